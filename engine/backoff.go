@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// The default backoff: 1 s after the first failed attempt, doubling up to an
+// hour, each spread by ±10 % so that what failed together does not return
+// together.
+const (
+	BackoffBase = time.Second
+	BackoffMax  = time.Hour
+)
+
+// RetryDelay returns how long a message rests after its attempt-th failed
+// attempt (counted from 1): the entry of its own schedule, exactly, the last
+// repeating; else the default backoff with jitter.
+func (p *Policy) RetryDelay(attempt uint32) time.Duration {
+	if attempt == 0 {
+		attempt = 1
+	}
+	if n := uint32(len(p.Backoff)); n > 0 {
+		return p.Backoff[min(attempt, n)-1]
+	}
+	d := BackoffMax
+	if attempt <= 12 { // 2^11 s < 1 h < 2^12 s
+		d = min(BackoffMax, BackoffBase<<(attempt-1))
+	}
+	return d - d/10 + rand.N(d/5)
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// Engine keeps messages. Every engine implements it whole; what only some can do
+// is in the further interfaces below, and Capabilities says which hold.
+//
+// Methods that take a slice answer with a slice of the same length, in order, in
+// which each item succeeds or fails alone; the error beside it is for the call as
+// a whole and means that no item's outcome is known. Engines do not retry calls.
+type Engine interface {
+	// Push keeps each message or applies its conflict policy, and answers when
+	// that is durable. Items of one call act in order, so the second push of a
+	// key in one call meets the first.
+	Push(ctx context.Context, msgs []Message) ([]PushResult, error)
+
+	// Lease hands out messages that are due now, for each want apart, in order of
+	// (priority, due, id). It first lapses leases whose deadline has passed and
+	// drops messages past their expiry. It never waits for time.
+	Lease(ctx context.Context, wants []Want) (Grant, error)
+
+	// Settle ends or extends leases. A settlement whose lease is over by another
+	// settlement, cancel, replace, reschedule or newer lease gets ErrLeaseLost, as
+	// does an unknown token; one that merely outlived its deadline succeeds.
+	Settle(ctx context.Context, s []Settlement) ([]Settled, error)
+
+	// Cancel removes messages: nil when removed, ErrNotFound, or ErrLeased when it
+	// came too late. After nil no lease sees the message. By id it also drops a
+	// dead one.
+	Cancel(ctx context.Context, refs []Ref) ([]error, error)
+
+	// Reschedule moves the due time of a scheduled or ready message and sets its
+	// attempt to 0; its expiry moves along. ErrLeased, ErrNotFound; a dead one by
+	// id is ErrNotFound. The Info returned may lack the body.
+	Reschedule(ctx context.Context, ref Ref, due When) (Info, error)
+
+	// Get looks a message up: by key the live one, else the newest dead one; by id
+	// any. A lapsed lease shows as what the lapse makes of it.
+	Get(ctx context.Context, ref Ref) (Info, error)
+
+	// Watch calls fn whenever a queue may have something to lease sooner than the
+	// last Grant said, until stop is called. fn must not block nor call the
+	// engine. A call is a hint: it may come too often, and from engines across a
+	// network it may be lost.
+	Watch(fn func(queue string)) (stop func())
+
+	// Capabilities says what this engine can do and its limits. It does not change
+	// while the engine is open.
+	Capabilities() Capabilities
+
+	// Close ends the engine and waits for calls under way. Leases given with
+	// Want.Remote stay valid. Calls after Close get ErrClosed; a second Close
+	// returns nil.
+	Close() error
+}
+
+// Want asks for messages of one queue.
+type Want struct {
+	Queue  string
+	Max    int           // at least 1
+	TTR    time.Duration // how long the leases last; 0: each message's own TTR
+	Remote bool          // the lease is passed on to another process and must outlive this one
+}
+
+// Grant is the answer to Lease.
+type Grant struct {
+	Now    time.Time // the engine's clock
+	Queues []Granted // one for each Want
+}
+
+// Granted is what one Want got.
+type Granted struct {
+	Messages []Lease
+	More     bool      // ready messages beyond Max remain
+	NextDue  time.Time // when !More: the least of due, lapse and pause end still to come; zero: nothing known
+	Expired  int       // messages dropped because they were past ExpireAfter
+	Died     int       // lapsed messages that became dead
+	Err      error     // this want failed; the others stand
+}
+
+// Action is what a settlement does.
+type Action uint8
+
+// The actions of a settlement.
+const (
+	Ack     Action = iota + 1 // handled: gone
+	Retry                     // failed: scheduled again at When, or after the message's backoff; dead if attempts are used up
+	Snooze                    // not now: scheduled again at When, attempt given back
+	Release                   // not started: ready again, due unchanged, attempt given back
+	Bury                      // hopeless: dead
+	Extend                    // still at it: the deadline becomes now + TTR
+)
+
+// Settlement settles one lease.
+type Settlement struct {
+	Token  string
+	Do     Action
+	When   *When         // Snooze: until when, required; Retry: when again, nil: after the message's backoff
+	TTR    time.Duration // Extend; 0: the message's own
+	Reason string        // Retry, Bury: kept as the message's LastError, cut to MaxReason bytes
+}
+
+// MaxReason is how many bytes of a settlement's reason are kept.
+const MaxReason = 1024
+
+// Settled is the answer to one settlement.
+type Settled struct {
+	State State     // what the message became: Gone, Scheduled, Ready, Dead; Leased after Extend
+	Until time.Time // when that state ends by itself: the due time or the deadline
+	Err   error
+}
+
+// Capabilities says what an engine can do. False means that the calls concerned
+// fail with ErrUnsupported.
+type Capabilities struct {
+	Name       string // "mem", "disk", …
+	Durable    bool   // an answered push survives kill -9 of this process
+	Keys       bool   // keys: cancel, look-up, reschedule and conflict policies by key
+	Cancel     bool
+	Reschedule bool
+	Get        bool
+	Extend     bool
+	Claim      bool // Claimer
+	List       bool // Lister
+	Count      bool // Counter
+	Forecast   bool // Forecaster
+	Pause      bool // Pauser
+	Purge      bool // Purger
+	Redrive    bool // Redriver
+	Atomic     bool // AtomicPusher
+	LeaseWait  bool // LeaseWaiter
+
+	// Coalesce is how many concurrent single calls the engine likes to have made
+	// one; 0 or 1: none, it does that itself.
+	Coalesce int
+
+	// Recheck bounds how long an answer of Lease may be relied on without asking
+	// again, because hints may be lost or the engine's clock may step. 0: the
+	// engine uses this process's wall clock and its hints are never lost.
+	Recheck time.Duration
+
+	MaxBody    int           // bytes; 0: no limit of the engine's own
+	MaxPending int64         // live messages; 0: none
+	Precision  time.Duration // of due times
+	Window     int           // ready messages of a queue among which the order is exact
+}
+
+// Full returns the capabilities of an engine that can do everything in this
+// package but LeaseWaiter; engines start from it.
+func Full(name string) Capabilities {
+	return Capabilities{
+		Name: name, Keys: true, Cancel: true, Reschedule: true, Get: true, Extend: true,
+		Claim: true, List: true, Count: true, Forecast: true, Pause: true, Purge: true, Redrive: true,
+		Precision: time.Millisecond,
+	}
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The errors that programs act on, for errors.Is. Code gives each its name.
+var (
+	ErrInvalid      = errors.New("invalid")
+	ErrUnauthorized = errors.New("unauthorized")
+	ErrForbidden    = errors.New("forbidden")
+	ErrNotFound     = errors.New("not found")
+	ErrExists       = errors.New("key is held by a live message")
+	ErrLeased       = errors.New("message is leased")
+	ErrNotDue       = errors.New("message is not due")
+	ErrLeaseLost    = errors.New("lease is lost")
+	ErrTooLarge     = errors.New("too large")
+	ErrLimit        = errors.New("limit reached")
+	ErrUnsupported  = errors.New("not supported by this engine")
+	ErrUnavailable  = errors.New("store is not reachable")
+	ErrClosed       = errors.New("closed")
+
+	// ErrNoSpace is the ErrLimit of a full disk.
+	ErrNoSpace = fmt.Errorf("no space left on disk: %w", ErrLimit)
+)
+
+// codes is ordered: the first that errors.Is finds names the error.
+var codes = []struct {
+	err  error
+	code string
+}{
+	{ErrInvalid, "invalid"},
+	{ErrUnauthorized, "unauthorized"},
+	{ErrForbidden, "forbidden"},
+	{ErrNotFound, "not_found"},
+	{ErrExists, "exists"},
+	{ErrLeased, "leased"},
+	{ErrNotDue, "not_due"},
+	{ErrLeaseLost, "lease_lost"},
+	{ErrTooLarge, "too_large"},
+	{ErrLimit, "limit"},
+	{ErrUnsupported, "unsupported"},
+	{ErrUnavailable, "unavailable"},
+	{ErrClosed, "unavailable"},
+	{context.DeadlineExceeded, "unavailable"},
+	{context.Canceled, "unavailable"},
+}
+
+// Code names err as the HTTP API does: "invalid", "not_found", "exists", …;
+// "internal" for an error that is none of this package's; "" for nil.
+func Code(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
+	}
+	return "internal"
+}
+
+// FromCode returns the error that Code names so, or nil if there is none.
+func FromCode(code string) error {
+	for _, c := range codes {
+		if c.code == code {
+			return c.err
+		}
+	}
+	return nil
+}
+
+// Error is what went wrong with which message, and what to do about it. It wraps
+// one of the errors above or a cause from below.
+type Error struct {
+	Op    string // "push", "lease", "settle", …
+	Queue string
+	ID    ID
+	Key   string
+	Hint  string // for the person who reads it: what to do
+	Err   error
+}
+
+// Error returns one line: op, queue, message, what went wrong and the hint.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("tarry: ")
+	b.WriteString(e.Op)
+	if e.Queue != "" {
+		fmt.Fprintf(&b, " %s", e.Queue)
+	}
+	switch {
+	case e.ID != 0:
+		fmt.Fprintf(&b, " id %s", e.ID)
+	case e.Key != "":
+		fmt.Fprintf(&b, " key %q", e.Key)
+	}
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
+	if e.Hint != "" {
+		b.WriteString(" (")
+		b.WriteString(e.Hint)
+		b.WriteString(")")
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

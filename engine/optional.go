@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// Claimer settles on read: whoever meets an overdue message takes it there and
+// then.
+type Claimer interface {
+	// Claim leases the message if it is due. ErrNotDue when scheduled or when its
+	// queue is paused, ErrLeased when someone holds it, ErrNotFound. want.Queue and
+	// want.Max are not used.
+	Claim(ctx context.Context, ref Ref, want Want) (Lease, error)
+}
+
+// AtomicPusher pushes many messages as one.
+type AtomicPusher interface {
+	// PushAtomic keeps all messages or none. When any fails the error is that of
+	// the first that failed, and the results say which.
+	PushAtomic(ctx context.Context, msgs []Message) ([]PushResult, error)
+}
+
+// ListQuery asks for a page of a queue's messages in one state.
+type ListQuery struct {
+	Queue string
+	State State  // required: Scheduled, Ready, Leased or Dead
+	After string // Page.Next of the page before; "": from the start
+	Limit int    // 1 to 1000
+	Body  bool   // with bodies
+}
+
+// Page is a part of a list.
+type Page struct {
+	Messages []Info
+	Next     string // "": this was the last
+}
+
+// Lister lists messages in the order in which their states end: scheduled and
+// ready by (due, id), leased by (deadline, id), dead by (died, id). A message that
+// does not change meanwhile appears exactly once over all pages.
+type Lister interface {
+	List(ctx context.Context, q ListQuery) (Page, error)
+}
+
+// QueueInfo is what a queue holds.
+type QueueInfo struct {
+	Queue                          string
+	Scheduled, Ready, Leased, Dead int64
+	NextDue                        time.Time // least due of the scheduled; zero: none
+	OldestReady                    time.Time // least due of the ready; zero: none
+	Paused                         bool
+	PausedUntil                    time.Time // zero while Paused: for good
+}
+
+// Counter counts, from counters kept with the data.
+type Counter interface {
+	// Queue tells what one queue holds; an unknown queue is an empty one.
+	Queue(ctx context.Context, queue string) (QueueInfo, error)
+	// Queues lists by name the queues that hold something or are paused, beginning
+	// behind the name after; next is "" at the end.
+	Queues(ctx context.Context, after string, limit int) (queues []QueueInfo, next string, err error)
+}
+
+// Bucket counts the messages that fall due from From on, for one step.
+type Bucket struct {
+	From  time.Time
+	Count int64
+}
+
+// Forecaster tells what is coming.
+type Forecaster interface {
+	// Forecast counts the scheduled and ready messages of a queue by due time. step
+	// is a whole number of minutes, span a whole number of steps, at most 10,000.
+	// The first bucket begins at the minute of now; all span/step are returned.
+	Forecast(ctx context.Context, queue string, step, span time.Duration) ([]Bucket, error)
+}
+
+// Pauser stops and starts leasing and claiming of a queue.
+type Pauser interface {
+	// Pause lasts for d, for good when d is 0; a second Pause replaces the first.
+	Pause(ctx context.Context, queue string, d time.Duration) error
+	Resume(ctx context.Context, queue string) error
+}
+
+// Purger empties a queue.
+type Purger interface {
+	// Purge removes what was scheduled or ready when it began, and with dead the
+	// dead ones too; never leased ones. It works in chunks: when ctx ends midway it
+	// returns how many are gone, with the error.
+	Purge(ctx context.Context, queue string, dead bool) (int64, error)
+}
+
+// Redriver brings dead messages back.
+type Redriver interface {
+	// Redrive makes dead messages ready, due now, with attempt 0: those with the
+	// ids given, else the first limit ones by death (limit <= 0: all). One whose key a live message
+	// holds, or that is not there, is skipped and counted as such.
+	Redrive(ctx context.Context, queue string, ids []ID, limit int) (Redriven, error)
+}
+
+// Redriven is the answer to Redrive.
+type Redriven struct{ Redriven, Skipped int64 }
+
+// LeaseWaiter is for engines whose other side can wait: the root package then
+// waits in this call instead of sleeping until NextDue.
+type LeaseWaiter interface {
+	// LeaseWait is Lease for one want that waits up to wait for the first message.
+	// When ctx ends, what the other side leased meanwhile is given back.
+	LeaseWait(ctx context.Context, want Want, wait time.Duration) (Grant, error)
+}

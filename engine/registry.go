@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Opener opens the engine that u names. It fails with a clear error when the
+// store is not reachable or the URL has parts that it does not know.
+type Opener func(ctx context.Context, u *url.URL) (Engine, error)
+
+var registry struct {
+	sync.RWMutex
+	openers map[string]Opener
+}
+
+// Register makes an engine available to Open under a URL scheme. Engine packages
+// call it from init; a scheme registered twice panics.
+func Register(scheme string, open Opener) {
+	registry.Lock()
+	defer registry.Unlock()
+	if _, dup := registry.openers[scheme]; dup {
+		panic("tarry: engine scheme registered twice: " + scheme)
+	}
+	if registry.openers == nil {
+		registry.openers = make(map[string]Opener)
+	}
+	registry.openers[scheme] = open
+}
+
+// Schemes returns the registered URL schemes, sorted.
+func Schemes() []string {
+	registry.RLock()
+	defer registry.RUnlock()
+	var s []string
+	for scheme := range registry.openers {
+		s = append(s, scheme)
+	}
+	slices.Sort(s)
+	return s
+}
+
+// Open opens the engine that a URL names, such as "disk:tarry-data" or "mem:".
+// Its package must be imported.
+func Open(ctx context.Context, rawURL string) (Engine, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// The parse error repeats the URL, which may hold a password.
+		return nil, &Error{Op: "open", Err: ErrInvalid, Hint: "the store is not a URL; an example is disk:tarry-data"}
+	}
+	registry.RLock()
+	open := registry.openers[u.Scheme]
+	registry.RUnlock()
+	if open == nil {
+		return nil, &Error{Op: "open", Err: ErrInvalid, Hint: fmt.Sprintf(
+			"no engine has the scheme %q; known here: %s; programs import the engine's package", u.Scheme, strings.Join(Schemes(), ", "))}
+	}
+	return open(ctx, u)
+}

@@ -1,0 +1,3 @@
+module github.com/tarryhq/tarry
+
+go 1.26.0

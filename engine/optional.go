@@ -105,7 +105,8 @@ type Redriven struct{ Redriven, Skipped int64 }
 // LeaseWaiter is for engines whose other side can wait: the root package then
 // waits in this call instead of sleeping until NextDue.
 type LeaseWaiter interface {
-	// LeaseWait is Lease for one want that waits up to wait for the first message.
-	// When ctx ends, what the other side leased meanwhile is given back.
-	LeaseWait(ctx context.Context, want Want, wait time.Duration) (Grant, error)
+	// LeaseWait is Lease that waits up to wait for the first message, and hands out
+	// at most max over all wants. When ctx ends, what the other side leased
+	// meanwhile is given back.
+	LeaseWait(ctx context.Context, wants []Want, max int, wait time.Duration) (Grant, error)
 }

@@ -1,0 +1,94 @@
+package tarry
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// coalescer makes one call of many that come at the same time. While a call is
+// under way others gather, and the next call takes them all; nobody waits for
+// company. The call runs on no caller's context, and each item gets its own
+// answer. Its goroutine lives only while there is work.
+type coalescer[In, Out any] struct {
+	call func(context.Context, []In) ([]Out, error)
+	most int
+
+	mu      sync.Mutex
+	waiting []*coalesced[In, Out]
+	running bool
+	done    sync.WaitGroup
+}
+
+type coalesced[In, Out any] struct {
+	in   In
+	out  Out
+	err  error
+	done chan struct{}
+}
+
+// coalesceTimeout bounds a call that no caller's context bounds.
+const coalesceTimeout = 30 * time.Second
+
+func newCoalescer[In, Out any](most int, call func(context.Context, []In) ([]Out, error)) *coalescer[In, Out] {
+	return &coalescer[In, Out]{call: call, most: most}
+}
+
+// do hands in one item and returns its answer. When ctx ends first the item is
+// still on its way and its outcome unknown.
+func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error) {
+	it := &coalesced[In, Out]{in: in, done: make(chan struct{})}
+	c.mu.Lock()
+	c.waiting = append(c.waiting, it)
+	if !c.running {
+		c.running = true
+		c.done.Go(c.run)
+	}
+	c.mu.Unlock()
+	select {
+	case <-it.done:
+		return it.out, it.err
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
+}
+
+func (c *coalescer[In, Out]) run() {
+	for {
+		c.mu.Lock()
+		n := min(len(c.waiting), c.most)
+		if n == 0 {
+			c.running = false
+			c.mu.Unlock()
+			return
+		}
+		items := c.waiting[:n:n]
+		c.waiting = c.waiting[n:]
+		if len(c.waiting) == 0 {
+			c.waiting = nil
+		}
+		c.mu.Unlock()
+		c.serve(items)
+	}
+}
+
+func (c *coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
+	ins := make([]In, len(items))
+	for i, it := range items {
+		ins[i] = it.in
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), coalesceTimeout)
+	outs, err := c.call(ctx, ins)
+	cancel()
+	for i, it := range items {
+		if err != nil {
+			it.err = err
+		} else {
+			it.out = outs[i]
+		}
+		close(it.done)
+	}
+}
+
+// wait returns when nothing is under way.
+func (c *coalescer[In, Out]) wait() { c.done.Wait() }

@@ -1,0 +1,26 @@
+package tarry
+
+import "github.com/tarryhq/tarry/engine"
+
+// Error is what every call of this package fails with: the operation, the
+// message concerned, and a hint on what to do. It wraps one of the errors below,
+// for errors.Is.
+type Error = engine.Error
+
+// The errors that programs act on.
+var (
+	ErrInvalid      = engine.ErrInvalid      // the call's arguments are wrong; Error.Hint says how
+	ErrUnauthorized = engine.ErrUnauthorized // the server wants a token
+	ErrForbidden    = engine.ErrForbidden    // the token does not allow this
+	ErrNotFound     = engine.ErrNotFound     // no such message
+	ErrExists       = engine.ErrExists       // a live message holds the key
+	ErrLeased       = engine.ErrLeased       // too late: a worker holds the message
+	ErrNotDue       = engine.ErrNotDue       // claimed too early, or its queue is paused
+	ErrLeaseLost    = engine.ErrLeaseLost    // the lease was settled, taken over or cancelled
+	ErrTooLarge     = engine.ErrTooLarge     // the body is over the limit
+	ErrLimit        = engine.ErrLimit        // a limit of the store is reached
+	ErrNoSpace      = engine.ErrNoSpace      // the limit is the disk's; also an ErrLimit
+	ErrUnsupported  = engine.ErrUnsupported  // this engine cannot do that
+	ErrUnavailable  = engine.ErrUnavailable  // the store does not answer
+	ErrClosed       = engine.ErrClosed       // the client is closed
+)

@@ -1,0 +1,127 @@
+package tarry
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+const maxForecast = 10_000 // steps
+
+// ListPage returns one page of a queue's messages in one state, in the order in
+// which the state ends: scheduled and ready by due, leased by deadline, dead by
+// death. A message that does not change meanwhile is on exactly one page. A Limit
+// of 0 is 100; at most 1000.
+func (c *Client) ListPage(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+	const op = "list"
+	if err := c.begin(ctx, op, q.Queue); err != nil {
+		return engine.Page{}, err
+	}
+	if err := checkQueue(op, q.Queue); err != nil {
+		return engine.Page{}, err
+	}
+	switch {
+	case q.State < Scheduled || q.State > Dead:
+		return engine.Page{}, invalid(op, q.Queue, "", "the state to list is scheduled, ready, leased or dead")
+	case q.Limit < 0 || q.Limit > 1000:
+		return engine.Page{}, invalid(op, q.Queue, "", "the limit is %d; allowed are 1 to 1000", q.Limit)
+	case q.Limit == 0:
+		q.Limit = 100
+	}
+	l, ok := c.eng.(engine.Lister)
+	if err := c.able(ok && c.caps.List, op, q.Queue, op); err != nil {
+		return engine.Page{}, err
+	}
+	p, err := l.List(ctx, q)
+	return p, fail(op, Ref{Queue: q.Queue}, err)
+}
+
+// List yields all messages of a queue in one state, with bodies, page by page. It
+// ends after the first error.
+func (c *Client) List(ctx context.Context, queue string, state State) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		q := engine.ListQuery{Queue: queue, State: state, Limit: 100, Body: true}
+		for {
+			p, err := c.ListPage(ctx, q)
+			if err != nil {
+				yield(Info{}, err)
+				return
+			}
+			for _, m := range p.Messages {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if q.After = p.Next; p.Next == "" {
+				return
+			}
+		}
+	}
+}
+
+// Queue tells what a queue holds; an unknown queue is an empty one.
+func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
+	const op = "count"
+	n, err := c.counter(ctx, op, queue)
+	if err != nil {
+		return QueueInfo{}, err
+	}
+	if err := checkQueue(op, queue); err != nil {
+		return QueueInfo{}, err
+	}
+	info, err := n.Queue(ctx, queue)
+	return info, fail(op, Ref{Queue: queue}, err)
+}
+
+// Queues returns by name the queues that hold something or are paused, beginning
+// behind the name after; next is "" at the end. A limit of 0 is 100; at most 1000.
+func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []QueueInfo, next string, err error) {
+	const op = "count"
+	n, err := c.counter(ctx, op, "")
+	if err != nil {
+		return nil, "", err
+	}
+	switch {
+	case limit < 0 || limit > 1000:
+		return nil, "", invalid(op, "", "", "the limit is %d; allowed are 1 to 1000", limit)
+	case limit == 0:
+		limit = 100
+	}
+	queues, next, err = n.Queues(ctx, after, limit)
+	return queues, next, fail(op, Ref{}, err)
+}
+
+func (c *Client) counter(ctx context.Context, op, queue string) (engine.Counter, error) {
+	if err := c.begin(ctx, op, queue); err != nil {
+		return nil, err
+	}
+	n, ok := c.eng.(engine.Counter)
+	return n, c.able(ok && c.caps.Count, op, queue, "counters")
+}
+
+// Forecast counts what falls due in each step from now on. step is a whole number
+// of minutes, span a whole number of steps, at most 10,000; the first bucket begins
+// at the minute of now.
+func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Duration) ([]Bucket, error) {
+	const op = "forecast"
+	if err := c.begin(ctx, op, queue); err != nil {
+		return nil, err
+	}
+	if err := checkQueue(op, queue); err != nil {
+		return nil, err
+	}
+	switch {
+	case step < time.Minute || step%time.Minute != 0:
+		return nil, invalid(op, queue, "", "the step %s is not a whole number of minutes", step)
+	case span < step || span%step != 0 || span/step > maxForecast:
+		return nil, invalid(op, queue, "", "the span %s is not 1 to %d steps of %s", span, maxForecast, step)
+	}
+	f, ok := c.eng.(engine.Forecaster)
+	if err := c.able(ok && c.caps.Forecast, op, queue, op); err != nil {
+		return nil, err
+	}
+	b, err := f.Forecast(ctx, queue, step, span)
+	return b, fail(op, Ref{Queue: queue}, err)
+}

@@ -1,0 +1,210 @@
+package tarry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// LeaseOptions says how leases are to be given.
+type LeaseOptions struct {
+	// TTR is how long the leases last, 1 ms to 24 h; 0: each message's own.
+	TTR time.Duration
+	// Remote says that the lease is passed on to another process, and must outlive
+	// this one. Leases without it end when this process does.
+	Remote bool
+}
+
+// LeaseRequest asks for messages that are due.
+type LeaseRequest struct {
+	Queues []string      // at least one
+	Max    int           // messages at most over all queues, 1 to 1000
+	Wait   time.Duration // for the first message; 0: do not wait
+	LeaseOptions
+}
+
+// LeasedMessages is the answer to a LeaseRequest.
+type LeasedMessages struct {
+	Messages []Lease
+	Now      time.Time // the engine's clock
+	NextDue  time.Time // when nothing was due: the earliest known time at which something may be; zero: unknown
+}
+
+// Lease takes messages that are due, waiting for the first as long as asked. No
+// messages and no error means that the wait was over. Whoever leases settles each
+// message by its token before its deadline, or it goes to someone else. When ctx
+// ends, what was leased meanwhile is released. Workers do all this by themselves.
+func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, error) {
+	const op = "lease"
+	if err := c.begin(ctx, op, ""); err != nil {
+		return LeasedMessages{}, err
+	}
+	if err := checkLease(op, req); err != nil {
+		return LeasedMessages{}, err
+	}
+	w := &oneLease{left: req.Max, done: make(chan struct{})}
+	sub := &subscription{
+		queues:  req.Queues,
+		ttr:     req.TTR,
+		remote:  req.Remote,
+		room:    w.room,
+		deliver: w.deliver,
+		fail:    w.fail,
+		asked:   w.asked(req.Wait == 0),
+		nowait:  req.Wait == 0,
+	}
+	stop := c.dispatch.subscribe(sub)
+	var over <-chan time.Time
+	if req.Wait > 0 {
+		timer := time.NewTimer(req.Wait)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-w.done:
+	case <-over:
+	case <-ctx.Done():
+	}
+	stop()
+	return w.result(ctx, c)
+}
+
+func checkLease(op string, req LeaseRequest) error {
+	switch {
+	case len(req.Queues) == 0:
+		return invalid(op, "", "", "no queue is given")
+	case len(req.Queues) > MaxBatch:
+		return invalid(op, "", "", "%d queues in one call; at most %d are allowed", len(req.Queues), MaxBatch)
+	case req.Max < 1 || req.Max > MaxLease:
+		return invalid(op, "", "", "max is %d; allowed are 1 to %d", req.Max, MaxLease)
+	case req.Wait < 0:
+		return invalid(op, "", "", "the wait %s is negative", req.Wait)
+	}
+	for _, q := range req.Queues {
+		if err := checkQueue(op, q); err != nil {
+			return err
+		}
+	}
+	return checkTTR(op, req.Queues[0], req.TTR)
+}
+
+// oneLease gathers what one call of Lease gets.
+type oneLease struct {
+	mu    sync.Mutex
+	left  int
+	got   LeasedMessages
+	err   error
+	ended bool
+	done  chan struct{}
+}
+
+func (w *oneLease) room(_ string, taken int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return 0
+	}
+	return w.left - taken
+}
+
+func (w *oneLease) deliver(leases []Lease, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left -= len(leases)
+	w.got.Messages = append(w.got.Messages, leases...)
+	w.got.Now = now
+	w.end()
+}
+
+func (w *oneLease) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil && len(w.got.Messages) == 0 {
+		w.err = err
+	}
+	w.end()
+}
+
+// asked returns what ends a lease that does not wait, once its queues have all
+// been asked.
+func (w *oneLease) asked(end bool) func(now, next time.Time) {
+	return func(now, next time.Time) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.got.Now, w.got.NextDue = now, next
+		if end {
+			w.end()
+		}
+	}
+}
+
+func (w *oneLease) end() {
+	if !w.ended {
+		w.ended = true
+		close(w.done)
+	}
+}
+
+// result is called when no more can be delivered.
+func (w *oneLease) result(ctx context.Context, c *Client) (LeasedMessages, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		c.dispatch.release(w.got.Messages)
+		return LeasedMessages{}, &Error{Op: "lease", Err: err}
+	}
+	if len(w.got.Messages) > 0 {
+		w.got.NextDue = time.Time{}
+		return w.got, nil
+	}
+	return w.got, fail("lease", Ref{}, w.err)
+}
+
+// Settle ends or extends leases; each succeeds or fails alone, with its error in
+// Settled.Err: ErrLeaseLost when the lease was settled, taken over or cancelled
+// before. At most 10,000 at once.
+func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settled, error) {
+	const op = "settle"
+	if err := c.beginBatch(ctx, op, len(settlements)); err != nil {
+		return nil, err
+	}
+	out := make([]Settled, len(settlements))
+	good, at := make([]Settlement, 0, len(settlements)), make([]int, 0, len(settlements))
+	for i, s := range settlements {
+		if err := checkSettlement(op, s); err != nil {
+			out[i].Err = err
+			continue
+		}
+		good, at = append(good, s), append(at, i)
+	}
+	if len(good) == 0 {
+		return out, nil
+	}
+	got, err := c.eng.Settle(ctx, good)
+	if err != nil {
+		return nil, fail(op, Ref{}, err)
+	}
+	for j, s := range got {
+		s.Err = fail(op, Ref{}, s.Err)
+		out[at[j]] = s
+	}
+	return out, nil
+}
+
+func checkSettlement(op string, s Settlement) error {
+	switch {
+	case s.Token == "":
+		return invalid(op, "", "", "no lease is given")
+	case s.Do < engine.Ack || s.Do > engine.Extend:
+		return invalid(op, "", "", "unknown action %d", s.Do)
+	case s.Do == engine.Snooze && s.When == nil:
+		return invalid(op, "", "", "a snooze needs a delay")
+	case s.Do == engine.Extend && checkTTR(op, "", s.TTR) != nil:
+		return checkTTR(op, "", s.TTR)
+	case s.When != nil:
+		return checkWhen(op, "", "", *s.When)
+	}
+	return nil
+}

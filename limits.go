@@ -1,0 +1,180 @@
+package tarry
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// The limits on what a message may be, checked before any engine sees it.
+const (
+	MaxQueueBytes  = 200       // bytes of a queue's name
+	MaxKeyBytes    = 512       // bytes of a key
+	MaxHeaders     = 64        // headers of a message
+	MaxHeaderBytes = 8 << 10   // bytes of all header names and values together
+	MaxBackoffs    = 64        // entries of a backoff schedule
+	MaxMaxAttempts = 1_000_000 // leases of a message
+	MinTTR         = time.Millisecond
+	MaxTTR         = 24 * time.Hour
+	MaxLease       = 1000   // messages of one lease call
+	MaxBatch       = 10_000 // messages, refs or settlements of one call
+)
+
+// The defaults of a pushed message.
+const (
+	DefaultPriority    = 1024
+	DefaultMaxAttempts = 20
+	DefaultTTR         = time.Minute
+	DefaultMaxBody     = 1 << 20
+)
+
+// maxYear is the last year a due time may lie in: RFC 3339 ends there.
+const maxYear = 9999
+
+func invalid(op, queue, key, format string, args ...any) error {
+	return &Error{Op: op, Queue: queue, Key: clip(key), Err: ErrInvalid, Hint: fmt.Sprintf(format, args...)}
+}
+
+// clip keeps error messages short whatever the input was.
+func clip(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:64], "") + "…"
+}
+
+const queueChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()"
+
+var queueChar = func() (ok [256]bool) {
+	for _, c := range []byte(queueChars) {
+		ok[c] = true
+	}
+	return ok
+}()
+
+func checkQueue(op, queue string) error {
+	switch {
+	case queue == "":
+		return invalid(op, "", "", "the queue has no name")
+	case len(queue) > MaxQueueBytes:
+		return invalid(op, clip(queue), "", "the queue's name has %d bytes; at most %d are allowed", len(queue), MaxQueueBytes)
+	case queue[0] == '-':
+		return invalid(op, queue, "", "a queue's name must not begin with -")
+	}
+	for i := range len(queue) {
+		if !queueChar[queue[i]] {
+			return invalid(op, clip(strings.ToValidUTF8(queue, "?")), "", "byte %d of the queue's name is not one of A-Za-z0-9-+/;.$_()", i+1)
+		}
+	}
+	return nil
+}
+
+func checkKey(op, queue, key string) error {
+	switch {
+	case key == "":
+		return invalid(op, queue, "", "the key is empty")
+	case len(key) > MaxKeyBytes:
+		return invalid(op, queue, key, "the key has %d bytes; at most %d are allowed", len(key), MaxKeyBytes)
+	case key == "." || key == "..":
+		return invalid(op, queue, key, "a key must not be . or .., which are no names in a URL")
+	case !utf8.ValidString(key):
+		return invalid(op, queue, "", "the key is not valid UTF-8")
+	}
+	return nil
+}
+
+func checkRef(op string, ref Ref) error {
+	if err := checkQueue(op, ref.Queue); err != nil {
+		return err
+	}
+	if ref.ID != 0 {
+		if ref.Key != "" {
+			return invalid(op, ref.Queue, ref.Key, "give a key or an id, not both")
+		}
+		return nil
+	}
+	if ref.Key == "" {
+		return invalid(op, ref.Queue, "", "neither a key nor an id is given")
+	}
+	return checkKey(op, ref.Queue, ref.Key)
+}
+
+func checkWhen(op, queue, key string, w engine.When) error {
+	switch {
+	case w.In < 0:
+		return invalid(op, queue, key, "the delay %s is negative", w.In)
+	case w.In != 0 && !w.At.IsZero():
+		return invalid(op, queue, key, "both a delay and a due time are given; give one")
+	case w.At.UTC().Year() > maxYear || time.Now().Add(w.In).Year() > maxYear:
+		return invalid(op, queue, key, "the due time lies beyond the year %d", maxYear)
+	case w.At.UTC().Year() < 1:
+		return invalid(op, queue, key, "the due time lies before the year 1")
+	}
+	return nil
+}
+
+func checkTTR(op, queue string, ttr time.Duration) error {
+	if ttr != 0 && (ttr < MinTTR || ttr > MaxTTR) {
+		return invalid(op, queue, "", "the time to run %s is outside %s to %s", ttr, MinTTR, MaxTTR)
+	}
+	return nil
+}
+
+// check refuses what no engine should see.
+func (c *Client) check(op string, m *engine.Message) error {
+	if err := checkQueue(op, m.Queue); err != nil {
+		return err
+	}
+	if m.Key != "" || m.OnConflict == Rearm {
+		if err := checkKey(op, m.Queue, m.Key); err != nil {
+			return err
+		}
+	}
+	if err := checkWhen(op, m.Queue, m.Key, m.Due); err != nil {
+		return err
+	}
+	if len(m.Body) > c.maxBody {
+		return &Error{Op: op, Queue: m.Queue, Key: m.Key, Err: ErrTooLarge,
+			Hint: fmt.Sprintf("the body has %d bytes; at most %d are allowed", len(m.Body), c.maxBody)}
+	}
+	if m.OnConflict > Rearm {
+		return invalid(op, m.Queue, m.Key, "unknown conflict policy %d", m.OnConflict)
+	}
+	return checkPolicy(op, m)
+}
+
+func checkPolicy(op string, m *engine.Message) error {
+	bytes := len(m.ContentType)
+	for _, h := range m.Headers {
+		if h.Name == "" {
+			return invalid(op, m.Queue, m.Key, "a header has no name")
+		}
+		if !utf8.ValidString(h.Name) || !utf8.ValidString(h.Value) {
+			return invalid(op, m.Queue, m.Key, "a header is not valid UTF-8")
+		}
+		bytes += len(h.Name) + len(h.Value)
+	}
+	switch {
+	case len(m.Headers) > MaxHeaders:
+		return invalid(op, m.Queue, m.Key, "%d headers; at most %d are allowed", len(m.Headers), MaxHeaders)
+	case bytes > MaxHeaderBytes:
+		return invalid(op, m.Queue, m.Key, "the headers have %d bytes; at most %d are allowed", bytes, MaxHeaderBytes)
+	case m.MaxAttempts < 1 || m.MaxAttempts > MaxMaxAttempts:
+		return invalid(op, m.Queue, m.Key, "max_attempts is %d; allowed are 1 to %d", m.MaxAttempts, MaxMaxAttempts)
+	case m.TTR < MinTTR || m.TTR > MaxTTR:
+		return checkTTR(op, m.Queue, max(m.TTR, 1))
+	case m.ExpireAfter < 0:
+		return invalid(op, m.Queue, m.Key, "expire_after %s is negative", m.ExpireAfter)
+	case len(m.Backoff) > MaxBackoffs:
+		return invalid(op, m.Queue, m.Key, "the backoff has %d entries; at most %d are allowed", len(m.Backoff), MaxBackoffs)
+	}
+	for _, d := range m.Backoff {
+		if d < 0 {
+			return invalid(op, m.Queue, m.Key, "a backoff of %s is negative", d)
+		}
+	}
+	return nil
+}

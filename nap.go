@@ -1,0 +1,54 @@
+package tarry
+
+import "time"
+
+// nap sleeps until an instant of this process's wall clock. The sleep itself is on
+// the monotonic clock, which a step of the wall clock does not move; so it looks
+// up once a second and ends early when the two have drifted apart.
+type nap struct{ timer *time.Timer }
+
+const (
+	napLook  = time.Second
+	napDrift = 5 * time.Millisecond
+)
+
+func newNap() *nap {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &nap{t}
+}
+
+func (n *nap) stop() { n.timer.Stop() }
+
+// sleep returns when wake has a token or until has come, and true at once when the
+// wall clock has stepped. A zero until is never.
+func (n *nap) sleep(wake <-chan struct{}, until time.Time) (step bool) {
+	if until.IsZero() {
+		<-wake
+		return false
+	}
+	start := time.Now()
+	for now := start; ; now = time.Now() {
+		if stepped(start, now) {
+			return true
+		}
+		left := until.Sub(now)
+		if left <= 0 {
+			return false
+		}
+		n.timer.Reset(min(left, napLook))
+		select {
+		case <-wake:
+			n.timer.Stop()
+			return false
+		case <-n.timer.C:
+		}
+	}
+}
+
+// stepped reports whether the wall clock moved otherwise than the monotonic one.
+func stepped(start, now time.Time) bool {
+	wall := now.Round(0).Sub(start.Round(0))
+	drift := wall - now.Sub(start)
+	return drift > napDrift || drift < -napDrift
+}

@@ -1,0 +1,85 @@
+package tarry
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Pause stops leasing and claiming of a queue for d, or for good when d is 0;
+// pushes, cancels and settlements go on. A second Pause replaces the first.
+func (c *Client) Pause(ctx context.Context, queue string, d time.Duration) error {
+	const op = "pause"
+	p, err := c.pauser(ctx, op, queue)
+	if err != nil {
+		return err
+	}
+	if d < 0 {
+		return invalid(op, queue, "", "the duration %s is negative", d)
+	}
+	return fail(op, Ref{Queue: queue}, p.Pause(ctx, queue, d))
+}
+
+// Resume ends a pause, if there is one.
+func (c *Client) Resume(ctx context.Context, queue string) error {
+	const op = "resume"
+	p, err := c.pauser(ctx, op, queue)
+	if err != nil {
+		return err
+	}
+	return fail(op, Ref{Queue: queue}, p.Resume(ctx, queue))
+}
+
+func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, error) {
+	if err := c.operate(ctx, op, queue); err != nil {
+		return nil, err
+	}
+	p, ok := c.eng.(engine.Pauser)
+	return p, c.able(ok && c.caps.Pause, op, queue, op)
+}
+
+// Purge removes what was scheduled or ready when it began, and with dead the dead
+// ones too; never leased ones. It returns how many are gone, also when it fails
+// midway.
+func (c *Client) Purge(ctx context.Context, queue string, dead bool) (int64, error) {
+	const op = "purge"
+	if err := c.operate(ctx, op, queue); err != nil {
+		return 0, err
+	}
+	p, ok := c.eng.(engine.Purger)
+	if err := c.able(ok && c.caps.Purge, op, queue, op); err != nil {
+		return 0, err
+	}
+	n, err := p.Purge(ctx, queue, dead)
+	return n, fail(op, Ref{Queue: queue}, err)
+}
+
+// Redrive makes dead messages ready again, with attempt 0: those with the ids
+// given, else the first limit ones by death, all when limit is 0. One whose key a
+// live message holds by now is skipped.
+func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int) (engine.Redriven, error) {
+	const op = "redrive"
+	if err := c.beginBatch(ctx, op, len(ids)); err != nil {
+		return engine.Redriven{}, err
+	}
+	if err := c.operate(ctx, op, queue); err != nil {
+		return engine.Redriven{}, err
+	}
+	if limit < 0 {
+		return engine.Redriven{}, invalid(op, queue, "", "the limit %d is negative", limit)
+	}
+	r, ok := c.eng.(engine.Redriver)
+	if err := c.able(ok && c.caps.Redrive, op, queue, op); err != nil {
+		return engine.Redriven{}, err
+	}
+	n, err := r.Redrive(ctx, queue, ids, limit)
+	return n, fail(op, Ref{Queue: queue}, err)
+}
+
+func (c *Client) operate(ctx context.Context, op, queue string) error {
+	if err := c.begin(ctx, op, queue); err != nil {
+		return err
+	}
+	return checkQueue(op, queue)
+}

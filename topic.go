@@ -1,0 +1,159 @@
+package tarry
+
+import (
+	"context"
+	"iter"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Topic is a queue whose bodies are values of type T. It is a description: cheap,
+// immutable, made once as a package variable, and used with any Client.
+type Topic[T any] struct {
+	queue string
+	codec Codec
+	opts  []PushOption
+}
+
+// NewTopic describes a queue of T. Bodies are JSON, or the bytes themselves when T
+// is []byte or string; see WithCodec. The options become the defaults of each
+// push. A wrong queue name shows in the first call that uses it.
+func NewTopic[T any](queue string, defaults ...PushOption) *Topic[T] {
+	t := &Topic[T]{queue: queue, codec: JSON, opts: defaults}
+	switch any(*new(T)).(type) {
+	case []byte, string:
+		t.codec = Bytes
+	}
+	return t
+}
+
+// WithCodec returns the same topic with another codec.
+func (t *Topic[T]) WithCodec(c Codec) *Topic[T] {
+	u := *t
+	u.codec = c
+	return &u
+}
+
+// Queue returns the queue's name.
+func (t *Topic[T]) Queue() string { return t.queue }
+
+// Message encodes v and returns the message that Push would push, for
+// Client.PushMany and Client.PushAtomic.
+func (t *Topic[T]) Message(v T, opts ...PushOption) (engine.Message, error) {
+	body, err := t.codec.Encode(v)
+	if err != nil {
+		return engine.Message{}, &Error{Op: "push", Queue: t.queue, Err: ErrInvalid, Hint: "the body cannot be encoded: " + err.Error()}
+	}
+	m := NewMessage(t.queue, body)
+	m.ContentType = t.codec.ContentType()
+	for _, o := range t.opts {
+		o.apply(&m)
+	}
+	if due(opts) {
+		m.Due = engine.When{}
+	}
+	for _, o := range opts {
+		o.apply(&m)
+	}
+	return m, nil
+}
+
+// due reports whether the options name a time, which then replaces the default's.
+func due(opts []PushOption) bool {
+	for _, o := range opts {
+		if _, ok := o.(Due); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Push pushes v; see Client.Push.
+func (t *Topic[T]) Push(ctx context.Context, c *Client, v T, opts ...PushOption) (Pushed, error) {
+	m, err := t.Message(v, opts...)
+	if err != nil {
+		return Pushed{}, err
+	}
+	return c.pushOne(ctx, m)
+}
+
+// PushMany pushes many values with the same options; see Client.PushMany. For keys
+// and times of their own, build each with Message.
+func (t *Topic[T]) PushMany(ctx context.Context, c *Client, vs []T, opts ...PushOption) ([]Pushed, []error, error) {
+	msgs := make([]engine.Message, len(vs))
+	for i, v := range vs {
+		m, err := t.Message(v, opts...)
+		if err != nil {
+			return nil, nil, err
+		}
+		msgs[i] = m
+	}
+	return c.PushMany(ctx, msgs)
+}
+
+// Rearm winds the message with this key back to due, keeping its body, or creates
+// it with v when there is none: a heartbeat, a debounce. ErrLeased when it came too
+// late.
+func (t *Topic[T]) Rearm(ctx context.Context, c *Client, key string, due Due, v T, opts ...PushOption) (Pushed, error) {
+	m, err := t.Message(v, opts...)
+	if err != nil {
+		return Pushed{}, err
+	}
+	m.Key, m.Due, m.OnConflict = key, due.when, Rearm
+	return c.pushOne(ctx, m)
+}
+
+// Cancel removes a message; see Client.Cancel.
+func (t *Topic[T]) Cancel(ctx context.Context, c *Client, ref Ref) error {
+	return c.Cancel(ctx, t.queue, ref)
+}
+
+// Reschedule moves a message's due time; see Client.Reschedule.
+func (t *Topic[T]) Reschedule(ctx context.Context, c *Client, ref Ref, due Due) (Info, error) {
+	return c.Reschedule(ctx, t.queue, ref, due)
+}
+
+// Get looks a message up; see Client.Get. Value decodes its body.
+func (t *Topic[T]) Get(ctx context.Context, c *Client, ref Ref) (Info, error) {
+	return c.Get(ctx, t.queue, ref)
+}
+
+// Value decodes the body of a message of this topic.
+func (t *Topic[T]) Value(info Info) (v T, err error) {
+	if err := t.codec.Decode(info.Body, &v); err != nil {
+		return v, &Error{Op: "decode", Queue: t.queue, ID: info.ID, Err: ErrInvalid, Hint: "the body does not fit the topic's type: " + err.Error()}
+	}
+	return v, nil
+}
+
+// List yields the messages in one state, in the order in which that state ends;
+// see Client.List.
+func (t *Topic[T]) List(ctx context.Context, c *Client, state State) iter.Seq2[Info, error] {
+	return c.List(ctx, t.queue, state)
+}
+
+// Claim settles on read: whoever meets an overdue message takes it, runs handle,
+// and acks it if that returns nil; on an error the message is released and the
+// error returned. ErrNotDue, ErrLeased, ErrNotFound when there is nothing to take.
+func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handle func(context.Context, T) error) error {
+	l, err := c.Claim(ctx, t.queue, ref, LeaseOptions{})
+	if err != nil {
+		return err
+	}
+	v, err := t.Value(l.Info)
+	if err == nil {
+		err = handle(ctx, v)
+	}
+	s := Settlement{Token: l.Token, Do: engine.Ack}
+	if err != nil {
+		s.Do = engine.Release
+	}
+	settled, settleErr := c.Settle(context.WithoutCancel(ctx), []Settlement{s})
+	switch {
+	case err != nil:
+		return err
+	case settleErr != nil:
+		return settleErr
+	}
+	return settled[0].Err
+}

@@ -1,8 +1,6 @@
 package tarry
 
 import (
-	"time"
-
 	"github.com/tarryhq/tarry/engine"
 )
 

@@ -1,0 +1,101 @@
+package memengine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Queue tells what one queue holds.
+func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
+	if err := e.begin(ctx, "queue"); err != nil {
+		return engine.QueueInfo{}, err
+	}
+	defer e.end()
+	return e.count(name), nil
+}
+
+// Queues tells it of the queues that hold something or are paused, by name.
+func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
+	if err := e.begin(ctx, "queues"); err != nil {
+		return nil, "", err
+	}
+	defer e.end()
+	if limit < 1 {
+		return nil, "", &engine.Error{Op: "queues", Err: engine.ErrInvalid, Hint: "the limit is at least 1"}
+	}
+	e.mu.RLock()
+	names := slices.Sorted(maps.Keys(e.queues))
+	e.mu.RUnlock()
+	for _, name := range names {
+		if name <= after {
+			continue
+		}
+		info := e.count(name)
+		if info.Scheduled+info.Ready+info.Leased+info.Dead == 0 && !info.Paused {
+			continue
+		}
+		if len(queues) == limit {
+			return queues, queues[limit-1].Queue, nil
+		}
+		queues = append(queues, info)
+	}
+	return queues, "", nil
+}
+
+// count tells what a queue holds, within a call already begun.
+func (e *Engine) count(name string) engine.QueueInfo {
+	info := engine.QueueInfo{Queue: name}
+	e.with(name, false, func(q *queue) {
+		info.Scheduled = int64(q.states[engine.Scheduled].n)
+		info.Ready = int64(q.states[engine.Ready].n)
+		info.Leased = int64(q.states[engine.Leased].n)
+		info.Dead = int64(q.states[engine.Dead].n)
+		if due, ok := q.wheel.Next(); ok {
+			info.NextDue = due.UTC()
+		}
+		if m := q.oldest.min(); m != nil {
+			info.OldestReady = instant(m.due)
+		}
+		if info.Paused = q.paused; q.paused {
+			info.PausedUntil = instant(q.until)
+		}
+	})
+	return info
+}
+
+// maxSteps is how many buckets a forecast has at most.
+const maxSteps = 10_000
+
+// Forecast counts the scheduled and ready messages of a queue by due time. Those
+// due before the present minute are in no bucket.
+func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) ([]engine.Bucket, error) {
+	if err := e.begin(ctx, "forecast"); err != nil {
+		return nil, err
+	}
+	defer e.end()
+	if step < time.Minute || step%time.Minute != 0 || span < step || span%step != 0 || span/step > maxSteps {
+		return nil, &engine.Error{Op: "forecast", Queue: name, Err: engine.ErrInvalid,
+			Hint: "the step is a whole number of minutes, the span a whole number of steps, at most 10000"}
+	}
+	buckets := make([]engine.Bucket, span/step)
+	minutes := int64(step / time.Minute)
+	first := minuteOf(e.now().UnixMilli())
+	e.with(name, false, func(q *queue) {
+		first = minuteOf(q.ms)
+		for _, s := range []engine.State{engine.Scheduled, engine.Ready} {
+			for at, bucket := range q.states[s].buckets {
+				if n := (at - first) / minutes; at >= first && n < int64(len(buckets)) {
+					buckets[n].Count += int64(len(bucket))
+				}
+			}
+		}
+	})
+	for i := range buckets {
+		buckets[i].From = instant((first + int64(i)*minutes) * minute)
+	}
+	return buckets, nil
+}

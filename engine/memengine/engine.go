@@ -1,0 +1,146 @@
+// Package memengine keeps messages in this process's memory. It is the engine
+// for tests, for what may be lost with the process, and the one to read first:
+// every rule of package engine is here in its shortest form.
+//
+// A queue (queue.go) is a set of messages (message.go) and the few orders in
+// which it must find them: the future ones in a timer.Wheel, the ready ones in a
+// heap by (priority, due, id), the leases in a heap by deadline, what expires in
+// a heap by expiry (heap.go), and each state by the minute in which it ends, for
+// lists and forecasts (minutes.go).
+//
+// Nothing runs by itself: no goroutine, no timer, no state of the package. Each
+// call takes its queue's lock, brings the queue up to the present (queue.advance:
+// what has come due is ready, what has outlived its deadline is ready again or
+// dead, what has expired is gone), and then does its own small step. So the
+// engine lives inside testing/synctest as it does outside, and a test may give it
+// a clock of its own.
+package memengine
+
+import (
+	"context"
+	"math"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+func init() { engine.Register("mem", open) }
+
+// open opens the URL "mem:", which has no further parts.
+func open(_ context.Context, u *url.URL) (engine.Engine, error) {
+	if u.Opaque != "" || u.Host != "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: `the URL of the memory engine is "mem:", without further parts`}
+	}
+	return New(nil), nil
+}
+
+// Config sets an Engine up. The zero Config is what most want.
+type Config struct {
+	// Now is the engine's clock; nil: time.Now. It may be called from many
+	// goroutines and must not call the engine.
+	Now func() time.Time
+
+	// MaxPending bounds the live messages of all queues together; a push beyond
+	// it gets engine.ErrLimit. 0: no bound. What is redriven or revived by a late
+	// settlement counts too, but is never refused.
+	MaxPending int64
+}
+
+// Engine is an engine in memory. Make one with New; its methods may be called
+// from many goroutines.
+type Engine struct {
+	now        func() time.Time
+	maxPending int64
+	pending    atomic.Int64  // live messages
+	lastID     atomic.Uint64 // of messages
+
+	// Each call holds calls for reading from begin to end, Close for writing.
+	calls  sync.RWMutex
+	closed bool
+
+	// mu guards what follows. A queue's own lock may be held when mu is taken;
+	// with mu held a queue's lock may only be tried.
+	mu        sync.RWMutex
+	queues    map[string]*queue
+	numbered  map[uint64]*queue // the same, by queue.number
+	lastQueue uint64
+	tidyAt    int // how many queues there are when the empty ones are next forgotten
+	watchers  []*watcher
+}
+
+var (
+	_ engine.Engine       = (*Engine)(nil)
+	_ engine.AtomicPusher = (*Engine)(nil)
+	_ engine.Claimer      = (*Engine)(nil)
+	_ engine.Lister       = (*Engine)(nil)
+	_ engine.Counter      = (*Engine)(nil)
+	_ engine.Forecaster   = (*Engine)(nil)
+	_ engine.Pauser       = (*Engine)(nil)
+	_ engine.Purger       = (*Engine)(nil)
+	_ engine.Redriver     = (*Engine)(nil)
+)
+
+// New returns an empty engine; a nil cfg is the zero Config.
+func New(cfg *Config) *Engine {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	e := &Engine{
+		now:        cfg.Now,
+		maxPending: cfg.MaxPending,
+		queues:     make(map[string]*queue),
+		numbered:   make(map[uint64]*queue),
+		tidyAt:     tidyLeast,
+	}
+	if e.now == nil {
+		e.now = time.Now
+	}
+	return e
+}
+
+// Capabilities says that this engine can do everything but keep messages over
+// the end of the process, and that its order of ready messages is always exact.
+func (e *Engine) Capabilities() engine.Capabilities {
+	c := engine.Full("mem")
+	c.Atomic = true
+	c.MaxPending = e.maxPending
+	c.Window = math.MaxInt
+	return c
+}
+
+// Close waits for the calls under way and forgets all messages. A second Close
+// does nothing and returns nil.
+func (e *Engine) Close() error {
+	e.calls.Lock()
+	defer e.calls.Unlock()
+	e.closed = true
+	e.queues, e.numbered, e.watchers = nil, nil, nil
+	return nil
+}
+
+// begin starts a call, or says why there is none; end ends it.
+func (e *Engine) begin(ctx context.Context, op string) error {
+	if err := ctx.Err(); err != nil {
+		return &engine.Error{Op: op, Err: err}
+	}
+	e.calls.RLock()
+	if e.closed {
+		e.calls.RUnlock()
+		return &engine.Error{Op: op, Err: engine.ErrClosed}
+	}
+	return nil
+}
+
+func (e *Engine) end() { e.calls.RUnlock() }
+
+// admit makes room for n more live messages; false: there is none.
+func (e *Engine) admit(n int64) bool {
+	if total := e.pending.Add(n); e.maxPending > 0 && n > 0 && total > e.maxPending {
+		e.pending.Add(-n)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,97 @@
+package memengine
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Lease hands out what is due. It does not wait for anything but locks.
+func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	if err := e.begin(ctx, "lease"); err != nil {
+		return engine.Grant{}, err
+	}
+	defer e.end()
+	grant := engine.Grant{Queues: make([]engine.Granted, len(wants))}
+	for i, want := range wants {
+		g := &grant.Queues[i]
+		if want.Max < 1 {
+			g.Err = &engine.Error{Op: "lease", Queue: want.Queue, Err: engine.ErrInvalid, Hint: "ask for at least one message"}
+			continue
+		}
+		e.with(want.Queue, false, func(q *queue) { *g = q.lease(want) })
+	}
+	grant.Now = instant(e.now().UnixMilli())
+	return grant, nil
+}
+
+// lease answers one want.
+func (q *queue) lease(want engine.Want) engine.Granted {
+	for _, m := range q.states[engine.Gone].page(nil, q.states[engine.Gone].n) {
+		q.forget(m)
+	}
+	g := engine.Granted{Expired: q.expired, Died: q.died}
+	q.expired, q.died = 0, 0
+	if !q.paused {
+		n := min(want.Max, q.ready.Len())
+		nonces := make([]nonce, n)
+		for i := range nonces {
+			rand.Read(nonces[i][:]) // never fails
+		}
+		g.Messages = make([]engine.Lease, n)
+		for i := range g.Messages {
+			g.Messages[i] = q.hold(q.ready.min(), want.TTR, nonces[i])
+		}
+		g.More = q.ready.Len() > 0
+	}
+	next := q.next()
+	if !g.More {
+		g.NextDue = instant(next)
+	}
+	// Who was told of a later instant, here or by another client, would not look
+	// after these leases in time.
+	q.hint = q.hint || next < q.told && !g.More
+	q.told = next
+	return g
+}
+
+// hold leases a ready message.
+func (q *queue) hold(m *message, ttr time.Duration, n nonce) engine.Lease {
+	q.take(m)
+	m.attempt++
+	m.nonce, m.held = n, true
+	m.deadline = q.deadline(m, ttr)
+	q.put(m, engine.Leased)
+	return engine.Lease{Info: m.info(q.name, true), Token: token{q.number, m.id, n}.String()}
+}
+
+// deadline is that of a lease which begins now, never already over.
+func (q *queue) deadline(m *message, ttr time.Duration) int64 {
+	if ttr <= 0 {
+		ttr = m.TTR
+	}
+	return max(q.ms+1, engine.When{In: ttr}.Resolve(q.now))
+}
+
+// Claim leases the message that ref means if it is due.
+func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
+	var lease engine.Lease
+	err := e.refer(ctx, "claim", ref, func(q *queue) error {
+		m := q.find(ref)
+		switch {
+		case m == nil || m.state == engine.Dead:
+			return engine.ErrNotFound
+		case m.state == engine.Leased:
+			return engine.ErrLeased
+		case m.state == engine.Scheduled || q.paused:
+			return engine.ErrNotDue
+		}
+		var n nonce
+		rand.Read(n[:]) // never fails
+		lease = q.hold(m, want.TTR, n)
+		return nil
+	})
+	return lease, err
+}

@@ -1,0 +1,70 @@
+package memengine
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// List returns a page of the messages of a queue in one state. It sorts the
+// messages of the minutes that the page touches, under the queue's lock.
+func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, error) {
+	if err := e.begin(ctx, "list"); err != nil {
+		return engine.Page{}, err
+	}
+	defer e.end()
+	invalid := &engine.Error{Op: "list", Queue: lq.Queue, Err: engine.ErrInvalid}
+	if !lq.State.Live() && lq.State != engine.Dead {
+		invalid.Hint = "the state is scheduled, ready, leased or dead"
+		return engine.Page{}, invalid
+	}
+	if lq.Limit < 1 || lq.Limit > maxPage {
+		invalid.Hint = "the limit is 1 to 1000"
+		return engine.Page{}, invalid
+	}
+	after, err := parsePlace(lq.After)
+	if err != nil {
+		invalid.Hint = "after is the next of the page before"
+		return engine.Page{}, invalid
+	}
+	var page engine.Page
+	e.with(lq.Queue, false, func(q *queue) {
+		msgs := q.states[lq.State].page(after, lq.Limit+1)
+		if len(msgs) > lq.Limit {
+			msgs = msgs[:lq.Limit]
+			last := msgs[lq.Limit-1]
+			page.Next = place{last.ends(), uint64(last.id)}.String()
+		}
+		for _, m := range msgs {
+			page.Messages = append(page.Messages, m.info(q.name, lq.Body))
+		}
+	})
+	return page, nil
+}
+
+// maxPage is how many messages a page has at most.
+const maxPage = 1000
+
+// String is a place as a cursor.
+func (p place) String() string {
+	return strconv.FormatInt(p.end, 36) + "." + strconv.FormatUint(p.id, 36)
+}
+
+// parsePlace reads the form that String writes; nil for "".
+func parsePlace(s string) (*place, error) {
+	if s == "" {
+		return nil, nil
+	}
+	end, id, _ := strings.Cut(s, ".")
+	var p place
+	var err error
+	if p.end, err = strconv.ParseInt(end, 36, 64); err != nil {
+		return nil, err
+	}
+	if p.id, err = strconv.ParseUint(id, 36, 64); err != nil {
+		return nil, err
+	}
+	return &p, nil
+}

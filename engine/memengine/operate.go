@@ -1,0 +1,124 @@
+package memengine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Pause stops leasing and claiming of a queue for d, for good when d is 0.
+func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
+	if err := e.begin(ctx, "pause"); err != nil {
+		return err
+	}
+	defer e.end()
+	if d < 0 {
+		return &engine.Error{Op: "pause", Queue: name, Err: engine.ErrInvalid, Hint: "a pause lasts 0 (for good) or longer"}
+	}
+	e.with(name, true, func(q *queue) {
+		q.paused, q.until = true, none
+		if d > 0 {
+			q.until = engine.When{In: d}.Resolve(q.now)
+		}
+	})
+	return nil
+}
+
+// Resume ends a pause; a queue that is not paused stays as it is.
+func (e *Engine) Resume(ctx context.Context, name string) error {
+	if err := e.begin(ctx, "resume"); err != nil {
+		return err
+	}
+	defer e.end()
+	e.with(name, false, func(q *queue) { q.paused = false })
+	return nil
+}
+
+// purgeChunk is how many messages a purge removes before it lets others in.
+const purgeChunk = 1000
+
+// Purge removes what was scheduled or ready, and with dead what was dead, when it
+// began. One that someone leased before the purge came to it stays.
+func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {
+	if err := e.begin(ctx, "purge"); err != nil {
+		return 0, err
+	}
+	defer e.end()
+	states := []engine.State{engine.Scheduled, engine.Ready}
+	if dead {
+		states = append(states, engine.Dead)
+	}
+	var ids []engine.ID
+	e.with(name, false, func(q *queue) {
+		for _, s := range states {
+			for _, bucket := range q.states[s].buckets {
+				for _, m := range bucket {
+					ids = append(ids, m.id)
+				}
+			}
+		}
+	})
+	var n int64
+	for chunk := range slices.Chunk(ids, purgeChunk) {
+		if err := ctx.Err(); err != nil {
+			return n, &engine.Error{Op: "purge", Queue: name, Err: err, Hint: "purge again for the rest"}
+		}
+		e.with(name, false, func(q *queue) {
+			for _, id := range chunk {
+				if m := q.ids[id]; m != nil && slices.Contains(states, m.state) {
+					q.drop(m)
+					n++
+				}
+			}
+		})
+	}
+	return n, nil
+}
+
+// Redrive makes dead messages ready.
+func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limit int) (engine.Redriven, error) {
+	if err := e.begin(ctx, "redrive"); err != nil {
+		return engine.Redriven{}, err
+	}
+	defer e.end()
+	out := engine.Redriven{Skipped: int64(len(ids))}
+	e.with(name, false, func(q *queue) {
+		var msgs []*message // nil: not there
+		if len(ids) > 0 {
+			for _, id := range ids {
+				msgs = append(msgs, q.ids[id])
+			}
+		} else {
+			dead := &q.states[engine.Dead]
+			if limit <= 0 {
+				limit = dead.n
+			}
+			msgs = dead.page(nil, limit)
+		}
+		out = engine.Redriven{}
+		for _, m := range msgs {
+			if q.redrive(m) {
+				out.Redriven++
+			} else {
+				out.Skipped++
+			}
+		}
+	})
+	return out, nil
+}
+
+// redrive brings a dead message back unless its key is another's by now.
+func (q *queue) redrive(m *message) bool {
+	if m == nil || m.state != engine.Dead || m.key != "" && q.holder(m.key) != nil {
+		return false
+	}
+	q.claimKey(m.key)
+	q.take(m)
+	m.due, m.expires = q.ms, none
+	m.attempt = 0
+	m.held = false
+	q.place(m)
+	return true
+}

@@ -1,0 +1,94 @@
+package memengine
+
+// tidyLeast is how many queues there are before empty ones are forgotten.
+const tidyLeast = 1024
+
+// with runs do on a queue: locked, up to the present. Without create an unknown
+// queue is left unknown, and with returns false. Afterwards it gives the hint
+// that do may have made due.
+func (e *Engine) with(name string, create bool, do func(*queue)) bool {
+	for {
+		q := e.queue(name, create)
+		if q == nil {
+			return false
+		}
+		if e.visit(q, do) {
+			return true
+		}
+	}
+}
+
+// visit is with for a queue at hand; false when that was retired meanwhile.
+func (e *Engine) visit(q *queue, do func(*queue)) bool {
+	q.mu.Lock()
+	if q.retired {
+		q.mu.Unlock()
+		return false
+	}
+	q.refresh()
+	do(q)
+	hint := q.hinted()
+	q.mu.Unlock()
+	if hint {
+		e.hint(q.name)
+	}
+	return true
+}
+
+// refresh reads the clock and brings the queue up to it. The clock is read under
+// the lock, so that it does not run backwards from one call to the next.
+func (q *queue) refresh() {
+	q.now = q.engine.now()
+	q.ms = q.now.UnixMilli()
+	if q.paused && q.until <= q.ms {
+		q.paused = false
+	}
+	q.advance()
+}
+
+// hinted says whether the watchers are to be told, and forgets it.
+func (q *queue) hinted() bool {
+	hint := q.hint || q.next() < q.told
+	q.hint = false
+	return hint
+}
+
+// queue returns the queue of a name, which create makes if there is none.
+func (e *Engine) queue(name string, create bool) *queue {
+	e.mu.RLock()
+	q := e.queues[name]
+	e.mu.RUnlock()
+	if q != nil || !create {
+		return q
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if q = e.queues[name]; q != nil {
+		return q
+	}
+	if len(e.queues) >= e.tidyAt {
+		e.tidy()
+	}
+	e.lastQueue++
+	q = newQueue(e, name, e.lastQueue)
+	e.queues[name] = q
+	e.numbered[q.number] = q
+	return q
+}
+
+// tidy forgets empty queues; mu is held. Programs that make a queue for each user
+// or order would else fill the memory with names.
+func (e *Engine) tidy() {
+	for name, q := range e.queues {
+		if !q.mu.TryLock() {
+			continue // in use: the next time
+		}
+		if q.empty() {
+			q.retired = true
+			delete(e.queues, name)
+			delete(e.numbered, q.number)
+		}
+		q.mu.Unlock()
+	}
+	e.tidyAt = max(tidyLeast, 2*len(e.queues))
+}

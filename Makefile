@@ -1,0 +1,43 @@
+# Every target's comment is its help text; make help prints them.
+GO ?= go
+STATIC = CGO_ENABLED=0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show what can be made.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the static binary ./tarry.
+	$(STATIC) $(GO) build -trimpath -o tarry ./cmd/tarry
+
+.PHONY: test
+test: ## Run all tests, with the race detector where a C compiler is there.
+	@if $(GO) env CC | xargs -I{} sh -c 'command -v {} >/dev/null'; then \
+		CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...; \
+	else \
+		echo "no C compiler: running without the race detector"; $(GO) test -timeout 20m ./...; \
+	fi
+
+.PHONY: check
+check: ## Check format, vet, static analysis, module files and the documents made from code.
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) mod verify
+	$(GO) mod tidy -diff
+	$(GO) test -run 'TestHouse|TestSemantics' .
+
+.PHONY: fuzz
+fuzz: ## Fuzz every decoder for a few seconds each (FUZZTIME=10s).
+	@for pkg in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep ^Fuzz); do \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-10s} $$pkg || exit 1; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## Run the Go benchmarks, then tarry bench on the disk engine.
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) run ./cmd/tarry bench --store disk:$${TMPDIR:-/tmp}/tarry-bench --scenario push,push-batch,cancel,lateness,burst

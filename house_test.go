@@ -1,0 +1,169 @@
+package tarry_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tarryhq/tarry"
+
+// mayImport says which of our packages a folder may import; the longest prefix
+// that fits counts. Test files may import more.
+var mayImport = map[string][]string{
+	"timer":             {},
+	"engine":            {},
+	"engine/enginetest": {"engine"},
+	"engine/memengine":  {"engine", "timer"},
+	"engine/diskengine": {"engine", "timer"},
+	"engine/httpengine": {"engine"},
+	"":                  {"engine"},
+	"server":            {"", "engine"},
+	"cmd/tarry":         {"", "engine", "server", "engine/memengine", "engine/diskengine", "engine/httpengine"},
+	"examples":          {"", "engine", "engine/memengine", "engine/diskengine", "engine/httpengine"},
+}
+
+var buckets = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg", "models"}
+
+func goFiles(t *testing.T) map[string][]*ast.File {
+	t.Helper()
+	folders := make(map[string][]*ast.File)
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || path == "bench") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if dir == "." {
+			dir = ""
+		}
+		folders[dir] = append(folders[dir], f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
+
+func TestHouseImportsPointOneWay(t *testing.T) {
+	for dir, files := range goFiles(t) {
+		rule, allowed := "", []string(nil)
+		for prefix, may := range mayImport {
+			if (dir == prefix || strings.HasPrefix(dir, prefix+"/")) && len(prefix) >= len(rule) && (prefix != "" || dir == "") {
+				rule, allowed = prefix, may
+			}
+		}
+		if allowed == nil {
+			t.Errorf("%s: no rule says what it may import; add one to mayImport", dir)
+			continue
+		}
+		for _, f := range files {
+			for _, imp := range f.Imports {
+				path, _ := strconv.Unquote(imp.Path.Value)
+				ours, ok := strings.CutPrefix(path, module)
+				if !ok {
+					continue
+				}
+				ours = strings.TrimPrefix(ours, "/")
+				if ours == dir || strings.HasPrefix(ours, dir+"/internal") {
+					continue
+				}
+				found := false
+				for _, a := range allowed {
+					found = found || a == ours
+				}
+				if !found {
+					t.Errorf("%s imports %s, which its rule %v does not allow", dir, path, allowed)
+				}
+			}
+		}
+	}
+}
+
+func TestHouseEveryPackageHasADocComment(t *testing.T) {
+	for dir, files := range goFiles(t) {
+		found := false
+		for _, f := range files {
+			found = found || f.Doc != nil
+		}
+		if !found {
+			t.Errorf("%q has no package comment", dir)
+		}
+	}
+}
+
+func TestHouseEveryExportedNameHasADocComment(t *testing.T) {
+	for dir, files := range goFiles(t) {
+		for _, f := range files {
+			if f.Name.Name == "main" {
+				continue
+			}
+			for _, decl := range f.Decls {
+				switch d := decl.(type) {
+				case *ast.FuncDecl:
+					if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+						t.Errorf("%s: %s has no comment", dir, d.Name.Name)
+					}
+				case *ast.GenDecl:
+					for _, spec := range d.Specs {
+						if s, ok := spec.(*ast.TypeSpec); ok && s.Name.IsExported() && s.Doc == nil && d.Doc == nil {
+							t.Errorf("%s: type %s has no comment", dir, s.Name.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return true
+	}
+	typ := d.Recv.List[0].Type
+	for {
+		switch t := typ.(type) {
+		case *ast.StarExpr:
+			typ = t.X
+		case *ast.IndexExpr:
+			typ = t.X
+		case *ast.IndexListExpr:
+			typ = t.X
+		case *ast.Ident:
+			return t.IsExported()
+		default:
+			return false
+		}
+	}
+}
+
+func TestHouseNoBucketFolders(t *testing.T) {
+	for dir := range goFiles(t) {
+		for part := range strings.SplitSeq(dir, "/") {
+			for _, b := range buckets {
+				if part == b {
+					t.Errorf("%s: a folder named %s says nothing of what it holds", dir, b)
+				}
+			}
+		}
+	}
+}

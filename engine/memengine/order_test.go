@@ -1,0 +1,116 @@
+package memengine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Whatever happened before, the queue's orders agree with each other.
+func TestOrdersAgree(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	e, c := newEngine(t)
+	var tokens []string
+	for range 3000 {
+		key := fmt.Sprint(rng.IntN(40))
+		ref := engine.Ref{Queue: "q", Key: key}
+		d := time.Duration(rng.IntN(400)-50) * time.Second
+		switch rng.IntN(8) {
+		case 0, 1, 2:
+			m := msg("q", key, d)
+			m.OnConflict = engine.Conflict(rng.IntN(5))
+			m.Priority = rng.Uint32N(3)
+			m.ExpireAfter = time.Duration(rng.IntN(2)*rng.IntN(200)) * time.Second
+			if _, err := e.Push(t.Context(), []engine.Message{m}); err != nil {
+				t.Fatal(err)
+			}
+		case 3:
+			for _, l := range lease(t, e, "q", 1+rng.IntN(5)).Messages {
+				tokens = append(tokens, l.Token)
+			}
+		case 4:
+			if len(tokens) > 0 {
+				do := engine.Action(1 + rng.IntN(6))
+				settle(t, e, engine.Settlement{Token: tokens[rng.IntN(len(tokens))], Do: do, When: &engine.When{In: d}})
+			}
+		case 5:
+			_, err := e.Cancel(t.Context(), []engine.Ref{ref})
+			if err != nil {
+				t.Fatal(err)
+			}
+		case 6:
+			_, _ = e.Reschedule(t.Context(), ref, engine.When{In: d}) // often there is nothing
+			if rng.IntN(10) == 0 {
+				if _, err := e.Redrive(t.Context(), "q", nil, 3); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case 7:
+			c.add(time.Duration(rng.IntN(60)-5) * time.Second)
+		}
+		if q := e.queues["q"]; q != nil {
+			check(t, e, q)
+		}
+	}
+}
+
+// check compares the orders of a queue, which is the engine's only one.
+func check(t *testing.T, e *Engine, q *queue) {
+	t.Helper()
+	var n [engine.Dead + 1]int
+	var keyed, expiring, deadKeyed int
+	for _, m := range q.ids {
+		n[m.state]++
+		if m.keyed {
+			keyed++
+			if q.keys[m.key] != m {
+				t.Fatalf("%d is not the holder of its key", m.id)
+			}
+		}
+		if m.keyed != (m.key != "" && m.state != engine.Dead) || m.counted != m.state.Live() {
+			t.Fatalf("%d %v: keyed %v, counted %v", m.id, m.state, m.keyed, m.counted)
+		}
+		if (m.state == engine.Scheduled || m.state == engine.Ready) && m.expires != none {
+			expiring++
+		}
+	}
+	for _, dead := range q.deadKeys {
+		deadKeyed += len(dead)
+		if !slices.IsSortedFunc(dead, byEnd) {
+			t.Fatal("the dead of a key are not in order")
+		}
+	}
+	for s, n := range n {
+		if q.states[s].n != n || len(q.states[s].page(nil, n+1)) != n {
+			t.Fatalf("%v: %d by minute, %d of them", engine.State(s), q.states[s].n, n)
+		}
+	}
+	live := n[engine.Scheduled] + n[engine.Ready] + n[engine.Leased]
+	got := []int{q.wheel.Len(), q.ready.Len(), q.oldest.Len(), q.leases.Len(), q.expiring.Len(), len(q.keys), deadKeyed, int(e.pending.Load())}
+	want := []int{n[engine.Scheduled], n[engine.Ready], n[engine.Ready], n[engine.Leased], expiring, keyed, n[engine.Dead], live}
+	if !slices.Equal(got, want) {
+		t.Fatalf("wheel, ready, oldest, leases, expiring, keys, dead keys, pending: %v, want %v", got, want)
+	}
+}
+
+func TestMinutesBefore1970(t *testing.T) {
+	for ms, want := range map[int64]int64{-1: -1, 0: 0, -60_000: -1, -60_001: -2, 59_999: 0, 60_000: 1} {
+		if got := minuteOf(ms); got != want {
+			t.Errorf("minute of %d: %d, want %d", ms, got, want)
+		}
+	}
+	e, _ := newEngine(t)
+	m := msg("q", "old", 0)
+	m.Due = engine.When{At: time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC)}
+	push(t, e, m)
+	page, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: engine.Ready, Limit: 1})
+	if err != nil || len(page.Messages) != 1 || !page.Messages[0].Due.Equal(m.Due.At) {
+		t.Errorf("%+v, %v", page, err)
+	}
+}

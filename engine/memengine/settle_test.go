@@ -1,0 +1,100 @@
+package memengine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// A message that a lapse made dead gave its key away; it cannot come back beside
+// the new one, yet it can be acked.
+func TestLateSettlementOfDead(t *testing.T) {
+	e, c := newEngine(t)
+	m := msg("q", "k", 0)
+	m.MaxAttempts = 1
+	push(t, e, m)
+	token := lease(t, e, "q", 1).Messages[0].Token
+	c.add(time.Minute)
+	push(t, e, msg("q", "k", time.Hour))
+	for _, do := range []engine.Action{engine.Release, engine.Extend, engine.Snooze} {
+		s := settle(t, e, engine.Settlement{Token: token, Do: do, When: &engine.When{}})
+		if !errors.Is(s.Err, engine.ErrLeaseLost) {
+			t.Errorf("action %d: %v, want ErrLeaseLost", do, s.Err)
+		}
+	}
+	if s := settle(t, e, engine.Settlement{Token: token, Do: engine.Ack}); s.Err != nil || s.State != engine.Gone {
+		t.Errorf("ack: %+v", s)
+	}
+	n, err := e.Queue(t.Context(), "q")
+	if err != nil || n.Scheduled != 1 || n.Dead != 0 || len(e.queues["q"].deadKeys) != 0 {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// An expired message whose lease lapsed is seen by nobody, yet its holder may
+// still say that it was handled.
+func TestLateSettlementOfExpired(t *testing.T) {
+	ttl := msg("q", "k", 0)
+	ttl.ExpireAfter = time.Second
+	for _, do := range []engine.Action{engine.Ack, engine.Extend} {
+		e, c := newEngine(t)
+		push(t, e, ttl)
+		token := lease(t, e, "q", 1).Messages[0].Token
+		c.add(time.Hour)
+		if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "k"}); !errors.Is(err, engine.ErrNotFound) {
+			t.Fatalf("get: %v, want ErrNotFound", err)
+		}
+		if n := e.pending.Load(); n != 0 {
+			t.Fatalf("%d pending, want 0", n)
+		}
+		if s := settle(t, e, engine.Settlement{Token: token, Do: do}); s.Err != nil {
+			t.Fatal(s.Err)
+		}
+		info, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "k"})
+		if do == engine.Extend && (err != nil || info.State != engine.Leased) || do == engine.Ack && err == nil {
+			t.Errorf("action %d: %+v, %v", do, info, err)
+		}
+	}
+
+	e, c := newEngine(t)
+	push(t, e, ttl)
+	token := lease(t, e, "q", 1).Messages[0].Token
+	c.add(time.Hour)
+	push(t, e, ttl) // takes the key
+	if s := settle(t, e, engine.Settlement{Token: token, Do: engine.Ack}); !errors.Is(s.Err, engine.ErrLeaseLost) {
+		t.Errorf("ack after a push of the key: %v, want ErrLeaseLost", s.Err)
+	}
+	if g := lease(t, e, "q", 1); g.Expired != 1 || len(g.Messages) != 1 {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestReasonIsCut(t *testing.T) {
+	e, _ := newEngine(t)
+	push(t, e, msg("q", "k", 0))
+	token := lease(t, e, "q", 1).Messages[0].Token
+	settle(t, e, engine.Settlement{Token: token, Do: engine.Bury, Reason: "x" + strings.Repeat("é", engine.MaxReason)})
+	info, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "k"})
+	if err != nil || len(info.LastError) != engine.MaxReason-1 || !utf8.ValidString(info.LastError) {
+		t.Errorf("%d bytes kept, %v", len(info.LastError), err)
+	}
+}
+
+func TestForgedTokens(t *testing.T) {
+	e, _ := newEngine(t)
+	push(t, e, msg("q", "k", 0))
+	good := lease(t, e, "q", 1).Messages[0].Token
+	other := token{queue: 1, id: 1}.String()
+	for _, bad := range []string{"", "x", good[:42], good + "A", "!" + good[1:], other, token{queue: 9, id: 1}.String()} {
+		if s := settle(t, e, engine.Settlement{Token: bad, Do: engine.Ack}); !errors.Is(s.Err, engine.ErrLeaseLost) {
+			t.Errorf("%q: %v, want ErrLeaseLost", bad, s.Err)
+		}
+	}
+	if s := settle(t, e, engine.Settlement{Token: good, Do: engine.Ack}); s.Err != nil {
+		t.Error(s.Err)
+	}
+}

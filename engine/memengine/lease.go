@@ -29,9 +29,6 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 
 // lease answers one want.
 func (q *queue) lease(want engine.Want) engine.Granted {
-	for _, m := range q.states[engine.Gone].page(nil, q.states[engine.Gone].n) {
-		q.forget(m)
-	}
 	g := engine.Granted{Expired: q.expired, Died: q.died}
 	q.expired, q.died = 0, 0
 	if !q.paused {

@@ -19,7 +19,7 @@ const none = math.MaxInt64
 type message struct {
 	id    engine.ID
 	key   string
-	state engine.State // Gone: expired with its lease's token still out, see queue.expire
+	state engine.State
 	engine.Content
 	engine.Policy
 
@@ -34,10 +34,10 @@ type message struct {
 	nonce nonce
 	held  bool
 
-	counted bool         // in Engine.pending
-	keyed   bool         // in queue.keys
-	timer   timer.Handle // in queue.wheel, when scheduled
-	slot    int          // in its bucket of queue.states
+	live   bool         // counted in Engine.pending and, if it has a key, in queue.keys
+	untold bool         // counted in queue.died
+	timer  timer.Handle // in queue.wheel, when scheduled
+	slot   int          // in its bucket of queue.states
 
 	// Places in heaps, counted from 1; 0: not there.
 	turn, oldest, expiring int

@@ -111,10 +111,9 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 
 // redrive brings a dead message back unless its key is another's by now.
 func (q *queue) redrive(m *message) bool {
-	if m == nil || m.state != engine.Dead || m.key != "" && q.holder(m.key) != nil {
+	if m == nil || m.state != engine.Dead || q.keys[m.key] != nil {
 		return false
 	}
-	q.claimKey(m.key)
 	q.take(m)
 	m.due, m.expires = q.ms, none
 	m.attempt = 0

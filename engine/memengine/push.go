@@ -88,7 +88,7 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 		m := &msgs[i]
 		n := name{m.Queue, m.Key}
 		q := queues[m.Queue]
-		if old := q.holder(m.Key); m.Key != "" && old != nil {
+		if old := q.keys[m.Key]; old != nil {
 			if err := q.refusal(old, m.OnConflict); err != nil {
 				results[i] = old.result(0, err)
 			}
@@ -146,15 +146,12 @@ func (q *queue) refusal(m *message, policy engine.Conflict) error {
 
 // push pushes one message; admitted says that there is room for it.
 func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
-	if in.Key != "" {
-		if m := q.holder(in.Key); m != nil {
-			return q.conflict(m, in)
-		}
+	if m := q.keys[in.Key]; m != nil {
+		return q.conflict(m, in)
 	}
 	if !admitted && !q.engine.admit(1) {
 		return engine.PushResult{Err: q.limit(in.Key)}
 	}
-	q.claimKey(in.Key)
 	m := &message{
 		id:      engine.ID(q.engine.lastID.Add(1)),
 		key:     in.Key,
@@ -162,10 +159,10 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 		Policy:  copyPolicy(in.Policy),
 		due:     in.Due.Resolve(q.now),
 		created: q.ms,
-		counted: true,
 	}
 	m.expires = expiry(m.due, &m.Policy)
 	q.ids[m.id] = m
+	q.enlist(m)
 	q.place(m)
 	return m.result(engine.Created, nil)
 }

@@ -42,7 +42,7 @@ type queue struct {
 	told    int64 // the NextDue last told; none when nothing was
 	hint    bool  // tell the watchers
 	expired int   // messages gone by expiry, not yet told by Lease
-	died    int   // messages dead by a lapse, not yet told by Lease
+	died    int   // messages dead by a lapse, not yet told by Lease, and still so
 }
 
 // backStep is how far the clock may go back before the wheel, whose own time
@@ -81,26 +81,38 @@ func (q *queue) put(m *message, s engine.State) {
 	}
 	q.states[s].add(m)
 
-	if live := s.Live(); live != m.counted {
-		m.counted = live
-		if live {
+	if s != engine.Dead {
+		if !m.live { // back from the dead
 			q.engine.pending.Add(1)
-		} else {
-			q.engine.pending.Add(-1)
+			q.enlist(m)
 		}
-	}
-	if m.key == "" {
 		return
 	}
-	switch {
-	case s == engine.Dead:
-		q.freeKey(m)
+	q.delist(m)
+	if m.key != "" {
 		dead := q.deadKeys[m.key]
 		at, _ := slices.BinarySearchFunc(dead, m, byEnd)
 		q.deadKeys[m.key] = slices.Insert(dead, at, m)
-	case !m.keyed:
+	}
+}
+
+// enlist gives a message, which admit has counted, what live ones have.
+func (q *queue) enlist(m *message) {
+	m.live = true
+	if m.key != "" {
 		q.keys[m.key] = m
-		m.keyed = true
+	}
+}
+
+// delist takes it away again, and the message off the count.
+func (q *queue) delist(m *message) {
+	if !m.live {
+		return
+	}
+	m.live = false
+	q.engine.pending.Add(-1)
+	if m.key != "" {
+		delete(q.keys, m.key)
 	}
 }
 
@@ -117,6 +129,10 @@ func (q *queue) take(m *message) {
 	case engine.Leased:
 		q.leases.remove(m)
 	case engine.Dead:
+		if m.untold {
+			m.untold = false
+			q.died--
+		}
 		if m.key != "" {
 			dead := q.deadKeys[m.key]
 			dead = slices.DeleteFunc(dead, func(d *message) bool { return d == m })
@@ -155,18 +171,8 @@ func (q *queue) die(m *message, at int64, reason string) {
 // drop forgets a message.
 func (q *queue) drop(m *message) {
 	q.take(m)
-	q.freeKey(m)
+	q.delist(m)
 	delete(q.ids, m.id)
-	if m.counted {
-		q.engine.pending.Add(-1)
-	}
-}
-
-func (q *queue) freeKey(m *message) {
-	if m.keyed {
-		delete(q.keys, m.key)
-		m.keyed = false
-	}
 }
 
 // advance brings the queue up to its now.
@@ -176,7 +182,8 @@ func (q *queue) advance() {
 		q.lapse(m)
 	}
 	for m := q.expiring.min(); m != nil && m.expires < q.ms; m = q.expiring.min() {
-		q.expire(m)
+		q.drop(m)
+		q.expired++
 	}
 }
 
@@ -221,6 +228,7 @@ const lapsed = "lease lapsed"
 func (q *queue) lapse(m *message) {
 	if m.attempt >= m.MaxAttempts {
 		q.die(m, m.deadline, lapsed)
+		m.untold = true
 		q.died++
 		return
 	}
@@ -229,51 +237,13 @@ func (q *queue) lapse(m *message) {
 	q.place(m)
 }
 
-// expire ends a message that nobody leased in time. One that lapsed may still be
-// settled with its token, so it stays, in the state Gone and seen by nobody,
-// until a Lease or a push of its key drops it.
-func (q *queue) expire(m *message) {
-	if m.held {
-		q.take(m)
-		q.put(m, engine.Gone)
-		return
-	}
-	q.drop(m)
-	q.expired++
-}
-
-// forget drops a message that expire had to keep.
-func (q *queue) forget(m *message) {
-	q.drop(m)
-	q.expired++
-}
-
-// holder returns the live message that holds a key, or nil.
-func (q *queue) holder(key string) *message {
-	if m := q.keys[key]; m != nil && m.state.Live() {
-		return m
-	}
-	return nil
-}
-
-// claimKey frees a key, which no live message holds, of the expired message that
-// may still have it.
-func (q *queue) claimKey(key string) {
-	if m := q.keys[key]; m != nil {
-		q.forget(m)
-	}
-}
-
 // find returns the message that ref means, live or dead by id, live by key; nil:
 // there is none.
 func (q *queue) find(ref engine.Ref) *message {
 	if ref.ID == 0 {
-		return q.holder(ref.Key)
+		return q.keys[ref.Key]
 	}
-	if m := q.ids[ref.ID]; m != nil && m.state != engine.Gone {
-		return m
-	}
-	return nil
+	return q.ids[ref.ID]
 }
 
 // next returns when a Lease may give something: now if something is ready.

@@ -70,8 +70,12 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 			return engine.ErrLeased
 		}
 		q.take(m)
+		never := m.expires == none // also when redriven, whatever its policy
 		m.due = due.Resolve(q.now)
 		m.renew()
+		if never {
+			m.expires = none
+		}
 		q.place(m)
 		info = m.info(q.name, false)
 		return nil

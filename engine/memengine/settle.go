@@ -46,7 +46,7 @@ func (e *Engine) settle(s *engine.Settlement) engine.Settled {
 		}
 		out = engine.Settled{State: m.state}
 		switch m.state {
-		case engine.Scheduled:
+		case engine.Scheduled, engine.Ready:
 			out.Until = instant(m.due)
 		case engine.Leased:
 			out.Until = instant(m.deadline)
@@ -56,16 +56,13 @@ func (e *Engine) settle(s *engine.Settlement) engine.Settled {
 }
 
 // settle carries out a settlement of m's lease, which may have lapsed: m is then
-// ready, dead, or expired. It returns false when the lapse made it dead and its
+// ready or dead. It returns false when the lapse made it dead and its
 // key is by now another's, so that it cannot come back.
 func (q *queue) settle(m *message, s *engine.Settlement) bool {
 	last := m.attempt >= m.MaxAttempts
 	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
-	if m.state == engine.Dead && m.key != "" && revives {
-		if q.holder(m.key) != nil {
-			return false
-		}
-		q.claimKey(m.key)
+	if m.state == engine.Dead && revives && q.keys[m.key] != nil {
+		return false
 	}
 	m.held = s.Do == engine.Extend
 	switch s.Do {

@@ -35,41 +35,39 @@ func TestLateSettlementOfDead(t *testing.T) {
 	}
 }
 
-// An expired message whose lease lapsed is seen by nobody, yet its holder may
-// still say that it was handled.
+// What expired after its lease lapsed is gone, for its holder too.
 func TestLateSettlementOfExpired(t *testing.T) {
-	ttl := msg("q", "k", 0)
-	ttl.ExpireAfter = time.Second
-	for _, do := range []engine.Action{engine.Ack, engine.Extend} {
-		e, c := newEngine(t)
-		push(t, e, ttl)
-		token := lease(t, e, "q", 1).Messages[0].Token
-		c.add(time.Hour)
-		if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "k"}); !errors.Is(err, engine.ErrNotFound) {
-			t.Fatalf("get: %v, want ErrNotFound", err)
-		}
-		if n := e.pending.Load(); n != 0 {
-			t.Fatalf("%d pending, want 0", n)
-		}
-		if s := settle(t, e, engine.Settlement{Token: token, Do: do}); s.Err != nil {
-			t.Fatal(s.Err)
-		}
-		info, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "k"})
-		if do == engine.Extend && (err != nil || info.State != engine.Leased) || do == engine.Ack && err == nil {
-			t.Errorf("action %d: %+v, %v", do, info, err)
-		}
-	}
-
 	e, c := newEngine(t)
-	push(t, e, ttl)
+	m := msg("q", "k", 0)
+	m.ExpireAfter = time.Second
+	push(t, e, m)
 	token := lease(t, e, "q", 1).Messages[0].Token
 	c.add(time.Hour)
-	push(t, e, ttl) // takes the key
 	if s := settle(t, e, engine.Settlement{Token: token, Do: engine.Ack}); !errors.Is(s.Err, engine.ErrLeaseLost) {
-		t.Errorf("ack after a push of the key: %v, want ErrLeaseLost", s.Err)
+		t.Errorf("ack: %v, want ErrLeaseLost", s.Err)
 	}
+	push(t, e, m)
 	if g := lease(t, e, "q", 1); g.Expired != 1 || len(g.Messages) != 1 {
 		t.Errorf("%+v", g)
+	}
+}
+
+// Lease tells of a death by lapse once, and not of one that was undone.
+func TestDiedIsToldOnce(t *testing.T) {
+	e, c := newEngine(t)
+	m := msg("q", "", 0)
+	m.MaxAttempts = 1
+	push(t, e, m, m)
+	g := lease(t, e, "q", 2)
+	c.add(time.Hour)
+	if n, err := e.Queue(t.Context(), "q"); err != nil || n.Dead != 2 {
+		t.Fatalf("%+v, %v", n, err)
+	}
+	settle(t, e, engine.Settlement{Token: g.Messages[0].Token, Do: engine.Ack})
+	for _, want := range []int{1, 0} {
+		if g := lease(t, e, "q", 2); g.Died != want {
+			t.Errorf("died %d, want %d", g.Died, want)
+		}
 	}
 }
 

@@ -15,15 +15,25 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	}
 	defer e.end()
 	grant := engine.Grant{Queues: make([]engine.Granted, len(wants))}
+	now := e.now().UnixMilli()
 	for i, want := range wants {
 		g := &grant.Queues[i]
 		if want.Max < 1 {
 			g.Err = &engine.Error{Op: "lease", Queue: want.Queue, Err: engine.ErrInvalid, Hint: "ask for at least one message"}
 			continue
 		}
-		e.with(want.Queue, false, func(q *queue) { *g = q.lease(want) })
+		e.with(want.Queue, false, func(q *queue) {
+			*g = q.lease(want)
+			now = max(now, q.ms)
+		})
 	}
-	grant.Now = instant(e.now().UnixMilli())
+	// Time may have passed from one want to the next, and no NextDue may be over.
+	grant.Now = instant(now)
+	for i := range grant.Queues {
+		if g := &grant.Queues[i]; !g.NextDue.IsZero() && !g.NextDue.After(grant.Now) {
+			g.NextDue = instant(now + 1)
+		}
+	}
 	return grant, nil
 }
 

@@ -1,0 +1,23 @@
+package memengine_test
+
+import (
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/memengine"
+)
+
+func TestConformance(t *testing.T) {
+	clock := enginetest.NewClock()
+	enginetest.Run(t, enginetest.Harness{
+		Open:  func(*testing.T) engine.Engine { return memengine.New(&memengine.Config{Now: clock.Now}) },
+		Clock: clock,
+	})
+}
+
+func TestConformanceOnRealClock(t *testing.T) {
+	enginetest.Run(t, enginetest.Harness{
+		Open: func(*testing.T) engine.Engine { return memengine.New(nil) },
+	})
+}

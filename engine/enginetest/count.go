@@ -1,0 +1,183 @@
+package enginetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+var countTests = []test{
+	{"by state", func(b *bed) {
+		c := optional[engine.Counter](b, "Count", b.caps.Count)
+		b.counts(c, 0, 0, 0, 0)
+		all := b.population()
+		q := b.counts(c, len(all[engine.Scheduled]), len(all[engine.Ready]), len(all[engine.Leased]), len(all[engine.Dead]))
+		now := b.now()
+		if d := q.NextDue.Sub(now); d <= 0 || d > time.Hour {
+			b.Errorf("next due %v, now %v", q.NextDue, now)
+		}
+		if d := now.Sub(q.OldestReady); d < 6*time.Hour || d > 7*time.Hour {
+			b.Errorf("oldest ready %v, now %v", q.OldestReady, now)
+		}
+		if q.Queue != b.queue || q.Paused || !q.PausedUntil.IsZero() {
+			b.Errorf("%+v", q)
+		}
+	}},
+	{"through every transition", func(b *bed) {
+		c := optional[engine.Counter](b, "Count", b.caps.Count)
+		b.push(b.msg("k", b.in(1)))
+		q := b.counts(c, 1, 0, 0, 0)
+		if q.NextDue.IsZero() || !q.OldestReady.IsZero() {
+			b.Fatalf("%+v", q)
+		}
+		b.pass(1)
+		b.counts(c, 0, 1, 0, 0)
+		l := b.lease1(b.unit)
+		b.counts(c, 0, 0, 1, 0)
+		b.pass(1)
+		b.counts(c, 0, 1, 0, 0)
+		l = b.lease1(0)
+		b.settle(engine.Settlement{Token: l.Token, Do: engine.Snooze, When: &dueLater})
+		b.counts(c, 1, 0, 0, 0)
+		if b.caps.Reschedule {
+			b.reschedule(b.id(l.ID), dueNow)
+			b.counts(c, 0, 1, 0, 0)
+			l = b.lease1(0)
+			b.settle(engine.Settlement{Token: l.Token, Do: engine.Release})
+			b.counts(c, 0, 1, 0, 0)
+			b.bury(b.lease1(0).Token, "x")
+			b.counts(c, 0, 0, 0, 1)
+			if b.caps.Cancel {
+				b.is(b.cancel(b.id(l.ID)), nil)
+				b.counts(c, 0, 0, 0, 0)
+			}
+		}
+	}},
+	{"queues by name, over pages", func(b *bed) {
+		c := optional[engine.Counter](b, "Count", b.caps.Count)
+		prefix := b.queue + "-"
+		var want []string
+		for i := range 5 {
+			b.queue = fmt.Sprintf("%sq%d", prefix, i)
+			want = append(want, b.queue)
+			for range i + 1 {
+				b.push(b.msg("", dueLater))
+			}
+		}
+		if b.caps.Pause {
+			b.queue = prefix + "r"
+			want = append(want, b.queue)
+			b.is(b.e.(engine.Pauser).Pause(b.Context(), b.queue, 0), nil)
+		}
+		for _, limit := range []int{1, 4, 100} {
+			var got []engine.QueueInfo
+			for after := prefix; ; {
+				page, next, err := c.Queues(b.Context(), after, limit)
+				if err != nil || len(page) > limit {
+					b.Fatalf("%v, %d queues for limit %d", err, len(page), limit)
+				}
+				got = append(got, page...)
+				if after = next; next == "" || len(got) >= len(want) {
+					break
+				}
+			}
+			if len(got) < len(want) {
+				b.Fatalf("%d queues, want %v", len(got), want)
+			}
+			for i, name := range want {
+				if got[i].Queue != name || i < 5 && got[i].Scheduled != int64(i+1) || got[i].Paused != (i == 5) {
+					b.Errorf("limit %d, queue %d: %+v, want %s", limit, i, got[i], name)
+				}
+			}
+		}
+	}},
+	{"an empty queue is not listed", func(b *bed) {
+		c := optional[engine.Counter](b, "Count", b.caps.Count)
+		b.push(b.msg("k", dueNow))
+		b.ack(b.lease1(0).Token)
+		page, _, err := c.Queues(b.Context(), b.queue[:len(b.queue)-1], 1)
+		if err != nil || len(page) == 1 && page[0].Queue == b.queue {
+			b.Fatalf("%v, %+v", err, page)
+		}
+	}},
+}
+
+// counts fails the test unless the bed's queue holds just so many.
+func (b *bed) counts(c engine.Counter, scheduled, ready, leased, dead int) engine.QueueInfo {
+	b.Helper()
+	q, err := c.Queue(b.Context(), b.queue)
+	if err != nil || q.Scheduled != int64(scheduled) || q.Ready != int64(ready) || q.Leased != int64(leased) || q.Dead != int64(dead) {
+		b.Fatalf("%v, %+v; want %d scheduled, %d ready, %d leased, %d dead", err, q, scheduled, ready, leased, dead)
+	}
+	return q
+}
+
+var forecastTests = []test{
+	{"counts by due time", func(b *bed) {
+		f := optional[engine.Forecaster](b, "Forecast", b.caps.Forecast)
+		base := b.now().Truncate(time.Hour).Add(2 * time.Hour)
+		for _, minute := range []int{0, 0, 1, 59, 60, 61, 119, 120, 6000} {
+			b.push(b.msg("", engine.When{At: base.Add(time.Duration(minute)*time.Minute + 30*time.Second)}))
+		}
+		b.push(b.msg("", dueNow))
+		count := func(step, span time.Duration, from, to time.Time) (n int64) {
+			buckets, err := f.Forecast(b.Context(), b.queue, step, span)
+			if err != nil || len(buckets) != int(span/step) {
+				b.Fatalf("%v, %d buckets of %v for %v", err, len(buckets), step, span)
+			}
+			if d := b.now().Sub(buckets[0].From); d < 0 || d > 2*time.Minute || !buckets[0].From.Equal(buckets[0].From.Truncate(time.Minute)) {
+				b.Fatalf("the first bucket is from %v", buckets[0].From)
+			}
+			for i, x := range buckets {
+				if !x.From.Equal(buckets[0].From.Add(time.Duration(i) * step)) {
+					b.Fatalf("bucket %d is from %v", i, x.From)
+				}
+				if !x.From.Before(from) && x.From.Before(to) {
+					n += x.Count
+				}
+			}
+			return n
+		}
+		end := base.Add(1000 * time.Hour)
+		for minute, want := range map[int]int64{0: 2, 1: 1, 2: 0, 58: 0, 59: 1, 60: 1, 61: 1, 119: 1, 120: 1, 121: 0} {
+			at := base.Add(time.Duration(minute) * time.Minute)
+			if n := count(time.Minute, 10*time.Hour, at, at.Add(time.Minute)); n != want {
+				b.Errorf("minute %d: %d, want %d", minute, n, want)
+			}
+		}
+		if n := count(30*time.Minute, 24*time.Hour, time.Time{}, end); n != 8 && n != 9 {
+			b.Errorf("%d within a day, want 9", n) // 8 when the minute ended meanwhile
+		}
+		if n := count(time.Hour, 240*time.Hour, base.Add(-59*time.Minute), end); n != 9 {
+			b.Errorf("%d within ten days, want 9", n)
+		}
+	}},
+	{"leased and dead messages are not coming", func(b *bed) {
+		f := optional[engine.Forecaster](b, "Forecast", b.caps.Forecast)
+		b.push(b.msg("", dueNow))
+		b.push(b.msg("", dueNow))
+		b.bury(b.leaseN(2, 0)[0].Token, "x")
+		b.push(b.msg("", engine.When{In: time.Hour}))
+		buckets, err := f.Forecast(b.Context(), b.queue, time.Minute, 2*time.Hour)
+		var n int64
+		for _, x := range buckets {
+			n += x.Count
+		}
+		if err != nil || n != 1 {
+			b.Fatalf("%v, %d coming", err, n)
+		}
+	}},
+	{"an unknown queue has empty buckets", func(b *bed) {
+		f := optional[engine.Forecaster](b, "Forecast", b.caps.Forecast)
+		buckets, err := f.Forecast(b.Context(), b.queue, 5*time.Minute, time.Hour)
+		if err != nil || len(buckets) != 12 {
+			b.Fatalf("%v, %+v", err, buckets)
+		}
+		for _, x := range buckets {
+			if x.Count != 0 {
+				b.Fatalf("%+v", buckets)
+			}
+		}
+	}},
+}

@@ -1,0 +1,111 @@
+package enginetest
+
+import "github.com/tarryhq/tarry/engine"
+
+// expiring pushes a message that is due now and past its expiry after 2 units.
+func (b *bed) expiring(key string) engine.PushResult {
+	b.Helper()
+	m := b.msg(key, dueNow)
+	m.ExpireAfter = b.unit
+	return b.push(m)
+}
+
+var expiryTests = []test{
+	{"what is past its expiry is dropped and counted", func(b *bed) {
+		b.expiring("a")
+		b.expiring("b")
+		stays := b.push(b.msg("c", dueNow))
+		b.pass(2)
+		expired := 0
+		b.eventually("the expired ones to be counted", func() bool {
+			g := b.lease(10, 0)
+			expired += g.Expired
+			for _, l := range g.Messages {
+				if l.ID != stays.ID {
+					b.Fatalf("leased past its expiry: %+v", l.Info)
+				}
+			}
+			return expired >= 2
+		})
+		if expired != 2 {
+			b.Fatalf("%d counted", expired)
+		}
+	}},
+	{"it is gone for every call at once", func(b *bed) {
+		r := b.expiring("k")
+		b.pass(2)
+		refs := []engine.Ref{b.id(r.ID)}
+		if b.caps.Keys {
+			refs = append(refs, b.key("k"))
+		}
+		for _, ref := range refs {
+			if b.caps.Get {
+				b.absent(ref)
+			}
+			if b.caps.Cancel {
+				b.is(b.cancel(ref), engine.ErrNotFound)
+			}
+			if b.caps.Reschedule {
+				_, err := b.e.Reschedule(b.Context(), ref, dueNow)
+				b.is(err, engine.ErrNotFound)
+			}
+			if b.caps.Claim {
+				_, err := b.e.(engine.Claimer).Claim(b.Context(), ref, engine.Want{})
+				b.is(err, engine.ErrNotFound)
+			}
+		}
+		if b.caps.Keys {
+			if next := b.push(b.msg("k", dueNow)); next.Outcome != engine.Created || next.ID == r.ID {
+				b.Fatalf("its key is not free: %+v", next)
+			}
+		}
+	}},
+	{"a lease outlives the expiry", func(b *bed) {
+		b.expiring("k")
+		l := b.lease1(long)
+		b.pass(2)
+		b.ack(l.Token)
+	}},
+	{"a lapse after the expiry drops it", func(b *bed) {
+		b.expiring("k")
+		b.lease1(2 * b.unit)
+		b.pass(3)
+		b.none("past its expiry")
+		if b.caps.Keys {
+			b.push(b.msg("k", dueNow))
+			b.lease1(0)
+		}
+	}},
+	{"retry and snooze do not move it", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		m := b.msg("k", dueNow)
+		m.ExpireAfter = 2 * long
+		r := b.push(m)
+		for _, do := range []engine.Action{engine.Retry, engine.Snooze} {
+			b.settle(engine.Settlement{Token: b.lease1(0).Token, Do: do, When: &dueNow, Reason: "x"})
+			if i := b.get(b.id(r.ID)); !i.Expires.Equal(r.Due.Add(m.ExpireAfter)) {
+				b.Fatalf("pushed for %v, expires %v", r.Due, i.Expires)
+			}
+		}
+	}},
+	{"a redriven message never expires", func(b *bed) {
+		d := optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
+		b.expiring("k")
+		b.bury(b.lease1(0).Token, "x")
+		if _, err := d.Redrive(b.Context(), b.queue, nil, 0); err != nil {
+			b.Fatal(err)
+		}
+		b.pass(3)
+		if l := b.lease1(0); !l.Expires.IsZero() {
+			b.Fatalf("%+v", l.Info)
+		}
+	}},
+	{"dead messages do not expire", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		r := b.expiring("k")
+		b.bury(b.lease1(0).Token, "x")
+		b.pass(3)
+		b.none("dead")
+		b.state(b.id(r.ID), engine.Dead, 1)
+	}},
+}

@@ -1,0 +1,157 @@
+package enginetest
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+var getTests = []test{
+	{"all of a message is shown", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		m := b.msg("k", dueLater)
+		m.Body, m.Headers = []byte("\x00body"), []engine.Header{{Name: "a", Value: "b"}}
+		m.Backoff, m.ExpireAfter = []time.Duration{time.Second, time.Minute}, time.Hour
+		before := b.now().Truncate(time.Millisecond)
+		r := b.push(m)
+		i := b.state(b.id(r.ID), engine.Scheduled, 0)
+		if problem := sameContent(i.Content, m.Content); problem != "" {
+			b.Error(problem)
+		}
+		if problem := samePolicy(i.Policy, m.Policy); problem != "" {
+			b.Error(problem)
+		}
+		if i.ID != r.ID || i.Queue != b.queue || i.Key != m.Key || !i.Due.Equal(r.Due) || !i.Expires.Equal(r.Due.Add(time.Hour)) ||
+			i.LastError != "" || !i.Deadline.IsZero() || !i.Died.IsZero() {
+			b.Errorf("%+v", i)
+		}
+		if i.Created.Before(before) || i.Created.After(b.now()) {
+			b.Errorf("created %v, pushed at %v", i.Created, before)
+		}
+		for name, at := range map[string]time.Time{"due": i.Due, "created": i.Created, "expires": i.Expires} {
+			if !at.Equal(at.Truncate(time.Millisecond)) || at.Location() != time.UTC {
+				b.Errorf("%s %v is not in whole milliseconds of UTC", name, at)
+			}
+		}
+	}},
+	{"by key the live one is seen before dead ones", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		b.need("Keys", b.caps.Keys)
+		b.absent(b.key("k"))
+		old := b.push(b.msg("k", dueNow))
+		b.bury(b.lease1(0).Token, "first")
+		b.state(b.key("k"), engine.Dead, 1)
+		b.pass(1)
+		b.push(b.msg("k", dueNow))
+		newer := b.lease1(0)
+		b.bury(newer.Token, "second")
+		if i := b.get(b.key("k")); i.ID != newer.ID || i.LastError != "second" {
+			b.Fatalf("%+v is not the newest dead one", i)
+		}
+		live := b.push(b.msg("k", dueLater))
+		if i := b.get(b.key("k")); i.ID != live.ID || i.State != engine.Scheduled {
+			b.Fatalf("%+v is not the live one", i)
+		}
+		b.state(b.id(old.ID), engine.Dead, 1)
+	}},
+	{"states follow the clock", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		r := b.push(b.msg("k", b.in(1)))
+		b.state(b.id(r.ID), engine.Scheduled, 0)
+		b.pass(1)
+		b.state(b.id(r.ID), engine.Ready, 0)
+		l := b.lease1(b.unit)
+		if i := b.state(b.id(r.ID), engine.Leased, 1); !i.Deadline.Equal(l.Deadline) {
+			b.Fatalf("%+v", i)
+		}
+	}},
+	{"unknown ones are not found", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		r := b.push(b.msg("k", dueNow))
+		b.absent(b.id(1 << 62))
+		b.absent(engine.Ref{Queue: queueName(), ID: r.ID})
+		if b.caps.Keys {
+			b.absent(b.key("other"))
+			b.absent(engine.Ref{Queue: queueName(), Key: "k"})
+		}
+	}},
+	{"what is returned is the caller's", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		m := b.msg("k", dueLater)
+		m.Body, m.Headers = []byte("original"), []engine.Header{{Name: "n", Value: "v"}}
+		r := b.push(m)
+		i := b.get(b.id(r.ID))
+		copy(i.Body, "scribble")
+		i.Headers[0].Value = "x"
+		i.Backoff[0] = 1
+		if i = b.get(b.id(r.ID)); string(i.Body) != "original" || i.Headers[0].Value != "v" || i.Backoff[0] != long {
+			b.Fatalf("%+v", i)
+		}
+	}},
+}
+
+var claimTests = []test{
+	{"a due message is leased to who asks", func(b *bed) {
+		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
+		r := b.push(b.msg("k", dueNow))
+		l, err := c.Claim(b.Context(), b.id(r.ID), engine.Want{TTR: time.Hour})
+		b.is(err, nil)
+		if problem := checkGrant(b.now(), 1, engine.Granted{Messages: []engine.Lease{l}}); problem != "" {
+			b.Fatal(problem)
+		}
+		if l.ID != r.ID || l.Attempt != 1 || string(l.Body) != "body of "+l.Key || l.Deadline.After(b.now().Add(time.Hour+time.Second)) {
+			b.Fatalf("%+v", l)
+		}
+		b.none("claimed")
+		_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
+		b.is(err, engine.ErrLeased)
+		b.ack(l.Token)
+		_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
+		b.is(err, engine.ErrNotFound)
+	}},
+	{"by key only the live one", func(b *bed) {
+		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
+		b.need("Keys", b.caps.Keys)
+		_, err := c.Claim(b.Context(), b.key("k"), engine.Want{})
+		b.is(err, engine.ErrNotFound)
+		b.push(b.msg("k", dueNow))
+		l, err := c.Claim(b.Context(), b.key("k"), engine.Want{})
+		b.is(err, nil)
+		b.bury(l.Token, "x")
+		_, err = c.Claim(b.Context(), b.key("k"), engine.Want{})
+		b.is(err, engine.ErrNotFound)
+	}},
+	{"a scheduled message is not due", func(b *bed) {
+		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
+		r := b.push(b.msg("k", b.in(1)))
+		_, err := c.Claim(b.Context(), b.id(r.ID), engine.Want{})
+		b.is(err, engine.ErrNotDue)
+		b.pass(1)
+		_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
+		b.is(err, nil)
+	}},
+	{"a lapsed message can be claimed, which ends the old token", func(b *bed) {
+		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
+		r := b.push(b.msg("k", dueNow))
+		old := b.lease1(b.unit)
+		b.pass(1)
+		l, err := c.Claim(b.Context(), b.id(r.ID), engine.Want{})
+		b.is(err, nil)
+		if l.Attempt != 2 {
+			b.Fatalf("%+v", l)
+		}
+		b.lost(old.Token)
+		b.ack(l.Token)
+	}},
+	{"a paused queue is not claimed from", func(b *bed) {
+		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
+		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
+		r := b.push(b.msg("k", dueNow))
+		b.is(p.Pause(b.Context(), b.queue, 0), nil)
+		_, err := c.Claim(b.Context(), b.id(r.ID), engine.Want{})
+		b.is(err, engine.ErrNotDue)
+		b.is(p.Resume(b.Context(), b.queue), nil)
+		_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
+		b.is(err, nil)
+	}},
+}

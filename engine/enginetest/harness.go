@@ -1,0 +1,86 @@
+package enginetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Harness is how the suite gets at an engine.
+type Harness struct {
+	// Open opens an engine that holds nothing yet in the suite's queues, whose
+	// names are new on every run, so a shared store will do. The suite closes it;
+	// what else is to be cleaned up belongs in t.Cleanup.
+	Open func(t *testing.T) engine.Engine
+
+	// Clock is the clock of every engine that Open returns, if it is an injected
+	// one: the suite then moves it, and runs its tests one after another. Nil: the
+	// engine has a clock of its own; the tests run in parallel and wait for short
+	// spans of it, as its own grants show them.
+	Clock *Clock
+
+	// Reopen closes an engine and opens it again on the same data. Nil: the engine
+	// keeps nothing beyond Close, and the tests of that are skipped.
+	Reopen func(t *testing.T, e engine.Engine) engine.Engine
+
+	// Histories is how many random histories are run; 0: 20.
+	Histories int
+}
+
+// test is one thing that must hold.
+type test struct {
+	name string
+	run  func(b *bed)
+}
+
+// Run runs the whole suite: this list is its table of contents, and the
+// contract's. Each entry is a file of this package.
+func Run(t *testing.T, h Harness) {
+	for _, part := range []struct {
+		name  string
+		tests []test
+	}{
+		{"Push", pushTests},
+		{"Conflict", conflictTests},
+		{"AtomicPush", atomicTests},
+		{"LeaseOrder", orderTests},
+		{"LeaseDue", dueTests},
+		{"Lapse", lapseTests},
+		{"Settle", settleTests},
+		{"Cancel", cancelTests},
+		{"Reschedule", rescheduleTests},
+		{"Get", getTests},
+		{"Claim", claimTests},
+		{"Expiry", expiryTests},
+		{"List", listTests},
+		{"Count", countTests},
+		{"Forecast", forecastTests},
+		{"Pause", pauseTests},
+		{"Purge", purgeTests},
+		{"Redrive", redriveTests},
+		{"Watch", watchTests},
+		{"Misuse", misuseTests},
+		{"Close", closeTests},
+		{"Reopen", reopenTests},
+		{"Race", raceTests},
+		{"History", historyTests},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			if h.Clock == nil {
+				t.Parallel()
+			}
+			for _, c := range part.tests {
+				t.Run(c.name, func(t *testing.T) {
+					if h.Clock == nil {
+						t.Parallel()
+					}
+					c.run(newBed(t, h))
+				})
+			}
+		})
+	}
+}
+
+// long is a span that does not pass while a test runs.
+const long = 48 * time.Hour

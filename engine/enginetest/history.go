@@ -1,0 +1,3 @@
+package enginetest
+
+var historyTests []test

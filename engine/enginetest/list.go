@@ -1,0 +1,150 @@
+package enginetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+var listTests = []test{
+	{"each state in its order, over pages of any size", func(b *bed) {
+		lister := optional[engine.Lister](b, "List", b.caps.List)
+		want := b.population()
+		for state, all := range want {
+			for _, limit := range []int{1, 3, 1000} {
+				b.Run(fmt.Sprintf("%v by %d", state, limit), func(t *testing.T) {
+					got := b.list(lister, state, limit, nil)
+					if !slices.IsSortedFunc(got, listOrder[state]) {
+						t.Fatalf("not in order: %+v", got)
+					}
+					g, w := infoIDs(got), slices.Clone(all)
+					slices.Sort(g)
+					slices.Sort(w)
+					if !slices.Equal(g, w) {
+						t.Fatalf("listed %v, want %v", g, w)
+					}
+				})
+			}
+		}
+	}},
+	{"a listed message is as Get shows it", func(b *bed) {
+		lister := optional[engine.Lister](b, "List", b.caps.List)
+		b.need("Get", b.caps.Get)
+		m := b.msg("k", dueLater)
+		m.Headers, m.ExpireAfter, m.Priority = []engine.Header{{Name: "a", Value: "b"}}, long, 3
+		r := b.push(m)
+		for _, body := range []bool{true, false} {
+			p, err := lister.List(b.Context(), engine.ListQuery{Queue: b.queue, State: engine.Scheduled, Limit: 10, Body: body})
+			if err != nil || len(p.Messages) != 1 || p.Next != "" {
+				b.Fatalf("%v, %+v", err, p)
+			}
+			want := b.get(b.id(r.ID))
+			if !body {
+				want.Body = p.Messages[0].Body // may come, need not
+			}
+			if problem := sameInfo(p.Messages[0], want); problem != "" {
+				b.Fatal(problem)
+			}
+		}
+	}},
+	{"what does not change appears once while others come and go", func(b *bed) {
+		lister := optional[engine.Lister](b, "List", b.caps.List)
+		b.need("Cancel", b.caps.Cancel)
+		base := b.now().Add(long).Truncate(time.Second)
+		at := func(i int) engine.When { return engine.When{At: base.Add(time.Duration(i) * time.Second)} }
+		var stay, go_ []engine.ID
+		for i := range 20 {
+			stay = append(stay, b.push(b.msg("", at(10*i))).ID)
+			go_ = append(go_, b.push(b.msg("", at(10*i+5))).ID)
+		}
+		n := 0
+		got := b.list(lister, engine.Scheduled, 3, func() {
+			b.is(b.cancel(b.id(go_[n])), nil)
+			b.push(b.msg("", at(7*n)))
+			n++
+		})
+		for _, id := range stay {
+			if seen := len(slices.DeleteFunc(infoIDs(got), func(i engine.ID) bool { return i != id })); seen != 1 {
+				b.Errorf("id %v appeared %d times", id, seen)
+			}
+		}
+	}},
+	{"an unknown queue is empty", func(b *bed) {
+		lister := optional[engine.Lister](b, "List", b.caps.List)
+		for state := engine.Scheduled; state <= engine.Dead; state++ {
+			if p, err := lister.List(b.Context(), engine.ListQuery{Queue: b.queue, State: state, Limit: 10}); err != nil || len(p.Messages) != 0 || p.Next != "" {
+				b.Errorf("%v: %v, %+v", state, err, p)
+			}
+		}
+	}},
+	{"lapsed messages are listed as what they became", func(b *bed) {
+		lister := optional[engine.Lister](b, "List", b.caps.List)
+		last := b.msg("", dueNow)
+		last.MaxAttempts = 1
+		died, lives := b.push(last).ID, b.push(b.msg("", dueNow)).ID
+		b.leaseN(2, b.unit)
+		b.pass(1)
+		b.sameIDs("leased", infoIDs(b.list(lister, engine.Leased, 10, nil)), nil)
+		b.sameIDs("ready", infoIDs(b.list(lister, engine.Ready, 10, nil)), []engine.ID{lives})
+		b.sameIDs("dead", infoIDs(b.list(lister, engine.Dead, 10, nil)), []engine.ID{died})
+	}},
+}
+
+// list reads all pages of a state, calling between (if not nil) between them.
+func (b *bed) list(l engine.Lister, state engine.State, limit int, between func()) []engine.Info {
+	b.Helper()
+	var all []engine.Info
+	q := engine.ListQuery{Queue: b.queue, State: state, Limit: limit}
+	for range 1000 {
+		p, err := l.List(b.Context(), q)
+		if err != nil || len(p.Messages) > limit {
+			b.Fatalf("list: %v, %d messages for limit %d", err, len(p.Messages), limit)
+		}
+		for _, i := range p.Messages {
+			if i.State != state || i.Queue != b.queue {
+				b.Fatalf("list of %v: %+v", state, i)
+			}
+		}
+		all = append(all, p.Messages...)
+		if p.Next == "" {
+			return all
+		}
+		q.After = p.Next
+		if between != nil {
+			between()
+		}
+	}
+	b.Fatalf("list of %v does not end", state)
+	return nil
+}
+
+// population puts several messages in each state and returns their ids by state.
+func (b *bed) population() map[engine.State][]engine.ID {
+	b.Helper()
+	all := map[engine.State][]engine.ID{}
+	for range 4 {
+		b.push(b.msg("", dueNow))
+	}
+	for i, l := range b.leaseN(4, 0) {
+		b.bury(l.Token, "x")
+		all[engine.Dead] = append(all[engine.Dead], l.ID)
+		if i == 1 {
+			b.pass(1)
+		}
+	}
+	for i := range 5 {
+		b.push(b.msg("", dueNow))
+		l := b.lease1(time.Duration(10-i) * time.Hour)
+		all[engine.Leased] = append(all[engine.Leased], l.ID)
+	}
+	base := b.now().Truncate(time.Second)
+	for _, n := range []int{3, 1, 4, 1, 5, 2, 6} {
+		d := time.Duration(n) * time.Hour
+		all[engine.Scheduled] = append(all[engine.Scheduled], b.push(b.msg("", engine.When{At: base.Add(d)})).ID)
+		all[engine.Ready] = append(all[engine.Ready], b.push(b.msg("", engine.When{At: base.Add(-d)})).ID)
+	}
+	return all
+}

@@ -1,0 +1,341 @@
+package enginetest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Model is the reference engine: the whole contract but LeaseWaiter, in memory,
+// written to be obviously right rather than quick. Every call looks at every
+// message. What a call does to a message is read from TransitionTable. It is safe
+// for use from many goroutines.
+type Model struct {
+	mu       sync.Mutex
+	now      func() time.Time
+	msgs     []*modelMessage // in the order of creation
+	pauses   map[string]time.Time
+	watchers map[int]func(string)
+	watching int
+	lastID   engine.ID
+	closed   bool
+
+	// expired holds, by queue, what passed its expiry and no Lease has counted yet.
+	expired map[string][]engine.Info
+	// nextIDs, when not empty, are the ids that the next creations take: so the
+	// model orders messages as the engine it is compared with does.
+	nextIDs []engine.ID
+}
+
+// modelMessage is a message as the model keeps it. Its State is Scheduled for
+// one that waits (its due says whether it is ready), Leased until something ends
+// the lease (its deadline says whether it has lapsed), or Dead.
+type modelMessage struct {
+	engine.Info
+	token string
+	// vague: the contract leaves open whether LastError is still an older reason.
+	vague bool
+}
+
+// forGood marks a pause without an end.
+var forGood = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// lapseReason is the LastError of a message whose lease lapsed.
+const lapseReason = "lease lapsed"
+
+// NewModel returns an empty model whose clock is now.
+func NewModel(now func() time.Time) *Model {
+	return &Model{
+		now: now, pauses: map[string]time.Time{}, watchers: map[int]func(string){}, expired: map[string][]engine.Info{},
+	}
+}
+
+// Capabilities says that the model can do everything but LeaseWait.
+func (m *Model) Capabilities() engine.Capabilities {
+	c := engine.Full("model")
+	c.Atomic = true
+	return c
+}
+
+// Close makes all later calls fail with ErrClosed.
+func (m *Model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}
+
+// Watch calls fn after every change that may make a queue due sooner.
+func (m *Model) Watch(fn func(queue string)) (stop func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watching++
+	n := m.watching
+	m.watchers[n] = fn
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.watchers, n)
+	}
+}
+
+// begin locks the model for one call and drops what is past its expiry. It
+// returns the instant at which the call happens.
+func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
+	m.mu.Lock()
+	err := ctx.Err()
+	if m.closed {
+		err = engine.ErrClosed
+	}
+	if err != nil {
+		m.mu.Unlock()
+		return time.Time{}, &engine.Error{Op: op, Err: err}
+	}
+	now := m.now()
+	m.msgs = slices.DeleteFunc(m.msgs, func(x *modelMessage) bool {
+		past := !x.Expires.IsZero() && now.After(x.Expires)
+		gone := past && transition(x.situation(now), opExpiryPasses).Next == toGone
+		if gone {
+			m.expired[x.Queue] = append(m.expired[x.Queue], x.Info)
+		}
+		return gone
+	})
+	return now, nil
+}
+
+func (m *Model) hint(queue string) {
+	for _, fn := range m.watchers {
+		fn(queue)
+	}
+}
+
+// situation is where x stands at now.
+func (x *modelMessage) situation(now time.Time) Situation {
+	switch {
+	case x == nil:
+		return absent
+	case x.State == engine.Dead:
+		return dead
+	case x.State == engine.Leased && now.Before(x.Deadline):
+		return leased
+	case x.State == engine.Leased && x.Attempt < x.MaxAttempts:
+		return lapsed
+	case x.State == engine.Leased:
+		return spent
+	case x.Due.After(now):
+		return scheduled
+	default:
+		return ready
+	}
+}
+
+var shownAs = map[Situation]engine.State{
+	scheduled: engine.Scheduled, ready: engine.Ready, leased: engine.Leased,
+	lapsed: engine.Ready, spent: engine.Dead, dead: engine.Dead,
+}
+
+// info is what the engine shows of x at now.
+func (x *modelMessage) info(now time.Time) engine.Info {
+	i := x.Info
+	s := x.situation(now)
+	i.State = shownAs[s]
+	if s == lapsed || s == spent {
+		i.LastError = lapseReason
+	}
+	if s == spent {
+		i.Died = i.Deadline
+	}
+	if i.State != engine.Leased {
+		i.Deadline = time.Time{}
+	}
+	i.Body = slices.Clone(i.Body)
+	i.Headers = slices.Clone(i.Headers)
+	i.Backoff = slices.Clone(i.Backoff)
+	return i
+}
+
+func (x *modelMessage) setDue(due time.Time) {
+	x.Due, x.Expires = due, time.Time{}
+	if x.ExpireAfter > 0 {
+		x.Expires = due.Add(x.ExpireAfter)
+	}
+}
+
+// wait makes x a message that waits for its due time, under no lease.
+func (x *modelMessage) wait() {
+	x.State, x.token, x.Deadline = engine.Scheduled, "", time.Time{}
+}
+
+func (x *modelMessage) die(now time.Time, reason string) {
+	x.wait()
+	x.State, x.Died, x.LastError, x.vague = engine.Dead, now, reason, false
+}
+
+func (x *modelMessage) count(c Count) {
+	switch c {
+	case zero:
+		x.Attempt = 0
+	case plusOne:
+		x.Attempt++
+	case minusOne:
+		x.Attempt -= min(1, x.Attempt)
+	}
+}
+
+// live returns the live message of the queue that holds key, or nil.
+func (m *Model) live(queue, key string, now time.Time) *modelMessage {
+	for _, x := range m.msgs {
+		if key != "" && x.Queue == queue && x.Key == key && x.info(now).State.Live() {
+			return x
+		}
+	}
+	return nil
+}
+
+// find returns what ref names: by key the live one, else the newest dead one.
+func (m *Model) find(ref engine.Ref, now time.Time) *modelMessage {
+	if ref.ID == 0 {
+		if x := m.live(ref.Queue, ref.Key, now); x != nil {
+			return x
+		}
+	}
+	var best *modelMessage
+	for _, x := range m.msgs {
+		if x.Queue != ref.Queue || ref.ID != 0 && x.ID != ref.ID || ref.ID == 0 && (ref.Key == "" || x.Key != ref.Key) {
+			continue
+		}
+		if best == nil || byDeath(x.info(now), best.info(now)) > 0 {
+			best = x
+		}
+	}
+	return best
+}
+
+func (m *Model) remove(x *modelMessage) {
+	m.msgs = slices.DeleteFunc(m.msgs, func(y *modelMessage) bool { return x == y })
+}
+
+func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// Push keeps each message or applies its conflict policy.
+func (m *Model) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	now, err := m.begin(ctx, "push")
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	results := make([]engine.PushResult, len(msgs))
+	for i := range msgs {
+		results[i] = m.push(&msgs[i], now)
+	}
+	return results, nil
+}
+
+// PushAtomic is Push that keeps nothing when anything fails.
+func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	now, err := m.begin(ctx, "push")
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var before []*modelMessage
+	for _, x := range m.msgs {
+		old := *x
+		before = append(before, &old)
+	}
+	results := make([]engine.PushResult, len(msgs))
+	for i := range msgs {
+		results[i] = m.push(&msgs[i], now)
+		if err := results[i].Err; err != nil {
+			m.msgs = before
+			failed := make([]engine.PushResult, len(msgs))
+			for j := range failed {
+				failed[j].Err = err
+			}
+			failed[i] = results[i]
+			return failed, err
+		}
+	}
+	return results, nil
+}
+
+func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
+	x := m.find(engine.Ref{Queue: msg.Queue, Key: msg.Key}, now)
+	t := transition(x.situation(now), pushOps[msg.OnConflict])
+	due := instant(msg.Due.Resolve(now))
+	r := engine.PushResult{}
+	switch t.Result {
+	case "created":
+		x = &modelMessage{Info: engine.Info{ID: m.newID(), Queue: msg.Queue, Key: msg.Key, Created: instant(now.UnixMilli())}}
+		x.take(msg)
+		x.wait()
+		x.setDue(due)
+		m.msgs = append(m.msgs, x)
+		m.hint(x.Queue)
+		r.Outcome = engine.Created
+	case "replaced":
+		if msg.OnConflict == engine.KeepDue {
+			due = x.Due
+		}
+		if msg.OnConflict != engine.Rearm {
+			x.take(msg)
+		}
+		x.wait()
+		x.setDue(due)
+		x.count(t.Attempt)
+		x.vague = true
+		m.hint(x.Queue)
+		r.Outcome = engine.Replaced
+	case "kept":
+		r.Outcome = engine.Kept
+	default:
+		r.Err = fail("push", engine.Ref{Queue: msg.Queue, Key: msg.Key, ID: x.ID}, t)
+	}
+	r.ID, r.Due, r.State = x.ID, x.Due, x.info(now).State
+	return r
+}
+
+// take gives x the content and policy of msg.
+func (x *modelMessage) take(msg *engine.Message) {
+	x.Content, x.Policy = msg.Content, msg.Policy
+	x.Body = slices.Clone(msg.Body)
+	x.Headers = slices.Clone(msg.Headers)
+	x.Backoff = slices.Clone(msg.Backoff)
+}
+
+func (m *Model) newID() engine.ID {
+	if len(m.nextIDs) > 0 {
+		m.lastID, m.nextIDs = m.nextIDs[0], m.nextIDs[1:]
+	} else {
+		m.lastID++
+	}
+	return m.lastID
+}
+
+func newToken(id engine.ID) string { return id.String() + "-" + rand.Text() }
+
+// fail is the error of a refused transition.
+func fail(op string, ref engine.Ref, t Transition) error {
+	err := t.Err()
+	if err == nil {
+		return nil
+	}
+	return &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Hint: "the message is " + string(t.State), Err: err}
+}
+
+func byLease(a, b engine.Info) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID))
+}
+
+func byDue(a, b engine.Info) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID)) }
+
+func byDeadline(a, b engine.Info) int {
+	return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.ID, b.ID))
+}
+
+func byDeath(a, b engine.Info) int { return cmp.Or(a.Died.Compare(b.Died), cmp.Compare(a.ID, b.ID)) }

@@ -1,0 +1,286 @@
+package enginetest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Cancel removes messages.
+func (m *Model) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	now, err := m.begin(ctx, "cancel")
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	results := make([]error, len(refs))
+	for i, ref := range refs {
+		op := opCancelKey
+		if ref.ID != 0 {
+			op = opCancelID
+		}
+		x := m.find(ref, now)
+		t := transition(x.situation(now), op)
+		if t.Next == toGone {
+			m.remove(x)
+		}
+		results[i] = fail("cancel", ref, t)
+	}
+	return results, nil
+}
+
+// Reschedule moves the due time of a message.
+func (m *Model) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	now, err := m.begin(ctx, "reschedule")
+	if err != nil {
+		return engine.Info{}, err
+	}
+	defer m.mu.Unlock()
+	x := m.find(ref, now)
+	t := transition(x.situation(now), opReschedule)
+	if t.Err() != nil {
+		return engine.Info{}, fail("reschedule", ref, t)
+	}
+	cleared := x.Expires.IsZero() // a redriven message never expires
+	x.wait()
+	x.setDue(instant(due.Resolve(now)))
+	if cleared {
+		x.Expires = time.Time{}
+	}
+	x.count(t.Attempt)
+	x.vague = true
+	m.hint(x.Queue)
+	return x.info(now), nil
+}
+
+// Get looks a message up.
+func (m *Model) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	now, err := m.begin(ctx, "get")
+	if err != nil {
+		return engine.Info{}, err
+	}
+	defer m.mu.Unlock()
+	x := m.find(ref, now)
+	if err := fail("get", ref, transition(x.situation(now), opGet)); err != nil {
+		return engine.Info{}, err
+	}
+	return x.info(now), nil
+}
+
+var listOrder = map[engine.State]func(a, b engine.Info) int{
+	engine.Scheduled: byDue, engine.Ready: byDue, engine.Leased: byDeadline, engine.Dead: byDeath,
+}
+
+// in returns what a queue shows in one state, in the order of lists.
+func (m *Model) in(queue string, state engine.State, now time.Time) []engine.Info {
+	var all []engine.Info
+	for _, x := range m.msgs {
+		if i := x.info(now); x.Queue == queue && i.State == state {
+			all = append(all, i)
+		}
+	}
+	slices.SortFunc(all, listOrder[state])
+	return all
+}
+
+// List lists messages. Its cursor is the message behind which it goes on.
+func (m *Model) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+	now, err := m.begin(ctx, "list")
+	if err != nil {
+		return engine.Page{}, err
+	}
+	defer m.mu.Unlock()
+	order := listOrder[q.State]
+	var after engine.Info
+	if q.After != "" {
+		err = json.Unmarshal([]byte(q.After), &after)
+	}
+	if order == nil || err != nil || q.Limit < 1 {
+		return engine.Page{}, &engine.Error{Op: "list", Queue: q.Queue, Hint: "a state, a limit and a cursor from the page before", Err: engine.ErrInvalid}
+	}
+	var page engine.Page
+	for _, i := range m.in(q.Queue, q.State, now) {
+		if q.After != "" && order(i, after) <= 0 {
+			continue
+		}
+		if len(page.Messages) == q.Limit {
+			last := page.Messages[q.Limit-1]
+			cursor, err := json.Marshal(engine.Info{ID: last.ID, Due: last.Due, Deadline: last.Deadline, Died: last.Died})
+			page.Next = string(cursor)
+			return page, err
+		}
+		if !q.Body {
+			i.Body = nil
+		}
+		page.Messages = append(page.Messages, i)
+	}
+	return page, nil
+}
+
+// Queue tells what one queue holds.
+func (m *Model) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
+	now, err := m.begin(ctx, "queue")
+	if err != nil {
+		return engine.QueueInfo{}, err
+	}
+	defer m.mu.Unlock()
+	return m.queue(queue, now), nil
+}
+
+func (m *Model) queue(queue string, now time.Time) engine.QueueInfo {
+	q := engine.QueueInfo{Queue: queue}
+	waiting, due := m.in(queue, engine.Scheduled, now), m.in(queue, engine.Ready, now)
+	q.Scheduled, q.Ready = int64(len(waiting)), int64(len(due))
+	q.Leased, q.Dead = int64(len(m.in(queue, engine.Leased, now))), int64(len(m.in(queue, engine.Dead, now)))
+	if len(waiting) > 0 {
+		q.NextDue = waiting[0].Due
+	}
+	if len(due) > 0 {
+		q.OldestReady = due[0].Due
+	}
+	if until, ok := m.paused(queue, now); ok {
+		q.Paused = true
+		if until != forGood {
+			q.PausedUntil = until
+		}
+	}
+	return q
+}
+
+// Queues lists the queues that hold something or are paused.
+func (m *Model) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
+	now, err := m.begin(ctx, "queues")
+	if err != nil {
+		return nil, "", err
+	}
+	defer m.mu.Unlock()
+	var names []string
+	for _, x := range m.msgs {
+		names = append(names, x.Queue)
+	}
+	for queue := range m.pauses {
+		if _, ok := m.paused(queue, now); ok {
+			names = append(names, queue)
+		}
+	}
+	slices.SortFunc(names, strings.Compare)
+	var page []engine.QueueInfo
+	for _, name := range slices.Compact(names) {
+		if name <= after {
+			continue
+		}
+		if len(page) == limit {
+			return page, page[limit-1].Queue, nil
+		}
+		page = append(page, m.queue(name, now))
+	}
+	return page, "", nil
+}
+
+// Forecast counts scheduled and ready messages by due time.
+func (m *Model) Forecast(ctx context.Context, queue string, step, span time.Duration) ([]engine.Bucket, error) {
+	now, err := m.begin(ctx, "forecast")
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	if step < time.Minute || step%time.Minute != 0 || span < step || span%step != 0 || span/step > 10_000 {
+		return nil, &engine.Error{Op: "forecast", Queue: queue, Hint: "step is whole minutes, span whole steps, at most 10,000", Err: engine.ErrInvalid}
+	}
+	buckets := make([]engine.Bucket, span/step)
+	for i := range buckets {
+		buckets[i].From = now.UTC().Truncate(time.Minute).Add(time.Duration(i) * step)
+	}
+	for _, x := range append(m.in(queue, engine.Scheduled, now), m.in(queue, engine.Ready, now)...) {
+		if d := x.Due.Sub(buckets[0].From); d >= 0 && d < span {
+			buckets[d/step].Count++
+		}
+	}
+	return buckets, nil
+}
+
+// Pause stops leasing and claiming of a queue.
+func (m *Model) Pause(ctx context.Context, queue string, d time.Duration) error {
+	now, err := m.begin(ctx, "pause")
+	if err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	m.pauses[queue] = forGood
+	if d > 0 {
+		m.pauses[queue] = instant(engine.When{In: d}.Resolve(now))
+	}
+	m.hint(queue) // a shorter pause than before ends sooner
+	return nil
+}
+
+// Resume ends a pause.
+func (m *Model) Resume(ctx context.Context, queue string) error {
+	if _, err := m.begin(ctx, "resume"); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	delete(m.pauses, queue)
+	m.hint(queue)
+	return nil
+}
+
+// Purge empties a queue.
+func (m *Model) Purge(ctx context.Context, queue string, withDead bool) (int64, error) {
+	now, err := m.begin(ctx, "purge")
+	if err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	op := opPurge
+	if withDead {
+		op = opPurgeDead
+	}
+	before := len(m.msgs)
+	m.msgs = slices.DeleteFunc(m.msgs, func(x *modelMessage) bool {
+		return x.Queue == queue && transition(x.situation(now), op).Next == toGone
+	})
+	return int64(before - len(m.msgs)), nil
+}
+
+// Redrive brings dead messages back.
+func (m *Model) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
+	now, err := m.begin(ctx, "redrive")
+	if err != nil {
+		return engine.Redriven{}, err
+	}
+	defer m.mu.Unlock()
+	if len(ids) == 0 {
+		for _, i := range m.in(queue, engine.Dead, now) {
+			if limit > 0 && len(ids) == limit {
+				break
+			}
+			ids = append(ids, i.ID)
+		}
+	}
+	var r engine.Redriven
+	for _, id := range ids {
+		var x *modelMessage
+		if id != 0 {
+			x = m.find(engine.Ref{Queue: queue, ID: id}, now)
+		}
+		t := transition(x.situation(now), opRedrive)
+		if t.Next != toReady || m.live(x.Queue, x.Key, now) != nil {
+			r.Skipped++
+			continue
+		}
+		if t.State == spent {
+			x.LastError = lapseReason
+		}
+		x.wait()
+		x.Due, x.Expires, x.Died = instant(now.UnixMilli()), time.Time{}, time.Time{}
+		x.count(t.Attempt)
+		r.Redriven++
+		m.hint(queue)
+	}
+	return r, nil
+}

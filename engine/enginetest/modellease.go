@@ -1,0 +1,190 @@
+package enginetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// paused reports whether queue is paused at now, and until when.
+func (m *Model) paused(queue string, now time.Time) (until time.Time, ok bool) {
+	until, ok = m.pauses[queue]
+	return until, ok && now.Before(until)
+}
+
+// Lease hands out what is due now.
+func (m *Model) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	now, err := m.begin(ctx, "lease")
+	if err != nil {
+		return engine.Grant{}, err
+	}
+	defer m.mu.Unlock()
+	g := engine.Grant{Now: now, Queues: make([]engine.Granted, len(wants))}
+	for i, w := range wants {
+		g.Queues[i] = m.lease(w, now)
+	}
+	return g, nil
+}
+
+func (m *Model) lease(w engine.Want, now time.Time) engine.Granted {
+	g := engine.Granted{Expired: len(m.expired[w.Queue])}
+	delete(m.expired, w.Queue)
+	var due []*modelMessage
+	for _, x := range m.msgs {
+		if x.Queue != w.Queue {
+			continue
+		}
+		switch x.situation(now) {
+		case spent:
+			if x.Died.IsZero() {
+				g.Died++
+				x.Died = x.Deadline // counted once
+			}
+		case ready, lapsed:
+			due = append(due, x)
+		}
+	}
+	if until, ok := m.paused(w.Queue, now); ok {
+		if until != forGood {
+			g.NextDue = until
+		}
+		return g
+	}
+	slices.SortFunc(due, func(a, b *modelMessage) int { return byLease(a.Info, b.Info) })
+	for i, x := range due {
+		if i == w.Max {
+			g.More = true
+			return g
+		}
+		g.Messages = append(g.Messages, x.lease(w, now))
+	}
+	for _, x := range m.msgs {
+		if x.Queue != w.Queue {
+			continue
+		}
+		var next time.Time
+		switch x.situation(now) {
+		case scheduled:
+			next = x.Due
+		case leased:
+			next = x.Deadline
+		}
+		if !next.IsZero() && (g.NextDue.IsZero() || next.Before(g.NextDue)) {
+			g.NextDue = next
+		}
+	}
+	return g
+}
+
+// lease gives x out under a new token.
+func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
+	t := transition(x.situation(now), opLease)
+	if t.State == lapsed {
+		x.LastError, x.vague = lapseReason, true
+	}
+	x.count(t.Attempt)
+	ttr := w.TTR
+	if ttr == 0 {
+		ttr = x.TTR
+	}
+	x.State, x.token, x.Died = engine.Leased, newToken(x.ID), time.Time{}
+	x.Deadline = instant(engine.When{In: ttr}.Resolve(now))
+	return engine.Lease{Info: x.info(now), Token: x.token}
+}
+
+// Claim leases one message if it is due.
+func (m *Model) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
+	now, err := m.begin(ctx, "claim")
+	if err != nil {
+		return engine.Lease{}, err
+	}
+	defer m.mu.Unlock()
+	x := m.find(ref, now)
+	t := transition(x.situation(now), opClaim)
+	if _, paused := m.paused(ref.Queue, now); paused && t.Err() == nil {
+		t = Transition{t.State, opClaim, "not_due", unchanged, same}
+	}
+	if t.Err() != nil {
+		return engine.Lease{}, fail("claim", ref, t)
+	}
+	return x.lease(want, now), nil
+}
+
+// Settle ends or extends leases.
+func (m *Model) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	now, err := m.begin(ctx, "settle")
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	results := make([]engine.Settled, len(s))
+	for i := range s {
+		results[i] = m.settle(&s[i], now)
+	}
+	return results, nil
+}
+
+func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
+	op, known := settleOps[s.Do]
+	if !known || s.Do == engine.Snooze && s.When == nil {
+		return engine.Settled{Err: &engine.Error{Op: "settle", Hint: "an action from Ack to Extend; Snooze needs When", Err: engine.ErrInvalid}}
+	}
+	var x *modelMessage
+	for _, y := range m.msgs {
+		if s.Token != "" && y.token == s.Token {
+			x = y
+		}
+	}
+	t := transition(x.situation(now), op)
+	if t.Err() != nil {
+		return engine.Settled{Err: fail("settle", engine.Ref{}, t)}
+	}
+	revives := t.Next == toDue || t.Next == toReady || t.Next == toLeased
+	if t.State == spent && revives && m.live(x.Queue, x.Key, now) != nil {
+		t.Result = "lease_lost" // its key has passed on to another
+		return engine.Settled{Err: fail("settle", engine.Ref{Queue: x.Queue, ID: x.ID, Key: x.Key}, t)}
+	}
+	if t.State == lapsed || t.State == spent {
+		x.LastError, x.vague = lapseReason, true
+	}
+	x.Died = time.Time{}
+	x.count(t.Attempt)
+	next := t.Next
+	if next == toRetry {
+		next = toDue
+		if x.Attempt >= x.MaxAttempts {
+			next = toDead
+		}
+	}
+	reason := s.Reason[:min(len(s.Reason), engine.MaxReason)]
+	switch next {
+	case toGone:
+		m.remove(x)
+		return engine.Settled{State: engine.Gone}
+	case toDead:
+		x.die(now, reason)
+		return engine.Settled{State: engine.Dead}
+	case toLeased:
+		ttr := s.TTR
+		if ttr == 0 {
+			ttr = x.TTR
+		}
+		x.Deadline = instant(engine.When{In: ttr}.Resolve(now))
+		m.hint(x.Queue) // the new deadline may be nearer
+		return engine.Settled{State: engine.Leased, Until: x.Deadline}
+	case toDue:
+		when := engine.When{In: x.RetryDelay(x.Attempt)}
+		if s.When != nil {
+			when = *s.When
+		}
+		x.Due = instant(when.Resolve(now)) // the expiry does not move
+		if s.Do == engine.Retry {
+			x.LastError, x.vague = reason, false
+		}
+	}
+	x.wait()
+	m.hint(x.Queue)
+	return engine.Settled{State: x.info(now).State, Until: x.Due}
+}

@@ -1,0 +1,229 @@
+package enginetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Situation is where a message stands when an operation meets it. It is finer
+// than engine.State: a lapsed or spent message shows as ready or dead, yet its
+// old token still settles it.
+type Situation string
+
+// The situations, in the order of the table's columns.
+const (
+	absent    Situation = "absent"    // no such message, or past its expiry
+	scheduled Situation = "scheduled" // due lies ahead
+	ready     Situation = "ready"     // due
+	leased    Situation = "leased"    // held, the deadline lies ahead
+	lapsed    Situation = "lapsed"    // the deadline has passed, attempts are left: shows as ready
+	spent     Situation = "spent"     // the deadline has passed, no attempts are left: shows as dead
+	dead      Situation = "dead"      // buried, or attempts used up
+)
+
+var situations = []Situation{absent, scheduled, ready, leased, lapsed, spent, dead}
+
+// Op is an operation of the table. The six settlements are those with the newest
+// token given out for the message; any older token gets lease_lost everywhere.
+type Op string
+
+// The operations, in the order of the table's rows.
+const (
+	opPushReject   Op = "push, reject"
+	opPushKeep     Op = "push, keep"
+	opPushReplace  Op = "push, replace"
+	opPushKeepDue  Op = "push, keep_due"
+	opPushRearm    Op = "push, rearm"
+	opLease        Op = "lease"
+	opClaim        Op = "claim"
+	opGet          Op = "get"
+	opCancelKey    Op = "cancel by key"
+	opCancelID     Op = "cancel by id"
+	opReschedule   Op = "reschedule"
+	opAck          Op = "ack"
+	opRetry        Op = "retry"
+	opSnooze       Op = "snooze"
+	opRelease      Op = "release"
+	opBury         Op = "bury"
+	opExtend       Op = "extend"
+	opRedrive      Op = "redrive"
+	opPurge        Op = "purge"
+	opPurgeDead    Op = "purge with dead"
+	opExpiryPasses Op = "(expiry passes)"
+	opLapse        Op = "(deadline passes)"
+)
+
+var pushOps = map[engine.Conflict]Op{
+	engine.Reject: opPushReject, engine.Keep: opPushKeep, engine.Replace: opPushReplace,
+	engine.KeepDue: opPushKeepDue, engine.Rearm: opPushRearm,
+}
+
+var settleOps = map[engine.Action]Op{
+	engine.Ack: opAck, engine.Retry: opRetry, engine.Snooze: opSnooze,
+	engine.Release: opRelease, engine.Bury: opBury, engine.Extend: opExtend,
+}
+
+// Next is what an operation makes of the message.
+type Next string
+
+// What may become of a message.
+const (
+	unchanged  Next = ""
+	toGone     Next = "gone"
+	toDue      Next = "scheduled or ready"       // as its due time says
+	toRetry    Next = "scheduled, ready or dead" // dead when the attempts are used up
+	toReady    Next = "ready"
+	toLeased   Next = "leased"
+	toDead     Next = "dead"
+	toLapsed   Next = "lapsed or spent" // as its attempts say
+	newMessage Next = "a new message"   // the one there, if any, stays as it is
+)
+
+// Count is what an operation does to the attempt.
+type Count string
+
+// What may become of the attempt.
+const (
+	same     Count = ""
+	zero     Count = "0"
+	plusOne  Count = "+1"
+	minusOne Count = "−1" // never below 0
+)
+
+// Transition is one cell of the table: what an operation does to a message.
+type Transition struct {
+	State   Situation
+	Op      Op
+	Result  string // "ok", "created", "kept", "replaced", "skipped" or the code of an error
+	Next    Next   // "": unchanged
+	Attempt Count  // "": unchanged
+}
+
+// Err returns the error that Result names, nil when it names none.
+func (t Transition) Err() error { return engine.FromCode(t.Result) }
+
+// String returns the cell as Markdown prints it.
+func (t Transition) String() string {
+	s := t.Result
+	if t.Err() != nil {
+		s = "`" + s + "`"
+	}
+	if t.Next != unchanged {
+		s += " → " + string(t.Next)
+	}
+	if t.Attempt != same {
+		s += ", " + string(t.Attempt)
+	}
+	return s
+}
+
+// effect is a Transition without its place.
+type effect struct {
+	result  string
+	next    Next
+	attempt Count
+}
+
+func refuse(code string) effect                { return effect{result: code} }
+func do(result string, n Next, c Count) effect { return effect{result, n, c} }
+
+var (
+	skip     = do("skipped", unchanged, same)
+	created  = do("created", newMessage, zero)
+	kept     = do("kept", unchanged, same)
+	replaced = do("replaced", toDue, zero)
+	removed  = do("ok", toGone, same)
+	moved    = do("ok", toDue, zero)
+	taken    = do("ok", toLeased, plusOne)
+	found    = do("ok", unchanged, same)
+	none     = do("–", unchanged, same)
+
+	exists   = refuse("exists")
+	isLeased = refuse("leased")
+	notDue   = refuse("not_due")
+	notFound = refuse("not_found")
+	lost     = refuse("lease_lost")
+)
+
+// grid is the contract. A snooze, release or extend of a spent message, and a
+// redrive, find the key of that message free or get lease_lost and skipped.
+var grid = []struct {
+	op    Op
+	cells [7]effect // in the order of situations
+}{
+	//                 absent    scheduled ready     leased    lapsed    spent     dead
+	{opPushReject, [7]effect{created, exists, exists, exists, exists, created, created}},
+	{opPushKeep, [7]effect{created, kept, kept, kept, kept, created, created}},
+	{opPushReplace, [7]effect{created, replaced, replaced, isLeased, replaced, created, created}},
+	{opPushKeepDue, [7]effect{created, replaced, replaced, isLeased, replaced, created, created}},
+	{opPushRearm, [7]effect{created, replaced, replaced, isLeased, replaced, created, created}},
+	{opLease, [7]effect{skip, skip, taken, skip, taken, skip, skip}},
+	{opClaim, [7]effect{notFound, notDue, taken, isLeased, taken, notFound, notFound}},
+	{opGet, [7]effect{notFound, found, found, found, found, found, found}},
+	{opCancelKey, [7]effect{notFound, removed, removed, isLeased, removed, notFound, notFound}},
+	{opCancelID, [7]effect{notFound, removed, removed, isLeased, removed, removed, removed}},
+	{opReschedule, [7]effect{notFound, moved, moved, isLeased, moved, notFound, notFound}},
+	{opAck, held(removed, removed)},
+	{opRetry, held(do("ok", toRetry, same), do("ok", toDead, same))},
+	{opSnooze, held(do("ok", toDue, minusOne), do("ok", toDue, minusOne))},
+	{opRelease, held(do("ok", toReady, minusOne), do("ok", toReady, minusOne))},
+	{opBury, held(do("ok", toDead, same), do("ok", toDead, same))},
+	{opExtend, held(do("ok", toLeased, same), do("ok", toLeased, same))},
+	{opRedrive, [7]effect{skip, skip, skip, skip, skip, do("ok", toReady, zero), do("ok", toReady, zero)}},
+	{opPurge, [7]effect{skip, removed, removed, skip, removed, skip, skip}},
+	{opPurgeDead, [7]effect{skip, removed, removed, skip, removed, removed, removed}},
+	{opExpiryPasses, [7]effect{none, removed, removed, none, removed, none, none}},
+	{opLapse, [7]effect{none, none, none, do("ok", toLapsed, same), none, none, none}},
+}
+
+// held is the row of a settlement: one effect on a lease that holds or has
+// lapsed, one on a spent one, and lease_lost elsewhere.
+func held(live, spent effect) [7]effect {
+	return [7]effect{lost, lost, lost, live, live, spent, lost}
+}
+
+// TransitionTable returns every cell of the contract's table, operation by
+// operation. The slice is the caller's.
+func TransitionTable() []Transition {
+	var all []Transition
+	for _, row := range grid {
+		for i, e := range row.cells {
+			all = append(all, Transition{situations[i], row.op, e.result, e.next, e.attempt})
+		}
+	}
+	return all
+}
+
+// transition returns one cell.
+func transition(s Situation, op Op) Transition {
+	for _, row := range grid {
+		if row.op == op {
+			e := row.cells[slices.Index(situations, s)]
+			return Transition{s, op, e.result, e.next, e.attempt}
+		}
+	}
+	panic("enginetest: no such operation: " + string(op))
+}
+
+// Markdown renders TransitionTable as a Markdown table: a row per operation, a
+// column per situation, each cell the result, the new state if it changes, and
+// what becomes of the attempt if that changes.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| operation |")
+	for _, s := range situations {
+		fmt.Fprintf(&b, " %s |", s)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(situations)) + "\n")
+	for _, row := range grid {
+		fmt.Fprintf(&b, "| %s |", row.op)
+		for i, e := range row.cells {
+			fmt.Fprintf(&b, " %s |", Transition{situations[i], row.op, e.result, e.next, e.attempt})
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,136 @@
+package enginetest
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+var watchTests = []test{
+	{"a push of the least due is hinted", func(b *bed) {
+		b.push(b.msg("", dueLater))
+		b.hinted("push", func() { b.push(b.msg("", engine.When{In: time.Hour})) })
+		b.hinted("push", func() { b.push(b.msg("", dueNow)) })
+	}},
+	{"what a settlement brings back is hinted", func(b *bed) {
+		b.push(b.msg("", dueNow))
+		l := b.lease1(0)
+		b.hinted("release", func() { b.settle(engine.Settlement{Token: l.Token, Do: engine.Release}) })
+		l = b.lease1(0)
+		b.hinted("snooze", func() {
+			b.settle(engine.Settlement{Token: l.Token, Do: engine.Snooze, When: &engine.When{In: time.Hour}})
+		})
+	}},
+	{"a reschedule to an earlier due is hinted", func(b *bed) {
+		b.need("Reschedule", b.caps.Reschedule)
+		r := b.push(b.msg("", dueLater))
+		b.hinted("reschedule", func() { b.reschedule(b.id(r.ID), dueNow) })
+	}},
+	{"a rearm to an earlier due is hinted", func(b *bed) {
+		b.need("Keys", b.caps.Keys)
+		b.push(b.msg("k", dueLater))
+		b.hinted("rearm", func() { b.pushAs(engine.Rearm, "k", dueNow) })
+	}},
+	{"a resume is hinted", func(b *bed) {
+		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
+		b.push(b.msg("", dueNow))
+		b.is(p.Pause(b.Context(), b.queue, 0), nil)
+		b.hinted("resume", func() { b.is(p.Resume(b.Context(), b.queue), nil) })
+	}},
+	{"a shorter pause is hinted", func(b *bed) {
+		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
+		b.push(b.msg("", dueNow))
+		b.is(p.Pause(b.Context(), b.queue, 0), nil)
+		b.hinted("pause", func() { b.is(p.Pause(b.Context(), b.queue, b.unit), nil) })
+	}},
+	{"a redrive is hinted", func(b *bed) {
+		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
+		b.deadOnes("k")
+		b.hinted("redrive", func() { b.redrive(0) })
+	}},
+	{"extend to a nearer deadline is hinted", func(b *bed) {
+		b.need("Extend", b.caps.Extend)
+		b.push(b.msg("", dueNow))
+		l := b.lease1(long)
+		b.hinted("extend", func() { b.settle(engine.Settlement{Token: l.Token, Do: engine.Extend, TTR: b.unit}) })
+	}},
+	{"many may watch, and each may stop, twice", func(b *bed) {
+		hints := make(chan string, 1000)
+		stop := b.e.Watch(func(string) {
+			select {
+			case hints <- "":
+			default:
+			}
+		})
+		stop2 := b.e.Watch(func(string) {})
+		stop2()
+		stop2()
+		b.hinted("push", func() { b.push(b.msg("", dueNow)) })
+		stop()
+		b.push(b.msg("", dueNow))
+	}},
+	{"LeaseWait is answered by a push", func(b *bed) {
+		w := optional[engine.LeaseWaiter](b, "LeaseWait", b.caps.LeaseWait)
+		type answer struct {
+			g   engine.Grant
+			err error
+		}
+		got := make(chan answer, 1)
+		go func() {
+			g, err := w.LeaseWait(b.Context(), []engine.Want{{Queue: b.queue, Max: 1, TTR: long}}, 1, patience)
+			got <- answer{g, err}
+		}()
+		r := b.push(b.msg("", dueNow))
+		a := <-got
+		if a.err != nil || len(a.g.Queues) != 1 || len(a.g.Queues[0].Messages) != 1 || a.g.Queues[0].Messages[0].ID != r.ID {
+			b.Fatalf("%v, %+v", a.err, a.g)
+		}
+	}},
+	{"LeaseWait without a message ends in time, empty", func(b *bed) {
+		w := optional[engine.LeaseWaiter](b, "LeaseWait", b.caps.LeaseWait)
+		g, err := w.LeaseWait(b.Context(), []engine.Want{{Queue: b.queue, Max: 1}}, 1, 20*time.Millisecond)
+		if err != nil || len(g.Queues) != 1 || len(g.Queues[0].Messages) != 0 {
+			b.Fatalf("%v, %+v", err, g)
+		}
+	}},
+}
+
+// hinted fails the test unless do makes the engine hint at the bed's queue, after
+// a Lease has told when to come back. Engines whose hints may be lost say so by
+// Recheck; of them only a hint that comes is worth a word.
+func (b *bed) hinted(what string, do func()) {
+	b.Helper()
+	hints := make(chan string, 1000)
+	stop := b.e.Watch(func(queue string) {
+		select {
+		case hints <- queue:
+		default: // full: one has come
+		}
+	})
+	defer stop()
+	if g := b.lease(1, 0); len(g.Messages) > 0 {
+		b.settle(engine.Settlement{Token: g.Messages[0].Token, Do: engine.Ack})
+	}
+	for len(hints) > 0 {
+		<-hints
+	}
+	do()
+	timeout := time.After(patience)
+	if b.caps.Recheck > 0 {
+		timeout = time.After(min(b.caps.Recheck, time.Second))
+	}
+	for {
+		select {
+		case queue := <-hints:
+			if queue == b.queue {
+				return
+			}
+		case <-timeout:
+			if b.caps.Recheck > 0 {
+				b.Logf("%s: no hint came, and %s may lose them", what, b.caps.Name)
+				return
+			}
+			b.Fatalf("%s: no hint", what)
+		}
+	}
+}

@@ -61,8 +61,7 @@ type Engine struct {
 	calls  sync.RWMutex
 	closed bool
 
-	// mu guards what follows. A queue's own lock may be held when mu is taken;
-	// with mu held a queue's lock may only be tried.
+	// mu guards what follows. It is never taken while a queue's lock is held.
 	mu        sync.RWMutex
 	queues    map[string]*queue
 	numbered  map[uint64]*queue // the same, by queue.number
@@ -117,6 +116,8 @@ func (e *Engine) Close() error {
 	e.calls.Lock()
 	defer e.calls.Unlock()
 	e.closed = true
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.queues, e.numbered, e.watchers = nil, nil, nil
 	return nil
 }

@@ -73,17 +73,24 @@ func TestForgetWhileInUse(t *testing.T) {
 	var wg sync.WaitGroup
 	var acked atomic.Int64
 	const workers, rounds = 4, 2000
-	for w := range workers {
+	for range workers {
 		wg.Go(func() {
 			for i := range rounds {
 				name := fmt.Sprint("q", i%7)
 				e.mu.Lock()
 				e.tidy()
 				e.mu.Unlock()
-				push(t, e, msg(name, fmt.Sprint(w), 0))
-				for _, m := range lease(t, e, name, 2).Messages {
-					if s := settle(t, e, engine.Settlement{Token: m.Token, Do: engine.Ack}); s.Err != nil {
-						t.Error(s.Err)
+				if r, err := e.Push(t.Context(), []engine.Message{msg(name, "", 0)}); err != nil || r[0].Err != nil {
+					t.Error(err, r)
+				}
+				g, err := e.Lease(t.Context(), []engine.Want{{Queue: name, Max: 2}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, m := range g.Queues[0].Messages {
+					if s, err := e.Settle(t.Context(), []engine.Settlement{{Token: m.Token, Do: engine.Ack}}); err != nil || s[0].Err != nil {
+						t.Error(err, s)
 					}
 					acked.Add(1)
 				}

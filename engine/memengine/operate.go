@@ -116,8 +116,7 @@ func (q *queue) redrive(m *message) bool {
 	}
 	q.take(m)
 	m.due, m.expires = q.ms, none
-	m.attempt = 0
-	m.held = false
+	m.renew()
 	q.place(m)
 	return true
 }

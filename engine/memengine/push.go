@@ -182,15 +182,14 @@ func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
 	if in.OnConflict != engine.KeepDue {
 		m.due = in.Due.Resolve(q.now)
 	}
+	m.expires = expiry(m.due, &m.Policy)
 	m.renew()
 	q.place(m)
 	return m.result(engine.Replaced, nil)
 }
 
-// renew begins a message anew at its due time: no attempt counts, no old token
-// settles.
+// renew begins a message anew: no attempt counts, no old token settles.
 func (m *message) renew() {
-	m.expires = expiry(m.due, &m.Policy)
 	m.attempt = 0
 	m.held = false
 }

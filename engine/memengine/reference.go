@@ -70,12 +70,11 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 			return engine.ErrLeased
 		}
 		q.take(m)
-		never := m.expires == none // also when redriven, whatever its policy
 		m.due = due.Resolve(q.now)
-		m.renew()
-		if never {
-			m.expires = none
+		if m.expires != none { // a redriven one never expires, whatever its policy
+			m.expires = expiry(m.due, &m.Policy)
 		}
+		m.renew()
 		q.place(m)
 		info = m.info(q.name, false)
 		return nil

@@ -141,9 +141,9 @@ func (r *replay) push(ctx context.Context) error {
 	return r.step("push")
 }
 
-// expect notes that something may be due at t.
+// expect notes that something may be due at t, if that is not zero.
 func (r *replay) expect(t time.Time) {
-	if r.next.IsZero() || t.Before(r.next) {
+	if !t.IsZero() && (r.next.IsZero() || t.Before(r.next)) {
 		r.next = t
 	}
 }
@@ -200,25 +200,34 @@ func (r *replay) answered(i int, err error) error {
 	return fmt.Errorf("order %s: its message in %s is gone, though nobody took it", r.orders[e.row].id, topics[e.job].Queue())
 }
 
-// handle leases and handles what is due.
+// wants asks for a batch of each queue.
+var wants = []engine.Want{
+	{Queue: topics[cancelUnpaid].Queue(), Max: perLease},
+	{Queue: topics[rateReview].Queue(), Max: perLease},
+}
+
+// handle leases and handles what is due, and learns when something will be again.
 func (r *replay) handle(ctx context.Context) error {
-	req := tarry.LeaseRequest{Queues: []string{topics[cancelUnpaid].Queue(), topics[rateReview].Queue()}, Max: perLease}
-	for {
-		got, err := r.client.Lease(ctx, req)
+	for more := true; more; {
+		grant, err := r.client.LeaseNow(ctx, wants)
 		if err != nil {
 			return err
 		}
-		r.next = got.NextDue
-		if len(got.Messages) == 0 {
-			return nil
-		}
+		more, r.next = false, time.Time{}
 		if err := r.step("lease"); err != nil {
 			return err
 		}
-		for _, l := range got.Messages {
-			if err := r.handleOne(l); err != nil {
-				return err
+		for _, got := range grant.Queues {
+			if got.Err != nil {
+				return got.Err
 			}
+			for _, l := range got.Messages {
+				if err := r.handleOne(l); err != nil {
+					return err
+				}
+			}
+			more = more || got.More
+			r.expect(got.NextDue)
 		}
 		if len(r.held) >= perWrite {
 			if err := r.write(ctx); err != nil {
@@ -226,6 +235,7 @@ func (r *replay) handle(ctx context.Context) error {
 			}
 		}
 	}
+	return nil
 }
 
 // handleOne does what the message says: here that is to note the outcome.

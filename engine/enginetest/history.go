@@ -1,3 +1,122 @@
 package enginetest
 
-var historyTests []test
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// step is one operation of a history. What its numbers pick (a queue, a key, a
+// lease given out before, a delay) is found when it is played, so that any part
+// of a history is a history.
+type step struct {
+	kind string
+	n    [8]uint32
+}
+
+// steps of a history, and how many of its hundred are of which kind.
+const historyLength = 250
+
+var kinds = []struct {
+	kind   string
+	weight int
+}{
+	{"push", 24}, {"push many", 4}, {"push atomic", 2}, {"lease", 14}, {"settle", 16}, {"claim", 5},
+	{"cancel", 4}, {"reschedule", 4}, {"get", 4}, {"list", 3}, {"count", 2}, {"forecast", 1},
+	{"pause", 1}, {"resume", 2}, {"purge", 1}, {"redrive", 3}, {"time", 12}, {"reopen", 1},
+}
+
+func newHistory(seed uint64) []step {
+	r := rand.New(rand.NewPCG(seed, 0))
+	var bag []string
+	for _, k := range kinds {
+		bag = append(bag, slices.Repeat([]string{k.kind}, k.weight)...)
+	}
+	steps := make([]step, historyLength)
+	for i := range steps {
+		steps[i].kind = bag[r.IntN(len(bag))]
+		for j := range steps[i].n {
+			steps[i].n[j] = r.Uint32()
+		}
+	}
+	return steps
+}
+
+var historyTests = []test{{"random histories agree with the model", func(b *bed) {
+	b.need("Get", b.caps.Get)
+	count, seed := b.h.Histories, rand.Uint64()
+	if count == 0 {
+		count = 20
+	}
+	if s := os.Getenv("TARRY_TEST_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			b.Fatalf("TARRY_TEST_SEED: %v", err)
+		}
+		count, seed = 1, n
+	}
+	b.Logf("%d histories from seed %d", count, seed)
+	var start time.Time
+	if b.h.Clock != nil {
+		start = b.h.Clock.Now().Truncate(time.Hour).Add(30*time.Minute + 17*time.Second)
+	}
+	for i := range uint64(count) {
+		steps := newHistory(seed + i)
+		p := b.play(steps, start)
+		if p.problem == "" {
+			continue
+		}
+		steps, p = b.shrink(steps, p, start)
+		b.Fatalf("replay with TARRY_TEST_SEED=%d; cut down to %d steps:\n%s\n%s", seed+i, len(steps), strings.Join(p.log, "\n"), p.problem)
+	}
+}}}
+
+// shrink leaves out what it can of a history that fails, so that it still fails.
+func (b *bed) shrink(steps []step, failed *player, start time.Time) ([]step, *player) {
+	tries := 400
+	for size := len(steps) / 2; size > 0 && tries > 0; size /= 2 {
+		for from := 0; from < len(steps) && tries > 0; tries-- {
+			less := slices.Concat(steps[:from], steps[min(from+size, len(steps)):])
+			if p := b.play(less, start); p.problem != "" {
+				steps, failed = less, p
+			} else {
+				from += size
+			}
+		}
+	}
+	return steps, failed
+}
+
+// play plays a history on a fresh engine and a fresh model.
+func (b *bed) play(steps []step, start time.Time) *player {
+	b.Helper()
+	p := newPlayer(b, start)
+	defer func() {
+		if err := p.e.Close(); err != nil && p.problem == "" {
+			p.failf("close: %v", err)
+		}
+	}()
+	for _, s := range steps {
+		if p.play(s); p.problem != "" {
+			return p
+		}
+	}
+	p.logf("(the end)")
+	p.compareAll()
+	return p
+}
+
+func (p *player) logf(format string, args ...any) {
+	p.log = append(p.log, fmt.Sprintf("%3d  ", len(p.log)+1)+fmt.Sprintf(format, args...))
+}
+
+// failf notes the first disagreement; the history ends there.
+func (p *player) failf(format string, args ...any) {
+	if p.problem == "" {
+		p.problem = fmt.Sprintf(format, args...)
+	}
+}

@@ -26,7 +26,9 @@ type Model struct {
 	closed   bool
 
 	// expired holds, by queue, what passed its expiry and no Lease has counted yet.
-	expired map[string][]engine.Info
+	expired map[string][]engine.ID
+	// ghosts are all that ever passed their expiry, with their queues.
+	ghosts map[engine.ID]string
 	// nextIDs, when not empty, are the ids that the next creations take: so the
 	// model orders messages as the engine it is compared with does.
 	nextIDs []engine.ID
@@ -51,7 +53,8 @@ const lapseReason = "lease lapsed"
 // NewModel returns an empty model whose clock is now.
 func NewModel(now func() time.Time) *Model {
 	return &Model{
-		now: now, pauses: map[string]time.Time{}, watchers: map[int]func(string){}, expired: map[string][]engine.Info{},
+		now: now, pauses: map[string]time.Time{}, watchers: map[int]func(string){},
+		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]string{},
 	}
 }
 
@@ -101,7 +104,8 @@ func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
 		past := !x.Expires.IsZero() && now.After(x.Expires)
 		gone := past && transition(x.situation(now), opExpiryPasses).Next == toGone
 		if gone {
-			m.expired[x.Queue] = append(m.expired[x.Queue], x.Info)
+			m.expired[x.Queue] = append(m.expired[x.Queue], x.ID)
+			m.ghosts[x.ID] = x.Queue
 		}
 		return gone
 	})

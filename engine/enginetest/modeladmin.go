@@ -45,12 +45,8 @@ func (m *Model) Reschedule(ctx context.Context, ref engine.Ref, due engine.When)
 	if t.Err() != nil {
 		return engine.Info{}, fail("reschedule", ref, t)
 	}
-	cleared := x.Expires.IsZero() // a redriven message never expires
 	x.wait()
 	x.setDue(instant(due.Resolve(now)))
-	if cleared {
-		x.Expires = time.Time{}
-	}
 	x.count(t.Attempt)
 	x.vague = true
 	m.hint(x.Queue)

@@ -1,0 +1,206 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// player applies the steps of a history to an engine and to the model, and
+// compares what they answer. With an injected clock both see the same instants
+// and all times must agree; otherwise dues and leases are hours long, nothing
+// falls due by itself, and times made from "now" may differ a little.
+type player struct {
+	b       *bed
+	ctx     context.Context
+	e       engine.Engine
+	caps    engine.Capabilities
+	m       *Model
+	clock   *Clock // the engine's, nil when it has its own
+	now     time.Time
+	base    time.Time
+	queues  []string
+	ids     []engine.ID
+	queueOf map[engine.ID]string
+	leases  []heldLease
+	swept   map[engine.ID]bool // expired ones that the engine must have dropped
+
+	log     []string
+	problem string
+}
+
+// heldLease is one lease as the engine and the model name it.
+type heldLease struct {
+	engine, model string
+	id            engine.ID
+}
+
+func newPlayer(b *bed, start time.Time) *player {
+	if b.h.Clock != nil {
+		b.h.Clock.Set(start)
+	}
+	p := &player{
+		b: b, ctx: b.Context(), e: b.h.Open(b.T), clock: b.h.Clock,
+		queues: []string{queueName(), queueName()}, queueOf: map[engine.ID]string{}, swept: map[engine.ID]bool{},
+	}
+	p.caps = p.e.Capabilities()
+	p.m = NewModel(func() time.Time { return p.now })
+	p.tick()
+	p.base = p.now.Truncate(time.Second)
+	return p
+}
+
+// tick sets the model's clock by the engine's.
+func (p *player) tick() {
+	if p.clock != nil {
+		p.now = p.clock.Now()
+		return
+	}
+	g, err := p.e.Lease(p.ctx, []engine.Want{{Queue: p.queues[0] + "-clock", Max: 1}})
+	if err != nil {
+		p.failf("lease: %v", err)
+	}
+	p.now = g.Now
+}
+
+func pick[T any](from []T, n uint32) T { return from[int(n)%len(from)] }
+
+func (p *player) queue(n uint32) string { return pick(p.queues, n>>1) }
+
+func (p *player) key(n uint32) string {
+	if !p.caps.Keys {
+		return ""
+	}
+	return pick([]string{"", "a", "b", "c", "d"}, n)
+}
+
+// ref picks a message by id or by key.
+func (p *player) ref(n, by uint32) engine.Ref {
+	if len(p.ids) > 0 && (by%2 == 0 || !p.caps.Keys) {
+		// Mostly a young one: the old ones are gone.
+		id := p.ids[len(p.ids)-1-int(n)%min(len(p.ids), 12)]
+		return engine.Ref{Queue: p.queueOf[id], ID: id}
+	}
+	key := "a"
+	if k := p.key(n); k != "" {
+		key = k
+	}
+	return engine.Ref{Queue: p.queue(by), Key: key}
+}
+
+var spans = []time.Duration{
+	0, 0, 0, time.Millisecond, 250 * time.Millisecond, time.Second, 10 * time.Second, 59 * time.Second,
+	time.Minute, 10 * time.Minute, 3 * time.Hour, 50 * time.Hour,
+}
+
+func (p *player) when(n, how uint32) engine.When {
+	if p.clock == nil {
+		return engine.When{At: p.base.Add(pick([]time.Duration{-3, -2, -2, -1, 30, 40, 40, 50}, n) * time.Hour)}
+	}
+	d := pick(spans, n)
+	switch how % 4 {
+	case 0:
+		return engine.When{At: p.now.Add(d)}
+	case 1:
+		return engine.When{At: p.now.Add(-d)}
+	default:
+		return engine.When{In: d}
+	}
+}
+
+func (p *player) ttr(n uint32) time.Duration {
+	if p.clock == nil {
+		return pick([]time.Duration{100, 200}, n) * time.Hour
+	}
+	return pick([]time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour}, n)
+}
+
+func (p *player) message(n []uint32) engine.Message {
+	m := engine.Message{
+		Queue: p.queue(n[0]), Key: p.key(n[0]), Due: p.when(n[1], n[2]), OnConflict: engine.Conflict(n[3] % 5),
+		Content: engine.Content{Body: fmt.Appendf(nil, "%d", n[4]), ContentType: "text/plain"},
+		Policy: engine.Policy{
+			Priority: pick([]uint32{1024, 1024, 7}, n[4]), MaxAttempts: pick([]uint32{1, 2, 3, 20}, n[5]), TTR: p.ttr(n[5] >> 8),
+			Backoff:     pick([][]time.Duration{{time.Second}, {time.Millisecond, time.Minute}, {10 * time.Second, time.Second, time.Hour}}, n[5]>>16),
+			ExpireAfter: pick([]time.Duration{0, 0, 0, time.Second, time.Minute, 2 * time.Hour}, n[6]),
+		},
+	}
+	if n[4]%3 == 0 {
+		m.Headers = []engine.Header{{Name: "n", Value: fmt.Sprint(n[4])}}
+	}
+	if p.clock == nil {
+		m.Backoff = []time.Duration{100 * time.Hour, 200 * time.Hour}
+		m.ExpireAfter = pick([]time.Duration{0, 1000 * time.Hour}, n[6])
+	}
+	return m
+}
+
+// play applies one step.
+func (p *player) play(s step) {
+	if p.tick(); p.problem != "" {
+		return
+	}
+	n := s.n
+	switch s.kind {
+	case "push":
+		p.push([]engine.Message{p.message(n[:])}, false)
+	case "push many", "push atomic":
+		if s.kind == "push atomic" && !p.caps.Atomic {
+			return
+		}
+		var msgs []engine.Message
+		for i := range 2 + n[7]%3 {
+			for j := range n {
+				n[j] = n[j]*2_654_435_761 + i
+			}
+			msgs = append(msgs, p.message(n[:]))
+		}
+		p.push(msgs, s.kind == "push atomic")
+	case "lease":
+		wants := []engine.Want{{Queue: p.queue(n[0]), Max: 1 + int(n[1]%4), TTR: p.ttr(n[2]), Remote: true}}
+		if n[3]%2 == 0 {
+			wants[0].TTR = 0
+		}
+		if n[3]%5 == 0 {
+			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: true})
+		}
+		p.lease(wants)
+	case "settle":
+		p.settle(n[:])
+	case "claim":
+		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: true})
+	case "cancel":
+		p.cancel(p.ref(n[0], n[1]))
+	case "reschedule":
+		p.reschedule(p.ref(n[0], n[1]), p.when(n[2], n[3]))
+	case "get":
+		p.get(p.ref(n[0], n[1]))
+	case "list":
+		p.list(p.queue(n[0]), engine.Scheduled+engine.State(n[1]%4), 1+int(n[2]%5))
+	case "count":
+		p.count(p.queue(n[0]))
+	case "forecast":
+		p.forecast(p.queue(n[0]), pick([]time.Duration{time.Minute, 5 * time.Minute, time.Hour}, n[1]))
+	case "pause":
+		p.pause(p.queue(n[0]), pick(spans, n[1]))
+	case "resume":
+		p.resume(p.queue(n[0]))
+	case "purge":
+		p.purge(p.queue(n[0]), n[1]%2 == 0)
+	case "redrive":
+		p.redrive(p.queue(n[0]), n[1:4])
+	case "time":
+		if p.clock != nil {
+			d := pick(spans[3:], n[0])
+			p.logf("%v pass", d)
+			p.clock.Advance(d)
+		}
+	case "reopen":
+		if p.b.h.Reopen != nil {
+			p.logf("reopen")
+			p.e = p.b.h.Reopen(p.b.T, p.e)
+		}
+	}
+}

@@ -1,0 +1,400 @@
+package enginetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+func (p *player) push(msgs []engine.Message, atomic bool) {
+	for _, m := range msgs {
+		p.logf("push key %q to %s, due %v, %v, expires after %v, attempts %d, priority %d, ttr %v (atomic %v)",
+			m.Key, m.Queue, m.Due, m.OnConflict, m.ExpireAfter, m.MaxAttempts, m.Priority, m.TTR, atomic)
+	}
+	push, model := p.e.Push, p.m.Push
+	if atomic {
+		push, model = p.e.(engine.AtomicPusher).PushAtomic, p.m.PushAtomic
+	}
+	got, err := push(p.ctx, msgs)
+	p.m.nextIDs = nil
+	for i, r := range got {
+		if r.Outcome == engine.Created && r.Err == nil && i < len(msgs) {
+			p.m.nextIDs = append(p.m.nextIDs, r.ID)
+			p.ids = append(p.ids, r.ID)
+			p.queueOf[r.ID] = msgs[i].Queue
+		}
+	}
+	want, wantErr := model(p.ctx, msgs)
+	if engine.Code(err) != engine.Code(wantErr) || err == nil && len(got) != len(want) {
+		p.failf("push: error %v, %d results; want %v, %d", err, len(got), wantErr, len(want))
+	}
+	if err != nil {
+		return
+	}
+	for i, w := range want {
+		g := got[i]
+		if g.Outcome != w.Outcome || g.ID != w.ID || g.State != w.State || !p.near(g.Due, w.Due) || engine.Code(g.Err) != engine.Code(w.Err) {
+			p.failf("push: %+v, want %+v", g, w)
+		}
+	}
+}
+
+func (p *player) lease(wants []engine.Want) {
+	p.logf("lease %+v", wants)
+	got, err := p.e.Lease(p.ctx, wants)
+	want, _ := p.m.Lease(p.ctx, wants)
+	if err != nil || len(got.Queues) != len(wants) {
+		p.failf("lease: %v, %+v", err, got)
+		return
+	}
+	for i, w := range want.Queues {
+		g := got.Queues[i]
+		queue := wants[i].Queue
+		ghosts := len(p.ghosts(queue)) > 0
+		if problem := checkGrant(got.Now, wants[i].Max, g); problem != "" || g.Err != nil {
+			p.failf("lease of %s: %s%v", queue, problem, g.Err)
+		}
+		if !slices.Equal(leaseIDs(g.Messages), leaseIDs(w.Messages)) {
+			p.failf("lease of %s: ids %v, want %v", queue, leaseIDs(g.Messages), leaseIDs(w.Messages))
+			return
+		}
+		for j, l := range w.Messages {
+			p.compare("leased", g.Messages[j].Info, l.Info)
+			p.leases = append(p.leases, heldLease{g.Messages[j].Token, l.Token, l.ID})
+		}
+		if g.More != w.More && !(ghosts && g.More) {
+			p.failf("lease of %s: more is %v, not %v", queue, g.More, w.More)
+		}
+		if !g.More && !w.NextDue.IsZero() && (g.NextDue.IsZero() || g.NextDue.After(w.NextDue) && !p.near(g.NextDue, w.NextDue)) {
+			p.failf("lease of %s: NextDue %v is later than %v", queue, g.NextDue, w.NextDue)
+		}
+		if _, paused := p.m.paused(queue, p.now); !paused && !g.More {
+			for id, q := range p.m.ghosts {
+				p.swept[id] = p.swept[id] || q == queue
+			}
+		}
+	}
+}
+
+// expired reports whether a message passed its expiry: whether its last token
+// still settles then depends on whether a sweep has met it.
+func (p *player) expired(id engine.ID) bool {
+	p.refresh()
+	_, yes := p.m.ghosts[id]
+	return yes
+}
+
+// refresh makes the model drop what has expired by now.
+func (p *player) refresh() {
+	if _, err := p.m.begin(p.ctx, "refresh"); err == nil {
+		p.m.mu.Unlock()
+	}
+}
+
+func (p *player) settle(n []uint32) {
+	if len(p.leases) == 0 {
+		return
+	}
+	var to, model []engine.Settlement
+	for i := range 1 + n[0]%2 {
+		l := p.leases[len(p.leases)-1-int(n[1]+7*i)%min(len(p.leases), 6)]
+		if p.expired(l.id) {
+			continue
+		}
+		when := p.when(n[3], n[4])
+		s := engine.Settlement{Do: engine.Ack + engine.Action((n[2]+i)%6), When: &when, TTR: p.ttr(n[5]), Reason: fmt.Sprint("reason ", n[5])}
+		if s.Do == engine.Retry && n[4]%2 == 0 {
+			s.When = nil
+		}
+		if s.Do == engine.Extend && n[5]%3 == 0 {
+			s.TTR = 0
+		}
+		if s.Do == engine.Extend && !p.caps.Extend {
+			continue
+		}
+		p.logf("settle id %v, action %d, when %v, ttr %v", l.id, s.Do, when, s.TTR)
+		s.Token = l.engine
+		to = append(to, s)
+		s.Token = l.model
+		model = append(model, s)
+	}
+	got, err := p.e.Settle(p.ctx, to)
+	want, _ := p.m.Settle(p.ctx, model)
+	if err != nil || len(got) != len(want) {
+		p.failf("settle: %v, %+v", err, got)
+		return
+	}
+	for i, w := range want {
+		g := got[i]
+		if w.State == engine.Ready {
+			g.Until = w.Until // the contract leaves it open: ready does not end by itself
+		}
+		if g.State != w.State || !p.near(g.Until, w.Until) || engine.Code(g.Err) != engine.Code(w.Err) {
+			p.failf("settle: %+v, want %+v", g, w)
+		}
+	}
+}
+
+func (p *player) claim(ref engine.Ref, want engine.Want) {
+	if !p.caps.Claim {
+		return
+	}
+	p.refresh()
+	s := p.m.find(ref, p.now).situation(p.now)
+	if _, paused := p.m.paused(ref.Queue, p.now); paused && s != ready && s != scheduled && s != lapsed {
+		return // whether the pause or the message is the reason is left open
+	}
+	p.logf("claim %+v for %v", ref, want.TTR)
+	got, err := p.e.(engine.Claimer).Claim(p.ctx, ref, want)
+	model, wantErr := p.m.Claim(p.ctx, ref, want)
+	if p.agree("claim", err, wantErr) {
+		p.compare("claimed", got.Info, model.Info)
+		p.leases = append(p.leases, heldLease{got.Token, model.Token, model.ID})
+	}
+}
+
+// agree compares two errors and reports whether both are nil.
+func (p *player) agree(what string, got, want error) bool {
+	if engine.Code(got) != engine.Code(want) {
+		p.failf("%s: %v, want %v", what, got, want)
+	}
+	return got == nil && want == nil
+}
+
+func (p *player) cancel(ref engine.Ref) {
+	if !p.caps.Cancel {
+		return
+	}
+	p.logf("cancel %+v", ref)
+	got, err := p.e.Cancel(p.ctx, []engine.Ref{ref})
+	want, _ := p.m.Cancel(p.ctx, []engine.Ref{ref})
+	if err != nil || len(got) != 1 {
+		p.failf("cancel: %v, %d results", err, len(got))
+		return
+	}
+	p.agree("cancel", got[0], want[0])
+}
+
+func (p *player) reschedule(ref engine.Ref, due engine.When) {
+	if !p.caps.Reschedule {
+		return
+	}
+	p.logf("reschedule %+v to %v", ref, due)
+	got, err := p.e.Reschedule(p.ctx, ref, due)
+	want, wantErr := p.m.Reschedule(p.ctx, ref, due)
+	if p.agree("reschedule", err, wantErr) {
+		got.Body = want.Body // may be missing
+		p.compare("rescheduled", got, want)
+	}
+}
+
+func (p *player) get(ref engine.Ref) {
+	if ref.ID == 0 && p.doubtful(ref) {
+		return
+	}
+	p.logf("get %+v", ref)
+	got, err := p.e.Get(p.ctx, ref)
+	want, wantErr := p.m.Get(p.ctx, ref)
+	if p.agree("get", err, wantErr) {
+		p.compare("shown", got, want)
+	}
+}
+
+// doubtful reports whether several dead messages have the key of ref and no live
+// one: which died last is left open when a lapse killed one of them.
+func (p *player) doubtful(ref engine.Ref) bool {
+	n := 0
+	for _, x := range p.m.msgs {
+		if x.Queue == ref.Queue && x.Key == ref.Key && x.info(p.now).State == engine.Dead {
+			n++
+		}
+	}
+	return n > 1 && p.m.live(ref.Queue, ref.Key, p.now) == nil
+}
+
+func (p *player) list(queue string, state engine.State, limit int) {
+	l, ok := p.e.(engine.Lister)
+	if !ok || !p.caps.List {
+		return
+	}
+	p.logf("list %v of %s by %d", state, queue, limit)
+	p.refresh()
+	ghosts := p.ghosts(queue)
+	var got []engine.Info
+	for q := (engine.ListQuery{Queue: queue, State: state, Limit: limit, Body: true}); ; {
+		page, err := l.List(p.ctx, q)
+		if err != nil || len(page.Messages) > limit || len(got) > 10*historyLength {
+			p.failf("list: %v, %d on a page", err, len(page.Messages))
+			return
+		}
+		got = append(got, page.Messages...)
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	if !slices.IsSortedFunc(got, listOrder[state]) {
+		p.failf("list of %v is not in order: %+v", state, got)
+	}
+	got = slices.DeleteFunc(got, func(i engine.Info) bool { return ghosts[i.ID] })
+	want := p.m.in(queue, state, p.now)
+	byID := func(a, b engine.Info) int { return int(int64(a.ID) - int64(b.ID)) }
+	slices.SortFunc(got, byID)
+	slices.SortFunc(want, byID)
+	if !slices.Equal(infoIDs(got), infoIDs(want)) {
+		p.failf("list of %v in %s: ids %v, want %v", state, queue, infoIDs(got), infoIDs(want))
+		return
+	}
+	for i := range want {
+		p.compare("listed", got[i], want[i])
+	}
+}
+
+func (p *player) count(queue string) {
+	c, ok := p.e.(engine.Counter)
+	if !ok || !p.caps.Count {
+		return
+	}
+	p.logf("count %s", queue)
+	got, err := c.Queue(p.ctx, queue)
+	want, _ := p.m.Queue(p.ctx, queue)
+	ghosts := int64(len(p.ghosts(queue)))
+	live := got.Scheduled + got.Ready - want.Scheduled - want.Ready
+	if err != nil || live < 0 || live > ghosts || got.Leased != want.Leased || got.Dead != want.Dead ||
+		got.Paused != want.Paused || !p.near(got.PausedUntil, want.PausedUntil) ||
+		ghosts == 0 && (got.Ready != want.Ready || !p.near(got.NextDue, want.NextDue) || !p.near(got.OldestReady, want.OldestReady)) {
+		p.failf("count: %v, %+v, want %+v", err, got, want)
+	}
+}
+
+func (p *player) forecast(queue string, step time.Duration) {
+	f, ok := p.e.(engine.Forecaster)
+	if !ok || !p.caps.Forecast || p.clock == nil {
+		return
+	}
+	p.logf("forecast %s by %v", queue, step)
+	got, err := f.Forecast(p.ctx, queue, step, 100*step)
+	want, _ := p.m.Forecast(p.ctx, queue, step, 100*step)
+	if err != nil || len(got) != len(want) {
+		p.failf("forecast: %v, %d buckets, want %d", err, len(got), len(want))
+		return
+	}
+	ghosts := int64(len(p.ghosts(queue)))
+	for i, w := range want {
+		if !got[i].From.Equal(w.From) || got[i].Count < w.Count || got[i].Count > w.Count+ghosts {
+			p.failf("forecast: bucket %d is %+v, want %+v", i, got[i], w)
+		}
+	}
+}
+
+func (p *player) pause(queue string, d time.Duration) {
+	if p.clock == nil {
+		d = d.Truncate(3 * time.Hour) // none that ends while the history runs
+	}
+	if e, ok := p.e.(engine.Pauser); ok && p.caps.Pause {
+		p.logf("pause %s for %v", queue, d)
+		p.agree("pause", e.Pause(p.ctx, queue, d), p.m.Pause(p.ctx, queue, d))
+	}
+}
+
+func (p *player) resume(queue string) {
+	if e, ok := p.e.(engine.Pauser); ok && p.caps.Pause {
+		p.logf("resume %s", queue)
+		p.agree("resume", e.Resume(p.ctx, queue), p.m.Resume(p.ctx, queue))
+	}
+}
+
+func (p *player) purge(queue string, dead bool) {
+	e, ok := p.e.(engine.Purger)
+	if !ok || !p.caps.Purge {
+		return
+	}
+	p.logf("purge %s, dead %v", queue, dead)
+	got, err := e.Purge(p.ctx, queue, dead)
+	want, wantErr := p.m.Purge(p.ctx, queue, dead)
+	if p.agree("purge", err, wantErr) && (got < want || got > want+int64(len(p.ghosts(queue)))) {
+		p.failf("purged %d, want %d", got, want)
+	}
+}
+
+func (p *player) redrive(queue string, n []uint32) {
+	e, ok := p.e.(engine.Redriver)
+	if !ok || !p.caps.Redrive || p.clock == nil {
+		return // redriven ones are due now, which two clocks see apart
+	}
+	var ids []engine.ID
+	keys := map[string]int{}
+	for _, i := range p.m.in(queue, engine.Dead, p.now) {
+		if keys[i.Key]++; i.Key != "" && keys[i.Key] > 1 || n[0]%2 == 0 {
+			ids = append(ids, i.ID)
+		}
+	}
+	if len(ids) > 0 && len(p.ids) > 0 && n[1]%2 == 0 {
+		ids = append(ids, pick(p.ids, n[2]), ids[0])
+	}
+	p.logf("redrive %s, ids %v", queue, ids)
+	got, err := e.Redrive(p.ctx, queue, ids, 0)
+	want, wantErr := p.m.Redrive(p.ctx, queue, ids, 0)
+	if p.agree("redrive", err, wantErr) && got != want {
+		p.failf("redrive: %+v, want %+v", got, want)
+	}
+}
+
+// ghosts are the messages of a queue that are past their expiry and may still
+// stand in lists and counters.
+func (p *player) ghosts(queue string) map[engine.ID]bool {
+	p.refresh()
+	all := map[engine.ID]bool{}
+	for id, q := range p.m.ghosts {
+		if q == queue && !p.swept[id] {
+			all[id] = true
+		}
+	}
+	return all
+}
+
+// near reports whether two instants agree: exactly on one clock, to a minute
+// where each side had its own now.
+func (p *player) near(a, b time.Time) bool {
+	return a.Equal(b) || p.clock == nil && !a.IsZero() && !b.IsZero() && a.Sub(b).Abs() < time.Minute
+}
+
+// compare compares a message as the engine and the model show it, but for what
+// the contract leaves open.
+func (p *player) compare(what string, got, want engine.Info) {
+	for _, t := range []struct{ got, want *time.Time }{
+		{&got.Due, &want.Due}, {&got.Created, &want.Created}, {&got.Expires, &want.Expires}, {&got.Deadline, &want.Deadline}, {&got.Died, &want.Died},
+	} {
+		if p.near(*t.got, *t.want) {
+			*t.want = *t.got
+		}
+	}
+	if x := p.m.find(engine.Ref{Queue: want.Queue, ID: want.ID}, p.now); x != nil {
+		s := x.situation(p.now)
+		if want.State != engine.Dead && (x.vague || s == lapsed) {
+			want.LastError = got.LastError
+		}
+		if s == spent && !got.Died.Before(want.Died) && !got.Died.After(p.now) {
+			want.Died = got.Died // by the deadline, or when a sweep met it
+		}
+	}
+	if problem := sameInfo(got, want); problem != "" {
+		p.failf("%s: %s", what, problem)
+	}
+}
+
+// compareAll looks at everything once more.
+func (p *player) compareAll() {
+	p.tick()
+	for _, id := range p.ids {
+		p.get(engine.Ref{Queue: p.queueOf[id], ID: id})
+	}
+	for _, queue := range p.queues {
+		for state := engine.Scheduled; state <= engine.Dead; state++ {
+			p.list(queue, state, 100)
+		}
+		p.count(queue)
+		p.forecast(queue, time.Hour)
+	}
+}

@@ -1,0 +1,77 @@
+package tarry
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// handling is how a worker handles one queue.
+type handling struct {
+	queue   string
+	handler HandlerFunc
+	guards  []any // of type guardOf[T]
+	slots   int   // handlers at a time; 0: the worker's bound alone
+	timeout time.Duration
+
+	running int // guarded by Worker.mu
+}
+
+// A HandleOption sets one thing of how a worker handles a queue.
+type HandleOption interface{ applyHandle(h *handling) }
+
+type handleOption func(h *handling)
+
+func (o handleOption) applyHandle(h *handling) { o(h) }
+
+// Concurrency bounds how many messages of this queue are handled at a time, within
+// the worker's own bound. At least 1. It keeps a queue of slow handlers from taking
+// all the worker's slots. Default: the worker's bound.
+func Concurrency(n int) HandleOption {
+	if n < 1 {
+		panic(fmt.Sprintf("tarry: Concurrency(%d): at least 1 is needed", n))
+	}
+	return handleOption(func(h *handling) { h.slots = n })
+}
+
+// Timeout is WorkerConfig.HandlerTimeout for this queue alone; 0: none.
+func Timeout(d time.Duration) HandleOption {
+	if d < 0 {
+		panic(fmt.Sprintf("tarry: Timeout(%s) is negative", d))
+	}
+	return handleOption(func(h *handling) { h.timeout = d })
+}
+
+// Handle registers handler for the messages of a topic. What it returns decides: nil
+// acks the message, Snooze, RetryIn and Bury do as they say, and any other error
+// retries it after its backoff until its attempts are used up. A panic counts as an
+// error. A body that does not fit T is buried.
+//
+// The context ends when the handler's time is over, when the lease is lost, or when
+// the worker's drain has taken too long; context.Cause tells which. Handle panics
+// when the queue has a handler already, and once Run was called.
+func Handle[T any](w *Worker, t *Topic[T], handler func(context.Context, *Message[T]) error, opts ...HandleOption) {
+	h := &handling{queue: t.queue, timeout: w.cfg.HandlerTimeout}
+	for _, o := range opts {
+		o.applyHandle(h)
+	}
+	guards := guardsOf[T](h)
+	h.handler = func(ctx context.Context, raw *Message[[]byte]) error {
+		m := &Message[T]{Info: raw.Info, d: raw.d}
+		if err := t.codec.Decode(raw.Body, &m.Body); err != nil {
+			return Bury(fmt.Errorf("the body does not fit the topic's type %T: %w", m.Body, err))
+		}
+		for _, guard := range guards {
+			wanted, err := guard(ctx, m)
+			if err != nil {
+				return err
+			}
+			if !wanted {
+				m.d.dropped = true
+				return nil
+			}
+		}
+		return handler(ctx, m)
+	}
+	w.register(h)
+}

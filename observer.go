@@ -1,0 +1,82 @@
+package tarry
+
+import (
+	"log/slog"
+	"strconv"
+	"time"
+)
+
+// EventKind is what happened.
+type EventKind uint8
+
+// The kinds of events. The settlements are told when the engine has confirmed them.
+const (
+	Started   EventKind = iota + 1 // a handler is about to run
+	Acked                          // handled
+	Dropped                        // the guard found no reason for it any more
+	Retried                        // failed; comes back at Until
+	Snoozed                        // put off until Until
+	Released                       // given back unhandled, since the worker drains
+	Buried                         // dead by the handler's wish
+	Died                           // dead because its attempts are used up
+	Expired                        // dropped because it was past its ExpireAfter
+	LeaseLost                      // the lease was lost while the handler ran, or before it could be settled
+	Failed                         // the engine could not be asked, or a settlement not be delivered
+)
+
+var eventNames = [...]string{"", "started", "acked", "dropped", "retried", "snoozed", "released",
+	"buried", "died", "expired", "lease_lost", "failed"}
+
+// String returns the kind's name in lower case.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return "event(" + strconv.Itoa(int(k)) + ")"
+}
+
+// Event is what a worker's observer is told. Fields that have no meaning for its
+// kind are zero.
+type Event struct {
+	Kind     EventKind
+	Queue    string
+	ID       ID
+	Key      string
+	Attempt  uint32
+	Due      time.Time
+	Until    time.Time     // Retried, Snoozed: when it comes back
+	Lateness time.Duration // start of the handler − due, by the engine's clock
+	Duration time.Duration // how long the handler ran
+	Count    int           // how many messages: 1, but for Expired and Died of messages that no handler saw
+	Err      error         // what the handler returned, or what failed
+}
+
+// observe tells the observer, whose panics harm nobody.
+func (w *Worker) observe(e Event) {
+	if w.cfg.Observer == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			w.cfg.Logger.Error("the observer panicked", "event", e.Kind, "panic", p, stack())
+		}
+	}()
+	w.cfg.Observer(e)
+}
+
+// event describes what happened to a delivery whose handler has run for took.
+func (d *delivery) event(kind EventKind, took time.Duration, err error) Event {
+	e := Event{
+		Kind: kind, Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key,
+		Attempt: d.lease.Attempt, Due: d.lease.Due, Count: 1, Err: err,
+	}
+	if !d.started.IsZero() {
+		e.Lateness = d.started.Sub(d.due)
+		e.Duration = took
+	}
+	return e
+}
+
+func (d *delivery) attrs(err error) []any {
+	return []any{"queue", d.lease.Queue, "id", d.lease.ID, "key", d.lease.Key, "attempt", d.lease.Attempt, slog.Any("error", err)}
+}

@@ -1,0 +1,169 @@
+package tarry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// settler tells the engine what became of deliveries: while a call is under way the
+// results of others gather, and the next call takes them all. When a full call's
+// worth has gathered a second call is made beside the first. A call that fails is
+// repeated until the leases concerned are over.
+//
+// Its goroutines live only while there is something to tell.
+type settler struct {
+	eng  engine.Engine
+	log  *slog.Logger
+	told func(ds []*delivery, out []engine.Settled)
+
+	ctx    context.Context
+	giveUp context.CancelFunc
+
+	mu      sync.Mutex
+	waiting []*delivery
+	busy    int           // lanes
+	empty   chan struct{} // not nil: to be closed when no lane is busy
+}
+
+const (
+	settleBatch = 1000
+	settleLanes = 2
+)
+
+func newSettler(eng engine.Engine, log *slog.Logger, told func([]*delivery, []engine.Settled)) *settler {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &settler{eng: eng, log: log, told: told, ctx: ctx, giveUp: cancel}
+}
+
+// add hands in a delivery that has been concluded. It does not block.
+func (s *settler) add(d *delivery) {
+	s.mu.Lock()
+	s.waiting = append(s.waiting, d)
+	if s.busy == 0 || s.busy < settleLanes && len(s.waiting) >= settleBatch {
+		s.busy++
+		go s.run()
+	}
+	s.mu.Unlock()
+}
+
+func (s *settler) run() {
+	for {
+		s.mu.Lock()
+		n := min(len(s.waiting), settleBatch)
+		if n == 0 {
+			if s.busy--; s.busy == 0 && s.empty != nil {
+				close(s.empty)
+				s.empty = nil
+			}
+			s.mu.Unlock()
+			return
+		}
+		batch := s.waiting[:n:n]
+		s.waiting = s.waiting[n:]
+		if len(s.waiting) == 0 {
+			s.waiting = nil
+		}
+		s.mu.Unlock()
+		s.settle(batch)
+	}
+}
+
+// flush waits until all is told; after the time given it gives up what is left.
+func (s *settler) flush(patience time.Duration) {
+	defer s.giveUp()
+	s.mu.Lock()
+	if s.busy == 0 {
+		s.mu.Unlock()
+		return
+	}
+	empty := make(chan struct{})
+	s.empty = empty
+	s.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-empty:
+	case <-timer.C:
+		s.giveUp()
+		<-empty
+	}
+}
+
+// settle tells one batch.
+func (s *settler) settle(batch []*delivery) {
+	for fails := 0; len(batch) > 0; fails++ {
+		if fails > 0 {
+			s.rest(failPause(fails - 1))
+		}
+		tokens := make([]engine.Settlement, len(batch))
+		for i, d := range batch {
+			tokens[i] = d.settle
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, coalesceTimeout)
+		out, err := s.eng.Settle(ctx, tokens)
+		cancel()
+		if err == nil {
+			batch = s.sort(batch, out)
+			continue
+		}
+		s.log.Warn("results could not be told to the engine", "count", len(batch), "error", err)
+		batch = s.sort(batch, failedAll(len(batch), err))
+	}
+}
+
+func failedAll(n int, err error) []engine.Settled {
+	out := make([]engine.Settled, n)
+	for i := range out {
+		out[i].Err = err
+	}
+	return out
+}
+
+// sort tells what has an answer, and returns what is to be tried again.
+func (s *settler) sort(batch []*delivery, out []engine.Settled) (again []*delivery) {
+	now := time.Now()
+	told := batch
+	for i, d := range batch {
+		if !s.worthRepeating(out[i].Err) || !d.deadline.IsZero() && !now.Before(d.deadline) {
+			if again != nil {
+				told, out[len(told)] = append(told, d), out[i]
+			}
+			continue
+		}
+		if again == nil {
+			told = batch[:i:i]
+			again = make([]*delivery, 0, len(batch)-i)
+		}
+		again = append(again, d)
+	}
+	s.told(told, out[:len(told)])
+	return again
+}
+
+// worthRepeating tells failures to reach the engine from its answers.
+func (s *settler) worthRepeating(err error) bool {
+	if err == nil || s.ctx.Err() != nil {
+		return false
+	}
+	for _, final := range [...]error{ErrLeaseLost, ErrClosed, ErrInvalid, ErrNotFound, ErrUnsupported} {
+		if errors.Is(err, final) {
+			return false
+		}
+	}
+	return true
+}
+
+// rest pauses between two calls.
+func (s *settler) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ctx.Done():
+	}
+}

@@ -1,0 +1,96 @@
+package tarry
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// verdict is what a handler wants to become of its message.
+type verdict struct {
+	do  engine.Action
+	in  *time.Duration
+	err error
+}
+
+// Snooze, returned by a handler, puts the message off for d and gives the attempt
+// back: not now, but nothing went wrong. Wrapped in other errors it works as well.
+func Snooze(d time.Duration) error {
+	d = max(d, 0)
+	return &verdict{do: engine.Snooze, in: &d}
+}
+
+// RetryIn, returned by a handler, retries the message after d instead of its own
+// backoff. err says what went wrong and may be nil. The attempt counts: when it was
+// the last one the message is dead.
+func RetryIn(d time.Duration, err error) error {
+	d = max(d, 0)
+	return &verdict{do: engine.Retry, in: &d, err: err}
+}
+
+// Bury, returned by a handler, makes the message dead at once: it is hopeless. err
+// says why and may be nil.
+func Bury(err error) error {
+	return &verdict{do: engine.Bury, err: err}
+}
+
+// Error says what is wanted and why.
+func (v *verdict) Error() string {
+	var s string
+	switch v.do {
+	case engine.Snooze:
+		s = fmt.Sprintf("snooze for %s", *v.in)
+	case engine.Retry:
+		s = fmt.Sprintf("retry in %s", *v.in)
+	default:
+		s = "bury"
+	}
+	if v.err != nil {
+		s += ": " + v.err.Error()
+	}
+	return s
+}
+
+// Unwrap returns what went wrong.
+func (v *verdict) Unwrap() error { return v.err }
+
+// settlement turns what a handler returned into what the engine is told.
+func settlement(token string, err error) (s engine.Settlement) {
+	s = engine.Settlement{Token: token, Do: engine.Ack}
+	if err == nil {
+		return s
+	}
+	// An error's methods are the user's code and may panic.
+	defer func() {
+		if p := recover(); p != nil {
+			s = engine.Settlement{Token: token, Do: engine.Retry, Reason: fmt.Sprintf("an error of type %T, whose methods panic: %v", err, p)}
+		}
+	}()
+	s.Do = engine.Retry
+	if v, ok := errors.AsType[*verdict](err); ok {
+		s.Do = v.do
+		if v.in != nil {
+			s.When = &engine.When{In: *v.in}
+		}
+	}
+	if s.Do != engine.Snooze {
+		s.Reason = reason(err)
+	}
+	return s
+}
+
+// reason is what is kept of an error: of a verdict its cause, without the words
+// that the engine's action already says.
+func reason(err error) string {
+	if v, ok := err.(*verdict); ok && v.err != nil {
+		err = v.err
+	}
+	s := err.Error()
+	if len(s) > engine.MaxReason {
+		s = strings.ToValidUTF8(s[:engine.MaxReason], "")
+	}
+	return s
+}

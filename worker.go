@@ -1,0 +1,267 @@
+package tarry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Worker leases what is due in its queues and handles it, many messages at a time.
+// Make one with NewWorker, register handlers with Handle, and call Run.
+//
+// The way of a message: the dispatcher asks for no more messages than there are
+// free slots and delivers them (deliver); each gets a goroutine at once, which runs
+// its handler and frees the slot (work, finish); the settler tells the engine, many
+// results at a time. Meanwhile one goroutine renews the leases of all that run
+// (keep).
+//
+//	deliver ──▶ work ──▶ finish ──▶ settler ──▶ settled
+//	               ▲
+//	             keep: renews, and cancels what is lost
+//
+// w.mu guards which deliveries run; it is never held over a call of the engine, the
+// dispatcher or the user's code.
+type Worker struct {
+	c     *Client
+	cfg   WorkerConfig
+	sets  *settler
+	base  context.Context // handlers' contexts: Run's values, not its end
+	tasks sync.WaitGroup  // the keeper and its calls
+
+	mu       sync.Mutex
+	ran      bool
+	queues   map[string]*handling
+	first    *delivery // the deliveries that hold slots, newest first
+	running  int       // how many those are
+	unsaid   int       // handled, but the engine has not confirmed it yet
+	draining bool
+	idle     chan struct{} // closed when draining and nothing runs
+	broken   error         // why the worker cannot go on
+	stopped  chan struct{} // closed when broken is set
+	cut      int           // handlers interrupted by the drain
+	failed   int           // settlements that could not be delivered
+
+	look    time.Time     // when the keeper looks next; zero: when it is woken
+	wake    chan struct{} // holds one token: the keeper has to look
+	ended   bool          // the keeper has to end
+	notices []Event       // from under the dispatcher's lock, for the keeper to tell
+}
+
+// maxUnsaid bounds the results that wait to be confirmed by the engine, so that a
+// slow one slows the handlers down instead of filling memory.
+const maxUnsaid = 4096
+
+// drainGrace is how long handlers whose context the drain has ended, and the last
+// settlements, may take.
+const drainGrace = 5 * time.Second
+
+// NewWorker returns a worker on the messages of a client.
+func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
+	w := &Worker{
+		c:       c,
+		cfg:     cfg.withDefaults(c),
+		queues:  make(map[string]*handling),
+		idle:    make(chan struct{}),
+		stopped: make(chan struct{}),
+		wake:    make(chan struct{}, 1),
+	}
+	w.sets = newSettler(c.eng, w.cfg.Logger, w.settled)
+	return w
+}
+
+// register adds a queue's handling.
+func (w *Worker) register(h *handling) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ran {
+		panic("tarry: Handle was called after Run, for queue " + h.queue)
+	}
+	if w.queues[h.queue] != nil {
+		panic("tarry: Handle was called twice for queue " + h.queue)
+	}
+	h.handler = wrapped(h.handler, w.cfg.Middleware)
+	w.queues[h.queue] = h
+}
+
+// Run handles messages until ctx ends, and then drains: it leases nothing more, lets
+// the handlers finish for up to DrainTimeout, then ends their contexts, gives back
+// what was not started or was interrupted, and returns when the engine knows all
+// results. It returns nil when every handler that was started has finished by
+// itself. It also ends when the client or its engine is closed, with that error. A
+// worker runs once.
+func (w *Worker) Run(ctx context.Context) error {
+	const op = "work"
+	queues, err := w.start(ctx, op)
+	if err != nil {
+		return err
+	}
+	w.tasks.Go(w.keep)
+	unsubscribe := w.c.dispatch.subscribe(&subscription{
+		queues:  queues,
+		ttr:     w.cfg.TTR,
+		spread:  true,
+		room:    w.room,
+		deliver: w.deliver,
+		fail:    w.fail,
+		noted:   w.noted,
+	})
+	select {
+	case <-ctx.Done():
+	case <-w.stopped:
+	}
+	unsubscribe()
+	return w.drain(op)
+}
+
+func (w *Worker) start(ctx context.Context, op string) (queues []string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.ran:
+		return nil, invalid(op, "", "", "a worker runs once; make a new one")
+	case len(w.queues) == 0:
+		return nil, invalid(op, "", "", "no handler is registered; call Handle before Run")
+	}
+	if err := w.cfg.check(op); err != nil {
+		return nil, err
+	}
+	for q := range w.queues {
+		if err := checkQueue(op, q); err != nil {
+			return nil, err
+		}
+		queues = append(queues, q)
+	}
+	slices.Sort(queues)
+	select {
+	case <-w.c.closed:
+		return nil, &Error{Op: op, Err: ErrClosed, Hint: "the client was closed"}
+	default:
+	}
+	w.ran = true
+	w.base = context.WithoutCancel(ctx)
+	return queues, nil
+}
+
+// errDrained is the cause with which the drain ends a handler's context.
+var errDrained = errors.New("the worker is shutting down and its drain timeout is over")
+
+func (w *Worker) drain(op string) error {
+	w.mu.Lock()
+	w.draining = true
+	w.checkIdle()
+	w.mu.Unlock()
+
+	if !w.waitIdle(w.cfg.DrainTimeout) {
+		w.interrupt()
+		w.waitIdle(drainGrace)
+	}
+	w.sets.flush(drainGrace)
+
+	w.mu.Lock()
+	w.ended = true
+	left, cut, failed, broken := w.running, w.cut, w.failed, w.broken
+	w.mu.Unlock()
+	w.kick()
+	w.tasks.Wait()
+
+	e := &Error{Op: op, Err: context.DeadlineExceeded}
+	switch {
+	case broken != nil:
+		return fail(op, Ref{}, broken)
+	case left > 0:
+		e.Hint = fmt.Sprintf("%d handlers did not return when the drain ended their contexts; their messages come back when their leases lapse", left)
+	case cut > 0:
+		e.Hint = fmt.Sprintf("%d handlers were interrupted after the drain timeout of %s", cut, w.cfg.DrainTimeout)
+	case failed > 0:
+		e.Err = ErrUnavailable
+		e.Hint = fmt.Sprintf("%d results could not be told to the engine; these messages are handled again", failed)
+	default:
+		return nil
+	}
+	return e
+}
+
+// waitIdle waits for all handlers to return, and reports whether they have.
+func (w *Worker) waitIdle(d time.Duration) bool {
+	select {
+	case <-w.idle:
+		return true
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-w.idle:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// checkIdle is called with w.mu held.
+func (w *Worker) checkIdle() {
+	if !w.draining || w.running > 0 {
+		return
+	}
+	select {
+	case <-w.idle:
+	default:
+		close(w.idle)
+	}
+}
+
+// interrupt ends the contexts of the handlers that still run.
+func (w *Worker) interrupt() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for d := w.first; d != nil; d = d.next {
+		if d.cancel != nil {
+			w.cut++
+			d.cancel(errDrained)
+		}
+	}
+}
+
+// fail is told by the dispatcher, under its lock, that the engine could not be
+// asked. The dispatcher tries again, unless that is hopeless.
+func (w *Worker) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notice(Event{Kind: Failed, Err: err})
+	if w.broken == nil && errors.Is(err, ErrClosed) {
+		w.broken = err
+		close(w.stopped)
+	}
+}
+
+// noted is told by the dispatcher, under its lock, of messages of a queue that
+// ended without any handler.
+func (w *Worker) noted(queue string, expired, died int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if expired > 0 {
+		w.notice(Event{Kind: Expired, Queue: queue, Count: expired})
+	}
+	if died > 0 {
+		w.notice(Event{Kind: Died, Queue: queue, Count: died})
+	}
+}
+
+// notice has the keeper tell the observer. Called with w.mu held.
+func (w *Worker) notice(e Event) {
+	if w.cfg.Observer != nil {
+		w.notices = append(w.notices, e)
+		w.kick()
+	}
+}
+
+// kick makes the keeper look.
+func (w *Worker) kick() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}

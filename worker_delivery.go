@@ -1,0 +1,231 @@
+package tarry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// delivery is one leased message on its way through the worker.
+type delivery struct {
+	w     *Worker
+	h     *handling
+	lease engine.Lease
+
+	// By our own clock.
+	due      time.Time
+	deadline time.Time     // when the lease ends; zero: never
+	length   time.Duration // from one renewal of the lease to its end
+	started  time.Time     // guarded by Worker.mu
+	took     time.Duration // once it is over
+
+	dropped bool // the guard said no; set and read by the handler's goroutine
+	err     error
+	settle  engine.Settlement
+
+	// Guarded by Worker.mu.
+	prev, next *delivery
+	ctx        context.Context
+	cancel     context.CancelCauseFunc // nil: not started
+	renew      time.Time               // when to renew the lease
+	renewing   bool
+	lapsed     bool // not renewed before the deadline
+	lost       bool // the engine says that the lease is another's
+}
+
+// room tells how many more messages of a queue can be started.
+func (w *Worker) room(queue string, taken int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(w.cfg.Concurrency-w.running, w.cfg.Concurrency+maxUnsaid-w.running-w.unsaid) - taken
+	if h := w.queues[queue]; h.slots > 0 {
+		n = min(n, h.slots-h.running)
+	}
+	return n
+}
+
+// deliver starts handling leases of one queue, for which there was room.
+func (w *Worker) deliver(leases []engine.Lease, engineNow time.Time) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.queues[leases[0].Queue]
+	for i := range leases {
+		d := &delivery{w: w, h: h, lease: leases[i]}
+		l := &d.lease
+		d.due = w.c.dispatch.local(l.Due, engineNow, now)
+		if !l.Deadline.IsZero() {
+			d.deadline = w.c.dispatch.local(l.Deadline, engineNow, now)
+			d.length = d.deadline.Sub(now)
+			d.renew = d.deadline
+			if w.c.caps.Extend {
+				d.renew = now.Add(d.length / 2)
+			}
+			w.lookBy(d.renew)
+		}
+		d.next = w.first
+		if w.first != nil {
+			w.first.prev = d
+		}
+		w.first = d
+		w.running++
+		h.running++
+		go d.work()
+	}
+}
+
+// errGoexit stands for a handler that ended its goroutine.
+var errGoexit = errors.New("the handler called runtime.Goexit")
+
+// ErrHandlerTimeout is the cause with which the context of a handler ends when its
+// time is over; it is a context.DeadlineExceeded.
+var ErrHandlerTimeout = fmt.Errorf("the handler's time is over: %w", context.DeadlineExceeded)
+
+// work runs the handler.
+func (d *delivery) work() {
+	ctx, ok := d.begin()
+	if !ok {
+		d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Release}
+		d.w.finish(d)
+		return
+	}
+	if d.h.timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, d.h.timeout, ErrHandlerTimeout)
+		defer stop()
+		d.w.mu.Lock()
+		d.ctx = ctx
+		d.w.mu.Unlock()
+	}
+	d.w.observe(d.event(Started, 0, nil))
+	err := errGoexit
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the handler panicked: %v", p)
+			d.w.cfg.Logger.Error("a handler panicked", append(d.attrs(err), stack())...)
+		}
+		d.conclude(err)
+	}()
+	err = d.h.handler(ctx, &Message[[]byte]{Body: d.lease.Body, Info: d.lease.Info, d: d})
+}
+
+func stack() slog.Attr { return slog.String("stack", string(debug.Stack())) }
+
+// begin gives the handler its context, unless the worker drains already.
+func (d *delivery) begin() (context.Context, bool) {
+	w := d.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.draining {
+		return nil, false
+	}
+	d.started = time.Now()
+	d.ctx, d.cancel = context.WithCancelCause(w.base)
+	return d.ctx, true
+}
+
+// conclude decides what becomes of the message once its handler has returned.
+func (d *delivery) conclude(err error) {
+	d.took = time.Since(d.started)
+	d.err = err
+	d.settle = settlement(d.lease.Token, err)
+	if d.settle.Do == engine.Retry && d.settle.When == nil && context.Cause(d.ctx) == errDrained &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, errDrained)) {
+		// It gave up for no fault of its own.
+		d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Release}
+	}
+	d.w.finish(d)
+	d.cancel(nil)
+}
+
+// finish frees the slot of a delivery and has its result told to the engine.
+func (w *Worker) finish(d *delivery) {
+	w.mu.Lock()
+	if d.prev != nil {
+		d.prev.next = d.next
+	} else {
+		w.first = d.next
+	}
+	if d.next != nil {
+		d.next.prev = d.prev
+	}
+	d.prev, d.next = nil, nil
+	w.running--
+	d.h.running--
+	lost := d.lost
+	if !lost {
+		w.unsaid++
+		w.sets.add(d)
+	}
+	w.checkIdle()
+	w.mu.Unlock()
+	w.c.dispatch.freed()
+}
+
+// settled is told by the settler what became of a result.
+func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
+	w.mu.Lock()
+	w.unsaid -= len(ds)
+	full := w.unsaid+len(ds) >= maxUnsaid
+	for i := range out {
+		if out[i].Err != nil && !errors.Is(out[i].Err, ErrLeaseLost) {
+			w.failed++
+		}
+	}
+	w.mu.Unlock()
+	if full {
+		w.c.dispatch.freed()
+	}
+	if w.cfg.Observer == nil {
+		return
+	}
+	for i, d := range ds {
+		if kind := d.outcome(out[i]); kind != 0 {
+			err := d.err
+			if out[i].Err != nil {
+				err = fail("settle", Ref{Queue: d.lease.Queue, ID: d.lease.ID}, out[i].Err)
+			}
+			e := d.event(kind, d.took, err)
+			if kind == Retried || kind == Snoozed {
+				e.Until = out[i].Until
+			}
+			w.observe(e)
+		}
+	}
+}
+
+// outcome names what became of a settled delivery; 0: nothing that was not told
+// before.
+func (d *delivery) outcome(s engine.Settled) EventKind {
+	switch {
+	case errors.Is(s.Err, ErrLeaseLost):
+		if d.lapsed {
+			return 0
+		}
+		return LeaseLost
+	case s.Err != nil:
+		return Failed
+	}
+	switch d.settle.Do {
+	case engine.Ack:
+		if d.dropped {
+			return Dropped
+		}
+		return Acked
+	case engine.Snooze:
+		return Snoozed
+	case engine.Release:
+		return Released
+	case engine.Bury:
+		return Buried
+	}
+	if s.State == engine.Dead {
+		return Died
+	}
+	return Retried
+}

@@ -59,7 +59,10 @@ type subscription struct {
 	// asked, if not nil, tells that all queues have been asked and nothing is there
 	// before next.
 	asked func(now, next time.Time)
+	// noted, if not nil, tells of messages that ended before anybody got them.
+	noted func(queue string, expired, died int)
 
+	spread bool // it would rather have something of each queue than all of one
 	nowait bool // it leaves once all its queues have been asked
 
 	turn  int // the queue that is asked first, so that none starves the others

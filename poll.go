@@ -63,7 +63,7 @@ func (p *poller) run(ctx context.Context) {
 			continue
 		}
 		p.fails = 0
-		p.hand(g)
+		p.hand(wants, g)
 	}
 }
 
@@ -93,11 +93,14 @@ func (p *poller) failed(ctx context.Context, err error) {
 
 // hand delivers what came, even when the subscriber is leaving: it settles or
 // releases what it gets.
-func (p *poller) hand(g engine.Grant) {
+func (p *poller) hand(wants []engine.Want, g engine.Grant) {
 	var next time.Time
-	for _, got := range g.Queues {
+	for i, got := range g.Queues {
 		if got.Err != nil {
 			p.s.fail(got.Err)
+		}
+		if p.s.noted != nil && (got.Expired > 0 || got.Died > 0) {
+			p.s.noted(wants[i].Queue, got.Expired, got.Died)
 		}
 		if len(got.Messages) > 0 {
 			p.s.deliver(got.Messages, g.Now)

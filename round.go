@@ -34,17 +34,29 @@ func (d *dispatcher) plan(now time.Time) (r round) {
 	at := make(map[wantKey]int)
 	for _, s := range d.subs {
 		s.taken = 0
-		idle := true // no queue of it needs asking
+		first := s.turn
+		ask := d.asking(s)
+		idle := ask == 0 // no queue of it needs asking
 		for i := range s.queues {
-			q := s.queues[(s.turn+i)%len(s.queues)]
+			if ask == 0 {
+				break
+			}
+			q := s.queues[(first+i)%len(s.queues)]
 			b := d.queues[q]
 			if !b.ask {
 				continue
 			}
-			idle = false
 			n := min(s.room(q, s.taken), MaxLease)
+			if n > 0 && s.spread {
+				n = (n + ask - 1) / ask
+			}
+			ask--
 			if n <= 0 {
 				continue
+			}
+			if s.taken == 0 {
+				// Only who was asked goes to the end, or a queue could always meet a full house.
+				s.turn = (first + i + 1) % len(s.queues)
 			}
 			s.taken += n
 			k := wantKey{q, s.ttr, s.remote}
@@ -61,7 +73,6 @@ func (d *dispatcher) plan(now time.Time) (r round) {
 				r.shares[w] = append(r.shares[w], share{s, n})
 			}
 		}
-		s.turn++
 		if idle && s.asked != nil {
 			s.asked(d.known(s))
 		}
@@ -70,6 +81,16 @@ func (d *dispatcher) plan(now time.Time) (r round) {
 		r.until = d.earliest()
 	}
 	return r
+}
+
+// asking counts the queues of a subscription that are to be asked.
+func (d *dispatcher) asking(s *subscription) (n int) {
+	for _, q := range s.queues {
+		if d.queues[q].ask {
+			n++
+		}
+	}
+	return n
 }
 
 func passed(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
@@ -115,9 +136,14 @@ func (d *dispatcher) conclude(r round, g engine.Grant, err error) {
 			got = g.Queues[i]
 		}
 		d.learn(w.Queue, got, g.Now, now)
+		told := got.Expired == 0 && got.Died == 0
 		for _, sh := range r.shares[i] {
 			if sh.sub.gone {
 				continue
+			}
+			if !told && sh.sub.noted != nil {
+				sh.sub.noted(w.Queue, got.Expired, got.Died)
+				told = true // by one alone, so that none is counted twice
 			}
 			if got.Err != nil {
 				sh.sub.fail(got.Err)

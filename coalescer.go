@@ -17,6 +17,7 @@ type coalescer[In, Out any] struct {
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
 	running bool
+	closed  bool
 	done    sync.WaitGroup
 }
 
@@ -39,6 +40,10 @@ func newCoalescer[In, Out any](most int, call func(context.Context, []In) ([]Out
 func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error) {
 	it := &coalesced[In, Out]{in: in, done: make(chan struct{})}
 	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return out, ErrClosed
+	}
 	c.waiting = append(c.waiting, it)
 	if !c.running {
 		c.running = true
@@ -90,5 +95,10 @@ func (c *coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
 	}
 }
 
-// wait returns when nothing is under way.
-func (c *coalescer[In, Out]) wait() { c.done.Wait() }
+// wait takes no more items and returns when nothing is under way.
+func (c *coalescer[In, Out]) wait() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.done.Wait()
+}

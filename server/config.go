@@ -1,0 +1,80 @@
+package server
+
+import (
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Config sets up a Server. The zero value, and a nil Config, work.
+type Config struct {
+	// Version is what GET /v1/info names as the server's version. Default "dev".
+	Version string
+
+	// MaxRequest bounds the body of a request in bytes; what is larger gets 413.
+	// Default 8 MiB, or what two of the client's largest message bodies need.
+	MaxRequest int
+
+	// MaxHeader bounds the request line and headers together, in bytes; more gets
+	// 431. Default 64 KiB; at most 1 MiB.
+	MaxHeader int
+
+	// ReadHeaderTimeout is how long a client may take to send the headers of a
+	// request. Default 10 s.
+	ReadHeaderTimeout time.Duration
+
+	// ReadTimeout is how long a client may take to send the body of a request.
+	// Default 60 s.
+	ReadTimeout time.Duration
+
+	// WriteTimeout is how long one write of an answer may be stuck on a client that
+	// does not read. Default 30 s.
+	WriteTimeout time.Duration
+
+	// IdleTimeout is how long a connection may rest between requests. Default 3 min.
+	IdleTimeout time.Duration
+
+	// ShutdownTimeout is how long Serve waits for requests under way once its
+	// context has ended. Default 30 s.
+	ShutdownTimeout time.Duration
+
+	// Logger gets panics and errors of class 5xx. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+const defaultMaxRequest = 8 << 20
+
+// withDefaults returns a copy with every field set.
+func (cfg *Config) withDefaults(maxBody int) Config {
+	var c Config
+	if cfg != nil {
+		c = *cfg
+	}
+	if c.Version == "" {
+		c.Version = "dev"
+	}
+	if c.MaxRequest <= 0 {
+		c.MaxRequest = max(defaultMaxRequest, 2*maxBody+64<<10)
+	}
+	if c.MaxHeader <= 0 {
+		c.MaxHeader = 64 << 10
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.ReadHeaderTimeout, 10 * time.Second},
+		{&c.ReadTimeout, time.Minute},
+		{&c.WriteTimeout, 30 * time.Second},
+		{&c.IdleTimeout, 3 * time.Minute},
+		{&c.ShutdownTimeout, 30 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return c
+}

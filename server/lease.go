@@ -1,0 +1,268 @@
+package server
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// MaxWait is the longest that a lease request may wait for its first message.
+const MaxWait = time.Minute
+
+var leaseFields = []string{"queues", "max", "wait", "ttr"}
+
+// lease reads a request for messages that are due. Without max it is one.
+func (in *input) lease() tarry.LeaseRequest {
+	req := tarry.LeaseRequest{Max: 1, LeaseOptions: tarry.LeaseOptions{Remote: true}}
+	var seen uint32
+	if in.open("request", '{') {
+		for {
+			switch in.next(leaseFields, &seen) {
+			case 0:
+				in.texts("queues", tarry.MaxBatch, func(q string) { req.Queues = append(req.Queues, q) })
+				continue
+			case 1:
+				if req.Max = int(in.whole("max", tarry.MaxLease)); req.Max == 0 {
+					in.wrong("max: must be from 1 to %d", tarry.MaxLease)
+				}
+				continue
+			case 2:
+				if req.Wait = in.duration("wait"); req.Wait > MaxWait {
+					in.wrong("wait: must be from 0s to %s", tarry.FormatDuration(MaxWait))
+				}
+				continue
+			case 3:
+				req.TTR = in.ttr("ttr")
+				continue
+			}
+			break
+		}
+		if len(req.Queues) == 0 {
+			in.wrong("queues: name at least one")
+		}
+	}
+	in.end()
+	return req
+}
+
+// lease leases what is due, waiting for the first message as long as asked.
+func (s *Server) lease(w http.ResponseWriter, r *http.Request) error {
+	in, err := s.read(w, r)
+	if err != nil {
+		return err
+	}
+	req := in.lease()
+	if err := in.failed(); err != nil {
+		return err
+	}
+	in.free()
+	if req.Wait == 0 {
+		return s.leaseNow(w, r, req)
+	}
+	got, err := s.leaseWaiting(r, req)
+	if err != nil {
+		return err
+	}
+	a := newAnswer()
+	defer a.free()
+	a.b = append(a.b, `{"messages":[`...)
+	a.leases(got.Messages, wantBodies(r))
+	a.b = append(a.b, `],"next_due":`...)
+	a.b = appendTime(a.b, got.NextDue)
+	a.b = append(a.b, `,"now":`...)
+	a.b = appendTime(a.b, got.Now)
+	a.b = append(a.b, '}')
+	return s.handOver(w, r, a, got.Messages)
+}
+
+// leaseWaiting waits in the client's dispatcher. When the server shuts down the wait
+// is over, with nothing leased.
+func (s *Server) leaseWaiting(r *http.Request, req tarry.LeaseRequest) (tarry.LeasedMessages, error) {
+	ctx := r.Context()
+	if stop := stopping(ctx); stop != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(stop, cancel)()
+	}
+	got, err := s.c.Lease(ctx, req)
+	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
+		return tarry.LeasedMessages{Now: time.Now()}, nil
+	}
+	if got.Now.IsZero() {
+		got.Now = time.Now()
+	}
+	return got, err
+}
+
+// leaseNow asks queue after queue until there are enough messages, beginning with
+// any, so that a busy queue does not starve those behind it.
+func (s *Server) leaseNow(w http.ResponseWriter, r *http.Request, req tarry.LeaseRequest) error {
+	granted := make([]engine.Granted, len(req.Queues))
+	asked := make([]bool, len(req.Queues))
+	var all []engine.Lease
+	var now time.Time
+	first := rand.N(len(req.Queues))
+	for i := range req.Queues {
+		q := (first + i) % len(req.Queues)
+		left := req.Max - len(all)
+		if left == 0 {
+			break
+		}
+		g, err := s.c.LeaseNow(r.Context(), []engine.Want{{Queue: req.Queues[q], Max: left, TTR: req.TTR, Remote: true}})
+		if err == nil {
+			asked[q], granted[q], now = true, g.Queues[0], g.Now
+			err = g.Queues[0].Err
+		}
+		if err != nil && len(all) == 0 {
+			return err
+		}
+		all = append(all, granted[q].Messages...)
+	}
+	var next time.Time
+	if len(all) == 0 {
+		for _, g := range granted {
+			if !g.NextDue.IsZero() && (next.IsZero() || g.NextDue.Before(next)) {
+				next = g.NextDue
+			}
+		}
+	}
+	a := newAnswer()
+	defer a.free()
+	a.b = append(a.b, `{"messages":[`...)
+	a.leases(all, wantBodies(r))
+	a.b = append(a.b, `],"next_due":`...)
+	a.b = appendTime(a.b, next)
+	a.b = append(a.b, `,"now":`...)
+	a.b = appendTime(a.b, now)
+	a.b = append(a.b, `,"queues":[`...)
+	comma := false
+	for i, g := range granted {
+		if !asked[i] {
+			continue
+		}
+		if comma {
+			a.b = append(a.b, ',')
+		}
+		comma = true
+		a.granted(req.Queues[i], g)
+	}
+	a.b = append(a.b, "]}"...)
+	return s.handOver(w, r, a, all)
+}
+
+// leases writes leased messages.
+func (a *answer) leases(ls []engine.Lease, how bodies) {
+	for i := range ls {
+		if i > 0 {
+			a.b = append(a.b, ',')
+		}
+		a.b = appendMessage(a.b, &ls[i].Info, ls[i].Token, how)
+	}
+}
+
+// granted writes what is known of a queue that was asked.
+func (a *answer) granted(queue string, g engine.Granted) {
+	a.b = append(a.b, `{"queue":`...)
+	a.b = appendString(a.b, queue)
+	a.b = append(a.b, `,"more":`...)
+	a.b = strconv.AppendBool(a.b, g.More)
+	a.b = append(a.b, `,"next_due":`...)
+	a.b = appendTime(a.b, g.NextDue)
+	a.b = append(a.b, `,"expired":`...)
+	a.b = strconv.AppendInt(a.b, int64(g.Expired), 10)
+	a.b = append(a.b, `,"died":`...)
+	a.b = strconv.AppendInt(a.b, int64(g.Died), 10)
+	if g.Err != nil {
+		a.b = append(a.b, ',')
+		a.b = appendError(a.b, toFailure(g.Err))
+	}
+	a.b = append(a.b, '}')
+}
+
+// handOver writes an answer with leases. When it cannot be written they are given
+// back, attempt and all.
+func (s *Server) handOver(w http.ResponseWriter, r *http.Request, a *answer, ls []engine.Lease) error {
+	err := r.Context().Err() // once it is written, the client may be gone with good reason
+	if err == nil {
+		err = a.write(w, http.StatusOK)
+	}
+	if err == nil && len(ls) > 0 {
+		err = flush(w)
+	}
+	if err == nil || len(ls) == 0 {
+		return nil
+	}
+	back := make([]engine.Settlement, len(ls))
+	for i, l := range ls {
+		back[i] = engine.Settlement{Token: l.Token, Do: engine.Release}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), releaseTimeout)
+	defer cancel()
+	if _, err := s.c.Settle(ctx, back); err != nil {
+		s.cfg.Logger.Warn("leases of a client that has gone could not be released; they will lapse", "count", len(ls), "error", err)
+	}
+	return nil
+}
+
+// releaseTimeout bounds the release of leases that nobody got.
+const releaseTimeout = 30 * time.Second
+
+// flush pushes the answer out, so that an error shows while there is still something
+// to do about it.
+func flush(w http.ResponseWriter) error {
+	if f, ok := w.(interface{ FlushError() error }); ok {
+		return f.FlushError()
+	}
+	return nil
+}
+
+var claimFields = []string{"ttr"}
+
+// claim leases one message if it is due.
+func (s *Server) claim(w http.ResponseWriter, r *http.Request) error {
+	queue, ref, err := reference(r)
+	if err != nil {
+		return err
+	}
+	opts := tarry.LeaseOptions{Remote: true}
+	if err := s.options(w, r, claimFields, func(in *input, _ int) { opts.TTR = in.ttr("ttr") }); err != nil {
+		return err
+	}
+	l, err := s.c.Claim(r.Context(), queue, ref, opts)
+	if err != nil {
+		return err
+	}
+	a := newAnswer()
+	defer a.free()
+	a.b = appendMessage(a.b, &l.Info, l.Token, wantBodies(r))
+	return s.handOver(w, r, a, []engine.Lease{l})
+}
+
+// options reads a request all of whose fields may be missing, and the body with
+// them.
+func (s *Server) options(w http.ResponseWriter, r *http.Request, names []string, each func(in *input, field int)) error {
+	in, err := s.read(w, r)
+	if err != nil {
+		return err
+	}
+	var seen uint32
+	if len(in.data) > 0 {
+		if in.open("request", '{') {
+			for f := in.next(names, &seen); f >= 0; f = in.next(names, &seen) {
+				each(in, f)
+			}
+		}
+		in.end()
+	}
+	if err := in.failed(); err != nil {
+		return err
+	}
+	in.free()
+	return nil
+}

@@ -1,0 +1,219 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Cancel removes messages. Those of one queue are one batch.
+func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	results := make([]error, len(refs))
+	err := e.do(ctx, "cancel", func(now clock, p *pending) error {
+		return byQueue(len(refs), func(i int) string { return refs[i].Queue }, func(name string, items []int) error {
+			q := e.queue(name)
+			if q == nil {
+				for _, i := range items {
+					results[i] = refErr("cancel", refs[i], engine.ErrNotFound, "")
+				}
+				return nil
+			}
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			now, err := q.catchUp(now, p)
+			if err != nil {
+				return err
+			}
+			c := q.begin(now, len(items) > 1)
+			for _, i := range items {
+				err := c.cancel(refs[i])
+				if e.store.failed() != nil {
+					return err
+				}
+				if err != nil {
+					p.see(q)
+					results[i] = refErr("cancel", refs[i], err, cancelHint(err))
+				}
+			}
+			return c.commit(p)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func cancelHint(err error) string {
+	if errors.Is(err, engine.ErrLeased) {
+		return "a worker has it: the cancel came too late"
+	}
+	return ""
+}
+
+// cancel removes one message.
+func (c *change) cancel(ref engine.Ref) error {
+	if ref.ID == 0 {
+		return c.cancelKey(ref.Key)
+	}
+	if c.q.leases.byID[ref.ID] != nil {
+		return engine.ErrLeased
+	}
+	r, err := c.message(ref.ID)
+	switch {
+	case errors.Is(err, errValue):
+		// Its due entry, its key or its grave stays behind; whoever meets them
+		// finds that they lead nowhere.
+		return c.remove(ref.ID, "", true)
+	case err != nil:
+		return err
+	case r == nil:
+		return engine.ErrNotFound
+	case r.dead:
+		return errors.Join(c.exhume(r), c.remove(r.id, "", r.apart))
+	case r.expired(c.now.ms):
+		return errors.Join(engine.ErrNotFound, c.expire(r))
+	}
+	return c.drop(r)
+}
+
+// cancelKey removes the live message that holds a key, mostly without reading it.
+func (c *change) cancelKey(key string) error {
+	if key == "" {
+		return engine.ErrNotFound
+	}
+	ref, err := c.holder(key)
+	switch {
+	case err != nil:
+		return err
+	case ref.id == 0:
+		return engine.ErrNotFound
+	case c.q.leases.byID[ref.id] != nil:
+		return engine.ErrLeased
+	}
+	return errors.Join(c.dequeue(position{ref.due, ref.id}), c.remove(ref.id, key, ref.apart))
+}
+
+// Reschedule moves the due time of a message that waits. The Info answered lacks
+// a body that is kept apart.
+func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	var info engine.Info
+	err := e.do(ctx, "reschedule", func(now clock, p *pending) error {
+		q := e.queue(ref.Queue)
+		if q == nil {
+			return refErr("reschedule", ref, engine.ErrNotFound, "")
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		now, err := q.catchUp(now, p)
+		if err != nil {
+			return err
+		}
+		p.see(q)
+		c := q.begin(now, false)
+		r, err := c.find(ref)
+		switch {
+		case err != nil:
+		case r == nil:
+			err = refErr("reschedule", ref, engine.ErrNotFound, "")
+		case r.dead:
+			err = refErr("reschedule", ref, engine.ErrNotFound, "it is dead: redrive it")
+		case q.leases.byID[r.id] != nil:
+			err = refErr("reschedule", ref, engine.ErrLeased, "a worker has it")
+		}
+		if err != nil {
+			return errors.Join(err, c.commit(p)) // what expired is gone all the same
+		}
+		err = c.dequeue(r.position())
+		forever := r.expires == never // as a redriven message lives
+		r.setDue(due.Resolve(now.Time))
+		if forever {
+			r.expires = never
+		}
+		r.attempt, r.lapsed = 0, false
+		if err := errors.Join(err, c.wait(r)); err != nil {
+			c.abandon()
+			return err
+		}
+		info = r.info(q.name, now.ms)
+		return c.commit(p)
+	})
+	if err != nil {
+		return engine.Info{}, err
+	}
+	return info, nil
+}
+
+// Get looks a message up.
+func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	var info engine.Info
+	err := e.do(ctx, "get", func(now clock, p *pending) error {
+		q := e.queue(ref.Queue)
+		if q == nil {
+			return refErr("get", ref, engine.ErrNotFound, "")
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		now, err := q.catchUp(now, p)
+		if err != nil {
+			return err
+		}
+		p.see(q)
+		r, err := q.look(ref, now.ms)
+		if err != nil {
+			return refErr("get", ref, err, "")
+		}
+		if r == nil {
+			return refErr("get", ref, engine.ErrNotFound, "")
+		}
+		info = q.show(r, now.ms)
+		return nil
+	})
+	return info, err
+}
+
+// show describes a message as it stands.
+func (q *queue) show(r *record, now int64) engine.Info {
+	if l := q.leases.byID[r.id]; l != nil {
+		return q.leasedInfo(r, l, now)
+	}
+	return r.info(q.name, now)
+}
+
+// look reads what ref names, with its body: by key the live one, else the newest
+// dead one. It changes nothing; one past its expiry is not there.
+func (q *queue) look(ref engine.Ref, now int64) (*record, error) {
+	db := q.e.store.db
+	there := func(id engine.ID) (*record, error) {
+		r, err := q.readMessage(db, id, true)
+		if err != nil || r == nil || q.leases.byID[id] == nil && r.expired(now) {
+			return nil, err
+		}
+		return r, nil
+	}
+	if ref.ID != 0 {
+		return there(ref.ID)
+	}
+	if ref.Key == "" {
+		return nil, nil
+	}
+	var k keyRef
+	_, err := q.e.store.get(db, nameKey(nil, q.num, ref.Key), func(v []byte) (err error) {
+		k, err = parseKeyRef(v)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if k.id != 0 {
+		if r, err := there(k.id); err != nil || r != nil {
+			return r, err
+		}
+	}
+	newest, err := q.newestDead(ref.Key)
+	if err != nil || newest == 0 {
+		return nil, err
+	}
+	return there(newest)
+}

@@ -1,0 +1,340 @@
+package diskengine
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// change is one step of a queue under its lock: it looks, collects what is to be
+// written in one batch, and changes memory when the batch has been applied. With
+// many items in one call, later ones see what earlier ones did.
+type change struct {
+	q     *queue
+	now   clock
+	batch *pebble.Batch
+	own   bool // the batch is this queue's alone
+
+	counts  counts // by how much they change
+	claimed int64  // places under MaxPending that are taken already
+	minutes []minuteCount
+	ops     []nearOp
+	mark    int64
+
+	messages map[engine.ID]*record // nil: gone
+	keys     map[string]keyRef     // id 0: gone
+
+	buf []byte // scratch for keys
+	val []byte // scratch for values
+}
+
+type minuteCount struct{ minute, n int64 }
+
+// nearOp is a message put into due order or taken out of it.
+type nearOp struct {
+	position
+	priority uint32
+	put      bool
+}
+
+// begin starts a change. many says that several items are to come.
+func (q *queue) begin(now clock, many bool) *change {
+	c := &change{q: q, now: now, batch: q.e.store.db.NewBatch(), own: true, mark: q.mark}
+	if many {
+		c.messages = make(map[engine.ID]*record)
+		c.keys = make(map[string]keyRef)
+	}
+	return c
+}
+
+// join starts a change whose batch it shares with other queues.
+func (q *queue) join(now clock, batch *pebble.Batch) *change {
+	return &change{
+		q: q, now: now, batch: batch, mark: q.mark,
+		messages: make(map[engine.ID]*record), keys: make(map[string]keyRef),
+	}
+}
+
+// key returns who holds a key; an id of 0: nobody.
+func (c *change) key(key string) (keyRef, error) {
+	if ref, ok := c.keys[key]; ok {
+		return ref, nil
+	}
+	var ref keyRef
+	c.buf = nameKey(c.buf[:0], c.q.num, key)
+	_, err := c.q.e.store.get(c.q.e.store.db, c.buf, func(v []byte) (err error) {
+		ref, err = parseKeyRef(v)
+		return err
+	})
+	return ref, err
+}
+
+// message returns a message without a body that stands apart, or nil.
+func (c *change) message(id engine.ID) (*record, error) {
+	if r, ok := c.messages[id]; ok {
+		return r, nil
+	}
+	return c.q.readMessage(c.q.e.store.db, id, false)
+}
+
+// readMessage reads a message, or nil when there is none.
+func (q *queue) readMessage(from pebble.Reader, id engine.ID, body bool) (r *record, err error) {
+	var key [headLen + 8]byte
+	_, err = q.e.store.get(from, idKey(key[:0], kindMessage, q.num, id), func(v []byte) (err error) {
+		r, err = parseRecord(id, v)
+		return err
+	})
+	if err != nil || r == nil {
+		return nil, err
+	}
+	if r.apart && body {
+		found, err := q.e.store.get(from, idKey(key[:0], kindBody, q.num, id), func(v []byte) error {
+			r.Body = slices.Clone(v)
+			return nil
+		})
+		if err == nil && !found {
+			err = errNoBody
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+var errNoBody = errors.New("corrupt entry: the message's body is missing")
+
+func (c *change) set(key, value []byte) error { return c.batch.Set(key, value, nil) }
+
+func (c *change) delete(key []byte) error { return c.batch.Delete(key, nil) }
+
+// write stores a message's record.
+func (c *change) write(r *record) error {
+	if c.messages != nil {
+		c.messages[r.id] = r
+	}
+	c.buf = idKey(c.buf[:0], kindMessage, c.q.num, r.id)
+	c.val = r.append(c.val[:0])
+	return c.set(c.buf, c.val)
+}
+
+// content gives a message its content, and a large body its own entry.
+func (c *change) content(r *record, content engine.Content) error {
+	was := r.apart
+	r.Content, r.apart = content, len(content.Body) > inlineBody
+	c.buf = idKey(c.buf[:0], kindBody, c.q.num, r.id)
+	switch {
+	case r.apart:
+		return c.set(c.buf, r.Body)
+	case was:
+		return c.delete(c.buf)
+	}
+	return nil
+}
+
+// hold gives a message its key.
+func (c *change) hold(r *record) error {
+	if r.key == "" {
+		return nil
+	}
+	ref := keyRef{id: r.id, due: r.due, apart: r.apart, expires: r.expires != never}
+	if c.keys != nil {
+		c.keys[r.key] = ref
+	}
+	c.buf = nameKey(c.buf[:0], c.q.num, r.key)
+	c.val = ref.append(c.val[:0])
+	return c.set(c.buf, c.val)
+}
+
+func (c *change) free(key string) error {
+	if key == "" {
+		return nil
+	}
+	if c.keys != nil {
+		c.keys[key] = keyRef{}
+	}
+	c.buf = nameKey(c.buf[:0], c.q.num, key)
+	return c.delete(c.buf)
+}
+
+// wait writes a message that waits for its due time, and its key.
+func (c *change) wait(r *record) error {
+	r.dead = false
+	err := errors.Join(c.write(r), c.hold(r))
+	return errors.Join(err, c.enqueue(r.position(), r.Priority))
+}
+
+// enqueue puts a message into due order.
+func (c *change) enqueue(p position, priority uint32) error {
+	c.counts.waiting++
+	c.minutes = append(c.minutes, minuteCount{minuteOf(p.at), 1})
+	c.ops = append(c.ops, nearOp{p, priority, true})
+	if p.at < c.mark {
+		c.mark = min(p.at, c.now.ms) // later pushes will hardly be due before now
+	}
+	c.buf = timeKey(c.buf[:0], kindDue, c.q.num, p)
+	c.val = binary.BigEndian.AppendUint32(c.val[:0], priority)
+	return c.set(c.buf, c.val)
+}
+
+// dequeue takes a message out of due order.
+func (c *change) dequeue(p position) error {
+	c.counts.waiting--
+	c.minutes = append(c.minutes, minuteCount{minuteOf(p.at), -1})
+	c.ops = append(c.ops, nearOp{position: p})
+	c.buf = timeKey(c.buf[:0], kindDue, c.q.num, p)
+	return c.delete(c.buf)
+}
+
+// remove deletes what a message leaves behind once it is in no order any more.
+func (c *change) remove(id engine.ID, key string, apart bool) error {
+	if c.messages != nil {
+		c.messages[id] = nil
+	}
+	c.buf = idKey(c.buf[:0], kindMessage, c.q.num, id)
+	err := c.delete(c.buf)
+	if apart {
+		c.buf[0] = kindBody
+		err = errors.Join(err, c.delete(c.buf))
+	}
+	return errors.Join(err, c.free(key))
+}
+
+// drop removes a message that waits.
+func (c *change) drop(r *record) error {
+	return errors.Join(c.dequeue(r.position()), c.remove(r.id, r.key, r.apart))
+}
+
+// lease writes a lease, new or extended, and enters it into the table at once.
+func (c *change) lease(l *lease) error {
+	if c.q.leases.byID[l.id] != l {
+		c.counts.leased++
+	}
+	c.q.leases.put(l)
+	c.buf = idKey(c.buf[:0], kindLease, c.q.num, l.id)
+	c.val = l.append(c.val[:0])
+	return c.set(c.buf, c.val)
+}
+
+// endLease takes a lease off the table.
+func (c *change) endLease(l *lease) {
+	c.counts.leased--
+	c.q.leases.remove(l)
+	c.buf = idKey(c.buf[:0], kindLease, c.q.num, l.id)
+	_ = c.delete(c.buf) // a batch that cannot grow fails when it is applied
+}
+
+// bury makes a message dead that is in no order, and frees its key when it holds
+// that: one that was dead before does not, and another may by now.
+func (c *change) bury(r *record, died int64, holds bool) error {
+	r.dead, r.died = true, died
+	err := c.write(r)
+	if holds {
+		err = errors.Join(err, c.free(r.key))
+	}
+	c.counts.dead++
+	c.buf = timeKey(c.buf[:0], kindDead, c.q.num, r.grave())
+	err = errors.Join(err, c.set(c.buf, nil))
+	if r.key != "" {
+		c.buf = deadNameKey(c.buf[:0], c.q.num, r.key, r.grave())
+		err = errors.Join(err, c.set(c.buf, nil))
+	}
+	return err
+}
+
+// exhume takes a dead message out of the order of deaths.
+func (c *change) exhume(r *record) error {
+	c.counts.dead--
+	c.buf = timeKey(c.buf[:0], kindDead, c.q.num, r.grave())
+	err := c.delete(c.buf)
+	if r.key != "" {
+		c.buf = deadNameKey(c.buf[:0], c.q.num, r.key, r.grave())
+		err = errors.Join(err, c.delete(c.buf))
+	}
+	return err
+}
+
+// seal adds to the batch what sums up the change.
+func (c *change) seal() error {
+	q := c.q
+	var err error
+	if c.counts != (counts{}) {
+		total := q.counts.plus(c.counts)
+		c.buf = appendHead(c.buf[:0], kindCounts, q.num)
+		c.val = total.append(c.val[:0])
+		err = c.set(c.buf, c.val)
+	}
+	slices.SortFunc(c.minutes, func(a, b minuteCount) int { return cmp.Compare(a.minute, b.minute) })
+	for i := 0; i < len(c.minutes); {
+		m := c.minutes[i]
+		for i++; i < len(c.minutes) && c.minutes[i].minute == m.minute; i++ {
+			m.n += c.minutes[i].n
+		}
+		if m.n != 0 {
+			c.buf = minuteKey(c.buf[:0], q.num, m.minute)
+			c.val = appendSum(c.val[:0], m.n)
+			err = errors.Join(err, c.batch.Merge(c.buf, c.val, nil))
+		}
+	}
+	if c.mark < q.mark {
+		c.buf = appendHead(c.buf[:0], kindMark, q.num)
+		c.val = appendTime(c.val[:0], c.mark)
+		err = errors.Join(err, c.set(c.buf, c.val))
+	}
+	return err
+}
+
+// commit applies the change; p waits for its sync.
+func (c *change) commit(p *pending) error {
+	if c.batch.Empty() {
+		return c.batch.Close()
+	}
+	if err := c.seal(); err != nil {
+		return c.q.e.store.fail(err)
+	}
+	seq, err := c.q.e.store.apply(c.batch)
+	if err != nil {
+		return err
+	}
+	p.batches = append(p.batches, applied{c.batch, seq})
+	c.applied(seq, p)
+	return nil
+}
+
+// abandon gives up a change that was not committed.
+func (c *change) abandon() {
+	c.q.e.live.Add(-c.claimed)
+	if c.own {
+		_ = c.batch.Close()
+	}
+}
+
+// applied changes memory as the batch has changed the disk.
+func (c *change) applied(seq uint64, p *pending) {
+	q := c.q
+	q.seq = seq
+	q.counts = q.counts.plus(c.counts)
+	q.e.live.Add(c.counts.live() - c.claimed)
+	q.mark = min(q.mark, c.mark)
+	hint := false
+	for _, op := range c.ops {
+		q.track(op, seq)
+		if op.put && op.at < q.told {
+			q.told, hint = op.at, true
+		}
+	}
+	if hint {
+		p.hints = append(p.hints, q.name)
+	}
+	if q.near.len() > nearFull {
+		q.moveLoadedTo(q.near.evict(window))
+	}
+}
+
+func (c counts) plus(d counts) counts {
+	return counts{c.waiting + d.waiting, c.leased + d.leased, c.dead + d.dead}
+}

@@ -1,0 +1,69 @@
+package diskengine
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Config sets up an Engine. A nil Config and the zero of each field mean the
+// defaults stated.
+type Config struct {
+	// FS is where the directory lies; nil: the operating system's file system.
+	FS vfs.FS
+
+	// Now is the engine's clock; nil: time.Now. It may step either way.
+	Now func() time.Time
+
+	// MaxPending is how many live messages the engine keeps at most; a push beyond
+	// fails with engine.ErrLimit. 0: no limit.
+	MaxPending int64
+
+	// MinFreeBytes is the free space below which pushes fail with
+	// engine.ErrNoSpace, while lease, settle and cancel go on. 0: 256 MiB;
+	// negative: pushes go on until the disk is full.
+	MinFreeBytes int64
+
+	// CacheBytes is the size of the cache of blocks read from disk. 0: 64 MiB.
+	CacheBytes int64
+
+	// MemTableBytes is the size of one table of recent writes in memory; at most
+	// four exist at once. 0: 32 MiB.
+	MemTableBytes uint64
+
+	// Logger gets what an operator should know; nil: slog.Default.
+	Logger *slog.Logger
+}
+
+const (
+	defaultMinFree  = 256 << 20
+	defaultCache    = 64 << 20
+	defaultMemTable = 32 << 20
+)
+
+func (c *Config) withDefaults() Config {
+	var d Config
+	if c != nil {
+		d = *c
+	}
+	if d.FS == nil {
+		d.FS = vfs.Default
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.MinFreeBytes == 0 {
+		d.MinFreeBytes = defaultMinFree
+	}
+	if d.CacheBytes <= 0 {
+		d.CacheBytes = defaultCache
+	}
+	if d.MemTableBytes == 0 {
+		d.MemTableBytes = defaultMemTable
+	}
+	if d.Logger == nil {
+		d.Logger = slog.Default()
+	}
+	return d
+}

@@ -1,0 +1,68 @@
+package diskengine
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// formatVersion is the version of the formats in docs/formats/disk.md.
+const formatVersion = 1
+
+// migration brings a locked directory from one version to the next. It must be
+// safe to run again after a crash: the marker is written when it has returned.
+type migration func(d *directory) error
+
+// migrations holds, by the version they begin with, the steps to formatVersion.
+var migrations = map[int]migration{}
+
+// parseMarker reads the text of the marker.
+func parseMarker(text string) (int, error) {
+	number, ok := strings.CutPrefix(text, "tarry disk ")
+	if !ok || !strings.HasSuffix(number, "\n") {
+		return 0, errValue
+	}
+	number = strings.TrimSuffix(number, "\n")
+	version, err := strconv.Atoi(number)
+	if err != nil || version < 1 || strconv.Itoa(version) != number {
+		return 0, errValue
+	}
+	return version, nil
+}
+
+func (d *directory) readMarker() (int, error) {
+	text, err := d.readFile(markerName)
+	if err != nil {
+		return 0, invalid(d.join(markerName) + " cannot be read: " + oneLine(err))
+	}
+	version, err := parseMarker(text)
+	if err != nil {
+		return 0, invalid(d.join(markerName) + " is not a marker of tarry's disk format: restore it from a copy, or name another directory")
+	}
+	if version > formatVersion {
+		return 0, invalid(fmt.Sprintf("%s has format %d and this release knows up to %d: use a newer release", d.path, version, formatVersion))
+	}
+	return version, nil
+}
+
+// migrate takes the steps from an older version to the target, each recorded in
+// the marker when it is done.
+func (d *directory) migrate(version int, steps map[int]migration, target int) error {
+	for ; version < target; version++ {
+		step := steps[version]
+		if step == nil {
+			return invalid(fmt.Sprintf("%s has format %d, which this release cannot migrate: open it with an older release first", d.path, version))
+		}
+		if err := step(d); err != nil {
+			return fmt.Errorf("tarry: migrate %s from format %d: %w", d.path, version, err)
+		}
+		if err := d.write(markerName, markerText(version+1)); err != nil {
+			return d.unwritable(err)
+		}
+	}
+	return nil
+}
+
+func isReadOnly(err error) bool { return errors.Is(err, syscall.EROFS) }

@@ -1,0 +1,168 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// List lists the messages of a queue in one state. A page is read from a
+// snapshot, so that nobody waits for it.
+func (e *Engine) List(ctx context.Context, want engine.ListQuery) (engine.Page, error) {
+	var page engine.Page
+	err := e.do(ctx, "list", func(now clock, p *pending) error {
+		var after position
+		if want.After != "" {
+			at, err := parseCursor(want.After)
+			if err != nil {
+				return &engine.Error{Op: "list", Queue: want.Queue, Err: engine.ErrInvalid, Hint: "After is Page.Next of the page before"}
+			}
+			after = at.after()
+		} else {
+			after = position{at: never}
+		}
+		if want.Limit < 1 || !want.State.Live() && want.State != engine.Dead {
+			return &engine.Error{Op: "list", Queue: want.Queue, Err: engine.ErrInvalid,
+				Hint: "the state is scheduled, ready, leased or dead, and the limit at least 1"}
+		}
+		q := e.queue(want.Queue)
+		if q == nil {
+			return nil
+		}
+		l := lister{q: q, query: want, after: after, now: now.ms, page: &page}
+		q.mu.Lock()
+		now, err := q.catchUp(now, p)
+		p.see(q)
+		l.snap = e.store.db.NewSnapshot()
+		if want.State == engine.Leased {
+			l.copyLeases()
+		}
+		q.mu.Unlock()
+		if err == nil {
+			err = l.list()
+		}
+		return errors.Join(err, l.snap.Close())
+	})
+	if err != nil {
+		return engine.Page{}, err
+	}
+	return page, nil
+}
+
+// lister reads one page.
+type lister struct {
+	q      *queue
+	query  engine.ListQuery
+	after  position // the first place to look at
+	now    int64
+	snap   *pebble.Snapshot
+	leases []lease
+	page   *engine.Page
+	last   position
+}
+
+// copyLeases copies the leases behind the cursor, which are in memory.
+func (l *lister) copyLeases() {
+	for _, x := range l.q.leases.byID {
+		if !(position{x.deadline, x.id}).less(l.after) {
+			l.leases = append(l.leases, *x)
+		}
+	}
+}
+
+func (l *lister) list() error {
+	num := l.q.num
+	switch l.query.State {
+	case engine.Leased:
+		return l.listLeased()
+	case engine.Dead:
+		return l.listOrder(kindDead, l.after, upperBound(appendHead(nil, kindDead, num)))
+	case engine.Ready:
+		from := l.after
+		if mark := (position{at: l.q.markNow()}); from.less(mark) {
+			from = mark
+		}
+		return l.listOrder(kindDue, from, timeKey(nil, kindDue, num, position{at: l.now + 1}))
+	default:
+		from := l.after
+		if next := (position{at: l.now + 1}); from.less(next) {
+			from = next
+		}
+		return l.listOrder(kindDue, from, upperBound(appendHead(nil, kindDue, num)))
+	}
+}
+
+func (q *queue) markNow() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mark
+}
+
+func (l *lister) listOrder(kind byte, from position, upper []byte) error {
+	lower := timeKey(nil, kind, l.q.num, from)
+	if string(lower) >= string(upper) {
+		return nil
+	}
+	return scan(l.snap, lower, upper, func(k, _ []byte) (bool, error) {
+		_, at, err := parseTimeKey(k, kind)
+		if err != nil {
+			return false, err
+		}
+		return l.add(at, func(r *record) engine.Info { return r.info(l.q.name, l.now) })
+	})
+}
+
+func (l *lister) listLeased() error {
+	slices.SortFunc(l.leases, func(a, b lease) int {
+		return position{a.deadline, a.id}.compare(position{b.deadline, b.id})
+	})
+	for i := range l.leases {
+		x := &l.leases[i]
+		more, err := l.add(position{x.deadline, x.id}, func(r *record) engine.Info { return l.q.leasedInfo(r, x, l.now) })
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// add puts a message on the page, or ends the page when that is full. What is past
+// its expiry is not shown.
+func (l *lister) add(at position, info func(*record) engine.Info) (bool, error) {
+	if len(l.page.Messages) == l.query.Limit {
+		l.page.Next = l.last.cursor()
+		return false, nil
+	}
+	r, err := l.q.readMessage(l.snap, at.id, l.query.Body)
+	if err != nil {
+		l.q.e.damaged(l.q, at.id, err)
+		return true, nil
+	}
+	if r == nil || l.query.State != engine.Leased && r.expired(l.now) {
+		return true, nil
+	}
+	i := info(r)
+	if !l.query.Body {
+		i.Body = nil
+	}
+	l.page.Messages = append(l.page.Messages, i)
+	l.last = at
+	return true, nil
+}
+
+// newestDead returns the id of the newest dead message that had a key, or 0.
+func (q *queue) newestDead(key string) (engine.ID, error) {
+	prefix := deadNamePrefix(nil, q.num, key)
+	it, err := q.e.store.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: upperBound(prefix)})
+	if err != nil {
+		return 0, err
+	}
+	var p position
+	if it.Last() {
+		p, err = parseDeadNameKey(it.Key())
+	}
+	return p.id, errors.Join(err, it.Close())
+}

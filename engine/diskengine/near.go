@@ -1,0 +1,199 @@
+package diskengine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/timer"
+)
+
+const (
+	window   = 1 << 16    // ready messages among which the order is exact
+	nearFull = 2 * window // entries of a queue in memory, at most
+)
+
+// near is the part of a queue's waiting messages that stands in memory: a wheel
+// of what is not due and a heap by (priority, due, id) of what is. It reads no
+// clock and is not safe for concurrent use.
+type near struct {
+	slots []slot
+	free  []uint32
+	at    map[engine.ID]uint32
+	ready []uint32 // heap
+	wheel *timer.Wheel[uint32]
+	now   int64 // up to here what was in the wheel is ready
+}
+
+// slot is one waiting message.
+type slot struct {
+	position
+	priority uint32
+	heap     int32 // place in ready; -1: in the wheel
+	timer    timer.Handle
+	seq      uint64 // the batch that put it there
+}
+
+func newNear(now int64) near {
+	return near{at: make(map[engine.ID]uint32), wheel: timer.NewWheel[uint32](time.Millisecond, time.UnixMilli(now)), now: now}
+}
+
+func (n *near) len() int { return len(n.at) }
+
+// put adds a message, or moves it when it is there already.
+func (n *near) put(p position, priority uint32, seq uint64) {
+	n.remove(p.id)
+	var i uint32
+	if k := len(n.free); k > 0 {
+		i, n.free = n.free[k-1], n.free[:k-1]
+	} else {
+		i = uint32(len(n.slots))
+		n.slots = append(n.slots, slot{})
+	}
+	n.slots[i] = slot{position: p, priority: priority, heap: -1, seq: seq}
+	n.at[p.id] = i
+	n.place(i)
+}
+
+// place puts a slot into the heap or the wheel.
+func (n *near) place(i uint32) {
+	if s := &n.slots[i]; s.position.at > n.now {
+		s.timer = n.wheel.Schedule(time.UnixMilli(s.position.at), i)
+	} else {
+		n.push(i)
+	}
+}
+
+// remove forgets a message and reports whether it was there.
+func (n *near) remove(id engine.ID) bool {
+	i, ok := n.at[id]
+	if !ok {
+		return false
+	}
+	s := &n.slots[i]
+	if s.heap >= 0 {
+		n.unheap(int(s.heap))
+	} else {
+		n.wheel.Cancel(s.timer)
+	}
+	delete(n.at, id)
+	n.free = append(n.free, i)
+	if len(n.at) == 0 { // give the memory of a crowd back
+		if len(n.slots) > 1024 {
+			*n = newNear(n.now)
+		} else {
+			n.slots, n.free = n.slots[:0], n.free[:0]
+		}
+	}
+	return true
+}
+
+// advance makes ready what is due. When the clock stepped back, what is no
+// longer due waits again.
+func (n *near) advance(now int64) {
+	if now < n.now {
+		n.now = now
+		n.wheel = timer.NewWheel[uint32](time.Millisecond, time.UnixMilli(now))
+		n.ready = n.ready[:0]
+		for _, i := range n.at {
+			n.slots[i].heap = -1
+			n.place(i)
+		}
+		return
+	}
+	n.now = now
+	for _, i := range n.wheel.Advance(time.UnixMilli(now)) {
+		n.push(i)
+	}
+}
+
+// head is the first of the ready, by (priority, due, id).
+func (n *near) head() (*slot, bool) {
+	if len(n.ready) == 0 {
+		return nil, false
+	}
+	return &n.slots[n.ready[0]], true
+}
+
+// next is the least due of what is not ready.
+func (n *near) next() (int64, bool) {
+	t, ok := n.wheel.Next()
+	return t.UnixMilli(), ok
+}
+
+// evict forgets all but the keep earliest and returns the position of the first
+// one forgotten.
+func (n *near) evict(keep int) position {
+	all := make([]position, 0, len(n.at))
+	for _, i := range n.at {
+		all = append(all, n.slots[i].position)
+	}
+	slices.SortFunc(all, position.compare)
+	for _, p := range all[keep:] {
+		n.remove(p.id)
+	}
+	return all[keep]
+}
+
+// The heap, with each slot knowing its place.
+
+func (n *near) less(a, b uint32) bool {
+	x, y := &n.slots[a], &n.slots[b]
+	if x.priority != y.priority {
+		return x.priority < y.priority
+	}
+	return x.less(y.position)
+}
+
+func (n *near) set(k int, i uint32) {
+	n.ready[k] = i
+	n.slots[i].heap = int32(k)
+}
+
+func (n *near) push(i uint32) {
+	n.ready = append(n.ready, i)
+	n.up(len(n.ready)-1, i)
+}
+
+func (n *near) unheap(k int) {
+	last := len(n.ready) - 1
+	i := n.ready[last]
+	n.ready = n.ready[:last]
+	if k == last {
+		return
+	}
+	n.down(k, i)
+	if n.ready[k] == i {
+		n.up(k, i)
+	}
+}
+
+func (n *near) up(k int, i uint32) {
+	for k > 0 {
+		parent := (k - 1) / 2
+		if !n.less(i, n.ready[parent]) {
+			break
+		}
+		n.set(k, n.ready[parent])
+		k = parent
+	}
+	n.set(k, i)
+}
+
+func (n *near) down(k int, i uint32) {
+	for {
+		c := 2*k + 1
+		if c >= len(n.ready) {
+			break
+		}
+		if c+1 < len(n.ready) && n.less(n.ready[c+1], n.ready[c]) {
+			c++
+		}
+		if !n.less(n.ready[c], i) {
+			break
+		}
+		n.set(k, n.ready[c])
+		k = c
+	}
+	n.set(k, i)
+}

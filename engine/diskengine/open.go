@@ -1,0 +1,158 @@
+package diskengine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/url"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/tarryhq/tarry/engine"
+)
+
+func init() {
+	engine.Register("disk", func(_ context.Context, u *url.URL) (engine.Engine, error) {
+		dir, err := urlPath(u)
+		if err != nil {
+			return nil, err
+		}
+		e, err := Open(dir, nil)
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
+	})
+}
+
+// urlPath returns the directory that a URL names: disk:PATH, disk:///PATH.
+func urlPath(u *url.URL) (string, error) {
+	path := u.Path
+	if path == "" {
+		unescaped, err := url.PathUnescape(u.Opaque)
+		if err != nil {
+			return "", invalid("the path in the store's URL is not well percent-encoded")
+		}
+		path = unescaped
+	}
+	switch {
+	case u.Host != "" || u.User != nil:
+		return "", invalid("a disk store has no host: write disk:PATH, or disk:///PATH for one from the root")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", invalid("a disk store's URL takes no options: write disk:PATH, with ? and # of the path as %3F and %23")
+	case path == "":
+		return "", invalid("the directory is missing: write disk:PATH, such as disk:tarry-data")
+	}
+	return path, nil
+}
+
+func invalid(hint string) error {
+	return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: hint}
+}
+
+// Open opens the store in a directory, and makes it when there is none. A nil cfg
+// means all defaults. It fails with engine.ErrUnavailable when another process has
+// the directory open, and with engine.ErrInvalid when the directory is not a store
+// of tarry, is of a newer format or cannot be written to. Time and memory do not
+// grow with the messages pending.
+func Open(dir string, cfg *Config) (*Engine, error) {
+	c := cfg.withDefaults()
+	d, err := openDirectory(c.FS, dir, c.Now)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := pebble.LockDirectory(d.storePath(), c.FS)
+	if err != nil {
+		return nil, errors.Join(d.unwritable(err), d.unlock())
+	}
+	d.lock2 = lock
+	e := &Engine{
+		cfg: c, log: c.Logger, dir: d,
+		byName: make(map[string]*queue), byNumber: make(map[uint32]*queue),
+		done: make(chan struct{}), wake: make(chan struct{}, 1), tail: make(chan applied, 1024),
+		watchers: make(map[int]func(string)), nextID: 1, idsReserved: 1,
+		space: space{every: spaceEvery},
+	}
+	if e.store, err = openStore(d.storePath(), lock, &c); err != nil {
+		return nil, errors.Join(&engine.Error{Op: "open", Err: errors.Join(engine.ErrUnavailable, err),
+			Hint: "the store in " + dir + " cannot be read: see to the disk, or restore the directory from a copy"}, d.unlock())
+	}
+	if err := e.load(); err != nil {
+		return nil, errors.Join(&engine.Error{Op: "open", Err: err, Hint: "the store in " + dir + " is damaged: restore the directory from a copy"},
+			e.store.db.Close(), d.unlock())
+	}
+	e.group.Go(e.runLoader)
+	e.group.Go(e.runTail)
+	return e, nil
+}
+
+// load reads what is kept in memory: queues, counters, pauses, marks and leases.
+func (e *Engine) load() error {
+	now := e.now().ms
+	db := e.store.db
+	found, err := e.store.get(db, []byte{kindIDs}, func(v []byte) error {
+		in := reader{b: v}
+		e.nextID = engine.ID(in.uint64())
+		e.idsReserved = e.nextID
+		return in.end()
+	})
+	if err != nil {
+		return err
+	}
+	_ = found // a store without it is new
+	if err := scan(db, []byte{kindQueue}, []byte{kindQueue + 1}, func(k, v []byte) (bool, error) {
+		if len(v) != 4 {
+			return false, errValue
+		}
+		num := binary.BigEndian.Uint32(v)
+		q := newQueue(e, string(k[1:]), num, now)
+		e.byName[q.name], e.byNumber[num] = q, q
+		e.lastQueue = max(e.lastQueue, num)
+		return true, nil
+	}); err != nil {
+		return err
+	}
+	each := func(kind byte, fn func(q *queue, k, v []byte) error) error {
+		return scan(db, []byte{kind}, []byte{kind + 1}, func(k, v []byte) (bool, error) {
+			num, _, err := parseHead(k, kind)
+			if err != nil {
+				return false, err
+			}
+			q := e.byNumber[num]
+			if q == nil {
+				return false, errKey
+			}
+			return true, fn(q, k, v)
+		})
+	}
+	return errors.Join(
+		each(kindCounts, func(q *queue, _, v []byte) (err error) {
+			q.counts, err = parseCounts(v)
+			e.live.Add(q.counts.live())
+			return err
+		}),
+		each(kindPause, func(q *queue, _, v []byte) (err error) {
+			q.pause, err = parseTimeValue(v)
+			return err
+		}),
+		each(kindMark, func(q *queue, _, v []byte) (err error) {
+			q.mark, err = parseTimeValue(v)
+			q.loadedTo = position{at: q.mark}
+			return err
+		}),
+		each(kindLease, func(q *queue, k, v []byte) error {
+			_, id, err := parseIDKey(k, kindLease)
+			if err != nil {
+				return err
+			}
+			l, err := parseLease(id, v)
+			if err != nil {
+				return err
+			}
+			if !l.remote { // whoever held it ended with the process
+				l.deadline = min(l.deadline, now)
+			}
+			q.leases.put(l)
+			return nil
+		}),
+	)
+}

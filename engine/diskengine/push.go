@@ -1,0 +1,267 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Push keeps each message or applies its conflict policy. The messages of one
+// queue are one batch.
+func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	results := make([]engine.PushResult, len(msgs))
+	err := e.do(ctx, "push", func(now clock, p *pending) error {
+		if err := e.space.check(e, now); err != nil {
+			for i := range results {
+				results[i].Err = &engine.Error{Op: "push", Queue: msgs[i].Queue, Key: msgs[i].Key, Err: err, Hint: noSpaceHint}
+			}
+			return nil
+		}
+		return byQueue(len(msgs), func(i int) string { return msgs[i].Queue }, func(name string, items []int) error {
+			q, err := e.makeQueue(name)
+			if err != nil {
+				return err
+			}
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			now, err := q.catchUp(now, p)
+			if err != nil {
+				return err
+			}
+			c := q.begin(now, len(items) > 1)
+			for _, i := range items {
+				if results[i], err = c.push(&msgs[i]); err != nil {
+					c.abandon()
+					return err
+				}
+				if results[i].Outcome == engine.Kept || results[i].Err != nil {
+					p.see(q)
+				}
+			}
+			return c.commit(p)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// PushAtomic keeps all messages or none, in one batch over all their queues.
+func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	results := make([]engine.PushResult, len(msgs))
+	var refused error
+	err := e.do(ctx, "push", func(now clock, p *pending) error {
+		if err := e.space.check(e, now); err != nil {
+			return &engine.Error{Op: "push", Err: err, Hint: noSpaceHint}
+		}
+		changes := make(map[string]*change)
+		var queues []*queue
+		for i := range msgs {
+			if changes[msgs[i].Queue] == nil {
+				q, err := e.makeQueue(msgs[i].Queue)
+				if err != nil {
+					return err
+				}
+				changes[q.name] = &change{}
+				queues = append(queues, q)
+			}
+		}
+		slices.SortFunc(queues, func(a, b *queue) int { return int(int64(a.num) - int64(b.num)) })
+		batch := e.store.db.NewBatch()
+		for _, q := range queues {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			now, err := q.catchUp(now, p)
+			if err != nil {
+				return err
+			}
+			changes[q.name] = q.join(now, batch)
+		}
+		for i := range msgs {
+			r, err := changes[msgs[i].Queue].push(&msgs[i])
+			if results[i] = r; err == nil && r.Err == nil {
+				continue
+			}
+			for _, q := range queues {
+				changes[q.name].abandon()
+				p.see(q)
+			}
+			if err == nil {
+				refused = r.Err
+				for j := range results {
+					results[j] = engine.PushResult{Err: r.Err}
+				}
+				results[i] = r
+			}
+			return errors.Join(err, batch.Close())
+		}
+		if batch.Empty() {
+			for _, q := range queues {
+				p.see(q)
+			}
+			return batch.Close()
+		}
+		for _, q := range queues {
+			if err := changes[q.name].seal(); err != nil {
+				return e.store.fail(err)
+			}
+			p.see(q) // some may only have been kept
+		}
+		seq, err := e.store.apply(batch)
+		if err != nil {
+			return err
+		}
+		p.batches = append(p.batches, applied{batch, seq})
+		for _, q := range queues {
+			changes[q.name].applied(seq, p)
+		}
+		return nil
+	})
+	if err == nil {
+		err = refused
+	}
+	if err != nil && refused == nil {
+		return nil, err
+	}
+	return results, err
+}
+
+// push decides one message. The error beside the result ends the whole call.
+func (c *change) push(m *engine.Message) (engine.PushResult, error) {
+	if m.Key != "" {
+		ref, err := c.holder(m.Key)
+		if err != nil {
+			return engine.PushResult{}, err
+		}
+		if ref.id != 0 {
+			return c.meet(m, ref)
+		}
+	}
+	if !c.claim() {
+		return engine.PushResult{Err: &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: engine.ErrLimit,
+			Hint: "the engine holds as many messages as it is configured to; try again when some are done"}}, nil
+	}
+	id, err := c.q.e.newID()
+	if err != nil {
+		return engine.PushResult{}, err
+	}
+	r := &record{id: id, created: c.now.ms, key: m.Key, Policy: m.Policy}
+	r.setDue(m.Due.Resolve(c.now.Time))
+	if err := errors.Join(c.content(r, m.Content), c.wait(r)); err != nil {
+		return engine.PushResult{}, err
+	}
+	return c.result(engine.Created, r.id, r.due), nil
+}
+
+// claim takes a place under MaxPending.
+func (c *change) claim() bool {
+	e := c.q.e
+	if e.cfg.MaxPending <= 0 {
+		return true
+	}
+	if e.live.Add(1) > e.cfg.MaxPending {
+		e.live.Add(-1)
+		return false
+	}
+	c.claimed++
+	return true
+}
+
+// holder returns the live message that holds a key; one past its expiry is
+// dropped, and an id of 0 means nobody.
+func (c *change) holder(key string) (keyRef, error) {
+	ref, err := c.key(key)
+	if err != nil || ref.id == 0 || !ref.expires || c.q.leases.byID[ref.id] != nil {
+		return ref, err
+	}
+	r, err := c.message(ref.id)
+	if err != nil {
+		return ref, err
+	}
+	if r == nil || !r.expired(c.now.ms) {
+		return ref, nil
+	}
+	return keyRef{}, c.expire(r)
+}
+
+// expire drops a waiting message that is past its expiry.
+func (c *change) expire(r *record) error {
+	c.q.expired++
+	return c.drop(r)
+}
+
+// meet applies the conflict policy of a message whose key is held.
+func (c *change) meet(m *engine.Message, ref keyRef) (engine.PushResult, error) {
+	held := c.result(0, ref.id, ref.due)
+	refuse := func(err error, hint string) (engine.PushResult, error) {
+		held.Err = &engine.Error{Op: "push", Queue: m.Queue, ID: ref.id, Key: m.Key, Err: err, Hint: hint}
+		return held, nil
+	}
+	switch m.OnConflict {
+	case engine.Keep:
+		held.Outcome = engine.Kept
+		return held, nil
+	case engine.Replace, engine.KeepDue, engine.Rearm:
+		if held.State == engine.Leased {
+			return refuse(engine.ErrLeased, "a worker has it; it came too late")
+		}
+	default:
+		return refuse(engine.ErrExists, "the message is "+held.State.String())
+	}
+	r, err := c.message(ref.id)
+	if err != nil || r == nil {
+		return refuse(errors.Join(errValue, err), "the message cannot be read; cancel it by its id")
+	}
+	due := m.Due.Resolve(c.now.Time)
+	if m.OnConflict == engine.KeepDue {
+		due = r.due
+	}
+	err = c.dequeue(r.position())
+	if m.OnConflict != engine.Rearm {
+		r.Policy = m.Policy
+		err = errors.Join(err, c.content(r, m.Content))
+	}
+	r.setDue(due)
+	r.attempt, r.lapsed = 0, false
+	if err := errors.Join(err, c.wait(r)); err != nil {
+		return engine.PushResult{}, err
+	}
+	return c.result(engine.Replaced, r.id, r.due), nil
+}
+
+func (c *change) result(o engine.Outcome, id engine.ID, due int64) engine.PushResult {
+	r := engine.PushResult{Outcome: o, ID: id, Due: instant(due), State: waitingState(due, c.now.ms)}
+	if c.q.leases.byID[id] != nil {
+		r.State = engine.Leased
+	}
+	return r
+}
+
+// byQueue calls fn once for each queue, in order of first appearance, with the
+// places of its items.
+func byQueue[K comparable](n int, queueOf func(i int) K, fn func(queue K, items []int) error) error {
+	if n == 0 {
+		return nil
+	}
+	if n == 1 {
+		return fn(queueOf(0), []int{0})
+	}
+	var order []K
+	items := make(map[K][]int)
+	for i := range n {
+		k := queueOf(i)
+		if items[k] == nil {
+			order = append(order, k)
+		}
+		items[k] = append(items[k], i)
+	}
+	for _, k := range order {
+		if err := fn(k, items[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

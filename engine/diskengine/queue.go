@@ -1,0 +1,193 @@
+package diskengine
+
+import (
+	"math"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// queue is one queue. Its lock guards everything below it.
+type queue struct {
+	e    *Engine
+	name string
+	num  uint32
+
+	mu     sync.Mutex
+	counts counts
+	seq    uint64 // the last batch applied
+
+	near     near
+	loadedTo position // what waits below is in near, nothing else is
+	loads    uint64   // how often loadedTo changed
+	loading  bool     // the loader reads from loadedTo on without the lock
+	journal  []nearOp // what changed at or above loadedTo meanwhile
+	kicked   bool     // the loader will come
+
+	mark    int64 // at or below every due entry; persisted
+	lowest  int64 // least due put since the loader began to look for a new mark
+	removed int   // due entries removed since then
+
+	leases leaseTable
+	pause  int64 // until when; 0: not paused, forGood: without end
+
+	told    int64 // the NextDue last told; what is put below it is worth a hint
+	expired int   // dropped since a Lease last told
+	died    int   // lapsed into death since a Lease last told
+}
+
+const forGood = math.MaxInt64
+
+func newQueue(e *Engine, name string, num uint32, now int64) *queue {
+	return &queue{
+		e: e, name: name, num: num, near: newNear(now), loadedTo: lastPosition,
+		mark: math.MaxInt64, lowest: math.MaxInt64, leases: newLeaseTable(now), told: math.MaxInt64,
+	}
+}
+
+func (q *queue) paused(now int64) bool { return now < q.pause }
+
+// queue returns the queue of that name, or nil.
+func (e *Engine) queue(name string) *queue {
+	e.queuesMu.RLock()
+	defer e.queuesMu.RUnlock()
+	return e.byName[name]
+}
+
+func (e *Engine) queueNumber(n uint32) *queue {
+	e.queuesMu.RLock()
+	defer e.queuesMu.RUnlock()
+	return e.byNumber[n]
+}
+
+// makeQueue returns the queue of that name and creates it when there is none. The
+// entry of a new one is durable no later than any batch of that queue.
+func (e *Engine) makeQueue(name string) (*queue, error) {
+	if q := e.queue(name); q != nil {
+		return q, nil
+	}
+	e.queuesMu.Lock()
+	defer e.queuesMu.Unlock()
+	if q := e.byName[name]; q != nil {
+		return q, nil
+	}
+	num := e.lastQueue + 1
+	b := e.store.db.NewBatch()
+	defer b.Close()
+	if err := b.Set(append([]byte{kindQueue}, name...), appendHead(nil, 0, num)[1:], nil); err != nil {
+		return nil, err
+	}
+	if err := e.store.applyLazily(b); err != nil {
+		return nil, err
+	}
+	q := newQueue(e, name, num, e.now().ms)
+	e.lastQueue = num
+	e.byName[name], e.byNumber[num] = q, q
+	return q, nil
+}
+
+// newID returns an id that was never used. Ids are reserved in blocks; the entry
+// that says so is durable no later than any batch with such an id.
+func (e *Engine) newID() (engine.ID, error) {
+	e.idsMu.Lock()
+	defer e.idsMu.Unlock()
+	if e.nextID >= e.idsReserved {
+		b := e.store.db.NewBatch()
+		defer b.Close()
+		reserve := e.nextID + idBlock
+		if err := b.Set([]byte{kindIDs}, appendID(nil, reserve), nil); err != nil {
+			return 0, err
+		}
+		if err := e.store.applyLazily(b); err != nil {
+			return 0, err
+		}
+		e.idsReserved = reserve
+	}
+	e.nextID++
+	return e.nextID - 1, nil
+}
+
+const idBlock = 1 << 16
+
+// catchUp brings a queue up to date with the clock: what is due becomes ready and
+// leases past their deadline lapse. The caller waits for p and goes on with the
+// clock returned: others may have seen a later one while it waited for the lock,
+// and only a clock that really stepped back turns the queue back.
+func (q *queue) catchUp(now clock, p *pending) (clock, error) {
+	if now.ms < q.near.now {
+		now = q.e.now()
+	}
+	q.near.advance(now.ms)
+	if err := q.lapse(now, p); err != nil {
+		return now, err
+	}
+	if q.wantsLoader(now.ms) {
+		q.e.kick(q)
+	}
+	return now, nil
+}
+
+// lapse ends the leases whose deadline has passed, in one batch.
+func (q *queue) lapse(now clock, p *pending) error {
+	over := q.leases.over(now.ms)
+	if len(over) == 0 {
+		return nil
+	}
+	c := q.begin(now, false)
+	for _, l := range over {
+		r, err := c.message(l.id)
+		if err != nil || r == nil {
+			q.e.damaged(q, l.id, err)
+			c.endLease(l)
+			continue
+		}
+		c.endLease(l)
+		r.attempt, r.lastError = l.attempt, lapseReason
+		r.lapsed, r.token = true, l.token
+		if r.attempt < r.MaxAttempts {
+			if err := c.wait(r); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.bury(r, l.deadline, true); err != nil {
+			return err
+		}
+		q.died++
+	}
+	return c.commit(p)
+}
+
+const lapseReason = "lease lapsed"
+
+// pending is what a call has to wait for before it answers.
+type pending struct {
+	store   *store
+	batches []applied
+	sees    uint64 // the answer rests on batches up to this one
+	hints   []string
+}
+
+type applied struct {
+	batch *pebble.Batch
+	seq   uint64
+}
+
+// see notes that the answer rests on what q holds.
+func (p *pending) see(q *queue) { p.sees = max(p.sees, q.seq) }
+
+// wait returns when everything the answer rests on is durable.
+func (p *pending) wait() error {
+	var first error
+	for _, a := range p.batches {
+		if err := p.store.sync(a.batch, a.seq); err != nil && first == nil {
+			first = err
+		}
+	}
+	p.batches = nil
+	if first != nil {
+		return first
+	}
+	return p.store.syncTo(p.sees)
+}

@@ -1,0 +1,199 @@
+package diskengine
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// inlineBody is the size up to which a body is part of its message's record.
+// Larger ones have an entry of their own, so that a retry does not write them
+// again.
+const inlineBody = 1 << 10
+
+const recordVersion = 1
+
+const (
+	recordExpires byte = 1 << iota
+	recordDead
+	recordBodyApart
+	recordLapsed
+)
+
+// nonce makes a lease's token unguessable.
+type nonce [16]byte
+
+// record is a message as it is stored. While the message is leased the attempt
+// and what the lease adds are in the table of leases.
+type record struct {
+	id        engine.ID // part of the key
+	due       int64
+	created   int64
+	expires   int64 // never: does not
+	attempt   uint32
+	dead      bool
+	died      int64 // when dead
+	lapsed    bool  // token is that of a lease that lapsed and may still settle
+	token     nonce
+	key       string
+	lastError string
+	engine.Policy
+	engine.Content      // Body is nil when it stands apart
+	apart          bool // the body has its own entry
+}
+
+func (r *record) position() position { return position{r.due, r.id} }
+
+func (r *record) grave() position { return position{r.died, r.id} }
+
+// expired reports whether a message that is not leased is past its expiry.
+func (r *record) expired(now int64) bool {
+	return !r.dead && r.expires != never && now > r.expires
+}
+
+// setDue sets the due time and the expiry that follows from it.
+func (r *record) setDue(due int64) {
+	r.due, r.expires = due, never
+	if r.ExpireAfter > 0 {
+		r.expires = time.UnixMilli(due).Add(r.ExpireAfter).UnixMilli()
+	}
+}
+
+// append writes the record's value.
+func (r *record) append(b []byte) []byte {
+	var flags byte
+	if r.expires != never {
+		flags |= recordExpires
+	}
+	if r.dead {
+		flags |= recordDead
+	}
+	if r.apart {
+		flags |= recordBodyApart
+	}
+	if r.lapsed {
+		flags |= recordLapsed
+	}
+	b = append(b, recordVersion, flags)
+	b = binary.AppendVarint(b, r.due)
+	b = binary.AppendVarint(b, r.created)
+	if r.expires != never {
+		b = binary.AppendVarint(b, r.expires)
+	}
+	b = binary.AppendUvarint(b, uint64(r.attempt))
+	if r.dead {
+		b = binary.AppendVarint(b, r.died)
+	}
+	if r.lapsed {
+		b = append(b, r.token[:]...)
+	}
+	b = binary.AppendUvarint(b, uint64(r.Priority))
+	b = binary.AppendUvarint(b, uint64(r.MaxAttempts))
+	b = binary.AppendUvarint(b, uint64(max(0, r.TTR)))
+	b = binary.AppendUvarint(b, uint64(max(0, r.ExpireAfter)))
+	b = binary.AppendUvarint(b, uint64(len(r.Backoff)))
+	for _, d := range r.Backoff {
+		b = binary.AppendUvarint(b, uint64(max(0, d)))
+	}
+	b = appendString(b, r.key)
+	b = appendString(b, r.lastError)
+	b = appendString(b, r.ContentType)
+	b = binary.AppendUvarint(b, uint64(len(r.Headers)))
+	for _, h := range r.Headers {
+		b = appendString(appendString(b, h.Name), h.Value)
+	}
+	if !r.apart {
+		b = append(b, r.Body...)
+	}
+	return b
+}
+
+// parseRecord reads what append wrote. Nothing in the record aliases v.
+func parseRecord(id engine.ID, v []byte) (*record, error) {
+	in := reader{b: v}
+	if in.byte() != recordVersion {
+		in.fail()
+	}
+	flags := in.byte()
+	r := &record{id: id, expires: never, apart: flags&recordBodyApart != 0, dead: flags&recordDead != 0, lapsed: flags&recordLapsed != 0}
+	if flags >= recordLapsed<<1 {
+		in.fail()
+	}
+	r.due = in.varint()
+	r.created = in.varint()
+	if flags&recordExpires != 0 {
+		r.expires = in.varint()
+	}
+	r.attempt = in.uint32()
+	if r.dead {
+		r.died = in.varint()
+	}
+	if r.lapsed {
+		copy(r.token[:], in.take(uint64(len(r.token))))
+	}
+	r.Priority = in.uint32()
+	r.MaxAttempts = in.uint32()
+	r.TTR = time.Duration(in.duration())
+	r.ExpireAfter = time.Duration(in.duration())
+	if n := in.count(1); n > 0 {
+		r.Backoff = make([]time.Duration, n)
+		for i := range r.Backoff {
+			r.Backoff[i] = time.Duration(in.duration())
+		}
+	}
+	r.key = in.string()
+	r.lastError = in.string()
+	r.ContentType = in.string()
+	if n := in.count(2); n > 0 {
+		r.Headers = make([]engine.Header, n)
+		for i := range r.Headers {
+			r.Headers[i].Name = in.string()
+			r.Headers[i].Value = in.string()
+		}
+	}
+	switch {
+	case in.err != nil:
+		return nil, in.err
+	case r.apart:
+		if err := in.end(); err != nil {
+			return nil, err
+		}
+	case len(in.b) > inlineBody:
+		return nil, errValue
+	case len(in.b) > 0:
+		r.Body = slices.Clone(in.b)
+	}
+	return r, nil
+}
+
+// info describes the message without what a lease adds.
+func (r *record) info(queue string, now int64) engine.Info {
+	i := engine.Info{
+		ID: r.id, Queue: queue, Key: r.key, Due: instant(r.due), Created: instant(r.created), Expires: instant(r.expires),
+		Attempt: r.attempt, Content: r.Content, Policy: r.Policy, LastError: r.lastError,
+	}
+	switch {
+	case r.dead:
+		i.State, i.Died = engine.Dead, instant(r.died)
+	default:
+		i.State = waitingState(r.due, now)
+	}
+	return i
+}
+
+func waitingState(due, now int64) engine.State {
+	if due <= now {
+		return engine.Ready
+	}
+	return engine.Scheduled
+}
+
+// instant is a time for Unix milliseconds; never is the zero time.
+func instant(ms int64) time.Time {
+	if ms == never {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,182 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Settle ends or extends leases. The settlements of one queue are one batch.
+func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	results := make([]engine.Settled, len(s))
+	err := e.do(ctx, "settle", func(now clock, p *pending) error {
+		tokens := make([]token, len(s))
+		for i := range s {
+			t, err := parseToken(s[i].Token)
+			if err != nil {
+				t = token{} // no queue has the number 0
+			}
+			tokens[i] = t
+		}
+		return byQueue(len(s), func(i int) uint32 { return tokens[i].queue }, func(num uint32, items []int) error {
+			q := e.queueNumber(num)
+			if q == nil {
+				for _, i := range items {
+					results[i].Err = lost(nil, tokens[i])
+					if !valid(&s[i]) {
+						results[i].Err = errAction
+					}
+				}
+				return nil
+			}
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			now, err := q.catchUp(now, p)
+			if err != nil {
+				return err
+			}
+			p.see(q)
+			c := q.begin(now, len(items) > 1)
+			for _, i := range items {
+				var err error
+				if results[i], err = c.settle(&s[i], tokens[i]); err != nil {
+					if e.store.failed() != nil {
+						return err
+					}
+					results[i] = engine.Settled{Err: &engine.Error{Op: "settle", Queue: q.name, ID: tokens[i].id, Err: err}}
+				}
+			}
+			return c.commit(p)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+var errAction = &engine.Error{Op: "settle", Err: engine.ErrInvalid, Hint: "the action is one from Ack to Extend, and Snooze needs When"}
+
+func valid(s *engine.Settlement) bool {
+	return s.Do >= engine.Ack && s.Do <= engine.Extend && (s.Do != engine.Snooze || s.When != nil)
+}
+
+func lost(q *queue, t token) error {
+	err := &engine.Error{Op: "settle", ID: t.id, Err: engine.ErrLeaseLost, Hint: "it was settled already, or the message was changed or leased anew after the lease lapsed"}
+	if q != nil {
+		err.Queue = q.name
+	}
+	return err
+}
+
+// settle decides one settlement. The error beside the result is not the caller's
+// doing.
+func (c *change) settle(s *engine.Settlement, t token) (engine.Settled, error) {
+	if !valid(s) {
+		return engine.Settled{Err: errAction}, nil
+	}
+	l := c.q.leases.byID[t.id]
+	if l == nil {
+		return c.settleLate(s, t)
+	}
+	if l.token != t.nonce {
+		return engine.Settled{Err: lost(c.q, t)}, nil
+	}
+	if s.Do == engine.Ack && l.known {
+		c.endLease(l)
+		return engine.Settled{State: engine.Gone}, c.remove(l.id, l.key, l.apart)
+	}
+	r, err := c.message(l.id)
+	if err == nil && r == nil {
+		err = errValue
+	}
+	if err != nil {
+		return engine.Settled{}, err
+	}
+	if s.Do == engine.Extend {
+		l.deadline = c.extended(s, r)
+		return engine.Settled{State: engine.Leased, Until: instant(l.deadline)}, c.lease(l)
+	}
+	c.endLease(l)
+	return c.become(s, r, l.attempt)
+}
+
+// settleLate settles with the token of a lease that lapsed.
+func (c *change) settleLate(s *engine.Settlement, t token) (engine.Settled, error) {
+	r, err := c.message(t.id)
+	if err != nil {
+		return engine.Settled{}, err
+	}
+	if r == nil || !r.lapsed || r.token != t.nonce {
+		return engine.Settled{Err: lost(c.q, t)}, nil
+	}
+	switch {
+	case r.expired(c.now.ms):
+		return engine.Settled{Err: lost(c.q, t)}, c.expire(r)
+	case r.dead:
+		if s.Do != engine.Ack && s.Do != engine.Bury && s.Do != engine.Retry && r.key != "" {
+			if ref, err := c.holder(r.key); err != nil || ref.id != 0 {
+				return engine.Settled{Err: lost(c.q, t)}, err // its key has passed on to another
+			}
+		}
+		err = c.exhume(r)
+	default:
+		err = c.dequeue(r.position())
+	}
+	if err != nil {
+		return engine.Settled{}, err
+	}
+	if s.Do != engine.Extend {
+		return c.become(s, r, r.attempt)
+	}
+	l := &lease{id: r.id, deadline: c.extended(s, r), token: t.nonce, attempt: r.attempt, known: true, apart: r.apart, key: r.key, remote: true}
+	wasDead := r.dead
+	r.dead, r.lapsed = false, false
+	if err = c.write(r); err == nil && wasDead {
+		err = c.hold(r)
+	}
+	return engine.Settled{State: engine.Leased, Until: instant(l.deadline)}, errors.Join(err, c.lease(l))
+}
+
+func (c *change) extended(s *engine.Settlement, r *record) int64 {
+	if s.TTR > 0 {
+		return c.now.after(s.TTR)
+	}
+	return c.now.after(r.TTR)
+}
+
+// become makes of a message that is in no order what the settlement says.
+func (c *change) become(s *engine.Settlement, r *record, attempt uint32) (engine.Settled, error) {
+	wasDead := r.dead
+	r.attempt, r.lapsed, r.dead = attempt, false, false
+	switch s.Do {
+	case engine.Ack:
+		key := r.key
+		if wasDead {
+			key = "" // a dead one held none, and another may by now
+		}
+		return engine.Settled{State: engine.Gone}, c.remove(r.id, key, r.apart)
+	case engine.Retry:
+		r.lastError = reason(s)
+		if r.attempt >= r.MaxAttempts {
+			return engine.Settled{State: engine.Dead}, c.bury(r, c.now.ms, !wasDead)
+		}
+		if s.When != nil {
+			r.due = s.When.Resolve(c.now.Time)
+		} else {
+			r.due = c.now.after(r.RetryDelay(r.attempt))
+		}
+	case engine.Bury:
+		r.lastError = reason(s)
+		return engine.Settled{State: engine.Dead}, c.bury(r, c.now.ms, !wasDead)
+	case engine.Snooze:
+		r.due = s.When.Resolve(c.now.Time)
+		r.attempt -= min(1, r.attempt)
+	case engine.Release:
+		r.attempt -= min(1, r.attempt)
+	}
+	return engine.Settled{State: waitingState(r.due, c.now.ms), Until: instant(r.due)}, c.wait(r)
+}
+
+func reason(s *engine.Settlement) string { return s.Reason[:min(len(s.Reason), engine.MaxReason)] }

@@ -1,0 +1,221 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// store is the seam to Pebble: batches that are applied in order and synced
+// together, and the failure that ends it all.
+type store struct {
+	db  *pebble.DB
+	log *slog.Logger
+
+	// mu is held while a batch is applied. Pebble panics with its own locks held
+	// when its log cannot be written; the lock keeps everybody else out of there.
+	mu sync.Mutex
+
+	durable atomic.Uint64 // all batches up to this sequence number are synced
+	failure atomic.Pointer[error]
+}
+
+func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
+	s := &store{log: cfg.Logger}
+	opts := &pebble.Options{
+		FS:                          cfg.FS,
+		Lock:                        lock,
+		CacheSize:                   cfg.CacheBytes,
+		MemTableSize:                cfg.MemTableBytes,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       1000,
+		LBaseMaxBytes:               64 << 20,
+		MaxOpenFiles:                1000,
+		FormatMajorVersion:          pebble.FormatNewest,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		Merger:                      sumMerger,
+		Logger:                      pebbleLogger{s},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) {
+				s.log.Error("tarry disk: background work failed, it will be tried again", "error", err)
+			},
+			DataCorruption: func(info pebble.DataCorruptionInfo) {
+				s.log.Error("tarry disk: damaged data", "detail", info.String())
+			},
+		},
+	}
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		opts.Levels[i].BlockSize = 8 << 10
+	}
+	err := guard(func() (err error) {
+		s.db, err = pebble.Open(dir, opts)
+		return err
+	})
+	if err == nil {
+		err = s.failed()
+	}
+	return s, err
+}
+
+// guard turns a panic of Pebble into an error.
+func guard(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if e, ok := p.(error); ok {
+				err = e
+			} else {
+				err = fmt.Errorf("%v", p)
+			}
+		}
+	}()
+	return fn()
+}
+
+// failed returns why the store can no longer be used, or nil.
+func (s *store) failed() error {
+	if p := s.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// fail ends the store. The first cause stays.
+func (s *store) fail(err error) error {
+	if s.failure.CompareAndSwap(nil, &err) {
+		s.log.Error("tarry disk: stopped", "error", err)
+	}
+	return s.failed()
+}
+
+// apply makes a batch visible and begins its sync. The answer is the batch's
+// sequence number; sync must be called for the batch afterwards.
+func (s *store) apply(b *pebble.Batch) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.failed(); err != nil {
+		return 0, err
+	}
+	if err := guard(func() error { return s.db.ApplyNoSyncWait(b, pebble.Sync) }); err != nil {
+		return 0, s.fail(err)
+	}
+	if err := s.failed(); err != nil { // Pebble says so only to its logger
+		return 0, err
+	}
+	return uint64(b.SeqNum()), nil
+}
+
+// applyLazily makes a batch visible that becomes durable with the next sync.
+func (s *store) applyLazily(b *pebble.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.failed(); err != nil {
+		return err
+	}
+	if err := guard(func() error { return s.db.Apply(b, pebble.NoSync) }); err != nil {
+		return s.fail(err)
+	}
+	return s.failed()
+}
+
+// sync waits until an applied batch is durable, and gives it back.
+func (s *store) sync(b *pebble.Batch, seq uint64) error {
+	if err := b.SyncWait(); err != nil {
+		return s.fail(err)
+	}
+	if err := b.Close(); err != nil {
+		return s.fail(err)
+	}
+	s.synced(seq)
+	return nil
+}
+
+func (s *store) synced(seq uint64) {
+	for {
+		old := s.durable.Load()
+		if old >= seq || s.durable.CompareAndSwap(old, seq) {
+			return
+		}
+	}
+}
+
+// syncTo waits until all batches up to seq are durable.
+func (s *store) syncTo(seq uint64) error {
+	if s.durable.Load() >= seq {
+		return nil
+	}
+	b := s.db.NewBatch()
+	if err := b.LogData(nil, nil); err != nil {
+		return err
+	}
+	if _, err := s.apply(b); err != nil {
+		return err
+	}
+	return s.sync(b, seq)
+}
+
+// get passes the value of a key to fn, or answers false. The value is valid only
+// within fn.
+func (s *store) get(r pebble.Reader, key []byte, fn func(v []byte) error) (bool, error) {
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = fn(v)
+	return true, errors.Join(err, closer.Close())
+}
+
+// scan calls fn for the entries from lower up to but without upper, until fn
+// answers false.
+func scan(r pebble.Reader, lower, upper []byte, fn func(k, v []byte) (bool, error)) error {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		var v []byte
+		if v, err = it.ValueAndErr(); err != nil {
+			break
+		}
+		var more bool
+		if more, err = fn(it.Key(), v); err != nil || !more {
+			break
+		}
+	}
+	return errors.Join(err, it.Close())
+}
+
+// pebbleLogger keeps Pebble's chatter away and its fatal errors from ending the
+// process.
+type pebbleLogger struct{ s *store }
+
+func (pebbleLogger) Infof(string, ...any) {}
+
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.s.log.Log(context.Background(), slog.LevelDebug, "tarry disk: "+fmt.Sprintf(format, args...))
+}
+
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	for _, a := range args {
+		if err, ok := a.(error); ok {
+			_ = l.s.fail(err)
+			return
+		}
+	}
+	_ = l.s.fail(fmt.Errorf(format, args...))
+}
+
+// full reports whether err says that the disk is full.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || vfs.IsNoSpaceError(err) }

@@ -284,7 +284,7 @@ func (b *bed) pass(n int) {
 		b.h.Clock.Advance(d)
 		return
 	}
-	end := b.now().Add(d)
+	end := b.now().Add(d + 2*time.Millisecond) // dues and deadlines are rounded up
 	b.eventually("time to pass", func() bool { return !b.now().Before(end) })
 }
 

@@ -87,8 +87,8 @@ func (m *Model) Watch(fn func(queue string)) (stop func()) {
 	}
 }
 
-// begin locks the model for one call and drops what is past its expiry. It
-// returns the instant at which the call happens.
+// begin locks the model for one call, drops what is past its expiry and returns
+// the instant at which the call happens.
 func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
 	m.mu.Lock()
 	err := ctx.Err()
@@ -100,6 +100,12 @@ func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
 		return time.Time{}, &engine.Error{Op: op, Err: err}
 	}
 	now := m.now()
+	m.expire(now)
+	return now, nil
+}
+
+// expire drops what is past its expiry.
+func (m *Model) expire(now time.Time) {
 	m.msgs = slices.DeleteFunc(m.msgs, func(x *modelMessage) bool {
 		past := !x.Expires.IsZero() && now.After(x.Expires)
 		gone := past && transition(x.situation(now), opExpiryPasses).Next == toGone
@@ -109,7 +115,6 @@ func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
 		}
 		return gone
 	})
-	return now, nil
 }
 
 func (m *Model) hint(queue string) {
@@ -269,6 +274,7 @@ func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine
 }
 
 func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
+	m.expire(now) // one pushed just before in the same call may be past its expiry
 	x := m.find(engine.Ref{Queue: msg.Queue, Key: msg.Key}, now)
 	t := transition(x.situation(now), pushOps[msg.OnConflict])
 	due := instant(msg.Due.Resolve(now))

@@ -45,8 +45,12 @@ func (m *Model) Reschedule(ctx context.Context, ref engine.Ref, due engine.When)
 	if t.Err() != nil {
 		return engine.Info{}, fail("reschedule", ref, t)
 	}
+	forever := x.Expires.IsZero() // a redriven message has no expiry to move along
 	x.wait()
 	x.setDue(instant(due.Resolve(now)))
+	if forever {
+		x.Expires = time.Time{}
+	}
 	x.count(t.Attempt)
 	x.vague = true
 	m.hint(x.Queue)

@@ -127,6 +127,7 @@ func (m *Model) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Set
 }
 
 func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
+	m.expire(now)
 	op, known := settleOps[s.Do]
 	if !known || s.Do == engine.Snooze && s.When == nil {
 		return engine.Settled{Err: &engine.Error{Op: "settle", Hint: "an action from Ack to Extend; Snooze needs When", Err: engine.ErrInvalid}}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/cmd/tarry/internal/bench"
+)
+
+// benchFlags say what to measure.
+type benchFlags struct {
+	store, storeFile string
+	scenarios        string
+	cfg              bench.Config
+	json, quiet      bool
+}
+
+func (p *Program) benchCommand() *cobra.Command {
+	var b benchFlags
+	cmd := &cobra.Command{
+		Use:   "bench --store URL --scenario NAME[,NAME…]",
+		Short: "Measure a store",
+		Long: `Bench measures a store, each scenario on messages of its own:
+
+  push        single calls, due over the next 48 hours
+  push-batch  the same, many messages a call
+  cancel      single calls, by key
+  lateness    messages due at a steady rate, to the start of an empty handler
+  burst       messages due in the same instant, to the last ack
+  pending     memory and disk that waiting messages take
+  recover     kill -9 of a process that holds messages; until the store serves again
+  all         all of these
+
+A disk store must not exist yet, or be an empty directory; it is removed afterwards
+unless --keep is given. In any other store bench uses queues of its own and empties
+them. Bodies are hexadecimal digits, which compress to half.`,
+		Example: `  tarry bench --store disk:bench-data --scenario push,lateness
+  tarry bench --store http://127.0.0.1:8277 --scenario push --n 50000 --json`,
+		Args: exactly(),
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return p.bench(cmd, &b) }),
+	}
+	f := cmd.Flags()
+	f.StringVar(&b.store, "store", "", "the store to measure, such as disk:DIR or http://HOST:PORT")
+	f.StringVar(&b.storeFile, "store-file", "", "file that holds the store's URL")
+	f.StringVar(&b.scenarios, "scenario", "push", "what to measure: scenarios with commas between, or all")
+	f.IntVar(&b.cfg.N, "n", 0, "messages (default: as suits the scenario, 100,000 to a million)")
+	f.IntVar(&b.cfg.Clients, "clients", 64, "concurrent callers and handlers")
+	f.IntVar(&b.cfg.Batch, "batch", 100, "messages a call in push-batch, and where messages are pushed beforehand")
+	f.IntVar(&b.cfg.Body, "body", 200, "bytes of a body")
+	f.IntVar(&b.cfg.Rate, "rate", 5000, "lateness: messages due each second")
+	f.IntVar(&b.cfg.BackgroundPending, "background-pending", 0, "far-away messages that are in the queue beforehand")
+	f.IntVar(&b.cfg.BackgroundRate, "background-rate", 0, "lateness, burst: pushes a second going on meanwhile")
+	f.BoolVar(&b.cfg.Keep, "keep", false, "keep the store; it may hold something beforehand")
+	f.BoolVar(&b.json, "json", false, "print JSON, one object a scenario")
+	f.BoolVar(&b.quiet, "quiet", false, "show no progress on standard error")
+	asSetting(cmd, "store", "store-file", "json")
+	return cmd
+}
+
+// check refuses what cannot be measured, before anything is touched.
+func (b *benchFlags) check() (scenarios []string, err error) {
+	if b.store == "" {
+		return nil, usagef("as in --store disk:bench-data", "--store is missing")
+	}
+	if b.scenarios == "all" {
+		scenarios = slices.Clone(bench.Scenarios)
+	} else {
+		for s := range strings.SplitSeq(b.scenarios, ",") {
+			s = strings.TrimSpace(s)
+			if !slices.Contains(bench.Scenarios, s) {
+				return nil, usagef("it is "+strings.Join(bench.Scenarios, ", ")+" or all", "unknown scenario %q", s)
+			}
+			scenarios = append(scenarios, s)
+		}
+	}
+	for _, n := range []struct {
+		flag              string
+		value, least, top int
+	}{
+		{"n", b.cfg.N, 0, 1 << 40},
+		{"clients", b.cfg.Clients, 1, 100_000},
+		{"batch", b.cfg.Batch, 1, tarry.MaxBatch},
+		{"body", b.cfg.Body, 0, tarry.DefaultMaxBody},
+		{"rate", b.cfg.Rate, 1, 1_000_000},
+		{"background-pending", b.cfg.BackgroundPending, 0, 1 << 40},
+		{"background-rate", b.cfg.BackgroundRate, 0, 1_000_000},
+	} {
+		if n.value < n.least || n.value > n.top {
+			return nil, usagef(fmt.Sprintf("allowed are %d to %d", n.least, n.top), "--%s is %d", n.flag, n.value)
+		}
+	}
+	return scenarios, nil
+}
+
+func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
+	scenarios, err := b.check()
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("n") && b.cfg.N == 0 {
+		return usagef("it is how many messages to measure", "--n is 0")
+	}
+	b.cfg.Store = b.store
+	b.cfg.Dir, _ = diskDir(b.store)
+	b.cfg.Open = openBench
+	b.cfg.Hold = func(ctx context.Context, queue string, n int) (bench.Holder, error) {
+		return p.hold(ctx, &b.cfg, queue, n)
+	}
+	if !b.quiet {
+		b.cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
+	}
+	o := p.printer(b.json)
+	o.head("SCENARIO", "N", "CLIENTS", "BATCH", "BODY", "SECONDS", "OPS/S", "P50 MS", "P99 MS", "P99.9 MS", "MAX MS", "EARLY", "LOST", "DUP", "RSS", "DISK")
+	var notes []string
+	var failed error
+	for _, s := range scenarios {
+		if b.cfg.Progress != nil {
+			b.cfg.Progress(s + ": begins")
+		}
+		r, err := bench.Run(cmd.Context(), s, b.cfg)
+		if errors.Is(err, bench.ErrNoRecover) && len(scenarios) > 1 {
+			notes = append(notes, "recover was left out: "+err.Error())
+			continue
+		}
+		if err != nil {
+			failed = benchError(s, err)
+			break
+		}
+		if err := p.showResult(o, r); err != nil {
+			return err
+		}
+		notes = append(notes, resultNotes(r)...)
+	}
+	if err := o.flush(); failed == nil {
+		failed = err
+	}
+	for _, n := range notes {
+		fmt.Fprintln(p.Stderr, n)
+	}
+	return failed
+}
+
+// openBench opens a store to be measured. Its clients do not share calls beyond
+// what the engine itself does.
+func openBench(ctx context.Context, store string) (*tarry.Client, error) {
+	return openStore(ctx, store, nil)
+}
+
+func benchError(scenario string, err error) error {
+	switch {
+	case errors.Is(err, bench.ErrNotEmpty):
+		return usagef("name a directory that does not exist yet; with --keep bench works beside what is there and removes nothing", "%v", err)
+	case errors.Is(err, bench.ErrNoRecover):
+		return usagef("", "%v", err)
+	}
+	return fmt.Errorf("bench %s: %w", scenario, err)
+}
+
+func (p *Program) showResult(o *printer, r bench.Result) error {
+	err := o.row(r, r.Scenario, r.N, r.Clients, r.Batch, r.BodyBytes,
+		number(r.Seconds), number(r.OpsPerS), number(r.P50), number(r.P99), number(r.P999), number(r.Max),
+		r.Early, r.Lost, r.Dups, size(r.RSS), size(r.Disk))
+	if err == nil && o.json {
+		err = o.flush() // a result is there as soon as it is known
+	}
+	return err
+}
+
+// resultNotes are what the table has no columns for.
+func resultNotes(r bench.Result) (notes []string) {
+	note := func(format string, args ...any) {
+		notes = append(notes, r.Scenario+": "+fmt.Sprintf(format, args...))
+	}
+	if r.Scenario == "pending" {
+		note("%.1f bytes of memory and %.1f bytes of disk a message", r.RSSPerMessage, r.DiskPerMessage)
+	}
+	if r.Verified != "" {
+		note("verified by %s (%d looked up, %d counted)", r.Verified, r.Checked, r.Counted)
+	}
+	if r.BackgroundPushes > 0 {
+		note("%.0f background pushes a second meanwhile, p99 %.3f ms", r.BackgroundPushes, r.BackgroundP99)
+	}
+	if r.Note != "" {
+		note("%s", r.Note)
+	}
+	return notes
+}
+
+func number(f float64) string {
+	switch {
+	case f == 0:
+		return "-"
+	case f >= 1000:
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(f, 'f', 3, 64)
+}
+
+func size(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// holder is a process of this program that holds the messages of recover.
+type holder struct {
+	cmd *exec.Cmd
+	out interface{ Read([]byte) (int, error) }
+}
+
+func (h *holder) Held() error { return bench.WaitHeld(h.out) }
+
+func (h *holder) Kill() error {
+	if err := h.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = h.cmd.Wait() // it tells of the kill
+	return nil
+}
+
+func (p *Program) hold(ctx context.Context, cfg *bench.Config, queue string, n int) (bench.Holder, error) {
+	cmd := exec.CommandContext(ctx, p.Self, "bench-hold", "--store", cfg.Store, "--queue", queue,
+		"--n", strconv.Itoa(n), "--clients", strconv.Itoa(cfg.Clients), "--body", strconv.Itoa(cfg.Body))
+	cmd.Env = p.Env
+	cmd.Stderr = p.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &holder{cmd, out}, nil
+}
+
+// benchHoldCommand is what bench starts for recover; nobody else needs it.
+func (p *Program) benchHoldCommand() *cobra.Command {
+	var (
+		cfg   bench.Config
+		queue string
+	)
+	cmd := &cobra.Command{
+		Use:    "bench-hold",
+		Hidden: true,
+		Args:   exactly(),
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			cfg.Open = openBench
+			cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
+			return bench.Hold(cmd.Context(), cfg, queue, p.Stdout)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Store, "store", "", "")
+	f.StringVar(&queue, "queue", "", "")
+	f.IntVar(&cfg.N, "n", 1, "")
+	f.IntVar(&cfg.Clients, "clients", 1, "")
+	f.IntVar(&cfg.Body, "body", 0, "")
+	return cmd
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// readBody returns the body that an argument gives: the argument itself, or
+// standard input for "-", of which at most most bytes are taken.
+func (p *Program) readBody(arg string, most int) ([]byte, error) {
+	if arg != "-" {
+		return []byte(arg), nil
+	}
+	body, err := io.ReadAll(io.LimitReader(p.Stdin, int64(most)+1))
+	if err != nil {
+		return nil, fmt.Errorf("the body could not be read from standard input: %w", err)
+	}
+	if len(body) > most {
+		return nil, &engine.Error{Op: "push", Err: tarry.ErrTooLarge,
+			Hint: fmt.Sprintf("at most %d bytes are allowed; raise --max-body of tarry serve, or push a reference to the data", most)}
+	}
+	return body, nil
+}
+
+// contentType names what a body looks like.
+func contentType(body []byte) string {
+	switch {
+	case json.Valid(body):
+		return "application/json"
+	case utf8.Valid(body):
+		return "text/plain; charset=utf-8"
+	}
+	return "application/octet-stream"
+}
+
+// messageFlags are what a pushed message may have beside body, key and due.
+type messageFlags struct {
+	contentType string
+	headers     []string
+	priority    uint32
+	maxAttempts uint32
+	backoff     []time.Duration
+	ttr         time.Duration
+	expireAfter time.Duration
+}
+
+func (m *messageFlags) add(cmd *cobra.Command) {
+	m.ttr = tarry.DefaultTTR
+	f := cmd.Flags()
+	f.StringVar(&m.contentType, "content-type", "", "what the body is (default: application/json, text/plain or application/octet-stream, as it looks)")
+	f.StringArrayVar(&m.headers, "header", nil, "NAME=VALUE that travels with the message; may be repeated")
+	f.Uint32Var(&m.priority, "priority", tarry.DefaultPriority, "lower goes first among ready messages")
+	f.Uint32Var(&m.maxAttempts, "max-attempts", tarry.DefaultMaxAttempts, "attempts before the message is dead")
+	f.Var((*durationsValue)(&m.backoff), "backoff", "rest after the 1st, 2nd, … failed attempt, such as 15s,30s,3m (default: 1s doubling up to 1h)")
+	f.Var((*durationValue)(&m.ttr), "ttr", "how long a worker may hold it")
+	f.Var((*durationValue)(&m.expireAfter), "expire-after", "drop it when it cannot be handed out until this long after it was due; 0: never")
+}
+
+func (m *messageFlags) options(body []byte) ([]tarry.PushOption, error) {
+	if m.contentType == "" {
+		m.contentType = contentType(body)
+	}
+	opts := []tarry.PushOption{
+		tarry.ContentType(m.contentType), tarry.Priority(m.priority), tarry.MaxAttempts(m.maxAttempts),
+		tarry.Backoff(m.backoff...), tarry.TTR(m.ttr), tarry.ExpireAfter(m.expireAfter),
+	}
+	for _, h := range m.headers {
+		name, value, ok := strings.Cut(h, "=")
+		if !ok || name == "" {
+			return nil, usagef("as in --header trace=42", "--header %q is not NAME=VALUE", h)
+		}
+		opts = append(opts, tarry.Header(name, value))
+	}
+	return opts, nil
+}
+
+// pushedJSON is the answer to a push as the HTTP API writes it.
+type pushedJSON struct {
+	Outcome string `json:"outcome"`
+	ID      string `json:"id"`
+	Queue   string `json:"queue"`
+	Key     string `json:"key,omitempty"`
+	Due     string `json:"due"`
+	State   string `json:"state"`
+}
+
+// showPushed prints the answer to a push.
+func (p *Program) showPushed(asJSON bool, r tarry.Pushed) error {
+	o := p.printer(asJSON)
+	j := pushedJSON{r.Outcome.String(), r.ID.String(), r.Queue, r.Key, formatTime(r.Due), r.State.String()}
+	key := ""
+	if r.Key != "" {
+		key = " key " + r.Key
+	}
+	if err := o.line(j, "%s %s id %s%s, due %s", j.Outcome, r.Queue, j.ID, key, p.dueText(r.Due)); err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+// conflictHint adds to a conflict what is in the way.
+func conflictHint(err error, r tarry.Pushed) error {
+	var e *engine.Error
+	if r.ID == 0 || !errors.As(err, &e) || e.Hint != "" {
+		return err
+	}
+	with := *e
+	switch {
+	case errors.Is(err, tarry.ErrExists):
+		with.Hint = fmt.Sprintf("id %s holds it, %s, due %s; choose with --on-conflict keep, replace, keep_due or rearm", r.ID, r.State, formatTime(r.Due))
+	case errors.Is(err, tarry.ErrLeased):
+		with.Hint = fmt.Sprintf("too late: a worker holds id %s", r.ID)
+	}
+	return &with
+}

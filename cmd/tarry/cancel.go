@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+)
+
+func (p *Program) cancelCommand() *cobra.Command {
+	var (
+		t   target
+		arg refArg
+	)
+	cmd := &cobra.Command{
+		Use:   "cancel QUEUE KEY",
+		Short: "Cancel a message before it is handled",
+		Long: `Cancel removes a scheduled or ready message: once it has returned, no worker gets
+the message. A message that a worker holds is not cancelled (exit code 4). By id
+it drops a dead message too.`,
+		Example: "  tarry cancel order.unpaid 42\n  tarry cancel order.unpaid --id 1234",
+	}
+	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+		ref, _, err := arg.ref(args[1:])
+		if err != nil {
+			return err
+		}
+		if err := c.Cancel(ctx, args[0], ref); err != nil {
+			return err
+		}
+		object := map[string]string{"queue": args[0], "outcome": "cancelled"}
+		if ref.ID != 0 {
+			object["id"] = ref.ID.String()
+		} else {
+			object["key"] = ref.Key
+		}
+		o := p.printer(t.json)
+		if err := o.line(object, "cancelled %s %s", args[0], refText(ref)); err != nil {
+			return err
+		}
+		return o.flush()
+	})
+	arg.add(cmd)
+	t.clientFlags(cmd)
+	return cmd
+}

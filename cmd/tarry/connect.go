@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+)
+
+const (
+	defaultServer = "http://127.0.0.1:8277"
+	defaultStore  = "disk:tarry-data"
+)
+
+// target is what a client command works on.
+type target struct {
+	server, serverFile string
+	store, storeFile   string
+	timeout            time.Duration
+	json               bool
+}
+
+// clientFlags gives a command the flags of all client commands.
+func (t *target) clientFlags(cmd *cobra.Command) {
+	t.connectFlags(cmd)
+	f := cmd.Flags()
+	t.timeout = 30 * time.Second
+	f.Var((*durationValue)(&t.timeout), "timeout", "give up after this long; 0: never")
+	f.BoolVar(&t.json, "json", false, "print JSON, one object a line")
+	asSetting(cmd, "timeout", "json")
+}
+
+// connectFlags are those that say where the messages are.
+func (t *target) connectFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&t.server, "server", defaultServer, "the server's URL")
+	f.StringVar(&t.serverFile, "server-file", "", "file that holds the server's URL")
+	f.StringVar(&t.store, "store", "", "work on this store directly, such as disk:tarry-data")
+	f.StringVar(&t.storeFile, "store-file", "", "file that holds the store's URL")
+	asSetting(cmd, "server", "server-file", "store", "store-file")
+}
+
+// url is the engine to open. Of --server and --store the one given closer by
+// counts; where both stand in the environment or the file it is the server, so
+// that the settings of serve do not make its clients open its store.
+func (t *target) url(s *settings) (string, error) {
+	server, store := s.levels["server"], s.levels["store"]
+	switch {
+	case server == fromFlag && store == fromFlag:
+		return "", usagef("give one of them", "both --server and --store are given")
+	case store > server && t.store != "":
+		return t.store, nil
+	}
+	u, err := url.Parse(t.server)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return "", usagef("a server is given as in "+defaultServer, "--server is not an http URL")
+	}
+	return t.server, nil
+}
+
+// open returns a client of the target. It waits for the store no longer than the
+// timeout; 0: as long as it takes.
+func (t *target) open(ctx context.Context, s *settings) (*tarry.Client, error) {
+	u, err := t.url(s)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := t.limit(ctx)
+	defer cancel()
+	return openStore(ctx, u, nil)
+}
+
+func (t *target) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.timeout <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, t.timeout)
+}
+
+// with runs one client command: it opens the target, calls f within the timeout
+// and closes.
+func (p *Program) with(t *target, f func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return run(func(cmd *cobra.Command, args []string) error {
+		c, err := t.open(cmd.Context(), &p.settings)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := t.limit(cmd.Context())
+		defer cancel()
+		err = f(ctx, c, cmd, args)
+		if closeErr := c.Close(); err == nil {
+			err = closeErr
+		}
+		return err
+	})
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// The exit codes; scripts rely on them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitConflict    = 4
+	exitUnavailable = 5
+)
+
+// usageError is a mistake in the call or the configuration.
+type usageError struct{ line, hint string }
+
+func (e *usageError) Error() string {
+	if e.hint == "" {
+		return e.line
+	}
+	return e.line + " (" + e.hint + ")"
+}
+
+func usagef(hint, format string, args ...any) error {
+	return &usageError{line: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// failure is what came out of a command's own work.
+type failure struct{ err error }
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// failedError is a failure whose exit code is 1 whatever lies below it.
+type failedError struct {
+	line, hint string
+	err        error
+}
+
+func (e *failedError) Error() string {
+	if e.hint == "" {
+		return e.line
+	}
+	return e.line + " (" + e.hint + ")"
+}
+func (e *failedError) Unwrap() error { return e.err }
+
+// exitCode chooses the exit code of an error.
+func exitCode(ctx context.Context, err error) int {
+	if errors.As(err, new(*usageError)) {
+		return exitUsage
+	}
+	if errors.As(err, new(*failedError)) || interrupted(ctx, err) {
+		return exitFailed
+	}
+	switch engine.Code(err) {
+	case "invalid":
+		return exitUsage
+	case "not_found":
+		return exitNotFound
+	case "exists", "leased", "not_due":
+		return exitConflict
+	case "unavailable":
+		return exitUnavailable
+	}
+	return exitFailed
+}
+
+// interrupted reports whether err is no more than the user's wish to stop.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Canceled)
+}
+
+// hints says what to do about an error that does not say so itself.
+var hints = map[string]string{
+	"not_found":    "tarry ls QUEUE shows the live messages, tarry dead ls QUEUE the dead ones",
+	"exists":       "choose with --on-conflict what a push of a live key does: keep, replace, keep_due or rearm",
+	"leased":       "too late: a worker holds it; tarry get shows until when",
+	"not_due":      "tarry get shows when it is due",
+	"too_large":    "serve with a larger --max-body, or push a reference to the data",
+	"limit":        "make room, or push more slowly",
+	"unsupported":  "use another engine for this",
+	"unavailable":  "is it running? tarry serve starts a server, --server names another",
+	"unauthorized": "give the token that the server expects",
+	"forbidden":    "use a token that may do this",
+}
+
+// report writes an error as one line that says what to do, and returns the exit
+// code.
+func (p *Program) report(ctx context.Context, err error) int {
+	line := err.Error()
+	if interrupted(ctx, err) {
+		line = "interrupted"
+	} else if e := (*engine.Error)(nil); errors.As(err, &e) && e.Hint == "" {
+		if h := hints[engine.Code(err)]; h != "" {
+			line += " (" + h + ")"
+		}
+	}
+	fmt.Fprintln(p.Stderr, oneLine(line))
+	return exitCode(ctx, err)
+}
+
+// oneLine makes any text one line that begins with the program's name.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)), " ")
+	if !strings.HasPrefix(s, "tarry:") {
+		s = "tarry: " + s
+	}
+	return s
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+)
+
+func (p *Program) forecastCommand() *cobra.Command {
+	var t target
+	step, span := time.Hour, 48*time.Hour
+	cmd := &cobra.Command{
+		Use:   "forecast QUEUE",
+		Short: "Show how many messages fall due when",
+		Long: `Forecast counts the scheduled and ready messages by due time. The table leaves
+empty steps out; --json has them all.`,
+		Example: "  tarry forecast order.unpaid --step 10m --span 6h",
+		Args:    exactly("QUEUE"),
+	}
+	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+		buckets, err := c.Forecast(ctx, args[0], step, span)
+		if err != nil {
+			return err
+		}
+		var most, total int64
+		for _, b := range buckets {
+			most, total = max(most, b.Count), total+b.Count
+		}
+		o := p.printer(t.json)
+		o.head("FROM", "COUNT")
+		for _, b := range buckets {
+			if !t.json && b.Count == 0 {
+				continue
+			}
+			j := struct {
+				From  string `json:"from"`
+				Count int64  `json:"count"`
+			}{formatTime(b.From), b.Count}
+			if err := o.row(j, j.From, b.Count, bar(b.Count, most)); err != nil {
+				return err
+			}
+		}
+		if err := o.flush(); err != nil || t.json {
+			return err
+		}
+		_, err = fmt.Fprintf(p.Stdout, "%d within %s\n", total, tarry.FormatDuration(span))
+		return err
+	})
+	cmd.Flags().Var((*durationValue)(&step), "step", "length of a step, whole minutes")
+	cmd.Flags().Var((*durationValue)(&span), "span", "how far to look, whole steps")
+	t.clientFlags(cmd)
+	return cmd
+}
+
+// bar draws n of most in at most 40 signs.
+func bar(n, most int64) string {
+	return strings.Repeat("#", int((n*40+most-1)/max(most, 1)))
+}

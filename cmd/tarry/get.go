@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+)
+
+func (p *Program) getCommand() *cobra.Command {
+	var (
+		t   target
+		arg refArg
+		raw bool
+	)
+	cmd := &cobra.Command{
+		Use:     "get QUEUE KEY",
+		Short:   "Look a message up",
+		Long:    `Get shows a message: by key the live one, else the newest dead one; by id any.`,
+		Example: "  tarry get order.unpaid 42\n  tarry get order.unpaid --id 1234 --raw > body",
+	}
+	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+		ref, _, err := arg.ref(args[1:])
+		if err != nil {
+			return err
+		}
+		m, err := c.Get(ctx, args[0], ref)
+		if err != nil {
+			return err
+		}
+		if raw {
+			_, err := p.Stdout.Write(m.Body)
+			return err
+		}
+		o := p.printer(t.json)
+		if t.json {
+			err = o.row(toJSON(m, true))
+		} else {
+			err = p.describe(o, m)
+		}
+		if err != nil {
+			return err
+		}
+		return o.flush()
+	})
+	arg.add(cmd)
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the body alone, byte for byte")
+	t.clientFlags(cmd)
+	return cmd
+}
+
+// describe writes one message, a line for each thing it has.
+func (p *Program) describe(o *printer, m tarry.Info) error {
+	rows := [][2]string{
+		{"id", m.ID.String()},
+		{"queue", m.Queue},
+		{"key", m.Key},
+		{"state", m.State.String()},
+		{"due", p.dueText(m.Due)},
+		{"created", formatTime(m.Created)},
+		{"expires", formatTime(m.Expires)},
+		{"attempt", fmt.Sprintf("%d of %d", m.Attempt, m.MaxAttempts)},
+		{"priority", fmt.Sprint(m.Priority)},
+		{"ttr", tarry.FormatDuration(m.TTR)},
+		{"backoff", strings.ReplaceAll((*durationsValue)(&m.Backoff).String(), ",", ", ")},
+		{"leased until", formatTime(m.Deadline)},
+		{"died", formatTime(m.Died)},
+		{"last error", oneCell(m.LastError)},
+		{"content type", m.ContentType},
+	}
+	for _, h := range m.Headers {
+		rows = append(rows, [2]string{"header", oneCell(h.Name + "=" + h.Value)})
+	}
+	for _, r := range rows {
+		if r[1] == "" {
+			continue
+		}
+		if err := o.row(nil, r[0], r[1]); err != nil {
+			return err
+		}
+	}
+	if err := o.table.Flush(); err != nil {
+		return err
+	}
+	return o.line(nil, "\n%s", readable(m.Body))
+}
+
+// oneCell makes a text one line without tabs, whatever its length.
+func oneCell(s string) string { return strings.Join(strings.Fields(s), " ") }

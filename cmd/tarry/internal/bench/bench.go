@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+// Config says what to measure.
+type Config struct {
+	Store   string // URL
+	Dir     string // the directory of a disk store; "": another engine
+	N       int    // messages; 0: the scenario's default
+	Clients int    // concurrent callers, and handlers of a worker
+	Batch   int    // messages a call, where a scenario pushes in batches
+	Body    int    // bytes
+	Rate    int    // lateness: messages due each second
+
+	BackgroundPending int // far-away messages that are there beside
+	BackgroundRate    int // pushes a second of such messages meanwhile (lateness, burst)
+
+	Keep bool // the store may hold something, and stays
+
+	// Open opens a store.
+	Open func(ctx context.Context, store string) (*tarry.Client, error)
+	// Hold starts a process that runs Hold on the store of the Config, and writes
+	// what it reports to its standard output.
+	Hold func(ctx context.Context, queue string, n int) (Holder, error)
+	// Progress is told how far a scenario is; it may be nil.
+	Progress func(line string)
+}
+
+// Scenarios are the names of all scenarios, in the order in which "all" runs them.
+var Scenarios = []string{"push", "push-batch", "cancel", "lateness", "burst", "pending", "recover"}
+
+// defaultN is how many messages a scenario takes unless told otherwise.
+var defaultN = map[string]int{
+	"push": 200_000, "push-batch": 1_000_000, "cancel": 200_000,
+	"lateness": 100_000, "burst": 100_000, "pending": 1_000_000, "recover": 1_000_000,
+}
+
+// trial is one run of one scenario.
+type trial struct {
+	Config
+	scenario string
+	c        *tarry.Client
+	queue    string
+	result   Result
+}
+
+// Run runs one scenario on a store of its own and removes what it made. ctx ends
+// it early, with an error.
+func Run(ctx context.Context, scenario string, cfg Config) (Result, error) {
+	if !slices.Contains(Scenarios, scenario) {
+		return Result{}, fmt.Errorf("unknown scenario %q", scenario)
+	}
+	if cfg.N == 0 {
+		cfg.N = defaultN[scenario]
+	}
+	if cfg.Progress == nil {
+		cfg.Progress = func(string) {}
+	}
+	t := &trial{
+		Config: cfg, scenario: scenario,
+		// A queue of its own, so that a shared store may hold something already.
+		queue: fmt.Sprintf("bench.%s.%08x", scenario, rand.Uint32()),
+	}
+	t.result = Result{
+		Scenario: scenario, Store: redact(cfg.Store), N: cfg.N, Clients: cfg.Clients, Batch: 1, BodyBytes: cfg.Body,
+		BackgroundPending: cfg.BackgroundPending,
+	}
+	tidy, err := t.prepare(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	err = t.run(ctx)
+	if tidyErr := tidy(); err == nil {
+		err = tidyErr
+	}
+	return t.result, err
+}
+
+func (t *trial) run(ctx context.Context) error {
+	run := map[string]func(context.Context) error{
+		"push": t.push, "push-batch": t.pushBatch, "cancel": t.cancel,
+		"lateness": t.lateness, "burst": t.burst, "pending": t.pending, "recover": t.recover,
+	}[t.scenario]
+	if t.scenario != "recover" {
+		if err := t.fill(ctx); err != nil {
+			return err
+		}
+	}
+	if err := run(ctx); err != nil {
+		return err
+	}
+	if t.result.RSS == 0 {
+		t.result.RSS = t.rss()
+	}
+	if t.result.Disk == 0 {
+		t.result.Disk = t.disk()
+	}
+	return nil
+}
+
+// prepare opens a store and returns what closes it and removes what was made.
+func (t *trial) prepare(ctx context.Context) (tidy func() error, err error) {
+	remove := func() error { return nil }
+	if t.Dir != "" {
+		if remove, err = t.freshDir(); err != nil {
+			return nil, err
+		}
+	}
+	if t.c, err = t.Open(ctx, t.Store); err != nil {
+		_ = remove()
+		return nil, err
+	}
+	return func() error {
+		var err error
+		if t.c != nil {
+			if t.Dir == "" && !t.Keep {
+				err = t.purge()
+			}
+			if closeErr := t.c.Close(); err == nil {
+				err = closeErr
+			}
+		}
+		if removeErr := remove(); err == nil {
+			err = removeErr
+		}
+		return err
+	}, nil
+}
+
+// freshDir refuses a directory that holds something, since a benchmark measures
+// its own messages and removes the store afterwards.
+func (t *trial) freshDir() (remove func() error, err error) {
+	if t.Keep {
+		return func() error { return nil }, nil
+	}
+	entries, err := os.ReadDir(t.Dir)
+	existed := err == nil
+	switch {
+	case err != nil && !os.IsNotExist(err):
+		return nil, err
+	case len(entries) > 0:
+		return nil, fmt.Errorf("%w: %s", ErrNotEmpty, t.Dir)
+	}
+	return func() error {
+		if !existed {
+			return os.RemoveAll(t.Dir)
+		}
+		entries, err := os.ReadDir(t.Dir)
+		for _, e := range entries {
+			if rmErr := os.RemoveAll(t.Dir + string(os.PathSeparator) + e.Name()); err == nil {
+				err = rmErr
+			}
+		}
+		return err
+	}, nil
+}
+
+// purge removes what a scenario left in a shared store, also after an interrupt.
+func (t *trial) purge() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := t.c.Purge(ctx, t.queue, true)
+	return err
+}
+
+// key names the i-th message.
+func key(i int) string { return "order-" + strconv.Itoa(i) }
+
+// index returns the i of key, or -1.
+func index(key string) int {
+	const prefix = len("order-")
+	if len(key) <= prefix || key[:prefix] != "order-" {
+		return -1
+	}
+	i, err := strconv.Atoi(key[prefix:])
+	if err != nil {
+		return -1
+	}
+	return i
+}
+
+const hexDigits = "0123456789abcdef"
+
+// body makes the body of the i-th message.
+func (t *trial) body(i int) []byte {
+	b := make([]byte, t.Body)
+	src := rand.NewPCG(uint64(i), 0x7461727279)
+	for at := 0; at < len(b); {
+		for v := src.Uint64(); at < len(b) && v != 0; at, v = at+1, v>>4 {
+			b[at] = hexDigits[v&15]
+		}
+	}
+	return b
+}
+
+// far returns when the i-th message is due, spread at random over 48 hours.
+func far(i int) time.Duration {
+	src := rand.NewPCG(uint64(i), 48)
+	return time.Minute + time.Duration(src.Uint64()%uint64(48*time.Hour-time.Minute))
+}

@@ -1,0 +1,22 @@
+package bench
+
+import (
+	"errors"
+	"net/url"
+)
+
+// ErrNotEmpty refuses a disk store whose directory holds something.
+var ErrNotEmpty = errors.New("the directory of the store is not empty")
+
+// ErrNoRecover refuses recover where the process with the messages cannot be
+// killed, or forgets them when it is.
+var ErrNoRecover = errors.New("recover needs a durable store that is opened directly, such as disk:DIR")
+
+// redact hides the password of a store's URL.
+func redact(store string) string {
+	u, err := url.Parse(store)
+	if err != nil {
+		return "(not a URL)"
+	}
+	return u.Redacted()
+}

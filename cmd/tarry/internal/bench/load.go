@@ -1,0 +1,177 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// each has the clients make calls for 0 to n-1, batch at a time, as fast as they
+// can. It stops at the first error or when ctx ends. The latency of each call goes
+// into h, if that is not nil.
+func (t *trial) each(ctx context.Context, what string, n, batch int, h *histogram, call func(ctx context.Context, from, to int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next, done atomic.Int64
+	stop := t.watch(what, n, &done)
+	defer stop()
+	var clients sync.WaitGroup
+	for range min(t.Clients, (n+batch-1)/batch) {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				from := int(next.Add(int64(batch))) - batch
+				if from >= n {
+					return
+				}
+				to := min(from+batch, n)
+				start := time.Now()
+				if err := call(ctx, from, to); err != nil {
+					cancel(err)
+					return
+				}
+				if h != nil {
+					h.add(time.Since(start))
+				}
+				done.Add(int64(to - from))
+			}
+		})
+	}
+	clients.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// watch reports progress every second until stop is called.
+func (t *trial) watch(what string, n int, done *atomic.Int64) (stop func()) {
+	over := make(chan struct{})
+	var reporter sync.WaitGroup
+	reporter.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		last := int64(0)
+		for {
+			select {
+			case <-tick.C:
+				now := done.Load()
+				t.Progress(fmt.Sprintf("%s: %s %d of %d (%d/s)", t.scenario, what, now, n, now-last))
+				last = now
+			case <-over:
+				return
+			}
+		}
+	})
+	return func() { close(over); reporter.Wait() }
+}
+
+// pushRange pushes messages from to to-1 in one call, each due as due says.
+func (t *trial) pushRange(ctx context.Context, name func(int) string, from, to int, due func(i int) tarry.Due) error {
+	msgs := make([]engine.Message, to-from)
+	for i := range msgs {
+		msgs[i] = tarry.NewMessage(t.queue, t.body(from+i), tarry.Key(name(from+i)), due(from+i))
+	}
+	_, errs, err := t.c.PushMany(ctx, msgs)
+	if err != nil {
+		return err
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inFar(i int) tarry.Due { return tarry.In(far(i)) }
+
+// background names the messages that are only there.
+func background(i int) string { return "far-" + key(i) }
+
+// farAway lies beyond any run, so that no worker meets a background message.
+func farAway(i int) tarry.Due { return tarry.In(24*time.Hour + far(i)) }
+
+// fill puts the far-away messages in place that a scenario is to work beside.
+func (t *trial) fill(ctx context.Context) error {
+	if t.BackgroundPending <= 0 {
+		return nil
+	}
+	return t.each(ctx, "background messages", t.BackgroundPending, fillBatch, nil, func(ctx context.Context, from, to int) error {
+		return t.pushRange(ctx, background, from, to, farAway)
+	})
+}
+
+// fillBatch is how many messages a call has where only the result counts.
+const fillBatch = 500
+
+// disturb pushes BackgroundRate far-away messages a second in single calls until
+// stop is called, which puts into the result what was reached.
+func (t *trial) disturb(ctx context.Context) (stop func() error) {
+	if t.BackgroundRate <= 0 {
+		return func() error { return nil }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var (
+		h       histogram
+		next    atomic.Int64
+		failure atomic.Pointer[error]
+		clients sync.WaitGroup
+	)
+	next.Store(int64(t.BackgroundPending))
+	start := time.Now()
+	permits := make(chan struct{}, t.Clients)
+	clients.Go(func() {
+		defer close(permits)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for given := 0; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			want := int(time.Since(start).Seconds() * float64(t.BackgroundRate))
+			for ; given < want; given++ {
+				select {
+				case permits <- struct{}{}:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	})
+	for range t.Clients {
+		clients.Go(func() {
+			for range permits {
+				i := int(next.Add(1))
+				began := time.Now()
+				_, err := t.c.Push(ctx, t.queue, t.body(i), tarry.Key(background(i)), farAway(i))
+				switch {
+				case ctx.Err() != nil:
+					return
+				case err != nil:
+					failure.CompareAndSwap(nil, &err)
+					cancel()
+					return
+				}
+				h.add(time.Since(began))
+			}
+		})
+	}
+	return func() error {
+		cancel()
+		clients.Wait()
+		t.result.BackgroundRate = t.BackgroundRate
+		t.result.BackgroundPushes = round(float64(h.n.Load())/time.Since(start).Seconds(), 1)
+		t.result.BackgroundP99 = millis(h.quantile(0.99))
+		if err := failure.Load(); err != nil {
+			return fmt.Errorf("a background push failed: %w", *err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+// push pushes n messages in single calls, due at random over the next 48 hours.
+func (t *trial) push(ctx context.Context) error {
+	return t.measure(ctx, "pushed", 1, func(ctx context.Context, i, _ int) error {
+		_, err := t.c.Push(ctx, t.queue, t.body(i), tarry.Key(key(i)), inFar(i))
+		return err
+	})
+}
+
+// pushBatch is push with Batch messages a call; a latency is that of a call.
+func (t *trial) pushBatch(ctx context.Context) error {
+	return t.measure(ctx, "pushed", t.Batch, func(ctx context.Context, from, to int) error {
+		return t.pushRange(ctx, key, from, to, inFar)
+	})
+}
+
+// cancel cancels n messages by key in single calls, in no order.
+func (t *trial) cancel(ctx context.Context) error {
+	if err := t.pushAll(ctx); err != nil {
+		return err
+	}
+	step := coprime(t.N)
+	return t.measure(ctx, "cancelled", 1, func(ctx context.Context, i, _ int) error {
+		return t.c.Cancel(ctx, t.queue, tarry.ByKey(key(i*step%t.N)))
+	})
+}
+
+// pushAll pushes n messages due over the next 48 hours, for what is measured
+// afterwards.
+func (t *trial) pushAll(ctx context.Context) error {
+	return t.each(ctx, "messages pushed beforehand", t.N, fillBatch, nil, func(ctx context.Context, from, to int) error {
+		return t.pushRange(ctx, key, from, to, inFar)
+	})
+}
+
+// measure times n calls, or n messages in batches, from the first to the last.
+func (t *trial) measure(ctx context.Context, what string, batch int, call func(ctx context.Context, from, to int) error) error {
+	t.result.Batch = batch
+	var h histogram
+	start := time.Now()
+	if err := t.each(ctx, what, t.N, batch, &h, call); err != nil {
+		return err
+	}
+	t.result.took(time.Since(start), t.N)
+	t.result.latencies(&h)
+	return nil
+}
+
+// coprime returns a step that visits all of 0 to n-1 in leaps.
+func coprime(n int) int {
+	for step := n*5/8 + 1; ; step++ {
+		a, b := step, n
+		for b != 0 {
+			a, b = b, a%b
+		}
+		if a == 1 {
+			return step
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Holder is a process that holds messages and waits to be killed.
+type Holder interface {
+	// Held returns when all messages are pushed and answered.
+	Held() error
+	// Kill ends the process as kill -9 does, and waits until it is gone.
+	Kill() error
+}
+
+// heldLine is what Hold writes when everything is pushed.
+const heldLine = "held"
+
+// Hold is the work of a Holder's process: it pushes n messages to a queue of the
+// store, says so on w, and waits until ctx ends.
+func Hold(ctx context.Context, cfg Config, queue string, w io.Writer) error {
+	if cfg.Progress == nil {
+		cfg.Progress = func(string) {}
+	}
+	c, err := cfg.Open(ctx, cfg.Store)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	t := &trial{Config: cfg, scenario: "recover", queue: queue, c: c}
+	if err := t.pushAll(ctx); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(w, heldLine); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// WaitHeld reads what Hold writes.
+func WaitHeld(r io.Reader) error {
+	var line string
+	if _, err := fmt.Fscanln(r, &line); err != nil || line != heldLine {
+		return fmt.Errorf("the process that was to hold the messages ended early")
+	}
+	return nil
+}
+
+// listAll is how many messages are looked for one by one; of more a sample.
+const listAll = 1_000_000
+
+// sample is how many keys are looked up where not all are.
+const sample = 10_000
+
+// recover has another process push n messages, kills it with -9 right after the
+// last answer, and measures from opening the store to the first message pushed and
+// leased. Then it looks for the messages.
+func (t *trial) recover(ctx context.Context) error {
+	t.result.Batch = fillBatch
+	if t.Dir == "" || !t.c.Capabilities().Durable || t.Hold == nil {
+		return ErrNoRecover
+	}
+	// The other process needs the store for itself.
+	if err := t.close(); err != nil {
+		return err
+	}
+	if err := t.holdAndKill(ctx); err != nil {
+		return err
+	}
+	t.Progress("recover: killed; opening the store again")
+	start := time.Now()
+	c, err := t.Open(ctx, t.Store)
+	if err != nil {
+		return err
+	}
+	t.c = c
+	probe := t.queue + ".probe"
+	if _, err := c.Push(ctx, probe, t.body(0), tarry.Key("probe")); err != nil {
+		return err
+	}
+	got, err := c.Lease(ctx, tarry.LeaseRequest{Queues: []string{probe}, Max: 1, Wait: time.Minute})
+	if err != nil {
+		return err
+	}
+	if len(got.Messages) != 1 {
+		return fmt.Errorf("the store was opened, but a message due now was not handed out within a minute")
+	}
+	t.result.Seconds = round(time.Since(start).Seconds(), 6)
+	if _, err := c.Settle(ctx, []tarry.Settlement{{Token: got.Messages[0].Token, Do: engine.Ack}}); err != nil {
+		return err
+	}
+	return t.verify(ctx)
+}
+
+func (t *trial) close() error {
+	c := t.c
+	t.c = nil
+	return c.Close()
+}
+
+func (t *trial) holdAndKill(ctx context.Context) error {
+	h, err := t.Hold(ctx, t.queue, t.N)
+	if err != nil {
+		return err
+	}
+	err = h.Held()
+	if killErr := h.Kill(); err == nil {
+		err = killErr
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// verify counts the messages by the store's own counters and looks for their keys:
+// all of them by listing, or a sample of a great number. The greater number of
+// missing messages counts.
+func (t *trial) verify(ctx context.Context) error {
+	q, err := t.c.Queue(ctx, t.queue)
+	if err != nil {
+		return err
+	}
+	t.result.Counted = q.Scheduled + q.Ready
+	missing := max(int64(t.N)-t.result.Counted, 0)
+	looked := t.lookAll
+	t.result.Checked, t.result.Verified = t.N, "counters and the keys of all messages listed"
+	if t.N > listAll {
+		looked = t.lookSample
+		t.result.Checked, t.result.Verified = sample, "counters and a sample of keys looked up"
+	}
+	n, err := looked(ctx)
+	if err != nil {
+		return err
+	}
+	t.result.Lost = max(missing, n)
+	return nil
+}
+
+func (t *trial) lookAll(ctx context.Context) (missing int64, err error) {
+	found := make([]bool, t.N)
+	missing = int64(t.N)
+	for _, state := range []tarry.State{tarry.Scheduled, tarry.Ready} {
+		q := engine.ListQuery{Queue: t.queue, State: state, Limit: 1000}
+		for {
+			page, err := t.c.ListPage(ctx, q)
+			if err != nil {
+				return 0, err
+			}
+			for _, m := range page.Messages {
+				if i := index(m.Key); i >= 0 && i < t.N && !found[i] {
+					found[i] = true
+					missing--
+				}
+			}
+			if q.After = page.Next; page.Next == "" {
+				break
+			}
+		}
+	}
+	return missing, nil
+}
+
+func (t *trial) lookSample(ctx context.Context) (missing int64, err error) {
+	for range sample {
+		i := rand.IntN(t.N)
+		_, err := t.c.Get(ctx, t.queue, tarry.ByKey(key(i)))
+		switch engine.Code(err) {
+		case "":
+		case "not_found":
+			missing++
+		default:
+			return 0, err
+		}
+	}
+	return missing, nil
+}

@@ -1,0 +1,34 @@
+// Command tarry delivers messages later: it is the server, the client of a server
+// or of a store, a worker that runs commands, and the benchmark.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal drains; with the handler gone a second one ends at once.
+	context.AfterFunc(ctx, stop)
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	p := &Program{
+		Args:     os.Args[1:],
+		Env:      os.Environ(),
+		Stdin:    os.Stdin,
+		Stdout:   os.Stdout,
+		Stderr:   os.Stderr,
+		Terminal: isTerminal(os.Stdin) && isTerminal(os.Stderr),
+		Now:      time.Now,
+		Self:     self,
+	}
+	code := p.Run(ctx)
+	stop()
+	os.Exit(code)
+}

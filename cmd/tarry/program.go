@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+)
+
+// Program is one run of the command with everything it touches of the world, so
+// that tests run it in-process.
+type Program struct {
+	Args     []string  // without the program's name
+	Env      []string  // KEY=value, as os.Environ; the later of two wins
+	Stdin    io.Reader // bodies and answers to questions
+	Stdout   io.Writer // results
+	Stderr   io.Writer // errors, questions, progress
+	Terminal bool      // somebody sits there who can answer a question
+	Now      func() time.Time
+	Self     string // the path of this program, to start it again
+
+	settings settings
+}
+
+// Run runs the command that Args name until it is done or ctx ends, which serve,
+// work and bench take as the wish to stop in good order. It returns the exit code.
+func (p *Program) Run(ctx context.Context) int {
+	root := p.root()
+	root.SetArgs(p.Args)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	// What did not come out of a command's own work is a mistake in its call.
+	if !errors.As(err, new(*failure)) && !errors.As(err, new(*usageError)) {
+		err = &usageError{line: err.Error(), hint: "tarry help lists the commands"}
+	}
+	return p.report(ctx, err)
+}
+
+func (p *Program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tarry",
+		Short: "Deliver messages later, and never early",
+		Long: `tarry keeps messages until they are due and then hands them out, at least once.
+
+Start a server with "tarry serve"; the other commands talk to it, or with --store
+work on a store directly. Times are RFC 3339 (2030-01-02T15:04:05Z), durations
+such as 1500ms, 30m, 48h or 7d.
+
+Settings come from flags, else from the environment (TARRY_SERVER, …), else from
+the JSON file named by --config or TARRY_CONFIG.
+
+Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
+4 conflict (exists, leased, not due); 5 server or store not reachable.`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return p.settings.load(p, cmd) },
+	}
+	root.PersistentFlags().String("config", "", "JSON file with settings (TARRY_CONFIG)")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{line: err.Error(), hint: cmd.CommandPath() + " --help shows the flags"}
+	})
+	root.AddCommand(
+		p.serveCommand(),
+		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
+		p.lsCommand(), p.queuesCommand(), p.forecastCommand(),
+		p.workCommand(), p.deadCommand(),
+		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
+		p.benchCommand(), p.benchHoldCommand(),
+		p.completionCommand(), p.versionCommand(),
+	)
+	return root
+}
+
+// run makes a command's work its RunE, and marks its errors as such.
+func run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := f(cmd, args); err != nil {
+			if errors.As(err, new(*usageError)) {
+				return err
+			}
+			return &failure{err}
+		}
+		return nil
+	}
+}
+
+// exactly wants the arguments named, as in exactly("QUEUE", "BODY").
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		return checkArgs(cmd, len(args), names, len(names))
+	}
+}
+
+// checkArgs refuses too few and too many arguments; most < 0: any number.
+func checkArgs(cmd *cobra.Command, n int, names []string, most int) error {
+	switch {
+	case n < len(names):
+		return &usageError{line: cmd.CommandPath() + ": " + names[n] + " is missing", hint: "usage: " + cmd.UseLine()}
+	case most >= 0 && n > most:
+		return &usageError{line: cmd.CommandPath() + ": too many arguments", hint: "usage: " + cmd.UseLine() + "; quote what holds spaces"}
+	}
+	return nil
+}
+
+// env returns a variable of the environment and whether it is set and not empty.
+func (p *Program) env(name string) (string, bool) {
+	for i := len(p.Env) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(p.Env[i], "="); ok && k == name {
+			return v, v != ""
+		}
+	}
+	return "", false
+}
+
+// isTerminal reports whether a file is a terminal.
+func isTerminal(f interface{ Fd() uintptr }) bool { return isatty.IsTerminal(f.Fd()) }

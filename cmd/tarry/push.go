@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+func (p *Program) pushCommand() *cobra.Command {
+	var (
+		t          target
+		due        dueFlags
+		message    messageFlags
+		key        string
+		onConflict string
+	)
+	cmd := &cobra.Command{
+		Use:   "push QUEUE BODY|-",
+		Short: "Push a message, due now, after a delay or at a time",
+		Long: `Push keeps a message until it is due. The body is the argument, or standard input
+for "-". It answers when the message is as safe as the store makes it.`,
+		Example: `  tarry push order.unpaid '{"order":42}' --in 30m --key 42
+  tarry push reports - --at 2030-01-02T15:04:05Z < report.json`,
+		Args: exactly("QUEUE", "BODY"),
+	}
+	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		d, err := due.due(cmd, false)
+		if err != nil {
+			return err
+		}
+		policy, err := engine.ParseConflict(onConflict)
+		if err != nil {
+			return usagef("it is reject, keep, replace, keep_due or rearm", "--on-conflict %q is unknown", onConflict)
+		}
+		body, err := p.readBody(args[1], c.MaxBody())
+		if err != nil {
+			return err
+		}
+		opts, err := message.options(body)
+		if err != nil {
+			return err
+		}
+		opts = append(opts, d, tarry.OnConflict(policy))
+		if cmd.Flags().Changed("key") {
+			if key == "" {
+				return usagef("leave --key away for a message without a key", "the key is empty")
+			}
+			opts = append(opts, tarry.Key(key))
+		}
+		r, err := c.Push(ctx, args[0], body, opts...)
+		if err != nil {
+			return conflictHint(err, r)
+		}
+		return p.showPushed(t.json, r)
+	})
+	due.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&key, "key", "", "your own name for the message, unique among the queue's live ones")
+	f.StringVar(&onConflict, "on-conflict", "reject", "when a live message holds the key: reject, keep, replace, keep_due or rearm")
+	message.add(cmd)
+	t.clientFlags(cmd)
+	return cmd
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// exitBury is the exit status with which a command says that its message is
+// hopeless: EX_DATAERR of sysexits.
+const exitBury = 65
+
+// pipeGrace is how long the output of a command is awaited once it has ended while
+// something it started still holds the pipe.
+const pipeGrace = 2 * time.Second
+
+// runner runs a command for each message.
+type runner struct {
+	p      *Program
+	argv   []string
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// sharedWriter lets many commands write to w: a file as it is, for they inherit
+// it, anything else with a lock.
+func sharedWriter(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok {
+		return f
+	}
+	return &lockedWriter{w: w}
+}
+
+// handle runs the command for one message and turns its exit status into what
+// becomes of the message.
+func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
+	tail := &tailWriter{most: engine.MaxReason / 2}
+	cmd := exec.CommandContext(ctx, r.argv[0], r.argv[1:]...)
+	cmd.Env = append(r.p.Env[:len(r.p.Env):len(r.p.Env)],
+		"TARRY_QUEUE="+m.Queue,
+		"TARRY_ID="+m.ID.String(),
+		"TARRY_KEY="+m.Key,
+		"TARRY_ATTEMPT="+strconv.FormatUint(uint64(m.Attempt), 10),
+		"TARRY_DUE="+formatTime(m.Due),
+	)
+	cmd.Stdin = bytes.NewReader(m.Body)
+	cmd.Stdout = r.stdout
+	cmd.Stderr = io.MultiWriter(r.stderr, tail)
+	cmd.WaitDelay = pipeGrace
+	ownGroup(cmd)
+	err := cmd.Run()
+	if ctx.Err() != nil && err != nil {
+		return fmt.Errorf("the command was killed: %w", context.Cause(ctx))
+	}
+	// It has ended well; what it left behind keeps its output open.
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	failed := &commandError{err: err, tail: tail.String()}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == exitBury {
+		return tarry.Bury(failed)
+	}
+	return failed
+}
+
+// commandError is a command that failed, with the end of its standard error.
+type commandError struct {
+	err  error
+	tail string
+}
+
+func (e *commandError) Error() string {
+	if e.tail == "" {
+		return e.err.Error()
+	}
+	return e.err.Error() + ": " + e.tail
+}
+func (e *commandError) Unwrap() error { return e.err }
+
+// tailWriter keeps the last bytes written to it. One goroutine writes.
+type tailWriter struct {
+	most int
+	buf  []byte
+}
+
+func (t *tailWriter) Write(b []byte) (int, error) {
+	t.buf = append(t.buf, b[max(0, len(b)-t.most):]...)
+	if over := len(t.buf) - t.most; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(b), nil
+}
+
+// String returns what was kept, as valid text without blanks around it.
+func (t *tailWriter) String() string {
+	return strings.TrimSpace(strings.ToValidUTF8(string(t.buf), ""))
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/server"
+)
+
+// serveFlags set the server up.
+type serveFlags struct {
+	store, storeFile string
+	http             string
+	maxBody          int
+	drain            time.Duration
+}
+
+func (p *Program) serveCommand() *cobra.Command {
+	s := serveFlags{drain: 30 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the HTTP API on a store",
+		Long: `Serve opens a store and serves the HTTP API on it, until interrupted; then it takes
+no new requests, answers those under way and closes the store. Its defaults need
+nothing else: messages lie in ./tarry-data, and only this machine may call.`,
+		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277",
+		Args:    exactly(),
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			return p.serve(cmd.Context(), &s)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.store, "store", defaultStore, "where the messages lie: disk:DIR, or mem: for nothing that must last")
+	f.StringVar(&s.storeFile, "store-file", "", "file that holds the store's URL")
+	f.StringVar(&s.http, "http", "127.0.0.1:8277", "address to listen on; port 0 takes a free one")
+	f.IntVar(&s.maxBody, "max-body", tarry.DefaultMaxBody, "largest body of a message, in bytes")
+	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way may take after an interrupt")
+	asSetting(cmd, "store", "store-file", "http", "max-body", "drain")
+	return cmd
+}
+
+// serve listens before it opens the store: a port that is in use is told at once,
+// and who connects while the store is being opened is answered when it is.
+func (p *Program) serve(ctx context.Context, s *serveFlags) error {
+	if s.maxBody < 1 {
+		return usagef("it is a number of bytes, such as 1048576", "--max-body %d is less than 1", s.maxBody)
+	}
+	l, err := p.listen(ctx, s.http)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	logger := slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	c, err := openStore(ctx, s.store, &tarry.Config{MaxBody: s.maxBody, Logger: logger})
+	if err != nil {
+		return err
+	}
+	p.welcome(l.Addr(), s.store, c.Capabilities())
+	srv := server.New(c, &server.Config{
+		Version:         readBuild().Version,
+		ShutdownTimeout: max(s.drain, time.Millisecond),
+		Logger:          logger,
+	})
+	err = srv.Serve(ctx, l)
+	if ctx.Err() != nil {
+		if err != nil {
+			err = &failedError{line: "the server stopped, but not all requests under way were answered in time: " + err.Error(),
+				hint: "give them longer with --drain", err: err}
+		}
+		fmt.Fprintln(p.Stderr, "tarry: stopped serving; closing the store")
+	}
+	if closeErr := c.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+func (p *Program) listen(ctx context.Context, address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return nil, usagef("an address is HOST:PORT, such as 127.0.0.1:8277", "--http %q is not an address", address)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", address)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, &failedError{line: "cannot listen on " + address + ": the port is in use",
+			hint: "stop what listens there, or choose another with --http, such as --http " + net.JoinHostPort(host, "0"), err: err}
+	case errors.Is(err, syscall.EACCES):
+		return nil, &failedError{line: "cannot listen on " + address + ": not allowed", hint: "choose a port above 1023", err: err}
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, usagef("choose an address of this machine, such as 127.0.0.1:8277", "cannot listen on %s: no such address here", address)
+	case errors.As(err, new(*net.DNSError)), errors.As(err, new(*net.AddrError)):
+		return nil, usagef("an address is HOST:PORT, such as 127.0.0.1:8277", "cannot listen on %s: %v", address, err)
+	}
+	return nil, &failedError{line: fmt.Sprintf("cannot listen on %s: %v", address, err), hint: "choose another address with --http", err: err}
+}
+
+// welcome says where the server listens, where the data lies, and what to try.
+func (p *Program) welcome(addr net.Addr, store string, caps tarry.Capabilities) {
+	url := "http://" + reachable(addr)
+	where := "in the engine " + caps.Name
+	if dir, ok := diskDir(store); ok {
+		if abs, err := filepath.Abs(dir); err == nil {
+			dir = abs
+		}
+		where = "in " + dir
+	} else if caps.Name == "mem" {
+		where = "in memory alone: they end with this process"
+	}
+	fmt.Fprintf(p.Stdout, `tarry %s listens on %s
+messages lie %s
+try: curl -H 'Content-Type: application/json' -d '{"body":"hello, later","delay":"10s","key":"greeting"}' %s/v1/queues/hello/messages
+`, readBuild().Version, url, where, url)
+}
+
+// reachable is an address that a client on this machine can use.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("127.0.0.1:%d", tcp.Port)
+	}
+	return addr.String()
+}

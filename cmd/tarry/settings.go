@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// A setting is a flag that may also come from the environment or the --config
+// file: flag before TARRY_NAME before "name" in the file before the default. Only
+// settings do; other flags belong to one call (and TARRY_KEY, TARRY_ID and the
+// like, which work sets for its commands, must not become flags of theirs).
+//
+// A secret setting has a twin NAME-file, which names a file that holds the value.
+
+// level says where a setting's value came from; more is closer to the user.
+type level int
+
+const (
+	fromDefault level = iota
+	fromFile
+	fromEnv
+	fromFlag
+)
+
+const settingMark = "tarry-setting"
+
+// allSettings are the names that a --config file may hold, whatever the command.
+var allSettings = []string{
+	"server", "server-file", "store", "store-file", "timeout", "json",
+	"http", "max-body", "drain", "concurrency",
+}
+
+type settings struct {
+	levels map[string]level
+}
+
+// asSetting marks flags of cmd as settings.
+func asSetting(cmd *cobra.Command, names ...string) {
+	for _, n := range names {
+		f := cmd.Flags().Lookup(n)
+		if !slices.Contains(allSettings, n) {
+			panic("tarry: setting " + n + " is not in allSettings")
+		}
+		f.Usage += " (" + envName(n) + ")"
+		f.Annotations = map[string][]string{settingMark: nil}
+	}
+}
+
+func envName(flag string) string {
+	return "TARRY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func fileName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+
+// load fills the settings of cmd that no flag gives.
+func (s *settings) load(p *Program, cmd *cobra.Command) error {
+	s.levels = make(map[string]level)
+	file, path, err := readConfig(p, cmd)
+	if err != nil {
+		return err
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, ok := f.Annotations[settingMark]; !ok || err != nil {
+			return
+		}
+		if f.Changed {
+			s.levels[f.Name] = fromFlag
+			return
+		}
+		if v, ok := p.env(envName(f.Name)); ok {
+			s.levels[f.Name] = fromEnv
+			err = set(f, v, envName(f.Name))
+		} else if v, ok := file[fileName(f.Name)]; ok {
+			s.levels[f.Name] = fromFile
+			err = set(f, v, path+": "+fileName(f.Name))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.readTwins(cmd)
+}
+
+func set(f *pflag.Flag, value, source string) error {
+	if err := f.Value.Set(value); err != nil {
+		return usagef("correct it or leave it out", "%s: %v", source, err)
+	}
+	return nil
+}
+
+// readTwins takes the values of NAME-file settings from their files, where NAME
+// itself does not come from closer by.
+func (s *settings) readTwins(cmd *cobra.Command) error {
+	for _, name := range []string{"server", "store"} {
+		twin := cmd.Flags().Lookup(name + "-file")
+		if twin == nil || s.levels[name+"-file"] == fromDefault || s.levels[name+"-file"] < s.levels[name] {
+			continue
+		}
+		if s.levels[name+"-file"] == s.levels[name] {
+			return usagef("give one of them", "both %s and %s-file are given", name, name)
+		}
+		data, err := os.ReadFile(twin.Value.String())
+		if err != nil {
+			return usagef("name a file that holds the value", "--%s-file: %v", name, err)
+		}
+		v := strings.TrimSpace(string(data))
+		if v == "" {
+			return usagef("it should hold the value of --"+name, "the file %s is empty", twin.Value)
+		}
+		s.levels[name] = s.levels[name+"-file"]
+		if err := set(cmd.Flags().Lookup(name), v, "--"+name+"-file"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readConfig reads the file that --config or TARRY_CONFIG names: one JSON object
+// whose values are strings, numbers or booleans.
+func readConfig(p *Program, cmd *cobra.Command) (values map[string]string, path string, err error) {
+	path, _ = cmd.Flags().GetString("config")
+	if path == "" {
+		path, _ = p.env("TARRY_CONFIG")
+	}
+	if path == "" {
+		return nil, "", nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", usagef("name a JSON file with settings", "--config: %v", err)
+	}
+	const example = `a configuration looks like {"server": "http://127.0.0.1:8277"}`
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var object map[string]any
+	if err := dec.Decode(&object); err != nil {
+		return nil, "", usagef(example, "%s: %v", path, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, "", usagef(example, "%s: there is more behind the object", path)
+	}
+	values = make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if !slices.ContainsFunc(allSettings, func(s string) bool { return fileName(s) == name }) {
+			return nil, "", usagef("known are "+strings.ReplaceAll(strings.Join(allSettings, ", "), "-", "_"), "%s: unknown setting %q", path, name)
+		}
+		switch v := object[name].(type) {
+		case string, json.Number, bool:
+			values[name] = fmt.Sprint(v)
+		default:
+			return nil, "", usagef(example, "%s: %s is not a string, number or boolean", path, name)
+		}
+	}
+	return values, path, nil
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+)
+
+// durationValue is a flag that takes 1500ms, 30m, 48h or 7d.
+type durationValue time.Duration
+
+func (d *durationValue) String() string { return tarry.FormatDuration(time.Duration(*d)) }
+func (d *durationValue) Type() string   { return "duration" }
+
+func (d *durationValue) Set(s string) error {
+	v, err := tarry.ParseDuration(s)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as 1500ms, 30m, 48h or 7d", s)
+	}
+	if v < 0 {
+		return fmt.Errorf("the duration %s is negative", s)
+	}
+	*d = durationValue(v)
+	return nil
+}
+
+// durationsValue is a flag that takes several durations with commas between.
+type durationsValue []time.Duration
+
+func (ds *durationsValue) String() string {
+	var s []string
+	for _, d := range *ds {
+		s = append(s, tarry.FormatDuration(d))
+	}
+	return strings.Join(s, ",")
+}
+func (ds *durationsValue) Type() string { return "durations" }
+
+func (ds *durationsValue) Set(s string) error {
+	for part := range strings.SplitSeq(s, ",") {
+		var d durationValue
+		if err := d.Set(strings.TrimSpace(part)); err != nil {
+			return err
+		}
+		*ds = append(*ds, time.Duration(d))
+	}
+	return nil
+}
+
+// timeValue is a flag that takes an RFC 3339 time.
+type timeValue time.Time
+
+func (t *timeValue) String() string {
+	if time.Time(*t).IsZero() {
+		return ""
+	}
+	return formatTime(time.Time(*t))
+}
+func (t *timeValue) Type() string { return "time" }
+
+func (t *timeValue) Set(s string) error {
+	v, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		// A space instead of the T is RFC 3339 too.
+		v, err = time.Parse("2006-01-02 15:04:05.999999999Z07:00", s)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a time such as 2030-01-02T15:04:05Z or 2030-01-02T15:04:05+01:00", s)
+	}
+	*t = timeValue(v)
+	return nil
+}
+
+// dueFlags are --in and --at.
+type dueFlags struct {
+	in time.Duration
+	at time.Time
+}
+
+func (d *dueFlags) add(cmd *cobra.Command) {
+	cmd.Flags().Var((*durationValue)(&d.in), "in", "due after this delay, such as 30m or 7d")
+	cmd.Flags().Var((*timeValue)(&d.at), "at", "due at this time, such as 2030-01-02T15:04:05Z")
+}
+
+// due returns what the flags say. Without either it is now, or with need an error.
+func (d *dueFlags) due(cmd *cobra.Command, need bool) (tarry.Due, error) {
+	in, at := cmd.Flags().Changed("in"), cmd.Flags().Changed("at")
+	switch {
+	case in && at:
+		return tarry.Due{}, usagef("give one of them", "both --in and --at are given")
+	case at:
+		return tarry.At(d.at), nil
+	case !in && need:
+		return tarry.Due{}, usagef("as in --in 30m or --at 2030-01-02T15:04:05Z", "no new due time is given")
+	}
+	return tarry.In(d.in), nil
+}
+
+// formatTime writes an instant as the HTTP API does; "" for none.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// away writes how far t lies from now, for people: "in 29m59s", "3s ago".
+func away(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := t.Sub(now)
+	past := d < 0
+	d = d.Abs()
+	switch {
+	case d >= 48*time.Hour:
+		d = d.Round(time.Hour)
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+	default:
+		d = d.Round(time.Millisecond)
+	}
+	if past {
+		return tarry.FormatDuration(d) + " ago"
+	}
+	return "in " + tarry.FormatDuration(d)
+}

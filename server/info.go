@@ -18,23 +18,23 @@ type info struct {
 
 // limits are what a request and a message may be. 0: no limit.
 type limits struct {
-	MaxBody      int    `json:"max_body"`
-	MaxPending   int64  `json:"max_pending"`
-	MaxRequest   int    `json:"max_request"`
-	MaxBatch     int    `json:"max_batch"`
-	MaxLease     int    `json:"max_lease"`
-	MaxWait      string `json:"max_wait"`
-	MinTTR       string `json:"min_ttr"`
-	MaxTTR       string `json:"max_ttr"`
-	MaxQueue     int    `json:"max_queue_bytes"`
-	MaxKey       int    `json:"max_key_bytes"`
-	MaxHeaders   int    `json:"max_headers"`
-	HeaderBytes  int    `json:"max_header_bytes"`
-	MaxBackoffs  int    `json:"max_backoffs"`
-	MaxAttempts  int    `json:"max_attempts"`
-	Precision    string `json:"precision"`
-	OrderWindow  int    `json:"order_window"`
-	MaxForecast  int    `json:"max_forecast_steps"`
+	MaxBody     int    `json:"max_body"`
+	MaxPending  int64  `json:"max_pending"`
+	MaxRequest  int    `json:"max_request"`
+	MaxBatch    int    `json:"max_batch"`
+	MaxLease    int    `json:"max_lease"`
+	MaxWait     string `json:"max_wait"`
+	MinTTR      string `json:"min_ttr"`
+	MaxTTR      string `json:"max_ttr"`
+	MaxQueue    int    `json:"max_queue_bytes"`
+	MaxKey      int    `json:"max_key_bytes"`
+	MaxHeaders  int    `json:"max_headers"`
+	HeaderBytes int    `json:"max_header_bytes"`
+	MaxBackoffs int    `json:"max_backoffs"`
+	MaxAttempts int    `json:"max_attempts"`
+	Precision   string `json:"precision"`
+	OrderWindow int    `json:"order_window"`
+	MaxForecast int    `json:"max_forecast_steps"`
 }
 
 func (s *Server) info(w http.ResponseWriter, r *http.Request) error {

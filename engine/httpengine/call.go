@@ -1,0 +1,202 @@
+package httpengine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// call is one request.
+type call struct {
+	op     string
+	ref    engine.Ref // what it is about, for errors
+	method string
+	path   string // percent-encoded
+	query  string
+	body   []byte        // must not be changed afterwards: the transport may hold on to it
+	wait   time.Duration // on top of the timeout
+	long   bool          // Close need not wait for it
+	free   bool          // no timeout but the context's
+}
+
+// buffer is an answer.
+type buffer struct{ b []byte }
+
+var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 4<<10)} }}
+
+const maxPooled = 1 << 20
+
+func (b *buffer) free() {
+	if cap(b.b) <= maxPooled {
+		buffers.Put(b)
+	}
+}
+
+var (
+	jsonType   = []string{"application/json"}
+	base64Body = []string{"base64"}
+	errTimeout = errors.New("the server did not answer in time")
+)
+
+// do makes a request and returns the body of its answer, or the error that it tells.
+func (e *Engine) do(ctx context.Context, c call) (*buffer, error) {
+	if err := e.begin(c.op); err != nil {
+		return nil, err
+	}
+	defer e.calls.Done()
+	if err := ctx.Err(); err != nil {
+		return nil, c.fail(err, "")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !c.free {
+		defer time.AfterFunc(e.timeout+c.wait, func() { cancel(errTimeout) }).Stop()
+	}
+	if c.long {
+		defer context.AfterFunc(e.ctx, func() { cancel(engine.ErrClosed) })()
+	}
+	resp, err := e.client.Do(e.request(ctx, c))
+	if err != nil {
+		return nil, e.broken(ctx, c, err)
+	}
+	defer resp.Body.Close()
+	b := buffers.Get().(*buffer)
+	if b.b, err = readAll(b.b[:0], resp); err != nil {
+		b.free()
+		return nil, e.broken(ctx, c, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return b, nil
+	}
+	defer b.free()
+	return nil, e.refused(c, resp.StatusCode, b.b)
+}
+
+func (e *Engine) request(ctx context.Context, c call) *http.Request {
+	u := *e.base
+	raw := u.EscapedPath() + c.path
+	u.Path, u.RawPath, u.RawQuery = raw, raw, c.query
+	if p, err := url.PathUnescape(raw); err == nil {
+		u.Path = p
+	}
+	req := (&http.Request{
+		Method: c.method, URL: &u, Host: u.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Tarry-Bodies": base64Body},
+	}).WithContext(ctx)
+	if e.token != "" {
+		req.Header["Authorization"] = []string{"Bearer " + e.token}
+	}
+	if c.method != http.MethodGet && c.method != http.MethodDelete {
+		req.Header["Content-Type"] = jsonType
+	}
+	if len(c.body) > 0 {
+		req.ContentLength = int64(len(c.body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+		req.Body, _ = req.GetBody()
+	}
+	return req
+}
+
+// readAll reads an answer in one go when its length is known.
+func readAll(b []byte, resp *http.Response) ([]byte, error) {
+	buf := bytes.NewBuffer(b)
+	if n := resp.ContentLength; n > 0 && n < 1<<30 {
+		buf.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(resp.Body)
+	return buf.Bytes(), err
+}
+
+// fail is an error of this call.
+func (c *call) fail(err error, hint string) error {
+	if hint == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		hint = "the outcome is unknown; repeating with the same key is safe"
+	}
+	return &engine.Error{Op: c.op, Queue: c.ref.Queue, ID: c.ref.ID, Key: c.ref.Key, Err: err, Hint: hint}
+}
+
+// broken is the error of a call that got no answer.
+func (e *Engine) broken(ctx context.Context, c call, err error) error {
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+	case cause == engine.ErrClosed:
+		return c.fail(cause, "the engine was closed")
+	case cause == errTimeout:
+		return c.fail(engine.ErrUnavailable, e.base.String()+" did not answer in time; the outcome is unknown, and repeating with the same key is safe")
+	case ctx.Err() != nil:
+		return c.fail(ctx.Err(), "")
+	}
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err // it repeats the URL
+	}
+	return c.fail(engine.ErrUnavailable, "the server at "+e.base.String()+" does not answer: "+err.Error())
+}
+
+// remote is the server's error: its words, and what errors.Is finds.
+type remote struct {
+	message string
+	is      error
+}
+
+func (r *remote) Error() string { return r.message }
+func (r *remote) Unwrap() error { return r.is }
+
+// wireError is an error as the API shows it.
+type wireError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+// refused is the error that an answer tells.
+func (e *Engine) refused(c call, status int, body []byte) error {
+	var answer struct {
+		Error *wireError `json:"error"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Error == nil || answer.Error.Code == "" {
+		sentinel := engine.ErrUnavailable
+		if status/100 != 5 {
+			sentinel = engine.ErrInvalid
+		}
+		return c.fail(sentinel, e.base.String()+" answers "+http.StatusText(status)+", but not as a tarry server does")
+	}
+	return answer.Error.err(c.op, c.ref)
+}
+
+// err makes of an error of the API what the engine behind the server returned: it
+// wraps the same sentinel, and keeps message and hint.
+func (w *wireError) err(op string, ref engine.Ref) error {
+	e := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Hint: w.Hint}
+	is := engine.FromCode(w.Code)
+	if is == engine.ErrLimit && strings.Contains(w.Message, "no space left on disk") {
+		is = engine.ErrNoSpace
+	}
+	if is == engine.ErrInvalid && w.Hint == "" {
+		e.Hint, e.Err = w.Message, is
+		return e
+	}
+	message := w.Message
+	// The server names op and message as we do.
+	bare := engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key}
+	if own := strings.TrimPrefix(bare.Error(), "tarry: "); strings.HasPrefix(message, own+": ") {
+		message = message[len(own)+2:]
+	}
+	switch {
+	case is != nil && message == is.Error():
+		e.Err = is
+	default:
+		e.Err = &remote{message, is}
+	}
+	return e
+}

@@ -1,0 +1,205 @@
+package httpengine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+func init() {
+	open := func(ctx context.Context, u *url.URL) (engine.Engine, error) { return Open(ctx, u, nil) }
+	engine.Register("http", open)
+	engine.Register("https", open)
+}
+
+// Options sets up an Engine. The zero value, and nil, work.
+type Options struct {
+	// Token is sent with each request as the bearer of rights. Default: the password
+	// in the URL, or its user name when there is no password; else none.
+	Token string
+
+	// Transport makes the requests; Close then leaves it open. Default: one of the
+	// engine's own, with room for 256 idle connections.
+	Transport http.RoundTripper
+
+	// Timeout bounds a call, beyond the time that it is to wait. Purges have no bound
+	// but their context. Default 30 s.
+	Timeout time.Duration
+}
+
+// Engine is a tarry server. It may be used by many goroutines.
+type Engine struct {
+	base    *url.URL
+	token   string
+	client  *http.Client
+	own     *http.Transport // nil: the caller's
+	timeout time.Duration
+	caps    engine.Capabilities
+	limits  limits
+	watch   watchers
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup
+}
+
+var (
+	_ engine.Engine       = (*Engine)(nil)
+	_ engine.Claimer      = (*Engine)(nil)
+	_ engine.AtomicPusher = (*Engine)(nil)
+	_ engine.Lister       = (*Engine)(nil)
+	_ engine.Counter      = (*Engine)(nil)
+	_ engine.Forecaster   = (*Engine)(nil)
+	_ engine.Pauser       = (*Engine)(nil)
+	_ engine.Purger       = (*Engine)(nil)
+	_ engine.Redriver     = (*Engine)(nil)
+	_ engine.LeaseWaiter  = (*Engine)(nil)
+)
+
+// maxIdle is how many connections are kept open between calls.
+const maxIdle = 256
+
+// Open asks the server that u names what it can do. The URL holds a host, a port
+// unless it is the scheme's, and a path when the server is mounted below one.
+// ErrUnavailable when nobody answers, ErrInvalid when that is not a tarry server.
+func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
+	if opts == nil {
+		opts = new(Options)
+	}
+	if err := checkURL(u); err != nil {
+		return nil, err
+	}
+	e := &Engine{timeout: opts.Timeout, token: opts.Token, base: &url.URL{
+		Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/"),
+	}}
+	if e.timeout <= 0 {
+		e.timeout = 30 * time.Second
+	}
+	if e.token == "" && u.User != nil {
+		if password, ok := u.User.Password(); ok {
+			e.token = password
+		} else {
+			e.token = u.User.Username()
+		}
+	}
+	rt := opts.Transport
+	if rt == nil {
+		e.own = &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+			TLSHandshakeTimeout: 5 * time.Second,
+			MaxIdleConns:        maxIdle,
+			MaxIdleConnsPerHost: maxIdle,
+			IdleConnTimeout:     time.Minute, // the server's is longer: it must not be the first to hang up
+			DisableCompression:  true,
+		}
+		rt = e.own
+	}
+	e.client = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	if err := e.learn(ctx); err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func checkURL(u *url.URL) error {
+	bad := func(hint string) error { return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: hint} }
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return bad("the URL of a server begins with http:// or https://")
+	case u.Host == "":
+		return bad("the URL of a server names a host, as in http://127.0.0.1:8277")
+	case u.RawQuery != "" || u.Fragment != "":
+		return bad("the URL of a server has no query and no fragment")
+	}
+	return nil
+}
+
+// limits are those of the server that shape calls.
+type limits struct {
+	MaxBody    int    `json:"max_body"`
+	MaxPending int64  `json:"max_pending"`
+	MaxRequest int    `json:"max_request"`
+	MaxBatch   int    `json:"max_batch"`
+	MaxLease   int    `json:"max_lease"`
+	MaxWait    string `json:"max_wait"`
+	Precision  string `json:"precision"`
+	Window     int    `json:"order_window"`
+	wait       time.Duration
+}
+
+// learn asks the server what it can do.
+func (e *Engine) learn(ctx context.Context) error {
+	var info struct {
+		Engine       string          `json:"engine"`
+		Capabilities map[string]bool `json:"capabilities"`
+		Limits       limits          `json:"limits"`
+	}
+	b, err := e.do(ctx, call{op: "open", method: http.MethodGet, path: "/v1/info"})
+	if err != nil {
+		return err
+	}
+	defer b.free()
+	if err := json.Unmarshal(b.b, &info); err != nil || info.Limits.MaxBatch < 1 || info.Limits.MaxLease < 1 || info.Limits.MaxRequest < 1 {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: e.base.Redacted() + " answers, but not as a tarry server does"}
+	}
+	c := info.Capabilities
+	e.limits = info.Limits
+	e.limits.wait, _ = time.ParseDuration(info.Limits.MaxWait)
+	precision, _ := time.ParseDuration(info.Limits.Precision)
+	e.caps = engine.Capabilities{
+		Name:    "http+" + info.Engine,
+		Durable: c["durable"], Keys: c["keys"], Cancel: c["cancel"], Reschedule: c["reschedule"], Get: c["get"],
+		Extend: c["extend"], Claim: c["claim"], List: c["list"], Count: c["count"], Forecast: c["forecast"],
+		Pause: c["pause"], Purge: c["purge"], Redrive: c["redrive"], Atomic: c["atomic"],
+		LeaseWait:  true,
+		Recheck:    time.Second, // others push there too, and their hints do not come here
+		MaxBody:    info.Limits.MaxBody,
+		MaxPending: info.Limits.MaxPending,
+		Precision:  precision,
+		Window:     info.Limits.Window,
+	}
+	return nil
+}
+
+// Capabilities are those of the engine behind the server, and LeaseWait.
+func (e *Engine) Capabilities() engine.Capabilities { return e.caps }
+
+// Close ends calls under way, long polls at once, and closes idle connections.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.cancel()
+	e.calls.Wait()
+	if e.own != nil {
+		e.own.CloseIdleConnections()
+	}
+	return nil
+}
+
+// begin counts a call that Close waits for.
+func (e *Engine) begin(op string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the engine was closed"}
+	}
+	e.calls.Add(1)
+	return nil
+}
+
+// String names the server, without its token.
+func (e *Engine) String() string { return fmt.Sprintf("tarry server %s", e.base.Redacted()) }

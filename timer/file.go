@@ -1,0 +1,182 @@
+package timer
+
+import "math/bits"
+
+const minSweep = 256
+
+// file puts an entry into the slot of its due.
+func (w *Wheel[T]) file(i uint32, e *entry[T]) {
+	due := e.due
+	n := w.root
+	if n == nil || !n.covers(due) {
+		n = w.raise(due)
+	}
+	for {
+		slot := n.slot(due)
+		bit := uint64(1) << slot
+		head := &n.heads[slot]
+		if n.kids&bit != 0 {
+			n.some |= bit
+			n = w.nodes.all[head.next]
+			continue
+		}
+		self := n.head(slot)
+		if n.some&bit == 0 {
+			n.some |= bit
+			n.count[slot] = 0
+			*head = links{self, self}
+		}
+		if n.level > 0 {
+			if n.count[slot] >= burst && w.crowded(n, slot) {
+				w.deal(n, slot)
+				continue
+			}
+			n.count[slot]++
+		}
+		last := head.prev
+		e.next, e.prev = self, last
+		head.prev = i
+		w.link(last).next = i
+		return
+	}
+}
+
+// link returns the links of an entry or of a list's head.
+func (w *Wheel[T]) link(i uint32) *links {
+	if i&headBit != 0 {
+		return &w.nodes.all[i&^headBit>>slotBits].heads[i&slotMask]
+	}
+	return &w.slab.at(i).links
+}
+
+func (w *Wheel[T]) unlink(e *entry[T]) {
+	w.link(e.prev).next = e.next
+	w.link(e.next).prev = e.prev
+}
+
+// raise puts wheels above the root until it covers due.
+func (w *Wheel[T]) raise(due uint64) *node {
+	if w.root == nil {
+		w.root = w.nodes.take(levelOf(due, middle), due)
+		return w.root
+	}
+	if w.root.some == 0 && w.root.kids == 0 {
+		// Nothing in it: turn it to where it is needed.
+		n := w.root
+		n.first = due >> n.shift() >> slotBits << slotBits << n.shift()
+		return n
+	}
+	n := w.root
+	for !n.covers(due) {
+		up := w.nodes.take(n.level+1, n.first)
+		slot := up.slot(n.first)
+		up.some |= 1 << slot
+		up.kids |= 1 << slot
+		up.heads[slot].next = n.number
+		n = up
+	}
+	w.root = n
+	return n
+}
+
+// crowded says whether a slot that took many entries has many still, and
+// otherwise counts them anew. What it looks at was paid for by what was filed
+// since the last count.
+func (w *Wheel[T]) crowded(n *node, slot uint32) bool {
+	const many = burst / 2
+	left, head := uint16(0), n.head(slot)
+	for i := n.heads[slot].next; i != head; i = w.slab.at(i).next {
+		if left++; left > many {
+			return true
+		}
+	}
+	n.count[slot] = left
+	return false
+}
+
+// deal gives a slot a finer wheel and deals its entries out into it. Digits
+// that all of them share are passed over without touching them again, so that
+// a million with one due cost one pass.
+func (w *Wheel[T]) deal(n *node, slot uint32) {
+	head := n.head(slot)
+	list := n.heads[slot]
+	if list.next == head {
+		n.some &^= 1 << slot
+		return
+	}
+	low, high := uint64(never), uint64(0)
+	for i := list.next; i != head; {
+		e := w.slab.at(i)
+		low, high = min(low, e.due), max(high, e.due)
+		i = e.next
+	}
+	within := n.end(slot)
+	var kid *node
+	for level := n.level; level > 0; {
+		level--
+		kid = w.nodes.take(level, within)
+		n.some |= 1 << slot
+		n.kids |= 1 << slot
+		n.heads[slot].next = kid.number
+		n, slot = kid, kid.slot(low)
+		if !kid.covers(high) || kid.slot(high) != slot || !kid.covers(low) {
+			break
+		}
+		within = low
+		if level == 0 {
+			w.splice(kid, slot, list)
+			return
+		}
+	}
+	for i := list.next; i != head; {
+		e := w.slab.at(i)
+		next := e.next
+		w.file(i, e)
+		i = next
+	}
+	if w.nodes.live() > w.sweep {
+		w.sweepNodes()
+	}
+}
+
+// splice hangs a whole list into an empty slot.
+func (w *Wheel[T]) splice(n *node, slot uint32, list links) {
+	n.some |= 1 << slot
+	n.heads[slot] = list
+	self := n.head(slot)
+	w.link(list.next).prev = self
+	w.link(list.prev).next = self
+}
+
+// fold removes the wheel below a slot, which is empty.
+func (w *Wheel[T]) fold(n *node, slot uint32) {
+	kid := w.nodes.all[n.heads[slot].next]
+	for kid.kids != 0 {
+		w.fold(kid, uint32(bits.TrailingZeros64(kid.kids)))
+	}
+	n.some &^= 1 << slot
+	n.kids &^= 1 << slot
+	w.nodes.drop(kid)
+}
+
+// sweepNodes removes the wheels whose entries were all cancelled before they
+// came to the front. It runs when there are twice as many as after the last.
+func (w *Wheel[T]) sweepNodes() {
+	w.prune(w.root)
+	w.sweep = max(minSweep, 2*w.nodes.live())
+}
+
+// prune reports whether nothing is left in or below n.
+func (w *Wheel[T]) prune(n *node) bool {
+	for rest := n.some | n.kids; rest != 0; rest &= rest - 1 {
+		slot := uint32(bits.TrailingZeros64(rest))
+		if n.kids>>slot&1 != 0 {
+			if w.prune(w.nodes.all[n.heads[slot].next]) {
+				w.fold(n, slot)
+			}
+		} else if n.heads[slot].next == n.head(slot) {
+			n.some &^= 1 << slot
+		}
+	}
+	return n.some == 0 && n.kids == 0
+}

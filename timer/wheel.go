@@ -1,0 +1,246 @@
+package timer
+
+import (
+	"iter"
+	"math/bits"
+	"time"
+)
+
+// Wheel is a hierarchical timing wheel. Starting, cancelling and winding back
+// a timer cost the same however many are pending; winding back to a later time
+// ([Wheel.Reset]) touches nothing but the entry.
+//
+// The levels are digits of the due time in base 64. A due is filed under its
+// most significant digit only, as long as that slot holds few entries or is
+// far from the front; a slot that comes to the front, or bursts, gets a finer
+// wheel of its own, and its entries are dealt out by the next digit. So there
+// is no clockwork: no tick has to be taken when nothing is due, jumps of the
+// clock cost nothing, a due before the present is filed like any other, and
+// [Wheel.Next] is exact.
+//
+//	level 2   [0][1][2]·[4]···            4096 units a slot
+//	                |
+//	level 1        [0]··[3]···[63]          64 units a slot
+//	                      |
+//	level 0              [0][1]·····         1 unit a slot: one due
+//
+// Memory: an entry takes 32 bytes with an 8-byte T, the wheels under one more
+// byte an entry when there are many; a wheel without entries takes under 1 KB
+// and a drained one gives back what it had. With a T free of pointers the
+// garbage collector does not look at the entries.
+//
+// Allocation: none for an operation in steady state; chunks of 1,024 entries
+// as the number grows.
+//
+// A Wheel is not safe for concurrent use.
+type Wheel[T any] struct {
+	scale
+	slab  slab[T]
+	nodes nodes
+	root  *node
+	sweep int // nodes in use at which empty ones are looked for
+
+	// least is the entry that is due first, and its due, while known.
+	known    bool
+	least    uint32
+	leastDue uint64
+}
+
+// NewWheel returns an empty wheel. It keeps dues to the microsecond (to the
+// nanosecond when tick is not a whole number of microseconds) and lets them
+// take effect at the next whole tick after them, counted from the zero time:
+// a coarse tick lets what is due close together fire together. A tick is
+// typically a millisecond; NewWheel panics when it is not positive. now only
+// places the range of dues: 146,000 years either way (146 with nanoseconds);
+// what is due beyond never fires.
+func NewWheel[T any](tick time.Duration, now time.Time) *Wheel[T] {
+	return &Wheel[T]{scale: newScale(tick, now), sweep: minSweep}
+}
+
+// Len is the number of pending entries.
+func (w *Wheel[T]) Len() int { return w.slab.len }
+
+// Schedule files v for due and returns its handle. A due in the past fires on
+// the next Advance to or beyond it. Schedule panics when 2^31 entries pend.
+func (w *Wheel[T]) Schedule(due time.Time, v T) Handle {
+	k := w.ceil(due)
+	i, e := w.slab.take(k, v)
+	w.file(i, e)
+	if w.known && k < w.leastDue || w.slab.len == 1 {
+		w.known, w.least, w.leastDue = true, i, k
+	}
+	return newHandle(i, e.gen)
+}
+
+// Cancel removes an entry and returns its value, or false when the handle is
+// stale.
+func (w *Wheel[T]) Cancel(h Handle) (T, bool) {
+	e := w.slab.find(h)
+	if e == nil {
+		var zero T
+		return zero, false
+	}
+	v := e.value
+	w.remove(h.index(), e)
+	return v, true
+}
+
+// Reset moves an entry to a new due and reports whether the handle is live.
+// Later than before is cheapest: the entry stays filed where it is and is
+// looked at again when that place comes up. Heartbeats are that.
+func (w *Wheel[T]) Reset(h Handle, due time.Time) bool {
+	e := w.slab.find(h)
+	if e == nil {
+		return false
+	}
+	k, i := w.ceil(due), h.index()
+	if k >= e.due {
+		e.due = k
+		if w.least == i {
+			w.known = false
+		}
+		return true
+	}
+	w.unlink(e)
+	e.due = k
+	w.file(i, e)
+	if w.known && (k < w.leastDue || w.least == i) {
+		w.least, w.leastDue = i, k
+	}
+	return true
+}
+
+// Next returns the first tick at which something is due, or false when the
+// wheel is empty. It costs nothing while the first entry stays the same.
+func (w *Wheel[T]) Next() (time.Time, bool) {
+	if !w.find() {
+		return time.Time{}, false
+	}
+	return w.time(w.up(w.leastDue)), true
+}
+
+// Advance yields what is due at now, each with its due, in the order of the
+// dues; equal ones usually in the order of scheduling. An entry is removed
+// before it is yielded. Stopping early leaves the rest for the next call. A
+// now behind an earlier one yields nothing that it is not late for.
+//
+// The wheel may be used inside the loop; what is scheduled there and is due by
+// now is yielded too, so whoever schedules anew in the loop must choose a
+// later due.
+func (w *Wheel[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
+	return func(yield func(time.Time, T) bool) {
+		limit := w.floor(now)
+		for w.find() && w.leastDue <= limit {
+			e := w.slab.at(w.least)
+			due, v := e.due, e.value
+			w.remove(w.least, e)
+			if !yield(w.time(due), v) {
+				return
+			}
+		}
+	}
+}
+
+// remove takes an entry in use out of its list and frees it.
+func (w *Wheel[T]) remove(i uint32, e *entry[T]) {
+	w.unlink(e)
+	if w.least == i {
+		w.known = false
+	}
+	w.slab.drop(i)
+	if w.slab.len == 0 {
+		w.clear()
+	}
+}
+
+// clear forgets all wheels: there is nothing in them.
+func (w *Wheel[T]) clear() {
+	w.known = false
+	if w.nodes.live() > 1 {
+		w.nodes, w.root, w.sweep = nodes{}, nil, minSweep
+		return
+	}
+	w.root.some = 0
+}
+
+// find makes least known, or returns false when there is nothing.
+func (w *Wheel[T]) find() bool {
+	if w.known {
+		return true
+	}
+	if w.slab.len == 0 {
+		return false
+	}
+	var path [topLevel + 1]*node
+	depth := 0
+	root := w.root
+	n := root
+	for {
+		if w.root != root {
+			// What was filed anew lay outside it.
+			root = w.root
+			n, depth = root, 0
+		}
+		if n.some == 0 {
+			// Empty. Never the root, as something pends.
+			up := path[depth-1]
+			depth--
+			w.fold(up, up.slot(n.first))
+			n = up
+			continue
+		}
+		slot := uint32(bits.TrailingZeros64(n.some))
+		if n.kids>>slot&1 != 0 {
+			path[depth] = n
+			depth++
+			n = w.nodes.all[n.heads[slot].next]
+			continue
+		}
+		switch w.scan(n, slot) {
+		case scanFound:
+			w.known = true
+			return true
+		case scanEmpty:
+			n.some &^= 1 << slot
+		case scanMany:
+			w.deal(n, slot)
+		}
+	}
+}
+
+type scanned int
+
+const (
+	scanFound scanned = iota
+	scanEmpty
+	scanMany // too many to look at: deal them out
+)
+
+// scan looks for the least entry of a slot at the front, and files anew on the
+// way what was reset to after the slot's end.
+func (w *Wheel[T]) scan(n *node, slot uint32) scanned {
+	end, head := n.end(slot), n.head(slot)
+	found, seen := scanEmpty, 0
+	for i := n.heads[slot].next; i != head; {
+		e := w.slab.at(i)
+		next := e.next
+		switch {
+		case e.due > end:
+			w.unlink(e)
+			w.file(i, e)
+		case n.level == 0:
+			w.least, w.leastDue = i, e.due
+			return scanFound
+		case seen == coarse:
+			return scanMany
+		default:
+			if found == scanEmpty || e.due < w.leastDue {
+				w.least, w.leastDue = i, e.due
+			}
+			found = scanFound
+			seen++
+		}
+		i = next
+	}
+	return found
+}

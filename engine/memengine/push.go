@@ -79,28 +79,23 @@ again:
 // pushAll first finds out whether any message would fail; with all queues locked
 // the answer holds when it then pushes them.
 func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]engine.PushResult, error) {
-	type name struct{ queue, key string }
 	results := make([]engine.PushResult, len(msgs))
-	created := make(map[name]bool)
+	seats := make(map[name]*seat)
 	var news int64
 	var first error
 	for i := range msgs {
-		m := &msgs[i]
-		n := name{m.Queue, m.Key}
-		q := queues[m.Queue]
-		if old := q.keys[m.Key]; old != nil {
-			if err := q.refusal(old, m.OnConflict); err != nil {
-				results[i] = old.result(0, err)
-			}
-		} else if m.Key != "" && created[n] {
-			if m.OnConflict == engine.Reject {
-				results[i].Err = q.fail("push", m.Key, engine.ErrExists, hintExists)
-			}
-		} else {
-			created[n] = true
+		q := queues[msgs[i].Queue]
+		created, err := q.rehearse(seats, &msgs[i])
+		if created {
 			news++
 		}
-		first = cmp.Or(first, results[i].Err)
+		if err != nil {
+			results[i].Err = err
+			if m := q.keys[msgs[i].Key]; m != nil {
+				results[i] = m.result(0, err)
+			}
+		}
+		first = cmp.Or(first, err)
 	}
 	if first != nil {
 		return results, first
@@ -113,9 +108,51 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 		return results, first
 	}
 	for i := range msgs {
-		results[i] = queues[msgs[i].Queue].push(&msgs[i], true)
+		q := queues[msgs[i].Queue]
+		q.advance() // what the items before pushed may be past its expiry already
+		results[i] = q.push(&msgs[i], true)
 	}
 	return results, nil
+}
+
+// seat is what an atomic push so far would have made of a key's live message.
+type seat struct {
+	held, leased bool
+	due          int64
+	policy       engine.Policy
+}
+
+type name struct{ queue, key string }
+
+// rehearse says what pushing one message would do, after those whose effect is
+// in seats.
+func (q *queue) rehearse(seats map[name]*seat, in *engine.Message) (created bool, err error) {
+	if in.Key == "" {
+		return true, nil
+	}
+	n := name{q.name, in.Key}
+	s := seats[n]
+	if s == nil {
+		s = &seat{}
+		if m := q.keys[in.Key]; m != nil {
+			*s = seat{held: true, leased: m.state == engine.Leased, due: m.due, policy: m.Policy}
+		}
+		seats[n] = s
+	}
+	if s.held {
+		if err := q.refusal(in.Key, s.leased, in.OnConflict); err != nil || in.OnConflict == engine.Keep {
+			return false, err
+		}
+	}
+	created = !s.held
+	if created || in.OnConflict != engine.KeepDue {
+		s.due = in.Due.Resolve(q.now)
+	}
+	if created || in.OnConflict != engine.Rearm {
+		s.policy = in.Policy
+	}
+	s.held = expiry(s.due, &s.policy) >= q.ms
+	return created, nil
 }
 
 // The hints of push's errors.
@@ -134,12 +171,12 @@ func (q *queue) limit(key string) error { return q.fail("push", key, engine.ErrL
 
 // refusal says why a push does not get past the live message in its way; nil: it
 // does.
-func (q *queue) refusal(m *message, policy engine.Conflict) error {
+func (q *queue) refusal(key string, leased bool, policy engine.Conflict) error {
 	switch {
 	case policy == engine.Reject:
-		return q.fail("push", m.key, engine.ErrExists, hintExists)
-	case policy != engine.Keep && m.state == engine.Leased:
-		return q.fail("push", m.key, engine.ErrLeased, hintLeased)
+		return q.fail("push", key, engine.ErrExists, hintExists)
+	case policy != engine.Keep && leased:
+		return q.fail("push", key, engine.ErrLeased, hintLeased)
 	}
 	return nil
 }
@@ -169,7 +206,7 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 
 // conflict applies the policy of a push whose key m holds.
 func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
-	if err := q.refusal(m, in.OnConflict); err != nil {
+	if err := q.refusal(in.Key, m.state == engine.Leased, in.OnConflict); err != nil {
 		return m.result(0, err)
 	}
 	if in.OnConflict == engine.Keep {

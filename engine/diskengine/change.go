@@ -24,6 +24,7 @@ type change struct {
 	minutes []minuteCount
 	ops     []nearOp
 	mark    int64
+	lapses  int64 // the least deadline of new and extended leases
 
 	messages map[engine.ID]*record // nil: gone
 	keys     map[string]keyRef     // id 0: gone
@@ -43,7 +44,7 @@ type nearOp struct {
 
 // begin starts a change. many says that several items are to come.
 func (q *queue) begin(now clock, many bool) *change {
-	c := &change{q: q, now: now, batch: q.e.store.db.NewBatch(), own: true, mark: q.mark}
+	c := &change{q: q, now: now, batch: q.e.store.db.NewBatch(), own: true, mark: q.mark, lapses: forGood}
 	if many {
 		c.messages = make(map[engine.ID]*record)
 		c.keys = make(map[string]keyRef)
@@ -54,7 +55,7 @@ func (q *queue) begin(now clock, many bool) *change {
 // join starts a change whose batch it shares with other queues.
 func (q *queue) join(now clock, batch *pebble.Batch) *change {
 	return &change{
-		q: q, now: now, batch: batch, mark: q.mark,
+		q: q, now: now, batch: batch, mark: q.mark, lapses: forGood,
 		messages: make(map[engine.ID]*record), keys: make(map[string]keyRef),
 	}
 }
@@ -215,6 +216,7 @@ func (c *change) lease(l *lease) error {
 		c.counts.leased++
 	}
 	c.q.leases.put(l)
+	c.lapses = min(c.lapses, l.deadline)
 	c.buf = idKey(c.buf[:0], kindLease, c.q.num, l.id)
 	c.val = l.append(c.val[:0])
 	return c.set(c.buf, c.val)
@@ -320,7 +322,8 @@ func (c *change) applied(seq uint64, p *pending) {
 	q.counts = q.counts.plus(c.counts)
 	q.e.live.Add(c.counts.live() - c.claimed)
 	q.mark = min(q.mark, c.mark)
-	hint := false
+	hint := c.lapses < q.told
+	q.told = min(q.told, c.lapses)
 	for _, op := range c.ops {
 		q.track(op, seq)
 		if op.put && op.at < q.told {

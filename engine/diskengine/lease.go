@@ -120,8 +120,9 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 	if err := c.commit(p); err != nil {
 		return err
 	}
+	p.hints = nil // this answer says it all
 	if g.More = g.More || len(q.near.ready) > 0; g.More {
-		q.told = now.ms
+		q.told = forGood // somebody else may have been told otherwise
 		return nil
 	}
 	next := int64(forGood)

@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"errors"
 	"math"
 )
 
@@ -170,7 +171,12 @@ func (q *queue) raiseMark() error {
 	}
 	b := q.e.store.db.NewBatch()
 	defer b.Close()
-	if err := b.Set(appendHead(nil, kindMark, q.num), appendTime(nil, mark), nil); err != nil {
+	err = b.Set(appendHead(nil, kindMark, q.num), appendTime(nil, mark), nil)
+	// Nothing waits below the mark, so all counts there are zero.
+	if first, end := minuteOf(q.mark), minuteOf(mark); first < end {
+		err = errors.Join(err, b.DeleteRange(minuteKey(nil, q.num, first), minuteKey(nil, q.num, end), nil))
+	}
+	if err != nil {
 		return err
 	}
 	if err := q.e.store.applyLazily(b); err != nil {

@@ -16,7 +16,9 @@ var sumMerger = &pebble.Merger{
 	},
 }
 
-// sum is a count under addition; one that adds up to nothing is no entry.
+// sum is a count under addition. One that adds up to nothing stays until the mark
+// has passed it: Pebble can drop such a value by itself, but then brings back what
+// an earlier compaction made of it.
 type sum struct{ n int64 }
 
 func appendSum(b []byte, n int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) }
@@ -42,8 +44,3 @@ func (s *sum) MergeOlder(value []byte) error { return s.add(value) }
 
 // Finish implements pebble.ValueMerger.
 func (s *sum) Finish(bool) ([]byte, io.Closer, error) { return appendSum(nil, s.n), nil, nil }
-
-// DeletableFinish implements pebble.DeletableValueMerger.
-func (s *sum) DeletableFinish(bool) ([]byte, bool, io.Closer, error) {
-	return appendSum(nil, s.n), s.n == 0, nil, nil
-}

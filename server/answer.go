@@ -81,17 +81,17 @@ func appendDuration(b []byte, d time.Duration) []byte {
 type bodies uint8
 
 const (
-	asJSON   bodies = iota // as JSON where it is JSON, else in base64
-	asBase64               // always in base64, byte for byte
+	asJSON  bodies = iota // as JSON where it is JSON, else in base64
+	exactly               // always in base64, byte for byte; repeated headers in their order
 	noBodies
 )
 
-// bodiesHeader lets a client ask for bodies in base64.
-const bodiesHeader = "Tarry-Bodies"
+// exactHeader lets a client ask for messages exactly as they are kept.
+const exactHeader = "Tarry-Exact"
 
 func wantBodies(r *http.Request) bodies {
-	if r.Header.Get(bodiesHeader) == "base64" {
-		return asBase64
+	if r.Header.Get(exactHeader) == "true" {
+		return exactly
 	}
 	return asJSON
 }
@@ -137,7 +137,11 @@ func appendMessage(b []byte, m *engine.Info, token string, how bodies) []byte {
 		b = appendTime(b, m.Expires)
 	}
 	b = append(b, `,"headers":`...)
-	b = appendHeaders(b, m.Headers)
+	if how == exactly && repeated(m.Headers) {
+		b = appendPairs(b, m.Headers)
+	} else {
+		b = appendHeaders(b, m.Headers)
+	}
 	b = append(b, `,"content_type":`...)
 	b = appendString(b, m.ContentType)
 	b = appendBody(b, m, how)
@@ -203,6 +207,28 @@ func appendHeaders(b []byte, hs []engine.Header) []byte {
 		b = append(b, ']')
 	}
 	return append(b, '}')
+}
+
+func repeated(hs []engine.Header) bool {
+	for i, h := range hs {
+		if hasHeader(hs[:i], h.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendPairs appends an array of names and values.
+func appendPairs(b []byte, hs []engine.Header) []byte {
+	b = append(b, '[')
+	for i, h := range hs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, '['), h.Name)
+		b = append(appendString(append(b, ','), h.Value), ']')
+	}
+	return append(b, ']')
 }
 
 func hasHeader(hs []engine.Header, name string) bool {

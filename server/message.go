@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -138,8 +137,12 @@ func (in *input) backoff(name string) []time.Duration {
 }
 
 // headers reads an object of strings, in the order of the text. A name may have an
-// array of strings instead, for a header that comes more than once.
+// array of strings instead, for a header that comes more than once; and an array of
+// pairs of name and value stands for any order.
 func (in *input) headers(name string) []engine.Header {
+	if in.err == nil && in.dec.PeekKind() == '[' {
+		return in.pairs(name)
+	}
 	if !in.open(name, '{') {
 		return nil
 	}
@@ -151,16 +154,33 @@ func (in *input) headers(name string) []engine.Header {
 		}
 		h := string(in.unquote(raw))
 		switch {
+		case len(all) > tarry.MaxHeaders:
+			in.skip() // refused as too many further up
 		case hasHeader(all, h):
 			in.wrong("%s: %s is given twice", name, clip(h))
 			in.skip()
-		case len(all) > tarry.MaxHeaders:
-			in.skip() // refused as too many further up
 		case in.dec.PeekKind() == '[':
 			in.texts(name+"."+clip(h), tarry.MaxHeaders, func(v string) { all = append(all, engine.Header{Name: h, Value: v}) })
 		default:
 			all = append(all, engine.Header{Name: h, Value: in.text(name + "." + clip(h))})
 		}
 	}
-	return slices.Clip(all)
+	return all
+}
+
+func (in *input) pairs(name string) (all []engine.Header) {
+	if !in.open(name, '[') {
+		return nil
+	}
+	for in.more() {
+		var pair []string
+		in.texts(name, 2, func(s string) { pair = append(pair, s) })
+		switch {
+		case len(pair) != 2:
+			in.wrong("%s: an array of headers holds pairs of name and value", name)
+		case len(all) <= tarry.MaxHeaders: // more are refused further up
+			all = append(all, engine.Header{Name: pair[0], Value: pair[1]})
+		}
+	}
+	return all
 }

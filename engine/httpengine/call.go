@@ -43,7 +43,7 @@ func (b *buffer) free() {
 
 var (
 	jsonType   = []string{"application/json"}
-	base64Body = []string{"base64"}
+	exact      = []string{"true"}
 	errTimeout = errors.New("the server did not answer in time")
 )
 
@@ -91,7 +91,7 @@ func (e *Engine) request(ctx context.Context, c call) *http.Request {
 	req := (&http.Request{
 		Method: c.method, URL: &u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Tarry-Bodies": base64Body},
+		Header: http.Header{"Tarry-Exact": exact},
 	}).WithContext(ctx)
 	if e.token != "" {
 		req.Header["Authorization"] = []string{"Bearer " + e.token}

@@ -7,9 +7,8 @@
 //	c, err := tarry.Open(ctx, "http://127.0.0.1:8277", nil)
 //
 // What the engine can do and its limits are asked for once, when it is opened. Waits
-// rest on the server, in long polls. Bodies travel byte for byte. Headers keep their
-// order; of a name that comes more than once the values stand together, where the
-// first stood.
+// rest on the server, in long polls. Bodies travel byte for byte, headers in their
+// order.
 //
 // Calls are not retried. A call that gets no answer fails with ErrUnavailable, and
 // its outcome is unknown.

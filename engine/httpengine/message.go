@@ -45,7 +45,7 @@ func appendMessage(b []byte, m *engine.Message) []byte {
 		b = appendString(b, m.Key)
 	}
 	b = appendWhen(b, m.Due)
-	if m.OnConflict != engine.Reject {
+	if m.OnConflict != engine.Reject && m.Key != "" { // without a key nothing is in the way
 		b = append(b, `,"on_conflict":"`...)
 		b = append(b, m.OnConflict.String()...)
 		b = append(b, '"')
@@ -86,40 +86,31 @@ func appendMessage(b []byte, m *engine.Message) []byte {
 	return append(b, '}')
 }
 
-// appendHeaders appends an object, in which a name that comes more than once has an
-// array.
+// appendHeaders appends an object, or an array of pairs when a name comes more than
+// once.
 func appendHeaders(b []byte, hs []engine.Header) []byte {
-	b = append(b, '{')
+	open, mid, end, first, last := "", ":", "", byte('{'), byte('}')
+	if repeated(hs) {
+		open, mid, end, first, last = "[", ",", "]", '[', ']'
+	}
+	b = append(b, first)
 	for i, h := range hs {
-		if has(hs[:i], h.Name) {
-			continue
-		}
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, h.Name)
-		b = append(b, ':')
-		if !has(hs[i+1:], h.Name) {
-			b = appendString(b, h.Value)
-			continue
-		}
-		b = append(b, '[')
-		b = appendString(b, h.Value)
-		for _, more := range hs[i+1:] {
-			if more.Name == h.Name {
-				b = append(b, ',')
-				b = appendString(b, more.Value)
-			}
-		}
-		b = append(b, ']')
+		b = appendString(append(b, open...), h.Name)
+		b = appendString(append(b, mid...), h.Value)
+		b = append(b, end...)
 	}
-	return append(b, '}')
+	return append(b, last)
 }
 
-func has(hs []engine.Header, name string) bool {
-	for _, h := range hs {
-		if h.Name == name {
-			return true
+func repeated(hs []engine.Header) bool {
+	for i, h := range hs {
+		for _, before := range hs[:i] {
+			if before.Name == h.Name {
+				return true
+			}
 		}
 	}
 	return false
@@ -179,13 +170,17 @@ func (c *cursor) info() (l engine.Lease) {
 }
 
 func (c *cursor) headers() (hs []engine.Header) {
-	c.object(func(name string) {
-		if c.dec.PeekKind() == '[' {
-			c.array(func() { hs = append(hs, engine.Header{Name: name, Value: c.text()}) })
-			return
-		}
-		hs = append(hs, engine.Header{Name: name, Value: c.text()})
-	})
+	if c.err == nil && c.dec.PeekKind() == '[' {
+		c.array(func() {
+			var pair []string
+			c.array(func() { pair = append(pair, c.text()) })
+			if len(pair) == 2 {
+				hs = append(hs, engine.Header{Name: pair[0], Value: pair[1]})
+			}
+		})
+		return hs
+	}
+	c.object(func(name string) { hs = append(hs, engine.Header{Name: name, Value: c.text()}) })
 	return hs
 }
 

@@ -77,7 +77,11 @@ func (e *Engine) settle(ctx context.Context, part []engine.Settlement) ([]engine
 
 func appendSettlement(b []byte, s *engine.Settlement) []byte {
 	b = append(b, `{"lease":`...)
-	b = appendString(b, s.Token)
+	if s.Token == "" {
+		b = append(b, `"-"`...) // names no lease either, and does not count as missing
+	} else {
+		b = appendString(b, s.Token)
+	}
 	b = append(b, `,"do":"`...)
 	if int(s.Do) < len(actions) {
 		b = append(b, actions[s.Do]...)

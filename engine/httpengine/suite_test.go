@@ -51,4 +51,3 @@ func TestConformanceRealClock(t *testing.T) {
 		Histories: 2,
 	})
 }
-

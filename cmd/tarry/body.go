@@ -111,7 +111,7 @@ func (p *Program) showPushed(asJSON bool, r tarry.Pushed) error {
 // conflictHint adds to a conflict what is in the way.
 func conflictHint(err error, r tarry.Pushed) error {
 	var e *engine.Error
-	if r.ID == 0 || !errors.As(err, &e) || e.Hint != "" {
+	if r.ID == 0 || !errors.As(err, &e) {
 		return err
 	}
 	with := *e

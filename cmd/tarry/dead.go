@@ -16,11 +16,11 @@ func (p *Program) deadCommand() *cobra.Command {
 		Use:   "dead ls|redrive|drop",
 		Short: "See to dead messages: list, bring back, drop",
 		Long:  `Dead are the messages whose attempts are used up and those that a worker buried.`,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("usage: "+cmd.UseLine()+" QUEUE", "%s: what to do is missing", cmd.CommandPath())
+				return usagef("usage: tarry dead ls|redrive|drop QUEUE", "what to do with dead messages is missing")
 			}
-			return usagef("usage: "+cmd.UseLine()+" QUEUE", "%s: unknown command %q", cmd.CommandPath(), args[0])
+			return usagef("usage: tarry dead ls|redrive|drop QUEUE", "unknown command %q for tarry dead", args[0])
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -120,7 +120,7 @@ first, or wants --yes. A message that is not dead stays.`,
 			}
 			n = q.Dead
 		}
-		if err := p.confirm(yes, fmt.Sprintf("drop %d dead messages of %s for good?", n, args[0])); err != nil {
+		if err := p.confirm(yes, fmt.Sprintf("drop %d dead messages of %s for good", n, args[0])); err != nil {
 			return err
 		}
 		if len(ids) > 0 {

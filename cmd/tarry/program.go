@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -105,9 +106,9 @@ func exactly(names ...string) cobra.PositionalArgs {
 func checkArgs(cmd *cobra.Command, n int, names []string, most int) error {
 	switch {
 	case n < len(names):
-		return &usageError{line: cmd.CommandPath() + ": " + names[n] + " is missing", hint: "usage: " + cmd.UseLine()}
+		return &usageError{line: names[n] + " is missing", hint: "usage: " + cmd.UseLine()}
 	case most >= 0 && n > most:
-		return &usageError{line: cmd.CommandPath() + ": too many arguments", hint: "usage: " + cmd.UseLine() + "; quote what holds spaces"}
+		return &usageError{line: fmt.Sprintf("too many arguments for %s", cmd.CommandPath()), hint: "usage: " + cmd.UseLine() + "; quote what holds spaces"}
 	}
 	return nil
 }

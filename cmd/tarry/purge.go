@@ -31,7 +31,7 @@ too; never what workers hold. It asks first, or wants --yes.`,
 		if dead {
 			n += q.Dead
 		}
-		if err := p.confirm(yes, fmt.Sprintf("remove %d messages of %s for good?", n, args[0])); err != nil {
+		if err := p.confirm(yes, fmt.Sprintf("remove %d messages of %s for good", n, args[0])); err != nil {
 			return err
 		}
 		// A long purge is no reason to give up, nor is a person who thinks it over.

@@ -40,7 +40,7 @@ commands finish, for up to --drain; a second one ends at once.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if dash < 0 || dash == len(args) {
-				return usagef("usage: "+cmd.UseLine(), "%s: the command is missing", cmd.CommandPath())
+				return usagef("usage: "+cmd.UseLine(), "the command to run for each message is missing")
 			}
 			return checkArgs(cmd, dash, []string{"QUEUE"}, 1)
 		},

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// step is one call and what must come of it; stdout and stderr are regular
+// expressions on the output made plain, "" for none.
+type step struct {
+	args   string
+	stdin  string
+	code   int
+	stdout string
+	stderr string
+}
+
+func run1(t *testing.T, w world, s step) {
+	t.Helper()
+	w.stdin = s.stdin
+	o := w.tarry(t, strings.Split(s.args, " ")...)
+	check := func(stream, got, want string) {
+		if ok, err := regexp.MatchString("^(?s:"+want+")$", plain(got)); err != nil || !ok {
+			t.Errorf("tarry %s\n%s: %q\n  want: %q %v", s.args, stream, plain(got), want, err)
+		}
+	}
+	if o.code != s.code {
+		t.Errorf("tarry %s: exit code %d, want %d", s.args, o.code, s.code)
+	}
+	check("stdout", o.stdout, s.stdout)
+	check("stderr", o.stderr, s.stderr)
+	if o.code != exitOK && strings.Count(o.stderr, "\n") != 1 {
+		t.Errorf("tarry %s: the error is not one line: %q", s.args, o.stderr)
+	}
+}
+
+var commandSteps = []step{
+	{args: "queues", stdout: `QUEUE  SCHEDULED  READY .*PAUSED\n`},
+	{args: `push mail {"to":"ann"} --in 30m --key ann`, stdout: `created mail id N key ann, due TIME \(AWAY\)\n`},
+	{args: `push --in 30m mail --key ann again`, code: exitConflict, stderr: `tarry: push mail .*id N holds it, scheduled, due TIME; choose with --on-conflict.*\n`},
+	{args: `push mail again --key ann --on-conflict keep`, stdout: `kept mail id N key ann, due TIME \(AWAY\)\n`},
+	{args: `push mail again --key ann --on-conflict keep_due --json`, stdout: `{"outcome":"replaced","id":"\d+","queue":"mail","key":"ann","due":"TIME","state":"scheduled"}\n`},
+	{args: `get mail ann`, stdout: `id  \d+\nqueue  mail\nkey  ann\nstate  scheduled\ndue  TIME \(AWAY\)\ncreated  TIME\nattempt  0 of 20\npriority  1024\nttr  1m\ncontent type  text/plain; charset=utf-8\n\nagain\n`},
+	{args: `get mail ann --raw`, stdout: `again`},
+	{args: `push mail - --key bob --at 2126-01-02T15:04:05Z --priority 7 --header trace=42 --max-attempts 3 --backoff 15s,30s,3m --ttr 10s --expire-after 7d`, stdin: `{"b": [1]}`, stdout: `created mail .*\n`},
+	{args: `get mail bob --json`, stdout: `{"id":"\d+","queue":"mail","key":"bob","state":"scheduled","due":"TIME","created":"TIME",("expires":"TIME",)?"attempt":0,"max_attempts":3,"priority":7,.*"headers":{"trace":"42"},"content_type":"application/json","body":{"b":\s?\[1\]}}\n`},
+	{args: `push mail now`, stdout: `created mail id N, due TIME \(AWAY\)\n`},
+	{args: `queues`, stdout: `QUEUE .*\nmail  2  1  0  0  AWAY  AWAY  -\n`},
+	{args: `queues mail none --json`, stdout: `{"queue":"mail","scheduled":2,"ready":1,"leased":0,"dead":0,"next_due":"TIME","oldest_ready":"TIME","paused":false}\n{"queue":"none","scheduled":0,"ready":0,"leased":0,"dead":0,"next_due":null,"oldest_ready":null,"paused":false}\n`},
+	{args: `ls mail`, stdout: `ID  KEY  STATE  DUE  ATTEMPT\n\d+  -  ready  .*\n\d+  ann  scheduled  .*\n\d+  bob  scheduled  .*0/3\n`},
+	{args: `ls mail --state scheduled --limit 1 --json --body`, stdout: `{"id":"\d+","queue":"mail","key":"ann".*"body_base64":"YWdhaW4="}\n`, stderr: `there are more; go on with --state scheduled --after \S+, or --limit 0 for all\n`},
+	{args: `forecast mail --span 2h`, stdout: `FROM  COUNT\nTIME  2  #{40}\n2 within 2h\n`},
+	{args: `forecast mail --step 30m --span 1h --json`, stdout: `{"from":"TIME","count":\d}\n{"from":"TIME","count":\d}\n`},
+	{args: `reschedule mail ann --in 2h`, stdout: `rescheduled mail ann, due TIME \(AWAY\)\n`},
+	{args: `reschedule mail ann`, code: exitUsage, stderr: `tarry: no new due time is given \(as in --in 30m.*\)\n`},
+	{args: `reschedule mail nobody --in 2h`, code: exitNotFound, stderr: `tarry: .*not found.*\n`},
+	{args: `rearm mail ann --in 30s`, stdout: `replaced mail id N key ann, due TIME \(AWAY\)\n`},
+	{args: `rearm mail cat purr --in 1h`, stdout: `created mail id N key cat, .*\n`},
+	{args: `rearm mail cat hiss --in 2h`, stdout: `replaced .*\n`},
+	{args: `get mail cat --raw`, stdout: `purr`},
+	{args: `cancel mail cat`, stdout: `cancelled mail cat\n`},
+	{args: `cancel mail cat`, code: exitNotFound, stderr: `tarry: cancel mail key "cat": not found.*\n`},
+	{args: `cancel mail bob --json`, stdout: `{"key":"bob","outcome":"cancelled","queue":"mail"}\n`},
+	{args: `pause mail --for 10m`, stdout: `paused mail for 10m\n`},
+	{args: `queues mail`, stdout: `.*until TIME\n`},
+	{args: `pause mail --json`, stdout: `{"outcome":"paused","queue":"mail"}\n`},
+	{args: `queues mail`, stdout: `.*for good\n`},
+	{args: `resume mail`, stdout: `resumed mail\n`},
+	{args: `purge mail`, code: exitUsage, stderr: `tarry: this would remove 2 messages of mail for good, and nobody is there to ask \(confirm with --yes\)\n`},
+	{args: `purge mail --yes --json`, stdout: `{"queue":"mail","outcome":"purged","count":2}\n`},
+	{args: `dead ls mail`, stdout: `ID  KEY  STATE  DUE  ATTEMPT  LAST ERROR\n`},
+	{args: `dead redrive mail`, stdout: `redriven 0 messages of mail\n`},
+	{args: `dead drop mail --yes`, stdout: `dropped 0 messages of mail\n`},
+	{args: `dead drop mail 99 --yes`, code: exitNotFound, stderr: `tarry: .*not found.*\n`},
+}
+
+func TestCommandsOverHTTP(t *testing.T) {
+	w, _ := served(t, "mem:")
+	for _, s := range commandSteps {
+		run1(t, w, s)
+	}
+}
+
+func TestCommandsOnAStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	w := world{env: []string{"TARRY_STORE=disk:data"}}
+	for _, s := range commandSteps {
+		run1(t, w, s)
+	}
+}
+
+func TestByID(t *testing.T) {
+	w, _ := served(t, "mem:")
+	id := object(t, w.must(t, "push", "mail", "x", "--in", "1h", "--json"))["id"].(string)
+	for _, args := range [][]string{
+		{"get", "mail", "--id", id},
+		{"get", "mail", id, "--id"},
+		{"get", "mail", "--id=" + id},
+		{"get", "--id", "mail", id},
+		{"reschedule", "mail", "--id", id, "--in", "2h"},
+		{"rearm", "mail", "--id", id, "--in", "3h"},
+		{"cancel", "mail", "--id", id},
+	} {
+		w.must(t, args...)
+	}
+	run1(t, w, step{args: "get mail --id " + id, code: exitNotFound, stderr: "tarry: get mail id N: not found.*\n"})
+}
+
+func TestWrongUsage(t *testing.T) {
+	w, _ := served(t, "mem:")
+	for _, s := range []step{
+		{args: "bogus", stderr: `tarry: unknown command "bogus".*`},
+		{args: "push", stderr: `tarry: QUEUE is missing \(usage: tarry push QUEUE BODY.*`},
+		{args: "push mail", stderr: `tarry: BODY is missing .*`},
+		{args: "push mail a b", stderr: `tarry: too many arguments .*quote.*`},
+		{args: "push mail x --bogus", stderr: `tarry: unknown flag: --bogus \(tarry push --help.*`},
+		{args: "push mail x --in -5s", stderr: `tarry: .*the duration -5s is negative.*`},
+		{args: "push mail x --in soon", stderr: `tarry: .*"soon" is not a duration such as.*`},
+		{args: "push mail x --at tomorrow", stderr: `tarry: .*"tomorrow" is not a time such as.*`},
+		{args: "push mail x --in 1h --at 2126-01-02T15:04:05Z", stderr: `tarry: both --in and --at are given.*`},
+		{args: "push mail x --in 999999999999h", stderr: `tarry: .*is not a duration.*`},
+		{args: "push ma!l x", stderr: `tarry: push .*byte 3 of the queue's name.*`},
+		{args: "push -- -mail x", stderr: `tarry: push .*must not begin with -.*`},
+		{args: "push " + strings.Repeat("q", 201) + " x", stderr: `tarry: push .*at most 200.*`},
+		{args: "push mail x --key " + strings.Repeat("k", 513), stderr: `tarry: push .*at most 512.*`},
+		{args: "push mail x --key .", stderr: `tarry: push .*`},
+		{args: "push mail x --key=", stderr: `tarry: the key is empty.*`},
+		{args: "push mail x --on-conflict maybe", stderr: `tarry: --on-conflict "maybe" is unknown.*`},
+		{args: "push mail x --header trace", stderr: `tarry: --header "trace" is not NAME=VALUE.*`},
+		{args: "push mail x --max-attempts 0", stderr: `tarry: push .*max_attempts is 0.*`},
+		{args: "push mail x --max-attempts -1", stderr: `tarry: .*`},
+		{args: "push mail x --backoff 1s,x", stderr: `tarry: .*"x" is not a duration.*`},
+		{args: "push mail x --ttr 25h", stderr: `tarry: push .*time to run.*`},
+		{args: "get mail", stderr: `tarry: KEY is missing.*`},
+		{args: "get mail x y", stderr: `tarry: too many arguments.*`},
+		{args: "get mail --id", stderr: `tarry: the id is missing.*`},
+		{args: "get mail --id 042", stderr: `tarry: "042" is not an id.*`},
+		{args: "rearm mail --id 42 body --in 1s", stderr: `tarry: rearm by --id takes no body.*`},
+		{args: "ls mail --state gone", stderr: `tarry: --state "gone" is unknown.*`},
+		{args: "ls mail --after x", stderr: `tarry: --after needs --state.*`},
+		{args: "ls mail --limit -1", stderr: `tarry: --limit -1 is negative.*`},
+		{args: "ls mail --state dead --after x!x", stderr: `tarry: list .*`},
+		{args: "forecast mail --step 90s", stderr: `tarry: forecast .*whole number of minutes.*`},
+		{args: "pause mail --for 0s", stderr: `tarry: --for is 0.*`},
+		{args: "dead", stderr: `tarry: what to do with dead messages is missing.*`},
+		{args: "dead bury", stderr: `tarry: unknown command "bury".*`},
+		{args: "dead redrive", stderr: `tarry: QUEUE is missing.*`},
+		{args: "dead redrive mail x", stderr: `tarry: "x" is not an id.*`},
+		{args: "dead redrive mail --limit -1", stderr: `tarry: --limit -1.*`},
+		{args: "work mail", stderr: `tarry: the command to run.*`},
+		{args: "work mail --", stderr: `tarry: the command to run.*`},
+		{args: "work -- cat", stderr: `tarry: QUEUE is missing.*`},
+		{args: "work mail -- no-such-program-here", stderr: `tarry: the command cannot be run.*`},
+		{args: "work mail --concurrency 0 -- cat", stderr: `tarry: --concurrency 0.*`},
+		{args: "completion tcsh", stderr: `tarry: unknown shell "tcsh".*`},
+		{args: "version 2", stderr: `tarry: too many arguments.*`},
+		{args: "serve --http nowhere", stderr: `tarry: --http "nowhere" is not an address.*`},
+		{args: "serve --http 127.0.0.1:99999", stderr: `tarry: cannot listen on .*`},
+		{args: "serve --max-body 0 --http 127.0.0.1:0", stderr: `tarry: --max-body 0.*`},
+		{args: "serve --store nowhere: --http 127.0.0.1:0", stderr: `tarry: open: .*no engine has the scheme "nowhere".*`},
+		{args: "bench", stderr: `tarry: --store is missing.*`},
+		{args: "bench --store mem: --scenario race", stderr: `tarry: unknown scenario "race".*`},
+		{args: "bench --store mem: --clients 0", stderr: `tarry: --clients is 0 .*`},
+		{args: "bench --store mem: --n 0", stderr: `tarry: --n is 0.*`},
+		{args: "bench --store mem: --scenario recover --n 5 --quiet", stderr: `tarry: recover needs a durable store.*`},
+		{args: "queues --server nowhere", stderr: `tarry: --server is not an http URL.*`},
+		{args: "queues --server http://127.0.0.1:1 --store mem:", stderr: `tarry: both --server and --store are given.*`},
+	} {
+		s.code = exitUsage
+		s.stderr += "\n"
+		run1(t, w, s)
+	}
+}
+
+func TestTooLargeBody(t *testing.T) {
+	w, _ := served(t, "mem:")
+	for _, s := range []step{
+		{args: "push mail -", stdin: strings.Repeat("x", 1<<20+1)},
+		{args: "push mail " + strings.Repeat("x", 1<<20+1)},
+	} {
+		s.code, s.stderr = exitFailed, "tarry: push .*too large.*at most 1048576.*\n"
+		run1(t, w, s)
+	}
+	w.stdin = strings.Repeat("x", 1<<20)
+	w.must(t, "push", "mail", "-")
+}
+
+func TestNotReachable(t *testing.T) {
+	run1(t, world{}, step{args: "queues --server http://127.0.0.1:1", code: exitUnavailable, stderr: "tarry: .*\n"})
+}
+
+func TestConfirm(t *testing.T) {
+	w, _ := served(t, "mem:")
+	w.must(t, "push", "mail", "x")
+	w.terminal = true
+	for _, no := range []string{"", "\n", "n\n", "yep\n"} {
+		run1(t, w, step{args: "purge mail", stdin: no, code: exitFailed,
+			stderr: `This will remove 1 messages of mail for good. Go on\? \[y/N\] \n?tarry: nothing was done.*\n`})
+	}
+	run1(t, w, step{args: "purge mail", stdin: "y\n", stdout: "purged 1 messages of mail\n", stderr: "This will .*"})
+}
+
+func TestVersionHelpAndCompletion(t *testing.T) {
+	w := world{}
+	if got := w.must(t, "version"); !strings.HasPrefix(got, "tarry ") {
+		t.Errorf("version prints %q", got)
+	}
+	if v := object(t, w.must(t, "version", "--json")); v["version"] == "" || v["go"] == "" {
+		t.Errorf("version --json prints %v", v)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out := w.must(t, "completion", shell); !strings.Contains(out, "tarry") {
+			t.Errorf("completion %s prints %q", shell, out)
+		}
+	}
+	help := w.must(t, "help")
+	for _, name := range strings.Fields("serve push cancel get reschedule rearm ls queues forecast work dead pause resume purge bench completion version") {
+		if !strings.Contains(help, "\n  "+name+" ") {
+			t.Errorf("help does not list %s", name)
+		}
+		if out := w.must(t, name, "--help"); !strings.Contains(out, "Usage:") {
+			t.Errorf("%s --help prints %q", name, out)
+		}
+	}
+}

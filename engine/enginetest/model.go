@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -257,11 +258,12 @@ func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine
 		old := *x
 		before = append(before, &old)
 	}
+	expired, ghosts := maps.Clone(m.expired), maps.Clone(m.ghosts)
 	results := make([]engine.PushResult, len(msgs))
 	for i := range msgs {
 		results[i] = m.push(&msgs[i], now)
 		if err := results[i].Err; err != nil {
-			m.msgs = before
+			m.msgs, m.expired, m.ghosts = before, expired, ghosts
 			failed := make([]engine.PushResult, len(msgs))
 			for j := range failed {
 				failed[j].Err = err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -132,7 +133,8 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// fail prints one line.
 func (p *program) fail(code int, err error) int {
-	fmt.Fprintln(p.stderr, "orders:", err)
+	fmt.Fprintln(p.stderr, "orders:", strings.ReplaceAll(err.Error(), "\n", "; "))
 	return code
 }

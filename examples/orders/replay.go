@@ -124,7 +124,7 @@ func (r *replay) push(ctx context.Context) error {
 			continue
 		}
 		id := r.orders[e.row].id
-		m, err := topics[e.job].Message(Order{id}, tarry.Key(id), tarry.At(e.at.Add(delays[e.job])))
+		m, err := topics[e.job].Message(Order{id}, tarry.Key(id), tarry.At(r.due(e.job, e.row)))
 		if err != nil {
 			return err
 		}
@@ -139,6 +139,15 @@ func (r *replay) push(ctx context.Context) error {
 		r.expect(p.Due)
 	}
 	return r.step("push")
+}
+
+// due returns when a job is due whose reason has happened.
+func (r *replay) due(j job, row int) time.Time {
+	reason := r.orders[row].purchased
+	if j == rateReview {
+		reason = r.orders[row].asked
+	}
+	return reason.Add(delays[j])
 }
 
 // expect notes that something may be due at t, if that is not zero.
@@ -192,12 +201,12 @@ func (r *replay) answered(i int, err error) error {
 		return err
 	case r.ended[e.job][e.row] != open:
 		return nil // too late: handled and acked; or called off before a crash
-	case i < r.doubt:
+	case i < r.doubt && !e.at.After(r.due(e.job, e.row)):
 		// What was handled is recorded before it is acked. So it was called off, by
 		// a run that crashed before it could record that.
 		return r.end(e.job, e.row, calledOff)
 	}
-	return fmt.Errorf("order %s: its message in %s is gone, though nobody took it", r.orders[e.row].id, topics[e.job].Queue())
+	return fmt.Errorf("order %q: its message in %s is gone, though nobody took it", r.orders[e.row].id, topics[e.job].Queue())
 }
 
 // wants asks for a batch of each queue.
@@ -229,6 +238,9 @@ func (r *replay) handle(ctx context.Context) error {
 			more = more || got.More
 			r.expect(got.NextDue)
 		}
+		if now := r.clock.now(); !more && !r.next.IsZero() && !r.next.After(now) {
+			return fmt.Errorf("the engine hands out nothing at %s, and says that something is due at %s", now, r.next)
+		}
 		if len(r.held) >= perWrite {
 			if err := r.write(ctx); err != nil {
 				return err
@@ -250,10 +262,10 @@ func (r *replay) handleOne(l tarry.Lease) error {
 	}
 	row, ok := r.rows[o.ID]
 	if !ok {
-		return fmt.Errorf("the store holds a message of order %s, which is not in the file", o.ID)
+		return fmt.Errorf("the store holds a message of order %q, which is not in the file", o.ID)
 	}
 	if now := r.clock.now(); l.Due.After(now) {
-		return fmt.Errorf("order %s: its message in %s came at %s, before it was due at %s", o.ID, l.Queue, now, l.Due)
+		return fmt.Errorf("order %q: its message in %s came at %s, before it was due at %s", o.ID, l.Queue, now, l.Due)
 	}
 	r.held = append(r.held, l)
 	return r.end(j, row, handled)
@@ -266,7 +278,7 @@ func (r *replay) end(j job, row int, o outcome) error {
 	case was == o:
 		return nil // repeated after a crash
 	case was != open:
-		return fmt.Errorf("order %s: its message in %s was both handled and called off", id, topics[j].Queue())
+		return fmt.Errorf("order %q: its message in %s was both handled and called off", id, topics[j].Queue())
 	}
 	r.ended[j][row] = o
 	if o == handled {
@@ -328,7 +340,7 @@ func (r *replay) finish(ctx context.Context) error {
 	}
 	for _, e := range r.events {
 		if r.ended[e.job][e.row] == open {
-			return fmt.Errorf("order %s: its message in %s was lost", r.orders[e.row].id, topics[e.job].Queue())
+			return fmt.Errorf("order %q: its message in %s was lost", r.orders[e.row].id, topics[e.job].Queue())
 		}
 	}
 	return nil

@@ -21,3 +21,7 @@ func TestConformanceOnRealClock(t *testing.T) {
 		Open: func(*testing.T) engine.Engine { return memengine.New(nil) },
 	})
 }
+
+func BenchmarkEngine(b *testing.B) {
+	enginetest.Bench(b, func(*testing.B) engine.Engine { return memengine.New(nil) })
+}

@@ -30,7 +30,6 @@ type queue struct {
 	deadKeys map[string][]*message // oldest death first
 	states   [engine.Dead + 1]minutes
 	wheel    *timer.Wheel[*message]
-	turned   int64 // when the wheel was last advanced
 	ready    heap
 	oldest   heap
 	leases   heap
@@ -45,16 +44,13 @@ type queue struct {
 	died    int   // messages dead by a lapse, not yet told by Lease, and still so
 }
 
-// backStep is how far the clock may go back before the wheel, whose own time
-// never does, is built anew.
-const backStep = 1000 // milliseconds
-
 func newQueue(e *Engine, name string, number uint64) *queue {
 	return &queue{
 		engine: e, name: name, number: number,
 		ids:      make(map[engine.ID]*message),
 		keys:     make(map[string]*message),
 		deadKeys: make(map[string][]*message),
+		wheel:    timer.NewWheel[*message](time.Millisecond, e.now()),
 		ready:    heap{compare: byTurn, place: turnOf},
 		oldest:   heap{compare: byEnd, place: oldestOf},
 		leases:   heap{compare: byEnd, place: turnOf},
@@ -177,47 +173,17 @@ func (q *queue) drop(m *message) {
 
 // advance brings the queue up to its now.
 func (q *queue) advance() {
-	q.turn()
+	for _, m := range q.wheel.Advance(q.now) {
+		m.timer = 0
+		q.take(m)
+		q.put(m, engine.Ready)
+	}
 	for m := q.leases.min(); m != nil && m.deadline <= q.ms; m = q.leases.min() {
 		q.lapse(m)
 	}
 	for m := q.expiring.min(); m != nil && m.expires < q.ms; m = q.expiring.min() {
 		q.drop(m)
 		q.expired++
-	}
-}
-
-// turn makes ready what has come due.
-func (q *queue) turn() {
-	switch {
-	case q.wheel == nil:
-		q.wheel = timer.NewWheel[*message](time.Millisecond, q.now)
-		q.turned = q.ms
-	case q.ms < q.turned-backStep:
-		q.wheel = timer.NewWheel[*message](time.Millisecond, q.now)
-		q.turned = q.ms
-		for _, bucket := range q.states[engine.Scheduled].buckets {
-			for _, m := range bucket {
-				m.timer = q.wheel.Schedule(time.UnixMilli(m.due), m)
-			}
-		}
-	}
-	if next, ok := q.wheel.Next(); !ok || next.UnixMilli() > q.ms {
-		return
-	}
-	q.turned = max(q.turned, q.ms)
-	var early []*message // the clock stands a little behind the wheel
-	for _, m := range q.wheel.Advance(q.now) {
-		m.timer = 0
-		if m.due > q.ms {
-			early = append(early, m)
-			continue
-		}
-		q.take(m)
-		q.put(m, engine.Ready)
-	}
-	for _, m := range early {
-		m.timer = q.wheel.Schedule(time.UnixMilli(m.due), m)
 	}
 }
 

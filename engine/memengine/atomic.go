@@ -1,0 +1,140 @@
+package memengine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// PushAtomic keeps all messages or none, also over several queues. Those that
+// stood in the way have an error in the results.
+func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	if err := e.begin(ctx, "push"); err != nil {
+		return nil, err
+	}
+	defer e.end()
+	queues := e.lockAll(msgs)
+	results, err := e.pushAll(queues, msgs)
+	var hints []string
+	for _, q := range queues {
+		if q.hinted() {
+			hints = append(hints, q.name)
+		}
+		q.mu.Unlock()
+	}
+	for _, name := range hints {
+		e.hint(name)
+	}
+	return results, err
+}
+
+// lockAll locks the queues of the messages, in the order of their numbers so that
+// two such calls never wait for each other, and brings them up to the present.
+func (e *Engine) lockAll(msgs []engine.Message) map[string]*queue {
+again:
+	queues := make(map[string]*queue)
+	for _, m := range msgs {
+		if queues[m.Queue] == nil {
+			queues[m.Queue] = e.queue(m.Queue, true)
+		}
+	}
+	var order []*queue
+	for _, q := range queues {
+		order = append(order, q)
+	}
+	slices.SortFunc(order, func(a, b *queue) int { return cmp.Compare(a.number, b.number) })
+	for i, q := range order {
+		q.mu.Lock()
+		if q.retired {
+			for _, locked := range order[:i+1] {
+				locked.mu.Unlock()
+			}
+			goto again
+		}
+	}
+	for _, q := range order {
+		q.refresh()
+	}
+	return queues
+}
+
+// pushAll first finds out whether any message would fail; with all queues locked
+// the answer holds when it then pushes them.
+func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]engine.PushResult, error) {
+	results := make([]engine.PushResult, len(msgs))
+	seats := make(map[name]*seat)
+	var news int64
+	var first error
+	for i := range msgs {
+		q := queues[msgs[i].Queue]
+		created, err := q.rehearse(seats, &msgs[i])
+		if created {
+			news++
+		}
+		if err != nil {
+			results[i].Err = err
+			if m := q.keys[msgs[i].Key]; m != nil {
+				results[i] = m.result(0, err)
+			}
+		}
+		first = cmp.Or(first, err)
+	}
+	if first != nil {
+		return results, first
+	}
+	if !e.admit(news) {
+		for i := range results {
+			results[i].Err = queues[msgs[i].Queue].limit(msgs[i].Key)
+			first = cmp.Or(first, results[i].Err)
+		}
+		return results, first
+	}
+	for i := range msgs {
+		q := queues[msgs[i].Queue]
+		q.advance() // what the items before pushed may be past its expiry already
+		results[i] = q.push(&msgs[i], true)
+	}
+	return results, nil
+}
+
+// seat is what an atomic push so far would have made of a key's live message.
+type seat struct {
+	held, leased bool
+	due          int64
+	policy       engine.Policy
+}
+
+type name struct{ queue, key string }
+
+// rehearse says what pushing one message would do, after those whose effect is
+// in seats.
+func (q *queue) rehearse(seats map[name]*seat, in *engine.Message) (created bool, err error) {
+	if in.Key == "" {
+		return true, nil
+	}
+	n := name{q.name, in.Key}
+	s := seats[n]
+	if s == nil {
+		s = &seat{}
+		if m := q.keys[in.Key]; m != nil {
+			*s = seat{held: true, leased: m.state == engine.Leased, due: m.due, policy: m.Policy}
+		}
+		seats[n] = s
+	}
+	if s.held {
+		if err := q.refusal(in.Key, s.leased, in.OnConflict); err != nil || in.OnConflict == engine.Keep {
+			return false, err
+		}
+	}
+	created = !s.held
+	if created || in.OnConflict != engine.KeepDue {
+		s.due = in.Due.Resolve(q.now)
+	}
+	if created || in.OnConflict != engine.Rearm {
+		s.policy = in.Policy
+	}
+	s.held = expiry(s.due, &s.policy) >= q.ms
+	return created, nil
+}

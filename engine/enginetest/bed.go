@@ -1,14 +1,13 @@
 package enginetest
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"crypto/rand"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -324,9 +323,6 @@ func leaseIDs(l []engine.Lease) []engine.ID {
 }
 func infoIDs(l []engine.Info) []engine.ID {
 	return ids(l, func(i engine.Info) engine.ID { return i.ID })
-}
-func resultIDs(r []engine.PushResult) []engine.ID {
-	return ids(r, func(r engine.PushResult) engine.ID { return r.ID })
 }
 
 func (b *bed) sameIDs(what string, got, want []engine.ID) {

@@ -38,7 +38,7 @@ func (d *directory) storePath() string { return d.join(storeName) }
 // present format.
 func openDirectory(fs vfs.FS, path string, now func() time.Time) (*directory, error) {
 	d := &directory{fs: fs, path: path}
-	if err := fs.MkdirAll(path, 0o755); err != nil {
+	if err := makeDirectory(fs, path); err != nil {
 		return nil, d.unwritable(err)
 	}
 	version, err := d.inspect()
@@ -52,6 +52,32 @@ func openDirectory(fs vfs.FS, path string, now func() time.Time) (*directory, er
 		return nil, errors.Join(err, d.unlock())
 	}
 	return d, nil
+}
+
+// makeDirectory makes a directory and what is missing above it, such that a power
+// loss does not take them away again.
+func makeDirectory(fs vfs.FS, path string) error {
+	if _, err := fs.Stat(path); err == nil {
+		return nil
+	}
+	parent := fs.PathDir(path)
+	if parent != path {
+		if err := makeDirectory(fs, parent); err != nil {
+			return err
+		}
+	}
+	if err := fs.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return syncDirectory(fs, parent)
+}
+
+func syncDirectory(fs vfs.FS, path string) error {
+	dir, err := fs.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // inspect returns the format version of the directory, 0 for an empty one, without
@@ -117,11 +143,7 @@ func (d *directory) write(name, text string) error {
 	if err := d.fs.Rename(next, d.join(name)); err != nil {
 		return err
 	}
-	dir, err := d.fs.OpenDir(d.path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return syncDirectory(d.fs, d.path)
 }
 
 func (d *directory) readFile(name string) (string, error) {

@@ -1,0 +1,207 @@
+package diskengine_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+)
+
+// fate is what is known of a message by the answers so far.
+type fate string
+
+const (
+	unsure fate = "unsure" // a call is under way: before or after
+	kept   fate = "kept"
+	taken  fate = "taken" // leased to another process
+	gone   fate = "gone"
+)
+
+// ledger keeps the fates of the messages of one history, by key.
+type ledger struct {
+	mu    sync.Mutex
+	fates map[string]fate
+}
+
+func (l *ledger) set(key string, f fate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fates[key] = f
+}
+
+// during returns the fates as they are while fn runs: no call begins meanwhile.
+func (l *ledger) during(fn func()) map[string]fate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fn()
+	return maps.Clone(l.fates)
+}
+
+func body(key string) []byte {
+	if len(key)%2 == 0 {
+		return make([]byte, 3000) // has an entry of its own
+	}
+	return []byte("body of " + key)
+}
+
+// history pushes, cancels, leases, acks and retries, and writes into the ledger
+// what each answer promised. It stops at the first error.
+func (l *ledger) history(t *testing.T, e engine.Engine) error {
+	ctx := t.Context()
+	push := func(key string, in time.Duration) error {
+		l.set(key, unsure)
+		r, err := e.Push(ctx, []engine.Message{message("q", key, in)})
+		if err == nil && r[0].Err == nil {
+			l.set(key, kept)
+		}
+		return err
+	}
+	for i := range 4 {
+		for j := range 3 {
+			if err := push(fmt.Sprintf("%d-%d", i*7, j), time.Duration(j)*time.Hour); err != nil {
+				return err
+			}
+		}
+		key := fmt.Sprintf("%d-1", i*7)
+		l.set(key, unsure)
+		if errs, err := e.Cancel(ctx, []engine.Ref{{Queue: "q", Key: key}}); err != nil || errs[0] != nil {
+			return errors.Join(err, errs[0])
+		}
+		l.set(key, gone)
+		key = fmt.Sprintf("%d-0", i*7)
+		l.set(key, unsure)
+		g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 1, TTR: time.Hour, Remote: true}})
+		if err != nil {
+			return err
+		}
+		if len(g.Queues[0].Messages) != 1 || g.Queues[0].Messages[0].Key != key {
+			return fmt.Errorf("leased %v, want %s", g.Queues[0].Messages, key)
+		}
+		l.set(key, taken)
+		if i%2 == 0 {
+			continue
+		}
+		l.set(key, unsure)
+		s, err := e.Settle(ctx, []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: engine.Ack}})
+		if err != nil || s[0].Err != nil {
+			return errors.Join(err, s[0].Err)
+		}
+		l.set(key, gone)
+	}
+	return nil
+}
+
+func message(queue, key string, in time.Duration) engine.Message {
+	return engine.Message{
+		Queue: queue, Key: key, Due: engine.When{In: in}, Content: engine.Content{Body: body(key)},
+		Policy: engine.Policy{Priority: 1024, MaxAttempts: 20, TTR: time.Minute},
+	}
+}
+
+// check compares what an engine holds with what was promised.
+func check(t *testing.T, e engine.Engine, promised map[string]fate) {
+	t.Helper()
+	ctx := t.Context()
+	live := int64(0)
+	for key, f := range promised {
+		info, err := e.Get(ctx, engine.Ref{Queue: "q", Key: key})
+		found := err == nil
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			t.Fatalf("%s, %s: %v", key, f, err)
+		}
+		if found {
+			live++
+			if string(info.Body) != string(body(key)) {
+				t.Fatalf("%s came back with %d bytes", key, len(info.Body))
+			}
+		}
+		switch {
+		case f == gone && found:
+			t.Fatalf("%s is back as %s", key, info.State)
+		case f != gone && f != unsure && !found:
+			t.Fatalf("%s, %s, is lost", key, f)
+		case f == taken && (info.State != engine.Leased || info.Attempt != 1):
+			t.Fatalf("%s was leased and is %s, attempt %d", key, info.State, info.Attempt)
+		}
+	}
+	q, err := e.(engine.Counter).Queue(ctx, "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := q.Scheduled + q.Ready + q.Leased; n != live {
+		t.Fatalf("counted %d live, found %d", n, live)
+	}
+	buckets, err := e.(engine.Forecaster).Forecast(ctx, "q", time.Minute, 4*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var forecast int64
+	for _, b := range buckets {
+		forecast += b.Count
+	}
+	if forecast != q.Scheduled+q.Ready {
+		t.Fatalf("forecast %d of %d waiting", forecast, q.Scheduled+q.Ready)
+	}
+}
+
+// TestPowerLoss cuts the power at the k-th operation on the file system, for
+// every k until the history gets through, with nothing and with half of what was
+// not synced on disk.
+func TestPowerLoss(t *testing.T) {
+	for k, through := 1, false; !through; k++ {
+		clock := enginetest.NewClock()
+		mem := vfs.NewCrashableMem()
+		l := &ledger{fates: map[string]fate{}}
+		var mu sync.Mutex
+		var after []*vfs.MemFS
+		var promised map[string]fate
+		n := 0
+		fs := &faultFS{FS: mem, before: func(string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if n++; n == k {
+				promised = l.during(func() {
+					after = append(after, mem.CrashClone(vfs.CrashCloneCfg{}),
+						mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(uint64(k), 1))}))
+				})
+			}
+			return nil
+		}}
+		cfg := diskengine.Config{FS: fs, Now: clock.Now, Logger: quiet, MemTableBytes: 256 << 10, CacheBytes: 1 << 20}
+		e, err := diskengine.Open("data", &cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.history(t, e); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		through = after == nil
+		mu.Unlock()
+		for i, mem := range after {
+			cfg.FS = mem
+			e, err := diskengine.Open("data", &cfg)
+			if err != nil {
+				t.Fatalf("power lost at operation %d, clone %d: %v", k, i, err)
+			}
+			check(t, e, promised)
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if through {
+			t.Logf("power was lost at each of %d operations", k-1)
+		}
+	}
+}

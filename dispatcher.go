@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -190,6 +191,9 @@ func (d *dispatcher) run() {
 	n := newNap()
 	defer n.stop()
 	for {
+		// Handlers that can finish now should, so that one call asks for many messages
+		// and not each call for one.
+		runtime.Gosched()
 		d.mu.Lock()
 		if len(d.subs) == 0 || d.closed {
 			d.running = false

@@ -48,7 +48,11 @@ func (n *nap) sleep(wake <-chan struct{}, until time.Time) (step bool) {
 
 // stepped reports whether the wall clock moved otherwise than the monotonic one.
 func stepped(start, now time.Time) bool {
-	wall := now.Round(0).Sub(start.Round(0))
-	drift := wall - now.Sub(start)
-	return drift > napDrift || drift < -napDrift
+	return apart(start.Round(0), now.Round(0), now.Sub(start))
+}
+
+// apart reports whether from one reading of the wall clock to another something
+// else than elapsed has passed.
+func apart(from, to time.Time, elapsed time.Duration) bool {
+	return (to.Sub(from) - elapsed).Abs() > napDrift
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ func (s *settler) add(d *delivery) {
 
 func (s *settler) run() {
 	for {
+		runtime.Gosched() // whoever can hand in now should: it makes the calls fewer
 		s.mu.Lock()
 		n := min(len(s.waiting), settleBatch)
 		if n == 0 {

@@ -1,0 +1,88 @@
+package tarry
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errOdd = errors.New("odd")
+
+// half answers each even number with its half, slowly.
+func half(calls *atomic.Int32) func(context.Context, []int) ([]halved, error) {
+	return func(ctx context.Context, in []int) ([]halved, error) {
+		calls.Add(1)
+		time.Sleep(time.Second)
+		out := make([]halved, len(in))
+		for i, n := range in {
+			if out[i].n = n / 2; n%2 != 0 {
+				out[i].err = errOdd
+			}
+		}
+		return out, ctx.Err()
+	}
+}
+
+type halved struct {
+	n   int
+	err error
+}
+
+func TestCoalescerGathersAndFailsSingly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		c := newCoalescer(40, half(&calls))
+		var all sync.WaitGroup
+		for i := range 101 {
+			all.Go(func() {
+				out, err := c.do(t.Context(), i)
+				if err != nil || out.n != i/2 || (out.err != nil) != (i%2 != 0) {
+					t.Errorf("%d: %+v, %v", i, out, err)
+				}
+			})
+			if i == 0 {
+				synctest.Wait() // alone in the first call
+			}
+		}
+		all.Wait()
+		c.wait()
+		if calls.Load() != 4 { // 1, 40, 40, 20
+			t.Errorf("%d calls, want 4", calls.Load())
+		}
+	})
+}
+
+func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		c := newCoalescer(10, half(&calls))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		left, stayed := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := c.do(ctx, 2); left <- err }()
+		go func() { _, err := c.do(t.Context(), 4); stayed <- err }()
+		if err := <-left; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who left got %v", err)
+		}
+		if err := <-stayed; err != nil {
+			t.Errorf("who stayed got %v", err)
+		}
+		c.wait()
+		if _, err := c.do(t.Context(), 6); !errors.Is(err, ErrClosed) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+func TestCoalescerCallFails(t *testing.T) {
+	boom := errors.New("boom")
+	c := newCoalescer(10, func(context.Context, []int) ([]int, error) { return nil, boom })
+	if _, err := c.do(t.Context(), 1); !errors.Is(err, boom) {
+		t.Errorf("got %v", err)
+	}
+	c.wait()
+}

@@ -1,0 +1,77 @@
+package tarry_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/memengine"
+)
+
+type Order struct{ ID string }
+
+var Unpaid = tarry.NewTopic[Order]("order.unpaid")
+
+func ExampleTopic() {
+	ctx := context.Background()
+	c := tarry.New(memengine.New(nil), nil) // or tarry.Open(ctx, "disk:tarry-data", nil)
+	defer c.Close()
+
+	p, err := Unpaid.Push(ctx, c, Order{"42"}, tarry.In(30*time.Minute), tarry.Key("42"))
+	fmt.Println(p.Outcome, p.State, err)
+
+	p, err = Unpaid.Push(ctx, c, Order{"42"}, tarry.Key("42"), tarry.OnConflict(tarry.Keep))
+	fmt.Println(p.Outcome, p.State, err)
+
+	fmt.Println(Unpaid.Cancel(ctx, c, tarry.ByKey("42"))) // it was paid
+	// Output:
+	// created scheduled <nil>
+	// kept scheduled <nil>
+	// <nil>
+}
+
+func ExampleWorker() {
+	ctx, stop := context.WithCancel(context.Background())
+	c := tarry.New(memengine.New(nil), nil)
+	defer c.Close()
+
+	w := tarry.NewWorker(c, nil)
+	tarry.Handle(w, Unpaid, func(ctx context.Context, m *tarry.Message[Order]) error {
+		fmt.Println("cancel order", m.Body.ID, "at attempt", m.Attempt)
+		stop()
+		return nil
+	})
+	if _, err := Unpaid.Push(ctx, c, Order{"42"}, tarry.In(10*time.Millisecond)); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(w.Run(ctx))
+	// Output:
+	// cancel order 42 at attempt 1
+	// <nil>
+}
+
+func ExampleOnlyIf() {
+	ctx, stop := context.WithCancel(context.Background())
+	c := tarry.New(memengine.New(nil), nil)
+	defer c.Close()
+	paid := map[string]bool{"42": true}
+
+	w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 1})
+	tarry.Handle(w, Unpaid, func(ctx context.Context, m *tarry.Message[Order]) error {
+		fmt.Println("cancel order", m.Body.ID)
+		stop()
+		return nil
+	}, tarry.OnlyIf(func(ctx context.Context, m *tarry.Message[Order]) (bool, error) {
+		return !paid[m.Body.ID], nil
+	}))
+	for _, id := range []string{"42", "43"} {
+		if _, err := Unpaid.Push(ctx, c, Order{id}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println(w.Run(ctx))
+	// Output:
+	// cancel order 43
+	// <nil>
+}

@@ -25,4 +25,6 @@ type Core[T any] interface {
 
 var (
 	_ Core[int] = (*Wheel[int])(nil)
+	_ Core[int] = (*Ring[int])(nil)
+	_ Core[int] = (*Heap[int])(nil)
 )

@@ -1,0 +1,285 @@
+package timer
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// RunnerConfig sets up a Runner. A nil config, and every zero field, means the
+// default.
+type RunnerConfig struct {
+	// Workers bounds how many handlers run at once. Default: 4 for each
+	// processor that Go may use, at least 16.
+	Workers int
+	// OnPanic is called with what a handler panicked with, and its stack, on
+	// the goroutine of the handler. Default: an error to slog's default logger.
+	OnPanic func(value any, stack []byte)
+	// Now is the wall clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// RunnerStats is what a Runner did so far.
+type RunnerStats struct {
+	Pending int           // not yet handed over, due or not
+	Running int           // goroutines of the pool
+	Fired   uint64        // handed to a handler
+	Panics  uint64        // handlers that panicked
+	Wakes   uint64        // how often the runner woke up
+	Late    time.Duration // lateness of the last one handed over: start of the handler minus its due
+	LateMax time.Duration // the greatest lateness
+	LateSum time.Duration // of all; divided by Fired, the mean
+}
+
+// Runner drives a [Core] in real time. One goroutine sleeps until the next due
+// time; handlers run on a pool of goroutines that start when there is work and
+// end when there is none, so a slow handler holds up neither time nor, while
+// workers are free, any other. What no worker is free for stays in the Core,
+// where Cancel and Reset still reach it.
+//
+// With nothing pending a Runner does not wake. Otherwise it wakes when
+// something is due, and each second to see whether the wall clock was set: a
+// step forward makes due what is due, one backward makes it wait.
+//
+// All methods may be called by many goroutines at once, also from handlers.
+type Runner[T any] struct {
+	core    Core[T]
+	handle  func(T)
+	workers int
+	onPanic func(any, []byte)
+	now     func() time.Time
+
+	mu      sync.Mutex
+	armed   time.Time // the runner sleeps until then; zero: until woken
+	closed  bool
+	stats   RunnerStats
+	wake    chan struct{}
+	stopped chan struct{} // closed when the last goroutine ends after Close
+	alive   int           // goroutines: the one that sleeps, and the workers
+}
+
+// NewRunner starts a Runner that calls handle for what is due in core. The
+// core belongs to the Runner from now on. Close ends it.
+func NewRunner[T any](core Core[T], handle func(T), config *RunnerConfig) *Runner[T] {
+	r := &Runner[T]{
+		core: core, handle: handle,
+		workers: max(16, 4*runtime.GOMAXPROCS(0)),
+		onPanic: logPanic,
+		now:     time.Now,
+		wake:    make(chan struct{}, 1),
+		stopped: make(chan struct{}),
+		alive:   1,
+	}
+	if config != nil {
+		if config.Workers > 0 {
+			r.workers = config.Workers
+		}
+		if config.OnPanic != nil {
+			r.onPanic = config.OnPanic
+		}
+		if config.Now != nil {
+			r.now = config.Now
+		}
+	}
+	go r.sleep()
+	return r
+}
+
+func logPanic(value any, stack []byte) {
+	slog.Error("timer: a handler panicked", "panic", value, "stack", string(stack))
+}
+
+// Schedule has v handled at due. It returns the zero Handle after Close.
+func (r *Runner[T]) Schedule(due time.Time, v T) Handle {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return 0
+	}
+	h := r.core.Schedule(due, v)
+	r.arm(due)
+	return h
+}
+
+// After has v handled after d. It returns the zero Handle after Close.
+func (r *Runner[T]) After(d time.Duration, v T) Handle { return r.Schedule(r.now().Add(d), v) }
+
+// Cancel takes an entry back. When it returns true, no handler is called for
+// it; false means that it was handed over already, or cancelled before.
+func (r *Runner[T]) Cancel(h Handle) (T, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.core.Cancel(h)
+}
+
+// Reset moves an entry to another due; false means that it was handed over
+// already, or cancelled before. Winding back to a later time wakes nobody.
+func (r *Runner[T]) Reset(h Handle, due time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.core.Reset(h, due) {
+		return false
+	}
+	r.arm(due)
+	return true
+}
+
+// Stats returns what the Runner did so far.
+func (r *Runner[T]) Stats() RunnerStats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.stats
+	s.Pending = r.core.Len()
+	return s
+}
+
+// Close stops the Runner: no handler is called any more, and what pends stays
+// so. It waits for the handlers that run, or for ctx, whose error it then
+// returns; a later Close waits again. Close must not be called by a handler
+// without a ctx that ends.
+func (r *Runner[T]) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	r.poke()
+	r.mu.Unlock()
+	select {
+	case <-r.stopped:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// arm wakes the sleeper when due comes before what it sleeps for.
+func (r *Runner[T]) arm(due time.Time) {
+	if r.armed.IsZero() || due.Before(r.armed) {
+		r.poke()
+	}
+}
+
+func (r *Runner[T]) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sleep is the goroutine that waits for time to pass, and does nothing else.
+func (r *Runner[T]) sleep() {
+	defer r.end()
+	timer := time.NewTimer(clockCheck)
+	defer timer.Stop()
+	for {
+		var due <-chan time.Time
+		r.mu.Lock()
+		if r.closed {
+			r.mu.Unlock()
+			return
+		}
+		now := r.now()
+		next, pending := r.core.Next()
+		r.armed = time.Time{}
+		switch {
+		case !pending:
+			// Until woken.
+		case !next.After(now):
+			// Until woken by the worker that takes the last of what is due, or
+			// that ends.
+			r.work()
+		default:
+			r.armed = next
+			timer.Reset(min(next.Sub(now), clockCheck))
+			due = timer.C
+		}
+		r.mu.Unlock()
+		select {
+		case <-due:
+		case <-r.wake:
+		}
+		r.mu.Lock()
+		r.stats.Wakes++
+		r.mu.Unlock()
+	}
+}
+
+// work starts another worker if there may be one.
+func (r *Runner[T]) work() {
+	if r.stats.Running < r.workers {
+		r.stats.Running++
+		r.alive++
+		go r.worker()
+	}
+}
+
+func (r *Runner[T]) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended()
+}
+
+func (r *Runner[T]) ended() {
+	if r.alive--; r.alive == 0 {
+		close(r.stopped)
+	}
+}
+
+// worker calls handlers until nothing is due.
+func (r *Runner[T]) worker() {
+	defer func() {
+		// Here also when a handler ended the goroutine by runtime.Goexit.
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.stats.Running--
+		r.poke()
+		r.ended()
+	}()
+	for {
+		v, ok := r.take()
+		if !ok {
+			return
+		}
+		r.call(v)
+	}
+}
+
+// take removes one that is due from the core, and sees to the others.
+func (r *Runner[T]) take() (v T, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return v, false
+	}
+	now := r.now()
+	for due, first := range r.core.Advance(now) {
+		v, ok = first, true
+		late := now.Sub(due)
+		r.stats.Fired++
+		r.stats.Late = late
+		r.stats.LateMax = max(r.stats.LateMax, late)
+		r.stats.LateSum += late
+		break
+	}
+	if next, pending := r.core.Next(); pending {
+		if next.After(now) {
+			r.arm(next)
+		} else {
+			r.work()
+		}
+	}
+	return v, ok
+}
+
+func (r *Runner[T]) call(v T) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.mu.Lock()
+			r.stats.Panics++
+			r.mu.Unlock()
+			r.onPanic(p, debug.Stack())
+		}
+	}()
+	r.handle(v)
+}

@@ -1,0 +1,278 @@
+package timer_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tarryhq/tarry/timer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cores are the structures that a Runner may drive.
+func cores(now time.Time) map[string]timer.Core[int] {
+	return map[string]timer.Core[int]{
+		"wheel": timer.NewWheel[int](time.Millisecond, now),
+		"ring":  timer.NewRing[int](60, time.Second, now),
+		"heap":  timer.NewHeap[int](now),
+	}
+}
+
+func eachCore(t *testing.T, test func(*testing.T, timer.Core[int])) {
+	for name := range cores(time.Now()) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, cores(time.Now())[name]) })
+		})
+	}
+}
+
+func closeRunner[T any](t *testing.T, r *timer.Runner[T]) {
+	t.Helper()
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunnerFiresOnTime(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		start := time.Now()
+		var mu sync.Mutex
+		got := map[int]time.Duration{}
+		r := timer.NewRunner(core, func(v int) {
+			mu.Lock()
+			got[v] = time.Since(start)
+			mu.Unlock()
+		}, nil)
+		delays := []time.Duration{0, time.Second, 59 * time.Second, 60 * time.Second, 61 * time.Second, time.Hour, 48 * time.Hour}
+		for i, d := range delays {
+			r.Schedule(start.Add(d), i)
+		}
+		time.Sleep(48 * time.Hour)
+		synctest.Wait()
+		closeRunner(t, r)
+		for i, d := range delays {
+			if at, ok := got[i]; !ok || at != d {
+				t.Errorf("timer of %v: fired %t, after %v", d, ok, at)
+			}
+		}
+		if s := r.Stats(); s.LateMax != 0 || s.Fired != uint64(len(delays)) || s.Pending != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+func TestRunnerIsIdleWithNothingPending(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		r := timer.NewRunner(core, func(int) {}, nil)
+		h := r.After(time.Hour, 1)
+		synctest.Wait()
+		r.Cancel(h)
+		time.Sleep(2 * time.Second)
+		before := r.Stats().Wakes
+		time.Sleep(48 * time.Hour)
+		if woken := r.Stats().Wakes - before; woken != 0 {
+			t.Errorf("woke %d times with nothing pending", woken)
+		}
+		closeRunner(t, r)
+	})
+}
+
+func TestRunnerWakesOnceASecondAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(int) {}, nil)
+		r.After(time.Hour, 1)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if s := r.Stats(); s.Wakes > 3605 || s.Fired != 1 {
+			t.Errorf("stats: %+v", s)
+		}
+		closeRunner(t, r)
+	})
+}
+
+func TestRunnerNoticesClockSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var step atomic.Int64
+		now := func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
+		var fired atomic.Int64
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, now()), func(int) { fired.Add(1) },
+			&timer.RunnerConfig{Now: now})
+		r.After(10*time.Hour, 1)
+		r.After(30*time.Minute, 2)
+		time.Sleep(time.Minute)
+		step.Store(int64(10 * time.Hour))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if fired.Load() != 2 {
+			t.Errorf("%d fired after a step forward, want 2", fired.Load())
+		}
+		r.After(time.Minute, 3)
+		step.Store(0)
+		time.Sleep(9 * time.Hour)
+		synctest.Wait()
+		if fired.Load() != 2 {
+			t.Errorf("%d fired after a step backward, want 2", fired.Load())
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if fired.Load() != 3 {
+			t.Errorf("%d fired in the end, want 3", fired.Load())
+		}
+		closeRunner(t, r)
+	})
+}
+
+func TestRunnerSurvivesPanicsAndGoexit(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		var caught, handled atomic.Int64
+		r := timer.NewRunner(core, func(v int) {
+			switch v % 3 {
+			case 0:
+				panic("oh")
+			case 1:
+				runtime.Goexit()
+			}
+			handled.Add(1)
+		}, &timer.RunnerConfig{Workers: 2, OnPanic: func(any, []byte) { caught.Add(1) }})
+		for v := range 30 {
+			r.After(time.Second, v)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if caught.Load() != 10 || handled.Load() != 10 || r.Stats().Panics != 10 || r.Stats().Running != 0 {
+			t.Errorf("caught %d, handled %d, stats %+v", caught.Load(), handled.Load(), r.Stats())
+		}
+		closeRunner(t, r)
+	})
+}
+
+func TestRunnerSlowHandlersHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var quick atomic.Int64
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, start), func(v int) {
+			if v < 3 {
+				time.Sleep(time.Hour)
+				return
+			}
+			quick.Store(int64(time.Since(start)))
+		}, &timer.RunnerConfig{Workers: 4})
+		for v := range 3 {
+			r.After(time.Second, v)
+		}
+		r.After(2*time.Second, 3)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if at := time.Duration(quick.Load()); at != 2*time.Second {
+			t.Errorf("the quick one ran after %v", at)
+		}
+		if s := r.Stats(); s.Running != 3 {
+			t.Errorf("stats: %+v", s)
+		}
+		closeRunner(t, r)
+	})
+}
+
+func TestRunnerCancelReachesWhatWaitsForAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran atomic.Int64
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(v int) {
+			ran.Add(1)
+			time.Sleep(time.Minute)
+		}, &timer.RunnerConfig{Workers: 1})
+		r.After(time.Second, 1)
+		h := r.After(2*time.Second, 2)
+		time.Sleep(30 * time.Second)
+		if v, ok := r.Cancel(h); !ok || v != 2 {
+			t.Errorf("cancel: %d, %t", v, ok)
+		}
+		time.Sleep(time.Hour)
+		if ran.Load() != 1 {
+			t.Errorf("%d ran, want 1", ran.Load())
+		}
+		closeRunner(t, r)
+	})
+}
+
+func TestRunnerClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var done atomic.Bool
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(int) {
+			time.Sleep(time.Minute)
+			done.Store(true)
+		}, nil)
+		r.After(time.Second, 1)
+		r.After(time.Hour, 2)
+		time.Sleep(2 * time.Second)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Close(short); err != context.DeadlineExceeded {
+			t.Errorf("close with a handler running: %v", err)
+		}
+		if h := r.After(0, 3); h != 0 {
+			t.Error("scheduled after Close")
+		}
+		closeRunner(t, r)
+		if !done.Load() {
+			t.Error("closed before the handler was done")
+		}
+		if s := r.Stats(); s.Fired != 1 || s.Pending != 1 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+// Many goroutines at once, in real time: every timer either fires once or is
+// cancelled, and none early.
+func TestRunnerRaces(t *testing.T) {
+	const each = 2000
+	type task struct{ due time.Time }
+	var fired, cancelled, early atomic.Int64
+	all := make(chan struct{})
+	count := func(n *atomic.Int64) {
+		n.Add(1)
+		if fired.Load()+cancelled.Load() == 4*each {
+			select {
+			case all <- struct{}{}:
+			default:
+			}
+		}
+	}
+	all = make(chan struct{}, 1)
+	r := timer.NewRunner[*task](timer.NewWheel[*task](time.Millisecond, time.Now()), func(v *task) {
+		if time.Now().Before(v.due) {
+			early.Add(1)
+		}
+		count(&fired)
+	}, nil)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range each {
+				v := &task{time.Now().Add(time.Duration(i%50) * 100 * time.Microsecond)}
+				h := r.Schedule(v.due, v)
+				switch (i + g) % 3 {
+				case 0:
+					if _, ok := r.Cancel(h); ok {
+						count(&cancelled)
+					}
+				case 1:
+					r.Reset(h, v.due.Add(time.Millisecond))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	<-all
+	closeRunner(t, r)
+	if early.Load() != 0 || fired.Load()+cancelled.Load() != 4*each {
+		t.Errorf("fired %d, cancelled %d, early %d", fired.Load(), cancelled.Load(), early.Load())
+	}
+}

@@ -1,0 +1,160 @@
+package diskengine_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"go.uber.org/goleak"
+)
+
+// victimDir names, in the environment, the directory on which this test binary
+// works until it is killed.
+const victimDir = "TARRY_TEST_VICTIM_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(victimDir); dir != "" {
+		fmt.Println("stopped", victim(dir))
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// victim pushes, cancels, leases and acks until it is killed, and writes a line
+// before and after each call.
+func victim(dir string) error {
+	e, err := diskengine.Open(dir, &diskengine.Config{Logger: quiet, MinFreeBytes: -1, MemTableBytes: 512 << 10})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	var out sync.Mutex
+	say := func(what, key string) {
+		out.Lock()
+		defer out.Unlock()
+		fmt.Println(what, key)
+	}
+	failed := make(chan error)
+	for g := range 6 {
+		go func() {
+			for i := 0; ; i++ {
+				key := fmt.Sprintf("%d-%d-%d", os.Getpid(), g, i)
+				due := engine.When{In: time.Duration(i%3) * 3 * time.Millisecond}
+				if i%4 == 3 {
+					due.In = time.Hour
+				}
+				m := message("q", key, 0)
+				m.Due = due
+				if r, err := e.Push(ctx, []engine.Message{m}); err != nil || r[0].Err != nil {
+					failed <- errors.Join(err, r[0].Err)
+					return
+				}
+				say("pushed", key)
+				if i%2 == 1 {
+					say("cancelling", key)
+					if errs, err := e.Cancel(ctx, []engine.Ref{{Queue: "q", Key: key}}); err == nil && errs[0] == nil {
+						say("cancelled", key)
+					}
+				}
+			}
+		}()
+	}
+	go func() {
+		for i := 0; ; i++ {
+			g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 5, TTR: time.Hour, Remote: i%2 == 0}})
+			if err != nil {
+				failed <- err
+				return
+			}
+			for j, l := range g.Queues[0].Messages {
+				if l.Due.After(g.Now) {
+					say("early", l.Key)
+				}
+				say("leased", l.Key)
+				if j == 0 {
+					continue // held for good
+				}
+				say("acking", l.Key)
+				if s, err := e.Settle(ctx, []engine.Settlement{{Token: l.Token, Do: engine.Ack}}); err == nil && s[0].Err == nil {
+					say("acked", l.Key)
+				}
+			}
+		}
+	}()
+	return <-failed
+}
+
+// TestKill kills a process under load again and again, and then looks for what it
+// had promised.
+func TestKill(t *testing.T) {
+	rounds := 50
+	if testing.Short() {
+		rounds = 5
+	}
+	dir := t.TempDir()
+	said := make(map[string]map[string]bool) // what was said, by key
+	for round := range rounds {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), victimDir+"="+dir)
+		cmd.Stderr = os.Stderr
+		pipe, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(pipe)
+		for n := 0; lines.Scan(); n++ {
+			what, key, ok := strings.Cut(lines.Text(), " ")
+			if what == "stopped" || what == "early" {
+				t.Errorf("round %d: %s", round, lines.Text())
+			}
+			if !ok {
+				continue
+			}
+			if said[key] == nil {
+				said[key] = make(map[string]bool)
+			}
+			said[key][what] = true
+			if n == 200+round*10 {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_ = cmd.Wait() // it was killed
+		if t.Failed() {
+			return
+		}
+	}
+	e := place{dir, diskengine.Config{Logger: quiet}}.open(t)
+	defer e.Close()
+	pushed := 0
+	for key, s := range said {
+		_, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key})
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			t.Fatal(err)
+		}
+		found := err == nil
+		switch {
+		case s["cancelled"] && (found || s["leased"]), s["acked"] && found:
+			t.Errorf("%s is back: %v", key, s)
+		case s["pushed"] && !s["cancelling"] && !s["acking"] && !found:
+			t.Errorf("%s is lost: %v", key, s)
+		}
+		if s["pushed"] {
+			pushed++
+		}
+	}
+	t.Logf("%d pushes answered in %d rounds", pushed, rounds)
+}

@@ -2,6 +2,7 @@ package tarry
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -55,9 +56,9 @@ func (p *poller) run(ctx context.Context) {
 		if p.s.nowait {
 			wait = 0
 		}
-		g, err := p.lw.LeaseWait(ctx, wants, most, wait)
+		g, err := p.wait(ctx, wants, most, wait)
 		if err != nil {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && err != errFreed {
 				p.failed(ctx, err)
 			}
 			continue
@@ -66,6 +67,35 @@ func (p *poller) run(ctx context.Context) {
 		p.hand(wants, g)
 	}
 }
+
+// wait polls once. A poll that had to leave out a queue for want of room ends when
+// there may be room again, or that queue would wait as long as the others do.
+func (p *poller) wait(ctx context.Context, wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
+	if len(wants) == len(p.s.queues) {
+		return p.lw.LeaseWait(ctx, wants, most, wait)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-p.freed:
+			cancel(errFreed)
+		case <-over:
+		}
+	})
+	g, err := p.lw.LeaseWait(ctx, wants, most, wait)
+	close(over)
+	watch.Wait()
+	if err != nil && context.Cause(ctx) == errFreed {
+		return engine.Grant{}, errFreed
+	}
+	return g, err
+}
+
+// errFreed ends a poll because there is more room.
+var errFreed = errors.New("there is more room")
 
 // wants asks each queue for what there is room for, were it the only one.
 func (p *poller) wants() (wants []engine.Want, most int) {

@@ -1,0 +1,95 @@
+package tarry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// waiter is an engine that waits by itself, as one across a network does.
+type waiter struct {
+	*stage
+	calls list[int]
+}
+
+func newWaiter() *waiter {
+	w := &waiter{stage: newStage()}
+	w.caps = func(c *engine.Capabilities) { c.LeaseWait = true }
+	return w
+}
+
+func (w *waiter) LeaseWait(ctx context.Context, wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
+	w.calls.add(len(wants))
+	end := time.Now().Add(wait)
+	for {
+		g, err := w.Lease(ctx, wants)
+		if err != nil || !time.Now().Before(end) {
+			return g, err
+		}
+		for _, q := range g.Queues {
+			if len(q.Messages) > 0 {
+				return g, nil
+			}
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return engine.Grant{}, ctx.Err()
+		}
+	}
+}
+
+func TestWorkerOnAnEngineThatWaits(t *testing.T) {
+	eng := newWaiter()
+	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+		var at list[string]
+		start := time.Now()
+		handler := func(d time.Duration) func(context.Context, *tarry.Message[string]) error {
+			return func(_ context.Context, m *tarry.Message[string]) error {
+				at.add(m.Queue + " " + time.Since(start).String())
+				time.Sleep(d)
+				return nil
+			}
+		}
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+		tarry.Handle(w, tarry.NewTopic[string]("narrow"), handler(time.Second), tarry.Concurrency(1))
+		tarry.Handle(w, tarry.NewTopic[string]("empty"), handler(0))
+		stop := run(t, w)
+		push(t, c, "narrow", "1")
+		push(t, c, "narrow", "2")
+		pass(10 * time.Second)
+		want := []string{"narrow 100ms", "narrow 1.1s"}
+		if got := at.all(); len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+			t.Errorf("handled at %q, want %q", got, want)
+		}
+		if n := eng.calls.len(); n > 6 {
+			t.Errorf("%d polls in ten seconds", n)
+		}
+		stop()
+	})
+}
+
+func TestLeaseOnAnEngineThatWaits(t *testing.T) {
+	bubbleOn(t, newWaiter(), func(t *testing.T, c *tarry.Client) {
+		start := time.Now()
+		req := tarry.LeaseRequest{Queues: []string{"q"}, Max: 1, Wait: 30 * time.Second}
+		if l, err := c.Lease(t.Context(), req); err != nil || len(l.Messages) != 0 || time.Since(start) != 30*time.Second {
+			t.Errorf("after %s: %+v, %v", time.Since(start), l, err)
+		}
+		done := make(chan error, 1)
+		req.Wait = time.Hour
+		go func() { _, err := c.Lease(t.Context(), req); done <- err }()
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; !errors.Is(err, tarry.ErrClosed) {
+			t.Errorf("closed while waiting: %v", err)
+		}
+	})
+}

@@ -84,6 +84,7 @@ func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, 
 type stage struct {
 	*memengine.Engine
 	caps   func(*engine.Capabilities)
+	push   func(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error)
 	lease  func(ctx context.Context, wants []engine.Want) (engine.Grant, error)
 	settle func(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error)
 	watch  func(fn func(queue string)) (stop func())
@@ -91,7 +92,7 @@ type stage struct {
 
 func newStage() *stage {
 	s := &stage{Engine: memengine.New(nil)}
-	s.lease, s.settle, s.watch = s.Engine.Lease, s.Engine.Settle, s.Engine.Watch
+	s.push, s.lease, s.settle, s.watch = s.Engine.Push, s.Engine.Lease, s.Engine.Settle, s.Engine.Watch
 	return s
 }
 
@@ -101,6 +102,10 @@ func (s *stage) Capabilities() engine.Capabilities {
 		s.caps(&caps)
 	}
 	return caps
+}
+
+func (s *stage) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	return s.push(ctx, msgs)
 }
 
 func (s *stage) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {

@@ -1,0 +1,181 @@
+package tarry_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	_ "github.com/tarryhq/tarry/engine/memengine"
+)
+
+func TestOpenAndClose(t *testing.T) {
+	c, err := tarry.Open(t.Context(), "mem:", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	push(t, c, "q", "x")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Push(t.Context(), "q", nil); !errors.Is(err, tarry.ErrClosed) {
+		t.Errorf("push after Close: %v", err)
+	}
+	if _, err := tarry.Open(t.Context(), "nosuch:", nil); !errors.Is(err, tarry.ErrInvalid) || !strings.Contains(err.Error(), "mem") {
+		t.Errorf("unknown scheme: %v", err)
+	}
+}
+
+func TestTopicLife(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		ctx := t.Context()
+		topic := tarry.NewTopic[Order]("order.unpaid", tarry.In(time.Hour), tarry.MaxAttempts(3))
+		start := time.Now()
+		p, err := topic.Push(ctx, c, Order{"1"}, tarry.Key("1"), tarry.At(start.Add(time.Minute)))
+		if err != nil || p.Outcome != tarry.Created || p.State != tarry.Scheduled || p.Due.Sub(start) != time.Minute {
+			t.Fatalf("pushed %+v, %v", p, err)
+		}
+		if again, err := topic.Push(ctx, c, Order{"1"}, tarry.Key("1")); !errors.Is(err, tarry.ErrExists) || again.ID != p.ID {
+			t.Errorf("second push %+v, %v", again, err)
+		}
+		if r, err := topic.Rearm(ctx, c, "1", tarry.In(2*time.Minute), Order{"other"}); err != nil || r.ID != p.ID || r.Due.Sub(start) != 2*time.Minute {
+			t.Errorf("rearmed %+v, %v", r, err)
+		}
+		info, err := topic.Get(ctx, c, tarry.ByKey("1"))
+		if err != nil || info.MaxAttempts != 3 || info.ContentType != "application/json" {
+			t.Errorf("got %+v, %v", info, err)
+		}
+		if v, err := topic.Value(info); err != nil || v.ID != "1" {
+			t.Errorf("value %+v, %v", v, err)
+		}
+		if err := topic.Claim(ctx, c, tarry.ByKey("1"), nil); !errors.Is(err, tarry.ErrNotDue) {
+			t.Errorf("claim before due: %v", err)
+		}
+		if info, err = topic.Reschedule(ctx, c, tarry.ByKey("1"), tarry.In(0)); err != nil || info.Due.After(time.Now()) {
+			t.Errorf("rescheduled %+v, %v", info, err)
+		}
+		boom := errors.New("boom")
+		if err := topic.Claim(ctx, c, tarry.ByKey("1"), func(context.Context, Order) error { return boom }); err != boom {
+			t.Errorf("claim: %v", err)
+		}
+		if err := topic.Claim(ctx, c, tarry.ByID(p.ID), func(_ context.Context, o Order) error {
+			if err := topic.Cancel(ctx, c, tarry.ByKey("1")); !errors.Is(err, tarry.ErrLeased) {
+				t.Errorf("cancel while claimed: %v", err)
+			}
+			return nil
+		}); err != nil {
+			t.Errorf("claim: %v", err)
+		}
+		gone(t, c, p)
+
+		out, errs, err := topic.PushMany(ctx, c, []Order{{"2"}, {"3"}})
+		if err != nil || errs != nil || len(out) != 2 || out[0].Due.Sub(start) != time.Hour {
+			t.Errorf("pushed many %+v, %v, %v", out, errs, err)
+		}
+		n := 0
+		for info, err := range topic.List(ctx, c, tarry.Scheduled) {
+			if v, valueErr := topic.Value(info); err != nil || valueErr != nil || v.ID != []string{"2", "3"}[n] {
+				t.Errorf("listed %+v, %v, %v", info, err, valueErr)
+			}
+			n++
+		}
+		if err := topic.Cancel(ctx, c, tarry.ByID(out[0].ID)); err != nil || n != 2 {
+			t.Errorf("%d listed; cancel: %v", n, err)
+		}
+		if _, err := tarry.NewTopic[func()]("q").Push(ctx, c, nil); !errors.Is(err, tarry.ErrInvalid) {
+			t.Errorf("a body that JSON has no form for: %v", err)
+		}
+	})
+}
+
+func TestPushManyFailsSingly(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		out, errs, err := c.PushMany(t.Context(), []engine.Message{
+			tarry.NewMessage("q", nil, tarry.Key("a")),
+			tarry.NewMessage("bad name", nil),
+			tarry.NewMessage("q", nil, tarry.Key("a")),
+			tarry.NewMessage("q", nil, tarry.In(-1)),
+			tarry.NewMessage("q", nil, tarry.Key("b")),
+		})
+		if err != nil || len(out) != 5 || len(errs) != 5 {
+			t.Fatalf("%+v, %v, %v", out, errs, err)
+		}
+		for i, want := range []error{nil, tarry.ErrInvalid, tarry.ErrExists, tarry.ErrInvalid, nil} {
+			if !errors.Is(errs[i], want) || (want == nil) != (out[i].Outcome == tarry.Created) {
+				t.Errorf("%d: %+v, %v", i, out[i], errs[i])
+			}
+		}
+		if _, _, err := c.PushMany(t.Context(), make([]engine.Message, tarry.MaxBatch+1)); !errors.Is(err, tarry.ErrTooLarge) {
+			t.Errorf("too many: %v", err)
+		}
+	})
+}
+
+func TestPushThatIsLeftTellsThatTheOutcomeIsUnknown(t *testing.T) {
+	s := newStage()
+	proceed := make(chan struct{})
+	s.push = func(ctx context.Context, m []engine.Message) ([]engine.PushResult, error) {
+		<-proceed
+		return s.Engine.Push(ctx, m)
+	}
+	s.caps = func(c *engine.Capabilities) { c.Coalesce = 100 }
+	c := tarry.New(s, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err := c.Push(ctx, "q", nil, tarry.Key("k"))
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "outcome is unknown") {
+		t.Errorf("left early: %v", err)
+	}
+	close(proceed)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), engine.Ref{Queue: "q", Key: "k"}); err != nil {
+		t.Errorf("Close did not wait for the push: %v", err)
+	}
+}
+
+func TestOperations(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		ctx := t.Context()
+		var rec record
+		w := withHandler(tarry.NewWorker(c, &tarry.WorkerConfig{Observer: rec.observe}))
+		stop := run(t, w)
+		if err := c.Pause(ctx, "q", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		push(t, c, "q", "x")
+		pass(59 * time.Second)
+		if info, err := c.Queue(ctx, "q"); err != nil || info.Ready != 1 || !info.Paused {
+			t.Errorf("paused queue %+v, %v", info, err)
+		}
+		pass(time.Second)
+		if e := rec.one(t, tarry.Acked); e.Lateness != time.Minute {
+			t.Errorf("handled %s late, want the minute of the pause", e.Lateness)
+		}
+		if err := c.Pause(ctx, "q", 0); err != nil {
+			t.Fatal(err)
+		}
+		push(t, c, "q", "y")
+		pass(time.Hour)
+		if err := c.Resume(ctx, "q"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := len(rec.of(tarry.Acked)); n != 2 {
+			t.Errorf("%d handled after resuming", n)
+		}
+		push(t, c, "q", "z", tarry.In(time.Hour))
+		if b, err := c.Forecast(ctx, "q", time.Minute, 2*time.Hour); err != nil || len(b) != 120 {
+			t.Errorf("forecast of %d steps, %v", len(b), err)
+		}
+		if n, err := c.Purge(ctx, "q", false); err != nil || n != 1 {
+			t.Errorf("purged %d, %v", n, err)
+		}
+		stop()
+	})
+}

@@ -44,7 +44,7 @@ func newScale(tick time.Duration, now time.Time) scale {
 func (s *scale) ceil(t time.Time) uint64 {
 	d := int64(t.Sub(s.origin))
 	if d == math.MaxInt64 || d == math.MinInt64 {
-		return place(s.far(t))
+		return place(s.far(t, s.unit-1))
 	}
 	k := d
 	if s.unit != 1 {
@@ -61,7 +61,7 @@ func (s *scale) floor(t time.Time) uint64 {
 	d := int64(t.Sub(s.origin))
 	var k int64
 	if d == math.MaxInt64 || d == math.MinInt64 {
-		k = s.far(t) - 1 // far rounds up
+		k = s.far(t, 0)
 	} else {
 		k = floorDiv(d, s.unit)
 	}
@@ -82,9 +82,9 @@ func place(k int64) uint64 {
 	return uint64(k) + middle
 }
 
-// far is how many units after the origin t is, rounded up, for where a
-// time.Duration does not reach.
-func (s *scale) far(t time.Time) int64 {
+// far is how many units after the origin t, and so many nanoseconds more, is,
+// rounded down, for where a time.Duration does not reach.
+func (s *scale) far(t time.Time, more int64) int64 {
 	perSecond := int64(time.Second) / s.unit
 	seconds := t.Unix() - s.origin.Unix()
 	switch {
@@ -94,7 +94,7 @@ func (s *scale) far(t time.Time) int64 {
 		return math.MinInt64 + 1
 	}
 	nanos := int64(t.Nanosecond() - s.origin.Nanosecond())
-	return seconds*perSecond + floorDiv(nanos+s.unit-1, s.unit)
+	return seconds*perSecond + floorDiv(nanos+more, s.unit)
 }
 
 // time is the instant of a unit.

@@ -1,0 +1,186 @@
+package timer_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/timer"
+)
+
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func TestWheelMemory(t *testing.T) {
+	const n = 500_000
+	random := rand.New(rand.NewPCG(1, 2))
+	before := heapInUse()
+	w := timer.NewWheel[uint64](time.Millisecond, epoch)
+	if got := heapInUse() - before; got > 1024 {
+		t.Errorf("an empty wheel takes %d bytes", got)
+	}
+	for i := range n {
+		w.Schedule(epoch.Add(time.Duration(random.Int64N(int64(48*time.Hour)))), uint64(i))
+		if i%1000 == 0 {
+			w.Next()
+		}
+	}
+	if got := float64(heapInUse()-before) / n; got > 40 {
+		t.Errorf("%.1f bytes a timer, want at most 40", got)
+	}
+	// The spike passes: half fires, half is cancelled.
+	for range w.Advance(epoch.Add(24 * time.Hour)) {
+	}
+	for range w.Advance(epoch.Add(48 * time.Hour)) {
+	}
+	if got := heapInUse() - before; w.Len() != 0 || got > 256<<10 {
+		t.Errorf("%d bytes kept after a spike, %d pending", got, w.Len())
+	}
+	runtime.KeepAlive(w)
+}
+
+func TestWheelAllocatesNothingInSteadyState(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	w := timer.NewWheel[uint64](time.Millisecond, epoch)
+	now := epoch
+	handles := make([]timer.Handle, 20_000)
+	for i := range handles {
+		handles[i] = w.Schedule(now.Add(time.Duration(random.Int64N(int64(time.Minute)))), 0)
+	}
+	step := func() {
+		now = now.Add(time.Millisecond)
+		for range w.Advance(now) {
+		}
+		for range 10 {
+			i := random.IntN(len(handles))
+			due := now.Add(time.Duration(random.Int64N(int64(time.Minute))))
+			if !w.Reset(handles[i], due) {
+				handles[i] = w.Schedule(due, 0)
+			}
+			w.Cancel(w.Schedule(due, 1))
+			w.Next()
+		}
+	}
+	for range 30_000 {
+		step()
+	}
+	if n := testing.AllocsPerRun(20_000, step); n > 0.05 {
+		t.Errorf("%v allocations for 20 operations and more", n)
+	}
+}
+
+// A million, at ticks of every size: none early, none lost, all in order.
+func TestWheelNeverEarly(t *testing.T) {
+	const n = 200_000
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, tick := range []time.Duration{time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Second, time.Minute} {
+		w := timer.NewWheel[int](tick, epoch)
+		dues := make([]time.Time, n)
+		for i := range dues {
+			dues[i] = epoch.Add(time.Duration(random.Int64N(int64(time.Hour))))
+			w.Schedule(dues[i], i)
+		}
+		now, fired, last := epoch, 0, time.Time{}
+		for w.Len() > 0 {
+			next, _ := w.Next()
+			now = next.Add(time.Duration(random.Int64N(int64(20*time.Second))) - 10*time.Second)
+			for due, v := range w.Advance(now) {
+				if now.Before(dues[v]) {
+					t.Fatalf("tick %v: %v early", tick, dues[v].Sub(now))
+				}
+				if due.Before(last) {
+					t.Fatalf("tick %v: %v after %v", tick, due, last)
+				}
+				last = due
+				fired++
+			}
+		}
+		if fired != n {
+			t.Fatalf("tick %v: fired %d of %d", tick, fired, n)
+		}
+	}
+}
+
+func TestWheelFarDues(t *testing.T) {
+	w := timer.NewWheel[int](time.Millisecond, epoch)
+	dues := []time.Time{
+		time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC),
+		time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC),
+		epoch,
+		time.Unix(1<<55, 0), // beyond what fires
+	}
+	for i, due := range dues {
+		w.Schedule(due, i)
+	}
+	for _, i := range []int{1, 3, 2, 0} {
+		next, ok := w.Next()
+		if want := dues[i].Add(time.Millisecond - 1).Truncate(time.Millisecond); !ok || !next.Equal(want) {
+			t.Errorf("next %v, %t; want %v", next, ok, want)
+		}
+		if got := collect(w, next.Add(-time.Nanosecond)); len(got) != 0 {
+			t.Errorf("early: %v", got)
+		}
+		if got := collect(w, next); len(got) != 1 || got[0] != i {
+			t.Errorf("fired %v, want %d", got, i)
+		}
+	}
+	if got := collect(w, time.Unix(1<<56, 0)); len(got) != 0 || w.Len() != 1 {
+		t.Errorf("fired %v", got)
+	}
+}
+
+func TestWheelUseInsideTheLoop(t *testing.T) {
+	w := timer.NewWheel[int](time.Millisecond, epoch)
+	a := w.Schedule(epoch.Add(1*time.Second), 1)
+	b := w.Schedule(epoch.Add(2*time.Second), 2)
+	c := w.Schedule(epoch.Add(3*time.Second), 3)
+	var got []int
+	for _, v := range w.Advance(epoch.Add(5 * time.Second)) {
+		got = append(got, v)
+		if v == 1 {
+			if _, ok := w.Cancel(a); ok {
+				t.Error("cancelled what has fired")
+			}
+			w.Cancel(b)
+			w.Reset(c, epoch.Add(time.Minute))
+			w.Schedule(epoch.Add(4*time.Second), 4)
+		}
+	}
+	if len(got) != 2 || got[1] != 4 || w.Len() != 1 {
+		t.Errorf("fired %v, %d left", got, w.Len())
+	}
+}
+
+func FuzzWheel(f *testing.F) {
+	f.Add([]byte{0, 10, 3, 200, 3, 40})
+	f.Add([]byte{0, 1, 0, 9, 2, 40, 3, 9, 1, 0, 3, 255})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := newWheelMachine(time.Millisecond)
+		for ; len(data) >= 2; data = data[2:] {
+			arg := int(data[1])
+			// A byte reaches from microseconds to decades.
+			span := time.Duration(1+arg%8) << (10 + arg/8*3/2)
+			switch n := len(m.model.list); {
+			case data[0]%4 == 0:
+				m.schedule(t, m.now.Add(span))
+			case data[0]%4 == 1 && n > 0:
+				m.cancel(t, arg%n)
+			case data[0]%4 == 2 && n > 0:
+				m.reset(t, arg%n, m.now.Add(span))
+			case data[0]%4 == 3:
+				if data[0]&4 != 0 {
+					span = -span
+				}
+				m.advance(t, m.now.Add(span), 1+arg)
+			}
+			m.check(t)
+		}
+	})
+}

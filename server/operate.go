@@ -26,7 +26,7 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
 		}
 	})
 	if err == nil {
-		err = s.c.Pause(r.Context(), r.PathValue("queue"), d)
+		err = s.c.Pause(r.Context(), value(r, "queue"), d)
 	}
 	return s.counted(w, 1, err)
 }
@@ -34,7 +34,7 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) resume(w http.ResponseWriter, r *http.Request) error {
 	err := s.options(w, r, nil, nil)
 	if err == nil {
-		err = s.c.Resume(r.Context(), r.PathValue("queue"))
+		err = s.c.Resume(r.Context(), value(r, "queue"))
 	}
 	return s.counted(w, 1, err)
 }
@@ -45,7 +45,7 @@ func (s *Server) purge(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := s.c.Purge(r.Context(), r.PathValue("queue"), dead)
+	n, err := s.c.Purge(r.Context(), value(r, "queue"), dead)
 	if err != nil && n > 0 {
 		f := *toFailure(err)
 		f.hint = fmt.Sprintf("%d messages are gone already; purge again for the rest", n)
@@ -76,7 +76,7 @@ func (s *Server) redrive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := s.c.Redrive(r.Context(), r.PathValue("queue"), ids, most)
+	n, err := s.c.Redrive(r.Context(), value(r, "queue"), ids, most)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (s *Server) pushOne(w http.ResponseWriter, r *http.Request) error {
 	if in.message("message", &m).has(fieldQueue) {
 		in.wrong("queue: stands in the path; leave it out of the message")
 	}
-	m.Queue = r.PathValue("queue")
+	m.Queue = value(r, "queue")
 	return s.push(w, r, in, m)
 }
 
@@ -32,7 +32,7 @@ func (s *Server) rearm(w http.ResponseWriter, r *http.Request) error {
 	}
 	var m engine.Message
 	got := in.message("message", &m)
-	key := r.PathValue("key")
+	key := value(r, "key")
 	switch {
 	case got.has(fieldQueue):
 		in.wrong("queue: stands in the path; leave it out of the message")
@@ -41,7 +41,7 @@ func (s *Server) rearm(w http.ResponseWriter, r *http.Request) error {
 	case got.has(fieldOnConflict) && m.OnConflict != engine.Rearm:
 		in.wrong("on_conflict: is rearm here; leave it out of the message")
 	}
-	m.Queue, m.Key, m.OnConflict = r.PathValue("queue"), key, engine.Rearm
+	m.Queue, m.Key, m.OnConflict = value(r, "queue"), key, engine.Rearm
 	return s.push(w, r, in, m)
 }
 

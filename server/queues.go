@@ -80,7 +80,7 @@ func (s *Server) queue(w http.ResponseWriter, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	info, err := s.c.Queue(r.Context(), r.PathValue("queue"))
+	info, err := s.c.Queue(r.Context(), value(r, "queue"))
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	lq := engine.ListQuery{Queue: r.PathValue("queue"), After: q.Get("after")}
+	lq := engine.ListQuery{Queue: value(r, "queue"), After: q.Get("after")}
 	if lq.Limit, err = limit(q); err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (s *Server) forecast(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
-	buckets, err := s.c.Forecast(r.Context(), r.PathValue("queue"), step, span)
+	buckets, err := s.c.Forecast(r.Context(), value(r, "queue"), step, span)
 	if err != nil {
 		return err
 	}

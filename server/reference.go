@@ -10,15 +10,15 @@ import (
 
 // reference returns the message that a path names.
 func reference(r *http.Request) (queue string, ref engine.Ref, err error) {
-	queue = r.PathValue("queue")
-	if s := r.PathValue("id"); s != "" {
+	queue = value(r, "queue")
+	if s := value(r, "id"); s != "" {
 		id, err := engine.ParseID(s)
 		if err != nil {
 			return "", ref, wrong("id: %q is not an id", clip(s)).withHint("an id is a decimal number such as 42; by key the path is /v1/queues/{queue}/keys/{key}")
 		}
 		return queue, tarry.ByID(id), nil
 	}
-	return queue, tarry.ByKey(r.PathValue("key")), nil
+	return queue, tarry.ByKey(value(r, "key")), nil
 }
 
 func (s *Server) get(w http.ResponseWriter, r *http.Request) error {

@@ -1,0 +1,413 @@
+package server_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// api is a server under test, called without a network.
+type api struct {
+	testing.TB
+	clock *enginetest.Clock
+	c     *tarry.Client
+	s     *server.Server
+}
+
+func newAPI(t testing.TB) *api {
+	clock := enginetest.NewClock() // 2030-03-01T12:00:00Z
+	eng := memengine.New(&memengine.Config{Now: clock.Now, MaxPending: 1000})
+	c := tarry.New(eng, &tarry.Config{MaxBody: 1000})
+	t.Cleanup(func() {
+		_ = c.Close()
+		_ = eng.Close()
+	})
+	return &api{t, clock, c, server.New(c, &server.Config{Version: "1.2.3", MaxRequest: 10_000})}
+}
+
+func (a *api) send(method, path, body string) *httptest.ResponseRecorder {
+	a.Helper()
+	r := httptest.NewRequestWithContext(a.Context(), method, path, strings.NewReader(body))
+	if method != "GET" && method != "DELETE" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	w := httptest.NewRecorder()
+	a.s.ServeHTTP(w, r)
+	return w
+}
+
+// call sends a request and returns its answer; the status must be as wanted, and an
+// error of the one shape.
+func (a *api) call(status int, method, path, body string) map[string]any {
+	a.Helper()
+	w := a.send(method, path, body)
+	if w.Code != status {
+		a.Fatalf("%s %s %s: status %d, want %d: %s", method, path, body, w.Code, status, w.Body)
+	}
+	var answer map[string]any
+	if w.Code == http.StatusNoContent {
+		return nil
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		a.Fatalf("%s %s: %v: %s", method, path, err, w.Body)
+	}
+	if status >= 400 {
+		checkError(a, w)
+	}
+	return answer
+}
+
+// checkError wants the one shape of errors, and returns code and message.
+func checkError(t testing.TB, w *httptest.ResponseRecorder) (code, message string) {
+	t.Helper()
+	var answer map[string]map[string]string
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("status %d: not an error: %v: %s", w.Code, err, w.Body)
+	}
+	e := answer["error"]
+	if len(answer) != 1 || len(e) != 3 || e["code"] == "" || e["message"] == "" || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("status %d: not the shape of an error: %s", w.Code, w.Body)
+	}
+	return e["code"], e["message"]
+}
+
+func field(t testing.TB, v any, path ...any) any {
+	t.Helper()
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			v = v.(map[string]any)[p]
+		case int:
+			v = v.([]any)[p]
+		}
+	}
+	return v
+}
+
+func TestMessageAnswered(t *testing.T) {
+	a := newAPI(t)
+	a.call(201, "POST", "/v1/queues/orders/messages", `{"body":{"b":1, "a":[ ]},"delay":"30m","key":"42","priority":7,"headers":{"z":"1","a":"2"},
+		"max_attempts":3,"backoff":["15s","3m"],"ttr":"90s","expire_after":"7d","on_conflict":"keep"}`)
+	w := a.send("GET", "/v1/queues/orders/keys/42", "")
+	const want = `{"id":"1","queue":"orders","key":"42","state":"scheduled","due":"2030-03-01T12:30:00.000Z","created":"2030-03-01T12:00:00.000Z",` +
+		`"attempt":0,"max_attempts":3,"priority":7,"ttr":"1m30s","backoff":["15s","3m"],"expire_after":"168h","expires":"2030-03-08T12:30:00.000Z",` +
+		`"headers":{"z":"1","a":"2"},"content_type":"application/json","body":{"b":1, "a":[ ]},"last_error":""}`
+	if w.Body.String() != want {
+		t.Errorf("got  %s\nwant %s", w.Body, want)
+	}
+	a.call(200, "POST", "/v1/queues/orders/messages", `{"key":"42","on_conflict":"keep"}`)
+	a.call(200, "POST", "/v1/queues/orders/messages", `{"key":"42","on_conflict":"replace","body_base64":"AAH/","delay":"1m"}`)
+	if m := a.call(200, "GET", "/v1/queues/orders/messages/1", ""); m["body_base64"] != "AAH/" || m["body"] != nil || m["content_type"] != "" {
+		t.Errorf("%v", m)
+	}
+}
+
+func TestContract(t *testing.T) {
+	a := newAPI(t)
+	p := a.call(201, "POST", "/v1/queues/q/messages", `{"key":"k"}`)
+	if p["outcome"] != "created" || p["id"] != "1" || p["queue"] != "q" || p["key"] != "k" || p["due"] != "2030-03-01T12:00:00.000Z" || p["state"] != "ready" {
+		t.Errorf("push: %v", p)
+	}
+	if e := a.call(409, "POST", "/v1/queues/q/messages", `{"key":"k"}`); field(t, e, "error", "code") != "exists" {
+		t.Errorf("%v", e)
+	}
+	if p := a.call(200, "PUT", "/v1/queues/q/keys/k", `{"delay":"1m"}`); p["outcome"] != "replaced" || p["state"] != "scheduled" {
+		t.Errorf("rearm: %v", p)
+	}
+	a.call(201, "PUT", "/v1/queues/q/keys/k2", `{"delay":"1m","key":"k2","on_conflict":"rearm"}`)
+	a.call(400, "PUT", "/v1/queues/q/keys/k2", `{"key":"k3"}`)
+	if e := a.call(409, "POST", "/v1/queues/q/keys/k/claim", `{"ttr":"30s"}`); field(t, e, "error", "code") != "not_due" {
+		t.Errorf("%v", e)
+	}
+	if m := a.call(200, "PATCH", "/v1/queues/q/keys/k", `{"due":"2030-03-01T12:00:00+00:00"}`); m["state"] != "ready" || m["body_base64"] != nil {
+		t.Errorf("reschedule: %v", m)
+	}
+	m := a.call(200, "POST", "/v1/queues/q/keys/k/claim", "")
+	if m["lease"] == "" || m["lease_expires"] != "2030-03-01T12:01:00.000Z" || m["attempt"] != 1.0 {
+		t.Errorf("claim: %v", m)
+	}
+	for method, path := range map[string]string{"DELETE": "keys/k", "PATCH": "messages/1"} {
+		if e := a.call(409, method, "/v1/queues/q/"+path, `{"delay":"1h"}`); field(t, e, "error", "code") != "leased" {
+			t.Errorf("%v", e)
+		}
+	}
+	token := m["lease"].(string)
+	r := a.call(200, "POST", "/v1/settle", `{"settlements":[{"lease":"`+token+`","do":"retry","reason":"no"},{"lease":"`+token+`","do":"ack"},{"lease":"x","do":"fly"}]}`)
+	if r["failed"] != 2.0 || field(t, r, "results", 0, "ok") != true || field(t, r, "results", 0, "state") != "scheduled" ||
+		field(t, r, "results", 1, "error", "code") != "lease_lost" || field(t, r, "results", 2, "error", "code") != "invalid" || field(t, r, "results", 1, "lease") != token {
+		t.Errorf("settle: %v", r)
+	}
+	r = a.call(200, "POST", "/v1/cancel", `{"refs":[{"queue":"q","key":"k"},{"queue":"q","id":"99"},{"queue":"q"},{"queue":7}]}`)
+	if r["failed"] != 3.0 || field(t, r, "results", 0, "ok") != true || field(t, r, "results", 1, "error", "code") != "not_found" ||
+		field(t, r, "results", 2, "error", "code") != "invalid" || field(t, r, "results", 3, "error", "message") != "queue: must be a string, not a number" {
+		t.Errorf("cancel: %v", r)
+	}
+	a.call(204, "DELETE", "/v1/queues/q/keys/k2", "")
+	a.call(404, "DELETE", "/v1/queues/q/keys/k2", "")
+	a.call(404, "GET", "/v1/queues/q/messages/77", "")
+
+	r = a.call(200, "POST", "/v1/messages", `{"messages":[{"queue":"b","body":1},{"queue":"b","delay":5},{"queue":"b","key":"x","on_conflict":"rearm","nope":[{}]},{"body":2},7,{"queue":"b"}]}`)
+	if r["failed"] != 4.0 || field(t, r, "results", 0, "outcome") != "created" || field(t, r, "results", 1, "error", "code") != "invalid" ||
+		field(t, r, "results", 2, "error", "message") != "nope: no such field" || field(t, r, "results", 5, "outcome") != "created" {
+		t.Errorf("batch: %v", r)
+	}
+	if e := a.call(409, "POST", "/v1/messages", `{"atomic":true,"messages":[{"queue":"c","key":"1"},{"queue":"c","key":"1"}]}`); field(t, e, "error", "code") != "exists" {
+		t.Errorf("atomic: %v", e)
+	}
+	a.call(400, "POST", "/v1/messages", `{"atomic":true,"messages":[{"queue":"c","key":"1"},{"queue":"c","ttr":"x"}]}`)
+	if q := a.call(200, "GET", "/v1/queues/c", ""); q["ready"] != 0.0 || q["paused"] != false || q["next_due"] != nil {
+		t.Errorf("queue: %v", q)
+	}
+	if q := a.call(200, "GET", "/v1/queues", ""); q["next"] != "" || field(t, q, "queues", 0, "queue") != "b" || field(t, q, "queues", 0, "ready") != 2.0 {
+		t.Errorf("queues: %v", q)
+	}
+	if p := a.call(200, "GET", "/v1/queues/b/messages?limit=1", ""); len(p["messages"].([]any)) != 1 || p["next"] == "" {
+		t.Errorf("list: %v", p)
+	} else if p = a.call(200, "GET", "/v1/queues/b/messages?limit=1&body=true&after="+url.QueryEscape(p["next"].(string)), ""); field(t, p, "messages", 0, "body_base64") != "" {
+		t.Errorf("list: %v", p)
+	}
+	if f := a.call(200, "GET", "/v1/queues/b/forecast?step=1m&span=1h", ""); f["step"] != "1m" || len(f["buckets"].([]any)) != 60 {
+		t.Errorf("forecast: %v", f)
+	}
+	a.call(200, "POST", "/v1/queues/b/pause", `{"for":"1h"}`)
+	if l := a.call(200, "POST", "/v1/lease", `{"queues":["b"],"max":5}`); len(l["messages"].([]any)) != 0 || l["next_due"] != "2030-03-01T13:00:00.000Z" || l["now"] != "2030-03-01T12:00:00.000Z" {
+		t.Errorf("lease of a paused queue: %v", l)
+	}
+	a.call(200, "POST", "/v1/queues/b/resume", "")
+	l := a.call(200, "POST", "/v1/lease", `{"queues":["a","b"],"max":1,"ttr":"10s"}`)
+	a.call(200, "POST", "/v1/settle", `{"settlements":[{"lease":"`+field(t, l, "messages", 0, "lease").(string)+`","do":"bury","reason":"bad"}]}`)
+	if r := a.call(200, "POST", "/v1/queues/b/redrive", `{}`); r["count"] != 1.0 || r["skipped"] != 0.0 {
+		t.Errorf("redrive: %v", r)
+	}
+	if r := a.call(200, "POST", "/v1/queues/b/purge", `{"dead":true}`); r["count"] != 2.0 {
+		t.Errorf("purge: %v", r)
+	}
+	if i := a.call(200, "GET", "/v1/info", ""); i["version"] != "1.2.3" || i["engine"] != "mem" || field(t, i, "limits", "max_body") != 1000.0 || field(t, i, "capabilities", "claim") != true {
+		t.Errorf("info: %v", i)
+	}
+	a.call(200, "GET", "/healthz", "")
+	a.call(200, "GET", "/readyz", "")
+}
+
+func TestBadRequests(t *testing.T) {
+	a := newAPI(t)
+	const push, lease, settle = "/v1/queues/q/messages", "/v1/lease", "/v1/settle"
+	for _, c := range []struct {
+		status                int
+		method, path, body    string
+		code, messageContains string
+	}{
+		{400, "POST", push, ``, "invalid", "malformed JSON"},
+		{400, "POST", push, `{`, "invalid", "ends too early"},
+		{400, "POST", push, `{"body":1}}`, "invalid", "malformed JSON"},
+		{400, "POST", push, `{"body":1} {}`, "invalid", "something behind"},
+		{400, "POST", push, `{"body":01}`, "invalid", "malformed JSON"},
+		{400, "POST", push, "{\"key\":\"\xff\"}", "invalid", "malformed JSON"},
+		{400, "POST", push, `[]`, "invalid", "message: must be an object, not an array"},
+		{400, "POST", push, `null`, "invalid", "message: must be an object, not null"},
+		{400, "POST", push, `{"nope":1}`, "invalid", "nope: no such field"},
+		{400, "POST", push, `{"Body":1}`, "invalid", "Body: no such field"},
+		{400, "POST", push, `{"key":"a","key":"b"}`, "invalid", "key: given twice"},
+		{400, "POST", push, `{"key":"a","k\u0065y":"b"}`, "invalid", "key: given twice"},
+		{400, "POST", push, `{"queue":"q"}`, "invalid", "queue: stands in the path"},
+		{400, "POST", push, `{"body":1,"body_base64":""}`, "invalid", "body: "},
+		{400, "POST", push, `{"body":1,"content_type":"text/plain"}`, "invalid", "body: "},
+		{400, "POST", push, `{"body_base64":"&"}`, "invalid", "body_base64: "},
+		{400, "POST", push, `{"body_base64":7}`, "invalid", "body_base64: must be a string, not a number"},
+		{400, "POST", push, `{"delay":"1h","due":"2031-01-01T00:00:00Z"}`, "invalid", "delay: "},
+		{400, "POST", push, `{"delay":30}`, "invalid", "delay: must be a string, not a number"},
+		{400, "POST", push, `{"delay":"soon"}`, "invalid", `delay: "soon" is not a duration`},
+		{400, "POST", push, `{"delay":"-1s"}`, "invalid", "delay: -1s is negative"},
+		{400, "POST", push, `{"due":"tomorrow"}`, "invalid", "due: "},
+		{400, "POST", push, `{"due":"10000-01-01T00:00:00Z"}`, "invalid", "due: "},
+		{400, "POST", push, `{"key":""}`, "invalid", "key: is empty"},
+		{400, "POST", push, `{"key":null}`, "invalid", "key: must be a string, not null"},
+		{400, "POST", push, `{"key":".."}`, "invalid", "key"},
+		{400, "POST", push, `{"key":"` + strings.Repeat("k", 513) + `"}`, "invalid", "513 bytes"},
+		{400, "POST", push, `{"priority":-1}`, "invalid", "priority: "},
+		{400, "POST", push, `{"priority":4294967296}`, "invalid", "priority: "},
+		{400, "POST", push, `{"priority":1.5}`, "invalid", "priority: "},
+		{400, "POST", push, `{"priority":"1"}`, "invalid", "priority: must be a number, not a string"},
+		{400, "POST", push, `{"max_attempts":0}`, "invalid", "max_attempts"},
+		{400, "POST", push, `{"headers":{"a":1}}`, "invalid", "headers.a: must be a string"},
+		{400, "POST", push, `{"headers":{"a":"1","a":"2"}}`, "invalid", "headers: a is given twice"},
+		{400, "POST", push, `{"backoff":"1s"}`, "invalid", "backoff: must be an array"},
+		{400, "POST", push, `{"backoff":["1s",2]}`, "invalid", "backoff[1]: "},
+		{400, "POST", push, `{"ttr":"0s"}`, "invalid", "ttr: "},
+		{400, "POST", push, `{"ttr":"25h"}`, "invalid", "ttr: "},
+		{400, "POST", push, `{"on_conflict":"maybe"}`, "invalid", "on_conflict: "},
+		{400, "POST", push, `{"on_conflict":"rearm"}`, "invalid", "key"},
+		{413, "POST", push, `{"body":"` + strings.Repeat("x", 1000) + `"}`, "too_large", "too large"},
+		{413, "POST", push, `{"body":"` + strings.Repeat("x", 10_000) + `"}`, "too_large", "10000 bytes"},
+		{400, "POST", "/v1/queues/-q/messages", `{}`, "invalid", "begin with -"},
+		{400, "POST", "/v1/queues/a%20b/messages", `{}`, "invalid", "byte 2"},
+		{400, "POST", "/v1/queues/" + strings.Repeat("q", 201) + "/messages", `{}`, "invalid", "201 bytes"},
+		{400, "POST", "/v1/messages", `{}`, "invalid", "messages: is missing"},
+		{400, "POST", "/v1/messages", `{"messages":{}}`, "invalid", "messages: must be an array"},
+		{400, "POST", "/v1/messages", `{"messages":[],"atomic":1}`, "invalid", "atomic: "},
+		{400, "POST", lease, `{}`, "invalid", "queues: "},
+		{400, "POST", lease, `{"queues":["q"],"max":0}`, "invalid", "max: "},
+		{400, "POST", lease, `{"queues":["q"],"max":1001}`, "invalid", "max: "},
+		{400, "POST", lease, `{"queues":["q"],"wait":"61s"}`, "invalid", "wait: "},
+		{400, "POST", lease, `{"queues":["q"],"wait":"-1s"}`, "invalid", "wait: "},
+		{400, "POST", lease, `{"queues":["q"],"ttr":"1us"}`, "invalid", "ttr: "},
+		{400, "POST", lease, `{"queues":["q"],"ttr":"24h1ms"}`, "invalid", "ttr: "},
+		{400, "POST", lease, `{"queues":"q"}`, "invalid", "queues: must be an array"},
+		{400, "POST", lease, `{"queues":[""]}`, "invalid", "no name"},
+		{400, "POST", settle, `{}`, "invalid", "settlements: is missing"},
+		{400, "PATCH", push + "/1", `{}`, "invalid", "delay: is missing"},
+		{400, "GET", push + "/01", ``, "invalid", "id: "},
+		{400, "GET", push + "?limit=0", ``, "invalid", "limit: "},
+		{400, "GET", push + "?state=gone", ``, "invalid", "state: "},
+		{400, "GET", push + "?body=1", ``, "invalid", "body: "},
+		{400, "GET", push + "?nope=1", ``, "invalid", "nope: no such parameter"},
+		{400, "GET", push + "?state=dead&state=dead", ``, "invalid", "state: given twice"},
+		{400, "GET", push + "?after=x", ``, "invalid", "after: "},
+		{400, "GET", "/v1/queues/q/forecast?step=1s", ``, "invalid", "minutes"},
+		{400, "GET", "/v1/queues/q/forecast?span=x", ``, "invalid", "span: "},
+		{400, "POST", "/v1/queues/q/pause", `{"for":"0s"}`, "invalid", "for: "},
+		{400, "POST", "/v1/queues/q/resume", `{"x":1}`, "invalid", "x: no such field"},
+		{400, "POST", "/v1/queues/q/redrive", `{"ids":["x"]}`, "invalid", "ids: "},
+		{400, "POST", "/v1/queues/q/purge", `{"dead":"yes"}`, "invalid", "dead: must be true or false"},
+		{404, "GET", "/", ``, "not_found", "/"},
+		{404, "GET", "/v2", ``, "not_found", "/v2"},
+		{404, "GET", "/v1/queues/q/nope", ``, "not_found", ""},
+		{404, "GET", "/v1/queues/q/keys//claim", ``, "not_found", ""},
+		{404, "GET", "/v1/queues/q/keys/a/../b", ``, "not_found", ""},
+		{405, "DELETE", push, ``, "invalid", "not allowed"},
+		{405, "GET", lease, ``, "invalid", "not allowed"},
+		{405, "BREW", "/v1/info", ``, "invalid", "not allowed"},
+	} {
+		w := a.send(c.method, c.path, c.body)
+		if w.Code != c.status {
+			t.Errorf("%s %s %.60s: status %d, want %d: %s", c.method, c.path, c.body, w.Code, c.status, w.Body)
+			continue
+		}
+		if code, message := checkError(t, w); code != c.code || !strings.Contains(message, c.messageContains) {
+			t.Errorf("%s %s %.60s: %s, %q; want %s with %q", c.method, c.path, c.body, code, message, c.code, c.messageContains)
+		}
+		if c.status == 405 && w.Header().Get("Allow") == "" {
+			t.Errorf("%s %s: no Allow", c.method, c.path)
+		}
+	}
+	if q := a.call(200, "GET", "/v1/queues", ""); len(q["queues"].([]any)) != 0 {
+		t.Errorf("something was kept: %v", q)
+	}
+}
+
+func TestMediaTypes(t *testing.T) {
+	a := newAPI(t)
+	for contentType, want := range map[string]int{
+		"": 415, "text/plain": 415, "application/x-www-form-urlencoded": 415, "application/jsonx": 415,
+		"application/json": 201, "application/json; charset=utf-8": 201, "Application/JSON": 201,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/queues/q/messages", strings.NewReader("{}"))
+		r.Header.Set("Content-Type", contentType)
+		w := httptest.NewRecorder()
+		if a.s.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("Content-Type %q: %d, want %d", contentType, w.Code, want)
+		}
+		if want == 415 {
+			checkError(t, w)
+		}
+	}
+}
+
+func TestLimitReached(t *testing.T) {
+	a := newAPI(t)
+	body := `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"queue":"q"},`, 500), ",") + `]}`
+	a.call(200, "POST", "/v1/messages", body)
+	a.call(200, "POST", "/v1/messages", body)
+	w := a.send("POST", "/v1/queues/q/messages", `{}`)
+	if code, _ := checkError(t, w); w.Code != 429 || code != "limit" || w.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+}
+
+// Whatever a key holds, its path finds it, without a redirect.
+func TestNastyKeys(t *testing.T) {
+	a := newAPI(t)
+	for _, key := range []string{
+		"a/b", "/", "//", "/../x", "../..", "...", "a b", " ", "ü€𝄞", "%2F", "%", "?a=b&c", "#", "a;b", "+", "\\", "\x00", "\n", "claim", "{key}", "a//b/", "./a", "a/.",
+	} {
+		path := "/v1/queues/" + url.PathEscape("q/;+$()") + "/keys/" + url.PathEscape(key)
+		a.call(201, "PUT", path, `{"delay":"1h"}`)
+		if m := a.call(200, "GET", path, ""); m["key"] != key || m["queue"] != "q/;+$()" {
+			t.Errorf("key %q: %v", key, m)
+		}
+		a.call(200, "PATCH", path, `{"delay":"0s"}`)
+		a.call(200, "POST", path+"/claim", "")
+		a.call(409, "DELETE", path, "")
+	}
+	a.call(201, "PUT", "/v1/queues/%2F/keys/%2f", `{}`)
+	if m := a.call(200, "GET", "/v1/queues/%2F/keys/%2F", ""); m["queue"] != "/" || m["key"] != "/" {
+		t.Errorf("%v", m)
+	}
+	a.call(200, "GET", "/v1/queues/%2F", "")
+	a.call(400, "GET", "/v1/queues/q/keys/%FF%2F", "")
+	a.call(400, "GET", "/v1/queues/q/keys/%2E%2E", "")
+	a.call(400, "GET", "/v1/queues/q/keys/%2E", "")
+}
+
+func TestMaxHeader(t *testing.T) {
+	a := newAPI(t)
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/healthz", nil)
+	r.Header.Set("X", strings.Repeat("x", 70_000))
+	w := httptest.NewRecorder()
+	if a.s.ServeHTTP(w, r); w.Code != 431 {
+		t.Errorf("status %d", w.Code)
+	}
+	checkError(t, w)
+}
+
+// broken is a client that has gone: nothing can be written to it.
+type broken struct{ *httptest.ResponseRecorder }
+
+func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestLeaseOfAClientGoneIsReleased(t *testing.T) {
+	a := newAPI(t)
+	a.call(201, "POST", "/v1/queues/q/messages", `{"key":"k"}`)
+	for path, body := range map[string]string{
+		"/v1/lease": `{"queues":["q"]}`, "/v1/queues/q/keys/k/claim": `{}`, "/v1/lease?": `{"queues":["q"],"wait":"10s"}`,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		a.s.ServeHTTP(broken{httptest.NewRecorder()}, r)
+		if m := a.call(200, "GET", "/v1/queues/q/keys/k", ""); m["state"] != "ready" || m["attempt"] != 0.0 {
+			t.Errorf("%s: %v", path, m)
+		}
+	}
+}
+
+func TestErrorsOfTheEngine(t *testing.T) {
+	for err, want := range map[error]int{
+		engine.ErrNoSpace: 507, engine.ErrLimit: 429, engine.ErrUnavailable: 503, engine.ErrClosed: 503, io.ErrUnexpectedEOF: 500,
+		engine.ErrUnsupported: 501, engine.ErrForbidden: 403, engine.ErrUnauthorized: 401,
+	} {
+		c := tarry.New(failing{memengine.New(nil), err}, nil)
+		s := server.New(c, nil)
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/queues/q/messages", strings.NewReader(`{}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%v: status %d, want %d", err, w.Code, want)
+		}
+		checkError(t, w)
+		_ = c.Close()
+	}
+}

@@ -1,0 +1,136 @@
+package diskengine
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+)
+
+func TestNearOrdersWhatIsDue(t *testing.T) {
+	n := newNear(1000)
+	type entry struct {
+		position
+		priority uint32
+	}
+	var want []entry
+	for id := engine.ID(1); id <= 500; id++ {
+		e := entry{position{int64(900 + id*7%400), id}, uint32(id % 3)}
+		n.put(e.position, e.priority, 0)
+		if id%5 == 0 {
+			n.remove(id)
+		} else if e.at <= 1200 {
+			want = append(want, e)
+		}
+	}
+	n.advance(1200)
+	slices.SortFunc(want, func(a, b entry) int {
+		if a.priority != b.priority {
+			return int(a.priority) - int(b.priority)
+		}
+		return a.compare(b.position)
+	})
+	for _, w := range want {
+		s, ok := n.head()
+		if !ok || s.position != w.position {
+			t.Fatalf("head is %v, %v, want %v", s, ok, w)
+		}
+		n.remove(s.id)
+	}
+	if s, ok := n.head(); ok {
+		t.Fatalf("%v is not due", s)
+	}
+	n.advance(1100) // the clock steps back
+	if at, ok := n.next(); !ok || at <= 1200 {
+		t.Errorf("next due %d, %v", at, ok)
+	}
+}
+
+func TestNearUnfiresWhenTheClockStepsBack(t *testing.T) {
+	n := newNear(1000)
+	n.put(position{1500, 1}, 0, 0)
+	n.advance(2000)
+	n.advance(1200)
+	if s, ok := n.head(); ok {
+		t.Errorf("%v is not due any more", s)
+	}
+	if at, ok := n.next(); !ok || at != 1500 {
+		t.Errorf("next due %d, %v", at, ok)
+	}
+}
+
+// TestBacklogBeyondMemory pushes more than memory holds while the loader works,
+// others cancel and the clock moves on, and takes everything out again: each
+// message once, in order, none early, none that was cancelled.
+func TestBacklogBeyondMemory(t *testing.T) {
+	clock := enginetest.NewClock()
+	e, err := Open("data", &Config{FS: vfs.NewMem(), Now: clock.Now, Logger: quietLog})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	const total, batch = nearFull + 2*loadChunk, 1000
+	var group sync.WaitGroup
+	for g := range 2 {
+		group.Go(func() {
+			for from := g * batch; from < total; from += 2 * batch {
+				var msgs []engine.Message
+				var cancels []engine.Ref
+				for i := from; i < min(total, from+batch); i++ {
+					key := fmt.Sprint(i)
+					msgs = append(msgs, engine.Message{
+						Queue: "q", Key: key, Due: engine.When{In: time.Duration(i*7919%total) * time.Millisecond},
+						Policy: engine.Policy{Priority: 1, MaxAttempts: 1, TTR: time.Hour},
+					})
+					if i%10 == 0 {
+						cancels = append(cancels, engine.Ref{Queue: "q", Key: key})
+					}
+				}
+				if _, err := e.Push(t.Context(), msgs); err != nil {
+					t.Error(err)
+				}
+				errs, err := e.Cancel(t.Context(), cancels)
+				for _, one := range append(errs, err) {
+					if one != nil {
+						t.Error(one)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	q := e.queue("q")
+	if n := q.near.len(); n > nearFull {
+		t.Errorf("%d entries in memory", n)
+	}
+	seen := make(map[engine.ID]bool)
+	var last position
+	for range 200 {
+		clock.Advance(total / 100 * time.Millisecond)
+		for {
+			g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1000}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := g.Queues[0]
+			for _, l := range got.Messages {
+				at := position{l.Due.UnixMilli(), l.ID}
+				if seen[l.ID] || l.Due.After(g.Now) || at.less(last) {
+					t.Fatalf("%v, due %v, at %v: seen %v, after %v", l.ID, l.Due, g.Now, seen[l.ID], last)
+				}
+				seen[l.ID], last = true, at
+			}
+			if !got.More {
+				break
+			}
+		}
+	}
+	if want := total - (total+9)/10; len(seen) != want {
+		t.Errorf("leased %d of %d", len(seen), want)
+	}
+}

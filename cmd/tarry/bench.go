@@ -118,9 +118,11 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 		b.cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
 	}
 	o := p.printer(b.json)
-	o.head("SCENARIO", "N", "CLIENTS", "BATCH", "BODY", "SECONDS", "OPS/S", "P50 MS", "P99 MS", "P99.9 MS", "MAX MS", "EARLY", "LOST", "DUP", "RSS", "DISK")
-	var notes []string
-	var failed error
+	var (
+		headed bool
+		notes  []string
+		failed error
+	)
 	for _, s := range scenarios {
 		if b.cfg.Progress != nil {
 			b.cfg.Progress(s + ": begins")
@@ -134,7 +136,11 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 			failed = benchError(s, err)
 			break
 		}
-		if err := p.showResult(o, r); err != nil {
+		if !headed {
+			headed = true
+			o.head("SCENARIO", "N", "CLIENTS", "BATCH", "BODY", "SECONDS", "OPS/S", "P50 MS", "P99 MS", "P99.9 MS", "MAX MS", "EARLY", "LOST", "DUP", "RSS", "DISK")
+		}
+		if err := showResult(o, r); err != nil {
 			return err
 		}
 		notes = append(notes, resultNotes(r)...)
@@ -164,7 +170,7 @@ func benchError(scenario string, err error) error {
 	return fmt.Errorf("bench %s: %w", scenario, err)
 }
 
-func (p *Program) showResult(o *printer, r bench.Result) error {
+func showResult(o *printer, r bench.Result) error {
 	err := o.row(r, r.Scenario, r.N, r.Clients, r.Batch, r.BodyBytes,
 		number(r.Seconds), number(r.OpsPerS), number(r.P50), number(r.P99), number(r.P999), number(r.Max),
 		r.Early, r.Lost, r.Dups, size(r.RSS), size(r.Disk))

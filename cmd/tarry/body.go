@@ -17,7 +17,7 @@ import (
 
 // readBody returns the body that an argument gives: the argument itself, or
 // standard input for "-", of which at most most bytes are taken.
-func (p *Program) readBody(arg string, most int) ([]byte, error) {
+func (p *Program) readBody(queue, arg string, most int) ([]byte, error) {
 	if arg != "-" {
 		return []byte(arg), nil
 	}
@@ -26,7 +26,7 @@ func (p *Program) readBody(arg string, most int) ([]byte, error) {
 		return nil, fmt.Errorf("the body could not be read from standard input: %w", err)
 	}
 	if len(body) > most {
-		return nil, &engine.Error{Op: "push", Err: tarry.ErrTooLarge,
+		return nil, &engine.Error{Op: "push", Queue: queue, Err: tarry.ErrTooLarge,
 			Hint: fmt.Sprintf("at most %d bytes are allowed; raise --max-body of tarry serve, or push a reference to the data", most)}
 	}
 	return body, nil

@@ -166,15 +166,15 @@ func served(t *testing.T, store string) (world, *running) {
 
 var (
 	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
-	anyAway = regexp.MustCompile(`in ([0-9.]+(h|m|s|ms|µs))+|([0-9.]+(h|m|s|ms|µs))+ ago`)
-	anyID   = regexp.MustCompile(`id \d+`)
+	anyAway = regexp.MustCompile(`(^|[( ])(in ([0-9.]+(h|m|s|ms|µs))+|([0-9.]+(h|m|s|ms|µs))+ ago)`)
+	anyID   = regexp.MustCompile(`\bid \d+`)
 	blanks  = regexp.MustCompile(` {2,}`)
 )
 
 // plain makes output comparable: times, ids and the width of columns vary.
 func plain(s string) string {
 	s = anyTime.ReplaceAllString(s, "TIME")
-	s = anyAway.ReplaceAllString(s, "AWAY")
+	s = anyAway.ReplaceAllString(s, "${1}AWAY")
 	s = anyID.ReplaceAllString(s, "id N")
 	return blanks.ReplaceAllString(s, "  ")
 }

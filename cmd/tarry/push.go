@@ -35,7 +35,7 @@ for "-". It answers when the message is as safe as the store makes it.`,
 		if err != nil {
 			return usagef("it is reject, keep, replace, keep_due or rearm", "--on-conflict %q is unknown", onConflict)
 		}
-		body, err := p.readBody(args[1], c.MaxBody())
+		body, err := p.readBody(args[0], args[1], c.MaxBody())
 		if err != nil {
 			return err
 		}

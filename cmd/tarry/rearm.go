@@ -40,7 +40,7 @@ is none it creates one with the body and flags given. By --id it never creates.`
 		}
 		var body []byte
 		if len(rest) > 0 {
-			if body, err = p.readBody(rest[0], c.MaxBody()); err != nil {
+			if body, err = p.readBody(args[0], rest[0], c.MaxBody()); err != nil {
 				return err
 			}
 		}

@@ -85,11 +85,11 @@ func (t *trial) pushAhead(ctx context.Context, due func(first time.Time, i int) 
 
 // delivery is what the worker of a scenario saw.
 type delivery struct {
-	late histogram
-	seen []atomic.Uint32 // handlers started, by message
-	distinct,
-	early, again,
-	acked atomic.Int64
+	late     histogram
+	seen     []atomic.Uint32 // handlers started, by message
+	distinct atomic.Int64
+	early    atomic.Int64
+	again    atomic.Int64
 	lastAck  atomic.Int64 // Unix nanoseconds
 	progress atomic.Int64 // the same, of the last message that came
 }

@@ -134,7 +134,7 @@ type Content struct {
 type Policy struct {
 	Priority    uint32          // lower goes first among ready messages
 	MaxAttempts uint32          // leases before the message is dead; at least 1
-	Backoff     []time.Duration // delay after the n-th failed attempt; the last repeats; empty: DefaultBackoff
+	Backoff     []time.Duration // delay after the n-th failed attempt; the last repeats; empty: see RetryDelay
 	TTR         time.Duration   // how long a lease lasts unless the one who leases says otherwise
 	ExpireAfter time.Duration   // dropped instead of leased later than this after due; 0: never
 }

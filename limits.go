@@ -62,7 +62,7 @@ func checkQueue(op, queue string) error {
 	case len(queue) > MaxQueueBytes:
 		return invalid(op, clip(queue), "", "the queue's name has %d bytes; at most %d are allowed", len(queue), MaxQueueBytes)
 	case queue[0] == '-':
-		return invalid(op, queue, "", "a queue's name must not begin with -")
+		return invalid(op, strings.ToValidUTF8(queue, "?"), "", "a queue's name must not begin with -")
 	}
 	for i := range len(queue) {
 		if !queueChar[queue[i]] {

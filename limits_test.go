@@ -11,7 +11,7 @@ import (
 )
 
 func FuzzQueueName(f *testing.F) {
-	for _, s := range []string{"", "q", "-q", "order.unpaid", "a b", strings.Repeat("x", 201), "\xff", "ü", "(a);$_/+"} {
+	for _, s := range []string{"", "q", "-q", "-\xd5", "order.unpaid", "a b", strings.Repeat("x", 201), "\xff", "ü", "(a);$_/+"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -1,0 +1,138 @@
+package httpengine_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/httpengine"
+	"github.com/tarryhq/tarry/engine/memengine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestOpenUnreachable(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	u := strings.Replace(s.URL, "http://", "http://user:secret@", 1)
+	_, err := engine.Open(t.Context(), u)
+	var e *engine.Error
+	if !errors.Is(err, engine.ErrInvalid) || !errors.As(err, &e) || !strings.Contains(e.Hint, s.URL) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("not a tarry server: %v", err)
+	}
+	s.Close()
+	_, err = engine.Open(t.Context(), u)
+	if !errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &e) || !strings.Contains(e.Hint, s.URL) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("nobody there: %v", err)
+	}
+	for _, bad := range []string{"http:", "http://", "http://h?x=1", "http:///path"} {
+		if _, err := engine.Open(t.Context(), bad); !errors.Is(err, engine.ErrInvalid) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestTokenAndPath(t *testing.T) {
+	seen := make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.URL.Path + " " + r.Header.Get("Authorization")
+	}))
+	defer s.Close()
+	u, _ := url.Parse(strings.Replace(s.URL, "http://", "http://secret@", 1) + "/below/")
+	if _, err := httpengine.Open(t.Context(), u, nil); err == nil {
+		t.Error("an empty answer is no tarry server's")
+	}
+	if got := <-seen; got != "/below/v1/info Bearer secret" {
+		t.Error(got)
+	}
+}
+
+// full is an engine whose disk is full.
+type full struct{ *memengine.Engine }
+
+func (full) Push(context.Context, []engine.Message) ([]engine.PushResult, error) {
+	return []engine.PushResult{{Err: &engine.Error{Op: "push", Queue: "q", Key: "k", Err: engine.ErrNoSpace, Hint: "free some"}}}, nil
+}
+
+func TestErrorsComeBack(t *testing.T) {
+	e := open(t, serve(t, full{memengine.New(nil)}))
+	defer e.Close()
+	m := tarry.NewMessage("q", nil, tarry.Key("k"))
+	r, err := e.Push(t.Context(), []engine.Message{m})
+	var ee *engine.Error
+	if err != nil || !errors.Is(r[0].Err, engine.ErrNoSpace) || !errors.Is(r[0].Err, engine.ErrLimit) || !errors.As(r[0].Err, &ee) || ee.Hint != "free some" {
+		t.Errorf("%v, %v", r, err)
+	}
+	const want = `tarry: push q key "k": no space left on disk: limit reached (free some)`
+	if r[0].Err.Error() != want {
+		t.Errorf("%q, want %q", r[0].Err, want)
+	}
+}
+
+func TestLargeBatchesAreSplit(t *testing.T) {
+	e := open(t, serve(t, memengine.New(nil)))
+	defer e.Close()
+	body := make([]byte, 900<<10)
+	msgs := make([]engine.Message, 20) // 24 MB in base64; a request may have 8
+	for i := range msgs {
+		msgs[i] = tarry.NewMessage("q", body)
+	}
+	r, err := e.Push(t.Context(), msgs)
+	if err != nil || slices.ContainsFunc(r, func(r engine.PushResult) bool { return r.Err != nil }) || len(r) != len(msgs) {
+		t.Fatalf("%v, %v", r, err)
+	}
+	many := slices.Repeat([]engine.Ref{{Queue: "q", ID: 1 << 40}}, 10_001)
+	if errs, err := e.Cancel(t.Context(), many); err != nil || len(errs) != len(many) || !errors.Is(errs[10_000], engine.ErrNotFound) {
+		t.Errorf("%d, %v", len(errs), err)
+	}
+	if _, err := e.PushAtomic(t.Context(), msgs); !errors.Is(err, engine.ErrTooLarge) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestLeaseWaitSharesOut(t *testing.T) {
+	e := open(t, serve(t, memengine.New(nil)))
+	defer e.Close()
+	for _, q := range []string{"a", "a", "a", "b", "b", "b"} {
+		if _, err := e.Push(t.Context(), []engine.Message{tarry.NewMessage(q, nil)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := e.LeaseWait(t.Context(), []engine.Want{{Queue: "a", Max: 3}, {Queue: "b", Max: 1, TTR: time.Hour}}, 4, time.Second)
+	if err != nil || len(g.Queues) != 2 || len(g.Queues[0].Messages) != 3 || len(g.Queues[1].Messages) != 1 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	if d := g.Queues[1].Messages[0].Deadline.Sub(g.Now); d < 59*time.Minute || d > 61*time.Minute {
+		t.Errorf("b's lease lasts %v", d)
+	}
+	if d := g.Queues[0].Messages[0].Deadline.Sub(g.Now); d > 2*time.Minute {
+		t.Errorf("a's lease lasts %v", d)
+	}
+}
+
+func TestCloseEndsLongPolls(t *testing.T) {
+	e := open(t, serve(t, memengine.New(nil)))
+	done := make(chan error, 1)
+	started := make(chan struct{})
+	go func() {
+		close(started)
+		_, err := e.LeaseWait(context.Background(), []engine.Want{{Queue: "q", Max: 1}}, 1, time.Minute)
+		done <- err
+	}()
+	<-started
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, engine.ErrClosed) {
+		t.Error(err)
+	}
+}

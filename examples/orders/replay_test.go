@@ -126,6 +126,7 @@ func storedOutcomes(t *testing.T, dir string) map[string]plainOutcome {
 }
 
 func TestRealFile(t *testing.T) {
+	t.Parallel()
 	name := realFile(t)
 	_, want := plainPass(t, name)
 	dir := t.TempDir()

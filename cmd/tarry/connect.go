@@ -81,7 +81,7 @@ func (t *target) limit(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // with runs one client command: it opens the target, calls f within the timeout
-// and closes.
+// and closes. What may rightly take long goes by cmd.Context instead.
 func (p *Program) with(t *target, f func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return run(func(cmd *cobra.Command, args []string) error {
 		c, err := t.open(cmd.Context(), &p.settings)

@@ -39,7 +39,10 @@ func (p *Program) deadListCommand() *cobra.Command {
 		Example: "  tarry dead ls order.unpaid --body",
 		Args:    exactly("QUEUE"),
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		if list.limit == 0 {
+			ctx = cmd.Context()
+		}
 		return p.list(ctx, c, args[0], []tarry.State{tarry.Dead}, list, t.json)
 	})
 	list.add(cmd)
@@ -60,7 +63,7 @@ them, the longest dead first. One whose key a live message holds by now is skipp
 		Example: "  tarry dead redrive order.unpaid\n  tarry dead redrive order.unpaid 17 18",
 		Args:    atLeastQueue,
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		ids, err := parseIDs(args[1:])
 		if err != nil {
 			return err
@@ -68,7 +71,7 @@ them, the longest dead first. One whose key a live message holds by now is skipp
 		if limit < 0 || (len(ids) > 0 && limit > 0) {
 			return usagef("--limit is a number of messages, for a redrive without ids", "--limit %d does not fit here", limit)
 		}
-		r, err := c.Redrive(ctx, args[0], ids, limit)
+		r, err := c.Redrive(cmd.Context(), args[0], ids, limit)
 		if err != nil {
 			return err
 		}

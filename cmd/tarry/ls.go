@@ -50,6 +50,9 @@ lists one state alone, dead ones too.`,
 		} else if list.after != "" {
 			return usagef("a cursor belongs to the list of one state", "--after needs --state")
 		}
+		if list.limit == 0 {
+			ctx = cmd.Context()
+		}
 		return p.list(ctx, c, args[0], states, list, t.json)
 	})
 	cmd.Flags().StringVar(&name, "state", "", "scheduled, ready, leased or dead (default: all but dead)")

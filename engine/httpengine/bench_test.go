@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/tarryhq/tarry"
@@ -46,6 +47,8 @@ func BenchmarkPush(b *testing.B) {
 			defer c.Close()
 			body := make([]byte, 200)
 			calls := make(chan int, 1024)
+			var before syscall.Rusage
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
 			b.ReportAllocs()
 			b.ResetTimer()
 			go func() {
@@ -71,6 +74,10 @@ func BenchmarkPush(b *testing.B) {
 					b.Error(err)
 				}
 			}
+			var after syscall.Rusage
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+			cpu := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+			b.ReportMetric(float64(cpu)/1e3/float64(b.N*batch), "cpu-µs/msg") // what counts on a shared machine
 			b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "msgs/s")
 		})
 	}

@@ -28,8 +28,8 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 			c := q.begin(now, len(items) > 1)
 			for _, i := range items {
 				err := c.cancel(refs[i])
-				if e.store.failed() != nil {
-					return err
+				if failure := e.store.failed(); failure != nil {
+					return failure
 				}
 				if err != nil {
 					p.see(q)

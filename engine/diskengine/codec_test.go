@@ -115,7 +115,6 @@ func FuzzDecode(f *testing.F) {
 		_, _ = parseDeadNameKey(b)
 		_, _ = parsePriority(b)
 		_, _ = parseTimeValue(b)
-		_, _ = parseNumber(b)
 		_, _ = parseSum(b)
 		_, _ = parseCursor(string(b))
 	})

@@ -28,6 +28,7 @@ type directory struct {
 	path  string
 	lock  io.Closer
 	lock2 *pebble.Lock // Pebble's own, kept by us so that a failed Pebble cannot lose it
+	fresh bool         // the marker does not say yet that the store is whole
 }
 
 func (d *directory) join(name string) string { return d.fs.PathJoin(d.path, name) }
@@ -80,8 +81,11 @@ func syncDirectory(fs vfs.FS, path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// inspect returns the format version of the directory, 0 for an empty one, without
-// writing anything to it.
+// absent is the version of a directory that holds nothing.
+const absent = -1
+
+// inspect returns the format version of the directory, without writing anything to
+// it.
 func (d *directory) inspect() (int, error) {
 	names, err := d.fs.List(d.path)
 	if err != nil {
@@ -92,7 +96,7 @@ func (d *directory) inspect() (int, error) {
 		switch name {
 		case markerName:
 			return d.readMarker()
-		case lockName, holderName, storeName, markerName + ".new", holderName + ".new":
+		case lockName, holderName, markerName + ".new", holderName + ".new":
 			// An opening that was cut short leaves these.
 		default:
 			foreign = name
@@ -101,7 +105,7 @@ func (d *directory) inspect() (int, error) {
 	if foreign != "" {
 		return 0, invalid(fmt.Sprintf("%s is not a directory of tarry (it holds %s): name an empty or a new one", d.path, foreign))
 	}
-	return 0, nil
+	return absent, nil
 }
 
 // prepare writes what an opened directory has, and migrates an older one.
@@ -114,16 +118,35 @@ func (d *directory) prepare(version int, now time.Time) error {
 	if err := d.write(holderName, holder); err != nil {
 		return d.unwritable(err)
 	}
-	if err := d.fs.MkdirAll(d.storePath(), 0o755); err != nil {
-		return d.unwritable(err)
+	if version > 0 {
+		return d.migrate(version, migrations, formatVersion)
 	}
-	if version == 0 {
-		if err := d.write(markerName, markerText(formatVersion)); err != nil {
+	// The marker says 0 until the store in it has been made whole: what a crash
+	// left of one holds no message and is made anew.
+	if version == absent {
+		if err := d.write(markerName, markerText(0)); err != nil {
 			return d.unwritable(err)
 		}
+	}
+	d.fresh = true
+	if err := d.fs.RemoveAll(d.storePath()); err != nil {
+		return d.unwritable(err)
+	}
+	if err := makeDirectory(d.fs, d.storePath()); err != nil {
+		return d.unwritable(err)
+	}
+	return nil
+}
+
+// made records that the store of a fresh directory is whole.
+func (d *directory) made() error {
+	if !d.fresh {
 		return nil
 	}
-	return d.migrate(version, migrations, formatVersion)
+	if err := syncDirectory(d.fs, d.storePath()); err != nil {
+		return err
+	}
+	return d.write(markerName, markerText(formatVersion))
 }
 
 // write replaces a file of the directory such that a crash leaves the old or the

@@ -43,7 +43,7 @@ func TestMigrate(t *testing.T) {
 	if _, err := d.readMarker(); err == nil {
 		t.Error("a newer format was accepted")
 	}
-	if err := d.migrate(0, steps, 3); err == nil {
+	if err := d.migrate(-5, steps, 3); err == nil {
 		t.Error("a format without a step was migrated")
 	}
 }

@@ -18,7 +18,7 @@ type migration func(d *directory) error
 // migrations holds, by the version they begin with, the steps to formatVersion.
 var migrations = map[int]migration{}
 
-// parseMarker reads the text of the marker.
+// parseMarker reads the text of the marker. Version 0 is a store in the making.
 func parseMarker(text string) (int, error) {
 	number, ok := strings.CutPrefix(text, "tarry disk ")
 	if !ok || !strings.HasSuffix(number, "\n") {
@@ -26,7 +26,7 @@ func parseMarker(text string) (int, error) {
 	}
 	number = strings.TrimSuffix(number, "\n")
 	version, err := strconv.Atoi(number)
-	if err != nil || version < 1 || strconv.Itoa(version) != number {
+	if err != nil || version < 0 || strconv.Itoa(version) != number {
 		return 0, errValue
 	}
 	return version, nil

@@ -80,6 +80,9 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 		return nil, errors.Join(&engine.Error{Op: "open", Err: err, Hint: "the store in " + dir + " is damaged: restore the directory from a copy"},
 			e.store.db.Close(), d.unlock())
 	}
+	if err := d.made(); err != nil {
+		return nil, errors.Join(d.unwritable(err), e.store.db.Close(), d.unlock())
+	}
 	e.group.Go(e.runLoader)
 	e.group.Go(e.runTail)
 	return e, nil
@@ -89,16 +92,15 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 func (e *Engine) load() error {
 	now := e.now().ms
 	db := e.store.db
-	found, err := e.store.get(db, []byte{kindIDs}, func(v []byte) error {
+	// A store that is new has no such entry.
+	if _, err := e.store.get(db, []byte{kindIDs}, func(v []byte) error {
 		in := reader{b: v}
 		e.nextID = engine.ID(in.uint64())
 		e.idsReserved = e.nextID
 		return in.end()
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
-	_ = found // a store without it is new
 	if err := scan(db, []byte{kindQueue}, []byte{kindQueue + 1}, func(k, v []byte) (bool, error) {
 		if len(v) != 4 {
 			return false, errValue

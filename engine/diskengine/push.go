@@ -33,8 +33,11 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			c := q.begin(now, len(items) > 1)
 			for _, i := range items {
 				if results[i], err = c.push(&msgs[i]); err != nil {
-					c.abandon()
-					return err
+					if e.store.failed() != nil {
+						c.abandon()
+						return err
+					}
+					results[i].Err = &engine.Error{Op: "push", Queue: name, Key: msgs[i].Key, Err: err, Hint: "what holds the key cannot be read"}
 				}
 				if results[i].Outcome == engine.Kept || results[i].Err != nil {
 					p.see(q)

@@ -7,11 +7,9 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // store is the seam to Pebble: batches that are applied in order and synced
@@ -216,6 +214,3 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	}
 	_ = l.s.fail(fmt.Errorf(format, args...))
 }
-
-// full reports whether err says that the disk is full.
-func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || vfs.IsNoSpaceError(err) }

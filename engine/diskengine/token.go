@@ -43,7 +43,7 @@ func parseToken(s string) (token, error) {
 	return t, nil
 }
 
-// appendCursor and parseCursor are the outside form of a position in a list.
+// cursor and parseCursor are the outside form of a position in a list.
 func (p position) cursor() string {
 	return base64.RawURLEncoding.EncodeToString(appendID(appendTime(nil, p.at), p.id))
 }

@@ -100,9 +100,3 @@ func parseTimeValue(v []byte) (int64, error) {
 	}
 	return parseTime(v), nil
 }
-
-func parseNumber(v []byte) (uint64, error) {
-	in := reader{b: v}
-	n := in.uvarint()
-	return n, in.end()
-}

@@ -83,4 +83,4 @@ func Run(t *testing.T, h Harness) {
 }
 
 // long is a span that does not pass while a test runs.
-const long = 48 * time.Hour
+const long = 12 * time.Hour

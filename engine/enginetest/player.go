@@ -113,7 +113,7 @@ func (p *player) when(n, how uint32) engine.When {
 
 func (p *player) ttr(n uint32) time.Duration {
 	if p.clock == nil {
-		return pick([]time.Duration{100, 200}, n) * time.Hour
+		return pick([]time.Duration{12, 24}, n) * time.Hour
 	}
 	return pick([]time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour}, n)
 }

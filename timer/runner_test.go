@@ -33,7 +33,7 @@ func eachCore(t *testing.T, test func(*testing.T, timer.Core[int])) {
 	}
 }
 
-func closeRunner[T any](t *testing.T, r *timer.Runner[T]) {
+func closeRunner[T any](t testing.TB, r *timer.Runner[T]) {
 	t.Helper()
 	if err := r.Close(t.Context()); err != nil {
 		t.Error(err)

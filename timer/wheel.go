@@ -144,8 +144,12 @@ func (w *Wheel[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
 // remove takes an entry in use out of its list and frees it.
 func (w *Wheel[T]) remove(i uint32, e *entry[T]) {
 	w.unlink(e)
-	if w.least == i {
+	if w.least == i && w.known {
+		// Among many of one due the neighbour is as good a first.
 		w.known = false
+		if e.next&headBit == 0 && w.slab.at(e.next).due == w.leastDue {
+			w.known, w.least = true, e.next
+		}
 	}
 	w.slab.drop(i)
 	if w.slab.len == 0 {

@@ -23,6 +23,7 @@ type change struct {
 	claimed int64  // places under MaxPending that are taken already
 	minutes []minuteCount
 	ops     []nearOp
+	named   []named
 	mark    int64
 	lapses  int64 // the least deadline of new and extended leases
 
@@ -65,13 +66,7 @@ func (c *change) key(key string) (keyRef, error) {
 	if ref, ok := c.keys[key]; ok {
 		return ref, nil
 	}
-	var ref keyRef
-	c.buf = nameKey(c.buf[:0], c.q.num, key)
-	_, err := c.q.e.store.get(c.q.e.store.db, c.buf, func(v []byte) (err error) {
-		ref, err = parseKeyRef(v)
-		return err
-	})
-	return ref, err
+	return c.q.names.holder(c.q, key)
 }
 
 // message returns a message without a body that stands apart, or nil.
@@ -146,6 +141,7 @@ func (c *change) hold(r *record) error {
 	if c.keys != nil {
 		c.keys[r.key] = ref
 	}
+	c.named = append(c.named, named{r.key, ref})
 	c.buf = nameKey(c.buf[:0], c.q.num, r.key)
 	c.val = ref.append(c.val[:0])
 	return c.set(c.buf, c.val)
@@ -158,6 +154,7 @@ func (c *change) free(key string) error {
 	if c.keys != nil {
 		c.keys[key] = keyRef{}
 	}
+	c.named = append(c.named, named{key: key})
 	c.buf = nameKey(c.buf[:0], c.q.num, key)
 	return c.delete(c.buf)
 }
@@ -324,6 +321,7 @@ func (c *change) applied(seq uint64, p *pending) {
 	q.mark = min(q.mark, c.mark)
 	hint := c.lapses < q.told
 	q.told = min(q.told, c.lapses)
+	q.names.note(c.named)
 	for _, op := range c.ops {
 		q.track(op, seq)
 		if op.put && op.at < q.told {

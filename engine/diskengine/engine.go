@@ -157,7 +157,7 @@ func (e *Engine) Close() error {
 			_ = q.raiseMark() // only spares work at the next opening
 		}
 	}
-	return e.wrap("close", e.shut())
+	return e.wrap("close", errors.Join(e.closeNames(), e.shut()))
 }
 
 // shut ends Pebble. One that has failed may never come back from its Close: then

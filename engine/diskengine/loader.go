@@ -215,6 +215,11 @@ func (e *Engine) runLoader() {
 			select {
 			case <-e.wake:
 				continue
+			case <-e.store.flushed:
+				if err := e.closeNames(); err != nil {
+					e.log.Error("tarry disk: an iterator failed", "error", err)
+				}
+				continue
 			case <-e.done:
 				return
 			}

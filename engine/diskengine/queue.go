@@ -29,6 +29,7 @@ type queue struct {
 	lowest  int64 // least due put since the loader began to look for a new mark
 	removed int   // due entries removed since then
 
+	names  names
 	leases leaseTable
 	pause  int64 // until when; 0: not paused, forGood: without end
 

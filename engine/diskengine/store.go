@@ -22,18 +22,24 @@ type store struct {
 	// when its log cannot be written; the lock keeps everybody else out of there.
 	mu sync.Mutex
 
+	flushed chan struct{} // holds one token: a memtable was flushed
+
 	durable atomic.Uint64 // all batches up to this sequence number are synced
 	failure atomic.Pointer[error]
 }
 
+// memTables is how many tables of recent writes there are at most: one that is
+// written to and those that are being flushed.
+const memTables = 4
+
 func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
-	s := &store{log: cfg.Logger}
+	s := &store{log: cfg.Logger, flushed: make(chan struct{}, 1)}
 	opts := &pebble.Options{
 		FS:                          cfg.FS,
 		Lock:                        lock,
-		CacheSize:                   cfg.CacheBytes,
+		CacheSize:                   cfg.CacheBytes + memTables*int64(cfg.MemTableBytes), // Pebble takes them out of it
 		MemTableSize:                cfg.MemTableBytes,
-		MemTableStopWritesThreshold: 4,
+		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,
@@ -43,6 +49,12 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
 		Merger:                      sumMerger,
 		Logger:                      pebbleLogger{s},
 		EventListener: &pebble.EventListener{
+			FlushEnd: func(pebble.FlushInfo) {
+				select {
+				case s.flushed <- struct{}{}:
+				default:
+				}
+			},
 			BackgroundError: func(err error) {
 				s.log.Error("tarry disk: background work failed, it will be tried again", "error", err)
 			},

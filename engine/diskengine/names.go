@@ -1,0 +1,91 @@
+package diskengine
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// names answers who holds a key. Most keys that a push asks for are held by
+// nobody. Pebble's Get takes a block read to find that out, since it leaves the
+// bloom filters of the last level alone; an iterator may use them. So a queue keeps
+// one open, and beside it what has changed since then.
+//
+// An iterator pins what it reads from, in memory and on disk. It is closed whenever
+// a memtable has been flushed, and after namesMost changes.
+type names struct {
+	it    *pebble.Iterator // nil: none is open
+	since map[string]keyRef
+}
+
+const namesMost = 1 << 14
+
+// named is a key given to a message, or with an id of 0 taken away.
+type named struct {
+	key string
+	ref keyRef
+}
+
+// holder returns who holds a key; an id of 0: nobody.
+func (n *names) holder(q *queue, key string) (ref keyRef, err error) {
+	if ref, ok := n.since[key]; ok {
+		return ref, nil
+	}
+	if len(n.since) >= namesMost {
+		if err := n.close(); err != nil {
+			return ref, err
+		}
+	}
+	if n.it == nil {
+		lower := appendHead(nil, kindKey, q.num)
+		n.it, err = q.e.store.db.NewIter(&pebble.IterOptions{
+			LowerBound: lower, UpperBound: upperBound(lower), UseL6Filters: true,
+		})
+		if err != nil {
+			return ref, err
+		}
+		n.since = make(map[string]keyRef)
+	}
+	k := nameKey(make([]byte, 0, headLen+len(key)), q.num, key)
+	if !n.it.SeekPrefixGE(k) || !bytes.Equal(n.it.Key(), k) {
+		return ref, n.it.Error()
+	}
+	v, err := n.it.ValueAndErr()
+	if err != nil {
+		return ref, err
+	}
+	return parseKeyRef(v)
+}
+
+// note takes in what was committed.
+func (n *names) note(changes []named) {
+	if n.it == nil {
+		return // the next iterator will see it
+	}
+	for _, c := range changes {
+		n.since[c.key] = c.ref
+	}
+}
+
+func (n *names) close() error {
+	if n.it == nil {
+		return nil
+	}
+	err := n.it.Close()
+	n.it, n.since = nil, nil
+	return err
+}
+
+// closeNames lets go of what the queues' iterators pin.
+func (e *Engine) closeNames() error {
+	e.queuesMu.RLock()
+	defer e.queuesMu.RUnlock()
+	var errs error
+	for _, q := range e.byNumber {
+		q.mu.Lock()
+		errs = errors.Join(errs, q.names.close())
+		q.mu.Unlock()
+	}
+	return errs
+}

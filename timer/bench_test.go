@@ -22,27 +22,42 @@ var pendings = []int{0, 10_000, 1_000_000, 10_000_000}
 type bench interface {
 	add(i int, d time.Duration) // start timer i and keep it
 	addCancel(d time.Duration)  // start one and stop it
-	reset(i int, d time.Duration)
+	// resets winds back one of the n timers after another, to later than before,
+	// in steps of so many numbers. As in a loop over connections, the time is
+	// not computed anew for each.
+	resets(b *testing.B, n, step int)
 }
 
 type coreBench struct {
 	core    timer.Core[uint64]
 	handles []timer.Handle
 	now     time.Time
+	beat    time.Time
 }
 
 func (c *coreBench) add(i int, d time.Duration) {
 	c.handles[i] = c.core.Schedule(c.now.Add(d), uint64(i))
 }
 func (c *coreBench) addCancel(d time.Duration) { c.core.Cancel(c.core.Schedule(c.now.Add(d), 0)) }
-func (c *coreBench) reset(i int, d time.Duration) {
-	c.core.Reset(c.handles[i], c.now.Add(d))
+func (c *coreBench) resets(b *testing.B, n, step int) {
+	due, i := c.beat, 0
+	for b.Loop() {
+		if i&63 == 0 {
+			due = due.Add(time.Microsecond)
+		}
+		c.core.Reset(c.handles[i], due)
+		if i += step; i >= n {
+			i -= n
+		}
+	}
+	c.beat = due
 }
 
 type runnerBench struct {
 	runner  *timer.Runner[uint64]
 	handles []timer.Handle
 	now     time.Time
+	beat    time.Time
 }
 
 func (r *runnerBench) add(i int, d time.Duration) {
@@ -51,17 +66,42 @@ func (r *runnerBench) add(i int, d time.Duration) {
 func (r *runnerBench) addCancel(d time.Duration) {
 	r.runner.Cancel(r.runner.Schedule(r.now.Add(d), 0))
 }
-func (r *runnerBench) reset(i int, d time.Duration) {
-	r.runner.Reset(r.handles[i], r.now.Add(d))
+func (r *runnerBench) resets(b *testing.B, n, step int) {
+	due, i := r.beat, 0
+	for b.Loop() {
+		if i&63 == 0 {
+			due = due.Add(time.Microsecond)
+		}
+		r.runner.Reset(r.handles[i], due)
+		if i += step; i >= n {
+			i -= n
+		}
+	}
+	r.beat = due
 }
 
-type runtimeBench struct{ timers []*time.Timer }
+type runtimeBench struct {
+	timers []*time.Timer
+	beat   time.Duration
+}
 
 func nothing() {}
 
-func (r *runtimeBench) add(i int, d time.Duration)   { r.timers[i] = time.AfterFunc(d, nothing) }
-func (r *runtimeBench) addCancel(d time.Duration)    { time.AfterFunc(d, nothing).Stop() }
-func (r *runtimeBench) reset(i int, d time.Duration) { r.timers[i].Reset(d) }
+func (r *runtimeBench) add(i int, d time.Duration) { r.timers[i] = time.AfterFunc(d, nothing) }
+func (r *runtimeBench) addCancel(d time.Duration)  { time.AfterFunc(d, nothing).Stop() }
+func (r *runtimeBench) resets(b *testing.B, n, step int) {
+	d, i := r.beat, 0
+	for b.Loop() {
+		if i&63 == 0 {
+			d += time.Microsecond
+		}
+		r.timers[i].Reset(d)
+		if i += step; i >= n {
+			i -= n
+		}
+	}
+	r.beat = d
+}
 
 // spread is a random delay within 48 hours, and none so short that it ends
 // while the benchmark runs.
@@ -82,7 +122,7 @@ func BenchmarkTimers(b *testing.B) {
 }
 
 func benchTimers(b *testing.B, impl string, n int) {
-	now := time.Now()
+	now := time.Now().Round(0)
 	var t bench
 	parallel := false
 	handles := make([]timer.Handle, n)
@@ -93,17 +133,17 @@ func benchTimers(b *testing.B, impl string, n int) {
 	before := heapInUse()
 	switch impl {
 	case "Runtime":
-		t, parallel = &runtimeBench{timers}, true
+		t, parallel = &runtimeBench{timers, 48 * time.Hour}, true
 	case "Wheel":
-		t = &coreBench{timer.NewWheel[uint64](time.Millisecond, now), handles, now}
+		t = &coreBench{timer.NewWheel[uint64](time.Millisecond, now), handles, now, now.Add(48 * time.Hour)}
 	case "Ring":
-		t = &coreBench{timer.NewRing[uint64](0, 0, now), handles, now}
+		t = &coreBench{timer.NewRing[uint64](0, 0, now), handles, now, now.Add(48 * time.Hour)}
 	case "Heap":
-		t = &coreBench{timer.NewHeap[uint64](now), handles, now}
+		t = &coreBench{timer.NewHeap[uint64](now), handles, now, now.Add(48 * time.Hour)}
 	case "Runner":
 		r := timer.NewRunner[uint64](timer.NewWheel[uint64](time.Millisecond, now), func(uint64) {}, nil)
 		defer closeRunner(b, r)
-		t, parallel = &runnerBench{r, handles, now}, true
+		t, parallel = &runnerBench{r, handles, now, now.Add(48 * time.Hour)}, true
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
@@ -128,23 +168,16 @@ func benchTimers(b *testing.B, impl string, n int) {
 		})
 	}
 	if n > 0 {
-		// Heartbeats, which wind a timer back to the end of the span: of all in
-		// turn, and of one at random, which is a matter of the memory's speed.
-		beat := 48 * time.Hour
-		for op, pick := range map[string]func(int) int{
-			"op=reset":        func(last int) int { return (last + 1) % n },
-			"op=reset-random": func(int) int { return random.IntN(n) },
-		} {
-			b.Run(op, func(b *testing.B) {
-				b.ReportAllocs()
-				i := 0
-				for b.Loop() {
-					beat += time.Microsecond
-					i = pick(i)
-					t.reset(i, beat)
-				}
-			})
-		}
+		// Heartbeats: of all timers in turn, and jumping about by the golden
+		// section, which is a matter of the memory's speed.
+		b.Run("op=reset", func(b *testing.B) {
+			b.ReportAllocs()
+			t.resets(b, n, 1)
+		})
+		b.Run("op=reset-jumping", func(b *testing.B) {
+			b.ReportAllocs()
+			t.resets(b, n, int(float64(n)*0.618)|1)
+		})
 		b.Run("op=gc", func(b *testing.B) {
 			var m runtime.MemStats
 			var pause uint64

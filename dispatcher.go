@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -123,6 +124,9 @@ func (d *dispatcher) subscribe(s *subscription) (unsubscribe func()) {
 	s.queues = slices.Clone(s.queues)
 	slices.Sort(s.queues)
 	s.queues = slices.Compact(s.queues)
+	if len(s.queues) > 0 {
+		s.turn = rand.IntN(len(s.queues)) // many short-lived ones must not all begin alike
+	}
 
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -52,6 +53,7 @@ func (c *Client) pushOne(ctx context.Context, m engine.Message) (Pushed, error) 
 
 func (c *Client) push(ctx context.Context, m engine.Message) (engine.PushResult, error) {
 	if c.pushes != nil {
+		m.Body = slices.Clone(m.Body) // a caller who leaves early may change his
 		return c.pushes.do(ctx, m)
 	}
 	rs, err := c.eng.Push(ctx, []engine.Message{m})

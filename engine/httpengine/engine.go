@@ -160,8 +160,9 @@ func (e *Engine) learn(ctx context.Context) error {
 	e.limits.wait, _ = time.ParseDuration(info.Limits.MaxWait)
 	precision, _ := time.ParseDuration(info.Limits.Precision)
 	e.caps = engine.Capabilities{
-		Name:    "http+" + info.Engine,
-		Durable: c["durable"], Keys: c["keys"], Cancel: c["cancel"], Reschedule: c["reschedule"], Get: c["get"],
+		Coalesce: coalesce,
+		Name:     "http+" + info.Engine,
+		Durable:  c["durable"], Keys: c["keys"], Cancel: c["cancel"], Reschedule: c["reschedule"], Get: c["get"],
 		Extend: c["extend"], Claim: c["claim"], List: c["list"], Count: c["count"], Forecast: c["forecast"],
 		Pause: c["pause"], Purge: c["purge"], Redrive: c["redrive"], Atomic: c["atomic"],
 		LeaseWait:  true,
@@ -173,6 +174,10 @@ func (e *Engine) learn(ctx context.Context) error {
 	}
 	return nil
 }
+
+// coalesce is how many single calls that come while a request is under way go
+// into the next one: a request costs far more than a message in it.
+const coalesce = 512
 
 // Capabilities are those of the engine behind the server, and LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities { return e.caps }

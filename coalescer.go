@@ -13,6 +13,7 @@ import (
 type coalescer[In, Out any] struct {
 	call func(context.Context, []In) ([]Out, error)
 	most int
+	size func(*In) int // bytes; nil: small
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
@@ -31,8 +32,12 @@ type coalesced[In, Out any] struct {
 // coalesceTimeout bounds a call that no caller's context bounds.
 const coalesceTimeout = 30 * time.Second
 
-func newCoalescer[In, Out any](most int, call func(context.Context, []In) ([]Out, error)) *coalescer[In, Out] {
-	return &coalescer[In, Out]{call: call, most: most}
+// coalesceBytes bounds what gathers in one call, so that large items do not hold up
+// small ones for long.
+const coalesceBytes = 1 << 20
+
+func newCoalescer[In, Out any](most int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *coalescer[In, Out] {
+	return &coalescer[In, Out]{call: call, most: most, size: size}
 }
 
 // do hands in one item and returns its answer. When ctx ends first the item is
@@ -61,7 +66,7 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error)
 func (c *coalescer[In, Out]) run() {
 	for {
 		c.mu.Lock()
-		n := min(len(c.waiting), c.most)
+		n := c.fill()
 		if n == 0 {
 			c.running = false
 			c.mu.Unlock()
@@ -75,6 +80,21 @@ func (c *coalescer[In, Out]) run() {
 		c.mu.Unlock()
 		c.serve(items)
 	}
+}
+
+// fill returns how many of those who wait go into the next call.
+func (c *coalescer[In, Out]) fill() int {
+	n := min(len(c.waiting), c.most)
+	if c.size == nil {
+		return n
+	}
+	bytes := 0
+	for i, it := range c.waiting[:n] {
+		if bytes += c.size(&it.in); i > 0 && bytes > coalesceBytes {
+			return i
+		}
+	}
+	return n
 }
 
 func (c *coalescer[In, Out]) serve(items []*coalesced[In, Out]) {

@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,7 +36,7 @@ type halved struct {
 func TestCoalescerGathersAndFailsSingly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := newCoalescer(40, half(&calls))
+		c := newCoalescer(40, nil, half(&calls))
 		var all sync.WaitGroup
 		for i := range 101 {
 			all.Go(func() {
@@ -59,7 +60,7 @@ func TestCoalescerGathersAndFailsSingly(t *testing.T) {
 func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := newCoalescer(10, half(&calls))
+		c := newCoalescer(10, nil, half(&calls))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		left, stayed := make(chan error, 1), make(chan error, 1)
@@ -80,9 +81,30 @@ func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
 
 func TestCoalescerCallFails(t *testing.T) {
 	boom := errors.New("boom")
-	c := newCoalescer(10, func(context.Context, []int) ([]int, error) { return nil, boom })
+	c := newCoalescer(10, nil, func(context.Context, []int) ([]int, error) { return nil, boom })
 	if _, err := c.do(t.Context(), 1); !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
 	c.wait()
+}
+
+func TestCoalescerKeepsLargeItemsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes [][]int
+		c := newCoalescer(10, func(n *int) int { return *n }, func(_ context.Context, in []int) ([]int, error) {
+			time.Sleep(time.Second)
+			sizes = append(sizes, in)
+			return in, nil
+		})
+		var all sync.WaitGroup
+		for _, n := range []int{1, 5, 6, coalesceBytes * 2, 7, coalesceBytes - 7, 8} {
+			all.Go(func() { _, _ = c.do(t.Context(), n) })
+			synctest.Wait()
+		}
+		all.Wait()
+		want := [][]int{{1}, {5, 6}, {coalesceBytes * 2}, {7, coalesceBytes - 7}, {8}}
+		if !reflect.DeepEqual(sizes, want) {
+			t.Errorf("calls of %v, want %v", sizes, want)
+		}
+	})
 }

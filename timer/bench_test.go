@@ -222,7 +222,7 @@ func BenchmarkFire(b *testing.B) {
 			var clock atomic.Int64
 			now := func() time.Time { return epoch.Add(time.Duration(clock.Load())) }
 			var left sync.WaitGroup
-			left.Add(n)
+			left.Add(n + 1)
 			r := timer.NewRunner[uint64](timer.NewWheel[uint64](time.Millisecond, epoch),
 				func(uint64) { left.Done() }, &timer.RunnerConfig{Now: now})
 			due := epoch.Add(time.Minute)
@@ -230,9 +230,8 @@ func BenchmarkFire(b *testing.B) {
 				r.Schedule(due, uint64(i))
 			}
 			b.StartTimer()
-			clock.Store(int64(time.Minute))
-			r.After(0, 0)
-			left.Add(1)
+			clock.Store(int64(2 * time.Minute))
+			r.Schedule(epoch, 0) // wakes it, as its real timer would
 			left.Wait()
 			b.StopTimer()
 			closeRunner(b, r)

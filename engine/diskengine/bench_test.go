@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
@@ -26,34 +28,99 @@ func benchEngine(b *testing.B) engine.Engine {
 
 func Benchmark(b *testing.B) { enginetest.Bench(b, benchEngine) }
 
-// BenchmarkBare writes the entries of a push and of a cancel with Pebble alone,
-// synced, from 64 goroutines: what Benchmark is to be measured against.
-func BenchmarkBare(b *testing.B) {
-	for _, n := range []int{1, 100} {
-		b.Run(fmt.Sprintf("Push-%d", n), func(b *testing.B) { bare(b, n, barePush) })
-	}
-	b.Run("Cancel", func(b *testing.B) { bare(b, 1, bareCancel) })
+// BenchmarkClient takes the whole path of single calls, as tarry bench does.
+func BenchmarkClient(b *testing.B) {
+	b.Run("Push", func(b *testing.B) {
+		client(b, 0, func(c *tarry.Client, id engine.ID) error {
+			m := benchMessage(id)
+			_, err := c.Push(context.Background(), m.Queue, m.Body, tarry.At(m.Due.At), tarry.Key(m.Key))
+			return err
+		})
+	})
+	b.Run("Cancel", func(b *testing.B) {
+		client(b, b.N, func(c *tarry.Client, id engine.ID) error {
+			return c.Cancel(context.Background(), "bench", tarry.ByKey(benchKey(id)))
+		})
+	})
 }
 
-// bare runs b.N operations, n to a batch.
-func bare(b *testing.B, n int, entries func(c *pebble.Batch, id engine.ID) error) {
-	e := benchEngine(b).(*Engine)
+// client runs b.N operations of a client whose store holds some messages.
+func client(b *testing.B, pending int, op func(c *tarry.Client, id engine.ID) error) {
+	e := benchEngine(b)
 	defer e.Close()
-	db := e.store.db
+	for from := 0; from < pending; from += 1000 {
+		var msgs []engine.Message
+		for id := from + 1; id <= min(pending, from+1000); id++ {
+			msgs = append(msgs, benchMessage(engine.ID(id)))
+		}
+		if _, err := e.Push(context.Background(), msgs); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c := tarry.New(e, nil)
+	defer c.Close()
 	var last atomic.Uint64
 	b.SetParallelism(32) // on two cores: 64 goroutines
 	b.ReportAllocs()
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
+			if err := op(c, engine.ID(last.Add(1))); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+func benchKey(id engine.ID) string { return fmt.Sprintf("order-%d", id) }
+
+func benchMessage(id engine.ID) engine.Message {
+	return engine.Message{
+		Queue: "bench", Key: benchKey(id), Due: engine.When{At: time.UnixMilli(benchDue(id))},
+		Content: engine.Content{Body: make([]byte, 200)},
+		Policy:  engine.Policy{Priority: 1024, MaxAttempts: 20, TTR: time.Minute},
+	}
+}
+
+// BenchmarkBare writes the entries of a push and of a cancel with Pebble alone,
+// synced, from 64 goroutines: what the others are to be measured against.
+func BenchmarkBare(b *testing.B) {
+	for _, n := range []int{1, 100} {
+		b.Run(fmt.Sprintf("Push-%d", n), func(b *testing.B) { bare(b, n, false, barePush) })
+	}
+	b.Run("Cancel", func(b *testing.B) { bare(b, 1, true, bareCancel) })
+}
+
+// bare runs b.N operations, n to a batch, on an empty store or on one that holds
+// the entries of as many pushes.
+func bare(b *testing.B, n int, filled bool, entries func(c *pebble.Batch, id engine.ID) error) {
+	e := benchEngine(b).(*Engine)
+	defer e.Close()
+	db := e.store.db
+	for from := 0; filled && from < b.N; from += 1000 {
+		c := db.NewBatch()
+		for id := from + 1; id <= min(b.N, from+1000); id++ {
+			if err := barePush(c, engine.ID(id)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := c.Commit(pebble.Sync); err != nil {
+			b.Fatal(err)
+		}
+		_ = c.Close()
+	}
+	var last atomic.Uint64
+	b.SetParallelism(32) // on two cores: 64 goroutines
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for more := pb.Next(); more; {
 			c := db.NewBatch()
-			for i := range n {
-				if i > 0 && !pb.Next() {
-					break
-				}
+			for i := 0; more && i < n; i++ {
 				if err := entries(c, engine.ID(last.Add(1))); err != nil {
 					b.Error(err)
 				}
+				more = pb.Next()
 			}
 			var counters [64]byte
 			err := c.Set(appendHead(nil, kindCounts, 1), counts{1, 2, 3}.append(counters[:0]), nil)
@@ -74,7 +141,7 @@ func benchDue(id engine.ID) int64 {
 
 func barePush(c *pebble.Batch, id engine.ID) error {
 	due := benchDue(id)
-	r := record{id: id, due: due, expires: never, key: fmt.Sprintf("order-%d", id), Content: engine.Content{Body: make([]byte, 200)}}
+	r := record{id: id, due: due, expires: never, key: benchKey(id), Content: engine.Content{Body: make([]byte, 200)}}
 	if err := c.Set(idKey(nil, kindMessage, 1, id), r.append(nil), nil); err != nil {
 		return err
 	}
@@ -90,7 +157,7 @@ func barePush(c *pebble.Batch, id engine.ID) error {
 func bareCancel(c *pebble.Batch, id engine.ID) error {
 	due := benchDue(id)
 	for _, key := range [][]byte{
-		idKey(nil, kindMessage, 1, id), timeKey(nil, kindDue, 1, position{due, id}), nameKey(nil, 1, fmt.Sprintf("order-%d", id)),
+		idKey(nil, kindMessage, 1, id), timeKey(nil, kindDue, 1, position{due, id}), nameKey(nil, 1, benchKey(id)),
 	} {
 		if err := c.Delete(key, nil); err != nil {
 			return err

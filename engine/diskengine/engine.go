@@ -61,12 +61,17 @@ func (e *Engine) now() clock {
 // after is the instant d from now, in whole milliseconds.
 func (c clock) after(d time.Duration) int64 { return engine.When{In: d}.Resolve(c.Time) }
 
+// coalesce is how many single calls are welcome as one batch: entries cost less in
+// one batch than in many, even when those share a sync.
+const coalesce = 256
+
 // Capabilities says that the disk engine can do everything but LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
 	c.Durable, c.Atomic = true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.Window = window
+	c.Coalesce = coalesce
 	return c
 }
 

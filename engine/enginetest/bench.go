@@ -51,7 +51,8 @@ func benchMessage(e engine.Engine, n int, later bool) engine.Message {
 		m.Key = strconv.Itoa(n)
 	}
 	if later {
-		m.Due.In = time.Minute + time.Duration(n)*time.Second%(48*time.Hour)
+		// A multiplicative hash: dues come in no order, as those of users do.
+		m.Due.In = time.Minute + time.Duration(uint64(n)*2654435761%uint64(48*time.Hour/time.Millisecond))*time.Millisecond
 	}
 	return m
 }
@@ -88,13 +89,17 @@ func benchPush(b *testing.B, e engine.Engine) {
 }
 
 func benchPushBatch(b *testing.B, e engine.Engine) {
-	for from := 0; from < b.N; from += benchBatch {
-		var msgs []engine.Message
-		for i := from; i < min(b.N, from+benchBatch); i++ {
-			msgs = append(msgs, benchMessage(e, i, true))
+	var n atomic.Int64
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for more := pb.Next(); more; {
+			msgs := make([]engine.Message, 0, benchBatch)
+			for ; more && len(msgs) < benchBatch; more = pb.Next() {
+				msgs = append(msgs, benchMessage(e, int(n.Add(1)), true))
+			}
+			benchMustPush(b, e, msgs)
 		}
-		benchMustPush(b, e, msgs)
-	}
+	})
 }
 
 func benchCancel(b *testing.B, e engine.Engine) {

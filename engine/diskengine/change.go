@@ -17,7 +17,8 @@ type change struct {
 	q     *queue
 	now   clock
 	batch *pebble.Batch
-	own   bool // the batch is this queue's alone
+	rest  *pebble.Batch // nil, or collects for batch what is not a message
+	own   bool          // the batch is this queue's alone
 
 	counts  counts // by how much they change
 	claimed int64  // places under MaxPending that are taken already
@@ -47,18 +48,24 @@ type nearOp struct {
 func (q *queue) begin(now clock, many bool) *change {
 	c := &change{q: q, now: now, batch: q.e.store.db.NewBatch(), own: true, mark: q.mark, lapses: forGood}
 	if many {
-		c.messages = make(map[engine.ID]*record)
-		c.keys = make(map[string]keyRef)
+		c.expectMany()
 	}
 	return c
 }
 
 // join starts a change whose batch it shares with other queues.
 func (q *queue) join(now clock, batch *pebble.Batch) *change {
-	return &change{
-		q: q, now: now, batch: batch, mark: q.mark, lapses: forGood,
-		messages: make(map[engine.ID]*record), keys: make(map[string]keyRef),
-	}
+	c := &change{q: q, now: now, batch: batch, mark: q.mark, lapses: forGood}
+	c.expectMany()
+	return c
+}
+
+// expectMany lets later items see what earlier ones did. New messages are written
+// one after the other, and all else behind them: Pebble inserts neighbours faster.
+func (c *change) expectMany() {
+	c.messages = make(map[engine.ID]*record)
+	c.keys = make(map[string]keyRef)
+	c.rest = c.q.e.store.db.NewBatch()
 }
 
 // key returns who holds a key; an id of 0: nobody.
@@ -104,9 +111,20 @@ func (q *queue) readMessage(from pebble.Reader, id engine.ID, body bool) (r *rec
 
 var errNoBody = errors.New("corrupt entry: the message's body is missing")
 
-func (c *change) set(key, value []byte) error { return c.batch.Set(key, value, nil) }
+func (c *change) set(key, value []byte) error { return c.into(key).Set(key, value, nil) }
 
-func (c *change) delete(key []byte) error { return c.batch.Delete(key, nil) }
+func (c *change) delete(key []byte) error { return c.into(key).Delete(key, nil) }
+
+// into returns the batch in which a key is written: always the same for the same.
+func (c *change) into(key []byte) *pebble.Batch {
+	if c.rest == nil || key[0] == kindMessage || key[0] == kindBody {
+		return c.batch
+	}
+	return c.rest
+}
+
+// empty reports whether the change changes nothing.
+func (c *change) empty() bool { return c.batch.Empty() && (c.rest == nil || c.rest.Empty()) }
 
 // write stores a message's record.
 func (c *change) write(r *record) error {
@@ -276,7 +294,7 @@ func (c *change) seal() error {
 		if m.n != 0 {
 			c.buf = minuteKey(c.buf[:0], q.num, m.minute)
 			c.val = appendSum(c.val[:0], m.n)
-			err = errors.Join(err, c.batch.Merge(c.buf, c.val, nil))
+			err = errors.Join(err, c.into(c.buf).Merge(c.buf, c.val, nil))
 		}
 	}
 	if c.mark < q.mark {
@@ -284,13 +302,17 @@ func (c *change) seal() error {
 		c.val = appendTime(c.val[:0], c.mark)
 		err = errors.Join(err, c.set(c.buf, c.val))
 	}
+	if c.rest != nil {
+		err = errors.Join(err, c.batch.Apply(c.rest, nil), c.rest.Close())
+	}
 	return err
 }
 
 // commit applies the change; p waits for its sync.
 func (c *change) commit(p *pending) error {
-	if c.batch.Empty() {
-		return c.batch.Close()
+	if c.empty() {
+		c.abandon()
+		return nil
 	}
 	if err := c.seal(); err != nil {
 		return c.q.e.store.fail(err)
@@ -307,6 +329,9 @@ func (c *change) commit(p *pending) error {
 // abandon gives up a change that was not committed.
 func (c *change) abandon() {
 	c.q.e.live.Add(-c.claimed)
+	if c.rest != nil {
+		_ = c.rest.Close()
+	}
 	if c.own {
 		_ = c.batch.Close()
 	}

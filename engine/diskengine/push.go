@@ -101,8 +101,9 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 			}
 			return errors.Join(err, batch.Close())
 		}
-		if batch.Empty() {
+		if !slices.ContainsFunc(queues, func(q *queue) bool { return !changes[q.name].empty() }) {
 			for _, q := range queues {
+				changes[q.name].abandon()
 				p.see(q)
 			}
 			return batch.Close()

@@ -40,7 +40,7 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
 		CacheSize:                   cfg.CacheBytes + memTables*int64(cfg.MemTableBytes), // Pebble takes them out of it
 		MemTableSize:                cfg.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
-		L0CompactionThreshold:       2,
+		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                1000,

@@ -19,7 +19,7 @@ type Engine interface {
 
 	// Lease hands out messages that are due now, for each want apart, in order of
 	// (priority, due, id). It first lapses leases whose deadline has passed and
-	// drops messages past their expiry. It never waits for time.
+	// drops due messages past their expiry. It never waits for time.
 	Lease(ctx context.Context, wants []Want) (Grant, error)
 
 	// Settle ends or extends leases. A settlement whose lease is over by another

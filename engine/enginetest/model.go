@@ -28,8 +28,8 @@ type Model struct {
 
 	// expired holds, by queue, what passed its expiry and no Lease has counted yet.
 	expired map[string][]engine.ID
-	// ghosts are all that ever passed their expiry, with their queues.
-	ghosts map[engine.ID]string
+	// ghosts are all that ever passed their expiry.
+	ghosts map[engine.ID]ghost
 	// nextIDs, when not empty, are the ids that the next creations take: so the
 	// model orders messages as the engine it is compared with does.
 	nextIDs []engine.ID
@@ -55,7 +55,7 @@ const lapseReason = "lease lapsed"
 func NewModel(now func() time.Time) *Model {
 	return &Model{
 		now: now, pauses: map[string]time.Time{}, watchers: map[int]func(string){},
-		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]string{},
+		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]ghost{},
 	}
 }
 
@@ -88,6 +88,12 @@ func (m *Model) Watch(fn func(queue string)) (stop func()) {
 	}
 }
 
+// ghost is what the engine knows of a message past its expiry until it meets it.
+type ghost struct {
+	queue string
+	due   time.Time
+}
+
 // begin locks the model for one call, drops what is past its expiry and returns
 // the instant at which the call happens.
 func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
@@ -112,7 +118,7 @@ func (m *Model) expire(now time.Time) {
 		gone := past && transition(x.situation(now), opExpiryPasses).Next == toGone
 		if gone {
 			m.expired[x.Queue] = append(m.expired[x.Queue], x.ID)
-			m.ghosts[x.ID] = x.Queue
+			m.ghosts[x.ID] = ghost{x.Queue, x.Due}
 		}
 		return gone
 	})

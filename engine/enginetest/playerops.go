@@ -71,8 +71,8 @@ func (p *player) lease(wants []engine.Want) {
 			p.failf("lease of %s: NextDue %v is later than %v", queue, g.NextDue, w.NextDue)
 		}
 		if _, paused := p.m.paused(queue, p.now); !paused && !g.More {
-			for id, q := range p.m.ghosts {
-				p.swept[id] = p.swept[id] || q == queue
+			for id, g := range p.m.ghosts {
+				p.swept[id] = p.swept[id] || g.queue == queue && !g.due.After(p.now)
 			}
 		}
 	}
@@ -346,8 +346,8 @@ func (p *player) redrive(queue string, n []uint32) {
 func (p *player) ghosts(queue string) map[engine.ID]bool {
 	p.refresh()
 	all := map[engine.ID]bool{}
-	for id, q := range p.m.ghosts {
-		if q == queue && !p.swept[id] {
+	for id, g := range p.m.ghosts {
+		if g.queue == queue && !p.swept[id] {
 			all[id] = true
 		}
 	}

@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -25,7 +26,7 @@ type change struct {
 	minutes []minuteCount
 	ops     []nearOp
 	named   []named
-	mark    int64
+	mark    position
 	lapses  int64 // the least deadline of new and extended leases
 
 	messages map[engine.ID]*record // nil: gone
@@ -94,19 +95,70 @@ func (q *queue) readMessage(from pebble.Reader, id engine.ID, body bool) (r *rec
 	if err != nil || r == nil {
 		return nil, err
 	}
-	if r.apart && body {
-		found, err := q.e.store.get(from, idKey(key[:0], kindBody, q.num, id), func(v []byte) error {
-			r.Body = slices.Clone(v)
-			return nil
-		})
-		if err == nil && !found {
-			err = errNoBody
-		}
-		if err != nil {
+	if body {
+		if err := q.readBody(from, r); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// readBody reads the body of a message if it stands apart.
+func (q *queue) readBody(from pebble.Reader, r *record) error {
+	if !r.apart {
+		return nil
+	}
+	var key [headLen + 8]byte
+	found, err := q.e.store.get(from, idKey(key[:0], kindBody, q.num, r.id), func(v []byte) error {
+		r.Body = slices.Clone(v)
+		return nil
+	})
+	if err == nil && !found {
+		err = errNoBody
+	}
+	return err
+}
+
+// headRead is what was read of a message; nil: nothing is there.
+type headRead struct {
+	record *record
+	err    error
+}
+
+// readHeads reads messages without bodies that stand apart. What lies side by side
+// on disk is read on one way: much of what falls due together was pushed together.
+func (q *queue) readHeads(heads []slot) ([]headRead, error) {
+	read := make([]headRead, len(heads))
+	if len(heads) == 1 {
+		read[0].record, read[0].err = q.readMessage(q.e.store.db, heads[0].id, false)
+		return read, nil
+	}
+	order := make([]int, len(heads))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(heads[a].id, heads[b].id) })
+	lower := idKey(nil, kindMessage, q.num, heads[order[0]].id)
+	it, err := q.e.store.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upperBound(appendHead(nil, kindMessage, q.num))})
+	if err != nil {
+		return nil, err
+	}
+	var key [headLen + 8]byte
+	for _, i := range order {
+		want := idKey(key[:0], kindMessage, q.num, heads[i].id)
+		if !it.SeekGE(want) || !bytes.Equal(it.Key(), want) {
+			if err = it.Error(); err != nil {
+				break
+			}
+			continue
+		}
+		v, err := it.ValueAndErr()
+		if err == nil {
+			read[i].record, err = parseRecord(heads[i].id, v)
+		}
+		read[i].err = err
+	}
+	return read, errors.Join(err, it.Close())
 }
 
 var errNoBody = errors.New("corrupt entry: the message's body is missing")
@@ -189,8 +241,11 @@ func (c *change) enqueue(p position, priority uint32) error {
 	c.counts.waiting++
 	c.minutes = append(c.minutes, minuteCount{minuteOf(p.at), 1})
 	c.ops = append(c.ops, nearOp{p, priority, true})
-	if p.at < c.mark {
-		c.mark = min(p.at, c.now.ms) // later pushes will hardly be due before now
+	if p.less(c.mark) {
+		c.mark = p
+		if p.at >= c.now.ms {
+			c.mark = position{at: c.now.ms} // later pushes will hardly be due before now
+		}
 	}
 	c.buf = timeKey(c.buf[:0], kindDue, c.q.num, p)
 	c.val = binary.BigEndian.AppendUint32(c.val[:0], priority)
@@ -297,9 +352,9 @@ func (c *change) seal() error {
 			err = errors.Join(err, c.into(c.buf).Merge(c.buf, c.val, nil))
 		}
 	}
-	if c.mark < q.mark {
+	if c.mark.less(q.mark) {
 		c.buf = appendHead(c.buf[:0], kindMark, q.num)
-		c.val = appendTime(c.val[:0], c.mark)
+		c.val = c.mark.append(c.val[:0])
 		err = errors.Join(err, c.set(c.buf, c.val))
 	}
 	if c.rest != nil {
@@ -343,7 +398,9 @@ func (c *change) applied(seq uint64, p *pending) {
 	q.seq = seq
 	q.counts = q.counts.plus(c.counts)
 	q.e.live.Add(c.counts.live() - c.claimed)
-	q.mark = min(q.mark, c.mark)
+	if c.mark.less(q.mark) {
+		q.mark = c.mark
+	}
 	hint := c.lapses < q.told
 	q.told = min(q.told, c.lapses)
 	q.names.note(c.named)

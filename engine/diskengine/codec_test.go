@@ -115,6 +115,7 @@ func FuzzDecode(f *testing.F) {
 		_, _ = parseDeadNameKey(b)
 		_, _ = parsePriority(b)
 		_, _ = parseTimeValue(b)
+		_, _ = parsePosition(b)
 		_, _ = parseSum(b)
 		_, _ = parseCursor(string(b))
 	})

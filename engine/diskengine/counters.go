@@ -81,16 +81,16 @@ func (q *queue) describe(now clock, p *pending) (engine.QueueInfo, error) {
 	if info.Scheduled > 0 {
 		if at, ok := q.near.next(); ok {
 			info.NextDue = instant(at)
-		} else if info.NextDue, err = q.first(max(q.loadedTo.at, now.ms+1)); err != nil {
+		} else if info.NextDue, err = q.first(position{at: max(q.loadedTo.at, now.ms+1)}); err != nil {
 			return info, err
 		}
 	}
 	return info, nil
 }
 
-// first is the least due at or behind an instant.
-func (q *queue) first(from int64) (time.Time, error) {
-	chunk, _, err := q.read(position{at: from}, 1)
+// first is the least due at or behind a position.
+func (q *queue) first(from position) (time.Time, error) {
+	chunk, _, err := q.read(from, 1)
 	if err != nil || len(chunk) == 0 {
 		return time.Time{}, err
 	}
@@ -104,7 +104,7 @@ func (q *queue) ready(now int64) (int64, error) {
 		return int64(len(q.near.ready)), nil
 	}
 	var n int64
-	err := q.minutes(minuteOf(q.mark), minuteOf(now)+1, func(_, count int64) { n += count })
+	err := q.minutes(minuteOf(q.mark.at), minuteOf(now)+1, func(_, count int64) { n += count })
 	if err != nil {
 		return 0, err
 	}

@@ -21,7 +21,7 @@ const (
 	kindPause    byte = 'p' // queue                      → until
 	kindQueue    byte = 'q' // name                       → queue number
 	kindIDs      byte = 's' //                            → the first id never reserved
-	kindMark     byte = 'w' // queue                      → a due time at or below every due entry
+	kindMark     byte = 'w' // queue                      → due, id: at or below every due entry
 	kindDead     byte = 'x' // queue, died, id            → nothing
 	kindDeadName byte = 'y' // queue, len, key, died, id  → nothing
 )
@@ -58,6 +58,8 @@ func (p position) after() position {
 	}
 	return position{p.at, p.id + 1}
 }
+
+func (p position) append(b []byte) []byte { return appendID(appendTime(b, p.at), p.id) }
 
 // lastPosition is behind everything: loaded up to it means loaded whole.
 var lastPosition = position{math.MaxInt64, math.MaxUint64}

@@ -12,6 +12,10 @@ import (
 // it answers that there is more.
 const expireMost = 10_000
 
+// leaseBytes is how much of bodies one want hands out before it answers that there
+// is more.
+const leaseBytes = 8 << 20
+
 // Lease hands out what is due. Leases that stay in this process are not waited
 // for: should they be lost in a crash, so is the process that held them.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
@@ -79,49 +83,58 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 		return nil
 	}
 	c := q.begin(now, false)
-	before := q.expired
+	before, bytes := q.expired, 0
 	for q.expired-before < expireMost {
 		if err := q.fill(now.ms); err != nil {
-			c.abandon()
-			return err
+			return q.giveUp(c, err)
 		}
-		s, ok := q.near.head()
-		if !ok {
+		room := max(1, w.Max) - len(g.Messages)
+		if room <= 0 || bytes >= leaseBytes {
 			break
 		}
-		if len(g.Messages) >= max(1, w.Max) {
-			g.More = true
+		heads := q.near.take(room)
+		if len(heads) == 0 {
 			break
 		}
-		at, seq := s.position, s.seq
-		q.near.remove(at.id) // at once, so that the next round sees the next one
-		r, err := q.readMessage(q.e.store.db, at.id, true)
-		switch {
-		case err != nil:
-			q.e.damaged(q, at.id, err)
-			continue
-		case r == nil || r.dead || r.due != at.at:
-			q.e.damaged(q, at.id, errors.New("its due entry leads nowhere and is removed"))
-			err = c.dequeue(at)
-		case r.expired(now.ms):
-			err = c.expire(r)
-		default:
-			p.sees = max(p.sees, seq)
-			var l engine.Lease
-			if l, err = c.handOut(r, w); err == nil {
-				g.Messages = append(g.Messages, l)
-			}
-		}
+		read, err := q.readHeads(heads)
 		if err != nil {
-			c.abandon()
-			return err
+			return q.giveUp(c, err)
+		}
+		for i := range heads {
+			at, r, err := heads[i].position, read[i].record, read[i].err
+			switch {
+			case bytes >= leaseBytes:
+				q.near.put(at, heads[i].priority, heads[i].seq)
+			case err != nil:
+				q.e.damaged(q, at.id, err)
+				continue
+			case r == nil || r.dead || r.due != at.at:
+				q.e.damaged(q, at.id, errors.New("its due entry leads nowhere and is removed"))
+				err = c.dequeue(at)
+			case r.expired(now.ms):
+				err = c.expire(r)
+			default:
+				if err = q.readBody(q.e.store.db, r); err != nil {
+					q.e.damaged(q, at.id, err)
+					continue
+				}
+				bytes += len(r.Body)
+				p.sees = max(p.sees, heads[i].seq)
+				var l engine.Lease
+				if l, err = c.handOut(r, w); err == nil {
+					g.Messages = append(g.Messages, l)
+				}
+			}
+			if err != nil {
+				return q.giveUp(c, err)
+			}
 		}
 	}
 	if err := c.commit(p); err != nil {
 		return err
 	}
 	p.hints = nil // this answer says it all
-	if g.More = g.More || len(q.near.ready) > 0; g.More {
+	if g.More = len(q.near.ready) > 0 || q.expired-before >= expireMost; g.More {
 		q.told = forGood // somebody else may have been told otherwise
 		return nil
 	}
@@ -137,6 +150,15 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 		g.NextDue = instant(next)
 	}
 	return nil
+}
+
+// giveUp abandons a change that has taken messages out of memory: they are read
+// anew from disk.
+func (q *queue) giveUp(c *change, err error) error {
+	c.abandon()
+	q.near = newNear(q.near.now)
+	q.moveLoadedTo(q.mark)
+	return err
 }
 
 // handOut leases a waiting message that is due.

@@ -82,7 +82,7 @@ func (l *lister) list() error {
 		return l.listOrder(kindDead, l.after, upperBound(appendHead(nil, kindDead, num)))
 	case engine.Ready:
 		from := l.after
-		if mark := (position{at: l.q.markNow()}); from.less(mark) {
+		if mark := l.q.markNow(); from.less(mark) {
 			from = mark
 		}
 		return l.listOrder(kindDue, from, timeKey(nil, kindDue, num, position{at: l.now + 1}))
@@ -95,7 +95,7 @@ func (l *lister) list() error {
 	}
 }
 
-func (q *queue) markNow() int64 {
+func (q *queue) markNow() position {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.mark

@@ -2,7 +2,6 @@ package diskengine
 
 import (
 	"errors"
-	"math"
 )
 
 const (
@@ -36,7 +35,9 @@ func (q *queue) moveLoadedTo(p position) {
 // track keeps memory in step with a change of due order.
 func (q *queue) track(op nearOp, seq uint64) {
 	if op.put {
-		q.lowest = min(q.lowest, op.at)
+		if op.less(q.lowest) {
+			q.lowest = op.position
+		}
 	} else if q.removed++; q.removed == markAfter {
 		q.e.kick(q)
 	}
@@ -146,13 +147,13 @@ func (q *queue) load(now int64) (bool, error) {
 func (q *queue) raiseMark() error {
 	q.mu.Lock()
 	from := q.mark
-	q.lowest, q.removed = math.MaxInt64, 0
+	q.lowest, q.removed = lastPosition, 0
 	q.mu.Unlock()
-	if from == math.MaxInt64 {
+	if from == lastPosition {
 		return nil
 	}
 
-	first, _, err := q.read(position{at: from}, 1)
+	first, _, err := q.read(from, 1)
 	if err != nil {
 		return err
 	}
@@ -160,20 +161,20 @@ func (q *queue) raiseMark() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	mark := q.lowest
-	if len(first) > 0 {
-		mark = min(mark, first[0].at)
+	if len(first) > 0 && first[0].less(mark) {
+		mark = first[0].position
 	}
-	if mark == math.MaxInt64 { // the queue is empty: what comes will hardly be due before now
-		mark = q.e.now().ms
+	if mark == lastPosition { // the queue is empty: what comes will hardly be due before now
+		mark = position{at: q.e.now().ms}
 	}
-	if mark <= q.mark {
+	if !q.mark.less(mark) {
 		return nil
 	}
 	b := q.e.store.db.NewBatch()
 	defer b.Close()
-	err = b.Set(appendHead(nil, kindMark, q.num), appendTime(nil, mark), nil)
+	err = b.Set(appendHead(nil, kindMark, q.num), mark.append(nil), nil)
 	// Nothing waits below the mark, so all counts there are zero.
-	if first, end := minuteOf(q.mark), minuteOf(mark); first < end {
+	if first, end := minuteOf(q.mark.at), minuteOf(mark.at); first < end {
 		err = errors.Join(err, b.DeleteRange(minuteKey(nil, q.num, first), minuteKey(nil, q.num, end), nil))
 	}
 	if err != nil {

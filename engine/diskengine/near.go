@@ -107,12 +107,15 @@ func (n *near) advance(now int64) {
 	}
 }
 
-// head is the first of the ready, by (priority, due, id).
-func (n *near) head() (*slot, bool) {
-	if len(n.ready) == 0 {
-		return nil, false
+// take removes the first n of the ready, by (priority, due, id).
+func (n *near) take(most int) []slot {
+	taken := make([]slot, 0, min(most, len(n.ready)))
+	for len(taken) < most && len(n.ready) > 0 {
+		s := n.slots[n.ready[0]]
+		taken = append(taken, s)
+		n.remove(s.id)
 	}
-	return &n.slots[n.ready[0]], true
+	return taken
 }
 
 // next is the least due of what is not ready.

@@ -137,8 +137,8 @@ func (e *Engine) load() error {
 			return err
 		}),
 		each(kindMark, func(q *queue, _, v []byte) (err error) {
-			q.mark, err = parseTimeValue(v)
-			q.loadedTo = position{at: q.mark}
+			q.mark, err = parsePosition(v)
+			q.loadedTo = q.mark
 			return err
 		}),
 		each(kindLease, func(q *queue, k, v []byte) error {

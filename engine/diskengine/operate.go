@@ -73,7 +73,7 @@ func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, erro
 	}
 	defer snap.Close()
 	upper := func(kind byte) []byte { return upperBound(appendHead(nil, kind, q.num)) }
-	err = q.inChunks(ctx, snap, kindDue, timeKey(nil, kindDue, q.num, position{at: q.markNow()}), upper(kindDue), func(c *change, at position) error {
+	err = q.inChunks(ctx, snap, kindDue, timeKey(nil, kindDue, q.num, q.markNow()), upper(kindDue), func(c *change, at position) error {
 		r, err := c.message(at.id)
 		switch {
 		case errors.Is(err, errValue):

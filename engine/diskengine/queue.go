@@ -25,9 +25,9 @@ type queue struct {
 	journal  []nearOp // what changed at or above loadedTo meanwhile
 	kicked   bool     // the loader will come
 
-	mark    int64 // at or below every due entry; persisted
-	lowest  int64 // least due put since the loader began to look for a new mark
-	removed int   // due entries removed since then
+	mark    position // at or below every due entry; persisted
+	lowest  position // least put since the loader began to look for a new mark
+	removed int      // due entries removed since then
 
 	names  names
 	leases leaseTable
@@ -43,7 +43,7 @@ const forGood = math.MaxInt64
 func newQueue(e *Engine, name string, num uint32, now int64) *queue {
 	return &queue{
 		e: e, name: name, num: num, near: newNear(now), loadedTo: lastPosition,
-		mark: math.MaxInt64, lowest: math.MaxInt64, leases: newLeaseTable(now), told: math.MaxInt64,
+		mark: lastPosition, lowest: lastPosition, leases: newLeaseTable(now), told: math.MaxInt64,
 	}
 }
 

@@ -93,7 +93,15 @@ func parsePriority(v []byte) (uint32, error) {
 	return binary.BigEndian.Uint32(v), nil
 }
 
-// parseTimeValue reads a mark or the end of a pause.
+// parsePosition reads a mark.
+func parsePosition(v []byte) (position, error) {
+	if len(v) != 16 {
+		return position{}, errValue
+	}
+	return position{at: parseTime(v), id: engine.ID(binary.BigEndian.Uint64(v[8:]))}, nil
+}
+
+// parseTimeValue reads the end of a pause.
 func parseTimeValue(v []byte) (int64, error) {
 	if len(v) != 8 {
 		return 0, errValue

@@ -18,8 +18,8 @@ type change struct {
 	q     *queue
 	now   clock
 	batch *pebble.Batch
-	rest  *pebble.Batch // nil, or collects for batch what is not a message
-	own   bool          // the batch is this queue's alone
+	own   bool // the batch is this queue's alone
+	parts *parts
 
 	counts  counts // by how much they change
 	claimed int64  // places under MaxPending that are taken already
@@ -61,12 +61,50 @@ func (q *queue) join(now clock, batch *pebble.Batch) *change {
 	return c
 }
 
-// expectMany lets later items see what earlier ones did. New messages are written
-// one after the other, and all else behind them: Pebble inserts neighbours faster.
+// expectMany lets later items see what earlier ones did.
 func (c *change) expectMany() {
 	c.messages = make(map[engine.ID]*record)
 	c.keys = make(map[string]keyRef)
-	c.rest = c.q.e.store.db.NewBatch()
+	c.split()
+}
+
+// parts collect entries for a batch by their kind, because Pebble inserts
+// neighbours faster: what comes together mostly has neighbouring ids.
+type parts [4]*pebble.Batch
+
+func partOf(kind byte) int {
+	switch kind {
+	case kindMessage:
+		return 0
+	case kindLease:
+		return 1
+	case kindDue:
+		return 2
+	}
+	return 3
+}
+
+// split has the entries to come written kind by kind.
+func (c *change) split() {
+	c.parts = &parts{}
+	for i := range c.parts {
+		c.parts[i] = c.q.e.store.db.NewBatch()
+	}
+}
+
+// joinParts adds the parts to the batch.
+func (c *change) joinParts() (err error) {
+	if c.parts == nil {
+		return nil
+	}
+	for _, p := range c.parts {
+		if !p.Empty() {
+			err = errors.Join(err, c.batch.Apply(p, nil))
+		}
+		err = errors.Join(err, p.Close())
+	}
+	c.parts = nil
+	return err
 }
 
 // key returns who holds a key; an id of 0: nobody.
@@ -169,14 +207,23 @@ func (c *change) delete(key []byte) error { return c.into(key).Delete(key, nil) 
 
 // into returns the batch in which a key is written: always the same for the same.
 func (c *change) into(key []byte) *pebble.Batch {
-	if c.rest == nil || key[0] == kindMessage || key[0] == kindBody {
+	if c.parts == nil {
 		return c.batch
 	}
-	return c.rest
+	return c.parts[partOf(key[0])]
 }
 
 // empty reports whether the change changes nothing.
-func (c *change) empty() bool { return c.batch.Empty() && (c.rest == nil || c.rest.Empty()) }
+func (c *change) empty() bool {
+	if c.parts != nil {
+		for _, p := range c.parts {
+			if !p.Empty() {
+				return false
+			}
+		}
+	}
+	return c.batch.Empty()
+}
 
 // write stores a message's record.
 func (c *change) write(r *record) error {
@@ -357,10 +404,7 @@ func (c *change) seal() error {
 		c.val = c.mark.append(c.val[:0])
 		err = errors.Join(err, c.set(c.buf, c.val))
 	}
-	if c.rest != nil {
-		err = errors.Join(err, c.batch.Apply(c.rest, nil), c.rest.Close())
-	}
-	return err
+	return errors.Join(err, c.joinParts())
 }
 
 // commit applies the change; p waits for its sync.
@@ -384,8 +428,10 @@ func (c *change) commit(p *pending) error {
 // abandon gives up a change that was not committed.
 func (c *change) abandon() {
 	c.q.e.live.Add(-c.claimed)
-	if c.rest != nil {
-		_ = c.rest.Close()
+	if c.parts != nil {
+		for _, p := range c.parts {
+			_ = p.Close()
+		}
 	}
 	if c.own {
 		_ = c.batch.Close()

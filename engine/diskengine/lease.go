@@ -83,6 +83,9 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 		return nil
 	}
 	c := q.begin(now, false)
+	if w.Max > 1 {
+		c.split()
+	}
 	before, bytes := q.expired, 0
 	for q.expired-before < expireMost {
 		if err := q.fill(now.ms); err != nil {

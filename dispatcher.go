@@ -112,6 +112,9 @@ func (d *dispatcher) freed() {
 
 // kick makes the dispatcher look again.
 func (d *dispatcher) kick() {
+	if len(d.wake) > 0 { // mostly so under load, and cheaper to see than to try
+		return
+	}
 	select {
 	case d.wake <- struct{}{}:
 	default:

@@ -13,7 +13,7 @@ import (
 // Make one with NewWorker, register handlers with Handle, and call Run.
 //
 // The way of a message: the dispatcher asks for no more messages than there are
-// free slots and delivers them (deliver); each gets a goroutine at once, which runs
+// free slots and delivers them (deliver); each gets a hand at once, which runs
 // its handler and frees the slot (work, finish); the settler tells the engine, many
 // results at a time. Meanwhile one goroutine renews the leases of all that run
 // (keep).
@@ -35,10 +35,11 @@ type Worker struct {
 	ran      bool
 	queues   map[string]*handling
 	first    *delivery // the deliveries that hold slots, newest first
+	idle     []*hand   // the hands that have nothing to do
 	running  int       // how many those are
 	unsaid   int       // handled, but the engine has not confirmed it yet
 	draining bool
-	idle     chan struct{} // closed when draining and nothing runs
+	quiet    chan struct{} // closed when draining and nothing runs
 	broken   error         // why the worker cannot go on
 	stopped  chan struct{} // closed when broken is set
 	cut      int           // handlers interrupted by the drain
@@ -64,7 +65,7 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 		c:       c,
 		cfg:     cfg.withDefaults(c),
 		queues:  make(map[string]*handling),
-		idle:    make(chan struct{}),
+		quiet:   make(chan struct{}),
 		stopped: make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 	}
@@ -151,6 +152,10 @@ var errDrained = errors.New("the worker is shutting down and its drain timeout i
 func (w *Worker) drain(op string) error {
 	w.mu.Lock()
 	w.draining = true
+	for _, h := range w.idle {
+		close(h.next)
+	}
+	w.idle = nil
 	w.checkIdle()
 	w.mu.Unlock()
 
@@ -187,14 +192,14 @@ func (w *Worker) drain(op string) error {
 // waitIdle waits for all handlers to return, and reports whether they have.
 func (w *Worker) waitIdle(d time.Duration) bool {
 	select {
-	case <-w.idle:
+	case <-w.quiet:
 		return true
 	default:
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-w.idle:
+	case <-w.quiet:
 		return true
 	case <-timer.C:
 		return false
@@ -207,9 +212,9 @@ func (w *Worker) checkIdle() {
 		return
 	}
 	select {
-	case <-w.idle:
+	case <-w.quiet:
 	default:
-		close(w.idle)
+		close(w.quiet)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 type delivery struct {
 	w     *Worker
 	h     *handling
+	hand  *hand // nil: its goroutine ends
 	lease engine.Lease
 
 	// By our own clock.
@@ -75,7 +76,29 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow time.Time) {
 		w.first = d
 		w.running++
 		h.running++
-		go d.work()
+		w.hand(d)
+	}
+}
+
+// hand is a goroutine that runs handlers, one after the other. It is kept while the
+// worker runs, because the stacks of new ones would have to grow each time.
+type hand struct{ next chan *delivery }
+
+// hand gives a delivery to an idle hand, or to a new one. Called with w.mu held.
+func (w *Worker) hand(d *delivery) {
+	if n := len(w.idle); n > 0 {
+		d.hand = w.idle[n-1]
+		w.idle = w.idle[:n-1]
+		d.hand.next <- d
+		return
+	}
+	d.hand = &hand{next: make(chan *delivery, 1)}
+	go d.hand.run(d)
+}
+
+func (h *hand) run(d *delivery) {
+	for ; d != nil; d = <-h.next {
+		d.work()
 	}
 }
 
@@ -108,6 +131,9 @@ func (d *delivery) work() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the handler panicked: %v", p)
 			d.w.cfg.Logger.Error("a handler panicked", append(d.attrs(err), stack())...)
+		}
+		if err == errGoexit {
+			d.hand = nil
 		}
 		d.conclude(err)
 	}()
@@ -157,6 +183,13 @@ func (w *Worker) finish(d *delivery) {
 	d.prev, d.next = nil, nil
 	w.running--
 	d.h.running--
+	switch {
+	case d.hand == nil:
+	case w.draining:
+		close(d.hand.next)
+	default:
+		w.idle = append(w.idle, d.hand)
+	}
 	lost := d.lost
 	if !lost {
 		w.unsaid++

@@ -184,7 +184,8 @@ func (q *queue) readHeads(heads []slot) ([]headRead, error) {
 	var key [headLen + 8]byte
 	for _, i := range order {
 		want := idKey(key[:0], kindMessage, q.num, heads[i].id)
-		if !it.SeekGE(want) || !bytes.Equal(it.Key(), want) {
+		// A step is cheaper than a search.
+		if !(it.Valid() && it.Next() && bytes.Equal(it.Key(), want)) && !(it.SeekGE(want) && bytes.Equal(it.Key(), want)) {
 			if err = it.Error(); err != nil {
 				break
 			}

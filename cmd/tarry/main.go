@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 )
 
 func main() {
-	spread()
+	tune()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal drains; with the handler gone a second one ends at once.
 	context.AfterFunc(ctx, stop)
@@ -38,11 +39,12 @@ func main() {
 	os.Exit(code)
 }
 
-// spread gives Go twice as many threads as there are cores. While compactions keep
-// every processor of Go's scheduler busy, for up to 10 ms each, a handler that is
-// due waits its turn; the kernel would let it go first. See docs/decisions.
-func spread() {
+// tune sets Go's runtime for a process that waits: see docs/decisions/runtime.md.
+func tune() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2 * runtime.GOMAXPROCS(0))
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
 	}
 }

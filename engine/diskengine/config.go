@@ -25,11 +25,13 @@ type Config struct {
 	// negative: pushes go on until the disk is full.
 	MinFreeBytes int64
 
-	// CacheBytes is the size of the cache of blocks read from disk. 0: 64 MiB.
+	// CacheBytes is about the size of the cache of blocks read from disk: it grows and
+	// shrinks by 2 × MemTableBytes as fewer or more tables of recent writes exist.
+	// 0: 64 MiB.
 	CacheBytes int64
 
 	// MemTableBytes is the size of one table of recent writes in memory; at most
-	// four exist at once. 0: 32 MiB.
+	// four exist at once. 0: 16 MiB.
 	MemTableBytes uint64
 
 	// Logger gets what an operator should know; nil: slog.Default.
@@ -39,7 +41,7 @@ type Config struct {
 const (
 	defaultMinFree  = 256 << 20
 	defaultCache    = 64 << 20
-	defaultMemTable = 32 << 20
+	defaultMemTable = 16 << 20
 )
 
 func (c *Config) withDefaults() Config {

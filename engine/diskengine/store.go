@@ -37,7 +37,7 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
 	opts := &pebble.Options{
 		FS:                          cfg.FS,
 		Lock:                        lock,
-		CacheSize:                   cfg.CacheBytes + memTables*int64(cfg.MemTableBytes), // Pebble takes them out of it
+		CacheSize:                   cfg.CacheBytes + memTables/2*int64(cfg.MemTableBytes), // Pebble takes those in use out of it
 		MemTableSize:                cfg.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       4,

@@ -18,6 +18,9 @@
 // its attempts are used up), yet its old token still settles it until a cancel,
 // replace, reschedule, claim or new lease has been decided.
 //
+// An engine's clock may step. What is ready, and which leases are over, follows
+// the clock as it stands; what was leased, settled or dropped is not taken back.
+//
 // Times are instants in whole milliseconds, UTC. The zero time means "none".
 // Slices handed to an engine are the caller's: an engine copies what it keeps.
 // Slices it returns are the caller's to keep and change. All methods may be

@@ -47,6 +47,7 @@ func Run(t *testing.T, h Harness) {
 		{"LeaseOrder", orderTests},
 		{"LeaseDue", dueTests},
 		{"Lapse", lapseTests},
+		{"ClockStep", clockStepTests},
 		{"Settle", settleTests},
 		{"Cancel", cancelTests},
 		{"Reschedule", rescheduleTests},

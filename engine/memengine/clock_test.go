@@ -107,16 +107,3 @@ func TestClockBackwards(t *testing.T) {
 		}
 	}
 }
-
-func TestClockBackwardsUnfiresNothing(t *testing.T) {
-	e, c := newEngine(t)
-	push(t, e, msg("q", "a", time.Second))
-	c.add(time.Second)
-	if n, err := e.Queue(t.Context(), "q"); err != nil || n.Ready != 1 {
-		t.Fatalf("%+v, %v", n, err)
-	}
-	c.add(-time.Hour)
-	if g := lease(t, e, "q", 9); len(g.Messages) != 1 {
-		t.Fatalf("leased %d, want the one that was ready", len(g.Messages))
-	}
-}

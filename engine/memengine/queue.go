@@ -187,6 +187,16 @@ func (q *queue) advance() {
 	}
 }
 
+// turnBack makes wait again what is not due any more, since the clock stepped back.
+func (q *queue) turnBack() {
+	for _, m := range slices.Clone(q.ready.items) {
+		if m.due > q.ms {
+			q.take(m)
+			q.place(m)
+		}
+	}
+}
+
 // lapsed is the LastError of a message whose lease ended at its deadline.
 const lapsed = "lease lapsed"
 

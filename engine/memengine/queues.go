@@ -38,8 +38,12 @@ func (e *Engine) visit(q *queue, do func(*queue)) bool {
 // refresh reads the clock and brings the queue up to it. The clock is read under
 // the lock, so that it does not run backwards from one call to the next.
 func (q *queue) refresh() {
+	was := q.ms
 	q.now = q.engine.now()
 	q.ms = q.now.UnixMilli()
+	if q.ms < was {
+		q.turnBack()
+	}
 	if q.paused && q.until <= q.ms {
 		q.paused = false
 	}

@@ -1,0 +1,73 @@
+package enginetest
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// needClock skips the test, aloud, where the engine's clock cannot be moved.
+func (b *bed) needClock() {
+	b.Helper()
+	if b.h.Clock == nil {
+		b.Skipf("%s: its clock cannot be moved", b.caps.Name)
+	}
+}
+
+var clockStepTests = []test{
+	{"what was ready waits again for its due time", func(b *bed) {
+		b.needClock()
+		c := optional[engine.Counter](b, "Count", b.caps.Count)
+		b.push(b.msg("k", b.in(3)))
+		early := b.push(b.msg("early", b.in(1)))
+		b.pass(3)
+		b.counts(c, 0, 2, 0, 0)
+		b.h.Clock.Advance(-b.unit)
+		b.counts(c, 1, 1, 0, 0)
+		if l := b.lease1(0); l.ID != early.ID {
+			b.Fatalf("leased %q, which is not due any more", l.Key)
+		}
+		b.none("the other is not due any more")
+		b.pass(1)
+		if l := b.lease1(0); l.Key != "k" {
+			b.Fatalf("leased %q", l.Key)
+		}
+	}},
+	{"what was leased stays so, until its deadline comes", func(b *bed) {
+		b.needClock()
+		b.push(b.msg("k", b.in(2)))
+		b.pass(2)
+		l := b.lease1(2 * b.unit)
+		b.h.Clock.Advance(-b.unit)
+		b.none("it is leased")
+		b.state(b.id(l.ID), engine.Leased, 1)
+		b.pass(2)
+		b.state(b.id(l.ID), engine.Leased, 1)
+		b.ack(l.Token)
+		b.none("it is acked")
+	}},
+	{"what was handled stays so", func(b *bed) {
+		b.needClock()
+		b.push(b.msg("k", b.in(1)))
+		b.pass(1)
+		b.ack(b.lease1(0).Token)
+		b.h.Clock.Advance(-time.Hour)
+		b.none("it is acked")
+		b.h.Clock.Advance(2 * time.Hour)
+		b.none("it is acked")
+	}},
+	{"a step forward makes due what is due", func(b *bed) {
+		b.needClock()
+		b.push(b.msg("k", engine.When{In: 100 * 24 * time.Hour}))
+		b.none("it is far away")
+		b.h.Clock.Advance(100 * 24 * time.Hour)
+		b.lease1(0)
+	}},
+	{"NextDue of the farthest due is that due", func(b *bed) {
+		at := time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
+		b.push(b.msg("k", engine.When{At: at}))
+		if g := b.lease(1, 0); len(g.Messages) > 0 || g.More || !g.NextDue.Equal(at) {
+			b.Fatalf("grant %+v", g)
+		}
+	}},
+}

@@ -37,6 +37,12 @@ fuzz: ## Fuzz every decoder for a few seconds each (FUZZTIME=10s).
 		done; \
 	done
 
+.PHONY: bench-timers
+bench-timers: ## Measure the timers beside those of Go and go-zero, into docs/timers.md (PENDING=10000000).
+	{ $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./timer -pending $${PENDING:-10000000} && \
+	  cd bench && $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./timers -pending $${PENDING:-10000000}; } \
+	| tee /dev/stderr | (cd bench && $(GO) run ./timers/table ../docs/timers.md)
+
 .PHONY: bench
 bench: ## Run the Go benchmarks, then tarry bench on the disk engine.
 	$(GO) test -run '^$$' -bench . -benchmem ./...

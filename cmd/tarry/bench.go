@@ -112,7 +112,7 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 	b.cfg.Dir, _ = diskDir(b.store)
 	b.cfg.Open = openBench
 	b.cfg.Hold = func(ctx context.Context, queue string, n int) (bench.Holder, error) {
-		return p.hold(ctx, &b.cfg, queue, n)
+		return p.hold(ctx, &b.cfg, queue, n, b.quiet)
 	}
 	if !b.quiet {
 		b.cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
@@ -233,9 +233,10 @@ func (h *holder) Kill() error {
 	return nil
 }
 
-func (p *Program) hold(ctx context.Context, cfg *bench.Config, queue string, n int) (bench.Holder, error) {
+func (p *Program) hold(ctx context.Context, cfg *bench.Config, queue string, n int, quiet bool) (bench.Holder, error) {
 	cmd := exec.CommandContext(ctx, p.Self, "bench-hold", "--store", cfg.Store, "--queue", queue,
-		"--n", strconv.Itoa(n), "--clients", strconv.Itoa(cfg.Clients), "--body", strconv.Itoa(cfg.Body))
+		"--n", strconv.Itoa(n), "--clients", strconv.Itoa(cfg.Clients), "--body", strconv.Itoa(cfg.Body),
+		"--quiet="+strconv.FormatBool(quiet))
 	cmd.Env = p.Env
 	cmd.Stderr = p.Stderr
 	out, err := cmd.StdoutPipe()
@@ -253,6 +254,7 @@ func (p *Program) benchHoldCommand() *cobra.Command {
 	var (
 		cfg   bench.Config
 		queue string
+		quiet bool
 	)
 	cmd := &cobra.Command{
 		Use:    "bench-hold",
@@ -260,7 +262,9 @@ func (p *Program) benchHoldCommand() *cobra.Command {
 		Args:   exactly(),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			cfg.Open = openBench
-			cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
+			if !quiet {
+				cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
+			}
 			return bench.Hold(cmd.Context(), cfg, queue, p.Stdout)
 		}),
 	}
@@ -270,5 +274,6 @@ func (p *Program) benchHoldCommand() *cobra.Command {
 	f.IntVar(&cfg.N, "n", 1, "")
 	f.IntVar(&cfg.Clients, "clients", 1, "")
 	f.IntVar(&cfg.Body, "body", 0, "")
+	f.BoolVar(&quiet, "quiet", false, "")
 	return cmd
 }

@@ -60,10 +60,15 @@ type Engine interface {
 // Want asks for messages of one queue.
 type Want struct {
 	Queue  string
-	Max    int           // at least 1
+	Max    int           // at least 1; fewer come where their bodies reach AnswerBytes
 	TTR    time.Duration // how long the leases last; 0: each message's own TTR
 	Remote bool          // the lease is passed on to another process and must outlive this one
 }
+
+// AnswerBytes is how much of bodies a want is granted, or a page lists, before the
+// answer ends and says that there is more: a thousand large messages must not be
+// in memory together.
+const AnswerBytes = 8 << 20
 
 // Grant is the answer to Lease.
 type Grant struct {
@@ -74,10 +79,10 @@ type Grant struct {
 // Granted is what one Want got.
 type Granted struct {
 	Messages []Lease
-	More     bool      // ready messages beyond Max remain
+	More     bool      // more are ready
 	NextDue  time.Time // when !More: the least of due, lapse and pause end still to come; zero: nothing known
-	Expired  int       // messages dropped because they were past ExpireAfter
-	Died     int       // lapsed messages that became dead
+	Expired  int       // messages dropped past ExpireAfter, by any call since this was last told
+	Died     int       // lapsed messages that became dead, likewise
 	Err      error     // this want failed; the others stand
 }
 

@@ -12,10 +12,6 @@ import (
 // it answers that there is more.
 const expireMost = 10_000
 
-// leaseBytes is how much of bodies one want hands out before it answers that there
-// is more.
-const leaseBytes = 8 << 20
-
 // Lease hands out what is due. Leases that stay in this process are not waited
 // for: should they be lost in a crash, so is the process that held them.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
@@ -92,7 +88,7 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 			return q.giveUp(c, err)
 		}
 		room := max(1, w.Max) - len(g.Messages)
-		if room <= 0 || bytes >= leaseBytes {
+		if room <= 0 || bytes >= engine.AnswerBytes {
 			break
 		}
 		heads := q.near.take(room)
@@ -106,7 +102,7 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 		for i := range heads {
 			at, r, err := heads[i].position, read[i].record, read[i].err
 			switch {
-			case bytes >= leaseBytes:
+			case bytes >= engine.AnswerBytes:
 				q.near.put(at, heads[i].priority, heads[i].seq)
 			case err != nil:
 				q.e.damaged(q, at.id, err)

@@ -62,6 +62,7 @@ type lister struct {
 	leases []lease
 	page   *engine.Page
 	last   position
+	bytes  int // of bodies
 }
 
 // copyLeases copies the leases behind the cursor, which are in memory.
@@ -132,7 +133,7 @@ func (l *lister) listLeased() error {
 // add puts a message on the page, or ends the page when that is full. What is past
 // its expiry is not shown.
 func (l *lister) add(at position, info func(*record) engine.Info) (bool, error) {
-	if len(l.page.Messages) == l.query.Limit {
+	if len(l.page.Messages) == l.query.Limit || l.bytes >= engine.AnswerBytes {
 		l.page.Next = l.last.cursor()
 		return false, nil
 	}
@@ -149,6 +150,7 @@ func (l *lister) add(at position, info func(*record) engine.Info) (bool, error) 
 		i.Body = nil
 	}
 	l.page.Messages = append(l.page.Messages, i)
+	l.bytes += len(i.Body)
 	l.last = at
 	return true, nil
 }

@@ -91,6 +91,29 @@ var listTests = []test{
 		b.sameIDs("ready", infoIDs(b.list(lister, engine.Ready, 10, nil)), []engine.ID{lives})
 		b.sameIDs("dead", infoIDs(b.list(lister, engine.Dead, 10, nil)), []engine.ID{died})
 	}},
+	{"a page of large bodies is short", func(b *bed) {
+		lister := optional[engine.Lister](b, "List", b.caps.List)
+		const n, size = 12, 1 << 20
+		b.need("MaxBody of 1 MiB", b.caps.MaxBody == 0 || b.caps.MaxBody >= size)
+		var want, got []engine.ID
+		for i := range n {
+			m := b.msg("", engine.When{In: long + time.Duration(i)*time.Second})
+			m.Body = make([]byte, size)
+			want = append(want, b.push(m).ID)
+		}
+		q := engine.ListQuery{Queue: b.queue, State: engine.Scheduled, Limit: n, Body: true}
+		for len(got) < n {
+			p, err := lister.List(b.Context(), q)
+			if err != nil || len(p.Messages) == 0 || len(p.Messages)*size > engine.AnswerBytes+size {
+				b.Fatalf("%v, %d messages of %d bytes in a page", err, len(p.Messages), size)
+			}
+			got = append(got, infoIDs(p.Messages)...)
+			if q.After = p.Next; q.After == "" {
+				break
+			}
+		}
+		b.sameIDs("listed", got, want)
+	}},
 }
 
 // list reads all pages of a state, calling between (if not nil) between them.

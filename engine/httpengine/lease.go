@@ -38,7 +38,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 
 // leaseNow asks for one want until it has got what it wants or nothing more is there.
 func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Granted, now time.Time, err error) {
-	for {
+	for bytes := 0; ; {
 		n := min(w.Max-len(all.Messages), e.limits.MaxLease)
 		a, err := e.lease(ctx, []string{w.Queue}, n, 0, w.TTR)
 		if err != nil {
@@ -53,7 +53,10 @@ func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Grante
 		all.More, all.NextDue, all.Err = got.More, got.NextDue, got.Err
 		all.Expired += got.Expired
 		all.Died += got.Died
-		if got.Err != nil || !got.More || len(all.Messages) >= w.Max || len(a.messages) == 0 {
+		for i := range a.messages {
+			bytes += len(a.messages[i].Body)
+		}
+		if got.Err != nil || !got.More || len(all.Messages) >= w.Max || len(a.messages) == 0 || bytes >= engine.AnswerBytes {
 			return all, now, nil
 		}
 	}

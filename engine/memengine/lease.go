@@ -47,9 +47,11 @@ func (q *queue) lease(want engine.Want) engine.Granted {
 		for i := range nonces {
 			rand.Read(nonces[i][:]) // never fails
 		}
-		g.Messages = make([]engine.Lease, n)
-		for i := range g.Messages {
-			g.Messages[i] = q.hold(q.ready.min(), want.TTR, nonces[i])
+		g.Messages = make([]engine.Lease, 0, n)
+		for bytes := 0; len(g.Messages) < n && bytes < engine.AnswerBytes; {
+			l := q.hold(q.ready.min(), want.TTR, nonces[len(g.Messages)])
+			g.Messages = append(g.Messages, l)
+			bytes += len(l.Body)
 		}
 		g.More = q.ready.Len() > 0
 	}

@@ -31,14 +31,17 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	}
 	var page engine.Page
 	e.with(lq.Queue, false, func(q *queue) {
-		msgs := q.states[lq.State].page(after, lq.Limit+1)
-		if len(msgs) > lq.Limit {
-			msgs = msgs[:lq.Limit]
-			last := msgs[lq.Limit-1]
-			page.Next = place{last.ends(), uint64(last.id)}.String()
-		}
-		for _, m := range msgs {
-			page.Messages = append(page.Messages, m.info(q.name, lq.Body))
+		bytes := 0
+		var last *message
+		for _, m := range q.states[lq.State].page(after, lq.Limit+1) {
+			if len(page.Messages) == lq.Limit || bytes >= engine.AnswerBytes {
+				page.Next = place{last.ends(), uint64(last.id)}.String()
+				break
+			}
+			i := m.info(q.name, lq.Body)
+			page.Messages = append(page.Messages, i)
+			bytes += len(i.Body)
+			last = m
 		}
 	})
 	return page, nil

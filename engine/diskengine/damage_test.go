@@ -1,0 +1,150 @@
+package diskengine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+)
+
+func openMem(t *testing.T) (*Engine, *enginetest.Clock) {
+	t.Helper()
+	clock := enginetest.NewClock()
+	e, err := Open("data", &Config{FS: vfs.NewMem(), Now: clock.Now, Logger: quietLog, MinFreeBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e, clock
+}
+
+func waiting(key string, in time.Duration) engine.Message {
+	return engine.Message{
+		Queue: "q", Key: key, Due: engine.When{In: in},
+		Content: engine.Content{Body: []byte(key)}, Policy: engine.Policy{MaxAttempts: 20, TTR: time.Hour},
+	}
+}
+
+func pushAll(t *testing.T, e *Engine, msgs []engine.Message) []engine.ID {
+	t.Helper()
+	results, err := e.Push(t.Context(), msgs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []engine.ID
+	for _, r := range results {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// TestDamagedRecordStopsNoOther spoils the record of one message among others, one
+// way after the other: the others come, the spoilt one does not and can be
+// cancelled by its id.
+func TestDamagedRecordStopsNoOther(t *testing.T) {
+	for name, spoil := range map[string]func(key []byte, db *pebble.DB) error{
+		"cut short": func(key []byte, db *pebble.DB) error { return db.Set(key, []byte{recordVersion}, pebble.Sync) },
+		"another version": func(key []byte, db *pebble.DB) error {
+			return db.Set(key, []byte{recordVersion + 1, 0, 0, 0}, pebble.Sync)
+		},
+		"missing": func(key []byte, db *pebble.DB) error { return db.Delete(key, pebble.Sync) },
+	} {
+		for _, most := range []int{1, 10} {
+			t.Run(fmt.Sprintf("%s, leased by %d", name, most), func(t *testing.T) {
+				e, clock := openMem(t)
+				var msgs []engine.Message
+				for i := range 5 {
+					msgs = append(msgs, waiting(fmt.Sprint(i), time.Second))
+				}
+				ids := pushAll(t, e, msgs)
+				q := e.queue("q")
+				if err := spoil(idKey(nil, kindMessage, q.num, ids[2]), e.store.db); err != nil {
+					t.Fatal(err)
+				}
+				clock.Advance(time.Second)
+				var got []engine.ID
+				for range 10 {
+					g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: most}})
+					if err != nil || g.Queues[0].Err != nil {
+						t.Fatal(err, g.Queues)
+					}
+					for _, l := range g.Queues[0].Messages {
+						got = append(got, l.ID)
+					}
+				}
+				if want := slices.Delete(slices.Clone(ids), 2, 3); !slices.Equal(got, want) {
+					t.Errorf("leased %v, want %v", got, want)
+				}
+				errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", ID: ids[2]}})
+				if err != nil || errs[0] != nil && !errors.Is(errs[0], engine.ErrNotFound) {
+					t.Errorf("cancel: %v, %v", errs, err)
+				}
+				if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: ids[2]}); !errors.Is(err, engine.ErrNotFound) {
+					t.Errorf("get after the cancel: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestMissingBody takes a large body away from its message.
+func TestMissingBody(t *testing.T) {
+	e, clock := openMem(t)
+	big := waiting("big", time.Second)
+	big.Body = make([]byte, 4*inlineBody)
+	ids := pushAll(t, e, []engine.Message{big, waiting("small", time.Second)})
+	if err := e.store.db.Delete(idKey(nil, kindBody, e.queue("q").num, ids[0]), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Second)
+	g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 10}})
+	if err != nil || len(g.Queues[0].Messages) != 1 || g.Queues[0].Messages[0].ID != ids[1] {
+		t.Fatalf("%v, %+v", err, g.Queues)
+	}
+	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: ids[0]}); !errors.Is(err, errNoBody) {
+		t.Errorf("get: %v", err)
+	}
+}
+
+// TestMarkMovesWithinOneInstant takes out much of what is due in one instant: the
+// mark must pass it, or its tombstones are walked again and again.
+func TestMarkMovesWithinOneInstant(t *testing.T) {
+	e, clock := openMem(t)
+	const n = 3 * markAfter
+	var ids []engine.ID
+	for from := 0; from < n; from += 1000 {
+		var msgs []engine.Message
+		for i := from; i < min(n, from+1000); i++ {
+			msgs = append(msgs, engine.Message{Queue: "q", Due: engine.When{At: clock.Now().Add(time.Second)}, Policy: engine.Policy{MaxAttempts: 1, TTR: time.Hour}})
+		}
+		ids = append(ids, pushAll(t, e, msgs)...)
+	}
+	clock.Advance(time.Second)
+	for taken := 0; taken < n-10; {
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: min(1000, n-10-taken)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken += len(g.Queues[0].Messages)
+	}
+	q := e.queue("q")
+	if err := q.raiseMark(); err != nil {
+		t.Fatal(err)
+	}
+	if want := (position{clock.Now().UnixMilli(), ids[n-10]}); q.markNow() != want {
+		t.Errorf("the mark is at %v, want %v", q.markNow(), want)
+	}
+}

@@ -17,6 +17,9 @@ type Core[T any] interface {
 	Reset(h Handle, due time.Time) bool
 	// Advance yields and removes what is due at now, with its due.
 	Advance(now time.Time) iter.Seq2[time.Time, T]
+	// Poll removes the first of what is due at now, and returns it with its due;
+	// false when nothing is.
+	Poll(now time.Time) (due time.Time, v T, ok bool)
 	// Next is when Advance should be called next; false when nothing pends.
 	Next() (time.Time, bool)
 	// Len is the number of pending entries.

@@ -4,6 +4,29 @@ import "math/bits"
 
 const minSweep = 256
 
+// grownUp files the fresh entries, or when most of them were cancelled counts
+// them anew. What it looks at was paid for by what was scheduled since.
+func (w *Wheel[T]) grownUp() {
+	n := 0
+	for i := w.fresh.next; i != freshHead; i = w.slab.at(i).next {
+		n++
+	}
+	if w.young = n; n > youngMost/2 {
+		w.settle()
+	}
+}
+
+// settle files all fresh entries.
+func (w *Wheel[T]) settle() {
+	for i := w.fresh.next; i != freshHead; {
+		e := w.slab.at(i)
+		next := e.next
+		w.file(i, e)
+		i = next
+	}
+	w.fresh, w.young = links{freshHead, freshHead}, 0
+}
+
 // file puts an entry into the slot of its due.
 func (w *Wheel[T]) file(i uint32, e *entry[T]) {
 	due := e.due
@@ -44,6 +67,9 @@ func (w *Wheel[T]) file(i uint32, e *entry[T]) {
 // link returns the links of an entry or of a list's head.
 func (w *Wheel[T]) link(i uint32) *links {
 	if i&headBit != 0 {
+		if i == freshHead {
+			return &w.fresh
+		}
 		return &w.nodes.all[i&^headBit>>slotBits].heads[i&slotMask]
 	}
 	return &w.slab.at(i).links

@@ -95,6 +95,16 @@ func (h *Heap[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
 	}
 }
 
+// Poll removes the first of what is due at now, and returns it with its due;
+// false when nothing is.
+func (h *Heap[T]) Poll(now time.Time) (due time.Time, v T, ok bool) {
+	if len(h.heap) == 0 || h.heap[0].due > h.floor(now) {
+		return due, v, false
+	}
+	due, v = h.pop()
+	return due, v, true
+}
+
 // pop removes the first entry.
 func (h *Heap[T]) pop() (time.Time, T) {
 	first := h.heap[0]

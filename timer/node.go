@@ -1,6 +1,9 @@
 package timer
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 const (
 	slotBits = 6
@@ -8,7 +11,9 @@ const (
 	slotMask = slots - 1
 	topLevel = 10 // 11 levels of 6 bits hold 64
 
-	headBit = 1 << 31 // an index with it names the head of a slot's list
+	headBit   = 1 << 31        // an index with it names the head of a slot's list
+	freshHead = math.MaxUint32 // the head of the list of fresh entries
+	youngMost = 64             // fresh entries, at most
 
 	// coarse is how many entries at the very front may stand in one slot
 	// unsorted: up to here a look at all of them costs less than a finer wheel.

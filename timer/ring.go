@@ -168,29 +168,35 @@ func (r *Ring[T]) Next() (time.Time, bool) {
 // it. The ring may be used inside the loop.
 func (r *Ring[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
 	return func(yield func(time.Time, T) bool) {
-		limit := r.floor(now)
-		if tick := r.tickOf(limit); tick > r.hand {
-			r.turn(tick)
-		}
-		late := &r.heads[r.late()]
 		for {
-			r.sortLate()
-			i := late.next
-			if i&headBit != 0 {
-				return
-			}
-			e := r.slab.at(i)
-			if e.due > limit {
-				return
-			}
-			due, v := e.due, e.value.value
-			r.unlink(e)
-			r.slab.drop(i)
-			if !yield(r.time(due), v) {
+			due, v, ok := r.Poll(now)
+			if !ok || !yield(due, v) {
 				return
 			}
 		}
 	}
+}
+
+// Poll removes the first of what is due at now, and returns it with its due;
+// false when nothing is.
+func (r *Ring[T]) Poll(now time.Time) (due time.Time, v T, ok bool) {
+	limit := r.floor(now)
+	if tick := r.tickOf(limit); tick > r.hand {
+		r.turn(tick)
+	}
+	r.sortLate()
+	i := r.heads[r.late()].next
+	if i&headBit != 0 {
+		return due, v, false
+	}
+	e := r.slab.at(i)
+	if e.due > limit {
+		return due, v, false
+	}
+	due, v = r.time(e.due), e.value.value
+	r.unlink(e)
+	r.slab.drop(i)
+	return due, v, true
 }
 
 // turn moves the hand and gathers what it finds due. A slot that the hand

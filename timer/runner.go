@@ -253,14 +253,13 @@ func (r *Runner[T]) take() (v T, ok bool) {
 		return v, false
 	}
 	now := r.now()
-	for due, first := range r.core.Advance(now) {
-		v, ok = first, true
+	var due time.Time
+	if due, v, ok = r.core.Poll(now); ok {
 		late := now.Sub(due)
 		r.stats.Fired++
 		r.stats.Late = late
 		r.stats.LateMax = max(r.stats.LateMax, late)
 		r.stats.LateSum += late
-		break
 	}
 	if next, pending := r.core.Next(); pending {
 		if next.After(now) {

@@ -40,6 +40,12 @@ type Wheel[T any] struct {
 	root  *node
 	sweep int // nodes in use at which empty ones are looked for
 
+	// fresh is the list of those scheduled last, not filed yet: most timeouts are
+	// cancelled soon, and filing is what costs when many pend. young counts them,
+	// with those cancelled since it was last counted anew.
+	fresh links
+	young int
+
 	// least is the entry that is due first, and its due, while known.
 	known    bool
 	least    uint32
@@ -54,7 +60,7 @@ type Wheel[T any] struct {
 // places the range of dues: 146,000 years either way (146 with nanoseconds);
 // what is due beyond never fires.
 func NewWheel[T any](tick time.Duration, now time.Time) *Wheel[T] {
-	return &Wheel[T]{scale: newScale(tick, now), sweep: minSweep}
+	return &Wheel[T]{scale: newScale(tick, now), sweep: minSweep, fresh: links{freshHead, freshHead}}
 }
 
 // Len is the number of pending entries.
@@ -65,7 +71,14 @@ func (w *Wheel[T]) Len() int { return w.slab.len }
 func (w *Wheel[T]) Schedule(due time.Time, v T) Handle {
 	k := w.ceil(due)
 	i, e := w.slab.take(k, v)
-	w.file(i, e)
+	if w.young == youngMost {
+		w.grownUp()
+	}
+	w.young++
+	last := w.fresh.prev
+	e.next, e.prev = freshHead, last
+	w.fresh.prev = i
+	w.link(last).next = i
 	if w.known && k < w.leastDue || w.slab.len == 1 {
 		w.known, w.least, w.leastDue = true, i, k
 	}
@@ -131,14 +144,30 @@ func (w *Wheel[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
 	return func(yield func(time.Time, T) bool) {
 		limit := w.floor(now)
 		for w.find() && w.leastDue <= limit {
-			e := w.slab.at(w.least)
-			due, v := e.due, e.value
-			w.remove(w.least, e)
-			if !yield(w.time(due), v) {
+			due, v := w.pop()
+			if !yield(due, v) {
 				return
 			}
 		}
 	}
+}
+
+// Poll removes the first of what is due at now, and returns it with its due;
+// false when nothing is.
+func (w *Wheel[T]) Poll(now time.Time) (due time.Time, v T, ok bool) {
+	if w.find() && w.leastDue <= w.floor(now) {
+		due, v = w.pop()
+		return due, v, true
+	}
+	return due, v, false
+}
+
+// pop removes the least, which is known.
+func (w *Wheel[T]) pop() (time.Time, T) {
+	e := w.slab.at(w.least)
+	due, v := e.due, e.value
+	w.remove(w.least, e)
+	return w.time(due), v
 }
 
 // remove takes an entry in use out of its list and frees it.
@@ -159,12 +188,13 @@ func (w *Wheel[T]) remove(i uint32, e *entry[T]) {
 
 // clear forgets all wheels: there is nothing in them.
 func (w *Wheel[T]) clear() {
-	w.known = false
-	if w.nodes.live() > 1 {
+	w.known, w.young = false, 0
+	switch {
+	case w.nodes.live() > 1:
 		w.nodes, w.root, w.sweep = nodes{}, nil, minSweep
-		return
+	case w.root != nil:
+		w.root.some = 0
 	}
-	w.root.some = 0
 }
 
 // find makes least known, or returns false when there is nothing.
@@ -175,6 +205,7 @@ func (w *Wheel[T]) find() bool {
 	if w.slab.len == 0 {
 		return false
 	}
+	w.settle()
 	var path [topLevel + 1]*node
 	depth := 0
 	root := w.root

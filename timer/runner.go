@@ -4,8 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
-	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -59,6 +59,8 @@ type Runner[T any] struct {
 	wake    chan struct{}
 	stopped chan struct{} // closed when the last goroutine ends after Close
 	alive   int           // goroutines: the one that sleeps, and the workers
+	hands   []*hand[T]
+	over    atomic.Bool // closed, for those without the lock
 }
 
 // NewRunner starts a Runner that calls handle for what is due in core. The
@@ -143,6 +145,7 @@ func (r *Runner[T]) Stats() RunnerStats {
 func (r *Runner[T]) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
+	r.over.Store(true)
 	r.poke()
 	r.mu.Unlock()
 	select {
@@ -205,15 +208,6 @@ func (r *Runner[T]) sleep() {
 	}
 }
 
-// work starts another worker if there may be one.
-func (r *Runner[T]) work() {
-	if r.stats.Running < r.workers {
-		r.stats.Running++
-		r.alive++
-		go r.worker()
-	}
-}
-
 func (r *Runner[T]) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,61 +218,4 @@ func (r *Runner[T]) ended() {
 	if r.alive--; r.alive == 0 {
 		close(r.stopped)
 	}
-}
-
-// worker calls handlers until nothing is due.
-func (r *Runner[T]) worker() {
-	defer func() {
-		// Here also when a handler ended the goroutine by runtime.Goexit.
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.stats.Running--
-		r.poke()
-		r.ended()
-	}()
-	for {
-		v, ok := r.take()
-		if !ok {
-			return
-		}
-		r.call(v)
-	}
-}
-
-// take removes one that is due from the core, and sees to the others.
-func (r *Runner[T]) take() (v T, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return v, false
-	}
-	now := r.now()
-	var due time.Time
-	if due, v, ok = r.core.Poll(now); ok {
-		late := now.Sub(due)
-		r.stats.Fired++
-		r.stats.Late = late
-		r.stats.LateMax = max(r.stats.LateMax, late)
-		r.stats.LateSum += late
-	}
-	if next, pending := r.core.Next(); pending {
-		if next.After(now) {
-			r.arm(next)
-		} else {
-			r.work()
-		}
-	}
-	return v, ok
-}
-
-func (r *Runner[T]) call(v T) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.mu.Lock()
-			r.stats.Panics++
-			r.mu.Unlock()
-			r.onPanic(p, debug.Stack())
-		}
-	}()
-	r.handle(v)
 }

@@ -246,12 +246,22 @@ func TestRunnerRaces(t *testing.T) {
 		}
 	}
 	all = make(chan struct{}, 1)
+	// What the Runner was shown counts: the machine's clock may step meanwhile.
+	var shown atomic.Int64
+	clock := func() time.Time {
+		now := time.Now()
+		for n := now.UnixNano(); ; {
+			if old := shown.Load(); old >= n || shown.CompareAndSwap(old, n) {
+				return now
+			}
+		}
+	}
 	r := timer.NewRunner[*task](timer.NewWheel[*task](time.Millisecond, time.Now()), func(v *task) {
-		if time.Now().Before(v.due) {
+		if shown.Load() < v.due.UnixNano() {
 			early.Add(1)
 		}
 		count(&fired)
-	}, nil)
+	}, &timer.RunnerConfig{Now: clock})
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -274,5 +284,36 @@ func TestRunnerRaces(t *testing.T) {
 	closeRunner(t, r)
 	if early.Load() != 0 || fired.Load()+cancelled.Load() != 4*each {
 		t.Errorf("fired %d, cancelled %d, early %d", fired.Load(), cancelled.Load(), early.Load())
+	}
+}
+
+// Quick handlers come first, so that workers take many at once; then all but one
+// of the workers are held until everything else was handled.
+func TestRunnerTakesFromTheHandsOfTheSlow(t *testing.T) {
+	for range 20 {
+		eachCore(t, func(t *testing.T, core timer.Core[int]) {
+			const n, workers = 2000, 4
+			rest := make(chan struct{})
+			var quick atomic.Int64
+			r := timer.NewRunner(core, func(v int) {
+				if v >= n/2 && v%100 == 0 && v < n/2+100*(workers-1) {
+					<-rest
+					return
+				}
+				if quick.Add(1) == n-(workers-1) {
+					close(rest)
+				}
+			}, &timer.RunnerConfig{Workers: workers})
+			for v := range n {
+				r.After(time.Second, v)
+			}
+			time.Sleep(3 * time.Second)
+			<-rest
+			synctest.Wait()
+			if s := r.Stats(); s.Fired != n || s.Running != 0 || s.Pending != 0 {
+				t.Errorf("stats %+v", s)
+			}
+			closeRunner(t, r)
+		})
 	}
 }

@@ -114,7 +114,7 @@ const MaxReason = 1024
 // Settled is the answer to one settlement.
 type Settled struct {
 	State State     // what the message became: Gone, Scheduled, Ready, Dead; Leased after Extend
-	Until time.Time // when that state ends by itself: the due time or the deadline
+	Until time.Time // the due time, which is past when Ready, or the deadline; zero: Gone, Dead
 	Err   error
 }
 

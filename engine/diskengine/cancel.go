@@ -25,7 +25,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 			if err != nil {
 				return err
 			}
-			c := q.begin(now, len(items) > 1)
+			c := q.begin(now, len(items))
 			for _, i := range items {
 				err := c.cancel(refs[i])
 				if failure := e.store.failed(); failure != nil {
@@ -111,7 +111,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 			return err
 		}
 		p.see(q)
-		c := q.begin(now, false)
+		c := q.begin(now, 1)
 		r, err := c.find(ref)
 		switch {
 		case err != nil:

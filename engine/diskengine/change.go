@@ -45,26 +45,29 @@ type nearOp struct {
 	put      bool
 }
 
-// begin starts a change. many says that several items are to come.
-func (q *queue) begin(now clock, many bool) *change {
+// begin starts a change by about so many items.
+func (q *queue) begin(now clock, items int) *change {
 	c := &change{q: q, now: now, batch: q.e.store.db.NewBatch(), own: true, mark: q.mark, lapses: forGood}
-	if many {
-		c.expectMany()
+	if items > 1 {
+		c.expect(items)
 	}
 	return c
 }
 
 // join starts a change whose batch it shares with other queues.
-func (q *queue) join(now clock, batch *pebble.Batch) *change {
+func (q *queue) join(now clock, batch *pebble.Batch, items int) *change {
 	c := &change{q: q, now: now, batch: batch, mark: q.mark, lapses: forGood}
-	c.expectMany()
+	c.expect(items)
 	return c
 }
 
-// expectMany lets later items see what earlier ones did.
-func (c *change) expectMany() {
-	c.messages = make(map[engine.ID]*record)
-	c.keys = make(map[string]keyRef)
+// expect lets later items see what earlier ones did.
+func (c *change) expect(items int) {
+	c.messages = make(map[engine.ID]*record, items)
+	c.keys = make(map[string]keyRef, items)
+	c.minutes = make([]minuteCount, 0, items)
+	c.ops = make([]nearOp, 0, items)
+	c.named = make([]named, 0, items)
 	c.split()
 }
 

@@ -78,7 +78,7 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 		}
 		return nil
 	}
-	c := q.begin(now, false)
+	c := q.begin(now, 1)
 	if w.Max > 1 {
 		c.split()
 	}
@@ -220,7 +220,7 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 		return err
 	}
 	p.see(q)
-	c := q.begin(now, false)
+	c := q.begin(now, 1)
 	r, err := c.find(ref)
 	switch {
 	case err != nil:

@@ -151,7 +151,7 @@ func (q *queue) changeEach(now clock, p *pending, chunk []position, fn func(c *c
 	if err != nil {
 		return err
 	}
-	c := q.begin(now, true)
+	c := q.begin(now, len(chunk))
 	for _, at := range chunk {
 		if err := fn(c, at); err != nil {
 			c.abandon()

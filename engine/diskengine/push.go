@@ -30,7 +30,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			if err != nil {
 				return err
 			}
-			c := q.begin(now, len(items) > 1)
+			c := q.begin(now, len(items))
 			for _, i := range items {
 				if results[i], err = c.push(&msgs[i]); err != nil {
 					if e.store.failed() != nil {
@@ -61,8 +61,10 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 			return &engine.Error{Op: "push", Err: err, Hint: noSpaceHint}
 		}
 		changes := make(map[string]*change)
+		items := make(map[string]int)
 		var queues []*queue
 		for i := range msgs {
+			items[msgs[i].Queue]++
 			if changes[msgs[i].Queue] == nil {
 				q, err := e.makeQueue(msgs[i].Queue)
 				if err != nil {
@@ -81,7 +83,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 			if err != nil {
 				return err
 			}
-			changes[q.name] = q.join(now, batch)
+			changes[q.name] = q.join(now, batch, items[q.name])
 		}
 		for i := range msgs {
 			r, err := changes[msgs[i].Queue].push(&msgs[i])

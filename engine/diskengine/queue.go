@@ -135,7 +135,7 @@ func (q *queue) lapse(now clock, p *pending) error {
 	if len(over) == 0 {
 		return nil
 	}
-	c := q.begin(now, false)
+	c := q.begin(now, 1)
 	for _, l := range over {
 		r, err := c.message(l.id)
 		if err != nil || r == nil {

@@ -37,7 +37,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 				return err
 			}
 			p.see(q)
-			c := q.begin(now, len(items) > 1)
+			c := q.begin(now, len(items))
 			for _, i := range items {
 				var err error
 				if results[i], err = c.settle(&s[i], tokens[i]); err != nil {

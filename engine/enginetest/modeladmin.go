@@ -103,12 +103,13 @@ func (m *Model) List(ctx context.Context, q engine.ListQuery) (engine.Page, erro
 		return engine.Page{}, &engine.Error{Op: "list", Queue: q.Queue, Hint: "a state, a limit and a cursor from the page before", Err: engine.ErrInvalid}
 	}
 	var page engine.Page
+	bytes := 0
 	for _, i := range m.in(q.Queue, q.State, now) {
 		if q.After != "" && order(i, after) <= 0 {
 			continue
 		}
-		if len(page.Messages) == q.Limit {
-			last := page.Messages[q.Limit-1]
+		if len(page.Messages) == q.Limit || bytes >= engine.AnswerBytes {
+			last := page.Messages[len(page.Messages)-1]
 			cursor, err := json.Marshal(engine.Info{ID: last.ID, Due: last.Due, Deadline: last.Deadline, Died: last.Died})
 			page.Next = string(cursor)
 			return page, err
@@ -117,6 +118,7 @@ func (m *Model) List(ctx context.Context, q engine.ListQuery) (engine.Page, erro
 			i.Body = nil
 		}
 		page.Messages = append(page.Messages, i)
+		bytes += len(i.Body)
 	}
 	return page, nil
 }

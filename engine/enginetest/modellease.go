@@ -53,12 +53,14 @@ func (m *Model) lease(w engine.Want, now time.Time) engine.Granted {
 		return g
 	}
 	slices.SortFunc(due, func(a, b *modelMessage) int { return byLease(a.Info, b.Info) })
+	bytes := 0
 	for i, x := range due {
-		if i == w.Max {
+		if i == w.Max || bytes >= engine.AnswerBytes {
 			g.More = true
 			return g
 		}
 		g.Messages = append(g.Messages, x.lease(w, now))
+		bytes += len(x.Body)
 	}
 	for _, x := range m.msgs {
 		if x.Queue != w.Queue {

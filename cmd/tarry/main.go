@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -39,12 +38,9 @@ func main() {
 	os.Exit(code)
 }
 
-// tune sets Go's runtime for a process that waits: see docs/decisions/runtime.md.
+// tune lets the kernel choose what runs first: see docs/decisions/runtime.md.
 func tune() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2 * runtime.GOMAXPROCS(0))
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
 // store is the seam to Pebble: batches that are applied in order and synced
@@ -40,7 +41,7 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
 		CacheSize:                   cfg.CacheBytes + memTables/2*int64(cfg.MemTableBytes), // Pebble takes those in use out of it
 		MemTableSize:                cfg.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       8,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                1000,
@@ -67,6 +68,8 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		opts.Levels[i].BlockSize = 8 << 10
 	}
+	opts.Levels[0].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression } // soon written again
+	opts.Levels[1].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	err := guard(func() (err error) {
 		s.db, err = pebble.Open(dir, opts)
 		return err

@@ -1,6 +1,8 @@
 # Every target's comment is its help text; make help prints them.
 GO ?= go
 STATIC = CGO_ENABLED=0
+# The Debian packages with what tests start that are not here.
+MISSING = $$(command -v redis-server >/dev/null || echo redis-server; ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || echo faketime)
 
 .DEFAULT_GOAL := help
 
@@ -12,9 +14,23 @@ help: ## Show what can be made.
 build: ## Build the static binary ./tarry.
 	$(STATIC) $(GO) build -trimpath -o tarry ./cmd/tarry
 
+.PHONY: servers
+servers: ## Install what the tests start, Redis and faketime, where apt-get and root can; no service is left running.
+	@set -e; set -- $(MISSING); [ $$# -gt 0 ] || exit 0; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "not installed: $$*; tests that need it are skipped (on Debian and Ubuntu, make servers as root installs it)"; exit 0; \
+	fi; \
+	policy=/usr/sbin/policy-rc.d; \
+	if [ ! -e $$policy ]; then \
+		trap "rm -f $$policy" EXIT INT TERM; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; \
+	fi; \
+	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@"; \
+	case "$$*" in *redis-server*) systemctl -q disable redis-server 2>/dev/null || true;; esac
+
 .PHONY: test
-test: ## Run all tests, with the race detector where a C compiler is there.
-	@if $(GO) env CC | xargs -I{} sh -c 'command -v {} >/dev/null'; then \
+test: servers ## Run all tests, with the race detector where a C compiler is there.
+	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
+	if $(GO) env CC | xargs -I{} sh -c 'command -v {} >/dev/null'; then \
 		CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...; \
 	else \
 		echo "no C compiler: running without the race detector"; $(GO) test -timeout 20m ./...; \
@@ -42,6 +58,13 @@ bench-timers: ## Measure the timers beside those of Go and go-zero, into docs/ti
 	{ $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./timer -pending $${PENDING:-10000000} && \
 	  cd bench && $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./timers -pending $${PENDING:-10000000}; } \
 	| tee /dev/stderr | (cd bench && $(GO) run ./timers/table ../docs/timers.md)
+
+.PHONY: bench-redis
+bench-redis: ## Measure the Redis engine beside asynq, on a private redis-server, into docs/engines/redis.md (PENDING=1000000).
+	cd bench && { redis-server --version | sed 's/.* v=\([^ ]*\).*/redis-server: \1/' && \
+	  $(GO) test -run '^$$' -bench '^Benchmark(Push|PushBatch|Cancel)$$' -benchtime 100000x -timeout 30m ./redis && \
+	  $(GO) test -run '^$$' -bench '^Benchmark(CancelDepth|Lateness|Burst|Idle)$$' -benchtime 1x -timeout 60m ./redis -pending $${PENDING:-1000000}; } \
+	| tee /dev/stderr | $(GO) run ./redis/table ../docs/engines/redis.md
 
 .PHONY: bench
 bench: ## Run the Go benchmarks, then tarry bench on the disk engine.

@@ -22,10 +22,13 @@ var mayImport = map[string][]string{
 	"engine/memengine":  {"engine", "timer"},
 	"engine/diskengine": {"engine", "timer"},
 	"engine/httpengine": {"engine"},
+
+	"engine/redisengine":           {"engine"},
+	"engine/redisengine/redistest": {},
 	"":                  {"engine"},
 	"server":            {"", "engine"},
-	"cmd/tarry":         {"", "engine", "server", "engine/memengine", "engine/diskengine", "engine/httpengine"},
-	"examples":          {"", "engine", "engine/memengine", "engine/diskengine", "engine/httpengine"},
+	"cmd/tarry":         {"", "engine", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
+	"examples":          {"", "engine", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
 }
 
 var buckets = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg", "models"}

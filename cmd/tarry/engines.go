@@ -5,4 +5,5 @@ import (
 	_ "github.com/tarryhq/tarry/engine/diskengine"
 	_ "github.com/tarryhq/tarry/engine/httpengine"
 	_ "github.com/tarryhq/tarry/engine/memengine"
+	_ "github.com/tarryhq/tarry/engine/redisengine"
 )

@@ -1,0 +1,118 @@
+package redis
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// patience is how long after the last due time and the last sign of life the
+// messages that are missing count as lost.
+const patience = 15 * time.Second
+
+// delivery is what the handlers saw of messages that were scheduled beforehand.
+type delivery struct {
+	dues     []time.Time
+	late     []time.Duration // by message; 0 also when early
+	seen     []atomic.Bool
+	handled  atomic.Int64
+	early    atomic.Int64
+	first    atomic.Int64 // Unix nanoseconds: the first handler's start
+	progress atomic.Int64 // the same, of the newest
+}
+
+// schedule schedules n messages, due as due says, and makes sure that all are kept
+// before the first is due. How long that takes it learns from a few others.
+func schedule(b *testing.B, s system, n int, due func(first time.Time, i int) time.Time) *delivery {
+	const probe = 5000
+	began := time.Now()
+	fill(b, s, "probe", probe)
+	first := time.Now().Add(2*time.Second + 3*time.Since(began)*time.Duration(n)/probe).Truncate(time.Millisecond)
+	d := &delivery{late: make([]time.Duration, n), seen: make([]atomic.Bool, n)}
+	for i := range n {
+		d.dues = append(d.dues, due(first, i))
+	}
+	each(b, clients, n, 100, func(ctx context.Context, from, to int) error {
+		return s.pushMany(ctx, queue, from, to, func(i int) time.Time { return d.dues[i] })
+	})
+	if time.Until(first) < time.Second {
+		b.Fatal("the pushes took too long: messages would be late because of them")
+	}
+	return d
+}
+
+// started is what a handler does.
+func (d *delivery) started(i int) {
+	now := time.Now()
+	late := now.Sub(d.dues[i])
+	if d.seen[i].Swap(true) {
+		return
+	}
+	if late < 0 {
+		d.early.Add(1)
+	}
+	d.late[i] = max(late, 0)
+	d.first.CompareAndSwap(0, now.UnixNano())
+	d.progress.Store(now.UnixNano())
+	d.handled.Add(1)
+}
+
+// deliver has the messages handled until the store holds none of them any more, or
+// nothing comes for a while. It returns when that was.
+func (d *delivery) deliver(b *testing.B, s system) (end time.Time) {
+	stop := s.work(b, []string{queue}, d.started)
+	defer stop()
+	ctx, cancel := context.WithTimeout(b.Context(), longest)
+	defer cancel()
+	last := slices.MaxFunc(d.dues, time.Time.Compare)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case end = <-tick.C:
+		case <-ctx.Done():
+			b.Fatal(ctx.Err())
+		}
+		if sign := time.Unix(0, max(d.progress.Load(), last.UnixNano())); end.Sub(sign) > patience {
+			if int(d.handled.Load()) == len(d.dues) {
+				b.Fatal("all are handled, but the store still holds some")
+			}
+			return sign
+		}
+		if int(d.handled.Load()) < len(d.dues) {
+			continue // so as not to disturb
+		}
+		left, err := s.left(ctx, queue)
+		must(b, err)
+		if left == 0 {
+			return time.Now()
+		}
+	}
+}
+
+// reportCounts reports what must be zero.
+func (d *delivery) reportCounts(b *testing.B) {
+	report(b, float64(d.early.Load()), "early")
+	report(b, float64(len(d.dues)-int(d.handled.Load())), "lost")
+}
+
+// lateness returns that of the messages that were handled.
+func (d *delivery) lateness() (late []time.Duration) {
+	for i := range d.dues {
+		if d.seen[i].Load() {
+			late = append(late, d.late[i])
+		}
+	}
+	return late
+}
+
+// quantile returns what q of the durations do not exceed, 0 of none; it sorts them.
+func quantile(d []time.Duration, q float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	slices.Sort(d)
+	return d[int(q*float64(len(d)-1))]
+}

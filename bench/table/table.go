@@ -1,0 +1,101 @@
+// Package table turns what go test -bench prints into tables of a Markdown file.
+package table
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const end = "<!-- end of measured -->\n"
+
+// Results are the figures of a run.
+type Results struct {
+	Figures map[string]map[string]float64 // by benchmark, without the processor count, and unit
+	Names   []string                      // of the benchmarks, in the order in which they first ran
+	Config  map[string]string             // what the run says of itself, such as "cpu"
+}
+
+// Main is the main function of a command that has a file name as its argument and
+// the output of benchmarks on standard input. It puts what write writes into that
+// file, between the mark that names the make target and the end mark.
+func Main(target string, write func(w io.Writer, r *Results)) {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: go test -bench … | table FILE")
+		os.Exit(2)
+	}
+	if err := update(os.Args[1], target, os.Stdin, write); err != nil {
+		fmt.Fprintln(os.Stderr, "table:", err)
+		os.Exit(1)
+	}
+}
+
+func update(file, target string, in io.Reader, write func(io.Writer, *Results)) error {
+	r, err := read(in)
+	if err != nil {
+		return err
+	}
+	if len(r.Figures) == 0 {
+		return fmt.Errorf("no benchmark results on standard input")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	begin := "<!-- measured: made by make " + target + " -->\n"
+	from := bytes.Index(text, []byte(begin))
+	to := bytes.Index(text, []byte(end))
+	if from < 0 || to < from {
+		return fmt.Errorf("%s lacks the marks %q and %q", file, begin, end)
+	}
+	var out bytes.Buffer
+	out.Write(text[:from])
+	out.WriteString(begin)
+	write(&out, r)
+	out.Write(text[to:])
+	return os.WriteFile(file, out.Bytes(), 0o644)
+}
+
+var processors = regexp.MustCompile(`-\d+$`)
+
+func read(in io.Reader) (*Results, error) {
+	r := &Results{Figures: map[string]map[string]float64{}, Config: map[string]string{}}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		switch {
+		case len(fields) > 0 && fields[0] == "FAIL":
+			return nil, fmt.Errorf("the benchmarks failed")
+		case len(fields) > 1 && strings.HasSuffix(fields[0], ":"):
+			r.Config[strings.TrimSuffix(fields[0], ":")] = strings.Join(fields[1:], " ")
+		case len(fields) >= 4 && strings.HasPrefix(fields[0], "Benchmark"):
+			name := processors.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
+			units := map[string]float64{}
+			for i := 2; i+1 < len(fields); i += 2 {
+				v, err := strconv.ParseFloat(fields[i], 64)
+				if err != nil {
+					return nil, fmt.Errorf("%q: %w", lines.Text(), err)
+				}
+				units[fields[i+1]] = v
+			}
+			if r.Figures[name] == nil {
+				r.Names = append(r.Names, name)
+			}
+			r.Figures[name] = units
+		}
+	}
+	return r, lines.Err()
+}
+
+// Get returns a figure times scale, or a dash where there is none.
+func (r *Results) Get(name, unit string, scale float64, format string) string {
+	if v, ok := r.Figures[name][unit]; ok {
+		return fmt.Sprintf(format, v*scale)
+	}
+	return "–"
+}

@@ -1,0 +1,57 @@
+package redisengine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Config sets an Engine up. The zero Config is what most want.
+type Config struct {
+	// Prefix begins the names of all keys and channels of the store, so that several
+	// stores, and other programs, can share a Redis. "" is "tarry". At most 100 bytes,
+	// without braces and spaces.
+	Prefix string
+
+	// Shards is how many shards each queue of a new store has, 1 to MaxShards. 0 is
+	// DefaultShards for a new store, and for an old one what that has. A store keeps
+	// the number that it was made with: opening it with another fails.
+	Shards int
+
+	// AtMostOnce deletes messages as they are taken instead of leasing them: what a
+	// worker holds when it dies is lost, and nothing is ever handled twice. Ack does
+	// nothing then, and a retry, snooze, release or bury fails with ErrLeaseLost.
+	AtMostOnce bool
+
+	// Evict accepts a Redis that may evict keys when its memory is full, and with
+	// them messages. Such a Redis is else refused.
+	Evict bool
+}
+
+// DefaultShards is how many shards each queue of a new store has unless Config says
+// otherwise. One node serves few as fast as one; a cluster spreads them over its
+// masters. docs/engines/redis.md has the measurements.
+const DefaultShards = 4
+
+const (
+	defaultPrefix = "tarry"
+	maxPrefix     = 100
+)
+
+func (c *Config) prefix() (string, error) {
+	switch {
+	case c.Prefix == "":
+		return defaultPrefix, nil
+	case len(c.Prefix) > maxPrefix || strings.ContainsAny(c.Prefix, "{} \t\r\n"):
+		return "", &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("a prefix has at most %d bytes, without braces and spaces", maxPrefix)}
+	}
+	return c.Prefix, nil
+}
+
+func (c *Config) check() error {
+	if c.Shards < 0 || c.Shards > MaxShards {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("a queue has 1 to %d shards", MaxShards)}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package redisengine
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Recheck is how long an answer may be relied on while nothing is heard: hints may be
+// lost. An engine that waits on n shards so makes n calls in this time.
+const Recheck = 5 * time.Second
+
+// Engine is an engine on Redis. Make one with New or Open; its methods may be called
+// from many goroutines, and many engines, in many processes, may share a store.
+type Engine struct {
+	client   rueidis.Client
+	own      bool // the client is closed with the engine
+	prefix   string
+	shards   int
+	forget   bool // Config.AtMostOnce
+	origin   string
+	channel  string
+	clock    clock
+	stopped  func() time.Time // a test's clock; nil: the servers'
+	ids      ids
+	registry *registry
+	held     held
+	spread   atomic.Uint32 // deals shards out to messages without a key
+
+	// Each call holds calls for reading from begin to end, Close for writing.
+	calls  sync.RWMutex
+	closed bool
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	// mu guards what follows.
+	mu       sync.RWMutex
+	queues   map[string]*queue
+	printed  map[fingerprint]*queue
+	watchers []*watcher
+	heard    bool // the subscription has been started
+}
+
+var (
+	_ engine.Engine     = (*Engine)(nil)
+	_ engine.Claimer    = (*Engine)(nil)
+	_ engine.Lister     = (*Engine)(nil)
+	_ engine.Counter    = (*Engine)(nil)
+	_ engine.Forecaster = (*Engine)(nil)
+	_ engine.Pauser     = (*Engine)(nil)
+	_ engine.Purger     = (*Engine)(nil)
+	_ engine.Redriver   = (*Engine)(nil)
+)
+
+// New returns an engine on a client, which stays the caller's to close, after the
+// engine. It asks the servers whether they will do, and makes or checks the
+// description of the store; a nil cfg is the zero Config.
+//
+// The client must not send a command again whose answer was lost: rueidis does so
+// only for commands that read, which is what the engine counts on. Client-side
+// caching is not used.
+func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	prefix, err := cfg.prefix()
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		client: client, prefix: prefix, forget: cfg.AtMostOnce,
+		origin: rand.Text(), channel: prefix + ":hints",
+		ids:      ids{used: 1 << numberBits},
+		registry: newRegistry(prefix),
+		held:     held{leases: make(map[string]lease)},
+		queues:   make(map[string]*queue),
+		printed:  make(map[fingerprint]*queue),
+	}
+	if err := e.examine(ctx, cfg.Evict); err != nil {
+		return nil, err
+	}
+	if e.shards, err = e.describe(ctx, cfg.Shards); err != nil {
+		return nil, err
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.agree(ctx)
+	if e.clock.agreed {
+		e.tasks.Go(e.keepAgreeing)
+	}
+	return e, nil
+}
+
+// Capabilities says what the engine can do: everything but atomic pushes over shards.
+// The order of ready messages is exact within what one call sees of each shard.
+func (e *Engine) Capabilities() engine.Capabilities {
+	c := engine.Full("redis")
+	c.Durable = true
+	c.Coalesce = coalesce
+	c.Recheck = Recheck
+	c.MaxBody = maxBody
+	c.Window = window
+	return c
+}
+
+const (
+	coalesce = 512
+	maxBody  = 64 << 20 // Redis takes 512 MiB in one value, and holds up others for it
+	window   = 1 << 20
+)
+
+// Shards is how many shards each queue of this store has.
+func (e *Engine) Shards() int { return e.shards }
+
+// Close waits for the calls under way, gives back the leases that this engine took for
+// its own process, and ends the client if the engine made it. A second Close does
+// nothing and returns nil.
+func (e *Engine) Close() error {
+	e.calls.Lock()
+	defer e.calls.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	e.giveBack()
+	e.cancel()
+	e.tasks.Wait()
+	if e.own {
+		e.client.Close()
+	}
+	return nil
+}
+
+// begin starts a call, or says why there is none; end ends it.
+func (e *Engine) begin(ctx context.Context, op string) error {
+	if err := ctx.Err(); err != nil {
+		return &engine.Error{Op: op, Err: err}
+	}
+	e.calls.RLock()
+	if e.closed {
+		e.calls.RUnlock()
+		return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: hintClosed}
+	}
+	return nil
+}
+
+func (e *Engine) end() { e.calls.RUnlock() }

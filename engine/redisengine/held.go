@@ -1,0 +1,70 @@
+package redisengine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// held are the leases that this engine took for its own process: Close gives back
+// what is left of them, so that nobody waits for them to lapse, and what is known of
+// them saves a retry the question for its backoff.
+type held struct {
+	mu     sync.Mutex
+	leases map[string]lease // by token
+	swept  int              // how many there were after those that are over were removed
+}
+
+type lease struct {
+	deadline int64 // milliseconds
+	attempt  uint32
+	backoff  []time.Duration
+}
+
+// heldLeast is how many leases there are before those that are over are looked for.
+const heldLeast = 10_000
+
+func (h *held) add(l *engine.Lease, now int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.leases) >= max(heldLeast, 2*h.swept) {
+		for token, l := range h.leases {
+			if l.deadline <= now {
+				delete(h.leases, token)
+			}
+		}
+		h.swept = len(h.leases)
+	}
+	h.leases[l.Token] = lease{l.Deadline.UnixMilli(), l.Attempt, append([]time.Duration(nil), l.Backoff...)}
+}
+
+func (h *held) get(token string) (lease, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l, ok := h.leases[token]
+	return l, ok
+}
+
+func (h *held) remove(token string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.leases, token)
+}
+
+// giveBack releases all leases held. What cannot be given back lapses.
+func (e *Engine) giveBack() {
+	e.held.mu.Lock()
+	var back []engine.Settlement
+	for token := range e.held.leases {
+		back = append(back, engine.Settlement{Token: token, Do: engine.Release})
+	}
+	clear(e.held.leases)
+	e.held.mu.Unlock()
+	if len(back) > 0 && !e.forget {
+		ctx, cancel := context.WithTimeout(context.Background(), ioTimeout)
+		defer cancel()
+		_, _ = e.settle(ctx, back)
+	}
+}

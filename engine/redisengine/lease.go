@@ -1,0 +1,126 @@
+package redisengine
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Lease hands out what is due. It asks only shards that may have something, and when
+// several of a queue do, first what they have, so that the order holds over all of
+// them.
+func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	if err := e.begin(ctx, "lease"); err != nil {
+		return engine.Grant{}, err
+	}
+	defer e.end()
+	now, err := e.now(ctx)
+	if err != nil {
+		return engine.Grant{}, fault("lease", "", err)
+	}
+	visits := make([]*visit, len(wants))
+	for i, want := range wants {
+		visits[i] = &visit{e: e, want: want, q: e.queue(want.Queue), now: now.UnixMilli()}
+		if want.Max < 1 {
+			visits[i].granted.Err = &engine.Error{Op: "lease", Queue: want.Queue, Err: engine.ErrInvalid, Hint: "ask for at least one message"}
+			continue
+		}
+	}
+	e.recheck(ctx, visits)
+	for left := visits; len(left) > 0; {
+		var round, later []*visit
+		for _, v := range left {
+			switch {
+			case v.granted.Err != nil:
+			case slices.ContainsFunc(round, func(o *visit) bool { return o.q == v.q }):
+				later = append(later, v) // it gets what the other leaves
+			default:
+				v.begin()
+				round = append(round, v)
+			}
+		}
+		e.visit(ctx, round)
+		left = later
+	}
+	if now, err = e.now(ctx); err != nil {
+		return engine.Grant{}, fault("lease", "", err)
+	}
+	grant := engine.Grant{Now: now, Queues: make([]engine.Granted, len(wants))}
+	for _, v := range visits {
+		if v.us > grant.Now.UnixMicro() {
+			grant.Now = time.UnixMicro(v.us).UTC()
+		}
+	}
+	for i, v := range visits {
+		grant.Queues[i] = v.conclude(grant.Now)
+	}
+	return grant, nil
+}
+
+// leased reads a leased message from the four values that a script gives.
+func (e *Engine) leased(queue string, values []rueidis.RedisMessage, now int64) (engine.Lease, error) {
+	i, p, err := readMessage(queue, values, now)
+	if err != nil {
+		return engine.Lease{}, err
+	}
+	t := token{queue: fingerprintOf(queue), id: i.ID, nonce: p.nonce}
+	return engine.Lease{Info: i, Token: t.String()}, nil
+}
+
+// readMessage reads a message from the four values that a script gives.
+func readMessage(queue string, values []rueidis.RedisMessage, now int64) (engine.Info, past, error) {
+	var text [4]string
+	for i := range text {
+		var err error
+		if text[i], err = values[i].ToString(); err != nil {
+			return engine.Info{}, past{}, errAnswer
+		}
+	}
+	id, err := strconv.ParseUint(text[0], 10, 64)
+	if err != nil {
+		return engine.Info{}, past{}, errAnswer
+	}
+	return message(queue, engine.ID(id), text[1], text[2], text[3], now)
+}
+
+// Claim leases the message that ref means if it is due.
+func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
+	var l engine.Lease
+	err := e.refer(ctx, "claim", ref, func(s *shard, id, key string) error {
+		ttr, mode, seed := "", "lease", rand.Text()
+		if want.TTR > 0 {
+			ttr = strconv.FormatInt(ceil(want.TTR, time.Microsecond), 10)
+		}
+		if e.forget {
+			mode = "forget"
+		}
+		a := e.ask1(ctx, claimScript, s, id, key, ttr, seed, mode)
+		if a.err != nil {
+			if mayHaveRun(a.err) && !e.forget {
+				e.reclaim(s, seed)
+			}
+			return a.err
+		}
+		values, err := outcome(a.values)
+		if err != nil {
+			return err
+		}
+		if l, err = e.leased(ref.Queue, values, a.now); err != nil {
+			return err
+		}
+		if !want.Remote && !e.forget {
+			e.held.add(&l, a.now)
+		}
+		if s.soon(l.Deadline.UnixMilli()) {
+			e.hint(ref.Queue)
+		}
+		return nil
+	})
+	return l, err
+}

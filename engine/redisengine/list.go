@@ -1,0 +1,186 @@
+package redisengine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// maxPage is how many messages a page has at most.
+const maxPage = 1000
+
+// place is a place in the order of a list.
+type place struct {
+	at int64
+	id string
+}
+
+func (p place) compare(o place) int { return cmp.Or(cmp.Compare(p.at, o.at), cmp.Compare(p.id, o.id)) }
+
+// String is a place as a cursor.
+func (p place) String() string { return strconv.FormatInt(p.at, 10) + "." + p.id }
+
+// parsePlace reads the form that String writes into what scripts understand; empty
+// for "".
+func parsePlace(s string) (at, id string, ok bool) {
+	if s == "" {
+		return "", "", true
+	}
+	at, id, _ = strings.Cut(s, ".")
+	_, err1 := strconv.ParseInt(at, 10, 64)
+	_, err2 := strconv.ParseUint(id, 10, 64)
+	return at, id, err1 == nil && err2 == nil && len(id) == 19
+}
+
+// List returns a page of the messages of a queue in one state: it asks all shards for
+// ids, and then the shards of those that are first for the messages.
+func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, error) {
+	if err := e.begin(ctx, "list"); err != nil {
+		return engine.Page{}, err
+	}
+	defer e.end()
+	invalid := func(hint string) (engine.Page, error) {
+		return engine.Page{}, &engine.Error{Op: "list", Queue: lq.Queue, Err: engine.ErrInvalid, Hint: hint}
+	}
+	at, id, ok := parsePlace(lq.After)
+	switch {
+	case !lq.State.Live() && lq.State != engine.Dead:
+		return invalid("the state is scheduled, ready, leased or dead")
+	case lq.Limit < 1 || lq.Limit > maxPage:
+		return invalid("the limit is 1 to 1000")
+	case !ok:
+		return invalid("after is the next of the page before")
+	}
+	q := e.queue(lq.Queue)
+	places, shards, err := e.places(ctx, q, lq.State, at, id, lq.Limit+1)
+	if err != nil {
+		return engine.Page{}, fault("list", lq.Queue, err)
+	}
+	found, short, err := e.fetch(ctx, q, lq.State, places[:min(len(places), lq.Limit)], shards, lq.Body)
+	if err != nil {
+		return engine.Page{}, fault("list", lq.Queue, err)
+	}
+	page := engine.Page{}
+	bytes := 0
+	for n, p := range places {
+		if n == lq.Limit || short[n] || bytes >= engine.AnswerBytes {
+			// Where nothing could be shown of the places before, it goes on behind them all the same.
+			page.Next = places[n-1].String()
+			break
+		}
+		if i, ok := found[p.id]; ok {
+			page.Messages = append(page.Messages, i)
+			bytes += len(i.Body)
+		}
+	}
+	return page, nil
+}
+
+// places asks all shards of a queue for the places behind one in a state, and returns
+// the first, in order, with the number of the shard of each.
+func (e *Engine) places(ctx context.Context, q *queue, state engine.State, at, id string, limit int) ([]place, map[string]int, error) {
+	var all []place
+	shards := make(map[string]int)
+	err := e.everyShard(ctx, q, listScript, []string{state.String(), at, id, strconv.Itoa(limit)}, func(n int, a answer) error {
+		for i := 1; i+2 <= len(a.values); i += 2 {
+			at, err := a.values[i].AsInt64()
+			if err != nil {
+				return errAnswer
+			}
+			id, err := a.values[i+1].ToString()
+			if err != nil {
+				return errAnswer
+			}
+			all = append(all, place{at, id})
+			shards[id] = n
+		}
+		return nil
+	})
+	slices.SortFunc(all, place.compare)
+	return all[:min(len(all), limit)], shards, err
+}
+
+// fetch asks for the messages at places. short says of a place that its shard ended
+// its answer before it, since it had reached AnswerBytes.
+func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places []place, shards map[string]int, whole bool) (found map[string]engine.Info, short map[int]bool, err error) {
+	mode := ""
+	if whole {
+		mode = "whole"
+	}
+	args := make(map[int][]string)
+	which := make(map[int][]int)
+	for n, p := range places {
+		s := shards[p.id]
+		if args[s] == nil {
+			args[s] = []string{state.String(), mode, strconv.Itoa(engine.AnswerBytes)}
+		}
+		args[s] = append(args[s], p.id)
+		which[s] = append(which[s], n)
+	}
+	var reqs []request
+	var asked []int
+	for s := range args {
+		reqs = append(reqs, request{fetchScript, q.shards[s].keys, args[s]})
+		asked = append(asked, s)
+	}
+	found, short = make(map[string]engine.Info), make(map[int]bool)
+	for k, a := range e.ask(ctx, reqs) {
+		if a.err != nil {
+			return nil, nil, a.err
+		}
+		for j, n := range which[asked[k]] {
+			if 4*j+4 > len(a.values) {
+				short[n] = true
+				continue
+			}
+			values := a.values[4*j : 4*j+4]
+			if text, err := values[1].ToString(); err == nil && text == "" {
+				continue // not in that state any more
+			}
+			i, _, err := readMessage(q.name, values, a.now)
+			if err != nil {
+				return nil, nil, err
+			}
+			if !whole {
+				i.Body = nil
+			}
+			found[places[n].id] = i
+		}
+	}
+	return found, short, nil
+}
+
+// everyShard runs a script on all shards of a queue, again on those that first have much
+// to sweep, as their answers say in the first value, and gives each answer to do.
+func (e *Engine) everyShard(ctx context.Context, q *queue, sc *script, args []string, do func(shard int, a answer) error) error {
+	left := make([]int, len(q.shards))
+	for n := range left {
+		left[n] = n
+	}
+	for len(left) > 0 {
+		reqs := make([]request, len(left))
+		for i, n := range left {
+			reqs[i] = request{sc, q.shards[n].keys, args}
+		}
+		var again []int
+		for i, a := range e.ask(ctx, reqs) {
+			if a.err == nil && len(a.values) == 0 {
+				a.err = errAnswer
+			}
+			if a.err != nil {
+				return a.err
+			}
+			if busy, _ := a.values[0].AsInt64(); busy != 0 {
+				again = append(again, left[i])
+			} else if err := do(left[i], a); err != nil {
+				return err
+			}
+		}
+		left = again
+	}
+	return nil
+}

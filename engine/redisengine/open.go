@@ -1,0 +1,85 @@
+package redisengine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// format is that of docs/formats/redis.md.
+const format = 1
+
+// minVersion is the oldest Redis that will do: scripts say since 7.0 whether they may
+// run on a full server.
+const minVersion = 7
+
+// examine asks the servers whether they will do.
+func (e *Engine) examine(ctx context.Context, evict bool) error {
+	info, err := e.client.Do(ctx, e.client.B().Info().Build()).ToString()
+	if err != nil {
+		return fault("open", "", err)
+	}
+	facts := make(map[string]string)
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
+		facts[name] = value
+	}
+	refuse := func(err error, hint string, args ...any) error {
+		return &engine.Error{Op: "open", Err: err, Hint: fmt.Sprintf(hint, args...)}
+	}
+	version := facts["redis_version"]
+	major, _, _ := strings.Cut(version, ".")
+	switch n, err := strconv.Atoi(major); {
+	case err != nil:
+		return refuse(engine.ErrInvalid, "the server does not tell a redis_version: is it Redis?")
+	case n < minVersion:
+		return refuse(engine.ErrInvalid, "this Redis is of version %s; tarry needs %d.0 or later", version, minVersion)
+	}
+	// In a cluster any node may have answered.
+	if facts["role"] == "slave" && e.client.Mode() != rueidis.ClientModeCluster {
+		return refuse(engine.ErrInvalid, "this Redis is a read-only replica; name the master, or use redis+sentinel:// or redis+cluster://")
+	}
+	if policy := facts["maxmemory_policy"]; !evict && facts["maxmemory"] != "0" && strings.HasPrefix(policy, "allkeys-") {
+		return refuse(engine.ErrInvalid, "this Redis evicts keys when its memory is full (maxmemory-policy %s), and messages with them; set maxmemory-policy noeviction, or open with evict=true", policy)
+	}
+	return nil
+}
+
+// describe makes or reads the description of the store and returns its shards.
+func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
+	wanted := shards
+	if wanted == 0 {
+		wanted = DefaultShards
+	}
+	key := e.prefix + ":store"
+	values, err := e.eval1(ctx, request{openScript, []string{key}, []string{strconv.Itoa(format), strconv.Itoa(wanted)}})
+	if err != nil {
+		return 0, fault("open", "", err)
+	}
+	var is [2]int64
+	for i := range is {
+		if i >= len(values) {
+			return 0, fault("open", "", errAnswer)
+		}
+		if is[i], err = values[i].AsInt64(); err != nil {
+			return 0, fault("open", "", errAnswer)
+		}
+	}
+	refuse := func(hint string, args ...any) (int, error) {
+		return 0, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf(hint, args...)}
+	}
+	switch {
+	case is[0] != format:
+		return refuse("the store at %s has format %d, and this tarry knows %d; use the tarry that made it", key, is[0], format)
+	case is[1] < 1 || is[1] > MaxShards:
+		return refuse("the store at %s says that it has %d shards", key, is[1])
+	case shards != 0 && int64(shards) != is[1]:
+		return refuse("the store with prefix %s has %d shards a queue, not %d; to change that, push to a store with another prefix and let workers run on both until the old one is empty", e.prefix, is[1], shards)
+	}
+	return int(is[1]), nil
+}

@@ -1,0 +1,191 @@
+package redisengine
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Pause stops leasing and claiming of a queue for d, for good when d is 0.
+func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
+	until := "inf"
+	switch {
+	case d < 0:
+		return &engine.Error{Op: "pause", Queue: name, Err: engine.ErrInvalid, Hint: "a pause lasts 0 (for good) or longer"}
+	case d > 0:
+		until = span(d)
+	}
+	return e.pause(ctx, "pause", name, until)
+}
+
+// Resume ends a pause; a queue that is not paused stays as it is.
+func (e *Engine) Resume(ctx context.Context, name string) error {
+	return e.pause(ctx, "resume", name, "")
+}
+
+func (e *Engine) pause(ctx context.Context, op, name, until string) error {
+	if err := e.begin(ctx, op); err != nil {
+		return err
+	}
+	defer e.end()
+	q := e.queue(name)
+	if err := e.note(ctx, q); err != nil {
+		return fault(op, name, err)
+	}
+	reqs := make([]request, len(q.shards))
+	for n, s := range q.shards {
+		reqs[n] = request{pauseScript, s.keys, []string{e.channel, s.hint, until}}
+	}
+	for n, a := range e.ask(ctx, reqs) {
+		if a.err != nil {
+			return fault(op, name, a.err)
+		}
+		q.shards[n].doubt()
+	}
+	e.hint(name)
+	return nil
+}
+
+// purgeSets are the sets of a shard that a purge goes through.
+var purgeSets = []string{"due", "rare", "ready", "dead"}
+
+// Purge removes what was scheduled or ready, and with dead what was dead, when it
+// began: it goes by a number that each push of a shard raises.
+func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {
+	if err := e.begin(ctx, "purge"); err != nil {
+		return 0, err
+	}
+	defer e.end()
+	q := e.queue(name)
+	begun := e.all(ctx, q, purgeScript, []string{"", "", "", ""})
+	sets := purgeSets
+	if !dead {
+		sets = sets[:len(sets)-1]
+	}
+	var total int64
+	for n, s := range q.shards {
+		if begun[n].err == nil && len(begun[n].values) != 1 {
+			begun[n].err = errAnswer
+		}
+		if begun[n].err != nil {
+			return total, fault("purge", name, begun[n].err)
+		}
+		seq, err := begun[n].values[0].AsInt64()
+		if err != nil {
+			return total, fault("purge", name, errAnswer)
+		}
+		for _, set := range sets {
+			removed, err := e.purge(ctx, s, set, seq)
+			if total += removed; err != nil {
+				return total, fault("purge", name, err)
+			}
+		}
+	}
+	return total, nil
+}
+
+// purge removes what was pushed up to seq from one set of a shard, in chunks.
+func (e *Engine) purge(ctx context.Context, s *shard, set string, seq int64) (total int64, err error) {
+	at, id := "", ""
+	for {
+		if err := ctx.Err(); err != nil {
+			return total, err
+		}
+		a := e.ask1(ctx, purgeScript, s, set, string(appendInt(nil, seq)), at, id)
+		if a.err != nil {
+			return total, a.err
+		}
+		if len(a.values) == 0 {
+			return total, errAnswer
+		}
+		n, _ := a.values[0].AsInt64()
+		if total += n; len(a.values) < 3 {
+			return total, nil
+		}
+		at, _ = a.values[1].ToString()
+		id, _ = a.values[2].ToString()
+	}
+}
+
+// redrivePage is how many dead messages are brought back at a time.
+const redrivePage = 500
+
+// Redrive makes dead messages ready.
+func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limit int) (engine.Redriven, error) {
+	if err := e.begin(ctx, "redrive"); err != nil {
+		return engine.Redriven{}, err
+	}
+	defer e.end()
+	q := e.queue(name)
+	var out engine.Redriven
+	if len(ids) > 0 {
+		members := make([]string, len(ids))
+		shards := make(map[string]int, len(ids))
+		for i, id := range ids {
+			members[i] = member(id)
+			shards[members[i]] = shardOf(id)
+		}
+		err := e.redrive(ctx, q, members, shards, &out)
+		return out, fault("redrive", name, err)
+	}
+	at, id := "", ""
+	for left := limit; limit <= 0 || left > 0; {
+		page := redrivePage
+		if limit > 0 {
+			page = min(page, left)
+		}
+		places, shards, err := e.places(ctx, q, engine.Dead, at, id, page)
+		if err != nil {
+			return out, fault("redrive", name, err)
+		}
+		members := make([]string, len(places))
+		for i, p := range places {
+			members[i] = p.id
+			at, id = string(appendInt(nil, p.at)), p.id
+		}
+		if err := e.redrive(ctx, q, members, shards, &out); err != nil {
+			return out, fault("redrive", name, err)
+		}
+		if left -= len(places); len(places) < page {
+			break
+		}
+	}
+	return out, nil
+}
+
+// redrive brings dead messages back by id, and counts them.
+func (e *Engine) redrive(ctx context.Context, q *queue, members []string, shards map[string]int, out *engine.Redriven) error {
+	by := make(map[int][]string)
+	for _, m := range members {
+		n := shards[m]
+		if n >= len(q.shards) {
+			out.Skipped++
+			continue
+		}
+		by[n] = append(by[n], m)
+	}
+	for n, ids := range by {
+		s := q.shards[n]
+		for len(ids) > 0 {
+			k := min(len(ids), redrivePage)
+			a := e.ask1(ctx, redriveScript, s, append([]string{e.channel, s.hint}, ids[:k]...)...)
+			if a.err == nil && len(a.values) != 1+k {
+				a.err = errAnswer
+			}
+			if a.err != nil {
+				return a.err
+			}
+			for _, v := range a.values[1:] {
+				if ok, _ := v.AsInt64(); ok == 1 {
+					out.Redriven++
+				} else {
+					out.Skipped++
+				}
+			}
+			e.soon(s, &a.values[0])
+			ids = ids[k:]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package redisengine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// The hints of push's errors.
+const (
+	hintExists = "choose another key, or on_conflict keep, replace, keep_due or rearm"
+	hintLeased = "someone is handling it right now: it is too late to change or cancel it"
+)
+
+// Push keeps each message or applies its conflict policy: one script for each shard
+// concerned, all at once. When a shard cannot be reached, the messages for it fail and
+// the others are kept.
+func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	if err := e.begin(ctx, "push"); err != nil {
+		return nil, err
+	}
+	defer e.end()
+	results := make([]engine.PushResult, len(msgs))
+	b := batch{e: e}
+	keyless := int(e.spread.Add(1))
+	for i := range msgs {
+		m := &msgs[i]
+		if len(m.Body) > maxBody {
+			results[i].Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: engine.ErrTooLarge,
+				Hint: fmt.Sprintf("a body has at most %d bytes in Redis; keep a larger one elsewhere and send its address", maxBody)}
+			continue
+		}
+		q := e.queue(m.Queue)
+		if err := e.note(ctx, q); err != nil {
+			results[i].Err = fault("push", m.Queue, err)
+			continue
+		}
+		s := q.shards[keyless%len(q.shards)]
+		if m.Key != "" {
+			s = q.ofKey(m.Key)
+		}
+		id, err := e.id(ctx, s.n)
+		if err != nil {
+			results[i].Err = fault("push", m.Queue, err)
+			continue
+		}
+		results[i].ID = id
+		record, large := encode(m)
+		b.add(s, i, len(record)+len(large),
+			member(id), m.Key, when(m.Due), m.OnConflict.String(), rueidis.BinaryString(record), rueidis.BinaryString(large))
+	}
+	b.run(ctx, pushScript, func(c *call, values []rueidis.RedisMessage, now int64, err error) {
+		if err == nil && len(values) != 1+len(c.items) {
+			err = errAnswer
+		}
+		for n, i := range c.items {
+			if err != nil {
+				results[i] = engine.PushResult{Err: fault("push", msgs[i].Queue, err)}
+				continue
+			}
+			e.pushed(&results[i], &msgs[i], &values[1+n], now)
+		}
+		if err == nil {
+			e.soon(c.shard, &values[0])
+		}
+	})
+	return results, nil
+}
+
+// pushed reads what a script answered for one message.
+func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.RedisMessage, now int64) {
+	if due, err := v.AsInt64(); err == nil {
+		r.Outcome, r.Due, r.State = engine.Created, time.UnixMilli(due).UTC(), state('W', due, now)
+		return
+	}
+	met, err := v.ToArray()
+	if err != nil || len(met) != 4 {
+		*r = engine.PushResult{Err: fault("push", m.Queue, errAnswer)}
+		return
+	}
+	done, _ := met[0].ToString()
+	id, _ := met[1].AsInt64()
+	due, _ := met[2].AsInt64()
+	mark, _ := met[3].ToString()
+	if mark == "" {
+		mark = "W"
+	}
+	*r = engine.PushResult{ID: engine.ID(id), Due: time.UnixMilli(due).UTC(), State: state(mark[0], due, now)}
+	fail := func(err error, hint string) {
+		r.Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: err, Hint: hint}
+	}
+	switch done {
+	case "kept":
+		r.Outcome = engine.Kept
+	case "replaced":
+		r.Outcome = engine.Replaced
+	case "exists":
+		fail(engine.ErrExists, hintExists)
+	case "leased":
+		fail(engine.ErrLeased, hintLeased)
+	}
+}

@@ -1,0 +1,180 @@
+package redistest
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+)
+
+const (
+	clusterMasters = 3
+	clusterNodes   = 2 * clusterMasters
+	clusterSlots   = 16384
+)
+
+// Cluster is a Redis cluster of three masters with one replica each.
+type Cluster struct {
+	// Nodes are all six; the masters at first are 0, 1 and 2, with the slots in
+	// this order, and the replica of node i is node i+3.
+	Nodes []*Server
+
+	t   testing.TB
+	ids map[*Server]string
+}
+
+// StartCluster starts a cluster and waits until all its nodes agree that it is
+// well. A node counts as failed when it has been silent for two seconds.
+func StartCluster(t testing.TB, opts ...Option) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, ids: make(map[*Server]string)}
+	conf := newConfig(opts)
+	for i := range clusterNodes {
+		n := start(t, conf.forNode(i,
+			"--cluster-enabled", "yes",
+			"--cluster-node-timeout", "2000",
+			"--cluster-announce-ip", "127.0.0.1"))
+		c.Nodes = append(c.Nodes, n)
+		c.ids[n] = text(t, n.Do("CLUSTER", "MYID"))
+	}
+	for i, n := range c.Nodes {
+		n.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		if i < clusterMasters {
+			first, end := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters
+			n.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(end-1))
+		}
+		// Each meets each, which is faster than hearing of one another.
+		for _, m := range c.Nodes[:i] {
+			n.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(m.port), strconv.Itoa(m.busPort))
+		}
+	}
+	for i, n := range c.Nodes[clusterMasters:] {
+		await(t, "a replica to know its master", func() error {
+			_, err := n.try("CLUSTER", "REPLICATE", c.ids[c.Nodes[i]])
+			return err
+		})
+	}
+	c.Await()
+	return c
+}
+
+// URL names the first node, and the others as further addresses.
+func (c *Cluster) URL() string { return urlOf("redis+cluster", "", c.Nodes) }
+
+func urlOf(scheme, path string, nodes []*Server) string {
+	s := scheme + "://" + nodes[0].Addr() + path
+	for i, n := range nodes[1:] {
+		s += []string{"?", "&"}[min(i, 1)] + "addr=" + n.Addr()
+	}
+	return s
+}
+
+// Await waits until all running nodes agree who they are, each replica follows
+// its master, and the cluster serves all slots.
+func (c *Cluster) Await() {
+	c.t.Helper()
+	await(c.t, "the cluster to be well", c.ill)
+}
+
+// ill says what is wrong.
+func (c *Cluster) ill() error {
+	views := make(map[*Server]view)
+	for _, n := range c.Nodes {
+		if !n.Running() {
+			continue
+		}
+		v, err := viewOf(n)
+		if err != nil {
+			return err
+		}
+		views[n] = v
+	}
+	for n, v := range views {
+		for m, w := range views {
+			self, seen := w[c.ids[m]], v[c.ids[m]]
+			if !seen.well() || seen.role != self.role || seen.slots != self.slots {
+				return fmt.Errorf("%s sees %s as %+v, which is %+v", n.Addr(), m.Addr(), seen, self)
+			}
+		}
+		if err := c.nodeIll(n); err != nil {
+			return fmt.Errorf("%s: %w", n.Addr(), err)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) nodeIll(n *Server) error {
+	info, err := n.info("CLUSTER", "INFO")
+	if err != nil {
+		return err
+	}
+	if info["cluster_state"] != "ok" {
+		return fmt.Errorf("cluster_state is %q", info["cluster_state"])
+	}
+	return n.replicationIll()
+}
+
+// Masters are the running nodes that are masters and own slots.
+func (c *Cluster) Masters() []*Server {
+	c.t.Helper()
+	var masters []*Server
+	for _, n := range c.Nodes {
+		if self, ok := c.self(n); ok && self.master() && self.slots != "" {
+			masters = append(masters, n)
+		}
+	}
+	return masters
+}
+
+// Replica is the running replica of a node, which need not run itself.
+func (c *Cluster) Replica(of *Server) *Server {
+	c.t.Helper()
+	for _, n := range c.Nodes {
+		if self, ok := c.self(n); ok && self.role == c.ids[of] {
+			return n
+		}
+	}
+	c.t.Fatalf("%s has no running replica", of.Addr())
+	return nil
+}
+
+// Owner is the master that owns a slot. When that does not run, Owner waits for
+// its replica to take over.
+func (c *Cluster) Owner(slot int) *Server {
+	c.t.Helper()
+	var owner *Server
+	await(c.t, fmt.Sprintf("an owner of slot %d", slot), func() error {
+		owner = c.owner(slot)
+		if owner == nil {
+			return fmt.Errorf("no running node owns it")
+		}
+		return nil
+	})
+	return owner
+}
+
+// owner is the node that says so of itself. One that comes back from a pause may
+// not yet know that another has taken over, at a later epoch.
+func (c *Cluster) owner(slot int) *Server {
+	c.t.Helper()
+	var owner *Server
+	latest := -1
+	for _, n := range c.Nodes {
+		if self, ok := c.self(n); ok && self.master() && self.owns(slot) && self.epoch > latest {
+			owner, latest = n, self.epoch
+		}
+	}
+	return owner
+}
+
+// self is what a running node says of itself.
+func (c *Cluster) self(n *Server) (member, bool) {
+	c.t.Helper()
+	if !n.Running() {
+		return member{}, false
+	}
+	v, err := viewOf(n)
+	if err != nil {
+		c.t.Fatalf("%s: %v", n.Addr(), err)
+	}
+	return v[c.ids[n]], true
+}

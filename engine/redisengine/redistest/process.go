@@ -1,0 +1,78 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// errPortTaken is why a server has not started that may start on another port.
+var errPortTaken = errors.New("a port is taken")
+
+// process is one run of a server.
+type process struct {
+	cmd   *exec.Cmd
+	log   *log
+	ended chan struct{} // closed then
+}
+
+// startProcess runs cmd and waits until it is ready.
+func startProcess(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, log: newLog(), ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = p.log, p.log
+	cmd.SysProcAttr = attributes()
+	// A child that Redis has forked holds the output open; it is not waited for.
+	cmd.WaitDelay = time.Second
+	started := make(chan error)
+	go p.run(started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	select {
+	case <-p.log.ready:
+		return p, nil
+	case <-p.ended:
+		if strings.Contains(p.log.String(), "Address already in use") {
+			return nil, errPortTaken
+		}
+		return nil, fmt.Errorf("%s has ended at once:\n%s", cmd, p.log)
+	case <-time.After(patience):
+		p.kill()
+		return nil, fmt.Errorf("%s was not ready after %v:\n%s", cmd, patience, p.log)
+	}
+}
+
+// run stays on one thread as long as the process lives: Linux kills a process
+// that is to die with its parent when the thread ends that has started it.
+func (p *process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	_ = p.cmd.Wait() // a server that is killed ends with an error
+	close(p.ended)
+}
+
+// alive says whether it has not ended.
+func (p *process) alive() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill kills it, and all that it has forked, and waits until it has ended.
+func (p *process) kill() {
+	if p.alive() {
+		killGroup(p.cmd.Process)
+		<-p.ended
+	}
+}

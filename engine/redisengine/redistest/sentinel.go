@@ -1,0 +1,177 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// MasterName is the name by which sentinels know the master.
+const MasterName = "tarry"
+
+const sentinelCount = 3
+
+// Sentinels are a master with two replicas, and three sentinels that watch them.
+type Sentinels struct {
+	Nodes     []*Server // at first the master, then the replicas
+	Sentinels []*Server // two of which elect a new master
+
+	t testing.TB
+}
+
+// StartSentinel starts a master, replicas and sentinels, and waits until all have
+// found one another. Options are for the Nodes. The sentinels take a master for
+// dead that has been silent for one second.
+func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
+	t.Helper()
+	s := &Sentinels{t: t}
+	conf := newConfig(opts)
+	for i := range 3 {
+		s.Nodes = append(s.Nodes, start(t, conf.forNode(i)))
+	}
+	master := s.Nodes[0]
+	for _, n := range s.Nodes[1:] {
+		n.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(master.port))
+		await(t, "a replica", n.replicationIll)
+	}
+	for _, n := range s.Nodes {
+		n.Do("CONFIG", "REWRITE")
+	}
+	for range sentinelCount {
+		n := newServer(t, &config{}, fmt.Sprintf(""+
+			"sentinel monitor %[1]s 127.0.0.1 %[2]d 2\n"+
+			"sentinel down-after-milliseconds %[1]s 1000\n"+
+			"sentinel failover-timeout %[1]s 5000\n", MasterName, master.port))
+		n.args = []string{"--sentinel"}
+		n.open()
+		// They look about more often than every 10 and 2 seconds, and so find one
+		// another, and a node that comes back, sooner.
+		n.Do("SENTINEL", "DEBUG", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "200")
+		s.Sentinels = append(s.Sentinels, n)
+	}
+	s.Await()
+	return s
+}
+
+// Await waits until the running sentinels know of all, and the running nodes but
+// the master follow it.
+func (s *Sentinels) Await() {
+	s.t.Helper()
+	await(s.t, "sentinels and replicas to be well", s.ill)
+}
+
+// URL names the sentinels, and the master by its name.
+func (s *Sentinels) URL() string { return urlOf("redis+sentinel", "/"+MasterName, s.Sentinels) }
+
+// Master is the node that a sentinel now names as the master; for some seconds
+// after the master's death that is still the dead one.
+func (s *Sentinels) Master() *Server {
+	s.t.Helper()
+	for _, n := range s.Sentinels {
+		if !n.Running() {
+			continue
+		}
+		m, err := s.named(n)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return m
+	}
+	s.t.Fatal("no sentinel runs")
+	return nil
+}
+
+// NewMaster waits until the running sentinels agree on another master than old,
+// which is one.
+func (s *Sentinels) NewMaster(old *Server) *Server {
+	s.t.Helper()
+	var master *Server
+	await(s.t, "a new master", func() error {
+		master = nil
+		for _, n := range s.Sentinels {
+			if !n.Running() {
+				continue
+			}
+			m, err := s.named(n)
+			if err != nil {
+				return err
+			}
+			if m == old || master != nil && m != master {
+				return fmt.Errorf("%s still names %s", n.Addr(), m.Addr())
+			}
+			master = m
+		}
+		if master == nil {
+			return errors.New("no sentinel runs")
+		}
+		info, err := master.info("INFO", "replication")
+		if err == nil && info["role"] != "master" {
+			err = fmt.Errorf("%s is a %s", master.Addr(), info["role"])
+		}
+		return err
+	})
+	return master
+}
+
+// named is the master that one sentinel names.
+func (s *Sentinels) named(sentinel *Server) (*Server, error) {
+	m, err := sentinel.try("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName)
+	if err != nil {
+		return nil, err
+	}
+	addr, err := m.AsStrSlice()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(s.Nodes, func(n *Server) bool {
+		return slices.Equal(addr, []string{"127.0.0.1", strconv.Itoa(n.port)})
+	})
+	if i < 0 {
+		return nil, fmt.Errorf("sentinel %s names %q, which is none of the nodes", sentinel.Addr(), addr)
+	}
+	return s.Nodes[i], nil
+}
+
+// ill says what is wrong.
+func (s *Sentinels) ill() error {
+	for _, n := range s.Sentinels {
+		if !n.Running() {
+			continue
+		}
+		if err := s.sentinelIll(n); err != nil {
+			return fmt.Errorf("sentinel %s: %w", n.Addr(), err)
+		}
+	}
+	master := s.Master()
+	for _, n := range s.Nodes {
+		if n == master || !n.Running() {
+			continue
+		}
+		info, err := n.info("INFO", "replication")
+		if err != nil {
+			return err
+		}
+		if info["master_port"] != strconv.Itoa(master.port) || info["master_link_status"] != "up" {
+			return fmt.Errorf("%s does not follow the master", n.Addr())
+		}
+	}
+	return nil
+}
+
+func (s *Sentinels) sentinelIll(n *Server) error {
+	m, err := n.try("SENTINEL", "MASTER", MasterName)
+	if err != nil {
+		return err
+	}
+	known, err := m.AsStrMap()
+	if err != nil {
+		return err
+	}
+	if known["num-slaves"] != "2" || known["num-other-sentinels"] != "2" || known["flags"] != "master" {
+		return fmt.Errorf("it knows %s replicas, %s other sentinels and a %s",
+			known["num-slaves"], known["num-other-sentinels"], known["flags"])
+	}
+	return nil
+}

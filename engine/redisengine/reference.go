@@ -1,0 +1,156 @@
+package redisengine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// refer runs do on the shard of a ref and makes an engine.Error of what it returns.
+func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(s *shard, id, key string) error) error {
+	if err := e.begin(ctx, op); err != nil {
+		return err
+	}
+	defer e.end()
+	s, id, key, err := e.locate(ref)
+	if err == nil {
+		err = do(s, id, key)
+	}
+	return about(op, ref, err)
+}
+
+// locate finds the shard of a ref, and what scripts call the message.
+func (e *Engine) locate(ref engine.Ref) (s *shard, id, key string, err error) {
+	switch {
+	case ref.ID != 0:
+		if s = e.queue(ref.Queue).of(ref); s == nil {
+			return nil, "", "", engine.ErrNotFound
+		}
+		return s, member(ref.ID), "", nil
+	case ref.Key != "":
+		return e.queue(ref.Queue).of(ref), "", ref.Key, nil
+	}
+	return nil, "", "", engine.ErrInvalid
+}
+
+// about describes what went wrong with a message.
+func about(op string, ref engine.Ref, err error) error {
+	if err == nil {
+		return nil
+	}
+	out := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
+	switch {
+	case err == engine.ErrInvalid:
+		out.Hint = "name the message by id or by key"
+	case err == engine.ErrLeased:
+		out.Hint = hintLeased
+	case err == engine.ErrNotFound, err == engine.ErrNotDue:
+	default:
+		var known *engine.Error
+		if errors.As(fault(op, ref.Queue, err), &known) {
+			out.Err, out.Hint = known.Err, known.Hint
+		}
+	}
+	return out
+}
+
+// outcome reads what stands in the way of a call, if anything does, and what follows.
+func outcome(values []rueidis.RedisMessage) ([]rueidis.RedisMessage, error) {
+	if len(values) == 0 {
+		return nil, errAnswer
+	}
+	switch code, err := values[0].ToString(); {
+	case err != nil:
+		return nil, errAnswer
+	case code != "":
+		if err := engine.FromCode(code); err != nil {
+			return nil, err
+		}
+		return nil, errAnswer
+	case len(values) != 5:
+		return nil, errAnswer
+	}
+	return values[1:], nil
+}
+
+// Cancel removes messages; by id also dead ones.
+func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	if err := e.begin(ctx, "cancel"); err != nil {
+		return nil, err
+	}
+	defer e.end()
+	errs := make([]error, len(refs))
+	b := batch{e: e}
+	for i, ref := range refs {
+		s, id, key, err := e.locate(ref)
+		if err != nil {
+			errs[i] = about("cancel", ref, err)
+			continue
+		}
+		b.add(s, i, len(key), id, key)
+	}
+	b.run(ctx, cancelScript, func(c *call, values []rueidis.RedisMessage, _ int64, err error) {
+		if err == nil && len(values) != len(c.items) {
+			err = errAnswer
+		}
+		for n, i := range c.items {
+			if err != nil {
+				errs[i] = about("cancel", refs[i], err)
+				continue
+			}
+			switch code, _ := values[n].AsInt64(); code {
+			case 1:
+				errs[i] = about("cancel", refs[i], engine.ErrNotFound)
+			case 2:
+				errs[i] = about("cancel", refs[i], engine.ErrLeased)
+			}
+		}
+	})
+	return errs, nil
+}
+
+// Reschedule moves the due time of a scheduled or ready message. The Info has no body
+// where that is large.
+func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	var i engine.Info
+	err := e.refer(ctx, "reschedule", ref, func(s *shard, id, key string) error {
+		a := e.ask1(ctx, rescheduleScript, s, e.channel, s.hint, id, key, when(due))
+		if a.err != nil {
+			return a.err
+		}
+		if len(a.values) < 2 {
+			return errAnswer
+		}
+		values, err := outcome(a.values[1:])
+		if err != nil {
+			return err
+		}
+		e.soon(s, &a.values[0])
+		i, _, err = readMessage(ref.Queue, values, a.now)
+		return err
+	})
+	return i, err
+}
+
+// Get looks a message up, with its body.
+func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	var i engine.Info
+	err := e.refer(ctx, "get", ref, func(s *shard, id, key string) error {
+		a := e.ask1(ctx, getScript, s, id, key)
+		switch {
+		case a.err != nil:
+			return a.err
+		case len(a.values) == 0:
+			return engine.ErrNotFound
+		case len(a.values) != 4:
+			return errAnswer
+		}
+		var err error
+		i, _, err = readMessage(ref.Queue, a.values, a.now)
+		return err
+	})
+	return i, err
+}

@@ -1,0 +1,196 @@
+package redisengine
+
+import (
+	"context"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Settle ends or extends leases: one script for each shard concerned, all at once.
+func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	if err := e.begin(ctx, "settle"); err != nil {
+		return nil, err
+	}
+	defer e.end()
+	return e.settle(ctx, s)
+}
+
+var actionNames = map[engine.Action]string{
+	engine.Ack: "ack", engine.Retry: "retry", engine.Snooze: "snooze",
+	engine.Release: "release", engine.Bury: "bury", engine.Extend: "extend",
+}
+
+// lost is the error of a settlement that came too late.
+func lost(queue string, id engine.ID) error {
+	return &engine.Error{Op: "settle", Queue: queue, ID: id, Err: engine.ErrLeaseLost,
+		Hint: "it was settled before, or someone else decided on the message after the lease's deadline"}
+}
+
+// settle is Settle within a call already begun.
+func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	settled := make([]engine.Settled, len(s))
+	tokens := make([]token, len(s))
+	queues := make([]*queue, len(s))
+	b := batch{e: e}
+	for i := range s {
+		if s[i].Do < engine.Ack || s[i].Do > engine.Extend || s[i].Do == engine.Snooze && s[i].When == nil {
+			settled[i].Err = &engine.Error{Op: "settle", Err: engine.ErrInvalid,
+				Hint: "settle with ack, retry, snooze (and until when), release, bury or extend"}
+			continue
+		}
+		t, ok := parseToken(s[i].Token)
+		if !ok {
+			settled[i].Err = lost("", 0)
+			continue
+		}
+		if e.forget {
+			settled[i] = e.forgotten(ctx, &s[i], t)
+			continue
+		}
+		q, err := e.queueOf(ctx, t.queue)
+		if err != nil {
+			settled[i].Err = fault("settle", "", err)
+			continue
+		}
+		if q == nil || q.ofID(t.id) == nil {
+			settled[i].Err = lost("", t.id)
+			continue
+		}
+		tokens[i], queues[i] = t, q
+		e.addSettlement(&b, q.ofID(t.id), i, &s[i], t, "")
+	}
+	var again []int // retries whose backoff has to be found first
+	var attempts []uint32
+	var policies []engine.Policy
+	done := func(c *call, values []rueidis.RedisMessage, now int64, err error) {
+		if err == nil && len(values) != 1+len(c.items) {
+			err = errAnswer
+		}
+		for n, i := range c.items {
+			if err != nil {
+				settled[i] = engine.Settled{Err: fault("settle", c.shard.queue, err)}
+				continue
+			}
+			var attempt uint32
+			var policy engine.Policy
+			var ask bool
+			settled[i], attempt, policy, ask = readSettled(&values[1+n], c.shard.queue, tokens[i].id, now)
+			if ask {
+				again, attempts, policies = append(again, i), append(attempts, attempt), append(policies, policy)
+				continue
+			}
+			if settled[i].State != engine.Leased {
+				e.held.remove(s[i].Token)
+			} else if c.shard.soon(settled[i].Until.UnixMilli()) {
+				e.hint(c.shard.queue)
+			}
+		}
+		if err == nil {
+			e.soon(c.shard, &values[0])
+		}
+	}
+	b.run(ctx, settleScript, done)
+	if len(again) > 0 {
+		b = batch{e: e}
+		for n, i := range again {
+			delay := policies[n].RetryDelay(attempts[n])
+			e.addSettlement(&b, queues[i].ofID(tokens[i].id), i, &s[i], tokens[i], span(delay))
+		}
+		again = nil
+		b.run(ctx, settleScript, done)
+	}
+	return settled, nil
+}
+
+// addSettlement adds a settlement to a batch. delay, if not empty, is the backoff of
+// a retry.
+func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settlement, t token, delay string) {
+	arg, reason := "", ""
+	switch s.Do {
+	case engine.Retry:
+		reason = cut(s.Reason)
+		switch {
+		case s.When != nil:
+			arg = when(*s.When)
+		case delay != "":
+			arg = delay
+		default:
+			if l, ok := e.held.get(s.Token); ok {
+				policy := engine.Policy{Backoff: l.backoff}
+				arg = span(policy.RetryDelay(l.attempt))
+			}
+		}
+	case engine.Snooze:
+		arg = when(*s.When)
+	case engine.Bury:
+		reason = cut(s.Reason)
+	case engine.Extend:
+		if s.TTR > 0 {
+			arg = strconv.FormatInt(ceil(s.TTR, time.Microsecond), 10)
+		}
+	}
+	b.add(sh, item, len(reason), member(t.id), hex.EncodeToString(t.nonce[:]), actionNames[s.Do], arg, reason)
+}
+
+// readSettled reads what a script answered to one settlement. ask says that it wants
+// to know the backoff after an attempt.
+func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64) (s engine.Settled, attempt uint32, policy engine.Policy, ask bool) {
+	broken := engine.Settled{Err: fault("settle", queue, errAnswer)}
+	part, err := v.ToArray()
+	if err != nil || len(part) < 2 {
+		return broken, 0, policy, false
+	}
+	mark, _ := part[0].ToString()
+	n, _ := part[1].AsInt64()
+	at := time.UnixMilli(n).UTC()
+	switch mark {
+	case "lost":
+		return engine.Settled{Err: lost(queue, id)}, 0, policy, false
+	case "G":
+		return engine.Settled{State: engine.Gone}, 0, policy, false
+	case "D":
+		return engine.Settled{State: engine.Dead}, 0, policy, false
+	case "L":
+		return engine.Settled{State: engine.Leased, Until: at}, 0, policy, false
+	case "W":
+		return engine.Settled{State: state('W', n, now), Until: at}, 0, policy, false
+	case "B":
+		var i engine.Info
+		record, err := part[len(part)-1].ToString()
+		if err != nil || decodeRecord(record, "", &i) != nil {
+			return broken, 0, policy, false
+		}
+		return s, uint32(n), i.Policy, true
+	}
+	return broken, 0, policy, false
+}
+
+// forgotten answers a settlement of a message that was deleted as it was taken.
+func (e *Engine) forgotten(ctx context.Context, s *engine.Settlement, t token) engine.Settled {
+	switch s.Do {
+	case engine.Ack:
+		return engine.Settled{State: engine.Gone}
+	case engine.Extend:
+		now, err := e.now(ctx)
+		if err != nil {
+			return engine.Settled{Err: fault("settle", "", err)}
+		}
+		return engine.Settled{State: engine.Leased, Until: now.Add(max(s.TTR, time.Second)).Truncate(time.Millisecond)}
+	}
+	return engine.Settled{Err: &engine.Error{Op: "settle", ID: t.id, Err: engine.ErrLeaseLost,
+		Hint: "the store was opened with at_most_once: the message was deleted when it was taken"}}
+}
+
+// cut shortens a reason to what is kept, leaving no half of a character.
+func cut(reason string) string {
+	if len(reason) <= engine.MaxReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:engine.MaxReason], "")
+}

@@ -1,0 +1,278 @@
+package redisengine
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+func init() {
+	for _, scheme := range []string{"redis", "rediss", "redis+cluster", "redis+sentinel"} {
+		engine.Register(scheme, func(ctx context.Context, u *url.URL) (engine.Engine, error) { return Open(ctx, u) })
+	}
+}
+
+// Open opens the engine that a URL names:
+//
+//	redis://user:password@host:6379/0
+//	rediss://host:6379                                   over TLS
+//	redis+cluster://host:7000?addr=host:7001&addr=…      Redis Cluster
+//	redis+sentinel://host:26379/master/0?addr=host:26380 a master by Sentinel
+//
+// Parameters: addr, repeated, for further nodes or sentinels; prefix, shards,
+// at_most_once and evict as in Config; password_file, which is read instead of a
+// password in the URL; for cluster and Sentinel tls=true; for Sentinel sentinel_user
+// and sentinel_password_file. With TLS the system's certificates are trusted, and
+// those of ca_file; cert_file and key_file are the client's own.
+//
+// It fails with ErrInvalid when the URL or the server will not do, ErrUnauthorized
+// for a wrong password, ErrUnavailable when nobody answers.
+func Open(ctx context.Context, u *url.URL) (*Engine, error) {
+	option, cfg, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	client, err := connect(ctx, option)
+	if err != nil {
+		return nil, err
+	}
+	e, err := New(ctx, client, cfg)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	e.own = true
+	return e, nil
+}
+
+// How connections are made and watched over. A ping goes out when nothing was heard
+// for so long, and a connection that then stays silent is given up.
+const (
+	dialTimeout = 3 * time.Second
+	keepAlive   = 15 * time.Second
+	ioTimeout   = 5 * time.Second
+	refresh     = 5 * time.Second
+)
+
+// connect makes a client and sees that a server answers. The client's own attempts
+// know no context.
+func connect(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
+	type made struct {
+		client rueidis.Client
+		err    error
+	}
+	done := make(chan made, 1)
+	go func() {
+		client, err := rueidis.NewClient(option)
+		done <- made{client, err}
+	}()
+	select {
+	case m := <-done:
+		return m.client, unreached(option, m.err)
+	case <-ctx.Done():
+		go func() {
+			if m := <-done; m.err == nil {
+				m.client.Close()
+			}
+		}()
+		return nil, unreached(option, ctx.Err())
+	}
+}
+
+// unreached explains why no connection came about.
+func unreached(option rueidis.ClientOption, err error) error {
+	if err == nil {
+		return nil
+	}
+	where := strings.Join(option.InitAddress, ", ")
+	out := &engine.Error{Op: "open", Err: fmt.Errorf("%w: %v", engine.ErrUnavailable, err), Hint: "check that Redis runs at " + where}
+	var tlsErr *tls.CertificateVerificationError
+	text := err.Error()
+	switch {
+	case errors.As(err, &tlsErr):
+		out.Hint = "the certificate of " + where + " is not trusted; name its authority by ca_file"
+	case strings.Contains(text, "cluster support disabled"):
+		out.Err, out.Hint = engine.ErrInvalid, where+" is no Redis Cluster; use redis://"
+	case strings.Contains(text, "unknown command `HELLO`"), errors.Is(err, rueidis.ErrNoCache), errors.Is(err, rueidis.ErrRESP2PubSubMixed):
+		out.Err, out.Hint = engine.ErrInvalid, fmt.Sprintf("the Redis at %s is too old; tarry needs %d.0 or later", where, minVersion)
+	case strings.Contains(text, "No such master"):
+		out.Err, out.Hint = engine.ErrInvalid, fmt.Sprintf("the sentinels at %s know no master %q", where, option.Sentinel.MasterSet)
+	case strings.Contains(text, "DB index is out of range"):
+		out.Err, out.Hint = engine.ErrInvalid, "this Redis has no database "+strconv.Itoa(option.SelectDB)
+	default:
+		if _, ok := rueidis.IsRedisErr(err); ok {
+			return fault("open", "", err)
+		}
+	}
+	return out
+}
+
+// parse reads a URL.
+func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
+	p := parser{u: u, q: u.Query()}
+	option := rueidis.ClientOption{
+		DisableCache:     true,
+		Dialer:           net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive},
+		ConnWriteTimeout: ioTimeout,
+		// One connection carries all: the calls are few and large.
+		PipelineMultiplex: -1,
+		ClientName:        "tarry",
+	}
+	cfg := &Config{Prefix: p.text("prefix"), AtMostOnce: p.flag("at_most_once"), Evict: p.flag("evict")}
+	if p.q.Has("shards") {
+		if cfg.Shards = p.number("shards", p.text("shards")); cfg.Shards == 0 {
+			p.fail("a queue has 1 to %d shards", MaxShards)
+		}
+	}
+	option.Username = u.User.Username()
+	option.Password = p.secret("password_file")
+	if password, ok := u.User.Password(); ok {
+		if option.Password != "" {
+			p.fail("the URL has a password and a password_file; one is enough")
+		}
+		option.Password = password
+	}
+	port, path := "6379", strings.Trim(u.Path, "/")
+	useTLS := false
+	switch u.Scheme {
+	case "redis":
+		option.ForceSingleClient = true
+	case "rediss":
+		option.ForceSingleClient, useTLS = true, true
+	case "redis+cluster":
+		useTLS = p.flag("tls")
+		option.ClusterOption.ShardsRefreshInterval = 0
+		if path != "" {
+			p.fail("Redis Cluster has no numbered databases; leave out /%s", path)
+		}
+	case "redis+sentinel":
+		port, useTLS = "26379", p.flag("tls")
+		option.Sentinel.MasterSet, path, _ = strings.Cut(path, "/")
+		if option.Sentinel.MasterSet == "" {
+			p.fail("name the master, as in redis+sentinel://host:26379/mymaster")
+		}
+		option.Sentinel.Username = p.text("sentinel_user")
+		option.Sentinel.Password = p.secret("sentinel_password_file")
+		option.Sentinel.Dialer = option.Dialer
+		option.Sentinel.TopologyRefreshInterval = refresh
+	default:
+		p.fail("the scheme is redis, rediss, redis+cluster or redis+sentinel")
+	}
+	if path != "" {
+		option.SelectDB = p.number("the database", path)
+	}
+	for _, addr := range append([]string{u.Host}, p.list("addr")...) {
+		option.InitAddress = append(option.InitAddress, p.address(addr, port))
+	}
+	if u.Scheme == "redis" || u.Scheme == "rediss" {
+		if len(option.InitAddress) > 1 {
+			p.fail("one server has one address; for several use redis+cluster or redis+sentinel")
+		}
+	}
+	if useTLS {
+		option.TLSConfig = p.tls()
+		option.Sentinel.TLSConfig = option.TLSConfig
+	}
+	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
+		p.fail("an example is redis://127.0.0.1:6379/0")
+	}
+	return option, cfg, p.done()
+}
+
+// parser reads parts of a URL and keeps the first thing wrong with it.
+type parser struct {
+	u   *url.URL
+	q   url.Values
+	err error
+}
+
+func (p *parser) fail(hint string, args ...any) {
+	if p.err == nil {
+		p.err = &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf(hint, args...)}
+	}
+}
+
+// done returns what was wrong, also a parameter that nobody asked for.
+func (p *parser) done() error {
+	for name := range p.q {
+		p.fail("%s:// has no parameter %q", p.u.Scheme, name)
+	}
+	return p.err
+}
+
+// list takes a parameter out, which may be repeated.
+func (p *parser) list(name string) []string {
+	values := p.q[name]
+	p.q.Del(name)
+	return values
+}
+
+func (p *parser) text(name string) string {
+	values := p.list(name)
+	if len(values) > 1 {
+		p.fail("%s is given twice", name)
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+func (p *parser) flag(name string) bool {
+	text := p.text(name)
+	if text == "" {
+		return false
+	}
+	b, err := strconv.ParseBool(text)
+	if err != nil {
+		p.fail("%s is true or false, not %q", name, text)
+	}
+	return b
+}
+
+func (p *parser) number(what, text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		p.fail("%s is a number, not %q", what, text)
+		return 0
+	}
+	return n
+}
+
+// secret reads the file that a parameter names.
+func (p *parser) secret(name string) string {
+	path := p.text(name)
+	if path == "" {
+		return ""
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		p.fail("%s: %v", name, err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (p *parser) address(addr, port string) string {
+	host, given, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = strings.Trim(addr, "[]")
+	}
+	if given != "" {
+		port = given
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}

@@ -1,0 +1,273 @@
+package redisengine
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// visit is what one want leads to.
+type visit struct {
+	e       *Engine
+	want    engine.Want
+	q       *queue
+	now     int64   // when it began
+	us      int64   // the latest clock seen, in microseconds
+	open    []*stop // to be called in this round
+	looked  []*stop // those that said what they have, until messages are taken
+	asked   int
+	failed  int
+	cause   error
+	granted engine.Granted
+}
+
+// stop is one shard of a visit.
+type stop struct {
+	shard *shard
+	turns uint64
+	look  bool   // ask what it has, before anything is taken
+	share int    // how many messages to take from it
+	seed  string // of the leases' nonces
+	heads []head // what it has
+	bytes int    // of bodies at most
+}
+
+// head is a message that could be leased.
+type head struct {
+	priority, due int64
+	id            string
+}
+
+func (a head) compare(b head) int {
+	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id))
+}
+
+// begin picks the shards to ask.
+func (v *visit) begin() {
+	local := time.Now()
+	for _, s := range v.q.shards {
+		if is, turns := s.stands(v.now, local); is == due {
+			v.open = append(v.open, &stop{shard: s, turns: turns, share: v.want.Max, bytes: engine.AnswerBytes})
+		}
+	}
+	v.asked = len(v.open)
+	for _, s := range v.open {
+		s.look = len(v.open) > 1
+	}
+}
+
+// recheck asks the shards of which too little has been heard lately whether they have
+// woken anybody since: one small command each. Those that have not need not be asked
+// for more.
+func (e *Engine) recheck(ctx context.Context, visits []*visit) {
+	local := time.Now()
+	var shards []*shard
+	var cmds []rueidis.Completed
+	for _, v := range visits {
+		for _, s := range v.q.shards {
+			if is, _ := s.stands(v.now, local); is == old {
+				shards = append(shards, s)
+				cmds = append(cmds, e.client.B().Hget().Key(s.keys[metaKey]).Field("wakes").Build())
+			}
+		}
+	}
+	if len(cmds) == 0 {
+		return
+	}
+	for i, res := range e.client.DoMulti(ctx, cmds...) {
+		wakes, err := res.AsInt64()
+		if rueidis.IsRedisNil(err) {
+			wakes, err = 0, nil
+		}
+		if err != nil {
+			wakes = unknown
+		}
+		shards[i].confirm(wakes, local)
+	}
+}
+
+// visit makes rounds of calls until each shard has answered. A round is one round trip
+// for all wants.
+func (e *Engine) visit(ctx context.Context, visits []*visit) {
+	for {
+		var reqs []request
+		var whose []*visit
+		var which []*stop
+		for _, v := range visits {
+			for _, s := range v.open {
+				reqs = append(reqs, request{leaseScript, s.shard.keys, v.args(s)})
+				whose, which = append(whose, v), append(which, s)
+			}
+			v.open = nil
+		}
+		if len(reqs) == 0 {
+			return
+		}
+		for i, a := range e.ask(ctx, reqs) {
+			whose[i].take(which[i], a)
+		}
+		for _, v := range visits {
+			v.divide()
+		}
+	}
+}
+
+func (v *visit) args(s *stop) []string {
+	mode := "lease"
+	switch {
+	case s.look:
+		mode = "look"
+	case v.e.forget:
+		mode = "forget"
+	}
+	s.seed = rand.Text()
+	ttr := ""
+	if v.want.TTR > 0 {
+		ttr = strconv.FormatInt(ceil(v.want.TTR, time.Microsecond), 10)
+	}
+	return []string{v.e.channel, s.shard.hint, mode, strconv.Itoa(s.share), ttr, s.seed, strconv.Itoa(s.bytes)}
+}
+
+// take takes in the answer of one shard.
+func (v *visit) take(s *stop, a answer) {
+	if a.err == nil && len(a.values) < 6 {
+		a.err = errAnswer
+	}
+	if a.err != nil {
+		v.failed++
+		v.cause = a.err
+		// Not at once again, and not much later than it may come back.
+		s.shard.learn(v.now+shardPause.Milliseconds(), unknown, s.turns, time.Now())
+		if !s.look && !v.e.forget && mayHaveRun(a.err) {
+			v.e.reclaim(s.shard, s.seed)
+		}
+		return
+	}
+	v.us = max(v.us, a.us)
+	more, _ := a.values[0].AsInt64()
+	again, _ := a.values[1].AsInt64()
+	if again != 0 {
+		v.open = append(v.open, s)
+		return
+	}
+	next := int64(never)
+	if n, err := a.values[2].AsInt64(); err == nil {
+		next = n
+	}
+	messages := a.values[6:]
+	if s.look {
+		if s.heads = readHeads(messages); len(s.heads) > 0 {
+			v.looked = append(v.looked, s)
+			return
+		}
+	}
+	wakes, _ := a.values[3].AsInt64()
+	expired, _ := a.values[4].AsInt64()
+	died, _ := a.values[5].AsInt64()
+	v.granted.Expired += int(expired)
+	v.granted.Died += int(died)
+	if more != 0 {
+		v.granted.More = true
+		next = 0
+	}
+	for i := 0; i+4 <= len(messages); i += 4 {
+		l, err := v.e.leased(v.want.Queue, messages[i:i+4], a.now)
+		if err != nil {
+			continue // a damaged message lapses into the dead letters; it must not stop the others
+		}
+		v.granted.Messages = append(v.granted.Messages, l)
+		if !v.want.Remote && !v.e.forget {
+			v.e.held.add(&l, a.now)
+		}
+	}
+	s.shard.learn(next, wakes, s.turns, time.Now())
+}
+
+// shardPause is how long a shard that could not be asked is left alone, while others
+// of its queue can be.
+const shardPause = 250 * time.Millisecond
+
+func readHeads(values []rueidis.RedisMessage) []head {
+	heads := make([]head, 0, len(values)/3)
+	for i := 0; i+3 <= len(values); i += 3 {
+		var h head
+		h.priority, _ = values[i].AsInt64()
+		h.due, _ = values[i+1].AsInt64()
+		h.id, _ = values[i+2].ToString()
+		heads = append(heads, h)
+	}
+	return heads
+}
+
+// divide deals the want out to the shards that have said what they have, once all
+// have: each gives what is first over all of them.
+func (v *visit) divide() {
+	if len(v.open) > 0 || len(v.looked) == 0 {
+		return
+	}
+	type owned struct {
+		head
+		s *stop
+	}
+	var all []owned
+	for _, s := range v.looked {
+		for _, h := range s.heads {
+			all = append(all, owned{h, s})
+		}
+		s.share, s.look, s.heads = 0, false, nil
+	}
+	slices.SortFunc(all, func(a, b owned) int { return a.compare(b.head) })
+	for _, o := range all[:min(len(all), v.want.Max)] {
+		o.s.share++
+	}
+	for _, s := range v.looked {
+		if s.share > 0 {
+			v.open = append(v.open, s)
+		} else {
+			v.granted.More = true
+			s.shard.learn(0, unknown, s.turns, time.Now())
+		}
+	}
+	for _, s := range v.open {
+		s.bytes = engine.AnswerBytes / len(v.open)
+	}
+	v.looked = nil
+}
+
+// conclude gives the answer to the want, as of now.
+func (v *visit) conclude(now time.Time) engine.Granted {
+	g := v.granted
+	switch {
+	case g.Err != nil:
+		return g
+	case v.failed > 0 && v.failed == v.asked:
+		g.Err = fault("lease", v.want.Queue, v.cause)
+		return g
+	}
+	if v.asked > 1 {
+		slices.SortFunc(g.Messages, func(a, b engine.Lease) int {
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID))
+		})
+	}
+	if g.More {
+		return g
+	}
+	next := int64(never)
+	for _, s := range v.q.shards {
+		next = min(next, s.known())
+	}
+	if next != never {
+		g.NextDue = time.UnixMilli(next).UTC()
+		if !g.NextDue.After(now) {
+			g.NextDue = now.Add(time.Millisecond).Truncate(time.Millisecond)
+		}
+	}
+	return g
+}

@@ -1,0 +1,131 @@
+package redisengine
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// watcher is one call of Watch; its address tells it from others.
+type watcher struct{ fn func(queue string) }
+
+// Watch calls fn whenever a queue may have something to lease sooner than the last
+// Grant said. It hears of what other engines do by one subscription, which the first
+// Watch begins and Close ends; whenever that was interrupted, all queues are hinted
+// at.
+func (e *Engine) Watch(fn func(queue string)) (stop func()) {
+	w := &watcher{fn}
+	e.calls.RLock()
+	defer e.calls.RUnlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.watchers = append(slices.Clip(e.watchers), w) // clipped: hint reads the old one unlocked
+	if !e.heard && !e.closed {
+		e.heard = true
+		e.tasks.Go(e.hear)
+	}
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.watchers = slices.DeleteFunc(slices.Clone(e.watchers), func(x *watcher) bool { return x == w })
+	}
+}
+
+// hint tells the watchers about a queue.
+func (e *Engine) hint(queue string) {
+	e.mu.RLock()
+	watchers := e.watchers
+	e.mu.RUnlock()
+	for _, w := range watchers {
+		w.fn(queue)
+	}
+}
+
+// hear listens to the hints of other engines until Close.
+func (e *Engine) hear() {
+	ctx := rueidis.WithOnSubscriptionHook(e.ctx, func(s rueidis.PubSubSubscription) {
+		if s.Kind == "subscribe" {
+			e.missed()
+		}
+	})
+	for e.ctx.Err() == nil {
+		// It returns when the connection breaks, among other reasons.
+		_ = e.client.Receive(ctx, e.client.B().Subscribe().Channel(e.channel).Build(), func(m rueidis.PubSubMessage) {
+			e.told(m.Message)
+		})
+		e.rest(retryPauseMax)
+	}
+}
+
+// rest pauses, unless the engine is closed meanwhile.
+func (e *Engine) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.ctx.Done():
+	}
+}
+
+// told takes in a hint: the engine it is from, shard, queue and due.
+func (e *Engine) told(hint string) {
+	part := strings.Split(hint, " ")
+	if len(part) != 4 || part[0] == e.origin {
+		return // its own: known already
+	}
+	n, err1 := strconv.Atoi(part[1])
+	due, err2 := strconv.ParseInt(part[3], 10, 64)
+	if err1 != nil || err2 != nil {
+		return
+	}
+	e.mu.RLock()
+	q := e.queues[part[2]]
+	e.mu.RUnlock()
+	if q == nil || n < 0 || n >= len(q.shards) {
+		return // nobody here waits for it
+	}
+	if q.shards[n].soon(due) {
+		e.hint(q.name)
+	}
+}
+
+// missed makes all that is known doubtful, since hints may have been lost.
+func (e *Engine) missed() {
+	e.mu.RLock()
+	queues := make([]*queue, 0, len(e.queues))
+	for _, q := range e.queues {
+		queues = append(queues, q)
+	}
+	e.mu.RUnlock()
+	for _, q := range queues {
+		for _, s := range q.shards {
+			s.doubt()
+		}
+		e.hint(q.name)
+	}
+}
+
+// keepAgreeing reads the clocks of all nodes again and again until Close.
+func (e *Engine) keepAgreeing() {
+	for e.ctx.Err() == nil {
+		e.rest(agreeInterval)
+		e.agree(e.ctx)
+	}
+}
+
+// astray reads the clocks of all nodes because one did not show what they agreed on:
+// it may be that one, or this process may have been stopped for a while. Not more
+// than once at a time.
+func (e *Engine) astray() {
+	if !e.clock.doubted.CompareAndSwap(false, true) {
+		return
+	}
+	e.tasks.Go(func() {
+		e.agree(e.ctx)
+		e.rest(time.Second)
+		e.clock.doubted.Store(false)
+	})
+}

@@ -53,8 +53,8 @@ func New(eng engine.Engine, cfg *Config) *Client {
 	}
 	c.dispatch = newDispatcher(eng, caps, c.log)
 	if caps.Coalesce > 1 {
-		c.pushes = newCoalescer(caps.Coalesce, func(m *engine.Message) int { return len(m.Body) }, eng.Push)
-		c.cancels = newCoalescer(caps.Coalesce, nil, eng.Cancel)
+		c.pushes = newCoalescer(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, eng.Push)
+		c.cancels = newCoalescer(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
 	}
 	return c
 }

@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// coalescer makes one call of many that come at the same time. While a call is
-// under way others gather, and the next call takes them all; nobody waits for
-// company. The call runs on no caller's context, and each item gets its own
-// answer. Its goroutine lives only while there is work.
+// coalescer makes one call of many that come at the same time. While calls are
+// under way, one in each lane, others gather, and the next call takes them all; nobody
+// waits for company. The call runs on no caller's context, and each item gets its own
+// answer. Its goroutines live only while there is work.
 type coalescer[In, Out any] struct {
-	call func(context.Context, []In) ([]Out, error)
-	most int
-	size func(*In) int // bytes; nil: small
+	call  func(context.Context, []In) ([]Out, error)
+	most  int           // items in a call
+	lanes int           // calls at a time
+	size  func(*In) int // bytes; nil: small
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
-	running bool
+	running int // lanes
 	closed  bool
 	done    sync.WaitGroup
 }
@@ -36,8 +37,8 @@ const coalesceTimeout = 30 * time.Second
 // small ones for long.
 const coalesceBytes = 1 << 20
 
-func newCoalescer[In, Out any](most int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *coalescer[In, Out] {
-	return &coalescer[In, Out]{call: call, most: most, size: size}
+func newCoalescer[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *coalescer[In, Out] {
+	return &coalescer[In, Out]{call: call, most: most, lanes: max(1, lanes), size: size}
 }
 
 // do hands in one item and returns its answer. When ctx ends first the item is
@@ -50,8 +51,8 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error)
 		return out, ErrClosed
 	}
 	c.waiting = append(c.waiting, it)
-	if !c.running {
-		c.running = true
+	if c.running < c.lanes {
+		c.running++
 		c.done.Go(c.run)
 	}
 	c.mu.Unlock()
@@ -68,7 +69,7 @@ func (c *coalescer[In, Out]) run() {
 		c.mu.Lock()
 		n := c.fill()
 		if n == 0 {
-			c.running = false
+			c.running--
 			c.mu.Unlock()
 			return
 		}

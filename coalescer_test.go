@@ -36,7 +36,7 @@ type halved struct {
 func TestCoalescerGathersAndFailsSingly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := newCoalescer(40, nil, half(&calls))
+		c := newCoalescer(40, 1, nil, half(&calls))
 		var all sync.WaitGroup
 		for i := range 101 {
 			all.Go(func() {
@@ -60,7 +60,7 @@ func TestCoalescerGathersAndFailsSingly(t *testing.T) {
 func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := newCoalescer(10, nil, half(&calls))
+		c := newCoalescer(10, 1, nil, half(&calls))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		left, stayed := make(chan error, 1), make(chan error, 1)
@@ -81,7 +81,7 @@ func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
 
 func TestCoalescerCallFails(t *testing.T) {
 	boom := errors.New("boom")
-	c := newCoalescer(10, nil, func(context.Context, []int) ([]int, error) { return nil, boom })
+	c := newCoalescer(10, 1, nil, func(context.Context, []int) ([]int, error) { return nil, boom })
 	if _, err := c.do(t.Context(), 1); !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
@@ -91,7 +91,7 @@ func TestCoalescerCallFails(t *testing.T) {
 func TestCoalescerKeepsLargeItemsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes [][]int
-		c := newCoalescer(10, func(n *int) int { return *n }, func(_ context.Context, in []int) ([]int, error) {
+		c := newCoalescer(10, 1, func(n *int) int { return *n }, func(_ context.Context, in []int) ([]int, error) {
 			time.Sleep(time.Second)
 			sizes = append(sizes, in)
 			return in, nil
@@ -105,6 +105,32 @@ func TestCoalescerKeepsLargeItemsApart(t *testing.T) {
 		want := [][]int{{1}, {5, 6}, {coalesceBytes * 2}, {7, coalesceBytes - 7}, {8}}
 		if !reflect.DeepEqual(sizes, want) {
 			t.Errorf("calls of %v, want %v", sizes, want)
+		}
+	})
+}
+
+// With two lanes a second call does not wait for the first, and a third does.
+func TestCoalescerLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		c := newCoalescer(10, 2, nil, half(&calls))
+		var all sync.WaitGroup
+		start := time.Now()
+		for i := range 4 {
+			all.Go(func() {
+				if out, err := c.do(t.Context(), 2*i); err != nil || out.n != i {
+					t.Errorf("%d: %+v, %v", i, out, err)
+				}
+				if took, want := time.Since(start), time.Duration(1+i/2)*time.Second; took != want {
+					t.Errorf("%d took %v, want %v", i, took, want)
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		c.wait()
+		if calls.Load() != 3 { // one each, then both others
+			t.Errorf("%d calls, want 3", calls.Load())
 		}
 	})
 }

@@ -141,6 +141,9 @@ type Capabilities struct {
 	// Coalesce is how many concurrent single calls the engine likes to have made
 	// one; 0 or 1: none, it does that itself.
 	Coalesce int
+	// Lanes is how many such calls it likes to have under way at a time; 0: one. More
+	// keep an engine across a network busy while answers travel.
+	Lanes int
 
 	// Recheck bounds how long an answer of Lease may be relied on without asking
 	// again, because hints may be lost or the engine's clock may step. 0: the

@@ -112,9 +112,11 @@ func (e *Engine) ask(ctx context.Context, reqs []request) []answer {
 			continue
 		}
 		a.us, a.now, a.values = us, us/1000, r.values[2:]
-		if us == raw {
+		switch {
+		case us == 0: // it was not needed
+		case us == raw:
 			e.clock.told(us, sent, now)
-		} else {
+		default:
 			astray = true
 		}
 	}

@@ -136,12 +136,3 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 	}
 	return buckets, nil
 }
-
-// all runs a script on all shards of a queue.
-func (e *Engine) all(ctx context.Context, q *queue, sc *script, args []string) []answer {
-	reqs := make([]request, len(q.shards))
-	for n, s := range q.shards {
-		reqs[n] = request{sc, s.keys, args}
-	}
-	return e.ask(ctx, reqs)
-}

@@ -106,7 +106,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("redis")
 	c.Durable = true
-	c.Coalesce = coalesce
+	c.Coalesce, c.Lanes = coalesce, lanes
 	c.Recheck = Recheck
 	c.MaxBody = maxBody
 	c.Window = window
@@ -115,6 +115,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 
 const (
 	coalesce = 512
+	lanes    = 2
 	maxBody  = 64 << 20 // Redis takes 512 MiB in one value, and holds up others for it
 	window   = 1 << 20
 )

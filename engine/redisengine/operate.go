@@ -51,32 +51,29 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 var purgeSets = []string{"due", "rare", "ready", "dead"}
 
 // Purge removes what was scheduled or ready, and with dead what was dead, when it
-// began: it goes by a number that each push of a shard raises.
+// began: it goes by when messages were created, by the servers' clocks.
 func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {
 	if err := e.begin(ctx, "purge"); err != nil {
 		return 0, err
 	}
 	defer e.end()
+	sets := []string{"due", "rare", "ready"}
+	if dead {
+		sets = append(sets, "dead")
+	}
 	q := e.queue(name)
-	begun := e.all(ctx, q, purgeScript, []string{"", "", "", ""})
-	sets := purgeSets
-	if !dead {
-		sets = sets[:len(sets)-1]
+	begun := make([]int64, len(q.shards)) // by the clock of each
+	err := e.everyShard(ctx, q, purgeScript, []string{"", "", "", ""}, func(n int, a answer) error {
+		begun[n] = a.us
+		return nil
+	})
+	if err != nil {
+		return 0, fault("purge", name, err)
 	}
 	var total int64
 	for n, s := range q.shards {
-		if begun[n].err == nil && len(begun[n].values) != 1 {
-			begun[n].err = errAnswer
-		}
-		if begun[n].err != nil {
-			return total, fault("purge", name, begun[n].err)
-		}
-		seq, err := begun[n].values[0].AsInt64()
-		if err != nil {
-			return total, fault("purge", name, errAnswer)
-		}
 		for _, set := range sets {
-			removed, err := e.purge(ctx, s, set, seq)
+			removed, err := e.purge(ctx, s, set, begun[n])
 			if total += removed; err != nil {
 				return total, fault("purge", name, err)
 			}
@@ -85,14 +82,15 @@ func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, erro
 	return total, nil
 }
 
-// purge removes what was pushed up to seq from one set of a shard, in chunks.
-func (e *Engine) purge(ctx context.Context, s *shard, set string, seq int64) (total int64, err error) {
+// purge removes what was created until an instant in microseconds from one set of a
+// shard, in chunks.
+func (e *Engine) purge(ctx context.Context, s *shard, set string, until int64) (total int64, err error) {
 	at, id := "", ""
 	for {
 		if err := ctx.Err(); err != nil {
 			return total, err
 		}
-		a := e.ask1(ctx, purgeScript, s, set, string(appendInt(nil, seq)), at, id)
+		a := e.ask1(ctx, purgeScript, s, set, string(appendInt(nil, until)), at, id)
 		if a.err != nil {
 			return total, a.err
 		}

@@ -16,8 +16,8 @@ import (
 // by the formats HEAD and PAST of lua/shard.lua; the rest of the record is for this
 // file alone. Numbers are big-endian. docs/formats/redis.md has both byte by byte.
 //
-//	record: created f64, seq f64 (written by the script), flags u8, priority u32,
-//	        max attempts u32, ttr f64 (µs), expire after f64 (ms), size u32, key,
+//	record: created f64 (µs, written by the script), flags u8, priority u32,
+//	        max attempts u32, ttr f64 (µs), expire after f64 (ms), size of the body u32, key,
 //	        then ttr u64, expire after u64, backoff (u16 and u64 each), all in ns,
 //	        then the content unless it is large
 //	past:   mark, flags u8, attempt u32, max attempts u32, due f64, expires f64,
@@ -176,8 +176,7 @@ func decodePast(s string) (p past, err error) {
 // the message.
 func decodeRecord(record, large string, i *engine.Info) error {
 	r := reader{s: record}
-	i.Created = r.instant()
-	r.float()
+	i.Created = instant(math.Floor(r.float() / 1000))
 	flags := r.uint(1)
 	i.Priority, i.MaxAttempts = uint32(r.uint(4)), uint32(r.uint(4))
 	r.take(8 + 8 + 4)

@@ -142,6 +142,12 @@ func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settleme
 // to know the backoff after an attempt.
 func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64) (s engine.Settled, attempt uint32, policy engine.Policy, ask bool) {
 	broken := engine.Settled{Err: fault("settle", queue, errAnswer)}
+	if code, err := v.AsInt64(); err == nil {
+		if code == 1 {
+			return engine.Settled{State: engine.Gone}, 0, policy, false
+		}
+		return engine.Settled{Err: lost(queue, id)}, 0, policy, false
+	}
 	part, err := v.ToArray()
 	if err != nil || len(part) < 2 {
 		return broken, 0, policy, false
@@ -150,10 +156,6 @@ func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64)
 	n, _ := part[1].AsInt64()
 	at := time.UnixMilli(n).UTC()
 	switch mark {
-	case "lost":
-		return engine.Settled{Err: lost(queue, id)}, 0, policy, false
-	case "G":
-		return engine.Settled{State: engine.Gone}, 0, policy, false
 	case "D":
 		return engine.Settled{State: engine.Dead}, 0, policy, false
 	case "L":

@@ -1,60 +1,74 @@
 -- Cancels messages: ARGV is the clock, then id and key of each, one of them ''.
--- Answers the clock and for each 0 cancelled, 1 not found, 2 leased.
-local keys = {}
-for i = 2, #ARGV, 2 do
-	if ARGV[i] == '' then keys[#keys + 1] = ARGV[i + 1] end
-end
+-- Answers the clock, 0 where it was not needed, and for each 0 cancelled, 1 not found,
+-- 2 leased.
 local ids, dues = {}, {}
-if #keys > 0 then
-	local found = call('HMGET', KEY, unpack(keys))
-	local known = {}
-	for n, key in ipairs(keys) do
-		if found[n] then
-			ids[key] = found[n]
-			known[#known + 1] = found[n]
+do
+	local keys, n = {}, 0
+	for i = 2, #ARGV, 2 do
+		if ARGV[i] == '' then
+			n = n + 1
+			keys[n] = ARGV[i + 1]
 		end
 	end
-	if #known > 0 then
-		local scores = call('ZMSCORE', DUE, unpack(known))
-		for n, id in ipairs(known) do dues[id] = scores[n] end
+	if n > 0 then
+		local found = call('HMGET', KEY, unpack(keys))
+		local known, k = {}, 0
+		for i = 1, n do
+			if found[i] then
+				ids[keys[i]] = found[i]
+				k = k + 1
+				known[k] = found[i]
+			end
+		end
+		if k > 0 then
+			local scores = call('ZMSCORE', DUE, unpack(known))
+			for i = 1, k do dues[known[i]] = scores[i] end
+		end
 	end
 end
 
 -- Those that wait in DUE and are named by key, the common case, gather for a few
 -- variadic calls.
-local gone, free = {}, {}
+local gone, free, g = {}, {}, 0
 local function write()
-	if #gone == 0 then return end
+	if g == 0 then return end
 	call('ZREM', DUE, unpack(gone))
 	call('HDEL', KEY, unpack(free))
-	for _, hash in ipairs({MSG, STATE, BODY}) do call('HDEL', hash, unpack(gone)) end
-	gone, free = {}, {}
+	call('HDEL', MSG, unpack(gone))
+	if call('EXISTS', STATE, BODY) > 0 then
+		call('HDEL', STATE, unpack(gone))
+		call('HDEL', BODY, unpack(gone))
+	end
+	gone, free, g = {}, {}, 0
 end
-local answer = {us, raw}
+
+us, raw = 0, 0
+local answer, n = {0, 0}, 2
 for i = 2, #ARGV, 2 do
-	local id, key = ARGV[i], ARGV[i + 1]
+	local id, key, done = ARGV[i], ARGV[i + 1], 0
 	local known = id == '' and ids[key]
 	if known and dues[known] then
 		dues[known], ids[key] = false, nil
-		gone[#gone + 1], free[#free + 1] = known, key
-		answer[#answer + 1] = 0
+		g = g + 1
+		gone[g], free[g] = known, key
 	elseif id == '' and not known then
-		answer[#answer + 1] = 1
+		done = 1
 	else
 		write()
-		local m = named(id, key)
+		if us == 0 then tick() end
+		local m = messages().named(id, key)
 		if not m then
-			answer[#answer + 1] = 1
+			done = 1
 		elseif m.mark == 'L' then
-			answer[#answer + 1] = 2
+			done = 2
 		else
-			drop(m)
-			if m.key ~= '' then
-				dues[m.id], ids[m.key] = false, nil
-			end
-			answer[#answer + 1] = 0
+			messages().drop(m)
+			if m.key ~= '' then dues[m.id], ids[m.key] = false, nil end
 		end
 	end
+	n = n + 1
+	answer[n] = done
 end
 write()
+answer[1], answer[2] = us, raw
 return answer

@@ -2,6 +2,7 @@
 -- milliseconds, and how many steps. Answers the clock, whether to call again because
 -- there was too much to sweep, and the counts. The sorted sets
 -- know the ranks of scores, so that a count costs the same however many fall due.
+tick()
 if sweep() then return {us, raw, 1} end
 local from, step, steps = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local answer = {us, raw, 0}

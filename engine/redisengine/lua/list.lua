@@ -1,6 +1,7 @@
 -- Lists ids by state: ARGV is the clock, the state, the place behind which to begin
 -- (score and id, '' for the start), and how many at most. Answers the clock, whether
 -- to call again because there was too much to sweep, then score and id of each.
+tick()
 if sweep() then return {us, raw, 1} end
 local state, limit = ARGV[2], tonumber(ARGV[5])
 local parts = {

@@ -1,6 +1,7 @@
 -- Pauses or resumes a shard: ARGV is the clock, the channel and the hint for those
 -- who sleep, and until when: "inf" for good, "+" and microseconds, or '' to resume.
 -- Answers the clock.
+tick()
 if ARGV[4] == '' then
 	call('HDEL', META, 'paused')
 elseif ARGV[4] == 'inf' then

@@ -2,19 +2,20 @@
 -- and the hint for those who sleep, the seed of that call's nonces, and the place in
 -- the leases behind which to begin. Answers the clock, how many were given back, and
 -- the place to go on behind, unless that was all.
-watch()
+tick()
+local M, before = messages(), first()
 local found = behind(LEASES, '-inf', '+inf', ARGV[5], ARGV[6], CHUNK)
 local n = 0
 for i = 1, #found, 2 do
-	local m = find(found[i])
+	local m = M.find(found[i])
 	if m and m.mark == 'L' and m.nonce == nonce(ARGV[4], m.id) then
-		leave(m)
+		M.leave(m)
 		m.attempt, m.nonce, m.deadline = m.attempt - 1, '', 0
-		wait(m)
-		save(m)
+		M.wait(m)
+		M.save(m)
 		n = n + 1
 	end
 end
-woken(ARGV[2], ARGV[3])
+woken(before, ARGV[2], ARGV[3])
 if #found < 2 * CHUNK then return {us, raw, n} end
 return {us, raw, n, found[#found], found[#found - 1]}

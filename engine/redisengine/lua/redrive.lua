@@ -1,20 +1,21 @@
 -- Brings dead messages back: ARGV is the clock, the channel and the hint for those
 -- who sleep, and the ids. Answers the clock, the soonest due if others were woken, and
 -- for each 1 if it is ready, 0 if it is not there or its key is another's.
-watch()
+tick()
+local M, before = messages(), first()
 local answer = {us, raw, false}
 for i = 4, #ARGV do
-	local m = present(ARGV[i])
-	if m and m.mark == 'D' and (m.key == '' or not named('', m.key)) then
-		leave(m)
+	local m = M.present(ARGV[i])
+	if m and m.mark == 'D' and (m.key == '' or not M.named('', m.key)) then
+		M.leave(m)
 		if m.key ~= '' then call('HSET', KEY, m.key, m.id) end
 		m.due, m.expires, m.attempt, m.died, m.nonce = now, math.huge, 0, 0, ''
-		wait(m)
-		save(m)
+		M.wait(m)
+		M.save(m)
 		answer[#answer + 1] = 1
 	else
 		answer[#answer + 1] = 0
 	end
 end
-answer[3] = woken(ARGV[2], ARGV[3])
+answer[3] = woken(before, ARGV[2], ARGV[3])
 return answer

@@ -1,45 +1,54 @@
 -- Settles leases: ARGV is the clock, the channel and the hint for those who sleep,
 -- then five for each: id, nonce, what to do, when or for how long, reason. Answers
--- the clock, the soonest due if others were woken, and for each {mark, due or
--- deadline}, where the mark may also be G for gone, and 'lost'; to a retry without a time, as long as
--- attempts are left, {'B', attempt, record}: the client knows the backoff.
+-- the clock, the soonest due if others were woken, and for each 0 if the lease is
+-- lost, 1 if the message is gone, else {mark, due or deadline}; to a retry without a
+-- time, as long as attempts are left, {'B', attempt, record}: the client knows the
+-- backoff.
 local FIVE = 5
-watch()
-local ids = {}
-for i = 4, #ARGV, FIVE do ids[#ids + 1] = ARGV[i] end
+tick()
+local ids, n = {}, 0
+for i = 4, #ARGV, FIVE do
+	n = n + 1
+	ids[n] = ARGV[i]
+end
 local pasts = call('HMGET', STATE, unpack(ids))
+local before = math.huge
+for i = 6, #ARGV, FIVE do
+	if ARGV[i] ~= 'ack' then
+		before = first()
+		break
+	end
+end
 
--- Acks of leases, the common case, gather for a few variadic calls.
-local acked, keys, bodies = {}, {}, false
-
--- late settles any other way, one by one.
+-- late settles in any other way than the common one.
 local function late(id, nonce, what, arg, reason)
-	local m = present(id)
-	if not m or m.nonce ~= nonce then return {'lost', 0} end
+	local M = messages()
+	local m = M.present(id)
+	if not m or m.nonce ~= nonce then return 0 end
 	local last = m.attempt >= m.max
 	local revives = what == 'snooze' or what == 'release' or what == 'extend' or what == 'retry' and not last
 	if m.mark == 'D' and revives and m.key ~= '' then
-		if named('', m.key) then return {'lost', 0} end
+		if M.named('', m.key) then return 0 end
 		call('HSET', KEY, m.key, m.id)
 	end
 	if what == 'ack' then
-		drop(m)
-		return {'G', 0}
+		M.drop(m)
+		return 1
 	end
 	if what == 'retry' and not last and arg == '' then
 		return {'B', m.attempt, m.record}
 	end
 	if what == 'bury' or what == 'retry' and last then
 		m.nonce = ''
-		die(m, now, reason)
+		M.die(m, now, reason)
 		return {'D', 0}
 	end
-	leave(m)
+	M.leave(m)
 	m.died = 0
 	if what == 'extend' then
 		m.mark, m.deadline = 'L', deadline(arg == '' and m.ttr or tonumber(arg))
 		call('ZADD', LEASES, m.deadline, m.id)
-		save(m)
+		M.save(m)
 		return {'L', m.deadline}
 	end
 	m.nonce, m.deadline = '', 0
@@ -49,41 +58,43 @@ local function late(id, nonce, what, arg, reason)
 		m.attempt = math.max(0, m.attempt - 1)
 		if what == 'snooze' then m.due = resolve(arg) end
 	end
-	wait(m)
-	save(m)
+	M.wait(m)
+	M.save(m)
 	return {'W', m.due}
 end
 
+-- Acks of leases, the common case, gather for a few variadic calls.
+local acked, keys, a, k, bodies = {}, {}, 0, 0, false
 local answer, done = {us, raw, false}, {}
-for i = 4, #ARGV, FIVE do
-	local id, nonce, what = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-	local past = pasts[(i + 1) / FIVE]
-	local mark, flags, had, key, _
-	if past then mark, flags, _, _, _, _, _, _, had, key = struct.unpack(PAST, past) end
-	if not past or done[id] then
-		local open = past and done[id] ~= 'gone'
-		answer[#answer + 1] = open and late(id, nonce, what, ARGV[i + 3], ARGV[i + 4]) or {'lost', 0}
-	elseif had ~= nonce then
-		answer[#answer + 1] = {'lost', 0}
-	elseif what == 'ack' and mark == 'L' then
-		acked[#acked + 1] = id
-		if key ~= '' then keys[#keys + 1] = key end
-		if flags >= IS_LARGE then bodies = true end
-		done[id] = 'gone'
-		answer[#answer + 1] = {'G', 0}
-	else
-		local settled = late(id, nonce, what, ARGV[i + 3], ARGV[i + 4])
+for i = 1, n do
+	local at = FIVE * i - 1
+	local id, nonce, what = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+	local past, settled = pasts[i], 0
+	if past and what == 'ack' and not done[id] and past:byte() == 76 then
+		local had, key = struct.unpack('>Bc0I2c0', past, 43)
+		if had == nonce then
+			a = a + 1
+			acked[a] = id
+			if key ~= '' then
+				k = k + 1
+				keys[k] = key
+			end
+			if past:byte(2) >= IS_LARGE then bodies = true end
+			done[id], settled = 'gone', 1
+		end
+	elseif past and done[id] ~= 'gone' then
+		settled = late(id, nonce, what, ARGV[at + 3], ARGV[at + 4])
 		-- A retry that will come again with its backoff has the lease already.
-		done[id] = settled[1] == 'B' and 'gone' or 'seen'
-		answer[#answer + 1] = settled
+		if type(settled) == 'table' and settled[1] == 'B' then done[id] = 'gone' else done[id] = 'seen' end
 	end
+	answer[i + 3] = settled
 end
-if #acked > 0 then
+if a > 0 then
 	call('ZREM', LEASES, unpack(acked))
 	call('HDEL', STATE, unpack(acked))
 	call('HDEL', MSG, unpack(acked))
 	if bodies then call('HDEL', BODY, unpack(acked)) end
-	if #keys > 0 then call('HDEL', KEY, unpack(keys)) end
+	if k > 0 then call('HDEL', KEY, unpack(keys)) end
 end
-answer[3] = woken(ARGV[2], ARGV[3])
+answer[3] = woken(before, ARGV[2], ARGV[3])
 return answer

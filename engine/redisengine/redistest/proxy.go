@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -67,6 +68,15 @@ func (p *Proxy) Refuse(refuse bool) {
 	case refuse && p.listener != nil:
 		_ = p.listener.Close() // it is given up whatever this says
 		p.listener = nil
+		// A process just being started elsewhere shares the listener for a moment.
+		await(p.t, "connections to be refused", func() error {
+			c, err := net.Dial("tcp", p.Addr())
+			if err != nil {
+				return nil
+			}
+			_ = c.Close() // nothing was sent
+			return errors.New("one was made")
+		})
 	case !refuse && p.listener == nil:
 		l, err := net.Listen("tcp", p.Addr())
 		if err != nil {

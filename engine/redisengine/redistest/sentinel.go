@@ -46,9 +46,12 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 			"sentinel failover-timeout %[1]s 5000\n", MasterName, master.port))
 		n.args = []string{"--sentinel"}
 		n.open()
-		// They look about more often than every 10 and 2 seconds, and so find one
-		// another, and a node that comes back, sooner.
-		n.Do("SENTINEL", "DEBUG", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "200")
+		// What a sentinel has come to know it pings first after the ping period, of a
+		// second by default: by then that would have been silent for too long. Much
+		// shorter, and a replica may be too long unheard of to become the master: five
+		// periods have to exceed the second after which it is asked again. The other
+		// periods are shortened so that all are found sooner.
+		n.Do("SENTINEL", "DEBUG", "PING-PERIOD", "500", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "200")
 		s.Sentinels = append(s.Sentinels, n)
 	}
 	s.Await()

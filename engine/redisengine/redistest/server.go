@@ -135,9 +135,14 @@ func (s *Server) hangUp() {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	if err := s.run(); err != nil {
-		s.t.Fatalf("restart of %s: %v", s.Addr(), err)
-	}
+	// What it had forked may hold the port until it has ended, too.
+	await(s.t, "the restart of "+s.Addr(), func() error {
+		err := s.run()
+		if err != nil && !errors.Is(err, errPortTaken) {
+			s.t.Fatal(err)
+		}
+		return err
+	})
 }
 
 // Pause makes the server stand still until Resume: its connections stay open, and
@@ -231,6 +236,3 @@ func (s *Server) adminClient() (rueidis.Client, error) {
 	}
 	return s.admin, err
 }
-
-func (s *Server) Log() string { return s.process.log.String() }
-func (s *Server) Conf() string { b, _ := os.ReadFile(filepath.Join(s.dir, confFile)); return string(b) }

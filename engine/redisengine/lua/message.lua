@@ -1,0 +1,174 @@
+-- What scripts do with single messages. Most calls of most scripts get by without, so
+-- the functions are only made when they are asked for.
+--
+-- A message is a table: id, record, the fields of HEAD and PAST, rare and large by its
+-- flags. Whoever changes its mark, due, died or key first takes it out of the order of
+-- its mark (leave) and then puts it into another (wait, die).
+
+-- The soonest due that this script has added.
+local soonest = math.huge
+
+local made
+local function messages()
+	if made then return made end
+
+	local function save(m) call('HSET', STATE, m.id, pack(m)) end
+
+	-- find returns a message as it was last written; nil if there is none.
+	local function find(id)
+		local record = call('HGET', MSG, id)
+		if not record then return nil end
+		local m = {id = id, record = record}
+		m.created, m.flags, m.priority, m.max, m.ttr, m.expire, m.size, m.key = struct.unpack(HEAD, record)
+		m.rare = m.flags % 2 == IS_RARE
+		m.large = m.flags >= IS_LARGE
+		local past = call('HGET', STATE, id)
+		if past then
+			local _
+			m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.nonce, _, m.reason = struct.unpack(PAST, past)
+		else
+			m.mark, m.attempt, m.deadline, m.died, m.nonce, m.reason = 'W', 0, 0, 0, '', ''
+		end
+		if m.mark == 'W' then
+			local due
+			if m.rare then
+				due = call('ZSCORE', RARE, id) or call('ZSCORE', READY, id)
+			else
+				due = call('ZSCORE', DUE, id)
+			end
+			if not due then return nil end
+			m.due = tonumber(due)
+			if not past then
+				m.expires = m.expire > 0 and m.due + m.expire or math.huge
+			end
+		end
+		return m
+	end
+
+	-- turn is a message's member in TURN. The years before 1970 count too.
+	local function turn(m)
+		return string.format('%015.0f', m.due + 62135596800000) .. m.id
+	end
+
+	-- grave is a dead message's member in GRAVE.
+	local function grave(m)
+		return redis.sha1hex(m.key) .. string.format('%015.0f', m.died) .. m.id
+	end
+
+	-- wait puts a message where it waits for its due time.
+	local function wait(m)
+		m.mark = 'W'
+		call('ZADD', m.rare and RARE or DUE, m.due, m.id)
+		if m.due < soonest then soonest = m.due end
+	end
+
+	-- leave takes a message out of the order of its mark.
+	local function leave(m)
+		if m.mark == 'L' then
+			call('ZREM', LEASES, m.id)
+		elseif m.mark == 'D' then
+			call('ZREM', DEAD, m.id)
+			if m.key ~= '' then call('ZREM', GRAVE, grave(m)) end
+		elseif not m.rare then
+			call('ZREM', DUE, m.id)
+		elseif call('ZREM', RARE, m.id) == 0 then
+			call('ZREM', READY, m.id)
+			call('ZREM', TURN, turn(m))
+		end
+	end
+
+	-- holds says whether a message holds its key.
+	local function holds(m)
+		return m.key ~= '' and call('HGET', KEY, m.key) == m.id
+	end
+
+	-- drop forgets a message.
+	local function drop(m)
+		leave(m)
+		if holds(m) then call('HDEL', KEY, m.key) end
+		call('HDEL', MSG, m.id)
+		call('HDEL', STATE, m.id)
+		if m.large then call('HDEL', BODY, m.id) end
+	end
+
+	-- die makes a message dead since at.
+	local function die(m, at, reason)
+		leave(m)
+		if holds(m) then call('HDEL', KEY, m.key) end
+		m.mark, m.died, m.reason = 'D', at, reason
+		call('ZADD', DEAD, at, m.id)
+		if m.key ~= '' then call('ZADD', GRAVE, 0, grave(m)) end
+		save(m)
+	end
+
+	-- lapse ends a lease at its deadline. The nonce goes on settling until something
+	-- else is decided.
+	local function lapse(m)
+		if m.attempt >= m.max then
+			die(m, m.deadline, 'lease lapsed')
+			fell('died')
+			return
+		end
+		leave(m)
+		m.reason = 'lease lapsed'
+		wait(m)
+		save(m)
+	end
+
+	-- present is find for what stands now: a lease past its deadline has lapsed, and
+	-- what has expired is gone.
+	local function present(id)
+		local m = find(id)
+		if m and m.mark == 'L' and m.deadline <= now then lapse(m) end
+		if m and m.mark == 'W' and m.expires < now then
+			drop(m)
+			fell('expired')
+			return nil
+		end
+		return m
+	end
+
+	-- named finds what a ref means: by id any message, by key the live one.
+	local function named(id, key)
+		if id == '' then
+			id = call('HGET', KEY, key)
+			if not id then return nil end
+		end
+		local m = present(id)
+		if m and m.mark == 'D' and key ~= '' then return nil end
+		return m
+	end
+
+	-- rewrite gives a message another record and keeps when it was created.
+	local function rewrite(m, record)
+		m.record = struct.pack('>d', m.created) .. record
+		m.flags = record:byte()
+		m.rare, m.large = m.flags % 2 == IS_RARE, m.flags >= IS_LARGE
+		call('HSET', MSG, m.id, m.record)
+	end
+
+	-- content is what a large message has beside its record.
+	local function content(m)
+		return m.large and call('HGET', BODY, m.id) or ''
+	end
+
+	-- stands is a message for the client: id, what has happened to it, record, content.
+	local function stands(m, whole)
+		return {m.id, pack(m), m.record, whole and content(m) or ''}
+	end
+
+	made = {
+		find = find, present = present, named = named, save = save, stands = stands, turn = turn,
+		wait = wait, leave = leave, drop = drop, die = die, rewrite = rewrite,
+	}
+	return made
+end
+
+-- first returns the first thing to happen, to be asked before anything is added; woken
+-- wakes those that sleep if something added happens sooner, and returns when, or false.
+local function first() return math.min(earliest(DUE), earliest(RARE), earliest(READY)) end
+local function woken(before, channel, hint)
+	if soonest >= before then return false end
+	wake(channel, hint, soonest)
+	return soonest
+end

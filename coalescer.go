@@ -2,6 +2,7 @@ package tarry
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -66,6 +67,8 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error)
 
 func (c *coalescer[In, Out]) run() {
 	for {
+		// Who was just answered, or can call now, should: it makes the calls fewer.
+		runtime.Gosched()
 		c.mu.Lock()
 		n := c.fill()
 		if n == 0 {

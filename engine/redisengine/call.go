@@ -3,6 +3,7 @@ package redisengine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,9 +18,10 @@ const (
 
 // batch gathers items into calls of a script, a shard each.
 type batch struct {
-	e     *Engine
-	calls []*call
-	open  map[*shard]*call
+	e      *Engine
+	unique bool // no call has a key twice
+	calls  []*call
+	open   []*call // those that may still take items, one for each shard
 }
 
 // call is one call of a script on one shard.
@@ -28,22 +30,47 @@ type call struct {
 	items []int // which of the caller's items
 	args  []string
 	bytes int
+	keys  map[string]struct{} // where calls are unique
+}
+
+// call returns the call of a shard that an item with a key goes into.
+func (b *batch) call(s *shard, key string, bytes int) *call {
+	var c *call
+	at := slices.IndexFunc(b.open, func(c *call) bool { return c.shard == s })
+	if at >= 0 {
+		c = b.open[at]
+		_, twice := c.keys[key]
+		if !twice && len(c.items) < scriptMessages && c.bytes+bytes <= scriptBytes {
+			c.note(key, bytes)
+			return c
+		}
+	}
+	c = &call{shard: s, args: make([]string, ahead, 64)}
+	if b.unique {
+		c.keys = make(map[string]struct{})
+	}
+	c.note(key, bytes)
+	b.calls = append(b.calls, c)
+	if at >= 0 {
+		b.open[at] = c
+	} else {
+		b.open = append(b.open, c)
+	}
+	return c
 }
 
 // add puts an item into the call of its shard.
 func (b *batch) add(s *shard, item, bytes int, args ...string) {
-	c := b.open[s]
-	if c == nil || len(c.items) == scriptMessages || c.bytes+bytes > scriptBytes {
-		c = &call{shard: s}
-		b.calls = append(b.calls, c)
-		if b.open == nil {
-			b.open = make(map[*shard]*call)
-		}
-		b.open[s] = c
-	}
+	c := b.call(s, "", bytes)
 	c.items = append(c.items, item)
 	c.args = append(c.args, args...)
+}
+
+func (c *call) note(key string, bytes int) {
 	c.bytes += bytes
+	if c.keys != nil && key != "" {
+		c.keys[key] = struct{}{}
+	}
 }
 
 // run calls the script for each shard, in the order of the items, and then gives each
@@ -62,18 +89,29 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 			now = append(now, c)
 		}
 		b.calls = later
-		reqs := make([]request, len(now))
+		qs := make([]question, len(now))
 		for i, c := range now {
-			reqs[i] = request{sc, c.shard.keys, c.args}
-			if sc != cancelScript {
-				reqs[i].args = append([]string{b.e.channel, c.shard.hint}, c.args...)
-			}
+			qs[i] = question{sc, c.shard, c.args}
 		}
-		for i, a := range b.e.ask(ctx, reqs) {
+		for i, a := range b.e.ask(ctx, qs) {
 			done(now[i], a.values, a.now, a.err)
 		}
 	}
 }
+
+// question is one call of a script on one shard. args has room ahead for what every
+// script is told: see lua/shard.lua.
+type question struct {
+	script *script
+	shard  *shard
+	args   []string
+}
+
+// ahead is how many arguments that is.
+const ahead = 3
+
+// with makes arguments with room ahead.
+func with(args ...string) []string { return append(make([]string, ahead, ahead+len(args)), args...) }
 
 // answer is what a script of a shard answered, without the clock.
 type answer struct {
@@ -85,16 +123,18 @@ type answer struct {
 
 var errAnswer = fmt.Errorf("an answer of Redis is not understood: %w", errRecord)
 
-// ask runs scripts of shards: it gives them the clock, and takes it off the answers.
-func (e *Engine) ask(ctx context.Context, reqs []request) []answer {
+// ask puts questions to shards: it tells them the clock, and takes it off the answers.
+func (e *Engine) ask(ctx context.Context, qs []question) []answer {
 	clock := e.clockArg()
-	for i := range reqs {
-		reqs[i].args = append([]string{clock}, reqs[i].args...)
+	reqs := make([]request, len(qs))
+	for i, q := range qs {
+		q.args[0], q.args[1], q.args[2] = clock, e.channel, q.shard.hint
+		reqs[i] = request{q.script, q.shard.keys, q.args}
 	}
 	sent := time.Now()
 	replies := e.eval(ctx, reqs)
 	now := time.Now()
-	answers := make([]answer, len(reqs))
+	answers := make([]answer, len(qs))
 	astray := false
 	for i, r := range replies {
 		a := &answers[i]
@@ -128,7 +168,7 @@ func (e *Engine) ask(ctx context.Context, reqs []request) []answer {
 
 // ask1 runs one script on a shard.
 func (e *Engine) ask1(ctx context.Context, sc *script, s *shard, args ...string) answer {
-	return e.ask(ctx, []request{{sc, s.keys, args}})[0]
+	return e.ask(ctx, []question{{sc, s, with(args...)}})[0]
 }
 
 // soon notes the soonest due that a script has told others of.

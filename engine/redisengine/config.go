@@ -15,8 +15,9 @@ type Config struct {
 	Prefix string
 
 	// Shards is how many shards each queue of a new store has, 1 to MaxShards. 0 is
-	// DefaultShards for a new store, and for an old one what that has. A store keeps
-	// the number that it was made with: opening it with another fails.
+	// DefaultShards for a new store, DefaultClusterShards in a cluster, and for an old
+	// one what that has. A store keeps the number that it was made with: opening it
+	// with another fails.
 	Shards int
 
 	// AtMostOnce deletes messages as they are taken instead of leasing them: what a
@@ -29,10 +30,13 @@ type Config struct {
 	Evict bool
 }
 
-// DefaultShards is how many shards each queue of a new store has unless Config says
-// otherwise. One node serves few as fast as one; a cluster spreads them over its
-// masters. docs/engines/redis.md has the measurements.
-const DefaultShards = 4
+// How many shards each queue of a new store has unless Config says otherwise. A single
+// server runs one script at a time, so that more shards only cost it more scripts; a
+// cluster spreads them over its masters. docs/engines/redis.md has the measurements.
+const (
+	DefaultShards        = 1
+	DefaultClusterShards = 8
+)
 
 const (
 	defaultPrefix = "tarry"

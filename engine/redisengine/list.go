@@ -121,14 +121,14 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 		args[s] = append(args[s], p.id)
 		which[s] = append(which[s], n)
 	}
-	var reqs []request
+	var qs []question
 	var asked []int
 	for s := range args {
-		reqs = append(reqs, request{fetchScript, q.shards[s].keys, args[s]})
+		qs = append(qs, question{fetchScript, q.shards[s], with(args[s]...)})
 		asked = append(asked, s)
 	}
 	found, short = make(map[string]engine.Info), make(map[int]bool)
-	for k, a := range e.ask(ctx, reqs) {
+	for k, a := range e.ask(ctx, qs) {
 		if a.err != nil {
 			return nil, nil, a.err
 		}
@@ -162,12 +162,12 @@ func (e *Engine) everyShard(ctx context.Context, q *queue, sc *script, args []st
 		left[n] = n
 	}
 	for len(left) > 0 {
-		reqs := make([]request, len(left))
+		qs := make([]question, len(left))
 		for i, n := range left {
-			reqs[i] = request{sc, q.shards[n].keys, args}
+			qs[i] = question{sc, q.shards[n], with(args...)}
 		}
 		var again []int
-		for i, a := range e.ask(ctx, reqs) {
+		for i, a := range e.ask(ctx, qs) {
 			if a.err == nil && len(a.values) == 0 {
 				a.err = errAnswer
 			}

@@ -55,6 +55,9 @@ func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
 	wanted := shards
 	if wanted == 0 {
 		wanted = DefaultShards
+		if e.client.Mode() == rueidis.ClientModeCluster {
+			wanted = DefaultClusterShards
+		}
 	}
 	key := e.prefix + ":store"
 	values, err := e.eval1(ctx, request{openScript, []string{key}, []string{strconv.Itoa(format), strconv.Itoa(wanted)}})

@@ -33,11 +33,11 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	if err := e.note(ctx, q); err != nil {
 		return fault(op, name, err)
 	}
-	reqs := make([]request, len(q.shards))
+	qs := make([]question, len(q.shards))
 	for n, s := range q.shards {
-		reqs[n] = request{pauseScript, s.keys, []string{e.channel, s.hint, until}}
+		qs[n] = question{pauseScript, s, with(until)}
 	}
-	for n, a := range e.ask(ctx, reqs) {
+	for n, a := range e.ask(ctx, qs) {
 		if a.err != nil {
 			return fault(op, name, a.err)
 		}
@@ -167,7 +167,7 @@ func (e *Engine) redrive(ctx context.Context, q *queue, members []string, shards
 		s := q.shards[n]
 		for len(ids) > 0 {
 			k := min(len(ids), redrivePage)
-			a := e.ask1(ctx, redriveScript, s, append([]string{e.channel, s.hint}, ids[:k]...)...)
+			a := e.ask1(ctx, redriveScript, s, ids[:k]...)
 			if a.err == nil && len(a.values) != 1+k {
 				a.err = errAnswer
 			}

@@ -24,8 +24,12 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return nil, err
 	}
 	defer e.end()
+	created, err := e.now(ctx)
+	if err != nil {
+		return nil, fault("push", "", err)
+	}
 	results := make([]engine.PushResult, len(msgs))
-	b := batch{e: e}
+	b := batch{e: e, unique: true}
 	keyless := int(e.spread.Add(1))
 	for i := range msgs {
 		m := &msgs[i]
@@ -49,9 +53,13 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			continue
 		}
 		results[i].ID = id
-		record, large := encode(m)
-		b.add(s, i, len(record)+len(large),
-			member(id), m.Key, when(m.Due), m.OnConflict.String(), rueidis.BinaryString(record), rueidis.BinaryString(large))
+		record, large := encode(m, created.UnixMicro())
+		c := b.call(s, m.Key, len(record)+len(large))
+		c.items = append(c.items, i)
+		c.args = append(c.args, member(id), m.Key, when(m.Due), m.OnConflict.String(), rueidis.BinaryString(record))
+		if large != nil {
+			c.args = append(c.args, rueidis.BinaryString(large))
+		}
 	}
 	b.run(ctx, pushScript, func(c *call, values []rueidis.RedisMessage, now int64, err error) {
 		if err == nil && len(values) != 1+len(c.items) {

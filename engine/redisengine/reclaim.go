@@ -16,7 +16,7 @@ func (e *Engine) reclaim(s *shard, seed string) {
 		score, id := "", ""
 		for pause := retryPauseMin; e.ctx.Err() == nil; {
 			ctx, cancel := context.WithTimeout(e.ctx, ioTimeout)
-			a := e.ask1(ctx, reclaimScript, s, e.channel, s.hint, seed, score, id)
+			a := e.ask1(ctx, reclaimScript, s, seed, score, id)
 			cancel()
 			switch {
 			case a.err != nil:

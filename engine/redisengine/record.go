@@ -16,7 +16,7 @@ import (
 // by the formats HEAD and PAST of lua/shard.lua; the rest of the record is for this
 // file alone. Numbers are big-endian. docs/formats/redis.md has both byte by byte.
 //
-//	record: created f64 (µs, written by the script), flags u8, priority u32,
+//	record: created f64 (µs), flags u8, priority u32,
 //	        max attempts u32, ttr f64 (µs), expire after f64 (ms), size of the body u32, key,
 //	        then ttr u64, expire after u64, backoff (u16 and u64 each), all in ns,
 //	        then the content unless it is large
@@ -37,9 +37,9 @@ const (
 	largeContent = 1 << 10
 )
 
-// encode returns the record of a message but for what the script puts before it, and
+// encode returns the record of a message created at an instant in microseconds, and
 // its content if that is large.
-func encode(m *engine.Message) (record, large []byte) {
+func encode(m *engine.Message, created int64) (record, large []byte) {
 	size := contentSize(&m.Content)
 	var flags byte
 	if m.Priority != usualPriority || m.ExpireAfter > 0 {
@@ -53,6 +53,7 @@ func encode(m *engine.Message) (record, large []byte) {
 		room += size
 	}
 	b := make([]byte, 0, room)
+	b = appendFloat(b, float64(created))
 	b = append(b, flags)
 	b = binary.BigEndian.AppendUint32(b, m.Priority)
 	b = binary.BigEndian.AppendUint32(b, m.MaxAttempts)

@@ -117,7 +117,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
 	var i engine.Info
 	err := e.refer(ctx, "reschedule", ref, func(s *shard, id, key string) error {
-		a := e.ask1(ctx, rescheduleScript, s, e.channel, s.hint, id, key, when(due))
+		a := e.ask1(ctx, rescheduleScript, s, id, key, when(due))
 		if a.err != nil {
 			return a.err
 		}

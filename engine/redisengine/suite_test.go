@@ -1,32 +1,18 @@
 package redisengine
 
 import (
-	"net/url"
-	"strconv"
-	"strings"
 	"testing"
-	"crypto/rand"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
-func rawURL() string { return "redis://127.0.0.1:7777" }
-
-func suite(t *testing.T, raw string, shards int, clock *enginetest.Clock) {
-	open := func(t *testing.T, prefix string) *Engine {
-		u, err := url.Parse(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q := u.Query()
-		q.Set("prefix", prefix)
-		q.Set("shards", strconv.Itoa(shards))
-		u.RawQuery = q.Encode()
-		e, err := Open(t.Context(), u)
-		if err != nil {
-			t.Fatal(err)
-		}
+// suite runs the conformance suite on stores of one server or cluster, each with a
+// prefix of its own; without a clock, by that of the servers.
+func suite(t *testing.T, rawURL, shards string, clock *enginetest.Clock, histories int) {
+	open := func(t *testing.T, prefix string) engine.Engine {
+		e := openURL(t, rawURL, "prefix="+prefix, "shards="+shards)
 		if clock != nil {
 			e.stopped = clock.Now
 		}
@@ -34,17 +20,45 @@ func suite(t *testing.T, raw string, shards int, clock *enginetest.Clock) {
 	}
 	enginetest.Run(t, enginetest.Harness{
 		Clock: clock,
-		Open:  func(t *testing.T) engine.Engine { return open(t, strings.ToLower(rand.Text())) },
+		Open:  func(t *testing.T) engine.Engine { return open(t, freshPrefix()) },
 		Reopen: func(t *testing.T, e engine.Engine) engine.Engine {
-			prefix := e.(*Engine).prefix
 			if err := e.Close(); err != nil {
 				t.Error(err)
 			}
-			return open(t, prefix)
+			return open(t, e.(*Engine).prefix)
 		},
+		Histories: histories,
 	})
 }
 
-func TestSuite1(t *testing.T) { suite(t, rawURL(), 1, enginetest.NewClock()) }
-func TestSuite3(t *testing.T) { suite(t, rawURL(), 3, enginetest.NewClock()) }
-func TestReal(t *testing.T) { suite(t, rawURL(), 3, nil) }
+const defaultShards = "4"
+
+func TestSuiteOneShard(t *testing.T) {
+	t.Parallel()
+	suite(t, redistest.Start(t).URL(), "1", enginetest.NewClock(), 20)
+}
+
+func TestSuiteThreeShards(t *testing.T) {
+	t.Parallel()
+	suite(t, redistest.Start(t).URL(), "3", enginetest.NewClock(), 20)
+}
+
+func TestSuiteServerClock(t *testing.T) {
+	t.Parallel()
+	suite(t, redistest.Start(t).URL(), defaultShards, nil, 4)
+}
+
+func TestSuiteCluster(t *testing.T) {
+	t.Parallel()
+	suite(t, redistest.StartCluster(t).URL(), defaultShards, nil, 2)
+}
+
+func TestSuiteClusterInjectedClock(t *testing.T) {
+	t.Parallel()
+	suite(t, redistest.StartCluster(t).URL(), "3", enginetest.NewClock(), 5)
+}
+
+func TestSuiteSentinel(t *testing.T) {
+	t.Parallel()
+	suite(t, redistest.StartSentinel(t).URL(), defaultShards, nil, 2)
+}

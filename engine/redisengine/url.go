@@ -152,7 +152,6 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 		option.ForceSingleClient, useTLS = true, true
 	case "redis+cluster":
 		useTLS = p.flag("tls")
-		option.ClusterOption.ShardsRefreshInterval = 0
 		if path != "" {
 			p.fail("Redis Cluster has no numbered databases; leave out /%s", path)
 		}

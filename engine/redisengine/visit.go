@@ -97,20 +97,20 @@ func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 // for all wants.
 func (e *Engine) visit(ctx context.Context, visits []*visit) {
 	for {
-		var reqs []request
+		var qs []question
 		var whose []*visit
 		var which []*stop
 		for _, v := range visits {
 			for _, s := range v.open {
-				reqs = append(reqs, request{leaseScript, s.shard.keys, v.args(s)})
+				qs = append(qs, question{leaseScript, s.shard, v.args(s)})
 				whose, which = append(whose, v), append(which, s)
 			}
 			v.open = nil
 		}
-		if len(reqs) == 0 {
+		if len(qs) == 0 {
 			return
 		}
-		for i, a := range e.ask(ctx, reqs) {
+		for i, a := range e.ask(ctx, qs) {
 			whose[i].take(which[i], a)
 		}
 		for _, v := range visits {
@@ -132,7 +132,7 @@ func (v *visit) args(s *stop) []string {
 	if v.want.TTR > 0 {
 		ttr = strconv.FormatInt(ceil(v.want.TTR, time.Microsecond), 10)
 	}
-	return []string{v.e.channel, s.shard.hint, mode, strconv.Itoa(s.share), ttr, s.seed, strconv.Itoa(s.bytes)}
+	return with(mode, strconv.Itoa(s.share), ttr, s.seed, strconv.Itoa(s.bytes))
 }
 
 // take takes in the answer of one shard.

@@ -1,13 +1,13 @@
--- Cancels messages: ARGV is the clock, then id and key of each, one of them ''.
+-- Cancels messages: ARGV has id and key of each, one of them ''.
 -- Answers the clock, 0 where it was not needed, and for each 0 cancelled, 1 not found,
 -- 2 leased.
 local ids, dues = {}, {}
 do
 	local keys, n = {}, 0
-	for i = 2, #ARGV, 2 do
-		if ARGV[i] == '' then
+	for i = 4, #args, 2 do
+		if args[i] == '' then
 			n = n + 1
-			keys[n] = ARGV[i + 1]
+			keys[n] = args[i + 1]
 		end
 	end
 	if n > 0 then
@@ -44,8 +44,8 @@ end
 
 us, raw = 0, 0
 local answer, n = {0, 0}, 2
-for i = 2, #ARGV, 2 do
-	local id, key, done = ARGV[i], ARGV[i + 1], 0
+for i = 4, #args, 2 do
+	local id, key, done = args[i], args[i + 1], 0
 	local known = id == '' and ids[key]
 	if known and dues[known] then
 		dues[known], ids[key] = false, nil

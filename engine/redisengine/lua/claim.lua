@@ -1,11 +1,11 @@
--- Takes one message if it is due: ARGV is the clock, id, key, the span of the lease
+-- Takes one message if it is due: ARGV has id, key, the span of the lease
 -- ('' for its own), the seed of its nonce, and "forget" to delete it at once.
 -- Answers the clock and what stands in the way, else the message.
 tick()
-local m = messages().named(ARGV[2], ARGV[3])
+local m = messages().named(args[4], args[5])
 if not m or m.mark == 'D' then return {us, raw, 'not_found'} end
 if m.mark == 'L' then return {us, raw, 'leased'} end
 if m.due > now or paused(call('HGET', META, 'paused')) then return {us, raw, 'not_due'} end
 local answer = {us, raw, ''}
-take(answer, {m.id}, {m.due}, ARGV[4], ARGV[5], ARGV[6] == 'forget', 1)
+take(answer, {m.id}, {m.due}, args[6], args[7], args[8] == 'forget', 1)
 return answer

@@ -1,4 +1,4 @@
--- Counts a shard: ARGV is the clock. Answers the clock, whether to call again because
+-- Counts a shard. Answers the clock, whether to call again because
 -- there was too much to sweep, how many are scheduled, ready, leased and dead, the
 -- next due, the oldest ready, and until when the shard is paused ('' for good).
 tick()

@@ -1,19 +1,19 @@
--- Shows messages by id as long as they are in a state: ARGV is the clock, the state,
+-- Shows messages by id as long as they are in a state: ARGV has the state,
 -- "whole" for the contents too, how many bytes of them at most, and the ids. Answers
 -- the clock and four values for each, '' where a message is not in that state any
 -- more, and ends where so many bytes are reached.
 tick()
 local M = messages()
-local answer, size, bytes = {us, raw}, 0, tonumber(ARGV[4])
-for i = 5, #ARGV do
+local answer, size, bytes = {us, raw}, 0, tonumber(args[6])
+for i = 7, #args do
 	if size >= bytes then break end
-	local m = M.present(ARGV[i])
+	local m = M.present(args[i])
 	local state
 	if m then
 		state = m.mark == 'L' and 'leased' or m.mark == 'D' and 'dead' or m.due > now and 'scheduled' or 'ready'
 	end
-	local s = state == ARGV[2] and M.stands(m, ARGV[3] == 'whole') or {ARGV[i], '', '', ''}
+	local s = state == args[4] and M.stands(m, args[5] == 'whole') or {args[i], '', '', ''}
 	for _, value in ipairs(s) do answer[#answer + 1] = value end
-	if state == ARGV[2] and ARGV[3] == 'whole' then size = size + m.size end
+	if state == args[4] and args[5] == 'whole' then size = size + m.size end
 end
 return answer

@@ -1,17 +1,17 @@
--- Counts what falls due per step: ARGV is the clock, the first instant, the step in
+-- Counts what falls due per step: ARGV has the first instant, the step in
 -- milliseconds, and how many steps. Answers the clock, whether to call again because
 -- there was too much to sweep, and the counts. The sorted sets
 -- know the ranks of scores, so that a count costs the same however many fall due.
 tick()
 if sweep() then return {us, raw, 1} end
-local from, step, steps = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local from, step, steps = tonumber(args[4]), tonumber(args[5]), tonumber(args[6])
 local answer = {us, raw, 0}
 for i = 1, steps do answer[i + 3] = 0 end
 for _, zset in ipairs({DUE, RARE, READY}) do
-	if call('ZCOUNT', zset, from, '(' .. string.format('%.0f', from + step * steps)) > 0 then
+	if call('ZCOUNT', zset, from, '(' .. format('%.0f', from + step * steps)) > 0 then
 		for i = 1, steps do
 			local at = from + step * (i - 1)
-			answer[i + 3] = answer[i + 3] + call('ZCOUNT', zset, at, '(' .. string.format('%.0f', at + step))
+			answer[i + 3] = answer[i + 3] + call('ZCOUNT', zset, at, '(' .. format('%.0f', at + step))
 		end
 	end
 end

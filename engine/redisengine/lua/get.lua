@@ -1,10 +1,10 @@
--- Looks a message up: ARGV is the clock, id, key; by key the live one, else the
+-- Looks a message up: ARGV has id and key; by key the live one, else the
 -- newest dead one. Answers the clock and the message, if there is one.
 tick()
 local M = messages()
-local m = M.named(ARGV[2], ARGV[3])
-if not m and ARGV[2] == '' then
-	local hash = redis.sha1hex(ARGV[3])
+local m = M.named(args[4], args[5])
+if not m and args[4] == '' then
+	local hash = redis.sha1hex(args[5])
 	local newest = call('ZREVRANGEBYLEX', GRAVE, '[' .. hash .. '~', '[' .. hash, 'LIMIT', 0, 1)[1]
 	if newest then m = M.present(newest:sub(-19)) end
 end

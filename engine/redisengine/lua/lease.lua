@@ -1,5 +1,4 @@
--- Hands out what is due: ARGV is the clock, the channel and the hint for those who
--- sleep, what to do (lease, forget or look), how many at most, the span of the leases
+-- Hands out what is due: ARGV has what to do (lease, forget or look), how many at most, the span of the leases
 -- in microseconds ('' for each message's own), the seed of their nonces, and how many
 -- bytes of bodies at most.
 --
@@ -8,7 +7,7 @@
 -- many have expired and died since that was last told, then four values a message; to
 -- look, as long as anything is ready, instead of these priority, due and id of each.
 tick()
-local mode, most = ARGV[4], tonumber(ARGV[5])
+local mode, most = args[4], tonumber(args[5])
 local answer = {us, raw, 0, 0, false, 0, 0, 0}
 local busy, lapses, rares = sweep()
 if busy then
@@ -68,12 +67,12 @@ else
 		if #ids > 0 then return answer end
 	end
 	local left, more = mode == 'look' and 0 or most, false
-	local lapse, bytes = lapses, tonumber(ARGV[8])
+	local lapse, bytes = lapses, tonumber(args[8])
 	while left > 0 do
 		local ids, dues, _, others = ready(left)
 		more = others
 		if #ids == 0 then break end
-		local looked, gone, ends = take(answer, ids, dues, ARGV[6], ARGV[7], mode == 'forget', bytes)
+		local looked, gone, ends = take(answer, ids, dues, args[6], args[7], mode == 'forget', bytes)
 		if mode ~= 'forget' then lapse = math.min(lapse, ends) end
 		left = left - gone
 		more = more or looked < #ids
@@ -86,7 +85,7 @@ else
 		if next < math.huge then answer[5] = next end
 		-- Should this client die, others must know when to come.
 		if lapse == next and lapse < lapses then
-			wake(ARGV[2], ARGV[3], lapse)
+			wake(lapse)
 			answer[6] = answer[6] + 1
 		end
 	end

@@ -47,12 +47,12 @@ local function messages()
 
 	-- turn is a message's member in TURN. The years before 1970 count too.
 	local function turn(m)
-		return string.format('%015.0f', m.due + 62135596800000) .. m.id
+		return format('%015.0f', m.due + 62135596800000) .. m.id
 	end
 
 	-- grave is a dead message's member in GRAVE.
 	local function grave(m)
-		return redis.sha1hex(m.key) .. string.format('%015.0f', m.died) .. m.id
+		return redis.sha1hex(m.key) .. format('%015.0f', m.died) .. m.id
 	end
 
 	-- wait puts a message where it waits for its due time.
@@ -141,8 +141,8 @@ local function messages()
 
 	-- rewrite gives a message another record and keeps when it was created.
 	local function rewrite(m, record)
-		m.record = struct.pack('>d', m.created) .. record
-		m.flags = record:byte()
+		m.record = m.record:sub(1, 8) .. record:sub(9)
+		m.flags = byte(record, 9)
 		m.rare, m.large = m.flags % 2 == IS_RARE, m.flags >= IS_LARGE
 		call('HSET', MSG, m.id, m.record)
 	end
@@ -167,8 +167,8 @@ end
 -- first returns the first thing to happen, to be asked before anything is added; woken
 -- wakes those that sleep if something added happens sooner, and returns when, or false.
 local function first() return math.min(earliest(DUE), earliest(RARE), earliest(READY)) end
-local function woken(before, channel, hint)
+local function woken(before)
 	if soonest >= before then return false end
-	wake(channel, hint, soonest)
+	wake(soonest)
 	return soonest
 end

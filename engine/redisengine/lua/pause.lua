@@ -1,13 +1,12 @@
--- Pauses or resumes a shard: ARGV is the clock, the channel and the hint for those
--- who sleep, and until when: "inf" for good, "+" and microseconds, or '' to resume.
+-- Pauses or resumes a shard: ARGV has until when: "inf" for good, "+" and microseconds, or '' to resume.
 -- Answers the clock.
 tick()
-if ARGV[4] == '' then
+if args[4] == '' then
 	call('HDEL', META, 'paused')
-elseif ARGV[4] == 'inf' then
+elseif args[4] == 'inf' then
 	call('HSET', META, 'paused', 'inf')
 else
-	call('HSET', META, 'paused', string.format('%.0f', resolve(ARGV[4])))
+	call('HSET', META, 'paused', format('%.0f', resolve(args[4])))
 end
-wake(ARGV[2], ARGV[3], now)
+wake(now)
 return {us, raw}

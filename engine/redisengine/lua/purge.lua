@@ -1,14 +1,14 @@
--- Removes messages in chunks: ARGV is the clock, which set (due, rare, ready or
+-- Removes messages in chunks: ARGV has which set (due, rare, ready or
 -- dead), when the last to remove was created, in microseconds ('' to begin), and the place behind which to
 -- begin. Answers the clock, how many were removed, and the place to go on behind,
 -- unless that was all; to begin, whether to call again because there was too much to
 -- sweep.
 tick()
-if ARGV[3] == '' then return {us, raw, sweep() and 1 or 0} end
+if args[5] == '' then return {us, raw, sweep() and 1 or 0} end
 local M = messages()
-local zset = ({due = DUE, rare = RARE, ready = READY, dead = DEAD})[ARGV[2]]
-local last = tonumber(ARGV[3])
-local found = behind(zset, '-inf', '+inf', ARGV[4], ARGV[5], CHUNK)
+local zset = ({due = DUE, rare = RARE, ready = READY, dead = DEAD})[args[4]]
+local last = tonumber(args[5])
+local found = behind(zset, '-inf', '+inf', args[6], args[7], CHUNK)
 local n = 0
 for i = 1, #found, 2 do
 	local m = M.find(found[i])

@@ -1,43 +1,22 @@
--- Pushes messages: ARGV is the clock, the channel and the hint for those who sleep,
--- then six for each message: id, key, due, policy for a live key, record, large
--- content. Answers the clock, the soonest due if others were woken, and for each
--- message its due when it was created, else {what was done, id, due, mark}.
-local SIX = 6
+-- Pushes messages, no two of one key: ARGV has for each message id, key, due, policy for a live key, record,
+-- and if it is large its content. Answers the clock, the soonest due if others were
+-- woken, and for each message its due when it was created, else {what was done, id,
+-- due, mark}.
 tick()
-local stamp = struct.pack('>d', us)
 
--- Who holds the keys, by key.
-local holder = {}
+-- Who holds the keys, in their order.
+local holders
 do
-	local keys, n = {}, 0
-	for i = 5, #ARGV, SIX do
-		if ARGV[i] ~= '' then
+	local keys, n, i, last = {}, 0, 4, #args
+	while i <= last do
+		if args[i + 1] ~= '' then
 			n = n + 1
-			keys[n] = ARGV[i]
+			keys[n] = args[i + 1]
 		end
+		i = i + (byte(args[i + 4], 9) >= IS_LARGE and 6 or 5)
 	end
-	if n > 0 then
-		local ids = call('HMGET', KEY, unpack(keys))
-		for i = 1, n do holder[keys[i]] = ids[i] end
-	end
+	holders = n > 0 and call('HMGET', KEY, unpack(keys))
 end
-
--- New messages gather, so that a few variadic calls write them all.
-local due, rare, msgs, bodies, held
-local d, r, m, b, h = 0, 0, 0, 0, 0
-local function begin()
-	due, rare, msgs, bodies, held = {}, {}, {}, {}, {}
-	d, r, m, b, h = 0, 0, 0, 0, 0
-end
-local function write()
-	if d > 0 then call('ZADD', DUE, unpack(due)) end
-	if r > 0 then call('ZADD', RARE, unpack(rare)) end
-	if m > 0 then call('HSET', MSG, unpack(msgs)) end
-	if b > 0 then call('HSET', BODY, unpack(bodies)) end
-	if h > 0 then call('HSET', KEY, unpack(held)) end
-	begin()
-end
-begin()
 
 -- meet applies the policy of a push whose key another message holds.
 local function meet(other, policy, at, record, body)
@@ -67,41 +46,53 @@ local function meet(other, policy, at, record, body)
 	return {done, other.id, other.due, other.mark}
 end
 
+-- New messages gather, so that a few variadic calls write them all.
 local before = earliest(DUE)
-local answer, n = {us, raw, false}, 3
-for i = 4, #ARGV, SIX do
-	local id, key, at, record, body = ARGV[i], ARGV[i + 1], resolve(ARGV[i + 2]), ARGV[i + 4], ARGV[i + 5]
-	local other
-	if key ~= '' and holder[key] then
-		write()
-		other = messages().named('', key)
+local due, rare, msgs, bodies, held = {}, {}, {}, {}, {}
+local d, r, m, b, h, k = 0, 0, 0, 0, 0, 0
+local answer, n, i, last = {us, raw, false}, 3, 4, #args
+while i <= last do
+	local id, key, at, record = args[i], args[i + 1], resolve(args[i + 2]), args[i + 4]
+	local policy, flags, body, other = args[i + 3], byte(record, 9), nil, nil
+	i = i + 5
+	if flags >= IS_LARGE then
+		body = args[i]
+		i = i + 1
+	end
+	if key ~= '' then
+		k = k + 1
+		if holders[k] then other = messages().named('', key) end
 	end
 	n = n + 1
 	if other then
-		answer[n] = meet(other, ARGV[i + 3], at, record, body)
+		answer[n] = meet(other, policy, at, record, body)
 	else
-		if record:byte() % 2 == IS_RARE then
+		answer[n] = at
+		if at < soonest then soonest = at end
+		at = format('%d', at)
+		if flags % 2 == IS_RARE then
 			rare[r + 1], rare[r + 2] = at, id
 			r = r + 2
 		else
 			due[d + 1], due[d + 2] = at, id
 			d = d + 2
 		end
-		msgs[m + 1], msgs[m + 2] = id, stamp .. record
+		msgs[m + 1], msgs[m + 2] = id, record
 		m = m + 2
-		if body ~= '' then
+		if body then
 			bodies[b + 1], bodies[b + 2] = id, body
 			b = b + 2
 		end
 		if key ~= '' then
 			held[h + 1], held[h + 2] = key, id
 			h = h + 2
-			holder[key] = id
 		end
-		if at < soonest then soonest = at end
-		answer[n] = at
 	end
 end
-write()
-answer[3] = woken(before, ARGV[2], ARGV[3])
+if d > 0 then call('ZADD', DUE, unpack(due)) end
+if r > 0 then call('ZADD', RARE, unpack(rare)) end
+if m > 0 then call('HSET', MSG, unpack(msgs)) end
+if b > 0 then call('HSET', BODY, unpack(bodies)) end
+if h > 0 then call('HSET', KEY, unpack(held)) end
+answer[3] = woken(before)
 return answer

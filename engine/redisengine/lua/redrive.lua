@@ -1,11 +1,10 @@
--- Brings dead messages back: ARGV is the clock, the channel and the hint for those
--- who sleep, and the ids. Answers the clock, the soonest due if others were woken, and
+-- Brings dead messages back: ARGV has the ids. Answers the clock, the soonest due if others were woken, and
 -- for each 1 if it is ready, 0 if it is not there or its key is another's.
 tick()
 local M, before = messages(), first()
 local answer = {us, raw, false}
-for i = 4, #ARGV do
-	local m = M.present(ARGV[i])
+for i = 4, #args do
+	local m = M.present(args[i])
 	if m and m.mark == 'D' and (m.key == '' or not M.named('', m.key)) then
 		M.leave(m)
 		if m.key ~= '' then call('HSET', KEY, m.key, m.id) end
@@ -17,5 +16,5 @@ for i = 4, #ARGV do
 		answer[#answer + 1] = 0
 	end
 end
-answer[3] = woken(before, ARGV[2], ARGV[3])
+answer[3] = woken(before)
 return answer

@@ -1,17 +1,16 @@
--- Moves the due time of a waiting message: ARGV is the clock, the channel and the
--- hint for those who sleep, id, key, due. Answers the clock, the soonest due if others
+-- Moves the due time of a waiting message: ARGV has id, key, due. Answers the clock, the soonest due if others
 -- were woken, and what stands in the way, else '' and the message without content.
 tick()
 local M, before = messages(), first()
-local m = M.named(ARGV[4], ARGV[5])
+local m = M.named(args[4], args[5])
 if not m or m.mark == 'D' then return {us, raw, false, 'not_found'} end
 if m.mark == 'L' then return {us, raw, false, 'leased'} end
 M.leave(m)
 -- A redriven message never expires, whatever its policy.
 local forever = m.expire > 0 and m.expires == math.huge
-m.due, m.attempt, m.nonce = resolve(ARGV[6]), 0, ''
+m.due, m.attempt, m.nonce = resolve(args[6]), 0, ''
 if m.expire > 0 and not forever then m.expires = m.due + m.expire end
 M.wait(m)
 if forever or m.reason ~= '' then M.save(m) else call('HDEL', STATE, m.id) end
 local s = M.stands(m, false)
-return {us, raw, woken(before, ARGV[2], ARGV[3]), '', s[1], s[2], s[3], s[4]}
+return {us, raw, woken(before), '', s[1], s[2], s[3], s[4]}

@@ -1,5 +1,4 @@
--- Settles leases: ARGV is the clock, the channel and the hint for those who sleep,
--- then five for each: id, nonce, what to do, when or for how long, reason. Answers
+-- Settles leases: ARGV has five for each: id, nonce, what to do, when or for how long, reason. Answers
 -- the clock, the soonest due if others were woken, and for each 0 if the lease is
 -- lost, 1 if the message is gone, else {mark, due or deadline}; to a retry without a
 -- time, as long as attempts are left, {'B', attempt, record}: the client knows the
@@ -7,14 +6,14 @@
 local FIVE = 5
 tick()
 local ids, n = {}, 0
-for i = 4, #ARGV, FIVE do
+for i = 4, #args, FIVE do
 	n = n + 1
-	ids[n] = ARGV[i]
+	ids[n] = args[i]
 end
 local pasts = call('HMGET', STATE, unpack(ids))
 local before = math.huge
-for i = 6, #ARGV, FIVE do
-	if ARGV[i] ~= 'ack' then
+for i = 6, #args, FIVE do
+	if args[i] ~= 'ack' then
 		before = first()
 		break
 	end
@@ -68,9 +67,9 @@ local acked, keys, a, k, bodies = {}, {}, 0, 0, false
 local answer, done = {us, raw, false}, {}
 for i = 1, n do
 	local at = FIVE * i - 1
-	local id, nonce, what = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+	local id, nonce, what = args[at], args[at + 1], args[at + 2]
 	local past, settled = pasts[i], 0
-	if past and what == 'ack' and not done[id] and past:byte() == 76 then
+	if past and what == 'ack' and not done[id] and byte(past) == 76 then
 		local had, key = struct.unpack('>Bc0I2c0', past, 43)
 		if had == nonce then
 			a = a + 1
@@ -79,11 +78,11 @@ for i = 1, n do
 				k = k + 1
 				keys[k] = key
 			end
-			if past:byte(2) >= IS_LARGE then bodies = true end
+			if byte(past, 2) >= IS_LARGE then bodies = true end
 			done[id], settled = 'gone', 1
 		end
 	elseif past and done[id] ~= 'gone' then
-		settled = late(id, nonce, what, ARGV[at + 3], ARGV[at + 4])
+		settled = late(id, nonce, what, args[at + 3], args[at + 4])
 		-- A retry that will come again with its backoff has the lease already.
 		if type(settled) == 'table' and settled[1] == 'B' then done[id] = 'gone' else done[id] = 'seen' end
 	end
@@ -96,5 +95,5 @@ if a > 0 then
 	if bodies then call('HDEL', BODY, unpack(acked)) end
 	if k > 0 then call('HDEL', KEY, unpack(keys)) end
 end
-answer[3] = woken(before, ARGV[2], ARGV[3])
+answer[3] = woken(before)
 return answer

@@ -15,9 +15,14 @@
 --   META    hash        wakes, until when it is paused, how many have expired and died
 --
 -- An id has 19 digits, so that Redis, which orders equal scores by member, orders
--- by (due, id). Instants are Unix milliseconds. ARGV[1] is the clock: see below.
+-- by (due, id). Instants are Unix milliseconds.
+--
+-- ARGV begins with the clock, and the channel and the hint for those who sleep; each
+-- script says what follows.
 local DUE, RARE, READY, TURN, LEASES, STATE, MSG, BODY, KEY, DEAD, GRAVE, META = unpack(KEYS)
 local call = redis.call
+-- Scripts run often, and globals are slow to find.
+local args, tonumber, byte, ceil, format = ARGV, tonumber, string.byte, math.ceil, string.format
 
 -- Flags of a message.
 local IS_RARE, IS_LARGE = 1, 2
@@ -35,9 +40,9 @@ local function tick()
 	local time = call('TIME')
 	raw = time[1] * 1000000 + time[2]
 	us = raw
-	local clock = ARGV[1]
+	local clock = args[1]
 	if clock ~= '' then
-		if clock:byte() == 64 then
+		if byte(clock) == 64 then
 			us = tonumber(clock:sub(2))
 		elseif math.abs(raw - tonumber(clock)) > 500000 then
 			us = tonumber(clock)
@@ -49,11 +54,11 @@ end
 -- resolve turns a due time as sent into an instant: "+" and microseconds from now,
 -- or milliseconds, with "~" behind if a fraction was cut off.
 local function resolve(due)
-	if due:byte() == 43 then
+	if byte(due) == 43 then
 		local span = tonumber(due)
-		return span > 0 and math.ceil((us + span) / 1000) or now
+		return span > 0 and ceil((us + span) / 1000) or now
 	end
-	if due:byte(-1) == 126 then
+	if byte(due, -1) == 126 then
 		local at = tonumber(due:sub(1, -2))
 		return at >= now and at + 1 or at
 	end
@@ -62,7 +67,7 @@ end
 
 -- deadline is that of a lease which begins now, never already over.
 local function deadline(ttr)
-	return math.max(now + 1, math.ceil((us + ttr) / 1000))
+	return math.max(now + 1, ceil((us + ttr) / 1000))
 end
 
 -- A message, as in record.go: created in microseconds, flags, priority, max attempts,
@@ -85,9 +90,9 @@ end
 
 -- wake tells all that sleep that something happens at an instant. Who fears that he
 -- has missed it looks at wakes.
-local function wake(channel, hint, at)
+local function wake(at)
 	call('HINCRBY', META, 'wakes', 1)
-	call('PUBLISH', channel, hint .. string.format('%.0f', at))
+	call('PUBLISH', args[2], args[3] .. format('%.0f', at))
 end
 
 -- Leases tell how many messages have ended since the last told of it: those that

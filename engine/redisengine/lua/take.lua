@@ -22,7 +22,7 @@ local function take(out, ids, dues, span, seed, forget, bytes)
 			p = p + 1
 			plain[p] = id
 			call('ZREM', READY, id)
-			call('ZREM', TURN, string.format('%015.0f', due + 62135596800000) .. id)
+			call('ZREM', TURN, format('%015.0f', due + 62135596800000) .. id)
 		else
 			local _, flags, _, max, ttr, expire, length, key = struct.unpack(HEAD, record)
 			local attempt, expires, reason = 0, math.huge, ''

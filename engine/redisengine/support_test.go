@@ -1,0 +1,133 @@
+package redisengine
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// params returns a URL with further parameters, such as "shards=3".
+func params(t testing.TB, rawURL string, more ...string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	for _, p := range more {
+		name, value, _ := strings.Cut(p, "=")
+		q.Add(name, value)
+	}
+	u.RawQuery = q.Encode()
+	return u
+}
+
+// openURL opens an engine, which the caller closes.
+func openURL(t testing.TB, rawURL string, more ...string) *Engine {
+	t.Helper()
+	e, err := Open(t.Context(), params(t, rawURL, more...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// openStore opens an engine, which is closed with the test.
+func openStore(t testing.TB, rawURL string, more ...string) *Engine {
+	t.Helper()
+	e := openURL(t, rawURL, more...)
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// freshPrefix is a prefix that no other store has.
+func freshPrefix() string { return strings.ToLower(rand.Text()) }
+
+// plain is a message that is due now, with the defaults of the root package.
+func plain(queue, key string) engine.Message {
+	return engine.Message{
+		Queue: queue, Key: key,
+		Content: engine.Content{Body: []byte("body of " + key)},
+		Policy:  engine.Policy{Priority: usualPriority, MaxAttempts: 20, TTR: time.Hour},
+	}
+}
+
+// push pushes messages, which must all be kept, and returns what became of each.
+func push(t testing.TB, e *Engine, msgs ...engine.Message) []engine.PushResult {
+	t.Helper()
+	results, err := e.Push(t.Context(), msgs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	return results
+}
+
+// leaseAll leases what is due of a queue until nothing more is.
+func leaseAll(t testing.TB, e *Engine, queue string) []engine.Lease {
+	t.Helper()
+	var all []engine.Lease
+	for {
+		grant, err := e.Lease(t.Context(), []engine.Want{{Queue: queue, Max: 1000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := grant.Queues[0]
+		if g.Err != nil {
+			t.Fatal(g.Err)
+		}
+		all = append(all, g.Messages...)
+		if !g.More {
+			return all
+		}
+	}
+}
+
+// lease1 leases the one message of a queue that is due.
+func lease1(t testing.TB, e *Engine, queue string) engine.Lease {
+	t.Helper()
+	all := leaseAll(t, e, queue)
+	if len(all) != 1 {
+		t.Fatalf("leased %d messages of %s, not 1", len(all), queue)
+	}
+	return all[0]
+}
+
+// settle1 settles one lease.
+func settle1(t testing.TB, e *Engine, s engine.Settlement) engine.Settled {
+	t.Helper()
+	settled, err := e.Settle(t.Context(), []engine.Settlement{s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return settled[0]
+}
+
+// fails fails the test unless err is an *engine.Error with an Op that wraps want, and
+// whose text has all of the parts.
+func fails(t testing.TB, err, want error, parts ...string) {
+	t.Helper()
+	var e *engine.Error
+	if !errors.Is(err, want) || !errors.As(err, &e) || e.Op == "" {
+		t.Errorf("the error is %v, not an *engine.Error of %v", err, want)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the error %q does not say %q", err, part)
+		}
+	}
+}

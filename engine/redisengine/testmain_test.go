@@ -1,0 +1,26 @@
+package redisengine
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	// Most of what these tests do is wait for servers and for time to pass, so more of
+	// them run at once than there are processors. What the command line says wins.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		os.Stderr.WriteString(err.Error() + "\n")
+		os.Exit(2)
+	}
+	goleak.VerifyTestMain(m,
+		// A client of a cluster sleeps out its delays, of five seconds at most, after it
+		// is closed: before it closes connections that it has no use for any more,
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		// or that lead to another node than before,
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
+		// and before it looks again who is in the cluster.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}

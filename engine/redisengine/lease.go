@@ -64,12 +64,12 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 }
 
 // leased reads a leased message from the four values that a script gives.
-func (e *Engine) leased(queue string, values []rueidis.RedisMessage, now int64) (engine.Lease, error) {
-	i, p, err := readMessage(queue, values, now)
+func (e *Engine) leased(q *queue, values []rueidis.RedisMessage, now int64) (engine.Lease, error) {
+	i, p, err := readMessage(q.name, values, now)
 	if err != nil {
 		return engine.Lease{}, err
 	}
-	t := token{queue: fingerprintOf(queue), id: i.ID, nonce: p.nonce}
+	t := token{queue: q.print, id: i.ID, nonce: p.nonce}
 	return engine.Lease{Info: i, Token: t.String()}, nil
 }
 
@@ -111,7 +111,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		if err != nil {
 			return err
 		}
-		if l, err = e.leased(ref.Queue, values, a.now); err != nil {
+		if l, err = e.leased(e.queue(ref.Queue), values, a.now); err != nil {
 			return err
 		}
 		if !want.Remote && !e.forget {

@@ -82,7 +82,7 @@ func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
 	case is[1] < 1 || is[1] > MaxShards:
 		return refuse("the store at %s says that it has %d shards", key, is[1])
 	case shards != 0 && int64(shards) != is[1]:
-		return refuse("the store with prefix %s has %d shards a queue, not %d; to change that, push to a store with another prefix and let workers run on both until the old one is empty", e.prefix, is[1], shards)
+		return refuse("the store with prefix %s has %d shards for each queue, not %d; to change that, push to a store with another prefix and let workers run on both until the old one is empty", e.prefix, is[1], shards)
 	}
 	return int(is[1]), nil
 }

@@ -178,7 +178,7 @@ func (v *visit) take(s *stop, a answer) {
 		next = 0
 	}
 	for i := 0; i+4 <= len(messages); i += 4 {
-		l, err := v.e.leased(v.want.Queue, messages[i:i+4], a.now)
+		l, err := v.e.leased(v.q, messages[i:i+4], a.now)
 		if err != nil {
 			continue // a damaged message lapses into the dead letters; it must not stop the others
 		}

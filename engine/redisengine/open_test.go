@@ -1,0 +1,368 @@
+package redisengine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// refused fails the test unless a URL cannot be opened, for this reason.
+func refused(t *testing.T, rawURL string, want error, parts ...string) {
+	t.Helper()
+	e, err := Open(t.Context(), params(t, rawURL))
+	if err == nil {
+		_ = e.Close() // it should not be there
+	}
+	fails(t, err, want, parts...)
+}
+
+// works fails the test unless a URL can be opened and a message goes through.
+func works(t *testing.T, rawURL string, more ...string) {
+	t.Helper()
+	e := openStore(t, rawURL, append(more, "prefix="+freshPrefix())...)
+	push(t, e, plain("q", "k"))
+	if l := lease1(t, e, "q"); l.Key != "k" {
+		t.Errorf("%s: leased %+v", rawURL, l)
+	}
+}
+
+// silence listens and never says anything, until the test's end.
+func silence(t *testing.T) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var conns []net.Conn
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				break
+			}
+			conns = append(conns, c)
+		}
+		for _, c := range conns {
+			_ = c.Close() // nothing was sent
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close() // once
+		<-done
+	})
+	return l.Addr().String()
+}
+
+// nobody is an address where nobody listens.
+func nobody(t *testing.T) (addr string) {
+	t.Helper()
+	s := redistest.Start(t)
+	s.Kill()
+	return s.Addr()
+}
+
+func TestOpenWhenNobodyListens(t *testing.T) {
+	t.Parallel()
+	addr := nobody(t)
+	for _, raw := range []string{
+		"redis://" + addr, "rediss://" + addr, "redis+cluster://" + addr, "redis+sentinel://" + addr + "/m",
+		"redis+cluster://" + addr + "?addr=" + nobody(t),
+		"redis+sentinel://" + addr + "/m?addr=" + nobody(t),
+	} {
+		began := time.Now()
+		refused(t, raw, engine.ErrUnavailable, "check that Redis runs at", addr)
+		if took := time.Since(began); took > dialTimeout {
+			t.Errorf("%s: it took %v", raw, took)
+		}
+	}
+}
+
+func TestOpenWhenNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	addr := silence(t)
+	for _, raw := range []string{
+		"redis://" + addr, "rediss://" + addr, "redis+cluster://" + addr, "redis+sentinel://" + addr + "/m",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		began := time.Now()
+		_, err := Open(ctx, params(t, raw))
+		cancel()
+		fails(t, err, engine.ErrUnavailable, "check that Redis runs at", addr)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%s: it took %v", raw, took)
+		}
+	}
+}
+
+// TestOpenGivesUpBySilence: without a deadline of the caller's own, too.
+func TestOpenGivesUpBySilence(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	refused(t, "redis://"+silence(t), engine.ErrUnavailable)
+	if took := time.Since(began); took > 2*dialTimeout {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestOpenWhereRedisIsNot(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") // whoever that is, he is gone
+			_ = c.Close()
+		}
+	}()
+	defer func() {
+		_ = l.Close() // once
+		<-done
+	}()
+	refused(t, "redis://"+l.Addr().String(), engine.ErrUnavailable, "check that Redis runs at")
+}
+
+func TestOpenWithPassword(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do("CONFIG", "SET", "requirepass", "hunter2")
+	s.Do("ACL", "SETUSER", "ann", "on", ">hunter3", "~*", "&*", "+@all")
+	addr := s.Addr()
+	works(t, "redis://:hunter2@"+addr)
+	works(t, "redis://ann:hunter3@"+addr)
+	works(t, "redis://"+addr, "password_file="+file(t, "hunter2\n"))
+	works(t, "redis://ann@"+addr, "password_file="+file(t, "hunter3"))
+	for _, raw := range []string{
+		"redis://" + addr,
+		"redis://:swordfish@" + addr,
+		"redis://ann:swordfish@" + addr,
+		"redis://bob:swordfish@" + addr,
+		"redis://" + addr + "?password_file=" + url.QueryEscape(file(t, "swordfish")),
+		"redis+cluster://:swordfish@" + addr,
+	} {
+		_, err := Open(t.Context(), params(t, raw))
+		fails(t, err, engine.ErrUnauthorized, "check the user and the password")
+		if err != nil && strings.Contains(err.Error(), "swordfish") {
+			t.Errorf("%s: the password is in the error %q", raw, err)
+		}
+	}
+}
+
+// TestOpenWithoutNeed: a password for a server that wants none is a mistake of the URL.
+func TestOpenWithPasswordWithoutNeed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	_, err := Open(t.Context(), params(t, "redis://ann:swordfish@"+s.Addr()))
+	fails(t, err, engine.ErrUnauthorized, "check the user and the password")
+	if err != nil && strings.Contains(err.Error(), "swordfish") {
+		t.Errorf("the password is in the error %q", err)
+	}
+}
+
+func TestOpenWithoutPermission(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do("ACL", "SETUSER", "ann", "on", ">hunter2", "~other:*", "&other:*", "+@all")
+	s.Do("ACL", "SETUSER", "bob", "on", ">hunter2", "~tarry:*", "&tarry:*", "+@all", "-eval", "-evalsha")
+	refused(t, "redis://ann:hunter2@"+s.Addr(), engine.ErrForbidden, "~prefix* keys")
+	refused(t, "redis://bob:hunter2@"+s.Addr(), engine.ErrForbidden, "the commands of")
+	openStore(t, "redis://ann:hunter2@"+s.Addr(), "prefix=other")
+}
+
+func TestOpenReplica(t *testing.T) {
+	t.Parallel()
+	master, replica := redistest.Start(t), redistest.Start(t)
+	host, port, err := net.SplitHostPort(master.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica.Do("REPLICAOF", host, port)
+	refused(t, replica.URL(), engine.ErrInvalid, "read-only replica", "redis+sentinel://")
+	works(t, master.URL())
+}
+
+func TestOpenDatabases(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	one, two := openStore(t, s.URL()+"/1"), openStore(t, s.URL()+"/2")
+	push(t, one, plain("q", "k"))
+	if all := leaseAll(t, two, "q"); len(all) != 0 {
+		t.Errorf("what is in one database was leased in another: %+v", all)
+	}
+	lease1(t, one, "q")
+	refused(t, s.URL()+"/99", engine.ErrInvalid, "no database 99")
+}
+
+func TestOpenClusterNodeAlone(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	for i, n := range []*redistest.Server{c.Nodes[0], c.Nodes[1], c.Nodes[2], c.Nodes[3]} {
+		began := time.Now()
+		refused(t, n.URL(), engine.ErrInvalid, "redis+cluster://")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("node %d: it took %v", i, took)
+		}
+	}
+	for i, n := range c.Nodes {
+		works(t, "redis+cluster://"+n.Addr(), "shards="+strconv.Itoa(i+1))
+	}
+	works(t, "redis+cluster://"+nobody(t), "addr="+c.Nodes[4].Addr())
+	// One master that loses messages loses messages.
+	c.Nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb")
+	c.Nodes[1].Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	for range 8 { // any node may be asked
+		refused(t, c.URL(), engine.ErrInvalid, "maxmemory-policy allkeys-lru")
+	}
+}
+
+func TestOpenNoCluster(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	refused(t, "redis+cluster://"+s.Addr(), engine.ErrInvalid, "no Redis Cluster", "redis://")
+	refused(t, "redis+cluster://"+s.Addr()+"?addr="+s.Addr(), engine.ErrInvalid, "no Redis Cluster", "redis://")
+}
+
+func TestOpenNoSentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	refused(t, "redis+sentinel://"+s.Addr()+"/tarry", engine.ErrInvalid, "Sentinel")
+}
+
+func TestOpenSentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	first := s.Sentinels[0].Addr()
+	works(t, s.URL())
+	works(t, "redis+sentinel://"+first+"/"+redistest.MasterName+"/3")
+	works(t, "redis+sentinel://"+nobody(t)+"/"+redistest.MasterName, "addr="+first)
+	refused(t, "redis+sentinel://"+first+"/nosuch", engine.ErrInvalid, `know no master "nosuch"`)
+	refused(t, "redis://"+first, engine.ErrInvalid, "redis+sentinel://")
+	for _, n := range s.Sentinels {
+		n.Do("CONFIG", "SET", "requirepass", "hunter2")
+	}
+}
+
+func TestOpenWhereMessagesMayBeEvicted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Args("--maxmemory", "100mb"))
+	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random"} {
+		s.Do("CONFIG", "SET", "maxmemory-policy", policy)
+		refused(t, s.URL(), engine.ErrInvalid, "maxmemory-policy "+policy, "noeviction", "evict=true")
+		works(t, s.URL(), "evict=true")
+	}
+	// No key of tarry has a time to live, so what goes by that evicts none.
+	for _, policy := range []string{"noeviction", "volatile-lru", "volatile-ttl"} {
+		s.Do("CONFIG", "SET", "maxmemory-policy", policy)
+		works(t, s.URL())
+	}
+	s.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "0")
+	works(t, s.URL())
+}
+
+func TestOpenWithOtherShards(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	push(t, openStore(t, s.URL(), "shards=3"), plain("q", "k"))
+	refused(t, s.URL()+"?shards=2", engine.ErrInvalid,
+		"prefix tarry", "3 shards", "not 2", "push to a store with another prefix", "workers run on both")
+	for _, again := range []string{"shards=3", "evict=false"} {
+		if e := openStore(t, s.URL(), again); e.Shards() != 3 {
+			t.Errorf("with %s the store has %d shards", again, e.Shards())
+		}
+	}
+	if e := openStore(t, s.URL(), "prefix=other"); e.Shards() != DefaultShards {
+		t.Errorf("a new store has %d shards", e.Shards())
+	}
+}
+
+func TestOpenOfAnotherFormat(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for _, c := range []struct{ format, shards, says string }{
+		{"2", "4", "format 2"},
+		{"0", "4", "format 0"},
+		{"1", "0", "0 shards"},
+		{"1", "257", "257 shards"},
+		{"1", "-1", "-1 shards"},
+	} {
+		s.Do("HSET", "tarry:store", "format", c.format, "shards", c.shards)
+		refused(t, s.URL(), engine.ErrInvalid, c.says, "tarry:store")
+	}
+	// What others keep there is not overwritten, and explained somehow.
+	for _, foreign := range [][]string{
+		{"HSET", "tarry:store", "format", "x", "shards", "y"},
+		{"SET", "tarry:store", "x"},
+	} {
+		s.Do("DEL", "tarry:store")
+		s.Do(foreign...)
+		if _, err := Open(t.Context(), params(t, s.URL())); err == nil || engine.Code(err) == "unavailable" {
+			t.Errorf("%q: the error is %v", foreign, err)
+		}
+	}
+}
+
+func TestNewLeavesTheClientOpen(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := s.Client()
+	e, err := New(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Watch(func(string) {})
+	push(t, e, plain("q", "k"))
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Do(t.Context(), c.B().Ping().Build()).Error(); err != nil {
+		t.Fatalf("after Close the client says %v", err)
+	}
+	again, err := New(t.Context(), c, &Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease1(t, again, "q")
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOpenClosesItsClient: the one that Open made, also where Open fails.
+func TestOpenClosesItsClient(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	e := openURL(t, s.URL(), "shards=2")
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.client.Do(t.Context(), e.client.B().Ping().Build()).Error(); !errors.Is(err, rueidis.ErrClosing) {
+		t.Errorf("after Close the client says %v", err)
+	}
+	refused(t, s.URL()+"?shards=3", engine.ErrInvalid)
+	// goleak would not see them, as the server's end ends them, too.
+	eventually(t, "the connections to be closed", func() bool {
+		m := s.Do("CLIENT", "LIST")
+		list, err := m.ToString()
+		return err == nil && !strings.Contains(list, "name=tarry")
+	})
+}

@@ -20,6 +20,7 @@ const (
 type batch struct {
 	e      *Engine
 	unique bool // no call has a key twice
+	room   int  // for arguments before those of the items, beside what every script is told
 	calls  []*call
 	open   []*call // those that may still take items, one for each shard
 }
@@ -31,6 +32,11 @@ type call struct {
 	args  []string
 	bytes int
 	keys  map[string]struct{} // where calls are unique
+
+	// Of pushes, as lua/push.lua reads them: the dues, and what to do with each, which
+	// is left out when that is usual for all.
+	dues, how []byte
+	usual     bool
 }
 
 // call returns the call of a shard that an item with a key goes into.
@@ -45,7 +51,7 @@ func (b *batch) call(s *shard, key string, bytes int) *call {
 			return c
 		}
 	}
-	c = &call{shard: s, args: make([]string, ahead, 64)}
+	c = &call{shard: s, usual: true, args: make([]string, ahead+b.room, 64)}
 	if b.unique {
 		c.keys = make(map[string]struct{})
 	}

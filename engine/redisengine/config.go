@@ -35,7 +35,7 @@ type Config struct {
 // cluster spreads them over its masters. docs/engines/redis.md has the measurements.
 const (
 	DefaultShards        = 1
-	DefaultClusterShards = 8
+	DefaultClusterShards = 4
 )
 
 const (

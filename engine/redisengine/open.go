@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,9 +19,32 @@ const format = 1
 // run on a full server.
 const minVersion = 7
 
-// examine asks the servers whether they will do.
+// examine asks the servers whether they will do: of a cluster, all that answer.
 func (e *Engine) examine(ctx context.Context, evict bool) error {
-	info, err := e.client.Do(ctx, e.client.B().Info().Build()).ToString()
+	if e.client.Mode() != rueidis.ClientModeCluster {
+		return suits(ctx, e.client, true, evict)
+	}
+	var last error
+	answered := false
+	for _, node := range e.client.Nodes() {
+		switch err := suits(ctx, node, false, evict); {
+		case errors.Is(err, engine.ErrUnavailable):
+			last = err // the others can do its work
+		case err != nil:
+			return err
+		default:
+			answered = true
+		}
+	}
+	if answered {
+		return nil
+	}
+	return last
+}
+
+// suits asks one server whether it will do.
+func suits(ctx context.Context, client rueidis.Client, master, evict bool) error {
+	info, err := client.Do(ctx, client.B().Info().Build()).ToString()
 	if err != nil {
 		return fault("open", "", err)
 	}
@@ -29,23 +53,21 @@ func (e *Engine) examine(ctx context.Context, evict bool) error {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		facts[name] = value
 	}
-	refuse := func(err error, hint string, args ...any) error {
-		return &engine.Error{Op: "open", Err: err, Hint: fmt.Sprintf(hint, args...)}
+	refuse := func(hint string, args ...any) error {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf(hint, args...)}
 	}
 	version := facts["redis_version"]
 	major, _, _ := strings.Cut(version, ".")
 	switch n, err := strconv.Atoi(major); {
 	case err != nil:
-		return refuse(engine.ErrInvalid, "the server does not tell a redis_version: is it Redis?")
+		return refuse("the server does not tell a redis_version: is it Redis?")
 	case n < minVersion:
-		return refuse(engine.ErrInvalid, "this Redis is of version %s; tarry needs %d.0 or later", version, minVersion)
-	}
-	// In a cluster any node may have answered.
-	if facts["role"] == "slave" && e.client.Mode() != rueidis.ClientModeCluster {
-		return refuse(engine.ErrInvalid, "this Redis is a read-only replica; name the master, or use redis+sentinel:// or redis+cluster://")
+		return refuse("this Redis is of version %s; tarry needs %d.0 or later", version, minVersion)
+	case master && facts["role"] == "slave":
+		return refuse("this Redis is a read-only replica; name the master, or use redis+sentinel:// or redis+cluster://")
 	}
 	if policy := facts["maxmemory_policy"]; !evict && facts["maxmemory"] != "0" && strings.HasPrefix(policy, "allkeys-") {
-		return refuse(engine.ErrInvalid, "this Redis evicts keys when its memory is full (maxmemory-policy %s), and messages with them; set maxmemory-policy noeviction, or open with evict=true", policy)
+		return refuse("this Redis evicts keys when its memory is full (maxmemory-policy %s), and messages with them; set maxmemory-policy noeviction, or open with evict=true", policy)
 	}
 	return nil
 }

@@ -168,7 +168,6 @@ func TestOpenWithPassword(t *testing.T) {
 	}
 }
 
-// TestOpenWithoutNeed: a password for a server that wants none is a mistake of the URL.
 func TestOpenWithPasswordWithoutNeed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -213,26 +212,31 @@ func TestOpenDatabases(t *testing.T) {
 	refused(t, s.URL()+"/99", engine.ErrInvalid, "no database 99")
 }
 
-func TestOpenClusterNodeAlone(t *testing.T) {
+func TestOpenCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	for i, n := range []*redistest.Server{c.Nodes[0], c.Nodes[1], c.Nodes[2], c.Nodes[3]} {
-		began := time.Now()
-		refused(t, n.URL(), engine.ErrInvalid, "redis+cluster://")
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("node %d: it took %v", i, took)
+	t.Run("by any node", func(t *testing.T) {
+		for i, n := range c.Nodes {
+			works(t, "redis+cluster://"+n.Addr(), "shards="+strconv.Itoa(i+1))
 		}
-	}
-	for i, n := range c.Nodes {
-		works(t, "redis+cluster://"+n.Addr(), "shards="+strconv.Itoa(i+1))
-	}
-	works(t, "redis+cluster://"+nobody(t), "addr="+c.Nodes[4].Addr())
-	// One master that loses messages loses messages.
-	c.Nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb")
-	c.Nodes[1].Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	for range 8 { // any node may be asked
-		refused(t, c.URL(), engine.ErrInvalid, "maxmemory-policy allkeys-lru")
-	}
+		works(t, "redis+cluster://"+nobody(t), "addr="+c.Nodes[4].Addr())
+	})
+	t.Run("as if a node were alone", func(t *testing.T) {
+		for i, n := range c.Nodes[:4] {
+			began := time.Now()
+			refused(t, n.URL(), engine.ErrInvalid, "redis+cluster://")
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("node %d: it took %v", i, took)
+			}
+		}
+	})
+	t.Run("where one node evicts", func(t *testing.T) {
+		c.Nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")
+		for range 4 { // were only one node asked, it would hardly be that one each time
+			refused(t, c.URL(), engine.ErrInvalid, "maxmemory-policy allkeys-lru")
+		}
+		works(t, c.URL(), "evict=true")
+	})
 }
 
 func TestOpenNoCluster(t *testing.T) {
@@ -251,15 +255,26 @@ func TestOpenNoSentinel(t *testing.T) {
 func TestOpenSentinel(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t)
-	first := s.Sentinels[0].Addr()
-	works(t, s.URL())
-	works(t, "redis+sentinel://"+first+"/"+redistest.MasterName+"/3")
-	works(t, "redis+sentinel://"+nobody(t)+"/"+redistest.MasterName, "addr="+first)
-	refused(t, "redis+sentinel://"+first+"/nosuch", engine.ErrInvalid, `know no master "nosuch"`)
-	refused(t, "redis://"+first, engine.ErrInvalid, "redis+sentinel://")
-	for _, n := range s.Sentinels {
-		n.Do("CONFIG", "SET", "requirepass", "hunter2")
-	}
+	first := s.Sentinels[0]
+	master := "redis+sentinel://" + first.Addr() + "/" + redistest.MasterName
+	t.Run("by any sentinel", func(t *testing.T) {
+		works(t, s.URL())
+		works(t, master+"/3")
+		works(t, "redis+sentinel://"+nobody(t)+"/"+redistest.MasterName, "addr="+first.Addr())
+	})
+	t.Run("of a master that it does not know", func(t *testing.T) {
+		refused(t, "redis+sentinel://"+first.Addr()+"/nosuch", engine.ErrInvalid, `know no master "nosuch"`)
+	})
+	t.Run("as if it were a server", func(t *testing.T) {
+		refused(t, "redis://"+first.Addr(), engine.ErrInvalid, "redis+sentinel://")
+	})
+	t.Run("that wants a password", func(t *testing.T) {
+		first.Do("ACL", "SETUSER", "default", ">hunter2")
+		first.Do("ACL", "SETUSER", "ann", "on", ">hunter3", "&*", "+@all")
+		refused(t, master, engine.ErrUnauthorized)
+		works(t, master, "sentinel_password_file="+file(t, "hunter2"))
+		works(t, master, "sentinel_user=ann", "sentinel_password_file="+file(t, "hunter3"))
+	})
 }
 
 func TestOpenWhereMessagesMayBeEvicted(t *testing.T) {

@@ -3,6 +3,7 @@ package redisengine
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -29,7 +30,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return nil, fault("push", "", err)
 	}
 	results := make([]engine.PushResult, len(msgs))
-	b := batch{e: e, unique: true}
+	b := batch{e: e, unique: true, room: 3}
 	keyless := int(e.spread.Add(1))
 	for i := range msgs {
 		m := &msgs[i]
@@ -56,9 +57,18 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		record, large := encode(m, created.UnixMicro())
 		c := b.call(s, m.Key, len(record)+len(large))
 		c.items = append(c.items, i)
-		c.args = append(c.args, member(id), m.Key, when(m.Due), m.OnConflict.String(), rueidis.BinaryString(record))
+		c.dues = appendDue(c.dues, m.Due)
+		c.how = append(c.how, record[flagsAt]|byte(m.OnConflict)<<2)
+		c.usual = c.usual && c.how[len(c.how)-1] == 0
+		c.args = append(c.args, member(id), m.Key, rueidis.BinaryString(record))
 		if large != nil {
 			c.args = append(c.args, rueidis.BinaryString(large))
+		}
+	}
+	for _, c := range b.calls {
+		c.args[ahead], c.args[ahead+1] = strconv.Itoa(len(c.items)), rueidis.BinaryString(c.dues)
+		if !c.usual {
+			c.args[ahead+2] = rueidis.BinaryString(c.how)
 		}
 	}
 	b.run(ctx, pushScript, func(c *call, values []rueidis.RedisMessage, now int64, err error) {

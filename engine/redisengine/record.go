@@ -30,6 +30,7 @@ import (
 const (
 	flagRare  = 1 // another priority than the usual, or an expiry: see lua/shard.lua
 	flagLarge = 2 // the content is in a hash of its own
+	flagsAt   = 8 // where flags are in a record
 
 	usualPriority = 1024
 	// largeContent is the size from which contents are kept apart from records, so
@@ -138,6 +139,16 @@ func (r *reader) string(lenBytes int) string {
 	return r.take(int(r.uint(lenBytes)))
 }
 
+// count reads how many things follow, each of so many bytes or more.
+func (r *reader) count(bytes int) int {
+	n := int(r.uint(2))
+	if n > len(r.s)/bytes {
+		r.bad = true
+		return 0
+	}
+	return n
+}
+
 // instant is Unix milliseconds as the contract has it: UTC, zero for never.
 func instant(ms float64) time.Time {
 	if ms != ms || math.Abs(ms) > 1<<53 {
@@ -183,13 +194,13 @@ func decodeRecord(record, large string, i *engine.Info) error {
 	r.take(8 + 8 + 4)
 	i.Key = r.string(2)
 	i.TTR, i.ExpireAfter = r.duration(), r.duration()
-	if n := int(r.uint(2)); n > 0 && n <= len(r.s)/8 {
+	if n := r.count(8); n > 0 {
 		i.Backoff = make([]time.Duration, n)
 		for j := range i.Backoff {
 			i.Backoff[j] = r.duration()
 		}
 	}
-	if r.bad {
+	if r.bad || flags&flagLarge != 0 && len(r.s) > 0 {
 		return errRecord
 	}
 	if flags&flagLarge == 0 {
@@ -204,7 +215,7 @@ func decodeRecord(record, large string, i *engine.Info) error {
 func decodeContent(s string, c *engine.Content) error {
 	r := reader{s: s}
 	c.ContentType = r.string(2)
-	if n := int(r.uint(2)); n > 0 && n <= len(r.s)/6 {
+	if n := r.count(6); n > 0 {
 		c.Headers = make([]engine.Header, n)
 		for i := range c.Headers {
 			c.Headers[i] = engine.Header{Name: r.string(2), Value: r.string(4)}
@@ -262,6 +273,18 @@ func when(w engine.When) string {
 		text = append(text, '~')
 	}
 	return string(text)
+}
+
+// appendDue appends a due time as the script for pushes reads it.
+func appendDue(b []byte, w engine.When) []byte {
+	if w.At.IsZero() {
+		return appendFloat(append(b, 0), float64(ceil(max(0, w.In), time.Microsecond)))
+	}
+	kind := byte(1)
+	if w.At.Nanosecond()%int(time.Millisecond) != 0 {
+		kind = 2
+	}
+	return appendFloat(append(b, kind), float64(w.At.UnixMilli()))
 }
 
 // span is a time from now as scripts read it.

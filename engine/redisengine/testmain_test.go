@@ -2,18 +2,21 @@ package redisengine
 
 import (
 	"flag"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	said := make(map[string]bool)
+	flag.Visit(func(f *flag.Flag) { said[f.Name] = true })
 	// Most of what these tests do is wait for servers and for time to pass, so more of
-	// them run at once than there are processors. What the command line says wins.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		os.Stderr.WriteString(err.Error() + "\n")
-		os.Exit(2)
+	// them run at once than there are processors. To fuzz is to compute.
+	if !said["test.parallel"] && !said["test.fuzz"] {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err) // there is such a flag
+		}
 	}
 	goleak.VerifyTestMain(m,
 		// A client of a cluster sleeps out its delays, of five seconds at most, after it

@@ -1,22 +1,33 @@
--- Pushes messages, no two of one key: ARGV has for each message id, key, due, policy for a live key, record,
--- and if it is large its content. Answers the clock, the soonest due if others were
--- woken, and for each message its due when it was created, else {what was done, id,
--- due, mark}.
+-- Pushes messages, no two of one key: ARGV has how many, their dues, what to do with
+-- each (see below; '' if all are of the usual kind), then for each message id, key,
+-- record, and if it is large its content. Answers the clock, the soonest due if others
+-- were woken, and for each message its due when it was created, else {what was done,
+-- id, due, mark}.
 tick()
+local count, how = tonumber(args[4]), args[6]
 
--- Who holds the keys, in their order.
-local holders
-do
-	local keys, n, i, last = {}, 0, 4, #args
-	while i <= last do
-		if args[i + 1] ~= '' then
-			n = n + 1
-			keys[n] = args[i + 1]
+-- A due is a byte and a double: 0 and microseconds from now, 1 and milliseconds, or 2
+-- and milliseconds with a fraction cut off. Numbers as text would take longer.
+local dues = {struct.unpack('>' .. ('Bd'):rep(count), args[5])}
+for i = 1, count do
+	local kind, at = dues[2 * i - 1], dues[2 * i]
+	if kind == 0 then
+		if at > 0 then
+			at = us + at
+			local rest = at % 1000
+			at = (rest > 0 and at + 1000 - rest or at) / 1000
+		else
+			at = now
 		end
-		i = i + (byte(args[i + 4], 9) >= IS_LARGE and 6 or 5)
+	elseif kind == 2 and at >= now then
+		at = at + 1
 	end
-	holders = n > 0 and call('HMGET', KEY, unpack(keys))
+	dues[i] = at
 end
+
+-- What to do is a byte: the flags of the message, and four times its policy for a
+-- live key.
+local policies = {[0] = 'reject', 'keep', 'replace', 'keep_due', 'rearm'}
 
 -- meet applies the policy of a push whose key another message holds.
 local function meet(other, policy, at, record, body)
@@ -46,41 +57,55 @@ local function meet(other, policy, at, record, body)
 	return {done, other.id, other.due, other.mark}
 end
 
+-- Where each message's arguments begin, and its key.
+local from, keys, k = {}, {}, 0
+do
+	local i = 7
+	for n = 1, count do
+		from[n] = i
+		local key = args[i + 1]
+		if key ~= '' then
+			k = k + 1
+			keys[k] = key
+		end
+		i = i + 3
+		if how ~= '' and byte(how, n) % 4 >= IS_LARGE then i = i + 1 end
+	end
+end
+local holders = k > 0 and call('HMGET', KEY, unpack(keys))
+
 -- New messages gather, so that a few variadic calls write them all.
 local before = earliest(DUE)
-local due, rare, msgs, bodies, held = {}, {}, {}, {}, {}
-local d, r, m, b, h, k = 0, 0, 0, 0, 0, 0
-local answer, n, i, last = {us, raw, false}, 3, 4, #args
-while i <= last do
-	local id, key, at, record = args[i], args[i + 1], resolve(args[i + 2]), args[i + 4]
-	local policy, flags, body, other = args[i + 3], byte(record, 9), nil, nil
-	i = i + 5
-	if flags >= IS_LARGE then
-		body = args[i]
-		i = i + 1
+local answer, due, rare, msgs, bodies, held = {us, raw, false}, {}, {}, {}, {}, {}
+local d, r, m, b, h = 0, 0, 0, 0, 0
+k = 0
+for n = 1, count do
+	local i, at, flags, policy, other = from[n], dues[n], 0, 0, nil
+	local id, key, record = args[i], args[i + 1], args[i + 2]
+	if how ~= '' then
+		flags = byte(how, n) % 4
+		policy = (byte(how, n) - flags) / 4
 	end
 	if key ~= '' then
 		k = k + 1
 		if holders[k] then other = messages().named('', key) end
 	end
-	n = n + 1
 	if other then
-		answer[n] = meet(other, policy, at, record, body)
+		answer[n + 3] = meet(other, policies[policy], at, record, args[i + 3])
 	else
-		answer[n] = at
+		answer[n + 3] = at
 		if at < soonest then soonest = at end
-		at = format('%d', at)
 		if flags % 2 == IS_RARE then
-			rare[r + 1], rare[r + 2] = at, id
+			rare[r + 1], rare[r + 2] = format('%d', at), id
 			r = r + 2
 		else
-			due[d + 1], due[d + 2] = at, id
+			due[d + 1], due[d + 2] = format('%d', at), id
 			d = d + 2
 		end
 		msgs[m + 1], msgs[m + 2] = id, record
 		m = m + 2
-		if body then
-			bodies[b + 1], bodies[b + 2] = id, body
+		if flags >= IS_LARGE then
+			bodies[b + 1], bodies[b + 2] = id, args[i + 3]
 			b = b + 2
 		end
 		if key ~= '' then

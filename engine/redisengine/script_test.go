@@ -1,0 +1,295 @@
+package redisengine
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+var allScripts = []*script{
+	pushScript, leaseScript, claimScript, settleScript, cancelScript, rescheduleScript, getScript, listScript, fetchScript, countScript,
+	forecastScript, purgeScript, redriveScript, pauseScript, reclaimScript, openScript, idsScript, registerScript, forgetScript,
+}
+
+// everyCall makes all calls of an engine once, each of which must do something, with
+// before in front of each.
+func everyCall(t *testing.T, e *Engine, before func()) {
+	t.Helper()
+	ctx := t.Context()
+	must := func(what string, ok bool, err error) {
+		t.Helper()
+		if err != nil || !ok {
+			t.Errorf("%s: %v, %v", what, ok, err)
+		}
+	}
+	m := plain("q", "k")
+	ref := engine.Ref{Queue: "q", Key: "k"}
+	// Without what an engine that has just been opened has to learn, too.
+	before()
+	r, err := e.Push(ctx, []engine.Message{m})
+	must("push", r[0].Outcome == engine.Created && r[0].Err == nil, err)
+	before()
+	g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 1}})
+	must("lease", len(g.Queues[0].Messages) == 1, err)
+	before()
+	s, err := e.Settle(ctx, []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: engine.Release}})
+	must("settle", s[0].State == engine.Ready && s[0].Err == nil, err)
+	before()
+	l, err := e.Claim(ctx, ref, engine.Want{})
+	must("claim", l.Key == "k", err)
+	before()
+	s, err = e.Settle(ctx, []engine.Settlement{{Token: l.Token, Do: engine.Bury}})
+	must("bury", s[0].State == engine.Dead && s[0].Err == nil, err)
+	before()
+	n, err := e.Redrive(ctx, "q", nil, 0)
+	must("redrive", n.Redriven == 1, err)
+	before()
+	i, err := e.Reschedule(ctx, ref, engine.When{In: time.Hour})
+	must("reschedule", i.State == engine.Scheduled, err)
+	before()
+	i, err = e.Get(ctx, ref)
+	must("get", string(i.Body) == string(m.Body), err)
+	before()
+	page, err := e.List(ctx, engine.ListQuery{Queue: "q", State: engine.Scheduled, Limit: 1})
+	must("list", len(page.Messages) == 1, err)
+	before()
+	info, err := e.Queue(ctx, "q")
+	must("queue", info.Scheduled == 1, err)
+	before()
+	queues, _, err := e.Queues(ctx, "", 1)
+	must("queues", len(queues) == 1, err)
+	before()
+	buckets, err := e.Forecast(ctx, "q", time.Hour, 3*time.Hour)
+	must("forecast", len(buckets) == 3 && buckets[0].Count+buckets[1].Count == 1, err)
+	before()
+	must("pause", true, e.Pause(ctx, "q", 0))
+	before()
+	must("resume", true, e.Resume(ctx, "q"))
+	before()
+	errs, err := e.Cancel(ctx, []engine.Ref{ref})
+	must("cancel", errs[0] == nil, err)
+	push(t, e, m)
+	before()
+	purged, err := e.Purge(ctx, "q", true)
+	must("purge", purged == 1, err)
+	before()
+	_, _, err = e.Queues(ctx, "", 1) // forgets the queue, were it not noted lately
+	must("queues", true, err)
+	before()
+	a := e.ask1(ctx, reclaimScript, e.queue("q").shards[0], "seed", "", "")
+	must("reclaim", len(a.values) == 1, a.err)
+}
+
+// runs returns how often a server has run a command.
+func runs(t *testing.T, s *redistest.Server, command string) (n int) {
+	t.Helper()
+	m := s.Do("INFO", "commandstats")
+	info, err := m.ToString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(info) {
+		if _, err := fmt.Sscanf(line, "cmdstat_"+command+":calls=%d,", &n); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// TestScriptsAreSentAgain to a server that has forgotten them, as one has that was
+// started again or takes over; else only their names are sent.
+func TestScriptsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	everyCall(t, openStore(t, s.URL(), "shards=2"), func() { s.Do("SCRIPT", "FLUSH") })
+
+	s.Do("CONFIG", "RESETSTAT")
+	everyCall(t, openStore(t, s.URL(), "prefix=other", "shards=2"), func() {})
+	if sent, named := runs(t, s, "eval"), runs(t, s, "evalsha"); sent > 2*len(allScripts) || named <= sent {
+		t.Errorf("scripts were sent whole %d times, and named %d times", sent, named)
+	}
+	for _, sc := range allScripts {
+		m := s.Do("SCRIPT", "EXISTS", sc.sha)
+		if known, err := m.AsIntSlice(); err != nil || known[0] != 1 {
+			t.Errorf("%v, %v: no call has run %.200s", known, err, sc.text)
+		}
+	}
+	s.Do("CONFIG", "RESETSTAT")
+	everyCall(t, openStore(t, s.URL(), "prefix=third", "shards=2"), func() {})
+	if sent := runs(t, s, "eval"); sent > 0 {
+		t.Errorf("scripts that the server knows were sent whole %d times", sent)
+	}
+}
+
+// keysAt says which arguments of a command are keys.
+var keysAt = map[string]func(args []string) []string{
+	"TIME":    func([]string) []string { return nil },
+	"PUBLISH": func([]string) []string { return nil },
+	"EXISTS":  func(args []string) []string { return args },
+}
+
+func init() {
+	for _, command := range strings.Fields(`GET SET HDEL HGET HINCRBY HMGET HSET HSETNX
+		ZADD ZCARD ZCOUNT ZMSCORE ZRANGE ZRANGEBYSCORE ZREM ZREVRANGEBYLEX ZSCORE`) {
+		keysAt[command] = func(args []string) []string { return args[:1] }
+	}
+}
+
+var (
+	luaComment = regexp.MustCompile(`--.*`)
+	luaCall    = regexp.MustCompile(`\b(p?call|earliest|behind)\(`)
+	luaSets    = regexp.MustCompile(`(?:local zset = \(|zset in ipairs\()\{(.*)\}\)`)
+	luaPart    = regexp.MustCompile(`\{([^{},]+),`)
+)
+
+// TestScriptsDeclareTheirKeys: a script may only touch what it was given in KEYS, as a
+// cluster, and who may use which keys, go by that.
+func TestScriptsDeclareTheirKeys(t *testing.T) {
+	t.Parallel()
+	shard := source(t, "shard")
+	_, list, _ := strings.Cut(shard, "local ")
+	list, _, ok := strings.Cut(list, " = unpack(KEYS)")
+	declared := strings.Split(list, ", ")
+	if !ok || len(declared) != len(keyNames) {
+		t.Fatalf("shard.lua declares %q", declared)
+	}
+	for i, name := range declared {
+		if strings.ToLower(name) != keyNames[i] {
+			t.Errorf("shard.lua takes %q for %s", keyNames[i], name)
+		}
+	}
+	operand := `(?:` + strings.Join(declared, "|") + `|KEYS\[[123]\]|zset|part\[1\])`
+	isKey := regexp.MustCompile(`^(?:m\.rare and ` + operand + ` or )?` + operand + `$`)
+	aliased := func(file, name string) {
+		t.Helper()
+		if !slices.Contains(declared, name) {
+			t.Errorf("%s: %s is used as a key", file, name)
+		}
+	}
+
+	files, err := fs.Glob(sources, "lua/*.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, file := range files {
+		text := source(t, strings.TrimSuffix(path.Base(file), ".lua"))
+		for _, at := range luaCall.FindAllStringSubmatchIndex(text, -1) {
+			name, args := text[at[2]:at[3]], arguments(text[at[1]:])
+			if strings.HasSuffix(text[:at[0]], "function ") {
+				continue
+			}
+			keys := args[:1]
+			if strings.HasSuffix(name, "call") {
+				command := strings.Trim(args[0], "'")
+				find := keysAt[command]
+				if find == nil {
+					t.Errorf("%s: which arguments of %s are keys?", file, args[0])
+					continue
+				}
+				keys = find(args[1:])
+			}
+			for _, key := range keys {
+				if seen++; !isKey.MatchString(key) {
+					t.Errorf("%s: the key %s in %s%s", file, key, name, args)
+				}
+			}
+		}
+		// What goes by zset and part[1] are the declared keys, too.
+		for _, m := range luaSets.FindAllStringSubmatch(text, -1) {
+			for set := range strings.SplitSeq(m[1], ", ") {
+				if _, value, named := strings.Cut(set, " = "); named {
+					set = value
+				}
+				aliased(file, set)
+			}
+		}
+		if _, parts, ok := strings.Cut(text, "local parts = {\n"); ok {
+			parts, _, _ = strings.Cut(parts, "\n}\n")
+			for _, m := range luaPart.FindAllStringSubmatch(parts, -1) {
+				aliased(file, m[1])
+			}
+		}
+	}
+	if seen < 80 {
+		t.Errorf("only %d keys were found: the scripts are not understood", seen)
+	}
+}
+
+// source is a file of lua without its comments.
+func source(t *testing.T, name string) string {
+	t.Helper()
+	b, err := sources.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return luaComment.ReplaceAllString(string(b), "")
+}
+
+// arguments takes apart what stands behind the opening parenthesis of a call.
+func arguments(text string) (args []string) {
+	depth, from, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\'':
+			quoted = !quoted
+		case quoted:
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+		case depth > 0 && strings.IndexByte(")]}", c) >= 0:
+			depth--
+		case depth == 0 && (c == ',' || c == ')'):
+			args = append(args, strings.TrimSpace(text[from:i]))
+			if from = i + 1; c == ')' {
+				return args
+			}
+		}
+	}
+	return args
+}
+
+// TestKeysOfAShardAreInOneSlot, and shards in different ones.
+func TestKeysOfAShardAreInOneSlot(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Args("--cluster-enabled", "yes"))
+	slot := func(key string) int64 {
+		m := node.Do("CLUSTER", "KEYSLOT", key)
+		n, err := m.AsInt64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	oneSlot := func(keys []string) int64 {
+		for _, key := range keys[1:] {
+			if slot(key) != slot(keys[0]) {
+				t.Errorf("%s and %s are in different slots", key, keys[0])
+			}
+		}
+		return slot(keys[0])
+	}
+	for _, prefix := range []string{"tarry", "a:b", strings.Repeat("x", maxPrefix)} {
+		e := &Engine{prefix: prefix, shards: DefaultClusterShards}
+		for _, name := range []string{"q", "queues", "a.0", "$()+-/;._", strings.Repeat("x", 200)} {
+			slots := make(map[int64]bool)
+			for _, s := range newQueue(e, name).shards {
+				if len(s.keys) != len(keyNames) {
+					t.Errorf("shard %d has the keys %q", s.n, s.keys)
+				}
+				slots[oneSlot(s.keys)] = true
+			}
+			if len(slots) < DefaultClusterShards-1 {
+				t.Errorf("%d shards of %s are in %d slots", DefaultClusterShards, name, len(slots))
+			}
+		}
+		oneSlot(newRegistry(prefix).keys())
+	}
+}

@@ -234,10 +234,11 @@ func (h *holder) Kill() error {
 }
 
 func (p *Program) hold(ctx context.Context, cfg *bench.Config, queue string, n int, quiet bool) (bench.Holder, error) {
-	cmd := exec.CommandContext(ctx, p.Self, "bench-hold", "--store", cfg.Store, "--queue", queue,
+	cmd := exec.CommandContext(ctx, p.Self, "bench-hold", "--queue", queue,
 		"--n", strconv.Itoa(n), "--clients", strconv.Itoa(cfg.Clients), "--body", strconv.Itoa(cfg.Body),
 		"--quiet="+strconv.FormatBool(quiet))
-	cmd.Env = p.Env
+	// The URL may hold a password, which must not stand on a command line.
+	cmd.Env = append(slices.Clone(p.Env), "TARRY_STORE="+cfg.Store)
 	cmd.Stderr = p.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -262,6 +263,7 @@ func (p *Program) benchHoldCommand() *cobra.Command {
 		Args:   exactly(),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			cfg.Open = openBench
+			cfg.Store, _ = p.env("TARRY_STORE")
 			if !quiet {
 				cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
 			}
@@ -269,7 +271,6 @@ func (p *Program) benchHoldCommand() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&cfg.Store, "store", "", "")
 	f.StringVar(&queue, "queue", "", "")
 	f.IntVar(&cfg.N, "n", 1, "")
 	f.IntVar(&cfg.Clients, "clients", 1, "")

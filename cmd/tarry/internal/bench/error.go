@@ -10,7 +10,7 @@ var ErrNotEmpty = errors.New("the directory of the store is not empty")
 
 // ErrNoRecover refuses recover where the process with the messages cannot be
 // killed, or forgets them when it is.
-var ErrNoRecover = errors.New("recover needs a durable store that is opened directly, such as disk:DIR")
+var ErrNoRecover = errors.New("recover needs a durable store that is opened directly, such as disk:DIR or redis://HOST")
 
 // redact hides the password of a store's URL.
 func redact(store string) string {

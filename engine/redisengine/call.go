@@ -158,15 +158,13 @@ func (e *Engine) ask(ctx context.Context, qs []question) []answer {
 			continue
 		}
 		a.us, a.now, a.values = us, us/1000, r.values[2:]
-		switch {
-		case us == 0: // it was not needed
-		case us == raw:
+		if us != 0 && e.stopped == nil { // else it was not needed
 			e.clock.told(us, sent, now)
-		default:
-			astray = true
+			qs[i].shard.clock.told(us, sent, now)
+			astray = astray || us != raw
 		}
 	}
-	if astray && e.stopped == nil {
+	if astray {
 		e.astray()
 	}
 	return answers

@@ -152,8 +152,9 @@ func (d *damaged) clearly() {
 		m := plain("q", byKey.Key)
 		m.OnConflict = policy
 		r, err := d.e.Push(ctx, []engine.Message{m})
-		d.clear("push "+policy.String(), err)
-		d.clear("push "+policy.String(), r[0].Err)
+		if d.clear("push", err); err == nil {
+			d.clear("push "+policy.String(), r[0].Err)
+		}
 	}
 	for state := engine.Scheduled; state <= engine.Dead; state++ {
 		_, err := d.e.List(ctx, engine.ListQuery{Queue: "q", State: state, Limit: 100, Body: true})

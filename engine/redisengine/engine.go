@@ -27,6 +27,7 @@ type Engine struct {
 	origin   string
 	channel  string
 	clock    clock
+	median   median
 	stopped  func() time.Time // a test's clock; nil: the servers'
 	ids      ids
 	registry *registry
@@ -95,7 +96,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.agree(ctx)
-	if e.clock.agreed {
+	if _, agreed := e.median.now(); agreed {
 		e.tasks.Go(e.keepAgreeing)
 	}
 	return e, nil

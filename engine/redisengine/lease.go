@@ -20,13 +20,9 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		return engine.Grant{}, err
 	}
 	defer e.end()
-	now, err := e.now(ctx)
-	if err != nil {
-		return engine.Grant{}, fault("lease", "", err)
-	}
 	visits := make([]*visit, len(wants))
 	for i, want := range wants {
-		visits[i] = &visit{e: e, want: want, q: e.queue(want.Queue), now: now.UnixMilli()}
+		visits[i] = &visit{e: e, want: want, q: e.queue(want.Queue)}
 		if want.Max < 1 {
 			visits[i].granted.Err = &engine.Error{Op: "lease", Queue: want.Queue, Err: engine.ErrInvalid, Hint: "ask for at least one message"}
 			continue
@@ -48,7 +44,8 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		e.visit(ctx, round)
 		left = later
 	}
-	if now, err = e.now(ctx); err != nil {
+	now, err := e.now(ctx)
+	if err != nil {
 		return engine.Grant{}, fault("lease", "", err)
 	}
 	grant := engine.Grant{Now: now, Queues: make([]engine.Granted, len(wants))}

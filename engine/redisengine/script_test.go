@@ -23,69 +23,91 @@ var allScripts = []*script{
 // before in front of each.
 func everyCall(t *testing.T, e *Engine, before func()) {
 	t.Helper()
-	ctx := t.Context()
-	must := func(what string, ok bool, err error) {
-		t.Helper()
-		if err != nil || !ok {
-			t.Errorf("%s: %v, %v", what, ok, err)
+	ctx, m, ref := t.Context(), plain("q", "k"), engine.Ref{Queue: "q", Key: "k"}
+	var token string
+	settle := func(do engine.Action, becomes engine.State) func() (bool, error) {
+		return func() (bool, error) {
+			s, err := e.Settle(ctx, []engine.Settlement{{Token: token, Do: do}})
+			return err == nil && s[0].Err == nil && s[0].State == becomes, err
 		}
 	}
-	m := plain("q", "k")
-	ref := engine.Ref{Queue: "q", Key: "k"}
-	// Without what an engine that has just been opened has to learn, too.
-	before()
-	r, err := e.Push(ctx, []engine.Message{m})
-	must("push", r[0].Outcome == engine.Created && r[0].Err == nil, err)
-	before()
-	g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 1}})
-	must("lease", len(g.Queues[0].Messages) == 1, err)
-	before()
-	s, err := e.Settle(ctx, []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: engine.Release}})
-	must("settle", s[0].State == engine.Ready && s[0].Err == nil, err)
-	before()
-	l, err := e.Claim(ctx, ref, engine.Want{})
-	must("claim", l.Key == "k", err)
-	before()
-	s, err = e.Settle(ctx, []engine.Settlement{{Token: l.Token, Do: engine.Bury}})
-	must("bury", s[0].State == engine.Dead && s[0].Err == nil, err)
-	before()
-	n, err := e.Redrive(ctx, "q", nil, 0)
-	must("redrive", n.Redriven == 1, err)
-	before()
-	i, err := e.Reschedule(ctx, ref, engine.When{In: time.Hour})
-	must("reschedule", i.State == engine.Scheduled, err)
-	before()
-	i, err = e.Get(ctx, ref)
-	must("get", string(i.Body) == string(m.Body), err)
-	before()
-	page, err := e.List(ctx, engine.ListQuery{Queue: "q", State: engine.Scheduled, Limit: 1})
-	must("list", len(page.Messages) == 1, err)
-	before()
-	info, err := e.Queue(ctx, "q")
-	must("queue", info.Scheduled == 1, err)
-	before()
-	queues, _, err := e.Queues(ctx, "", 1)
-	must("queues", len(queues) == 1, err)
-	before()
-	buckets, err := e.Forecast(ctx, "q", time.Hour, 3*time.Hour)
-	must("forecast", len(buckets) == 3 && buckets[0].Count+buckets[1].Count == 1, err)
-	before()
-	must("pause", true, e.Pause(ctx, "q", 0))
-	before()
-	must("resume", true, e.Resume(ctx, "q"))
-	before()
-	errs, err := e.Cancel(ctx, []engine.Ref{ref})
-	must("cancel", errs[0] == nil, err)
-	push(t, e, m)
-	before()
-	purged, err := e.Purge(ctx, "q", true)
-	must("purge", purged == 1, err)
-	before()
-	_, _, err = e.Queues(ctx, "", 1) // forgets the queue, were it not noted lately
-	must("queues", true, err)
-	before()
-	a := e.ask1(ctx, reclaimScript, e.queue("q").shards[0], "seed", "", "")
-	must("reclaim", len(a.values) == 1, a.err)
+	pushes := func() (bool, error) {
+		r, err := e.Push(ctx, []engine.Message{m})
+		return err == nil && r[0].Err == nil && r[0].Outcome == engine.Created, err
+	}
+	for _, c := range []struct {
+		name string
+		call func() (ok bool, err error)
+	}{
+		{"push", pushes},
+		{"lease", func() (bool, error) {
+			g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 1}})
+			if err != nil || len(g.Queues[0].Messages) != 1 {
+				return false, err
+			}
+			token = g.Queues[0].Messages[0].Token
+			return true, nil
+		}},
+		{"release", settle(engine.Release, engine.Ready)},
+		{"claim", func() (bool, error) {
+			l, err := e.Claim(ctx, ref, engine.Want{})
+			token = l.Token
+			return l.Key == "k", err
+		}},
+		{"bury", settle(engine.Bury, engine.Dead)},
+		{"redrive", func() (bool, error) {
+			n, err := e.Redrive(ctx, "q", nil, 0)
+			return n.Redriven == 1, err
+		}},
+		{"reschedule", func() (bool, error) {
+			i, err := e.Reschedule(ctx, ref, engine.When{In: time.Hour})
+			return i.State == engine.Scheduled, err
+		}},
+		{"get", func() (bool, error) {
+			i, err := e.Get(ctx, ref)
+			return string(i.Body) == string(m.Body), err
+		}},
+		{"list", func() (bool, error) {
+			page, err := e.List(ctx, engine.ListQuery{Queue: "q", State: engine.Scheduled, Limit: 1})
+			return len(page.Messages) == 1, err
+		}},
+		{"queue", func() (bool, error) {
+			info, err := e.Queue(ctx, "q")
+			return info.Scheduled == 1, err
+		}},
+		{"queues", func() (bool, error) {
+			queues, _, err := e.Queues(ctx, "", 1)
+			return len(queues) == 1, err
+		}},
+		{"forecast", func() (bool, error) {
+			buckets, err := e.Forecast(ctx, "q", time.Hour, 2*time.Hour)
+			return len(buckets) == 2 && buckets[0].Count+buckets[1].Count == 1, err
+		}},
+		{"pause", func() (bool, error) { return true, e.Pause(ctx, "q", 0) }},
+		{"resume", func() (bool, error) { return true, e.Resume(ctx, "q") }},
+		{"cancel", func() (bool, error) {
+			errs, err := e.Cancel(ctx, []engine.Ref{ref})
+			return err == nil && errs[0] == nil, err
+		}},
+		{"push again", pushes},
+		{"purge", func() (bool, error) {
+			n, err := e.Purge(ctx, "q", true)
+			return n == 1, err
+		}},
+		{"queues of nothing", func() (bool, error) { // it would forget the queue, were that not noted lately
+			queues, _, err := e.Queues(ctx, "", 1)
+			return len(queues) == 0, err
+		}},
+		{"reclaim", func() (bool, error) {
+			a := e.ask1(ctx, reclaimScript, e.queue("q").shards[0], "seed", "", "")
+			return len(a.values) == 1, a.err
+		}},
+	} {
+		before()
+		if ok, err := c.call(); !ok || err != nil {
+			t.Errorf("%s: %v, %v", c.name, ok, err)
+		}
+	}
 }
 
 // runs returns how often a server has run a command.

@@ -25,6 +25,8 @@ type shard struct {
 	keys  []string // as KEYS of lua/shard.lua
 	hint  string   // what a script tells others, but for the due
 
+	clock clock // of its server, whichever that is
+
 	mu    sync.Mutex
 	next  int64     // nothing happens before this; never: nothing is known to come
 	wakes int64     // how often it had woken others by then
@@ -108,13 +110,13 @@ const (
 	old                   // what is known is too old to rely on
 )
 
-// stands reports whether the shard is to be asked at now, and the turns to give to
-// learn.
-func (s *shard) stands(now int64, local time.Time) (standing, uint64) {
+// stands reports whether the shard is to be asked, now being its clock, and the turns
+// to give to learn.
+func (s *shard) stands(now time.Time, local time.Time) (standing, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.asked.IsZero() || s.next <= now:
+	case s.asked.IsZero() || s.next <= now.UnixMilli():
 		return due, s.turns
 	case local.Sub(s.asked) >= stale:
 		return old, s.turns

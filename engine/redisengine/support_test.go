@@ -80,7 +80,7 @@ func push(t testing.TB, e *Engine, msgs ...engine.Message) []engine.PushResult {
 func leaseAll(t testing.TB, e *Engine, queue string) []engine.Lease {
 	t.Helper()
 	var all []engine.Lease
-	for {
+	for range 1000 {
 		grant, err := e.Lease(t.Context(), []engine.Want{{Queue: queue, Max: 1000}})
 		if err != nil {
 			t.Fatal(err)
@@ -94,6 +94,8 @@ func leaseAll(t testing.TB, e *Engine, queue string) []engine.Lease {
 			return all
 		}
 	}
+	t.Fatalf("%s says for ever that there is more", queue)
+	return nil
 }
 
 // lease1 leases the one message of a queue that is due.

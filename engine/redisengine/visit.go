@@ -18,7 +18,6 @@ type visit struct {
 	e       *Engine
 	want    engine.Want
 	q       *queue
-	now     int64   // when it began
 	us      int64   // the latest clock seen, in microseconds
 	open    []*stop // to be called in this round
 	looked  []*stop // those that said what they have, until messages are taken
@@ -53,7 +52,7 @@ func (a head) compare(b head) int {
 func (v *visit) begin() {
 	local := time.Now()
 	for _, s := range v.q.shards {
-		if is, turns := s.stands(v.now, local); is == due {
+		if is, turns := s.stands(v.e.clockOf(s), local); is == due {
 			v.open = append(v.open, &stop{shard: s, turns: turns, share: v.want.Max, bytes: engine.AnswerBytes})
 		}
 	}
@@ -72,7 +71,7 @@ func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 	var cmds []rueidis.Completed
 	for _, v := range visits {
 		for _, s := range v.q.shards {
-			if is, _ := s.stands(v.now, local); is == old {
+			if is, _ := s.stands(v.e.clockOf(s), local); is == old {
 				shards = append(shards, s)
 				cmds = append(cmds, e.client.B().Hget().Key(s.keys[metaKey]).Field("wakes").Build())
 			}
@@ -144,7 +143,7 @@ func (v *visit) take(s *stop, a answer) {
 		v.failed++
 		v.cause = a.err
 		// Not at once again, and not much later than it may come back.
-		s.shard.learn(v.now+shardPause.Milliseconds(), unknown, s.turns, time.Now())
+		s.shard.learn(v.e.clockOf(s.shard).Add(shardPause).UnixMilli(), unknown, s.turns, time.Now())
 		if !s.look && !v.e.forget && mayHaveRun(a.err) {
 			v.e.reclaim(s.shard, s.seed)
 		}
@@ -259,14 +258,18 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 	if g.More {
 		return g
 	}
-	next := int64(never)
 	for _, s := range v.q.shards {
-		next = min(next, s.known())
-	}
-	if next != never {
-		g.NextDue = time.UnixMilli(next).UTC()
-		if !g.NextDue.After(now) {
-			g.NextDue = now.Add(time.Millisecond).Truncate(time.Millisecond)
+		next := s.known()
+		if next == never {
+			continue
+		}
+		at := time.UnixMilli(next).UTC()
+		if !at.After(now) {
+			// It lies ahead by the clock of the shard's server, which is behind.
+			at = now.Add(max(time.Millisecond, at.Sub(v.e.clockOf(s)))).Truncate(time.Millisecond)
+		}
+		if g.NextDue.IsZero() || at.Before(g.NextDue) {
+			g.NextDue = at
 		}
 	}
 	return g

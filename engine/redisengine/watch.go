@@ -107,25 +107,3 @@ func (e *Engine) missed() {
 		e.hint(q.name)
 	}
 }
-
-// keepAgreeing reads the clocks of all nodes again and again until Close.
-func (e *Engine) keepAgreeing() {
-	for e.ctx.Err() == nil {
-		e.rest(agreeInterval)
-		e.agree(e.ctx)
-	}
-}
-
-// astray reads the clocks of all nodes because one did not show what they agreed on:
-// it may be that one, or this process may have been stopped for a while. Not more
-// than once at a time.
-func (e *Engine) astray() {
-	if !e.clock.doubted.CompareAndSwap(false, true) {
-		return
-	}
-	e.tasks.Go(func() {
-		e.agree(e.ctx)
-		e.rest(time.Second)
-		e.clock.doubted.Store(false)
-	})
-}

@@ -1,6 +1,6 @@
--- Removes messages in chunks: ARGV has which set (due, rare, ready or
--- dead), when the last to remove was created, in microseconds ('' to begin), and the place behind which to
--- begin. Answers the clock, how many were removed, and the place to go on behind,
+-- Removes messages in chunks: ARGV has which set (due, rare, ready or dead), when the
+-- last to remove was created, in microseconds ('' to begin), and the place behind
+-- which to begin. Answers the clock, how many were removed, and the place to go on behind,
 -- unless that was all; to begin, whether to call again because there was too much to
 -- sweep.
 tick()
@@ -12,7 +12,8 @@ local found = behind(zset, '-inf', '+inf', args[6], args[7], CHUNK)
 local n = 0
 for i = 1, #found, 2 do
 	local m = M.find(found[i])
-	if m and m.created <= last then
+	-- One from the future is from before the clock stepped back.
+	if m and (m.created <= last or m.created > us + 1000000) then
 		M.drop(m)
 		n = n + 1
 	end

@@ -25,10 +25,10 @@ var mayImport = map[string][]string{
 
 	"engine/redisengine":           {"engine"},
 	"engine/redisengine/redistest": {},
-	"":                  {"engine"},
-	"server":            {"", "engine"},
-	"cmd/tarry":         {"", "engine", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
-	"examples":          {"", "engine", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
+	"":                             {"engine"},
+	"server":                       {"", "engine"},
+	"cmd/tarry":                    {"", "engine", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
+	"examples":                     {"", "engine", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
 }
 
 var buckets = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg", "models"}

@@ -47,9 +47,6 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	return nil
 }
 
-// purgeSets are the sets of a shard that a purge goes through.
-var purgeSets = []string{"due", "rare", "ready", "dead"}
-
 // Purge removes what was scheduled or ready, and with dead what was dead, when it
 // began: it goes by when messages were created, by the servers' clocks.
 func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {

@@ -62,16 +62,17 @@ func (e *Engine) now(ctx context.Context) (time.Time, error) {
 	if now, ok := e.clock.now(); ok {
 		return now, nil
 	}
-	sent := time.Now()
-	got, err := e.client.Do(ctx, e.client.B().Time().Build()).AsIntSlice()
-	if err != nil {
-		return time.Time{}, err
+	err := error(errAnswer)
+	for _, node := range e.client.Nodes() { // some may be down
+		sent := time.Now()
+		var got []int64
+		if got, err = node.Do(ctx, node.B().Time().Build()).AsIntSlice(); err == nil && len(got) == 2 {
+			e.clock.told(got[0]*1e6+got[1], sent, time.Now())
+			now, _ := e.clock.now()
+			return now, nil
+		}
 	}
-	if len(got) == 2 {
-		e.clock.told(got[0]*1e6+got[1], sent, time.Now())
-	}
-	now, _ := e.clock.now()
-	return now, nil
+	return time.Time{}, err
 }
 
 // clockArg is what scripts are told of the time: what the nodes agree on, or nothing.

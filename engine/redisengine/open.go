@@ -63,6 +63,10 @@ func suits(ctx context.Context, client rueidis.Client, master, evict bool) error
 		return refuse("the server does not tell a redis_version: is it Redis?")
 	case n < minVersion:
 		return refuse("this Redis is of version %s; tarry needs %d.0 or later", version, minVersion)
+	case facts["redis_mode"] == "sentinel":
+		return refuse("this is a Sentinel; use redis+sentinel://host:26379/NAME-OF-THE-MASTER")
+	case master && facts["redis_mode"] == "cluster":
+		return refuse("this Redis is a node of a cluster; use redis+cluster://")
 	case master && facts["role"] == "slave":
 		return refuse("this Redis is a read-only replica; name the master, or use redis+sentinel:// or redis+cluster://")
 	}

@@ -101,13 +101,14 @@ func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.Redi
 		return
 	}
 	done, _ := met[0].ToString()
-	id, _ := met[1].AsInt64()
+	id, _ := met[1].ToString()
+	number, _ := strconv.ParseUint(id, 10, 64)
 	due, _ := met[2].AsInt64()
 	mark, _ := met[3].ToString()
 	if mark == "" {
 		mark = "W"
 	}
-	*r = engine.PushResult{ID: engine.ID(id), Due: time.UnixMilli(due).UTC(), State: state(mark[0], due, now)}
+	*r = engine.PushResult{ID: engine.ID(number), Due: time.UnixMilli(due).UTC(), State: state(mark[0], due, now)}
 	fail := func(err error, hint string) {
 		r.Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: err, Hint: hint}
 	}

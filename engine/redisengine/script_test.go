@@ -167,7 +167,7 @@ func init() {
 
 var (
 	luaComment = regexp.MustCompile(`--.*`)
-	luaCall    = regexp.MustCompile(`\b(p?call|earliest|behind)\(`)
+	luaCall    = regexp.MustCompile(`\b(call|redis\.pcall|earliest|behind)\(`)
 	luaSets    = regexp.MustCompile(`(?:local zset = \(|zset in ipairs\()\{(.*)\}\)`)
 	luaPart    = regexp.MustCompile(`\{([^{},]+),`)
 )

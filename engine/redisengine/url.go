@@ -47,6 +47,10 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if u.Scheme == "redis+cluster" && client.Mode() != rueidis.ClientModeCluster {
+		client.Close()
+		return nil, unreached(option, errNoCluster)
+	}
 	e, err := New(ctx, client, cfg)
 	if err != nil {
 		client.Close()
@@ -90,6 +94,8 @@ func connect(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, 
 	}
 }
 
+var errNoCluster = errors.New("no cluster")
+
 // unreached explains why no connection came about.
 func unreached(option rueidis.ClientOption, err error) error {
 	if err == nil {
@@ -102,10 +108,12 @@ func unreached(option rueidis.ClientOption, err error) error {
 	switch {
 	case errors.As(err, &tlsErr):
 		out.Hint = "the certificate of " + where + " is not trusted; name its authority by ca_file"
-	case strings.Contains(text, "cluster support disabled"):
+	case errors.Is(err, errNoCluster), strings.Contains(text, "cluster support disabled"):
 		out.Err, out.Hint = engine.ErrInvalid, where+" is no Redis Cluster; use redis://"
 	case strings.Contains(text, "unknown command `HELLO`"), errors.Is(err, rueidis.ErrNoCache), errors.Is(err, rueidis.ErrRESP2PubSubMixed):
 		out.Err, out.Hint = engine.ErrInvalid, fmt.Sprintf("the Redis at %s is too old; tarry needs %d.0 or later", where, minVersion)
+	case strings.Contains(text, "unknown command 'SENTINEL'"):
+		out.Err, out.Hint = engine.ErrInvalid, "there is no Sentinel at "+where+"; name sentinels, or use redis:// for a server"
 	case strings.Contains(text, "No such master"):
 		out.Err, out.Hint = engine.ErrInvalid, fmt.Sprintf("the sentinels at %s know no master %q", where, option.Sentinel.MasterSet)
 	case strings.Contains(text, "DB index is out of range"):
@@ -153,7 +161,7 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 	case "redis+cluster":
 		useTLS = p.flag("tls")
 		if path != "" {
-			p.fail("Redis Cluster has no numbered databases; leave out /%s", path)
+			p.fail("Redis Cluster has no numbered databases; leave out the path")
 		}
 	case "redis+sentinel":
 		port, useTLS = "26379", p.flag("tls")
@@ -205,6 +213,10 @@ func (p *parser) fail(hint string, args ...any) {
 // done returns what was wrong, also a parameter that nobody asked for.
 func (p *parser) done() error {
 	for name := range p.q {
+		if strings.Contains(name+p.u.RawQuery, "@") {
+			// Part of a password with a question mark, perhaps: it must not be repeated.
+			p.fail("in a password, escape / ? # and @")
+		}
 		p.fail("%s:// has no parameter %q", p.u.Scheme, name)
 	}
 	return p.err
@@ -235,7 +247,7 @@ func (p *parser) flag(name string) bool {
 	}
 	b, err := strconv.ParseBool(text)
 	if err != nil {
-		p.fail("%s is true or false, not %q", name, text)
+		p.fail("%s is true or false", name)
 	}
 	return b
 }
@@ -243,7 +255,7 @@ func (p *parser) flag(name string) bool {
 func (p *parser) number(what, text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		p.fail("%s is a number, not %q", what, text)
+		p.fail("%s is a number; in a password, escape / ? # and @", what)
 		return 0
 	}
 	return n

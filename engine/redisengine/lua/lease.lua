@@ -44,7 +44,10 @@ local function shown(n)
 		local ids, dues, priorities = ready(n)
 		local dropped = false
 		for i = 1, rares and #ids or 0 do
-			if not messages().present(ids[i]) then dropped = true end
+			if not messages().present(ids[i]) then
+				messages().strike(ids[i], dues[i])
+				dropped = true
+			end
 		end
 		if not dropped then return ids, dues, priorities end
 	end

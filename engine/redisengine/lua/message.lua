@@ -5,7 +5,7 @@
 -- flags. Whoever changes its mark, due, died or key first takes it out of the order of
 -- its mark (leave) and then puts it into another (wait, die).
 
--- The soonest due that this script has added.
+-- The soonest thing to happen that this script has added.
 local soonest = math.huge
 
 local made
@@ -18,14 +18,16 @@ local function messages()
 	local function find(id)
 		local record = call('HGET', MSG, id)
 		if not record then return nil end
-		local m = {id = id, record = record}
-		m.created, m.flags, m.priority, m.max, m.ttr, m.expire, m.size, m.key = struct.unpack(HEAD, record)
+		local m, sound = {id = id, record = record}, nil
+		sound, m.created, m.flags, m.priority, m.max, m.ttr, m.expire, m.size, m.key = parse(HEAD, record)
+		if not sound then return nil end
 		m.rare = m.flags % 2 == IS_RARE
 		m.large = m.flags >= IS_LARGE
 		local past = call('HGET', STATE, id)
 		if past then
 			local _
-			m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.nonce, _, m.reason = struct.unpack(PAST, past)
+			sound, m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.nonce, _, m.reason = parse(PAST, past)
+			if not sound or not m.mark:find('[WLD]') then return nil end
 		else
 			m.mark, m.attempt, m.deadline, m.died, m.nonce, m.reason = 'W', 0, 0, 0, '', ''
 		end
@@ -50,16 +52,30 @@ local function messages()
 		return format('%015.0f', m.due + 62135596800000) .. m.id
 	end
 
+	-- strike takes what cannot be handed out off the waiting, even if nothing else is
+	-- known of it.
+	local function strike(id, due)
+		call('ZREM', DUE, id)
+		call('ZREM', RARE, id)
+		call('ZREM', READY, id)
+		call('ZREM', TURN, turn({id = id, due = due}))
+	end
+
 	-- grave is a dead message's member in GRAVE.
 	local function grave(m)
 		return redis.sha1hex(m.key) .. format('%015.0f', m.died) .. m.id
+	end
+
+	-- sooner notes that something happens at an instant.
+	local function sooner(at)
+		if at < soonest then soonest = at end
 	end
 
 	-- wait puts a message where it waits for its due time.
 	local function wait(m)
 		m.mark = 'W'
 		call('ZADD', m.rare and RARE or DUE, m.due, m.id)
-		if m.due < soonest then soonest = m.due end
+		sooner(m.due)
 	end
 
 	-- leave takes a message out of the order of its mark.
@@ -158,8 +174,8 @@ local function messages()
 	end
 
 	made = {
-		find = find, present = present, named = named, save = save, stands = stands, turn = turn,
-		wait = wait, leave = leave, drop = drop, die = die, rewrite = rewrite,
+		find = find, present = present, named = named, save = save, stands = stands, turn = turn, strike = strike,
+		wait = wait, sooner = sooner, leave = leave, drop = drop, die = die, rewrite = rewrite,
 	}
 	return made
 end

@@ -48,6 +48,7 @@ local function late(id, nonce, what, arg, reason)
 		m.mark, m.deadline = 'L', deadline(arg == '' and m.ttr or tonumber(arg))
 		call('ZADD', LEASES, m.deadline, m.id)
 		M.save(m)
+		M.sooner(m.deadline)
 		return {'L', m.deadline}
 	end
 	m.nonce, m.deadline = '', 0
@@ -70,8 +71,8 @@ for i = 1, n do
 	local id, nonce, what = args[at], args[at + 1], args[at + 2]
 	local past, settled = pasts[i], 0
 	if past and what == 'ack' and not done[id] and byte(past) == 76 then
-		local had, key = struct.unpack('>Bc0I2c0', past, 43)
-		if had == nonce then
+		local sound, had, key = pcall(struct.unpack, '>Bc0I2c0', past, 43)
+		if sound and had == nonce then
 			a = a + 1
 			acked[a] = id
 			if key ~= '' then

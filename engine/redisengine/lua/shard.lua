@@ -77,6 +77,10 @@ local HEAD = '>dBI4I4ddI4I2c0'
 -- max attempts, due, expires, deadline, died, nonce, key, reason.
 local PAST = '>c1BI4I4ddddBc0I2c0I2c0'
 
+-- parse takes a record or a past apart; the first value is false when that is damaged.
+-- Such a message is treated as not there: it must not stand in the way of others.
+local function parse(form, text) return pcall(struct.unpack, form, text) end
+
 local function pack(m)
 	return struct.pack(PAST, m.mark, m.flags, m.attempt, m.max, m.due, m.expires, m.deadline, m.died,
 		#m.nonce, m.nonce, #m.key, m.key, #m.reason, m.reason)

@@ -17,43 +17,38 @@ local function take(out, ids, dues, span, seed, forget, bytes)
 		if size >= bytes then break end
 		looked = i
 		local id, due, record, past = ids[i], dues[i], records[i], pasts[i]
-		if not record then
-			-- Nothing is known of it: it must not stand in the way of others.
-			p = p + 1
-			plain[p] = id
-			call('ZREM', READY, id)
-			call('ZREM', TURN, format('%015.0f', due + 62135596800000) .. id)
+		local sound, _, flags, max, ttr, expire, length, key
+		if record then sound, _, flags, _, max, ttr, expire, length, key = parse(HEAD, record) end
+		local attempt, expires, reason = 0, math.huge, ''
+		if sound and past then
+			sound, _, _, attempt, _, _, expires, _, _, _, _, reason = parse(PAST, past)
+		elseif sound and expire > 0 then
+			expires = due + expire
+		end
+		if not sound then
+			messages().strike(id, due)
+		elseif expires < now then
+			messages().present(id)
+			messages().strike(id, due)
 		else
-			local _, flags, _, max, ttr, expire, length, key = struct.unpack(HEAD, record)
-			local attempt, expires, reason = 0, math.huge, ''
-			if past then
-				_, _, attempt, _, _, expires, _, _, _, _, reason = struct.unpack(PAST, past)
-			elseif expire > 0 then
-				expires = due + expire
-			end
-			if expires < now then
-				messages().drop(messages().find(id))
-				fell('expired')
+			if flags % 2 == IS_RARE then
+				messages().leave({id = id, mark = 'W', rare = true, due = due})
 			else
-				if flags % 2 == IS_RARE then
-					messages().leave({id = id, mark = 'W', rare = true, due = due})
-				else
-					p = p + 1
-					plain[p] = id
-				end
-				local ends = till or deadline(ttr)
-				local state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
-					24, nonce(seed, id), #key, key, #reason, reason)
-				out[o + 1], out[o + 2], out[o + 3], out[o + 4] = id, state, record, ''
-				if flags >= IS_LARGE then out[o + 4] = call('HGET', BODY, id) or '' end
-				o = o + 4
-				size = size + length
-				gone = gone + 1
-				if ends < lapse then lapse = ends end
-				leases[l + 1], leases[l + 2] = ends, id
-				states[l + 1], states[l + 2] = id, state
-				l = l + 2
+				p = p + 1
+				plain[p] = id
 			end
+			local ends = till or deadline(ttr)
+			local state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
+				24, nonce(seed, id), #key, key, #reason, reason)
+			out[o + 1], out[o + 2], out[o + 3], out[o + 4] = id, state, record, ''
+			if flags >= IS_LARGE then out[o + 4] = call('HGET', BODY, id) or '' end
+			o = o + 4
+			size = size + length
+			gone = gone + 1
+			if ends < lapse then lapse = ends end
+			leases[l + 1], leases[l + 2] = ends, id
+			states[l + 1], states[l + 2] = id, state
+			l = l + 2
 		end
 	end
 	if p > 0 then call('ZREM', DUE, unpack(plain)) end

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -99,7 +100,7 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 		for i, c := range now {
 			qs[i] = question{sc, c.shard, c.args}
 		}
-		for i, a := range b.e.ask(ctx, qs) {
+		for i, a := range b.e.ask(ctx, qs, patience) {
 			done(now[i], a.values, a.now, a.err)
 		}
 	}
@@ -129,8 +130,58 @@ type answer struct {
 
 var errAnswer = fmt.Errorf("an answer of Redis is not understood: %w", errRecord)
 
-// ask puts questions to shards: it tells them the clock, and takes it off the answers.
-func (e *Engine) ask(ctx context.Context, qs []question) []answer {
+// downPatience is how long a shard of a cluster may take to answer that did not answer
+// when it was asked last.
+const downPatience = 500 * time.Millisecond
+
+// ask puts questions to shards. Those that are down, on a node of a cluster that is
+// dead or hangs, are asked apart and without patience: they have shown before that
+// they are, and the others must not wait for them.
+func (e *Engine) ask(ctx context.Context, qs []question, patience time.Duration) []answer {
+	if !e.cluster() {
+		return e.put(ctx, qs, patience)
+	}
+	answers := make([]answer, len(qs))
+	var up, down []int
+	for i, q := range qs {
+		if q.shard.down.Load() {
+			down = append(down, i)
+		} else {
+			up = append(up, i)
+		}
+	}
+	some := func(ctx context.Context, which []int, patience time.Duration) {
+		part := make([]question, len(which))
+		for n, i := range which {
+			part[n] = qs[i]
+		}
+		for n, a := range e.put(ctx, part, patience) {
+			i := which[n]
+			answers[i] = a
+			// Who had no patience has not shown anything.
+			if a.err == nil || patience > 0 && !answered(a.err) {
+				qs[i].shard.down.Store(a.err != nil)
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	if len(down) > 0 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, downPatience)
+			defer cancel()
+			some(ctx, down, 0)
+		})
+	}
+	if len(up) > 0 {
+		some(ctx, up, patience)
+	}
+	wg.Wait()
+	return answers
+}
+
+// put is ask without a difference: it tells the shards the clock, and takes it off the
+// answers.
+func (e *Engine) put(ctx context.Context, qs []question, patience time.Duration) []answer {
 	clock := e.clockArg()
 	reqs := make([]request, len(qs))
 	for i, q := range qs {
@@ -138,7 +189,7 @@ func (e *Engine) ask(ctx context.Context, qs []question) []answer {
 		reqs[i] = request{q.script, q.shard.keys, q.args}
 	}
 	sent := time.Now()
-	replies := e.eval(ctx, reqs)
+	replies := e.eval(ctx, reqs, patience)
 	now := time.Now()
 	answers := make([]answer, len(qs))
 	astray := false
@@ -172,7 +223,7 @@ func (e *Engine) ask(ctx context.Context, qs []question) []answer {
 
 // ask1 runs one script on a shard.
 func (e *Engine) ask1(ctx context.Context, sc *script, s *shard, args ...string) answer {
-	return e.ask(ctx, []question{{sc, s, with(args...)}})[0]
+	return e.ask(ctx, []question{{sc, s, with(args...)}}, patience)[0]
 }
 
 // soon notes the soonest due that a script has told others of.

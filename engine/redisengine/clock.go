@@ -92,8 +92,10 @@ func (e *Engine) clockOf(s *shard) time.Time {
 	if e.stopped != nil {
 		return e.stopped().UTC()
 	}
-	if now, ok := s.clock.now(); ok {
-		return now
+	if e.cluster() {
+		if now, ok := s.clock.now(); ok {
+			return now
+		}
 	}
 	if now, ok := e.clock.now(); ok {
 		return now

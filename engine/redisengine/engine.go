@@ -48,6 +48,10 @@ type Engine struct {
 	printed  map[fingerprint]*queue
 	watchers []*watcher
 	heard    bool // the subscription has been started
+
+	// hears is whether the subscription stands. Without it nothing that is known of a
+	// shard can be relied on.
+	hears atomic.Bool
 }
 
 var (
@@ -151,9 +155,11 @@ func (e *Engine) begin(ctx context.Context, op string) error {
 	e.calls.RLock()
 	if e.closed {
 		e.calls.RUnlock()
-		return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: hintClosed}
+		return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the engine was closed"}
 	}
 	return nil
 }
 
 func (e *Engine) end() { e.calls.RUnlock() }
+
+func (e *Engine) cluster() bool { return e.client.Mode() == rueidis.ClientModeCluster }

@@ -36,6 +36,12 @@ func notRun(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
+// answered says that Redis has answered for good, if only with an error.
+func answered(err error) bool {
+	_, ok := rueidis.IsRedisErr(err)
+	return ok && !notRun(err)
+}
+
 // mayHaveRun says that nobody knows whether a command was run.
 func mayHaveRun(err error) bool {
 	_, answered := rueidis.IsRedisErr(err)
@@ -46,7 +52,6 @@ func mayHaveRun(err error) bool {
 const (
 	hintUnknown = "the answer was lost, so the outcome is unknown; repeating with the same key is safe"
 	hintFull    = "Redis has used up its maxmemory; raise it, or wait until messages have been handled"
-	hintClosed  = "the engine was closed"
 )
 
 // fault makes an engine.Error of what a call on Redis ended with.
@@ -63,11 +68,9 @@ func fault(op, queue string, err error) error {
 	has := func(prefix string) bool { return strings.HasPrefix(message, prefix) }
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		out.Err, out.Hint = err, hintUnknown
+		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), hintUnknown
 	case errors.Is(err, errAnswer), errors.Is(err, errRecord), errors.Is(err, engine.ErrInvalid):
 		out.Err = err
-	case errors.Is(err, rueidis.ErrClosing):
-		out.Err, out.Hint = engine.ErrClosed, hintClosed
 	case has("OOM"), strings.Contains(message, "OOM command not allowed"):
 		out.Err, out.Hint = fmt.Errorf("%w: %v", engine.ErrLimit, err), hintFull
 	case has("NOAUTH"), has("WRONGPASS"), has("ERR invalid password"), has("ERR AUTH"), has("ERR Client sent AUTH"):

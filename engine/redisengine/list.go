@@ -128,7 +128,7 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 		asked = append(asked, s)
 	}
 	found, short = make(map[string]engine.Info), make(map[int]bool)
-	for k, a := range e.ask(ctx, qs) {
+	for k, a := range e.ask(ctx, qs, patience) {
 		if a.err != nil {
 			return nil, nil, a.err
 		}
@@ -167,7 +167,7 @@ func (e *Engine) everyShard(ctx context.Context, q *queue, sc *script, args []st
 			qs[i] = question{sc, q.shards[n], with(args...)}
 		}
 		var again []int
-		for i, a := range e.ask(ctx, qs) {
+		for i, a := range e.ask(ctx, qs, patience) {
 			if a.err == nil && len(a.values) == 0 {
 				a.err = errAnswer
 			}

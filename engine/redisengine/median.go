@@ -22,6 +22,7 @@ const (
 	medianNodes    = 3                // with fewer there is no telling which is wrong
 	medianInterval = 30 * time.Second // between readings of all clocks
 	medianPatience = time.Second
+	medianStep     = 100 * time.Millisecond // what no drift explains
 )
 
 // now returns what the nodes agree on, and false if too few have been asked.
@@ -29,6 +30,15 @@ func (m *median) now() (time.Time, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.UnixMicro((time.Since(start) + m.ahead).Microseconds()), m.known
+}
+
+// settle takes in what the nodes agree on, and reports whether the time has stepped.
+func (m *median) settle(ahead time.Duration) (stepped bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stepped = m.known && (ahead-m.ahead).Abs() > medianStep
+	m.known, m.ahead = true, ahead
+	return stepped
 }
 
 // agree reads the clocks of all nodes and settles on the median.
@@ -58,10 +68,9 @@ func (e *Engine) agree(ctx context.Context) {
 		return
 	}
 	slices.Sort(all)
-	m := &e.median
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.known, m.ahead = true, all[(len(all)-1)/2]
+	if e.median.settle(all[(len(all)-1)/2]) {
+		e.missed()
+	}
 }
 
 // keepAgreeing reads the clocks of all nodes again and again until Close.

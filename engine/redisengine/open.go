@@ -21,7 +21,7 @@ const minVersion = 7
 
 // examine asks the servers whether they will do: of a cluster, all that answer.
 func (e *Engine) examine(ctx context.Context, evict bool) error {
-	if e.client.Mode() != rueidis.ClientModeCluster {
+	if !e.cluster() {
 		return suits(ctx, e.client, true, evict)
 	}
 	var last error
@@ -81,7 +81,7 @@ func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
 	wanted := shards
 	if wanted == 0 {
 		wanted = DefaultShards
-		if e.client.Mode() == rueidis.ClientModeCluster {
+		if e.cluster() {
 			wanted = DefaultClusterShards
 		}
 	}

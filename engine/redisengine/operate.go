@@ -37,7 +37,7 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	for n, s := range q.shards {
 		qs[n] = question{pauseScript, s, with(until)}
 	}
-	for n, a := range e.ask(ctx, qs) {
+	for n, a := range e.ask(ctx, qs, patience) {
 		if a.err != nil {
 			return fault(op, name, a.err)
 		}

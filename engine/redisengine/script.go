@@ -21,7 +21,7 @@ type script struct {
 }
 
 // newScript puts the named files together. Only a script that makes the store grow
-// is refused by a full server: whoever leases, settles or cancels needs a little
+// much is refused by a full server: whoever leases, settles or cancels needs a little
 // memory to free more.
 func newScript(grows bool, files ...string) *script {
 	var b strings.Builder
@@ -57,9 +57,9 @@ var (
 	redriveScript    = newScript(false, "shard", "message", "redrive")
 	pauseScript      = newScript(false, "shard", "pause")
 	reclaimScript    = newScript(false, "shard", "message", "take", "place", "reclaim")
-	openScript       = newScript(true, "open")
+	openScript       = newScript(false, "open")
 	idsScript        = newScript(true, "ids")
-	registerScript   = newScript(true, "register")
+	registerScript   = newScript(false, "register")
 	forgetScript     = newScript(false, "forget")
 )
 
@@ -82,12 +82,15 @@ const (
 	patience      = 3 * time.Second
 	retryPauseMin = 5 * time.Millisecond
 	retryPauseMax = 200 * time.Millisecond
+	// answerPatience is how long an answer may take: a connection on which nothing comes
+	// may not be known to be dead for some time.
+	answerPatience = 5 * time.Second
 )
 
 // eval runs scripts, all in one round trip to each node concerned. A script that a
-// node does not know is sent whole. One that was certainly not run is tried again for
-// a while; one whose answer was lost is not, since it may have been run.
-func (e *Engine) eval(ctx context.Context, reqs []request) []reply {
+// node does not know is sent whole. One that was certainly not run is tried again as
+// long as patience lasts; one whose answer was lost is not, since it may have been run.
+func (e *Engine) eval(ctx context.Context, reqs []request, patience time.Duration) []reply {
 	replies := make([]reply, len(reqs))
 	left := make([]int, len(reqs)) // which are still to be run
 	for i := range left {
@@ -102,7 +105,7 @@ func (e *Engine) eval(ctx context.Context, reqs []request) []reply {
 		}
 		sent := time.Now()
 		again, unknown := left[:0], false
-		for n, res := range e.client.DoMulti(ctx, cmds...) {
+		for n, res := range e.send(ctx, cmds) {
 			i := left[n]
 			values, err := res.ToArray()
 			replies[i] = reply{values, err}
@@ -136,6 +139,12 @@ func (e *Engine) eval(ctx context.Context, reqs []request) []reply {
 	}
 }
 
+func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []rueidis.RedisResult {
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	return e.client.DoMulti(ctx, cmds...)
+}
+
 func (e *Engine) command(r *request, whole bool) rueidis.Completed {
 	if whole {
 		return e.client.B().Eval().Script(r.script.text).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()
@@ -145,6 +154,6 @@ func (e *Engine) command(r *request, whole bool) rueidis.Completed {
 
 // eval1 runs one script.
 func (e *Engine) eval1(ctx context.Context, r request) ([]rueidis.RedisMessage, error) {
-	reply := e.eval(ctx, []request{r})[0]
+	reply := e.eval(ctx, []request{r}, patience)[0]
 	return reply.values, reply.err
 }

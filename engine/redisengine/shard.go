@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -25,13 +26,15 @@ type shard struct {
 	keys  []string // as KEYS of lua/shard.lua
 	hint  string   // what a script tells others, but for the due
 
-	clock clock // of its server, whichever that is
+	clock clock       // of its server, whichever that is
+	down  atomic.Bool // it did not answer when it was asked last
 
 	mu    sync.Mutex
 	next  int64     // nothing happens before this; never: nothing is known to come
 	wakes int64     // how often it had woken others by then
 	asked time.Time // when that was learned; zero: not yet
 	turns uint64    // how often something came up that an answer under way may not know
+	fails int       // how often in a row it could not be asked
 }
 
 // never is the instant that does not come, where others are Unix milliseconds.
@@ -136,10 +139,20 @@ const unknown = -1
 func (s *shard) learn(next, wakes int64, turns uint64, local time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next, s.wakes, s.asked = next, wakes, local
+	s.next, s.wakes, s.asked, s.fails = next, wakes, local, 0
 	if s.turns != turns {
 		s.next = 0
 	}
+}
+
+// failed notes that the shard could not be asked at now, its clock: it is left alone for
+// a little.
+func (s *shard) failed(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pause := min(shardPauseMin<<min(s.fails, 10), shardPauseMax)
+	s.fails++
+	s.next, s.wakes, s.asked = now.Add(pause).UnixMilli(), unknown, time.Now()
 }
 
 // confirm takes in how often the shard has woken others. If that is as it was, nothing

@@ -64,9 +64,10 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 // for so long, and a connection that then stays silent is given up.
 const (
 	dialTimeout = 3 * time.Second
-	keepAlive   = 15 * time.Second
-	ioTimeout   = 5 * time.Second
-	refresh     = 5 * time.Second
+	keepAlive   = 5 * time.Second
+	ioTimeout   = 3 * time.Second
+	refresh     = 5 * time.Second  // of what sentinels say
+	topology    = 10 * time.Second // of what a cluster says of itself
 )
 
 // connect makes a client and sees that a server answers. The client's own attempts
@@ -160,6 +161,7 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 		option.ForceSingleClient, useTLS = true, true
 	case "redis+cluster":
 		useTLS = p.flag("tls")
+		option.ClusterOption.ShardsRefreshInterval = topology
 		if path != "" {
 			p.fail("Redis Cluster has no numbered databases; leave out the path")
 		}

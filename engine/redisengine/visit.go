@@ -52,7 +52,7 @@ func (a head) compare(b head) int {
 func (v *visit) begin() {
 	local := time.Now()
 	for _, s := range v.q.shards {
-		if is, turns := s.stands(v.e.clockOf(s), local); is == due {
+		if is, turns := s.stands(v.e.clockOf(s), local); is == due || !v.e.hears.Load() {
 			v.open = append(v.open, &stop{shard: s, turns: turns, share: v.want.Max, bytes: engine.AnswerBytes})
 		}
 	}
@@ -71,7 +71,7 @@ func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 	var cmds []rueidis.Completed
 	for _, v := range visits {
 		for _, s := range v.q.shards {
-			if is, _ := s.stands(v.e.clockOf(s), local); is == old {
+			if is, _ := s.stands(v.e.clockOf(s), local); is == old && e.hears.Load() {
 				shards = append(shards, s)
 				cmds = append(cmds, e.client.B().Hget().Key(s.keys[metaKey]).Field("wakes").Build())
 			}
@@ -80,7 +80,18 @@ func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 	if len(cmds) == 0 {
 		return
 	}
-	for i, res := range e.client.DoMulti(ctx, cmds...) {
+	if !e.cluster() {
+		// Its clock may have stepped; those of a cluster are looked after by agree.
+		cmds = append(cmds, e.client.B().Time().Build())
+	}
+	sent := time.Now()
+	results := e.client.DoMulti(ctx, cmds...)
+	if len(results) > len(shards) {
+		if got, err := results[len(shards)].AsIntSlice(); err == nil && len(got) == 2 {
+			e.clock.told(got[0]*1e6+got[1], sent, time.Now())
+		}
+	}
+	for i, res := range results[:len(shards)] {
 		wakes, err := res.AsInt64()
 		if rueidis.IsRedisNil(err) {
 			wakes, err = 0, nil
@@ -109,13 +120,24 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 		if len(qs) == 0 {
 			return
 		}
-		for i, a := range e.ask(ctx, qs) {
+		for i, a := range e.askForLeases(ctx, qs) {
 			whose[i].take(which[i], a)
 		}
 		for _, v := range visits {
 			v.divide()
 		}
 	}
+}
+
+// askForLeases is ask for the shards of a lease. In a cluster some may be on a node that
+// is down or hangs; the others must not wait for it.
+func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
+	if !e.cluster() {
+		return e.ask(ctx, qs, patience)
+	}
+	ctx, cancel := context.WithTimeout(ctx, shardPatience)
+	defer cancel()
+	return e.ask(ctx, qs, 0)
 }
 
 func (v *visit) args(s *stop) []string {
@@ -143,7 +165,7 @@ func (v *visit) take(s *stop, a answer) {
 		v.failed++
 		v.cause = a.err
 		// Not at once again, and not much later than it may come back.
-		s.shard.learn(v.e.clockOf(s.shard).Add(shardPause).UnixMilli(), unknown, s.turns, time.Now())
+		s.shard.failed(v.e.clockOf(s.shard))
 		if !s.look && !v.e.forget && mayHaveRun(a.err) {
 			v.e.reclaim(s.shard, s.seed)
 		}
@@ -189,9 +211,13 @@ func (v *visit) take(s *stop, a answer) {
 	s.shard.learn(next, wakes, s.turns, time.Now())
 }
 
-// shardPause is how long a shard that could not be asked is left alone, while others
-// of its queue can be.
-const shardPause = 250 * time.Millisecond
+// How long a shard of a cluster may take to answer a lease, and how long one that could
+// not be asked is left alone, doubling, while others of its queue can be.
+const (
+	shardPatience = 2 * time.Second
+	shardPauseMin = 100 * time.Millisecond
+	shardPauseMax = 3 * time.Second
+)
 
 func readHeads(values []rueidis.RedisMessage) []head {
 	heads := make([]head, 0, len(values)/3)

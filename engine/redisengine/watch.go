@@ -48,6 +48,7 @@ func (e *Engine) hint(queue string) {
 func (e *Engine) hear() {
 	ctx := rueidis.WithOnSubscriptionHook(e.ctx, func(s rueidis.PubSubSubscription) {
 		if s.Kind == "subscribe" {
+			e.hears.Store(true)
 			e.missed()
 		}
 	})
@@ -56,6 +57,7 @@ func (e *Engine) hear() {
 		_ = e.client.Receive(ctx, e.client.B().Subscribe().Channel(e.channel).Build(), func(m rueidis.PubSubMessage) {
 			e.told(m.Message)
 		})
+		e.hears.Store(false)
 		e.rest(retryPauseMax)
 	}
 }

@@ -1,0 +1,56 @@
+package redisengine
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// switching is a client that every now and then takes a connection which it has just
+// closed, as rueidis does when it turns to another node.
+type switching struct {
+	rueidis.Client
+	closed rueidis.Client
+	calls  atomic.Int64
+}
+
+func (s *switching) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult {
+	if s.calls.Add(1)%7 == 0 {
+		return s.closed.DoMulti(ctx, cmds...)
+	}
+	return s.Client.DoMulti(ctx, cmds...)
+}
+
+// TestFaultClosing has the client close connections: the engine is not closed by that,
+// and a worker does not end.
+func TestFaultClosing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := &switching{Client: s.Client(), closed: s.Client()}
+	client.closed.Close()
+	e, err := New(t.Context(), client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := tarry.New(e, nil)
+	t.Cleanup(func() { _ = c.Close() }) // it has not opened the engine
+	l := newLedger(t, "q")
+	l.work(c, tarry.WorkerConfig{})
+	stop := l.produce(c, 0, 20*time.Millisecond)
+	l.more(300, 5*time.Second)
+	stop()
+	l.rest(10 * time.Second)
+	counts(t, c, "q", 5*time.Second, 0, 0, 0)
+	fails(t, l.failure(), tarry.ErrUnavailable)
+}

@@ -1,0 +1,195 @@
+package redisengine
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// cutOff is a store that is reached through a proxy, and beside it.
+type cutOff struct {
+	*redistest.Proxy
+	engine *Engine // through the proxy
+	client *tarry.Client
+	beside *tarry.Client
+}
+
+// newCutOff starts the server, which then knows the scripts that are used first.
+func newCutOff(t *testing.T, shards string) cutOff {
+	t.Helper()
+	s := redistest.Start(t)
+	p := redistest.StartProxy(t, s.Addr())
+	e := openStore(t, p.URL(), shards)
+	c := cutOff{p, e, tarry.New(e, nil), openClient(t, s.URL(), shards)}
+	t.Cleanup(func() { _ = c.client.Close() }) // what fails is the engine's
+	push(t, e, plain("q", "first"), plain("q", "second"))
+	claimed, err := e.Claim(t.Context(), engine.Ref{Queue: "q", Key: "first"}, engine.Want{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []engine.Lease{claimed, lease1(t, e, "q")} {
+		if s := settle1(t, e, engine.Settlement{Token: l.Token, Do: engine.Ack}); s.Err != nil {
+			t.Fatal(s.Err)
+		}
+	}
+	return c
+}
+
+// lose makes a call whose answer is lost, and cuts its connection once the queue holds
+// so much.
+func (c cutOff) lose(t *testing.T, call func() error, scheduled, ready, leased int64) error {
+	t.Helper()
+	c.DropReplies(true)
+	ended := make(chan error, 1)
+	go func() { ended <- call() }()
+	counts(t, c.beside, "q", 10*time.Second, scheduled, ready, leased)
+	c.Cut()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(10 * time.Second):
+		t.Fatal("the call does not end")
+		return nil
+	}
+}
+
+// TestFaultLeaseAnswerLost loses leases that last for an hour.
+func TestFaultLeaseAnswerLost(t *testing.T) {
+	t.Parallel()
+	c := newCutOff(t, "shards=1") // so that the first script of a lease leases
+	const all, leased = 1500, 700 // more than one script looks after
+	l := newLedger(t, "q")
+	for n := range all {
+		l.push(c.client, strconv.Itoa(n), 0)
+	}
+	err := c.lose(t, func() error {
+		grant, err := c.engine.Lease(t.Context(), []engine.Want{{Queue: "q", Max: leased, TTR: time.Hour}})
+		if err != nil {
+			return err
+		}
+		return grant.Queues[0].Err
+	}, 0, all-leased, leased)
+	fails(t, err, tarry.ErrUnavailable)
+	l.work(c.beside, tarry.WorkerConfig{})
+	t.Logf("all were handled %v after the cut", l.rest(5*time.Second))
+	counts(t, c.beside, "q", 5*time.Second, 0, 0, 0)
+	l.once()
+}
+
+// TestFaultClaimAnswerLost loses a claim.
+func TestFaultClaimAnswerLost(t *testing.T) {
+	t.Parallel()
+	c := newCutOff(t, "shards=4")
+	push(t, c.engine, plain("q", "k"))
+	err := c.lose(t, func() error {
+		_, err := c.engine.Claim(t.Context(), engine.Ref{Queue: "q", Key: "k"}, engine.Want{TTR: time.Hour})
+		return err
+	}, 0, 0, 1)
+	fails(t, err, tarry.ErrUnavailable)
+	t.Logf("it came back after %v", counts(t, c.beside, "q", 5*time.Second, 0, 1, 0))
+	i, err := c.beside.Get(t.Context(), "q", tarry.ByKey("k"))
+	if err != nil || i.Attempt != 0 {
+		t.Errorf("it is at attempt %d, %v", i.Attempt, err)
+	}
+}
+
+// TestFaultPushAnswerLost loses the answer to a push, and repeats it.
+func TestFaultPushAnswerLost(t *testing.T) {
+	t.Parallel()
+	c := newCutOff(t, "shards=4")
+	pushed := func() (tarry.Pushed, error) {
+		return c.client.Push(t.Context(), "q", []byte("body"), tarry.Key("k"), tarry.In(time.Hour), tarry.OnConflict(tarry.Keep))
+	}
+	err := c.lose(t, func() error {
+		_, err := pushed()
+		return err
+	}, 1, 0, 0)
+	fails(t, err, tarry.ErrUnavailable, "outcome is unknown")
+	p, err := pushed()
+	if err != nil || p.Outcome != tarry.Kept {
+		t.Errorf("the repetition was %v, %v", p.Outcome, err)
+	}
+	if i, err := c.beside.Get(t.Context(), "q", tarry.ByID(p.ID)); err != nil || i.Key != "k" || string(i.Body) != "body" {
+		t.Errorf("found %q %q, %v", i.Key, i.Body, err)
+	}
+	counts(t, c.beside, "q", 0, 1, 0, 0)
+}
+
+// TestFaultAckAnswerLost loses the answer to a worker's ack, and with it the hints.
+func TestFaultAckAnswerLost(t *testing.T) {
+	t.Parallel()
+	c := newCutOff(t, "shards=4")
+	started, end := make(chan string, 10), make(chan bool)
+	told := make(chan tarry.EventKind, 100)
+	w := tarry.NewWorker(c.client, &tarry.WorkerConfig{Observer: func(e tarry.Event) {
+		if e.Key == "k" {
+			told <- e.Kind
+		}
+	}})
+	tarry.Handle(w, tarry.NewTopic[string]("q"), func(_ context.Context, m *tarry.Message[string]) error {
+		started <- m.Key
+		<-end
+		return nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+
+	push(t, c.engine, plain("q", "k"))
+	if key := <-started; key != "k" {
+		t.Fatalf("handled %q", key)
+	}
+	_ = c.lose(t, func() error { end <- true; return nil }, 0, 0, 0)
+	if kind := <-told; kind != tarry.Started {
+		t.Errorf("it was %v, not started", kind)
+	}
+	if kind := <-told; kind != tarry.LeaseLost && kind != tarry.Acked {
+		t.Errorf("it was %v, not acked, nor its lease lost", kind)
+	}
+	// The worker goes on, with other messages.
+	if _, err := c.beside.Push(t.Context(), "q", nil, tarry.Key("next")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case key := <-started:
+		if key != "next" {
+			t.Errorf("%q was handled once more", key)
+		}
+		end <- true
+	case <-time.After(Recheck + 2*time.Second):
+		t.Error("nothing more is handled")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	counts(t, c.beside, "q", 0, 0, 0, 0)
+}
+
+// TestFaultManyCuts cuts all connections again and again, under load.
+func TestFaultManyCuts(t *testing.T) {
+	t.Parallel()
+	c := newCutOff(t, "shards=4")
+	l := newLedger(t, "q")
+	l.work(c.client, tarry.WorkerConfig{})
+	stop := l.produce(c.client, 0, 20*time.Millisecond, 300*time.Millisecond)
+	const cuts = 80
+	for n := range cuts {
+		c.DropReplies(n%3 == 0) // until the cut
+		time.Sleep(time.Duration(20+rand.IntN(60)) * time.Millisecond)
+		c.Cut()
+	}
+	stop()
+	t.Logf("%v after %d cuts all was handled", l.rest(10*time.Second), cuts)
+	t.Logf("and acked %v later", counts(t, c.beside, "q", 10*time.Second, 0, 0, 0))
+	fails(t, l.failure(), tarry.ErrUnavailable)
+	if l.handled < cuts {
+		t.Errorf("only %d were handled", l.handled)
+	}
+}

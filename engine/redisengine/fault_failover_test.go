@@ -1,0 +1,211 @@
+package redisengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// leaseTime is short where a failover may take an ack back, which then nobody repeats.
+const leaseTime = 3 * time.Second
+
+// clustered is a cluster and a client of it.
+type clustered struct {
+	*redistest.Cluster
+	t      *testing.T
+	engine *Engine
+	client *tarry.Client
+}
+
+func newClustered(t *testing.T, shards string, opts ...redistest.Option) *clustered {
+	t.Helper()
+	// A node that is down shall not stop the others.
+	opts = append(opts, redistest.Args("--cluster-require-full-coverage", "no"))
+	c := &clustered{Cluster: redistest.StartCluster(t, opts...), t: t}
+	c.engine = openStore(t, c.URL(), shards)
+	c.client = tarry.New(c.engine, nil)
+	t.Cleanup(func() { _ = c.client.Close() }) // what fails is the engine's
+	return c
+}
+
+// slot is the hash slot of a shard.
+func (c *clustered) slot(s *shard) int {
+	c.t.Helper()
+	m := c.Nodes[len(c.Nodes)-1].Do("CLUSTER", "KEYSLOT", s.keys[metaKey])
+	slot, err := m.AsInt64()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return int(slot)
+}
+
+// spread tells the master that each shard of a queue is on; they are to be on all three.
+func (c *clustered) spread(queue string) []*redistest.Server {
+	c.t.Helper()
+	var all []*redistest.Server
+	on := make(map[*redistest.Server]bool)
+	for _, s := range c.engine.queue(queue).shards {
+		all = append(all, c.Owner(c.slot(s)))
+		on[all[len(all)-1]] = true
+	}
+	if len(on) != 3 {
+		c.t.Fatalf("the shards of %s are on %d masters", queue, len(on))
+	}
+	return all
+}
+
+// TestFaultSentinelFailover kills the master under load, once the replicas have all
+// that was answered.
+func TestFaultSentinelFailover(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	c := openClient(t, s.URL())
+	l := newLedger(t, "q")
+	l.work(c, tarry.WorkerConfig{TTR: leaseTime})
+	stop := l.produce(c, 0, 3*time.Second, 6*time.Second, time.Hour)
+	l.more(500, 20*time.Second)
+	stop()
+	master := s.Master()
+	catchUp(t, master, s.Nodes[1:]...)
+
+	killed := time.Now()
+	master.Kill()
+	stop = l.produce(c, 0, 100*time.Millisecond, time.Hour)
+	s.NewMaster(master)
+	t.Logf("there was a new master %v after the death of the old one", time.Since(killed))
+	t.Logf("both pushes and handlers went on %v later", l.more(1, 10*time.Second))
+	l.more(500, 20*time.Second)
+	stop()
+	t.Logf("all that was due was handled %v later", l.rest(10*time.Second))
+	l.settled(c, leaseTime+5*time.Second)
+}
+
+// TestFaultClusterFailover kills one of three masters under load, once its replica has
+// all that was answered. The others go on all the while.
+func TestFaultClusterFailover(t *testing.T) {
+	t.Parallel()
+	if meanwhile := clusterFailover(t, (*redistest.Server).Kill, 10*time.Second); meanwhile == 0 {
+		t.Error("one node stops all")
+	}
+}
+
+// TestFaultClusterNodeHangs has a master not die, but answer no more: its connections
+// stay as they are.
+func TestFaultClusterNodeHangs(t *testing.T) {
+	t.Parallel()
+	clusterFailover(t, (*redistest.Server).Pause, 10*time.Second)
+}
+
+func clusterFailover(t *testing.T, stopNode func(*redistest.Server), within time.Duration) (meanwhile int) {
+	c := newClustered(t, "shards=6")
+	q := c.engine.queue("q")
+	on := c.spread("q")
+	victim, slot := on[0], c.slot(q.shards[0])
+	healthy := func(key string) bool { return on[q.ofKey(key).n] != victim }
+
+	l := newLedger(t, "q")
+	l.work(c.client, tarry.WorkerConfig{TTR: leaseTime})
+	stop := l.produce(c.client, 0, 3*time.Second, 6*time.Second, time.Hour)
+	l.more(500, 20*time.Second)
+	stop()
+	catchUp(t, victim, c.Replica(victim))
+
+	since := time.Now()
+	stopNode(victim)
+	stop = l.produce(c.client, 0, 100*time.Millisecond, time.Hour)
+	c.Owner(slot)
+	took := time.Now()
+	l.change(func() {
+		for key, e := range l.entries {
+			if healthy(key) && e.due.After(since) && e.handled > 0 {
+				meanwhile++
+			}
+		}
+	})
+	t.Logf("the replica took over after %v, and %d messages of other nodes were handled meanwhile", took.Sub(since), meanwhile)
+	l.more(1, within)
+	l.await("a message of the shard", within, func() bool {
+		for key, e := range l.entries {
+			if !healthy(key) && e.due.After(took) && e.handled > 0 {
+				return true
+			}
+		}
+		return false
+	})
+	t.Logf("pushes and handlers went on everywhere %v later", time.Since(took))
+	l.more(500, 20*time.Second)
+	stop()
+	t.Logf("all that was due was handled %v later", l.rest(10*time.Second))
+	l.settled(c.client, leaseTime+5*time.Second)
+	return meanwhile
+}
+
+// TestFaultClusterDeadNode has one of three masters dead for good: that must not hold
+// up what is on the others.
+func TestFaultClusterDeadNode(t *testing.T) {
+	t.Parallel()
+	c := newClustered(t, "shards=1")
+	for _, n := range c.Nodes {
+		n.Do("CONFIG", "SET", "cluster-replica-no-failover", "yes")
+	}
+	owner := func(queue string) *redistest.Server { return c.Owner(c.slot(c.engine.queue(queue).shards[0])) }
+	victim, dead, alive := owner("q0"), "q0", ""
+	for n := 1; alive == ""; n++ {
+		if queue := fmt.Sprint("q", n); owner(queue) != victim {
+			alive = queue
+		}
+	}
+	push(t, c.engine, plain(dead, "k"), plain(alive, "k"))
+	victim.Kill()
+
+	// What is leased is told before it is over.
+	const ttr = 2 * time.Second
+	grant, err := c.engine.Lease(t.Context(), []engine.Want{{Queue: dead, Max: 1, TTR: ttr}, {Queue: alive, Max: 1, TTR: ttr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails(t, grant.Queues[0].Err, tarry.ErrUnavailable)
+	got := grant.Queues[1].Messages
+	if len(got) != 1 {
+		t.Fatalf("leased %d messages, %v", len(got), grant.Queues[1].Err)
+	}
+	if left := time.Until(got[0].Deadline); left < ttr/2 {
+		t.Errorf("of a lease for %v %v were left", ttr, left)
+	}
+	if s := settle1(t, c.engine, engine.Settlement{Token: got[0].Token, Do: engine.Ack}); s.Err != nil {
+		t.Error(s.Err)
+	}
+
+	// What is pushed to others is handled at once, while there are also such pushes that
+	// fail.
+	l := newLedger(t, alive)
+	l.work(c.client, tarry.WorkerConfig{}, dead)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			if _, err := c.client.Push(ctx, dead, nil); !errors.Is(err, tarry.ErrUnavailable) && ctx.Err() == nil {
+				t.Errorf("a push to a dead node ends with %v", err)
+			}
+		}
+	}()
+	began := time.Now()
+	for n := range 20 {
+		l.push(c.client, fmt.Sprint(n), 0)
+		l.rest(10 * time.Second)
+	}
+	took := time.Since(began)
+	cancel()
+	<-ended
+	t.Logf("20 messages took %v", took)
+	if took > patience+2*time.Second { // a call may have to find out, once
+		t.Error("that is too long")
+	}
+}

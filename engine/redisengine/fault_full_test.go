@@ -1,0 +1,147 @@
+package redisengine
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// fullRedis is a server that takes a few hundred messages of 10 KB, and those that it
+// has taken until it was full.
+func fullRedis(t *testing.T) (s *redistest.Server, c *tarry.Client, e *Engine, kept int) {
+	t.Helper()
+	s = redistest.Start(t, redistest.Args("--maxmemory", "8mb", "--maxmemory-policy", "noeviction"))
+	e = openStore(t, s.URL())
+	c = tarry.New(e, nil)
+	t.Cleanup(func() { _ = c.Close() }) // it has not opened the engine
+	for kept < 10_000 {
+		_, err := c.Push(t.Context(), "q", make([]byte, 10_000), tarry.Key(strconv.Itoa(kept)), tarry.TTR(time.Hour))
+		if err != nil {
+			fails(t, err, tarry.ErrLimit, hintFull)
+			break
+		}
+		kept++
+	}
+	if kept < 100 || kept == 10_000 {
+		t.Fatalf("%d messages were kept", kept)
+	}
+	// So that it does not depend on the buffers of clients.
+	s.Do("CONFIG", "SET", "maxmemory", strconv.Itoa(fact(t, s, "memory", "used_memory")-1<<20))
+	return s, c, e, kept
+}
+
+// TestFaultFull goes on with a Redis whose memory is full, until it no longer is.
+func TestFaultFull(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	_, c, e, kept := fullRedis(t)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	refused := func(queue string) {
+		t.Helper()
+		_, err := c.Push(ctx, queue, make([]byte, 10_000))
+		fails(t, err, tarry.ErrLimit, hintFull)
+	}
+	refused("q")
+	refused("another") // which is not known yet
+	_, errs, err := c.PushMany(ctx, []engine.Message{tarry.NewMessage("q", nil), tarry.NewMessage("q", nil)})
+	check(err)
+	for _, err := range errs {
+		fails(t, err, tarry.ErrLimit, hintFull)
+	}
+	if len(errs) != 2 {
+		t.Errorf("of 2 pushes %d failed", len(errs))
+	}
+
+	key := func(n int) tarry.Ref { return tarry.ByKey(strconv.Itoa(n)) }
+	check(c.Cancel(ctx, "q", key(0)))
+	i, err := c.Get(ctx, "q", key(1))
+	check(err)
+	if len(i.Body) != 10_000 {
+		t.Errorf("the body has %d bytes", len(i.Body))
+	}
+	_, err = c.Reschedule(ctx, "q", key(2), tarry.In(time.Hour))
+	check(err)
+	counts(t, c, "q", 0, 1, int64(kept)-2, 0)
+	p, err := c.ListPage(ctx, engine.ListQuery{Queue: "q", State: tarry.Ready, Limit: 5, Body: true})
+	check(err)
+	if len(p.Messages) != 5 {
+		t.Errorf("%d messages are listed", len(p.Messages))
+	}
+	_, err = c.Forecast(ctx, "q", time.Minute, time.Hour)
+	check(err)
+	check(c.Pause(ctx, "q", time.Hour))
+	check(c.Resume(ctx, "q"))
+	claimed, err := c.Claim(ctx, "q", key(3), tarry.LeaseOptions{})
+	check(err)
+	leases := append(leaseSome(t, e, 6), claimed)
+	settled, err := c.Settle(ctx, []tarry.Settlement{
+		{Token: leases[0].Token, Do: engine.Ack},
+		{Token: leases[1].Token, Do: engine.Extend},
+		{Token: leases[2].Token, Do: engine.Retry, Reason: "again"},
+		{Token: leases[3].Token, Do: engine.Snooze, When: &engine.When{In: time.Hour}},
+		{Token: leases[4].Token, Do: engine.Release},
+		{Token: leases[5].Token, Do: engine.Bury, Reason: "hopeless"},
+		{Token: leases[6].Token, Do: engine.Ack},
+	})
+	check(err)
+	for _, s := range settled {
+		check(s.Err)
+	}
+	n, err := c.Redrive(ctx, "q", nil, 0)
+	check(err)
+	if n.Redriven != 1 {
+		t.Errorf("%d were redriven", n.Redriven)
+	}
+	refused("q")
+
+	// A worker frees memory.
+	l := newLedger(t, "q")
+	for n := range kept {
+		l.entries[strconv.Itoa(n)] = &entry{}
+	}
+	l.work(c, tarry.WorkerConfig{})
+	l.await("half of the messages", 10*time.Second, func() bool { return l.handled > kept/2 })
+	if _, err := c.Push(ctx, "q", make([]byte, 10_000), tarry.In(time.Hour)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFaultFullFromTheStart opens the store of a Redis whose memory is full, for how
+// else would it be emptied.
+func TestFaultFullFromTheStart(t *testing.T) {
+	t.Parallel()
+	s, _, _, kept := fullRedis(t)
+	c := openClient(t, s.URL())
+	l := newLedger(t, "q")
+	for n := range kept {
+		l.entries[strconv.Itoa(n)] = &entry{pushed: true}
+	}
+	l.work(c, tarry.WorkerConfig{})
+	l.rest(10 * time.Second)
+	counts(t, c, "q", 5*time.Second, 0, 0, 0)
+	if _, err := c.Push(t.Context(), "q", make([]byte, 10_000), tarry.In(time.Hour)); err != nil {
+		t.Error(err)
+	}
+}
+
+// leaseSome leases n messages.
+func leaseSome(t *testing.T, e *Engine, n int) []engine.Lease {
+	t.Helper()
+	grant, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: n}})
+	if err == nil {
+		err = grant.Queues[0].Err
+	}
+	if err != nil || len(grant.Queues[0].Messages) != n {
+		t.Fatalf("leased %d messages of %d, %v", len(grant.Queues[0].Messages), n, err)
+	}
+	return grant.Queues[0].Messages
+}

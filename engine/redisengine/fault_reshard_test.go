@@ -1,0 +1,74 @@
+package redisengine
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// TestFaultReshard moves the slot of a shard that is in use from master to master,
+// once with a rest midway.
+func TestFaultReshard(t *testing.T) {
+	t.Parallel()
+	c := newClustered(t, "shards=4")
+	s := c.engine.queue("q").shards[0]
+	slot := c.slot(s)
+	l := newLedger(t, "q")
+	l.takes = 5 * time.Millisecond
+	l.work(c.client, tarry.WorkerConfig{})
+	stop := l.produce(c.client, 0, 20*time.Millisecond, time.Second, time.Hour)
+	l.more(500, 20*time.Second)
+	var slowest time.Duration
+	move := func(to *redistest.Server, began time.Time) {
+		t.Helper()
+		c.MoveSlot(slot, to)
+		l.await("a message of the shard", 5*time.Second, func() bool {
+			for key, e := range l.entries {
+				if e.due.After(began) && e.handled > 0 && c.engine.queue("q").ofKey(key) == s {
+					return true
+				}
+			}
+			return false
+		})
+		slowest = max(slowest, time.Since(began))
+	}
+	masters := c.Masters()
+	for range 3 {
+		for _, to := range masters {
+			move(to, time.Now())
+		}
+	}
+	t.Logf("the shard stood still for %v at most", slowest)
+
+	// While some keys of a shard are here and some there, none of its scripts can run.
+	from, to := c.Owner(slot), masters[0]
+	if from == to {
+		to = masters[1]
+	}
+	id := func(s *redistest.Server) string {
+		m := s.Do("CLUSTER", "MYID")
+		text, err := m.ToString()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	to.Do("CLUSTER", "SETSLOT", strconv.Itoa(slot), "IMPORTING", id(from))
+	from.Do("CLUSTER", "SETSLOT", strconv.Itoa(slot), "MIGRATING", id(to))
+	began := time.Now()
+	time.Sleep(patience / 3)
+	move(to, began)
+	t.Logf("and for %v with a rest of %v midway", slowest, patience/3)
+
+	l.more(100, 10*time.Second)
+	stop()
+	t.Logf("all that was due was handled %v later", l.rest(10*time.Second))
+	l.settled(c.client, 5*time.Second)
+	l.once()
+	if err := l.failure(); err != nil {
+		t.Errorf("a push failed: %v", err)
+	}
+}

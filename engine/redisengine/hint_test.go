@@ -1,0 +1,111 @@
+package redisengine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// asleep is a worker with nothing to do, and another engine of its store.
+type asleep struct {
+	*ledger
+	proxy  *redistest.Proxy // of the worker's engine
+	client *tarry.Client
+	other  *Engine
+	n      int
+}
+
+func newAsleep(t *testing.T) *asleep {
+	s := redistest.Start(t)
+	p := redistest.StartProxy(t, s.Addr())
+	a := &asleep{ledger: newLedger(t, "q"), proxy: p, client: openClient(t, p.URL()), other: openStore(t, s.URL())}
+	a.work(a.client, tarry.WorkerConfig{})
+	// It listens, and has handled something.
+	succeeds(t, 10*time.Second, func() error {
+		m := s.Do("PUBSUB", "NUMSUB", a.other.channel)
+		listen, err := m.AsIntMap()
+		if err == nil && listen[a.other.channel] == 0 {
+			err = errors.New("nobody listens")
+		}
+		return err
+	})
+	a.wakes(false)
+	return a
+}
+
+// wakes pushes a message that is due now with the other engine, once the worker has
+// nothing to do, and returns how long it was until it was handled. The worker's engine
+// may be cut off meanwhile.
+func (a *asleep) wakes(cut bool) time.Duration {
+	a.t.Helper()
+	counts(a.t, a.client, "q", 10*time.Second, 0, 0, 0)
+	a.n++
+	key := fmt.Sprint(a.n)
+	a.change(func() { a.entries[key] = &entry{pushed: true, due: time.Now()} })
+	if cut {
+		a.proxy.Refuse(true)
+		a.proxy.Cut()
+	}
+	began := time.Now()
+	push(a.t, a.other, plain("q", key))
+	if cut {
+		a.proxy.Refuse(false)
+	}
+	a.await("the message to be handled", Recheck+2*time.Second, func() bool { return a.entries[key].handled > 0 })
+	return time.Since(began)
+}
+
+// TestHint pushes with one engine what the worker of another handles at once.
+func TestHint(t *testing.T) {
+	t.Parallel()
+	a := newAsleep(t)
+	var took []time.Duration
+	late := 0
+	for range 10 {
+		took = append(took, a.wakes(false))
+		if took[len(took)-1] > 200*time.Millisecond {
+			late++
+		}
+	}
+	t.Logf("handled after %v", took)
+	if late > 1 {
+		t.Errorf("%d of %d came later than after 200 ms", late, len(took))
+	}
+}
+
+// TestHintCut pushes while the worker's connections are cut.
+func TestHintCut(t *testing.T) {
+	t.Parallel()
+	a := newAsleep(t)
+	t.Logf("handled after %v", a.wakes(true))
+}
+
+// TestHintLost loses a hint, and nobody notices.
+func TestHintLost(t *testing.T) {
+	t.Parallel()
+	a := newAsleep(t)
+	a.other.channel = "nobody"
+	took := a.wakes(false)
+	t.Logf("handled after %v", took)
+	if took < Recheck/10 {
+		t.Error("the hint was not lost")
+	}
+}
+
+// TestHintNobodyWatches leases with an engine that listens to no hints.
+func TestHintNobodyWatches(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	a, b := openStore(t, s.URL()), openStore(t, s.URL())
+	if got := leaseAll(t, a, "q"); len(got) > 0 {
+		t.Fatalf("leased %d messages of none", len(got))
+	}
+	push(t, b, plain("q", "k"))
+	if got := leaseAll(t, a, "q"); len(got) != 1 {
+		t.Errorf("leased %d messages of 1 that is due", len(got))
+	}
+}

@@ -1,0 +1,60 @@
+package redisengine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// TestIdle counts the commands that Redis is given while a worker waits on two queues
+// of four shards each.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	for _, pending := range []int{0, 20_000} {
+		t.Run(fmt.Sprintf("%d pending", pending), func(t *testing.T) {
+			t.Parallel()
+			idle(t, pending)
+		})
+	}
+}
+
+func idle(t *testing.T, pending int) {
+	s := redistest.Start(t)
+	c := openClient(t, s.URL(), "shards=4")
+	queues := [...]string{"q", "r"}
+	for n := 0; n < pending; n += 1000 {
+		msgs := make([]engine.Message, 1000)
+		for i := range msgs {
+			msgs[i] = tarry.NewMessage(queues[i%2], nil, tarry.In(time.Duration(1+n+i)*time.Hour))
+		}
+		if _, errs, err := c.PushMany(t.Context(), msgs); err != nil || errs != nil {
+			t.Fatal(errs, err)
+		}
+	}
+	l := newLedger(t, queues[0])
+	l.push(c, "now", 0)
+	l.work(c, tarry.WorkerConfig{}, queues[1:]...)
+	l.rest(10 * time.Second)
+	counts(t, c, queues[0], 5*time.Second, int64(pending)/2, 0, 0)
+
+	const seconds, looks = 10, 20 // often enough that the connection for INFO needs no pings
+	n := -looks
+	before := fact(t, s, "stats", "total_commands_processed")
+	for range looks {
+		time.Sleep(seconds * time.Second / looks)
+		after := fact(t, s, "stats", "total_commands_processed")
+		n += after - before
+		before = after
+	}
+	t.Logf("%d commands in %d s", n, seconds)
+	if n > 2*seconds {
+		t.Errorf("%d commands in %d s are too many", n, seconds)
+	}
+	if n == 0 {
+		t.Error("nothing was looked after")
+	}
+}

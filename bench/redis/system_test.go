@@ -48,7 +48,7 @@ var impls = []struct {
 }{
 	{"asynq", 1, openAsynq},
 	{"tarry", redisengine.DefaultShards, openTarry("")},
-	{"tarry-1-shard", 1, openTarry("&shards=1")},
+	{"tarry-4-shards", 4, openTarry("&shards=4")},
 }
 
 // start starts a redis-server for all that one benchmark compares. It does not

@@ -17,7 +17,7 @@ func TestFaultReshard(t *testing.T) {
 	s := c.engine.queue("q").shards[0]
 	slot := c.slot(s)
 	l := newLedger(t, "q")
-	l.takes = 5 * time.Millisecond
+	l.during = func() { time.Sleep(5 * time.Millisecond) }
 	l.work(c.client, tarry.WorkerConfig{})
 	stop := l.produce(c.client, 0, 20*time.Millisecond, time.Second, time.Hour)
 	l.more(500, 20*time.Second)

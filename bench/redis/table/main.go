@@ -16,7 +16,7 @@ import (
 
 func main() { table.Main("bench-redis", write) }
 
-var impls = []string{"asynq", "tarry", "tarry-1-shard"}
+var impls = []string{"asynq", "tarry", "tarry-4-shards"}
 
 // better says which of two figures is.
 type better int
@@ -51,7 +51,7 @@ var rows = []struct {
 func write(w io.Writer, r *table.Results) {
 	fmt.Fprintf(w, "Measured on: %s, redis-server %s. A ratio says how many times better than asynq: a rate divided by asynq's, or asynq's time divided by it.\n\n",
 		r.Config["cpu"], r.Config["redis-server"])
-	fmt.Fprintln(w, "| | asynq | tarry | tarry, 1 shard | ratio | ratio, 1 shard |\n|---|---:|---:|---:|---:|---:|")
+	fmt.Fprintln(w, "| | asynq | tarry | tarry, 4 shards | ratio | ratio, 4 shards |\n|---|---:|---:|---:|---:|---:|")
 	for _, row := range rows {
 		params := paramsOf(r, row.scenario)
 		for _, param := range params {

@@ -196,6 +196,9 @@ func (e *Engine) put(ctx context.Context, qs []question, patience time.Duration)
 	for i, r := range replies {
 		a := &answers[i]
 		if a.err = r.err; a.err != nil {
+			if !answered(a.err) {
+				e.registry.doubt()
+			}
 			continue
 		}
 		if len(r.values) < 2 {

@@ -33,6 +33,14 @@ func newRegistry(prefix string) *registry {
 
 func (r *registry) keys() []string { return []string{r.names, r.seen, r.prints} }
 
+// doubt makes every queue be noted again before the next push: a server that comes back
+// may have forgotten.
+func (r *registry) doubt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.noted)
+}
+
 // note makes sure that a queue is in the registry.
 func (e *Engine) note(ctx context.Context, q *queue) error {
 	r := e.registry

@@ -96,6 +96,7 @@ func (e *Engine) told(hint string) {
 
 // missed makes all that is known doubtful, since hints may have been lost.
 func (e *Engine) missed() {
+	e.registry.doubt()
 	e.mu.RLock()
 	queues := make([]*queue, 0, len(e.queues))
 	for _, q := range e.queues {

@@ -65,9 +65,13 @@ func TestFaultLeaseAnswerLost(t *testing.T) {
 	c := newCutOff(t, "shards=1") // so that the first script of a lease leases
 	const all, leased = 1500, 700 // more than one script looks after
 	l := newLedger(t, "q")
-	for n := range all {
-		l.push(c.client, strconv.Itoa(n), 0)
+	msgs := make([]engine.Message, all)
+	for n := range msgs {
+		key := strconv.Itoa(n)
+		msgs[n] = plain("q", key)
+		l.entries[key] = &entry{pushed: true}
 	}
+	push(t, c.engine, msgs...)
 	err := c.lose(t, func() error {
 		grant, err := c.engine.Lease(t.Context(), []engine.Want{{Queue: "q", Max: leased, TTR: time.Hour}})
 		if err != nil {

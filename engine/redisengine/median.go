@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 // median is the time that the nodes of a cluster agree on. They may disagree: then
@@ -22,7 +24,9 @@ const (
 	medianNodes    = 3                // with fewer there is no telling which is wrong
 	medianInterval = 30 * time.Second // between readings of all clocks
 	medianPatience = time.Second
+	medianReadings = 3
 	medianStep     = 100 * time.Millisecond // what no drift explains
+	medianDrift    = 2 * time.Millisecond   // what clocks may drift between readings
 )
 
 // now returns what the nodes agree on, and false if too few have been asked.
@@ -37,8 +41,32 @@ func (m *median) settle(ahead time.Duration) (stepped bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stepped = m.known && (ahead-m.ahead).Abs() > medianStep
+	if m.known && !stepped {
+		// It is known to be at least so much; a later reading may just have been slower.
+		ahead = max(ahead, m.ahead-medianDrift)
+	}
 	m.known, m.ahead = true, ahead
 	return stepped
+}
+
+// offset is how much a node's clock is ahead of this process's monotonic one, at least:
+// the best of a few readings.
+func offset(ctx context.Context, node rueidis.Client) (ahead time.Duration, err error) {
+	for n := range medianReadings {
+		got, err := node.Do(ctx, node.B().Time().Build()).AsIntSlice()
+		now := time.Now()
+		switch {
+		case err != nil:
+			return 0, err
+		case len(got) != 2:
+			return 0, errAnswer
+		}
+		shown := time.Duration(got[0])*time.Second + time.Duration(got[1])*time.Microsecond
+		if least := shown - now.Sub(start); n == 0 || least > ahead {
+			ahead = least
+		}
+	}
+	return ahead, nil
 }
 
 // agree reads the clocks of all nodes and settles on the median.
@@ -54,12 +82,10 @@ func (e *Engine) agree(ctx context.Context) {
 	defer cancel()
 	for _, node := range nodes {
 		wg.Go(func() {
-			got, err := node.Do(ctx, node.B().Time().Build()).AsIntSlice()
-			now := time.Now()
-			if err == nil && len(got) == 2 {
+			if ahead, err := offset(ctx, node); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
-				all = append(all, time.Duration(got[0])*time.Second+time.Duration(got[1])*time.Microsecond-now.Sub(start))
+				all = append(all, ahead)
 			}
 		})
 	}

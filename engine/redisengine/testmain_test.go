@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	// Most of what these tests do is wait for servers and for time to pass, so more of
 	// them run at once than there are processors. To fuzz is to compute.
 	if !said["test.parallel"] && !said["test.fuzz"] {
-		if err := flag.Set("test.parallel", "8"); err != nil {
+		if err := flag.Set("test.parallel", "4"); err != nil {
 			panic(err) // there is such a flag
 		}
 	}

@@ -100,7 +100,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.agree(ctx)
-	if _, agreed := e.median.now(); agreed {
+	if e.cluster() {
 		e.tasks.Go(e.keepAgreeing)
 	}
 	return e, nil

@@ -1,74 +1,61 @@
--- Cancels messages: ARGV has id and key of each, one of them ''.
--- Answers the clock, 0 where it was not needed, and for each 0 cancelled, 1 not found,
--- 2 leased.
-local ids, dues = {}, {}
-do
-	local keys, n = {}, 0
-	for i = 4, #args, 2 do
-		if args[i] == '' then
-			n = n + 1
-			keys[n] = args[i + 1]
-		end
-	end
-	if n > 0 then
-		local found = call('HMGET', KEY, unpack(keys))
-		local known, k = {}, 0
-		for i = 1, n do
-			if found[i] then
-				ids[keys[i]] = found[i]
-				k = k + 1
-				known[k] = found[i]
-			end
-		end
-		if k > 0 then
-			local scores = call('ZMSCORE', DUE, unpack(known))
-			for i = 1, k do dues[known[i]] = scores[i] end
-		end
-	end
-end
-
--- Those that wait in DUE and are named by key, the common case, gather for a few
--- variadic calls.
-local gone, free, g = {}, {}, 0
-local function write()
-	if g == 0 then return end
-	call('ZREM', DUE, unpack(gone))
-	call('HDEL', KEY, unpack(free))
-	call('HDEL', MSG, unpack(gone))
-	if call('EXISTS', STATE, BODY) > 0 then
-		call('HDEL', STATE, unpack(gone))
-		call('HDEL', BODY, unpack(gone))
-	end
-	gone, free, g = {}, {}, 0
-end
-
+-- Cancels messages: ARGV has id and key of each, one of them ''. Answers the clock, 0
+-- where it was not needed, and for each 0 cancelled, 1 not found, 2 leased.
 us, raw = 0, 0
-local answer, n = {0, 0}, 2
+local answer = {0, 0}
+
+-- one cancels one message.
+local function one(id, key)
+	if us == 0 then tick() end
+	local M = messages()
+	local m = M.named(id, key)
+	if not m then return 1 end
+	if m.mark == 'L' then return 2 end
+	M.drop(m)
+	return 0
+end
+
+-- Those named by key mostly wait in DUE: a few variadic calls remove them.
+local keys, places, n = {}, {}, 0
 for i = 4, #args, 2 do
-	local id, key, done = args[i], args[i + 1], 0
-	local known = id == '' and ids[key]
-	if known and dues[known] then
-		dues[known], ids[key] = false, nil
-		g = g + 1
-		gone[g], free[g] = known, key
-	elseif id == '' and not known then
-		done = 1
-	else
-		write()
-		if us == 0 then tick() end
-		local m = messages().named(id, key)
-		if not m then
-			done = 1
-		elseif m.mark == 'L' then
-			done = 2
-		else
-			messages().drop(m)
-			if m.key ~= '' then dues[m.id], ids[m.key] = false, nil end
+	if args[i] == '' then
+		n = n + 1
+		keys[n], places[n] = args[i + 1], i / 2 + 1
+	end
+end
+if n > 0 then
+	local found = call('HMGET', KEY, unpack(keys))
+	local known, k, seen = {}, 0, {}
+	for i = 1, n do
+		local id = found[i]
+		if id and not seen[id] then
+			seen[id] = true
+			k = k + 1
+			known[k], keys[k], places[k] = id, keys[i], places[i]
 		end
 	end
-	n = n + 1
-	answer[n] = done
+	local scores = k > 0 and call('ZMSCORE', DUE, unpack(known))
+	local gone, free, g = {}, {}, 0
+	for i = 1, k do
+		if scores[i] then
+			g = g + 1
+			gone[g], free[g] = known[i], keys[i]
+			answer[places[i]] = 0
+		end
+	end
+	if g > 0 then
+		call('ZREM', DUE, unpack(gone))
+		call('HDEL', KEY, unpack(free))
+		call('HDEL', MSG, unpack(gone))
+		if call('EXISTS', STATE, BODY) > 0 then
+			call('HDEL', STATE, unpack(gone))
+			call('HDEL', BODY, unpack(gone))
+		end
+	end
 end
-write()
+
+for i = 4, #args, 2 do
+	local place = i / 2 + 1
+	if not answer[place] then answer[place] = one(args[i], args[i + 1]) end
+end
 answer[1], answer[2] = us, raw
 return answer

@@ -159,9 +159,8 @@ func (e *Engine) namesBehind(after string) ([]string, error) {
 
 // Forecast counts what waits by due time, from the counts by minute.
 func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) ([]engine.Bucket, error) {
-	if step < time.Minute || step%time.Minute != 0 || span < step || span%step != 0 || span/step > 10_000 {
-		return nil, &engine.Error{Op: "forecast", Queue: name, Err: engine.ErrInvalid,
-			Hint: "step is a whole number of minutes, span a whole number of steps, at most 10,000"}
+	if err := engine.CheckForecast(name, step, span); err != nil {
+		return nil, err
 	}
 	buckets := make([]engine.Bucket, span/step)
 	err := e.do(ctx, "forecast", func(now clock, p *pending) error {

@@ -24,9 +24,8 @@ func (e *Engine) List(ctx context.Context, want engine.ListQuery) (engine.Page, 
 		} else {
 			after = position{at: never}
 		}
-		if want.Limit < 1 || !want.State.Live() && want.State != engine.Dead {
-			return &engine.Error{Op: "list", Queue: want.Queue, Err: engine.ErrInvalid,
-				Hint: "the state is scheduled, ready, leased or dead, and the limit at least 1"}
+		if err := want.Check(); err != nil {
+			return err
 		}
 		q := e.queue(want.Queue)
 		if q == nil {

@@ -24,8 +24,8 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			if q == nil {
 				for _, i := range items {
 					results[i].Err = lost(nil, tokens[i])
-					if !valid(&s[i]) {
-						results[i].Err = errAction
+					if err := s[i].Check(); err != nil {
+						results[i].Err = err
 					}
 				}
 				return nil
@@ -56,12 +56,6 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	return results, nil
 }
 
-var errAction = &engine.Error{Op: "settle", Err: engine.ErrInvalid, Hint: "the action is one from Ack to Extend, and Snooze needs When"}
-
-func valid(s *engine.Settlement) bool {
-	return s.Do >= engine.Ack && s.Do <= engine.Extend && (s.Do != engine.Snooze || s.When != nil)
-}
-
 func lost(q *queue, t token) error {
 	err := &engine.Error{Op: "settle", ID: t.id, Err: engine.ErrLeaseLost, Hint: "it was settled already, or the message was changed or leased anew after the lease lapsed"}
 	if q != nil {
@@ -73,8 +67,8 @@ func lost(q *queue, t token) error {
 // settle decides one settlement. The error beside the result is not the caller's
 // doing.
 func (c *change) settle(s *engine.Settlement, t token) (engine.Settled, error) {
-	if !valid(s) {
-		return engine.Settled{Err: errAction}, nil
+	if err := s.Check(); err != nil {
+		return engine.Settled{Err: err}, nil
 	}
 	l := c.q.leases.byID[t.id]
 	if l == nil {
@@ -158,7 +152,7 @@ func (c *change) become(s *engine.Settlement, r *record, attempt uint32) (engine
 		}
 		return engine.Settled{State: engine.Gone}, c.remove(r.id, key, r.apart)
 	case engine.Retry:
-		r.lastError = reason(s)
+		r.lastError = s.KeptReason()
 		if r.attempt >= r.MaxAttempts {
 			return engine.Settled{State: engine.Dead}, c.bury(r, c.now.ms, !wasDead)
 		}
@@ -168,7 +162,7 @@ func (c *change) become(s *engine.Settlement, r *record, attempt uint32) (engine
 			r.due = c.now.after(r.RetryDelay(r.attempt))
 		}
 	case engine.Bury:
-		r.lastError = reason(s)
+		r.lastError = s.KeptReason()
 		return engine.Settled{State: engine.Dead}, c.bury(r, c.now.ms, !wasDead)
 	case engine.Snooze:
 		r.due = s.When.Resolve(c.now.Time)
@@ -178,5 +172,3 @@ func (c *change) become(s *engine.Settlement, r *record, attempt uint32) (engine
 	}
 	return engine.Settled{State: waitingState(r.due, c.now.ms), Until: instant(r.due)}, c.wait(r)
 }
-
-func reason(s *engine.Settlement) string { return s.Reason[:min(len(s.Reason), engine.MaxReason)] }

@@ -67,9 +67,6 @@ func (e *Engine) count(name string) engine.QueueInfo {
 	return info
 }
 
-// maxSteps is how many buckets a forecast has at most.
-const maxSteps = 10_000
-
 // Forecast counts the scheduled and ready messages of a queue by due time. Those
 // due before the present minute are in no bucket.
 func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) ([]engine.Bucket, error) {
@@ -77,9 +74,8 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		return nil, err
 	}
 	defer e.end()
-	if step < time.Minute || step%time.Minute != 0 || span < step || span%step != 0 || span/step > maxSteps {
-		return nil, &engine.Error{Op: "forecast", Queue: name, Err: engine.ErrInvalid,
-			Hint: "the step is a whole number of minutes, the span a whole number of steps, at most 10000"}
+	if err := engine.CheckForecast(name, step, span); err != nil {
+		return nil, err
 	}
 	buckets := make([]engine.Bucket, span/step)
 	minutes := int64(step / time.Minute)

@@ -15,19 +15,12 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 		return engine.Page{}, err
 	}
 	defer e.end()
-	invalid := &engine.Error{Op: "list", Queue: lq.Queue, Err: engine.ErrInvalid}
-	if !lq.State.Live() && lq.State != engine.Dead {
-		invalid.Hint = "the state is scheduled, ready, leased or dead"
-		return engine.Page{}, invalid
-	}
-	if lq.Limit < 1 || lq.Limit > maxPage {
-		invalid.Hint = "the limit is 1 to 1000"
-		return engine.Page{}, invalid
+	if err := lq.Check(); err != nil {
+		return engine.Page{}, err
 	}
 	after, err := parsePlace(lq.After)
 	if err != nil {
-		invalid.Hint = "after is the next of the page before"
-		return engine.Page{}, invalid
+		return engine.Page{}, &engine.Error{Op: "list", Queue: lq.Queue, Err: engine.ErrInvalid, Hint: "after is the next of the page before"}
 	}
 	var page engine.Page
 	e.with(lq.Queue, false, func(q *queue) {
@@ -46,9 +39,6 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	})
 	return page, nil
 }
-
-// maxPage is how many messages a page has at most.
-const maxPage = 1000
 
 // String is a place as a cursor.
 func (p place) String() string {

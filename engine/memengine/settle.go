@@ -2,7 +2,6 @@ package memengine
 
 import (
 	"context"
-	"strings"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -23,9 +22,8 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 func (e *Engine) settle(s *engine.Settlement) engine.Settled {
 	lost := &engine.Error{Op: "settle", Err: engine.ErrLeaseLost,
 		Hint: "it was settled before, or someone else decided on the message after the lease's deadline"}
-	if s.Do < engine.Ack || s.Do > engine.Extend || s.Do == engine.Snooze && s.When == nil {
-		return engine.Settled{Err: &engine.Error{Op: "settle", Err: engine.ErrInvalid,
-			Hint: "settle with ack, retry, snooze (and until when), release, bury or extend"}}
+	if err := s.Check(); err != nil {
+		return engine.Settled{Err: err}
 	}
 	t, ok := parseToken(s.Token)
 	if !ok {
@@ -71,17 +69,17 @@ func (q *queue) settle(m *message, s *engine.Settlement) bool {
 		m.state = engine.Gone
 	case engine.Retry:
 		if last {
-			q.die(m, q.ms, cut(s.Reason))
+			q.die(m, q.ms, s.KeptReason())
 			break
 		}
 		when := engine.When{In: m.RetryDelay(m.attempt)}
 		if s.When != nil {
 			when = *s.When
 		}
-		m.lastError = cut(s.Reason)
+		m.lastError = s.KeptReason()
 		q.move(m, when.Resolve(q.now))
 	case engine.Bury:
-		q.die(m, q.ms, cut(s.Reason))
+		q.die(m, q.ms, s.KeptReason())
 	case engine.Snooze:
 		m.giveBack()
 		q.move(m, s.When.Resolve(q.now))
@@ -94,12 +92,4 @@ func (q *queue) settle(m *message, s *engine.Settlement) bool {
 		q.put(m, engine.Leased)
 	}
 	return true
-}
-
-// cut shortens a reason to what is kept, leaving no half of a character.
-func cut(reason string) string {
-	if len(reason) <= engine.MaxReason {
-		return reason
-	}
-	return strings.ToValidUTF8(reason[:engine.MaxReason], "")
 }

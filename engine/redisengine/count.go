@@ -62,7 +62,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		return nil, "", &engine.Error{Op: "queues", Err: engine.ErrInvalid, Hint: "the limit is at least 1"}
 	}
 	for {
-		chunk := min(limit+1, maxPage)
+		chunk := min(limit+1, engine.MaxPage)
 		names, err := e.names(ctx, after, chunk)
 		if err != nil {
 			return nil, "", fault("queues", "", err)
@@ -90,10 +90,8 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	}
 }
 
-const (
-	maxSteps    = 10_000 // buckets of a forecast
-	scriptSteps = 1000   // of one script
-)
+// scriptSteps is how many buckets of a forecast one script counts.
+const scriptSteps = 1000
 
 // Forecast counts the scheduled and ready messages of a queue by due time. Those due
 // before the present minute are in no bucket.
@@ -102,9 +100,8 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		return nil, err
 	}
 	defer e.end()
-	if step < time.Minute || step%time.Minute != 0 || span < step || span%step != 0 || span/step > maxSteps {
-		return nil, &engine.Error{Op: "forecast", Queue: name, Err: engine.ErrInvalid,
-			Hint: "the step is a whole number of minutes, the span a whole number of steps, at most 10000"}
+	if err := engine.CheckForecast(name, step, span); err != nil {
+		return nil, err
 	}
 	now, err := e.now(ctx)
 	if err != nil {

@@ -10,9 +10,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// maxPage is how many messages a page has at most.
-const maxPage = 1000
-
 // place is a place in the order of a list.
 type place struct {
 	at int64
@@ -43,17 +40,12 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 		return engine.Page{}, err
 	}
 	defer e.end()
-	invalid := func(hint string) (engine.Page, error) {
-		return engine.Page{}, &engine.Error{Op: "list", Queue: lq.Queue, Err: engine.ErrInvalid, Hint: hint}
+	if err := lq.Check(); err != nil {
+		return engine.Page{}, err
 	}
 	at, id, ok := parsePlace(lq.After)
-	switch {
-	case !lq.State.Live() && lq.State != engine.Dead:
-		return invalid("the state is scheduled, ready, leased or dead")
-	case lq.Limit < 1 || lq.Limit > maxPage:
-		return invalid("the limit is 1 to 1000")
-	case !ok:
-		return invalid("after is the next of the page before")
+	if !ok {
+		return engine.Page{}, &engine.Error{Op: "list", Queue: lq.Queue, Err: engine.ErrInvalid, Hint: "after is the next of the page before"}
 	}
 	q := e.queue(lq.Queue)
 	places, shards, err := e.places(ctx, q, lq.State, at, id, lq.Limit+1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -39,9 +38,8 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	queues := make([]*queue, len(s))
 	b := batch{e: e}
 	for i := range s {
-		if s[i].Do < engine.Ack || s[i].Do > engine.Extend || s[i].Do == engine.Snooze && s[i].When == nil {
-			settled[i].Err = &engine.Error{Op: "settle", Err: engine.ErrInvalid,
-				Hint: "settle with ack, retry, snooze (and until when), release, bury or extend"}
+		if err := s[i].Check(); err != nil {
+			settled[i].Err = err
 			continue
 		}
 		t, ok := parseToken(s[i].Token)
@@ -114,7 +112,7 @@ func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settleme
 	arg, reason := "", ""
 	switch s.Do {
 	case engine.Retry:
-		reason = cut(s.Reason)
+		reason = s.KeptReason()
 		switch {
 		case s.When != nil:
 			arg = when(*s.When)
@@ -129,7 +127,7 @@ func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settleme
 	case engine.Snooze:
 		arg = when(*s.When)
 	case engine.Bury:
-		reason = cut(s.Reason)
+		reason = s.KeptReason()
 	case engine.Extend:
 		if s.TTR > 0 {
 			arg = strconv.FormatInt(ceil(s.TTR, time.Microsecond), 10)
@@ -187,12 +185,4 @@ func (e *Engine) forgotten(ctx context.Context, s *engine.Settlement, t token) e
 	}
 	return engine.Settled{Err: &engine.Error{Op: "settle", ID: t.id, Err: engine.ErrLeaseLost,
 		Hint: "the store was opened with at_most_once: the message was deleted when it was taken"}}
-}
-
-// cut shortens a reason to what is kept, leaving no half of a character.
-func cut(reason string) string {
-	if len(reason) <= engine.MaxReason {
-		return reason
-	}
-	return strings.ToValidUTF8(reason[:engine.MaxReason], "")
 }

@@ -10,6 +10,16 @@ func (b *bed) expiring(key string) engine.PushResult {
 	return b.push(m)
 }
 
+// leaseOf leases the one message there is, which must be that of r.
+func (b *bed) leaseOf(r engine.PushResult) engine.Lease {
+	b.Helper()
+	l := b.lease1(0)
+	if r.Outcome != engine.Created || l.ID != r.ID {
+		b.Fatalf("pushed %+v, leased %v", r, l.ID)
+	}
+	return l
+}
+
 var expiryTests = []test{
 	{"what is past its expiry is dropped and counted", func(b *bed) {
 		b.expiring("a")
@@ -74,6 +84,45 @@ var expiryTests = []test{
 		if b.caps.Keys {
 			b.push(b.msg("k", dueNow))
 			b.lease1(0)
+		}
+	}},
+	{"a lapse after the expiry ends its token for every settlement", func(b *bed) {
+		for do := engine.Ack; do <= engine.Extend; do++ {
+			if do == engine.Extend && !b.caps.Extend {
+				continue
+			}
+			r := b.expiring("k")
+			l := b.lease1(2 * b.unit)
+			b.pass(3)
+			s := engine.Settlement{Token: l.Token, Do: do, When: &dueNow, TTR: long}
+			b.is(b.trySettle(s).Err, engine.ErrLeaseLost) // nobody has met it before
+			if b.caps.Get {
+				b.absent(b.id(r.ID))
+			}
+			b.is(b.trySettle(s).Err, engine.ErrLeaseLost)
+			if b.caps.Keys {
+				b.ack(b.leaseOf(b.push(b.msg("k", dueNow))).Token)
+			}
+		}
+	}},
+	{"a lapse before the expiry leaves its token until then", func(b *bed) {
+		m := b.msg("k", dueNow)
+		m.ExpireAfter = long
+		b.push(m)
+		l := b.lease1(b.unit)
+		b.pass(2)
+		b.ack(l.Token)
+		b.none("handled, late")
+	}},
+	{"one that the lapse made dead is settled also past its expiry", func(b *bed) {
+		m := b.msg("k", dueNow)
+		m.ExpireAfter, m.MaxAttempts = b.unit, 1
+		r := b.push(m)
+		l := b.lease1(2 * b.unit)
+		b.pass(3)
+		b.ack(l.Token)
+		if b.caps.Get {
+			b.absent(b.id(r.ID))
 		}
 	}},
 	{"retry and snooze do not move it", func(b *bed) {

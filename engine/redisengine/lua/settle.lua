@@ -70,18 +70,21 @@ for i = 1, n do
 	local at = FIVE * i - 1
 	local id, nonce, what = args[at], args[at + 1], args[at + 2]
 	local past, settled = pasts[i], 0
+	local fast, key = false, ''
 	if past and what == 'ack' and not done[id] and byte(past) == 76 then
-		local sound, had, key = pcall(struct.unpack, '>Bc0I2c0', past, 43)
-		if sound and had == nonce then
-			a = a + 1
-			acked[a] = id
-			if key ~= '' then
-				k = k + 1
-				keys[k] = key
-			end
-			if byte(past, 2) >= IS_LARGE then bodies = true end
-			done[id], settled = 'gone', 1
+		local sound, attempt, max, _, expires, ends, _, had, holds = pcall(struct.unpack, '>I4I4ddddBc0I2c0', past, 3)
+		-- One that has lapsed past its expiry is gone, unless the lapse made it dead.
+		fast, key = sound and had == nonce and (expires >= now or ends > now or attempt >= max), holds
+	end
+	if fast then
+		a = a + 1
+		acked[a] = id
+		if key ~= '' then
+			k = k + 1
+			keys[k] = key
 		end
+		if byte(past, 2) >= IS_LARGE then bodies = true end
+		done[id], settled = 'gone', 1
 	elseif past and done[id] ~= 'gone' then
 		settled = late(id, nonce, what, args[at + 3], args[at + 4])
 		-- A retry that will come again with its backoff has the lease already.

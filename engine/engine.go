@@ -72,7 +72,11 @@ const AnswerBytes = 8 << 20
 
 // Grant is the answer to Lease.
 type Grant struct {
-	Now    time.Time // the engine's clock
+	// Now is the engine's clock when the last of the messages had been leased: not
+	// before the due of any, nor before any lease began. A lease that lasts shorter
+	// than the call took may be over by then, as its Deadline tells, and its token
+	// settles as that of any lapsed one does. Each NextDue lies after it.
+	Now    time.Time
 	Queues []Granted // one for each Want
 }
 

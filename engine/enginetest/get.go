@@ -96,7 +96,7 @@ var claimTests = []test{
 		r := b.push(b.msg("k", dueNow))
 		l, err := c.Claim(b.Context(), b.id(r.ID), engine.Want{TTR: time.Hour})
 		b.is(err, nil)
-		if problem := checkGrant(b.now(), 1, engine.Granted{Messages: []engine.Lease{l}}); problem != "" {
+		if problem := b.checkGrant(b.now(), engine.Want{Max: 1, TTR: time.Hour}, engine.Granted{Messages: []engine.Lease{l}}); problem != "" {
 			b.Fatal(problem)
 		}
 		if l.ID != r.ID || l.Attempt != 1 || string(l.Body) != "body of "+l.Key || l.Deadline.After(b.now().Add(time.Hour+time.Second)) {

@@ -53,7 +53,7 @@ func (p *player) lease(wants []engine.Want) {
 		g := got.Queues[i]
 		queue := wants[i].Queue
 		ghosts := len(p.ghosts(queue)) > 0
-		if problem := checkGrant(got.Now, wants[i].Max, g); problem != "" || g.Err != nil {
+		if problem := p.b.checkGrant(got.Now, wants[i], g); problem != "" || g.Err != nil {
 			p.failf("lease of %s: %s%v", queue, problem, g.Err)
 		}
 		if !slices.Equal(leaseIDs(g.Messages), leaseIDs(w.Messages)) {
@@ -78,14 +78,6 @@ func (p *player) lease(wants []engine.Want) {
 	}
 }
 
-// expired reports whether a message passed its expiry: whether its last token
-// still settles then depends on whether a sweep has met it.
-func (p *player) expired(id engine.ID) bool {
-	p.refresh()
-	_, yes := p.m.ghosts[id]
-	return yes
-}
-
 // refresh makes the model drop what has expired by now.
 func (p *player) refresh() {
 	if _, err := p.m.begin(p.ctx, "refresh"); err == nil {
@@ -100,9 +92,6 @@ func (p *player) settle(n []uint32) {
 	var to, model []engine.Settlement
 	for i := range 1 + n[0]%2 {
 		l := p.leases[len(p.leases)-1-int(n[1]+7*i)%min(len(p.leases), 6)]
-		if p.expired(l.id) {
-			continue
-		}
 		when := p.when(n[3], n[4])
 		s := engine.Settlement{Do: engine.Ack + engine.Action((n[2]+i)%6), When: &when, TTR: p.ttr(n[5]), Reason: fmt.Sprint("reason ", n[5])}
 		if s.Do == engine.Retry && n[4]%2 == 0 {

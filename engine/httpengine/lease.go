@@ -33,7 +33,18 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	if g.Now.IsZero() {
 		return engine.Grant{}, g.Queues[0].Err // not one could be asked
 	}
+	ahead(&g)
 	return g, nil
+}
+
+// ahead moves what was to come by the clock of one answer, and is over by that of a
+// later one, right behind that.
+func ahead(g *engine.Grant) {
+	for i := range g.Queues {
+		if q := &g.Queues[i]; !q.NextDue.IsZero() && !q.NextDue.After(g.Now) {
+			q.NextDue = g.Now.Add(time.Millisecond)
+		}
+	}
 }
 
 // leaseNow asks for one want until it has got what it wants or nothing more is there.
@@ -108,6 +119,7 @@ func (e *Engine) LeaseWait(ctx context.Context, wants []engine.Want, most int, w
 	if len(got.messages) == n && n < most {
 		e.topUp(ctx, wants, &g, most-n)
 	}
+	ahead(&g)
 	return g, nil
 }
 
@@ -138,7 +150,9 @@ func (e *Engine) topUp(ctx context.Context, wants []engine.Want, g *engine.Grant
 		if err != nil {
 			return // what there is will do
 		}
-		g.Now = now
+		if now.After(g.Now) {
+			g.Now = now
+		}
 		q := &g.Queues[i]
 		q.Messages = append(q.Messages, got.Messages...)
 		q.More, q.NextDue = got.More, got.NextDue

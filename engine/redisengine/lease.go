@@ -54,14 +54,6 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 			grant.Now = time.UnixMicro(v.us).UTC()
 		}
 	}
-	for _, v := range visits {
-		for i := range v.granted.Messages {
-			// After a slow answer the shortest of leases may be over already.
-			if end := v.granted.Messages[i].Deadline; !end.After(grant.Now) {
-				grant.Now = end.Add(-time.Millisecond)
-			}
-		}
-	}
 	for i, v := range visits {
 		grant.Queues[i] = v.conclude(grant.Now)
 	}

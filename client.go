@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -17,6 +18,7 @@ type Client struct {
 	owned   bool // Close closes the engine too
 	maxBody int
 	log     *slog.Logger
+	now     func() time.Time // time.Now
 
 	dispatch *dispatcher
 	pushes   *coalescer[engine.Message, engine.PushResult] // nil: the engine wants none
@@ -49,6 +51,7 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		caps:    caps,
 		maxBody: cfg.maxBody(caps.MaxBody),
 		log:     cfg.logger(),
+		now:     time.Now,
 		closed:  make(chan struct{}),
 	}
 	c.dispatch = newDispatcher(eng, caps, c.log)

@@ -54,8 +54,9 @@ type subscription struct {
 	// room tells how many more messages of a queue could be started now, when taken
 	// more are on their way already. It must keep that promise until they come.
 	room func(queue string, taken int) int
-	// deliver hands over leases of one queue, never more than there was room for.
-	deliver func(leases []engine.Lease, now time.Time)
+	// deliver hands over leases of one queue, never more than there was room for:
+	// now is the engine's clock when it answered, sent ours before it was asked.
+	deliver func(leases []engine.Lease, now, sent time.Time)
 	// fail tells that the engine could not be asked. The dispatcher tries again.
 	fail func(err error)
 	// asked, if not nil, tells that all queues have been asked and nothing is there

@@ -62,6 +62,9 @@ func Handle[T any](w *Worker, t *Topic[T], handler func(context.Context, *Messag
 			return Bury(fmt.Errorf("the body does not fit the topic's type %T: %w", m.Body, err))
 		}
 		for _, guard := range guards {
+			if err := m.d.proceed(ctx); err != nil {
+				return err
+			}
 			wanted, err := guard(ctx, m)
 			if err != nil {
 				return err
@@ -70,6 +73,9 @@ func Handle[T any](w *Worker, t *Topic[T], handler func(context.Context, *Messag
 				m.d.dropped = true
 				return nil
 			}
+		}
+		if err := m.d.proceed(ctx); err != nil {
+			return err
 		}
 		return handler(ctx, m)
 	}

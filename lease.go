@@ -109,7 +109,7 @@ func (w *oneLease) room(_ string, taken int) int {
 	return w.left - taken
 }
 
-func (w *oneLease) deliver(leases []Lease, now time.Time) {
+func (w *oneLease) deliver(leases []Lease, now, _ time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.left -= len(leases)

@@ -56,6 +56,7 @@ func (p *poller) run(ctx context.Context) {
 		if p.s.nowait {
 			wait = 0
 		}
+		sent := time.Now()
 		g, err := p.wait(ctx, wants, most, wait)
 		if err != nil {
 			if ctx.Err() == nil && err != errFreed {
@@ -64,7 +65,7 @@ func (p *poller) run(ctx context.Context) {
 			continue
 		}
 		p.fails = 0
-		p.hand(wants, g)
+		p.hand(wants, g, sent)
 	}
 }
 
@@ -123,7 +124,7 @@ func (p *poller) failed(ctx context.Context, err error) {
 
 // hand delivers what came, even when the subscriber is leaving: it settles or
 // releases what it gets.
-func (p *poller) hand(wants []engine.Want, g engine.Grant) {
+func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) {
 	var next time.Time
 	for i, got := range g.Queues {
 		if got.Err != nil {
@@ -133,7 +134,7 @@ func (p *poller) hand(wants []engine.Want, g engine.Grant) {
 			p.s.noted(wants[i].Queue, got.Expired, got.Died)
 		}
 		if len(got.Messages) > 0 {
-			p.s.deliver(got.Messages, g.Now)
+			p.s.deliver(got.Messages, g.Now, sent)
 		}
 		if !got.NextDue.IsZero() && (next.IsZero() || got.NextDue.Before(next)) {
 			next = got.NextDue

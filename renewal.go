@@ -18,7 +18,7 @@ func (w *Worker) keep() {
 	defer n.stop()
 	stepped := false
 	for {
-		now := time.Now()
+		now := w.now()
 		w.mu.Lock()
 		if w.ended && len(w.notices) == 0 {
 			w.mu.Unlock()
@@ -64,24 +64,25 @@ var (
 )
 
 // tend picks the leases to renew, all of them after a step of the clock, and ends
-// the contexts of handlers whose lease has lapsed. Called with w.mu held.
+// the contexts of handlers whose lease has lapsed. One that was not begun has none:
+// begin looks for itself. Called with w.mu held.
 func (w *Worker) tend(now time.Time, all bool) (renew []*delivery, lost []Event) {
 	w.look = time.Time{}
 	for d := w.first; d != nil; d = d.next {
-		if d.deadline.IsZero() || d.lost || d.lapsed {
+		if d.term.endless() || d.lost || d.lapsed {
 			continue
 		}
-		if !now.Before(d.deadline) {
+		if d.term.ended(now) && !d.unsure {
 			d.lapsed = true
 			if d.cancel != nil {
 				d.cancel(errLapsed)
+				lost = append(lost, d.lose(now, errLapsed))
 			}
-			lost = append(lost, d.event(LeaseLost, now.Sub(d.started), errLapsed))
 			continue
 		}
-		next := d.deadline
+		next := d.term.end()
 		if w.renewable(d) {
-			if all || !now.Before(d.renew) {
+			if all || d.unsure || !now.Before(d.renew) {
 				d.renewing = true
 				renew = append(renew, d)
 			} else {
@@ -95,6 +96,13 @@ func (w *Worker) tend(now time.Time, all bool) (renew []*delivery, lost []Event)
 	return renew, lost
 }
 
+// lose is what the observer is told of a lease that was lost, once. Called with
+// w.mu held.
+func (d *delivery) lose(now time.Time, cause error) Event {
+	d.told = true
+	return d.event(LeaseLost, now.Sub(d.started), cause)
+}
+
 // renewable reports whether a lease is still worth keeping: one whose handler has
 // outlived its time goes back to others when it ends.
 func (w *Worker) renewable(d *delivery) bool {
@@ -104,12 +112,12 @@ func (w *Worker) renewable(d *delivery) bool {
 // renew extends leases in one call. One that cannot be reached is tried again soon,
 // until the leases are over.
 func (w *Worker) renew(batch []*delivery) {
-	now := time.Now()
+	sent := w.now()
 	extend := make([]engine.Settlement, len(batch))
 	patience := coalesceTimeout
 	for i, d := range batch {
 		extend[i] = engine.Settlement{Token: d.lease.Token, Do: engine.Extend, TTR: w.cfg.TTR}
-		patience = min(patience, max(d.length/2, time.Millisecond))
+		patience = min(patience, max(d.term.length/2, time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(w.sets.ctx, patience)
 	out, err := w.c.eng.Settle(ctx, extend)
@@ -121,9 +129,8 @@ func (w *Worker) renew(batch []*delivery) {
 	var lost []Event
 	w.mu.Lock()
 	for i, d := range batch {
-		d.renewing = false
-		if w.renewed(d, now, out[i].Err) {
-			lost = append(lost, d.event(LeaseLost, time.Since(d.started), errTaken))
+		if w.renewed(d, sent, out[i].Err) {
+			lost = append(lost, d.lose(w.now(), errTaken))
 		}
 	}
 	w.mu.Unlock()
@@ -132,27 +139,36 @@ func (w *Worker) renew(batch []*delivery) {
 	}
 }
 
-// renewed notes the engine's answer to a renewal that was asked for at now, and
-// reports whether it says that a running handler has lost its lease. Called with
-// w.mu held.
-func (w *Worker) renewed(d *delivery, now time.Time, err error) (lost bool) {
-	switch {
-	case d.next == nil && d.prev == nil && w.first != d:
+// renewed notes the engine's answer to a renewal that was asked for at sent, and
+// reports whether it says that the lease was lost, as nobody knew before. An answer
+// that comes after the deadline counts all the same: the engine has decided, and
+// keeps the message from others; a context that has ended stays so. Called with w.mu
+// held.
+func (w *Worker) renewed(d *delivery, sent time.Time, err error) (lost bool) {
+	d.renewing = false
+	if d.next == nil && d.prev == nil && w.first != d {
 		return false // concluded meanwhile: its own settlement decided
+	}
+	switch {
 	case err == nil:
-		d.deadline = now.Add(d.length)
-		d.renew = now.Add(d.length / 2)
+		d.term = d.term.renewed(sent)
+		d.renew = d.term.half()
 		d.lapsed = false
 	case errors.Is(err, ErrLeaseLost):
-		lost = !d.lapsed
+		lost = !d.told
 		d.lost = true
 		if d.cancel != nil {
 			d.cancel(errTaken)
 		}
-		return lost
 	default:
-		d.renew = time.Now().Add(max(d.length/16, time.Millisecond))
+		d.renew = w.now().Add(max(d.term.length/16, time.Millisecond))
 	}
-	w.lookBy(d.renew)
-	return false
+	if d.unsure {
+		d.unsure = false
+		w.hand(d) // begin decides
+	}
+	if !d.lost {
+		w.lookBy(d.renew)
+	}
+	return lost
 }

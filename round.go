@@ -10,6 +10,7 @@ import (
 type round struct {
 	wants  []engine.Want
 	shares [][]share // for each want, in the order of subscription
+	sent   time.Time // before the engine is asked
 	until  time.Time // when there is nothing to ask: sleep until then; zero: until woken
 }
 
@@ -26,6 +27,7 @@ type wantKey struct {
 
 // plan decides what to ask now. Called with d.mu held.
 func (d *dispatcher) plan(now time.Time) (r round) {
+	r.sent = now
 	for _, b := range d.queues {
 		if !b.ask && (passed(b.due, now) || passed(b.until, now)) {
 			b.ask = true
@@ -150,7 +152,7 @@ func (d *dispatcher) conclude(r round, g engine.Grant, err error) {
 				continue
 			}
 			if n := min(sh.n, len(got.Messages)); n > 0 {
-				sh.sub.deliver(got.Messages[:n:n], g.Now)
+				sh.sub.deliver(got.Messages[:n:n], g.Now, r.sent)
 				got.Messages = got.Messages[n:]
 			}
 		}

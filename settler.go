@@ -131,7 +131,7 @@ func (s *settler) sort(batch []*delivery, out []engine.Settled) (again []*delive
 	now := time.Now()
 	told := batch
 	for i, d := range batch {
-		if !s.worthRepeating(out[i].Err) || !d.deadline.IsZero() && !now.Before(d.deadline) {
+		if !s.worthRepeating(out[i].Err) || d.term.ended(now) {
 			if again != nil {
 				told, out[len(told)] = append(told, d), out[i]
 			}

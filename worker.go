@@ -27,6 +27,7 @@ import (
 type Worker struct {
 	c     *Client
 	cfg   WorkerConfig
+	now   func() time.Time
 	sets  *settler
 	base  context.Context // handlers' contexts: Run's values, not its end
 	tasks sync.WaitGroup  // the keeper and its calls
@@ -64,6 +65,7 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 	w := &Worker{
 		c:       c,
 		cfg:     cfg.withDefaults(c),
+		now:     c.now,
 		queues:  make(map[string]*handling),
 		quiet:   make(chan struct{}),
 		stopped: make(chan struct{}),

@@ -18,12 +18,9 @@ type delivery struct {
 	hand  *hand // nil: its goroutine ends
 	lease engine.Lease
 
-	// By our own clock.
-	due      time.Time
-	deadline time.Time     // when the lease ends; zero: never
-	length   time.Duration // from one renewal of the lease to its end
-	started  time.Time     // guarded by Worker.mu
-	took     time.Duration // once it is over
+	due     time.Time // by our own clock
+	started time.Time // guarded by Worker.mu
+	took    time.Duration
 
 	dropped bool // the guard said no; set and read by the handler's goroutine
 	err     error
@@ -33,10 +30,13 @@ type delivery struct {
 	prev, next *delivery
 	ctx        context.Context
 	cancel     context.CancelCauseFunc // nil: not started
+	term       term                    // of the lease; once concluded nobody writes it
 	renew      time.Time               // when to renew the lease
 	renewing   bool
+	unsure     bool // came too late to begin it, unless a renewal shows that it is ours
 	lapsed     bool // not renewed before the deadline
 	lost       bool // the engine says that the lease is another's
+	told       bool // the observer knows that the lease was lost
 }
 
 // room tells how many more messages of a queue can be started.
@@ -50,34 +50,42 @@ func (w *Worker) room(queue string, taken int) int {
 	return n
 }
 
-// deliver starts handling leases of one queue, for which there was room.
-func (w *Worker) deliver(leases []engine.Lease, engineNow time.Time) {
-	now := time.Now()
+// deliver starts handling leases of one queue, for which there was room and which
+// were asked for at sent. What may have lapsed on its way is renewed before.
+func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
+	now := w.now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.queues[leases[0].Queue]
 	for i := range leases {
 		d := &delivery{w: w, h: h, lease: leases[i]}
-		l := &d.lease
-		d.due = w.c.dispatch.local(l.Due, engineNow, now)
-		if !l.Deadline.IsZero() {
-			d.deadline = w.c.dispatch.local(l.Deadline, engineNow, now)
-			d.length = d.deadline.Sub(now)
-			d.renew = d.deadline
-			if w.c.caps.Extend {
-				d.renew = now.Add(d.length / 2)
-			}
-			w.lookBy(d.renew)
+		d.due = w.c.dispatch.local(d.lease.Due, engineNow, now)
+		d.term = termOf(d.lease.Deadline, engineNow, sent)
+		w.enter(d, now)
+		if !d.unsure {
+			w.hand(d)
 		}
-		d.next = w.first
-		if w.first != nil {
-			w.first.prev = d
-		}
-		w.first = d
-		w.running++
-		h.running++
-		w.hand(d)
 	}
+}
+
+// enter takes up a delivery among those that hold slots and are kept. Called with
+// w.mu held.
+func (w *Worker) enter(d *delivery, now time.Time) {
+	if !d.term.endless() {
+		d.renew = d.term.end()
+		if w.c.caps.Extend {
+			d.renew = d.term.half()
+			d.unsure = d.term.doubtful(now)
+		}
+		w.lookBy(d.renew)
+	}
+	d.next = w.first
+	if w.first != nil {
+		w.first.prev = d
+	}
+	w.first = d
+	w.running++
+	d.h.running++
 }
 
 // hand is a goroutine that runs handlers, one after the other. It is kept while the
@@ -142,22 +150,49 @@ func (d *delivery) work() {
 
 func stack() slog.Attr { return slog.String("stack", string(debug.Stack())) }
 
-// begin gives the handler its context, unless the worker drains already.
+// begin gives the handler its context, unless the worker drains already or the
+// lease may be over: then another may have decided on the message, and it goes back
+// as it came.
 func (d *delivery) begin() (context.Context, bool) {
 	w := d.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.draining {
-		return nil, false
+	if now := w.now(); !w.draining && d.held(now) == nil {
+		d.started = now
+		d.ctx, d.cancel = context.WithCancelCause(w.base)
+		return d.ctx, true
 	}
-	d.started = time.Now()
-	d.ctx, d.cancel = context.WithCancelCause(w.base)
-	return d.ctx, true
+	return nil, false
+}
+
+// held returns why the lease cannot be relied on any more, if so. Called with
+// Worker.mu held.
+func (d *delivery) held(now time.Time) error {
+	switch {
+	case d.lost:
+		return errTaken
+	case d.lapsed || d.term.doubtful(now):
+		return errLapsed
+	}
+	return nil
+}
+
+// proceed returns why nothing more of the user's may begin for this delivery, if
+// so. ctx is what middleware made of its context.
+func (d *delivery) proceed(ctx context.Context) error {
+	for _, c := range [...]context.Context{d.ctx, ctx} {
+		if c.Err() != nil {
+			return context.Cause(c)
+		}
+	}
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	return d.held(d.w.now())
 }
 
 // conclude decides what becomes of the message once its handler has returned.
 func (d *delivery) conclude(err error) {
-	d.took = time.Since(d.started)
+	d.took = d.w.now().Sub(d.started)
 	d.err = err
 	d.settle = settlement(d.lease.Token, err)
 	if d.settle.Do == engine.Retry && d.settle.When == nil && context.Cause(d.ctx) == errDrained &&
@@ -237,7 +272,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 func (d *delivery) outcome(s engine.Settled) EventKind {
 	switch {
 	case errors.Is(s.Err, ErrLeaseLost):
-		if d.lapsed {
+		if d.told {
 			return 0
 		}
 		return LeaseLost

@@ -2,8 +2,6 @@ package timer
 
 import "math/bits"
 
-const minSweep = 256
-
 // grownUp files the fresh entries, or when most of them were cancelled counts
 // them anew. What it looks at was paid for by what was scheduled since.
 func (w *Wheel[T]) grownUp() {
@@ -11,12 +9,12 @@ func (w *Wheel[T]) grownUp() {
 	for i := w.fresh.next; i != freshHead; i = w.slab.at(i).next {
 		n++
 	}
-	if w.young = n; n > youngMost/2 {
+	if w.young = n; n > w.limits.young/2 {
 		w.settle()
 	}
 }
 
-// settle files all fresh entries.
+// settle files all fresh entries. Its callers hold no wheel.
 func (w *Wheel[T]) settle() {
 	for i := w.fresh.next; i != freshHead; {
 		e := w.slab.at(i)
@@ -25,6 +23,7 @@ func (w *Wheel[T]) settle() {
 		i = next
 	}
 	w.fresh, w.young = links{freshHead, freshHead}, 0
+	w.tidy()
 }
 
 // file puts an entry into the slot of its due.
@@ -50,7 +49,7 @@ func (w *Wheel[T]) file(i uint32, e *entry[T]) {
 			*head = links{self, self}
 		}
 		if n.level > 0 {
-			if n.count[slot] >= burst && w.crowded(n, slot) {
+			if n.count[slot] >= w.limits.burst && w.crowded(n, slot) {
 				w.deal(n, slot)
 				continue
 			}
@@ -86,7 +85,7 @@ func (w *Wheel[T]) raise(due uint64) *node {
 		w.root = w.nodes.take(levelOf(due, middle), due)
 		return w.root
 	}
-	if w.root.some == 0 && w.root.kids == 0 {
+	if w.root.some == 0 {
 		// Nothing in it: turn it to where it is needed.
 		n := w.root
 		n.first = due >> n.shift() >> slotBits << slotBits << n.shift()
@@ -109,8 +108,7 @@ func (w *Wheel[T]) raise(due uint64) *node {
 // otherwise counts them anew. What it looks at was paid for by what was filed
 // since the last count.
 func (w *Wheel[T]) crowded(n *node, slot uint32) bool {
-	const many = burst / 2
-	left, head := uint16(0), n.head(slot)
+	many, left, head := w.limits.burst/2, uint16(0), n.head(slot)
 	for i := n.heads[slot].next; i != head; i = w.slab.at(i).next {
 		if left++; left > many {
 			return true
@@ -120,16 +118,12 @@ func (w *Wheel[T]) crowded(n *node, slot uint32) bool {
 	return false
 }
 
-// deal gives a slot a finer wheel and deals its entries out into it. Digits
+// deal gives a slot, which is not empty, a finer wheel and deals its entries out into it. Digits
 // that all of them share are passed over without touching them again, so that
 // a million with one due cost one pass.
 func (w *Wheel[T]) deal(n *node, slot uint32) {
 	head := n.head(slot)
 	list := n.heads[slot]
-	if list.next == head {
-		n.some &^= 1 << slot
-		return
-	}
 	low, high := uint64(never), uint64(0)
 	for i := list.next; i != head; {
 		e := w.slab.at(i)
@@ -160,9 +154,6 @@ func (w *Wheel[T]) deal(n *node, slot uint32) {
 		w.file(i, e)
 		i = next
 	}
-	if w.nodes.live() > w.sweep {
-		w.sweepNodes()
-	}
 }
 
 // splice hangs a whole list into an empty slot.
@@ -176,25 +167,25 @@ func (w *Wheel[T]) splice(n *node, slot uint32, list links) {
 
 // fold removes the wheel below a slot, which is empty.
 func (w *Wheel[T]) fold(n *node, slot uint32) {
-	kid := w.nodes.all[n.heads[slot].next]
-	for kid.kids != 0 {
-		w.fold(kid, uint32(bits.TrailingZeros64(kid.kids)))
-	}
 	n.some &^= 1 << slot
 	n.kids &^= 1 << slot
-	w.nodes.drop(kid)
+	w.nodes.drop(w.nodes.all[n.heads[slot].next])
 }
 
-// sweepNodes removes the wheels whose entries were all cancelled before they
-// came to the front. It runs when there are twice as many as after the last.
-func (w *Wheel[T]) sweepNodes() {
-	w.prune(w.root)
-	w.sweep = max(minSweep, 2*w.nodes.live())
+// tidy removes the wheels whose entries were all cancelled or reset before they
+// came to the front, when there are twice as many wheels as after the last time.
+// It drops wheels anywhere, so it is called only where no wheel is held: never
+// below file, deal or scan.
+func (w *Wheel[T]) tidy() {
+	if w.nodes.live() > w.sweep {
+		w.prune(w.root)
+		w.sweep = max(w.limits.sweep, 2*w.nodes.live())
+	}
 }
 
 // prune reports whether nothing is left in or below n.
 func (w *Wheel[T]) prune(n *node) bool {
-	for rest := n.some | n.kids; rest != 0; rest &= rest - 1 {
+	for rest := n.some; rest != 0; rest &= rest - 1 {
 		slot := uint32(bits.TrailingZeros64(rest))
 		if n.kids>>slot&1 != 0 {
 			if w.prune(w.nodes.all[n.heads[slot].next]) {
@@ -204,5 +195,5 @@ func (w *Wheel[T]) prune(n *node) bool {
 			n.some &^= 1 << slot
 		}
 	}
-	return n.some == 0 && n.kids == 0
+	return n.some == 0
 }

@@ -13,23 +13,31 @@ const (
 
 	headBit   = 1 << 31        // an index with it names the head of a slot's list
 	freshHead = math.MaxUint32 // the head of the list of fresh entries
-	youngMost = 64             // fresh entries, at most
+)
 
+// limits are the numbers at which a Wheel changes how it keeps its entries. It
+// is right with any; with small ones few entries show all that it does.
+type limits struct {
+	young int // fresh entries, at most
 	// coarse is how many entries at the very front may stand in one slot
 	// unsorted: up to here a look at all of them costs less than a finer wheel.
-	coarse = 16
+	coarse int
 	// burst is how many entries any slot takes before it gets a finer wheel.
 	// It bounds the longest pause of any call, and is far above what a slot
 	// holds in a well-spread load, so that few wheels serve many entries.
-	burst = 4096
-)
+	burst uint16
+	sweep int // wheels in use at which empty ones are first looked for
+}
+
+var usual = limits{young: 64, coarse: 16, burst: 4096, sweep: 256}
 
 // node is one wheel: 64 slots, each a span of 64^level units. A slot holds a
 // list of entries, or, where that grew long or came to the front, a finer
 // wheel.
 //
 // A bit in some says that a slot may hold something; it is cleared late, by
-// whoever walks past. Only where it is set is a list's head valid.
+// whoever walks past. Only where it is set is a list's head valid. Where one is
+// set in kids, it is set in some as well.
 type node struct {
 	some   uint64
 	kids   uint64 // slots with a finer wheel; its number is heads[slot].next

@@ -9,7 +9,7 @@ import (
 // origin in the middle, so that dues before and after it compare as they are.
 // The unit is a microsecond when the tick is made of whole ones (which reaches
 // 146,000 years either way), else a nanosecond (146 years). What lies beyond
-// is held at the far end.
+// is held at the end: a later due never comes, an earlier one is the first.
 //
 // The wall clock counts: a monotonic reading in a time is ignored.
 type scale struct {
@@ -27,7 +27,8 @@ const (
 	// shortly before it do not lie across the boundary of a coarse one.
 	middle = 1<<63 | 0x0820_8208_2082_0820
 	reach  = 1 << 62
-	never  = math.MaxUint64 // later than any instant
+	never  = math.MaxUint64         // later than any instant
+	always = middle - reach - 1<<31 // earlier than any within reach, and near enough that int64 holds its distance from the middle
 )
 
 func newScale(tick time.Duration, now time.Time) scale {
@@ -58,7 +59,11 @@ func (s *scale) ceil(t time.Time) uint64 {
 
 // floor is the last tick at or before t, in units.
 func (s *scale) floor(t time.Time) uint64 {
-	k := int64(s.place(t.Unix(), int64(t.Nanosecond())/s.unit) - middle)
+	at := s.place(t.Unix(), int64(t.Nanosecond())/s.unit)
+	if at == always {
+		return always - 1 // what is due there may be due after t
+	}
+	k := int64(at - middle)
 	if k > -reach && k < reach {
 		k = floorDiv(k, s.tick) * s.tick
 	}
@@ -72,7 +77,7 @@ func (s *scale) place(second, units int64) uint64 {
 	case second > s.second+s.span:
 		return never
 	case second < s.second-s.span:
-		return 0
+		return always
 	}
 	return uint64((second-s.second)*s.perSecond+units-s.part) + middle
 }

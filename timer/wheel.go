@@ -38,7 +38,9 @@ type Wheel[T any] struct {
 	slab  slab[T]
 	nodes nodes
 	root  *node
-	sweep int // nodes in use at which empty ones are looked for
+
+	limits limits
+	sweep  int // nodes in use at which empty ones are looked for
 
 	// fresh is the list of those scheduled last, not filed yet: most timeouts are
 	// cancelled soon, and filing is what costs when many pend. young counts them,
@@ -60,7 +62,7 @@ type Wheel[T any] struct {
 // places the range of dues: 146,000 years either way (146 with nanoseconds);
 // what is due beyond never fires.
 func NewWheel[T any](tick time.Duration, now time.Time) *Wheel[T] {
-	return &Wheel[T]{scale: newScale(tick, now), sweep: minSweep, fresh: links{freshHead, freshHead}}
+	return &Wheel[T]{scale: newScale(tick, now), limits: usual, sweep: usual.sweep, fresh: links{freshHead, freshHead}}
 }
 
 // Len is the number of pending entries.
@@ -71,7 +73,7 @@ func (w *Wheel[T]) Len() int { return w.slab.len }
 func (w *Wheel[T]) Schedule(due time.Time, v T) Handle {
 	k := w.ceil(due)
 	i, e := w.slab.take(k, v)
-	if w.young == youngMost {
+	if w.young == w.limits.young {
 		w.grownUp()
 	}
 	w.young++
@@ -117,6 +119,7 @@ func (w *Wheel[T]) Reset(h Handle, due time.Time) bool {
 	w.unlink(e)
 	e.due = k
 	w.file(i, e)
+	w.tidy()
 	if w.known && (k < w.leastDue || w.least == i) {
 		w.least, w.leastDue = i, k
 	}
@@ -191,7 +194,7 @@ func (w *Wheel[T]) clear() {
 	w.known, w.young = false, 0
 	switch {
 	case w.nodes.live() > 1:
-		w.nodes, w.root, w.sweep = nodes{}, nil, minSweep
+		w.nodes, w.root, w.sweep = nodes{}, nil, w.limits.sweep
 	case w.root != nil:
 		w.root.some = 0
 	}
@@ -266,7 +269,7 @@ func (w *Wheel[T]) scan(n *node, slot uint32) scanned {
 		case n.level == 0:
 			w.least, w.leastDue = i, e.due
 			return scanFound
-		case seen == coarse:
+		case seen == w.limits.coarse:
 			return scanMany
 		default:
 			if found == scanEmpty || e.due < w.leastDue {

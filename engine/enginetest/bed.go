@@ -296,21 +296,24 @@ func (b *bed) pass(n int) {
 // hold at once; otherwise it is asked again at growing intervals.
 func (b *bed) eventually(what string, cond func() bool) {
 	b.Helper()
-	if cond() {
+	if b.h.Clock != nil {
+		if !cond() {
+			b.Fatalf("waited in vain for %s", what)
+		}
 		return
 	}
-	if b.h.Clock != nil {
-		b.Fatalf("waited in vain for %s", what)
-	}
+	b.soon(what, cond)
+}
+
+// soon waits for cond on any clock: for what calls that were cut leave under way.
+func (b *bed) soon(what string, cond func() bool) {
+	b.Helper()
 	giveUp := time.After(patience)
-	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+	for wait := time.Millisecond; !cond(); wait = min(2*wait, 50*time.Millisecond) {
 		select {
 		case <-giveUp:
 			b.Fatalf("waited in vain for %s", what)
 		case <-time.After(wait):
-			if cond() {
-				return
-			}
 		}
 	}
 }

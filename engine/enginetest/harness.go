@@ -24,6 +24,10 @@ type Harness struct {
 	// keeps nothing beyond Close, and the tests of that are skipped.
 	Reopen func(t *testing.T, e engine.Engine) engine.Engine
 
+	// Faults are what can go wrong beneath an engine that Open returned; each is
+	// let happen in random histories. None: those are skipped.
+	Faults []Fault
+
 	// Histories is how many random histories are run; 0: 20.
 	Histories int
 }
@@ -65,7 +69,11 @@ func Run(t *testing.T, h Harness) {
 		{"Close", closeTests},
 		{"Reopen", reopenTests},
 		{"Race", raceTests},
+		{"Cut", cutTests},
+		{"Moment", momentTests},
+		{"Many", manyTests},
 		{"History", historyTests},
+		{"Fault", faultTests},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			if h.Clock == nil {

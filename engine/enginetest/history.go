@@ -14,8 +14,9 @@ import (
 // lease given out before, a delay) is found when it is played, so that any part
 // of a history is a history.
 type step struct {
-	kind string
-	n    [8]uint32
+	kind  string
+	n     [8]uint32
+	fault uint32 // for histories in which something goes wrong beneath
 }
 
 // steps of a history, and how many of its hundred are of which kind.
@@ -42,11 +43,16 @@ func newHistory(seed uint64) []step {
 		for j := range steps[i].n {
 			steps[i].n[j] = r.Uint32()
 		}
+		steps[i].fault = r.Uint32()
 	}
 	return steps
 }
 
-var historyTests = []test{{"random histories agree with the model", func(b *bed) {
+var historyTests = []test{{"random histories agree with the model", func(b *bed) { b.histories(nil) }}}
+
+// histories plays random histories, with fault in some of their steps.
+func (b *bed) histories(fault *Fault) {
+	b.Helper()
 	b.need("Get", b.caps.Get)
 	count, seed := b.h.Histories, rand.Uint64()
 	if count == 0 {
@@ -66,14 +72,14 @@ var historyTests = []test{{"random histories agree with the model", func(b *bed)
 	}
 	for i := range uint64(count) {
 		steps := newHistory(seed + i)
-		p := b.play(steps, start)
+		p := b.play(steps, start, fault)
 		if p.problem == "" {
 			continue
 		}
 		steps, p = b.shrink(steps, p, start)
 		b.Fatalf("replay with TARRY_TEST_SEED=%d; cut down to %d steps:\n%s\n%s", seed+i, len(steps), strings.Join(p.log, "\n"), p.problem)
 	}
-}}}
+}
 
 // shrink leaves out what it can of a history that fails, so that it still fails.
 func (b *bed) shrink(steps []step, failed *player, start time.Time) ([]step, *player) {
@@ -81,7 +87,7 @@ func (b *bed) shrink(steps []step, failed *player, start time.Time) ([]step, *pl
 	for size := len(steps) / 2; size > 0 && tries > 0; size /= 2 {
 		for from := 0; from < len(steps) && tries > 0; tries-- {
 			less := slices.Concat(steps[:from], steps[min(from+size, len(steps)):])
-			if p := b.play(less, start); p.problem != "" {
+			if p := b.play(less, start, failed.fault); p.problem != "" {
 				steps, failed = less, p
 			} else {
 				from += size
@@ -92,9 +98,10 @@ func (b *bed) shrink(steps []step, failed *player, start time.Time) ([]step, *pl
 }
 
 // play plays a history on a fresh engine and a fresh model.
-func (b *bed) play(steps []step, start time.Time) *player {
+func (b *bed) play(steps []step, start time.Time, fault *Fault) *player {
 	b.Helper()
 	p := newPlayer(b, start)
+	p.fault = fault
 	defer func() {
 		if err := p.e.Close(); err != nil && p.problem == "" {
 			p.failf("close: %v", err)

@@ -28,6 +28,9 @@ type player struct {
 	leases  []heldLease
 	swept   map[engine.ID]bool // expired ones that the engine must have dropped
 
+	fault  *Fault // what goes wrong in some steps; nil: nothing
+	failed bool   // the engine failed in this step, by its own word
+
 	log     []string
 	problem string
 }
@@ -143,6 +146,14 @@ func (p *player) play(s step) {
 	if p.tick(); p.problem != "" {
 		return
 	}
+	if p.fault != nil && p.fault.strikes(s) {
+		p.suffer(s)
+		return
+	}
+	p.do(s)
+}
+
+func (p *player) do(s step) {
 	n := s.n
 	switch s.kind {
 	case "push":

@@ -27,6 +27,10 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 		}
 	}
 	want, wantErr := model(p.ctx, msgs)
+	p.hear(err)
+	for _, r := range got {
+		p.hear(r.Err)
+	}
 	if engine.Code(err) != engine.Code(wantErr) || err == nil && len(got) != len(want) {
 		p.failf("push: error %v, %d results; want %v, %d", err, len(got), wantErr, len(want))
 	}
@@ -45,6 +49,10 @@ func (p *player) lease(wants []engine.Want) {
 	p.logf("lease %+v", wants)
 	got, err := p.e.Lease(p.ctx, wants)
 	want, _ := p.m.Lease(p.ctx, wants)
+	p.hear(err)
+	for _, g := range got.Queues {
+		p.hear(g.Err)
+	}
 	if err != nil || len(got.Queues) != len(wants) {
 		p.failf("lease: %v, %+v", err, got)
 		return
@@ -111,6 +119,10 @@ func (p *player) settle(n []uint32) {
 	}
 	got, err := p.e.Settle(p.ctx, to)
 	want, _ := p.m.Settle(p.ctx, model)
+	p.hear(err)
+	for _, g := range got {
+		p.hear(g.Err)
+	}
 	if err != nil || len(got) != len(want) {
 		p.failf("settle: %v, %+v", err, got)
 		return
@@ -146,6 +158,7 @@ func (p *player) claim(ref engine.Ref, want engine.Want) {
 
 // agree compares two errors and reports whether both are nil.
 func (p *player) agree(what string, got, want error) bool {
+	p.hear(got)
 	if engine.Code(got) != engine.Code(want) {
 		p.failf("%s: %v, want %v", what, got, want)
 	}
@@ -159,6 +172,7 @@ func (p *player) cancel(ref engine.Ref) {
 	p.logf("cancel %+v", ref)
 	got, err := p.e.Cancel(p.ctx, []engine.Ref{ref})
 	want, _ := p.m.Cancel(p.ctx, []engine.Ref{ref})
+	p.hear(err)
 	if err != nil || len(got) != 1 {
 		p.failf("cancel: %v, %d results", err, len(got))
 		return
@@ -214,6 +228,7 @@ func (p *player) list(queue string, state engine.State, limit int) {
 	var got []engine.Info
 	for q := (engine.ListQuery{Queue: queue, State: state, Limit: limit, Body: true}); ; {
 		page, err := l.List(p.ctx, q)
+		p.hear(err)
 		if err != nil || len(page.Messages) > limit || len(got) > 10*historyLength {
 			p.failf("list: %v, %d on a page", err, len(page.Messages))
 			return
@@ -248,6 +263,7 @@ func (p *player) count(queue string) {
 	p.logf("count %s", queue)
 	got, err := c.Queue(p.ctx, queue)
 	want, _ := p.m.Queue(p.ctx, queue)
+	p.hear(err)
 	ghosts := int64(len(p.ghosts(queue)))
 	live := got.Scheduled + got.Ready - want.Scheduled - want.Ready
 	if err != nil || live < 0 || live > ghosts || got.Leased != want.Leased || got.Dead != want.Dead ||
@@ -265,6 +281,7 @@ func (p *player) forecast(queue string, step time.Duration) {
 	p.logf("forecast %s by %v", queue, step)
 	got, err := f.Forecast(p.ctx, queue, step, 100*step)
 	want, _ := p.m.Forecast(p.ctx, queue, step, 100*step)
+	p.hear(err)
 	if err != nil || len(got) != len(want) {
 		p.failf("forecast: %v, %d buckets, want %d", err, len(got), len(want))
 		return

@@ -1,0 +1,147 @@
+package enginetest
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Fault is something that goes wrong beneath an engine while a call runs: a read
+// that fails, a write, an answer that is lost on its way.
+type Fault struct {
+	Name string
+
+	// Arm lets the n-th operation of its kind from now on go wrong, once; n is at
+	// least 1. Disarm ends that and tells whether it went wrong.
+	Arm    func(e engine.Engine, n int)
+	Disarm func(e engine.Engine) (happened bool)
+
+	// Most is the largest n worth trying; 0: 8.
+	Most int
+
+	// Harmless says that a call which fails by it has changed nothing. Otherwise
+	// it may as well have happened, whole.
+	Harmless bool
+
+	// Reopen, if not nil, opens the engine again after it has happened: it ended the
+	// engine, and what was answered must be there.
+	Reopen func(t *testing.T, e engine.Engine) engine.Engine
+}
+
+// faultTests let each of the harness's faults happen in random histories. A call
+// that fails must say so, and leave the engine as it was before, or where the fault
+// allows that, as it would be had the call succeeded; all else must go on as the
+// model says.
+var faultTests = []test{{"histories in which something goes wrong agree with the model", func(b *bed) {
+	b.need("to fail", len(b.h.Faults) > 0)
+	for _, f := range b.h.Faults {
+		b.Run(f.Name, func(t *testing.T) {
+			inner := *b
+			inner.T = t
+			inner.histories(&f)
+		})
+	}
+}}}
+
+// strikes reports whether the fault is tried in a step. Those of many messages may
+// fail halfway.
+func (f *Fault) strikes(s step) bool {
+	switch s.kind {
+	case "time", "reopen", "purge", "redrive", "push many", "push atomic":
+		return false
+	}
+	return s.fault%5 == 0
+}
+
+// suffer plays one step in which something may go wrong, and finds out what became
+// of it.
+func (p *player) suffer(s step) {
+	most := uint32(p.fault.Most)
+	if most == 0 {
+		most = 8
+	}
+	n := int(1 + s.fault>>8%most)
+	switch s.kind { // one message each: it happened or not
+	case "push":
+		if p.caps.Keys && s.n[0]%5 == 0 {
+			s.n[0]++ // found again by its key
+		}
+	case "lease":
+		s.n[1], s.n[3] = 0, 1
+	case "settle":
+		s.n[0] = 0
+	}
+	before := p.m.clone()
+	p.logf("%s, the %d. time", p.fault.Name, n)
+	p.failed = false
+	p.fault.Arm(p.e, n)
+	p.do(s)
+	if !p.fault.Disarm(p.e) {
+		return
+	}
+	p.logf("(it happened)")
+	if p.fault.Reopen != nil {
+		p.e = p.fault.Reopen(p.b.T, p.e)
+	}
+	if p.problem == "" || !p.failed {
+		return
+	}
+	outcomes := []*Model{before}
+	if !p.fault.Harmless {
+		outcomes = append(outcomes, p.identify(p.m, before))
+	}
+	failure, problems := p.problem, ""
+	log := len(p.log)
+	for _, m := range outcomes {
+		p.m, p.problem = m, ""
+		if p.compareAll(); p.problem == "" {
+			p.log = p.log[:log]
+			return
+		}
+		problems += "\n  " + p.problem
+	}
+	p.problem = "the call failed (" + failure + ") and left what is neither as before nor as after it:" + problems
+}
+
+// identify gives the message that a push without an answer may have made the id
+// that the engine shows for its key.
+func (p *player) identify(after, before *Model) *Model {
+	for _, x := range after.msgs {
+		if slices.ContainsFunc(before.msgs, func(y *modelMessage) bool { return y.ID == x.ID }) || x.Key == "" {
+			continue
+		}
+		if i, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, Key: x.Key}); err == nil && p.queueOf[i.ID] == "" {
+			x.ID = i.ID
+			p.ids = append(p.ids, i.ID)
+			p.queueOf[i.ID] = x.Queue
+		}
+	}
+	return after
+}
+
+// hear notes an error that is no answer.
+func (p *player) hear(err error) {
+	if c := engine.Code(err); c == "unavailable" || c == "internal" {
+		p.failed = true
+	}
+}
+
+// clone returns a model that goes its own way from here.
+func (m *Model) clone() *Model {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := NewModel(m.now)
+	for _, x := range m.msgs {
+		y := *x
+		c.msgs = append(c.msgs, &y)
+	}
+	c.pauses = maps.Clone(m.pauses)
+	for queue, all := range m.expired {
+		c.expired[queue] = slices.Clone(all)
+	}
+	c.ghosts = maps.Clone(m.ghosts)
+	c.lastID, c.nextIDs = m.lastID, slices.Clone(m.nextIDs)
+	return c
+}

@@ -1,0 +1,140 @@
+package enginetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// crowd is more than an engine that brings messages near in pieces takes at once.
+const crowd = 6000
+
+// census is who was pushed, and what became of each.
+type census struct {
+	b  *bed
+	mu sync.Mutex
+
+	pushed    []engine.ID
+	handled   map[engine.ID]bool
+	cancelled map[engine.ID]bool
+}
+
+func (c *census) some() engine.ID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return pick(c.pushed, rand.Uint32())
+}
+
+// left is how many are still to come.
+func (c *census) left() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pushed) - len(c.handled) - len(c.cancelled)
+}
+
+// handle leases and acks up to max messages, each of which must be news.
+func (c *census) handle(max int) (got int) {
+	for _, l := range c.b.take(max) {
+		if err := c.b.settled(engine.Settlement{Token: l.Token, Do: engine.Ack}); err != nil {
+			c.b.Errorf("ack: %v", err)
+		}
+		c.mu.Lock()
+		if c.handled[l.ID] || c.cancelled[l.ID] {
+			c.b.Errorf("id %v is leased; handled before: %v, cancelled: %v", l.ID, c.handled[l.ID], c.cancelled[l.ID])
+		}
+		c.handled[l.ID] = true
+		c.mu.Unlock()
+		got++
+	}
+	return got
+}
+
+func (c *census) cancel(id engine.ID) {
+	if c.b.cancelled(c.b.id(id)) != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.handled[id] || c.cancelled[id] {
+		c.b.Errorf("id %v is cancelled; handled before: %v, cancelled: %v", id, c.handled[id], c.cancelled[id])
+	}
+	c.cancelled[id] = true
+}
+
+// move reschedules a message that may be gone or held.
+func (c *census) move(id engine.ID, due engine.When) {
+	_, err := c.b.e.Reschedule(c.b.Context(), c.b.id(id), due)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) && !errors.Is(err, engine.ErrLeased) {
+		c.b.Errorf("reschedule: %v", err)
+	}
+}
+
+// push pushes a key that may be held; a message that is new must come too.
+func (c *census) push(key string, due engine.When, on engine.Conflict) {
+	m := c.b.msg(key, due)
+	m.OnConflict = on
+	r := c.b.pushed(m)
+	switch {
+	case errors.Is(r.Err, engine.ErrLeased) || errors.Is(r.Err, engine.ErrExists):
+	case r.Err != nil:
+		c.b.Errorf("push, %v: %v", on, r.Err)
+	case r.Outcome == engine.Created:
+		c.mu.Lock()
+		c.pushed = append(c.pushed, r.ID)
+		c.mu.Unlock()
+	}
+}
+
+// momentTests do things while time passes over many messages: whatever an engine
+// prepares ahead of a due time, it must notice that a message has moved meanwhile.
+var momentTests = []test{
+	{"what is moved, replaced and cancelled while its time comes near is handled once or never", func(b *bed) {
+		b.need("Cancel", b.caps.Cancel)
+		b.need("Reschedule", b.caps.Reschedule)
+		b.need("Keys", b.caps.Keys)
+		n, rounds, span := crowd, 10, 30*b.unit
+		if b.h.Clock == nil {
+			n, rounds, span = crowd/10, 3, 3*b.unit
+		}
+		msgs := make([]engine.Message, n)
+		for i := range msgs { // many share an instant, most of them far
+			msgs[i] = b.msg(fmt.Sprint(i), engine.When{In: span * time.Duration(1+i%50) / 50})
+		}
+		c := &census{b: b, handled: map[engine.ID]bool{}, cancelled: map[engine.ID]bool{}}
+		for _, r := range b.pushEach(msgs) {
+			c.pushed = append(c.pushed, r.ID)
+		}
+		soon := func() engine.When { return engine.When{In: span * time.Duration(rand.IntN(3)) / 20} }
+		for range rounds {
+			var others sync.WaitGroup
+			for _, f := range []func(){
+				func() { c.move(c.some(), soon()) },
+				func() { c.push(fmt.Sprint(rand.IntN(n)), soon(), engine.Conflict(rand.IntN(5))) },
+				func() { c.cancel(c.some()) },
+				func() { c.handle(10) },
+			} {
+				others.Go(func() {
+					for range 40 {
+						f()
+					}
+				})
+			}
+			b.pass(1)
+			others.Wait()
+		}
+		b.pass(40)
+		b.eventually("all that is left", func() bool {
+			for c.handle(1000) > 0 {
+			}
+			return c.left() == 0
+		})
+		b.none("all were handled or cancelled")
+		if b.caps.Count {
+			b.counts(b.e.(engine.Counter), 0, 0, 0, 0)
+		}
+	}},
+}

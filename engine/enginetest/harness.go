@@ -91,5 +91,13 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
+// RunFaults runs only what the harness's faults do to random histories, for an
+// engine set up so that they happen often.
+func RunFaults(t *testing.T, h Harness) {
+	for _, c := range faultTests {
+		t.Run(c.name, func(t *testing.T) { c.run(newBed(t, h)) })
+	}
+}
+
 // long is a span that does not pass while a test runs.
 const long = 12 * time.Hour

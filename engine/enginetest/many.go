@@ -55,7 +55,7 @@ var manyTests = []test{
 				if got.Err != nil || len(got.Messages) != want || got.More != (has[q] > 0) {
 					b.Fatalf("round %d: %s: %d messages, more %v, %v; want %d, %d left", round, q, len(got.Messages), got.More, got.Err, want, has[q])
 				}
-				if problem := checkGrant(g.Now, 2, got); problem != "" {
+				if problem := b.checkGrant(g.Now, wants[i], got); problem != "" {
 					b.Fatal(problem)
 				}
 				if !got.More && (got.NextDue.IsZero() || got.NextDue.After(g.Now.Add(long+b.unit))) {

@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
@@ -24,6 +25,10 @@ type Config struct {
 	// worker holds when it dies is lost, and nothing is ever handled twice. Ack does
 	// nothing then, and a retry, snooze, release or bury fails with ErrLeaseLost.
 	AtMostOnce bool
+
+	// Logger gets what no caller can be told, such as a subscription to hints that Redis
+	// refuses; nil: slog.Default.
+	Logger *slog.Logger
 
 	// Evict accepts a Redis that may evict keys when its memory is full, and with
 	// them messages. Such a Redis is else refused.
@@ -51,6 +56,13 @@ func (c *Config) prefix() (string, error) {
 		return "", &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("a prefix has at most %d bytes, without braces and spaces", maxPrefix)}
 	}
 	return c.Prefix, nil
+}
+
+func (c *Config) logger() *slog.Logger {
+	if c.Logger == nil {
+		return slog.Default()
+	}
+	return c.Logger
 }
 
 func (c *Config) check() error {

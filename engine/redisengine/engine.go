@@ -3,6 +3,7 @@ package redisengine
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ const Recheck = 5 * time.Second
 // from many goroutines, and many engines, in many processes, may share a store.
 type Engine struct {
 	client   rueidis.Client
+	log      *slog.Logger
 	own      bool // the client is closed with the engine
 	prefix   string
 	shards   int
@@ -84,7 +86,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 		return nil, err
 	}
 	e := &Engine{
-		client: client, prefix: prefix, forget: cfg.AtMostOnce,
+		client: client, log: cfg.logger(), prefix: prefix, forget: cfg.AtMostOnce,
 		origin: rand.Text(), channel: prefix + ":hints",
 		ids:      ids{used: 1 << numberBits},
 		registry: newRegistry(prefix),
@@ -96,6 +98,9 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 		return nil, err
 	}
 	if e.shards, err = e.describe(ctx, cfg.Shards); err != nil {
+		return nil, err
+	}
+	if err := e.mayPublish(ctx); err != nil {
 		return nil, err
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())

@@ -51,6 +51,7 @@ func mayHaveRun(err error) bool {
 // The hints of errors that a call may end with.
 const (
 	hintUnknown = "the answer was lost, so the outcome is unknown; repeating with the same key is safe"
+	hintRights  = "the Redis user needs ~prefix* keys, &prefix* channels and the commands of docs/engines/redis.md"
 	hintFull    = "Redis has used up its maxmemory; raise it, or wait until messages have been handled"
 )
 
@@ -75,8 +76,8 @@ func fault(op, queue string, err error) error {
 		out.Err, out.Hint = fmt.Errorf("%w: %v", engine.ErrLimit, err), hintFull
 	case has("NOAUTH"), has("WRONGPASS"), has("ERR invalid password"), has("ERR AUTH"), has("ERR Client sent AUTH"):
 		out.Err, out.Hint = fmt.Errorf("%w: %v", engine.ErrUnauthorized, err), "check the user and the password of the URL"
-	case has("NOPERM"):
-		out.Err, out.Hint = fmt.Errorf("%w: %v", engine.ErrForbidden, err), "the Redis user needs ~prefix* keys, &prefix* channels and the commands of docs/engines/redis.md"
+	case has("NOPERM"), strings.Contains(message, "The user executing the script can't"), strings.Contains(message, "ACL failure in script"):
+		out.Err, out.Hint = fmt.Errorf("%w: %v", engine.ErrForbidden, err), hintRights
 	case has("READONLY"):
 		out.Hint = "this Redis is a read-only replica; name the master, or use redis+sentinel:// or redis+cluster://"
 	case has("MISCONF"):

@@ -112,3 +112,15 @@ func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
 	}
 	return int(is[1]), nil
 }
+
+// mayPublish sees whether the user has the right to publish hints, with one that means
+// nothing to anybody. A script that may not goes on without, so nobody would notice.
+func (e *Engine) mayPublish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+	defer cancel()
+	err := e.client.Do(ctx, e.client.B().Publish().Channel(e.channel).Message("").Build()).Error()
+	if err = fault("open", "", err); errors.Is(err, engine.ErrForbidden) {
+		return err
+	}
+	return nil // what else is wrong shows where it does harm
+}

@@ -54,11 +54,16 @@ func (e *Engine) hear() {
 	})
 	for e.ctx.Err() == nil {
 		// It returns when the connection breaks, among other reasons.
-		_ = e.client.Receive(ctx, e.client.B().Subscribe().Channel(e.channel).Build(), func(m rueidis.PubSubMessage) {
+		err := e.client.Receive(ctx, e.client.B().Subscribe().Channel(e.channel).Build(), func(m rueidis.PubSubMessage) {
 			e.told(m.Message)
 		})
 		e.hears.Store(false)
-		e.rest(retryPauseMax)
+		pause := retryPauseMax
+		if answered(err) { // it will not do better soon
+			pause = Recheck
+			e.log.Warn("tarry redis: hints cannot be listened to; messages that others push may be late by some seconds", "error", fault("watch", "", err), "again_in", pause)
+		}
+		e.rest(pause)
 	}
 }
 

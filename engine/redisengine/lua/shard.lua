@@ -93,10 +93,11 @@ local function earliest(zset)
 end
 
 -- wake tells all that sleep that something happens at an instant. Who fears that he
--- has missed it looks at wakes.
+-- has missed it looks at wakes, so that a hint which may not be published fails nothing:
+-- the writes before it are done.
 local function wake(at)
 	call('HINCRBY', META, 'wakes', 1)
-	call('PUBLISH', args[2], args[3] .. format('%.0f', at))
+	redis.pcall('PUBLISH', args[2], args[3] .. format('%.0f', at))
 end
 
 -- Leases tell how many messages have ended since the last told of it: those that

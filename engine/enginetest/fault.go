@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -24,6 +25,11 @@ type Fault struct {
 	// Harmless says that a call which fails by it has changed nothing. Otherwise
 	// it may as well have happened, whole.
 	Harmless bool
+
+	// Returns says that what was leased without an answer comes back, as if it had
+	// never been leased, a little later. A lease may then have found less than is
+	// there: one part of an engine of several parts did not answer.
+	Returns bool
 
 	// Reopen, if not nil, opens the engine again after it has happened: it ended the
 	// engine, and what was answered must be there.
@@ -85,24 +91,39 @@ func (p *player) suffer(s step) {
 	if p.fault.Reopen != nil {
 		p.e = p.fault.Reopen(p.b.T, p.e)
 	}
-	if p.problem == "" || !p.failed {
+	returns := p.fault.Returns && (s.kind == "lease" || s.kind == "claim")
+	if p.problem == "" || !p.failed && !returns {
 		return
 	}
-	outcomes := []*Model{before}
-	if !p.fault.Harmless {
+	failure, outcomes := p.problem, []*Model{before}
+	if !p.fault.Harmless && !returns {
 		outcomes = append(outcomes, p.identify(p.m, before))
 	}
-	failure, problems := p.problem, ""
+	problems := p.becomes(outcomes)
+	for giveUp := time.Now().Add(patience); problems != "" && returns && time.Now().Before(giveUp); {
+		time.Sleep(2 * time.Millisecond)
+		problems = p.becomes(outcomes)
+	}
+	if problems != "" {
+		p.failf("the call failed (%s) and left what is neither as before nor as after it:%s", failure, problems)
+	}
+}
+
+// becomes goes on with the model that agrees with all the engine shows, or tells in
+// what each differs.
+func (p *player) becomes(models []*Model) (problems string) {
 	log := len(p.log)
-	for _, m := range outcomes {
+	for _, m := range models {
 		p.m, p.problem = m, ""
-		if p.compareAll(); p.problem == "" {
-			p.log = p.log[:log]
-			return
+		p.compareAll()
+		p.log = p.log[:log]
+		if p.problem == "" {
+			return ""
 		}
 		problems += "\n  " + p.problem
 	}
-	p.problem = "the call failed (" + failure + ") and left what is neither as before nor as after it:" + problems
+	p.problem = ""
+	return problems
 }
 
 // identify gives the message that a push without an answer may have made the id

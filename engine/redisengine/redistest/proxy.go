@@ -19,6 +19,8 @@ type Proxy struct {
 	listener net.Listener // nil while it refuses
 	links    map[*link]bool
 	dropping bool
+	doomed   int // which answer from now on is lost; 0: none
+	lost     bool
 }
 
 // link is one connection through a proxy.
@@ -95,6 +97,28 @@ func (p *Proxy) DropReplies(drop bool) {
 	p.dropping = drop
 }
 
+// LoseAnswer lets the n-th answer from now on be lost, with its connection; 0: none.
+// It reports whether the one asked for before was.
+func (p *Proxy) LoseAnswer(n int) (lost bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lost = p.lost
+	p.doomed, p.lost = n, false
+	return lost
+}
+
+// loses counts an answer, and reports whether it is the one to lose.
+func (p *Proxy) loses() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.doomed == 0 {
+		return false
+	}
+	p.doomed--
+	p.lost = p.doomed == 0
+	return p.lost
+}
+
 func (p *Proxy) close() {
 	p.Refuse(true)
 	p.Cut()
@@ -132,6 +156,9 @@ func (p *Proxy) serve(k *link) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := server.Read(buf)
+		if n > 0 && p.loses() {
+			return
+		}
 		if n > 0 && !p.drops(k) {
 			if _, err := k.client.Write(buf[:n]); err != nil {
 				return

@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -33,9 +34,11 @@ type Client struct {
 // and returns a client of it whose Close closes the engine too. The program must
 // import the engine's package.
 func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
-	eng, err := engine.Open(ctx, url)
+	s := &seam{} // an opener may hang as well as an engine
+	late := func(eng engine.Engine) { _ = eng.Close() }
+	eng, err := leaving(ctx, s, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
 	if err != nil {
-		return nil, err
+		return nil, fail("open", Ref{}, err)
 	}
 	c := New(eng, cfg)
 	c.owned = true
@@ -46,6 +49,11 @@ func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
 // open.
 func New(eng engine.Engine, cfg *Config) *Client {
 	caps := eng.Capabilities()
+	push := eng.Push
+	if !caps.Prompt {
+		s := &seam{eng: eng}
+		eng, push = s, s.pushOwn
+	}
 	c := &Client{
 		eng:     eng,
 		caps:    caps,
@@ -56,7 +64,7 @@ func New(eng engine.Engine, cfg *Config) *Client {
 	}
 	c.dispatch = newDispatcher(eng, caps, c.log)
 	if caps.Coalesce > 1 {
-		c.pushes = newCoalescer(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, eng.Push)
+		c.pushes = newCoalescer(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
 		c.cancels = newCoalescer(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
 	}
 	return c
@@ -68,22 +76,42 @@ func (c *Client) Capabilities() Capabilities { return c.caps }
 // MaxBody is the largest body that this client lets pass, in bytes.
 func (c *Client) MaxBody() int { return c.maxBody }
 
+// closePatience bounds how long Close waits for the engine.
+const closePatience = 30 * time.Second
+
 // Close ends waiting leases, waits for calls in the background, and closes the
-// engine if Open opened it. Workers should have drained before. A second Close
-// returns what the first did.
+// engine if Open opened it. It waits 30 s at most: when the engine has not answered
+// by then it fails with ErrUnavailable, and goes on by itself for as long as the
+// engine takes. Workers should have drained before. A second Close returns what the
+// first did.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		close(c.closed)
-		c.dispatch.close()
-		if c.pushes != nil {
-			c.pushes.wait()
-			c.cancels.wait()
-		}
-		if c.owned {
-			c.closeErr = c.eng.Close()
+		ended := make(chan error, 1)
+		go func() { ended <- c.end() }()
+		timer := time.NewTimer(closePatience)
+		defer timer.Stop()
+		select {
+		case c.closeErr = <-ended:
+		case <-timer.C:
+			c.closeErr = &Error{Op: "close", Err: ErrUnavailable,
+				Hint: fmt.Sprintf("the engine has not answered for %s; what it was doing goes on", closePatience)}
 		}
 	})
 	return c.closeErr
+}
+
+// end waits for all that is under way and closes what is the client's.
+func (c *Client) end() error {
+	c.dispatch.close()
+	if c.pushes != nil {
+		c.pushes.wait()
+		c.cancels.wait()
+	}
+	if c.owned {
+		return c.eng.Close()
+	}
+	return nil
 }
 
 // begin refuses calls on a closed client and those whose context is over.

@@ -104,7 +104,7 @@ func New(cfg *Config) *Engine {
 // the end of the process, and that its order of ready messages is always exact.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("mem")
-	c.Atomic = true
+	c.Atomic, c.Prompt = true, true
 	c.MaxPending = e.maxPending
 	c.Window = math.MaxInt
 	return c

@@ -1,0 +1,256 @@
+package tarry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// seam is the engine as this package sees it. A call whose context ends is left
+// there and then, also when the engine's does not return: an engine may hang in the
+// operating system, where no context reaches it. The goroutine of a call that was
+// left ends when the engine's call does, and leases that it still brings are given
+// back.
+type seam struct {
+	eng  engine.Engine
+	left atomic.Int64 // calls that were left and have not returned
+}
+
+const (
+	// mostLeft bounds the calls that were left, so that an engine that hangs does not
+	// fill memory with them.
+	mostLeft = 1000
+
+	// lastWord is how long a call that can do a part of its work is waited for when
+	// its context has ended, to learn how much that was.
+	lastWord = time.Second
+
+	// giveBackPatience bounds how long it is tried to release leases that nobody
+	// waits for.
+	giveBackPatience = coalesceTimeout
+)
+
+// answer is what a call of the engine returned.
+type answer[T any] struct {
+	out T
+	err error
+}
+
+// leaving makes a call and leaves it when ctx has been over for patience. late, if
+// not nil, gets an answer that comes after that.
+func leaving[T any](ctx context.Context, s *seam, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
+	if ctx.Done() == nil {
+		return call()
+	}
+	var none T
+	if n := s.left.Load(); n >= mostLeft {
+		return none, &Error{Err: ErrUnavailable, Hint: fmt.Sprintf("the engine has not answered %d calls for so long that their callers left", n)}
+	}
+	answered := make(chan answer[T], 1)
+	var state atomic.Int32 // who comes first: the answer, or the caller who leaves
+	go func() {
+		out, err := call()
+		if state.CompareAndSwap(0, 1) {
+			answered <- answer[T]{out, err}
+			return
+		}
+		s.left.Add(-1)
+		if late != nil && err == nil {
+			late(out)
+		}
+	}()
+	select {
+	case a := <-answered:
+		return a.out, a.err
+	case <-ctx.Done():
+	}
+	if patience > 0 {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case a := <-answered:
+			return a.out, a.err
+		case <-timer.C:
+		}
+	}
+	s.left.Add(1)
+	if state.CompareAndSwap(0, 1) {
+		return none, ctx.Err()
+	}
+	s.left.Add(-1)
+	a := <-answered
+	return a.out, a.err
+}
+
+// Push keeps copies, as a caller who left may change what was his.
+func (s *seam) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	if ctx.Done() != nil {
+		msgs = copied(msgs)
+	}
+	return s.pushOwn(ctx, msgs)
+}
+
+// pushOwn is Push of messages that nobody changes.
+func (s *seam) pushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	return leaving(ctx, s, 0, nil, func() ([]engine.PushResult, error) { return s.eng.Push(ctx, msgs) })
+}
+
+func (s *seam) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	p, ok := s.eng.(engine.AtomicPusher)
+	if !ok {
+		return nil, ErrUnsupported
+	}
+	if ctx.Done() != nil {
+		msgs = copied(msgs)
+	}
+	return leaving(ctx, s, 0, nil, func() ([]engine.PushResult, error) { return p.PushAtomic(ctx, msgs) })
+}
+
+func copied(msgs []engine.Message) []engine.Message {
+	msgs = slices.Clone(msgs)
+	for i := range msgs {
+		m := &msgs[i]
+		m.Body, m.Headers, m.Backoff = slices.Clone(m.Body), slices.Clone(m.Headers), slices.Clone(m.Backoff)
+	}
+	return msgs
+}
+
+func (s *seam) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	wants = slices.Clone(wants)
+	return leaving(ctx, s, 0, s.giveBack, func() (engine.Grant, error) { return s.eng.Lease(ctx, wants) })
+}
+
+func (s *seam) LeaseWait(ctx context.Context, wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
+	w, ok := s.eng.(engine.LeaseWaiter)
+	if !ok {
+		return engine.Grant{}, ErrUnsupported
+	}
+	return leaving(ctx, s, 0, s.giveBack, func() (engine.Grant, error) { return w.LeaseWait(ctx, wants, most, wait) })
+}
+
+func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
+	c, ok := s.eng.(engine.Claimer)
+	if !ok {
+		return engine.Lease{}, ErrUnsupported
+	}
+	late := func(l engine.Lease) {
+		s.giveBack(engine.Grant{Queues: []engine.Granted{{Messages: []engine.Lease{l}}}})
+	}
+	return leaving(ctx, s, 0, late, func() (engine.Lease, error) { return c.Claim(ctx, ref, want) })
+}
+
+// giveBack releases what came for a caller who had left. What cannot be released
+// lapses.
+func (s *seam) giveBack(g engine.Grant) {
+	var back []engine.Settlement
+	for _, q := range g.Queues {
+		for _, l := range q.Messages {
+			back = append(back, engine.Settlement{Token: l.Token, Do: engine.Release})
+		}
+	}
+	if len(back) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackPatience)
+	defer cancel()
+	_, _ = s.eng.Settle(ctx, back)
+}
+
+func (s *seam) Settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
+	return leaving(ctx, s, 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
+}
+
+func (s *seam) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	return leaving(ctx, s, 0, nil, func() ([]error, error) { return s.eng.Cancel(ctx, refs) })
+}
+
+func (s *seam) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	return leaving(ctx, s, 0, nil, func() (engine.Info, error) { return s.eng.Reschedule(ctx, ref, due) })
+}
+
+func (s *seam) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	return leaving(ctx, s, 0, nil, func() (engine.Info, error) { return s.eng.Get(ctx, ref) })
+}
+
+func (s *seam) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+	l, ok := s.eng.(engine.Lister)
+	if !ok {
+		return engine.Page{}, ErrUnsupported
+	}
+	return leaving(ctx, s, 0, nil, func() (engine.Page, error) { return l.List(ctx, q) })
+}
+
+func (s *seam) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
+	c, ok := s.eng.(engine.Counter)
+	if !ok {
+		return engine.QueueInfo{}, ErrUnsupported
+	}
+	return leaving(ctx, s, 0, nil, func() (engine.QueueInfo, error) { return c.Queue(ctx, queue) })
+}
+
+func (s *seam) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
+	type page struct {
+		queues []engine.QueueInfo
+		next   string
+	}
+	c, ok := s.eng.(engine.Counter)
+	if !ok {
+		return nil, "", ErrUnsupported
+	}
+	p, err := leaving(ctx, s, 0, nil, func() (p page, err error) {
+		p.queues, p.next, err = c.Queues(ctx, after, limit)
+		return p, err
+	})
+	return p.queues, p.next, err
+}
+
+func (s *seam) Forecast(ctx context.Context, queue string, step, span time.Duration) ([]engine.Bucket, error) {
+	f, ok := s.eng.(engine.Forecaster)
+	if !ok {
+		return nil, ErrUnsupported
+	}
+	return leaving(ctx, s, 0, nil, func() ([]engine.Bucket, error) { return f.Forecast(ctx, queue, step, span) })
+}
+
+func (s *seam) Pause(ctx context.Context, queue string, d time.Duration) error {
+	p, ok := s.eng.(engine.Pauser)
+	if !ok {
+		return ErrUnsupported
+	}
+	_, err := leaving(ctx, s, 0, nil, func() (struct{}, error) { return struct{}{}, p.Pause(ctx, queue, d) })
+	return err
+}
+
+func (s *seam) Resume(ctx context.Context, queue string) error {
+	p, ok := s.eng.(engine.Pauser)
+	if !ok {
+		return ErrUnsupported
+	}
+	_, err := leaving(ctx, s, 0, nil, func() (struct{}, error) { return struct{}{}, p.Resume(ctx, queue) })
+	return err
+}
+
+func (s *seam) Purge(ctx context.Context, queue string, dead bool) (int64, error) {
+	p, ok := s.eng.(engine.Purger)
+	if !ok {
+		return 0, ErrUnsupported
+	}
+	return leaving(ctx, s, lastWord, nil, func() (int64, error) { return p.Purge(ctx, queue, dead) })
+}
+
+func (s *seam) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
+	r, ok := s.eng.(engine.Redriver)
+	if !ok {
+		return engine.Redriven{}, ErrUnsupported
+	}
+	ids = slices.Clone(ids)
+	return leaving(ctx, s, lastWord, nil, func() (engine.Redriven, error) { return r.Redrive(ctx, queue, ids, limit) })
+}
+
+func (s *seam) Watch(fn func(queue string)) (stop func()) { return s.eng.Watch(fn) }
+func (s *seam) Capabilities() engine.Capabilities         { return s.eng.Capabilities() }
+func (s *seam) Close() error                              { return s.eng.Close() }

@@ -60,7 +60,7 @@ type Engine interface {
 // Want asks for messages of one queue.
 type Want struct {
 	Queue  string
-	Max    int           // at least 1; fewer come where their bodies reach AnswerBytes
+	Max    int           // at least 1; fewer come where their bodies reach AnswerBytes, and above 1,000 as the engine likes
 	TTR    time.Duration // how long the leases last; 0: each message's own TTR
 	Remote bool          // the lease is passed on to another process and must outlive this one
 }

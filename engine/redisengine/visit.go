@@ -36,7 +36,12 @@ type stop struct {
 	seed  string // of the leases' nonces
 	heads []head // what it has
 	bytes int    // of bodies at most
+	swept int    // how often it had too much to sweep
 }
+
+// sweeps is how often in a row a shard may have too much to sweep until the want is
+// told that there is more: the wants of other queues must not wait for it.
+const sweeps = 20
 
 // head is a message that could be leased.
 type head struct {
@@ -53,7 +58,7 @@ func (v *visit) begin() {
 	local := time.Now()
 	for _, s := range v.q.shards {
 		if is, turns := s.stands(v.e.clockOf(s), local); is == due || !v.e.hears.Load() {
-			v.open = append(v.open, &stop{shard: s, turns: turns, share: v.want.Max, bytes: engine.AnswerBytes})
+			v.open = append(v.open, &stop{shard: s, turns: turns, share: min(v.want.Max, scriptMessages), bytes: engine.AnswerBytes})
 		}
 	}
 	v.asked = len(v.open)
@@ -175,7 +180,12 @@ func (v *visit) take(s *stop, a answer) {
 	more, _ := a.values[0].AsInt64()
 	again, _ := a.values[1].AsInt64()
 	if again != 0 {
-		v.open = append(v.open, s)
+		if s.swept++; s.swept < sweeps {
+			v.open = append(v.open, s)
+			return
+		}
+		v.granted.More = true
+		s.shard.learn(0, unknown, s.turns, time.Now())
 		return
 	}
 	next := int64(never)
@@ -249,7 +259,7 @@ func (v *visit) divide() {
 		s.share, s.look, s.heads = 0, false, nil
 	}
 	slices.SortFunc(all, func(a, b owned) int { return a.compare(b.head) })
-	for _, o := range all[:min(len(all), v.want.Max)] {
+	for _, o := range all[:min(len(all), v.want.Max, scriptMessages)] {
 		o.s.share++
 	}
 	for _, s := range v.looked {

@@ -7,5 +7,5 @@ if not m or m.mark == 'D' then return {us, raw, 'not_found'} end
 if m.mark == 'L' then return {us, raw, 'leased'} end
 if m.due > now or paused(call('HGET', META, 'paused')) then return {us, raw, 'not_due'} end
 local answer = {us, raw, ''}
-take(answer, {m.id}, {m.due}, args[6], args[7], args[8] == 'forget', 1)
+take(answer, {m.id}, {m.due}, 1, args[6], args[7], args[8] == 'forget', 1)
 return answer

@@ -38,16 +38,20 @@ local function ready(n)
 	return ids, dues, priorities, u <= #usual or r <= #rare
 end
 
--- shown is ready without those that have expired, which are dropped.
+-- shown is ready without those that have expired, which are dropped; nil where there
+-- are more of them than there is room for.
 local function shown(n)
+	local seen = {}
 	while true do
 		local ids, dues, priorities = ready(n)
 		local dropped = false
 		for i = 1, rares and #ids or 0 do
-			if not messages().present(ids[i]) then
-				messages().strike(ids[i], dues[i])
-				dropped = true
+			local id = ids[i]
+			if not seen[id] and not messages().waiting(id, dues[i]) then
+				dropped, room = true, room - 1
+				if room == 0 then return nil end
 			end
+			seen[id] = true
 		end
 		if not dropped then return ids, dues, priorities end
 	end
@@ -62,6 +66,10 @@ if till then
 else
 	if mode == 'look' then
 		local ids, dues, priorities = shown(most)
+		if not ids then
+			answer[4] = 1
+			return answer
+		end
 		local n = #answer
 		for i = 1, #ids do
 			answer[n + 1], answer[n + 2], answer[n + 3] = priorities[i], dues[i], ids[i]
@@ -71,15 +79,26 @@ else
 	end
 	local left, more = mode == 'look' and 0 or most, false
 	local lapse, bytes = lapses, tonumber(args[8])
+	local wide = left -- more than are left once many have turned out to be gone
 	while left > 0 do
-		local ids, dues, _, others = ready(left)
+		local ids, dues, _, others = ready(wide)
 		more = others
 		if #ids == 0 then break end
-		local looked, gone, ends = take(answer, ids, dues, args[6], args[7], mode == 'forget', bytes)
+		local looked, gone, ends = take(answer, ids, dues, left, args[6], args[7], mode == 'forget', bytes)
 		if mode ~= 'forget' then lapse = math.min(lapse, ends) end
 		left = left - gone
+		room = room - (looked - gone)
 		more = more or looked < #ids
 		if gone == looked or looked < #ids then break end
+		if room <= 0 then
+			if #answer == 8 then
+				answer[4] = 1
+				return answer
+			end
+			more = true
+			break
+		end
+		wide = math.min(2 * wide, left + room)
 	end
 	if more then
 		answer[3] = 1

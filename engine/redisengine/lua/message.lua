@@ -52,15 +52,6 @@ local function messages()
 		return format('%015.0f', m.due + 62135596800000) .. m.id
 	end
 
-	-- strike takes what cannot be handed out off the waiting, even if nothing else is
-	-- known of it.
-	local function strike(id, due)
-		call('ZREM', DUE, id)
-		call('ZREM', RARE, id)
-		call('ZREM', READY, id)
-		call('ZREM', TURN, turn({id = id, due = due}))
-	end
-
 	-- grave is a dead message's member in GRAVE.
 	local function grave(m)
 		return redis.sha1hex(m.key) .. format('%015.0f', m.died) .. m.id
@@ -132,16 +123,29 @@ local function messages()
 	end
 
 	-- present is find for what stands now: a lease past its deadline has lapsed, and
-	-- what has expired is gone.
+	-- what has expired is gone, which the second value says.
 	local function present(id)
 		local m = find(id)
 		if m and m.mark == 'L' and m.deadline <= now then lapse(m) end
 		if m and m.mark == 'W' and m.expires < now then
 			drop(m)
 			fell('expired')
-			return nil
+			return nil, true
 		end
 		return m
+	end
+
+	-- waiting is present for one that seems to wait: what does not is taken off those
+	-- that do, even if nothing else is known of it.
+	local function waiting(id, due)
+		local m, dropped = present(id)
+		if m and m.mark == 'W' then return m end
+		if not dropped then
+			call('ZREM', DUE, id)
+			call('ZREM', RARE, id)
+			call('ZREM', READY, id)
+			call('ZREM', TURN, turn({id = id, due = due}))
+		end
 	end
 
 	-- named finds what a ref means: by id any message, by key the live one.
@@ -174,7 +178,7 @@ local function messages()
 	end
 
 	made = {
-		find = find, present = present, named = named, save = save, stands = stands, turn = turn, strike = strike,
+		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting,
 		wait = wait, sooner = sooner, leave = leave, drop = drop, die = die, rewrite = rewrite,
 	}
 	return made

@@ -28,9 +28,10 @@ local args, tonumber, byte, ceil, format = ARGV, tonumber, string.byte, math.cei
 local IS_RARE, IS_LARGE = 1, 2
 -- The priority of messages in DUE.
 local USUAL = 1024
--- How many messages one script looks after on the way, so that none holds up the
--- server for long.
+-- How many messages one script looks after beside those it is called for, so that none
+-- holds up the server for long: each takes up to 20 commands. room is how many are left.
 local CHUNK = 500
+local room = CHUNK
 
 -- The clock is the server's. A client that knows the clocks of several nodes says
 -- what they agree on, and a node that is off by more than half a second follows

@@ -1,21 +1,27 @@
+-- some returns as many ids between two scores as there is room for.
+local function some(zset, min, max)
+	if room == 0 then return {} end
+	local ids = call('ZRANGEBYSCORE', zset, min, max, 'LIMIT', 0, room)
+	room = room - #ids
+	return ids
+end
+
 -- sweep brings the shard up to now: leases that are over lapse, and of RARE what
 -- has come due takes its turn. It returns whether there is more to do than one script
 -- should, else when the next lease ends and whether any message is out of the usual.
 local function sweep()
 	local head = earliest(LEASES)
 	if head <= now then
-		local over = call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, CHUNK)
-		for _, id in ipairs(over) do
+		for _, id in ipairs(some(LEASES, '-inf', now)) do
 			if not messages().present(id) then call('ZREM', LEASES, id) end
 		end
-		if #over == CHUNK then return true end
+		if room == 0 then return true end
 		head = earliest(LEASES)
 	end
 	if call('EXISTS', RARE, READY) == 0 then return false, head, false end
 	local M = messages()
 	-- After the clock has stepped back, what is not due any more waits again.
-	local early = call('ZRANGEBYSCORE', READY, '(' .. now, '+inf', 'LIMIT', 0, CHUNK)
-	for _, id in ipairs(early) do
+	for _, id in ipairs(some(READY, '(' .. now, '+inf')) do
 		local m = M.find(id)
 		if m then
 			M.leave(m)
@@ -24,8 +30,7 @@ local function sweep()
 			call('ZREM', READY, id)
 		end
 	end
-	local due = call('ZRANGEBYSCORE', RARE, '-inf', now, 'LIMIT', 0, CHUNK)
-	for _, id in ipairs(due) do
+	for _, id in ipairs(some(RARE, '-inf', now)) do
 		local m = M.present(id)
 		call('ZREM', RARE, id)
 		if m then
@@ -33,7 +38,7 @@ local function sweep()
 			call('ZADD', TURN, m.priority, M.turn(m))
 		end
 	end
-	return #early == CHUNK or #due == CHUNK, head, true
+	return room == 0, head, true
 end
 
 -- paused returns until when the shard is paused, math.huge for good; nil: it is not.

@@ -2,19 +2,19 @@
 -- with the client that leased.
 local function nonce(seed, id) return redis.sha1hex(seed .. id):sub(1, 24) end
 
--- take hands out waiting messages, given as ids and dues, until their bodies reach so
--- many bytes. With forget they are deleted at once, else leased: the span is ttr in
+-- take hands out so many of the waiting messages given as ids and dues, until their
+-- bodies reach so many bytes. With forget they are deleted at once, else leased: the span is ttr in
 -- microseconds, '' for each message's own. It appends four values a message to out,
 -- as stands gives them, and returns how many messages it looked at, how many it handed
 -- out, and when the first of the leases ends.
-local function take(out, ids, dues, span, seed, forget, bytes)
+local function take(out, ids, dues, most, span, seed, forget, bytes)
 	local records = call('HMGET', MSG, unpack(ids))
 	local pasts = call('HMGET', STATE, unpack(ids))
 	local plain, leases, states, p, l, o = {}, {}, {}, 0, 0, #out
 	local gone, size, looked, lapse = 0, 0, 0, math.huge
 	local till = span ~= '' and deadline(tonumber(span))
 	for i = 1, #ids do
-		if size >= bytes then break end
+		if size >= bytes or gone >= most then break end
 		looked = i
 		local id, due, record, past = ids[i], dues[i], records[i], pasts[i]
 		local sound, _, flags, max, ttr, expire, length, key
@@ -25,11 +25,8 @@ local function take(out, ids, dues, span, seed, forget, bytes)
 		elseif sound and expire > 0 then
 			expires = due + expire
 		end
-		if not sound then
-			messages().strike(id, due)
-		elseif expires < now then
-			messages().present(id)
-			messages().strike(id, due)
+		if not sound or expires < now then
+			messages().waiting(id, due)
 		else
 			if flags % 2 == IS_RARE then
 				messages().leave({id = id, mark = 'W', rare = true, due = due})

@@ -1,0 +1,268 @@
+package redisengine
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// mostCommands is how many commands one script may run, whatever has gathered: about
+// 20 ms of a server that all share.
+const mostCommands = 16 * scriptMessages
+
+// monitor hears every command that a server runs.
+type monitor struct {
+	t     *testing.T
+	s     *redistest.Server
+	lines *bufio.Scanner
+	n     int
+}
+
+func newMonitor(t *testing.T, s *redistest.Server) *monitor {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	m := &monitor{t: t, s: s, lines: bufio.NewScanner(conn)}
+	m.lines.Buffer(nil, 64<<20)
+	if m.lines.Scan(); m.lines.Text() != "+OK" {
+		t.Fatalf("MONITOR: %q, %v", m.lines.Text(), m.lines.Err())
+	}
+	return m
+}
+
+// scripts returns how many commands each script has run since it was last asked.
+func (m *monitor) scripts() (counts []int) {
+	m.t.Helper()
+	m.n++
+	mark := fmt.Sprintf(`"ECHO" "mark-%d"`, m.n)
+	m.s.Do("ECHO", fmt.Sprint("mark-", m.n))
+	for m.lines.Scan() { // as in: +1700000000.123456 [0 lua] "HGET" "key" …
+		_, line, _ := strings.Cut(m.lines.Text(), " [")
+		from, command, ok := strings.Cut(line, "] ")
+		switch {
+		case !ok:
+			m.t.Fatalf("MONITOR said %.100q", m.lines.Text())
+		case strings.HasSuffix(from, " lua"):
+			counts[len(counts)-1]++
+		case strings.HasPrefix(command, `"EVAL`):
+			counts = append(counts, 0)
+		case command == mark:
+			return counts
+		}
+	}
+	m.t.Fatalf("MONITOR ended: %v", m.lines.Err())
+	return nil
+}
+
+// most fails the test if a script has run too many commands.
+func (m *monitor) most(what string) {
+	m.t.Helper()
+	worst, sum := 0, 0
+	counts := m.scripts()
+	for _, n := range counts {
+		worst, sum = max(worst, n), sum+n
+	}
+	m.t.Logf("%s: %d scripts, %d commands, at most %d in one", what, len(counts), sum, worst)
+	if worst > mostCommands {
+		m.t.Errorf("%s: one script ran %d commands, more than %d", what, worst, mostCommands)
+	}
+}
+
+// TestNoScriptDoesMuch: whatever has gathered in a shard, no call of the engine makes a
+// script that works through all of it.
+func TestNoScriptDoesMuch(t *testing.T) {
+	t.Parallel()
+	const n = scriptMessages + scriptMessages/10 // more than one script does
+	s := redistest.Start(t)
+	clock := enginetest.NewClock()
+	usual := func(i int) engine.Message {
+		m := plain("q", fmt.Sprint("k", i))
+		m.MaxAttempts = 2
+		return m
+	}
+	rare := func(i int) engine.Message {
+		m := usual(i)
+		m.Priority = uint32(i % 7)
+		return m
+	}
+	expiring := func(i int) engine.Message {
+		m := usual(i)
+		m.ExpireAfter = time.Minute
+		return m
+	}
+	last := func(i int) engine.Message {
+		m := expiring(i)
+		m.ExpireAfter, m.MaxAttempts = 24*time.Hour, 1
+		return m
+	}
+	swept := func(e *Engine) { // what is due stands in READY
+		if _, err := e.Queue(t.Context(), "q"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lease := func(e *Engine) { leaseAll(t, e, "q") }
+	lapse := func(e *Engine) { lease(e); clock.Advance(2 * time.Hour) }
+	expire := func(e *Engine) { swept(e); clock.Advance(2 * time.Minute) }
+	die := func(e *Engine) { lapse(e); swept(e) }
+	type state struct {
+		name string
+		msg  func(i int) engine.Message
+		make func(e *Engine)
+	}
+	expired := state{"expired", expiring, expire}
+	gone := state{"lapsed and expired", expiring, lapse}
+	prepare := func(of state, shards int) *Engine {
+		e := openStore(t, s.URL(), "prefix="+freshPrefix(), fmt.Sprint("shards=", shards))
+		e.stopped = clock.Now
+		var msgs []engine.Message
+		for i := range n * shards {
+			msgs = append(msgs, of.msg(i))
+		}
+		push(t, e, msgs...)
+		of.make(e)
+		return e
+	}
+	m := newMonitor(t, s)
+	lease1 := func(of state, shards int) {
+		e := prepare(of, shards)
+		m.scripts()
+		for i := 0; ; i++ {
+			g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1}})
+			if err != nil || g.Queues[0].Err != nil {
+				t.Fatal(err, g.Queues[0].Err)
+			}
+			if len(g.Queues[0].Messages) > 0 || !g.Queues[0].More {
+				break
+			}
+			if i > 10 {
+				t.Fatalf("%s: there is more for ever", of.name)
+			}
+		}
+		m.most(fmt.Sprintf("%s, %d shards: lease one", of.name, shards))
+		lease(e)
+		m.most(fmt.Sprintf("%s, %d shards: lease all", of.name, shards))
+	}
+	for _, of := range []state{
+		expired, gone,
+		{"ready", usual, swept},
+		{"rare, due", rare, func(*Engine) {}},
+		{"rare, in their turn", rare, swept},
+		{"after the clock has stepped back", rare, func(e *Engine) { swept(e); clock.Advance(-time.Hour) }},
+		{"lapsed", rare, lapse},
+		{"spent", last, lapse},
+		{"without their records", rare, func(e *Engine) { swept(e); s.Do("DEL", e.queue("q").shards[0].keys[6]) }},
+	} {
+		lease1(of, 1)
+	}
+	lease1(expired, 2)
+	for _, c := range []struct {
+		name string
+		of   state
+		call func(e *Engine) error
+	}{
+		{"queue", gone, func(e *Engine) error { _, err := e.Queue(t.Context(), "q"); return err }},
+		{"forecast", gone, func(e *Engine) error {
+			_, err := e.Forecast(t.Context(), "q", time.Minute, 10_000*time.Minute)
+			return err
+		}},
+		{"list", expired, func(e *Engine) error {
+			_, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: engine.Ready, Limit: engine.MaxPage, Body: true})
+			return err
+		}},
+		{"purge", expired, func(e *Engine) error { _, err := e.Purge(t.Context(), "q", true); return err }},
+		{"purge of the dead", state{"dead", last, die}, func(e *Engine) error { _, err := e.Purge(t.Context(), "q", true); return err }},
+		{"redrive", state{"dead", last, die}, func(e *Engine) error { _, err := e.Redrive(t.Context(), "q", nil, 0); return err }},
+		{"replace", expired, func(e *Engine) error {
+			msgs := make([]engine.Message, n)
+			for i := range msgs {
+				msgs[i] = rare(i)
+				msgs[i].OnConflict = engine.Replace
+			}
+			_, err := e.Push(t.Context(), msgs)
+			return err
+		}},
+		{"cancel", expired, func(e *Engine) error {
+			refs := make([]engine.Ref, n)
+			for i := range refs {
+				refs[i] = engine.Ref{Queue: "q", Key: fmt.Sprint("k", i)}
+			}
+			_, err := e.Cancel(t.Context(), refs)
+			return err
+		}},
+		{"reclaim", gone, func(e *Engine) error {
+			e.reclaim(e.queue("q").shards[0], "seed")
+			e.tasks.Wait()
+			return nil
+		}},
+	} {
+		e := prepare(c.of, 1)
+		m.scripts()
+		if err := c.call(e); err != nil {
+			t.Fatal(c.name, err)
+		}
+		m.most(c.of.name + ": " + c.name)
+	}
+}
+
+// TestSettlingMuchLate: settlements of leases that are over cost the most.
+func TestSettlingMuchLate(t *testing.T) {
+	t.Parallel()
+	const n = scriptMessages
+	s := redistest.Start(t)
+	clock := enginetest.NewClock()
+	for _, do := range []engine.Action{engine.Ack, engine.Retry, engine.Extend} {
+		e := openStore(t, s.URL(), "prefix="+freshPrefix())
+		e.stopped = clock.Now
+		msgs := make([]engine.Message, n)
+		for i := range msgs {
+			msgs[i] = plain("q", fmt.Sprint("k", i))
+			msgs[i].MaxAttempts, msgs[i].ExpireAfter = 1, time.Minute
+		}
+		push(t, e, msgs...)
+		var back []engine.Settlement
+		for _, l := range leaseAll(t, e, "q") {
+			back = append(back, engine.Settlement{Token: l.Token, Do: do, When: &engine.When{}})
+		}
+		clock.Advance(2 * time.Hour)
+		m := newMonitor(t, s)
+		settled, err := e.Settle(t.Context(), back)
+		if err != nil || len(settled) != n || settled[n-1].Err != nil {
+			t.Fatal(err, settled[n-1].Err)
+		}
+		m.most(fmt.Sprint("settlement ", do))
+	}
+}
+
+// TestLeaseOfMany: a want for more than one script hands out gets all, in parts.
+func TestLeaseOfMany(t *testing.T) {
+	t.Parallel()
+	const n = 4500 // more values than a script can put into one command
+	e := openStore(t, redistest.Start(t).URL())
+	msgs := make([]engine.Message, n)
+	for i := range msgs {
+		msgs[i] = plain("q", "")
+	}
+	push(t, e, msgs...)
+	for got := 0; got < n; {
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 2 * n}})
+		if err != nil || g.Queues[0].Err != nil || len(g.Queues[0].Messages) == 0 {
+			t.Fatalf("%v, %v, %d messages", err, g.Queues[0].Err, len(g.Queues[0].Messages))
+		}
+		if got += len(g.Queues[0].Messages); g.Queues[0].More != (got < n) {
+			t.Fatalf("after %d of %d, more is %v", got, n, g.Queues[0].More)
+		}
+	}
+}

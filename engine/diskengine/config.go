@@ -34,6 +34,12 @@ type Config struct {
 	// four exist at once. 0: 16 MiB.
 	MemTableBytes uint64
 
+	// RetryFor is for how long a write is tried again that fails for want of space or
+	// of file descriptors, and a table that cannot be written at all, before the
+	// engine stops: every call then fails with engine.ErrUnavailable until the
+	// directory is opened again. 0: a minute; negative: not at all.
+	RetryFor time.Duration
+
 	// Logger gets what an operator should know; nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -42,6 +48,7 @@ const (
 	defaultMinFree  = 256 << 20
 	defaultCache    = 64 << 20
 	defaultMemTable = 16 << 20
+	defaultRetryFor = time.Minute
 )
 
 func (c *Config) withDefaults() Config {
@@ -63,6 +70,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.MemTableBytes == 0 {
 		d.MemTableBytes = defaultMemTable
+	}
+	if d.RetryFor == 0 {
+		d.RetryFor = defaultRetryFor
 	}
 	if d.Logger == nil {
 		d.Logger = slog.Default()

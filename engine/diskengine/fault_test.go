@@ -19,7 +19,7 @@ func TestFullDiskRefusesPushesOnly(t *testing.T) {
 	clock := enginetest.NewClock()
 	var free atomic.Uint64
 	free.Store(1 << 40)
-	fs := &faultFS{FS: vfs.NewMem(), before: func(string) error { return nil },
+	fs := &faultFS{FS: vfs.NewMem(), before: func(string, string) error { return nil },
 		usage: func() (vfs.DiskUsage, error) { return vfs.DiskUsage{AvailBytes: free.Load()}, nil }}
 	e := place{"data", diskengine.Config{FS: fs, Now: clock.Now, Logger: quiet}}.open(t)
 	defer e.Close()
@@ -66,13 +66,13 @@ func TestFailedWriteStops(t *testing.T) {
 			clock := enginetest.NewClock()
 			var broken atomic.Bool
 			mem := vfs.NewMem()
-			fs := &faultFS{FS: mem, before: func(o string) error {
+			fs := &faultFS{FS: mem, before: func(o, _ string) error {
 				if broken.Load() && o == op {
 					return syscall.ENOSPC
 				}
 				return nil
 			}}
-			p := place{"data", diskengine.Config{FS: fs, Now: clock.Now, Logger: quiet}}
+			p := place{"data", diskengine.Config{FS: fs, Now: clock.Now, Logger: quiet, RetryFor: -1}}
 			e := p.open(t)
 			push := func(key string) error {
 				r, err := e.Push(t.Context(), []engine.Message{message("q", key, time.Hour)})
@@ -138,7 +138,7 @@ func TestOpenRefuses(t *testing.T) {
 	if err := open(inUse); err != nil {
 		t.Fatal(err)
 	}
-	readOnly := &faultFS{FS: vfs.NewMem(), before: func(string) error { return os.ErrPermission }}
+	readOnly := &faultFS{FS: vfs.NewMem(), before: func(string, string) error { return os.ErrPermission }}
 	for _, c := range []struct {
 		name string
 		fs   vfs.FS

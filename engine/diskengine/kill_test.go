@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 		fmt.Println("stopped", victim(dir))
 		return
 	}
-	goleak.VerifyTestMain(m)
+	// Pebble leaves this one behind when an opening fails.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
 }
 
 // victim pushes, cancels, leases and acks until it is killed, and writes a line

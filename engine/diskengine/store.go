@@ -16,12 +16,11 @@ import (
 // store is the seam to Pebble: batches that are applied in order and synced
 // together, and the failure that ends it all.
 type store struct {
-	db  *pebble.DB
-	log *slog.Logger
+	db   *pebble.DB
+	log  *slog.Logger
+	disk *disk
 
-	// mu is held while a batch is applied. Pebble panics with its own locks held
-	// when its log cannot be written; the lock keeps everybody else out of there.
-	mu sync.Mutex
+	mu sync.Mutex // held while a batch is applied: their order is that of their sequence numbers
 
 	flushed chan struct{} // holds one token: a memtable was flushed
 
@@ -34,9 +33,11 @@ type store struct {
 const memTables = 4
 
 func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
-	s := &store{log: cfg.Logger, flushed: make(chan struct{}, 1)}
+	s := &store{log: cfg.Logger, flushed: make(chan struct{}, 1), disk: newDisk(cfg.FS, cfg.RetryFor)}
+	s.disk.fail = func(err error) { _ = s.fail(err) }
+	flushes := flushes{store: s, retryFor: cfg.RetryFor}
 	opts := &pebble.Options{
-		FS:                          cfg.FS,
+		FS:                          s.disk,
 		Lock:                        lock,
 		CacheSize:                   cfg.CacheBytes + memTables/2*int64(cfg.MemTableBytes), // Pebble takes those in use out of it
 		MemTableSize:                cfg.MemTableBytes,
@@ -50,15 +51,14 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
 		Merger:                      sumMerger,
 		Logger:                      pebbleLogger{s},
 		EventListener: &pebble.EventListener{
-			FlushEnd: func(pebble.FlushInfo) {
+			FlushEnd: func(info pebble.FlushInfo) {
+				flushes.end(info)
 				select {
 				case s.flushed <- struct{}{}:
 				default:
 				}
 			},
-			BackgroundError: func(err error) {
-				s.log.Error("tarry disk: background work failed, it will be tried again", "error", err)
-			},
+			BackgroundError: flushes.failed,
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
 				s.log.Error("tarry disk: damaged data", "detail", info.String())
 			},
@@ -74,10 +74,15 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
 		s.db, err = pebble.Open(dir, opts)
 		return err
 	})
-	if err == nil {
-		err = s.failed()
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	s.disk.armed.Store(true)
+	if err := s.failed(); err != nil { // Pebble says so only to its logger
+		_ = guard(s.db.Close)
+		return nil, err
+	}
+	return s, nil
 }
 
 // guard turns a panic of Pebble into an error.
@@ -104,7 +109,9 @@ func (s *store) failed() error {
 
 // fail ends the store. The first cause stays.
 func (s *store) fail(err error) error {
-	if s.failure.CompareAndSwap(nil, &err) {
+	first := s.failure.CompareAndSwap(nil, &err)
+	s.disk.freeze()
+	if first {
 		s.log.Error("tarry disk: stopped", "error", err)
 	}
 	return s.failed()
@@ -142,11 +149,15 @@ func (s *store) applyLazily(b *pebble.Batch) error {
 
 // sync waits until an applied batch is durable, and gives it back.
 func (s *store) sync(b *pebble.Batch, seq uint64) error {
-	if err := b.SyncWait(); err != nil {
+	err := b.SyncWait()
+	if err == nil {
+		err = b.Close()
+	}
+	if err != nil {
 		return s.fail(err)
 	}
-	if err := b.Close(); err != nil {
-		return s.fail(err)
+	if err := s.failed(); err != nil { // a frozen disk pretends that it is synced
+		return err
 	}
 	s.synced(seq)
 	return nil
@@ -164,7 +175,7 @@ func (s *store) synced(seq uint64) {
 // syncTo waits until all batches up to seq are durable.
 func (s *store) syncTo(seq uint64) error {
 	if s.durable.Load() >= seq {
-		return nil
+		return s.failed()
 	}
 	b := s.db.NewBatch()
 	if err := b.LogData(nil, nil); err != nil {

@@ -110,6 +110,9 @@ var momentTests = []test{
 		}
 		soon := func() engine.When { return engine.When{In: span * time.Duration(rand.IntN(3)) / 20} }
 		for range rounds {
+			if b.h.Reopen != nil {
+				b.reopen() // what is prepared then begins anew
+			}
 			var others sync.WaitGroup
 			for _, f := range []func(){
 				func() { c.move(c.some(), soon()) },
@@ -118,7 +121,7 @@ var momentTests = []test{
 				func() { c.handle(10) },
 			} {
 				others.Go(func() {
-					for range 40 {
+					for range 60 {
 						f()
 					}
 				})

@@ -15,20 +15,31 @@ type Config struct {
 	// Default 8 MiB, or what two of the client's largest message bodies need.
 	MaxRequest int
 
+	// MaxBuffered bounds the bytes of requests and answers that are held in memory
+	// at once, over all connections, not counting the first 16 KiB of each. A request
+	// beyond it gets 503. Default 256 MiB, or four of the largest requests; at least
+	// two of these.
+	MaxBuffered int64
+
+	// MaxConnections bounds the connections that Serve holds. One more closes that
+	// which has been idle for longest; when none is idle it gets 503. Default 4096.
+	MaxConnections int
+
 	// MaxHeader bounds the request line and headers together, in bytes; more gets
-	// 431. Default 64 KiB; at most 1 MiB.
+	// 431. Default 32 KiB; at most 1 MiB.
 	MaxHeader int
 
 	// ReadHeaderTimeout is how long a client may take to send the headers of a
 	// request. Default 10 s.
 	ReadHeaderTimeout time.Duration
 
-	// ReadTimeout is how long a client may take to send the body of a request.
-	// Default 60 s.
+	// ReadTimeout is how long a client may take to send each 64 KiB of the body of a
+	// request, and the rest. Default 30 s.
 	ReadTimeout time.Duration
 
-	// WriteTimeout is how long one write of an answer may be stuck on a client that
-	// does not read. Default 30 s.
+	// WriteTimeout is how long a client may take to read each 64 KiB of an answer, and
+	// the rest; then its connection is cut, and what it was to lease is released.
+	// Default 30 s.
 	WriteTimeout time.Duration
 
 	// IdleTimeout is how long a connection may rest between requests. Default 3 min.
@@ -42,7 +53,15 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-const defaultMaxRequest = 8 << 20
+// The defaults and bounds of a Config.
+const (
+	DefaultMaxBuffered    = 256 << 20
+	DefaultMaxConnections = 4096
+
+	defaultMaxRequest = 8 << 20
+	defaultMaxHeader  = 32 << 10
+	mostMaxHeader     = 1 << 20
+)
 
 // withDefaults returns a copy with every field set.
 func (cfg *Config) withDefaults(maxBody int) Config {
@@ -56,15 +75,23 @@ func (cfg *Config) withDefaults(maxBody int) Config {
 	if c.MaxRequest <= 0 {
 		c.MaxRequest = max(defaultMaxRequest, 2*maxBody+64<<10)
 	}
-	if c.MaxHeader <= 0 {
-		c.MaxHeader = 64 << 10
+	if c.MaxBuffered <= 0 {
+		c.MaxBuffered = max(DefaultMaxBuffered, 4*int64(c.MaxRequest))
 	}
+	c.MaxBuffered = max(c.MaxBuffered, 2*int64(c.MaxRequest))
+	if c.MaxConnections <= 0 {
+		c.MaxConnections = DefaultMaxConnections
+	}
+	if c.MaxHeader <= 0 {
+		c.MaxHeader = defaultMaxHeader
+	}
+	c.MaxHeader = min(c.MaxHeader, mostMaxHeader)
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
 	}{
 		{&c.ReadHeaderTimeout, 10 * time.Second},
-		{&c.ReadTimeout, time.Minute},
+		{&c.ReadTimeout, 30 * time.Second},
 		{&c.WriteTimeout, 30 * time.Second},
 		{&c.IdleTimeout, 3 * time.Minute},
 		{&c.ShutdownTimeout, 30 * time.Second},

@@ -39,6 +39,10 @@ var statuses = map[string]int{
 	"unavailable":  http.StatusServiceUnavailable,
 }
 
+func refusal(status int, code, message, hint string) *failure {
+	return &failure{status: status, code: code, message: message, hint: hint}
+}
+
 // wrong is a request that the caller has to change.
 func wrong(format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, code: "invalid", message: fmt.Sprintf(format, args...)}
@@ -99,12 +103,12 @@ func appendString(b []byte, s string) []byte {
 }
 
 // fail answers with an error.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	f := toFailure(err)
 	if f.status >= 500 && f.code != "unsupported" && r.Context().Err() == nil {
 		s.cfg.Logger.Error("a request failed", "method", r.Method, "path", r.URL.Path, "status", f.status, "error", err)
 	}
-	h := w.Header()
+	h := x.Header()
 	switch f.status {
 	case http.StatusTooManyRequests, http.StatusInsufficientStorage, http.StatusServiceUnavailable:
 		h.Set("Retry-After", "1")
@@ -116,8 +120,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.b = append(a.b, '{')
 	a.b = appendError(a.b, f)
 	a.b = append(a.b, '}')
-	s.drain(w, r)
-	_ = a.write(w, f.status) // whoever asked is gone
+	s.drain(x, r)
+	_ = a.write(x, f.status) // whoever asked is gone
 }
 
 // maxDrain is how much of a refused request is read, so that the client gets to

@@ -89,12 +89,13 @@ func FuzzReference(f *testing.F) {
 		}
 		queue, key = q, ref.Key
 	})
-	s := &Server{mux: mux, cfg: (*Config)(nil).withDefaults(1)}
+	s := newServer(nil, (*Config)(nil).withDefaults(1))
+	s.mux = mux
 	f.Fuzz(func(t *testing.T, q, k string) {
 		if q == "" || k == "" || q == "." || q == ".." || k == "." || k == ".." {
 			return // no names
 		}
-		r := httptest.NewRequest("GET", "http://a/", nil)
+		r := httptest.NewRequest("GET", "http://localhost/", nil)
 		r.URL.Path = "/v1/queues/" + q + "/keys/" + k
 		r.URL.RawPath = "/v1/queues/" + url.PathEscape(q) + "/keys/" + url.PathEscape(k)
 		queue, key = "", ""

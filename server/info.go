@@ -24,6 +24,8 @@ type limits struct {
 	MaxBatch    int    `json:"max_batch"`
 	MaxLease    int    `json:"max_lease"`
 	MaxWait     string `json:"max_wait"`
+	MaxQueues   int    `json:"max_queues"`
+	MaxNow      int    `json:"max_queues_no_wait"`
 	MinTTR      string `json:"min_ttr"`
 	MaxTTR      string `json:"max_ttr"`
 	MaxQueue    int    `json:"max_queue_bytes"`
@@ -37,7 +39,7 @@ type limits struct {
 	MaxForecast int    `json:"max_forecast_steps"`
 }
 
-func (s *Server) info(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) info(x *exchange, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
@@ -53,6 +55,7 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request) error {
 		Limits: limits{
 			MaxBody: s.c.MaxBody(), MaxPending: c.MaxPending, MaxRequest: s.cfg.MaxRequest,
 			MaxBatch: tarry.MaxBatch, MaxLease: tarry.MaxLease, MaxWait: tarry.FormatDuration(MaxWait),
+			MaxQueues: MaxQueues, MaxNow: MaxQueuesNow,
 			MinTTR: tarry.FormatDuration(tarry.MinTTR), MaxTTR: tarry.FormatDuration(tarry.MaxTTR),
 			MaxQueue: tarry.MaxQueueBytes, MaxKey: tarry.MaxKeyBytes,
 			MaxHeaders: tarry.MaxHeaders, HeaderBytes: tarry.MaxHeaderBytes,
@@ -64,5 +67,5 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(w, string(b))
+	return s.answer(x, string(b))
 }

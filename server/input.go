@@ -31,7 +31,20 @@ type input struct {
 	bad   *failure
 }
 
-var inputs = sync.Pool{New: func() any { return new(input) }}
+// Inputs are kept for further requests, those with large buffers for large ones: else
+// a small one would have much of the budget.
+var (
+	inputs      = sync.Pool{New: func() any { return new(input) }}
+	largeInputs = sync.Pool{New: func() any { return new(input) }}
+)
+
+// inputFor returns an input for a request whose body is said to have so many bytes.
+func inputFor(said int64) *input {
+	if said <= unheld {
+		return inputs.Get().(*input)
+	}
+	return largeInputs.Get().(*input)
+}
 
 // jsonOptions: our own objects check for duplicate names by themselves; inside of
 // bodies they are the caller's business.
@@ -47,11 +60,13 @@ func (in *input) parse(data []byte) {
 
 // free hands the buffers to the next request. Nobody may hold bodies of this one.
 func (in *input) free() {
-	if cap(in.data) > maxPooled || cap(in.arena) > maxPooled {
-		return
-	}
 	in.rd = bytes.Buffer{}
-	inputs.Put(in)
+	switch size := max(cap(in.data), cap(in.arena)); {
+	case size <= unheld:
+		inputs.Put(in)
+	case size <= maxPooled:
+		largeInputs.Put(in)
+	}
 }
 
 func (in *input) malformed(err error) {

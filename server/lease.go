@@ -11,8 +11,12 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// MaxWait is the longest that a lease request may wait for its first message.
-const MaxWait = time.Minute
+// The bounds of a lease request.
+const (
+	MaxWait      = time.Minute // for the first message
+	MaxQueues    = tarry.MaxBatch
+	MaxQueuesNow = 100 // without a wait: each is asked by itself
+)
 
 var leaseFields = []string{"queues", "max", "wait", "ttr"}
 
@@ -24,7 +28,7 @@ func (in *input) lease() tarry.LeaseRequest {
 		for {
 			switch in.next(leaseFields, &seen) {
 			case 0:
-				in.texts("queues", tarry.MaxBatch, func(q string) { req.Queues = append(req.Queues, q) })
+				in.texts("queues", MaxQueues, func(q string) { req.Queues = append(req.Queues, q) })
 				continue
 			case 1:
 				if req.Max = int(in.whole("max", tarry.MaxLease)); req.Max == 0 {
@@ -42,8 +46,12 @@ func (in *input) lease() tarry.LeaseRequest {
 			}
 			break
 		}
-		if len(req.Queues) == 0 {
+		switch {
+		case len(req.Queues) == 0:
 			in.wrong("queues: name at least one")
+		case len(req.Queues) > MaxQueuesNow && req.Wait == 0:
+			in.wrong("queues: more than %d entries without a wait", MaxQueuesNow)
+			in.hint("give a wait such as 1s, or ask in several requests")
 		}
 	}
 	in.end()
@@ -51,8 +59,8 @@ func (in *input) lease() tarry.LeaseRequest {
 }
 
 // lease leases what is due, waiting for the first message as long as asked.
-func (s *Server) lease(w http.ResponseWriter, r *http.Request) error {
-	in, err := s.read(w, r)
+func (s *Server) lease(x *exchange, r *http.Request) error {
+	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}
@@ -62,10 +70,14 @@ func (s *Server) lease(w http.ResponseWriter, r *http.Request) error {
 	}
 	in.free()
 	if req.Wait == 0 {
-		return s.leaseNow(w, r, req)
+		return s.leaseNow(x, r, req)
 	}
 	got, err := s.leaseWaiting(r, req)
 	if err != nil {
+		return err
+	}
+	if err := x.holdLeases(got.Messages); err != nil {
+		s.release(r, got.Messages)
 		return err
 	}
 	a := newAnswer()
@@ -77,7 +89,7 @@ func (s *Server) lease(w http.ResponseWriter, r *http.Request) error {
 	a.b = append(a.b, `,"now":`...)
 	a.b = appendTime(a.b, got.Now)
 	a.b = append(a.b, '}')
-	return s.handOver(w, r, a, got.Messages)
+	return s.handOver(x, r, a, got.Messages)
 }
 
 // leaseWaiting waits in the client's dispatcher. When the server shuts down the wait
@@ -102,7 +114,7 @@ func (s *Server) leaseWaiting(r *http.Request, req tarry.LeaseRequest) (tarry.Le
 
 // leaseNow asks queue after queue until there are enough messages, beginning with
 // any, so that a busy queue does not starve those behind it.
-func (s *Server) leaseNow(w http.ResponseWriter, r *http.Request, req tarry.LeaseRequest) error {
+func (s *Server) leaseNow(x *exchange, r *http.Request, req tarry.LeaseRequest) error {
 	granted := make([]engine.Granted, len(req.Queues))
 	asked := make([]bool, len(req.Queues))
 	var all []engine.Lease
@@ -132,6 +144,10 @@ func (s *Server) leaseNow(w http.ResponseWriter, r *http.Request, req tarry.Leas
 			}
 		}
 	}
+	if err := x.holdLeases(all); err != nil {
+		s.release(r, all)
+		return err
+	}
 	a := newAnswer()
 	defer a.free()
 	a.b = append(a.b, `{"messages":[`...)
@@ -153,7 +169,7 @@ func (s *Server) leaseNow(w http.ResponseWriter, r *http.Request, req tarry.Leas
 		a.granted(req.Queues[i], g)
 	}
 	a.b = append(a.b, "]}"...)
-	return s.handOver(w, r, a, all)
+	return s.handOver(x, r, a, all)
 }
 
 // leases writes leased messages.
@@ -185,18 +201,41 @@ func (a *answer) granted(queue string, g engine.Granted) {
 	a.b = append(a.b, '}')
 }
 
+// holdLeases makes room for an answer with leases.
+func (x *exchange) holdLeases(ls []engine.Lease) error {
+	size := 0
+	for i := range ls {
+		size += messageSize(&ls[i].Info)
+	}
+	return x.hold(size)
+}
+
+// messageSize is about how many bytes a message takes in an answer.
+func messageSize(m *engine.Info) int { return 512 + len(m.Key) + len(m.Body)*4/3 }
+
 // handOver writes an answer with leases. When it cannot be written they are given
 // back, attempt and all.
-func (s *Server) handOver(w http.ResponseWriter, r *http.Request, a *answer, ls []engine.Lease) error {
+func (s *Server) handOver(x *exchange, r *http.Request, a *answer, ls []engine.Lease) error {
 	err := r.Context().Err() // once it is written, the client may be gone with good reason
 	if err == nil {
-		err = a.write(w, http.StatusOK)
+		for i := range ls {
+			ls[i].Info = engine.Info{} // the answer has it; writing may take long
+		}
+		err = a.write(x, http.StatusOK)
 	}
 	if err == nil && len(ls) > 0 {
-		err = flush(w)
+		err = flush(x.ResponseWriter)
 	}
-	if err == nil || len(ls) == 0 {
-		return nil
+	if err != nil {
+		s.release(r, ls)
+	}
+	return nil
+}
+
+// release gives back leases that nobody got.
+func (s *Server) release(r *http.Request, ls []engine.Lease) {
+	if len(ls) == 0 {
+		return
 	}
 	back := make([]engine.Settlement, len(ls))
 	for i, l := range ls {
@@ -207,7 +246,6 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, a *answer, ls 
 	if _, err := s.c.Settle(ctx, back); err != nil {
 		s.cfg.Logger.Warn("leases of a client that has gone could not be released; they will lapse", "count", len(ls), "error", err)
 	}
-	return nil
 }
 
 // releaseTimeout bounds the release of leases that nobody got.
@@ -225,29 +263,34 @@ func flush(w http.ResponseWriter) error {
 var claimFields = []string{"ttr"}
 
 // claim leases one message if it is due.
-func (s *Server) claim(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) claim(x *exchange, r *http.Request) error {
 	queue, ref, err := reference(r)
 	if err != nil {
 		return err
 	}
 	opts := tarry.LeaseOptions{Remote: true}
-	if err := s.options(w, r, claimFields, func(in *input, _ int) { opts.TTR = in.ttr("ttr") }); err != nil {
+	if err := s.options(x, r, claimFields, func(in *input, _ int) { opts.TTR = in.ttr("ttr") }); err != nil {
 		return err
 	}
 	l, err := s.c.Claim(r.Context(), queue, ref, opts)
 	if err != nil {
 		return err
 	}
+	ls := []engine.Lease{l}
+	if err := x.holdLeases(ls); err != nil {
+		s.release(r, ls)
+		return err
+	}
 	a := newAnswer()
 	defer a.free()
 	a.b = appendMessage(a.b, &l.Info, l.Token, wantBodies(r))
-	return s.handOver(w, r, a, []engine.Lease{l})
+	return s.handOver(x, r, a, ls)
 }
 
 // options reads a request all of whose fields may be missing, and the body with
 // them.
-func (s *Server) options(w http.ResponseWriter, r *http.Request, names []string, each func(in *input, field int)) error {
-	in, err := s.read(w, r)
+func (s *Server) options(x *exchange, r *http.Request, names []string, each func(in *input, field int)) error {
+	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}

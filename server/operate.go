@@ -18,9 +18,9 @@ var (
 )
 
 // pause stops leasing of a queue, for good unless told for how long.
-func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) pause(x *exchange, r *http.Request) error {
 	var d time.Duration
-	err := s.options(w, r, pauseFields, func(in *input, _ int) {
+	err := s.options(x, r, pauseFields, func(in *input, _ int) {
 		if d = in.duration("for"); d == 0 {
 			in.wrong("for: must be longer than nothing; leave it out to pause for good")
 		}
@@ -28,20 +28,20 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		err = s.c.Pause(r.Context(), value(r, "queue"), d)
 	}
-	return s.counted(w, 1, err)
+	return s.counted(x, 1, err)
 }
 
-func (s *Server) resume(w http.ResponseWriter, r *http.Request) error {
-	err := s.options(w, r, nil, nil)
+func (s *Server) resume(x *exchange, r *http.Request) error {
+	err := s.options(x, r, nil, nil)
 	if err == nil {
 		err = s.c.Resume(r.Context(), value(r, "queue"))
 	}
-	return s.counted(w, 1, err)
+	return s.counted(x, 1, err)
 }
 
-func (s *Server) purge(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) purge(x *exchange, r *http.Request) error {
 	dead := false
-	err := s.options(w, r, purgeFields, func(in *input, _ int) { dead = in.flag("dead") })
+	err := s.options(x, r, purgeFields, func(in *input, _ int) { dead = in.flag("dead") })
 	if err != nil {
 		return err
 	}
@@ -51,13 +51,13 @@ func (s *Server) purge(w http.ResponseWriter, r *http.Request) error {
 		f.hint = fmt.Sprintf("%d messages are gone already; purge again for the rest", n)
 		err = &f
 	}
-	return s.counted(w, n, err)
+	return s.counted(x, n, err)
 }
 
-func (s *Server) redrive(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) redrive(x *exchange, r *http.Request) error {
 	var ids []engine.ID
 	var most int
-	err := s.options(w, r, redriveFields, func(in *input, f int) {
+	err := s.options(x, r, redriveFields, func(in *input, f int) {
 		if f == 1 {
 			most = int(in.whole("limit", math.MaxInt32))
 			return
@@ -87,13 +87,13 @@ func (s *Server) redrive(w http.ResponseWriter, r *http.Request) error {
 	a.b = append(a.b, `,"skipped":`...)
 	a.b = strconv.AppendInt(a.b, n.Skipped, 10)
 	a.b = append(a.b, '}')
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }
 
 // counted answers how many of what were concerned.
-func (s *Server) counted(w http.ResponseWriter, n int64, err error) error {
+func (s *Server) counted(x *exchange, n int64, err error) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(w, `{"count":`+strconv.FormatInt(n, 10)+`}`)
+	return s.answer(x, `{"count":`+strconv.FormatInt(n, 10)+`}`)
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // pushOne pushes the message of a request into the queue of the path.
-func (s *Server) pushOne(w http.ResponseWriter, r *http.Request) error {
-	in, err := s.read(w, r)
+func (s *Server) pushOne(x *exchange, r *http.Request) error {
+	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}
@@ -21,12 +21,12 @@ func (s *Server) pushOne(w http.ResponseWriter, r *http.Request) error {
 		in.wrong("queue: stands in the path; leave it out of the message")
 	}
 	m.Queue = value(r, "queue")
-	return s.push(w, r, in, m)
+	return s.push(x, r, in, m)
 }
 
 // rearm winds the message with the key of the path back, or creates it.
-func (s *Server) rearm(w http.ResponseWriter, r *http.Request) error {
-	in, err := s.read(w, r)
+func (s *Server) rearm(x *exchange, r *http.Request) error {
+	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}
@@ -42,10 +42,10 @@ func (s *Server) rearm(w http.ResponseWriter, r *http.Request) error {
 		in.wrong("on_conflict: is rearm here; leave it out of the message")
 	}
 	m.Queue, m.Key, m.OnConflict = value(r, "queue"), key, engine.Rearm
-	return s.push(w, r, in, m)
+	return s.push(x, r, in, m)
 }
 
-func (s *Server) push(w http.ResponseWriter, r *http.Request, in *input, m engine.Message) error {
+func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message) error {
 	in.end()
 	if err := in.failed(); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request, in *input, m engin
 	a.b = append(a.b, '{')
 	a.b = appendPushed(a.b, &p)
 	a.b = append(a.b, '}')
-	return s.send(w, a, pushStatus(p.Outcome))
+	return s.send(x, a, pushStatus(p.Outcome))
 }
 
 func pushStatus(o engine.Outcome) int {
@@ -94,11 +94,15 @@ func (b *batch) free() {
 	batches.Put(b)
 }
 
+// itemSize is about how many bytes an item of a batch takes beside the request: as it
+// is handed on, and in the answer.
+const itemSize = 512
+
 var batchFields = []string{"messages", "atomic"}
 
 // pushMany pushes many messages, each alone or all as one.
-func (s *Server) pushMany(w http.ResponseWriter, r *http.Request) error {
-	in, err := s.read(w, r)
+func (s *Server) pushMany(x *exchange, r *http.Request) error {
+	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}
@@ -106,6 +110,9 @@ func (s *Server) pushMany(w http.ResponseWriter, r *http.Request) error {
 	b.msgs = b.msgs[:0]
 	atomic := in.batch(b)
 	if err := in.failed(); err != nil {
+		return err
+	}
+	if err := x.hold(len(b.msgs) * itemSize); err != nil {
 		return err
 	}
 	var out []tarry.Pushed
@@ -137,7 +144,7 @@ func (s *Server) pushMany(w http.ResponseWriter, r *http.Request) error {
 		in.free()
 		b.free()
 	}
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }
 
 // pushSingle pushes a batch of one as a single call, which engines may put together
@@ -212,8 +219,8 @@ func (in *input) messages(b *batch) {
 	outside := in.bad
 	for in.more() {
 		if len(b.msgs) == tarry.MaxBatch {
-			in.err = &failure{http.StatusRequestEntityTooLarge, "too_large",
-				"more than " + strconv.Itoa(tarry.MaxBatch) + " messages in one request", "send them in several requests"}
+			in.err = refusal(http.StatusRequestEntityTooLarge, "too_large",
+				"more than "+strconv.Itoa(tarry.MaxBatch)+" messages in one request", "send them in several requests")
 			return
 		}
 		i := len(b.msgs)

@@ -48,7 +48,7 @@ func limit(q url.Values) (int, error) {
 	return n, nil
 }
 
-func (s *Server) queues(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) queues(x *exchange, r *http.Request) error {
 	q, err := query(r, "after", "limit")
 	if err != nil {
 		return err
@@ -73,10 +73,10 @@ func (s *Server) queues(w http.ResponseWriter, r *http.Request) error {
 	a.b = append(a.b, `],"next":`...)
 	a.b = appendString(a.b, next)
 	a.b = append(a.b, '}')
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }
 
-func (s *Server) queue(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) queue(x *exchange, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *Server) queue(w http.ResponseWriter, r *http.Request) error {
 	a := newAnswer()
 	defer a.free()
 	a.b = appendQueue(a.b, &info)
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }
 
 func appendQueue(b []byte, q *engine.QueueInfo) []byte {
@@ -118,7 +118,7 @@ func appendQueue(b []byte, q *engine.QueueInfo) []byte {
 // listed is the order in which a list without a state goes through the states.
 var listed = []engine.State{engine.Ready, engine.Leased, engine.Scheduled, engine.Dead}
 
-func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) list(x *exchange, r *http.Request) error {
 	q, err := query(r, "state", "after", "limit", "body")
 	if err != nil {
 		return err
@@ -135,20 +135,37 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return wrong("body: must be true or false, not %s", clip(b))
 	}
-	var page engine.Page
-	if name := q.Get("state"); name == "" {
-		page, err = s.listAll(r, lq)
-	} else {
+	if name := q.Get("state"); name != "" {
 		if lq.State, err = engine.ParseState(name); err != nil || lq.State == engine.Gone {
 			return wrong("state: must be scheduled, ready, leased or dead, not %s", clip(name))
 		}
+	}
+	a := newAnswer()
+	defer a.free()
+	if err := s.page(r, a, lq, how); err != nil {
+		return err
+	}
+	return s.send(x, a, http.StatusOK)
+}
+
+// page writes a page of messages of one state, or of all when none is given. It
+// waits for its turn.
+func (s *Server) page(r *http.Request, a *answer, lq engine.ListQuery, how bodies) (err error) {
+	select {
+	case s.pages <- struct{}{}:
+		defer func() { <-s.pages }()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+	var page engine.Page
+	if lq.State == engine.Gone {
+		page, err = s.listAll(r, lq)
+	} else {
 		page, err = s.c.ListPage(r.Context(), lq)
 	}
 	if err != nil {
 		return err
 	}
-	a := newAnswer()
-	defer a.free()
 	a.b = append(a.b, `{"messages":[`...)
 	for i := range page.Messages {
 		if i > 0 {
@@ -159,7 +176,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	a.b = append(a.b, `],"next":`...)
 	a.b = appendString(a.b, page.Next)
 	a.b = append(a.b, '}')
-	return s.send(w, a, http.StatusOK)
+	return nil
 }
 
 // listAll lists one state after another. Its cursor is the state and, behind a
@@ -206,7 +223,7 @@ const (
 	defaultSpan = time.Hour
 )
 
-func (s *Server) forecast(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) forecast(x *exchange, r *http.Request) error {
 	q, err := query(r, "step", "span")
 	if err != nil {
 		return err
@@ -242,5 +259,5 @@ func (s *Server) forecast(w http.ResponseWriter, r *http.Request) error {
 		a.b = append(a.b, '}')
 	}
 	a.b = append(a.b, "]}"...)
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }

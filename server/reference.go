@@ -21,7 +21,7 @@ func reference(r *http.Request) (queue string, ref engine.Ref, err error) {
 	return queue, tarry.ByKey(value(r, "key")), nil
 }
 
-func (s *Server) get(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) get(x *exchange, r *http.Request) error {
 	queue, ref, err := reference(r)
 	if err != nil {
 		return err
@@ -36,10 +36,10 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) error {
 	a := newAnswer()
 	defer a.free()
 	a.b = appendMessage(a.b, &m, "", wantBodies(r))
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }
 
-func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) cancel(x *exchange, r *http.Request) error {
 	queue, ref, err := reference(r)
 	if err != nil {
 		return err
@@ -50,18 +50,18 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err := s.c.Cancel(r.Context(), queue, ref); err != nil {
 		return err
 	}
-	w.WriteHeader(http.StatusNoContent)
+	x.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 var rescheduleFields = []string{"delay", "due"}
 
-func (s *Server) reschedule(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) reschedule(x *exchange, r *http.Request) error {
 	queue, ref, err := reference(r)
 	if err != nil {
 		return err
 	}
-	in, err := s.read(w, r)
+	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *Server) reschedule(w http.ResponseWriter, r *http.Request) error {
 	a := newAnswer()
 	defer a.free()
 	a.b = appendMessage(a.b, &m, "", noBodies)
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }
 
 var (
@@ -107,13 +107,16 @@ var (
 )
 
 // cancelMany cancels messages of any queues, each alone.
-func (s *Server) cancelMany(w http.ResponseWriter, r *http.Request) error {
-	in, err := s.read(w, r)
+func (s *Server) cancelMany(x *exchange, r *http.Request) error {
+	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}
 	refs, bad := in.refs()
 	if err := in.failed(); err != nil {
+		return err
+	}
+	if err := x.hold(len(refs) * itemSize); err != nil {
 		return err
 	}
 	in.free()
@@ -154,7 +157,7 @@ func (s *Server) cancelMany(w http.ResponseWriter, r *http.Request) error {
 		a.b = append(a.b, '}')
 	}
 	a.endResults(failed)
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }
 
 // clipLong shortens what is longer than any key may be.
@@ -224,8 +227,8 @@ func (in *input) elements(name string, each func()) {
 			outside := in.bad
 			for n := 0; in.more(); n++ {
 				if n == tarry.MaxBatch {
-					in.err = &failure{http.StatusRequestEntityTooLarge, "too_large",
-						"more than " + strconv.Itoa(tarry.MaxBatch) + " " + name + " in one request", "send them in several requests"}
+					in.err = refusal(http.StatusRequestEntityTooLarge, "too_large",
+						"more than "+strconv.Itoa(tarry.MaxBatch)+" "+name+" in one request", "send them in several requests")
 					return
 				}
 				in.bad = nil

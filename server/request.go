@@ -1,49 +1,84 @@
 package server
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // read reads the JSON of a request. The caller frees the input when, and only when,
 // nobody can hold on to its bodies any more.
-func (s *Server) read(w http.ResponseWriter, r *http.Request) (*input, error) {
+func (s *Server) read(x *exchange, r *http.Request) (*input, error) {
 	if err := checkType(r); err != nil {
 		return nil, err
 	}
 	if r.ContentLength > int64(s.cfg.MaxRequest) {
 		return nil, s.tooLarge()
 	}
-	s.hurry(w, true)
-	in := inputs.Get().(*input)
-	buf := bytes.NewBuffer(in.data[:0])
-	if n := int(r.ContentLength); n > 0 {
-		buf.Grow(n + bytes.MinRead) // so that the last read meets the end
+	in := inputFor(r.ContentLength)
+	data, err := s.body(x, r, in.data[:0])
+	if err != nil {
+		return nil, err
 	}
-	if _, err := buf.ReadFrom(io.LimitReader(r.Body, int64(s.cfg.MaxRequest)+1)); err != nil {
-		return nil, brokenOff(err)
-	}
-	if buf.Len() > s.cfg.MaxRequest {
-		return nil, s.tooLarge()
-	}
-	s.hurry(w, false)
-	in.parse(buf.Bytes())
+	in.parse(data)
 	return in, nil
+}
+
+// body reads the body of a request into buf, which grows as the bytes come: what the
+// client says of the length gives it no memory.
+func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) {
+	if x.hold(cap(buf)) != nil {
+		buf = nil
+	}
+	x.reading = true
+	x.readBy(true)
+	for strides := 1; ; {
+		if len(buf) == cap(buf) {
+			size := s.nextSize(len(buf), r.ContentLength)
+			if err := x.take(int64(max(size-unheld, 0) - max(cap(buf)-unheld, 0))); err != nil {
+				return nil, err
+			}
+			buf = append(make([]byte, 0, size), buf...)
+		}
+		n, err := r.Body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case len(buf) > s.cfg.MaxRequest:
+			return nil, s.tooLarge()
+		case err == io.EOF:
+			x.readBy(false)
+			return buf, nil
+		case err != nil:
+			return nil, brokenOff(err)
+		case len(buf) >= strides*stride:
+			strides = len(buf)/stride + 1
+			x.readBy(true)
+		}
+	}
+}
+
+// nextSize is how large a full buffer of n bytes should become: twice as large, but
+// not larger than the body is said to be, or may be. The byte beyond is for the read
+// that meets the end.
+func (s *Server) nextSize(n int, said int64) int {
+	const least = 4 << 10
+	size := min(max(2*n, least), s.cfg.MaxRequest+1)
+	if int64(n) <= said {
+		size = min(size, max(int(said)+1, least))
+	}
+	return size
 }
 
 // checkType wants JSON, so that no form of a foreign web page gets through.
 func checkType(r *http.Request) error {
 	if !isType(r.Header.Get("Content-Type")) {
-		return &failure{http.StatusUnsupportedMediaType, "invalid", "the Content-Type must be application/json",
-			"add the header Content-Type: application/json"}
+		return refusal(http.StatusUnsupportedMediaType, "invalid", "the Content-Type must be application/json",
+			"add the header Content-Type: application/json")
 	}
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		return &failure{http.StatusUnsupportedMediaType, "invalid", "the Content-Encoding must be identity", "send the JSON as it is"}
+		return refusal(http.StatusUnsupportedMediaType, "invalid", "the Content-Encoding must be identity", "send the JSON as it is")
 	}
 	return nil
 }
@@ -57,38 +92,31 @@ func isType(contentType string) bool {
 }
 
 func (s *Server) tooLarge() error {
-	return &failure{http.StatusRequestEntityTooLarge, "too_large",
-		"the request is larger than " + strconv.Itoa(s.cfg.MaxRequest) + " bytes", "send fewer messages in one request"}
+	return refusal(http.StatusRequestEntityTooLarge, "too_large",
+		"the request is larger than "+strconv.Itoa(s.cfg.MaxRequest)+" bytes", "send fewer messages in one request")
 }
 
 func brokenOff(err error) error {
 	var ne interface{ Timeout() bool }
 	if errors.As(err, &ne) && ne.Timeout() {
-		return &failure{http.StatusRequestTimeout, "invalid", "the request's body did not come in time", ""}
+		return refusal(http.StatusRequestTimeout, "invalid", "the request's body did not come in time", "")
 	}
 	return wrong("the request's body broke off: %v", err)
 }
 
 // drain reads what a refused request still has to send, so that the client gets to
-// see the answer; of a flood only so much.
-func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
-	if r.Body == nil || r.Body == http.NoBody {
+// see the answer; of a flood only so much, and nothing from one that asks before it
+// sends.
+func (s *Server) drain(x *exchange, r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody || x.continues(r) {
 		return
 	}
-	s.hurry(w, true)
-	n, err := io.CopyN(io.Discard, r.Body, maxDrain)
-	if err == nil && n == maxDrain {
-		w.Header().Set("Connection", "close")
+	x.reading = true
+	for read := 0; read < maxDrain; read += stride {
+		x.readBy(true)
+		if _, err := io.CopyN(io.Discard, r.Body, stride); err != nil {
+			return
+		}
 	}
-}
-
-// hurry bounds how long the client may take to send the request's body from now on,
-// or no longer does.
-func (s *Server) hurry(w http.ResponseWriter, on bool) {
-	var t time.Time
-	if on {
-		t = time.Now().Add(s.cfg.ReadTimeout)
-	}
-	// A writer that has no connection below it needs no deadline.
-	_ = http.NewResponseController(w).SetReadDeadline(t)
+	x.Header().Set("Connection", "close")
 }

@@ -13,21 +13,34 @@ import (
 // anywhere at the root, and may be used by many goroutines; Serve runs it on a
 // listener with timeouts and a graceful end.
 type Server struct {
-	c   *tarry.Client
-	cfg Config
-	mux *http.ServeMux
+	c      *tarry.Client
+	cfg    Config
+	mux    *http.ServeMux
+	budget budget
+	pages  chan struct{} // has room for those who make a page of messages
 }
+
+// maxPages is how many pages of messages are made at a time. Each may need several
+// times engine.AnswerBytes for a moment.
+const maxPages = 8
 
 // New returns a server for a client, which stays the caller's to close, after the
 // server. cfg may be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), mux: http.NewServeMux()}
+	s := newServer(c, cfg.withDefaults(c.MaxBody()))
 	s.routes()
 	return s
 }
 
+func newServer(c *tarry.Client, cfg Config) *Server {
+	return &Server{
+		c: c, cfg: cfg, mux: http.NewServeMux(),
+		budget: budget{most: cfg.MaxBuffered}, pages: make(chan struct{}, maxPages),
+	}
+}
+
 // handler answers one request, or returns the error to answer with.
-type handler func(w http.ResponseWriter, r *http.Request) error
+type handler func(x *exchange, r *http.Request) error
 
 // routes is the table of contents of the API.
 func (s *Server) routes() {
@@ -68,8 +81,9 @@ func (s *Server) routes() {
 		{"/", s.unknown},
 	} {
 		s.mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := route.handle(w, r); err != nil {
-				s.fail(w, r, err)
+			x := w.(*exchange)
+			if err := route.handle(x, r); err != nil {
+				s.fail(x, r, err)
 			}
 		})
 	}
@@ -77,16 +91,18 @@ func (s *Server) routes() {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer s.recovered(w, r)
+	x := s.begin(w, r)
+	defer x.end()
+	defer s.recovered(x, r)
 	if err := s.acceptable(r); err != nil {
-		s.fail(w, r, err)
+		s.fail(x, r, err)
 		return
 	}
-	s.mux.ServeHTTP(w, disguised(r))
+	s.mux.ServeHTTP(x, disguised(r))
 }
 
 // recovered answers for a handler that panicked.
-func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
+func (s *Server) recovered(x *exchange, r *http.Request) {
 	p := recover()
 	if p == nil {
 		return
@@ -95,12 +111,12 @@ func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	}
 	s.cfg.Logger.Error("a request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	s.fail(w, r, &failure{http.StatusInternalServerError, "internal", "the server failed; its log says how", ""})
+	s.fail(x, r, refusal(http.StatusInternalServerError, "internal", "the server failed; its log says how", ""))
 }
 
-// acceptable refuses requests that the mux would answer in a shape of its own: it
-// redirects paths that are not clean, which no path of ours ever is when queue and
-// key are percent-encoded.
+// acceptable refuses requests that are not for us, and those that the mux would
+// answer in a shape of its own: it redirects paths that are not clean, which no path
+// of ours ever is when queue and key are percent-encoded.
 func (s *Server) acceptable(r *http.Request) error {
 	if r.RequestURI == "*" || r.Method == http.MethodConnect {
 		return wrong("this is no path of the API")
@@ -112,7 +128,7 @@ func (s *Server) acceptable(r *http.Request) error {
 		}
 	}
 	if size > s.cfg.MaxHeader {
-		return &failure{http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request's line and headers are too large", ""}
+		return refusal(http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request's line and headers are too large", "")
 	}
 	if !clean(r.URL.EscapedPath()) {
 		return notFound(r).withHint("a queue or key in a path is percent-encoded: / is %2F")
@@ -145,13 +161,13 @@ func clean(path string) bool {
 }
 
 func notFound(r *http.Request) *failure {
-	return &failure{http.StatusNotFound, "not_found", "there is no " + clip(r.URL.EscapedPath()), "the paths of the API begin with /v1/"}
+	return refusal(http.StatusNotFound, "not_found", "there is no "+clip(r.URL.EscapedPath()), "the paths of the API begin with /v1/")
 }
 
 var methods = []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut}
 
 // unknown answers for a path that is not there, or not with this method.
-func (s *Server) unknown(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) unknown(x *exchange, r *http.Request) error {
 	allow := ""
 	probe := r.Clone(r.Context())
 	for _, m := range methods {
@@ -166,13 +182,13 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) error {
 	if allow == "" {
 		return notFound(r)
 	}
-	w.Header().Set("Allow", allow)
-	return &failure{http.StatusMethodNotAllowed, "invalid", clip(r.Method) + " is not allowed here", "allowed: " + allow}
+	x.Header().Set("Allow", allow)
+	return refusal(http.StatusMethodNotAllowed, "invalid", clip(r.Method)+" is not allowed here", "allowed: "+allow)
 }
 
 // healthz answers as long as the process does.
-func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) error {
-	return s.answer(w, `{"status":"ok"}`)
+func (s *Server) healthz(x *exchange, _ *http.Request) error {
+	return s.answer(x, `{"status":"ok"}`)
 }
 
 // readyTimeout bounds how long the engine may take to show that it is there.
@@ -180,30 +196,36 @@ const readyTimeout = 2 * time.Second
 
 // readyz answers 200 while requests are welcome: the server is not shutting down,
 // and the engine answers.
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) readyz(x *exchange, r *http.Request) error {
 	if stopping(r.Context()) != nil && stopping(r.Context()).Err() != nil {
-		return &failure{http.StatusServiceUnavailable, "unavailable", "the server is shutting down", ""}
+		return refusal(http.StatusServiceUnavailable, "unavailable", "the server is shutting down", "")
 	}
 	if s.c.Capabilities().Count {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if _, err := s.c.Queue(ctx, "readyz"); err != nil {
 			f := toFailure(err)
-			return &failure{http.StatusServiceUnavailable, "unavailable", "the engine does not answer: " + f.message, f.hint}
+			return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not answer: "+f.message, f.hint)
 		}
 	}
-	return s.answer(w, `{"status":"ready"}`)
+	return s.answer(x, `{"status":"ready"}`)
 }
 
-func (s *Server) answer(w http.ResponseWriter, json string) error {
+func (s *Server) answer(x *exchange, json string) error {
 	a := newAnswer()
 	defer a.free()
 	a.b = append(a.b, json...)
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }
 
-// send writes an answer that nobody needs to take back when it does not arrive.
-func (s *Server) send(w http.ResponseWriter, a *answer, status int) error {
-	_ = a.write(w, status) // whoever asked is gone
+// send writes an answer that nobody needs to take back when it does not arrive. For
+// what only looks there may be no room; what is done is answered in any case.
+func (s *Server) send(x *exchange, a *answer, status int) error {
+	if x.get {
+		if err := x.hold(len(a.b)); err != nil {
+			return err
+		}
+	}
+	_ = a.write(x, status) // whoever asked is gone
 	return nil
 }

@@ -72,8 +72,8 @@ func (in *input) settlement() (s engine.Settlement) {
 }
 
 // settle ends or extends leases, each alone.
-func (s *Server) settle(w http.ResponseWriter, r *http.Request) error {
-	in, err := s.read(w, r)
+func (s *Server) settle(x *exchange, r *http.Request) error {
+	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}
@@ -84,6 +84,9 @@ func (s *Server) settle(w http.ResponseWriter, r *http.Request) error {
 		bad = append(bad, in.bad)
 	})
 	if err := in.failed(); err != nil {
+		return err
+	}
+	if err := x.hold(len(all) * itemSize); err != nil {
 		return err
 	}
 	in.free()
@@ -126,5 +129,5 @@ func (s *Server) settle(w http.ResponseWriter, r *http.Request) error {
 		a.b = append(a.b, '}')
 	}
 	a.endResults(failed)
-	return s.send(w, a, http.StatusOK)
+	return s.send(x, a, http.StatusOK)
 }

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// connections is a listener that hands out at most so many connections at a time.
+// When there is one more it closes that which has been idle for longest, and when
+// none is idle it refuses the new one with an answer, rather than let it wait without
+// a word.
+type connections struct {
+	net.Listener
+	most         int
+	writeTimeout time.Duration
+
+	mu       sync.Mutex
+	open     map[*conn]struct{}
+	refusals int
+	done     sync.WaitGroup // connections and refusals that have not ended
+}
+
+func newConnections(ln net.Listener, cfg *Config) *connections {
+	return &connections{Listener: ln, most: cfg.MaxConnections, writeTimeout: cfg.WriteTimeout, open: make(map[*conn]struct{})}
+}
+
+// Accept returns the next connection for which there is room.
+func (l *connections) Accept() (net.Conn, error) {
+	for {
+		nc, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := newConn(nc, l.writeTimeout); l.admit(c) {
+			return c, nil
+		}
+	}
+}
+
+func (l *connections) admit(c *conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= l.most && !l.evict() {
+		if l.refusals == maxRefusals {
+			_ = c.Close()
+			return false
+		}
+		l.refusals++
+		l.done.Go(func() { l.refuse(c) })
+		return false
+	}
+	l.open[c] = struct{}{}
+	l.done.Add(1)
+	return true
+}
+
+// evict closes the connection that has been idle for longest.
+func (l *connections) evict() bool {
+	for {
+		var longest *conn
+		var since int64
+		for c := range l.open {
+			if t := c.idle.Load(); t != 0 && (longest == nil || t < since) {
+				longest, since = c, t
+			}
+		}
+		if longest == nil {
+			return false
+		}
+		if longest.idle.CompareAndSwap(since, 0) {
+			delete(l.open, longest)
+			_ = longest.Close()
+			return true
+		}
+	}
+}
+
+// changed is http.Server.ConnState.
+func (l *connections) changed(nc net.Conn, state http.ConnState) {
+	c := nc.(*conn)
+	switch state {
+	case http.StateIdle:
+		c.idle.Store(time.Now().UnixNano())
+	case http.StateActive:
+		c.idle.Store(0)
+	case http.StateClosed, http.StateHijacked:
+		l.mu.Lock()
+		delete(l.open, c)
+		l.mu.Unlock()
+		l.done.Done()
+	}
+}
+
+// wait waits until all connections have ended, with their requests, but no longer
+// than the time given.
+func (l *connections) wait(most time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		l.done.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+// The bounds of refusing a connection.
+const (
+	maxRefusals   = 64 // at a time; beyond it connections are closed without a word
+	refuseTimeout = 2 * time.Second
+	maxRefused    = 64 << 10 // bytes of the request that are read
+)
+
+var refused = func() string {
+	f := refusal(http.StatusServiceUnavailable, "unavailable", "the server holds as many connections as it may",
+		"try again, with fewer connections; tarry serve --max-connections allows more")
+	body := string(append(appendError([]byte{'{'}, f), '}'))
+	return "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: " +
+		strconv.Itoa(len(body)) + "\r\n\r\n" + body
+}()
+
+// refuse answers whatever is asked, and reads on for a moment: a connection that is
+// closed with something unread takes the answer away again.
+func (l *connections) refuse(c *conn) {
+	defer func() {
+		_ = c.Close()
+		l.mu.Lock()
+		l.refusals--
+		l.mu.Unlock()
+	}()
+	_ = c.SetReadDeadline(time.Now().Add(refuseTimeout))
+	if _, err := c.Read(make([]byte, 4<<10)); err != nil {
+		return
+	}
+	c.timeout = min(c.timeout, refuseTimeout)
+	if _, err := c.write([]byte(refused)); err != nil {
+		return
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_, _ = io.CopyN(io.Discard, c, maxRefused)
+}

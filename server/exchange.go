@@ -1,0 +1,103 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// exchange is one request on its way to its answer: the writer of the answer, and
+// what the request holds until it is over.
+type exchange struct {
+	http.ResponseWriter
+	s       *Server
+	held    int64 // bytes taken from the server's budget
+	reading bool  // of the body; who waits for 100 Continue got it
+	get     bool  // nothing is done but to answer
+}
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
+	x := exchanges.Get().(*exchange)
+	*x = exchange{ResponseWriter: w, s: s, get: r.Method == http.MethodGet || r.Method == http.MethodHead}
+	if r.Body != nil && r.Body != http.NoBody && (x.get || r.Method == http.MethodDelete) {
+		x.readBy(true) // nobody will read it but net/http, before it sends the answer
+	}
+	return x
+}
+
+// end gives back what the request held.
+func (x *exchange) end() {
+	x.s.budget.give(x.held)
+	*x = exchange{}
+	exchanges.Put(x)
+}
+
+// Unwrap is for http.ResponseController.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// unheld is how many bytes each buffer of an exchange has for nothing, so that what
+// is small, as nearly all is, needs no counting and always finds room. The number of
+// connections bounds it.
+const unheld = 16 << 10
+
+// hold takes n bytes from the budget until the exchange ends, but for the unheld
+// first. When there is no room it returns the error to answer with.
+func (x *exchange) hold(n int) error {
+	if n <= unheld {
+		return nil
+	}
+	return x.take(int64(n - unheld))
+}
+
+func (x *exchange) take(n int64) error {
+	if !x.s.budget.take(n) {
+		return refusal(http.StatusServiceUnavailable, "unavailable",
+			"the server holds as many bytes of requests and answers as it may", "try again, with fewer messages in a request")
+	}
+	x.held += n
+	return nil
+}
+
+// stride is how much a client has to send, or read, within each timeout.
+const stride = 64 << 10
+
+// readBy bounds how long the client may take for the next stride of the request's
+// body, or no longer does.
+func (x *exchange) readBy(on bool) {
+	var t time.Time
+	if on {
+		t = time.Now().Add(x.s.cfg.ReadTimeout)
+	}
+	// A writer that has no connection below it needs no deadline.
+	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(t)
+}
+
+// continues reports whether the client waits to be told that the body is welcome.
+func (x *exchange) continues(r *http.Request) bool {
+	return !x.reading && r.ProtoAtLeast(1, 1) && strings.EqualFold(r.Header.Get("Expect"), "100-continue")
+}
+
+// budget is a number of bytes that many share.
+type budget struct {
+	most int64
+	used atomic.Int64
+}
+
+// take takes n bytes unless fewer are left.
+func (b *budget) take(n int64) bool {
+	if b.used.Add(n) > b.most {
+		b.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+func (b *budget) give(n int64) {
+	if n > 0 {
+		b.used.Add(-n)
+	}
+}

@@ -11,6 +11,13 @@ type Config struct {
 	// Version is what GET /v1/info names as the server's version. Default "dev".
 	Version string
 
+	// Hosts are the names and addresses that the server answers for, beyond
+	// loopback (localhost, names below it, 127.0.0.0/8, ::1) and the address that a
+	// connection came in on. Each is as CheckHost wants it: tarry.example.com,
+	// *.example.com for all names below, 192.0.2.7 or 2001:db8::7; any other matches
+	// nothing. Default: none.
+	Hosts []string
+
 	// MaxRequest bounds the body of a request in bytes; what is larger gets 413.
 	// Default 8 MiB, or what two of the client's largest message bodies need.
 	MaxRequest int

@@ -16,6 +16,7 @@ type Server struct {
 	c      *tarry.Client
 	cfg    Config
 	mux    *http.ServeMux
+	hosts  *hosts
 	budget budget
 	pages  chan struct{} // has room for those who make a page of messages
 }
@@ -34,7 +35,7 @@ func New(c *tarry.Client, cfg *Config) *Server {
 
 func newServer(c *tarry.Client, cfg Config) *Server {
 	return &Server{
-		c: c, cfg: cfg, mux: http.NewServeMux(),
+		c: c, cfg: cfg, mux: http.NewServeMux(), hosts: newHosts(cfg.Hosts),
 		budget: budget{most: cfg.MaxBuffered}, pages: make(chan struct{}, maxPages),
 	}
 }
@@ -129,6 +130,9 @@ func (s *Server) acceptable(r *http.Request) error {
 	}
 	if size > s.cfg.MaxHeader {
 		return refusal(http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request's line and headers are too large", "")
+	}
+	if err := s.hosts.admit(r); err != nil {
+		return err
 	}
 	if !clean(r.URL.EscapedPath()) {
 		return notFound(r).withHint("a queue or key in a path is percent-encoded: / is %2F")

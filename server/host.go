@@ -1,0 +1,184 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// hosts are the names and addresses that a server answers for.
+//
+// A web page whose name its owner lets point to 127.0.0.1 is of one origin with a
+// server there, as far as its browser knows: the browser would let the page read and
+// write everything. What gives it away is the name, which the browser sends along. So
+// the server answers for names it was told only. An address cannot be made to point
+// elsewhere, and that on which a connection came in is plainly the server's own.
+type hosts struct {
+	names map[string]bool // in lower case, without a dot at the end
+	below []string        // ".example.com", for all names below
+	addrs map[netip.Addr]bool
+}
+
+func newHosts(told []string) *hosts {
+	h := &hosts{names: map[string]bool{"localhost": true}, below: []string{".localhost"}, addrs: make(map[netip.Addr]bool)}
+	for _, t := range told {
+		if CheckHost(t) != nil {
+			continue
+		}
+		name := strings.ToLower(strings.TrimSuffix(t, "."))
+		if addr, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+			h.addrs[addr.Unmap()] = true
+		} else if after, ok := strings.CutPrefix(name, "*"); ok {
+			h.below = append(h.below, after)
+		} else {
+			h.names[name] = true
+		}
+	}
+	return h
+}
+
+// CheckHost returns an error unless host can stand in Config.Hosts: it is a name
+// such as tarry.example.com, *.example.com for all names below that, or an address,
+// without scheme or port.
+func CheckHost(host string) error {
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" {
+		return nil
+	}
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		if addr, err := netip.ParseAddr(strings.TrimSuffix(inner, "]")); err == nil && addr.Is6() && addr.Zone() == "" && strings.HasSuffix(inner, "]") {
+			return nil
+		}
+	}
+	name := strings.TrimSuffix(strings.TrimPrefix(host, "*."), ".")
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || strings.ContainsFunc(label, func(r rune) bool {
+			return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+		}) {
+			return fmt.Errorf("%q is not the name of a host, such as tarry.example.com, *.example.com or 192.0.2.7", host)
+		}
+	}
+	return nil
+}
+
+// splitHost takes what a Host header holds apart, in the form in which names are
+// compared; port is "" when there is none.
+func splitHost(s string) (name, port string, ok bool) {
+	end := strings.LastIndexByte(s, ':')
+	if strings.HasPrefix(s, "[") {
+		closing := strings.IndexByte(s, ']')
+		if closing < 0 || (closing+1 < len(s) && closing+1 != end) {
+			return "", "", false
+		}
+		name = s[1:closing]
+		if !strings.Contains(name, ":") {
+			return "", "", false
+		}
+		if closing+1 == len(s) {
+			end = -1
+		}
+	} else {
+		name = s
+		if end >= 0 {
+			name = s[:end]
+		}
+		if strings.Contains(name, ":") {
+			return "", "", false
+		}
+	}
+	if end >= 0 {
+		port = s[end+1:]
+		if port == "" || len(port) > 5 || strings.Trim(port, "0123456789") != "" {
+			return "", "", false
+		}
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	return name, port, name != ""
+}
+
+// own reports whether the server answers for a name, as splitHost returns it, and
+// whether it was told to. local is where the connection came in; it may be nil.
+func (h *hosts) own(name string, local net.Addr) (own, told bool) {
+	if addr, err := netip.ParseAddr(name); err == nil {
+		addr = addr.WithZone("").Unmap()
+		if h.addrs[addr] {
+			return true, true
+		}
+		tcp, ok := local.(*net.TCPAddr)
+		return addr.IsLoopback() || (ok && tcp.AddrPort().Addr().WithZone("").Unmap() == addr), false
+	}
+	if h.names[name] {
+		return true, name != "localhost"
+	}
+	for i, b := range h.below {
+		if len(name) > len(b) && strings.HasSuffix(name, b) {
+			return true, i > 0 // the first is .localhost
+		}
+	}
+	return false, false
+}
+
+// admit refuses requests that reached the server under another's name, and those
+// that a web page of another origin made.
+func (h *hosts) admit(r *http.Request) error {
+	if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+		return nil // they tell nothing, and who asks may know but an address
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	name, port, ok := splitHost(r.Host)
+	own, told := h.own(name, local)
+	switch {
+	case r.Host == "":
+		return refusal(http.StatusForbidden, "forbidden", "the request names no host", "send a Host header")
+	case !ok || !own:
+		hint := "use a name or address of the server"
+		if ok {
+			hint = "if that is a name of it, start it with tarry serve --host " + clip(name)
+		}
+		return refusal(http.StatusForbidden, "forbidden", fmt.Sprintf("this server does not answer for the host %q", clip(r.Host)), hint)
+	}
+	if foreign(r, name, port, told) {
+		return refusal(http.StatusForbidden, "forbidden", "the request comes from a web page of another origin",
+			"pages of this server's own origin alone may call it; a proxy before it has to pass on the Host header")
+	}
+	return nil
+}
+
+// foreign reports whether a browser says that a page of another origin made the
+// request. The scheme is ours, or https when a proxy may stand before a name that we
+// were told.
+func foreign(r *http.Request, name, port string, told bool) bool {
+	origins, sites := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
+	if len(origins) > 1 || len(sites) > 1 {
+		return true
+	}
+	if len(origins) == 1 {
+		scheme, rest, _ := strings.Cut(origins[0], "://")
+		standard := "80"
+		switch {
+		case scheme == "http" && (r.TLS == nil || told):
+		case scheme == "https" && (r.TLS != nil || told):
+			standard = "443"
+		default:
+			return true
+		}
+		from, fromPort, ok := splitHost(rest)
+		if !ok || from != name || orElse(fromPort, standard) != orElse(port, standard) {
+			return true
+		}
+	}
+	if len(sites) == 0 || sites[0] == "same-origin" || sites[0] == "none" {
+		return false
+	}
+	// Who follows a link from elsewhere sees the answer; the page with the link does not.
+	return (r.Method != http.MethodGet && r.Method != http.MethodHead) || len(origins) > 0 ||
+		r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 )
 
@@ -18,6 +19,7 @@ type failure struct {
 	code    string
 	message string
 	hint    string
+	live    *tarry.Pushed // the message in the way of a push
 }
 
 func (f *failure) Error() string { return f.message }
@@ -85,7 +87,7 @@ func toFailure(err error) *failure {
 	return f
 }
 
-// appendError appends "error":{…}.
+// appendError appends "error":{…}, with what is in the way beside message and hint.
 func appendError(b []byte, f *failure) []byte {
 	b = append(b, `"error":{"code":"`...)
 	b = append(b, f.code...)
@@ -93,6 +95,9 @@ func appendError(b []byte, f *failure) []byte {
 	b = appendString(b, f.message)
 	b = append(b, `,"hint":`...)
 	b = appendString(b, f.hint)
+	if f.live != nil {
+		b = appendPushed(append(b, ','), f.live)
+	}
 	return append(b, '}')
 }
 

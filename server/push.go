@@ -54,8 +54,12 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message)
 	if err != nil {
 		// The engine may still be at it, with the body in the input's buffer.
 		f := *toFailure(err)
-		if p.ID != 0 && f.hint == "" {
-			f.hint = inTheWay(&p)
+		if p.ID != 0 {
+			p.Outcome = 0
+			f.live = &p
+			if f.hint == "" {
+				f.hint = inTheWay(&p)
+			}
 		}
 		return &f
 	}

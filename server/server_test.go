@@ -130,6 +130,10 @@ func TestContract(t *testing.T) {
 	if p["outcome"] != "created" || p["id"] != "1" || p["queue"] != "q" || p["key"] != "k" || p["due"] != "2030-03-01T12:00:00.000Z" || p["state"] != "ready" {
 		t.Errorf("push: %v", p)
 	}
+	e := a.call(409, "POST", "/v1/queues/q/messages", `{"key":"k"}`)
+	if e := e["error"].(map[string]any); e["code"] != "exists" || e["id"] != "1" || e["queue"] != "q" || e["key"] != "k" || e["state"] != "ready" || e["due"] != "2030-03-01T12:00:00.000Z" || e["outcome"] != nil {
+		t.Errorf("%v", e)
+	}
 	if p := a.call(200, "PUT", "/v1/queues/q/keys/k", `{"delay":"1m"}`); p["outcome"] != "replaced" || p["state"] != "scheduled" {
 		t.Errorf("rearm: %v", p)
 	}

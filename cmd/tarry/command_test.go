@@ -158,6 +158,9 @@ func TestWrongUsage(t *testing.T) {
 		{args: "serve --http nowhere", stderr: `tarry: --http "nowhere" is not an address.*`},
 		{args: "serve --http 127.0.0.1:99999", stderr: `tarry: cannot listen on .*`},
 		{args: "serve --max-body 0 --http 127.0.0.1:0", stderr: `tarry: --max-body 0.*`},
+		{args: "serve --max-buffered 0 --http 127.0.0.1:0", stderr: `tarry: --max-buffered 0.*`},
+		{args: "serve --max-connections -1 --http 127.0.0.1:0", stderr: `tarry: --max-connections -1.*`},
+		{args: "serve --host http://tarry.example.com --http 127.0.0.1:0", stderr: `tarry: --host: "http://tarry.example.com" is not .*without http:// and port.*`},
 		{args: "serve --store nowhere: --http 127.0.0.1:0", stderr: `tarry: open: .*no engine has the scheme "nowhere".*`},
 		{args: "bench", stderr: `tarry: --store is missing.*`},
 		{args: "bench --store mem: --scenario race", stderr: `tarry: unknown scenario "race".*`},
@@ -187,7 +190,8 @@ func TestTooLargeBody(t *testing.T) {
 }
 
 func TestNotReachable(t *testing.T) {
-	run1(t, world{}, step{args: "queues --server http://127.0.0.1:1", code: exitUnavailable, stderr: "tarry: .*\n"})
+	run1(t, world{}, step{args: "queues --server http://127.0.0.1:1", code: exitUnavailable, stderr: "tarry: open: .*is it running. tarry serve starts a server.*\n"})
+	run1(t, world{}, step{args: "serve --store redis://127.0.0.1:1 --http 127.0.0.1:0", code: exitUnavailable, stderr: "tarry: open: .*check that Redis runs.*\n"})
 }
 
 func TestConfirm(t *testing.T) {

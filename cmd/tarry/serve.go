@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -20,7 +22,10 @@ import (
 type serveFlags struct {
 	store, storeFile string
 	http             string
+	hosts            []string
 	maxBody          int
+	maxBuffered      int64
+	maxConnections   int
 	drain            time.Duration
 }
 
@@ -31,8 +36,11 @@ func (p *Program) serveCommand() *cobra.Command {
 		Short: "Serve the HTTP API on a store",
 		Long: `Serve opens a store and serves the HTTP API on it, until interrupted; then it takes
 no new requests, answers those under way and closes the store. Its defaults need
-nothing else: messages lie in ./tarry-data, and only this machine may call.`,
-		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277",
+nothing else: messages lie in ./tarry-data, and only this machine may call.
+
+It answers for localhost, loopback addresses and the address that it is called at;
+other names under which it is called, as behind a proxy, it is told with --host.`,
+		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com",
 		Args:    exactly(),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			return p.serve(cmd.Context(), &s)
@@ -42,17 +50,20 @@ nothing else: messages lie in ./tarry-data, and only this machine may call.`,
 	f.StringVar(&s.store, "store", defaultStore, "where the messages lie: disk:DIR, or mem: for nothing that must last")
 	f.StringVar(&s.storeFile, "store-file", "", "file that holds the store's URL")
 	f.StringVar(&s.http, "http", "127.0.0.1:8277", "address to listen on; port 0 takes a free one")
+	f.StringSliceVar(&s.hosts, "host", nil, "name that the server answers for, such as tarry.example.com or *.example.com; may be repeated")
 	f.IntVar(&s.maxBody, "max-body", tarry.DefaultMaxBody, "largest body of a message, in bytes")
+	f.Int64Var(&s.maxBuffered, "max-buffered", server.DefaultMaxBuffered, "bytes of requests and answers held in memory at once")
+	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
 	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way may take after an interrupt")
-	asSetting(cmd, "store", "store-file", "http", "max-body", "drain")
+	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "drain")
 	return cmd
 }
 
 // serve listens before it opens the store: a port that is in use is told at once,
 // and who connects while the store is being opened is answered when it is.
 func (p *Program) serve(ctx context.Context, s *serveFlags) error {
-	if s.maxBody < 1 {
-		return usagef("it is a number of bytes, such as 1048576", "--max-body %d is less than 1", s.maxBody)
+	if err := s.check(); err != nil {
+		return err
 	}
 	l, err := p.listen(ctx, s.http)
 	if err != nil {
@@ -67,6 +78,9 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	p.welcome(l.Addr(), s.store, c.Capabilities())
 	srv := server.New(c, &server.Config{
 		Version:         readBuild().Version,
+		Hosts:           s.names(),
+		MaxBuffered:     s.maxBuffered,
+		MaxConnections:  s.maxConnections,
 		ShutdownTimeout: max(s.drain, time.Millisecond),
 		Logger:          logger,
 	})
@@ -77,11 +91,43 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 				hint: "give them longer with --drain", err: err}
 		}
 		fmt.Fprintln(p.Stderr, "tarry: stopped serving; closing the store")
+	} else if err != nil {
+		err = &failedError{line: "the server can take no more connections: " + err.Error(), hint: "start it again", err: err}
 	}
 	if closeErr := c.Close(); err == nil {
 		err = closeErr
 	}
 	return err
+}
+
+func (s *serveFlags) check() error {
+	switch {
+	case s.maxBody < 1:
+		return usagef("it is a number of bytes, such as 1048576", "--max-body %d is less than 1", s.maxBody)
+	case s.maxBuffered < 1:
+		return usagef("it is a number of bytes, such as 268435456", "--max-buffered %d is less than 1", s.maxBuffered)
+	case s.maxConnections < 1:
+		return usagef("it is a number of connections, such as 4096", "--max-connections %d is less than 1", s.maxConnections)
+	}
+	for _, h := range s.hosts {
+		if err := server.CheckHost(h); err != nil {
+			return usagef("give the name alone, without http:// and port", "--host: %v", err)
+		}
+	}
+	return nil
+}
+
+// names are the hosts that the server is told to answer for: also the one whose
+// address it listens on.
+func (s *serveFlags) names() []string {
+	host, _, _ := net.SplitHostPort(s.http)
+	if host == "" {
+		return s.hosts
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && (ip.IsUnspecified() || ip.Zone() != "") {
+		return s.hosts
+	}
+	return append(slices.Clone(s.hosts), host)
 }
 
 func (p *Program) listen(ctx context.Context, address string) (net.Listener, error) {

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,5 +107,76 @@ func TestServeProcessDrainsOnSignal(t *testing.T) {
 	}
 	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving; closing the store$`, stderr.String()); !ok {
 		t.Errorf("stderr: %q", stderr)
+	}
+}
+
+// ask gets a path of a server under a host's name, and returns the status.
+func ask(t *testing.T, url, host string, header ...string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+func TestServeHosts(t *testing.T) {
+	for name, args := range map[string][]string{
+		"flags":       {"--http", "127.0.0.1:0", "--host", "tarry.example.com", "--host", "*.example.net"},
+		"wildcard":    {"--http", ":0", "--host", "tarry.example.com,*.example.net"},
+		"environment": {"--http", "localhost:0"},
+		"file":        {"--http", "127.0.0.1:0", "--config", write(t, "c.json", `{"host": "tarry.example.com,*.example.net"}`)},
+	} {
+		w := world{}
+		if name == "environment" {
+			w.env = []string{"TARRY_HOST=tarry.example.com,*.example.net"}
+		}
+		s := w.start(t, append([]string{"serve", "--store", "mem:"}, args...)...)
+		url := s.stdout.await(t, `listens on (http://\S+)\n`)[1] + "/v1/queues"
+		for host, want := range map[string]int{
+			"": 200, "localhost": 200, "tarry.example.com": 200, "a.example.net:80": 200, "example.net": 403, "evil.example": 403,
+		} {
+			if got := ask(t, url, host); got != want {
+				t.Errorf("%s: host %q gets %d, want %d", name, host, got, want)
+			}
+		}
+		if got := ask(t, url, "tarry.example.com", "Origin", "https://evil.example"); got != 403 {
+			t.Errorf("%s: a foreign page gets %d", name, got)
+		}
+	}
+}
+
+func TestServeMaxConnections(t *testing.T) {
+	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--max-connections", "1")
+	address := s.stdout.await(t, `listens on http://(\S+)\n`)[1]
+	busy, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	// When this is asked to go on it is being served, and so not idle.
+	fmt.Fprint(busy, "POST /v1/lease HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")
+	if line, err := bufio.NewReader(busy).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	run1(t, world{}, step{args: "queues --server http://" + address, code: exitUnavailable, stderr: `tarry: open: .*as many connections as it may.*--max-connections.*\n`})
+}
+
+func TestServeNameToListenOn(t *testing.T) {
+	for http, want := range map[string][]string{
+		":8277": {"a"}, "0.0.0.0:8277": {"a"}, "[::]:8277": {"a"}, "192.0.2.7:8277": {"a", "192.0.2.7"}, "[::1]:0": {"a", "::1"}, "tarry.lan:80": {"a", "tarry.lan"},
+	} {
+		if got := (&serveFlags{http: http, hosts: []string{"a"}}).names(); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", http, got, want)
+		}
 	}
 }

@@ -36,7 +36,7 @@ const settingMark = "tarry-setting"
 // allSettings are the names that a --config file may hold, whatever the command.
 var allSettings = []string{
 	"server", "server-file", "store", "store-file", "timeout", "json",
-	"http", "max-body", "drain", "concurrency",
+	"http", "host", "max-body", "max-buffered", "max-connections", "drain", "concurrency",
 }
 
 type settings struct {

@@ -6,16 +6,26 @@ import (
 	"net/url"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 )
 
 // openStore opens a store. That a local one cannot be opened is a failure of this
 // call, not of a server somewhere.
 func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Client, error) {
 	c, err := tarry.Open(ctx, store, cfg)
-	if _, local := diskDir(store); local && errors.Is(err, tarry.ErrUnavailable) {
+	if !errors.Is(err, tarry.ErrUnavailable) {
+		return c, err
+	}
+	if _, local := diskDir(store); local {
 		return nil, &failedError{line: err.Error(), err: err}
 	}
-	return c, err
+	var e *engine.Error
+	if u, bad := url.Parse(store); bad == nil && (u.Scheme == "http" || u.Scheme == "https") && errors.As(err, &e) {
+		with := *e
+		with.Hint += "; is it running? tarry serve starts a server"
+		return nil, &with
+	}
+	return nil, err
 }
 
 // diskDir returns the directory of a disk store, and whether store is one.

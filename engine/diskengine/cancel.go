@@ -57,7 +57,9 @@ func (c *change) cancel(ref engine.Ref) error {
 	if ref.ID == 0 {
 		return c.cancelKey(ref.Key)
 	}
-	if c.q.leases.byID[ref.ID] != nil {
+	if l, err := c.leased(ref.ID); err != nil {
+		return err
+	} else if l != nil {
 		return engine.ErrLeased
 	}
 	r, err := c.message(ref.ID)
@@ -89,7 +91,7 @@ func (c *change) cancelKey(key string) error {
 		return err
 	case ref.id == 0:
 		return engine.ErrNotFound
-	case c.q.leases.byID[ref.id] != nil:
+	case c.held(ref.id) != nil:
 		return engine.ErrLeased
 	}
 	return errors.Join(c.dequeue(position{ref.due, ref.id}), c.remove(ref.id, key, ref.apart))
@@ -119,7 +121,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 			err = refErr("reschedule", ref, engine.ErrNotFound, "")
 		case r.dead:
 			err = refErr("reschedule", ref, engine.ErrNotFound, "it is dead: redrive it")
-		case q.leases.byID[r.id] != nil:
+		case c.held(r.id) != nil:
 			err = refErr("reschedule", ref, engine.ErrLeased, "a worker has it")
 		}
 		if err != nil {
@@ -159,8 +161,13 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 		if err != nil {
 			return err
 		}
-		p.see(q)
 		r, err := q.look(ref, now.ms)
+		if err == nil && r != nil && q.over(r.id, now.ms) {
+			if err = q.lapseOne(r.id, now, p); err == nil {
+				r, err = q.look(ref, now.ms)
+			}
+		}
+		p.see(q)
 		if err != nil {
 			return refErr("get", ref, err, "")
 		}

@@ -26,10 +26,15 @@ type change struct {
 	ops     []nearOp
 	named   []named
 	mark    position
+	tenures []tenure
 	lapses  int64 // the least deadline of new and extended leases
+	expired int   // dropped past their expiry
+	died    int   // lapsed into death
 
+	// What later items see of what earlier ones did; nil while nobody will look.
 	messages map[engine.ID]*record // nil: gone
 	keys     map[string]keyRef     // id 0: gone
+	leases   map[engine.ID]*lease  // nil: ended
 
 	buf []byte // scratch for keys
 	val []byte // scratch for values
@@ -42,6 +47,12 @@ type nearOp struct {
 	position
 	priority uint32
 	put      bool
+}
+
+// tenure is a lease that begins or is extended, or one that ends.
+type tenure struct {
+	*lease
+	ends bool
 }
 
 // begin starts a change by about so many items.
@@ -64,10 +75,18 @@ func (q *queue) join(now clock, batch *pebble.Batch, items int) *change {
 func (c *change) expect(items int) {
 	c.messages = make(map[engine.ID]*record, items)
 	c.keys = make(map[string]keyRef, items)
+	c.leases = make(map[engine.ID]*lease)
 	c.minutes = make([]minuteCount, 0, items)
 	c.ops = make([]nearOp, 0, items)
 	c.named = make([]named, 0, items)
 	c.split()
+}
+
+// remember lets what follows see what is done from here on.
+func (c *change) remember() {
+	if c.messages == nil {
+		c.messages, c.keys, c.leases = make(map[engine.ID]*record), make(map[string]keyRef), make(map[engine.ID]*lease)
+	}
 }
 
 // key returns who holds a key; an id of 0: nobody.
@@ -192,22 +211,32 @@ func (c *change) drop(r *record) error {
 	return errors.Join(c.dequeue(r.position()), c.remove(r.id, r.key, r.apart))
 }
 
-// lease writes a lease, new or extended, and enters it into the table at once.
+func (c *change) tenure(l *lease, ends bool) {
+	c.tenures = append(c.tenures, tenure{l, ends})
+	if c.leases == nil {
+		return
+	}
+	if c.leases[l.id] = l; ends {
+		c.leases[l.id] = nil
+	}
+}
+
+// lease writes a lease: a new one, or one that takes the place of another.
 func (c *change) lease(l *lease) error {
-	if c.q.leases.byID[l.id] != l {
+	if c.held(l.id) == nil {
 		c.counts.leased++
 	}
-	c.q.leases.put(l)
+	c.tenure(l, false)
 	c.lapses = min(c.lapses, l.deadline)
 	c.buf = idKey(c.buf[:0], kindLease, c.q.num, l.id)
 	c.val = l.append(c.val[:0])
 	return c.set(c.buf, c.val)
 }
 
-// endLease takes a lease off the table.
+// endLease ends a lease.
 func (c *change) endLease(l *lease) {
 	c.counts.leased--
-	c.q.leases.remove(l)
+	c.tenure(l, true)
 	c.buf = idKey(c.buf[:0], kindLease, c.q.num, l.id)
 	_ = c.delete(c.buf) // a batch that cannot grow fails when it is applied
 }
@@ -311,6 +340,15 @@ func (c *change) applied(seq uint64, p *pending) {
 	q.e.live.Add(c.counts.live() - c.claimed)
 	if c.mark.less(q.mark) {
 		q.mark = c.mark
+	}
+	q.expired += c.expired
+	q.died += c.died
+	for _, t := range c.tenures {
+		if t.ends {
+			q.leases.remove(t.id)
+		} else {
+			q.leases.put(t.lease)
+		}
 	}
 	hint := c.lapses < q.told
 	q.told = min(q.told, c.lapses)

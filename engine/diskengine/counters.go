@@ -19,7 +19,7 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 	info := engine.QueueInfo{Queue: name}
 	err := e.do(ctx, "queue", func(now clock, p *pending) (err error) {
 		if q := e.queue(name); q != nil {
-			info, err = q.describe(now, p)
+			info, err = q.describe(ctx, now, p)
 		}
 		return err
 	})
@@ -34,7 +34,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (infos []e
 			return err
 		}
 		for _, name := range names {
-			info, err := e.queue(name).describe(now, p)
+			info, err := e.queue(name).describe(ctx, now, p)
 			if err != nil {
 				return err
 			}
@@ -55,10 +55,9 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (infos []e
 	return infos, next, nil
 }
 
-func (q *queue) describe(now clock, p *pending) (engine.QueueInfo, error) {
-	q.mu.Lock()
+func (q *queue) describe(ctx context.Context, now clock, p *pending) (engine.QueueInfo, error) {
 	defer q.mu.Unlock()
-	now, err := q.catchUp(now, p)
+	now, err := q.lockWhole(ctx, now, p)
 	if err != nil {
 		return engine.QueueInfo{}, err
 	}
@@ -167,10 +166,9 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		q := e.queue(name)
 		first, each := minuteOf(now.ms), int64(step/time.Minute)
 		if q != nil {
-			q.mu.Lock()
 			defer q.mu.Unlock()
 			var err error
-			if now, err = q.catchUp(now, p); err != nil {
+			if now, err = q.lockWhole(ctx, now, p); err != nil {
 				return err
 			}
 			p.see(q)

@@ -27,7 +27,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 				if e.store.failed() != nil {
 					return err
 				}
-				g.Queues[i].Err = &engine.Error{Op: "lease", Queue: wants[i].Queue, Err: err}
+				g.Queues[i] = engine.Granted{Err: &engine.Error{Op: "lease", Queue: wants[i].Queue, Err: err}}
 			}
 		}
 		return nil
@@ -44,7 +44,10 @@ func (e *Engine) leaseWant(now clock, p *pending, w *engine.Want, g *engine.Gran
 		return nil
 	}
 	mine := pending{store: e.store}
-	err := q.lease(now, &mine, w, g, shown)
+	err := q.endLate(now, &mine)
+	if err == nil {
+		err = q.lease(now, &mine, w, g, shown)
+	}
 	if w.Remote {
 		p.batches = append(p.batches, mine.batches...)
 	} else {
@@ -57,6 +60,7 @@ func (e *Engine) leaseWant(now clock, p *pending, w *engine.Want, g *engine.Gran
 	return err
 }
 
+// lease serves one want. When it fails it has leased nothing.
 func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, shown *time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,73 +71,33 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 	if at := instant(now.ms); at.After(*shown) {
 		*shown = at
 	}
-	defer func() {
-		g.Expired, g.Died = q.expired, q.died
-		q.expired, q.died = 0, 0
-	}()
 	if q.paused(now.ms) {
 		q.told = q.pause
 		if q.pause != forGood {
 			g.NextDue = instant(q.pause)
 		}
+		q.tell(g)
 		return nil
 	}
 	c := q.begin(now, 1)
 	if w.Max > 1 {
 		c.split()
 	}
-	before, bytes := q.expired, 0
-	for q.expired-before < expireMost {
-		if err := q.fill(now.ms); err != nil {
-			return q.giveUp(c, err)
+	taken, leases, err := c.take(w, p)
+	if err != nil {
+		c.abandon()
+		for _, s := range taken {
+			q.near.put(s.position, s.priority, s.seq)
 		}
-		room := max(1, w.Max) - len(g.Messages)
-		if room <= 0 || bytes >= engine.AnswerBytes {
-			break
-		}
-		heads := q.near.take(room)
-		if len(heads) == 0 {
-			break
-		}
-		read, err := q.readHeads(heads)
-		if err != nil {
-			return q.giveUp(c, err)
-		}
-		for i := range heads {
-			at, r, err := heads[i].position, read[i].record, read[i].err
-			switch {
-			case bytes >= engine.AnswerBytes:
-				q.near.put(at, heads[i].priority, heads[i].seq)
-			case err != nil:
-				q.e.damaged(q, at.id, err)
-				continue
-			case r == nil || r.dead || r.due != at.at:
-				q.e.damaged(q, at.id, errors.New("its due entry leads nowhere and is removed"))
-				err = c.dequeue(at)
-			case r.expired(now.ms):
-				err = c.expire(r)
-			default:
-				if err = q.readBody(q.e.store.db, r); err != nil {
-					q.e.damaged(q, at.id, err)
-					continue
-				}
-				bytes += len(r.Body)
-				p.sees = max(p.sees, heads[i].seq)
-				var l engine.Lease
-				if l, err = c.handOut(r, w); err == nil {
-					g.Messages = append(g.Messages, l)
-				}
-			}
-			if err != nil {
-				return q.giveUp(c, err)
-			}
-		}
+		return err
 	}
 	if err := c.commit(p); err != nil {
 		return err
 	}
+	g.Messages = leases
+	q.tell(g)
 	p.hints = nil // this answer says it all
-	if g.More = len(q.near.ready) > 0 || q.expired-before >= expireMost; g.More {
+	if g.More = len(q.near.ready) > 0 || c.expired >= expireMost || q.leases.late(now.ms); g.More {
 		q.told = forGood // somebody else may have been told otherwise
 		return nil
 	}
@@ -151,13 +115,68 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 	return nil
 }
 
-// giveUp abandons a change that has taken messages out of memory: they are read
-// anew from disk.
-func (q *queue) giveUp(c *change, err error) error {
-	c.abandon()
-	q.near = newNear(q.near.now)
-	q.moveLoadedTo(q.mark)
-	return err
+// tell tells what was dropped and what died since a Lease last did.
+func (q *queue) tell(g *engine.Granted) {
+	g.Expired, g.Died = q.expired, q.died
+	q.expired, q.died = 0, 0
+}
+
+// take leases what is due for a want. It answers with the leases and with all that
+// it took out of memory, also when it fails.
+func (c *change) take(w *engine.Want, p *pending) (taken []slot, leases []engine.Lease, err error) {
+	q, bytes := c.q, 0
+	for c.expired < expireMost {
+		if err := q.fill(c.now.ms); err != nil {
+			return taken, nil, err
+		}
+		room := max(1, w.Max) - len(leases)
+		if room <= 0 || bytes >= engine.AnswerBytes {
+			break
+		}
+		heads := q.near.take(room)
+		if len(heads) == 0 {
+			break
+		}
+		taken = append(taken, heads...)
+		ids := make([]engine.ID, len(heads))
+		for i := range heads {
+			ids[i] = heads[i].id
+		}
+		read, err := q.readMany(ids)
+		if err != nil {
+			return taken, nil, err
+		}
+		for i := range heads {
+			at, r, err := heads[i].position, read[i].record, read[i].err
+			if err == nil && r != nil && !r.expired(c.now.ms) && bytes < engine.AnswerBytes {
+				err = q.readBody(q.e.store.db, r)
+			}
+			switch {
+			case bytes >= engine.AnswerBytes:
+				q.near.put(at, heads[i].priority, heads[i].seq)
+			case isDamage(err):
+				q.e.damaged(q, at.id, err)
+			case err != nil:
+				return taken, nil, err
+			case r == nil || r.dead || r.due != at.at:
+				q.e.damaged(q, at.id, errNowhere)
+				err = c.dequeue(at)
+			case r.expired(c.now.ms):
+				err = c.expire(r)
+			default:
+				bytes += len(r.Body)
+				p.sees = max(p.sees, heads[i].seq)
+				var l engine.Lease
+				if l, err = c.handOut(r, w); err == nil {
+					leases = append(leases, l)
+				}
+			}
+			if err != nil && !isDamage(err) {
+				return taken, nil, err
+			}
+		}
+	}
+	return taken, leases, nil
 }
 
 // handOut leases a waiting message that is due.
@@ -226,7 +245,7 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 	case err != nil:
 	case r == nil || r.dead:
 		err = refErr("claim", ref, engine.ErrNotFound, "")
-	case q.leases.byID[r.id] != nil:
+	case c.held(r.id) != nil:
 		err = refErr("claim", ref, engine.ErrLeased, "a worker has it")
 	case r.due > now.ms:
 		err = refErr("claim", ref, engine.ErrNotDue, "it is due at "+instant(r.due).Format(timeForm))
@@ -234,7 +253,7 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 		err = refErr("claim", ref, engine.ErrNotDue, "the queue is paused")
 	}
 	if err == nil {
-		r, err = q.readMessage(q.e.store.db, r.id, true)
+		err = q.readBody(q.e.store.db, r)
 	}
 	if err != nil {
 		return errors.Join(err, c.commit(p)) // what expired is gone all the same
@@ -249,7 +268,7 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 const timeForm = "2006-01-02T15:04:05.000Z"
 
 // find returns the message that ref names, by key the live one, or nil. One past
-// its expiry is dropped and not found.
+// its expiry is dropped and not found; a lease that is over is ended.
 func (c *change) find(ref engine.Ref) (*record, error) {
 	id := ref.ID
 	if id == 0 {
@@ -262,11 +281,15 @@ func (c *change) find(ref engine.Ref) (*record, error) {
 		}
 		id = k.id
 	}
+	l, err := c.leased(id)
+	if err != nil {
+		return nil, err
+	}
 	r, err := c.message(id)
 	if err != nil || r == nil {
 		return nil, err
 	}
-	if c.q.leases.byID[id] == nil && r.expired(c.now.ms) {
+	if l == nil && r.expired(c.now.ms) {
 		return nil, c.expire(r)
 	}
 	return r, nil

@@ -8,7 +8,8 @@ import (
 	"github.com/tarryhq/tarry/timer"
 )
 
-// lease is the right to handle a message until its deadline.
+// lease is the right to handle a message until its deadline. One that is in the
+// table is not changed: another takes its place.
 type lease struct {
 	id       engine.ID
 	deadline int64
@@ -33,39 +34,43 @@ func newNonce() (n nonce) {
 // leaseTable holds the leases of a queue and finds those that are over.
 type leaseTable struct {
 	byID  map[engine.ID]*lease
-	wheel *timer.Wheel[engine.ID]
-	now   int64
+	wheel *timer.Wheel[engine.ID] // a timer for each lease, but while over's answer is dealt with
 }
 
 func newLeaseTable(now int64) leaseTable {
-	return leaseTable{byID: make(map[engine.ID]*lease), wheel: timer.NewWheel[engine.ID](time.Millisecond, time.UnixMilli(now)), now: now}
+	return leaseTable{byID: make(map[engine.ID]*lease), wheel: timer.NewWheel[engine.ID](time.Millisecond, time.UnixMilli(now))}
 }
 
-// put adds a lease or moves its deadline.
+// put adds a lease, in the place of one that the message had.
 func (t *leaseTable) put(l *lease) {
-	if t.byID[l.id] == l {
-		t.wheel.Cancel(l.timer)
+	if was := t.byID[l.id]; was != nil {
+		t.wheel.Cancel(was.timer)
 	}
 	t.byID[l.id] = l
-	l.timer = t.wheel.Schedule(time.UnixMilli(l.deadline), l.id)
+	t.wind(l, l.deadline)
 }
 
-func (t *leaseTable) remove(l *lease) {
-	t.wheel.Cancel(l.timer)
-	delete(t.byID, l.id)
+// wind sets the timer of a lease that has none.
+func (t *leaseTable) wind(l *lease, at int64) {
+	l.timer = t.wheel.Schedule(time.UnixMilli(at), l.id)
 }
 
-// over returns the leases whose deadline has passed. They stay in the table.
-func (t *leaseTable) over(now int64) []*lease {
-	if now < t.now { // the clock stepped back: so do the deadlines
-		t.wheel = timer.NewWheel[engine.ID](time.Millisecond, time.UnixMilli(now))
-		for _, l := range t.byID {
-			l.timer = t.wheel.Schedule(time.UnixMilli(l.deadline), l.id)
-		}
+func (t *leaseTable) remove(id engine.ID) {
+	if l := t.byID[id]; l != nil {
+		t.wheel.Cancel(l.timer)
+		delete(t.byID, id)
 	}
-	t.now = now
-	var over []*lease
-	for _, id := range t.wheel.Advance(time.UnixMilli(now)) {
+}
+
+// over returns leases whose deadline has passed, the first ones first and at most
+// so many. They stay in the table without a timer: the caller removes them or winds
+// their timers again.
+func (t *leaseTable) over(now int64, most int) (over []*lease) {
+	for len(over) < most {
+		_, id, ok := t.wheel.Poll(time.UnixMilli(now))
+		if !ok {
+			break
+		}
 		if l := t.byID[id]; l != nil {
 			over = append(over, l)
 		}
@@ -73,8 +78,14 @@ func (t *leaseTable) over(now int64) []*lease {
 	return over
 }
 
-// next is the least deadline.
+// next is the least time of a timer.
 func (t *leaseTable) next() (int64, bool) {
 	at, ok := t.wheel.Next()
 	return at.UnixMilli(), ok
+}
+
+// late reports whether leases are over that over has not returned yet.
+func (t *leaseTable) late(now int64) bool {
+	at, ok := t.next()
+	return ok && at <= now
 }

@@ -32,8 +32,7 @@ func (e *Engine) List(ctx context.Context, want engine.ListQuery) (engine.Page, 
 			return nil
 		}
 		l := lister{q: q, query: want, after: after, now: now.ms, page: &page}
-		q.mu.Lock()
-		now, err := q.catchUp(now, p)
+		now, err := q.lockWhole(ctx, now, p)
 		p.see(q)
 		l.snap = e.store.db.NewSnapshot()
 		if want.State == engine.Leased {

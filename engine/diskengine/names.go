@@ -48,14 +48,18 @@ func (n *names) holder(q *queue, key string) (ref keyRef, err error) {
 		n.since = make(map[string]keyRef)
 	}
 	k := nameKey(make([]byte, 0, headLen+len(key)), q.num, key)
-	if !n.it.SeekPrefixGE(k) || !bytes.Equal(n.it.Key(), k) {
-		return ref, n.it.Error()
+	var v []byte
+	if n.it.SeekPrefixGE(k) && bytes.Equal(n.it.Key(), k) {
+		if v, err = n.it.ValueAndErr(); err == nil {
+			return parseKeyRef(v)
+		}
+	} else {
+		err = n.it.Error()
 	}
-	v, err := n.it.ValueAndErr()
 	if err != nil {
-		return ref, err
+		_ = n.close() // says the same again
 	}
-	return parseKeyRef(v)
+	return ref, err
 }
 
 // note takes in what was committed.

@@ -79,7 +79,7 @@ func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, erro
 		case errors.Is(err, errValue):
 			n++
 			return errors.Join(c.dequeue(at), c.remove(at.id, "", true))
-		case err != nil || r == nil || r.dead || c.q.leases.byID[at.id] != nil:
+		case err != nil || r == nil || r.dead || c.held(at.id) != nil:
 			return err
 		case r.expired(c.now.ms):
 			return c.expire(r)
@@ -107,9 +107,8 @@ func (e *Engine) survey(ctx context.Context, op, name string) (q *queue, snap *p
 		if q = e.queue(name); q == nil {
 			return nil
 		}
-		q.mu.Lock()
 		defer q.mu.Unlock()
-		if _, err := q.catchUp(now, p); err != nil {
+		if _, err := q.lockWhole(ctx, now, p); err != nil {
 			return err
 		}
 		p.see(q)
@@ -204,6 +203,9 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 func (c *change) redrive(id engine.ID) (bool, error) {
 	if id == 0 {
 		return false, nil
+	}
+	if l, err := c.leased(id); err != nil || l != nil {
+		return false, err
 	}
 	r, err := c.message(id)
 	if err != nil || r == nil || !r.dead {

@@ -177,11 +177,22 @@ func (c *change) claim() bool {
 }
 
 // holder returns the live message that holds a key; one past its expiry is
-// dropped, and an id of 0 means nobody.
+// dropped, a lease that is over is ended, and an id of 0 means nobody.
 func (c *change) holder(key string) (keyRef, error) {
 	ref, err := c.key(key)
-	if err != nil || ref.id == 0 || !ref.expires || c.q.leases.byID[ref.id] != nil {
+	if err != nil || ref.id == 0 {
 		return ref, err
+	}
+	if c.held(ref.id) != nil {
+		if l, err := c.leased(ref.id); err != nil || l != nil {
+			return ref, err
+		}
+		if ref, err = c.key(key); err != nil { // it may have died
+			return ref, err
+		}
+	}
+	if ref.id == 0 || !ref.expires {
+		return ref, nil
 	}
 	r, err := c.message(ref.id)
 	if err != nil {
@@ -195,7 +206,7 @@ func (c *change) holder(key string) (keyRef, error) {
 
 // expire drops a waiting message that is past its expiry.
 func (c *change) expire(r *record) error {
-	c.q.expired++
+	c.expired++
 	return c.drop(r)
 }
 
@@ -218,8 +229,11 @@ func (c *change) meet(m *engine.Message, ref keyRef) (engine.PushResult, error) 
 		return refuse(engine.ErrExists, "the message is "+held.State.String())
 	}
 	r, err := c.message(ref.id)
-	if err != nil || r == nil {
+	switch {
+	case errors.Is(err, errValue), err == nil && r == nil:
 		return refuse(errors.Join(errValue, err), "the message cannot be read; cancel it by its id")
+	case err != nil:
+		return engine.PushResult{}, err
 	}
 	due := m.Due.Resolve(c.now.Time)
 	if m.OnConflict == engine.KeepDue {
@@ -240,7 +254,7 @@ func (c *change) meet(m *engine.Message, ref keyRef) (engine.PushResult, error) 
 
 func (c *change) result(o engine.Outcome, id engine.ID, due int64) engine.PushResult {
 	r := engine.PushResult{Outcome: o, ID: id, Due: instant(due), State: waitingState(due, c.now.ms)}
-	if c.q.leases.byID[id] != nil {
+	if c.held(id) != nil {
 		r.State = engine.Leased
 	}
 	return r

@@ -112,7 +112,7 @@ func (e *Engine) newID() (engine.ID, error) {
 const idBlock = 1 << 16
 
 // catchUp brings a queue up to date with the clock: what is due becomes ready and
-// leases past their deadline lapse. The caller waits for p and goes on with the
+// leases past their deadline lapse, a chunk of them. The caller waits for p and goes on with the
 // clock returned: others may have seen a later one while it waited for the lock,
 // and only a clock that really stepped back turns the queue back.
 func (q *queue) catchUp(now clock, p *pending) (clock, error) {
@@ -120,47 +120,15 @@ func (q *queue) catchUp(now clock, p *pending) (clock, error) {
 		now = q.e.now()
 	}
 	q.near.advance(now.ms)
-	if err := q.lapse(now, p); err != nil {
+	done, err := q.lapse(now, p)
+	if err != nil {
 		return now, err
 	}
-	if q.wantsLoader(now.ms) {
+	if !done || q.wantsLoader(now.ms) {
 		q.e.kick(q)
 	}
 	return now, nil
 }
-
-// lapse ends the leases whose deadline has passed, in one batch.
-func (q *queue) lapse(now clock, p *pending) error {
-	over := q.leases.over(now.ms)
-	if len(over) == 0 {
-		return nil
-	}
-	c := q.begin(now, 1)
-	for _, l := range over {
-		r, err := c.message(l.id)
-		if err != nil || r == nil {
-			q.e.damaged(q, l.id, err)
-			c.endLease(l)
-			continue
-		}
-		c.endLease(l)
-		r.attempt, r.lastError = l.attempt, lapseReason
-		r.lapsed, r.token = true, l.token
-		if r.attempt < r.MaxAttempts {
-			if err := c.wait(r); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := c.bury(r, l.deadline, true); err != nil {
-			return err
-		}
-		q.died++
-	}
-	return c.commit(p)
-}
-
-const lapseReason = "lease lapsed"
 
 // pending is what a call has to wait for before it answers.
 type pending struct {

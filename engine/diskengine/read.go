@@ -44,33 +44,48 @@ func (q *queue) readBody(from pebble.Reader, r *record) error {
 	return err
 }
 
-// headRead is what was read of a message; nil: nothing is there.
-type headRead struct {
+// messageRead is what was read of a message; nil: nothing is there.
+type messageRead struct {
 	record *record
 	err    error
 }
 
-// readHeads reads messages without bodies that stand apart. What lies side by side
+// readMany reads messages without bodies that stand apart. What lies side by side
 // on disk is read on one way: much of what falls due together was pushed together.
-func (q *queue) readHeads(heads []slot) ([]headRead, error) {
-	read := make([]headRead, len(heads))
-	if len(heads) == 1 {
-		read[0].record, read[0].err = q.readMessage(q.e.store.db, heads[0].id, false)
-		return read, nil
+// The errors of single messages are damage; any other is the call's.
+func (q *queue) readMany(ids []engine.ID) ([]messageRead, error) {
+	if len(ids) > 1 {
+		read, err := q.sweep(ids)
+		if !pebble.IsCorruptionError(err) {
+			return read, err
+		}
 	}
-	order := make([]int, len(heads))
+	read := make([]messageRead, len(ids))
+	for i, id := range ids {
+		read[i].record, read[i].err = q.readMessage(q.e.store.db, id, false)
+		if err := read[i].err; err != nil && !isDamage(err) {
+			return nil, err
+		}
+	}
+	return read, nil
+}
+
+// sweep reads messages with one iterator.
+func (q *queue) sweep(ids []engine.ID) ([]messageRead, error) {
+	read := make([]messageRead, len(ids))
+	order := make([]int, len(ids))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(heads[a].id, heads[b].id) })
-	lower := idKey(nil, kindMessage, q.num, heads[order[0]].id)
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
+	lower := idKey(nil, kindMessage, q.num, ids[order[0]])
 	it, err := q.e.store.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upperBound(appendHead(nil, kindMessage, q.num))})
 	if err != nil {
 		return nil, err
 	}
 	var key [headLen + 8]byte
 	for _, i := range order {
-		want := idKey(key[:0], kindMessage, q.num, heads[i].id)
+		want := idKey(key[:0], kindMessage, q.num, ids[i])
 		// A step is cheaper than a search.
 		if !(it.Valid() && it.Next() && bytes.Equal(it.Key(), want)) && !(it.SeekGE(want) && bytes.Equal(it.Key(), want)) {
 			if err = it.Error(); err != nil {
@@ -78,13 +93,23 @@ func (q *queue) readHeads(heads []slot) ([]headRead, error) {
 			}
 			continue
 		}
-		v, err := it.ValueAndErr()
-		if err == nil {
-			read[i].record, err = parseRecord(heads[i].id, v)
+		var v []byte
+		if v, err = it.ValueAndErr(); err != nil {
+			break
 		}
-		read[i].err = err
+		read[i].record, read[i].err = parseRecord(ids[i], v)
 	}
 	return read, errors.Join(err, it.Close())
 }
 
-var errNoBody = errors.New("corrupt entry: the message's body is missing")
+var (
+	errNoBody   = errors.New("corrupt entry: the message's body is missing")
+	errNowhere  = errors.New("its due entry leads nowhere and is removed")
+	errNoRecord = errors.New("corrupt entry: the message's record is missing")
+)
+
+// isDamage reports whether an error says that what was read is damaged, rather than
+// that it could not be read this time.
+func isDamage(err error) bool {
+	return errors.Is(err, errValue) || errors.Is(err, errNoBody) || pebble.IsCorruptionError(err)
+}

@@ -70,7 +70,10 @@ func (c *change) settle(s *engine.Settlement, t token) (engine.Settled, error) {
 	if err := s.Check(); err != nil {
 		return engine.Settled{Err: err}, nil
 	}
-	l := c.q.leases.byID[t.id]
+	l, err := c.leased(t.id)
+	if err != nil {
+		return engine.Settled{}, err
+	}
 	if l == nil {
 		return c.settleLate(s, t)
 	}
@@ -89,8 +92,9 @@ func (c *change) settle(s *engine.Settlement, t token) (engine.Settled, error) {
 		return engine.Settled{}, err
 	}
 	if s.Do == engine.Extend {
-		l.deadline = c.extended(s, r)
-		return engine.Settled{State: engine.Leased, Until: instant(l.deadline)}, c.lease(l)
+		longer := *l
+		longer.deadline = c.extended(s, r)
+		return engine.Settled{State: engine.Leased, Until: instant(longer.deadline)}, c.lease(&longer)
 	}
 	c.endLease(l)
 	return c.become(s, r, l.attempt)

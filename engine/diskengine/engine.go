@@ -34,6 +34,7 @@ type Engine struct {
 
 	live atomic.Int64 // live messages, for MaxPending
 
+	chunk  int // due entries read at a time
 	workMu sync.Mutex
 	work   []*queue
 	wake   chan struct{}

@@ -1,9 +1,5 @@
 package diskengine
 
-import (
-	"errors"
-)
-
 const (
 	horizon   = 60_000 // how far ahead of now the loader reads, in milliseconds
 	loadChunk = 4096   // due entries read at a time
@@ -11,9 +7,6 @@ const (
 	// nearRoom is how many entries the loader leaves in memory at most, so that
 	// pushes find room and do not at once evict what was read.
 	nearRoom = nearFull * 3 / 4
-
-	// markAfter is how many removed due entries make it worth raising the mark.
-	markAfter = 8192
 
 	// journalMost is how much may change while a chunk is read before the chunk is
 	// thrown away.
@@ -45,7 +38,7 @@ func (q *queue) track(op nearOp, seq uint64) {
 		if op.put {
 			q.near.put(op.position, op.priority, seq)
 		} else {
-			q.near.remove(op.id)
+			q.near.removeAt(op.position)
 		}
 		return
 	}
@@ -56,7 +49,7 @@ func (q *queue) track(op nearOp, seq uint64) {
 
 // wantsLoader reports whether there is something to read ahead, and room for it.
 func (q *queue) wantsLoader(now int64) bool {
-	return q.loadedTo.at < now+horizon && q.near.len()+loadChunk <= nearRoom
+	return q.loadedTo.at < now+horizon && q.near.len()+q.e.chunk <= nearRoom
 }
 
 // read returns the due entries from a position on, at most n, and the position up
@@ -88,7 +81,7 @@ func (q *queue) read(from position, n int) ([]found, position, error) {
 func (q *queue) fill(now int64) error {
 	for q.loadedTo != lastPosition &&
 		(q.loadedTo.at <= now && len(q.near.ready) < window || q.near.len() == 0) {
-		chunk, end, err := q.read(q.loadedTo, loadChunk)
+		chunk, end, err := q.read(q.loadedTo, q.e.chunk)
 		if err != nil {
 			return err
 		}
@@ -103,88 +96,86 @@ func (q *queue) fill(now int64) error {
 // load reads one chunk without holding the lock. It reports whether there is more
 // to do.
 func (q *queue) load(now int64) (bool, error) {
-	q.mu.Lock()
-	if !q.wantsLoader(now) {
-		q.mu.Unlock()
+	r, ok := q.beginLoad(now)
+	if !ok {
 		return false, nil
 	}
-	from, loads := q.loadedTo, q.loads
+	r.err = r.read()
+	return q.endLoad(r)
+}
+
+// reading is one chunk on its way into memory. It has three steps: under the lock
+// it is noted where to read from and a journal is begun; the chunk is read; under
+// the lock the journal is played over the chunk, which makes of it what the disk
+// holds now, and that goes to memory.
+type reading struct {
+	q     *queue
+	from  position
+	loads uint64 // as they were when it began
+	chunk []found
+	end   position
+	err   error
+}
+
+func (q *queue) beginLoad(now int64) (*reading, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.wantsLoader(now) {
+		return nil, false
+	}
 	q.loading, q.journal = true, nil
-	q.mu.Unlock()
+	return &reading{q: q, from: q.loadedTo, loads: q.loads}, true
+}
 
-	chunk, end, err := q.read(from, loadChunk)
+func (r *reading) read() (err error) {
+	r.chunk, r.end, err = r.q.read(r.from, r.q.e.chunk)
+	return err
+}
 
+func (q *queue) endLoad(r *reading) (more bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	journal := q.journal
 	q.loading, q.journal = false, nil
-	if err != nil {
-		return false, err
+	if r.err != nil {
+		return false, r.err
 	}
-	if loads != q.loads || len(journal) > journalMost {
+	if r.loads != q.loads || len(journal) > journalMost {
 		return true, nil // memory was emptied or filled meanwhile: read again
 	}
-	for _, f := range chunk {
+	for _, f := range r.replay(journal) {
 		q.near.put(f.position, f.priority, q.seq)
 	}
-	q.moveLoadedTo(end)
-	// Whether the chunk saw a change or not, playing the journal over it makes it
-	// right.
-	for _, op := range journal {
-		switch {
-		case !op.less(end):
-		case op.put:
-			q.near.put(op.position, op.priority, q.seq)
-		default:
-			q.near.remove(op.id)
-		}
-	}
+	q.moveLoadedTo(r.end)
 	return true, nil
 }
 
-// raiseMark moves the mark up to the least due entry, so that the tombstones
-// below it are never walked.
-func (q *queue) raiseMark() error {
-	q.mu.Lock()
-	from := q.mark
-	q.lowest, q.removed = lastPosition, 0
-	q.mu.Unlock()
-	if from == lastPosition {
-		return nil
+// replay plays the changes of due order since the reading began over what was read.
+// Whether the chunk saw a change or not does not matter: the last one of a position
+// decides. A message that went elsewhere is none of the chunk's affair: where it
+// went lies either in the journal too or in memory already.
+func (r *reading) replay(journal []nearOp) []found {
+	if len(journal) == 0 {
+		return r.chunk
 	}
-
-	first, _, err := q.read(from, 1)
-	if err != nil {
-		return err
+	last := make(map[position]nearOp, len(journal))
+	for _, op := range journal {
+		if op.less(r.end) {
+			last[op.position] = op
+		}
 	}
-
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	mark := q.lowest
-	if len(first) > 0 && first[0].less(mark) {
-		mark = first[0].position
+	stays := r.chunk[:0]
+	for _, f := range r.chunk {
+		if _, changed := last[f.position]; !changed {
+			stays = append(stays, f)
+		}
 	}
-	if mark == lastPosition { // the queue is empty: what comes will hardly be due before now
-		mark = position{at: q.e.now().ms}
+	for _, op := range last {
+		if op.put {
+			stays = append(stays, found{op.position, op.priority})
+		}
 	}
-	if !q.mark.less(mark) {
-		return nil
-	}
-	b := q.e.store.db.NewBatch()
-	defer b.Close()
-	err = b.Set(appendHead(nil, kindMark, q.num), mark.append(nil), nil)
-	// Nothing waits below the mark, so all counts there are zero.
-	if first, end := minuteOf(q.mark.at), minuteOf(mark.at); first < end {
-		err = errors.Join(err, b.DeleteRange(minuteKey(nil, q.num, first), minuteKey(nil, q.num, end), nil))
-	}
-	if err != nil {
-		return err
-	}
-	if err := q.e.store.applyLazily(b); err != nil {
-		return err
-	}
-	q.mark = mark
-	return nil
+	return stays
 }
 
 // kick asks the loader to look after q. It does not block.
@@ -240,12 +231,13 @@ func (e *Engine) lookAfter(q *queue) {
 	tombs := q.removed >= markAfter
 	q.mu.Unlock()
 	more := false
-	var err error
-	if tombs {
+	now := e.now()
+	err := q.lapseLate(now)
+	if err == nil && tombs {
 		err = q.raiseMark()
 	}
 	if err == nil {
-		more, err = q.load(e.now().ms)
+		more, err = q.load(now.ms)
 	}
 	if err != nil {
 		e.log.Error("tarry disk: reading ahead failed; what is due is read when asked for", "queue", q.name, "error", err)

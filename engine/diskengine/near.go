@@ -88,6 +88,13 @@ func (n *near) remove(id engine.ID) bool {
 	return true
 }
 
+// removeAt forgets a message if it stands at just this place.
+func (n *near) removeAt(p position) {
+	if i, ok := n.at[p.id]; ok && n.slots[i].position == p {
+		n.remove(p.id)
+	}
+}
+
 // advance makes ready what is due. When the clock stepped back, what is no
 // longer due waits again.
 func (n *near) advance(now int64) {

@@ -70,7 +70,7 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 		byName: make(map[string]*queue), byNumber: make(map[uint32]*queue),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), tail: make(chan applied, 1024),
 		watchers: make(map[int]func(string)), nextID: 1, idsReserved: 1,
-		space: space{every: spaceEvery},
+		space: space{every: spaceEvery}, chunk: loadChunk,
 	}
 	if e.store, err = openStore(d.storePath(), lock, &c); err != nil {
 		return nil, errors.Join(&engine.Error{Op: "open", Err: errors.Join(engine.ErrUnavailable, err),

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
@@ -103,6 +106,44 @@ func FuzzReference(f *testing.F) {
 		s.ServeHTTP(w, r)
 		if w.Code != 200 || queue != q || key != k {
 			t.Fatalf("status %d: queue %q, key %q; want %q, %q", w.Code, queue, key, q, k)
+		}
+	})
+}
+
+// FuzzHosts: no Host is taken but for the names that the server has, and no Origin but
+// that of the request.
+func FuzzHosts(f *testing.F) {
+	for _, s := range []string{"localhost:8277", "[::1]:80", "a.localhost", "127.0.0.1", "tarry.example.com.", "x.example.net:443", "evil.example", "[::ffff:127.0.0.1]:1", "localhost:", "[", "]:"} {
+		f.Add(s, "http://"+s, "")
+		f.Add(s, "https://"+s, "same-origin")
+	}
+	own := regexp.MustCompile(`(?i)^((.+\.)?localhost|tarry\.example\.com|.+\.example\.net)\.?$`)
+	h := newHosts([]string{"tarry.example.com", "*.example.net"})
+	f.Fuzz(func(t *testing.T, host, origin, site string) {
+		r := httptest.NewRequest("POST", "/v1/messages", nil)
+		r.Host = host
+		if origin != "" {
+			r.Header["Origin"] = []string{origin}
+		}
+		if site != "" {
+			r.Header["Sec-Fetch-Site"] = []string{site}
+		}
+		if h.admit(r) != nil {
+			return
+		}
+		name := host
+		if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+			name = host[:i]
+		}
+		if addr, err := netip.ParseAddr(strings.Trim(name, "[]")); !own.MatchString(name) && (err != nil || !addr.Unmap().IsLoopback()) {
+			t.Fatalf("answered for %q", host)
+		}
+		if origin == "" {
+			return
+		}
+		scheme, from, _ := strings.Cut(strings.ToLower(origin), "://")
+		if scheme != "http" && scheme != "https" || strings.SplitN(from, ":", 2)[0] != strings.SplitN(strings.ToLower(host), ":", 2)[0] && strings.Count(from, ".") == strings.Count(host, ".") {
+			t.Fatalf("answered a page of %q at %q", origin, host)
 		}
 	})
 }

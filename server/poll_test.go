@@ -1,9 +1,14 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +52,79 @@ func TestLongPollClientGone(t *testing.T) {
 		if m := s.call(200, "GET", "/v1/queues/q/keys/k", ""); m["state"] != "ready" || m["attempt"] != 0.0 {
 			t.Errorf("%v", m)
 		}
+	})
+}
+
+// Waits that end just about when messages fall due lose none: each is handed to
+// somebody or to nobody, and no lease is left without a holder.
+func TestShortWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t)
+		defer s.end()
+		const n = 200
+		for i := range n {
+			s.call(201, "POST", "/v1/queues/q/messages", fmt.Sprintf(`{"delay":"%dms"}`, 10*(i+1)))
+		}
+		var got atomic.Int64
+		var pollers sync.WaitGroup
+		for p := range 4 {
+			pollers.Go(func() {
+				time.Sleep(time.Duration(p) * time.Millisecond)
+				for range 10 * n / 8 {
+					answer, err := s.poll(t.Context(), `{"queues":["q"],"max":3,"wait":"10ms"}`)
+					if err != nil || !strings.HasPrefix(answer, "200 ") {
+						t.Errorf("%s, %v", answer, err)
+						return
+					}
+					got.Add(int64(strings.Count(answer, `"lease":`)))
+				}
+			})
+		}
+		pollers.Wait()
+		if q := s.call(200, "GET", "/v1/queues/q", ""); got.Load() != n || q["leased"] != float64(n) {
+			t.Errorf("%d of %d messages came, %v are leased", got.Load(), n, q["leased"])
+		}
+	})
+}
+
+// Clients that hang up just about when messages fall due leave none leased.
+func TestClientsGoneWhenMessagesFallDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t)
+		defer s.end()
+		const n = 100
+		s.call(200, "POST", "/v1/messages", `{"messages":[`+strings.TrimSuffix(strings.Repeat(`{"queue":"q","delay":"100ms"},`, n), ",")+`]}`)
+		var polls sync.WaitGroup
+		var got atomic.Int64
+		for i := range n {
+			w := s.wire()
+			w.say(request("POST", "/v1/lease", `{"queues":["q"],"wait":"20s"}`))
+			polls.Go(func() {
+				time.Sleep(100*time.Millisecond + time.Duration(i-n/2)*time.Microsecond)
+				_ = w.SetReadDeadline(time.Now().Add(time.Duration(i%3) * time.Microsecond))
+				b, _ := io.ReadAll(w.in)
+				if bytes.HasSuffix(b, []byte("}")) {
+					got.Add(int64(bytes.Count(b, []byte(`"lease":`))))
+				}
+				_ = w.Close()
+			})
+		}
+		polls.Wait()
+		synctest.Wait()
+		q := s.call(200, "GET", "/v1/queues/q", "")
+		if q["leased"] != float64(got.Load()) || q["leased"].(float64)+q["ready"].(float64) != n {
+			t.Errorf("%d messages came, %v are leased, %v ready", got.Load(), q["leased"], q["ready"])
+		}
+		var list struct{ Messages []struct{ Attempt int } }
+		if err := json.Unmarshal(s.send("GET", "/v1/queues/q/messages?state=ready&limit=1000", "").Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range list.Messages {
+			if m.Attempt != 0 {
+				t.Errorf("an attempt was counted that nobody made: %d", m.Attempt)
+			}
+		}
+		t.Log(got.Load(), "messages came")
 	})
 }
 

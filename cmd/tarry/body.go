@@ -100,7 +100,7 @@ func (p *Program) showPushed(asJSON bool, r tarry.Pushed) error {
 	j := pushedJSON{r.Outcome.String(), r.ID.String(), r.Queue, r.Key, formatTime(r.Due), r.State.String()}
 	key := ""
 	if r.Key != "" {
-		key = " key " + r.Key
+		key = " key " + shown(r.Key)
 	}
 	if err := o.line(j, "%s %s id %s%s, due %s", j.Outcome, r.Queue, j.ID, key, p.dueText(r.Due)); err != nil {
 		return err

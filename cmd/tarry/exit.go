@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -106,18 +105,4 @@ func (p *Program) report(ctx context.Context, err error) int {
 	}
 	fmt.Fprintln(p.Stderr, oneLine(line))
 	return exitCode(ctx, err)
-}
-
-// oneLine makes any text one line that begins with the program's name.
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)), " ")
-	if !strings.HasPrefix(s, "tarry:") {
-		s = "tarry: " + s
-	}
-	return s
 }

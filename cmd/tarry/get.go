@@ -72,7 +72,7 @@ func (p *Program) describe(o *printer, m tarry.Info) error {
 		{"content type", m.ContentType},
 	}
 	for _, h := range m.Headers {
-		rows = append(rows, [2]string{"header", oneCell(h.Name + "=" + h.Value)})
+		rows = append(rows, [2]string{"header", h.Name + "=" + h.Value})
 	}
 	for _, r := range rows {
 		if r[1] == "" {
@@ -85,8 +85,6 @@ func (p *Program) describe(o *printer, m tarry.Info) error {
 	if err := o.table.Flush(); err != nil {
 		return err
 	}
-	return o.line(nil, "\n%s", readable(m.Body))
+	_, err := fmt.Fprintf(o.buf, "\n%s\n", readable(m.Body))
+	return err
 }
-
-// oneCell makes a text one line without tabs, whatever its length.
-func oneCell(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -92,15 +92,18 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 					return err
 				}
 			}
+			if err := o.page(); err != nil {
+				return err
+			}
 			left -= len(page.Messages)
 			q.After = page.Next
 			if page.Next == "" {
 				break
 			}
 			if l.limit > 0 && left <= 0 {
-				more = fmt.Sprintf("there are more; go on with --state %s --after %s, or --limit 0 for all", state, page.Next)
+				more = fmt.Sprintf("there are more; go on with --state %s --after %s, or --limit 0 for all", state, shown(page.Next))
 				if state == tarry.Dead {
-					more = fmt.Sprintf("there are more; go on with --after %s, or --limit 0 for all", page.Next)
+					more = fmt.Sprintf("there are more; go on with --after %s, or --limit 0 for all", shown(page.Next))
 				}
 				break
 			}
@@ -122,7 +125,7 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 }
 
 func (p *Program) listCells(m tarry.Info, dead, body bool) []any {
-	cells := []any{m.ID, cell(m.Key), m.State, p.dueText(m.Due), fmt.Sprintf("%d/%d", m.Attempt, m.MaxAttempts)}
+	cells := []any{m.ID, cut(m.Key), m.State, p.dueText(m.Due), fmt.Sprintf("%d/%d", m.Attempt, m.MaxAttempts)}
 	if dead {
 		cells = append(cells, cell(m.LastError))
 	}

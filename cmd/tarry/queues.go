@@ -55,6 +55,9 @@ func (p *Program) queuesCommand() *cobra.Command {
 			if after = next; next == "" {
 				break
 			}
+			if err := o.page(); err != nil {
+				return err
+			}
 		}
 		return o.flush()
 	})

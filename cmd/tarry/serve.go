@@ -159,7 +159,7 @@ func (p *Program) listen(ctx context.Context, address string) (net.Listener, err
 // welcome says where the server listens, where the data lies, and what to try.
 func (p *Program) welcome(addr net.Addr, store string, caps tarry.Capabilities) {
 	url := "http://" + reachable(addr)
-	where := "in the engine " + caps.Name
+	where := "in the engine " + shown(caps.Name)
 	if dir, ok := diskDir(store); ok {
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs

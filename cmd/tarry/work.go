@@ -109,9 +109,10 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 
 // tell writes what happened as a line; "" for what needs none.
 func tell(e tarry.Event) string {
+	e.Queue = shown(e.Queue)
 	what := fmt.Sprintf("tarry: %s %s id %s", e.Kind, e.Queue, e.ID)
 	if e.Key != "" {
-		what += " key " + e.Key
+		what += " key " + shown(e.Key)
 	}
 	switch e.Kind {
 	case tarry.Started:
@@ -130,7 +131,7 @@ func tell(e tarry.Event) string {
 		what += fmt.Sprintf(" attempt %d, again at %s", e.Attempt, formatTime(e.Until))
 	}
 	if e.Err != nil {
-		what += ": " + cell(e.Err.Error())
+		what += ": " + shown(cell(e.Err.Error()))
 	}
 	return what
 }

@@ -78,6 +78,39 @@ func TestErrorsComeBack(t *testing.T) {
 	}
 }
 
+// What is in the way of a push is described, whichever way the push goes.
+func TestWhatIsInTheWayComesBack(t *testing.T) {
+	e := open(t, serve(t, memengine.New(nil)))
+	defer e.Close()
+	c := tarry.New(e, nil)
+	defer c.Close()
+	live, err := c.Push(t.Context(), "q", nil, tarry.Key("k"), tarry.In(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tarry.Pushed{ID: live.ID, Queue: "q", Key: "k", Due: live.Due, State: tarry.Scheduled}
+	got, err := c.Push(t.Context(), "q", nil, tarry.Key("k"))
+	if !errors.Is(err, engine.ErrExists) || got != want {
+		t.Errorf("a single push: %+v, %v; want %+v", got, err, want)
+	}
+	many, errs, err := c.PushMany(t.Context(), []engine.Message{tarry.NewMessage("q", nil), tarry.NewMessage("q", nil, tarry.Key("k"))})
+	if err != nil || !errors.Is(errs[1], engine.ErrExists) || many[1] != want {
+		t.Errorf("many: %+v, %v, %v", many, errs, err)
+	}
+	if _, err := c.Claim(t.Context(), "q", tarry.ByKey("k"), tarry.LeaseOptions{}); !errors.Is(err, engine.ErrNotDue) {
+		t.Error(err)
+	}
+	if _, err := c.Rearm(t.Context(), "q", "k", tarry.In(0), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Claim(t.Context(), "q", tarry.ByKey("k"), tarry.LeaseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Rearm(t.Context(), "q", "k", tarry.In(0), nil); !errors.Is(err, engine.ErrLeased) || got.ID != live.ID || got.State != tarry.Leased {
+		t.Errorf("a rearm that comes too late: %+v, %v", got, err)
+	}
+}
+
 func TestLargeBatchesAreSplit(t *testing.T) {
 	e := open(t, serve(t, memengine.New(nil)))
 	defer e.Close()

@@ -2,8 +2,8 @@ package redisengine
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -23,7 +23,9 @@ type batch struct {
 	unique bool // no call has a key twice
 	room   int  // for arguments before those of the items, beside what every script is told
 	calls  []*call
-	open   []*call // those that may still take items, one for each shard
+	open   map[*shard]*call // those that may still take items
+	last   *call            // mostly the next item is for the same
+	until  bound            // of the first round; zero: it begins with run
 }
 
 // call is one call of a script on one shard.
@@ -42,13 +44,15 @@ type call struct {
 
 // call returns the call of a shard that an item with a key goes into.
 func (b *batch) call(s *shard, key string, bytes int) *call {
-	var c *call
-	at := slices.IndexFunc(b.open, func(c *call) bool { return c.shard == s })
-	if at >= 0 {
-		c = b.open[at]
+	c := b.last
+	if c == nil || c.shard != s {
+		c = b.open[s]
+	}
+	if c != nil {
 		_, twice := c.keys[key]
 		if !twice && len(c.items) < scriptMessages && c.bytes+bytes <= scriptBytes {
 			c.note(key, bytes)
+			b.last = c
 			return c
 		}
 	}
@@ -57,12 +61,11 @@ func (b *batch) call(s *shard, key string, bytes int) *call {
 		c.keys = make(map[string]struct{})
 	}
 	c.note(key, bytes)
-	b.calls = append(b.calls, c)
-	if at >= 0 {
-		b.open[at] = c
-	} else {
-		b.open = append(b.open, c)
+	if b.open == nil {
+		b.open = make(map[*shard]*call)
 	}
+	b.calls = append(b.calls, c)
+	b.open[s], b.last = c, c
 	return c
 }
 
@@ -82,27 +85,40 @@ func (c *call) note(key string, bytes int) {
 
 // run calls the script for each shard, in the order of the items, and then gives each
 // answer without the clock to done. Those of one shard run one after another, since
-// what acts on one key must act in order.
+// what acts on one key must act in order; after one that is not answered the others
+// of the shard fail with it, lest each wait as long.
 func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values []rueidis.RedisMessage, now int64, err error)) {
+	failed := make(map[*shard]error)
+	until := b.until
+	if until.answer.IsZero() {
+		until = patient()
+	}
 	for len(b.calls) > 0 {
 		var now, later []*call
 		taken := make(map[*shard]bool, len(b.calls))
 		for _, c := range b.calls {
-			if taken[c.shard] {
+			switch {
+			case failed[c.shard] != nil:
+				done(c, nil, 0, failed[c.shard])
+			case taken[c.shard]:
 				later = append(later, c)
-				continue
+			default:
+				taken[c.shard] = true
+				now = append(now, c)
 			}
-			taken[c.shard] = true
-			now = append(now, c)
 		}
 		b.calls = later
 		qs := make([]question, len(now))
 		for i, c := range now {
 			qs[i] = question{sc, c.shard, c.args}
 		}
-		for i, a := range b.e.ask(ctx, qs, patience) {
+		for i, a := range b.e.ask(ctx, qs, until) {
+			if a.err != nil && !answered(a.err) {
+				failed[now[i].shard] = fmt.Errorf("%w: not asked any more after: %w", errNotAsked, a.err)
+			}
 			done(now[i], a.values, a.now, a.err)
 		}
+		until = patient()
 	}
 }
 
@@ -128,6 +144,9 @@ type answer struct {
 	err    error
 }
 
+// errNotAsked is what becomes of calls of a shard after one that failed.
+var errNotAsked = errors.New("Redis does not answer")
+
 var errAnswer = fmt.Errorf("an answer of Redis is not understood: %w", errRecord)
 
 // downPatience is how long a shard of a cluster may take to answer that did not answer
@@ -137,9 +156,9 @@ const downPatience = 500 * time.Millisecond
 // ask puts questions to shards. Those that are down, on a node of a cluster that is
 // dead or hangs, are asked apart and without patience: they have shown before that
 // they are, and the others must not wait for them.
-func (e *Engine) ask(ctx context.Context, qs []question, patience time.Duration) []answer {
+func (e *Engine) ask(ctx context.Context, qs []question, until bound) []answer {
 	if !e.cluster() {
-		return e.put(ctx, qs, patience)
+		return e.put(ctx, qs, until)
 	}
 	answers := make([]answer, len(qs))
 	var up, down []int
@@ -150,30 +169,26 @@ func (e *Engine) ask(ctx context.Context, qs []question, patience time.Duration)
 			up = append(up, i)
 		}
 	}
-	some := func(ctx context.Context, which []int, patience time.Duration) {
+	some := func(which []int, until bound) {
 		part := make([]question, len(which))
 		for n, i := range which {
 			part[n] = qs[i]
 		}
-		for n, a := range e.put(ctx, part, patience) {
+		for n, a := range e.put(ctx, part, until) {
 			i := which[n]
 			answers[i] = a
-			// Who had no patience has not shown anything.
-			if a.err == nil || patience > 0 && !answered(a.err) {
+			// Who had no patience has not shown anything, nor has who left.
+			if a.err == nil || !until.tries.IsZero() && !answered(a.err) && ctx.Err() == nil {
 				qs[i].shard.down.Store(a.err != nil)
 			}
 		}
 	}
 	var wg sync.WaitGroup
 	if len(down) > 0 {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, downPatience)
-			defer cancel()
-			some(ctx, down, 0)
-		})
+		wg.Go(func() { some(down, once(downPatience)) })
 	}
 	if len(up) > 0 {
-		some(ctx, up, patience)
+		some(up, until)
 	}
 	wg.Wait()
 	return answers
@@ -181,22 +196,20 @@ func (e *Engine) ask(ctx context.Context, qs []question, patience time.Duration)
 
 // put is ask without a difference: it tells the shards the clock, and takes it off the
 // answers.
-func (e *Engine) put(ctx context.Context, qs []question, patience time.Duration) []answer {
-	clock := e.clockArg()
+func (e *Engine) put(ctx context.Context, qs []question, until bound) []answer {
 	reqs := make([]request, len(qs))
 	for i, q := range qs {
-		q.args[0], q.args[1], q.args[2] = clock, e.channel, q.shard.hint
-		reqs[i] = request{q.script, q.shard.keys, q.args}
+		q.args[1], q.args[2] = e.channel, q.shard.hint
+		reqs[i] = request{script: q.script, keys: q.shard.keys, args: q.args, shard: q.shard}
 	}
 	sent := time.Now()
-	replies := e.eval(ctx, reqs, patience)
+	replies := e.eval(ctx, reqs, until)
 	now := time.Now()
 	answers := make([]answer, len(qs))
-	astray := false
 	for i, r := range replies {
 		a := &answers[i]
 		if a.err = r.err; a.err != nil {
-			if !answered(a.err) {
+			if !answered(a.err) && ctx.Err() == nil {
 				e.registry.doubt()
 			}
 			continue
@@ -206,8 +219,7 @@ func (e *Engine) put(ctx context.Context, qs []question, patience time.Duration)
 			continue
 		}
 		us, err1 := r.values[0].AsInt64()
-		raw, err2 := r.values[1].AsInt64()
-		if err1 != nil || err2 != nil {
+		if err1 != nil {
 			a.err = errAnswer
 			continue
 		}
@@ -215,18 +227,14 @@ func (e *Engine) put(ctx context.Context, qs []question, patience time.Duration)
 		if us != 0 && e.stopped == nil { // else it was not needed
 			e.clock.told(us, sent, now)
 			qs[i].shard.clock.told(us, sent, now)
-			astray = astray || us != raw
 		}
-	}
-	if astray {
-		e.astray()
 	}
 	return answers
 }
 
 // ask1 runs one script on a shard.
 func (e *Engine) ask1(ctx context.Context, sc *script, s *shard, args ...string) answer {
-	return e.ask(ctx, []question{{sc, s, with(args...)}}, patience)[0]
+	return e.ask(ctx, []question{{sc, s, with(args...)}}, patient())[0]
 }
 
 // soon notes the soonest due that a script has told others of.

@@ -14,6 +14,7 @@ type clock struct {
 	ahead time.Duration // of the server's clock over this process's monotonic one, at least
 	best  time.Duration // the same by the readings since
 	since time.Time     // zero: nothing is known
+	seen  time.Time     // when that was told last
 	shown time.Duration // the latest time that now has returned
 }
 
@@ -31,6 +32,7 @@ func (c *clock) told(us int64, sent, now time.Time) {
 	least, most := showed-now.Sub(start), showed-sent.Sub(start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.seen = now
 	switch {
 	case c.since.IsZero() || most < c.ahead: // new, or stepped back
 		c.ahead, c.best, c.since, c.shown = least, least, now, 0
@@ -53,41 +55,95 @@ func (c *clock) now() (time.Time, bool) {
 	return time.UnixMicro(c.shown.Microseconds()).UTC(), true
 }
 
+// sound says whether now can be relied on: the server's clock was seen not long ago, and
+// this machine has not been suspended since.
+func (c *clock) sound(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mono, wall := now.Sub(c.seen), now.Round(0).Sub(c.seen.Round(0))
+	return mono < clockSound && (wall-mono).Abs() < clockSlip
+}
+
+const (
+	clockSound = time.Minute
+	clockSlip  = 100 * time.Millisecond // what a clock is slewed by in that time, and more
+)
+
+// elapsed is the time between two readings of this machine's clocks. The monotonic one
+// stands still while it is suspended, the other may be set.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
 // now returns the engine's time, that of whichever server is ahead, without asking one
 // unless it has to.
 func (e *Engine) now(ctx context.Context) (time.Time, error) {
 	if e.stopped != nil {
 		return e.stopped().UTC(), nil
 	}
-	if now, ok := e.clock.now(); ok {
+	if e.clock.sound(time.Now()) {
+		now, _ := e.clock.now()
 		return now, nil
 	}
-	err := error(errAnswer)
-	for _, node := range e.client.Nodes() { // some may be down
-		sent := time.Now()
-		var got []int64
-		if got, err = node.Do(ctx, node.B().Time().Build()).AsIntSlice(); err == nil && len(got) == 2 {
-			e.clock.told(got[0]*1e6+got[1], sent, time.Now())
-			now, _ := e.clock.now()
-			return now, nil
-		}
+	err := e.askTime(ctx)
+	if now, ok := e.clock.now(); ok { // if need be what is known from long ago
+		return now, nil
 	}
 	return time.Time{}, err
 }
 
-// clockArg is what scripts are told of the time: what the nodes agree on, or nothing.
-func (e *Engine) clockArg() string {
+// askTime asks all nodes for the time until one has told it.
+func (e *Engine) askTime(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	nodes := e.client.Nodes()
+	ended := make(chan error, len(nodes))
+	for _, node := range nodes {
+		e.tasks.Go(func() {
+			sent := time.Now()
+			got, err := node.Do(ctx, node.B().Time().Build()).AsIntSlice()
+			switch {
+			case err != nil:
+			case len(got) != 2:
+				err = errAnswer
+			default:
+				e.clock.told(got[0]*1e6+got[1], sent, time.Now())
+			}
+			ended <- err
+		})
+	}
+	err := error(errAnswer)
+	for range nodes {
+		select {
+		case err = <-ended:
+			if err == nil {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+// clockArg is what scripts are told of the time: what the nodes agree on, or nothing;
+// to insist on it puts "!" before, and then it counts more than the node's own clock.
+func (e *Engine) clockArg(insist bool) string {
 	if e.stopped != nil {
 		return "@" + string(appendInt(nil, e.stopped().UnixMicro()))
 	}
-	if now, ok := e.median.now(); ok {
-		return string(appendInt(nil, now.UnixMicro()))
+	now, ok := e.median.now()
+	switch {
+	case !ok:
+		return ""
+	case insist:
+		return "!" + string(appendInt(nil, now.UnixMicro()))
 	}
-	return ""
+	return string(appendInt(nil, now.UnixMicro()))
 }
 
 // clockOf is how late it is by the clock of a shard's server, or by the next best as
-// long as it has not been heard.
+// long as it has not been heard. It only tells whether a shard is worth asking.
 func (e *Engine) clockOf(s *shard) time.Time {
 	if e.stopped != nil {
 		return e.stopped().UTC()

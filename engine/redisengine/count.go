@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/tarryhq/tarry/engine"
 )
 
@@ -21,35 +23,63 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 
 // count is Queue within a call already begun.
 func (e *Engine) count(ctx context.Context, name string) (engine.QueueInfo, error) {
-	info := engine.QueueInfo{Queue: name}
-	err := e.everyShard(ctx, e.queue(name), countScript, nil, func(_ int, a answer) error {
-		if len(a.values) != 8 {
+	infos, err := e.counts(ctx, []string{name})
+	return infos[0], err
+}
+
+// countShards is how many shards are counted in one round trip.
+const countShards = 500
+
+// counts tells what queues hold, many in each round trip.
+func (e *Engine) counts(ctx context.Context, names []string) ([]engine.QueueInfo, error) {
+	infos := make([]engine.QueueInfo, len(names))
+	step := max(1, countShards/e.shards)
+	for from := 0; from < len(names); from += step {
+		var shards []*shard
+		var which []int
+		for n := from; n < min(from+step, len(names)); n++ {
+			infos[n].Queue = names[n]
+			for _, s := range e.queue(names[n]).shards {
+				shards, which = append(shards, s), append(which, n)
+			}
+		}
+		err := e.eachShard(ctx, shards, countScript, nil, func(i int, a answer) error {
+			return addCount(&infos[which[i]], a.values)
+		})
+		if err != nil {
+			return infos, err
+		}
+	}
+	return infos, nil
+}
+
+// addCount adds what a shard holds to what its queue does.
+func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
+	if len(values) != 8 {
+		return errAnswer
+	}
+	for i, to := range []*int64{&info.Scheduled, &info.Ready, &info.Leased, &info.Dead} {
+		n, err := values[1+i].AsInt64()
+		if err != nil {
 			return errAnswer
 		}
-		for i, to := range []*int64{&info.Scheduled, &info.Ready, &info.Leased, &info.Dead} {
-			n, err := a.values[1+i].AsInt64()
-			if err != nil {
-				return errAnswer
-			}
-			*to += n
-		}
-		for i, to := range []*time.Time{&info.NextDue, &info.OldestReady} {
-			if ms, err := a.values[5+i].AsInt64(); err == nil {
-				if t := time.UnixMilli(ms).UTC(); to.IsZero() || t.Before(*to) {
-					*to = t
-				}
+		*to += n
+	}
+	for i, to := range []*time.Time{&info.NextDue, &info.OldestReady} {
+		if ms, err := values[5+i].AsInt64(); err == nil {
+			if t := time.UnixMilli(ms).UTC(); to.IsZero() || t.Before(*to) {
+				*to = t
 			}
 		}
-		if a.values[7].IsNil() {
-			return nil
-		}
-		info.Paused = true
-		if ms, err := a.values[7].AsInt64(); err == nil {
-			info.PausedUntil = time.UnixMilli(ms).UTC()
-		}
+	}
+	if values[7].IsNil() {
 		return nil
-	})
-	return info, err
+	}
+	info.Paused = true
+	if ms, err := values[7].AsInt64(); err == nil {
+		info.PausedUntil = time.UnixMilli(ms).UTC()
+	}
+	return nil
 }
 
 // Queues tells it of the queues that hold something or are paused, by name.
@@ -67,23 +97,21 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		if err != nil {
 			return nil, "", fault("queues", "", err)
 		}
-		var empty []string
-		for _, name := range names {
-			after = name
-			info, err := e.count(ctx, name)
-			if err != nil {
-				return nil, "", fault("queues", name, err)
-			}
-			if info.Scheduled+info.Ready+info.Leased+info.Dead == 0 && !info.Paused {
-				empty = append(empty, name)
-				continue
-			}
-			if len(queues) == limit {
-				return queues, queues[limit-1].Queue, nil
-			}
-			queues = append(queues, info)
+		infos, err := e.counts(ctx, names)
+		if err != nil {
+			return nil, "", fault("queues", "", err)
 		}
-		e.forgetQueues(ctx, empty)
+		e.forgetQueues(ctx, empty(infos))
+		for _, info := range infos {
+			after = info.Queue
+			switch {
+			case isEmpty(&info):
+			case len(queues) == limit:
+				return queues, queues[limit-1].Queue, nil
+			default:
+				queues = append(queues, info)
+			}
+		}
 		if len(names) < chunk {
 			return queues, "", nil
 		}

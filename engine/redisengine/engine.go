@@ -39,6 +39,10 @@ type Engine struct {
 	// Each call holds calls for reading from begin to end, Close for writing.
 	calls  sync.RWMutex
 	closed bool
+	opened time.Time
+	shaky  atomic.Bool // the last round trip failed
+
+	probing atomic.Bool // somebody asks after dark shards
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -87,8 +91,8 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 	}
 	e := &Engine{
 		client: client, log: cfg.logger(), prefix: prefix, forget: cfg.AtMostOnce,
-		origin: rand.Text(), channel: prefix + ":hints",
-		ids:      ids{used: 1 << numberBits},
+		opened: time.Now(), origin: rand.Text(), channel: prefix + ":hints",
+		ids:      ids{used: blockSize},
 		registry: newRegistry(prefix),
 		held:     held{leases: make(map[string]lease)},
 		queues:   make(map[string]*queue),

@@ -18,12 +18,21 @@ func isNoScript(err error) bool {
 	return ok && e.IsNoScript()
 }
 
+// isAstray says that a node's clock is not what it was told, so that it did nothing.
+func isAstray(err error) bool {
+	e, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(e.Error(), "CLOCK ")
+}
+
 // turnedAway are the beginnings of errors with which Redis answers instead of running
 // a command, and which pass by themselves.
 var turnedAway = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "BUSY ", "MOVED", "ASK"}
 
 // notRun says that a command was certainly not run, and may be tried again.
 func notRun(err error) bool {
+	if errors.Is(err, errNotAsked) {
+		return true
+	}
 	if e, ok := rueidis.IsRedisErr(err); ok {
 		for _, prefix := range turnedAway {
 			if strings.HasPrefix(e.Error(), prefix) {
@@ -51,6 +60,7 @@ func mayHaveRun(err error) bool {
 // The hints of errors that a call may end with.
 const (
 	hintUnknown = "the answer was lost, so the outcome is unknown; repeating with the same key is safe"
+	hintReach   = "check that Redis runs and that the address is right"
 	hintRights  = "the Redis user needs ~prefix* keys, &prefix* channels and the commands of docs/engines/redis.md"
 	hintFull    = "Redis has used up its maxmemory; raise it, or wait until messages have been handled"
 )
@@ -68,6 +78,8 @@ func fault(op, queue string, err error) error {
 	}
 	has := func(prefix string) bool { return strings.HasPrefix(message, prefix) }
 	switch {
+	case errors.Is(err, errNotAsked):
+		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), hintReach
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), hintUnknown
 	case errors.Is(err, errAnswer), errors.Is(err, errRecord), errors.Is(err, engine.ErrInvalid):
@@ -86,10 +98,12 @@ func fault(op, queue string, err error) error {
 		out.Hint = "Redis refuses writes because too few replicas are in step (min-replicas-to-write)"
 	case has("CLUSTERDOWN"), has("MASTERDOWN"), has("LOADING"), has("TRYAGAIN"), has("MOVED"), has("ASK"):
 		out.Hint = "Redis is starting, failing over or moving slots; try again"
+	case has("CLOCK"):
+		out.Hint = "the clocks of the cluster's nodes disagree, and it is not clear which is right; run NTP on all of them"
 	case answered:
 		out.Err = err // a fault of ours, or of a server that is none of Redis
 	case notRun(err):
-		out.Hint = "check that Redis runs and that the address is right"
+		out.Hint = hintReach
 	default:
 		out.Hint = hintUnknown
 	}

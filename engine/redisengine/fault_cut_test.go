@@ -15,6 +15,7 @@ import (
 // cutOff is a store that is reached through a proxy, and beside it.
 type cutOff struct {
 	*redistest.Proxy
+	server *redistest.Server
 	engine *Engine // through the proxy
 	client *tarry.Client
 	beside *tarry.Client
@@ -26,7 +27,7 @@ func newCutOff(t *testing.T, shards string) cutOff {
 	s := redistest.Start(t)
 	p := redistest.StartProxy(t, s.Addr())
 	e := openStore(t, p.URL(), shards)
-	c := cutOff{p, e, tarry.New(e, nil), openClient(t, s.URL(), shards)}
+	c := cutOff{p, s, e, tarry.New(e, nil), openClient(t, s.URL(), shards)}
 	t.Cleanup(func() { _ = c.client.Close() }) // what fails is the engine's
 	push(t, e, plain("q", "first"), plain("q", "second"))
 	claimed, err := e.Claim(t.Context(), engine.Ref{Queue: "q", Key: "first"}, engine.Want{})

@@ -5,17 +5,20 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/redis/rueidis"
+
 	"github.com/tarryhq/tarry/engine"
 )
 
 // An id is, from the top: one bit that gives every id 19 digits, a block of 41 bits,
 // a number of 14 bits within the block, and 8 bits for the shard. Blocks are numbered
-// by time, one a millisecond at most, and reserved in Redis: see lua/ids.lua. They
-// last until the year 2092.
+// by time and reserved in Redis, each by one engine: see lua/ids.lua. They last until
+// the year 2092.
 const (
 	shardBits  = 8
 	numberBits = 14
 	idBase     = 1 << 60
+	blockSize  = 1 << numberBits
 
 	// MaxShards is how many shards a queue can have.
 	MaxShards = 1 << shardBits
@@ -37,29 +40,131 @@ func member(id engine.ID) string {
 	return s
 }
 
-// ids hands out ids, each once.
+// idKeys end the names of the keys in which blocks are reserved. What is in braces
+// puts them into the middles of the four quarters of a cluster's slots, so that no
+// master has them all. A single server needs only the first.
+var idKeys = [...]string{":{ids-ibg}", ":{ids-ise}", ":{ids-bly}", ":{ids-jtc}"}
+
+// ids hands out ids, each once. A block is reserved while the one before it is still
+// good for many, so that mostly nobody waits for it.
 type ids struct {
-	mu    sync.Mutex
-	block uint64
-	used  uint64 // numbers of the block; all at first
+	mu     sync.Mutex
+	block  uint64
+	used   uint64 // numbers of the block; all at first
+	spare  uint64 // the next block; 0: not reserved yet
+	flight *reservation
+	at     int // the key that has answered last
+}
+
+// reservation is one under way, for all who wait for it.
+type reservation struct {
+	done chan struct{}
+	err  error
 }
 
 // id returns a new id for a message of a shard.
 func (e *Engine) id(ctx context.Context, shard int) (engine.ID, error) {
-	x := &e.ids
+	for {
+		id, flight := e.ids.next(shard, e.reserve)
+		if flight == nil {
+			return id, nil
+		}
+		select {
+		case <-flight.done:
+			if flight.err != nil {
+				return 0, flight.err
+			}
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// next returns an id, or the reservation to wait for.
+func (x *ids) next(shard int, reserve func(*reservation)) (engine.ID, *reservation) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.used == 1<<numberBits {
-		values, err := e.eval1(ctx, request{script: idsScript, keys: []string{e.prefix + ":ids"}})
-		if err != nil {
-			return 0, err
-		}
-		block, err := values[0].AsInt64()
-		if err != nil {
-			return 0, err
-		}
-		x.block, x.used = uint64(block), 0
+	if x.used == blockSize && x.spare != 0 {
+		x.block, x.used, x.spare = x.spare, 0, 0
+	}
+	if x.used >= blockSize/2 && x.spare == 0 && x.flight == nil {
+		x.flight = &reservation{done: make(chan struct{})}
+		reserve(x.flight)
+	}
+	if x.used == blockSize {
+		return 0, x.flight
 	}
 	x.used++
 	return newID(x.block, x.used-1, shard), nil
+}
+
+// reserve reserves a block in the background.
+func (e *Engine) reserve(flight *reservation) {
+	e.tasks.Go(func() {
+		block, err := e.newBlock()
+		x := &e.ids
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.spare, x.flight = block, nil
+		flight.err = err
+		close(flight.done)
+	})
+}
+
+// newBlock reserves a block: in a cluster with whichever of the keys answers, first the
+// one that did so last.
+func (e *Engine) newBlock() (uint64, error) {
+	if !e.cluster() {
+		values, err := e.eval1(e.ctx, e.blockRequest(0))
+		return readBlock(values, err)
+	}
+	e.ids.mu.Lock()
+	at := e.ids.at
+	e.ids.mu.Unlock()
+	which := []int{at}
+	until := patient()
+	for pause := retryPauseMin; ; pause = min(2*pause, retryPauseMax) {
+		reqs := make([]request, len(which))
+		for i, k := range which {
+			reqs[i] = e.blockRequest(k)
+		}
+		var err error
+		for i, r := range e.eval(e.ctx, reqs, once(downPatience)) {
+			var block uint64
+			if block, err = readBlock(r.values, r.err); err == nil {
+				e.ids.mu.Lock()
+				e.ids.at = which[i]
+				e.ids.mu.Unlock()
+				return block, nil
+			}
+		}
+		if answered(err) || until.over() || e.ctx.Err() != nil {
+			return 0, err
+		}
+		if len(which) > 1 {
+			e.rest(pause)
+		}
+		which = which[:0]
+		for k := range idKeys {
+			which = append(which, k)
+		}
+	}
+}
+
+func (e *Engine) blockRequest(k int) request {
+	return request{script: idsScript, keys: []string{e.prefix + idKeys[k]}, args: []string{strconv.Itoa(len(idKeys)), strconv.Itoa(k)}}
+}
+
+func readBlock(values []rueidis.RedisMessage, err error) (uint64, error) {
+	if err != nil {
+		return 0, err
+	}
+	if len(values) != 1 {
+		return 0, errAnswer
+	}
+	block, err := values[0].AsInt64()
+	if err != nil {
+		return 0, errAnswer
+	}
+	return uint64(block), nil
 }

@@ -83,7 +83,7 @@ func TestIDsAreNotReservedAgain(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s.Do("DEL", "tarry:ids")
+		s.Do("DEL", "tarry"+idKeys[0])
 		block := int64(last-idBase) >> (numberBits + shardBits)
 		// A failover takes longer than the millisecond of a block.
 		eventually(t, "a millisecond to pass", func() bool {
@@ -127,7 +127,7 @@ func TestIDsUntil2092(t *testing.T) {
 	if newID(1, 0, 0) < newID(0, 1<<numberBits-1, MaxShards-1) {
 		t.Error("a later block has a lower id")
 	}
-	s.Do("SET", "tarry:ids", strconv.FormatInt(last, 10))
+	s.Do("SET", "tarry"+idKeys[0], strconv.FormatInt(last, 10))
 	e := openStore(t, s.URL())
 	id := push(t, e, plain("q", "k"))[0].ID
 	m := plain("q", "k")

@@ -3,7 +3,6 @@ package redisengine
 import (
 	"context"
 	"crypto/rand"
-	"slices"
 	"strconv"
 	"time"
 
@@ -22,28 +21,20 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	defer e.end()
 	visits := make([]*visit, len(wants))
 	for i, want := range wants {
-		visits[i] = &visit{e: e, want: want, q: e.queue(want.Queue)}
+		visits[i] = &visit{e: e, want: want, q: e.queue(want.Queue), left: func() bool { return ctx.Err() != nil }}
 		if want.Max < 1 {
 			visits[i].granted.Err = &engine.Error{Op: "lease", Queue: want.Queue, Err: engine.ErrInvalid, Hint: "ask for at least one message"}
 			continue
 		}
 	}
 	e.recheck(ctx, visits)
-	for left := visits; len(left) > 0; {
-		var round, later []*visit
-		for _, v := range left {
-			switch {
-			case v.granted.Err != nil:
-			case slices.ContainsFunc(round, func(o *visit) bool { return o.q == v.q }):
-				later = append(later, v) // it gets what the other leaves
-			default:
-				v.begin()
-				round = append(round, v)
-			}
+	for _, round := range rounds(visits) {
+		for _, v := range round {
+			v.begin()
 		}
 		e.visit(ctx, round)
-		left = later
 	}
+	e.noteLeased(ctx, visits)
 	now, err := e.now(ctx)
 	if err != nil {
 		return engine.Grant{}, fault("lease", "", err)
@@ -58,6 +49,37 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		grant.Queues[i] = v.conclude(grant.Now)
 	}
 	return grant, nil
+}
+
+// rounds puts visits of one queue into rounds after another: each gets what those before
+// it leave.
+func rounds(visits []*visit) (rounds [][]*visit) {
+	before := make(map[*queue]int, len(visits))
+	for _, v := range visits {
+		if v.granted.Err != nil {
+			continue
+		}
+		n := before[v.q]
+		before[v.q]++
+		if n == len(rounds) {
+			rounds = append(rounds, nil)
+		}
+		rounds[n] = append(rounds[n], v)
+	}
+	return rounds
+}
+
+// noteLeased has the queues noted from which something was leased: who pushed to them
+// may have died before it could do so, and whoever settles may know them by their
+// fingerprint only.
+func (e *Engine) noteLeased(ctx context.Context, visits []*visit) {
+	var queues []*queue
+	for _, v := range visits {
+		if len(v.granted.Messages) > 0 {
+			queues = append(queues, v.q)
+		}
+	}
+	e.note(ctx, queues...)
 }
 
 // leased reads a leased message from the four values that a script gives.
@@ -108,9 +130,11 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		if err != nil {
 			return err
 		}
-		if l, err = e.leased(e.queue(ref.Queue), values, a.now); err != nil {
+		q := e.queue(ref.Queue)
+		if l, err = e.leased(q, values, a.now); err != nil {
 			return err
 		}
+		e.note(ctx, q)
 		if !want.Remote && !e.forget {
 			e.held.add(&l, a.now)
 		}

@@ -120,7 +120,7 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 		asked = append(asked, s)
 	}
 	found, short = make(map[string]engine.Info), make(map[int]bool)
-	for k, a := range e.ask(ctx, qs, patience) {
+	for k, a := range e.ask(ctx, qs, patient()) {
 		if a.err != nil {
 			return nil, nil, a.err
 		}
@@ -146,20 +146,25 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 	return found, short, nil
 }
 
-// everyShard runs a script on all shards of a queue, again on those that first have much
-// to sweep, as their answers say in the first value, and gives each answer to do.
+// everyShard runs a script on all shards of a queue, and gives each answer to do.
 func (e *Engine) everyShard(ctx context.Context, q *queue, sc *script, args []string, do func(shard int, a answer) error) error {
-	left := make([]int, len(q.shards))
+	return e.eachShard(ctx, q.shards, sc, args, do)
+}
+
+// eachShard runs a script on shards, again on those that first have much to sweep, as
+// their answers say in the first value, and gives each answer to do.
+func (e *Engine) eachShard(ctx context.Context, shards []*shard, sc *script, args []string, do func(n int, a answer) error) error {
+	left := make([]int, len(shards))
 	for n := range left {
 		left[n] = n
 	}
 	for len(left) > 0 {
 		qs := make([]question, len(left))
 		for i, n := range left {
-			qs[i] = question{sc, q.shards[n], with(args...)}
+			qs[i] = question{sc, shards[n], with(args...)}
 		}
 		var again []int
-		for i, a := range e.ask(ctx, qs, patience) {
+		for i, a := range e.ask(ctx, qs, patient()) {
 			if a.err == nil && len(a.values) == 0 {
 				a.err = errAnswer
 			}

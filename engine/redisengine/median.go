@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -13,27 +12,36 @@ import (
 // median is the time that the nodes of a cluster agree on. They may disagree: then
 // messages must not become due earlier or later for the node that their shard is on,
 // so scripts on a node that is off follow the median of all.
+//
+// Between readings it is this machine that counts on, and its clock may have stood
+// still: a suspended machine notices nothing. So a node whose own clock shows something
+// else does not follow, but objects, without having done anything; the clocks are then
+// read anew, and only a reading of just now overrules it.
 type median struct {
-	mu      sync.Mutex
-	known   bool
-	ahead   time.Duration // over this process's monotonic clock
-	doubted atomic.Bool   // the nodes are being asked again
+	mu     sync.Mutex
+	known  bool
+	ahead  time.Duration // over this process's monotonic clock
+	read   time.Time     // when
+	flight chan struct{} // the reading under way; closed with its end
 }
 
 const (
 	medianNodes    = 3                // with fewer there is no telling which is wrong
 	medianInterval = 30 * time.Second // between readings of all clocks
+	medianAge      = time.Minute      // a reading is worth nothing after that
 	medianPatience = time.Second
 	medianReadings = 3
 	medianStep     = 100 * time.Millisecond // what no drift explains
 	medianDrift    = 2 * time.Millisecond   // what clocks may drift between readings
+
+	objections = 3 // how often one call may be objected to
 )
 
-// now returns what the nodes agree on, and false if too few have been asked.
+// now returns what the nodes agree on; false if too few have been asked lately.
 func (m *median) now() (time.Time, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return time.UnixMicro((time.Since(start) + m.ahead).Microseconds()), m.known
+	return time.UnixMicro((time.Since(start) + m.ahead).Microseconds()), m.known && time.Since(m.read) < medianAge
 }
 
 // settle takes in what the nodes agree on, and reports whether the time has stepped.
@@ -45,8 +53,15 @@ func (m *median) settle(ahead time.Duration) (stepped bool) {
 		// It is known to be at least so much; a later reading may just have been slower.
 		ahead = max(ahead, m.ahead-medianDrift)
 	}
-	m.known, m.ahead = true, ahead
+	m.known, m.ahead, m.read = true, ahead, time.Now()
 	return stepped
+}
+
+// forget makes each node go by its own clock.
+func (m *median) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known = false
 }
 
 // offset is how much a node's clock is ahead of this process's monotonic one, at least:
@@ -69,34 +84,43 @@ func offset(ctx context.Context, node rueidis.Client) (ahead time.Duration, err 
 	return ahead, nil
 }
 
-// agree reads the clocks of all nodes and settles on the median.
-func (e *Engine) agree(ctx context.Context) {
+// agree reads the clocks of all nodes and settles on the median. It reports whether
+// enough of them answered.
+func (e *Engine) agree(ctx context.Context) bool {
 	nodes := e.client.Nodes()
 	if len(nodes) < medianNodes {
-		return
+		return false
 	}
-	var mu sync.Mutex
-	var all []time.Duration
-	var wg sync.WaitGroup
 	ctx, cancel := context.WithTimeout(ctx, medianPatience)
 	defer cancel()
+	offsets := make(chan time.Duration, len(nodes))
+	ended := make(chan struct{}, len(nodes))
 	for _, node := range nodes {
-		wg.Go(func() {
+		e.tasks.Go(func() {
 			if ahead, err := offset(ctx, node); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				all = append(all, ahead)
+				offsets <- ahead
 			}
+			ended <- struct{}{}
 		})
 	}
-	wg.Wait()
+	for n := 0; n < len(nodes) && ctx.Err() == nil; n++ {
+		select {
+		case <-ended:
+		case <-ctx.Done(): // one that is only being connected to knows no context
+		}
+	}
+	all := make([]time.Duration, len(offsets))
 	if len(all) < medianNodes {
-		return
+		return false
+	}
+	for i := range all {
+		all[i] = <-offsets
 	}
 	slices.Sort(all)
 	if e.median.settle(all[(len(all)-1)/2]) {
 		e.missed()
 	}
+	return true
 }
 
 // keepAgreeing reads the clocks of all nodes again and again until Close.
@@ -107,16 +131,29 @@ func (e *Engine) keepAgreeing() {
 	}
 }
 
-// astray reads the clocks of all nodes because one did not show what they agreed on:
-// it may be that one, or this process may have been stopped for a while. Not more
-// than once at a time.
-func (e *Engine) astray() {
-	if !e.median.doubted.CompareAndSwap(false, true) {
-		return
+// agreeAnew reads the clocks because a node did not show what they agreed on: it may be
+// that node, or the clock that this process counts on by. All who ask at once wait for
+// one reading. If too few nodes can be read, each goes by its own clock.
+func (e *Engine) agreeAnew(ctx context.Context) {
+	m := &e.median
+	m.mu.Lock()
+	flight := m.flight
+	if flight == nil {
+		flight = make(chan struct{})
+		m.flight = flight
+		e.tasks.Go(func() {
+			if !e.agree(e.ctx) {
+				m.forget()
+			}
+			m.mu.Lock()
+			m.flight = nil
+			m.mu.Unlock()
+			close(flight)
+		})
 	}
-	e.tasks.Go(func() {
-		e.agree(e.ctx)
-		e.rest(medianPatience)
-		e.median.doubted.Store(false)
-	})
+	m.mu.Unlock()
+	select {
+	case <-flight:
+	case <-ctx.Done():
+	}
 }

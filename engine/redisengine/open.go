@@ -86,7 +86,9 @@ func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
 		}
 	}
 	key := e.prefix + ":store"
-	values, err := e.eval1(ctx, request{openScript, []string{key}, []string{strconv.Itoa(format), strconv.Itoa(wanted)}})
+	values, err := e.eval1(ctx, request{
+		script: openScript, keys: []string{key}, args: []string{strconv.Itoa(format), strconv.Itoa(wanted)},
+	})
 	if err != nil {
 		return 0, fault("open", "", err)
 	}

@@ -30,14 +30,15 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	}
 	defer e.end()
 	q := e.queue(name)
-	if err := e.note(ctx, q); err != nil {
+	e.note(ctx, q)
+	if err := e.registry.refusals([]*queue{q})[q]; err != nil {
 		return fault(op, name, err)
 	}
 	qs := make([]question, len(q.shards))
 	for n, s := range q.shards {
 		qs[n] = question{pauseScript, s, with(until)}
 	}
-	for n, a := range e.ask(ctx, qs, patience) {
+	for n, a := range e.ask(ctx, qs, patient()) {
 		if a.err != nil {
 			return fault(op, name, a.err)
 		}

@@ -25,22 +25,24 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return nil, err
 	}
 	defer e.end()
+	until := patient()
 	created, err := e.now(ctx)
 	if err != nil {
 		return nil, fault("push", "", err)
 	}
 	results := make([]engine.PushResult, len(msgs))
-	b := batch{e: e, unique: true, room: 3}
+	b := batch{e: e, unique: true, room: 3, until: until}
 	keyless := int(e.spread.Add(1))
+	queues, refused := e.queuesFor(ctx, msgs)
+	var noIDs error // why there are none, found out once
 	for i := range msgs {
-		m := &msgs[i]
+		m, q := &msgs[i], queues[i]
 		if len(m.Body) > maxBody {
 			results[i].Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: engine.ErrTooLarge,
 				Hint: fmt.Sprintf("a body has at most %d bytes in Redis; keep a larger one elsewhere and send its address", maxBody)}
 			continue
 		}
-		q := e.queue(m.Queue)
-		if err := e.note(ctx, q); err != nil {
+		if err := refused[q]; err != nil {
 			results[i].Err = fault("push", m.Queue, err)
 			continue
 		}
@@ -48,8 +50,13 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		if m.Key != "" {
 			s = q.ofKey(m.Key)
 		}
+		if noIDs != nil {
+			results[i].Err = fault("push", m.Queue, noIDs)
+			continue
+		}
 		id, err := e.id(ctx, s.n)
 		if err != nil {
+			noIDs = err
 			results[i].Err = fault("push", m.Queue, err)
 			continue
 		}
@@ -87,6 +94,32 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		}
 	})
 	return results, nil
+}
+
+// queuesFor returns the queue of each message, noted, and those that cannot be used.
+func (e *Engine) queuesFor(ctx context.Context, msgs []engine.Message) (queues []*queue, refused map[*queue]error) {
+	queues = make([]*queue, len(msgs))
+	var distinct []*queue
+	var met map[*queue]bool // made with the second
+	for i := range msgs {
+		if i > 0 && msgs[i].Queue == msgs[i-1].Queue {
+			queues[i] = queues[i-1]
+			continue
+		}
+		q := e.queue(msgs[i].Queue)
+		queues[i] = q
+		if met[q] {
+			continue
+		}
+		if distinct = append(distinct, q); len(distinct) > 1 {
+			if met == nil {
+				met = map[*queue]bool{distinct[0]: true}
+			}
+			met[q] = true
+		}
+	}
+	e.note(ctx, distinct...)
+	return queues, e.registry.refusals(distinct)
 }
 
 // pushed reads what a script answered for one message.

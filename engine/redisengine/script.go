@@ -63,11 +63,14 @@ var (
 	forgetScript     = newScript(false, "forget")
 )
 
-// request is one call of a script.
+// request is one call of a script. One on a shard has room ahead in its arguments for
+// what every script is told: see put.
 type request struct {
 	script *script
 	keys   []string
 	args   []string
+	shard  *shard // nil: none
+	insist bool   // on what the nodes agree on, after one has objected
 }
 
 // reply is what came of it.
@@ -87,46 +90,71 @@ const (
 	answerPatience = 5 * time.Second
 )
 
+// bound is how long a call may take, however many round trips that is.
+type bound struct {
+	tries  time.Time // what was certainly not run is tried again until then; zero: never
+	answer time.Time // answers are waited for until then
+}
+
+func patient() bound {
+	now := time.Now()
+	return bound{now.Add(patience), now.Add(answerPatience)}
+}
+
+// once is a bound for one try.
+func once(wait time.Duration) bound { return bound{answer: time.Now().Add(wait)} }
+
+// over says that nothing is tried again.
+func (b bound) over() bool { return !time.Now().Before(b.tries) }
+
 // eval runs scripts, all in one round trip to each node concerned. A script that a
-// node does not know is sent whole. One that was certainly not run is tried again as
-// long as patience lasts; one whose answer was lost is not, since it may have been run.
-func (e *Engine) eval(ctx context.Context, reqs []request, patience time.Duration) []reply {
+// node does not know is sent whole. One that was certainly not run is tried again
+// within the bound; one whose answer was lost is not, since it may have been run.
+func (e *Engine) eval(ctx context.Context, reqs []request, until bound) []reply {
+	ctx, cancel := context.WithDeadline(ctx, until.answer)
+	defer cancel()
 	replies := make([]reply, len(reqs))
 	left := make([]int, len(reqs)) // which are still to be run
 	for i := range left {
 		left[i] = i
 	}
 	whole := make([]bool, len(reqs))
-	var giveUp time.Time
+	tries := 0
 	for pause := retryPauseMin; ; pause = min(2*pause, retryPauseMax) {
 		cmds := make([]rueidis.Completed, len(left))
 		for n, i := range left {
 			cmds[n] = e.command(&reqs[i], whole[i])
 		}
-		sent := time.Now()
-		again, unknown := left[:0], false
-		for n, res := range e.send(ctx, cmds) {
+		again, unknown, objected := left[:0], false, false
+		for n, r := range e.send(ctx, cmds) {
 			i := left[n]
-			values, err := res.ToArray()
-			replies[i] = reply{values, err}
-			switch {
+			replies[i] = reply{err: r.err}
+			if r.err == nil {
+				replies[i].values, replies[i].err = r.message.ToArray()
+			}
+			switch err := replies[i].err; {
 			case err == nil:
 			case isNoScript(err):
 				whole[i], unknown = true, true
+				again = append(again, i)
+			case isAstray(err) && tries < objections && reqs[i].shard != nil:
+				reqs[i].insist, objected = true, true
 				again = append(again, i)
 			case notRun(err):
 				again = append(again, i)
 			}
 		}
 		left = again
+		if objected {
+			tries++
+			e.agreeAnew(ctx)
+		}
 		switch {
 		case len(left) == 0:
 			return replies
-		case unknown:
+		case unknown, objected:
 			continue
-		case giveUp.IsZero():
-			giveUp = sent.Add(patience)
-		case time.Now().After(giveUp):
+		case until.over():
 			return replies
 		}
 		timer := time.NewTimer(pause)
@@ -139,13 +167,10 @@ func (e *Engine) eval(ctx context.Context, reqs []request, patience time.Duratio
 	}
 }
 
-func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []rueidis.RedisResult {
-	ctx, cancel := context.WithTimeout(ctx, answerPatience)
-	defer cancel()
-	return e.client.DoMulti(ctx, cmds...)
-}
-
 func (e *Engine) command(r *request, whole bool) rueidis.Completed {
+	if r.shard != nil {
+		r.args[0] = e.clockArg(r.insist) // anew for each try
+	}
 	if whole {
 		return e.client.B().Eval().Script(r.script.text).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()
 	}
@@ -154,6 +179,6 @@ func (e *Engine) command(r *request, whole bool) rueidis.Completed {
 
 // eval1 runs one script.
 func (e *Engine) eval1(ctx context.Context, r request) ([]rueidis.RedisMessage, error) {
-	reply := e.eval(ctx, []request{r}, patience)[0]
+	reply := e.eval(ctx, []request{r}, patient())[0]
 	return reply.values, reply.err
 }

@@ -37,6 +37,8 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	tokens := make([]token, len(s))
 	queues := make([]*queue, len(s))
 	b := batch{e: e}
+	var which []int // may be of a lease
+	var prints []fingerprint
 	for i := range s {
 		if err := s[i].Check(); err != nil {
 			settled[i].Err = err
@@ -51,17 +53,22 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			settled[i] = e.forgotten(ctx, &s[i], t)
 			continue
 		}
-		q, err := e.queueOf(ctx, t.queue)
-		if err != nil {
+		tokens[i] = t
+		which, prints = append(which, i), append(prints, t.queue)
+	}
+	found, err := e.queuesOf(ctx, prints)
+	for _, i := range which {
+		t := tokens[i]
+		q := found[t.queue]
+		switch {
+		case q == nil && err != nil:
 			settled[i].Err = fault("settle", "", err)
-			continue
-		}
-		if q == nil || q.ofID(t.id) == nil {
+		case q == nil || q.ofID(t.id) == nil:
 			settled[i].Err = lost("", t.id)
-			continue
+		default:
+			queues[i] = q
+			e.addSettlement(&b, q.ofID(t.id), i, &s[i], t, "")
 		}
-		tokens[i], queues[i] = t, q
-		e.addSettlement(&b, q.ofID(t.id), i, &s[i], t, "")
 	}
 	var again []int // retries whose backoff has to be found first
 	var attempts []uint32

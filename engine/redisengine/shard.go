@@ -28,6 +28,7 @@ type shard struct {
 
 	clock clock       // of its server, whichever that is
 	down  atomic.Bool // it did not answer when it was asked last
+	dark  atomic.Bool // it is not asked for leases until a probe is answered
 
 	mu    sync.Mutex
 	next  int64     // nothing happens before this; never: nothing is known to come
@@ -131,8 +132,12 @@ func (s *shard) stands(now time.Time, local time.Time) (standing, uint64) {
 // at whose pace the root package asks.
 const stale = Recheck - Recheck/10
 
-// unknown stands for a number of wakes that no shard has.
-const unknown = -1
+// These stand for a number of wakes that no shard has: it has not told, or it has
+// answered with an error.
+const (
+	unknown    = -1
+	unreadable = -2
+)
 
 // learn takes in an answer. What came up since stands was called may have been missed
 // by it: then the shard is to be asked again.
@@ -160,7 +165,7 @@ func (s *shard) failed(now time.Time) {
 func (s *shard) confirm(wakes int64, local time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if wakes != unknown && s.wakes == wakes {
+	if wakes >= 0 && s.wakes == wakes {
 		s.asked = local
 	} else {
 		s.asked = time.Time{}

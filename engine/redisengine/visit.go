@@ -24,6 +24,7 @@ type visit struct {
 	asked   int
 	failed  int
 	cause   error
+	left    func() bool // the caller waits no more
 	granted engine.Granted
 }
 
@@ -57,11 +58,17 @@ func (a head) compare(b head) int {
 func (v *visit) begin() {
 	local := time.Now()
 	for _, s := range v.q.shards {
+		if s.dark.Load() {
+			v.asked++
+			v.failed++
+			v.cause = errDark
+			continue
+		}
 		if is, turns := s.stands(v.e.clockOf(s), local); is == due || !v.e.hears.Load() {
 			v.open = append(v.open, &stop{shard: s, turns: turns, share: min(v.want.Max, scriptMessages), bytes: engine.AnswerBytes})
 		}
 	}
-	v.asked = len(v.open)
+	v.asked += len(v.open)
 	for _, s := range v.open {
 		s.look = len(v.open) > 1
 	}
@@ -73,39 +80,58 @@ func (v *visit) begin() {
 func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 	local := time.Now()
 	var shards []*shard
-	var cmds []rueidis.Completed
 	for _, v := range visits {
 		for _, s := range v.q.shards {
-			if is, _ := s.stands(v.e.clockOf(s), local); is == old && e.hears.Load() {
+			if is, _ := s.stands(v.e.clockOf(s), local); is == old && e.hears.Load() && !s.dark.Load() {
 				shards = append(shards, s)
-				cmds = append(cmds, e.client.B().Hget().Key(s.keys[metaKey]).Field("wakes").Build())
 			}
 		}
 	}
-	if len(cmds) == 0 {
+	if len(shards) == 0 {
 		return
+	}
+	for i, wakes := range e.askWakes(ctx, shards) {
+		if wakes == unknown && e.cluster() && ctx.Err() == nil {
+			e.darken(shards[i])
+		}
+		shards[i].confirm(wakes, local)
+	}
+}
+
+// askWakes asks shards how often they have woken anybody, for a moment: unknown of one
+// that does not answer. The client would ask again and again.
+func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
+	cmds := make([]rueidis.Completed, len(shards), len(shards)+1)
+	for i, s := range shards {
+		cmds[i] = e.client.B().Hget().Key(s.keys[metaKey]).Field("wakes").Build()
 	}
 	if !e.cluster() {
 		// Its clock may have stepped; those of a cluster are looked after by agree.
 		cmds = append(cmds, e.client.B().Time().Build())
 	}
+	ctx, cancel := context.WithTimeout(ctx, downPatience)
+	defer cancel()
 	sent := time.Now()
-	results := e.client.DoMulti(ctx, cmds...)
-	if len(results) > len(shards) {
-		if got, err := results[len(shards)].AsIntSlice(); err == nil && len(got) == 2 {
-			e.clock.told(got[0]*1e6+got[1], sent, time.Now())
+	results := e.send(ctx, cmds)
+	all := make([]int64, len(shards))
+	for i, r := range results {
+		if i == len(shards) {
+			if got, err := r.message.AsIntSlice(); r.err == nil && err == nil && len(got) == 2 {
+				e.clock.told(got[0]*1e6+got[1], sent, time.Now())
+			}
+			break
+		}
+		var err error
+		switch all[i], err = r.message.AsInt64(); {
+		case rueidis.IsRedisNil(r.err):
+			all[i] = 0
+		case answered(r.err):
+			all[i] = unreadable
+		case r.err != nil || err != nil:
+			all[i] = unknown
 		}
 	}
-	for i, res := range results[:len(shards)] {
-		wakes, err := res.AsInt64()
-		if rueidis.IsRedisNil(err) {
-			wakes, err = 0, nil
-		}
-		if err != nil {
-			wakes = unknown
-		}
-		shards[i].confirm(wakes, local)
-	}
+	return all
 }
 
 // visit makes rounds of calls until each shard has answered. A round is one round trip
@@ -138,11 +164,9 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 // is down or hangs; the others must not wait for it.
 func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	if !e.cluster() {
-		return e.ask(ctx, qs, patience)
+		return e.put(ctx, qs, patient())
 	}
-	ctx, cancel := context.WithTimeout(ctx, shardPatience)
-	defer cancel()
-	return e.ask(ctx, qs, 0)
+	return e.put(ctx, qs, once(shardPatience))
 }
 
 func (v *visit) args(s *stop) []string {
@@ -169,8 +193,7 @@ func (v *visit) take(s *stop, a answer) {
 	if a.err != nil {
 		v.failed++
 		v.cause = a.err
-		// Not at once again, and not much later than it may come back.
-		s.shard.failed(v.e.clockOf(s.shard))
+		v.e.leaseFailed(s.shard, a.err, v.left())
 		if !s.look && !v.e.forget && mayHaveRun(a.err) {
 			v.e.reclaim(s.shard, s.seed)
 		}
@@ -211,7 +234,7 @@ func (v *visit) take(s *stop, a answer) {
 	for i := 0; i+4 <= len(messages); i += 4 {
 		l, err := v.e.leased(v.q, messages[i:i+4], a.now)
 		if err != nil {
-			continue // a damaged message lapses into the dead letters; it must not stop the others
+			continue // a unreadable message lapses into the dead letters; it must not stop the others
 		}
 		v.granted.Messages = append(v.granted.Messages, l)
 		if !v.want.Remote && !v.e.forget {
@@ -224,7 +247,7 @@ func (v *visit) take(s *stop, a answer) {
 // How long a shard of a cluster may take to answer a lease, and how long one that could
 // not be asked is left alone, doubling, while others of its queue can be.
 const (
-	shardPatience = 2 * time.Second
+	shardPatience = time.Second
 	shardPauseMin = 100 * time.Millisecond
 	shardPauseMax = 3 * time.Second
 )
@@ -282,7 +305,7 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 	switch {
 	case g.Err != nil:
 		return g
-	case v.failed > 0 && v.failed == v.asked:
+	case v.failed > 0 && v.failed == v.asked && (v.failed == len(v.q.shards) || answered(v.cause)):
 		g.Err = fault("lease", v.want.Queue, v.cause)
 		return g
 	}
@@ -296,7 +319,7 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 	}
 	for _, s := range v.q.shards {
 		next := s.known()
-		if next == never {
+		if next == never || s.dark.Load() { // that one is heard of when it comes back
 			continue
 		}
 		at := time.UnixMilli(next).UTC()

@@ -1,0 +1,220 @@
+package redisengine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// noFailover keeps the replicas of a cluster from taking over.
+func (c *clustered) noFailover() {
+	for _, n := range c.Nodes {
+		n.Do("CONFIG", "SET", "cluster-replica-no-failover", "yes")
+	}
+}
+
+// ownerOf is the master that a key is on.
+func (c *clustered) ownerOf(key string) *redistest.Server {
+	c.t.Helper()
+	m := c.Nodes[len(c.Nodes)-1].Do("CLUSTER", "KEYSLOT", key)
+	slot, err := m.AsInt64()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.Owner(int(slot))
+}
+
+// queues returns names of queues of one shard that are on a master, or that are not.
+func (c *clustered) queues(master *redistest.Server, on bool, n int) (names []string) {
+	c.t.Helper()
+	for i := 0; len(names) < n; i++ {
+		name := fmt.Sprint("q", i)
+		if (c.ownerOf(newQueue(c.engine, name).shards[0].keys[metaKey]) == master) == on {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// TestFaultClusterQuietNodeDies has the master of queues in which nothing happens die, for
+// good: whoever waits for these and for others must get the others' messages.
+func TestFaultClusterQuietNodeDies(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(*redistest.Server){"dead": (*redistest.Server).Kill, "hanging": (*redistest.Server).Pause} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClustered(t, "shards=1")
+			c.noFailover()
+			e := c.engine
+			victim, other := c.ownerOf(e.registry.names), openStore(t, c.URL())
+			quiet, alive := c.queues(victim, true, 5), c.queues(victim, false, 1)[0]
+			wants := []engine.Want{{Queue: alive, Max: 10}}
+			for _, name := range quiet {
+				m := plain(name, "far")
+				m.Due.In = time.Hour
+				push(t, e, m)
+				wants = append(wants, engine.Want{Queue: name, Max: 10})
+			}
+			defer e.Watch(func(string) {})()
+			eventually(t, "the subscription", e.hears.Load)
+			lease := func() (got int, took time.Duration) {
+				took = ends(t, 30*time.Second, func() {
+					grant, err := e.Lease(t.Context(), wants)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if err := grant.Queues[0].Err; err != nil {
+						t.Error(err)
+					}
+					got = len(grant.Queues[0].Messages)
+				})
+				return got, took
+			}
+			lease()         // from here on it is known that all of it lies ahead
+			age := func() { // as if nothing had been heard since
+				for _, name := range quiet {
+					s := e.queue(name).shards[0]
+					s.mu.Lock()
+					if !s.asked.IsZero() {
+						s.asked = s.asked.Add(-Recheck)
+					}
+					s.mu.Unlock()
+				}
+			}
+			stop(victim)
+			var longest time.Duration
+			for n := range 10 {
+				age()
+				push(t, e, plain(alive, fmt.Sprint(n)))
+				got, took := lease()
+				if got != 1 {
+					t.Errorf("leased %d messages of 1", got)
+				}
+				if n > 0 {
+					longest = max(longest, took)
+				} else if took > downPatience+2*time.Second {
+					t.Errorf("the first lease took %v", took)
+				}
+			}
+			t.Logf("after the first the longest lease took %v", longest)
+			if longest > downPatience {
+				t.Error("each lease waits for the dead node")
+			}
+			// It is told of the others that they cannot be asked.
+			grant, err := e.Lease(t.Context(), wants[1:2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			fails(t, grant.Queues[0].Err, engine.ErrUnavailable)
+
+			// A settlement of who knows the queue only by its token ends in time.
+			took := ends(t, 30*time.Second, func() {
+				tok := token{fingerprintOf("unknown"), newID(1, 1, 0), [nonceBytes]byte{}}
+				settle1(t, other, engine.Settlement{Token: tok.String(), Do: engine.Ack})
+			})
+			if took > downPatience+2*time.Second {
+				t.Errorf("a settlement took %v", took)
+			}
+			if name == "hanging" {
+				victim.Resume()
+				eventually(t, "the queues to be heard of again", func() bool {
+					grant, err := e.Lease(t.Context(), wants)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, g := range grant.Queues {
+						if g.Err != nil {
+							return false
+						}
+					}
+					return true
+				})
+				if len(e.darkShards()) > 0 {
+					t.Error("shards stay dark")
+				}
+			}
+		})
+	}
+}
+
+// TestFaultClusterRegistryDies kills the master that the registry is on, and in turn
+// those where ids are reserved: pushes to others go on, also to queues that nobody has
+// used before. Once a replica has taken over, all of these are listed.
+func TestFaultClusterRegistryDies(t *testing.T) {
+	t.Parallel()
+	c := newClustered(t, "shards=1")
+	c.noFailover()
+	e := c.engine
+	victim := c.ownerOf(e.registry.names)
+	healthy := c.queues(victim, false, 6)
+	push(t, e, plain(healthy[0], "k"))
+	catchUp(t, victim, c.Replica(victim))
+	replica := c.Replica(victim)
+	victim.Kill()
+	for n, name := range healthy {
+		e.ids.mu.Lock()
+		e.ids.used, e.ids.spare = 1<<numberBits, 0 // a new block for each
+		e.ids.at = n % len(idKeys)
+		e.ids.mu.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		began := time.Now()
+		results, err := e.Push(ctx, []engine.Message{plain(name, fmt.Sprint(n)), plain(name, "")})
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			if r.Err != nil {
+				t.Errorf("a push to %s: %v", name, r.Err)
+			}
+		}
+		took := time.Since(began)
+		t.Logf("a push to %s took %v", name, took)
+		if took > patience+time.Second {
+			t.Errorf("a push to %s took %v", name, took)
+		}
+		// They can be worked on, too.
+		for _, l := range leaseAll(t, e, name) {
+			if s := settle1(t, e, engine.Settlement{Token: l.Token, Do: engine.Release}); s.Err != nil {
+				t.Error(s.Err)
+			}
+		}
+	}
+	replica.Do("CLUSTER", "FAILOVER", "TAKEOVER")
+	other := openClient(t, c.URL())
+	succeeds(t, 20*time.Second, func() error {
+		queues, _, err := other.Queues(t.Context(), "", 0)
+		if err == nil && len(queues) != len(healthy) {
+			err = fmt.Errorf("of %d queues %d are listed", len(healthy), len(queues))
+		}
+		return err
+	})
+}
+
+// TestFaultRegistryForgot: the registry never heard of a queue. Whoever leases from it
+// has it listed.
+func TestFaultRegistryForgot(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	pusher := openStore(t, s.URL())
+	push(t, pusher, plain("q", "k"))
+	s.Do("DEL", pusher.registry.names, pusher.registry.seen, pusher.registry.prints)
+	worker, settler := openStore(t, s.URL()), openStore(t, s.URL())
+	grant, err := worker.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1, Remote: true}})
+	if err != nil || len(grant.Queues[0].Messages) != 1 {
+		t.Fatalf("%+v, %v", grant, err)
+	}
+	queues, _, err := settler.Queues(t.Context(), "", 10)
+	if err != nil || len(queues) != 1 || queues[0].Queue != "q" {
+		t.Errorf("listed %+v, %v", queues, err)
+	}
+	settler = openStore(t, s.URL())
+	if r := settle1(t, settler, engine.Settlement{Token: grant.Queues[0].Messages[0].Token, Do: engine.Ack}); r.Err != nil {
+		t.Error(r.Err)
+	}
+}

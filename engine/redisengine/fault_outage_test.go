@@ -1,0 +1,196 @@
+package redisengine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// ends fails the test unless a call ends in time.
+func ends(t *testing.T, within time.Duration, call func()) time.Duration {
+	t.Helper()
+	began := time.Now()
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		call()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(within):
+		t.Fatalf("it does not end within %v", within)
+	}
+	return time.Since(began)
+}
+
+// spent makes the next push ask for ids.
+func spent(e *Engine) {
+	e.ids.mu.Lock()
+	defer e.ids.mu.Unlock()
+	e.ids.used = 1 << numberBits
+}
+
+// TestFaultOutageIsBounded: however many messages, queues and shards a call is about, it
+// takes no longer than one message would.
+func TestFaultOutageIsBounded(t *testing.T) {
+	t.Parallel()
+	const slack = 2 * time.Second // for a slow machine
+	for name, c := range map[string]struct {
+		stop  func(*redistest.Server)
+		bound time.Duration
+	}{
+		"dead":    {(*redistest.Server).Kill, patience},
+		"hanging": {(*redistest.Server).Pause, answerPatience},
+	} {
+		for _, known := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", known ", known), func(t *testing.T) {
+				t.Parallel()
+				s := redistest.Start(t)
+				e := openStore(t, s.URL(), "shards=2")
+				var msgs []engine.Message
+				for n := range 3000 {
+					msgs = append(msgs, plain(fmt.Sprint("q", n%100), fmt.Sprint(n)))
+				}
+				if known {
+					push(t, e, msgs...)
+				} else {
+					push(t, e, plain("q", "k"))
+					spent(e)
+				}
+				c.stop(s)
+				took := ends(t, 30*time.Second, func() {
+					results, err := e.Push(t.Context(), msgs)
+					if err != nil {
+						t.Error(err)
+					}
+					for _, r := range results {
+						if fails(t, r.Err, engine.ErrUnavailable); r.Err == nil {
+							return
+						}
+					}
+				})
+				t.Logf("it took %v", took)
+				if took > c.bound+slack {
+					t.Errorf("%d messages take %v to fail", len(msgs), took)
+				}
+				// Settlements of leases of unknown queues, too.
+				var many []engine.Settlement
+				for n := range 100 {
+					tok := token{fingerprintOf(fmt.Sprint("unknown", n)), newID(1, 1, 0), [nonceBytes]byte{}}
+					many = append(many, engine.Settlement{Token: tok.String(), Do: engine.Ack})
+				}
+				took = ends(t, 30*time.Second, func() {
+					settled, err := e.Settle(t.Context(), many)
+					if err != nil {
+						t.Error(err)
+					}
+					fails(t, settled[0].Err, engine.ErrUnavailable)
+				})
+				if took > c.bound+slack {
+					t.Errorf("%d settlements take %v to fail", len(many), took)
+				}
+				if name == "hanging" {
+					s.Resume()
+				}
+			})
+		}
+	}
+}
+
+// TestFaultOutageEndsWithTheCaller: who waits no more for ids or a name is not kept.
+func TestFaultOutageEndsWithTheCaller(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	e := openStore(t, s.URL())
+	push(t, e, plain("q", "k"))
+	s.Pause()
+	defer s.Resume()
+	spent(e)
+	first := make(chan bool)
+	go func() { // waits for as long as it may
+		defer close(first)
+		_, _ = e.Push(t.Context(), []engine.Message{plain("q", "first")})
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	took := ends(t, 10*time.Second, func() {
+		results, err := e.Push(ctx, []engine.Message{plain("q", "second"), plain("new", "k")})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, r := range results {
+			fails(t, r.Err, context.DeadlineExceeded)
+		}
+	})
+	if took > time.Second {
+		t.Errorf("it takes %v", took)
+	}
+	<-first
+}
+
+// TestFaultCancelledIsNoOutage: that a caller leaves says nothing about the server.
+func TestFaultCancelledIsNoOutage(t *testing.T) {
+	t.Parallel()
+	c := newCutOff(t, "shards=1")
+	before := fact(t, c.server, "stats", "total_commands_processed")
+	e := c.engine
+	q := e.queue("q")
+	e.registry.mu.Lock()
+	epoch := e.registry.epoch
+	e.registry.mu.Unlock()
+	c.DropReplies(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := e.Get(ctx, engine.Ref{Queue: "q", Key: "k"})
+		ended <- err
+	}()
+	eventually(t, "the server to be asked", func() bool { return fact(t, c.server, "stats", "total_commands_processed") > before+1 })
+	cancel()
+	fails(t, <-ended, context.Canceled)
+	e.registry.mu.Lock()
+	defer e.registry.mu.Unlock()
+	if e.registry.epoch != epoch {
+		t.Error("all queues are to be noted anew")
+	}
+	if q.shards[0].down.Load() {
+		t.Error("the shard counts as down")
+	}
+}
+
+// TestFaultRegistrationsShareATrip: after an outage the names of all queues in use are
+// noted anew, but not one after another, and nobody waits for it.
+func TestFaultRegistrationsShareATrip(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	e := openStore(t, s.URL())
+	const n = 2000
+	var msgs []engine.Message
+	for i := range n {
+		msgs = append(msgs, plain(fmt.Sprint("q", i), "k"+fmt.Sprint(i)))
+	}
+	push(t, e, msgs...)
+	s.Do("DEL", e.registry.names, e.registry.seen, e.registry.prints) // as a failover may
+	e.registry.doubt()
+	registrations := func() int {
+		m := s.Do("EVAL", "return redis.call('ZCARD', KEYS[1])", "1", e.registry.names)
+		have, err := m.AsInt64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(have)
+	}
+	for i := range msgs {
+		msgs[i].OnConflict = engine.Keep
+	}
+	before := runs(t, s, "evalsha")
+	push(t, e, msgs...)
+	eventually(t, "all to be noted", func() bool { return registrations() == n })
+	if ran := runs(t, s, "evalsha") - before; ran > n+n/scriptNames+40 {
+		t.Errorf("%d scripts were run for %d queues", ran, n)
+	}
+}

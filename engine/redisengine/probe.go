@@ -1,0 +1,95 @@
+package redisengine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// A shard of a cluster is dark when the node it is on does not answer. Whoever leases
+// passes it by, lest each lease wait for it, and a probe in the background finds out
+// when it answers again. Where one shard is dark others are too: the first probe asks
+// all shards that somebody leases from, so that not each has to be found out by a lease
+// that waits.
+
+var errDark = errors.New("its node of the cluster does not answer")
+
+const (
+	probePauseMin = 50 * time.Millisecond
+	probePauseMax = time.Second
+)
+
+// leaseFailed notes that a shard could not be asked for messages. left is whether that
+// was for the caller, who waits no more.
+func (e *Engine) leaseFailed(s *shard, err error, left bool) {
+	_, told := rueidis.IsRedisErr(err)
+	switch {
+	case left:
+		s.doubt()
+	case e.cluster() && !told:
+		e.darken(s)
+	default:
+		// Not at once again, and not much later than it may come back.
+		s.failed(e.clockOf(s))
+	}
+}
+
+// darken has a shard left alone until a probe is answered.
+func (e *Engine) darken(s *shard) {
+	s.dark.Store(true)
+	if e.ctx.Err() == nil && e.probing.CompareAndSwap(false, true) {
+		e.tasks.Go(e.probe)
+	}
+}
+
+// probe asks dark shards until none is left.
+func (e *Engine) probe() {
+	shards := e.leasedFrom()
+	for pause := probePauseMin; e.ctx.Err() == nil; pause = min(2*pause, probePauseMax) {
+		for i, wakes := range e.askWakes(e.ctx, shards) {
+			switch s := shards[i]; {
+			case wakes == unknown:
+				s.dark.Store(true)
+			case s.dark.CompareAndSwap(true, false):
+				s.doubt()
+				e.hint(s.queue)
+			}
+		}
+		if shards = e.darkShards(); len(shards) > 0 {
+			e.rest(pause)
+			continue
+		}
+		e.probing.Store(false)
+		// One that darkened in between found somebody probing.
+		if shards = e.darkShards(); len(shards) == 0 || !e.probing.CompareAndSwap(false, true) {
+			return
+		}
+	}
+}
+
+func (e *Engine) darkShards() []*shard {
+	return e.shardsWhere(func(s *shard) bool { return s.dark.Load() })
+}
+
+// leasedFrom returns the shards that are asked for messages.
+func (e *Engine) leasedFrom() []*shard {
+	return e.shardsWhere(func(s *shard) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !s.asked.IsZero() || s.dark.Load()
+	})
+}
+
+func (e *Engine) shardsWhere(is func(*shard) bool) (shards []*shard) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, q := range e.queues {
+		for _, s := range q.shards {
+			if is(s) {
+				shards = append(shards, s)
+			}
+		}
+	}
+	return shards
+}

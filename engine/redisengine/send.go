@@ -1,0 +1,85 @@
+package redisengine
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+)
+
+// result is what came of a command.
+type result struct {
+	message rueidis.RedisMessage
+	err     error
+}
+
+// send sends commands in one round trip and waits for the answers as long as ctx lasts.
+// The client itself may keep a caller longer while it connects. And in a cluster it
+// gives no answer before it has all, so there each command goes by itself: one node
+// that does not answer does not take the answers of the others along.
+func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []result {
+	results := make([]result, len(cmds))
+	part := 1
+	if !e.cluster() {
+		part = len(cmds)
+	}
+	if part == len(cmds) && !e.cluster() && !e.shaky.Load() {
+		for i, r := range e.client.DoMulti(ctx, cmds...) {
+			results[i].message, results[i].err = r.ToMessage()
+		}
+	} else {
+		e.sendApart(ctx, cmds, part, results)
+	}
+	shaky := false
+	for _, r := range results {
+		if r.err != nil {
+			_, told := rueidis.IsRedisErr(r.err)
+			shaky = shaky || !told
+		}
+	}
+	if shaky != e.shaky.Load() {
+		e.shaky.Store(shaky)
+	}
+	return results
+}
+
+// sendApart sends so many commands at a time, each of these parts for itself.
+func (e *Engine) sendApart(ctx context.Context, cmds []rueidis.Completed, part int, results []result) {
+	type answers struct {
+		from int
+		of   []rueidis.RedisResult
+	}
+	parts := 0
+	done := make(chan answers, len(cmds))
+	for from := 0; from < len(cmds); from += part {
+		parts++
+		e.tasks.Go(func() { done <- answers{from, e.client.DoMulti(ctx, cmds[from:from+part]...)} })
+	}
+	take := func(a answers) {
+		for i, r := range a.of {
+			results[a.from+i].message, results[a.from+i].err = r.ToMessage()
+		}
+		parts--
+	}
+	for i := range results {
+		results[i].err = context.DeadlineExceeded // unless an answer comes
+	}
+	for parts > 0 {
+		select {
+		case a := <-done:
+			take(a)
+			continue
+		default:
+		}
+		select {
+		case a := <-done:
+			take(a)
+		case <-ctx.Done():
+			for i := range results {
+				if results[i].err == context.DeadlineExceeded {
+					results[i].err = ctx.Err()
+				}
+			}
+			return
+		}
+	}
+}

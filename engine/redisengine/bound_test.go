@@ -203,7 +203,8 @@ func TestNoScriptDoesMuch(t *testing.T) {
 			return err
 		}},
 		{"reclaim", gone, func(e *Engine) error {
-			e.reclaim(e.queue("q").shards[0], "seed")
+			s := e.queue("q").shards[0]
+			e.reclaimLease(s, "seed", s.lane())
 			e.tasks.Wait()
 			return nil
 		}},

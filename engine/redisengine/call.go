@@ -110,7 +110,7 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 		b.calls = later
 		qs := make([]question, len(now))
 		for i, c := range now {
-			qs[i] = question{sc, c.shard, c.args}
+			qs[i] = question{script: sc, shard: c.shard, args: c.args}
 		}
 		for i, a := range b.e.ask(ctx, qs, until) {
 			if a.err != nil && !answered(a.err) {
@@ -127,6 +127,7 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 type question struct {
 	script *script
 	shard  *shard
+	keys   []string // nil: those of the shard
 	args   []string
 }
 
@@ -200,7 +201,11 @@ func (e *Engine) put(ctx context.Context, qs []question, until bound) []answer {
 	reqs := make([]request, len(qs))
 	for i, q := range qs {
 		q.args[1], q.args[2] = e.channel, q.shard.hint
-		reqs[i] = request{script: q.script, keys: q.shard.keys, args: q.args, shard: q.shard}
+		keys := q.keys
+		if keys == nil {
+			keys = q.shard.keys
+		}
+		reqs[i] = request{script: q.script, keys: keys, args: q.args, shard: q.shard}
 	}
 	sent := time.Now()
 	replies := e.eval(ctx, reqs, until)
@@ -234,7 +239,7 @@ func (e *Engine) put(ctx context.Context, qs []question, until bound) []answer {
 
 // ask1 runs one script on a shard.
 func (e *Engine) ask1(ctx context.Context, sc *script, s *shard, args ...string) answer {
-	return e.ask(ctx, []question{{sc, s, with(args...)}}, patient())[0]
+	return e.ask(ctx, []question{{script: sc, shard: s, args: with(args...)}}, patient())[0]
 }
 
 // soon notes the soonest due that a script has told others of.

@@ -87,6 +87,48 @@ func TestFaultLeaseAnswerLost(t *testing.T) {
 	l.once()
 }
 
+// TestFaultLeaseAnswerLostAmongMany: to give back what was leased is no more work when
+// there are many other leases.
+func TestFaultLeaseAnswerLostAmongMany(t *testing.T) {
+	t.Parallel()
+	c := newCutOff(t, "shards=1")
+	const others, lost = 20_000, 10
+	other := openStore(t, c.server.URL(), "shards=1")
+	msgs := make([]engine.Message, others)
+	for n := range msgs {
+		msgs[n] = plain("q", "")
+	}
+	push(t, c.engine, msgs...)
+	if got := len(leaseAll(t, other, "q")); got != others {
+		t.Fatalf("leased %d messages of %d", got, others)
+	}
+	push(t, c.engine, msgs[:lost]...)
+	before := runs(t, c.server, "hget") // one at least for each message that is looked at
+	err := c.lose(t, func() error {
+		grant, err := c.engine.Lease(t.Context(), []engine.Want{{Queue: "q", Max: lost, TTR: 2 * time.Hour}})
+		if err != nil {
+			return err
+		}
+		return grant.Queues[0].Err
+	}, 0, 0, others+lost)
+	fails(t, err, tarry.ErrUnavailable)
+	counts(t, c.beside, "q", 5*time.Second, 0, lost, others)
+	if n := runs(t, c.server, "hget") - before; n > 20*lost {
+		t.Errorf("%d messages were looked at to give back %d", n, lost)
+	}
+	for _, l := range leaseAll(t, c.engine, "q") {
+		if l.Attempt != 1 {
+			t.Errorf("the lost lease counted: attempt %d", l.Attempt)
+		}
+	}
+	q := c.engine.queue("q").shards[0]
+	eventually(t, "the lane to be free", func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.lanes == 0
+	})
+}
+
 // TestFaultClaimAnswerLost loses a claim.
 func TestFaultClaimAnswerLost(t *testing.T) {
 	t.Parallel()

@@ -122,7 +122,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		a := e.ask1(ctx, claimScript, s, id, key, ttr, seed, mode)
 		if a.err != nil {
 			if mayHaveRun(a.err) && !e.forget {
-				e.reclaim(s, seed)
+				e.reclaimClaim(s, seed, id, key)
 			}
 			return a.err
 		}

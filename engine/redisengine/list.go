@@ -116,7 +116,7 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 	var qs []question
 	var asked []int
 	for s := range args {
-		qs = append(qs, question{fetchScript, q.shards[s], with(args[s]...)})
+		qs = append(qs, question{script: fetchScript, shard: q.shards[s], args: with(args[s]...)})
 		asked = append(asked, s)
 	}
 	found, short = make(map[string]engine.Info), make(map[int]bool)
@@ -161,7 +161,7 @@ func (e *Engine) eachShard(ctx context.Context, shards []*shard, sc *script, arg
 	for len(left) > 0 {
 		qs := make([]question, len(left))
 		for i, n := range left {
-			qs[i] = question{sc, shards[n], with(args...)}
+			qs[i] = question{script: sc, shard: shards[n], args: with(args...)}
 		}
 		var again []int
 		for i, a := range e.ask(ctx, qs, patient()) {

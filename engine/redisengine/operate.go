@@ -36,7 +36,7 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	}
 	qs := make([]question, len(q.shards))
 	for n, s := range q.shards {
-		qs[n] = question{pauseScript, s, with(until)}
+		qs[n] = question{script: pauseScript, shard: s, args: with(until)}
 	}
 	for n, a := range e.ask(ctx, qs, patient()) {
 		if a.err != nil {

@@ -56,7 +56,7 @@ var (
 	purgeScript      = newScript(false, "shard", "message", "sweep", "place", "purge")
 	redriveScript    = newScript(false, "shard", "message", "redrive")
 	pauseScript      = newScript(false, "shard", "pause")
-	reclaimScript    = newScript(false, "shard", "message", "take", "place", "reclaim")
+	reclaimScript    = newScript(false, "shard", "message", "take", "reclaim")
 	openScript       = newScript(false, "open")
 	idsScript        = newScript(true, "ids")
 	registerScript   = newScript(false, "register")

@@ -99,8 +99,8 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 			return len(queues) == 0, err
 		}},
 		{"reclaim", func() (bool, error) {
-			a := e.ask1(ctx, reclaimScript, e.queue("q").shards[0], "seed", "", "")
-			return len(a.values) == 1, a.err
+			a := e.ask1(ctx, reclaimScript, e.queue("q").shards[0], "seed", "", "none", "0")
+			return len(a.values) == 2, a.err
 		}},
 	} {
 		before()
@@ -188,7 +188,7 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 			t.Errorf("shard.lua takes %q for %s", keyNames[i], name)
 		}
 	}
-	operand := `(?:` + strings.Join(declared, "|") + `|KEYS\[[123]\]|zset|part\[1\])`
+	operand := `(?:` + strings.Join(declared, "|") + `|KEYS\[(?:[123]|13)\]|zset|part\[1\])`
 	isKey := regexp.MustCompile(`^(?:m\.rare and ` + operand + ` or )?` + operand + `$`)
 	aliased := func(file, name string) {
 		t.Helper()

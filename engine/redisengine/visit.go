@@ -35,6 +35,7 @@ type stop struct {
 	look  bool   // ask what it has, before anything is taken
 	share int    // how many messages to take from it
 	seed  string // of the leases' nonces
+	lane  int    // where they are noted
 	heads []head // what it has
 	bytes int    // of bodies at most
 	swept int    // how often it had too much to sweep
@@ -143,7 +144,8 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 		var which []*stop
 		for _, v := range visits {
 			for _, s := range v.open {
-				qs = append(qs, question{leaseScript, s.shard, v.args(s)})
+				args := v.args(s)
+				qs = append(qs, question{script: leaseScript, shard: s.shard, keys: s.shard.keysOf(s.lane), args: args})
 				whose, which = append(whose, v), append(which, s)
 			}
 			v.open = nil
@@ -177,12 +179,15 @@ func (v *visit) args(s *stop) []string {
 	case v.e.forget:
 		mode = "forget"
 	}
-	s.seed = rand.Text()
+	s.seed, s.lane = rand.Text(), noLane
+	if mode == "lease" {
+		s.lane = s.shard.lane()
+	}
 	ttr := ""
 	if v.want.TTR > 0 {
 		ttr = strconv.FormatInt(ceil(v.want.TTR, time.Microsecond), 10)
 	}
-	return with(mode, strconv.Itoa(s.share), ttr, s.seed, strconv.Itoa(s.bytes))
+	return with(mode, strconv.Itoa(s.share), ttr, s.seed, strconv.Itoa(s.bytes), takenMillis)
 }
 
 // take takes in the answer of one shard.
@@ -194,11 +199,14 @@ func (v *visit) take(s *stop, a answer) {
 		v.failed++
 		v.cause = a.err
 		v.e.leaseFailed(s.shard, a.err, v.left())
-		if !s.look && !v.e.forget && mayHaveRun(a.err) {
-			v.e.reclaim(s.shard, s.seed)
+		if s.lane != noLane && mayHaveRun(a.err) {
+			v.e.reclaimLease(s.shard, s.seed, s.lane)
+		} else {
+			s.shard.leaveLane(s.lane)
 		}
 		return
 	}
+	s.shard.leaveLane(s.lane)
 	v.us = max(v.us, a.us)
 	more, _ := a.values[0].AsInt64()
 	again, _ := a.values[1].AsInt64()

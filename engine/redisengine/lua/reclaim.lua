@@ -1,13 +1,29 @@
--- Gives back what a call leased whose answer was lost: ARGV has the seed of that call's nonces, and the place in
--- the leases behind which to begin. Answers the clock, how many were given back, and
--- the place to go on behind, unless that was all.
+-- Gives back what a call leased whose answer was lost: ARGV has the seed of that call's
+-- nonces; id and key of the message that it claimed, one of them ''; or of a lease ''
+-- and '', and how many of the messages that it noted in KEYS[13] have been looked at.
+-- Answers the clock, how many were given back, and whether there are more to look at.
 tick()
 local M, before = messages(), first()
-local found = behind(LEASES, '-inf', '+inf', args[5], args[6], CHUNK)
+local seed, ids, more = args[4], {}, 0
+if KEYS[13] then
+	local taken = call('GET', KEYS[13]) or ''
+	if taken:sub(1, #seed) == seed then
+		local from = #seed + 19 * tonumber(args[7])
+		for i = 1, CHUNK do
+			local id = taken:sub(from + 1, from + 19)
+			if id == '' then break end
+			ids[i], from = id, from + 19
+		end
+		if from < #taken then more = 1 end
+	end
+else
+	local m = M.named(args[5], args[6])
+	if m then ids[1] = m.id end
+end
 local n = 0
-for i = 1, #found, 2 do
-	local m = M.find(found[i])
-	if m and m.mark == 'L' and m.nonce == nonce(args[4], m.id) then
+for _, id in ipairs(ids) do
+	local m = M.find(id)
+	if m and m.mark == 'L' and m.nonce == nonce(seed, id) then
 		M.leave(m)
 		m.attempt, m.nonce, m.deadline = m.attempt - 1, '', 0
 		M.wait(m)
@@ -16,5 +32,4 @@ for i = 1, #found, 2 do
 	end
 end
 woken(before)
-if #found < 2 * CHUNK then return {us, raw, n} end
-return {us, raw, n, found[#found], found[#found - 1]}
+return {us, raw, n, more}

@@ -97,6 +97,7 @@ func (c *Client) Close() error {
 			c.closeErr = &Error{Op: "close", Err: ErrUnavailable,
 				Hint: fmt.Sprintf("the engine has not answered for %s; what it was doing goes on", closePatience)}
 		}
+		flushLog(c.log)
 	})
 	return c.closeErr
 }

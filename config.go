@@ -1,9 +1,6 @@
 package tarry
 
-import (
-	"io"
-	"log/slog"
-)
+import "log/slog"
 
 // Config sets up a Client. The zero value, and a nil Config, work.
 type Config struct {
@@ -12,15 +9,18 @@ type Config struct {
 	MaxBody int
 
 	// Logger gets what no caller can be told: engine calls that fail in the
-	// background. Default: nothing is logged.
+	// background, panics of handlers. It is written to from a goroutine of its own; of
+	// a log that is slow, what comes while 1000 lines wait is dropped and counted.
+	// Default: what slog.Default is when the client is made.
 	Logger *slog.Logger
 }
 
 func (cfg *Config) logger() *slog.Logger {
+	l := slog.Default()
 	if cfg != nil && cfg.Logger != nil {
-		return cfg.Logger
+		l = cfg.Logger
 	}
-	return slog.New(slog.NewTextHandler(io.Discard, nil))
+	return logAside(l)
 }
 
 func (cfg *Config) maxBody(engineLimit int) int {

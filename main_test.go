@@ -2,6 +2,7 @@ package tarry_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"testing"
 
@@ -16,5 +17,6 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // of the engines that tests let fail
 	goleak.VerifyTestMain(m)
 }

@@ -16,11 +16,11 @@ const (
 	Dropped                        // the guard found no reason for it any more
 	Retried                        // failed; comes back at Until
 	Snoozed                        // put off until Until
-	Released                       // given back unhandled, since the worker drains
+	Released                       // given back unhandled: the worker drains, or the lease was too old to begin
 	Buried                         // dead by the handler's wish
 	Died                           // dead because its attempts are used up
 	Expired                        // dropped because it was past its ExpireAfter
-	LeaseLost                      // the lease was lost while the handler ran, or before it could be settled
+	LeaseLost                      // the lease was lost before the handler began, while it ran, or before it could be settled
 	Failed                         // the engine could not be asked, or a settlement not be delivered
 )
 
@@ -51,17 +51,41 @@ type Event struct {
 	Err      error         // what the handler returned, or what failed
 }
 
-// observe tells the observer, whose panics harm nobody.
+// maxUntold is how many events the observer may be behind before the worker leases
+// no more.
+const maxUntold = 4096
+
+// observe has the observer told, without waiting for it.
 func (w *Worker) observe(e Event) {
-	if w.cfg.Observer == nil {
-		return
+	if w.cfg.Observer != nil {
+		w.events.add(e)
 	}
+}
+
+// tell tells the observer, whose panics harm nobody.
+func (w *Worker) tell(e Event) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.cfg.Logger.Error("the observer panicked", "event", e.Kind, "panic", p, stack())
 		}
 	}()
 	w.cfg.Observer(e)
+}
+
+// deaf reports whether the observer is so far behind that nothing more should begin.
+func (w *Worker) deaf() bool {
+	if w.events.untold.Load() < maxUntold {
+		return false
+	}
+	w.held.Store(true)
+	return w.events.untold.Load() >= maxUntold // or it has caught up just before
+}
+
+// heard goes on leasing when the observer has caught up.
+func (w *Worker) heard() {
+	if w.held.Load() && w.events.untold.Load() < maxUntold/2 && w.held.Swap(false) {
+		w.c.dispatch.freed()
+	}
 }
 
 // event describes what happened to a delivery whose handler has run for took.

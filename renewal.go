@@ -10,9 +10,8 @@ import (
 )
 
 // keep is the keeper's goroutine. It renews the leases of running handlers when
-// half of their time is over, ends the contexts of those that lost theirs, and tells
-// the observer what was noted under somebody's lock. It sleeps until the first lease
-// needs it, and while nothing runs, until it is woken.
+// half of their time is over, and ends the contexts of those that lost theirs. It
+// sleeps until the first lease needs it, and while nothing runs, until it is woken.
 func (w *Worker) keep() {
 	n := newNap()
 	defer n.stop()
@@ -20,30 +19,19 @@ func (w *Worker) keep() {
 	for {
 		now := w.now()
 		w.mu.Lock()
-		if w.ended && len(w.notices) == 0 {
+		if w.ended {
 			w.mu.Unlock()
 			return
 		}
-		notices := w.notices
-		w.notices = nil
-		renew, lost := w.tend(now, stepped)
+		renew := w.tend(now, stepped)
 		until := w.look
 		w.mu.Unlock()
 
-		for _, e := range notices {
-			w.observe(e)
-		}
-		for _, e := range lost {
-			w.observe(e)
-		}
 		for len(renew) > 0 {
 			k := min(len(renew), settleBatch)
 			batch := renew[:k]
 			renew = renew[k:]
 			w.tasks.Go(func() { w.renew(batch) })
-		}
-		if len(notices) > 0 {
-			continue // others may have come
 		}
 		stepped = n.sleep(w.wake, until)
 	}
@@ -66,7 +54,7 @@ var (
 // tend picks the leases to renew, all of them after a step of the clock, and ends
 // the contexts of handlers whose lease has lapsed. One that was not begun has none:
 // begin looks for itself. Called with w.mu held.
-func (w *Worker) tend(now time.Time, all bool) (renew []*delivery, lost []Event) {
+func (w *Worker) tend(now time.Time, all bool) (renew []*delivery) {
 	w.look = time.Time{}
 	for d := w.first; d != nil; d = d.next {
 		if d.term.endless() || d.lost || d.lapsed {
@@ -76,7 +64,7 @@ func (w *Worker) tend(now time.Time, all bool) (renew []*delivery, lost []Event)
 			d.lapsed = true
 			if d.cancel != nil {
 				d.cancel(errLapsed)
-				lost = append(lost, d.lose(now, errLapsed))
+				d.lose(now, errLapsed)
 			}
 			continue
 		}
@@ -93,14 +81,15 @@ func (w *Worker) tend(now time.Time, all bool) (renew []*delivery, lost []Event)
 			w.look = next
 		}
 	}
-	return renew, lost
+	return renew
 }
 
-// lose is what the observer is told of a lease that was lost, once. Called with
-// w.mu held.
-func (d *delivery) lose(now time.Time, cause error) Event {
-	d.told = true
-	return d.event(LeaseLost, now.Sub(d.started), cause)
+// lose tells the observer that the lease was lost, once. Called with w.mu held.
+func (d *delivery) lose(now time.Time, cause error) {
+	if !d.told {
+		d.told = true
+		d.w.observe(d.event(LeaseLost, now.Sub(d.started), cause))
+	}
 }
 
 // renewable reports whether a lease is still worth keeping: one whose handler has
@@ -126,28 +115,20 @@ func (w *Worker) renew(batch []*delivery) {
 		out = failedAll(len(batch), err)
 		w.cfg.Logger.Warn("leases could not be renewed", "count", len(batch), "error", err)
 	}
-	var lost []Event
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i, d := range batch {
-		if w.renewed(d, sent, out[i].Err) {
-			lost = append(lost, d.lose(w.now(), errTaken))
-		}
-	}
-	w.mu.Unlock()
-	for _, e := range lost {
-		w.observe(e)
+		w.renewed(d, sent, out[i].Err)
 	}
 }
 
-// renewed notes the engine's answer to a renewal that was asked for at sent, and
-// reports whether it says that the lease was lost, as nobody knew before. An answer
-// that comes after the deadline counts all the same: the engine has decided, and
-// keeps the message from others; a context that has ended stays so. Called with w.mu
-// held.
-func (w *Worker) renewed(d *delivery, sent time.Time, err error) (lost bool) {
+// renewed notes the engine's answer to a renewal that was asked for at sent. One that
+// comes after the deadline counts all the same: the engine has decided, and keeps the
+// message from others; a context that has ended stays so. Called with w.mu held.
+func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
 	d.renewing = false
 	if d.next == nil && d.prev == nil && w.first != d {
-		return false // concluded meanwhile: its own settlement decided
+		return // concluded meanwhile: its own settlement decided
 	}
 	switch {
 	case err == nil:
@@ -155,11 +136,11 @@ func (w *Worker) renewed(d *delivery, sent time.Time, err error) (lost bool) {
 		d.renew = d.term.half()
 		d.lapsed = false
 	case errors.Is(err, ErrLeaseLost):
-		lost = !d.told
 		d.lost = true
 		if d.cancel != nil {
 			d.cancel(errTaken)
 		}
+		d.lose(w.now(), errTaken)
 	default:
 		d.renew = w.now().Add(max(d.term.length/16, time.Millisecond))
 	}
@@ -170,5 +151,4 @@ func (w *Worker) renewed(d *delivery, sent time.Time, err error) (lost bool) {
 	if !d.lost {
 		w.lookBy(d.renew)
 	}
-	return lost
 }

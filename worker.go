@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +17,8 @@ import (
 // free slots and delivers them (deliver); each gets a hand at once, which runs
 // its handler and frees the slot (work, finish); the settler tells the engine, many
 // results at a time. Meanwhile one goroutine renews the leases of all that run
-// (keep).
+// (keep). None of them waits for the user's observer or log, which have goroutines of
+// their own (teller).
 //
 //	deliver ──▶ work ──▶ finish ──▶ settler ──▶ settled
 //	               ▲
@@ -46,10 +48,12 @@ type Worker struct {
 	cut      int           // handlers interrupted by the drain
 	failed   int           // settlements that could not be delivered
 
-	look    time.Time     // when the keeper looks next; zero: when it is woken
-	wake    chan struct{} // holds one token: the keeper has to look
-	ended   bool          // the keeper has to end
-	notices []Event       // from under the dispatcher's lock, for the keeper to tell
+	look  time.Time     // when the keeper looks next; zero: when it is woken
+	wake  chan struct{} // holds one token: the keeper has to look
+	ended bool          // the keeper has to end
+
+	events teller[Event] // to the observer
+	held   atomic.Bool   // nothing was leased because the observer is behind
 }
 
 // maxUnsaid bounds the results that wait to be confirmed by the engine, so that a
@@ -71,6 +75,7 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 		stopped: make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 	}
+	w.events.tell, w.events.told = w.tell, w.heard
 	w.sets = newSettler(c.eng, w.cfg.Logger, w.settled)
 	return w
 }
@@ -173,6 +178,10 @@ func (w *Worker) drain(op string) error {
 	w.mu.Unlock()
 	w.kick()
 	w.tasks.Wait()
+	if !w.events.flush(drainGrace) {
+		w.cfg.Logger.Warn("the observer did not return in time; it is told the rest when it does", "events", w.events.untold.Load())
+	}
+	flushLog(w.cfg.Logger)
 
 	e := &Error{Op: op, Err: context.DeadlineExceeded}
 	switch {
@@ -237,7 +246,7 @@ func (w *Worker) interrupt() {
 func (w *Worker) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notice(Event{Kind: Failed, Err: err})
+	w.observe(Event{Kind: Failed, Count: 1, Err: err})
 	if w.broken == nil && errors.Is(err, ErrClosed) {
 		w.broken = err
 		close(w.stopped)
@@ -247,21 +256,11 @@ func (w *Worker) fail(err error) {
 // noted is told by the dispatcher, under its lock, of messages of a queue that
 // ended without any handler.
 func (w *Worker) noted(queue string, expired, died int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if expired > 0 {
-		w.notice(Event{Kind: Expired, Queue: queue, Count: expired})
+		w.observe(Event{Kind: Expired, Queue: queue, Count: expired})
 	}
 	if died > 0 {
-		w.notice(Event{Kind: Died, Queue: queue, Count: died})
-	}
-}
-
-// notice has the keeper tell the observer. Called with w.mu held.
-func (w *Worker) notice(e Event) {
-	if w.cfg.Observer != nil {
-		w.notices = append(w.notices, e)
-		w.kick()
+		w.observe(Event{Kind: Died, Queue: queue, Count: died})
 	}
 }
 

@@ -41,6 +41,9 @@ type delivery struct {
 
 // room tells how many more messages of a queue can be started.
 func (w *Worker) room(queue string, taken int) int {
+	if w.deaf() {
+		return 0
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := min(w.cfg.Concurrency-w.running, w.cfg.Concurrency+maxUnsaid-w.running-w.unsaid) - taken

@@ -1,0 +1,73 @@
+package tarry
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// aside is a log's handler that hands records on from a goroutine of its own, so
+// that a log that is slow or blocks holds up nobody: whoever logs here may hold a
+// lock, or have leases to renew. Beyond mostLogged lines the rest is counted and
+// dropped.
+type aside struct {
+	slog.Handler
+	out *teller[logLine]
+}
+
+type logLine struct {
+	to     slog.Handler
+	record slog.Record
+}
+
+const (
+	mostLogged  = 1000
+	logPatience = time.Second // for the last lines, when a client or worker ends
+)
+
+// logAside returns a logger that never blocks.
+func logAside(l *slog.Logger) *slog.Logger {
+	if _, ok := l.Handler().(*aside); ok {
+		return l
+	}
+	var missed atomic.Int64
+	a := &aside{Handler: l.Handler()}
+	a.out = &teller[logLine]{
+		tell: func(l logLine) {
+			defer func() { _ = recover() }() // there is no other place to tell it
+			_ = l.to.Handle(context.Background(), l.record)
+			if n := missed.Swap(0); n > 0 {
+				r := slog.NewRecord(time.Now(), slog.LevelWarn, "the log was too slow for some lines", 0)
+				r.Add("missed", n)
+				_ = l.to.Handle(context.Background(), r)
+			}
+		},
+		most: mostLogged,
+		miss: func() { missed.Add(1) },
+	}
+	return slog.New(a)
+}
+
+// flushLog waits a little for the last lines.
+func flushLog(l *slog.Logger) {
+	if a, ok := l.Handler().(*aside); ok {
+		a.out.flush(logPatience)
+	}
+}
+
+// Handle takes the record without waiting.
+func (a *aside) Handle(_ context.Context, r slog.Record) error {
+	a.out.add(logLine{a.Handler, r.Clone()})
+	return nil
+}
+
+// WithAttrs returns the handler with more attributes.
+func (a *aside) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &aside{a.Handler.WithAttrs(attrs), a.out}
+}
+
+// WithGroup returns the handler with a group opened.
+func (a *aside) WithGroup(name string) slog.Handler {
+	return &aside{a.Handler.WithGroup(name), a.out}
+}

@@ -30,7 +30,7 @@ func (c *Client) LeaseNow(ctx context.Context, wants []engine.Want) (engine.Gran
 	}
 	if err := ctx.Err(); err != nil {
 		for _, got := range g.Queues {
-			c.dispatch.release(got.Messages)
+			c.dispatch.giveBack(got.Messages)
 		}
 		return engine.Grant{}, fail(op, Ref{}, err)
 	}

@@ -1,12 +1,12 @@
 package tarry
 
 import (
+	"container/list"
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"runtime"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -18,79 +18,52 @@ import (
 // For each queue that somebody waits on it keeps a belief: either the queue should
 // be asked, or nothing is to be had before a known time. An answer of the engine
 // sets the belief; a hint and the passing of that time turn it back to "ask". A
-// round asks every such queue for as many messages as its subscribers have room
-// for, in one call, and hands out what came in the order in which they subscribed.
-// Between rounds it sleeps until the least of the known times, a hint, or freed
-// room. Since hints may be lost and clocks may step, no sleep is trusted for long:
-// see nap.
+// round (plan) takes queues that are to be asked, for as many messages as their
+// subscribers have room for, into one call; the answer is handed out (conclude) in
+// the order in which they subscribed. So a round costs what is to be asked, not what
+// waits. Between rounds it sleeps until the least of the known times, a hint, or
+// freed room. Since hints may be lost and clocks may step, no sleep is trusted for
+// long: see nap.
 //
-// Its goroutine lives only while somebody is subscribed.
+// While a call takes long others are made, each for other queues, so that a queue on
+// which the engine is slow does not hold up the rest. A call that takes very long is
+// ended by its context, and its subscribers are told.
+//
+// Its goroutines live only while somebody is subscribed, or a call is under way.
 type dispatcher struct {
 	eng  engine.Engine
 	caps engine.Capabilities
-	log  *slog.Logger
+	log  *reporter
 
-	ctx    context.Context // ends with close
-	cancel context.CancelFunc
-	wake   chan struct{} // holds one token: look again
-	tasks  sync.WaitGroup
-
-	mu        sync.Mutex
-	subs      []*subscription
-	pollers   map[*poller]struct{} // where the engine waits by itself
-	queues    map[string]*belief
-	running   bool
+	ctx       context.Context // ends with close
+	cancel    context.CancelFunc
+	wake      chan struct{} // holds one token: look again
+	short     atomic.Bool   // a queue is to be asked as soon as there is room
+	tasks     sync.WaitGroup
+	watchOnce sync.Once
 	stopWatch func()
-	closed    bool
-}
 
-// subscription is a standing demand for messages of some queues. Its functions
-// must not block; they are called from the dispatcher's goroutine.
-type subscription struct {
-	queues []string
-	ttr    time.Duration
-	remote bool
+	mu      sync.Mutex
+	subs    map[*subscription]struct{}
+	fresh   []*subscription // of one answer, not all of whose queues have been asked yet
+	queues  map[string]*belief
+	ready   list.List // of *belief: to be asked, first come first served
+	timed   timed     // beliefs of which a time is known
+	calls   []*call   // under way, the oldest first
+	rounds  uint64
+	running bool
+	closed  bool
 
-	// room tells how many more messages of a queue could be started now, when taken
-	// more are on their way already. It must keep that promise until they come.
-	room func(queue string, taken int) int
-	// deliver hands over leases of one queue, never more than there was room for:
-	// now is the engine's clock when it answered, sent ours before it was asked.
-	deliver func(leases []engine.Lease, now, sent time.Time)
-	// fail tells that the engine could not be asked. The dispatcher tries again.
-	fail func(err error)
-	// asked, if not nil, tells that all queues have been asked and nothing is there
-	// before next.
-	asked func(now, next time.Time)
-	// noted, if not nil, tells of messages that ended before anybody got them.
-	noted func(queue string, expired, died int)
-
-	spread bool // it would rather have something of each queue than all of one
-	nowait bool // it leaves once all its queues have been asked
-
-	turn  int // the queue that is asked first, so that none starves the others
-	taken int // on the way in this round
-	gone  bool
-}
-
-// belief is what is known of a queue that somebody waits on.
-type belief struct {
-	users  int
-	ask    bool
-	hinted bool      // a hint came while the engine was being asked
-	due    time.Time // local clock; zero: no time known
-	next   time.Time // the same by the engine's clock
-	until  time.Time // the belief is worth nothing after this; zero: no end
-	fails  int
-	now    time.Time // engine's clock when last asked
+	pollers map[*poller]struct{} // of workers, where the engine waits by itself
 }
 
 func newDispatcher(eng engine.Engine, caps engine.Capabilities, log *slog.Logger) *dispatcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &dispatcher{
-		eng: eng, caps: caps, log: log,
+		eng: eng, caps: caps, log: &reporter{log: log},
 		ctx: ctx, cancel: cancel,
 		wake:    make(chan struct{}, 1),
+		subs:    make(map[*subscription]struct{}),
 		queues:  make(map[string]*belief),
 		pollers: make(map[*poller]struct{}),
 	}
@@ -98,15 +71,14 @@ func newDispatcher(eng engine.Engine, caps engine.Capabilities, log *slog.Logger
 
 // freed tells that a subscription may have more room.
 func (d *dispatcher) freed() {
-	d.kick()
+	if d.short.Load() {
+		d.kick()
+	}
 	if d.caps.LeaseWait {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		for p := range d.pollers {
-			select {
-			case p.freed <- struct{}{}:
-			default:
-			}
+			p.look()
 		}
 	}
 }
@@ -122,82 +94,30 @@ func (d *dispatcher) kick() {
 	}
 }
 
-// subscribe adds a demand. When unsubscribe has returned nothing more is delivered;
-// leases on their way to it are released.
-func (d *dispatcher) subscribe(s *subscription) (unsubscribe func()) {
-	s.queues = slices.Clone(s.queues)
-	slices.Sort(s.queues)
-	s.queues = slices.Compact(s.queues)
-	if len(s.queues) > 0 {
-		s.turn = rand.IntN(len(s.queues)) // many short-lived ones must not all begin alike
-	}
-
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		s.gone = true
-		s.fail(&Error{Op: "lease", Err: ErrClosed, Hint: "the client was closed"})
-		return func() {}
-	}
-	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
-		return d.poll(lw, s)
-	}
-	if d.stopWatch == nil {
-		d.stopWatch = d.eng.Watch(d.hint)
-	}
-	for _, q := range s.queues {
-		b := d.queues[q]
-		if b == nil {
-			b = &belief{ask: true}
-			d.queues[q] = b
-		}
-		b.users++
-	}
-	d.subs = append(d.subs, s)
-	if !d.running {
-		d.running = true
-		d.tasks.Go(d.run)
-	}
-	d.kick()
-	return func() { d.unsubscribe(s) }
-}
-
-func (d *dispatcher) unsubscribe(s *subscription) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s.gone {
-		return
-	}
-	s.gone = true
-	d.subs = slices.DeleteFunc(d.subs, func(o *subscription) bool { return o == s })
-	for _, q := range s.queues {
-		if b := d.queues[q]; b != nil {
-			if b.users--; b.users == 0 {
-				delete(d.queues, q)
-			}
-		}
-	}
-	if len(d.subs) == 0 {
-		d.kick()
-	}
-}
-
 // hint is called by the engine: the queue may be due sooner than it said.
 func (d *dispatcher) hint(queue string) {
 	d.mu.Lock()
 	b := d.queues[queue]
+	kick := b != nil && !b.busy
 	if b != nil {
-		b.ask, b.hinted = true, true
+		d.ask(b)
 	}
 	d.mu.Unlock()
-	if b != nil {
+	if kick {
 		d.kick()
 	}
 }
 
+// run is the dispatcher's goroutine. It makes the calls itself; when one takes long,
+// another goroutine takes its place meanwhile, and it ends with the call.
 func (d *dispatcher) run() {
 	n := newNap()
 	defer n.stop()
+	r := &runner{d: d}
+	r.ctx, r.cancel = context.WithCancel(d.ctx)
+	defer r.cancel()
+	r.timer = time.AfterFunc(time.Hour, r.replace)
+	defer r.timer.Stop()
 	for {
 		// Handlers that can finish now should, so that one call asks for many messages
 		// and not each call for one.
@@ -208,17 +128,80 @@ func (d *dispatcher) run() {
 			d.mu.Unlock()
 			return
 		}
-		r := d.plan(time.Now())
-		d.mu.Unlock()
-		if len(r.wants) > 0 {
-			grant, err := d.eng.Lease(d.ctx, r.wants)
-			d.conclude(r, grant, err)
-			continue
+		c := d.plan(time.Now())
+		if c != nil {
+			d.calls = append(d.calls, c)
+			c.cancel, r.call = r.cancel, c
 		}
-		if n.sleep(d.wake, r.until) {
+		until := d.earliest()
+		d.mu.Unlock()
+		switch {
+		case c != nil:
+			if r.make(c) {
+				return
+			}
+		case n.sleep(d.wake, until):
 			d.askAll()
 		}
 	}
+}
+
+// runner is what a goroutine that runs the dispatcher needs to be replaced.
+type runner struct {
+	d      *dispatcher
+	timer  *time.Timer
+	ctx    context.Context // of its calls
+	cancel context.CancelFunc
+	call   *call // guarded by dispatcher.mu
+}
+
+// replaceAfter is how long a call holds up the queues that are not in it.
+const replaceAfter = 5 * time.Millisecond
+
+// make makes a call, and reports whether somebody else runs the dispatcher by now.
+func (r *runner) make(c *call) (replaced bool) {
+	d := r.d
+	r.timer.Reset(replaceAfter)
+	g, err := d.eng.Lease(r.ctx, c.wants)
+	r.timer.Stop()
+	d.conclude(c, g, err)
+	if c.replaced { // that was decided before conclude
+		d.kick()
+	}
+	return c.replaced
+}
+
+// replace has another goroutine run the dispatcher when the call is still under way.
+func (r *runner) replace() {
+	d := r.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := r.call; !c.concluded && !c.replaced {
+		c.replaced = true
+		d.tasks.Go(d.run)
+	}
+}
+
+// earliest returns when there is something to do by itself; zero: no time is known.
+// Called with d.mu held.
+func (d *dispatcher) earliest() (t time.Time) {
+	sooner := func(u time.Time) {
+		if t.IsZero() || u.Before(t) {
+			t = u
+		}
+	}
+	if len(d.timed) > 0 {
+		sooner(d.timed[0].wake)
+	}
+	for _, c := range d.calls {
+		switch {
+		case !c.slow:
+			sooner(c.began.Add(slowCall))
+		case !c.ended:
+			sooner(c.began.Add(leaseTimeout))
+		}
+	}
+	return t
 }
 
 // askAll makes all beliefs void, since the clock they were measured by has stepped.
@@ -226,28 +209,71 @@ func (d *dispatcher) askAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, b := range d.queues {
-		b.ask = true
+		d.ask(b)
 	}
 }
 
-// close ends all waiting, waits for what is under way and fails the subscribers.
+// closeGrace is how long close waits for calls under way, whose context it ends.
+const closeGrace = 5 * time.Second
+
+// close ends all waiting, waits for what is under way, at most closeGrace, and fails
+// the subscribers.
 func (d *dispatcher) close() {
 	d.mu.Lock()
 	d.closed = true
-	subs := slices.Clone(d.subs)
-	for p := range d.pollers {
-		subs = append(subs, p.s)
+	subs := make([]*subscription, 0, len(d.subs))
+	for s := range d.subs {
+		subs = append(subs, s)
 	}
-	stopWatch := d.stopWatch
 	d.mu.Unlock()
 	d.cancel()
 	d.kick()
-	d.tasks.Wait()
-	if stopWatch != nil {
-		stopWatch()
+	waitFor(&d.tasks, closeGrace)
+	d.watchOnce.Do(func() {})
+	if d.stopWatch != nil {
+		d.stopWatch()
 	}
+	d.log.wait(closeGrace)
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, s := range subs {
-		s.fail(&Error{Op: "lease", Err: ErrClosed, Hint: "the client was closed"})
+		if !s.gone {
+			s.fail(errClientClosed("lease"))
+		}
+	}
+}
+
+// waitFor waits for tasks, and reports whether they have ended before the time given
+// was over.
+func waitFor(tasks *sync.WaitGroup, d time.Duration) bool {
+	ended := make(chan struct{})
+	go func() {
+		tasks.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// giveBack releases leases that nobody gets, in the background.
+func (d *dispatcher) giveBack(leases []engine.Lease) {
+	if len(leases) == 0 {
+		return
+	}
+	d.mu.Lock()
+	closed := d.closed
+	if !closed {
+		d.tasks.Go(func() { d.release(leases) })
+	}
+	d.mu.Unlock()
+	if closed {
+		d.release(leases)
 	}
 }
 
@@ -263,6 +289,6 @@ func (d *dispatcher) release(leases []engine.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), coalesceTimeout)
 	defer cancel()
 	if _, err := d.eng.Settle(ctx, back); err != nil {
-		d.log.Warn("leases that nobody waited for could not be released; they will lapse", "count", len(leases), "error", err)
+		d.log.warn("leases that nobody waited for could not be released; they will lapse", "count", len(leases), "error", err)
 	}
 }

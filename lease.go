@@ -30,12 +30,26 @@ type LeasedMessages struct {
 	Messages []Lease
 	Now      time.Time // the engine's clock
 	NextDue  time.Time // when nothing was due: the earliest known time at which something may be; zero: unknown
+	Ended    []Ended   // what ended in these queues before anybody got it, told to one who asks
+}
+
+// Ended counts messages of a queue that ended before anybody got them.
+type Ended struct {
+	Queue   string
+	Expired int // dropped past their ExpireAfter
+	Died    int // lapsed with their attempts used up
 }
 
 // Lease takes messages that are due, waiting for the first as long as asked. No
 // messages and no error means that the wait was over. Whoever leases settles each
-// message by its token before its deadline, or it goes to someone else. When ctx
-// ends, what was leased meanwhile is released. Workers do all this by themselves.
+// message by its token before its deadline, or it goes to someone else. Workers do all
+// this by themselves.
+//
+// The engine is asked at least once. A wait whose end falls while it is being asked
+// takes what that brings, and so ends a little later. When ctx ends, Lease returns at
+// once, and what was leased meanwhile is released. It fails when nothing came and one
+// of the queues could not be asked, and at once when none can: with ErrUnavailable
+// when the engine has not answered for 20 s.
 func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, error) {
 	const op = "lease"
 	if err := c.begin(ctx, op, ""); err != nil {
@@ -45,31 +59,46 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 		return LeasedMessages{}, err
 	}
 	w := &oneLease{left: req.Max, done: make(chan struct{})}
-	sub := &subscription{
+	s := &subscription{
 		queues:  req.Queues,
 		ttr:     req.TTR,
 		remote:  req.Remote,
 		room:    w.room,
 		deliver: w.deliver,
 		fail:    w.fail,
-		asked:   w.asked(req.Wait == 0),
-		nowait:  req.Wait == 0,
+		noted:   w.noted,
+		once:    true,
+		ctx:     ctx,
+		asked:   make(chan struct{}),
 	}
-	stop := c.dispatch.subscribe(sub)
 	var over <-chan time.Time
 	if req.Wait > 0 {
+		s.until = time.Now().Add(req.Wait)
 		timer := time.NewTimer(req.Wait)
 		defer timer.Stop()
 		over = timer.C
 	}
+	leave := c.dispatch.subscribe(s)
+	if req.Wait > 0 {
+		select {
+		case <-w.done:
+		case <-over:
+		case <-ctx.Done():
+		}
+	}
 	select {
 	case <-w.done:
-	case <-over:
+		// What else is on its way comes along if it comes soon.
+		return w.result(ctx, c, leave(ctx, leaseCompany))
+	case <-s.asked:
 	case <-ctx.Done():
 	}
-	stop()
-	return w.result(ctx, c)
+	return w.result(ctx, c, leave(ctx, 0))
 }
+
+// leaseCompany is how long a lease that has messages waits for others that are being
+// leased for it.
+const leaseCompany = 100 * time.Millisecond
 
 func checkLease(op string, req LeaseRequest) error {
 	switch {
@@ -127,17 +156,18 @@ func (w *oneLease) fail(err error) {
 	w.end()
 }
 
-// asked returns what ends a lease that does not wait, once its queues have all
-// been asked.
-func (w *oneLease) asked(end bool) func(now, next time.Time) {
-	return func(now, next time.Time) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.got.Now, w.got.NextDue = now, next
-		if end {
-			w.end()
+// noted adds up what ended before anybody got it.
+func (w *oneLease) noted(queue string, expired, died int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.got.Ended {
+		if e := &w.got.Ended[i]; e.Queue == queue {
+			e.Expired += expired
+			e.Died += died
+			return
 		}
 	}
+	w.got.Ended = append(w.got.Ended, Ended{queue, expired, died})
 }
 
 func (w *oneLease) end() {
@@ -148,17 +178,20 @@ func (w *oneLease) end() {
 }
 
 // result is called when no more can be delivered.
-func (w *oneLease) result(ctx context.Context, c *Client) (LeasedMessages, error) {
+func (w *oneLease) result(ctx context.Context, c *Client, o outlook) (LeasedMessages, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		c.dispatch.release(w.got.Messages)
+		c.dispatch.giveBack(w.got.Messages)
 		return LeasedMessages{}, &Error{Op: "lease", Err: err}
 	}
 	if len(w.got.Messages) > 0 {
-		w.got.NextDue = time.Time{}
 		return w.got, nil
 	}
+	if w.err == nil {
+		w.err = o.err
+	}
+	w.got.Now, w.got.NextDue = o.now, o.next
 	return w.got, fail("lease", Ref{}, w.err)
 }
 

@@ -1,17 +1,26 @@
 package tarry
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
 
-// round is one call to the engine and who gets what of the answer.
-type round struct {
-	wants  []engine.Want
-	shares [][]share // for each want, in the order of subscription
-	sent   time.Time // before the engine is asked
-	until  time.Time // when there is nothing to ask: sleep until then; zero: until woken
+// call is one call to the engine and who gets what of the answer.
+type call struct {
+	wants   []engine.Want
+	beliefs []*belief // for each want; those of one queue stand together
+	shares  [][]share // for each want, in the order of subscription
+
+	began     time.Time
+	cancel    context.CancelFunc
+	replaced  bool // another goroutine runs the dispatcher while it is under way
+	slow      bool // it has taken so long that the room it was asked for is not kept any more
+	ended     bool // its time is over: its context has been ended
+	concluded bool
 }
 
 type share struct {
@@ -19,193 +28,289 @@ type share struct {
 	n   int
 }
 
-type wantKey struct {
-	queue  string
-	ttr    time.Duration
-	remote bool
-}
-
-// plan decides what to ask now. Called with d.mu held.
-func (d *dispatcher) plan(now time.Time) (r round) {
-	r.sent = now
-	for _, b := range d.queues {
-		if !b.ask && (passed(b.due, now) || passed(b.until, now)) {
-			b.ask = true
-		}
-	}
-	at := make(map[wantKey]int)
-	for _, s := range d.subs {
-		s.taken = 0
-		first := s.turn
-		ask := d.asking(s)
-		idle := ask == 0 // no queue of it needs asking
-		for i := range s.queues {
-			if ask == 0 {
-				break
-			}
-			q := s.queues[(first+i)%len(s.queues)]
-			b := d.queues[q]
-			if !b.ask {
-				continue
-			}
-			n := min(s.room(q, s.taken), MaxLease)
-			if n > 0 && s.spread {
-				n = (n + ask - 1) / ask
-			}
-			ask--
-			if n <= 0 {
-				continue
-			}
-			if s.taken == 0 {
-				// Only who was asked goes to the end, or a queue could always meet a full house.
-				s.turn = (first + i + 1) % len(s.queues)
-			}
-			s.taken += n
-			k := wantKey{q, s.ttr, s.remote}
-			w, ok := at[k]
-			if !ok {
-				w = len(r.wants)
-				at[k] = w
-				r.wants = append(r.wants, engine.Want{Queue: q, TTR: s.ttr, Remote: s.remote})
-				r.shares = append(r.shares, nil)
-				b.hinted = false
-			}
-			if n = min(n, MaxLease-r.wants[w].Max); n > 0 {
-				r.wants[w].Max += n
-				r.shares[w] = append(r.shares[w], share{s, n})
-			}
-		}
-		if idle && s.asked != nil {
-			s.asked(d.known(s))
-		}
-	}
-	if len(r.wants) == 0 {
-		r.until = d.earliest()
-	}
-	return r
-}
-
-// asking counts the queues of a subscription that are to be asked.
-func (d *dispatcher) asking(s *subscription) (n int) {
-	for _, q := range s.queues {
-		if d.queues[q].ask {
-			n++
-		}
-	}
-	return n
-}
-
-func passed(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
-
-// known returns the engine's clock and the least time at which one of the
-// subscription's queues may have something.
-func (d *dispatcher) known(s *subscription) (now, next time.Time) {
-	for _, q := range s.queues {
-		b := d.queues[q]
-		if b.now.After(now) {
-			now = b.now
-		}
-		if !b.next.IsZero() && (next.IsZero() || b.next.Before(next)) {
-			next = b.next
-		}
-	}
-	return now, next
-}
-
-// earliest returns when the first queue must be asked again.
-func (d *dispatcher) earliest() (t time.Time) {
-	for _, b := range d.queues {
-		for _, u := range [...]time.Time{b.due, b.until} {
-			// A queue that is to be asked waits for room, not for time.
-			if !b.ask && !u.IsZero() && (t.IsZero() || u.Before(t)) {
-				t = u
-			}
-		}
-	}
-	return t
-}
-
-// conclude notes what the answer says of the queues, and hands out the leases.
-func (d *dispatcher) conclude(r round, g engine.Grant, err error) {
-	now := time.Now()
-	var orphans []engine.Lease
-	d.mu.Lock()
-	for i, w := range r.wants {
-		var got engine.Granted
-		if err != nil {
-			got.Err = err
-		} else {
-			got = g.Queues[i]
-		}
-		d.learn(w.Queue, got, g.Now, now)
-		told := got.Expired == 0 && got.Died == 0
-		for _, sh := range r.shares[i] {
-			if sh.sub.gone {
-				continue
-			}
-			if !told && sh.sub.noted != nil {
-				sh.sub.noted(w.Queue, got.Expired, got.Died)
-				told = true // by one alone, so that none is counted twice
-			}
-			if got.Err != nil {
-				sh.sub.fail(got.Err)
-				continue
-			}
-			if n := min(sh.n, len(got.Messages)); n > 0 {
-				sh.sub.deliver(got.Messages[:n:n], g.Now, r.sent)
-				got.Messages = got.Messages[n:]
-			}
-		}
-		orphans = append(orphans, got.Messages...)
-	}
-	d.mu.Unlock()
-	if len(orphans) > 0 {
-		d.tasks.Go(func() { d.release(orphans) })
-	}
-}
-
-// The pause after a failed call, doubling.
 const (
-	failPauseBase = 50 * time.Millisecond
-	failPauseMax  = 5 * time.Second
+	// wantsMax is how many wants one call takes on, so that those of its queues that
+	// the engine is quick with wait for few others.
+	wantsMax = 100
+	// lanesMax is how many calls may be under way that are younger than slowCall, and
+	// callsMax how many in all. The room for what a call may bring is kept for that
+	// long; its queues are asked alone from then on, until they answer sooner.
+	lanesMax = 4
+	slowCall = time.Second
+	callsMax = 16
+	// leaseTimeout bounds a call, whose context ends then.
+	leaseTimeout = 20 * time.Second
 )
 
-func failPause(fails int) time.Duration {
-	return min(failPauseBase<<min(fails, 10), failPauseMax)
+var (
+	errNoAnswer = &Error{Op: "lease", Err: ErrUnavailable,
+		Hint: fmt.Sprintf("the engine has not answered within %s", leaseTimeout)}
+	errAllHang = &Error{Op: "lease", Err: ErrUnavailable,
+		Hint: fmt.Sprintf("the engine does not answer: %d calls are under way", callsMax)}
+)
+
+// plan decides what to ask now; nil: nothing. Called with d.mu held.
+func (d *dispatcher) plan(now time.Time) *call {
+	young := 0
+	for _, c := range d.calls {
+		switch {
+		case c.slow:
+		case passed(c.began.Add(slowCall), now):
+			c.slow = true
+			for _, shares := range c.shares {
+				for _, sh := range shares {
+					sh.sub.taken -= sh.n
+				}
+			}
+		default:
+			young++
+		}
+		if !c.ended && passed(c.began.Add(leaseTimeout), now) {
+			c.ended = true
+			c.cancel()
+		}
+	}
+	for len(d.timed) > 0 && passed(d.timed[0].wake, now) {
+		d.ask(d.timed[0])
+	}
+	if d.ready.Len() == 0 || young >= lanesMax {
+		d.short.Store(false)
+		return nil
+	}
+	// Whoever has freed room since this is heard.
+	d.short.Store(true)
+	short := false
+	c := &call{began: now}
+	d.rounds++
+	for e := d.ready.Front(); e != nil && len(c.wants) < wantsMax; {
+		b := e.Value.(*belief)
+		e = e.Next()
+		switch {
+		case b.apart && len(c.wants) > 0:
+			continue // it comes first next time
+		case len(d.calls) >= callsMax:
+			d.cannot(b, errAllHang, now)
+			continue
+		}
+		if !d.want(c, b, now) {
+			short = true // it keeps its place, or it could always meet a full house
+			continue
+		}
+		d.unready(b)
+		b.busy, b.hinted = true, false
+		if b.apart {
+			break
+		}
+	}
+	d.short.Store(short)
+	if len(c.wants) == 0 {
+		return nil
+	}
+	return c
 }
 
-// learn sets the belief in a queue by the engine's answer.
-func (d *dispatcher) learn(queue string, got engine.Granted, engineNow, now time.Time) {
-	b := d.queues[queue]
-	if b == nil {
-		return
+func passed(t, now time.Time) bool { return !t.After(now) }
+
+// want adds to a call what the subscribers of a queue have room for, and reports
+// whether that is anything. Called with d.mu held.
+func (d *dispatcher) want(c *call, b *belief, now time.Time) bool {
+	first, reached := len(c.wants), 0
+	b.cut = false
+	for e := b.seats.Front(); e != nil; e = e.Next() {
+		s := e.Value.(*subscription)
+		if s.over(now) {
+			continue
+		}
+		w := first
+		for w < len(c.wants) && (c.wants[w].TTR != s.ttr || c.wants[w].Remote != s.remote) {
+			w++
+		}
+		most := MaxLease
+		if w < len(c.wants) {
+			most -= c.wants[w].Max
+		}
+		n := min(s.room(b.queue, s.taken), most)
+		if s.spread {
+			n = d.spread(s, n)
+		}
+		if n <= 0 {
+			continue
+		}
+		if reached == b.reach {
+			b.cut = true
+			break
+		}
+		reached++
+		if w == len(c.wants) {
+			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.ttr, Remote: s.remote})
+			c.beliefs = append(c.beliefs, b)
+			c.shares = append(c.shares, nil)
+		}
+		s.taken += n
+		s.calls++
+		c.wants[w].Max += n
+		c.shares[w] = append(c.shares[w], share{s, n})
 	}
-	if got.Err != nil {
-		pause := failPause(b.fails)
-		b.fails++
-		b.ask, b.next, b.until = false, time.Time{}, time.Time{}
-		b.due = now.Add(pause)
-		d.log.Warn("the engine could not be asked for messages", "queue", queue, "error", got.Err, "again_in", pause)
-		return
+	return reached > 0
+}
+
+// spread divides the room of a subscription among those of its ready queues that the
+// round has not come to yet. Called with d.mu held.
+func (d *dispatcher) spread(s *subscription, n int) int {
+	if s.round != d.rounds {
+		s.round, s.left = d.rounds, s.asks
 	}
-	b.fails = 0
-	b.now = engineNow
-	b.ask = got.More || b.hinted
-	b.next = got.NextDue
-	b.due, b.until = time.Time{}, time.Time{}
-	if !got.NextDue.IsZero() {
-		b.due = d.local(got.NextDue, engineNow, now)
+	left := max(s.left, 1)
+	s.left--
+	return (n + left - 1) / left
+}
+
+// cannot tells all who wait on a queue that it is not asked now. Called with d.mu held.
+func (d *dispatcher) cannot(b *belief, err error, now time.Time) {
+	d.unready(b)
+	d.place(b, d.learn(b, engine.Granted{Err: err}, time.Time{}, now, now))
+	for e := b.seats.Front(); e != nil; e = e.Next() {
+		if s := e.Value.(*subscription); !s.leaving && (!s.once || d.hopeless(s)) {
+			s.fail(err)
+		}
 	}
-	if d.caps.Recheck > 0 {
-		b.until = now.Add(d.caps.Recheck)
+	d.see()
+}
+
+// see notes which new subscriptions have had all their queues asked. Called with d.mu
+// held.
+func (d *dispatcher) see() {
+	left := d.fresh[:0]
+	for _, s := range d.fresh {
+		if !d.seen(s) {
+			left = append(left, s)
+		}
+	}
+	clear(d.fresh[len(left):])
+	d.fresh = left
+}
+
+// conclude notes what the answer to a call says of its queues, and hands out the
+// leases.
+func (d *dispatcher) conclude(c *call, g engine.Grant, err error) {
+	d.mu.Lock()
+	c.concluded = true
+	d.drop(c)
+	switch {
+	case err == nil:
+	case d.closed:
+		err = errClientClosed("lease")
+	case c.ended && errors.Is(err, context.Canceled):
+		err = errNoAnswer
+	}
+	now := time.Now()
+	orphans, left := d.share(c, g, err, now)
+	d.see()
+	d.mu.Unlock()
+	d.release(orphans)
+	for _, s := range left {
+		close(s.idle)
 	}
 }
 
-// local turns an instant of the engine's clock into one of ours. An engine that
-// runs on our clock may answer in whole milliseconds; ours is finer.
-func (d *dispatcher) local(t, engineNow, now time.Time) time.Time {
-	if wall := now.Round(0); d.caps.Recheck == 0 && engineNow.Sub(wall).Abs() < napDrift {
-		engineNow = wall
+// share hands out the answer to a call. It returns what nobody has room for, and the
+// subscriptions that may leave when that has been released. Called with d.mu held.
+func (d *dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (orphans []engine.Lease, left []*subscription) {
+	failed, failure := 0, error(nil)
+	again := false
+	for i := range c.wants {
+		b := c.beliefs[i]
+		got := engine.Granted{Err: err}
+		if err == nil {
+			got = g.Queues[i]
+		}
+		again = d.learn(b, got, g.Now, c.began, now)
+		b.apart = c.slow || now.Sub(c.began) >= slowCall
+		if i+1 == len(c.wants) || c.beliefs[i+1] != b {
+			d.place(b, again)
+		}
+		if got.Err != nil {
+			failed, failure = failed+1, got.Err
+		}
 	}
-	return now.Add(t.Sub(engineNow))
+	for i := range c.wants {
+		b := c.beliefs[i]
+		var ls []engine.Lease
+		if err == nil {
+			ls = g.Queues[i].Messages
+		}
+		for _, sh := range c.shares[i] {
+			s := sh.sub
+			s.calls--
+			n := sh.n
+			switch {
+			case c.slow:
+				n = min(n, max(0, s.room(b.queue, s.taken)))
+			default:
+				s.taken -= n
+			}
+			if n = min(n, len(ls)); s.leaving && !s.once {
+				n = 0 // it drains
+			}
+			if !s.gone {
+				d.tell(c, b, s)
+				if n > 0 {
+					s.deliver(ls[:n:n], g.Now, c.began)
+					ls = ls[n:]
+				}
+			}
+			if s.leaving && s.calls == 0 && s.idle != nil {
+				if s.once {
+					close(s.idle)
+				} else {
+					left = append(left, s)
+				}
+			}
+		}
+		orphans = append(orphans, d.rehome(c, i, ls, g.Now, now)...)
+	}
+	if failed > 0 && !d.closed {
+		d.log.warn("the engine could not be asked for messages", "queue", c.wants[0].Queue, "queues", failed, "error", failure)
+	}
+	return orphans, left
+}
+
+// tell tells a subscription what an answer says of a queue beside its messages. Called
+// with d.mu held.
+func (d *dispatcher) tell(c *call, b *belief, s *subscription) {
+	if s.noted != nil && (b.expired > 0 || b.died > 0) {
+		s.noted(b.queue, b.expired, b.died) // to one alone, so that none is counted twice
+		b.expired, b.died = 0, 0
+	}
+	if b.err != nil && s.told != c && (!s.once || d.hopeless(s)) {
+		s.told = c
+		s.fail(b.err)
+	}
+}
+
+// rehome hands leases of whoever has gone to others who wait for such. It returns what
+// is left. Called with d.mu held.
+func (d *dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now time.Time) []engine.Lease {
+	w, b := c.wants[want], c.beliefs[want]
+	for e := b.seats.Front(); e != nil && len(ls) > 0; e = e.Next() {
+		s := e.Value.(*subscription)
+		if s.ttr != w.TTR || s.remote != w.Remote || s.over(now) {
+			continue
+		}
+		if n := min(s.room(b.queue, s.taken), len(ls)); n > 0 {
+			s.deliver(ls[:n:n], engineNow, c.began)
+			ls = ls[n:]
+		}
+	}
+	return ls
+}
+
+// drop takes a call from those under way. Called with d.mu held.
+func (d *dispatcher) drop(c *call) {
+	for i := range d.calls {
+		if d.calls[i] == c {
+			d.calls = append(d.calls[:i], d.calls[i+1:]...)
+			return
+		}
+	}
 }

@@ -107,7 +107,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	w.tasks.Go(w.keep)
-	unsubscribe := w.c.dispatch.subscribe(&subscription{
+	leave := w.c.dispatch.subscribe(&subscription{
 		queues:  queues,
 		ttr:     w.cfg.TTR,
 		spread:  true,
@@ -120,7 +120,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-w.stopped:
 	}
-	unsubscribe()
+	leave(context.Background(), drainGrace)
 	return w.drain(op)
 }
 

@@ -359,6 +359,7 @@ func (c *change) applied(seq uint64, p *pending) {
 			q.told, hint = op.at, true
 		}
 	}
+	q.noteSweeps(c.ops)
 	if hint {
 		p.hints = append(p.hints, q.name)
 	}

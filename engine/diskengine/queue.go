@@ -31,7 +31,8 @@ type queue struct {
 
 	names  names
 	leases leaseTable
-	pause  int64 // until when; 0: not paused, forGood: without end
+	sweeps []*sweep // purges and redrives under way
+	pause  int64    // until when; 0: not paused, forGood: without end
 
 	told    int64 // the NextDue last told; what is put below it is worth a hint
 	expired int   // dropped since a Lease last told
@@ -107,6 +108,13 @@ func (e *Engine) newID() (engine.ID, error) {
 	}
 	e.nextID++
 	return e.nextID - 1, nil
+}
+
+// unusedID is above all ids given so far.
+func (e *Engine) unusedID() engine.ID {
+	e.idsMu.Lock()
+	defer e.idsMu.Unlock()
+	return e.nextID
 }
 
 const idBlock = 1 << 16

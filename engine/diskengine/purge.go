@@ -1,0 +1,108 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Purge removes what was scheduled or ready when it began, and with dead the dead
+// ones too, in chunks that are durable one by one. What is pushed, retried, released
+// or redriven while it runs stays; what is rescheduled or replaced goes.
+func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {
+	q := e.queue(name)
+	n, err := e.purge(ctx, &sweep{q: q, kind: kindDue}, (*sweep).purgeWaiting)
+	if err != nil || !dead {
+		return n, err
+	}
+	m, err := e.purge(ctx, &sweep{q: q, kind: kindDead}, (*sweep).purgeDead)
+	return n + m, err
+}
+
+// purge walks an order and removes what it meets.
+func (e *Engine) purge(ctx context.Context, s *sweep, chunk func(s *sweep, now clock, p *pending) (int64, error)) (int64, error) {
+	if err := e.survey(ctx, "purge", s); err != nil || s.q == nil {
+		return 0, err
+	}
+	defer s.over.Store(true)
+	var total int64
+	for !s.done {
+		var n int64
+		err := e.do(ctx, "purge", func(now clock, p *pending) (err error) {
+			n, err = chunk(s, now, p)
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// purgeWaiting removes the next messages of due order, and those that have moved.
+func (s *sweep) purgeWaiting(now clock, p *pending) (n int64, err error) {
+	chunk, err := s.scan(sweepChunk)
+	if err != nil {
+		return 0, err
+	}
+	q := s.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now, err = q.catchUp(now, p); err != nil {
+		return 0, err
+	}
+	s.from = s.end
+	if len(chunk) == sweepChunk {
+		s.from = chunk[len(chunk)-1].after()
+	}
+	if len(s.moved) > 0 {
+		for _, id := range s.moved {
+			chunk = append(chunk, position{never, id})
+		}
+		s.moved = nil
+	}
+	err = q.changeLocked(now, p, chunk, func(c *change, at position) error {
+		if _, spared := s.spared[at.id]; spared || at.id >= s.bound || c.held(at.id) != nil {
+			return nil
+		}
+		r, err := c.message(at.id)
+		switch {
+		case errors.Is(err, errValue) && at.at != never:
+			n++
+			return errors.Join(c.dequeue(at), c.remove(at.id, "", true))
+		case err != nil || r == nil || r.dead:
+			return err
+		case r.expired(c.now.ms):
+			return c.expire(r)
+		}
+		n++
+		return c.drop(r)
+	})
+	if s.done = s.from == s.end && len(s.moved) == 0; s.done {
+		q.sweeps = slices.DeleteFunc(q.sweeps, func(o *sweep) bool { return o == s })
+	}
+	return n, err
+}
+
+// purgeDead removes the next dead messages.
+func (s *sweep) purgeDead(now clock, p *pending) (n int64, err error) {
+	chunk, err := s.scan(sweepChunk)
+	if err != nil {
+		return 0, err
+	}
+	s.from = s.end
+	if len(chunk) == sweepChunk {
+		s.from = chunk[len(chunk)-1].after()
+	}
+	s.done = s.from == s.end
+	err = s.q.changeEach(now, p, chunk, func(c *change, at position) error {
+		r, err := c.message(at.id)
+		if err != nil || r == nil || !r.dead || r.grave() != at {
+			return err
+		}
+		n++
+		return errors.Join(c.exhume(r), c.remove(r.id, "", r.apart))
+	})
+	return n, err
+}

@@ -1,0 +1,153 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// sweepChunk is how many messages purge and redrive change in one batch.
+const sweepChunk = 500
+
+// sweep is a walk over an order of a queue, chunk by chunk, that is to meet just
+// what the order held when the walk began. A snapshot would show that, and keep on
+// disk all that is removed meanwhile: a purge is what makes room. So the walk reads
+// the order as it stands, up to what was its end, and passes over what came in
+// since. New messages have ids from bound on; others are noted under the queue's
+// lock as they come back.
+type sweep struct {
+	q     *queue
+	kind  byte
+	from  position // the walk stands here
+	end   position // and ends before here
+	bound engine.ID
+	done  bool
+
+	over   atomic.Bool            // the walk has ended: nothing need be noted
+	spared map[engine.ID]position // waits here, and was leased or dead meanwhile
+	prune  int                    // how many spared make it worth forgetting those the walk has passed
+	moved  []engine.ID            // waits elsewhere than it did
+}
+
+// sparedMost is how many spared messages are kept before the first look at which
+// of them the walk has passed.
+const sparedMost = 1 << 14
+
+// survey begins a walk. Its queue may be nil.
+func (e *Engine) survey(ctx context.Context, op string, s *sweep) error {
+	err := e.do(ctx, op, func(now clock, p *pending) error {
+		q := s.q
+		if q == nil {
+			return nil
+		}
+		defer q.mu.Unlock()
+		if _, err := q.lockWhole(ctx, now, p); err != nil {
+			return err
+		}
+		p.see(q)
+		lower := appendHead(nil, s.kind, q.num)
+		it, err := e.store.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upperBound(lower)})
+		if err != nil {
+			return err
+		}
+		s.from = position{at: never}
+		if s.kind == kindDue {
+			s.from = q.mark
+		}
+		if it.Last() {
+			_, s.end, err = parseTimeKey(it.Key(), s.kind)
+			s.end = s.end.after()
+		} else {
+			s.end = s.from
+		}
+		if err := errors.Join(err, it.Close()); err != nil {
+			return err
+		}
+		s.bound = e.unusedID()
+		if s.kind == kindDue {
+			s.spared, s.prune = make(map[engine.ID]position), sparedMost
+			q.sweeps = append(q.sweeps, s)
+		}
+		return nil
+	})
+	if err != nil {
+		s.over.Store(true)
+	}
+	return err
+}
+
+// scan returns the next entries of the order.
+func (s *sweep) scan(most int) ([]position, error) {
+	var chunk []position
+	if !s.from.less(s.end) {
+		return nil, nil
+	}
+	lower, upper := timeKey(nil, s.kind, s.q.num, s.from), timeKey(nil, s.kind, s.q.num, s.end)
+	err := scan(s.q.e.store.db, lower, upper, func(k, _ []byte) (bool, error) {
+		_, at, err := parseTimeKey(k, s.kind)
+		chunk = append(chunk, at)
+		return len(chunk) < most, err
+	})
+	return chunk, err
+}
+
+// note takes in, under the queue's lock, what a change put into due order. What it
+// took out just before waited already.
+func (s *sweep) note(ops []nearOp) {
+	for i, op := range ops {
+		if !op.put || op.id >= s.bound {
+			continue
+		}
+		_, spared := s.spared[op.id]
+		if waited := i > 0 && ops[i-1].id == op.id && !ops[i-1].put; waited && !spared {
+			s.moved = append(s.moved, op.id)
+		} else {
+			s.spared[op.id] = op.position
+		}
+	}
+	if len(s.spared) > s.prune {
+		for id, at := range s.spared {
+			if at.less(s.from) {
+				delete(s.spared, id)
+			}
+		}
+		s.prune = max(sparedMost, 2*len(s.spared))
+	}
+}
+
+// noteSweeps tells the walks under way of a change.
+func (q *queue) noteSweeps(ops []nearOp) {
+	if len(q.sweeps) == 0 {
+		return
+	}
+	q.sweeps = slices.DeleteFunc(q.sweeps, func(s *sweep) bool { return s.over.Load() })
+	for _, s := range q.sweeps {
+		s.note(ops)
+	}
+}
+
+// changeEach makes one batch of what fn does to each message.
+func (q *queue) changeEach(now clock, p *pending, chunk []position, fn func(c *change, at position) error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, err := q.catchUp(now, p)
+	if err != nil {
+		return err
+	}
+	return q.changeLocked(now, p, chunk, fn)
+}
+
+func (q *queue) changeLocked(now clock, p *pending, chunk []position, fn func(c *change, at position) error) error {
+	c := q.begin(now, len(chunk))
+	for _, at := range chunk {
+		if err := fn(c, at); err != nil {
+			c.abandon()
+			return err
+		}
+	}
+	return c.commit(p)
+}

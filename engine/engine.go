@@ -141,7 +141,7 @@ type Capabilities struct {
 	Redrive    bool // Redriver
 	Atomic     bool // AtomicPusher
 	LeaseWait  bool // LeaseWaiter
-	Prompt     bool // calls wait for nothing but short locks, so that nobody need leave one when its context ends
+	Prompt     bool // calls return by themselves soon after their contexts end, whatever hangs, so that nobody need leave one
 
 	// Coalesce is how many concurrent single calls the engine likes to have made
 	// one; 0 or 1: none, it does that itself.

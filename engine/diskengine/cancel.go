@@ -3,12 +3,14 @@ package diskengine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 )
 
 // Cancel removes messages. Those of one queue are one batch.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	refs = slices.Clone(refs)
 	results := make([]error, len(refs))
 	err := e.do(ctx, "cancel", func(now clock, p *pending) error {
 		return byQueue(len(refs), func(i int) string { return refs[i].Queue }, func(name string, items []int) error {
@@ -177,7 +179,10 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 		info = q.show(r, now.ms)
 		return nil
 	})
-	return info, err
+	if err != nil {
+		return engine.Info{}, err
+	}
+	return info, nil
 }
 
 // show describes a message as it stands.

@@ -40,6 +40,9 @@ type Config struct {
 	// directory is opened again. 0: a minute; negative: not at all.
 	RetryFor time.Duration
 
+	// CloseTimeout is how long Close waits for a disk that does not answer. 0: 20 s.
+	CloseTimeout time.Duration
+
 	// Logger gets what an operator should know; nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -49,6 +52,7 @@ const (
 	defaultCache    = 64 << 20
 	defaultMemTable = 16 << 20
 	defaultRetryFor = time.Minute
+	defaultClose    = 20 * time.Second
 )
 
 func (c *Config) withDefaults() Config {
@@ -73,6 +77,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.RetryFor == 0 {
 		d.RetryFor = defaultRetryFor
+	}
+	if d.CloseTimeout <= 0 {
+		d.CloseTimeout = defaultClose
 	}
 	if d.Logger == nil {
 		d.Logger = slog.Default()

@@ -23,12 +23,17 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 		}
 		return err
 	})
-	return info, err
+	if err != nil {
+		return engine.QueueInfo{}, err
+	}
+	return info, nil
 }
 
 // Queues lists by name what holds something or is paused.
-func (e *Engine) Queues(ctx context.Context, after string, limit int) (infos []engine.QueueInfo, next string, err error) {
-	err = e.do(ctx, "queues", func(now clock, p *pending) error {
+func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
+	var infos []engine.QueueInfo
+	var next string
+	err := e.do(ctx, "queues", func(now clock, p *pending) error {
 		names, err := e.namesBehind(after)
 		if err != nil {
 			return err

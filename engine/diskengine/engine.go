@@ -1,8 +1,8 @@
 package diskengine
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -18,10 +18,10 @@ type Engine struct {
 	dir   *directory
 	store *store
 
-	open   sync.RWMutex // held for reading by each call
-	closed bool
-	done   chan struct{}
-	group  sync.WaitGroup
+	calls calls
+	done  chan struct{} // closed when the engine closes
+	ended chan error    // closed when all has ended; before that, at most one error
+	group sync.WaitGroup
 
 	queuesMu  sync.RWMutex
 	byName    map[string]*queue
@@ -69,46 +69,11 @@ const coalesce = 256
 // Capabilities says that the disk engine can do everything but LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
-	c.Durable, c.Atomic = true, true
+	c.Durable, c.Atomic, c.Prompt = true, true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.Window = window
 	c.Coalesce = coalesce
 	return c
-}
-
-// enter begins a call; leave ends it.
-func (e *Engine) enter(ctx context.Context, op string) error {
-	if err := ctx.Err(); err != nil {
-		return &engine.Error{Op: op, Err: err}
-	}
-	e.open.RLock()
-	if e.closed {
-		e.open.RUnlock()
-		return &engine.Error{Op: op, Err: engine.ErrClosed}
-	}
-	if err := e.store.failed(); err != nil {
-		e.open.RUnlock()
-		return broken(op, err)
-	}
-	return nil
-}
-
-func (e *Engine) leave() { e.open.RUnlock() }
-
-// do runs fn as one call: what fn answers rests on what p collects, and is
-// answered when that is durable.
-func (e *Engine) do(ctx context.Context, op string, fn func(now clock, p *pending) error) error {
-	if err := e.enter(ctx, op); err != nil {
-		return err
-	}
-	p := pending{store: e.store}
-	err := fn(e.now(), &p)
-	if werr := p.wait(); err == nil {
-		err = werr
-	}
-	e.leave()
-	e.tell(p.hints)
-	return e.wrap(op, err)
 }
 
 // Watch calls fn when a message was put before the NextDue last told.
@@ -145,17 +110,31 @@ func (e *Engine) runTail() {
 	}
 }
 
-// Close waits for calls under way and ends the engine. Leases given with
-// Want.Remote stay valid; the others lapse when the directory is opened again. A
-// second Close returns nil.
+// Close waits for calls under way and ends the engine; a Purge, Redrive or List
+// under way ends early. Leases given with Want.Remote stay valid; the others lapse
+// when the directory is opened again. A disk that hangs is waited for as long as
+// Config.CloseTimeout says: Close then fails with engine.ErrUnavailable and says
+// what hangs, and the directory stays locked until the disk answers or the process
+// ends. A second Close waits likewise, and returns nil when all has ended.
 func (e *Engine) Close() error {
-	e.open.Lock()
-	defer e.open.Unlock()
-	if e.closed {
-		return nil
+	if e.calls.close() {
+		close(e.done)
+		go e.end()
 	}
-	e.closed = true
-	close(e.done)
+	timer := time.NewTimer(e.cfg.CloseTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-e.ended:
+		return err // nil from the second time on
+	case <-timer.C:
+		return &engine.Error{Op: "close", Err: engine.ErrUnavailable,
+			Hint: fmt.Sprintf("it has not ended within %s and goes on%s", e.cfg.CloseTimeout, e.slowest())}
+	}
+}
+
+// end closes all once the last call has ended.
+func (e *Engine) end() {
+	<-e.calls.idle
 	close(e.tail)
 	e.group.Wait()
 	for _, q := range e.byName {
@@ -163,7 +142,10 @@ func (e *Engine) Close() error {
 			_ = q.raiseMark() // only spares work at the next opening
 		}
 	}
-	return e.wrap("close", errors.Join(e.closeNames(), e.shut()))
+	if err := e.wrap("close", errors.Join(e.closeNames(), e.shut())); err != nil {
+		e.ended <- err
+	}
+	close(e.ended)
 }
 
 // shut ends Pebble. One that has failed has nothing to say about its end, and

@@ -3,6 +3,7 @@ package diskengine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -15,8 +16,14 @@ const expireMost = 10_000
 // Lease hands out what is due. Leases that stay in this process are not waited
 // for: should they be lost in a crash, so is the process that held them.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	wants = slices.Clone(wants)
 	var g engine.Grant
-	err := e.do(ctx, "lease", func(now clock, p *pending) error {
+	late := func() {
+		for i := range g.Queues {
+			e.giveBack(g.Queues[i].Messages)
+		}
+	}
+	err := e.doOrElse(ctx, "lease", late, func(now clock, p *pending) error {
 		g = engine.Grant{Now: instant(now.ms), Queues: make([]engine.Granted, len(wants))}
 		for i := range wants {
 			if err := ctx.Err(); err != nil && i > 0 {
@@ -208,7 +215,8 @@ func (q *queue) leasedInfo(r *record, l *lease, now int64) engine.Info {
 // Claim leases one message if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var l engine.Lease
-	err := e.do(ctx, "claim", func(now clock, p *pending) error {
+	late := func() { e.giveBack([]engine.Lease{l}) }
+	err := e.doOrElse(ctx, "claim", late, func(now clock, p *pending) error {
 		q := e.queue(ref.Queue)
 		if q == nil {
 			return refErr("claim", ref, engine.ErrNotFound, "")
@@ -228,7 +236,10 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		}
 		return nil
 	})
-	return l, err
+	if err != nil {
+		return engine.Lease{}, err
+	}
+	return l, nil
 }
 
 func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *engine.Lease) error {

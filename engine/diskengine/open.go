@@ -68,7 +68,7 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 	e := &Engine{
 		cfg: c, log: c.Logger, dir: d,
 		byName: make(map[string]*queue), byNumber: make(map[uint32]*queue),
-		done: make(chan struct{}), wake: make(chan struct{}, 1), tail: make(chan applied, 1024),
+		calls: calls{idle: make(chan struct{})}, done: make(chan struct{}), ended: make(chan error, 1), wake: make(chan struct{}, 1), tail: make(chan applied, 1024),
 		watchers: make(map[int]func(string)), nextID: 1, idsReserved: 1,
 		space: space{every: spaceEvery}, chunk: loadChunk,
 	}

@@ -11,6 +11,7 @@ import (
 // Push keeps each message or applies its conflict policy. The messages of one
 // queue are one batch.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	msgs = copied(ctx, msgs)
 	results := make([]engine.PushResult, len(msgs))
 	err := e.do(ctx, "push", func(now clock, p *pending) error {
 		if err := e.space.check(e, now); err != nil {
@@ -54,6 +55,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 
 // PushAtomic keeps all messages or none, in one batch over all their queues.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	msgs = copied(ctx, msgs)
 	results := make([]engine.PushResult, len(msgs))
 	var refused error
 	err := e.do(ctx, "push", func(now clock, p *pending) error {
@@ -126,13 +128,10 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 		}
 		return nil
 	})
-	if err == nil {
-		err = refused
-	}
-	if err != nil && refused == nil {
+	if err != nil {
 		return nil, err
 	}
-	return results, err
+	return results, refused
 }
 
 // push decides one message. The error beside the result ends the whole call.

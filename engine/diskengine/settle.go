@@ -3,14 +3,30 @@ package diskengine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 )
 
 // Settle ends or extends leases. The settlements of one queue are one batch.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	s = slices.Clone(s)
+	for i := range s {
+		if w := s[i].When; w != nil {
+			when := *w
+			s[i].When = &when
+		}
+	}
 	results := make([]engine.Settled, len(s))
-	err := e.do(ctx, "settle", func(now clock, p *pending) error {
+	if err := e.do(ctx, "settle", e.settling(s, results)); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// settling is the call that settles s.
+func (e *Engine) settling(s []engine.Settlement, results []engine.Settled) func(now clock, p *pending) error {
+	return func(now clock, p *pending) error {
 		tokens := make([]token, len(s))
 		for i := range s {
 			t, err := parseToken(s[i].Token)
@@ -49,11 +65,16 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			}
 			return c.commit(p)
 		})
-	})
-	if err != nil {
-		return nil, err
 	}
-	return results, nil
+}
+
+// giveBack releases leases whose caller has left. What cannot be released lapses.
+func (e *Engine) giveBack(leases []engine.Lease) {
+	back := make([]engine.Settlement, len(leases))
+	for i := range leases {
+		back[i] = engine.Settlement{Token: leases[i].Token, Do: engine.Release}
+	}
+	_ = e.carryOut("settle", e.settling(back, make([]engine.Settled, len(back))))
 }
 
 func lost(q *queue, t token) error {

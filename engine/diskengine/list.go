@@ -136,9 +136,12 @@ func (l *lister) add(at position, info func(*record) engine.Info) (bool, error) 
 		return false, nil
 	}
 	r, err := l.q.readMessage(l.snap, at.id, l.query.Body)
-	if err != nil {
+	if isDamage(err) {
 		l.q.e.damaged(l.q, at.id, err)
 		return true, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	if r == nil || l.query.State != engine.Leased && r.expired(l.now) {
 		return true, nil

@@ -79,7 +79,10 @@ func (p *player) suffer(s step) {
 	case "settle":
 		s.n[0] = 0
 	}
-	before := p.m.clone()
+	if len(p.ids) > 0 {
+		p.m.lastID = slices.Max(p.ids) // what nobody is told the id of gets one that no other has
+	}
+	before, swept := p.m.clone(), maps.Clone(p.swept)
 	p.logf("%s, the %d. time", p.fault.Name, n)
 	p.failed = false
 	p.fault.Arm(p.e, n)
@@ -95,6 +98,7 @@ func (p *player) suffer(s step) {
 	if p.problem == "" || !p.failed && !returns {
 		return
 	}
+	p.swept = swept
 	failure, outcomes := p.problem, []*Model{before}
 	if !p.fault.Harmless && !returns {
 		outcomes = append(outcomes, p.identify(p.m, before))

@@ -52,17 +52,20 @@ func TestTopicLife(t *testing.T) {
 		if v, err := topic.Value(info); err != nil || v.ID != "1" {
 			t.Errorf("value %+v, %v", v, err)
 		}
-		if err := topic.Claim(ctx, c, tarry.ByKey("1"), nil); !errors.Is(err, tarry.ErrNotDue) {
+		nop := func(context.Context, *tarry.Message[Order]) error { return nil }
+		if err := topic.Claim(ctx, c, tarry.ByKey("1"), nop); !errors.Is(err, tarry.ErrNotDue) {
 			t.Errorf("claim before due: %v", err)
 		}
 		if info, err = topic.Reschedule(ctx, c, tarry.ByKey("1"), tarry.In(0)); err != nil || info.Due.After(time.Now()) {
 			t.Errorf("rescheduled %+v, %v", info, err)
 		}
 		boom := errors.New("boom")
-		if err := topic.Claim(ctx, c, tarry.ByKey("1"), func(context.Context, Order) error { return boom }); err != boom {
+		if err := topic.Claim(ctx, c, tarry.ByKey("1"), func(context.Context, *tarry.Message[Order]) error {
+			return tarry.RetryIn(0, boom)
+		}); !errors.Is(err, boom) {
 			t.Errorf("claim: %v", err)
 		}
-		if err := topic.Claim(ctx, c, tarry.ByID(p.ID), func(_ context.Context, o Order) error {
+		if err := topic.Claim(ctx, c, tarry.ByID(p.ID), func(context.Context, *tarry.Message[Order]) error {
 			if err := topic.Cancel(ctx, c, tarry.ByKey("1")); !errors.Is(err, tarry.ErrLeased) {
 				t.Errorf("cancel while claimed: %v", err)
 			}

@@ -3,6 +3,8 @@ package tarry_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,4 +70,16 @@ func TestGuardsAreAskedInOrder(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+func TestGuardOfAnotherTypeIsRefusedAtRegistration(t *testing.T) {
+	c := tarry.New(newStage(), nil)
+	defer c.Close()
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.Contains(said, "queue q: the topic's bodies are of type string") || !strings.Contains(said, "Message[int]") {
+			t.Errorf("panicked with %q", said)
+		}
+	}()
+	tarry.Handle(tarry.NewWorker(c, nil), bytesTopic, func(context.Context, *tarry.Message[string]) error { return nil },
+		tarry.OnlyIf(func(context.Context, *tarry.Message[int]) (bool, error) { return true, nil }))
 }

@@ -51,6 +51,14 @@ func Timeout(d time.Duration) HandleOption {
 // the worker's drain has taken too long; context.Cause tells which. Handle panics
 // when the queue has a handler already, and once Run was called.
 func Handle[T any](w *Worker, t *Topic[T], handler func(context.Context, *Message[T]) error, opts ...HandleOption) {
+	w.register(newHandling(w, t, handler, opts))
+}
+
+// newHandling is how messages of a topic are handled.
+func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *Message[T]) error, opts []HandleOption) *handling {
+	if handler == nil {
+		panic("tarry: queue " + t.queue + ": the handler is nil")
+	}
 	h := &handling{queue: t.queue, timeout: w.cfg.HandlerTimeout}
 	for _, o := range opts {
 		o.applyHandle(h)
@@ -79,5 +87,5 @@ func Handle[T any](w *Worker, t *Topic[T], handler func(context.Context, *Messag
 		}
 		return handler(ctx, m)
 	}
-	w.register(h)
+	return h
 }

@@ -57,7 +57,7 @@ var (
 func (w *Worker) tend(now time.Time, all bool) (renew []*delivery) {
 	w.look = time.Time{}
 	for d := w.first; d != nil; d = d.next {
-		if d.term.endless() || d.lost || d.lapsed {
+		if d.term.endless() || d.lost || d.lapsed || d.unsure && d.renewing {
 			continue
 		}
 		if d.term.ended(now) && !d.unsure {
@@ -146,7 +146,11 @@ func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
 	}
 	if d.unsure {
 		d.unsure = false
-		w.hand(d) // begin decides
+		if d.one != nil { // begin decides
+			close(d.one.sure)
+		} else {
+			w.hand(d)
+		}
 	}
 	if !d.lost {
 		w.lookBy(d.renew)

@@ -131,29 +131,3 @@ func (t *Topic[T]) Value(info Info) (v T, err error) {
 func (t *Topic[T]) List(ctx context.Context, c *Client, state State) iter.Seq2[Info, error] {
 	return c.List(ctx, t.queue, state)
 }
-
-// Claim settles on read: whoever meets an overdue message takes it, runs handle,
-// and acks it if that returns nil; on an error the message is released and the
-// error returned. ErrNotDue, ErrLeased, ErrNotFound when there is nothing to take.
-func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handle func(context.Context, T) error) error {
-	l, err := c.Claim(ctx, t.queue, ref, LeaseOptions{})
-	if err != nil {
-		return err
-	}
-	v, err := t.Value(l.Info)
-	if err == nil {
-		err = handle(ctx, v)
-	}
-	s := Settlement{Token: l.Token, Do: engine.Ack}
-	if err != nil {
-		s.Do = engine.Release
-	}
-	settled, settleErr := c.Settle(context.WithoutCancel(ctx), []Settlement{s})
-	switch {
-	case err != nil:
-		return err
-	case settleErr != nil:
-		return settleErr
-	}
-	return settled[0].Err
-}

@@ -16,6 +16,7 @@ type delivery struct {
 	w     *Worker
 	h     *handling
 	hand  *hand // nil: its goroutine ends
+	one   *one  // not nil: no worker runs it, but whoever claimed it
 	lease engine.Lease
 
 	due     time.Time // by our own clock
@@ -198,13 +199,19 @@ func (d *delivery) conclude(err error) {
 	d.took = d.w.now().Sub(d.started)
 	d.err = err
 	d.settle = settlement(d.lease.Token, err)
-	if d.settle.Do == engine.Retry && d.settle.When == nil && context.Cause(d.ctx) == errDrained &&
-		(errors.Is(err, context.Canceled) || errors.Is(err, errDrained)) {
-		// It gave up for no fault of its own.
+	if d.settle.Do == engine.Retry && d.settle.When == nil && d.interrupted(err) {
 		d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Release}
 	}
 	d.w.finish(d)
 	d.cancel(nil)
+}
+
+// interrupted reports whether a handler gave up for no fault of its own or of its
+// message: since the worker drains, or who claimed it left.
+func (d *delivery) interrupted(err error) bool {
+	cause := context.Cause(d.ctx)
+	return (cause == errDrained || d.w.base.Err() == context.Canceled) &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, cause))
 }
 
 // finish frees the slot of a delivery and has its result told to the engine.
@@ -228,10 +235,12 @@ func (w *Worker) finish(d *delivery) {
 	default:
 		w.idle = append(w.idle, d.hand)
 	}
-	lost := d.lost
-	if !lost {
+	switch {
+	case !d.lost:
 		w.unsaid++
 		w.sets.add(d)
+	case d.one != nil:
+		d.one.settled <- engine.Settled{Err: errTaken}
 	}
 	w.checkIdle()
 	w.mu.Unlock()
@@ -251,6 +260,11 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	w.mu.Unlock()
 	if full {
 		w.c.dispatch.freed()
+	}
+	for i, d := range ds {
+		if d.one != nil {
+			d.one.settled <- out[i]
+		}
 	}
 	if w.cfg.Observer == nil {
 		return

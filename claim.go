@@ -1,0 +1,98 @@
+package tarry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Claim settles on read: whoever meets an overdue message takes it and handles it
+// there and then, on its own goroutine, with all that a Worker does for a message.
+// The lease is renewed while handler runs. Options are those of Handle; Concurrency
+// has no meaning here. What handler returns decides as in Handle: nil acks, Snooze,
+// RetryIn and Bury do as they say, any other error or a panic retries the message
+// after its backoff until its attempts are used up. A guard that says no acks it too.
+//
+// handler's context ends with ctx, when its Timeout is over, or when the lease is
+// lost. One that gives up because ctx was cancelled gives the message back, its
+// attempt not counted; a deadline of ctx counts.
+//
+// Claim returns nil when the message is acked, else what handler returned; joined
+// with ErrLeaseLost when somebody else had decided on the message by then. When there
+// is nothing to take: ErrNotDue, ErrLeased, ErrNotFound. It returns within a second
+// of handler when ctx has ended; what the engine was not told yet it is told in the
+// background.
+func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(context.Context, *Message[T]) error, opts ...HandleOption) error {
+	w := NewWorker(c, nil)
+	h := newHandling(w, t, handler, opts)
+	sent := c.now()
+	l, err := c.Claim(ctx, t.queue, ref, LeaseOptions{})
+	if err != nil {
+		return err
+	}
+	return w.handleOne(ctx, h, l, sent)
+}
+
+// handleOne handles one lease, which was asked for at sent, on the caller's
+// goroutine.
+func (w *Worker) handleOne(ctx context.Context, h *handling, l Lease, sent time.Time) error {
+	d := &delivery{w: w, h: h, lease: l, due: l.Due, one: newOne()}
+	if l.TTR > 0 {
+		d.term = term{from: sent, length: l.TTR}
+	}
+	w.base = ctx
+	w.tasks.Go(w.keep)
+	defer func() {
+		w.mu.Lock()
+		w.ended = true
+		w.mu.Unlock()
+		w.kick()
+	}()
+	w.mu.Lock()
+	w.enter(d, w.now())
+	unsure := d.unsure
+	w.mu.Unlock()
+	if unsure {
+		<-d.one.sure
+	}
+	d.work()
+	return d.one.result(ctx, d)
+}
+
+// one is what a delivery that is no worker's tells the goroutine that runs it.
+type one struct {
+	sure    chan struct{}       // closed when its lease need not be confirmed any more
+	settled chan engine.Settled // what the engine says of it
+}
+
+func newOne() *one { return &one{make(chan struct{}), make(chan engine.Settled, 1)} }
+
+// result waits for the engine and says what became of the message.
+func (o *one) result(ctx context.Context, d *delivery) error {
+	ref := Ref{Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key}
+	var s engine.Settled
+	select {
+	case s = <-o.settled:
+	case <-ctx.Done():
+		timer := time.NewTimer(lastWord)
+		defer timer.Stop()
+		select {
+		case s = <-o.settled:
+		case <-timer.C:
+			s.Err = ctx.Err()
+		}
+	}
+	if d.started.IsZero() && s.Err == nil {
+		s.Err = errLapsed
+	}
+	err := fail("claim", ref, s.Err)
+	switch {
+	case d.err == nil:
+		return err
+	case err == nil:
+		return d.err
+	}
+	return errors.Join(d.err, err)
+}

@@ -143,7 +143,7 @@ func benchTimers(b *testing.B, impl string, n int) {
 	case "Heap":
 		t = &coreBench{timer.NewHeap[uint64](now), handles, now, now.Add(48 * time.Hour)}
 	case "Runner":
-		r := timer.NewRunner[uint64](timer.NewWheel[uint64](time.Millisecond, now), func(uint64) {}, nil)
+		r := timer.NewRunner[uint64](timer.NewWheel[uint64](time.Millisecond, now), func(timer.Timer[uint64]) {}, nil)
 		defer closeRunner(b, r)
 		t, parallel = &runnerBench{r, handles, now, now.Add(48 * time.Hour)}, true
 	}
@@ -226,7 +226,7 @@ func BenchmarkFire(b *testing.B) {
 			var left sync.WaitGroup
 			left.Add(n + 1)
 			r := timer.NewRunner[uint64](timer.NewWheel[uint64](time.Millisecond, epoch),
-				func(uint64) { left.Done() }, &timer.RunnerConfig{Now: now})
+				func(timer.Timer[uint64]) { left.Done() }, &timer.RunnerConfig{Now: now})
 			due := epoch.Add(time.Minute)
 			for i := range n {
 				r.Schedule(due, uint64(i))

@@ -26,7 +26,7 @@ type DelayQueue[T any] struct {
 
 // NewDelayQueue returns an empty queue.
 func NewDelayQueue[T any]() *DelayQueue[T] {
-	return &DelayQueue[T]{heap: NewHeap[T](time.Now())}
+	return &DelayQueue[T]{heap: newHeap[T](time.Microsecond, time.Now())}
 }
 
 // Len is the number of elements, due or not.
@@ -68,7 +68,7 @@ func (q *DelayQueue[T]) Reset(h Handle, due time.Time) bool {
 // headed wakes the first taker when h has become the head. One that sleeps for
 // an earlier head needs no wake-up: it looks again when it wakes.
 func (q *DelayQueue[T]) headed(h Handle) {
-	if first := q.heap.heap[0]; first.index == h.index() {
+	if first := q.heap.heap.items[0]; first.index == h.index() {
 		q.wake()
 	}
 }

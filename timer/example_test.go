@@ -51,7 +51,7 @@ func ExampleRing() {
 func ExampleRunner() {
 	closed := make(chan string)
 	idle := timer.NewRunner(timer.NewWheel[string](time.Millisecond, time.Now()),
-		func(conn string) { closed <- conn }, nil)
+		func(t timer.Timer[string]) { closed <- t.Value }, nil)
 	defer idle.Close(context.Background())
 
 	const timeout = 30 * time.Millisecond

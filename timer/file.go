@@ -118,9 +118,9 @@ func (w *Wheel[T]) crowded(n *node, slot uint32) bool {
 	return false
 }
 
-// deal gives a slot, which is not empty, a finer wheel and deals its entries out into it. Digits
-// that all of them share are passed over without touching them again, so that
-// a million with one due cost one pass.
+// deal gives a slot, which is not empty, a finer wheel and deals its entries
+// out into it. Digits that all of them share are passed over without touching
+// them again, so that a million with one due cost one pass.
 func (w *Wheel[T]) deal(n *node, slot uint32) {
 	head := n.head(slot)
 	list := n.heads[slot]

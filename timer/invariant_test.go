@@ -4,12 +4,36 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"time"
 )
 
 // Tighten makes a Wheel deal out, fold and sweep with a handful of entries.
 func (w *Wheel[T]) Tighten(young, coarse, burst, sweep int) {
 	w.limits = limits{young: young, coarse: coarse, burst: uint16(burst), sweep: sweep}
 	w.sweep = sweep
+}
+
+// Lend lends up to n entries that are due at now.
+func (w *Wheel[T]) Lend(now time.Time, n int) []Timer[T] { return lend(w, now, n) }
+
+// Lend lends up to n entries that are due at now.
+func (r *Ring[T]) Lend(now time.Time, n int) []Timer[T] { return lend(r, now, n) }
+
+// Lend lends up to n entries that are due at now.
+func (h *Heap[T]) Lend(now time.Time, n int) []Timer[T] { return lend(h, now, n) }
+
+func lend[T any](l lender[T], now time.Time, n int) (all []Timer[T]) {
+	for range n {
+		t, ok := l.lend(now)
+		if !ok {
+			break
+		}
+		if !l.lent(t.Handle) {
+			panic("lent, and not known to be")
+		}
+		all = append(all, t)
+	}
+	return all
 }
 
 // Check looks for what is broken inside a Wheel.
@@ -32,8 +56,8 @@ func (w *Wheel[T]) Check() error {
 		}
 		n += filed
 	}
-	if n != w.slab.len {
-		return fmt.Errorf("%d entries in lists, %d in use", n, w.slab.len)
+	if n != w.Len() {
+		return fmt.Errorf("%d entries in lists, %d in use", n, w.Len())
 	}
 	if live != w.nodes.live() {
 		return fmt.Errorf("%d wheels within reach, %d in use", live, w.nodes.live())
@@ -52,7 +76,7 @@ func (w *Wheel[T]) Check() error {
 		return nil
 	}
 	least := uint64(never)
-	w.slab.each(func(i uint32, e *entry[T]) { least = min(least, e.due) })
+	w.slab.each(func(i uint32, e *entry[T]) { least = min(least, e.due) }) // what is lent is due away
 	if e := w.slab.at(w.least); e.gen == 0 || e.due != w.leastDue || least != w.leastDue {
 		return fmt.Errorf("entry %d of generation %d, due %d, is known as least with %d; it is %d", w.least, e.gen, e.due, w.leastDue, least)
 	}
@@ -148,14 +172,12 @@ func (r *Ring[T]) Check() error {
 			if e.gen == 0 || e.prev != prev {
 				return fmt.Errorf("entry %d of generation %d in slot %d, after %d and not %d", i, e.gen, slot, e.prev, prev)
 			}
-			if slot < r.late() {
-				if r.some[slot/64]>>(slot%64)&1 == 0 {
-					return fmt.Errorf("slot %d holds something and is marked empty", slot)
-				}
-				// Reset to later, it is looked at too early; never too late.
-				if tick := r.tickOf(e.due); tick <= r.hand || e.value.cycle > r.turns(tick) {
-					return fmt.Errorf("entry %d in slot %d, cycle %d, is due %d ticks after the hand", i, slot, e.value.cycle, tick-r.hand)
-				}
+			if r.some[slot/64]>>(slot%64)&1 == 0 {
+				return fmt.Errorf("slot %d holds something and is marked empty", slot)
+			}
+			// Reset to later, it is looked at too early; never too late.
+			if tick := r.tickOf(e.due); tick <= r.hand || e.value.cycle > r.turns(tick) {
+				return fmt.Errorf("entry %d in slot %d, cycle %d, is due %d ticks after the hand", i, slot, e.value.cycle, tick-r.hand)
 			}
 			prev = i
 		}
@@ -163,10 +185,15 @@ func (r *Ring[T]) Check() error {
 			return fmt.Errorf("slot %d ends with %d and not %d", slot, prev, r.heads[slot].prev)
 		}
 	}
-	if n != r.slab.len {
-		return fmt.Errorf("%d entries in slots, %d in use", n, r.slab.len)
+	if n += len(r.late.items); n != r.Len() {
+		return fmt.Errorf("%d entries in slots or late, %d pending", n, r.Len())
 	}
-	return nil
+	for _, item := range r.late.items {
+		if e := r.slab.at(item.index); e.prev != inLate {
+			return fmt.Errorf("entry %d is late and does not know", item.index)
+		}
+	}
+	return r.late.check()
 }
 
 // Check looks for what is broken inside a Heap.
@@ -174,14 +201,15 @@ func (h *Heap[T]) Check() error {
 	if err := h.slab.check(); err != nil {
 		return err
 	}
-	if len(h.heap) != h.slab.len {
-		return fmt.Errorf("%d entries in the heap, %d in use", len(h.heap), h.slab.len)
-	}
-	for at, item := range h.heap {
-		if at > 0 && item.before(h.heap[(at-1)/2]) {
+	return h.heap.check()
+}
+
+func (o *order[T]) check() error {
+	for at, item := range o.items {
+		if at > 0 && item.before(o.items[(at-1)/2]) {
 			return fmt.Errorf("place %d comes before the one above it", at)
 		}
-		if e := h.slab.at(item.index); e.gen != item.gen || e.due != item.due || e.next != uint32(at) {
+		if e := o.slab.at(item.index); e.gen != item.gen || e.due != item.due || e.next != uint32(at) {
 			return fmt.Errorf("place %d is due %d, its entry %d and thinks itself in %d", at, item.due, e.due, e.next)
 		}
 	}
@@ -190,9 +218,9 @@ func (h *Heap[T]) Check() error {
 
 // each calls f for each entry in use.
 func (s *slab[T]) each(f func(uint32, *entry[T])) {
-	for n := range s.chunks {
-		for at := range s.chunks[n].entries {
-			if e := &s.chunks[n].entries[at]; e.gen != 0 {
+	for n, entries := range s.entries {
+		for at := range s.chunks[n].begun {
+			if e := &entries[at]; e.gen != 0 {
 				f(uint32(n)<<chunkBits|uint32(at), e)
 			}
 		}
@@ -213,30 +241,29 @@ func (s *slab[T]) check() error {
 		gone[n] = true
 	}
 	used, empty := 0, 0
-	for n := range s.chunks {
+	for n, entries := range s.entries {
 		c := &s.chunks[n]
-		if gone[int32(n)] {
-			if c.entries != nil || room[int32(n)] {
-				return fmt.Errorf("chunk %d is not gone", n)
+		if entries == nil {
+			if !gone[int32(n)] || room[int32(n)] || *c != (chunk{}) {
+				return fmt.Errorf("chunk %d is without memory", n)
 			}
 			continue
 		}
-		inUse := 0
-		for _, e := range c.entries {
+		inUse, free := 0, 0
+		for _, e := range entries {
 			if e.gen != 0 {
 				inUse++
 			}
 		}
-		free := 0
-		for at := c.free; at != 0; at = c.entries[at-1].next {
-			if free++; c.entries[at-1].gen != 0 || free > len(c.entries) {
+		for at := c.free; at != 0; at = uint16(entries[at-1].next) {
+			if free++; entries[at-1].gen != 0 || free > chunkLen {
 				return fmt.Errorf("chunk %d: entry %d is not free", n, at-1)
 			}
 		}
-		if inUse != int(c.used) || inUse+free != len(c.entries) {
-			return fmt.Errorf("chunk %d: %d in use, counted %d, %d free of %d", n, inUse, c.used, free, len(c.entries))
+		if inUse != int(c.used) || inUse+free != int(c.begun) {
+			return fmt.Errorf("chunk %d: %d in use, counted %d, %d free of %d", n, inUse, c.used, free, c.begun)
 		}
-		if room[int32(n)] != (c.used < chunkLen) {
+		if gone[int32(n)] || room[int32(n)] != (c.used < chunkLen) {
 			return fmt.Errorf("chunk %d with %d in use: listed %t", n, c.used, room[int32(n)])
 		}
 		if inUse == 0 {
@@ -244,7 +271,7 @@ func (s *slab[T]) check() error {
 		}
 		used += inUse
 	}
-	if used != s.len || empty != s.empty {
+	if used != s.len || empty != s.empty || empty > emptyMost {
 		return fmt.Errorf("%d in use, counted %d; %d empty chunks, counted %d", used, s.len, empty, s.empty)
 	}
 	return nil

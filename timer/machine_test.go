@@ -19,6 +19,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC)
 // that one may be compared to: a list that is searched from end to end.
 type machine struct {
 	core   timer.Core[int]
+	loan   func(now time.Time, n int) []timer.Timer[int]
 	check  func() error // looks for what is broken inside the core
 	before func()       // called before each step
 	grain  grain
@@ -221,11 +222,14 @@ func (m *machine) advance(now time.Time, most int, poll bool) error {
 	}
 	if poll {
 		for taken < most {
-			at, v, ok := m.core.Poll(now)
+			next, ok := m.core.Poll(now)
 			if !ok {
 				break
 			}
-			if err := take(at, v); err != nil {
+			if i, ok := m.place[next.Value]; ok && m.list[i].handle != next.Handle {
+				return fmt.Errorf("polled %d with another handle", next.Value)
+			}
+			if err := take(next.Due, next.Value); err != nil {
 				return err
 			}
 		}
@@ -244,6 +248,70 @@ func (m *machine) advance(now time.Time, most int, poll bool) error {
 	}
 	if next, ok := m.core.Next(); ok && want < most && !next.After(now) {
 		return fmt.Errorf("next is %v before an instant that nothing is due at", now.Sub(next))
+	}
+	return nil
+}
+
+// drain takes out up to most entries, due or not.
+func (m *machine) drain(most int) error {
+	want := min(most, len(m.list))
+	last := time.Time{}
+	for at, v := range m.core.Drain() {
+		i, ok := m.place[v]
+		if !ok {
+			return fmt.Errorf("drained %d, which is not pending", v)
+		}
+		if want--; m.grain.far(m.list[i].due) == 0 && !at.Equal(m.grain.up(m.list[i].due, m.grain.unit)) {
+			return fmt.Errorf("drained %d with due %v, want %v", v, at, m.list[i].due)
+		}
+		if !last.IsZero() && at.Before(last) {
+			return fmt.Errorf("drained %v after %v", at, last)
+		}
+		last = at
+		if m.forget(i); want == 0 {
+			break
+		}
+	}
+	if want > 0 {
+		return fmt.Errorf("drained %d too few", want)
+	}
+	return nil
+}
+
+// lend borrows up to n due entries, and sees to it that each can be reset,
+// cancelled or left.
+func (m *machine) lend(n, mode int) error {
+	lent := m.loan(m.now, n)
+	borrowed := make([]int, 0, n)
+	for _, t := range lent {
+		at, ok := m.place[t.Value]
+		if !ok || m.list[at].handle != t.Handle {
+			return fmt.Errorf("lent %d, which is not pending", t.Value)
+		}
+		if e := m.list[at]; e.due.After(m.now) {
+			return fmt.Errorf("lent %d %v early", t.Value, e.due.Sub(m.now))
+		}
+		m.forget(at)
+		m.stale = m.stale[:len(m.stale)-1]
+		borrowed = append(borrowed, t.Value)
+	}
+	if err := errors.Join(m.compare(), m.check()); err != nil {
+		return fmt.Errorf("with %v lent: %w", borrowed, err)
+	}
+	for i, t := range lent {
+		if (mode>>i)&1 == 0 {
+			if v, ok := m.core.Cancel(t.Handle); !ok || v != t.Value {
+				return fmt.Errorf("cancel of %d, which is lent: %d, %t", t.Value, v, ok)
+			}
+			m.stale = append(m.stale, t.Handle)
+			continue
+		}
+		due := m.due()
+		m.place[t.Value] = len(m.list)
+		m.list = append(m.list, pending{due, t.Value, t.Handle})
+		if !m.core.Reset(t.Handle, due) {
+			return fmt.Errorf("reset of %d, which is lent", t.Value)
+		}
 	}
 	return nil
 }
@@ -268,6 +336,24 @@ func (m *machine) compare() error {
 			}
 		}
 	}
+	if n := len(m.list); n > 0 {
+		e := m.list[m.values*17%n]
+		due, ok := m.core.Due(e.handle)
+		if !ok || m.grain.far(e.due) == 0 && !due.Equal(m.grain.up(e.due, m.grain.unit)) {
+			return fmt.Errorf("due %v, %t; want %v", due, ok, e.due)
+		}
+		if p, ok := m.core.(interface {
+			Peek() (timer.Timer[int], bool)
+		}); ok {
+			t, ok := p.Peek()
+			if at, pending := m.place[t.Value]; !ok || !pending || m.list[at].handle != t.Handle {
+				return fmt.Errorf("peeked at %v, %t, which is not pending", t, ok)
+			}
+			if due, _ := m.core.Due(t.Handle); !due.Equal(t.Due) || t.Due.After(next) {
+				return fmt.Errorf("peeked at %v, which is due %v; next is %v", t, due, next)
+			}
+		}
+	}
 	handles := []timer.Handle{0, m.foreign}
 	if len(m.stale) > 0 {
 		handles = append(handles, m.stale[len(m.stale)-1], m.stale[m.values*31%len(m.stale)])
@@ -278,6 +364,9 @@ func (m *machine) compare() error {
 		}
 		if m.core.Reset(h, m.now) {
 			return fmt.Errorf("reset by a stale handle")
+		}
+		if _, ok := m.core.Due(h); ok {
+			return fmt.Errorf("a stale handle has a due")
 		}
 	}
 	return nil
@@ -355,11 +444,18 @@ func (m *machine) step() error {
 		})
 	case 11:
 		return m.advance(m.now.Add(m.span()), 1+m.byte(), op&16 != 0)
-	case 12:
-		return m.advance(m.now.Add(-m.span()), 1+m.byte(), op&16 != 0)
 	case 13: // as far as something happens
 		if next, ok := m.core.Next(); ok && next.Sub(m.now) < century {
 			return m.advance(next, 1+m.byte(), op&16 != 0)
+		}
+	case 12:
+		switch m.byte() % 4 {
+		case 0:
+			return m.advance(m.now.Add(-m.span()), 1+m.byte(), op&16 != 0)
+		case 1:
+			return m.drain(1 + m.byte())
+		default:
+			return m.lend(m.byte()%8, m.byte())
 		}
 	case 14: // dues and instants beyond what a Duration holds
 		far := []time.Time{
@@ -387,6 +483,7 @@ func (m *machine) run(tape []byte) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	m.foreign = timer.NewHeap[int](epoch).Schedule(epoch, 0)
 	m.place, m.tape = make(map[int]int), tape
 	for i := range m.anchors {
 		m.anchors[i] = epoch.Add(time.Second << (3 * i))
@@ -473,7 +570,7 @@ func wheelMachine(tape *[]byte) *machine {
 		}
 	}
 	*tape = m.tape
-	m.core, m.check, m.grain = w, w.Check, newGrain(tick)
+	m.core, m.loan, m.check, m.grain = w, w.Lend, w.Check, newGrain(tick)
 	return m
 }
 
@@ -482,13 +579,13 @@ func ringMachine(tape *[]byte) *machine {
 	tick := ticks[m.byte()%len(ticks)]
 	r := timer.NewRing[int]([]int{1, 2, 60, 63, 64, 65, 200}[m.byte()%7], tick, epoch)
 	*tape = m.tape
-	m.core, m.check, m.grain = r, r.Check, newGrain(tick)
+	m.core, m.loan, m.check, m.grain = r, r.Lend, r.Check, newGrain(tick)
 	return m
 }
 
 func heapMachine(*[]byte) *machine {
 	h := timer.NewHeap[int](epoch)
-	return &machine{core: h, check: h.Check, grain: newGrain(1), stable: true}
+	return &machine{core: h, loan: h.Lend, check: h.Check, grain: newGrain(1), stable: true}
 }
 
 func TestWheelAgainstModel(t *testing.T) { play(t, 1000, 500, wheelMachine) }

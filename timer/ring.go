@@ -1,10 +1,8 @@
 package timer
 
 import (
-	"cmp"
 	"iter"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -25,7 +23,10 @@ import (
 // One for exactly a full turn stands in the hand's own slot with cycle 0, as
 // the hand gets there again after one turn.
 //
-// Starting, cancelling and winding back are O(1). A tick costs a look at every
+// Starting, cancelling and winding back are O(1), but O(log n) of n entries
+// behind the hand: those that it has found due and that were not taken yet, and
+// all new ones while the clock is behind an instant that the ring was told
+// before. A tick costs a look at every
 // task of its slot, also at those of later turns: with n tasks in N slots that
 // is n/N a tick. Take [Wheel] when tasks are many and far away.
 //
@@ -33,11 +34,17 @@ import (
 type Ring[T any] struct {
 	scale
 	slab  slab[task[T]]
-	heads []links  // by slot, and one more for what is late
+	heads []links  // by slot
 	some  []uint64 // a bit a slot: may hold something; cleared late
 	hand  int64    // ticks since the origin
-	mixed bool     // the late ones are out of order
+
+	lentOut int // entries that are lent: nowhere in late
+	// late is what the hand has passed: what it has found due, and what was
+	// scheduled behind it. Its entries have prev set to inLate.
+	late order[task[T]]
 }
+
+const inLate = 1<<32 - 1
 
 type task[T any] struct {
 	value T
@@ -64,18 +71,20 @@ func NewRing[T any](slots int, tick time.Duration, now time.Time) *Ring[T] {
 	}
 	r := &Ring[T]{
 		scale: newScale(tick, now),
-		heads: make([]links, slots+1),
+		slab:  newSlab[task[T]](),
+		heads: make([]links, slots),
 		some:  make([]uint64, (slots+63)/64),
 	}
 	for i := range r.heads {
 		self := headBit | uint32(i)
 		r.heads[i] = links{self, self}
 	}
+	r.late.slab = &r.slab
 	return r
 }
 
 // Len is the number of pending entries.
-func (r *Ring[T]) Len() int { return r.slab.len }
+func (r *Ring[T]) Len() int { return r.slab.len - r.lentOut }
 
 // Index is the slot that the hand stands in.
 func (r *Ring[T]) Index() int { return r.slotOf(r.hand) }
@@ -84,14 +93,15 @@ func (r *Ring[T]) Index() int { return r.slotOf(r.hand) }
 // handle is stale or the entry waits, overdue, for the next Advance.
 func (r *Ring[T]) Where(h Handle) (slot int, cycle int64, ok bool) {
 	e := r.slab.find(h)
-	if e == nil || r.tickOf(e.due) <= r.hand {
+	if e == nil || e.prev == inLate {
 		return 0, 0, false
 	}
 	return r.slotOf(r.tickOf(e.due)), r.turns(r.tickOf(e.due)), true
 }
 
-// Schedule files v for due and returns its handle. A due that the hand has
-// passed fires on the next Advance to or beyond it.
+// Schedule files v for due and returns its handle. A due takes effect at the
+// next whole tick after it, also one that the hand has passed: that fires at the
+// first Advance at or after that tick. Schedule panics when 2^31 entries pend.
 func (r *Ring[T]) Schedule(due time.Time, v T) Handle {
 	i, e := r.slab.take(r.ceil(due), task[T]{value: v})
 	r.file(i, e)
@@ -107,8 +117,7 @@ func (r *Ring[T]) Cancel(h Handle) (T, bool) {
 		return zero, false
 	}
 	v := e.value.value
-	r.unlink(e)
-	r.slab.drop(h.index())
+	r.remove(h)
 	return v, true
 }
 
@@ -121,7 +130,7 @@ func (r *Ring[T]) Reset(h Handle, due time.Time) bool {
 		return false
 	}
 	k := r.ceil(due)
-	if k >= e.due && r.tickOf(e.due) > r.hand {
+	if k >= e.due && e.prev != inLate {
 		e.due = k
 		return true
 	}
@@ -131,18 +140,27 @@ func (r *Ring[T]) Reset(h Handle, due time.Time) bool {
 	return true
 }
 
+// Due is the due of an entry, or false when the handle is stale.
+func (r *Ring[T]) Due(h Handle) (time.Time, bool) {
+	e := r.slab.find(h)
+	if e == nil {
+		return time.Time{}, false
+	}
+	return r.time(e.due), true
+}
+
 // Next returns the next tick for which the hand has to move: that of the first
 // slot with a task in it, whatever its cycle number. False when nothing pends.
 func (r *Ring[T]) Next() (time.Time, bool) {
-	if r.slab.len == 0 {
+	if r.Len() == 0 {
 		return time.Time{}, false
 	}
 	best := int64(math.MaxInt64)
-	if r.sortLate(); !r.isEmpty(r.late()) {
-		best = r.tickOf(r.slab.at(r.heads[r.late()].next).due)
+	if len(r.late.items) > 0 {
+		best = r.tickOf(r.late.items[0].due)
 	}
-	n := int64(r.late())
-	for passed := int64(1); passed <= n; passed++ {
+	n := int64(len(r.heads))
+	for passed := int64(1); passed <= n && r.hand+passed < best; passed++ {
 		slot := r.slotOf(r.hand + passed)
 		word := r.some[slot/64] >> (slot % 64)
 		if word == 0 {
@@ -156,53 +174,107 @@ func (r *Ring[T]) Next() (time.Time, bool) {
 			r.some[slot/64] &^= 1 << (slot % 64)
 			continue
 		}
-		best = min(best, r.hand+passed)
+		best = r.hand + passed
 		break
 	}
 	return r.time(r.dueOf(best)), true
 }
 
 // Advance moves the hand to now and yields what has come due, each with its
-// due, in the order of dues. An entry is removed before it is yielded. Stopping
-// early leaves the rest for the next call; a now behind the hand does not move
-// it. The ring may be used inside the loop.
+// due, in the order of dues; equal ones in the order of scheduling. An entry is
+// removed before it is yielded. Stopping early leaves the rest for the next
+// call; a now behind the hand does not move it. The ring may be used inside the
+// loop; what is scheduled there and is due by now is yielded too.
 func (r *Ring[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
 	return func(yield func(time.Time, T) bool) {
 		for {
-			due, v, ok := r.Poll(now)
-			if !ok || !yield(due, v) {
+			t, ok := r.Poll(now)
+			if !ok || !yield(t.Due, t.Value) {
 				return
 			}
 		}
 	}
 }
 
-// Poll removes the first of what is due at now, and returns it with its due;
-// false when nothing is.
-func (r *Ring[T]) Poll(now time.Time) (due time.Time, v T, ok bool) {
+// Drain yields everything, due or not, in the manner of Advance, but leaves the
+// hand where it is.
+func (r *Ring[T]) Drain() iter.Seq2[time.Time, T] {
+	return func(yield func(time.Time, T) bool) {
+		for r.Len() > 0 {
+			if len(r.late.items) < r.Len() {
+				r.gather()
+			}
+			t := r.first()
+			r.remove(t.Handle)
+			if !yield(t.Due, t.Value) {
+				return
+			}
+		}
+	}
+}
+
+// gather puts everything to the late ones.
+func (r *Ring[T]) gather() {
+	for slot := range r.heads {
+		for i := r.heads[slot].next; i&headBit == 0; i = r.heads[slot].next {
+			e := r.slab.at(i)
+			r.unlink(e)
+			r.delay(i, e)
+		}
+	}
+}
+
+// Poll removes the first of what is due at now, and returns it; false when
+// nothing is.
+func (r *Ring[T]) Poll(now time.Time) (t Timer[T], ok bool) {
+	if !r.has(now) {
+		return t, false
+	}
+	t = r.first()
+	r.remove(t.Handle)
+	return t, true
+}
+
+func (r *Ring[T]) lend(now time.Time) (t Timer[T], ok bool) {
+	if !r.has(now) {
+		return t, false
+	}
+	t = r.first()
+	r.late.remove(r.slab.at(t.Handle.index()))
+	r.lentOut++
+	return t, true
+}
+
+func (r *Ring[T]) lent(h Handle) bool {
+	e := r.slab.find(h)
+	return e != nil && e.prev == inLate && e.next == nowhere
+}
+
+// has moves the hand to now and says whether anything is due there.
+func (r *Ring[T]) has(now time.Time) bool {
 	limit := r.floor(now)
 	if tick := r.tickOf(limit); tick > r.hand {
 		r.turn(tick)
 	}
-	r.sortLate()
-	i := r.heads[r.late()].next
-	if i&headBit != 0 {
-		return due, v, false
-	}
-	e := r.slab.at(i)
-	if e.due > limit {
-		return due, v, false
-	}
-	due, v = r.time(e.due), e.value.value
-	r.unlink(e)
-	r.slab.drop(i)
-	return due, v, true
+	return len(r.late.items) > 0 && r.late.items[0].due <= limit
+}
+
+// first is the first of the late ones.
+func (r *Ring[T]) first() Timer[T] {
+	item := r.late.items[0]
+	return Timer[T]{newHandle(item.index, item.gen), r.time(item.due), r.slab.at(item.index).value.value}
+}
+
+// remove removes the entry of a live handle.
+func (r *Ring[T]) remove(h Handle) {
+	r.unlink(r.slab.at(h.index()))
+	r.slab.drop(h.index())
 }
 
 // turn moves the hand and gathers what it finds due. A slot that the hand
 // passes several times is looked at once, with as many turns taken off.
 func (r *Ring[T]) turn(to int64) {
-	from, n := r.hand, int64(r.late())
+	from, n := r.hand, int64(len(r.heads))
 	r.hand = to
 	for passed := int64(1); passed <= min(to-from, n); passed++ {
 		slot := r.slotOf(from + passed)
@@ -231,46 +303,29 @@ func (r *Ring[T]) turn(to int64) {
 
 // file puts an entry into its slot, or to the late ones.
 func (r *Ring[T]) file(i uint32, e *entry[task[T]]) {
-	slot, tick := r.late(), r.tickOf(e.due)
-	if tick > r.hand {
-		slot = r.slotOf(tick)
-		e.value.cycle = r.turns(tick)
-		r.some[slot/64] |= 1 << (slot % 64)
-	} else if last := r.heads[slot].prev; last&headBit == 0 && r.slab.at(last).due > e.due {
-		r.mixed = true
+	tick := r.tickOf(e.due)
+	if tick <= r.hand {
+		r.delay(i, e)
+		return
 	}
+	slot := r.slotOf(tick)
+	e.value.cycle = r.turns(tick)
+	r.some[slot/64] |= 1 << (slot % 64)
 	r.push(slot, i, e)
 }
 
-// sortLate puts the late ones in order, if they are not.
-func (r *Ring[T]) sortLate() {
-	if !r.mixed {
-		return
-	}
-	r.mixed = false
-	var list []uint32
-	late := r.late()
-	for i := r.heads[late].next; i&headBit == 0; i = r.slab.at(i).next {
-		list = append(list, i)
-	}
-	slices.SortStableFunc(list, func(a, b uint32) int { return cmp.Compare(r.slab.at(a).due, r.slab.at(b).due) })
-	self := headBit | uint32(late)
-	r.heads[late] = links{self, self}
-	for _, i := range list {
-		r.push(late, i, r.slab.at(i))
-	}
+// delay puts an entry to the late ones.
+func (r *Ring[T]) delay(i uint32, e *entry[task[T]]) {
+	e.prev = inLate
+	r.late.push(i, e)
 }
 
 // turns is the cycle number for a tick after the hand's. A whole number of
 // turns ends in the hand's own slot, which is reached once on the way.
-func (r *Ring[T]) turns(tick int64) int64 { return (tick - r.hand - 1) / int64(r.late()) }
-
-// late is the number of the list of what the hand has passed: one beyond the
-// slots.
-func (r *Ring[T]) late() int { return len(r.heads) - 1 }
+func (r *Ring[T]) turns(tick int64) int64 { return (tick - r.hand - 1) / int64(len(r.heads)) }
 
 func (r *Ring[T]) slotOf(tick int64) int {
-	n := int64(r.late())
+	n := int64(len(r.heads))
 	return int((tick%n + n) % n)
 }
 
@@ -292,6 +347,14 @@ func (r *Ring[T]) link(i uint32) *links {
 }
 
 func (r *Ring[T]) unlink(e *entry[task[T]]) {
+	if e.prev == inLate {
+		if e.next == nowhere {
+			r.lentOut--
+		} else {
+			r.late.remove(e)
+		}
+		return
+	}
 	r.link(e.prev).next = e.next
 	r.link(e.next).prev = e.prev
 }

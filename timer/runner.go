@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -47,7 +46,8 @@ type RunnerStats struct {
 // All methods may be called by many goroutines at once, also from handlers.
 type Runner[T any] struct {
 	core    Core[T]
-	handle  func(T)
+	lender  lender[T] // core, if it can lend
+	handle  func(Timer[T])
 	workers int
 	onPanic func(any, []byte)
 	now     func() time.Time
@@ -60,12 +60,16 @@ type Runner[T any] struct {
 	stopped chan struct{} // closed when the last goroutine ends after Close
 	alive   int           // goroutines: the one that sleeps, and the workers
 	hands   []*hand[T]
-	over    atomic.Bool // closed, for those without the lock
 }
 
-// NewRunner starts a Runner that calls handle for what is due in core. The
-// core belongs to the Runner from now on. Close ends it.
-func NewRunner[T any](core Core[T], handle func(T), config *RunnerConfig) *Runner[T] {
+// NewRunner starts a Runner that calls handle for what is due in core, with a
+// handle that is stale. The core belongs to the Runner until Close has ended it.
+// NewRunner panics when core or handle is nil.
+func NewRunner[T any](core Core[T], handle func(Timer[T]), config *RunnerConfig) *Runner[T] {
+	if core == nil || handle == nil {
+		panic("timer: a Runner needs a core and a handler")
+	}
+	core.Len() // a nil pointer panics here, not in a goroutine of the Runner
 	r := &Runner[T]{
 		core: core, handle: handle,
 		workers: max(16, 4*runtime.GOMAXPROCS(0)),
@@ -86,6 +90,7 @@ func NewRunner[T any](core Core[T], handle func(T), config *RunnerConfig) *Runne
 			r.now = config.Now
 		}
 	}
+	r.lender, _ = core.(lender[T])
 	go r.sleep()
 	return r
 }
@@ -94,7 +99,8 @@ func logPanic(value any, stack []byte) {
 	slog.Error("timer: a handler panicked", "panic", value, "stack", string(stack))
 }
 
-// Schedule has v handled at due. It returns the zero Handle after Close.
+// Schedule has v handled at due. After Close it keeps nothing and returns the
+// zero Handle.
 func (r *Runner[T]) Schedule(due time.Time, v T) Handle {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,27 +112,50 @@ func (r *Runner[T]) Schedule(due time.Time, v T) Handle {
 	return h
 }
 
-// After has v handled after d. It returns the zero Handle after Close.
+// After has v handled after d. After Close it keeps nothing and returns the zero
+// Handle.
 func (r *Runner[T]) After(d time.Duration, v T) Handle { return r.Schedule(r.now().Add(d), v) }
 
 // Cancel takes an entry back. When it returns true, no handler is called for
-// it; false means that it was handed over already, or cancelled before.
-func (r *Runner[T]) Cancel(h Handle) (T, bool) {
+// it; false means that its handler was called already, or that it was cancelled
+// before. It works after Close too.
+func (r *Runner[T]) Cancel(h Handle) (v T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if s := r.inHand(h); s != nil && !s.take() {
+		return v, false
+	}
 	return r.core.Cancel(h)
 }
 
-// Reset moves an entry to another due; false means that it was handed over
-// already, or cancelled before. Winding back to a later time wakes nobody.
+// Reset moves an entry to another due; false means that its handler was called
+// already, that it was cancelled before, or that the Runner is closed. Winding
+// back to a later time wakes nobody.
 func (r *Runner[T]) Reset(h Handle, due time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	if s := r.inHand(h); s != nil && !s.take() {
+		return false
+	}
 	if !r.core.Reset(h, due) {
 		return false
 	}
 	r.arm(due)
 	return true
+}
+
+// Due is the due of an entry; false means that its handler was called already,
+// or that it was cancelled.
+func (r *Runner[T]) Due(h Handle) (time.Time, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.inHand(h); s != nil {
+		return s.Due, s.state.Load() == waiting
+	}
+	return r.core.Due(h)
 }
 
 // Stats returns what the Runner did so far.
@@ -135,19 +164,50 @@ func (r *Runner[T]) Stats() RunnerStats {
 	defer r.mu.Unlock()
 	s := r.stats
 	s.Pending = r.core.Len()
+	for _, h := range r.hands {
+		for i := range h.n {
+			switch h.slots[i].state.Load() {
+			case waiting:
+				s.Pending++
+			case begun:
+				s.fired(h.slots[i].late)
+			}
+		}
+	}
 	return s
 }
 
-// Close stops the Runner: no handler is called any more, and what pends stays
-// so. It waits for the handlers that run, or for ctx, whose error it then
-// returns; a later Close waits again. Close must not be called by a handler
+func (s *RunnerStats) fired(late time.Duration) {
+	s.Fired++
+	s.Late = late
+	s.LateMax = max(s.LateMax, late)
+	s.LateSum += late
+}
+
+// Close stops the Runner: no handler is called any more, and what pends, due or
+// not, stays so. It waits for the handlers that run, or for ctx, whose error it
+// then returns; a later Close waits again. Once it has returned nil, the core is
+// the caller's again, who may Drain it. Close must not be called by a handler
 // without a ctx that ends.
 func (r *Runner[T]) Close(ctx context.Context) error {
 	r.mu.Lock()
-	r.closed = true
-	r.over.Store(true)
-	r.poke()
+	if !r.closed {
+		r.closed = true
+		for _, h := range r.hands {
+			for i := range h.n {
+				if s := &h.slots[i]; s.take() {
+					r.core.Reset(s.Handle, s.Due)
+				}
+			}
+		}
+		r.poke()
+	}
 	r.mu.Unlock()
+	select {
+	case <-r.stopped:
+		return nil
+	default:
+	}
 	select {
 	case <-r.stopped:
 		return nil
@@ -184,6 +244,13 @@ func (r *Runner[T]) sleep() {
 		}
 		now := r.now()
 		next, pending := r.core.Next()
+		if pending && !next.After(now) && r.stats.Running < r.workers {
+			// It may be the hand of a Ring that has to move: find out first.
+			if h := (&hand[T]{size: 1}); r.borrow(h, now) {
+				r.work(h)
+			}
+			next, pending = r.core.Next()
+		}
 		r.armed = time.Time{}
 		switch {
 		case !pending:
@@ -191,7 +258,7 @@ func (r *Runner[T]) sleep() {
 		case !next.After(now):
 			// Until woken by the worker that takes the last of what is due, or
 			// that ends.
-			r.work()
+			r.work(&hand[T]{size: 1})
 		default:
 			r.armed = next
 			timer.Reset(min(next.Sub(now), clockCheck))

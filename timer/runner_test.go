@@ -45,9 +45,9 @@ func TestRunnerFiresOnTime(t *testing.T) {
 		start := time.Now()
 		var mu sync.Mutex
 		got := map[int]time.Duration{}
-		r := timer.NewRunner(core, func(v int) {
+		r := timer.NewRunner(core, func(v timer.Timer[int]) {
 			mu.Lock()
-			got[v] = time.Since(start)
+			got[v.Value] = time.Since(start)
 			mu.Unlock()
 		}, nil)
 		delays := []time.Duration{0, time.Second, 59 * time.Second, 60 * time.Second, 61 * time.Second, time.Hour, 48 * time.Hour}
@@ -70,7 +70,7 @@ func TestRunnerFiresOnTime(t *testing.T) {
 
 func TestRunnerIsIdleWithNothingPending(t *testing.T) {
 	eachCore(t, func(t *testing.T, core timer.Core[int]) {
-		r := timer.NewRunner(core, func(int) {}, nil)
+		r := timer.NewRunner(core, func(timer.Timer[int]) {}, nil)
 		h := r.After(time.Hour, 1)
 		synctest.Wait()
 		r.Cancel(h)
@@ -86,7 +86,7 @@ func TestRunnerIsIdleWithNothingPending(t *testing.T) {
 
 func TestRunnerWakesOnceASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(int) {}, nil)
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(timer.Timer[int]) {}, nil)
 		r.After(time.Hour, 1)
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -102,7 +102,7 @@ func TestRunnerNoticesClockSteps(t *testing.T) {
 		var step atomic.Int64
 		now := func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
 		var fired atomic.Int64
-		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, now()), func(int) { fired.Add(1) },
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, now()), func(timer.Timer[int]) { fired.Add(1) },
 			&timer.RunnerConfig{Now: now})
 		r.After(10*time.Hour, 1)
 		r.After(30*time.Minute, 2)
@@ -132,8 +132,8 @@ func TestRunnerNoticesClockSteps(t *testing.T) {
 func TestRunnerSurvivesPanicsAndGoexit(t *testing.T) {
 	eachCore(t, func(t *testing.T, core timer.Core[int]) {
 		var caught, handled atomic.Int64
-		r := timer.NewRunner(core, func(v int) {
-			switch v % 3 {
+		r := timer.NewRunner(core, func(v timer.Timer[int]) {
+			switch v.Value % 3 {
 			case 0:
 				panic("oh")
 			case 1:
@@ -157,8 +157,8 @@ func TestRunnerSlowHandlersHoldUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var quick atomic.Int64
-		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, start), func(v int) {
-			if v < 3 {
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, start), func(v timer.Timer[int]) {
+			if v.Value < 3 {
 				time.Sleep(time.Hour)
 				return
 			}
@@ -183,7 +183,7 @@ func TestRunnerSlowHandlersHoldUpNobody(t *testing.T) {
 func TestRunnerCancelReachesWhatWaitsForAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran atomic.Int64
-		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(v int) {
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(timer.Timer[int]) {
 			ran.Add(1)
 			time.Sleep(time.Minute)
 		}, &timer.RunnerConfig{Workers: 1})
@@ -204,7 +204,7 @@ func TestRunnerCancelReachesWhatWaitsForAWorker(t *testing.T) {
 func TestRunnerClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Bool
-		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(int) {
+		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(timer.Timer[int]) {
 			time.Sleep(time.Minute)
 			done.Store(true)
 		}, nil)
@@ -256,8 +256,8 @@ func TestRunnerRaces(t *testing.T) {
 			}
 		}
 	}
-	r := timer.NewRunner[*task](timer.NewWheel[*task](time.Millisecond, time.Now()), func(v *task) {
-		if shown.Load() < v.due.UnixNano() {
+	r := timer.NewRunner[*task](timer.NewWheel[*task](time.Millisecond, time.Now()), func(v timer.Timer[*task]) {
+		if shown.Load() < v.Value.due.UnixNano() {
 			early.Add(1)
 		}
 		count(&fired)
@@ -295,7 +295,8 @@ func TestRunnerTakesFromTheHandsOfTheSlow(t *testing.T) {
 			const n, workers = 2000, 4
 			rest := make(chan struct{})
 			var quick atomic.Int64
-			r := timer.NewRunner(core, func(v int) {
+			r := timer.NewRunner(core, func(t timer.Timer[int]) {
+				v := t.Value
 				if v >= n/2 && v%100 == 0 && v < n/2+100*(workers-1) {
 					<-rest
 					return

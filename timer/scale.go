@@ -27,7 +27,8 @@ const (
 	// shortly before it do not lie across the boundary of a coarse one.
 	middle = 1<<63 | 0x0820_8208_2082_0820
 	reach  = 1 << 62
-	never  = math.MaxUint64         // later than any instant
+	away   = math.MaxUint64         // the due of what a Wheel has lent
+	never  = away - 1               // later than any instant
 	always = middle - reach - 1<<31 // earlier than any within reach, and near enough that int64 holds its distance from the middle
 )
 

@@ -1,11 +1,15 @@
 package timer
 
-const (
-	chunkBits = 10
-	chunkLen  = 1 << chunkBits // 32 KiB of entries of an 8-byte T, exactly a size class of the allocator
-	chunkMask = chunkLen - 1
-	chunkMin  = 16 // room for this many in the first chunk of a small structure
+import "math/rand/v2"
 
+const (
+	// A chunk is small, for one entry in it keeps it: what survives a spike
+	// should not keep the spike's memory.
+	chunkBits = 6
+	chunkLen  = 1 << chunkBits
+	chunkMask = chunkLen - 1
+
+	emptyMost  = 16      // empty chunks kept for the next need
 	maxEntries = 1 << 31 // the top bit of an index marks the head of a list
 )
 
@@ -23,38 +27,41 @@ type entry[T any] struct {
 	gen uint32 // 0 while free
 }
 
-// chunk holds up to chunkLen entries. It is given back when all are free.
-type chunk[T any] struct {
-	entries    []entry[T] // length: how many were ever used
-	free       uint32     // head of the list of freed entries, plus one; chained by next
-	used       uint32
-	prev, next int32 // list of the chunks with room, by number plus one
+// chunk keeps the books of one array of entries.
+type chunk struct {
+	free       uint16 // head of the list of freed entries, plus one; chained by next
+	used       uint16
+	begun      uint16 // how many were ever used
+	prev, next int32  // list of the chunks with room, by number plus one
 }
 
-// slab gives out entries by index. Indexes are dense, entries never move
-// (only the very first chunk does, while it grows), and a chunk without
-// entries goes back to the collector, except one kept for the next need.
+// slab gives out entries by index. Indexes are dense, entries never move, and a
+// chunk without entries goes back to the collector, except a few kept for the
+// next need.
 type slab[T any] struct {
-	chunks []chunk[T]
-	room   int32   // first chunk with room, plus one
-	gone   []int32 // numbers of the chunks given back
-	empty  int     // chunks held without an entry in use
-	gen    uint32  // the last generation given out
-	len    int
+	entries []*[chunkLen]entry[T] // by chunk; nil: given back
+	chunks  []chunk
+	room    int32   // first chunk with room, plus one
+	gone    []int32 // numbers of the chunks given back
+	empty   int     // chunks held without an entry in use
+	gen     uint32  // the last generation given out
+	len     int
 }
 
-func (s *slab[T]) at(i uint32) *entry[T] {
-	return &s.chunks[i>>chunkBits].entries[i&chunkMask]
-}
+// newSlab returns a slab whose generations begin anywhere, so that the handles
+// of one structure mean nothing to another.
+func newSlab[T any]() slab[T] { return slab[T]{gen: rand.Uint32()} }
+
+func (s *slab[T]) at(i uint32) *entry[T] { return &s.entries[i>>chunkBits][i&chunkMask] }
 
 // find returns the entry of a handle, or nil when the handle is stale.
 func (s *slab[T]) find(h Handle) *entry[T] {
 	i, gen := h.index(), h.gen()
-	if gen == 0 || int(i>>chunkBits) >= len(s.chunks) {
+	if gen == 0 || int(i>>chunkBits) >= len(s.entries) {
 		return nil
 	}
-	entries := s.chunks[i>>chunkBits].entries
-	if int(i&chunkMask) >= len(entries) {
+	entries := s.entries[i>>chunkBits]
+	if entries == nil {
 		return nil
 	}
 	e := &entries[i&chunkMask]
@@ -70,20 +77,16 @@ func (s *slab[T]) take(due uint64, v T) (uint32, *entry[T]) {
 		s.grow()
 	}
 	n := s.room - 1
-	c := &s.chunks[n]
+	c, entries := &s.chunks[n], s.entries[n]
 	if c.used == 0 {
 		s.empty--
 	}
-	var at uint32
+	at := uint32(c.begun)
 	if c.free != 0 {
-		at = c.free - 1
-		c.free = c.entries[at].next
+		at = uint32(c.free - 1)
+		c.free = uint16(entries[at&chunkMask].next)
 	} else {
-		at = uint32(len(c.entries))
-		if len(c.entries) == cap(c.entries) {
-			c.entries = append(make([]entry[T], 0, 4*cap(c.entries)), c.entries...)
-		}
-		c.entries = c.entries[:at+1]
+		c.begun++
 	}
 	c.used++
 	if c.used == chunkLen {
@@ -94,7 +97,7 @@ func (s *slab[T]) take(due uint64, v T) (uint32, *entry[T]) {
 	if s.gen == 0 {
 		s.gen = 1
 	}
-	e := &c.entries[at]
+	e := &entries[at&chunkMask]
 	e.value, e.due, e.gen = v, due, s.gen
 	return uint32(n)<<chunkBits | at, e
 }
@@ -102,12 +105,11 @@ func (s *slab[T]) take(due uint64, v T) (uint32, *entry[T]) {
 // drop frees the entry i, which is in use and in no list.
 func (s *slab[T]) drop(i uint32) {
 	n := int32(i >> chunkBits)
-	c := &s.chunks[n]
-	e := &c.entries[i&chunkMask]
+	c, e := &s.chunks[n], s.at(i)
 	var zero T
 	e.value, e.gen = zero, 0
-	e.next = c.free
-	c.free = i&chunkMask + 1
+	e.next = uint32(c.free)
+	c.free = uint16(i&chunkMask + 1)
 	if c.used == chunkLen {
 		s.list(n)
 	}
@@ -118,17 +120,17 @@ func (s *slab[T]) drop(i uint32) {
 	}
 }
 
-// emptied gives the chunk back, or keeps it when it is the only empty one, so
-// that a load that swings around a chunk's end allocates nothing.
+// emptied gives the chunk back, or keeps it when few are empty, so that a load
+// that swings a little allocates nothing.
 func (s *slab[T]) emptied(n int32) {
-	if s.empty == 0 {
+	if s.empty < emptyMost {
 		s.empty++
 		return
 	}
 	s.unlist(n)
-	s.chunks[n] = chunk[T]{}
+	s.entries[n], s.chunks[n] = nil, chunk{}
 	s.gone = append(s.gone, n)
-	if s.len == 0 && len(s.chunks) > 8 {
+	if s.len == 0 && len(s.chunks) > 8*emptyMost {
 		s.shed()
 	}
 }
@@ -141,21 +143,16 @@ func (s *slab[T]) shed() {
 
 func (s *slab[T]) grow() {
 	n := int32(len(s.chunks))
-	size := chunkLen
-	switch {
-	case len(s.gone) > 0:
+	if len(s.gone) > 0 {
 		n = s.gone[len(s.gone)-1]
 		s.gone = s.gone[:len(s.gone)-1]
-	case n == 0:
-		size = chunkMin
-		fallthrough
-	default:
+	} else {
 		if n >= maxEntries>>chunkBits {
 			panic("timer: more than 2^31 entries")
 		}
-		s.chunks = append(s.chunks, chunk[T]{})
+		s.entries, s.chunks = append(s.entries, nil), append(s.chunks, chunk{})
 	}
-	s.chunks[n].entries = make([]entry[T], 0, size)
+	s.entries[n] = new([chunkLen]entry[T])
 	s.empty++
 	s.list(n)
 }

@@ -39,8 +39,9 @@ type Wheel[T any] struct {
 	nodes nodes
 	root  *node
 
-	limits limits
-	sweep  int // nodes in use at which empty ones are looked for
+	lentOut int // entries that are lent: each is a list of its own, due away
+	limits  limits
+	sweep   int // nodes in use at which empty ones are looked for
 
 	// fresh is the list of those scheduled last, not filed yet: most timeouts are
 	// cancelled soon, and filing is what costs when many pend. young counts them,
@@ -62,11 +63,11 @@ type Wheel[T any] struct {
 // places the range of dues: 146,000 years either way (146 with nanoseconds);
 // what is due beyond never fires.
 func NewWheel[T any](tick time.Duration, now time.Time) *Wheel[T] {
-	return &Wheel[T]{scale: newScale(tick, now), limits: usual, sweep: usual.sweep, fresh: links{freshHead, freshHead}}
+	return &Wheel[T]{scale: newScale(tick, now), slab: newSlab[T](), limits: usual, sweep: usual.sweep, fresh: links{freshHead, freshHead}}
 }
 
 // Len is the number of pending entries.
-func (w *Wheel[T]) Len() int { return w.slab.len }
+func (w *Wheel[T]) Len() int { return w.slab.len - w.lentOut }
 
 // Schedule files v for due and returns its handle. A due in the past fires on
 // the next Advance to or beyond it. Schedule panics when 2^31 entries pend.
@@ -81,7 +82,7 @@ func (w *Wheel[T]) Schedule(due time.Time, v T) Handle {
 	e.next, e.prev = freshHead, last
 	w.fresh.prev = i
 	w.link(last).next = i
-	if w.known && k < w.leastDue || w.slab.len == 1 {
+	if w.known && k < w.leastDue || w.Len() == 1 {
 		w.known, w.least, w.leastDue = true, i, k
 	}
 	return newHandle(i, e.gen)
@@ -116,6 +117,9 @@ func (w *Wheel[T]) Reset(h Handle, due time.Time) bool {
 		}
 		return true
 	}
+	if e.due == away {
+		w.lentOut--
+	}
 	w.unlink(e)
 	e.due = k
 	w.file(i, e)
@@ -124,6 +128,15 @@ func (w *Wheel[T]) Reset(h Handle, due time.Time) bool {
 		w.least, w.leastDue = i, k
 	}
 	return true
+}
+
+// Due is the due of an entry, or false when the handle is stale.
+func (w *Wheel[T]) Due(h Handle) (time.Time, bool) {
+	e := w.slab.find(h)
+	if e == nil {
+		return time.Time{}, false
+	}
+	return w.time(e.due), true
 }
 
 // Next returns the first tick at which something is due, or false when the
@@ -135,6 +148,15 @@ func (w *Wheel[T]) Next() (time.Time, bool) {
 	return w.time(w.up(w.leastDue)), true
 }
 
+// Peek returns the entry that is due first and leaves it there, or false when
+// the wheel is empty.
+func (w *Wheel[T]) Peek() (t Timer[T], ok bool) {
+	if !w.find() {
+		return t, false
+	}
+	return w.first(), true
+}
+
 // Advance yields what is due at now, each with its due, in the order of the
 // dues; equal ones usually in the order of scheduling. An entry is removed
 // before it is yielded. Stopping early leaves the rest for the next call. A
@@ -144,37 +166,74 @@ func (w *Wheel[T]) Next() (time.Time, bool) {
 // now is yielded too, so whoever schedules anew in the loop must choose a
 // later due.
 func (w *Wheel[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
-	return func(yield func(time.Time, T) bool) {
-		limit := w.floor(now)
-		for w.find() && w.leastDue <= limit {
-			due, v := w.pop()
-			if !yield(due, v) {
-				return
-			}
+	return func(yield func(time.Time, T) bool) { w.pops(w.floor(now), yield) }
+}
+
+// Drain yields everything, due or not, in the manner of Advance.
+func (w *Wheel[T]) Drain() iter.Seq2[time.Time, T] {
+	return func(yield func(time.Time, T) bool) { w.pops(never, yield) }
+}
+
+func (w *Wheel[T]) pops(limit uint64, yield func(time.Time, T) bool) {
+	for w.find() && w.leastDue <= limit {
+		e := w.slab.at(w.least)
+		due, v := e.due, e.value
+		w.remove(w.least, e)
+		if !yield(w.time(due), v) {
+			return
 		}
 	}
 }
 
-// Poll removes the first of what is due at now, and returns it with its due;
-// false when nothing is.
-func (w *Wheel[T]) Poll(now time.Time) (due time.Time, v T, ok bool) {
-	if w.find() && w.leastDue <= w.floor(now) {
-		due, v = w.pop()
-		return due, v, true
+// Poll removes the first of what is due at now, and returns it; false when
+// nothing is.
+func (w *Wheel[T]) Poll(now time.Time) (t Timer[T], ok bool) {
+	if !w.find() || w.leastDue > w.floor(now) {
+		return t, false
 	}
-	return due, v, false
+	t = w.first()
+	w.remove(w.least, w.slab.at(w.least))
+	return t, true
 }
 
-// pop removes the least, which is known.
-func (w *Wheel[T]) pop() (time.Time, T) {
+func (w *Wheel[T]) lend(now time.Time) (t Timer[T], ok bool) {
+	if !w.find() || w.leastDue > w.floor(now) {
+		return t, false
+	}
+	t = w.first()
+	i := w.least
+	e := w.slab.at(i)
+	w.takeOut(i, e)
+	e.next, e.prev, e.due = i, i, away
+	w.lentOut++
+	return t, true
+}
+
+func (w *Wheel[T]) lent(h Handle) bool {
+	e := w.slab.find(h)
+	return e != nil && e.due == away
+}
+
+// first is the least entry, which is known.
+func (w *Wheel[T]) first() Timer[T] {
 	e := w.slab.at(w.least)
-	due, v := e.due, e.value
-	w.remove(w.least, e)
-	return w.time(due), v
+	return Timer[T]{newHandle(w.least, e.gen), w.time(e.due), e.value}
 }
 
 // remove takes an entry in use out of its list and frees it.
 func (w *Wheel[T]) remove(i uint32, e *entry[T]) {
+	if e.due == away {
+		w.lentOut--
+	}
+	w.takeOut(i, e)
+	w.slab.drop(i)
+	if w.slab.len == 0 {
+		w.clear()
+	}
+}
+
+// takeOut takes an entry out of its list.
+func (w *Wheel[T]) takeOut(i uint32, e *entry[T]) {
 	w.unlink(e)
 	if w.least == i && w.known {
 		// Among many of one due the neighbour is as good a first.
@@ -182,10 +241,6 @@ func (w *Wheel[T]) remove(i uint32, e *entry[T]) {
 		if e.next&headBit == 0 && w.slab.at(e.next).due == w.leastDue {
 			w.known, w.least = true, e.next
 		}
-	}
-	w.slab.drop(i)
-	if w.slab.len == 0 {
-		w.clear()
 	}
 }
 
@@ -205,7 +260,7 @@ func (w *Wheel[T]) find() bool {
 	if w.known {
 		return true
 	}
-	if w.slab.len == 0 {
+	if w.Len() == 0 {
 		return false
 	}
 	w.settle()

@@ -140,8 +140,8 @@ func BenchmarkEarly(b *testing.B) {
 	})
 	b.Run("impl=Runner", func(b *testing.B) {
 		fired := make(chan bool, n)
-		r := timer.NewRunner[*task](timer.NewWheel[*task](10*time.Millisecond, time.Now()), func(v *task) {
-			fired <- time.Now().Before(v.due)
+		r := timer.NewRunner[*task](timer.NewWheel[*task](10*time.Millisecond, time.Now()), func(t timer.Timer[*task]) {
+			fired <- time.Now().Before(t.Value.due)
 		}, nil)
 		defer func() { must(b, r.Close(b.Context())) }()
 		run(b, func(v *task) { r.Schedule(v.due, v) }, fired)

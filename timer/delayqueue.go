@@ -17,6 +17,7 @@ const clockCheck = time.Second
 // are first, so one element wakes one taker.
 //
 // The wall clock decides what is due; a step of it is noticed within a second.
+// Dues are kept to the microsecond, rounded up, and lie within 146,000 years.
 // All methods may be called by many goroutines at once.
 type DelayQueue[T any] struct {
 	mu     sync.Mutex
@@ -65,6 +66,21 @@ func (q *DelayQueue[T]) Reset(h Handle, due time.Time) bool {
 	return true
 }
 
+// Due is the due of an element, or false when the handle is stale.
+func (q *DelayQueue[T]) Due(h Handle) (time.Time, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.heap.Due(h)
+}
+
+// Peek returns the head, due or not, and leaves it there, or false when the
+// queue is empty.
+func (q *DelayQueue[T]) Peek() (Timer[T], bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.heap.Peek()
+}
+
 // headed wakes the first taker when h has become the head. One that sleeps for
 // an earlier head needs no wake-up: it looks again when it wakes.
 func (q *DelayQueue[T]) headed(h Handle) {
@@ -94,8 +110,8 @@ func (q *DelayQueue[T]) Poll() (T, bool) {
 // negative.
 func (q *DelayQueue[T]) poll() (v T, sleep time.Duration, ok bool) {
 	now := time.Now()
-	for _, v := range q.heap.Advance(now) {
-		return v, 0, true
+	if t, ok := q.heap.Poll(now); ok {
+		return t.Value, 0, true
 	}
 	next, pending := q.heap.Next()
 	if !pending {

@@ -537,10 +537,7 @@ func play(t *testing.T, tapes, length int, newMachine func(tape *[]byte) *machin
 		return m.run(tape)
 	}
 	for range tapes {
-		tape := make([]byte, 1+random.IntN(length))
-		for i := range tape {
-			tape[i] = byte(random.Uint32())
-		}
+		tape := randomTape(random, 1+random.IntN(length))
 		if err := run(tape); err != nil {
 			for size := len(tape) / 2; size > 0; size /= 2 {
 				for at := 0; at+size <= len(tape); {
@@ -597,18 +594,7 @@ func FuzzRing(f *testing.F)  { fuzz(f, ringMachine) }
 func FuzzHeap(f *testing.F)  { fuzz(f, heapMachine) }
 
 func fuzz(f *testing.F, newMachine func(tape *[]byte) *machine) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
-		tape := make([]byte, 300)
-		for i := range tape {
-			tape[i] = byte(random.Uint32())
-		}
-		f.Add(tape)
-	}
-	f.Fuzz(func(t *testing.T, tape []byte) {
-		if len(tape) > 2000 {
-			return
-		}
+	fuzzTapes(f, func(t *testing.T, tape []byte) {
 		m := newMachine(&tape)
 		if err := m.run(tape); err != nil {
 			t.Error(err)

@@ -247,7 +247,7 @@ func (r *Runner[T]) sleep() {
 		if pending && !next.After(now) && r.stats.Running < r.workers {
 			// It may be the hand of a Ring that has to move: find out first.
 			if h := (&hand[T]{size: 1}); r.borrow(h, now) {
-				r.work(h)
+				r.start(h)
 			}
 			next, pending = r.core.Next()
 		}
@@ -258,7 +258,7 @@ func (r *Runner[T]) sleep() {
 		case !next.After(now):
 			// Until woken by the worker that takes the last of what is due, or
 			// that ends.
-			r.work(&hand[T]{size: 1})
+			r.work()
 		default:
 			r.armed = next
 			timer.Reset(min(next.Sub(now), clockCheck))

@@ -72,14 +72,19 @@ func (r *Runner[T]) inHand(handle Handle) *held[T] {
 	return nil
 }
 
-// work starts another worker if there may be one. It begins with what is in h.
-func (r *Runner[T]) work(h *hand[T]) {
+// work starts another worker if there may be one.
+func (r *Runner[T]) work() {
 	if r.stats.Running < r.workers {
-		r.stats.Running++
-		r.alive++
-		r.hands = append(r.hands, h)
-		go r.worker(h)
+		r.start(&hand[T]{size: 1})
 	}
+}
+
+// start starts a worker, which begins with what is in h.
+func (r *Runner[T]) start(h *hand[T]) {
+	r.stats.Running++
+	r.alive++
+	r.hands = append(r.hands, h)
+	go r.worker(h)
 }
 
 // worker calls handlers until nothing is due.
@@ -128,7 +133,7 @@ func (r *Runner[T]) fill(h *hand[T]) bool {
 		pending = false
 	}
 	if pending || h.n > 1 || h.n > 0 && slices.ContainsFunc(r.hands, func(o *hand[T]) bool { return o.dead && o.left() }) {
-		r.work(&hand[T]{size: 1})
+		r.work()
 	}
 	return h.n > 0
 }
@@ -200,7 +205,7 @@ func (r *Runner[T]) leave(h *hand[T]) {
 		return true
 	})
 	if !r.closed && slices.ContainsFunc(r.hands, (*hand[T]).left) {
-		r.work(&hand[T]{size: 1}) // it was refused while this one was about to end
+		r.work() // it was refused while this one was about to end
 	}
 	r.poke()
 	r.ended()

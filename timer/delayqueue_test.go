@@ -137,3 +137,25 @@ func TestDelayQueueManyTakers(t *testing.T) {
 		t.Errorf("took %d, left %d", len(taken), q.Len())
 	}
 }
+
+func TestDelayQueueFarDues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, year := timer.NewDelayQueue[int](), 365*24*time.Hour
+		q.Put(time.Now().Add(200*year), 200)
+		q.Put(time.Now().Add(150*year), 150)
+		q.Put(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), 9999)
+		q.Put(time.Time{}, 1)
+		if v, ok := q.Poll(); !ok || v != 1 {
+			t.Errorf("took %d, %t; want what was due in the year 1", v, ok)
+		}
+		if v, ok := q.Poll(); ok {
+			t.Errorf("took %d early", v)
+		}
+		for _, want := range []int{150, 200} {
+			time.Sleep(150 * year)
+			if v, ok := q.Poll(); !ok || v != want {
+				t.Errorf("took %d, %t; want %d", v, ok, want)
+			}
+		}
+	})
+}

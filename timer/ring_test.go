@@ -57,3 +57,51 @@ func TestRingWholeTurns(t *testing.T) {
 		}
 	}
 }
+
+// Once the clock has been far ahead, all new entries are behind the hand.
+func TestRingAfterAFalseJump(t *testing.T) {
+	r := timer.NewRing[int](60, time.Second, epoch)
+	for range r.Advance(epoch.AddDate(1, 0, 0)) {
+	}
+	const n = 20_000
+	now, latest := epoch, time.Duration(0)
+	cost := testing.AllocsPerRun(n, func() {
+		now = now.Add(time.Millisecond)
+		r.Schedule(now.Add(time.Hour-latest), 0)
+		latest = (latest + 7*time.Minute) % time.Hour
+		r.Next()
+		if _, ok := r.Poll(now); ok {
+			t.Error("early")
+		}
+	})
+	if cost > 1 { // it sorts them anew
+		t.Errorf("%v allocations for one more", cost)
+	}
+	if next, ok := r.Next(); !ok || next.After(epoch.Add(time.Hour)) {
+		t.Errorf("next %v, %t", next, ok)
+	}
+	fired := 0
+	for now := epoch; r.Len() > 0; now = now.Add(time.Minute) {
+		for due := range r.Advance(now) {
+			if fired++; now.Sub(due) > 61*time.Second || due.After(now) {
+				t.Fatalf("fired %v late", now.Sub(due))
+			}
+		}
+	}
+	if fired < n {
+		t.Errorf("fired %d of %d", fired, n)
+	}
+}
+
+// An instant long ago moves no hand.
+func TestRingAtTheZeroTime(t *testing.T) {
+	for _, tick := range []time.Duration{time.Second, 7} {
+		r := timer.NewRing[int](60, tick, epoch)
+		for range r.Advance(time.Time{}) {
+		}
+		h := r.Schedule(epoch.Add(3*tick), 1)
+		if _, cycle, ok := r.Where(h); cycle != 0 || !ok {
+			t.Errorf("tick %v: cycle %d, %t", tick, cycle, ok)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package timer_test
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -317,4 +318,195 @@ func TestRunnerTakesFromTheHandsOfTheSlow(t *testing.T) {
 			closeRunner(t, r)
 		})
 	}
+}
+
+// One worker and quick handlers first, so that it takes many at once; then a
+// slow one, behind which others wait in its hand.
+func slowInTheMiddle(core timer.Core[int], slow time.Duration, ran *atomic.Int64) (r *timer.Runner[int], handles []timer.Handle) {
+	r = timer.NewRunner(core, func(v timer.Timer[int]) {
+		ran.Add(1)
+		if v.Value == 35 {
+			time.Sleep(slow)
+		}
+	}, &timer.RunnerConfig{Workers: 1})
+	for v := range 200 {
+		handles = append(handles, r.After(time.Second, v))
+	}
+	time.Sleep(2 * time.Second)
+	return r, handles
+}
+
+func TestRunnerClosePutsBackWhatHasNotBegun(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		var ran atomic.Int64
+		r, handles := slowInTheMiddle(core, time.Hour, &ran)
+		closeRunner(t, r)
+		if s := r.Stats(); s.Fired != 36 || s.Pending != 164 || ran.Load() != 36 {
+			t.Errorf("%d ran; stats %+v", ran.Load(), s)
+		}
+		if _, ok := r.Cancel(handles[36]); !ok {
+			t.Error("what has not begun could not be cancelled")
+		}
+		left := 0
+		for _, v := range core.Drain() {
+			if left++; v <= 36 {
+				t.Errorf("%d is pending", v)
+			}
+		}
+		if left != 163 {
+			t.Errorf("%d left, want 163", left)
+		}
+	})
+}
+
+func TestRunnerCancelAndResetReachHands(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		var ran atomic.Int64
+		r, handles := slowInTheMiddle(core, time.Hour, &ran)
+		for v, h := range handles {
+			if _, ok := r.Due(h); ok != (v > 35) {
+				t.Errorf("%d has a due: %t", v, ok)
+			}
+			switch {
+			case v%2 == 0:
+				if _, ok := r.Cancel(h); ok != (v > 35) {
+					t.Errorf("cancel of %d: %t", v, ok)
+				}
+			default:
+				if ok := r.Reset(h, time.Now().Add(2*time.Hour)); ok != (v > 35) {
+					t.Errorf("reset of %d: %t", v, ok)
+				}
+			}
+		}
+		time.Sleep(90 * time.Minute)
+		if ran.Load() != 36 || r.Stats().Pending != 82 {
+			t.Errorf("%d ran, %d pending", ran.Load(), r.Stats().Pending)
+		}
+		time.Sleep(time.Hour)
+		if ran.Load() != 36+82 {
+			t.Errorf("%d ran in the end", ran.Load())
+		}
+		closeRunner(t, r)
+	})
+}
+
+func TestRunnerLatenessIsThatOfTheHandlersStart(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		var ran atomic.Int64
+		r, _ := slowInTheMiddle(core, time.Hour, &ran)
+		if s := r.Stats(); s.LateMax != 0 || s.Fired != 36 {
+			t.Errorf("while the slow one runs: %+v", s)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if s := r.Stats(); s.LateMax != time.Hour || s.LateSum != 164*time.Hour || s.Late != time.Hour {
+			t.Errorf("stats %+v", s)
+		}
+		closeRunner(t, r)
+	})
+}
+
+// A periodic job needs nothing but what its handler is told.
+func TestRunnerPeriodicJob(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		start := time.Now()
+		var again atomic.Pointer[timer.Runner[int]]
+		var ran atomic.Int64
+		r := timer.NewRunner(core, func(job timer.Timer[int]) {
+			if late := time.Since(job.Due); late != 0 {
+				t.Errorf("%v late", late)
+			}
+			ran.Add(1)
+			time.Sleep(90 * time.Millisecond)
+			again.Load().Schedule(job.Due.Add(time.Minute), job.Value)
+		}, nil)
+		again.Store(r)
+		r.Schedule(start.Add(time.Minute), 1)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if ran.Load() != 60 {
+			t.Errorf("ran %d times in an hour", ran.Load())
+		}
+		closeRunner(t, r)
+	})
+}
+
+func TestRunnerAfterClose(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		r := timer.NewRunner(core, func(timer.Timer[int]) { t.Error("called") }, nil)
+		a, b := r.After(time.Hour, 1), r.After(2*time.Hour, 2)
+		closeRunner(t, r)
+		if h := r.Schedule(time.Now(), 3); h != 0 || core.Len() != 2 {
+			t.Errorf("scheduled as %d, %d pending", h, core.Len())
+		}
+		due, _ := r.Due(a)
+		if r.Reset(a, time.Now()) {
+			t.Error("reset, and nothing will come of it")
+		}
+		if after, ok := r.Due(a); !ok || !after.Equal(due) {
+			t.Errorf("due %v, %t; want %v", after, ok, due)
+		}
+		if v, ok := r.Cancel(b); !ok || v != 2 {
+			t.Errorf("cancelled %d, %t", v, ok)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 200 {
+			if err := r.Close(ended); err != nil {
+				t.Fatalf("close of what is closed: %v", err)
+			}
+		}
+	})
+}
+
+func TestRunnerNeedsACoreAndAHandler(t *testing.T) {
+	handle := func(timer.Timer[int]) {}
+	for name, start := range map[string]func(){
+		"no handler":  func() { timer.NewRunner(timer.Core[int](timer.NewHeap[int](epoch)), nil, nil) },
+		"no core":     func() { timer.NewRunner(nil, handle, nil) },
+		"a nil wheel": func() { timer.NewRunner(timer.Core[int]((*timer.Wheel[int])(nil)), handle, nil) },
+		"a nil ring":  func() { timer.NewRunner(timer.Core[int]((*timer.Ring[int])(nil)), handle, nil) },
+		"a nil heap":  func() { timer.NewRunner(timer.Core[int]((*timer.Heap[int])(nil)), handle, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			start()
+		})
+	}
+}
+
+// The hand of a ring passes a far-away task once a turn, and that is one
+// wake-up, with no worker.
+func TestRunnerWakesOnceATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := timer.NewRunner(timer.Core[int](timer.NewRing[int](64, time.Millisecond, time.Now())), func(timer.Timer[int]) {}, nil)
+		r.After(time.Hour, 1)
+		time.Sleep(10 * time.Minute)
+		if s := r.Stats(); s.Wakes > 600_000/64+1 {
+			t.Errorf("woke %d times", s.Wakes)
+		}
+		closeRunner(t, r)
+	})
+}
+
+// A due before all that a structure can tell apart is in the past like any
+// other.
+func TestRunnerFiresWhatWasDueLongAgo(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		var ran atomic.Int64
+		r := timer.NewRunner(core, func(timer.Timer[int]) { ran.Add(1) }, nil)
+		r.Schedule(time.Time{}, 1)
+		r.After(math.MinInt64, 2)
+		r.After(time.Second, 3)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if ran.Load() != 3 {
+			t.Errorf("%d of 3 ran", ran.Load())
+		}
+		closeRunner(t, r)
+	})
 }

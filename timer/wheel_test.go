@@ -211,3 +211,87 @@ func TestWheelSweepsWithoutLoss(t *testing.T) {
 		t.Errorf("fired %d of %d", want, rounds)
 	}
 }
+
+// What survives a spike, one here and one there, keeps little of its memory.
+func TestWheelMemoryAfterASpike(t *testing.T) {
+	const n, most = 500_000, 2 << 20
+	for _, name := range []string{"wheel", "ring", "heap"} {
+		t.Run(name, func(t *testing.T) {
+			var core timer.Core[uint64]
+			random := rand.New(rand.NewPCG(1, 2))
+			handles := make([]timer.Handle, n)
+			before := heapInUse()
+			switch name {
+			case "wheel":
+				core = timer.NewWheel[uint64](time.Millisecond, epoch)
+			case "ring":
+				core = timer.NewRing[uint64](0, 0, epoch)
+			case "heap":
+				core = timer.NewHeap[uint64](epoch)
+			}
+			for i := range handles {
+				handles[i] = core.Schedule(epoch.Add(time.Duration(random.Int64N(int64(48*time.Hour)))), uint64(i))
+			}
+			for i, h := range handles {
+				if i%1000 != 0 {
+					core.Cancel(h)
+				}
+			}
+			core.Next()
+			if got := heapInUse() - before; got > most {
+				t.Errorf("%d survivors keep %d bytes", core.Len(), got)
+			}
+			runtime.KeepAlive(core)
+			runtime.KeepAlive(handles)
+		})
+	}
+}
+
+// A handle of one structure is stale in another, whatever both hold.
+func TestHandlesOfAnotherStructure(t *testing.T) {
+	const n = 100
+	for name, core := range cores(epoch) {
+		var handles []timer.Handle
+		for i := range n {
+			handles = append(handles, core.Schedule(epoch.Add(time.Duration(i)*time.Second), i))
+		}
+		other := cores(epoch)[name]
+		for i := range n {
+			other.Schedule(epoch, i)
+		}
+		for _, h := range handles {
+			if _, ok := other.Cancel(h); ok || other.Reset(h, epoch) {
+				t.Fatalf("%s: a stranger's entry was cancelled or reset", name)
+			}
+		}
+	}
+}
+
+func TestDrain(t *testing.T) {
+	for name, core := range cores(epoch) {
+		for i := range 100 {
+			core.Schedule(epoch.Add(time.Duration(i*37%100)*time.Hour), i*37%100)
+		}
+		core.Schedule(time.Unix(1<<55, 0), 100) // beyond what fires
+		want := 0
+		for due, v := range core.Drain() {
+			if v != want || v < 100 && !due.Equal(epoch.Add(time.Duration(v)*time.Hour).Truncate(time.Microsecond)) {
+				t.Errorf("%s: drained %d with due %v, want %d", name, v, due, want)
+			}
+			if want++; want == 50 {
+				break
+			}
+		}
+		core.Schedule(epoch.Add(-time.Hour), 49)
+		want = 49
+		for _, v := range core.Drain() {
+			if v != want {
+				t.Errorf("%s: drained %d, want %d", name, v, want)
+			}
+			want++
+		}
+		if want != 101 || core.Len() != 0 {
+			t.Errorf("%s: drained up to %d, %d left", name, want, core.Len())
+		}
+	}
+}

@@ -128,6 +128,7 @@ func playDelayQueue(t *testing.T, tape []byte) {
 			}
 			mu.Unlock()
 			synctest.Wait()
+			mu.Lock()
 			first, n := least()
 			if q.Len() != n {
 				t.Errorf("len %d, want %d", q.Len(), n)
@@ -135,9 +136,12 @@ func playDelayQueue(t *testing.T, tape []byte) {
 			if n > 0 && !first.After(time.Now()) && len(line) > 0 {
 				t.Errorf("%d wait for what is due since %v", len(line), time.Since(first))
 			}
+			mu.Unlock()
 		}
 		cancel()
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if len(line) > 0 {
 			t.Errorf("%d wait with an ended context", len(line))
 		}

@@ -36,6 +36,7 @@ type crew struct {
 	jobs    []*job
 	busy    int
 	late    timer.RunnerStats // what the lateness should be
+	failing sync.Mutex
 	failure error
 	tape    []byte
 }
@@ -50,6 +51,8 @@ func (c *crew) byte() int {
 }
 
 func (c *crew) fail(format string, args ...any) {
+	c.failing.Lock()
+	defer c.failing.Unlock()
 	if c.failure == nil {
 		c.failure = fmt.Errorf(format, args...)
 	}
@@ -148,6 +151,8 @@ func (c *crew) step() {
 // agree compares the Runner with the jobs while all goroutines wait.
 func (c *crew) agree() {
 	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	s := c.runner.Stats()
 	floor := c.grain.floor(time.Now())
 	pending, due := 0, 0

@@ -67,11 +67,11 @@ func (t *leaseTable) remove(id engine.ID) {
 // their timers again.
 func (t *leaseTable) over(now int64, most int) (over []*lease) {
 	for len(over) < most {
-		_, id, ok := t.wheel.Poll(time.UnixMilli(now))
+		ended, ok := t.wheel.Poll(time.UnixMilli(now))
 		if !ok {
 			break
 		}
-		if l := t.byID[id]; l != nil {
+		if l := t.byID[ended.Value]; l != nil {
 			over = append(over, l)
 		}
 	}

@@ -100,6 +100,9 @@ func splitHost(s string) (name, port string, ok bool) {
 // own reports whether the server answers for a name, as splitHost returns it, and
 // whether it was told to. local is where the connection came in; it may be nil.
 func (h *hosts) own(name string, local net.Addr) (own, told bool) {
+	if h.names[name] {
+		return true, name != "localhost"
+	}
 	if addr, err := netip.ParseAddr(name); err == nil {
 		addr = addr.WithZone("").Unmap()
 		if h.addrs[addr] {
@@ -107,9 +110,6 @@ func (h *hosts) own(name string, local net.Addr) (own, told bool) {
 		}
 		tcp, ok := local.(*net.TCPAddr)
 		return addr.IsLoopback() || (ok && tcp.AddrPort().Addr().WithZone("").Unmap() == addr), false
-	}
-	if h.names[name] {
-		return true, name != "localhost"
 	}
 	for i, b := range h.below {
 		if len(name) > len(b) && strings.HasSuffix(name, b) {

@@ -55,10 +55,11 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message)
 		// The engine may still be at it, with the body in the input's buffer.
 		f := *toFailure(err)
 		if p.ID != 0 {
-			p.Outcome = 0
-			f.live = &p
+			live := p // so that p needs no memory of its own when all is well
+			live.Outcome = 0
+			f.live = &live
 			if f.hint == "" {
-				f.hint = inTheWay(&p)
+				f.hint = inTheWay(&live)
 			}
 		}
 		return &f

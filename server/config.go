@@ -29,7 +29,8 @@ type Config struct {
 	MaxBuffered int64
 
 	// MaxConnections bounds the connections that Serve holds. One more closes that
-	// which has been idle for longest; when none is idle it gets 503. Default 4096.
+	// which has been idle for longest, at least 100 ms; when there is none it gets 503.
+	// Default 4096.
 	MaxConnections int
 
 	// MaxHeader bounds the request line and headers together, in bytes; more gets
@@ -45,8 +46,9 @@ type Config struct {
 	ReadTimeout time.Duration
 
 	// WriteTimeout is how long a client may take to read each 64 KiB of an answer, and
-	// the rest; then its connection is cut, and what it was to lease is released.
-	// Default 30 s.
+	// the rest; then its connection is cut, and what it was to lease is released. As
+	// the kernels of both sides hand on what they hold in larger pieces, only 256 KiB
+	// within each timeout are safe. Default 30 s.
 	WriteTimeout time.Duration
 
 	// IdleTimeout is how long a connection may rest between requests. Default 3 min.

@@ -16,7 +16,7 @@ import (
 type conn struct {
 	net.Conn
 	timeout time.Duration
-	idle    atomic.Int64 // since when it rests between requests, in Unix nanoseconds; 0: it does not
+	idle    atomic.Int64 // since when it rests, in Unix nanoseconds; 0: it does not
 }
 
 // sendBuffer is how much of an answer the kernel takes ahead of the client. It wakes

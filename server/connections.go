@@ -10,9 +10,9 @@ import (
 )
 
 // connections is a listener that hands out at most so many connections at a time.
-// When there is one more it closes that which has been idle for longest, and when
-// none is idle it refuses the new one with an answer, rather than let it wait without
-// a word.
+// When there is one more it closes that which has been idle for longest, between
+// requests or before the first, and when none is idle it refuses the new one with an
+// answer, rather than let it wait without a word.
 type connections struct {
 	net.Listener
 	most         int
@@ -53,18 +53,24 @@ func (l *connections) admit(c *conn) bool {
 		l.done.Go(func() { l.refuse(c) })
 		return false
 	}
+	c.idle.Store(time.Now().UnixNano())
 	l.open[c] = struct{}{}
 	l.done.Add(1)
 	return true
 }
 
+// leastIdle is how long a connection rests before it may have to make room: one that
+// has just been opened, or used, is about to be.
+const leastIdle = 100 * time.Millisecond
+
 // evict closes the connection that has been idle for longest.
 func (l *connections) evict() bool {
+	recent := time.Now().Add(-leastIdle).UnixNano()
 	for {
 		var longest *conn
 		var since int64
 		for c := range l.open {
-			if t := c.idle.Load(); t != 0 && (longest == nil || t < since) {
+			if t := c.idle.Load(); t != 0 && t <= recent && (longest == nil || t < since) {
 				longest, since = c, t
 			}
 		}

@@ -86,6 +86,30 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	})
 }
 
+// Connections that have said nothing yet make room too, once they had the time to.
+func TestSilentConnectionsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serveConfig(t, &server.Config{MaxConnections: 2})
+		defer s.end()
+		silent, half := s.wire(), s.wire()
+		half.say("GET /v1/info HTTP/1.1\r\n")
+		synctest.Wait()
+		early := s.wire()
+		early.say(request("POST", "/v1/queues/q/messages", `{}`))
+		early.answer(503)
+		_ = early.Close()
+		time.Sleep(time.Second)
+		w := s.wire()
+		silent.ended()
+		w.say(request("POST", "/v1/queues/q/messages", `{}`))
+		w.answer(201)
+		half.say("Host: localhost\r\n\r\n")
+		half.answer(200)
+		_ = w.Close()
+		_ = half.Close()
+	})
+}
+
 // Refusing is bounded as well: in number, and in time for those who say nothing.
 func TestRefusalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

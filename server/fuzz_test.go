@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -141,8 +142,18 @@ func FuzzHosts(f *testing.F) {
 		if origin == "" {
 			return
 		}
-		scheme, from, _ := strings.Cut(strings.ToLower(origin), "://")
-		if scheme != "http" && scheme != "https" || strings.SplitN(from, ":", 2)[0] != strings.SplitN(strings.ToLower(host), ":", 2)[0] && strings.Count(from, ".") == strings.Count(host, ".") {
+		from, err := url.Parse(origin)
+		if err != nil {
+			return // no browser sends that
+		}
+		at, err := url.Parse(from.Scheme + "://" + host)
+		if err != nil {
+			return
+		}
+		port := func(u *url.URL) string {
+			return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+		}
+		if !strings.EqualFold(strings.TrimSuffix(from.Hostname(), "."), strings.TrimSuffix(at.Hostname(), ".")) || port(from) != port(at) || port(from) == "" || from.Path != "" {
 			t.Fatalf("answered a page of %q at %q", origin, host)
 		}
 	})

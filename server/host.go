@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -164,7 +165,7 @@ func foreign(r *http.Request, name, port string, told bool) bool {
 			return true
 		}
 		from, fromPort, ok := splitHost(rest)
-		if !ok || from != name || orElse(fromPort, standard) != orElse(port, standard) {
+		if !ok || from != name || cmp.Or(fromPort, standard) != cmp.Or(port, standard) {
 			return true
 		}
 	}
@@ -174,11 +175,4 @@ func foreign(r *http.Request, name, port string, told bool) bool {
 	// Who follows a link from elsewhere sees the answer; the page with the link does not.
 	return (r.Method != http.MethodGet && r.Method != http.MethodHead) || len(origins) > 0 ||
 		r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -8,6 +8,10 @@ package timer
 // taken for a live one only when exactly a multiple of 4,294,967,295 entries
 // later the same place is filled.)
 //
+// Each structure begins to count anywhere, so a handle is as good as always
+// stale in any structure but its own: one in 4,294,967,295 names a stranger's
+// entry there.
+//
 // The zero Handle is never valid.
 type Handle uint64
 

@@ -40,7 +40,8 @@ type RunnerStats struct {
 // where Cancel and Reset still reach it.
 //
 // With nothing pending a Runner does not wake. Otherwise it wakes when
-// something is due, and each second to see whether the wall clock was set: a
+// something is due, over a Ring also when its hand comes to a slot with a task
+// in it (once a turn for each such slot), and each second to see whether the wall clock was set: a
 // step forward makes due what is due, one backward makes it wait.
 //
 // All methods may be called by many goroutines at once, also from handlers.

@@ -29,7 +29,7 @@ import (
 // and a drained one gives back what it had. With a T free of pointers the
 // garbage collector does not look at the entries.
 //
-// Allocation: none for an operation in steady state; chunks of 1,024 entries
+// Allocation: none for an operation in steady state; chunks of 64 entries
 // as the number grows.
 //
 // A Wheel is not safe for concurrent use.
@@ -61,7 +61,8 @@ type Wheel[T any] struct {
 // a coarse tick lets what is due close together fire together. A tick is
 // typically a millisecond; NewWheel panics when it is not positive. now only
 // places the range of dues: 146,000 years either way (146 with nanoseconds);
-// what is due beyond never fires.
+// what is due later never fires, and what was due earlier counts as due at the
+// first instant of that span.
 func NewWheel[T any](tick time.Duration, now time.Time) *Wheel[T] {
 	return &Wheel[T]{scale: newScale(tick, now), slab: newSlab[T](), limits: usual, sweep: usual.sweep, fresh: links{freshHead, freshHead}}
 }
@@ -69,8 +70,9 @@ func NewWheel[T any](tick time.Duration, now time.Time) *Wheel[T] {
 // Len is the number of pending entries.
 func (w *Wheel[T]) Len() int { return w.slab.len - w.lentOut }
 
-// Schedule files v for due and returns its handle. A due in the past fires on
-// the next Advance to or beyond it. Schedule panics when 2^31 entries pend.
+// Schedule files v for due and returns its handle. A due in the past takes
+// effect at the next whole tick after it too, so one within the tick that now
+// lies in fires a tick later. Schedule panics when 2^31 entries pend.
 func (w *Wheel[T]) Schedule(due time.Time, v T) Handle {
 	k := w.ceil(due)
 	i, e := w.slab.take(k, v)

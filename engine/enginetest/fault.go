@@ -27,7 +27,7 @@ type Fault struct {
 	Harmless bool
 
 	// Returns says that what was leased without an answer comes back, as if it had
-	// never been leased, a little later. A lease may then have found less than is
+	// never been leased but that the token of a lease before it is over, a little later. A lease may then have found less than is
 	// there: one part of an engine of several parts did not answer.
 	Returns bool
 
@@ -99,6 +99,9 @@ func (p *player) suffer(s step) {
 		return
 	}
 	p.swept = swept
+	if returns {
+		p.forgetLapsed(before)
+	}
 	failure, outcomes := p.problem, []*Model{before}
 	if !p.fault.Harmless && !returns {
 		outcomes = append(outcomes, p.identify(p.m, before))
@@ -111,6 +114,14 @@ func (p *player) suffer(s step) {
 	if problems != "" {
 		p.failf("the call failed (%s) and left what is neither as before nor as after it:%s", failure, problems)
 	}
+}
+
+// forgetLapsed leaves alone the tokens of messages that had lapsed: a lease without an
+// answer may have ended them, though it has come back.
+func (p *player) forgetLapsed(m *Model) {
+	p.leases = slices.DeleteFunc(p.leases, func(l heldLease) bool {
+		return slices.ContainsFunc(m.msgs, func(x *modelMessage) bool { return x.ID == l.id && x.situation(p.now) == lapsed })
+	})
 }
 
 // becomes goes on with the model that agrees with all the engine shows, or tells in

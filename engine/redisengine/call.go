@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -204,6 +205,9 @@ func (e *Engine) put(ctx context.Context, qs []question, until bound) []answer {
 		keys := q.keys
 		if keys == nil {
 			keys = q.shard.keys
+		}
+		if q.script.again != nil {
+			keys = append(slices.Clip(keys), q.shard.answers+strconv.FormatUint(e.asked.Add(1), 36))
 		}
 		reqs[i] = request{script: q.script, keys: keys, args: q.args, shard: q.shard}
 	}

@@ -35,6 +35,7 @@ type Engine struct {
 	registry *registry
 	held     held
 	spread   atomic.Uint32 // deals shards out to messages without a key
+	asked    atomic.Uint64 // numbers the calls whose answers are kept
 
 	// Each call holds calls for reading from begin to end, Close for writing.
 	calls  sync.RWMutex

@@ -45,6 +45,12 @@ func notRun(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
+// refusesWrites says that a server takes no writes at present, but may be looked at.
+func refusesWrites(err error) bool {
+	e, ok := rueidis.IsRedisErr(err)
+	return ok && (strings.HasPrefix(e.Error(), "NOREPLICAS") || strings.HasPrefix(e.Error(), "MISCONF"))
+}
+
 // answered says that Redis has answered for good, if only with an error.
 func answered(err error) bool {
 	_, ok := rueidis.IsRedisErr(err)

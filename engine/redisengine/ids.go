@@ -62,6 +62,15 @@ type reservation struct {
 	err  error
 }
 
+// drop gives up a block of which an id has turned out not to be new.
+func (x *ids) drop(id engine.ID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.block == uint64(id-idBase)>>(numberBits+shardBits) {
+		x.used = 1 << numberBits
+	}
+}
+
 // id returns a new id for a message of a shard.
 func (e *Engine) id(ctx context.Context, shard int) (engine.ID, error) {
 	for {

@@ -25,6 +25,14 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return nil, err
 	}
 	defer e.end()
+	return e.push(ctx, msgs, idTries)
+}
+
+// idTries is how often ids are dealt out for a message until one is new.
+const idTries = 16
+
+// push is Push within a call already begun.
+func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]engine.PushResult, error) {
 	until := patient()
 	created, err := e.now(ctx)
 	if err != nil {
@@ -78,6 +86,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			c.args[ahead+2] = rueidis.BinaryString(c.how)
 		}
 	}
+	var taken []int // those whose ids others have
 	b.run(ctx, pushScript, func(c *call, values []rueidis.RedisMessage, now int64, err error) {
 		if err == nil && len(values) != 1+len(c.items) {
 			err = errAnswer
@@ -87,12 +96,29 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 				results[i] = engine.PushResult{Err: fault("push", msgs[i].Queue, err)}
 				continue
 			}
-			e.pushed(&results[i], &msgs[i], &values[1+n], now)
+			if e.pushed(&results[i], &msgs[i], &values[1+n], now) == errTaken {
+				taken = append(taken, i)
+			}
 		}
 		if err == nil {
 			e.soon(c.shard, &values[0])
 		}
 	})
+	if len(taken) > 0 && tries > 1 {
+		again := make([]engine.Message, len(taken))
+		for n, i := range taken {
+			again[n] = msgs[i]
+			e.ids.drop(results[i].ID)
+		}
+		more, err := e.push(ctx, again, tries-1)
+		for n, i := range taken {
+			if err != nil {
+				results[i] = engine.PushResult{Err: err}
+			} else {
+				results[i] = more[n]
+			}
+		}
+	}
 	return results, nil
 }
 
@@ -122,16 +148,21 @@ func (e *Engine) queuesFor(ctx context.Context, msgs []engine.Message) (queues [
 	return queues, e.registry.refusals(distinct)
 }
 
-// pushed reads what a script answered for one message.
-func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.RedisMessage, now int64) {
+// errTaken says that another message has the id that a new one was given. That happens
+// after a failover that forgot a block of ids, to a server whose clock is behind.
+var errTaken = fmt.Errorf("%w: Redis has forgotten which ids are taken, and its clock is behind", engine.ErrUnavailable)
+
+// pushed reads what a script answered for one message. It returns errTaken if it is to be
+// pushed with another id.
+func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.RedisMessage, now int64) error {
 	if due, err := v.AsInt64(); err == nil {
 		r.Outcome, r.Due, r.State = engine.Created, time.UnixMilli(due).UTC(), state('W', due, now)
-		return
+		return nil
 	}
 	met, err := v.ToArray()
 	if err != nil || len(met) != 4 {
 		*r = engine.PushResult{Err: fault("push", m.Queue, errAnswer)}
-		return
+		return nil
 	}
 	done, _ := met[0].ToString()
 	id, _ := met[1].ToString()
@@ -154,5 +185,9 @@ func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.Redi
 		fail(engine.ErrExists, hintExists)
 	case "leased":
 		fail(engine.ErrLeased, hintLeased)
+	case "taken":
+		fail(errTaken, "set the clock of the Redis right, and try again")
+		return errTaken
 	}
+	return nil
 }

@@ -285,5 +285,13 @@ func (e *Engine) forgetQueues(ctx context.Context, names []string) {
 		args = append(args, name, fingerprintOf(name).String())
 	}
 	// If it fails they are found again the next time.
-	_, _ = e.eval1(ctx, request{script: forgetScript, keys: e.registry.keys(), args: args})
+	gone, _ := e.eval1(ctx, request{script: forgetScript, keys: e.registry.keys(), args: args})
+	var qs []question
+	for i := range gone {
+		name, _ := gone[i].ToString()
+		for _, s := range e.queue(name).shards {
+			qs = append(qs, question{script: clearScript, shard: s, args: with()})
+		}
+	}
+	e.ask(ctx, qs, patient())
 }

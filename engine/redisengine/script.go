@@ -18,18 +18,59 @@ var sources embed.FS
 type script struct {
 	text string
 	sha  string
+
+	// still does the same without a write, if less exactly, on a server that takes
+	// none; nil: nothing does.
+	still *script
+	// again is to be run where the script may have been run already for the same call;
+	// nil: that would act twice.
+	again *script
+}
+
+// instead returns what to run after a script ended so; nil: nothing.
+func (s *script) instead(err error) *script {
+	switch {
+	case refusesWrites(err):
+		return s.still
+	case mayHaveRun(err):
+		return s.again
+	}
+	return nil
 }
 
 // newScript puts the named files together. Only a script that makes the store grow
 // much is refused by a full server: whoever leases, settles or cancels needs a little
 // memory to free more.
 func newScript(grows bool, files ...string) *script {
-	var b strings.Builder
-	b.WriteString("#!lua")
-	if !grows {
-		b.WriteString(" flags=allow-oom")
+	if grows {
+		return compose("#!lua\nlocal still = false\n", files)
 	}
-	b.WriteString("\n")
+	return compose("#!lua flags=allow-oom\nlocal still = false\n", files)
+}
+
+// looking makes a script that writes nothing.
+func looking(files ...string) *script {
+	return compose("#!lua flags=no-writes\nlocal still = true\n", files)
+}
+
+// sweeping makes a script that looks at a shard and sweeps it first if it can.
+func sweeping(files ...string) *script {
+	s := newScript(false, files...)
+	s.still = looking(files...)
+	return s
+}
+
+// telling makes a script that keeps its answer for a while, as lua/tell.lua says.
+func telling(grows bool, files ...string) *script {
+	s := newScript(grows, append([]string{"shard", "tell"}, files...)...)
+	s.again = newScript(grows, append([]string{"shard", "again", "tell"}, files...)...)
+	s.again.again = s.again
+	return s
+}
+
+func compose(head string, files []string) *script {
+	var b strings.Builder
+	b.WriteString(head)
 	for _, name := range files {
 		text, err := sources.ReadFile("lua/" + name + ".lua")
 		if err != nil {
@@ -42,20 +83,21 @@ func newScript(grows bool, files ...string) *script {
 }
 
 var (
-	pushScript       = newScript(true, "shard", "message", "push")
+	pushScript       = telling(true, "message", "push")
 	leaseScript      = newScript(false, "shard", "message", "sweep", "take", "lease")
 	claimScript      = newScript(false, "shard", "message", "sweep", "take", "claim")
-	settleScript     = newScript(false, "shard", "message", "settle")
-	cancelScript     = newScript(false, "shard", "message", "cancel")
-	rescheduleScript = newScript(false, "shard", "message", "reschedule")
-	getScript        = newScript(false, "shard", "message", "get")
-	listScript       = newScript(false, "shard", "message", "sweep", "place", "list")
-	fetchScript      = newScript(false, "shard", "message", "fetch")
-	countScript      = newScript(false, "shard", "message", "sweep", "count")
-	forecastScript   = newScript(false, "shard", "message", "sweep", "forecast")
+	settleScript     = telling(false, "message", "settle")
+	cancelScript     = telling(false, "message", "cancel")
+	rescheduleScript = telling(false, "message", "reschedule")
+	getScript        = looking("shard", "message", "get")
+	listScript       = sweeping("shard", "message", "sweep", "place", "list")
+	fetchScript      = sweeping("shard", "message", "fetch")
+	countScript      = sweeping("shard", "message", "sweep", "count")
+	forecastScript   = sweeping("shard", "message", "sweep", "forecast")
 	purgeScript      = newScript(false, "shard", "message", "sweep", "place", "purge")
-	redriveScript    = newScript(false, "shard", "message", "redrive")
+	redriveScript    = telling(false, "message", "redrive")
 	pauseScript      = newScript(false, "shard", "pause")
+	clearScript      = newScript(false, "shard", "sweep", "clear")
 	reclaimScript    = newScript(false, "shard", "message", "take", "reclaim")
 	openScript       = newScript(false, "open")
 	idsScript        = newScript(true, "ids")
@@ -109,7 +151,8 @@ func (b bound) over() bool { return !time.Now().Before(b.tries) }
 
 // eval runs scripts, all in one round trip to each node concerned. A script that a
 // node does not know is sent whole. One that was certainly not run is tried again
-// within the bound; one whose answer was lost is not, since it may have been run.
+// within the bound; one whose answer was lost is too if that cannot make it act twice,
+// since it may have been run.
 func (e *Engine) eval(ctx context.Context, reqs []request, until bound) []reply {
 	ctx, cancel := context.WithDeadline(ctx, until.answer)
 	defer cancel()
@@ -141,6 +184,9 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until bound) []reply 
 				reqs[i].insist, objected = true, true
 				again = append(again, i)
 			case notRun(err):
+				again = append(again, i)
+			case reqs[i].script.instead(err) != nil && ctx.Err() == nil:
+				reqs[i].script, whole[i] = reqs[i].script.instead(err), false
 				again = append(again, i)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 var allScripts = []*script{
 	pushScript, leaseScript, claimScript, settleScript, cancelScript, rescheduleScript, getScript, listScript, fetchScript, countScript,
-	forecastScript, purgeScript, redriveScript, pauseScript, reclaimScript, openScript, idsScript, registerScript, forgetScript,
+	forecastScript, purgeScript, redriveScript, pauseScript, clearScript, reclaimScript, openScript, idsScript, registerScript, forgetScript,
 }
 
 // everyCall makes all calls of an engine once, each of which must do something, with
@@ -98,6 +98,10 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 			queues, _, err := e.Queues(ctx, "", 1)
 			return len(queues) == 0, err
 		}},
+		{"clear", func() (bool, error) {
+			a := e.ask1(ctx, clearScript, e.queue("q").shards[0])
+			return len(a.values) == 0, a.err
+		}},
 		{"reclaim", func() (bool, error) {
 			a := e.ask1(ctx, reclaimScript, e.queue("q").shards[0], "seed", "", "none", "0")
 			return len(a.values) == 2, a.err
@@ -159,7 +163,7 @@ var keysAt = map[string]func(args []string) []string{
 }
 
 func init() {
-	for _, command := range strings.Fields(`GET SET HDEL HGET HINCRBY HMGET HSET HSETNX
+	for _, command := range strings.Fields(`GET SET DEL HDEL HGET HINCRBY HMGET HSET HSETNX
 		ZADD ZCARD ZCOUNT ZMSCORE ZRANGE ZRANGEBYSCORE ZREM ZREVRANGEBYLEX ZSCORE`) {
 		keysAt[command] = func(args []string) []string { return args[:1] }
 	}
@@ -167,7 +171,7 @@ func init() {
 
 var (
 	luaComment = regexp.MustCompile(`--.*`)
-	luaCall    = regexp.MustCompile(`\b(call|redis\.pcall|earliest|behind)\(`)
+	luaCall    = regexp.MustCompile(`\b(call|redis\.pcall|earliest|behind|some)\(`)
 	luaSets    = regexp.MustCompile(`(?:local zset = \(|zset in ipairs\()\{(.*)\}\)`)
 	luaPart    = regexp.MustCompile(`\{([^{},]+),`)
 )

@@ -27,6 +27,10 @@ type shard struct {
 	taken string   // begins the keys where this engine's leases are noted
 	hint  string   // what a script tells others, but for the due
 
+	// answers begins the keys in which scripts keep what they have answered for a while;
+	// what this engine calls each follows.
+	answers string
+
 	clock clock       // of its server, whichever that is
 	down  atomic.Bool // it did not answer when it was asked last
 	dark  atomic.Bool // it is not asked for leases until a probe is answered
@@ -56,6 +60,7 @@ func newQueue(e *Engine, name string) *queue {
 	for n := range q.shards {
 		s := &shard{queue: name, n: n, hint: e.origin + " " + strconv.Itoa(n) + " " + name + " "}
 		base := e.prefix + ":{" + name + "." + strconv.Itoa(n) + "}:"
+		s.answers = base + "answer:" + e.origin + "."
 		for _, key := range keyNames {
 			s.keys = append(s.keys, base+key)
 		}

@@ -64,4 +64,4 @@ for i = 4, #args, 2 do
 	if not answer[place] then answer[place] = one(args[i], args[i + 1]) end
 end
 answer[1], answer[2] = us, raw
-return answer
+return tell(answer)

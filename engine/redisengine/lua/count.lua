@@ -3,13 +3,18 @@
 -- next due, the oldest ready, and until when the shard is paused ('' for good).
 tick()
 if sweep() then return {us, raw, 1} end
-local scheduled = call('ZCOUNT', DUE, '(' .. now, '+inf') + call('ZCARD', RARE)
-local ready = call('ZCOUNT', DUE, '-inf', now) + call('ZCARD', READY)
-local next, oldest = earliest(RARE), math.min(earliest(DUE), earliest(READY))
-local due = call('ZRANGEBYSCORE', DUE, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-if due then next = math.min(next, tonumber(due)) end
+-- Where it only looks, what has come due is still in RARE, and a lease that is over
+-- counts as ready: whether it was the last is not known.
+local over = call('ZCOUNT', LEASES, '-inf', now)
+local scheduled = call('ZCOUNT', DUE, '(' .. now, '+inf') + call('ZCOUNT', RARE, '(' .. now, '+inf')
+local ready = call('ZCOUNT', DUE, '-inf', now) + call('ZCOUNT', RARE, '-inf', now) + call('ZCARD', READY) + over
+local next, oldest = math.huge, math.min(earliest(DUE), earliest(RARE), earliest(READY))
+for _, zset in ipairs({DUE, RARE}) do
+	local due = call('ZRANGEBYSCORE', zset, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+	if due then next = math.min(next, tonumber(due)) end
+end
 local till = paused(call('HGET', META, 'paused'))
 return {
-	us, raw, 0, scheduled, ready, call('ZCARD', LEASES), call('ZCARD', DEAD),
+	us, raw, 0, scheduled, ready, call('ZCARD', LEASES) - over, call('ZCARD', DEAD),
 	next < math.huge and next, oldest <= now and oldest, till and (till < math.huge and till or '') or false,
 }

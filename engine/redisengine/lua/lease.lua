@@ -108,8 +108,7 @@ else
 		if next < math.huge then answer[5] = next end
 		-- Should this client die, others must know when to come.
 		if lapse == next and lapse < lapses then
-			wake(lapse)
-			answer[6] = answer[6] + 1
+			answer[6] = wake(lapse)
 		end
 	end
 end

@@ -6,8 +6,8 @@ if sweep() then return {us, raw, 1} end
 local state, limit = args[4], tonumber(args[7])
 local parts = {
 	scheduled = {{DUE, '(' .. now, '+inf'}, {RARE, '(' .. now, '+inf'}},
-	ready = {{DUE, '-inf', now}, {READY, '-inf', now}},
-	leased = {{LEASES, '-inf', '+inf'}},
+	ready = {{DUE, '-inf', now}, {READY, '-inf', now}, {RARE, '-inf', now}},
+	leased = {{LEASES, '(' .. now, '+inf'}},
 	dead = {{DEAD, '-inf', '+inf'}},
 }
 local all = {}

@@ -12,6 +12,9 @@ local made
 local function messages()
 	if made then return made end
 
+	-- The reason of what a lapse has ended.
+	local LAPSED = 'lease lapsed'
+
 	local function save(m) call('HSET', STATE, m.id, pack(m)) end
 
 	-- find returns a message as it was last written; nil if there is none.
@@ -112,12 +115,12 @@ local function messages()
 	-- else is decided.
 	local function lapse(m)
 		if m.attempt >= m.max then
-			die(m, m.deadline, 'lease lapsed')
+			die(m, m.deadline, LAPSED)
 			fell('died')
 			return
 		end
 		leave(m)
-		m.reason = 'lease lapsed'
+		m.reason = LAPSED
 		wait(m)
 		save(m)
 	end
@@ -126,10 +129,20 @@ local function messages()
 	-- what has expired is gone, which the second value says.
 	local function present(id)
 		local m = find(id)
-		if m and m.mark == 'L' and m.deadline <= now then lapse(m) end
+		if m and m.mark == 'L' and m.deadline <= now then
+			if not still then
+				lapse(m)
+			elseif m.attempt >= m.max then
+				m.mark, m.died, m.reason = 'D', m.deadline, LAPSED
+			else
+				m.mark, m.reason = 'W', LAPSED
+			end
+		end
 		if m and m.mark == 'W' and m.expires < now then
-			drop(m)
-			fell('expired')
+			if not still then
+				drop(m)
+				fell('expired')
+			end
 			return nil, true
 		end
 		return m
@@ -178,7 +191,7 @@ local function messages()
 	end
 
 	made = {
-		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting,
+		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting, grave = grave,
 		wait = wait, sooner = sooner, leave = leave, drop = drop, die = die, rewrite = rewrite,
 	}
 	return made

@@ -2,7 +2,7 @@
 -- each (see below; '' if all are of the usual kind), then for each message id, key,
 -- record, and if it is large its content. Answers the clock, the soonest due if others
 -- were woken, and for each message its due when it was created, else {what was done,
--- id, due, mark}.
+-- id, due, mark}, or taken where another message has its id.
 tick()
 local count, how = tonumber(args[4]), args[6]
 
@@ -74,8 +74,17 @@ do
 end
 local holders = k > 0 and call('HMGET', KEY, unpack(keys))
 
+-- An id that is there already was handed out twice, by a server that had forgotten it.
+local ids = {}
+for n = 1, count do ids[n] = args[from[n]] end
+local taken = call('HMGET', MSG, unpack(ids))
+
 -- New messages gather, so that a few variadic calls write them all.
-local before = earliest(DUE)
+local before, least = earliest(DUE), math.huge
+for n = 1, count do
+	if dues[n] < least then least = dues[n] end
+end
+if least < before then before = first() end
 local answer, due, rare, msgs, bodies, held = {us, raw, false}, {}, {}, {}, {}, {}
 local d, r, m, b, h = 0, 0, 0, 0, 0
 k = 0
@@ -90,7 +99,9 @@ for n = 1, count do
 		k = k + 1
 		if holders[k] then other = messages().named('', key) end
 	end
-	if other then
+	if not other and taken[n] then
+		answer[n + 3] = {'taken', id, at, ''}
+	elseif other then
 		answer[n + 3] = meet(other, policies[policy], at, record, args[i + 3])
 	else
 		answer[n + 3] = at
@@ -120,4 +131,4 @@ if m > 0 then call('HSET', MSG, unpack(msgs)) end
 if b > 0 then call('HSET', BODY, unpack(bodies)) end
 if h > 0 then call('HSET', KEY, unpack(held)) end
 answer[3] = woken(before)
-return answer
+return tell(answer)

@@ -17,4 +17,4 @@ for i = 4, #args do
 	end
 end
 answer[3] = woken(before)
-return answer
+return tell(answer)

@@ -13,4 +13,4 @@ if m.expire > 0 and not forever then m.expires = m.due + m.expire end
 M.wait(m)
 if forever or m.reason ~= '' then M.save(m) else call('HDEL', STATE, m.id) end
 local s = M.stands(m, false)
-return {us, raw, woken(before), '', s[1], s[2], s[3], s[4]}
+return tell({us, raw, woken(before), '', s[1], s[2], s[3], s[4]})

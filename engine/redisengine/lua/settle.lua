@@ -100,4 +100,4 @@ if a > 0 then
 	if k > 0 then call('HDEL', KEY, unpack(keys)) end
 end
 answer[3] = woken(before)
-return answer
+return tell(answer)

@@ -102,10 +102,16 @@ end
 
 -- wake tells all that sleep that something happens at an instant. Who fears that he
 -- has missed it looks at wakes, so that a hint which may not be published fails nothing:
--- the writes before it are done.
+-- the writes before it are done. They begin with the time: after META was forgotten they
+-- are not as anybody knows them.
 local function wake(at)
-	call('HINCRBY', META, 'wakes', 1)
+	local wakes = call('HINCRBY', META, 'wakes', 1)
+	if wakes == 1 then
+		wakes = raw
+		call('HSET', META, 'wakes', format('%.0f', wakes))
+	end
 	redis.pcall('PUBLISH', args[2], args[3] .. format('%.0f', at))
+	return wakes
 end
 
 -- Leases tell how many messages have ended since the last told of it: those that

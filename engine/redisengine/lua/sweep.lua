@@ -10,6 +10,7 @@ end
 -- has come due takes its turn. It returns whether there is more to do than one script
 -- should, else when the next lease ends and whether any message is out of the usual.
 local function sweep()
+	if still then return false end
 	local head = earliest(LEASES)
 	if head <= now then
 		for _, id in ipairs(some(LEASES, '-inf', now)) do
@@ -48,6 +49,6 @@ local function paused(till)
 	if till == 'inf' then return math.huge end
 	till = tonumber(till)
 	if till > now then return till end
-	call('HDEL', META, 'paused')
+	if not still then call('HDEL', META, 'paused') end
 	return nil
 end

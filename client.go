@@ -146,7 +146,7 @@ func fail(op string, ref Ref, err error) error {
 		return err
 	}
 	e = &Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == errOverdue {
 		e.Hint = "the outcome is unknown; repeating with the same key is safe"
 	}
 	return e

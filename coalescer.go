@@ -2,6 +2,8 @@ package tarry
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -33,6 +35,9 @@ type coalesced[In, Out any] struct {
 
 // coalesceTimeout bounds a call that no caller's context bounds.
 const coalesceTimeout = 30 * time.Second
+
+// errOverdue is the failure of a call that took longer than that.
+var errOverdue = fmt.Errorf("%w: it has not answered within %s", ErrUnavailable, coalesceTimeout)
 
 // coalesceBytes bounds what gathers in one call, so that large items do not hold up
 // small ones for long.
@@ -108,6 +113,9 @@ func (c *coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), coalesceTimeout)
 	outs, err := c.call(ctx, ins)
+	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+		err = errOverdue // no caller has set this deadline
+	}
 	cancel()
 	for i, it := range items {
 		if err != nil {

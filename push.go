@@ -53,7 +53,8 @@ func (c *Client) pushOne(ctx context.Context, m engine.Message) (Pushed, error) 
 
 func (c *Client) push(ctx context.Context, m engine.Message) (engine.PushResult, error) {
 	if c.pushes != nil {
-		m.Body = slices.Clone(m.Body) // a caller who leaves early may change his
+		// A caller who leaves early may change his.
+		m.Body, m.Headers, m.Backoff = slices.Clone(m.Body), slices.Clone(m.Headers), slices.Clone(m.Backoff)
 		return c.pushes.do(ctx, m)
 	}
 	rs, err := c.eng.Push(ctx, []engine.Message{m})

@@ -26,7 +26,7 @@ const (
 	mostLeft = 1000
 
 	// lastWord is how long a call that can do a part of its work is waited for when
-	// its context has ended, to learn how much that was.
+	// its context has ended, to learn how much that was. A wait gets twice that.
 	lastWord = time.Second
 
 	// giveBackPatience bounds how long it is tried to release leases that nobody
@@ -129,7 +129,7 @@ func (s *seam) LeaseWait(ctx context.Context, wants []engine.Want, most int, wai
 	if !ok {
 		return engine.Grant{}, ErrUnsupported
 	}
-	return leaving(ctx, s, 0, s.giveBack, func() (engine.Grant, error) { return w.LeaseWait(ctx, wants, most, wait) })
+	return leaving(ctx, s, 2*lastWord, s.giveBack, func() (engine.Grant, error) { return w.LeaseWait(ctx, wants, most, wait) })
 }
 
 func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {

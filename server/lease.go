@@ -18,11 +18,12 @@ const (
 	MaxQueuesNow = 100 // without a wait: each is asked by itself
 )
 
-var leaseFields = []string{"queues", "max", "wait", "ttr"}
+var leaseFields = []string{"queues", "max", "wait", "ttr", "poll"}
 
-// lease reads a request for messages that are due. Without max it is one.
-func (in *input) lease() tarry.LeaseRequest {
-	req := tarry.LeaseRequest{Max: 1, LeaseOptions: tarry.LeaseOptions{Remote: true}}
+// lease reads a request for messages that are due, and the name that its wait is given.
+// Without max it is one.
+func (in *input) lease() (req tarry.LeaseRequest, poll string) {
+	req = tarry.LeaseRequest{Max: 1, LeaseOptions: tarry.LeaseOptions{Remote: true}}
 	var seen uint32
 	if in.open("request", '{') {
 		for {
@@ -43,6 +44,9 @@ func (in *input) lease() tarry.LeaseRequest {
 			case 3:
 				req.TTR = in.ttr("ttr")
 				continue
+			case 4:
+				poll = in.pollName()
+				continue
 			}
 			break
 		}
@@ -55,7 +59,7 @@ func (in *input) lease() tarry.LeaseRequest {
 		}
 	}
 	in.end()
-	return req
+	return req, poll
 }
 
 // lease leases what is due, waiting for the first message as long as asked.
@@ -64,7 +68,7 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	req := in.lease()
+	req, poll := in.lease()
 	if err := in.failed(); err != nil {
 		return err
 	}
@@ -72,7 +76,7 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	if req.Wait == 0 {
 		return s.leaseNow(x, r, req)
 	}
-	got, err := s.leaseWaiting(r, req)
+	got, err := s.leaseWaiting(r, req, poll)
 	if err != nil {
 		return err
 	}
@@ -88,19 +92,45 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	a.b = appendTime(a.b, got.NextDue)
 	a.b = append(a.b, `,"now":`...)
 	a.b = appendTime(a.b, got.Now)
+	a.ended(got.Ended)
 	a.b = append(a.b, '}')
 	return s.handOver(x, r, a, got.Messages)
 }
 
-// leaseWaiting waits in the client's dispatcher. When the server shuts down the wait
-// is over, with nothing leased.
-func (s *Server) leaseWaiting(r *http.Request, req tarry.LeaseRequest) (tarry.LeasedMessages, error) {
-	ctx := r.Context()
+// ended writes what ended in the queues before anybody got it, if anything did.
+func (a *answer) ended(all []tarry.Ended) {
+	for i, e := range all {
+		if i == 0 {
+			a.b = append(a.b, `,"queues":[`...)
+		} else {
+			a.b = append(a.b, ',')
+		}
+		a.b = append(a.b, `{"queue":`...)
+		a.b = appendString(a.b, e.Queue)
+		a.b = append(a.b, `,"expired":`...)
+		a.b = strconv.AppendInt(a.b, int64(e.Expired), 10)
+		a.b = append(a.b, `,"died":`...)
+		a.b = strconv.AppendInt(a.b, int64(e.Died), 10)
+		a.b = append(a.b, '}')
+	}
+	if len(all) > 0 {
+		a.b = append(a.b, ']')
+	}
+}
+
+// leaseWaiting waits in the client's dispatcher. When the server shuts down, or the
+// poll is ended by its name, the wait is over, with nothing leased.
+func (s *Server) leaseWaiting(r *http.Request, req tarry.LeaseRequest, poll string) (tarry.LeasedMessages, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
 	if stop := stopping(ctx); stop != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
 		defer context.AfterFunc(stop, cancel)()
+	}
+	if poll != "" {
+		if !s.polls.add(poll, cancel) {
+			return tarry.LeasedMessages{}, wrong("poll: one of this name is waiting already")
+		}
+		defer s.polls.remove(poll)
 	}
 	got, err := s.c.Lease(ctx, req)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {

@@ -49,6 +49,7 @@ func (s *Server) purge(x *exchange, r *http.Request) error {
 	if err != nil && n > 0 {
 		f := *toFailure(err)
 		f.hint = fmt.Sprintf("%d messages are gone already; purge again for the rest", n)
+		x.Header().Set("Tarry-Count", strconv.FormatInt(n, 10))
 		err = &f
 	}
 	return s.counted(x, n, err)

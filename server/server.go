@@ -19,6 +19,7 @@ type Server struct {
 	hosts  *hosts
 	budget budget
 	pages  chan struct{} // has room for those who make a page of messages
+	polls  polls
 }
 
 // maxPages is how many pages of messages are made at a time. Each may need several
@@ -64,6 +65,7 @@ func (s *Server) routes() {
 		{"POST /v1/queues/{queue}/messages/{id}/claim", s.claim},
 		{"POST /v1/queues/{queue}/keys/{key}/claim", s.claim},
 		{"POST /v1/lease", s.lease},
+		{"POST /v1/lease/end", s.endLease},
 		{"POST /v1/settle", s.settle},
 
 		{"GET /v1/queues", s.queues},

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -91,6 +92,35 @@ var watchTests = []test{
 		g, err := w.LeaseWait(b.Context(), []engine.Want{{Queue: b.queue, Max: 1}}, 1, 20*time.Millisecond)
 		if err != nil || len(g.Queues) != 1 || len(g.Queues[0].Messages) != 0 {
 			b.Fatalf("%v, %+v", err, g)
+		}
+	}},
+	{"LeaseWait that is given up leaves nothing leased", func(b *bed) {
+		w := optional[engine.LeaseWaiter](b, "LeaseWait", b.caps.LeaseWait)
+		b.need("Get", b.caps.Get)
+		for i := range 50 {
+			ctx, giveUp := context.WithCancel(b.Context())
+			gone := make(chan struct{})
+			go func() {
+				defer close(gone)
+				g, err := w.LeaseWait(ctx, []engine.Want{{Queue: b.queue, Max: 1, TTR: long}}, 1, patience)
+				if err != nil {
+					return
+				}
+				for _, l := range g.Queues[0].Messages {
+					b.settle(engine.Settlement{Token: l.Token, Do: engine.Release})
+				}
+			}()
+			if i%2 == 0 {
+				time.Sleep(time.Duration(i) * 100 * time.Microsecond) // it may wait already or not
+			}
+			r := b.push(b.msg("", dueNow))
+			giveUp()
+			<-gone
+			b.soon("what was leased to be given back", func() bool {
+				m := b.get(b.id(r.ID))
+				return m.State == engine.Ready && m.Attempt == 0
+			})
+			b.ack(b.lease1(0).Token)
 		}
 	}},
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +25,6 @@ type call struct {
 	query  string
 	body   []byte        // must not be changed afterwards: the transport may hold on to it
 	wait   time.Duration // on top of the timeout
-	long   bool          // Close need not wait for it
 	free   bool          // no timeout but the context's
 }
 
@@ -56,13 +56,15 @@ func (e *Engine) do(ctx context.Context, c call) (*buffer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, c.fail(err, "")
 	}
+	return e.roundTrip(ctx, c)
+}
+
+// roundTrip makes a request of a call that has begun.
+func (e *Engine) roundTrip(ctx context.Context, c call) (*buffer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !c.free {
 		defer time.AfterFunc(e.timeout+c.wait, func() { cancel(errTimeout) }).Stop()
-	}
-	if c.long {
-		defer context.AfterFunc(e.ctx, func() { cancel(engine.ErrClosed) })()
 	}
 	resp, err := e.client.Do(e.request(ctx, c))
 	if err != nil {
@@ -78,7 +80,11 @@ func (e *Engine) do(ctx context.Context, c call) (*buffer, error) {
 		return b, nil
 	}
 	defer b.free()
-	return nil, e.refused(c, resp.StatusCode, b.b)
+	err = e.refused(c, resp.StatusCode, b.b)
+	if n, bad := strconv.ParseInt(resp.Header.Get("Tarry-Count"), 10, 64); bad == nil {
+		err = &partial{err, n}
+	}
+	return nil, err
 }
 
 func (e *Engine) request(ctx context.Context, c call) *http.Request {
@@ -129,8 +135,6 @@ func (c *call) fail(err error, hint string) error {
 func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
-	case cause == engine.ErrClosed:
-		return c.fail(cause, "the engine was closed")
 	case cause == errTimeout:
 		return c.fail(engine.ErrUnavailable, e.base.String()+" did not answer in time; the outcome is unknown, and repeating with the same key is safe")
 	case ctx.Err() != nil:
@@ -158,6 +162,14 @@ type wireError struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
 }
+
+// partial is the error of a call that did a part of its work.
+type partial struct {
+	error
+	count int64
+}
+
+func (p *partial) Unwrap() error { return p.error }
 
 // refused is the error that an answer tells.
 func (e *Engine) refused(c call, status int, body []byte) error {

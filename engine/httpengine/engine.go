@@ -135,6 +135,7 @@ type limits struct {
 	MaxBatch   int    `json:"max_batch"`
 	MaxLease   int    `json:"max_lease"`
 	MaxWait    string `json:"max_wait"`
+	MaxNow     int    `json:"max_queues_no_wait"`
 	Precision  string `json:"precision"`
 	Window     int    `json:"order_window"`
 	wait       time.Duration
@@ -182,7 +183,8 @@ const coalesce = 512
 // Capabilities are those of the engine behind the server, and LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities { return e.caps }
 
-// Close ends calls under way, long polls at once, and closes idle connections.
+// Close waits for calls under way, ends long polls, and closes idle connections. What
+// the server had leased by then is given back; that is waited for up to 5 s.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.closed = true

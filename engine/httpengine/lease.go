@@ -3,7 +3,6 @@ package httpengine
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -108,8 +107,12 @@ func (e *Engine) LeaseWait(ctx context.Context, wants []engine.Want, most int, w
 	}
 	for _, q := range got.queues {
 		if i, ok := at[q.queue]; ok {
-			g.Queues[i].More, g.Queues[i].NextDue, g.Queues[i].Err = q.More, q.NextDue, q.Err
-			g.Queues[i].Expired, g.Queues[i].Died = q.Expired, q.Died
+			g.Queues[i].More, g.Queues[i].Err = q.More, q.Err
+			if !q.NextDue.IsZero() || wait == 0 { // after a wait the queues only tell what has ended
+				g.Queues[i].NextDue = q.NextDue
+			}
+			g.Queues[i].Expired += q.Expired
+			g.Queues[i].Died += q.Died
 		}
 	}
 	if err := e.sameTTR(ctx, wants, &g); err != nil {
@@ -125,15 +128,21 @@ func (e *Engine) LeaseWait(ctx context.Context, wants []engine.Want, most int, w
 
 // waitFor waits, also for longer than the server lets wait in one request.
 func (e *Engine) waitFor(ctx context.Context, queues []string, n int, wait, ttr time.Duration) (leased, error) {
+	var before []grantedQueue
 	for end := time.Now().Add(wait); ; {
 		w := wait
 		if e.limits.wait > 0 {
 			w = min(wait, e.limits.wait)
 		}
+		if e.limits.MaxNow > 0 && len(queues) > e.limits.MaxNow {
+			w = max(w, time.Millisecond)
+		}
 		got, err := e.lease(ctx, queues, n, w, ttr)
+		got.queues = append(before, got.queues...)
 		if wait = time.Until(end); err != nil || len(got.messages) > 0 || wait < time.Millisecond {
 			return got, err
 		}
+		before = got.queues
 		if err := ctx.Err(); err != nil {
 			return leased{}, (&call{op: "lease"}).fail(err, "")
 		}
@@ -215,51 +224,22 @@ type grantedQueue struct {
 	engine.Granted
 }
 
-func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr time.Duration) (a leased, err error) {
-	body := append([]byte(nil), `{"queues":[`...)
-	for i, q := range queues {
-		if i > 0 {
-			body = append(body, ',')
+func (c *cursor) leased() (a leased) {
+	c.object(func(name string) {
+		switch name {
+		case "messages":
+			c.array(func() { a.messages = append(a.messages, c.info()) })
+		case "now":
+			a.now = c.time()
+		case "next_due":
+			a.nextDue = c.time()
+		case "queues":
+			c.array(func() { a.queues = append(a.queues, c.granted()) })
+		default:
+			c.skip()
 		}
-		body = appendString(body, q)
-	}
-	body = append(body, `],"max":`...)
-	body = strconv.AppendInt(body, int64(n), 10)
-	if wait > 0 {
-		body = appendDuration(append(body, `,"wait":`...), wait)
-	}
-	if ttr > 0 {
-		body = appendDuration(append(body, `,"ttr":`...), ttr)
-	}
-	c := call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: append(body, '}'), wait: wait, long: wait > 0}
-	if len(queues) == 1 {
-		c.ref.Queue = queues[0]
-	}
-	b, err := e.do(ctx, c)
-	if err != nil {
-		return a, err
-	}
-	defer b.free()
-	err = read(b.b, func(c *cursor) {
-		c.object(func(name string) {
-			switch name {
-			case "messages":
-				c.array(func() { a.messages = append(a.messages, c.info()) })
-			case "now":
-				a.now = c.time()
-			case "next_due":
-				a.nextDue = c.time()
-			case "queues":
-				c.array(func() { a.queues = append(a.queues, c.granted()) })
-			default:
-				c.skip()
-			}
-		})
 	})
-	for _, q := range queues {
-		e.watch.leased(q)
-	}
-	return a, err
+	return a
 }
 
 func (c *cursor) granted() (g grantedQueue) {

@@ -29,10 +29,13 @@ func (e *Engine) Resume(ctx context.Context, queue string) error {
 	return err
 }
 
-// Purge removes what was scheduled or ready when it began. When it fails midway the
-// count is not known and 0.
+// Purge removes what was scheduled or ready when it began. When ctx ends, or the
+// connection breaks, before the server has answered, the count is not known and 0.
 func (e *Engine) Purge(ctx context.Context, queue string, dead bool) (int64, error) {
 	done, err := e.operate(ctx, "purge", queue, []byte(`{"dead":`+strconv.FormatBool(dead)+`}`))
+	if p, ok := err.(*partial); ok {
+		return p.count, p.error
+	}
 	return done.count, err
 }
 

@@ -20,7 +20,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	}
 	out := make([]engine.Settled, 0, len(s))
 	for part := range slices.Chunk(s, e.limits.MaxBatch) {
-		got, err := e.settle(ctx, part)
+		got, err := e.begun(ctx, part)
 		if err != nil {
 			if len(part) == len(s) {
 				return nil, err
@@ -32,6 +32,18 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	return out, nil
 }
 
+func (e *Engine) begun(ctx context.Context, part []engine.Settlement) ([]engine.Settled, error) {
+	if err := e.idle(ctx, "settle"); err != nil {
+		return nil, err
+	}
+	if err := e.begin("settle"); err != nil {
+		return nil, err
+	}
+	defer e.calls.Done()
+	return e.settle(ctx, part)
+}
+
+// settle settles in one request of a call that has begun.
 func (e *Engine) settle(ctx context.Context, part []engine.Settlement) ([]engine.Settled, error) {
 	body := make([]byte, 0, 64+128*len(part))
 	body = append(body, `{"settlements":[`...)
@@ -41,7 +53,7 @@ func (e *Engine) settle(ctx context.Context, part []engine.Settlement) ([]engine
 		}
 		body = appendSettlement(body, &part[i])
 	}
-	b, err := e.do(ctx, call{op: "settle", method: http.MethodPost, path: "/v1/settle", body: append(body, "]}"...)})
+	b, err := e.roundTrip(ctx, call{op: "settle", method: http.MethodPost, path: "/v1/settle", body: append(body, "]}"...)})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,170 @@
+package httpengine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+const (
+	// lastWord is how long a lease request whose context has ended is waited for.
+	lastWord = time.Second
+	// leaveAfter is how long it is waited for in the background then, until its
+	// connection is cut.
+	leaveAfter = 5 * time.Second
+)
+
+// lease makes a lease request. It never hangs up on the server for a context that
+// ends, since the server may be leasing at that moment: it ends the wait there, and
+// reads the answer. What comes soon is the caller's; what comes later is given back.
+func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr time.Duration) (leased, error) {
+	if err := e.idle(ctx, "lease"); err != nil {
+		return leased{}, err
+	}
+	if err := e.begin("lease"); err != nil {
+		return leased{}, err
+	}
+	c, poll := leaseCall(queues, n, wait, ttr)
+	rest, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		o.leased, o.err = e.ask(rest, c)
+		done <- o
+	}()
+	release := func() {
+		hangUp()
+		e.calls.Done()
+	}
+	closing := e.ctx.Done()
+	if wait == 0 {
+		closing = nil // Close waits for it
+	}
+	var err error
+	select {
+	case o := <-done:
+		release()
+		for _, q := range queues {
+			e.watch.leased(q)
+		}
+		return o.leased, o.err
+	case <-ctx.Done():
+		err = c.fail(ctx.Err(), "")
+	case <-closing:
+		err = c.fail(engine.ErrClosed, "the engine was closed")
+	}
+	cut := time.AfterFunc(leaveAfter, hangUp)
+	over := make(chan struct{})
+	if poll != "" {
+		e.calls.Add(1)
+		go func() {
+			defer e.calls.Done()
+			e.endPoll(poll, over)
+		}()
+	}
+	timer := time.NewTimer(lastWord)
+	defer timer.Stop()
+	closed := errors.Is(err, engine.ErrClosed)
+	select {
+	case o := <-done:
+		close(over)
+		cut.Stop()
+		if o.err == nil && len(o.messages) > 0 && !closed {
+			release()
+			return o.leased, nil
+		}
+		e.unlease(o.messages)
+		release()
+	case <-timer.C:
+		go func() {
+			defer release()
+			o := <-done
+			close(over)
+			cut.Stop()
+			e.unlease(o.messages)
+		}()
+	}
+	return leased{}, err
+}
+
+type outcome struct {
+	leased
+	err error
+}
+
+// endPoll has the server end a poll, again and again until it is over: the request to
+// end it may overtake the poll.
+func (e *Engine) endPoll(poll string, over <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveAfter)
+	defer cancel()
+	body := append(appendString([]byte(`{"poll":`), poll), '}')
+	for pause := 10 * time.Millisecond; ; pause *= 2 {
+		b, err := e.roundTrip(ctx, call{op: "lease", method: http.MethodPost, path: "/v1/lease/end", body: body})
+		if err == nil {
+			b.free()
+		}
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// unlease releases leases that came too late. Those that cannot be released lapse.
+func (e *Engine) unlease(ls []engine.Lease) {
+	if len(ls) == 0 {
+		return
+	}
+	back := make([]engine.Settlement, len(ls))
+	for i, l := range ls {
+		back[i] = engine.Settlement{Token: l.Token, Do: engine.Release}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveAfter)
+	defer cancel()
+	_, _ = e.settle(ctx, back)
+}
+
+// ask makes a lease request and reads its answer.
+func (e *Engine) ask(ctx context.Context, c call) (a leased, err error) {
+	b, err := e.roundTrip(ctx, c)
+	if err != nil {
+		return a, err
+	}
+	defer b.free()
+	err = read(b.b, func(c *cursor) { a = c.leased() })
+	return a, err
+}
+
+// leaseCall is the request, and the name of its wait, if it waits.
+func leaseCall(queues []string, n int, wait, ttr time.Duration) (c call, poll string) {
+	body := append([]byte(nil), `{"queues":[`...)
+	for i, q := range queues {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = appendString(body, q)
+	}
+	body = append(body, `],"max":`...)
+	body = strconv.AppendInt(body, int64(n), 10)
+	if wait > 0 {
+		poll = rand.Text()
+		body = appendDuration(append(body, `,"wait":`...), wait)
+		body = appendString(append(body, `,"poll":`...), poll)
+	}
+	if ttr > 0 {
+		body = appendDuration(append(body, `,"ttr":`...), ttr)
+	}
+	c = call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: append(body, '}'), wait: wait}
+	if len(queues) == 1 {
+		c.ref.Queue = queues[0]
+	}
+	return c, poll
+}

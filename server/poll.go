@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+)
+
+// polls are the lease requests that wait and to which their clients gave a name, so
+// that they can end them without hanging up: the answer then tells for certain what
+// was leased.
+type polls struct {
+	mu    sync.Mutex
+	named map[string]context.CancelFunc
+}
+
+// maxPollName is how many bytes the name of a poll may have.
+const maxPollName = 64
+
+// add notes a poll that begins; false: one of that name is waiting already.
+func (p *polls) add(name string, end context.CancelFunc) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.named[name] != nil {
+		return false
+	}
+	if p.named == nil {
+		p.named = make(map[string]context.CancelFunc)
+	}
+	p.named[name] = end
+	return true
+}
+
+func (p *polls) remove(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.named, name)
+}
+
+// end ends a poll, and reports whether there was one of that name.
+func (p *polls) end(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end := p.named[name]
+	if end != nil {
+		end()
+	}
+	return end != nil
+}
+
+var endFields = []string{"poll"}
+
+// endLease ends a lease request that waits.
+func (s *Server) endLease(x *exchange, r *http.Request) error {
+	var name string
+	err := s.options(x, r, endFields, func(in *input, _ int) { name = in.pollName() })
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		return wrong("poll: name the one to end")
+	}
+	n := int64(0)
+	if s.polls.end(name) {
+		n = 1
+	}
+	return s.counted(x, n, nil)
+}
+
+func (in *input) pollName() string {
+	name := in.text("poll")
+	if in.err == nil && (name == "" || len(name) > maxPollName) {
+		in.wrong("poll: a name has 1 to %d bytes", maxPollName)
+	}
+	return name
+}

@@ -364,7 +364,7 @@ func (c *change) applied(seq uint64, p *pending) {
 		p.hints = append(p.hints, q.name)
 	}
 	if q.near.len() > nearFull {
-		q.moveLoadedTo(q.near.evict(window))
+		q.moveLoadedTo(q.near.evict(nearFull - nearOver))
 	}
 }
 

@@ -2,8 +2,10 @@ package diskengine
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
 )
 
@@ -34,25 +36,29 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.
 	var infos []engine.QueueInfo
 	var next string
 	err := e.do(ctx, "queues", func(now clock, p *pending) error {
-		names, err := e.namesBehind(after)
-		if err != nil {
-			return err
+		lower := append([]byte{kindQueue}, after...)
+		if after != "" {
+			lower = append(lower, 0)
 		}
-		for _, name := range names {
-			info, err := e.queue(name).describe(ctx, now, p)
+		return scan(e.store.db, lower, []byte{kindQueue + 1}, func(k, _ []byte) (bool, error) {
+			q := e.queue(string(k[1:]))
+			if q == nil {
+				return true, nil
+			}
+			info, err := q.describe(ctx, now, p)
 			if err != nil {
-				return err
+				return false, err
 			}
 			if info.Scheduled+info.Ready+info.Leased+info.Dead == 0 && !info.Paused {
-				continue
+				return true, nil
 			}
 			if len(infos) == max(1, limit) {
 				next = infos[len(infos)-1].Queue
-				return nil
+				return false, nil
 			}
 			infos = append(infos, info)
-		}
-		return nil
+			return true, nil
+		})
 	})
 	if err != nil {
 		return nil, "", err
@@ -60,65 +66,101 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.
 	return infos, next, nil
 }
 
-func (q *queue) describe(ctx context.Context, now clock, p *pending) (engine.QueueInfo, error) {
+// view is what a queue held at one moment. What memory does not know is read from a
+// snapshot, so that nobody waits for it.
+type view struct {
+	q         *queue
+	snap      *pebble.Snapshot // nil: nothing waited
+	now       int64
+	mark      position
+	loadedTo  position
+	ready     int64 // in memory
+	allReady  bool  // and nowhere else
+	next      int64 // the least due in memory that lies ahead
+	nextKnown bool
+}
+
+// view brings a queue up to date and takes a view of it. The caller closes it.
+func (q *queue) view(ctx context.Context, now clock, p *pending, info *engine.QueueInfo) (*view, error) {
 	defer q.mu.Unlock()
 	now, err := q.lockWhole(ctx, now, p)
 	if err != nil {
-		return engine.QueueInfo{}, err
+		return nil, err
 	}
 	p.see(q)
-	info := engine.QueueInfo{Queue: q.name, Leased: q.counts.leased, Dead: q.counts.dead, Paused: q.paused(now.ms)}
+	*info = engine.QueueInfo{
+		Queue: q.name, Scheduled: q.counts.waiting, Leased: q.counts.leased, Dead: q.counts.dead, Paused: q.paused(now.ms),
+	}
 	if info.Paused && q.pause != forGood {
 		info.PausedUntil = instant(q.pause)
 	}
-	if info.Ready, err = q.ready(now.ms); err != nil {
+	v := &view{
+		q: q, now: now.ms, mark: q.mark, loadedTo: q.loadedTo,
+		ready: int64(len(q.near.ready)), allReady: q.whole() || q.loadedTo.at > now.ms,
+	}
+	v.next, v.nextKnown = q.near.next()
+	if q.counts.waiting > 0 {
+		v.snap = q.e.store.db.NewSnapshot()
+	}
+	return v, nil
+}
+
+func (v *view) close() error {
+	if v.snap == nil {
+		return nil
+	}
+	return v.snap.Close()
+}
+
+func (q *queue) describe(ctx context.Context, now clock, p *pending) (info engine.QueueInfo, err error) {
+	v, err := q.view(ctx, now, p, &info)
+	if err != nil || v.snap == nil {
 		return info, err
 	}
-	info.Scheduled = q.counts.waiting - info.Ready
+	defer func() { err = errors.Join(err, v.close()) }()
+	if info.Ready, err = v.countReady(); err != nil {
+		return info, err
+	}
+	if info.Scheduled -= info.Ready; info.Scheduled > 0 {
+		if v.nextKnown {
+			info.NextDue = instant(v.next)
+		} else if info.NextDue, err = v.first(position{at: max(v.loadedTo.at, v.now+1)}); err != nil {
+			return info, err
+		}
+	}
 	if info.Ready > 0 {
-		first, err := q.first(q.mark)
-		if err != nil {
-			return info, err
-		}
-		info.OldestReady = first
+		info.OldestReady, err = v.first(v.mark)
 	}
-	if info.Scheduled > 0 {
-		if at, ok := q.near.next(); ok {
-			info.NextDue = instant(at)
-		} else if info.NextDue, err = q.first(position{at: max(q.loadedTo.at, now.ms+1)}); err != nil {
-			return info, err
-		}
-	}
-	return info, nil
+	return info, err
 }
 
 // first is the least due at or behind a position.
-func (q *queue) first(from position) (time.Time, error) {
-	chunk, _, err := q.read(from, 1)
+func (v *view) first(from position) (time.Time, error) {
+	chunk, _, err := v.q.readDue(v.snap, from, lastPosition, 1)
 	if err != nil || len(chunk) == 0 {
 		return time.Time{}, err
 	}
 	return instant(chunk[0].at), nil
 }
 
-// ready counts what is due: from memory when that holds all of it, else from the
-// counts by minute, less what is still to come in this one.
-func (q *queue) ready(now int64) (int64, error) {
-	if q.loadedTo.at > now {
-		return int64(len(q.near.ready)), nil
+// countReady counts what is due: from memory when that holds all of it, else from
+// the counts by minute, less what is still to come in this one.
+func (v *view) countReady() (int64, error) {
+	if v.allReady {
+		return v.ready, nil
 	}
 	var n int64
-	err := q.minutes(minuteOf(q.mark.at), minuteOf(now)+1, func(_, count int64) { n += count })
+	err := v.minutes(minuteOf(v.mark.at), minuteOf(v.now)+1, func(_, count int64) { n += count })
 	if err != nil {
 		return 0, err
 	}
-	lower := timeKey(nil, kindDue, q.num, position{at: now + 1})
-	upper := timeKey(nil, kindDue, q.num, position{at: (minuteOf(now) + 1) * 60_000})
+	lower := timeKey(nil, kindDue, v.q.num, position{at: v.now + 1})
+	upper := timeKey(nil, kindDue, v.q.num, position{at: (minuteOf(v.now) + 1) * 60_000})
 	if string(lower) >= string(upper) {
 		return n, nil
 	}
 	seen := 0
-	err = scan(q.e.store.db, lower, upper, func(_, _ []byte) (bool, error) {
+	err = scan(v.snap, lower, upper, func(_, _ []byte) (bool, error) {
 		seen++
 		return seen < countMost, nil
 	})
@@ -127,38 +169,22 @@ func (q *queue) ready(now int64) (int64, error) {
 
 // minutes calls fn for the minutes of due in which messages wait, from first up to
 // but without end.
-func (q *queue) minutes(first, end int64, fn func(minute, count int64)) error {
-	lower, upper := minuteKey(nil, q.num, first), minuteKey(nil, q.num, end)
+func (v *view) minutes(first, end int64, fn func(minute, count int64)) error {
+	lower, upper := minuteKey(nil, v.q.num, first), minuteKey(nil, v.q.num, end)
 	if string(lower) >= string(upper) {
 		return nil
 	}
-	return scan(q.e.store.db, lower, upper, func(k, v []byte) (bool, error) {
+	return scan(v.snap, lower, upper, func(k, value []byte) (bool, error) {
 		_, minute, err := parseMinuteKey(k)
 		if err != nil {
 			return false, err
 		}
-		count, err := parseSum(v)
+		count, err := parseSum(value)
 		if err == nil && count != 0 {
 			fn(minute, count)
 		}
 		return true, err
 	})
-}
-
-// namesBehind returns the names of the queues in order, behind after.
-func (e *Engine) namesBehind(after string) ([]string, error) {
-	var names []string
-	lower := append([]byte{kindQueue}, after...)
-	if after != "" {
-		lower = append(lower, 0)
-	}
-	err := scan(e.store.db, lower, []byte{kindQueue + 1}, func(k, _ []byte) (bool, error) {
-		if e.queue(string(k[1:])) != nil {
-			names = append(names, string(k[1:]))
-		}
-		return true, nil
-	})
-	return names, err
 }
 
 // Forecast counts what waits by due time, from the counts by minute.
@@ -171,17 +197,18 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		q := e.queue(name)
 		first, each := minuteOf(now.ms), int64(step/time.Minute)
 		if q != nil {
-			defer q.mu.Unlock()
-			var err error
-			if now, err = q.lockWhole(ctx, now, p); err != nil {
+			var info engine.QueueInfo
+			v, err := q.view(ctx, now, p, &info)
+			if err != nil {
 				return err
 			}
-			p.see(q)
-			first = minuteOf(now.ms)
-			err = q.minutes(first, first+int64(len(buckets))*each, func(minute, count int64) {
-				buckets[(minute-first)/each].Count += count
-			})
-			if err != nil {
+			first = minuteOf(v.now)
+			if v.snap != nil {
+				err = v.minutes(first, first+int64(len(buckets))*each, func(minute, count int64) {
+					buckets[(minute-first)/each].Count += count
+				})
+			}
+			if err = errors.Join(err, v.close()); err != nil {
 				return err
 			}
 		}

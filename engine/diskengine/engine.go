@@ -66,13 +66,17 @@ func (c clock) after(d time.Duration) int64 { return engine.When{In: d}.Resolve(
 // one batch than in many, even when those share a sync.
 const coalesce = 256
 
+// lanes is how many such batches are under way at a time: one is put together while
+// the other waits for its sync.
+const lanes = 2
+
 // Capabilities says that the disk engine can do everything but LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
 	c.Durable, c.Atomic, c.Prompt = true, true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.Window = window
-	c.Coalesce = coalesce
+	c.Coalesce, c.Lanes = coalesce, lanes
 	return c
 }
 

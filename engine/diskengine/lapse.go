@@ -142,8 +142,9 @@ func (q *queue) lapseOne(id engine.ID, now clock, p *pending) error {
 func (q *queue) lockWhole(ctx context.Context, now clock, p *pending) (clock, error) {
 	for {
 		q.mu.Lock()
+		idle := q.idle // who only looks does not keep a queue from being forgotten
 		now, err := q.catchUp(now, p)
-		if err == nil {
+		if q.idle = idle; err == nil {
 			err = ctx.Err()
 		}
 		if err != nil || !q.leases.late(now.ms) {

@@ -53,6 +53,9 @@ func (e *Engine) leaseWant(now clock, p *pending, w *engine.Want, g *engine.Gran
 	mine := pending{store: e.store}
 	err := q.endLate(now, &mine)
 	if err == nil {
+		err = q.prepare(now.ms)
+	}
+	if err == nil {
 		err = q.lease(now, &mine, w, g, shown)
 	}
 	if w.Remote {

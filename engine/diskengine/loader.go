@@ -1,8 +1,16 @@
 package diskengine
 
+import (
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
 const (
-	horizon   = 60_000 // how far ahead of now the loader reads, in milliseconds
-	loadChunk = 4096   // due entries read at a time
+	horizon   = 60_000      // how far ahead of now memory reaches at least, in milliseconds
+	ahead     = 5 * horizon // how far ahead the loader reads, as long as there is room
+	loadChunk = 4096        // due entries read at a time
+	farChunk  = 256         // those read to learn what comes next when that lies far ahead
 
 	// nearRoom is how many entries the loader leaves in memory at most, so that
 	// pushes find room and do not at once evict what was read.
@@ -47,18 +55,20 @@ func (q *queue) track(op nearOp, seq uint64) {
 	}
 }
 
+// whole reports whether memory holds all that waits.
+func (q *queue) whole() bool { return int64(q.near.len()) == q.counts.waiting }
+
 // wantsLoader reports whether there is something to read ahead, and room for it.
 func (q *queue) wantsLoader(now int64) bool {
-	return q.loadedTo.at < now+horizon && q.near.len()+q.e.chunk <= nearRoom
+	return !q.whole() && q.loadedTo.at < now+horizon && q.near.len()+q.e.chunk <= nearRoom
 }
 
-// read returns the due entries from a position on, at most n, and the position up
-// to which that is all.
-func (q *queue) read(from position, n int) ([]found, position, error) {
-	lower := timeKey(nil, kindDue, q.num, from)
-	upper := upperBound(appendHead(nil, kindDue, q.num))
+// readDue returns the due entries from one position up to but without another, at
+// most n, and the position up to which that is all.
+func (q *queue) readDue(r pebble.Reader, from, to position, n int) ([]found, position, error) {
+	lower, upper := timeKey(nil, kindDue, q.num, from), timeKey(nil, kindDue, q.num, to)
 	chunk := make([]found, 0, n)
-	err := scan(q.e.store.db, lower, upper, func(k, v []byte) (bool, error) {
+	err := scan(r, lower, upper, func(k, v []byte) (bool, error) {
 		_, p, err := parseTimeKey(k, kindDue)
 		if err != nil {
 			return false, err
@@ -71,7 +81,7 @@ func (q *queue) read(from position, n int) ([]found, position, error) {
 		return len(chunk) < n, nil
 	})
 	if len(chunk) < n {
-		return chunk, lastPosition, err
+		return chunk, to, err
 	}
 	return chunk, chunk[n-1].after(), err
 }
@@ -79,11 +89,21 @@ func (q *queue) read(from position, n int) ([]found, position, error) {
 // fill makes sure, under the lock, that memory holds the whole window of what is
 // due, and the next message to become due if there is one.
 func (q *queue) fill(now int64) error {
-	for q.loadedTo != lastPosition &&
-		(q.loadedTo.at <= now && len(q.near.ready) < window || q.near.len() == 0) {
-		chunk, end, err := q.read(q.loadedTo, q.e.chunk)
+	for q.short(now) || !q.whole() && q.near.len() == 0 {
+		to, n := position{at: now + ahead}, q.e.chunk
+		far := !q.loadedTo.less(to)
+		if far {
+			to, n = lastPosition, min(farChunk, n)
+		}
+		chunk, end, err := q.readDue(q.e.store.db, q.loadedTo, to, n)
 		if err != nil {
 			return err
+		}
+		if far {
+			if len(chunk) == 0 { // what else waits is damaged and was passed over
+				return nil
+			}
+			end = chunk[len(chunk)-1].after()
 		}
 		for _, f := range chunk {
 			q.near.put(f.position, f.priority, q.seq)
@@ -93,10 +113,32 @@ func (q *queue) fill(now int64) error {
 	return nil
 }
 
+// short reports whether more is due than memory holds, and less than the window in
+// memory. All that memory holds is due then.
+func (q *queue) short(now int64) bool {
+	return !q.whole() && q.loadedTo.at <= now && q.near.len() < window
+}
+
+// prepare does what fill does of what is due, as far as that goes without holding
+// the lock while reading.
+func (q *queue) prepare(now int64) error {
+	for range window / q.e.chunk {
+		r, ok := q.beginLoad(now, (*queue).short)
+		if !ok {
+			return nil
+		}
+		r.err = r.read()
+		if _, err := q.endLoad(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // load reads one chunk without holding the lock. It reports whether there is more
 // to do.
 func (q *queue) load(now int64) (bool, error) {
-	r, ok := q.beginLoad(now)
+	r, ok := q.beginLoad(now, (*queue).wantsLoader)
 	if !ok {
 		return false, nil
 	}
@@ -111,24 +153,27 @@ func (q *queue) load(now int64) (bool, error) {
 type reading struct {
 	q     *queue
 	from  position
+	to    position
 	loads uint64 // as they were when it began
 	chunk []found
 	end   position
 	err   error
 }
 
-func (q *queue) beginLoad(now int64) (*reading, bool) {
+// beginLoad begins a reading unless another is under way or the queue does not want
+// one.
+func (q *queue) beginLoad(now int64, wants func(*queue, int64) bool) (*reading, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.wantsLoader(now) {
+	if q.loading || !wants(q, now) {
 		return nil, false
 	}
 	q.loading, q.journal = true, nil
-	return &reading{q: q, from: q.loadedTo, loads: q.loads}, true
+	return &reading{q: q, from: q.loadedTo, to: position{at: now + ahead}, loads: q.loads}, true
 }
 
 func (r *reading) read() (err error) {
-	r.chunk, r.end, err = r.q.read(r.from, r.q.e.chunk)
+	r.chunk, r.end, err = r.q.readDue(r.q.e.store.db, r.from, r.to, r.q.e.chunk)
 	return err
 }
 
@@ -196,40 +241,55 @@ func (e *Engine) kick(q *queue) {
 // runLoader looks after the queues that asked for it, one chunk each in turn, so
 // that a huge queue does not keep the others waiting.
 func (e *Engine) runLoader() {
+	tidy := time.NewTicker(tidyEvery)
+	defer tidy.Stop()
 	for {
-		e.workMu.Lock()
-		var q *queue
-		if len(e.work) > 0 {
-			q, e.work = e.work[0], e.work[1:]
-		}
-		e.workMu.Unlock()
-		if q == nil {
-			select {
-			case <-e.wake:
-				continue
-			case <-e.store.flushed:
-				if err := e.closeNames(); err != nil {
-					e.log.Error("tarry disk: an iterator failed", "error", err)
-				}
-				continue
-			case <-e.done:
-				return
-			}
+		work := e.wake
+		q := e.nextWork()
+		if q != nil {
+			work = always
 		}
 		select {
 		case <-e.done:
 			return
-		default:
+		case <-e.store.flushed:
+			if err := e.closeNames(); err != nil {
+				e.log.Error("tarry disk: an iterator failed", "error", err)
+			}
+		case <-tidy.C:
+			e.tidy()
+		case <-work:
 		}
-		e.lookAfter(q)
+		if q != nil {
+			e.lookAfter(q)
+		}
 	}
+}
+
+// always is a channel from which can always be received.
+var always = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+func (e *Engine) nextWork() (q *queue) {
+	e.workMu.Lock()
+	defer e.workMu.Unlock()
+	if len(e.work) > 0 {
+		q, e.work = e.work[0], e.work[1:]
+	}
+	return q
 }
 
 func (e *Engine) lookAfter(q *queue) {
 	q.mu.Lock()
 	q.kicked = false
-	tombs := q.removed >= markAfter
+	tombs, gone := q.removed >= markAfter, q.gone
 	q.mu.Unlock()
+	if gone {
+		return
+	}
 	more := false
 	now := e.now()
 	err := q.lapseLate(now)

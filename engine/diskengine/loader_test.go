@@ -237,7 +237,7 @@ func (s *loadScene) play(at [moments][]loadOp) {
 		}
 	}
 	run(0)
-	r, loads := s.q.beginLoad(s.clock.Now().UnixMilli())
+	r, loads := s.q.beginLoad(s.clock.Now().UnixMilli(), (*queue).wantsLoader)
 	from := s.q.beginMark()
 	run(1)
 	var first []found
@@ -246,7 +246,7 @@ func (s *loadScene) play(at [moments][]loadOp) {
 	}
 	if from != lastPosition {
 		var err error
-		if first, _, err = s.q.read(from, 1); err != nil {
+		if first, _, err = s.q.readDue(s.e.store.db, from, lastPosition, 1); err != nil {
 			s.t.Error(err)
 		}
 	}

@@ -12,7 +12,7 @@ func (q *queue) raiseMark() error {
 	if from == lastPosition {
 		return nil
 	}
-	first, _, err := q.read(from, 1)
+	first, _, err := q.readDue(q.e.store.db, from, lastPosition, 1)
 	if err != nil {
 		return err
 	}
@@ -32,6 +32,9 @@ func (q *queue) beginMark() position {
 func (q *queue) endMark(first []found) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.gone {
+		return nil
+	}
 	mark := q.lowest
 	if len(first) > 0 && first[0].less(mark) {
 		mark = first[0].position

@@ -13,10 +13,12 @@ import (
 // one open, and beside it what has changed since then.
 //
 // An iterator pins what it reads from, in memory and on disk. It is closed whenever
-// a memtable has been flushed, and after namesMost changes.
+// a memtable has been flushed, after namesMost changes, and when no key was asked for
+// between two rounds.
 type names struct {
 	it    *pebble.Iterator // nil: none is open
 	since map[string]keyRef
+	idle  bool // no key was asked for since the last round
 }
 
 const namesMost = 1 << 14
@@ -29,6 +31,10 @@ type named struct {
 
 // holder returns who holds a key; an id of 0: nobody.
 func (n *names) holder(q *queue, key string) (ref keyRef, err error) {
+	if q.gone {
+		return keyRef{}, nil
+	}
+	n.idle = false
 	if ref, ok := n.since[key]; ok {
 		return ref, nil
 	}
@@ -81,12 +87,19 @@ func (n *names) close() error {
 	return err
 }
 
+// tidy closes the iterator when nobody needs it.
+func (n *names) tidy() error {
+	if n.idle {
+		return n.close()
+	}
+	n.idle = true
+	return nil
+}
+
 // closeNames lets go of what the queues' iterators pin.
 func (e *Engine) closeNames() error {
-	e.queuesMu.RLock()
-	defer e.queuesMu.RUnlock()
 	var errs error
-	for _, q := range e.byNumber {
+	for _, q := range e.queues() {
 		q.mu.Lock()
 		errs = errors.Join(errs, q.names.close())
 		q.mu.Unlock()

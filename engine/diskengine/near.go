@@ -1,7 +1,6 @@
 package diskengine
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -11,6 +10,7 @@ import (
 const (
 	window   = 1 << 16    // ready messages among which the order is exact
 	nearFull = 2 * window // entries of a queue in memory, at most
+	nearOver = 4096       // entries forgotten at a time when there are more
 )
 
 // near is the part of a queue's waiting messages that stands in memory: a wheel
@@ -100,17 +100,32 @@ func (n *near) removeAt(p position) {
 func (n *near) advance(now int64) {
 	if now < n.now {
 		n.now = now
-		n.wheel = timer.NewWheel[uint32](time.Millisecond, time.UnixMilli(now))
-		n.ready = n.ready[:0]
-		for _, i := range n.at {
-			n.slots[i].heap = -1
-			n.place(i)
-		}
+		n.unfire()
 		return
 	}
 	n.now = now
 	for _, i := range n.wheel.Advance(time.UnixMilli(now)) {
 		n.push(i)
+	}
+}
+
+// unfire puts back into the wheel what is not due any more.
+func (n *near) unfire() {
+	due := n.ready[:0]
+	for _, i := range n.ready {
+		if n.slots[i].position.at <= n.now {
+			due = append(due, i)
+			continue
+		}
+		n.slots[i].heap = -1
+		n.place(i)
+	}
+	if len(due) == len(n.ready) {
+		return
+	}
+	n.ready = due
+	for k := len(due) - 1; k >= 0; k-- {
+		n.down(k, n.ready[k])
 	}
 }
 
@@ -135,14 +150,52 @@ func (n *near) next() (int64, bool) {
 // one forgotten.
 func (n *near) evict(keep int) position {
 	all := make([]position, 0, len(n.at))
-	for _, i := range n.at {
-		all = append(all, n.slots[i].position)
+	for i := range n.slots {
+		if p := n.slots[i].position; n.holds(uint32(i), p.id) {
+			all = append(all, p)
+		}
 	}
-	slices.SortFunc(all, position.compare)
+	first := nth(all, keep)
 	for _, p := range all[keep:] {
 		n.remove(p.id)
 	}
-	return all[keep]
+	return first
+}
+
+func (n *near) holds(i uint32, id engine.ID) bool {
+	at, ok := n.at[id]
+	return ok && at == i
+}
+
+// nth returns the n-th least of some positions and moves those before it to the
+// front: sorting them all takes ten times as long.
+func nth(all []position, n int) position {
+	lo, hi := 0, len(all)-1
+	for lo < hi {
+		pivot := all[lo+(hi-lo)/2]
+		i, j := lo, hi
+		for i <= j {
+			for all[i].less(pivot) {
+				i++
+			}
+			for pivot.less(all[j]) {
+				j--
+			}
+			if i <= j {
+				all[i], all[j] = all[j], all[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case n <= j:
+			hi = j
+		case n >= i:
+			lo = i
+		default:
+			return all[n]
+		}
+	}
+	return all[n]
 }
 
 // The heap, with each slot knowing its place.

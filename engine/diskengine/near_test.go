@@ -2,6 +2,7 @@ package diskengine
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -59,6 +60,81 @@ func TestNearUnfiresWhenTheClockStepsBack(t *testing.T) {
 	}
 	if at, ok := n.next(); !ok || at != 1500 {
 		t.Errorf("next due %d, %v", at, ok)
+	}
+}
+
+// TestEvictForgetsTheLast lets random positions, many of one due time among them, be
+// forgotten down to every size.
+func TestEvictForgetsTheLast(t *testing.T) {
+	for keep := range 200 {
+		n := newNear(1000)
+		var all []position
+		for id := engine.ID(1); id <= 200; id++ {
+			p := position{900 + rand.Int64N(1+int64(keep)), id}
+			n.put(p, rand.Uint32N(3), 0)
+			if id%7 == 0 {
+				n.remove(id)
+				continue
+			}
+			all = append(all, p)
+		}
+		if keep >= len(all) {
+			break
+		}
+		slices.SortFunc(all, position.compare)
+		if got := n.evict(keep); got != all[keep] {
+			t.Fatalf("evict to %d: the first forgotten is %v, want %v", keep, got, all[keep])
+		}
+		for i, p := range all {
+			if at, ok := n.at[p.id]; ok != (i < keep) || ok && n.slots[at].position != p {
+				t.Fatalf("evict to %d: number %d is there: %v", keep, i, ok)
+			}
+		}
+	}
+}
+
+// TestFarMessagesStayOnDisk pushes messages due in an hour: memory holds none of
+// them, a Lease learns when the first is due, and they are in memory when it is time.
+func TestFarMessagesStayOnDisk(t *testing.T) {
+	e, clock := openMem(t)
+	const many = 1000
+	var msgs []engine.Message
+	for i := range many {
+		msgs = append(msgs, waiting("", time.Hour+time.Duration(i)*time.Millisecond))
+	}
+	pushAll(t, e, msgs)
+	q := e.queue("q")
+	q.mu.Lock()
+	q.kicked = true // the test is the loader
+	if n := q.near.len(); n != 0 {
+		t.Errorf("%d of them in memory", n)
+	}
+	q.mu.Unlock()
+	lease := func(most int) engine.Granted {
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: most}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Queues[0]
+	}
+	if g := lease(1); !g.NextDue.Equal(clock.Now().Add(time.Hour)) || q.near.len() > farChunk {
+		t.Errorf("next due %v with %d in memory", g.NextDue, q.near.len())
+	}
+	sound(t, q)
+	clock.Advance(time.Hour - 30*time.Second)
+	for more := true; more; {
+		var err error
+		if more, err = q.load(e.now().ms); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := q.near.len(); n != many {
+		t.Errorf("%d of %d in memory half a minute before", n, many)
+	}
+	sound(t, q)
+	clock.Advance(31 * time.Second)
+	if g := lease(many); len(g.Messages) != many {
+		t.Errorf("leased %d of %d", len(g.Messages), many)
 	}
 }
 

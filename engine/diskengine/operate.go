@@ -9,10 +9,11 @@ import (
 // Pause stops leasing and claiming of a queue, for good when d is 0.
 func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
 	return e.do(ctx, "pause", func(now clock, p *pending) error {
-		q, err := e.makeQueue(name)
+		q, err := e.lockQueue(name)
 		if err != nil {
 			return err
 		}
+		defer q.mu.Unlock()
 		until := int64(forGood)
 		if d > 0 {
 			until = now.after(d)
@@ -24,17 +25,21 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 // Resume ends a pause.
 func (e *Engine) Resume(ctx context.Context, name string) error {
 	return e.do(ctx, "resume", func(now clock, p *pending) error {
-		if q := e.queue(name); q != nil {
-			return q.setPause(now, p, 0)
+		q := e.queue(name)
+		if q == nil {
+			return nil
 		}
-		return nil
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.gone {
+			return nil
+		}
+		return q.setPause(now, p, 0)
 	})
 }
 
 // setPause writes until when a queue is paused; 0 ends the pause.
 func (q *queue) setPause(now clock, p *pending, until int64) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	b := q.e.store.db.NewBatch()
 	key := appendHead(nil, kindPause, q.num)
 	var err error

@@ -3,6 +3,7 @@ package diskengine
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
@@ -21,11 +22,10 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			return nil
 		}
 		return byQueue(len(msgs), func(i int) string { return msgs[i].Queue }, func(name string, items []int) error {
-			q, err := e.makeQueue(name)
+			q, err := e.lockQueue(name)
 			if err != nil {
 				return err
 			}
-			q.mu.Lock()
 			defer q.mu.Unlock()
 			now, err := q.catchUp(now, p)
 			if err != nil {
@@ -64,23 +64,16 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 		}
 		changes := make(map[string]*change)
 		items := make(map[string]int)
-		var queues []*queue
 		for i := range msgs {
 			items[msgs[i].Queue]++
-			if changes[msgs[i].Queue] == nil {
-				q, err := e.makeQueue(msgs[i].Queue)
-				if err != nil {
-					return err
-				}
-				changes[q.name] = &change{}
-				queues = append(queues, q)
-			}
 		}
-		slices.SortFunc(queues, func(a, b *queue) int { return int(int64(a.num) - int64(b.num)) })
+		queues, err := e.lockQueues(slices.Collect(maps.Keys(items)))
+		if err != nil {
+			return err
+		}
+		defer unlock(queues)
 		batch := e.store.db.NewBatch()
 		for _, q := range queues {
-			q.mu.Lock()
-			defer q.mu.Unlock()
 			now, err := q.catchUp(now, p)
 			if err != nil {
 				return err

@@ -1,7 +1,10 @@
 package diskengine
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,6 +20,10 @@ type queue struct {
 	mu     sync.Mutex
 	counts counts
 	seq    uint64 // the last batch applied
+
+	gone bool // forgotten: holds nothing and never will
+	kept bool // vacant, yet not to be forgotten
+	idle int  // rounds of tidy since the last call
 
 	near     near
 	loadedTo position // what waits below is in near, nothing else is
@@ -43,7 +50,7 @@ const forGood = math.MaxInt64
 
 func newQueue(e *Engine, name string, num uint32, now int64) *queue {
 	return &queue{
-		e: e, name: name, num: num, near: newNear(now), loadedTo: lastPosition,
+		e: e, name: name, num: num, near: newNear(now), loadedTo: position{at: now + ahead},
 		mark: lastPosition, lowest: lastPosition, leases: newLeaseTable(now), told: math.MaxInt64,
 	}
 }
@@ -55,6 +62,58 @@ func (e *Engine) queue(name string) *queue {
 	e.queuesMu.RLock()
 	defer e.queuesMu.RUnlock()
 	return e.byName[name]
+}
+
+// queues returns all queues.
+func (e *Engine) queues() []*queue {
+	e.queuesMu.RLock()
+	defer e.queuesMu.RUnlock()
+	return slices.Collect(maps.Values(e.byNumber))
+}
+
+// lockQueue returns the queue of that name with its lock held, and creates it when
+// there is none.
+func (e *Engine) lockQueue(name string) (*queue, error) {
+	for {
+		q, err := e.makeQueue(name)
+		if err != nil {
+			return nil, err
+		}
+		q.mu.Lock()
+		if !q.gone {
+			return q, nil
+		}
+		q.mu.Unlock()
+	}
+}
+
+// lockQueues returns the queues of some names, locked in the order of their numbers.
+func (e *Engine) lockQueues(names []string) ([]*queue, error) {
+	queues := make([]*queue, len(names))
+	for {
+		for i, name := range names {
+			var err error
+			if queues[i], err = e.makeQueue(name); err != nil {
+				return nil, err
+			}
+		}
+		slices.SortFunc(queues, func(a, b *queue) int { return cmp.Compare(a.num, b.num) })
+		gone := false
+		for _, q := range queues {
+			q.mu.Lock()
+			gone = gone || q.gone
+		}
+		if !gone {
+			return queues, nil
+		}
+		unlock(queues)
+	}
+}
+
+func unlock(queues []*queue) {
+	for _, q := range queues {
+		q.mu.Unlock()
+	}
 }
 
 func (e *Engine) queueNumber(n uint32) *queue {
@@ -127,7 +186,11 @@ func (q *queue) catchUp(now clock, p *pending) (clock, error) {
 	if now.ms < q.near.now {
 		now = q.e.now()
 	}
+	q.idle = 0
 	q.near.advance(now.ms)
+	if q.whole() && q.loadedTo.at < now.ms+horizon {
+		q.moveLoadedTo(position{at: now.ms + ahead})
+	}
 	done, err := q.lapse(now, p)
 	if err != nil {
 		return now, err

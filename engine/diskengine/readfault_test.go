@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -26,6 +27,8 @@ type coldDisk struct {
 	t     *testing.T
 	clock *enginetest.Clock
 	fail  atomic.Int64 // 0: none; n: the n-th read from now
+
+	onRead func() // called at each read
 
 	rot    atomic.Bool  // what is read then lies in a damaged block from then on
 	rotten atomic.Int64 // where that is
@@ -72,6 +75,9 @@ func (s scene) open(t *testing.T) *coldDisk {
 	d := &coldDisk{t: t, clock: enginetest.NewClock()}
 	d.clock.Set(s.at)
 	fs := errorfs.Wrap(s.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && d.onRead != nil {
+			d.onRead()
+		}
 		switch {
 		case op.Kind != errorfs.OpFileReadAt:
 			return nil
@@ -315,6 +321,53 @@ func TestReadErrorChangesNothing(t *testing.T) {
 						t.Error("the disk was changed")
 					}
 				})
+		})
+	}
+}
+
+// TestOrdersAreReadWithoutTheLock watches the lock of a queue while the disk is read
+// of which many messages are due: others get at the queue meanwhile.
+func TestOrdersAreReadWithoutTheLock(t *testing.T) {
+	const many = 2000
+	s := newScene(t, func(d *coldDisk) {
+		var msgs []engine.Message
+		for range many {
+			msgs = append(msgs, waiting("", time.Second))
+		}
+		pushAll(t, d.Engine, msgs)
+		d.clock.Advance(time.Second)
+	})
+	for name, call := range map[string]func(d *coldDisk) error{
+		"queue":    func(d *coldDisk) error { _, err := d.Queue(t.Context(), "q"); return err },
+		"queues":   func(d *coldDisk) error { _, _, err := d.Queues(t.Context(), "", 10); return err },
+		"forecast": func(d *coldDisk) error { _, err := d.Forecast(t.Context(), "q", time.Minute, time.Hour); return err },
+		"prepare":  func(d *coldDisk) error { return d.queue("q").prepare(d.now().ms) },
+		"load":     func(d *coldDisk) error { _, err := d.queue("q").load(d.now().ms); return err },
+		"mark":     func(d *coldDisk) error { return d.queue("q").raiseMark() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := scene{s.mem.CrashClone(vfs.CrashCloneCfg{}), s.at}.open(t)
+			q := d.queue("q")
+			reads := 0
+			d.onRead = func() {
+				if !strings.Contains(string(debug.Stack()), "diskengine.scan(") {
+					return // Pebble reads for itself
+				}
+				reads++
+				if !q.mu.TryLock() {
+					t.Error("the disk is read under the lock")
+					return
+				}
+				q.mu.Unlock()
+			}
+			if err := call(d); err != nil {
+				t.Error(err)
+			}
+			d.onRead = nil
+			if reads == 0 {
+				t.Error("nothing was read")
+			}
+			sound(t, q)
 		})
 	}
 }

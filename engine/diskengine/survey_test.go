@@ -136,6 +136,11 @@ func (s *surveyor) near() {
 		}
 		there[at.position] = at.priority
 	}
+	for k := range n.ready {
+		if k > 0 && n.less(n.ready[k], n.ready[(k-1)/2]) {
+			s.say("the heap is out of order at %d", k)
+		}
+	}
 	if ready != len(n.ready) || len(n.at)-ready != n.wheel.Len() {
 		s.say("%d of %d are ready, the heap holds %d and the wheel %d", ready, len(n.at), len(n.ready), n.wheel.Len())
 	}

@@ -28,7 +28,7 @@ type coldDisk struct {
 	clock *enginetest.Clock
 	fail  atomic.Int64 // 0: none; n: the n-th read from now
 
-	onRead func() // called at each read
+	onRead atomic.Pointer[func()] // called at each read
 
 	rot    atomic.Bool  // what is read then lies in a damaged block from then on
 	rotten atomic.Int64 // where that is
@@ -75,8 +75,8 @@ func (s scene) open(t *testing.T) *coldDisk {
 	d := &coldDisk{t: t, clock: enginetest.NewClock()}
 	d.clock.Set(s.at)
 	fs := errorfs.Wrap(s.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileReadAt && d.onRead != nil {
-			d.onRead()
+		if fn := d.onRead.Load(); op.Kind == errorfs.OpFileReadAt && fn != nil {
+			(*fn)()
 		}
 		switch {
 		case op.Kind != errorfs.OpFileReadAt:
@@ -349,7 +349,7 @@ func TestOrdersAreReadWithoutTheLock(t *testing.T) {
 			d := scene{s.mem.CrashClone(vfs.CrashCloneCfg{}), s.at}.open(t)
 			q := d.queue("q")
 			reads := 0
-			d.onRead = func() {
+			watch := func() {
 				if !strings.Contains(string(debug.Stack()), "diskengine.scan(") {
 					return // Pebble reads for itself
 				}
@@ -360,10 +360,11 @@ func TestOrdersAreReadWithoutTheLock(t *testing.T) {
 				}
 				q.mu.Unlock()
 			}
+			d.onRead.Store(&watch)
 			if err := call(d); err != nil {
 				t.Error(err)
 			}
-			d.onRead = nil
+			d.onRead.Store(nil)
 			if reads == 0 {
 				t.Error("nothing was read")
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -113,6 +114,10 @@ var raceTests = []test{
 	{"a lapsed lease: a new lease or the cancel, not both", func(b *bed) {
 		b.need("Cancel", b.caps.Cancel)
 		b.laps(func(old engine.Lease) error { return b.cancelled(b.id(old.ID)) }, engine.ErrLeased)
+	}},
+	{"wound forward while the engine looks ahead: each comes, once", func(b *bed) {
+		b.need("Reschedule", b.caps.Reschedule)
+		b.windForward()
 	}},
 	{"two settlements of one lease: one succeeds", func(b *bed) {
 		for range rounds {
@@ -326,4 +331,50 @@ func (b *bed) laps(other func(old engine.Lease) error, refused error) {
 		}
 	}
 	b.none("each went somewhere")
+}
+
+// windForward makes messages that are due soon due at once, from the last to the
+// first, while others lease what is due. An engine that reads ahead meets them in
+// both places.
+func (b *bed) windForward() {
+	const many = 500
+	var msgs []engine.Message
+	for i := range many {
+		msgs = append(msgs, b.msg(fmt.Sprint(i), engine.When{In: 3*b.unit + time.Duration(i)*b.unit/many}))
+	}
+	results, err := b.e.Push(b.Context(), msgs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if b.h.Reopen != nil {
+		b.e = b.h.Reopen(b.T, b.e)
+	}
+	came := make(map[engine.ID]int)
+	var wound atomic.Bool
+	race(func() {
+		defer wound.Store(true)
+		for i := many - 1; i >= 0; i-- {
+			_, err := b.e.Reschedule(b.Context(), b.id(results[i].ID), dueNow)
+			if err != nil && !errors.Is(err, engine.ErrLeased) {
+				b.Errorf("reschedule: %v", err)
+			}
+		}
+	}, func() {
+		for last := false; !last; {
+			last = wound.Load()
+			for _, l := range b.take(20) {
+				came[l.ID]++
+			}
+		}
+	})
+	if left := many - len(came); left > 0 {
+		for _, l := range b.leaseN(left, 0) {
+			came[l.ID]++
+		}
+	}
+	for _, r := range results {
+		if came[r.ID] != 1 {
+			b.Fatalf("id %v came %d times", r.ID, came[r.ID])
+		}
+	}
 }

@@ -204,7 +204,7 @@ func TestNoScriptDoesMuch(t *testing.T) {
 		}},
 		{"reclaim", gone, func(e *Engine) error {
 			s := e.queue("q").shards[0]
-			e.reclaimLease(s, "seed", s.lane())
+			e.reclaim(s, "seed", s.lane())
 			e.tasks.Wait()
 			return nil
 		}},

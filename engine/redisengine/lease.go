@@ -119,11 +119,19 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		if e.forget {
 			mode = "forget"
 		}
-		a := e.ask1(ctx, claimScript, s, id, key, ttr, seed, mode)
+		lane := noLane
+		if !e.forget {
+			lane = s.lane()
+		}
+		a := e.ask(ctx, []question{{
+			script: claimScript, shard: s, keys: s.keysOf(lane), args: with(id, key, ttr, seed, mode, takenMillis),
+		}}, patient())[0]
+		if a.err != nil && mayHaveRun(a.err) {
+			e.reclaim(s, seed, lane)
+			return a.err
+		}
+		s.leaveLane(lane)
 		if a.err != nil {
-			if mayHaveRun(a.err) && !e.forget {
-				e.reclaimClaim(s, seed, id, key)
-			}
 			return a.err
 		}
 		values, err := outcome(a.values)
@@ -134,10 +142,10 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		if l, err = e.leased(q, values, a.now); err != nil {
 			return err
 		}
-		e.note(ctx, q)
 		if !want.Remote && !e.forget {
 			e.held.add(&l, a.now)
 		}
+		e.note(ctx, q)
 		if s.soon(l.Deadline.UnixMilli()) {
 			e.hint(ref.Queue)
 		}

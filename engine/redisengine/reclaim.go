@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A lease whose answer is lost has leased messages that nobody knows of, and which would
-// stand idle until their leases lapse. So each lease notes in Redis what it takes, under
+// A lease or claim whose answer is lost has leased messages that nobody knows of, and which
+// would stand idle until their leases lapse. So each notes in Redis what it takes, under
 // a name that its engine knows: the engine's own and a lane, which is no other call's
-// as long as the answer is awaited. The note is written over by the next lease of the
+// as long as the answer is awaited. The note is written over by the next call of the
 // lane, or lapses by itself. To give back what a call took is then no more work than
 // the call was, however many leases there are.
 
@@ -42,7 +42,7 @@ func (s *shard) lane() int {
 	return n
 }
 
-// keysOf are the keys of a lease in a lane.
+// keysOf are the keys of a call in a lane.
 func (s *shard) keysOf(lane int) []string {
 	if lane < 0 {
 		return s.keys
@@ -61,40 +61,23 @@ func (s *shard) leaveLane(lane int) {
 	s.lanes &^= 1 << lane
 }
 
-// reclaimLease gives back, in the background, what a lease took whose answer was lost,
-// and then leaves its lane.
-func (e *Engine) reclaimLease(s *shard, seed string, lane int) {
-	if lane < 0 {
-		return // the leases lapse
-	}
-	keys := s.keysOf(lane)
-	e.reclaim(s, func(looked int) question {
-		return question{script: reclaimScript, shard: s, keys: keys, args: with(seed, "", "", strconv.Itoa(looked))}
-	}, func() { s.leaveLane(lane) })
-}
-
-// reclaimClaim does so for the one message that a claim took.
-func (e *Engine) reclaimClaim(s *shard, seed, id, key string) {
-	e.reclaim(s, func(int) question {
-		return question{script: reclaimScript, shard: s, args: with(seed, id, key, "0")}
-	}, func() {})
-}
-
 // reclaimChunk is how many messages a script gives back: CHUNK of lua/shard.lua.
 const reclaimChunk = 500
 
-// reclaim asks until nothing is left to give back.
-func (e *Engine) reclaim(s *shard, ask func(looked int) question, done func()) {
-	if e.ctx.Err() != nil {
-		return
+// reclaim gives back, in the background, what a call took whose answer was lost, until
+// nothing is left to give back, and then leaves its lane.
+func (e *Engine) reclaim(s *shard, seed string, lane int) {
+	if lane == noLane || e.ctx.Err() != nil {
+		return // the leases lapse
 	}
 	e.tasks.Go(func() {
-		defer done()
+		defer s.leaveLane(lane)
 		giveUp := time.Now().Add(takenFor)
 		looked := 0
 		for pause := retryPauseMin; e.ctx.Err() == nil && time.Now().Before(giveUp); {
+			q := question{script: reclaimScript, shard: s, keys: s.keysOf(lane), args: with(seed, strconv.Itoa(looked))}
 			ctx, cancel := context.WithTimeout(e.ctx, ioTimeout)
-			a := e.ask(ctx, []question{ask(looked)}, patient())[0]
+			a := e.ask(ctx, []question{q}, patient())[0]
 			cancel()
 			if a.err == nil && len(a.values) != 2 {
 				a.err = errAnswer

@@ -103,7 +103,8 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 			return len(a.values) == 0, a.err
 		}},
 		{"reclaim", func() (bool, error) {
-			a := e.ask1(ctx, reclaimScript, e.queue("q").shards[0], "seed", "", "none", "0")
+			s := e.queue("q").shards[0]
+			a := e.ask(ctx, []question{{script: reclaimScript, shard: s, keys: s.keysOf(s.lane()), args: with("seed", "0")}}, patient())[0]
 			return len(a.values) == 2, a.err
 		}},
 	} {

@@ -200,7 +200,7 @@ func (v *visit) take(s *stop, a answer) {
 		v.cause = a.err
 		v.e.leaseFailed(s.shard, a.err, v.left())
 		if s.lane != noLane && mayHaveRun(a.err) {
-			v.e.reclaimLease(s.shard, s.seed, s.lane)
+			v.e.reclaim(s.shard, s.seed, s.lane)
 		} else {
 			s.shard.leaveLane(s.lane)
 		}

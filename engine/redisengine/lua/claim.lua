@@ -1,5 +1,5 @@
 -- Takes one message if it is due: ARGV has id, key, the span of the lease
--- ('' for its own), the seed of its nonce, and "forget" to delete it at once.
+-- ('' for its own), the seed of its nonce, and "forget" to delete it at once; and see jot.
 -- Answers the clock and what stands in the way, else the message.
 tick()
 local m = messages().named(args[4], args[5])
@@ -8,4 +8,5 @@ if m.mark == 'L' then return {us, raw, 'leased'} end
 if m.due > now or paused(call('HGET', META, 'paused')) then return {us, raw, 'not_due'} end
 local answer = {us, raw, ''}
 take(answer, {m.id}, {m.due}, 1, args[6], args[7], args[8] == 'forget', 1)
+jot(answer, 4, args[7])
 return answer

@@ -1,7 +1,6 @@
 -- Hands out what is due: ARGV has what to do (lease, forget or look), how many at most, the span of the leases
 -- in microseconds ('' for each message's own), the seed of their nonces, and how many
--- bytes of bodies at most. KEYS[13], if there is one, is where to note for so many
--- milliseconds, as ARGV says last, the seed and the ids of what is leased.
+-- bytes of bodies at most; and see jot.
 --
 -- Answers the clock, whether more is ready, whether to call again because there was
 -- too much to sweep, when something happens next, how often others were woken, how
@@ -112,15 +111,7 @@ else
 		end
 	end
 end
-if KEYS[13] and #answer > 8 then
-	-- Should the answer be lost, its client finds here what it was given.
-	local taken, t = {args[7]}, 1
-	for i = 9, #answer, 4 do
-		t = t + 1
-		taken[t] = answer[i]
-	end
-	call('SET', KEYS[13], table.concat(taken), 'PX', args[9])
-end
+jot(answer, 9, args[7])
 answer[7] = tonumber(meta[3] or 0) + fallen.expired
 answer[8] = tonumber(meta[4] or 0) + fallen.died
 if answer[7] + answer[8] > 0 then call('HDEL', META, 'expired', 'died') end

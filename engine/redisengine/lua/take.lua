@@ -2,6 +2,10 @@
 -- with the client that leased.
 local function nonce(seed, id) return redis.sha1hex(seed .. id):sub(1, 24) end
 
+-- The ids of what take has handed out that was leased before, each with the nonce of that
+-- lease: it has lapsed, but would settle still.
+local former = {}
+
 -- take hands out so many of the waiting messages given as ids and dues, until their
 -- bodies reach so many bytes. With forget they are deleted at once, else leased: the span is ttr in
 -- microseconds, '' for each message's own. It appends four values a message to out,
@@ -19,9 +23,9 @@ local function take(out, ids, dues, most, span, seed, forget, bytes)
 		local id, due, record, past = ids[i], dues[i], records[i], pasts[i]
 		local sound, _, flags, max, ttr, expire, length, key
 		if record then sound, _, flags, _, max, ttr, expire, length, key = parse(HEAD, record) end
-		local attempt, expires, reason = 0, math.huge, ''
+		local attempt, expires, before, reason = 0, math.huge, '', ''
 		if sound and past then
-			sound, _, _, attempt, _, _, expires, _, _, _, _, reason = parse(PAST, past)
+			sound, _, _, attempt, _, _, expires, _, _, before, _, reason = parse(PAST, past)
 		elseif sound and expire > 0 then
 			expires = due + expire
 		end
@@ -37,6 +41,7 @@ local function take(out, ids, dues, most, span, seed, forget, bytes)
 			local ends = till or deadline(ttr)
 			local state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
 				24, nonce(seed, id), #key, key, #reason, reason)
+			if before ~= '' then former[#former + 1] = id .. before end
 			out[o + 1], out[o + 2], out[o + 3], out[o + 4] = id, state, record, ''
 			if flags >= IS_LARGE then out[o + 4] = call('HGET', BODY, id) or '' end
 			o = o + 4
@@ -58,4 +63,18 @@ local function take(out, ids, dues, most, span, seed, forget, bytes)
 		end
 	end
 	return looked, gone, lapse
+end
+
+-- jot notes what take has appended to out from a place on, for a client that gets no
+-- answer: the seed, the ids, "|" and what is former. KEYS[13], if there is one, is where,
+-- and for how many milliseconds ARGV says last.
+local function jot(out, from, seed)
+	if not KEYS[13] or #out < from then return end
+	local taken, t = {seed}, 1
+	for i = from, #out, 4 do
+		t = t + 1
+		taken[t] = out[i]
+	end
+	if #former > 0 then taken[t + 1] = '|' .. table.concat(former) end
+	call('SET', KEYS[13], table.concat(taken), 'PX', args[#args])
 end

@@ -52,13 +52,12 @@ func TestWorkers(t *testing.T) {
 	began := time.Now()
 	lines := make(chan string, all) // key and worker of each message handled
 	var workers []*worker
-	for i := range 8 {
-		hold := 0
-		if i < 2 {
-			hold = all / 20
-		}
-		workers = append(workers, startWorker(t, s.URL(), hold, lines))
+	// First those that are killed, lest the others have done all when they are up.
+	const holders = 2
+	for range holders {
+		workers = append(workers, startWorker(t, s.URL(), all/200, lines))
 	}
+	up := make(map[string]bool)
 	killed := make(map[string]bool)
 	handled := make(map[string]string) // by whom, by key
 	giveUp := time.After(60 * time.Second)
@@ -66,6 +65,11 @@ func TestWorkers(t *testing.T) {
 		select {
 		case line := <-lines:
 			key, pid, _ := strings.Cut(line, " ")
+			if up[pid] = true; len(up) == holders && len(workers) == holders {
+				for range 6 {
+					workers = append(workers, startWorker(t, s.URL(), 0, lines))
+				}
+			}
 			if key == holding {
 				for _, w := range workers {
 					if w.pid() == pid && !killed[pid] {
@@ -93,7 +97,7 @@ func TestWorkers(t *testing.T) {
 		}
 	}
 	ending.Wait()
-	if len(killed) != 2 {
+	if len(killed) != holders {
 		t.Errorf("%d were killed", len(killed))
 	}
 

@@ -240,7 +240,9 @@ func TestFaultManyCuts(t *testing.T) {
 	stop()
 	t.Logf("%v after %d cuts all was handled", l.rest(10*time.Second), cuts)
 	t.Logf("and acked %v later", counts(t, c.beside, "q", 10*time.Second, 0, 0, 0))
-	fails(t, l.failure(), tarry.ErrUnavailable)
+	if err := l.failure(); err != nil { // mostly the lost answers can be asked for
+		fails(t, err, tarry.ErrUnavailable)
+	}
 	if l.handled < cuts {
 		t.Errorf("only %d were handled", l.handled)
 	}

@@ -26,7 +26,7 @@ type ListQuery struct {
 	Queue string
 	State State  // required: Scheduled, Ready, Leased or Dead
 	After string // Page.Next of the page before; "": from the start
-	Limit int    // 1 to 1000; a page is shorter where its bodies reach AnswerBytes
+	Limit int    // 1 to 1000; a page is shorter where its bodies reach AnswerBytes, and may even be empty before the last
 	Body  bool   // with bodies
 }
 

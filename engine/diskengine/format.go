@@ -6,10 +6,36 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // formatVersion is the version of the formats in docs/formats/disk.md.
 const formatVersion = 1
+
+// pebbleFormat is the format of Pebble's own files. A newer one cannot be opened by
+// older releases: it comes with a new formatVersion, never with Pebble alone.
+const pebbleFormat = pebble.FormatValueSeparation
+
+// checkPebbleFormat refuses a store that a newer Pebble has taken to a format of its
+// own. Pebble keeps the number in the name of a file.
+func (d *directory) checkPebbleFormat() error {
+	names, err := d.fs.List(d.storePath())
+	if err != nil {
+		return d.unwritable(err)
+	}
+	for _, name := range names {
+		rest, ok := strings.CutPrefix(name, "marker.format-version.")
+		if !ok {
+			continue
+		}
+		_, number, _ := strings.Cut(rest, ".")
+		if n, err := strconv.ParseUint(number, 10, 64); err == nil && n > uint64(pebbleFormat) {
+			return invalid(fmt.Sprintf("the store in %s has Pebble's format %d and this release knows up to %d: use a newer release", d.path, n, pebbleFormat))
+		}
+	}
+	return nil
+}
 
 // migration brings a locked directory from one version to the next. It must be
 // safe to run again after a crash: the marker is written when it has returned.

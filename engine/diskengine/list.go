@@ -59,7 +59,8 @@ type lister struct {
 	snap   *pebble.Snapshot
 	leases []lease
 	page   *engine.Page
-	last   position
+	last   position // looked at
+	looked int
 	bytes  int // of bodies
 }
 
@@ -128,13 +129,19 @@ func (l *lister) listLeased() error {
 	return nil
 }
 
+// listMost is how many messages one page looks at: it ends there when few of them
+// are to be shown.
+const listMost = 10_000
+
 // add puts a message on the page, or ends the page when that is full. What is past
 // its expiry is not shown.
 func (l *lister) add(at position, info func(*record) engine.Info) (bool, error) {
-	if len(l.page.Messages) == l.query.Limit || l.bytes >= engine.AnswerBytes {
+	if len(l.page.Messages) == l.query.Limit || l.bytes >= engine.AnswerBytes || l.looked == listMost {
 		l.page.Next = l.last.cursor()
 		return false, nil
 	}
+	l.looked++
+	l.last = at
 	r, err := l.q.readMessage(l.snap, at.id, l.query.Body)
 	if isDamage(err) {
 		l.q.e.damaged(l.q, at.id, err)
@@ -152,7 +159,6 @@ func (l *lister) add(at position, info func(*record) engine.Info) (bool, error) 
 	}
 	l.page.Messages = append(l.page.Messages, i)
 	l.bytes += len(i.Body)
-	l.last = at
 	return true, nil
 }
 

@@ -60,6 +60,9 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.checkPebbleFormat(); err != nil {
+		return nil, errors.Join(err, d.unlock())
+	}
 	lock, err := pebble.LockDirectory(d.storePath(), c.FS)
 	if err != nil {
 		return nil, errors.Join(d.unwritable(err), d.unlock())

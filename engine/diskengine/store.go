@@ -46,7 +46,7 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                1000,
-		FormatMajorVersion:          pebble.FormatNewest,
+		FormatMajorVersion:          pebbleFormat,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Merger:                      sumMerger,
 		Logger:                      pebbleLogger{s},

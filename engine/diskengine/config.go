@@ -25,6 +25,13 @@ type Config struct {
 	// negative: pushes go on until the disk is full.
 	MinFreeBytes int64
 
+	// BallastBytes is the size of a file kept in the directory only to be removed when
+	// the disk is full: from then on pushes fail with engine.ErrNoSpace until there is
+	// room for it again, while leases, settlements, cancels, purges and redrives have
+	// that much space. It is reserved without being written, which Linux can do;
+	// elsewhere there is none. 0: 64 MiB; negative: none.
+	BallastBytes int64
+
 	// CacheBytes is about the size of the cache of blocks read from disk: it grows and
 	// shrinks by 2 × MemTableBytes as fewer or more tables of recent writes exist.
 	// 0: 64 MiB.
@@ -49,6 +56,7 @@ type Config struct {
 
 const (
 	defaultMinFree  = 256 << 20
+	defaultBallast  = 64 << 20
 	defaultCache    = 64 << 20
 	defaultMemTable = 16 << 20
 	defaultRetryFor = time.Minute
@@ -68,6 +76,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.MinFreeBytes == 0 {
 		d.MinFreeBytes = defaultMinFree
+	}
+	if d.BallastBytes == 0 {
+		d.BallastBytes = defaultBallast
 	}
 	if d.CacheBytes <= 0 {
 		d.CacheBytes = defaultCache

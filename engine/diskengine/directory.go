@@ -20,6 +20,8 @@ const (
 	lockName   = "LOCK"   // locked while a process has the directory open
 	holderName = "HOLDER" // who that is, for people
 	storeName  = "store"  // Pebble's
+
+	ballastName = "BALLAST" // takes up space, given up when the disk is full
 )
 
 // directory is an open data directory.
@@ -115,7 +117,11 @@ func (d *directory) prepare(version int, now time.Time) error {
 		host = "unknown"
 	}
 	holder := fmt.Sprintf("pid %d on %s since %s\n", os.Getpid(), host, now.UTC().Format(time.RFC3339))
-	if err := d.write(holderName, holder); err != nil {
+	err = d.write(holderName, holder)
+	if vfs.IsNoSpaceError(err) && d.fs.Remove(d.join(ballastName)) == nil {
+		err = d.write(holderName, holder)
+	}
+	if err != nil {
 		return d.unwritable(err)
 	}
 	if version > 0 {

@@ -27,6 +27,7 @@ import (
 type disk struct {
 	vfs.FS
 	retryFor time.Duration
+	ballast  *ballast
 	fail     func(error)   // ends the store and freezes the disk
 	armed    atomic.Bool   // the store is open; until then Pebble copes with every error
 	frozen   chan struct{} // closed: nothing changes any more
@@ -43,8 +44,8 @@ type operation struct {
 	since      time.Time
 }
 
-func newDisk(fs vfs.FS, retryFor time.Duration) *disk {
-	return &disk{FS: fs, retryFor: retryFor, frozen: make(chan struct{}), ops: make(map[*operation]struct{})}
+func newDisk(fs vfs.FS, retryFor time.Duration, b *ballast) *disk {
+	return &disk{FS: fs, retryFor: retryFor, ballast: b, frozen: make(chan struct{}), ops: make(map[*operation]struct{})}
 }
 
 // Unwrap implements vfs.FS.
@@ -94,6 +95,9 @@ func (d *disk) change(what, name string, retry bool, fn func() error) error {
 		d.mu.Unlock()
 	}()
 	err := fn()
+	if retry && vfs.IsNoSpaceError(err) && d.ballast.drop() {
+		err = fn()
+	}
 	if err == nil || !d.armed.Load() || isTable(name) {
 		return err
 	}

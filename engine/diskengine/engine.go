@@ -41,7 +41,8 @@ type Engine struct {
 
 	tail chan applied // local leases, whose sync nobody waits for
 
-	space space
+	space   space
+	ballast *ballast
 
 	watchMu  sync.RWMutex
 	watchers map[int]func(string)

@@ -136,7 +136,7 @@ func TestTablesThatCannotBeWritten(t *testing.T) {
 		}
 		return nil
 	}}
-	p := place{"data", diskengine.Config{FS: fs, Logger: quiet, MemTableBytes: smallTable, MinFreeBytes: -1, RetryFor: 300 * time.Millisecond}}
+	p := place{"data", diskengine.Config{FS: fs, Logger: quiet, MemTableBytes: smallTable, MinFreeBytes: -1, BallastBytes: -1, RetryFor: 300 * time.Millisecond}}
 	e := p.open(t)
 	kept, err := fill(t, e, 2000)
 	if !errors.Is(err, engine.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) {

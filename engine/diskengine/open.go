@@ -75,7 +75,11 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 		watchers: make(map[int]func(string)), nextID: 1, idsReserved: 1,
 		space: space{every: spaceEvery}, chunk: loadChunk,
 	}
-	if e.store, err = openStore(d.storePath(), lock, &c); err != nil {
+	e.ballast = &ballast{fs: c.FS, name: d.join(ballastName), size: c.BallastBytes}
+	if _, err := c.FS.Stat(e.ballast.name); err == nil {
+		e.ballast.held = true
+	}
+	if e.store, err = openStore(d.storePath(), lock, &c, e.ballast); err != nil {
 		return nil, errors.Join(&engine.Error{Op: "open", Err: errors.Join(engine.ErrUnavailable, err),
 			Hint: "the store in " + dir + " cannot be read: see to the disk, or restore the directory from a copy"}, d.unlock())
 	}
@@ -85,6 +89,10 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 	}
 	if err := d.made(); err != nil {
 		return nil, errors.Join(d.unwritable(err), e.store.db.Close(), d.unlock())
+	}
+	if usage, err := c.FS.GetDiskUsage(d.path); err != nil || usage.AvailBytes >= uint64(max(0, c.MinFreeBytes)+2*max(0, c.BallastBytes)) {
+		e.ballast.held = false // it may have been left unfinished
+		_ = e.ballast.take()   // a file system that cannot reserve space has none
 	}
 	e.group.Go(e.runLoader)
 	e.group.Go(e.runTail)

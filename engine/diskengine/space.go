@@ -25,12 +25,25 @@ func (s *space) check(e *Engine, now clock) error {
 	looked := s.looked.Load()
 	if since := now.ms - looked; looked == 0 || since >= s.every.Milliseconds() || since < 0 {
 		if s.looked.CompareAndSwap(looked, now.ms) {
-			usage, err := e.cfg.FS.GetDiskUsage(e.dir.path)
-			s.low.Store(err == nil && e.cfg.MinFreeBytes > 0 && usage.AvailBytes < uint64(e.cfg.MinFreeBytes))
+			s.low.Store(s.look(e))
 		}
 	}
-	if s.low.Load() {
+	if s.low.Load() || e.ballast.out.Load() {
 		return engine.ErrNoSpace
 	}
 	return nil
+}
+
+// look reports whether too little space is free. When there is enough the ballast
+// is taken again.
+func (s *space) look(e *Engine) bool {
+	usage, err := e.cfg.FS.GetDiskUsage(e.dir.path)
+	least := uint64(max(0, e.cfg.MinFreeBytes))
+	if err == nil && usage.AvailBytes < least {
+		return true
+	}
+	if e.ballast.out.Load() && (err != nil || usage.AvailBytes >= least+2*uint64(e.ballast.size)) {
+		_ = e.ballast.take() // if not now, the next time
+	}
+	return false
 }

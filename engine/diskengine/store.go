@@ -32,8 +32,8 @@ type store struct {
 // written to and those that are being flushed.
 const memTables = 4
 
-func openStore(dir string, lock *pebble.Lock, cfg *Config) (*store, error) {
-	s := &store{log: cfg.Logger, flushed: make(chan struct{}, 1), disk: newDisk(cfg.FS, cfg.RetryFor)}
+func openStore(dir string, lock *pebble.Lock, cfg *Config, b *ballast) (*store, error) {
+	s := &store{log: cfg.Logger, flushed: make(chan struct{}, 1), disk: newDisk(cfg.FS, cfg.RetryFor, b)}
 	s.disk.fail = func(err error) { _ = s.fail(err) }
 	flushes := flushes{store: s, retryFor: cfg.RetryFor}
 	opts := &pebble.Options{

@@ -30,6 +30,13 @@ type Config struct {
 	// refuses; nil: slog.Default.
 	Logger *slog.Logger
 
+	// Replicas is how many replicas must have what a push, settlement, cancel,
+	// reschedule or redrive has written before it is answered, 0 to 100; 0: none, the
+	// answer comes as soon as the server has it. What does not reach so many within a
+	// second is asked for again for three, and then fails with ErrUnavailable though it
+	// was carried out. Each such call costs a round trip to the replicas.
+	Replicas int
+
 	// Evict accepts a Redis that may evict keys when its memory is full, and with
 	// them messages. Such a Redis is else refused.
 	Evict bool
@@ -69,5 +76,10 @@ func (c *Config) check() error {
 	if c.Shards < 0 || c.Shards > MaxShards {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("a queue has 1 to %d shards", MaxShards)}
 	}
+	if c.Replicas < 0 || c.Replicas > maxReplicas {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("replicas are 0 to %d", maxReplicas)}
+	}
 	return nil
 }
+
+const maxReplicas = 100

@@ -26,6 +26,7 @@ type Engine struct {
 	prefix   string
 	shards   int
 	forget   bool // Config.AtMostOnce
+	replicas int  // Config.Replicas
 	origin   string
 	channel  string
 	clock    clock
@@ -91,7 +92,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 		return nil, err
 	}
 	e := &Engine{
-		client: client, log: cfg.logger(), prefix: prefix, forget: cfg.AtMostOnce,
+		client: client, log: cfg.logger(), prefix: prefix, forget: cfg.AtMostOnce, replicas: cfg.Replicas,
 		opened: time.Now(), origin: rand.Text(), channel: prefix + ":hints",
 		ids:      ids{used: blockSize},
 		registry: newRegistry(prefix),

@@ -88,6 +88,8 @@ func fault(op, queue string, err error) error {
 		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), hintReach
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), hintUnknown
+	case errors.Is(err, errReplicas):
+		out.Hint = "it was carried out, but too few replicas have it: a failover may lose it; look it up, or repeat it with the same key"
 	case errors.Is(err, errAnswer), errors.Is(err, errRecord), errors.Is(err, engine.ErrInvalid):
 		out.Err = err
 	case has("OOM"), strings.Contains(message, "OOM command not allowed"):

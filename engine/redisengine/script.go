@@ -169,7 +169,11 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until bound) []reply 
 			cmds[n] = e.command(&reqs[i], whole[i])
 		}
 		again, unknown, objected := left[:0], false, false
-		for n, r := range e.send(ctx, cmds) {
+		send := e.send
+		if e.replicas > 0 && len(left) > 0 && reqs[left[0]].script.again != nil {
+			send = e.sendReplicated
+		}
+		for n, r := range send(ctx, cmds) {
 			i := left[n]
 			replies[i] = reply{err: r.err}
 			if r.err == nil {

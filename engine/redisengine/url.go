@@ -30,7 +30,7 @@ func init() {
 //	redis+cluster://host:7000?addr=host:7001&addr=…      Redis Cluster
 //	redis+sentinel://host:26379/master/0?addr=host:26380 a master by Sentinel
 //
-// Parameters: addr, repeated, for further nodes or sentinels; prefix, shards,
+// Parameters: addr, repeated, for further nodes or sentinels; prefix, shards, replicas,
 // at_most_once and evict as in Config; password_file, which is read instead of a
 // password in the URL; for cluster and Sentinel tls=true; for Sentinel sentinel_user
 // and sentinel_password_file. With TLS the system's certificates are trusted, and
@@ -139,6 +139,9 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 		ClientName:        "tarry",
 	}
 	cfg := &Config{Prefix: p.text("prefix"), AtMostOnce: p.flag("at_most_once"), Evict: p.flag("evict")}
+	if p.q.Has("replicas") {
+		cfg.Replicas = p.number("replicas", p.text("replicas"))
+	}
 	if p.q.Has("shards") {
 		if cfg.Shards = p.number("shards", p.text("shards")); cfg.Shards == 0 {
 			p.fail("a queue has 1 to %d shards", MaxShards)

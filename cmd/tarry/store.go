@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/url"
 
 	"github.com/tarryhq/tarry"
@@ -10,8 +11,12 @@ import (
 )
 
 // openStore opens a store. That a local one cannot be opened is a failure of this
-// call, not of a server somewhere.
+// call, not of a server somewhere. Without cfg nothing is logged: commands tell
+// themselves what went wrong.
 func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Client, error) {
+	if cfg == nil {
+		cfg = &tarry.Config{Logger: slog.New(slog.DiscardHandler)}
+	}
 	c, err := tarry.Open(ctx, store, cfg)
 	if !errors.Is(err, tarry.ErrUnavailable) {
 		return c, err

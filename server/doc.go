@@ -9,4 +9,9 @@
 // Long polls rest in the client's dispatcher, so that a thousand of them on one
 // queue cost the engine one call. A message leased to somebody who has gone before
 // the answer could be written is released.
+//
+// No client can hold more than its share: memory is taken as bytes arrive, out of one
+// budget for all requests and answers; connections are counted; and every stride of a
+// request or an answer has to pass within a time. No web page can call the server but
+// its own, since it answers only for names that it was told: see Config.
 package server

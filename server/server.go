@@ -11,7 +11,8 @@ import (
 
 // Server answers the HTTP API for one client. It is an http.Handler, to be mounted
 // anywhere at the root, and may be used by many goroutines; Serve runs it on a
-// listener with timeouts and a graceful end.
+// listener with timeouts and a graceful end. The bounds on connections, on headers and
+// on the time for writing are Serve's; all others hold wherever it is mounted.
 type Server struct {
 	c      *tarry.Client
 	cfg    Config

@@ -256,3 +256,27 @@ func BenchmarkFire(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkWorkers lets so many slow handlers end at once.
+func BenchmarkWorkers(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("workers=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				var busy, left sync.WaitGroup
+				busy.Add(n)
+				left.Add(n)
+				r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, epoch), func(timer.Timer[int]) {
+					busy.Done()
+					busy.Wait()
+					left.Done()
+				}, &timer.RunnerConfig{Workers: n})
+				for i := range n {
+					r.Schedule(epoch, i)
+				}
+				left.Wait()
+				closeRunner(b, r)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/timer")
+		})
+	}
+}

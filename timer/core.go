@@ -47,10 +47,12 @@ type Timer[T any] struct {
 // more, but its handle stays live. Reset makes it pending again, Cancel ends
 // it. The structures of this package all can.
 type lender[T any] interface {
-	// lend is Poll, but for the handle.
-	lend(now time.Time) (Timer[T], bool)
+	// lend is Poll for as many as there is room for, but for the handles.
+	lend(now time.Time, into []Timer[T]) int
 	// lent says whether h names an entry that is lent.
 	lent(h Handle) bool
+	// repaid is Cancel of an entry that is lent.
+	repaid(h Handle)
 }
 
 var (

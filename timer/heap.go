@@ -129,19 +129,20 @@ func (h *Heap[T]) Poll(now time.Time) (t Timer[T], ok bool) {
 	return h.pop(), true
 }
 
-func (h *Heap[T]) lend(now time.Time) (t Timer[T], ok bool) {
-	if !h.has(h.floor(now)) {
-		return t, false
+func (h *Heap[T]) lend(now time.Time, into []Timer[T]) (n int) {
+	for limit := h.floor(now); n < len(into) && h.has(limit); n++ {
+		into[n] = h.first()
+		h.heap.remove(h.slab.at(into[n].Handle.index()))
 	}
-	t = h.first()
-	h.heap.remove(h.slab.at(t.Handle.index()))
-	return t, true
+	return n
 }
 
 func (h *Heap[T]) lent(handle Handle) bool {
 	e := h.slab.find(handle)
 	return e != nil && e.next == nowhere
 }
+
+func (h *Heap[T]) repaid(handle Handle) { h.slab.drop(handle.index()) }
 
 // has says whether anything is due at limit.
 func (h *Heap[T]) has(limit uint64) bool {

@@ -22,19 +22,25 @@ func (r *Ring[T]) Lend(now time.Time, n int) []Timer[T] { return lend(r, now, n)
 // Lend lends up to n entries that are due at now.
 func (h *Heap[T]) Lend(now time.Time, n int) []Timer[T] { return lend(h, now, n) }
 
-func lend[T any](l lender[T], now time.Time, n int) (all []Timer[T]) {
-	for range n {
-		t, ok := l.lend(now)
-		if !ok {
-			break
-		}
+func lend[T any](l lender[T], now time.Time, n int) []Timer[T] {
+	all := make([]Timer[T], n)
+	all = all[:l.lend(now, all)]
+	for _, t := range all {
 		if !l.lent(t.Handle) {
 			panic("lent, and not known to be")
 		}
-		all = append(all, t)
 	}
 	return all
 }
+
+// Repaid ends the loan of an entry.
+func (w *Wheel[T]) Repaid(h Handle) { w.repaid(h) }
+
+// Repaid ends the loan of an entry.
+func (r *Ring[T]) Repaid(h Handle) { r.repaid(h) }
+
+// Repaid ends the loan of an entry.
+func (h *Heap[T]) Repaid(handle Handle) { h.repaid(handle) }
 
 // Check looks for what is broken inside a Wheel.
 func (w *Wheel[T]) Check() error {

@@ -3,10 +3,8 @@ package timer_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry/timer"
@@ -20,6 +18,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC)
 type machine struct {
 	core   timer.Core[int]
 	loan   func(now time.Time, n int) []timer.Timer[int]
+	repaid func(timer.Handle)
 	check  func() error // looks for what is broken inside the core
 	before func()       // called before each step
 	grain  grain
@@ -299,7 +298,13 @@ func (m *machine) lend(n, mode int) error {
 		return fmt.Errorf("with %v lent: %w", borrowed, err)
 	}
 	for i, t := range lent {
-		if (mode>>i)&1 == 0 {
+		switch {
+		case (mode>>i)&1 != 0: // reset
+		case mode>>(i+1)&1 != 0:
+			m.repaid(t.Handle)
+			m.stale = append(m.stale, t.Handle)
+			continue
+		default:
 			if v, ok := m.core.Cancel(t.Handle); !ok || v != t.Value {
 				return fmt.Errorf("cancel of %d, which is lent: %d, %t", t.Value, v, ok)
 			}
@@ -525,79 +530,4 @@ func (m *machine) run(tape []byte) (err error) {
 		return fmt.Errorf("in the end: %w", err)
 	}
 	return m.check()
-}
-
-// play plays random tapes on new machines, and shortens one that fails.
-func play(t *testing.T, tapes, length int, newMachine func(tape *[]byte) *machine) {
-	t.Helper()
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
-	run := func(tape []byte) error {
-		m := newMachine(&tape)
-		return m.run(tape)
-	}
-	for range tapes {
-		tape := randomTape(random, 1+random.IntN(length))
-		if err := run(tape); err != nil {
-			for size := len(tape) / 2; size > 0; size /= 2 {
-				for at := 0; at+size <= len(tape); {
-					if shorter := slices.Delete(slices.Clone(tape), at, at+size); run(shorter) != nil {
-						tape = shorter
-					} else {
-						at += size
-					}
-				}
-			}
-			t.Fatalf("seed %d: %v\nthe shortest tape found, %d bytes, %#v: %v", seed, err, len(tape), tape, run(tape))
-		}
-	}
-}
-
-var ticks = []time.Duration{1, 7, time.Microsecond, time.Millisecond, 7 * time.Millisecond, time.Second, time.Hour}
-
-// wheelMachine is a Wheel whose tick and limits the tape begins with.
-func wheelMachine(tape *[]byte) *machine {
-	m := &machine{tape: *tape}
-	tick, limits := ticks[m.byte()%len(ticks)], m.byte()
-	w := timer.NewWheel[int](tick, epoch)
-	if limits%8 != 0 {
-		tighten := func() { w.Tighten(1+limits%7, limits/7%5, 1+limits/35, limits%5) }
-		if tighten(); limits%3 != 0 {
-			m.before = tighten // sweeps at each occasion
-		}
-	}
-	*tape = m.tape
-	m.core, m.loan, m.check, m.grain = w, w.Lend, w.Check, newGrain(tick)
-	return m
-}
-
-func ringMachine(tape *[]byte) *machine {
-	m := &machine{tape: *tape, hops: true}
-	tick := ticks[m.byte()%len(ticks)]
-	r := timer.NewRing[int]([]int{1, 2, 60, 63, 64, 65, 200}[m.byte()%7], tick, epoch)
-	*tape = m.tape
-	m.core, m.loan, m.check, m.grain = r, r.Lend, r.Check, newGrain(tick)
-	return m
-}
-
-func heapMachine(*[]byte) *machine {
-	h := timer.NewHeap[int](epoch)
-	return &machine{core: h, loan: h.Lend, check: h.Check, grain: newGrain(1), stable: true}
-}
-
-func TestWheelAgainstModel(t *testing.T) { play(t, 1000, 500, wheelMachine) }
-func TestRingAgainstModel(t *testing.T)  { play(t, 300, 500, ringMachine) }
-func TestHeapAgainstModel(t *testing.T)  { play(t, 300, 500, heapMachine) }
-
-func FuzzWheel(f *testing.F) { fuzz(f, wheelMachine) }
-func FuzzRing(f *testing.F)  { fuzz(f, ringMachine) }
-func FuzzHeap(f *testing.F)  { fuzz(f, heapMachine) }
-
-func fuzz(f *testing.F, newMachine func(tape *[]byte) *machine) {
-	fuzzTapes(f, func(t *testing.T, tape []byte) {
-		m := newMachine(&tape)
-		if err := m.run(tape); err != nil {
-			t.Error(err)
-		}
-	})
 }

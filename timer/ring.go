@@ -235,20 +235,21 @@ func (r *Ring[T]) Poll(now time.Time) (t Timer[T], ok bool) {
 	return t, true
 }
 
-func (r *Ring[T]) lend(now time.Time) (t Timer[T], ok bool) {
-	if !r.has(now) {
-		return t, false
+func (r *Ring[T]) lend(now time.Time, into []Timer[T]) (n int) {
+	for ; n < len(into) && r.has(now); n++ {
+		into[n] = r.first()
+		r.late.remove(r.slab.at(into[n].Handle.index()))
+		r.lentOut++
 	}
-	t = r.first()
-	r.late.remove(r.slab.at(t.Handle.index()))
-	r.lentOut++
-	return t, true
+	return n
 }
 
 func (r *Ring[T]) lent(h Handle) bool {
 	e := r.slab.find(h)
 	return e != nil && e.prev == inLate && e.next == nowhere
 }
+
+func (r *Ring[T]) repaid(h Handle) { r.remove(h) }
 
 // has moves the hand to now and says whether anything is due there.
 func (r *Ring[T]) has(now time.Time) bool {

@@ -3,6 +3,7 @@ package timer
 import (
 	"context"
 	"log/slog"
+	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type RunnerStats struct {
 	Wakes   uint64        // how often the runner woke up
 	Late    time.Duration // lateness of the last one handed over: start of the handler minus its due
 	LateMax time.Duration // the greatest lateness
-	LateSum time.Duration // of all; divided by Fired, the mean
+	LateSum time.Duration // of all, at most 292 years; divided by Fired, the mean
 }
 
 // Runner drives a [Core] in real time. One goroutine sleeps until the next due
@@ -61,6 +62,7 @@ type Runner[T any] struct {
 	stopped chan struct{} // closed when the last goroutine ends after Close
 	alive   int           // goroutines: the one that sleeps, and the workers
 	hands   []*hand[T]
+	full    []*hand[T] // those where something may wait behind a handler
 }
 
 // NewRunner starts a Runner that calls handle for what is due in core, with a
@@ -123,7 +125,7 @@ func (r *Runner[T]) After(d time.Duration, v T) Handle { return r.Schedule(r.now
 func (r *Runner[T]) Cancel(h Handle) (v T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.inHand(h); s != nil && !s.take() {
+	if in, i := r.inHand(h); in != nil && !in.take(i) {
 		return v, false
 	}
 	return r.core.Cancel(h)
@@ -138,7 +140,7 @@ func (r *Runner[T]) Reset(h Handle, due time.Time) bool {
 	if r.closed {
 		return false
 	}
-	if s := r.inHand(h); s != nil && !s.take() {
+	if in, i := r.inHand(h); in != nil && !in.take(i) {
 		return false
 	}
 	if !r.core.Reset(h, due) {
@@ -153,8 +155,8 @@ func (r *Runner[T]) Reset(h Handle, due time.Time) bool {
 func (r *Runner[T]) Due(h Handle) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.inHand(h); s != nil {
-		return s.Due, s.state.Load() == waiting
+	if in, i := r.inHand(h); in != nil {
+		return in.timers[i].Due, in.marks[i].state.Load() == waiting
 	}
 	return r.core.Due(h)
 }
@@ -167,11 +169,11 @@ func (r *Runner[T]) Stats() RunnerStats {
 	s.Pending = r.core.Len()
 	for _, h := range r.hands {
 		for i := range h.n {
-			switch h.slots[i].state.Load() {
+			switch m := &h.marks[i]; m.state.Load() {
 			case waiting:
 				s.Pending++
 			case begun:
-				s.fired(h.slots[i].late)
+				s.fired(m.late)
 			}
 		}
 	}
@@ -182,6 +184,10 @@ func (s *RunnerStats) fired(late time.Duration) {
 	s.Fired++
 	s.Late = late
 	s.LateMax = max(s.LateMax, late)
+	if late > math.MaxInt64-s.LateSum {
+		s.LateSum = math.MaxInt64
+		return
+	}
 	s.LateSum += late
 }
 
@@ -196,8 +202,8 @@ func (r *Runner[T]) Close(ctx context.Context) error {
 		r.closed = true
 		for _, h := range r.hands {
 			for i := range h.n {
-				if s := &h.slots[i]; s.take() {
-					r.core.Reset(s.Handle, s.Due)
+				if h.take(i) {
+					r.core.Reset(h.timers[i].Handle, h.timers[i].Due)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,7 @@ type crew struct {
 	workers int
 	closed  bool
 	grain   grain
+	step    atomic.Int64 // how far the clock is set forward
 
 	mu      sync.Mutex
 	jobs    []*job
@@ -40,6 +42,8 @@ type crew struct {
 	failure error
 	tape    []byte
 }
+
+func (c *crew) now() time.Time { return time.Now().Add(time.Duration(c.step.Load())) }
 
 func (c *crew) byte() int {
 	if len(c.tape) == 0 {
@@ -61,7 +65,7 @@ func (c *crew) fail(format string, args ...any) {
 func (c *crew) handle(t timer.Timer[int]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	j, now := c.jobs[t.Value], time.Now()
+	j, now := c.jobs[t.Value], c.now()
 	j.began++
 	late := now.Sub(t.Due)
 	c.late.Fired++
@@ -100,11 +104,11 @@ func (c *crew) delay() time.Duration {
 	return time.Duration(c.byte()-16) << (c.byte() % 26)
 }
 
-func (c *crew) step() {
+func (c *crew) act() {
 	op, n := c.byte(), len(c.jobs)
 	switch {
 	case op < 100:
-		due, count := time.Now().Add(c.delay()), 1
+		due, count := c.now().Add(c.delay()), 1
 		if op < 50 {
 			count = c.byte()
 		}
@@ -134,7 +138,7 @@ func (c *crew) step() {
 			j.cancelled = j.cancelled || ok
 			return
 		}
-		due := time.Now().Add(c.delay())
+		due := c.now().Add(c.delay())
 		c.mu.Lock()
 		if live {
 			j.due = due
@@ -143,6 +147,9 @@ func (c *crew) step() {
 			c.fail("reset of job %d, which is %v", at, j)
 		}
 		c.mu.Unlock()
+	case op >= 240: // noticed within a second
+		c.step.Add(int64(c.delay()) * int64(1+op%2*1000))
+		time.Sleep(time.Second)
 	case op >= 180:
 		time.Sleep(max(0, c.delay()))
 	}
@@ -154,7 +161,7 @@ func (c *crew) agree() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.runner.Stats()
-	floor := c.grain.floor(time.Now())
+	floor := c.grain.floor(c.now())
 	pending, due := 0, 0
 	for _, j := range c.jobs {
 		if j.began == 0 && !j.cancelled {
@@ -205,9 +212,9 @@ func playRunner(t *testing.T, tape []byte) {
 			core = struct{ timer.Core[int] }{core}
 		}
 		c.workers = 1 + c.byte()%5
-		c.runner = timer.NewRunner(core, c.handle, &timer.RunnerConfig{Workers: c.workers, OnPanic: func(any, []byte) {}})
+		c.runner = timer.NewRunner(core, c.handle, &timer.RunnerConfig{Workers: c.workers, OnPanic: func(any, []byte) {}, Now: c.now})
 		for len(c.tape) > 0 && c.failure == nil {
-			c.step()
+			c.act()
 			c.agree()
 		}
 		ended, cancel := context.WithCancel(t.Context())
@@ -235,6 +242,9 @@ func playRunner(t *testing.T, tape []byte) {
 			}
 			if _, ok := c.runner.Due(j.handle); ok != live {
 				c.fail("after Close %v has a due: %t", j, ok)
+			}
+			if _, ok := c.core.Due(j.handle); ok != live {
+				c.fail("after Close %v is in the core: %t", j, ok)
 			}
 		}
 		for due, v := range c.core.Drain() {

@@ -198,22 +198,31 @@ func (w *Wheel[T]) Poll(now time.Time) (t Timer[T], ok bool) {
 	return t, true
 }
 
-func (w *Wheel[T]) lend(now time.Time) (t Timer[T], ok bool) {
-	if !w.find() || w.leastDue > w.floor(now) {
-		return t, false
+func (w *Wheel[T]) lend(now time.Time, into []Timer[T]) (n int) {
+	var due time.Time
+	var of uint64 // which due is the time of
+	for limit := w.floor(now); n < len(into) && w.find() && w.leastDue <= limit; n++ {
+		i := w.least
+		e := w.slab.at(i)
+		if n == 0 || e.due != of {
+			due, of = w.time(e.due), e.due
+		}
+		into[n] = Timer[T]{newHandle(i, e.gen), due, e.value}
+		w.takeOut(i, e)
+		e.next, e.prev, e.due = i, i, away
+		w.lentOut++
 	}
-	t = w.first()
-	i := w.least
-	e := w.slab.at(i)
-	w.takeOut(i, e)
-	e.next, e.prev, e.due = i, i, away
-	w.lentOut++
-	return t, true
+	return n
 }
 
 func (w *Wheel[T]) lent(h Handle) bool {
 	e := w.slab.find(h)
 	return e != nil && e.due == away
+}
+
+func (w *Wheel[T]) repaid(h Handle) {
+	w.lentOut--
+	w.free(h.index())
 }
 
 // first is the least entry, which is known.
@@ -228,6 +237,11 @@ func (w *Wheel[T]) remove(i uint32, e *entry[T]) {
 		w.lentOut--
 	}
 	w.takeOut(i, e)
+	w.free(i)
+}
+
+// free frees an entry that is in no list.
+func (w *Wheel[T]) free(i uint32) {
 	w.slab.drop(i)
 	if w.slab.len == 0 {
 		w.clear()

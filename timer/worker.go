@@ -22,8 +22,8 @@ const (
 // than they do. What it has not begun can still be taken out of its hand: by
 // other workers, should one of its handlers be slow, by Cancel, Reset and Close.
 //
-// All but the marks and the values of what has begun is written under the
-// Runner's lock, and by the hand's worker alone.
+// All but the marks' state and lateness is written under the Runner's lock, and
+// by the hand's worker alone.
 type hand[T any] struct {
 	timers [handMost]Timer[T]
 	marks  [handMost]mark
@@ -130,13 +130,10 @@ func (r *Runner[T]) start(h *hand[T]) {
 // worker calls handlers until nothing is due.
 func (r *Runner[T]) worker(h *hand[T]) {
 	defer r.leave(h) // also when a handler ends the goroutine by runtime.Goexit
-	var zero T
 	for more := h.n > 0 || r.fill(h); more; more = r.fill(h) {
 		for i := range h.n {
 			if r.begin(h, i) {
-				t := h.timers[i]
-				h.timers[i].Value = zero // a later handler may take long
-				r.call(t)
+				r.call(h.timers[i])
 			}
 		}
 	}

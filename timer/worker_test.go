@@ -214,23 +214,28 @@ func TestRunnerLatenessHasAnEnd(t *testing.T) {
 	})
 }
 
-// Whoever has handled many quickly and then one slowly keeps none of the many.
+// Whoever has filled a hand with many keeps none of them with one that is slow.
 func TestRunnerKeepsNothingThatWasHandled(t *testing.T) {
 	const n = 200
 	slow, goOn := make(chan struct{}), make(chan struct{})
-	r := timer.NewRunner(timer.Core[*[64]int](timer.NewWheel[*[64]int](time.Millisecond, epoch)), func(v timer.Timer[*[64]int]) {
-		if v.Value[0] == n {
+	var again atomic.Pointer[timer.Runner[*[64]int]]
+	core := timer.NewWheel[*[64]int](time.Millisecond, epoch)
+	r := timer.NewRunner(timer.Core[*[64]int](core), func(v timer.Timer[*[64]int]) {
+		switch v.Value[0] {
+		case n - 1:
+			again.Load().Schedule(epoch.Add(time.Second), &[64]int{n})
+		case n:
 			close(slow)
 			<-goOn
 		}
-	}, &timer.RunnerConfig{Workers: 1})
+	}, &timer.RunnerConfig{Workers: 1, Now: func() time.Time { return epoch.Add(time.Hour) }})
+	again.Store(r)
 	var kept [n]weak.Pointer[[64]int]
 	for i := range n {
 		v := &[64]int{i}
 		kept[i] = weak.Make(v)
 		r.Schedule(epoch, v)
 	}
-	r.Schedule(epoch.Add(time.Second), &[64]int{n})
 	<-slow
 	runtime.GC()
 	for i, v := range kept {

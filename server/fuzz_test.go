@@ -83,6 +83,8 @@ func FuzzReference(f *testing.F) {
 	for _, s := range []string{"a/b", "/", "//", "a b", "é", "%2F", "?", "#", "\xff/", "..a"} {
 		f.Add("orders", s)
 		f.Add(s, "k")
+		f.Add(s, "/")
+		f.Add("/", s)
 	}
 	var queue, key string
 	mux := http.NewServeMux()

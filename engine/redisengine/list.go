@@ -30,7 +30,7 @@ func parsePlace(s string) (at, id string, ok bool) {
 	at, id, _ = strings.Cut(s, ".")
 	_, err1 := strconv.ParseInt(at, 10, 64)
 	_, err2 := strconv.ParseUint(id, 10, 64)
-	return at, id, err1 == nil && err2 == nil && len(id) == 19
+	return at, id, err1 == nil && err2 == nil && len(at) <= len("-9223372036854775808") && len(id) == len("1234567890123456789")
 }
 
 // List returns a page of the messages of a queue in one state: it asks all shards for

@@ -37,6 +37,7 @@ func FuzzParsePlace(f *testing.F) {
 	f.Add("(1.1234567890123456789")
 	f.Add("1.12345678901234567890")
 	f.Add("1.2.1234567890123456789")
+	f.Add("000000000000000000001.1234567890123456789")
 	f.Fuzz(func(t *testing.T, s string) {
 		at, id, ok := parsePlace(s)
 		switch {

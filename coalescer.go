@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// coalescer makes one call of many that come at the same time. While calls are
-// under way, one in each lane, others gather, and the next call takes them all; nobody
-// waits for company. The call runs on no caller's context, and each item gets its own
-// answer. Its goroutines live only while there is work.
+// coalescer makes one call of many that come at the same time. While a call is under
+// way others gather, and the next call takes them all; nobody waits for company.
+// Further lanes open when a full call's worth has gathered, or when the call under way
+// is slow: few large calls cost less than many small ones, but one that hangs must not
+// hold up all. A call runs on no caller's context, and each item gets its own answer.
+// Its goroutines live only while there is work.
 type coalescer[In, Out any] struct {
 	call  func(context.Context, []In) ([]Out, error)
 	most  int           // items in a call
@@ -21,7 +23,8 @@ type coalescer[In, Out any] struct {
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
-	running int // lanes
+	running int       // lanes
+	began   time.Time // when the last call did
 	closed  bool
 	done    sync.WaitGroup
 }
@@ -57,10 +60,7 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error)
 		return out, ErrClosed
 	}
 	c.waiting = append(c.waiting, it)
-	if c.running < c.lanes {
-		c.running++
-		c.done.Go(c.run)
-	}
+	c.widen()
 	c.mu.Unlock()
 	select {
 	case <-it.done:
@@ -68,6 +68,28 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error)
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
+}
+
+// slowLane is after how long a call no longer keeps others waiting while there is
+// another lane.
+const slowLane = 10 * time.Millisecond
+
+// widen opens a lane where that is due. Called with c.mu held.
+func (c *coalescer[In, Out]) widen() {
+	if len(c.waiting) == 0 || c.running == c.lanes {
+		return
+	}
+	if c.running == 0 || len(c.waiting) >= c.most || time.Since(c.began) >= slowLane {
+		c.running++
+		c.done.Go(c.run)
+	}
+}
+
+// relieve looks after those who came while a call that is slow was young.
+func (c *coalescer[In, Out]) relieve() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.widen()
 }
 
 func (c *coalescer[In, Out]) run() {
@@ -86,8 +108,15 @@ func (c *coalescer[In, Out]) run() {
 		if len(c.waiting) == 0 {
 			c.waiting = nil
 		}
+		c.began = time.Now()
 		c.mu.Unlock()
+		if c.lanes == 1 {
+			c.serve(items)
+			continue
+		}
+		slow := time.AfterFunc(slowLane, c.relieve)
 		c.serve(items)
+		slow.Stop()
 	}
 }
 

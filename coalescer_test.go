@@ -109,28 +109,41 @@ func TestCoalescerKeepsLargeItemsApart(t *testing.T) {
 	})
 }
 
-// With two lanes a second call does not wait for the first, and a third does.
+// A second lane opens for a full call's worth, and for those who come while the call
+// under way is slow; else they wait for it.
 func TestCoalescerLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := newCoalescer(10, 2, nil, half(&calls))
+		c := newCoalescer(3, 2, nil, half(&calls))
 		var all sync.WaitGroup
 		start := time.Now()
-		for i := range 4 {
-			all.Go(func() {
-				if out, err := c.do(t.Context(), 2*i); err != nil || out.n != i {
-					t.Errorf("%d: %+v, %v", i, out, err)
-				}
-				if took, want := time.Since(start), time.Duration(1+i/2)*time.Second; took != want {
-					t.Errorf("%d took %v, want %v", i, took, want)
-				}
-			})
+		ask := func(ends ...time.Duration) {
+			for i, want := range ends {
+				all.Go(func() {
+					if out, err := c.do(t.Context(), 2*i); err != nil || out.n != i {
+						t.Errorf("%d: %+v, %v", i, out, err)
+					}
+					if took := time.Since(start); took != want {
+						t.Errorf("%d of %d took %v, want %v", i, len(ends), took, want)
+					}
+				})
+			}
 			synctest.Wait()
 		}
+		ask(time.Second)
+		ask(time.Second+slowLane, time.Second+slowLane) // together, once the first has shown to be slow
+		time.Sleep(slowLane)
+		synctest.Wait()
+		ask(2 * time.Second) // no third lane
+		all.Wait()
+
+		start = time.Now()
+		ask(time.Second)
+		ask(time.Second, time.Second, time.Second) // a full call
 		all.Wait()
 		c.wait()
-		if calls.Load() != 3 { // one each, then both others
-			t.Errorf("%d calls, want 3", calls.Load())
+		if calls.Load() != 5 {
+			t.Errorf("%d calls, want 5", calls.Load())
 		}
 	})
 }

@@ -56,9 +56,9 @@ type Event struct {
 const maxUntold = 4096
 
 // observe has the observer told, without waiting for it.
-func (w *Worker) observe(e Event) {
+func (w *Worker) observe(events ...Event) {
 	if w.cfg.Observer != nil {
-		w.events.add(e)
+		w.events.add(events...)
 	}
 }
 

@@ -24,16 +24,19 @@ type teller[T any] struct {
 	idle    chan struct{} // not nil: to be closed when nothing is left
 }
 
-// add has x told.
-func (t *teller[T]) add(x T) {
+// add has all of xs told, in their order.
+func (t *teller[T]) add(xs ...T) {
+	if len(xs) == 0 {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.most > 0 && t.untold.Load() >= int64(t.most) {
 		t.miss()
 		return
 	}
-	t.waiting = append(t.waiting, x)
-	t.untold.Add(1)
+	t.waiting = append(t.waiting, xs...)
+	t.untold.Add(int64(len(xs)))
 	if !t.busy {
 		t.busy = true
 		go t.run()

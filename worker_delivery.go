@@ -269,6 +269,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	if w.cfg.Observer == nil {
 		return
 	}
+	events := make([]Event, 0, len(ds))
 	for i, d := range ds {
 		if kind := d.outcome(out[i]); kind != 0 {
 			err := d.err
@@ -279,9 +280,10 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			if kind == Retried || kind == Snoozed {
 				e.Until = out[i].Until
 			}
-			w.observe(e)
+			events = append(events, e)
 		}
 	}
+	w.observe(events...)
 }
 
 // outcome names what became of a settled delivery; 0: nothing that was not told

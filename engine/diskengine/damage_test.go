@@ -148,3 +148,59 @@ func TestMarkMovesWithinOneInstant(t *testing.T) {
 		t.Errorf("the mark is at %v, want %v", q.markNow(), want)
 	}
 }
+
+// buried is an engine with three dead messages, the second of them damaged.
+func buried(t *testing.T) (*Engine, []engine.ID) {
+	e, _ := openMem(t)
+	ctx := t.Context()
+	ids := pushAll(t, e, []engine.Message{waiting("a", 0), waiting("b", 0), waiting("c", 0)})
+	g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 3, Remote: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range g.Queues[0].Messages {
+		r, err := e.Settle(ctx, []engine.Settlement{{Token: l.Token, Do: engine.Bury}})
+		if err != nil || r[0].Err != nil {
+			t.Fatal(err, r)
+		}
+	}
+	if err := e.store.db.Set(idKey(nil, kindMessage, e.queue("q").num, ids[1]), []byte{recordVersion}, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	return e, ids
+}
+
+// TestDamagedGraveStopsNoOther purges and redrives dead messages one of which cannot
+// be read.
+func TestDamagedGraveStopsNoOther(t *testing.T) {
+	for name, redrive := range map[string]bool{"redriven": false, "redriven by id": true} {
+		t.Run(name, func(t *testing.T) {
+			e, ids := buried(t)
+			if !redrive {
+				ids = nil
+			}
+			r, err := e.Redrive(t.Context(), "q", ids, 0)
+			if want := (engine.Redriven{Redriven: 2, Skipped: 1}); err != nil || r != want {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+	for name, cancelled := range map[string]bool{"purged": false, "cancelled by id, purged": true} {
+		t.Run(name, func(t *testing.T) {
+			e, ids := buried(t)
+			want := int64(3)
+			if cancelled {
+				want = 2
+				if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", ID: ids[1]}}); err != nil || errs[0] != nil {
+					t.Fatal(err, errs)
+				}
+			}
+			if n, err := e.Purge(t.Context(), "q", true); err != nil || n != want {
+				t.Errorf("purged %d, %v", n, err)
+			}
+			if info, err := e.Queue(t.Context(), "q"); err != nil || info.Dead != 0 {
+				t.Errorf("%+v, %v", info, err)
+			}
+		})
+	}
+}

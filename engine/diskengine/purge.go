@@ -11,20 +11,21 @@ import (
 // or redriven while it runs stays; what is rescheduled or replaced goes.
 func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {
 	q := e.queue(name)
-	n, err := e.purge(ctx, &sweep{q: q, kind: kindDue}, (*sweep).purgeWaiting)
+	waits, graves := &sweep{q: q, kind: kindDue}, &sweep{q: q, kind: kindDead}
+	defer waits.over.Store(true)
+	if err := e.survey(ctx, "purge", q, waits, graves); err != nil || q == nil {
+		return 0, err
+	}
+	n, err := e.purge(ctx, waits, (*sweep).purgeWaiting)
 	if err != nil || !dead {
 		return n, err
 	}
-	m, err := e.purge(ctx, &sweep{q: q, kind: kindDead}, (*sweep).purgeDead)
+	m, err := e.purge(ctx, graves, (*sweep).purgeDead)
 	return n + m, err
 }
 
 // purge walks an order and removes what it meets.
 func (e *Engine) purge(ctx context.Context, s *sweep, chunk func(s *sweep, now clock, p *pending) (int64, error)) (int64, error) {
-	if err := e.survey(ctx, "purge", s); err != nil || s.q == nil {
-		return 0, err
-	}
-	defer s.over.Store(true)
 	var total int64
 	for !s.done {
 		var n int64
@@ -56,23 +57,28 @@ func (s *sweep) purgeWaiting(now clock, p *pending) (n int64, err error) {
 	if len(chunk) == sweepChunk {
 		s.from = chunk[len(chunk)-1].after()
 	}
-	if len(s.moved) > 0 {
-		for _, id := range s.moved {
-			chunk = append(chunk, position{never, id})
-		}
-		s.moved = nil
+	for id := range s.moved {
+		chunk = append(chunk, position{never, id})
 	}
+	clear(s.moved)
 	err = q.changeLocked(now, p, chunk, func(c *change, at position) error {
 		if _, spared := s.spared[at.id]; spared || at.id >= s.bound || c.held(at.id) != nil {
 			return nil
 		}
 		r, err := c.message(at.id)
 		switch {
-		case errors.Is(err, errValue) && at.at != never:
+		case isDamage(err) && at.at != never:
 			n++
 			return errors.Join(c.dequeue(at), c.remove(at.id, "", true))
-		case err != nil || r == nil || r.dead:
+		case err != nil:
 			return err
+		case r == nil:
+			if there, err := s.holds(at); err != nil || !there {
+				return err
+			}
+			return c.dequeue(at) // it leads nowhere
+		case r.dead:
+			return nil
 		case r.expired(c.now.ms):
 			return c.expire(r)
 		}
@@ -98,8 +104,23 @@ func (s *sweep) purgeDead(now clock, p *pending) (n int64, err error) {
 	s.done = s.from == s.end
 	err = s.q.changeEach(now, p, chunk, func(c *change, at position) error {
 		r, err := c.message(at.id)
-		if err != nil || r == nil || !r.dead || r.grave() != at {
+		lost := isDamage(err)
+		switch {
+		case lost:
+			n++
+		case err != nil:
 			return err
+		case r == nil: // its grave may be left of one that was cancelled by its id
+			if lost, err = s.holds(at); err != nil || !lost {
+				return err
+			}
+		case !r.dead || r.grave() != at:
+			return nil
+		}
+		if lost { // its key, which leads nowhere, is not known
+			c.counts.dead--
+			c.buf = timeKey(c.buf[:0], kindDead, s.q.num, at)
+			return errors.Join(c.delete(c.buf), c.remove(at.id, "", true))
 		}
 		n++
 		return errors.Join(c.exhume(r), c.remove(r.id, "", r.apart))

@@ -38,7 +38,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 // redriveFirst redrives what was dead when it began, in order of death.
 func (e *Engine) redriveFirst(ctx context.Context, q *queue, limit int) (total engine.Redriven, err error) {
 	s := &sweep{q: q, kind: kindDead}
-	if err := e.survey(ctx, "redrive", s); err != nil || q == nil {
+	if err := e.survey(ctx, "redrive", q, s); err != nil || q == nil {
 		return total, err
 	}
 	for limit > 0 {
@@ -90,7 +90,8 @@ func (q *queue) redriveEach(now clock, p *pending, chunk []position) (did int64,
 	return did, err
 }
 
-// redrive makes one dead message ready, unless it is not there or its key is held.
+// redrive makes one dead message ready, unless it is not there, cannot be read or its
+// key is held.
 func (c *change) redrive(id engine.ID) (bool, error) {
 	if id == 0 {
 		return false, nil
@@ -99,6 +100,10 @@ func (c *change) redrive(id engine.ID) (bool, error) {
 		return false, err
 	}
 	r, err := c.message(id)
+	if isDamage(err) {
+		c.q.e.damaged(c.q, id, err)
+		return false, nil
+	}
 	if err != nil || r == nil || !r.dead {
 		return false, err
 	}

@@ -30,17 +30,16 @@ type sweep struct {
 	over   atomic.Bool            // the walk has ended: nothing need be noted
 	spared map[engine.ID]position // waits here, and was leased or dead meanwhile
 	prune  int                    // how many spared make it worth forgetting those the walk has passed
-	moved  []engine.ID            // waits elsewhere than it did
+	moved  map[engine.ID]struct{} // waits elsewhere than it did
 }
 
 // sparedMost is how many spared messages are kept before the first look at which
 // of them the walk has passed.
 const sparedMost = 1 << 14
 
-// survey begins a walk. Its queue may be nil.
-func (e *Engine) survey(ctx context.Context, op string, s *sweep) error {
+// survey begins walks over orders of one queue, which may be nil, at one moment.
+func (e *Engine) survey(ctx context.Context, op string, q *queue, sweeps ...*sweep) error {
 	err := e.do(ctx, op, func(now clock, p *pending) error {
-		q := s.q
 		if q == nil {
 			return nil
 		}
@@ -49,35 +48,48 @@ func (e *Engine) survey(ctx context.Context, op string, s *sweep) error {
 			return err
 		}
 		p.see(q)
-		lower := appendHead(nil, s.kind, q.num)
-		it, err := e.store.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upperBound(lower)})
-		if err != nil {
-			return err
-		}
-		s.from = position{at: never}
-		if s.kind == kindDue {
-			s.from = q.mark
-		}
-		if it.Last() {
-			_, s.end, err = parseTimeKey(it.Key(), s.kind)
-			s.end = s.end.after()
-		} else {
-			s.end = s.from
-		}
-		if err := errors.Join(err, it.Close()); err != nil {
-			return err
-		}
-		s.bound = e.unusedID()
-		if s.kind == kindDue {
-			s.spared, s.prune = make(map[engine.ID]position), sparedMost
-			q.sweeps = append(q.sweeps, s)
+		for _, s := range sweeps {
+			if err := s.begin(); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 	if err != nil {
-		s.over.Store(true)
+		for _, s := range sweeps {
+			s.over.Store(true)
+		}
 	}
 	return err
+}
+
+// begin notes, under the queue's lock, where the walk begins and ends.
+func (s *sweep) begin() error {
+	q := s.q
+	lower := appendHead(nil, s.kind, q.num)
+	it, err := q.e.store.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upperBound(lower)})
+	if err != nil {
+		return err
+	}
+	s.from = position{at: never}
+	if s.kind == kindDue {
+		s.from = q.mark
+	}
+	if it.Last() {
+		_, s.end, err = parseTimeKey(it.Key(), s.kind)
+		s.end = s.end.after()
+	} else {
+		s.end = s.from
+	}
+	if err := errors.Join(err, it.Close()); err != nil {
+		return err
+	}
+	s.bound = q.e.unusedID()
+	if s.kind == kindDue {
+		s.spared, s.prune, s.moved = make(map[engine.ID]position), sparedMost, make(map[engine.ID]struct{})
+		q.sweeps = append(q.sweeps, s)
+	}
+	return nil
 }
 
 // scan returns the next entries of the order.
@@ -95,19 +107,28 @@ func (s *sweep) scan(most int) ([]position, error) {
 	return chunk, err
 }
 
+// holds reports whether the order has an entry at just this place.
+func (s *sweep) holds(at position) (bool, error) {
+	return s.q.e.store.get(s.q.e.store.db, timeKey(nil, s.kind, s.q.num, at), func([]byte) error { return nil })
+}
+
 // note takes in, under the queue's lock, what a change put into due order. What it
-// took out just before waited already.
+// took out just before, ahead of the walk, waited already; what stood behind the
+// walk is spared, whether that is still remembered or not.
 func (s *sweep) note(ops []nearOp) {
 	for i, op := range ops {
 		if !op.put || op.id >= s.bound {
 			continue
 		}
 		_, spared := s.spared[op.id]
-		if waited := i > 0 && ops[i-1].id == op.id && !ops[i-1].put; waited && !spared {
-			s.moved = append(s.moved, op.id)
-		} else {
-			s.spared[op.id] = op.position
+		_, moved := s.moved[op.id]
+		waited := i > 0 && ops[i-1].id == op.id && !ops[i-1].put
+		if waited && !spared && (moved || !ops[i-1].less(s.from)) {
+			s.moved[op.id] = struct{}{}
+			continue
 		}
+		s.spared[op.id] = op.position
+		delete(s.moved, op.id)
 	}
 	if len(s.spared) > s.prune {
 		for id, at := range s.spared {

@@ -40,7 +40,7 @@ func TestPurgeTakesWhatWaitedWhenItBegan(t *testing.T) {
 	ids := pushAll(t, e, msgs)
 
 	s := &sweep{q: e.queue("q"), kind: kindDue}
-	if err := e.survey(ctx, "purge", s); err != nil {
+	if err := e.survey(ctx, "purge", s.q, s); err != nil {
 		t.Fatal(err)
 	}
 	var total int64
@@ -159,5 +159,81 @@ func TestPurgeEndsWithClose(t *testing.T) {
 				t.Errorf("close: %v", err)
 			}
 		})
+	}
+}
+
+// TestPurgeSparesForGood has a purge forget whom it spared behind itself: that one
+// is spared though it is rescheduled to where the walk has yet to come.
+func TestPurgeSparesForGood(t *testing.T) {
+	e, _ := openMem(t)
+	ctx := t.Context()
+	pushAll(t, e, []engine.Message{waiting("a", 0)})
+	g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 1, Remote: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var msgs []engine.Message
+	for i := range 3 * sweepChunk {
+		msgs = append(msgs, waiting(fmt.Sprint(i), time.Hour))
+	}
+	pushAll(t, e, msgs)
+	s := &sweep{q: e.queue("q"), kind: kindDue}
+	if err := e.survey(ctx, "purge", s.q, s); err != nil {
+		t.Fatal(err)
+	}
+	s.prune = 0 // forget at once
+	chunk := func() {
+		t.Helper()
+		if err := e.do(ctx, "purge", func(now clock, p *pending) error {
+			_, err := s.purgeWaiting(now, p)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chunk()
+	r, err := e.Settle(ctx, []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: engine.Release}})
+	if err != nil || r[0].Err != nil {
+		t.Fatal(err, r)
+	}
+	if _, err := e.Reschedule(ctx, engine.Ref{Queue: "q", Key: "a"}, engine.When{In: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	for !s.done {
+		chunk()
+	}
+	if _, err := e.Get(ctx, engine.Ref{Queue: "q", Key: "a"}); err != nil {
+		t.Errorf("the spared one: %v", err)
+	}
+	sound(t, s.q)
+}
+
+// TestPurgeSparesWhatDiesMeanwhile has a leased message die while a purge takes what
+// waits: it is none of the dead that are purged too.
+func TestPurgeSparesWhatDiesMeanwhile(t *testing.T) {
+	e, _ := openMem(t)
+	ctx := t.Context()
+	pushAll(t, e, []engine.Message{waiting("a", 0)})
+	g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 1, Remote: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushAll(t, e, []engine.Message{waiting("b", 0)})
+	calls, was := 0, e.cfg.Now
+	e.cfg.Now = func() time.Time {
+		if calls++; calls == 3 {
+			calls = 10
+			r, err := e.Settle(ctx, []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: engine.Bury}})
+			if err != nil || r[0].Err != nil {
+				t.Error(err, r)
+			}
+		}
+		return was()
+	}
+	if n, err := e.Purge(ctx, "q", true); err != nil || n != 1 {
+		t.Errorf("purged %d, %v", n, err)
+	}
+	if _, err := e.Get(ctx, engine.Ref{Queue: "q", Key: "a"}); err != nil || calls < 10 {
+		t.Error(err, calls)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // hanging is a file system whose logs can be made to hang as they are synced.
@@ -260,4 +261,40 @@ func TestCallsLeft(t *testing.T) {
 	}
 	release()
 	closed(t, e)
+}
+
+// TestCountsOfALeaseLeft leaves a lease that dropped something: the next one tells of
+// it.
+func TestCountsOfALeaseLeft(t *testing.T) {
+	fs := newHanging()
+	clock := enginetest.NewClock()
+	e := place{"data", diskengine.Config{FS: fs, Logger: quiet, MinFreeBytes: -1, Now: clock.Now}}.open(t)
+	defer e.Close()
+	stale := message("q", "a", 0)
+	stale.ExpireAfter = time.Second
+	if _, err := e.Push(t.Context(), []engine.Message{stale, message("q", "b", 0)}); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Minute)
+	release := fs.hang()
+	defer release()
+	if _, err := e.Lease(brief(t), []engine.Want{{Queue: "q", Max: 5, Remote: true}}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	hint := make(chan struct{}, 100)
+	defer e.Watch(func(string) { hint <- struct{}{} })()
+	release()
+	for {
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(g.Queues[0].Messages) > 0 {
+			if g.Queues[0].Expired != 1 {
+				t.Errorf("%d were dropped, want 1", g.Queues[0].Expired)
+			}
+			return
+		}
+		<-hint
+	}
 }

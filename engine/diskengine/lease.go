@@ -20,6 +20,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	var g engine.Grant
 	late := func() {
 		for i := range g.Queues {
+			e.untell(wants[i].Queue, &g.Queues[i])
 			e.giveBack(g.Queues[i].Messages)
 		}
 	}
@@ -129,6 +130,21 @@ func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, 
 func (q *queue) tell(g *engine.Granted) {
 	g.Expired, g.Died = q.expired, q.died
 	q.expired, q.died = 0, 0
+}
+
+// untell takes back what tell told somebody who has left.
+func (e *Engine) untell(queue string, g *engine.Granted) {
+	if g.Expired == 0 && g.Died == 0 {
+		return
+	}
+	q := e.queue(queue)
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.expired += g.Expired
+	q.died += g.Died
 }
 
 // take leases what is due for a want. It answers with the leases and with all that

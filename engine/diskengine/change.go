@@ -363,6 +363,10 @@ func (c *change) applied(seq uint64, p *pending) {
 	if hint {
 		p.hints = append(p.hints, q.name)
 	}
+	if soon := (position{at: q.near.now + ahead}); q.near.len() > farFull && soon.less(q.loadedTo) {
+		q.near.forgetFrom(soon)
+		q.moveLoadedTo(soon)
+	}
 	if q.near.len() > nearFull {
 		q.moveLoadedTo(q.near.evict(nearFull - nearOver))
 	}

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	horizon   = 60_000      // how far ahead of now memory reaches at least, in milliseconds
-	ahead     = 5 * horizon // how far ahead the loader reads, as long as there is room
-	loadChunk = 4096        // due entries read at a time
-	farChunk  = 256         // those read to learn what comes next when that lies far ahead
+	horizon   = 60_000       // how far ahead of now memory reaches at least, in milliseconds
+	ahead     = 5 * horizon  // how far ahead the loader reads, as long as there is room
+	loadChunk = 4096         // due entries read at a time
+	farChunk  = 256          // those read to learn what comes next when that lies far ahead
+	farFull   = 4 * farChunk // entries in memory beyond which none lies far ahead
 
 	// nearRoom is how many entries the loader leaves in memory at most, so that
 	// pushes find room and do not at once evict what was read.

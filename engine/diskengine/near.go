@@ -162,6 +162,15 @@ func (n *near) evict(keep int) position {
 	return first
 }
 
+// forgetFrom forgets what is due at a position or behind it.
+func (n *near) forgetFrom(first position) {
+	for id, i := range n.at {
+		if !n.slots[i].less(first) {
+			n.remove(id)
+		}
+	}
+}
+
 func (n *near) holds(i uint32, id engine.ID) bool {
 	at, ok := n.at[id]
 	return ok && at == i

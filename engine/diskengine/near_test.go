@@ -208,3 +208,26 @@ func TestBacklogBeyondMemory(t *testing.T) {
 		t.Errorf("leased %d of %d", len(seen), want)
 	}
 }
+
+// TestFarMessagesLeaveMemory reads ahead what comes next when that lies far ahead, and
+// then pushes much that lies before it.
+func TestFarMessagesLeaveMemory(t *testing.T) {
+	e, _ := openMem(t)
+	ctx := t.Context()
+	pushAll(t, e, []engine.Message{waiting("a", 300*24*time.Hour)})
+	q := e.queue("q")
+	for i := range 20 {
+		var msgs []engine.Message
+		for j := range 500 {
+			msgs = append(msgs, waiting(fmt.Sprint(i, " ", j), 24*time.Hour+time.Duration(rand.Int64N(int64(200*24*time.Hour)))))
+		}
+		pushAll(t, e, msgs)
+		if _, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sound(t, q)
+	if n := q.near.len(); n > farFull+farChunk {
+		t.Errorf("%d are in memory", n)
+	}
+}

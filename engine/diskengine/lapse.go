@@ -151,6 +151,13 @@ func (q *queue) lockWhole(ctx context.Context, now clock, p *pending) (clock, er
 			return now, err
 		}
 		q.mu.Unlock()
+		if len(p.batches) < lapseMost/lapseChunk {
+			continue
+		}
+		if err := p.wait(); err != nil { // batches take up memory until they are synced
+			q.mu.Lock()
+			return now, err
+		}
 	}
 }
 

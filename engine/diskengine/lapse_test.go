@@ -163,3 +163,37 @@ func TestLateLeaseIsOver(t *testing.T) {
 		})
 	}
 }
+
+// TestManyLapsesAreSyncedOnTheWay has one call end a great many leases: it does not
+// keep the batches of all of them until the end.
+func TestManyLapsesAreSyncedOnTheWay(t *testing.T) {
+	e, clock := openMem(t)
+	q, err := e.makeQueue("q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.kicked = true // the loader sleeps
+	const n = 3 * lapseMost
+	var msgs []engine.Message
+	for i := range n {
+		msgs = append(msgs, waiting(fmt.Sprint(i), 0))
+	}
+	pushAll(t, e, msgs)
+	if _, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: n, TTR: time.Second}}); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Minute)
+	p := pending{store: e.store}
+	_, err = q.lockWhole(t.Context(), e.now(), &p)
+	left := len(q.leases.byID)
+	q.mu.Unlock()
+	if err != nil || left > 0 {
+		t.Errorf("%d leases left, %v", left, err)
+	}
+	if most := lapseMost / lapseChunk; len(p.batches) > most {
+		t.Errorf("%d batches wait for a sync, want at most %d", len(p.batches), most)
+	}
+	if err := p.wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -36,18 +36,47 @@ func (b *ballast) take() error {
 		return errors.Join(err, b.fs.Remove(b.name))
 	}
 	b.held = true
-	b.out.Store(false)
+	b.back()
 	return nil
+}
+
+// back lets pushes be accepted again.
+func (b *ballast) back() {
+	b.out.Store(false)
+	_ = b.fs.Remove(b.name + givenUp)
 }
 
 // drop gives the file up, and reports whether that made room.
 func (b *ballast) drop() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.held || b.fs.Remove(b.name) != nil {
+	if !b.held || giveUp(b.fs, b.name) != nil {
 		return false
 	}
 	b.held = false
 	b.out.Store(true)
 	return true
+}
+
+// givenUp is what the name of a file ends in that stands for ballast that was given
+// up, so that this holds when the directory is opened again.
+const givenUp = ".out"
+
+// giveUp removes ballast and leaves the file that says so.
+func giveUp(fs vfs.FS, name string) error {
+	if err := fs.Remove(name); err != nil {
+		return err
+	}
+	if f, err := fs.Create(name+givenUp, vfs.WriteCategoryUnspecified); err == nil {
+		_ = f.Close()
+	}
+	return nil
+}
+
+// load looks whether the ballast is there or was given up.
+func (b *ballast) load() {
+	_, err := b.fs.Stat(b.name)
+	b.held = err == nil
+	_, err = b.fs.Stat(b.name + givenUp)
+	b.out.Store(err == nil && b.size > 0)
 }

@@ -118,7 +118,7 @@ func (d *directory) prepare(version int, now time.Time) error {
 	}
 	holder := fmt.Sprintf("pid %d on %s since %s\n", os.Getpid(), host, now.UTC().Format(time.RFC3339))
 	err = d.write(holderName, holder)
-	if vfs.IsNoSpaceError(err) && d.fs.Remove(d.join(ballastName)) == nil {
+	if vfs.IsNoSpaceError(err) && giveUp(d.fs, d.join(ballastName)) == nil {
 		err = d.write(holderName, holder)
 	}
 	if err != nil {

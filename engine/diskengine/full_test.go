@@ -98,3 +98,43 @@ func TestFullDisk(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// TestFullDiskOpenedAgain opens a full disk again and again: as long as there is no
+// room for the ballast that was given up, no push is accepted, and the engine goes on.
+func TestFullDiskOpenedAgain(t *testing.T) {
+	clock := enginetest.NewClock()
+	fs := newSizeFS(8 << 20)
+	p := place{"data", diskengine.Config{FS: fs, Now: clock.Now, Logger: quiet, MemTableBytes: smallTable, CacheBytes: 1 << 20,
+		MinFreeBytes: -1, BallastBytes: 2 << 20, RetryFor: -1}}
+	e := p.open(t)
+	n := 0
+	push := func() error {
+		m := message("q", fmt.Sprint(n), 0)
+		m.Body = make([]byte, 900)
+		for i := range m.Body {
+			m.Body[i] = byte(n * i >> 3) // hard to compress
+		}
+		n++
+		r, err := e.Push(t.Context(), []engine.Message{m})
+		if err == nil {
+			err = r[0].Err
+		}
+		return err
+	}
+	var err error
+	for round := range 3 {
+		for err = nil; err == nil; {
+			err = push()
+		}
+		if !errors.Is(err, engine.ErrNoSpace) {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = p.open(t)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -76,9 +76,7 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 		space: space{every: spaceEvery}, chunk: loadChunk,
 	}
 	e.ballast = &ballast{fs: c.FS, name: d.join(ballastName), size: c.BallastBytes}
-	if _, err := c.FS.Stat(e.ballast.name); err == nil {
-		e.ballast.held = true
-	}
+	e.ballast.load()
 	if e.store, err = openStore(d.storePath(), lock, &c, e.ballast); err != nil {
 		return nil, errors.Join(&engine.Error{Op: "open", Err: errors.Join(engine.ErrUnavailable, err),
 			Hint: "the store in " + dir + " cannot be read: see to the disk, or restore the directory from a copy"}, d.unlock())

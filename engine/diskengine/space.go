@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/tarryhq/tarry/engine"
 )
 
@@ -43,7 +44,9 @@ func (s *space) look(e *Engine) bool {
 		return true
 	}
 	if e.ballast.out.Load() && (err != nil || usage.AvailBytes >= least+2*uint64(e.ballast.size)) {
-		_ = e.ballast.take() // if not now, the next time
+		if err := e.ballast.take(); err != nil && !vfs.IsNoSpaceError(err) {
+			e.ballast.back() // a file system that cannot reserve space has none
+		}
 	}
 	return false
 }

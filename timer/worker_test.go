@@ -186,7 +186,7 @@ func TestRunnerSlowHandlersHoldUpNobodyUnderLoad(t *testing.T) {
 			r.After(time.Second, v)
 		}
 		for v := range 5 {
-			r.After(time.Second+time.Millisecond, n+v)
+			r.After(time.Second, n+v)
 		}
 		time.Sleep(10 * time.Minute)
 		if ran.Load() != n-1 {
@@ -195,6 +195,28 @@ func TestRunnerSlowHandlersHoldUpNobodyUnderLoad(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		_ = r.Close(ended)
+		closeRunner(t, r)
+	})
+}
+
+// Quick handlers fill a worker's hand, and then each of those in it is slow.
+func TestRunnerSharesOutAHandOfSlowHandlers(t *testing.T) {
+	eachCore(t, func(t *testing.T, core timer.Core[int]) {
+		const quick, workers = 7, 24
+		var slow atomic.Int64
+		r := timer.NewRunner(core, func(v timer.Timer[int]) {
+			if v.Value >= quick {
+				slow.Add(1)
+				time.Sleep(time.Hour)
+			}
+		}, &timer.RunnerConfig{Workers: workers})
+		for v := range quick + workers {
+			r.After(time.Second, v)
+		}
+		time.Sleep(2 * time.Second)
+		if slow.Load() != workers {
+			t.Errorf("%d of %d run, for %d workers", slow.Load(), workers, workers)
+		}
 		closeRunner(t, r)
 	})
 }

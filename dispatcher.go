@@ -117,6 +117,7 @@ func (d *dispatcher) run() {
 	r.ctx, r.cancel = context.WithCancel(d.ctx)
 	defer r.cancel()
 	r.timer = time.AfterFunc(time.Hour, r.replace)
+	r.timer.Stop() // until there is a call
 	defer r.timer.Stop()
 	for {
 		// Handlers that can finish now should, so that one call asks for many messages
@@ -176,7 +177,7 @@ func (r *runner) replace() {
 	d := r.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c := r.call; !c.concluded && !c.replaced {
+	if c := r.call; c != nil && !c.concluded && !c.replaced {
 		c.replaced = true
 		d.tasks.Go(d.run)
 	}

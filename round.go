@@ -207,10 +207,17 @@ func (d *dispatcher) conclude(c *call, g engine.Grant, err error) {
 	orphans, left := d.share(c, g, err, now)
 	d.see()
 	d.mu.Unlock()
-	d.release(orphans)
-	for _, s := range left {
-		close(s.idle)
+	end := func() {
+		d.release(orphans)
+		for _, s := range left {
+			close(s.idle)
+		}
 	}
+	if len(orphans) == 0 {
+		end()
+		return
+	}
+	d.tasks.Go(end) // the engine may take long over it, and others wait
 }
 
 // share hands out the answer to a call. It returns what nobody has room for, and the

@@ -228,9 +228,9 @@ func TestWorkerEndsOnAnEngineThatHangs(t *testing.T) {
 					return nil
 				})
 				ctx, cancel := context.WithCancel(t.Context())
+				push(t, c, "q", "x")
 				done := make(chan error, 1)
 				go func() { done <- w.Run(ctx) }()
-				push(t, c, "q", "x")
 				synctest.Wait()
 				e.befall(hangs, name)
 				pass(time.Second)

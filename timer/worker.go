@@ -102,10 +102,7 @@ func (r *Runner[T]) anyStuck(now time.Time) bool {
 		return false
 	}
 	if h := r.full[0]; !h.dead && now.Sub(h.last) <= handStuck {
-		if len(r.full) > 1 {
-			r.full[0] = nil
-			r.full = append(r.full[1:], h)
-		}
+		r.full[copy(r.full, r.full[1:])] = h // in place: it happens often
 		return false
 	}
 	return r.anyLeft()

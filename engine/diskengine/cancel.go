@@ -21,30 +21,39 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 				}
 				return nil
 			}
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			now, err := q.catchUp(now, p)
+			lost, err := q.cancel(now, p, refs, items, results)
 			if err != nil {
 				return err
 			}
-			c := q.begin(now, len(items))
-			for _, i := range items {
-				err := c.cancel(refs[i])
-				if failure := e.store.failed(); failure != nil {
-					return failure
-				}
-				if err != nil {
-					p.see(q)
-					results[i] = refErr("cancel", refs[i], err, cancelHint(err))
-				}
-			}
-			return c.commit(p)
+			return q.freeLost(now, p, lost)
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	return results, nil
+}
+
+// cancel removes the messages of one queue, and returns those whose records could not
+// be read.
+func (q *queue) cancel(now clock, p *pending, refs []engine.Ref, items []int, results []error) (lost map[engine.ID]struct{}, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now, err = q.catchUp(now, p); err != nil {
+		return nil, err
+	}
+	c := q.begin(now, len(items))
+	for _, i := range items {
+		err := c.cancel(refs[i])
+		if failure := q.e.store.failed(); failure != nil {
+			return nil, failure
+		}
+		if err != nil {
+			p.see(q)
+			results[i] = refErr("cancel", refs[i], err, cancelHint(err))
+		}
+	}
+	return c.lost, c.commit(p)
 }
 
 func cancelHint(err error) string {
@@ -66,10 +75,10 @@ func (c *change) cancel(ref engine.Ref) error {
 	}
 	r, err := c.message(ref.ID)
 	switch {
-	case errors.Is(err, errValue):
-		// Its due entry, its key or its grave stays behind; whoever meets them
-		// finds that they lead nowhere.
-		return c.remove(ref.ID, "", true)
+	case isDamage(err):
+		// Its grave, or its due entry when it has no key, stays behind; whoever
+		// meets them finds that they lead nowhere.
+		return c.lose(ref.ID)
 	case err != nil:
 		return err
 	case r == nil:

@@ -27,9 +27,10 @@ type change struct {
 	named   []named
 	mark    position
 	tenures []tenure
-	lapses  int64 // the least deadline of new and extended leases
-	expired int   // dropped past their expiry
-	died    int   // lapsed into death
+	lapses  int64                  // the least deadline of new and extended leases
+	expired int                    // dropped past their expiry
+	died    int                    // lapsed into death
+	lost    map[engine.ID]struct{} // removed unread
 
 	// What later items see of what earlier ones did; nil while nobody will look.
 	messages map[engine.ID]*record // nil: gone

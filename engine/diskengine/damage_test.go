@@ -204,3 +204,45 @@ func TestDamagedGraveStopsNoOther(t *testing.T) {
 		})
 	}
 }
+
+// TestLostMessageFreesItsKey is rid of a damaged message in each way: its key is free
+// again, and the counts are right.
+func TestLostMessageFreesItsKey(t *testing.T) {
+	cancel := func(t *testing.T, e *Engine, id engine.ID) error {
+		errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", ID: id}})
+		return errors.Join(err, errs[0])
+	}
+	for name, end := range map[string]func(t *testing.T, e *Engine, clock *enginetest.Clock, id engine.ID) error{
+		"cancelled": func(t *testing.T, e *Engine, _ *enginetest.Clock, id engine.ID) error { return cancel(t, e, id) },
+		"purged": func(t *testing.T, e *Engine, _ *enginetest.Clock, _ engine.ID) error {
+			_, err := e.Purge(t.Context(), "q", false)
+			return err
+		},
+		"passed over, cancelled": func(t *testing.T, e *Engine, clock *enginetest.Clock, id engine.ID) error {
+			clock.Advance(time.Second)
+			if _, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 5}}); err != nil {
+				return err
+			}
+			return cancel(t, e, id)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, clock := openMem(t)
+			ids := pushAll(t, e, []engine.Message{waiting("k", time.Second)})
+			q := e.queue("q")
+			if err := e.store.db.Set(idKey(nil, kindMessage, q.num, ids[0]), []byte{recordVersion}, pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+			if err := end(t, e, clock, ids[0]); err != nil {
+				t.Fatal(err)
+			}
+			sound(t, q)
+			m := waiting("k", time.Hour)
+			m.OnConflict = engine.Keep
+			if r, err := e.Push(t.Context(), []engine.Message{m}); err != nil || r[0].Outcome != engine.Created {
+				t.Errorf("push of its key: %+v, %v", r, err)
+			}
+			sound(t, q)
+		})
+	}
+}

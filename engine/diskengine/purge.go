@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 // Purge removes what was scheduled or ready when it began, and with dead the dead
@@ -47,11 +49,21 @@ func (s *sweep) purgeWaiting(now clock, p *pending) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	n, lost, err := s.purgeChunk(now, p, chunk)
+	if err != nil {
+		return 0, err
+	}
+	return n, s.q.freeLost(now, p, lost)
+}
+
+// purgeChunk removes what was met and those that have moved, and returns too those
+// whose records could not be read.
+func (s *sweep) purgeChunk(now clock, p *pending, chunk []position) (n int64, lost map[engine.ID]struct{}, err error) {
 	q := s.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if now, err = q.catchUp(now, p); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	s.from = s.end
 	if len(chunk) == sweepChunk {
@@ -62,6 +74,7 @@ func (s *sweep) purgeWaiting(now clock, p *pending) (n int64, err error) {
 	}
 	clear(s.moved)
 	err = q.changeLocked(now, p, chunk, func(c *change, at position) error {
+		defer func() { lost = c.lost }()
 		if _, spared := s.spared[at.id]; spared || at.id >= s.bound || c.held(at.id) != nil {
 			return nil
 		}
@@ -69,7 +82,7 @@ func (s *sweep) purgeWaiting(now clock, p *pending) (n int64, err error) {
 		switch {
 		case isDamage(err) && at.at != never:
 			n++
-			return errors.Join(c.dequeue(at), c.remove(at.id, "", true))
+			return errors.Join(c.dequeue(at), c.lose(at.id))
 		case err != nil:
 			return err
 		case r == nil:
@@ -88,7 +101,7 @@ func (s *sweep) purgeWaiting(now clock, p *pending) (n int64, err error) {
 	if s.done = s.from == s.end && len(s.moved) == 0; s.done {
 		q.sweeps = slices.DeleteFunc(q.sweeps, func(o *sweep) bool { return o == s })
 	}
-	return n, err
+	return n, lost, err
 }
 
 // purgeDead removes the next dead messages.

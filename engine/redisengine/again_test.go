@@ -3,6 +3,8 @@ package redisengine
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +169,51 @@ func TestAnswersAreForgotten(t *testing.T) {
 	}
 }
 
+// TestTakenIDsInTurn: two engines have the same blocks of ids and push in every order, to
+// the end of a block and beyond. Nothing is overwritten.
+func TestTakenIDsInTurn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		prefix := "prefix=" + freshPrefix()
+		both := []*Engine{openStore(t, s.URL(), prefix), openStore(t, s.URL(), prefix)}
+		block := uint64(1 << 39)
+		for i, e := range both { // as after a failover that forgot what was reserved
+			e.ids.block, e.ids.spare, e.ids.used = block, block+1, blockSize-uint64(20-10*i)
+		}
+		keys, seen := map[string]engine.ID{}, map[engine.ID]bool{}
+		for n := range 24 {
+			e := both[random.IntN(2)]
+			msgs := make([]engine.Message, 1+random.IntN(8))
+			for i := range msgs {
+				msgs[i] = plain("q", fmt.Sprint(n, ".", i))
+				msgs[i].Due.In = time.Hour
+			}
+			if n == 0 && seed%2 == 0 { // to the very end of the block
+				e, msgs = both[1], slices.Repeat([]engine.Message{plain("q", "")}, 10)
+			}
+			for i, r := range push(t, e, msgs...) {
+				if seen[r.ID] || r.Outcome != engine.Created {
+					t.Fatalf("seed %d: %+v comes twice", seed, r)
+				}
+				if seen[r.ID] = true; msgs[i].Key != "" {
+					keys[msgs[i].Key] = r.ID
+				}
+			}
+			if len(keys) > 1 && random.IntN(4) == 0 { // a block is known as long as there are messages of it
+				e.forgetQueues(t.Context(), []string{"q"})
+			}
+		}
+		for key, id := range keys {
+			i, err := both[0].Get(t.Context(), engine.Ref{Queue: "q", Key: key})
+			if err != nil || i.ID != id || !strings.HasSuffix(string(i.Body), key) {
+				t.Fatalf("seed %d: %q is %+v, %v", seed, key, i, err)
+			}
+		}
+	}
+}
+
 // TestTakenIDs: an engine deals out ids that are taken, as after a failover that forgot
 // them to a server whose clock is behind. No message is overwritten.
 func TestTakenIDs(t *testing.T) {
@@ -179,7 +226,7 @@ func TestTakenIDs(t *testing.T) {
 	lease1 := leaseAll(t, one, "q")
 	push(t, other, plain("other", ""))
 	other.ids.mu.Lock()
-	other.ids.block, other.ids.used = uint64(was[0].ID-idBase)>>(numberBits+shardBits), 0
+	other.ids.block, other.ids.used = blockOf(was[0].ID), 0
 	other.ids.mu.Unlock()
 	is := push(t, other, plain("q", "a"), plain("q", "b"), plain("q", "c"), plain("q", "d"))
 	seen := map[engine.ID]bool{}
@@ -202,7 +249,7 @@ func TestTakenIDs(t *testing.T) {
 	}
 	var e *tarry.Error
 	other.ids.mu.Lock()
-	other.ids.block, other.ids.used = uint64(was[0].ID-idBase)>>(numberBits+shardBits), 0
+	other.ids.block, other.ids.used = blockOf(was[0].ID), 0
 	other.ids.mu.Unlock()
 	r, err := other.push(t.Context(), []engine.Message{plain("q", "e")}, 1)
 	if err != nil || !errors.As(r[0].Err, &e) || !errors.Is(e, engine.ErrUnavailable) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -41,6 +42,8 @@ type call struct {
 	// is left out when that is usual for all.
 	dues, how []byte
 	usual     bool
+	// The blocks that the ids are of.
+	least, most uint64
 }
 
 // call returns the call of a shard that an item with a key goes into.
@@ -57,7 +60,7 @@ func (b *batch) call(s *shard, key string, bytes int) *call {
 			return c
 		}
 	}
-	c = &call{shard: s, usual: true, args: make([]string, ahead+b.room, 64)}
+	c = &call{shard: s, usual: true, least: math.MaxUint64, args: make([]string, ahead+b.room, 64)}
 	if b.unique {
 		c.keys = make(map[string]struct{})
 	}

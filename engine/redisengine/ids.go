@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 
@@ -30,6 +31,18 @@ func newID(block, number uint64, shard int) engine.ID {
 
 // shardOf returns the shard that an id names.
 func shardOf(id engine.ID) int { return int(id & (MaxShards - 1)) }
+
+// blockOf returns the block that an id is of.
+func blockOf(id engine.ID) uint64 { return uint64(id-idBase) >> (numberBits + shardBits) }
+
+// blocks says of which blocks a call has ids, as lua/push.lua reads it.
+func (e *Engine) blocks(least, most uint64) string {
+	text := fmt.Sprintf("%013d", most) + e.origin
+	if least != most {
+		return "+" + text
+	}
+	return text
+}
 
 // member is an id as Redis has it.
 func member(id engine.ID) string {
@@ -66,7 +79,7 @@ type reservation struct {
 func (x *ids) drop(id engine.ID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.block == uint64(id-idBase)>>(numberBits+shardBits) {
+	if x.block == blockOf(id) {
 		x.used = 1 << numberBits
 	}
 }

@@ -39,7 +39,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		return nil, fault("push", "", err)
 	}
 	results := make([]engine.PushResult, len(msgs))
-	b := batch{e: e, unique: true, room: 3, until: until}
+	b := batch{e: e, unique: true, room: 4, until: until}
 	keyless := int(e.spread.Add(1))
 	queues, refused := e.queuesFor(ctx, msgs)
 	var noIDs error // why there are none, found out once
@@ -72,6 +72,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		record, large := encode(m, created.UnixMicro())
 		c := b.call(s, m.Key, len(record)+len(large))
 		c.items = append(c.items, i)
+		c.least, c.most = min(c.least, blockOf(id)), max(c.most, blockOf(id))
 		c.dues = appendDue(c.dues, m.Due)
 		c.how = append(c.how, record[flagsAt]|byte(m.OnConflict)<<2)
 		c.usual = c.usual && c.how[len(c.how)-1] == 0
@@ -85,6 +86,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		if !c.usual {
 			c.args[ahead+2] = rueidis.BinaryString(c.how)
 		}
+		c.args[ahead+3] = e.blocks(c.least, c.most)
 	}
 	var taken []int // those whose ids others have
 	b.run(ctx, pushScript, func(c *call, values []rueidis.RedisMessage, now int64, err error) {

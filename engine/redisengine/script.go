@@ -63,7 +63,7 @@ func sweeping(files ...string) *script {
 // telling makes a script that keeps its answer for a while, as lua/tell.lua says.
 func telling(grows bool, files ...string) *script {
 	s := newScript(grows, append([]string{"shard", "tell"}, files...)...)
-	s.again = newScript(grows, append([]string{"shard", "again", "tell"}, files...)...)
+	s.again = newScript(grows, append([]string{"shard", "tell", "again"}, files...)...)
 	s.again.again = s.again
 	return s
 }

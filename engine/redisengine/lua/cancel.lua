@@ -1,5 +1,10 @@
 -- Cancels messages: ARGV has id and key of each, one of them ''. Answers the clock, 0
 -- where it was not needed, and for each 0 cancelled, 1 not found, 2 leased.
+if told ~= nil then
+	local answer = {us, raw}
+	for i = 4, #args, 2 do answer[i / 2 + 1] = 0 end
+	return answer
+end
 us, raw = 0, 0
 local answer = {0, 0}
 
@@ -64,4 +69,4 @@ for i = 4, #args, 2 do
 	if not answer[place] then answer[place] = one(args[i], args[i + 1]) end
 end
 answer[1], answer[2] = us, raw
-return tell(answer)
+return tell(answer, g == (#args - 3) / 2)

@@ -1,9 +1,9 @@
 -- Pushes messages, no two of one key: ARGV has how many, their dues, what to do with
--- each (see below; '' if all are of the usual kind), then for each message id, key,
--- record, and if it is large its content. Answers the clock, the soonest due if others
--- were woken, and for each message its due when it was created, else {what was done,
--- id, due, mark}, or taken where another message has its id.
-tick()
+-- each (see below; '' if all are of the usual kind), the block of their ids (see fresh),
+-- then for each message id, key, record, and if it is large its content. Answers the
+-- clock, the soonest due if others were woken, and for each message its due when it was
+-- created, else {what was done, id, due, mark}, or taken where another message has its id.
+if told == nil then tick() end
 local count, how = tonumber(args[4]), args[6]
 
 -- A due is a byte and a double: 0 and microseconds from now, 1 and milliseconds, or 2
@@ -24,6 +24,7 @@ for i = 1, count do
 	end
 	dues[i] = at
 end
+if told ~= nil then return {us, raw, told, unpack(dues, 1, count)} end
 
 -- What to do is a byte: the flags of the message, and four times its policy for a
 -- live key.
@@ -60,7 +61,7 @@ end
 -- Where each message's arguments begin, and its key.
 local from, keys, k = {}, {}, 0
 do
-	local i = 7
+	local i = 8
 	for n = 1, count do
 		from[n] = i
 		local key = args[i + 1]
@@ -74,10 +75,30 @@ do
 end
 local holders = k > 0 and call('HMGET', KEY, unpack(keys))
 
--- An id that is there already was handed out twice, by a server that had forgotten it.
-local ids = {}
-for n = 1, count do ids[n] = args[from[n]] end
-local taken = call('HMGET', MSG, unpack(ids))
+-- fresh says whether certainly no message has one of these ids. One that is there already
+-- was handed out twice, by a server that had forgotten that. META knows the highest block
+-- of which the shard has been given ids: 13 digits, and the engine that gave them, as long
+-- as that is the only one. given is the same of this call; "+" stands before it when the
+-- call has ids of lower blocks, too.
+local function fresh(given)
+	local mixed = byte(given) == 43
+	if mixed then given = given:sub(2) end
+	local top = call('HGET', META, 'block')
+	if top == given then return not mixed end
+	local block, highest = given:sub(1, 13), top and top:sub(1, 13) or ''
+	if block > highest then
+		call('HSET', META, 'block', given)
+		return top and not mixed
+	end
+	if block == highest and #top > 13 then call('HSET', META, 'block', block) end
+	return false
+end
+local taken = {}
+if not fresh(args[7]) then
+	local ids = {}
+	for n = 1, count do ids[n] = args[from[n]] end
+	taken = call('HMGET', MSG, unpack(ids))
+end
 
 -- New messages gather, so that a few variadic calls write them all.
 local before, least = earliest(DUE), math.huge
@@ -131,4 +152,4 @@ if m > 0 then call('HSET', MSG, unpack(msgs)) end
 if b > 0 then call('HSET', BODY, unpack(bodies)) end
 if h > 0 then call('HSET', KEY, unpack(held)) end
 answer[3] = woken(before)
-return tell(answer)
+return tell(answer, m == 2 * count, answer[3])

@@ -4,11 +4,16 @@
 -- time, as long as attempts are left, {'B', attempt, record}: the client knows the
 -- backoff.
 local FIVE = 5
-tick()
+if told == nil then tick() end
 local ids, n = {}, 0
 for i = 4, #args, FIVE do
 	n = n + 1
 	ids[n] = args[i]
+end
+if told ~= nil then
+	local answer = {us, raw, told}
+	for i = 1, n do answer[i + 3] = 1 end
+	return answer
 end
 local pasts = call('HMGET', STATE, unpack(ids))
 local before = math.huge
@@ -100,4 +105,4 @@ if a > 0 then
 	if k > 0 then call('HDEL', KEY, unpack(keys)) end
 end
 answer[3] = woken(before)
-return tell(answer)
+return tell(answer, a == n, answer[3])

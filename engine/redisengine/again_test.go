@@ -180,7 +180,11 @@ func TestTakenIDsInTurn(t *testing.T) {
 		both := []*Engine{openStore(t, s.URL(), prefix), openStore(t, s.URL(), prefix)}
 		block := uint64(1 << 39)
 		for i, e := range both { // as after a failover that forgot what was reserved
-			e.ids.block, e.ids.spare, e.ids.used = block, block+1, blockSize-uint64(20-10*i)
+			left := uint64(20 - 10*i)
+			if seed%2 == 0 {
+				left = 3
+			}
+			e.ids.block, e.ids.spare, e.ids.used = block, block+1, blockSize-left
 		}
 		keys, seen := map[string]engine.ID{}, map[engine.ID]bool{}
 		for n := range 24 {
@@ -190,8 +194,8 @@ func TestTakenIDsInTurn(t *testing.T) {
 				msgs[i] = plain("q", fmt.Sprint(n, ".", i))
 				msgs[i].Due.In = time.Hour
 			}
-			if n == 0 && seed%2 == 0 { // to the very end of the block
-				e, msgs = both[1], slices.Repeat([]engine.Message{plain("q", "")}, 10)
+			if n < 2 && seed%2 == 0 { // one to the very end of the block, the other beyond
+				e, msgs = both[1-n], slices.Repeat([]engine.Message{plain("q", "")}, 3*(n+1))
 			}
 			for i, r := range push(t, e, msgs...) {
 				if seen[r.ID] || r.Outcome != engine.Created {

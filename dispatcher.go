@@ -33,7 +33,7 @@ import (
 type dispatcher struct {
 	eng  engine.Engine
 	caps engine.Capabilities
-	log  *reporter
+	log  *slog.Logger // never blocks
 
 	ctx       context.Context // ends with close
 	cancel    context.CancelFunc
@@ -60,7 +60,7 @@ type dispatcher struct {
 func newDispatcher(eng engine.Engine, caps engine.Capabilities, log *slog.Logger) *dispatcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &dispatcher{
-		eng: eng, caps: caps, log: &reporter{log: log},
+		eng: eng, caps: caps, log: log,
 		ctx: ctx, cancel: cancel,
 		wake:    make(chan struct{}, 1),
 		subs:    make(map[*subscription]struct{}),
@@ -234,7 +234,6 @@ func (d *dispatcher) close() {
 	if d.stopWatch != nil {
 		d.stopWatch()
 	}
-	d.log.wait(closeGrace)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range subs {
@@ -290,6 +289,6 @@ func (d *dispatcher) release(leases []engine.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), coalesceTimeout)
 	defer cancel()
 	if _, err := d.eng.Settle(ctx, back); err != nil {
-		d.log.warn("leases that nobody waited for could not be released; they will lapse", "count", len(leases), "error", err)
+		d.log.Warn("leases that nobody waited for could not be released; they will lapse", "count", len(leases), "error", err)
 	}
 }

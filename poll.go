@@ -215,7 +215,7 @@ func (p *poller) rest(err error) {
 	pause := failPause(p.fails)
 	p.fails++
 	if !p.s.once { // whoever wants one answer gets the error
-		p.d.log.warn("the engine could not be asked for messages", "error", err, "again_in", pause)
+		p.d.log.Warn("the engine could not be asked for messages", "error", err, "again_in", pause)
 	}
 	t := time.NewTimer(pause)
 	defer t.Stop()

@@ -277,7 +277,7 @@ func (d *dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 		orphans = append(orphans, d.rehome(c, i, ls, g.Now, now)...)
 	}
 	if failed > 0 && !d.closed {
-		d.log.warn("the engine could not be asked for messages", "queue", c.wants[0].Queue, "queues", failed, "error", failure)
+		d.log.Warn("the engine could not be asked for messages", "queue", c.wants[0].Queue, "queues", failed, "error", failure)
 	}
 	return orphans, left
 }

@@ -49,7 +49,7 @@ check: ## Check format, vet, static analysis, module files and the documents mad
 fuzz: ## Fuzz every decoder for a few seconds each (FUZZTIME=10s).
 	@for pkg in $$($(GO) list ./...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep ^Fuzz); do \
-			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-10s} $$pkg || exit 1; \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-10s} -fuzzminimizetime 1x $$pkg || exit 1; \
 		done; \
 	done
 

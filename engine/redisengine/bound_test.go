@@ -17,10 +17,11 @@ import (
 // 20 ms of a server that all share.
 const mostCommands = 16 * scriptMessages
 
-// monitor hears every command that a server runs.
+// monitor hears every command that a server runs, which makes that many times slower.
 type monitor struct {
 	t     *testing.T
 	s     *redistest.Server
+	conn  net.Conn
 	lines *bufio.Scanner
 	n     int
 }
@@ -35,13 +36,16 @@ func newMonitor(t *testing.T, s *redistest.Server) *monitor {
 	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	m := &monitor{t: t, s: s, lines: bufio.NewScanner(conn)}
+	m := &monitor{t: t, s: s, conn: conn, lines: bufio.NewScanner(conn)}
 	m.lines.Buffer(nil, 64<<20)
 	if m.lines.Scan(); m.lines.Text() != "+OK" {
 		t.Fatalf("MONITOR: %q, %v", m.lines.Text(), m.lines.Err())
 	}
 	return m
 }
+
+// end lets the server go on unheard.
+func (m *monitor) end() { _ = m.conn.Close() }
 
 // scripts returns how many commands each script has run since it was last asked.
 func (m *monitor) scripts() (counts []int) {
@@ -135,10 +139,10 @@ func TestNoScriptDoesMuch(t *testing.T) {
 		of.make(e)
 		return e
 	}
-	m := newMonitor(t, s)
 	lease1 := func(of state, shards int) {
 		e := prepare(of, shards)
-		m.scripts()
+		m := newMonitor(t, s)
+		defer m.end()
 		for i := 0; ; i++ {
 			g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1}})
 			if err != nil || g.Queues[0].Err != nil {
@@ -210,11 +214,12 @@ func TestNoScriptDoesMuch(t *testing.T) {
 		}},
 	} {
 		e := prepare(c.of, 1)
-		m.scripts()
+		m := newMonitor(t, s)
 		if err := c.call(e); err != nil {
 			t.Fatal(c.name, err)
 		}
 		m.most(c.of.name + ": " + c.name)
+		m.end()
 	}
 }
 
@@ -244,6 +249,7 @@ func TestSettlingMuchLate(t *testing.T) {
 			t.Fatal(err, settled[n-1].Err)
 		}
 		m.most(fmt.Sprint("settlement ", do))
+		m.end()
 	}
 }
 

@@ -30,7 +30,8 @@ type Config struct {
 
 	// MaxConnections bounds the connections that Serve holds. One more closes that
 	// which has been idle for longest, at least 100 ms; when there is none it gets 503.
-	// Default 4096.
+	// So does a lease request that waits beside as many as seven in eight of them,
+	// wherever the Server is mounted. Default 4096.
 	MaxConnections int
 
 	// MaxHeader bounds the request line and headers together, in bytes; more gets

@@ -118,9 +118,15 @@ func (a *answer) ended(all []tarry.Ended) {
 	}
 }
 
-// leaseWaiting waits in the client's dispatcher. When the server shuts down, or the
+// leaseWaiting waits in the client's dispatcher, but for one connection in eight: those
+// who settle need some too. When the server shuts down, or the
 // poll is ended by its name, the wait is over, with nothing leased.
 func (s *Server) leaseWaiting(r *http.Request, req tarry.LeaseRequest, poll string) (tarry.LeasedMessages, error) {
+	defer s.waits.Add(-1)
+	if s.waits.Add(1) > int64(s.cfg.MaxConnections-s.cfg.MaxConnections/8) {
+		return tarry.LeasedMessages{}, refusal(http.StatusServiceUnavailable, "unavailable",
+			"as many requests wait for messages as may", "try again, with fewer of them; tarry serve --max-connections allows more")
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if stop := stopping(ctx); stop != nil {
@@ -142,18 +148,18 @@ func (s *Server) leaseWaiting(r *http.Request, req tarry.LeaseRequest, poll stri
 	return got, err
 }
 
-// leaseNow asks queue after queue until there are enough messages, beginning with
-// any, so that a busy queue does not starve those behind it.
+// leaseNow asks queue after queue until there are enough messages, or bytes, beginning
+// with any, so that a busy queue does not starve those behind it.
 func (s *Server) leaseNow(x *exchange, r *http.Request, req tarry.LeaseRequest) error {
 	granted := make([]engine.Granted, len(req.Queues))
 	asked := make([]bool, len(req.Queues))
 	var all []engine.Lease
 	var now time.Time
-	first := rand.N(len(req.Queues))
+	first, bytes := rand.N(len(req.Queues)), 0
 	for i := range req.Queues {
 		q := (first + i) % len(req.Queues)
 		left := req.Max - len(all)
-		if left == 0 {
+		if left == 0 || bytes >= engine.AnswerBytes {
 			break
 		}
 		g, err := s.c.LeaseNow(r.Context(), []engine.Want{{Queue: req.Queues[q], Max: left, TTR: req.TTR, Remote: true}})
@@ -165,6 +171,9 @@ func (s *Server) leaseNow(x *exchange, r *http.Request, req tarry.LeaseRequest) 
 			return err
 		}
 		all = append(all, granted[q].Messages...)
+		for i := range granted[q].Messages {
+			bytes += len(granted[q].Messages[i].Body)
+		}
 	}
 	var next time.Time
 	if len(all) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -21,6 +22,7 @@ type Server struct {
 	budget budget
 	pages  chan struct{} // has room for those who make a page of messages
 	polls  polls
+	waits  atomic.Int64 // lease requests that wait
 }
 
 // maxPages is how many pages of messages are made at a time. Each may need several

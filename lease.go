@@ -210,6 +210,10 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 			out[i].Err = err
 			continue
 		}
+		if s.When != nil { // a caller who leaves early may change his
+			when := *s.When
+			s.When = &when
+		}
 		good, at = append(good, s), append(at, i)
 	}
 	if len(good) == 0 {

@@ -145,7 +145,7 @@ func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
 		d.renew = w.now().Add(max(d.term.length/16, time.Millisecond))
 	}
 	if d.unsure {
-		d.unsure = false
+		d.unsure, d.asked = false, err == nil || errors.Is(err, context.DeadlineExceeded)
 		if d.one != nil { // begin decides
 			close(d.one.sure)
 		} else {

@@ -35,6 +35,7 @@ type delivery struct {
 	renew      time.Time               // when to renew the lease
 	renewing   bool
 	unsure     bool // came too late to begin it, unless a renewal shows that it is ours
+	asked      bool // was unsure, and its renewal came, or took longer than it lasts
 	lapsed     bool // not renewed before the deadline
 	lost       bool // the engine says that the lease is another's
 	told       bool // the observer knows that the lease was lost
@@ -126,6 +127,10 @@ func (d *delivery) work() {
 	ctx, ok := d.begin()
 	if !ok {
 		d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Release}
+		if d.hasty() {
+			d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Retry, Reason: errHasty.Error()}
+			d.err = errHasty
+		}
 		d.w.finish(d)
 		return
 	}
@@ -167,6 +172,17 @@ func (d *delivery) begin() (context.Context, bool) {
 		return d.ctx, true
 	}
 	return nil, false
+}
+
+// errHasty is why a message is retried whose handler was never begun.
+var errHasty = errors.New("the lease was over before the handler could begin, although it was to be renewed; the time to run is too short")
+
+// hasty reports whether a lease that was to be renewed before its handler began is
+// over again. Given back, its message could go round for ever.
+func (d *delivery) hasty() bool {
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	return d.asked && !d.w.draining && !d.lost
 }
 
 // held returns why the lease cannot be relied on any more, if so. Called with

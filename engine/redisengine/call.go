@@ -150,7 +150,7 @@ type answer struct {
 }
 
 // errNotAsked is what becomes of calls of a shard after one that failed.
-var errNotAsked = errors.New("Redis does not answer")
+var errNotAsked = errors.New("no answer of Redis")
 
 var errAnswer = fmt.Errorf("an answer of Redis is not understood: %w", errRecord)
 

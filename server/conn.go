@@ -31,6 +31,16 @@ func newConn(c net.Conn, writeTimeout time.Duration) *conn {
 	return &conn{Conn: c, timeout: writeTimeout}
 }
 
+// Read ends the rest of a connection with the first byte of a request: net/http tells
+// that one is active only once it has read the headers.
+func (c *conn) Read(p []byte) (n int, err error) {
+	n, err = c.Conn.Read(p)
+	if n > 0 && c.idle.Load() != 0 {
+		c.idle.Store(0)
+	}
+	return n, err
+}
+
 func (c *conn) Write(p []byte) (n int, err error) {
 	if q := shaped(p); q != nil {
 		if _, err := c.write(q); err != nil {

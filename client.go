@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/leave"
 )
 
 // Client pushes, finds, changes and leases messages of one engine. It may be used
 // by many goroutines. Close it when done.
 type Client struct {
 	eng     engine.Engine
+	seam    *seam // eng, unless that leaves calls by itself
 	caps    engine.Capabilities
 	owned   bool // Close closes the engine too
 	maxBody int
@@ -34,9 +36,10 @@ type Client struct {
 // and returns a client of it whose Close closes the engine too. The program must
 // import the engine's package.
 func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
-	s := &seam{} // an opener may hang as well as an engine
+	var calls leave.Calls // an opener may hang as well as an engine
+	defer calls.Close()
 	late := func(eng engine.Engine) { _ = eng.Close() }
-	eng, err := leaving(ctx, s, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
+	eng, err := leaving(ctx, &calls, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
 	if err != nil {
 		return nil, fail("open", Ref{}, err)
 	}
@@ -50,12 +53,14 @@ func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
 func New(eng engine.Engine, cfg *Config) *Client {
 	caps := eng.Capabilities()
 	push := eng.Push
+	var s *seam
 	if !caps.Prompt {
-		s := &seam{eng: eng}
+		s = &seam{eng: eng}
 		eng, push = s, s.pushOwn
 	}
 	c := &Client{
 		eng:     eng,
+		seam:    s,
 		caps:    caps,
 		maxBody: cfg.maxBody(caps.MaxBody),
 		log:     cfg.logger(),
@@ -108,6 +113,9 @@ func (c *Client) end() error {
 	if c.pushes != nil {
 		c.pushes.wait()
 		c.cancels.wait()
+	}
+	if c.seam != nil {
+		c.seam.calls.Close()
 	}
 	if c.owned {
 		return c.eng.Close()

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/leave"
 )
 
 // seam is the engine as this package sees it. A call whose context ends is left
@@ -16,15 +16,11 @@ import (
 // left ends when the engine's call does, and leases that it still brings are given
 // back.
 type seam struct {
-	eng  engine.Engine
-	left atomic.Int64 // calls that were left and have not returned
+	eng   engine.Engine
+	calls leave.Calls
 }
 
 const (
-	// mostLeft bounds the calls that were left, so that an engine that hangs does not
-	// fill memory with them.
-	mostLeft = 1000
-
 	// lastWord is how long a call that can do a part of its work is waited for when
 	// its context has ended, to learn how much that was. A wait gets twice that.
 	lastWord = time.Second
@@ -34,56 +30,19 @@ const (
 	giveBackPatience = coalesceTimeout
 )
 
-// answer is what a call of the engine returned.
-type answer[T any] struct {
-	out T
-	err error
-}
-
 // leaving makes a call and leaves it when ctx has been over for patience. late, if
 // not nil, gets an answer that comes after that.
-func leaving[T any](ctx context.Context, s *seam, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
-	if ctx.Done() == nil {
-		return call()
-	}
-	var none T
-	if n := s.left.Load(); n >= mostLeft {
+func leaving[T any](ctx context.Context, calls *leave.Calls, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
+	if n := calls.Left(); n >= leave.Most && ctx.Done() != nil {
+		var none T
 		return none, &Error{Err: ErrUnavailable, Hint: fmt.Sprintf("the engine has not answered %d calls for so long that their callers left", n)}
 	}
-	answered := make(chan answer[T], 1)
-	var state atomic.Int32 // who comes first: the answer, or the caller who leaves
-	go func() {
-		out, err := call()
-		if state.CompareAndSwap(0, 1) {
-			answered <- answer[T]{out, err}
-			return
-		}
-		s.left.Add(-1)
+	out, _, err := leave.Make(ctx, calls, patience, func(out T, err error) {
 		if late != nil && err == nil {
 			late(out)
 		}
-	}()
-	select {
-	case a := <-answered:
-		return a.out, a.err
-	case <-ctx.Done():
-	}
-	if patience > 0 {
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		select {
-		case a := <-answered:
-			return a.out, a.err
-		case <-timer.C:
-		}
-	}
-	s.left.Add(1)
-	if state.CompareAndSwap(0, 1) {
-		return none, ctx.Err()
-	}
-	s.left.Add(-1)
-	a := <-answered
-	return a.out, a.err
+	}, call)
+	return out, err
 }
 
 // Push keeps copies, as a caller who left may change what was his.
@@ -96,7 +55,7 @@ func (s *seam) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushRe
 
 // pushOwn is Push of messages that nobody changes.
 func (s *seam) pushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	return leaving(ctx, s, 0, nil, func() ([]engine.PushResult, error) { return s.eng.Push(ctx, msgs) })
+	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.PushResult, error) { return s.eng.Push(ctx, msgs) })
 }
 
 func (s *seam) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
@@ -107,7 +66,7 @@ func (s *seam) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.
 	if ctx.Done() != nil {
 		msgs = copied(msgs)
 	}
-	return leaving(ctx, s, 0, nil, func() ([]engine.PushResult, error) { return p.PushAtomic(ctx, msgs) })
+	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.PushResult, error) { return p.PushAtomic(ctx, msgs) })
 }
 
 func copied(msgs []engine.Message) []engine.Message {
@@ -121,7 +80,7 @@ func copied(msgs []engine.Message) []engine.Message {
 
 func (s *seam) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	wants = slices.Clone(wants)
-	return leaving(ctx, s, 0, s.giveBack, func() (engine.Grant, error) { return s.eng.Lease(ctx, wants) })
+	return leaving(ctx, &s.calls, 0, s.giveBack, func() (engine.Grant, error) { return s.eng.Lease(ctx, wants) })
 }
 
 func (s *seam) LeaseWait(ctx context.Context, wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
@@ -129,7 +88,7 @@ func (s *seam) LeaseWait(ctx context.Context, wants []engine.Want, most int, wai
 	if !ok {
 		return engine.Grant{}, ErrUnsupported
 	}
-	return leaving(ctx, s, 2*lastWord, s.giveBack, func() (engine.Grant, error) { return w.LeaseWait(ctx, wants, most, wait) })
+	return leaving(ctx, &s.calls, 2*lastWord, s.giveBack, func() (engine.Grant, error) { return w.LeaseWait(ctx, wants, most, wait) })
 }
 
 func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
@@ -140,7 +99,7 @@ func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (eng
 	late := func(l engine.Lease) {
 		s.giveBack(engine.Grant{Queues: []engine.Granted{{Messages: []engine.Lease{l}}}})
 	}
-	return leaving(ctx, s, 0, late, func() (engine.Lease, error) { return c.Claim(ctx, ref, want) })
+	return leaving(ctx, &s.calls, 0, late, func() (engine.Lease, error) { return c.Claim(ctx, ref, want) })
 }
 
 // giveBack releases what came for a caller who had left. What cannot be released
@@ -161,19 +120,19 @@ func (s *seam) giveBack(g engine.Grant) {
 }
 
 func (s *seam) Settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
-	return leaving(ctx, s, 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
+	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
 }
 
 func (s *seam) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	return leaving(ctx, s, 0, nil, func() ([]error, error) { return s.eng.Cancel(ctx, refs) })
+	return leaving(ctx, &s.calls, 0, nil, func() ([]error, error) { return s.eng.Cancel(ctx, refs) })
 }
 
 func (s *seam) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
-	return leaving(ctx, s, 0, nil, func() (engine.Info, error) { return s.eng.Reschedule(ctx, ref, due) })
+	return leaving(ctx, &s.calls, 0, nil, func() (engine.Info, error) { return s.eng.Reschedule(ctx, ref, due) })
 }
 
 func (s *seam) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
-	return leaving(ctx, s, 0, nil, func() (engine.Info, error) { return s.eng.Get(ctx, ref) })
+	return leaving(ctx, &s.calls, 0, nil, func() (engine.Info, error) { return s.eng.Get(ctx, ref) })
 }
 
 func (s *seam) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
@@ -181,7 +140,7 @@ func (s *seam) List(ctx context.Context, q engine.ListQuery) (engine.Page, error
 	if !ok {
 		return engine.Page{}, ErrUnsupported
 	}
-	return leaving(ctx, s, 0, nil, func() (engine.Page, error) { return l.List(ctx, q) })
+	return leaving(ctx, &s.calls, 0, nil, func() (engine.Page, error) { return l.List(ctx, q) })
 }
 
 func (s *seam) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
@@ -189,7 +148,7 @@ func (s *seam) Queue(ctx context.Context, queue string) (engine.QueueInfo, error
 	if !ok {
 		return engine.QueueInfo{}, ErrUnsupported
 	}
-	return leaving(ctx, s, 0, nil, func() (engine.QueueInfo, error) { return c.Queue(ctx, queue) })
+	return leaving(ctx, &s.calls, 0, nil, func() (engine.QueueInfo, error) { return c.Queue(ctx, queue) })
 }
 
 func (s *seam) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
@@ -201,7 +160,7 @@ func (s *seam) Queues(ctx context.Context, after string, limit int) ([]engine.Qu
 	if !ok {
 		return nil, "", ErrUnsupported
 	}
-	p, err := leaving(ctx, s, 0, nil, func() (p page, err error) {
+	p, err := leaving(ctx, &s.calls, 0, nil, func() (p page, err error) {
 		p.queues, p.next, err = c.Queues(ctx, after, limit)
 		return p, err
 	})
@@ -213,7 +172,7 @@ func (s *seam) Forecast(ctx context.Context, queue string, step, span time.Durat
 	if !ok {
 		return nil, ErrUnsupported
 	}
-	return leaving(ctx, s, 0, nil, func() ([]engine.Bucket, error) { return f.Forecast(ctx, queue, step, span) })
+	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.Bucket, error) { return f.Forecast(ctx, queue, step, span) })
 }
 
 func (s *seam) Pause(ctx context.Context, queue string, d time.Duration) error {
@@ -221,7 +180,7 @@ func (s *seam) Pause(ctx context.Context, queue string, d time.Duration) error {
 	if !ok {
 		return ErrUnsupported
 	}
-	_, err := leaving(ctx, s, 0, nil, func() (struct{}, error) { return struct{}{}, p.Pause(ctx, queue, d) })
+	_, err := leaving(ctx, &s.calls, 0, nil, func() (struct{}, error) { return struct{}{}, p.Pause(ctx, queue, d) })
 	return err
 }
 
@@ -230,7 +189,7 @@ func (s *seam) Resume(ctx context.Context, queue string) error {
 	if !ok {
 		return ErrUnsupported
 	}
-	_, err := leaving(ctx, s, 0, nil, func() (struct{}, error) { return struct{}{}, p.Resume(ctx, queue) })
+	_, err := leaving(ctx, &s.calls, 0, nil, func() (struct{}, error) { return struct{}{}, p.Resume(ctx, queue) })
 	return err
 }
 
@@ -239,7 +198,7 @@ func (s *seam) Purge(ctx context.Context, queue string, dead bool) (int64, error
 	if !ok {
 		return 0, ErrUnsupported
 	}
-	return leaving(ctx, s, lastWord, nil, func() (int64, error) { return p.Purge(ctx, queue, dead) })
+	return leaving(ctx, &s.calls, lastWord, nil, func() (int64, error) { return p.Purge(ctx, queue, dead) })
 }
 
 func (s *seam) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
@@ -248,7 +207,7 @@ func (s *seam) Redrive(ctx context.Context, queue string, ids []engine.ID, limit
 		return engine.Redriven{}, ErrUnsupported
 	}
 	ids = slices.Clone(ids)
-	return leaving(ctx, s, lastWord, nil, func() (engine.Redriven, error) { return r.Redrive(ctx, queue, ids, limit) })
+	return leaving(ctx, &s.calls, lastWord, nil, func() (engine.Redriven, error) { return r.Redrive(ctx, queue, ids, limit) })
 }
 
 func (s *seam) Watch(fn func(queue string)) (stop func()) { return s.eng.Watch(fn) }

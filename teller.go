@@ -19,10 +19,13 @@ type teller[T any] struct {
 
 	mu      sync.Mutex
 	waiting []T
-	spare   []T // the room of what was told before
+	spare   []T // the room of what was told before, kept up to spareTold
 	busy    bool
 	idle    chan struct{} // not nil: to be closed when nothing is left
 }
+
+// spareTold is the room for how many things stays while there are none.
+const spareTold = 512
 
 // add has all of xs told, in their order.
 func (t *teller[T]) add(xs ...T) {
@@ -61,7 +64,13 @@ func (t *teller[T]) run() {
 		t.mu.Lock()
 		t.spare = batch
 	}
-	t.busy, t.spare = false, nil
+	t.busy = false
+	if cap(t.waiting) < cap(t.spare) {
+		t.waiting = t.spare[:0]
+	}
+	if t.spare = nil; cap(t.waiting) > spareTold {
+		t.waiting = nil
+	}
 	if t.idle != nil {
 		close(t.idle)
 		t.idle = nil

@@ -285,7 +285,8 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	if w.cfg.Observer == nil {
 		return
 	}
-	events := make([]Event, 0, len(ds))
+	const some = 16 // at a time: they stay on the stack
+	events := make([]Event, 0, some)
 	for i, d := range ds {
 		if kind := d.outcome(out[i]); kind != 0 {
 			err := d.err
@@ -295,6 +296,10 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			e := d.event(kind, d.took, err)
 			if kind == Retried || kind == Snoozed {
 				e.Until = out[i].Until
+			}
+			if len(events) == some {
+				w.observe(events...)
+				events = events[:0]
 			}
 			events = append(events, e)
 		}

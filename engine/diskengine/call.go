@@ -3,12 +3,11 @@ package diskengine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/leave"
 )
 
 // calls counts the calls under way, so that Close can wait for them.
@@ -18,12 +17,8 @@ type calls struct {
 	closed bool
 	idle   chan struct{} // closed when closed and the last call has ended
 
-	left atomic.Int64 // under way, and the caller has gone
+	made leave.Calls
 }
-
-// mostLeft bounds the calls that go on without their caller: while a disk hangs
-// they must not fill memory.
-const mostLeft = 1000
 
 // begin admits a call unless the engine is closed.
 func (c *calls) begin() bool {
@@ -63,7 +58,7 @@ func (e *Engine) enter(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return &engine.Error{Op: op, Err: err}
 	}
-	if n := e.calls.left.Load(); n >= mostLeft {
+	if n := e.calls.made.Left(); n >= leave.Most {
 		return &engine.Error{Op: op, Err: engine.ErrUnavailable,
 			Hint: fmt.Sprintf("%d calls have waited for so long that their callers left%s", n, e.slowest())}
 	}
@@ -97,32 +92,18 @@ func (e *Engine) doOrElse(ctx context.Context, op string, late func(), fn func(n
 		defer e.leave()
 		return e.carryOut(op, fn)
 	}
-	var first atomic.Bool // taken by the answer, or by the caller who leaves
-	answer := make(chan error, 1)
-	go func() {
+	_, left, err := leave.Make(ctx, &e.calls.made, 0, func(_ struct{}, err error) {
 		defer e.leave()
-		err := e.carryOut(op, fn)
-		if first.CompareAndSwap(false, true) {
-			answer <- err
-			return
-		}
 		if err == nil && late != nil {
 			late()
 		}
-		e.calls.left.Add(-1)
-	}()
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
+	}, func() (struct{}, error) { return struct{}{}, e.carryOut(op, fn) })
+	if left {
+		return &engine.Error{Op: op, Err: err,
+			Hint: "the outcome is unknown, and repeating it with the same key is safe" + e.slowest()}
 	}
-	e.calls.left.Add(1)
-	if !first.CompareAndSwap(false, true) {
-		e.calls.left.Add(-1)
-		return <-answer
-	}
-	return &engine.Error{Op: op, Err: ctx.Err(),
-		Hint: "the outcome is unknown, and repeating it with the same key is safe" + e.slowest()}
+	e.leave()
+	return err
 }
 
 // carryOut runs fn and waits for what its answer rests on.
@@ -143,24 +124,4 @@ func (e *Engine) slowest() string {
 		return fmt.Sprintf("; the disk does not answer: %s %s is under way for %s", op.what, op.name, d.Round(time.Second))
 	}
 	return ""
-}
-
-// copied returns messages that stay as they are when their caller has left.
-func copied(ctx context.Context, msgs []engine.Message) []engine.Message {
-	if ctx.Done() == nil {
-		return msgs
-	}
-	msgs = slices.Clone(msgs)
-	size := 0
-	for i := range msgs {
-		size += len(msgs[i].Body)
-	}
-	bodies := make([]byte, 0, size)
-	for i := range msgs {
-		m, from := &msgs[i], len(bodies)
-		bodies = append(bodies, m.Body...)
-		m.Body = bodies[from:len(bodies):len(bodies)]
-		m.Headers, m.Backoff = slices.Clone(m.Headers), slices.Clone(m.Backoff)
-	}
-	return msgs
 }

@@ -32,16 +32,21 @@ type change struct {
 	died    int                    // lapsed into death
 	lost    map[engine.ID]struct{} // removed unread
 
-	// What later items see of what earlier ones did; nil while nobody will look.
-	messages map[engine.ID]*record // nil: gone
-	keys     map[string]keyRef     // id 0: gone
-	leases   map[engine.ID]*lease  // nil: ended
+	seen      // empty while nobody will look
+	room seen // for that
 
 	buf []byte // scratch for keys
 	val []byte // scratch for values
 }
 
 type minuteCount struct{ minute, n int64 }
+
+// seen is what later items see of what earlier ones did.
+type seen struct {
+	messages map[engine.ID]*record // nil: gone
+	keys     map[string]keyRef     // id 0: gone
+	leases   map[engine.ID]*lease  // nil: ended
+}
 
 // nearOp is a message put into due order or taken out of it.
 type nearOp struct {
@@ -58,36 +63,74 @@ type tenure struct {
 
 // begin starts a change by about so many items.
 func (q *queue) begin(now clock, items int) *change {
-	c := &change{q: q, now: now, batch: q.e.store.db.NewBatch(), own: true, mark: q.mark, lapses: forGood}
+	c := q.fresh(now)
+	c.batch, c.own = q.e.store.db.NewBatch(), true
 	if items > 1 {
-		c.expect(items)
+		c.expect()
 	}
 	return c
 }
 
 // join starts a change whose batch it shares with other queues.
-func (q *queue) join(now clock, batch *pebble.Batch, items int) *change {
-	c := &change{q: q, now: now, batch: batch, mark: q.mark, lapses: forGood}
-	c.expect(items)
+func (q *queue) join(now clock, batch *pebble.Batch) *change {
+	c := q.fresh(now)
+	c.batch = batch
+	c.expect()
 	return c
 }
 
+// fresh returns a change in the memory of the last one, unless that is under way.
+func (q *queue) fresh(now clock) *change {
+	c := q.spare
+	if c == nil {
+		c = new(change)
+	}
+	q.spare = nil
+	*c = change{
+		q: q, now: now, mark: q.mark, lapses: forGood,
+		minutes: c.minutes[:0], ops: c.ops[:0], named: c.named[:0], tenures: c.tenures[:0],
+		room: c.room, buf: c.buf, val: c.val,
+	}
+	return c
+}
+
+// spareMost is how many items a change may have had whose memory is kept.
+const spareMost = 2048
+
+// end leaves the memory of a change to the next one. What was counted stays readable
+// until that begins.
+func (c *change) end() {
+	if len(c.ops) > spareMost || len(c.named) > spareMost || len(c.tenures) > spareMost ||
+		len(c.messages) > spareMost || cap(c.val) > 2*inlineBody {
+		return
+	}
+	clear(c.named)
+	clear(c.tenures)
+	c.room.clear()
+	c.q.spare = c
+}
+
 // expect lets later items see what earlier ones did.
-func (c *change) expect(items int) {
-	c.messages = make(map[engine.ID]*record, items)
-	c.keys = make(map[string]keyRef, items)
-	c.leases = make(map[engine.ID]*lease)
-	c.minutes = make([]minuteCount, 0, items)
-	c.ops = make([]nearOp, 0, items)
-	c.named = make([]named, 0, items)
+func (c *change) expect() {
+	c.remember()
 	c.split()
 }
 
 // remember lets what follows see what is done from here on.
 func (c *change) remember() {
-	if c.messages == nil {
-		c.messages, c.keys, c.leases = make(map[engine.ID]*record), make(map[string]keyRef), make(map[engine.ID]*lease)
+	if c.messages != nil {
+		return
 	}
+	if c.room.messages == nil {
+		c.room = seen{make(map[engine.ID]*record), make(map[string]keyRef), make(map[engine.ID]*lease)}
+	}
+	c.seen = c.room
+}
+
+func (s seen) clear() {
+	clear(s.messages)
+	clear(s.keys)
+	clear(s.leases)
 }
 
 // key returns who holds a key; an id of 0: nobody.
@@ -317,6 +360,7 @@ func (c *change) commit(p *pending) error {
 	}
 	p.batches = append(p.batches, applied{c.batch, seq})
 	c.applied(seq, p)
+	c.end()
 	return nil
 }
 
@@ -331,6 +375,7 @@ func (c *change) abandon() {
 	if c.own {
 		_ = c.batch.Close()
 	}
+	c.end()
 }
 
 // applied changes memory as the batch has changed the disk.

@@ -140,6 +140,7 @@ func (e *Engine) Close() error {
 // end closes all once the last call has ended.
 func (e *Engine) end() {
 	<-e.calls.idle
+	e.calls.made.Close()
 	close(e.tail)
 	e.group.Wait()
 	for _, q := range e.byName {

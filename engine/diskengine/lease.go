@@ -164,6 +164,7 @@ func (c *change) take(w *engine.Want, p *pending) (taken []slot, leases []engine
 			break
 		}
 		taken = append(taken, heads...)
+		leases = slices.Grow(leases, len(heads))
 		ids := make([]engine.ID, len(heads))
 		for i := range heads {
 			ids[i] = heads[i].id

@@ -12,9 +12,10 @@ import (
 // Push keeps each message or applies its conflict policy. The messages of one
 // queue are one batch.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	msgs = copied(ctx, msgs)
+	msgs, back := lend(ctx, msgs)
 	results := make([]engine.PushResult, len(msgs))
 	err := e.do(ctx, "push", func(now clock, p *pending) error {
+		defer back()
 		if err := e.space.check(e, now); err != nil {
 			for i := range results {
 				results[i].Err = &engine.Error{Op: "push", Queue: msgs[i].Queue, Key: msgs[i].Key, Err: err, Hint: noSpaceHint}
@@ -55,19 +56,19 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 
 // PushAtomic keeps all messages or none, in one batch over all their queues.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	msgs = copied(ctx, msgs)
+	msgs, back := lend(ctx, msgs)
 	results := make([]engine.PushResult, len(msgs))
 	var refused error
 	err := e.do(ctx, "push", func(now clock, p *pending) error {
+		defer back()
 		if err := e.space.check(e, now); err != nil {
 			return &engine.Error{Op: "push", Err: err, Hint: noSpaceHint}
 		}
 		changes := make(map[string]*change)
-		items := make(map[string]int)
 		for i := range msgs {
-			items[msgs[i].Queue]++
+			changes[msgs[i].Queue] = nil
 		}
-		queues, err := e.lockQueues(slices.Collect(maps.Keys(items)))
+		queues, err := e.lockQueues(slices.Collect(maps.Keys(changes)))
 		if err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 			if err != nil {
 				return err
 			}
-			changes[q.name] = q.join(now, batch, items[q.name])
+			changes[q.name] = q.join(now, batch)
 		}
 		for i := range msgs {
 			r, err := changes[msgs[i].Queue].push(&msgs[i])
@@ -118,6 +119,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 		p.batches = append(p.batches, applied{batch, seq})
 		for _, q := range queues {
 			changes[q.name].applied(seq, p)
+			changes[q.name].end()
 		}
 		return nil
 	})
@@ -258,12 +260,16 @@ func byQueue[K comparable](n int, queueOf func(i int) K, fn func(queue K, items 
 	if n == 0 {
 		return nil
 	}
-	if n == 1 {
-		return fn(queueOf(0), []int{0})
+	all, same, first := make([]int, n), 0, queueOf(0)
+	for ; same < n && queueOf(same) == first; same++ {
+		all[same] = same
 	}
-	var order []K
-	items := make(map[K][]int)
-	for i := range n {
+	if same == n { // the rule
+		return fn(first, all)
+	}
+	order := []K{first}
+	items := map[K][]int{first: all[:same:same]}
+	for i := same; i < n; i++ {
 		k := queueOf(i)
 		if items[k] == nil {
 			order = append(order, k)

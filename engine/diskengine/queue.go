@@ -38,6 +38,7 @@ type queue struct {
 
 	names  names
 	leases leaseTable
+	spare  *change  // whose memory the next one takes
 	sweeps []*sweep // purges and redrives under way
 	pause  int64    // until when; 0: not paused, forGood: without end
 

@@ -20,6 +20,7 @@ type coalescer[In, Out any] struct {
 	most  int           // items in a call
 	lanes int           // calls at a time
 	size  func(*In) int // bytes; nil: small
+	items sync.Pool     // of *coalesced[In, Out], for those to come
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
@@ -33,7 +34,7 @@ type coalesced[In, Out any] struct {
 	in   In
 	out  Out
 	err  error
-	done chan struct{}
+	done chan struct{} // holds one token when out and err are set
 }
 
 // coalesceTimeout bounds a call that no caller's context bounds.
@@ -53,7 +54,11 @@ func newCoalescer[In, Out any](most, lanes int, size func(*In) int, call func(co
 // do hands in one item and returns its answer. When ctx ends first the item is
 // still on its way and its outcome unknown.
 func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error) {
-	it := &coalesced[In, Out]{in: in, done: make(chan struct{})}
+	it, _ := c.items.Get().(*coalesced[In, Out])
+	if it == nil {
+		it = &coalesced[In, Out]{done: make(chan struct{}, 1)}
+	}
+	it.in = in
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -64,7 +69,10 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error)
 	c.mu.Unlock()
 	select {
 	case <-it.done:
-		return it.out, it.err
+		out, err = it.out, it.err
+		*it = coalesced[In, Out]{done: it.done}
+		c.items.Put(it)
+		return out, err
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
@@ -93,6 +101,7 @@ func (c *coalescer[In, Out]) relieve() {
 }
 
 func (c *coalescer[In, Out]) run() {
+	var ins []In
 	for {
 		// Who was just answered, or can call now, should: it makes the calls fewer.
 		runtime.Gosched()
@@ -111,11 +120,11 @@ func (c *coalescer[In, Out]) run() {
 		c.began = time.Now()
 		c.mu.Unlock()
 		if c.lanes == 1 {
-			c.serve(items)
+			ins = c.serve(items, ins)
 			continue
 		}
 		slow := time.AfterFunc(slowLane, c.relieve)
-		c.serve(items)
+		ins = c.serve(items, ins)
 		slow.Stop()
 	}
 }
@@ -135,15 +144,22 @@ func (c *coalescer[In, Out]) fill() int {
 	return n
 }
 
-func (c *coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
-	ins := make([]In, len(items))
-	for i, it := range items {
-		ins[i] = it.in
+// serve makes one call. It returns the room for the inputs of the next, in the place
+// of what it was given, unless an engine that was left may still look at it.
+func (c *coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
+	for _, it := range items {
+		ins = append(ins, it.in)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), coalesceTimeout)
 	outs, err := c.call(ctx, ins)
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
 		err = errOverdue // no caller has set this deadline
+	}
+	if ctx.Err() == nil {
+		clear(ins)
+		ins = ins[:0]
+	} else {
+		ins = nil
 	}
 	cancel()
 	for i, it := range items {
@@ -152,8 +168,9 @@ func (c *coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
 		} else {
 			it.out = outs[i]
 		}
-		close(it.done)
+		it.done <- struct{}{}
 	}
+	return ins
 }
 
 // wait takes no more items and returns when nothing is under way.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,8 +94,8 @@ func TestCoalescerKeepsLargeItemsApart(t *testing.T) {
 		var sizes [][]int
 		c := newCoalescer(10, 1, func(n *int) int { return *n }, func(_ context.Context, in []int) ([]int, error) {
 			time.Sleep(time.Second)
-			sizes = append(sizes, in)
-			return in, nil
+			sizes = append(sizes, slices.Clone(in))
+			return slices.Clone(in), nil
 		})
 		var all sync.WaitGroup
 		for _, n := range []int{1, 5, 6, coalesceBytes * 2, 7, coalesceBytes - 7, 8} {

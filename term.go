@@ -38,5 +38,5 @@ func (t term) ended(now time.Time) bool { return !t.endless() && !now.Before(t.e
 // is suspended the monotonic clock stands still and the wall clock goes on; who is
 // about to begin something must believe the one that has seen more.
 func (t term) doubtful(now time.Time) bool {
-	return !t.endless() && max(now.Sub(t.from), now.Round(0).Sub(t.from.Round(0))) >= t.length
+	return !t.endless() && (now.Sub(t.from) >= t.length || now.UnixNano()-t.from.UnixNano() >= int64(t.length))
 }

@@ -16,7 +16,7 @@ import (
 // a memtable has been flushed, after namesMost changes, and when no key was asked for
 // between two rounds.
 type names struct {
-	it    *pebble.Iterator // nil: none is open
+	it    *pebble.Iterator // nil: none is open, and since is empty
 	since map[string]keyRef
 	idle  bool // no key was asked for since the last round
 }
@@ -51,7 +51,9 @@ func (n *names) holder(q *queue, key string) (ref keyRef, err error) {
 		if err != nil {
 			return ref, err
 		}
-		n.since = make(map[string]keyRef)
+		if n.since == nil {
+			n.since = make(map[string]keyRef)
+		}
 	}
 	k := nameKey(make([]byte, 0, headLen+len(key)), q.num, key)
 	var v []byte
@@ -83,14 +85,17 @@ func (n *names) close() error {
 		return nil
 	}
 	err := n.it.Close()
-	n.it, n.since = nil, nil
+	n.it = nil
+	clear(n.since) // the next iterator will need its room
 	return err
 }
 
 // tidy closes the iterator when nobody needs it.
 func (n *names) tidy() error {
 	if n.idle {
-		return n.close()
+		err := n.close()
+		n.since = nil
+		return err
 	}
 	n.idle = true
 	return nil

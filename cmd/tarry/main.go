@@ -39,7 +39,7 @@ func main() {
 }
 
 // heapFloor is how much a heap may grow at least between two collections, in bytes.
-const heapFloor = 32 << 20
+const heapFloor = 16 << 20
 
 // ballast is counted by the collector, and since nobody writes to it the kernel
 // gives it no memory.

@@ -11,9 +11,9 @@ import (
 
 // coalescer makes one call of many that come at the same time. While a call is under
 // way others gather, and the next call takes them all; nobody waits for company.
-// Further lanes open when a full call's worth has gathered, or when the call under way
-// is slow: few large calls cost less than many small ones, but one that hangs must not
-// hold up all. A call runs on no caller's context, and each item gets its own answer.
+// A further lane opens when enough have gathered to be worth a call of their own, or
+// when the call under way is slow: few large calls cost less than many small ones, but
+// the next ones are made ready meanwhile, and one that hangs must not hold up all. A call runs on no caller's context, and each item gets its own answer.
 // Its goroutines live only while there is work.
 type coalescer[In, Out any] struct {
 	call  func(context.Context, []In) ([]Out, error)
@@ -78,6 +78,9 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error)
 	}
 }
 
+// laneWorth is how many are worth a call beside the one under way.
+const laneWorth = 32
+
 // slowLane is after how long a call no longer keeps others waiting while there is
 // another lane.
 const slowLane = 10 * time.Millisecond
@@ -87,7 +90,7 @@ func (c *coalescer[In, Out]) widen() {
 	if len(c.waiting) == 0 || c.running == c.lanes {
 		return
 	}
-	if c.running == 0 || len(c.waiting) >= c.most || time.Since(c.began) >= slowLane {
+	if c.running == 0 || len(c.waiting) >= min(c.most, laneWorth) || time.Since(c.began) >= slowLane {
 		c.running++
 		c.done.Go(c.run)
 	}

@@ -13,8 +13,9 @@ import (
 // way others gather, and the next call takes them all; nobody waits for company.
 // A further lane opens when enough have gathered to be worth a call of their own, or
 // when the call under way is slow: few large calls cost less than many small ones, but
-// the next ones are made ready meanwhile, and one that hangs must not hold up all. A call runs on no caller's context, and each item gets its own answer.
-// Its goroutines live only while there is work.
+// the next ones are made ready meanwhile, and one that hangs must not hold up all.
+// A call runs on no caller's context, and each item gets its own answer. Its
+// goroutines live only while there is work.
 type coalescer[In, Out any] struct {
 	call  func(context.Context, []In) ([]Out, error)
 	most  int           // items in a call

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	tune()
+	ballast := tune()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal drains; with the handler gone a second one ends at once.
 	context.AfterFunc(ctx, stop)
@@ -35,23 +35,22 @@ func main() {
 	}
 	code := p.Run(ctx)
 	stop()
+	runtime.KeepAlive(ballast)
 	os.Exit(code)
 }
 
-// heapFloor is how much a heap may grow at least between two collections, in bytes.
+// heapFloor is how much a heap grows at least between two collections, in bytes.
 const heapFloor = 16 << 20
 
-// ballast is counted by the collector, and since nobody writes to it the kernel
-// gives it no memory.
-var ballast []byte
-
-// tune lets the kernel choose what runs first, and spares collections of small heaps:
-// see docs/decisions/runtime.md.
-func tune() {
-	if os.Getenv("GOGC") == "" {
-		ballast = make([]byte, heapFloor)
-	}
+// tune lets the kernel choose what runs first, and spares collections of small heaps
+// as long as its answer is kept: see docs/decisions/runtime.md.
+func tune() (ballast []byte) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2 * runtime.GOMAXPROCS(0))
 	}
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		// Nobody writes to it, so it takes no memory; the collector counts it.
+		ballast = make([]byte, heapFloor)
+	}
+	return ballast
 }

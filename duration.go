@@ -1,60 +1,22 @@
 package tarry
 
 import (
-	"math"
-	"strings"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // ParseDuration reads what time.ParseDuration does, and whole or fractional days
 // in front: "1500ms", "30m", "7d", "1d12h", "-1.5d". A day is 24 hours. It fails
 // with ErrInvalid.
 func ParseDuration(s string) (time.Duration, error) {
-	head, tail, days := strings.Cut(s, "d")
-	if !days {
-		if d, err := time.ParseDuration(s); err == nil {
-			return d, nil
-		}
-		return 0, badDuration(s)
+	d, err := duration.Parse(s)
+	if err != nil {
+		return 0, invalid("parse duration", "", "", `%q is not a duration; examples are "1500ms", "30m", "48h" and "7d"`, clip(s))
 	}
-	// A day is read as an hour, so that Go's own rules hold for the number.
-	d, err := time.ParseDuration(head + "h")
-	if err != nil || strings.ContainsAny(head, "hmsnuµμ") || d > math.MaxInt64/24 || d < math.MinInt64/24 {
-		return 0, badDuration(s)
-	}
-	d *= 24
-	if tail == "" {
-		return d, nil
-	}
-	rest, err := time.ParseDuration(tail)
-	if err != nil || tail[0] == '-' || tail[0] == '+' {
-		return 0, badDuration(s)
-	}
-	if strings.HasPrefix(head, "-") {
-		if d < math.MinInt64+rest {
-			return 0, badDuration(s)
-		}
-		return d - rest, nil
-	}
-	if d > math.MaxInt64-rest {
-		return 0, badDuration(s)
-	}
-	return d + rest, nil
-}
-
-func badDuration(s string) error {
-	return invalid("parse duration", "", "", `%q is not a duration; examples are "1500ms", "30m", "48h" and "7d"`, clip(s))
+	return d, nil
 }
 
 // FormatDuration writes d exactly and without the zero units at its end: "30m",
 // "48h", "1h30m". It writes no days, so that time.ParseDuration reads it too.
-func FormatDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
-}
+func FormatDuration(d time.Duration) string { return duration.Format(d) }

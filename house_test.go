@@ -16,6 +16,7 @@ const module = "github.com/tarryhq/tarry"
 // mayImport says which of our packages a folder may import; the longest prefix
 // that fits counts. Test files may import more.
 var mayImport = map[string][]string{
+	"internal/duration": {},
 	"internal/leave":    {},
 	"timer":             {},
 	"engine":            {},
@@ -26,7 +27,7 @@ var mayImport = map[string][]string{
 
 	"engine/redisengine":           {"engine"},
 	"engine/redisengine/redistest": {},
-	"":                             {"engine", "internal/leave"},
+	"":                             {"engine", "internal/duration", "internal/leave"},
 	"server":                       {"", "engine"},
 	"cmd/tarry":                    {"", "engine", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
 	"examples":                     {"", "engine", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},

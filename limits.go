@@ -11,16 +11,16 @@ import (
 
 // The limits on what a message may be, checked before any engine sees it.
 const (
-	MaxQueueBytes  = 200       // bytes of a queue's name
-	MaxKeyBytes    = 512       // bytes of a key
-	MaxHeaders     = 64        // headers of a message
-	MaxHeaderBytes = 8 << 10   // bytes of all header names and values together
-	MaxBackoffs    = 64        // entries of a backoff schedule
-	MaxMaxAttempts = 1_000_000 // leases of a message
-	MinTTR         = time.Millisecond
-	MaxTTR         = 24 * time.Hour
-	MaxLease       = 1000   // messages of one lease call
-	MaxBatch       = 10_000 // messages, refs or settlements of one call
+	MaxQueueBytes  = engine.MaxQueueBytes
+	MaxKeyBytes    = engine.MaxKeyBytes
+	MaxHeaders     = engine.MaxHeaders
+	MaxHeaderBytes = engine.MaxHeaderBytes
+	MaxBackoffs    = engine.MaxBackoffs
+	MaxMaxAttempts = engine.MaxMaxAttempts
+	MinTTR         = engine.MinTTR
+	MaxTTR         = engine.MaxTTR
+	MaxLease       = engine.MaxLease
+	MaxBatch       = engine.MaxBatch
 )
 
 // The defaults of a pushed message.

@@ -8,6 +8,22 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
+// Claim leases one message if it is due, whoever else is waiting: settle on read.
+// ErrNotDue, ErrLeased, ErrNotFound.
+func (c *Client) Claim(ctx context.Context, queue string, ref Ref, opts LeaseOptions) (Lease, error) {
+	const op = "claim"
+	ref.Queue = queue
+	cl, ok := c.eng.(engine.Claimer)
+	if err := c.refer(ctx, op, ref, ok && c.caps.Claim); err != nil {
+		return Lease{}, err
+	}
+	if err := checkTTR(op, queue, opts.TTR); err != nil {
+		return Lease{}, err
+	}
+	l, err := cl.Claim(ctx, ref, engine.Want{Queue: queue, Max: 1, TTR: opts.TTR, Remote: opts.Remote})
+	return l, fail(op, ref, err)
+}
+
 // Claim settles on read: whoever meets an overdue message takes it and handles it
 // there and then, on its own goroutine, with all that a Worker does for a message.
 // The lease is renewed while handler runs. Options are those of Handle; Concurrency

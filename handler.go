@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -88,4 +89,51 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 		return handler(ctx, m)
 	}
 	return h
+}
+
+// HandlerFunc handles one message whose body is not decoded yet. nil acks it, a
+// verdict (Snooze, RetryIn, Bury) is obeyed, and any other error retries it.
+type HandlerFunc func(ctx context.Context, m *Message[[]byte]) error
+
+// Middleware wraps the handling of each message: tracing, logging, decryption. It
+// sees the raw message, may change its Body and the context, and answers with the
+// error of next or its own. A message that its guard dropped comes back as nil.
+type Middleware func(next HandlerFunc) HandlerFunc
+
+// wrapped returns h inside all middleware, the first outermost.
+func wrapped(h HandlerFunc, middleware []Middleware) HandlerFunc {
+	for i := len(middleware) - 1; i >= 0; i-- {
+		h = middleware[i](h)
+	}
+	return h
+}
+
+// OnlyIf makes the delay dynamic: when a message is due, guard says whether the
+// reason for it still holds. On true it is handled; on false it is dropped, which
+// the observer sees as Dropped; an error counts as one of the handler. guard gets
+// the handler's context and time. Several guards are asked in order.
+//
+// T must be the type of the topic that Handle or Claim is called with; they panic
+// when it is not.
+func OnlyIf[T any](guard func(ctx context.Context, m *Message[T]) (bool, error)) HandleOption {
+	if guard == nil {
+		panic("tarry: OnlyIf: the guard is nil")
+	}
+	return handleOption(func(h *handling) { h.guards = append(h.guards, guard) })
+}
+
+type guardOf[T any] = func(ctx context.Context, m *Message[T]) (bool, error)
+
+// guardsOf returns the guards of a handling, which must be of its topic's type.
+func guardsOf[T any](h *handling) []guardOf[T] {
+	var typed []guardOf[T]
+	for _, g := range h.guards {
+		guard, ok := g.(guardOf[T])
+		if !ok {
+			panic(fmt.Sprintf("tarry: queue %s: the topic's bodies are of type %s, so OnlyIf needs a %T, not a %T",
+				h.queue, reflect.TypeFor[T](), guard, g))
+		}
+		typed = append(typed, guard)
+	}
+	return typed
 }

@@ -10,6 +10,18 @@ import (
 
 const maxForecast = 10_000 // steps
 
+// Get looks a message up: by key the live one, else the newest dead one; by id
+// any. ErrNotFound.
+func (c *Client) Get(ctx context.Context, queue string, ref Ref) (Info, error) {
+	const op = "get"
+	ref.Queue = queue
+	if err := c.refer(ctx, op, ref, c.caps.Get); err != nil {
+		return Info{}, err
+	}
+	info, err := c.eng.Get(ctx, ref)
+	return info, fail(op, ref, err)
+}
+
 // ListPage returns one page of a queue's messages in one state, in the order in
 // which the state ends: scheduled and ready by due, leased by deadline, dead by
 // death. A message that does not change meanwhile is on exactly one page. A Limit

@@ -155,3 +155,8 @@ func (c *Client) beginBatch(ctx context.Context, op string, n int) error {
 	}
 	return c.begin(ctx, op, "")
 }
+
+// PushMessage is Push for a message made by NewMessage.
+func (c *Client) PushMessage(ctx context.Context, m engine.Message) (Pushed, error) {
+	return c.pushOne(ctx, m)
+}

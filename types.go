@@ -56,9 +56,3 @@ const (
 	KeepDue = engine.KeepDue
 	Rearm   = engine.Rearm
 )
-
-// ByKey names the message that holds a key.
-func ByKey(key string) Ref { return Ref{Key: key} }
-
-// ByID names a message by its id.
-func ByID(id ID) Ref { return Ref{ID: id} }

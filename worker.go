@@ -3,7 +3,7 @@ package tarry
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -153,94 +153,6 @@ func (w *Worker) start(ctx context.Context, op string) (queues []string, err err
 	return queues, nil
 }
 
-// errDrained is the cause with which the drain ends a handler's context.
-var errDrained = errors.New("the worker is shutting down and its drain timeout is over")
-
-func (w *Worker) drain(op string) error {
-	w.mu.Lock()
-	w.draining = true
-	for _, h := range w.idle {
-		close(h.next)
-	}
-	w.idle = nil
-	w.checkIdle()
-	w.mu.Unlock()
-
-	if !w.waitIdle(w.cfg.DrainTimeout) {
-		w.interrupt()
-		w.waitIdle(drainGrace)
-	}
-	w.sets.flush(drainGrace)
-
-	w.mu.Lock()
-	w.ended = true
-	left, cut, failed, broken := w.running, w.cut, w.failed, w.broken
-	w.mu.Unlock()
-	w.kick()
-	w.tasks.Wait()
-	if !w.events.flush(drainGrace) {
-		w.cfg.Logger.Warn("the observer did not return in time; it is told the rest when it does", "events", w.events.untold.Load())
-	}
-	flushLog(w.cfg.Logger)
-
-	e := &Error{Op: op, Err: context.DeadlineExceeded}
-	switch {
-	case broken != nil:
-		return fail(op, Ref{}, broken)
-	case left > 0:
-		e.Hint = fmt.Sprintf("%d handlers did not return when the drain ended their contexts; their messages come back when their leases lapse", left)
-	case cut > 0:
-		e.Hint = fmt.Sprintf("%d handlers were interrupted after the drain timeout of %s", cut, w.cfg.DrainTimeout)
-	case failed > 0:
-		e.Err = ErrUnavailable
-		e.Hint = fmt.Sprintf("%d results could not be told to the engine; these messages are handled again", failed)
-	default:
-		return nil
-	}
-	return e
-}
-
-// waitIdle waits for all handlers to return, and reports whether they have.
-func (w *Worker) waitIdle(d time.Duration) bool {
-	select {
-	case <-w.quiet:
-		return true
-	default:
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-w.quiet:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// checkIdle is called with w.mu held.
-func (w *Worker) checkIdle() {
-	if !w.draining || w.running > 0 {
-		return
-	}
-	select {
-	case <-w.quiet:
-	default:
-		close(w.quiet)
-	}
-}
-
-// interrupt ends the contexts of the handlers that still run.
-func (w *Worker) interrupt() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for d := w.first; d != nil; d = d.next {
-		if d.cancel != nil {
-			w.cut++
-			d.cancel(errDrained)
-		}
-	}
-}
-
 // fail is told by the dispatcher, under its lock, that the engine could not be
 // asked. The dispatcher tries again, unless that is hopeless.
 func (w *Worker) fail(err error) {
@@ -270,4 +182,72 @@ func (w *Worker) kick() {
 	case w.wake <- struct{}{}:
 	default:
 	}
+}
+
+// The defaults of a WorkerConfig.
+const (
+	DefaultConcurrency  = 100
+	DefaultDrainTimeout = 30 * time.Second
+)
+
+// WorkerConfig sets up a Worker. The zero value, and a nil WorkerConfig, work.
+type WorkerConfig struct {
+	// Concurrency is how many messages of all queues are handled at a time, and so
+	// how many are leased but unfinished. Default 100.
+	Concurrency int
+
+	// TTR is how long a lease lasts before it must be renewed, which the worker does
+	// while the handler runs; so it is how long a message of a dead worker waits for
+	// another. 1 ms to 24 h. Default: each message's own.
+	TTR time.Duration
+
+	// HandlerTimeout bounds a handler: its context ends then, and its lease is no
+	// longer renewed. Default: none.
+	HandlerTimeout time.Duration
+
+	// DrainTimeout is how long Run lets handlers finish once its context has ended;
+	// theirs end then. Default 30 s; negative: they end at once.
+	DrainTimeout time.Duration
+
+	// Middleware wraps the handlers of all queues, the first outermost.
+	Middleware []Middleware
+
+	// Observer is told what happens, for metrics and logs: one event after the other,
+	// on a goroutine of its own, so that nothing that runs waits for it. No event is
+	// left out; instead, while it is 4096 events behind, nothing more is leased. In the
+	// end Run waits 5 s at most for it to hear the rest.
+	Observer func(Event)
+
+	// Logger gets panics of handlers, with their stack, and what goes wrong between
+	// worker and engine. Nothing waits for it: see Config.Logger. Default: the client's
+	// logger.
+	Logger *slog.Logger
+}
+
+func (cfg *WorkerConfig) withDefaults(c *Client) WorkerConfig {
+	var full WorkerConfig
+	if cfg != nil {
+		full = *cfg
+	}
+	if full.Concurrency == 0 {
+		full.Concurrency = DefaultConcurrency
+	}
+	if full.DrainTimeout == 0 {
+		full.DrainTimeout = DefaultDrainTimeout
+	}
+	if full.Logger == nil {
+		full.Logger = c.log
+	}
+	full.Logger = logAside(full.Logger)
+	return full
+}
+
+func (cfg *WorkerConfig) check(op string) error {
+	switch {
+	case cfg.Concurrency < 1:
+		return invalid(op, "", "", "the concurrency is %d; at least 1 is needed", cfg.Concurrency)
+	case cfg.HandlerTimeout < 0:
+		return invalid(op, "", "", "the handler timeout %s is negative", cfg.HandlerTimeout)
+	}
+	return checkTTR(op, "", cfg.TTR)
 }

@@ -1,0 +1,96 @@
+package tarry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// errDrained is the cause with which the drain ends a handler's context.
+var errDrained = errors.New("the worker is shutting down and its drain timeout is over")
+
+func (w *Worker) drain(op string) error {
+	w.mu.Lock()
+	w.draining = true
+	for _, h := range w.idle {
+		close(h.next)
+	}
+	w.idle = nil
+	w.checkIdle()
+	w.mu.Unlock()
+
+	if !w.waitIdle(w.cfg.DrainTimeout) {
+		w.interrupt()
+		w.waitIdle(drainGrace)
+	}
+	w.sets.flush(drainGrace)
+
+	w.mu.Lock()
+	w.ended = true
+	left, cut, failed, broken := w.running, w.cut, w.failed, w.broken
+	w.mu.Unlock()
+	w.kick()
+	w.tasks.Wait()
+	if !w.events.flush(drainGrace) {
+		w.cfg.Logger.Warn("the observer did not return in time; it is told the rest when it does", "events", w.events.untold.Load())
+	}
+	flushLog(w.cfg.Logger)
+
+	e := &Error{Op: op, Err: context.DeadlineExceeded}
+	switch {
+	case broken != nil:
+		return fail(op, Ref{}, broken)
+	case left > 0:
+		e.Hint = fmt.Sprintf("%d handlers did not return when the drain ended their contexts; their messages come back when their leases lapse", left)
+	case cut > 0:
+		e.Hint = fmt.Sprintf("%d handlers were interrupted after the drain timeout of %s", cut, w.cfg.DrainTimeout)
+	case failed > 0:
+		e.Err = ErrUnavailable
+		e.Hint = fmt.Sprintf("%d results could not be told to the engine; these messages are handled again", failed)
+	default:
+		return nil
+	}
+	return e
+}
+
+// waitIdle waits for all handlers to return, and reports whether they have.
+func (w *Worker) waitIdle(d time.Duration) bool {
+	select {
+	case <-w.quiet:
+		return true
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-w.quiet:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// checkIdle is called with w.mu held.
+func (w *Worker) checkIdle() {
+	if !w.draining || w.running > 0 {
+		return
+	}
+	select {
+	case <-w.quiet:
+	default:
+		close(w.quiet)
+	}
+}
+
+// interrupt ends the contexts of the handlers that still run.
+func (w *Worker) interrupt() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for d := w.first; d != nil; d = d.next {
+		if d.cancel != nil {
+			w.cut++
+			d.cancel(errDrained)
+		}
+	}
+}

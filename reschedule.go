@@ -1,0 +1,18 @@
+package tarry
+
+import "context"
+
+// Reschedule moves the due time of a message that is scheduled or ready.
+// ErrNotFound; ErrLeased when it came too late.
+func (c *Client) Reschedule(ctx context.Context, queue string, ref Ref, due Due) (Info, error) {
+	const op = "reschedule"
+	ref.Queue = queue
+	if err := c.refer(ctx, op, ref, c.caps.Reschedule); err != nil {
+		return Info{}, err
+	}
+	if err := checkWhen(op, ref.Queue, ref.Key, due.when); err != nil {
+		return Info{}, err
+	}
+	info, err := c.eng.Reschedule(ctx, ref, due.when)
+	return info, fail(op, ref, err)
+}

@@ -8,12 +8,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/storeurl"
 )
 
 func init() {
 	engine.Register("disk", func(_ context.Context, u *url.URL) (engine.Engine, error) {
-		dir, err := urlPath(u)
-		if err != nil {
+		r := storeurl.New(u)
+		dir := r.Path()
+		if err := r.Done(); err != nil {
 			return nil, err
 		}
 		e, err := Open(dir, nil)
@@ -22,27 +24,6 @@ func init() {
 		}
 		return e, nil
 	})
-}
-
-// urlPath returns the directory that a URL names: disk:PATH, disk:///PATH.
-func urlPath(u *url.URL) (string, error) {
-	path := u.Path
-	if path == "" {
-		unescaped, err := url.PathUnescape(u.Opaque)
-		if err != nil {
-			return "", invalid("the path in the store's URL is not well percent-encoded")
-		}
-		path = unescaped
-	}
-	switch {
-	case u.Host != "" || u.User != nil:
-		return "", invalid("a disk store has no host: write disk:PATH, or disk:///PATH for one from the root")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", invalid("a disk store's URL takes no options: write disk:PATH, with ? and # of the path as %3F and %23")
-	case path == "":
-		return "", invalid("the directory is missing: write disk:PATH, such as disk:tarry-data")
-	}
-	return path, nil
 }
 
 func invalid(hint string) error {

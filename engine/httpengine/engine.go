@@ -1,6 +1,7 @@
 package httpengine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/storeurl"
 )
 
 func init() {
@@ -23,7 +25,8 @@ func init() {
 // Options sets up an Engine. The zero value, and nil, work.
 type Options struct {
 	// Token is sent with each request as the bearer of rights. Default: the password
-	// in the URL, or its user name when there is no password; else none.
+	// in the URL, or what is in the file that its option token_file names, or its user
+	// name when there is neither; else none.
 	Token string
 
 	// Transport makes the requests; Close then leaves it open. Default: one of the
@@ -31,7 +34,7 @@ type Options struct {
 	Transport http.RoundTripper
 
 	// Timeout bounds a call, beyond the time that it is to wait. Purges have no bound
-	// but their context. Default 30 s.
+	// but their context. Default: the option timeout of the URL, else 30 s.
 	Timeout time.Duration
 }
 
@@ -70,27 +73,22 @@ var (
 const maxIdle = 256
 
 // Open asks the server that u names what it can do. The URL holds a host, a port
-// unless it is the scheme's, and a path when the server is mounted below one.
+// unless it is the scheme's, a path when the server is mounted below one, and as
+// options token_file and timeout, see Options.
 // ErrUnavailable when nobody answers, ErrInvalid when that is not a tarry server.
 func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	if opts == nil {
 		opts = new(Options)
 	}
-	if err := checkURL(u); err != nil {
+	token, timeout := u.User.Username(), 30*time.Second
+	if err := readURL(u, &token, &timeout); err != nil {
 		return nil, err
 	}
-	e := &Engine{timeout: opts.Timeout, token: opts.Token, base: &url.URL{
+	e := &Engine{timeout: timeout, token: cmp.Or(opts.Token, token), base: &url.URL{
 		Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/"),
 	}}
-	if e.timeout <= 0 {
-		e.timeout = 30 * time.Second
-	}
-	if e.token == "" && u.User != nil {
-		if password, ok := u.User.Password(); ok {
-			e.token = password
-		} else {
-			e.token = u.User.Username()
-		}
+	if opts.Timeout > 0 {
+		e.timeout = opts.Timeout
 	}
 	rt := opts.Transport
 	if rt == nil {
@@ -114,17 +112,22 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	return e, nil
 }
 
-func checkURL(u *url.URL) error {
-	bad := func(hint string) error { return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: hint} }
+// readURL checks a URL and reads what it sets.
+func readURL(u *url.URL, token *string, timeout *time.Duration) error {
+	r := storeurl.New(u)
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return bad("the URL of a server begins with http:// or https://")
+		r.Fail("the URL of a server begins with http:// or https://")
 	case u.Host == "":
-		return bad("the URL of a server names a host, as in http://127.0.0.1:8277")
-	case u.RawQuery != "" || u.Fragment != "":
-		return bad("the URL of a server has no query and no fragment")
+		r.Fail("the URL of a server names a host, as in http://127.0.0.1:8277")
+	case u.Fragment != "":
+		r.Fail("the URL of a server has no fragment")
 	}
-	return nil
+	r.Password("token_file", token)
+	if r.Duration("timeout", timeout) && *timeout == 0 {
+		r.Fail("timeout is longer than nothing")
+	}
+	return r.Done()
 }
 
 // limits are those of the server that shape calls.

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +36,7 @@ func TestOpenUnreachable(t *testing.T) {
 	if !errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &e) || !strings.Contains(e.Hint, s.URL) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("nobody there: %v", err)
 	}
-	for _, bad := range []string{"http:", "http://", "http://h?x=1", "http:///path"} {
+	for _, bad := range []string{"http:", "http://", "http://h?x=1", "http:///path", "http://h?timeout=0s", "http://h?token_file=/nowhere"} {
 		if _, err := engine.Open(t.Context(), bad); !errors.Is(err, engine.ErrInvalid) {
 			t.Errorf("%s: %v", bad, err)
 		}
@@ -52,6 +54,16 @@ func TestTokenAndPath(t *testing.T) {
 		t.Error("an empty answer is no tarry server's")
 	}
 	if got := <-seen; got != "/below/v1/info Bearer secret" {
+		t.Error(got)
+	}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("filed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Open(t.Context(), s.URL+"?timeout=1m&token_file="+url.QueryEscape(file)); err == nil {
+		t.Error("an empty answer is no tarry server's")
+	}
+	if got := <-seen; got != "/v1/info Bearer filed" {
 		t.Error(got)
 	}
 }

@@ -25,16 +25,20 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/storeurl"
 )
 
 func init() { engine.Register("mem", open) }
 
-// open opens the URL "mem:", which has no further parts.
+// open opens the URL "mem:", with MaxPending as the option max_pending.
 func open(_ context.Context, u *url.URL) (engine.Engine, error) {
-	if u.Opaque != "" || u.Host != "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: `the URL of the memory engine is "mem:", without further parts`}
+	r, cfg := storeurl.New(u), new(Config)
+	r.Bare("mem:")
+	r.Int("max_pending", &cfg.MaxPending)
+	if err := r.Done(); err != nil {
+		return nil, err
 	}
-	return New(nil), nil
+	return New(cfg), nil
 }
 
 // Config sets an Engine up. The zero Config is what most want.

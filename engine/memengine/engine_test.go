@@ -13,9 +13,12 @@ import (
 )
 
 func TestOpen(t *testing.T) {
-	e, err := engine.Open(t.Context(), "mem:")
+	e, err := engine.Open(t.Context(), "mem:?max_pending=3")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got := e.Capabilities().MaxPending; got != 3 {
+		t.Errorf("at most %d messages, not 3", got)
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)

@@ -5,9 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/storeurl"
 )
 
 func init() {
@@ -30,7 +31,7 @@ func init() {
 //	redis+cluster://host:7000?addr=host:7001&addr=…      Redis Cluster
 //	redis+sentinel://host:26379/master/0?addr=host:26380 a master by Sentinel
 //
-// Parameters: addr, repeated, for further nodes or sentinels; prefix, shards, replicas,
+// Options: addr, repeated, for further nodes or sentinels; prefix, shards, replicas,
 // at_most_once and evict as in Config; password_file, which is read instead of a
 // password in the URL; for cluster and Sentinel tls=true; for Sentinel sentinel_user
 // and sentinel_password_file. With TLS the system's certificates are trusted, and
@@ -129,7 +130,7 @@ func unreached(option rueidis.ClientOption, err error) error {
 
 // parse reads a URL.
 func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
-	p := parser{u: u, q: u.Query()}
+	r := storeurl.New(u)
 	option := rueidis.ClientOption{
 		DisableCache:     true,
 		Dialer:           net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive},
@@ -138,23 +139,21 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 		PipelineMultiplex: -1,
 		ClientName:        "tarry",
 	}
-	cfg := &Config{Prefix: p.text("prefix"), AtMostOnce: p.flag("at_most_once"), Evict: p.flag("evict")}
-	if p.q.Has("replicas") {
-		cfg.Replicas = p.number("replicas", p.text("replicas"))
+	cfg := new(Config)
+	r.Text("prefix", &cfg.Prefix)
+	r.Bool("at_most_once", &cfg.AtMostOnce)
+	r.Bool("evict", &cfg.Evict)
+	var n int64
+	if r.Int("replicas", &n) {
+		cfg.Replicas = int(min(n, maxReplicas+1))
 	}
-	if p.q.Has("shards") {
-		if cfg.Shards = p.number("shards", p.text("shards")); cfg.Shards == 0 {
-			p.fail("a queue has 1 to %d shards", MaxShards)
+	if r.Int("shards", &n) {
+		if cfg.Shards = int(min(n, MaxShards+1)); cfg.Shards == 0 {
+			r.Fail("a queue has 1 to %d shards", MaxShards)
 		}
 	}
 	option.Username = u.User.Username()
-	option.Password = p.secret("password_file")
-	if password, ok := u.User.Password(); ok {
-		if option.Password != "" {
-			p.fail("the URL has a password and a password_file; one is enough")
-		}
-		option.Password = password
-	}
+	r.Password("password_file", &option.Password)
 	port, path := "6379", strings.Trim(u.Path, "/")
 	useTLS := false
 	switch u.Scheme {
@@ -163,123 +162,50 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 	case "rediss":
 		option.ForceSingleClient, useTLS = true, true
 	case "redis+cluster":
-		useTLS = p.flag("tls")
+		r.Bool("tls", &useTLS)
 		option.ClusterOption.ShardsRefreshInterval = topology
 		if path != "" {
-			p.fail("Redis Cluster has no numbered databases; leave out the path")
+			r.Fail("Redis Cluster has no numbered databases; leave out the path")
 		}
 	case "redis+sentinel":
-		port, useTLS = "26379", p.flag("tls")
+		port = "26379"
+		r.Bool("tls", &useTLS)
 		option.Sentinel.MasterSet, path, _ = strings.Cut(path, "/")
 		if option.Sentinel.MasterSet == "" {
-			p.fail("name the master, as in redis+sentinel://host:26379/mymaster")
+			r.Fail("name the master, as in redis+sentinel://host:26379/mymaster")
 		}
-		option.Sentinel.Username = p.text("sentinel_user")
-		option.Sentinel.Password = p.secret("sentinel_password_file")
+		r.Text("sentinel_user", &option.Sentinel.Username)
+		r.Secret("sentinel_password_file", &option.Sentinel.Password)
 		option.Sentinel.Dialer = option.Dialer
 		option.Sentinel.TopologyRefreshInterval = refresh
 	default:
-		p.fail("the scheme is redis, rediss, redis+cluster or redis+sentinel")
+		r.Fail("the scheme is redis, rediss, redis+cluster or redis+sentinel")
 	}
 	if path != "" {
-		option.SelectDB = p.number("the database", path)
+		r.Number("the database", path, &n)
+		option.SelectDB = int(min(n, math.MaxInt32))
 	}
-	for _, addr := range append([]string{u.Host}, p.list("addr")...) {
-		option.InitAddress = append(option.InitAddress, p.address(addr, port))
+	addrs := []string{u.Host}
+	if u.Scheme == "redis+cluster" || u.Scheme == "redis+sentinel" {
+		addrs = append(addrs, r.List("addr")...)
+	} else if u.Query().Has("addr") {
+		r.Fail("one server has one address; for several use redis+cluster or redis+sentinel")
 	}
-	if u.Scheme == "redis" || u.Scheme == "rediss" {
-		if len(option.InitAddress) > 1 {
-			p.fail("one server has one address; for several use redis+cluster or redis+sentinel")
-		}
+	for _, addr := range addrs {
+		option.InitAddress = append(option.InitAddress, address(addr, port))
 	}
 	if useTLS {
-		option.TLSConfig = p.tls()
+		option.TLSConfig = readTLS(r)
 		option.Sentinel.TLSConfig = option.TLSConfig
 	}
 	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
-		p.fail("an example is redis://127.0.0.1:6379/0")
+		r.Fail("an example is redis://127.0.0.1:6379/0")
 	}
-	return option, cfg, p.done()
+	return option, cfg, r.Done()
 }
 
-// parser reads parts of a URL and keeps the first thing wrong with it.
-type parser struct {
-	u   *url.URL
-	q   url.Values
-	err error
-}
-
-func (p *parser) fail(hint string, args ...any) {
-	if p.err == nil {
-		p.err = &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf(hint, args...)}
-	}
-}
-
-// done returns what was wrong, also a parameter that nobody asked for.
-func (p *parser) done() error {
-	for name := range p.q {
-		if strings.Contains(name+p.u.RawQuery, "@") {
-			// Part of a password with a question mark, perhaps: it must not be repeated.
-			p.fail("in a password, escape / ? # and @")
-		}
-		p.fail("%s:// has no parameter %q", p.u.Scheme, name)
-	}
-	return p.err
-}
-
-// list takes a parameter out, which may be repeated.
-func (p *parser) list(name string) []string {
-	values := p.q[name]
-	p.q.Del(name)
-	return values
-}
-
-func (p *parser) text(name string) string {
-	values := p.list(name)
-	if len(values) > 1 {
-		p.fail("%s is given twice", name)
-	}
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
-}
-
-func (p *parser) flag(name string) bool {
-	text := p.text(name)
-	if text == "" {
-		return false
-	}
-	b, err := strconv.ParseBool(text)
-	if err != nil {
-		p.fail("%s is true or false", name)
-	}
-	return b
-}
-
-func (p *parser) number(what, text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		p.fail("%s is a number; in a password, escape / ? # and @", what)
-		return 0
-	}
-	return n
-}
-
-// secret reads the file that a parameter names.
-func (p *parser) secret(name string) string {
-	path := p.text(name)
-	if path == "" {
-		return ""
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		p.fail("%s: %v", name, err)
-	}
-	return strings.TrimSpace(string(b))
-}
-
-func (p *parser) address(addr, port string) string {
+// address is a host with its port, on this machine where there is no host.
+func address(addr, port string) string {
 	host, given, err := net.SplitHostPort(addr)
 	if err != nil {
 		host = strings.Trim(addr, "[]")

@@ -1,0 +1,142 @@
+package storeurl
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// List takes out an option that may be given several times.
+func (r *Reader) List(name string) []string {
+	values := r.values[name]
+	r.values.Del(name)
+	r.known = append(r.known, name)
+	return values
+}
+
+// Text takes out an option of any text.
+func (r *Reader) Text(name string, to *string) bool {
+	values := r.List(name)
+	if len(values) > 1 {
+		r.Fail("%s is given twice", name)
+	}
+	if len(values) == 0 {
+		return false
+	}
+	*to = values[0]
+	return true
+}
+
+// Bool takes out an option that is true or false.
+func (r *Reader) Bool(name string, to *bool) bool {
+	return set(r, name, to, strconv.ParseBool, "true or false")
+}
+
+// Int takes out an option that is a whole number, at least 0.
+func (r *Reader) Int(name string, to *int64) bool {
+	return set(r, name, to, parseInt, "a whole number, at least 0")
+}
+
+// Duration takes out an option that is a duration, at least 0.
+func (r *Reader) Duration(name string, to *time.Duration) bool {
+	return set(r, name, to, func(s string) (time.Duration, error) {
+		d, err := time.ParseDuration(s)
+		if d < 0 {
+			err = strconv.ErrRange
+		}
+		return d, err
+	}, "a duration such as 500ms, 30s or 1h")
+}
+
+// Bytes takes out an option that is a size: a number of bytes, or one with a unit.
+func (r *Reader) Bytes(name string, to *int64) bool {
+	return set(r, name, to, parseBytes, "a size such as 65536, 64KiB, 512MiB or 2GiB")
+}
+
+// Secret takes out an option that names a file, and reads the secret in it, without
+// the white space around it.
+func (r *Reader) Secret(name string, to *string) bool {
+	var path string
+	if !r.Text(name, &path) {
+		return false
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		r.Fail("%s: %v", name, err)
+		return false
+	}
+	if *to = strings.TrimSpace(string(b)); *to == "" {
+		r.Fail("%s: the file is empty", name)
+	}
+	return true
+}
+
+// Password reads the password in the URL, or else that in the file that an option
+// names.
+func (r *Reader) Password(name string, to *string) bool {
+	file := r.Secret(name, to)
+	password, inURL := r.url.User.Password()
+	if file && inURL {
+		r.Fail("the URL has a password and a %s; one is enough", name)
+	}
+	if inURL {
+		*to = password
+	}
+	return file || inURL
+}
+
+// Number reads a part of a URL that is a whole number, at least 0.
+func (r *Reader) Number(what, text string, to *int64) {
+	n, err := parseInt(text)
+	if err != nil {
+		r.Fail("%s is a whole number, at least 0; %s", what, escape)
+		return
+	}
+	*to = n
+}
+
+// set takes an option out and parses it.
+func set[T any](r *Reader, name string, to *T, parse func(string) (T, error), form string) bool {
+	var text string
+	if !r.Text(name, &text) {
+		return false
+	}
+	v, err := parse(text)
+	if err != nil {
+		r.Fail("%s is %s", name, form)
+		return false
+	}
+	*to = v
+	return true
+}
+
+func parseInt(s string) (int64, error) {
+	n, err := strconv.ParseUint(s, 10, 63)
+	return int64(n), err
+}
+
+// units are the units of sizes; the longer ones stand first.
+var units = []struct {
+	name  string
+	bytes int64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
+}
+
+func parseBytes(s string) (int64, error) {
+	unit := int64(1)
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(s, u.name); ok {
+			s, unit = number, u.bytes
+			break
+		}
+	}
+	n, err := parseInt(s)
+	if err != nil || n > math.MaxInt64/unit {
+		return 0, strconv.ErrRange
+	}
+	return n * unit, nil
+}

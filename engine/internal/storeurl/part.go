@@ -1,0 +1,35 @@
+package storeurl
+
+import "net/url"
+
+// Bare notes it when the URL names anything but options: a host, a path, a user or a
+// fragment. like is a URL that does not.
+func (r *Reader) Bare(like string) {
+	u := r.url
+	if u.Opaque != "" || u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
+		r.Fail("the URL of this store is like %s, without further parts but options", like)
+	}
+}
+
+// Path returns the path of a file that the URL names: SCHEME:PATH, or SCHEME:///PATH
+// for one from the root.
+func (r *Reader) Path() string {
+	u := r.url
+	path := u.Path
+	if path == "" {
+		unescaped, err := url.PathUnescape(u.Opaque)
+		if err != nil {
+			r.Fail("the path in the store's URL is not well percent-encoded")
+		}
+		path = unescaped
+	}
+	switch {
+	case u.Host != "" || u.User != nil:
+		r.Fail("this store has no host: write %s:PATH, or %[1]s:///PATH for one from the root", u.Scheme)
+	case u.Fragment != "":
+		r.Fail("write %s:PATH, with ? and # of the path as %%3F and %%23", u.Scheme)
+	case path == "":
+		r.Fail("the path is missing: write %s:PATH, such as %[1]s:tarry-data", u.Scheme)
+	}
+	return path
+}

@@ -11,7 +11,7 @@ func (c *Client) Cancel(ctx context.Context, queue string, ref Ref) error {
 		return err
 	}
 	if c.cancels != nil {
-		itemErr, err := c.cancels.do(ctx, ref)
+		itemErr, err := c.cancels.Do(ctx, ref)
 		if err == nil {
 			err = itemErr
 		}

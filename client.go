@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/coalesce"
+	"github.com/tarryhq/tarry/internal/dispatch"
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
@@ -23,9 +25,9 @@ type Client struct {
 	log     *slog.Logger
 	now     func() time.Time // time.Now
 
-	dispatch *dispatcher
-	pushes   *coalescer[engine.Message, engine.PushResult] // nil: the engine wants none
-	cancels  *coalescer[engine.Ref, error]
+	dispatch *dispatch.Dispatcher
+	pushes   *coalesce.Coalescer[engine.Message, engine.PushResult] // nil: the engine wants none
+	cancels  *coalesce.Coalescer[engine.Ref, error]
 
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -67,10 +69,10 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		now:     time.Now,
 		closed:  make(chan struct{}),
 	}
-	c.dispatch = newDispatcher(eng, caps, c.log)
+	c.dispatch = dispatch.New(eng, caps, c.log)
 	if caps.Coalesce > 1 {
-		c.pushes = newCoalescer(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
-		c.cancels = newCoalescer(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
+		c.pushes = coalesce.New(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
+		c.cancels = coalesce.New(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
 	}
 	return c
 }
@@ -109,10 +111,10 @@ func (c *Client) Close() error {
 
 // end waits for all that is under way and closes what is the client's.
 func (c *Client) end() error {
-	c.dispatch.close()
+	c.dispatch.Close()
 	if c.pushes != nil {
-		c.pushes.wait()
-		c.cancels.wait()
+		c.pushes.Wait()
+		c.cancels.Wait()
 	}
 	if c.seam != nil {
 		c.seam.calls.Close()
@@ -154,7 +156,7 @@ func fail(op string, ref Ref, err error) error {
 		return err
 	}
 	e = &Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == errOverdue {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == coalesce.ErrOverdue {
 		e.Hint = "the outcome is unknown; repeating with the same key is safe"
 	}
 	return e

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
 // LeaseOptions says how leases are to be given.
@@ -59,26 +60,26 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 		return LeasedMessages{}, err
 	}
 	w := &oneLease{left: req.Max, done: make(chan struct{})}
-	s := &subscription{
-		queues:  req.Queues,
-		ttr:     req.TTR,
-		remote:  req.Remote,
-		room:    w.room,
-		deliver: w.deliver,
-		fail:    w.fail,
-		noted:   w.noted,
-		once:    true,
-		ctx:     ctx,
-		asked:   make(chan struct{}),
+	s := &dispatch.Subscription{
+		Queues:  req.Queues,
+		TTR:     req.TTR,
+		Remote:  req.Remote,
+		Room:    w.room,
+		Deliver: w.deliver,
+		Fail:    w.fail,
+		Noted:   w.noted,
+		Once:    true,
+		Ctx:     ctx,
+		Asked:   make(chan struct{}),
 	}
 	var over <-chan time.Time
 	if req.Wait > 0 {
-		s.until = time.Now().Add(req.Wait)
+		s.Until = time.Now().Add(req.Wait)
 		timer := time.NewTimer(req.Wait)
 		defer timer.Stop()
 		over = timer.C
 	}
-	leave := c.dispatch.subscribe(s)
+	leave := c.dispatch.Subscribe(s)
 	if req.Wait > 0 {
 		select {
 		case <-w.done:
@@ -90,7 +91,7 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	case <-w.done:
 		// What else is on its way comes along if it comes soon.
 		return w.result(ctx, c, leave(ctx, leaseCompany))
-	case <-s.asked:
+	case <-s.Asked:
 	case <-ctx.Done():
 	}
 	return w.result(ctx, c, leave(ctx, 0))
@@ -178,20 +179,20 @@ func (w *oneLease) end() {
 }
 
 // result is called when no more can be delivered.
-func (w *oneLease) result(ctx context.Context, c *Client, o outlook) (LeasedMessages, error) {
+func (w *oneLease) result(ctx context.Context, c *Client, o dispatch.Outlook) (LeasedMessages, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		c.dispatch.giveBack(w.got.Messages)
+		c.dispatch.GiveBack(w.got.Messages)
 		return LeasedMessages{}, &Error{Op: "lease", Err: err}
 	}
 	if len(w.got.Messages) > 0 {
 		return w.got, nil
 	}
 	if w.err == nil {
-		w.err = o.err
+		w.err = o.Err
 	}
-	w.got.Now, w.got.NextDue = o.now, o.next
+	w.got.Now, w.got.NextDue = o.Now, o.Next
 	return w.got, fail("lease", Ref{}, w.err)
 }
 
@@ -265,7 +266,7 @@ func (c *Client) LeaseNow(ctx context.Context, wants []engine.Want) (engine.Gran
 	}
 	if err := ctx.Err(); err != nil {
 		for _, got := range g.Queues {
-			c.dispatch.giveBack(got.Messages)
+			c.dispatch.GiveBack(got.Messages)
 		}
 		return engine.Grant{}, fail(op, Ref{}, err)
 	}

@@ -84,7 +84,7 @@ func (w *Worker) deaf() bool {
 // heard goes on leasing when the observer has caught up.
 func (w *Worker) heard() {
 	if w.held.Load() && w.events.untold.Load() < maxUntold/2 && w.held.Swap(false) {
-		w.c.dispatch.freed()
+		w.c.dispatch.Freed()
 	}
 }
 

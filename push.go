@@ -55,7 +55,7 @@ func (c *Client) push(ctx context.Context, m engine.Message) (engine.PushResult,
 	if c.pushes != nil {
 		// A caller who leaves early may change his.
 		m.Body, m.Headers, m.Backoff = slices.Clone(m.Body), slices.Clone(m.Headers), slices.Clone(m.Backoff)
-		return c.pushes.do(ctx, m)
+		return c.pushes.Do(ctx, m)
 	}
 	rs, err := c.eng.Push(ctx, []engine.Message{m})
 	if err != nil {

@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/coalesce"
+	"github.com/tarryhq/tarry/internal/nap"
 )
 
 // keep is the keeper's goroutine. It renews the leases of running handlers when
 // half of their time is over, and ends the contexts of those that lost theirs. It
 // sleeps until the first lease needs it, and while nothing runs, until it is woken.
 func (w *Worker) keep() {
-	n := newNap()
-	defer n.stop()
+	n := nap.New()
+	defer n.Stop()
 	stepped := false
 	for {
 		now := w.now()
@@ -33,7 +35,7 @@ func (w *Worker) keep() {
 			renew = renew[k:]
 			w.tasks.Go(func() { w.renew(batch) })
 		}
-		stepped = n.sleep(w.wake, until)
+		stepped = n.Sleep(w.wake, until)
 	}
 }
 
@@ -103,7 +105,7 @@ func (w *Worker) renewable(d *delivery) bool {
 func (w *Worker) renew(batch []*delivery) {
 	sent := w.now()
 	extend := make([]engine.Settlement, len(batch))
-	patience := coalesceTimeout
+	patience := coalesce.Timeout
 	for i, d := range batch {
 		extend[i] = engine.Settlement{Token: d.lease.Token, Do: engine.Extend, TTR: w.cfg.TTR}
 		patience = min(patience, max(d.term.length/2, time.Millisecond))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/coalesce"
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
@@ -27,7 +28,7 @@ const (
 
 	// giveBackPatience bounds how long it is tried to release leases that nobody
 	// waits for.
-	giveBackPatience = coalesceTimeout
+	giveBackPatience = coalesce.Timeout
 )
 
 // leaving makes a call and leaves it when ctx has been over for patience. late, if

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/coalesce"
+	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
 // settler tells the engine what became of deliveries: while a call is under way the
@@ -100,13 +102,13 @@ func (s *settler) flush(patience time.Duration) {
 func (s *settler) settle(batch []*delivery) {
 	for fails := 0; len(batch) > 0; fails++ {
 		if fails > 0 {
-			s.rest(failPause(fails - 1))
+			s.rest(dispatch.FailPause(fails - 1))
 		}
 		tokens := make([]engine.Settlement, len(batch))
 		for i, d := range batch {
 			tokens[i] = d.settle
 		}
-		ctx, cancel := context.WithTimeout(s.ctx, coalesceTimeout)
+		ctx, cancel := context.WithTimeout(s.ctx, coalesce.Timeout)
 		out, err := s.eng.Settle(ctx, tokens)
 		cancel()
 		if err == nil {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
 // Worker leases what is due in its queues and handles it, many messages at a time.
@@ -107,14 +109,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	w.tasks.Go(w.keep)
-	leave := w.c.dispatch.subscribe(&subscription{
-		queues:  queues,
-		ttr:     w.cfg.TTR,
-		spread:  true,
-		room:    w.room,
-		deliver: w.deliver,
-		fail:    w.fail,
-		noted:   w.noted,
+	leave := w.c.dispatch.Subscribe(&dispatch.Subscription{
+		Queues:  queues,
+		TTR:     w.cfg.TTR,
+		Spread:  true,
+		Room:    w.room,
+		Deliver: w.deliver,
+		Fail:    w.fail,
+		Noted:   w.noted,
 	})
 	select {
 	case <-ctx.Done():

@@ -64,7 +64,7 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 	h := w.queues[leases[0].Queue]
 	for i := range leases {
 		d := &delivery{w: w, h: h, lease: leases[i]}
-		d.due = w.c.dispatch.local(d.lease.Due, engineNow, now)
+		d.due = w.c.dispatch.Local(d.lease.Due, engineNow, now)
 		d.term = termOf(d.lease.Deadline, engineNow, sent)
 		w.enter(d, now)
 		if !d.unsure {
@@ -260,7 +260,7 @@ func (w *Worker) finish(d *delivery) {
 	}
 	w.checkIdle()
 	w.mu.Unlock()
-	w.c.dispatch.freed()
+	w.c.dispatch.Freed()
 }
 
 // settled is told by the settler what became of a result.
@@ -275,7 +275,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	}
 	w.mu.Unlock()
 	if full {
-		w.c.dispatch.freed()
+		w.c.dispatch.Freed()
 	}
 	for i, d := range ds {
 		if d.one != nil {

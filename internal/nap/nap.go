@@ -1,28 +1,31 @@
-package tarry
+// Package nap sleeps until an instant of the wall clock, and notices when that steps.
+package nap
 
 import "time"
 
-// nap sleeps until an instant of this process's wall clock. The sleep itself is on
+// Nap sleeps until an instant of this process's wall clock. The sleep itself is on
 // the monotonic clock, which a step of the wall clock does not move; so it looks
 // up once a second and ends early when the two have drifted apart.
-type nap struct{ timer *time.Timer }
+type Nap struct{ timer *time.Timer }
 
 const (
-	napLook  = time.Second
-	napDrift = 5 * time.Millisecond
+	look  = time.Second
+	Drift = 5 * time.Millisecond
 )
 
-func newNap() *nap {
+// New returns a Nap, which one goroutine uses until it calls Stop.
+func New() *Nap {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
-	return &nap{t}
+	return &Nap{t}
 }
 
-func (n *nap) stop() { n.timer.Stop() }
+// Stop lets go of the timer.
+func (n *Nap) Stop() { n.timer.Stop() }
 
-// sleep returns when wake has a token or until has come, and true at once when the
+// Sleep returns when wake has a token or until has come, and true at once when the
 // wall clock has stepped. A zero until is never.
-func (n *nap) sleep(wake <-chan struct{}, until time.Time) (step bool) {
+func (n *Nap) Sleep(wake <-chan struct{}, until time.Time) (step bool) {
 	if until.IsZero() {
 		<-wake
 		return false
@@ -36,7 +39,7 @@ func (n *nap) sleep(wake <-chan struct{}, until time.Time) (step bool) {
 		if left <= 0 {
 			return false
 		}
-		n.timer.Reset(min(left, napLook))
+		n.timer.Reset(min(left, look))
 		select {
 		case <-wake:
 			n.timer.Stop()
@@ -54,5 +57,5 @@ func stepped(start, now time.Time) bool {
 // apart reports whether from one reading of the wall clock to another something
 // else than elapsed has passed.
 func apart(from, to time.Time, elapsed time.Duration) bool {
-	return (to.Sub(from) - elapsed).Abs() > napDrift
+	return (to.Sub(from) - elapsed).Abs() > Drift
 }

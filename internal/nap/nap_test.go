@@ -1,4 +1,4 @@
-package tarry
+package nap
 
 import (
 	"testing"
@@ -8,21 +8,21 @@ import (
 
 func TestNapEndsAtItsTimeOrWhenWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNap()
-		defer n.stop()
+		n := New()
+		defer n.Stop()
 		wake := make(chan struct{}, 1)
 		start := time.Now()
-		if n.sleep(wake, start.Add(90*time.Second+time.Millisecond)) || time.Since(start) != 90*time.Second+time.Millisecond {
+		if n.Sleep(wake, start.Add(90*time.Second+time.Millisecond)) || time.Since(start) != 90*time.Second+time.Millisecond {
 			t.Errorf("slept %s", time.Since(start))
 		}
 		start = time.Now()
-		if n.sleep(wake, start.Add(-time.Second)) || time.Since(start) != 0 {
+		if n.Sleep(wake, start.Add(-time.Second)) || time.Since(start) != 0 {
 			t.Errorf("slept %s until a time in the past", time.Since(start))
 		}
 		for _, until := range []time.Time{{}, start.Add(time.Hour)} {
 			start = time.Now()
 			time.AfterFunc(3*time.Second, func() { wake <- struct{}{} })
-			if n.sleep(wake, until) || time.Since(start) != 3*time.Second {
+			if n.Sleep(wake, until) || time.Since(start) != 3*time.Second {
 				t.Errorf("slept %s, woken after 3s", time.Since(start))
 			}
 		}

@@ -1,4 +1,4 @@
-package tarry
+package dispatch
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type call struct {
 }
 
 type share struct {
-	sub *subscription
+	sub *Subscription
 	n   int
 }
 
@@ -43,14 +43,14 @@ const (
 )
 
 var (
-	errNoAnswer = &Error{Op: "lease", Err: ErrUnavailable,
+	errNoAnswer = &engine.Error{Op: "lease", Err: engine.ErrUnavailable,
 		Hint: fmt.Sprintf("the engine has not answered within %s", leaseTimeout)}
-	errAllHang = &Error{Op: "lease", Err: ErrUnavailable,
+	errAllHang = &engine.Error{Op: "lease", Err: engine.ErrUnavailable,
 		Hint: fmt.Sprintf("the engine does not answer: %d calls are under way", callsMax)}
 )
 
 // plan decides what to ask now; nil: nothing. Called with d.mu held.
-func (d *dispatcher) plan(now time.Time) *call {
+func (d *Dispatcher) plan(now time.Time) *call {
 	young := 0
 	for _, c := range d.calls {
 		switch {
@@ -113,24 +113,24 @@ func passed(t, now time.Time) bool { return !t.After(now) }
 
 // want adds to a call what the subscribers of a queue have room for, and reports
 // whether that is anything. Called with d.mu held.
-func (d *dispatcher) want(c *call, b *belief, now time.Time) bool {
+func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	first, reached := len(c.wants), 0
 	b.cut = false
 	for e := b.seats.Front(); e != nil; e = e.Next() {
-		s := e.Value.(*subscription)
+		s := e.Value.(*Subscription)
 		if s.over(now) {
 			continue
 		}
 		w := first
-		for w < len(c.wants) && (c.wants[w].TTR != s.ttr || c.wants[w].Remote != s.remote) {
+		for w < len(c.wants) && (c.wants[w].TTR != s.TTR || c.wants[w].Remote != s.Remote) {
 			w++
 		}
-		most := MaxLease
+		most := engine.MaxLease
 		if w < len(c.wants) {
 			most -= c.wants[w].Max
 		}
-		n := min(s.room(b.queue, s.taken), most)
-		if s.spread {
+		n := min(s.Room(b.queue, s.taken), most)
+		if s.Spread {
 			n = d.spread(s, n)
 		}
 		if n <= 0 {
@@ -142,7 +142,7 @@ func (d *dispatcher) want(c *call, b *belief, now time.Time) bool {
 		}
 		reached++
 		if w == len(c.wants) {
-			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.ttr, Remote: s.remote})
+			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.TTR, Remote: s.Remote})
 			c.beliefs = append(c.beliefs, b)
 			c.shares = append(c.shares, nil)
 		}
@@ -156,7 +156,7 @@ func (d *dispatcher) want(c *call, b *belief, now time.Time) bool {
 
 // spread divides the room of a subscription among those of its ready queues that the
 // round has not come to yet. Called with d.mu held.
-func (d *dispatcher) spread(s *subscription, n int) int {
+func (d *Dispatcher) spread(s *Subscription, n int) int {
 	if s.round != d.rounds {
 		s.round, s.left = d.rounds, s.asks
 	}
@@ -166,12 +166,12 @@ func (d *dispatcher) spread(s *subscription, n int) int {
 }
 
 // cannot tells all who wait on a queue that it is not asked now. Called with d.mu held.
-func (d *dispatcher) cannot(b *belief, err error, now time.Time) {
+func (d *Dispatcher) cannot(b *belief, err error, now time.Time) {
 	d.unready(b)
 	d.place(b, d.learn(b, engine.Granted{Err: err}, time.Time{}, now, now))
 	for e := b.seats.Front(); e != nil; e = e.Next() {
-		if s := e.Value.(*subscription); !s.leaving && (!s.once || d.hopeless(s)) {
-			s.fail(err)
+		if s := e.Value.(*Subscription); !s.leaving && (!s.Once || d.hopeless(s)) {
+			s.Fail(err)
 		}
 	}
 	d.see()
@@ -179,7 +179,7 @@ func (d *dispatcher) cannot(b *belief, err error, now time.Time) {
 
 // see notes which new subscriptions have had all their queues asked. Called with d.mu
 // held.
-func (d *dispatcher) see() {
+func (d *Dispatcher) see() {
 	left := d.fresh[:0]
 	for _, s := range d.fresh {
 		if !d.seen(s) {
@@ -192,7 +192,7 @@ func (d *dispatcher) see() {
 
 // conclude notes what the answer to a call says of its queues, and hands out the
 // leases.
-func (d *dispatcher) conclude(c *call, g engine.Grant, err error) {
+func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 	d.mu.Lock()
 	c.concluded = true
 	d.drop(c)
@@ -222,7 +222,7 @@ func (d *dispatcher) conclude(c *call, g engine.Grant, err error) {
 
 // share hands out the answer to a call. It returns what nobody has room for, and the
 // subscriptions that may leave when that has been released. Called with d.mu held.
-func (d *dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (orphans []engine.Lease, left []*subscription) {
+func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (orphans []engine.Lease, left []*Subscription) {
 	failed, failure := 0, error(nil)
 	again := false
 	for i := range c.wants {
@@ -252,22 +252,22 @@ func (d *dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 			n := sh.n
 			switch {
 			case c.slow:
-				n = min(n, max(0, s.room(b.queue, s.taken)))
+				n = min(n, max(0, s.Room(b.queue, s.taken)))
 			default:
 				s.taken -= n
 			}
-			if n = min(n, len(ls)); s.leaving && !s.once {
+			if n = min(n, len(ls)); s.leaving && !s.Once {
 				n = 0 // it drains
 			}
 			if !s.gone {
 				d.tell(c, b, s)
 				if n > 0 {
-					s.deliver(ls[:n:n], g.Now, c.began)
+					s.Deliver(ls[:n:n], g.Now, c.began)
 					ls = ls[n:]
 				}
 			}
 			if s.leaving && s.calls == 0 && s.idle != nil {
-				if s.once {
+				if s.Once {
 					close(s.idle)
 				} else {
 					left = append(left, s)
@@ -284,28 +284,28 @@ func (d *dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 
 // tell tells a subscription what an answer says of a queue beside its messages. Called
 // with d.mu held.
-func (d *dispatcher) tell(c *call, b *belief, s *subscription) {
-	if s.noted != nil && (b.expired > 0 || b.died > 0) {
-		s.noted(b.queue, b.expired, b.died) // to one alone, so that none is counted twice
+func (d *Dispatcher) tell(c *call, b *belief, s *Subscription) {
+	if s.Noted != nil && (b.expired > 0 || b.died > 0) {
+		s.Noted(b.queue, b.expired, b.died) // to one alone, so that none is counted twice
 		b.expired, b.died = 0, 0
 	}
-	if b.err != nil && s.told != c && (!s.once || d.hopeless(s)) {
+	if b.err != nil && s.told != c && (!s.Once || d.hopeless(s)) {
 		s.told = c
-		s.fail(b.err)
+		s.Fail(b.err)
 	}
 }
 
 // rehome hands leases of whoever has gone to others who wait for such. It returns what
 // is left. Called with d.mu held.
-func (d *dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now time.Time) []engine.Lease {
+func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now time.Time) []engine.Lease {
 	w, b := c.wants[want], c.beliefs[want]
 	for e := b.seats.Front(); e != nil && len(ls) > 0; e = e.Next() {
-		s := e.Value.(*subscription)
-		if s.ttr != w.TTR || s.remote != w.Remote || s.over(now) {
+		s := e.Value.(*Subscription)
+		if s.TTR != w.TTR || s.Remote != w.Remote || s.over(now) {
 			continue
 		}
-		if n := min(s.room(b.queue, s.taken), len(ls)); n > 0 {
-			s.deliver(ls[:n:n], engineNow, c.began)
+		if n := min(s.Room(b.queue, s.taken), len(ls)); n > 0 {
+			s.Deliver(ls[:n:n], engineNow, c.began)
 			ls = ls[n:]
 		}
 	}
@@ -313,7 +313,7 @@ func (d *dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now
 }
 
 // drop takes a call from those under way. Called with d.mu held.
-func (d *dispatcher) drop(c *call) {
+func (d *Dispatcher) drop(c *call) {
 	for i := range d.calls {
 		if d.calls[i] == c {
 			d.calls = append(d.calls[:i], d.calls[i+1:]...)

@@ -1,4 +1,4 @@
-package tarry
+package dispatch
 
 import (
 	"context"
@@ -20,14 +20,14 @@ func (unasked) Capabilities() engine.Capabilities { return engine.Capabilities{}
 // a wait is noticed before anything is leased for it.
 func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDispatcher(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
+		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
 		d.running = true // nobody is to run it
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		sub := func(ctx context.Context, wait time.Duration) *subscription {
-			s := &subscription{queues: []string{"q"}, once: true, ctx: ctx, until: time.Now().Add(wait), asked: make(chan struct{}),
-				room: func(_ string, taken int) int { return 1 - taken }}
-			d.subscribe(s)
+		sub := func(ctx context.Context, wait time.Duration) *Subscription {
+			s := &Subscription{Queues: []string{"q"}, Once: true, Ctx: ctx, Until: time.Now().Add(wait), Asked: make(chan struct{}),
+				Room: func(_ string, taken int) int { return 1 - taken }}
+			d.Subscribe(s)
 			return s
 		}
 		sub(t.Context(), time.Second)
@@ -63,7 +63,7 @@ func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 
 // A wait that is over before the first answer is asked for all the same.
 func TestRoundAsksForAllOnce(t *testing.T) {
-	s := &subscription{queues: []string{"q"}, once: true, ctx: t.Context()}
+	s := &Subscription{Queues: []string{"q"}, Once: true, Ctx: t.Context()}
 	if s.over(time.Now()) {
 		t.Error("it is over before it was asked for")
 	}

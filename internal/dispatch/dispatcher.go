@@ -1,4 +1,11 @@
-package tarry
+// Package dispatch is the waiting of a process: whoever waits for messages of some
+// queues subscribes, and one dispatcher asks the engine for all of them.
+//
+// A queue of which something is known is a belief (belief.go), whoever waits a
+// Subscription (subscription.go), one call of the engine a round (round.go). On an
+// engine whose other side can wait there are no rounds: each subscription has its
+// poller (poll.go).
+package dispatch
 
 import (
 	"container/list"
@@ -10,9 +17,10 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/nap"
 )
 
-// dispatcher is the one who asks the engine on behalf of all that wait in this
+// Dispatcher is the one who asks the engine on behalf of all that wait in this
 // process, so that a thousand waiting on a queue cost one call and not a thousand.
 //
 // For each queue that somebody waits on it keeps a belief: either the queue should
@@ -30,7 +38,7 @@ import (
 // ended by its context, and its subscribers are told.
 //
 // Its goroutines live only while somebody is subscribed, or a call is under way.
-type dispatcher struct {
+type Dispatcher struct {
 	eng  engine.Engine
 	caps engine.Capabilities
 	log  *slog.Logger // never blocks
@@ -44,8 +52,8 @@ type dispatcher struct {
 	stopWatch func()
 
 	mu      sync.Mutex
-	subs    map[*subscription]struct{}
-	fresh   []*subscription // of one answer, not all of whose queues have been asked yet
+	subs    map[*Subscription]struct{}
+	fresh   []*Subscription // of one answer, not all of whose queues have been asked yet
 	queues  map[string]*belief
 	ready   list.List // of *belief: to be asked, first come first served
 	timed   timed     // beliefs of which a time is known
@@ -57,20 +65,22 @@ type dispatcher struct {
 	pollers map[*poller]struct{} // of workers, where the engine waits by itself
 }
 
-func newDispatcher(eng engine.Engine, caps engine.Capabilities, log *slog.Logger) *dispatcher {
+// New returns a Dispatcher of an engine, whose calls must return when their contexts
+// end. log must not block.
+func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger) *Dispatcher {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &dispatcher{
+	return &Dispatcher{
 		eng: eng, caps: caps, log: log,
 		ctx: ctx, cancel: cancel,
 		wake:    make(chan struct{}, 1),
-		subs:    make(map[*subscription]struct{}),
+		subs:    make(map[*Subscription]struct{}),
 		queues:  make(map[string]*belief),
 		pollers: make(map[*poller]struct{}),
 	}
 }
 
-// freed tells that a subscription may have more room.
-func (d *dispatcher) freed() {
+// Freed tells that a subscription may have more room.
+func (d *Dispatcher) Freed() {
 	if d.short.Load() {
 		d.kick()
 	}
@@ -84,7 +94,7 @@ func (d *dispatcher) freed() {
 }
 
 // kick makes the dispatcher look again.
-func (d *dispatcher) kick() {
+func (d *Dispatcher) kick() {
 	if len(d.wake) > 0 { // mostly so under load, and cheaper to see than to try
 		return
 	}
@@ -95,7 +105,7 @@ func (d *dispatcher) kick() {
 }
 
 // hint is called by the engine: the queue may be due sooner than it said.
-func (d *dispatcher) hint(queue string) {
+func (d *Dispatcher) hint(queue string) {
 	d.mu.Lock()
 	b := d.queues[queue]
 	kick := b != nil && !b.busy
@@ -110,9 +120,9 @@ func (d *dispatcher) hint(queue string) {
 
 // run is the dispatcher's goroutine. It makes the calls itself; when one takes long,
 // another goroutine takes its place meanwhile, and it ends with the call.
-func (d *dispatcher) run() {
-	n := newNap()
-	defer n.stop()
+func (d *Dispatcher) run() {
+	n := nap.New()
+	defer n.Stop()
 	r := &runner{d: d}
 	r.ctx, r.cancel = context.WithCancel(d.ctx)
 	defer r.cancel()
@@ -141,7 +151,7 @@ func (d *dispatcher) run() {
 			if r.make(c) {
 				return
 			}
-		case n.sleep(d.wake, until):
+		case n.Sleep(d.wake, until):
 			d.askAll()
 		}
 	}
@@ -149,11 +159,11 @@ func (d *dispatcher) run() {
 
 // runner is what a goroutine that runs the dispatcher needs to be replaced.
 type runner struct {
-	d      *dispatcher
+	d      *Dispatcher
 	timer  *time.Timer
 	ctx    context.Context // of its calls
 	cancel context.CancelFunc
-	call   *call // guarded by dispatcher.mu
+	call   *call // guarded by Dispatcher.mu
 }
 
 // replaceAfter is how long a call holds up the queues that are not in it.
@@ -185,7 +195,7 @@ func (r *runner) replace() {
 
 // earliest returns when there is something to do by itself; zero: no time is known.
 // Called with d.mu held.
-func (d *dispatcher) earliest() (t time.Time) {
+func (d *Dispatcher) earliest() (t time.Time) {
 	sooner := func(u time.Time) {
 		if t.IsZero() || u.Before(t) {
 			t = u
@@ -206,7 +216,7 @@ func (d *dispatcher) earliest() (t time.Time) {
 }
 
 // askAll makes all beliefs void, since the clock they were measured by has stepped.
-func (d *dispatcher) askAll() {
+func (d *Dispatcher) askAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, b := range d.queues {
@@ -217,12 +227,12 @@ func (d *dispatcher) askAll() {
 // closeGrace is how long close waits for calls under way, whose context it ends.
 const closeGrace = 5 * time.Second
 
-// close ends all waiting, waits for what is under way, at most closeGrace, and fails
+// Close ends all waiting, waits for what is under way, at most closeGrace, and fails
 // the subscribers.
-func (d *dispatcher) close() {
+func (d *Dispatcher) Close() {
 	d.mu.Lock()
 	d.closed = true
-	subs := make([]*subscription, 0, len(d.subs))
+	subs := make([]*Subscription, 0, len(d.subs))
 	for s := range d.subs {
 		subs = append(subs, s)
 	}
@@ -238,7 +248,7 @@ func (d *dispatcher) close() {
 	defer d.mu.Unlock()
 	for _, s := range subs {
 		if !s.gone {
-			s.fail(errClientClosed("lease"))
+			s.Fail(errClientClosed("lease"))
 		}
 	}
 }
@@ -261,8 +271,8 @@ func waitFor(tasks *sync.WaitGroup, d time.Duration) bool {
 	}
 }
 
-// giveBack releases leases that nobody gets, in the background.
-func (d *dispatcher) giveBack(leases []engine.Lease) {
+// GiveBack releases leases that nobody gets, in the background.
+func (d *Dispatcher) GiveBack(leases []engine.Lease) {
 	if len(leases) == 0 {
 		return
 	}
@@ -277,8 +287,11 @@ func (d *dispatcher) giveBack(leases []engine.Lease) {
 	}
 }
 
+// releaseTimeout bounds a call that releases leases.
+const releaseTimeout = 30 * time.Second
+
 // release gives leases back that nobody can start.
-func (d *dispatcher) release(leases []engine.Lease) {
+func (d *Dispatcher) release(leases []engine.Lease) {
 	if len(leases) == 0 {
 		return
 	}
@@ -286,7 +299,7 @@ func (d *dispatcher) release(leases []engine.Lease) {
 	for i, l := range leases {
 		back[i] = engine.Settlement{Token: l.Token, Do: engine.Release}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), coalesceTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), releaseTimeout)
 	defer cancel()
 	if _, err := d.eng.Settle(ctx, back); err != nil {
 		d.log.Warn("leases that nobody waited for could not be released; they will lapse", "count", len(leases), "error", err)

@@ -1,4 +1,4 @@
-package tarry
+package dispatch
 
 import (
 	"context"
@@ -21,9 +21,9 @@ const (
 // poller serves one subscription from an engine whose other side can wait: one
 // long poll at a time, for as much as there is room.
 type poller struct {
-	d      *dispatcher
+	d      *Dispatcher
 	lw     engine.LeaseWaiter
-	s      *subscription
+	s      *Subscription
 	ctx    context.Context
 	cancel context.CancelFunc
 	freed  chan struct{} // holds one token: there may be more room
@@ -34,11 +34,11 @@ type poller struct {
 	leaving bool // no further poll is begun
 	gone    bool // what comes is given back
 	asked   bool
-	outlook outlook
+	outlook Outlook
 }
 
 // poll starts a poller.
-func (d *dispatcher) poll(lw engine.LeaseWaiter, s *subscription) leaver {
+func (d *Dispatcher) poll(lw engine.LeaseWaiter, s *Subscription) Leave {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -47,7 +47,7 @@ func (d *dispatcher) poll(lw engine.LeaseWaiter, s *subscription) leaver {
 	p := &poller{d: d, lw: lw, s: s, freed: make(chan struct{}, 1), ended: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(d.ctx)
 	d.subs[s] = struct{}{}
-	if !s.once {
+	if !s.Once {
 		d.pollers[p] = struct{}{}
 	}
 	d.tasks.Go(func() {
@@ -66,12 +66,12 @@ func (p *poller) look() {
 }
 
 // leave ends the poller. The poll of one whose wait is over comes back by itself.
-func (p *poller) leave(ctx context.Context, patience time.Duration) outlook {
+func (p *poller) leave(ctx context.Context, patience time.Duration) Outlook {
 	p.mu.Lock()
 	p.leaving = true
 	p.mu.Unlock()
 	p.look()
-	if p.s.once {
+	if p.s.Once {
 		await(ctx, pollGrace, p.ended)
 	}
 	p.cancel()
@@ -84,7 +84,7 @@ func (p *poller) leave(ctx context.Context, patience time.Duration) outlook {
 	o := p.outlook
 	p.mu.Unlock()
 	if late && ctx.Err() == nil {
-		o.err = errNoAnswer
+		o.Err = errNoAnswer
 	}
 	p.d.mu.Lock()
 	p.s.gone = true
@@ -100,7 +100,7 @@ func (p *poller) next() bool {
 	defer p.mu.Unlock()
 	s := p.s
 	return !p.leaving && p.ctx.Err() == nil &&
-		!(s.once && (s.ctx.Err() != nil || p.asked && !time.Now().Before(s.until)))
+		!(s.Once && (s.Ctx.Err() != nil || p.asked && !time.Now().Before(s.Until)))
 }
 
 func (p *poller) run() {
@@ -114,8 +114,8 @@ func (p *poller) run() {
 			continue
 		}
 		wait := pollWait
-		if p.s.once {
-			wait = max(0, min(wait, time.Until(p.s.until)))
+		if p.s.Once {
+			wait = max(0, min(wait, time.Until(p.s.Until)))
 		}
 		sent := time.Now()
 		g, err := p.wait(wants, most, wait)
@@ -125,7 +125,7 @@ func (p *poller) run() {
 		case p.ctx.Err() != nil || err == errFreed:
 			err = nil
 		default:
-			p.s.fail(err)
+			p.s.Fail(err)
 		}
 		p.answered()
 		if err != nil {
@@ -139,16 +139,16 @@ func (p *poller) run() {
 
 // answered tells a subscription for one answer that all its queues have been asked.
 func (p *poller) answered() {
-	if p.s.once && !p.asked {
+	if p.s.Once && !p.asked {
 		p.asked = true
-		close(p.s.asked)
+		close(p.s.Asked)
 	}
 }
 
 // wait polls once. A poll that had to leave out a queue for want of room ends when
 // that queue has some, or it would wait as long as the others do.
 func (p *poller) wait(wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
-	if len(wants) == len(p.s.queues) {
+	if len(wants) == len(p.s.Queues) {
 		return p.lw.LeaseWait(p.ctx, wants, most, wait)
 	}
 	ctx, cancel := context.WithCancelCause(p.ctx)
@@ -186,8 +186,8 @@ func (p *poller) gains(wants []engine.Want, over <-chan struct{}) bool {
 		return false
 	}
 	for {
-		for _, q := range p.s.queues {
-			if !polled[q] && p.s.room(q, 0) > 0 {
+		for _, q := range p.s.Queues {
+			if !polled[q] && p.s.Room(q, 0) > 0 {
 				return true
 			}
 		}
@@ -201,9 +201,9 @@ func (p *poller) gains(wants []engine.Want, over <-chan struct{}) bool {
 
 // wants asks each queue for what there is room for, were it the only one.
 func (p *poller) wants() (wants []engine.Want, most int) {
-	for _, q := range p.s.queues {
-		if n := min(p.s.room(q, 0), MaxLease); n > 0 {
-			wants = append(wants, engine.Want{Queue: q, Max: n, TTR: p.s.ttr, Remote: p.s.remote})
+	for _, q := range p.s.Queues {
+		if n := min(p.s.Room(q, 0), engine.MaxLease); n > 0 {
+			wants = append(wants, engine.Want{Queue: q, Max: n, TTR: p.s.TTR, Remote: p.s.Remote})
 			most = max(most, n)
 		}
 	}
@@ -212,9 +212,9 @@ func (p *poller) wants() (wants []engine.Want, most int) {
 
 // rest pauses after a failure.
 func (p *poller) rest(err error) {
-	pause := failPause(p.fails)
+	pause := FailPause(p.fails)
 	p.fails++
-	if !p.s.once { // whoever wants one answer gets the error
+	if !p.s.Once { // whoever wants one answer gets the error
 		p.d.log.Warn("the engine could not be asked for messages", "error", err, "again_in", pause)
 	}
 	t := time.NewTimer(pause)
@@ -237,32 +237,32 @@ func (p *poller) rest(err error) {
 func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	o := outlook{now: g.Now}
+	o := Outlook{Now: g.Now}
 	failed, came := 0, false
 	var back []engine.Lease
 	for i, got := range g.Queues {
 		if got.Err != nil {
 			failed, failure = failed+1, got.Err
 		}
-		if p.s.noted != nil && (got.Expired > 0 || got.Died > 0) {
-			p.s.noted(wants[i].Queue, got.Expired, got.Died)
+		if p.s.Noted != nil && (got.Expired > 0 || got.Died > 0) {
+			p.s.Noted(wants[i].Queue, got.Expired, got.Died)
 		}
 		if len(got.Messages) > 0 {
 			came = true
-			if p.gone || p.leaving && !p.s.once {
+			if p.gone || p.leaving && !p.s.Once {
 				back = append(back, got.Messages...)
 			} else {
-				p.s.deliver(got.Messages, g.Now, sent)
+				p.s.Deliver(got.Messages, g.Now, sent)
 			}
 		}
-		if !got.NextDue.IsZero() && (o.next.IsZero() || got.NextDue.Before(o.next)) {
-			o.next = got.NextDue
+		if !got.NextDue.IsZero() && (o.Next.IsZero() || got.NextDue.Before(o.Next)) {
+			o.Next = got.NextDue
 		}
 	}
-	o.err = failure
+	o.Err = failure
 	p.outlook = o
-	if failed > 0 && (!p.s.once || failed == len(g.Queues)) {
-		p.s.fail(failure)
+	if failed > 0 && (!p.s.Once || failed == len(g.Queues)) {
+		p.s.Fail(failure)
 	}
 	if len(back) > 0 {
 		p.mu.Unlock()

@@ -1,4 +1,4 @@
-package tarry
+package coalesce
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 var errOdd = errors.New("odd")
@@ -37,11 +39,11 @@ type halved struct {
 func TestCoalescerGathersAndFailsSingly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := newCoalescer(40, 1, nil, half(&calls))
+		c := New(40, 1, nil, half(&calls))
 		var all sync.WaitGroup
 		for i := range 101 {
 			all.Go(func() {
-				out, err := c.do(t.Context(), i)
+				out, err := c.Do(t.Context(), i)
 				if err != nil || out.n != i/2 || (out.err != nil) != (i%2 != 0) {
 					t.Errorf("%d: %+v, %v", i, out, err)
 				}
@@ -51,7 +53,7 @@ func TestCoalescerGathersAndFailsSingly(t *testing.T) {
 			}
 		}
 		all.Wait()
-		c.wait()
+		c.Wait()
 		if calls.Load() != 4 { // 1, 40, 40, 20
 			t.Errorf("%d calls, want 4", calls.Load())
 		}
@@ -61,20 +63,20 @@ func TestCoalescerGathersAndFailsSingly(t *testing.T) {
 func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := newCoalescer(10, 1, nil, half(&calls))
+		c := New(10, 1, nil, half(&calls))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		left, stayed := make(chan error, 1), make(chan error, 1)
-		go func() { _, err := c.do(ctx, 2); left <- err }()
-		go func() { _, err := c.do(t.Context(), 4); stayed <- err }()
+		go func() { _, err := c.Do(ctx, 2); left <- err }()
+		go func() { _, err := c.Do(t.Context(), 4); stayed <- err }()
 		if err := <-left; !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("who left got %v", err)
 		}
 		if err := <-stayed; err != nil {
 			t.Errorf("who stayed got %v", err)
 		}
-		c.wait()
-		if _, err := c.do(t.Context(), 6); !errors.Is(err, ErrClosed) {
+		c.Wait()
+		if _, err := c.Do(t.Context(), 6); !errors.Is(err, engine.ErrClosed) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -82,28 +84,28 @@ func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
 
 func TestCoalescerCallFails(t *testing.T) {
 	boom := errors.New("boom")
-	c := newCoalescer(10, 1, nil, func(context.Context, []int) ([]int, error) { return nil, boom })
-	if _, err := c.do(t.Context(), 1); !errors.Is(err, boom) {
+	c := New(10, 1, nil, func(context.Context, []int) ([]int, error) { return nil, boom })
+	if _, err := c.Do(t.Context(), 1); !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
-	c.wait()
+	c.Wait()
 }
 
 func TestCoalescerKeepsLargeItemsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes [][]int
-		c := newCoalescer(10, 1, func(n *int) int { return *n }, func(_ context.Context, in []int) ([]int, error) {
+		c := New(10, 1, func(n *int) int { return *n }, func(_ context.Context, in []int) ([]int, error) {
 			time.Sleep(time.Second)
 			sizes = append(sizes, slices.Clone(in))
 			return slices.Clone(in), nil
 		})
 		var all sync.WaitGroup
-		for _, n := range []int{1, 5, 6, coalesceBytes * 2, 7, coalesceBytes - 7, 8} {
-			all.Go(func() { _, _ = c.do(t.Context(), n) })
+		for _, n := range []int{1, 5, 6, bytesMost * 2, 7, bytesMost - 7, 8} {
+			all.Go(func() { _, _ = c.Do(t.Context(), n) })
 			synctest.Wait()
 		}
 		all.Wait()
-		want := [][]int{{1}, {5, 6}, {coalesceBytes * 2}, {7, coalesceBytes - 7}, {8}}
+		want := [][]int{{1}, {5, 6}, {bytesMost * 2}, {7, bytesMost - 7}, {8}}
 		if !reflect.DeepEqual(sizes, want) {
 			t.Errorf("calls of %v, want %v", sizes, want)
 		}
@@ -115,13 +117,13 @@ func TestCoalescerKeepsLargeItemsApart(t *testing.T) {
 func TestCoalescerLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := newCoalescer(3, 2, nil, half(&calls))
+		c := New(3, 2, nil, half(&calls))
 		var all sync.WaitGroup
 		start := time.Now()
 		ask := func(ends ...time.Duration) {
 			for i, want := range ends {
 				all.Go(func() {
-					if out, err := c.do(t.Context(), 2*i); err != nil || out.n != i {
+					if out, err := c.Do(t.Context(), 2*i); err != nil || out.n != i {
 						t.Errorf("%d: %+v, %v", i, out, err)
 					}
 					if took := time.Since(start); took != want {
@@ -142,7 +144,7 @@ func TestCoalescerLanes(t *testing.T) {
 		ask(time.Second)
 		ask(time.Second, time.Second, time.Second) // a full call
 		all.Wait()
-		c.wait()
+		c.Wait()
 		if calls.Load() != 5 {
 			t.Errorf("%d calls, want 5", calls.Load())
 		}

@@ -1,4 +1,4 @@
-package tarry
+package dispatch
 
 import (
 	"container/list"
@@ -9,35 +9,35 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// subscription is a standing demand for messages of some queues. Its functions
+// Subscription is a standing demand for messages of some queues. Its functions
 // must not block; they are called with the dispatcher's lock held.
-type subscription struct {
-	queues []string
-	ttr    time.Duration
-	remote bool
+type Subscription struct {
+	Queues []string
+	TTR    time.Duration
+	Remote bool
 
-	// room tells how many more messages of a queue could be started now, when taken
+	// Room tells how many more messages of a queue could be started now, when taken
 	// more are on their way already. It must keep that promise until they come.
-	room func(queue string, taken int) int
-	// deliver hands over leases of one queue, never more than there was room for:
+	Room func(queue string, taken int) int
+	// Deliver hands over leases of one queue, never more than there was room for:
 	// now is the engine's clock when it answered, sent ours before it was asked.
-	deliver func(leases []engine.Lease, now, sent time.Time)
-	// fail tells that the engine could not be asked. The dispatcher tries again.
-	fail func(err error)
-	// noted, if not nil, tells of messages that ended before anybody got them.
-	noted func(queue string, expired, died int)
+	Deliver func(leases []engine.Lease, now, sent time.Time)
+	// Fail tells that the engine could not be asked. The dispatcher tries again.
+	Fail func(err error)
+	// Noted, if not nil, tells of messages that ended before anybody got them.
+	Noted func(queue string, expired, died int)
 
-	spread bool // it would rather have something of each queue than all of one
+	Spread bool // it would rather have something of each queue than all of one
 
 	// A subscription that is for one answer leaves with it. It fails only when none of
 	// its queues can be asked. Nothing is leased for it once its context has ended, nor,
 	// when its queues have all been asked, after the end of its wait.
-	once  bool
-	ctx   context.Context
-	until time.Time
-	asked chan struct{} // once: closed when all queues have been asked since it came
+	Once  bool
+	Ctx   context.Context
+	Until time.Time
+	Asked chan struct{} // once: closed when all queues have been asked since it came
 
-	// Guarded by dispatcher.mu.
+	// Guarded by Dispatcher.mu.
 	seats   []*list.Element // in the beliefs in its queues
 	seen    int             // once: how many of its queues have been asked
 	asks    int             // spread: how many of its queues are ready
@@ -51,29 +51,29 @@ type subscription struct {
 	idle    chan struct{}   // closed when it is leaving and no call is under way for it
 }
 
-// outlook is what is known of a subscription's queues when it leaves.
-type outlook struct {
-	now  time.Time // the engine's clock
-	next time.Time // when something may be there; zero: unknown
-	err  error     // why a queue could not be asked
+// Outlook is what is known of a subscription's queues when it leaves.
+type Outlook struct {
+	Now  time.Time // the engine's clock
+	Next time.Time // when something may be there; zero: unknown
+	Err  error     // why a queue could not be asked
 }
 
 // over reports whether nothing is to be leased for it any more.
-func (s *subscription) over(now time.Time) bool {
-	return s.leaving || s.once && (s.ctx.Err() != nil || s.seen == len(s.queues) && !now.Before(s.until))
+func (s *Subscription) over(now time.Time) bool {
+	return s.leaving || s.Once && (s.Ctx.Err() != nil || s.seen == len(s.Queues) && !now.Before(s.Until))
 }
 
-// leaver ends a subscription.
-type leaver func(ctx context.Context, patience time.Duration) outlook
+// Leave ends a subscription.
+type Leave func(ctx context.Context, patience time.Duration) Outlook
 
-// subscribe adds a demand. The function returned takes it away again: nothing more
+// Subscribe adds a demand. The function returned takes it away again: nothing more
 // is asked for it, what a call under way brings it is still delivered, and when it
 // returns nothing is on the way to it any more. When ctx ends before that, or patience
 // is over (0: it has no end), what comes later is given back.
-func (d *dispatcher) subscribe(s *subscription) leaver {
-	s.queues = slices.Clone(s.queues)
-	slices.Sort(s.queues)
-	s.queues = slices.Compact(s.queues)
+func (d *Dispatcher) Subscribe(s *Subscription) Leave {
+	s.Queues = slices.Clone(s.Queues)
+	slices.Sort(s.Queues)
+	s.Queues = slices.Compact(s.Queues)
 	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
 		return d.poll(lw, s)
 	}
@@ -84,19 +84,19 @@ func (d *dispatcher) subscribe(s *subscription) leaver {
 	if d.closed {
 		return d.refuse(s)
 	}
-	s.seats = make([]*list.Element, len(s.queues))
-	for i, q := range s.queues {
+	s.seats = make([]*list.Element, len(s.Queues))
+	for i, q := range s.Queues {
 		b := d.queues[q]
 		if b == nil {
 			b = newBelief(q)
 			d.queues[q] = b
 			d.ask(b)
 		}
-		if b.err != nil && s.once && s.until.IsZero() {
+		if b.err != nil && s.Once && s.Until.IsZero() {
 			d.ask(b) // it cannot wait for the next try
 		}
 		s.seats[i] = b.seats.PushBack(s)
-		if s.spread {
+		if s.Spread {
 			b.spread = append(b.spread, s)
 			if b.ready != nil {
 				s.asks++
@@ -104,7 +104,7 @@ func (d *dispatcher) subscribe(s *subscription) leaver {
 		}
 	}
 	d.subs[s] = struct{}{}
-	if s.once && !d.seen(s) {
+	if s.Once && !d.seen(s) {
 		d.fresh = append(d.fresh, s)
 	}
 	if !d.running {
@@ -112,20 +112,20 @@ func (d *dispatcher) subscribe(s *subscription) leaver {
 		d.tasks.Go(d.run)
 	}
 	d.kick()
-	return func(ctx context.Context, patience time.Duration) outlook { return d.leave(ctx, patience, s) }
+	return func(ctx context.Context, patience time.Duration) Outlook { return d.leave(ctx, patience, s) }
 }
 
 // refuse tells a subscription that the client is closed.
-func (d *dispatcher) refuse(s *subscription) leaver {
-	s.fail(errClientClosed("lease"))
-	return func(context.Context, time.Duration) outlook { return outlook{} }
+func (d *Dispatcher) refuse(s *Subscription) Leave {
+	s.Fail(errClientClosed("lease"))
+	return func(context.Context, time.Duration) Outlook { return Outlook{} }
 }
 
 func errClientClosed(op string) error {
-	return &Error{Op: op, Err: ErrClosed, Hint: "the client was closed"}
+	return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the client was closed"}
 }
 
-func (d *dispatcher) leave(ctx context.Context, patience time.Duration, s *subscription) (o outlook) {
+func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subscription) (o Outlook) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.leaving = true
@@ -137,23 +137,23 @@ func (d *dispatcher) leave(ctx context.Context, patience time.Duration, s *subsc
 	}
 	s.gone = true
 	delete(d.subs, s)
-	if s.once && s.seen < len(s.queues) {
-		d.fresh = slices.DeleteFunc(d.fresh, func(o *subscription) bool { return o == s })
+	if s.Once && s.seen < len(s.Queues) {
+		d.fresh = slices.DeleteFunc(d.fresh, func(o *Subscription) bool { return o == s })
 	}
-	for i, q := range s.queues {
+	for i, q := range s.Queues {
 		b := d.queues[q]
-		if b.now.After(o.now) {
-			o.now = b.now
+		if b.now.After(o.Now) {
+			o.Now = b.now
 		}
-		if !b.next.IsZero() && (o.next.IsZero() || b.next.Before(o.next)) {
-			o.next = b.next
+		if !b.next.IsZero() && (o.Next.IsZero() || b.next.Before(o.Next)) {
+			o.Next = b.next
 		}
-		if o.err == nil {
-			o.err = b.err
+		if o.Err == nil {
+			o.Err = b.err
 		}
 		b.seats.Remove(s.seats[i])
-		if s.spread {
-			b.spread = slices.DeleteFunc(b.spread, func(o *subscription) bool { return o == s })
+		if s.Spread {
+			b.spread = slices.DeleteFunc(b.spread, func(o *Subscription) bool { return o == s })
 		}
 		d.forget(b)
 	}
@@ -165,14 +165,14 @@ func (d *dispatcher) leave(ctx context.Context, patience time.Duration, s *subsc
 
 // seen reports whether all queues of a new subscription have been asked since it came.
 // Called with d.mu held.
-func (d *dispatcher) seen(s *subscription) bool {
-	for s.seen < len(s.queues) {
-		if b := d.queues[s.queues[s.seen]]; b.ready != nil || b.busy {
+func (d *Dispatcher) seen(s *Subscription) bool {
+	for s.seen < len(s.Queues) {
+		if b := d.queues[s.Queues[s.seen]]; b.ready != nil || b.busy {
 			return false
 		}
 		s.seen++
 	}
-	close(s.asked)
+	close(s.Asked)
 	return true
 }
 
@@ -196,8 +196,8 @@ func await(ctx context.Context, patience time.Duration, done <-chan struct{}) bo
 
 // hopeless reports whether none of the subscription's queues can be asked. Called with
 // d.mu held.
-func (d *dispatcher) hopeless(s *subscription) bool {
-	for _, q := range s.queues {
+func (d *Dispatcher) hopeless(s *Subscription) bool {
+	for _, q := range s.Queues {
 		if d.queues[q].err == nil {
 			return false
 		}

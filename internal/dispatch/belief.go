@@ -1,4 +1,4 @@
-package tarry
+package dispatch
 
 import (
 	"container/heap"
@@ -6,21 +6,22 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/nap"
 )
 
 // belief is what is known of a queue that somebody waits on. It stands in one place:
 // among the ready, which are to be asked; in a call; in the heap of those of which a
 // time is known; or nowhere, when only a hint can tell more. All of it is guarded by
-// dispatcher.mu.
+// Dispatcher.mu.
 type belief struct {
 	queue  string
-	seats  list.List       // of *subscription, in the order in which they came
-	spread []*subscription // those of them that spread over their queues
+	seats  list.List       // of *Subscription, in the order in which they came
+	spread []*Subscription // those of them that spread over their queues
 
-	ready  *list.Element // in dispatcher.ready; nil: not to be asked
+	ready  *list.Element // in Dispatcher.ready; nil: not to be asked
 	busy   bool          // being asked
 	hinted bool          // a hint came meanwhile
-	at     int           // in dispatcher.timed; -1: not there
+	at     int           // in Dispatcher.timed; -1: not there
 	wake   time.Time     // when it is to be asked by itself, local clock
 
 	next time.Time // when something may be there, by the engine's clock; zero: unknown
@@ -41,7 +42,7 @@ type belief struct {
 // engine says that there is more.
 const (
 	reachMin = 64
-	reachMax = MaxLease
+	reachMax = engine.MaxLease
 )
 
 func newBelief(queue string) *belief {
@@ -49,7 +50,7 @@ func newBelief(queue string) *belief {
 }
 
 // ask has a queue asked. Called with d.mu held.
-func (d *dispatcher) ask(b *belief) {
+func (d *Dispatcher) ask(b *belief) {
 	switch {
 	case b.busy:
 		b.hinted = true
@@ -65,7 +66,7 @@ func (d *dispatcher) ask(b *belief) {
 }
 
 // unready takes a queue from among the ready. Called with d.mu held.
-func (d *dispatcher) unready(b *belief) {
+func (d *Dispatcher) unready(b *belief) {
 	if b.ready == nil {
 		return
 	}
@@ -78,7 +79,7 @@ func (d *dispatcher) unready(b *belief) {
 
 // place puts a queue, of which an answer has come, where it belongs. Called with d.mu
 // held.
-func (d *dispatcher) place(b *belief, ask bool) {
+func (d *Dispatcher) place(b *belief, ask bool) {
 	b.busy = false
 	switch {
 	case b.seats.Len() == 0:
@@ -92,7 +93,7 @@ func (d *dispatcher) place(b *belief, ask bool) {
 
 // forget drops a queue that nobody waits on, once no call is under way for it. Called
 // with d.mu held.
-func (d *dispatcher) forget(b *belief) {
+func (d *Dispatcher) forget(b *belief) {
 	if b.seats.Len() > 0 || b.busy {
 		return
 	}
@@ -105,10 +106,10 @@ func (d *dispatcher) forget(b *belief) {
 
 // learn sets the belief in a queue by the engine's answer to a call that began at
 // began, and reports whether it is to be asked again at once. Called with d.mu held.
-func (d *dispatcher) learn(b *belief, got engine.Granted, engineNow, began, now time.Time) (again bool) {
+func (d *Dispatcher) learn(b *belief, got engine.Granted, engineNow, began, now time.Time) (again bool) {
 	b.wake, b.next, b.err = time.Time{}, time.Time{}, got.Err
 	if got.Err != nil {
-		b.wake = now.Add(failPause(b.fails))
+		b.wake = now.Add(FailPause(b.fails))
 		b.fails++
 		return false
 	}
@@ -138,20 +139,20 @@ const (
 	failPauseMax  = 5 * time.Second
 )
 
-func failPause(fails int) time.Duration {
+func FailPause(fails int) time.Duration {
 	return min(failPauseBase<<min(fails, 10), failPauseMax)
 }
 
-// local turns an instant of the engine's clock into one of ours.
-func (d *dispatcher) local(t, engineNow, now time.Time) time.Time {
+// Local turns an instant of the engine's clock into one of ours.
+func (d *Dispatcher) Local(t, engineNow, now time.Time) time.Time {
 	return d.localSince(t, engineNow, now, now)
 }
 
 // localSince does so for an answer to a call that began at began. An engine that runs
 // on our clock may answer in whole milliseconds, and late; ours is finer.
-func (d *dispatcher) localSince(t, engineNow, began, now time.Time) time.Time {
+func (d *Dispatcher) localSince(t, engineNow, began, now time.Time) time.Time {
 	wall := now.Round(0)
-	if d.caps.Recheck == 0 && engineNow.After(began.Round(0).Add(-napDrift)) && engineNow.Before(wall.Add(napDrift)) {
+	if d.caps.Recheck == 0 && engineNow.After(began.Round(0).Add(-nap.Drift)) && engineNow.Before(wall.Add(nap.Drift)) {
 		engineNow = wall
 	}
 	return now.Add(t.Sub(engineNow))

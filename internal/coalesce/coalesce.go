@@ -1,4 +1,5 @@
-package tarry
+// Package coalesce makes one call of many that come at the same time.
+package coalesce
 
 import (
 	"context"
@@ -7,16 +8,18 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
-// coalescer makes one call of many that come at the same time. While a call is under
+// Coalescer makes one call of many that come at the same time. While a call is under
 // way others gather, and the next call takes them all; nobody waits for company.
 // A further lane opens when enough have gathered to be worth a call of their own, or
 // when the call under way is slow: few large calls cost less than many small ones, but
 // the next ones are made ready meanwhile, and one that hangs must not hold up all.
 // A call runs on no caller's context, and each item gets its own answer. Its
 // goroutines live only while there is work.
-type coalescer[In, Out any] struct {
+type Coalescer[In, Out any] struct {
 	call  func(context.Context, []In) ([]Out, error)
 	most  int           // items in a call
 	lanes int           // calls at a time
@@ -38,23 +41,25 @@ type coalesced[In, Out any] struct {
 	done chan struct{} // holds one token when out and err are set
 }
 
-// coalesceTimeout bounds a call that no caller's context bounds.
-const coalesceTimeout = 30 * time.Second
+// Timeout bounds a call that no caller's context bounds.
+const Timeout = 30 * time.Second
 
-// errOverdue is the failure of a call that took longer than that.
-var errOverdue = fmt.Errorf("%w: it has not answered within %s", ErrUnavailable, coalesceTimeout)
+// ErrOverdue is the failure of a call that took longer than that.
+var ErrOverdue = fmt.Errorf("%w: it has not answered within %s", engine.ErrUnavailable, Timeout)
 
-// coalesceBytes bounds what gathers in one call, so that large items do not hold up
+// bytesMost bounds what gathers in one call, so that large items do not hold up
 // small ones for long.
-const coalesceBytes = 1 << 20
+const bytesMost = 1 << 20
 
-func newCoalescer[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *coalescer[In, Out] {
-	return &coalescer[In, Out]{call: call, most: most, lanes: max(1, lanes), size: size}
+// New returns a Coalescer that puts at most so many items in a call, and has so many
+// calls under way; size tells the bytes of an item, nil: they are small.
+func New[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *Coalescer[In, Out] {
+	return &Coalescer[In, Out]{call: call, most: most, lanes: max(1, lanes), size: size}
 }
 
-// do hands in one item and returns its answer. When ctx ends first the item is
+// Do hands in one item and returns its answer. When ctx ends first the item is
 // still on its way and its outcome unknown.
-func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error) {
+func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	it, _ := c.items.Get().(*coalesced[In, Out])
 	if it == nil {
 		it = &coalesced[In, Out]{done: make(chan struct{}, 1)}
@@ -63,7 +68,7 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (out Out, err error)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return out, ErrClosed
+		return out, engine.ErrClosed
 	}
 	c.waiting = append(c.waiting, it)
 	c.widen()
@@ -87,7 +92,7 @@ const laneWorth = 32
 const slowLane = 10 * time.Millisecond
 
 // widen opens a lane where that is due. Called with c.mu held.
-func (c *coalescer[In, Out]) widen() {
+func (c *Coalescer[In, Out]) widen() {
 	if len(c.waiting) == 0 || c.running == c.lanes {
 		return
 	}
@@ -98,13 +103,13 @@ func (c *coalescer[In, Out]) widen() {
 }
 
 // relieve looks after those who came while a call that is slow was young.
-func (c *coalescer[In, Out]) relieve() {
+func (c *Coalescer[In, Out]) relieve() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.widen()
 }
 
-func (c *coalescer[In, Out]) run() {
+func (c *Coalescer[In, Out]) run() {
 	var ins []In
 	for {
 		// Who was just answered, or can call now, should: it makes the calls fewer.
@@ -134,14 +139,14 @@ func (c *coalescer[In, Out]) run() {
 }
 
 // fill returns how many of those who wait go into the next call.
-func (c *coalescer[In, Out]) fill() int {
+func (c *Coalescer[In, Out]) fill() int {
 	n := min(len(c.waiting), c.most)
 	if c.size == nil {
 		return n
 	}
 	bytes := 0
 	for i, it := range c.waiting[:n] {
-		if bytes += c.size(&it.in); i > 0 && bytes > coalesceBytes {
+		if bytes += c.size(&it.in); i > 0 && bytes > bytesMost {
 			return i
 		}
 	}
@@ -150,14 +155,14 @@ func (c *coalescer[In, Out]) fill() int {
 
 // serve makes one call. It returns the room for the inputs of the next, in the place
 // of what it was given, unless an engine that was left may still look at it.
-func (c *coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
+func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
 	for _, it := range items {
 		ins = append(ins, it.in)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), coalesceTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	outs, err := c.call(ctx, ins)
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
-		err = errOverdue // no caller has set this deadline
+		err = ErrOverdue // no caller has set this deadline
 	}
 	if ctx.Err() == nil {
 		clear(ins)
@@ -177,8 +182,8 @@ func (c *coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
 	return ins
 }
 
-// wait takes no more items and returns when nothing is under way.
-func (c *coalescer[In, Out]) wait() {
+// Wait takes no more items and returns when nothing is under way.
+func (c *Coalescer[In, Out]) Wait() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()

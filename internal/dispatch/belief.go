@@ -139,6 +139,7 @@ const (
 	failPauseMax  = 5 * time.Second
 )
 
+// FailPause is the pause after a call that failed, when so many failed before it.
 func FailPause(fails int) time.Duration {
 	return min(failPauseBase<<min(fails, 10), failPauseMax)
 }

@@ -56,7 +56,7 @@ func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(c
 func (w *Worker) handleOne(ctx context.Context, h *handling, l Lease, sent time.Time) error {
 	d := &delivery{w: w, h: h, lease: l, due: l.Due, one: newOne()}
 	if l.TTR > 0 {
-		d.term = term{from: sent, length: l.TTR}
+		d.term = termFor(sent, l.TTR)
 	}
 	w.base = ctx
 	w.tasks.Go(w.keep)

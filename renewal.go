@@ -72,8 +72,10 @@ func (w *Worker) tend(now time.Time, all bool) (renew []*delivery) {
 		}
 		next := d.term.end()
 		if w.renewable(d) {
-			if all || d.unsure || !now.Before(d.renew) {
+			if all || d.unsure || len(d.wishes) > 0 || !now.Before(d.renew) {
 				d.renewing = true
+				d.asks = d.term.most(now, d.wishes)
+				d.granting, d.wishes = d.wishes, nil
 				renew = append(renew, d)
 			} else {
 				next = d.renew
@@ -108,7 +110,10 @@ func (w *Worker) renew(batch []*delivery) {
 	patience := coalesce.Timeout
 	for i, d := range batch {
 		extend[i] = engine.Settlement{Token: d.lease.Token, Do: engine.Extend, TTR: w.cfg.TTR}
-		patience = min(patience, max(d.term.length/2, time.Millisecond))
+		if d.asks > d.term.usual {
+			extend[i].TTR = d.asks
+		}
+		patience = min(patience, max(d.term.usual/2, time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(w.sets.ctx, patience)
 	out, err := w.c.eng.Settle(ctx, extend)
@@ -129,13 +134,14 @@ func (w *Worker) renew(batch []*delivery) {
 // message from others; a context that has ended stays so. Called with w.mu held.
 func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
 	d.renewing = false
+	defer d.grant(err)
 	if d.next == nil && d.prev == nil && w.first != d {
 		return // concluded meanwhile: its own settlement decided
 	}
 	switch {
 	case err == nil:
-		d.term = d.term.renewed(sent)
-		d.renew = d.term.half()
+		d.term = d.term.renewed(sent, d.asks)
+		d.renew = d.term.due()
 		d.lapsed = false
 	case errors.Is(err, ErrLeaseLost):
 		d.lost = true
@@ -144,7 +150,7 @@ func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
 		}
 		d.lose(w.now(), errTaken)
 	default:
-		d.renew = w.now().Add(max(d.term.length/16, time.Millisecond))
+		d.renew = w.now().Add(max(d.term.usual/16, time.Millisecond))
 	}
 	if d.unsure {
 		d.unsure, d.asked = false, err == nil || errors.Is(err, context.DeadlineExceeded)
@@ -154,7 +160,11 @@ func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
 			w.hand(d)
 		}
 	}
-	if !d.lost {
+	switch {
+	case d.lost:
+	case len(d.wishes) > 0:
+		w.lookBy(w.now())
+	default:
 		w.lookBy(d.renew)
 	}
 }

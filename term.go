@@ -7,8 +7,12 @@ import "time"
 // asked, for as long as the engine's clock said when it answered.
 type term struct {
 	from   time.Time     // with both clocks; zero: the lease has no end
-	length time.Duration // from one renewal to the next deadline
+	length time.Duration // to the deadline
+	usual  time.Duration // what a lease lasts after a renewal that asks for no more
 }
+
+// termFor is the term of a lease of a length that was asked for at sent.
+func termFor(sent time.Time, length time.Duration) term { return term{sent, length, length} }
 
 // termOf is the term of a lease that was asked for at sent and answered when the
 // engine's clock showed engineNow.
@@ -16,19 +20,32 @@ func termOf(deadline, engineNow, sent time.Time) term {
 	if deadline.IsZero() {
 		return term{}
 	}
-	return term{from: sent, length: deadline.Sub(engineNow)}
+	return termFor(sent, deadline.Sub(engineNow))
 }
 
 func (t term) endless() bool { return t.from.IsZero() }
 
-// renewed is the term after a renewal that was asked for at sent.
-func (t term) renewed(sent time.Time) term { return term{from: sent, length: t.length} }
+// most is the longest of what is usual, what is wished for, and what is left at now:
+// what to ask of the engine, in its milliseconds, so that nothing makes a lease shorter.
+func (t term) most(now time.Time, wishes []extension) time.Duration {
+	longest := max(t.usual, t.end().Sub(now))
+	for _, x := range wishes {
+		longest = max(longest, x.by)
+	}
+	if longest == t.usual {
+		return longest
+	}
+	return (longest + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+// renewed is the term after a renewal for a length that was asked for at sent.
+func (t term) renewed(sent time.Time, length time.Duration) term { return term{sent, length, t.usual} }
 
 // end is the deadline by the monotonic clock.
 func (t term) end() time.Time { return t.from.Add(t.length) }
 
-// half is when to renew the lease.
-func (t term) half() time.Time { return t.from.Add(t.length / 2) }
+// due is when to renew the lease: half of a usual one before its end.
+func (t term) due() time.Time { return t.from.Add(t.length - (t.usual - t.usual/2)) }
 
 // ended reports whether the deadline has passed by the monotonic clock, which no
 // step of the wall clock moves.

@@ -34,11 +34,14 @@ type delivery struct {
 	term       term                    // of the lease; once concluded nobody writes it
 	renew      time.Time               // when to renew the lease
 	renewing   bool
-	unsure     bool // came too late to begin it, unless a renewal shows that it is ours
-	asked      bool // was unsure, and its renewal came, or took longer than it lasts
-	lapsed     bool // not renewed before the deadline
-	lost       bool // the engine says that the lease is another's
-	told       bool // the observer knows that the lease was lost
+	asks       time.Duration // what the renewal under way asks for
+	wishes     []extension   // of the handler, for the next renewal
+	granting   []extension   // those of the renewal under way
+	unsure     bool          // came too late to begin it, unless a renewal shows that it is ours
+	asked      bool          // was unsure, and its renewal came, or took longer than it lasts
+	lapsed     bool          // not renewed before the deadline
+	lost       bool          // the engine says that the lease is another's
+	told       bool          // the observer knows that the lease was lost
 }
 
 // room tells how many more messages of a queue can be started.
@@ -79,7 +82,7 @@ func (w *Worker) enter(d *delivery, now time.Time) {
 	if !d.term.endless() {
 		d.renew = d.term.end()
 		if w.c.caps.Extend {
-			d.renew = d.term.half()
+			d.renew = d.term.due()
 			d.unsure = d.term.doubtful(now)
 		}
 		w.lookBy(d.renew)
@@ -219,7 +222,7 @@ func (d *delivery) conclude(err error) {
 		d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Release}
 	}
 	d.w.finish(d)
-	d.cancel(nil)
+	d.cancel(errConcluded)
 }
 
 // interrupted reports whether a handler gave up for no fault of its own or of its

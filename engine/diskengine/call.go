@@ -3,76 +3,31 @@ package diskengine
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
-// calls counts the calls under way, so that Close can wait for them.
-type calls struct {
-	mu     sync.Mutex
-	n      int
-	closed bool
-	idle   chan struct{} // closed when closed and the last call has ended
-
-	made leave.Calls
-}
-
-// begin admits a call unless the engine is closed.
-func (c *calls) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.n++
-	return true
-}
-
-func (c *calls) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n--; c.n == 0 && c.closed {
-		close(c.idle)
-	}
-}
-
-// close admits no more calls, and reports whether it is the first to do so.
-func (c *calls) close() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.closed = true
-	if c.n == 0 {
-		close(c.idle)
-	}
-	return true
-}
-
 // enter begins a call; leave ends it.
 func (e *Engine) enter(ctx context.Context, op string) error {
-	if err := ctx.Err(); err != nil {
-		return &engine.Error{Op: op, Err: err}
+	if err := e.calls.Enter(ctx, op); err != nil {
+		return err
 	}
-	if n := e.calls.made.Left(); n >= leave.Most {
-		return &engine.Error{Op: op, Err: engine.ErrUnavailable,
+	err := e.store.failed()
+	if n := e.made.Left(); n >= leave.Most {
+		err = &engine.Error{Op: op, Err: engine.ErrUnavailable,
 			Hint: fmt.Sprintf("%d calls have waited for so long that their callers left%s", n, e.slowest())}
+	} else if err != nil {
+		err = broken(op, err)
 	}
-	if !e.calls.begin() {
-		return &engine.Error{Op: op, Err: engine.ErrClosed}
+	if err != nil {
+		e.calls.Leave()
 	}
-	if err := e.store.failed(); err != nil {
-		e.calls.end()
-		return broken(op, err)
-	}
-	return nil
+	return err
 }
 
-func (e *Engine) leave() { e.calls.end() }
+func (e *Engine) leave() { e.calls.Leave() }
 
 // do runs fn as one call: what fn answers rests on what p collects, and is
 // answered when that is durable. When ctx ends first do returns, and the call goes
@@ -92,7 +47,7 @@ func (e *Engine) doOrElse(ctx context.Context, op string, late func(), fn func(n
 		defer e.leave()
 		return e.carryOut(op, fn)
 	}
-	_, left, err := leave.Make(ctx, &e.calls.made, 0, func(_ struct{}, err error) {
+	_, left, err := leave.Make(ctx, &e.made, 0, func(_ struct{}, err error) {
 		defer e.leave()
 		if err == nil && late != nil {
 			late()
@@ -113,7 +68,7 @@ func (e *Engine) carryOut(op string, fn func(now clock, p *pending) error) error
 	if werr := p.wait(); err == nil {
 		err = werr
 	}
-	e.tell(p.hints)
+	e.watchers.Hint(p.hints...)
 	return e.wrap(op, err)
 }
 

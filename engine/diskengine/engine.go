@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/internal/leave"
 )
 
 // Engine is the engine. Open makes one.
@@ -18,10 +21,13 @@ type Engine struct {
 	dir   *directory
 	store *store
 
-	calls calls
-	done  chan struct{} // closed when the engine closes
-	ended chan error    // closed when all has ended; before that, at most one error
-	group sync.WaitGroup
+	calls    gate.Gate
+	made     leave.Calls
+	watchers hint.Watchers
+	closing  sync.Once
+	done     chan struct{} // closed when the engine closes
+	ended    chan error    // closed when all has ended; before that, at most one error
+	group    sync.WaitGroup
 
 	queuesMu  sync.RWMutex
 	byName    map[string]*queue
@@ -43,10 +49,6 @@ type Engine struct {
 
 	space   space
 	ballast *ballast
-
-	watchMu  sync.RWMutex
-	watchers map[int]func(string)
-	watches  int
 }
 
 // clock is the instant at which a call happens.
@@ -82,31 +84,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 }
 
 // Watch calls fn when a message was put before the NextDue last told.
-func (e *Engine) Watch(fn func(queue string)) (stop func()) {
-	e.watchMu.Lock()
-	defer e.watchMu.Unlock()
-	e.watches++
-	n := e.watches
-	e.watchers[n] = fn
-	return func() {
-		e.watchMu.Lock()
-		defer e.watchMu.Unlock()
-		delete(e.watchers, n)
-	}
-}
-
-func (e *Engine) tell(queues []string) {
-	if len(queues) == 0 {
-		return
-	}
-	e.watchMu.RLock()
-	defer e.watchMu.RUnlock()
-	for _, q := range queues {
-		for _, fn := range e.watchers {
-			fn(q)
-		}
-	}
-}
+func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
 
 // runTail ends the syncs that nobody waits for.
 func (e *Engine) runTail() {
@@ -122,10 +100,11 @@ func (e *Engine) runTail() {
 // what hangs, and the directory stays locked until the disk answers or the process
 // ends. A second Close waits likewise, and returns nil when all has ended.
 func (e *Engine) Close() error {
-	if e.calls.close() {
+	e.closing.Do(func() {
+		idle := e.calls.Close()
 		close(e.done)
-		go e.end()
-	}
+		go e.end(idle)
+	})
 	timer := time.NewTimer(e.cfg.CloseTimeout)
 	defer timer.Stop()
 	select {
@@ -138,9 +117,9 @@ func (e *Engine) Close() error {
 }
 
 // end closes all once the last call has ended.
-func (e *Engine) end() {
-	<-e.calls.idle
-	e.calls.made.Close()
+func (e *Engine) end(idle <-chan struct{}) {
+	<-idle
+	e.made.Close()
 	close(e.tail)
 	e.group.Wait()
 	for _, q := range e.byName {

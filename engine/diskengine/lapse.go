@@ -176,7 +176,7 @@ func (q *queue) lapseLate(now clock) error {
 	if len(p.batches) > 0 {
 		err = errors.Join(err, p.wait())
 	}
-	q.e.tell(p.hints)
+	q.e.watchers.Hint(p.hints...)
 	return err
 }
 

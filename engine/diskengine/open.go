@@ -52,8 +52,8 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 	e := &Engine{
 		cfg: c, log: c.Logger, dir: d,
 		byName: make(map[string]*queue), byNumber: make(map[uint32]*queue),
-		calls: calls{idle: make(chan struct{})}, done: make(chan struct{}), ended: make(chan error, 1), wake: make(chan struct{}, 1), tail: make(chan applied, 1024),
-		watchers: make(map[int]func(string)), nextID: 1, idsReserved: 1,
+		done: make(chan struct{}), ended: make(chan error, 1), wake: make(chan struct{}, 1), tail: make(chan applied, 1024),
+		nextID: 1, idsReserved: 1,
 		space: space{every: spaceEvery}, chunk: loadChunk,
 	}
 	e.ballast = &ballast{fs: c.FS, name: d.join(ballastName), size: c.BallastBytes}

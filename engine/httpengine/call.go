@@ -49,13 +49,10 @@ var (
 
 // do makes a request and returns the body of its answer, or the error that it tells.
 func (e *Engine) do(ctx context.Context, c call) (*buffer, error) {
-	if err := e.begin(c.op); err != nil {
+	if err := e.calls.Enter(ctx, c.op); err != nil {
 		return nil, err
 	}
-	defer e.calls.Done()
-	if err := ctx.Err(); err != nil {
-		return nil, c.fail(err, "")
-	}
+	defer e.calls.Leave()
 	return e.roundTrip(ctx, c)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/storeurl"
 )
 
@@ -47,13 +48,12 @@ type Engine struct {
 	timeout time.Duration
 	caps    engine.Capabilities
 	limits  limits
-	watch   watchers
+	watch   watch
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	mu     sync.Mutex
-	closed bool
-	calls  sync.WaitGroup
+	calls  gate.Gate
+	tasks  sync.WaitGroup
 }
 
 var (
@@ -189,25 +189,13 @@ func (e *Engine) Capabilities() engine.Capabilities { return e.caps }
 // Close waits for calls under way, ends long polls, and closes idle connections. What
 // the server had leased by then is given back; that is waited for up to 5 s.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
+	idle := e.calls.Close()
 	e.cancel()
-	e.calls.Wait()
+	<-idle
+	e.tasks.Wait()
 	if e.own != nil {
 		e.own.CloseIdleConnections()
 	}
-	return nil
-}
-
-// begin counts a call that Close waits for.
-func (e *Engine) begin(op string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the engine was closed"}
-	}
-	e.calls.Add(1)
 	return nil
 }
 

@@ -24,7 +24,7 @@ func (e *Engine) Pause(ctx context.Context, queue string, d time.Duration) error
 func (e *Engine) Resume(ctx context.Context, queue string) error {
 	_, err := e.operate(ctx, "resume", queue, []byte("{}"))
 	if err == nil {
-		e.watch.hint(queue)
+		e.watch.Hint(queue)
 	}
 	return err
 }
@@ -46,7 +46,7 @@ func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, lim
 		done, err := e.operate(ctx, "redrive", queue, []byte(`{"limit":`+strconv.Itoa(max(limit, 0))+`}`))
 		all = engine.Redriven{Redriven: done.count, Skipped: done.skipped}
 		if err == nil {
-			e.watch.hint(queue)
+			e.watch.Hint(queue)
 		}
 		return all, err
 	}
@@ -65,7 +65,7 @@ func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, lim
 		all.Redriven += done.count
 		all.Skipped += done.skipped
 	}
-	e.watch.hint(queue)
+	e.watch.Hint(queue)
 	return all, nil
 }
 

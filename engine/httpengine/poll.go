@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/gate"
 )
 
 const (
@@ -23,10 +24,7 @@ const (
 // ends, since the server may be leasing at that moment: it ends the wait there, and
 // reads the answer. What comes soon is the caller's; what comes later is given back.
 func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr time.Duration) (leased, error) {
-	if err := e.idle(ctx, "lease"); err != nil {
-		return leased{}, err
-	}
-	if err := e.begin("lease"); err != nil {
+	if err := e.calls.Enter(ctx, "lease"); err != nil {
 		return leased{}, err
 	}
 	c, poll := leaseCall(queues, n, wait, ttr)
@@ -39,7 +37,7 @@ func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr ti
 	}()
 	release := func() {
 		hangUp()
-		e.calls.Done()
+		e.calls.Leave()
 	}
 	closing := e.ctx.Done()
 	if wait == 0 {
@@ -56,16 +54,12 @@ func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr ti
 	case <-ctx.Done():
 		err = c.fail(ctx.Err(), "")
 	case <-closing:
-		err = c.fail(engine.ErrClosed, "the engine was closed")
+		err = gate.Closed("lease")
 	}
 	cut := time.AfterFunc(leaveAfter, hangUp)
 	over := make(chan struct{})
 	if poll != "" {
-		e.calls.Add(1)
-		go func() {
-			defer e.calls.Done()
-			e.endPoll(poll, over)
-		}()
+		e.tasks.Go(func() { e.endPoll(poll, over) })
 	}
 	timer := time.NewTimer(lastWord)
 	defer timer.Stop()

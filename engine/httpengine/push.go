@@ -110,7 +110,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, body []byte) (
 	}
 	for i := range results {
 		if results[i].Err == nil && results[i].Outcome != engine.Kept {
-			e.watch.hint(msgs[i].Queue)
+			e.watch.Hint(msgs[i].Queue)
 		}
 	}
 	return results, nil
@@ -131,12 +131,9 @@ func readResults(data []byte, each func(c *cursor)) error {
 
 // idle is what a call about nothing still has to find out.
 func (e *Engine) idle(ctx context.Context, op string) error {
-	if err := e.begin(op); err != nil {
-		return err
+	err := e.calls.Enter(ctx, op)
+	if err == nil {
+		e.calls.Leave()
 	}
-	defer e.calls.Done()
-	if err := ctx.Err(); err != nil {
-		return (&call{op: op}).fail(err, "")
-	}
-	return nil
+	return err
 }

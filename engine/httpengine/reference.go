@@ -41,7 +41,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 	body = append(slices.Delete(body, 1, 2), '}') // the comma
 	i, err := e.info(ctx, call{op: "reschedule", ref: ref, method: http.MethodPatch, path: refPath(ref), body: body})
 	if err == nil {
-		e.watch.hint(ref.Queue)
+		e.watch.Hint(ref.Queue)
 	}
 	return i, err
 }

@@ -33,13 +33,10 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 }
 
 func (e *Engine) begun(ctx context.Context, part []engine.Settlement) ([]engine.Settled, error) {
-	if err := e.idle(ctx, "settle"); err != nil {
+	if err := e.calls.Enter(ctx, "settle"); err != nil {
 		return nil, err
 	}
-	if err := e.begin("settle"); err != nil {
-		return nil, err
-	}
-	defer e.calls.Done()
+	defer e.calls.Leave()
 	return e.settle(ctx, part)
 }
 

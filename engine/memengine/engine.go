@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/internal/hint"
 	"github.com/tarryhq/tarry/engine/internal/storeurl"
 )
 
@@ -61,9 +63,8 @@ type Engine struct {
 	pending    atomic.Int64  // live messages
 	lastID     atomic.Uint64 // of messages
 
-	// Each call holds calls for reading from begin to end, Close for writing.
-	calls  sync.RWMutex
-	closed bool
+	calls    gate.Gate
+	watchers hint.Watchers
 
 	// mu guards what follows. It is never taken while a queue's lock is held.
 	mu        sync.RWMutex
@@ -71,7 +72,6 @@ type Engine struct {
 	numbered  map[uint64]*queue // the same, by queue.number
 	lastQueue uint64
 	tidyAt    int // how many queues there are when the empty ones are next forgotten
-	watchers  []*watcher
 }
 
 var (
@@ -117,29 +117,15 @@ func (e *Engine) Capabilities() engine.Capabilities {
 // Close waits for the calls under way and forgets all messages. A second Close
 // does nothing and returns nil.
 func (e *Engine) Close() error {
-	e.calls.Lock()
-	defer e.calls.Unlock()
-	e.closed = true
+	<-e.calls.Close()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.queues, e.numbered, e.watchers = nil, nil, nil
+	e.queues, e.numbered = nil, nil
 	return nil
 }
 
-// begin starts a call, or says why there is none; end ends it.
-func (e *Engine) begin(ctx context.Context, op string) error {
-	if err := ctx.Err(); err != nil {
-		return &engine.Error{Op: op, Err: err}
-	}
-	e.calls.RLock()
-	if e.closed {
-		e.calls.RUnlock()
-		return &engine.Error{Op: op, Err: engine.ErrClosed}
-	}
-	return nil
-}
-
-func (e *Engine) end() { e.calls.RUnlock() }
+func (e *Engine) begin(ctx context.Context, op string) error { return e.calls.Enter(ctx, op) }
+func (e *Engine) end()                                       { e.calls.Leave() }
 
 // admit makes room for n more live messages; false: there is none.
 func (e *Engine) admit(n int64) bool {

@@ -256,7 +256,7 @@ func (e *Engine) soon(s *shard, v *rueidis.RedisMessage) {
 		return // nothing became the first to happen
 	}
 	if s.soon(due) {
-		e.hint(s.queue)
+		e.watchers.Hint(s.queue)
 	}
 }
 

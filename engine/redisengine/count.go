@@ -13,10 +13,10 @@ import (
 // Queue tells what one queue holds. Redis knows how many members a sorted set has
 // between two scores, so that no counters are kept beside.
 func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
-	if err := e.begin(ctx, "queue"); err != nil {
+	if err := e.calls.Enter(ctx, "queue"); err != nil {
 		return engine.QueueInfo{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	info, err := e.count(ctx, name)
 	return info, fault("queue", name, err)
 }
@@ -84,10 +84,10 @@ func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
 
 // Queues tells it of the queues that hold something or are paused, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
-	if err := e.begin(ctx, "queues"); err != nil {
+	if err := e.calls.Enter(ctx, "queues"); err != nil {
 		return nil, "", err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if limit < 1 {
 		return nil, "", &engine.Error{Op: "queues", Err: engine.ErrInvalid, Hint: "the limit is at least 1"}
 	}
@@ -124,10 +124,10 @@ const scriptSteps = 1000
 // Forecast counts the scheduled and ready messages of a queue by due time. Those due
 // before the present minute are in no bucket.
 func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) ([]engine.Bucket, error) {
-	if err := e.begin(ctx, "forecast"); err != nil {
+	if err := e.calls.Enter(ctx, "forecast"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := engine.CheckForecast(name, step, span); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/internal/hint"
 )
 
 // Recheck is how long an answer may be relied on while nothing is heard: hints may be
@@ -38,11 +40,11 @@ type Engine struct {
 	spread   atomic.Uint32 // deals shards out to messages without a key
 	asked    atomic.Uint64 // numbers the calls whose answers are kept
 
-	// Each call holds calls for reading from begin to end, Close for writing.
-	calls  sync.RWMutex
-	closed bool
-	opened time.Time
-	shaky  atomic.Bool // the last round trip failed
+	calls    gate.Gate
+	closing  sync.Once
+	watchers hint.Watchers
+	opened   time.Time
+	shaky    atomic.Bool // the last round trip failed
 
 	probing atomic.Bool // somebody asks after dark shards
 
@@ -51,11 +53,10 @@ type Engine struct {
 	tasks  sync.WaitGroup
 
 	// mu guards what follows.
-	mu       sync.RWMutex
-	queues   map[string]*queue
-	printed  map[fingerprint]*queue
-	watchers []*watcher
-	heard    bool // the subscription has been started
+	mu      sync.RWMutex
+	queues  map[string]*queue
+	printed map[fingerprint]*queue
+	heard   bool // the subscription has been started
 
 	// hears is whether the subscription stands. Without it nothing that is known of a
 	// shard can be relied on.
@@ -143,34 +144,16 @@ func (e *Engine) Shards() int { return e.shards }
 // its own process, and ends the client if the engine made it. A second Close does
 // nothing and returns nil.
 func (e *Engine) Close() error {
-	e.calls.Lock()
-	defer e.calls.Unlock()
-	if e.closed {
-		return nil
-	}
-	e.closed = true
-	e.giveBack()
-	e.cancel()
-	e.tasks.Wait()
-	if e.own {
-		e.client.Close()
-	}
+	e.closing.Do(func() {
+		<-e.calls.Close()
+		e.giveBack()
+		e.cancel()
+		e.tasks.Wait()
+		if e.own {
+			e.client.Close()
+		}
+	})
 	return nil
 }
-
-// begin starts a call, or says why there is none; end ends it.
-func (e *Engine) begin(ctx context.Context, op string) error {
-	if err := ctx.Err(); err != nil {
-		return &engine.Error{Op: op, Err: err}
-	}
-	e.calls.RLock()
-	if e.closed {
-		e.calls.RUnlock()
-		return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the engine was closed"}
-	}
-	return nil
-}
-
-func (e *Engine) end() { e.calls.RUnlock() }
 
 func (e *Engine) cluster() bool { return e.client.Mode() == rueidis.ClientModeCluster }

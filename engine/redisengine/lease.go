@@ -15,10 +15,10 @@ import (
 // several of a queue do, first what they have, so that the order holds over all of
 // them.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-	if err := e.begin(ctx, "lease"); err != nil {
+	if err := e.calls.Enter(ctx, "lease"); err != nil {
 		return engine.Grant{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	visits := make([]*visit, len(wants))
 	for i, want := range wants {
 		visits[i] = &visit{e: e, want: want, q: e.queue(want.Queue), left: func() bool { return ctx.Err() != nil }}
@@ -147,7 +147,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		}
 		e.note(ctx, q)
 		if s.soon(l.Deadline.UnixMilli()) {
-			e.hint(ref.Queue)
+			e.watchers.Hint(ref.Queue)
 		}
 		return nil
 	})

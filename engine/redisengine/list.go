@@ -36,10 +36,10 @@ func parsePlace(s string) (at, id string, ok bool) {
 // List returns a page of the messages of a queue in one state: it asks all shards for
 // ids, and then the shards of those that are first for the messages.
 func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, error) {
-	if err := e.begin(ctx, "list"); err != nil {
+	if err := e.calls.Enter(ctx, "list"); err != nil {
 		return engine.Page{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := lq.Check(); err != nil {
 		return engine.Page{}, err
 	}

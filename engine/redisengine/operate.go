@@ -25,10 +25,10 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 }
 
 func (e *Engine) pause(ctx context.Context, op, name, until string) error {
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	q := e.queue(name)
 	e.note(ctx, q)
 	if err := e.registry.refusals([]*queue{q})[q]; err != nil {
@@ -44,17 +44,17 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 		}
 		q.shards[n].doubt()
 	}
-	e.hint(name)
+	e.watchers.Hint(name)
 	return nil
 }
 
 // Purge removes what was scheduled or ready, and with dead what was dead, when it
 // began: it goes by when messages were created, by the servers' clocks.
 func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {
-	if err := e.begin(ctx, "purge"); err != nil {
+	if err := e.calls.Enter(ctx, "purge"); err != nil {
 		return 0, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	sets := []string{"due", "rare", "ready"}
 	if dead {
 		sets = append(sets, "dead")
@@ -109,10 +109,10 @@ const redrivePage = 500
 
 // Redrive makes dead messages ready.
 func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limit int) (engine.Redriven, error) {
-	if err := e.begin(ctx, "redrive"); err != nil {
+	if err := e.calls.Enter(ctx, "redrive"); err != nil {
 		return engine.Redriven{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	q := e.queue(name)
 	var out engine.Redriven
 	if len(ids) > 0 {

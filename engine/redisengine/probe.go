@@ -53,7 +53,7 @@ func (e *Engine) probe() {
 				s.dark.Store(true)
 			case s.dark.CompareAndSwap(true, false):
 				s.doubt()
-				e.hint(s.queue)
+				e.watchers.Hint(s.queue)
 			}
 		}
 		if shards = e.darkShards(); len(shards) > 0 {

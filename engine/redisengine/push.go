@@ -21,10 +21,10 @@ const (
 // concerned, all at once. When a shard cannot be reached, the messages for it fail and
 // the others are kept.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if err := e.begin(ctx, "push"); err != nil {
+	if err := e.calls.Enter(ctx, "push"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	return e.push(ctx, msgs, idTries)
 }
 

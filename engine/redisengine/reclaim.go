@@ -90,7 +90,7 @@ func (e *Engine) reclaim(s *shard, seed string, lane int) {
 			looked += reclaimChunk
 			if more, _ := a.values[1].AsInt64(); more == 0 {
 				s.doubt()
-				e.hint(s.queue)
+				e.watchers.Hint(s.queue)
 				return
 			}
 		}

@@ -11,10 +11,10 @@ import (
 
 // refer runs do on the shard of a ref and makes an engine.Error of what it returns.
 func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(s *shard, id, key string) error) error {
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	s, id, key, err := e.locate(ref)
 	if err == nil {
 		err = do(s, id, key)
@@ -78,10 +78,10 @@ func outcome(values []rueidis.RedisMessage) ([]rueidis.RedisMessage, error) {
 
 // Cancel removes messages; by id also dead ones.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	if err := e.begin(ctx, "cancel"); err != nil {
+	if err := e.calls.Enter(ctx, "cancel"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	errs := make([]error, len(refs))
 	b := batch{e: e}
 	for i, ref := range refs {

@@ -13,10 +13,10 @@ import (
 
 // Settle ends or extends leases: one script for each shard concerned, all at once.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
-	if err := e.begin(ctx, "settle"); err != nil {
+	if err := e.calls.Enter(ctx, "settle"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	return e.settle(ctx, s)
 }
 
@@ -93,7 +93,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			if settled[i].State != engine.Leased {
 				e.held.remove(s[i].Token)
 			} else if c.shard.soon(settled[i].Until.UnixMilli()) {
-				e.hint(c.shard.queue)
+				e.watchers.Hint(c.shard.queue)
 			}
 		}
 		if err == nil {

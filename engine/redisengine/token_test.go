@@ -68,7 +68,7 @@ func FuzzTold(f *testing.F) {
 		e := &Engine{prefix: "p", origin: "SELF", shards: 2, queues: make(map[string]*queue), printed: make(map[fingerprint]*queue)}
 		q := e.queue("q")
 		var told []string
-		e.watchers = []*watcher{{func(name string) { told = append(told, name) }}}
+		e.watchers.Watch(func(name string) { told = append(told, name) })
 		e.told(hint)
 		e.told(hint)
 		if len(e.queues) != 1 || len(q.shards) != 2 {
@@ -90,7 +90,7 @@ func TestToldWakes(t *testing.T) {
 	s := e.queue("q").shards[1]
 	s.learn(2000, 0, 0, start)
 	var told []string
-	e.watchers = []*watcher{{func(name string) { told = append(told, name) }}}
+	e.watchers.Watch(func(name string) { told = append(told, name) })
 	for _, step := range []struct {
 		hint  string
 		times int

@@ -1,7 +1,6 @@
 package redisengine
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,39 +8,23 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// watcher is one call of Watch; its address tells it from others.
-type watcher struct{ fn func(queue string) }
-
 // Watch calls fn whenever a queue may have something to lease sooner than the last
 // Grant said. It hears of what other engines do by one subscription, which the first
 // Watch begins and Close ends; whenever that was interrupted, all queues are hinted
 // at.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) {
-	w := &watcher{fn}
-	e.calls.RLock()
-	defer e.calls.RUnlock()
+	stop = e.watchers.Watch(fn)
+	if !e.calls.TryEnter() {
+		return stop
+	}
+	defer e.calls.Leave()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.watchers = append(slices.Clip(e.watchers), w) // clipped: hint reads the old one unlocked
-	if !e.heard && !e.closed {
+	if !e.heard {
 		e.heard = true
 		e.tasks.Go(e.hear)
 	}
-	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.watchers = slices.DeleteFunc(slices.Clone(e.watchers), func(x *watcher) bool { return x == w })
-	}
-}
-
-// hint tells the watchers about a queue.
-func (e *Engine) hint(queue string) {
-	e.mu.RLock()
-	watchers := e.watchers
-	e.mu.RUnlock()
-	for _, w := range watchers {
-		w.fn(queue)
-	}
+	return stop
 }
 
 // hear listens to the hints of other engines until Close.
@@ -95,7 +78,7 @@ func (e *Engine) told(hint string) {
 		return // nobody here waits for it
 	}
 	if q.shards[n].soon(due) {
-		e.hint(q.name)
+		e.watchers.Hint(q.name)
 	}
 }
 
@@ -112,6 +95,6 @@ func (e *Engine) missed() {
 		for _, s := range q.shards {
 			s.doubt()
 		}
-		e.hint(q.name)
+		e.watchers.Hint(q.name)
 	}
 }

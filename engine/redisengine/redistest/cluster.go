@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
 const (
@@ -44,11 +46,11 @@ func StartCluster(t testing.TB, opts ...Option) *Cluster {
 		}
 		// Each meets each, which is faster than hearing of one another.
 		for _, m := range c.Nodes[:i] {
-			n.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(m.port), strconv.Itoa(m.busPort))
+			n.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(m.Port(0)), strconv.Itoa(m.Port(1)))
 		}
 	}
 	for i, n := range c.Nodes[clusterMasters:] {
-		await(t, "a replica to know its master", func() error {
+		servertest.Await(t, "a replica to know its master", func() error {
 			_, err := n.try("CLUSTER", "REPLICATE", c.ids[c.Nodes[i]])
 			return err
 		})
@@ -72,7 +74,7 @@ func urlOf(scheme, path string, nodes []*Server) string {
 // its master, and the cluster serves all slots.
 func (c *Cluster) Await() {
 	c.t.Helper()
-	await(c.t, "the cluster to be well", c.ill)
+	servertest.Await(c.t, "the cluster to be well", c.ill)
 }
 
 // ill says what is wrong.
@@ -142,7 +144,7 @@ func (c *Cluster) Replica(of *Server) *Server {
 func (c *Cluster) Owner(slot int) *Server {
 	c.t.Helper()
 	var owner *Server
-	await(c.t, fmt.Sprintf("an owner of slot %d", slot), func() error {
+	servertest.Await(c.t, fmt.Sprintf("an owner of slot %d", slot), func() error {
 		owner = c.owner(slot)
 		if owner == nil {
 			return fmt.Errorf("no running node owns it")

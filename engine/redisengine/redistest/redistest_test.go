@@ -1,14 +1,10 @@
 package redistest_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -135,41 +131,6 @@ func TestClock(t *testing.T) {
 	if d := ahead(t, s); d != 2*time.Hour {
 		t.Fatalf("it is %v ahead", d)
 	}
-}
-
-// victim, in the environment, tells this test's own process to start a server and
-// wait to be killed.
-const victim = "TARRY_TEST_VICTIM"
-
-func TestServerDiesWithItsProcess(t *testing.T) {
-	if os.Getenv(victim) != "" {
-		fmt.Println(redistest.Start(t).Addr())
-		select {}
-	}
-	t.Parallel()
-	cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), victim+"=1", "TMPDIR="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := net.Dial("tcp", strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	conn{t, c}.broken()
 }
 
 // recorder is a test that may be skipped or fail without harm.
@@ -352,106 +313,5 @@ func TestSentinel(t *testing.T) {
 	is(t, next.Do("GET", "k"), "v")
 	if role, err := first(next.Do("ROLE")); err != nil || role != "master" {
 		t.Fatalf("it is a %s, %v", role, err)
-	}
-}
-
-func TestProxyCuts(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p := redistest.StartProxy(t, s.Addr())
-	c := dial(t, p)
-	c.ask("SET k v", "+OK")
-	p.Cut()
-	c.broken()
-	dial(t, p).ask("GET k", "$1")
-}
-
-func TestProxyRefuses(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p := redistest.StartProxy(t, s.Addr())
-	c := dial(t, p)
-	c.ask("PING", "+PONG")
-	p.Refuse(true)
-	p.Refuse(true)
-	if _, err := net.Dial("tcp", p.Addr()); err == nil {
-		t.Fatal("it accepts")
-	}
-	c.ask("PING", "+PONG")
-	p.Refuse(false)
-	p.Refuse(false)
-	dial(t, p).ask("PING", "+PONG")
-}
-
-func TestProxyDropsReplies(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p := redistest.StartProxy(t, s.Addr())
-	c, watch := dial(t, p), s.Client()
-	c.ask("PING", "+PONG")
-	p.DropReplies(true)
-	c.write("RPUSH ran 1")
-	if err := watch.Do(t.Context(), watch.B().Blpop().Key("ran").Timeout(20).Build()).Error(); err != nil {
-		t.Fatal(err)
-	}
-	p.Cut()
-	c.broken()
-	dial(t, p).ask("PING", "+PONG")
-}
-
-func TestProxyEndsAConnectionWithItsServer(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p := redistest.StartProxy(t, s.Addr())
-	c := dial(t, p)
-	c.ask("PING", "+PONG")
-	s.Kill()
-	c.broken()
-	dial(t, p).broken()
-}
-
-// conn is a connection that speaks Redis's inline commands.
-type conn struct {
-	t *testing.T
-	net.Conn
-}
-
-func dial(t *testing.T, p *redistest.Proxy) conn {
-	t.Helper()
-	c, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() }) // it may be cut
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	return conn{t, c}
-}
-
-func (c conn) write(command string) {
-	c.t.Helper()
-	if _, err := io.WriteString(c, command+"\r\n"); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// ask sends a command whose answer begins so.
-func (c conn) ask(command, want string) {
-	c.t.Helper()
-	c.write(command)
-	got := make([]byte, 100)
-	if n, err := c.Read(got); err != nil || n < len(want) || string(got[:len(want)]) != want {
-		c.t.Fatalf("%s is answered by %q, %v", command, got[:n], err)
-	}
-}
-
-// broken fails the test unless the connection ends, without another byte.
-func (c conn) broken() {
-	c.t.Helper()
-	n, err := c.Read(make([]byte, 1))
-	var timeout net.Error
-	if n > 0 || err == nil || errors.As(err, &timeout) && timeout.Timeout() {
-		c.t.Fatalf("%d bytes, %v", n, err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
 // MasterName is the name by which sentinels know the master.
@@ -33,19 +35,17 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 	}
 	master := s.Nodes[0]
 	for _, n := range s.Nodes[1:] {
-		n.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(master.port))
-		await(t, "a replica", n.replicationIll)
+		n.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(master.Port(0)))
+		servertest.Await(t, "a replica", n.replicationIll)
 	}
 	for _, n := range s.Nodes {
 		n.Do("CONFIG", "REWRITE")
 	}
 	for range sentinelCount {
-		n := newServer(t, &config{}, fmt.Sprintf(""+
+		n := run(t, &config{args: []string{"--sentinel"}}, fmt.Sprintf(""+
 			"sentinel monitor %[1]s 127.0.0.1 %[2]d 2\n"+
 			"sentinel down-after-milliseconds %[1]s 1000\n"+
-			"sentinel failover-timeout %[1]s 5000\n", MasterName, master.port))
-		n.args = []string{"--sentinel"}
-		n.open()
+			"sentinel failover-timeout %[1]s 5000\n", MasterName, master.Port(0)))
 		// What a sentinel has come to know it pings first after the ping period, of a
 		// second by default: by then that would have been silent for too long. Much
 		// shorter, and a replica may be too long unheard of to become the master: five
@@ -62,7 +62,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 // the master follow it.
 func (s *Sentinels) Await() {
 	s.t.Helper()
-	await(s.t, "sentinels and replicas to be well", s.ill)
+	servertest.Await(s.t, "sentinels and replicas to be well", s.ill)
 }
 
 // URL names the sentinels, and the master by its name.
@@ -91,7 +91,7 @@ func (s *Sentinels) Master() *Server {
 func (s *Sentinels) NewMaster(old *Server) *Server {
 	s.t.Helper()
 	var master *Server
-	await(s.t, "a new master", func() error {
+	servertest.Await(s.t, "a new master", func() error {
 		master = nil
 		for _, n := range s.Sentinels {
 			if !n.Running() {
@@ -129,7 +129,7 @@ func (s *Sentinels) named(sentinel *Server) (*Server, error) {
 		return nil, err
 	}
 	i := slices.IndexFunc(s.Nodes, func(n *Server) bool {
-		return slices.Equal(addr, []string{"127.0.0.1", strconv.Itoa(n.port)})
+		return slices.Equal(addr, []string{"127.0.0.1", strconv.Itoa(n.Port(0))})
 	})
 	if i < 0 {
 		return nil, fmt.Errorf("sentinel %s names %q, which is none of the nodes", sentinel.Addr(), addr)
@@ -156,7 +156,7 @@ func (s *Sentinels) ill() error {
 		if err != nil {
 			return err
 		}
-		if info["master_port"] != strconv.Itoa(master.port) || info["master_link_status"] != "up" {
+		if info["master_port"] != strconv.Itoa(master.Port(0)) || info["master_link_status"] != "up" {
 			return fmt.Errorf("%s does not follow the master", n.Addr())
 		}
 	}

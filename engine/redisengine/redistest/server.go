@@ -2,9 +2,7 @@ package redistest
 
 import (
 	"context"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,24 +10,17 @@ import (
 	"testing"
 
 	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
 // Server is one Redis server, or one sentinel.
 type Server struct {
-	t     testing.TB
-	path  string
-	dir   string
-	args  []string
-	env   []string
-	clock string
+	*servertest.Server
+	t testing.TB
 
-	port    int
-	busPort int // of a node of a cluster
-
-	mu      sync.Mutex
-	process *process
-	paused  bool
-	admin   rueidis.Client // nil until asked for
+	mu    sync.Mutex
+	admin rueidis.Client // nil until asked for
 }
 
 // Start starts a server that keeps nothing on disk, unless Args say otherwise.
@@ -38,147 +29,85 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return start(t, newConfig(opts))
 }
 
+// Shared returns the URL of a server for a test that only needs some Redis: the
+// one that the environment variable TARRY_TEST_REDIS_URL names, which may hold
+// anything, or else one started for this test, which takes some 20 ms.
+func Shared(t testing.TB) string {
+	t.Helper()
+	return servertest.Shared("TARRY_TEST_REDIS_URL", func() string { return Start(t).URL() })
+}
+
 // confFile is, in its folder, what a server rewrites: after a failover it comes
 // back as what it was last.
 const confFile = "redis.conf"
 
 func start(t testing.TB, c *config) *Server {
 	t.Helper()
-	s := newServer(t, c, "")
-	s.args = slices.Concat([]string{"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}, c.args)
-	s.open()
-	return s
+	c.args = slices.Concat([]string{"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}, c.args)
+	return run(t, c, "")
 }
 
-// newServer prepares a server with a folder of its own and this configuration.
-func newServer(t testing.TB, c *config, conf string) *Server {
+// run starts a server with a folder of its own and this configuration.
+func run(t testing.TB, c *config, conf string) *Server {
 	t.Helper()
-	s := &Server{t: t, path: redisServer(t), dir: t.TempDir(), clock: c.clock}
-	if err := os.WriteFile(filepath.Join(s.dir, confFile), []byte(conf), 0o600); err != nil {
+	command := servertest.Command{
+		Program: servertest.Installed(t, "redis-server", "redis-server"),
+		Dir:     t.TempDir(),
+		Ready:   []string{"Ready to accept connections", "Sentinel ID is"}, // with its data loaded, or as a sentinel
+		Clock:   c.clock,
+	}
+	clustered := slices.Contains(c.args, "--cluster-enabled")
+	if clustered {
+		command.Ports = 2
+	}
+	command.Args = func(ports []int) []string {
+		args := slices.Concat([]string{confFile, "--bind", "127.0.0.1", "--port", strconv.Itoa(ports[0])}, c.args)
+		if clustered {
+			args = append(args, "--cluster-port", strconv.Itoa(ports[1]))
+		}
+		return args
+	}
+	if err := os.WriteFile(filepath.Join(command.Dir, confFile), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s.clock != "" {
-		s.env = clockEnv(libfaketime(t), s.dir)
-		setClock(t, s.dir, s.clock)
-	}
+	s := &Server{t: t, Server: servertest.Start(t, command)}
+	t.Cleanup(s.hangUp)
 	return s
 }
-
-// open starts the server for the first time, on ports that turn out to be free.
-func (s *Server) open() {
-	s.t.Helper()
-	s.t.Cleanup(s.Kill)
-	err := errPortTaken
-	for range 20 {
-		s.port = freePort(s.t)
-		if s.clustered() {
-			s.busPort = freePort(s.t)
-		}
-		if err = s.run(); !errors.Is(err, errPortTaken) {
-			break
-		}
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *Server) run() error {
-	cmd := exec.Command(s.path, confFile, "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port))
-	cmd.Args = slices.Concat(cmd.Args, s.args)
-	if s.clustered() {
-		cmd.Args = append(cmd.Args, "--cluster-port", strconv.Itoa(s.busPort))
-	}
-	cmd.Dir = s.dir
-	cmd.Env = slices.Concat(os.Environ(), s.env)
-	p, err := startProcess(cmd)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.process, s.paused = p, false
-	return nil
-}
-
-func (s *Server) clustered() bool { return slices.Contains(s.args, "--cluster-enabled") }
-
-// Addr is the server's host:port.
-func (s *Server) Addr() string { return loopback(s.port) }
 
 // URL is the server's redis:// URL.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
 // Kill kills the server, as kill -9 does, and waits until it has ended.
 func (s *Server) Kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.process != nil {
-		s.process.kill()
-		if s.clock != "" {
-			forgetClock(s.process.cmd.Process.Pid)
-		}
-	}
+	s.Server.Kill()
 	s.hangUp()
-}
-
-// hangUp closes the connection for Do, lest it be found broken or unanswered.
-func (s *Server) hangUp() {
-	if s.admin != nil {
-		s.admin.Close()
-		s.admin = nil
-	}
 }
 
 // Restart starts the server again where it was, killing it first if it runs, and
 // waits until it has loaded its data and answers.
 func (s *Server) Restart() {
 	s.t.Helper()
-	s.Kill()
-	// What it had forked may hold the port until it has ended, too.
-	await(s.t, "the restart of "+s.Addr(), func() error {
-		err := s.run()
-		if err != nil && !errors.Is(err, errPortTaken) {
-			s.t.Fatal(err)
-		}
-		return err
-	})
+	s.hangUp()
+	s.Server.Restart()
 }
 
 // Pause makes the server stand still until Resume: its connections stay open, and
 // nothing is answered.
 func (s *Server) Pause() {
 	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.hangUp()
-	stop(s.t, s.process.cmd.Process)
-	s.paused = true
+	s.Server.Pause()
 }
 
-// Resume ends a Pause.
-func (s *Server) Resume() {
-	s.t.Helper()
+// hangUp closes the connection for Do, lest it be found broken or unanswered.
+func (s *Server) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cont(s.t, s.process.cmd.Process)
-	s.paused = false
-}
-
-// Running says whether the server is neither killed nor paused.
-func (s *Server) Running() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.process != nil && s.process.alive() && !s.paused
-}
-
-// SetClock steps the wall clock of a server that was started with a Clock.
-func (s *Server) SetClock(spec string) {
-	s.t.Helper()
-	if s.clock == "" {
-		s.t.Fatal("SetClock: the server was started without Clock")
+	if s.admin != nil {
+		s.admin.Close()
+		s.admin = nil
 	}
-	setClock(s.t, s.dir, spec)
 }
 
 // Client returns a client of this server alone, which the test's end closes.
@@ -218,7 +147,7 @@ func (s *Server) try(args ...string) (rueidis.RedisMessage, error) {
 		return rueidis.RedisMessage{}, err
 	}
 	// Not the test's context, which has ended when its cleanups run.
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
 	defer cancel()
 	m, err := c.Do(ctx, c.B().Arbitrary(args...).Build()).ToMessage()
 	if rueidis.IsRedisNil(err) {

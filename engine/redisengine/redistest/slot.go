@@ -3,6 +3,8 @@ package redistest
 import (
 	"errors"
 	"strconv"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
 // MoveSlot moves a slot with its keys to another master, as the documentation of
@@ -16,7 +18,7 @@ func (c *Cluster) MoveSlot(slot int, to *Server) {
 	s := strconv.Itoa(slot)
 	to.Do("CLUSTER", "SETSLOT", s, "IMPORTING", c.ids[from])
 	from.Do("CLUSTER", "SETSLOT", s, "MIGRATING", c.ids[to])
-	await(c.t, "the keys of slot "+s+" to move", func() error {
+	servertest.Await(c.t, "the keys of slot "+s+" to move", func() error {
 		if err := c.moveKeys(s, from, to); err != nil {
 			return err
 		}
@@ -30,7 +32,7 @@ func (c *Cluster) MoveSlot(slot int, to *Server) {
 	for _, m := range c.Masters() {
 		m.Do("CLUSTER", "SETSLOT", s, "NODE", c.ids[to])
 	}
-	await(c.t, "all to know the owner of slot "+s, func() error {
+	servertest.Await(c.t, "all to know the owner of slot "+s, func() error {
 		if c.owner(slot) != to {
 			return errors.New("they do not")
 		}
@@ -50,7 +52,7 @@ func (c *Cluster) moveKeys(slot string, from, to *Server) error {
 		if err != nil || len(keys) == 0 {
 			return err
 		}
-		args := []string{"MIGRATE", "127.0.0.1", strconv.Itoa(to.port), "", "0", "5000", "KEYS"}
+		args := []string{"MIGRATE", "127.0.0.1", strconv.Itoa(to.Port(0)), "", "0", "5000", "KEYS"}
 		if _, err := from.try(append(args, keys...)...); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package redistest
+package servertest
 
 import (
 	"os"
@@ -11,12 +11,13 @@ import (
 // rather than be skipped where a server is missing.
 const require = "TARRY_TEST_SERVERS"
 
-// redisServer is the path of the program.
-func redisServer(t testing.TB) string {
+// Installed returns the path of a program, which the Debian package pkg has. Where it
+// is missing the test is skipped, and says so, or fails if TARRY_TEST_SERVERS=require.
+func Installed(t testing.TB, program, pkg string) string {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
+	path, err := exec.LookPath(program)
 	if err != nil {
-		missing(t, "redis-server is not in the PATH", "redis-server")
+		missing(t, program+" is not in the PATH", pkg)
 	}
 	return path
 }

@@ -1,24 +1,23 @@
-package redistest
+package servertest
 
 import (
 	"bytes"
-	"strings"
 	"sync"
 )
 
-// Redis says the one when it has loaded its data, a sentinel the other.
-var readyLines = []string{"Ready to accept connections", "Sentinel ID is"}
-
 // log keeps what a server writes, and watches for its being ready.
 type log struct {
-	ready chan struct{}
+	readyTexts []string
+	ready      chan struct{} // closed then
 
 	mu   sync.Mutex
 	text bytes.Buffer
 	told bool
 }
 
-func newLog() *log { return &log{ready: make(chan struct{})} }
+func newLog(readyTexts []string) *log {
+	return &log{readyTexts: readyTexts, ready: make(chan struct{})}
+}
 
 func (l *log) Write(p []byte) (int, error) {
 	l.mu.Lock()
@@ -27,8 +26,10 @@ func (l *log) Write(p []byte) (int, error) {
 	if l.told {
 		return len(p), nil
 	}
-	for _, line := range readyLines {
-		if strings.Contains(l.text.String(), line) {
+	// A text may come in two pieces.
+	from := max(0, l.text.Len()-len(p)-lookBack)
+	for _, text := range l.readyTexts {
+		if bytes.Contains(l.text.Bytes()[from:], []byte(text)) {
 			l.told = true
 			close(l.ready)
 			break
@@ -36,6 +37,9 @@ func (l *log) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// lookBack is longer than any text that tells that a server is ready.
+const lookBack = 1 << 10
 
 func (l *log) String() string {
 	l.mu.Lock()

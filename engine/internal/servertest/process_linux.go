@@ -1,4 +1,4 @@
-package redistest
+package servertest
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ func attributes() *syscall.SysProcAttr {
 
 func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // it may have ended
 
-// stop stops a process and waits until it stands still.
-func stop(t testing.TB, p *os.Process) {
+// pause stops a process and waits until it stands still.
+func pause(t testing.TB, p *os.Process) {
 	t.Helper()
 	if err := syscall.Kill(-p.Pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the process to stop", func() error {
+	Await(t, "the process to stop", func() error {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
 		if err == nil && !bytes.Contains(stat, []byte(") T ")) {
 			err = errors.New("it runs")
@@ -32,7 +32,7 @@ func stop(t testing.TB, p *os.Process) {
 	})
 }
 
-func cont(t testing.TB, p *os.Process) {
+func resume(t testing.TB, p *os.Process) {
 	t.Helper()
 	if err := syscall.Kill(-p.Pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package redistest
+package servertest
 
 import (
 	"math/rand/v2"
@@ -19,8 +19,8 @@ const (
 // givenPorts are kept until the test's end, as a server that is down may come back.
 var givenPorts sync.Map
 
-// freePort finds a loopback port on which nothing listens, for this test alone.
-func freePort(t testing.TB) int {
+// FreePort finds a loopback port on which nothing listens, for this test alone.
+func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := leastPort + rand.IntN(portCount)

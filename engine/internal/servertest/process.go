@@ -1,4 +1,4 @@
-package redistest
+package servertest
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -19,12 +20,12 @@ type process struct {
 	ended chan struct{} // closed then
 }
 
-// startProcess runs cmd and waits until it is ready.
-func startProcess(cmd *exec.Cmd) (*process, error) {
-	p := &process{cmd: cmd, log: newLog(), ended: make(chan struct{})}
+// startProcess runs cmd and waits until it has written one of the texts.
+func startProcess(cmd *exec.Cmd, ready []string) (*process, error) {
+	p := &process{cmd: cmd, log: newLog(ready), ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	cmd.SysProcAttr = attributes()
-	// A child that Redis has forked holds the output open; it is not waited for.
+	// A child that the server has forked holds the output open; it is not waited for.
 	cmd.WaitDelay = time.Second
 	started := make(chan error)
 	go p.run(started)
@@ -35,13 +36,13 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	case <-p.log.ready:
 		return p, nil
 	case <-p.ended:
-		if strings.Contains(p.log.String(), "Address already in use") {
+		if strings.Contains(p.log.String(), "ddress already in use") {
 			return nil, errPortTaken
 		}
 		return nil, fmt.Errorf("%s has ended at once:\n%s", cmd, p.log)
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		p.kill()
-		return nil, fmt.Errorf("%s was not ready after %v:\n%s", cmd, patience, p.log)
+		return nil, fmt.Errorf("%s was not ready after %v:\n%s", cmd, Patience, p.log)
 	}
 }
 
@@ -74,5 +75,20 @@ func (p *process) kill() {
 	if p.alive() {
 		killGroup(p.cmd.Process)
 		<-p.ended
+	}
+}
+
+// stop asks it to end, and waits until it has.
+func (p *process) stop() error {
+	if !p.alive() {
+		return nil
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(Patience):
+		p.kill()
+		return fmt.Errorf("%s had not ended %v after it was asked to:\n%s", p.cmd, Patience, p.log)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package redistest
+package servertest
 
 import (
 	"os"
@@ -12,9 +12,9 @@ func attributes() *syscall.SysProcAttr { return nil }
 
 func killGroup(p *os.Process) { _ = p.Kill() } // it may have ended
 
-func stop(t testing.TB, _ *os.Process) {
+func pause(t testing.TB, _ *os.Process) {
 	t.Helper()
 	t.Skip("pausing a server needs Linux")
 }
 
-func cont(testing.TB, *os.Process) {}
+func resume(testing.TB, *os.Process) {}

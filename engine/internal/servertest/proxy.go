@@ -1,0 +1,284 @@
+package servertest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy passes connections on to a server, and spoils them as it is told.
+type Proxy struct {
+	t    testing.TB
+	to   string
+	port int
+	work sync.WaitGroup
+
+	mu       sync.Mutex
+	listener net.Listener // nil while it refuses
+	links    map[*link]bool
+	dropping bool
+	doomed   int // which answer from now on is lost; 0: none
+	lost     bool
+	delay    time.Duration
+	hung     chan struct{} // closed when it goes on; nil: it does not hang
+}
+
+// link is one connection through a proxy.
+type link struct {
+	client net.Conn
+	server net.Conn // nil before it is there
+	cut    bool
+	gone   chan struct{} // closed then
+	deaf   bool          // it has lost an answer, so later ones would be taken for it
+}
+
+// StartProxy starts a proxy for the server at a host:port.
+func StartProxy(t testing.TB, to string) *Proxy {
+	t.Helper()
+	p := &Proxy{t: t, to: to, links: make(map[*link]bool)}
+	p.port = FreePort(t)
+	p.Refuse(false)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Addr is where the proxy listens.
+func (p *Proxy) Addr() string { return loopback(p.port) }
+
+// Cut resets all connections, and ends DropReplies. What was passed on to the
+// server before is still executed.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropping = false
+	for k := range p.links {
+		if c, ok := k.client.(*net.TCPConn); ok {
+			_ = c.SetLinger(0) // it may be closed already
+		}
+		k.close()
+	}
+}
+
+// Refuse sets whether new connections are refused; those that are there stay.
+func (p *Proxy) Refuse(refuse bool) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case refuse && p.listener != nil:
+		_ = p.listener.Close() // it is given up whatever this says
+		p.listener = nil
+		// A process just being started elsewhere shares the listener for a moment.
+		Await(p.t, "connections to be refused", func() error {
+			c, err := net.Dial("tcp", p.Addr())
+			if err != nil {
+				return nil
+			}
+			_ = c.Close() // nothing was sent
+			return errors.New("one was made")
+		})
+	case !refuse && p.listener == nil:
+		l, err := net.Listen("tcp", p.Addr())
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.listener = l
+		p.work.Go(func() { p.accept(l) })
+	}
+}
+
+// DropReplies sets whether what the server answers is lost, on connections new
+// and old. One that has lost something gets no answers any more until it is cut.
+func (p *Proxy) DropReplies(drop bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropping = drop
+}
+
+// Hang sets whether the proxy holds up all that comes, from both sides; connections are
+// still made, and stay. What was held up goes on when it ends.
+func (p *Proxy) Hang(hang bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case hang && p.hung == nil:
+		p.hung = make(chan struct{})
+	case !hang && p.hung != nil:
+		close(p.hung)
+		p.hung = nil
+	}
+}
+
+// Delay holds each piece of an answer that comes from now on up for so long; 0: not.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+// LoseAnswer lets the n-th answer from now on be lost, with its connection; 0: none.
+// It reports whether the one asked for before was.
+func (p *Proxy) LoseAnswer(n int) (lost bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lost = p.lost
+	p.doomed, p.lost = n, false
+	return lost
+}
+
+// loses counts an answer, and reports whether it is the one to lose.
+func (p *Proxy) loses() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.doomed == 0 {
+		return false
+	}
+	p.doomed--
+	p.lost = p.doomed == 0
+	return p.lost
+}
+
+func (p *Proxy) close() {
+	p.Refuse(true)
+	p.Cut()
+	p.work.Wait()
+}
+
+func (p *Proxy) accept(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		if p.listener == l {
+			k := &link{client: client, gone: make(chan struct{})}
+			p.links[k] = true
+			p.work.Go(func() { p.serve(k) })
+		} else {
+			_ = client.Close() // too late
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *Proxy) serve(k *link) {
+	defer p.forget(k)
+	server, err := net.DialTimeout("tcp", p.to, Patience)
+	if err != nil || !p.connect(k, server) {
+		return
+	}
+	p.work.Go(func() {
+		defer p.forget(k)
+		pass(server, k.client, func() fate { return p.wait(k, 0) })
+	})
+	pass(k.client, server, func() fate {
+		if p.loses() {
+			return ended
+		}
+		return max(p.wait(k, p.delayed()), p.drops(k))
+	})
+}
+
+// fate is what becomes of a piece that a proxy is to pass on.
+type fate int
+
+const (
+	passed  fate = iota
+	dropped      // it is lost
+	ended        // it is lost, with its link
+)
+
+// pass passes on what comes from one side of a link until either ends.
+func pass(to io.Writer, from io.Reader, next func() fate) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			f := next()
+			if f == ended {
+				return
+			}
+			if f == passed {
+				if _, err := to.Write(buf[:n]); err != nil {
+					return
+				}
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) delayed() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.delay
+}
+
+// wait holds a piece up for so long, and as long as the proxy hangs.
+func (p *Proxy) wait(k *link, delay time.Duration) fate {
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-k.gone:
+			return ended
+		}
+	}
+	p.mu.Lock()
+	hung := p.hung
+	p.mu.Unlock()
+	if hung == nil {
+		return passed
+	}
+	select {
+	case <-hung:
+		return passed
+	case <-k.gone:
+		return ended
+	}
+}
+
+// connect gives a link its other side, unless it was cut meanwhile.
+func (p *Proxy) connect(k *link, server net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k.cut {
+		_ = server.Close() // nothing was sent
+		return false
+	}
+	k.server = server
+	return true
+}
+
+func (p *Proxy) drops(k *link) fate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k.deaf = k.deaf || p.dropping
+	if k.deaf {
+		return dropped
+	}
+	return passed
+}
+
+func (p *Proxy) forget(k *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, k)
+	k.close()
+}
+
+func (k *link) close() {
+	if !k.cut {
+		close(k.gone)
+	}
+	k.cut = true
+	_ = k.client.Close() // closing again does no harm
+	if k.server != nil {
+		_ = k.server.Close()
+	}
+}

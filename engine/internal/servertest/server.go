@@ -1,0 +1,204 @@
+package servertest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// Command says how a server is run.
+type Command struct {
+	// Program is the name or path of the program, see Installed.
+	Program string
+
+	// Args gives the arguments for the ports that were found.
+	Args func(ports []int) []string
+
+	// Ports is how many ports the server listens on, all on loopback; 0: one.
+	Ports int
+
+	// Dir is the folder that it runs in and keeps its data in; "": a new one. It is
+	// there before the server starts, so it may be filled first.
+	Dir string
+
+	// Env is added to the environment of the test.
+	Env []string
+
+	// Ready are texts, any of which the server writes to its standard output or error
+	// once it answers. What takes longer is to be waited for by Await.
+	Ready []string
+
+	// Clock sets the server's wall clock off by so much, as libfaketime understands it:
+	// "+1h", "-90s"; "": not at all. Its monotonic clock stays as it is.
+	Clock string
+}
+
+// Server is one server. Its methods may be called from several goroutines, except for
+// those that fail the test.
+type Server struct {
+	t       testing.TB
+	command Command
+	env     []string
+	ports   []int
+
+	mu      sync.Mutex
+	process *process
+	paused  bool
+}
+
+// Start starts a server on ports that are free, and waits until it is ready. It ends
+// with the test, or with the process of the test; when the test has failed, the end of
+// what the server wrote is shown.
+func Start(t testing.TB, c Command) *Server {
+	t.Helper()
+	if c.Dir == "" {
+		c.Dir = t.TempDir()
+	}
+	s := &Server{t: t, command: c, env: slices.Concat(os.Environ(), c.Env)}
+	if c.Clock != "" {
+		s.env = append(s.env, clockEnv(libfaketime(t), c.Dir)...)
+		setClock(t, c.Dir, c.Clock)
+	}
+	t.Cleanup(s.end)
+	err := errPortTaken
+	for range 20 {
+		s.ports = nil
+		for range max(1, c.Ports) {
+			s.ports = append(s.ports, FreePort(t))
+		}
+		if err = s.run(); !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Server) run() error {
+	cmd := exec.Command(s.command.Program, s.command.Args(s.ports)...)
+	cmd.Dir, cmd.Env = s.command.Dir, s.env
+	p, err := startProcess(cmd, s.command.Ready)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process, s.paused = p, false
+	return nil
+}
+
+// end kills the server at the end of its test.
+func (s *Server) end() {
+	s.Kill()
+	if !s.t.Failed() {
+		return
+	}
+	text := s.Log()
+	s.t.Logf("the end of what the server at %s wrote:\n%s", s.Addr(), text[max(0, len(text)-shownLog):])
+}
+
+// shownLog is how many bytes of what a server wrote are shown.
+const shownLog = 4 << 10
+
+// Addr is host:port of the server's first port.
+func (s *Server) Addr() string { return loopback(s.ports[0]) }
+
+// Port is one of the server's ports.
+func (s *Server) Port(i int) int { return s.ports[i] }
+
+// Dir is the folder that the server runs in.
+func (s *Server) Dir() string { return s.command.Dir }
+
+// Log is what the server wrote since it was last started.
+func (s *Server) Log() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return ""
+	}
+	return s.process.log.String()
+}
+
+// Kill kills the server, as kill -9 does, with all that it has forked, and waits until
+// it has ended.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		s.process.kill()
+		s.ended()
+	}
+}
+
+// Stop asks the server to end, as kill does, and waits until it has.
+func (s *Server) Stop() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.process.stop()
+	s.ended()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Server) ended() {
+	if s.command.Clock != "" {
+		forgetClock(s.process.cmd.Process.Pid)
+	}
+}
+
+// Restart starts the server again where it was, killing it first if it runs, and waits
+// until it is ready.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	// What it had forked may hold the port until it has ended, too.
+	Await(s.t, "the restart of "+s.Addr(), func() error {
+		err := s.run()
+		if err != nil && !errors.Is(err, errPortTaken) {
+			s.t.Fatal(err)
+		}
+		return err
+	})
+}
+
+// Pause makes the server stand still until Resume: its connections stay open, and
+// nothing is answered. Other systems than Linux skip the test.
+func (s *Server) Pause() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pause(s.t, s.process.cmd.Process)
+	s.paused = true
+}
+
+// Resume ends a Pause.
+func (s *Server) Resume() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resume(s.t, s.process.cmd.Process)
+	s.paused = false
+}
+
+// Running says whether the server is neither killed nor paused.
+func (s *Server) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process != nil && s.process.alive() && !s.paused
+}
+
+// SetClock steps the wall clock of a server that was started with a Clock.
+func (s *Server) SetClock(spec string) {
+	s.t.Helper()
+	if s.command.Clock == "" {
+		s.t.Fatal("SetClock: the server was started without Clock")
+	}
+	setClock(s.t, s.command.Dir, spec)
+}

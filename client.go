@@ -29,6 +29,9 @@ type Client struct {
 	pushes   *coalesce.Coalescer[engine.Message, engine.PushResult] // nil: the engine wants none
 	cancels  *coalesce.Coalescer[engine.Ref, error]
 
+	working   sync.WaitGroup // workers that run
+	workersMu sync.Mutex
+	workers   map[*Worker]struct{} // nil when no more may begin
 	closed    chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -67,6 +70,7 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		maxBody: cfg.maxBody(caps.MaxBody),
 		log:     cfg.logger(),
 		now:     time.Now,
+		workers: make(map[*Worker]struct{}),
 		closed:  make(chan struct{}),
 	}
 	c.dispatch = dispatch.New(eng, caps, c.log)
@@ -86,13 +90,16 @@ func (c *Client) MaxBody() int { return c.maxBody }
 // closePatience bounds how long Close waits for the engine.
 const closePatience = 30 * time.Second
 
-// Close ends waiting leases, waits for calls in the background, and closes the
-// engine if Open opened it. It waits 30 s at most: when the engine has not answered
-// by then it fails with ErrUnavailable, and goes on by itself for as long as the
-// engine takes. Workers should have drained before. A second Close returns what the
-// first did.
+// Close first ends the client's workers and waits until they have drained, each for
+// its DrainTimeout and what comes after it at most, so that no result is lost; their
+// handlers may go on using the client. Then it ends waiting leases, waits for calls in
+// the background, and closes the engine if Open opened it. For that it waits 30 s at
+// most: when the engine has not answered by then it fails with ErrUnavailable, and goes
+// on by itself for as long as the engine takes. A second Close returns what the first
+// did. A handler must not call it: it would wait for itself.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
+		c.endWorkers()
 		close(c.closed)
 		ended := make(chan error, 1)
 		go func() { ended <- c.end() }()
@@ -107,6 +114,42 @@ func (c *Client) Close() error {
 		flushLog(c.log)
 	})
 	return c.closeErr
+}
+
+// enlist notes that a worker runs, and reports whether it may.
+func (c *Client) enlist(w *Worker) bool {
+	c.workersMu.Lock()
+	defer c.workersMu.Unlock()
+	if c.workers == nil {
+		return false
+	}
+	c.workers[w] = struct{}{}
+	c.working.Add(1)
+	return true
+}
+
+// dismiss notes that a worker has ended.
+func (c *Client) dismiss(w *Worker) {
+	c.workersMu.Lock()
+	defer c.workersMu.Unlock()
+	delete(c.workers, w)
+	c.working.Done()
+}
+
+// endWorkers ends all workers and waits for them.
+func (c *Client) endWorkers() {
+	c.workersMu.Lock()
+	workers := c.workers
+	c.workers = nil
+	for w := range workers {
+		w.stop(errClosed("work", ""))
+	}
+	c.workersMu.Unlock()
+	c.working.Wait()
+}
+
+func errClosed(op, queue string) error {
+	return &Error{Op: op, Queue: queue, Err: ErrClosed, Hint: "the client was closed"}
 }
 
 // end waits for all that is under way and closes what is the client's.
@@ -129,7 +172,7 @@ func (c *Client) end() error {
 func (c *Client) begin(ctx context.Context, op, queue string) error {
 	select {
 	case <-c.closed:
-		return &Error{Op: op, Queue: queue, Err: ErrClosed, Hint: "the client was closed"}
+		return errClosed(op, queue)
 	default:
 	}
 	if err := ctx.Err(); err != nil {

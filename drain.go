@@ -35,6 +35,9 @@ func (w *Worker) drain(op string) error {
 	if !w.events.flush(drainGrace) {
 		w.cfg.Logger.Warn("the observer did not return in time; it is told the rest when it does", "events", w.events.untold.Load())
 	}
+	if !w.faults.flush(drainGrace) {
+		w.cfg.Logger.Warn("OnError did not return in time; it is told the rest when it does", "errors", w.faults.untold.Load())
+	}
 	flushLog(w.cfg.Logger)
 
 	e := &Error{Op: op, Err: context.DeadlineExceeded}

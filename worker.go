@@ -54,8 +54,9 @@ type Worker struct {
 	wake  chan struct{} // holds one token: the keeper has to look
 	ended bool          // the keeper has to end
 
-	events teller[Event] // to the observer
-	held   atomic.Bool   // nothing was leased because the observer is behind
+	events teller[Event]  // to the observer
+	faults *teller[fault] // to OnError
+	held   atomic.Bool    // nothing was leased because the observer is behind
 }
 
 // maxUnsaid bounds the results that wait to be confirmed by the engine, so that a
@@ -78,6 +79,7 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 		wake:    make(chan struct{}, 1),
 	}
 	w.events.tell, w.events.told = w.tell, w.heard
+	w.faults = w.newFaults()
 	w.sets = newSettler(c.eng, w.cfg.Logger, w.settled)
 	return w
 }
@@ -100,14 +102,18 @@ func (w *Worker) register(h *handling) {
 // the handlers finish for up to DrainTimeout, then ends their contexts, gives back
 // what was not started or was interrupted, and returns when the engine knows all
 // results. It returns nil when every handler that was started has finished by
-// itself. It also ends when the client or its engine is closed, with that error. A
-// worker runs once.
+// itself. It ends in the same way when the client is closed, whose Close waits for it,
+// and when the engine is; then with ErrClosed. A worker runs once.
 func (w *Worker) Run(ctx context.Context) error {
 	const op = "work"
 	queues, err := w.start(ctx, op)
 	if err != nil {
 		return err
 	}
+	if !w.c.enlist(w) {
+		return errClosed(op, "")
+	}
+	defer w.c.dismiss(w)
 	w.tasks.Go(w.keep)
 	leave := w.c.dispatch.Subscribe(&dispatch.Subscription{
 		Queues:  queues,
@@ -145,11 +151,6 @@ func (w *Worker) start(ctx context.Context, op string) (queues []string, err err
 		queues = append(queues, q)
 	}
 	slices.Sort(queues)
-	select {
-	case <-w.c.closed:
-		return nil, &Error{Op: op, Err: ErrClosed, Hint: "the client was closed"}
-	default:
-	}
 	w.ran = true
 	w.base = context.WithoutCancel(ctx)
 	return queues, nil
@@ -158,10 +159,17 @@ func (w *Worker) start(ctx context.Context, op string) (queues []string, err err
 // fail is told by the dispatcher, under its lock, that the engine could not be
 // asked. The dispatcher tries again, unless that is hopeless.
 func (w *Worker) fail(err error) {
+	w.observe(Event{Kind: Failed, Count: 1, Err: err})
+	if errors.Is(err, ErrClosed) {
+		w.stop(err)
+	}
+}
+
+// stop has the worker drain and end with err.
+func (w *Worker) stop(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.observe(Event{Kind: Failed, Count: 1, Err: err})
-	if w.broken == nil && errors.Is(err, ErrClosed) {
+	if w.broken == nil {
 		w.broken = err
 		close(w.stopped)
 	}
@@ -211,6 +219,18 @@ type WorkerConfig struct {
 	// theirs end then. Default 30 s; negative: they end at once.
 	DrainTimeout time.Duration
 
+	// Retry is how failures of handlers are retried where the message's own policy says
+	// nothing; see RetryPolicy. Default: it says nothing either.
+	Retry RetryPolicy
+
+	// OnError is told of each error of a message: what a handler failed with (Snooze is
+	// no failure, nor is what the drain interrupts), a *PanicError when it panicked, and
+	// why a result could not be told to the engine, such as ErrLeaseLost. The Info has no
+	// Body. It is called for one error after the other, on a goroutine of its own, and
+	// nothing waits for it: what comes while 1000 wait is dropped and counted in the log.
+	// In the end Run waits 5 s at most for it to hear the rest. Default: none.
+	OnError func(Info, error)
+
 	// Middleware wraps the handlers of all queues, the first outermost.
 	Middleware []Middleware
 
@@ -250,6 +270,9 @@ func (cfg *WorkerConfig) check(op string) error {
 		return invalid(op, "", "", "the concurrency is %d; at least 1 is needed", cfg.Concurrency)
 	case cfg.HandlerTimeout < 0:
 		return invalid(op, "", "", "the handler timeout %s is negative", cfg.HandlerTimeout)
+	}
+	if err := cfg.Retry.check(op); err != nil {
+		return err
 	}
 	return checkTTR(op, "", cfg.TTR)
 }

@@ -23,6 +23,8 @@ type delivery struct {
 	started time.Time // guarded by Worker.mu
 	took    time.Duration
 
+	mixed   bool // the worker has said something of its policy
+	spent   bool // it has had its attempts, by the worker's policy
 	dropped bool // the guard said no; set and read by the handler's goroutine
 	err     error
 	settle  engine.Settlement
@@ -87,6 +89,7 @@ func (w *Worker) enter(d *delivery, now time.Time) {
 		}
 		w.lookBy(d.renew)
 	}
+	d.mixed = w.cfg.Retry.fill(&d.lease.Policy)
 	d.next = w.first
 	if w.first != nil {
 		w.first.prev = d
@@ -149,8 +152,9 @@ func (d *delivery) work() {
 	err := errGoexit
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the handler panicked: %v", p)
-			d.w.cfg.Logger.Error("a handler panicked", append(d.attrs(err), stack())...)
+			failure := &PanicError{Value: p, Stack: debug.Stack()}
+			err = failure
+			d.w.cfg.Logger.Error("a handler panicked", append(d.attrs(err), slog.String("stack", string(failure.Stack)))...)
 		}
 		if err == errGoexit {
 			d.hand = nil
@@ -221,6 +225,9 @@ func (d *delivery) conclude(err error) {
 	if d.settle.Do == engine.Retry && d.settle.When == nil && d.interrupted(err) {
 		d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Release}
 	}
+	if d.settle.Do == engine.Retry && d.mixed {
+		d.settle, d.spent = retried(d.settle, &d.lease.Info)
+	}
 	d.w.finish(d)
 	d.cancel(errConcluded)
 }
@@ -235,6 +242,9 @@ func (d *delivery) interrupted(err error) bool {
 
 // finish frees the slot of a delivery and has its result told to the engine.
 func (w *Worker) finish(d *delivery) {
+	if d.failed() {
+		d.report(d.err)
+	}
 	w.mu.Lock()
 	if d.prev != nil {
 		d.prev.next = d.next
@@ -258,8 +268,11 @@ func (w *Worker) finish(d *delivery) {
 	case !d.lost:
 		w.unsaid++
 		w.sets.add(d)
-	case d.one != nil:
-		d.one.settled <- engine.Settled{Err: errTaken}
+	default:
+		d.report(d.unsettled(errTaken))
+		if d.one != nil {
+			d.one.settled <- engine.Settled{Err: errTaken}
+		}
 	}
 	w.checkIdle()
 	w.mu.Unlock()
@@ -281,6 +294,9 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 		w.c.dispatch.Freed()
 	}
 	for i, d := range ds {
+		if out[i].Err != nil {
+			d.report(d.unsettled(out[i].Err))
+		}
 		if d.one != nil {
 			d.one.settled <- out[i]
 		}
@@ -294,7 +310,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 		if kind := d.outcome(out[i]); kind != 0 {
 			err := d.err
 			if out[i].Err != nil {
-				err = fail("settle", Ref{Queue: d.lease.Queue, ID: d.lease.ID}, out[i].Err)
+				err = d.unsettled(out[i].Err)
 			}
 			e := d.event(kind, d.took, err)
 			if kind == Retried || kind == Snoozed {
@@ -308,6 +324,11 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 		}
 	}
 	w.observe(events...)
+}
+
+// unsettled is why the engine could not be told the result.
+func (d *delivery) unsettled(err error) error {
+	return fail("settle", Ref{Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key}, err)
 }
 
 // outcome names what became of a settled delivery; 0: nothing that was not told
@@ -333,6 +354,9 @@ func (d *delivery) outcome(s engine.Settled) EventKind {
 	case engine.Release:
 		return Released
 	case engine.Bury:
+		if d.spent {
+			return Died
+		}
 		return Buried
 	}
 	if s.State == engine.Dead {

@@ -1,0 +1,88 @@
+package tarry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/memengine"
+)
+
+// A program that ends as most do, with a deferred Close beside its worker, loses no
+// result: the handler that runs returns, may use the client, and its ack is told.
+func TestCloseWaitsForWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eng := memengine.New(nil)
+		c := tarry.New(eng, nil)
+		w := tarry.NewWorker(c, nil)
+		var followed list[error]
+		tarry.Handle(w, bytesTopic, func(ctx context.Context, m *tarry.Message[string]) error {
+			time.Sleep(20 * time.Second)
+			_, err := c.Push(ctx, "next", nil, tarry.Key(m.Key))
+			followed.add(err)
+			return err
+		})
+		done := make(chan error, 1)
+		go func() { done <- w.Run(t.Context()) }()
+		push(t, c, "q", "x", tarry.Key("k"))
+		pass(time.Second)
+
+		start := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 19*time.Second {
+			t.Errorf("closed after %s, want as soon as the handler returned, 19 s", took)
+		}
+		if err := <-done; !errors.Is(err, tarry.ErrClosed) {
+			t.Errorf("Run: %v, want ErrClosed", err)
+		}
+		if got := followed.all(); len(got) != 1 || got[0] != nil {
+			t.Errorf("the handler's push while the client closes: %v", got)
+		}
+		after := tarry.New(eng, nil)
+		defer after.Close()
+		if _, err := after.Get(t.Context(), "q", tarry.ByKey("k")); !errors.Is(err, tarry.ErrNotFound) {
+			t.Errorf("the message that was handled: %v, want ErrNotFound", err)
+		}
+		if info, err := after.Get(t.Context(), "next", tarry.ByKey("k")); err != nil || info.State != tarry.Ready {
+			t.Errorf("what its handler pushed: %+v, %v", info, err)
+		}
+	})
+}
+
+// Close waits no longer than the worker's drain lasts, and what was interrupted
+// is given back.
+func TestCloseIsBoundedByTheDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eng := memengine.New(nil)
+		c := tarry.New(eng, nil)
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{DrainTimeout: time.Minute})
+		tarry.Handle(w, bytesTopic, func(ctx context.Context, m *tarry.Message[string]) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		done := make(chan error, 1)
+		go func() { done <- w.Run(t.Context()) }()
+		push(t, c, "q", "x", tarry.Key("k"))
+		pass(time.Second)
+		start := time.Now()
+		if err := c.Close(); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("closed after %s: %v", time.Since(start), err)
+		}
+		<-done
+		after := tarry.New(eng, nil)
+		defer after.Close()
+		if info, err := after.Get(t.Context(), "q", tarry.ByKey("k")); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
+			t.Errorf("became %s at attempt %d, %v", info.State, info.Attempt, err)
+		}
+		late := tarry.NewWorker(c, nil)
+		tarry.Handle(late, bytesTopic, func(context.Context, *tarry.Message[string]) error { return nil })
+		if err := late.Run(t.Context()); !errors.Is(err, tarry.ErrClosed) {
+			t.Errorf("a worker of a closed client: %v", err)
+		}
+	})
+}

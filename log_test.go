@@ -38,7 +38,7 @@ func TestDefaultLogger(t *testing.T) {
 		pass(time.Minute)
 		stop()
 	})
-	for _, line := range []string{"a handler panicked", "panicked: ouch", "leases could not be renewed"} {
+	for _, line := range []string{"a handler panicked", "panicked: ouch", "leases could not be renewed", "a lease was lost while its handler ran"} {
 		if !strings.Contains(log.String(), line) {
 			t.Errorf("the default log lacks %q: %s", line, log.String())
 		}

@@ -88,10 +88,11 @@ func (w *Worker) tend(now time.Time, all bool) (renew []*delivery) {
 	return renew
 }
 
-// lose tells the observer that the lease was lost, once. Called with w.mu held.
+// lose tells the observer and the log that the lease was lost, once. Called with w.mu held.
 func (d *delivery) lose(now time.Time, cause error) {
 	if !d.told {
 		d.told = true
+		d.w.cfg.Logger.Warn("a lease was lost while its handler ran", d.attrs(cause)...)
 		d.w.observe(d.event(LeaseLost, now.Sub(d.started), cause))
 	}
 }

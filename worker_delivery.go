@@ -296,6 +296,9 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	for i, d := range ds {
 		if out[i].Err != nil {
 			d.report(d.unsettled(out[i].Err))
+			if !d.told {
+				w.cfg.Logger.Warn("a result came too late, or could not be told to the engine", d.attrs(out[i].Err)...)
+			}
 		}
 		if d.one != nil {
 			d.one.settled <- out[i]

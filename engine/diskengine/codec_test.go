@@ -13,7 +13,7 @@ import (
 func sample() *record {
 	return &record{
 		id: 7, due: -62135596800000, created: 1893456000123, expires: 1893456001000, attempt: 3, dead: true, died: 1893456002000,
-		lapsed: true, token: nonce{1, 2, 3}, key: "order 42", lastError: "no answer",
+		lapsed: true, token: [16]byte{1, 2, 3}, key: "order 42", lastError: "no answer",
 		Policy:  engine.Policy{Priority: math.MaxUint32, MaxAttempts: 20, TTR: time.Minute, ExpireAfter: time.Hour, Backoff: []time.Duration{time.Second, 2 * time.Second}},
 		Content: engine.Content{Body: []byte("{}"), ContentType: "application/json", Headers: []engine.Header{{Name: "a", Value: "b"}, {}}},
 	}
@@ -61,13 +61,6 @@ func TestKeysSortAsPositions(t *testing.T) {
 	}
 }
 
-func TestToken(t *testing.T) {
-	want := token{3, 99, newNonce()}
-	if got, err := parseToken(want.String()); err != nil || got != want {
-		t.Errorf("read %v, %v", got, err)
-	}
-}
-
 // FuzzDecode feeds every decoder: what is not well formed is an error, and what is
 // comes out again as it went in.
 func FuzzDecode(f *testing.F) {
@@ -76,7 +69,6 @@ func FuzzDecode(f *testing.F) {
 	f.Add(keyRef{id: 4, due: 5, expires: true}.append(nil))
 	f.Add(counts{1, 2, 3}.append(nil))
 	f.Add([]byte(markerText(1)))
-	f.Add([]byte(token{1, 2, nonce{3}}.String()))
 	f.Add(deadNameKey(nil, 1, "key", position{2, 3}))
 	f.Add(timeKey(nil, kindDue, 1, position{2, 3}))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -102,8 +94,6 @@ func FuzzDecode(f *testing.F) {
 		}
 		k, err := parseKeyRef(b)
 		same("key value", err, k.append(nil))
-		tok, err := parseToken(string(b))
-		same("token", err, []byte(tok.String()))
 		version, err := parseMarker(string(b))
 		same("marker", err, []byte(markerText(version)))
 		q, at, err := parseTimeKey(b, kindDue)
@@ -117,6 +107,5 @@ func FuzzDecode(f *testing.F) {
 		_, _ = parseTimeValue(b)
 		_, _ = parsePosition(b)
 		_, _ = parseSum(b)
-		_, _ = parseCursor(string(b))
 	})
 }

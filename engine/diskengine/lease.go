@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // expireMost is how many messages past their expiry one want drops at most before
@@ -213,7 +214,7 @@ func (c *change) handOut(r *record, w *engine.Want) (engine.Lease, error) {
 		ttr = r.TTR
 	}
 	l := &lease{
-		id: r.id, deadline: c.now.after(ttr), token: newNonce(), attempt: r.attempt + 1, remote: w.Remote,
+		id: r.id, deadline: c.now.after(ttr), token: token.NewNonce(), attempt: r.attempt + 1, remote: w.Remote,
 		known: true, apart: r.apart, key: r.key,
 	}
 	if err := errors.Join(c.dequeue(r.position()), c.lease(l)); err != nil {
@@ -221,7 +222,7 @@ func (c *change) handOut(r *record, w *engine.Want) (engine.Lease, error) {
 	}
 	return engine.Lease{
 		Info:  c.q.leasedInfo(r, l, c.now.ms),
-		Token: token{c.q.num, r.id, l.token}.String(),
+		Token: token.Token{Queue: uint64(c.q.num), ID: r.id, Nonce: l.token}.String(),
 	}, nil
 }
 

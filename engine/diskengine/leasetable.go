@@ -1,10 +1,10 @@
 package diskengine
 
 import (
-	"crypto/rand"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -13,7 +13,7 @@ import (
 type lease struct {
 	id       engine.ID
 	deadline int64
-	token    nonce
+	token    token.Nonce
 	attempt  uint32 // with this lease
 	remote   bool
 
@@ -24,11 +24,6 @@ type lease struct {
 	key   string
 
 	timer timer.Handle
-}
-
-func newNonce() (n nonce) {
-	_, _ = rand.Read(n[:]) // never fails
-	return n
 }
 
 // leaseTable holds the leases of a queue and finds those that are over.

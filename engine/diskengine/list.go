@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // List lists the messages of a queue in one state. A page is read from a
@@ -14,18 +15,14 @@ import (
 func (e *Engine) List(ctx context.Context, want engine.ListQuery) (engine.Page, error) {
 	var page engine.Page
 	err := e.do(ctx, "list", func(now clock, p *pending) error {
-		var after position
-		if want.After != "" {
-			at, err := parseCursor(want.After)
-			if err != nil {
-				return &engine.Error{Op: "list", Queue: want.Queue, Err: engine.ErrInvalid, Hint: "After is Page.Next of the page before"}
-			}
-			after = at.after()
-		} else {
-			after = position{at: never}
-		}
 		if err := want.Check(); err != nil {
 			return err
+		}
+		after := position{at: never}
+		if at, err := token.After(&want); err != nil {
+			return err
+		} else if at != nil {
+			after = position{at.At, at.ID}.after()
 		}
 		q := e.queue(want.Queue)
 		if q == nil {
@@ -137,7 +134,7 @@ const listMost = 10_000
 // its expiry is not shown.
 func (l *lister) add(at position, info func(*record) engine.Info) (bool, error) {
 	if len(l.page.Messages) == l.query.Limit || l.bytes >= engine.AnswerBytes || l.looked == listMost {
-		l.page.Next = l.last.cursor()
+		l.page.Next = token.Place{At: l.last.at, ID: l.last.id}.Cursor()
 		return false, nil
 	}
 	l.looked++

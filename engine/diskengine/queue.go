@@ -117,10 +117,14 @@ func unlock(queues []*queue) {
 	}
 }
 
-func (e *Engine) queueNumber(n uint32) *queue {
+// queueNumber returns the queue of that number, or nil.
+func (e *Engine) queueNumber(n uint64) *queue {
+	if n > math.MaxUint32 {
+		return nil
+	}
 	e.queuesMu.RLock()
 	defer e.queuesMu.RUnlock()
-	return e.byNumber[n]
+	return e.byNumber[uint32(n)]
 }
 
 // makeQueue returns the queue of that name and creates it when there is none. The

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // inlineBody is the size up to which a body is part of its message's record.
@@ -22,9 +23,6 @@ const (
 	recordLapsed
 )
 
-// nonce makes a lease's token unguessable.
-type nonce [16]byte
-
 // record is a message as it is stored. While the message is leased the attempt
 // and what the lease adds are in the table of leases.
 type record struct {
@@ -36,7 +34,7 @@ type record struct {
 	dead      bool
 	died      int64 // when dead
 	lapsed    bool  // token is that of a lease that lapsed and may still settle
-	token     nonce
+	token     token.Nonce
 	key       string
 	lastError string
 	engine.Policy

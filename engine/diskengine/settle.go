@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Settle ends or extends leases. The settlements of one queue are one batch.
@@ -27,15 +28,11 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 // settling is the call that settles s.
 func (e *Engine) settling(s []engine.Settlement, results []engine.Settled) func(now clock, p *pending) error {
 	return func(now clock, p *pending) error {
-		tokens := make([]token, len(s))
+		tokens := make([]token.Token, len(s))
 		for i := range s {
-			t, err := parseToken(s[i].Token)
-			if err != nil {
-				t = token{} // no queue has the number 0
-			}
-			tokens[i] = t
+			tokens[i], _ = token.Parse(s[i].Token) // no queue has the number 0
 		}
-		return byQueue(len(s), func(i int) uint32 { return tokens[i].queue }, func(num uint32, items []int) error {
+		return byQueue(len(s), func(i int) uint64 { return tokens[i].Queue }, func(num uint64, items []int) error {
 			q := e.queueNumber(num)
 			if q == nil {
 				for _, i := range items {
@@ -60,7 +57,7 @@ func (e *Engine) settling(s []engine.Settlement, results []engine.Settled) func(
 					if e.store.failed() != nil {
 						return err
 					}
-					results[i] = engine.Settled{Err: &engine.Error{Op: "settle", Queue: q.name, ID: tokens[i].id, Err: err}}
+					results[i] = engine.Settled{Err: &engine.Error{Op: "settle", Queue: q.name, ID: tokens[i].ID, Err: err}}
 				}
 			}
 			return c.commit(p)
@@ -77,8 +74,8 @@ func (e *Engine) giveBack(leases []engine.Lease) {
 	_ = e.carryOut("settle", e.settling(back, make([]engine.Settled, len(back))))
 }
 
-func lost(q *queue, t token) error {
-	err := &engine.Error{Op: "settle", ID: t.id, Err: engine.ErrLeaseLost, Hint: "it was settled already, or the message was changed or leased anew after the lease lapsed"}
+func lost(q *queue, t token.Token) error {
+	err := &engine.Error{Op: "settle", ID: t.ID, Err: engine.ErrLeaseLost, Hint: "it was settled already, or the message was changed or leased anew after the lease lapsed"}
 	if q != nil {
 		err.Queue = q.name
 	}
@@ -87,18 +84,18 @@ func lost(q *queue, t token) error {
 
 // settle decides one settlement. The error beside the result is not the caller's
 // doing.
-func (c *change) settle(s *engine.Settlement, t token) (engine.Settled, error) {
+func (c *change) settle(s *engine.Settlement, t token.Token) (engine.Settled, error) {
 	if err := s.Check(); err != nil {
 		return engine.Settled{Err: err}, nil
 	}
-	l, err := c.leased(t.id)
+	l, err := c.leased(t.ID)
 	if err != nil {
 		return engine.Settled{}, err
 	}
 	if l == nil {
 		return c.settleLate(s, t)
 	}
-	if l.token != t.nonce {
+	if l.token != t.Nonce {
 		return engine.Settled{Err: lost(c.q, t)}, nil
 	}
 	if s.Do == engine.Ack && l.known {
@@ -122,12 +119,12 @@ func (c *change) settle(s *engine.Settlement, t token) (engine.Settled, error) {
 }
 
 // settleLate settles with the token of a lease that lapsed.
-func (c *change) settleLate(s *engine.Settlement, t token) (engine.Settled, error) {
-	r, err := c.message(t.id)
+func (c *change) settleLate(s *engine.Settlement, t token.Token) (engine.Settled, error) {
+	r, err := c.message(t.ID)
 	if err != nil {
 		return engine.Settled{}, err
 	}
-	if r == nil || !r.lapsed || r.token != t.nonce {
+	if r == nil || !r.lapsed || r.token != t.Nonce {
 		return engine.Settled{Err: lost(c.q, t)}, nil
 	}
 	switch {
@@ -149,7 +146,7 @@ func (c *change) settleLate(s *engine.Settlement, t token) (engine.Settled, erro
 	if s.Do != engine.Extend {
 		return c.become(s, r, r.attempt)
 	}
-	l := &lease{id: r.id, deadline: c.extended(s, r), token: t.nonce, attempt: r.attempt, known: true, apart: r.apart, key: r.key, remote: true}
+	l := &lease{id: r.id, deadline: c.extended(s, r), token: t.Nonce, attempt: r.attempt, known: true, apart: r.apart, key: r.key, remote: true}
 	wasDead := r.dead
 	r.dead, r.lapsed = false, false
 	if err = c.write(r); err == nil && wasDead {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -114,7 +115,7 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 
 			// A settlement of who knows the queue only by its token ends in time.
 			took := ends(t, 30*time.Second, func() {
-				tok := token{fingerprintOf("unknown"), newID(1, 1, 0), [nonceBytes]byte{}}
+				tok := token.Token{Queue: uint64(fingerprintOf("unknown")), ID: newID(1, 1, 0)}
 				settle1(t, other, engine.Settlement{Token: tok.String(), Do: engine.Ack})
 			})
 			if took > downPatience+2*time.Second {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -80,7 +81,7 @@ func TestFaultOutageIsBounded(t *testing.T) {
 				// Settlements of leases of unknown queues, too.
 				var many []engine.Settlement
 				for n := range 100 {
-					tok := token{fingerprintOf(fmt.Sprint("unknown", n)), newID(1, 1, 0), [nonceBytes]byte{}}
+					tok := token.Token{Queue: uint64(fingerprintOf(fmt.Sprint("unknown", n))), ID: newID(1, 1, 0)}
 					many = append(many, engine.Settlement{Token: tok.String(), Do: engine.Ack})
 				}
 				took = ends(t, 30*time.Second, func() {

@@ -44,6 +44,19 @@ func (e *Engine) blocks(least, most uint64) string {
 	return text
 }
 
+// readID reads an id of an answer.
+func readID(v *rueidis.RedisMessage) (engine.ID, error) {
+	text, err := v.ToString()
+	if err != nil {
+		return 0, errAnswer
+	}
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, errAnswer
+	}
+	return engine.ID(id), nil
+}
+
 // member is an id as Redis has it.
 func member(id engine.ID) string {
 	s := strconv.FormatUint(uint64(id), 10)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Lease hands out what is due. It asks only shards that may have something, and when
@@ -88,7 +89,7 @@ func (e *Engine) leased(q *queue, values []rueidis.RedisMessage, now int64) (eng
 	if err != nil {
 		return engine.Lease{}, err
 	}
-	t := token{queue: q.print, id: i.ID, nonce: p.nonce}
+	t := token.Token{Queue: uint64(q.print), ID: i.ID, Nonce: p.nonce}
 	return engine.Lease{Info: i, Token: t.String()}, nil
 }
 

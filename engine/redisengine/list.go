@@ -1,37 +1,13 @@
 package redisengine
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
-
-// place is a place in the order of a list.
-type place struct {
-	at int64
-	id string
-}
-
-func (p place) compare(o place) int { return cmp.Or(cmp.Compare(p.at, o.at), cmp.Compare(p.id, o.id)) }
-
-// String is a place as a cursor.
-func (p place) String() string { return strconv.FormatInt(p.at, 10) + "." + p.id }
-
-// parsePlace reads the form that String writes into what scripts understand; empty
-// for "".
-func parsePlace(s string) (at, id string, ok bool) {
-	if s == "" {
-		return "", "", true
-	}
-	at, id, _ = strings.Cut(s, ".")
-	_, err1 := strconv.ParseInt(at, 10, 64)
-	_, err2 := strconv.ParseUint(id, 10, 64)
-	return at, id, err1 == nil && err2 == nil && len(at) <= len("-9223372036854775808") && len(id) == len("1234567890123456789")
-}
 
 // List returns a page of the messages of a queue in one state: it asks all shards for
 // ids, and then the shards of those that are first for the messages.
@@ -43,16 +19,16 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	if err := lq.Check(); err != nil {
 		return engine.Page{}, err
 	}
-	at, id, ok := parsePlace(lq.After)
-	if !ok {
-		return engine.Page{}, &engine.Error{Op: "list", Queue: lq.Queue, Err: engine.ErrInvalid, Hint: "after is the next of the page before"}
+	after, err := token.After(&lq)
+	if err != nil {
+		return engine.Page{}, err
 	}
 	q := e.queue(lq.Queue)
-	places, shards, err := e.places(ctx, q, lq.State, at, id, lq.Limit+1)
+	places, err := e.places(ctx, q, lq.State, after, lq.Limit+1)
 	if err != nil {
 		return engine.Page{}, fault("list", lq.Queue, err)
 	}
-	found, short, err := e.fetch(ctx, q, lq.State, places[:min(len(places), lq.Limit)], shards, lq.Body)
+	found, short, err := e.fetch(ctx, q, lq.State, places[:min(len(places), lq.Limit)], lq.Body)
 	if err != nil {
 		return engine.Page{}, fault("list", lq.Queue, err)
 	}
@@ -61,10 +37,10 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	for n, p := range places {
 		if n == lq.Limit || short[n] || bytes >= engine.AnswerBytes {
 			// Where nothing could be shown of the places before, it goes on behind them all the same.
-			page.Next = places[n-1].String()
+			page.Next = places[n-1].Cursor()
 			break
 		}
-		if i, ok := found[p.id]; ok {
+		if i, ok := found[p.ID]; ok {
 			page.Messages = append(page.Messages, i)
 			bytes += len(i.Body)
 		}
@@ -72,33 +48,38 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	return page, nil
 }
 
-// places asks all shards of a queue for the places behind one in a state, and returns
-// the first, in order, with the number of the shard of each.
-func (e *Engine) places(ctx context.Context, q *queue, state engine.State, at, id string, limit int) ([]place, map[string]int, error) {
-	var all []place
-	shards := make(map[string]int)
+// places asks all shards of a queue for the places behind one in a state, nil for all,
+// and returns the first, in order.
+func (e *Engine) places(ctx context.Context, q *queue, state engine.State, after *token.Place, limit int) ([]token.Place, error) {
+	at, id := "", ""
+	if after != nil {
+		at, id = strconv.FormatInt(after.At, 10), member(after.ID)
+	}
+	var all []token.Place
 	err := e.everyShard(ctx, q, listScript, []string{state.String(), at, id, strconv.Itoa(limit)}, func(n int, a answer) error {
 		for i := 1; i+2 <= len(a.values); i += 2 {
 			at, err := a.values[i].AsInt64()
 			if err != nil {
 				return errAnswer
 			}
-			id, err := a.values[i+1].ToString()
-			if err != nil {
-				return errAnswer
+			id, err := readID(&a.values[i+1])
+			if err == nil && shardOf(id) != n {
+				err = errAnswer
 			}
-			all = append(all, place{at, id})
-			shards[id] = n
+			if err != nil {
+				return err
+			}
+			all = append(all, token.Place{At: at, ID: id})
 		}
 		return nil
 	})
-	slices.SortFunc(all, place.compare)
-	return all[:min(len(all), limit)], shards, err
+	slices.SortFunc(all, token.Place.Compare)
+	return all[:min(len(all), limit)], err
 }
 
 // fetch asks for the messages at places. short says of a place that its shard ended
 // its answer before it, since it had reached AnswerBytes.
-func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places []place, shards map[string]int, whole bool) (found map[string]engine.Info, short map[int]bool, err error) {
+func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places []token.Place, whole bool) (found map[engine.ID]engine.Info, short map[int]bool, err error) {
 	mode := ""
 	if whole {
 		mode = "whole"
@@ -106,11 +87,11 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 	args := make(map[int][]string)
 	which := make(map[int][]int)
 	for n, p := range places {
-		s := shards[p.id]
+		s := shardOf(p.ID)
 		if args[s] == nil {
 			args[s] = []string{state.String(), mode, strconv.Itoa(engine.AnswerBytes)}
 		}
-		args[s] = append(args[s], p.id)
+		args[s] = append(args[s], member(p.ID))
 		which[s] = append(which[s], n)
 	}
 	var qs []question
@@ -119,7 +100,7 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 		qs = append(qs, question{script: fetchScript, shard: q.shards[s], args: with(args[s]...)})
 		asked = append(asked, s)
 	}
-	found, short = make(map[string]engine.Info), make(map[int]bool)
+	found, short = make(map[engine.ID]engine.Info), make(map[int]bool)
 	for k, a := range e.ask(ctx, qs, patient()) {
 		if a.err != nil {
 			return nil, nil, a.err
@@ -140,7 +121,7 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 			if !whole {
 				i.Body = nil
 			}
-			found[places[n].id] = i
+			found[places[n].ID] = i
 		}
 	}
 	return found, short, nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Pause stops leasing and claiming of a queue for d, for good when d is 0.
@@ -116,31 +117,24 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	q := e.queue(name)
 	var out engine.Redriven
 	if len(ids) > 0 {
-		members := make([]string, len(ids))
-		shards := make(map[string]int, len(ids))
-		for i, id := range ids {
-			members[i] = member(id)
-			shards[members[i]] = shardOf(id)
-		}
-		err := e.redrive(ctx, q, members, shards, &out)
+		err := e.redrive(ctx, q, ids, &out)
 		return out, fault("redrive", name, err)
 	}
-	at, id := "", ""
+	var after *token.Place
 	for left := limit; limit <= 0 || left > 0; {
 		page := redrivePage
 		if limit > 0 {
 			page = min(page, left)
 		}
-		places, shards, err := e.places(ctx, q, engine.Dead, at, id, page)
+		places, err := e.places(ctx, q, engine.Dead, after, page)
 		if err != nil {
 			return out, fault("redrive", name, err)
 		}
-		members := make([]string, len(places))
+		dead := make([]engine.ID, len(places))
 		for i, p := range places {
-			members[i] = p.id
-			at, id = string(appendInt(nil, p.at)), p.id
+			dead[i], after = p.ID, &places[i]
 		}
-		if err := e.redrive(ctx, q, members, shards, &out); err != nil {
+		if err := e.redrive(ctx, q, dead, &out); err != nil {
 			return out, fault("redrive", name, err)
 		}
 		if left -= len(places); len(places) < page {
@@ -151,15 +145,15 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 }
 
 // redrive brings dead messages back by id, and counts them.
-func (e *Engine) redrive(ctx context.Context, q *queue, members []string, shards map[string]int, out *engine.Redriven) error {
+func (e *Engine) redrive(ctx context.Context, q *queue, ids []engine.ID, out *engine.Redriven) error {
 	by := make(map[int][]string)
-	for _, m := range members {
-		n := shards[m]
+	for _, id := range ids {
+		n := shardOf(id)
 		if n >= len(q.shards) {
 			out.Skipped++
 			continue
 		}
-		by[n] = append(by[n], m)
+		by[n] = append(by[n], member(id))
 	}
 	for n, ids := range by {
 		s := q.shards[n]

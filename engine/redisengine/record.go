@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // A message is kept as a record, which a push writes, and a past, which scripts write
@@ -162,7 +163,7 @@ type past struct {
 	mark                         byte
 	attempt                      uint32
 	due, expires, deadline, died time.Time
-	nonce                        [nonceBytes]byte
+	nonce                        token.Nonce
 	reason                       string
 }
 
@@ -176,7 +177,7 @@ func decodePast(s string) (p past, err error) {
 	nonce, hexErr := hex.DecodeString(r.string(1))
 	r.string(2)
 	p.reason = r.string(2)
-	if r.bad || len(r.s) > 0 || hexErr != nil || len(nonce) != 0 && len(nonce) != nonceBytes || !strings.Contains("WLD", mark) {
+	if r.bad || len(r.s) > 0 || hexErr != nil || len(nonce) != 0 && len(nonce) != len(p.nonce) || !strings.Contains("WLD", mark) {
 		return past{}, errRecord
 	}
 	p.mark = mark[0]

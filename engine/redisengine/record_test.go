@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -125,7 +126,7 @@ func TestPastKeepsEverything(t *testing.T) {
 		}
 		nonce := ""
 		if rapid.Bool().Draw(t, "leased before") {
-			copy(want.nonce[:], rapid.SliceOfN(rapid.Byte(), nonceBytes, nonceBytes).Draw(t, "nonce"))
+			copy(want.nonce[:], rapid.SliceOfN(rapid.Byte(), len(want.nonce), len(want.nonce)).Draw(t, "nonce"))
 			nonce = hex.EncodeToString(want.nonce[:])
 		}
 		text := written{
@@ -213,7 +214,7 @@ func TestRecordCutShortIsDamaged(t *testing.T) {
 			}
 		}
 	}
-	whole := written{mark: "L", nonce: strings.Repeat("0", 2*nonceBytes), key: "key", reason: "why"}.String()
+	whole := written{mark: "L", nonce: strings.Repeat("0", 2*len(token.Nonce{})), key: "key", reason: "why"}.String()
 	for n := range whole {
 		if _, err := decodePast(whole[:n]); err == nil {
 			t.Errorf("%d of %d bytes were read as a past", n, len(whole))
@@ -268,7 +269,7 @@ func FuzzDecodeRecord(f *testing.F) {
 // FuzzDecodePast: what is read is written again as it was.
 func FuzzDecodePast(f *testing.F) {
 	f.Add(waiting.String())
-	f.Add(written{"L", 3, 1, math.Inf(1), 1893456000123, 0, strings.Repeat("0f", nonceBytes), "key", ""}.String())
+	f.Add(written{"L", 3, 1, math.Inf(1), 1893456000123, 0, strings.Repeat("0f", len(token.Nonce{})), "key", ""}.String())
 	f.Add(written{"D", 3, -62135596800000, math.NaN(), 0, 1e300, "", "", "why"}.String())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Settle ends or extends leases: one script for each shard concerned, all at once.
@@ -34,7 +35,7 @@ func lost(queue string, id engine.ID) error {
 // settle is Settle within a call already begun.
 func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
-	tokens := make([]token, len(s))
+	tokens := make([]token.Token, len(s))
 	queues := make([]*queue, len(s))
 	b := batch{e: e}
 	var which []int // may be of a lease
@@ -44,7 +45,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			settled[i].Err = err
 			continue
 		}
-		t, ok := parseToken(s[i].Token)
+		t, ok := token.Parse(s[i].Token)
 		if !ok {
 			settled[i].Err = lost("", 0)
 			continue
@@ -54,20 +55,20 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			continue
 		}
 		tokens[i] = t
-		which, prints = append(which, i), append(prints, t.queue)
+		which, prints = append(which, i), append(prints, fingerprint(t.Queue))
 	}
 	found, err := e.queuesOf(ctx, prints)
 	for _, i := range which {
 		t := tokens[i]
-		q := found[t.queue]
+		q := found[fingerprint(t.Queue)]
 		switch {
 		case q == nil && err != nil:
 			settled[i].Err = fault("settle", "", err)
-		case q == nil || q.ofID(t.id) == nil:
-			settled[i].Err = lost("", t.id)
+		case q == nil || q.ofID(t.ID) == nil:
+			settled[i].Err = lost("", t.ID)
 		default:
 			queues[i] = q
-			e.addSettlement(&b, q.ofID(t.id), i, &s[i], t, "")
+			e.addSettlement(&b, q.ofID(t.ID), i, &s[i], t, "")
 		}
 	}
 	var again []int // retries whose backoff has to be found first
@@ -85,7 +86,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			var attempt uint32
 			var policy engine.Policy
 			var ask bool
-			settled[i], attempt, policy, ask = readSettled(&values[1+n], c.shard.queue, tokens[i].id, now)
+			settled[i], attempt, policy, ask = readSettled(&values[1+n], c.shard.queue, tokens[i].ID, now)
 			if ask {
 				again, attempts, policies = append(again, i), append(attempts, attempt), append(policies, policy)
 				continue
@@ -105,7 +106,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		b = batch{e: e}
 		for n, i := range again {
 			delay := policies[n].RetryDelay(attempts[n])
-			e.addSettlement(&b, queues[i].ofID(tokens[i].id), i, &s[i], tokens[i], span(delay))
+			e.addSettlement(&b, queues[i].ofID(tokens[i].ID), i, &s[i], tokens[i], span(delay))
 		}
 		again = nil
 		b.run(ctx, settleScript, done)
@@ -115,7 +116,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 
 // addSettlement adds a settlement to a batch. delay, if not empty, is the backoff of
 // a retry.
-func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settlement, t token, delay string) {
+func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settlement, t token.Token, delay string) {
 	arg, reason := "", ""
 	switch s.Do {
 	case engine.Retry:
@@ -140,7 +141,7 @@ func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settleme
 			arg = strconv.FormatInt(ceil(s.TTR, time.Microsecond), 10)
 		}
 	}
-	b.add(sh, item, len(reason), member(t.id), hex.EncodeToString(t.nonce[:]), actionNames[s.Do], arg, reason)
+	b.add(sh, item, len(reason), member(t.ID), hex.EncodeToString(t.Nonce[:]), actionNames[s.Do], arg, reason)
 }
 
 // readSettled reads what a script answered to one settlement. ask says that it wants
@@ -179,7 +180,7 @@ func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64)
 }
 
 // forgotten answers a settlement of a message that was deleted as it was taken.
-func (e *Engine) forgotten(ctx context.Context, s *engine.Settlement, t token) engine.Settled {
+func (e *Engine) forgotten(ctx context.Context, s *engine.Settlement, t token.Token) engine.Settled {
 	switch s.Do {
 	case engine.Ack:
 		return engine.Settled{State: engine.Gone}
@@ -190,6 +191,6 @@ func (e *Engine) forgotten(ctx context.Context, s *engine.Settlement, t token) e
 		}
 		return engine.Settled{State: engine.Leased, Until: now.Add(max(s.TTR, time.Second)).Truncate(time.Millisecond)}
 	}
-	return engine.Settled{Err: &engine.Error{Op: "settle", ID: t.id, Err: engine.ErrLeaseLost,
+	return engine.Settled{Err: &engine.Error{Op: "settle", ID: t.ID, Err: engine.ErrLeaseLost,
 		Hint: "the store was opened with at_most_once: the message was deleted when it was taken"}}
 }

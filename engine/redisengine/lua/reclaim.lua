@@ -9,7 +9,7 @@ local taken = call('GET', KEYS[13]) or ''
 local ids, rest = '', ''
 if taken:sub(1, #seed) == seed then ids, rest = taken:match('^(%d*)|?(%w*)', #seed + 1) end
 local nonces = {}
-for i = 1, #rest, 43 do nonces[rest:sub(i, i + 18)] = rest:sub(i + 19, i + 42) end
+for i = 1, #rest, 51 do nonces[rest:sub(i, i + 18)] = rest:sub(i + 19, i + 50) end
 local n = 0
 for i = from + 1, math.min(#ids, from + 19 * CHUNK), 19 do
 	local id = ids:sub(i, i + 18)

@@ -1,6 +1,6 @@
 -- nonce is the secret of one lease: nobody guesses it without the seed, which stays
 -- with the client that leased.
-local function nonce(seed, id) return redis.sha1hex(seed .. id):sub(1, 24) end
+local function nonce(seed, id) return redis.sha1hex(seed .. id):sub(1, 32) end
 
 -- The ids of what take has handed out that was leased before, each with the nonce of that
 -- lease: it has lapsed, but would settle still.
@@ -40,7 +40,7 @@ local function take(out, ids, dues, most, span, seed, forget, bytes)
 			end
 			local ends = till or deadline(ttr)
 			local state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
-				24, nonce(seed, id), #key, key, #reason, reason)
+				32, nonce(seed, id), #key, key, #reason, reason)
 			if before ~= '' then former[#former + 1] = id .. before end
 			out[o + 1], out[o + 2], out[o + 3], out[o + 4] = id, state, record, ''
 			if flags >= IS_LARGE then out[o + 4] = call('HGET', BODY, id) or '' end

@@ -5,53 +5,6 @@ import (
 	"testing"
 )
 
-func TestTokenIsReadAsWritten(t *testing.T) {
-	t.Parallel()
-	want := token{fingerprintOf("q"), newID(7, 8, 9), [nonceBytes]byte{0, 1, 0xff}}
-	if got, ok := parseToken(want.String()); !ok || got != want {
-		t.Errorf("wrote %+v, read %+v, %v", want, got, ok)
-	}
-}
-
-// FuzzParseToken: a lease has one token; whatever else is given is none.
-func FuzzParseToken(f *testing.F) {
-	f.Add(token{fingerprintOf("q"), newID(7, 8, 9), [nonceBytes]byte{1}}.String())
-	f.Add(token{}.String())
-	f.Add(strings.Repeat("_", 38))
-	f.Add(strings.Repeat("A", 37) + "\n")
-	f.Add("")
-	f.Fuzz(func(t *testing.T, s string) {
-		if got, ok := parseToken(s); ok && got.String() != s {
-			t.Fatalf("%q was read as %+v, which is %q", s, got, got.String())
-		}
-	})
-}
-
-// FuzzParsePlace: whatever is taken for a place in a list is one for scripts, too.
-func FuzzParsePlace(f *testing.F) {
-	f.Add(place{1893456000123, member(newID(7, 8, 9))}.String())
-	f.Add(place{-62135596800000, member(1)}.String())
-	f.Add("")
-	f.Add(".")
-	f.Add("inf.1234567890123456789")
-	f.Add("(1.1234567890123456789")
-	f.Add("1.12345678901234567890")
-	f.Add("1.2.1234567890123456789")
-	f.Add("000000000000000000001.1234567890123456789")
-	f.Fuzz(func(t *testing.T, s string) {
-		at, id, ok := parsePlace(s)
-		switch {
-		case !ok:
-		case s == "":
-			if at != "" || id != "" {
-				t.Fatalf("nothing was read as %q and %q", at, id)
-			}
-		case at+"."+id != s, at == "", len(at) > 20, strings.Trim(at, "+-0123456789") != "", len(id) != len(member(1)), strings.Trim(id, "0123456789") != "":
-			t.Fatalf("%q was read as %q and %q", s, at, id)
-		}
-	})
-}
-
 // FuzzTold: anybody can publish on the channel.
 func FuzzTold(f *testing.F) {
 	f.Add("ORIGIN 0 q 1893456000123")

@@ -1,0 +1,18 @@
+package redisengine
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+)
+
+// fingerprint stands for a queue's name in tokens, which have no room for names of
+// 200 bytes. The registry finds the name again.
+type fingerprint uint64
+
+func fingerprintOf(queue string) fingerprint {
+	sum := sha256.Sum256([]byte(queue))
+	return fingerprint(binary.BigEndian.Uint64(sum[:]))
+}
+
+func (f fingerprint) String() string { return fmt.Sprintf("%016x", uint64(f)) }

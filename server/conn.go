@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // conn bounds each stride that is written, so that a client that does not read holds
@@ -80,14 +82,14 @@ func shaped(p []byte) []byte {
 	if err != nil || status < 400 {
 		return nil
 	}
-	f := &failure{code: "invalid", message: string(bytes.ToValidUTF8(message, nil))}
+	f := &wire.Error{Code: "invalid", Message: string(bytes.ToValidUTF8(message, nil))}
 	switch status {
 	case http.StatusRequestHeaderFieldsTooLarge:
-		f.code = "too_large"
+		f.Code = "too_large"
 	case http.StatusNotImplemented:
-		f.code = "unsupported"
+		f.Code = "unsupported"
 	}
-	body := append(appendError([]byte{'{'}, f), '}')
+	body := wire.AppendError(nil, f)
 	q := append([]byte(nil), head...)
 	q = append(q, "\r\nContent-Type: application/json\r\nContent-Length: "...)
 	q = strconv.AppendInt(q, int64(len(body)), 10)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // connections is a listener that hands out at most so many connections at a time.
@@ -127,7 +129,7 @@ const (
 var refused = func() string {
 	f := refusal(http.StatusServiceUnavailable, "unavailable", "the server holds as many connections as it may",
 		"try again, with fewer connections; tarry serve --max-connections allows more")
-	body := string(append(appendError([]byte{'{'}, f), '}'))
+	body := string(wire.AppendError(nil, f))
 	return "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: " +
 		strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }()

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // exchange is one request on its way to its answer: the writer of the answer, and
@@ -13,6 +15,7 @@ import (
 type exchange struct {
 	http.ResponseWriter
 	s       *Server
+	path    wire.Path
 	held    int64 // bytes taken from the server's budget
 	reading bool  // of the body; who waits for 100 Continue got it
 	get     bool  // nothing is done but to answer

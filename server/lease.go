@@ -4,63 +4,19 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // The bounds of a lease request.
 const (
-	MaxWait      = time.Minute // for the first message
-	MaxQueues    = tarry.MaxBatch
-	MaxQueuesNow = 100 // without a wait: each is asked by itself
+	MaxWait      = wire.MaxWait // for the first message
+	MaxQueues    = wire.MaxQueues
+	MaxQueuesNow = wire.MaxQueuesNow // without a wait: each is asked by itself
 )
-
-var leaseFields = []string{"queues", "max", "wait", "ttr", "poll"}
-
-// lease reads a request for messages that are due, and the name that its wait is given.
-// Without max it is one.
-func (in *input) lease() (req tarry.LeaseRequest, poll string) {
-	req = tarry.LeaseRequest{Max: 1, LeaseOptions: tarry.LeaseOptions{Remote: true}}
-	var seen uint32
-	if in.open("request", '{') {
-		for {
-			switch in.next(leaseFields, &seen) {
-			case 0:
-				in.texts("queues", MaxQueues, func(q string) { req.Queues = append(req.Queues, q) })
-				continue
-			case 1:
-				if req.Max = int(in.whole("max", tarry.MaxLease)); req.Max == 0 {
-					in.wrong("max: must be from 1 to %d", tarry.MaxLease)
-				}
-				continue
-			case 2:
-				if req.Wait = in.duration("wait"); req.Wait > MaxWait {
-					in.wrong("wait: must be from 0s to %s", tarry.FormatDuration(MaxWait))
-				}
-				continue
-			case 3:
-				req.TTR = in.ttr("ttr")
-				continue
-			case 4:
-				poll = in.pollName()
-				continue
-			}
-			break
-		}
-		switch {
-		case len(req.Queues) == 0:
-			in.wrong("queues: name at least one")
-		case len(req.Queues) > MaxQueuesNow && req.Wait == 0:
-			in.wrong("queues: more than %d entries without a wait", MaxQueuesNow)
-			in.hint("give a wait such as 1s, or ask in several requests")
-		}
-	}
-	in.end()
-	return req, poll
-}
 
 // lease leases what is due, waiting for the first message as long as asked.
 func (s *Server) lease(x *exchange, r *http.Request) error {
@@ -68,60 +24,41 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	req, poll := in.lease()
-	if err := in.failed(); err != nil {
+	req := in.LeaseRequest()
+	if err := in.Err(); err != nil {
 		return err
 	}
 	in.free()
 	if req.Wait == 0 {
 		return s.leaseNow(x, r, req)
 	}
-	got, err := s.leaseWaiting(r, req, poll)
+	got, err := s.leaseWaiting(r, req)
 	if err != nil {
 		return err
 	}
-	if err := x.holdLeases(got.Messages); err != nil {
-		s.release(r, got.Messages)
+	answered := wire.Leased{Messages: got.Messages, NextDue: got.NextDue, Now: got.Now}
+	for _, e := range got.Ended {
+		answered.Queues = append(answered.Queues, wire.Granted{Queue: e.Queue, Waited: true, Granted: engine.Granted{Expired: e.Expired, Died: e.Died}})
+	}
+	return s.leased(x, r, &answered)
+}
+
+// leased answers with what was leased, or gives it back where there is no room.
+func (s *Server) leased(x *exchange, r *http.Request, l *wire.Leased) error {
+	if err := x.holdLeases(l.Messages); err != nil {
+		s.release(r, l.Messages)
 		return err
 	}
 	a := newAnswer()
 	defer a.free()
-	a.b = append(a.b, `{"messages":[`...)
-	a.leases(got.Messages, wantBodies(r))
-	a.b = append(a.b, `],"next_due":`...)
-	a.b = appendTime(a.b, got.NextDue)
-	a.b = append(a.b, `,"now":`...)
-	a.b = appendTime(a.b, got.Now)
-	a.ended(got.Ended)
-	a.b = append(a.b, '}')
-	return s.handOver(x, r, a, got.Messages)
-}
-
-// ended writes what ended in the queues before anybody got it, if anything did.
-func (a *answer) ended(all []tarry.Ended) {
-	for i, e := range all {
-		if i == 0 {
-			a.b = append(a.b, `,"queues":[`...)
-		} else {
-			a.b = append(a.b, ',')
-		}
-		a.b = append(a.b, `{"queue":`...)
-		a.b = appendString(a.b, e.Queue)
-		a.b = append(a.b, `,"expired":`...)
-		a.b = strconv.AppendInt(a.b, int64(e.Expired), 10)
-		a.b = append(a.b, `,"died":`...)
-		a.b = strconv.AppendInt(a.b, int64(e.Died), 10)
-		a.b = append(a.b, '}')
-	}
-	if len(all) > 0 {
-		a.b = append(a.b, ']')
-	}
+	a.b = wire.AppendLeased(a.b, l, wantBodies(r))
+	return s.handOver(x, r, a, l.Messages)
 }
 
 // leaseWaiting waits in the client's dispatcher, but for one connection in eight: those
-// who settle need some too. When the server shuts down, or the
-// poll is ended by its name, the wait is over, with nothing leased.
-func (s *Server) leaseWaiting(r *http.Request, req tarry.LeaseRequest, poll string) (tarry.LeasedMessages, error) {
+// who settle need some too. When the server shuts down, or the poll is ended by its
+// name, the wait is over, with nothing leased.
+func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (tarry.LeasedMessages, error) {
 	defer s.waits.Add(-1)
 	if s.waits.Add(1) > int64(s.cfg.MaxConnections-s.cfg.MaxConnections/8) {
 		return tarry.LeasedMessages{}, refusal(http.StatusServiceUnavailable, "unavailable",
@@ -132,13 +69,15 @@ func (s *Server) leaseWaiting(r *http.Request, req tarry.LeaseRequest, poll stri
 	if stop := stopping(ctx); stop != nil {
 		defer context.AfterFunc(stop, cancel)()
 	}
-	if poll != "" {
-		if !s.polls.add(poll, cancel) {
-			return tarry.LeasedMessages{}, wrong("poll: one of this name is waiting already")
+	if req.Poll != "" {
+		if !s.polls.add(req.Poll, cancel) {
+			return tarry.LeasedMessages{}, wire.Wrong("poll: one of this name is waiting already")
 		}
-		defer s.polls.remove(poll)
+		defer s.polls.remove(req.Poll)
 	}
-	got, err := s.c.Lease(ctx, req)
+	got, err := s.c.Lease(ctx, tarry.LeaseRequest{
+		Queues: req.Queues, Max: req.Max, Wait: req.Wait, LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true},
+	})
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
 		return tarry.LeasedMessages{Now: time.Now()}, nil
 	}
@@ -150,94 +89,44 @@ func (s *Server) leaseWaiting(r *http.Request, req tarry.LeaseRequest, poll stri
 
 // leaseNow asks queue after queue until there are enough messages, or bytes, beginning
 // with any, so that a busy queue does not starve those behind it.
-func (s *Server) leaseNow(x *exchange, r *http.Request, req tarry.LeaseRequest) error {
-	granted := make([]engine.Granted, len(req.Queues))
-	asked := make([]bool, len(req.Queues))
-	var all []engine.Lease
-	var now time.Time
+func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) error {
+	var l wire.Leased
+	queues := make([]*wire.Granted, len(req.Queues)) // those that were asked
 	first, bytes := rand.N(len(req.Queues)), 0
 	for i := range req.Queues {
 		q := (first + i) % len(req.Queues)
-		left := req.Max - len(all)
+		left := req.Max - len(l.Messages)
 		if left == 0 || bytes >= engine.AnswerBytes {
 			break
 		}
 		g, err := s.c.LeaseNow(r.Context(), []engine.Want{{Queue: req.Queues[q], Max: left, TTR: req.TTR, Remote: true}})
 		if err == nil {
-			asked[q], granted[q], now = true, g.Queues[0], g.Now
+			queues[q], l.Now = &wire.Granted{Queue: req.Queues[q], Granted: g.Queues[0]}, g.Now
 			err = g.Queues[0].Err
 		}
-		if err != nil && len(all) == 0 {
+		if err != nil && len(l.Messages) == 0 {
 			return err
 		}
-		all = append(all, granted[q].Messages...)
-		for i := range granted[q].Messages {
-			bytes += len(granted[q].Messages[i].Body)
-		}
-	}
-	var next time.Time
-	if len(all) == 0 {
-		for _, g := range granted {
-			if !g.NextDue.IsZero() && (next.IsZero() || g.NextDue.Before(next)) {
-				next = g.NextDue
-			}
-		}
-	}
-	if err := x.holdLeases(all); err != nil {
-		s.release(r, all)
-		return err
-	}
-	a := newAnswer()
-	defer a.free()
-	a.b = append(a.b, `{"messages":[`...)
-	a.leases(all, wantBodies(r))
-	a.b = append(a.b, `],"next_due":`...)
-	a.b = appendTime(a.b, next)
-	a.b = append(a.b, `,"now":`...)
-	a.b = appendTime(a.b, now)
-	a.b = append(a.b, `,"queues":[`...)
-	comma := false
-	for i, g := range granted {
-		if !asked[i] {
+		if queues[q] == nil {
 			continue
 		}
-		if comma {
-			a.b = append(a.b, ',')
+		got := queues[q].Messages
+		l.Messages = append(l.Messages, got...)
+		for i := range got {
+			bytes += len(got[i].Body)
 		}
-		comma = true
-		a.granted(req.Queues[i], g)
 	}
-	a.b = append(a.b, "]}"...)
-	return s.handOver(x, r, a, all)
-}
-
-// leases writes leased messages.
-func (a *answer) leases(ls []engine.Lease, how bodies) {
-	for i := range ls {
-		if i > 0 {
-			a.b = append(a.b, ',')
+	for _, g := range queues {
+		if g == nil {
+			continue
 		}
-		a.b = appendMessage(a.b, &ls[i].Info, ls[i].Token, how)
+		if len(l.Messages) == 0 && !g.NextDue.IsZero() && (l.NextDue.IsZero() || g.NextDue.Before(l.NextDue)) {
+			l.NextDue = g.NextDue
+		}
+		g.Messages = nil // they stand in l
+		l.Queues = append(l.Queues, *g)
 	}
-}
-
-// granted writes what is known of a queue that was asked.
-func (a *answer) granted(queue string, g engine.Granted) {
-	a.b = append(a.b, `{"queue":`...)
-	a.b = appendString(a.b, queue)
-	a.b = append(a.b, `,"more":`...)
-	a.b = strconv.AppendBool(a.b, g.More)
-	a.b = append(a.b, `,"next_due":`...)
-	a.b = appendTime(a.b, g.NextDue)
-	a.b = append(a.b, `,"expired":`...)
-	a.b = strconv.AppendInt(a.b, int64(g.Expired), 10)
-	a.b = append(a.b, `,"died":`...)
-	a.b = strconv.AppendInt(a.b, int64(g.Died), 10)
-	if g.Err != nil {
-		a.b = append(a.b, ',')
-		a.b = appendError(a.b, toFailure(g.Err))
-	}
-	a.b = append(a.b, '}')
+	return s.leased(x, r, &l)
 }
 
 // holdLeases makes room for an answer with leases.
@@ -299,19 +188,17 @@ func flush(w http.ResponseWriter) error {
 	return nil
 }
 
-var claimFields = []string{"ttr"}
-
 // claim leases one message if it is due.
 func (s *Server) claim(x *exchange, r *http.Request) error {
-	queue, ref, err := reference(r)
+	ref, err := x.path.Ref()
 	if err != nil {
 		return err
 	}
 	opts := tarry.LeaseOptions{Remote: true}
-	if err := s.options(x, r, claimFields, func(in *input, _ int) { opts.TTR = in.ttr("ttr") }); err != nil {
+	if err := s.options(x, r, func(in *input) { opts.TTR = in.Claim() }); err != nil {
 		return err
 	}
-	l, err := s.c.Claim(r.Context(), queue, ref, opts)
+	l, err := s.c.Claim(r.Context(), ref.Queue, ref, opts)
 	if err != nil {
 		return err
 	}
@@ -322,29 +209,6 @@ func (s *Server) claim(x *exchange, r *http.Request) error {
 	}
 	a := newAnswer()
 	defer a.free()
-	a.b = appendMessage(a.b, &l.Info, l.Token, wantBodies(r))
+	a.b = wire.AppendInfo(a.b, &l.Info, l.Token, wantBodies(r))
 	return s.handOver(x, r, a, ls)
-}
-
-// options reads a request all of whose fields may be missing, and the body with
-// them.
-func (s *Server) options(x *exchange, r *http.Request, names []string, each func(in *input, field int)) error {
-	in, err := s.read(x, r)
-	if err != nil {
-		return err
-	}
-	var seen uint32
-	if len(in.data) > 0 {
-		if in.open("request", '{') {
-			for f := in.next(names, &seen); f >= 0; f = in.next(names, &seen) {
-				each(in, f)
-			}
-		}
-		in.end()
-	}
-	if err := in.failed(); err != nil {
-		return err
-	}
-	in.free()
-	return nil
 }

@@ -14,9 +14,6 @@ type polls struct {
 	named map[string]context.CancelFunc
 }
 
-// maxPollName is how many bytes the name of a poll may have.
-const maxPollName = 64
-
 // add notes a poll that begins; false: one of that name is waiting already.
 func (p *polls) add(name string, end context.CancelFunc) bool {
 	p.mu.Lock()
@@ -48,29 +45,15 @@ func (p *polls) end(name string) bool {
 	return end != nil
 }
 
-var endFields = []string{"poll"}
-
 // endLease ends a lease request that waits.
 func (s *Server) endLease(x *exchange, r *http.Request) error {
 	var name string
-	err := s.options(x, r, endFields, func(in *input, _ int) { name = in.pollName() })
-	if err != nil {
+	if err := s.options(x, r, func(in *input) { name = in.EndLease() }); err != nil {
 		return err
-	}
-	if name == "" {
-		return wrong("poll: name the one to end")
 	}
 	n := int64(0)
 	if s.polls.end(name) {
 		n = 1
 	}
 	return s.counted(x, n, nil)
-}
-
-func (in *input) pollName() string {
-	name := in.text("poll")
-	if in.err == nil && (name == "" || len(name) > maxPollName) {
-		in.wrong("poll: a name has 1 to %d bytes", maxPollName)
-	}
-	return name
 }

@@ -3,12 +3,16 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/sift"
+	"github.com/tarryhq/tarry/internal/wire"
 )
+
+// unset is a message of which nothing is said.
+var unset = tarry.NewMessage("", nil)
 
 // pushOne pushes the message of a request into the queue of the path.
 func (s *Server) pushOne(x *exchange, r *http.Request) error {
@@ -16,11 +20,11 @@ func (s *Server) pushOne(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var m engine.Message
-	if in.message("message", &m).has(fieldQueue) {
-		in.wrong("queue: stands in the path; leave it out of the message")
+	m := unset
+	if in.Message(&m).Has(wire.FieldQueue) {
+		in.Wrong("queue: stands in the path; leave it out of the message")
 	}
-	m.Queue = value(r, "queue")
+	m.Queue = x.path.Queue()
 	return s.push(x, r, in, m)
 }
 
@@ -30,72 +34,67 @@ func (s *Server) rearm(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var m engine.Message
-	got := in.message("message", &m)
-	key := value(r, "key")
+	m := unset
+	got, key := in.Message(&m), x.path.Key()
 	switch {
-	case got.has(fieldQueue):
-		in.wrong("queue: stands in the path; leave it out of the message")
-	case got.has(fieldKey) && m.Key != key:
-		in.wrong("key: is not the one in the path; leave it out of the message")
-	case got.has(fieldOnConflict) && m.OnConflict != engine.Rearm:
-		in.wrong("on_conflict: is rearm here; leave it out of the message")
+	case got.Has(wire.FieldQueue):
+		in.Wrong("queue: stands in the path; leave it out of the message")
+	case got.Has(wire.FieldKey) && m.Key != key:
+		in.Wrong("key: is not the one in the path; leave it out of the message")
+	case got.Has(wire.FieldOnConflict) && m.OnConflict != engine.Rearm:
+		in.Wrong("on_conflict: is rearm here; leave it out of the message")
 	}
-	m.Queue, m.Key, m.OnConflict = value(r, "queue"), key, engine.Rearm
+	m.Queue, m.Key, m.OnConflict = x.path.Queue(), key, engine.Rearm
 	return s.push(x, r, in, m)
 }
 
 func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message) error {
-	in.end()
-	if err := in.failed(); err != nil {
+	if err := in.Err(); err != nil {
 		return err
 	}
 	p, err := s.c.PushMessage(r.Context(), m)
 	if err != nil {
 		// The engine may still be at it, with the body in the input's buffer.
-		f := *toFailure(err)
-		if p.ID != 0 {
-			live := p // so that p needs no memory of its own when all is well
-			live.Outcome = 0
-			f.live = &live
-			if f.hint == "" {
-				f.hint = inTheWay(&live)
-			}
-		}
-		return &f
+		return inTheWay(err, p)
 	}
 	in.free()
 	a := newAnswer()
 	defer a.free()
-	a.b = append(a.b, '{')
-	a.b = appendPushed(a.b, &p)
-	a.b = append(a.b, '}')
-	return s.send(x, a, pushStatus(p.Outcome))
-}
-
-func pushStatus(o engine.Outcome) int {
-	if o == engine.Created {
-		return http.StatusCreated
+	answered := pushed(&p, nil)
+	a.b = wire.AppendPushed(a.b, &answered)
+	status := http.StatusOK
+	if p.Outcome == engine.Created {
+		status = http.StatusCreated
 	}
-	return http.StatusOK
+	return s.send(x, a, status)
 }
 
-// inTheWay describes the live message that a push met.
-func inTheWay(p *tarry.Pushed) string {
-	return fmt.Sprintf("the live message has id %s, is %s and due %s", p.ID, p.State, p.Due.UTC().Format(timeFormat))
+func pushed(p *tarry.Pushed, err error) wire.Pushed {
+	return wire.Pushed{
+		PushResult: engine.PushResult{Outcome: p.Outcome, ID: p.ID, Due: p.Due, State: p.State, Err: err},
+		Queue:      p.Queue, Key: p.Key,
+	}
 }
 
-// batch is the messages of one request.
-type batch struct {
-	msgs  []engine.Message
-	wrong []*failure // of each message, once any is wrong
+// inTheWay is the error of a push, with the live message that it met, if any.
+func inTheWay(err error, p tarry.Pushed) error {
+	f := *wire.Shown(err)
+	if p.ID != 0 {
+		live := pushed(&p, nil)
+		live.Outcome = 0
+		f.Live = &live
+		if f.Hint == "" {
+			f.Hint = fmt.Sprintf("the live message has id %s, is %s and due %s", p.ID, p.State, p.Due.UTC().Format(wire.TimeFormat))
+		}
+	}
+	return &f
 }
 
-var batches = sync.Pool{New: func() any { return new(batch) }}
+var batches = sync.Pool{New: func() any { return new(wire.Batch) }}
 
-func (b *batch) free() {
-	clear(b.msgs)
-	b.msgs, b.wrong = b.msgs[:0], nil
+func freeBatch(b *wire.Batch) {
+	clear(b.Messages)
+	*b = wire.Batch{Messages: b.Messages[:0]}
 	batches.Put(b)
 }
 
@@ -103,59 +102,91 @@ func (b *batch) free() {
 // is handed on, and in the answer.
 const itemSize = 512
 
-var batchFields = []string{"messages", "atomic"}
-
 // pushMany pushes many messages, each alone or all as one.
 func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}
-	b := batches.Get().(*batch)
-	b.msgs = b.msgs[:0]
-	atomic := in.batch(b)
-	if err := in.failed(); err != nil {
+	b := batches.Get().(*wire.Batch)
+	in.Batch(b, &unset)
+	if err := in.Err(); err != nil {
 		return err
 	}
-	if err := x.hold(len(b.msgs) * itemSize); err != nil {
+	if err := x.hold(len(b.Messages) * itemSize); err != nil {
 		return err
 	}
-	var out []tarry.Pushed
-	var errs []error
-	switch {
-	case atomic:
-		for i, f := range b.wrong {
-			if f != nil {
-				g := *f
-				g.message = fmt.Sprintf("messages[%d]: %s", i, f.message)
-				return &g
-			}
-		}
-		out, err = s.c.PushAtomic(r.Context(), b.msgs)
-	case b.wrong != nil:
-		out, errs, err = s.pushGood(r, b)
-	case len(b.msgs) == 1:
-		out, errs, err = s.pushSingle(r, b)
-	default:
-		out, errs, err = s.c.PushMany(r.Context(), b.msgs)
-	}
-	if err != nil {
-		return err
+	push := s.pushEach
+	if b.Atomic {
+		push = s.pushAtomic
 	}
 	a := newAnswer()
 	defer a.free()
-	a.pushed(out, errs)
+	out, errs, err := push(r, b)
+	if err != nil {
+		return err
+	}
+	results := wire.BeginResults(a.b)
+	for i := range out {
+		p := pushed(&out[i], at(errs, i))
+		results.Pushed(&p)
+	}
+	a.b = results.End()
 	if r.Context().Err() == nil {
 		in.free()
-		b.free()
+		freeBatch(b)
 	}
 	return s.send(x, a, http.StatusOK)
 }
 
-// pushSingle pushes a batch of one as a single call, which engines may put together
-// with others.
-func (s *Server) pushSingle(r *http.Request, b *batch) ([]tarry.Pushed, []error, error) {
-	p, err := s.c.PushMessage(r.Context(), b.msgs[0])
+// at is the i-th error, of which there may be none at all.
+func at(errs []error, i int) error {
+	if errs == nil {
+		return nil
+	}
+	return errs[i]
+}
+
+func (s *Server) pushAtomic(r *http.Request, b *wire.Batch) ([]tarry.Pushed, []error, error) {
+	for i, f := range b.Bad {
+		if f != nil {
+			g := *f
+			g.Message = fmt.Sprintf("messages[%d]: %s", i, f.Message)
+			return nil, nil, &g
+		}
+	}
+	out, err := s.c.PushAtomic(r.Context(), b.Messages)
+	return out, nil, err
+}
+
+// pushEach pushes those messages of a batch that could be read. One message goes as a
+// single call, which engines may put together with others.
+func (s *Server) pushEach(r *http.Request, b *wire.Batch) (out []tarry.Pushed, errs []error, err error) {
+	if b.Bad == nil && len(b.Messages) == 1 {
+		return s.pushSingle(r, b.Messages[0])
+	}
+	if b.Bad == nil {
+		return s.c.PushMany(r.Context(), b.Messages)
+	}
+	good, errs := sift.Items(b.Messages, func(i int) error {
+		if b.Bad[i] == nil {
+			return nil
+		}
+		return b.Bad[i]
+	})
+	out = make([]tarry.Pushed, len(b.Messages))
+	if len(good.Items) == 0 {
+		return out, errs, nil
+	}
+	got, gotErrs, err := s.c.PushMany(r.Context(), good.Items)
+	for j := range got {
+		out[good.At(j)], errs[good.At(j)] = got[j], at(gotErrs, j)
+	}
+	return out, errs, err
+}
+
+func (s *Server) pushSingle(r *http.Request, m engine.Message) ([]tarry.Pushed, []error, error) {
+	p, err := s.c.PushMessage(r.Context(), m)
 	switch engine.Code(err) {
 	case "":
 		return []tarry.Pushed{p}, nil, nil
@@ -163,112 +194,4 @@ func (s *Server) pushSingle(r *http.Request, b *batch) ([]tarry.Pushed, []error,
 		return nil, nil, err // the call failed, not the message
 	}
 	return []tarry.Pushed{p}, []error{err}, nil
-}
-
-// pushGood pushes those messages of a batch that could be read.
-func (s *Server) pushGood(r *http.Request, b *batch) ([]tarry.Pushed, []error, error) {
-	var good []engine.Message
-	var at []int
-	out, errs := make([]tarry.Pushed, len(b.msgs)), make([]error, len(b.msgs))
-	for i, f := range b.wrong {
-		if f != nil {
-			errs[i] = f
-			out[i] = tarry.Pushed{Queue: clip(b.msgs[i].Queue), Key: clip(b.msgs[i].Key)}
-			continue
-		}
-		good, at = append(good, b.msgs[i]), append(at, i)
-	}
-	if len(good) == 0 {
-		return out, errs, nil
-	}
-	got, gotErrs, err := s.c.PushMany(r.Context(), good)
-	if err != nil {
-		return nil, nil, err
-	}
-	for j, i := range at {
-		out[i] = got[j]
-		if gotErrs != nil {
-			errs[i] = gotErrs[j]
-		}
-	}
-	return out, errs, nil
-}
-
-// batch reads the messages of a request.
-func (in *input) batch(b *batch) (atomic bool) {
-	var seen uint32
-	if in.open("request", '{') {
-		for {
-			switch in.next(batchFields, &seen) {
-			case 0:
-				in.messages(b)
-				continue
-			case 1:
-				atomic = in.flag("atomic")
-				continue
-			}
-			break
-		}
-		if seen&1 == 0 {
-			in.wrong("messages: is missing")
-		}
-	}
-	in.end()
-	return atomic
-}
-
-func (in *input) messages(b *batch) {
-	if !in.open("messages", '[') {
-		return
-	}
-	outside := in.bad
-	for in.more() {
-		if len(b.msgs) == tarry.MaxBatch {
-			in.err = refusal(http.StatusRequestEntityTooLarge, "too_large",
-				"more than "+strconv.Itoa(tarry.MaxBatch)+" messages in one request", "send them in several requests")
-			return
-		}
-		i := len(b.msgs)
-		b.msgs = append(b.msgs, engine.Message{})
-		in.bad = nil
-		got := in.message("message", &b.msgs[i])
-		if in.bad == nil && in.err == nil && !got.has(fieldQueue) {
-			in.wrong("queue: is missing")
-		}
-		if in.bad != nil && b.wrong == nil {
-			b.wrong = make([]*failure, i, i+1)
-		}
-		if b.wrong != nil {
-			b.wrong = append(b.wrong, in.bad)
-		}
-	}
-	in.bad = outside
-}
-
-// pushed writes the results of a batch.
-func (a *answer) pushed(out []tarry.Pushed, errs []error) {
-	a.b = append(a.b, `{"results":[`...)
-	failed := 0
-	for i := range out {
-		if i > 0 {
-			a.b = append(a.b, ',')
-		}
-		a.b = append(a.b, '{')
-		if errs == nil || errs[i] == nil {
-			a.b = appendPushed(a.b, &out[i])
-		} else {
-			failed++
-			a.b = appendError(a.b, toFailure(errs[i]))
-			if out[i].ID != 0 {
-				// What is in the way of a push by key.
-				out[i].Outcome = 0
-				a.b = append(a.b, ',')
-				a.b = appendPushed(a.b, &out[i])
-			}
-		}
-		a.b = append(a.b, '}')
-	}
-	a.b = append(a.b, `],"failed":`...)
-	a.b = strconv.AppendInt(a.b, int64(failed), 10)
-	a.b = append(a.b, '}')
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // read reads the JSON of a request. The caller frees the input when, and only when,
@@ -18,11 +20,11 @@ func (s *Server) read(x *exchange, r *http.Request) (*input, error) {
 		return nil, s.tooLarge()
 	}
 	in := inputFor(r.ContentLength)
-	data, err := s.body(x, r, in.data[:0])
+	data, err := s.body(x, r, in.Buffer())
 	if err != nil {
 		return nil, err
 	}
-	in.parse(data)
+	in.Reset(data)
 	return in, nil
 }
 
@@ -101,7 +103,7 @@ func brokenOff(err error) error {
 	if errors.As(err, &ne) && ne.Timeout() {
 		return refusal(http.StatusRequestTimeout, "invalid", "the request's body did not come in time", "")
 	}
-	return wrong("the request's body broke off: %v", err)
+	return wire.Wrong("the request's body broke off: %v", err)
 }
 
 // drain reads what a refused request still has to send, so that the client gets to

@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Error is an error as the API shows it. Codes are those of engine.Code.
+type Error struct {
+	Status  int // of the answer; the JSON does not tell it
+	Code    string
+	Message string
+	Hint    string
+	Live    *Pushed // the message in the way of a push; nil: none
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// statuses gives the status of each error that engine.Code has a name for, in its
+// order: the first that errors.Is finds counts.
+var statuses = []struct {
+	err    error
+	status int
+}{
+	{engine.ErrInvalid, http.StatusBadRequest},
+	{engine.ErrUnauthorized, http.StatusUnauthorized},
+	{engine.ErrForbidden, http.StatusForbidden},
+	{engine.ErrNotFound, http.StatusNotFound},
+	{engine.ErrExists, http.StatusConflict},
+	{engine.ErrLeased, http.StatusConflict},
+	{engine.ErrNotDue, http.StatusConflict},
+	{engine.ErrLeaseLost, http.StatusGone},
+	{engine.ErrTooLarge, http.StatusRequestEntityTooLarge},
+	{engine.ErrNoSpace, http.StatusInsufficientStorage},
+	{engine.ErrLimit, http.StatusTooManyRequests},
+	{engine.ErrUnsupported, http.StatusNotImplemented},
+	{engine.ErrUnavailable, http.StatusServiceUnavailable},
+	{engine.ErrClosed, http.StatusServiceUnavailable},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable},
+	{context.Canceled, http.StatusServiceUnavailable},
+}
+
+func status(err error) int {
+	for _, s := range statuses {
+		if errors.Is(err, s.err) {
+			return s.status
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// Wrong is a request that the caller has to change.
+func Wrong(format string, args ...any) *Error {
+	return &Error{Status: http.StatusBadRequest, Code: "invalid", Message: fmt.Sprintf(format, args...)}
+}
+
+// WithHint returns e with a hint.
+func (e *Error) WithHint(hint string) *Error {
+	e.Hint = hint
+	return e
+}
+
+// Shown is err as the API shows it; err must not be nil. What went wrong inside stays
+// in the message: the one who reads it is the one who runs the server or talks to him.
+func Shown(err error) *Error {
+	var shown *Error
+	if errors.As(err, &shown) {
+		return shown
+	}
+	shown = &Error{Status: status(err), Code: engine.Code(err)}
+	var e *engine.Error
+	if !errors.As(err, &e) {
+		shown.Message = err.Error()
+		return shown
+	}
+	if e.Err == engine.ErrInvalid && e.Hint != "" {
+		// The hint is what says anything.
+		shown.Message = e.Hint
+		return shown
+	}
+	bare := *e
+	bare.Hint = ""
+	shown.Message = strings.TrimPrefix(bare.Error(), "tarry: ")
+	shown.Hint = e.Hint
+	if shown.Hint == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		shown.Hint = "the outcome is unknown; repeating with the same key is safe"
+	}
+	return shown
+}
+
+// remote is the error of another side: its words, and what errors.Is finds.
+type remote struct {
+	message string
+	is      error
+}
+
+func (r *remote) Error() string { return r.message }
+func (r *remote) Unwrap() error { return r.is }
+
+// Err makes of an error of the API what the engine behind the server returned for op
+// and ref: it wraps the same sentinel, and keeps message and hint.
+func (e *Error) Err(op string, ref engine.Ref) error {
+	own := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key}
+	// The server names op and message as we do.
+	message := e.Message
+	if rest, ok := strings.CutPrefix(message, strings.TrimPrefix(own.Error(), "tarry: ")+": "); ok {
+		message = rest
+	}
+	is := engine.FromCode(e.Code)
+	if is == engine.ErrLimit && strings.Contains(e.Message, "no space left on disk") {
+		is = engine.ErrNoSpace
+	}
+	own.Hint = e.Hint
+	switch {
+	case is == engine.ErrInvalid && e.Hint == "":
+		own.Hint, own.Err = e.Message, is
+	case is != nil && message == is.Error():
+		own.Err = is
+	default:
+		own.Err = &remote{message, is}
+	}
+	return own
+}
+
+// AppendError appends an error as it answers a request.
+func AppendError(b []byte, e *Error) []byte {
+	return append(appendError(append(b, '{'), e), '}')
+}
+
+// appendError appends "error":{…}, with what is in the way beside message and hint.
+func appendError(b []byte, e *Error) []byte {
+	b = appendWord(b, `"error":{"code":`, e.Code)
+	b = appendText(b, `,"message":`, e.Message)
+	b = appendText(b, `,"hint":`, e.Hint)
+	if e.Live != nil {
+		b = appendPushed(append(b, ','), e.Live)
+	}
+	return append(b, '}')
+}
+
+var failureFields = []string{"error"}
+
+// Failure reads an error that answers a request; nil: there is none.
+func (r *Reader) Failure() (e *Error) {
+	r.fields("answer", failureFields, func(int) { e = r.failure() })
+	return e
+}
+
+var errorFields = []string{"code", "message", "hint", "id", "queue", "key", "due", "state"}
+
+// failure reads what an error holds. What is in the way of a push comes with it when
+// it has an id.
+func (r *Reader) failure() *Error {
+	e, live := new(Error), new(Pushed)
+	seen := r.fields("error", errorFields, func(f int) {
+		switch f {
+		case 0:
+			e.Code = r.text("code")
+		case 1:
+			e.Message = r.text("message")
+		case 2:
+			e.Hint = r.text("hint")
+		case 3:
+			live.ID = r.id("id")
+		case 4:
+			live.Queue = r.queueName()
+		case 5:
+			live.Key = r.text("key")
+		case 6:
+			live.Due = r.time("due")
+		case 7:
+			live.State = r.state("state")
+		}
+	})
+	if seen&(1<<3) != 0 {
+		e.Live = live
+	}
+	return e
+}

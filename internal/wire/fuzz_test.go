@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// FuzzMessage: whatever comes in, reading ends, accepts only JSON, and keeps the body
+// as it stood.
+func FuzzMessage(f *testing.F) {
+	for _, s := range []string{
+		`{"body":{"a":[1,2,{"b":null}]},"key":"k","delay":"1d12h"}`, `{"body_base64":"AAEC","content_type":"x/y"}`,
+		`{"headers":{"a":"1","b":["2","3"]},"backoff":["1s","2m"],"ttr":"1s","priority":5}`, `{"headers":[["a","b"]],"due":"2030-01-01T00:00:00.5Z"}`,
+		`{"key":"\u0061\ud83d\ude00","on_conflict":"keep_due","max_attempts":3,"expire_after":"1h"}`, `{"a":1}`, `[`, `{"body":1}}`, "\xff",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r Reader
+		r.Reset(bytes.Clone(data))
+		var m engine.Message
+		got := r.Message(&m)
+		if r.Err() != nil {
+			return
+		}
+		var std map[string]json.RawMessage
+		if err := json.Unmarshal(data, &std); err != nil {
+			t.Fatalf("accepted %q: %v", data, err)
+		}
+		if got.Has(FieldBody) && (!bytes.Contains(data, m.Body) || !json.Valid(m.Body)) {
+			t.Fatalf("body %q of %q", m.Body, data)
+		}
+		if m.Due.In < 0 || m.ExpireAfter < 0 {
+			t.Fatalf("negative: %+v", m)
+		}
+	})
+}
+
+// FuzzRead reads all other requests, and all answers.
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{
+		`{"refs":[{"queue":"q","key":"k"},{"queue":"q","id":"7"}]}`,
+		`{"settlements":[{"lease":"t","do":"retry","delay":"1s","reason":"r"},{"lease":"t","do":"extend","ttr":"1s"}]}`,
+		`{"queues":["a","b"],"max":10,"wait":"20s","ttr":"60s"}`,
+		`{"messages":[{"queue":"q","body":1},{"queue":"q","nope":[{}]},3],"atomic":false}`,
+		`{"ids":["1","x"],"limit":3}`, `{"for":"1h"}`, `{"dead":true}`, `{"poll":"p"}`, `{"ttr":"1s"}`, `{"due":"2030-01-01T00:00:00.500Z"}`, ``,
+		`{"error":{"code":"exists","message":"m","hint":"h","id":"1","queue":"q","key":"k","due":null,"state":"ready"}}`,
+		`{"results":[{"lease":"t","ok":true,"state":"scheduled","until":"2030-01-31T00:00:00Z"},{"ok":false,"error":{"code":"invalid"}}],"failed":1}`,
+		`{"messages":[{"id":"1","headers":[["a","b"]],"body":{"a":1},"lease":"t"}],"next_due":null,"now":"2030-01-01T00:00:00.000Z","queues":[{"queue":"q","more":true}]}`,
+		`{"step":"1m","buckets":[{"from":"2030-01-01T00:00:00.000Z","count":1}]}`, `{"count":1,"skipped":2,"later":{"grown":[]}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	requests := []func(r *Reader){
+		func(r *Reader) {
+			if refs, bad := r.Cancel(); len(refs) != len(bad) {
+				panic("refs and errors differ in number")
+			}
+		},
+		func(r *Reader) { r.Settlements() }, func(r *Reader) { r.LeaseRequest() }, func(r *Reader) { r.Reschedule() },
+		func(r *Reader) { r.Redrive() }, func(r *Reader) { r.Pause() }, func(r *Reader) { r.Purge() }, func(r *Reader) { r.Claim() },
+		func(r *Reader) { r.EndLease() }, func(r *Reader) { r.Nothing() },
+		func(r *Reader) {
+			var b Batch
+			if r.Batch(&b, new(engine.Message)); r.err == nil && b.Bad != nil && len(b.Bad) != len(b.Messages) {
+				panic("messages and errors differ in number")
+			}
+		},
+	}
+	answers := []func(r *Reader){
+		func(r *Reader) { r.Failure() }, func(r *Reader) { r.Results(func() { r.Pushed() }) }, func(r *Reader) { r.Results(func() { r.Settled() }) },
+		func(r *Reader) { r.Results(func() { r.Cancelled() }) }, func(r *Reader) { r.Leased() }, func(r *Reader) { r.Page() },
+		func(r *Reader) { r.Queues() }, func(r *Reader) { r.Forecast() }, func(r *Reader) { r.Count() }, func(r *Reader) { r.Info() },
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for i, read := range requests {
+			var r Reader
+			r.Reset(bytes.Clone(data))
+			if read(&r); r.Err() == nil && len(data) > 0 && !json.Valid(data) {
+				t.Fatalf("request %d accepted %q", i, data)
+			}
+		}
+		for i, read := range answers {
+			if err := ReadAnswer(bytes.Clone(data), read); err == nil && !json.Valid(data) {
+				t.Fatalf("answer %d accepted %q", i, data)
+			}
+		}
+		_, _ = ReadServer(data)
+	})
+}
+
+// FuzzPath: any queue and key come out of a path as they were escaped into it.
+func FuzzPath(f *testing.F) {
+	for _, s := range []string{"a/b", "/", "//", "a b", "é", "%2F", "?", "#", "\xff/", "..a", ".", "..", "claim"} {
+		f.Add("orders", s, s)
+		f.Add(s, "/", "x")
+	}
+	pattern := []string{"v1", "queues", "*", "keys", "*"}
+	f.Fuzz(func(t *testing.T, queue, key, any string) {
+		if p, ok := ParsePath(any); ok && p.n == 0 {
+			t.Fatalf("%q has no segments", any)
+		}
+		if queue == "" || key == "" {
+			return
+		}
+		want := engine.Ref{Queue: queue, Key: key}
+		p, ok := ParsePath(RefPath(want))
+		if !ok || !p.Is(pattern) {
+			t.Fatalf("%q is no path of a key", RefPath(want))
+		}
+		if got, err := p.Ref(); err != nil || got != want {
+			t.Fatalf("%+v, %v; want %+v", got, err, want)
+		}
+	})
+}

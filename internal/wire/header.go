@@ -1,0 +1,109 @@
+package wire
+
+import "github.com/tarryhq/tarry/engine"
+
+// appendHeaders appends an object in the order in which the names first came; a name
+// that came more than once has an array of values. With exact such headers become an
+// array of pairs, which keeps their order.
+func appendHeaders(b []byte, hs []engine.Header, exact bool) []byte {
+	if exact && repeated(hs) {
+		return appendAll(b, hs, func(b []byte, h *engine.Header) []byte {
+			b = AppendString(append(b, '['), h.Name)
+			return append(AppendString(append(b, ','), h.Value), ']')
+		})
+	}
+	b = append(b, '{')
+	for i, h := range hs {
+		if hasHeader(hs[:i], h.Name) {
+			continue
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendString(b, h.Name)
+		b = append(b, ':')
+		if !hasHeader(hs[i+1:], h.Name) {
+			b = AppendString(b, h.Value)
+			continue
+		}
+		b = append(b, '[')
+		b = AppendString(b, h.Value)
+		for _, more := range hs[i+1:] {
+			if more.Name == h.Name {
+				b = AppendString(append(b, ','), more.Value)
+			}
+		}
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+func repeated(hs []engine.Header) bool {
+	for i, h := range hs {
+		if hasHeader(hs[:i], h.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasHeader(hs []engine.Header, name string) bool {
+	for _, h := range hs {
+		if h.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// headers reads an object of strings, in the order of the text. A name may have an
+// array of strings instead, for a header that comes more than once; and an array of
+// pairs of name and value stands for any order.
+func (r *Reader) headers(name string) []engine.Header {
+	if r.err == nil && r.dec.PeekKind() == '[' {
+		return r.pairs(name)
+	}
+	if !r.open(name, '{') {
+		return nil
+	}
+	var all []engine.Header
+	for r.more() {
+		raw, ok := r.value()
+		if !ok {
+			return nil
+		}
+		h := string(r.unquote(raw))
+		switch {
+		case len(all) > engine.MaxHeaders && !r.lenient:
+			r.skip() // refused as too many further up
+		case hasHeader(all, h):
+			r.Wrong("%s: %s is given twice", name, Clip(h))
+			r.skip()
+		case r.err == nil && r.dec.PeekKind() == '[':
+			r.texts(name+"."+Clip(h), engine.MaxHeaders, func(v string) { all = append(all, engine.Header{Name: h, Value: v}) })
+		default:
+			before := r.bad
+			v, _ := r.bytes(name)
+			if r.bad != before {
+				r.bad.Message = name + "." + Clip(h) + r.bad.Message[len(name):]
+			}
+			all = append(all, engine.Header{Name: h, Value: string(v)})
+		}
+	}
+	return all
+}
+
+func (r *Reader) pairs(name string) (all []engine.Header) {
+	r.all(name, func() {
+		var pair [2]string
+		n := 0
+		r.texts(name, len(pair), func(s string) { pair[n], n = s, n+1 })
+		switch {
+		case n != len(pair):
+			r.Wrong("%s: an array of headers holds pairs of name and value", name)
+		case len(all) <= engine.MaxHeaders: // more are refused further up
+			all = append(all, engine.Header{Name: pair[0], Value: pair[1]})
+		}
+	})
+	return all
+}

@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Server is what a server tells of itself. In what is read, fields that the server
+// does not know are 0.
+type Server struct {
+	Version      string          `json:"version"`
+	Engine       string          `json:"engine"`
+	Capabilities map[string]bool `json:"capabilities"`
+	Limits       Limits          `json:"limits"`
+	Now          Time            `json:"now"`
+}
+
+// Limits are what a request and a message may be. 0: no limit.
+type Limits struct {
+	MaxBody     int      `json:"max_body"`
+	MaxPending  int64    `json:"max_pending"`
+	MaxRequest  int      `json:"max_request"`
+	MaxBatch    int      `json:"max_batch"`
+	MaxLease    int      `json:"max_lease"`
+	MaxWait     Duration `json:"max_wait"`
+	MaxQueues   int      `json:"max_queues"`
+	MaxNow      int      `json:"max_queues_no_wait"`
+	MinTTR      Duration `json:"min_ttr"`
+	MaxTTR      Duration `json:"max_ttr"`
+	MaxQueue    int      `json:"max_queue_bytes"`
+	MaxKey      int      `json:"max_key_bytes"`
+	MaxHeaders  int      `json:"max_headers"`
+	HeaderBytes int      `json:"max_header_bytes"`
+	MaxBackoffs int      `json:"max_backoffs"`
+	MaxAttempts int      `json:"max_attempts"`
+	Precision   Duration `json:"precision"`
+	OrderWindow int      `json:"order_window"`
+	MaxForecast int      `json:"max_forecast_steps"`
+}
+
+// abilities are the capabilities of an engine that a server tells.
+var abilities = []struct {
+	name string
+	of   func(c *engine.Capabilities) *bool
+}{
+	{"durable", func(c *engine.Capabilities) *bool { return &c.Durable }},
+	{"keys", func(c *engine.Capabilities) *bool { return &c.Keys }},
+	{"cancel", func(c *engine.Capabilities) *bool { return &c.Cancel }},
+	{"reschedule", func(c *engine.Capabilities) *bool { return &c.Reschedule }},
+	{"get", func(c *engine.Capabilities) *bool { return &c.Get }},
+	{"extend", func(c *engine.Capabilities) *bool { return &c.Extend }},
+	{"claim", func(c *engine.Capabilities) *bool { return &c.Claim }},
+	{"list", func(c *engine.Capabilities) *bool { return &c.List }},
+	{"count", func(c *engine.Capabilities) *bool { return &c.Count }},
+	{"forecast", func(c *engine.Capabilities) *bool { return &c.Forecast }},
+	{"pause", func(c *engine.Capabilities) *bool { return &c.Pause }},
+	{"purge", func(c *engine.Capabilities) *bool { return &c.Purge }},
+	{"redrive", func(c *engine.Capabilities) *bool { return &c.Redrive }},
+	{"atomic", func(c *engine.Capabilities) *bool { return &c.Atomic }},
+}
+
+// Tell sets what an engine is and can do. The limits of the server stay.
+func (s *Server) Tell(c engine.Capabilities) {
+	s.Engine, s.Capabilities = c.Name, make(map[string]bool)
+	for _, a := range abilities {
+		s.Capabilities[a.name] = *a.of(&c)
+	}
+	s.Limits.MaxPending, s.Limits.Precision, s.Limits.OrderWindow = c.MaxPending, Duration(c.Precision), c.Window
+}
+
+// Told returns what the engine behind a server is and can do, as Tell set it.
+func (s *Server) Told() engine.Capabilities {
+	c := engine.Capabilities{
+		Name: s.Engine, MaxBody: s.Limits.MaxBody, MaxPending: s.Limits.MaxPending,
+		Precision: s.Limits.Precision.D(), Window: s.Limits.OrderWindow,
+	}
+	for _, a := range abilities {
+		*a.of(&c) = s.Capabilities[a.name]
+	}
+	return c
+}
+
+// AppendServer appends what a server tells of itself.
+func AppendServer(b []byte, s *Server) []byte {
+	j, _ := json.Marshal(s) // nothing in it can fail
+	return append(b, j...)
+}
+
+// ReadServer reads what a server tells of itself. Version, engine and the limits that
+// shape requests have to be there.
+func ReadServer(data []byte) (s Server, err error) {
+	if err := json.Unmarshal(data, &s); err != nil {
+		return Server{}, err
+	}
+	if l := s.Limits; l.MaxBatch < 1 || l.MaxLease < 1 || l.MaxRequest < 1 {
+		return Server{}, Wrong("limits: max_batch, max_lease and max_request have to be there")
+	}
+	return s, nil
+}

@@ -1,0 +1,175 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Bodies says how the bodies of answered messages are shown.
+type Bodies uint8
+
+// The ways to show bodies.
+const (
+	AsJSON   Bodies = iota // as JSON where it is JSON, else in base64
+	Exactly                // always in base64, byte for byte; repeated headers in their order
+	NoBodies               // not at all
+)
+
+// ExactHeader, with the value "true", asks for messages Exactly as they are kept.
+const ExactHeader = "Tarry-Exact"
+
+// AppendInfo appends a message, with its lease when token is not empty.
+func AppendInfo(b []byte, m *engine.Info, token string, how Bodies) []byte {
+	b = appendID(append(b, `{"id":`...), m.ID)
+	b = appendText(b, `,"queue":`, m.Queue)
+	b = appendText(b, `,"key":`, m.Key)
+	b = appendWord(b, `,"state":`, m.State.String())
+	b = appendTime(b, `,"due":`, m.Due)
+	b = appendTime(b, `,"created":`, m.Created)
+	b = appendInt(b, `,"attempt":`, int64(m.Attempt))
+	b = appendInt(b, `,"max_attempts":`, int64(m.MaxAttempts))
+	b = appendInt(b, `,"priority":`, int64(m.Priority))
+	b = appendDuration(b, `,"ttr":`, m.TTR)
+	if len(m.Backoff) > 0 {
+		b = appendBackoff(b, m.Backoff)
+	}
+	if m.ExpireAfter > 0 {
+		b = appendDuration(b, `,"expire_after":`, m.ExpireAfter)
+	}
+	if !m.Expires.IsZero() {
+		b = appendTime(b, `,"expires":`, m.Expires)
+	}
+	b = appendHeaders(append(b, `,"headers":`...), m.Headers, how == Exactly)
+	b = appendText(b, `,"content_type":`, m.ContentType)
+	b = appendBody(b, m, how)
+	b = appendText(b, `,"last_error":`, m.LastError)
+	if !m.Died.IsZero() {
+		b = appendTime(b, `,"died":`, m.Died)
+	}
+	if token != "" {
+		b = appendText(b, `,"lease":`, token)
+	}
+	if !m.Deadline.IsZero() {
+		b = appendTime(b, `,"lease_expires":`, m.Deadline)
+	}
+	return append(b, '}')
+}
+
+func appendBody(b []byte, m *engine.Info, how Bodies) []byte {
+	switch {
+	case how == NoBodies:
+		return b
+	case how == AsJSON && IsJSON(m.ContentType) && validJSON(m.Body):
+		b = append(b, `,"body":`...)
+		return append(b, m.Body...)
+	}
+	b = append(b, `,"body_base64":"`...)
+	b = base64.StdEncoding.AppendEncode(b, m.Body)
+	return append(b, '"')
+}
+
+func validJSON(body []byte) bool {
+	return len(body) > 0 && jsontext.Value(body).IsValid(options)
+}
+
+// IsJSON reports whether a content type is JSON: application/json or any +json,
+// with or without parameters.
+func IsJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	t, _, _ := strings.Cut(contentType, ";")
+	t = strings.ToLower(strings.TrimSpace(t))
+	return t == "application/json" || strings.HasSuffix(t, "+json")
+}
+
+var infoFields = []string{
+	"id", "queue", "key", "state", "due", "created", "attempt", "max_attempts", "priority", "ttr", "backoff",
+	"expire_after", "expires", "headers", "content_type", "body", "body_base64", "last_error", "died", "lease", "lease_expires",
+}
+
+// Info reads a message, and its lease when it was leased to whoever asked.
+func (r *Reader) Info() (l engine.Lease) {
+	if !r.open("message", '{') {
+		return l
+	}
+	var seen uint32
+	for f := r.next(infoFields, &seen); f >= 0; f = r.next(infoFields, &seen) {
+		r.infoField(f, &l)
+	}
+	return l
+}
+
+func (r *Reader) infoField(f int, l *engine.Lease) {
+	switch name := infoFields[f]; name {
+	case "id":
+		l.ID = r.id(name)
+	case "queue":
+		l.Queue = r.queueName()
+	case "key":
+		l.Key = r.text(name)
+	case "state":
+		l.State = r.state(name)
+	case "due":
+		l.Due = r.time(name)
+	case "created":
+		l.Created = r.time(name)
+	case "attempt":
+		l.Attempt = r.uint32(name)
+	case "max_attempts":
+		l.MaxAttempts = r.uint32(name)
+	case "priority":
+		l.Priority = r.uint32(name)
+	case "ttr":
+		l.TTR = r.duration(name)
+	case "backoff":
+		l.Backoff = r.backoff(name)
+	case "expire_after":
+		l.ExpireAfter = r.duration(name)
+	case "expires":
+		l.Expires = r.time(name)
+	case "headers":
+		l.Headers = r.headers(name)
+	case "content_type":
+		l.ContentType = r.contentType(name)
+	case "body":
+		if v, ok := r.value(); ok {
+			l.Body = bytes.Clone(v)
+		}
+	case "body_base64":
+		l.Body = r.base64(name)
+	case "last_error":
+		l.LastError = r.text(name)
+	case "died":
+		l.Died = r.time(name)
+	case "lease":
+		l.Token = r.text(name)
+	case "lease_expires":
+		l.Deadline = r.time(name)
+	}
+}
+
+// AppendPage appends a page of messages.
+func AppendPage(b []byte, p *engine.Page, how Bodies) []byte {
+	b = appendAll(append(b, `{"messages":`...), p.Messages, func(b []byte, m *engine.Info) []byte { return AppendInfo(b, m, "", how) })
+	return append(appendText(b, `,"next":`, p.Next), '}')
+}
+
+var pageFields = []string{"messages", "next"}
+
+// Page reads a page of messages.
+func (r *Reader) Page() (p engine.Page) {
+	r.fields("answer", pageFields, func(f int) {
+		if f == 0 {
+			r.all("messages", func() { p.Messages = append(p.Messages, r.Info().Info) })
+		} else {
+			p.Next = r.text("next")
+		}
+	})
+	return p
+}

@@ -1,0 +1,111 @@
+package wire
+
+import (
+	"math"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// options reads a request all of whose fields may be missing, and the body with them.
+func (r *Reader) options(names []string, each func(field int)) {
+	if len(r.data) > 0 {
+		r.fields("request", names, each)
+		r.end()
+	}
+}
+
+// Nothing reads a request that has no fields.
+func (r *Reader) Nothing() { r.options(nil, nil) }
+
+// appendOption appends a request of one duration, of none when that is 0.
+func appendOption(b []byte, name string, d time.Duration) []byte {
+	if d <= 0 {
+		return append(b, "{}"...)
+	}
+	return append(appendDuration(b, name, d), '}')
+}
+
+// AppendPause appends a request to pause, for good when d is 0.
+func AppendPause(b []byte, d time.Duration) []byte { return appendOption(b, `{"for":`, d) }
+
+var pauseFields = []string{"for"}
+
+// Pause reads a request to pause; 0: for good.
+func (r *Reader) Pause() (d time.Duration) {
+	r.options(pauseFields, func(int) {
+		if d = r.duration("for"); d == 0 {
+			r.Wrong("for: must be longer than nothing; leave it out to pause for good")
+		}
+	})
+	return d
+}
+
+// AppendPurge appends a request to purge.
+func AppendPurge(b []byte, dead bool) []byte { return append(appendBool(b, `{"dead":`, dead), '}') }
+
+var purgeFields = []string{"dead"}
+
+// Purge reads a request to purge.
+func (r *Reader) Purge() (dead bool) {
+	r.options(purgeFields, func(int) { dead = r.flag("dead") })
+	return dead
+}
+
+// AppendRedrive appends a request to redrive the messages with these ids, or the first
+// limit ones; 0: all.
+func AppendRedrive(b []byte, ids []engine.ID, limit int) []byte {
+	if len(ids) == 0 {
+		return append(appendInt(b, `{"limit":`, int64(max(limit, 0))), '}')
+	}
+	return append(appendAll(append(b, `{"ids":`...), ids, func(b []byte, id *engine.ID) []byte { return appendID(b, *id) }), '}')
+}
+
+var redriveFields = []string{"ids", "limit"}
+
+// Redrive reads a request to redrive.
+func (r *Reader) Redrive() (ids []engine.ID, limit int) {
+	r.options(redriveFields, func(f int) {
+		if f == 1 {
+			limit = int(r.whole("limit", math.MaxInt32))
+			return
+		}
+		r.texts("ids", engine.MaxBatch, func(text string) {
+			id, err := engine.ParseID(text)
+			if err != nil {
+				r.Wrong("ids: %q is not an id", Clip(text))
+			}
+			ids = append(ids, id)
+		})
+		if len(ids) == 0 {
+			r.Wrong("ids: is empty; leave it out to redrive all")
+		}
+	})
+	return ids, limit
+}
+
+// CountHeader tells of a request that failed midway how many it has changed.
+const CountHeader = "Tarry-Count"
+
+// AppendCount appends how many of what were concerned.
+func AppendCount(b []byte, n int64) []byte { return append(appendInt(b, `{"count":`, n), '}') }
+
+// AppendRedriven appends the answer to a redrive.
+func AppendRedriven(b []byte, n engine.Redriven) []byte {
+	b = appendInt(b, `{"count":`, n.Redriven)
+	return append(appendInt(b, `,"skipped":`, n.Skipped), '}')
+}
+
+var countFields = []string{"count", "skipped"}
+
+// Count reads how many of what were concerned, and of a redrive how many were skipped.
+func (r *Reader) Count() (count, skipped int64) {
+	r.fields("answer", countFields, func(f int) {
+		if f == 0 {
+			count = r.count("count")
+		} else {
+			skipped = r.count("skipped")
+		}
+	})
+	return count, skipped
+}

@@ -1,0 +1,285 @@
+package wire
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strconv"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Fields says which fields of a message to push were there.
+type Fields uint32
+
+// Has reports whether a field was there: FieldQueue, …
+func (f Fields) Has(field int) bool { return f&(1<<field) != 0 }
+
+// The fields of a message to push, in the order of messageFields.
+const (
+	FieldQueue = iota
+	FieldKey
+	FieldDelay
+	FieldDue
+	FieldOnConflict
+	FieldBody
+	FieldBodyBase64
+	FieldContentType
+	FieldHeaders
+	FieldPriority
+	FieldMaxAttempts
+	FieldTTR
+	FieldBackoff
+	FieldExpireAfter
+)
+
+var messageFields = []string{
+	"queue", "key", "delay", "due", "on_conflict", "body", "body_base64", "content_type",
+	"headers", "priority", "max_attempts", "ttr", "backoff", "expire_after",
+}
+
+// AppendMessage appends a message to push, as it stands: what is 0 is left out where
+// that is the default of the API, and so is a conflict policy without a key.
+func AppendMessage(b []byte, m *engine.Message) []byte {
+	b = appendText(b, `{"queue":`, m.Queue)
+	if m.Key != "" {
+		b = appendText(b, `,"key":`, m.Key)
+	}
+	b = appendWhen(b, m.Due)
+	if m.OnConflict != engine.Reject && m.Key != "" { // without a key nothing is in the way
+		b = appendWord(b, `,"on_conflict":`, m.OnConflict.String())
+	}
+	if len(m.Body) > 0 {
+		b = append(b, `,"body_base64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, m.Body)
+		b = append(b, '"')
+	}
+	if m.ContentType != "" {
+		b = appendText(b, `,"content_type":`, m.ContentType)
+	}
+	if len(m.Headers) > 0 {
+		b = appendHeaders(append(b, `,"headers":`...), m.Headers, true)
+	}
+	b = appendInt(b, `,"priority":`, int64(m.Priority))
+	b = appendInt(b, `,"max_attempts":`, int64(m.MaxAttempts))
+	b = appendDuration(b, `,"ttr":`, m.TTR)
+	if len(m.Backoff) > 0 {
+		b = appendBackoff(b, m.Backoff)
+	}
+	if m.ExpireAfter > 0 {
+		b = appendDuration(b, `,"expire_after":`, m.ExpireAfter)
+	}
+	return append(b, '}')
+}
+
+// Message reads a request that is a message to push into m, which holds the defaults.
+// Its body is valid until Reset.
+func (r *Reader) Message(m *engine.Message) Fields {
+	got := r.message(m)
+	r.end()
+	return got
+}
+
+func (r *Reader) message(m *engine.Message) Fields {
+	if !r.open("message", '{') {
+		return 0
+	}
+	var seen uint32
+	for f := r.next(messageFields, &seen); f >= 0; f = r.next(messageFields, &seen) {
+		r.messageField(f, m)
+	}
+	got := Fields(seen)
+	switch {
+	case got.Has(FieldBody) && got.Has(FieldBodyBase64):
+		r.Wrong("body: give body or body_base64, not both")
+	case got.Has(FieldDelay) && got.Has(FieldDue):
+		r.Wrong("delay: give delay or due, not both")
+	case !got.Has(FieldBody):
+	case m.ContentType == "":
+		m.ContentType = "application/json"
+	case !IsJSON(m.ContentType):
+		r.Wrong("body: is JSON, which does not fit the content_type %s", Clip(m.ContentType))
+		r.hint("send what is not JSON as body_base64")
+	}
+	return got
+}
+
+func (r *Reader) messageField(f int, m *engine.Message) {
+	switch name := messageFields[f]; f {
+	case FieldQueue:
+		m.Queue = r.queueName()
+	case FieldBody:
+		m.Body, _ = r.value()
+	case FieldBodyBase64:
+		m.Body = r.base64(name)
+	case FieldContentType:
+		m.ContentType = r.contentType(name)
+	case FieldDelay:
+		m.Due.In = r.duration(name)
+	case FieldDue:
+		m.Due.At = r.time(name)
+	case FieldKey:
+		if m.Key = r.text(name); m.Key == "" {
+			r.Wrong("key: is empty; leave it out for a message without a key")
+		}
+	case FieldPriority:
+		m.Priority = r.uint32(name)
+	case FieldHeaders:
+		m.Headers = r.headers(name)
+	case FieldMaxAttempts:
+		m.MaxAttempts = uint32(r.whole(name, engine.MaxMaxAttempts))
+	case FieldBackoff:
+		m.Backoff = r.backoff(name)
+	case FieldTTR:
+		m.TTR = r.ttr(name)
+	case FieldExpireAfter:
+		m.ExpireAfter = r.duration(name)
+	case FieldOnConflict:
+		s, ok := r.bytes(name)
+		c, err := engine.ParseConflict(string(s))
+		if ok && err != nil {
+			r.Wrong("%s: must be reject, keep, replace, keep_due or rearm, not %q", name, Clip(string(s)))
+		}
+		m.OnConflict = c
+	}
+}
+
+// AppendBatch appends a request with as many of the messages as fit into size bytes,
+// at most most and at least one, and returns how many they are.
+func AppendBatch(b []byte, msgs []engine.Message, atomic bool, most, size int) (body []byte, n int) {
+	start := len(b)
+	b = append(b, `{"messages":[`...)
+	end := `]}`
+	if atomic {
+		end = `],"atomic":true}`
+	}
+	for n < min(len(msgs), most) {
+		before := len(b)
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = AppendMessage(b, &msgs[n])
+		if n > 0 && len(b)-start+len(end) > size {
+			b = b[:before]
+			break
+		}
+		n++
+	}
+	return append(b, end...), n
+}
+
+// Batch is a request to push many messages.
+type Batch struct {
+	Messages []engine.Message
+	Bad      []*Error // of each message, once any is wrong; nil: none is
+	Atomic   bool
+}
+
+var batchFields = []string{"messages", "atomic"}
+
+// Batch reads a request to push many messages, each with the defaults. It appends to
+// what b holds.
+func (r *Reader) Batch(b *Batch, defaults *engine.Message) {
+	seen := r.fields("request", batchFields, func(f int) {
+		if f == 0 {
+			r.messages(b, defaults)
+		} else {
+			b.Atomic = r.flag("atomic")
+		}
+	})
+	if seen&1 == 0 {
+		r.Wrong("messages: is missing")
+	}
+	r.end()
+}
+
+func (r *Reader) messages(b *Batch, defaults *engine.Message) {
+	r.items("messages", func() {
+		i := len(b.Messages)
+		b.Messages = append(b.Messages, *defaults)
+		got := r.message(&b.Messages[i])
+		if r.bad == nil && r.err == nil && !got.Has(FieldQueue) {
+			r.Wrong("queue: is missing")
+		}
+		if r.bad != nil && b.Bad == nil {
+			b.Bad = make([]*Error, i, i+1)
+		}
+		if b.Bad != nil {
+			b.Bad = append(b.Bad, r.bad)
+		}
+	})
+}
+
+// items reads an array whose elements fail alone: each reads one of them and takes
+// what is wrong with it from bad.
+func (r *Reader) items(name string, each func()) {
+	if !r.open(name, '[') {
+		return
+	}
+	outside := r.bad
+	for n := 0; r.more(); n++ {
+		if n == engine.MaxBatch {
+			r.err = &Error{Status: http.StatusRequestEntityTooLarge, Code: "too_large",
+				Message: "more than " + strconv.Itoa(engine.MaxBatch) + " " + name + " in one request", Hint: "send them in several requests"}
+			return
+		}
+		r.bad = nil
+		each()
+	}
+	r.bad = outside
+}
+
+// Pushed is the answer to a push. When Err is set, ID tells whether the rest but
+// Outcome describes the live message in the way.
+type Pushed struct {
+	engine.PushResult
+	Queue, Key string
+}
+
+// AppendPushed appends the answer to a push that succeeded.
+func AppendPushed(b []byte, p *Pushed) []byte {
+	return append(appendPushed(append(b, '{'), p), '}')
+}
+
+// appendPushed appends the fields of a push that succeeded, or of the live message in
+// the way of one that failed.
+func appendPushed(b []byte, p *Pushed) []byte {
+	if p.Outcome != 0 {
+		b = append(appendWord(b, `"outcome":`, p.Outcome.String()), ',')
+	}
+	b = appendID(append(b, `"id":`...), p.ID)
+	b = appendText(b, `,"queue":`, p.Queue)
+	b = appendText(b, `,"key":`, p.Key)
+	b = appendTime(b, `,"due":`, p.Due)
+	return appendWord(b, `,"state":`, p.State.String())
+}
+
+var pushedFields = []string{"outcome", "id", "queue", "key", "due", "state", "error"}
+
+// Pushed reads the answer to one push, alone or of a batch. What went wrong with it is
+// an *Error.
+func (r *Reader) Pushed() (p Pushed) {
+	r.fields("result", pushedFields, func(f int) {
+		switch f {
+		case 0:
+			s, ok := r.bytes("outcome")
+			o, err := engine.ParseOutcome(string(s))
+			if ok && err != nil {
+				r.Wrong("outcome: %q is none", Clip(string(s)))
+			}
+			p.Outcome = o
+		case 1:
+			p.ID = r.id("id")
+		case 2:
+			p.Queue = r.queueName()
+		case 3:
+			p.Key = r.text("key")
+		case 4:
+			p.Due = r.time("due")
+		case 5:
+			p.State = r.state("state")
+		case 6:
+			p.Err = r.failure()
+		}
+	})
+	return p
+}

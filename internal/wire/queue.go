@@ -1,0 +1,112 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// AppendQueue appends what a queue holds.
+func AppendQueue(b []byte, q *engine.QueueInfo) []byte {
+	b = appendText(b, `{"queue":`, q.Queue)
+	b = appendInt(b, `,"scheduled":`, q.Scheduled)
+	b = appendInt(b, `,"ready":`, q.Ready)
+	b = appendInt(b, `,"leased":`, q.Leased)
+	b = appendInt(b, `,"dead":`, q.Dead)
+	b = appendTime(b, `,"next_due":`, q.NextDue)
+	b = appendTime(b, `,"oldest_ready":`, q.OldestReady)
+	b = appendBool(b, `,"paused":`, q.Paused)
+	if !q.PausedUntil.IsZero() {
+		b = appendTime(b, `,"paused_until":`, q.PausedUntil)
+	}
+	return append(b, '}')
+}
+
+var queueFields = []string{"queue", "scheduled", "ready", "leased", "dead", "next_due", "oldest_ready", "paused", "paused_until"}
+
+// Queue reads what a queue holds.
+func (r *Reader) Queue() (q engine.QueueInfo) {
+	r.fields("queue", queueFields, func(f int) {
+		switch name := queueFields[f]; name {
+		case "queue":
+			q.Queue = r.text(name)
+		case "scheduled":
+			q.Scheduled = r.count(name)
+		case "ready":
+			q.Ready = r.count(name)
+		case "leased":
+			q.Leased = r.count(name)
+		case "dead":
+			q.Dead = r.count(name)
+		case "next_due":
+			q.NextDue = r.time(name)
+		case "oldest_ready":
+			q.OldestReady = r.time(name)
+		case "paused":
+			q.Paused = r.flag(name)
+		case "paused_until":
+			q.PausedUntil = r.time(name)
+		}
+	})
+	return q
+}
+
+// AppendQueues appends a page of queues.
+func AppendQueues(b []byte, all []engine.QueueInfo, next string) []byte {
+	b = appendAll(append(b, `{"queues":`...), all, AppendQueue)
+	return append(appendText(b, `,"next":`, next), '}')
+}
+
+var queuesFields = []string{"queues", "next"}
+
+// Queues reads a page of queues.
+func (r *Reader) Queues() (all []engine.QueueInfo, next string) {
+	r.fields("answer", queuesFields, func(f int) {
+		if f == 0 {
+			r.all("queues", func() { all = append(all, r.Queue()) })
+		} else {
+			next = r.text("next")
+		}
+	})
+	return all, next
+}
+
+// AppendForecast appends a forecast.
+func AppendForecast(b []byte, step time.Duration, buckets []engine.Bucket) []byte {
+	b = appendDuration(b, `{"step":`, step)
+	return append(appendAll(append(b, `,"buckets":`...), buckets, AppendBucket), '}')
+}
+
+// AppendBucket appends a bucket of a forecast.
+func AppendBucket(b []byte, k *engine.Bucket) []byte {
+	b = appendTime(b, `{"from":`, k.From)
+	return append(appendInt(b, `,"count":`, k.Count), '}')
+}
+
+var (
+	forecastFields = []string{"step", "buckets"}
+	bucketFields   = []string{"from", "count"}
+)
+
+// Forecast reads a forecast.
+func (r *Reader) Forecast() (step time.Duration, buckets []engine.Bucket) {
+	r.fields("answer", forecastFields, func(f int) {
+		if f == 0 {
+			step = r.duration("step")
+		} else {
+			r.all("buckets", func() { buckets = append(buckets, r.bucket()) })
+		}
+	})
+	return step, buckets
+}
+
+func (r *Reader) bucket() (k engine.Bucket) {
+	r.fields("bucket", bucketFields, func(f int) {
+		if f == 0 {
+			k.From = r.time("from")
+		} else {
+			k.Count = r.count("count")
+		}
+	})
+	return k
+}

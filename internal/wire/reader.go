@@ -1,0 +1,254 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/bits"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Reader reads the JSON of one request or answer: a cursor that goes over the text
+// once, without reflection, and notes what is wrong by the name of the field.
+//
+// There are two kinds of wrong. Malformed JSON ends the reading: err is set, and
+// every further call does nothing. A wrong field is noted in bad, the first one
+// only, and reading goes on behind it, so that one element of a batch can fail
+// alone.
+//
+// The zero Reader is ready for Reset. It is used by one goroutine at a time.
+type Reader struct {
+	data    []byte // the whole text
+	arena   []byte // bodies decoded from base64; never grows once in use
+	rd      bytes.Buffer
+	dec     jsontext.Decoder
+	lenient bool // an answer is read
+	queue   string
+	err     error
+	bad     *Error
+}
+
+// options: our own objects check for duplicate names by themselves; inside of bodies
+// they are the caller's business.
+var options = jsontext.AllowDuplicateNames(true)
+
+// Reset begins to read a request. Bodies that are read point into data, and into
+// memory of the Reader's that the next Reset uses again.
+func (r *Reader) Reset(data []byte) {
+	r.data, r.err, r.bad, r.lenient = data, nil, nil, false
+	r.arena = r.arena[:0]
+	r.rd = *bytes.NewBuffer(data)
+	r.dec.Reset(&r.rd, options)
+}
+
+// Buffer is the memory of what was read last, for the next request to be read into
+// once nobody holds bodies of this one any more.
+func (r *Reader) Buffer() []byte { return r.data[:0] }
+
+// Held is how many bytes the Reader's largest buffer holds on to.
+func (r *Reader) Held() int { return max(cap(r.data), cap(r.arena)) }
+
+// Err returns what went wrong, if anything: an *Error of status 400 or 413.
+func (r *Reader) Err() error {
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.bad != nil:
+		return r.bad
+	}
+	return nil
+}
+
+var readers = sync.Pool{New: func() any { return new(Reader) }}
+
+// ReadAnswer lets f read an answer, of which nothing but bodies in base64 is held on
+// to. It fails when that is not what f expects.
+func ReadAnswer(data []byte, f func(r *Reader)) error {
+	r := readers.Get().(*Reader)
+	defer readers.Put(r)
+	r.Reset(data)
+	r.lenient, r.arena = true, nil
+	f(r)
+	r.end()
+	err := r.Err()
+	r.data, r.rd, r.arena = nil, bytes.Buffer{}, nil
+	return err
+}
+
+func (r *Reader) malformed(err error) {
+	if r.err != nil {
+		return
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		r.err = Wrong("malformed JSON: it ends too early")
+		return
+	}
+	var se *jsontext.SyntacticError
+	if errors.As(err, &se) && se.Err != nil {
+		r.err = Wrong("malformed JSON at byte %d: %v", se.ByteOffset+1, se.Err)
+		return
+	}
+	r.err = Wrong("malformed JSON: %v", err)
+}
+
+// Wrong notes that something is wrong with what was read, unless something else is.
+func (r *Reader) Wrong(format string, args ...any) {
+	if r.bad == nil {
+		r.bad = Wrong(format, args...)
+	}
+}
+
+// hint adds to what was found wrong just now, unless something was before.
+func (r *Reader) hint(hint string) {
+	if r.bad != nil && r.bad.Hint == "" {
+		r.bad.Hint = hint
+	}
+}
+
+// end checks that nothing follows.
+func (r *Reader) end() {
+	if r.err != nil {
+		return
+	}
+	if _, err := r.dec.ReadToken(); err == nil {
+		r.err = Wrong("malformed JSON: there is something behind the object")
+	} else if !errors.Is(err, io.EOF) {
+		r.malformed(err)
+	}
+}
+
+// open enters an object or array; it notes a value of another kind as wrong, skips
+// it and returns false.
+func (r *Reader) open(name string, kind jsontext.Kind) bool {
+	if r.err != nil {
+		return false
+	}
+	if got := r.dec.PeekKind(); got != kind {
+		what := "an object"
+		if kind == '[' {
+			what = "an array"
+		}
+		r.mismatch(name, what, got)
+		return false
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		r.malformed(err)
+		return false
+	}
+	return true
+}
+
+// more reports whether the array, or object, that was opened has something more; at
+// its end it leaves it.
+func (r *Reader) more() bool {
+	if r.err != nil {
+		return false
+	}
+	switch r.dec.PeekKind() {
+	case ']', '}', 0:
+		if _, err := r.dec.ReadToken(); err != nil {
+			r.malformed(err)
+		}
+		return false
+	}
+	return true
+}
+
+// next goes to the next field of the object that was opened and returns the index
+// of its name in names, or -1 at the object's end, which it leaves. Of a request,
+// fields that are unknown or were seen before are noted as wrong and skipped; of an
+// answer the unknown ones are skipped.
+func (r *Reader) next(names []string, seen *uint32) int {
+	for r.more() {
+		raw, ok := r.value()
+		if !ok {
+			return -1
+		}
+		name := r.unquote(raw)
+		i := find(names, name, bits.Len32(*seen))
+		switch {
+		case i < 0 && r.lenient:
+		case i < 0:
+			r.Wrong("%s: no such field", Clip(string(name)))
+		case *seen&(1<<i) != 0 && !r.lenient:
+			r.Wrong("%s: given twice", names[i])
+		default:
+			*seen |= 1 << i
+			return i
+		}
+		r.skip()
+	}
+	return -1
+}
+
+// find returns the index of name in names, or -1. It begins behind the last one found:
+// fields mostly come in order.
+func find(names []string, name []byte, first int) int {
+	for i := first; i < len(names); i++ {
+		if names[i] == string(name) {
+			return i
+		}
+	}
+	for i := range min(first, len(names)) {
+		if names[i] == string(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// fields reads an object: each reads the value of the field whose index it gets. It
+// returns which there were, a bit for each.
+func (r *Reader) fields(what string, names []string, each func(field int)) (seen uint32) {
+	if !r.open(what, '{') {
+		return 0
+	}
+	for f := r.next(names, &seen); f >= 0; f = r.next(names, &seen) {
+		each(f)
+	}
+	return seen
+}
+
+// all reads an array, each an element of it.
+func (r *Reader) all(what string, each func()) {
+	if !r.open(what, '[') {
+		return
+	}
+	for r.more() {
+		each()
+	}
+}
+
+func (r *Reader) skip() {
+	if r.err != nil {
+		return
+	}
+	if err := r.dec.SkipValue(); err != nil {
+		r.malformed(err)
+	}
+}
+
+// value reads the next value and returns its text as it stands in data.
+func (r *Reader) value() ([]byte, bool) {
+	v, err := r.dec.ReadValue()
+	if err != nil {
+		r.malformed(err)
+		return nil, false
+	}
+	end := int(r.dec.InputOffset())
+	return r.data[end-len(v) : end : end], true
+}
+
+var kindNames = map[jsontext.Kind]string{
+	'n': "null", 'f': "a boolean", 't': "a boolean", '"': "a string", '0': "a number", '{': "an object", '[': "an array",
+}
+
+// mismatch notes a value of the wrong kind and skips it.
+func (r *Reader) mismatch(name, want string, got jsontext.Kind) {
+	if has, ok := kindNames[got]; ok {
+		r.Wrong("%s: must be %s, not %s", name, want, has)
+	}
+	r.skip()
+}

@@ -1,0 +1,87 @@
+package wire
+
+import "github.com/tarryhq/tarry/engine"
+
+// Results writes an answer with one result for each item of a request.
+type Results struct {
+	B         []byte
+	n, failed int
+}
+
+// BeginResults begins an answer behind b.
+func BeginResults(b []byte) Results { return Results{B: append(b, `{"results":[`...)} }
+
+// End returns the answer, with how many of its items failed.
+func (r *Results) End() []byte {
+	return append(appendInt(r.B, `],"failed":`, int64(r.failed)), '}')
+}
+
+func (r *Results) begin() {
+	if r.n++; r.n > 1 {
+		r.B = append(r.B, ',')
+	}
+}
+
+func (r *Results) ok(err error) {
+	if err == nil {
+		r.B = append(r.B, `,"ok":true`...)
+		return
+	}
+	r.failed++
+	r.B = appendError(append(r.B, `,"ok":false,`...), Shown(err))
+}
+
+// Pushed appends the answer to a push: what it did, or p.Err and, if that has an id,
+// the message in its way.
+func (r *Results) Pushed(p *Pushed) {
+	r.begin()
+	r.B = append(r.B, '{')
+	if p.Err != nil {
+		r.failed++
+		r.B = appendError(r.B, Shown(p.Err))
+		if p.ID != 0 {
+			live := *p
+			live.Outcome = 0
+			r.B = appendPushed(append(r.B, ','), &live)
+		}
+	} else {
+		r.B = appendPushed(r.B, p)
+	}
+	r.B = append(r.B, '}')
+}
+
+// Cancelled appends the answer to the cancelling of a message.
+func (r *Results) Cancelled(ref engine.Ref, err error) {
+	r.begin()
+	r.B = appendText(r.B, `{"queue":`, clipLong(ref.Queue))
+	if ref.ID != 0 {
+		r.B = appendID(append(r.B, `,"id":`...), ref.ID)
+	} else {
+		r.B = appendText(r.B, `,"key":`, clipLong(ref.Key))
+	}
+	r.ok(err)
+	r.B = append(r.B, '}')
+}
+
+var resultFields = []string{"results"}
+
+// Results reads an answer with one result for each item: each reads one of them.
+func (r *Reader) Results(each func()) {
+	r.fields("answer", resultFields, func(int) { r.all("results", each) })
+}
+
+// batch reads a request of one field, an array whose elements fail alone.
+func (r *Reader) batch(field []string, each func()) {
+	if r.fields("request", field, func(int) { r.items(field[0], each) }) == 0 {
+		r.Wrong("%s: is missing", field[0])
+	}
+	r.end()
+}
+
+// wrong is what was found wrong with the element that has been read.
+func (r *Reader) wrong() error {
+	if r.bad == nil {
+		return nil
+	}
+	return r.bad
+}

@@ -1,0 +1,306 @@
+package wire
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// FuzzRoundTrip: what is written is read as it was.
+func FuzzRoundTrip(f *testing.F) {
+	for seed := range uint64(200) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		g := &values{rand.New(rand.NewPCG(seed, 1))}
+		requests(t, g)
+		answers(t, g)
+		queries(t, g)
+	})
+}
+
+func same[T any](t *testing.T, text []byte, want, got T) {
+	t.Helper()
+	if !reflect.DeepEqual(want, got) {
+		t.Fatalf("%s\ngot  %+v\nwant %+v", text, got, want)
+	}
+}
+
+func request[T any](t *testing.T, text []byte, want T, read func(r *Reader) T) {
+	t.Helper()
+	var r Reader
+	r.Reset(text)
+	got := read(&r)
+	if err := r.Err(); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	same(t, text, want, got)
+}
+
+func answer[T any](t *testing.T, text []byte, want T, read func(r *Reader) T) {
+	t.Helper()
+	var got T
+	if err := ReadAnswer(text, func(r *Reader) { got = read(r) }); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	same(t, text, want, got)
+}
+
+func requests(t *testing.T, g *values) {
+	m := g.message()
+	request(t, AppendMessage(nil, &m), m, func(r *Reader) (m engine.Message) { r.Message(&m); return m })
+
+	msgs := some(g, g.message)
+	text, n := AppendBatch(nil, msgs, g.coin(), len(msgs), 500)
+	request(t, text, slices.Clip(msgs[:n]), func(r *Reader) []engine.Message {
+		var b Batch
+		r.Batch(&b, new(engine.Message))
+		return slices.Clip(b.Messages)
+	})
+
+	l := LeaseRequest{Queues: some(g, g.text), Max: 1 + g.IntN(engine.MaxLease), Wait: time.Duration(1 + g.Int64N(int64(MaxWait))), TTR: g.ttr(), Poll: "p" + strconv.Itoa(g.Int())}
+	request(t, AppendLeaseRequest(nil, &l), l, (*Reader).LeaseRequest)
+
+	settlements := some(g, func() engine.Settlement {
+		s := engine.Settlement{Token: "t" + g.text(), Do: engine.Action(1 + g.IntN(6))}
+		if s.Do == engine.Extend {
+			s.TTR = g.ttr()
+		}
+		if s.Do == engine.Snooze || s.Do == engine.Retry && g.coin() {
+			w := g.when()
+			s.When = &w
+		}
+		if s.Do == engine.Retry || s.Do == engine.Bury {
+			s.Reason = g.text()
+		}
+		return s
+	})
+	request(t, AppendSettlements(nil, settlements), settlements, func(r *Reader) []engine.Settlement { all, _ := r.Settlements(); return all })
+
+	refs := some(g, func() engine.Ref {
+		if g.coin() {
+			return engine.Ref{Queue: g.text(), ID: g.id()}
+		}
+		return engine.Ref{Queue: g.text(), Key: g.text()}
+	})
+	request(t, AppendCancel(nil, refs), refs, func(r *Reader) []engine.Ref { all, _ := r.Cancel(); return all })
+
+	w, d := g.when(), g.duration()
+	request(t, AppendReschedule(nil, w), w, (*Reader).Reschedule)
+	request(t, AppendPause(nil, d), d, (*Reader).Pause)
+	ttr := g.ttr()
+	request(t, AppendClaim(nil, ttr), ttr, (*Reader).Claim)
+	request(t, AppendEndLease(nil, l.Poll), l.Poll, (*Reader).EndLease)
+	dead := g.coin()
+	request(t, AppendPurge(nil, dead), dead, (*Reader).Purge)
+	ids := some(g, g.id)
+	request(t, AppendRedrive(nil, ids, 7), ids, func(r *Reader) []engine.ID { ids, _ := r.Redrive(); return ids })
+	request(t, AppendRedrive(nil, nil, 7), 7, func(r *Reader) int { _, n := r.Redrive(); return n })
+}
+
+func answers(t *testing.T, g *values) {
+	e := g.err()
+	answer(t, AppendError(nil, e), e, (*Reader).Failure)
+
+	all := some(g, func() Pushed {
+		p := Pushed{PushResult: engine.PushResult{ID: g.id(), Due: g.time(), State: engine.State(g.IntN(5))}, Queue: g.text(), Key: g.text()}
+		if g.coin() {
+			p.Outcome = engine.Outcome(1 + g.IntN(3))
+		} else {
+			p.Err = g.err()
+		}
+		return p
+	})
+	b := BeginResults(nil)
+	for i := range all {
+		b.Pushed(&all[i])
+	}
+	answer(t, b.End(), all, func(r *Reader) (all []Pushed) {
+		r.Results(func() { all = append(all, r.Pushed()) })
+		return all
+	})
+
+	settled := some(g, func() engine.Settled {
+		if g.coin() {
+			return engine.Settled{Err: g.err()}
+		}
+		return engine.Settled{State: engine.State(g.IntN(5)), Until: g.time()}
+	})
+	b = BeginResults(nil)
+	for i := range settled {
+		b.Settled("t", &settled[i])
+	}
+	answer(t, b.End(), settled, func(r *Reader) (all []engine.Settled) {
+		r.Results(func() { all = append(all, r.Settled()) })
+		return all
+	})
+
+	b = BeginResults(nil)
+	b.Cancelled(engine.Ref{Queue: "q", Key: "k"}, nil)
+	b.Cancelled(engine.Ref{Queue: "q", ID: 1}, e)
+	answer(t, b.End(), []*Error{nil, e}, func(r *Reader) (all []*Error) {
+		r.Results(func() { all = append(all, r.Cancelled()) })
+		return all
+	})
+
+	leased := Leased{Messages: some(g, g.lease), NextDue: g.time(), Now: g.time(), Queues: some(g, func() Granted {
+		q := Granted{Queue: g.text(), Waited: g.coin(), Granted: engine.Granted{Expired: g.IntN(9), Died: g.IntN(9)}}
+		if !q.Waited {
+			q.More, q.NextDue = g.coin(), g.time()
+		}
+		if g.coin() {
+			q.Err = g.err()
+		}
+		return q
+	})}
+	answer(t, AppendLeased(nil, &leased, Exactly), leased, (*Reader).Leased)
+
+	page := engine.Page{Next: g.text(), Messages: some(g, func() engine.Info { return g.lease().Info })}
+	answer(t, AppendPage(nil, &page, Exactly), page, (*Reader).Page)
+
+	queues := some(g, func() engine.QueueInfo {
+		return engine.QueueInfo{
+			Queue: g.text(), Scheduled: g.Int64(), Ready: g.Int64(), Leased: g.Int64(), Dead: g.Int64(),
+			NextDue: g.time(), OldestReady: g.time(), Paused: g.coin(), PausedUntil: g.time(),
+		}
+	})
+	answer(t, AppendQueues(nil, queues, "n"), queues, func(r *Reader) []engine.QueueInfo { all, _ := r.Queues(); return all })
+
+	buckets := some(g, func() engine.Bucket { return engine.Bucket{From: g.time(), Count: g.Int64()} })
+	answer(t, AppendForecast(nil, time.Minute, buckets), buckets, func(r *Reader) []engine.Bucket { _, all := r.Forecast(); return all })
+
+	n := engine.Redriven{Redriven: g.Int64(), Skipped: g.Int64()}
+	answer(t, AppendRedriven(nil, n), n, func(r *Reader) (n engine.Redriven) { n.Redriven, n.Skipped = r.Count(); return n })
+
+	c := engine.Capabilities{Name: g.text(), MaxPending: g.Int64(), Precision: g.duration(), Window: g.Int(), Claim: g.coin(), Atomic: g.coin()}
+	s := Server{Version: g.text(), Limits: Limits{MaxBatch: 1, MaxLease: 1, MaxRequest: 1, MaxWait: Duration(g.duration())}, Now: Time{g.time()}}
+	s.Tell(c)
+	text := AppendServer(nil, &s)
+	got, err := ReadServer(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	same(t, text, s, got)
+	same(t, text, c, got.Told())
+}
+
+func queries(t *testing.T, g *values) {
+	l := engine.ListQuery{Queue: g.text(), State: engine.State(g.IntN(5)), After: g.text(), Limit: g.IntN(engine.MaxPage + 1), Body: g.coin()}
+	gotList, err := ParseListQuery(l.Queue, ListQuery(&l))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, nil, l, gotList)
+	after, n, err := ParseQueuesQuery(QueuesQuery(l.After, l.Limit))
+	if err != nil || after != l.After || n != l.Limit {
+		t.Fatalf("%q, %d, %v; want %q, %d", after, n, err, l.After, l.Limit)
+	}
+	d := g.duration()
+	step, span, err := ParseForecastQuery(ForecastQuery(d, 2*d))
+	if err != nil || step != d || span != 2*d {
+		t.Fatalf("%v, %v, %v; want %v twice", step, span, err, d)
+	}
+}
+
+// values makes values that stand for themselves on the wire.
+type values struct {
+	*rand.Rand
+}
+
+func some[T any](g *values, one func() T) []T {
+	all := make([]T, 1+g.IntN(3))
+	for i := range all {
+		all[i] = one()
+	}
+	return all
+}
+
+func (g *values) coin() bool { return g.IntN(2) == 0 }
+
+func (g *values) text() string {
+	letters := []rune("abc<>&\"\\/\x00\n\u2028é𝄞 %")
+	s := ""
+	for range g.IntN(8) {
+		s += string(letters[g.IntN(len(letters))])
+	}
+	return s
+}
+
+func (g *values) body() []byte {
+	if g.coin() {
+		return nil
+	}
+	b := make([]byte, 1+g.IntN(40))
+	for i := range b {
+		b[i] = byte(g.Uint32())
+	}
+	return b
+}
+
+func (g *values) id() engine.ID           { return engine.ID(1 + g.Uint64N(math.MaxUint64)) }
+func (g *values) duration() time.Duration { return time.Duration(1 + g.Int64N(math.MaxInt64/2)) }
+func (g *values) ttr() time.Duration {
+	return engine.MinTTR + time.Duration(g.Int64N(int64(engine.MaxTTR-engine.MinTTR)))
+}
+
+func (g *values) time() time.Time {
+	if g.IntN(4) == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(-62_135_596_799_999 + g.Int64N(lastTime.UnixMilli()+62_135_596_800_000)).UTC()
+}
+
+func (g *values) when() engine.When {
+	if t := g.time(); !t.IsZero() {
+		return engine.When{At: t.Add(time.Duration(g.IntN(1_000_000)))}
+	}
+	return engine.When{In: g.duration()}
+}
+
+func (g *values) headers() []engine.Header {
+	if g.coin() {
+		return nil
+	}
+	return some(g, func() engine.Header { return engine.Header{Name: g.text(), Value: g.text()} })
+}
+
+func (g *values) content() engine.Content {
+	return engine.Content{Body: g.body(), ContentType: g.text(), Headers: g.headers()}
+}
+
+func (g *values) policy() engine.Policy {
+	p := engine.Policy{Priority: g.Uint32(), MaxAttempts: g.Uint32N(engine.MaxMaxAttempts), TTR: g.ttr(), ExpireAfter: g.duration()}
+	if g.coin() {
+		p.Backoff = some(g, g.duration)
+	}
+	return p
+}
+
+func (g *values) message() engine.Message {
+	m := engine.Message{Queue: g.text(), Due: g.when(), Content: g.content(), Policy: g.policy()}
+	if g.coin() {
+		m.Key, m.OnConflict = "k"+g.text(), engine.Conflict(g.IntN(5))
+	}
+	return m
+}
+
+func (g *values) lease() engine.Lease {
+	return engine.Lease{Token: g.text(), Info: engine.Info{
+		ID: g.id(), Queue: g.text(), Key: g.text(), State: engine.State(g.IntN(5)), Due: g.time(), Created: g.time(), Expires: g.time(),
+		Attempt: g.Uint32(), Content: g.content(), Policy: g.policy(), LastError: g.text(), Deadline: g.time(), Died: g.time(),
+	}}
+}
+
+func (g *values) err() *Error {
+	e := &Error{Code: "exists", Message: g.text(), Hint: g.text()}
+	if g.coin() {
+		e.Live = &Pushed{PushResult: engine.PushResult{ID: g.id(), Due: g.time(), State: engine.Leased}, Queue: g.text(), Key: g.text()}
+	}
+	return e
+}

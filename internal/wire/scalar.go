@@ -1,0 +1,288 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/duration"
+)
+
+// unquote returns what a JSON string says. It is valid like data.
+func (r *Reader) unquote(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	s, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
+		r.malformed(err)
+	}
+	return s
+}
+
+// bytes reads a string; ok is false when it is something else. In an answer null is
+// an empty one.
+func (r *Reader) bytes(name string) (s []byte, ok bool) {
+	if r.err != nil {
+		return nil, false
+	}
+	switch got := r.dec.PeekKind(); {
+	case got == '"':
+	case got == 'n' && r.lenient:
+		r.skip()
+		return nil, r.err == nil
+	default:
+		r.mismatch(name, "a string", got)
+		return nil, false
+	}
+	raw, ok := r.value()
+	if !ok {
+		return nil, false
+	}
+	return r.unquote(raw), r.err == nil
+}
+
+func (r *Reader) text(name string) string {
+	s, _ := r.bytes(name)
+	return string(s)
+}
+
+// queueName reads the name of a queue, mostly the same as the last.
+func (r *Reader) queueName() string {
+	if s, _ := r.bytes("queue"); string(s) != r.queue {
+		r.queue = string(s)
+	}
+	return r.queue
+}
+
+// contentType reads one, of which few are common.
+func (r *Reader) contentType(name string) string {
+	s, _ := r.bytes(name)
+	switch string(s) {
+	case "application/json":
+		return "application/json"
+	case "text/plain":
+		return "text/plain"
+	case "application/octet-stream":
+		return "application/octet-stream"
+	}
+	return string(s)
+}
+
+func (r *Reader) flag(name string) bool {
+	if r.err != nil {
+		return false
+	}
+	got := r.dec.PeekKind()
+	if got != 't' && got != 'f' {
+		r.mismatch(name, "true or false", got)
+		return false
+	}
+	r.skip()
+	return got == 't'
+}
+
+// whole reads a whole number from 0 to most.
+func (r *Reader) whole(name string, most uint64) uint64 {
+	if r.err != nil {
+		return 0
+	}
+	if got := r.dec.PeekKind(); got != '0' {
+		r.mismatch(name, "a number", got)
+		return 0
+	}
+	raw, ok := r.value()
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(raw), 10, 64)
+	if err != nil || n > most {
+		r.Wrong("%s: must be a whole number from 0 to %d, not %s", name, most, Clip(string(raw)))
+		return 0
+	}
+	return n
+}
+
+func (r *Reader) count(name string) int64 { return int64(r.whole(name, math.MaxInt64)) }
+
+func (r *Reader) uint32(name string) uint32 { return uint32(r.whole(name, math.MaxUint32)) }
+
+const durationHint = `a duration is a string such as "1500ms", "30m", "48h" or "7d"`
+
+// duration reads a duration that is not negative.
+func (r *Reader) duration(name string) time.Duration {
+	if r.err == nil && r.dec.PeekKind() == '0' {
+		r.mismatch(name, "a string", '0')
+		r.hint(durationHint)
+		return 0
+	}
+	s, ok := r.bytes(name)
+	if !ok || (s == nil && r.lenient) {
+		return 0
+	}
+	d, err := duration.Parse(string(s))
+	switch {
+	case err != nil:
+		r.Wrong("%s: %q is not a duration", name, Clip(string(s)))
+		r.hint(durationHint)
+	case d < 0:
+		r.Wrong("%s: %s is negative", name, Clip(string(s)))
+	}
+	return max(d, 0)
+}
+
+// ttr reads how long a lease lasts.
+func (r *Reader) ttr(name string) time.Duration {
+	d := r.duration(name)
+	if r.bad == nil && (d < engine.MinTTR || d > engine.MaxTTR) {
+		r.Wrong("%s: %s is outside 1ms to 24h", name, duration.Format(d))
+	}
+	return d
+}
+
+const timeHint = `a time is a string in RFC 3339 such as "2030-01-31T23:59:59.999Z"`
+
+// time reads an instant; in an answer null is none.
+func (r *Reader) time(name string) time.Time {
+	s, ok := r.bytes(name)
+	if !ok || (s == nil && r.lenient) {
+		return time.Time{}
+	}
+	if t, ok := ownTime(s); ok {
+		return t
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(s))
+	if err != nil {
+		r.Wrong("%s: %q is not a time", name, Clip(string(s)))
+		r.hint(timeHint)
+	}
+	return t.UTC()
+}
+
+// ownTime reads a time as AppendTime writes it, if it is one.
+func ownTime(s []byte) (time.Time, bool) {
+	if len(s) != len(TimeFormat) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' || s[23] != 'Z' {
+		return time.Time{}, false
+	}
+	ok := true
+	number := func(from, to int) (n int) {
+		for _, c := range s[from:to] {
+			ok = ok && '0' <= c && c <= '9'
+			n = n*10 + int(c-'0')
+		}
+		return n
+	}
+	year, month, day := number(0, 4), number(5, 7), number(8, 10)
+	hour, minute, second, ms := number(11, 13), number(14, 16), number(17, 19), number(20, 23)
+	// What lies at the end of a month takes the slow way, and so does what is wrong.
+	if !ok || month < 1 || month > 12 || day < 1 || day > 28 || hour > 23 || minute > 59 || second > 59 {
+		return time.Time{}, false
+	}
+	return time.Date(year, time.Month(month), day, hour, minute, second, ms*int(time.Millisecond), time.UTC), true
+}
+
+func (r *Reader) id(name string) engine.ID {
+	s, ok := r.bytes(name)
+	id, err := engine.ParseID(string(s))
+	if ok && err != nil {
+		r.Wrong("%s: %q is not an id", name, Clip(string(s)))
+	}
+	return id
+}
+
+func (r *Reader) state(name string) engine.State {
+	s, ok := r.bytes(name)
+	state, err := engine.ParseState(string(s))
+	if ok && err != nil {
+		r.Wrong("%s: %q is not a state", name, Clip(string(s)))
+	}
+	return state
+}
+
+// base64 reads bytes in base64. Of a request, the result is valid until Reset.
+func (r *Reader) base64(name string) []byte {
+	s, ok := r.bytes(name)
+	if !ok {
+		return nil
+	}
+	switch {
+	case r.lenient:
+		r.arena = nil
+		if len(s) > 0 {
+			r.arena = make([]byte, 0, base64.StdEncoding.DecodedLen(len(s)))
+		}
+	case r.arena == nil:
+		// All bodies together are smaller than the request.
+		r.arena = make([]byte, 0, len(r.data))
+	case cap(r.arena)-len(r.arena) < len(s):
+		// Bodies read before keep the old one.
+		r.arena = make([]byte, 0, max(len(r.data), len(s)))
+	}
+	start := len(r.arena)
+	b, err := base64.StdEncoding.AppendDecode(r.arena, s)
+	if err != nil {
+		r.Wrong("%s: not standard base64 with padding: %v", name, err)
+		return nil
+	}
+	r.arena = b
+	return b[start:len(b):len(b)]
+}
+
+// texts reads an array of strings, at most most of them.
+func (r *Reader) texts(name string, most int, each func(s string)) {
+	n := 0
+	r.all(name, func() {
+		before := r.bad
+		s, ok := r.bytes(name)
+		r.element(name, n, before)
+		switch {
+		case n == most:
+			r.Wrong("%s: more than %d entries", name, most)
+		case n < most && ok:
+			each(string(s))
+		}
+		n++
+	})
+}
+
+// element says of what was found wrong since before that it is the n-th of an array.
+func (r *Reader) element(name string, n int, before *Error) {
+	if r.bad != before {
+		r.bad.Message = fmt.Sprintf("%s[%d]%s", name, n, r.bad.Message[len(name):])
+	}
+}
+
+func (r *Reader) backoff(name string) (all []time.Duration) {
+	r.all(name, func() {
+		before := r.bad
+		d := r.duration(name)
+		r.element(name, len(all), before)
+		if all = append(all, d); len(all) > engine.MaxBackoffs && !r.lenient {
+			r.Wrong("%s: more than %d entries", name, engine.MaxBackoffs)
+			all = all[:0]
+		}
+	})
+	return all
+}
+
+// Clip keeps what people read short, whatever came in.
+func Clip(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	return string(bytes.ToValidUTF8([]byte(s[:64]), nil)) + "…"
+}
+
+// clipLong shortens what is longer than any key may be.
+func clipLong(s string) string {
+	if len(s) <= engine.MaxKeyBytes {
+		return s
+	}
+	return Clip(s)
+}

@@ -1,0 +1,166 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+var actionNames = [...]string{
+	engine.Ack: "ack", engine.Retry: "retry", engine.Snooze: "snooze",
+	engine.Release: "release", engine.Bury: "bury", engine.Extend: "extend",
+}
+
+// AppendSettlements appends a request to settle.
+func AppendSettlements(b []byte, all []engine.Settlement) []byte {
+	return append(appendAll(append(b, `{"settlements":`...), all, appendSettlement), '}')
+}
+
+func appendSettlement(b []byte, s *engine.Settlement) []byte {
+	token := s.Token
+	if token == "" {
+		token = "-" // names no lease either, and does not count as missing
+	}
+	b = appendText(b, `{"lease":`, token)
+	do := ""
+	if int(s.Do) < len(actionNames) {
+		do = actionNames[s.Do]
+	}
+	b = appendWord(b, `,"do":`, do)
+	if s.When != nil && (s.Do == engine.Retry || s.Do == engine.Snooze) {
+		b = appendWhenOrNow(b, *s.When)
+	}
+	if s.TTR > 0 && s.Do == engine.Extend {
+		b = appendDuration(b, `,"ttr":`, s.TTR)
+	}
+	if s.Reason != "" && (s.Do == engine.Retry || s.Do == engine.Bury) {
+		b = appendText(b, `,"reason":`, s.Reason)
+	}
+	return append(b, '}')
+}
+
+var (
+	settleFields     = []string{"settlements"}
+	settlementFields = []string{"lease", "do", "delay", "due", "ttr", "reason"}
+)
+
+// Settlements reads a request to settle, and what is wrong with each settlement.
+func (r *Reader) Settlements() (all []engine.Settlement, bad []error) {
+	r.batch(settleFields, func() {
+		all = append(all, r.settlement())
+		bad = append(bad, r.wrong())
+	})
+	return all, bad
+}
+
+func (r *Reader) settlement() (s engine.Settlement) {
+	var when engine.When
+	if !r.open("settlement", '{') {
+		return s
+	}
+	var seen uint32
+	for f := r.next(settlementFields, &seen); f >= 0; f = r.next(settlementFields, &seen) {
+		switch f {
+		case 0:
+			s.Token = r.text("lease")
+		case 1:
+			s.Do = r.action()
+		case 2:
+			when.In = r.duration("delay")
+		case 3:
+			when.At = r.time("due")
+		case 4:
+			s.TTR = r.ttr("ttr")
+		case 5:
+			s.Reason = r.text("reason")
+		}
+	}
+	const lease, do, delay, due, ttr, reason = 1, 2, 4, 8, 16, 32
+	switch {
+	case seen&lease == 0:
+		r.Wrong("lease: is missing")
+	case seen&do == 0:
+		r.Wrong("do: is missing")
+	case seen&delay != 0 && seen&due != 0:
+		r.Wrong("delay: give delay or due, not both")
+	case seen&(delay|due) != 0 && s.Do != engine.Retry && s.Do != engine.Snooze:
+		r.Wrong("delay: is for retry and snooze only")
+	case seen&(delay|due) == 0 && s.Do == engine.Snooze:
+		r.Wrong("delay: is missing; a snooze needs one")
+	case seen&ttr != 0 && s.Do != engine.Extend:
+		r.Wrong("ttr: is for extend only")
+	case seen&reason != 0 && s.Do != engine.Retry && s.Do != engine.Bury:
+		r.Wrong("reason: is for retry and bury only")
+	}
+	if seen&(delay|due) != 0 {
+		s.When = &when
+	}
+	return s
+}
+
+func (r *Reader) action() engine.Action {
+	do, ok := r.bytes("do")
+	for a, name := range actionNames {
+		if a > 0 && name == string(do) {
+			return engine.Action(a)
+		}
+	}
+	if ok {
+		r.Wrong("do: must be ack, retry, snooze, release, bury or extend, not %q", Clip(string(do)))
+	}
+	return 0
+}
+
+// Settled appends the answer to the settlement of a lease.
+func (r *Results) Settled(token string, s *engine.Settled) {
+	r.begin()
+	r.B = appendText(r.B, `{"lease":`, clipLong(token))
+	r.ok(s.Err)
+	if s.Err == nil {
+		r.B = appendWord(r.B, `,"state":`, s.State.String())
+		if !s.Until.IsZero() {
+			r.B = appendTime(r.B, `,"until":`, s.Until)
+		}
+	}
+	r.B = append(r.B, '}')
+}
+
+var settledFields = []string{"lease", "ok", "state", "until", "error"}
+
+// Settled reads the answer to one settlement. What went wrong with it is an *Error.
+func (r *Reader) Settled() (s engine.Settled) {
+	r.fields("result", settledFields, func(f int) {
+		switch f {
+		case 2:
+			s.State = r.state("state")
+		case 3:
+			s.Until = r.time("until")
+		case 4:
+			s.Err = r.failure()
+		default:
+			r.skip()
+		}
+	})
+	return s
+}
+
+// appendWhen appends a delay or due time behind other fields, nothing for now.
+func appendWhen(b []byte, w engine.When) []byte {
+	switch {
+	case !w.At.IsZero():
+		// With all its digits: it is for the engine to round.
+		b = append(b, `,"due":"`...)
+		b = w.At.UTC().AppendFormat(b, time.RFC3339Nano)
+		return append(b, '"')
+	case w.In > 0:
+		return appendDuration(b, `,"delay":`, w.In)
+	}
+	return b
+}
+
+func appendWhenOrNow(b []byte, w engine.When) []byte {
+	if w.At.IsZero() && w.In <= 0 {
+		return append(b, `,"delay":"0s"`...)
+	}
+	return appendWhen(b, w)
+}

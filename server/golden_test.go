@@ -1,0 +1,187 @@
+package server_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// script is a request a line: a method, a path, a body, and "exact" for the header
+// Tarry-Exact. "+5m" moves the clock. LEASE is the lease told last.
+const script = `
+POST /v1/queues/orders/messages {"body":{"b":1, "a":[ ]},"delay":"30m","key":"42","priority":7,"headers":{"z":"1","a":["2","3"]},"max_attempts":3,"backoff":["15s","3m"],"ttr":"90s","expire_after":"7d"}
+POST /v1/queues/orders/messages {"key":"42","on_conflict":"keep"}
+POST /v1/queues/orders/messages {"key":"42"}
+POST /v1/queues/orders/messages {}
+POST /v1/queues/orders/messages {"nope":1}
+POST /v1/queues/orders/messages {"delay":30}
+POST /v1/queues/orders/messages {"delay":"soon"}
+POST /v1/queues/orders/messages {"body":1,"content_type":"text/plain"}
+POST /v1/queues/orders/messages {
+POST /v1/queues/orders/messages []
+POST /v1/queues/orders/messages {"key":"<&\u2028\\\" é"}
+PUT /v1/queues/orders/keys/a%2Fb {"delay":"1m","body_base64":"AAH/"}
+PUT /v1/queues/orders/keys/a%2Fb {"delay":"2m"}
+PUT /v1/queues/orders/keys/a%2Fb {"key":"other"}
+POST /v1/messages {"messages":[{"queue":"b","body":1},{"queue":"b","delay":5},{"body":2},{"queue":"orders","key":"42"},7],"atomic":false}
+POST /v1/messages {"messages":[{"queue":"orders","key":"42"}]}
+POST /v1/messages {"messages":[{"queue":"c","key":"1"},{"queue":"c","key":"1"}],"atomic":true}
+POST /v1/messages {"messages":[{"queue":"c","ttr":"x"}],"atomic":true}
+POST /v1/messages {}
+GET /v1/queues/orders/keys/42
+GET /v1/queues/orders/keys/42 exact
+GET /v1/queues/orders/messages/1
+GET /v1/queues/orders/keys/a%2fb
+GET /v1/queues/orders/messages/99
+GET /v1/queues/orders/messages/01
+GET /v1/queues/orders/messages/1?x=1
+HEAD /v1/queues/orders/messages/1
+PATCH /v1/queues/orders/keys/42 {"delay":"1h"}
+PATCH /v1/queues/orders/keys/42 {"due":"2030-03-01T13:00:00.5+01:00"}
+PATCH /v1/queues/orders/keys/42 {"due":"2030-03-02T00:00:00Z"}
+PATCH /v1/queues/orders/keys/42 {}
+POST /v1/queues/orders/keys/42/claim {"ttr":"30s"}
++12h
+POST /v1/queues/orders/keys/42/claim {"ttr":"30s"}
+GET /v1/queues/orders/keys/42
+POST /v1/queues/orders/keys/42/claim
+DELETE /v1/queues/orders/keys/42
+POST /v1/settle {"settlements":[{"lease":"LEASE","do":"extend","ttr":"1m"},{"lease":"LEASE","do":"retry","reason":"no"},{"lease":"LEASE","do":"ack"},{"lease":"x","do":"fly"},{"do":"ack"}]}
+POST /v1/settle {"settlements":[]}
+POST /v1/settle {}
+POST /v1/cancel {"refs":[{"queue":"orders","key":"a/b"},{"queue":"orders","id":"99"},{"queue":"orders"},{"queue":7}]}
+DELETE /v1/queues/b/messages/4
+DELETE /v1/queues/b/messages/4
+GET /v1/queues
+GET /v1/queues?limit=1
+GET /v1/queues?limit=0
+GET /v1/queues/orders
+GET /v1/queues/none
+GET /v1/queues/orders/messages
+GET /v1/queues/orders/messages?state=ready&body=true
+GET /v1/queues/orders/messages?state=ready&body=true exact
+GET /v1/queues/orders/messages?limit=1
+GET /v1/queues/orders/messages?state=gone
+GET /v1/queues/orders/messages?after=x
+GET /v1/queues/orders/forecast?step=1m&span=2m
+GET /v1/queues/orders/forecast?span=x
+POST /v1/queues/orders/pause {"for":"10m"}
+GET /v1/queues/orders
+POST /v1/lease {"queues":["orders"]}
+POST /v1/queues/orders/resume
+POST /v1/lease {"queues":["orders"],"max":1,"ttr":"10s"}
+POST /v1/lease {"queues":["orders"],"max":1,"ttr":"10s","wait":"1ms"} exact
+POST /v1/lease {"queues":["nobody"],"wait":"1ms","poll":"mine"}
+POST /v1/lease {"queues":["nobody","-bad"]}
+POST /v1/lease {"queues":["q"],"max":0}
+POST /v1/lease {"queues":["q"],"wait":"61s"}
+POST /v1/lease/end {"poll":"mine"}
+POST /v1/settle {"settlements":[{"lease":"LEASE","do":"bury","reason":"bad"}]}
+GET /v1/queues/orders/messages?state=dead
+POST /v1/queues/orders/redrive {"ids":["3","77"]}
+POST /v1/queues/orders/redrive {"ids":[]}
+POST /v1/queues/orders/purge {"dead":true}
+POST /v1/queues/orders/purge {"dead":"yes"}
+GET /v1/info
+GET /healthz
+GET /readyz
+GET /
+GET /v1/queues/orders/nope
+GET /v1/queues/orders/
+GET /v1/queues/orders/keys//claim
+GET /v1/queues/orders/keys/a/../b
+GET /v1/queues/orders/keys/%2E%2E
+GET /v1/queues/%2F/keys/%2f
+DELETE /v1/queues/orders/messages
+GET /v1/lease
+BREW /v1/info
+POST /v1/nope {}
+`
+
+// What is pinned here is relied on from outside.
+func TestGoldenAnswers(t *testing.T) {
+	a := newAPI(t)
+	started := time.Now()
+	var got bytes.Buffer
+	lease := ""
+	anyLease := regexp.MustCompile(`"lease":"([^"]{20,})"`)
+	for line := range strings.Lines(strings.TrimPrefix(script, "\n")) {
+		line = strings.TrimSpace(line)
+		fmt.Fprintln(&got, line)
+		if d, err := time.ParseDuration(line); err == nil {
+			a.clock.Advance(d)
+			continue
+		}
+		method, rest, _ := strings.Cut(line, " ")
+		path, body, _ := strings.Cut(rest, " ")
+		body, exact := strings.CutSuffix(body, "exact")
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(strings.ReplaceAll(body, "LEASE", lease)))
+		r.Host = "localhost:8277"
+		r.Header.Set("Content-Type", "application/json")
+		if exact {
+			r.Header.Set("Tarry-Exact", "true")
+		}
+		w := httptest.NewRecorder()
+		a.s.ServeHTTP(w, r)
+		fmt.Fprintln(&got, w.Code)
+		var names []string
+		for name := range w.Header() {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			if name != "Content-Length" { // a lease has no length of its own
+				fmt.Fprintf(&got, "%s: %s\n", name, w.Header().Get(name))
+			} else if w.Body.Len() > 0 && w.Header().Get(name) != fmt.Sprint(w.Body.Len()) {
+				t.Errorf("%s: the length is %s, not %d", line, w.Header().Get(name), w.Body.Len())
+			}
+		}
+		answer := w.Body.String()
+		if m := anyLease.FindStringSubmatch(answer); m != nil && method == http.MethodPost {
+			lease = m[1]
+		}
+		answer = anyLease.ReplaceAllString(answer, `"lease":"LEASE"`)
+		if strings.Contains(path, "/info") || strings.Contains(body, `"wait":"1ms","poll"`) {
+			answer = regexp.MustCompile(`"now":"[^"]*"`).ReplaceAllStringFunc(answer, func(s string) string {
+				if at, err := time.Parse(`"now":"`+"2006-01-02T15:04:05.000Z"+`"`, s); err != nil || at.Before(started.Add(-time.Second)) {
+					return s
+				}
+				return `"now":"NOW"` // the server's own clock
+			})
+		}
+		fmt.Fprintf(&got, "%s\n\n", answer)
+	}
+	const file = "testdata/answers.golden"
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotLines, wantLines := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
+	request := ""
+	for i := range min(len(gotLines), len(wantLines)) {
+		if i > 1 && gotLines[i-1] == "" {
+			request = gotLines[i]
+		}
+		if gotLines[i] != wantLines[i] {
+			t.Fatalf("%s\ngot  %s\nwant %s", request, gotLines[i], wantLines[i])
+		}
+	}
+	if len(gotLines) != len(wantLines) {
+		t.Fatalf("%d lines, want %d", len(gotLines), len(wantLines))
+	}
+}

@@ -1,0 +1,97 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// handler answers one request, or returns the error to answer with.
+type handler func(x *exchange, r *http.Request) error
+
+// route is a call of the API. net/http's mux would do but for a queue or key that is a
+// slash and nothing else, and for the redirects and errors that it answers by itself.
+type route struct {
+	method  string
+	pattern []string // the segments of the path; "*" is any
+	handle  handler
+}
+
+func newRoute(method, path string, handle handler) route {
+	return route{method, strings.Split(path[1:], "/"), handle}
+}
+
+// routes is the table of contents of the API.
+func (s *Server) routes() []route {
+	return []route{
+		newRoute("POST", "/v1/queues/*/messages", s.pushOne),
+		newRoute("POST", "/v1/messages", s.pushMany),
+		newRoute("PUT", "/v1/queues/*/keys/*", s.rearm),
+
+		newRoute("GET", "/v1/queues/*/messages/*", s.get),
+		newRoute("GET", "/v1/queues/*/keys/*", s.get),
+		newRoute("DELETE", "/v1/queues/*/messages/*", s.cancel),
+		newRoute("DELETE", "/v1/queues/*/keys/*", s.cancel),
+		newRoute("PATCH", "/v1/queues/*/messages/*", s.reschedule),
+		newRoute("PATCH", "/v1/queues/*/keys/*", s.reschedule),
+		newRoute("POST", "/v1/cancel", s.cancelMany),
+
+		newRoute("POST", "/v1/queues/*/messages/*/claim", s.claim),
+		newRoute("POST", "/v1/queues/*/keys/*/claim", s.claim),
+		newRoute("POST", "/v1/lease", s.lease),
+		newRoute("POST", "/v1/lease/end", s.endLease),
+		newRoute("POST", "/v1/settle", s.settle),
+
+		newRoute("GET", "/v1/queues", s.queues),
+		newRoute("GET", "/v1/queues/*", s.queue),
+		newRoute("GET", "/v1/queues/*/messages", s.list),
+		newRoute("GET", "/v1/queues/*/forecast", s.forecast),
+
+		newRoute("POST", "/v1/queues/*/pause", s.pause),
+		newRoute("POST", "/v1/queues/*/resume", s.resume),
+		newRoute("POST", "/v1/queues/*/purge", s.purge),
+		newRoute("POST", "/v1/queues/*/redrive", s.redrive),
+
+		newRoute("GET", "/v1/info", s.info),
+		newRoute("GET", "/healthz", s.healthz),
+		newRoute("GET", "/readyz", s.readyz),
+	}
+}
+
+// route answers a request by its method and path.
+func (s *Server) route(x *exchange, r *http.Request) error {
+	path, ok := wire.ParsePath(r.URL.EscapedPath())
+	if !ok {
+		return notFound(r).WithHint("a queue or key in a path is percent-encoded: / is %2F")
+	}
+	x.path = path
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	var allow []string
+	for i := range s.table {
+		switch e := &s.table[i]; {
+		case !x.path.Is(e.pattern):
+		case e.method == method:
+			return e.handle(x, r)
+		case e.method == http.MethodGet:
+			allow = append(allow, http.MethodGet, http.MethodHead)
+		default:
+			allow = append(allow, e.method)
+		}
+	}
+	if allow == nil {
+		return notFound(r)
+	}
+	slices.Sort(allow)
+	allowed := strings.Join(allow, ", ")
+	x.Header().Set("Allow", allowed)
+	return refusal(http.StatusMethodNotAllowed, "invalid", wire.Clip(r.Method)+" is not allowed here", "allowed: "+allowed)
+}
+
+func notFound(r *http.Request) *wire.Error {
+	return refusal(http.StatusNotFound, "not_found", "there is no "+wire.Clip(r.URL.EscapedPath()), "the paths of the API begin with /v1/")
+}

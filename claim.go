@@ -68,11 +68,16 @@ func (w *Worker) handleOne(ctx context.Context, h *handling, l Lease, sent time.
 	}()
 	w.mu.Lock()
 	w.enter(d, w.now())
+	w.running++
+	h.running++
 	unsure := d.unsure
 	w.mu.Unlock()
 	if unsure {
 		<-d.one.sure
 	}
+	w.mu.Lock()
+	d.start()
+	w.mu.Unlock()
 	d.work()
 	return d.one.result(ctx, d)
 }

@@ -17,6 +17,12 @@ func (w *Worker) drain(op string) error {
 		close(h.next)
 	}
 	w.idle = nil
+	for w.turn.first != nil {
+		w.turn.take()
+	}
+	for _, h := range w.queues {
+		w.giveBackWaiting(h, time.Time{}, true)
+	}
 	w.checkIdle()
 	w.mu.Unlock()
 
@@ -28,7 +34,7 @@ func (w *Worker) drain(op string) error {
 
 	w.mu.Lock()
 	w.ended = true
-	left, cut, failed, broken := w.running, w.cut, w.failed, w.broken
+	left, cut, failed, broken := w.running+w.queued, w.cut, w.failed, w.broken
 	w.mu.Unlock()
 	w.kick()
 	w.tasks.Wait()
@@ -76,7 +82,7 @@ func (w *Worker) waitIdle(d time.Duration) bool {
 
 // checkIdle is called with w.mu held.
 func (w *Worker) checkIdle() {
-	if !w.draining || w.running > 0 {
+	if !w.draining || w.running+w.queued > 0 {
 		return
 	}
 	select {

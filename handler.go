@@ -15,7 +15,12 @@ type handling struct {
 	slots   int   // handlers at a time; 0: the worker's bound alone
 	timeout time.Duration
 
-	running int // guarded by Worker.mu
+	// Guarded by Worker.mu.
+	running int // handlers
+	queued  int // leased and not begun
+	line    line
+	behind  *handling // in the turn
+	inTurn  bool
 }
 
 // A HandleOption sets one thing of how a worker handles a queue.

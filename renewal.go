@@ -41,10 +41,19 @@ func (w *Worker) keep() {
 
 // lookBy makes the keeper look at t or earlier. Called with w.mu held.
 func (w *Worker) lookBy(t time.Time) {
-	if w.look.IsZero() || t.Before(w.look) {
-		w.look = t
+	if w.lookAt(t) {
 		w.kick()
 	}
+}
+
+// lookAt notes that the keeper is to look at t, and reports whether that is sooner
+// than it was. Called with w.mu held.
+func (w *Worker) lookAt(t time.Time) bool {
+	sooner := w.look.IsZero() || t.Before(w.look)
+	if sooner {
+		w.look = t
+	}
+	return sooner
 }
 
 // The causes with which a handler's context ends when its lease is lost.
@@ -55,10 +64,19 @@ var (
 
 // tend picks the leases to renew, all of them after a step of the clock, and ends
 // the contexts of handlers whose lease has lapsed. One that was not begun has none:
-// begin looks for itself. Called with w.mu held.
+// start looks for itself. Who has waited in line for too
+// long is given back. Called with w.mu held.
 func (w *Worker) tend(now time.Time, all bool) (renew []*delivery) {
 	w.look = time.Time{}
+	var late []*handling
 	for d := w.first; d != nil; d = d.next {
+		if d.waits {
+			if !now.Before(d.begin) {
+				late = append(late, d.h)
+				continue
+			}
+			w.lookAt(d.begin)
+		}
 		if d.term.endless() || d.lost || d.lapsed || d.unsure && d.renewing {
 			continue
 		}
@@ -81,9 +99,10 @@ func (w *Worker) tend(now time.Time, all bool) (renew []*delivery) {
 				next = d.renew
 			}
 		}
-		if w.look.IsZero() || next.Before(w.look) {
-			w.look = next
-		}
+		w.lookAt(next)
+	}
+	for _, h := range late {
+		w.giveBackWaiting(h, now, false)
 	}
 	return renew
 }
@@ -155,10 +174,11 @@ func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
 	}
 	if d.unsure {
 		d.unsure, d.asked = false, err == nil || errors.Is(err, context.DeadlineExceeded)
-		if d.one != nil { // begin decides
+		if d.one != nil { // start decides
 			close(d.one.sure)
 		} else {
-			w.hand(d)
+			w.await(d)
+			w.rouse()
 		}
 	}
 	switch {

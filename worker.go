@@ -15,10 +15,10 @@ import (
 // Worker leases what is due in its queues and handles it, many messages at a time.
 // Make one with NewWorker, register handlers with Handle, and call Run.
 //
-// The way of a message: the dispatcher asks for no more messages than there are
-// free slots and delivers them (deliver); each gets a hand at once, which runs
-// its handler and frees the slot (work, finish); the settler tells the engine, many
-// results at a time. Meanwhile one goroutine renews the leases of all that run
+// The way of a message: the dispatcher asks for as many messages as there are free
+// slots and as are finished until it answers, and delivers them (deliver); they stand
+// in line until a hand takes them, runs the handler and frees the slot (work, finish);
+// the settler tells the engine, many results at a time. Meanwhile one goroutine renews the leases of all that run
 // (keep). None of them waits for the user's observer or log, which have goroutines of
 // their own (teller).
 //
@@ -39,10 +39,14 @@ type Worker struct {
 	mu       sync.Mutex
 	ran      bool
 	queues   map[string]*handling
-	first    *delivery // the deliveries that hold slots, newest first
+	first    *delivery // the deliveries that were leased and have not ended, newest first
 	idle     []*hand   // the hands that have nothing to do
-	running  int       // how many those are
-	unsaid   int       // handled, but the engine has not confirmed it yet
+	rousing  bool      // a hand was roused and has not looked yet who else waits
+	running  int       // deliveries that hold slots
+	queued   int       // deliveries that were not begun
+	turn     turn      // whose line is next
+	pace     pace
+	unsaid   int // handled, but the engine has not confirmed it yet
 	draining bool
 	quiet    chan struct{} // closed when draining and nothing runs
 	broken   error         // why the worker cannot go on

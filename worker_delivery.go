@@ -31,6 +31,9 @@ type delivery struct {
 
 	// Guarded by Worker.mu.
 	prev, next *delivery
+	waits      bool      // in line
+	behind     *delivery // there
+	begin      time.Time // when it goes back if it is still in line
 	ctx        context.Context
 	cancel     context.CancelCauseFunc // nil: not started
 	term       term                    // of the lease; once concluded nobody writes it
@@ -46,40 +49,53 @@ type delivery struct {
 	told       bool          // the observer knows that the lease was lost
 }
 
-// room tells how many more messages of a queue can be started.
+// room tells how many more messages of a queue can be started soon.
 func (w *Worker) room(queue string, taken int) int {
 	if w.deaf() {
 		return 0
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := min(w.cfg.Concurrency-w.running, w.cfg.Concurrency+maxUnsaid-w.running-w.unsaid) - taken
-	if h := w.queues[queue]; h.slots > 0 {
-		n = min(n, h.slots-h.running)
+	slots := w.cfg.Concurrency - w.running - w.queued - taken
+	n := slots
+	switch h := w.queues[queue]; {
+	case h.slots > 0:
+		n = min(n, h.slots-h.running-h.queued)
+	case w.queued <= w.low():
+		n += w.pace.lead()
 	}
-	return n
+	return min(n, slots+maxUnsaid-w.unsaid)
 }
 
-// deliver starts handling leases of one queue, for which there was room and which
-// were asked for at sent. What may have lapsed on its way is renewed before.
+// low is how many stand in line when more are asked for. Called with w.mu held.
+func (w *Worker) low() int { return w.pace.lead() / 2 }
+
+// deliver takes in leases of one queue, for which there was room and which were asked
+// for at sent. What may have lapsed on its way is renewed before.
 func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 	now := w.now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.queues[leases[0].Queue]
+	w.pace.answered(now, sent)
 	for i := range leases {
-		d := &delivery{w: w, h: h, lease: leases[i]}
+		d := &delivery{w: w, h: h, lease: leases[i], begin: now.Add(linePatience)}
 		d.due = w.c.dispatch.Local(d.lease.Due, engineNow, now)
 		d.term = termOf(d.lease.Deadline, engineNow, sent)
 		w.enter(d, now)
+		w.queued++
+		h.queued++
 		if !d.unsure {
-			w.hand(d)
+			w.await(d)
 		}
+	}
+	w.rouse()
+	if w.queued > 1 {
+		w.lookBy(now.Add(linePatience))
 	}
 }
 
-// enter takes up a delivery among those that hold slots and are kept. Called with
-// w.mu held.
+// enter takes up a delivery among those that are kept. Called with w.mu held.
 func (w *Worker) enter(d *delivery, now time.Time) {
 	if !d.term.endless() {
 		d.renew = d.term.end()
@@ -95,29 +111,63 @@ func (w *Worker) enter(d *delivery, now time.Time) {
 		w.first.prev = d
 	}
 	w.first = d
-	w.running++
-	d.h.running++
+}
+
+// unlink takes a delivery from among those that are kept. Called with w.mu held.
+func (w *Worker) unlink(d *delivery) {
+	if d.prev != nil {
+		d.prev.next = d.next
+	} else {
+		w.first = d.next
+	}
+	if d.next != nil {
+		d.next.prev = d.prev
+	}
+	d.prev, d.next = nil, nil
 }
 
 // hand is a goroutine that runs handlers, one after the other. It is kept while the
 // worker runs, because the stacks of new ones would have to grow each time.
-type hand struct{ next chan *delivery }
+type hand struct {
+	w    *Worker
+	next chan *delivery // from rouse
+	then *delivery      // what it has taken itself when it had finished another
+}
 
-// hand gives a delivery to an idle hand, or to a new one. Called with w.mu held.
-func (w *Worker) hand(d *delivery) {
+// rouse has a hand take up who is next in line, when there is a slot. A hand that
+// comes rouses another before it begins: one at a time, because hands that are at work
+// take up the others by themselves when their handlers are quick. Called with w.mu held.
+func (w *Worker) rouse() {
+	if w.rousing {
+		return
+	}
+	d := w.next()
+	if d == nil {
+		return
+	}
+	w.rousing = true
 	if n := len(w.idle); n > 0 {
 		d.hand = w.idle[n-1]
 		w.idle = w.idle[:n-1]
-		d.hand.next <- d
-		return
+	} else {
+		d.hand = &hand{w: w, next: make(chan *delivery, 1)}
+		go d.hand.run()
 	}
-	d.hand = &hand{next: make(chan *delivery, 1)}
-	go d.hand.run(d)
+	d.hand.next <- d
 }
 
-func (h *hand) run(d *delivery) {
-	for ; d != nil; d = <-h.next {
-		d.work()
+func (h *hand) run() {
+	for d := range h.next {
+		h.w.mu.Lock()
+		h.w.rousing = false
+		d.start()
+		h.w.rouse()
+		h.w.mu.Unlock()
+		for d != nil {
+			h.then = nil
+			d.work()
+			d = h.then
+		}
 	}
 }
 
@@ -128,11 +178,11 @@ var errGoexit = errors.New("the handler called runtime.Goexit")
 // time is over; it is a context.DeadlineExceeded.
 var ErrHandlerTimeout = fmt.Errorf("the handler's time is over: %w", context.DeadlineExceeded)
 
-// work runs the handler.
+// work runs the handler, which start has let begin or not.
 func (d *delivery) work() {
-	ctx, ok := d.begin()
-	if !ok {
-		d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Release}
+	ctx := d.ctx
+	if ctx == nil {
+		d.settle = release(d)
 		if d.hasty() {
 			d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Retry, Reason: errHasty.Error()}
 			d.err = errHasty
@@ -166,19 +216,20 @@ func (d *delivery) work() {
 
 func stack() slog.Attr { return slog.String("stack", string(debug.Stack())) }
 
-// begin gives the handler its context, unless the worker drains already or the
+// release gives a message back as it came.
+func release(d *delivery) engine.Settlement {
+	return engine.Settlement{Token: d.lease.Token, Do: engine.Release}
+}
+
+// start gives the handler its context, unless the worker drains already or the
 // lease may be over: then another may have decided on the message, and it goes back
-// as it came.
-func (d *delivery) begin() (context.Context, bool) {
+// as it came. Called with w.mu held.
+func (d *delivery) start() {
 	w := d.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if now := w.now(); !w.draining && d.held(now) == nil {
 		d.started = now
 		d.ctx, d.cancel = context.WithCancelCause(w.base)
-		return d.ctx, true
 	}
-	return nil, false
 }
 
 // errHasty is why a message is retried whose handler was never begun.
@@ -223,7 +274,7 @@ func (d *delivery) conclude(err error) {
 	d.err = err
 	d.settle = settlement(d.lease.Token, err)
 	if d.settle.Do == engine.Retry && d.settle.When == nil && d.interrupted(err) {
-		d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Release}
+		d.settle = release(d)
 	}
 	if d.settle.Do == engine.Retry && d.mixed {
 		d.settle, d.spent = retried(d.settle, &d.lease.Info)
@@ -240,30 +291,19 @@ func (d *delivery) interrupted(err error) bool {
 		(errors.Is(err, context.Canceled) || errors.Is(err, cause))
 }
 
-// finish frees the slot of a delivery and has its result told to the engine.
+// finish frees the slot of a delivery, has its result told to the engine, and its hand
+// go on with who is next in line.
 func (w *Worker) finish(d *delivery) {
 	if d.failed() {
 		d.report(d.err)
 	}
 	w.mu.Lock()
-	if d.prev != nil {
-		d.prev.next = d.next
-	} else {
-		w.first = d.next
-	}
-	if d.next != nil {
-		d.next.prev = d.prev
-	}
-	d.prev, d.next = nil, nil
+	w.unlink(d)
 	w.running--
-	d.h.running--
-	switch {
-	case d.hand == nil:
-	case w.draining:
-		close(d.hand.next)
-	default:
-		w.idle = append(w.idle, d.hand)
-	}
+	w.pace.done++
+	h := d.h
+	h.running--
+	w.turn.add(h)
 	switch {
 	case !d.lost:
 		w.unsaid++
@@ -274,9 +314,26 @@ func (w *Worker) finish(d *delivery) {
 			d.one.settled <- engine.Settled{Err: errTaken}
 		}
 	}
+	switch hand := d.hand; {
+	case hand == nil: // its goroutine ends
+		w.rouse()
+	case w.draining:
+		close(hand.next)
+	default:
+		if next := w.next(); next != nil {
+			next.hand, hand.then = hand, next
+			next.start()
+			w.rouse()
+		} else {
+			w.idle = append(w.idle, hand)
+		}
+	}
+	freed := h.slots > 0 || w.queued <= w.low()
 	w.checkIdle()
 	w.mu.Unlock()
-	w.c.dispatch.Freed()
+	if freed {
+		w.c.dispatch.Freed()
+	}
 }
 
 // settled is told by the settler what became of a result.

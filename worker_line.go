@@ -1,0 +1,167 @@
+package tarry
+
+import "time"
+
+// A worker leases ahead: what it has leased and no hand has begun stands in line, so
+// that hands go from one message to the next while the engine is asked for more. How
+// much is leased ahead follows what the handlers finish while an answer is on its
+// way (pace); what could not be begun soon all the same goes back to the engine.
+//
+// The line is one of each handling, and a turn of the handlings that have one.
+
+// line is the deliveries of a handling that wait for a hand, first come first served.
+// Guarded by Worker.mu.
+type line struct{ first, last *delivery }
+
+func (l *line) add(d *delivery) {
+	if l.last == nil {
+		l.first = d
+	} else {
+		l.last.behind = d
+	}
+	l.last, d.waits = d, true
+}
+
+func (l *line) take() *delivery {
+	d := l.first
+	if l.first = d.behind; l.first == nil {
+		l.last = nil
+	}
+	d.behind, d.waits = nil, false
+	return d
+}
+
+// drop takes out the deliveries that are not kept.
+func (l *line) drop(keep func(*delivery) bool) (dropped []*delivery) {
+	all := l.first
+	l.first, l.last = nil, nil
+	for d := all; d != nil; {
+		next := d.behind
+		d.behind, d.waits = nil, false
+		if keep(d) {
+			l.add(d)
+		} else {
+			dropped = append(dropped, d)
+		}
+		d = next
+	}
+	return dropped
+}
+
+// turn is the handlings that have somebody in line and a slot. Guarded by Worker.mu.
+type turn struct{ first, last *handling }
+
+func (t *turn) add(h *handling) {
+	if h.inTurn || h.line.first == nil || h.slots > 0 && h.running >= h.slots {
+		return
+	}
+	h.inTurn = true
+	if t.last == nil {
+		t.first = h
+	} else {
+		t.last.behind = h
+	}
+	t.last = h
+}
+
+func (t *turn) take() *handling {
+	h := t.first
+	if t.first = h.behind; t.first == nil {
+		t.last = nil
+	}
+	h.behind, h.inTurn = nil, false
+	return h
+}
+
+// await has a delivery wait for a hand, unless none will come. Called with w.mu held.
+func (w *Worker) await(d *delivery) {
+	if w.draining {
+		w.giveBack(d)
+		return
+	}
+	d.h.line.add(d)
+	w.turn.add(d.h)
+}
+
+// next takes a delivery from the line, whose slot it takes; nil: none can be begun.
+// Called with w.mu held.
+func (w *Worker) next() *delivery {
+	if w.turn.first == nil || w.draining || w.running >= w.cfg.Concurrency {
+		return nil
+	}
+	h := w.turn.take()
+	if h.line.first == nil { // what waited was given back
+		return w.next()
+	}
+	d := h.line.take()
+	w.queued--
+	w.running++
+	h.queued--
+	h.running++
+	w.turn.add(h)
+	return d
+}
+
+// giveBack releases a delivery that is not in line any more and was not begun. Called
+// with w.mu held.
+func (w *Worker) giveBack(d *delivery) {
+	w.queued--
+	d.h.queued--
+	w.unlink(d)
+	if !d.lost {
+		d.settle = release(d)
+		w.unsaid++
+		w.sets.add(d)
+	}
+	w.checkIdle()
+}
+
+// giveBackWaiting releases who has waited in line until now, or all. Called with w.mu
+// held.
+func (w *Worker) giveBackWaiting(h *handling, now time.Time, all bool) {
+	for _, d := range h.line.drop(func(d *delivery) bool { return !all && now.Before(d.begin) }) {
+		w.giveBack(d)
+	}
+}
+
+// pace is how fast a worker's handlers are beside the engine. Guarded by Worker.mu.
+type pace struct {
+	since time.Time // when finished began to count
+	done  int       // handlers finished since then
+	rate  float64   // of them a second
+	trip  time.Duration
+}
+
+const (
+	// paceWindow is over how long handlers are counted at least.
+	paceWindow = 10 * time.Millisecond
+	// leadLeast and leadMost bound for how long a worker leases ahead; leadMessages
+	// bounds how many messages.
+	leadLeast    = time.Millisecond
+	leadMost     = 50 * time.Millisecond
+	leadMessages = MaxLease
+	// linePatience is how long a message may wait in line before it is given back.
+	linePatience = 100 * time.Millisecond
+)
+
+// answered notes an answer of the engine that was asked at sent.
+func (p *pace) answered(now, sent time.Time) {
+	// Waiting for something to fall due is part of some trips, so short ones count
+	// for more.
+	if trip := max(0, now.Sub(sent)); trip < p.trip {
+		p.trip = (p.trip + trip) / 2
+	} else {
+		p.trip += (min(trip, leadMost) - p.trip) / 8
+	}
+	if took := now.Sub(p.since); took >= paceWindow {
+		p.rate = (p.rate + float64(p.done)/took.Seconds()) / 2
+		p.since, p.done = now, 0
+	}
+}
+
+// lead is how many messages to lease ahead: what is finished during one and a half
+// trips.
+func (p *pace) lead() int {
+	span := min(max(p.trip*3/2, leadLeast), leadMost)
+	return min(int(p.rate*span.Seconds()), leadMessages)
+}

@@ -95,6 +95,10 @@ func (p *player) suffer(s step) {
 		p.e = p.fault.Reopen(p.b.T, p.e)
 	}
 	returns := p.fault.Returns && (s.kind == "lease" || s.kind == "claim")
+	if p.problem == "" && p.fault.Reopen == nil {
+		p.outlive()
+		return
+	}
 	if p.problem == "" || !p.failed && !returns {
 		return
 	}
@@ -113,6 +117,22 @@ func (p *player) suffer(s step) {
 	}
 	if problems != "" {
 		p.failf("the call failed (%s) and left what is neither as before nor as after it:%s", failure, problems)
+	}
+}
+
+// outlive goes on when no call fails any more: what goes wrong in the background may
+// meet a call that waits for the same.
+func (p *player) outlive() {
+	for giveUp := time.Now().Add(patience); ; {
+		p.failed = false
+		problem := p.becomes([]*Model{p.m})
+		switch {
+		case problem == "":
+			return
+		case !p.failed || time.Now().After(giveUp):
+			p.failf("something went wrong in the background, and then:%s", problem)
+			return
+		}
 	}
 }
 

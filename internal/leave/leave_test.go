@@ -125,46 +125,6 @@ func TestOneOfBothHasTheAnswer(t *testing.T) {
 	}
 }
 
-// Goroutines are used again, few are kept, none for long, and none after Close.
-func TestGoroutinesEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c leave.Calls
-		before := runtime.NumGoroutine()
-		crowd := func() {
-			var tasks sync.WaitGroup
-			for range 100 {
-				tasks.Go(func() {
-					_, _, _ = leave.Make(t.Context(), &c, 0, unexpected(t), func() (int, error) {
-						time.Sleep(time.Millisecond)
-						return 0, nil
-					})
-				})
-			}
-			tasks.Wait()
-			synctest.Wait()
-		}
-		crowd()
-		if n := runtime.NumGoroutine() - before; n < 1 || n > 16 {
-			t.Errorf("%d goroutines are kept", n)
-		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n > 0 {
-			t.Errorf("%d goroutines are kept without work for long", n)
-		}
-		crowd()
-		c.Close()
-		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n > 0 {
-			t.Errorf("%d goroutines are left after Close", n)
-		}
-		crowd()
-		if n := runtime.NumGoroutine() - before; n > 0 {
-			t.Errorf("%d goroutines are left by calls after Close", n)
-		}
-	})
-}
-
 func BenchmarkMake(b *testing.B) {
 	var c leave.Calls
 	defer c.Close()

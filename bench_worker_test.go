@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
 )
 
@@ -20,11 +19,11 @@ func BenchmarkWorker(b *testing.B) {
 		b.StopTimer()
 		c := tarry.New(memengine.New(nil), nil)
 		for range burst / 1000 {
-			msgs := make([]engine.Message, 1000)
+			msgs := make([]tarry.Draft, 1000)
 			for i := range msgs {
-				msgs[i] = tarry.NewMessage("q", body)
+				msgs[i] = tarry.NewDraft("q", body)
 			}
-			if _, _, err := c.PushMany(b.Context(), msgs); err != nil {
+			if _, err := c.PushMany(b.Context(), msgs); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,12 +1,22 @@
 package tarry
 
-import "context"
+import (
+	"context"
+	"slices"
+
+	"github.com/tarryhq/tarry/internal/sift"
+)
+
+// Cancelled is the answer to one reference of CancelMany.
+type Cancelled struct {
+	Ref
+	Err error // nil: removed; else as of Cancel
+}
 
 // Cancel removes a message. After nil no handler starts for it. ErrNotFound;
 // ErrLeased when it came too late. By id it drops a dead message too.
-func (c *Client) Cancel(ctx context.Context, queue string, ref Ref) error {
+func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	const op = "cancel"
-	ref.Queue = queue
 	if err := c.refer(ctx, op, ref, c.caps.Cancel); err != nil {
 		return err
 	}
@@ -15,7 +25,7 @@ func (c *Client) Cancel(ctx context.Context, queue string, ref Ref) error {
 		if err == nil {
 			err = itemErr
 		}
-		return fail(op, ref, err)
+		return fail(op, ref, overdue(ctx, err))
 	}
 	errs, err := c.eng.Cancel(ctx, []Ref{ref})
 	if err == nil {
@@ -24,9 +34,10 @@ func (c *Client) Cancel(ctx context.Context, queue string, ref Ref) error {
 	return fail(op, ref, err)
 }
 
-// CancelMany cancels messages of any queues, each named in its Ref; each succeeds
-// or fails alone. At most 10,000 at once.
-func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]error, error) {
+// CancelMany cancels messages of any queues; each succeeds or fails alone, with its
+// error in Cancelled.Err. The error beside them is for the call as a whole. At most
+// 10,000 at once.
+func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]Cancelled, error) {
 	const op = "cancel"
 	if err := c.beginBatch(ctx, op, len(refs)); err != nil {
 		return nil, err
@@ -34,22 +45,24 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]error, error) {
 	if err := c.able(c.caps.Cancel, op, "", op); err != nil {
 		return nil, err
 	}
-	errs := make([]error, len(refs))
-	good, at := make([]Ref, 0, len(refs)), make([]int, 0, len(refs))
+	refs = slices.Clone(refs) // a caller who leaves early may change his
+	good, errs := sift.Items(refs, func(i int) error { return checkRef(op, refs[i]) })
+	out := make([]Cancelled, len(refs))
 	for i, ref := range refs {
-		if errs[i] = checkRef(op, ref); errs[i] == nil {
-			good, at = append(good, ref), append(at, i)
-		}
+		out[i].Ref = ref
 	}
-	if len(good) == 0 {
-		return errs, nil
+	for i, err := range errs {
+		out[i].Err = err
 	}
-	got, err := c.eng.Cancel(ctx, good)
+	if len(good.Items) == 0 {
+		return out, nil
+	}
+	got, err := c.eng.Cancel(ctx, good.Items)
 	if err != nil {
 		return nil, fail(op, Ref{}, err)
 	}
 	for j, err := range got {
-		errs[at[j]] = fail(op, good[j], err)
+		out[good.At(j)].Err = fail(op, good.Items[j], err)
 	}
-	return errs, nil
+	return out, nil
 }

@@ -10,17 +10,16 @@ import (
 
 // Claim leases one message if it is due, whoever else is waiting: settle on read.
 // ErrNotDue, ErrLeased, ErrNotFound.
-func (c *Client) Claim(ctx context.Context, queue string, ref Ref, opts LeaseOptions) (Lease, error) {
+func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, error) {
 	const op = "claim"
-	ref.Queue = queue
 	cl, ok := c.eng.(engine.Claimer)
 	if err := c.refer(ctx, op, ref, ok && c.caps.Claim); err != nil {
 		return Lease{}, err
 	}
-	if err := checkTTR(op, queue, opts.TTR); err != nil {
+	if err := checkTTR(op, ref.Queue, opts.TTR); err != nil {
 		return Lease{}, err
 	}
-	l, err := cl.Claim(ctx, ref, engine.Want{Queue: queue, Max: 1, TTR: opts.TTR, Remote: opts.Remote})
+	l, err := cl.Claim(ctx, ref, engine.Want{Queue: ref.Queue, Max: 1, TTR: opts.TTR, Remote: opts.Remote})
 	return l, fail(op, ref, err)
 }
 
@@ -43,8 +42,12 @@ func (c *Client) Claim(ctx context.Context, queue string, ref Ref, opts LeaseOpt
 func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(context.Context, *Message[T]) error, opts ...HandleOption) error {
 	w := NewWorker(c, nil)
 	h := newHandling(w, t, handler, opts)
+	ref, err := t.ref("claim", ref)
+	if err != nil {
+		return err
+	}
 	sent := c.now()
-	l, err := c.Claim(ctx, t.queue, ref, LeaseOptions{})
+	l, err := c.Claim(ctx, ref, LeaseOptions{})
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func TestClaimObeysItsHandler(t *testing.T) {
 		"snooze":   {gives(tarry.Snooze(time.Hour)), nil, nil, "snooze", tarry.Scheduled, 0, time.Hour},
 		"bury":     {gives(tarry.Bury(boom)), nil, boom, "boom", tarry.Dead, 1, 0},
 		"panic":    {func(context.Context, claimed) error { panic("ouch") }, nil, nil, "panicked: ouch", tarry.Scheduled, 1, time.Minute},
-		"timeout":  {hang, []tarry.HandleOption{tarry.Timeout(time.Second)}, tarry.ErrHandlerTimeout, "time is over", tarry.Scheduled, 1, time.Minute + time.Second},
+		"timeout":  {hang, []tarry.HandleOption{tarry.HandlerTimeout(time.Second)}, tarry.ErrHandlerTimeout, "time is over", tarry.Scheduled, 1, time.Minute + time.Second},
 		"guard":    {handler: func(context.Context, claimed) error { return boom }, opts: []tarry.HandleOption{no}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestClaimObeysItsHandler(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tc.text) || tc.err != nil && !errors.Is(err, tc.err) {
 					t.Errorf("claim: %v", err)
 				}
-				info, err := c.Get(t.Context(), "q", tarry.ByID(p.ID))
+				info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("q"))
 				if err != nil || info.State != tc.state || info.Attempt != tc.attempt || tc.in > 0 && info.Due.Sub(start) != tc.in {
 					t.Errorf("became %s at attempt %d, due in %s, %v", info.State, info.Attempt, info.Due.Sub(start), err)
 				}
@@ -97,7 +97,7 @@ func TestClaimLetsAPoisonousMessageDie(t *testing.T) {
 			}
 			pass(time.Second)
 		}
-		if info, err := c.Get(t.Context(), "q", tarry.ByID(p.ID)); err != nil || info.State != tarry.Dead || n != 3 {
+		if info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("q")); err != nil || info.State != tarry.Dead || n != 3 {
 			t.Errorf("after %d attempts: %s, %v", n, info.State, err)
 		}
 	})
@@ -130,7 +130,7 @@ func TestClaimWhoseCallerLeaves(t *testing.T) {
 				if !errors.Is(err, ctx.Err()) {
 					t.Errorf("claim: %v", err)
 				}
-				if info, err := c.Get(t.Context(), "q", tarry.ByKey("k")); err != nil || info.Attempt != tc.attempt || info.State == tarry.Leased {
+				if info, err := c.Get(t.Context(), tarry.ByKey("k").Of("q")); err != nil || info.Attempt != tc.attempt || info.State == tarry.Leased {
 					t.Errorf("became %s at attempt %d, %v", info.State, info.Attempt, err)
 				}
 			})
@@ -152,7 +152,7 @@ func TestClaimStartsNothingThatIsOver(t *testing.T) {
 			})
 			if taken {
 				time.AfterFunc(10*time.Second, func() {
-					if err := c.Cancel(context.Background(), "q", tarry.ByKey("k")); err != nil {
+					if err := c.Cancel(context.Background(), tarry.ByKey("k").Of("q")); err != nil {
 						t.Error(err)
 					}
 					e.recover()

@@ -189,6 +189,15 @@ func (c *Client) able(can bool, op, queue, what string) error {
 	return &Error{Op: op, Queue: queue, Err: ErrUnsupported, Hint: "the engine " + c.caps.Name + " has no " + what}
 }
 
+// overdue is the error of a call that ran on no caller's context, without the deadline
+// of that: who has set none must not be told of one.
+func overdue(ctx context.Context, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return coalesce.ErrOverdue
+	}
+	return err
+}
+
 // fail gives an error from below its operation and message, once.
 func fail(op string, ref Ref, err error) error {
 	if err == nil {

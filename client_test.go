@@ -75,9 +75,9 @@ func TestTopicLife(t *testing.T) {
 		}
 		gone(t, c, p)
 
-		out, errs, err := topic.PushMany(ctx, c, []Order{{"2"}, {"3"}})
-		if err != nil || errs != nil || len(out) != 2 || out[0].Due.Sub(start) != time.Hour {
-			t.Errorf("pushed many %+v, %v, %v", out, errs, err)
+		out, err := topic.PushMany(ctx, c, []Order{{"2"}, {"3"}})
+		if err != nil || len(out) != 2 || out[0].Due.Sub(start) != time.Hour || out[0].Err != nil || out[1].Err != nil {
+			t.Errorf("pushed many %+v, %v", out, err)
 		}
 		n := 0
 		for info, err := range topic.List(ctx, c, tarry.Scheduled) {
@@ -97,23 +97,125 @@ func TestTopicLife(t *testing.T) {
 
 func TestPushManyFailsSingly(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
-		out, errs, err := c.PushMany(t.Context(), []engine.Message{
-			tarry.NewMessage("q", nil, tarry.Key("a")),
-			tarry.NewMessage("bad name", nil),
-			tarry.NewMessage("q", nil, tarry.Key("a")),
-			tarry.NewMessage("q", nil, tarry.In(-1)),
-			tarry.NewMessage("q", nil, tarry.Key("b")),
+		out, err := c.PushMany(t.Context(), []tarry.Draft{
+			tarry.NewDraft("q", nil, tarry.Key("a")),
+			tarry.NewDraft("bad name", nil),
+			tarry.NewDraft("q", nil, tarry.Key("a")),
+			tarry.NewDraft("q", nil, tarry.In(-1)),
+			tarry.NewDraft("q", nil, tarry.Key("b")),
 		})
-		if err != nil || len(out) != 5 || len(errs) != 5 {
-			t.Fatalf("%+v, %v, %v", out, errs, err)
+		if err != nil || len(out) != 5 {
+			t.Fatalf("%+v, %v", out, err)
 		}
 		for i, want := range []error{nil, tarry.ErrInvalid, tarry.ErrExists, tarry.ErrInvalid, nil} {
-			if !errors.Is(errs[i], want) || (want == nil) != (out[i].Outcome == tarry.Created) {
-				t.Errorf("%d: %+v, %v", i, out[i], errs[i])
+			if !errors.Is(out[i].Err, want) || (want == nil) != (out[i].Outcome == tarry.Created) {
+				t.Errorf("%d: %+v", i, out[i])
 			}
 		}
-		if _, _, err := c.PushMany(t.Context(), make([]engine.Message, tarry.MaxBatch+1)); !errors.Is(err, tarry.ErrTooLarge) {
+		if live := out[2]; live.ID != out[0].ID || live.State != tarry.Ready {
+			t.Errorf("beside ErrExists %+v, want the live message", live)
+		}
+		if _, err := c.PushMany(t.Context(), make([]tarry.Draft, tarry.MaxBatch+1)); !errors.Is(err, tarry.ErrTooLarge) {
 			t.Errorf("too many: %v", err)
+		}
+	})
+}
+
+// halves encodes even numbers only.
+type halves struct{ tarry.Codec }
+
+func (halves) Encode(v any) ([]byte, error) {
+	if n := v.(int); n%2 != 0 {
+		return nil, errors.New("odd")
+	}
+	return []byte("even"), nil
+}
+
+func TestPushManyOfATopicFailsSingly(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		topic := tarry.NewTopic[int]("q").WithCodec(halves{tarry.Bytes})
+		for _, vs := range [][]int{{2, 3, 4}, {3}} {
+			out, err := topic.PushMany(t.Context(), c, vs)
+			if err != nil || len(out) != len(vs) {
+				t.Fatalf("%+v, %v", out, err)
+			}
+			for i, p := range out {
+				if odd := vs[i]%2 != 0; odd != errors.Is(p.Err, tarry.ErrInvalid) || odd == (p.Outcome == tarry.Created) || p.Queue != "q" {
+					t.Errorf("%d: %+v", vs[i], p)
+				}
+			}
+		}
+	})
+}
+
+func TestCancelManyFailsSingly(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		push(t, c, "a", "x", tarry.Key("k"))
+		p := push(t, c, "b", "x")
+		refs := []tarry.Ref{
+			tarry.ByKey("k").Of("a"), tarry.ByKey("k").Of("b"), tarry.ByID(p.ID).Of("b"), tarry.ByKey("k"), tarry.ByKey("").Of("a"),
+		}
+		out, err := c.CancelMany(t.Context(), refs)
+		if err != nil || len(out) != len(refs) {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		for i, want := range []error{nil, tarry.ErrNotFound, nil, tarry.ErrInvalid, tarry.ErrInvalid} {
+			if !errors.Is(out[i].Err, want) || out[i].Ref != refs[i] {
+				t.Errorf("%d: %+v, want %v", i, out[i], want)
+			}
+		}
+	})
+}
+
+// A reference is whole, or a topic makes it so; a contradiction is told.
+func TestRefNamesOneQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		ctx := t.Context()
+		handler := func(context.Context, *tarry.Message[string]) error { return nil }
+		calls := map[string]struct {
+			topic, client func(tarry.Ref) error
+		}{
+			"cancel": {func(r tarry.Ref) error { return bytesTopic.Cancel(ctx, c, r) }, func(r tarry.Ref) error { return c.Cancel(ctx, r) }},
+			"get": {func(r tarry.Ref) error { _, err := bytesTopic.Get(ctx, c, r); return err },
+				func(r tarry.Ref) error { _, err := c.Get(ctx, r); return err }},
+			"reschedule": {func(r tarry.Ref) error { _, err := bytesTopic.Reschedule(ctx, c, r, tarry.In(0)); return err },
+				func(r tarry.Ref) error { _, err := c.Reschedule(ctx, r, tarry.In(0)); return err }},
+			"claim": {func(r tarry.Ref) error { return bytesTopic.Claim(ctx, c, r, handler) },
+				func(r tarry.Ref) error { _, err := c.Claim(ctx, r, tarry.LeaseOptions{}); return err }},
+		}
+		for name, call := range calls {
+			for _, key := range []string{"topic", "topic, whole", "client"} {
+				push(t, c, "q", "x", tarry.Key(key))
+			}
+			if err := call.topic(tarry.ByKey("topic")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := call.topic(tarry.ByKey("topic, whole").Of("q")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := call.topic(tarry.ByKey("client").Of("other")); !errors.Is(err, tarry.ErrInvalid) || !strings.Contains(err.Error(), `"other"`) {
+				t.Errorf("%s of another queue: %v", name, err)
+			}
+			if err := call.client(tarry.ByKey("client")); !errors.Is(err, tarry.ErrInvalid) || !strings.Contains(err.Error(), "ByKey(key).Of(queue)") {
+				t.Errorf("%s without a queue: %v", name, err)
+			}
+			if err := call.client(tarry.ByKey("client").Of("q")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if _, err := c.Purge(ctx, "q", false); err != nil {
+				t.Fatal(err)
+			}
+			l, err := c.Lease(ctx, tarry.LeaseRequest{Queues: []string{"q"}, Max: 100})
+			if err != nil || len(l.Messages) > 0 {
+				t.Fatalf("left: %+v, %v", l, err)
+			}
+			for info := range c.List(ctx, "q", tarry.Leased) {
+				t.Logf("leased: %s", info.Key)
+			}
+			pass(2 * time.Minute)
+			if _, err := c.Purge(ctx, "q", true); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

@@ -45,10 +45,10 @@ func TestCloseWaitsForWorkers(t *testing.T) {
 		}
 		after := tarry.New(eng, nil)
 		defer after.Close()
-		if _, err := after.Get(t.Context(), "q", tarry.ByKey("k")); !errors.Is(err, tarry.ErrNotFound) {
+		if _, err := after.Get(t.Context(), tarry.ByKey("k").Of("q")); !errors.Is(err, tarry.ErrNotFound) {
 			t.Errorf("the message that was handled: %v, want ErrNotFound", err)
 		}
-		if info, err := after.Get(t.Context(), "next", tarry.ByKey("k")); err != nil || info.State != tarry.Ready {
+		if info, err := after.Get(t.Context(), tarry.ByKey("k").Of("next")); err != nil || info.State != tarry.Ready {
 			t.Errorf("what its handler pushed: %+v, %v", info, err)
 		}
 	})
@@ -76,7 +76,7 @@ func TestCloseIsBoundedByTheDrain(t *testing.T) {
 		<-done
 		after := tarry.New(eng, nil)
 		defer after.Close()
-		if info, err := after.Get(t.Context(), "q", tarry.ByKey("k")); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
+		if info, err := after.Get(t.Context(), tarry.ByKey("k").Of("q")); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
 			t.Errorf("became %s at attempt %d, %v", info.State, info.Attempt, err)
 		}
 		late := tarry.NewWorker(c, nil)

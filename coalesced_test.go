@@ -21,14 +21,20 @@ func coalescing() *stage {
 // A deadline that no caller has set is not told as one.
 func TestCoalescedPushThatIsNotAnswered(t *testing.T) {
 	s := coalescing()
+	var single bool // the message's error, or the call's
 	s.push = func(ctx context.Context, _ []engine.Message) ([]engine.PushResult, error) {
 		<-ctx.Done()
+		if single {
+			return []engine.PushResult{{Err: ctx.Err()}}, nil
+		}
 		return nil, ctx.Err()
 	}
 	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		_, err := c.Push(t.Context(), "q", nil)
-		if !errors.Is(err, tarry.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "outcome is unknown") {
-			t.Errorf("got %v", err)
+		for _, single = range []bool{false, true} {
+			_, err := c.Push(t.Context(), "q", nil)
+			if !errors.Is(err, tarry.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "outcome is unknown") {
+				t.Errorf("for itself %t: got %v", single, err)
+			}
 		}
 	})
 }
@@ -42,13 +48,13 @@ func TestCoalescedPushOfACallerWhoLeftIsHisNoMore(t *testing.T) {
 		}
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
-		m := tarry.NewMessage("q", []byte("body"), tarry.Header("name", "value"), tarry.Backoff(time.Minute), tarry.Key("k"), tarry.In(time.Hour))
-		if _, err := c.PushMessage(ctx, m); !errors.Is(err, context.DeadlineExceeded) {
+		m := tarry.NewDraft("q", []byte("body"), tarry.Header("name", "value"), tarry.Backoff(time.Minute), tarry.Key("k"), tarry.In(time.Hour))
+		if _, err := c.PushDraft(ctx, m); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		m.Body[0], m.Headers[0].Value, m.Backoff[0] = 'X', "X", time.Hour
 		pass(2 * time.Minute)
-		got, err := c.Get(t.Context(), "q", tarry.ByKey("k"))
+		got, err := c.Get(t.Context(), tarry.ByKey("k").Of("q"))
 		if err != nil || string(got.Body) != "body" || got.Headers[0].Value != "value" || got.Backoff[0] != time.Minute {
 			t.Errorf("%+v, %v", got, err)
 		}

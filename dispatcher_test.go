@@ -204,7 +204,7 @@ func TestEngineThatFailsIsAskedAgain(t *testing.T) {
 		if n := calls.Load(); n > 40 {
 			t.Errorf("%d calls in a minute of failure", n)
 		}
-		if len(rec.of(tarry.Failed)) == 0 || len(rec.of(tarry.Acked)) != 1 {
+		if len(rec.of(tarry.EngineFailed)) == 0 || len(rec.of(tarry.Acked)) != 1 {
 			t.Errorf("events %+v", rec.events)
 		}
 		stop()
@@ -261,7 +261,7 @@ func TestEngineClockDecides(t *testing.T) {
 			eng.Model = enginetest.NewModel(func() time.Time { return time.Now().Add(off) })
 			bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
 				var rec record
-				w := tarry.NewWorker(c, &tarry.WorkerConfig{Observer: rec.observe, TTR: 10 * time.Second})
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{Observer: rec.observe, LeaseTTR: 10 * time.Second})
 				var at list[time.Duration]
 				start := time.Now()
 				tarry.Handle(w, bytesTopic, func(ctx context.Context, _ *tarry.Message[string]) error {

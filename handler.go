@@ -40,10 +40,10 @@ func Concurrency(n int) HandleOption {
 	return handleOption(func(h *handling) { h.slots = n })
 }
 
-// Timeout is WorkerConfig.HandlerTimeout for this queue alone; 0: none.
-func Timeout(d time.Duration) HandleOption {
+// HandlerTimeout is WorkerConfig.HandlerTimeout for this queue alone; 0: none.
+func HandlerTimeout(d time.Duration) HandleOption {
 	if d < 0 {
-		panic(fmt.Sprintf("tarry: Timeout(%s) is negative", d))
+		panic(fmt.Sprintf("tarry: HandlerTimeout(%s) is negative", d))
 	}
 	return handleOption(func(h *handling) { h.timeout = d })
 }

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"":                             {"engine", "internal"},
 	"server":                       {"", "engine", "internal"},
 	"cmd/tarry":                    {"", "engine", "internal", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
-	"examples":                     {"", "engine", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
+	"examples":                     {"", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},
 }
 
 var buckets = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg", "models"}

@@ -12,9 +12,8 @@ const maxForecast = 10_000 // steps
 
 // Get looks a message up: by key the live one, else the newest dead one; by id
 // any. ErrNotFound.
-func (c *Client) Get(ctx context.Context, queue string, ref Ref) (Info, error) {
+func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 	const op = "get"
-	ref.Queue = queue
 	if err := c.refer(ctx, op, ref, c.caps.Get); err != nil {
 		return Info{}, err
 	}
@@ -26,25 +25,25 @@ func (c *Client) Get(ctx context.Context, queue string, ref Ref) (Info, error) {
 // which the state ends: scheduled and ready by due, leased by deadline, dead by
 // death. A message that does not change meanwhile is on exactly one page. A Limit
 // of 0 is 100; at most 1000.
-func (c *Client) ListPage(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	const op = "list"
 	if err := c.begin(ctx, op, q.Queue); err != nil {
-		return engine.Page{}, err
+		return Page{}, err
 	}
 	if err := checkQueue(op, q.Queue); err != nil {
-		return engine.Page{}, err
+		return Page{}, err
 	}
 	switch {
 	case q.State < Scheduled || q.State > Dead:
-		return engine.Page{}, invalid(op, q.Queue, "", "the state to list is scheduled, ready, leased or dead")
+		return Page{}, invalid(op, q.Queue, "", "the state to list is scheduled, ready, leased or dead")
 	case q.Limit < 0 || q.Limit > 1000:
-		return engine.Page{}, invalid(op, q.Queue, "", "the limit is %d; allowed are 1 to 1000", q.Limit)
+		return Page{}, invalid(op, q.Queue, "", "the limit is %d; allowed are 1 to 1000", q.Limit)
 	case q.Limit == 0:
 		q.Limit = 100
 	}
 	l, ok := c.eng.(engine.Lister)
 	if err := c.able(ok && c.caps.List, op, q.Queue, op); err != nil {
-		return engine.Page{}, err
+		return Page{}, err
 	}
 	p, err := l.List(ctx, q)
 	return p, fail(op, Ref{Queue: q.Queue}, err)
@@ -54,7 +53,7 @@ func (c *Client) ListPage(ctx context.Context, q engine.ListQuery) (engine.Page,
 // ends after the first error.
 func (c *Client) List(ctx context.Context, queue string, state State) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		q := engine.ListQuery{Queue: queue, State: state, Limit: 100, Body: true}
+		q := ListQuery{Queue: queue, State: state, Limit: 100, Body: true}
 		for {
 			p, err := c.ListPage(ctx, q)
 			if err != nil {

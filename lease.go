@@ -2,11 +2,13 @@ package tarry
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/dispatch"
+	"github.com/tarryhq/tarry/internal/sift"
 )
 
 // LeaseOptions says how leases are to be given.
@@ -204,29 +206,28 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 	if err := c.beginBatch(ctx, op, len(settlements)); err != nil {
 		return nil, err
 	}
-	out := make([]Settled, len(settlements))
-	good, at := make([]Settlement, 0, len(settlements)), make([]int, 0, len(settlements))
-	for i, s := range settlements {
-		if err := checkSettlement(op, s); err != nil {
-			out[i].Err = err
-			continue
-		}
-		if s.When != nil { // a caller who leaves early may change his
+	settlements = slices.Clone(settlements) // a caller who leaves early may change his
+	for i := range settlements {
+		if s := &settlements[i]; s.When != nil {
 			when := *s.When
 			s.When = &when
 		}
-		good, at = append(good, s), append(at, i)
 	}
-	if len(good) == 0 {
+	good, errs := sift.Items(settlements, func(i int) error { return checkSettlement(op, settlements[i]) })
+	out := make([]Settled, len(settlements))
+	for i, err := range errs {
+		out[i].Err = err
+	}
+	if len(good.Items) == 0 {
 		return out, nil
 	}
-	got, err := c.eng.Settle(ctx, good)
+	got, err := c.eng.Settle(ctx, good.Items)
 	if err != nil {
 		return nil, fail(op, Ref{}, err)
 	}
 	for j, s := range got {
 		s.Err = fail(op, Ref{}, s.Err)
-		out[at[j]] = s
+		out[good.At(j)] = s
 	}
 	return out, nil
 }
@@ -250,25 +251,25 @@ func checkSettlement(op string, s Settlement) error {
 // LeaseNow takes what is due and hands on the engine's answer whole: for each want
 // its messages, and when there may be more. It does not wait, nor queue up behind
 // those who do. Each Max is 1 to 1000. When ctx ends, what was leased is released.
-func (c *Client) LeaseNow(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+func (c *Client) LeaseNow(ctx context.Context, wants []Want) (Grant, error) {
 	const op = "lease"
 	if err := c.beginBatch(ctx, op, len(wants)); err != nil {
-		return engine.Grant{}, err
+		return Grant{}, err
 	}
 	for _, w := range wants {
 		if err := checkLease(op, LeaseRequest{Queues: []string{w.Queue}, Max: w.Max, LeaseOptions: LeaseOptions{TTR: w.TTR}}); err != nil {
-			return engine.Grant{}, err
+			return Grant{}, err
 		}
 	}
 	g, err := c.eng.Lease(ctx, wants)
 	if err != nil {
-		return engine.Grant{}, fail(op, Ref{}, err)
+		return Grant{}, fail(op, Ref{}, err)
 	}
 	if err := ctx.Err(); err != nil {
 		for _, got := range g.Queues {
 			c.dispatch.GiveBack(got.Messages)
 		}
-		return engine.Grant{}, fail(op, Ref{}, err)
+		return Grant{}, fail(op, Ref{}, err)
 	}
 	return g, nil
 }

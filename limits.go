@@ -86,22 +86,6 @@ func checkKey(op, queue, key string) error {
 	return nil
 }
 
-func checkRef(op string, ref Ref) error {
-	if err := checkQueue(op, ref.Queue); err != nil {
-		return err
-	}
-	if ref.ID != 0 {
-		if ref.Key != "" {
-			return invalid(op, ref.Queue, ref.Key, "give a key or an id, not both")
-		}
-		return nil
-	}
-	if ref.Key == "" {
-		return invalid(op, ref.Queue, "", "neither a key nor an id is given")
-	}
-	return checkKey(op, ref.Queue, ref.Key)
-}
-
 func checkWhen(op, queue, key string, w engine.When) error {
 	switch {
 	case w.In < 0:
@@ -128,7 +112,7 @@ func (c *Client) check(op string, m *engine.Message) error {
 	if err := checkQueue(op, m.Queue); err != nil {
 		return err
 	}
-	if m.Key != "" || m.OnConflict == Rearm {
+	if m.Key != "" || m.OnConflict == KeepBody {
 		if err := checkKey(op, m.Queue, m.Key); err != nil {
 			return err
 		}
@@ -140,7 +124,7 @@ func (c *Client) check(op string, m *engine.Message) error {
 		return &Error{Op: op, Queue: m.Queue, Key: m.Key, Err: ErrTooLarge,
 			Hint: fmt.Sprintf("the body has %d bytes; at most %d are allowed", len(m.Body), c.maxBody)}
 	}
-	if m.OnConflict > Rearm {
+	if m.OnConflict > KeepBody {
 		return invalid(op, m.Queue, m.Key, "unknown conflict policy %d", m.OnConflict)
 	}
 	return checkPolicy(op, m)

@@ -53,7 +53,7 @@ func explained(t *testing.T, err error) {
 
 func TestCheckRefusesBadMessages(t *testing.T) {
 	c := &Client{maxBody: 100}
-	msg := func(opts ...PushOption) engine.Message { return NewMessage("q", nil, opts...) }
+	msg := func(opts ...PushOption) engine.Message { return NewDraft("q", nil, opts...) }
 	many := make([]time.Duration, MaxBackoffs+1)
 	headers := func(n int) (opts []PushOption) {
 		for range n {
@@ -78,8 +78,8 @@ func TestCheckRefusesBadMessages(t *testing.T) {
 		"expiry":            msg(ExpireAfter(-1)),
 		"backoffs":          msg(Backoff(many...)),
 		"negative backoff":  msg(Backoff(-1)),
-		"policy":            msg(OnConflict(Rearm + 1)),
-		"rearm without key": msg(OnConflict(Rearm)),
+		"policy":            msg(OnConflict(KeepBody + 1)),
+		"rearm without key": msg(OnConflict(KeepBody)),
 		"key":               msg(Key("..")),
 	} {
 		err := c.check("push", &m)
@@ -88,11 +88,11 @@ func TestCheckRefusesBadMessages(t *testing.T) {
 		}
 		explained(t, err)
 	}
-	m := NewMessage("q", make([]byte, 101))
+	m := NewDraft("q", make([]byte, 101))
 	if err := c.check("push", &m); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("large body: %v", err)
 	}
-	m = msg(At(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)), Key("ключ"), OnConflict(Rearm), Header("n", ""))
+	m = msg(At(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)), Key("ключ"), OnConflict(KeepBody), Header("n", ""))
 	if err := c.check("push", &m); err != nil {
 		t.Errorf("good message: %v", err)
 	}

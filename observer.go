@@ -11,21 +11,21 @@ type EventKind uint8
 
 // The kinds of events. The settlements are told when the engine has confirmed them.
 const (
-	Started   EventKind = iota + 1 // a handler is about to run
-	Acked                          // handled
-	Dropped                        // the guard found no reason for it any more
-	Retried                        // failed; comes back at Until
-	Snoozed                        // put off until Until
-	Released                       // given back unhandled: the worker drains, or the lease was too old to begin
-	Buried                         // dead by the handler's wish
-	Died                           // dead because its attempts are used up
-	Expired                        // dropped because it was past its ExpireAfter
-	LeaseLost                      // the lease was lost before the handler began, while it ran, or before it could be settled
-	Failed                         // the engine could not be asked, or a settlement not be delivered
+	Started      EventKind = iota + 1 // a handler is about to run
+	Acked                             // handled
+	Dropped                           // the guard found no reason for it any more
+	Retried                           // failed; comes back at Until
+	Snoozed                           // put off until Until
+	Released                          // given back unhandled: the worker drains, or the lease was too old to begin
+	Buried                            // dead by the handler's wish
+	Died                              // dead because its attempts are used up
+	Expired                           // dropped because it was past its ExpireAfter
+	LeaseLost                         // the lease was lost before the handler began, while it ran, or before it could be settled
+	EngineFailed                      // the engine could not be asked, or a settlement not be delivered
 )
 
 var eventNames = [...]string{"", "started", "acked", "dropped", "retried", "snoozed", "released",
-	"buried", "died", "expired", "lease_lost", "failed"}
+	"buried", "died", "expired", "lease_lost", "engine_failed"}
 
 // String returns the kind's name in lower case.
 func (k EventKind) String() string {

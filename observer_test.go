@@ -50,7 +50,7 @@ func TestWorkerRenewsWhileItsObserverOrLoggerBlocks(t *testing.T) {
 				var observer gate
 				var log blockingLog
 				w := tarry.NewWorker(c, &tarry.WorkerConfig{
-					TTR:      10 * time.Second,
+					LeaseTTR: 10 * time.Second,
 					Logger:   slog.New(slog.NewTextHandler(&log, nil)),
 					Observer: func(e tarry.Event) { observer.pass(); rec.observe(e) },
 				})

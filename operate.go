@@ -58,20 +58,20 @@ func (c *Client) Purge(ctx context.Context, queue string, dead bool) (int64, err
 // Redrive makes dead messages ready again, with attempt 0: those with the ids
 // given, else the first limit ones by death, all when limit is 0. One whose key a
 // live message holds by now is skipped.
-func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int) (engine.Redriven, error) {
+func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int) (Redriven, error) {
 	const op = "redrive"
 	if err := c.beginBatch(ctx, op, len(ids)); err != nil {
-		return engine.Redriven{}, err
+		return Redriven{}, err
 	}
 	if err := c.operate(ctx, op, queue); err != nil {
-		return engine.Redriven{}, err
+		return Redriven{}, err
 	}
 	if limit < 0 {
-		return engine.Redriven{}, invalid(op, queue, "", "the limit %d is negative", limit)
+		return Redriven{}, invalid(op, queue, "", "the limit %d is negative", limit)
 	}
 	r, ok := c.eng.(engine.Redriver)
 	if err := c.able(ok && c.caps.Redrive, op, queue, op); err != nil {
-		return engine.Redriven{}, err
+		return Redriven{}, err
 	}
 	n, err := r.Redrive(ctx, queue, ids, limit)
 	return n, fail(op, Ref{Queue: queue}, err)

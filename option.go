@@ -7,17 +7,17 @@ import (
 )
 
 // A PushOption sets one thing of a message to push. Later options win.
-type PushOption interface{ apply(m *engine.Message) }
+type PushOption interface{ apply(m *Draft) }
 
-type pushOption func(m *engine.Message)
+type pushOption func(m *Draft)
 
-func (o pushOption) apply(m *engine.Message) { o(m) }
+func (o pushOption) apply(m *Draft) { o(m) }
 
 // Due is when a message may be handled, made by In or At: an option of a push,
 // and the new time of Reschedule and Rearm.
-type Due struct{ when engine.When }
+type Due struct{ when When }
 
-func (d Due) apply(m *engine.Message) {
+func (d Due) apply(m *Draft) {
 	if !d.when.At.IsZero() {
 		m.Due.At = d.when.At
 	} else {
@@ -26,76 +26,76 @@ func (d Due) apply(m *engine.Message) {
 }
 
 // When returns the due time in the form that engines take.
-func (d Due) When() engine.When { return d.when }
+func (d Due) When() When { return d.when }
 
 // In is d from now by the engine's clock. d must not be negative. A message
 // without In and At is due at once.
-func In(d time.Duration) Due { return Due{engine.When{In: d}} }
+func In(d time.Duration) Due { return Due{When{In: d}} }
 
 // At is the instant t, rounded up to the millisecond; a t in the past is due at
 // once. t may not lie beyond the year 9999.
-func At(t time.Time) Due { return Due{engine.When{At: t}} }
+func At(t time.Time) Due { return Due{When{At: t}} }
 
 // Key gives the message the caller's own name, 1 to 512 bytes of UTF-8, unique
 // among the queue's live messages: an order id. By it the message is cancelled,
 // rescheduled, looked up and claimed, and a repeated push is recognised.
 func Key(key string) PushOption {
-	return pushOption(func(m *engine.Message) { m.Key = key })
+	return pushOption(func(m *Draft) { m.Key = key })
 }
 
 // OnConflict says what happens when a live message holds the key. Default Reject.
 func OnConflict(c Conflict) PushOption {
-	return pushOption(func(m *engine.Message) { m.OnConflict = c })
+	return pushOption(func(m *Draft) { m.OnConflict = c })
 }
 
 // Priority orders messages that are ready at the same time: lower goes first.
 // Default 1024.
 func Priority(p uint32) PushOption {
-	return pushOption(func(m *engine.Message) { m.Priority = p })
+	return pushOption(func(m *Draft) { m.Priority = p })
 }
 
 // Header adds a name and a value that travel with the message. At most 64, of
 // 8 KiB together.
 func Header(name, value string) PushOption {
-	return pushOption(func(m *engine.Message) {
+	return pushOption(func(m *Draft) {
 		m.Headers = append(m.Headers, engine.Header{Name: name, Value: value})
 	})
 }
 
 // ContentType says what the body is; a Topic sets it from its codec.
 func ContentType(t string) PushOption {
-	return pushOption(func(m *engine.Message) { m.ContentType = t })
+	return pushOption(func(m *Draft) { m.ContentType = t })
 }
 
 // MaxAttempts bounds how often the message is leased before it is dead: 1 to a
 // million, default 20.
 func MaxAttempts(n uint32) PushOption {
-	return pushOption(func(m *engine.Message) { m.MaxAttempts = n })
+	return pushOption(func(m *Draft) { m.MaxAttempts = n })
 }
 
 // Backoff sets how long the message rests after its first, second, … failed
 // attempt; the last entry repeats. At most 64. Without it: 1 s doubling up to
 // 1 h, ±10 %.
 func Backoff(delays ...time.Duration) PushOption {
-	return pushOption(func(m *engine.Message) { m.Backoff = delays })
+	return pushOption(func(m *Draft) { m.Backoff = delays })
 }
 
 // TTR is how long a lease of the message lasts, unless whoever leases asks for
 // something else. 1 ms to 24 h, default 1 min. Workers renew leases by themselves.
 func TTR(d time.Duration) PushOption {
-	return pushOption(func(m *engine.Message) { m.TTR = d })
+	return pushOption(func(m *Draft) { m.TTR = d })
 }
 
 // ExpireAfter drops the message instead of handing it out later than d after its
 // due time. Default: never.
 func ExpireAfter(d time.Duration) PushOption {
-	return pushOption(func(m *engine.Message) { m.ExpireAfter = d })
+	return pushOption(func(m *Draft) { m.ExpireAfter = d })
 }
 
-// NewMessage returns a message with all defaults set and the options applied, for
+// NewDraft returns a message to push with all defaults set and the options applied, for
 // Client.PushMany and Client.PushAtomic.
-func NewMessage(queue string, body []byte, opts ...PushOption) engine.Message {
-	m := engine.Message{
+func NewDraft(queue string, body []byte, opts ...PushOption) Draft {
+	m := Draft{
 		Queue:   queue,
 		Content: engine.Content{Body: body},
 		Policy:  engine.Policy{Priority: DefaultPriority, MaxAttempts: DefaultMaxAttempts, TTR: DefaultTTR},

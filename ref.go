@@ -2,11 +2,32 @@ package tarry
 
 import "context"
 
-// ByKey names the message that holds a key.
+// ByKey names the message that holds a key, of the queue of the Topic it is given to;
+// for calls of a Client complete it: ByKey("42").Of("order.unpaid").
 func ByKey(key string) Ref { return Ref{Key: key} }
 
-// ByID names a message by its id.
+// ByID names a message by its id, of the queue of the Topic it is given to; for calls
+// of a Client complete it: ByID(id).Of("order.unpaid").
 func ByID(id ID) Ref { return Ref{ID: id} }
+
+func checkRef(op string, ref Ref) error {
+	if ref.Queue == "" {
+		return invalid(op, "", ref.Key, "the reference names no queue: write ByKey(key).Of(queue)")
+	}
+	if err := checkQueue(op, ref.Queue); err != nil {
+		return err
+	}
+	if ref.ID != 0 {
+		if ref.Key != "" {
+			return invalid(op, ref.Queue, ref.Key, "give a key or an id, not both")
+		}
+		return nil
+	}
+	if ref.Key == "" {
+		return invalid(op, ref.Queue, "", "neither a key nor an id is given")
+	}
+	return checkKey(op, ref.Queue, ref.Key)
+}
 
 // refer checks what all calls on one message need.
 func (c *Client) refer(ctx context.Context, op string, ref Ref, can bool) error {
@@ -17,4 +38,13 @@ func (c *Client) refer(ctx context.Context, op string, ref Ref, can bool) error 
 		return err
 	}
 	return c.able(can, op, ref.Queue, op)
+}
+
+// ref completes a reference with the topic's queue. One that names another is
+// ErrInvalid.
+func (t *Topic[T]) ref(op string, ref Ref) (Ref, error) {
+	if ref.Queue != "" && ref.Queue != t.queue {
+		return ref, invalid(op, t.queue, ref.Key, "the reference names a message of the queue %q, not of the topic's", clip(ref.Queue))
+	}
+	return ref.Of(t.queue), nil
 }

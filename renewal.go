@@ -129,7 +129,7 @@ func (w *Worker) renew(batch []*delivery) {
 	extend := make([]engine.Settlement, len(batch))
 	patience := coalesce.Timeout
 	for i, d := range batch {
-		extend[i] = engine.Settlement{Token: d.lease.Token, Do: engine.Extend, TTR: w.cfg.TTR}
+		extend[i] = engine.Settlement{Token: d.lease.Token, Do: engine.Extend, TTR: w.cfg.LeaseTTR}
 		if d.asks > d.term.usual {
 			extend[i].TTR = d.asks
 		}

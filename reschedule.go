@@ -4,9 +4,8 @@ import "context"
 
 // Reschedule moves the due time of a message that is scheduled or ready.
 // ErrNotFound; ErrLeased when it came too late.
-func (c *Client) Reschedule(ctx context.Context, queue string, ref Ref, due Due) (Info, error) {
+func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error) {
 	const op = "reschedule"
-	ref.Queue = queue
 	if err := c.refer(ctx, op, ref, c.caps.Reschedule); err != nil {
 		return Info{}, err
 	}

@@ -61,7 +61,7 @@ func TestRetryPolicyOfAWorker(t *testing.T) {
 					t.Errorf("the last attempt was told at %d of %d", i+1, len(tc.at))
 				}
 				rec.one(t, kind)
-				if info, err := c.Get(t.Context(), "q", tarry.ByID(p.ID)); err != nil || info.State != tarry.Dead || info.LastError == "" {
+				if info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("q")); err != nil || info.State != tarry.Dead || info.LastError == "" {
 					t.Errorf("became %s, last error %q, %v", info.State, info.LastError, err)
 				}
 				stop()

@@ -38,15 +38,15 @@ func TestEveryCallIsLeftWhenItsContextEnds(t *testing.T) {
 	calls := map[string]func(ctx context.Context, c *tarry.Client) error{
 		"Push": func(ctx context.Context, c *tarry.Client) error { _, err := c.Push(ctx, "q", nil); return err },
 		"PushMessage": func(ctx context.Context, c *tarry.Client) error {
-			_, err := c.PushMessage(ctx, tarry.NewMessage("q", nil))
+			_, err := c.PushDraft(ctx, tarry.NewDraft("q", nil))
 			return err
 		},
 		"PushMany": func(ctx context.Context, c *tarry.Client) error {
-			_, _, err := c.PushMany(ctx, []engine.Message{tarry.NewMessage("q", nil)})
+			_, err := c.PushMany(ctx, []tarry.Draft{tarry.NewDraft("q", nil)})
 			return err
 		},
 		"PushAtomic": func(ctx context.Context, c *tarry.Client) error {
-			_, err := c.PushAtomic(ctx, []engine.Message{tarry.NewMessage("q", nil)})
+			_, err := c.PushAtomic(ctx, []engine.Message{tarry.NewDraft("q", nil)})
 			return err
 		},
 		"Rearm": func(ctx context.Context, c *tarry.Client) error {
@@ -66,19 +66,19 @@ func TestEveryCallIsLeftWhenItsContextEnds(t *testing.T) {
 			return err
 		},
 		"Claim": func(ctx context.Context, c *tarry.Client) error {
-			_, err := c.Claim(ctx, "q", key, tarry.LeaseOptions{})
+			_, err := c.Claim(ctx, key.Of("q"), tarry.LeaseOptions{})
 			return err
 		},
-		"Cancel": func(ctx context.Context, c *tarry.Client) error { return c.Cancel(ctx, "q", key) },
+		"Cancel": func(ctx context.Context, c *tarry.Client) error { return c.Cancel(ctx, key.Of("q")) },
 		"CancelMany": func(ctx context.Context, c *tarry.Client) error {
 			_, err := c.CancelMany(ctx, []tarry.Ref{{Queue: "q", Key: "k"}})
 			return err
 		},
 		"Reschedule": func(ctx context.Context, c *tarry.Client) error {
-			_, err := c.Reschedule(ctx, "q", key, tarry.In(0))
+			_, err := c.Reschedule(ctx, key.Of("q"), tarry.In(0))
 			return err
 		},
-		"Get": func(ctx context.Context, c *tarry.Client) error { _, err := c.Get(ctx, "q", key); return err },
+		"Get": func(ctx context.Context, c *tarry.Client) error { _, err := c.Get(ctx, key.Of("q")); return err },
 		"ListPage": func(ctx context.Context, c *tarry.Client) error {
 			_, err := c.ListPage(ctx, engine.ListQuery{Queue: "q", State: tarry.Ready})
 			return err
@@ -140,7 +140,7 @@ func TestLeaseThatComesTooLateIsGivenBack(t *testing.T) {
 			return err
 		},
 		"Claim": func(ctx context.Context, c *tarry.Client) error {
-			_, err := c.Claim(ctx, "q", tarry.ByKey("k"), tarry.LeaseOptions{})
+			_, err := c.Claim(ctx, tarry.ByKey("k").Of("q"), tarry.LeaseOptions{})
 			return err
 		},
 	} {
@@ -155,7 +155,7 @@ func TestLeaseThatComesTooLateIsGivenBack(t *testing.T) {
 				}
 				e.recover()
 				synctest.Wait()
-				if info, err := c.Get(t.Context(), "q", tarry.ByKey("k")); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
+				if info, err := c.Get(t.Context(), tarry.ByKey("k").Of("q")); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
 					t.Errorf("the message is %s at attempt %d, %v; want it given back", info.State, info.Attempt, err)
 				}
 			})
@@ -176,7 +176,7 @@ func TestCallerWhoLeftMayChangeWhatWasHis(t *testing.T) {
 		copy(body, "after!")
 		e.recover()
 		synctest.Wait()
-		if info, err := c.Get(t.Context(), "q", tarry.ByKey("k")); err != nil || string(info.Body) != "before" {
+		if info, err := c.Get(t.Context(), tarry.ByKey("k").Of("q")); err != nil || string(info.Body) != "before" {
 			t.Errorf("kept %q, %v", info.Body, err)
 		}
 	})
@@ -189,7 +189,7 @@ func TestCallsOfAnEngineThatHangsAreBounded(t *testing.T) {
 		get := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
-			_, err := c.Get(ctx, "q", tarry.ByKey("k"))
+			_, err := c.Get(ctx, tarry.ByKey("k").Of("q"))
 			return err
 		}
 		for range 1000 {
@@ -217,7 +217,7 @@ func TestWorkerEndsOnAnEngineThatHangs(t *testing.T) {
 					e.caps = func(caps *engine.Capabilities) { caps.LeaseWait = true }
 					c = tarry.New(e, nil)
 				}
-				w := tarry.NewWorker(c, &tarry.WorkerConfig{TTR: 10 * time.Second, DrainTimeout: time.Minute})
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 10 * time.Second, DrainTimeout: time.Minute})
 				var begun atomic.Int32
 				tarry.Handle(w, bytesTopic, func(ctx context.Context, m *tarry.Message[string]) error {
 					begun.Add(1)

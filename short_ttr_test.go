@@ -34,7 +34,7 @@ func TestTTRShorterThanTheWayToTheEngine(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()
 		pass(10 * time.Second)
-		info, err := c.Get(t.Context(), "q", tarry.ByKey("k"))
+		info, err := c.Get(t.Context(), tarry.ByKey("k").Of("q"))
 		if err != nil || info.State != tarry.Dead || leases > 20 {
 			t.Errorf("after %d leases it is %s at attempt %d, %q, %v", leases, info.State, info.Attempt, info.LastError, err)
 		}
@@ -62,7 +62,7 @@ func TestSettlementOfACallerWhoLeftIsHis(t *testing.T) {
 		when.In = 0
 		e.recover()
 		synctest.Wait()
-		if info, err := c.Get(t.Context(), "q", tarry.ByKey("k")); err != nil || info.State != tarry.Scheduled {
+		if info, err := c.Get(t.Context(), tarry.ByKey("k").Of("q")); err != nil || info.State != tarry.Scheduled {
 			t.Errorf("the message is %s, %v", info.State, err)
 		}
 	})

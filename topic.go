@@ -37,14 +37,14 @@ func (t *Topic[T]) WithCodec(c Codec) *Topic[T] {
 // Queue returns the queue's name.
 func (t *Topic[T]) Queue() string { return t.queue }
 
-// Message encodes v and returns the message that Push would push, for
-// Client.PushMany and Client.PushAtomic.
-func (t *Topic[T]) Message(v T, opts ...PushOption) (engine.Message, error) {
+// Draft encodes v and returns the message that Push would push, for Client.PushMany
+// and Client.PushAtomic.
+func (t *Topic[T]) Draft(v T, opts ...PushOption) (Draft, error) {
 	body, err := t.codec.Encode(v)
 	if err != nil {
-		return engine.Message{}, &Error{Op: "push", Queue: t.queue, Err: ErrInvalid, Hint: "the body cannot be encoded: " + err.Error()}
+		return Draft{Queue: t.queue}, &Error{Op: "push", Queue: t.queue, Err: ErrInvalid, Hint: "the body cannot be encoded: " + err.Error()}
 	}
-	m := NewMessage(t.queue, body)
+	m := NewDraft(t.queue, body)
 	m.ContentType = t.codec.ContentType()
 	for _, o := range t.opts {
 		o.apply(&m)
@@ -70,52 +70,69 @@ func due(opts []PushOption) bool {
 
 // Push pushes v; see Client.Push.
 func (t *Topic[T]) Push(ctx context.Context, c *Client, v T, opts ...PushOption) (Pushed, error) {
-	m, err := t.Message(v, opts...)
+	m, err := t.Draft(v, opts...)
 	if err != nil {
 		return Pushed{}, err
 	}
 	return c.pushOne(ctx, m)
 }
 
-// PushMany pushes many values with the same options; see Client.PushMany. For keys
-// and times of their own, build each with Message.
-func (t *Topic[T]) PushMany(ctx context.Context, c *Client, vs []T, opts ...PushOption) ([]Pushed, []error, error) {
-	msgs := make([]engine.Message, len(vs))
+// PushMany pushes many values with the same options; see Client.PushMany. One that
+// cannot be encoded fails alone. For keys and times of their own, build each with
+// Draft.
+func (t *Topic[T]) PushMany(ctx context.Context, c *Client, vs []T, opts ...PushOption) ([]Pushed, error) {
+	drafts := make([]Draft, len(vs))
+	var bad []error
 	for i, v := range vs {
-		m, err := t.Message(v, opts...)
+		m, err := t.Draft(v, opts...)
 		if err != nil {
-			return nil, nil, err
+			if bad == nil {
+				bad = make([]error, len(vs))
+			}
+			bad[i] = err
 		}
-		msgs[i] = m
+		drafts[i] = m
 	}
-	return c.PushMany(ctx, msgs)
+	return c.pushMany(ctx, drafts, bad)
 }
 
 // Rearm winds the message with this key back to due, keeping its body, or creates
 // it with v when there is none: a heartbeat, a debounce. ErrLeased when it came too
 // late.
 func (t *Topic[T]) Rearm(ctx context.Context, c *Client, key string, due Due, v T, opts ...PushOption) (Pushed, error) {
-	m, err := t.Message(v, opts...)
+	m, err := t.Draft(v, opts...)
 	if err != nil {
 		return Pushed{}, err
 	}
-	m.Key, m.Due, m.OnConflict = key, due.when, Rearm
+	m.Key, m.Due, m.OnConflict = key, due.when, KeepBody
 	return c.pushOne(ctx, m)
 }
 
 // Cancel removes a message; see Client.Cancel.
 func (t *Topic[T]) Cancel(ctx context.Context, c *Client, ref Ref) error {
-	return c.Cancel(ctx, t.queue, ref)
+	ref, err := t.ref("cancel", ref)
+	if err != nil {
+		return err
+	}
+	return c.Cancel(ctx, ref)
 }
 
 // Reschedule moves a message's due time; see Client.Reschedule.
 func (t *Topic[T]) Reschedule(ctx context.Context, c *Client, ref Ref, due Due) (Info, error) {
-	return c.Reschedule(ctx, t.queue, ref, due)
+	ref, err := t.ref("reschedule", ref)
+	if err != nil {
+		return Info{}, err
+	}
+	return c.Reschedule(ctx, ref, due)
 }
 
 // Get looks a message up; see Client.Get. Value decodes its body.
 func (t *Topic[T]) Get(ctx context.Context, c *Client, ref Ref) (Info, error) {
-	return c.Get(ctx, t.queue, ref)
+	ref, err := t.ref("get", ref)
+	if err != nil {
+		return Info{}, err
+	}
+	return c.Get(ctx, ref)
 }
 
 // Value decodes the body of a message of this topic.

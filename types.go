@@ -18,12 +18,31 @@ type (
 	Conflict = engine.Conflict
 	// Ref names a message by key or id; see ByKey and ByID.
 	Ref = engine.Ref
+	// Draft is a message to push, made by NewDraft or Topic.Draft.
+	Draft = engine.Message
+	// When is an instant: At if that is set, else In from the engine's now.
+	When = engine.When
+	// Want asks for messages of one queue; see Client.LeaseNow.
+	Want = engine.Want
+	// Grant is the answer to all wants of a call.
+	Grant = engine.Grant
+	// Granted is what one Want got.
+	Granted = engine.Granted
 	// Lease is a leased message with the token that settles it.
 	Lease = engine.Lease
 	// Settlement settles a lease.
 	Settlement = engine.Settlement
+	// Action is what a settlement does: DoAck, DoRetry, DoSnooze, DoRelease, DoBury or
+	// DoExtend.
+	Action = engine.Action
 	// Settled answers a Settlement.
 	Settled = engine.Settled
+	// ListQuery asks for a page of a queue's messages in one state; see Client.ListPage.
+	ListQuery = engine.ListQuery
+	// Page is a part of a list.
+	Page = engine.Page
+	// Redriven counts what Client.Redrive brought back, and what it skipped.
+	Redriven = engine.Redriven
 	// QueueInfo is what a queue holds.
 	QueueInfo = engine.QueueInfo
 	// Bucket counts messages falling due within one step of a forecast.
@@ -48,11 +67,26 @@ const (
 	Replaced = engine.Replaced
 )
 
-// The conflict policies, for OnConflict.
+// The conflict policies, for OnConflict: what a push does when a live message holds its
+// key. Those that change it fail with ErrLeased while it is leased.
 const (
-	Reject  = engine.Reject
-	Keep    = engine.Keep
-	Replace = engine.Replace
-	KeepDue = engine.KeepDue
-	Rearm   = engine.Rearm
+	Reject   = engine.Reject  // fail with ErrExists
+	Keep     = engine.Keep    // change nothing, and answer with the live one
+	Replace  = engine.Replace // new content, new due time
+	KeepDue  = engine.KeepDue // new content, old due time: the last of many within a window
+	KeepBody = engine.Rearm   // old content, new due time: what Client.Rearm pushes with
 )
+
+// The actions of a settlement. Handlers do not need them: what they return says the
+// same.
+const (
+	DoAck     = engine.Ack     // handled: gone
+	DoRetry   = engine.Retry   // failed: again at Settlement.When, or after its backoff
+	DoSnooze  = engine.Snooze  // not now: again at Settlement.When, the attempt given back
+	DoRelease = engine.Release // not started: ready again, the attempt given back
+	DoBury    = engine.Bury    // hopeless: dead
+	DoExtend  = engine.Extend  // still at it: the deadline becomes now + Settlement.TTR
+)
+
+// ParseID reads the decimal form of an id.
+func ParseID(s string) (ID, error) { return engine.ParseID(s) }

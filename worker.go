@@ -121,7 +121,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.tasks.Go(w.keep)
 	leave := w.c.dispatch.Subscribe(&dispatch.Subscription{
 		Queues:  queues,
-		TTR:     w.cfg.TTR,
+		TTR:     w.cfg.LeaseTTR,
 		Spread:  true,
 		Room:    w.room,
 		Deliver: w.deliver,
@@ -163,7 +163,7 @@ func (w *Worker) start(ctx context.Context, op string) (queues []string, err err
 // fail is told by the dispatcher, under its lock, that the engine could not be
 // asked. The dispatcher tries again, unless that is hopeless.
 func (w *Worker) fail(err error) {
-	w.observe(Event{Kind: Failed, Count: 1, Err: err})
+	w.observe(Event{Kind: EngineFailed, Count: 1, Err: err})
 	if errors.Is(err, ErrClosed) {
 		w.stop(err)
 	}
@@ -210,10 +210,10 @@ type WorkerConfig struct {
 	// how many are leased but unfinished. Default 100.
 	Concurrency int
 
-	// TTR is how long a lease lasts before it must be renewed, which the worker does
+	// LeaseTTR is how long a lease lasts before it must be renewed, which the worker does
 	// while the handler runs; so it is how long a message of a dead worker waits for
 	// another. 1 ms to 24 h. Default: each message's own.
-	TTR time.Duration
+	LeaseTTR time.Duration
 
 	// HandlerTimeout bounds a handler: its context ends then, and its lease is no
 	// longer renewed. Default: none.
@@ -278,5 +278,5 @@ func (cfg *WorkerConfig) check(op string) error {
 	if err := cfg.Retry.check(op); err != nil {
 		return err
 	}
-	return checkTTR(op, "", cfg.TTR)
+	return checkTTR(op, "", cfg.LeaseTTR)
 }

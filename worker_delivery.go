@@ -401,7 +401,7 @@ func (d *delivery) outcome(s engine.Settled) EventKind {
 		}
 		return LeaseLost
 	case s.Err != nil:
-		return Failed
+		return EngineFailed
 	}
 	switch d.settle.Do {
 	case engine.Ack:

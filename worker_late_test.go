@@ -81,7 +81,7 @@ func TestWorkerNeverStartsWhatWasCancelledMeanwhile(t *testing.T) {
 			}
 			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
 				var rec record
-				cfg := &tarry.WorkerConfig{Concurrency: 1, TTR: ttr, Observer: rec.observe}
+				cfg := &tarry.WorkerConfig{Concurrency: 1, LeaseTTR: ttr, Observer: rec.observe}
 				guards := []guard{yes}
 				kept(t, s, cfg, &guards)
 				w := tarry.NewWorker(c, cfg)
@@ -136,7 +136,7 @@ func TestWorkerAsksAgainForWhatCameTooLate(t *testing.T) {
 			}
 			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
 				var rec record
-				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 1, TTR: 100 * time.Millisecond, Observer: rec.observe})
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 1, LeaseTTR: 100 * time.Millisecond, Observer: rec.observe})
 				var attempts list[uint32]
 				tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
 					attempts.add(m.Attempt)

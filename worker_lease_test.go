@@ -24,7 +24,7 @@ func TestWorkerRenewsTheLeaseOfALongHandler(t *testing.T) {
 	}
 	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
 		var rec record
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{TTR: 10 * time.Second, Observer: rec.observe})
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 10 * time.Second, Observer: rec.observe})
 		var calls atomic.Int32
 		tarry.Handle(w, bytesTopic, func(ctx context.Context, m *tarry.Message[string]) error {
 			calls.Add(1)
@@ -71,7 +71,7 @@ func TestWorkerLostLeaseEndsTheContext(t *testing.T) {
 			}
 			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
 				var rec record
-				w := tarry.NewWorker(c, &tarry.WorkerConfig{TTR: 10 * time.Second, Observer: rec.observe})
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 10 * time.Second, Observer: rec.observe})
 				var causes list[error]
 				var ended list[time.Duration]
 				tarry.Handle(w, bytesTopic, func(ctx context.Context, m *tarry.Message[string]) error {
@@ -105,7 +105,7 @@ func TestWorkerRepeatsAcksUntilTheLeaseIsOver(t *testing.T) {
 		kind tarry.EventKind
 	}{
 		"back in time": {5 * time.Second, tarry.Acked},
-		"too long":     {time.Hour, tarry.Failed},
+		"too long":     {time.Hour, tarry.EngineFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage()
@@ -118,7 +118,7 @@ func TestWorkerRepeatsAcksUntilTheLeaseIsOver(t *testing.T) {
 			}
 			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
 				var rec record
-				w := tarry.NewWorker(c, &tarry.WorkerConfig{TTR: 10 * time.Second, Observer: rec.observe})
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 10 * time.Second, Observer: rec.observe})
 				tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
 					if m.Attempt > 1 {
 						t.Error("handled twice")
@@ -141,7 +141,7 @@ func TestWorkerRepeatsAcksUntilTheLeaseIsOver(t *testing.T) {
 					t.Errorf("no event of kind %s: %+v", tc.kind, rec.events)
 				}
 				cancel()
-				if err := <-done; (err != nil) != (tc.kind == tarry.Failed) {
+				if err := <-done; (err != nil) != (tc.kind == tarry.EngineFailed) {
 					t.Errorf("Run: %v", err)
 				}
 			})
@@ -241,7 +241,7 @@ func TestWorkerDrainLetsHandlersFinish(t *testing.T) {
 			t.Errorf("drained in %s, want 19s", took)
 		}
 		gone(t, c, first)
-		if info, err := c.Get(t.Context(), "q", tarry.ByID(second.ID)); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
+		if info, err := c.Get(t.Context(), tarry.ByID(second.ID).Of("q")); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
 			t.Errorf("what was not started is %s at attempt %d, %v", info.State, info.Attempt, err)
 		}
 	})
@@ -266,7 +266,7 @@ func TestWorkerDrainInterruptsWhatTakesTooLong(t *testing.T) {
 		if took := time.Since(start); took != 10*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("drained in %s with %v", took, err)
 		}
-		if info, err := c.Get(t.Context(), "q", tarry.ByID(p.ID)); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
+		if info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("q")); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
 			t.Errorf("became %s at attempt %d, %v; want it given back", info.State, info.Attempt, err)
 		}
 		rec.one(t, tarry.Released)
@@ -323,7 +323,7 @@ func TestWorkerMisuse(t *testing.T) {
 	for name, w := range map[string]*tarry.Worker{
 		"no handler":  tarry.NewWorker(c, nil),
 		"concurrency": withHandler(tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: -1})),
-		"ttr":         withHandler(tarry.NewWorker(c, &tarry.WorkerConfig{TTR: time.Microsecond})),
+		"ttr":         withHandler(tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: time.Microsecond})),
 		"timeout":     withHandler(tarry.NewWorker(c, &tarry.WorkerConfig{HandlerTimeout: -1})),
 	} {
 		if err := w.Run(over); !errors.Is(err, tarry.ErrInvalid) {
@@ -346,7 +346,7 @@ func TestWorkerMisuse(t *testing.T) {
 	panics(t, "after Run", func() { tarry.Handle(w, tarry.NewTopic[string]("r"), nop) })
 	panics(t, "twice", func() { withHandler(withHandler(tarry.NewWorker(c, nil))) })
 	panics(t, "Concurrency(0)", func() { tarry.Concurrency(0) })
-	panics(t, "Timeout(-1)", func() { tarry.Timeout(-1) })
+	panics(t, "Timeout(-1)", func() { tarry.HandlerTimeout(-1) })
 	panics(t, "a guard of another type", func() {
 		tarry.Handle(tarry.NewWorker(c, nil), bytesTopic, nop, tarry.OnlyIf(func(context.Context, *tarry.Message[int]) (bool, error) { return true, nil }))
 	})

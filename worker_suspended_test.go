@@ -50,7 +50,7 @@ func workSuspended(url string) error {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	w := tarry.NewWorker(c, &tarry.WorkerConfig{TTR: 20 * time.Millisecond, Observer: func(e tarry.Event) {
+	w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 20 * time.Millisecond, Observer: func(e tarry.Event) {
 		fmt.Println(e.Kind)
 		if e.Kind == tarry.LeaseLost || e.Kind == tarry.Released || e.Kind == tarry.Acked {
 			cancel()
@@ -95,7 +95,7 @@ func TestWorkerOfASuspendedProcessStartsNothingThatIsOver(t *testing.T) {
 		t.Fatalf("the worker did not stop: %v, %v", status, err)
 	}
 	for {
-		err := c.Cancel(t.Context(), "q", tarry.ByKey("k"))
+		err := c.Cancel(t.Context(), tarry.ByKey("k").Of("q"))
 		if err == nil {
 			break
 		}
@@ -190,7 +190,7 @@ func TestWorkerStalledAnywhereStartsNothingThatIsOver(t *testing.T) {
 		s.push, s.lease, s.settle = s.Engine.Push, s.Engine.Lease, s.Engine.Settle
 		s.watch = func(func(string)) func() { return func() {} }
 		bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-			w := tarry.NewWorker(c, &tarry.WorkerConfig{TTR: ttr, Concurrency: 1})
+			w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: ttr, Concurrency: 1})
 			tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
 				if handled.Store(true); cancelled.Load() {
 					t.Errorf("stalled before look %d, and started what had been cancelled", k)

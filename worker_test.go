@@ -80,7 +80,7 @@ func push(t *testing.T, c *tarry.Client, queue, body string, opts ...tarry.PushO
 // gone fails the test if the message is still there.
 func gone(t *testing.T, c *tarry.Client, p tarry.Pushed) {
 	t.Helper()
-	if info, err := c.Get(t.Context(), p.Queue, tarry.ByID(p.ID)); !errors.Is(err, tarry.ErrNotFound) {
+	if info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of(p.Queue)); !errors.Is(err, tarry.ErrNotFound) {
 		t.Errorf("message %s is still there: %v, %v", p.ID, info.State, err)
 	}
 }
@@ -146,7 +146,7 @@ func TestWorkerRetriesOnScheduleExactly(t *testing.T) {
 		if want := []string{"", "no answer 1", "no answer 2", "no answer 3", "no answer 4"}; !slices.Equal(reasons.all(), want) {
 			t.Errorf("reasons %q, want %q", reasons.all(), want)
 		}
-		info, err := c.Get(t.Context(), "q", tarry.ByID(p.ID))
+		info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("q"))
 		if err != nil || info.State != tarry.Dead || info.LastError != "no answer 5" || info.Attempt != 5 {
 			t.Errorf("afterwards %+v, %v", info, err)
 		}
@@ -188,7 +188,7 @@ func TestWorkerVerdicts(t *testing.T) {
 				p := push(t, c, "q", "x", tarry.Backoff(time.Second))
 				start := time.Now()
 				stop := run(t, w)
-				info, err := c.Get(t.Context(), "q", tarry.ByID(p.ID))
+				info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("q"))
 				if err != nil || info.State != tc.state || info.Attempt != tc.attempt || info.LastError != tc.reason {
 					t.Errorf("became %+v, %v", info, err)
 				}
@@ -250,7 +250,7 @@ func TestWorkerBuriesWhatItCannotDecode(t *testing.T) {
 		stop := run(t, w)
 		p := push(t, c, "numbers", `{"N":"one"}`)
 		synctest.Wait()
-		info, err := c.Get(t.Context(), "numbers", tarry.ByID(p.ID))
+		info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("numbers"))
 		if err != nil || info.State != tarry.Dead || !strings.Contains(info.LastError, "does not fit the topic's type") {
 			t.Errorf("became %s %q, %v", info.State, info.LastError, err)
 		}
@@ -282,7 +282,7 @@ func TestWorkerSurvivesPanicsAndGoexit(t *testing.T) {
 			t.Errorf("%d handled after a panic and a Goexit", handled.Load())
 		}
 		for p, want := range map[tarry.ID]string{p1.ID: "the handler panicked: ouch", p2.ID: "the handler called runtime.Goexit"} {
-			if info, err := c.Get(t.Context(), "q", tarry.ByID(p)); err != nil || info.State != tarry.Scheduled || info.LastError != want {
+			if info, err := c.Get(t.Context(), tarry.ByID(p).Of("q")); err != nil || info.State != tarry.Scheduled || info.LastError != want {
 				t.Errorf("became %s %q, %v", info.State, info.LastError, err)
 			}
 		}
@@ -377,7 +377,7 @@ func TestWorkerHandlerTimeout(t *testing.T) {
 			return ctx.Err()
 		}
 		tarry.Handle(w, bytesTopic, handler)
-		tarry.Handle(w, tarry.NewTopic[string]("slow"), handler, tarry.Timeout(time.Minute))
+		tarry.Handle(w, tarry.NewTopic[string]("slow"), handler, tarry.HandlerTimeout(time.Minute))
 		stop := run(t, w)
 		push(t, c, "q", "x", tarry.Backoff(time.Hour))
 		pass(2 * time.Second)
@@ -399,7 +399,7 @@ func TestWorkerHandlerTimeout(t *testing.T) {
 func TestWorkerHangingHandlerLosesItsMessage(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
 		var rec record
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{HandlerTimeout: time.Minute, TTR: 10 * time.Second, Observer: rec.observe})
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{HandlerTimeout: time.Minute, LeaseTTR: 10 * time.Second, Observer: rec.observe})
 		hang := make(chan struct{})
 		var calls atomic.Int32
 		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {

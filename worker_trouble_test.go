@@ -27,7 +27,7 @@ func TestWorkerOnAnEngineInTrouble(t *testing.T) {
 				t.Logf("seed %d", seed)
 				random := rand.New(rand.NewPCG(seed, 0))
 				var rec record
-				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 5, TTR: 10 * time.Second, Observer: rec.observe})
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 5, LeaseTTR: 10 * time.Second, Observer: rec.observe})
 				type start struct {
 					id      tarry.ID
 					attempt uint32
@@ -105,7 +105,7 @@ func TestWorkerAcksWhileItRenews(t *testing.T) {
 	}
 	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
 		var rec record
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{TTR: 10 * time.Second, Observer: rec.observe})
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 10 * time.Second, Observer: rec.observe})
 		tarry.Handle(w, bytesTopic, func(ctx context.Context, _ *tarry.Message[string]) error {
 			time.Sleep(6 * time.Second)
 			return ctx.Err()

@@ -221,3 +221,9 @@ type Ref struct {
 	ID    ID
 	Key   string
 }
+
+// Of names the message of that queue.
+func (r Ref) Of(queue string) Ref {
+	r.Queue = queue
+	return r
+}

@@ -198,7 +198,7 @@ func (s *Server) claim(x *exchange, r *http.Request) error {
 	if err := s.options(x, r, func(in *input) { opts.TTR = in.Claim() }); err != nil {
 		return err
 	}
-	l, err := s.c.Claim(r.Context(), ref.Queue, ref, opts)
+	l, err := s.c.Claim(r.Context(), ref, opts)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // unset is a message of which nothing is said.
-var unset = tarry.NewMessage("", nil)
+var unset = tarry.NewDraft("", nil)
 
 // pushOne pushes the message of a request into the queue of the path.
 func (s *Server) pushOne(x *exchange, r *http.Request) error {
@@ -52,7 +52,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message)
 	if err := in.Err(); err != nil {
 		return err
 	}
-	p, err := s.c.PushMessage(r.Context(), m)
+	p, err := s.c.PushDraft(r.Context(), m)
 	if err != nil {
 		// The engine may still be at it, with the body in the input's buffer.
 		return inTheWay(err, p)
@@ -60,7 +60,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message)
 	in.free()
 	a := newAnswer()
 	defer a.free()
-	answered := pushed(&p, nil)
+	answered := pushed(&p)
 	a.b = wire.AppendPushed(a.b, &answered)
 	status := http.StatusOK
 	if p.Outcome == engine.Created {
@@ -69,9 +69,9 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message)
 	return s.send(x, a, status)
 }
 
-func pushed(p *tarry.Pushed, err error) wire.Pushed {
+func pushed(p *tarry.Pushed) wire.Pushed {
 	return wire.Pushed{
-		PushResult: engine.PushResult{Outcome: p.Outcome, ID: p.ID, Due: p.Due, State: p.State, Err: err},
+		PushResult: engine.PushResult{Outcome: p.Outcome, ID: p.ID, Due: p.Due, State: p.State, Err: p.Err},
 		Queue:      p.Queue, Key: p.Key,
 	}
 }
@@ -80,7 +80,7 @@ func pushed(p *tarry.Pushed, err error) wire.Pushed {
 func inTheWay(err error, p tarry.Pushed) error {
 	f := *wire.Shown(err)
 	if p.ID != 0 {
-		live := pushed(&p, nil)
+		live := pushed(&p)
 		live.Outcome = 0
 		f.Live = &live
 		if f.Hint == "" {
@@ -122,13 +122,13 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	}
 	a := newAnswer()
 	defer a.free()
-	out, errs, err := push(r, b)
+	out, err := push(r, b)
 	if err != nil {
 		return err
 	}
 	results := wire.BeginResults(a.b)
 	for i := range out {
-		p := pushed(&out[i], at(errs, i))
+		p := pushed(&out[i])
 		results.Pushed(&p)
 	}
 	a.b = results.End()
@@ -139,29 +139,20 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	return s.send(x, a, http.StatusOK)
 }
 
-// at is the i-th error, of which there may be none at all.
-func at(errs []error, i int) error {
-	if errs == nil {
-		return nil
-	}
-	return errs[i]
-}
-
-func (s *Server) pushAtomic(r *http.Request, b *wire.Batch) ([]tarry.Pushed, []error, error) {
+func (s *Server) pushAtomic(r *http.Request, b *wire.Batch) ([]tarry.Pushed, error) {
 	for i, f := range b.Bad {
 		if f != nil {
 			g := *f
 			g.Message = fmt.Sprintf("messages[%d]: %s", i, f.Message)
-			return nil, nil, &g
+			return nil, &g
 		}
 	}
-	out, err := s.c.PushAtomic(r.Context(), b.Messages)
-	return out, nil, err
+	return s.c.PushAtomic(r.Context(), b.Messages)
 }
 
 // pushEach pushes those messages of a batch that could be read. One message goes as a
 // single call, which engines may put together with others.
-func (s *Server) pushEach(r *http.Request, b *wire.Batch) (out []tarry.Pushed, errs []error, err error) {
+func (s *Server) pushEach(r *http.Request, b *wire.Batch) ([]tarry.Pushed, error) {
 	if b.Bad == nil && len(b.Messages) == 1 {
 		return s.pushSingle(r, b.Messages[0])
 	}
@@ -174,24 +165,26 @@ func (s *Server) pushEach(r *http.Request, b *wire.Batch) (out []tarry.Pushed, e
 		}
 		return b.Bad[i]
 	})
-	out = make([]tarry.Pushed, len(b.Messages))
+	out := make([]tarry.Pushed, len(b.Messages))
+	for i := range out {
+		out[i].Err = errs[i]
+	}
 	if len(good.Items) == 0 {
-		return out, errs, nil
+		return out, nil
 	}
-	got, gotErrs, err := s.c.PushMany(r.Context(), good.Items)
+	got, err := s.c.PushMany(r.Context(), good.Items)
 	for j := range got {
-		out[good.At(j)], errs[good.At(j)] = got[j], at(gotErrs, j)
+		out[good.At(j)] = got[j]
 	}
-	return out, errs, err
+	return out, err
 }
 
-func (s *Server) pushSingle(r *http.Request, m engine.Message) ([]tarry.Pushed, []error, error) {
-	p, err := s.c.PushMessage(r.Context(), m)
+func (s *Server) pushSingle(r *http.Request, m engine.Message) ([]tarry.Pushed, error) {
+	p, err := s.c.PushDraft(r.Context(), m)
 	switch engine.Code(err) {
-	case "":
-		return []tarry.Pushed{p}, nil, nil
 	case "unavailable", "internal":
-		return nil, nil, err // the call failed, not the message
+		return nil, err // the call failed, not the message
 	}
-	return []tarry.Pushed{p}, []error{err}, nil
+	p.Err = err
+	return []tarry.Pushed{p}, nil
 }

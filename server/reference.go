@@ -23,7 +23,7 @@ func (s *Server) get(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.c.Get(r.Context(), ref.Queue, ref)
+	m, err := s.c.Get(r.Context(), ref)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Server) cancel(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.c.Cancel(r.Context(), ref.Queue, ref); err != nil {
+	if err := s.c.Cancel(r.Context(), ref); err != nil {
 		return err
 	}
 	x.WriteHeader(http.StatusNoContent)
@@ -60,7 +60,7 @@ func (s *Server) reschedule(x *exchange, r *http.Request) error {
 	if !when.At.IsZero() {
 		due = tarry.At(when.At)
 	}
-	m, err := s.c.Reschedule(r.Context(), ref.Queue, ref, due)
+	m, err := s.c.Reschedule(r.Context(), ref, due)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (s *Server) cancelMany(x *exchange, r *http.Request) error {
 	if errs == nil {
 		errs = make([]error, len(refs))
 	}
-	for j, err := range got {
-		errs[good.At(j)] = err
+	for j, c := range got {
+		errs[good.At(j)] = c.Err
 	}
 	a := newAnswer()
 	defer a.free()

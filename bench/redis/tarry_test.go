@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -27,16 +26,19 @@ func (s *tarrySystem) push(ctx context.Context, queue string, i int, due time.Ti
 }
 
 func (s *tarrySystem) pushMany(ctx context.Context, queue string, from, to int, due func(i int) time.Time) error {
-	msgs := make([]engine.Message, 0, to-from)
+	msgs := make([]tarry.Draft, 0, to-from)
 	for i := from; i < to; i++ {
-		msgs = append(msgs, tarry.NewMessage(queue, body(i), tarry.Key(key(i)), tarry.At(due(i))))
+		msgs = append(msgs, tarry.NewDraft(queue, body(i), tarry.Key(key(i)), tarry.At(due(i))))
 	}
-	_, errs, err := s.client.PushMany(ctx, msgs)
-	return errors.Join(append(errs, err)...)
+	pushed, err := s.client.PushMany(ctx, msgs)
+	for _, p := range pushed {
+		err = errors.Join(err, p.Err)
+	}
+	return err
 }
 
 func (s *tarrySystem) cancel(ctx context.Context, queue string, i int) error {
-	return s.client.Cancel(ctx, queue, tarry.ByKey(key(i)))
+	return s.client.Cancel(ctx, tarry.ByKey(key(i)).Of(queue))
 }
 
 func (s *tarrySystem) work(b *testing.B, queues []string, started func(i int)) (stop func()) {

@@ -26,7 +26,7 @@ it drops a dead message too.`,
 		if err != nil {
 			return err
 		}
-		if err := c.Cancel(ctx, args[0], ref); err != nil {
+		if err := c.Cancel(ctx, ref.Of(args[0])); err != nil {
 			return err
 		}
 		object := map[string]string{"queue": args[0], "outcome": "cancelled"}

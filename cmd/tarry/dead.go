@@ -148,7 +148,7 @@ func atLeastQueue(cmd *cobra.Command, args []string) error {
 func parseIDs(args []string) ([]tarry.ID, error) {
 	var ids []tarry.ID
 	for _, a := range args {
-		id, err := engine.ParseID(a)
+		id, err := tarry.ParseID(a)
 		if err != nil {
 			return nil, usagef("an id is a decimal number such as 42", "%q is not an id", a)
 		}
@@ -161,7 +161,7 @@ func parseIDs(args []string) ([]tarry.ID, error) {
 // dead: cancelling it by id would remove it all the same.
 func dropIDs(ctx context.Context, c *tarry.Client, queue string, ids []tarry.ID) (n int64, err error) {
 	for _, id := range ids {
-		m, err := c.Get(ctx, queue, tarry.ByID(id))
+		m, err := c.Get(ctx, tarry.ByID(id).Of(queue))
 		if err != nil {
 			return n, err
 		}
@@ -169,7 +169,7 @@ func dropIDs(ctx context.Context, c *tarry.Client, queue string, ids []tarry.ID)
 			return n, &engine.Error{Op: "drop", Queue: queue, ID: id, Err: tarry.ErrNotFound,
 				Hint: "it is " + m.State.String() + ", not dead; tarry cancel removes live messages"}
 		}
-		if err := c.Cancel(ctx, queue, tarry.ByID(id)); err != nil {
+		if err := c.Cancel(ctx, tarry.ByID(id).Of(queue)); err != nil {
 			return n, err
 		}
 		n++
@@ -179,7 +179,7 @@ func dropIDs(ctx context.Context, c *tarry.Client, queue string, ids []tarry.ID)
 
 // dropAll drops page by page what is dead.
 func dropAll(ctx context.Context, c *tarry.Client, queue string) (n int64, err error) {
-	q := engine.ListQuery{Queue: queue, State: tarry.Dead, Limit: 500}
+	q := tarry.ListQuery{Queue: queue, State: tarry.Dead, Limit: 500}
 	for {
 		page, err := c.ListPage(ctx, q)
 		if err != nil {
@@ -189,12 +189,12 @@ func dropAll(ctx context.Context, c *tarry.Client, queue string) (n int64, err e
 		for i, m := range page.Messages {
 			refs[i] = tarry.Ref{Queue: queue, ID: m.ID}
 		}
-		errs, err := c.CancelMany(ctx, refs)
+		dropped, err := c.CancelMany(ctx, refs)
 		if err != nil {
 			return n, err
 		}
-		for _, err := range errs {
-			switch {
+		for _, d := range dropped {
+			switch err := d.Err; {
 			case err == nil:
 				n++
 			case !errors.Is(err, tarry.ErrNotFound) && !errors.Is(err, tarry.ErrLeased):

@@ -27,7 +27,7 @@ func (p *Program) getCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		m, err := c.Get(ctx, args[0], ref)
+		m, err := c.Get(ctx, ref.Of(args[0]))
 		if err != nil {
 			return err
 		}

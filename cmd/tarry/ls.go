@@ -77,7 +77,7 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 	o.head(head...)
 	left, more := l.limit, ""
 	for _, state := range states {
-		q := engine.ListQuery{Queue: queue, State: state, After: l.after, Body: l.body}
+		q := tarry.ListQuery{Queue: queue, State: state, After: l.after, Body: l.body}
 		for {
 			q.Limit = 500
 			if l.limit > 0 {

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 )
 
 // refArg is the argument KEY of the commands on one message, and the flag --id
@@ -57,7 +56,7 @@ func (r *refArg) ref(args []string) (ref tarry.Ref, rest []string, err error) {
 	if s == "" {
 		s, args = args[0], args[1:]
 	}
-	id, err := engine.ParseID(s)
+	id, err := tarry.ParseID(s)
 	if err != nil {
 		return tarry.Ref{}, nil, usagef("an id is a decimal number such as 42", "%q is not an id", s)
 	}

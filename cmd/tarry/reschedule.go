@@ -39,7 +39,7 @@ func (p *Program) rescheduleCommand() *cobra.Command {
 
 // reschedule moves a message and prints what it has become.
 func (p *Program) reschedule(ctx context.Context, asJSON bool, c *tarry.Client, queue string, ref tarry.Ref, d tarry.Due) error {
-	m, err := c.Reschedule(ctx, queue, ref, d)
+	m, err := c.Reschedule(ctx, ref.Of(queue), d)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func TestNothingRulesTheTerminal(t *testing.T) {
 		harmless(t, strings.Join(args[:1], " ")+" on standard output", o.stdout)
 		harmless(t, strings.Join(args[:1], " ")+" on standard error", o.stderr)
 	}
-	for _, kind := range []tarry.EventKind{tarry.Acked, tarry.Buried, tarry.Retried, tarry.Failed, tarry.Died, tarry.Expired} {
+	for _, kind := range []tarry.EventKind{tarry.Acked, tarry.Buried, tarry.Retried, tarry.EngineFailed, tarry.Died, tarry.Expired} {
 		harmless(t, "work", tell(tarry.Event{Kind: kind, Queue: "q" + evil, ID: 7, Key: evil, Err: fmt.Errorf("failed: %s", evil)}))
 	}
 	if got := w.tarry(t, "push", "mail", "x", "--key", evil).stdout; !strings.Contains(got, `key "\x1b[2J\x1b]0;owned\a\u009b31m\u202egnp.exe\r\x00\x7f",`) {

@@ -80,7 +80,7 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 	r := &runner{p: p, argv: argv, stdout: sharedWriter(p.Stdout), stderr: &lockedWriter{w: p.Stderr}}
 	cfg := &tarry.WorkerConfig{
 		Concurrency:    w.concurrency,
-		TTR:            w.ttr,
+		LeaseTTR:       w.ttr,
 		HandlerTimeout: w.limit,
 		DrainTimeout:   w.drain,
 	}
@@ -121,7 +121,7 @@ func tell(e tarry.Event) string {
 		return fmt.Sprintf("%s in %s, %s late", what, e.Duration.Round(time.Millisecond), max(e.Lateness, 0).Round(time.Millisecond))
 	case tarry.Expired:
 		return fmt.Sprintf("tarry: dropped %d messages of %s past their expiry", e.Count, e.Queue)
-	case tarry.Failed:
+	case tarry.EngineFailed:
 		return oneLine(fmt.Sprint("the store fails, trying again: ", e.Err))
 	case tarry.Died:
 		if e.ID == 0 {

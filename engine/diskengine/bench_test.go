@@ -39,7 +39,7 @@ func BenchmarkClient(b *testing.B) {
 	})
 	b.Run("Cancel", func(b *testing.B) {
 		client(b, b.N, func(c *tarry.Client, id engine.ID) error {
-			return c.Cancel(context.Background(), "bench", tarry.ByKey(benchKey(id)))
+			return c.Cancel(context.Background(), tarry.ByKey(benchKey(id)).Of("bench"))
 		})
 	})
 }

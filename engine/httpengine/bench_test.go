@@ -2,6 +2,7 @@ package httpengine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -90,11 +91,11 @@ func pushSome(ctx context.Context, c *tarry.Client, body []byte, first, n int) e
 	}
 	msgs := make([]engine.Message, n)
 	for i := range msgs {
-		msgs[i] = tarry.NewMessage("orders", body, tarry.Key(strconv.Itoa(first+i)), tarry.In(3600e9))
+		msgs[i] = tarry.NewDraft("orders", body, tarry.Key(strconv.Itoa(first+i)), tarry.In(3600e9))
 	}
-	_, errs, err := c.PushMany(ctx, msgs)
-	if err == nil && errs != nil {
-		return errs[0]
+	pushed, err := c.PushMany(ctx, msgs)
+	for _, p := range pushed {
+		err = errors.Join(err, p.Err)
 	}
 	return err
 }

@@ -78,7 +78,7 @@ func (full) Push(context.Context, []engine.Message) ([]engine.PushResult, error)
 func TestErrorsComeBack(t *testing.T) {
 	e := open(t, serve(t, full{memengine.New(nil)}))
 	defer e.Close()
-	m := tarry.NewMessage("q", nil, tarry.Key("k"))
+	m := tarry.NewDraft("q", nil, tarry.Key("k"))
 	r, err := e.Push(t.Context(), []engine.Message{m})
 	var ee *engine.Error
 	if err != nil || !errors.Is(r[0].Err, engine.ErrNoSpace) || !errors.Is(r[0].Err, engine.ErrLimit) || !errors.As(r[0].Err, &ee) || ee.Hint != "free some" {
@@ -105,17 +105,20 @@ func TestWhatIsInTheWayComesBack(t *testing.T) {
 	if !errors.Is(err, engine.ErrExists) || got != want {
 		t.Errorf("a single push: %+v, %v; want %+v", got, err, want)
 	}
-	many, errs, err := c.PushMany(t.Context(), []engine.Message{tarry.NewMessage("q", nil), tarry.NewMessage("q", nil, tarry.Key("k"))})
-	if err != nil || !errors.Is(errs[1], engine.ErrExists) || many[1] != want {
-		t.Errorf("many: %+v, %v, %v", many, errs, err)
+	many, err := c.PushMany(t.Context(), []tarry.Draft{tarry.NewDraft("q", nil), tarry.NewDraft("q", nil, tarry.Key("k"))})
+	if err != nil || !errors.Is(many[1].Err, engine.ErrExists) {
+		t.Fatalf("many: %+v, %v", many, err)
 	}
-	if _, err := c.Claim(t.Context(), "q", tarry.ByKey("k"), tarry.LeaseOptions{}); !errors.Is(err, engine.ErrNotDue) {
+	if many[1].Err = nil; many[1] != want {
+		t.Errorf("many: %+v, want %+v", many[1], want)
+	}
+	if _, err := c.Claim(t.Context(), tarry.ByKey("k").Of("q"), tarry.LeaseOptions{}); !errors.Is(err, engine.ErrNotDue) {
 		t.Error(err)
 	}
 	if _, err := c.Rearm(t.Context(), "q", "k", tarry.In(0), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Claim(t.Context(), "q", tarry.ByKey("k"), tarry.LeaseOptions{}); err != nil {
+	if _, err := c.Claim(t.Context(), tarry.ByKey("k").Of("q"), tarry.LeaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := c.Rearm(t.Context(), "q", "k", tarry.In(0), nil); !errors.Is(err, engine.ErrLeased) || got.ID != live.ID || got.State != tarry.Leased {
@@ -129,7 +132,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	body := make([]byte, 900<<10)
 	msgs := make([]engine.Message, 20) // 24 MB in base64; a request may have 8
 	for i := range msgs {
-		msgs[i] = tarry.NewMessage("q", body)
+		msgs[i] = tarry.NewDraft("q", body)
 	}
 	r, err := e.Push(t.Context(), msgs)
 	if err != nil || slices.ContainsFunc(r, func(r engine.PushResult) bool { return r.Err != nil }) || len(r) != len(msgs) {
@@ -148,7 +151,7 @@ func TestLeaseWaitSharesOut(t *testing.T) {
 	e := open(t, serve(t, memengine.New(nil)))
 	defer e.Close()
 	for _, q := range []string{"a", "a", "a", "b", "b", "b"} {
-		if _, err := e.Push(t.Context(), []engine.Message{tarry.NewMessage(q, nil)}); err != nil {
+		if _, err := e.Push(t.Context(), []engine.Message{tarry.NewDraft(q, nil)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,9 +1,7 @@
 package memengine
 
 import (
-	"hash/maphash"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,11 +11,10 @@ import (
 
 // queue is one queue and all its messages, guarded by mu.
 //
-// Each message lies in msgs, whose places the orders name: it is in ids, in the
-// bucket of states that its state and end name, and further by state: scheduled
-// in wheel by due; ready in ready; leased in leases by deadline; scheduled and
-// ready, if they ever expire, in expiring by the first instant after that. The
-// message that holds a key is in keys, the dead of a key are in deadKeys.
+// Each message is in ids, in the bucket of states that its state and end name,
+// and further by state: scheduled in wheel; ready in ready and oldest; leased in
+// leases; scheduled and ready, if they ever expire, in expiring. The message that
+// holds a key is in keys, the dead of a key are in deadKeys.
 type queue struct {
 	engine *Engine
 	name   string
@@ -28,18 +25,15 @@ type queue struct {
 	now     time.Time
 	ms      int64 // now in milliseconds, rounded down
 
-	msgs     slab[message]
-	nonces   slab[nonce]
-	kinds    kinds
-	seed     maphash.Seed // of the keys' hashes
-	ids      index
-	keys     index
+	ids      map[engine.ID]*message
+	keys     map[string]*message
 	deadKeys map[string][]*message // oldest death first
 	states   [engine.Dead + 1]minutes
-	wheel    *timer.Wheel[uint32]
-	ready    turns
-	leases   *timer.Wheel[uint32]
-	expiring *timer.Wheel[uint32]
+	wheel    *timer.Wheel[*message]
+	ready    heap
+	oldest   heap
+	leases   heap
+	expiring heap
 
 	paused bool
 	until  int64 // end of the pause
@@ -51,40 +45,37 @@ type queue struct {
 }
 
 func newQueue(e *Engine, name string, number uint64) *queue {
-	now := e.now()
-	q := &queue{
+	return &queue{
 		engine: e, name: name, number: number,
-		seed:     maphash.MakeSeed(),
+		ids:      make(map[engine.ID]*message),
+		keys:     make(map[string]*message),
 		deadKeys: make(map[string][]*message),
-		wheel:    timer.NewWheel[uint32](time.Millisecond, now),
-		leases:   timer.NewWheel[uint32](time.Millisecond, now),
-		expiring: timer.NewWheel[uint32](time.Millisecond, now),
+		wheel:    timer.NewWheel[*message](time.Millisecond, e.now()),
+		ready:    heap{compare: byTurn, place: turnOf},
+		oldest:   heap{compare: byEnd, place: oldestOf},
+		leases:   heap{compare: byEnd, place: turnOf},
+		expiring: heap{compare: byExpiry, place: expiringOf},
 		told:     none,
 	}
-	q.ids = index{msgs: &q.msgs, hash: func(m *message) uint32 { return hashID(m.id) }, next: func(m *message) *uint32 { return &m.nextID }}
-	q.keys = index{msgs: &q.msgs, hash: func(m *message) uint32 { return m.hash }, next: func(m *message) *uint32 { return &m.nextKey }}
-	for s := range q.states {
-		q.states[s].msgs = &q.msgs
-	}
-	return q
 }
 
 // put enters a message, which is in none of the queue's orders, in those of
-// state s, which ends at end.
-func (q *queue) put(m *message, s engine.State, end int64) {
-	m.state, m.end = s, end
-	q.states[s].add(m)
+// state s.
+func (q *queue) put(m *message, s engine.State) {
+	m.state = s
 	switch s {
 	case engine.Scheduled:
-		m.timer = q.wheel.Schedule(time.UnixMilli(end), m.place)
+		m.timer = q.wheel.Schedule(time.UnixMilli(m.due), m)
 	case engine.Ready:
-		q.ready.push(turnOf(m))
+		q.ready.add(m)
+		q.oldest.add(m)
 	case engine.Leased:
-		m.timer = q.leases.Schedule(time.UnixMilli(end), m.place)
+		q.leases.add(m)
 	}
-	if at := m.expires(); at != none && (s == engine.Scheduled || s == engine.Ready) {
-		m.rare.timer = q.expiring.Schedule(time.UnixMilli(at+1), m.place)
+	if (s == engine.Scheduled || s == engine.Ready) && m.expires != none {
+		q.expiring.add(m)
 	}
+	q.states[s].add(m)
 
 	if s != engine.Dead {
 		if !m.live { // back from the dead
@@ -94,18 +85,18 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 		return
 	}
 	q.delist(m)
-	if key := m.key(); key != "" {
-		dead := q.deadKeys[key]
+	if m.key != "" {
+		dead := q.deadKeys[m.key]
 		at, _ := slices.BinarySearchFunc(dead, m, byEnd)
-		q.deadKeys[strings.Clone(key)] = slices.Insert(dead, at, m) // cloned: key is a part of the message's data
+		q.deadKeys[m.key] = slices.Insert(dead, at, m)
 	}
 }
 
 // enlist gives a message, which admit has counted, what live ones have.
 func (q *queue) enlist(m *message) {
 	m.live = true
-	if m.keyLen > 0 {
-		q.keys.add(m)
+	if m.key != "" {
+		q.keys[m.key] = m
 	}
 }
 
@@ -116,45 +107,46 @@ func (q *queue) delist(m *message) {
 	}
 	m.live = false
 	q.engine.pending.Add(-1)
-	if m.keyLen > 0 {
-		q.keys.remove(m)
+	if m.key != "" {
+		delete(q.keys, m.key)
 	}
 }
 
 // take removes a message from the orders of its state. It keeps its key, unless
 // it is dead.
 func (q *queue) take(m *message) {
-	q.states[m.state].remove(m)
 	switch m.state {
 	case engine.Scheduled:
 		q.wheel.Cancel(m.timer)
+		m.timer = 0
 	case engine.Ready:
-		q.loseTurn(m)
+		q.ready.remove(m)
+		q.oldest.remove(m)
 	case engine.Leased:
-		q.leases.Cancel(m.timer)
+		q.leases.remove(m)
 	case engine.Dead:
 		if m.untold {
 			m.untold = false
 			q.died--
 		}
-		if key := m.key(); key != "" {
-			dead := slices.DeleteFunc(q.deadKeys[key], func(d *message) bool { return d == m })
-			if q.deadKeys[strings.Clone(key)] = dead; len(dead) == 0 {
-				delete(q.deadKeys, key)
+		if m.key != "" {
+			dead := q.deadKeys[m.key]
+			dead = slices.DeleteFunc(dead, func(d *message) bool { return d == m })
+			if q.deadKeys[m.key] = dead; len(dead) == 0 {
+				delete(q.deadKeys, m.key)
 			}
 		}
 	}
-	if m.rare != nil {
-		q.expiring.Cancel(m.rare.timer)
-	}
+	q.expiring.remove(m)
+	q.states[m.state].remove(m)
 }
 
 // place puts a message where its due time says.
 func (q *queue) place(m *message) {
 	if m.due > q.ms {
-		q.put(m, engine.Scheduled, m.due)
+		q.put(m, engine.Scheduled)
 	} else {
-		q.put(m, engine.Ready, m.due)
+		q.put(m, engine.Ready)
 	}
 }
 
@@ -168,52 +160,37 @@ func (q *queue) move(m *message, due int64) {
 // die makes a message dead since at.
 func (q *queue) die(m *message, at int64, reason string) {
 	q.take(m)
-	m.setError(reason)
-	q.put(m, engine.Dead, at)
+	m.died, m.lastError = at, reason
+	q.put(m, engine.Dead)
 }
 
 // drop forgets a message.
 func (q *queue) drop(m *message) {
 	q.take(m)
 	q.delist(m)
-	q.ids.remove(m)
-	q.endLease(m)
-	q.msgs.drop(m.place)
-}
-
-// endLease makes the last lease's token settle no longer.
-func (q *queue) endLease(m *message) {
-	if m.nonce != 0 {
-		q.nonces.drop(m.nonce)
-		m.nonce = 0
-	}
+	delete(q.ids, m.id)
 }
 
 // advance brings the queue up to its now.
 func (q *queue) advance() {
-	for _, place := range q.wheel.Advance(q.now) {
-		m := q.msgs.at(place)
+	for _, m := range q.wheel.Advance(q.now) {
+		m.timer = 0
 		q.take(m)
-		q.put(m, engine.Ready, m.due)
+		q.put(m, engine.Ready)
 	}
-	for _, place := range q.leases.Advance(q.now) {
-		q.lapse(q.msgs.at(place))
+	for m := q.leases.min(); m != nil && m.deadline <= q.ms; m = q.leases.min() {
+		q.lapse(m)
 	}
-	q.expire()
-}
-
-// expire drops what has expired.
-func (q *queue) expire() {
-	for _, place := range q.expiring.Advance(q.now) {
-		q.drop(q.msgs.at(place))
+	for m := q.expiring.min(); m != nil && m.expires < q.ms; m = q.expiring.min() {
+		q.drop(m)
 		q.expired++
 	}
 }
 
 // turnBack makes wait again what is not due any more, since the clock stepped back.
 func (q *queue) turnBack() {
-	for _, t := range slices.Clone(q.ready) {
-		if m := q.holder(t); m != nil && m.due > q.ms {
+	for _, m := range slices.Clone(q.ready.items) {
+		if m.due > q.ms {
 			q.take(m)
 			q.place(m)
 		}
@@ -225,14 +202,14 @@ const lapsed = "lease lapsed"
 
 // lapse ends a lease at its deadline. The token goes on settling.
 func (q *queue) lapse(m *message) {
-	if m.attempt >= m.kind.MaxAttempts {
-		q.die(m, m.end, lapsed)
+	if m.attempt >= m.MaxAttempts {
+		q.die(m, m.deadline, lapsed)
 		m.untold = true
 		q.died++
 		return
 	}
 	q.take(m)
-	m.setError(lapsed)
+	m.lastError = lapsed
 	q.place(m)
 }
 
@@ -240,9 +217,9 @@ func (q *queue) lapse(m *message) {
 // there is none.
 func (q *queue) find(ref engine.Ref) *message {
 	if ref.ID == 0 {
-		return q.byKey(ref.Key)
+		return q.keys[ref.Key]
 	}
-	return q.byID(ref.ID)
+	return q.ids[ref.ID]
 }
 
 // next returns when a Lease may give something: now if something is ready.
@@ -250,18 +227,18 @@ func (q *queue) next() int64 {
 	switch {
 	case q.paused:
 		return q.until
-	case q.states[engine.Ready].n > 0:
+	case q.ready.Len() > 0:
 		return q.ms
 	}
 	at := int64(none)
 	if due, ok := q.wheel.Next(); ok {
 		at = due.UnixMilli()
 	}
-	if deadline, ok := q.leases.Next(); ok {
-		at = min(at, deadline.UnixMilli())
+	if m := q.leases.min(); m != nil {
+		at = min(at, m.deadline)
 	}
 	return max(at, q.ms+1)
 }
 
 // empty says that the queue holds nothing that anybody could ask for.
-func (q *queue) empty() bool { return q.msgs.n == 0 && !q.paused }
+func (q *queue) empty() bool { return len(q.ids) == 0 && !q.paused }

@@ -62,7 +62,7 @@ func TestFaultClockStepsBack(t *testing.T) {
 	held := newLedger(t, "held")
 	release := make(chan bool)
 	held.during = func() { <-release }
-	held.work(c, tarry.WorkerConfig{TTR: 2 * time.Second})
+	held.work(c, tarry.WorkerConfig{LeaseTTR: 2 * time.Second})
 	unblock := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(unblock)
 	held.push(c, "k", 0)

@@ -140,7 +140,7 @@ func TestFaultClaimAnswerLost(t *testing.T) {
 	}, 0, 0, 1)
 	fails(t, err, tarry.ErrUnavailable)
 	t.Logf("it came back after %v", counts(t, c.beside, "q", 5*time.Second, 0, 1, 0))
-	i, err := c.beside.Get(t.Context(), "q", tarry.ByKey("k"))
+	i, err := c.beside.Get(t.Context(), tarry.ByKey("k").Of("q"))
 	if err != nil || i.Attempt != 0 {
 		t.Errorf("it is at attempt %d, %v", i.Attempt, err)
 	}
@@ -167,7 +167,7 @@ func TestFaultPushAnswerLost(t *testing.T) {
 	if err != nil || p.Outcome != tarry.Kept {
 		t.Errorf("the repetition was %v, %v", p.Outcome, err)
 	}
-	if i, err := c.beside.Get(t.Context(), "q", tarry.ByID(p.ID)); err != nil || i.Key != "k" || string(i.Body) != "body" {
+	if i, err := c.beside.Get(t.Context(), tarry.ByID(p.ID).Of("q")); err != nil || i.Key != "k" || string(i.Body) != "body" {
 		t.Errorf("found %q %q, %v", i.Key, i.Body, err)
 	}
 	counts(t, c.beside, "q", 0, 1, 0, 0)

@@ -67,7 +67,7 @@ func TestFaultSentinelFailover(t *testing.T) {
 	s := redistest.StartSentinel(t)
 	c := openClient(t, s.URL())
 	l := newLedger(t, "q")
-	l.work(c, tarry.WorkerConfig{TTR: leaseTime})
+	l.work(c, tarry.WorkerConfig{LeaseTTR: leaseTime})
 	stop := l.produce(c, 0, 3*time.Second, 6*time.Second, time.Hour)
 	l.more(500, 20*time.Second)
 	stop()
@@ -110,7 +110,7 @@ func clusterFailover(t *testing.T, stopNode func(*redistest.Server), within time
 	healthy := func(key string) bool { return on[q.ofKey(key).n] != victim }
 
 	l := newLedger(t, "q")
-	l.work(c.client, tarry.WorkerConfig{TTR: leaseTime})
+	l.work(c.client, tarry.WorkerConfig{LeaseTTR: leaseTime})
 	stop := l.produce(c.client, 0, 3*time.Second, 6*time.Second, time.Hour)
 	l.more(500, 20*time.Second)
 	stop()

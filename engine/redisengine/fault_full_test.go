@@ -52,23 +52,23 @@ func TestFaultFull(t *testing.T) {
 	}
 	refused("q")
 	refused("another") // which is not known yet
-	_, errs, err := c.PushMany(ctx, []engine.Message{tarry.NewMessage("q", nil), tarry.NewMessage("q", nil)})
+	pushed, err := c.PushMany(ctx, []tarry.Draft{tarry.NewDraft("q", nil), tarry.NewDraft("q", nil)})
 	check(err)
-	for _, err := range errs {
-		fails(t, err, tarry.ErrLimit, hintFull)
+	for _, p := range pushed {
+		fails(t, p.Err, tarry.ErrLimit, hintFull)
 	}
-	if len(errs) != 2 {
-		t.Errorf("of 2 pushes %d failed", len(errs))
+	if len(pushed) != 2 {
+		t.Errorf("of 2 pushes %d were answered", len(pushed))
 	}
 
-	key := func(n int) tarry.Ref { return tarry.ByKey(strconv.Itoa(n)) }
-	check(c.Cancel(ctx, "q", key(0)))
-	i, err := c.Get(ctx, "q", key(1))
+	key := func(n int) tarry.Ref { return tarry.ByKey(strconv.Itoa(n)).Of("q") }
+	check(c.Cancel(ctx, key(0)))
+	i, err := c.Get(ctx, key(1))
 	check(err)
 	if len(i.Body) != 10_000 {
 		t.Errorf("the body has %d bytes", len(i.Body))
 	}
-	_, err = c.Reschedule(ctx, "q", key(2), tarry.In(time.Hour))
+	_, err = c.Reschedule(ctx, key(2), tarry.In(time.Hour))
 	check(err)
 	counts(t, c, "q", 0, 1, int64(kept)-2, 0)
 	p, err := c.ListPage(ctx, engine.ListQuery{Queue: "q", State: tarry.Ready, Limit: 5, Body: true})
@@ -80,7 +80,7 @@ func TestFaultFull(t *testing.T) {
 	check(err)
 	check(c.Pause(ctx, "q", time.Hour))
 	check(c.Resume(ctx, "q"))
-	claimed, err := c.Claim(ctx, "q", key(3), tarry.LeaseOptions{})
+	claimed, err := c.Claim(ctx, key(3), tarry.LeaseOptions{})
 	check(err)
 	leases := append(leaseSome(t, e, 6), claimed)
 	settled, err := c.Settle(ctx, []tarry.Settlement{

@@ -190,7 +190,7 @@ func (l *ledger) work(c *tarry.Client, cfg tarry.WorkerConfig, more ...string) {
 	l.t.Cleanup(func() {
 		cancel()
 		// While nobody answers, short leases end before their results can be told.
-		if err := <-ended; err != nil && (cfg.TTR == 0 || !errors.Is(err, tarry.ErrUnavailable)) {
+		if err := <-ended; err != nil && (cfg.LeaseTTR == 0 || !errors.Is(err, tarry.ErrUnavailable)) {
 			l.t.Error(err)
 		}
 	})
@@ -252,7 +252,7 @@ func (l *ledger) settled(c *tarry.Client, within time.Duration) {
 	}
 	counts(l.t, c, l.queue, within, int64(len(far)), 0, 0)
 	for _, key := range far {
-		if i, err := c.Get(l.t.Context(), l.queue, tarry.ByKey(key)); err != nil || i.State != tarry.Scheduled || l.entries[key].handled > 0 {
+		if i, err := c.Get(l.t.Context(), tarry.ByKey(key).Of(l.queue)); err != nil || i.State != tarry.Scheduled || l.entries[key].handled > 0 {
 			l.t.Errorf("%s is %v, %v, and was handled %d times", key, i.State, err, l.entries[key].handled)
 		}
 	}

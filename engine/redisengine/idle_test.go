@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,10 +30,10 @@ func idle(t *testing.T, pending int) {
 	for n := 0; n < pending; n += 1000 {
 		msgs := make([]engine.Message, 1000)
 		for i := range msgs {
-			msgs[i] = tarry.NewMessage(queues[i%2], nil, tarry.In(time.Duration(1+n+i)*time.Hour))
+			msgs[i] = tarry.NewDraft(queues[i%2], nil, tarry.In(time.Duration(1+n+i)*time.Hour))
 		}
-		if _, errs, err := c.PushMany(t.Context(), msgs); err != nil || errs != nil {
-			t.Fatal(errs, err)
+		if pushed, err := c.PushMany(t.Context(), msgs); err != nil || slices.ContainsFunc(pushed, func(p tarry.Pushed) bool { return p.Err != nil }) {
+			t.Fatal(pushed, err)
 		}
 	}
 	l := newLedger(t, queues[0])

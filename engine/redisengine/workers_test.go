@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,10 +44,10 @@ func TestWorkers(t *testing.T) {
 	c := openClient(t, s.URL())
 	msgs := make([]engine.Message, all)
 	for i := range msgs {
-		msgs[i] = tarry.NewMessage("q", nil, tarry.Key(strconv.Itoa(i)), tarry.In(time.Duration(i%1000)*time.Millisecond))
+		msgs[i] = tarry.NewDraft("q", nil, tarry.Key(strconv.Itoa(i)), tarry.In(time.Duration(i%1000)*time.Millisecond))
 	}
-	if _, errs, err := c.PushMany(t.Context(), msgs); err != nil || errs != nil {
-		t.Fatal(errs, err)
+	if pushed, err := c.PushMany(t.Context(), msgs); err != nil || slices.ContainsFunc(pushed, func(p tarry.Pushed) bool { return p.Err != nil }) {
+		t.Fatal(pushed, err)
 	}
 
 	began := time.Now()
@@ -231,7 +232,7 @@ func workerProcess(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 20, TTR: workerTTR})
+	w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 20, LeaseTTR: workerTTR})
 	tarry.Handle(w, tarry.NewTopic[string]("q"), handle)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

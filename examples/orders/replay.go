@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 )
 
 // A replay applies the events of a file to a client whose engine runs on the
@@ -118,24 +117,27 @@ func (r *replay) reach() int {
 // push pushes the messages of the next stretch of events.
 func (r *replay) push(ctx context.Context) error {
 	end := min(r.done+stretch, len(r.events))
-	var msgs []engine.Message
+	var msgs []tarry.Draft
 	for _, e := range r.events[r.done:end] {
 		if e.callOff {
 			continue
 		}
 		id := r.orders[e.row].id
-		m, err := topics[e.job].Message(Order{id}, tarry.Key(id), tarry.At(r.due(e.job, e.row)))
+		m, err := topics[e.job].Draft(Order{id}, tarry.Key(id), tarry.At(r.due(e.job, e.row)))
 		if err != nil {
 			return err
 		}
 		msgs = append(msgs, m)
 	}
 	r.pushed = end
-	pushed, errs, err := r.client.PushMany(ctx, msgs)
-	if err = errors.Join(append(errs, err)...); err != nil {
+	pushed, err := r.client.PushMany(ctx, msgs)
+	if err != nil {
 		return err
 	}
 	for _, p := range pushed {
+		if p.Err != nil {
+			return p.Err
+		}
 		r.expect(p.Due)
 	}
 	return r.step("push")
@@ -166,16 +168,16 @@ func (r *replay) callOff(ctx context.Context, end int) error {
 	var at []int // event of each ref
 	for i, e := range r.events[r.done:end] {
 		if e.callOff {
-			refs = append(refs, tarry.Ref{Queue: topics[e.job].Queue(), Key: r.orders[e.row].id})
+			refs = append(refs, tarry.ByKey(r.orders[e.row].id).Of(topics[e.job].Queue()))
 			at = append(at, r.done+i)
 		}
 	}
-	errs, err := r.client.CancelMany(ctx, refs)
+	cancelled, err := r.client.CancelMany(ctx, refs)
 	if err != nil {
 		return err
 	}
-	for i, err := range errs {
-		if err := r.answered(at[i], err); err != nil {
+	for i, c := range cancelled {
+		if err := r.answered(at[i], c.Err); err != nil {
 			return err
 		}
 	}
@@ -210,7 +212,7 @@ func (r *replay) answered(i int, err error) error {
 }
 
 // wants asks for a batch of each queue.
-var wants = []engine.Want{
+var wants = []tarry.Want{
 	{Queue: topics[cancelUnpaid].Queue(), Max: perLease},
 	{Queue: topics[rateReview].Queue(), Max: perLease},
 }
@@ -318,7 +320,7 @@ func (r *replay) write(ctx context.Context) error {
 	}
 	acks := make([]tarry.Settlement, len(r.held))
 	for i, l := range r.held {
-		acks[i] = tarry.Settlement{Token: l.Token, Do: engine.Ack}
+		acks[i] = tarry.Settlement{Token: l.Token, Do: tarry.DoAck}
 	}
 	settled, err := r.client.Settle(ctx, acks)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 )
 
@@ -16,7 +15,7 @@ import (
 // else.
 type store struct {
 	clock   *clock
-	engine  engine.Engine
+	engine  *diskengine.Engine
 	client  *tarry.Client
 	journal *journal
 	records []record // what the journal held

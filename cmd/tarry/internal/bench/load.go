@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 )
 
 // each has the clients make calls for 0 to n-1, batch at a time, as fast as they
@@ -72,17 +71,17 @@ func (t *trial) watch(what string, n int, done *atomic.Int64) (stop func()) {
 
 // pushRange pushes messages from to to-1 in one call, each due as due says.
 func (t *trial) pushRange(ctx context.Context, name func(int) string, from, to int, due func(i int) tarry.Due) error {
-	msgs := make([]engine.Message, to-from)
+	msgs := make([]tarry.Draft, to-from)
 	for i := range msgs {
-		msgs[i] = tarry.NewMessage(t.queue, t.body(from+i), tarry.Key(name(from+i)), due(from+i))
+		msgs[i] = tarry.NewDraft(t.queue, t.body(from+i), tarry.Key(name(from+i)), due(from+i))
 	}
-	_, errs, err := t.c.PushMany(ctx, msgs)
+	pushed, err := t.c.PushMany(ctx, msgs)
 	if err != nil {
 		return err
 	}
-	for _, err := range errs {
-		if err != nil {
-			return err
+	for _, p := range pushed {
+		if p.Err != nil {
+			return p.Err
 		}
 	}
 	return nil

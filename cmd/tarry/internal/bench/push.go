@@ -29,7 +29,7 @@ func (t *trial) cancel(ctx context.Context) error {
 	}
 	step := coprime(t.N)
 	return t.measure(ctx, "cancelled", 1, func(ctx context.Context, i, _ int) error {
-		return t.c.Cancel(ctx, t.queue, tarry.ByKey(key(i*step%t.N)))
+		return t.c.Cancel(ctx, tarry.ByKey(key(i*step%t.N)).Of(t.queue))
 	})
 }
 

@@ -95,7 +95,7 @@ func (t *trial) recover(ctx context.Context) error {
 		return fmt.Errorf("the store was opened, but a message due now was not handed out within a minute")
 	}
 	t.result.Seconds = round(time.Since(start).Seconds(), 6)
-	if _, err := c.Settle(ctx, []tarry.Settlement{{Token: got.Messages[0].Token, Do: engine.Ack}}); err != nil {
+	if _, err := c.Settle(ctx, []tarry.Settlement{{Token: got.Messages[0].Token, Do: tarry.DoAck}}); err != nil {
 		return err
 	}
 	return t.verify(ctx)
@@ -150,7 +150,7 @@ func (t *trial) lookAll(ctx context.Context) (missing int64, err error) {
 	found := make([]bool, t.N)
 	missing = int64(t.N)
 	for _, state := range []tarry.State{tarry.Scheduled, tarry.Ready} {
-		q := engine.ListQuery{Queue: t.queue, State: state, Limit: 1000}
+		q := tarry.ListQuery{Queue: t.queue, State: state, Limit: 1000}
 		for {
 			page, err := t.c.ListPage(ctx, q)
 			if err != nil {
@@ -173,7 +173,7 @@ func (t *trial) lookAll(ctx context.Context) (missing int64, err error) {
 func (t *trial) lookSample(ctx context.Context) (missing int64, err error) {
 	for range sample {
 		i := rand.IntN(t.N)
-		_, err := t.c.Get(ctx, t.queue, tarry.ByKey(key(i)))
+		_, err := t.c.Get(ctx, tarry.ByKey(key(i)).Of(t.queue))
 		switch engine.Code(err) {
 		case "":
 		case "not_found":

@@ -1,0 +1,229 @@
+package tarry_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// far returns a stage whose calls of Lease and Settle take a while, as across a
+// network, and that counts what is leased and whose result it was not told.
+func far(trip time.Duration) (s *stage, held, most *atomic.Int64) {
+	s, held, most = newStage(), new(atomic.Int64), new(atomic.Int64)
+	s.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+		time.Sleep(trip / 2)
+		g, err := s.Engine.Lease(ctx, wants)
+		for _, q := range g.Queues {
+			if n := held.Add(int64(len(q.Messages))); n > most.Load() {
+				most.Store(n)
+			}
+		}
+		time.Sleep(trip / 2)
+		return g, err
+	}
+	s.settle = func(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
+		if in[0].Do != engine.Extend {
+			held.Add(-int64(len(in)))
+		}
+		time.Sleep(trip)
+		return s.Engine.Settle(ctx, in)
+	}
+	return s, held, most
+}
+
+func pushBurst(t *testing.T, c *tarry.Client, queue string, n int) {
+	t.Helper()
+	for i := range n {
+		push(t, c, queue, fmt.Sprint(i))
+	}
+}
+
+// A worker far from its engine does not wait for an answer whenever its slots are
+// done: ten slots at ten milliseconds a trip were a thousand messages a second.
+func TestWorkerLeasesAhead(t *testing.T) {
+	s, _, _ := far(10 * time.Millisecond)
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		const n = 20_000
+		pushBurst(t, c, "q", n)
+		var handled atomic.Int64
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+			handled.Add(1)
+			return nil
+		})
+		stop := run(t, w)
+		pass(3 * time.Second)
+		if got := handled.Load(); got != n {
+			t.Errorf("%d handled in three seconds; want all of %d", got, n)
+		}
+		stop()
+	})
+}
+
+// Who is slow leases what it has slots for, however far the engine is.
+func TestWorkerThatIsSlowLeasesLittleAhead(t *testing.T) {
+	s, _, most := far(10 * time.Millisecond)
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		pushBurst(t, c, "q", 1000)
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		stop := run(t, w)
+		pass(30 * time.Second)
+		if n := most.Load(); n < 10 || n > 12 {
+			t.Errorf("%d messages were leased at a time; want hardly more than its 10 slots", n)
+		}
+		stop()
+	})
+}
+
+// What was leased ahead by quick handlers goes back when they become slow, its attempt
+// not counted, and others can have it.
+func TestWorkerGivesBackWhatItCannotBegin(t *testing.T) {
+	s, held, _ := far(10 * time.Millisecond)
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		pushBurst(t, c, "q", 30_000)
+		var slow atomic.Bool
+		var counted atomic.Int64
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+		tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
+			if m.Attempt != 1 {
+				counted.Add(1)
+			}
+			if slow.Load() {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		stop := run(t, w)
+		pass(500 * time.Millisecond)
+		if n := held.Load(); n < 50 {
+			t.Fatalf("%d messages are held: nothing was leased ahead", n)
+		}
+		slow.Store(true)
+		pass(time.Second)
+		if n := held.Load(); n != 10 {
+			t.Errorf("a second later %d messages are held; want the 10 that are handled", n)
+		}
+		slow.Store(false)
+		pass(10 * time.Minute)
+		stop()
+		if n := counted.Load(); n != 0 {
+			t.Errorf("%d attempts were counted that never began", n)
+		}
+	})
+}
+
+// A drain gives back at once all that was not begun.
+func TestWorkerDrainGivesBackTheLine(t *testing.T) {
+	s, held, _ := far(10 * time.Millisecond)
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		const n = 30_000
+		pushBurst(t, c, "q", n)
+		var handled atomic.Int64
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+			handled.Add(1)
+			return nil
+		})
+		stop := run(t, w)
+		pass(505 * time.Millisecond)
+		stop()
+		if held.Load() != 0 {
+			t.Errorf("%d messages are held after the drain", held.Load())
+		}
+		info, err := c.Queue(t.Context(), "q")
+		if err != nil || int64(info.Ready) != n-handled.Load() || info.Leased != 0 {
+			t.Errorf("%d of %d were handled, and the queue holds %+v, %v", handled.Load(), n, info, err)
+		}
+	})
+}
+
+// Bounds on a queue hold, also when its worker is quick and leases ahead elsewhere.
+func TestWorkerLeasesNotAheadForABoundQueue(t *testing.T) {
+	s, _, _ := far(10 * time.Millisecond)
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		pushBurst(t, c, "wide", 5000)
+		pushBurst(t, c, "narrow", 50)
+		var running, done, wide atomic.Int64
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+		tarry.Handle(w, tarry.NewTopic[string]("wide"), func(context.Context, *tarry.Message[string]) error { wide.Add(1); return nil })
+		tarry.Handle(w, tarry.NewTopic[string]("narrow"), func(context.Context, *tarry.Message[string]) error {
+			if running.Add(1) > 1 {
+				t.Error("two at a time of a queue whose bound is one")
+			}
+			time.Sleep(time.Millisecond)
+			running.Add(-1)
+			done.Add(1)
+			return nil
+		}, tarry.Concurrency(1))
+		stop := run(t, w)
+		pass(5 * time.Second)
+		if done.Load() != 50 || wide.Load() != 5000 {
+			t.Errorf("%d narrow and %d wide messages were handled", done.Load(), wide.Load())
+		}
+		stop()
+	})
+}
+
+// A handler that ends its goroutine takes none of those behind it with it.
+func TestWorkerLineOutlivesGoexit(t *testing.T) {
+	s, _, _ := far(10 * time.Millisecond)
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		pushBurst(t, c, "q", 2000)
+		var seen atomic.Int64
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 3})
+		tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
+			if seen.Add(1)%7 == 0 && m.Attempt == 1 {
+				runtime.Goexit()
+			}
+			return nil
+		})
+		stop := run(t, w)
+		pass(time.Hour)
+		if info, err := c.Queue(t.Context(), "q"); err != nil || info.Ready+info.Scheduled+info.Leased != 0 {
+			t.Errorf("the queue holds %+v, %v", info, err)
+		}
+		stop()
+	})
+}
+
+// Slots that are taken by slow handlers of one queue do not keep another's messages
+// in line, and a message alone in its queue does not wait for the thousands of another.
+func TestWorkerLineIsFair(t *testing.T) {
+	s, _, _ := far(10 * time.Millisecond)
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		pushBurst(t, c, "crowd", 50_000)
+		var late atomic.Int64
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+		tarry.Handle(w, tarry.NewTopic[string]("crowd"), func(context.Context, *tarry.Message[string]) error {
+			time.Sleep(100 * time.Microsecond)
+			return nil
+		})
+		lone := make(chan time.Duration, 10)
+		tarry.Handle(w, tarry.NewTopic[string]("lone"), func(_ context.Context, m *tarry.Message[string]) error {
+			lone <- time.Since(m.Due)
+			return nil
+		})
+		stop := run(t, w)
+		pass(200 * time.Millisecond)
+		for i := range 5 {
+			push(t, c, "lone", fmt.Sprint(i))
+			synctest.Wait()
+			if d := <-lone; d > 100*time.Millisecond {
+				late.Add(1)
+				t.Errorf("a lone message was handled after %s", d)
+			}
+		}
+		stop()
+	})
+}

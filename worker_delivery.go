@@ -77,7 +77,7 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.queues[leases[0].Queue]
-	w.pace.answered(now, sent)
+	w.pace.answered(now, sent, w.cfg.Concurrency)
 	for i := range leases {
 		d := &delivery{w: w, h: h, lease: leases[i], begin: now.Add(linePatience)}
 		d.due = w.c.dispatch.Local(d.lease.Due, engineNow, now)
@@ -300,7 +300,7 @@ func (w *Worker) finish(d *delivery) {
 	w.mu.Lock()
 	w.unlink(d)
 	w.running--
-	w.pace.done++
+	w.pace.finished(d.took)
 	h := d.h
 	h.running--
 	w.turn.add(h)

@@ -126,9 +126,10 @@ func (w *Worker) giveBackWaiting(h *handling, now time.Time, all bool) {
 
 // pace is how fast a worker's handlers are beside the engine. Guarded by Worker.mu.
 type pace struct {
-	since time.Time // when finished began to count
-	done  int       // handlers finished since then
-	rate  float64   // of them a second
+	since time.Time     // when handlers began to count
+	done  int           // handlers finished since then
+	busy  time.Duration // how long they ran, together
+	rate  float64       // of them a second
 	trip  time.Duration
 }
 
@@ -144,8 +145,15 @@ const (
 	linePatience = 100 * time.Millisecond
 )
 
-// answered notes an answer of the engine that was asked at sent.
-func (p *pace) answered(now, sent time.Time) {
+// finished notes a handler that ran so long.
+func (p *pace) finished(took time.Duration) {
+	p.done++
+	p.busy += took
+}
+
+// answered notes an answer of the engine that was asked at sent, by a worker of so many
+// slots.
+func (p *pace) answered(now, sent time.Time, slots int) {
 	// Waiting for something to fall due is part of some trips, so short ones count
 	// for more.
 	if trip := max(0, now.Sub(sent)); trip < p.trip {
@@ -154,8 +162,12 @@ func (p *pace) answered(now, sent time.Time) {
 		p.trip += (min(trip, leadMost) - p.trip) / 8
 	}
 	if took := now.Sub(p.since); took >= paceWindow {
-		p.rate = (p.rate + float64(p.done)/took.Seconds()) / 2
-		p.since, p.done = now, 0
+		rate := float64(p.done) / took.Seconds()
+		if p.busy > 0 { // slow ones may have ended together
+			rate = min(rate, float64(slots)*float64(p.done)/p.busy.Seconds())
+		}
+		p.rate = (p.rate + rate) / 2
+		p.since, p.done, p.busy = now, 0, 0
 	}
 }
 

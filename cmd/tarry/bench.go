@@ -31,6 +31,7 @@ func (p *Program) benchCommand() *cobra.Command {
 		Long: `Bench measures a store, each scenario on messages of its own:
 
   push        single calls, due over the next 48 hours
+  push-raw    the same to a server without tarry's client: one message a request
   push-batch  the same, many messages a call
   cancel      single calls, by key
   lateness    messages due at a steady rate, to the start of an empty handler
@@ -128,8 +129,8 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 			b.cfg.Progress(s + ": begins")
 		}
 		r, err := bench.Run(cmd.Context(), s, b.cfg)
-		if errors.Is(err, bench.ErrNoRecover) && len(scenarios) > 1 {
-			notes = append(notes, "recover was left out: "+err.Error())
+		if (errors.Is(err, bench.ErrNoRecover) || errors.Is(err, bench.ErrNoRaw)) && len(scenarios) > 1 {
+			notes = append(notes, s+" was left out: "+err.Error())
 			continue
 		}
 		if err != nil {
@@ -164,7 +165,7 @@ func benchError(scenario string, err error) error {
 	switch {
 	case errors.Is(err, bench.ErrNotEmpty):
 		return usagef("name a directory that does not exist yet; with --keep bench works beside what is there and removes nothing", "%v", err)
-	case errors.Is(err, bench.ErrNoRecover):
+	case errors.Is(err, bench.ErrNoRecover), errors.Is(err, bench.ErrNoRaw):
 		return usagef("", "%v", err)
 	}
 	return fmt.Errorf("bench %s: %w", scenario, err)

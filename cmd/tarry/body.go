@@ -13,6 +13,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // readBody returns the body that an argument gives: the argument itself, or
@@ -84,25 +85,19 @@ func (m *messageFlags) options(body []byte) ([]tarry.PushOption, error) {
 	return opts, nil
 }
 
-// pushedJSON is the answer to a push as the HTTP API writes it.
-type pushedJSON struct {
-	Outcome string `json:"outcome"`
-	ID      string `json:"id"`
-	Queue   string `json:"queue"`
-	Key     string `json:"key,omitempty"`
-	Due     string `json:"due"`
-	State   string `json:"state"`
-}
-
 // showPushed prints the answer to a push.
 func (p *Program) showPushed(asJSON bool, r tarry.Pushed) error {
 	o := p.printer(asJSON)
-	j := pushedJSON{r.Outcome.String(), r.ID.String(), r.Queue, r.Key, formatTime(r.Due), r.State.String()}
+	j := asAPI(func(b []byte) []byte {
+		return wire.AppendPushed(b, &wire.Pushed{
+			PushResult: engine.PushResult{Outcome: r.Outcome, ID: r.ID, Due: r.Due, State: r.State}, Queue: r.Queue, Key: r.Key,
+		})
+	})
 	key := ""
 	if r.Key != "" {
 		key = " key " + shown(r.Key)
 	}
-	if err := o.line(j, "%s %s id %s%s, due %s", j.Outcome, r.Queue, j.ID, key, p.dueText(r.Due)); err != nil {
+	if err := o.line(j, "%s %s id %s%s, due %s", r.Outcome.String(), r.Queue, r.ID.String(), key, p.dueText(r.Due)); err != nil {
 		return err
 	}
 	return o.flush()

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 func (p *Program) forecastCommand() *cobra.Command {
@@ -37,11 +38,7 @@ empty steps out; --json has them all.`,
 			if !t.json && b.Count == 0 {
 				continue
 			}
-			j := struct {
-				From  string `json:"from"`
-				Count int64  `json:"count"`
-			}{formatTime(b.From), b.Count}
-			if err := o.row(j, j.From, b.Count, bar(b.Count, most)); err != nil {
+			if err := o.row(asAPI(func(to []byte) []byte { return wire.AppendBucket(to, &b) }), formatTime(b.From), b.Count, bar(b.Count, most)); err != nil {
 				return err
 			}
 		}

@@ -37,7 +37,7 @@ func (p *Program) getCommand() *cobra.Command {
 		}
 		o := p.printer(t.json)
 		if t.json {
-			err = o.row(toJSON(m, true))
+			err = o.row(messageJSON(&m, true))
 		} else {
 			err = p.describe(o, m)
 		}

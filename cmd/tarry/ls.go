@@ -88,7 +88,7 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 				return err
 			}
 			for _, m := range page.Messages {
-				if err := o.row(toJSON(m, l.body), p.listCells(m, len(states) == 1 && state == tarry.Dead, l.body)...); err != nil {
+				if err := o.row(messageJSON(&m, l.body), p.listCells(m, len(states) == 1 && state == tarry.Dead, l.body)...); err != nil {
 					return err
 				}
 			}

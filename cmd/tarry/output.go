@@ -2,22 +2,17 @@ package main
 
 import (
 	"bufio"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime"
-	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // printer writes what a command has to show: a table for people or, with --json,
@@ -110,91 +105,18 @@ func (o *printer) flush() error {
 	return o.buf.Flush()
 }
 
-// messageJSON is a message as the HTTP API writes it.
-type messageJSON struct {
-	ID           string          `json:"id"`
-	Queue        string          `json:"queue"`
-	Key          string          `json:"key,omitempty"`
-	State        string          `json:"state"`
-	Due          string          `json:"due"`
-	Created      string          `json:"created,omitempty"`
-	Expires      string          `json:"expires,omitempty"`
-	Attempt      uint32          `json:"attempt"`
-	MaxAttempts  uint32          `json:"max_attempts"`
-	Priority     uint32          `json:"priority"`
-	Backoff      []string        `json:"backoff,omitempty"`
-	TTR          string          `json:"ttr,omitempty"`
-	Headers      headersJSON     `json:"headers,omitempty"`
-	ContentType  string          `json:"content_type,omitempty"`
-	Body         json.RawMessage `json:"body,omitempty"`
-	BodyBase64   *string         `json:"body_base64,omitempty"`
-	LastError    string          `json:"last_error,omitempty"`
-	LeaseExpires string          `json:"lease_expires,omitempty"`
-	Died         string          `json:"died,omitempty"`
-}
+// asAPI is an object as the HTTP API writes it, by one of wire's functions.
+type asAPI func(b []byte) []byte
 
-func toJSON(m tarry.Info, body bool) messageJSON {
-	j := messageJSON{
-		ID: m.ID.String(), Queue: m.Queue, Key: m.Key, State: m.State.String(),
-		Due: formatTime(m.Due), Created: formatTime(m.Created), Expires: formatTime(m.Expires),
-		Attempt: m.Attempt, MaxAttempts: m.MaxAttempts, Priority: m.Priority,
-		Headers: m.Headers, ContentType: m.ContentType, LastError: m.LastError,
-		LeaseExpires: formatTime(m.Deadline), Died: formatTime(m.Died),
-	}
-	if m.TTR > 0 {
-		j.TTR = tarry.FormatDuration(m.TTR)
-	}
-	for _, d := range m.Backoff {
-		j.Backoff = append(j.Backoff, tarry.FormatDuration(d))
-	}
+// MarshalJSON writes the object; the encoder brings it onto one line.
+func (write asAPI) MarshalJSON() ([]byte, error) { return write(nil), nil }
+
+func messageJSON(m *tarry.Info, body bool) asAPI {
+	how := wire.NoBodies
 	if body {
-		if isJSON(m.ContentType) && json.Valid(m.Body) {
-			j.Body = m.Body
-		} else {
-			s := base64.StdEncoding.EncodeToString(m.Body)
-			j.BodyBase64 = &s
-		}
+		how = wire.AsJSON
 	}
-	return j
-}
-
-// headersJSON are the headers of a message: an object in the order in which the names
-// first came; a name that came more than once has an array of values.
-type headersJSON []engine.Header
-
-// MarshalJSON makes the object.
-func (hs headersJSON) MarshalJSON() ([]byte, error) {
-	b := []byte{'{'}
-	for i, h := range hs {
-		same := func(o engine.Header) bool { return o.Name == h.Name }
-		if slices.ContainsFunc(hs[:i], same) {
-			continue
-		}
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b, _ = jsontext.AppendQuote(b, h.Name) // invalid UTF-8 is replaced
-		b = append(b, ':')
-		many := slices.ContainsFunc(hs[i+1:], same)
-		if many {
-			b = append(b, '[')
-		}
-		b, _ = jsontext.AppendQuote(b, h.Value)
-		for _, o := range hs[i+1:] {
-			if same(o) {
-				b, _ = jsontext.AppendQuote(append(b, ','), o.Value)
-			}
-		}
-		if many {
-			b = append(b, ']')
-		}
-	}
-	return append(b, '}'), nil
-}
-
-func isJSON(contentType string) bool {
-	t, _, err := mime.ParseMediaType(contentType)
-	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
+	return func(b []byte) []byte { return wire.AppendInfo(b, m, "", how) }
 }
 
 // dueText writes a due time for people.

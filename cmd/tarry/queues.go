@@ -6,20 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/wire"
 )
-
-// queueJSON is a queue as the HTTP API writes it.
-type queueJSON struct {
-	Queue       string  `json:"queue"`
-	Scheduled   int64   `json:"scheduled"`
-	Ready       int64   `json:"ready"`
-	Leased      int64   `json:"leased"`
-	Dead        int64   `json:"dead"`
-	NextDue     *string `json:"next_due"`
-	OldestReady *string `json:"oldest_ready"`
-	Paused      bool    `json:"paused"`
-	PausedUntil string  `json:"paused_until,omitempty"`
-}
 
 func (p *Program) queuesCommand() *cobra.Command {
 	var t target
@@ -66,23 +54,13 @@ func (p *Program) queuesCommand() *cobra.Command {
 }
 
 func (p *Program) showQueue(o *printer, q tarry.QueueInfo) error {
-	j := queueJSON{
-		Queue: q.Queue, Scheduled: q.Scheduled, Ready: q.Ready, Leased: q.Leased, Dead: q.Dead,
-		Paused: q.Paused, PausedUntil: formatTime(q.PausedUntil),
-	}
-	if s := formatTime(q.NextDue); s != "" {
-		j.NextDue = &s
-	}
-	if s := formatTime(q.OldestReady); s != "" {
-		j.OldestReady = &s
-	}
 	paused := "-"
 	switch {
 	case q.Paused && q.PausedUntil.IsZero():
 		paused = "for good"
 	case q.Paused:
-		paused = "until " + j.PausedUntil
+		paused = "until " + formatTime(q.PausedUntil)
 	}
-	return o.row(j, q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead,
+	return o.row(asAPI(func(b []byte) []byte { return wire.AppendQueue(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead,
 		orDash(away(q.NextDue, p.Now())), orDash(away(q.OldestReady, p.Now())), paused)
 }

@@ -46,8 +46,9 @@ func TestBenchOnRedis(t *testing.T) {
 			t.Errorf("%s", line)
 		}
 	}
-	if !slices.Equal(ran, bench.Scenarios) {
-		t.Errorf("ran %v, want %v", ran, bench.Scenarios)
+	want := slices.DeleteFunc(slices.Clone(bench.Scenarios), func(s string) bool { return s == "push-raw" })
+	if !slices.Equal(ran, want) {
+		t.Errorf("ran %v, want %v", ran, want)
 	}
 	if left := (world{}).must(t, "queues", "--store", url, "--json"); left != "" {
 		t.Errorf("left behind: %s", left)

@@ -44,7 +44,7 @@ func (p *Program) reschedule(ctx context.Context, asJSON bool, c *tarry.Client, 
 		return err
 	}
 	o := p.printer(asJSON)
-	if err := o.line(toJSON(m, false), "rescheduled %s %s, due %s", queue, refText(ref), p.dueText(m.Due)); err != nil {
+	if err := o.line(messageJSON(&m, false), "rescheduled %s %s, due %s", queue, refText(ref), p.dueText(m.Due)); err != nil {
 		return err
 	}
 	return o.flush()

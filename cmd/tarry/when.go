@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // durationValue is a flag that takes 1500ms, 30m, 48h or 7d.
@@ -105,7 +106,7 @@ func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	return t.UTC().Format(wire.TimeFormat)
 }
 
 // away writes how far t lies from now, for people: "in 29m59s", "3s ago".

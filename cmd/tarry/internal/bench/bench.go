@@ -37,11 +37,11 @@ type Config struct {
 }
 
 // Scenarios are the names of all scenarios, in the order in which "all" runs them.
-var Scenarios = []string{"push", "push-batch", "cancel", "lateness", "burst", "pending", "recover"}
+var Scenarios = []string{"push", "push-raw", "push-batch", "cancel", "lateness", "burst", "pending", "recover"}
 
 // defaultN is how many messages a scenario takes unless told otherwise.
 var defaultN = map[string]int{
-	"push": 200_000, "push-batch": 1_000_000, "cancel": 200_000,
+	"push": 200_000, "push-raw": 200_000, "push-batch": 1_000_000, "cancel": 200_000,
 	"lateness": 100_000, "burst": 100_000, "pending": 1_000_000, "recover": 1_000_000,
 }
 
@@ -88,7 +88,7 @@ func Run(ctx context.Context, scenario string, cfg Config) (Result, error) {
 
 func (t *trial) run(ctx context.Context) error {
 	run := map[string]func(context.Context) error{
-		"push": t.push, "push-batch": t.pushBatch, "cancel": t.cancel,
+		"push": t.push, "push-raw": t.pushRaw, "push-batch": t.pushBatch, "cancel": t.cancel,
 		"lateness": t.lateness, "burst": t.burst, "pending": t.pending, "recover": t.recover,
 	}[t.scenario]
 	if t.scenario != "recover" {

@@ -12,6 +12,9 @@ var ErrNotEmpty = errors.New("the directory of the store is not empty")
 // killed, or forgets them when it is.
 var ErrNoRecover = errors.New("recover needs a durable store that is opened directly, such as disk:DIR or redis://HOST")
 
+// ErrNoRaw refuses push-raw where nothing speaks HTTP.
+var ErrNoRaw = errors.New("push-raw needs a server, such as http://127.0.0.1:8277")
+
 // redact hides the password of a store's URL.
 func redact(store string) string {
 	u, err := url.Parse(store)

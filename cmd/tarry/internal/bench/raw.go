@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// pushRaw pushes n messages as push does, but without tarry's client, which puts calls
+// of many callers together: each caller has a keep-alive connection of its own and
+// sends one message a request, as a program in any language would. Each answer is
+// checked.
+func (t *trial) pushRaw(ctx context.Context) error {
+	u, err := url.Parse(t.Store)
+	if err != nil || u.Scheme != "http" {
+		return ErrNoRaw
+	}
+	conns := make(chan *rawConn, t.Clients)
+	for range t.Clients {
+		c, err := dialRaw(ctx, u)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+		conns <- c
+	}
+	path := strings.TrimSuffix(u.EscapedPath(), "/") + wire.QueuePath(t.queue) + "/messages"
+	return t.measure(ctx, "pushed", 1, func(_ context.Context, i, _ int) error {
+		c := <-conns
+		defer func() { conns <- c }()
+		return c.push(path, key(i), t.body(i), far(i))
+	})
+}
+
+// rawConn is a connection on which requests are written and answers read with as
+// little as that takes.
+type rawConn struct {
+	net.Conn
+	in     *bufio.Reader
+	header string // of each request, but for its line and length
+	out    []byte
+	answer []byte
+}
+
+func dialRaw(ctx context.Context, u *url.URL) (*rawConn, error) {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return nil, &engine.Error{Op: "push", Err: engine.ErrUnavailable, Hint: err.Error()}
+	}
+	header := " HTTP/1.1\r\nHost: " + u.Host + "\r\nContent-Type: application/json\r\n"
+	if u.User != nil {
+		token, ok := u.User.Password()
+		if !ok {
+			token = u.User.Username()
+		}
+		header += "Authorization: Bearer " + token + "\r\n"
+	}
+	return &rawConn{Conn: conn, in: bufio.NewReader(conn), header: header}, nil
+}
+
+// push pushes one message and checks what is answered.
+func (c *rawConn) push(path, key string, body []byte, delay time.Duration) error {
+	message := append([]byte(nil), `{"key":`...)
+	message = wire.AppendString(message, key)
+	message = wire.AppendDuration(append(message, `,"delay":`...), delay)
+	message = append(message, `,"body_base64":"`...)
+	message = base64.StdEncoding.AppendEncode(message, body)
+	message = append(message, `"}`...)
+	c.out = append(c.out[:0], "POST "...)
+	c.out = append(append(c.out, path...), c.header...)
+	c.out = strconv.AppendInt(append(c.out, "Content-Length: "...), int64(len(message)), 10)
+	c.out = append(append(c.out, "\r\n\r\n"...), message...)
+	if _, err := c.Write(c.out); err != nil {
+		return err
+	}
+	status, err := c.read()
+	if err != nil {
+		return fmt.Errorf("a raw push got no answer: %w", err)
+	}
+	var pushed wire.Pushed
+	if err := wire.ReadAnswer(c.answer, func(r *wire.Reader) { pushed = r.Pushed() }); err != nil {
+		return fmt.Errorf("a raw push was answered %q: %w", c.answer, err)
+	}
+	if e, ok := pushed.Err.(*wire.Error); ok {
+		return e.Err("push", engine.Ref{Key: key})
+	}
+	if status != 201 || pushed.Outcome != engine.Created || pushed.ID == 0 || pushed.Key != key {
+		return fmt.Errorf("a raw push of %s was answered %d %s", key, status, c.answer)
+	}
+	return nil
+}
+
+// read reads an answer, whose length has to be told.
+func (c *rawConn) read() (status int, err error) {
+	line, err := c.in.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	proto, rest, _ := bytes.Cut(line, []byte(" "))
+	code, _, _ := bytes.Cut(rest, []byte(" "))
+	if status, err = strconv.Atoi(string(bytes.TrimSpace(code))); err != nil || !bytes.HasPrefix(proto, []byte("HTTP/1.")) {
+		return 0, fmt.Errorf("%q is no answer of HTTP/1", line)
+	}
+	length := -1
+	for {
+		if line, err = c.in.ReadSlice('\n'); err != nil {
+			return 0, err
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			break
+		}
+		if name, value, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte("Content-Length")) {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if length < 0 || length > maxAnswer {
+		return 0, errors.New("the answer has no length, or is too long")
+	}
+	if cap(c.answer) < length {
+		c.answer = make([]byte, length)
+	}
+	c.answer = c.answer[:length]
+	_, err = io.ReadFull(c.in, c.answer)
+	return status, err
+}
+
+// maxAnswer is the longest answer to a push that is read.
+const maxAnswer = 1 << 20

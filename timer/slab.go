@@ -18,13 +18,13 @@ type links struct {
 	next, prev uint32
 }
 
-// entry is 32 bytes with an 8-byte T, and free of pointers when T is: the
-// collector then never looks into a chunk.
+// entry is 32 bytes with an 8-byte T, 24 with a 4-byte one, and free of pointers
+// when T is: the collector then never looks into a chunk.
 type entry[T any] struct {
-	value T
-	due   uint64 // in the units of the owner; ordered
+	due uint64 // in the units of the owner; ordered
 	links
-	gen uint32 // 0 while free
+	gen   uint32 // 0 while free
+	value T
 }
 
 // chunk keeps the books of one array of entries.

@@ -24,10 +24,10 @@ import (
 //	                      |
 //	level 0              [0][1]·····         1 unit a slot: one due
 //
-// Memory: an entry takes 32 bytes with an 8-byte T, the wheels under one more
-// byte an entry when there are many; a wheel without entries takes under 1 KB
-// and a drained one gives back what it had. With a T free of pointers the
-// garbage collector does not look at the entries.
+// Memory: an entry takes 32 bytes with an 8-byte T, 24 with a 4-byte one, the
+// wheels under one more byte an entry when there are many; a wheel without
+// entries takes under 1 KB and a drained one gives back what it had. With a T
+// free of pointers the garbage collector does not look at the entries.
 //
 // Allocation: none for an operation in steady state; chunks of 64 entries
 // as the number grows.

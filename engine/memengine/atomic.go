@@ -75,7 +75,7 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 		}
 		if err != nil {
 			results[i].Err = err
-			if m := q.keys[msgs[i].Key]; m != nil {
+			if m := q.byKey(msgs[i].Key); m != nil {
 				results[i] = m.result(0, err)
 			}
 		}
@@ -93,7 +93,7 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 	}
 	for i := range msgs {
 		q := queues[msgs[i].Queue]
-		q.advance() // what the items before pushed may be past its expiry already
+		q.expire() // what the items before pushed
 		results[i] = q.push(&msgs[i], true)
 	}
 	return results, nil
@@ -118,8 +118,8 @@ func (q *queue) rehearse(seats map[name]*seat, in *engine.Message) (created bool
 	s := seats[n]
 	if s == nil {
 		s = &seat{}
-		if m := q.keys[in.Key]; m != nil {
-			*s = seat{held: true, leased: m.state == engine.Leased, due: m.due, policy: m.Policy}
+		if m := q.byKey(in.Key); m != nil {
+			*s = seat{held: true, leased: m.state == engine.Leased, due: m.due, policy: m.kind.Policy}
 		}
 		seats[n] = s
 	}

@@ -57,8 +57,8 @@ func (e *Engine) count(name string) engine.QueueInfo {
 		if due, ok := q.wheel.Next(); ok {
 			info.NextDue = due.UTC()
 		}
-		if m := q.oldest.min(); m != nil {
-			info.OldestReady = instant(m.due)
+		if info.Ready > 0 {
+			info.OldestReady = instant(q.oldest())
 		}
 		if info.Paused = q.paused; q.paused {
 			info.PausedUntil = instant(q.until)
@@ -85,7 +85,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		for _, s := range []engine.State{engine.Scheduled, engine.Ready} {
 			for at, bucket := range q.states[s].buckets {
 				if n := (at - first) / minutes; at >= first && n < int64(len(buckets)) {
-					buckets[n].Count += int64(len(bucket))
+					buckets[n].Count += int64(bucket.n)
 				}
 			}
 		}

@@ -3,10 +3,16 @@
 // every rule of package engine is here in its shortest form.
 //
 // A queue (queue.go) is a set of messages (message.go) and the few orders in
-// which it must find them: the future ones in a timer.Wheel, the ready ones in a
-// heap by (priority, due, id), the leases in a heap by deadline, what expires in
-// a heap by expiry (heap.go), and each state by the minute in which it ends, for
-// lists and forecasts (minutes.go).
+// which it must find them: whatever waits for time in a timer.Wheel (the
+// scheduled by due, the leased by deadline, what expires by expiry), the ready
+// ones in a heap by (priority, due, id) (turns.go), all of them by id and by key
+// (index.go), and each state by the minute in which it ends, for lists and
+// forecasts (minutes.go).
+//
+// Millions of messages may wait, so they lie in a slab (slab.go) and the orders
+// name them by their places, numbers of four bytes: a pending message with a key
+// of 20 bytes and a body of 200 takes under 400 bytes, and all that the collector
+// finds in it is its data. What leaves the engine is copied (answer.go).
 //
 // Nothing runs by itself: no goroutine, no timer, no state of the package. Each
 // call takes its queue's lock, brings the queue up to the present (queue.advance:

@@ -42,18 +42,19 @@ func (q *queue) lease(want engine.Want) engine.Granted {
 	g := engine.Granted{Expired: q.expired, Died: q.died}
 	q.expired, q.died = 0, 0
 	if !q.paused {
-		n := min(want.Max, q.ready.Len())
-		nonces := make([]nonce, n)
-		for i := range nonces {
-			rand.Read(nonces[i][:]) // never fails
-		}
-		g.Messages = make([]engine.Lease, 0, n)
-		for bytes := 0; len(g.Messages) < n && bytes < engine.AnswerBytes; {
-			l := q.hold(q.ready.min(), want.TTR, nonces[len(g.Messages)])
-			g.Messages = append(g.Messages, l)
+		n := min(want.Max, q.states[engine.Ready].n)
+		nonces := make([]byte, n*len(nonce{}))
+		rand.Read(nonces) // never fails
+		g.Messages = make([]engine.Lease, n)
+		a := answer{queue: q.name, left: n}
+		i := 0
+		for bytes := 0; i < n && bytes < engine.AnswerBytes; i++ {
+			l := &g.Messages[i]
+			q.hold(q.turn(), want.TTR, nonce(nonces[i*len(nonce{}):]), &a, l)
 			bytes += len(l.Body)
 		}
-		g.More = q.ready.Len() > 0
+		g.Messages = g.Messages[:i]
+		g.More = q.states[engine.Ready].n > 0
 	}
 	next := q.next()
 	if !g.More {
@@ -66,20 +67,23 @@ func (q *queue) lease(want engine.Want) engine.Granted {
 	return g
 }
 
-// hold leases a ready message.
-func (q *queue) hold(m *message, ttr time.Duration, n nonce) engine.Lease {
+// hold leases a ready message, and fills in the lease.
+func (q *queue) hold(m *message, ttr time.Duration, n nonce, a *answer, l *engine.Lease) {
 	q.take(m)
 	m.attempt++
-	m.nonce, m.held = n, true
-	m.deadline = q.deadline(m, ttr)
-	q.put(m, engine.Leased)
-	return engine.Lease{Info: m.info(q.name, true), Token: token{q.number, m.id, n}.String()}
+	q.endLease(m)
+	place, kept := q.nonces.take()
+	m.nonce, *kept = place, n
+	q.put(m, engine.Leased, q.deadline(m, ttr))
+	a.reserve(int(m.keyLen) + tokenChars)
+	a.info(&l.Info, m, true)
+	l.Token = a.token(token{q.number, m.id, n})
 }
 
 // deadline is that of a lease which begins now, never already over.
 func (q *queue) deadline(m *message, ttr time.Duration) int64 {
 	if ttr <= 0 {
-		ttr = m.TTR
+		ttr = m.kind.TTR
 	}
 	return max(q.ms+1, engine.When{In: ttr}.Resolve(q.now))
 }
@@ -99,7 +103,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		}
 		var n nonce
 		rand.Read(n[:]) // never fails
-		lease = q.hold(m, want.TTR, n)
+		q.hold(m, want.TTR, n, &answer{queue: q.name, left: 1}, &lease)
 		return nil
 	})
 	return lease, err

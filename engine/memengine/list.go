@@ -24,14 +24,18 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	}
 	var page engine.Page
 	e.with(lq.Queue, false, func(q *queue) {
+		found := q.states[lq.State].page(after, lq.Limit+1)
+		a := answer{queue: q.name, left: len(found)}
+		page.Messages = make([]engine.Info, 0, min(len(found), lq.Limit))
 		bytes := 0
 		var last *message
-		for _, m := range q.states[lq.State].page(after, lq.Limit+1) {
+		for _, m := range found {
 			if len(page.Messages) == lq.Limit || bytes >= engine.AnswerBytes {
-				page.Next = place{last.ends(), uint64(last.id)}.String()
+				page.Next = place{last.end, uint64(last.id)}.String()
 				break
 			}
-			i := m.info(q.name, lq.Body)
+			var i engine.Info
+			a.info(&i, m, lq.Body)
 			page.Messages = append(page.Messages, i)
 			bytes += len(i.Body)
 			last = m

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -13,58 +14,93 @@ import (
 // none is the instant that never comes, where others are Unix milliseconds.
 const none = math.MaxInt64
 
-// message is a message as kept. Its queue's lock guards it. Whoever changes an
-// instant, the state, the priority or the key first takes it out of the queue's
-// orders (queue.take) and then puts it back (queue.put).
+// message is a message as kept, in its queue's slab and under its queue's lock.
+// Millions wait, so it is small and names others by their places: the collector
+// follows it to its data and no further, and a pending one takes 112 bytes and
+// what its data takes. Whoever changes an instant, the state or the kind first
+// takes it out of the queue's orders (queue.take) and then puts it back
+// (queue.put).
 type message struct {
-	id    engine.ID
-	key   string
-	state engine.State
-	engine.Content
+	data string // key and body, in one piece
+	kind *kind
+	rare *rare // nil for most
+
+	id           engine.ID
+	due, created int64
+	end          int64        // when its state ends: due, or the lease's deadline; when dead: since when
+	timer        timer.Handle // in queue.wheel when scheduled, in queue.leases when leased
+
+	place      uint32 // its own
+	prev, next uint32 // in its minute
+	nextID     uint32 // in the chains of queue.ids and queue.keys
+	nextKey    uint32
+	hash       uint32 // of the key
+
+	// nonce is the place of the last lease's nonce, which settles as long as it is
+	// there: beyond the deadline too, until something else has been decided.
+	nonce   uint32
+	attempt uint32
+	keyLen  uint32
+	state   engine.State
+	live    bool // counted in Engine.pending and, if it has a key, in queue.keys
+	untold  bool // counted in queue.died
+}
+
+// kind is what many messages have in common. It is shared and never changed.
+type kind struct {
 	engine.Policy
-
-	due, created, expires int64 // expires: none for never
-	deadline              int64 // of the lease, when leased
-	died                  int64 // when dead
-	attempt               uint32
-	lastError             string
-
-	// The last lease's nonce settles as long as held is true: beyond the
-	// deadline too, until something else has been decided.
-	nonce nonce
-	held  bool
-
-	live   bool         // counted in Engine.pending and, if it has a key, in queue.keys
-	untold bool         // counted in queue.died
-	timer  timer.Handle // in queue.wheel, when scheduled
-	slot   int          // in its bucket of queue.states
-
-	// Places in heaps, counted from 1; 0: not there.
-	turn, oldest, expiring int
+	contentType string
 }
 
-// ends returns the instant by which lists order the messages of its state.
-func (m *message) ends() int64 {
-	switch m.state {
-	case engine.Leased:
-		return m.deadline
-	case engine.Dead:
-		return m.died
+// rare is what few messages have.
+type rare struct {
+	headers   []engine.Header
+	lastError string
+	expires   int64        // none for never
+	timer     timer.Handle // in queue.expiring
+}
+
+// more returns the rare part, which it makes if there is none.
+func (m *message) more() *rare {
+	if m.rare == nil {
+		m.rare = &rare{expires: none}
 	}
-	return m.due
+	return m.rare
 }
 
-// byEnd orders messages of one state as lists show them.
-func byEnd(a, b *message) int {
-	return cmp.Or(cmp.Compare(a.ends(), b.ends()), cmp.Compare(a.id, b.id))
+func (m *message) key() string  { return m.data[:m.keyLen] }
+func (m *message) body() string { return m.data[m.keyLen:] }
+
+// setContent keeps a copy of what a push brings.
+func (m *message) setContent(in *engine.Message, k *kind) {
+	var b strings.Builder
+	b.Grow(len(in.Key) + len(in.Body))
+	b.WriteString(in.Key)
+	b.Write(in.Body)
+	m.data, m.keyLen, m.kind = b.String(), uint32(len(in.Key)), k
+	if len(in.Headers) > 0 || m.rare != nil {
+		m.more().headers = copied(in.Headers)
+	}
 }
 
-// expiry returns when a message due then expires under policy p.
-func expiry(due int64, p *engine.Policy) int64 {
-	if p.ExpireAfter <= 0 {
+// expires returns the instant after which it is not worth handling.
+func (m *message) expires() int64 {
+	if m.rare == nil {
 		return none
 	}
-	return due + int64((p.ExpireAfter+time.Millisecond-1)/time.Millisecond)
+	return m.rare.expires
+}
+
+func (m *message) setExpires(at int64) {
+	if at != m.expires() {
+		m.more().expires = at
+	}
+}
+
+func (m *message) setError(reason string) {
+	if reason != "" || m.rare != nil {
+		m.more().lastError = reason
+	}
 }
 
 // giveBack undoes the attempt that the last lease counted.
@@ -74,35 +110,17 @@ func (m *message) giveBack() {
 	}
 }
 
-// info copies what callers may see; the body only when asked for.
-func (m *message) info(queue string, body bool) engine.Info {
-	i := engine.Info{
-		ID: m.id, Queue: queue, Key: m.key, State: m.state,
-		Due: instant(m.due), Created: instant(m.created), Expires: instant(m.expires),
-		Attempt: m.attempt, LastError: m.lastError,
-		Content: engine.Content{ContentType: m.ContentType, Headers: copied(m.Headers)},
-		Policy:  copyPolicy(m.Policy),
-	}
-	if body {
-		i.Body = copied(m.Body)
-	}
-	switch m.state {
-	case engine.Leased:
-		i.Deadline = instant(m.deadline)
-	case engine.Dead:
-		i.Died = instant(m.died)
-	}
-	return i
+// byEnd orders messages of one state as lists show them.
+func byEnd(a, b *message) int {
+	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id))
 }
 
-func copyContent(c engine.Content) engine.Content {
-	c.Body, c.Headers = copied(c.Body), copied(c.Headers)
-	return c
-}
-
-func copyPolicy(p engine.Policy) engine.Policy {
-	p.Backoff = copied(p.Backoff)
-	return p
+// expiry returns when a message due then expires under policy p.
+func expiry(due int64, p *engine.Policy) int64 {
+	if p.ExpireAfter <= 0 {
+		return none
+	}
+	return due + int64((p.ExpireAfter+time.Millisecond-1)/time.Millisecond)
 }
 
 // copied is slices.Clone that makes nil of the empty slice.

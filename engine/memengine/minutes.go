@@ -2,6 +2,7 @@ package memengine
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -10,8 +11,19 @@ import (
 // looks at minutes and not at messages, and a page of a list sorts only the
 // minutes that it shows.
 type minutes struct {
-	buckets map[int64][]*message // unordered; never empty
+	msgs    *slab[message]
+	buckets map[int64]*bucket // never empty
 	n       int
+
+	// The bucket used last and its minute: the next is often the same.
+	last *bucket
+	at   int64
+}
+
+// bucket is a list that runs through its messages, in no order.
+type bucket struct {
+	first uint32 // place
+	n     int
 }
 
 const minute = 60_000 // milliseconds
@@ -25,29 +37,62 @@ func minuteOf(ms int64) int64 {
 	return n
 }
 
-func (x *minutes) add(m *message) {
-	if x.buckets == nil {
-		x.buckets = make(map[int64][]*message)
+// bucket returns the bucket of a minute; nil: nothing is in it.
+func (x *minutes) bucket(at int64) *bucket {
+	if x.last == nil || x.at != at {
+		x.last, x.at = x.buckets[at], at
 	}
-	at := minuteOf(m.ends())
-	m.slot = len(x.buckets[at])
-	x.buckets[at] = append(x.buckets[at], m)
+	return x.last
+}
+
+func (x *minutes) add(m *message) {
+	at := minuteOf(m.end)
+	b := x.bucket(at)
+	if b == nil {
+		if x.buckets == nil {
+			x.buckets = make(map[int64]*bucket)
+		}
+		b = new(bucket)
+		x.buckets[at], x.last = b, b
+	}
+	m.prev, m.next = 0, b.first
+	if b.first != 0 {
+		x.msgs.at(b.first).prev = m.place
+	}
+	b.first = m.place
+	b.n++
 	x.n++
 }
 
 func (x *minutes) remove(m *message) {
-	at := minuteOf(m.ends())
-	b := x.buckets[at]
-	last := len(b) - 1
-	b[m.slot] = b[last]
-	b[m.slot].slot = m.slot
-	b[last] = nil
-	if last == 0 {
-		delete(x.buckets, at)
+	at := minuteOf(m.end)
+	b := x.bucket(at)
+	if m.prev != 0 {
+		x.msgs.at(m.prev).next = m.next
 	} else {
-		x.buckets[at] = b[:last]
+		b.first = m.next
+	}
+	if m.next != 0 {
+		x.msgs.at(m.next).prev = m.prev
+	}
+	if b.n--; b.n == 0 {
+		delete(x.buckets, at)
+		x.last = nil
 	}
 	x.n--
+}
+
+// messages yields those of a bucket.
+func (x *minutes) messages(b *bucket) iter.Seq[*message] {
+	return func(yield func(*message) bool) {
+		for place := b.first; place != 0; {
+			m := x.msgs.at(place)
+			if !yield(m) {
+				return
+			}
+			place = m.next
+		}
+	}
 }
 
 // page returns the first limit messages by (end, id) behind a place in that
@@ -66,7 +111,7 @@ func (x *minutes) page(after *place, limit int) []*message {
 			break
 		}
 		from := len(out)
-		for _, m := range x.buckets[at] {
+		for m := range x.messages(x.buckets[at]) {
 			if after == nil || after.before(m) {
 				out = append(out, m)
 			}
@@ -83,5 +128,5 @@ type place struct {
 }
 
 func (p *place) before(m *message) bool {
-	return cmp.Or(cmp.Compare(p.end, m.ends()), cmp.Compare(p.id, uint64(m.id))) < 0
+	return cmp.Or(cmp.Compare(p.end, m.end), cmp.Compare(p.id, uint64(m.id))) < 0
 }

@@ -54,7 +54,7 @@ func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, erro
 	e.with(name, false, func(q *queue) {
 		for _, s := range states {
 			for _, bucket := range q.states[s].buckets {
-				for _, m := range bucket {
+				for m := range q.states[s].messages(bucket) {
 					ids = append(ids, m.id)
 				}
 			}
@@ -67,7 +67,7 @@ func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, erro
 		}
 		e.with(name, false, func(q *queue) {
 			for _, id := range chunk {
-				if m := q.ids[id]; m != nil && slices.Contains(states, m.state) {
+				if m := q.byID(id); m != nil && slices.Contains(states, m.state) {
 					q.drop(m)
 					n++
 				}
@@ -88,7 +88,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 		var msgs []*message // nil: not there
 		if len(ids) > 0 {
 			for _, id := range ids {
-				msgs = append(msgs, q.ids[id])
+				msgs = append(msgs, q.byID(id))
 			}
 		} else {
 			dead := &q.states[engine.Dead]
@@ -111,12 +111,13 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 
 // redrive brings a dead message back unless its key is another's by now.
 func (q *queue) redrive(m *message) bool {
-	if m == nil || m.state != engine.Dead || q.keys[m.key] != nil {
+	if m == nil || m.state != engine.Dead || q.byKey(m.key()) != nil {
 		return false
 	}
 	q.take(m)
-	m.due, m.expires = q.ms, none
-	m.renew()
+	m.due = q.ms
+	m.setExpires(none)
+	q.renew(m)
 	q.place(m)
 	return true
 }

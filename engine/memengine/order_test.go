@@ -1,6 +1,7 @@
 package memengine
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -65,14 +66,41 @@ func check(t *testing.T, e *Engine, q *queue) {
 	t.Helper()
 	var n [engine.Dead + 1]int
 	var expiring, deadKeyed int
-	for _, m := range q.ids {
-		n[m.state]++
-		if m.live != m.state.Live() || m.live != (q.keys[m.key] == m) {
-			t.Fatalf("%d is %v: live %v, holds its key %v", m.id, m.state, m.live, q.keys[m.key] == m)
+	var ready []turn
+	held := 0
+	for place := range uint32(len(q.msgs.chunks) * perChunk) {
+		m := q.msgs.look(place + 1)
+		if m == nil || m.id == 0 {
+			continue
 		}
-		if (m.state == engine.Scheduled || m.state == engine.Ready) && m.expires != none {
+		n[m.state]++
+		if m.place != place+1 || q.byID(m.id) != m {
+			t.Fatalf("%d is not where it says, or is not found", m.id)
+		}
+		if m.live != m.state.Live() || m.live != (q.byKey(m.key()) == m) {
+			t.Fatalf("%d is %v: live %v, holds its key %v", m.id, m.state, m.live, q.byKey(m.key()) == m)
+		}
+		if (m.state == engine.Scheduled || m.state == engine.Ready) && m.expires() != none {
 			expiring++
 		}
+		if m.state == engine.Ready {
+			ready = append(ready, turnOf(m))
+		}
+		if m.nonce != 0 {
+			held++
+		}
+	}
+	slices.SortFunc(ready, byTurn)
+	if len(ready) > 0 {
+		oldest := slices.MinFunc(ready, func(a, b turn) int { return cmp.Compare(a.due, b.due) }).due
+		if first := turnOf(q.turn()); first != ready[0] {
+			t.Fatalf("the first is %+v, want %+v", first, ready[0])
+		}
+		if rand.IntN(20) == 0 && q.oldest() != oldest { // seldom: it tidies
+			t.Fatalf("the oldest due is %d, want %d", q.oldest(), oldest)
+		}
+	} else if q.turn() != nil {
+		t.Fatal("none is ready, but one has its turn")
 	}
 	for _, dead := range q.deadKeys {
 		deadKeyed += len(dead)
@@ -86,10 +114,10 @@ func check(t *testing.T, e *Engine, q *queue) {
 		}
 	}
 	live := n[engine.Scheduled] + n[engine.Ready] + n[engine.Leased]
-	got := []int{q.wheel.Len(), q.ready.Len(), q.oldest.Len(), q.leases.Len(), q.expiring.Len(), len(q.keys), deadKeyed, int(e.pending.Load())}
-	want := []int{n[engine.Scheduled], n[engine.Ready], n[engine.Ready], n[engine.Leased], expiring, live, n[engine.Dead], live}
+	got := []int{q.wheel.Len(), q.leases.Len(), q.expiring.Len(), q.keys.n, q.ids.n, q.msgs.n, q.nonces.n, deadKeyed, int(e.pending.Load())}
+	want := []int{n[engine.Scheduled], n[engine.Leased], expiring, live, live + n[engine.Dead], live + n[engine.Dead], held, n[engine.Dead], live}
 	if !slices.Equal(got, want) {
-		t.Fatalf("wheel, ready, oldest, leases, expiring, keys, dead keys, pending: %v, want %v", got, want)
+		t.Fatalf("wheel, leases, expiring, keys, ids, messages, nonces, dead keys, pending: %v, want %v", got, want)
 	}
 }
 

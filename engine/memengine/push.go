@@ -14,9 +14,13 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	}
 	defer e.end()
 	results := make([]engine.PushResult, len(msgs))
-	for i := range msgs {
+	for i := 0; i < len(msgs); {
+		to := run(i, len(msgs), func(j int) bool { return msgs[j].Queue == msgs[i].Queue })
 		e.with(msgs[i].Queue, true, func(q *queue) {
-			results[i] = q.push(&msgs[i], false)
+			for ; i < to; i++ {
+				q.expire() // what the item before pushed
+				results[i] = q.push(&msgs[i], false)
+			}
 		})
 	}
 	return results, nil
@@ -50,22 +54,21 @@ func (q *queue) refusal(key string, leased bool, policy engine.Conflict) error {
 
 // push pushes one message; admitted says that there is room for it.
 func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
-	if m := q.keys[in.Key]; m != nil {
+	if m := q.byKey(in.Key); m != nil {
 		return q.conflict(m, in)
 	}
 	if !admitted && !q.engine.admit(1) {
 		return engine.PushResult{Err: q.limit(in.Key)}
 	}
-	m := &message{
-		id:      engine.ID(q.engine.lastID.Add(1)),
-		key:     in.Key,
-		Content: copyContent(in.Content),
-		Policy:  copyPolicy(in.Policy),
-		due:     in.Due.Resolve(q.now),
-		created: q.ms,
+	place, m := q.msgs.take()
+	m.place, m.id = place, engine.ID(q.engine.lastID.Add(1))
+	m.setContent(in, q.kinds.of(in))
+	m.due, m.created = in.Due.Resolve(q.now), q.ms
+	m.setExpires(expiry(m.due, &m.kind.Policy))
+	q.ids.add(m)
+	if in.Key != "" {
+		m.hash = q.hashKey(in.Key)
 	}
-	m.expires = expiry(m.due, &m.Policy)
-	q.ids[m.id] = m
 	q.enlist(m)
 	q.place(m)
 	return m.result(engine.Created, nil)
@@ -81,21 +84,21 @@ func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
 	}
 	q.take(m)
 	if in.OnConflict != engine.Rearm {
-		m.Content, m.Policy = copyContent(in.Content), copyPolicy(in.Policy)
+		m.setContent(in, q.kinds.of(in))
 	}
 	if in.OnConflict != engine.KeepDue {
 		m.due = in.Due.Resolve(q.now)
 	}
-	m.expires = expiry(m.due, &m.Policy)
-	m.renew()
+	m.setExpires(expiry(m.due, &m.kind.Policy))
+	q.renew(m)
 	q.place(m)
 	return m.result(engine.Replaced, nil)
 }
 
 // renew begins a message anew: no attempt counts, no old token settles.
-func (m *message) renew() {
+func (q *queue) renew(m *message) {
 	m.attempt = 0
-	m.held = false
+	q.endLease(m)
 }
 
 func (m *message) result(o engine.Outcome, err error) engine.PushResult {

@@ -1,7 +1,9 @@
 package memengine
 
 import (
+	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,10 +13,11 @@ import (
 
 // queue is one queue and all its messages, guarded by mu.
 //
-// Each message is in ids, in the bucket of states that its state and end name,
-// and further by state: scheduled in wheel; ready in ready and oldest; leased in
-// leases; scheduled and ready, if they ever expire, in expiring. The message that
-// holds a key is in keys, the dead of a key are in deadKeys.
+// Each message lies in msgs, whose places the orders name: it is in ids, in the
+// bucket of states that its state and end name, and further by state: scheduled
+// in wheel by due; ready in ready; leased in leases by deadline; scheduled and
+// ready, if they ever expire, in expiring by the first instant after that. The
+// message that holds a key is in keys, the dead of a key are in deadKeys.
 type queue struct {
 	engine *Engine
 	name   string
@@ -25,15 +28,18 @@ type queue struct {
 	now     time.Time
 	ms      int64 // now in milliseconds, rounded down
 
-	ids      map[engine.ID]*message
-	keys     map[string]*message
+	msgs     slab[message]
+	nonces   slab[nonce]
+	kinds    kinds
+	seed     maphash.Seed // of the keys' hashes
+	ids      index
+	keys     index
 	deadKeys map[string][]*message // oldest death first
 	states   [engine.Dead + 1]minutes
-	wheel    *timer.Wheel[*message]
-	ready    heap
-	oldest   heap
-	leases   heap
-	expiring heap
+	wheel    *timer.Wheel[uint32]
+	ready    turns
+	leases   *timer.Wheel[uint32]
+	expiring *timer.Wheel[uint32]
 
 	paused bool
 	until  int64 // end of the pause
@@ -45,37 +51,40 @@ type queue struct {
 }
 
 func newQueue(e *Engine, name string, number uint64) *queue {
-	return &queue{
+	now := e.now()
+	q := &queue{
 		engine: e, name: name, number: number,
-		ids:      make(map[engine.ID]*message),
-		keys:     make(map[string]*message),
+		seed:     maphash.MakeSeed(),
 		deadKeys: make(map[string][]*message),
-		wheel:    timer.NewWheel[*message](time.Millisecond, e.now()),
-		ready:    heap{compare: byTurn, place: turnOf},
-		oldest:   heap{compare: byEnd, place: oldestOf},
-		leases:   heap{compare: byEnd, place: turnOf},
-		expiring: heap{compare: byExpiry, place: expiringOf},
+		wheel:    timer.NewWheel[uint32](time.Millisecond, now),
+		leases:   timer.NewWheel[uint32](time.Millisecond, now),
+		expiring: timer.NewWheel[uint32](time.Millisecond, now),
 		told:     none,
 	}
+	q.ids = index{msgs: &q.msgs, hash: func(m *message) uint32 { return hashID(m.id) }, next: func(m *message) *uint32 { return &m.nextID }}
+	q.keys = index{msgs: &q.msgs, hash: func(m *message) uint32 { return m.hash }, next: func(m *message) *uint32 { return &m.nextKey }}
+	for s := range q.states {
+		q.states[s].msgs = &q.msgs
+	}
+	return q
 }
 
 // put enters a message, which is in none of the queue's orders, in those of
-// state s.
-func (q *queue) put(m *message, s engine.State) {
-	m.state = s
+// state s, which ends at end.
+func (q *queue) put(m *message, s engine.State, end int64) {
+	m.state, m.end = s, end
+	q.states[s].add(m)
 	switch s {
 	case engine.Scheduled:
-		m.timer = q.wheel.Schedule(time.UnixMilli(m.due), m)
+		m.timer = q.wheel.Schedule(time.UnixMilli(end), m.place)
 	case engine.Ready:
-		q.ready.add(m)
-		q.oldest.add(m)
+		q.ready.push(turnOf(m))
 	case engine.Leased:
-		q.leases.add(m)
+		m.timer = q.leases.Schedule(time.UnixMilli(end), m.place)
 	}
-	if (s == engine.Scheduled || s == engine.Ready) && m.expires != none {
-		q.expiring.add(m)
+	if at := m.expires(); at != none && (s == engine.Scheduled || s == engine.Ready) {
+		m.rare.timer = q.expiring.Schedule(time.UnixMilli(at+1), m.place)
 	}
-	q.states[s].add(m)
 
 	if s != engine.Dead {
 		if !m.live { // back from the dead
@@ -85,18 +94,18 @@ func (q *queue) put(m *message, s engine.State) {
 		return
 	}
 	q.delist(m)
-	if m.key != "" {
-		dead := q.deadKeys[m.key]
+	if key := m.key(); key != "" {
+		dead := q.deadKeys[key]
 		at, _ := slices.BinarySearchFunc(dead, m, byEnd)
-		q.deadKeys[m.key] = slices.Insert(dead, at, m)
+		q.deadKeys[strings.Clone(key)] = slices.Insert(dead, at, m) // cloned: key is a part of the message's data
 	}
 }
 
 // enlist gives a message, which admit has counted, what live ones have.
 func (q *queue) enlist(m *message) {
 	m.live = true
-	if m.key != "" {
-		q.keys[m.key] = m
+	if m.keyLen > 0 {
+		q.keys.add(m)
 	}
 }
 
@@ -107,46 +116,45 @@ func (q *queue) delist(m *message) {
 	}
 	m.live = false
 	q.engine.pending.Add(-1)
-	if m.key != "" {
-		delete(q.keys, m.key)
+	if m.keyLen > 0 {
+		q.keys.remove(m)
 	}
 }
 
 // take removes a message from the orders of its state. It keeps its key, unless
 // it is dead.
 func (q *queue) take(m *message) {
+	q.states[m.state].remove(m)
 	switch m.state {
 	case engine.Scheduled:
 		q.wheel.Cancel(m.timer)
-		m.timer = 0
 	case engine.Ready:
-		q.ready.remove(m)
-		q.oldest.remove(m)
+		q.loseTurn(m)
 	case engine.Leased:
-		q.leases.remove(m)
+		q.leases.Cancel(m.timer)
 	case engine.Dead:
 		if m.untold {
 			m.untold = false
 			q.died--
 		}
-		if m.key != "" {
-			dead := q.deadKeys[m.key]
-			dead = slices.DeleteFunc(dead, func(d *message) bool { return d == m })
-			if q.deadKeys[m.key] = dead; len(dead) == 0 {
-				delete(q.deadKeys, m.key)
+		if key := m.key(); key != "" {
+			dead := slices.DeleteFunc(q.deadKeys[key], func(d *message) bool { return d == m })
+			if q.deadKeys[strings.Clone(key)] = dead; len(dead) == 0 {
+				delete(q.deadKeys, key)
 			}
 		}
 	}
-	q.expiring.remove(m)
-	q.states[m.state].remove(m)
+	if m.rare != nil {
+		q.expiring.Cancel(m.rare.timer)
+	}
 }
 
 // place puts a message where its due time says.
 func (q *queue) place(m *message) {
 	if m.due > q.ms {
-		q.put(m, engine.Scheduled)
+		q.put(m, engine.Scheduled, m.due)
 	} else {
-		q.put(m, engine.Ready)
+		q.put(m, engine.Ready, m.due)
 	}
 }
 
@@ -160,37 +168,52 @@ func (q *queue) move(m *message, due int64) {
 // die makes a message dead since at.
 func (q *queue) die(m *message, at int64, reason string) {
 	q.take(m)
-	m.died, m.lastError = at, reason
-	q.put(m, engine.Dead)
+	m.setError(reason)
+	q.put(m, engine.Dead, at)
 }
 
 // drop forgets a message.
 func (q *queue) drop(m *message) {
 	q.take(m)
 	q.delist(m)
-	delete(q.ids, m.id)
+	q.ids.remove(m)
+	q.endLease(m)
+	q.msgs.drop(m.place)
+}
+
+// endLease makes the last lease's token settle no longer.
+func (q *queue) endLease(m *message) {
+	if m.nonce != 0 {
+		q.nonces.drop(m.nonce)
+		m.nonce = 0
+	}
 }
 
 // advance brings the queue up to its now.
 func (q *queue) advance() {
-	for _, m := range q.wheel.Advance(q.now) {
-		m.timer = 0
+	for _, place := range q.wheel.Advance(q.now) {
+		m := q.msgs.at(place)
 		q.take(m)
-		q.put(m, engine.Ready)
+		q.put(m, engine.Ready, m.due)
 	}
-	for m := q.leases.min(); m != nil && m.deadline <= q.ms; m = q.leases.min() {
-		q.lapse(m)
+	for _, place := range q.leases.Advance(q.now) {
+		q.lapse(q.msgs.at(place))
 	}
-	for m := q.expiring.min(); m != nil && m.expires < q.ms; m = q.expiring.min() {
-		q.drop(m)
+	q.expire()
+}
+
+// expire drops what has expired.
+func (q *queue) expire() {
+	for _, place := range q.expiring.Advance(q.now) {
+		q.drop(q.msgs.at(place))
 		q.expired++
 	}
 }
 
 // turnBack makes wait again what is not due any more, since the clock stepped back.
 func (q *queue) turnBack() {
-	for _, m := range slices.Clone(q.ready.items) {
-		if m.due > q.ms {
+	for _, t := range slices.Clone(q.ready) {
+		if m := q.holder(t); m != nil && m.due > q.ms {
 			q.take(m)
 			q.place(m)
 		}
@@ -202,14 +225,14 @@ const lapsed = "lease lapsed"
 
 // lapse ends a lease at its deadline. The token goes on settling.
 func (q *queue) lapse(m *message) {
-	if m.attempt >= m.MaxAttempts {
-		q.die(m, m.deadline, lapsed)
+	if m.attempt >= m.kind.MaxAttempts {
+		q.die(m, m.end, lapsed)
 		m.untold = true
 		q.died++
 		return
 	}
 	q.take(m)
-	m.lastError = lapsed
+	m.setError(lapsed)
 	q.place(m)
 }
 
@@ -217,9 +240,9 @@ func (q *queue) lapse(m *message) {
 // there is none.
 func (q *queue) find(ref engine.Ref) *message {
 	if ref.ID == 0 {
-		return q.keys[ref.Key]
+		return q.byKey(ref.Key)
 	}
-	return q.ids[ref.ID]
+	return q.byID(ref.ID)
 }
 
 // next returns when a Lease may give something: now if something is ready.
@@ -227,18 +250,18 @@ func (q *queue) next() int64 {
 	switch {
 	case q.paused:
 		return q.until
-	case q.ready.Len() > 0:
+	case q.states[engine.Ready].n > 0:
 		return q.ms
 	}
 	at := int64(none)
 	if due, ok := q.wheel.Next(); ok {
 		at = due.UnixMilli()
 	}
-	if m := q.leases.min(); m != nil {
-		at = min(at, m.deadline)
+	if deadline, ok := q.leases.Next(); ok {
+		at = min(at, deadline.UnixMilli())
 	}
 	return max(at, q.ms+1)
 }
 
 // empty says that the queue holds nothing that anybody could ask for.
-func (q *queue) empty() bool { return len(q.ids) == 0 && !q.paused }
+func (q *queue) empty() bool { return q.msgs.n == 0 && !q.paused }

@@ -13,26 +13,24 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(*
 		return err
 	}
 	defer e.end()
-	return e.referred(op, ref, do)
-}
-
-// referred is refer within a call already begun.
-func (e *Engine) referred(op string, ref engine.Ref, do func(*queue) error) error {
-	fault := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key}
-	if ref.ID == 0 && ref.Key == "" {
-		fault.Err, fault.Hint = engine.ErrInvalid, "name the message by id or by key"
-		return fault
-	}
 	err := engine.ErrNotFound
 	e.with(ref.Queue, false, func(q *queue) { err = do(q) })
-	switch err {
-	case nil:
+	return fault(op, ref, err)
+}
+
+// fault makes an engine.Error of what became of a ref; nil of nil.
+func fault(op string, ref engine.Ref, err error) error {
+	if err == nil {
 		return nil
-	case engine.ErrLeased:
-		fault.Hint = hintLeased
 	}
-	fault.Err = err
-	return fault
+	f := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
+	switch {
+	case ref.ID == 0 && ref.Key == "":
+		f.Err, f.Hint = engine.ErrInvalid, "name the message by id or by key"
+	case err == engine.ErrLeased:
+		f.Hint = hintLeased
+	}
+	return f
 }
 
 // Cancel removes messages; by id also dead ones.
@@ -42,20 +40,30 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	}
 	defer e.end()
 	errs := make([]error, len(refs))
-	for i, ref := range refs {
-		errs[i] = e.referred("cancel", ref, func(q *queue) error {
-			m := q.find(ref)
-			switch {
-			case m == nil:
-				return engine.ErrNotFound
-			case m.state == engine.Leased:
-				return engine.ErrLeased
+	for i := 0; i < len(refs); {
+		to := run(i, len(refs), func(j int) bool { return refs[j].Queue == refs[i].Queue })
+		known := e.with(refs[i].Queue, false, func(q *queue) {
+			for ; i < to; i++ {
+				errs[i] = fault("cancel", refs[i], q.cancel(refs[i]))
 			}
-			q.drop(m)
-			return nil
 		})
+		for ; !known && i < to; i++ {
+			errs[i] = fault("cancel", refs[i], engine.ErrNotFound)
+		}
 	}
 	return errs, nil
+}
+
+func (q *queue) cancel(ref engine.Ref) error {
+	m := q.find(ref)
+	switch {
+	case m == nil:
+		return engine.ErrNotFound
+	case m.state == engine.Leased:
+		return engine.ErrLeased
+	}
+	q.drop(m)
+	return nil
 }
 
 // Reschedule moves the due time of a scheduled or ready message.
@@ -71,12 +79,12 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 		}
 		q.take(m)
 		m.due = due.Resolve(q.now)
-		if m.expires != none { // a redriven one never expires, whatever its policy
-			m.expires = expiry(m.due, &m.Policy)
+		if m.expires() != none { // a redriven one never expires, whatever its policy
+			m.setExpires(expiry(m.due, &m.kind.Policy))
 		}
-		m.renew()
+		q.renew(m)
 		q.place(m)
-		info = m.info(q.name, false)
+		info = q.info(m, false)
 		return nil
 	})
 	return info, err
@@ -93,7 +101,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 		if m == nil {
 			return engine.ErrNotFound
 		}
-		info = m.info(q.name, true)
+		info = q.info(m, true)
 		return nil
 	})
 	return info, err

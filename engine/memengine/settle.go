@@ -13,70 +13,86 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	}
 	defer e.end()
 	settled := make([]engine.Settled, len(s))
-	for i := range s {
-		settled[i] = e.settle(&s[i])
+	for i := 0; i < len(s); {
+		i = e.settleFrom(s, settled, i)
 	}
 	return settled, nil
 }
 
-func (e *Engine) settle(s *engine.Settlement) engine.Settled {
-	lost := &engine.Error{Op: "settle", Err: engine.ErrLeaseLost,
-		Hint: "it was settled before, or someone else decided on the message after the lease's deadline"}
-	if err := s.Check(); err != nil {
-		return engine.Settled{Err: err}
-	}
-	t, ok := parseToken(s.Token)
-	if !ok {
-		return engine.Settled{Err: lost}
+// settleFrom settles the i-th and those that follow of the same queue, and returns
+// the index of the next.
+func (e *Engine) settleFrom(s []engine.Settlement, settled []engine.Settled, i int) int {
+	t, err := readToken(&s[i])
+	if err != nil {
+		settled[i].Err = err
+		return i + 1
 	}
 	e.mu.RLock()
 	q := e.numbered[t.queue]
 	e.mu.RUnlock()
-	if q == nil {
-		return engine.Settled{Err: lost}
-	}
-	out := engine.Settled{Err: lost}
-	e.visit(q, func(q *queue) {
-		m := q.ids[t.id]
-		if m == nil || !m.held || m.nonce != t.nonce || !q.settle(m, s) {
-			lost.Queue, lost.ID = q.name, t.id
-			return
-		}
-		out = engine.Settled{State: m.state}
-		switch m.state {
-		case engine.Scheduled, engine.Ready:
-			out.Until = instant(m.due)
-		case engine.Leased:
-			out.Until = instant(m.deadline)
+	known := q != nil && e.visit(q, func(q *queue) {
+		for end := min(len(s), i+stride); err == nil && t.queue == q.number; t, err = readToken(&s[i]) {
+			q.expire() // what the item before made ready
+			settled[i] = q.settle(t, &s[i])
+			if i++; i == end {
+				return
+			}
 		}
 	})
-	return out
+	if !known {
+		settled[i].Err = lost("", 0)
+		i++
+	}
+	return i
 }
 
-// settle carries out a settlement of m's lease, which may have lapsed: m is then
-// ready or dead. It returns false when the lapse made it dead and its
-// key is by now another's, so that it cannot come back.
-func (q *queue) settle(m *message, s *engine.Settlement) bool {
-	last := m.attempt >= m.MaxAttempts
-	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
-	if m.state == engine.Dead && revives && q.keys[m.key] != nil {
-		return false
+// readToken reads the token of a settlement that says what to do.
+func readToken(s *engine.Settlement) (token, error) {
+	if err := s.Check(); err != nil {
+		return token{}, err
 	}
-	m.held = s.Do == engine.Extend
+	t, ok := parseToken(s.Token)
+	if !ok {
+		return token{}, lost("", 0)
+	}
+	return t, nil
+}
+
+func lost(queue string, id engine.ID) error {
+	return &engine.Error{Op: "settle", Queue: queue, ID: id, Err: engine.ErrLeaseLost,
+		Hint: "it was settled before, or someone else decided on the message after the lease's deadline"}
+}
+
+// settle carries out a settlement, whose lease may have lapsed: its message is
+// then ready or dead. It is lost too when the lapse made the message dead and its
+// key is by now another's, so that it cannot come back.
+func (q *queue) settle(t token, s *engine.Settlement) engine.Settled {
+	m := q.byID(t.id)
+	if m == nil || m.nonce == 0 || *q.nonces.at(m.nonce) != t.nonce {
+		return engine.Settled{Err: lost(q.name, t.id)}
+	}
+	last := m.attempt >= m.kind.MaxAttempts
+	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
+	if m.state == engine.Dead && revives && q.byKey(m.key()) != nil {
+		return engine.Settled{Err: lost(q.name, t.id)}
+	}
+	if s.Do != engine.Extend {
+		q.endLease(m)
+	}
 	switch s.Do {
 	case engine.Ack:
 		q.drop(m)
-		m.state = engine.Gone
+		return engine.Settled{State: engine.Gone}
 	case engine.Retry:
 		if last {
 			q.die(m, q.ms, s.KeptReason())
 			break
 		}
-		when := engine.When{In: m.RetryDelay(m.attempt)}
+		when := engine.When{In: m.kind.RetryDelay(m.attempt)}
 		if s.When != nil {
 			when = *s.When
 		}
-		m.lastError = s.KeptReason()
+		m.setError(s.KeptReason())
 		q.move(m, when.Resolve(q.now))
 	case engine.Bury:
 		q.die(m, q.ms, s.KeptReason())
@@ -88,8 +104,10 @@ func (q *queue) settle(m *message, s *engine.Settlement) bool {
 		q.move(m, m.due)
 	case engine.Extend:
 		q.take(m)
-		m.deadline = q.deadline(m, s.TTR)
-		q.put(m, engine.Leased)
+		q.put(m, engine.Leased, q.deadline(m, s.TTR))
 	}
-	return true
+	if m.state == engine.Dead {
+		return engine.Settled{State: engine.Dead}
+	}
+	return engine.Settled{State: m.state, Until: instant(m.end)}
 }

@@ -86,8 +86,8 @@ func TestForgedTokens(t *testing.T) {
 	e, _ := newEngine(t)
 	push(t, e, msg("q", "k", 0))
 	good := lease(t, e, "q", 1).Messages[0].Token
-	other := token{queue: 1, id: 1}.String()
-	for _, bad := range []string{"", "x", good[:42], good + "A", "!" + good[1:], other, token{queue: 9, id: 1}.String()} {
+	other := string(token{queue: 1, id: 1}.append(nil))
+	for _, bad := range []string{"", "x", good[:42], good + "A", "!" + good[1:], other, string(token{queue: 9, id: 1}.append(nil))} {
 		if s := settle(t, e, engine.Settlement{Token: bad, Do: engine.Ack}); !errors.Is(s.Err, engine.ErrLeaseLost) {
 			t.Errorf("%q: %v, want ErrLeaseLost", bad, s.Err)
 		}

@@ -20,20 +20,28 @@ type token struct {
 
 const tokenBytes = 8 + 8 + len(nonce{})
 
-// String returns the form for callers: 43 characters that need no escaping in a
+const tokenChars = (tokenBytes*8 + 5) / 6
+
+var tokenText = base64.RawURLEncoding.Strict()
+
+// append appends the form for callers: 43 characters that need no escaping in a
 // URL.
-func (t token) String() string {
+func (t token) append(to []byte) []byte {
 	var b [tokenBytes]byte
 	binary.BigEndian.PutUint64(b[0:], t.queue)
 	binary.BigEndian.PutUint64(b[8:], uint64(t.id))
 	copy(b[16:], t.nonce[:])
-	return base64.RawURLEncoding.EncodeToString(b[:])
+	return tokenText.AppendEncode(to, b[:])
 }
 
-// parseToken reads the form that String writes.
+// parseToken reads the form that append writes.
 func parseToken(s string) (t token, ok bool) {
-	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) != tokenBytes {
+	var text [tokenChars]byte
+	var b [tokenBytes]byte
+	if copy(text[:], s); len(s) != len(text) {
+		return token{}, false
+	}
+	if n, err := tokenText.Decode(b[:], text[:]); err != nil || n != len(b) {
 		return token{}, false
 	}
 	t.queue = binary.BigEndian.Uint64(b[0:])

@@ -1,0 +1,94 @@
+package memengine
+
+import "math/bits"
+
+// slab keeps values at places that do not move. A place is a number, and 0 is
+// none: what refers to a value by its place costs four bytes, and the collector
+// does not follow it.
+//
+// Values stand in chunks. What was freed last is filled first, so that the other
+// chunks can drain; an empty one goes back to the collector, but for a few.
+type slab[T any] struct {
+	chunks []chunk[T]
+	room   []uint32       // numbers of the chunks that are not full
+	spare  []*[perChunk]T // emptied, for the next need
+	n      int
+}
+
+type chunk[T any] struct {
+	values *[perChunk]T // nil: empty
+	used   uint32       // a bit for each value
+}
+
+const (
+	perChunk = 18 // messages fill 2 KiB, as the allocator counts
+	full     = 1<<perChunk - 1
+	spares   = 16
+	shedAt   = 1024 // chunks at which an empty slab lets go of its tables too
+)
+
+// take gives out a place with a zero value.
+func (s *slab[T]) take() (uint32, *T) {
+	if len(s.room) == 0 {
+		s.room = append(s.room, uint32(len(s.chunks)))
+		s.chunks = append(s.chunks, chunk[T]{})
+	}
+	last := len(s.room) - 1
+	n := s.room[last]
+	c := &s.chunks[n]
+	if c.values == nil {
+		c.values = s.fresh()
+	}
+	i := bits.TrailingZeros32(^c.used)
+	if c.used |= 1 << i; c.used == full {
+		s.room = s.room[:last]
+	}
+	s.n++
+	return n*perChunk + uint32(i) + 1, &c.values[i]
+}
+
+func (s *slab[T]) fresh() *[perChunk]T {
+	if len(s.spare) == 0 {
+		return new([perChunk]T)
+	}
+	last := len(s.spare) - 1
+	values := s.spare[last]
+	s.spare = s.spare[:last]
+	return values
+}
+
+// at returns the value at a place that is given out.
+func (s *slab[T]) at(place uint32) *T {
+	return &s.chunks[(place-1)/perChunk].values[(place-1)%perChunk]
+}
+
+// look returns the value at a place that was given out once, which is zero when
+// the place was taken back; nil when its whole chunk is empty.
+func (s *slab[T]) look(place uint32) *T {
+	if n := (place - 1) / perChunk; n >= uint32(len(s.chunks)) || s.chunks[n].values == nil {
+		return nil
+	}
+	return s.at(place)
+}
+
+// drop zeroes the value at a place that was given out, and takes the place back.
+func (s *slab[T]) drop(place uint32) {
+	n, i := (place-1)/perChunk, (place-1)%perChunk
+	c := &s.chunks[n]
+	var zero T
+	c.values[i] = zero
+	if c.used == full {
+		s.room = append(s.room, n)
+	}
+	s.n--
+	if c.used &^= 1 << i; c.used != 0 {
+		return
+	}
+	if len(s.spare) < spares {
+		s.spare = append(s.spare, c.values)
+	}
+	c.values = nil
+	if s.n == 0 && len(s.chunks) >= shedAt {
+		*s = slab[T]{}
+	}
+}

@@ -1,0 +1,130 @@
+package memengine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// turns is the order in which ready messages go out: a heap of what that order is
+// made of, so that comparing does not leave the heap. A message that stops being
+// ready leaves its turn behind, unless that is the first: q.turn passes over what
+// does not hold any more, and q.tidyTurns removes it when there is much of it.
+type turns []turn
+
+type turn struct {
+	priority uint32
+	place    uint32
+	due      int64
+	id       engine.ID
+}
+
+func byTurn(a, b turn) int {
+	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id))
+}
+
+func (a turn) before(b turn) bool {
+	if a.priority != b.priority {
+		return a.priority < b.priority
+	}
+	return a.due < b.due || a.due == b.due && a.id < b.id
+}
+
+func (h *turns) push(t turn) {
+	*h = append(*h, t)
+	s := *h
+	at := len(s) - 1
+	for at > 0 {
+		parent := (at - 1) / 2
+		if !t.before(s[parent]) {
+			break
+		}
+		s[at] = s[parent]
+		at = parent
+	}
+	s[at] = t
+}
+
+// pop removes the first.
+func (h *turns) pop() {
+	s := *h
+	last := len(s) - 1
+	t := s[last]
+	if s = s[:last]; last == 0 {
+		*h = nil
+		if cap(s) <= 1024 {
+			*h = s
+		}
+		return
+	}
+	at := 0
+	for {
+		kid := 2*at + 1
+		if kid >= last {
+			break
+		}
+		if kid+1 < last && s[kid+1].before(s[kid]) {
+			kid++
+		}
+		if !s[kid].before(t) {
+			break
+		}
+		s[at] = s[kid]
+		at = kid
+	}
+	s[at] = t
+	*h = s
+}
+
+// turnOf is the turn of a message that is ready.
+func turnOf(m *message) turn { return turn{m.kind.Priority, m.place, m.due, m.id} }
+
+// holder returns the message whose turn t is; nil when it does not hold any more.
+func (q *queue) holder(t turn) *message {
+	m := q.msgs.look(t.place)
+	if m == nil || m.state != engine.Ready || turnOf(m) != t {
+		return nil
+	}
+	return m
+}
+
+// turn returns the ready message that goes out first; nil: none is ready.
+func (q *queue) turn() *message {
+	for len(q.ready) > 0 {
+		if m := q.holder(q.ready[0]); m != nil {
+			return m
+		}
+		q.ready.pop()
+	}
+	return nil
+}
+
+// loseTurn is told of a message that stops being ready.
+func (q *queue) loseTurn(m *message) {
+	if q.ready[0].id == m.id {
+		q.ready.pop()
+	}
+	if len(q.ready) > 2*q.states[engine.Ready].n+1024 {
+		q.tidyTurns()
+	}
+}
+
+// tidyTurns leaves one turn of each ready message.
+func (q *queue) tidyTurns() {
+	q.ready = slices.DeleteFunc(q.ready, func(t turn) bool { return q.holder(t) == nil })
+	slices.SortFunc(q.ready, byTurn) // a heap too
+	q.ready = slices.Compact(q.ready)
+}
+
+// oldest returns the least due of the ready messages, of which there are some.
+func (q *queue) oldest() int64 {
+	if len(q.ready) > q.states[engine.Ready].n {
+		q.tidyTurns()
+	}
+	due := q.ready[0].due
+	for _, t := range q.ready {
+		due = min(due, t.due)
+	}
+	return due
+}

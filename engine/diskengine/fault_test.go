@@ -146,6 +146,7 @@ func TestOpenRefuses(t *testing.T) {
 		says string
 	}{
 		{"a directory of something else", with("notes.txt", "milk"), engine.ErrInvalid, "notes.txt"},
+		{"an older format", with("TARRY", "tarry disk 1\n"), engine.ErrInvalid, "older release"},
 		{"a newer format", with("TARRY", "tarry disk 99\n"), engine.ErrInvalid, "newer release"},
 		{"a marker that is none", with("TARRY", "tarry disk 01\n"), engine.ErrInvalid, "marker"},
 		{"a directory in use", inUse, engine.ErrUnavailable, "pid "},

@@ -8,10 +8,12 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // formatVersion is the version of the formats in docs/formats/disk.md.
-const formatVersion = 1
+const formatVersion = 2
 
 // pebbleFormat is the format of Pebble's own files. A newer one cannot be opened by
 // older releases: it comes with a new formatVersion, never with Pebble alone.
@@ -48,12 +50,12 @@ var migrations = map[int]migration{}
 func parseMarker(text string) (int, error) {
 	number, ok := strings.CutPrefix(text, "tarry disk ")
 	if !ok || !strings.HasSuffix(number, "\n") {
-		return 0, errValue
+		return 0, codec.ErrMalformed
 	}
 	number = strings.TrimSuffix(number, "\n")
 	version, err := strconv.Atoi(number)
 	if err != nil || version < 0 || strconv.Itoa(version) != number {
-		return 0, errValue
+		return 0, codec.ErrMalformed
 	}
 	return version, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 const (
@@ -84,7 +85,7 @@ func (c *change) lapse(l *lease) error {
 // brought: that waits again, or is dead when its attempts are used up.
 func (c *change) lapsed(l *lease, r *record, err error) error {
 	switch {
-	case err != nil && !errors.Is(err, errValue):
+	case err != nil && !errors.Is(err, codec.ErrMalformed):
 		return err
 	case err == nil && r == nil:
 		err = errNoRecord

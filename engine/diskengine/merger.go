@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // sumMerger adds up the counts of a minute. Its name is stored with the data.
@@ -25,7 +27,7 @@ func appendSum(b []byte, n int64) []byte { return binary.BigEndian.AppendUint64(
 
 func parseSum(v []byte) (int64, error) {
 	if len(v) != 8 {
-		return 0, errValue
+		return 0, codec.ErrMalformed
 	}
 	return int64(binary.BigEndian.Uint64(v)), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/storeurl"
 )
 
@@ -84,16 +85,16 @@ func (e *Engine) load() error {
 	db := e.store.db
 	// A store that is new has no such entry.
 	if _, err := e.store.get(db, []byte{kindIDs}, func(v []byte) error {
-		in := reader{b: v}
-		e.nextID = engine.ID(in.uint64())
+		in := codec.Reader{B: v}
+		e.nextID = engine.ID(in.Uint(8))
 		e.idsReserved = e.nextID
-		return in.end()
+		return in.End()
 	}); err != nil {
 		return err
 	}
 	if err := scan(db, []byte{kindQueue}, []byte{kindQueue + 1}, func(k, v []byte) (bool, error) {
 		if len(v) != 4 {
-			return false, errValue
+			return false, codec.ErrMalformed
 		}
 		num := binary.BigEndian.Uint32(v)
 		q := newQueue(e, string(k[1:]), num, now)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Push keeps each message or applies its conflict policy. The messages of one
@@ -224,8 +225,8 @@ func (c *change) meet(m *engine.Message, ref keyRef) (engine.PushResult, error) 
 	}
 	r, err := c.message(ref.id)
 	switch {
-	case errors.Is(err, errValue), err == nil && r == nil:
-		return refuse(errors.Join(errValue, err), "the message cannot be read; cancel it by its id")
+	case errors.Is(err, codec.ErrMalformed), err == nil && r == nil:
+		return refuse(errors.Join(codec.ErrMalformed, err), "the message cannot be read; cancel it by its id")
 	case err != nil:
 		return engine.PushResult{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // readMessage reads a message, or nil when there is none.
@@ -111,5 +112,5 @@ var (
 // isDamage reports whether an error says that what was read is damaged, rather than
 // that it could not be read this time.
 func isDamage(err error) bool {
-	return errors.Is(err, errValue) || errors.Is(err, errNoBody) || pebble.IsCorruptionError(err)
+	return errors.Is(err, codec.ErrMalformed) || errors.Is(err, errNoBody) || pebble.IsCorruptionError(err)
 }

@@ -2,10 +2,10 @@ package diskengine
 
 import (
 	"encoding/binary"
-	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -14,7 +14,7 @@ import (
 // again.
 const inlineBody = 1 << 10
 
-const recordVersion = 1
+const recordVersion = 2
 
 const (
 	recordExpires byte = 1 << iota
@@ -87,81 +87,48 @@ func (r *record) append(b []byte) []byte {
 	if r.lapsed {
 		b = append(b, r.token[:]...)
 	}
-	b = binary.AppendUvarint(b, uint64(r.Priority))
-	b = binary.AppendUvarint(b, uint64(r.MaxAttempts))
-	b = binary.AppendUvarint(b, uint64(max(0, r.TTR)))
-	b = binary.AppendUvarint(b, uint64(max(0, r.ExpireAfter)))
-	b = binary.AppendUvarint(b, uint64(len(r.Backoff)))
-	for _, d := range r.Backoff {
-		b = binary.AppendUvarint(b, uint64(max(0, d)))
+	b = codec.AppendPolicy(b, &r.Policy)
+	b = codec.AppendString(b, r.key)
+	b = codec.AppendString(b, r.lastError)
+	content := r.Content
+	if r.apart {
+		content.Body = nil
 	}
-	b = appendString(b, r.key)
-	b = appendString(b, r.lastError)
-	b = appendString(b, r.ContentType)
-	b = binary.AppendUvarint(b, uint64(len(r.Headers)))
-	for _, h := range r.Headers {
-		b = appendString(appendString(b, h.Name), h.Value)
-	}
-	if !r.apart {
-		b = append(b, r.Body...)
-	}
-	return b
+	return codec.AppendContent(b, &content)
 }
 
 // parseRecord reads what append wrote. Nothing in the record aliases v.
 func parseRecord(id engine.ID, v []byte) (*record, error) {
-	in := reader{b: v}
-	if in.byte() != recordVersion {
-		in.fail()
+	in := codec.Reader{B: v}
+	if in.Byte() != recordVersion {
+		in.Fail()
 	}
-	flags := in.byte()
+	flags := in.Byte()
 	r := &record{id: id, expires: never, apart: flags&recordBodyApart != 0, dead: flags&recordDead != 0, lapsed: flags&recordLapsed != 0}
 	if flags >= recordLapsed<<1 {
-		in.fail()
+		in.Fail()
 	}
-	r.due = in.varint()
-	r.created = in.varint()
+	r.due = in.Varint()
+	r.created = in.Varint()
 	if flags&recordExpires != 0 {
-		r.expires = in.varint()
+		r.expires = in.Varint()
 	}
-	r.attempt = in.uint32()
+	r.attempt = in.Uint32()
 	if r.dead {
-		r.died = in.varint()
+		r.died = in.Varint()
 	}
 	if r.lapsed {
-		copy(r.token[:], in.take(uint64(len(r.token))))
+		copy(r.token[:], in.Take(uint64(len(r.token))))
 	}
-	r.Priority = in.uint32()
-	r.MaxAttempts = in.uint32()
-	r.TTR = time.Duration(in.duration())
-	r.ExpireAfter = time.Duration(in.duration())
-	if n := in.count(1); n > 0 {
-		r.Backoff = make([]time.Duration, n)
-		for i := range r.Backoff {
-			r.Backoff[i] = time.Duration(in.duration())
-		}
+	r.Policy = in.Policy()
+	r.key = in.String()
+	r.lastError = in.String()
+	r.Content = in.Content()
+	if err := in.End(); err != nil {
+		return nil, err
 	}
-	r.key = in.string()
-	r.lastError = in.string()
-	r.ContentType = in.string()
-	if n := in.count(2); n > 0 {
-		r.Headers = make([]engine.Header, n)
-		for i := range r.Headers {
-			r.Headers[i].Name = in.string()
-			r.Headers[i].Value = in.string()
-		}
-	}
-	switch {
-	case in.err != nil:
-		return nil, in.err
-	case r.apart:
-		if err := in.end(); err != nil {
-			return nil, err
-		}
-	case len(in.b) > inlineBody:
-		return nil, errValue
-	case len(in.b) > 0:
-		r.Body = slices.Clone(in.b)
+	if len(r.Body) > inlineBody || r.apart && r.Body != nil {
+		return nil, codec.ErrMalformed
 	}
 	return r, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -104,7 +105,7 @@ func (c *change) settle(s *engine.Settlement, t token.Token) (engine.Settled, er
 	}
 	r, err := c.message(l.id)
 	if err == nil && r == nil {
-		err = errValue
+		err = codec.ErrMalformed
 	}
 	if err != nil {
 		return engine.Settled{}, err

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // keyRef is the value of a key: enough to answer a conflict or to cancel without
@@ -32,15 +33,15 @@ func (k keyRef) append(b []byte) []byte {
 }
 
 func parseKeyRef(v []byte) (keyRef, error) {
-	in := reader{b: v}
-	flags := in.byte()
+	in := codec.Reader{B: v}
+	flags := in.Byte()
 	k := keyRef{apart: flags&keyApart != 0, expires: flags&keyExpires != 0}
-	k.id = engine.ID(in.uint64())
-	k.due = int64(in.uint64() ^ 1<<63)
+	k.id = engine.ID(in.Uint(8))
+	k.due = int64(in.Uint(8) ^ 1<<63)
 	if flags >= keyExpires<<1 {
-		in.fail()
+		in.Fail()
 	}
-	return k, in.end()
+	return k, in.End()
 }
 
 const leaseRemote byte = 1
@@ -57,16 +58,16 @@ func (l *lease) append(b []byte) []byte {
 }
 
 func parseLease(id engine.ID, v []byte) (*lease, error) {
-	in := reader{b: v}
-	flags := in.byte()
+	in := codec.Reader{B: v}
+	flags := in.Byte()
 	l := &lease{id: id, remote: flags&leaseRemote != 0}
 	if flags > leaseRemote {
-		in.fail()
+		in.Fail()
 	}
-	l.deadline = int64(in.uint64() ^ 1<<63)
-	copy(l.token[:], in.take(uint64(len(l.token))))
-	l.attempt = in.uint32()
-	return l, in.end()
+	l.deadline = int64(in.Uint(8) ^ 1<<63)
+	copy(l.token[:], in.Take(uint64(len(l.token))))
+	l.attempt = in.Uint32()
+	return l, in.End()
 }
 
 // counts is how many messages of a queue stand where.
@@ -81,14 +82,14 @@ func (c counts) append(b []byte) []byte {
 }
 
 func parseCounts(v []byte) (counts, error) {
-	in := reader{b: v}
-	c := counts{waiting: in.varint(), leased: in.varint(), dead: in.varint()}
-	return c, in.end()
+	in := codec.Reader{B: v}
+	c := counts{waiting: in.Varint(), leased: in.Varint(), dead: in.Varint()}
+	return c, in.End()
 }
 
 func parsePriority(v []byte) (uint32, error) {
 	if len(v) != 4 {
-		return 0, errValue
+		return 0, codec.ErrMalformed
 	}
 	return binary.BigEndian.Uint32(v), nil
 }
@@ -96,7 +97,7 @@ func parsePriority(v []byte) (uint32, error) {
 // parsePosition reads a mark.
 func parsePosition(v []byte) (position, error) {
 	if len(v) != 16 {
-		return position{}, errValue
+		return position{}, codec.ErrMalformed
 	}
 	return position{at: parseTime(v), id: engine.ID(binary.BigEndian.Uint64(v[8:]))}, nil
 }
@@ -104,7 +105,7 @@ func parsePosition(v []byte) (position, error) {
 // parseTimeValue reads the end of a pause.
 func parseTimeValue(v []byte) (int64, error) {
 	if len(v) != 8 {
-		return 0, errValue
+		return 0, codec.ErrMalformed
 	}
 	return parseTime(v), nil
 }

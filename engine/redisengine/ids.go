@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"sync"
@@ -47,24 +48,28 @@ func (e *Engine) blocks(least, most uint64) string {
 // readID reads an id of an answer.
 func readID(v *rueidis.RedisMessage) (engine.ID, error) {
 	text, err := v.ToString()
-	if err != nil {
+	if err != nil || len(text) != memberBytes {
 		return 0, errAnswer
 	}
-	id, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, errAnswer
-	}
-	return engine.ID(id), nil
+	return idOf(text), nil
 }
 
-// member is an id as Redis has it.
+// member is an id as Redis has it: 8 bytes, in the order of numbers.
 func member(id engine.ID) string {
-	s := strconv.FormatUint(uint64(id), 10)
-	for len(s) < 19 {
-		s = "0" + s
-	}
-	return s
+	var b [memberBytes]byte
+	binary.BigEndian.PutUint64(b[:], uint64(id))
+	return string(b[:])
 }
+
+// idOf is the id that a member is; 0: it is none.
+func idOf(member string) engine.ID {
+	if len(member) != memberBytes {
+		return 0
+	}
+	return engine.ID(binary.BigEndian.Uint64([]byte(member)))
+}
+
+const memberBytes = 8
 
 // idKeys end the names of the keys in which blocks are reserved. What is in braces
 // puts them into the middles of the four quarters of a cluster's slots, so that no

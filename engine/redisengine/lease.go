@@ -95,18 +95,18 @@ func (e *Engine) leased(q *queue, values []rueidis.RedisMessage, now int64) (eng
 
 // readMessage reads a message from the four values that a script gives.
 func readMessage(queue string, values []rueidis.RedisMessage, now int64) (engine.Info, past, error) {
-	var text [4]string
-	for i := range text {
+	var part [4][]byte
+	for i := range part {
 		var err error
-		if text[i], err = values[i].ToString(); err != nil {
+		if part[i], err = values[i].AsBytes(); err != nil {
 			return engine.Info{}, past{}, errAnswer
 		}
 	}
-	id, err := strconv.ParseUint(text[0], 10, 64)
-	if err != nil {
+	id := idOf(string(part[0]))
+	if id == 0 {
 		return engine.Info{}, past{}, errAnswer
 	}
-	return message(queue, engine.ID(id), text[1], text[2], text[3], now)
+	return message(queue, id, part[1], part[2], part[3], now)
 }
 
 // Claim leases the message that ref means if it is due.

@@ -13,7 +13,7 @@ import (
 )
 
 // format is that of docs/formats/redis.md.
-const format = 1
+const format = 2
 
 // minVersion is the oldest Redis that will do: scripts say since 7.0 whether they may
 // run on a full server.

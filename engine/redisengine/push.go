@@ -74,7 +74,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		c.items = append(c.items, i)
 		c.least, c.most = min(c.least, blockOf(id)), max(c.most, blockOf(id))
 		c.dues = appendDue(c.dues, m.Due)
-		c.how = append(c.how, record[flagsAt]|byte(m.OnConflict)<<2)
+		c.how = append(c.how, record[0]|byte(m.OnConflict)<<2)
 		c.usual = c.usual && c.how[len(c.how)-1] == 0
 		c.args = append(c.args, member(id), m.Key, rueidis.BinaryString(record))
 		if large != nil {
@@ -168,13 +168,12 @@ func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.Redi
 	}
 	done, _ := met[0].ToString()
 	id, _ := met[1].ToString()
-	number, _ := strconv.ParseUint(id, 10, 64)
 	due, _ := met[2].AsInt64()
 	mark, _ := met[3].ToString()
 	if mark == "" {
 		mark = "W"
 	}
-	*r = engine.PushResult{ID: engine.ID(number), Due: time.UnixMilli(due).UTC(), State: state(mark[0], due, now)}
+	*r = engine.PushResult{ID: idOf(id), Due: time.UnixMilli(due).UTC(), State: state(mark[0], due, now)}
 	fail := func(err error, hint string) {
 		r.Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: err, Hint: hint}
 	}

@@ -170,8 +170,8 @@ func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64)
 		return engine.Settled{State: state('W', n, now), Until: at}, 0, policy, false
 	case "B":
 		var i engine.Info
-		record, err := part[len(part)-1].ToString()
-		if err != nil || decodeRecord(record, "", &i) != nil {
+		record, err := part[len(part)-1].AsBytes()
+		if err != nil || decodeRecord(record, nil, &i) != nil {
 			return broken, 0, policy, false
 		}
 		return s, uint32(n), i.Policy, true

@@ -14,6 +14,6 @@ for i = 7, #args do
 	end
 	local s = state == args[4] and M.stands(m, args[5] == 'whole') or {args[i], '', '', ''}
 	for _, value in ipairs(s) do answer[#answer + 1] = value end
-	if state == args[4] and args[5] == 'whole' then size = size + m.size end
+	if args[5] == 'whole' then size = size + #s[3] + #s[4] end
 end
 return answer

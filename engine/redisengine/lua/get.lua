@@ -12,7 +12,7 @@ if not m and args[4] == '' then
 	if spent and (not newest or M.grave(spent) > newest) then
 		m = spent
 	elseif newest then
-		m = M.present(newest:sub(-19))
+		m = M.present(newest:sub(-8))
 	end
 end
 if not m then return {us, raw} end

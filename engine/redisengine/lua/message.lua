@@ -1,7 +1,7 @@
 -- What scripts do with single messages. Most calls of most scripts get by without, so
 -- the functions are only made when they are asked for.
 --
--- A message is a table: id, record, the fields of HEAD and PAST, rare and large by its
+-- A message is a table: id, record, what head and PAST give, rare and large by its
 -- flags. Whoever changes its mark, due, died or key first takes it out of the order of
 -- its mark (leave) and then puts it into another (wait, die).
 
@@ -22,14 +22,14 @@ local function messages()
 		local record = call('HGET', MSG, id)
 		if not record then return nil end
 		local m, sound = {id = id, record = record}, nil
-		sound, m.created, m.flags, m.priority, m.max, m.ttr, m.expire, m.size, m.key = parse(HEAD, record)
+		sound, m.flags, m.created, m.key, m.max, m.ttr, m.expire, m.priority = parse(record)
 		if not sound then return nil end
 		m.rare = m.flags % 2 == IS_RARE
 		m.large = m.flags >= IS_LARGE
 		local past = call('HGET', STATE, id)
 		if past then
 			local _
-			sound, m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.nonce, _, m.reason = parse(PAST, past)
+			sound, m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.nonce, _, m.reason = story(past)
 			if not sound or not m.mark:find('[WLD]') then return nil end
 		else
 			m.mark, m.attempt, m.deadline, m.died, m.nonce, m.reason = 'W', 0, 0, 0, '', ''
@@ -174,8 +174,8 @@ local function messages()
 
 	-- rewrite gives a message another record and keeps when it was created.
 	local function rewrite(m, record)
-		m.record = m.record:sub(1, 8) .. record:sub(9)
-		m.flags = byte(record, 9)
+		m.record = record:sub(1, 1) .. m.record:sub(2, 8) .. record:sub(9)
+		m.flags = byte(record)
 		m.rare, m.large = m.flags % 2 == IS_RARE, m.flags >= IS_LARGE
 		call('HSET', MSG, m.id, m.record)
 	end

@@ -4,15 +4,15 @@
 -- there are more to look at.
 tick()
 local M, before = messages(), first()
-local seed, from = args[4], 19 * tonumber(args[5])
+local seed, from = args[4], tonumber(args[5])
 local taken = call('GET', KEYS[13]) or ''
-local ids, rest = '', ''
-if taken:sub(1, #seed) == seed then ids, rest = taken:match('^(%d*)|?(%w*)', #seed + 1) end
+local total, at = 0, 0
+if taken:sub(1, #seed) == seed then total, at = struct.unpack('>I4', taken, #seed + 1) end
 local nonces = {}
-for i = 1, #rest, 51 do nonces[rest:sub(i, i + 18)] = rest:sub(i + 19, i + 50) end
+for i = at + 8 * total, #taken, 40 do nonces[taken:sub(i, i + 7)] = taken:sub(i + 8, i + 39) end
 local n = 0
-for i = from + 1, math.min(#ids, from + 19 * CHUNK), 19 do
-	local id = ids:sub(i, i + 18)
+for i = from, math.min(total, from + CHUNK) - 1 do
+	local id = taken:sub(at + 8 * i, at + 8 * i + 7)
 	local m = M.find(id)
 	if m and m.mark == 'L' and m.nonce == nonce(seed, id) then
 		M.leave(m)
@@ -23,4 +23,4 @@ for i = from + 1, math.min(#ids, from + 19 * CHUNK), 19 do
 	end
 end
 woken(before)
-return {us, raw, n, from + 19 * CHUNK < #ids and 1 or 0}
+return {us, raw, n, from + CHUNK < total and 1 or 0}

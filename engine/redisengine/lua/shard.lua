@@ -14,7 +14,7 @@
 --   GRAVE   sorted set  hash of the key, death and id of dead messages with a key, in that order
 --   META    hash        wakes, until when it is paused, how many have expired and died
 --
--- An id has 19 digits, so that Redis, which orders equal scores by member, orders
+-- An id is 8 bytes, big-endian, so that Redis, which orders equal scores by member, orders
 -- by (due, id). Instants are Unix milliseconds.
 --
 -- ARGV begins with the clock, and the channel and the hint for those who sleep; each
@@ -78,16 +78,42 @@ local function deadline(ttr)
 	return math.max(now + 1, ceil((us + ttr) / 1000))
 end
 
--- A message, as in record.go: created in microseconds, flags, priority, max attempts,
--- ttr in microseconds, expire after in milliseconds, size of the body, key.
-local HEAD = '>dBI4I4ddI4I2c0'
+-- A message begins, as in record.go, with flags, created in microseconds and key; then
+-- come the policy and the content as in package codec. The policy begins with a byte that
+-- says which of its fields follow: of the others only these differ from 0.
+local HEAD = '>BI7I2c0B'
+local MAX_ATTEMPTS, TTR = 20, 60000000
+
+-- head takes a record apart: flags, created, key, max attempts, ttr in microseconds,
+-- expire after in milliseconds, priority.
+local unpacked = struct.unpack
+local function head(record)
+	local flags, created, key, has, at = unpacked(HEAD, record)
+	local max, ttr, expire, priority = MAX_ATTEMPTS, TTR, 0, USUAL
+	if has > 0 then
+		if has % 2 >= 1 then priority, at = unpacked('>I4', record, at) end
+		if has % 4 >= 2 then max, at = unpacked('>I4', record, at) end
+		if has % 8 >= 4 then
+			ttr, at = unpacked('>I8', record, at)
+			ttr = ceil(ttr / 1000)
+		end
+		if has % 16 >= 8 then
+			-- A double does not hold so many nanoseconds.
+			local high, low = unpacked('>I4I4', record, at)
+			expire = high * 4294 + ceil((high * 967296 + low) / 1000000)
+		end
+	end
+	return flags, created, key, max, ttr, expire, priority
+end
+
 -- What has happened to it: mark (W waits, L is leased, D is dead), flags, attempt,
 -- max attempts, due, expires, deadline, died, nonce, key, reason.
 local PAST = '>c1BI4I4ddddBc0I2c0I2c0'
 
--- parse takes a record or a past apart; the first value is false when that is damaged.
--- Such a message is treated as not there: it must not stand in the way of others.
-local function parse(form, text) return pcall(struct.unpack, form, text) end
+-- parse takes a record apart, and story a past; the first value is false when that is
+-- damaged. Such a message is treated as not there: it must not stand in the way of others.
+local function parse(record) return pcall(head, record) end
+local function story(past) return pcall(unpacked, PAST, past) end
 
 local function pack(m)
 	return struct.pack(PAST, m.mark, m.flags, m.attempt, m.max, m.due, m.expires, m.deadline, m.died,

@@ -6,8 +6,8 @@ local function nonce(seed, id) return redis.sha1hex(seed .. id):sub(1, 32) end
 -- lease: it has lapsed, but would settle still.
 local former = {}
 
--- take hands out so many of the waiting messages given as ids and dues, until their
--- bodies reach so many bytes. With forget they are deleted at once, else leased: the span is ttr in
+-- take hands out so many of the waiting messages given as ids and dues, until they
+-- reach so many bytes. With forget they are deleted at once, else leased: the span is ttr in
 -- microseconds, '' for each message's own. It appends four values a message to out,
 -- as stands gives them, and returns how many messages it looked at, how many it handed
 -- out, and when the first of the leases ends.
@@ -21,11 +21,11 @@ local function take(out, ids, dues, most, span, seed, forget, bytes)
 		if size >= bytes or gone >= most then break end
 		looked = i
 		local id, due, record, past = ids[i], dues[i], records[i], pasts[i]
-		local sound, _, flags, max, ttr, expire, length, key
-		if record then sound, _, flags, _, max, ttr, expire, length, key = parse(HEAD, record) end
+		local sound, _, flags, max, ttr, expire, key
+		if record then sound, flags, _, key, max, ttr, expire = parse(record) end
 		local attempt, expires, before, reason = 0, math.huge, '', ''
 		if sound and past then
-			sound, _, _, attempt, _, _, expires, _, _, before, _, reason = parse(PAST, past)
+			sound, _, _, attempt, _, _, expires, _, _, before, _, reason = story(past)
 		elseif sound and expire > 0 then
 			expires = due + expire
 		end
@@ -44,8 +44,8 @@ local function take(out, ids, dues, most, span, seed, forget, bytes)
 			if before ~= '' then former[#former + 1] = id .. before end
 			out[o + 1], out[o + 2], out[o + 3], out[o + 4] = id, state, record, ''
 			if flags >= IS_LARGE then out[o + 4] = call('HGET', BODY, id) or '' end
+			size = size + #record + #out[o + 4]
 			o = o + 4
-			size = size + length
 			gone = gone + 1
 			if ends < lapse then lapse = ends end
 			leases[l + 1], leases[l + 2] = ends, id
@@ -66,15 +66,16 @@ local function take(out, ids, dues, most, span, seed, forget, bytes)
 end
 
 -- jot notes what take has appended to out from a place on, for a client that gets no
--- answer: the seed, the ids, "|" and what is former. KEYS[13], if there is one, is where,
--- and for how many milliseconds ARGV says last.
+-- answer: the seed, how many ids, the ids, and what is former. KEYS[13], if there is one,
+-- is where, and for how many milliseconds ARGV says last.
 local function jot(out, from, seed)
 	if not KEYS[13] or #out < from then return end
-	local taken, t = {seed}, 1
+	local taken, t = {seed, ''}, 2
 	for i = from, #out, 4 do
 		t = t + 1
 		taken[t] = out[i]
 	end
-	if #former > 0 then taken[t + 1] = '|' .. table.concat(former) end
+	taken[2] = struct.pack('>I4', t - 2)
+	taken[t + 1] = table.concat(former)
 	call('SET', KEYS[13], table.concat(taken), 'PX', args[#args])
 end

@@ -1,0 +1,102 @@
+package codec
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+var policies = []engine.Policy{
+	{},
+	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR},
+	{Priority: 0, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR},
+	{Priority: UsualPriority, MaxAttempts: math.MaxUint32, TTR: UsualTTR},
+	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: 24 * time.Hour},
+	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, ExpireAfter: math.MaxInt64},
+	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, Backoff: []time.Duration{0, time.Second, math.MaxInt64}},
+	{Priority: math.MaxUint32, MaxAttempts: 1, TTR: 1, ExpireAfter: 1, Backoff: []time.Duration{1}},
+}
+
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	for _, p := range policies {
+		b := AppendPolicy([]byte("before"), &p)
+		r := Reader{B: b[len("before"):]}
+		if got := r.Policy(); r.End() != nil || !reflect.DeepEqual(got, p) {
+			t.Errorf("wrote %+v, read %+v, %v", p, got, r.Err)
+		}
+		for n := len("before"); n < len(b); n++ {
+			if r := (Reader{B: b[len("before"):n]}); r.Policy().Priority == p.Priority && r.End() == nil {
+				t.Errorf("%d of %d bytes were read as a policy", n, len(b))
+			}
+		}
+	}
+	if n := len(AppendPolicy(nil, &policies[1])); n != 1 {
+		t.Errorf("the usual policy has %d bytes", n)
+	}
+	negative := engine.Policy{TTR: -1, ExpireAfter: -1, Backoff: []time.Duration{-1}}
+	r := Reader{B: AppendPolicy(nil, &negative)}
+	if got := r.Policy(); r.End() != nil || got.TTR != 0 || got.ExpireAfter != 0 || got.Backoff[0] != 0 {
+		t.Errorf("negative spans are read as %+v, %v", got, r.Err)
+	}
+}
+
+func TestContent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []engine.Content{
+		{},
+		{Body: []byte("{}"), ContentType: "application/json", Headers: []engine.Header{{Name: "a", Value: "b"}, {}}},
+		{Body: bytes.Repeat([]byte{0}, 3000)},
+	} {
+		b := AppendContent(nil, &c)
+		if len(b) > ContentSize(&c) {
+			t.Errorf("%+v has %d bytes, not at most %d", c, len(b), ContentSize(&c))
+		}
+		r := Reader{B: b}
+		if got := r.Content(); r.End() != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("wrote %+v, read %+v, %v", c, got, r.Err)
+		}
+		for n := range len(b) - len(c.Body) {
+			r := Reader{B: b[:n]}
+			if r.Content(); r.End() == nil {
+				t.Errorf("%d of %d bytes were read as a content", n, len(b))
+			}
+		}
+		if len(c.Body) > 0 {
+			r, last := Reader{B: b}, len(c.Body)-1
+			got := r.Content()
+			b[len(b)-1]++
+			if got.Body[last] != c.Body[last] {
+				t.Error("what is read changes with what it was read from")
+			}
+		}
+	}
+}
+
+// FuzzCodec: what is not well formed is refused, what is comes out again as it went in,
+// and nothing makes more of itself than it is.
+func FuzzCodec(f *testing.F) {
+	for _, p := range policies {
+		c := engine.Content{Body: []byte("{}"), ContentType: "text/plain", Headers: []engine.Header{{Name: "a", Value: "b"}}}
+		f.Add(AppendContent(AppendPolicy(nil, &p), &c))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := Reader{B: b}
+		p := r.Policy()
+		c := r.Content()
+		if cap(p.Backoff) > len(b) || cap(c.Headers) > len(b) || len(c.Body) > len(b) {
+			t.Fatalf("%d bytes became %d delays, %d headers and %d bytes", len(b), cap(p.Backoff), cap(c.Headers), len(c.Body))
+		}
+		if r.End() != nil {
+			return
+		}
+		r = Reader{B: AppendContent(AppendPolicy(nil, &p), &c)}
+		if q, d := r.Policy(), r.Content(); r.End() != nil || !reflect.DeepEqual(p, q) || !reflect.DeepEqual(c, d) {
+			t.Errorf("%+v, %+v came back as %+v, %+v, %v", p, c, q, d, r.Err)
+		}
+	})
+}

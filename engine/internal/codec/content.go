@@ -1,0 +1,44 @@
+package codec
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// AppendContent writes a content: its type, a Uvarint count of headers, each a name and
+// a value, and then, with nothing to end it, the body.
+func AppendContent(b []byte, c *engine.Content) []byte {
+	b = AppendString(b, c.ContentType)
+	b = binary.AppendUvarint(b, uint64(len(c.Headers)))
+	for _, h := range c.Headers {
+		b = AppendString(AppendString(b, h.Name), h.Value)
+	}
+	return append(b, c.Body...)
+}
+
+// ContentSize is about how many bytes AppendContent writes, and never less.
+func ContentSize(c *engine.Content) int {
+	n := 2*binary.MaxVarintLen32 + len(c.ContentType) + len(c.Body)
+	for _, h := range c.Headers {
+		n += 2*binary.MaxVarintLen32 + len(h.Name) + len(h.Value)
+	}
+	return n
+}
+
+// Content reads what AppendContent wrote, to the end.
+func (r *Reader) Content() (c engine.Content) {
+	c.ContentType = r.String()
+	if n := r.Count(2); n > 0 {
+		c.Headers = make([]engine.Header, n)
+		for i := range c.Headers {
+			c.Headers[i] = engine.Header{Name: r.String(), Value: r.String()}
+		}
+	}
+	if len(r.B) > 0 {
+		c.Body = slices.Clone(r.B)
+		r.B = nil
+	}
+	return c
+}

@@ -1,0 +1,85 @@
+package codec
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// What most policies say. It is not written, and part of every format: it does not
+// change with the defaults of the root package.
+const (
+	UsualPriority    = 1024
+	UsualMaxAttempts = 20
+	UsualTTR         = time.Minute
+)
+
+// What stands in the byte that a policy begins with.
+const (
+	hasPriority byte = 1 << iota
+	hasMaxAttempts
+	hasTTR
+	hasExpireAfter
+	hasBackoff
+	policyEnd
+)
+
+// AppendPolicy writes a policy: a byte that says which fields are not as usual, then
+// those: priority and max attempts in 4 bytes, time to run and expire after as
+// nanoseconds in 8, big-endian, so that scripts can read them, and the backoff as a
+// Uvarint count and nanoseconds as Uvarints. Negative spans become 0.
+func AppendPolicy(b []byte, p *engine.Policy) []byte {
+	at, has := len(b), byte(0)
+	b = append(b, 0)
+	if p.Priority != UsualPriority {
+		has, b = has|hasPriority, binary.BigEndian.AppendUint32(b, p.Priority)
+	}
+	if p.MaxAttempts != UsualMaxAttempts {
+		has, b = has|hasMaxAttempts, binary.BigEndian.AppendUint32(b, p.MaxAttempts)
+	}
+	if p.TTR != UsualTTR {
+		has, b = has|hasTTR, binary.BigEndian.AppendUint64(b, uint64(max(0, p.TTR)))
+	}
+	if p.ExpireAfter > 0 {
+		has, b = has|hasExpireAfter, binary.BigEndian.AppendUint64(b, uint64(p.ExpireAfter))
+	}
+	if len(p.Backoff) > 0 {
+		has, b = has|hasBackoff, binary.AppendUvarint(b, uint64(len(p.Backoff)))
+		for _, d := range p.Backoff {
+			b = binary.AppendUvarint(b, uint64(max(0, d)))
+		}
+	}
+	b[at] = has
+	return b
+}
+
+// Policy reads what AppendPolicy wrote.
+func (r *Reader) Policy() engine.Policy {
+	p := engine.Policy{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR}
+	has := r.Byte()
+	if has >= policyEnd {
+		r.Fail()
+	}
+	if has&hasPriority != 0 {
+		p.Priority = uint32(r.Uint(4))
+	}
+	if has&hasMaxAttempts != 0 {
+		p.MaxAttempts = uint32(r.Uint(4))
+	}
+	if has&hasTTR != 0 {
+		p.TTR = r.span(r.Uint(8))
+	}
+	if has&hasExpireAfter != 0 {
+		p.ExpireAfter = r.span(r.Uint(8))
+	}
+	if has&hasBackoff != 0 {
+		if n := r.Count(1); n > 0 {
+			p.Backoff = make([]time.Duration, n)
+			for i := range p.Backoff {
+				p.Backoff[i] = r.Duration()
+			}
+		}
+	}
+	return p
+}

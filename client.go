@@ -209,7 +209,7 @@ func fail(op string, ref Ref, err error) error {
 	}
 	e = &Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == coalesce.ErrOverdue {
-		e.Hint = "the outcome is unknown; repeating with the same key is safe"
+		e.Hint = engine.HintUnknown
 	}
 	return e
 }

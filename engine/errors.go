@@ -27,6 +27,10 @@ var (
 	ErrNoSpace = fmt.Errorf("no space left on disk: %w", ErrLimit)
 )
 
+// HintUnknown is the hint of an error that leaves open whether the call was carried out:
+// its context ended, or its answer was lost.
+const HintUnknown = "the outcome is unknown; repeating with the same key is safe"
+
 // codes is ordered: the first that errors.Is finds names the error.
 var codes = []struct {
 	err  error

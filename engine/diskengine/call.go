@@ -55,7 +55,7 @@ func (e *Engine) doOrElse(ctx context.Context, op string, late func(), fn func(n
 	}, func() (struct{}, error) { return struct{}{}, e.carryOut(op, fn) })
 	if left {
 		return &engine.Error{Op: op, Err: err,
-			Hint: "the outcome is unknown, and repeating it with the same key is safe" + e.slowest()}
+			Hint: engine.HintUnknown + e.slowest()}
 	}
 	e.leave()
 	return err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
 // call is one request.
@@ -123,7 +124,7 @@ func readAll(b []byte, resp *http.Response) ([]byte, error) {
 // fail is an error of this call.
 func (c *call) fail(err error, hint string) error {
 	if hint == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		hint = "the outcome is unknown; repeating with the same key is safe"
+		hint = engine.HintUnknown
 	}
 	return &engine.Error{Op: c.op, Queue: c.ref.Queue, ID: c.ref.ID, Key: c.ref.Key, Err: err, Hint: hint}
 }
@@ -133,7 +134,7 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
 	case cause == errTimeout:
-		return c.fail(engine.ErrUnavailable, e.base.String()+" did not answer in time; the outcome is unknown, and repeating with the same key is safe")
+		return c.fail(engine.ErrUnavailable, e.base.String()+" did not answer in time; "+engine.HintUnknown)
 	case ctx.Err() != nil:
 		return c.fail(ctx.Err(), "")
 	}
@@ -141,7 +142,11 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	if errors.As(err, &ue) {
 		err = ue.Err // it repeats the URL
 	}
-	return c.fail(engine.ErrUnavailable, "the server at "+e.base.String()+" does not answer: "+err.Error())
+	hint := "the server at " + e.base.String() + " does not answer: " + err.Error()
+	if c.method != http.MethodGet && attempt.FateOf(err) == attempt.Unknown {
+		hint += "; " + engine.HintUnknown
+	}
+	return c.fail(engine.ErrUnavailable, hint)
 }
 
 // remote is the server's error: its words, and what errors.Is finds.

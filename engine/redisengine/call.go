@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
 // How much goes into one script, which holds up the server while it runs.
@@ -27,7 +29,7 @@ type batch struct {
 	calls  []*call
 	open   map[*shard]*call // those that may still take items
 	last   *call            // mostly the next item is for the same
-	until  bound            // of the first round; zero: it begins with run
+	until  attempt.Bound    // of the first round; zero: it begins with run
 }
 
 // call is one call of a script on one shard.
@@ -94,7 +96,7 @@ func (c *call) note(key string, bytes int) {
 func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values []rueidis.RedisMessage, now int64, err error)) {
 	failed := make(map[*shard]error)
 	until := b.until
-	if until.answer.IsZero() {
+	if until.Answer.IsZero() {
 		until = patient()
 	}
 	for len(b.calls) > 0 {
@@ -117,7 +119,7 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 			qs[i] = question{script: sc, shard: c.shard, args: c.args}
 		}
 		for i, a := range b.e.ask(ctx, qs, until) {
-			if a.err != nil && !answered(a.err) {
+			if a.err != nil && fateOf(a.err) != attempt.Answered {
 				failed[now[i].shard] = fmt.Errorf("%w: not asked any more after: %w", errNotAsked, a.err)
 			}
 			done(now[i], a.values, a.now, a.err)
@@ -161,7 +163,7 @@ const downPatience = 500 * time.Millisecond
 // ask puts questions to shards. Those that are down, on a node of a cluster that is
 // dead or hangs, are asked apart and without patience: they have shown before that
 // they are, and the others must not wait for them.
-func (e *Engine) ask(ctx context.Context, qs []question, until bound) []answer {
+func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []answer {
 	if !e.cluster() {
 		return e.put(ctx, qs, until)
 	}
@@ -174,7 +176,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until bound) []answer {
 			up = append(up, i)
 		}
 	}
-	some := func(which []int, until bound) {
+	some := func(which []int, until attempt.Bound) {
 		part := make([]question, len(which))
 		for n, i := range which {
 			part[n] = qs[i]
@@ -183,14 +185,14 @@ func (e *Engine) ask(ctx context.Context, qs []question, until bound) []answer {
 			i := which[n]
 			answers[i] = a
 			// Who had no patience has not shown anything, nor has who left.
-			if a.err == nil || !until.tries.IsZero() && !answered(a.err) && ctx.Err() == nil {
+			if a.err == nil || !until.Tries.IsZero() && fateOf(a.err) != attempt.Answered && ctx.Err() == nil {
 				qs[i].shard.down.Store(a.err != nil)
 			}
 		}
 	}
 	var wg sync.WaitGroup
 	if len(down) > 0 {
-		wg.Go(func() { some(down, once(downPatience)) })
+		wg.Go(func() { some(down, attempt.Once(downPatience)) })
 	}
 	if len(up) > 0 {
 		some(up, until)
@@ -201,7 +203,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until bound) []answer {
 
 // put is ask without a difference: it tells the shards the clock, and takes it off the
 // answers.
-func (e *Engine) put(ctx context.Context, qs []question, until bound) []answer {
+func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []answer {
 	reqs := make([]request, len(qs))
 	for i, q := range qs {
 		q.args[1], q.args[2] = e.channel, q.shard.hint
@@ -221,7 +223,7 @@ func (e *Engine) put(ctx context.Context, qs []question, until bound) []answer {
 	for i, r := range replies {
 		a := &answers[i]
 		if a.err = r.err; a.err != nil {
-			if !answered(a.err) && ctx.Err() == nil {
+			if fateOf(a.err) != attempt.Answered && ctx.Err() == nil {
 				e.registry.doubt()
 			}
 			continue

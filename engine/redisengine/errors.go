@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
 // isNoScript says that a node does not know a script by its hash yet.
@@ -28,21 +28,21 @@ func isAstray(err error) bool {
 // a command, and which pass by themselves.
 var turnedAway = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "BUSY ", "MOVED", "ASK"}
 
-// notRun says that a command was certainly not run, and may be tried again.
-func notRun(err error) bool {
+// fateOf tells what became of a command.
+func fateOf(err error) attempt.Fate {
 	if errors.Is(err, errNotAsked) {
-		return true
+		return attempt.NotRun
 	}
-	if e, ok := rueidis.IsRedisErr(err); ok {
-		for _, prefix := range turnedAway {
-			if strings.HasPrefix(e.Error(), prefix) {
-				return true
-			}
+	e, ok := rueidis.IsRedisErr(err)
+	if !ok {
+		return attempt.FateOf(err)
+	}
+	for _, prefix := range turnedAway {
+		if strings.HasPrefix(e.Error(), prefix) {
+			return attempt.NotRun
 		}
-		return false
 	}
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	return attempt.Answered
 }
 
 // refusesWrites says that a server takes no writes at present, but may be looked at.
@@ -51,24 +51,11 @@ func refusesWrites(err error) bool {
 	return ok && (strings.HasPrefix(e.Error(), "NOREPLICAS") || strings.HasPrefix(e.Error(), "MISCONF"))
 }
 
-// answered says that Redis has answered for good, if only with an error.
-func answered(err error) bool {
-	_, ok := rueidis.IsRedisErr(err)
-	return ok && !notRun(err)
-}
-
-// mayHaveRun says that nobody knows whether a command was run.
-func mayHaveRun(err error) bool {
-	_, answered := rueidis.IsRedisErr(err)
-	return !answered && !notRun(err)
-}
-
 // The hints of errors that a call may end with.
 const (
-	hintUnknown = "the answer was lost, so the outcome is unknown; repeating with the same key is safe"
-	hintReach   = "check that Redis runs and that the address is right"
-	hintRights  = "the Redis user needs ~prefix* keys, &prefix* channels and the commands of docs/engines/redis.md"
-	hintFull    = "Redis has used up its maxmemory; raise it, or wait until messages have been handled"
+	hintReach  = "check that Redis runs and that the address is right"
+	hintRights = "the Redis user needs ~prefix* keys, &prefix* channels and the commands of docs/engines/redis.md"
+	hintFull   = "Redis has used up its maxmemory; raise it, or wait until messages have been handled"
 )
 
 // fault makes an engine.Error of what a call on Redis ended with.
@@ -87,7 +74,7 @@ func fault(op, queue string, err error) error {
 	case errors.Is(err, errNotAsked):
 		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), hintReach
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), hintUnknown
+		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), engine.HintUnknown
 	case errors.Is(err, errReplicas):
 		out.Hint = "it was carried out, but too few replicas have it: a failover may lose it; look it up, or repeat it with the same key"
 	case errors.Is(err, errAnswer), errors.Is(err, errRecord), errors.Is(err, engine.ErrInvalid):
@@ -110,10 +97,10 @@ func fault(op, queue string, err error) error {
 		out.Hint = "the clocks of the cluster's nodes disagree, and it is not clear which is right; run NTP on all of them"
 	case answered:
 		out.Err = err // a fault of ours, or of a server that is none of Redis
-	case notRun(err):
+	case fateOf(err) == attempt.NotRun:
 		out.Hint = hintReach
 	default:
-		out.Hint = hintUnknown
+		out.Hint = engine.HintUnknown
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
 // An id is, from the top: one bit that gives every id 19 digits, a block of 41 bits,
@@ -163,13 +164,14 @@ func (e *Engine) newBlock() (uint64, error) {
 	e.ids.mu.Unlock()
 	which := []int{at}
 	until := patient()
-	for pause := retryPauseMin; ; pause = min(2*pause, retryPauseMax) {
+	pause := pauses()
+	for {
 		reqs := make([]request, len(which))
 		for i, k := range which {
 			reqs[i] = e.blockRequest(k)
 		}
 		var err error
-		for i, r := range e.eval(e.ctx, reqs, once(downPatience)) {
+		for i, r := range e.eval(e.ctx, reqs, attempt.Once(downPatience)) {
 			var block uint64
 			if block, err = readBlock(r.values, r.err); err == nil {
 				e.ids.mu.Lock()
@@ -178,11 +180,11 @@ func (e *Engine) newBlock() (uint64, error) {
 				return block, nil
 			}
 		}
-		if answered(err) || until.over() || e.ctx.Err() != nil {
+		if fateOf(err) == attempt.Answered || until.Over() || e.ctx.Err() != nil {
 			return 0, err
 		}
 		if len(which) > 1 {
-			e.rest(pause)
+			pause.Wait(e.ctx)
 		}
 		which = which[:0]
 		for k := range idKeys {

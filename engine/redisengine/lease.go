@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -127,7 +128,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		a := e.ask(ctx, []question{{
 			script: claimScript, shard: s, keys: s.keysOf(lane), args: with(id, key, ttr, seed, mode, takenMillis),
 		}}, patient())[0]
-		if a.err != nil && mayHaveRun(a.err) {
+		if a.err != nil && fateOf(a.err) == attempt.Unknown {
 			e.reclaim(s, seed, lane)
 			return a.err
 		}

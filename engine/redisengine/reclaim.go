@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
 // A lease or claim whose answer is lost has leased messages that nobody knows of, and which
@@ -74,7 +76,8 @@ func (e *Engine) reclaim(s *shard, seed string, lane int) {
 		defer s.leaveLane(lane)
 		giveUp := time.Now().Add(takenFor)
 		looked := 0
-		for pause := retryPauseMin; e.ctx.Err() == nil && time.Now().Before(giveUp); {
+		pause := attempt.Pause{Least: retryPauseMin, Most: time.Second}
+		for e.ctx.Err() == nil && time.Now().Before(giveUp) {
 			q := question{script: reclaimScript, shard: s, keys: s.keysOf(lane), args: with(seed, strconv.Itoa(looked))}
 			ctx, cancel := context.WithTimeout(e.ctx, ioTimeout)
 			a := e.ask(ctx, []question{q}, patient())[0]
@@ -83,8 +86,7 @@ func (e *Engine) reclaim(s *shard, seed string, lane int) {
 				a.err = errAnswer
 			}
 			if a.err != nil {
-				e.rest(pause)
-				pause = min(2*pause, time.Second)
+				pause.Wait(e.ctx)
 				continue
 			}
 			looked += reclaimChunk

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
 // registry keeps the names of queues in use, for lists, and for tokens in the hands of
@@ -169,7 +170,8 @@ func (e *Engine) note(ctx context.Context, queues ...*queue) {
 // keepNoting tries until all that is wanted is noted, or the engine closed.
 func (e *Engine) keepNoting() {
 	r := e.registry
-	for pause := retryPauseMin; ; {
+	pause := attempt.Pause{Least: retryPauseMin, Most: time.Second}
+	for {
 		queues, epoch, tried := r.take()
 		if len(queues) == 0 {
 			return
@@ -181,10 +183,9 @@ func (e *Engine) keepNoting() {
 		case e.ctx.Err() != nil:
 			return // whoever uses them next notes them
 		case err != nil:
-			e.rest(pause)
-			pause = min(2*pause, time.Second)
+			pause.Wait(e.ctx)
 		default:
-			pause = retryPauseMin
+			pause.Reset()
 			e.tidyNow()
 		}
 	}
@@ -201,7 +202,7 @@ func (e *Engine) register(queues []*queue) ([]error, error) {
 		reqs = append(reqs, request{script: registerScript, keys: e.registry.keys(), args: args})
 	}
 	errs := make([]error, 0, len(queues))
-	for _, r := range e.eval(e.ctx, reqs, once(answerPatience)) {
+	for _, r := range e.eval(e.ctx, reqs, attempt.Once(answerPatience)) {
 		if r.err != nil {
 			return nil, r.err
 		}

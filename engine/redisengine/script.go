@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
 //go:embed lua
@@ -32,7 +34,7 @@ func (s *script) instead(err error) *script {
 	switch {
 	case refusesWrites(err):
 		return s.still
-	case mayHaveRun(err):
+	case fateOf(err) == attempt.Unknown:
 		return s.again
 	}
 	return nil
@@ -132,29 +134,17 @@ const (
 	answerPatience = 5 * time.Second
 )
 
-// bound is how long a call may take, however many round trips that is.
-type bound struct {
-	tries  time.Time // what was certainly not run is tried again until then; zero: never
-	answer time.Time // answers are waited for until then
-}
+func patient() attempt.Bound { return attempt.Within(patience, answerPatience) }
 
-func patient() bound {
-	now := time.Now()
-	return bound{now.Add(patience), now.Add(answerPatience)}
-}
-
-// once is a bound for one try.
-func once(wait time.Duration) bound { return bound{answer: time.Now().Add(wait)} }
-
-// over says that nothing is tried again.
-func (b bound) over() bool { return !time.Now().Before(b.tries) }
+// pauses are those between the attempts of a call.
+func pauses() attempt.Pause { return attempt.Pause{Least: retryPauseMin, Most: retryPauseMax} }
 
 // eval runs scripts, all in one round trip to each node concerned. A script that a
 // node does not know is sent whole. One that was certainly not run is tried again
 // within the bound; one whose answer was lost is too if that cannot make it act twice,
 // since it may have been run.
-func (e *Engine) eval(ctx context.Context, reqs []request, until bound) []reply {
-	ctx, cancel := context.WithDeadline(ctx, until.answer)
+func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) []reply {
+	ctx, cancel := context.WithDeadline(ctx, until.Answer)
 	defer cancel()
 	replies := make([]reply, len(reqs))
 	left := make([]int, len(reqs)) // which are still to be run
@@ -162,8 +152,8 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until bound) []reply 
 		left[i] = i
 	}
 	whole := make([]bool, len(reqs))
-	tries := 0
-	for pause := retryPauseMin; ; pause = min(2*pause, retryPauseMax) {
+	tries, pause := 0, pauses()
+	for {
 		cmds := make([]rueidis.Completed, len(left))
 		for n, i := range left {
 			cmds[n] = e.command(&reqs[i], whole[i])
@@ -187,7 +177,7 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until bound) []reply 
 			case isAstray(err) && tries < objections && reqs[i].shard != nil:
 				reqs[i].insist, objected = true, true
 				again = append(again, i)
-			case notRun(err):
+			case fateOf(err) == attempt.NotRun:
 				again = append(again, i)
 			case reqs[i].script.instead(err) != nil && ctx.Err() == nil:
 				reqs[i].script, whole[i] = reqs[i].script.instead(err), false
@@ -204,15 +194,11 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until bound) []reply 
 			return replies
 		case unknown, objected:
 			continue
-		case until.over():
+		case until.Over():
 			return replies
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause.Wait(ctx) {
 			return replies
-		case <-timer.C:
 		}
 	}
 }

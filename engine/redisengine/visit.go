@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
 // visit is what one want leads to.
@@ -126,7 +127,7 @@ func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
 		switch all[i], err = r.message.AsInt64(); {
 		case rueidis.IsRedisNil(r.err):
 			all[i] = 0
-		case answered(r.err):
+		case fateOf(r.err) == attempt.Answered:
 			all[i] = unreadable
 		case r.err != nil || err != nil:
 			all[i] = unknown
@@ -168,7 +169,7 @@ func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	if !e.cluster() {
 		return e.put(ctx, qs, patient())
 	}
-	return e.put(ctx, qs, once(shardPatience))
+	return e.put(ctx, qs, attempt.Once(shardPatience))
 }
 
 func (v *visit) args(s *stop) []string {
@@ -199,7 +200,7 @@ func (v *visit) take(s *stop, a answer) {
 		v.failed++
 		v.cause = a.err
 		v.e.leaseFailed(s.shard, a.err, v.left())
-		if s.lane != noLane && mayHaveRun(a.err) {
+		if s.lane != noLane && fateOf(a.err) == attempt.Unknown {
 			v.e.reclaim(s.shard, s.seed, s.lane)
 		} else {
 			s.shard.leaveLane(s.lane)
@@ -313,7 +314,7 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 	switch {
 	case g.Err != nil:
 		return g
-	case v.failed > 0 && v.failed == v.asked && (v.failed == len(v.q.shards) || answered(v.cause)):
+	case v.failed > 0 && v.failed == v.asked && (v.failed == len(v.q.shards) || fateOf(v.cause) == attempt.Answered):
 		g.Err = fault("lease", v.want.Queue, v.cause)
 		return g
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
 // Watch calls fn whenever a queue may have something to lease sooner than the last
@@ -42,7 +44,7 @@ func (e *Engine) hear() {
 		})
 		e.hears.Store(false)
 		pause := retryPauseMax
-		if answered(err) { // it will not do better soon
+		if fateOf(err) == attempt.Answered { // it will not do better soon
 			pause = Recheck
 			e.log.Warn("tarry redis: hints cannot be listened to; messages that others push may be late by some seconds", "error", fault("watch", "", err), "again_in", pause)
 		}

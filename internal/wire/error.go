@@ -89,7 +89,7 @@ func Shown(err error) *Error {
 	shown.Message = strings.TrimPrefix(bare.Error(), "tarry: ")
 	shown.Hint = e.Hint
 	if shown.Hint == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		shown.Hint = "the outcome is unknown; repeating with the same key is safe"
+		shown.Hint = engine.HintUnknown
 	}
 	return shown
 }

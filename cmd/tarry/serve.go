@@ -27,6 +27,7 @@ type serveFlags struct {
 	maxBuffered      int64
 	maxConnections   int
 	drain            time.Duration
+	disk             diskFlags
 }
 
 func (p *Program) serveCommand() *cobra.Command {
@@ -55,6 +56,7 @@ other names under which it is called, as behind a proxy, it is told with --host.
 	f.Int64Var(&s.maxBuffered, "max-buffered", server.DefaultMaxBuffered, "bytes of requests and answers held in memory at once")
 	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
 	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way may take after an interrupt")
+	s.disk.add(cmd)
 	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "drain")
 	return cmd
 }
@@ -65,13 +67,17 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	if err := s.check(); err != nil {
 		return err
 	}
+	store, err := s.disk.on(s.store)
+	if err != nil {
+		return err
+	}
 	l, err := p.listen(ctx, s.http)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	logger := slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	c, err := openStore(ctx, s.store, &tarry.Config{MaxBody: s.maxBody, Logger: logger})
+	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, Logger: logger})
 	if err != nil {
 		return err
 	}

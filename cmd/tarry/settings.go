@@ -37,6 +37,7 @@ const settingMark = "tarry-setting"
 var allSettings = []string{
 	"server", "server-file", "store", "store-file", "timeout", "json",
 	"http", "host", "max-body", "max-buffered", "max-connections", "drain", "concurrency",
+	"disk-cache", "disk-mem-table", "disk-max-pending", "disk-min-free", "disk-ballast", "disk-retry-for", "disk-close-timeout",
 }
 
 type settings struct {

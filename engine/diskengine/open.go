@@ -1,31 +1,13 @@
 package diskengine
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
-	"net/url"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/storeurl"
 )
-
-func init() {
-	engine.Register("disk", func(_ context.Context, u *url.URL) (engine.Engine, error) {
-		r := storeurl.New(u)
-		dir := r.Path()
-		if err := r.Done(); err != nil {
-			return nil, err
-		}
-		e, err := Open(dir, nil)
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
-	})
-}
 
 func invalid(hint string) error {
 	return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: hint}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// The options of a disk store reach it from a flag, the environment and the file.
+func TestServeDiskOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		store string
+		env   []string
+		args  []string
+	}{
+		"flag":        {"disk:data", nil, []string{"--disk-max-pending", "1"}},
+		"environment": {"disk:data", []string{"TARRY_DISK_MAX_PENDING=1"}, nil},
+		"file":        {"disk:data", nil, []string{"--config", write(t, "config", `{"disk_max_pending": 1, "disk_min_free": "0"}`)}},
+		"beside others": {"disk:data?ballast=0&cache=2MiB", nil,
+			[]string{"--disk-max-pending", "1", "--disk-retry-for", "0s", "--disk-close-timeout", "1s", "--disk-mem-table", "4MiB"}},
+		"url": {"disk:data?max_pending=1", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			s := world{env: c.env}.start(t, append([]string{"serve", "--store", c.store, "--http", "127.0.0.1:0"}, c.args...)...)
+			w := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n`)[1]}}
+			w.must(t, "push", "mail", "x")
+			run1(t, w, step{args: "push mail y", code: exitFailed, stderr: `tarry: push .*limit.*\n`})
+		})
+	}
+}
+
+func TestServeRefusesDiskOptions(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for args, stderr := range map[string]string{
+		"--store mem: --disk-cache 1GiB":               `tarry: --disk-cache is for disk stores .*\n`,
+		"--store disk:data --disk-cache much":          `tarry: .*cache is a size such as .*\n`,
+		"--store disk:data?cache=1MiB --disk-cache 1B": `tarry: --disk-cache is given, and cache in the store's URL .*\n`,
+		"--store disk:data?cash=1MiB":                  `tarry: .*has ballast, cache, close_timeout, max_pending, mem_table, min_free, retry_for.*\n`,
+	} {
+		run1(t, world{}, step{args: "serve --http 127.0.0.1:0 " + args, code: exitUsage, stderr: stderr})
+	}
+}
+
+// What a flag says is one option, whatever it holds.
+func TestDiskOptionsAreEscaped(t *testing.T) {
+	d := diskFlags{values: make([]string, len(diskOptions))}
+	d.values[0] = "1&ballast=0#x"
+	store, err := d.on("disk:///data?min_free=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(store)
+	if err != nil || !strings.HasPrefix(store, "disk:///data?") || u.Query().Get("cache") != d.values[0] || len(u.Query()) != 2 {
+		t.Errorf("%s: %v", store, err)
+	}
+}

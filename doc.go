@@ -25,12 +25,16 @@
 // and is handled at least once: twice only when a lease ran out or a process died
 // between handling and ack.
 //
-// Messages are kept by an engine: package engine/memengine, engine/diskengine, or
-// a tarry server over HTTP by engine/httpengine. The code that uses them is the
-// same. A key is the caller's own name for a message, unique among the live
+// Messages are kept by an engine: package engine/memengine, engine/diskengine,
+// engine/redisengine, or a tarry server over HTTP by engine/httpengine. The code that
+// uses them is the same. A key is the caller's own name for a message, unique among the live
 // messages of its queue, so that a repeated push makes no second one, and anybody
 // can cancel, reschedule or find the message without having kept its id.
 //
 // In tests, open "mem:" inside a testing/synctest bubble and let time.Sleep pass
 // the 48 hours.
+//
+// Where to look: Client, Topic and Worker are the calls, docs/semantics.md says what
+// each does in each state, docs/architecture.md how it works inside, and
+// docs/engines/writing.md how an engine is written.
 package tarry

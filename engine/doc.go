@@ -29,4 +29,5 @@
 // is safe.
 //
 // The conformance suite in enginetest is the contract in executable form.
+// docs/engines/writing.md says in which order to write an engine, and what to take.
 package engine

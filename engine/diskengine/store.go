@@ -32,6 +32,11 @@ type store struct {
 // written to and those that are being flushed.
 const memTables = 4
 
+// l0Compaction is twice the number of flushed tables over one another that make a
+// compaction worth its while: most messages are gone before there are so many, and
+// are then not written again.
+const l0Compaction = 16
+
 func openStore(dir string, lock *pebble.Lock, cfg *Config, b *ballast) (*store, error) {
 	s := &store{log: cfg.Logger, flushed: make(chan struct{}, 1), disk: newDisk(cfg.FS, cfg.RetryFor, b)}
 	s.disk.fail = func(err error) { _ = s.fail(err) }
@@ -42,7 +47,7 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config, b *ballast) (*store, 
 		CacheSize:                   cfg.CacheBytes + memTables/2*int64(cfg.MemTableBytes), // Pebble takes those in use out of it
 		MemTableSize:                cfg.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
-		L0CompactionThreshold:       8,
+		L0CompactionThreshold:       l0Compaction,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                1000,
@@ -64,6 +69,7 @@ func openStore(dir string, lock *pebble.Lock, cfg *Config, b *ballast) (*store, 
 			},
 		},
 	}
+	opts.Experimental.TombstoneDenseCompactionThreshold = -1 // off: what was flushed of a queue is all tombstones in the end, and none below its mark is walked
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		opts.Levels[i].BlockSize = 8 << 10

@@ -3,18 +3,17 @@ package httpengine
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // call is one request.
@@ -79,7 +78,7 @@ func (e *Engine) roundTrip(ctx context.Context, c call) (*buffer, error) {
 	}
 	defer b.free()
 	err = e.refused(c, resp.StatusCode, b.b)
-	if n, bad := strconv.ParseInt(resp.Header.Get("Tarry-Count"), 10, 64); bad == nil {
+	if n, bad := strconv.ParseInt(resp.Header.Get(wire.CountHeader), 10, 64); bad == nil {
 		err = &partial{err, n}
 	}
 	return nil, err
@@ -95,7 +94,7 @@ func (e *Engine) request(ctx context.Context, c call) *http.Request {
 	req := (&http.Request{
 		Method: c.method, URL: &u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Tarry-Exact": exact},
+		Header: http.Header{wire.ExactHeader: exact},
 	}).WithContext(ctx)
 	if e.token != "" {
 		req.Header["Authorization"] = []string{"Bearer " + e.token}
@@ -149,22 +148,6 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	return c.fail(engine.ErrUnavailable, hint)
 }
 
-// remote is the server's error: its words, and what errors.Is finds.
-type remote struct {
-	message string
-	is      error
-}
-
-func (r *remote) Error() string { return r.message }
-func (r *remote) Unwrap() error { return r.is }
-
-// wireError is an error as the API shows it.
-type wireError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Hint    string `json:"hint"`
-}
-
 // partial is the error of a call that did a part of its work.
 type partial struct {
 	error
@@ -175,42 +158,13 @@ func (p *partial) Unwrap() error { return p.error }
 
 // refused is the error that an answer tells.
 func (e *Engine) refused(c call, status int, body []byte) error {
-	var answer struct {
-		Error *wireError `json:"error"`
+	var told *wire.Error
+	if err := wire.ReadAnswer(body, func(r *wire.Reader) { told = r.Failure() }); err == nil && told != nil && told.Code != "" {
+		return told.Err(c.op, c.ref)
 	}
-	if json.Unmarshal(body, &answer) != nil || answer.Error == nil || answer.Error.Code == "" {
-		sentinel := engine.ErrUnavailable
-		if status/100 != 5 {
-			sentinel = engine.ErrInvalid
-		}
-		return c.fail(sentinel, e.base.String()+" answers "+http.StatusText(status)+", but not as a tarry server does")
+	sentinel := engine.ErrUnavailable
+	if status/100 != 5 {
+		sentinel = engine.ErrInvalid
 	}
-	return answer.Error.err(c.op, c.ref)
-}
-
-// err makes of an error of the API what the engine behind the server returned: it
-// wraps the same sentinel, and keeps message and hint.
-func (w *wireError) err(op string, ref engine.Ref) error {
-	e := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Hint: w.Hint}
-	is := engine.FromCode(w.Code)
-	if is == engine.ErrLimit && strings.Contains(w.Message, "no space left on disk") {
-		is = engine.ErrNoSpace
-	}
-	if is == engine.ErrInvalid && w.Hint == "" {
-		e.Hint, e.Err = w.Message, is
-		return e
-	}
-	message := w.Message
-	// The server names op and message as we do.
-	bare := engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key}
-	if own := strings.TrimPrefix(bare.Error(), "tarry: "); strings.HasPrefix(message, own+": ") {
-		message = message[len(own)+2:]
-	}
-	switch {
-	case is != nil && message == is.Error():
-		e.Err = is
-	default:
-		e.Err = &remote{message, is}
-	}
-	return e
+	return c.fail(sentinel, e.base.String()+" answers "+http.StatusText(status)+", but not as a tarry server does")
 }

@@ -3,7 +3,6 @@ package httpengine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/storeurl"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 func init() {
@@ -47,7 +47,7 @@ type Engine struct {
 	own     *http.Transport // nil: the caller's
 	timeout time.Duration
 	caps    engine.Capabilities
-	limits  limits
+	limits  wire.Limits
 	watch   watch
 
 	ctx    context.Context // ends with Close
@@ -130,52 +130,22 @@ func readURL(u *url.URL, token *string, timeout *time.Duration) error {
 	return r.Done()
 }
 
-// limits are those of the server that shape calls.
-type limits struct {
-	MaxBody    int    `json:"max_body"`
-	MaxPending int64  `json:"max_pending"`
-	MaxRequest int    `json:"max_request"`
-	MaxBatch   int    `json:"max_batch"`
-	MaxLease   int    `json:"max_lease"`
-	MaxWait    string `json:"max_wait"`
-	MaxNow     int    `json:"max_queues_no_wait"`
-	Precision  string `json:"precision"`
-	Window     int    `json:"order_window"`
-	wait       time.Duration
-}
-
 // learn asks the server what it can do.
 func (e *Engine) learn(ctx context.Context) error {
-	var info struct {
-		Engine       string          `json:"engine"`
-		Capabilities map[string]bool `json:"capabilities"`
-		Limits       limits          `json:"limits"`
-	}
 	b, err := e.do(ctx, call{op: "open", method: http.MethodGet, path: "/v1/info"})
 	if err != nil {
 		return err
 	}
 	defer b.free()
-	if err := json.Unmarshal(b.b, &info); err != nil || info.Limits.MaxBatch < 1 || info.Limits.MaxLease < 1 || info.Limits.MaxRequest < 1 {
+	server, err := wire.ReadServer(b.b)
+	if err != nil {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: e.base.Redacted() + " answers, but not as a tarry server does"}
 	}
-	c := info.Capabilities
-	e.limits = info.Limits
-	e.limits.wait, _ = time.ParseDuration(info.Limits.MaxWait)
-	precision, _ := time.ParseDuration(info.Limits.Precision)
-	e.caps = engine.Capabilities{
-		Coalesce: coalesce,
-		Name:     "http+" + info.Engine,
-		Durable:  c["durable"], Keys: c["keys"], Cancel: c["cancel"], Reschedule: c["reschedule"], Get: c["get"],
-		Extend: c["extend"], Claim: c["claim"], List: c["list"], Count: c["count"], Forecast: c["forecast"],
-		Pause: c["pause"], Purge: c["purge"], Redrive: c["redrive"], Atomic: c["atomic"],
-		LeaseWait:  true,
-		Recheck:    time.Second, // others push there too, and their hints do not come here
-		MaxBody:    info.Limits.MaxBody,
-		MaxPending: info.Limits.MaxPending,
-		Precision:  precision,
-		Window:     info.Limits.Window,
-	}
+	e.limits, e.caps = server.Limits, server.Told()
+	e.caps.Name = "http+" + e.caps.Name
+	e.caps.Coalesce = coalesce
+	e.caps.LeaseWait = true
+	e.caps.Recheck = time.Second // others push there too, and their hints do not come here
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // Lease asks for each want in requests of its own.
@@ -54,19 +55,19 @@ func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Grante
 		if err != nil {
 			return all, now, err
 		}
-		now = a.now
-		if len(a.queues) != 1 {
-			return all, now, problem("%d queues were asked, not 1", len(a.queues))
+		now = a.Now
+		if len(a.Queues) != 1 {
+			return all, now, problem("%d queues were asked, not 1", len(a.Queues))
 		}
-		got := a.queues[0]
-		all.Messages = append(all.Messages, a.messages...)
+		got := a.Queues[0].Granted
+		all.Messages = append(all.Messages, a.Messages...)
 		all.More, all.NextDue, all.Err = got.More, got.NextDue, got.Err
 		all.Expired += got.Expired
 		all.Died += got.Died
-		for i := range a.messages {
-			bytes += len(a.messages[i].Body)
+		for i := range a.Messages {
+			bytes += len(a.Messages[i].Body)
 		}
-		if got.Err != nil || !got.More || len(all.Messages) >= w.Max || len(a.messages) == 0 || bytes >= engine.AnswerBytes {
+		if got.Err != nil || !got.More || len(all.Messages) >= w.Max || len(a.Messages) == 0 || bytes >= engine.AnswerBytes {
 			return all, now, nil
 		}
 	}
@@ -95,18 +96,18 @@ func (e *Engine) LeaseWait(ctx context.Context, wants []engine.Want, most int, w
 	if err != nil {
 		return engine.Grant{}, err
 	}
-	g.Now = got.now
-	for _, l := range got.messages {
+	g.Now = got.Now
+	for _, l := range got.Messages {
 		i := at[l.Queue]
 		g.Queues[i].Messages = append(g.Queues[i].Messages, l)
 	}
-	if len(got.messages) == 0 {
+	if len(got.Messages) == 0 {
 		for i := range g.Queues {
-			g.Queues[i].NextDue = got.nextDue
+			g.Queues[i].NextDue = got.NextDue
 		}
 	}
-	for _, q := range got.queues {
-		if i, ok := at[q.queue]; ok {
+	for _, q := range got.Queues {
+		if i, ok := at[q.Queue]; ok {
 			g.Queues[i].More, g.Queues[i].Err = q.More, q.Err
 			if !q.NextDue.IsZero() || wait == 0 { // after a wait the queues only tell what has ended
 				g.Queues[i].NextDue = q.NextDue
@@ -119,7 +120,7 @@ func (e *Engine) LeaseWait(ctx context.Context, wants []engine.Want, most int, w
 		e.giveBack(ctx, g.Queues)
 		return engine.Grant{}, err
 	}
-	if len(got.messages) == n && n < most {
+	if len(got.Messages) == n && n < most {
 		e.topUp(ctx, wants, &g, most-n)
 	}
 	ahead(&g)
@@ -127,24 +128,24 @@ func (e *Engine) LeaseWait(ctx context.Context, wants []engine.Want, most int, w
 }
 
 // waitFor waits, also for longer than the server lets wait in one request.
-func (e *Engine) waitFor(ctx context.Context, queues []string, n int, wait, ttr time.Duration) (leased, error) {
-	var before []grantedQueue
+func (e *Engine) waitFor(ctx context.Context, queues []string, n int, wait, ttr time.Duration) (wire.Leased, error) {
+	var before []wire.Granted
 	for end := time.Now().Add(wait); ; {
 		w := wait
-		if e.limits.wait > 0 {
-			w = min(wait, e.limits.wait)
+		if e.limits.MaxWait > 0 {
+			w = min(wait, e.limits.MaxWait.D())
 		}
 		if e.limits.MaxNow > 0 && len(queues) > e.limits.MaxNow {
 			w = max(w, time.Millisecond)
 		}
 		got, err := e.lease(ctx, queues, n, w, ttr)
-		got.queues = append(before, got.queues...)
-		if wait = time.Until(end); err != nil || len(got.messages) > 0 || wait < time.Millisecond {
+		got.Queues = append(before, got.Queues...)
+		if wait = time.Until(end); err != nil || len(got.Messages) > 0 || wait < time.Millisecond {
 			return got, err
 		}
-		before = got.queues
+		before = got.Queues
 		if err := ctx.Err(); err != nil {
-			return leased{}, (&call{op: "lease"}).fail(err, "")
+			return wire.Leased{}, (&call{op: "lease"}).fail(err, "")
 		}
 	}
 }
@@ -211,76 +212,12 @@ func (e *Engine) giveBack(ctx context.Context, granted []engine.Granted) {
 	}
 }
 
-// leased is the answer to a lease request.
-type leased struct {
-	messages []engine.Lease
-	now      time.Time
-	nextDue  time.Time
-	queues   []grantedQueue
-}
-
-type grantedQueue struct {
-	queue string
-	engine.Granted
-}
-
-func (c *cursor) leased() (a leased) {
-	c.object(func(name string) {
-		switch name {
-		case "messages":
-			c.array(func() { a.messages = append(a.messages, c.info()) })
-		case "now":
-			a.now = c.time()
-		case "next_due":
-			a.nextDue = c.time()
-		case "queues":
-			c.array(func() { a.queues = append(a.queues, c.granted()) })
-		default:
-			c.skip()
-		}
-	})
-	return a
-}
-
-func (c *cursor) granted() (g grantedQueue) {
-	var w *wireError
-	c.object(func(name string) {
-		switch name {
-		case "queue":
-			g.queue = c.text()
-		case "more":
-			g.More = c.flag()
-		case "next_due":
-			g.NextDue = c.time()
-		case "expired":
-			g.Expired = int(c.number())
-		case "died":
-			g.Died = int(c.number())
-		case "error":
-			w = c.wrong()
-		default:
-			c.skip()
-		}
-	})
-	if w != nil {
-		g.Err = w.err("lease", engine.Ref{Queue: g.queue})
-	}
-	return g
-}
-
 // Claim leases the message if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
-	body := []byte("{}")
-	if want.TTR > 0 {
-		body = append(appendDuration([]byte(`{"ttr":`), want.TTR), '}')
+	l, err := ask(ctx, e, call{op: "claim", ref: ref, method: http.MethodPost, path: wire.RefPath(ref) + "/claim", body: wire.AppendClaim(nil, want.TTR)},
+		(*wire.Reader).Info)
+	if err == nil {
+		e.watch.leased(ref.Queue)
 	}
-	b, err := e.do(ctx, call{op: "claim", ref: ref, method: http.MethodPost, path: refPath(ref) + "/claim", body: body})
-	if err != nil {
-		return engine.Lease{}, err
-	}
-	defer b.free()
-	var l engine.Lease
-	err = read(b.b, func(c *cursor) { l = c.info() })
-	e.watch.leased(ref.Queue)
 	return l, err
 }

@@ -5,11 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 const (
@@ -23,16 +23,16 @@ const (
 // lease makes a lease request. It never hangs up on the server for a context that
 // ends, since the server may be leasing at that moment: it ends the wait there, and
 // reads the answer. What comes soon is the caller's; what comes later is given back.
-func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr time.Duration) (leased, error) {
+func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr time.Duration) (wire.Leased, error) {
 	if err := e.calls.Enter(ctx, "lease"); err != nil {
-		return leased{}, err
+		return wire.Leased{}, err
 	}
 	c, poll := leaseCall(queues, n, wait, ttr)
 	rest, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan outcome, 1)
 	go func() {
 		var o outcome
-		o.leased, o.err = e.ask(rest, c)
+		o.Leased, o.err = e.ask(rest, c)
 		done <- o
 	}()
 	release := func() {
@@ -50,7 +50,7 @@ func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr ti
 		for _, q := range queues {
 			e.watch.leased(q)
 		}
-		return o.leased, o.err
+		return o.Leased, o.err
 	case <-ctx.Done():
 		err = c.fail(ctx.Err(), "")
 	case <-closing:
@@ -68,11 +68,11 @@ func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr ti
 	case o := <-done:
 		close(over)
 		cut.Stop()
-		if o.err == nil && len(o.messages) > 0 && !closed {
+		if o.err == nil && len(o.Messages) > 0 && !closed {
 			release()
-			return o.leased, nil
+			return o.Leased, nil
 		}
-		e.unlease(o.messages)
+		e.unlease(o.Messages)
 		release()
 	case <-timer.C:
 		go func() {
@@ -80,14 +80,14 @@ func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr ti
 			o := <-done
 			close(over)
 			cut.Stop()
-			e.unlease(o.messages)
+			e.unlease(o.Messages)
 		}()
 	}
-	return leased{}, err
+	return wire.Leased{}, err
 }
 
 type outcome struct {
-	leased
+	wire.Leased
 	err error
 }
 
@@ -96,7 +96,7 @@ type outcome struct {
 func (e *Engine) endPoll(poll string, over <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveAfter)
 	defer cancel()
-	body := append(appendString([]byte(`{"poll":`), poll), '}')
+	body := wire.AppendEndLease(nil, poll)
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		b, err := e.roundTrip(ctx, call{op: "lease", method: http.MethodPost, path: "/v1/lease/end", body: body})
 		if err == nil {
@@ -127,36 +127,21 @@ func (e *Engine) unlease(ls []engine.Lease) {
 }
 
 // ask makes a lease request and reads its answer.
-func (e *Engine) ask(ctx context.Context, c call) (a leased, err error) {
-	b, err := e.roundTrip(ctx, c)
-	if err != nil {
-		return a, err
+func (e *Engine) ask(ctx context.Context, c call) (wire.Leased, error) {
+	l, err := askBegun(ctx, e, c, (*wire.Reader).Leased)
+	for i := range l.Queues {
+		l.Queues[i].Err = failed(l.Queues[i].Err, "lease", engine.Ref{Queue: l.Queues[i].Queue})
 	}
-	defer b.free()
-	err = read(b.b, func(c *cursor) { a = c.leased() })
-	return a, err
+	return l, err
 }
 
 // leaseCall is the request, and the name of its wait, if it waits.
 func leaseCall(queues []string, n int, wait, ttr time.Duration) (c call, poll string) {
-	body := append([]byte(nil), `{"queues":[`...)
-	for i, q := range queues {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = appendString(body, q)
-	}
-	body = append(body, `],"max":`...)
-	body = strconv.AppendInt(body, int64(n), 10)
 	if wait > 0 {
 		poll = rand.Text()
-		body = appendDuration(append(body, `,"wait":`...), wait)
-		body = appendString(append(body, `,"poll":`...), poll)
 	}
-	if ttr > 0 {
-		body = appendDuration(append(body, `,"ttr":`...), ttr)
-	}
-	c = call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: append(body, '}'), wait: wait}
+	body := wire.AppendLeaseRequest(nil, &wire.LeaseRequest{Queues: queues, Max: n, Wait: wait, TTR: ttr, Poll: poll})
+	c = call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: body, wait: wait}
 	if len(queues) == 1 {
 		c.ref.Queue = queues[0]
 	}

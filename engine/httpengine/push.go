@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // Push pushes in as few requests as the server's limits allow. When a request after
@@ -16,9 +17,9 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return results, e.idle(ctx, "push")
 	}
 	for start := 0; start < len(msgs); {
-		body, n := e.batch(msgs[start:])
+		body, n := e.batch(msgs[start:], false)
 		part := msgs[start : start+n]
-		got, err := e.push(ctx, part, append(body, "]}"...))
+		got, err := e.push(ctx, part, body)
 		if err != nil {
 			if start == 0 && n == len(msgs) {
 				return nil, err
@@ -36,34 +37,21 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	if len(msgs) == 0 {
 		return nil, e.idle(ctx, "push")
 	}
-	body, n := e.batch(msgs)
+	body, n := e.batch(msgs, true)
 	if n < len(msgs) {
 		return nil, &engine.Error{Op: "push", Err: engine.ErrTooLarge, Hint: "the batch is larger than the server's largest request"}
 	}
-	return e.push(ctx, msgs, append(body, `],"atomic":true}`...))
+	return e.push(ctx, msgs, body)
 }
 
 // batch writes as many messages as fit into a request, at least one.
-func (e *Engine) batch(msgs []engine.Message) (body []byte, n int) {
+func (e *Engine) batch(msgs []engine.Message, atomic bool) (body []byte, n int) {
 	size := 64
 	for i := range msgs[:min(len(msgs), 8)] {
 		size = max(size, len(msgs[i].Body)*4/3+len(msgs[i].Key)+256)
 	}
 	body = make([]byte, 0, min(size*len(msgs)+64, e.limits.MaxRequest+64))
-	body = append(body, `{"messages":[`...)
-	const end = 32
-	for n < min(len(msgs), e.limits.MaxBatch) {
-		before := len(body)
-		if n > 0 {
-			body = append(body, ',')
-		}
-		body = appendMessage(body, &msgs[n])
-		if n > 0 && len(body)+end > e.limits.MaxRequest {
-			return body[:before], n
-		}
-		n++
-	}
-	return body, n
+	return wire.AppendBatch(body, msgs, atomic, e.limits.MaxBatch, e.limits.MaxRequest)
 }
 
 func (e *Engine) push(ctx context.Context, msgs []engine.Message, body []byte) ([]engine.PushResult, error) {
@@ -71,62 +59,20 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, body []byte) (
 	if len(msgs) == 1 {
 		c.ref = engine.Ref{Queue: msgs[0].Queue, Key: msgs[0].Key}
 	}
-	b, err := e.do(ctx, c)
+	all, err := ask(ctx, e, c, results(len(msgs), func(r *wire.Reader, i int) engine.PushResult {
+		p := r.Pushed().PushResult
+		p.Err = failed(p.Err, "push", engine.Ref{Queue: msgs[i].Queue, Key: msgs[i].Key})
+		return p
+	}))
 	if err != nil {
 		return nil, err
 	}
-	defer b.free()
-	results := make([]engine.PushResult, 0, len(msgs))
-	err = readResults(b.b, func(c *cursor) {
-		var r engine.PushResult
-		c.object(func(name string) {
-			switch name {
-			case "outcome":
-				o, err := engine.ParseOutcome(c.text())
-				c.fail(err)
-				r.Outcome = o
-			case "id":
-				r.ID = c.id()
-			case "due":
-				r.Due = c.time()
-			case "state":
-				r.State = c.state()
-			case "error":
-				if w := c.wrong(); len(results) < len(msgs) {
-					m := &msgs[len(results)]
-					r.Err = w.err("push", engine.Ref{Queue: m.Queue, Key: m.Key})
-				}
-			default:
-				c.skip()
-			}
-		})
-		results = append(results, r)
-	})
-	if err == nil && len(results) != len(msgs) {
-		err = problem("%d results for %d messages", len(results), len(msgs))
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i := range results {
-		if results[i].Err == nil && results[i].Outcome != engine.Kept {
+	for i := range all {
+		if all[i].Err == nil && all[i].Outcome != engine.Kept {
 			e.watch.Hint(msgs[i].Queue)
 		}
 	}
-	return results, nil
-}
-
-// readResults reads an answer with one result for each item.
-func readResults(data []byte, each func(c *cursor)) error {
-	return read(data, func(c *cursor) {
-		c.object(func(name string) {
-			if name == "results" {
-				c.array(func() { each(c) })
-			} else {
-				c.skip()
-			}
-		})
-	})
+	return all, nil
 }
 
 // idle is what a call about nothing still has to find out.

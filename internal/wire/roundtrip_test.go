@@ -150,7 +150,7 @@ func answers(t *testing.T, g *values) {
 	})
 
 	leased := Leased{Messages: some(g, g.lease), NextDue: g.time(), Now: g.time(), Queues: some(g, func() Granted {
-		q := Granted{Queue: g.text(), Waited: g.coin(), Granted: engine.Granted{Expired: g.IntN(9), Died: g.IntN(9)}}
+		q := Granted{Queue: g.text(), Waited: g.coin(), Granted: engine.Granted{Expired: g.IntN(9), Died: g.IntN(9) - 2}}
 		if !q.Waited {
 			q.More, q.NextDue = g.coin(), g.time()
 		}

@@ -88,16 +88,21 @@ func (r *Reader) flag(name string) bool {
 	return got == 't'
 }
 
-// whole reads a whole number from 0 to most.
-func (r *Reader) whole(name string, most uint64) uint64 {
+// number reads the text of a number; ok is false when it is something else.
+func (r *Reader) number(name string) (text []byte, ok bool) {
 	if r.err != nil {
-		return 0
+		return nil, false
 	}
 	if got := r.dec.PeekKind(); got != '0' {
 		r.mismatch(name, "a number", got)
-		return 0
+		return nil, false
 	}
-	raw, ok := r.value()
+	return r.value()
+}
+
+// whole reads a whole number from 0 to most.
+func (r *Reader) whole(name string, most uint64) uint64 {
+	raw, ok := r.number(name)
 	if !ok {
 		return 0
 	}
@@ -109,7 +114,19 @@ func (r *Reader) whole(name string, most uint64) uint64 {
 	return n
 }
 
-func (r *Reader) count(name string) int64 { return int64(r.whole(name, math.MaxInt64)) }
+// count reads a count. That of what has ended since it was last told may be negative:
+// a late settlement takes an end back.
+func (r *Reader) count(name string) int64 {
+	raw, ok := r.number(name)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		r.Wrong("%s: %s is no count", name, Clip(string(raw)))
+	}
+	return n
+}
 
 func (r *Reader) uint32(name string) uint32 { return uint32(r.whole(name, math.MaxUint32)) }
 

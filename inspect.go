@@ -8,7 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-const maxForecast = 10_000 // steps
+// defaultPage is how long a page is unless something else is said.
+const defaultPage = 100
 
 // Get looks a message up: by key the live one, else the newest dead one; by id
 // any. ErrNotFound.
@@ -33,13 +34,11 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	if err := checkQueue(op, q.Queue); err != nil {
 		return Page{}, err
 	}
-	switch {
-	case q.State < Scheduled || q.State > Dead:
-		return Page{}, invalid(op, q.Queue, "", "the state to list is scheduled, ready, leased or dead")
-	case q.Limit < 0 || q.Limit > 1000:
-		return Page{}, invalid(op, q.Queue, "", "the limit is %d; allowed are 1 to 1000", q.Limit)
-	case q.Limit == 0:
-		q.Limit = 100
+	if q.Limit == 0 {
+		q.Limit = defaultPage
+	}
+	if err := q.Check(); err != nil {
+		return Page{}, err
 	}
 	l, ok := c.eng.(engine.Lister)
 	if err := c.able(ok && c.caps.List, op, q.Queue, op); err != nil {
@@ -53,7 +52,7 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 // ends after the first error.
 func (c *Client) List(ctx context.Context, queue string, state State) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		q := ListQuery{Queue: queue, State: state, Limit: 100, Body: true}
+		q := ListQuery{Queue: queue, State: state, Limit: defaultPage, Body: true}
 		for {
 			p, err := c.ListPage(ctx, q)
 			if err != nil {
@@ -94,11 +93,11 @@ func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []
 	if err != nil {
 		return nil, "", err
 	}
-	switch {
-	case limit < 0 || limit > 1000:
-		return nil, "", invalid(op, "", "", "the limit is %d; allowed are 1 to 1000", limit)
-	case limit == 0:
-		limit = 100
+	if limit == 0 {
+		limit = defaultPage
+	}
+	if err := engine.CheckLimit(op, "", limit); err != nil {
+		return nil, "", err
 	}
 	queues, next, err = n.Queues(ctx, after, limit)
 	return queues, next, fail(op, Ref{}, err)
@@ -123,11 +122,8 @@ func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Dur
 	if err := checkQueue(op, queue); err != nil {
 		return nil, err
 	}
-	switch {
-	case step < time.Minute || step%time.Minute != 0:
-		return nil, invalid(op, queue, "", "the step %s is not a whole number of minutes", step)
-	case span < step || span%step != 0 || span/step > maxForecast:
-		return nil, invalid(op, queue, "", "the span %s is not 1 to %d steps of %s", span, maxForecast, step)
+	if err := engine.CheckForecast(queue, step, span); err != nil {
+		return nil, err
 	}
 	f, ok := c.eng.(engine.Forecaster)
 	if err := c.able(ok && c.caps.Forecast, op, queue, op); err != nil {

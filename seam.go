@@ -108,9 +108,7 @@ func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (eng
 func (s *seam) giveBack(g engine.Grant) {
 	var back []engine.Settlement
 	for _, q := range g.Queues {
-		for _, l := range q.Messages {
-			back = append(back, engine.Settlement{Token: l.Token, Do: engine.Release})
-		}
+		back = append(back, engine.Releases(q.Messages)...)
 	}
 	if len(back) == 0 {
 		return

@@ -3,7 +3,6 @@ package tarry
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -88,9 +87,5 @@ func reason(err error) string {
 	if v, ok := err.(*verdict); ok && v.err != nil {
 		err = v.err
 	}
-	s := err.Error()
-	if len(s) > engine.MaxReason {
-		s = strings.ToValidUTF8(s[:engine.MaxReason], "")
-	}
-	return s
+	return engine.KeptReason(err.Error())
 }

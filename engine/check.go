@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -14,41 +15,77 @@ const (
 // Check returns an ErrInvalid that says what is wrong with a query but for After,
 // which only its engine can read; nil: nothing.
 func (q *ListQuery) Check() error {
-	fault := &Error{Op: "list", Queue: q.Queue, Err: ErrInvalid}
-	switch {
-	case !q.State.Live() && q.State != Dead:
-		fault.Hint = "the state is scheduled, ready, leased or dead"
-	case q.Limit < 1 || q.Limit > MaxPage:
-		fault.Hint = "the limit is 1 to 1000"
-	default:
-		return nil
+	if !q.State.Live() && q.State != Dead {
+		return invalid("list", Ref{Queue: q.Queue}, "the state to list is scheduled, ready, leased or dead")
 	}
-	return fault
+	return CheckLimit("list", q.Queue, q.Limit)
+}
+
+// CheckLimit returns an ErrInvalid unless a page of so many is allowed.
+func CheckLimit(op, queue string, limit int) error {
+	if limit < 1 || limit > MaxPage {
+		return invalid(op, Ref{Queue: queue}, "the limit is %d; allowed are 1 to %d", limit, MaxPage)
+	}
+	return nil
 }
 
 // CheckForecast returns an ErrInvalid unless step and span are as Forecaster asks.
 func CheckForecast(queue string, step, span time.Duration) error {
-	if step < time.Minute || step%time.Minute != 0 || span < step || span%step != 0 || span/step > MaxSteps {
-		return &Error{Op: "forecast", Queue: queue, Err: ErrInvalid,
-			Hint: "the step is a whole number of minutes, the span a whole number of steps, at most 10000"}
+	switch {
+	case step < time.Minute || step%time.Minute != 0:
+		return invalid("forecast", Ref{Queue: queue}, "the step %s is not a whole number of minutes", step)
+	case span < step || span%step != 0 || span/step > MaxSteps:
+		return invalid("forecast", Ref{Queue: queue}, "the span %s is not 1 to %d steps of %s", span, MaxSteps, step)
 	}
 	return nil
+}
+
+// CheckPause returns an ErrInvalid unless a pause may last for d.
+func CheckPause(queue string, d time.Duration) error {
+	if d < 0 {
+		return invalid("pause", Ref{Queue: queue}, "the duration %s is negative; 0 is for good", d)
+	}
+	return nil
+}
+
+// Check returns an ErrInvalid unless a want asks for something.
+func (w *Want) Check() error {
+	if w.Max < 1 {
+		return invalid("lease", Ref{Queue: w.Queue}, "ask for at least one message")
+	}
+	return nil
+}
+
+// Check returns an ErrInvalid unless a ref names a message.
+func (r *Ref) Check(op string) error {
+	if r.ID == 0 && r.Key == "" {
+		return invalid(op, *r, "neither a key nor an id is given")
+	}
+	return nil
+}
+
+func invalid(op string, ref Ref, hint string, args ...any) error {
+	return refusal(op, ref, ErrInvalid, fmt.Sprintf(hint, args...))
 }
 
 // Check returns an ErrInvalid unless a settlement says what to do; its token is the
 // engine's matter.
 func (s *Settlement) Check() error {
 	if s.Do < Ack || s.Do > Extend || s.Do == Snooze && s.When == nil {
-		return &Error{Op: "settle", Err: ErrInvalid,
-			Hint: "settle with ack, retry, snooze (and until when), release, bury or extend"}
+		return invalid("settle", Ref{}, "settle with ack, retry, snooze (and until when), release, bury or extend")
 	}
 	return nil
 }
 
 // KeptReason is the reason cut to MaxReason bytes, with no half of a character left.
 func (s *Settlement) KeptReason() string {
-	if len(s.Reason) <= MaxReason {
-		return s.Reason
+	return KeptReason(s.Reason)
+}
+
+// KeptReason is what is kept of a reason: at most MaxReason bytes.
+func KeptReason(reason string) string {
+	if len(reason) <= MaxReason {
+		return reason
 	}
-	return strings.ToValidUTF8(s.Reason[:MaxReason], "")
+	return strings.ToValidUTF8(reason[:MaxReason], "")
 }

@@ -165,13 +165,9 @@ func (s *Server) release(r *http.Request, ls []engine.Lease) {
 	if len(ls) == 0 {
 		return
 	}
-	back := make([]engine.Settlement, len(ls))
-	for i, l := range ls {
-		back[i] = engine.Settlement{Token: l.Token, Do: engine.Release}
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), releaseTimeout)
 	defer cancel()
-	if _, err := s.c.Settle(ctx, back); err != nil {
+	if _, err := s.c.Settle(ctx, engine.Releases(ls)); err != nil {
 		s.cfg.Logger.Warn("leases of a client that has gone could not be released; they will lapse", "count", len(ls), "error", err)
 	}
 }

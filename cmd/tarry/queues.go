@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -31,7 +32,7 @@ func (p *Program) queuesCommand() *cobra.Command {
 			}
 		}
 		for after := ""; len(args) == 0; {
-			queues, next, err := c.Queues(ctx, after, 1000)
+			queues, next, err := c.Queues(ctx, after, engine.MaxPage)
 			if err != nil {
 				return err
 			}

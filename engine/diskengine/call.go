@@ -54,8 +54,7 @@ func (e *Engine) doOrElse(ctx context.Context, op string, late func(), fn func(n
 		}
 	}, func() (struct{}, error) { return struct{}{}, e.carryOut(op, fn) })
 	if left {
-		return &engine.Error{Op: op, Err: err,
-			Hint: engine.HintUnknown + e.slowest()}
+		return &engine.Error{Op: op, Err: err, Hint: engine.HintUnknown + e.slowest()}
 	}
 	e.leave()
 	return err

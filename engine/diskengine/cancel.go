@@ -17,7 +17,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 			q := e.queue(name)
 			if q == nil {
 				for _, i := range items {
-					results[i] = refErr("cancel", refs[i], engine.ErrNotFound, "")
+					results[i] = engine.Refuse("cancel", refs[i], engine.ErrNotFound)
 				}
 				return nil
 			}
@@ -44,23 +44,19 @@ func (q *queue) cancel(now clock, p *pending, refs []engine.Ref, items []int, re
 	}
 	c := q.begin(now, len(items))
 	for _, i := range items {
+		if results[i] = refs[i].Check("cancel"); results[i] != nil {
+			continue
+		}
 		err := c.cancel(refs[i])
 		if failure := q.e.store.failed(); failure != nil {
 			return nil, failure
 		}
 		if err != nil {
 			p.see(q)
-			results[i] = refErr("cancel", refs[i], err, cancelHint(err))
+			results[i] = engine.Refuse("cancel", refs[i], err)
 		}
 	}
 	return c.lost, c.commit(p)
-}
-
-func cancelHint(err error) string {
-	if errors.Is(err, engine.ErrLeased) {
-		return "a worker has it: the cancel came too late"
-	}
-	return ""
 }
 
 // cancel removes one message.
@@ -93,9 +89,6 @@ func (c *change) cancel(ref engine.Ref) error {
 
 // cancelKey removes the live message that holds a key, mostly without reading it.
 func (c *change) cancelKey(key string) error {
-	if key == "" {
-		return engine.ErrNotFound
-	}
 	ref, err := c.holder(key)
 	switch {
 	case err != nil:
@@ -111,11 +104,14 @@ func (c *change) cancelKey(key string) error {
 // Reschedule moves the due time of a message that waits. The Info answered lacks
 // a body that is kept apart.
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	if err := ref.Check("reschedule"); err != nil {
+		return engine.Info{}, err
+	}
 	var info engine.Info
 	err := e.do(ctx, "reschedule", func(now clock, p *pending) error {
 		q := e.queue(ref.Queue)
 		if q == nil {
-			return refErr("reschedule", ref, engine.ErrNotFound, "")
+			return engine.Refuse("reschedule", ref, engine.ErrNotFound)
 		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -129,11 +125,11 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 		switch {
 		case err != nil:
 		case r == nil:
-			err = refErr("reschedule", ref, engine.ErrNotFound, "")
+			err = engine.Refuse("reschedule", ref, engine.ErrNotFound)
 		case r.dead:
-			err = refErr("reschedule", ref, engine.ErrNotFound, "it is dead: redrive it")
+			err = engine.RefuseDead("reschedule", ref)
 		case c.held(r.id) != nil:
-			err = refErr("reschedule", ref, engine.ErrLeased, "a worker has it")
+			err = engine.Refuse("reschedule", ref, engine.ErrLeased)
 		}
 		if err != nil {
 			return errors.Join(err, c.commit(p)) // what expired is gone all the same
@@ -160,11 +156,14 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 
 // Get looks a message up.
 func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	if err := ref.Check("get"); err != nil {
+		return engine.Info{}, err
+	}
 	var info engine.Info
 	err := e.do(ctx, "get", func(now clock, p *pending) error {
 		q := e.queue(ref.Queue)
 		if q == nil {
-			return refErr("get", ref, engine.ErrNotFound, "")
+			return engine.Refuse("get", ref, engine.ErrNotFound)
 		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -180,10 +179,10 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 		}
 		p.see(q)
 		if err != nil {
-			return refErr("get", ref, err, "")
+			return engine.Refuse("get", ref, err)
 		}
 		if r == nil {
-			return refErr("get", ref, engine.ErrNotFound, "")
+			return engine.Refuse("get", ref, engine.ErrNotFound)
 		}
 		info = q.show(r, now.ms)
 		return nil
@@ -215,9 +214,6 @@ func (q *queue) look(ref engine.Ref, now int64) (*record, error) {
 	}
 	if ref.ID != 0 {
 		return there(ref.ID)
-	}
-	if ref.Key == "" {
-		return nil, nil
 	}
 	var k keyRef
 	_, err := q.e.store.get(db, nameKey(nil, q.num, ref.Key), func(v []byte) (err error) {

@@ -33,6 +33,9 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 
 // Queues lists by name what holds something or is paused.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
+	if err := engine.CheckLimit("queues", "", limit); err != nil {
+		return nil, "", err
+	}
 	var infos []engine.QueueInfo
 	var next string
 	err := e.do(ctx, "queues", func(now clock, p *pending) error {
@@ -52,7 +55,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.
 			if info.Scheduled+info.Ready+info.Leased+info.Dead == 0 && !info.Paused {
 				return true, nil
 			}
-			if len(infos) == max(1, limit) {
+			if len(infos) == limit {
 				next = infos[len(infos)-1].Queue
 				return false, nil
 			}

@@ -29,11 +29,6 @@ func (e *Engine) wrap(op string, err error) error {
 	return &engine.Error{Op: op, Err: err}
 }
 
-// refErr is the error of one item that names a message.
-func refErr(op string, ref engine.Ref, err error, hint string) error {
-	return &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err, Hint: hint}
-}
-
 // damaged tells the operator of a message that cannot be read. It stays where it
 // is and is passed over.
 func (e *Engine) damaged(q *queue, id engine.ID, err error) {

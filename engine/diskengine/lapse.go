@@ -21,8 +21,6 @@ const (
 	// lapseAgain is after how long a lease is looked at again whose message lies in
 	// a damaged part of the disk, in milliseconds.
 	lapseAgain = 60_000
-
-	lapseReason = "lease lapsed"
 )
 
 // lapse ends a chunk of the leases whose deadline has passed, in one batch, and
@@ -95,7 +93,7 @@ func (c *change) lapsed(l *lease, r *record, err error) error {
 		c.q.e.damaged(c.q, l.id, err)
 		return nil
 	}
-	r.attempt, r.lastError = l.attempt, lapseReason
+	r.attempt, r.lastError = l.attempt, engine.Lapsed
 	r.lapsed, r.token = true, l.token
 	if r.attempt < r.MaxAttempts {
 		return c.wait(r)

@@ -128,7 +128,7 @@ func TestLateLeaseIsOver(t *testing.T) {
 			if i.State == engine.Dead {
 				return errors.Join(err, engine.ErrNotFound)
 			}
-			if err == nil && (i.State != engine.Ready || i.LastError != lapseReason) {
+			if err == nil && (i.State != engine.Ready || i.LastError != engine.Lapsed) {
 				err = fmt.Errorf("%+v", i)
 			}
 			return err

@@ -48,6 +48,9 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 }
 
 func (e *Engine) leaseWant(now clock, p *pending, w *engine.Want, g *engine.Granted, shown *time.Time) error {
+	if g.Err = w.Check(); g.Err != nil {
+		return nil
+	}
 	q := e.queue(w.Queue)
 	if q == nil {
 		return nil
@@ -156,7 +159,7 @@ func (c *change) take(w *engine.Want, p *pending) (taken []slot, leases []engine
 		if err := q.fill(c.now.ms); err != nil {
 			return taken, nil, err
 		}
-		room := max(1, w.Max) - len(leases)
+		room := w.Max - len(leases)
 		if room <= 0 || bytes >= engine.AnswerBytes {
 			break
 		}
@@ -235,12 +238,15 @@ func (q *queue) leasedInfo(r *record, l *lease, now int64) engine.Info {
 
 // Claim leases one message if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
+	if err := ref.Check("claim"); err != nil {
+		return engine.Lease{}, err
+	}
 	var l engine.Lease
 	late := func() { e.giveBack([]engine.Lease{l}) }
 	err := e.doOrElse(ctx, "claim", late, func(now clock, p *pending) error {
 		q := e.queue(ref.Queue)
 		if q == nil {
-			return refErr("claim", ref, engine.ErrNotFound, "")
+			return engine.Refuse("claim", ref, engine.ErrNotFound)
 		}
 		mine := pending{store: e.store}
 		err := q.claim(now, &mine, ref, &want, &l)
@@ -275,14 +281,16 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 	r, err := c.find(ref)
 	switch {
 	case err != nil:
-	case r == nil || r.dead:
-		err = refErr("claim", ref, engine.ErrNotFound, "")
+	case r == nil:
+		err = engine.Refuse("claim", ref, engine.ErrNotFound)
+	case r.dead:
+		err = engine.RefuseDead("claim", ref)
 	case c.held(r.id) != nil:
-		err = refErr("claim", ref, engine.ErrLeased, "a worker has it")
+		err = engine.Refuse("claim", ref, engine.ErrLeased)
 	case r.due > now.ms:
-		err = refErr("claim", ref, engine.ErrNotDue, "it is due at "+instant(r.due).Format(timeForm))
+		err = engine.RefuseNotDue(ref, instant(r.due))
 	case q.paused(now.ms):
-		err = refErr("claim", ref, engine.ErrNotDue, "the queue is paused")
+		err = engine.RefuseNotDue(ref, time.Time{})
 	}
 	if err == nil {
 		err = q.readBody(q.e.store.db, r)
@@ -297,16 +305,11 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 	return c.commit(p)
 }
 
-const timeForm = "2006-01-02T15:04:05.000Z"
-
 // find returns the message that ref names, by key the live one, or nil. One past
 // its expiry is dropped and not found; a lease that is over is ended.
 func (c *change) find(ref engine.Ref) (*record, error) {
 	id := ref.ID
 	if id == 0 {
-		if ref.Key == "" {
-			return nil, nil
-		}
 		k, err := c.key(ref.Key)
 		if err != nil || k.id == 0 {
 			return nil, err

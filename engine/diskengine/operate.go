@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 // Pause stops leasing and claiming of a queue, for good when d is 0.
 func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
+	if err := engine.CheckPause(name, d); err != nil {
+		return err
+	}
 	return e.do(ctx, "pause", func(now clock, p *pending) error {
 		q, err := e.lockQueue(name)
 		if err != nil {

@@ -142,8 +142,7 @@ func (c *change) push(m *engine.Message) (engine.PushResult, error) {
 		}
 	}
 	if !c.claim() {
-		return engine.PushResult{Err: &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: engine.ErrLimit,
-			Hint: "the engine holds as many messages as it is configured to; try again when some are done"}}, nil
+		return engine.PushResult{Err: engine.Refuse("push", engine.Ref{Queue: m.Queue, Key: m.Key}, engine.ErrLimit)}, nil
 	}
 	id, err := c.q.e.newID()
 	if err != nil {
@@ -208,25 +207,26 @@ func (c *change) expire(r *record) error {
 // meet applies the conflict policy of a message whose key is held.
 func (c *change) meet(m *engine.Message, ref keyRef) (engine.PushResult, error) {
 	held := c.result(0, ref.id, ref.due)
-	refuse := func(err error, hint string) (engine.PushResult, error) {
-		held.Err = &engine.Error{Op: "push", Queue: m.Queue, ID: ref.id, Key: m.Key, Err: err, Hint: hint}
-		return held, nil
-	}
+	at := engine.Ref{Queue: m.Queue, ID: ref.id, Key: m.Key}
 	switch m.OnConflict {
 	case engine.Keep:
 		held.Outcome = engine.Kept
 		return held, nil
 	case engine.Replace, engine.KeepDue, engine.Rearm:
 		if held.State == engine.Leased {
-			return refuse(engine.ErrLeased, "a worker has it; it came too late")
+			held.Err = engine.Refuse("push", at, engine.ErrLeased)
+			return held, nil
 		}
 	default:
-		return refuse(engine.ErrExists, "the message is "+held.State.String())
+		held.Err = engine.Refuse("push", at, engine.ErrExists)
+		return held, nil
 	}
 	r, err := c.message(ref.id)
 	switch {
 	case errors.Is(err, codec.ErrMalformed), err == nil && r == nil:
-		return refuse(errors.Join(codec.ErrMalformed, err), "the message cannot be read; cancel it by its id")
+		held.Err = &engine.Error{Op: "push", Queue: m.Queue, ID: ref.id, Key: m.Key,
+			Err: errors.Join(codec.ErrMalformed, err), Hint: "the message cannot be read; cancel it by its id"}
+		return held, nil
 	case err != nil:
 		return engine.PushResult{}, err
 	}

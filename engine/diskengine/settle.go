@@ -68,19 +68,16 @@ func (e *Engine) settling(s []engine.Settlement, results []engine.Settled) func(
 
 // giveBack releases leases whose caller has left. What cannot be released lapses.
 func (e *Engine) giveBack(leases []engine.Lease) {
-	back := make([]engine.Settlement, len(leases))
-	for i := range leases {
-		back[i] = engine.Settlement{Token: leases[i].Token, Do: engine.Release}
-	}
+	back := engine.Releases(leases)
 	_ = e.carryOut("settle", e.settling(back, make([]engine.Settled, len(back))))
 }
 
 func lost(q *queue, t token.Token) error {
-	err := &engine.Error{Op: "settle", ID: t.ID, Err: engine.ErrLeaseLost, Hint: "it was settled already, or the message was changed or leased anew after the lease lapsed"}
+	ref := engine.Ref{ID: t.ID}
 	if q != nil {
-		err.Queue = q.name
+		ref.Queue = q.name
 	}
-	return err
+	return engine.Refuse("settle", ref, engine.ErrLeaseLost)
 }
 
 // settle decides one settlement. The error beside the result is not the caller's

@@ -66,6 +66,7 @@ func Run(t *testing.T, h Harness) {
 		{"Redrive", redriveTests},
 		{"Watch", watchTests},
 		{"Misuse", misuseTests},
+		{"Refusals", refusalTests},
 		{"Close", closeTests},
 		{"Reopen", reopenTests},
 		{"Race", raceTests},

@@ -38,11 +38,11 @@ var lapseTests = []test{
 		b.lease1(b.unit)
 		b.pass(1)
 		i := b.state(b.id(r.ID), engine.Dead, 2)
-		if i.LastError != lapseReason || i.Died.IsZero() || !i.Deadline.IsZero() {
+		if i.LastError != engine.Lapsed || i.Died.IsZero() || !i.Deadline.IsZero() {
 			b.Fatalf("%+v", i)
 		}
 		b.none("its attempts are used up")
-		if i = b.state(b.id(r.ID), engine.Dead, 2); i.LastError != lapseReason {
+		if i = b.state(b.id(r.ID), engine.Dead, 2); i.LastError != engine.Lapsed {
 			b.Fatalf("%+v", i)
 		}
 	}},

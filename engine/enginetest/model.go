@@ -48,9 +48,6 @@ type modelMessage struct {
 // forGood marks a pause without an end.
 var forGood = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// lapseReason is the LastError of a message whose lease lapsed.
-const lapseReason = "lease lapsed"
-
 // NewModel returns an empty model whose clock is now.
 func NewModel(now func() time.Time) *Model {
 	return &Model{
@@ -161,7 +158,7 @@ func (x *modelMessage) info(now time.Time) engine.Info {
 	s := x.situation(now)
 	i.State = shownAs[s]
 	if s == lapsed || s == spent {
-		i.LastError = lapseReason
+		i.LastError = engine.Lapsed
 	}
 	if s == spent {
 		i.Died = i.Deadline
@@ -340,10 +337,10 @@ func newToken(id engine.ID) string { return id.String() + "-" + rand.Text() }
 // fail is the error of a refused transition.
 func fail(op string, ref engine.Ref, t Transition) error {
 	err := t.Err()
-	if err == nil {
-		return nil
+	if err == engine.ErrNotFound && (t.State == dead || t.State == spent) {
+		return engine.RefuseDead(op, ref)
 	}
-	return &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Hint: "the message is " + string(t.State), Err: err}
+	return engine.Refuse(op, ref, err)
 }
 
 func byLease(a, b engine.Info) int {

@@ -276,7 +276,7 @@ func (m *Model) Redrive(ctx context.Context, queue string, ids []engine.ID, limi
 			continue
 		}
 		if t.State == spent {
-			x.LastError = lapseReason
+			x.LastError = engine.Lapsed
 		}
 		x.wait()
 		x.Due, x.Expires, x.Died = instant(now.UnixMilli()), time.Time{}, time.Time{}

@@ -84,7 +84,7 @@ func (m *Model) lease(w engine.Want, now time.Time) engine.Granted {
 func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 	t := transition(x.situation(now), opLease)
 	if t.State == lapsed {
-		x.LastError, x.vague = lapseReason, true
+		x.LastError, x.vague = engine.Lapsed, true
 	}
 	x.count(t.Attempt)
 	ttr := w.TTR
@@ -105,11 +105,14 @@ func (m *Model) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (en
 	defer m.mu.Unlock()
 	x := m.find(ref, now)
 	t := transition(x.situation(now), opClaim)
-	if _, paused := m.paused(ref.Queue, now); paused && t.Err() == nil {
-		t = Transition{t.State, opClaim, "not_due", unchanged, same}
-	}
-	if t.Err() != nil {
+	_, paused := m.paused(ref.Queue, now)
+	switch err := t.Err(); {
+	case err == engine.ErrNotDue:
+		return engine.Lease{}, engine.RefuseNotDue(ref, x.Due)
+	case err != nil:
 		return engine.Lease{}, fail("claim", ref, t)
+	case paused:
+		return engine.Lease{}, engine.RefuseNotDue(ref, time.Time{})
 	}
 	return x.lease(want, now), nil
 }
@@ -150,7 +153,7 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 		return engine.Settled{Err: fail("settle", engine.Ref{Queue: x.Queue, ID: x.ID, Key: x.Key}, t)}
 	}
 	if t.State == lapsed || t.State == spent {
-		x.LastError, x.vague = lapseReason, true
+		x.LastError, x.vague = engine.Lapsed, true
 	}
 	x.Died = time.Time{}
 	x.count(t.Attempt)

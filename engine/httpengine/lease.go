@@ -203,9 +203,7 @@ func (e *Engine) sameTTR(ctx context.Context, wants []engine.Want, g *engine.Gra
 func (e *Engine) giveBack(ctx context.Context, granted []engine.Granted) {
 	var back []engine.Settlement
 	for _, g := range granted {
-		for _, l := range g.Messages {
-			back = append(back, engine.Settlement{Token: l.Token, Do: engine.Release})
-		}
+		back = append(back, engine.Releases(g.Messages)...)
 	}
 	if len(back) > 0 {
 		_, _ = e.Settle(context.WithoutCancel(ctx), back) // else they lapse

@@ -117,13 +117,9 @@ func (e *Engine) unlease(ls []engine.Lease) {
 	if len(ls) == 0 {
 		return
 	}
-	back := make([]engine.Settlement, len(ls))
-	for i, l := range ls {
-		back[i] = engine.Settlement{Token: l.Token, Do: engine.Release}
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveAfter)
 	defer cancel()
-	_, _ = e.settle(ctx, back)
+	_, _ = e.settle(ctx, engine.Releases(ls))
 }
 
 // ask makes a lease request and reads its answer.

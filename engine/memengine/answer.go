@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // answer makes the copies of messages that leave the engine. The small pieces of
@@ -52,11 +53,11 @@ func (a *answer) reserve(n int) {
 }
 
 // token is the token of a lease as text.
-func (a *answer) token(t token) string {
-	var b [tokenChars]byte
+func (a *answer) token(t token.Token) string {
+	var b [token.Chars]byte
 	a.reserve(len(b))
 	from := a.text.Len()
-	a.text.Write(t.append(b[:0]))
+	a.text.Write(t.Append(b[:0]))
 	return a.text.String()[from:]
 }
 

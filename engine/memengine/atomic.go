@@ -86,7 +86,7 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 	}
 	if !e.admit(news) {
 		for i := range results {
-			results[i].Err = queues[msgs[i].Queue].limit(msgs[i].Key)
+			results[i].Err = queues[msgs[i].Queue].refuse(msgs[i].Key, engine.ErrLimit)
 			first = cmp.Or(first, results[i].Err)
 		}
 		return results, first

@@ -24,8 +24,8 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		return nil, "", err
 	}
 	defer e.end()
-	if limit < 1 {
-		return nil, "", &engine.Error{Op: "queues", Err: engine.ErrInvalid, Hint: "the limit is at least 1"}
+	if err := engine.CheckLimit("queues", "", limit); err != nil {
+		return nil, "", err
 	}
 	e.mu.RLock()
 	names := slices.Sorted(maps.Keys(e.queues))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Lease hands out what is due. It does not wait for anything but locks.
@@ -18,8 +19,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	now := e.now().UnixMilli()
 	for i, want := range wants {
 		g := &grant.Queues[i]
-		if want.Max < 1 {
-			g.Err = &engine.Error{Op: "lease", Queue: want.Queue, Err: engine.ErrInvalid, Hint: "ask for at least one message"}
+		if g.Err = want.Check(); g.Err != nil {
 			continue
 		}
 		e.with(want.Queue, false, func(q *queue) {
@@ -43,14 +43,14 @@ func (q *queue) lease(want engine.Want) engine.Granted {
 	q.expired, q.died = 0, 0
 	if !q.paused {
 		n := min(want.Max, q.states[engine.Ready].n)
-		nonces := make([]byte, n*len(nonce{}))
+		nonces := make([]byte, n*len(token.Nonce{}))
 		rand.Read(nonces) // never fails
 		g.Messages = make([]engine.Lease, n)
 		a := answer{queue: q.name, left: n}
 		i := 0
 		for bytes := 0; i < n && bytes < engine.AnswerBytes; i++ {
 			l := &g.Messages[i]
-			q.hold(q.turn(), want.TTR, nonce(nonces[i*len(nonce{}):]), &a, l)
+			q.hold(q.turn(), want.TTR, token.Nonce(nonces[i*len(token.Nonce{}):]), &a, l)
 			bytes += len(l.Body)
 		}
 		g.Messages = g.Messages[:i]
@@ -68,16 +68,16 @@ func (q *queue) lease(want engine.Want) engine.Granted {
 }
 
 // hold leases a ready message, and fills in the lease.
-func (q *queue) hold(m *message, ttr time.Duration, n nonce, a *answer, l *engine.Lease) {
+func (q *queue) hold(m *message, ttr time.Duration, n token.Nonce, a *answer, l *engine.Lease) {
 	q.take(m)
 	m.attempt++
 	q.endLease(m)
 	place, kept := q.nonces.take()
 	m.nonce, *kept = place, n
 	q.put(m, engine.Leased, q.deadline(m, ttr))
-	a.reserve(int(m.keyLen) + tokenChars)
+	a.reserve(int(m.keyLen) + token.Chars)
 	a.info(&l.Info, m, true)
-	l.Token = a.token(token{q.number, m.id, n})
+	l.Token = a.token(token.Token{Queue: q.number, ID: m.id, Nonce: n})
 }
 
 // deadline is that of a lease which begins now, never already over.
@@ -94,16 +94,18 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 	err := e.refer(ctx, "claim", ref, func(q *queue) error {
 		m := q.find(ref)
 		switch {
-		case m == nil || m.state == engine.Dead:
+		case m == nil:
 			return engine.ErrNotFound
+		case m.state == engine.Dead:
+			return engine.RefuseDead("claim", ref)
 		case m.state == engine.Leased:
 			return engine.ErrLeased
-		case m.state == engine.Scheduled || q.paused:
-			return engine.ErrNotDue
+		case m.state == engine.Scheduled:
+			return engine.RefuseNotDue(ref, instant(m.due))
+		case q.paused:
+			return engine.RefuseNotDue(ref, time.Time{})
 		}
-		var n nonce
-		rand.Read(n[:]) // never fails
-		q.hold(m, want.TTR, n, &answer{queue: q.name, left: 1}, &lease)
+		q.hold(m, want.TTR, token.NewNonce(), &answer{queue: q.name, left: 1}, &lease)
 		return nil
 	})
 	return lease, err

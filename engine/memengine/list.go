@@ -2,10 +2,9 @@ package memengine
 
 import (
 	"context"
-	"strconv"
-	"strings"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // List returns a page of the messages of a queue in one state. It sorts the
@@ -18,9 +17,9 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	if err := lq.Check(); err != nil {
 		return engine.Page{}, err
 	}
-	after, err := parsePlace(lq.After)
+	after, err := token.After(&lq)
 	if err != nil {
-		return engine.Page{}, &engine.Error{Op: "list", Queue: lq.Queue, Err: engine.ErrInvalid, Hint: "after is the next of the page before"}
+		return engine.Page{}, err
 	}
 	var page engine.Page
 	e.with(lq.Queue, false, func(q *queue) {
@@ -31,7 +30,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 		var last *message
 		for _, m := range found {
 			if len(page.Messages) == lq.Limit || bytes >= engine.AnswerBytes {
-				page.Next = place{last.end, uint64(last.id)}.String()
+				page.Next = last.listed().Cursor()
 				break
 			}
 			var i engine.Info
@@ -42,26 +41,4 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 		}
 	})
 	return page, nil
-}
-
-// String is a place as a cursor.
-func (p place) String() string {
-	return strconv.FormatInt(p.end, 36) + "." + strconv.FormatUint(p.id, 36)
-}
-
-// parsePlace reads the form that String writes; nil for "".
-func parsePlace(s string) (*place, error) {
-	if s == "" {
-		return nil, nil
-	}
-	end, id, _ := strings.Cut(s, ".")
-	var p place
-	var err error
-	if p.end, err = strconv.ParseInt(end, 36, 64); err != nil {
-		return nil, err
-	}
-	if p.id, err = strconv.ParseUint(id, 36, 64); err != nil {
-		return nil, err
-	}
-	return &p, nil
 }

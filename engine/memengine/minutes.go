@@ -1,9 +1,10 @@
 package memengine
 
 import (
-	"cmp"
 	"iter"
 	"slices"
+
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // minutes holds the messages of one state by the minute in which that state
@@ -97,10 +98,10 @@ func (x *minutes) messages(b *bucket) iter.Seq[*message] {
 
 // page returns the first limit messages by (end, id) behind a place in that
 // order; nil: from the start.
-func (x *minutes) page(after *place, limit int) []*message {
+func (x *minutes) page(after *token.Place, limit int) []*message {
 	var keys []int64
 	for at := range x.buckets {
-		if after == nil || at >= minuteOf(after.end) {
+		if after == nil || at >= minuteOf(after.At) {
 			keys = append(keys, at)
 		}
 	}
@@ -112,7 +113,7 @@ func (x *minutes) page(after *place, limit int) []*message {
 		}
 		from := len(out)
 		for m := range x.messages(x.buckets[at]) {
-			if after == nil || after.before(m) {
+			if after == nil || after.Compare(m.listed()) < 0 {
 				out = append(out, m)
 			}
 		}
@@ -121,12 +122,5 @@ func (x *minutes) page(after *place, limit int) []*message {
 	return out[:min(limit, len(out))]
 }
 
-// place is a place in the order of a list.
-type place struct {
-	end int64
-	id  uint64
-}
-
-func (p *place) before(m *message) bool {
-	return cmp.Or(cmp.Compare(p.end, m.end), cmp.Compare(p.id, uint64(m.id))) < 0
-}
+// listed is the message's place in lists.
+func (m *message) listed() token.Place { return token.Place{At: m.end, ID: m.id} }

@@ -14,8 +14,8 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 		return err
 	}
 	defer e.end()
-	if d < 0 {
-		return &engine.Error{Op: "pause", Queue: name, Err: engine.ErrInvalid, Hint: "a pause lasts 0 (for good) or longer"}
+	if err := engine.CheckPause(name, d); err != nil {
+		return err
 	}
 	e.with(name, true, func(q *queue) {
 		q.paused, q.until = true, none

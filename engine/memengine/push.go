@@ -26,28 +26,19 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	return results, nil
 }
 
-// The hints of push's errors.
-const (
-	hintExists = "choose another key, or on_conflict keep, replace, keep_due or rearm"
-	hintLimit  = "wait until messages have been handled, or raise Config.MaxPending"
-	hintLeased = "someone is handling it right now: it is too late to change or cancel it"
-)
-
-// fail describes what went wrong with a key of this queue.
-func (q *queue) fail(op, key string, err error, hint string) error {
-	return &engine.Error{Op: op, Queue: q.name, Key: key, Err: err, Hint: hint}
+// refuse is the error of a push of a key.
+func (q *queue) refuse(key string, err error) error {
+	return engine.Refuse("push", engine.Ref{Queue: q.name, Key: key}, err)
 }
-
-func (q *queue) limit(key string) error { return q.fail("push", key, engine.ErrLimit, hintLimit) }
 
 // refusal says why a push does not get past the live message in its way; nil: it
 // does.
 func (q *queue) refusal(key string, leased bool, policy engine.Conflict) error {
 	switch {
 	case policy == engine.Reject:
-		return q.fail("push", key, engine.ErrExists, hintExists)
+		return q.refuse(key, engine.ErrExists)
 	case policy != engine.Keep && leased:
-		return q.fail("push", key, engine.ErrLeased, hintLeased)
+		return q.refuse(key, engine.ErrLeased)
 	}
 	return nil
 }
@@ -58,7 +49,7 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 		return q.conflict(m, in)
 	}
 	if !admitted && !q.engine.admit(1) {
-		return engine.PushResult{Err: q.limit(in.Key)}
+		return engine.PushResult{Err: q.refuse(in.Key, engine.ErrLimit)}
 	}
 	place, m := q.msgs.take()
 	m.place, m.id = place, engine.ID(q.engine.lastID.Add(1))

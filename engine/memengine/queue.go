@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -29,7 +30,7 @@ type queue struct {
 	ms      int64 // now in milliseconds, rounded down
 
 	msgs     slab[message]
-	nonces   slab[nonce]
+	nonces   slab[token.Nonce]
 	kinds    kinds
 	seed     maphash.Seed // of the keys' hashes
 	ids      index
@@ -220,19 +221,16 @@ func (q *queue) turnBack() {
 	}
 }
 
-// lapsed is the LastError of a message whose lease ended at its deadline.
-const lapsed = "lease lapsed"
-
 // lapse ends a lease at its deadline. The token goes on settling.
 func (q *queue) lapse(m *message) {
 	if m.attempt >= m.kind.MaxAttempts {
-		q.die(m, m.end, lapsed)
+		q.die(m, m.end, engine.Lapsed)
 		m.untold = true
 		q.died++
 		return
 	}
 	q.take(m)
-	m.setError(lapsed)
+	m.setError(engine.Lapsed)
 	q.place(m)
 }
 

@@ -13,24 +13,20 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(*
 		return err
 	}
 	defer e.end()
+	if err := ref.Check(op); err != nil {
+		return err
+	}
 	err := engine.ErrNotFound
 	e.with(ref.Queue, false, func(q *queue) { err = do(q) })
 	return fault(op, ref, err)
 }
 
-// fault makes an engine.Error of what became of a ref; nil of nil.
+// fault makes a refusal of what became of a ref, unless it is one.
 func fault(op string, ref engine.Ref, err error) error {
-	if err == nil {
-		return nil
+	if _, ok := err.(*engine.Error); ok {
+		return err
 	}
-	f := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
-	switch {
-	case ref.ID == 0 && ref.Key == "":
-		f.Err, f.Hint = engine.ErrInvalid, "name the message by id or by key"
-	case err == engine.ErrLeased:
-		f.Hint = hintLeased
-	}
-	return f
+	return engine.Refuse(op, ref, err)
 }
 
 // Cancel removes messages; by id also dead ones.
@@ -55,6 +51,9 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 }
 
 func (q *queue) cancel(ref engine.Ref) error {
+	if err := ref.Check("cancel"); err != nil {
+		return err
+	}
 	m := q.find(ref)
 	switch {
 	case m == nil:
@@ -72,8 +71,10 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 	err := e.refer(ctx, "reschedule", ref, func(q *queue) error {
 		m := q.find(ref)
 		switch {
-		case m == nil || m.state == engine.Dead:
+		case m == nil:
 			return engine.ErrNotFound
+		case m.state == engine.Dead:
+			return engine.RefuseDead("reschedule", ref)
 		case m.state == engine.Leased:
 			return engine.ErrLeased
 		}

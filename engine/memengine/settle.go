@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Settle ends or extends leases. It does not wait for anything but locks.
@@ -28,10 +29,10 @@ func (e *Engine) settleFrom(s []engine.Settlement, settled []engine.Settled, i i
 		return i + 1
 	}
 	e.mu.RLock()
-	q := e.numbered[t.queue]
+	q := e.numbered[t.Queue]
 	e.mu.RUnlock()
 	known := q != nil && e.visit(q, func(q *queue) {
-		for end := min(len(s), i+stride); err == nil && t.queue == q.number; t, err = readToken(&s[i]) {
+		for end := min(len(s), i+stride); err == nil && t.Queue == q.number; t, err = readToken(&s[i]) {
 			q.expire() // what the item before made ready
 			settled[i] = q.settle(t, &s[i])
 			if i++; i == end {
@@ -47,34 +48,33 @@ func (e *Engine) settleFrom(s []engine.Settlement, settled []engine.Settled, i i
 }
 
 // readToken reads the token of a settlement that says what to do.
-func readToken(s *engine.Settlement) (token, error) {
+func readToken(s *engine.Settlement) (token.Token, error) {
 	if err := s.Check(); err != nil {
-		return token{}, err
+		return token.Token{}, err
 	}
-	t, ok := parseToken(s.Token)
+	t, ok := token.Parse(s.Token)
 	if !ok {
-		return token{}, lost("", 0)
+		return token.Token{}, lost("", 0)
 	}
 	return t, nil
 }
 
 func lost(queue string, id engine.ID) error {
-	return &engine.Error{Op: "settle", Queue: queue, ID: id, Err: engine.ErrLeaseLost,
-		Hint: "it was settled before, or someone else decided on the message after the lease's deadline"}
+	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
 }
 
 // settle carries out a settlement, whose lease may have lapsed: its message is
 // then ready or dead. It is lost too when the lapse made the message dead and its
 // key is by now another's, so that it cannot come back.
-func (q *queue) settle(t token, s *engine.Settlement) engine.Settled {
-	m := q.byID(t.id)
-	if m == nil || m.nonce == 0 || *q.nonces.at(m.nonce) != t.nonce {
-		return engine.Settled{Err: lost(q.name, t.id)}
+func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
+	m := q.byID(t.ID)
+	if m == nil || m.nonce == 0 || *q.nonces.at(m.nonce) != t.Nonce {
+		return engine.Settled{Err: lost(q.name, t.ID)}
 	}
 	last := m.attempt >= m.kind.MaxAttempts
 	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
 	if m.state == engine.Dead && revives && q.byKey(m.key()) != nil {
-		return engine.Settled{Err: lost(q.name, t.id)}
+		return engine.Settled{Err: lost(q.name, t.ID)}
 	}
 	if s.Do != engine.Extend {
 		q.endLease(m)

@@ -88,8 +88,8 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		return nil, "", err
 	}
 	defer e.calls.Leave()
-	if limit < 1 {
-		return nil, "", &engine.Error{Op: "queues", Err: engine.ErrInvalid, Hint: "the limit is at least 1"}
+	if err := engine.CheckLimit("queues", "", limit); err != nil {
+		return nil, "", err
 	}
 	for {
 		chunk := min(limit+1, engine.MaxPage)

@@ -24,10 +24,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	visits := make([]*visit, len(wants))
 	for i, want := range wants {
 		visits[i] = &visit{e: e, want: want, q: e.queue(want.Queue), left: func() bool { return ctx.Err() != nil }}
-		if want.Max < 1 {
-			visits[i].granted.Err = &engine.Error{Op: "lease", Queue: want.Queue, Err: engine.ErrInvalid, Hint: "ask for at least one message"}
-			continue
-		}
+		visits[i].granted.Err = want.Check()
 	}
 	e.recheck(ctx, visits)
 	for _, round := range rounds(visits) {
@@ -137,6 +134,13 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			return a.err
 		}
 		values, err := outcome(a.values)
+		if err == engine.ErrNotDue {
+			var due time.Time // of one that waits for a resume: none
+			if ms, err := a.values[1].AsInt64(); err == nil {
+				due = time.UnixMilli(ms)
+			}
+			return engine.RefuseNotDue(ref, due)
+		}
 		if err != nil {
 			return err
 		}

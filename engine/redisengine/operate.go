@@ -10,11 +10,11 @@ import (
 
 // Pause stops leasing and claiming of a queue for d, for good when d is 0.
 func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
+	if err := engine.CheckPause(name, d); err != nil {
+		return err
+	}
 	until := "inf"
-	switch {
-	case d < 0:
-		return &engine.Error{Op: "pause", Queue: name, Err: engine.ErrInvalid, Hint: "a pause lasts 0 (for good) or longer"}
-	case d > 0:
+	if d > 0 {
 		until = span(d)
 	}
 	return e.pause(ctx, "pause", name, until)

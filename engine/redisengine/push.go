@@ -11,12 +11,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// The hints of push's errors.
-const (
-	hintExists = "choose another key, or on_conflict keep, replace, keep_due or rearm"
-	hintLeased = "someone is handling it right now: it is too late to change or cancel it"
-)
-
 // Push keeps each message or applies its conflict policy: one script for each shard
 // concerned, all at once. When a shard cannot be reached, the messages for it fail and
 // the others are kept.
@@ -174,20 +168,18 @@ func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.Redi
 		mark = "W"
 	}
 	*r = engine.PushResult{ID: idOf(id), Due: time.UnixMilli(due).UTC(), State: state(mark[0], due, now)}
-	fail := func(err error, hint string) {
-		r.Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: err, Hint: hint}
-	}
+	ref := engine.Ref{Queue: m.Queue, Key: m.Key}
 	switch done {
 	case "kept":
 		r.Outcome = engine.Kept
 	case "replaced":
 		r.Outcome = engine.Replaced
 	case "exists":
-		fail(engine.ErrExists, hintExists)
+		r.Err = engine.Refuse("push", ref, engine.ErrExists)
 	case "leased":
-		fail(engine.ErrLeased, hintLeased)
+		r.Err = engine.Refuse("push", ref, engine.ErrLeased)
 	case "taken":
-		fail(errTaken, "set the clock of the Redis right, and try again")
+		r.Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: errTaken, Hint: "set the clock of the Redis right, and try again"}
 		return errTaken
 	}
 	return nil

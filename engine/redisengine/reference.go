@@ -15,46 +15,42 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(s
 		return err
 	}
 	defer e.calls.Leave()
-	s, id, key, err := e.locate(ref)
-	if err == nil {
-		err = do(s, id, key)
+	if err := ref.Check(op); err != nil {
+		return err
 	}
-	return about(op, ref, err)
+	s, id, key := e.locate(ref)
+	if s == nil {
+		return engine.Refuse(op, ref, engine.ErrNotFound)
+	}
+	return about(op, ref, do(s, id, key))
 }
 
-// locate finds the shard of a ref, and what scripts call the message.
-func (e *Engine) locate(ref engine.Ref) (s *shard, id, key string, err error) {
-	switch {
-	case ref.ID != 0:
-		if s = e.queue(ref.Queue).of(ref); s == nil {
-			return nil, "", "", engine.ErrNotFound
-		}
-		return s, member(ref.ID), "", nil
-	case ref.Key != "":
-		return e.queue(ref.Queue).of(ref), "", ref.Key, nil
+// locate finds the shard of a ref, and what scripts call the message; nil: there is no
+// such shard.
+func (e *Engine) locate(ref engine.Ref) (s *shard, id, key string) {
+	s = e.queue(ref.Queue).of(ref)
+	if ref.ID != 0 {
+		return s, member(ref.ID), ""
 	}
-	return nil, "", "", engine.ErrInvalid
+	return s, "", ref.Key
 }
+
+// errDead is what stands in the way of a call that concerns live messages only.
+var errDead = errors.New("dead")
 
 // about describes what went wrong with a message.
 func about(op string, ref engine.Ref, err error) error {
-	if err == nil {
-		return nil
+	switch err {
+	case nil, engine.ErrLeased, engine.ErrNotFound:
+		return engine.Refuse(op, ref, err)
+	case errDead:
+		return engine.RefuseDead(op, ref)
 	}
-	out := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
-	switch {
-	case err == engine.ErrInvalid:
-		out.Hint = "name the message by id or by key"
-	case err == engine.ErrLeased:
-		out.Hint = hintLeased
-	case err == engine.ErrNotFound, err == engine.ErrNotDue:
-	default:
-		var known *engine.Error
-		if errors.As(fault(op, ref.Queue, err), &known) {
-			out.Err, out.Hint = known.Err, known.Hint
-		}
+	var known *engine.Error
+	if !errors.As(err, &known) && errors.As(fault(op, ref.Queue, err), &known) {
+		known.ID, known.Key = ref.ID, ref.Key
 	}
-	return out
+	return known
 }
 
 // outcome reads what stands in the way of a call, if anything does, and what follows.
@@ -65,6 +61,8 @@ func outcome(values []rueidis.RedisMessage) ([]rueidis.RedisMessage, error) {
 	switch code, err := values[0].ToString(); {
 	case err != nil:
 		return nil, errAnswer
+	case code == "dead":
+		return nil, errDead
 	case code != "":
 		if err := engine.FromCode(code); err != nil {
 			return nil, err
@@ -85,9 +83,12 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	errs := make([]error, len(refs))
 	b := batch{e: e}
 	for i, ref := range refs {
-		s, id, key, err := e.locate(ref)
-		if err != nil {
-			errs[i] = about("cancel", ref, err)
+		if errs[i] = ref.Check("cancel"); errs[i] != nil {
+			continue
+		}
+		s, id, key := e.locate(ref)
+		if s == nil {
+			errs[i] = engine.Refuse("cancel", ref, engine.ErrNotFound)
 			continue
 		}
 		b.add(s, i, len(key), id, key)

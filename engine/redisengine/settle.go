@@ -28,8 +28,7 @@ var actionNames = map[engine.Action]string{
 
 // lost is the error of a settlement that came too late.
 func lost(queue string, id engine.ID) error {
-	return &engine.Error{Op: "settle", Queue: queue, ID: id, Err: engine.ErrLeaseLost,
-		Hint: "it was settled before, or someone else decided on the message after the lease's deadline"}
+	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
 }
 
 // settle is Settle within a call already begun.

@@ -295,13 +295,9 @@ func (d *Dispatcher) release(leases []engine.Lease) {
 	if len(leases) == 0 {
 		return
 	}
-	back := make([]engine.Settlement, len(leases))
-	for i, l := range leases {
-		back[i] = engine.Settlement{Token: l.Token, Do: engine.Release}
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), releaseTimeout)
 	defer cancel()
-	if _, err := d.eng.Settle(ctx, back); err != nil {
+	if _, err := d.eng.Settle(ctx, engine.Releases(leases)); err != nil {
 		d.log.Warn("leases that nobody waited for could not be released; they will lapse", "count", len(leases), "error", err)
 	}
 }

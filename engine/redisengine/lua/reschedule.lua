@@ -3,7 +3,8 @@
 tick()
 local M, before = messages(), first()
 local m = M.named(args[4], args[5])
-if not m or m.mark == 'D' then return {us, raw, false, 'not_found'} end
+if not m then return {us, raw, false, 'not_found'} end
+if m.mark == 'D' then return {us, raw, false, 'dead'} end
 if m.mark == 'L' then return {us, raw, false, 'leased'} end
 M.leave(m)
 -- A redriven message never expires, whatever its policy.

@@ -91,10 +91,8 @@ func TestProxyHangs(t *testing.T) {
 	p.Hang(true)
 	p.Hang(true)
 	c.write("two")
+	c.silent()
 	dial(t, s.Addr()).ask("past it")
-	if b, err := os.ReadFile(s.Dir() + "/lines"); err != nil || strings.Contains(string(b), "two") {
-		t.Fatalf("the server has heard %q, %v", b, err)
-	}
 	p.Hang(false)
 	p.Hang(false)
 	c.reads("two")

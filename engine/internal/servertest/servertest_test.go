@@ -2,6 +2,7 @@ package servertest_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -234,6 +236,20 @@ func (c conn) ask(line string) {
 	c.t.Helper()
 	c.write(line)
 	c.reads(line)
+}
+
+// silent fails the test if anything comes, or the connection ends, within a moment.
+func (c conn) silent() {
+	c.t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		c.t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.t.Fatalf("%d bytes, %v", n, err)
+	}
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // broken fails the test unless the connection ends, without another byte.

@@ -31,6 +31,10 @@
 // messages of its queue, so that a repeated push makes no second one, and anybody
 // can cancel, reschedule or find the message without having kept its id.
 //
+// Calls of a Client name a message by its queue too: ByKey("42").Of("order.unpaid").
+// Calls on many messages answer with one result each, whose Err is that message's own;
+// the error beside them is for the call as a whole.
+//
 // In tests, open "mem:" inside a testing/synctest bubble and let time.Sleep pass
 // the 48 hours.
 //

@@ -53,6 +53,7 @@ type nearOp struct {
 	position
 	priority uint32
 	put      bool
+	taken    bool // out of memory already
 }
 
 // tenure is a lease that begins or is extended, or one that ends.
@@ -215,7 +216,7 @@ func (c *change) wait(r *record) error {
 func (c *change) enqueue(p position, priority uint32) error {
 	c.counts.waiting++
 	c.minutes = append(c.minutes, minuteCount{minuteOf(p.at), 1})
-	c.ops = append(c.ops, nearOp{p, priority, true})
+	c.ops = append(c.ops, nearOp{position: p, priority: priority, put: true})
 	if p.less(c.mark) {
 		c.mark = p
 		if p.at >= c.now.ms {
@@ -228,10 +229,14 @@ func (c *change) enqueue(p position, priority uint32) error {
 }
 
 // dequeue takes a message out of due order.
-func (c *change) dequeue(p position) error {
+func (c *change) dequeue(p position) error { return c.leave(nearOp{position: p}) }
+
+// leave is dequeue, told whether memory holds the message.
+func (c *change) leave(op nearOp) error {
+	p := op.position
 	c.counts.waiting--
 	c.minutes = append(c.minutes, minuteCount{minuteOf(p.at), -1})
-	c.ops = append(c.ops, nearOp{position: p})
+	c.ops = append(c.ops, op)
 	c.buf = timeKey(c.buf[:0], kindDue, c.q.num, p)
 	return c.delete(c.buf)
 }

@@ -198,7 +198,7 @@ func (c *change) take(w *engine.Want, p *pending) (taken []slot, leases []engine
 				bytes += len(r.Body)
 				p.sees = max(p.sees, heads[i].seq)
 				var l engine.Lease
-				if l, err = c.handOut(r, w); err == nil {
+				if l, err = c.handOut(r, w, true); err == nil {
 					leases = append(leases, l)
 				}
 			}
@@ -210,8 +210,8 @@ func (c *change) take(w *engine.Want, p *pending) (taken []slot, leases []engine
 	return taken, leases, nil
 }
 
-// handOut leases a waiting message that is due.
-func (c *change) handOut(r *record, w *engine.Want) (engine.Lease, error) {
+// handOut leases a waiting message that is due, taken out of memory already or not.
+func (c *change) handOut(r *record, w *engine.Want, taken bool) (engine.Lease, error) {
 	ttr := w.TTR
 	if ttr <= 0 {
 		ttr = r.TTR
@@ -220,7 +220,7 @@ func (c *change) handOut(r *record, w *engine.Want) (engine.Lease, error) {
 		id: r.id, deadline: c.now.after(ttr), token: token.NewNonce(), attempt: r.attempt + 1, remote: w.Remote,
 		known: true, apart: r.apart, key: r.key,
 	}
-	if err := errors.Join(c.dequeue(r.position()), c.lease(l)); err != nil {
+	if err := errors.Join(c.leave(nearOp{position: r.position(), taken: taken}), c.lease(l)); err != nil {
 		return engine.Lease{}, err
 	}
 	return engine.Lease{
@@ -298,7 +298,7 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 	if err != nil {
 		return errors.Join(err, c.commit(p)) // what expired is gone all the same
 	}
-	if *l, err = c.handOut(r, w); err != nil {
+	if *l, err = c.handOut(r, w, false); err != nil {
 		c.abandon()
 		return err
 	}

@@ -46,7 +46,7 @@ func (q *queue) track(op nearOp, seq uint64) {
 	if op.less(q.loadedTo) {
 		if op.put {
 			q.near.put(op.position, op.priority, seq)
-		} else {
+		} else if !op.taken {
 			q.near.removeAt(op.position)
 		}
 		return

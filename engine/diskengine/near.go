@@ -76,7 +76,13 @@ func (n *near) remove(id engine.ID) bool {
 	} else {
 		n.wheel.Cancel(s.timer)
 	}
-	delete(n.at, id)
+	n.release(i)
+	return true
+}
+
+// release gives a slot free that is in neither the heap nor the wheel.
+func (n *near) release(i uint32) {
+	delete(n.at, n.slots[i].id)
 	n.free = append(n.free, i)
 	if len(n.at) == 0 { // give the memory of a crowd back
 		if len(n.slots) > 1024 {
@@ -85,7 +91,6 @@ func (n *near) remove(id engine.ID) bool {
 			n.slots, n.free = n.slots[:0], n.free[:0]
 		}
 	}
-	return true
 }
 
 // removeAt forgets a message if it stands at just this place.
@@ -133,9 +138,10 @@ func (n *near) unfire() {
 func (n *near) take(most int) []slot {
 	taken := make([]slot, 0, min(most, len(n.ready)))
 	for len(taken) < most && len(n.ready) > 0 {
-		s := n.slots[n.ready[0]]
-		taken = append(taken, s)
-		n.remove(s.id)
+		i := n.ready[0]
+		taken = append(taken, n.slots[i])
+		n.unheap(0)
+		n.release(i)
 	}
 	return taken
 }

@@ -177,8 +177,10 @@ func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
 		if d.one != nil { // start decides
 			close(d.one.sure)
 		} else {
-			w.await(d)
+			now := w.now()
+			w.await(d, now)
 			w.rouse()
+			w.heed(now)
 		}
 	}
 	switch {

@@ -33,7 +33,7 @@ type delivery struct {
 	prev, next *delivery
 	waits      bool      // in line
 	behind     *delivery // there
-	begin      time.Time // when it goes back if it is still in line
+	begin      time.Time // when it goes back if it is still there
 	ctx        context.Context
 	cancel     context.CancelCauseFunc // nil: not started
 	term       term                    // of the lease; once concluded nobody writes it
@@ -58,17 +58,21 @@ func (w *Worker) room(queue string, taken int) int {
 	defer w.mu.Unlock()
 	slots := w.cfg.Concurrency - w.running - w.queued - taken
 	n := slots
-	switch h := w.queues[queue]; {
-	case h.slots > 0:
-		n = min(n, h.slots-h.running-h.queued)
-	case w.queued <= w.low():
+	if w.queued <= w.low() {
 		n += w.pace.lead()
+	}
+	if h := w.queues[queue]; h.slots > 0 {
+		n = min(n, h.slots-h.running-h.queued)
 	}
 	return min(n, slots+maxUnsaid-w.unsaid)
 }
 
 // low is how many stand in line when more are asked for. Called with w.mu held.
 func (w *Worker) low() int { return w.pace.lead() / 2 }
+
+// freed reports whether there may be room that nobody in line takes. Called with w.mu
+// held.
+func (w *Worker) freed() bool { return w.turn.first == nil || w.queued <= w.low() }
 
 // deliver takes in leases of one queue, for which there was room and which were asked
 // for at sent. What may have lapsed on its way is renewed before.
@@ -79,20 +83,18 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 	h := w.queues[leases[0].Queue]
 	w.pace.answered(now, sent, w.cfg.Concurrency)
 	for i := range leases {
-		d := &delivery{w: w, h: h, lease: leases[i], begin: now.Add(linePatience)}
+		d := &delivery{w: w, h: h, lease: leases[i]}
 		d.due = w.c.dispatch.Local(d.lease.Due, engineNow, now)
 		d.term = termOf(d.lease.Deadline, engineNow, sent)
 		w.enter(d, now)
 		w.queued++
 		h.queued++
 		if !d.unsure {
-			w.await(d)
+			w.await(d, now)
 		}
 	}
 	w.rouse()
-	if w.queued > 1 {
-		w.lookBy(now.Add(linePatience))
-	}
+	w.heed(now)
 }
 
 // enter takes up a delivery among those that are kept. Called with w.mu held.
@@ -101,7 +103,9 @@ func (w *Worker) enter(d *delivery, now time.Time) {
 		d.renew = d.term.end()
 		if w.c.caps.Extend {
 			d.renew = d.term.due()
-			d.unsure = d.term.doubtful(now)
+			if d.unsure = d.term.doubtful(now); d.unsure {
+				d.renew = now
+			}
 		}
 		w.lookBy(d.renew)
 	}
@@ -162,7 +166,11 @@ func (h *hand) run() {
 		h.w.rousing = false
 		d.start()
 		h.w.rouse()
+		freed := h.w.freed() // while others were in line nobody was told
 		h.w.mu.Unlock()
+		if freed {
+			h.w.c.dispatch.Freed()
+		}
 		for d != nil {
 			h.then = nil
 			d.work()
@@ -199,19 +207,28 @@ func (d *delivery) work() {
 		d.w.mu.Unlock()
 	}
 	d.w.observe(d.event(Started, 0, nil))
-	err := errGoexit
+	returned := false
+	defer func() {
+		if !returned { // Goexit, maybe with a panic on its way
+			d.hand = nil
+			d.conclude(errGoexit)
+		}
+	}()
+	err := d.call(ctx)
+	returned = true
+	d.conclude(err)
+}
+
+// call calls the handler. Its panic is an error.
+func (d *delivery) call(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			failure := &PanicError{Value: p, Stack: debug.Stack()}
 			err = failure
 			d.w.cfg.Logger.Error("a handler panicked", append(d.attrs(err), slog.String("stack", string(failure.Stack)))...)
 		}
-		if err == errGoexit {
-			d.hand = nil
-		}
-		d.conclude(err)
 	}()
-	err = d.h.handler(ctx, &Message[[]byte]{Body: d.lease.Body, Info: d.lease.Info, d: d})
+	return d.h.handler(ctx, &Message[[]byte]{Body: d.lease.Body, Info: d.lease.Info, d: d})
 }
 
 func stack() slog.Attr { return slog.String("stack", string(debug.Stack())) }
@@ -300,7 +317,9 @@ func (w *Worker) finish(d *delivery) {
 	w.mu.Lock()
 	w.unlink(d)
 	w.running--
-	w.pace.finished(d.took)
+	if !d.started.IsZero() {
+		w.pace.finished(d.took)
+	}
 	h := d.h
 	h.running--
 	w.turn.add(h)
@@ -328,7 +347,7 @@ func (w *Worker) finish(d *delivery) {
 			w.idle = append(w.idle, hand)
 		}
 	}
-	freed := h.slots > 0 || w.queued <= w.low()
+	freed := h.slots > 0 || w.freed()
 	w.checkIdle()
 	w.mu.Unlock()
 	if freed {

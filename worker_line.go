@@ -74,13 +74,22 @@ func (t *turn) take() *handling {
 }
 
 // await has a delivery wait for a hand, unless none will come. Called with w.mu held.
-func (w *Worker) await(d *delivery) {
+func (w *Worker) await(d *delivery, now time.Time) {
 	if w.draining {
 		w.giveBack(d)
 		return
 	}
+	d.begin = now.Add(linePatience)
 	d.h.line.add(d)
 	w.turn.add(d.h)
+}
+
+// heed has the keeper look after those in line, unless there is but one, whom a hand
+// is about to take. Called with w.mu held.
+func (w *Worker) heed(now time.Time) {
+	if w.queued > 1 || w.queued == 1 && w.running >= w.cfg.Concurrency {
+		w.lookBy(now.Add(linePatience))
+	}
 }
 
 // next takes a delivery from the line, whose slot it takes; nil: none can be begun.

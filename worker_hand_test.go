@@ -1,0 +1,173 @@
+package tarry_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// A goroutine ends by Goexit also when something panics on the way, and takes nothing
+// with it that comes after.
+func TestWorkerOutlivesAPanicWithinGoexit(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		var handled atomic.Int64
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 2})
+		tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
+			if m.Attempt == 1 {
+				defer func() { panic("on the way out") }()
+				runtime.Goexit()
+			}
+			handled.Add(1)
+			return nil
+		})
+		pushBurst(t, c, "q", 10)
+		stop := run(t, w)
+		pass(time.Minute)
+		if handled.Load() != 10 {
+			t.Errorf("%d of 10 messages were handled", handled.Load())
+		}
+		stop()
+	})
+}
+
+// Slots that became free while others waited in line are asked for when the line is
+// through, also when no handler ends any more.
+func TestWorkerFillsItsSlotsBehindTheLine(t *testing.T) {
+	for name, wait := range map[string]bool{"asked": false, "waiting": true} {
+		t.Run(name, func(t *testing.T) {
+			e := newTroubled()
+			e.caps = func(caps *engine.Capabilities) { caps.LeaseWait = wait }
+			bubbleOn(t, e, func(t *testing.T, c *tarry.Client) {
+				const slots = 10
+				var begun, running atomic.Int64
+				enough := make(chan struct{})
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: slots})
+				tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+					if begun.Add(1) > slots/2 {
+						running.Add(1)
+						<-enough
+					}
+					return nil
+				})
+				pushBurst(t, c, "q", 5*slots)
+				stop := run(t, w)
+				pass(time.Second)
+				if n := running.Load(); n != slots {
+					t.Errorf("%d handlers run; want %d", n, slots)
+				}
+				close(enough)
+				stop()
+			})
+		})
+	}
+}
+
+// One message in line alone goes back as soon as several do.
+func TestWorkerGivesBackOneThatWaitsAlone(t *testing.T) {
+	s, _, _ := far(10 * time.Millisecond)
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		block, begun := make(chan struct{}), make(chan struct{})
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 1, LeaseTTR: time.Hour})
+		tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
+			if m.Body == "slow" {
+				close(begun)
+				<-block
+			} else {
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		})
+		stop := run(t, w)
+		pushBurst(t, c, "q", 1000)
+		pass(500 * time.Millisecond)
+		push(t, c, "q", "slow", tarry.Priority(0))
+		<-begun
+		for range 20 { // while the rate of the handlers is still believed in
+			push(t, c, "q", "behind", tarry.Priority(0))
+			pass(10 * time.Millisecond)
+		}
+		pass(time.Second)
+		if info, err := c.Queue(t.Context(), "q"); err != nil || info.Leased != 1 {
+			t.Errorf("%d are leased, %v; want the one that is handled", info.Leased, err)
+		}
+		close(block)
+		pass(10 * time.Second)
+		stop()
+	})
+}
+
+// A crowd in one queue that is leased ahead leaves room for a queue with a bound of
+// its own.
+func TestWorkerLeadLeavesRoomForABoundQueue(t *testing.T) {
+	s, _, _ := far(10 * time.Millisecond)
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		pushBurst(t, c, "crowd", 20000)
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+		tarry.Handle(w, tarry.NewTopic[string]("crowd"), func(context.Context, *tarry.Message[string]) error {
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		late := make(chan time.Duration, 10)
+		tarry.Handle(w, tarry.NewTopic[string]("lone"), func(_ context.Context, m *tarry.Message[string]) error {
+			late <- time.Since(m.Due)
+			return nil
+		}, tarry.Concurrency(1))
+		stop := run(t, w)
+		pass(200 * time.Millisecond)
+		for i := range 5 {
+			push(t, c, "lone", fmt.Sprint(i))
+			synctest.Wait()
+			if d := <-late; d > 100*time.Millisecond {
+				t.Errorf("a lone message was handled after %s", d)
+			}
+		}
+		stop()
+	})
+}
+
+// Leases that had to be renewed before anything could begin are begun then, however
+// long that took.
+func TestWorkerBeginsWhatTookLongToRenew(t *testing.T) {
+	s := newStage()
+	var released atomic.Int64
+	s.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+		g, err := s.Engine.Lease(ctx, wants)
+		time.Sleep(500 * time.Millisecond)
+		return g, err
+	}
+	s.settle = func(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
+		if in[0].Do == engine.Extend {
+			out, err := s.Engine.Settle(ctx, in)
+			time.Sleep(150 * time.Millisecond)
+			return out, err
+		}
+		for _, x := range in {
+			if x.Do == engine.Release {
+				released.Add(1)
+			}
+		}
+		return s.Engine.Settle(ctx, in)
+	}
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		var handled atomic.Int64
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10, LeaseTTR: 400 * time.Millisecond})
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+			handled.Add(1)
+			return nil
+		})
+		pushBurst(t, c, "q", 100)
+		stop := run(t, w)
+		pass(20 * time.Second)
+		if handled.Load() != 100 || released.Load() != 0 {
+			t.Errorf("%d of 100 were handled, %d given back; want none of these", handled.Load(), released.Load())
+		}
+		stop()
+	})
+}

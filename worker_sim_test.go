@@ -20,7 +20,7 @@ import (
 // TestWorkerSimulation has workers meet random messages, handlers, distances, pauses,
 // cancels and drains. Set TARRY_TEST_SEED to replay one run.
 func TestWorkerSimulation(t *testing.T) {
-	runs, seed := uint64(60), rand.Uint64()
+	runs, seed := uint64(15), rand.Uint64()
 	if s := os.Getenv("TARRY_TEST_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {

@@ -45,6 +45,7 @@ type Worker struct {
 	running  int       // deliveries that hold slots
 	queued   int       // deliveries that were not begun
 	turn     turn      // whose line is next
+	untold   bool      // the dispatcher was not told of freed slots, which the line is to take
 	pace     pace
 	unsaid   int // handled, but the engine has not confirmed it yet
 	draining bool
@@ -206,8 +207,8 @@ const (
 
 // WorkerConfig sets up a Worker. The zero value, and a nil WorkerConfig, work.
 type WorkerConfig struct {
-	// Concurrency is how many messages of all queues are handled at a time, and so
-	// how many are leased but unfinished. Default 100.
+	// Concurrency is how many messages of all queues are handled at a time. So many are
+	// leased, and ahead of them what quick handlers begin during a call. Default 100.
 	Concurrency int
 
 	// LeaseTTR is how long a lease lasts before it must be renewed, which the worker does

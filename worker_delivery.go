@@ -70,10 +70,6 @@ func (w *Worker) room(queue string, taken int) int {
 // low is how many stand in line when more are asked for. Called with w.mu held.
 func (w *Worker) low() int { return w.pace.lead() / 2 }
 
-// freed reports whether there may be room that nobody in line takes. Called with w.mu
-// held.
-func (w *Worker) freed() bool { return w.turn.first == nil || w.queued <= w.low() }
-
 // deliver takes in leases of one queue, for which there was room and which were asked
 // for at sent. What may have lapsed on its way is renewed before.
 func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
@@ -166,7 +162,8 @@ func (h *hand) run() {
 		h.w.rousing = false
 		d.start()
 		h.w.rouse()
-		freed := h.w.freed() // while others were in line nobody was told
+		freed := h.w.untold && h.w.turn.first == nil
+		h.w.untold = h.w.untold && !freed
 		h.w.mu.Unlock()
 		if freed {
 			h.w.c.dispatch.Freed()
@@ -303,6 +300,7 @@ func (d *delivery) conclude(err error) {
 // interrupted reports whether a handler gave up for no fault of its own or of its
 // message: since the worker drains, or who claimed it left.
 func (d *delivery) interrupted(err error) bool {
+	defer func() { _ = recover() }() // of the error's methods, which are the user's
 	cause := context.Cause(d.ctx)
 	return (cause == errDrained || d.w.base.Err() == context.Canceled) &&
 		(errors.Is(err, context.Canceled) || errors.Is(err, cause))
@@ -347,7 +345,9 @@ func (w *Worker) finish(d *delivery) {
 			w.idle = append(w.idle, hand)
 		}
 	}
-	freed := h.slots > 0 || w.freed()
+	// While somebody in line can have the slot nobody else is told of it.
+	freed := h.slots > 0 || w.queued <= w.low() || w.turn.first == nil
+	w.untold = !freed
 	w.checkIdle()
 	w.mu.Unlock()
 	if freed {

@@ -171,3 +171,30 @@ func TestWorkerBeginsWhatTookLongToRenew(t *testing.T) {
 		stop()
 	})
 }
+
+// angry is an error whose methods panic when they are asked.
+type angry struct{}
+
+func (angry) Error() string { return "angry" }
+func (angry) Is(error) bool { panic("do not compare") }
+
+// An error whose Is panics is a failure like any other, also in a drain.
+func TestWorkerDrainOutlivesAnErrorThatPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{DrainTimeout: -1})
+		tarry.Handle(w, bytesTopic, func(ctx context.Context, _ *tarry.Message[string]) error {
+			<-ctx.Done()
+			return angry{}
+		})
+		p := push(t, c, "q", "x")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		synctest.Wait()
+		cancel()
+		<-done
+		if info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("q")); err != nil || info.State != tarry.Scheduled || info.Attempt != 1 {
+			t.Errorf("the message is %s at attempt %d, %v", info.State, info.Attempt, err)
+		}
+	})
+}

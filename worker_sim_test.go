@@ -250,7 +250,10 @@ func (s *sim) disturb() {
 // work starts a worker; stop drains it and looks at what it leaves.
 func (s *sim) work(name string) (stop func()) {
 	slots := 1 + s.below(8)
-	cfg := &tarry.WorkerConfig{Concurrency: slots, DrainTimeout: s.upTo(time.Second) - 100*time.Millisecond}
+	cfg := &tarry.WorkerConfig{
+		Concurrency: slots, DrainTimeout: s.upTo(time.Second) - 100*time.Millisecond,
+		Middleware: []tarry.Middleware{s.inTime},
+	}
 	if s.one(4) {
 		cfg.Observer = func(tarry.Event) { time.Sleep(100 * time.Microsecond) }
 	}
@@ -301,11 +304,18 @@ func (s *sim) work(name string) (stop func()) {
 	}
 }
 
+// inTime looks whether the lease lasts when anything of the user's begins.
+func (s *sim) inTime(next tarry.HandlerFunc) tarry.HandlerFunc {
+	return func(ctx context.Context, m *tarry.Message[[]byte]) error {
+		if !time.Now().Before(m.Deadline()) {
+			s.t.Errorf("message %s began after its lease", m.ID)
+		}
+		return next(ctx, m)
+	}
+}
+
 // handle is the handler: it looks whether it may begin, and does something.
 func (s *sim) handle(ctx context.Context, msg *tarry.Message[string]) error {
-	if !time.Now().Before(msg.Deadline()) {
-		s.t.Errorf("message %s began after its lease", msg.ID)
-	}
 	s.mu.Lock()
 	m := s.msgs[msg.ID]
 	switch {

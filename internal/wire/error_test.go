@@ -1,0 +1,32 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// An error comes out at the far end as what it was, under its status.
+func TestErrorsKeepWhatTheyAre(t *testing.T) {
+	ref := engine.Ref{Queue: "q", Key: "k"}
+	for is, want := range map[error]int{
+		engine.ErrInvalid: 400, engine.ErrUnauthorized: 401, engine.ErrForbidden: 403, engine.ErrNotFound: 404, engine.ErrExists: 409,
+		engine.ErrLeased: 409, engine.ErrNotDue: 409, engine.ErrLeaseLost: 410, engine.ErrTooLarge: 413, engine.ErrLimit: 429,
+		engine.ErrNoSpace: 507, engine.ErrUnsupported: 501, engine.ErrUnavailable: 503,
+	} {
+		before := &engine.Error{Op: "push", Queue: "q", Key: "k", Err: is, Hint: "do this"}
+		shown := Shown(before)
+		if shown.Status != want || shown.Code != engine.Code(is) {
+			t.Errorf("%v: %d %s", is, shown.Status, shown.Code)
+		}
+		after := shown.Err("push", ref)
+		if !errors.Is(after, is) || after.Error() != before.Error() && is != engine.ErrInvalid {
+			t.Errorf("%v became %v", before, after)
+		}
+	}
+	if shown := Shown(io.ErrUnexpectedEOF); shown.Status != 500 || shown.Code != "internal" {
+		t.Errorf("%+v", shown)
+	}
+}

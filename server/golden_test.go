@@ -108,6 +108,12 @@ BREW /v1/info
 POST /v1/nope {}
 `
 
+// engineHint is a hint that the engine gives, which is for people and may change.
+var engineHint = regexp.MustCompile(`("code":"(?:exists|leased|not_due|lease_lost)","message":"(?:[^"\\]|\\.)*","hint":)"(?:[^"\\]|\\.)*"`)
+
+// cursor is where a list goes on, which is the engine's matter.
+var cursor = regexp.MustCompile(`("next":"[a-z]+):[^"]+"`)
+
 // What is pinned here is relied on from outside.
 func TestGoldenAnswers(t *testing.T) {
 	a := newAPI(t)
@@ -159,6 +165,8 @@ func TestGoldenAnswers(t *testing.T) {
 				return `"now":"NOW"` // the server's own clock
 			})
 		}
+		answer = engineHint.ReplaceAllString(answer, `$1"HINT"`)
+		answer = cursor.ReplaceAllString(answer, `$1:CURSOR"`)
 		fmt.Fprintf(&got, "%s\n\n", answer)
 	}
 	const file = "testdata/answers.golden"

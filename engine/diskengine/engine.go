@@ -65,10 +65,14 @@ func (e *Engine) now() clock {
 // after is the instant d from now, in whole milliseconds.
 func (c clock) after(d time.Duration) int64 { return engine.When{In: d}.Resolve(c.Time) }
 
-// coalesce is how many single calls are welcome as one batch, one batch at a time:
-// entries cost less in one batch than in many, and two under way would part between
-// them those who come while one waits for its sync.
+// coalesce is how many single calls are welcome as one batch: entries cost less in
+// one batch than in many, even when those share a sync.
 const coalesce = 512
+
+// lanes is how many such batches are under way at a time: one is put together while
+// the other waits for its sync, and a queue that is slow holds up only what is in a
+// batch with it.
+const lanes = 2
 
 // Capabilities says that the disk engine can do everything but LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities {
@@ -76,7 +80,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 	c.Durable, c.Atomic, c.Prompt = true, true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.Window = window
-	c.Coalesce, c.Lanes = coalesce, 1
+	c.Coalesce, c.Lanes = coalesce, lanes
 	return c
 }
 

@@ -1,6 +1,7 @@
 package diskengine_test
 
 import (
+	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -116,7 +117,7 @@ func TestHistoriesWithFaults(t *testing.T) {
 		Faults: []enginetest.Fault{read, write},
 	})
 	t.Logf("%d calls met a fault", struck.Load())
-	if struck.Load() < 50 {
+	if struck.Load() < 50 && os.Getenv("TARRY_TEST_SEED") == "" {
 		t.Errorf("only %d calls met a fault", struck.Load())
 	}
 }

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"testing"
@@ -79,8 +80,11 @@ func (p *player) suffer(s step) {
 	case "settle":
 		s.n[0] = 0
 	}
-	if len(p.ids) > 0 {
-		p.m.lastID = slices.Max(p.ids) // what nobody is told the id of gets one that no other has
+	// What nobody is told the id of gets one that no other has or had.
+	for _, ids := range []iter.Seq[engine.ID]{slices.Values(p.ids), maps.Keys(p.m.ghosts), maps.Keys(p.swept)} {
+		for id := range ids {
+			p.m.lastID = max(p.m.lastID, id)
+		}
 	}
 	before, swept := p.m.clone(), maps.Clone(p.swept)
 	p.logf("%s, the %d. time", p.fault.Name, n)

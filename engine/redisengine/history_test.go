@@ -1,6 +1,7 @@
 package redisengine
 
 import (
+	"os"
 	"sync/atomic"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestHistoriesWithLostAnswers(t *testing.T) {
 		}},
 	})
 	t.Logf("%d answers were lost", lost.Load())
-	if lost.Load() < 20 {
+	if lost.Load() < 20 && os.Getenv("TARRY_TEST_SEED") == "" {
 		t.Errorf("only %d answers were lost", lost.Load())
 	}
 }

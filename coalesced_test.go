@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,19 +22,20 @@ func coalescing() *stage {
 // A deadline that no caller has set is not told as one.
 func TestCoalescedPushThatIsNotAnswered(t *testing.T) {
 	s := coalescing()
-	var single bool // the message's error, or the call's
+	var single atomic.Bool // the message's error, or the call's
 	s.push = func(ctx context.Context, _ []engine.Message) ([]engine.PushResult, error) {
 		<-ctx.Done()
-		if single {
+		if single.Load() {
 			return []engine.PushResult{{Err: ctx.Err()}}, nil
 		}
 		return nil, ctx.Err()
 	}
 	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		for _, single = range []bool{false, true} {
+		for _, alone := range []bool{false, true} {
+			single.Store(alone)
 			_, err := c.Push(t.Context(), "q", nil)
 			if !errors.Is(err, tarry.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "outcome is unknown") {
-				t.Errorf("for itself %t: got %v", single, err)
+				t.Errorf("for itself %t: got %v", alone, err)
 			}
 		}
 	})

@@ -28,8 +28,8 @@ type Coalescer[In, Out any] struct {
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
-	running int       // lanes
-	began   time.Time // when the last call did
+	running int // lanes
+	slow    int // lanes whose calls are slow
 	closed  bool
 	done    sync.WaitGroup
 }
@@ -96,25 +96,42 @@ func (c *Coalescer[In, Out]) widen() {
 	if len(c.waiting) == 0 || c.running == c.lanes {
 		return
 	}
-	if c.running == 0 || len(c.waiting) >= min(c.most, laneWorth) || time.Since(c.began) >= slowLane {
+	if c.running == c.slow || len(c.waiting) >= min(c.most, laneWorth) {
 		c.running++
 		c.done.Go(c.run)
 	}
 }
 
-// relieve looks after those who came while a call that is slow was young.
-func (c *Coalescer[In, Out]) relieve() {
+// lane is what is known of one lane's call. Guarded by Coalescer.mu.
+type lane struct {
+	call uint64 // which one it is
+	slow bool
+}
+
+// slowed notes that a call is slow, unless it has ended, and looks after those who
+// came while it was young.
+func (c *Coalescer[In, Out]) slowed(l *lane, call uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.widen()
+	if l.call == call {
+		l.slow = true
+		c.slow++
+		c.widen()
+	}
 }
 
 func (c *Coalescer[In, Out]) run() {
 	var ins []In
+	var l lane
 	for {
 		// Who was just answered, or can call now, should: it makes the calls fewer.
 		runtime.Gosched()
 		c.mu.Lock()
+		l.call++
+		if l.slow {
+			l.slow = false
+			c.slow--
+		}
 		n := c.fill()
 		if n == 0 {
 			c.running--
@@ -126,13 +143,13 @@ func (c *Coalescer[In, Out]) run() {
 		if len(c.waiting) == 0 {
 			c.waiting = nil
 		}
-		c.began = time.Now()
+		call := l.call
 		c.mu.Unlock()
 		if c.lanes == 1 {
 			ins = c.serve(items, ins)
 			continue
 		}
-		slow := time.AfterFunc(slowLane, c.relieve)
+		slow := time.AfterFunc(slowLane, func() { c.slowed(&l, call) })
 		ins = c.serve(items, ins)
 		slow.Stop()
 	}

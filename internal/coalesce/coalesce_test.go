@@ -150,3 +150,36 @@ func TestCoalescerLanes(t *testing.T) {
 		}
 	})
 }
+
+// While one call hangs, those who come later share the other lane, each for as long
+// as its own call takes.
+func TestCoalescerCallThatHangsHoldsUpNobodyLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		c := New(10, 2, nil, func(_ context.Context, in []int) ([]int, error) {
+			if in[0] == 0 {
+				<-hangs
+			}
+			time.Sleep(time.Millisecond)
+			return slices.Clone(in), nil
+		})
+		hung := make(chan error, 1)
+		go func() { _, err := c.Do(t.Context(), 0); hung <- err }()
+		synctest.Wait()
+		for i := 1; i <= 10; i++ {
+			synctest.Wait() // the lane of the one before has closed
+			start := time.Now()
+			if out, err := c.Do(t.Context(), i); out != i || err != nil {
+				t.Errorf("%d: %d, %v", i, out, err)
+			}
+			if took := time.Since(start); took > slowLane+time.Millisecond {
+				t.Errorf("%d took %s", i, took)
+			}
+		}
+		close(hangs)
+		if err := <-hung; err != nil {
+			t.Error(err)
+		}
+		c.Wait()
+	})
+}

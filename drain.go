@@ -17,11 +17,12 @@ func (w *Worker) drain(op string) error {
 		close(h.next)
 	}
 	w.idle = nil
+	late := w.now().Add(linePatience) // for all who are in line
 	for w.turn.first != nil {
 		w.turn.take()
 	}
 	for _, h := range w.queues {
-		w.giveBackWaiting(h, time.Time{}, true)
+		w.giveBackWaiting(h, late)
 	}
 	w.checkIdle()
 	w.mu.Unlock()

@@ -3,6 +3,7 @@ package tarry
 import (
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/duration"
 )
 
@@ -12,7 +13,7 @@ import (
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := duration.Parse(s)
 	if err != nil {
-		return 0, invalid("parse duration", "", "", `%q is not a duration; examples are "1500ms", "30m", "48h" and "7d"`, clip(s))
+		return 0, invalid("parse duration", "", "", `%q is not a duration; examples are "1500ms", "30m", "48h" and "7d"`, engine.Clip(s))
 	}
 	return d, nil
 }

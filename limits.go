@@ -35,15 +35,7 @@ const (
 const maxYear = 9999
 
 func invalid(op, queue, key, format string, args ...any) error {
-	return &Error{Op: op, Queue: queue, Key: clip(key), Err: ErrInvalid, Hint: fmt.Sprintf(format, args...)}
-}
-
-// clip keeps error messages short whatever the input was.
-func clip(s string) string {
-	if len(s) <= 64 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:64], "") + "…"
+	return &Error{Op: op, Queue: queue, Key: engine.Clip(key), Err: ErrInvalid, Hint: fmt.Sprintf(format, args...)}
 }
 
 const queueChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()"
@@ -60,13 +52,13 @@ func checkQueue(op, queue string) error {
 	case queue == "":
 		return invalid(op, "", "", "the queue has no name")
 	case len(queue) > MaxQueueBytes:
-		return invalid(op, clip(queue), "", "the queue's name has %d bytes; at most %d are allowed", len(queue), MaxQueueBytes)
+		return invalid(op, engine.Clip(queue), "", "the queue's name has %d bytes; at most %d are allowed", len(queue), MaxQueueBytes)
 	case queue[0] == '-':
 		return invalid(op, strings.ToValidUTF8(queue, "?"), "", "a queue's name must not begin with -")
 	}
 	for i := range len(queue) {
 		if !queueChar[queue[i]] {
-			return invalid(op, clip(strings.ToValidUTF8(queue, "?")), "", "byte %d of the queue's name is not one of A-Za-z0-9-+/;.$_()", i+1)
+			return invalid(op, engine.Clip(strings.ToValidUTF8(queue, "?")), "", "byte %d of the queue's name is not one of A-Za-z0-9-+/;.$_()", i+1)
 		}
 	}
 	return nil

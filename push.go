@@ -93,7 +93,7 @@ func (c *Client) pushMany(ctx context.Context, drafts []Draft, bad []error) ([]P
 	})
 	out := make([]Pushed, len(drafts))
 	for i, err := range errs {
-		out[i] = Pushed{Queue: clip(drafts[i].Queue), Key: clip(drafts[i].Key), Err: err}
+		out[i] = Pushed{Queue: engine.Clip(drafts[i].Queue), Key: engine.Clip(drafts[i].Key), Err: err}
 	}
 	if len(good.Items) == 0 {
 		return out, nil

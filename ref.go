@@ -1,6 +1,10 @@
 package tarry
 
-import "context"
+import (
+	"context"
+
+	"github.com/tarryhq/tarry/engine"
+)
 
 // ByKey names the message that holds a key, of the queue of the Topic it is given to;
 // for calls of a Client complete it: ByKey("42").Of("order.unpaid").
@@ -44,7 +48,7 @@ func (c *Client) refer(ctx context.Context, op string, ref Ref, can bool) error 
 // ErrInvalid.
 func (t *Topic[T]) ref(op string, ref Ref) (Ref, error) {
 	if ref.Queue != "" && ref.Queue != t.queue {
-		return ref, invalid(op, t.queue, ref.Key, "the reference names a message of the queue %q, not of the topic's", clip(ref.Queue))
+		return ref, invalid(op, t.queue, ref.Key, "the reference names a message of the queue %q, not of the topic's", engine.Clip(ref.Queue))
 	}
 	return ref.Of(t.queue), nil
 }

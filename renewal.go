@@ -102,7 +102,7 @@ func (w *Worker) tend(now time.Time, all bool) (renew []*delivery) {
 		w.lookAt(next)
 	}
 	for _, h := range late {
-		w.giveBackWaiting(h, now, false)
+		w.giveBackWaiting(h, now)
 	}
 	return renew
 }

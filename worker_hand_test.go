@@ -2,7 +2,6 @@ package tarry_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -99,35 +98,6 @@ func TestWorkerGivesBackOneThatWaitsAlone(t *testing.T) {
 		}
 		close(block)
 		pass(10 * time.Second)
-		stop()
-	})
-}
-
-// A crowd in one queue that is leased ahead leaves room for a queue with a bound of
-// its own.
-func TestWorkerLeadLeavesRoomForABoundQueue(t *testing.T) {
-	s, _, _ := far(10 * time.Millisecond)
-	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		pushBurst(t, c, "crowd", 20000)
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
-		tarry.Handle(w, tarry.NewTopic[string]("crowd"), func(context.Context, *tarry.Message[string]) error {
-			time.Sleep(time.Millisecond)
-			return nil
-		})
-		late := make(chan time.Duration, 10)
-		tarry.Handle(w, tarry.NewTopic[string]("lone"), func(_ context.Context, m *tarry.Message[string]) error {
-			late <- time.Since(m.Due)
-			return nil
-		}, tarry.Concurrency(1))
-		stop := run(t, w)
-		pass(200 * time.Millisecond)
-		for i := range 5 {
-			push(t, c, "lone", fmt.Sprint(i))
-			synctest.Wait()
-			if d := <-late; d > 100*time.Millisecond {
-				t.Errorf("a lone message was handled after %s", d)
-			}
-		}
 		stop()
 	})
 }

@@ -125,10 +125,9 @@ func (w *Worker) giveBack(d *delivery) {
 	w.checkIdle()
 }
 
-// giveBackWaiting releases who has waited in line until now, or all. Called with w.mu
-// held.
-func (w *Worker) giveBackWaiting(h *handling, now time.Time, all bool) {
-	for _, d := range h.line.drop(func(d *delivery) bool { return !all && now.Before(d.begin) }) {
+// giveBackWaiting releases who was to be begun by t. Called with w.mu held.
+func (w *Worker) giveBackWaiting(h *handling, t time.Time) {
+	for _, d := range h.line.drop(func(d *delivery) bool { return t.Before(d.begin) }) {
 		w.giveBack(d)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -205,33 +204,34 @@ func TestWorkerLineOutlivesGoexit(t *testing.T) {
 	})
 }
 
-// Slots that are taken by slow handlers of one queue do not keep another's messages
-// in line, and a message alone in its queue does not wait for the thousands of another.
+// A message alone in its queue does not wait for the thousands of another that are
+// leased ahead, whether its queue has a bound of its own or not.
 func TestWorkerLineIsFair(t *testing.T) {
-	s, _, _ := far(10 * time.Millisecond)
-	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		pushBurst(t, c, "crowd", 8000)
-		var late atomic.Int64
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
-		tarry.Handle(w, tarry.NewTopic[string]("crowd"), func(context.Context, *tarry.Message[string]) error {
-			time.Sleep(time.Millisecond)
-			return nil
+	for name, opts := range map[string][]tarry.HandleOption{"unbound": nil, "bound": {tarry.Concurrency(1)}} {
+		t.Run(name, func(t *testing.T) {
+			s, _, _ := far(10 * time.Millisecond)
+			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+				pushBurst(t, c, "crowd", 8000)
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+				tarry.Handle(w, tarry.NewTopic[string]("crowd"), func(context.Context, *tarry.Message[string]) error {
+					time.Sleep(time.Millisecond)
+					return nil
+				})
+				lone := make(chan time.Duration, 10)
+				tarry.Handle(w, tarry.NewTopic[string]("lone"), func(_ context.Context, m *tarry.Message[string]) error {
+					lone <- time.Since(m.Due)
+					return nil
+				}, opts...)
+				stop := run(t, w)
+				pass(200 * time.Millisecond)
+				for i := range 5 {
+					push(t, c, "lone", fmt.Sprint(i))
+					if d := <-lone; d > 100*time.Millisecond {
+						t.Errorf("a lone message was handled after %s", d)
+					}
+				}
+				stop()
+			})
 		})
-		lone := make(chan time.Duration, 10)
-		tarry.Handle(w, tarry.NewTopic[string]("lone"), func(_ context.Context, m *tarry.Message[string]) error {
-			lone <- time.Since(m.Due)
-			return nil
-		})
-		stop := run(t, w)
-		pass(200 * time.Millisecond)
-		for i := range 5 {
-			push(t, c, "lone", fmt.Sprint(i))
-			synctest.Wait()
-			if d := <-lone; d > 100*time.Millisecond {
-				late.Add(1)
-				t.Errorf("a lone message was handled after %s", d)
-			}
-		}
-		stop()
-	})
+	}
 }

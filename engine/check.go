@@ -89,3 +89,13 @@ func KeptReason(reason string) string {
 	}
 	return strings.ToValidUTF8(reason[:MaxReason], "")
 }
+
+// Clip keeps what people read in an error short, whatever came in: at most 64 bytes of
+// it and a sign that there is more.
+func Clip(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

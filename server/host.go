@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/engine"
 )
 
 // hosts are the names and addresses that a server answers for.
@@ -137,9 +137,9 @@ func (h *hosts) admit(r *http.Request) error {
 	case !ok || !own:
 		hint := "use a name or address of the server"
 		if ok {
-			hint = "if that is a name of it, start it with tarry serve --host " + wire.Clip(name)
+			hint = "if that is a name of it, start it with tarry serve --host " + engine.Clip(name)
 		}
-		return refusal(http.StatusForbidden, "forbidden", fmt.Sprintf("this server does not answer for the host %q", wire.Clip(r.Host)), hint)
+		return refusal(http.StatusForbidden, "forbidden", fmt.Sprintf("this server does not answer for the host %q", engine.Clip(r.Host)), hint)
 	}
 	if foreign(r, name, port, told) {
 		return refusal(http.StatusForbidden, "forbidden", "the request comes from a web page of another origin",

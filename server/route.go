@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -89,9 +90,9 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	slices.Sort(allow)
 	allowed := strings.Join(allow, ", ")
 	x.Header().Set("Allow", allowed)
-	return refusal(http.StatusMethodNotAllowed, "invalid", wire.Clip(r.Method)+" is not allowed here", "allowed: "+allowed)
+	return refusal(http.StatusMethodNotAllowed, "invalid", engine.Clip(r.Method)+" is not allowed here", "allowed: "+allowed)
 }
 
 func notFound(r *http.Request) *wire.Error {
-	return refusal(http.StatusNotFound, "not_found", "there is no "+wire.Clip(r.URL.EscapedPath()), "the paths of the API begin with /v1/")
+	return refusal(http.StatusNotFound, "not_found", "there is no "+engine.Clip(r.URL.EscapedPath()), "the paths of the API begin with /v1/")
 }

@@ -77,15 +77,15 @@ func (r *Reader) headers(name string) []engine.Header {
 		case len(all) > engine.MaxHeaders && !r.lenient:
 			r.skip() // refused as too many further up
 		case hasHeader(all, h):
-			r.Wrong("%s: %s is given twice", name, Clip(h))
+			r.Wrong("%s: %s is given twice", name, engine.Clip(h))
 			r.skip()
 		case r.err == nil && r.dec.PeekKind() == '[':
-			r.texts(name+"."+Clip(h), engine.MaxHeaders, func(v string) { all = append(all, engine.Header{Name: h, Value: v}) })
+			r.texts(name+"."+engine.Clip(h), engine.MaxHeaders, func(v string) { all = append(all, engine.Header{Name: h, Value: v}) })
 		default:
 			before := r.bad
 			v, _ := r.bytes(name)
 			if r.bad != before {
-				r.bad.Message = name + "." + Clip(h) + r.bad.Message[len(name):]
+				r.bad.Message = name + "." + engine.Clip(h) + r.bad.Message[len(name):]
 			}
 			all = append(all, engine.Header{Name: h, Value: string(v)})
 		}

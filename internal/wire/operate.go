@@ -73,7 +73,7 @@ func (r *Reader) Redrive() (ids []engine.ID, limit int) {
 		r.texts("ids", engine.MaxBatch, func(text string) {
 			id, err := engine.ParseID(text)
 			if err != nil {
-				r.Wrong("ids: %q is not an id", Clip(text))
+				r.Wrong("ids: %q is not an id", engine.Clip(text))
 			}
 			ids = append(ids, id)
 		})

@@ -86,7 +86,7 @@ func (p *Path) Ref() (engine.Ref, error) {
 	}
 	id, err := engine.ParseID(p.segments[4])
 	if err != nil {
-		return engine.Ref{}, Wrong("id: %q is not an id", Clip(p.segments[4])).WithHint("an id is a decimal number such as 42; by key the path is /v1/queues/{queue}/keys/{key}")
+		return engine.Ref{}, Wrong("id: %q is not an id", engine.Clip(p.segments[4])).WithHint("an id is a decimal number such as 42; by key the path is /v1/queues/{queue}/keys/{key}")
 	}
 	return engine.Ref{Queue: p.Queue(), ID: id}, nil
 }

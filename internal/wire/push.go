@@ -97,7 +97,7 @@ func (r *Reader) message(m *engine.Message) Fields {
 	case m.ContentType == "":
 		m.ContentType = "application/json"
 	case !IsJSON(m.ContentType):
-		r.Wrong("body: is JSON, which does not fit the content_type %s", Clip(m.ContentType))
+		r.Wrong("body: is JSON, which does not fit the content_type %s", engine.Clip(m.ContentType))
 		r.hint("send what is not JSON as body_base64")
 	}
 	return got
@@ -137,7 +137,7 @@ func (r *Reader) messageField(f int, m *engine.Message) {
 		s, ok := r.bytes(name)
 		c, err := engine.ParseConflict(string(s))
 		if ok && err != nil {
-			r.Wrong("%s: must be reject, keep, replace, keep_due or rearm, not %q", name, Clip(string(s)))
+			r.Wrong("%s: must be reject, keep, replace, keep_due or rearm, not %q", name, engine.Clip(string(s)))
 		}
 		m.OnConflict = c
 	}
@@ -264,7 +264,7 @@ func (r *Reader) Pushed() (p Pushed) {
 			s, ok := r.bytes("outcome")
 			o, err := engine.ParseOutcome(string(s))
 			if ok && err != nil {
-				r.Wrong("outcome: %q is none", Clip(string(s)))
+				r.Wrong("outcome: %q is none", engine.Clip(string(s)))
 			}
 			p.Outcome = o
 		case 1:

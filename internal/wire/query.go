@@ -23,7 +23,7 @@ func Query(raw string, names ...string) (url.Values, error) {
 	for name, values := range q {
 		switch {
 		case !slices.Contains(names, name):
-			return nil, Wrong("%s: no such parameter", Clip(name))
+			return nil, Wrong("%s: no such parameter", engine.Clip(name))
 		case len(values) > 1:
 			return nil, Wrong("%s: given twice", name)
 		}
@@ -39,7 +39,7 @@ func limit(q url.Values) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > engine.MaxPage {
-		return 0, Wrong("limit: must be a whole number from 1 to %d, not %s", engine.MaxPage, Clip(s))
+		return 0, Wrong("limit: must be a whole number from 1 to %d, not %s", engine.MaxPage, engine.Clip(s))
 	}
 	return n, nil
 }
@@ -85,11 +85,11 @@ func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
 	case "true":
 		l.Body = true
 	default:
-		return l, Wrong("body: must be true or false, not %s", Clip(b))
+		return l, Wrong("body: must be true or false, not %s", engine.Clip(b))
 	}
 	if name := q.Get("state"); name != "" {
 		if l.State, err = engine.ParseState(name); err != nil || l.State == engine.Gone {
-			return l, Wrong("state: must be scheduled, ready, leased or dead, not %s", Clip(name))
+			return l, Wrong("state: must be scheduled, ready, leased or dead, not %s", engine.Clip(name))
 		}
 	}
 	return l, nil
@@ -132,7 +132,7 @@ func ParseForecastQuery(raw string) (step, span time.Duration, err error) {
 	}{{"step", &step}, {"span", &span}} {
 		if v := q.Get(p.name); v != "" {
 			if *p.d, err = duration.Parse(v); err != nil {
-				return 0, 0, Wrong("%s: %q is not a duration", p.name, Clip(v)).WithHint(durationHint)
+				return 0, 0, Wrong("%s: %q is not a duration", p.name, engine.Clip(v)).WithHint(durationHint)
 			}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 // Reader reads the JSON of one request or answer: a cursor that goes over the text
@@ -171,7 +173,7 @@ func (r *Reader) next(names []string, seen *uint32) int {
 		switch {
 		case i < 0 && r.lenient:
 		case i < 0:
-			r.Wrong("%s: no such field", Clip(string(name)))
+			r.Wrong("%s: no such field", engine.Clip(string(name)))
 		case *seen&(1<<i) != 0 && !r.lenient:
 			r.Wrong("%s: given twice", names[i])
 		default:

@@ -108,7 +108,7 @@ func (r *Reader) whole(name string, most uint64) uint64 {
 	}
 	n, err := strconv.ParseUint(string(raw), 10, 64)
 	if err != nil || n > most {
-		r.Wrong("%s: must be a whole number from 0 to %d, not %s", name, most, Clip(string(raw)))
+		r.Wrong("%s: must be a whole number from 0 to %d, not %s", name, most, engine.Clip(string(raw)))
 		return 0
 	}
 	return n
@@ -123,7 +123,7 @@ func (r *Reader) count(name string) int64 {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
-		r.Wrong("%s: %s is no count", name, Clip(string(raw)))
+		r.Wrong("%s: %s is no count", name, engine.Clip(string(raw)))
 	}
 	return n
 }
@@ -146,10 +146,10 @@ func (r *Reader) duration(name string) time.Duration {
 	d, err := duration.Parse(string(s))
 	switch {
 	case err != nil:
-		r.Wrong("%s: %q is not a duration", name, Clip(string(s)))
+		r.Wrong("%s: %q is not a duration", name, engine.Clip(string(s)))
 		r.hint(durationHint)
 	case d < 0:
-		r.Wrong("%s: %s is negative", name, Clip(string(s)))
+		r.Wrong("%s: %s is negative", name, engine.Clip(string(s)))
 	}
 	return max(d, 0)
 }
@@ -176,7 +176,7 @@ func (r *Reader) time(name string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(s))
 	if err != nil {
-		r.Wrong("%s: %q is not a time", name, Clip(string(s)))
+		r.Wrong("%s: %q is not a time", name, engine.Clip(string(s)))
 		r.hint(timeHint)
 	}
 	return t.UTC()
@@ -208,7 +208,7 @@ func (r *Reader) id(name string) engine.ID {
 	s, ok := r.bytes(name)
 	id, err := engine.ParseID(string(s))
 	if ok && err != nil {
-		r.Wrong("%s: %q is not an id", name, Clip(string(s)))
+		r.Wrong("%s: %q is not an id", name, engine.Clip(string(s)))
 	}
 	return id
 }
@@ -217,7 +217,7 @@ func (r *Reader) state(name string) engine.State {
 	s, ok := r.bytes(name)
 	state, err := engine.ParseState(string(s))
 	if ok && err != nil {
-		r.Wrong("%s: %q is not a state", name, Clip(string(s)))
+		r.Wrong("%s: %q is not a state", name, engine.Clip(string(s)))
 	}
 	return state
 }
@@ -288,18 +288,10 @@ func (r *Reader) backoff(name string) (all []time.Duration) {
 	return all
 }
 
-// Clip keeps what people read short, whatever came in.
-func Clip(s string) string {
-	if len(s) <= 64 {
-		return s
-	}
-	return string(bytes.ToValidUTF8([]byte(s[:64]), nil)) + "…"
-}
-
 // clipLong shortens what is longer than any key may be.
 func clipLong(s string) string {
 	if len(s) <= engine.MaxKeyBytes {
 		return s
 	}
-	return Clip(s)
+	return engine.Clip(s)
 }

@@ -106,7 +106,7 @@ func (r *Reader) action() engine.Action {
 		}
 	}
 	if ok {
-		r.Wrong("do: must be ack, retry, snooze, release, bury or extend, not %q", Clip(string(do)))
+		r.Wrong("do: must be ack, retry, snooze, release, bury or extend, not %q", engine.Clip(string(do)))
 	}
 	return 0
 }

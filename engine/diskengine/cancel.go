@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
 // Cancel removes messages. Those of one queue are one batch.
@@ -13,20 +14,23 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	refs = slices.Clone(refs)
 	results := make([]error, len(refs))
 	err := e.do(ctx, "cancel", func(now clock, p *pending) error {
-		return byQueue(len(refs), func(i int) string { return refs[i].Queue }, func(name string, items []int) error {
+		for name, items := range group.By(len(refs), func(i int) string { return refs[i].Queue }) {
 			q := e.queue(name)
 			if q == nil {
 				for _, i := range items {
 					results[i] = engine.Refuse("cancel", refs[i], engine.ErrNotFound)
 				}
-				return nil
+				continue
 			}
 			lost, err := q.cancel(now, p, refs, items, results)
+			if err == nil {
+				err = q.freeLost(now, p, lost)
+			}
 			if err != nil {
 				return err
 			}
-			return q.freeLost(now, p, lost)
-		})
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
 // Push keeps each message or applies its conflict policy. The messages of one
@@ -23,36 +24,44 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			}
 			return nil
 		}
-		return byQueue(len(msgs), func(i int) string { return msgs[i].Queue }, func(name string, items []int) error {
+		for name, items := range group.By(len(msgs), func(i int) string { return msgs[i].Queue }) {
 			q, err := e.lockQueue(name)
+			if err == nil {
+				err = q.push(now, p, msgs, items, results)
+			}
 			if err != nil {
 				return err
 			}
-			defer q.mu.Unlock()
-			now, err := q.catchUp(now, p)
-			if err != nil {
-				return err
-			}
-			c := q.begin(now, len(items))
-			for _, i := range items {
-				if results[i], err = c.push(&msgs[i]); err != nil {
-					if e.store.failed() != nil {
-						c.abandon()
-						return err
-					}
-					results[i].Err = &engine.Error{Op: "push", Queue: name, Key: msgs[i].Key, Err: err, Hint: "what holds the key cannot be read"}
-				}
-				if results[i].Outcome == engine.Kept || results[i].Err != nil {
-					p.see(q)
-				}
-			}
-			return c.commit(p)
-		})
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return results, nil
+}
+
+// push decides the messages of one queue, which is locked, and unlocks it.
+func (q *queue) push(now clock, p *pending, msgs []engine.Message, items []int, results []engine.PushResult) error {
+	defer q.mu.Unlock()
+	now, err := q.catchUp(now, p)
+	if err != nil {
+		return err
+	}
+	c := q.begin(now, len(items))
+	for _, i := range items {
+		if results[i], err = c.push(&msgs[i]); err != nil {
+			if q.e.store.failed() != nil {
+				c.abandon()
+				return err
+			}
+			results[i].Err = &engine.Error{Op: "push", Queue: q.name, Key: msgs[i].Key, Err: err, Hint: "what holds the key cannot be read"}
+		}
+		if results[i].Outcome == engine.Kept || results[i].Err != nil {
+			p.see(q)
+		}
+	}
+	return c.commit(p)
 }
 
 // PushAtomic keeps all messages or none, in one batch over all their queues.
@@ -253,34 +262,4 @@ func (c *change) result(o engine.Outcome, id engine.ID, due int64) engine.PushRe
 		r.State = engine.Leased
 	}
 	return r
-}
-
-// byQueue calls fn once for each queue, in order of first appearance, with the
-// places of its items.
-func byQueue[K comparable](n int, queueOf func(i int) K, fn func(queue K, items []int) error) error {
-	if n == 0 {
-		return nil
-	}
-	all, same, first := make([]int, n), 0, queueOf(0)
-	for ; same < n && queueOf(same) == first; same++ {
-		all[same] = same
-	}
-	if same == n { // the rule
-		return fn(first, all)
-	}
-	order := []K{first}
-	items := map[K][]int{first: all[:same:same]}
-	for i := same; i < n; i++ {
-		k := queueOf(i)
-		if items[k] == nil {
-			order = append(order, k)
-		}
-		items[k] = append(items[k], i)
-	}
-	for _, k := range order {
-		if err := fn(k, items[k]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

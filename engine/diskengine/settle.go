@@ -7,6 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/group"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -33,7 +34,7 @@ func (e *Engine) settling(s []engine.Settlement, results []engine.Settled) func(
 		for i := range s {
 			tokens[i], _ = token.Parse(s[i].Token) // no queue has the number 0
 		}
-		return byQueue(len(s), func(i int) uint64 { return tokens[i].Queue }, func(num uint64, items []int) error {
+		for num, items := range group.By(len(s), func(i int) uint64 { return tokens[i].Queue }) {
 			q := e.queueNumber(num)
 			if q == nil {
 				for _, i := range items {
@@ -42,28 +43,36 @@ func (e *Engine) settling(s []engine.Settlement, results []engine.Settled) func(
 						results[i].Err = err
 					}
 				}
-				return nil
+				continue
 			}
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			now, err := q.catchUp(now, p)
-			if err != nil {
+			if err := q.settle(now, p, s, tokens, items, results); err != nil {
 				return err
 			}
-			p.see(q)
-			c := q.begin(now, len(items))
-			for _, i := range items {
-				var err error
-				if results[i], err = c.settle(&s[i], tokens[i]); err != nil {
-					if e.store.failed() != nil {
-						return err
-					}
-					results[i] = engine.Settled{Err: &engine.Error{Op: "settle", Queue: q.name, ID: tokens[i].ID, Err: err}}
-				}
-			}
-			return c.commit(p)
-		})
+		}
+		return nil
 	}
+}
+
+// settle settles the leases of one queue.
+func (q *queue) settle(now clock, p *pending, s []engine.Settlement, tokens []token.Token, items []int, results []engine.Settled) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, err := q.catchUp(now, p)
+	if err != nil {
+		return err
+	}
+	p.see(q)
+	c := q.begin(now, len(items))
+	for _, i := range items {
+		var err error
+		if results[i], err = c.settle(&s[i], tokens[i]); err != nil {
+			if q.e.store.failed() != nil {
+				return err
+			}
+			results[i] = engine.Settled{Err: &engine.Error{Op: "settle", Queue: q.name, ID: tokens[i].ID, Err: err}}
+		}
+	}
+	return c.commit(p)
 }
 
 // giveBack releases leases whose caller has left. What cannot be released lapses.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/group"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -84,28 +85,21 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 	if whole {
 		mode = "whole"
 	}
-	args := make(map[int][]string)
-	which := make(map[int][]int)
-	for n, p := range places {
-		s := shardOf(p.ID)
-		if args[s] == nil {
-			args[s] = []string{state.String(), mode, strconv.Itoa(engine.AnswerBytes)}
-		}
-		args[s] = append(args[s], member(p.ID))
-		which[s] = append(which[s], n)
-	}
 	var qs []question
-	var asked []int
-	for s := range args {
-		qs = append(qs, question{script: fetchScript, shard: q.shards[s], args: with(args[s]...)})
-		asked = append(asked, s)
+	var asked [][]int
+	for s, which := range group.By(len(places), func(n int) int { return shardOf(places[n].ID) }) {
+		args := with(state.String(), mode, strconv.Itoa(engine.AnswerBytes))
+		for _, n := range which {
+			args = append(args, member(places[n].ID))
+		}
+		qs, asked = append(qs, question{script: fetchScript, shard: q.shards[s], args: args}), append(asked, which)
 	}
 	found, short = make(map[engine.ID]engine.Info), make(map[int]bool)
 	for k, a := range e.ask(ctx, qs, patient()) {
 		if a.err != nil {
 			return nil, nil, a.err
 		}
-		for j, n := range which[asked[k]] {
+		for j, n := range asked[k] {
 			if 4*j+4 > len(a.values) {
 				short[n] = true
 				continue

@@ -2,9 +2,11 @@ package redisengine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/group"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -146,21 +148,19 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 
 // redrive brings dead messages back by id, and counts them.
 func (e *Engine) redrive(ctx context.Context, q *queue, ids []engine.ID, out *engine.Redriven) error {
-	by := make(map[int][]string)
-	for _, id := range ids {
-		n := shardOf(id)
+	for n, which := range group.By(len(ids), func(i int) int { return shardOf(ids[i]) }) {
 		if n >= len(q.shards) {
-			out.Skipped++
+			out.Skipped += int64(len(which))
 			continue
 		}
-		by[n] = append(by[n], member(id))
-	}
-	for n, ids := range by {
 		s := q.shards[n]
-		for len(ids) > 0 {
-			k := min(len(ids), redrivePage)
-			a := e.ask1(ctx, redriveScript, s, ids[:k]...)
-			if a.err == nil && len(a.values) != 1+k {
+		for chunk := range slices.Chunk(which, redrivePage) {
+			args := with()
+			for _, i := range chunk {
+				args = append(args, member(ids[i]))
+			}
+			a := e.ask(ctx, []question{{script: redriveScript, shard: s, args: args}}, patient())[0]
+			if a.err == nil && len(a.values) != 1+len(chunk) {
 				a.err = errAnswer
 			}
 			if a.err != nil {
@@ -174,7 +174,6 @@ func (e *Engine) redrive(ctx context.Context, q *queue, ids []engine.ID, out *en
 				}
 			}
 			e.soon(s, &a.values[0])
-			ids = ids[k:]
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
 // Push keeps each message or applies its conflict policy: one script for each shard
@@ -122,22 +123,11 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 func (e *Engine) queuesFor(ctx context.Context, msgs []engine.Message) (queues []*queue, refused map[*queue]error) {
 	queues = make([]*queue, len(msgs))
 	var distinct []*queue
-	var met map[*queue]bool // made with the second
-	for i := range msgs {
-		if i > 0 && msgs[i].Queue == msgs[i-1].Queue {
-			queues[i] = queues[i-1]
-			continue
-		}
-		q := e.queue(msgs[i].Queue)
-		queues[i] = q
-		if met[q] {
-			continue
-		}
-		if distinct = append(distinct, q); len(distinct) > 1 {
-			if met == nil {
-				met = map[*queue]bool{distinct[0]: true}
-			}
-			met[q] = true
+	for name, items := range group.By(len(msgs), func(i int) string { return msgs[i].Queue }) {
+		q := e.queue(name)
+		distinct = append(distinct, q)
+		for _, i := range items {
+			queues[i] = q
 		}
 	}
 	e.note(ctx, distinct...)

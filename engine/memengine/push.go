@@ -2,8 +2,10 @@ package memengine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
 // Push keeps each message or applies its conflict policy. It does not wait for
@@ -14,14 +16,15 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	}
 	defer e.end()
 	results := make([]engine.PushResult, len(msgs))
-	for i := 0; i < len(msgs); {
-		to := run(i, len(msgs), func(j int) bool { return msgs[j].Queue == msgs[i].Queue })
-		e.with(msgs[i].Queue, true, func(q *queue) {
-			for ; i < to; i++ {
-				q.expire() // what the item before pushed
-				results[i] = q.push(&msgs[i], false)
-			}
-		})
+	for name, items := range group.By(len(msgs), func(i int) string { return msgs[i].Queue }) {
+		for some := range slices.Chunk(items, stride) {
+			e.with(name, true, func(q *queue) {
+				for _, i := range some {
+					q.expire() // what the item before pushed
+					results[i] = q.push(&msgs[i], false)
+				}
+			})
+		}
 	}
 	return results, nil
 }

@@ -21,16 +21,6 @@ func (e *Engine) with(name string, create bool, do func(*queue)) bool {
 // stride is how many items of a call act on a queue before it lets others in.
 const stride = 1000
 
-// run returns where the items from the first on end that are alike, at most
-// stride of n.
-func run(from, n int, alike func(i int) bool) int {
-	to := from + 1
-	for to < min(n, from+stride) && alike(to) {
-		to++
-	}
-	return to
-}
-
 // visit is with for a queue at hand; false when that was retired meanwhile.
 func (e *Engine) visit(q *queue, do func(*queue)) bool {
 	q.mu.Lock()

@@ -2,8 +2,10 @@ package memengine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
 // refer runs do on the queue of a ref and makes an engine.Error of what it
@@ -36,15 +38,18 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	}
 	defer e.end()
 	errs := make([]error, len(refs))
-	for i := 0; i < len(refs); {
-		to := run(i, len(refs), func(j int) bool { return refs[j].Queue == refs[i].Queue })
-		known := e.with(refs[i].Queue, false, func(q *queue) {
-			for ; i < to; i++ {
-				errs[i] = fault("cancel", refs[i], q.cancel(refs[i]))
+	for name, items := range group.By(len(refs), func(i int) string { return refs[i].Queue }) {
+		for some := range slices.Chunk(items, stride) {
+			known := e.with(name, false, func(q *queue) {
+				for _, i := range some {
+					errs[i] = fault("cancel", refs[i], q.cancel(refs[i]))
+				}
+			})
+			if !known {
+				for _, i := range some {
+					errs[i] = fault("cancel", refs[i], engine.ErrNotFound)
+				}
 			}
-		})
-		for ; !known && i < to; i++ {
-			errs[i] = fault("cancel", refs[i], engine.ErrNotFound)
 		}
 	}
 	return errs, nil

@@ -2,8 +2,10 @@ package memengine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/group"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -14,49 +16,37 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	}
 	defer e.end()
 	settled := make([]engine.Settled, len(s))
-	for i := 0; i < len(s); {
-		i = e.settleFrom(s, settled, i)
+	tokens := make([]token.Token, len(s))
+	for i := range s {
+		tokens[i], _ = token.Parse(s[i].Token) // no queue has the number 0
+	}
+	for number, items := range group.By(len(s), func(i int) uint64 { return tokens[i].Queue }) {
+		e.mu.RLock()
+		q := e.numbered[number]
+		e.mu.RUnlock()
+		for some := range slices.Chunk(items, stride) {
+			known := q != nil && e.visit(q, func(q *queue) {
+				for _, i := range some {
+					q.expire() // what the item before made ready
+					settled[i] = q.settle(tokens[i], &s[i])
+				}
+			})
+			if !known {
+				for _, i := range some {
+					settled[i] = unknown(&s[i])
+				}
+			}
+		}
 	}
 	return settled, nil
 }
 
-// settleFrom settles the i-th and those that follow of the same queue, and returns
-// the index of the next.
-func (e *Engine) settleFrom(s []engine.Settlement, settled []engine.Settled, i int) int {
-	t, err := readToken(&s[i])
-	if err != nil {
-		settled[i].Err = err
-		return i + 1
-	}
-	e.mu.RLock()
-	q := e.numbered[t.Queue]
-	e.mu.RUnlock()
-	known := q != nil && e.visit(q, func(q *queue) {
-		for end := min(len(s), i+stride); err == nil && t.Queue == q.number; t, err = readToken(&s[i]) {
-			q.expire() // what the item before made ready
-			settled[i] = q.settle(t, &s[i])
-			if i++; i == end {
-				return
-			}
-		}
-	})
-	if !known {
-		settled[i].Err = lost("", 0)
-		i++
-	}
-	return i
-}
-
-// readToken reads the token of a settlement that says what to do.
-func readToken(s *engine.Settlement) (token.Token, error) {
+// unknown answers a settlement of a queue that is not there.
+func unknown(s *engine.Settlement) engine.Settled {
 	if err := s.Check(); err != nil {
-		return token.Token{}, err
+		return engine.Settled{Err: err}
 	}
-	t, ok := token.Parse(s.Token)
-	if !ok {
-		return token.Token{}, lost("", 0)
-	}
-	return t, nil
+	return engine.Settled{Err: lost("", 0)}
 }
 
 func lost(queue string, id engine.ID) error {
@@ -67,6 +57,9 @@ func lost(queue string, id engine.ID) error {
 // then ready or dead. It is lost too when the lapse made the message dead and its
 // key is by now another's, so that it cannot come back.
 func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
+	if err := s.Check(); err != nil {
+		return engine.Settled{Err: err}
+	}
 	m := q.byID(t.ID)
 	if m == nil || m.nonce == 0 || *q.nonces.at(m.nonce) != t.Nonce {
 		return engine.Settled{Err: lost(q.name, t.ID)}

@@ -46,7 +46,7 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]Cancelled, error
 		return nil, err
 	}
 	refs = slices.Clone(refs) // a caller who leaves early may change his
-	good, errs := sift.Items(refs, func(i int) error { return checkRef(op, refs[i]) })
+	good, errs := sift.Items(refs, func(i int) error { return refs[i].Validate(op) })
 	out := make([]Cancelled, len(refs))
 	for i, ref := range refs {
 		out[i].Ref = ref

@@ -16,7 +16,7 @@ func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, 
 	if err := c.refer(ctx, op, ref, ok && c.caps.Claim); err != nil {
 		return Lease{}, err
 	}
-	if err := checkTTR(op, ref.Queue, opts.TTR); err != nil {
+	if err := engine.CheckTTR(op, ref.Queue, opts.TTR); err != nil {
 		return Lease{}, err
 	}
 	l, err := cl.Claim(ctx, ref, engine.Want{Queue: ref.Queue, Max: 1, TTR: opts.TTR, Remote: opts.Remote})

@@ -13,7 +13,7 @@ import (
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := duration.Parse(s)
 	if err != nil {
-		return 0, invalid("parse duration", "", "", `%q is not a duration; examples are "1500ms", "30m", "48h" and "7d"`, engine.Clip(s))
+		return 0, engine.Invalid("parse duration", Ref{}, `%q is not a duration; examples are "1500ms", "30m", "48h" and "7d"`, engine.Clip(s))
 	}
 	return d, nil
 }

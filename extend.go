@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 // extension is a handler's wish that its lease lasts longer.
@@ -45,9 +47,9 @@ func (m *Message[T]) Extend(ctx context.Context, by time.Duration) error {
 	ref := Ref{Queue: m.Queue, ID: m.ID, Key: m.Key}
 	switch d := m.d; {
 	case by < MinTTR || by > MaxTTR:
-		return invalid(op, m.Queue, m.Key, "a lease can be extended by %s to %s, not by %s", MinTTR, MaxTTR, by)
+		return engine.Invalid(op, ref, "a lease can be extended by %s to %s, not by %s", MinTTR, MaxTTR, by)
 	case d == nil:
-		return invalid(op, m.Queue, m.Key, "the message did not come from a worker or a claim")
+		return engine.Invalid(op, ref, "the message did not come from a worker or a claim")
 	case !d.w.c.caps.Extend:
 		return d.w.c.able(false, op, m.Queue, "extension of leases")
 	default:

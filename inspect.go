@@ -31,7 +31,7 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	if err := c.begin(ctx, op, q.Queue); err != nil {
 		return Page{}, err
 	}
-	if err := checkQueue(op, q.Queue); err != nil {
+	if err := engine.CheckQueue(op, q.Queue); err != nil {
 		return Page{}, err
 	}
 	if q.Limit == 0 {
@@ -78,7 +78,7 @@ func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
 	if err != nil {
 		return QueueInfo{}, err
 	}
-	if err := checkQueue(op, queue); err != nil {
+	if err := engine.CheckQueue(op, queue); err != nil {
 		return QueueInfo{}, err
 	}
 	info, err := n.Queue(ctx, queue)
@@ -119,7 +119,7 @@ func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Dur
 	if err := c.begin(ctx, op, queue); err != nil {
 		return nil, err
 	}
-	if err := checkQueue(op, queue); err != nil {
+	if err := engine.CheckQueue(op, queue); err != nil {
 		return nil, err
 	}
 	if err := engine.CheckForecast(queue, step, span); err != nil {

@@ -58,7 +58,7 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	if err := c.begin(ctx, op, ""); err != nil {
 		return LeasedMessages{}, err
 	}
-	if err := checkLease(op, req); err != nil {
+	if err := req.check(op); err != nil {
 		return LeasedMessages{}, err
 	}
 	w := &oneLease{left: req.Max, done: make(chan struct{})}
@@ -103,23 +103,22 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 // leased for it.
 const leaseCompany = 100 * time.Millisecond
 
-func checkLease(op string, req LeaseRequest) error {
+func (r *LeaseRequest) check(op string) error {
 	switch {
-	case len(req.Queues) == 0:
-		return invalid(op, "", "", "no queue is given")
-	case len(req.Queues) > MaxBatch:
-		return invalid(op, "", "", "%d queues in one call; at most %d are allowed", len(req.Queues), MaxBatch)
-	case req.Max < 1 || req.Max > MaxLease:
-		return invalid(op, "", "", "max is %d; allowed are 1 to %d", req.Max, MaxLease)
-	case req.Wait < 0:
-		return invalid(op, "", "", "the wait %s is negative", req.Wait)
+	case len(r.Queues) == 0:
+		return engine.Invalid(op, Ref{}, "no queue is given")
+	case len(r.Queues) > MaxBatch:
+		return engine.Invalid(op, Ref{}, "%d queues in one call; at most %d are allowed", len(r.Queues), MaxBatch)
+	case r.Wait < 0:
+		return engine.Invalid(op, Ref{}, "the wait %s is negative", r.Wait)
 	}
-	for _, q := range req.Queues {
-		if err := checkQueue(op, q); err != nil {
+	for _, q := range r.Queues {
+		w := Want{Queue: q, Max: r.Max, TTR: r.TTR}
+		if err := w.Validate(); err != nil {
 			return err
 		}
 	}
-	return checkTTR(op, req.Queues[0], req.TTR)
+	return nil
 }
 
 // oneLease gathers what one call of Lease gets.
@@ -213,7 +212,7 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 			s.When = &when
 		}
 	}
-	good, errs := sift.Items(settlements, func(i int) error { return checkSettlement(op, settlements[i]) })
+	good, errs := sift.Items(settlements, func(i int) error { return settlements[i].Validate() })
 	out := make([]Settled, len(settlements))
 	for i, err := range errs {
 		out[i].Err = err
@@ -232,22 +231,6 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 	return out, nil
 }
 
-func checkSettlement(op string, s Settlement) error {
-	switch {
-	case s.Token == "":
-		return invalid(op, "", "", "no lease is given")
-	case s.Do < engine.Ack || s.Do > engine.Extend:
-		return invalid(op, "", "", "unknown action %d", s.Do)
-	case s.Do == engine.Snooze && s.When == nil:
-		return invalid(op, "", "", "a snooze needs a delay")
-	case s.Do == engine.Extend && checkTTR(op, "", s.TTR) != nil:
-		return checkTTR(op, "", s.TTR)
-	case s.When != nil:
-		return checkWhen(op, "", "", *s.When)
-	}
-	return nil
-}
-
 // LeaseNow takes what is due and hands on the engine's answer whole: for each want
 // its messages, and when there may be more. It does not wait, nor queue up behind
 // those who do. Each Max is 1 to 1000. When ctx ends, what was leased is released.
@@ -256,8 +239,8 @@ func (c *Client) LeaseNow(ctx context.Context, wants []Want) (Grant, error) {
 	if err := c.beginBatch(ctx, op, len(wants)); err != nil {
 		return Grant{}, err
 	}
-	for _, w := range wants {
-		if err := checkLease(op, LeaseRequest{Queues: []string{w.Queue}, Max: w.Max, LeaseOptions: LeaseOptions{TTR: w.TTR}}); err != nil {
+	for i := range wants {
+		if err := wants[i].Validate(); err != nil {
 			return Grant{}, err
 		}
 	}

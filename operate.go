@@ -15,8 +15,8 @@ func (c *Client) Pause(ctx context.Context, queue string, d time.Duration) error
 	if err != nil {
 		return err
 	}
-	if d < 0 {
-		return invalid(op, queue, "", "the duration %s is negative", d)
+	if err := engine.CheckPause(queue, d); err != nil {
+		return err
 	}
 	return fail(op, Ref{Queue: queue}, p.Pause(ctx, queue, d))
 }
@@ -60,14 +60,11 @@ func (c *Client) Purge(ctx context.Context, queue string, dead bool) (int64, err
 // live message holds by now is skipped.
 func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int) (Redriven, error) {
 	const op = "redrive"
-	if err := c.beginBatch(ctx, op, len(ids)); err != nil {
-		return Redriven{}, err
-	}
 	if err := c.operate(ctx, op, queue); err != nil {
 		return Redriven{}, err
 	}
-	if limit < 0 {
-		return Redriven{}, invalid(op, queue, "", "the limit %d is negative", limit)
+	if err := engine.CheckRedrive(queue, ids, limit); err != nil {
+		return Redriven{}, err
 	}
 	r, ok := c.eng.(engine.Redriver)
 	if err := c.able(ok && c.caps.Redrive, op, queue, op); err != nil {
@@ -81,5 +78,5 @@ func (c *Client) operate(ctx context.Context, op, queue string) error {
 	if err := c.begin(ctx, op, queue); err != nil {
 		return err
 	}
-	return checkQueue(op, queue)
+	return engine.CheckQueue(op, queue)
 }

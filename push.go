@@ -2,7 +2,6 @@ package tarry
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -43,7 +42,7 @@ func (c *Client) pushOne(ctx context.Context, m Draft) (Pushed, error) {
 	if err := c.begin(ctx, op, m.Queue); err != nil {
 		return Pushed{}, err
 	}
-	if err := c.check(op, &m); err != nil {
+	if err := m.Validate(op, c.maxBody); err != nil {
 		return Pushed{}, err
 	}
 	r, err := c.push(ctx, m)
@@ -89,7 +88,7 @@ func (c *Client) pushMany(ctx context.Context, drafts []Draft, bad []error) ([]P
 		if bad != nil && bad[i] != nil {
 			return bad[i]
 		}
-		return c.check(op, &drafts[i])
+		return drafts[i].Validate(op, c.maxBody)
 	})
 	out := make([]Pushed, len(drafts))
 	for i, err := range errs {
@@ -123,7 +122,7 @@ func (c *Client) PushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, erro
 		return nil, err
 	}
 	for i := range drafts {
-		if err := c.check(op, &drafts[i]); err != nil {
+		if err := drafts[i].Validate(op, c.maxBody); err != nil {
 			return nil, err
 		}
 	}
@@ -142,8 +141,8 @@ func (c *Client) PushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, erro
 }
 
 func (c *Client) beginBatch(ctx context.Context, op string, n int) error {
-	if n > MaxBatch {
-		return &Error{Op: op, Err: ErrTooLarge, Hint: fmt.Sprintf("%d items in one call; at most %d are allowed", n, MaxBatch)}
+	if err := engine.CheckBatch(op, n); err != nil {
+		return err
 	}
 	return c.begin(ctx, op, "")
 }

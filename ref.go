@@ -14,31 +14,12 @@ func ByKey(key string) Ref { return Ref{Key: key} }
 // of a Client complete it: ByID(id).Of("order.unpaid").
 func ByID(id ID) Ref { return Ref{ID: id} }
 
-func checkRef(op string, ref Ref) error {
-	if ref.Queue == "" {
-		return invalid(op, "", ref.Key, "the reference names no queue: write ByKey(key).Of(queue)")
-	}
-	if err := checkQueue(op, ref.Queue); err != nil {
-		return err
-	}
-	if ref.ID != 0 {
-		if ref.Key != "" {
-			return invalid(op, ref.Queue, ref.Key, "give a key or an id, not both")
-		}
-		return nil
-	}
-	if ref.Key == "" {
-		return invalid(op, ref.Queue, "", "neither a key nor an id is given")
-	}
-	return checkKey(op, ref.Queue, ref.Key)
-}
-
 // refer checks what all calls on one message need.
 func (c *Client) refer(ctx context.Context, op string, ref Ref, can bool) error {
 	if err := c.begin(ctx, op, ref.Queue); err != nil {
 		return err
 	}
-	if err := checkRef(op, ref); err != nil {
+	if err := ref.Validate(op); err != nil {
 		return err
 	}
 	return c.able(can, op, ref.Queue, op)
@@ -48,7 +29,7 @@ func (c *Client) refer(ctx context.Context, op string, ref Ref, can bool) error 
 // ErrInvalid.
 func (t *Topic[T]) ref(op string, ref Ref) (Ref, error) {
 	if ref.Queue != "" && ref.Queue != t.queue {
-		return ref, invalid(op, t.queue, ref.Key, "the reference names a message of the queue %q, not of the topic's", engine.Clip(ref.Queue))
+		return ref, engine.Invalid(op, Ref{Queue: t.queue, Key: ref.Key}, "the reference names a message of the queue %q, not of the topic's", engine.Clip(ref.Queue))
 	}
 	return ref.Of(t.queue), nil
 }

@@ -9,7 +9,7 @@ func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error)
 	if err := c.refer(ctx, op, ref, c.caps.Reschedule); err != nil {
 		return Info{}, err
 	}
-	if err := checkWhen(op, ref.Queue, ref.Key, due.when); err != nil {
+	if err := due.when.Validate(op, ref); err != nil {
 		return Info{}, err
 	}
 	info, err := c.eng.Reschedule(ctx, ref, due.when)

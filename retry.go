@@ -28,18 +28,10 @@ type RetryPolicy struct {
 }
 
 func (r *RetryPolicy) check(op string) error {
-	switch {
-	case r.MaxAttempts > DefaultMaxAttempts:
-		return invalid(op, "", "", "the retry policy's max attempts are %d; allowed are 1 to %d", r.MaxAttempts, DefaultMaxAttempts)
-	case len(r.Backoff) > MaxBackoffs:
-		return invalid(op, "", "", "the retry policy's backoff has %d entries; at most %d are allowed", len(r.Backoff), MaxBackoffs)
+	if r.MaxAttempts > DefaultMaxAttempts {
+		return engine.Invalid(op, Ref{}, "the retry policy's max attempts are %d; allowed are 1 to %d", r.MaxAttempts, DefaultMaxAttempts)
 	}
-	for _, d := range r.Backoff {
-		if d < 0 {
-			return invalid(op, "", "", "the retry policy's backoff of %s is negative", d)
-		}
-	}
-	return nil
+	return engine.CheckBackoff(op, Ref{}, r.Backoff)
 }
 
 // fill sets what a message's own policy leaves open, and reports whether that is

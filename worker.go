@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
@@ -142,15 +143,15 @@ func (w *Worker) start(ctx context.Context, op string) (queues []string, err err
 	defer w.mu.Unlock()
 	switch {
 	case w.ran:
-		return nil, invalid(op, "", "", "a worker runs once; make a new one")
+		return nil, engine.Invalid(op, Ref{}, "a worker runs once; make a new one")
 	case len(w.queues) == 0:
-		return nil, invalid(op, "", "", "no handler is registered; call Handle before Run")
+		return nil, engine.Invalid(op, Ref{}, "no handler is registered; call Handle before Run")
 	}
 	if err := w.cfg.check(op); err != nil {
 		return nil, err
 	}
 	for q := range w.queues {
-		if err := checkQueue(op, q); err != nil {
+		if err := engine.CheckQueue(op, q); err != nil {
 			return nil, err
 		}
 		queues = append(queues, q)
@@ -272,12 +273,12 @@ func (cfg *WorkerConfig) withDefaults(c *Client) WorkerConfig {
 func (cfg *WorkerConfig) check(op string) error {
 	switch {
 	case cfg.Concurrency < 1:
-		return invalid(op, "", "", "the concurrency is %d; at least 1 is needed", cfg.Concurrency)
+		return engine.Invalid(op, Ref{}, "the concurrency is %d; at least 1 is needed", cfg.Concurrency)
 	case cfg.HandlerTimeout < 0:
-		return invalid(op, "", "", "the handler timeout %s is negative", cfg.HandlerTimeout)
+		return engine.Invalid(op, Ref{}, "the handler timeout %s is negative", cfg.HandlerTimeout)
 	}
 	if err := cfg.Retry.check(op); err != nil {
 		return err
 	}
-	return checkTTR(op, "", cfg.LeaseTTR)
+	return engine.CheckTTR(op, "", cfg.LeaseTTR)
 }

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// What follows is checked below the seam, by each engine: it costs next to nothing, and
+// engines are also used without what is above them. limits.go has the checks of all else.
+
 // The bounds of questions, the same for every engine.
 const (
 	MaxPage  = 1000   // messages on a page of a list
@@ -16,7 +19,7 @@ const (
 // which only its engine can read; nil: nothing.
 func (q *ListQuery) Check() error {
 	if !q.State.Live() && q.State != Dead {
-		return invalid("list", Ref{Queue: q.Queue}, "the state to list is scheduled, ready, leased or dead")
+		return Invalid("list", Ref{Queue: q.Queue}, "the state to list is scheduled, ready, leased or dead")
 	}
 	return CheckLimit("list", q.Queue, q.Limit)
 }
@@ -24,7 +27,7 @@ func (q *ListQuery) Check() error {
 // CheckLimit returns an ErrInvalid unless a page of so many is allowed.
 func CheckLimit(op, queue string, limit int) error {
 	if limit < 1 || limit > MaxPage {
-		return invalid(op, Ref{Queue: queue}, "the limit is %d; allowed are 1 to %d", limit, MaxPage)
+		return Invalid(op, Ref{Queue: queue}, "the limit is %d; allowed are 1 to %d", limit, MaxPage)
 	}
 	return nil
 }
@@ -33,9 +36,9 @@ func CheckLimit(op, queue string, limit int) error {
 func CheckForecast(queue string, step, span time.Duration) error {
 	switch {
 	case step < time.Minute || step%time.Minute != 0:
-		return invalid("forecast", Ref{Queue: queue}, "the step %s is not a whole number of minutes", step)
+		return Invalid("forecast", Ref{Queue: queue}, "the step %s is not a whole number of minutes", step)
 	case span < step || span%step != 0 || span/step > MaxSteps:
-		return invalid("forecast", Ref{Queue: queue}, "the span %s is not 1 to %d steps of %s", span, MaxSteps, step)
+		return Invalid("forecast", Ref{Queue: queue}, "the span %s is not 1 to %d steps of %s", span, MaxSteps, step)
 	}
 	return nil
 }
@@ -43,7 +46,7 @@ func CheckForecast(queue string, step, span time.Duration) error {
 // CheckPause returns an ErrInvalid unless a pause may last for d.
 func CheckPause(queue string, d time.Duration) error {
 	if d < 0 {
-		return invalid("pause", Ref{Queue: queue}, "the duration %s is negative; 0 is for good", d)
+		return Invalid("pause", Ref{Queue: queue}, "the duration %s is negative; 0 is for good", d)
 	}
 	return nil
 }
@@ -51,7 +54,7 @@ func CheckPause(queue string, d time.Duration) error {
 // Check returns an ErrInvalid unless a want asks for something.
 func (w *Want) Check() error {
 	if w.Max < 1 {
-		return invalid("lease", Ref{Queue: w.Queue}, "ask for at least one message")
+		return Invalid("lease", Ref{Queue: w.Queue}, "ask for at least one message")
 	}
 	return nil
 }
@@ -59,20 +62,25 @@ func (w *Want) Check() error {
 // Check returns an ErrInvalid unless a ref names a message.
 func (r *Ref) Check(op string) error {
 	if r.ID == 0 && r.Key == "" {
-		return invalid(op, *r, "neither a key nor an id is given")
+		return Invalid(op, *r, "neither a key nor an id is given")
 	}
 	return nil
 }
 
-func invalid(op string, ref Ref, hint string, args ...any) error {
+// Invalid returns an ErrInvalid whose hint says what is wrong.
+func Invalid(op string, ref Ref, hint string, args ...any) error {
+	ref.Key = Clip(ref.Key)
 	return refusal(op, ref, ErrInvalid, fmt.Sprintf(hint, args...))
 }
 
 // Check returns an ErrInvalid unless a settlement says what to do; its token is the
 // engine's matter.
 func (s *Settlement) Check() error {
-	if s.Do < Ack || s.Do > Extend || s.Do == Snooze && s.When == nil {
-		return invalid("settle", Ref{}, "settle with ack, retry, snooze (and until when), release, bury or extend")
+	switch {
+	case s.Do < Ack || s.Do > Extend:
+		return Invalid("settle", Ref{}, "unknown action %d: settle with ack, retry, snooze, release, bury or extend", s.Do)
+	case s.Do == Snooze && s.When == nil:
+		return Invalid("settle", Ref{}, "a snooze needs a delay")
 	}
 	return nil
 }

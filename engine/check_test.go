@@ -40,3 +40,12 @@ func TestKeptReasonLeavesNoHalfCharacter(t *testing.T) {
 		t.Errorf("%d bytes kept, valid %v", len(got), utf8.ValidString(got))
 	}
 }
+
+func TestActionsAreReadAsTheyAreWritten(t *testing.T) {
+	for a := range engine.Extend + 3 {
+		got, err := engine.ParseAction(a.String())
+		if known := a >= engine.Ack && a <= engine.Extend; (err == nil) != known || known && got != a {
+			t.Errorf("%v is read as %v, %v", a, got, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strconv"
 	"time"
 )
 
@@ -102,6 +103,26 @@ const (
 	Bury                      // hopeless: dead
 	Extend                    // still at it: the deadline becomes now + TTR
 )
+
+var actionNames = [...]string{Ack: "ack", Retry: "retry", Snooze: "snooze", Release: "release", Bury: "bury", Extend: "extend"}
+
+// String returns the action's name as used by the HTTP API.
+func (a Action) String() string {
+	if a > 0 && int(a) < len(actionNames) {
+		return actionNames[a]
+	}
+	return "action(" + strconv.Itoa(int(a)) + ")"
+}
+
+// ParseAction reads the form that Action.String writes.
+func ParseAction(name string) (Action, error) {
+	for a, n := range actionNames {
+		if a > 0 && n == name {
+			return Action(a), nil
+		}
+	}
+	return 0, &Error{Op: "parse action", Err: ErrInvalid, Hint: "an action is ack, retry, snooze, release, bury or extend"}
+}
 
 // Settlement settles one lease.
 type Settlement struct {

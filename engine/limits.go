@@ -1,9 +1,15 @@
 package engine
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
-// The bounds of a message, a lease and a call, the same for every engine. They are
-// checked above the seam.
+// The bounds of a message, a lease and a call, the same for every engine. Each is kept
+// by one function of this file, which is called above the seam: what reaches an engine
+// is within them.
 const (
 	MaxQueueBytes  = 200       // bytes of a queue's name
 	MaxKeyBytes    = 512       // bytes of a key
@@ -15,4 +21,223 @@ const (
 	MaxTTR         = 24 * time.Hour
 	MaxLease       = 1000   // messages of one lease call
 	MaxBatch       = 10_000 // messages, refs or settlements of one call
+	MaxYear        = 9999   // of a due time: RFC 3339 ends there
 )
+
+const queueChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()"
+
+var queueChar = func() (ok [256]bool) {
+	for _, c := range []byte(queueChars) {
+		ok[c] = true
+	}
+	return ok
+}()
+
+// CheckQueue returns an ErrInvalid unless a queue may have that name: 1 to 200 bytes of
+// A-Za-z0-9-+/;.$_(), the first not a -.
+func CheckQueue(op, queue string) error {
+	switch {
+	case queue == "":
+		return Invalid(op, Ref{}, "the queue has no name")
+	case len(queue) > MaxQueueBytes:
+		return Invalid(op, Ref{Queue: Clip(queue)}, "the queue's name has %d bytes; at most %d are allowed", len(queue), MaxQueueBytes)
+	case queue[0] == '-':
+		return Invalid(op, Ref{Queue: strings.ToValidUTF8(queue, "?")}, "a queue's name must not begin with -")
+	}
+	for i := range len(queue) {
+		if !queueChar[queue[i]] {
+			return Invalid(op, Ref{Queue: Clip(strings.ToValidUTF8(queue, "?"))}, "byte %d of the queue's name is not one of A-Za-z0-9-+/;.$_()", i+1)
+		}
+	}
+	return nil
+}
+
+// CheckKey returns an ErrInvalid unless a message may have that key: 1 to 512 bytes of
+// UTF-8, and neither . nor .., which are no names in a URL.
+func CheckKey(op, queue, key string) error {
+	ref := Ref{Queue: queue, Key: key}
+	switch {
+	case key == "":
+		return Invalid(op, ref, "the key is empty")
+	case len(key) > MaxKeyBytes:
+		return Invalid(op, ref, "the key has %d bytes; at most %d are allowed", len(key), MaxKeyBytes)
+	case key == "." || key == "..":
+		return Invalid(op, ref, "a key must not be . or .., which are no names in a URL")
+	case !utf8.ValidString(key):
+		return Invalid(op, Ref{Queue: queue}, "the key is not valid UTF-8")
+	}
+	return nil
+}
+
+// Validate returns an ErrInvalid unless a ref names a queue and, by a key or an id, a
+// message.
+func (r *Ref) Validate(op string) error {
+	if r.Queue == "" {
+		return Invalid(op, Ref{Key: r.Key}, "the reference names no queue: write ByKey(key).Of(queue)")
+	}
+	if err := CheckQueue(op, r.Queue); err != nil {
+		return err
+	}
+	switch {
+	case r.ID == 0 && r.Key != "":
+		return CheckKey(op, r.Queue, r.Key)
+	case r.Key != "":
+		return Invalid(op, Ref{Queue: r.Queue, Key: r.Key}, "give a key or an id, not both")
+	}
+	return r.Check(op)
+}
+
+// Validate returns an ErrInvalid unless w is a time at which a message may be due.
+func (w When) Validate(op string, ref Ref) error {
+	switch year := w.At.UTC().Year(); {
+	case w.In < 0:
+		return Invalid(op, ref, "the delay %s is negative", w.In)
+	case w.In != 0 && !w.At.IsZero():
+		return Invalid(op, ref, "both a delay and a due time are given; give one")
+	case year > MaxYear:
+		return Invalid(op, ref, "the due time lies beyond the year %d", MaxYear)
+	case year < 1:
+		return Invalid(op, ref, "the due time lies before the year 1")
+	}
+	return nil
+}
+
+// CheckTTR returns an ErrInvalid unless a lease may last for ttr; 0, which stands for
+// the message's own, it may.
+func CheckTTR(op, queue string, ttr time.Duration) error {
+	if ttr == 0 {
+		return nil
+	}
+	return checkTTR(op, queue, ttr)
+}
+
+func checkTTR(op, queue string, ttr time.Duration) error {
+	if ttr < MinTTR || ttr > MaxTTR {
+		return Invalid(op, Ref{Queue: queue}, "the time to run %s is outside %s to %s", ttr, MinTTR, MaxTTR)
+	}
+	return nil
+}
+
+// CheckBackoff returns an ErrInvalid unless messages may be retried after such delays.
+func CheckBackoff(op string, ref Ref, delays []time.Duration) error {
+	if len(delays) > MaxBackoffs {
+		return Invalid(op, ref, "the backoff has %d entries; at most %d are allowed", len(delays), MaxBackoffs)
+	}
+	for _, d := range delays {
+		if d < 0 {
+			return Invalid(op, ref, "a backoff of %s is negative", d)
+		}
+	}
+	return nil
+}
+
+// Validate returns an ErrInvalid, or for its body an ErrTooLarge, unless the message may
+// be pushed. Policies have no defaults left to fill in.
+func (m *Message) Validate(op string, maxBody int) error {
+	if err := CheckQueue(op, m.Queue); err != nil {
+		return err
+	}
+	if m.Key != "" || m.OnConflict == Rearm {
+		if err := CheckKey(op, m.Queue, m.Key); err != nil {
+			return err
+		}
+	}
+	ref := Ref{Queue: m.Queue, Key: m.Key}
+	if err := m.Due.Validate(op, ref); err != nil {
+		return err
+	}
+	if len(m.Body) > maxBody {
+		return refusal(op, ref, ErrTooLarge, fmt.Sprintf("the body has %d bytes; at most %d are allowed", len(m.Body), maxBody))
+	}
+	if m.OnConflict > Rearm {
+		return Invalid(op, ref, "unknown conflict policy %d", m.OnConflict)
+	}
+	if err := m.Content.validate(op, ref); err != nil {
+		return err
+	}
+	return m.Policy.validate(op, ref)
+}
+
+func (c *Content) validate(op string, ref Ref) error {
+	if len(c.Headers) > MaxHeaders {
+		return Invalid(op, ref, "%d headers; at most %d are allowed", len(c.Headers), MaxHeaders)
+	}
+	bytes := len(c.ContentType)
+	for _, h := range c.Headers {
+		if h.Name == "" {
+			return Invalid(op, ref, "a header has no name")
+		}
+		if !utf8.ValidString(h.Name) || !utf8.ValidString(h.Value) {
+			return Invalid(op, ref, "a header is not valid UTF-8")
+		}
+		bytes += len(h.Name) + len(h.Value)
+	}
+	if bytes > MaxHeaderBytes {
+		return Invalid(op, ref, "the headers have %d bytes; at most %d are allowed", bytes, MaxHeaderBytes)
+	}
+	return nil
+}
+
+func (p *Policy) validate(op string, ref Ref) error {
+	switch {
+	case p.MaxAttempts < 1 || p.MaxAttempts > MaxMaxAttempts:
+		return Invalid(op, ref, "max_attempts is %d; allowed are 1 to %d", p.MaxAttempts, MaxMaxAttempts)
+	case p.ExpireAfter < 0:
+		return Invalid(op, ref, "expire_after %s is negative", p.ExpireAfter)
+	}
+	if err := checkTTR(op, ref.Queue, p.TTR); err != nil {
+		return err
+	}
+	return CheckBackoff(op, ref, p.Backoff)
+}
+
+// Validate returns an ErrInvalid unless a want asks for what may be leased in one call.
+func (w *Want) Validate() error {
+	const op = "lease"
+	if w.Max < 1 || w.Max > MaxLease {
+		return Invalid(op, Ref{}, "max is %d; allowed are 1 to %d", w.Max, MaxLease)
+	}
+	if err := CheckQueue(op, w.Queue); err != nil {
+		return err
+	}
+	return CheckTTR(op, w.Queue, w.TTR)
+}
+
+// Validate returns an ErrInvalid unless a settlement names a lease and says what to do,
+// within the bounds of leases and due times.
+func (s *Settlement) Validate() error {
+	const op = "settle"
+	if s.Token == "" {
+		return Invalid(op, Ref{}, "no lease is given")
+	}
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if s.Do == Extend {
+		if err := CheckTTR(op, "", s.TTR); err != nil {
+			return err
+		}
+	}
+	if s.When != nil {
+		return s.When.Validate(op, Ref{})
+	}
+	return nil
+}
+
+// CheckBatch returns an ErrTooLarge unless one call may have so many items.
+func CheckBatch(op string, n int) error {
+	if n > MaxBatch {
+		return refusal(op, Ref{}, ErrTooLarge, fmt.Sprintf("%d items in one call; at most %d are allowed", n, MaxBatch))
+	}
+	return nil
+}
+
+// CheckRedrive returns an ErrInvalid or ErrTooLarge unless so many dead messages may be
+// brought back in one call, 0 being all.
+func CheckRedrive(queue string, ids []ID, limit int) error {
+	const op = "redrive"
+	if limit < 0 {
+		return Invalid(op, Ref{Queue: queue}, "the limit %d is negative", limit)
+	}
+	return CheckBatch(op, len(ids))
+}

@@ -190,7 +190,7 @@ func (b *bed) settle(s engine.Settlement) engine.Settled {
 	b.Helper()
 	r := b.trySettle(s)
 	if r.Err != nil {
-		b.Fatalf("settlement %d: %v", s.Do, r.Err)
+		b.Fatalf("%v: %v", s.Do, r.Err)
 	}
 	return r
 }
@@ -200,7 +200,7 @@ func (b *bed) trySettle(s engine.Settlement) engine.Settled {
 	b.Helper()
 	r, err := b.e.Settle(b.Context(), []engine.Settlement{s})
 	if err != nil || len(r) != 1 {
-		b.Fatalf("settlement %d: %d results for 1, error %v", s.Do, len(r), err)
+		b.Fatalf("%v: %d results for 1, error %v", s.Do, len(r), err)
 	}
 	return r[0]
 }

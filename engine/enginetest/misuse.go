@@ -41,7 +41,7 @@ var misuseTests = []test{
 					continue
 				}
 				if s := b.trySettle(engine.Settlement{Token: token, Do: do, When: &dueNow}); !errors.Is(s.Err, engine.ErrLeaseLost) {
-					b.Errorf("token %q, action %d: %+v", token, do, s)
+					b.Errorf("token %q, %v: %+v", token, do, s)
 				}
 			}
 		}
@@ -53,7 +53,7 @@ var misuseTests = []test{
 		l := b.lease1(0)
 		for _, do := range []engine.Action{0, engine.Extend + 1, 255} {
 			if s := b.trySettle(engine.Settlement{Token: l.Token, Do: do}); s.Err == nil {
-				b.Errorf("action %d: %+v", do, s)
+				b.Errorf("%v: %+v", do, s)
 			}
 		}
 		b.ack(l.Token)

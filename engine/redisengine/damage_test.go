@@ -229,8 +229,8 @@ func TestDamageOfALeaseHarmsNoOther(t *testing.T) {
 	s := redistest.Start(t)
 	for how := range damages {
 		for _, hash := range []string{"msg", "state"} {
-			for do, name := range actionNames {
-				t.Run(name+"/"+hash+"/"+how, func(t *testing.T) {
+			for do := engine.Ack; do <= engine.Extend; do++ {
+				t.Run(do.String()+"/"+hash+"/"+how, func(t *testing.T) {
 					d := newDamaged(t, s, "usual", true)
 					d.damage(how, hash)
 					var all []engine.Settlement
@@ -243,9 +243,9 @@ func TestDamageOfALeaseHarmsNoOther(t *testing.T) {
 					}
 					for i, r := range settled {
 						if i == spoilt {
-							d.clear(name, r.Err)
+							d.clear(do.String(), r.Err)
 						} else if r.Err != nil {
-							t.Errorf("%s beside it: %v", name, r.Err)
+							t.Errorf("%v beside it: %v", do, r.Err)
 						}
 					}
 				})

@@ -21,11 +21,6 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	return e.settle(ctx, s)
 }
 
-var actionNames = map[engine.Action]string{
-	engine.Ack: "ack", engine.Retry: "retry", engine.Snooze: "snooze",
-	engine.Release: "release", engine.Bury: "bury", engine.Extend: "extend",
-}
-
 // lost is the error of a settlement that came too late.
 func lost(queue string, id engine.ID) error {
 	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
@@ -140,7 +135,7 @@ func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settleme
 			arg = strconv.FormatInt(ceil(s.TTR, time.Microsecond), 10)
 		}
 	}
-	b.add(sh, item, len(reason), member(t.ID), hex.EncodeToString(t.Nonce[:]), actionNames[s.Do], arg, reason)
+	b.add(sh, item, len(reason), member(t.ID), hex.EncodeToString(t.Nonce[:]), s.Do.String(), arg, reason)
 }
 
 // readSettled reads what a script answered to one settlement. ask says that it wants

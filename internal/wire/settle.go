@@ -6,11 +6,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-var actionNames = [...]string{
-	engine.Ack: "ack", engine.Retry: "retry", engine.Snooze: "snooze",
-	engine.Release: "release", engine.Bury: "bury", engine.Extend: "extend",
-}
-
 // AppendSettlements appends a request to settle.
 func AppendSettlements(b []byte, all []engine.Settlement) []byte {
 	return append(appendAll(append(b, `{"settlements":`...), all, appendSettlement), '}')
@@ -22,11 +17,7 @@ func appendSettlement(b []byte, s *engine.Settlement) []byte {
 		token = "-" // names no lease either, and does not count as missing
 	}
 	b = appendText(b, `{"lease":`, token)
-	do := ""
-	if int(s.Do) < len(actionNames) {
-		do = actionNames[s.Do]
-	}
-	b = appendWord(b, `,"do":`, do)
+	b = appendWord(b, `,"do":`, s.Do.String())
 	if s.When != nil && (s.Do == engine.Retry || s.Do == engine.Snooze) {
 		b = appendWhenOrNow(b, *s.When)
 	}
@@ -99,16 +90,12 @@ func (r *Reader) settlement() (s engine.Settlement) {
 }
 
 func (r *Reader) action() engine.Action {
-	do, ok := r.bytes("do")
-	for a, name := range actionNames {
-		if a > 0 && name == string(do) {
-			return engine.Action(a)
-		}
+	name, ok := r.bytes("do")
+	do, err := engine.ParseAction(string(name))
+	if ok && err != nil {
+		r.Wrong("do: must be ack, retry, snooze, release, bury or extend, not %q", engine.Clip(string(name)))
 	}
-	if ok {
-		r.Wrong("do: must be ack, retry, snooze, release, bury or extend, not %q", engine.Clip(string(do)))
-	}
-	return 0
+	return do
 }
 
 // Settled appends the answer to the settlement of a lease.

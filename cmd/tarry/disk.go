@@ -1,31 +1,28 @@
 package main
 
 import (
+	"maps"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry/engine/diskengine"
 )
 
 // diskFlags are the options of a disk store as flags: what they say is added to the
 // store's URL, whose reader checks it.
-type diskFlags struct{ values []string }
+type diskFlags struct{ values map[string]*string } // by option
 
-// diskOptions are flags and what they are called in a URL.
-var diskOptions = []struct{ flag, option, usage string }{
-	{"disk-cache", "cache", "of a disk store: memory for what is read, such as 1GiB; default 64MiB"},
-	{"disk-mem-table", "mem_table", "of a disk store: one of four tables in memory of what was just written; default 16MiB"},
-	{"disk-max-pending", "max_pending", "of a disk store: messages kept at most, 0 for no limit; default 0"},
-	{"disk-min-free", "min_free", "of a disk store: free space below which pushes fail, 0 for none; default 256MiB"},
-	{"disk-ballast", "ballast", "of a disk store: space kept for what ends messages on a full disk, 0 for none; default 64MiB"},
-	{"disk-retry-for", "retry_for", "of a disk store: how long a failed write is tried again before the store stops, 0s for not at all; default 1m"},
-	{"disk-close-timeout", "close_timeout", "of a disk store: how long to wait at the end for a disk that does not answer; default 20s"},
-}
+// diskFlag is the flag of an option.
+func diskFlag(option string) string { return "disk-" + strings.ReplaceAll(option, "_", "-") }
 
 func (d *diskFlags) add(cmd *cobra.Command) {
-	d.values = make([]string, len(diskOptions))
-	for i, o := range diskOptions {
-		cmd.Flags().StringVar(&d.values[i], o.flag, "", o.usage)
-		asSetting(cmd, o.flag)
+	d.values = make(map[string]*string)
+	for _, o := range diskengine.Options() {
+		d.values[o.Name] = cmd.Flags().String(diskFlag(o.Name), "", "of a disk store: "+o.What+"; default "+o.Default)
+		asSetting(cmd, diskFlag(o.Name))
 	}
 }
 
@@ -35,20 +32,30 @@ func (d *diskFlags) on(store string) (string, error) {
 	if err != nil {
 		return store, nil // whoever opens it says what is wrong
 	}
-	for i, o := range diskOptions {
-		v := d.values[i]
+	for _, option := range slices.Sorted(maps.Keys(d.values)) {
+		v := *d.values[option]
 		switch {
 		case v == "":
 			continue
 		case u.Scheme != "disk":
-			return "", usagef("leave it out, or serve a store such as disk:tarry-data", "--%s is for disk stores", o.flag)
-		case u.Query().Has(o.option):
-			return "", usagef("give it in one place", "--%s is given, and %s in the store's URL", o.flag, o.option)
+			return "", usagef("leave it out, or serve a store such as disk:tarry-data", "--%s is for disk stores", diskFlag(option))
+		case u.Query().Has(option):
+			return "", usagef("give it in one place", "--%s is given, and %s in the store's URL", diskFlag(option), option)
 		}
 		if u.RawQuery != "" {
 			u.RawQuery += "&"
 		}
-		u.RawQuery += o.option + "=" + url.QueryEscape(v)
+		u.RawQuery += option + "=" + url.QueryEscape(v)
 	}
 	return u.String(), nil
+}
+
+// diskDir returns the directory of a disk store, and whether store is one.
+func diskDir(store string) (dir string, ok bool) {
+	u, err := url.Parse(store)
+	if err != nil || u.Scheme != "disk" {
+		return "", false
+	}
+	dir, _, err = diskengine.ParseURL(u)
+	return dir, err == nil
 }

@@ -44,14 +44,14 @@ func TestServeRefusesDiskOptions(t *testing.T) {
 
 // What a flag says is one option, whatever it holds.
 func TestDiskOptionsAreEscaped(t *testing.T) {
-	d := diskFlags{values: make([]string, len(diskOptions))}
-	d.values[0] = "1&ballast=0#x"
+	cache := "1&ballast=0#x"
+	d := diskFlags{values: map[string]*string{"cache": &cache}}
 	store, err := d.on("disk:///data?min_free=0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	u, err := url.Parse(store)
-	if err != nil || !strings.HasPrefix(store, "disk:///data?") || u.Query().Get("cache") != d.values[0] || len(u.Query()) != 2 {
+	if err != nil || !strings.HasPrefix(store, "disk:///data?") || u.Query().Get("cache") != cache || len(u.Query()) != 2 {
 		t.Errorf("%s: %v", store, err)
 	}
 }

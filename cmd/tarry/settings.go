@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tarryhq/tarry/engine/diskengine"
 )
 
 // A setting is a flag that may also come from the environment or the --config
@@ -34,11 +36,16 @@ const (
 const settingMark = "tarry-setting"
 
 // allSettings are the names that a --config file may hold, whatever the command.
-var allSettings = []string{
-	"server", "server-file", "store", "store-file", "timeout", "json",
-	"http", "host", "max-body", "max-buffered", "max-connections", "drain", "concurrency",
-	"disk-cache", "disk-mem-table", "disk-max-pending", "disk-min-free", "disk-ballast", "disk-retry-for", "disk-close-timeout",
-}
+var allSettings = func() []string {
+	all := []string{
+		"server", "server-file", "store", "store-file", "timeout", "json",
+		"http", "host", "max-body", "max-buffered", "max-connections", "drain", "concurrency",
+	}
+	for _, o := range diskengine.Options() {
+		all = append(all, diskFlag(o.Name))
+	}
+	return all
+}()
 
 type settings struct {
 	levels map[string]level

@@ -32,18 +32,3 @@ func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Cli
 	}
 	return nil, err
 }
-
-// diskDir returns the directory of a disk store, and whether store is one.
-func diskDir(store string) (dir string, ok bool) {
-	u, err := url.Parse(store)
-	if err != nil || u.Scheme != "disk" {
-		return "", false
-	}
-	if u.Opaque != "" {
-		if dir, err := url.PathUnescape(u.Opaque); err == nil {
-			return dir, true
-		}
-		return u.Opaque, true
-	}
-	return u.Path, true
-}

@@ -3,6 +3,7 @@ package diskengine
 import (
 	"context"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -11,7 +12,7 @@ import (
 
 func init() {
 	engine.Register("disk", func(_ context.Context, u *url.URL) (engine.Engine, error) {
-		dir, cfg, err := parse(u)
+		dir, cfg, err := ParseURL(u)
 		if err != nil {
 			return nil, err
 		}
@@ -23,41 +24,64 @@ func init() {
 	})
 }
 
-// The bounds of what a URL may ask for in memory.
-const (
-	minCache    = 1 << 20
-	minMemTable = 1 << 20
-	maxMemTable = 1 << 30
-)
+// Option is an option of a disk: URL. Each sets a field of Config. Where 0 means the
+// default there, in a URL it means none: an option that is left out is the default.
+type Option struct {
+	Name    string
+	What    string // it sets, and its bounds
+	Default string
+	read    func(r *storeurl.Reader, name string, c *Config)
+}
 
-// parse reads a URL: disk:DIR, or disk:///DIR for one from the root. Its options are
-// named after the fields of Config: cache, mem_table, max_pending, min_free, ballast,
-// retry_for and close_timeout. Where 0 means the default in a Config, in a URL it means
-// none: an option that is left out is the default.
-func parse(u *url.URL) (dir string, cfg *Config, err error) {
+var options = []Option{
+	{"cache", "memory for blocks read from disk; at least 1MiB", "64MiB", func(r *storeurl.Reader, name string, c *Config) {
+		if r.Bytes(name, &c.CacheBytes) && c.CacheBytes < 1<<20 {
+			r.Fail("%s is at least 1MiB", name)
+		}
+	}},
+	{"mem_table", "one of at most four tables in memory of what was just written; 1MiB to 1GiB", "16MiB", func(r *storeurl.Reader, name string, c *Config) {
+		var n int64
+		if r.Bytes(name, &n) && (n < 1<<20 || n > 1<<30) {
+			r.Fail("%s is 1MiB to 1GiB", name)
+		}
+		c.MemTableBytes = uint64(n)
+	}},
+	{"max_pending", "live messages kept at most; a push beyond fails with limit; 0: no limit", "0", func(r *storeurl.Reader, name string, c *Config) {
+		r.Int(name, &c.MaxPending)
+	}},
+	{"min_free", "free space of the disk below which pushes fail with limit, while leasing, settling and cancelling go on; 0: until the disk is full", "256MiB", func(r *storeurl.Reader, name string, c *Config) {
+		none(r.Bytes(name, &c.MinFreeBytes), &c.MinFreeBytes)
+	}},
+	{"ballast", "a file that is removed when the disk is full, so that leases, settlements, cancels and purges have that much space; 0: none", "64MiB", func(r *storeurl.Reader, name string, c *Config) {
+		none(r.Bytes(name, &c.BallastBytes), &c.BallastBytes)
+	}},
+	{"retry_for", "how long a write that fails for want of space or file descriptors is tried again before the engine stops; 0s: not at all", "1m", func(r *storeurl.Reader, name string, c *Config) {
+		none(r.Duration(name, &c.RetryFor), &c.RetryFor)
+	}},
+	{"close_timeout", "how long closing waits for a disk that does not answer; at least 1ms", "20s", func(r *storeurl.Reader, name string, c *Config) {
+		if r.Duration(name, &c.CloseTimeout) && c.CloseTimeout < time.Millisecond {
+			r.Fail("%s is at least 1ms", name)
+		}
+	}},
+}
+
+// none makes of a 0 that is given what stands for none in a Config.
+func none[T int64 | time.Duration](given bool, n *T) {
+	if given && *n == 0 {
+		*n = -1
+	}
+}
+
+// Options returns the options of a disk: URL.
+func Options() []Option { return slices.Clone(options) }
+
+// ParseURL reads a URL: disk:DIR, or disk:///DIR for one from the root, with Options.
+func ParseURL(u *url.URL) (dir string, cfg *Config, err error) {
 	r := storeurl.New(u)
 	cfg = new(Config)
 	dir = r.Path()
-	if r.Bytes("cache", &cfg.CacheBytes) && cfg.CacheBytes < minCache {
-		r.Fail("cache is at least 1MiB")
-	}
-	var n int64
-	if r.Bytes("mem_table", &n) && (n < minMemTable || n > maxMemTable) {
-		r.Fail("mem_table is 1MiB to 1GiB")
-	}
-	cfg.MemTableBytes = uint64(n)
-	r.Int("max_pending", &cfg.MaxPending)
-	if r.Bytes("min_free", &cfg.MinFreeBytes) && cfg.MinFreeBytes == 0 {
-		cfg.MinFreeBytes = -1
-	}
-	if r.Bytes("ballast", &cfg.BallastBytes) && cfg.BallastBytes == 0 {
-		cfg.BallastBytes = -1
-	}
-	if r.Duration("retry_for", &cfg.RetryFor) && cfg.RetryFor == 0 {
-		cfg.RetryFor = -1
-	}
-	if r.Duration("close_timeout", &cfg.CloseTimeout) && cfg.CloseTimeout < time.Millisecond {
-		r.Fail("close_timeout is at least 1ms")
+	for _, o := range options {
+		o.read(r, o.Name, cfg)
 	}
 	return dir, cfg, r.Done()
 }

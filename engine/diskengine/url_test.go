@@ -2,7 +2,9 @@ package diskengine
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -24,6 +26,7 @@ func TestURLSetsTheConfig(t *testing.T) {
 		"disk:x?ballast=0":                              {BallastBytes: -1},
 		"disk:x?retry_for=5s":                           {RetryFor: 5 * time.Second},
 		"disk:x?retry_for=0s":                           {RetryFor: -1},
+		"disk:x?retry_for=1d12h":                        {RetryFor: 36 * time.Hour},
 		"disk:x?close_timeout=1m":                       {CloseTimeout: time.Minute},
 		"disk:x?cache=2MiB&ballast=0&close_timeout=1ms": {CacheBytes: 2 << 20, BallastBytes: -1, CloseTimeout: time.Millisecond},
 	} {
@@ -31,7 +34,7 @@ func TestURLSetsTheConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if dir, cfg, err := parse(u); err != nil || dir != "x" || !reflect.DeepEqual(*cfg, want) {
+		if dir, cfg, err := ParseURL(u); err != nil || dir != "x" || !reflect.DeepEqual(*cfg, want) {
 			t.Errorf("%s: %q, %+v, %v; want %+v", text, dir, cfg, err, want)
 		}
 	}
@@ -64,5 +67,20 @@ func TestURLOptionsAct(t *testing.T) {
 	rs, err := e.Push(t.Context(), []engine.Message{m, m})
 	if err != nil || rs[0].Err != nil || !errors.Is(rs[1].Err, engine.ErrLimit) {
 		t.Errorf("two pushes where one may be pending: %+v, %v", rs, err)
+	}
+}
+
+// The page has one table of them, with the flags of tarry serve.
+func TestURLOptionsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/engines/disk.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := "| option | flag of `tarry serve` | what it sets | default |\n|---|---|---|---|\n"
+	for _, o := range Options() {
+		rows += fmt.Sprintf("| `%s` | `--disk-%s` | %s | `%s` |\n", o.Name, strings.ReplaceAll(o.Name, "_", "-"), o.What, o.Default)
+	}
+	if !strings.Contains(string(page), rows+"\n") {
+		t.Errorf("docs/engines/disk.md lacks this table:\n%s", rows)
 	}
 }

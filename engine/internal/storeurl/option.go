@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // List takes out an option that may be given several times.
@@ -42,12 +44,12 @@ func (r *Reader) Int(name string, to *int64) bool {
 // Duration takes out an option that is a duration, at least 0.
 func (r *Reader) Duration(name string, to *time.Duration) bool {
 	return set(r, name, to, func(s string) (time.Duration, error) {
-		d, err := time.ParseDuration(s)
+		d, err := duration.Parse(s)
 		if d < 0 {
 			err = strconv.ErrRange
 		}
 		return d, err
-	}, "a duration such as 500ms, 30s or 1h")
+	}, "a duration such as 500ms, 30s, 1h or 7d")
 }
 
 // Bytes takes out an option that is a size: a number of bytes, or one with a unit.

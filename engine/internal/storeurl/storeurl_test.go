@@ -65,6 +65,7 @@ func TestOptions(t *testing.T) {
 		"x:?cache=2GiB":                         {cache: 2 << 30},
 		"x:?cache=8388607TiB":                   {cache: 8388607 << 40},
 		"x:?timeout=1m30s":                      {timeout: 90 * time.Second},
+		"x:?timeout=1d12h":                      {timeout: 36 * time.Hour},
 		"x://u:p%40@h":                          {secret: "p@"},
 		"x://u:@h":                              {},
 		"x://u@h?password_file=" + file:         {secret: "s3 cret"},

@@ -46,6 +46,22 @@ var lapseTests = []test{
 			b.Fatalf("%+v", i)
 		}
 	}},
+	{"it died at its deadline, whenever that was noticed", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		for _, sweep := range []bool{false, true} {
+			m := b.msg("", dueNow)
+			m.MaxAttempts = 1
+			r := b.push(m)
+			l := b.lease1(b.unit)
+			b.pass(3)
+			if sweep {
+				b.none("dead")
+			}
+			if i := b.state(b.id(r.ID), engine.Dead, 1); !i.Died.Equal(l.Deadline) {
+				b.Fatalf("swept %v: died %v, not at its deadline %v", sweep, i.Died, l.Deadline)
+			}
+		}
+	}},
 	{"a grant counts what died", func(b *bed) {
 		m := b.msg("k", dueNow)
 		m.MaxAttempts = 1

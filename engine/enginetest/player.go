@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -87,11 +88,10 @@ func (p *player) ref(n, by uint32) engine.Ref {
 		id := p.ids[len(p.ids)-1-int(n)%min(len(p.ids), 12)]
 		return engine.Ref{Queue: p.queueOf[id], ID: id}
 	}
-	key := "a"
-	if k := p.key(n); k != "" {
-		key = k
+	if !p.caps.Keys {
+		return engine.Ref{Queue: p.queue(by), ID: 1 << 62}
 	}
-	return engine.Ref{Queue: p.queue(by), Key: key}
+	return engine.Ref{Queue: p.queue(by), Key: cmp.Or(p.key(n), "a")}
 }
 
 var spans = []time.Duration{

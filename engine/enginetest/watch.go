@@ -38,6 +38,23 @@ var watchTests = []test{
 		b.is(p.Pause(b.Context(), b.queue, 0), nil)
 		b.hinted("resume", func() { b.is(p.Resume(b.Context(), b.queue), nil) })
 	}},
+	{"a resume is hinted when there are only leases that will lapse", func(b *bed) {
+		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
+		b.push(b.msg("", dueNow))
+		b.lease1(long)
+		b.is(p.Pause(b.Context(), b.queue, 0), nil)
+		b.hinted("resume", func() { b.is(p.Resume(b.Context(), b.queue), nil) })
+	}},
+	{"what a late settlement brings back from the dead is hinted", func(b *bed) {
+		for _, s := range []engine.Settlement{{Do: engine.Release}, {Do: engine.Snooze, When: &engine.When{In: time.Hour}}} {
+			m := b.msg("", dueNow)
+			m.MaxAttempts = 1
+			b.push(m)
+			s.Token = b.lease1(b.unit).Token
+			b.pass(1)
+			b.hinted(s.Do.String(), func() { b.settle(s) })
+		}
+	}},
 	{"a shorter pause is hinted", func(b *bed) {
 		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
 		b.push(b.msg("", dueNow))

@@ -131,13 +131,13 @@ type oneLease struct {
 	done  chan struct{}
 }
 
-func (w *oneLease) room(_ string, taken int) int {
+func (w *oneLease) room(_ string, taken int) (n int, full bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended {
-		return 0
+	if w.ended || taken >= w.left {
+		return 0, true
 	}
-	return w.left - taken
+	return w.left - taken, false
 }
 
 func (w *oneLease) deliver(leases []Lease, now, _ time.Time) {

@@ -49,22 +49,26 @@ type delivery struct {
 	told       bool          // the observer knows that the lease was lost
 }
 
-// room tells how many more messages of a queue can be started soon.
-func (w *Worker) room(queue string, taken int) int {
+// room tells how many more messages of a queue can be started soon, and whether there
+// is room for none of any queue.
+func (w *Worker) room(queue string, taken int) (n int, full bool) {
 	if w.deaf() {
-		return 0
+		return 0, true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slots := w.cfg.Concurrency - w.running - w.queued - taken
-	n := slots
+	n = slots
 	if w.queued <= w.low() {
 		n += w.pace.lead()
+	}
+	if n = min(n, slots+maxUnsaid-w.unsaid); n <= 0 {
+		return 0, true
 	}
 	if h := w.queues[queue]; h.slots > 0 {
 		n = min(n, h.slots-h.running-h.queued)
 	}
-	return min(n, slots+maxUnsaid-w.unsaid)
+	return n, false
 }
 
 // low is how many stand in line when more are asked for. Called with w.mu held.

@@ -156,8 +156,10 @@ func (e *Engine) untell(queue string, g *engine.Granted) {
 func (c *change) take(w *engine.Want, p *pending) (taken []slot, leases []engine.Lease, err error) {
 	q, bytes := c.q, 0
 	for c.expired < expireMost {
-		if err := q.fill(c.now.ms); err != nil {
-			return taken, nil, err
+		if !c.whole() {
+			if err := q.fill(c.now.ms); err != nil {
+				return taken, nil, err
+			}
 		}
 		room := w.Max - len(leases)
 		if room <= 0 || bytes >= engine.AnswerBytes {

@@ -59,6 +59,9 @@ func (q *queue) track(op nearOp, seq uint64) {
 // whole reports whether memory holds all that waits.
 func (q *queue) whole() bool { return int64(q.near.len()) == q.counts.waiting }
 
+// whole is that of the queue as the change leaves it, which has taken some out of memory.
+func (c *change) whole() bool { return int64(c.q.near.len()) == c.q.counts.waiting+c.counts.waiting }
+
 // wantsLoader reports whether there is something to read ahead, and room for it.
 func (q *queue) wantsLoader(now int64) bool {
 	return !q.whole() && q.loadedTo.at < now+horizon && q.near.len()+q.e.chunk <= nearRoom

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"container/heap"
-	"container/list"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -15,27 +14,42 @@ import (
 // Dispatcher.mu.
 type belief struct {
 	queue  string
-	seats  list.List       // of *Subscription, in the order in which they came
-	spread []*Subscription // those of them that spread over their queues
+	seats  chain[Subscription] // in the order in which they came
+	spread []*Subscription     // those of them that spread over their queues
 
-	ready  *list.Element // in Dispatcher.ready; nil: not to be asked
-	busy   bool          // being asked
-	hinted bool          // a hint came meanwhile
-	at     int           // in Dispatcher.timed; -1: not there
-	wake   time.Time     // when it is to be asked by itself, local clock
+	place  link[belief] // in Dispatcher.ready
+	ready  bool         // it is there: to be asked
+	busy   bool         // being asked
+	hinted bool         // a hint came meanwhile
+	apart  bool         // asking it has taken long: it is asked alone, so that no other waits for it
+	cut    bool         // there were more subscriptions than the call under way asks for
+	reach  int32        // how many subscriptions the next call asks for
+	fails  int32        // how often it could not be asked, in a row
+	at     int32        // in Dispatcher.timed; -1: not there
+	wake   moment       // when it is to be asked by itself
 
-	next time.Time // when something may be there, by the engine's clock; zero: unknown
-	now  time.Time // the engine's clock when it was last asked
+	// In milliseconds of the engine's clock.
+	next int64 // when something may be there; none: unknown
+	now  int64 // when it was last asked
 
-	err   error // why it could not be asked; nil: it could
-	fails int
-	apart bool // asking it has taken long: it is asked alone, so that no other waits for it
-
-	reach int  // how many subscriptions the next call asks for
-	cut   bool // there were more of them than the call under way asks for
+	err error // why it could not be asked; nil: it could
 
 	expired, died int // not told to anybody yet
 }
+
+// moment is an instant of our clock, since Dispatcher.epoch; 0: none is known.
+type moment time.Duration
+
+// moment is the instant t, of the monotonic clock.
+func (d *Dispatcher) moment(t time.Time) moment { return moment(max(1, t.Sub(d.epoch))) }
+
+func (d *Dispatcher) time(m moment) time.Time { return d.epoch.Add(time.Duration(m)) }
+
+// none is the zero time in milliseconds.
+var none = time.Time{}.UnixMilli()
+
+// instant is a time of the engine's.
+func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
 // Bounds on how many subscriptions of a queue one call asks for. Where thousands wait,
 // most calls bring a message or two; so it begins with few and doubles while the
@@ -46,7 +60,9 @@ const (
 )
 
 func newBelief(queue string) *belief {
-	return &belief{queue: queue, at: -1, reach: reachMin}
+	b := &belief{queue: queue, at: -1, reach: reachMin, next: none, now: none}
+	b.place.of = b
+	return b
 }
 
 // ask has a queue asked. Called with d.mu held.
@@ -54,11 +70,10 @@ func (d *Dispatcher) ask(b *belief) {
 	switch {
 	case b.busy:
 		b.hinted = true
-	case b.ready == nil:
-		if b.at >= 0 {
-			heap.Remove(&d.timed, b.at)
-		}
-		b.ready = d.ready.PushBack(b)
+	case !b.ready:
+		d.untime(b)
+		b.ready = true
+		d.ready.add(&b.place)
 		for _, s := range b.spread {
 			s.asks++
 		}
@@ -67,13 +82,20 @@ func (d *Dispatcher) ask(b *belief) {
 
 // unready takes a queue from among the ready. Called with d.mu held.
 func (d *Dispatcher) unready(b *belief) {
-	if b.ready == nil {
+	if !b.ready {
 		return
 	}
-	d.ready.Remove(b.ready)
-	b.ready = nil
+	d.ready.remove(&b.place)
+	b.ready = false
 	for _, s := range b.spread {
 		s.asks--
+	}
+}
+
+// untime takes a queue from those of which a time is known. Called with d.mu held.
+func (d *Dispatcher) untime(b *belief) {
+	if b.at >= 0 {
+		heap.Remove(&d.timed, int(b.at))
 	}
 }
 
@@ -82,11 +104,11 @@ func (d *Dispatcher) unready(b *belief) {
 func (d *Dispatcher) place(b *belief, ask bool) {
 	b.busy = false
 	switch {
-	case b.seats.Len() == 0:
+	case b.seats.first == nil:
 		d.forget(b)
 	case ask:
 		d.ask(b)
-	case !b.wake.IsZero():
+	case b.wake != 0:
 		heap.Push(&d.timed, b)
 	}
 }
@@ -94,34 +116,32 @@ func (d *Dispatcher) place(b *belief, ask bool) {
 // forget drops a queue that nobody waits on, once no call is under way for it. Called
 // with d.mu held.
 func (d *Dispatcher) forget(b *belief) {
-	if b.seats.Len() > 0 || b.busy {
+	if b.seats.first != nil || b.busy {
 		return
 	}
 	d.unready(b)
-	if b.at >= 0 {
-		heap.Remove(&d.timed, b.at)
-	}
+	d.untime(b)
 	delete(d.queues, b.queue)
 }
 
 // learn sets the belief in a queue by the engine's answer to a call that began at
 // began, and reports whether it is to be asked again at once. Called with d.mu held.
 func (d *Dispatcher) learn(b *belief, got engine.Granted, engineNow, began, now time.Time) (again bool) {
-	b.wake, b.next, b.err = time.Time{}, time.Time{}, got.Err
+	b.wake, b.next, b.err = 0, none, got.Err
 	if got.Err != nil {
-		b.wake = now.Add(FailPause(b.fails))
+		b.wake = d.moment(now.Add(FailPause(int(b.fails))))
 		b.fails++
 		return false
 	}
 	b.fails = 0
-	b.now, b.next = engineNow, got.NextDue
+	b.now, b.next = engineNow.UnixMilli(), got.NextDue.UnixMilli()
 	b.expired += got.Expired
 	b.died += got.Died
 	if !got.NextDue.IsZero() {
-		b.wake = d.localSince(got.NextDue, engineNow, began, now)
+		b.wake = d.moment(d.localSince(got.NextDue, engineNow, began, now))
 	}
 	if d.caps.Recheck > 0 {
-		if until := now.Add(d.caps.Recheck); b.wake.IsZero() || until.Before(b.wake) {
+		if until := d.moment(now.Add(d.caps.Recheck)); b.wake == 0 || until < b.wake {
 			b.wake = until
 		}
 	}
@@ -163,14 +183,14 @@ func (d *Dispatcher) localSince(t, engineNow, began, now time.Time) time.Time {
 type timed []*belief
 
 func (h timed) Len() int           { return len(h) }
-func (h timed) Less(i, j int) bool { return h[i].wake.Before(h[j].wake) }
+func (h timed) Less(i, j int) bool { return h[i].wake < h[j].wake }
 func (h timed) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+	h[i].at, h[j].at = int32(i), int32(j)
 }
 func (h *timed) Push(x any) {
 	b := x.(*belief)
-	b.at = len(*h)
+	b.at = int32(len(*h))
 	*h = append(*h, b)
 }
 func (h *timed) Pop() any {

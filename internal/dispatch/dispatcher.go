@@ -8,7 +8,6 @@
 package dispatch
 
 import (
-	"container/list"
 	"context"
 	"log/slog"
 	"runtime"
@@ -43,6 +42,7 @@ type Dispatcher struct {
 	caps engine.Capabilities
 	log  *slog.Logger // never blocks
 
+	epoch     time.Time       // what moments count from
 	ctx       context.Context // ends with close
 	cancel    context.CancelFunc
 	wake      chan struct{} // holds one token: look again
@@ -55,10 +55,11 @@ type Dispatcher struct {
 	subs    map[*Subscription]struct{}
 	fresh   []*Subscription // of one answer, not all of whose queues have been asked yet
 	queues  map[string]*belief
-	ready   list.List // of *belief: to be asked, first come first served
-	timed   timed     // beliefs of which a time is known
-	calls   []*call   // under way, the oldest first
+	ready   chain[belief] // to be asked, first come first served
+	timed   timed         // beliefs of which a time is known
+	calls   []*call       // under way, the oldest first
 	rounds  uint64
+	open    int // subscriptions that are not known to be full in this round
 	running bool
 	closed  bool
 
@@ -70,7 +71,7 @@ type Dispatcher struct {
 func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger) *Dispatcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Dispatcher{
-		eng: eng, caps: caps, log: log,
+		eng: eng, caps: caps, log: log, epoch: time.Now(),
 		ctx: ctx, cancel: cancel,
 		wake:    make(chan struct{}, 1),
 		subs:    make(map[*Subscription]struct{}),
@@ -202,7 +203,7 @@ func (d *Dispatcher) earliest() (t time.Time) {
 		}
 	}
 	if len(d.timed) > 0 {
-		sooner(d.timed[0].wake)
+		sooner(d.time(d.timed[0].wake))
 	}
 	for _, c := range d.calls {
 		switch {

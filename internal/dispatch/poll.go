@@ -187,7 +187,7 @@ func (p *poller) gains(wants []engine.Want, over <-chan struct{}) bool {
 	}
 	for {
 		for _, q := range p.s.Queues {
-			if !polled[q] && p.s.Room(q, 0) > 0 {
+			if !polled[q] && p.s.room(q, 0) > 0 {
 				return true
 			}
 		}
@@ -202,7 +202,11 @@ func (p *poller) gains(wants []engine.Want, over <-chan struct{}) bool {
 // wants asks each queue for what there is room for, were it the only one.
 func (p *poller) wants() (wants []engine.Want, most int) {
 	for _, q := range p.s.Queues {
-		if n := min(p.s.Room(q, 0), engine.MaxLease); n > 0 {
+		n, full := p.s.Room(q, 0)
+		if full {
+			return nil, 0
+		}
+		if n = min(n, engine.MaxLease); n > 0 {
 			wants = append(wants, engine.Want{Queue: q, Max: n, TTR: p.s.TTR, Remote: p.s.Remote})
 			most = max(most, n)
 		}

@@ -70,10 +70,10 @@ func (d *Dispatcher) plan(now time.Time) *call {
 			c.cancel()
 		}
 	}
-	for len(d.timed) > 0 && passed(d.timed[0].wake, now) {
+	for moment := d.moment(now); len(d.timed) > 0 && d.timed[0].wake <= moment; {
 		d.ask(d.timed[0])
 	}
-	if d.ready.Len() == 0 || young >= lanesMax {
+	if d.ready.first == nil || young >= lanesMax {
 		d.short.Store(false)
 		return nil
 	}
@@ -82,9 +82,14 @@ func (d *Dispatcher) plan(now time.Time) *call {
 	short := false
 	c := &call{began: now}
 	d.rounds++
-	for e := d.ready.Front(); e != nil && len(c.wants) < wantsMax; {
-		b := e.Value.(*belief)
-		e = e.Next()
+	d.open = len(d.subs)
+	for l := d.ready.first; l != nil && len(c.wants) < wantsMax; {
+		b := l.of
+		l = l.next
+		if d.open == 0 { // nobody has room, whatever the queue
+			short = true
+			break
+		}
 		switch {
 		case b.apart && len(c.wants) > 0:
 			continue // it comes first next time
@@ -116,9 +121,9 @@ func passed(t, now time.Time) bool { return !t.After(now) }
 func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	first, reached := len(c.wants), 0
 	b.cut = false
-	for e := b.seats.Front(); e != nil; e = e.Next() {
-		s := e.Value.(*Subscription)
-		if s.over(now) {
+	for l := b.seats.first; l != nil; l = l.next {
+		s := l.of
+		if s.full == d.rounds || s.over(now) {
 			continue
 		}
 		w := first
@@ -129,14 +134,20 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		if w < len(c.wants) {
 			most -= c.wants[w].Max
 		}
-		n := min(s.Room(b.queue, s.taken), most)
+		n, full := s.Room(b.queue, s.taken)
+		if full {
+			s.full = d.rounds
+			d.open--
+			continue
+		}
+		n = min(n, most)
 		if s.Spread {
 			n = d.spread(s, n)
 		}
 		if n <= 0 {
 			continue
 		}
-		if reached == b.reach {
+		if reached == int(b.reach) {
 			b.cut = true
 			break
 		}
@@ -169,8 +180,8 @@ func (d *Dispatcher) spread(s *Subscription, n int) int {
 func (d *Dispatcher) cannot(b *belief, err error, now time.Time) {
 	d.unready(b)
 	d.place(b, d.learn(b, engine.Granted{Err: err}, time.Time{}, now, now))
-	for e := b.seats.Front(); e != nil; e = e.Next() {
-		if s := e.Value.(*Subscription); !s.leaving && (!s.Once || d.hopeless(s)) {
+	for l := b.seats.first; l != nil; l = l.next {
+		if s := l.of; !s.leaving && (!s.Once || d.hopeless(s)) {
 			s.Fail(err)
 		}
 	}
@@ -252,7 +263,7 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 			n := sh.n
 			switch {
 			case c.slow:
-				n = min(n, max(0, s.Room(b.queue, s.taken)))
+				n = min(n, s.room(b.queue, s.taken))
 			default:
 				s.taken -= n
 			}
@@ -299,12 +310,12 @@ func (d *Dispatcher) tell(c *call, b *belief, s *Subscription) {
 // is left. Called with d.mu held.
 func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now time.Time) []engine.Lease {
 	w, b := c.wants[want], c.beliefs[want]
-	for e := b.seats.Front(); e != nil && len(ls) > 0; e = e.Next() {
-		s := e.Value.(*Subscription)
+	for l := b.seats.first; l != nil && len(ls) > 0; l = l.next {
+		s := l.of
 		if s.TTR != w.TTR || s.Remote != w.Remote || s.over(now) {
 			continue
 		}
-		if n := min(s.Room(b.queue, s.taken), len(ls)); n > 0 {
+		if n := min(s.room(b.queue, s.taken), len(ls)); n > 0 {
 			s.Deliver(ls[:n:n], engineNow, c.began)
 			ls = ls[n:]
 		}

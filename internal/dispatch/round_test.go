@@ -26,7 +26,7 @@ func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 		defer cancel()
 		sub := func(ctx context.Context, wait time.Duration) *Subscription {
 			s := &Subscription{Queues: []string{"q"}, Once: true, Ctx: ctx, Until: time.Now().Add(wait), Asked: make(chan struct{}),
-				Room: func(_ string, taken int) int { return 1 - taken }}
+				Room: func(_ string, taken int) (int, bool) { return 1 - taken, taken >= 1 }}
 			d.Subscribe(s)
 			return s
 		}

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"container/list"
 	"context"
 	"slices"
 	"time"
@@ -17,8 +16,9 @@ type Subscription struct {
 	Remote bool
 
 	// Room tells how many more messages of a queue could be started now, when taken
-	// more are on their way already. It must keep that promise until they come.
-	Room func(queue string, taken int) int
+	// more are on their way already. It must keep that promise until they come. full:
+	// there is none for any queue.
+	Room func(queue string, taken int) (n int, full bool)
 	// Deliver hands over leases of one queue, never more than there was room for:
 	// now is the engine's clock when it answered, sent ours before it was asked.
 	Deliver func(leases []engine.Lease, now, sent time.Time)
@@ -38,17 +38,18 @@ type Subscription struct {
 	Asked chan struct{} // once: closed when all queues have been asked since it came
 
 	// Guarded by Dispatcher.mu.
-	seats   []*list.Element // in the beliefs in its queues
-	seen    int             // once: how many of its queues have been asked
-	asks    int             // spread: how many of its queues are ready
-	round   uint64          // spread: the round that left is for
-	left    int             // spread: how many of its ready queues the round has still to come to
-	taken   int             // messages on the way to it
-	calls   int             // calls under way for it
-	leaving bool            // nothing more is asked for
-	gone    bool            // nothing more is delivered
-	told    *call           // the last one whose failure it was told
-	idle    chan struct{}   // closed when it is leaving and no call is under way for it
+	seats   []link[Subscription] // in the beliefs in its queues
+	seen    int                  // once: how many of its queues have been asked
+	asks    int                  // spread: how many of its queues are ready
+	round   uint64               // spread: the round that left is for
+	left    int                  // spread: how many of its ready queues the round has still to come to
+	full    uint64               // the last round in which it had no room for any queue
+	taken   int                  // messages on the way to it
+	calls   int                  // calls under way for it
+	leaving bool                 // nothing more is asked for
+	gone    bool                 // nothing more is delivered
+	told    *call                // the last one whose failure it was told
+	idle    chan struct{}        // closed when it is leaving and no call is under way for it
 }
 
 // Outlook is what is known of a subscription's queues when it leaves.
@@ -61,6 +62,15 @@ type Outlook struct {
 // over reports whether nothing is to be leased for it any more.
 func (s *Subscription) over(now time.Time) bool {
 	return s.leaving || s.Once && (s.Ctx.Err() != nil || s.seen == len(s.Queues) && !now.Before(s.Until))
+}
+
+// room tells how many more messages of a queue it could start, none below 0.
+func (s *Subscription) room(queue string, taken int) int {
+	n, full := s.Room(queue, taken)
+	if full {
+		return 0
+	}
+	return max(0, n)
 }
 
 // Leave ends a subscription.
@@ -84,7 +94,7 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 	if d.closed {
 		return d.refuse(s)
 	}
-	s.seats = make([]*list.Element, len(s.Queues))
+	s.seats = make([]link[Subscription], len(s.Queues))
 	for i, q := range s.Queues {
 		b := d.queues[q]
 		if b == nil {
@@ -95,10 +105,11 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 		if b.err != nil && s.Once && s.Until.IsZero() {
 			d.ask(b) // it cannot wait for the next try
 		}
-		s.seats[i] = b.seats.PushBack(s)
+		s.seats[i].of = s
+		b.seats.add(&s.seats[i])
 		if s.Spread {
 			b.spread = append(b.spread, s)
-			if b.ready != nil {
+			if b.ready {
 				s.asks++
 			}
 		}
@@ -140,18 +151,17 @@ func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subsc
 	if s.Once && s.seen < len(s.Queues) {
 		d.fresh = slices.DeleteFunc(d.fresh, func(o *Subscription) bool { return o == s })
 	}
+	nowMS, nextMS := none, none
 	for i, q := range s.Queues {
 		b := d.queues[q]
-		if b.now.After(o.Now) {
-			o.Now = b.now
-		}
-		if !b.next.IsZero() && (o.Next.IsZero() || b.next.Before(o.Next)) {
-			o.Next = b.next
+		nowMS = max(nowMS, b.now)
+		if b.next != none && (nextMS == none || b.next < nextMS) {
+			nextMS = b.next
 		}
 		if o.Err == nil {
 			o.Err = b.err
 		}
-		b.seats.Remove(s.seats[i])
+		b.seats.remove(&s.seats[i])
 		if s.Spread {
 			b.spread = slices.DeleteFunc(b.spread, func(o *Subscription) bool { return o == s })
 		}
@@ -160,6 +170,7 @@ func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subsc
 	if len(d.subs) == 0 {
 		d.kick()
 	}
+	o.Now, o.Next = instant(nowMS), instant(nextMS)
 	return o
 }
 
@@ -167,7 +178,7 @@ func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subsc
 // Called with d.mu held.
 func (d *Dispatcher) seen(s *Subscription) bool {
 	for s.seen < len(s.Queues) {
-		if b := d.queues[s.Queues[s.seen]]; b.ready != nil || b.busy {
+		if b := d.queues[s.Queues[s.seen]]; b.ready || b.busy {
 			return false
 		}
 		s.seen++

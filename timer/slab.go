@@ -5,11 +5,11 @@ import "math/rand/v2"
 const (
 	// A chunk is small, for one entry in it keeps it: what survives a spike
 	// should not keep the spike's memory.
-	chunkBits = 6
+	chunkBits = 4
 	chunkLen  = 1 << chunkBits
 	chunkMask = chunkLen - 1
 
-	emptyMost  = 16      // empty chunks kept for the next need
+	emptyMost  = 64      // empty chunks kept for the next need
 	maxEntries = 1 << 31 // the top bit of an index marks the head of a list
 )
 

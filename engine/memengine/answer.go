@@ -1,6 +1,7 @@
 package memengine
 
 import (
+	"crypto/rand"
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
@@ -9,27 +10,59 @@ import (
 
 // answer makes the copies of messages that leave the engine. The small pieces of
 // an answer with many messages share memory, a few kilobytes at a time: less work
-// for the allocator, and who keeps one body does not keep all.
+// for the allocator, and who keeps one body does not keep all. How much is shared
+// follows the messages that are known to come, or have come.
 type answer struct {
 	queue string
-	left  int // messages still to come, at most
+	left  int // messages of the queue still to come, at most
+	gone  int // messages
 
-	bytes []byte          // bodies
-	text  strings.Builder // keys and tokens
+	bytes  []byte          // bodies
+	text   strings.Builder // keys and tokens
+	room   []engine.Lease
+	random []byte // for nonces
 }
 
-// share is how many bytes pieces share at most.
-const share = 4096
+const (
+	share       = 4096 // how many bytes pieces share at most
+	shareLeases = 16
+	shareNonces = 8 // who keeps a nonce, as dead messages may for long, keeps the others
+)
 
-// room is how much to allocate for a piece of n bytes and those to come.
-func (a *answer) room(n int) int { return max(n, min(n*a.left, share)) }
+// many is for how many pieces to allocate at a time, of which some share at most.
+func (a *answer) many(most int) int { return min(max(a.left, a.gone, 1), most) }
+
+// size is how much to allocate for a piece of n bytes and those to come.
+func (a *answer) size(n int) int { return max(n, min(n*a.many(share), share)) }
+
+// leases returns room for the leases of a queue.
+func (a *answer) leases(n int) []engine.Lease {
+	if n > len(a.room) {
+		a.room = make([]engine.Lease, max(n, a.many(shareLeases)))
+	}
+	ls := a.room[:n:n]
+	a.room = a.room[n:]
+	return ls
+}
+
+// nonce returns one that nobody can know.
+func (a *answer) nonce() *token.Nonce {
+	const size = len(token.Nonce{})
+	if len(a.random) == 0 {
+		a.random = make([]byte, size*a.many(shareNonces))
+		_, _ = rand.Read(a.random) // never fails
+	}
+	n := (*token.Nonce)(a.random)
+	a.random = a.random[size:]
+	return n
+}
 
 func (a *answer) copyBytes(s string) []byte {
 	if s == "" {
 		return nil
 	}
 	if len(s) > cap(a.bytes)-len(a.bytes) {
-		a.bytes = make([]byte, 0, a.room(len(s)))
+		a.bytes = make([]byte, 0, a.size(len(s)))
 	}
 	from := len(a.bytes)
 	a.bytes = append(a.bytes, s...)
@@ -48,7 +81,7 @@ func (a *answer) copyText(s string) string {
 func (a *answer) reserve(n int) {
 	if n > a.text.Cap()-a.text.Len() {
 		a.text.Reset()
-		a.text.Grow(a.room(n))
+		a.text.Grow(a.size(n))
 	}
 }
 
@@ -80,6 +113,7 @@ func (a *answer) info(i *engine.Info, m *message, body bool) {
 		i.Died = instant(m.end)
 	}
 	a.left--
+	a.gone++
 }
 
 // info is that of a message alone.

@@ -83,7 +83,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 	e.with(name, false, func(q *queue) {
 		first = minuteOf(q.ms)
 		for _, s := range []engine.State{engine.Scheduled, engine.Ready} {
-			for at, bucket := range q.states[s].buckets {
+			for at, bucket := range q.states[s].buckets() {
 				if n := (at - first) / minutes; at >= first && n < int64(len(buckets)) {
 					buckets[n].Count += int64(bucket.n)
 				}

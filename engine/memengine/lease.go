@@ -2,7 +2,6 @@ package memengine
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -16,6 +15,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	}
 	defer e.end()
 	grant := engine.Grant{Queues: make([]engine.Granted, len(wants))}
+	var a answer
 	now := e.now().UnixMilli()
 	for i, want := range wants {
 		g := &grant.Queues[i]
@@ -23,7 +23,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 			continue
 		}
 		e.with(want.Queue, false, func(q *queue) {
-			*g = q.lease(want)
+			*g = q.lease(want, &a)
 			now = max(now, q.ms)
 		})
 	}
@@ -38,19 +38,17 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 }
 
 // lease answers one want.
-func (q *queue) lease(want engine.Want) engine.Granted {
+func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 	g := engine.Granted{Expired: q.expired, Died: q.died}
 	q.expired, q.died = 0, 0
 	if !q.paused {
 		n := min(want.Max, q.states[engine.Ready].n)
-		nonces := make([]byte, n*len(token.Nonce{}))
-		rand.Read(nonces) // never fails
-		g.Messages = make([]engine.Lease, n)
-		a := answer{queue: q.name, left: n}
+		a.queue, a.left = q.name, n
+		g.Messages = a.leases(n)
 		i := 0
 		for bytes := 0; i < n && bytes < engine.AnswerBytes; i++ {
 			l := &g.Messages[i]
-			q.hold(q.turn(), want.TTR, token.Nonce(nonces[i*len(token.Nonce{}):]), &a, l)
+			q.hold(q.turn(), want.TTR, a, l)
 			bytes += len(l.Body)
 		}
 		g.Messages = g.Messages[:i]
@@ -68,16 +66,14 @@ func (q *queue) lease(want engine.Want) engine.Granted {
 }
 
 // hold leases a ready message, and fills in the lease.
-func (q *queue) hold(m *message, ttr time.Duration, n token.Nonce, a *answer, l *engine.Lease) {
+func (q *queue) hold(m *message, ttr time.Duration, a *answer, l *engine.Lease) {
 	q.take(m)
 	m.attempt++
-	q.endLease(m)
-	place, kept := q.nonces.take()
-	m.nonce, *kept = place, n
+	m.nonce = a.nonce()
 	q.put(m, engine.Leased, q.deadline(m, ttr))
 	a.reserve(int(m.keyLen) + token.Chars)
 	a.info(&l.Info, m, true)
-	l.Token = a.token(token.Token{Queue: q.number, ID: m.id, Nonce: n})
+	l.Token = a.token(token.Token{Queue: q.number, ID: m.id, Nonce: *m.nonce})
 }
 
 // deadline is that of a lease which begins now, never already over.
@@ -105,7 +101,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		case q.paused:
 			return engine.RefuseNotDue(ref, time.Time{})
 		}
-		q.hold(m, want.TTR, token.NewNonce(), &answer{queue: q.name, left: 1}, &lease)
+		q.hold(m, want.TTR, &answer{queue: q.name, left: 1}, &lease)
 		return nil
 	})
 	return lease, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -16,7 +17,7 @@ const none = math.MaxInt64
 
 // message is a message as kept, in its queue's slab and under its queue's lock.
 // Millions wait, so it is small and names others by their places: the collector
-// follows it to its data and no further, and a pending one takes 112 bytes and
+// follows it to its data and no further, and a pending one takes 120 bytes and
 // what its data takes. Whoever changes an instant, the state or the kind first
 // takes it out of the queue's orders (queue.take) and then puts it back
 // (queue.put).
@@ -30,15 +31,16 @@ type message struct {
 	end          int64        // when its state ends: due, or the lease's deadline; when dead: since when
 	timer        timer.Handle // in queue.wheel when scheduled, in queue.leases when leased
 
+	// nonce is that of the last lease, whose token settles as long as it is there: beyond
+	// the deadline too, until something else has been decided; nil: none does.
+	nonce *token.Nonce
+
 	place      uint32 // its own
 	prev, next uint32 // in its minute
 	nextID     uint32 // in the chains of queue.ids and queue.keys
 	nextKey    uint32
 	hash       uint32 // of the key
 
-	// nonce is the place of the last lease's nonce, which settles as long as it is
-	// there: beyond the deadline too, until something else has been decided.
-	nonce   uint32
 	attempt uint32
 	keyLen  uint32
 	state   engine.State

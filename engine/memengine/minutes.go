@@ -12,9 +12,13 @@ import (
 // looks at minutes and not at messages, and a page of a list sorts only the
 // minutes that it shows.
 type minutes struct {
-	msgs    *slab[message]
-	buckets map[int64]*bucket // never empty
-	n       int
+	msgs *slab[message]
+	n    int
+
+	// Where all ends in one minute no map is needed.
+	sole   bucket // in use when not empty
+	soleAt int64
+	more   map[int64]*bucket // the other minutes; none is empty
 
 	// The bucket used last and its minute: the next is often the same.
 	last *bucket
@@ -40,21 +44,51 @@ func minuteOf(ms int64) int64 {
 
 // bucket returns the bucket of a minute; nil: nothing is in it.
 func (x *minutes) bucket(at int64) *bucket {
-	if x.last == nil || x.at != at {
-		x.last, x.at = x.buckets[at], at
+	switch {
+	case x.last != nil && x.at == at:
+	case x.sole.n > 0 && x.soleAt == at:
+		x.last, x.at = &x.sole, at
+	default:
+		x.last, x.at = x.more[at], at
 	}
 	return x.last
+}
+
+// make makes the bucket of a minute of which there is none.
+func (x *minutes) make(at int64) *bucket {
+	b := &x.sole
+	if b.n == 0 {
+		x.soleAt = at
+	} else {
+		if x.more == nil {
+			x.more = make(map[int64]*bucket)
+		}
+		b = new(bucket)
+		x.more[at] = b
+	}
+	x.last, x.at = b, at
+	return b
+}
+
+// buckets yields those that are not empty, by their minutes, in no order.
+func (x *minutes) buckets() iter.Seq2[int64, *bucket] {
+	return func(yield func(int64, *bucket) bool) {
+		if x.sole.n > 0 && !yield(x.soleAt, &x.sole) {
+			return
+		}
+		for at, b := range x.more {
+			if !yield(at, b) {
+				return
+			}
+		}
+	}
 }
 
 func (x *minutes) add(m *message) {
 	at := minuteOf(m.end)
 	b := x.bucket(at)
 	if b == nil {
-		if x.buckets == nil {
-			x.buckets = make(map[int64]*bucket)
-		}
-		b = new(bucket)
-		x.buckets[at], x.last = b, b
+		b = x.make(at)
 	}
 	m.prev, m.next = 0, b.first
 	if b.first != 0 {
@@ -77,7 +111,9 @@ func (x *minutes) remove(m *message) {
 		x.msgs.at(m.next).prev = m.prev
 	}
 	if b.n--; b.n == 0 {
-		delete(x.buckets, at)
+		if b != &x.sole {
+			delete(x.more, at)
+		}
 		x.last = nil
 	}
 	x.n--
@@ -100,7 +136,7 @@ func (x *minutes) messages(b *bucket) iter.Seq[*message] {
 // order; nil: from the start.
 func (x *minutes) page(after *token.Place, limit int) []*message {
 	var keys []int64
-	for at := range x.buckets {
+	for at := range x.buckets() {
 		if after == nil || at >= minuteOf(after.At) {
 			keys = append(keys, at)
 		}
@@ -112,7 +148,7 @@ func (x *minutes) page(after *token.Place, limit int) []*message {
 			break
 		}
 		from := len(out)
-		for m := range x.messages(x.buckets[at]) {
+		for m := range x.messages(x.bucket(at)) {
 			if after == nil || after.Compare(m.listed()) < 0 {
 				out = append(out, m)
 			}

@@ -53,7 +53,7 @@ func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, erro
 	var ids []engine.ID
 	e.with(name, false, func(q *queue) {
 		for _, s := range states {
-			for _, bucket := range q.states[s].buckets {
+			for _, bucket := range q.states[s].buckets() {
 				for m := range q.states[s].messages(bucket) {
 					ids = append(ids, m.id)
 				}

@@ -91,8 +91,7 @@ func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
 
 // renew begins a message anew: no attempt counts, no old token settles.
 func (q *queue) renew(m *message) {
-	m.attempt = 0
-	q.endLease(m)
+	m.attempt, m.nonce = 0, nil
 }
 
 func (m *message) result(o engine.Outcome, err error) engine.PushResult {

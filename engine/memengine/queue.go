@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -30,17 +29,16 @@ type queue struct {
 	ms      int64 // now in milliseconds, rounded down
 
 	msgs     slab[message]
-	nonces   slab[token.Nonce]
 	kinds    kinds
 	seed     maphash.Seed // of the keys' hashes
 	ids      index
 	keys     index
-	deadKeys map[string][]*message // oldest death first
+	deadKeys map[string][]*message // oldest death first; nil: none yet
 	states   [engine.Dead + 1]minutes
 	wheel    *timer.Wheel[uint32]
 	ready    turns
-	leases   *timer.Wheel[uint32]
-	expiring *timer.Wheel[uint32]
+	leases   *timer.Wheel[uint32] // nil: none yet
+	expiring *timer.Wheel[uint32] // nil: none yet
 
 	paused bool
 	until  int64 // end of the pause
@@ -52,15 +50,11 @@ type queue struct {
 }
 
 func newQueue(e *Engine, name string, number uint64) *queue {
-	now := e.now()
 	q := &queue{
 		engine: e, name: name, number: number,
-		seed:     maphash.MakeSeed(),
-		deadKeys: make(map[string][]*message),
-		wheel:    timer.NewWheel[uint32](time.Millisecond, now),
-		leases:   timer.NewWheel[uint32](time.Millisecond, now),
-		expiring: timer.NewWheel[uint32](time.Millisecond, now),
-		told:     none,
+		seed:  maphash.MakeSeed(),
+		wheel: timer.NewWheel[uint32](time.Millisecond, e.now()),
+		told:  none,
 	}
 	q.ids = index{msgs: &q.msgs, hash: func(m *message) uint32 { return hashID(m.id) }, next: func(m *message) *uint32 { return &m.nextID }}
 	q.keys = index{msgs: &q.msgs, hash: func(m *message) uint32 { return m.hash }, next: func(m *message) *uint32 { return &m.nextKey }}
@@ -68,6 +62,15 @@ func newQueue(e *Engine, name string, number uint64) *queue {
 		q.states[s].msgs = &q.msgs
 	}
 	return q
+}
+
+// schedule files a message in one of the wheels that few queues need, which it makes if
+// there is none.
+func (q *queue) schedule(in **timer.Wheel[uint32], at int64, m *message) timer.Handle {
+	if *in == nil {
+		*in = timer.NewWheel[uint32](time.Millisecond, q.now)
+	}
+	return (*in).Schedule(time.UnixMilli(at), m.place)
 }
 
 // put enters a message, which is in none of the queue's orders, in those of
@@ -81,10 +84,10 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 	case engine.Ready:
 		q.ready.push(turnOf(m))
 	case engine.Leased:
-		m.timer = q.leases.Schedule(time.UnixMilli(end), m.place)
+		m.timer = q.schedule(&q.leases, end, m)
 	}
 	if at := m.expires(); at != none && (s == engine.Scheduled || s == engine.Ready) {
-		m.rare.timer = q.expiring.Schedule(time.UnixMilli(at+1), m.place)
+		m.rare.timer = q.schedule(&q.expiring, at+1, m)
 	}
 
 	if s != engine.Dead {
@@ -96,6 +99,9 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 	}
 	q.delist(m)
 	if key := m.key(); key != "" {
+		if q.deadKeys == nil {
+			q.deadKeys = make(map[string][]*message)
+		}
 		dead := q.deadKeys[key]
 		at, _ := slices.BinarySearchFunc(dead, m, byEnd)
 		q.deadKeys[strings.Clone(key)] = slices.Insert(dead, at, m) // cloned: key is a part of the message's data
@@ -145,7 +151,7 @@ func (q *queue) take(m *message) {
 			}
 		}
 	}
-	if m.rare != nil {
+	if m.rare != nil && q.expiring != nil {
 		q.expiring.Cancel(m.rare.timer)
 	}
 }
@@ -178,16 +184,7 @@ func (q *queue) drop(m *message) {
 	q.take(m)
 	q.delist(m)
 	q.ids.remove(m)
-	q.endLease(m)
 	q.msgs.drop(m.place)
-}
-
-// endLease makes the last lease's token settle no longer.
-func (q *queue) endLease(m *message) {
-	if m.nonce != 0 {
-		q.nonces.drop(m.nonce)
-		m.nonce = 0
-	}
 }
 
 // advance brings the queue up to its now.
@@ -197,14 +194,19 @@ func (q *queue) advance() {
 		q.take(m)
 		q.put(m, engine.Ready, m.due)
 	}
-	for _, place := range q.leases.Advance(q.now) {
-		q.lapse(q.msgs.at(place))
+	if q.leases != nil {
+		for _, place := range q.leases.Advance(q.now) {
+			q.lapse(q.msgs.at(place))
+		}
 	}
 	q.expire()
 }
 
 // expire drops what has expired.
 func (q *queue) expire() {
+	if q.expiring == nil {
+		return
+	}
 	for _, place := range q.expiring.Advance(q.now) {
 		q.drop(q.msgs.at(place))
 		q.expired++
@@ -255,8 +257,10 @@ func (q *queue) next() int64 {
 	if due, ok := q.wheel.Next(); ok {
 		at = due.UnixMilli()
 	}
-	if deadline, ok := q.leases.Next(); ok {
-		at = min(at, deadline.UnixMilli())
+	if q.leases != nil {
+		if deadline, ok := q.leases.Next(); ok {
+			at = min(at, deadline.UnixMilli())
+		}
 	}
 	return max(at, q.ms+1)
 }

@@ -61,7 +61,7 @@ func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
 		return engine.Settled{Err: err}
 	}
 	m := q.byID(t.ID)
-	if m == nil || m.nonce == 0 || *q.nonces.at(m.nonce) != t.Nonce {
+	if m == nil || m.nonce == nil || *m.nonce != t.Nonce {
 		return engine.Settled{Err: lost(q.name, t.ID)}
 	}
 	last := m.attempt >= m.kind.MaxAttempts
@@ -70,7 +70,7 @@ func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
 		return engine.Settled{Err: lost(q.name, t.ID)}
 	}
 	if s.Do != engine.Extend {
-		q.endLease(m)
+		m.nonce = nil
 	}
 	switch s.Do {
 	case engine.Ack:

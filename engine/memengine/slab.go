@@ -21,7 +21,7 @@ type chunk[T any] struct {
 }
 
 const (
-	perChunk = 18 // messages fill 2 KiB, as the allocator counts
+	perChunk = 17 // messages fill 2 KiB, as the allocator counts
 	full     = 1<<perChunk - 1
 	spares   = 16
 	shedAt   = 1024 // chunks at which an empty slab lets go of its tables too

@@ -29,7 +29,7 @@ import (
 // entries takes under 1 KB and a drained one gives back what it had. With a T
 // free of pointers the garbage collector does not look at the entries.
 //
-// Allocation: none for an operation in steady state; chunks of 64 entries
+// Allocation: none for an operation in steady state; chunks of 16 entries
 // as the number grows.
 //
 // A Wheel is not safe for concurrent use.

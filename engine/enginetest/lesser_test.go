@@ -125,9 +125,13 @@ func runLesser(t *testing.T, wrap func(*memengine.Engine) engine.Engine) {
 // The suite skips what an engine lacks, and needs nothing of it for the rest. This one
 // is a bare queue, as brokers have.
 func TestSuiteOnABareQueue(t *testing.T) {
-	runLesser(t, func(e *memengine.Engine) engine.Engine {
+	bare := func(e *memengine.Engine) engine.Engine {
 		caps := e.Capabilities()
 		return &lesser{e, engine.Capabilities{Name: "bare", Precision: caps.Precision, Window: caps.Window}}
+	}
+	t.Run("injected clock", func(t *testing.T) { runLesser(t, bare) })
+	t.Run("its own clock", func(t *testing.T) {
+		enginetest.Run(t, enginetest.Harness{Open: func(*testing.T) engine.Engine { return bare(memengine.New(nil)) }})
 	})
 }
 

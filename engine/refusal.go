@@ -38,6 +38,20 @@ func RefuseDead(op string, ref Ref) error {
 	return refusal(op, ref, ErrNotFound, "it is dead: redrive it")
 }
 
+// RefuseUnlessWaiting says why a call that is for messages which wait, scheduled or
+// ready, is not for one in this state, Gone being one that is not there; nil: it is.
+func RefuseUnlessWaiting(op string, ref Ref, s State) error {
+	switch s {
+	case Gone:
+		return Refuse(op, ref, ErrNotFound)
+	case Dead:
+		return RefuseDead(op, ref)
+	case Leased:
+		return Refuse(op, ref, ErrLeased)
+	}
+	return nil
+}
+
 // RefuseNotDue is the ErrNotDue of a claim. A zero due means that the message is due,
 // and its queue paused.
 func RefuseNotDue(ref Ref, due time.Time) error {

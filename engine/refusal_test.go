@@ -33,6 +33,13 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	if err := engine.Refuse("get", ref, nil); err != nil {
 		t.Error(err)
 	}
+	for state, want := range map[engine.State]error{
+		engine.Gone: engine.ErrNotFound, engine.Dead: engine.ErrNotFound, engine.Leased: engine.ErrLeased, engine.Ready: nil, engine.Scheduled: nil,
+	} {
+		if err := engine.RefuseUnlessWaiting("claim", ref, state); !errors.Is(err, want) {
+			t.Errorf("%v: %v, want %v", state, err, want)
+		}
+	}
 }
 
 func TestReleasesGiveEachLeaseBack(t *testing.T) {

@@ -125,16 +125,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 		}
 		p.see(q)
 		c := q.begin(now, 1)
-		r, err := c.find(ref)
-		switch {
-		case err != nil:
-		case r == nil:
-			err = engine.Refuse("reschedule", ref, engine.ErrNotFound)
-		case r.dead:
-			err = engine.RefuseDead("reschedule", ref)
-		case c.held(r.id) != nil:
-			err = engine.Refuse("reschedule", ref, engine.ErrLeased)
-		}
+		r, err := c.find("reschedule", ref)
 		if err != nil {
 			return errors.Join(err, c.commit(p)) // what expired is gone all the same
 		}

@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -280,15 +281,9 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 	}
 	p.see(q)
 	c := q.begin(now, 1)
-	r, err := c.find(ref)
+	r, err := c.find("claim", ref)
 	switch {
 	case err != nil:
-	case r == nil:
-		err = engine.Refuse("claim", ref, engine.ErrNotFound)
-	case r.dead:
-		err = engine.RefuseDead("claim", ref)
-	case c.held(r.id) != nil:
-		err = engine.Refuse("claim", ref, engine.ErrLeased)
 	case r.due > now.ms:
 		err = engine.RefuseNotDue(ref, instant(r.due))
 	case q.paused(now.ms):
@@ -307,14 +302,14 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 	return c.commit(p)
 }
 
-// find returns the message that ref names, by key the live one, or nil. One past
-// its expiry is dropped and not found; a lease that is over is ended.
-func (c *change) find(ref engine.Ref) (*record, error) {
+// find returns the message that ref names, by key the live one, if it waits, and else
+// what refuses op. One past its expiry is dropped; a lease that is over is ended.
+func (c *change) find(op string, ref engine.Ref) (*record, error) {
 	id := ref.ID
 	if id == 0 {
 		k, err := c.key(ref.Key)
 		if err != nil || k.id == 0 {
-			return nil, err
+			return nil, cmp.Or(err, engine.RefuseUnlessWaiting(op, ref, engine.Gone))
 		}
 		id = k.id
 	}
@@ -323,11 +318,17 @@ func (c *change) find(ref engine.Ref) (*record, error) {
 		return nil, err
 	}
 	r, err := c.message(id)
-	if err != nil || r == nil {
-		return nil, err
+	state := engine.Ready
+	switch {
+	case err != nil:
+	case r == nil:
+		state = engine.Gone
+	case r.dead:
+		state = engine.Dead
+	case l != nil:
+		state = engine.Leased
+	case r.expired(c.now.ms):
+		state, err = engine.Gone, c.expire(r)
 	}
-	if l == nil && r.expired(c.now.ms) {
-		return nil, c.expire(r)
-	}
-	return r, nil
+	return r, cmp.Or(err, engine.RefuseUnlessWaiting(op, ref, state))
 }

@@ -88,14 +88,10 @@ func (q *queue) deadline(m *message, ttr time.Duration) int64 {
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var lease engine.Lease
 	err := e.refer(ctx, "claim", ref, func(q *queue) error {
-		m := q.find(ref)
+		m, err := q.findWaiting("claim", ref)
 		switch {
-		case m == nil:
-			return engine.ErrNotFound
-		case m.state == engine.Dead:
-			return engine.RefuseDead("claim", ref)
-		case m.state == engine.Leased:
-			return engine.ErrLeased
+		case err != nil:
+			return err
 		case m.state == engine.Scheduled:
 			return engine.RefuseNotDue(ref, instant(m.due))
 		case q.paused:

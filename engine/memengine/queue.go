@@ -245,6 +245,15 @@ func (q *queue) find(ref engine.Ref) *message {
 	return q.byID(ref.ID)
 }
 
+// findWaiting is find of a message that is scheduled or ready.
+func (q *queue) findWaiting(op string, ref engine.Ref) (*message, error) {
+	m := q.find(ref)
+	if m == nil {
+		return nil, engine.RefuseUnlessWaiting(op, ref, engine.Gone)
+	}
+	return m, engine.RefuseUnlessWaiting(op, ref, m.state)
+}
+
 // next returns when a Lease may give something: now if something is ready.
 func (q *queue) next() int64 {
 	switch {

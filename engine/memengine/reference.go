@@ -74,14 +74,9 @@ func (q *queue) cancel(ref engine.Ref) error {
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
 	var info engine.Info
 	err := e.refer(ctx, "reschedule", ref, func(q *queue) error {
-		m := q.find(ref)
-		switch {
-		case m == nil:
-			return engine.ErrNotFound
-		case m.state == engine.Dead:
-			return engine.RefuseDead("reschedule", ref)
-		case m.state == engine.Leased:
-			return engine.ErrLeased
+		m, err := q.findWaiting("reschedule", ref)
+		if err != nil {
+			return err
 		}
 		q.take(m)
 		m.due = due.Resolve(q.now)

@@ -35,17 +35,9 @@ func waiting(key string, in time.Duration) engine.Message {
 	}
 }
 
-func pushAll(t *testing.T, e *Engine, msgs []engine.Message) []engine.ID {
+func pushAll(t *testing.T, e *Engine, msgs []engine.Message) (ids []engine.ID) {
 	t.Helper()
-	results, err := e.Push(t.Context(), msgs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []engine.ID
-	for _, r := range results {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
+	for _, r := range enginetest.MustPush(t, e, msgs...) {
 		ids = append(ids, r.ID)
 	}
 	return ids

@@ -17,7 +17,7 @@ func TestBodiesOfAnAnswerAreApart(t *testing.T) {
 		m.Body = fmt.Appendf(nil, "body%d", i)
 		push(t, e, m)
 	}
-	c.add(time.Second)
+	c.Advance(time.Second)
 	leases := lease(t, e, "q", n).Messages
 	for i := range leases {
 		leases[i].Body = append(leases[i].Body, "and more"...)

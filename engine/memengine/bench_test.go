@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // Messages due in one instant, leased and acked by the thousand. One operation is
 // one message; what pushing them costs is not in it.
 func BenchmarkBurst(b *testing.B) {
-	c := newClock()
-	e := New(&Config{Now: c.now})
+	c := enginetest.NewClock()
+	e := New(&Config{Now: c.Now})
 	for from := 0; from < b.N; from += 1000 {
 		msgs := make([]engine.Message, min(1000, b.N-from))
 		for i := range msgs {
@@ -24,7 +25,7 @@ func BenchmarkBurst(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	c.add(time.Hour)
+	c.Advance(time.Hour)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for done := 0; done < b.N; {
@@ -56,7 +57,7 @@ func leaseAndAck(b *testing.B, e *Engine, n int) int {
 
 // One collection while a million messages wait.
 func BenchmarkCollect(b *testing.B) {
-	e := New(&Config{Now: newClock().now})
+	e := New(&Config{Now: enginetest.NewClock().Now})
 	fill(b, e, 1_000_000)
 	runtime.GC()
 	for b.Loop() {
@@ -68,8 +69,8 @@ func BenchmarkCollect(b *testing.B) {
 // A message pushed, leased and acked while a million others wait, collections
 // included.
 func BenchmarkBesideMillion(b *testing.B) {
-	c := newClock()
-	e := New(&Config{Now: c.now})
+	c := enginetest.NewClock()
+	e := New(&Config{Now: c.Now})
 	fill(b, e, 1_000_000)
 	runtime.GC()
 	body := make([]byte, 200)

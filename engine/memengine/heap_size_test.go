@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // fill pushes n messages with bodies of 200 bytes and keys of 20, due over 48 hours.
@@ -18,15 +19,7 @@ func fill(t testing.TB, e *Engine, n int) {
 		m := msg("q", fmt.Sprintf("order-%014d", i), time.Minute+time.Duration(uint64(i)*2654435761%uint64(48*time.Hour/time.Millisecond))*time.Millisecond)
 		m.Body = make([]byte, 200)
 		if msgs = append(msgs, m); len(msgs) == batch || i == n-1 {
-			results, err := e.Push(t.Context(), msgs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range results {
-				if r.Err != nil {
-					t.Fatal(r.Err)
-				}
-			}
+			push(t, e, msgs...)
 			msgs = msgs[:0]
 		}
 	}
@@ -45,7 +38,7 @@ func heapNow() uint64 {
 func TestHeapPerMessage(t *testing.T) {
 	for _, n := range []int{200_000, 300_000} {
 		before := heapNow()
-		e := New(&Config{Now: newClock().now})
+		e := New(&Config{Now: enginetest.NewClock().Now})
 		fill(t, e, n)
 		each := (heapNow() - before) / uint64(n)
 		t.Logf("%d bytes each, %d messages", each, n)

@@ -54,7 +54,7 @@ func TestOrdersAgree(t *testing.T) {
 				}
 			}
 		case 7:
-			c.add(time.Duration(rng.IntN(60)-5) * time.Second)
+			c.Advance(time.Duration(rng.IntN(60)-5) * time.Second)
 		}
 		if q := e.queues["q"]; q != nil {
 			check(t, e, q)

@@ -19,7 +19,7 @@ func TestLateSettlementOfDead(t *testing.T) {
 	m.MaxAttempts = 1
 	push(t, e, m)
 	token := lease(t, e, "q", 1).Messages[0].Token
-	c.add(time.Minute)
+	c.Advance(time.Minute)
 	push(t, e, msg("q", "k", time.Hour))
 	for _, do := range []engine.Action{engine.Release, engine.Extend, engine.Snooze} {
 		s := settle(t, e, engine.Settlement{Token: token, Do: do, When: &engine.When{}})
@@ -43,7 +43,7 @@ func TestLateSettlementOfExpired(t *testing.T) {
 	m.ExpireAfter = time.Second
 	push(t, e, m)
 	token := lease(t, e, "q", 1).Messages[0].Token
-	c.add(time.Hour)
+	c.Advance(time.Hour)
 	if s := settle(t, e, engine.Settlement{Token: token, Do: engine.Ack}); !errors.Is(s.Err, engine.ErrLeaseLost) {
 		t.Errorf("ack: %v, want ErrLeaseLost", s.Err)
 	}
@@ -60,7 +60,7 @@ func TestDiedIsToldOnce(t *testing.T) {
 	m.MaxAttempts = 1
 	push(t, e, m, m)
 	g := lease(t, e, "q", 2)
-	c.add(time.Hour)
+	c.Advance(time.Hour)
 	if n, err := e.Queue(t.Context(), "q"); err != nil || n.Dead != 2 {
 		t.Fatalf("%+v, %v", n, err)
 	}

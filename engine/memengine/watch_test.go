@@ -38,7 +38,7 @@ func TestHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("reschedule to earlier", true)
-	c.add(time.Second)
+	c.Advance(time.Second)
 	g := lease(t, e, "q", 1)
 	hints = 0
 	settle(t, e, engine.Settlement{Token: g.Messages[0].Token, Do: engine.Release})
@@ -50,7 +50,7 @@ func TestHints(t *testing.T) {
 	if err := e.Pause(t.Context(), "q", 0); err != nil {
 		t.Fatal(err)
 	}
-	c.add(time.Second)
+	c.Advance(time.Second)
 	lease(t, e, "q", 1)
 	hints = 0
 	push(t, e, msg("q", "paused", 0))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
 // TestOpenOldRedis is the one test against a server that only pretends to be Redis:
@@ -25,39 +26,18 @@ func TestOpenOldRedis(t *testing.T) {
 // oldRedis listens until the test's end and answers to what opening an engine asks as
 // that version does.
 func oldRedis(t *testing.T, version string) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	return servertest.Listen(t, func(c net.Conn) {
+		r := bufio.NewReader(c)
 		for {
-			c, err := l.Accept()
+			cmd, err := readCommand(r)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				r := bufio.NewReader(c)
-				for {
-					cmd, err := readCommand(r)
-					if err != nil {
-						return
-					}
-					if _, err := io.WriteString(c, oldAnswer(version, cmd)); err != nil {
-						return
-					}
-				}
-			}()
+			if _, err := io.WriteString(c, oldAnswer(version, cmd)); err != nil {
+				return
+			}
 		}
-	}()
-	t.Cleanup(func() {
-		_ = l.Close() // once
-		<-done
 	})
-	return l.Addr().String()
 }
 
 func oldAnswer(version string, cmd []string) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -44,31 +45,7 @@ func works(t *testing.T, rawURL string, more ...string) {
 
 // silence listens and never says anything, until the test's end.
 func silence(t *testing.T) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var conns []net.Conn
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				break
-			}
-			conns = append(conns, c)
-		}
-		for _, c := range conns {
-			_ = c.Close() // nothing was sent
-		}
-	}()
-	t.Cleanup(func() {
-		_ = l.Close() // once
-		<-done
-	})
-	return l.Addr().String()
+	return servertest.Listen(t, func(net.Conn) { <-t.Context().Done() })
 }
 
 // nobody is an address where nobody listens.
@@ -124,27 +101,10 @@ func TestOpenGivesUpBySilence(t *testing.T) {
 
 func TestOpenWhereRedisIsNot(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") // whoever that is, he is gone
-			_ = c.Close()
-		}
-	}()
-	defer func() {
-		_ = l.Close() // once
-		<-done
-	}()
-	refused(t, "redis://"+l.Addr().String(), engine.ErrUnavailable, "check that Redis runs at")
+	addr := servertest.Listen(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") // whoever that is, he is gone
+	})
+	refused(t, "redis://"+addr, engine.ErrUnavailable, "check that Redis runs at")
 }
 
 func TestOpenWithPassword(t *testing.T) {

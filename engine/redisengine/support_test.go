@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
@@ -62,34 +63,17 @@ func plain(queue, key string) engine.Message {
 	}
 }
 
-// push pushes messages, which must all be kept, and returns what became of each.
-func push(t testing.TB, e *Engine, msgs ...engine.Message) []engine.PushResult {
-	t.Helper()
-	results, err := e.Push(t.Context(), msgs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range results {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-	}
-	return results
-}
+var (
+	push    = enginetest.MustPush
+	settle1 = enginetest.MustSettle
+)
 
 // leaseAll leases what is due of a queue until nothing more is.
 func leaseAll(t testing.TB, e *Engine, queue string) []engine.Lease {
 	t.Helper()
 	var all []engine.Lease
 	for range 1000 {
-		grant, err := e.Lease(t.Context(), []engine.Want{{Queue: queue, Max: 1000}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		g := grant.Queues[0]
-		if g.Err != nil {
-			t.Fatal(g.Err)
-		}
+		g := enginetest.MustLease(t, e, queue, 1000)
 		all = append(all, g.Messages...)
 		if !g.More {
 			return all
@@ -107,16 +91,6 @@ func lease1(t testing.TB, e *Engine, queue string) engine.Lease {
 		t.Fatalf("leased %d messages of %s, not 1", len(all), queue)
 	}
 	return all[0]
-}
-
-// settle1 settles one lease.
-func settle1(t testing.TB, e *Engine, s engine.Settlement) engine.Settled {
-	t.Helper()
-	settled, err := e.Settle(t.Context(), []engine.Settlement{s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return settled[0]
 }
 
 // fails fails the test unless err is an *engine.Error with an Op that wraps want, and

@@ -9,15 +9,16 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -90,28 +91,10 @@ func (a *authority) server(t *testing.T, names ...string) (redistest.Option, str
 			template.DNSNames = append(template.DNSNames, n)
 		}
 	}
-	port := tlsPort(t)
+	port := strconv.Itoa(servertest.FreePort(t))
 	a.issue(t, port, template)
 	return redistest.Args("--tls-port", port, "--tls-auth-clients", "no", "--tls-ca-cert-file", a.file("ca.crt"),
 		"--tls-cert-file", a.file(port+".crt"), "--tls-key-file", a.file(port+".key")), port
-}
-
-// tlsPort finds a free port below those that redistest gives out.
-func tlsPort(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		port := fmt.Sprint(10_000 + mathrand.IntN(10_000))
-		l, err := net.Listen("tcp", "127.0.0.1:"+port)
-		if err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return port
-	}
-	t.Fatal("no free port")
-	return ""
 }
 
 func TestTLS(t *testing.T) {

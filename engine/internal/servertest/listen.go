@@ -1,0 +1,38 @@
+package servertest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Listen has serve deal with each connection to an address until the test's end, when
+// those that are left are cut: for what answers as no real server does. It waits for
+// serve to return.
+func Listen(t testing.TB, serve func(net.Conn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				defer context.AfterFunc(t.Context(), func() { _ = c.Close() })()
+				serve(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close() // once
+		all.Wait()
+	})
+	return l.Addr().String()
+}

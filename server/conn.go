@@ -2,9 +2,12 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +22,10 @@ type conn struct {
 	net.Conn
 	timeout time.Duration
 	idle    atomic.Int64 // since when it rests, in Unix nanoseconds; 0: it does not
+	reads   deadline
+
+	mu     sync.Mutex
+	writes time.Time // the deadline that is set
 }
 
 // sendBuffer is how much of an answer the kernel takes ahead of the client. It wakes
@@ -36,12 +43,29 @@ func newConn(c net.Conn, writeTimeout time.Duration) *conn {
 // Read ends the rest of a connection with the first byte of a request: net/http tells
 // that one is active only once it has read the headers.
 func (c *conn) Read(p []byte) (n int, err error) {
-	n, err = c.Conn.Read(p)
-	if n > 0 && c.idle.Load() != 0 {
-		c.idle.Store(0)
+	for {
+		if err := c.reads.begin(c.Conn); err != nil {
+			return 0, err
+		}
+		n, err = c.Conn.Read(p)
+		c.reads.end()
+		if n > 0 && c.idle.Load() != 0 {
+			c.idle.Store(0)
+		}
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
 	}
-	return n, err
 }
+
+// SetReadDeadline is for net/http, and for the bodies of requests.
+func (c *conn) SetReadDeadline(t time.Time) error { return c.reads.want(c.Conn, t) }
+
+// SetWriteDeadline does nothing: each stride has its own deadline.
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline is SetReadDeadline.
+func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 func (c *conn) Write(p []byte) (n int, err error) {
 	if q := shaped(p); q != nil {
@@ -55,7 +79,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 
 func (c *conn) write(p []byte) (n int, err error) {
 	for {
-		if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+		if err := c.writeBy(len(p) - n); err != nil {
 			return n, err
 		}
 		m, err := c.Conn.Write(p[n:min(n+stride, len(p))])
@@ -63,6 +87,25 @@ func (c *conn) write(p []byte) (n int, err error) {
 			return n, err
 		}
 	}
+}
+
+// shortWrite is for how many bytes the kernel nearly always has room at once.
+const shortWrite = 4 << 10
+
+// writeBy bounds how long the next stride of n bytes may take. For a short one the
+// deadline may lie up to an eighth further, so that it need not be moved for each.
+func (c *conn) writeBy(n int) error {
+	by := time.Now().Add(c.timeout)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n <= shortWrite {
+		if !c.writes.Before(by) {
+			return nil
+		}
+		by = by.Add(c.timeout / 8)
+	}
+	c.writes = by
+	return c.Conn.SetWriteDeadline(by)
 }
 
 // plainError is how such an answer of net/http goes on behind its status.

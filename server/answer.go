@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -28,11 +30,37 @@ func (a *answer) free() {
 // jsonType is shared by all answers: headers hold slices.
 var jsonType = []string{"application/json"}
 
-// write sends the answer as a whole.
-func (a *answer) write(w http.ResponseWriter, status int) error {
+// date is the Date header of the answers of one second. net/http would write it anew
+// for each.
+type date struct {
+	second int64
+	header []string
+}
+
+var lastDate atomic.Pointer[date]
+
+func dateHeader() []string {
+	now := time.Now()
+	d := lastDate.Load()
+	if d == nil || d.second != now.Unix() {
+		d = &date{now.Unix(), []string{now.UTC().Format(http.TimeFormat)}}
+		lastDate.Store(d)
+	}
+	return d.header
+}
+
+// saysLength is from where on an answer says how long it is. What is shorter net/http
+// keeps until the handler has returned, and then says it by itself, for less.
+const saysLength = 1 << 10
+
+// write sends the answer as a whole. One that is flushed says its length in any case.
+func (a *answer) write(w http.ResponseWriter, status int, flushed bool) error {
 	h := w.Header()
 	h["Content-Type"] = jsonType
-	h["Content-Length"] = []string{strconv.Itoa(len(a.b))}
+	h["Date"] = dateHeader()
+	if flushed || len(a.b) >= saysLength {
+		h["Content-Length"] = []string{strconv.Itoa(len(a.b))}
+	}
 	w.WriteHeader(status)
 	_, err := w.Write(a.b)
 	return err
@@ -46,7 +74,7 @@ func (s *Server) send(x *exchange, a *answer, status int) error {
 			return err
 		}
 	}
-	_ = a.write(x, status) // whoever asked is gone
+	_ = a.write(x, status, false) // whoever asked is gone
 	return nil
 }
 

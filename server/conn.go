@@ -114,7 +114,7 @@ var plainError = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnecti
 // shaped returns an error of net/http's own in our shape, nil for anything else.
 func shaped(p []byte) []byte {
 	const start = "HTTP/1.1 "
-	if len(p) > 1024 || !bytes.HasPrefix(p, []byte(start)) {
+	if len(p) > 1024 || !bytes.HasPrefix(p, []byte(start)) || len(p) == len(start) || p[len(start)] < '4' {
 		return nil
 	}
 	head, message, ok := bytes.Cut(p, plainError)

@@ -27,7 +27,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	defer a.free()
 	a.b = wire.AppendError(a.b, f)
 	s.drain(x, r)
-	_ = a.write(x, f.Status) // whoever asked is gone
+	_ = a.write(x, f.Status, false) // whoever asked is gone
 }
 
 // maxDrain is how much of a refused request is read, so that the client gets to

@@ -101,8 +101,8 @@ func splitHost(s string) (name, port string, ok bool) {
 }
 
 // own reports whether the server answers for a name, as splitHost returns it, and
-// whether it was told to. local is where the connection came in; it may be nil.
-func (h *hosts) own(name string, local net.Addr) (own, told bool) {
+// whether it was told to.
+func (h *hosts) own(name string, r *http.Request) (own, told bool) {
 	if h.names[name] {
 		return true, name != "localhost"
 	}
@@ -111,7 +111,7 @@ func (h *hosts) own(name string, local net.Addr) (own, told bool) {
 		if h.addrs[addr] {
 			return true, true
 		}
-		tcp, ok := local.(*net.TCPAddr)
+		tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr) // where the connection came in
 		return addr.IsLoopback() || (ok && tcp.AddrPort().Addr().WithZone("").Unmap() == addr), false
 	}
 	for i, b := range h.below {
@@ -128,9 +128,8 @@ func (h *hosts) admit(r *http.Request) error {
 	if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
 		return nil // they tell nothing, and who asks may know but an address
 	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	name, port, ok := splitHost(r.Host)
-	own, told := h.own(name, local)
+	own, told := h.own(name, r)
 	switch {
 	case r.Host == "":
 		return refusal(http.StatusForbidden, "forbidden", "the request names no host", "send a Host header")

@@ -149,7 +149,7 @@ func (s *Server) handOver(x *exchange, r *http.Request, a *answer, ls []engine.L
 		for i := range ls {
 			ls[i].Info = engine.Info{} // the answer has it; writing may take long
 		}
-		err = a.write(x, http.StatusOK)
+		err = a.write(x, http.StatusOK, len(ls) > 0)
 	}
 	if err == nil && len(ls) > 0 {
 		err = flush(x.ResponseWriter)

@@ -75,14 +75,22 @@ func (s *Server) nextSize(n int, said int64) int {
 
 // checkType wants JSON, so that no form of a foreign web page gets through.
 func checkType(r *http.Request) error {
-	if !isType(r.Header.Get("Content-Type")) {
+	if !isType(header(r, "Content-Type")) {
 		return refusal(http.StatusUnsupportedMediaType, "invalid", "the Content-Type must be application/json",
 			"add the header Content-Type: application/json")
 	}
-	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+	if e := header(r, "Content-Encoding"); e != "" && e != "identity" {
 		return refusal(http.StatusUnsupportedMediaType, "invalid", "the Content-Encoding must be identity", "send the JSON as it is")
 	}
 	return nil
+}
+
+// header is the first value of a header whose name is in its canonical form.
+func header(r *http.Request, name string) string {
+	if values := r.Header[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }
 
 func isType(contentType string) bool {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,7 +69,16 @@ func TestBenchOverHTTPLeavesNothing(t *testing.T) {
 }
 
 func TestBenchRawPushesNeedAServer(t *testing.T) {
-	run1(t, world{}, step{args: "bench --quiet --n 10 --scenario push-raw --store mem:", code: exitUsage, stderr: `tarry: push-raw needs a server.*\n`})
+	used := t.TempDir()
+	if err := os.WriteFile(filepath.Join(used, "letter.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, store := range []string{"mem:", "disk:" + used, "disk:" + filepath.Join(used, "new")} {
+		run1(t, world{}, step{args: "bench --quiet --n 10 --scenario push-raw --store " + store, code: exitUsage, stderr: `tarry: push-raw needs a server.*\n`})
+	}
+	if _, err := os.Stat(filepath.Join(used, "new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory was made: %v", err)
+	}
 }
 
 func TestBenchRefusesADirectoryInUse(t *testing.T) {

@@ -60,6 +60,11 @@ func Run(ctx context.Context, scenario string, cfg Config) (Result, error) {
 	if !slices.Contains(Scenarios, scenario) {
 		return Result{}, fmt.Errorf("unknown scenario %q", scenario)
 	}
+	if scenario == "push-raw" { // before anything of the store is touched
+		if _, err := rawServer(cfg.Store); err != nil {
+			return Result{}, err
+		}
+	}
 	if cfg.N == 0 {
 		cfg.N = defaultN[scenario]
 	}

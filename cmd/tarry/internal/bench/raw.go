@@ -18,14 +18,23 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
+// rawServer is the server that a store is, if it is one to push to raw.
+func rawServer(store string) (*url.URL, error) {
+	u, err := url.Parse(store)
+	if err != nil || u.Scheme != "http" {
+		return nil, ErrNoRaw
+	}
+	return u, nil
+}
+
 // pushRaw pushes n messages as push does, but without tarry's client, which puts calls
 // of many callers together: each caller has a keep-alive connection of its own and
 // sends one message a request, as a program in any language would. Each answer is
 // checked.
 func (t *trial) pushRaw(ctx context.Context) error {
-	u, err := url.Parse(t.Store)
-	if err != nil || u.Scheme != "http" {
-		return ErrNoRaw
+	u, err := rawServer(t.Store)
+	if err != nil {
+		return err
 	}
 	conns := make(chan *rawConn, t.Clients)
 	for range t.Clients {

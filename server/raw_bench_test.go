@@ -89,7 +89,7 @@ func rawClients(b *testing.B, addr string, body func(i int64) string) {
 					b.Error(err)
 					return
 				}
-				if err := skipAnswer(in); err != nil {
+				if _, err := skipAnswer(in, 201); err != nil {
 					b.Error(err)
 					return
 				}
@@ -99,16 +99,16 @@ func rawClients(b *testing.B, addr string, body func(i int64) string) {
 	clients.Wait()
 }
 
-// skipAnswer reads an answer with as little as it takes.
-func skipAnswer(in *bufio.Reader) error {
-	length := -1
+// skipAnswer reads an answer with as little as it takes, and returns its length.
+func skipAnswer(in *bufio.Reader, status int) (length int, err error) {
+	length = -1
 	for first := true; ; first = false {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if first && !bytes.HasPrefix(line, []byte("HTTP/1.1 201 ")) {
-			return fmt.Errorf("answered %q", line)
+		if got, _ := strconv.Atoi(string(line[min(len(line), 9):min(len(line), 12)])); first && got != status {
+			return 0, fmt.Errorf("answered %q", line)
 		}
 		if v, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
 			length, _ = strconv.Atoi(string(bytes.TrimSpace(v)))
@@ -118,10 +118,10 @@ func skipAnswer(in *bufio.Reader) error {
 		}
 	}
 	if length < 0 {
-		return fmt.Errorf("no length")
+		return 0, fmt.Errorf("no length")
 	}
-	_, err := in.Discard(length)
-	return err
+	_, err = in.Discard(length)
+	return length, err
 }
 
 func serveTrivial(ctx context.Context, ln net.Listener) error {

@@ -13,8 +13,9 @@ import (
 	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
-// settler tells the engine what became of deliveries: while a call is under way the
-// results of others gather, and the next call takes them all. When a full call's
+// settler tells the engine what became of deliveries: while a call is under way, and
+// for a moment after it, the results of others gather, and the next call takes them
+// all; what cannot wait that moment makes the next call at once. When a full call's
 // worth has gathered a second call is made beside the first. A call that fails is
 // repeated until the leases concerned are over.
 //
@@ -31,22 +32,37 @@ type settler struct {
 	waiting []*delivery
 	busy    int           // lanes
 	empty   chan struct{} // not nil: to be closed when no lane is busy
+	next    time.Time     // when the next call is made, unless there is a hurry
+	hurried bool          // there is
+	hurry   chan struct{} // holds one token: there has come to be
 }
 
 const (
 	settleBatch = 1000
 	settleLanes = 2
+
+	// settleWorth is how many results are worth a call at once.
+	settleWorth = 256
+	// settleLeft is how long the lease of a result that can wait lasts at least.
+	settleLeft = time.Second
+
+	// settlePace is from when a call begins to when the next does, unless there is a
+	// hurry: a few calls that tell much leave engine and network to those who lease.
+	settlePace = 5 * time.Millisecond
 )
 
 func newSettler(eng engine.Engine, log *slog.Logger, told func([]*delivery, []engine.Settled)) *settler {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &settler{eng: eng, log: log, told: told, ctx: ctx, giveUp: cancel}
+	return &settler{eng: eng, log: log, told: told, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
 }
 
 // add hands in a delivery that has been concluded. It does not block.
 func (s *settler) add(d *delivery) {
 	s.mu.Lock()
 	s.waiting = append(s.waiting, d)
+	if len(s.waiting) >= settleWorth || !d.canWait() {
+		s.hasten()
+	}
 	if s.busy == 0 || s.busy < settleLanes && len(s.waiting) >= settleBatch {
 		s.busy++
 		go s.run()
@@ -54,9 +70,48 @@ func (s *settler) add(d *delivery) {
 	s.mu.Unlock()
 }
 
+// canWait reports whether the result of a delivery may be told a moment later: one
+// that ends its message, unless the lease is about to end.
+func (d *delivery) canWait() bool {
+	return d.settle.Do == engine.Ack &&
+		(d.term.endless() || d.term.end().Sub(d.started.Add(d.took)) >= settleLeft)
+}
+
+// hasten has the next call made at once. Called with s.mu held.
+func (s *settler) hasten() {
+	if s.hurried {
+		return
+	}
+	s.hurried = true
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// gather waits until the next call is due.
+func (s *settler) gather() {
+	s.mu.Lock()
+	wait := time.Until(s.next)
+	if s.hurried || len(s.waiting) == 0 {
+		wait = 0
+	}
+	s.mu.Unlock()
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-s.hurry:
+	case <-timer.C:
+	}
+}
+
 func (s *settler) run() {
 	for {
 		runtime.Gosched() // whoever can hand in now should: it makes the calls fewer
+		s.gather()
 		s.mu.Lock()
 		n := min(len(s.waiting), settleBatch)
 		if n == 0 {
@@ -70,8 +125,13 @@ func (s *settler) run() {
 		batch := s.waiting[:n:n]
 		s.waiting = s.waiting[n:]
 		if len(s.waiting) == 0 {
-			s.waiting = nil
+			s.waiting, s.hurried = nil, false
+			select {
+			case <-s.hurry:
+			default:
+			}
 		}
+		s.next = time.Now().Add(settlePace)
 		s.mu.Unlock()
 		s.settle(batch)
 	}
@@ -85,6 +145,7 @@ func (s *settler) flush(patience time.Duration) {
 		s.mu.Unlock()
 		return
 	}
+	s.hasten()
 	empty := make(chan struct{})
 	s.empty = empty
 	s.mu.Unlock()

@@ -14,6 +14,9 @@ const (
 	pollWait = 20 * time.Second
 	// pollMin is how long one lasts before it is cut because a queue has room again.
 	pollMin = 10 * time.Millisecond
+	// pollPace is from when a poll that brought all there was began to when the next
+	// does: of a steady stream each brings a few messages, and not one.
+	pollPace = 2 * time.Millisecond
 	// pollGrace is how much later than asked for a poll may come back before it is cut.
 	pollGrace = time.Second
 )
@@ -121,7 +124,10 @@ func (p *poller) run() {
 		g, err := p.wait(wants, most, wait)
 		switch {
 		case err == nil:
-			err = p.hand(wants, g, sent)
+			var n int
+			if n, err = p.hand(wants, g, sent); n > 0 && n < most && !p.s.Once {
+				p.pause(sent.Add(pollPace))
+			}
 		case p.ctx.Err() != nil || err == errFreed:
 			err = nil
 		default:
@@ -237,12 +243,23 @@ func (p *poller) rest(err error) {
 	}
 }
 
-// hand delivers what came. It fails when nothing came and a queue could not be asked.
-func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (failure error) {
+// pause waits until t.
+func (p *poller) pause(t time.Time) {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.ctx.Done():
+	}
+}
+
+// hand delivers what came, and returns how many messages that was. It fails when
+// nothing came and a queue could not be asked.
+func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (came int, failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := Outlook{Now: g.Now}
-	failed, came := 0, false
+	failed := 0
 	var back []engine.Lease
 	for i, got := range g.Queues {
 		if got.Err != nil {
@@ -252,7 +269,7 @@ func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (fail
 			p.s.Noted(wants[i].Queue, got.Expired, got.Died)
 		}
 		if len(got.Messages) > 0 {
-			came = true
+			came += len(got.Messages)
 			if p.gone || p.leaving && !p.s.Once {
 				back = append(back, got.Messages...)
 			} else {
@@ -273,8 +290,8 @@ func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (fail
 		p.d.release(back)
 		p.mu.Lock()
 	}
-	if came {
-		return nil
+	if came > 0 {
+		failure = nil
 	}
-	return failure
+	return came, failure
 }

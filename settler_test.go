@@ -1,0 +1,95 @@
+package tarry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// settled is when an engine was told how many results.
+type settled struct {
+	at time.Duration
+	n  int
+}
+
+// settling runs a worker on an engine that notes the settlements, with a message a
+// millisecond from the first second on, for so long, and returns what it noted.
+func settling(t *testing.T, n int, ttr time.Duration, handle func(i int) error, long time.Duration) []settled {
+	t.Helper()
+	var calls list[settled]
+	eng := newStage()
+	var start time.Time
+	eng.settle = func(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+		calls.add(settled{time.Since(start), len(s)})
+		return eng.Engine.Settle(ctx, s)
+	}
+	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+		start = time.Now()
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: ttr})
+		i := 0 // handlers begin one after the other
+		tarry.Handle(w, tarry.NewTopic[string]("q"), func(context.Context, *tarry.Message[string]) error {
+			i++
+			return handle(i - 1)
+		})
+		for i := range n {
+			push(t, c, "q", "x", tarry.In(time.Second+time.Duration(i)*time.Millisecond))
+		}
+		stop := run(t, w)
+		pass(long)
+		stop()
+	})
+	return calls.all()
+}
+
+func ack(int) error { return nil }
+
+// The first of a stream is told at once, what follows a few milliseconds later, many
+// at a time.
+func TestSettlementsGather(t *testing.T) {
+	got := settling(t, 100, 0, ack, 2*time.Second)
+	if len(got) == 0 || got[0] != (settled{time.Second, 1}) {
+		t.Fatalf("told %v", got)
+	}
+	sum := 0
+	for i, s := range got {
+		if sum += s.n; i > 0 && (s.n > 6 || s.at-got[i-1].at > 6*time.Millisecond) {
+			t.Errorf("told %+v after %+v", s, got[i-1])
+		}
+	}
+	if sum != 100 || len(got) > 25 {
+		t.Errorf("told %d results in %d calls", sum, len(got))
+	}
+}
+
+// Nothing waits whose time is short: a short lease, a result after which the message
+// goes on, the end of the worker.
+func TestSettlementsThatCannotWait(t *testing.T) {
+	t.Run("short lease", func(t *testing.T) {
+		if got := settling(t, 10, 500*time.Millisecond, ack, 2*time.Second); len(got) != 10 {
+			t.Errorf("told %v", got)
+		}
+	})
+	t.Run("retry", func(t *testing.T) {
+		got := settling(t, 3, 0, func(i int) error {
+			if i == 2 {
+				return errors.New("no")
+			}
+			return nil
+		}, 1500*time.Millisecond)
+		want := settled{time.Second + 2*time.Millisecond, 2} // with the ack before it
+		if len(got) != 2 || got[1] != want {
+			t.Errorf("told %v, want %v at last", got, want)
+		}
+	})
+	t.Run("drain", func(t *testing.T) {
+		got := settling(t, 2, 0, ack, time.Second+time.Millisecond)
+		want := settled{time.Second + time.Millisecond, 1}
+		if len(got) != 2 || got[1] != want {
+			t.Errorf("told %v, want %v at last", got, want)
+		}
+	})
+}

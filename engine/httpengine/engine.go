@@ -69,6 +69,9 @@ var (
 	_ engine.LeaseWaiter  = (*Engine)(nil)
 )
 
+// bufferSize is how much of a request is written, and of an answer read, at a time.
+const bufferSize = 32 << 10
+
 // maxIdle is how many connections are kept open between calls.
 const maxIdle = 256
 
@@ -100,6 +103,8 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 			MaxIdleConnsPerHost: maxIdle,
 			IdleConnTimeout:     time.Minute, // the server's is longer: it must not be the first to hang up
 			DisableCompression:  true,
+			WriteBufferSize:     bufferSize,
+			ReadBufferSize:      bufferSize,
 		}
 		rt = e.own
 	}
@@ -143,8 +148,8 @@ func (e *Engine) learn(ctx context.Context) error {
 	}
 	e.limits, e.caps = server.Limits, server.Told()
 	e.caps.Name = "http+" + e.caps.Name
-	e.caps.Coalesce = coalesce
-	e.caps.LeaseWait = true
+	e.caps.Coalesce, e.caps.Lanes = coalesce, lanes
+	e.caps.LeaseWait, e.caps.Prompt = true, true
 	e.caps.Recheck = time.Second // others push there too, and their hints do not come here
 	return nil
 }
@@ -152,6 +157,10 @@ func (e *Engine) learn(ctx context.Context) error {
 // coalesce is how many single calls that come while a request is under way go
 // into the next one: a request costs far more than a message in it.
 const coalesce = 512
+
+// lanes is how many such requests are under way at a time: the server syncs one while
+// another travels and a third is put together.
+const lanes = 3
 
 // Capabilities are those of the engine behind the server, and LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities { return e.caps }

@@ -23,6 +23,7 @@ type Coalescer[In, Out any] struct {
 	call  func(context.Context, []In) ([]Out, error)
 	most  int           // items in a call
 	lanes int           // calls at a time
+	worth int           // items that open a further lane
 	size  func(*In) int // bytes; nil: small
 	items sync.Pool     // of *coalesced[In, Out], for those to come
 
@@ -54,7 +55,7 @@ const bytesMost = 1 << 20
 // New returns a Coalescer that puts at most so many items in a call, and has so many
 // calls under way; size tells the bytes of an item, nil: they are small.
 func New[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *Coalescer[In, Out] {
-	return &Coalescer[In, Out]{call: call, most: most, lanes: max(1, lanes), size: size}
+	return &Coalescer[In, Out]{call: call, most: most, lanes: max(1, lanes), worth: min(most, laneWorth/max(1, lanes-1)), size: size}
 }
 
 // Do hands in one item and returns its answer. When ctx ends first the item is
@@ -84,7 +85,8 @@ func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error)
 	}
 }
 
-// laneWorth is how many are worth a call beside the one under way.
+// laneWorth is how many are worth a call beside the one under way, and further lanes
+// share it: who has more of them wants its calls to follow each other closely.
 const laneWorth = 32
 
 // slowLane is after how long a call no longer keeps others waiting while there is
@@ -96,7 +98,7 @@ func (c *Coalescer[In, Out]) widen() {
 	if len(c.waiting) == 0 || c.running == c.lanes {
 		return
 	}
-	if c.running == c.slow || len(c.waiting) >= min(c.most, laneWorth) {
+	if c.running == c.slow || len(c.waiting) >= c.worth {
 		c.running++
 		c.done.Go(c.run)
 	}

@@ -151,6 +151,34 @@ func TestCoalescerLanes(t *testing.T) {
 	})
 }
 
+// How many open a further lane depends on how many lanes there are.
+func TestCoalescerLaneWorth(t *testing.T) {
+	for lanes, worth := range map[int]int{2: laneWorth, 3: laneWorth / 2} {
+		synctest.Test(t, func(t *testing.T) {
+			var calls atomic.Int32
+			c := New(1000, lanes, nil, func(_ context.Context, in []int) ([]int, error) {
+				calls.Add(1)
+				time.Sleep(slowLane / 2)
+				return slices.Clone(in), nil
+			})
+			var all sync.WaitGroup
+			come := func(n int, want int32) {
+				for range n {
+					all.Go(func() { _, _ = c.Do(t.Context(), 1) })
+				}
+				synctest.Wait()
+				if got := calls.Load(); got != want {
+					t.Errorf("%d lanes: %d calls with %d more, want %d", lanes, got, n, want)
+				}
+			}
+			come(1, 1)
+			come(worth-1, 1)
+			come(1, 2)
+			all.Wait()
+		})
+	}
+}
+
 // While one call hangs, those who come later share the other lane, each for as long
 // as its own call takes.
 func TestCoalescerCallThatHangsHoldsUpNobodyLater(t *testing.T) {

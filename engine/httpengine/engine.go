@@ -44,7 +44,7 @@ type Engine struct {
 	base    *url.URL
 	token   string
 	client  *http.Client
-	own     *http.Transport // nil: the caller's
+	own     idler // nil: the caller's
 	timeout time.Duration
 	caps    engine.Capabilities
 	limits  wire.Limits
@@ -69,12 +69,6 @@ var (
 	_ engine.LeaseWaiter  = (*Engine)(nil)
 )
 
-// bufferSize is how much of a request is written, and of an answer read, at a time.
-const bufferSize = 32 << 10
-
-// maxIdle is how many connections are kept open between calls.
-const maxIdle = 256
-
 // Open asks the server that u names what it can do. The URL holds a host, a port
 // unless it is the scheme's, a path when the server is mounted below one, and as
 // options token_file and timeout, see Options.
@@ -95,17 +89,7 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	}
 	rt := opts.Transport
 	if rt == nil {
-		e.own = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-			TLSHandshakeTimeout: 5 * time.Second,
-			MaxIdleConns:        maxIdle,
-			MaxIdleConnsPerHost: maxIdle,
-			IdleConnTimeout:     time.Minute, // the server's is longer: it must not be the first to hang up
-			DisableCompression:  true,
-			WriteBufferSize:     bufferSize,
-			ReadBufferSize:      bufferSize,
-		}
+		e.own = ownTransport(e.base)
 		rt = e.own
 	}
 	e.client = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -115,6 +99,33 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// idler is a transport that keeps connections.
+type idler interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
+// ownTransport returns what makes the requests to a server: net/http's where there is
+// more to it than a connection.
+func ownTransport(base *url.URL) idler {
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
+	if base.Scheme == "http" && proxy == nil && err == nil && canTell {
+		port := cmp.Or(base.Port(), "80")
+		return newTransport(net.JoinHostPort(base.Hostname(), port))
+	}
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConns:        maxIdle,
+		MaxIdleConnsPerHost: maxIdle,
+		IdleConnTimeout:     maxRest,
+		DisableCompression:  true,
+		WriteBufferSize:     bufferSize,
+		ReadBufferSize:      bufferSize,
+	}
 }
 
 // readURL checks a URL and reads what it sets.

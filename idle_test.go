@@ -25,9 +25,7 @@ func TestWorkerIdlesForHours(t *testing.T) {
 			got.add(m.Body)
 			return nil
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- w.Run(ctx) }()
+		stop := run(t, w)
 		pass(3 * time.Hour)
 		push(t, c, "q", "x")
 		pass(time.Second)
@@ -35,10 +33,6 @@ func TestWorkerIdlesForHours(t *testing.T) {
 			t.Errorf("handled %v", got.all())
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
 	})
 }
 

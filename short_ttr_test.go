@@ -30,19 +30,13 @@ func TestTTRShorterThanTheWayToTheEngine(t *testing.T) {
 		push(t, c, "q", "x", tarry.Key("k"), tarry.TTR(time.Millisecond), tarry.MaxAttempts(3), tarry.Backoff(time.Second))
 		w := tarry.NewWorker(c, nil)
 		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error { return nil })
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- w.Run(ctx) }()
+		stop := run(t, w)
 		pass(10 * time.Second)
 		info, err := c.Get(t.Context(), tarry.ByKey("k").Of("q"))
 		if err != nil || info.State != tarry.Dead || leases > 20 {
 			t.Errorf("after %d leases it is %s at attempt %d, %q, %v", leases, info.State, info.Attempt, info.LastError, err)
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
 	})
 }
 

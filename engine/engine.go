@@ -182,8 +182,8 @@ type Capabilities struct {
 	Window     int           // ready messages of a queue among which the order is exact
 }
 
-// Full returns the capabilities of an engine that can do everything in this
-// package but LeaseWaiter; engines start from it.
+// Full returns the capabilities of a Whole engine, which can do everything in this
+// package but AtomicPusher and LeaseWaiter; engines start from it.
 func Full(name string) Capabilities {
 	return Capabilities{
 		Name: name, Keys: true, Cancel: true, Reschedule: true, Get: true, Extend: true,

@@ -102,6 +102,18 @@ type Redriver interface {
 // Redriven is the answer to Redrive.
 type Redriven struct{ Redriven, Skipped int64 }
 
+// Whole is an engine with all the calls that Full claims.
+type Whole interface {
+	Engine
+	Claimer
+	Lister
+	Counter
+	Forecaster
+	Pauser
+	Purger
+	Redriver
+}
+
 // LeaseWaiter is for engines whose other side can wait: the root package then
 // waits in this call instead of sleeping until NextDue.
 type LeaseWaiter interface {

@@ -74,6 +74,11 @@ const coalesce = 512
 // batch with it.
 const lanes = 2
 
+var _ interface {
+	engine.Whole
+	engine.AtomicPusher
+} = (*Engine)(nil)
+
 // Capabilities says that the disk engine can do everything but LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")

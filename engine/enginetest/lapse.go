@@ -4,6 +4,17 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
+// spent pushes a message and lets its only lease lapse.
+func (b *bed) spent(key string) engine.Lease {
+	b.Helper()
+	m := b.msg(key, dueNow)
+	m.MaxAttempts = 1
+	b.push(m)
+	l := b.lease1(b.unit)
+	b.pass(1)
+	return l
+}
+
 var lapseTests = []test{
 	{"a lapsed message is leased again, its attempt counted", func(b *bed) {
 		b.push(b.msg("k", dueNow))
@@ -49,26 +60,19 @@ var lapseTests = []test{
 	{"it died at its deadline, whenever that was noticed", func(b *bed) {
 		b.need("Get", b.caps.Get)
 		for _, sweep := range []bool{false, true} {
-			m := b.msg("", dueNow)
-			m.MaxAttempts = 1
-			r := b.push(m)
-			l := b.lease1(b.unit)
-			b.pass(3)
+			l := b.spent("")
+			b.pass(2)
 			if sweep {
 				b.none("dead")
 			}
-			if i := b.state(b.id(r.ID), engine.Dead, 1); !i.Died.Equal(l.Deadline) {
+			if i := b.state(b.id(l.ID), engine.Dead, 1); !i.Died.Equal(l.Deadline) {
 				b.Fatalf("swept %v: died %v, not at its deadline %v", sweep, i.Died, l.Deadline)
 			}
 		}
 	}},
 	{"a grant counts what died", func(b *bed) {
-		m := b.msg("k", dueNow)
-		m.MaxAttempts = 1
-		b.push(m)
-		b.lease1(b.unit)
+		b.spent("k")
 		died := 0
-		b.pass(1)
 		b.eventually("a grant to count the dead one", func() bool {
 			died += b.lease(1, 0).Died
 			return died > 0
@@ -119,25 +123,17 @@ var lapseTests = []test{
 	{"a late ack removes one that the lapse made dead", func(b *bed) {
 		b.need("Get", b.caps.Get)
 		for _, sweep := range []bool{false, true} {
-			m := b.msg("", dueNow)
-			m.MaxAttempts = 1
-			r := b.push(m)
-			l := b.lease1(b.unit)
-			b.pass(1)
+			l := b.spent("")
 			if sweep {
 				b.none("dead")
 			}
 			b.ack(l.Token)
-			b.absent(b.id(r.ID))
+			b.absent(b.id(l.ID))
 		}
 	}},
 	{"the token of one that lapsed dead cannot take back a key given away", func(b *bed) {
 		b.need("Keys", b.caps.Keys)
-		m := b.msg("k", dueNow)
-		m.MaxAttempts = 1
-		b.push(m)
-		l := b.lease1(b.unit)
-		b.pass(1)
+		l := b.spent("k")
 		next := b.push(b.msg("k", dueNow))
 		if next.Outcome != engine.Created || next.ID == l.ID {
 			b.Fatalf("%+v", next)

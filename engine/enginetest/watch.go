@@ -47,11 +47,7 @@ var watchTests = []test{
 	}},
 	{"what a late settlement brings back from the dead is hinted", func(b *bed) {
 		for _, s := range []engine.Settlement{{Do: engine.Release}, {Do: engine.Snooze, When: &engine.When{In: time.Hour}}} {
-			m := b.msg("", dueNow)
-			m.MaxAttempts = 1
-			b.push(m)
-			s.Token = b.lease1(b.unit).Token
-			b.pass(1)
+			s.Token = b.spent("").Token
 			b.hinted(s.Do.String(), func() { b.settle(s) })
 		}
 	}},

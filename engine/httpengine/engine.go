@@ -56,18 +56,11 @@ type Engine struct {
 	tasks  sync.WaitGroup
 }
 
-var (
-	_ engine.Engine       = (*Engine)(nil)
-	_ engine.Claimer      = (*Engine)(nil)
-	_ engine.AtomicPusher = (*Engine)(nil)
-	_ engine.Lister       = (*Engine)(nil)
-	_ engine.Counter      = (*Engine)(nil)
-	_ engine.Forecaster   = (*Engine)(nil)
-	_ engine.Pauser       = (*Engine)(nil)
-	_ engine.Purger       = (*Engine)(nil)
-	_ engine.Redriver     = (*Engine)(nil)
-	_ engine.LeaseWaiter  = (*Engine)(nil)
-)
+var _ interface {
+	engine.Whole
+	engine.AtomicPusher
+	engine.LeaseWaiter
+} = (*Engine)(nil)
 
 // Open asks the server that u names what it can do. The URL holds a host, a port
 // unless it is the scheme's, a path when the server is mounted below one, and as

@@ -80,17 +80,10 @@ type Engine struct {
 	tidyAt    int // how many queues there are when the empty ones are next forgotten
 }
 
-var (
-	_ engine.Engine       = (*Engine)(nil)
-	_ engine.AtomicPusher = (*Engine)(nil)
-	_ engine.Claimer      = (*Engine)(nil)
-	_ engine.Lister       = (*Engine)(nil)
-	_ engine.Counter      = (*Engine)(nil)
-	_ engine.Forecaster   = (*Engine)(nil)
-	_ engine.Pauser       = (*Engine)(nil)
-	_ engine.Purger       = (*Engine)(nil)
-	_ engine.Redriver     = (*Engine)(nil)
-)
+var _ interface {
+	engine.Whole
+	engine.AtomicPusher
+} = (*Engine)(nil)
 
 // New returns an empty engine; a nil cfg is the zero Config.
 func New(cfg *Config) *Engine {

@@ -63,16 +63,7 @@ type Engine struct {
 	hears atomic.Bool
 }
 
-var (
-	_ engine.Engine     = (*Engine)(nil)
-	_ engine.Claimer    = (*Engine)(nil)
-	_ engine.Lister     = (*Engine)(nil)
-	_ engine.Counter    = (*Engine)(nil)
-	_ engine.Forecaster = (*Engine)(nil)
-	_ engine.Pauser     = (*Engine)(nil)
-	_ engine.Purger     = (*Engine)(nil)
-	_ engine.Redriver   = (*Engine)(nil)
-)
+var _ engine.Whole = (*Engine)(nil)
 
 // New returns an engine on a client, which stays the caller's to close, after the
 // engine. It asks the servers whether they will do, and makes or checks the

@@ -40,11 +40,11 @@ type call struct {
 	bytes int
 	keys  map[string]struct{} // where calls are unique
 
-	// Of pushes, as lua/push.lua reads them: the dues, and what to do with each, which
-	// is left out when that is usual for all.
-	dues, how []byte
-	usual     bool
-	// The blocks that the ids are of.
+	how   []byte // what to do with each item, as the script reads it
+	usual bool   // all of that is 0
+
+	// Of pushes, as lua/push.lua reads them: the dues, and the blocks that the ids are of.
+	dues        []byte
 	least, most uint64
 }
 
@@ -80,6 +80,20 @@ func (b *batch) add(s *shard, item, bytes int, args ...string) {
 	c := b.call(s, "", bytes)
 	c.items = append(c.items, item)
 	c.args = append(c.args, args...)
+}
+
+// do adds to a call what to do with an item.
+func (c *call) do(how byte) {
+	c.how = append(c.how, how)
+	c.usual = c.usual && how == 0
+}
+
+// hows is what to do with all items, left out when that is usual.
+func (c *call) hows() string {
+	if c.usual {
+		return ""
+	}
+	return rueidis.BinaryString(c.how)
 }
 
 func (c *call) note(key string, bytes int) {

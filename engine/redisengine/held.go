@@ -10,7 +10,7 @@ import (
 
 // held are the leases that this engine took for its own process: Close gives back
 // what is left of them, so that nobody waits for them to lapse, and what is known of
-// them saves a retry the question for its backoff.
+// them saves a retry the question for its backoff, and the script work: see newSecret.
 type held struct {
 	mu     sync.Mutex
 	leases map[string]lease // by token
@@ -21,12 +21,13 @@ type lease struct {
 	deadline int64 // milliseconds
 	attempt  uint32
 	backoff  []time.Duration
+	secret   string
 }
 
 // heldLeast is how many leases there are before those that are over are looked for.
 const heldLeast = 10_000
 
-func (h *held) add(l *engine.Lease, now int64) {
+func (h *held) add(l *engine.Lease, now int64, secret string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.leases) >= max(heldLeast, 2*h.swept) {
@@ -37,7 +38,7 @@ func (h *held) add(l *engine.Lease, now int64) {
 		}
 		h.swept = len(h.leases)
 	}
-	h.leases[l.Token] = lease{l.Deadline.UnixMilli(), l.Attempt, append([]time.Duration(nil), l.Backoff...)}
+	h.leases[l.Token] = lease{l.Deadline.UnixMilli(), l.Attempt, append([]time.Duration(nil), l.Backoff...), secret}
 }
 
 func (h *held) get(token string) (lease, bool) {

@@ -2,7 +2,6 @@ package redisengine
 
 import (
 	"context"
-	"crypto/rand"
 	"strconv"
 	"time"
 
@@ -87,7 +86,7 @@ func (e *Engine) leased(q *queue, values []rueidis.RedisMessage, now int64) (eng
 	if err != nil {
 		return engine.Lease{}, err
 	}
-	t := token.Token{Queue: uint64(q.print), ID: i.ID, Nonce: p.nonce}
+	t := token.Token{Queue: uint64(q.print), ID: i.ID, Nonce: sealed(p.secret, i.ID)}
 	return engine.Lease{Info: i, Token: t.String()}, nil
 }
 
@@ -111,7 +110,7 @@ func readMessage(queue string, values []rueidis.RedisMessage, now int64) (engine
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var l engine.Lease
 	err := e.refer(ctx, "claim", ref, func(s *shard, id, key string) error {
-		ttr, mode, seed := "", "lease", rand.Text()
+		ttr, mode, secret := "", "lease", newSecret()
 		if want.TTR > 0 {
 			ttr = strconv.FormatInt(ceil(want.TTR, time.Microsecond), 10)
 		}
@@ -123,10 +122,10 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			lane = s.lane()
 		}
 		a := e.ask(ctx, []question{{
-			script: claimScript, shard: s, keys: s.keysOf(lane), args: with(id, key, ttr, seed, mode, takenMillis),
+			script: claimScript, shard: s, keys: s.keysOf(lane), args: with(id, key, ttr, secret, mode, takenMillis),
 		}}, patient())[0]
 		if a.err != nil && fateOf(a.err) == attempt.Unknown {
-			e.reclaim(s, seed, lane)
+			e.reclaim(s, secret, lane)
 			return a.err
 		}
 		s.leaveLane(lane)
@@ -149,7 +148,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			return err
 		}
 		if !want.Remote && !e.forget {
-			e.held.add(&l, a.now)
+			e.held.add(&l, a.now, secret)
 		}
 		e.note(ctx, q)
 		if s.soon(l.Deadline.UnixMilli()) {

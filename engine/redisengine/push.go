@@ -69,8 +69,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		c.items = append(c.items, i)
 		c.least, c.most = min(c.least, blockOf(id)), max(c.most, blockOf(id))
 		c.dues = appendDue(c.dues, m.Due)
-		c.how = append(c.how, record[0]|byte(m.OnConflict)<<2)
-		c.usual = c.usual && c.how[len(c.how)-1] == 0
+		c.do(record[0] | byte(m.OnConflict)<<2)
 		c.args = append(c.args, member(id), m.Key, rueidis.BinaryString(record))
 		if large != nil {
 			c.args = append(c.args, rueidis.BinaryString(large))
@@ -78,9 +77,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 	}
 	for _, c := range b.calls {
 		c.args[ahead], c.args[ahead+1] = strconv.Itoa(len(c.items)), rueidis.BinaryString(c.dues)
-		if !c.usual {
-			c.args[ahead+2] = rueidis.BinaryString(c.how)
-		}
+		c.args[ahead+2] = c.hows()
 		c.args[ahead+3] = e.blocks(c.least, c.most)
 	}
 	var taken []int // those whose ids others have

@@ -68,7 +68,7 @@ const reclaimChunk = 500
 
 // reclaim gives back, in the background, what a call took whose answer was lost, until
 // nothing is left to give back, and then leaves its lane.
-func (e *Engine) reclaim(s *shard, seed string, lane int) {
+func (e *Engine) reclaim(s *shard, secret string, lane int) {
 	if lane == noLane || e.ctx.Err() != nil {
 		return // the leases lapse
 	}
@@ -78,7 +78,7 @@ func (e *Engine) reclaim(s *shard, seed string, lane int) {
 		looked := 0
 		pause := attempt.Pause{Least: retryPauseMin, Most: time.Second}
 		for e.ctx.Err() == nil && time.Now().Before(giveUp) {
-			q := question{script: reclaimScript, shard: s, keys: s.keysOf(lane), args: with(seed, strconv.Itoa(looked))}
+			q := question{script: reclaimScript, shard: s, keys: s.keysOf(lane), args: with(secret, strconv.Itoa(looked))}
 			ctx, cancel := context.WithTimeout(e.ctx, ioTimeout)
 			a := e.ask(ctx, []question{q}, patient())[0]
 			cancel()

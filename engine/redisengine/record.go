@@ -20,7 +20,7 @@ import (
 //
 //	record: flags u8, created u56 (µs), key, policy, then the content unless it is large
 //	past:   mark, flags u8, attempt u32, max attempts u32, due f64, expires f64,
-//	        deadline f64, died f64, nonce (u8 and bytes), key, reason
+//	        deadline f64, died f64, secret of the lease (u8 and bytes), key, reason
 //
 // Keys and reasons are a u16 and so many bytes; policies and contents are as in package
 // codec.
@@ -91,7 +91,7 @@ type past struct {
 	mark                         byte
 	attempt                      uint32
 	due, expires, deadline, died time.Time
-	nonce                        token.Nonce
+	secret                       token.Nonce
 	reason                       string
 }
 
@@ -102,13 +102,13 @@ func decodePast(b []byte) (p past, err error) {
 	p.attempt = uint32(r.Uint(4))
 	r.Uint(4)
 	p.due, p.expires, p.deadline, p.died = r.instant(), r.instant(), r.instant(), r.instant()
-	nonce, hexErr := hex.DecodeString(string(r.Take(r.Uint(1))))
+	secret, hexErr := hex.DecodeString(string(r.Take(r.Uint(1))))
 	r.short()
 	p.reason = r.short()
-	if r.End() != nil || hexErr != nil || len(nonce) != 0 && len(nonce) != len(p.nonce) || !strings.ContainsRune("WLD", rune(p.mark)) {
+	if r.End() != nil || hexErr != nil || len(secret) != 0 && len(secret) != len(p.secret) || !strings.ContainsRune("WLD", rune(p.mark)) {
 		return past{}, errRecord
 	}
-	copy(p.nonce[:], nonce)
+	copy(p.secret[:], secret)
 	return p, nil
 }
 

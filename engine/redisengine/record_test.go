@@ -67,7 +67,7 @@ type written struct {
 	mark                         string
 	attempt                      uint32
 	due, expires, deadline, died float64
-	nonce, key, reason           string
+	secret, key, reason          string
 }
 
 func (w written) String() string {
@@ -77,7 +77,7 @@ func (w written) String() string {
 	for _, f := range []float64{w.due, w.expires, w.deadline, w.died} {
 		b = appendFloat(b, f)
 	}
-	b = append(append(b, byte(len(w.nonce))), w.nonce...)
+	b = append(append(b, byte(len(w.secret))), w.secret...)
 	return string(appendShort(appendShort(b, w.key), w.reason))
 }
 
@@ -125,14 +125,14 @@ func TestPastKeepsEverything(t *testing.T) {
 			deadline: anyInstant.Draw(t, "deadline"), died: anyInstant.Draw(t, "died"),
 			reason: anyText.Draw(t, "reason"),
 		}
-		nonce := ""
+		secret := ""
 		if rapid.Bool().Draw(t, "leased before") {
-			copy(want.nonce[:], rapid.SliceOfN(rapid.Byte(), len(want.nonce), len(want.nonce)).Draw(t, "nonce"))
-			nonce = hex.EncodeToString(want.nonce[:])
+			copy(want.secret[:], rapid.SliceOfN(rapid.Byte(), len(want.secret), len(want.secret)).Draw(t, "secret"))
+			secret = hex.EncodeToString(want.secret[:])
 		}
 		text := written{
 			string(want.mark), want.attempt, ms(want.due), ms(want.expires), ms(want.deadline), ms(want.died),
-			nonce, anyText.Draw(t, "key"), want.reason,
+			secret, anyText.Draw(t, "key"), want.reason,
 		}.String()
 		got, err := decodePast([]byte(text))
 		if err != nil || got != want {
@@ -216,7 +216,7 @@ func TestRecordCutShortIsDamaged(t *testing.T) {
 			}
 		}
 	}
-	whole := written{mark: "L", nonce: strings.Repeat("0", 2*len(token.Nonce{})), key: "key", reason: "why"}.String()
+	whole := written{mark: "L", secret: strings.Repeat("0", 2*len(token.Nonce{})), key: "key", reason: "why"}.String()
 	for n := range whole {
 		if _, err := decodePast([]byte(whole[:n])); err == nil {
 			t.Errorf("%d of %d bytes were read as a past", n, len(whole))

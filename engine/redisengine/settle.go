@@ -31,7 +31,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	settled := make([]engine.Settled, len(s))
 	tokens := make([]token.Token, len(s))
 	queues := make([]*queue, len(s))
-	b := batch{e: e}
+	b := batch{e: e, room: 1}
 	var which []int // may be of a lease
 	var prints []fingerprint
 	for i := range s {
@@ -69,12 +69,18 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	var attempts []uint32
 	var policies []engine.Policy
 	done := func(c *call, values []rueidis.RedisMessage, now int64, err error) {
-		if err == nil && len(values) != 1+len(c.items) {
+		gone := err == nil && len(values) == 1 // all of them
+		if err == nil && !gone && len(values) != 1+len(c.items) {
 			err = errAnswer
 		}
 		for n, i := range c.items {
 			if err != nil {
 				settled[i] = engine.Settled{Err: fault("settle", c.shard.queue, err)}
+				continue
+			}
+			if gone {
+				settled[i] = engine.Settled{State: engine.Gone}
+				e.held.remove(s[i].Token)
 				continue
 			}
 			var attempt uint32
@@ -95,15 +101,15 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			e.soon(c.shard, &values[0])
 		}
 	}
-	b.run(ctx, settleScript, done)
+	b.runSettlements(ctx, done)
 	if len(again) > 0 {
-		b = batch{e: e}
+		b = batch{e: e, room: 1}
 		for n, i := range again {
 			delay := policies[n].RetryDelay(attempts[n])
 			e.addSettlement(&b, queues[i].ofID(tokens[i].ID), i, &s[i], tokens[i], span(delay))
 		}
 		again = nil
-		b.run(ctx, settleScript, done)
+		b.runSettlements(ctx, done)
 	}
 	return settled, nil
 }
@@ -112,6 +118,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 // a retry.
 func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settlement, t token.Token, delay string) {
 	arg, reason := "", ""
+	l, held := e.held.get(s.Token)
 	switch s.Do {
 	case engine.Retry:
 		reason = s.KeptReason()
@@ -120,11 +127,9 @@ func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settleme
 			arg = when(*s.When)
 		case delay != "":
 			arg = delay
-		default:
-			if l, ok := e.held.get(s.Token); ok {
-				policy := engine.Policy{Backoff: l.backoff}
-				arg = span(policy.RetryDelay(l.attempt))
-			}
+		case held:
+			policy := engine.Policy{Backoff: l.backoff}
+			arg = span(policy.RetryDelay(l.attempt))
 		}
 	case engine.Snooze:
 		arg = when(*s.When)
@@ -135,7 +140,25 @@ func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settleme
 			arg = strconv.FormatInt(ceil(s.TTR, time.Microsecond), 10)
 		}
 	}
-	b.add(sh, item, len(reason), member(t.ID), hex.EncodeToString(t.Nonce[:]), s.Do.String(), arg, reason)
+	nonce := l.secret
+	if !held {
+		nonce = hex.EncodeToString(t.Nonce[:])
+	}
+	c := b.call(sh, "", len(reason))
+	c.items = append(c.items, item)
+	c.do(byte(s.Do - engine.Ack))
+	c.args = append(c.args, member(t.ID), nonce)
+	if s.Do != engine.Ack {
+		c.args = append(c.args, arg, reason)
+	}
+}
+
+// runSettlements runs a batch that addSettlement has filled.
+func (b *batch) runSettlements(ctx context.Context, done func(c *call, values []rueidis.RedisMessage, now int64, err error)) {
+	for _, c := range b.calls {
+		c.args[ahead] = c.hows()
+	}
+	b.run(ctx, settleScript, done)
 }
 
 // readSettled reads what a script answered to one settlement. ask says that it wants

@@ -3,7 +3,6 @@ package redisengine
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"slices"
 	"strconv"
 	"time"
@@ -31,15 +30,15 @@ type visit struct {
 
 // stop is one shard of a visit.
 type stop struct {
-	shard *shard
-	turns uint64
-	look  bool   // ask what it has, before anything is taken
-	share int    // how many messages to take from it
-	seed  string // of the leases' nonces
-	lane  int    // where they are noted
-	heads []head // what it has
-	bytes int    // of bodies at most
-	swept int    // how often it had too much to sweep
+	shard  *shard
+	turns  uint64
+	look   bool   // ask what it has, before anything is taken
+	share  int    // how many messages to take from it
+	secret string // of the leases
+	lane   int    // where they are noted
+	heads  []head // what it has
+	bytes  int    // of bodies at most
+	swept  int    // how often it had too much to sweep
 }
 
 // sweeps is how often in a row a shard may have too much to sweep until the want is
@@ -180,7 +179,7 @@ func (v *visit) args(s *stop) []string {
 	case v.e.forget:
 		mode = "forget"
 	}
-	s.seed, s.lane = rand.Text(), noLane
+	s.secret, s.lane = newSecret(), noLane
 	if mode == "lease" {
 		s.lane = s.shard.lane()
 	}
@@ -188,7 +187,7 @@ func (v *visit) args(s *stop) []string {
 	if v.want.TTR > 0 {
 		ttr = strconv.FormatInt(ceil(v.want.TTR, time.Microsecond), 10)
 	}
-	return with(mode, strconv.Itoa(s.share), ttr, s.seed, strconv.Itoa(s.bytes), takenMillis)
+	return with(mode, strconv.Itoa(s.share), ttr, s.secret, strconv.Itoa(s.bytes), takenMillis)
 }
 
 // take takes in the answer of one shard.
@@ -201,7 +200,7 @@ func (v *visit) take(s *stop, a answer) {
 		v.cause = a.err
 		v.e.leaseFailed(s.shard, a.err, v.left())
 		if s.lane != noLane && fateOf(a.err) == attempt.Unknown {
-			v.e.reclaim(s.shard, s.seed, s.lane)
+			v.e.reclaim(s.shard, s.secret, s.lane)
 		} else {
 			s.shard.leaveLane(s.lane)
 		}
@@ -247,7 +246,7 @@ func (v *visit) take(s *stop, a answer) {
 		}
 		v.granted.Messages = append(v.granted.Messages, l)
 		if !v.want.Remote && !v.e.forget {
-			v.e.held.add(&l, a.now)
+			v.e.held.add(&l, a.now, s.secret)
 		}
 	}
 	s.shard.learn(next, wakes, s.turns, time.Now())

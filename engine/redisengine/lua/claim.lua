@@ -1,5 +1,5 @@
 -- Takes one message if it is due: ARGV has id, key, the span of the lease
--- ('' for its own), the seed of its nonce, and "forget" to delete it at once; and see jot.
+-- ('' for its own), its secret, and "forget" to delete it at once; and see jot.
 -- Answers the clock and what stands in the way, before its due a message's due too,
 -- else the message.
 tick()

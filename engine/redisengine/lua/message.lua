@@ -29,10 +29,10 @@ local function messages()
 		local past = call('HGET', STATE, id)
 		if past then
 			local _
-			sound, m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.nonce, _, m.reason = story(past)
+			sound, m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.secret, _, m.reason = story(past)
 			if not sound or not m.mark:find('[WLD]') then return nil end
 		else
-			m.mark, m.attempt, m.deadline, m.died, m.nonce, m.reason = 'W', 0, 0, 0, '', ''
+			m.mark, m.attempt, m.deadline, m.died, m.secret, m.reason = 'W', 0, 0, 0, '', ''
 		end
 		if m.mark == 'W' then
 			local due
@@ -111,7 +111,7 @@ local function messages()
 		save(m)
 	end
 
-	-- lapse ends a lease at its deadline. The nonce goes on settling until something
+	-- lapse ends a lease at its deadline. Its secret goes on settling until something
 	-- else is decided.
 	local function lapse(m)
 		if m.attempt >= m.max then

@@ -9,7 +9,7 @@ if m.mark == 'L' then return {us, raw, false, 'leased'} end
 M.leave(m)
 -- A redriven message never expires, whatever its policy.
 local forever = m.expire > 0 and m.expires == math.huge
-m.due, m.attempt, m.nonce = resolve(args[6]), 0, ''
+m.due, m.attempt, m.secret = resolve(args[6]), 0, ''
 if m.expire > 0 and not forever then m.expires = m.due + m.expire end
 M.wait(m)
 if forever or m.reason ~= '' then M.save(m) else call('HDEL', STATE, m.id) end

@@ -1,34 +1,38 @@
--- Settles leases: ARGV has five for each: id, nonce, what to do, when or for how long, reason. Answers
--- the clock, the soonest due if others were woken, and for each 0 if the lease is
--- lost, 1 if the message is gone, else {mark, due or deadline}; to a retry without a
--- time, as long as attempts are left, {'B', attempt, record}: the client knows the
--- backoff.
-local FIVE = 5
-if told == nil then tick() end
-local ids, n = {}, 0
-for i = 4, #args, FIVE do
-	n = n + 1
-	ids[n] = args[i]
-end
-if told ~= nil then
-	local answer = {us, raw, told}
-	for i = 1, n do answer[i + 3] = 1 end
-	return answer
+-- Settles leases: ARGV has what to do with each, a byte (see below; '' if all are acked),
+-- then for each id and nonce, and unless it is acked, when or for how long, and reason.
+-- Answers the clock, the soonest due if others were woken, and nothing more if all messages
+-- are gone. Else for each 0 if the lease is lost, 1 if the message is gone, or {mark, due or
+-- deadline}; to a retry without a time, as long as attempts are left, {'B', attempt,
+-- record}: the client knows the backoff.
+if told ~= nil then return {us, raw, told} end
+tick()
+local actions = {[0] = 'ack', 'retry', 'snooze', 'release', 'bury', 'extend'}
+local how, ids, from, n = args[4], {}, {}, 0
+do
+	local i = 5
+	while i < #args do
+		n = n + 1
+		ids[n], from[n] = args[i], i
+		i = i + 2
+		if how ~= '' and byte(how, n) > 0 then i = i + 2 end
+	end
 end
 local pasts = call('HMGET', STATE, unpack(ids))
-local before = math.huge
-for i = 6, #args, FIVE do
-	if args[i] ~= 'ack' then
-		before = first()
-		break
-	end
+local before = how ~= '' and first() or math.huge
+
+-- sealed says whether a nonce is of the lease whose secret a past has. A token's is the
+-- beginning of the SHA-1 of secret and id, so that who has one knows no other; the client
+-- that leased may show the secret itself.
+local function sealed(secret, id, nonce)
+	if secret == '' then return false end
+	return nonce == secret or nonce == sub(redis.sha1hex(secret .. id), 1, 32)
 end
 
 -- late settles in any other way than the common one.
 local function late(id, nonce, what, arg, reason)
 	local M = messages()
 	local m = M.present(id)
-	if not m or m.nonce ~= nonce then return 0 end
+	if not m or not sealed(m.secret, id, nonce) then return 0 end
 	local last = m.attempt >= m.max
 	local revives = what == 'snooze' or what == 'release' or what == 'extend' or what == 'retry' and not last
 	if m.mark == 'D' and revives and m.key ~= '' then
@@ -43,7 +47,7 @@ local function late(id, nonce, what, arg, reason)
 		return {'B', m.attempt, m.record}
 	end
 	if what == 'bury' or what == 'retry' and last then
-		m.nonce = ''
+		m.secret = ''
 		M.die(m, now, reason)
 		return {'D', 0}
 	end
@@ -56,7 +60,7 @@ local function late(id, nonce, what, arg, reason)
 		M.sooner(m.deadline)
 		return {'L', m.deadline}
 	end
-	m.nonce, m.deadline = '', 0
+	m.secret, m.deadline = '', 0
 	if what == 'retry' then
 		m.due, m.reason = resolve(arg), reason
 	else
@@ -68,20 +72,31 @@ local function late(id, nonce, what, arg, reason)
 	return {'W', m.due}
 end
 
+-- held returns the key of the message that a past says is leased to who has this nonce,
+-- '' if it has none, where nothing but that is to be looked at for an ack.
+local function held(past, id, nonce)
+	local mark, flags = byte(past, 1, 2)
+	local secret, high, low = byte(past, 43), byte(past, 76, 77)
+	if mark ~= 76 or secret ~= 32 or not low or not sealed(sub(past, 44, 75), id, nonce) then return nil end
+	local last = 77 + 256 * high + low
+	if #past < last + 2 then return nil end
+	if flags % 2 == IS_RARE then
+		-- One that has lapsed past its expiry is gone, unless the lapse made it dead.
+		local attempt, max, _, expires, ends = unpacked('>I4I4ddd', past, 3)
+		if not (expires >= now or ends > now or attempt >= max) then return nil end
+	end
+	return sub(past, 78, last)
+end
+
 -- Acks of leases, the common case, gather for a few variadic calls.
 local acked, keys, a, k, bodies = {}, {}, 0, 0, false
 local answer, done = {us, raw, false}, {}
 for i = 1, n do
-	local at = FIVE * i - 1
-	local id, nonce, what = args[at], args[at + 1], args[at + 2]
-	local past, settled = pasts[i], 0
-	local fast, key = false, ''
-	if past and what == 'ack' and not done[id] and byte(past) == 76 then
-		local sound, attempt, max, _, expires, ends, _, had, holds = pcall(struct.unpack, '>I4I4ddddBc0I2c0', past, 3)
-		-- One that has lapsed past its expiry is gone, unless the lapse made it dead.
-		fast, key = sound and had == nonce and (expires >= now or ends > now or attempt >= max), holds
-	end
-	if fast then
+	local id, past, at = ids[i], pasts[i], from[i]
+	local action = how == '' and 0 or byte(how, i)
+	local key, settled = nil, 0
+	if past and action == 0 and not done[id] then key = held(past, id, args[at + 1]) end
+	if key then
 		a = a + 1
 		acked[a] = id
 		if key ~= '' then
@@ -91,7 +106,9 @@ for i = 1, n do
 		if byte(past, 2) >= IS_LARGE then bodies = true end
 		done[id], settled = 'gone', 1
 	elseif past and done[id] ~= 'gone' then
-		settled = late(id, nonce, what, args[at + 3], args[at + 4])
+		local arg, reason = '', ''
+		if action > 0 then arg, reason = args[at + 2], args[at + 3] end
+		settled = late(id, args[at + 1], actions[action], arg, reason)
 		-- A retry that will come again with its backoff has the lease already.
 		if type(settled) == 'table' and settled[1] == 'B' then done[id] = 'gone' else done[id] = 'seen' end
 	end
@@ -104,5 +121,6 @@ if a > 0 then
 	if bodies then call('HDEL', BODY, unpack(acked)) end
 	if k > 0 then call('HDEL', KEY, unpack(keys)) end
 end
+if a == n then answer = {us, raw} end
 answer[3] = woken(before)
 return tell(answer, a == n, answer[3])

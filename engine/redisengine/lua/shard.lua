@@ -22,7 +22,7 @@
 local DUE, RARE, READY, TURN, LEASES, STATE, MSG, BODY, KEY, DEAD, GRAVE, META = unpack(KEYS)
 local call = redis.call
 -- Scripts run often, and globals are slow to find.
-local args, tonumber, byte, ceil, format = ARGV, tonumber, string.byte, math.ceil, string.format
+local args, tonumber, byte, sub, ceil, format = ARGV, tonumber, string.byte, string.sub, math.ceil, string.format
 
 -- Flags of a message.
 local IS_RARE, IS_LARGE = 1, 2
@@ -106,8 +106,18 @@ local function head(record)
 	return flags, created, key, max, ttr, expire, priority
 end
 
+-- usual is a quick head for a record of the usual policy, but for a backoff: flags and key,
+-- as a past has that. It returns nothing for any other, and for one that is damaged.
+local function usual(record)
+	local flags, _, _, _, _, _, _, _, high, low = byte(record, 1, 10)
+	if not low or flags % 2 == IS_RARE then return end
+	local last = 10 + 256 * high + low
+	local has = byte(record, last + 1)
+	if has == 0 or has == 16 then return flags, sub(record, 9, last) end
+end
+
 -- What has happened to it: mark (W waits, L is leased, D is dead), flags, attempt,
--- max attempts, due, expires, deadline, died, nonce, key, reason.
+-- max attempts, due, expires, deadline, died, secret of the lease, key, reason.
 local PAST = '>c1BI4I4ddddBc0I2c0I2c0'
 
 -- parse takes a record apart, and story a past; the first value is false when that is
@@ -117,7 +127,7 @@ local function story(past) return pcall(unpacked, PAST, past) end
 
 local function pack(m)
 	return struct.pack(PAST, m.mark, m.flags, m.attempt, m.max, m.due, m.expires, m.deadline, m.died,
-		#m.nonce, m.nonce, #m.key, m.key, #m.reason, m.reason)
+		#m.secret, m.secret, #m.key, m.key, #m.reason, m.reason)
 end
 
 -- earliest returns the least score of a sorted set.

@@ -1,54 +1,74 @@
--- nonce is the secret of one lease: nobody guesses it without the seed, which stays
--- with the client that leased.
-local function nonce(seed, id) return redis.sha1hex(seed .. id):sub(1, 32) end
+-- A lease's secret is the same for all leases of one call, and stays with the client that
+-- called, which makes the nonces of its tokens of it: see sealed in lua/settle.lua.
 
--- The ids of what take has handed out that was leased before, each with the nonce of that
+-- The ids of what take has handed out that was leased before, each with the secret of that
 -- lease: it has lapsed, but would settle still.
 local former = {}
+
+-- begun is the past, up to its key, of a message of the usual policy on its first lease.
+local function begun(flags, due, ends, secret)
+	return struct.pack('>c1BI4I4ddddBc0', 'L', flags, 1, MAX_ATTEMPTS, due, math.huge, ends, 0, #secret, secret)
+end
 
 -- take hands out so many of the waiting messages given as ids and dues, until they
 -- reach so many bytes. With forget they are deleted at once, else leased: the span is ttr in
 -- microseconds, '' for each message's own. It appends four values a message to out,
 -- as stands gives them, and returns how many messages it looked at, how many it handed
 -- out, and when the first of the leases ends.
-local function take(out, ids, dues, most, span, seed, forget, bytes)
+local function take(out, ids, dues, most, span, secret, forget, bytes)
 	local records = call('HMGET', MSG, unpack(ids))
 	local pasts = call('HMGET', STATE, unpack(ids))
 	local plain, leases, states, p, l, o = {}, {}, {}, 0, 0, #out
 	local gone, size, looked, lapse = 0, 0, 0, math.huge
 	local till = span ~= '' and deadline(tonumber(span))
+	local common = till or deadline(TTR)
+	-- What one message has with the next in common is made once: its past, and its
+	-- deadline as text, in which numbers are slow.
+	local past, ofdue, offlags, text, ofends
 	for i = 1, #ids do
 		if size >= bytes or gone >= most then break end
 		looked = i
-		local id, due, record, past = ids[i], dues[i], records[i], pasts[i]
-		local sound, _, flags, max, ttr, expire, key
-		if record then sound, flags, _, key, max, ttr, expire = parse(record) end
-		local attempt, expires, before, reason = 0, math.huge, '', ''
-		if sound and past then
-			sound, _, _, attempt, _, _, expires, _, _, before, _, reason = story(past)
-		elseif sound and expire > 0 then
-			expires = due + expire
-		end
-		if not sound or expires < now then
-			messages().waiting(id, due)
+		local id, due, record, state = ids[i], dues[i], records[i], nil
+		local ends, flags, key = common, nil, nil
+		if record and not pasts[i] then flags, key = usual(record) end
+		if flags then
+			if due ~= ofdue or flags ~= offlags then
+				past, ofdue, offlags = begun(flags, due, common, secret), due, flags
+			end
+			state = past .. key .. '\0\0'
 		else
+			local sound, _, max, ttr, expire
+			if record then sound, flags, _, key, max, ttr, expire = parse(record) end
+			local attempt, expires, before, reason = 0, math.huge, '', ''
+			if sound and pasts[i] then
+				sound, _, _, attempt, _, _, expires, _, _, before, _, reason = story(pasts[i])
+			elseif sound and expire > 0 then
+				expires = due + expire
+			end
+			if not sound or expires < now then
+				messages().waiting(id, due)
+			else
+				ends = till or deadline(ttr)
+				state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
+					#secret, secret, #key, key, #reason, reason)
+				if before ~= '' then former[#former + 1] = id .. before end
+			end
+		end
+		if state then
 			if flags % 2 == IS_RARE then
 				messages().leave({id = id, mark = 'W', rare = true, due = due})
 			else
 				p = p + 1
 				plain[p] = id
 			end
-			local ends = till or deadline(ttr)
-			local state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
-				32, nonce(seed, id), #key, key, #reason, reason)
-			if before ~= '' then former[#former + 1] = id .. before end
-			out[o + 1], out[o + 2], out[o + 3], out[o + 4] = id, state, record, ''
-			if flags >= IS_LARGE then out[o + 4] = call('HGET', BODY, id) or '' end
-			size = size + #record + #out[o + 4]
+			local content = flags >= IS_LARGE and call('HGET', BODY, id) or ''
+			out[o + 1], out[o + 2], out[o + 3], out[o + 4] = id, state, record, content
+			size = size + #record + #content
 			o = o + 4
 			gone = gone + 1
 			if ends < lapse then lapse = ends end
-			leases[l + 1], leases[l + 2] = ends, id
+			if ends ~= ofends then text, ofends = format('%.0f', ends), ends end
+			leases[l + 1], leases[l + 2] = text, id
 			states[l + 1], states[l + 2] = id, state
 			l = l + 2
 		end
@@ -66,11 +86,11 @@ local function take(out, ids, dues, most, span, seed, forget, bytes)
 end
 
 -- jot notes what take has appended to out from a place on, for a client that gets no
--- answer: the seed, how many ids, the ids, and what is former. KEYS[13], if there is one,
+-- answer: the secret, how many ids, the ids, and what is former. KEYS[13], if there is one,
 -- is where, and for how many milliseconds ARGV says last.
-local function jot(out, from, seed)
+local function jot(out, from, secret)
 	if not KEYS[13] or #out < from then return end
-	local taken, t = {seed, ''}, 2
+	local taken, t = {secret, ''}, 2
 	for i = from, #out, 4 do
 		t = t + 1
 		taken[t] = out[i]

@@ -1,6 +1,7 @@
 package tarry_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -38,7 +39,7 @@ func TestClaimRenewsItsLease(t *testing.T) {
 
 func TestClaimObeysItsHandler(t *testing.T) {
 	boom := errors.New("boom")
-	no := tarry.OnlyIf(func(context.Context, claimed) (bool, error) { return false, nil })
+	never := bytesTopic.OnlyIf(func(context.Context, claimed) (bool, error) { return false, nil })
 	hang := func(ctx context.Context, _ claimed) error { <-ctx.Done(); return context.Cause(ctx) }
 	gives := func(err error) func(context.Context, claimed) error {
 		return func(context.Context, claimed) error { return err }
@@ -51,21 +52,22 @@ func TestClaimObeysItsHandler(t *testing.T) {
 		state   tarry.State
 		attempt uint32
 		in      time.Duration
+		topic   *tarry.Topic[string] // nil: bytesTopic
 	}{
 		"ack":      {handler: gives(nil)},
-		"error":    {gives(boom), nil, boom, "boom", tarry.Scheduled, 1, time.Minute},
-		"retry in": {gives(tarry.RetryIn(time.Hour, boom)), nil, boom, "boom", tarry.Scheduled, 1, time.Hour},
-		"snooze":   {gives(tarry.Snooze(time.Hour)), nil, nil, "snooze", tarry.Scheduled, 0, time.Hour},
-		"bury":     {gives(tarry.Bury(boom)), nil, boom, "boom", tarry.Dead, 1, 0},
-		"panic":    {func(context.Context, claimed) error { panic("ouch") }, nil, nil, "panicked: ouch", tarry.Scheduled, 1, time.Minute},
-		"timeout":  {hang, []tarry.HandleOption{tarry.HandlerTimeout(time.Second)}, tarry.ErrHandlerTimeout, "time is over", tarry.Scheduled, 1, time.Minute + time.Second},
-		"guard":    {handler: func(context.Context, claimed) error { return boom }, opts: []tarry.HandleOption{no}},
+		"error":    {gives(boom), nil, boom, "boom", tarry.Scheduled, 1, time.Minute, nil},
+		"retry in": {gives(tarry.RetryIn(time.Hour, boom)), nil, boom, "boom", tarry.Scheduled, 1, time.Hour, nil},
+		"snooze":   {gives(tarry.Snooze(time.Hour)), nil, nil, "snooze", tarry.Scheduled, 0, time.Hour, nil},
+		"bury":     {gives(tarry.Bury(boom)), nil, boom, "boom", tarry.Dead, 1, 0, nil},
+		"panic":    {func(context.Context, claimed) error { panic("ouch") }, nil, nil, "panicked: ouch", tarry.Scheduled, 1, time.Minute, nil},
+		"timeout":  {hang, []tarry.HandleOption{tarry.HandlerTimeout(time.Second)}, tarry.ErrHandlerTimeout, "time is over", tarry.Scheduled, 1, time.Minute + time.Second, nil},
+		"guard":    {handler: func(context.Context, claimed) error { return boom }, topic: never},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *tarry.Client) {
 				start := time.Now()
 				p := push(t, c, "q", "x", tarry.Key("k"), tarry.Backoff(time.Minute))
-				err := bytesTopic.Claim(t.Context(), c, tarry.ByKey("k"), tc.handler, tc.opts...)
+				err := cmp.Or(tc.topic, bytesTopic).Claim(t.Context(), c, tarry.ByKey("k"), tc.handler, tc.opts...)
 				if tc.state == tarry.Gone {
 					if err != nil {
 						t.Errorf("claim: %v", err)

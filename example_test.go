@@ -51,20 +51,22 @@ func ExampleWorker() {
 	// <nil>
 }
 
-func ExampleOnlyIf() {
+func ExampleTopic_OnlyIf() {
 	ctx, stop := context.WithCancel(context.Background())
 	c := tarry.New(memengine.New(nil), nil)
 	defer c.Close()
 	paid := map[string]bool{"42": true}
 
+	stillUnpaid := func(ctx context.Context, m *tarry.Message[Order]) (bool, error) {
+		return !paid[m.Body.ID], nil
+	}
+
 	w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 1})
-	tarry.Handle(w, Unpaid, func(ctx context.Context, m *tarry.Message[Order]) error {
+	tarry.Handle(w, Unpaid.OnlyIf(stillUnpaid), func(ctx context.Context, m *tarry.Message[Order]) error {
 		fmt.Println("cancel order", m.Body.ID)
 		stop()
 		return nil
-	}, tarry.OnlyIf(func(ctx context.Context, m *tarry.Message[Order]) (bool, error) {
-		return !paid[m.Body.ID], nil
-	}))
+	})
 	for _, id := range []string{"42", "43"} {
 		if _, err := Unpaid.Push(ctx, c, Order{id}); err != nil {
 			fmt.Println(err)

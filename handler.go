@@ -3,16 +3,14 @@ package tarry
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"time"
 )
 
 // handling is how a worker handles one queue.
 type handling struct {
 	queue   string
-	handler HandlerFunc
-	guards  []any // of type guardOf[T]
-	slots   int   // handlers at a time; 0: the worker's bound alone
+	handle  func(context.Context, *delivery) error
+	slots   int // handlers at a time; 0: the worker's bound alone
 	timeout time.Duration
 
 	// Guarded by Worker.mu.
@@ -69,14 +67,13 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 	for _, o := range opts {
 		o.applyHandle(h)
 	}
-	guards := guardsOf[T](h)
-	h.handler = func(ctx context.Context, raw *Message[[]byte]) error {
-		m := &Message[T]{Info: raw.Info, d: raw.d}
-		if err := t.codec.Decode(raw.Body, &m.Body); err != nil {
+	run := func(ctx context.Context, d *delivery, info *Info, body []byte) error {
+		m := &Message[T]{Info: *info, d: d}
+		if err := t.codec.Decode(body, &m.Body); err != nil {
 			return Bury(fmt.Errorf("the body does not fit the topic's type %T: %w", m.Body, err))
 		}
-		for _, guard := range guards {
-			if err := m.d.proceed(ctx); err != nil {
+		for _, guard := range t.guards {
+			if err := d.proceed(ctx); err != nil {
 				return err
 			}
 			wanted, err := guard(ctx, m)
@@ -84,14 +81,22 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 				return err
 			}
 			if !wanted {
-				m.d.dropped = true
+				d.dropped = true
 				return nil
 			}
 		}
-		if err := m.d.proceed(ctx); err != nil {
+		if err := d.proceed(ctx); err != nil {
 			return err
 		}
 		return handler(ctx, m)
+	}
+	if len(w.cfg.Middleware) == 0 {
+		h.handle = func(ctx context.Context, d *delivery) error { return run(ctx, d, &d.lease.Info, d.lease.Body) }
+		return h
+	}
+	outer := wrapped(func(ctx context.Context, m *Message[[]byte]) error { return run(ctx, m.d, &m.Info, m.Body) }, w.cfg.Middleware)
+	h.handle = func(ctx context.Context, d *delivery) error {
+		return outer(ctx, &Message[[]byte]{Body: d.lease.Body, Info: d.lease.Info, d: d})
 	}
 	return h
 }
@@ -111,34 +116,4 @@ func wrapped(h HandlerFunc, middleware []Middleware) HandlerFunc {
 		h = middleware[i](h)
 	}
 	return h
-}
-
-// OnlyIf makes the delay dynamic: when a message is due, guard says whether the
-// reason for it still holds. On true it is handled; on false it is dropped, which
-// the observer sees as Dropped; an error counts as one of the handler. guard gets
-// the handler's context and time. Several guards are asked in order.
-//
-// T must be the type of the topic that Handle or Claim is called with; they panic
-// when it is not.
-func OnlyIf[T any](guard func(ctx context.Context, m *Message[T]) (bool, error)) HandleOption {
-	if guard == nil {
-		panic("tarry: OnlyIf: the guard is nil")
-	}
-	return handleOption(func(h *handling) { h.guards = append(h.guards, guard) })
-}
-
-type guardOf[T any] = func(ctx context.Context, m *Message[T]) (bool, error)
-
-// guardsOf returns the guards of a handling, which must be of its topic's type.
-func guardsOf[T any](h *handling) []guardOf[T] {
-	var typed []guardOf[T]
-	for _, g := range h.guards {
-		guard, ok := g.(guardOf[T])
-		if !ok {
-			panic(fmt.Sprintf("tarry: queue %s: the topic's bodies are of type %s, so OnlyIf needs a %T, not a %T",
-				h.queue, reflect.TypeFor[T](), guard, g))
-		}
-		typed = append(typed, guard)
-	}
-	return typed
 }

@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -10,9 +11,10 @@ import (
 // Topic is a queue whose bodies are values of type T. It is a description: cheap,
 // immutable, made once as a package variable, and used with any Client.
 type Topic[T any] struct {
-	queue string
-	codec Codec
-	opts  []PushOption
+	queue  string
+	codec  Codec
+	opts   []PushOption
+	guards []func(context.Context, *Message[T]) (bool, error)
 }
 
 // NewTopic describes a queue of T. Bodies are JSON, or the bytes themselves when T
@@ -31,6 +33,20 @@ func NewTopic[T any](queue string, defaults ...PushOption) *Topic[T] {
 func (t *Topic[T]) WithCodec(c Codec) *Topic[T] {
 	u := *t
 	u.codec = c
+	return &u
+}
+
+// OnlyIf returns the same topic for Handle and Claim with a guard, which makes the delay
+// dynamic: when a message is due, guard says whether the reason for it still holds. On
+// true it is handled; on false it is dropped, which the observer sees as Dropped; an
+// error counts as one of the handler. guard gets the handler's context and time. Several
+// guards are asked in order. OnlyIf panics when guard is nil.
+func (t *Topic[T]) OnlyIf(guard func(ctx context.Context, m *Message[T]) (bool, error)) *Topic[T] {
+	if guard == nil {
+		panic("tarry: queue " + t.queue + ": the guard is nil")
+	}
+	u := *t
+	u.guards = append(slices.Clip(t.guards), guard)
 	return &u
 }
 

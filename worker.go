@@ -100,7 +100,6 @@ func (w *Worker) register(h *handling) {
 	if w.queues[h.queue] != nil {
 		panic("tarry: Handle was called twice for queue " + h.queue)
 	}
-	h.handler = wrapped(h.handler, w.cfg.Middleware)
 	w.queues[h.queue] = h
 }
 

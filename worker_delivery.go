@@ -229,7 +229,7 @@ func (d *delivery) call(ctx context.Context) (err error) {
 			d.w.cfg.Logger.Error("a handler panicked", append(d.attrs(err), slog.String("stack", string(failure.Stack)))...)
 		}
 	}()
-	return d.h.handler(ctx, &Message[[]byte]{Body: d.lease.Body, Info: d.lease.Info, d: d})
+	return d.h.handle(ctx, d)
 }
 
 func stack() slog.Attr { return slog.String("stack", string(debug.Stack())) }

@@ -85,14 +85,14 @@ func TestWorkerNeverStartsWhatWasCancelledMeanwhile(t *testing.T) {
 				guards := []guard{yes}
 				kept(t, s, cfg, &guards)
 				w := tarry.NewWorker(c, cfg)
-				var opts []tarry.HandleOption
+				topic := bytesTopic
 				for _, g := range guards {
-					opts = append(opts, tarry.OnlyIf(g))
+					topic = topic.OnlyIf(g)
 				}
-				tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+				tarry.Handle(w, topic, func(context.Context, *tarry.Message[string]) error {
 					t.Error("a handler started")
 					return nil
-				}, opts...)
+				})
 				stop := run(t, w)
 				push(t, c, "q", "x", tarry.Key("k"))
 				pass(time.Second)

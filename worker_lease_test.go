@@ -119,13 +119,14 @@ func TestWorkerRepeatsAcksUntilTheLeaseIsOver(t *testing.T) {
 			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
 				var rec record
 				w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 10 * time.Second, Observer: rec.observe})
-				tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
+				once := func(_ context.Context, m *tarry.Message[string]) (bool, error) { return m.Attempt == 1, nil }
+				tarry.Handle(w, bytesTopic.OnlyIf(once), func(_ context.Context, m *tarry.Message[string]) error {
 					if m.Attempt > 1 {
 						t.Error("handled twice")
 						return tarry.Bury(nil)
 					}
 					return nil
-				}, tarry.OnlyIf(func(_ context.Context, m *tarry.Message[string]) (bool, error) { return m.Attempt == 1, nil }))
+				})
 				down.Store(true)
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
@@ -347,9 +348,7 @@ func TestWorkerMisuse(t *testing.T) {
 	panics(t, "twice", func() { withHandler(withHandler(tarry.NewWorker(c, nil))) })
 	panics(t, "Concurrency(0)", func() { tarry.Concurrency(0) })
 	panics(t, "Timeout(-1)", func() { tarry.HandlerTimeout(-1) })
-	panics(t, "a guard of another type", func() {
-		tarry.Handle(tarry.NewWorker(c, nil), bytesTopic, nop, tarry.OnlyIf(func(context.Context, *tarry.Message[int]) (bool, error) { return true, nil }))
-	})
+	panics(t, "no guard", func() { bytesTopic.OnlyIf(nil) })
 }
 
 func withHandler(w *tarry.Worker) *tarry.Worker {

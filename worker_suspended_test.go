@@ -191,12 +191,13 @@ func TestWorkerStalledAnywhereStartsNothingThatIsOver(t *testing.T) {
 		s.watch = func(func(string)) func() { return func() {} }
 		bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
 			w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: ttr, Concurrency: 1})
-			tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+			yes := func(context.Context, *tarry.Message[string]) (bool, error) { return true, nil }
+			tarry.Handle(w, bytesTopic.OnlyIf(yes), func(context.Context, *tarry.Message[string]) error {
 				if handled.Store(true); cancelled.Load() {
 					t.Errorf("stalled before look %d, and started what had been cancelled", k)
 				}
 				return nil
-			}, tarry.OnlyIf(func(context.Context, *tarry.Message[string]) (bool, error) { return true, nil }))
+			})
 			push(t, c, "q", "x", tarry.Key("k"))
 			tarry.SetWorkerClock(w, func() time.Time {
 				if looks.Add(1) == k {

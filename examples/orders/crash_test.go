@@ -14,8 +14,7 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/memengine"
 )
 
 // survivor is an engine in memory that outlives the crashes of those who use it,
@@ -23,7 +22,7 @@ import (
 // is the reference model because that, like an engine opened anew, looks at nothing
 // but due times and the clock, which a new process begins with set back.
 type survivor struct {
-	engine.Engine
+	*memengine.Engine
 	clock *clock
 
 	mu     sync.Mutex
@@ -31,11 +30,11 @@ type survivor struct {
 }
 
 func newSurvivor(clk *clock) *survivor {
-	return &survivor{Engine: enginetest.NewModel(clk.now), clock: clk}
+	return &survivor{Engine: memengine.New(&memengine.Config{Now: clk.now}), clock: clk}
 }
 
 // Lease remembers the leases.
-func (s *survivor) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+func (s *survivor) Lease(ctx context.Context, wants []tarry.Want) (tarry.Grant, error) {
 	g, err := s.Engine.Lease(ctx, wants)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,9 +49,9 @@ func (s *survivor) Lease(ctx context.Context, wants []engine.Want) (engine.Grant
 // crash gives back what was leased.
 func (s *survivor) crash(t *testing.T) {
 	t.Helper()
-	var back []engine.Settlement
+	var back []tarry.Settlement
 	for _, token := range s.tokens {
-		back = append(back, engine.Settlement{Token: token, Do: engine.Release})
+		back = append(back, tarry.Settlement{Token: token, Do: tarry.DoRelease})
 	}
 	s.tokens = nil
 	settled, err := s.Settle(t.Context(), back)
@@ -60,7 +59,7 @@ func (s *survivor) crash(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, got := range settled {
-		if got.Err != nil && !errors.Is(got.Err, engine.ErrLeaseLost) { // lost: acked before
+		if got.Err != nil && !errors.Is(got.Err, tarry.ErrLeaseLost) { // lost: acked before
 			t.Fatal(got.Err)
 		}
 	}

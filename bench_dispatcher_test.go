@@ -3,10 +3,12 @@ package tarry_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
 )
 
@@ -52,7 +54,8 @@ func BenchmarkIdleQueues(b *testing.B) {
 func BenchmarkWaiters(b *testing.B) {
 	for _, waiters := range []int{1, 5000} {
 		b.Run(fmt.Sprint(waiters), func(b *testing.B) {
-			c := tarry.New(memengine.New(nil), nil)
+			eng := &counted{Engine: memengine.New(nil)}
+			c := tarry.New(eng, nil)
 			defer c.Close()
 			got := make(chan error, waiters)
 			wait := func() {
@@ -77,13 +80,27 @@ func BenchmarkWaiters(b *testing.B) {
 				push()
 				go wait()
 			}
+			before, asked := cpu(), eng.asked.Load()
 			for b.Loop() {
 				push()
 				go wait()
 			}
+			b.ReportMetric(float64(cpu()-before)/1e3/float64(b.N), "cpu-µs/msg")
+			b.ReportMetric(float64(eng.asked.Load()-asked)/float64(b.N), "calls/msg")
 			for range waiters {
 				push()
 			}
 		})
 	}
+}
+
+// counted is an engine that counts the calls of Lease.
+type counted struct {
+	*memengine.Engine
+	asked atomic.Int64
+}
+
+func (e *counted) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	e.asked.Add(1)
+	return e.Engine.Lease(ctx, wants)
 }

@@ -55,7 +55,7 @@ func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 // most calls bring a message or two; so it begins with few and doubles while the
 // engine says that there is more.
 const (
-	reachMin = 64
+	reachMin = 16
 	reachMax = engine.MaxLease
 )
 

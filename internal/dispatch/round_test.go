@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,4 +71,56 @@ func TestRoundAsksForAllOnce(t *testing.T) {
 	if s.seen = 1; !s.over(time.Now()) {
 		t.Error("it is not over")
 	}
+}
+
+// Where thousands wait a call asks for few of them, and for more only while the engine
+// says that there is more.
+func TestRoundReachesFewOfThousands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
+		d.running = true // nobody is to run it
+		asked := 0
+		for range 5000 {
+			d.Subscribe(&Subscription{Queues: []string{"q"}, Once: true, Ctx: t.Context(), Until: time.Now().Add(time.Hour), Asked: make(chan struct{}),
+				Room: func(_ string, taken int) (int, bool) { asked++; return 1 - taken, taken >= 1 }})
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, want := range []int{reachMin, 2 * reachMin, 4 * reachMin} {
+			asked = 0
+			c := d.plan(time.Now())
+			if n := c.wants[0].Max; n != want || asked > want+1 {
+				t.Errorf("it asks for %d after a look at %d, want %d", n, asked, want)
+			}
+			d.share(c, engine.Grant{Queues: []engine.Granted{{More: true}}}, nil, time.Now())
+		}
+	})
+}
+
+// A round does not look at what is to be asked when nobody has room for any of it.
+func TestRoundEndsWhenAllAreFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
+		d.running = true // nobody is to run it
+		queues := make([]string, 1000)
+		for i := range queues {
+			queues[i] = strconv.Itoa(i)
+		}
+		looks := 0
+		d.Subscribe(&Subscription{Queues: queues, Spread: true, Room: func(_ string, taken int) (int, bool) {
+			looks++
+			return 10 - taken, taken >= 10
+		}})
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if c := d.plan(time.Now()); len(c.wants) != 10 || looks != 11 {
+			t.Errorf("%d looks for %d wants", looks, len(c.wants))
+		}
+		if looks = 0; d.plan(time.Now()) != nil || looks != 1 {
+			t.Errorf("%d looks when there is no room", looks)
+		}
+		if !d.short.Load() {
+			t.Error("freed room would not be heard")
+		}
+	})
 }

@@ -13,9 +13,8 @@ import (
 // time is known; or nowhere, when only a hint can tell more. All of it is guarded by
 // Dispatcher.mu.
 type belief struct {
-	queue  string
-	seats  chain[Subscription] // in the order in which they came
-	spread []*Subscription     // those of them that spread over their queues
+	queue string
+	seats chain[Subscription] // in the order in which they came
 
 	place  link[belief] // in Dispatcher.ready
 	ready  bool         // it is there: to be asked
@@ -25,6 +24,7 @@ type belief struct {
 	cut    bool         // there were more subscriptions than the call under way asks for
 	reach  int32        // how many subscriptions the next call asks for
 	fails  int32        // how often it could not be asked, in a row
+	spread int32        // how many subscriptions spread over their queues
 	at     int32        // in Dispatcher.timed; -1: not there
 	wake   moment       // when it is to be asked by itself
 
@@ -74,9 +74,7 @@ func (d *Dispatcher) ask(b *belief) {
 		d.untime(b)
 		b.ready = true
 		d.ready.add(&b.place)
-		for _, s := range b.spread {
-			s.asks++
-		}
+		b.tellSpread(1)
 	}
 }
 
@@ -87,8 +85,18 @@ func (d *Dispatcher) unready(b *belief) {
 	}
 	d.ready.remove(&b.place)
 	b.ready = false
-	for _, s := range b.spread {
-		s.asks--
+	b.tellSpread(-1)
+}
+
+// tellSpread has those that spread over their queues count this one among the ready, or
+// no more.
+func (b *belief) tellSpread(n int) {
+	left := b.spread
+	for l := b.seats.first; left > 0; l = l.next {
+		if l.of.Spread {
+			l.of.asks += n
+			left--
+		}
 	}
 }
 

@@ -97,8 +97,8 @@ func TestRoundReachesFewOfThousands(t *testing.T) {
 	})
 }
 
-// A round does not look at what is to be asked when nobody has room for any of it.
-func TestRoundEndsWhenAllAreFull(t *testing.T) {
+// A round does not ask again for room who has none for any queue.
+func TestRoundLeavesAloneWhoIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
 		d.running = true // nobody is to run it
@@ -111,9 +111,10 @@ func TestRoundEndsWhenAllAreFull(t *testing.T) {
 			looks++
 			return 10 - taken, taken >= 10
 		}})
+		d.Subscribe(&Subscription{Queues: []string{"other"}, Room: func(_ string, taken int) (int, bool) { return 1 - taken, taken >= 1 }})
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if c := d.plan(time.Now()); len(c.wants) != 10 || looks != 11 {
+		if c := d.plan(time.Now()); len(c.wants) != 11 || looks != 11 {
 			t.Errorf("%d looks for %d wants", looks, len(c.wants))
 		}
 		if looks = 0; d.plan(time.Now()) != nil || looks != 1 {

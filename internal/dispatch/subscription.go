@@ -108,7 +108,7 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 		s.seats[i].of = s
 		b.seats.add(&s.seats[i])
 		if s.Spread {
-			b.spread = append(b.spread, s)
+			b.spread++
 			if b.ready {
 				s.asks++
 			}
@@ -163,7 +163,7 @@ func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subsc
 		}
 		b.seats.remove(&s.seats[i])
 		if s.Spread {
-			b.spread = slices.DeleteFunc(b.spread, func(o *Subscription) bool { return o == s })
+			b.spread--
 		}
 		d.forget(b)
 	}

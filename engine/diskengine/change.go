@@ -28,6 +28,7 @@ type change struct {
 	mark    position
 	tenures []tenure
 	lapses  int64                  // the least deadline of new and extended leases
+	remote  bool                   // leases are given to other processes
 	expired int                    // dropped past their expiry
 	died    int                    // lapsed into death
 	lost    map[engine.ID]struct{} // removed unread
@@ -359,14 +360,24 @@ func (c *change) commit(p *pending) error {
 	if err := c.seal(); err != nil {
 		return c.q.e.store.fail(err)
 	}
-	seq, err := c.q.e.store.apply(c.batch)
+	a, err := c.q.e.store.apply(c.batch, c.durability(p))
 	if err != nil {
 		return err
 	}
-	p.batches = append(p.batches, applied{c.batch, seq})
-	c.applied(seq, p)
+	p.batches = append(p.batches, a)
+	c.applied(a.seq, p)
 	c.end()
 	return nil
+}
+
+// durability is what the change has to outlive. One that gives leases to other
+// processes only has to outlive this one, unless what it rests on is not synced yet:
+// then one sync does for both.
+func (c *change) durability(p *pending) durability {
+	if c.remote && p.sees <= c.q.e.store.durable.Load() {
+		return written
+	}
+	return synced
 }
 
 // abandon gives up a change that was not committed.

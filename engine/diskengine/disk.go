@@ -30,6 +30,7 @@ type disk struct {
 	ballast  *ballast
 	fail     func(error)   // ends the store and freezes the disk
 	armed    atomic.Bool   // the store is open; until then Pebble copes with every error
+	awaited  atomic.Int64  // batches whose sync somebody waits for
 	frozen   chan struct{} // closed: nothing changes any more
 	freezing sync.Once
 
@@ -172,7 +173,11 @@ func (d *disk) open(what, name string, open func() (vfs.File, error)) (vfs.File,
 	if err != nil {
 		return nil, err
 	}
-	return &diskFile{File: f, disk: d, name: name}, nil
+	file := diskFile{File: f, disk: d, name: name}
+	if isLog(name) {
+		return &logFile{diskFile: file}, nil
+	}
+	return &file, nil
 }
 
 // Create implements vfs.FS.

@@ -95,7 +95,7 @@ func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.
 // runTail ends the syncs that nobody waits for.
 func (e *Engine) runTail() {
 	for a := range e.tail {
-		_ = e.store.sync(a.batch, a.seq) // a failure stops the store, which all calls then say
+		_ = e.store.wait(a) // a failure stops the store, which all calls then say
 	}
 }
 

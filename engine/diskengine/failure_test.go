@@ -66,7 +66,7 @@ func TestFailureAtEachOperation(t *testing.T) {
 				if e, err = diskengine.Open("data", &cfg); err != nil {
 					t.Fatalf("operation %d failed, opening again: %v", k, err)
 				}
-				check(t, e, l.fates)
+				check(t, e, l.fates, false)
 				if err := e.Close(); err != nil {
 					t.Fatal(err)
 				}

@@ -17,21 +17,23 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// hanging is a file system whose logs can be made to hang as they are synced.
+// hanging is a file system whose logs can be made to hang as they are written or
+// synced.
 type hanging struct {
 	faultFS
 	mu    sync.Mutex
 	gate  chan struct{} // nil: open
-	stuck chan struct{} // gets one when a sync hangs
+	syncs bool          // only syncs hang
+	stuck chan struct{} // gets one when an operation hangs
 }
 
 func newHanging() *hanging {
 	h := &hanging{stuck: make(chan struct{}, 1)}
 	h.faultFS = faultFS{FS: vfs.NewMem(), before: func(op, name string) error {
 		h.mu.Lock()
-		gate := h.gate
+		gate, syncs := h.gate, h.syncs
 		h.mu.Unlock()
-		if gate != nil && op == "sync" && filepath.Ext(name) == ".log" {
+		if gate != nil && (op == "sync" || op == "write" && !syncs) && filepath.Ext(name) == ".log" {
 			select {
 			case h.stuck <- struct{}{}:
 			default:
@@ -194,6 +196,47 @@ func TestHangingRotation(t *testing.T) {
 	wg.Wait()
 	if _, err := e.Get(brief(t), engine.Ref{Queue: "other", Key: "k"}); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("get: %v", err)
+	}
+	release()
+	closed(t, e)
+}
+
+// TestLeaseWithoutSync leases while no sync of the log returns: that is answered once it
+// is written, but nobody is told of it who asks for the message, and what comes after it
+// waits.
+func TestLeaseWithoutSync(t *testing.T) {
+	fs := newHanging()
+	e := place{"data", diskengine.Config{FS: fs, Logger: quiet, MinFreeBytes: -1}}.open(t)
+	if _, err := e.Push(t.Context(), []engine.Message{message("q", "a", 0), message("q", "b", 0)}); err != nil {
+		t.Fatal(err)
+	}
+	fs.syncs = true
+	release := fs.hang()
+	defer release()
+	want := []engine.Want{{Queue: "q", Max: 1, Remote: true}}
+	g, err := e.Lease(t.Context(), want)
+	if err != nil || len(g.Queues[0].Messages) != 1 {
+		t.Fatal(err, g)
+	}
+	leased := g.Queues[0].Messages[0]
+	<-fs.stuck
+	keep := message("q", leased.Key, 0)
+	keep.OnConflict = engine.Keep
+	for what, call := range map[string]func(ctx context.Context) error{
+		"get": func(ctx context.Context) error {
+			_, err := e.Get(ctx, engine.Ref{Queue: "q", Key: leased.Key})
+			return err
+		},
+		"keep":  func(ctx context.Context) error { _, err := e.Push(ctx, []engine.Message{keep}); return err },
+		"lease": func(ctx context.Context) error { _, err := e.Lease(ctx, want); return err },
+		"ack": func(ctx context.Context) error {
+			_, err := e.Settle(ctx, []engine.Settlement{{Token: leased.Token, Do: engine.Ack}})
+			return err
+		},
+	} {
+		if err := call(brief(t)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 	release()
 	closed(t, e)

@@ -15,8 +15,10 @@ import (
 // it answers that there is more.
 const expireMost = 10_000
 
-// Lease hands out what is due. Leases that stay in this process are not waited
-// for: should they be lost in a crash, so is the process that held them.
+// Lease hands out what is due. Leases of other processes are waited for until they are
+// written, so that they outlive this one, but not until they are synced. Those that
+// stay in this process are not waited for: should they be lost in a crash, so is the
+// process that held them.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	wants = slices.Clone(wants)
 	var g engine.Grant
@@ -226,6 +228,7 @@ func (c *change) handOut(r *record, w *engine.Want, taken bool) (engine.Lease, e
 	if err := errors.Join(c.leave(nearOp{position: r.position(), taken: taken}), c.lease(l)); err != nil {
 		return engine.Lease{}, err
 	}
+	c.remote = c.remote || w.Remote
 	return engine.Lease{
 		Info:  c.q.leasedInfo(r, l, c.now.ms),
 		Token: token.Token{Queue: uint64(c.q.num), ID: r.id, Nonce: l.token}.String(),

@@ -56,12 +56,12 @@ func (q *queue) setPause(now clock, p *pending, until int64) error {
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}
-	seq, err := q.e.store.apply(b)
+	a, err := q.e.store.apply(b, synced)
 	if err != nil {
 		return err
 	}
-	p.batches = append(p.batches, applied{b, seq})
-	q.seq, q.pause = seq, until
+	p.batches = append(p.batches, a)
+	q.seq, q.pause = a.seq, until
 	q.told = now.ms
 	p.hints = append(p.hints, q.name) // it may end sooner than was said
 	return nil

@@ -122,13 +122,13 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 			}
 			p.see(q) // some may only have been kept
 		}
-		seq, err := e.store.apply(batch)
+		a, err := e.store.apply(batch, synced)
 		if err != nil {
 			return err
 		}
-		p.batches = append(p.batches, applied{batch, seq})
+		p.batches = append(p.batches, a)
 		for _, q := range queues {
-			changes[q.name].applied(seq, p)
+			changes[q.name].applied(a.seq, p)
 			changes[q.name].end()
 		}
 		return nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
 )
 
@@ -214,11 +213,6 @@ type pending struct {
 	hints   []string
 }
 
-type applied struct {
-	batch *pebble.Batch
-	seq   uint64
-}
-
 // see notes that the answer rests on what q holds.
 func (p *pending) see(q *queue) { p.sees = max(p.sees, q.seq) }
 
@@ -226,7 +220,7 @@ func (p *pending) see(q *queue) { p.sees = max(p.sees, q.seq) }
 func (p *pending) wait() error {
 	var first error
 	for _, a := range p.batches {
-		if err := p.store.sync(a.batch, a.seq); err != nil && first == nil {
+		if err := p.store.wait(a); err != nil && first == nil {
 			first = err
 		}
 	}

@@ -123,21 +123,39 @@ func (s *store) fail(err error) error {
 	return s.failed()
 }
 
-// apply makes a batch visible and begins its sync. The answer is the batch's
-// sequence number; sync must be called for the batch afterwards.
-func (s *store) apply(b *pebble.Batch) (uint64, error) {
+// applied is a batch that is visible and whose sync has begun.
+type applied struct {
+	batch *pebble.Batch
+	seq   uint64
+	kind  durability
+}
+
+// durability is what a batch has to outlive when wait returns.
+type durability bool
+
+const (
+	synced  durability = false // a loss of power
+	written durability = true  // the end of the process
+)
+
+// apply makes a batch visible and begins its sync; wait must be called for it
+// afterwards.
+func (s *store) apply(b *pebble.Batch, kind durability) (applied, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.failed(); err != nil {
-		return 0, err
+		return applied{}, err
+	}
+	if kind == synced {
+		s.disk.awaited.Add(1)
 	}
 	if err := guard(func() error { return s.db.ApplyNoSyncWait(b, pebble.Sync) }); err != nil {
-		return 0, s.fail(err)
+		return applied{}, s.fail(err)
 	}
 	if err := s.failed(); err != nil { // Pebble says so only to its logger
-		return 0, err
+		return applied{}, err
 	}
-	return uint64(b.SeqNum()), nil
+	return applied{b, uint64(b.SeqNum()), kind}, nil
 }
 
 // applyLazily makes a batch visible that becomes durable with the next sync.
@@ -153,11 +171,14 @@ func (s *store) applyLazily(b *pebble.Batch) error {
 	return s.failed()
 }
 
-// sync waits until an applied batch is durable, and gives it back.
-func (s *store) sync(b *pebble.Batch, seq uint64) error {
-	err := b.SyncWait()
+// wait waits until an applied batch is as durable as it has to be, and gives it back.
+func (s *store) wait(a applied) error {
+	err := a.batch.SyncWait()
+	if a.kind == synced {
+		s.disk.awaited.Add(-1)
+	}
 	if err == nil {
-		err = b.Close()
+		err = a.batch.Close()
 	}
 	if err != nil {
 		return s.fail(err)
@@ -165,11 +186,14 @@ func (s *store) sync(b *pebble.Batch, seq uint64) error {
 	if err := s.failed(); err != nil { // a frozen disk pretends that it is synced
 		return err
 	}
-	s.synced(seq)
+	if a.kind == synced {
+		s.raise(a.seq)
+	}
 	return nil
 }
 
-func (s *store) synced(seq uint64) {
+// raise notes that all batches up to seq are synced.
+func (s *store) raise(seq uint64) {
 	for {
 		old := s.durable.Load()
 		if old >= seq || s.durable.CompareAndSwap(old, seq) {
@@ -187,10 +211,12 @@ func (s *store) syncTo(seq uint64) error {
 	if err := b.LogData(nil, nil); err != nil {
 		return err
 	}
-	if _, err := s.apply(b); err != nil {
+	a, err := s.apply(b, synced)
+	if err != nil {
 		return err
 	}
-	return s.sync(b, seq)
+	a.seq = seq // its own is that of the batch to come
+	return s.wait(a)
 }
 
 // get passes the value of a key to fn, or answers false. The value is valid only

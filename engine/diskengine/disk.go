@@ -175,7 +175,7 @@ func (d *disk) open(what, name string, open func() (vfs.File, error)) (vfs.File,
 	}
 	file := diskFile{File: f, disk: d, name: name}
 	if isLog(name) {
-		return &logFile{diskFile: file}, nil
+		return newLogFile(file), nil
 	}
 	return &file, nil
 }

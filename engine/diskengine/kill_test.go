@@ -81,8 +81,11 @@ func victim(dir string) error {
 					say("early", l.Key)
 				}
 				say("leased", l.Key)
-				if j == 0 {
-					continue // held for good
+				if j == 0 { // for good
+					if i%2 == 0 {
+						say("held", l.Key)
+					}
+					continue
 				}
 				say("acking", l.Key)
 				if s, err := e.Settle(ctx, []engine.Settlement{{Token: l.Token, Do: engine.Ack}}); err == nil && s[0].Err == nil {
@@ -142,12 +145,14 @@ func TestKill(t *testing.T) {
 	defer e.Close()
 	pushed := 0
 	for key, s := range said {
-		_, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key})
+		info, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key})
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			t.Fatal(err)
 		}
 		found := err == nil
 		switch {
+		case s["held"] && info.State != engine.Leased:
+			t.Errorf("%s was leased to another process and is %s: %v", key, info.State, s)
 		case s["cancelled"] && (found || s["leased"]), s["acked"] && found:
 			t.Errorf("%s is back: %v", key, s)
 		case s["pushed"] && !s["cancelling"] && !s["acking"] && !found:

@@ -107,25 +107,40 @@ func TestPollsKeepTheirPace(t *testing.T) {
 	})
 }
 
-// A poll that brought as much as there was room for is followed by the next at once.
-func TestPollsFollowAFullOneAtOnce(t *testing.T) {
-	bubbleOn(t, newWaiter(), func(t *testing.T, c *tarry.Client) {
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 1})
-		var handled list[string]
-		tarry.Handle(w, tarry.NewTopic[string]("q"), func(_ context.Context, m *tarry.Message[string]) error {
-			handled.add(m.Body)
-			return nil
-		}, tarry.Concurrency(1))
-		for range 10 {
-			push(t, c, "q", "x")
-		}
-		stop := run(t, w)
-		synctest.Wait()
-		if got := handled.len(); got != 10 {
-			t.Errorf("%d handled in no time, want 10", got)
-		}
-		stop()
-	})
+// A poll that brought as much as there was room for, or many messages, is followed by
+// the next at once.
+func TestPollsFollowARichOneAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct{ n, slots, most int }{
+		"all there is room for": {10, 1, 1000},
+		"many":                  {320, 1000, 32},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eng := newWaiter()
+			eng.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+				for i := range wants {
+					wants[i].Max = min(wants[i].Max, tc.most)
+				}
+				return eng.Engine.Lease(ctx, wants)
+			}
+			bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: tc.slots})
+				var handled list[string]
+				tarry.Handle(w, tarry.NewTopic[string]("q"), func(_ context.Context, m *tarry.Message[string]) error {
+					handled.add(m.Body)
+					return nil
+				})
+				for range tc.n {
+					push(t, c, "q", "x")
+				}
+				stop := run(t, w)
+				synctest.Wait()
+				if got := handled.len(); got != tc.n {
+					t.Errorf("%d handled in no time, want %d", got, tc.n)
+				}
+				stop()
+			})
+		})
+	}
 }
 
 func TestLeaseOnAnEngineThatWaits(t *testing.T) {

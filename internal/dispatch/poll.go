@@ -14,9 +14,11 @@ const (
 	pollWait = 20 * time.Second
 	// pollMin is how long one lasts before it is cut because a queue has room again.
 	pollMin = 10 * time.Millisecond
-	// pollPace is from when a poll that brought all there was began to when the next
-	// does: of a steady stream each brings a few messages, and not one.
-	pollPace = 2 * time.Millisecond
+	// pollPace is from when a poll that brought fewer messages than were wanted, and
+	// fewer than pollWorth, began to when the next does: of a steady stream each brings
+	// a few, and not one.
+	pollPace  = 2 * time.Millisecond
+	pollWorth = 32
 	// pollGrace is how much later than asked for a poll may come back before it is cut.
 	pollGrace = time.Second
 )
@@ -125,7 +127,7 @@ func (p *poller) run() {
 		switch {
 		case err == nil:
 			var n int
-			if n, err = p.hand(wants, g, sent); n > 0 && n < most && !p.s.Once {
+			if n, err = p.hand(wants, g, sent); n > 0 && n < min(most, pollWorth) && !p.s.Once {
 				p.pause(sent.Add(pollPace))
 			}
 		case p.ctx.Err() != nil || err == errFreed:

@@ -72,25 +72,33 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	var allow []string
 	for i := range s.table {
-		switch e := &s.table[i]; {
-		case !x.path.Is(e.pattern):
-		case e.method == method:
+		if e := &s.table[i]; e.method == method && x.path.Is(e.pattern) {
 			return e.handle(x, r)
-		case e.method == http.MethodGet:
-			allow = append(allow, http.MethodGet, http.MethodHead)
-		default:
-			allow = append(allow, e.method)
 		}
 	}
+	allow := s.methods(&x.path)
 	if allow == nil {
 		return notFound(r)
 	}
-	slices.Sort(allow)
 	allowed := strings.Join(allow, ", ")
 	x.Header().Set("Allow", allowed)
 	return refusal(http.StatusMethodNotAllowed, "invalid", engine.Clip(r.Method)+" is not allowed here", "allowed: "+allowed)
+}
+
+// methods are those that a path knows, sorted.
+func (s *Server) methods(path *wire.Path) (all []string) {
+	for i := range s.table {
+		e := &s.table[i]
+		if !path.Is(e.pattern) {
+			continue
+		}
+		if all = append(all, e.method); e.method == http.MethodGet {
+			all = append(all, http.MethodHead)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 func notFound(r *http.Request) *wire.Error {

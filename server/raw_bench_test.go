@@ -107,8 +107,10 @@ func skipAnswer(in *bufio.Reader, status int) (length int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if got, _ := strconv.Atoi(string(line[min(len(line), 9):min(len(line), 12)])); first && got != status {
-			return 0, fmt.Errorf("answered %q", line)
+		if first {
+			if got, _ := strconv.Atoi(string(line[min(len(line), 9):min(len(line), 12)])); got != status {
+				return 0, fmt.Errorf("answered %q", line)
+			}
 		}
 		if v, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
 			length, _ = strconv.Atoi(string(bytes.TrimSpace(v)))

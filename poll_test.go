@@ -15,11 +15,10 @@ import (
 type waiter struct {
 	*stage
 	calls list[int]
-	step  time.Duration // after which it looks again
 }
 
 func newWaiter() *waiter {
-	w := &waiter{stage: newStage(), step: 100 * time.Millisecond}
+	w := &waiter{stage: newStage()}
 	w.caps = func(c *engine.Capabilities) { c.LeaseWait = true }
 	return w
 }
@@ -38,7 +37,7 @@ func (w *waiter) LeaseWait(ctx context.Context, wants []engine.Want, most int, w
 			}
 		}
 		select {
-		case <-time.After(w.step):
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			return engine.Grant{}, ctx.Err()
 		}
@@ -73,74 +72,6 @@ func TestWorkerOnAnEngineThatWaits(t *testing.T) {
 		}
 		stop()
 	})
-}
-
-// Of a steady stream each poll brings some messages, and none waits long for that.
-func TestPollsKeepTheirPace(t *testing.T) {
-	eng := newWaiter()
-	eng.step = time.Millisecond
-	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
-		const n = 100
-		var late list[time.Duration]
-		w := tarry.NewWorker(c, nil)
-		tarry.Handle(w, tarry.NewTopic[string]("q"), func(_ context.Context, m *tarry.Message[string]) error {
-			late.add(time.Since(m.Due))
-			return nil
-		})
-		for i := range n {
-			push(t, c, "q", "x", tarry.In(time.Second+time.Duration(i)*time.Millisecond))
-		}
-		stop := run(t, w)
-		pass(2 * time.Second)
-		for _, d := range late.all() {
-			if d >= 2*time.Millisecond {
-				t.Errorf("handled %s late", d)
-			}
-		}
-		if got := late.len(); got != n {
-			t.Errorf("%d handled, want %d", got, n)
-		}
-		if polls := eng.calls.len(); polls > n*6/10 {
-			t.Errorf("%d polls for %d messages", polls, n)
-		}
-		stop()
-	})
-}
-
-// A poll that brought as much as there was room for, or many messages, is followed by
-// the next at once.
-func TestPollsFollowARichOneAtOnce(t *testing.T) {
-	for name, tc := range map[string]struct{ n, slots, most int }{
-		"all there is room for": {10, 1, 1000},
-		"many":                  {320, 1000, 32},
-	} {
-		t.Run(name, func(t *testing.T) {
-			eng := newWaiter()
-			eng.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-				for i := range wants {
-					wants[i].Max = min(wants[i].Max, tc.most)
-				}
-				return eng.Engine.Lease(ctx, wants)
-			}
-			bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
-				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: tc.slots})
-				var handled list[string]
-				tarry.Handle(w, tarry.NewTopic[string]("q"), func(_ context.Context, m *tarry.Message[string]) error {
-					handled.add(m.Body)
-					return nil
-				})
-				for range tc.n {
-					push(t, c, "q", "x")
-				}
-				stop := run(t, w)
-				synctest.Wait()
-				if got := handled.len(); got != tc.n {
-					t.Errorf("%d handled in no time, want %d", got, tc.n)
-				}
-				stop()
-			})
-		})
-	}
 }
 
 func TestLeaseOnAnEngineThatWaits(t *testing.T) {

@@ -14,11 +14,6 @@ const (
 	pollWait = 20 * time.Second
 	// pollMin is how long one lasts before it is cut because a queue has room again.
 	pollMin = 10 * time.Millisecond
-	// pollPace is from when a poll that brought fewer messages than were wanted, and
-	// fewer than pollWorth, began to when the next does: of a steady stream each brings
-	// a few, and not one.
-	pollPace  = 2 * time.Millisecond
-	pollWorth = 32
 	// pollGrace is how much later than asked for a poll may come back before it is cut.
 	pollGrace = time.Second
 )
@@ -126,10 +121,7 @@ func (p *poller) run() {
 		g, err := p.wait(wants, most, wait)
 		switch {
 		case err == nil:
-			var n int
-			if n, err = p.hand(wants, g, sent); n > 0 && n < min(most, pollWorth) && !p.s.Once {
-				p.pause(sent.Add(pollPace))
-			}
+			err = p.hand(wants, g, sent)
 		case p.ctx.Err() != nil || err == errFreed:
 			err = nil
 		default:
@@ -245,23 +237,12 @@ func (p *poller) rest(err error) {
 	}
 }
 
-// pause waits until t.
-func (p *poller) pause(t time.Time) {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-p.ctx.Done():
-	}
-}
-
-// hand delivers what came, and returns how many messages that was. It fails when
-// nothing came and a queue could not be asked.
-func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (came int, failure error) {
+// hand delivers what came. It fails when nothing came and a queue could not be asked.
+func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := Outlook{Now: g.Now}
-	failed := 0
+	failed, came := 0, false
 	var back []engine.Lease
 	for i, got := range g.Queues {
 		if got.Err != nil {
@@ -271,7 +252,7 @@ func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (came
 			p.s.Noted(wants[i].Queue, got.Expired, got.Died)
 		}
 		if len(got.Messages) > 0 {
-			came += len(got.Messages)
+			came = true
 			if p.gone || p.leaving && !p.s.Once {
 				back = append(back, got.Messages...)
 			} else {
@@ -292,8 +273,8 @@ func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (came
 		p.d.release(back)
 		p.mu.Lock()
 	}
-	if came > 0 {
-		failure = nil
+	if came {
+		return nil
 	}
-	return came, failure
+	return failure
 }

@@ -141,7 +141,7 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	if errors.As(err, &ue) {
 		err = ue.Err // it repeats the URL
 	}
-	hint := "the server at " + e.base.String() + " does not answer: " + err.Error()
+	hint := "the server at " + e.base.String() + " does not answer: " + engine.KeptReason(err.Error())
 	if c.method != http.MethodGet && attempt.FateOf(err) == attempt.Unknown {
 		hint += "; " + engine.HintUnknown
 	}

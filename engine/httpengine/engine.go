@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
@@ -104,7 +105,8 @@ type idler interface {
 // more to it than a connection.
 func ownTransport(base *url.URL) idler {
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
-	if base.Scheme == "http" && proxy == nil && err == nil && canTell {
+	ascii := utf8.RuneCountInString(base.Host) == len(base.Host) // other names are asked for in another form
+	if base.Scheme == "http" && proxy == nil && err == nil && canTell && ascii {
 		port := cmp.Or(base.Port(), "80")
 		return newTransport(net.JoinHostPort(base.Hostname(), port))
 	}

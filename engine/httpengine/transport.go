@@ -3,6 +3,7 @@ package httpengine
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -31,6 +32,8 @@ type conn struct {
 	in  *bufio.Reader
 	out *bufio.Writer
 	at  time.Time // since when it is idle
+
+	head int // how much more the head of an answer may have; below 0: it is not being read
 }
 
 const (
@@ -41,6 +44,8 @@ const (
 	maxRest = time.Minute
 	// bufferSize is how much of a request is written, and of an answer read, at a time.
 	bufferSize = 32 << 10
+	// maxHead is how long the head of an answer may be, with all that comes ahead of it.
+	maxHead = 64 << 10
 
 	dialTimeout = 5 * time.Second
 	keepAlive   = 15 * time.Second
@@ -72,6 +77,21 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+var errHead = fmt.Errorf("the head of the answer is longer than %d bytes", maxHead)
+
+// Read reads no more of the head of an answer than maxHead.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.head < 0 {
+		return c.Conn.Read(p)
+	}
+	if c.head == 0 {
+		return 0, errHead
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.head)])
+	c.head -= n
+	return n, err
+}
+
 // ask writes a request and reads the head of its answer, which may come before the
 // server has read all of the request, and instead of that.
 func (c *conn) ask(req *http.Request) (*http.Response, error) {
@@ -82,6 +102,8 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		req.Close = true
 	}
+	c.head = maxHead
+	defer func() { c.head = -1 }()
 	for {
 		resp, readErr := http.ReadResponse(c.in, req)
 		switch {
@@ -89,6 +111,8 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 			continue // what comes ahead of the answer
 		case readErr != nil && err != nil:
 			return nil, err
+		case readErr != nil && c.head == 0:
+			return nil, errHead // and not what is missing in it for that reason
 		}
 		return resp, readErr
 	}
@@ -139,7 +163,9 @@ func (t *transport) conn(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: nc, t: t, in: bufio.NewReaderSize(nc, bufferSize), out: bufio.NewWriterSize(nc, bufferSize)}, nil
+	c := &conn{Conn: nc, t: t, out: bufio.NewWriterSize(nc, bufferSize)}
+	c.in = bufio.NewReaderSize(c, bufferSize)
+	return c, nil
 }
 
 // put keeps a connection for the next request.

@@ -20,7 +20,7 @@ type LeaseOptions struct {
 	Remote bool
 }
 
-// LeaseRequest asks for messages that are due.
+// LeaseRequest asks for messages that are due, of each queue some where many have any.
 type LeaseRequest struct {
 	Queues []string      // at least one
 	Max    int           // messages at most over all queues, 1 to 1000
@@ -71,6 +71,7 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 		Fail:    w.fail,
 		Noted:   w.noted,
 		Once:    true,
+		Spread:  true,
 		Ctx:     ctx,
 		Asked:   make(chan struct{}),
 	}

@@ -315,3 +315,29 @@ func TestSlowLogHoldsUpNobody(t *testing.T) {
 		}
 	})
 }
+
+func TestLeaseTakesOfEachQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		const count = 10
+		queues := make([]string, count)
+		for i := range queues {
+			queues[i] = fmt.Sprint("q", i)
+			for range count {
+				if _, err := c.Push(t.Context(), queues[i], nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: queues, Max: count, Wait: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := make(map[string]int)
+		for _, m := range got.Messages {
+			of[m.Queue]++
+		}
+		if len(got.Messages) != count || len(of) != count {
+			t.Errorf("%d messages came, of %d queues: %v; want one of each", len(got.Messages), len(of), of)
+		}
+	})
+}

@@ -125,6 +125,15 @@ func (f *sizeFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
+func (f *sizeFile) WriteAt(p []byte, off int64) (int, error) {
+	to, full := f.fs.grow(f.name, off+int64(len(p)))
+	n, err := f.File.WriteAt(p[:max(0, to-off)], off)
+	if err == nil {
+		err = full
+	}
+	return n, err
+}
+
 func (f *sizeFile) Preallocate(off, length int64) error {
 	_, err := f.fs.grow(f.name, off+length)
 	return err

@@ -16,8 +16,8 @@ import (
 // settler tells the engine what became of deliveries: while a call is under way, and
 // for a moment after it, the results of others gather, and the next call takes them
 // all; what cannot wait that moment makes the next call at once. When a full call's
-// worth has gathered a second call is made beside the first. A call that fails is
-// repeated until the leases concerned are over.
+// worth has gathered, or the call under way is slow, a second one is made beside it. A
+// call that fails is repeated until the leases concerned are over.
 //
 // Its goroutines live only while there is something to tell.
 type settler struct {
@@ -31,6 +31,7 @@ type settler struct {
 	mu      sync.Mutex
 	waiting []*delivery
 	busy    int           // lanes
+	slow    int           // lanes whose calls are slow
 	empty   chan struct{} // not nil: to be closed when no lane is busy
 	next    time.Time     // when the next call is made, unless there is a hurry
 	hurried bool          // there is
@@ -40,6 +41,10 @@ type settler struct {
 const (
 	settleBatch = 1000
 	settleLanes = 2
+
+	// settleSlow is after how long a call no longer keeps others waiting: it may hang, and
+	// their leases run out.
+	settleSlow = 100 * time.Millisecond
 
 	// settleWorth is how many results are worth a call at once.
 	settleWorth = 256
@@ -63,11 +68,19 @@ func (s *settler) add(d *delivery) {
 	if len(s.waiting) >= settleWorth || !d.canWait() {
 		s.hasten()
 	}
-	if s.busy == 0 || s.busy < settleLanes && len(s.waiting) >= settleBatch {
+	s.widen()
+	s.mu.Unlock()
+}
+
+// widen opens a lane where that is due. Called with s.mu held.
+func (s *settler) widen() {
+	if len(s.waiting) == 0 || s.busy == settleLanes {
+		return
+	}
+	if s.busy == s.slow || len(s.waiting) >= settleBatch {
 		s.busy++
 		go s.run()
 	}
-	s.mu.Unlock()
 }
 
 // canWait reports whether the result of a delivery may be told a moment later: one
@@ -133,7 +146,30 @@ func (s *settler) run() {
 		}
 		s.next = time.Now().Add(settlePace)
 		s.mu.Unlock()
-		s.settle(batch)
+		s.watch(func() { s.settle(batch) })
+	}
+}
+
+// watch runs a call, and has others pass it once it is slow.
+func (s *settler) watch(call func()) {
+	slow, over := false, false
+	timer := time.AfterFunc(settleSlow, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !over {
+			slow = true
+			s.slow++
+			s.widen()
+		}
+	})
+	call()
+	if timer.Stop() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if over = true; slow {
+		s.slow--
 	}
 }
 

@@ -3,6 +3,7 @@ package tarry_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,6 +91,44 @@ func TestSettlementsThatCannotWait(t *testing.T) {
 		want := settled{time.Second + time.Millisecond, 1}
 		if len(got) != 2 || got[1] != want {
 			t.Errorf("told %v, want %v at last", got, want)
+		}
+	})
+}
+
+// Results do not wait for a call that hangs until their leases are over.
+func TestSettlementsPassACallThatHangs(t *testing.T) {
+	eng := newStage()
+	var calls atomic.Int32
+	eng.settle = func(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+		if calls.Add(1) == 1 {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return eng.Engine.Settle(ctx, s)
+	}
+	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 10 * time.Second})
+		var again atomic.Int32
+		tarry.Handle(w, tarry.NewTopic[string]("q"), func(_ context.Context, m *tarry.Message[string]) error {
+			if m.Attempt > 1 && m.Body != "hangs" {
+				again.Add(1)
+			}
+			return nil
+		}, tarry.Concurrency(1))
+		push(t, c, "q", "hangs")
+		for range 5 {
+			push(t, c, "q", "x", tarry.In(time.Millisecond))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		pass(time.Minute)
+		if n := again.Load(); n > 0 {
+			t.Errorf("%d messages were handled again", n)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, tarry.ErrUnavailable) { // of the one that hung
+			t.Errorf("Run: %v", err)
 		}
 	})
 }

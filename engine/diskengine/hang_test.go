@@ -24,6 +24,7 @@ type hanging struct {
 	mu    sync.Mutex
 	gate  chan struct{} // nil: open
 	syncs bool          // only syncs hang
+	wrote int           // writes to logs meanwhile
 	stuck chan struct{} // gets one when an operation hangs
 }
 
@@ -32,6 +33,9 @@ func newHanging() *hanging {
 	h.faultFS = faultFS{FS: vfs.NewMem(), before: func(op, name string) error {
 		h.mu.Lock()
 		gate, syncs := h.gate, h.syncs
+		if gate != nil && op == "write" && filepath.Ext(name) == ".log" {
+			h.wrote++
+		}
 		h.mu.Unlock()
 		if gate != nil && (op == "sync" || op == "write" && !syncs) && filepath.Ext(name) == ".log" {
 			select {
@@ -220,23 +224,35 @@ func TestLeaseWithoutSync(t *testing.T) {
 	}
 	leased := g.Queues[0].Messages[0]
 	<-fs.stuck
+	written := func() int {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		return fs.wrote
+	}
+	before := written()
 	keep := message("q", leased.Key, 0)
 	keep.OnConflict = engine.Keep
-	for what, call := range map[string]func(ctx context.Context) error{
-		"get": func(ctx context.Context) error {
+	for _, call := range []struct { // those that only look come first: what writes would hold them up
+		what string
+		do   func(ctx context.Context) error
+	}{
+		{"get", func(ctx context.Context) error {
 			_, err := e.Get(ctx, engine.Ref{Queue: "q", Key: leased.Key})
 			return err
-		},
-		"keep":  func(ctx context.Context) error { _, err := e.Push(ctx, []engine.Message{keep}); return err },
-		"lease": func(ctx context.Context) error { _, err := e.Lease(ctx, want); return err },
-		"ack": func(ctx context.Context) error {
+		}},
+		{"keep", func(ctx context.Context) error { _, err := e.Push(ctx, []engine.Message{keep}); return err }},
+		{"lease", func(ctx context.Context) error { _, err := e.Lease(ctx, want); return err }},
+		{"ack", func(ctx context.Context) error {
 			_, err := e.Settle(ctx, []engine.Settlement{{Token: leased.Token, Do: engine.Ack}})
 			return err
-		},
+		}},
 	} {
-		if err := call(brief(t)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v", what, err)
+		if err := call.do(brief(t)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", call.what, err)
 		}
+	}
+	if n := written(); n != before { // it would claim that what is behind it is synced
+		t.Errorf("%d writes overtook a sync", n-before)
 	}
 	release()
 	closed(t, e)

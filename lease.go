@@ -61,6 +61,43 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	if err := req.check(op); err != nil {
 		return LeasedMessages{}, err
 	}
+	got, err := c.leaseOnce(ctx, req, true)
+	rest := req.rest(got.Messages)
+	if err != nil || len(rest.Queues) == 0 {
+		return got, err
+	}
+	soon, cancel := context.WithTimeout(ctx, leaseCompany)
+	defer cancel()
+	more, err := c.leaseOnce(soon, rest, false)
+	if ctx.Err() != nil {
+		c.dispatch.GiveBack(append(got.Messages, more.Messages...))
+		return LeasedMessages{}, &Error{Op: op, Err: ctx.Err()}
+	}
+	if err == nil {
+		got.Messages, got.Ended = append(got.Messages, more.Messages...), append(got.Ended, more.Ended...)
+	}
+	return got, nil
+}
+
+// rest asks those queues for more that may have it, where others left room: who spreads
+// asks each for a share only.
+func (r *LeaseRequest) rest(got []Lease) LeaseRequest {
+	rest := LeaseRequest{Max: r.Max - len(got), LeaseOptions: r.LeaseOptions}
+	if rest.Max <= 0 {
+		return rest
+	}
+	share, of := max(1, r.Max/len(r.Queues)), make(map[string]int)
+	for i := range got {
+		q := got[i].Queue
+		if of[q]++; of[q] == share {
+			rest.Queues = append(rest.Queues, q)
+		}
+	}
+	return rest
+}
+
+// leaseOnce leases by one subscription, which takes of each queue if it spreads.
+func (c *Client) leaseOnce(ctx context.Context, req LeaseRequest, spread bool) (LeasedMessages, error) {
 	w := &oneLease{left: req.Max, done: make(chan struct{})}
 	s := &dispatch.Subscription{
 		Queues:  req.Queues,
@@ -71,7 +108,7 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 		Fail:    w.fail,
 		Noted:   w.noted,
 		Once:    true,
-		Spread:  true,
+		Spread:  spread,
 		Ctx:     ctx,
 		Asked:   make(chan struct{}),
 	}

@@ -341,3 +341,24 @@ func TestLeaseTakesOfEachQueue(t *testing.T) {
 		}
 	})
 }
+
+// What one queue alone has comes whole, however many others are asked.
+func TestLeaseFillsItsRoom(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		queues := make([]string, 100)
+		for i := range queues {
+			queues[i] = fmt.Sprint("q", i)
+		}
+		for range 250 {
+			if _, err := c.Push(t.Context(), "q70", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range []int{100, 100, 50} {
+			got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: queues, Max: 100, Wait: time.Second})
+			if err != nil || len(got.Messages) != want {
+				t.Errorf("%d messages came, %v; want %d", len(got.Messages), err, want)
+			}
+		}
+	})
+}

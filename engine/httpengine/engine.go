@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
@@ -45,7 +44,7 @@ type Engine struct {
 	base    *url.URL
 	token   string
 	client  *http.Client
-	own     idler // nil: the caller's
+	own     *http.Transport // nil: the caller's
 	timeout time.Duration
 	caps    engine.Capabilities
 	limits  wire.Limits
@@ -83,7 +82,7 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	}
 	rt := opts.Transport
 	if rt == nil {
-		e.own = ownTransport(e.base)
+		e.own = ownTransport()
 		rt = e.own
 	}
 	e.client = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -95,31 +94,31 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	return e, nil
 }
 
-// idler is a transport that keeps connections.
-type idler interface {
-	http.RoundTripper
-	CloseIdleConnections()
-}
+// The bounds of the engine's own transport.
+const (
+	maxIdle = 256         // connections kept open between calls
+	maxRest = time.Minute // for how long; the server's is longer: it must not be the first to hang up
+	maxHead = 64 << 10    // bytes of the head of an answer, with what comes ahead of it
 
-// ownTransport returns what makes the requests to a server: net/http's where there is
-// more to it than a connection.
-func ownTransport(base *url.URL) idler {
-	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
-	ascii := utf8.RuneCountInString(base.Host) == len(base.Host) // other names are asked for in another form
-	if base.Scheme == "http" && proxy == nil && err == nil && canTell && ascii {
-		port := cmp.Or(base.Port(), "80")
-		return newTransport(net.JoinHostPort(base.Hostname(), port))
-	}
+	// bufferSize is how much of a request is written, and of an answer read, at a time.
+	bufferSize = 32 << 10
+
+	dialTimeout = 5 * time.Second
+	keepAlive   = 15 * time.Second
+)
+
+func ownTransport() *http.Transport {
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
-		TLSHandshakeTimeout: dialTimeout,
-		MaxIdleConns:        maxIdle,
-		MaxIdleConnsPerHost: maxIdle,
-		IdleConnTimeout:     maxRest,
-		DisableCompression:  true,
-		WriteBufferSize:     bufferSize,
-		ReadBufferSize:      bufferSize,
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
+		TLSHandshakeTimeout:    dialTimeout,
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdle,
+		IdleConnTimeout:        maxRest,
+		MaxResponseHeaderBytes: maxHead,
+		DisableCompression:     true,
+		WriteBufferSize:        bufferSize,
+		ReadBufferSize:         bufferSize,
 	}
 }
 

@@ -13,15 +13,17 @@ import (
 	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
-// settler tells the engine what became of deliveries: while a call is under way, and
-// for a moment after it, the results of others gather, and the next call takes them
-// all; what cannot wait that moment makes the next call at once. When a full call's
+// settler tells the engine what became of deliveries: while a call is under way the
+// results of others gather, and the next call takes them all. On an engine across a
+// network they do so for a moment more; what cannot wait that moment makes the next call
+// at once. When a full call's
 // worth has gathered, or the call under way is slow, a second one is made beside it. A
 // call that fails is repeated until the leases concerned are over.
 //
 // Its goroutines live only while there is something to tell.
 type settler struct {
 	eng  engine.Engine
+	pace time.Duration // from when a call begins to when the next does, unless there is a hurry
 	log  *slog.Logger
 	told func(ds []*delivery, out []engine.Settled)
 
@@ -51,14 +53,18 @@ const (
 	// settleLeft is how long the lease of a result that can wait lasts at least.
 	settleLeft = time.Second
 
-	// settlePace is from when a call begins to when the next does, unless there is a
-	// hurry: a few calls that tell much leave engine and network to those who lease.
+	// settlePace is the pace across a network: a few calls that tell much leave engine
+	// and network to those who lease.
 	settlePace = 5 * time.Millisecond
 )
 
-func newSettler(eng engine.Engine, log *slog.Logger, told func([]*delivery, []engine.Settled)) *settler {
+func newSettler(c *Client, log *slog.Logger, told func([]*delivery, []engine.Settled)) *settler {
+	var pace time.Duration
+	if c.caps.Recheck > 0 { // its hints may be lost: it is elsewhere
+		pace = settlePace
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &settler{eng: eng, log: log, told: told, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
+	return &settler{eng: c.eng, pace: pace, log: log, told: told, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
 }
 
 // add hands in a delivery that has been concluded. It does not block.
@@ -144,7 +150,7 @@ func (s *settler) run() {
 			default:
 			}
 		}
-		s.next = time.Now().Add(settlePace)
+		s.next = time.Now().Add(s.pace)
 		s.mu.Unlock()
 		s.watch(func() { s.settle(batch) })
 	}

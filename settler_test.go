@@ -17,12 +17,18 @@ type settled struct {
 	n  int
 }
 
-// settling runs a worker on an engine that notes the settlements, with a message a
-// millisecond from the first second on, for so long, and returns what it noted.
-func settling(t *testing.T, n int, ttr time.Duration, handle func(i int) error, long time.Duration) []settled {
+// settling runs a worker on an engine across a network, or within this process, that
+// notes the settlements, with a message a millisecond from the first second on, for so
+// long, and returns what it noted.
+func settling(t *testing.T, remote bool, n int, ttr time.Duration, handle func(i int) error, long time.Duration) []settled {
 	t.Helper()
 	var calls list[settled]
 	eng := newStage()
+	eng.caps = func(c *engine.Capabilities) {
+		if remote {
+			c.Recheck = time.Second
+		}
+	}
 	var start time.Time
 	eng.settle = func(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 		calls.add(settled{time.Since(start), len(s)})
@@ -51,7 +57,7 @@ func ack(int) error { return nil }
 // The first of a stream is told at once, what follows a few milliseconds later, many
 // at a time.
 func TestSettlementsGather(t *testing.T) {
-	got := settling(t, 100, 0, ack, 2*time.Second)
+	got := settling(t, true, 100, 0, ack, 2*time.Second)
 	if len(got) == 0 || got[0] != (settled{time.Second, 1}) {
 		t.Fatalf("told %v", got)
 	}
@@ -66,16 +72,24 @@ func TestSettlementsGather(t *testing.T) {
 	}
 }
 
+// Within a process a result is told as soon as it is there.
+func TestSettlementsOfThisProcessGoAtOnce(t *testing.T) {
+	got := settling(t, false, 100, 0, ack, 2*time.Second)
+	if len(got) != 100 {
+		t.Errorf("told %v", got)
+	}
+}
+
 // Nothing waits whose time is short: a short lease, a result after which the message
 // goes on, the end of the worker.
 func TestSettlementsThatCannotWait(t *testing.T) {
 	t.Run("short lease", func(t *testing.T) {
-		if got := settling(t, 10, 500*time.Millisecond, ack, 2*time.Second); len(got) != 10 {
+		if got := settling(t, true, 10, 500*time.Millisecond, ack, 2*time.Second); len(got) != 10 {
 			t.Errorf("told %v", got)
 		}
 	})
 	t.Run("retry", func(t *testing.T) {
-		got := settling(t, 3, 0, func(i int) error {
+		got := settling(t, true, 3, 0, func(i int) error {
 			if i == 2 {
 				return errors.New("no")
 			}
@@ -87,7 +101,7 @@ func TestSettlementsThatCannotWait(t *testing.T) {
 		}
 	})
 	t.Run("drain", func(t *testing.T) {
-		got := settling(t, 2, 0, ack, time.Second+time.Millisecond)
+		got := settling(t, true, 2, 0, ack, time.Second+time.Millisecond)
 		want := settled{time.Second + time.Millisecond, 1}
 		if len(got) != 2 || got[1] != want {
 			t.Errorf("told %v, want %v at last", got, want)

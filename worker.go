@@ -86,7 +86,7 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 	}
 	w.events.tell, w.events.told = w.tell, w.heard
 	w.faults = w.newFaults()
-	w.sets = newSettler(c.eng, w.cfg.Logger, w.settled)
+	w.sets = newSettler(c, w.cfg.Logger, w.settled)
 	return w
 }
 

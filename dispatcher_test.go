@@ -103,6 +103,12 @@ func TestLeaseGivesBackWhatACallerWhoLeftDoesNotGet(t *testing.T) {
 		}
 		return g, err
 	}
+	settled := make(chan struct{}, 1)
+	s.settle = func(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
+		out, err := s.Engine.Settle(ctx, in)
+		settled <- struct{}{}
+		return out, err
+	}
 	c := tarry.New(s, nil)
 	p := push(t, c, "q", "x")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -120,6 +126,7 @@ func TestLeaseGivesBackWhatACallerWhoLeftDoesNotGet(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
+	<-settled // Close does not wait for calls that were left
 	info, err := s.Get(t.Context(), engine.Ref{Queue: "q", ID: p.ID})
 	if err != nil || info.State != engine.Ready || info.Attempt != 0 {
 		t.Errorf("the message is %s at attempt %d, %v; want it given back", info.State, info.Attempt, err)

@@ -41,26 +41,24 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 // cancel removes the messages of one queue, and returns those whose records could not
 // be read.
 func (q *queue) cancel(now clock, p *pending, refs []engine.Ref, items []int, results []error) (lost map[engine.ID]struct{}, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if now, err = q.catchUp(now, p); err != nil {
-		return nil, err
-	}
-	c := q.begin(now, len(items))
-	for _, i := range items {
-		if results[i] = refs[i].Check("cancel"); results[i] != nil {
-			continue
+	err = q.change(now, p, len(items), func(c *change) error {
+		for _, i := range items {
+			if results[i] = refs[i].Check("cancel"); results[i] != nil {
+				continue
+			}
+			err := c.cancel(refs[i])
+			if failure := q.e.store.failed(); failure != nil {
+				return failure
+			}
+			if err != nil {
+				p.see(q)
+				results[i] = engine.Refuse("cancel", refs[i], err)
+			}
 		}
-		err := c.cancel(refs[i])
-		if failure := q.e.store.failed(); failure != nil {
-			return nil, failure
-		}
-		if err != nil {
-			p.see(q)
-			results[i] = engine.Refuse("cancel", refs[i], err)
-		}
-	}
-	return c.lost, c.commit(p)
+		lost = c.lost
+		return nil
+	})
+	return lost, err
 }
 
 // cancel removes one message.

@@ -63,6 +63,27 @@ type tenure struct {
 	ends bool
 }
 
+// change makes one batch, of about so many items, of what fn does to a queue that is up
+// to date with the clock. When fn fails nothing is done.
+func (q *queue) change(now clock, p *pending, items int, fn func(c *change) error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.changeLocked(now, p, items, fn)
+}
+
+func (q *queue) changeLocked(now clock, p *pending, items int, fn func(c *change) error) error {
+	now, err := q.catchUp(now, p)
+	if err != nil {
+		return err
+	}
+	c := q.begin(now, items)
+	if err := fn(c); err != nil {
+		c.abandon()
+		return err
+	}
+	return c.commit(p)
+}
+
 // begin starts a change by about so many items.
 func (q *queue) begin(now clock, items int) *change {
 	c := q.fresh(now)

@@ -62,19 +62,7 @@ func (s *sweep) purgeChunk(now clock, p *pending, chunk []position) (n int64, lo
 	q := s.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if now, err = q.catchUp(now, p); err != nil {
-		return 0, nil, err
-	}
-	s.from = s.end
-	if len(chunk) == sweepChunk {
-		s.from = chunk[len(chunk)-1].after()
-	}
-	for id := range s.moved {
-		chunk = append(chunk, position{never, id})
-	}
-	clear(s.moved)
-	err = q.changeLocked(now, p, chunk, func(c *change, at position) error {
-		defer func() { lost = c.lost }()
+	purge := func(c *change, at position) error {
 		if _, spared := s.spared[at.id]; spared || at.id >= s.bound || c.held(at.id) != nil {
 			return nil
 		}
@@ -97,6 +85,23 @@ func (s *sweep) purgeChunk(now clock, p *pending, chunk []position) (n int64, lo
 		}
 		n++
 		return c.drop(r)
+	}
+	err = q.changeLocked(now, p, len(chunk), func(c *change) error {
+		s.from = s.end
+		if len(chunk) == sweepChunk {
+			s.from = chunk[len(chunk)-1].after()
+		}
+		for id := range s.moved {
+			chunk = append(chunk, position{never, id})
+		}
+		clear(s.moved)
+		for _, at := range chunk {
+			if err := purge(c, at); err != nil {
+				return err
+			}
+		}
+		lost = c.lost
+		return nil
 	})
 	if s.done = s.from == s.end && len(s.moved) == 0; s.done {
 		q.sweeps = slices.DeleteFunc(q.sweeps, func(o *sweep) bool { return o == s })

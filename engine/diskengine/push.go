@@ -44,24 +44,21 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 // push decides the messages of one queue, which is locked, and unlocks it.
 func (q *queue) push(now clock, p *pending, msgs []engine.Message, items []int, results []engine.PushResult) error {
 	defer q.mu.Unlock()
-	now, err := q.catchUp(now, p)
-	if err != nil {
-		return err
-	}
-	c := q.begin(now, len(items))
-	for _, i := range items {
-		if results[i], err = c.push(&msgs[i]); err != nil {
-			if q.e.store.failed() != nil {
-				c.abandon()
-				return err
+	return q.changeLocked(now, p, len(items), func(c *change) error {
+		for _, i := range items {
+			var err error
+			if results[i], err = c.push(&msgs[i]); err != nil {
+				if q.e.store.failed() != nil {
+					return err
+				}
+				results[i].Err = &engine.Error{Op: "push", Queue: q.name, Key: msgs[i].Key, Err: err, Hint: "what holds the key cannot be read"}
 			}
-			results[i].Err = &engine.Error{Op: "push", Queue: q.name, Key: msgs[i].Key, Err: err, Hint: "what holds the key cannot be read"}
+			if results[i].Outcome == engine.Kept || results[i].Err != nil {
+				p.see(q)
+			}
 		}
-		if results[i].Outcome == engine.Kept || results[i].Err != nil {
-			p.see(q)
-		}
-	}
-	return c.commit(p)
+		return nil
+	})
 }
 
 // PushAtomic keeps all messages or none, in one batch over all their queues.

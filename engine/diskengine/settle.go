@@ -55,24 +55,19 @@ func (e *Engine) settling(s []engine.Settlement, results []engine.Settled) func(
 
 // settle settles the leases of one queue.
 func (q *queue) settle(now clock, p *pending, s []engine.Settlement, tokens []token.Token, items []int, results []engine.Settled) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now, err := q.catchUp(now, p)
-	if err != nil {
-		return err
-	}
-	p.see(q)
-	c := q.begin(now, len(items))
-	for _, i := range items {
-		var err error
-		if results[i], err = c.settle(&s[i], tokens[i]); err != nil {
-			if q.e.store.failed() != nil {
-				return err
+	return q.change(now, p, len(items), func(c *change) error {
+		p.see(q)
+		for _, i := range items {
+			var err error
+			if results[i], err = c.settle(&s[i], tokens[i]); err != nil {
+				if q.e.store.failed() != nil {
+					return err
+				}
+				results[i] = engine.Settled{Err: &engine.Error{Op: "settle", Queue: q.name, ID: tokens[i].ID, Err: err}}
 			}
-			results[i] = engine.Settled{Err: &engine.Error{Op: "settle", Queue: q.name, ID: tokens[i].ID, Err: err}}
 		}
-	}
-	return c.commit(p)
+		return nil
+	})
 }
 
 // giveBack releases leases whose caller has left. What cannot be released lapses.

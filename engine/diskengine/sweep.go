@@ -153,22 +153,12 @@ func (q *queue) noteSweeps(ops []nearOp) {
 
 // changeEach makes one batch of what fn does to each message.
 func (q *queue) changeEach(now clock, p *pending, chunk []position, fn func(c *change, at position) error) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now, err := q.catchUp(now, p)
-	if err != nil {
-		return err
-	}
-	return q.changeLocked(now, p, chunk, fn)
-}
-
-func (q *queue) changeLocked(now clock, p *pending, chunk []position, fn func(c *change, at position) error) error {
-	c := q.begin(now, len(chunk))
-	for _, at := range chunk {
-		if err := fn(c, at); err != nil {
-			c.abandon()
-			return err
+	return q.change(now, p, len(chunk), func(c *change) error {
+		for _, at := range chunk {
+			if err := fn(c, at); err != nil {
+				return err
+			}
 		}
-	}
-	return c.commit(p)
+		return nil
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,8 @@ func TestHeapPerIdleQueue(t *testing.T) {
 	for i := range topics {
 		topics[i] = tarry.NewTopic[[]byte](fmt.Sprint("q", i))
 	}
-	eng := &asked{Engine: memengine.New(nil), left: queues, all: make(chan struct{})}
+	eng := &asked{Engine: memengine.New(nil), all: make(chan struct{})}
+	eng.left.Store(queues)
 	c := tarry.New(eng, nil)
 	defer c.Close()
 	before := heapNow()
@@ -32,11 +34,11 @@ func TestHeapPerIdleQueue(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- w.Run(ctx) }()
-	// Once a wait of no length is over all queues have been asked.
+	<-eng.all
+	// Once this is answered, so is what was asked before.
 	if _, err := c.Lease(ctx, tarry.LeaseRequest{Queues: []string{"q0"}, Max: 1}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond)
 	each := (heapNow() - before) / queues
 	t.Logf("%d bytes each", each)
 	if each > 500 {
@@ -52,7 +54,7 @@ func TestHeapPerIdleQueue(t *testing.T) {
 // asked is an engine that tells when so many queues have been asked for.
 type asked struct {
 	*memengine.Engine
-	left int
+	left atomic.Int64
 	all  chan struct{}
 }
 
@@ -63,7 +65,7 @@ func (a *asked) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, e
 	for i := range g.Queues {
 		g.Queues[i].NextDue = g.Now.Add(time.Hour)
 	}
-	if a.left -= len(wants); a.left == 0 {
+	if a.left.Add(-int64(len(wants))) == 0 {
 		close(a.all)
 	}
 	return g, err

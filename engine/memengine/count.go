@@ -54,9 +54,7 @@ func (e *Engine) count(name string) engine.QueueInfo {
 		info.Ready = int64(q.states[engine.Ready].n)
 		info.Leased = int64(q.states[engine.Leased].n)
 		info.Dead = int64(q.states[engine.Dead].n)
-		if due, ok := q.wheel.Next(); ok {
-			info.NextDue = due.UTC()
-		}
+		info.NextDue = instant(q.scheduled.next())
 		if info.Ready > 0 {
 			info.OldestReady = instant(q.oldest())
 		}

@@ -3,8 +3,8 @@
 // every rule of package engine is here in its shortest form.
 //
 // A queue (queue.go) is a set of messages (message.go) and the few orders in
-// which it must find them: whatever waits for time in a timer.Wheel (the
-// scheduled by due, the leased by deadline, what expires by expiry), the ready
+// which it must find them: whatever waits for time behind alarms (alarms.go:
+// the scheduled by due, the leased by deadline, what expires by expiry), the ready
 // ones in a heap by (priority, due, id) (turns.go), all of them by id and by key
 // (index.go), and each state by the minute in which it ends, for lists and
 // forecasts (minutes.go).
@@ -24,6 +24,7 @@ package memengine
 
 import (
 	"context"
+	"hash/maphash"
 	"math"
 	"net/url"
 	"sync"
@@ -68,6 +69,7 @@ type Engine struct {
 	maxPending int64
 	pending    atomic.Int64  // live messages
 	lastID     atomic.Uint64 // of messages
+	seed       maphash.Seed  // of the hashes of keys
 
 	calls    gate.Gate
 	watchers hint.Watchers
@@ -93,6 +95,7 @@ func New(cfg *Config) *Engine {
 	e := &Engine{
 		now:        cfg.Now,
 		maxPending: cfg.MaxPending,
+		seed:       maphash.MakeSeed(),
 		queues:     make(map[string]*queue),
 		numbered:   make(map[uint64]*queue),
 		tidyAt:     tidyLeast,

@@ -3,6 +3,7 @@ package memengine
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,4 +48,40 @@ func TestHeapPerMessage(t *testing.T) {
 		}
 		runtime.KeepAlive(e)
 	}
+}
+
+// A queue that holds one message of 200 bytes takes at most 1.5 KB with it, one that
+// has held it at most 1.25 KB.
+func TestHeapPerQueue(t *testing.T) {
+	const n = 20_000
+	wants := make([]engine.Want, n)
+	for i := range wants {
+		wants[i] = engine.Want{Queue: fmt.Sprint("q", i), Max: 1}
+	}
+	before := heapNow()
+	c := enginetest.NewClock()
+	e := New(&Config{Now: c.Now})
+	check := func(what string, most uint64) {
+		t.Helper()
+		each := (heapNow() - before) / n
+		t.Logf("%s: %d bytes each", what, each)
+		if each > most {
+			t.Errorf("%s: a queue takes %d bytes, want at most %d", what, each, most)
+		}
+	}
+	for _, w := range wants {
+		m := msg(w.Queue, "", time.Minute)
+		m.Body = make([]byte, 200)
+		push(t, e, m)
+	}
+	check("pending", 1500)
+	c.Advance(time.Hour)
+	for some := range slices.Chunk(wants, 1000) {
+		if got := leaseAndAck(t, e, some); got != len(some) {
+			t.Fatalf("%d messages came of %d queues", got, len(some))
+		}
+	}
+	check("emptied", 1250)
+	runtime.KeepAlive(wants)
+	runtime.KeepAlive(e)
 }

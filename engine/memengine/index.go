@@ -15,8 +15,22 @@ type index struct {
 	msgs  *slab[message]
 	heads []uint32 // of the chains
 	n     int
-	hash  func(*message) uint32
-	next  func(*message) *uint32 // the place of the next in the chain
+	keyed bool // by key, else by id
+}
+
+func (x *index) hash(m *message) uint32 {
+	if x.keyed {
+		return m.hash
+	}
+	return hashID(m.id)
+}
+
+// next is the place of the next in the chain.
+func (x *index) next(m *message) *uint32 {
+	if x.keyed {
+		return &m.nextKey
+	}
+	return &m.nextID
 }
 
 // chain numbers the chain of a hash: as many of its low bits as there are chains
@@ -109,4 +123,4 @@ func (q *queue) byKey(key string) *message {
 	return q.keys.find(hash, func(m *message) bool { return m.hash == hash && m.key() == key })
 }
 
-func (q *queue) hashKey(key string) uint32 { return uint32(maphash.String(q.seed, key)) }
+func (q *queue) hashKey(key string) uint32 { return uint32(maphash.String(q.engine.seed, key)) }

@@ -29,7 +29,7 @@ type message struct {
 	id           engine.ID
 	due, created int64
 	end          int64        // when its state ends: due, or the lease's deadline; when dead: since when
-	timer        timer.Handle // in queue.wheel when scheduled, in queue.leases when leased
+	timer        timer.Handle // in queue.scheduled when scheduled, in queue.leases when leased
 
 	// nonce is that of the last lease, whose token settles as long as it is there: beyond
 	// the deadline too, until something else has been decided; nil: none does.

@@ -28,7 +28,7 @@ type minutes struct {
 // bucket is a list that runs through its messages, in no order.
 type bucket struct {
 	first uint32 // place
-	n     int
+	n     uint32
 }
 
 const minute = 60_000 // milliseconds

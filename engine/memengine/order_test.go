@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/timer"
 )
 
 // Whatever happened before, the queue's orders agree with each other.
@@ -111,16 +110,19 @@ func check(t *testing.T, e *Engine, q *queue) {
 		}
 	}
 	live := n[engine.Scheduled] + n[engine.Ready] + n[engine.Leased]
-	pending := func(w *timer.Wheel[uint32]) int {
-		if w == nil {
-			return 0
+	pending := func(a *alarms) (n int) {
+		if a.sole.place != 0 {
+			n++
 		}
-		return w.Len()
+		if a.wheel != nil {
+			n += a.wheel.Len()
+		}
+		return n
 	}
-	got := []int{q.wheel.Len(), pending(q.leases), pending(q.expiring), q.keys.n, q.ids.n, q.msgs.n, deadKeyed, int(e.pending.Load())}
+	got := []int{pending(&q.scheduled), pending(&q.leases), pending(&q.expiring), q.keys.n, q.ids.n, q.msgs.n, deadKeyed, int(e.pending.Load())}
 	want := []int{n[engine.Scheduled], n[engine.Leased], expiring, live, live + n[engine.Dead], live + n[engine.Dead], n[engine.Dead], live}
 	if !slices.Equal(got, want) {
-		t.Fatalf("wheel, leases, expiring, keys, ids, messages, dead keys, pending: %v, want %v", got, want)
+		t.Fatalf("scheduled, leases, expiring, keys, ids, messages, dead keys, pending: %v, want %v", got, want)
 	}
 }
 

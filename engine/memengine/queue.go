@@ -1,23 +1,24 @@
 package memengine
 
 import (
-	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/timer"
 )
 
 // queue is one queue and all its messages, guarded by mu.
 //
 // Each message lies in msgs, whose places the orders name: it is in ids, in the
 // bucket of states that its state and end name, and further by state: scheduled
-// in wheel by due; ready in ready; leased in leases by deadline; scheduled and
+// in scheduled by due; ready in ready; leased in leases by deadline; scheduled and
 // ready, if they ever expire, in expiring by the first instant after that. The
 // message that holds a key is in keys, the dead of a key are in deadKeys.
+//
+// Hundreds of thousands of queues may hold a message each, so one is small too:
+// TestHeapPerQueue.
 type queue struct {
 	engine *Engine
 	name   string
@@ -25,52 +26,36 @@ type queue struct {
 
 	mu      sync.Mutex
 	retired bool // no longer the engine's queue of this name
+	paused  bool
+	hint    bool // tell the watchers
 	now     time.Time
 	ms      int64 // now in milliseconds, rounded down
 
-	msgs     slab[message]
-	kinds    kinds
-	seed     maphash.Seed // of the keys' hashes
-	ids      index
-	keys     index
-	deadKeys map[string][]*message // oldest death first; nil: none yet
-	states   [engine.Dead + 1]minutes
-	wheel    *timer.Wheel[uint32]
-	ready    turns
-	leases   *timer.Wheel[uint32] // nil: none yet
-	expiring *timer.Wheel[uint32] // nil: none yet
+	msgs      slab[message]
+	kinds     kinds
+	ids       index
+	keys      index
+	deadKeys  map[string][]*message // oldest death first; nil: none yet
+	states    [engine.Dead + 1]minutes
+	scheduled alarms
+	ready     turns
+	leases    alarms
+	expiring  alarms
 
-	paused bool
-	until  int64 // end of the pause
-
+	until   int64 // end of the pause
 	told    int64 // the NextDue last told; none when nothing was
-	hint    bool  // tell the watchers
 	expired int   // messages gone by expiry, not yet told by Lease
 	died    int   // messages dead by a lapse, not yet told by Lease, and still so
 }
 
 func newQueue(e *Engine, name string, number uint64) *queue {
-	q := &queue{
-		engine: e, name: name, number: number,
-		seed:  maphash.MakeSeed(),
-		wheel: timer.NewWheel[uint32](time.Millisecond, e.now()),
-		told:  none,
-	}
-	q.ids = index{msgs: &q.msgs, hash: func(m *message) uint32 { return hashID(m.id) }, next: func(m *message) *uint32 { return &m.nextID }}
-	q.keys = index{msgs: &q.msgs, hash: func(m *message) uint32 { return m.hash }, next: func(m *message) *uint32 { return &m.nextKey }}
+	q := &queue{engine: e, name: name, number: number, told: none}
+	q.ids = index{msgs: &q.msgs}
+	q.keys = index{msgs: &q.msgs, keyed: true}
 	for s := range q.states {
 		q.states[s].msgs = &q.msgs
 	}
 	return q
-}
-
-// schedule files a message in one of the wheels that few queues need, which it makes if
-// there is none.
-func (q *queue) schedule(in **timer.Wheel[uint32], at int64, m *message) timer.Handle {
-	if *in == nil {
-		*in = timer.NewWheel[uint32](time.Millisecond, q.now)
-	}
-	return (*in).Schedule(time.UnixMilli(at), m.place)
 }
 
 // put enters a message, which is in none of the queue's orders, in those of
@@ -80,14 +65,14 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 	q.states[s].add(m)
 	switch s {
 	case engine.Scheduled:
-		m.timer = q.wheel.Schedule(time.UnixMilli(end), m.place)
+		m.timer = q.scheduled.set(q.now, end, m.place)
 	case engine.Ready:
 		q.ready.push(turnOf(m))
 	case engine.Leased:
-		m.timer = q.schedule(&q.leases, end, m)
+		m.timer = q.leases.set(q.now, end, m.place)
 	}
 	if at := m.expires(); at != none && (s == engine.Scheduled || s == engine.Ready) {
-		m.rare.timer = q.schedule(&q.expiring, at+1, m)
+		m.rare.timer = q.expiring.set(q.now, at+1, m.place)
 	}
 
 	if s != engine.Dead {
@@ -134,11 +119,11 @@ func (q *queue) take(m *message) {
 	q.states[m.state].remove(m)
 	switch m.state {
 	case engine.Scheduled:
-		q.wheel.Cancel(m.timer)
+		q.scheduled.cancel(m.place, m.timer)
 	case engine.Ready:
 		q.loseTurn(m)
 	case engine.Leased:
-		q.leases.Cancel(m.timer)
+		q.leases.cancel(m.place, m.timer)
 	case engine.Dead:
 		if m.untold {
 			m.untold = false
@@ -151,8 +136,8 @@ func (q *queue) take(m *message) {
 			}
 		}
 	}
-	if m.rare != nil && q.expiring != nil {
-		q.expiring.Cancel(m.rare.timer)
+	if m.rare != nil {
+		q.expiring.cancel(m.place, m.rare.timer)
 	}
 }
 
@@ -189,25 +174,20 @@ func (q *queue) drop(m *message) {
 
 // advance brings the queue up to its now.
 func (q *queue) advance() {
-	for _, place := range q.wheel.Advance(q.now) {
+	for place := range q.scheduled.due(q.now) {
 		m := q.msgs.at(place)
 		q.take(m)
 		q.put(m, engine.Ready, m.due)
 	}
-	if q.leases != nil {
-		for _, place := range q.leases.Advance(q.now) {
-			q.lapse(q.msgs.at(place))
-		}
+	for place := range q.leases.due(q.now) {
+		q.lapse(q.msgs.at(place))
 	}
 	q.expire()
 }
 
 // expire drops what has expired.
 func (q *queue) expire() {
-	if q.expiring == nil {
-		return
-	}
-	for _, place := range q.expiring.Advance(q.now) {
+	for place := range q.expiring.due(q.now) {
 		q.drop(q.msgs.at(place))
 		q.expired++
 	}
@@ -262,16 +242,7 @@ func (q *queue) next() int64 {
 	case q.states[engine.Ready].n > 0:
 		return q.ms
 	}
-	at := int64(none)
-	if due, ok := q.wheel.Next(); ok {
-		at = due.UnixMilli()
-	}
-	if q.leases != nil {
-		if deadline, ok := q.leases.Next(); ok {
-			at = min(at, deadline.UnixMilli())
-		}
-	}
-	return max(at, q.ms+1)
+	return max(min(q.scheduled.next(), q.leases.next()), q.ms+1)
 }
 
 // empty says that the queue holds nothing that anybody could ask for.

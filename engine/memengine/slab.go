@@ -6,23 +6,24 @@ import "math/bits"
 // none: what refers to a value by its place costs four bytes, and the collector
 // does not follow it.
 //
-// Values stand in chunks. What was freed last is filled first, so that the other
-// chunks can drain; an empty one goes back to the collector, but for a few.
+// Values stand in chunks, the first of which are small, for most of many slabs hold
+// little. What was freed last is filled first, so that the other chunks can drain; an
+// empty one goes back to the collector, but for a few.
 type slab[T any] struct {
 	chunks []chunk[T]
-	room   []uint32       // numbers of the chunks that are not full
-	spare  []*[perChunk]T // emptied, for the next need
+	room   []uint32 // numbers of the chunks that are not full
+	spare  [][]T    // emptied, for the next need
 	n      int
 }
 
 type chunk[T any] struct {
-	values *[perChunk]T // nil: empty
-	used   uint32       // a bit for each value
+	values []T    // nil: empty
+	used   uint32 // a bit for each value
 }
 
 const (
 	perChunk = 17 // messages fill 2 KiB, as the allocator counts
-	full     = 1<<perChunk - 1
+	small    = 2  // chunks that hold fewer
 	spares   = 16
 	shedAt   = 1024 // chunks at which an empty slab lets go of its tables too
 )
@@ -37,19 +38,25 @@ func (s *slab[T]) take() (uint32, *T) {
 	n := s.room[last]
 	c := &s.chunks[n]
 	if c.values == nil {
-		c.values = s.fresh()
+		c.values = s.fresh(n)
 	}
 	i := bits.TrailingZeros32(^c.used)
-	if c.used |= 1 << i; c.used == full {
+	if c.used |= 1 << i; c.full() {
 		s.room = s.room[:last]
 	}
 	s.n++
 	return n*perChunk + uint32(i) + 1, &c.values[i]
 }
 
-func (s *slab[T]) fresh() *[perChunk]T {
-	if len(s.spare) == 0 {
-		return new([perChunk]T)
+func (c *chunk[T]) full() bool { return c.used == 1<<len(c.values)-1 }
+
+// fresh returns the values of chunk n.
+func (s *slab[T]) fresh(n uint32) []T {
+	switch {
+	case n < small:
+		return make([]T, 1+3*n)
+	case len(s.spare) == 0:
+		return make([]T, perChunk)
 	}
 	last := len(s.spare) - 1
 	values := s.spare[last]
@@ -65,10 +72,11 @@ func (s *slab[T]) at(place uint32) *T {
 // look returns the value at a place that was given out once, which is zero when
 // the place was taken back; nil when its whole chunk is empty.
 func (s *slab[T]) look(place uint32) *T {
-	if n := (place - 1) / perChunk; n >= uint32(len(s.chunks)) || s.chunks[n].values == nil {
+	n, i := (place-1)/perChunk, (place-1)%perChunk
+	if n >= uint32(len(s.chunks)) || i >= uint32(len(s.chunks[n].values)) {
 		return nil
 	}
-	return s.at(place)
+	return &s.chunks[n].values[i]
 }
 
 // drop zeroes the value at a place that was given out, and takes the place back.
@@ -77,17 +85,16 @@ func (s *slab[T]) drop(place uint32) {
 	c := &s.chunks[n]
 	var zero T
 	c.values[i] = zero
-	if c.used == full {
+	if c.full() {
 		s.room = append(s.room, n)
 	}
 	s.n--
-	if c.used &^= 1 << i; c.used != 0 {
-		return
+	if c.used &^= 1 << i; c.used == 0 && n >= small {
+		if len(s.spare) < spares {
+			s.spare = append(s.spare, c.values)
+		}
+		c.values = nil
 	}
-	if len(s.spare) < spares {
-		s.spare = append(s.spare, c.values)
-	}
-	c.values = nil
 	if s.n == 0 && len(s.chunks) >= shedAt {
 		*s = slab[T]{}
 	}

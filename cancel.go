@@ -14,7 +14,8 @@ type Cancelled struct {
 }
 
 // Cancel removes a message. After nil no handler starts for it. ErrNotFound;
-// ErrLeased when it came too late. By id it drops a dead message too.
+// ErrLeased when it came too late; ErrStale when ref.IfState does not hold. By id it drops
+// a dead message too.
 func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	const op = "cancel"
 	if err := c.refer(ctx, op, ref, c.caps.Cancel); err != nil {
@@ -46,7 +47,12 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]Cancelled, error
 		return nil, err
 	}
 	refs = slices.Clone(refs) // a caller who leaves early may change his
-	good, errs := sift.Items(refs, func(i int) error { return refs[i].Validate(op) })
+	good, errs := sift.Items(refs, func(i int) error {
+		if err := refs[i].Validate(op); err != nil {
+			return err
+		}
+		return c.caps.CheckRef(op, refs[i])
+	})
 	out := make([]Cancelled, len(refs))
 	for i, ref := range refs {
 		out[i].Ref = ref

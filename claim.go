@@ -19,6 +19,9 @@ func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, 
 	if err := engine.CheckTTR(op, ref.Queue, opts.TTR); err != nil {
 		return Lease{}, err
 	}
+	if err := c.able(c.caps.RemoteLeases || !opts.Remote, op, ref.Queue, "leases for other processes"); err != nil {
+		return Lease{}, err
+	}
 	l, err := cl.Claim(ctx, ref, engine.Want{Queue: ref.Queue, Max: 1, TTR: opts.TTR, Remote: opts.Remote})
 	return l, fail(op, ref, err)
 }

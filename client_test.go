@@ -202,7 +202,7 @@ func TestRefNamesOneQueue(t *testing.T) {
 			if err := call.client(tarry.ByKey("client").Of("q")); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if _, err := c.Purge(ctx, "q", false); err != nil {
+			if _, err := c.Purge(ctx, "q", 0); err != nil {
 				t.Fatal(err)
 			}
 			l, err := c.Lease(ctx, tarry.LeaseRequest{Queues: []string{"q"}, Max: 100})
@@ -213,7 +213,7 @@ func TestRefNamesOneQueue(t *testing.T) {
 				t.Logf("leased: %s", info.Key)
 			}
 			pass(2 * time.Minute)
-			if _, err := c.Purge(ctx, "q", true); err != nil {
+			if _, err := c.Purge(ctx, "q", tarry.PurgeDead); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -278,7 +278,7 @@ func TestOperations(t *testing.T) {
 		if b, err := c.Forecast(ctx, "q", time.Minute, 2*time.Hour); err != nil || len(b) != 120 {
 			t.Errorf("forecast of %d steps, %v", len(b), err)
 		}
-		if n, err := c.Purge(ctx, "q", false); err != nil || n != 1 {
+		if n, err := c.Purge(ctx, "q", 0); err != nil || n != 1 {
 			t.Errorf("purged %d, %v", n, err)
 		}
 		stop()

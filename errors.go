@@ -13,12 +13,13 @@ var (
 	ErrUnauthorized = engine.ErrUnauthorized // the server wants a token
 	ErrForbidden    = engine.ErrForbidden    // the token does not allow this
 	ErrNotFound     = engine.ErrNotFound     // no such message
-	ErrExists       = engine.ErrExists       // a live message holds the key
+	ErrExists       = engine.ErrExists       // a live message holds the key, or it is remembered
 	ErrLeased       = engine.ErrLeased       // too late: a worker holds the message
+	ErrStale        = engine.ErrStale        // what was read before has changed: a queue's settings, or a message's state
 	ErrNotDue       = engine.ErrNotDue       // claimed too early, or its queue is paused
 	ErrLeaseLost    = engine.ErrLeaseLost    // the lease was settled, taken over or cancelled
 	ErrTooLarge     = engine.ErrTooLarge     // the body is over the limit
-	ErrLimit        = engine.ErrLimit        // a limit of the store is reached
+	ErrLimit        = engine.ErrLimit        // a limit of the store or of the queue is reached
 	ErrNoSpace      = engine.ErrNoSpace      // the limit is the disk's; also an ErrLimit
 	ErrUnsupported  = engine.ErrUnsupported  // this engine cannot do that
 	ErrUnavailable  = engine.ErrUnavailable  // the store does not answer

@@ -11,8 +11,8 @@ import (
 // defaultPage is how long a page is unless something else is said.
 const defaultPage = 100
 
-// Get looks a message up: by key the live one, else the newest dead one; by id
-// any. ErrNotFound.
+// Get looks a message up: by key the live one, else the finished one whose key is
+// remembered, else the newest dead one; by id any but a finished one. ErrNotFound.
 func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 	const op = "get"
 	if err := c.refer(ctx, op, ref, c.caps.Get); err != nil {
@@ -38,6 +38,9 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 		q.Limit = defaultPage
 	}
 	if err := q.Check(); err != nil {
+		return Page{}, err
+	}
+	if err := c.caps.CheckList(&q); err != nil {
 		return Page{}, err
 	}
 	l, ok := c.eng.(engine.Lister)

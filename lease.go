@@ -61,6 +61,9 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	if err := req.check(op); err != nil {
 		return LeasedMessages{}, err
 	}
+	if err := c.able(c.caps.RemoteLeases || !req.Remote, op, "", "leases for other processes"); err != nil {
+		return LeasedMessages{}, err
+	}
 	got, err := c.leaseOnce(ctx, req, true)
 	rest := req.rest(got.Messages)
 	if err != nil || len(rest.Queues) == 0 {
@@ -279,6 +282,9 @@ func (c *Client) LeaseNow(ctx context.Context, wants []Want) (Grant, error) {
 	}
 	for i := range wants {
 		if err := wants[i].Validate(); err != nil {
+			return Grant{}, err
+		}
+		if err := c.able(c.caps.RemoteLeases || !wants[i].Remote, op, wants[i].Queue, "leases for other processes"); err != nil {
 			return Grant{}, err
 		}
 	}

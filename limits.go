@@ -1,10 +1,6 @@
 package tarry
 
-import (
-	"time"
-
-	"github.com/tarryhq/tarry/engine"
-)
+import "github.com/tarryhq/tarry/engine"
 
 // The limits on what a message may be, checked before any engine sees it.
 const (
@@ -20,10 +16,11 @@ const (
 	MaxBatch       = engine.MaxBatch
 )
 
-// The defaults of a pushed message.
+// The defaults of a pushed message, where neither it nor its queue's settings say
+// something else.
 const (
-	DefaultPriority    = 1024
-	DefaultMaxAttempts = 20
-	DefaultTTR         = time.Minute
+	DefaultPriority    = engine.DefaultPriority
+	DefaultMaxAttempts = engine.DefaultMaxAttempts
+	DefaultTTR         = engine.DefaultTTR
 	DefaultMaxBody     = 1 << 20
 )

@@ -39,10 +39,11 @@ func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, e
 	return p, c.able(ok && c.caps.Pause, op, queue, op)
 }
 
-// Purge removes what was scheduled or ready when it began, and with dead the dead
-// ones too; never leased ones. It returns how many are gone, also when it fails
+// Purge removes what was scheduled or ready when it began, and with PurgeDead the dead
+// ones, with PurgeFinished what is remembered of those that have gone; never leased
+// ones. What it removes is not remembered. It returns how many are gone, also when it fails
 // midway.
-func (c *Client) Purge(ctx context.Context, queue string, dead bool) (int64, error) {
+func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error) {
 	const op = "purge"
 	if err := c.operate(ctx, op, queue); err != nil {
 		return 0, err
@@ -51,7 +52,10 @@ func (c *Client) Purge(ctx context.Context, queue string, dead bool) (int64, err
 	if err := c.able(ok && c.caps.Purge, op, queue, op); err != nil {
 		return 0, err
 	}
-	n, err := p.Purge(ctx, queue, dead)
+	if also&PurgeFinished != 0 && !c.caps.Remember {
+		return 0, c.able(false, op, queue, "remember")
+	}
+	n, err := p.Purge(ctx, queue, also)
 	return n, fail(op, Ref{Queue: queue}, err)
 }
 

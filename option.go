@@ -49,9 +49,9 @@ func OnConflict(c Conflict) PushOption {
 }
 
 // Priority orders messages that are ready at the same time: lower goes first.
-// Default 1024.
+// Default: what the queue's settings say, else 1024.
 func Priority(p uint32) PushOption {
-	return pushOption(func(m *Draft) { m.Priority = p })
+	return pushOption(func(m *Draft) { m.Priority = &p })
 }
 
 // Header adds a name and a value that travel with the message. At most 64, of
@@ -68,37 +68,53 @@ func ContentType(t string) PushOption {
 }
 
 // MaxAttempts bounds how often the message is leased before it is dead: 1 to a
-// million, default 20.
+// million. Default: what the queue's settings say, else 20.
 func MaxAttempts(n uint32) PushOption {
 	return pushOption(func(m *Draft) { m.MaxAttempts = n })
 }
 
 // Backoff sets how long the message rests after its first, second, … failed
-// attempt; the last entry repeats. At most 64. Without it: 1 s doubling up to
-// 1 h, ±10 %.
+// attempt; the last entry repeats. At most 64. Default: what the queue's settings say,
+// else 1 s doubling up to 1 h, ±10 %.
 func Backoff(delays ...time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.Backoff = delays })
 }
 
 // TTR is how long a lease of the message lasts, unless whoever leases asks for
-// something else. 1 ms to 24 h, default 1 min. Workers renew leases by themselves.
+// something else. 1 ms to 24 h. Default: what the queue's settings say, else 1 min.
+// Workers renew leases by themselves.
 func TTR(d time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.TTR = d })
 }
 
 // ExpireAfter drops the message instead of handing it out later than d after its
-// due time. Default: never.
+// due time; 0 is never. Default: what the queue's settings say, else never.
 func ExpireAfter(d time.Duration) PushOption {
-	return pushOption(func(m *Draft) { m.ExpireAfter = d })
+	return pushOption(func(m *Draft) { m.ExpireAfter = orNever(d) })
 }
 
-// NewDraft returns a message to push with all defaults set and the options applied, for
+// Remember keeps the message's key known for d after it has gone by ack, cancel or
+// expiry: a push of it is then answered with what became of the message, and makes no new
+// one. 0 is not at all; at most ten years. Default: what the queue's settings say, else
+// not at all.
+func Remember(d time.Duration) PushOption {
+	return pushOption(func(m *Draft) { m.Remember = orNever(d) })
+}
+
+// orNever is d, or what says that an explicit 0 is meant.
+func orNever(d time.Duration) time.Duration {
+	if d == 0 {
+		return engine.Never
+	}
+	return d
+}
+
+// NewDraft returns a message to push with the options applied, for
 // Client.PushMany and Client.PushAtomic.
 func NewDraft(queue string, body []byte, opts ...PushOption) Draft {
 	m := Draft{
 		Queue:   queue,
 		Content: engine.Content{Body: body},
-		Policy:  engine.Policy{Priority: DefaultPriority, MaxAttempts: DefaultMaxAttempts, TTR: DefaultTTR},
 	}
 	for _, o := range opts {
 		o.apply(&m)

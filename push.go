@@ -9,8 +9,9 @@ import (
 	"github.com/tarryhq/tarry/internal/sift"
 )
 
-// Pushed is the answer to a push. When the push failed with ErrExists or
-// ErrLeased, ID, Due and State describe the live message in the way.
+// Pushed is the answer to a push. When the push failed with ErrExists or ErrLeased, or
+// its Outcome is Kept, ID, Due and State describe the message in the way: the live one, or
+// the one whose key is remembered, which is Finished.
 type Pushed struct {
 	Outcome Outcome
 	ID      ID
@@ -18,7 +19,9 @@ type Pushed struct {
 	Key     string
 	Due     time.Time
 	State   State
-	Err     error // of this message among many; nil when it was pushed, and in answers to one
+	Ending  Ending    // when Finished: how the message went
+	Ended   time.Time // when Finished
+	Err     error     // of this message among many; nil when it was pushed, and in answers to one
 }
 
 // Push pushes one message of bytes, and returns when it is kept as the engine
@@ -42,7 +45,7 @@ func (c *Client) pushOne(ctx context.Context, m Draft) (Pushed, error) {
 	if err := c.begin(ctx, op, m.Queue); err != nil {
 		return Pushed{}, err
 	}
-	if err := m.Validate(op, c.maxBody); err != nil {
+	if err := c.valid(op, &m); err != nil {
 		return Pushed{}, err
 	}
 	r, err := c.push(ctx, m)
@@ -55,7 +58,7 @@ func (c *Client) pushOne(ctx context.Context, m Draft) (Pushed, error) {
 func (c *Client) push(ctx context.Context, m Draft) (engine.PushResult, error) {
 	if c.pushes != nil {
 		// A caller who leaves early may change his.
-		m.Body, m.Headers, m.Backoff = slices.Clone(m.Body), slices.Clone(m.Headers), slices.Clone(m.Backoff)
+		m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
 		r, err := c.pushes.Do(ctx, m)
 		r.Err = overdue(ctx, r.Err)
 		return r, overdue(ctx, err)
@@ -67,8 +70,23 @@ func (c *Client) push(ctx context.Context, m Draft) (engine.PushResult, error) {
 	return rs[0], nil
 }
 
+// valid refuses a message that nobody may push, or not to this engine.
+func (c *Client) valid(op string, m *Draft) error {
+	if err := m.Validate(op, c.maxBody); err != nil {
+		return err
+	}
+	ref := Ref{Queue: m.Queue, Key: m.Key}
+	if err := c.caps.CheckTerms(op, ref, &m.Terms); err != nil {
+		return err
+	}
+	if !c.caps.AnyDelay() {
+		return c.caps.CheckWhen(op, ref, m.Due, c.now())
+	}
+	return nil
+}
+
 func pushed(m *Draft, r engine.PushResult) Pushed {
-	return Pushed{Outcome: r.Outcome, ID: r.ID, Queue: m.Queue, Key: m.Key, Due: r.Due, State: r.State}
+	return Pushed{Outcome: r.Outcome, ID: r.ID, Queue: m.Queue, Key: m.Key, Due: r.Due, State: r.State, Ending: r.Ending, Ended: r.Ended}
 }
 
 // PushMany pushes drafts; each succeeds or fails alone, with its error in Pushed.Err.
@@ -88,7 +106,7 @@ func (c *Client) pushMany(ctx context.Context, drafts []Draft, bad []error) ([]P
 		if bad != nil && bad[i] != nil {
 			return bad[i]
 		}
-		return drafts[i].Validate(op, c.maxBody)
+		return c.valid(op, &drafts[i])
 	})
 	out := make([]Pushed, len(drafts))
 	for i, err := range errs {
@@ -122,7 +140,7 @@ func (c *Client) PushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, erro
 		return nil, err
 	}
 	for i := range drafts {
-		if err := drafts[i].Validate(op, c.maxBody); err != nil {
+		if err := c.valid(op, &drafts[i]); err != nil {
 			return nil, err
 		}
 	}

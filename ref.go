@@ -22,6 +22,9 @@ func (c *Client) refer(ctx context.Context, op string, ref Ref, can bool) error 
 	if err := ref.Validate(op); err != nil {
 		return err
 	}
+	if err := c.caps.CheckRef(op, ref); err != nil {
+		return err
+	}
 	return c.able(can, op, ref.Queue, op)
 }
 

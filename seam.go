@@ -192,12 +192,12 @@ func (s *seam) Resume(ctx context.Context, queue string) error {
 	return err
 }
 
-func (s *seam) Purge(ctx context.Context, queue string, dead bool) (int64, error) {
+func (s *seam) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (int64, error) {
 	p, ok := s.eng.(engine.Purger)
 	if !ok {
 		return 0, ErrUnsupported
 	}
-	return leaving(ctx, &s.calls, lastWord, nil, func() (int64, error) { return p.Purge(ctx, queue, dead) })
+	return leaving(ctx, &s.calls, lastWord, nil, func() (int64, error) { return p.Purge(ctx, queue, also) })
 }
 
 func (s *seam) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
@@ -207,6 +207,31 @@ func (s *seam) Redrive(ctx context.Context, queue string, ids []engine.ID, limit
 	}
 	ids = slices.Clone(ids)
 	return leaving(ctx, &s.calls, lastWord, nil, func() (engine.Redriven, error) { return r.Redrive(ctx, queue, ids, limit) })
+}
+
+func (s *seam) Settings(ctx context.Context, queue string) (engine.Settings, string, error) {
+	e, ok := s.eng.(engine.Configurer)
+	if !ok {
+		return engine.Settings{}, "", ErrUnsupported
+	}
+	type answer struct {
+		engine.Settings
+		revision string
+	}
+	a, err := leaving(ctx, &s.calls, 0, nil, func() (a answer, err error) {
+		a.Settings, a.revision, err = e.Settings(ctx, queue)
+		return a, err
+	})
+	return a.Settings, a.revision, err
+}
+
+func (s *seam) Configure(ctx context.Context, queue string, settings engine.Settings, revision string) (string, error) {
+	e, ok := s.eng.(engine.Configurer)
+	if !ok {
+		return "", ErrUnsupported
+	}
+	settings.Defaults = settings.Defaults.Clone()
+	return leaving(ctx, &s.calls, 0, nil, func() (string, error) { return e.Configure(ctx, queue, settings, revision) })
 }
 
 func (s *seam) Watch(fn func(queue string)) (stop func()) { return s.eng.Watch(fn) }

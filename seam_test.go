@@ -94,9 +94,12 @@ func TestEveryCallIsLeftWhenItsContextEnds(t *testing.T) {
 			_, err := c.Forecast(ctx, "q", time.Minute, time.Hour)
 			return err
 		},
-		"Pause":   func(ctx context.Context, c *tarry.Client) error { return c.Pause(ctx, "q", 0) },
-		"Resume":  func(ctx context.Context, c *tarry.Client) error { return c.Resume(ctx, "q") },
-		"Purge":   func(ctx context.Context, c *tarry.Client) error { _, err := c.Purge(ctx, "q", true); return err },
+		"Pause":  func(ctx context.Context, c *tarry.Client) error { return c.Pause(ctx, "q", 0) },
+		"Resume": func(ctx context.Context, c *tarry.Client) error { return c.Resume(ctx, "q") },
+		"Purge": func(ctx context.Context, c *tarry.Client) error {
+			_, err := c.Purge(ctx, "q", tarry.PurgeDead)
+			return err
+		},
 		"Redrive": func(ctx context.Context, c *tarry.Client) error { _, err := c.Redrive(ctx, "q", nil, 0); return err },
 	}
 	for name, call := range calls {

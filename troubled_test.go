@@ -203,8 +203,8 @@ func (e *troubled) Resume(ctx context.Context, queue string) error {
 	return err
 }
 
-func (e *troubled) Purge(ctx context.Context, queue string, dead bool) (int64, error) {
-	return troubledCall(ctx, e, "Purge", func(ctx context.Context) (int64, error) { return e.Engine.Purge(ctx, queue, dead) })
+func (e *troubled) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (int64, error) {
+	return troubledCall(ctx, e, "Purge", func(ctx context.Context) (int64, error) { return e.Engine.Purge(ctx, queue, also) })
 }
 
 func (e *troubled) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {

@@ -10,7 +10,7 @@ type (
 	ID = engine.ID
 	// Info is a message as it stands.
 	Info = engine.Info
-	// State is where a message stands: Scheduled, Ready, Leased or Dead.
+	// State is where a message stands: Scheduled, Ready, Leased, Dead or Finished.
 	State = engine.State
 	// Outcome is what a push did: Created, Kept or Replaced.
 	Outcome = engine.Outcome
@@ -43,6 +43,14 @@ type (
 	Page = engine.Page
 	// Redriven counts what Client.Redrive brought back, and what it skipped.
 	Redriven = engine.Redriven
+	// Settings are kept with a queue; see Client.Configure.
+	Settings = engine.Settings
+	// Terms are what a push, or the settings of its queue, say of how a message is handled.
+	Terms = engine.Terms
+	// Ending is how a finished message went: WasAcked, WasCancelled or WasExpired.
+	Ending = engine.Ending
+	// PurgeAlso says what Client.Purge removes besides: PurgeDead, PurgeFinished.
+	PurgeAlso = engine.PurgeAlso
 	// QueueInfo is what a queue holds.
 	QueueInfo = engine.QueueInfo
 	// Bucket counts messages falling due within one step of a forecast.
@@ -58,6 +66,7 @@ const (
 	Ready     = engine.Ready
 	Leased    = engine.Leased
 	Dead      = engine.Dead
+	Finished  = engine.Finished
 )
 
 // The outcomes of a push.
@@ -76,6 +85,23 @@ const (
 	KeepDue  = engine.KeepDue // new content, old due time: the last of many within a window
 	KeepBody = engine.Rearm   // old content, new due time: what Client.Rearm pushes with
 )
+
+// The endings of finished messages: those of which the key is remembered.
+const (
+	WasAcked     = engine.Acked
+	WasCancelled = engine.Cancelled
+	WasExpired   = engine.Expired
+)
+
+// What Client.Purge may remove besides.
+const (
+	PurgeDead     = engine.PurgeDead
+	PurgeFinished = engine.PurgeFinished
+)
+
+// Never, as the ExpireAfter or Remember of Terms, is not at all, whatever the settings of
+// the queue say.
+const Never = engine.Never
 
 // The actions of a settlement. Handlers do not need them: what they return says the
 // same.

@@ -28,18 +28,18 @@ type Engine interface {
 	// does an unknown token; one that merely outlived its deadline succeeds.
 	Settle(ctx context.Context, s []Settlement) ([]Settled, error)
 
-	// Cancel removes messages: nil when removed, ErrNotFound, or ErrLeased when it
-	// came too late. After nil no lease sees the message. By id it also drops a
+	// Cancel removes messages: nil when removed, ErrNotFound, ErrStale, or ErrLeased
+	// when it came too late. After nil no lease sees the message. By id it also drops a
 	// dead one.
 	Cancel(ctx context.Context, refs []Ref) ([]error, error)
 
 	// Reschedule moves the due time of a scheduled or ready message and sets its
-	// attempt to 0; its expiry moves along. ErrLeased, ErrNotFound; a dead one by
+	// attempt to 0; its expiry moves along. ErrLeased, ErrNotFound, ErrStale; a dead one by
 	// id is ErrNotFound. The Info returned may lack the body.
 	Reschedule(ctx context.Context, ref Ref, due When) (Info, error)
 
-	// Get looks a message up: by key the live one, else the newest dead one; by id
-	// any. A lapsed lease shows as what the lapse makes of it.
+	// Get looks a message up: by key the live one, else the finished one, else the
+	// newest dead one; by id any but a finished one. A lapsed lease shows as what the lapse makes of it.
 	Get(ctx context.Context, ref Ref) (Info, error)
 
 	// Watch calls fn whenever a queue may have something to lease sooner than the
@@ -85,7 +85,8 @@ type Grant struct {
 type Granted struct {
 	Messages []Lease
 	More     bool      // more are ready
-	NextDue  time.Time // when !More: the least of due, lapse and pause end still to come; zero: nothing known
+	Held     bool      // more are ready, and held back by Settings.InFlight or Rate
+	NextDue  time.Time // when !More: the least still to come of due, lapse, pause end and, when Held, the next lease of Rate; zero: nothing known
 	Expired  int       // messages dropped past ExpireAfter, by any call since this was last told
 	Died     int       // lapsed messages that became dead, likewise
 	Err      error     // this want failed; the others stand
@@ -141,53 +142,4 @@ type Settled struct {
 	State State     // what the message became: Gone, Scheduled, Ready, Dead; Leased after Extend
 	Until time.Time // the due time, which is past when Ready, or the deadline; zero: Gone, Dead
 	Err   error
-}
-
-// Capabilities says what an engine can do. False means that the calls concerned
-// fail with ErrUnsupported.
-type Capabilities struct {
-	Name       string // "mem", "disk", …
-	Durable    bool   // an answered push survives kill -9 of this process
-	Keys       bool   // keys: cancel, look-up, reschedule and conflict policies by key
-	Cancel     bool
-	Reschedule bool
-	Get        bool
-	Extend     bool
-	Claim      bool // Claimer
-	List       bool // Lister
-	Count      bool // Counter
-	Forecast   bool // Forecaster
-	Pause      bool // Pauser
-	Purge      bool // Purger
-	Redrive    bool // Redriver
-	Atomic     bool // AtomicPusher
-	LeaseWait  bool // LeaseWaiter
-	Prompt     bool // calls return by themselves soon after their contexts end, whatever hangs, so that nobody need leave one
-
-	// Coalesce is how many concurrent single calls the engine likes to have made
-	// one; 0 or 1: none, it does that itself.
-	Coalesce int
-	// Lanes is how many such calls it likes to have under way at a time; 0: one. More
-	// keep an engine across a network busy while answers travel.
-	Lanes int
-
-	// Recheck bounds how long an answer of Lease may be relied on without asking
-	// again, because hints may be lost or the engine's clock may step. 0: the
-	// engine uses this process's wall clock and its hints are never lost.
-	Recheck time.Duration
-
-	MaxBody    int           // bytes; 0: no limit of the engine's own
-	MaxPending int64         // live messages; 0: none
-	Precision  time.Duration // of due times
-	Window     int           // ready messages of a queue among which the order is exact
-}
-
-// Full returns the capabilities of a Whole engine, which can do everything in this
-// package but AtomicPusher and LeaseWaiter; engines start from it.
-func Full(name string) Capabilities {
-	return Capabilities{
-		Name: name, Keys: true, Cancel: true, Reschedule: true, Get: true, Extend: true,
-		Claim: true, List: true, Count: true, Forecast: true, Pause: true, Purge: true, Redrive: true,
-		Precision: time.Millisecond,
-	}
 }

@@ -13,8 +13,9 @@ var (
 	ErrUnauthorized = errors.New("unauthorized")
 	ErrForbidden    = errors.New("forbidden")
 	ErrNotFound     = errors.New("not found")
-	ErrExists       = errors.New("key is held by a live message")
+	ErrExists       = errors.New("key is taken")
 	ErrLeased       = errors.New("message is leased")
+	ErrStale        = errors.New("changed meanwhile")
 	ErrNotDue       = errors.New("message is not due")
 	ErrLeaseLost    = errors.New("lease is lost")
 	ErrTooLarge     = errors.New("too large")
@@ -42,6 +43,7 @@ var codes = []struct {
 	{ErrNotFound, "not_found"},
 	{ErrExists, "exists"},
 	{ErrLeased, "leased"},
+	{ErrStale, "stale"},
 	{ErrNotDue, "not_due"},
 	{ErrLeaseLost, "lease_lost"},
 	{ErrTooLarge, "too_large"},

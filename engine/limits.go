@@ -19,6 +19,7 @@ const (
 	MaxMaxAttempts = 1_000_000 // leases of a message
 	MinTTR         = time.Millisecond
 	MaxTTR         = 24 * time.Hour
+	MaxRemember    = 10 * 365 * 24 * time.Hour
 	MaxLease       = 1000   // messages of one lease call
 	MaxBatch       = 10_000 // messages, refs or settlements of one call
 	MaxYear        = 9999   // of a due time: RFC 3339 ends there
@@ -132,7 +133,7 @@ func CheckBackoff(op string, ref Ref, delays []time.Duration) error {
 }
 
 // Validate returns an ErrInvalid, or for its body an ErrTooLarge, unless the message may
-// be pushed. Policies have no defaults left to fill in.
+// be pushed.
 func (m *Message) Validate(op string, maxBody int) error {
 	if err := CheckQueue(op, m.Queue); err != nil {
 		return err
@@ -155,7 +156,7 @@ func (m *Message) Validate(op string, maxBody int) error {
 	if err := m.Content.validate(op, ref); err != nil {
 		return err
 	}
-	return m.Policy.validate(op, ref)
+	return m.Terms.validate(op, ref)
 }
 
 func (c *Content) validate(op string, ref Ref) error {
@@ -176,19 +177,6 @@ func (c *Content) validate(op string, ref Ref) error {
 		return Invalid(op, ref, "the headers have %d bytes; at most %d are allowed", bytes, MaxHeaderBytes)
 	}
 	return nil
-}
-
-func (p *Policy) validate(op string, ref Ref) error {
-	switch {
-	case p.MaxAttempts < 1 || p.MaxAttempts > MaxMaxAttempts:
-		return Invalid(op, ref, "max_attempts is %d; allowed are 1 to %d", p.MaxAttempts, MaxMaxAttempts)
-	case p.ExpireAfter < 0:
-		return Invalid(op, ref, "expire_after %s is negative", p.ExpireAfter)
-	}
-	if err := checkTTR(op, ref.Queue, p.TTR); err != nil {
-		return err
-	}
-	return CheckBackoff(op, ref, p.Backoff)
 }
 
 // Validate returns an ErrInvalid unless a want asks for what may be leased in one call.

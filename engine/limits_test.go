@@ -60,12 +60,12 @@ var unwell = map[string]func(m *Message){
 	"bad header":        func(m *Message) { m.Headers = []Header{{"n", "\xff"}} },
 	"headers":           func(m *Message) { m.Headers = slices.Repeat([]Header{{"n", "v"}}, MaxHeaders+1) },
 	"header bytes":      func(m *Message) { m.Headers = []Header{{"n", strings.Repeat("v", MaxHeaderBytes)}} },
-	"attempts":          func(m *Message) { m.MaxAttempts = 0 },
 	"many attempts":     func(m *Message) { m.MaxAttempts = MaxMaxAttempts + 1 },
-	"ttr 0":             func(m *Message) { m.TTR = 0 },
 	"short ttr":         func(m *Message) { m.TTR = time.Microsecond },
 	"long ttr":          func(m *Message) { m.TTR = 25 * time.Hour },
-	"expiry":            func(m *Message) { m.ExpireAfter = -1 },
+	"expiry":            func(m *Message) { m.ExpireAfter = -2 },
+	"negative memory":   func(m *Message) { m.Remember = -2 },
+	"long memory":       func(m *Message) { m.Remember = MaxRemember + 1 },
 	"backoffs":          func(m *Message) { m.Backoff = make([]time.Duration, MaxBackoffs+1) },
 	"negative backoff":  func(m *Message) { m.Backoff = []time.Duration{-1} },
 	"policy":            func(m *Message) { m.OnConflict = Rearm + 1 },
@@ -75,7 +75,7 @@ var unwell = map[string]func(m *Message){
 }
 
 func well() Message {
-	return Message{Queue: "q", Policy: Policy{MaxAttempts: 1, TTR: time.Second}}
+	return Message{Queue: "q", Terms: Terms{MaxAttempts: 1, TTR: time.Second}}
 }
 
 func TestMessagesAreValidated(t *testing.T) {
@@ -96,7 +96,7 @@ func TestMessagesAreValidated(t *testing.T) {
 	m = Message{Queue: "q", Key: "ключ", OnConflict: Rearm,
 		Due:     When{At: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)},
 		Content: Content{Body: make([]byte, 100), Headers: slices.Repeat([]Header{{"n", ""}}, MaxHeaders)},
-		Policy:  Policy{MaxAttempts: MaxMaxAttempts, TTR: MaxTTR, Backoff: make([]time.Duration, MaxBackoffs)},
+		Terms:   Terms{MaxAttempts: MaxMaxAttempts, TTR: MaxTTR, Backoff: make([]time.Duration, MaxBackoffs)},
 	}
 	if err := m.Validate("push", 100); err != nil {
 		t.Errorf("good message: %v", err)

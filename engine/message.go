@@ -31,9 +31,10 @@ const (
 	Ready           // due, waiting to be leased
 	Leased          // held by a worker until the lease's deadline
 	Dead            // attempts used up, or buried
+	Finished        // gone, its key remembered: see Policy.Remember
 )
 
-var stateNames = [...]string{"gone", "scheduled", "ready", "leased", "dead"}
+var stateNames = [...]string{"gone", "scheduled", "ready", "leased", "dead", "finished"}
 
 // String returns the state's name in lower case.
 func (s State) String() string {
@@ -53,17 +54,17 @@ func ParseState(name string) (State, error) {
 			return State(s), nil
 		}
 	}
-	return 0, &Error{Op: "parse state", Err: ErrInvalid, Hint: "a state is scheduled, ready, leased or dead"}
+	return 0, &Error{Op: "parse state", Err: ErrInvalid, Hint: "a state is scheduled, ready, leased, dead or finished"}
 }
 
-// Conflict says what a push does when its key is held by a live message.
+// Conflict says what a push does when its key is taken, or remembered.
 type Conflict uint8
 
 // The conflict policies. Replace, KeepDue and Rearm fail with ErrLeased while the
-// live message is leased.
+// live message is leased; of a finished message they do not know.
 const (
-	Reject  Conflict = iota // fail with ErrExists; the result describes the live message
-	Keep                    // change nothing and answer with the live message, whatever its state
+	Reject  Conflict = iota // fail with ErrExists; the result describes the live message, or the finished one
+	Keep                    // change nothing and answer with the live message, whatever its state, or the finished one
 	Replace                 // new content and due time, same id, attempt 0
 	KeepDue                 // new content, old due time, attempt 0: the last of many within a window
 	Rearm                   // old content, new due time, attempt 0: a heartbeat, a debounce
@@ -129,16 +130,6 @@ type Content struct {
 	Headers     []Header // in the order given
 }
 
-// Policy is how a message is to be handled. Engines receive it with all defaults
-// filled in.
-type Policy struct {
-	Priority    uint32          // lower goes first among ready messages
-	MaxAttempts uint32          // leases before the message is dead; at least 1
-	Backoff     []time.Duration // delay after the n-th failed attempt; the last repeats; empty: see RetryDelay
-	TTR         time.Duration   // how long a lease lasts unless the one who leases says otherwise
-	ExpireAfter time.Duration   // dropped instead of leased later than this after due; 0: never
-}
-
 // Message is a message to push.
 type Message struct {
 	Queue      string
@@ -146,7 +137,7 @@ type Message struct {
 	Due        When
 	OnConflict Conflict
 	Content
-	Policy
+	Terms
 }
 
 // Outcome says what a push did.
@@ -180,16 +171,50 @@ func ParseOutcome(name string) (Outcome, error) {
 }
 
 // PushResult is the answer to one pushed message. When Err is ErrExists or
-// ErrLeased the other fields but Outcome describe the live message in the way.
+// ErrLeased the other fields but Outcome describe the live message in the way, or, in the
+// state Finished, the one whose key is remembered. So they do when Outcome is Kept.
 type PushResult struct {
 	Outcome Outcome
 	ID      ID
 	Due     time.Time
 	State   State
+	Ending  Ending    // when Finished
+	Ended   time.Time // when Finished
 	Err     error
 }
 
-// Info is a message as it stands in an engine.
+// Ending is how a finished message went.
+type Ending uint8
+
+// The endings that are remembered.
+const (
+	Acked     Ending = iota + 1 // handled
+	Cancelled                   // by Cancel
+	Expired                     // ExpireAfter had passed
+)
+
+var endingNames = [...]string{"", "acked", "cancelled", "expired"}
+
+// String returns the ending's name as used by the HTTP API.
+func (e Ending) String() string {
+	if int(e) < len(endingNames) {
+		return endingNames[e]
+	}
+	return "ending(" + strconv.Itoa(int(e)) + ")"
+}
+
+// ParseEnding reads the form that Ending.String writes.
+func ParseEnding(name string) (Ending, error) {
+	for e, n := range endingNames {
+		if e > 0 && n == name {
+			return Ending(e), nil
+		}
+	}
+	return 0, &Error{Op: "parse ending", Err: ErrInvalid, Hint: "an ending is acked, cancelled or expired"}
+}
+
+// Info is a message as it stands in an engine. Of a finished one only its ID, Queue, Key,
+// Due, Ending, Ended and Forgotten are left.
 type Info struct {
 	ID      ID
 	Queue   string
@@ -204,6 +229,9 @@ type Info struct {
 	LastError string    // reason of the last retry, bury or lapse
 	Deadline  time.Time // when leased: the end of the lease
 	Died      time.Time // when dead: since when
+	Ending    Ending    // when finished: how
+	Ended     time.Time // when finished: since when
+	Forgotten time.Time // when finished: from when on the key is free
 }
 
 // Lease is a leased message: the right to handle it until Deadline.
@@ -215,11 +243,12 @@ type Lease struct {
 }
 
 // Ref names a message of a queue: by ID if that is not 0, else by Key. By key it
-// means the live message, for Get also the newest dead one.
+// means the live message, for Get also the finished, else the newest dead one.
 type Ref struct {
-	Queue string
-	ID    ID
-	Key   string
+	Queue   string
+	ID      ID
+	Key     string
+	IfState State // Cancel, Reschedule: ErrStale unless the message is in this state; Gone: any
 }
 
 // Of names the message of that queue.

@@ -25,9 +25,14 @@ type AtomicPusher interface {
 type ListQuery struct {
 	Queue string
 	State State  // required: Scheduled, Ready, Leased or Dead
-	After string // Page.Next of the page before; "": from the start
+	After string // Page.Next of the page before, of the same query but for Limit and Body; "": from the start
 	Limit int    // 1 to 1000; a page is shorter where its bodies reach AnswerBytes, and may even be empty before the last
 	Body  bool   // with bodies
+
+	// From and To bound the time by which the state is ordered: due, deadline or death;
+	// To itself is excluded. Zero: unbounded.
+	From, To time.Time
+	Newest   bool // the other way round: the latest first
 }
 
 // Page is a part of a list.
@@ -37,7 +42,8 @@ type Page struct {
 }
 
 // Lister lists messages in the order in which their states end: scheduled and
-// ready by (due, id), leased by (deadline, id), dead by (died, id). A message that
+// ready by (due, id), leased by (deadline, id), dead by (died, id), or in the reverse of
+// it. A message that
 // does not change meanwhile appears exactly once over all pages.
 type Lister interface {
 	List(ctx context.Context, q ListQuery) (Page, error)
@@ -47,6 +53,7 @@ type Lister interface {
 type QueueInfo struct {
 	Queue                          string
 	Scheduled, Ready, Leased, Dead int64
+	Finished                       int64     // keys remembered; one whose time is over may count until something has met it
 	NextDue                        time.Time // least due of the scheduled; zero: none
 	OldestReady                    time.Time // least due of the ready; zero: none
 	Paused                         bool
@@ -57,7 +64,7 @@ type QueueInfo struct {
 type Counter interface {
 	// Queue tells what one queue holds; an unknown queue is an empty one.
 	Queue(ctx context.Context, queue string) (QueueInfo, error)
-	// Queues lists by name the queues that hold something or are paused, beginning
+	// Queues lists by name the queues that hold something, are paused or have settings, beginning
 	// behind the name after; next is "" at the end.
 	Queues(ctx context.Context, after string, limit int) (queues []QueueInfo, next string, err error)
 }
@@ -83,12 +90,33 @@ type Pauser interface {
 	Resume(ctx context.Context, queue string) error
 }
 
+// PurgeAlso says what a purge removes besides.
+type PurgeAlso uint8
+
+// What a purge may remove besides.
+const (
+	PurgeDead     PurgeAlso = 1 << iota // the dead
+	PurgeFinished                       // the memory of finished ones: their keys are free
+)
+
 // Purger empties a queue.
 type Purger interface {
-	// Purge removes what was scheduled or ready when it began, and with dead the
-	// dead ones too; never leased ones. It works in chunks: when ctx ends midway it
-	// returns how many are gone, with the error.
-	Purge(ctx context.Context, queue string, dead bool) (int64, error)
+	// Purge removes what was scheduled or ready when it began, and what also says;
+	// never leased ones. What it removes is not remembered. It works in chunks: when ctx
+	// ends midway it returns how many are gone, with the error.
+	Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error)
+}
+
+// Configurer keeps the settings of queues.
+type Configurer interface {
+	// Settings tells the settings of a queue and their revision; a queue that was never
+	// configured has none set.
+	Settings(ctx context.Context, queue string) (s Settings, revision string, err error)
+
+	// Configure stores the settings of a queue, all of them, and answers with their
+	// revision. If a revision is given and not the one that stands it fails with
+	// ErrStale.
+	Configure(ctx context.Context, queue string, s Settings, revision string) (string, error)
 }
 
 // Redriver brings dead messages back.

@@ -17,7 +17,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		says string
 	}{
 		{engine.Refuse("push", ref, engine.ErrExists), engine.ErrExists,
-			`tarry: push q key "k": key is held by a live message (choose another key, or on_conflict keep, replace, keep_due or rearm)`},
+			`tarry: push q key "k": key is taken (choose another key, or on_conflict keep, replace, keep_due or rearm)`},
 		{engine.Refuse("cancel", engine.Ref{Queue: "q", ID: 7}, engine.ErrLeased), engine.ErrLeased,
 			`tarry: cancel q id 7: message is leased (a worker has it: it is too late to change, cancel or claim it)`},
 		{engine.Refuse("get", ref, engine.ErrNotFound), engine.ErrNotFound, `tarry: get q key "k": not found`},

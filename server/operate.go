@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -43,11 +44,11 @@ func (s *Server) resume(x *exchange, r *http.Request) error {
 }
 
 func (s *Server) purge(x *exchange, r *http.Request) error {
-	dead := false
-	if err := s.options(x, r, func(in *input) { dead = in.Purge() }); err != nil {
+	var also engine.PurgeAlso
+	if err := s.options(x, r, func(in *input) { also = in.Purge() }); err != nil {
 		return err
 	}
-	n, err := s.c.Purge(r.Context(), x.path.Queue(), dead)
+	n, err := s.c.Purge(r.Context(), x.path.Queue(), also)
 	if err != nil && n > 0 {
 		f := *wire.Shown(err)
 		f.Hint = fmt.Sprintf("%d messages are gone already; purge again for the rest", n)

@@ -11,16 +11,13 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// unset is a message of which nothing is said.
-var unset = tarry.NewDraft("", nil)
-
 // pushOne pushes the message of a request into the queue of the path.
 func (s *Server) pushOne(x *exchange, r *http.Request) error {
 	in, err := s.read(x, r)
 	if err != nil {
 		return err
 	}
-	m := unset
+	var m engine.Message
 	if in.Message(&m).Has(wire.FieldQueue) {
 		in.Wrong("queue: stands in the path; leave it out of the message")
 	}
@@ -34,7 +31,7 @@ func (s *Server) rearm(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := unset
+	var m engine.Message
 	got, key := in.Message(&m), x.path.Key()
 	switch {
 	case got.Has(wire.FieldQueue):
@@ -109,7 +106,7 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 		return err
 	}
 	b := batches.Get().(*wire.Batch)
-	in.Batch(b, &unset)
+	in.Batch(b)
 	if err := in.Err(); err != nil {
 		return err
 	}

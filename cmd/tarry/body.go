@@ -46,6 +46,7 @@ func contentType(body []byte) string {
 
 // messageFlags are what a pushed message may have beside body, key and due.
 type messageFlags struct {
+	given       func(flag string) bool
 	contentType string
 	headers     []string
 	priority    uint32
@@ -53,27 +54,44 @@ type messageFlags struct {
 	backoff     []time.Duration
 	ttr         time.Duration
 	expireAfter time.Duration
+	remember    time.Duration
 }
 
 func (m *messageFlags) add(cmd *cobra.Command) {
-	m.ttr = tarry.DefaultTTR
 	f := cmd.Flags()
+	m.given = f.Changed
 	f.StringVar(&m.contentType, "content-type", "", "what the body is (default: application/json, text/plain or application/octet-stream, as it looks)")
 	f.StringArrayVar(&m.headers, "header", nil, "NAME=VALUE that travels with the message; may be repeated")
-	f.Uint32Var(&m.priority, "priority", tarry.DefaultPriority, "lower goes first among ready messages")
-	f.Uint32Var(&m.maxAttempts, "max-attempts", tarry.DefaultMaxAttempts, "attempts before the message is dead")
-	f.Var((*durationsValue)(&m.backoff), "backoff", "rest after the 1st, 2nd, … failed attempt, such as 15s,30s,3m (default: 1s doubling up to 1h)")
-	f.Var((*durationValue)(&m.ttr), "ttr", "how long a worker may hold it")
-	f.Var((*durationValue)(&m.expireAfter), "expire-after", "drop it when it cannot be handed out until this long after it was due; 0: never")
+	f.Uint32Var(&m.priority, "priority", 0, fmt.Sprintf("lower goes first among ready messages (default: the queue's, else %d)", tarry.DefaultPriority))
+	f.Uint32Var(&m.maxAttempts, "max-attempts", 0, fmt.Sprintf("attempts before the message is dead (default: the queue's, else %d)", tarry.DefaultMaxAttempts))
+	f.Var((*durationsValue)(&m.backoff), "backoff", "rest after the 1st, 2nd, … failed attempt, such as 15s,30s,3m (default: the queue's, else 1s doubling up to 1h)")
+	f.Var((*durationValue)(&m.ttr), "ttr", "how long a worker may hold it (default: the queue's, else 1m)")
+	f.Var((*durationValue)(&m.remember), "remember", "how long its key stays known when it has gone; 0: not at all (default: the queue's, else not at all)")
+	f.Var((*durationValue)(&m.expireAfter), "expire-after", "drop it when it cannot be handed out until this long after it was due; 0: never (default: the queue's, else never)")
 }
 
 func (m *messageFlags) options(body []byte) ([]tarry.PushOption, error) {
 	if m.contentType == "" {
 		m.contentType = contentType(body)
 	}
-	opts := []tarry.PushOption{
-		tarry.ContentType(m.contentType), tarry.Priority(m.priority), tarry.MaxAttempts(m.maxAttempts),
-		tarry.Backoff(m.backoff...), tarry.TTR(m.ttr), tarry.ExpireAfter(m.expireAfter),
+	opts := []tarry.PushOption{tarry.ContentType(m.contentType)}
+	switch {
+	case m.given("max-attempts") && m.maxAttempts == 0:
+		return nil, usagef("leave it out for the default", "--max-attempts must be at least 1")
+	case m.given("ttr") && m.ttr == 0:
+		return nil, usagef("leave it out for the default", "--ttr must be at least 1ms")
+	}
+	for flag, term := range map[string]tarry.PushOption{
+		"priority":     tarry.Priority(m.priority),
+		"max-attempts": tarry.MaxAttempts(m.maxAttempts),
+		"backoff":      tarry.Backoff(m.backoff...),
+		"ttr":          tarry.TTR(m.ttr),
+		"remember":     tarry.Remember(m.remember),
+		"expire-after": tarry.ExpireAfter(m.expireAfter),
+	} {
+		if m.given(flag) {
+			opts = append(opts, term)
+		}
 	}
 	for _, h := range m.headers {
 		name, value, ok := strings.Cut(h, "=")

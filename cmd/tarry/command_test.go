@@ -128,7 +128,7 @@ func TestWrongUsage(t *testing.T) {
 		{args: "push mail x --key=", stderr: `tarry: the key is empty.*`},
 		{args: "push mail x --on-conflict maybe", stderr: `tarry: --on-conflict "maybe" is unknown.*`},
 		{args: "push mail x --header trace", stderr: `tarry: --header "trace" is not NAME=VALUE.*`},
-		{args: "push mail x --max-attempts 0", stderr: `tarry: push .*max_attempts is 0.*`},
+		{args: "push mail x --max-attempts 0", stderr: `tarry: --max-attempts must be at least 1.*`},
 		{args: "push mail x --max-attempts -1", stderr: `tarry: .*`},
 		{args: "push mail x --backoff 1s,x", stderr: `tarry: .*"x" is not a duration.*`},
 		{args: "push mail x --ttr 25h", stderr: `tarry: push .*time to run.*`},

@@ -11,14 +11,14 @@ import (
 
 func (p *Program) purgeCommand() *cobra.Command {
 	var (
-		t         target
-		dead, yes bool
+		t                   target
+		dead, finished, yes bool
 	)
 	cmd := &cobra.Command{
 		Use:   "purge QUEUE",
 		Short: "Remove a queue's scheduled and ready messages",
 		Long: `Purge removes what is scheduled or ready when it begins, with --dead the dead ones
-too; never what workers hold. It asks first, or wants --yes.`,
+too, and with --finished the keys that are remembered; never what workers hold. It asks first, or wants --yes.`,
 		Example: "  tarry purge order.unpaid --yes",
 		Args:    exactly("QUEUE"),
 	}
@@ -27,15 +27,18 @@ too; never what workers hold. It asks first, or wants --yes.`,
 		if err != nil {
 			return err
 		}
-		n := q.Scheduled + q.Ready
+		n, also := q.Scheduled+q.Ready, tarry.PurgeAlso(0)
 		if dead {
-			n += q.Dead
+			n, also = n+q.Dead, also|tarry.PurgeDead
+		}
+		if finished {
+			n, also = n+q.Finished, also|tarry.PurgeFinished
 		}
 		if err := p.confirm(yes, fmt.Sprintf("remove %d messages of %s for good", n, args[0])); err != nil {
 			return err
 		}
 		// A long purge is no reason to give up, nor is a person who thinks it over.
-		n, err = c.Purge(cmd.Context(), args[0], dead)
+		n, err = c.Purge(cmd.Context(), args[0], also)
 		if err != nil {
 			if n > 0 {
 				err = fmt.Errorf("%w; %d messages are gone, run it again for the rest", err, n)
@@ -45,6 +48,7 @@ too; never what workers hold. It asks first, or wants --yes.`,
 		return p.showCount(t.json, "purged", args[0], n)
 	})
 	cmd.Flags().BoolVar(&dead, "dead", false, "dead messages too")
+	cmd.Flags().BoolVar(&finished, "finished", false, "remembered keys too")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	t.clientFlags(cmd)
 	return cmd

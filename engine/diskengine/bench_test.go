@@ -78,7 +78,7 @@ func benchMessage(id engine.ID) engine.Message {
 	return engine.Message{
 		Queue: "bench", Key: benchKey(id), Due: engine.When{At: time.UnixMilli(benchDue(id))},
 		Content: engine.Content{Body: make([]byte, 200)},
-		Policy:  engine.Policy{Priority: 1024, MaxAttempts: 20, TTR: time.Minute},
+		Terms:   engine.Terms{TTR: time.Minute},
 	}
 }
 

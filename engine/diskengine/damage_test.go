@@ -31,7 +31,7 @@ func openMem(t *testing.T) (*Engine, *enginetest.Clock) {
 func waiting(key string, in time.Duration) engine.Message {
 	return engine.Message{
 		Queue: "q", Key: key, Due: engine.When{In: in},
-		Content: engine.Content{Body: []byte(key)}, Policy: engine.Policy{MaxAttempts: 20, TTR: time.Hour},
+		Content: engine.Content{Body: []byte(key)}, Terms: engine.Terms{MaxAttempts: 20, TTR: time.Hour},
 	}
 }
 
@@ -120,7 +120,7 @@ func TestMarkMovesWithinOneInstant(t *testing.T) {
 	for from := 0; from < n; from += 1000 {
 		var msgs []engine.Message
 		for i := from; i < min(n, from+1000); i++ {
-			msgs = append(msgs, engine.Message{Queue: "q", Due: engine.When{At: clock.Now().Add(time.Second)}, Policy: engine.Policy{MaxAttempts: 1, TTR: time.Hour}})
+			msgs = append(msgs, engine.Message{Queue: "q", Due: engine.When{At: clock.Now().Add(time.Second)}, Terms: engine.Terms{MaxAttempts: 1, TTR: time.Hour}})
 		}
 		ids = append(ids, pushAll(t, e, msgs)...)
 	}
@@ -187,7 +187,7 @@ func TestDamagedGraveStopsNoOther(t *testing.T) {
 					t.Fatal(err, errs)
 				}
 			}
-			if n, err := e.Purge(t.Context(), "q", true); err != nil || n != want {
+			if n, err := e.Purge(t.Context(), "q", engine.PurgeDead); err != nil || n != want {
 				t.Errorf("purged %d, %v", n, err)
 			}
 			if info, err := e.Queue(t.Context(), "q"); err != nil || info.Dead != 0 {
@@ -207,7 +207,7 @@ func TestLostMessageFreesItsKey(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, e *Engine, clock *enginetest.Clock, id engine.ID) error{
 		"cancelled": func(t *testing.T, e *Engine, _ *enginetest.Clock, id engine.ID) error { return cancel(t, e, id) },
 		"purged": func(t *testing.T, e *Engine, _ *enginetest.Clock, _ engine.ID) error {
-			_, err := e.Purge(t.Context(), "q", false)
+			_, err := e.Purge(t.Context(), "q", 0)
 			return err
 		},
 		"passed over, cancelled": func(t *testing.T, e *Engine, clock *enginetest.Clock, id engine.ID) error {

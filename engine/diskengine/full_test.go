@@ -83,7 +83,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}()
 	end()
-	if _, err := e.(engine.Purger).Purge(t.Context(), "q", true); err != nil {
+	if _, err := e.(engine.Purger).Purge(t.Context(), "q", engine.PurgeDead); err != nil {
 		t.Fatal(err)
 	}
 	n += 1e6 // none of these keys is held

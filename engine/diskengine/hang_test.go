@@ -130,7 +130,7 @@ func TestHangingDisk(t *testing.T) {
 		},
 		"pause": func(ctx context.Context) error { return e.(engine.Pauser).Pause(ctx, "other", time.Hour) },
 		"purge": func(ctx context.Context) error {
-			_, err := e.(engine.Purger).Purge(ctx, "q", true)
+			_, err := e.(engine.Purger).Purge(ctx, "q", engine.PurgeDead)
 			return err
 		},
 	} {

@@ -141,7 +141,7 @@ func loadOps() []loadOp {
 			for policy, c := range map[string]engine.Conflict{"replace": engine.Replace, "rearm": engine.Rearm} {
 				add(policy+" from "+where+" to "+dest, func(s *loadScene) {
 					m := s.message(key, s.due(d))
-					m.OnConflict, m.Priority = c, 7
+					m.OnConflict, m.Priority = c, new(uint32(7))
 					s.push(m)
 				})
 			}
@@ -160,7 +160,7 @@ func loadOps() []loadOp {
 		}
 		add("keep due in "+where, func(s *loadScene) {
 			m := s.message(key, s.due(0))
-			m.OnConflict, m.Priority = engine.KeepDue, 9
+			m.OnConflict, m.Priority = engine.KeepDue, new(uint32(9))
 			s.push(m)
 		})
 		add("cancel in "+where, func(s *loadScene) {
@@ -214,7 +214,7 @@ func loadOps() []loadOp {
 		s.lease(sceneChunk+2, 0)
 	})
 	add("purge", func(s *loadScene) {
-		_, err := s.e.Purge(s.t.Context(), s.q.name, true)
+		_, err := s.e.Purge(s.t.Context(), s.q.name, engine.PurgeDead)
 		s.may(err)
 	})
 	add("redrive", func(s *loadScene) {

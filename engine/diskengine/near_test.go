@@ -159,7 +159,7 @@ func TestBacklogBeyondMemory(t *testing.T) {
 					key := fmt.Sprint(i)
 					msgs = append(msgs, engine.Message{
 						Queue: "q", Key: key, Due: engine.When{In: time.Duration(i*7919%total) * time.Millisecond},
-						Policy: engine.Policy{Priority: 1, MaxAttempts: 1, TTR: time.Hour},
+						Terms: engine.Terms{Priority: new(uint32(1)), MaxAttempts: 1, TTR: time.Hour},
 					})
 					if i%10 == 0 {
 						cancels = append(cancels, engine.Ref{Queue: "q", Key: key})

@@ -126,7 +126,7 @@ func (l *ledger) history(t *testing.T, e engine.Engine) error {
 func message(queue, key string, in time.Duration) engine.Message {
 	return engine.Message{
 		Queue: queue, Key: key, Due: engine.When{In: in}, Content: engine.Content{Body: body(key)},
-		Policy: engine.Policy{Priority: 1024, MaxAttempts: 20, TTR: time.Minute},
+		Terms: engine.Terms{TTR: time.Minute},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Purge removes what was scheduled or ready when it began, and with dead the dead
 // ones too, in chunks that are durable one by one. What is pushed, retried, released
 // or redriven while it runs stays; what is rescheduled or replaced goes.
-func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {
+func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
 	q := e.queue(name)
 	waits, graves := &sweep{q: q, kind: kindDue}, &sweep{q: q, kind: kindDead}
 	defer waits.over.Store(true)
@@ -19,7 +19,7 @@ func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, erro
 		return 0, err
 	}
 	n, err := e.purge(ctx, waits, (*sweep).purgeWaiting)
-	if err != nil || !dead {
+	if err != nil || also&engine.PurgeDead == 0 {
 		return n, err
 	}
 	m, err := e.purge(ctx, graves, (*sweep).purgeDead)

@@ -154,7 +154,7 @@ func (c *change) push(m *engine.Message) (engine.PushResult, error) {
 	if err != nil {
 		return engine.PushResult{}, err
 	}
-	r := &record{id: id, created: c.now.ms, key: m.Key, Policy: m.Policy}
+	r := &record{id: id, created: c.now.ms, key: m.Key, Policy: m.Resolve(nil)}
 	r.setDue(m.Due.Resolve(c.now.Time))
 	if err := errors.Join(c.content(r, m.Content), c.wait(r)); err != nil {
 		return engine.PushResult{}, err
@@ -242,7 +242,7 @@ func (c *change) meet(m *engine.Message, ref keyRef) (engine.PushResult, error) 
 	}
 	err = c.dequeue(r.position())
 	if m.OnConflict != engine.Rearm {
-		r.Policy = m.Policy
+		r.Policy = m.Resolve(nil)
 		err = errors.Join(err, c.content(r, m.Content))
 	}
 	r.setDue(due)

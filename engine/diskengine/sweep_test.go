@@ -147,7 +147,7 @@ func TestPurgeEndsWithClose(t *testing.T) {
 			calls = 0
 			var n int64
 			if what == "purge" {
-				n, err = e.Purge(t.Context(), "q", true)
+				n, err = e.Purge(t.Context(), "q", engine.PurgeDead)
 			} else {
 				r, rerr := e.Redrive(t.Context(), "q", nil, 0)
 				n, err = r.Redriven, rerr
@@ -230,7 +230,7 @@ func TestPurgeSparesWhatDiesMeanwhile(t *testing.T) {
 		}
 		return was()
 	}
-	if n, err := e.Purge(ctx, "q", true); err != nil || n != 1 {
+	if n, err := e.Purge(ctx, "q", engine.PurgeDead); err != nil || n != 1 {
 		t.Errorf("purged %d, %v", n, err)
 	}
 	if _, err := e.Get(ctx, engine.Ref{Queue: "q", Key: "a"}); err != nil || calls < 10 {

@@ -63,7 +63,7 @@ func TestURLOptionsAct(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	m := engine.Message{Queue: "q", Policy: engine.Policy{MaxAttempts: 1, TTR: time.Minute}}
+	m := engine.Message{Queue: "q", Terms: engine.Terms{MaxAttempts: 1, TTR: time.Minute}}
 	rs, err := e.Push(t.Context(), []engine.Message{m, m})
 	if err != nil || rs[0].Err != nil || !errors.Is(rs[1].Err, engine.ErrLimit) {
 		t.Errorf("two pushes where one may be pending: %+v, %v", rs, err)

@@ -68,8 +68,8 @@ func optional[I any](b *bed, capability string, has bool) I {
 	return i
 }
 
-// msg returns a message with the defaults that the root package fills in, a
-// fixed backoff and a lease that outlasts the test.
+// msg returns a message with a fixed backoff and a lease that outlasts the test; all
+// else of its terms is unset.
 func (b *bed) msg(key string, due engine.When) engine.Message {
 	if !b.caps.Keys {
 		key = ""
@@ -77,7 +77,7 @@ func (b *bed) msg(key string, due engine.When) engine.Message {
 	return engine.Message{
 		Queue: b.queue, Key: key, Due: due,
 		Content: engine.Content{Body: []byte("body of " + key), ContentType: "text/plain"},
-		Policy:  engine.Policy{Priority: 1024, MaxAttempts: 20, Backoff: []time.Duration{long}, TTR: long},
+		Terms:   engine.Terms{Backoff: []time.Duration{long}, TTR: long},
 	}
 }
 

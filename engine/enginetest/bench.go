@@ -45,7 +45,6 @@ func benchMessage(e engine.Engine, n int, later bool) engine.Message {
 	m := engine.Message{
 		Queue:   benchQueue,
 		Content: engine.Content{Body: make([]byte, 200)},
-		Policy:  engine.Policy{Priority: 1024, MaxAttempts: 20, TTR: time.Minute},
 	}
 	if e.Capabilities().Keys {
 		m.Key = strconv.Itoa(n)

@@ -91,7 +91,7 @@ func (b *bed) everyCall(ref engine.Ref) map[string]error {
 		all["resume"] = b.e.(engine.Pauser).Resume(ctx, b.queue)
 	}
 	if b.caps.Purge {
-		_, all["purge"] = b.e.(engine.Purger).Purge(ctx, b.queue, true)
+		_, all["purge"] = b.e.(engine.Purger).Purge(ctx, b.queue, engine.PurgeDead)
 	}
 	if b.caps.Redrive {
 		_, all["redrive"] = b.e.(engine.Redriver).Redrive(ctx, b.queue, nil, 0)

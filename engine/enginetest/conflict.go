@@ -138,7 +138,7 @@ func (b *bed) conflict(c engine.Conflict, due, then engine.When) (before, after 
 	m.ExpireAfter = long
 	first := b.push(m)
 	before = b.get(b.id(first.ID))
-	m.Due, m.OnConflict, m.Body, m.Priority, m.ExpireAfter = then, c, []byte("new"), 5, 2*long
+	m.Due, m.OnConflict, m.Body, m.Priority, m.ExpireAfter = then, c, []byte("new"), new(uint32(5)), 2*long
 	r := b.push(m)
 	if r.Outcome != engine.Replaced || r.ID != first.ID {
 		b.Fatalf("%v: %+v, live one %+v", c, r, first)

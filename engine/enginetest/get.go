@@ -18,7 +18,7 @@ var getTests = []test{
 		if problem := sameContent(i.Content, m.Content); problem != "" {
 			b.Error(problem)
 		}
-		if problem := samePolicy(i.Policy, m.Policy); problem != "" {
+		if problem := samePolicy(i.Policy, m.Resolve(nil)); problem != "" {
 			b.Error(problem)
 		}
 		if i.ID != r.ID || i.Queue != b.queue || i.Key != m.Key || !i.Due.Equal(r.Due) || !i.Expires.Equal(r.Due.Add(time.Hour)) ||

@@ -39,7 +39,7 @@ var orderTests = []test{
 		for _, p := range []uint32{9, 1, 4_294_967_295, 5, 1, 0, 9, 5} {
 			for _, ago := range []int{3, 1, 2, 1} {
 				m := b.msg("", engine.When{At: base.Add(-time.Duration(ago) * time.Minute)})
-				m.Priority = p
+				m.Priority = &p
 				r := b.push(m)
 				want = append(want, engine.Info{ID: r.ID, Due: r.Due, Policy: engine.Policy{Priority: p}})
 			}

@@ -127,7 +127,7 @@ func runLesser(t *testing.T, wrap func(*memengine.Engine) engine.Engine) {
 func TestSuiteOnABareQueue(t *testing.T) {
 	bare := func(e *memengine.Engine) engine.Engine {
 		caps := e.Capabilities()
-		return &lesser{e, engine.Capabilities{Name: "bare", Precision: caps.Precision, Window: caps.Window}}
+		return &lesser{e, engine.Capabilities{Name: "bare", Limits: caps.Limits}}
 	}
 	t.Run("injected clock", func(t *testing.T) { runLesser(t, bare) })
 	t.Run("its own clock", func(t *testing.T) {

@@ -34,7 +34,7 @@ var listTests = []test{
 		lister := optional[engine.Lister](b, "List", b.caps.List)
 		b.need("Get", b.caps.Get)
 		m := b.msg("k", dueLater)
-		m.Headers, m.ExpireAfter, m.Priority = []engine.Header{{Name: "a", Value: "b"}}, long, 3
+		m.Headers, m.ExpireAfter, m.Priority = []engine.Header{{Name: "a", Value: "b"}}, long, new(uint32(3))
 		r := b.push(m)
 		for _, body := range []bool{true, false} {
 			p, err := lister.List(b.Context(), engine.ListQuery{Queue: b.queue, State: engine.Scheduled, Limit: 10, Body: body})

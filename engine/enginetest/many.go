@@ -142,7 +142,7 @@ var manyTests = []test{
 			})
 			p := optional[engine.Purger](b, "Purge", b.caps.Purge)
 			for _, q := range names {
-				if n, err := p.Purge(b.Context(), q, false); err != nil || n != 1 {
+				if n, err := p.Purge(b.Context(), q, 0); err != nil || n != 1 {
 					b.Fatalf("purge of %s: %d, %v", q, n, err)
 				}
 			}

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
@@ -109,7 +110,7 @@ var misuseTests = []test{
 	}},
 	{"capabilities do not change, and make sense", func(b *bed) {
 		c := b.e.Capabilities()
-		if c != b.caps || c.Name == "" || c.Precision <= 0 || c.Recheck < 0 {
+		if !reflect.DeepEqual(c, b.caps) || c.Name == "" || c.Precision <= 0 || c.Recheck < 0 {
 			b.Fatalf("%+v, then %+v", b.caps, c)
 		}
 	}},

@@ -317,10 +317,10 @@ func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
 
 // take gives x the content and policy of msg.
 func (x *modelMessage) take(msg *engine.Message) {
-	x.Content, x.Policy = msg.Content, msg.Policy
+	x.Content, x.Policy = msg.Content, msg.Resolve(nil)
 	x.Body = slices.Clone(msg.Body)
 	x.Headers = slices.Clone(msg.Headers)
-	x.Backoff = slices.Clone(msg.Backoff)
+	x.Backoff = slices.Clone(x.Backoff)
 }
 
 func (m *Model) newID() engine.ID {

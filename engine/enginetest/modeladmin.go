@@ -232,14 +232,14 @@ func (m *Model) Resume(ctx context.Context, queue string) error {
 }
 
 // Purge empties a queue.
-func (m *Model) Purge(ctx context.Context, queue string, withDead bool) (int64, error) {
+func (m *Model) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (int64, error) {
 	now, err := m.begin(ctx, "purge")
 	if err != nil {
 		return 0, err
 	}
 	defer m.mu.Unlock()
 	op := opPurge
-	if withDead {
+	if also&engine.PurgeDead != 0 {
 		op = opPurgeDead
 	}
 	before := len(m.msgs)

@@ -95,14 +95,14 @@ var purgeTests = []test{
 		all := b.population()
 		held, buried := len(all[engine.Leased]), len(all[engine.Dead])
 		want := int64(len(all[engine.Scheduled]) + len(all[engine.Ready]))
-		if n, err := p.Purge(b.Context(), b.queue, false); err != nil || n != want {
+		if n, err := p.Purge(b.Context(), b.queue, 0); err != nil || n != want {
 			b.Fatalf("%v, %d purged, want %d", err, n, want)
 		}
 		b.none("purged")
 		if b.caps.Count {
 			b.counts(b.e.(engine.Counter), 0, 0, held, buried)
 		}
-		if n, err := p.Purge(b.Context(), b.queue, true); err != nil || n != int64(buried) {
+		if n, err := p.Purge(b.Context(), b.queue, engine.PurgeDead); err != nil || n != int64(buried) {
 			b.Fatalf("%v, %d purged, want %d", err, n, buried)
 		}
 		if b.caps.Count {
@@ -116,7 +116,7 @@ var purgeTests = []test{
 		}
 		b.push(b.msg("held", dueNow))
 		l := b.lease1(0)
-		if n, err := p.Purge(b.Context(), b.queue, false); err != nil || n != 2 {
+		if n, err := p.Purge(b.Context(), b.queue, 0); err != nil || n != 2 {
 			b.Fatalf("%v, %d purged", err, n)
 		}
 		b.push(b.msg("a", dueNow))
@@ -138,7 +138,7 @@ var purgeTests = []test{
 				b.Fatal(err)
 			}
 		}
-		if got, err := p.Purge(b.Context(), b.queue, false); err != nil || got != n {
+		if got, err := p.Purge(b.Context(), b.queue, 0); err != nil || got != n {
 			b.Fatalf("%v, %d purged, want %d", err, got, n)
 		}
 		b.none("purged")
@@ -147,7 +147,7 @@ var purgeTests = []test{
 	}},
 	{"an unknown queue has nothing to purge", func(b *bed) {
 		p := optional[engine.Purger](b, "Purge", b.caps.Purge)
-		if n, err := p.Purge(b.Context(), b.queue, true); err != nil || n != 0 {
+		if n, err := p.Purge(b.Context(), b.queue, engine.PurgeDead); err != nil || n != 0 {
 			b.Fatalf("%v, %d purged", err, n)
 		}
 	}},

@@ -125,10 +125,10 @@ func (p *player) message(n []uint32) engine.Message {
 	m := engine.Message{
 		Queue: p.queue(n[0]), Key: p.key(n[0]), Due: p.when(n[1], n[2]), OnConflict: engine.Conflict(n[3] % 5),
 		Content: engine.Content{Body: fmt.Appendf(nil, "%d", n[4]), ContentType: "text/plain"},
-		Policy: engine.Policy{
-			Priority: pick([]uint32{1024, 1024, 7}, n[4]), MaxAttempts: pick([]uint32{1, 2, 3, 20}, n[5]), TTR: p.ttr(n[5] >> 8),
+		Terms: engine.Terms{
+			Priority: pick([]*uint32{nil, nil, new(uint32(7))}, n[4]), MaxAttempts: pick([]uint32{1, 2, 3, 0}, n[5]), TTR: p.ttr(n[5] >> 8),
 			Backoff:     pick([][]time.Duration{{time.Second}, {time.Millisecond, time.Minute}, {10 * time.Second, time.Second, time.Hour}}, n[5]>>16),
-			ExpireAfter: pick([]time.Duration{0, 0, 0, time.Second, time.Minute, 2 * time.Hour}, n[6]),
+			ExpireAfter: pick([]time.Duration{0, 0, engine.Never, time.Second, time.Minute, 2 * time.Hour}, n[6]),
 		},
 	}
 	if n[4]%3 == 0 {
@@ -204,7 +204,7 @@ func (p *player) do(s step) {
 	case "resume":
 		p.resume(p.queue(n[0]))
 	case "purge":
-		p.purge(p.queue(n[0]), n[1]%2 == 0)
+		p.purge(p.queue(n[0]), engine.PurgeAlso(n[1]%2))
 	case "redrive":
 		p.redrive(p.queue(n[0]), n[1:4])
 	case "time":

@@ -311,14 +311,14 @@ func (p *player) resume(queue string) {
 	}
 }
 
-func (p *player) purge(queue string, dead bool) {
+func (p *player) purge(queue string, also engine.PurgeAlso) {
 	e, ok := p.e.(engine.Purger)
 	if !ok || !p.caps.Purge {
 		return
 	}
-	p.logf("purge %s, dead %v", queue, dead)
-	got, err := e.Purge(p.ctx, queue, dead)
-	want, wantErr := p.m.Purge(p.ctx, queue, dead)
+	p.logf("purge %s, also %d", queue, also)
+	got, err := e.Purge(p.ctx, queue, also)
+	want, wantErr := p.m.Purge(p.ctx, queue, also)
 	if p.agree("purge", err, wantErr) && (got < want || got > want+int64(len(p.ghosts(queue)))) {
 		p.failf("purged %d, want %d", got, want)
 	}

@@ -34,14 +34,14 @@ var pushTests = []test{
 		m.Body = []byte{0, 1, 0xff, 0xfe, '\n'}
 		m.ContentType = "application/x-thing"
 		m.Headers = []engine.Header{{Name: "B", Value: "2"}, {Name: "a", Value: ""}, {Name: "B", Value: "1"}}
-		m.Priority, m.MaxAttempts, m.TTR, m.ExpireAfter = 7, 3, 90*time.Second, long
+		m.Priority, m.MaxAttempts, m.TTR, m.ExpireAfter = new(uint32(7)), 3, 90*time.Second, long
 		m.Backoff = []time.Duration{time.Second, 15 * time.Millisecond}
 		r := b.push(m)
 		l := b.lease1(0)
 		if problem := sameContent(l.Content, m.Content); problem != "" {
 			b.Error(problem)
 		}
-		if problem := samePolicy(l.Policy, m.Policy); problem != "" {
+		if problem := samePolicy(l.Policy, m.Resolve(nil)); problem != "" {
 			b.Error(problem)
 		}
 		if l.ID != r.ID || l.Queue != m.Queue || l.Key != m.Key || l.Attempt != 1 || l.Created.IsZero() || l.LastError != "" {
@@ -184,7 +184,7 @@ func sameContent(got, want engine.Content) string {
 
 func samePolicy(got, want engine.Policy) string {
 	if got.Priority != want.Priority || got.MaxAttempts != want.MaxAttempts || got.TTR != want.TTR ||
-		got.ExpireAfter != want.ExpireAfter || !slices.Equal(got.Backoff, want.Backoff) {
+		got.ExpireAfter != want.ExpireAfter || got.Remember != want.Remember || !slices.Equal(got.Backoff, want.Backoff) {
 		return fmt.Sprintf("policy %+v, want %+v", got, want)
 	}
 	return ""

@@ -274,7 +274,7 @@ var raceTests = []test{
 			}
 		}, func() {
 			for range 20 {
-				k, err := p.Purge(b.Context(), b.queue, false)
+				k, err := p.Purge(b.Context(), b.queue, 0)
 				if err != nil {
 					b.Errorf("purge: %v", err)
 				}

@@ -36,7 +36,7 @@ var reopenTests = []test{
 		b.bury(b.lease1(0).Token, "why")
 		b.push(b.msg("ready", dueNow))
 		m = b.msg("later", dueLater)
-		m.ExpireAfter, m.Priority = long, 4
+		m.ExpireAfter, m.Priority = long, new(uint32(4))
 		b.push(m)
 		before := map[engine.State][]engine.Info{}
 		for state := engine.Scheduled; state <= engine.Dead; state++ {

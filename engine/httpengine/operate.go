@@ -27,8 +27,8 @@ func (e *Engine) Resume(ctx context.Context, queue string) error {
 
 // Purge removes what was scheduled or ready when it began. When ctx ends, or the
 // connection breaks, before the server has answered, the count is not known and 0.
-func (e *Engine) Purge(ctx context.Context, queue string, dead bool) (int64, error) {
-	done, err := e.operate(ctx, "purge", queue, wire.AppendPurge(nil, dead))
+func (e *Engine) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (int64, error) {
+	done, err := e.operate(ctx, "purge", queue, wire.AppendPurge(nil, also))
 	if p, ok := err.(*partial); ok {
 		return p.count, p.error
 	}

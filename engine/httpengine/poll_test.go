@@ -173,14 +173,14 @@ func TestWaitsTellWhatEnded(t *testing.T) {
 // half is an engine whose purges fail midway.
 type half struct{ *memengine.Engine }
 
-func (half) Purge(context.Context, string, bool) (int64, error) {
+func (half) Purge(context.Context, string, engine.PurgeAlso) (int64, error) {
 	return 7, &engine.Error{Op: "purge", Queue: "q", Err: engine.ErrUnavailable, Hint: "no more"}
 }
 
 func TestPurgeThatFailsMidwayTellsTheCount(t *testing.T) {
 	e := open(t, serve(t, half{memengine.New(nil)}))
 	defer e.Close()
-	if n, err := e.Purge(t.Context(), "q", false); n != 7 || engine.Code(err) != "unavailable" {
+	if n, err := e.Purge(t.Context(), "q", 0); n != 7 || engine.Code(err) != "unavailable" {
 		t.Errorf("%d, %v", n, err)
 	}
 }

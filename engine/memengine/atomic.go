@@ -133,7 +133,7 @@ func (q *queue) rehearse(seats map[name]*seat, in *engine.Message) (created bool
 		s.due = in.Due.Resolve(q.now)
 	}
 	if created || in.OnConflict != engine.Rearm {
-		s.policy = in.Policy
+		s.policy = in.Resolve(nil)
 	}
 	s.held = expiry(s.due, &s.policy) >= q.ms
 	return created, nil

@@ -26,7 +26,7 @@ func msg(queue, key string, d time.Duration) engine.Message {
 	return engine.Message{
 		Queue: queue, Key: key, Due: engine.When{In: d},
 		Content: engine.Content{Body: []byte(key)},
-		Policy:  engine.Policy{Priority: 1024, MaxAttempts: 3, TTR: time.Minute},
+		Terms:   engine.Terms{MaxAttempts: 3, TTR: time.Minute},
 	}
 }
 

@@ -14,22 +14,27 @@ type kinds struct {
 	oldest int
 }
 
-// of returns the kind of a message to push.
-func (k *kinds) of(in *engine.Message) *kind {
+// kindOf returns the kind of a message to push.
+func (q *queue) kindOf(in *engine.Message) *kind {
+	policy := in.Resolve(nil)
+	return q.kinds.of(&policy, in.ContentType)
+}
+
+// of returns the kind of such messages.
+func (k *kinds) of(p *engine.Policy, contentType string) *kind {
 	for _, known := range k.recent {
-		if known != nil && known.is(in) {
+		if known != nil && known.is(p, contentType) {
 			return known
 		}
 	}
-	made := &kind{in.Policy, strings.Clone(in.ContentType)}
-	made.Backoff = copied(in.Backoff)
+	made := &kind{*p, strings.Clone(contentType)}
+	made.Backoff = copied(p.Backoff)
 	k.recent[k.oldest] = made
 	k.oldest = (k.oldest + 1) % len(k.recent)
 	return made
 }
 
-func (k *kind) is(in *engine.Message) bool {
-	p := &in.Policy
+func (k *kind) is(p *engine.Policy, contentType string) bool {
 	return k.Priority == p.Priority && k.MaxAttempts == p.MaxAttempts && k.TTR == p.TTR &&
-		k.ExpireAfter == p.ExpireAfter && k.contentType == in.ContentType && slices.Equal(k.Backoff, p.Backoff)
+		k.ExpireAfter == p.ExpireAfter && k.Remember == p.Remember && k.contentType == contentType && slices.Equal(k.Backoff, p.Backoff)
 }

@@ -41,13 +41,13 @@ const purgeChunk = 1000
 
 // Purge removes what was scheduled or ready, and with dead what was dead, when it
 // began. One that someone leased before the purge came to it stays.
-func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {
+func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
 	if err := e.begin(ctx, "purge"); err != nil {
 		return 0, err
 	}
 	defer e.end()
 	states := []engine.State{engine.Scheduled, engine.Ready}
-	if dead {
+	if also&engine.PurgeDead != 0 {
 		states = append(states, engine.Dead)
 	}
 	var ids []engine.ID

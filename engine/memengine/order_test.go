@@ -26,7 +26,7 @@ func TestOrdersAgree(t *testing.T) {
 		case 0, 1, 2:
 			m := msg("q", key, d)
 			m.OnConflict = engine.Conflict(rng.IntN(5))
-			m.Priority = rng.Uint32N(3)
+			m.Priority = new(rng.Uint32N(3))
 			m.ExpireAfter = time.Duration(rng.IntN(2)*rng.IntN(200)) * time.Second
 			if _, err := e.Push(t.Context(), []engine.Message{m}); err != nil {
 				t.Fatal(err)

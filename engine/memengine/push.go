@@ -56,7 +56,7 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 	}
 	place, m := q.msgs.take()
 	m.place, m.id = place, engine.ID(q.engine.lastID.Add(1))
-	m.setContent(in, q.kinds.of(in))
+	m.setContent(in, q.kindOf(in))
 	m.due, m.created = in.Due.Resolve(q.now), q.ms
 	m.setExpires(expiry(m.due, &m.kind.Policy))
 	q.ids.add(m)
@@ -78,7 +78,7 @@ func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
 	}
 	q.take(m)
 	if in.OnConflict != engine.Rearm {
-		m.setContent(in, q.kinds.of(in))
+		m.setContent(in, q.kindOf(in))
 	}
 	if in.OnConflict != engine.KeepDue {
 		m.due = in.Due.Resolve(q.now)

@@ -32,7 +32,7 @@ func TestAtMostOnce(t *testing.T) {
 	e := openStore(t, s.URL(), "at_most_once=true", "shards=3")
 
 	rare := plain("q", "rare")
-	rare.Priority, rare.ExpireAfter = 5, time.Hour
+	rare.Priority, rare.ExpireAfter = new(uint32(5)), time.Hour
 	large := plain("q", "large")
 	large.Body = make([]byte, 2*largeContent)
 	later := plain("q", "later")

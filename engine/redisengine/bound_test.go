@@ -99,7 +99,7 @@ func TestNoScriptDoesMuch(t *testing.T) {
 	}
 	rare := func(i int) engine.Message {
 		m := usual(i)
-		m.Priority = uint32(i % 7)
+		m.Priority = new(uint32(i % 7))
 		return m
 	}
 	expiring := func(i int) engine.Message {
@@ -186,8 +186,8 @@ func TestNoScriptDoesMuch(t *testing.T) {
 			_, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: engine.Ready, Limit: engine.MaxPage, Body: true})
 			return err
 		}},
-		{"purge", expired, func(e *Engine) error { _, err := e.Purge(t.Context(), "q", true); return err }},
-		{"purge of the dead", state{"dead", last, die}, func(e *Engine) error { _, err := e.Purge(t.Context(), "q", true); return err }},
+		{"purge", expired, func(e *Engine) error { _, err := e.Purge(t.Context(), "q", engine.PurgeDead); return err }},
+		{"purge of the dead", state{"dead", last, die}, func(e *Engine) error { _, err := e.Purge(t.Context(), "q", engine.PurgeDead); return err }},
 		{"redrive", state{"dead", last, die}, func(e *Engine) error { _, err := e.Redrive(t.Context(), "q", nil, 0); return err }},
 		{"replace", expired, func(e *Engine) error {
 			msgs := make([]engine.Message, n)

@@ -55,7 +55,7 @@ func (d *damaged) damage(how, hash string) { damages[how](d.s, d.key(hash), memb
 // kinds are messages that are kept in different ways.
 var kinds = map[string]func(m *engine.Message){
 	"usual":    func(*engine.Message) {},
-	"rare":     func(m *engine.Message) { m.Priority = 5 },
+	"rare":     func(m *engine.Message) { m.Priority = new(uint32(5)) },
 	"expiring": func(m *engine.Message) { m.ExpireAfter = time.Hour },
 	"large":    func(m *engine.Message) { m.Body = make([]byte, 2*largeContent) },
 }
@@ -271,7 +271,7 @@ func TestDamageCanBeCancelled(t *testing.T) {
 			if errs[0] != nil || errs[2] != nil {
 				t.Errorf("cancels beside it: %v, %v", errs[0], errs[2])
 			}
-			n, err := d.e.Purge(t.Context(), "q", true)
+			n, err := d.e.Purge(t.Context(), "q", engine.PurgeDead)
 			if err != nil || n < 2 {
 				t.Errorf("purged %d, %v", n, err)
 			}

@@ -53,13 +53,13 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 
 // Purge removes what was scheduled or ready, and with dead what was dead, when it
 // began: it goes by when messages were created, by the servers' clocks.
-func (e *Engine) Purge(ctx context.Context, name string, dead bool) (int64, error) {
+func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
 	if err := e.calls.Enter(ctx, "purge"); err != nil {
 		return 0, err
 	}
 	defer e.calls.Leave()
 	sets := []string{"due", "rare", "ready"}
-	if dead {
+	if also&engine.PurgeDead != 0 {
 		sets = append(sets, "dead")
 	}
 	q := e.queue(name)

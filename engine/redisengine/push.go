@@ -64,7 +64,8 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 			continue
 		}
 		results[i].ID = id
-		record, large := encode(m, created.UnixMicro())
+		policy := m.Resolve(nil)
+		record, large := encode(m, &policy, created.UnixMicro())
 		c := b.call(s, m.Key, len(record)+len(large))
 		c.items = append(c.items, i)
 		c.least, c.most = min(c.least, blockOf(id)), max(c.most, blockOf(id))

@@ -37,10 +37,10 @@ const (
 
 // encode returns the record of a message created at an instant in microseconds, and
 // its content if that is large.
-func encode(m *engine.Message, created int64) (record, large []byte) {
+func encode(m *engine.Message, p *engine.Policy, created int64) (record, large []byte) {
 	size := codec.ContentSize(&m.Content)
 	var flags byte
-	if m.Priority != codec.UsualPriority || m.ExpireAfter > 0 {
+	if p.Priority != codec.UsualPriority || p.ExpireAfter > 0 {
 		flags |= flagRare
 	}
 	if size >= largeContent {
@@ -48,10 +48,10 @@ func encode(m *engine.Message, created int64) (record, large []byte) {
 		large = codec.AppendContent(make([]byte, 0, size), &m.Content)
 		size = 0
 	}
-	b := make([]byte, 0, 48+len(m.Key)+8*len(m.Backoff)+size)
+	b := make([]byte, 0, 48+len(m.Key)+8*len(p.Backoff)+size)
 	b = binary.BigEndian.AppendUint64(b, uint64(created))
 	b[0] = flags // in the place of what is 0 of the instant
-	b = codec.AppendPolicy(appendShort(b, m.Key), &m.Policy)
+	b = codec.AppendPolicy(appendShort(b, m.Key), p)
 	if large != nil {
 		return b, large
 	}

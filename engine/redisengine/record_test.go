@@ -41,12 +41,20 @@ var (
 			Backoff:     rapid.SliceOfN(anyDuration, 0, 5).Draw(t, "backoff"),
 			TTR:         rapid.Map(rapid.Int64Range(1, int64(24*time.Hour)), func(n int64) time.Duration { return time.Duration(n) }).Draw(t, "ttr"),
 			ExpireAfter: rapid.OneOf(rapid.Just[time.Duration](0), anyDuration).Draw(t, "expire after"),
+			Remember:    rapid.OneOf(rapid.Just[time.Duration](0), anyDuration).Draw(t, "remember"),
 		}
 	})
 	anyMessage = rapid.Custom(func(t *rapid.T) engine.Message {
-		return engine.Message{Queue: "q", Key: anyText.Draw(t, "key"), Content: anyContent.Draw(t, "content"), Policy: anyPolicy.Draw(t, "policy")}
+		policy := anyPolicy.Draw(t, "policy")
+		return engine.Message{Queue: "q", Key: anyText.Draw(t, "key"), Content: anyContent.Draw(t, "content"), Terms: policy.Terms()}
 	})
 )
+
+// encodeFor is encode for a queue without settings.
+func encodeFor(m *engine.Message, created int64) (record, large []byte) {
+	policy := m.Resolve(nil)
+	return encode(m, &policy, created)
+}
 
 // normal is how contents and policies come back: what is empty is nil.
 func normal(m engine.Message) engine.Message {
@@ -89,7 +97,7 @@ func TestRecordKeepsEverything(t *testing.T) {
 		m := anyMessage.Draw(t, "message")
 		// A double holds microseconds until 2255.
 		created := time.UnixMilli(rapid.Int64Range(0, 9_007_199_254_000).Draw(t, "created")).UTC()
-		record, large := encode(&m, created.UnixMicro()+rapid.Int64Range(0, 999).Draw(t, "µs"))
+		record, large := encodeFor(&m, created.UnixMicro()+rapid.Int64Range(0, 999).Draw(t, "µs"))
 		if (len(large) > 0) != (codec.ContentSize(&m.Content) >= largeContent) {
 			t.Fatalf("of %d bytes of content, %d are apart", codec.ContentSize(&m.Content), len(large))
 		}
@@ -101,7 +109,7 @@ func TestRecordKeepsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		m = normal(m)
-		want := engine.Info{ID: 7, Queue: "q", Key: m.Key, State: engine.Ready, Due: time.UnixMilli(0).UTC(), Created: created, Content: m.Content, Policy: m.Policy}
+		want := engine.Info{ID: 7, Queue: "q", Key: m.Key, State: engine.Ready, Due: time.UnixMilli(0).UTC(), Created: created, Content: m.Content, Policy: m.Resolve(nil)}
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("wrote %+v\nread  %+v", want, got)
 		}
@@ -110,7 +118,7 @@ func TestRecordKeepsEverything(t *testing.T) {
 
 func TestPastKeepsEverything(t *testing.T) {
 	t.Parallel()
-	record, _ := encode(&engine.Message{}, 0)
+	record, _ := encodeFor(&engine.Message{}, 0)
 	instants := rapid.OneOf(anyInstant, rapid.Just(time.Time{}))
 	ms := func(at time.Time) float64 {
 		if at.IsZero() {
@@ -179,7 +187,7 @@ func TestScriptsReadRecords(t *testing.T) {
 		}
 		want := engine.Info{
 			ID: result.ID, Queue: m.Queue, Key: m.Key, State: result.State, Due: m.Due.At, Created: got.Created,
-			Content: m.Content, Policy: m.Policy,
+			Content: m.Content, Policy: m.Resolve(nil),
 		}
 		if m.ExpireAfter > 0 {
 			want.Expires = m.Due.At.Add(m.ExpireAfter.Truncate(time.Millisecond))
@@ -204,7 +212,7 @@ func TestRecordCutShortIsDamaged(t *testing.T) {
 	big := small
 	big.Body = make([]byte, largeContent)
 	for _, m := range []*engine.Message{&small, &big} {
-		record, large := encode(m, 0)
+		record, large := encodeFor(m, 0)
 		for n := range record {
 			if err := decodeRecord(record[:n], nil, &engine.Info{}); err == nil {
 				t.Errorf("%d of %d bytes were read as a record", n, len(record))
@@ -228,7 +236,7 @@ func TestRecordWithSomethingBehindIsDamaged(t *testing.T) {
 	t.Parallel()
 	m := plain("q", "key")
 	m.Body = make([]byte, largeContent) // of a smaller one all behind is body
-	record, _ := encode(&m, 0)
+	record, _ := encodeFor(&m, 0)
 	if err := decodeRecord(append(record, 'x'), nil, &engine.Info{}); err == nil {
 		t.Error("a record with something behind it was read")
 	}
@@ -242,10 +250,10 @@ func TestRecordWithSomethingBehindIsDamaged(t *testing.T) {
 func FuzzDecodeRecord(f *testing.F) {
 	m := plain("q", "key")
 	m.Headers, m.Backoff = []engine.Header{{Name: "a", Value: "b"}}, []time.Duration{time.Second}
-	record, large := encode(&m, 1893456000123456)
+	record, large := encodeFor(&m, 1893456000123456)
 	f.Add(string(record), string(large))
 	m.Body = make([]byte, largeContent)
-	record, large = encode(&m, 0)
+	record, large = encodeFor(&m, 0)
 	f.Add(string(record), string(large))
 	f.Add(string(record), "")
 	f.Add("", "")
@@ -261,7 +269,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		if cap(i.Backoff) > len(record) || cap(i.Headers) > len(record)+len(large) || size > len(record)+len(large) {
 			t.Fatalf("%d bytes became %d", len(record)+len(large), size)
 		}
-		again, apart := encode(&engine.Message{Key: i.Key, Content: i.Content, Policy: i.Policy}, i.Created.UnixMicro())
+		again, apart := encode(&engine.Message{Key: i.Key, Content: i.Content}, &i.Policy, i.Created.UnixMicro())
 		var j engine.Info
 		if err := decodeRecord(again, apart, &j); err != nil || !reflect.DeepEqual(i, j) {
 			t.Fatalf("%+v came back as %+v, %v", i, j, err)

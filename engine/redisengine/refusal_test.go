@@ -19,7 +19,7 @@ func TestLookingWhereWritesAreRefused(t *testing.T) {
 	e.stopped = clock.Now
 	ctx := t.Context()
 	expiring, last := plain("q", "expired"), plain("q", "spent")
-	expiring.ExpireAfter, expiring.Priority = time.Minute, 5
+	expiring.ExpireAfter, expiring.Priority = time.Minute, new(uint32(5))
 	last.MaxAttempts = 1
 	last.TTR = time.Minute
 	lapsing := plain("q", "lapsed")
@@ -30,7 +30,7 @@ func TestLookingWhereWritesAreRefused(t *testing.T) {
 	}
 	later, soon := plain("q", "later"), plain("q", "soon")
 	later.Due.In = 3 * time.Hour
-	soon.Due.In, soon.Priority = 2*time.Minute, 7
+	soon.Due.In, soon.Priority = 2*time.Minute, new(uint32(7))
 	push(t, e, expiring, later, soon, plain("q", "ready"))
 	clock.Advance(10 * time.Minute)
 
@@ -106,12 +106,12 @@ func TestPushesWakeOnce(t *testing.T) {
 	e := openStore(t, s.URL())
 	for i := range 50 {
 		m := plain("q", "")
-		m.Priority, m.Due.In = uint32(i), time.Duration(100+i)*time.Minute
+		m.Priority, m.Due.In = new(uint32(i)), time.Duration(100+i)*time.Minute
 		push(t, e, m)
 	}
 	told := runs(t, s, "publish")
 	m := plain("q", "")
-	m.Priority, m.Due.In = 1, time.Minute
+	m.Priority, m.Due.In = new(uint32(1)), time.Minute
 	push(t, e, m)
 	if first, then := told, runs(t, s, "publish"); first > 2 || then != first+1 { // one tells whether it may be done
 		t.Errorf("50 pushes behind the first told others %d times, one before it %d times", first, then-first)
@@ -129,7 +129,7 @@ func TestShardsAreForgotten(t *testing.T) {
 		if queue == "full" {
 			continue
 		}
-		if n, err := e.Purge(t.Context(), queue, true); n != 1 || err != nil {
+		if n, err := e.Purge(t.Context(), queue, engine.PurgeDead); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 	}

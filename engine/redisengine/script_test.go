@@ -91,7 +91,7 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 		}},
 		{"push again", pushes},
 		{"purge", func() (bool, error) {
-			n, err := e.Purge(ctx, "q", true)
+			n, err := e.Purge(ctx, "q", engine.PurgeDead)
 			return n == 1, err
 		}},
 		{"queues of nothing", func() (bool, error) { // it would forget the queue, were that not noted lately

@@ -18,7 +18,7 @@ func TestTokensOfOneCall(t *testing.T) {
 	s := redistest.Start(t)
 	e, other := openStore(t, s.URL()), openStore(t, s.URL())
 	rare := plain("q", "rare")
-	rare.Priority = 7
+	rare.Priority = new(uint32(7))
 	rare.ExpireAfter = time.Hour
 	push(t, e, plain("q", "a"), plain("q", "b"), plain("q", ""), rare)
 	leases := leaseAll(t, e, "q")

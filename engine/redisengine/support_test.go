@@ -10,7 +10,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
-	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // params returns a URL with further parameters, such as "shards=3".
@@ -59,7 +58,7 @@ func plain(queue, key string) engine.Message {
 	return engine.Message{
 		Queue: queue, Key: key,
 		Content: engine.Content{Body: []byte("body of " + key)},
-		Policy:  engine.Policy{Priority: codec.UsualPriority, MaxAttempts: 20, TTR: time.Hour},
+		Terms:   engine.Terms{TTR: time.Hour},
 	}
 }
 

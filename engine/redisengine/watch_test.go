@@ -44,7 +44,7 @@ func TestWatchIsTold(t *testing.T) {
 			waits(t, e)
 			return func(t *testing.T, e *Engine) {
 				m := plain("q", "other")
-				m.Due, m.Priority = soon, 1
+				m.Due, m.Priority = soon, new(uint32(1))
 				push(t, e, m)
 			}
 		}},

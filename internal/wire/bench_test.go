@@ -20,11 +20,10 @@ func BenchmarkDecodeBatch(b *testing.B) {
 		b.ReportAllocs()
 		var r Reader
 		var batch Batch
-		defaults := engine.Message{}
 		for b.Loop() {
 			r.Reset(data)
 			batch.Messages = batch.Messages[:0]
-			if r.Batch(&batch, &defaults); r.Err() != nil || len(batch.Messages) != 100 {
+			if r.Batch(&batch); r.Err() != nil || len(batch.Messages) != 100 {
 				b.Fatal(r.Err())
 			}
 		}

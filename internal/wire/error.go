@@ -34,6 +34,7 @@ var statuses = []struct {
 	{engine.ErrNotFound, http.StatusNotFound},
 	{engine.ErrExists, http.StatusConflict},
 	{engine.ErrLeased, http.StatusConflict},
+	{engine.ErrStale, http.StatusConflict},
 	{engine.ErrNotDue, http.StatusConflict},
 	{engine.ErrLeaseLost, http.StatusGone},
 	{engine.ErrTooLarge, http.StatusRequestEntityTooLarge},

@@ -65,7 +65,7 @@ func FuzzRead(f *testing.F) {
 		func(r *Reader) { r.EndLease() }, func(r *Reader) { r.Nothing() },
 		func(r *Reader) {
 			var b Batch
-			if r.Batch(&b, new(engine.Message)); r.err == nil && b.Bad != nil && len(b.Bad) != len(b.Messages) {
+			if r.Batch(&b); r.err == nil && b.Bad != nil && len(b.Bad) != len(b.Messages) {
 				panic("messages and errors differ in number")
 			}
 		},

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -18,25 +19,27 @@ type Server struct {
 
 // Limits are what a request and a message may be. 0: no limit.
 type Limits struct {
-	MaxBody     int      `json:"max_body"`
-	MaxPending  int64    `json:"max_pending"`
-	MaxRequest  int      `json:"max_request"`
-	MaxBatch    int      `json:"max_batch"`
-	MaxLease    int      `json:"max_lease"`
-	MaxWait     Duration `json:"max_wait"`
-	MaxQueues   int      `json:"max_queues"`
-	MaxNow      int      `json:"max_queues_no_wait"`
-	MinTTR      Duration `json:"min_ttr"`
-	MaxTTR      Duration `json:"max_ttr"`
-	MaxQueue    int      `json:"max_queue_bytes"`
-	MaxKey      int      `json:"max_key_bytes"`
-	MaxHeaders  int      `json:"max_headers"`
-	HeaderBytes int      `json:"max_header_bytes"`
-	MaxBackoffs int      `json:"max_backoffs"`
-	MaxAttempts int      `json:"max_attempts"`
-	Precision   Duration `json:"precision"`
-	OrderWindow int      `json:"order_window"`
-	MaxForecast int      `json:"max_forecast_steps"`
+	MaxBody     int        `json:"max_body"`
+	MaxPending  int64      `json:"max_pending"`
+	MaxRequest  int        `json:"max_request"`
+	MaxBatch    int        `json:"max_batch"`
+	MaxLease    int        `json:"max_lease"`
+	MaxWait     Duration   `json:"max_wait"`
+	MaxQueues   int        `json:"max_queues"`
+	MaxNow      int        `json:"max_queues_no_wait"`
+	MinTTR      Duration   `json:"min_ttr"`
+	MaxTTR      Duration   `json:"max_ttr"`
+	MaxQueue    int        `json:"max_queue_bytes"`
+	MaxKey      int        `json:"max_key_bytes"`
+	MaxHeaders  int        `json:"max_headers"`
+	HeaderBytes int        `json:"max_header_bytes"`
+	MaxBackoffs int        `json:"max_backoffs"`
+	MaxAttempts int        `json:"max_attempts"`
+	MaxDelay    Duration   `json:"max_delay"`
+	Delays      []Duration `json:"delays,omitempty"` // the only ones there are
+	Precision   Duration   `json:"precision"`
+	OrderWindow int        `json:"order_window"`
+	MaxForecast int        `json:"max_forecast_steps"`
 }
 
 // abilities are the capabilities of an engine that a server tells.
@@ -46,10 +49,14 @@ var abilities = []struct {
 }{
 	{"durable", func(c *engine.Capabilities) *bool { return &c.Durable }},
 	{"keys", func(c *engine.Capabilities) *bool { return &c.Keys }},
+	{"priority", func(c *engine.Capabilities) *bool { return &c.Priority }},
+	{"expiry", func(c *engine.Capabilities) *bool { return &c.Expiry }},
 	{"cancel", func(c *engine.Capabilities) *bool { return &c.Cancel }},
 	{"reschedule", func(c *engine.Capabilities) *bool { return &c.Reschedule }},
 	{"get", func(c *engine.Capabilities) *bool { return &c.Get }},
 	{"extend", func(c *engine.Capabilities) *bool { return &c.Extend }},
+	{"give_back", func(c *engine.Capabilities) *bool { return &c.GiveBack }},
+	{"remote_leases", func(c *engine.Capabilities) *bool { return &c.RemoteLeases }},
 	{"claim", func(c *engine.Capabilities) *bool { return &c.Claim }},
 	{"list", func(c *engine.Capabilities) *bool { return &c.List }},
 	{"count", func(c *engine.Capabilities) *bool { return &c.Count }},
@@ -57,6 +64,11 @@ var abilities = []struct {
 	{"pause", func(c *engine.Capabilities) *bool { return &c.Pause }},
 	{"purge", func(c *engine.Capabilities) *bool { return &c.Purge }},
 	{"redrive", func(c *engine.Capabilities) *bool { return &c.Redrive }},
+	{"range", func(c *engine.Capabilities) *bool { return &c.Range }},
+	{"if_state", func(c *engine.Capabilities) *bool { return &c.IfState }},
+	{"remember", func(c *engine.Capabilities) *bool { return &c.Remember }},
+	{"settings", func(c *engine.Capabilities) *bool { return &c.Settings }},
+	{"shares", func(c *engine.Capabilities) *bool { return &c.Shares }},
 	{"atomic", func(c *engine.Capabilities) *bool { return &c.Atomic }},
 }
 
@@ -66,19 +78,31 @@ func (s *Server) Tell(c engine.Capabilities) {
 	for _, a := range abilities {
 		s.Capabilities[a.name] = *a.of(&c)
 	}
-	s.Limits.MaxPending, s.Limits.Precision, s.Limits.OrderWindow = c.MaxPending, Duration(c.Precision), c.Window
+	l := &s.Limits
+	l.MaxPending, l.MaxDelay, l.Delays = c.MaxPending, Duration(c.MaxDelay), nil
+	for _, d := range c.Delays {
+		l.Delays = append(l.Delays, Duration(d))
+	}
+	l.Precision, l.OrderWindow = Duration(c.Precision), c.Window
 }
 
 // Told returns what the engine behind a server is and can do, as Tell set it.
 func (s *Server) Told() engine.Capabilities {
-	c := engine.Capabilities{
-		Name: s.Engine, MaxBody: s.Limits.MaxBody, MaxPending: s.Limits.MaxPending,
-		Precision: s.Limits.Precision.D(), Window: s.Limits.OrderWindow,
-	}
+	c := engine.Capabilities{Name: s.Engine}
+	c.MaxBody, c.MaxPending = s.Limits.MaxBody, s.Limits.MaxPending
+	c.MaxDelay, c.Delays = s.Limits.MaxDelay.D(), durations(s.Limits.Delays)
+	c.Precision, c.Window = s.Limits.Precision.D(), s.Limits.OrderWindow
 	for _, a := range abilities {
 		*a.of(&c) = s.Capabilities[a.name]
 	}
 	return c
+}
+
+func durations(told []Duration) (all []time.Duration) {
+	for _, d := range told {
+		all = append(all, d.D())
+	}
+	return all
 }
 
 // AppendServer appends what a server tells of itself.

@@ -41,6 +41,9 @@ func AppendInfo(b []byte, m *engine.Info, token string, how Bodies) []byte {
 	if m.ExpireAfter > 0 {
 		b = appendDuration(b, `,"expire_after":`, m.ExpireAfter)
 	}
+	if m.Remember > 0 {
+		b = appendDuration(b, `,"remember":`, m.Remember)
+	}
 	if !m.Expires.IsZero() {
 		b = appendTime(b, `,"expires":`, m.Expires)
 	}
@@ -90,7 +93,7 @@ func IsJSON(contentType string) bool {
 
 var infoFields = []string{
 	"id", "queue", "key", "state", "due", "created", "attempt", "max_attempts", "priority", "ttr", "backoff",
-	"expire_after", "expires", "headers", "content_type", "body", "body_base64", "last_error", "died", "lease", "lease_expires",
+	"expire_after", "remember", "expires", "headers", "content_type", "body", "body_base64", "last_error", "died", "lease", "lease_expires",
 }
 
 // Info reads a message, and its lease when it was leased to whoever asked.
@@ -131,6 +134,8 @@ func (r *Reader) infoField(f int, l *engine.Lease) {
 		l.Backoff = r.backoff(name)
 	case "expire_after":
 		l.ExpireAfter = r.duration(name)
+	case "remember":
+		l.Remember = r.duration(name)
 	case "expires":
 		l.Expires = r.time(name)
 	case "headers":

@@ -42,14 +42,24 @@ func (r *Reader) Pause() (d time.Duration) {
 }
 
 // AppendPurge appends a request to purge.
-func AppendPurge(b []byte, dead bool) []byte { return append(appendBool(b, `{"dead":`, dead), '}') }
+func AppendPurge(b []byte, also engine.PurgeAlso) []byte {
+	b = appendBool(b, `{"dead":`, also&engine.PurgeDead != 0)
+	if also&engine.PurgeFinished != 0 {
+		b = appendBool(b, `,"finished":`, true)
+	}
+	return append(b, '}')
+}
 
-var purgeFields = []string{"dead"}
+var purgeFields = []string{"dead", "finished"}
 
 // Purge reads a request to purge.
-func (r *Reader) Purge() (dead bool) {
-	r.options(purgeFields, func(int) { dead = r.flag("dead") })
-	return dead
+func (r *Reader) Purge() (also engine.PurgeAlso) {
+	r.options(purgeFields, func(f int) {
+		if r.flag(purgeFields[f]) {
+			also |= engine.PurgeDead << f
+		}
+	})
+	return also
 }
 
 // AppendRedrive appends a request to redrive the messages with these ids, or the first

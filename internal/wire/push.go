@@ -30,15 +30,16 @@ const (
 	FieldTTR
 	FieldBackoff
 	FieldExpireAfter
+	FieldRemember
 )
 
 var messageFields = []string{
 	"queue", "key", "delay", "due", "on_conflict", "body", "body_base64", "content_type",
-	"headers", "priority", "max_attempts", "ttr", "backoff", "expire_after",
+	"headers", "priority", "max_attempts", "ttr", "backoff", "expire_after", "remember",
 }
 
-// AppendMessage appends a message to push, as it stands: what is 0 is left out where
-// that is the default of the API, and so is a conflict policy without a key.
+// AppendMessage appends a message to push: what is unset is left out, and so is a
+// conflict policy without a key.
 func AppendMessage(b []byte, m *engine.Message) []byte {
 	b = appendText(b, `{"queue":`, m.Queue)
 	if m.Key != "" {
@@ -59,19 +60,10 @@ func AppendMessage(b []byte, m *engine.Message) []byte {
 	if len(m.Headers) > 0 {
 		b = appendHeaders(append(b, `,"headers":`...), m.Headers, true)
 	}
-	b = appendInt(b, `,"priority":`, int64(m.Priority))
-	b = appendInt(b, `,"max_attempts":`, int64(m.MaxAttempts))
-	b = appendDuration(b, `,"ttr":`, m.TTR)
-	if len(m.Backoff) > 0 {
-		b = appendBackoff(b, m.Backoff)
-	}
-	if m.ExpireAfter > 0 {
-		b = appendDuration(b, `,"expire_after":`, m.ExpireAfter)
-	}
-	return append(b, '}')
+	return append(appendTerms(b, &m.Terms), '}')
 }
 
-// Message reads a request that is a message to push into m, which holds the defaults.
+// Message reads a request that is a message to push into m, which is empty.
 // Its body is valid until Reset.
 func (r *Reader) Message(m *engine.Message) Fields {
 	got := r.message(m)
@@ -121,18 +113,10 @@ func (r *Reader) messageField(f int, m *engine.Message) {
 		if m.Key = r.text(name); m.Key == "" {
 			r.Wrong("key: is empty; leave it out for a message without a key")
 		}
-	case FieldPriority:
-		m.Priority = r.uint32(name)
 	case FieldHeaders:
 		m.Headers = r.headers(name)
-	case FieldMaxAttempts:
-		m.MaxAttempts = uint32(r.whole(name, engine.MaxMaxAttempts))
-	case FieldBackoff:
-		m.Backoff = r.backoff(name)
-	case FieldTTR:
-		m.TTR = r.ttr(name)
-	case FieldExpireAfter:
-		m.ExpireAfter = r.duration(name)
+	case FieldPriority, FieldMaxAttempts, FieldTTR, FieldBackoff, FieldExpireAfter, FieldRemember:
+		r.term(name, &m.Terms)
 	case FieldOnConflict:
 		s, ok := r.bytes(name)
 		c, err := engine.ParseConflict(string(s))
@@ -176,12 +160,11 @@ type Batch struct {
 
 var batchFields = []string{"messages", "atomic"}
 
-// Batch reads a request to push many messages, each with the defaults. It appends to
-// what b holds.
-func (r *Reader) Batch(b *Batch, defaults *engine.Message) {
+// Batch reads a request to push many messages. It appends to what b holds.
+func (r *Reader) Batch(b *Batch) {
 	seen := r.fields("request", batchFields, func(f int) {
 		if f == 0 {
-			r.messages(b, defaults)
+			r.messages(b)
 		} else {
 			b.Atomic = r.flag("atomic")
 		}
@@ -192,10 +175,10 @@ func (r *Reader) Batch(b *Batch, defaults *engine.Message) {
 	r.end()
 }
 
-func (r *Reader) messages(b *Batch, defaults *engine.Message) {
+func (r *Reader) messages(b *Batch) {
 	r.items("messages", func() {
 		i := len(b.Messages)
-		b.Messages = append(b.Messages, *defaults)
+		b.Messages = append(b.Messages, engine.Message{})
 		got := r.message(&b.Messages[i])
 		if r.bad == nil && r.err == nil && !got.Has(FieldQueue) {
 			r.Wrong("queue: is missing")

@@ -60,7 +60,7 @@ func requests(t *testing.T, g *values) {
 	text, n := AppendBatch(nil, msgs, g.coin(), len(msgs), 500)
 	request(t, text, slices.Clip(msgs[:n]), func(r *Reader) []engine.Message {
 		var b Batch
-		r.Batch(&b, new(engine.Message))
+		r.Batch(&b)
 		return slices.Clip(b.Messages)
 	})
 
@@ -97,8 +97,8 @@ func requests(t *testing.T, g *values) {
 	ttr := g.ttr()
 	request(t, AppendClaim(nil, ttr), ttr, (*Reader).Claim)
 	request(t, AppendEndLease(nil, l.Poll), l.Poll, (*Reader).EndLease)
-	dead := g.coin()
-	request(t, AppendPurge(nil, dead), dead, (*Reader).Purge)
+	also := engine.PurgeAlso(g.IntN(4))
+	request(t, AppendPurge(nil, also), also, (*Reader).Purge)
 	ids := some(g, g.id)
 	request(t, AppendRedrive(nil, ids, 7), ids, func(r *Reader) []engine.ID { ids, _ := r.Redrive(); return ids })
 	request(t, AppendRedrive(nil, nil, 7), 7, func(r *Reader) int { _, n := r.Redrive(); return n })
@@ -178,7 +178,11 @@ func answers(t *testing.T, g *values) {
 	n := engine.Redriven{Redriven: g.Int64(), Skipped: g.Int64()}
 	answer(t, AppendRedriven(nil, n), n, func(r *Reader) (n engine.Redriven) { n.Redriven, n.Skipped = r.Count(); return n })
 
-	c := engine.Capabilities{Name: g.text(), MaxPending: g.Int64(), Precision: g.duration(), Window: g.Int(), Claim: g.coin(), Atomic: g.coin()}
+	c := engine.Capabilities{
+		Name:      g.text(),
+		Abilities: engine.Abilities{Claim: g.coin(), Atomic: g.coin(), Priority: g.coin()},
+		Limits:    engine.Limits{MaxPending: g.Int64(), MaxDelay: g.duration(), Delays: some(g, g.duration), Precision: g.duration(), Window: g.Int()},
+	}
 	s := Server{Version: g.text(), Limits: Limits{MaxBatch: 1, MaxLease: 1, MaxRequest: 1, MaxWait: Duration(g.duration())}, Now: Time{g.time()}}
 	s.Tell(c)
 	text := AppendServer(nil, &s)
@@ -275,15 +279,23 @@ func (g *values) content() engine.Content {
 }
 
 func (g *values) policy() engine.Policy {
-	p := engine.Policy{Priority: g.Uint32(), MaxAttempts: g.Uint32N(engine.MaxMaxAttempts), TTR: g.ttr(), ExpireAfter: g.duration()}
+	p := engine.Policy{Priority: g.Uint32(), MaxAttempts: g.Uint32N(engine.MaxMaxAttempts), TTR: g.ttr(), ExpireAfter: g.duration(), Remember: g.duration()}
 	if g.coin() {
 		p.Backoff = some(g, g.duration)
 	}
 	return p
 }
 
+func (g *values) terms() (t engine.Terms) {
+	if g.coin() {
+		p := g.policy()
+		t = p.Terms()
+	}
+	return t
+}
+
 func (g *values) message() engine.Message {
-	m := engine.Message{Queue: g.text(), Due: g.when(), Content: g.content(), Policy: g.policy()}
+	m := engine.Message{Queue: g.text(), Due: g.when(), Content: g.content(), Terms: g.terms()}
 	if g.coin() {
 		m.Key, m.OnConflict = "k"+g.text(), engine.Conflict(g.IntN(5))
 	}

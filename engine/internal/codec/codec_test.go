@@ -18,7 +18,8 @@ var policies = []engine.Policy{
 	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: 24 * time.Hour},
 	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, ExpireAfter: math.MaxInt64},
 	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, Backoff: []time.Duration{0, time.Second, math.MaxInt64}},
-	{Priority: math.MaxUint32, MaxAttempts: 1, TTR: 1, ExpireAfter: 1, Backoff: []time.Duration{1}},
+	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, Remember: math.MaxInt64},
+	{Priority: math.MaxUint32, MaxAttempts: 1, TTR: 1, ExpireAfter: 1, Remember: 2, Backoff: []time.Duration{1}},
 }
 
 func TestPolicy(t *testing.T) {
@@ -38,9 +39,9 @@ func TestPolicy(t *testing.T) {
 	if n := len(AppendPolicy(nil, &policies[1])); n != 1 {
 		t.Errorf("the usual policy has %d bytes", n)
 	}
-	negative := engine.Policy{TTR: -1, ExpireAfter: -1, Backoff: []time.Duration{-1}}
+	negative := engine.Policy{TTR: -1, ExpireAfter: -1, Remember: -1, Backoff: []time.Duration{-1}}
 	r := Reader{B: AppendPolicy(nil, &negative)}
-	if got := r.Policy(); r.End() != nil || got.TTR != 0 || got.ExpireAfter != 0 || got.Backoff[0] != 0 {
+	if got := r.Policy(); r.End() != nil || got.TTR != 0 || got.ExpireAfter != 0 || got.Remember != 0 || got.Backoff[0] != 0 {
 		t.Errorf("negative spans are read as %+v, %v", got, r.Err)
 	}
 }

@@ -22,11 +22,12 @@ const (
 	hasTTR
 	hasExpireAfter
 	hasBackoff
+	hasRemember
 	policyEnd
 )
 
 // AppendPolicy writes a policy: a byte that says which fields are not as usual, then
-// those: priority and max attempts in 4 bytes, time to run and expire after as
+// those: priority and max attempts in 4 bytes, time to run, expire after and remember as
 // nanoseconds in 8, big-endian, so that scripts can read them, and the backoff as a
 // Uvarint count and nanoseconds as Uvarints. Negative spans become 0.
 func AppendPolicy(b []byte, p *engine.Policy) []byte {
@@ -43,6 +44,9 @@ func AppendPolicy(b []byte, p *engine.Policy) []byte {
 	}
 	if p.ExpireAfter > 0 {
 		has, b = has|hasExpireAfter, binary.BigEndian.AppendUint64(b, uint64(p.ExpireAfter))
+	}
+	if p.Remember > 0 {
+		has, b = has|hasRemember, binary.BigEndian.AppendUint64(b, uint64(p.Remember))
 	}
 	if len(p.Backoff) > 0 {
 		has, b = has|hasBackoff, binary.AppendUvarint(b, uint64(len(p.Backoff)))
@@ -72,6 +76,9 @@ func (r *Reader) Policy() engine.Policy {
 	}
 	if has&hasExpireAfter != 0 {
 		p.ExpireAfter = r.span(r.Uint(8))
+	}
+	if has&hasRemember != 0 {
+		p.Remember = r.span(r.Uint(8))
 	}
 	if has&hasBackoff != 0 {
 		if n := r.Count(1); n > 0 {

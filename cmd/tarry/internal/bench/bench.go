@@ -174,7 +174,7 @@ func (t *trial) freshDir() (remove func() error, err error) {
 func (t *trial) purge() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, err := t.c.Purge(ctx, t.queue, true)
+	_, err := t.c.Purge(ctx, t.queue, tarry.PurgeDead)
 	return err
 }
 

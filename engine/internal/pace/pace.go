@@ -1,0 +1,50 @@
+// Package pace hands out leases at a rate: a token bucket by the generic cell rate
+// algorithm, which keeps one instant and no timer.
+package pace
+
+import "time"
+
+// step is how long a Bucket that is empty gathers, at rates that give more than one in
+// that time: who is woken for each alone is woken too often.
+const step = 5 * time.Millisecond
+
+// Bucket is what a rate has let pass. The zero Bucket is full. It is not safe for
+// concurrent use.
+type Bucket struct {
+	base time.Time // when it was, or would have been, empty
+}
+
+// Rate is how many a second, and how many at once after a rest.
+type Rate struct {
+	PerSecond float64 // above 0
+	Burst     int64   // at least 1
+}
+
+// each is the time in which one gathers.
+func (r Rate) each() time.Duration { return max(1, time.Duration(float64(time.Second)/r.PerSecond)) }
+
+// settle brings the bucket to now: it holds no more than a burst, and when the clock was
+// set back nothing.
+func (b *Bucket) settle(now time.Time, r Rate) {
+	if full := now.Add(-time.Duration(r.Burst) * r.each()); b.base.Before(full) {
+		b.base = full
+	}
+	if b.base.After(now) {
+		b.base = now
+	}
+}
+
+// Allows returns how many may pass at now.
+func (b *Bucket) Allows(now time.Time, r Rate) int {
+	b.settle(now, r)
+	return int(now.Sub(b.base) / r.each())
+}
+
+// Take notes that so many pass, which Allows has allowed.
+func (b *Bucket) Take(n int, r Rate) { b.base = b.base.Add(time.Duration(n) * r.each()) }
+
+// Next returns when some may pass again: one, or what gathers in 5 ms if that is more.
+func (b *Bucket) Next(r Rate) time.Time {
+	some := min(r.Burst, max(1, int64(step/r.each())))
+	return b.base.Add(time.Duration(some) * r.each())
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"slices"
+	"time"
+)
+
+// What a policy says where neither the push nor the queue's settings do.
+const (
+	DefaultPriority    = 1024
+	DefaultMaxAttempts = 20
+	DefaultTTR         = time.Minute
+)
+
+// Never, as the ExpireAfter or Remember of Terms, is not at all, whatever the queue's
+// settings say.
+const Never time.Duration = -1
+
+// Terms are what a push says of how its message is to be handled. What it leaves unset
+// the queue's settings say, and what these leave unset the defaults of this package.
+type Terms struct {
+	Priority    *uint32         // nil: unset
+	MaxAttempts uint32          // 0: unset
+	Backoff     []time.Duration // empty: unset
+	TTR         time.Duration   // 0: unset
+	ExpireAfter time.Duration   // 0: unset; Never
+	Remember    time.Duration   // 0: unset; Never
+}
+
+// Policy is how a message is handled: the terms of its push with all that was unset
+// filled in, as they were resolved then. It does not change with the settings.
+type Policy struct {
+	Priority    uint32          // lower goes first among ready messages
+	MaxAttempts uint32          // leases before the message is dead; at least 1
+	Backoff     []time.Duration // delay after the n-th failed attempt; the last repeats; empty: see RetryDelay
+	TTR         time.Duration   // how long a lease lasts unless the one who leases says otherwise
+	ExpireAfter time.Duration   // dropped instead of leased later than this after due; 0: never
+	Remember    time.Duration   // how long the key is remembered when the message has gone; 0: not
+}
+
+// Resolve returns the policy of a message pushed on these terms to a queue with such
+// defaults, which may be nil.
+func (t *Terms) Resolve(defaults *Terms) Policy {
+	p := Policy{Priority: DefaultPriority, MaxAttempts: DefaultMaxAttempts, TTR: DefaultTTR}
+	if defaults != nil {
+		defaults.fill(&p)
+	}
+	t.fill(&p)
+	return p
+}
+
+// Clone returns terms that share nothing with t.
+func (t *Terms) Clone() Terms {
+	c := *t
+	c.Backoff = slices.Clone(t.Backoff)
+	if t.Priority != nil {
+		c.Priority = new(*t.Priority)
+	}
+	return c
+}
+
+// fill sets in a policy what these terms set.
+func (t *Terms) fill(p *Policy) {
+	if t.Priority != nil {
+		p.Priority = *t.Priority
+	}
+	if t.MaxAttempts != 0 {
+		p.MaxAttempts = t.MaxAttempts
+	}
+	if len(t.Backoff) > 0 {
+		p.Backoff = t.Backoff
+	}
+	if t.TTR != 0 {
+		p.TTR = t.TTR
+	}
+	if t.ExpireAfter != 0 {
+		p.ExpireAfter = max(0, t.ExpireAfter)
+	}
+	if t.Remember != 0 {
+		p.Remember = max(0, t.Remember)
+	}
+}
+
+// Terms returns terms that resolve to this policy whatever a queue's settings say, but
+// for an empty Backoff.
+func (p *Policy) Terms() Terms {
+	t := Terms{Priority: &p.Priority, MaxAttempts: p.MaxAttempts, Backoff: p.Backoff, TTR: p.TTR, ExpireAfter: p.ExpireAfter, Remember: p.Remember}
+	if t.ExpireAfter == 0 {
+		t.ExpireAfter = Never
+	}
+	if t.Remember == 0 {
+		t.Remember = Never
+	}
+	return t
+}
+
+func (t *Terms) validate(op string, ref Ref) error {
+	switch {
+	case t.MaxAttempts > MaxMaxAttempts:
+		return Invalid(op, ref, "max_attempts is %d; allowed are 1 to %d", t.MaxAttempts, MaxMaxAttempts)
+	case t.ExpireAfter < 0 && t.ExpireAfter != Never:
+		return Invalid(op, ref, "expire_after %s is negative", t.ExpireAfter)
+	case t.Remember < 0 && t.Remember != Never:
+		return Invalid(op, ref, "remember %s is negative", t.Remember)
+	case t.Remember > MaxRemember:
+		return Invalid(op, ref, "remember %s is longer than %s", t.Remember, MaxRemember)
+	}
+	if err := CheckTTR(op, ref.Queue, t.TTR); err != nil {
+		return err
+	}
+	return CheckBackoff(op, ref, t.Backoff)
+}

@@ -1,0 +1,64 @@
+package engine
+
+import "time"
+
+// Settings are kept with a queue and hold for all who use it. What is zero is unset.
+// The defaults are for pushes to come: a message keeps the policy that was resolved when
+// it was pushed. All else acts at once.
+type Settings struct {
+	Defaults Terms // of what a push leaves unset
+
+	DeadKeep time.Duration // how long a dead message stays; unset: for ever
+	DeadMax  int64         // dead messages at most: of more, those that died first are dropped; unset: any number
+
+	MaxPending int64   // live messages at most: a push that would make more gets ErrLimit; unset: any number
+	InFlight   int64   // messages leased at once, over all processes; unset: any number
+	Rate       float64 // leases a second; unset: any number
+	Burst      int64   // leases that Rate lets pass at once when it was not used up before; unset: see Bursts
+}
+
+// The bounds of settings.
+const (
+	MaxCount = 1_000_000_000_000 // of DeadMax, MaxPending and InFlight
+	MinRate  = 1.0 / (24 * 60 * 60)
+	MaxRate  = 1_000_000
+	MaxBurst = 1_000_000
+)
+
+// Bursts is how many leases Rate lets pass at once: Burst, else what Rate gives in a
+// tenth of a second, and at least 1.
+func (s *Settings) Bursts() int64 {
+	if s.Burst > 0 {
+		return s.Burst
+	}
+	return max(1, int64(s.Rate/10))
+}
+
+// Unset reports whether nothing is set.
+func (s *Settings) Unset() bool {
+	d := &s.Defaults
+	return d.Priority == nil && d.MaxAttempts == 0 && len(d.Backoff) == 0 && d.TTR == 0 && d.ExpireAfter == 0 && d.Remember == 0 &&
+		s.DeadKeep == 0 && s.DeadMax == 0 && s.MaxPending == 0 && s.InFlight == 0 && s.Rate == 0 && s.Burst == 0
+}
+
+// Validate returns an ErrInvalid that says what is wrong with the settings of a queue.
+func (s *Settings) Validate(queue string) error {
+	const op = "configure"
+	ref := Ref{Queue: queue}
+	for name, n := range map[string]int64{"dead_max": s.DeadMax, "max_pending": s.MaxPending, "in_flight": s.InFlight} {
+		if n < 0 || n > MaxCount {
+			return Invalid(op, ref, "%s is %d; allowed are 1 to %d, or nothing for no limit", name, n, int64(MaxCount))
+		}
+	}
+	switch {
+	case s.DeadKeep < 0:
+		return Invalid(op, ref, "dead_keep %s is negative", s.DeadKeep)
+	case s.Rate != 0 && !(s.Rate >= MinRate && s.Rate <= MaxRate): // nor is NaN allowed
+		return Invalid(op, ref, "the rate is %v leases a second; allowed are one a day to %d a second, or nothing for no limit", s.Rate, MaxRate)
+	case s.Burst < 0 || s.Burst > MaxBurst:
+		return Invalid(op, ref, "the burst is %d; allowed are 1 to %d", s.Burst, MaxBurst)
+	case s.Burst != 0 && s.Rate == 0:
+		return Invalid(op, ref, "a burst means nothing without a rate")
+	}
+	return s.Defaults.validate(op, ref)
+}

@@ -134,7 +134,7 @@ const listMost = 10_000
 // its expiry is not shown.
 func (l *lister) add(at position, info func(*record) engine.Info) (bool, error) {
 	if len(l.page.Messages) == l.query.Limit || l.bytes >= engine.AnswerBytes || l.looked == listMost {
-		l.page.Next = token.Place{At: l.last.at, ID: l.last.id}.Cursor()
+		l.page.Next = token.Place{At: l.last.at, ID: l.last.id}.Cursor(&l.query)
 		return false, nil
 	}
 	l.looked++

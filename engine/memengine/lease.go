@@ -87,6 +87,7 @@ func (q *queue) deadline(m *message, ttr time.Duration) int64 {
 // Claim leases the message that ref means if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var lease engine.Lease
+	ref.IfState = engine.Gone // is not for claims
 	err := e.refer(ctx, "claim", ref, func(q *queue) error {
 		m, err := q.findWaiting("claim", ref)
 		switch {

@@ -17,20 +17,20 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	if err := lq.Check(); err != nil {
 		return engine.Page{}, err
 	}
-	after, err := token.After(&lq)
+	span, err := token.SpanOf(&lq)
 	if err != nil {
 		return engine.Page{}, err
 	}
 	var page engine.Page
 	e.with(lq.Queue, false, func(q *queue) {
-		found := q.states[lq.State].page(after, lq.Limit+1)
+		found := q.states[lq.State].page(span, lq.Newest, lq.Limit+1)
 		a := answer{queue: q.name, left: len(found)}
 		page.Messages = make([]engine.Info, 0, min(len(found), lq.Limit))
 		bytes := 0
 		var last *message
 		for _, m := range found {
 			if len(page.Messages) == lq.Limit || bytes >= engine.AnswerBytes {
-				page.Next = last.listed().Cursor()
+				page.Next = last.listed().Cursor(&lq)
 				break
 			}
 			var i engine.Info

@@ -132,16 +132,21 @@ func (x *minutes) messages(b *bucket) iter.Seq[*message] {
 	}
 }
 
-// page returns the first limit messages by (end, id) behind a place in that
-// order; nil: from the start.
-func (x *minutes) page(after *token.Place, limit int) []*message {
+// page returns the first limit messages of a span, or the last with newest, by
+// (end, id) or in the reverse of that.
+func (x *minutes) page(in token.Span, newest bool, limit int) []*message {
 	var keys []int64
 	for at := range x.buckets() {
-		if after == nil || at >= minuteOf(after.At) {
+		if at >= minuteOf(in.Low.At) && at <= minuteOf(in.High.At) {
 			keys = append(keys, at)
 		}
 	}
 	slices.Sort(keys)
+	order := byEnd
+	if newest {
+		slices.Reverse(keys)
+		order = func(a, b *message) int { return byEnd(b, a) }
+	}
 	var out []*message
 	for _, at := range keys {
 		if len(out) >= limit {
@@ -149,11 +154,11 @@ func (x *minutes) page(after *token.Place, limit int) []*message {
 		}
 		from := len(out)
 		for m := range x.messages(x.bucket(at)) {
-			if after == nil || after.Compare(m.listed()) < 0 {
+			if in.Holds(m.listed()) {
 				out = append(out, m)
 			}
 		}
-		slices.SortFunc(out[from:], byEnd)
+		slices.SortFunc(out[from:], order)
 	}
 	return out[:min(limit, len(out))]
 }

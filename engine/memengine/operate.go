@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Pause stops leasing and claiming of a queue for d, for good when d is 0.
@@ -95,7 +96,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			if limit <= 0 {
 				limit = dead.n
 			}
-			msgs = dead.page(nil, limit)
+			msgs = dead.page(token.All, false, limit)
 		}
 		out = engine.Redriven{}
 		for _, m := range msgs {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Whatever happened before, the queue's orders agree with each other.
@@ -105,7 +106,7 @@ func check(t *testing.T, e *Engine, q *queue) {
 		}
 	}
 	for s, n := range n {
-		if q.states[s].n != n || len(q.states[s].page(nil, n+1)) != n {
+		if q.states[s].n != n || len(q.states[s].page(token.All, false, n+1)) != n {
 			t.Fatalf("%v: %d by minute, %d of them", engine.State(s), q.states[s].n, n)
 		}
 	}

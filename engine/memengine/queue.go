@@ -225,11 +225,16 @@ func (q *queue) find(ref engine.Ref) *message {
 	return q.byID(ref.ID)
 }
 
-// findWaiting is find of a message that is scheduled or ready.
+// findWaiting is find of a message that is scheduled or ready, and as ref says.
 func (q *queue) findWaiting(op string, ref engine.Ref) (*message, error) {
 	m := q.find(ref)
 	if m == nil {
 		return nil, engine.RefuseUnlessWaiting(op, ref, engine.Gone)
+	}
+	if m.live {
+		if err := engine.RefuseState(op, ref, m.state); err != nil {
+			return nil, err
+		}
 	}
 	return m, engine.RefuseUnlessWaiting(op, ref, m.state)
 }

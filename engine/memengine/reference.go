@@ -60,10 +60,13 @@ func (q *queue) cancel(ref engine.Ref) error {
 		return err
 	}
 	m := q.find(ref)
-	switch {
-	case m == nil:
+	if m == nil {
 		return engine.ErrNotFound
-	case m.state == engine.Leased:
+	}
+	if err := engine.RefuseState("cancel", ref, m.state); err != nil {
+		return err
+	}
+	if m.state == engine.Leased {
 		return engine.ErrLeased
 	}
 	q.drop(m)

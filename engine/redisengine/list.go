@@ -38,7 +38,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	for n, p := range places {
 		if n == lq.Limit || short[n] || bytes >= engine.AnswerBytes {
 			// Where nothing could be shown of the places before, it goes on behind them all the same.
-			page.Next = places[n-1].Cursor()
+			page.Next = places[n-1].Cursor(&lq)
 			break
 		}
 		if i, ok := found[p.ID]; ok {

@@ -3,6 +3,8 @@ package token
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -17,25 +19,74 @@ type Place struct {
 // Compare orders places as lists do.
 func (p Place) Compare(o Place) int { return cmp.Or(cmp.Compare(p.At, o.At), cmp.Compare(p.ID, o.ID)) }
 
-const placeSize = 8 + 8
+const placeSize = 1 + 8 + 8
 
-// Cursor returns the form for callers, Page.Next.
-func (p Place) Cursor() string {
-	var raw [placeSize]byte
-	binary.BigEndian.PutUint64(raw[0:], uint64(p.At))
-	binary.BigEndian.PutUint64(raw[8:], uint64(p.ID))
+// course is what the pages of one list have in common, as the first byte of a cursor.
+func course(q *engine.ListQuery) byte {
+	c := byte(q.State) << 1
+	if q.Newest {
+		c |= 1
+	}
+	return c
+}
+
+// Cursor returns the form for callers, Page.Next of a page that this is the last place of.
+func (p Place) Cursor(q *engine.ListQuery) string {
+	raw := [placeSize]byte{course(q)}
+	binary.BigEndian.PutUint64(raw[1:], uint64(p.At))
+	binary.BigEndian.PutUint64(raw[9:], uint64(p.ID))
 	return coding.EncodeToString(raw[:])
 }
 
 // After returns the place behind which a page begins; nil: at the start. ErrInvalid
-// for what no page ended with.
+// for what no page of such a list ended with.
 func After(q *engine.ListQuery) (*Place, error) {
 	if q.After == "" {
 		return nil, nil
 	}
 	var raw [placeSize]byte
-	if !decode(raw[:], q.After) {
-		return nil, &engine.Error{Op: "list", Queue: q.Queue, Err: engine.ErrInvalid, Hint: "after is the next of the page before"}
+	if !decode(raw[:], q.After) || raw[0] != course(q) {
+		return nil, &engine.Error{Op: "list", Queue: q.Queue, Err: engine.ErrInvalid, Hint: "after is the next of the page before, of the same state and order"}
 	}
-	return &Place{int64(binary.BigEndian.Uint64(raw[0:])), engine.ID(binary.BigEndian.Uint64(raw[8:]))}, nil
+	return &Place{int64(binary.BigEndian.Uint64(raw[1:])), engine.ID(binary.BigEndian.Uint64(raw[9:]))}, nil
+}
+
+// Span is the part of a list that is still to be shown: from Low on, and before High.
+type Span struct{ Low, High Place }
+
+// All is the span of a whole list.
+var All = Span{Place{At: math.MinInt64}, Place{At: math.MaxInt64}}
+
+// SpanOf returns the span of a query: what lies between its From and To and, in its
+// direction, behind its After. ErrInvalid as for After.
+func SpanOf(q *engine.ListQuery) (Span, error) {
+	s := All
+	if !q.From.IsZero() {
+		s.Low.At = ceil(q.From)
+	}
+	if !q.To.IsZero() {
+		s.High.At = ceil(q.To)
+	}
+	after, err := After(q)
+	switch {
+	case after == nil:
+	case q.Newest && after.Compare(s.High) < 0:
+		s.High = *after
+	case !q.Newest && after.Compare(s.Low) >= 0:
+		s.Low = Place{after.At, after.ID + 1}
+	}
+	return s, err
+}
+
+// Holds reports whether a place is in the span.
+func (s Span) Holds(p Place) bool { return p.Compare(s.Low) >= 0 && p.Compare(s.High) < 0 }
+
+// ceil is the first whole millisecond not before t: of those, just the ones from it on
+// are not before t.
+func ceil(t time.Time) int64 {
+	ms := t.UnixMilli()
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
+		ms++
+	}
+	return ms
 }

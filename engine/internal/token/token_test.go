@@ -4,8 +4,10 @@ import (
 	"errors"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
@@ -51,16 +53,20 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzAfter: a place has one cursor; whatever else is given is refused.
+// FuzzAfter: a place has one cursor in a list; whatever else is given is refused.
 func FuzzAfter(f *testing.F) {
-	f.Add(token.Place{}.Cursor())
-	f.Add(token.Place{At: -62135596800000, ID: 1 << 60}.Cursor())
-	f.Add(token.Place{At: math.MinInt64, ID: math.MaxUint64}.Cursor())
-	f.Add(strings.Repeat("A", 21) + "B")
-	f.Add(strings.Repeat("\n", 22))
+	scheduled := &engine.ListQuery{State: engine.Scheduled}
+	f.Add(token.Place{}.Cursor(scheduled))
+	f.Add(token.Place{At: -62135596800000, ID: 1 << 60}.Cursor(scheduled))
+	f.Add(token.Place{At: math.MinInt64, ID: math.MaxUint64}.Cursor(scheduled))
+	f.Add(token.Place{At: 1, ID: 1}.Cursor(&engine.ListQuery{State: engine.Scheduled, Newest: true}))
+	f.Add(token.Place{At: 1, ID: 1}.Cursor(&engine.ListQuery{State: engine.Dead}))
+	f.Add(strings.Repeat("A", 22) + "B")
+	f.Add(strings.Repeat("\n", 23))
 	f.Add("")
 	f.Fuzz(func(t *testing.T, s string) {
-		p, err := token.After(&engine.ListQuery{Queue: "q", After: s})
+		q := &engine.ListQuery{Queue: "q", State: engine.Scheduled, After: s}
+		p, err := token.After(q)
 		switch {
 		case s == "":
 			if p != nil || err != nil {
@@ -70,10 +76,67 @@ func FuzzAfter(f *testing.F) {
 			if !errors.Is(err, engine.ErrInvalid) {
 				t.Fatal(err)
 			}
-		case p.Cursor() != s:
-			t.Fatalf("%q was read as %+v, which is %q", s, *p, p.Cursor())
+		case p.Cursor(q) != s:
+			t.Fatalf("%q was read as %+v, which is %q", s, *p, p.Cursor(q))
 		}
 	})
+}
+
+func TestCursorIsOfOneList(t *testing.T) {
+	lists := []engine.ListQuery{
+		{State: engine.Scheduled}, {State: engine.Scheduled, Newest: true}, {State: engine.Ready}, {State: engine.Dead}, {State: engine.Dead, Newest: true},
+	}
+	place := token.Place{At: 7, ID: 8}
+	for i, of := range lists {
+		for j, to := range lists {
+			to.After = place.Cursor(&of)
+			if got, err := token.After(&to); (err == nil) != (i == j) || err == nil && *got != place {
+				t.Errorf("of %+v, given to %+v: %v, %v", of, to, got, err)
+			}
+		}
+	}
+}
+
+func TestSpanOf(t *testing.T) {
+	ms := func(n int64) time.Time { return time.UnixMilli(n) }
+	behind := func(q engine.ListQuery, at int64, id engine.ID) engine.ListQuery {
+		q.After = token.Place{At: at, ID: id}.Cursor(&q)
+		return q
+	}
+	all := []token.Place{{-5, 1}, {9, 3}, {10, 1}, {10, 4}, {11, 2}, {20, 5}}
+	for _, c := range []struct {
+		name string
+		q    engine.ListQuery
+		want []token.Place
+	}{
+		{"all", engine.ListQuery{}, all},
+		{"from is held", engine.ListQuery{From: ms(10)}, all[2:]},
+		{"to is not", engine.ListQuery{To: ms(10)}, all[:2]},
+		{"from a bit later than a millisecond", engine.ListQuery{From: ms(10).Add(1)}, all[4:]},
+		{"to a bit later than a millisecond", engine.ListQuery{To: ms(10).Add(1)}, all[:4]},
+		{"before 1970", engine.ListQuery{From: ms(-5), To: ms(-4).Add(-1)}, all[:1]},
+		{"a bit after one before 1970", engine.ListQuery{From: ms(-5).Add(1), To: ms(9)}, nil},
+		{"nothing between", engine.ListQuery{From: ms(11), To: ms(11)}, nil},
+		{"upside down", engine.ListQuery{From: ms(20), To: ms(9)}, nil},
+		{"behind one", behind(engine.ListQuery{To: ms(20)}, 10, 1), all[3:5]},
+		{"behind one before from", behind(engine.ListQuery{From: ms(11)}, 10, 1), all[4:]},
+		{"behind one, backwards", behind(engine.ListQuery{From: ms(9), Newest: true}, 10, 4), all[1:3]},
+		{"behind one after to, backwards", behind(engine.ListQuery{To: ms(11), Newest: true}, 20, 5), all[:4]},
+	} {
+		span, err := token.SpanOf(&c.q)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var got []token.Place
+		for _, p := range all {
+			if span.Holds(p) {
+				got = append(got, p)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
 }
 
 func TestPlacesAreInTheOrderOfLists(t *testing.T) {

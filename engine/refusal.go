@@ -28,11 +28,11 @@ func hintOf(err error) string {
 }
 
 // Refuse returns the error of a call, or of an item of one, about a message, with the
-// hint that ErrExists, ErrLeased, ErrLeaseLost and ErrLimit have; nil when err is nil.
-// Settlements know their messages by the id in the token.
+// hint that ErrExists, ErrLeased, ErrLeaseLost and ErrLimit have; err itself when that is
+// nil or an *Error already. Settlements know their messages by the id in the token.
 func Refuse(op string, ref Ref, err error) error {
-	if err == nil {
-		return nil
+	if _, ok := err.(*Error); ok || err == nil {
+		return err
 	}
 	return refusal(op, ref, err, hintOf(err))
 }

@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -64,16 +65,16 @@ func (q *queue) cancel(now clock, p *pending, refs []engine.Ref, items []int, re
 // cancel removes one message.
 func (c *change) cancel(ref engine.Ref) error {
 	if ref.ID == 0 {
-		return c.cancelKey(ref.Key)
+		return c.cancelKey(ref)
 	}
 	if l, err := c.leased(ref.ID); err != nil {
 		return err
 	} else if l != nil {
-		return engine.ErrLeased
+		return cmp.Or(engine.RefuseState("cancel", ref, engine.Leased), engine.ErrLeased)
 	}
 	r, err := c.message(ref.ID)
 	switch {
-	case isDamage(err):
+	case isDamage(err) && ref.IfState == engine.Gone:
 		// Its grave, or its due entry when it has no key, stays behind; whoever
 		// meets them finds that they lead nowhere.
 		return c.lose(ref.ID)
@@ -81,26 +82,34 @@ func (c *change) cancel(ref engine.Ref) error {
 		return err
 	case r == nil:
 		return engine.ErrNotFound
-	case r.dead:
-		return errors.Join(c.exhume(r), c.remove(r.id, "", r.apart))
 	case r.expired(c.now.ms):
 		return errors.Join(engine.ErrNotFound, c.expire(r))
+	}
+	if err := engine.RefuseState("cancel", ref, r.state(c.now.ms)); err != nil {
+		return err
+	}
+	if r.dead {
+		return errors.Join(c.exhume(r), c.remove(r.id, "", r.apart))
 	}
 	return c.drop(r)
 }
 
 // cancelKey removes the live message that holds a key, mostly without reading it.
-func (c *change) cancelKey(key string) error {
-	ref, err := c.holder(key)
+func (c *change) cancelKey(ref engine.Ref) error {
+	k, err := c.holder(ref.Key)
 	switch {
 	case err != nil:
 		return err
-	case ref.id == 0:
+	case k.id == 0:
 		return engine.ErrNotFound
-	case c.held(ref.id) != nil:
-		return engine.ErrLeased
 	}
-	return errors.Join(c.dequeue(position{ref.due, ref.id}), c.remove(ref.id, key, ref.apart))
+	if c.held(k.id) != nil {
+		return cmp.Or(engine.RefuseState("cancel", ref, engine.Leased), engine.ErrLeased)
+	}
+	if err := engine.RefuseState("cancel", ref, waitingState(k.due, c.now.ms)); err != nil {
+		return err
+	}
+	return errors.Join(c.dequeue(position{k.due, k.id}), c.remove(k.id, ref.Key, k.apart))
 }
 
 // Reschedule moves the due time of a message that waits. The Info answered lacks

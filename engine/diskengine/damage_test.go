@@ -136,8 +136,8 @@ func TestMarkMovesWithinOneInstant(t *testing.T) {
 	if err := q.raiseMark(); err != nil {
 		t.Fatal(err)
 	}
-	if want := (position{clock.Now().UnixMilli(), ids[n-10]}); q.markNow() != want {
-		t.Errorf("the mark is at %v, want %v", q.markNow(), want)
+	if want := (position{clock.Now().UnixMilli(), ids[n-10]}); q.mark != want {
+		t.Errorf("the mark is at %v, want %v", q.mark, want)
 	}
 }
 

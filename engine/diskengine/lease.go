@@ -247,6 +247,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 	if err := ref.Check("claim"); err != nil {
 		return engine.Lease{}, err
 	}
+	ref.IfState = engine.Gone // says nothing to a claim
 	var l engine.Lease
 	late := func() { e.giveBack([]engine.Lease{l}) }
 	err := e.doOrElse(ctx, "claim", late, func(now clock, p *pending) error {
@@ -321,17 +322,18 @@ func (c *change) find(op string, ref engine.Ref) (*record, error) {
 		return nil, err
 	}
 	r, err := c.message(id)
-	state := engine.Ready
+	var state engine.State
 	switch {
-	case err != nil:
-	case r == nil:
-		state = engine.Gone
-	case r.dead:
-		state = engine.Dead
+	case err != nil || r == nil:
 	case l != nil:
 		state = engine.Leased
 	case r.expired(c.now.ms):
-		state, err = engine.Gone, c.expire(r)
+		err = c.expire(r)
+	default:
+		state = r.state(c.now.ms)
+	}
+	if state.Live() {
+		err = cmp.Or(err, engine.RefuseState(op, ref, state))
 	}
 	return r, cmp.Or(err, engine.RefuseUnlessWaiting(op, ref, state))
 }

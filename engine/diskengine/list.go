@@ -18,22 +18,25 @@ func (e *Engine) List(ctx context.Context, want engine.ListQuery) (engine.Page, 
 		if err := want.Check(); err != nil {
 			return err
 		}
-		after := position{at: never}
-		if at, err := token.After(&want); err != nil {
+		span, err := token.SpanOf(&want)
+		if err != nil {
 			return err
-		} else if at != nil {
-			after = position{at.At, at.ID}.after()
 		}
 		q := e.queue(want.Queue)
 		if q == nil {
 			return nil
 		}
-		l := lister{q: q, query: want, after: after, now: now.ms, page: &page}
-		now, err := q.lockWhole(ctx, now, p)
+		l := lister{q: q, query: want, from: position{span.Low.At, span.Low.ID}, to: position{span.High.At, span.High.ID}, page: &page}
+		now, err = q.lockWhole(ctx, now, p)
 		p.see(q)
-		l.snap = e.store.db.NewSnapshot()
-		if want.State == engine.Leased {
+		l.snap, l.now = e.store.db.NewSnapshot(), now.ms
+		switch want.State {
+		case engine.Leased:
 			l.copyLeases()
+		case engine.Ready:
+			l.within(q.mark, position{at: now.ms + 1})
+		case engine.Scheduled:
+			l.within(position{at: now.ms + 1}, lastPosition)
 		}
 		q.mu.Unlock()
 		if err == nil {
@@ -51,7 +54,8 @@ func (e *Engine) List(ctx context.Context, want engine.ListQuery) (engine.Page, 
 type lister struct {
 	q      *queue
 	query  engine.ListQuery
-	after  position // the first place to look at
+	from   position // the first place to look at
+	to     position // and the one behind the last
 	now    int64
 	snap   *pebble.Snapshot
 	leases []lease
@@ -61,49 +65,46 @@ type lister struct {
 	bytes  int // of bodies
 }
 
-// copyLeases copies the leases behind the cursor, which are in memory.
+// within narrows what is looked at.
+func (l *lister) within(from, to position) {
+	if l.from.less(from) {
+		l.from = from
+	}
+	if to.less(l.to) {
+		l.to = to
+	}
+}
+
+// copyLeases copies the leases to look at, which are in memory.
 func (l *lister) copyLeases() {
 	for _, x := range l.q.leases.byID {
-		if !(position{x.deadline, x.id}).less(l.after) {
+		if at := (position{x.deadline, x.id}); !at.less(l.from) && at.less(l.to) {
 			l.leases = append(l.leases, *x)
 		}
 	}
 }
 
 func (l *lister) list() error {
-	num := l.q.num
 	switch l.query.State {
 	case engine.Leased:
 		return l.listLeased()
 	case engine.Dead:
-		return l.listOrder(kindDead, l.after, upperBound(appendHead(nil, kindDead, num)))
-	case engine.Ready:
-		from := l.after
-		if mark := l.q.markNow(); from.less(mark) {
-			from = mark
-		}
-		return l.listOrder(kindDue, from, timeKey(nil, kindDue, num, position{at: l.now + 1}))
+		return l.listOrder(kindDead)
 	default:
-		from := l.after
-		if next := (position{at: l.now + 1}); from.less(next) {
-			from = next
-		}
-		return l.listOrder(kindDue, from, upperBound(appendHead(nil, kindDue, num)))
+		return l.listOrder(kindDue)
 	}
 }
 
-func (q *queue) markNow() position {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.mark
-}
-
-func (l *lister) listOrder(kind byte, from position, upper []byte) error {
-	lower := timeKey(nil, kind, l.q.num, from)
-	if string(lower) >= string(upper) {
+func (l *lister) listOrder(kind byte) error {
+	if !l.from.less(l.to) {
 		return nil
 	}
-	return scan(l.snap, lower, upper, func(k, _ []byte) (bool, error) {
+	walk := scan
+	if l.query.Newest {
+		walk = scanBack
+	}
+	lower, upper := timeKey(nil, kind, l.q.num, l.from), timeKey(nil, kind, l.q.num, l.to)
+	return walk(l.snap, lower, upper, func(k, _ []byte) (bool, error) {
 		_, at, err := parseTimeKey(k, kind)
 		if err != nil {
 			return false, err
@@ -114,6 +115,9 @@ func (l *lister) listOrder(kind byte, from position, upper []byte) error {
 
 func (l *lister) listLeased() error {
 	slices.SortFunc(l.leases, func(a, b lease) int {
+		if l.query.Newest {
+			a, b = b, a
+		}
 		return position{a.deadline, a.id}.compare(position{b.deadline, b.id})
 	})
 	for i := range l.leases {

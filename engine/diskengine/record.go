@@ -139,13 +139,18 @@ func (r *record) info(queue string, now int64) engine.Info {
 		ID: r.id, Queue: queue, Key: r.key, Due: instant(r.due), Created: instant(r.created), Expires: instant(r.expires),
 		Attempt: r.attempt, Content: r.Content, Policy: r.Policy, LastError: r.lastError,
 	}
-	switch {
-	case r.dead:
-		i.State, i.Died = engine.Dead, instant(r.died)
-	default:
-		i.State = waitingState(r.due, now)
+	if i.State = r.state(now); r.dead {
+		i.Died = instant(r.died)
 	}
 	return i
+}
+
+// state is that of a message that is not leased.
+func (r *record) state(now int64) engine.State {
+	if r.dead {
+		return engine.Dead
+	}
+	return waitingState(r.due, now)
 }
 
 func waitingState(due, now int64) engine.State {

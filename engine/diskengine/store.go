@@ -236,11 +236,20 @@ func (s *store) get(r pebble.Reader, key []byte, fn func(v []byte) error) (bool,
 // scan calls fn for the entries from lower up to but without upper, until fn
 // answers false.
 func scan(r pebble.Reader, lower, upper []byte, fn func(k, v []byte) (bool, error)) error {
+	return walk(r, lower, upper, (*pebble.Iterator).First, (*pebble.Iterator).Next, fn)
+}
+
+// scanBack is scan the other way round.
+func scanBack(r pebble.Reader, lower, upper []byte, fn func(k, v []byte) (bool, error)) error {
+	return walk(r, lower, upper, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, fn)
+}
+
+func walk(r pebble.Reader, lower, upper []byte, first, next func(*pebble.Iterator) bool, fn func(k, v []byte) (bool, error)) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err
 	}
-	for ok := it.First(); ok; ok = it.Next() {
+	for ok := first(it); ok; ok = next(it) {
 		var v []byte
 		if v, err = it.ValueAndErr(); err != nil {
 			break

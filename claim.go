@@ -30,18 +30,19 @@ func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, 
 // there and then, on its own goroutine, with all that a Worker does for a message.
 // The lease is renewed while handler runs. Options are those of Handle; Concurrency
 // has no meaning here. What handler returns decides as in Handle: nil acks, Snooze,
-// RetryIn and Bury do as they say, any other error or a panic retries the message
-// after its backoff until its attempts are used up. A guard that says no acks it too.
+// RetryIn, Bury and Settled do as they say, any other error or a panic retries the
+// message after its backoff until its attempts are used up. A guard that says no acks it
+// too.
 //
 // handler's context ends with ctx, when its Timeout is over, or when the lease is
 // lost. One that gives up because ctx was cancelled gives the message back, its
 // attempt not counted; a deadline of ctx counts.
 //
-// Claim returns nil when the message is acked, else what handler returned; joined
-// with ErrLeaseLost when somebody else had decided on the message by then. When there
-// is nothing to take: ErrNotDue, ErrLeased, ErrNotFound. It returns within a second
-// of handler when ctx has ended; what the engine was not told yet it is told in the
-// background.
+// Claim returns nil when the message is acked, or settled by handler itself, else what
+// handler returned; joined with ErrLeaseLost when somebody else had decided on the
+// message by then. When there is nothing to take: ErrNotDue, ErrLeased, ErrNotFound. It
+// returns within a second of handler when ctx has ended; what the engine was not told yet
+// it is told in the background.
 func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(context.Context, *Message[T]) error, opts ...HandleOption) error {
 	w := NewWorker(c, nil)
 	h := newHandling(w, t, handler, opts)

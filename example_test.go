@@ -51,6 +51,35 @@ func ExampleWorker() {
 	// <nil>
 }
 
+// A handler that settles its message itself. Where the engine is a database this may be
+// part of a transaction, together with what the handler has done.
+func ExampleSettled() {
+	ctx, stop := context.WithCancel(context.Background())
+	c := tarry.New(memengine.New(nil), nil)
+	defer c.Close()
+
+	w := tarry.NewWorker(c, nil)
+	tarry.Handle(w, Unpaid, func(ctx context.Context, m *tarry.Message[Order]) error {
+		defer stop()
+		fmt.Println("cancel order", m.Body.ID)
+		result, err := c.Settle(ctx, []tarry.Settlement{{Token: m.Token(), Do: tarry.DoAck}})
+		if err != nil {
+			return err
+		}
+		if err := result[0].Err; err != nil {
+			return err
+		}
+		return tarry.Settled()
+	})
+	if _, err := Unpaid.Push(ctx, c, Order{"42"}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(w.Run(ctx))
+	// Output:
+	// cancel order 42
+	// <nil>
+}
+
 func ExampleTopic_OnlyIf() {
 	ctx, stop := context.WithCancel(context.Background())
 	c := tarry.New(memengine.New(nil), nil)

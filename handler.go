@@ -47,9 +47,9 @@ func HandlerTimeout(d time.Duration) HandleOption {
 }
 
 // Handle registers handler for the messages of a topic. What it returns decides: nil
-// acks the message, Snooze, RetryIn and Bury do as they say, and any other error
-// retries it after its backoff until its attempts are used up. A panic counts as an
-// error. A body that does not fit T is buried.
+// acks the message, Snooze, RetryIn, Bury and Settled do as they say, and any other
+// error retries it after its backoff until its attempts are used up. A panic counts as
+// an error. A body that does not fit T is buried.
 //
 // The context ends when the handler's time is over, when the lease is lost, or when
 // the worker's drain has taken too long; context.Cause tells which. Handle panics
@@ -102,7 +102,7 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 }
 
 // HandlerFunc handles one message whose body is not decoded yet. nil acks it, a
-// verdict (Snooze, RetryIn, Bury) is obeyed, and any other error retries it.
+// verdict (Snooze, RetryIn, Bury, Settled) is obeyed, and any other error retries it.
 type HandlerFunc func(ctx context.Context, m *Message[[]byte]) error
 
 // Middleware wraps the handling of each message: tracing, logging, decryption. It

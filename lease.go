@@ -239,9 +239,9 @@ func (w *oneLease) result(ctx context.Context, c *Client, o dispatch.Outlook) (L
 }
 
 // Settle ends or extends leases; each succeeds or fails alone, with its error in
-// Settled.Err: ErrLeaseLost when the lease was settled, taken over or cancelled
+// SettleResult.Err: ErrLeaseLost when the lease was settled, taken over or cancelled
 // before. At most 10,000 at once.
-func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settled, error) {
+func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]SettleResult, error) {
 	const op = "settle"
 	if err := c.beginBatch(ctx, op, len(settlements)); err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 		}
 	}
 	good, errs := sift.Items(settlements, func(i int) error { return settlements[i].Validate() })
-	out := make([]Settled, len(settlements))
+	out := make([]SettleResult, len(settlements))
 	for i, err := range errs {
 		out[i].Err = err
 	}

@@ -11,6 +11,21 @@ type Message[T any] struct {
 	d *delivery
 }
 
+// Token is the token of the message's lease, for a handler that settles the message by
+// itself: with Client.Settle, or within a transaction of its own. It should do so as the
+// last thing and then return Settled. It may be called from any goroutine; "" of a message
+// that did not come from a worker or a claim.
+//
+// The worker renews the lease all the same. Once the message is settled, as when another
+// has it, a renewal finds the lease lost and the handler's context ends.
+func (m *Message[T]) Token() string {
+	if m.d == nil {
+		return ""
+	}
+	m.d.tokenOut.Store(true)
+	return m.d.lease.Token
+}
+
 // Header returns the value of the first header with this name, or "".
 func (m *Message[T]) Header(name string) string {
 	for _, h := range m.Headers {

@@ -22,10 +22,11 @@ const (
 	Expired                           // dropped because it was past its ExpireAfter
 	LeaseLost                         // the lease was lost before the handler began, while it ran, or before it could be settled
 	EngineFailed                      // the engine could not be asked, or a settlement not be delivered
+	SelfSettled                       // its handler says that it has settled it by itself
 )
 
 var eventNames = [...]string{"", "started", "acked", "dropped", "retried", "snoozed", "released",
-	"buried", "died", "expired", "lease_lost", "engine_failed"}
+	"buried", "died", "expired", "lease_lost", "engine_failed", "self_settled"}
 
 // String returns the kind's name in lower case.
 func (k EventKind) String() string {

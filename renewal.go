@@ -107,13 +107,23 @@ func (w *Worker) tend(now time.Time, all bool) (renew []*delivery) {
 	return renew
 }
 
-// lose tells the observer and the log that the lease was lost, once. Called with w.mu held.
+// lose tells the observer and the log that the lease was lost, once: when its handler has
+// returned, if that may have settled the message itself. Called with w.mu held.
 func (d *delivery) lose(now time.Time, cause error) {
-	if !d.told {
-		d.told = true
-		d.w.cfg.Logger.Warn("a lease was lost while its handler ran", d.attrs(cause)...)
-		d.w.observe(d.event(LeaseLost, now.Sub(d.started), cause))
+	switch {
+	case d.told:
+	case d.tokenOut.Load():
+		d.untold = true
+	default:
+		d.tellLoss(now.Sub(d.started), cause)
 	}
+}
+
+// tellLoss is called with w.mu held.
+func (d *delivery) tellLoss(ran time.Duration, cause error) {
+	d.told = true
+	d.w.cfg.Logger.Warn("a lease was lost while its handler ran", d.attrs(cause)...)
+	d.w.observe(d.event(LeaseLost, ran, cause))
 }
 
 // renewable reports whether a lease is still worth keeping: one whose handler has

@@ -35,8 +35,8 @@ type (
 	// Action is what a settlement does: DoAck, DoRetry, DoSnooze, DoRelease, DoBury or
 	// DoExtend.
 	Action = engine.Action
-	// Settled answers a Settlement.
-	Settled = engine.Settled
+	// SettleResult answers a Settlement.
+	SettleResult = engine.Settled
 	// ListQuery asks for a page of a queue's messages in one state; see Client.ListPage.
 	ListQuery = engine.ListQuery
 	// Page is a part of a list.

@@ -36,10 +36,26 @@ func Bury(err error) error {
 	return &verdict{do: engine.Bury, err: err}
 }
 
+// byHandler is no action: the handler has settled its message itself.
+const byHandler engine.Action = 0
+
+// Settled, returned by a handler, says that it has settled its message by itself, with
+// Message.Token: the worker has nothing more to tell the engine. When that is not so
+// the message comes again once its lease has lapsed, its attempt counted. Wrapped in other
+// errors it works as well; these are not reported.
+//
+// A handler that has settled its message and returns anything else, or panics, harms
+// nobody: its message stays settled, and the worker reports a lost lease.
+func Settled() error { return settledItself }
+
+var settledItself = &verdict{do: byHandler}
+
 // Error says what is wanted and why.
 func (v *verdict) Error() string {
 	var s string
 	switch v.do {
+	case byHandler:
+		return "settled by its handler"
 	case engine.Snooze:
 		s = fmt.Sprintf("snooze for %s", *v.in)
 	case engine.Retry:
@@ -75,7 +91,7 @@ func settlement(token string, err error) (s engine.Settlement) {
 			s.When = &engine.When{In: *v.in}
 		}
 	}
-	if s.Do != engine.Snooze {
+	if s.Do == engine.Retry || s.Do == engine.Bury {
 		s.Reason = reason(err)
 	}
 	return s

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -29,6 +30,8 @@ type delivery struct {
 	err     error
 	settle  engine.Settlement
 
+	tokenOut atomic.Bool // its handler has the token, and may settle the message itself
+
 	// Guarded by Worker.mu.
 	prev, next *delivery
 	waits      bool      // in line
@@ -47,6 +50,7 @@ type delivery struct {
 	lapsed     bool          // not renewed before the deadline
 	lost       bool          // the engine says that the lease is another's
 	told       bool          // the observer knows that the lease was lost
+	untold     bool          // it is to know when the handler has returned
 }
 
 // room tells how many more messages of a queue can be started soon, and whether there
@@ -291,6 +295,9 @@ func (d *delivery) conclude(err error) {
 	d.took = d.w.now().Sub(d.started)
 	d.err = err
 	d.settle = settlement(d.lease.Token, err)
+	if d.settle.Do == byHandler {
+		d.err = nil
+	}
 	if d.settle.Do == engine.Retry && d.settle.When == nil && d.interrupted(err) {
 		d.settle = release(d)
 	}
@@ -325,7 +332,15 @@ func (w *Worker) finish(d *delivery) {
 	h := d.h
 	h.running--
 	w.turn.add(h)
+	if d.untold && d.settle.Do != byHandler {
+		d.tellLoss(d.took, errSelfSettled)
+	}
 	switch {
+	case d.settle.Do == byHandler:
+		w.observe(d.event(SelfSettled, d.took, nil))
+		if d.one != nil {
+			d.one.settled <- engine.Settled{}
+		}
 	case !d.lost:
 		w.unsaid++
 		w.sets.add(d)
@@ -377,7 +392,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 		if out[i].Err != nil {
 			d.report(d.unsettled(out[i].Err))
 			if !d.told {
-				w.cfg.Logger.Warn("a result came too late, or could not be told to the engine", d.attrs(out[i].Err)...)
+				w.cfg.Logger.Warn("a result came too late, or could not be told to the engine", d.attrs(d.unsettled(out[i].Err))...)
 			}
 		}
 		if d.one != nil {
@@ -409,8 +424,15 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	w.observe(events...)
 }
 
+// errSelfSettled is why a result came too late of a handler that may have settled its
+// message itself.
+var errSelfSettled = fmt.Errorf("%w: a handler that has settled its message itself returns tarry.Settled()", ErrLeaseLost)
+
 // unsettled is why the engine could not be told the result.
 func (d *delivery) unsettled(err error) error {
+	if d.tokenOut.Load() && errors.Is(err, ErrLeaseLost) {
+		err = errSelfSettled
+	}
 	return fail("settle", Ref{Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key}, err)
 }
 

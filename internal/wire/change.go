@@ -42,12 +42,15 @@ func appendRef(b []byte, ref *engine.Ref) []byte {
 	} else {
 		b = appendText(b, `,"key":`, ref.Key)
 	}
+	if ref.IfState != engine.Gone {
+		b = appendWord(b, `,"if_state":`, ref.IfState.String())
+	}
 	return append(b, '}')
 }
 
 var (
 	cancelFields = []string{"refs"}
-	refFields    = []string{"queue", "key", "id"}
+	refFields    = []string{"queue", "key", "id", "if_state"}
 )
 
 // Cancel reads a request to cancel many messages, and what is wrong with each.
@@ -62,11 +65,35 @@ func (r *Reader) Cancel() (refs []engine.Ref, bad []error) {
 				ref.Key = r.text("key")
 			case 2:
 				ref.ID = r.id("id")
+			case 3:
+				ref.IfState = r.ifState("if_state")
 			}
 		})
 		refs, bad = append(refs, ref), append(bad, r.wrong())
 	})
 	return refs, bad
+}
+
+// ifState reads in which state a message is to be.
+func (r *Reader) ifState(name string) engine.State {
+	s, ok := r.bytes(name)
+	if !ok {
+		return engine.Gone
+	}
+	state, err := kept(name, string(s))
+	if err != nil {
+		r.Wrong("%s", err.Message)
+	}
+	return state
+}
+
+// kept reads a state in which messages are kept.
+func kept(name, s string) (engine.State, *Error) {
+	state, err := engine.ParseState(s)
+	if err != nil || !state.Live() && state != engine.Dead {
+		return engine.Gone, Wrong("%s: must be scheduled, ready, leased or dead, not %s", name, engine.Clip(s))
+	}
+	return state, nil
 }
 
 var cancelledFields = []string{"queue", "key", "id", "ok", "error"}

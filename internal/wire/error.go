@@ -153,7 +153,7 @@ func (r *Reader) Failure() (e *Error) {
 	return e
 }
 
-var errorFields = []string{"code", "message", "hint", "id", "queue", "key", "due", "state"}
+var errorFields = []string{"code", "message", "hint", "id", "queue", "key", "due", "state", "ending", "ended"}
 
 // failure reads what an error holds. What is in the way of a push comes with it when
 // it has an id.
@@ -177,6 +177,10 @@ func (r *Reader) failure() *Error {
 			live.Due = r.time("due")
 		case 7:
 			live.State = r.state("state")
+		case 8:
+			live.Ending = r.ending("ending")
+		case 9:
+			live.Ended = r.time("ended")
 		}
 	})
 	if seen&(1<<3) != 0 {

@@ -42,14 +42,16 @@ func FuzzMessage(f *testing.F) {
 // FuzzRead reads all other requests, and all answers.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{
-		`{"refs":[{"queue":"q","key":"k"},{"queue":"q","id":"7"}]}`,
+		`{"refs":[{"queue":"q","key":"k"},{"queue":"q","id":"7","if_state":"dead"}]}`,
+		`{"settings":{"priority":0,"dead_keep":"7d","dead_max":5,"in_flight":1,"rate":0.5,"burst":2,"remember":"0s"},"revision":"7"}`,
 		`{"settlements":[{"lease":"t","do":"retry","delay":"1s","reason":"r"},{"lease":"t","do":"extend","ttr":"1s"}]}`,
 		`{"queues":["a","b"],"max":10,"wait":"20s","ttr":"60s"}`,
 		`{"messages":[{"queue":"q","body":1},{"queue":"q","nope":[{}]},3],"atomic":false}`,
 		`{"ids":["1","x"],"limit":3}`, `{"for":"1h"}`, `{"dead":true}`, `{"poll":"p"}`, `{"ttr":"1s"}`, `{"due":"2030-01-01T00:00:00.500Z"}`, ``,
-		`{"error":{"code":"exists","message":"m","hint":"h","id":"1","queue":"q","key":"k","due":null,"state":"ready"}}`,
+		`{"error":{"code":"exists","message":"m","hint":"h","id":"1","queue":"q","key":"k","due":null,"state":"finished","ending":"acked","ended":null}}`,
 		`{"results":[{"lease":"t","ok":true,"state":"scheduled","until":"2030-01-31T00:00:00Z"},{"ok":false,"error":{"code":"invalid"}}],"failed":1}`,
-		`{"messages":[{"id":"1","headers":[["a","b"]],"body":{"a":1},"lease":"t"}],"next_due":null,"now":"2030-01-01T00:00:00.000Z","queues":[{"queue":"q","more":true}]}`,
+		`{"messages":[{"id":"1","headers":[["a","b"]],"body":{"a":1},"lease":"t"}],"next_due":null,"now":"2030-01-01T00:00:00.000Z","queues":[{"queue":"q","more":false,"held":true}]}`,
+		`{"id":"1","state":"finished","ending":"expired","ended":"2030-01-31T00:00:00Z","forgotten":"2030-02-01T00:00:00Z"}`,
 		`{"step":"1m","buckets":[{"from":"2030-01-01T00:00:00.000Z","count":1}]}`, `{"count":1,"skipped":2,"later":{"grown":[]}}`,
 	} {
 		f.Add([]byte(s))
@@ -64,6 +66,11 @@ func FuzzRead(f *testing.F) {
 		func(r *Reader) { r.Redrive() }, func(r *Reader) { r.Pause() }, func(r *Reader) { r.Purge() }, func(r *Reader) { r.Claim() },
 		func(r *Reader) { r.EndLease() }, func(r *Reader) { r.Nothing() },
 		func(r *Reader) {
+			if s, _ := r.Settings(); r.Err() == nil && (s.DeadKeep < 0 || s.DeadMax < 0 || s.Rate < 0 || s.Rate > engine.MaxRate) {
+				panic("settings out of bounds")
+			}
+		},
+		func(r *Reader) {
 			var b Batch
 			if r.Batch(&b); r.err == nil && b.Bad != nil && len(b.Bad) != len(b.Messages) {
 				panic("messages and errors differ in number")
@@ -74,6 +81,7 @@ func FuzzRead(f *testing.F) {
 		func(r *Reader) { r.Failure() }, func(r *Reader) { r.Results(func() { r.Pushed() }) }, func(r *Reader) { r.Results(func() { r.Settled() }) },
 		func(r *Reader) { r.Results(func() { r.Cancelled() }) }, func(r *Reader) { r.Leased() }, func(r *Reader) { r.Page() },
 		func(r *Reader) { r.Queues() }, func(r *Reader) { r.Forecast() }, func(r *Reader) { r.Count() }, func(r *Reader) { r.Info() },
+		func(r *Reader) { r.Settings() },
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for i, read := range requests {

@@ -114,6 +114,9 @@ func appendGranted(b []byte, g *Granted) []byte {
 	b = appendText(b, `{"queue":`, g.Queue)
 	if !g.Waited {
 		b = appendBool(b, `,"more":`, g.More)
+		if g.Held {
+			b = appendBool(b, `,"held":`, true)
+		}
 		b = appendTime(b, `,"next_due":`, g.NextDue)
 	}
 	b = appendInt(b, `,"expired":`, int64(g.Expired))
@@ -143,7 +146,7 @@ func (r *Reader) Leased() (l Leased) {
 	return l
 }
 
-var grantedFields = []string{"queue", "more", "next_due", "expired", "died", "error"}
+var grantedFields = []string{"queue", "more", "next_due", "expired", "died", "error", "held"}
 
 func (r *Reader) granted() (g Granted) {
 	seen := r.fields("queue", grantedFields, func(f int) {
@@ -160,6 +163,8 @@ func (r *Reader) granted() (g Granted) {
 			g.Died = int(r.count("died"))
 		case 5:
 			g.Err = r.failure()
+		case 6:
+			g.Held = r.flag("held")
 		}
 	})
 	g.Waited = seen&(1<<1) == 0

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -23,13 +24,18 @@ const (
 // ExactHeader, with the value "true", asks for messages Exactly as they are kept.
 const ExactHeader = "Tarry-Exact"
 
-// AppendInfo appends a message, with its lease when token is not empty.
+// AppendInfo appends a message, with its lease when token is not empty; of a finished
+// one what is left of it.
 func AppendInfo(b []byte, m *engine.Info, token string, how Bodies) []byte {
 	b = appendID(append(b, `{"id":`...), m.ID)
 	b = appendText(b, `,"queue":`, m.Queue)
 	b = appendText(b, `,"key":`, m.Key)
 	b = appendWord(b, `,"state":`, m.State.String())
 	b = appendTime(b, `,"due":`, m.Due)
+	if m.State == engine.Finished {
+		b = appendEnding(b, m.Ending, m.Ended)
+		return append(appendTime(b, `,"forgotten":`, m.Forgotten), '}')
+	}
 	b = appendTime(b, `,"created":`, m.Created)
 	b = appendInt(b, `,"attempt":`, int64(m.Attempt))
 	b = appendInt(b, `,"max_attempts":`, int64(m.MaxAttempts))
@@ -63,6 +69,11 @@ func AppendInfo(b []byte, m *engine.Info, token string, how Bodies) []byte {
 	return append(b, '}')
 }
 
+// appendEnding appends how and when a message finished.
+func appendEnding(b []byte, how engine.Ending, ended time.Time) []byte {
+	return appendTime(appendWord(b, `,"ending":`, how.String()), `,"ended":`, ended)
+}
+
 func appendBody(b []byte, m *engine.Info, how Bodies) []byte {
 	switch {
 	case how == NoBodies:
@@ -94,6 +105,7 @@ func IsJSON(contentType string) bool {
 var infoFields = []string{
 	"id", "queue", "key", "state", "due", "created", "attempt", "max_attempts", "priority", "ttr", "backoff",
 	"expire_after", "remember", "expires", "headers", "content_type", "body", "body_base64", "last_error", "died", "lease", "lease_expires",
+	"ending", "ended", "forgotten",
 }
 
 // Info reads a message, and its lease when it was leased to whoever asked.
@@ -156,6 +168,12 @@ func (r *Reader) infoField(f int, l *engine.Lease) {
 		l.Token = r.text(name)
 	case "lease_expires":
 		l.Deadline = r.time(name)
+	case "ending":
+		l.Ending = r.ending(name)
+	case "ended":
+		l.Ended = r.time(name)
+	case "forgotten":
+		l.Forgotten = r.time(name)
 	}
 }
 

@@ -212,7 +212,7 @@ func (r *Reader) items(name string, each func()) {
 }
 
 // Pushed is the answer to a push. When Err is set, ID tells whether the rest but
-// Outcome describes the live message in the way.
+// Outcome describes the message in the way.
 type Pushed struct {
 	engine.PushResult
 	Queue, Key string
@@ -223,8 +223,8 @@ func AppendPushed(b []byte, p *Pushed) []byte {
 	return append(appendPushed(append(b, '{'), p), '}')
 }
 
-// appendPushed appends the fields of a push that succeeded, or of the live message in
-// the way of one that failed.
+// appendPushed appends the fields of a push that succeeded, or of the message in the
+// way of one that failed.
 func appendPushed(b []byte, p *Pushed) []byte {
 	if p.Outcome != 0 {
 		b = append(appendWord(b, `"outcome":`, p.Outcome.String()), ',')
@@ -233,10 +233,14 @@ func appendPushed(b []byte, p *Pushed) []byte {
 	b = appendText(b, `,"queue":`, p.Queue)
 	b = appendText(b, `,"key":`, p.Key)
 	b = appendTime(b, `,"due":`, p.Due)
-	return appendWord(b, `,"state":`, p.State.String())
+	b = appendWord(b, `,"state":`, p.State.String())
+	if p.State == engine.Finished {
+		b = appendEnding(b, p.Ending, p.Ended)
+	}
+	return b
 }
 
-var pushedFields = []string{"outcome", "id", "queue", "key", "due", "state", "error"}
+var pushedFields = []string{"outcome", "id", "queue", "key", "due", "state", "ending", "ended", "error"}
 
 // Pushed reads the answer to one push, alone or of a batch. What went wrong with it is
 // an *Error.
@@ -261,6 +265,10 @@ func (r *Reader) Pushed() (p Pushed) {
 		case 5:
 			p.State = r.state("state")
 		case 6:
+			p.Ending = r.ending("ending")
+		case 7:
+			p.Ended = r.time("ended")
+		case 8:
 			p.Err = r.failure()
 		}
 	})

@@ -65,6 +65,15 @@ func ListQuery(q *engine.ListQuery) string {
 	if q.Body {
 		v.Set("body", "true")
 	}
+	if !q.From.IsZero() {
+		v.Set("from", formatInstant(q.From))
+	}
+	if !q.To.IsZero() {
+		v.Set("to", formatInstant(q.To))
+	}
+	if q.Newest {
+		v.Set("order", "desc")
+	}
 	return v.Encode()
 }
 
@@ -72,7 +81,7 @@ func ListQuery(q *engine.ListQuery) string {
 // without a limit 0.
 func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
 	l := engine.ListQuery{Queue: queue}
-	q, err := Query(raw, "state", "after", "limit", "body")
+	q, err := Query(raw, "state", "from", "to", "order", "after", "limit", "body")
 	if err != nil {
 		return l, err
 	}
@@ -87,12 +96,77 @@ func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
 	default:
 		return l, Wrong("body: must be true or false, not %s", engine.Clip(b))
 	}
-	if name := q.Get("state"); name != "" {
-		if l.State, err = engine.ParseState(name); err != nil || l.State == engine.Gone {
-			return l, Wrong("state: must be scheduled, ready, leased or dead, not %s", engine.Clip(name))
-		}
+	switch o := q.Get("order"); o {
+	case "", "asc":
+	case "desc":
+		l.Newest = true
+	default:
+		return l, Wrong("order: must be asc or desc, not %s", engine.Clip(o))
 	}
-	return l, nil
+	if l.From, err = instant(q, "from"); err != nil {
+		return l, err
+	}
+	if l.To, err = instant(q, "to"); err != nil {
+		return l, err
+	}
+	l.State, err = state(q, "state")
+	return l, err
+}
+
+// state reads a state in which messages are kept, Gone when nothing is said.
+func state(q url.Values, name string) (engine.State, error) {
+	s := q.Get(name)
+	if s == "" {
+		return engine.Gone, nil
+	}
+	state, err := kept(name, s)
+	if err != nil {
+		return state, err
+	}
+	return state, nil
+}
+
+// instant reads a time, the zero one when nothing is said.
+func instant(q url.Values, name string) (time.Time, error) {
+	s := q.Get(name)
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return t, Wrong("%s: %q is not a time", name, engine.Clip(s)).WithHint("a time is in RFC 3339, such as 2030-01-31T23:59:59.999Z; in a query + is written %2B")
+	}
+	return t.UTC(), nil
+}
+
+// formatInstant writes a time with all its digits. What RFC 3339 cannot write becomes
+// the first or last that it can, beyond which no message has a time.
+func formatInstant(t time.Time) string {
+	t = t.UTC()
+	switch year := t.Year(); {
+	case year < 0:
+		t = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	case year > engine.MaxYear:
+		t = lastTime.Add(time.Millisecond - 1)
+	}
+	return t.Format(time.RFC3339Nano)
+}
+
+// RefQuery is the query of a request about one message.
+func RefQuery(ref engine.Ref) string {
+	if ref.IfState == engine.Gone {
+		return ""
+	}
+	return url.Values{"if_state": {ref.IfState.String()}}.Encode()
+}
+
+// ParseRefQuery reads in which state a message is to be; Gone: in any.
+func ParseRefQuery(raw string) (engine.State, error) {
+	q, err := Query(raw, "if_state")
+	if err != nil {
+		return engine.Gone, err
+	}
+	return state(q, "if_state")
 }
 
 // QueuesQuery is the query of a list of queues.

@@ -13,6 +13,7 @@ func AppendQueue(b []byte, q *engine.QueueInfo) []byte {
 	b = appendInt(b, `,"ready":`, q.Ready)
 	b = appendInt(b, `,"leased":`, q.Leased)
 	b = appendInt(b, `,"dead":`, q.Dead)
+	b = appendInt(b, `,"finished":`, q.Finished)
 	b = appendTime(b, `,"next_due":`, q.NextDue)
 	b = appendTime(b, `,"oldest_ready":`, q.OldestReady)
 	b = appendBool(b, `,"paused":`, q.Paused)
@@ -22,7 +23,7 @@ func AppendQueue(b []byte, q *engine.QueueInfo) []byte {
 	return append(b, '}')
 }
 
-var queueFields = []string{"queue", "scheduled", "ready", "leased", "dead", "next_due", "oldest_ready", "paused", "paused_until"}
+var queueFields = []string{"queue", "scheduled", "ready", "leased", "dead", "finished", "next_due", "oldest_ready", "paused", "paused_until"}
 
 // Queue reads what a queue holds.
 func (r *Reader) Queue() (q engine.QueueInfo) {
@@ -38,6 +39,8 @@ func (r *Reader) Queue() (q engine.QueueInfo) {
 			q.Leased = r.count(name)
 		case "dead":
 			q.Dead = r.count(name)
+		case "finished":
+			q.Finished = r.count(name)
 		case "next_due":
 			q.NextDue = r.time(name)
 		case "oldest_ready":

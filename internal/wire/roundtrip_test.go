@@ -85,9 +85,9 @@ func requests(t *testing.T, g *values) {
 
 	refs := some(g, func() engine.Ref {
 		if g.coin() {
-			return engine.Ref{Queue: g.text(), ID: g.id()}
+			return engine.Ref{Queue: g.text(), ID: g.id(), IfState: engine.State(g.IntN(5))}
 		}
-		return engine.Ref{Queue: g.text(), Key: g.text()}
+		return engine.Ref{Queue: g.text(), Key: g.text(), IfState: engine.State(g.IntN(5))}
 	})
 	request(t, AppendCancel(nil, refs), refs, func(r *Reader) []engine.Ref { all, _ := r.Cancel(); return all })
 
@@ -99,9 +99,23 @@ func requests(t *testing.T, g *values) {
 	request(t, AppendEndLease(nil, l.Poll), l.Poll, (*Reader).EndLease)
 	also := engine.PurgeAlso(g.IntN(4))
 	request(t, AppendPurge(nil, also), also, (*Reader).Purge)
+	set := settings{g.settings(), "r" + g.text()}
+	request(t, AppendSettings(nil, &set.Settings, set.revision), set, readSettings)
+	set.revision = ""
+	request(t, AppendSettings(nil, &set.Settings, set.revision), set, readSettings)
 	ids := some(g, g.id)
 	request(t, AppendRedrive(nil, ids, 7), ids, func(r *Reader) []engine.ID { ids, _ := r.Redrive(); return ids })
 	request(t, AppendRedrive(nil, nil, 7), 7, func(r *Reader) int { _, n := r.Redrive(); return n })
+}
+
+type settings struct {
+	engine.Settings
+	revision string
+}
+
+func readSettings(r *Reader) (s settings) {
+	s.Settings, s.revision = r.Settings()
+	return s
 }
 
 func answers(t *testing.T, g *values) {
@@ -109,7 +123,7 @@ func answers(t *testing.T, g *values) {
 	answer(t, AppendError(nil, e), e, (*Reader).Failure)
 
 	all := some(g, func() Pushed {
-		p := Pushed{PushResult: engine.PushResult{ID: g.id(), Due: g.time(), State: engine.State(g.IntN(5))}, Queue: g.text(), Key: g.text()}
+		p := g.pushed()
 		if g.coin() {
 			p.Outcome = engine.Outcome(1 + g.IntN(3))
 		} else {
@@ -152,7 +166,7 @@ func answers(t *testing.T, g *values) {
 	leased := Leased{Messages: some(g, g.lease), NextDue: g.time(), Now: g.time(), Queues: some(g, func() Granted {
 		q := Granted{Queue: g.text(), Waited: g.coin(), Granted: engine.Granted{Expired: g.IntN(9), Died: g.IntN(9) - 2}}
 		if !q.Waited {
-			q.More, q.NextDue = g.coin(), g.time()
+			q.More, q.Held, q.NextDue = g.coin(), g.coin(), g.time()
 		}
 		if g.coin() {
 			q.Err = g.err()
@@ -161,12 +175,15 @@ func answers(t *testing.T, g *values) {
 	})}
 	answer(t, AppendLeased(nil, &leased, Exactly), leased, (*Reader).Leased)
 
+	set := settings{g.settings(), "r" + g.text()}
+	answer(t, AppendSettings(nil, &set.Settings, set.revision), set, readSettings)
+
 	page := engine.Page{Next: g.text(), Messages: some(g, func() engine.Info { return g.lease().Info })}
 	answer(t, AppendPage(nil, &page, Exactly), page, (*Reader).Page)
 
 	queues := some(g, func() engine.QueueInfo {
 		return engine.QueueInfo{
-			Queue: g.text(), Scheduled: g.Int64(), Ready: g.Int64(), Leased: g.Int64(), Dead: g.Int64(),
+			Queue: g.text(), Scheduled: g.Int64(), Ready: g.Int64(), Leased: g.Int64(), Dead: g.Int64(), Finished: g.Int64(),
 			NextDue: g.time(), OldestReady: g.time(), Paused: g.coin(), PausedUntil: g.time(),
 		}
 	})
@@ -180,8 +197,8 @@ func answers(t *testing.T, g *values) {
 
 	c := engine.Capabilities{
 		Name:      g.text(),
-		Abilities: engine.Abilities{Claim: g.coin(), Atomic: g.coin(), Priority: g.coin()},
-		Limits:    engine.Limits{MaxPending: g.Int64(), MaxDelay: g.duration(), Delays: some(g, g.duration), Precision: g.duration(), Window: g.Int()},
+		Abilities: engine.Abilities{Claim: g.coin(), Atomic: g.coin(), Priority: g.coin(), Range: g.coin(), IfState: g.coin(), Remember: g.coin(), Settings: g.coin()},
+		Limits:    engine.Limits{MaxPending: g.Int64(), MaxDelay: g.duration(), Delays: some(g, g.duration), Precision: g.duration(), Window: g.Int(), Shares: g.coin()},
 	}
 	s := Server{Version: g.text(), Limits: Limits{MaxBatch: 1, MaxLease: 1, MaxRequest: 1, MaxWait: Duration(g.duration())}, Now: Time{g.time()}}
 	s.Tell(c)
@@ -195,7 +212,8 @@ func answers(t *testing.T, g *values) {
 }
 
 func queries(t *testing.T, g *values) {
-	l := engine.ListQuery{Queue: g.text(), State: engine.State(g.IntN(5)), After: g.text(), Limit: g.IntN(engine.MaxPage + 1), Body: g.coin()}
+	l := engine.ListQuery{Queue: g.text(), State: engine.State(g.IntN(5)), After: g.text(), Limit: g.IntN(engine.MaxPage + 1), Body: g.coin(), Newest: g.coin()}
+	l.From, l.To = g.instant(), g.instant()
 	gotList, err := ParseListQuery(l.Queue, ListQuery(&l))
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +222,10 @@ func queries(t *testing.T, g *values) {
 	after, n, err := ParseQueuesQuery(QueuesQuery(l.After, l.Limit))
 	if err != nil || after != l.After || n != l.Limit {
 		t.Fatalf("%q, %d, %v; want %q, %d", after, n, err, l.After, l.Limit)
+	}
+	state := engine.State(g.IntN(5))
+	if got, err := ParseRefQuery(RefQuery(engine.Ref{IfState: state})); err != nil || got != state {
+		t.Fatalf("%v, %v; want %v", got, err, state)
 	}
 	d := g.duration()
 	step, span, err := ParseForecastQuery(ForecastQuery(d, 2*d))
@@ -260,9 +282,18 @@ func (g *values) time() time.Time {
 	return time.UnixMilli(-62_135_596_799_999 + g.Int64N(lastTime.UnixMilli()+62_135_596_800_000)).UTC()
 }
 
+// instant is a time of any precision.
+func (g *values) instant() time.Time {
+	t := g.time()
+	if !t.IsZero() {
+		t = t.Add(time.Duration(g.IntN(1_000_000)))
+	}
+	return t
+}
+
 func (g *values) when() engine.When {
-	if t := g.time(); !t.IsZero() {
-		return engine.When{At: t.Add(time.Duration(g.IntN(1_000_000)))}
+	if t := g.instant(); !t.IsZero() {
+		return engine.When{At: t}
 	}
 	return engine.When{In: g.duration()}
 }
@@ -286,6 +317,31 @@ func (g *values) policy() engine.Policy {
 	return p
 }
 
+func (g *values) settings() (s engine.Settings) {
+	s.Defaults = g.terms()
+	if g.coin() {
+		s.DeadKeep, s.DeadMax, s.MaxPending = g.duration(), 1+g.Int64N(engine.MaxCount), 1+g.Int64N(engine.MaxCount)
+	}
+	if g.coin() {
+		s.InFlight, s.Rate = 1+g.Int64N(engine.MaxCount), engine.MinRate+g.Float64()*10
+	}
+	if g.coin() {
+		s.Rate, s.Burst = engine.MaxRate-g.Float64()*1e5, 1+g.Int64N(engine.MaxBurst)
+	}
+	return s
+}
+
+// pushed is what a push met or made.
+func (g *values) pushed() Pushed {
+	p := Pushed{PushResult: engine.PushResult{ID: g.id(), Due: g.time(), State: engine.State(g.IntN(6))}, Queue: g.text(), Key: g.text()}
+	if p.State == engine.Finished {
+		p.Ending, p.Ended = g.ending(), g.time()
+	}
+	return p
+}
+
+func (g *values) ending() engine.Ending { return engine.Ending(1 + g.IntN(3)) }
+
 func (g *values) terms() (t engine.Terms) {
 	if g.coin() {
 		p := g.policy()
@@ -303,6 +359,11 @@ func (g *values) message() engine.Message {
 }
 
 func (g *values) lease() engine.Lease {
+	if g.IntN(6) == 0 {
+		return engine.Lease{Info: engine.Info{
+			ID: g.id(), Queue: g.text(), Key: g.text(), State: engine.Finished, Due: g.time(), Ending: g.ending(), Ended: g.time(), Forgotten: g.time(),
+		}}
+	}
 	return engine.Lease{Token: g.text(), Info: engine.Info{
 		ID: g.id(), Queue: g.text(), Key: g.text(), State: engine.State(g.IntN(5)), Due: g.time(), Created: g.time(), Expires: g.time(),
 		Attempt: g.Uint32(), Content: g.content(), Policy: g.policy(), LastError: g.text(), Deadline: g.time(), Died: g.time(),
@@ -312,7 +373,7 @@ func (g *values) lease() engine.Lease {
 func (g *values) err() *Error {
 	e := &Error{Code: "exists", Message: g.text(), Hint: g.text()}
 	if g.coin() {
-		e.Live = &Pushed{PushResult: engine.PushResult{ID: g.id(), Due: g.time(), State: engine.Leased}, Queue: g.text(), Key: g.text()}
+		e.Live = new(g.pushed())
 	}
 	return e
 }

@@ -222,6 +222,15 @@ func (r *Reader) state(name string) engine.State {
 	return state
 }
 
+func (r *Reader) ending(name string) engine.Ending {
+	s, ok := r.bytes(name)
+	how, err := engine.ParseEnding(string(s))
+	if ok && err != nil {
+		r.Wrong("%s: %q is not an ending", name, engine.Clip(string(s)))
+	}
+	return how
+}
+
 // base64 reads bytes in base64. Of a request, the result is valid until Reset.
 func (r *Reader) base64(name string) []byte {
 	s, ok := r.bytes(name)

@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is wrong with settings is said by the name of the field.
+func TestWrongSettings(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                                    "malformed JSON: it ends too early",
+		`{}`:                                  "settings: is missing",
+		`{"revision":"1"}`:                    "settings: is missing",
+		`{"settings":[]}`:                     "settings: must be an object, not an array",
+		`{"settings":{},"revision":""}`:       "revision: is empty; leave it out to overwrite whatever stands",
+		`{"settings":{},"revision":7}`:        "revision: must be a string, not a number",
+		`{"settings":{"limit":1}}`:            "limit: no such field",
+		`{"settings":{"rate":1,"rate":2}}`:    "rate: given twice",
+		`{"settings":{"rate":null}}`:          "rate: must be a number, not null",
+		`{"settings":{"rate":"NaN"}}`:         "rate: must be a number, not a string",
+		`{"settings":{"rate":NaN}}`:           "malformed JSON",
+		`{"settings":{"rate":0}}`:             "rate: must be more than 0; leave it out for no limit",
+		`{"settings":{"rate":-0.0}}`:          "rate: must be more than 0; leave it out for no limit",
+		`{"settings":{"rate":-1}}`:            "rate: must be from one a day, which is 1.157e-05, to 1000000 a second, not -1",
+		`{"settings":{"rate":1e999}}`:         "rate: must be from one a day, which is 1.157e-05, to 1000000 a second, not 1e999",
+		`{"settings":{"rate":0.00001}}`:       "rate: must be from one a day, which is 1.157e-05, to 1000000 a second, not 0.00001",
+		`{"settings":{"in_flight":0}}`:        "in_flight: must be more than 0; leave it out for no limit",
+		`{"settings":{"in_flight":-1}}`:       "in_flight: must be a whole number from 0 to 1000000000000, not -1",
+		`{"settings":{"max_pending":1.5}}`:    "max_pending: must be a whole number from 0 to 1000000000000, not 1.5",
+		`{"settings":{"burst":0}}`:            "burst: must be more than 0; leave it out for no limit",
+		`{"settings":{"burst":1000001}}`:      "burst: must be a whole number from 0 to 1000000, not 1000001",
+		`{"settings":{"dead_max":0}}`:         "dead_max: must be more than 0; leave it out for no limit",
+		`{"settings":{"dead_keep":"0s"}}`:     "dead_keep: must be more than 0; leave it out to keep dead messages for ever",
+		`{"settings":{"dead_keep":"-1s"}}`:    "dead_keep: -1s is negative",
+		`{"settings":{"max_attempts":0}}`:     "max_attempts: must be at least 1; leave it out for the default",
+		`{"settings":{"ttr":"25h"}}`:          "ttr: 25h is outside 1ms to 24h",
+		`{"settings":{"backoff":["1s","x"]}}`: `backoff[1]: "x" is not a duration`,
+	} {
+		var r Reader
+		r.Reset([]byte(text))
+		r.Settings()
+		if err := r.Err(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	var r Reader
+	r.Reset([]byte(`{"settings":{"rate":0}}`))
+	r.Settings()
+	if e, ok := r.Err().(*Error); !ok || e.Hint != "to hand out nothing pause the queue instead" {
+		t.Errorf("a rate of 0: %+v", e)
+	}
+}

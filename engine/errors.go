@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // The errors that programs act on, for errors.Is. Code gives each its name.
@@ -86,7 +87,8 @@ type Error struct {
 	Queue string
 	ID    ID
 	Key   string
-	Hint  string // for the person who reads it: what to do
+	Hint  string    // for the person who reads it: what to do
+	Until time.Time // of an ErrLimit: from when on trying again may help; zero: not known
 	Err   error
 }
 

@@ -82,7 +82,8 @@ func RefuseClaim(ref Ref, until time.Time) error {
 	if until.IsZero() {
 		return refusal("claim", ref, ErrLimit, "as many messages are leased as the queue's in_flight allows")
 	}
-	return refusal("claim", ref, ErrLimit, "the queue's rate allows the next at "+stamp(until))
+	return &Error{Op: "claim", Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: ErrLimit, Until: until,
+		Hint: "the queue's rate allows the next at " + stamp(until)}
 }
 
 // RefuseState is the ErrStale of a ref that names a message in another state than it says;

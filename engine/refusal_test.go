@@ -25,10 +25,16 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		{engine.RefuseNotDue(ref, time.Time{}), engine.ErrNotDue, `tarry: claim q key "k": message is not due (the queue is paused)`},
 		{engine.RefuseNotDue(ref, time.UnixMilli(1).In(time.FixedZone("", 3600))), engine.ErrNotDue,
 			`tarry: claim q key "k": message is not due (it is due at 1970-01-01T00:00:00.001Z)`},
+		{engine.RefuseClaim(ref, time.UnixMilli(1)), engine.ErrLimit,
+			`tarry: claim q key "k": limit reached (the queue's rate allows the next at 1970-01-01T00:00:00.001Z)`},
 	} {
 		if !errors.Is(c.err, c.is) || c.err.Error() != c.says {
 			t.Errorf("%v\nwant %s", c.err, c.says)
 		}
+	}
+	next := time.UnixMilli(1)
+	if e := (*engine.Error)(nil); !errors.As(engine.RefuseClaim(ref, next), &e) || !e.Until.Equal(next) {
+		t.Errorf("a claim held back until a known time: %+v", e)
 	}
 	if err := engine.Refuse("get", ref, nil); err != nil {
 		t.Error(err)

@@ -1,8 +1,13 @@
 package server
 
 import (
+	"errors"
+	"math"
 	"net/http"
+	"strconv"
+	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -19,7 +24,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	h := x.Header()
 	switch f.Status {
 	case http.StatusTooManyRequests, http.StatusInsufficientStorage, http.StatusServiceUnavailable:
-		h.Set("Retry-After", "1")
+		h.Set("Retry-After", strconv.Itoa(retryAfter(err)))
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", "Bearer")
 	}
@@ -28,6 +33,16 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	a.b = wire.AppendError(a.b, f)
 	s.drain(x, r)
 	_ = a.write(x, f.Status, false) // whoever asked is gone
+}
+
+// retryAfter is in how many seconds trying again may help: one unless the error tells
+// when, and a day at most.
+func retryAfter(err error) int {
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Until.IsZero() {
+		return 1
+	}
+	return int(min(max(1, math.Ceil(time.Until(e.Until).Seconds())), 24*60*60))
 }
 
 // maxDrain is how much of a refused request is read, so that the client gets to

@@ -68,12 +68,12 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message)
 
 func pushed(p *tarry.Pushed) wire.Pushed {
 	return wire.Pushed{
-		PushResult: engine.PushResult{Outcome: p.Outcome, ID: p.ID, Due: p.Due, State: p.State, Err: p.Err},
+		PushResult: engine.PushResult{Outcome: p.Outcome, ID: p.ID, Due: p.Due, State: p.State, Ending: p.Ending, Ended: p.Ended, Err: p.Err},
 		Queue:      p.Queue, Key: p.Key,
 	}
 }
 
-// inTheWay is the error of a push, with the live message that it met, if any.
+// inTheWay is the error of a push, with the message that it met, if any.
 func inTheWay(err error, p tarry.Pushed) error {
 	f := *wire.Shown(err)
 	if p.ID != 0 {

@@ -9,18 +9,22 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// named returns the message that the path names, of a request without parameters.
-func (x *exchange) named(r *http.Request) (engine.Ref, error) {
+// conditional returns the message that the path names, and in which state the query
+// wants it to be.
+func (x *exchange) conditional(r *http.Request) (engine.Ref, error) {
 	ref, err := x.path.Ref()
 	if err == nil {
-		_, err = wire.Query(r.URL.RawQuery)
+		ref.IfState, err = wire.ParseRefQuery(r.URL.RawQuery)
 	}
 	return ref, err
 }
 
 func (s *Server) get(x *exchange, r *http.Request) error {
-	ref, err := x.named(r)
+	ref, err := x.path.Ref()
 	if err != nil {
+		return err
+	}
+	if _, err := wire.Query(r.URL.RawQuery); err != nil {
 		return err
 	}
 	m, err := s.c.Get(r.Context(), ref)
@@ -31,7 +35,7 @@ func (s *Server) get(x *exchange, r *http.Request) error {
 }
 
 func (s *Server) cancel(x *exchange, r *http.Request) error {
-	ref, err := x.named(r)
+	ref, err := x.conditional(r)
 	if err != nil {
 		return err
 	}
@@ -43,7 +47,7 @@ func (s *Server) cancel(x *exchange, r *http.Request) error {
 }
 
 func (s *Server) reschedule(x *exchange, r *http.Request) error {
-	ref, err := x.path.Ref()
+	ref, err := x.conditional(r)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,8 @@ func (s *Server) routes() []route {
 		newRoute("GET", "/v1/queues/*", s.queue),
 		newRoute("GET", "/v1/queues/*/messages", s.list),
 		newRoute("GET", "/v1/queues/*/forecast", s.forecast),
+		newRoute("GET", "/v1/queues/*/settings", s.settings),
+		newRoute("PUT", "/v1/queues/*/settings", s.configure),
 
 		newRoute("POST", "/v1/queues/*/pause", s.pause),
 		newRoute("POST", "/v1/queues/*/resume", s.resume),

@@ -13,15 +13,16 @@ import (
 func (p *Program) queuesCommand() *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
-		Use:     "queues [QUEUE…]",
-		Short:   "Show what the queues hold",
-		Long:    `Queues shows all queues that hold something or are paused, or those named.`,
+		Use:   "queues [QUEUE…]",
+		Short: "Show what the queues hold",
+		Long: `Queues shows all queues that hold something, are paused or have settings, or those
+named. Finished counts the keys that are remembered.`,
 		Example: "  tarry queues\n  tarry queues order.unpaid --json",
 		Args:    cobra.ArbitraryArgs,
 	}
 	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		o := p.printer(t.json)
-		o.head("QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "NEXT DUE", "OLDEST READY", "PAUSED")
+		o.head("QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "FINISHED", "NEXT DUE", "OLDEST READY", "PAUSED")
 		for _, name := range args {
 			q, err := c.Queue(ctx, name)
 			if err != nil {
@@ -62,6 +63,6 @@ func (p *Program) showQueue(o *printer, q tarry.QueueInfo) error {
 	case q.Paused:
 		paused = "until " + formatTime(q.PausedUntil)
 	}
-	return o.row(asAPI(func(b []byte) []byte { return wire.AppendQueue(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead,
+	return o.row(asAPI(func(b []byte) []byte { return wire.AppendQueue(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished,
 		orDash(away(q.NextDue, p.Now())), orDash(away(q.OldestReady, p.Now())), paused)
 }

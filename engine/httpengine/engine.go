@@ -59,6 +59,7 @@ type Engine struct {
 var _ interface {
 	engine.Whole
 	engine.AtomicPusher
+	engine.Configurer
 	engine.LeaseWaiter
 } = (*Engine)(nil)
 

@@ -61,7 +61,7 @@ func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Grante
 		}
 		got := a.Queues[0].Granted
 		all.Messages = append(all.Messages, a.Messages...)
-		all.More, all.NextDue, all.Err = got.More, got.NextDue, got.Err
+		all.More, all.Held, all.NextDue, all.Err = got.More, got.Held, got.NextDue, got.Err
 		all.Expired += got.Expired
 		all.Died += got.Died
 		for i := range a.Messages {
@@ -108,7 +108,7 @@ func (e *Engine) LeaseWait(ctx context.Context, wants []engine.Want, most int, w
 	}
 	for _, q := range got.Queues {
 		if i, ok := at[q.Queue]; ok {
-			g.Queues[i].More, g.Queues[i].Err = q.More, q.Err
+			g.Queues[i].More, g.Queues[i].Held, g.Queues[i].Err = q.More, q.Held, q.Err
 			if !q.NextDue.IsZero() || wait == 0 { // after a wait the queues only tell what has ended
 				g.Queues[i].NextDue = q.NextDue
 			}
@@ -165,7 +165,7 @@ func (e *Engine) topUp(ctx context.Context, wants []engine.Want, g *engine.Grant
 		}
 		q := &g.Queues[i]
 		q.Messages = append(q.Messages, got.Messages...)
-		q.More, q.NextDue = got.More, got.NextDue
+		q.More, q.Held, q.NextDue = got.More, got.Held, got.NextDue
 		q.Expired += got.Expired
 		q.Died += got.Died
 		left -= len(got.Messages)

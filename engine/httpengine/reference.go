@@ -16,7 +16,8 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 
 // Reschedule moves a due time. The Info returned lacks the body.
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
-	i, err := e.info(ctx, call{op: "reschedule", ref: ref, method: http.MethodPatch, path: wire.RefPath(ref), body: wire.AppendReschedule(nil, due)})
+	i, err := e.info(ctx, call{op: "reschedule", ref: ref, method: http.MethodPatch,
+		path: wire.RefPath(ref), query: wire.RefQuery(ref), body: wire.AppendReschedule(nil, due)})
 	if err == nil {
 		e.watch.Hint(ref.Queue)
 	}

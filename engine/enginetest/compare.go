@@ -39,6 +39,9 @@ func sameInfo(got, want engine.Info) string {
 	if !got.Died.Equal(want.Died) {
 		differ("died", got.Died, want.Died)
 	}
+	if got.Ending != want.Ending || !got.Ended.Equal(want.Ended) || !got.Forgotten.Equal(want.Forgotten) {
+		differ("end", fmt.Sprint(got.Ending, " at ", got.Ended, " until ", got.Forgotten), fmt.Sprint(want.Ending, " at ", want.Ended, " until ", want.Forgotten))
+	}
 	diffs = append(diffs, sameContent(got.Content, want.Content), samePolicy(got.Policy, want.Policy))
 	diffs = slices.DeleteFunc(diffs, func(s string) bool { return s == "" })
 	if len(diffs) == 0 {

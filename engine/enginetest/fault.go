@@ -193,15 +193,7 @@ func (m *Model) clone() *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := NewModel(m.now)
-	for _, x := range m.msgs {
-		y := *x
-		c.msgs = append(c.msgs, &y)
-	}
-	c.pauses = maps.Clone(m.pauses)
-	for queue, all := range m.expired {
-		c.expired[queue] = slices.Clone(all)
-	}
-	c.ghosts = maps.Clone(m.ghosts)
+	c.contents = m.copied()
 	c.lastID, c.nextIDs = m.lastID, slices.Clone(m.nextIDs)
 	return c
 }

@@ -17,22 +17,47 @@ import (
 // message. What a call does to a message is read from TransitionTable. It is safe
 // for use from many goroutines.
 type Model struct {
-	mu       sync.Mutex
-	now      func() time.Time
-	msgs     []*modelMessage // in the order of creation
-	pauses   map[string]time.Time
+	mu  sync.Mutex
+	now func() time.Time
+	contents
 	watchers map[int]func(string)
 	watching int
 	lastID   engine.ID
 	closed   bool
 
+	// nextIDs, when not empty, are the ids that the next creations take: so the
+	// model orders messages as the engine it is compared with does.
+	nextIDs []engine.ID
+}
+
+// contents is what a model holds.
+type contents struct {
+	msgs     []*modelMessage // in the order of creation
+	memories []*memory       // one a key
+	pauses   map[string]time.Time
+
 	// expired holds, by queue, what passed its expiry and no Lease has counted yet.
 	expired map[string][]engine.ID
 	// ghosts are all that ever passed their expiry.
 	ghosts map[engine.ID]ghost
-	// nextIDs, when not empty, are the ids that the next creations take: so the
-	// model orders messages as the engine it is compared with does.
-	nextIDs []engine.ID
+	// faded counts, by queue, the keys whose time to be remembered is over.
+	faded map[string]int64
+}
+
+// copied returns contents that go their own way from here.
+func (c *contents) copied() contents {
+	o := contents{
+		memories: slices.Clone(c.memories), pauses: maps.Clone(c.pauses),
+		expired: map[string][]engine.ID{}, ghosts: maps.Clone(c.ghosts), faded: maps.Clone(c.faded),
+	}
+	for _, x := range c.msgs {
+		y := *x
+		o.msgs = append(o.msgs, &y)
+	}
+	for queue, all := range c.expired {
+		o.expired[queue] = slices.Clone(all)
+	}
+	return o
 }
 
 // modelMessage is a message as the model keeps it. Its State is Scheduled for
@@ -50,16 +75,16 @@ var forGood = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // NewModel returns an empty model whose clock is now.
 func NewModel(now func() time.Time) *Model {
-	return &Model{
-		now: now, pauses: map[string]time.Time{}, watchers: map[int]func(string){},
-		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]ghost{},
-	}
+	return &Model{now: now, watchers: map[int]func(string){}, contents: contents{
+		pauses:  map[string]time.Time{},
+		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]ghost{}, faded: map[string]int64{},
+	}}
 }
 
 // Capabilities says that the model can do everything but LeaseWait.
 func (m *Model) Capabilities() engine.Capabilities {
 	c := engine.Full("model")
-	c.Atomic = true
+	c.Range, c.IfState, c.Remember, c.Atomic = true, true, true, true
 	return c
 }
 
@@ -104,21 +129,22 @@ func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
 		return time.Time{}, &engine.Error{Op: op, Err: err}
 	}
 	now := m.now()
-	m.expire(now)
+	m.advance(now)
 	return now, nil
 }
 
-// expire drops what is past its expiry.
-func (m *Model) expire(now time.Time) {
-	m.msgs = slices.DeleteFunc(m.msgs, func(x *modelMessage) bool {
+// advance lets happen what time brings: messages pass their expiry, and keys are
+// forgotten.
+func (m *Model) advance(now time.Time) {
+	for _, x := range slices.Clone(m.msgs) {
 		past := !x.Expires.IsZero() && now.After(x.Expires)
-		gone := past && transition(x.situation(now), opExpiryPasses).Next == toGone
-		if gone {
+		if past && transition(x.situation(now), opExpiryPasses).Next == toFinished {
 			m.expired[x.Queue] = append(m.expired[x.Queue], x.ID)
 			m.ghosts[x.ID] = ghost{x.Queue, x.Due}
+			m.end(x, engine.Expired, x.Expires, now)
 		}
-		return gone
-	})
+	}
+	m.fade(now)
 }
 
 func (m *Model) hint(queue string) {
@@ -256,17 +282,12 @@ func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine
 		return nil, err
 	}
 	defer m.mu.Unlock()
-	var before []*modelMessage
-	for _, x := range m.msgs {
-		old := *x
-		before = append(before, &old)
-	}
-	expired, ghosts := maps.Clone(m.expired), maps.Clone(m.ghosts)
+	before := m.copied()
 	results := make([]engine.PushResult, len(msgs))
 	for i := range msgs {
 		results[i] = m.push(&msgs[i], now)
 		if err := results[i].Err; err != nil {
-			m.msgs, m.expired, m.ghosts = before, expired, ghosts
+			m.contents = before
 			failed := make([]engine.PushResult, len(msgs))
 			for j := range failed {
 				failed[j].Err = err
@@ -279,13 +300,17 @@ func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine
 }
 
 func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
-	m.expire(now) // one pushed just before in the same call may be past its expiry
-	x := m.find(engine.Ref{Queue: msg.Queue, Key: msg.Key}, now)
-	t := transition(x.situation(now), pushOps[msg.OnConflict])
+	m.advance(now) // one pushed just before in the same call may be past its expiry
+	ref := engine.Ref{Queue: msg.Queue, Key: msg.Key}
+	x := m.find(ref, now)
+	s, gone := m.standing(ref, x, now)
+	t := transition(s, pushOps[msg.OnConflict])
 	due := instant(msg.Due.Resolve(now))
 	r := engine.PushResult{}
 	switch t.Result {
 	case "created":
+		m.forget(msg.Queue, msg.Key)
+		gone = nil
 		x = &modelMessage{Info: engine.Info{ID: m.newID(), Queue: msg.Queue, Key: msg.Key, Created: instant(now.UnixMilli())}}
 		x.take(msg)
 		x.wait()
@@ -308,8 +333,18 @@ func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
 		r.Outcome = engine.Replaced
 	case "kept":
 		r.Outcome = engine.Kept
+	case "exists":
+		if gone != nil {
+			r.Err = engine.RefuseFinished(ref, gone.how, gone.ended)
+			break
+		}
+		fallthrough
 	default:
 		r.Err = fail("push", engine.Ref{Queue: msg.Queue, Key: msg.Key, ID: x.ID}, t)
+	}
+	if gone != nil {
+		r.ID, r.Due, r.State, r.Ending, r.Ended = gone.id, gone.due, engine.Finished, gone.how, gone.ended
+		return r
 	}
 	r.ID, r.Due, r.State = x.ID, x.Due, x.info(now).State
 	return r

@@ -24,13 +24,29 @@ func (m *Model) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) 
 			op = opCancelID
 		}
 		x := m.find(ref, now)
-		t := transition(x.situation(now), op)
-		if t.Next == toGone {
-			m.remove(x)
+		s, _ := m.standing(ref, x, now)
+		t := transition(s, op)
+		if results[i] = x.refuse("cancel", ref, t, now); results[i] != nil {
+			continue
 		}
-		results[i] = fail("cancel", ref, t)
+		switch t.Next {
+		case toGone:
+			m.remove(x)
+		case toFinished:
+			m.end(x, engine.Cancelled, instant(now.UnixMilli()), now)
+		}
 	}
 	return results, nil
+}
+
+// refuse is the error of a transition that is refused, or not of x as ref wants it.
+func (x *modelMessage) refuse(op string, ref engine.Ref, t Transition, now time.Time) error {
+	if t.Err() != engine.ErrNotFound {
+		if err := engine.RefuseState(op, ref, x.info(now).State); err != nil {
+			return err
+		}
+	}
+	return fail(op, ref, t)
 }
 
 // Reschedule moves the due time of a message.
@@ -41,9 +57,10 @@ func (m *Model) Reschedule(ctx context.Context, ref engine.Ref, due engine.When)
 	}
 	defer m.mu.Unlock()
 	x := m.find(ref, now)
-	t := transition(x.situation(now), opReschedule)
-	if t.Err() != nil {
-		return engine.Info{}, fail("reschedule", ref, t)
+	s, _ := m.standing(ref, x, now)
+	t := transition(s, opReschedule)
+	if err := x.refuse("reschedule", ref, t, now); err != nil {
+		return engine.Info{}, err
 	}
 	forever := x.Expires.IsZero() // a redriven message has no expiry to move along
 	x.wait()
@@ -64,9 +81,17 @@ func (m *Model) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 		return engine.Info{}, err
 	}
 	defer m.mu.Unlock()
+	op := opGetKey
+	if ref.ID != 0 {
+		op = opGetID
+	}
 	x := m.find(ref, now)
-	if err := fail("get", ref, transition(x.situation(now), opGet)); err != nil {
+	s, gone := m.standing(ref, x, now)
+	if err := fail("get", ref, transition(s, op)); err != nil {
 		return engine.Info{}, err
+	}
+	if gone != nil {
+		return gone.info(), nil
 	}
 	return x.info(now), nil
 }
@@ -87,6 +112,43 @@ func (m *Model) in(queue string, state engine.State, now time.Time) []engine.Inf
 	return all
 }
 
+// endOf is the time by which lists of a state are in order.
+func endOf(i engine.Info) time.Time {
+	switch i.State {
+	case engine.Leased:
+		return i.Deadline
+	case engine.Dead:
+		return i.Died
+	}
+	return i.Due
+}
+
+// order is that of the list that q asks for.
+func order(q *engine.ListQuery) func(a, b engine.Info) int {
+	forward := listOrder[q.State]
+	if q.Newest {
+		return func(a, b engine.Info) int { return forward(b, a) }
+	}
+	return forward
+}
+
+// listed returns the whole list that q asks for, from its start.
+func (m *Model) listed(q *engine.ListQuery, now time.Time) []engine.Info {
+	all := slices.DeleteFunc(m.in(q.Queue, q.State, now), func(i engine.Info) bool {
+		end := endOf(i)
+		return end.Before(q.From) || !q.To.IsZero() && !end.Before(q.To)
+	})
+	slices.SortFunc(all, order(q))
+	return all
+}
+
+// modelCursor is the message behind which a list goes on.
+type modelCursor struct {
+	State  engine.State
+	Newest bool
+	Last   engine.Info
+}
+
 // List lists messages. Its cursor is the message behind which it goes on.
 func (m *Model) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	now, err := m.begin(ctx, "list")
@@ -94,23 +156,26 @@ func (m *Model) List(ctx context.Context, q engine.ListQuery) (engine.Page, erro
 		return engine.Page{}, err
 	}
 	defer m.mu.Unlock()
-	order := listOrder[q.State]
-	var after engine.Info
+	if err := q.Check(); err != nil {
+		return engine.Page{}, err
+	}
+	after := modelCursor{State: q.State, Newest: q.Newest}
 	if q.After != "" {
 		err = json.Unmarshal([]byte(q.After), &after)
 	}
-	if order == nil || err != nil || q.Limit < 1 {
-		return engine.Page{}, &engine.Error{Op: "list", Queue: q.Queue, Hint: "a state, a limit and a cursor from the page before", Err: engine.ErrInvalid}
+	if err != nil || after.State != q.State || after.Newest != q.Newest {
+		return engine.Page{}, &engine.Error{Op: "list", Queue: q.Queue, Hint: "after is the next of the page before, of the same state and order", Err: engine.ErrInvalid}
 	}
+	order := order(&q)
 	var page engine.Page
 	bytes := 0
-	for _, i := range m.in(q.Queue, q.State, now) {
-		if q.After != "" && order(i, after) <= 0 {
+	for _, i := range m.listed(&q, now) {
+		if q.After != "" && order(i, after.Last) <= 0 {
 			continue
 		}
 		if len(page.Messages) == q.Limit || bytes >= engine.AnswerBytes {
 			last := page.Messages[len(page.Messages)-1]
-			cursor, err := json.Marshal(engine.Info{ID: last.ID, Due: last.Due, Deadline: last.Deadline, Died: last.Died})
+			cursor, err := json.Marshal(modelCursor{q.State, q.Newest, engine.Info{ID: last.ID, Due: last.Due, Deadline: last.Deadline, Died: last.Died}})
 			page.Next = string(cursor)
 			return page, err
 		}
@@ -144,6 +209,11 @@ func (m *Model) queue(queue string, now time.Time) engine.QueueInfo {
 	if len(due) > 0 {
 		q.OldestReady = due[0].Due
 	}
+	for _, y := range m.memories {
+		if y.queue == queue {
+			q.Finished++
+		}
+	}
 	if until, ok := m.paused(queue, now); ok {
 		q.Paused = true
 		if until != forGood {
@@ -163,6 +233,9 @@ func (m *Model) Queues(ctx context.Context, after string, limit int) ([]engine.Q
 	var names []string
 	for _, x := range m.msgs {
 		names = append(names, x.Queue)
+	}
+	for _, y := range m.memories {
+		names = append(names, y.queue)
 	}
 	for queue := range m.pauses {
 		if _, ok := m.paused(queue, now); ok {
@@ -238,15 +311,23 @@ func (m *Model) Purge(ctx context.Context, queue string, also engine.PurgeAlso) 
 		return 0, err
 	}
 	defer m.mu.Unlock()
-	op := opPurge
+	ops := []Op{opPurge}
 	if also&engine.PurgeDead != 0 {
-		op = opPurgeDead
+		ops = append(ops, opPurgeDead)
 	}
-	before := len(m.msgs)
-	m.msgs = slices.DeleteFunc(m.msgs, func(x *modelMessage) bool {
-		return x.Queue == queue && transition(x.situation(now), op).Next == toGone
-	})
-	return int64(before - len(m.msgs)), nil
+	if also&engine.PurgeFinished != 0 {
+		ops = append(ops, opPurgeFinished)
+	}
+	before := len(m.msgs) + len(m.memories)
+	for _, op := range ops {
+		m.msgs = slices.DeleteFunc(m.msgs, func(x *modelMessage) bool {
+			return x.Queue == queue && transition(x.situation(now), op).Next == toGone
+		})
+		m.memories = slices.DeleteFunc(m.memories, func(y *memory) bool {
+			return y.queue == queue && transition(finished, op).Next == toFree
+		})
+	}
+	return int64(before - len(m.msgs) - len(m.memories)), nil
 }
 
 // Redrive brings dead messages back.
@@ -278,6 +359,7 @@ func (m *Model) Redrive(ctx context.Context, queue string, ids []engine.ID, limi
 		if t.State == spent {
 			x.LastError = engine.Lapsed
 		}
+		m.forget(x.Queue, x.Key)
 		x.wait()
 		x.Due, x.Expires, x.Died = instant(now.UnixMilli()), time.Time{}, time.Time{}
 		x.count(t.Attempt)

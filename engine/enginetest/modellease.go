@@ -104,7 +104,8 @@ func (m *Model) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (en
 	}
 	defer m.mu.Unlock()
 	x := m.find(ref, now)
-	t := transition(x.situation(now), opClaim)
+	s, _ := m.standing(ref, x, now)
+	t := transition(s, opClaim)
 	_, paused := m.paused(ref.Queue, now)
 	switch err := t.Err(); {
 	case err == engine.ErrNotDue:
@@ -132,7 +133,7 @@ func (m *Model) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Set
 }
 
 func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
-	m.expire(now)
+	m.advance(now)
 	op, known := settleOps[s.Do]
 	if !known || s.Do == engine.Snooze && s.When == nil {
 		return engine.Settled{Err: &engine.Error{Op: "settle", Hint: "an action from Ack to Extend; Snooze needs When", Err: engine.ErrInvalid}}
@@ -148,9 +149,12 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 		return engine.Settled{Err: fail("settle", engine.Ref{}, t)}
 	}
 	revives := t.Next == toDue || t.Next == toReady || t.Next == toLeased
-	if t.State == spent && revives && m.live(x.Queue, x.Key, now) != nil {
-		t.Result = "lease_lost" // its key has passed on to another
-		return engine.Settled{Err: fail("settle", engine.Ref{Queue: x.Queue, ID: x.ID, Key: x.Key}, t)}
+	if t.State == spent && revives {
+		if m.live(x.Queue, x.Key, now) != nil {
+			t.Result = "lease_lost" // its key has passed on to another
+			return engine.Settled{Err: fail("settle", engine.Ref{Queue: x.Queue, ID: x.ID, Key: x.Key}, t)}
+		}
+		m.forget(x.Queue, x.Key)
 	}
 	if t.State == lapsed || t.State == spent {
 		x.LastError, x.vague = engine.Lapsed, true
@@ -166,8 +170,8 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 	}
 	reason := s.Reason[:min(len(s.Reason), engine.MaxReason)]
 	switch next {
-	case toGone:
-		m.remove(x)
+	case toFinished:
+		m.end(x, engine.Acked, instant(now.UnixMilli()), now)
 		return engine.Settled{State: engine.Gone}
 	case toDead:
 		x.die(now, reason)

@@ -15,16 +15,17 @@ type Situation string
 
 // The situations, in the order of the table's columns.
 const (
-	absent    Situation = "absent"    // no such message, or past its expiry
+	absent    Situation = "absent"    // no such message, or past its expiry and not remembered
 	scheduled Situation = "scheduled" // due lies ahead
 	ready     Situation = "ready"     // due
 	leased    Situation = "leased"    // held, the deadline lies ahead
 	lapsed    Situation = "lapsed"    // the deadline has passed, attempts are left: shows as ready
 	spent     Situation = "spent"     // the deadline has passed, no attempts are left: shows as dead
 	dead      Situation = "dead"      // buried, or attempts used up
+	finished  Situation = "finished"  // gone, its key remembered
 )
 
-var situations = []Situation{absent, scheduled, ready, leased, lapsed, spent, dead}
+var situations = []Situation{absent, scheduled, ready, leased, lapsed, spent, dead, finished}
 
 // Op is an operation of the table. The six settlements are those with the newest
 // token given out for the message; any older token gets lease_lost everywhere.
@@ -32,28 +33,31 @@ type Op string
 
 // The operations, in the order of the table's rows.
 const (
-	opPushReject   Op = "push, reject"
-	opPushKeep     Op = "push, keep"
-	opPushReplace  Op = "push, replace"
-	opPushKeepDue  Op = "push, keep_due"
-	opPushRearm    Op = "push, rearm"
-	opLease        Op = "lease"
-	opClaim        Op = "claim"
-	opGet          Op = "get"
-	opCancelKey    Op = "cancel by key"
-	opCancelID     Op = "cancel by id"
-	opReschedule   Op = "reschedule"
-	opAck          Op = "ack"
-	opRetry        Op = "retry"
-	opSnooze       Op = "snooze"
-	opRelease      Op = "release"
-	opBury         Op = "bury"
-	opExtend       Op = "extend"
-	opRedrive      Op = "redrive"
-	opPurge        Op = "purge"
-	opPurgeDead    Op = "purge with dead"
-	opExpiryPasses Op = "(expiry passes)"
-	opLapse        Op = "(deadline passes)"
+	opPushReject    Op = "push, reject"
+	opPushKeep      Op = "push, keep"
+	opPushReplace   Op = "push, replace"
+	opPushKeepDue   Op = "push, keep_due"
+	opPushRearm     Op = "push, rearm"
+	opLease         Op = "lease"
+	opClaim         Op = "claim"
+	opGetKey        Op = "get by key"
+	opGetID         Op = "get by id"
+	opCancelKey     Op = "cancel by key"
+	opCancelID      Op = "cancel by id"
+	opReschedule    Op = "reschedule"
+	opAck           Op = "ack"
+	opRetry         Op = "retry"
+	opSnooze        Op = "snooze"
+	opRelease       Op = "release"
+	opBury          Op = "bury"
+	opExtend        Op = "extend"
+	opRedrive       Op = "redrive"
+	opPurge         Op = "purge"
+	opPurgeDead     Op = "purge with dead"
+	opPurgeFinished Op = "purge with finished"
+	opExpiryPasses  Op = "(expiry passes)"
+	opLapse         Op = "(deadline passes)"
+	opForget        Op = "(remember passes)"
 )
 
 var pushOps = map[engine.Conflict]Op{
@@ -73,13 +77,15 @@ type Next string
 const (
 	unchanged  Next = ""
 	toGone     Next = "gone"
+	toFinished Next = "gone or finished"         // as its remember says
+	toFree     Next = "absent"                   // the key is forgotten
 	toDue      Next = "scheduled or ready"       // as its due time says
 	toRetry    Next = "scheduled, ready or dead" // dead when the attempts are used up
 	toReady    Next = "ready"
 	toLeased   Next = "leased"
 	toDead     Next = "dead"
 	toLapsed   Next = "lapsed or spent" // as its attempts say
-	newMessage Next = "a new message"   // the one there, if any, stays as it is
+	newMessage Next = "a new message"   // a dead one there stays as it is, a finished one is forgotten
 )
 
 // Count is what an operation does to the attempt.
@@ -136,6 +142,8 @@ var (
 	kept     = do("kept", unchanged, same)
 	replaced = do("replaced", toDue, zero)
 	removed  = do("ok", toGone, same)
+	ended    = do("ok", toFinished, same)
+	forgot   = do("ok", toFree, same)
 	moved    = do("ok", toDue, zero)
 	taken    = do("ok", toLeased, plusOne)
 	found    = do("ok", unchanged, same)
@@ -149,40 +157,44 @@ var (
 )
 
 // grid is the contract. A snooze, release or extend of a spent message, and a
-// redrive, find the key of that message free or get lease_lost and skipped.
+// redrive, find no live message under its key or get lease_lost and skipped; a
+// finish that is remembered there they forget.
 var grid = []struct {
 	op    Op
-	cells [7]effect // in the order of situations
+	cells [8]effect // in the order of situations
 }{
-	//                 absent    scheduled ready     leased    lapsed    spent     dead
-	{opPushReject, [7]effect{created, exists, exists, exists, exists, created, created}},
-	{opPushKeep, [7]effect{created, kept, kept, kept, kept, created, created}},
-	{opPushReplace, [7]effect{created, replaced, replaced, isLeased, replaced, created, created}},
-	{opPushKeepDue, [7]effect{created, replaced, replaced, isLeased, replaced, created, created}},
-	{opPushRearm, [7]effect{created, replaced, replaced, isLeased, replaced, created, created}},
-	{opLease, [7]effect{skip, skip, taken, skip, taken, skip, skip}},
-	{opClaim, [7]effect{notFound, notDue, taken, isLeased, taken, notFound, notFound}},
-	{opGet, [7]effect{notFound, found, found, found, found, found, found}},
-	{opCancelKey, [7]effect{notFound, removed, removed, isLeased, removed, notFound, notFound}},
-	{opCancelID, [7]effect{notFound, removed, removed, isLeased, removed, removed, removed}},
-	{opReschedule, [7]effect{notFound, moved, moved, isLeased, moved, notFound, notFound}},
-	{opAck, held(removed, removed)},
+	//                 absent    scheduled ready     leased    lapsed    spent     dead      finished
+	{opPushReject, [8]effect{created, exists, exists, exists, exists, created, created, exists}},
+	{opPushKeep, [8]effect{created, kept, kept, kept, kept, created, created, kept}},
+	{opPushReplace, [8]effect{created, replaced, replaced, isLeased, replaced, created, created, created}},
+	{opPushKeepDue, [8]effect{created, replaced, replaced, isLeased, replaced, created, created, created}},
+	{opPushRearm, [8]effect{created, replaced, replaced, isLeased, replaced, created, created, created}},
+	{opLease, [8]effect{skip, skip, taken, skip, taken, skip, skip, skip}},
+	{opClaim, [8]effect{notFound, notDue, taken, isLeased, taken, notFound, notFound, notFound}},
+	{opGetKey, [8]effect{notFound, found, found, found, found, found, found, found}},
+	{opGetID, [8]effect{notFound, found, found, found, found, found, found, notFound}},
+	{opCancelKey, [8]effect{notFound, ended, ended, isLeased, ended, notFound, notFound, notFound}},
+	{opCancelID, [8]effect{notFound, ended, ended, isLeased, ended, removed, removed, notFound}},
+	{opReschedule, [8]effect{notFound, moved, moved, isLeased, moved, notFound, notFound, notFound}},
+	{opAck, held(ended, ended)},
 	{opRetry, held(do("ok", toRetry, same), do("ok", toDead, same))},
 	{opSnooze, held(do("ok", toDue, minusOne), do("ok", toDue, minusOne))},
 	{opRelease, held(do("ok", toReady, minusOne), do("ok", toReady, minusOne))},
 	{opBury, held(do("ok", toDead, same), do("ok", toDead, same))},
 	{opExtend, held(do("ok", toLeased, same), do("ok", toLeased, same))},
-	{opRedrive, [7]effect{skip, skip, skip, skip, skip, do("ok", toReady, zero), do("ok", toReady, zero)}},
-	{opPurge, [7]effect{skip, removed, removed, skip, removed, skip, skip}},
-	{opPurgeDead, [7]effect{skip, removed, removed, skip, removed, removed, removed}},
-	{opExpiryPasses, [7]effect{none, removed, removed, none, removed, none, none}},
-	{opLapse, [7]effect{none, none, none, do("ok", toLapsed, same), none, none, none}},
+	{opRedrive, [8]effect{skip, skip, skip, skip, skip, do("ok", toReady, zero), do("ok", toReady, zero), skip}},
+	{opPurge, [8]effect{skip, removed, removed, skip, removed, skip, skip, skip}},
+	{opPurgeDead, [8]effect{skip, removed, removed, skip, removed, removed, removed, skip}},
+	{opPurgeFinished, [8]effect{skip, removed, removed, skip, removed, skip, skip, forgot}},
+	{opExpiryPasses, [8]effect{none, ended, ended, none, ended, none, none, none}},
+	{opLapse, [8]effect{none, none, none, do("ok", toLapsed, same), none, none, none, none}},
+	{opForget, [8]effect{none, none, none, none, none, none, none, forgot}},
 }
 
 // held is the row of a settlement: one effect on a lease that holds or has
 // lapsed, one on a spent one, and lease_lost elsewhere.
-func held(live, spent effect) [7]effect {
-	return [7]effect{lost, lost, lost, live, live, spent, lost}
+func held(live, spent effect) [8]effect {
+	return [8]effect{lost, lost, lost, live, live, spent, lost, lost}
 }
 
 // TransitionTable returns every cell of the contract's table, operation by

@@ -1,0 +1,138 @@
+package enginetest
+
+import (
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// in returns ref for a message in that state alone.
+func in(ref engine.Ref, s engine.State) engine.Ref {
+	ref.IfState = s
+	return ref
+}
+
+var ifStateTests = []test{
+	{"cancel and reschedule of one in another state are stale", func(b *bed) {
+		b.need("IfState", b.caps.IfState)
+		waits := b.push(b.msg("waits", dueLater))
+		b.push(b.msg("held", dueNow))
+		held := b.lease1(0)
+		b.push(b.msg("buried", dueNow))
+		buried := b.lease1(0)
+		b.bury(buried.Token, "x")
+		due := b.push(b.msg("due", dueNow))
+		for state, id := range map[engine.State]engine.ID{
+			engine.Scheduled: waits.ID, engine.Ready: due.ID, engine.Leased: held.ID, engine.Dead: buried.ID,
+		} {
+			for want := engine.Scheduled; want <= engine.Finished; want++ {
+				if want == state {
+					continue
+				}
+				if b.caps.Cancel {
+					err := b.cancel(in(b.id(id), want))
+					b.hints(engine.ErrStale, err, hintOf(engine.RefuseState("", in(engine.Ref{}, want), state)))
+				}
+				if b.caps.Reschedule && state != engine.Dead { // which it does not find
+					_, err := b.e.Reschedule(b.Context(), in(b.id(id), want), dueNow)
+					b.is(err, engine.ErrStale)
+				}
+			}
+			if b.caps.Get {
+				if i := b.get(b.id(id)); i.State != state {
+					b.Fatalf("%v became %v", state, i.State)
+				}
+			}
+		}
+		b.ack(held.Token)
+	}},
+	{"in that state they do as ever", func(b *bed) {
+		b.need("IfState", b.caps.IfState)
+		b.need("Cancel", b.caps.Cancel)
+		waits := b.push(b.msg("waits", dueLater))
+		if b.caps.Reschedule {
+			i := b.reschedule(in(b.id(waits.ID), engine.Scheduled), dueNow)
+			i = b.reschedule(in(b.id(waits.ID), engine.Ready), engine.When{In: 2 * long})
+			if i.State != engine.Scheduled {
+				b.Fatalf("%+v", i)
+			}
+		}
+		b.is(b.cancel(in(b.id(waits.ID), engine.Scheduled)), nil)
+		due := b.push(b.msg("due", dueNow))
+		b.is(b.cancel(in(b.id(due.ID), engine.Ready)), nil)
+		b.push(b.msg("held", dueNow))
+		held := b.lease1(0)
+		b.is(b.cancel(in(b.id(held.ID), engine.Leased)), engine.ErrLeased)
+		b.bury(held.Token, "x")
+		b.is(b.cancel(in(b.id(held.ID), engine.Dead)), nil)
+		b.is(b.cancel(in(b.id(held.ID), engine.Dead)), engine.ErrNotFound)
+	}},
+	{"by key, too, which sees the live ones alone", func(b *bed) {
+		b.need("IfState", b.caps.IfState)
+		b.need("Cancel", b.caps.Cancel)
+		b.need("Keys", b.caps.Keys)
+		b.is(b.cancel(in(b.key("k"), engine.Scheduled)), engine.ErrNotFound)
+		b.push(b.msg("k", dueLater))
+		b.is(b.cancel(in(b.key("k"), engine.Ready)), engine.ErrStale)
+		b.is(b.cancel(in(b.key("k"), engine.Dead)), engine.ErrStale)
+		b.is(b.cancel(in(b.key("k"), engine.Scheduled)), nil)
+		b.push(b.msg("k", dueNow))
+		b.bury(b.lease1(0).Token, "x")
+		b.is(b.cancel(in(b.key("k"), engine.Dead)), engine.ErrNotFound)
+	}},
+	{"a state is as Get shows it", func(b *bed) {
+		b.need("IfState", b.caps.IfState)
+		b.need("Cancel", b.caps.Cancel)
+		r := b.push(b.msg("k", b.in(1)))
+		b.pass(1)
+		b.is(b.cancel(in(b.id(r.ID), engine.Scheduled)), engine.ErrStale)
+		b.is(b.cancel(in(b.id(r.ID), engine.Ready)), nil)
+		b.push(b.msg("k", dueNow))
+		l := b.lease1(b.unit)
+		b.pass(1)
+		b.is(b.cancel(in(b.id(l.ID), engine.Leased)), engine.ErrStale)
+		b.is(b.cancel(in(b.id(l.ID), engine.Ready)), nil)
+		l = b.spent("k")
+		b.is(b.cancel(in(b.id(l.ID), engine.Leased)), engine.ErrStale)
+		b.is(b.cancel(in(b.id(l.ID), engine.Dead)), nil)
+	}},
+	{"what is past its expiry is not found", func(b *bed) {
+		b.need("IfState", b.caps.IfState)
+		b.need("Cancel", b.caps.Cancel)
+		b.need("Expiry", b.caps.Expiry)
+		r := b.expiring("k")
+		b.pass(2)
+		b.is(b.cancel(in(b.id(r.ID), engine.Scheduled)), engine.ErrNotFound)
+		b.is(b.cancel(in(b.id(r.ID), engine.Ready)), engine.ErrNotFound)
+	}},
+	{"in a batch each is looked at for itself", func(b *bed) {
+		b.need("IfState", b.caps.IfState)
+		b.need("Cancel", b.caps.Cancel)
+		var refs []engine.Ref
+		for i := range 20 {
+			due := []engine.When{dueNow, dueLater}[i%2]
+			refs = append(refs, in(b.id(b.push(b.msg("", due)).ID), engine.Scheduled))
+		}
+		errs, err := b.e.Cancel(b.Context(), refs)
+		if err != nil || len(errs) != len(refs) {
+			b.Fatalf("%v, %d results", err, len(errs))
+		}
+		for i, err := range errs {
+			if i%2 == 0 && !errors.Is(err, engine.ErrStale) || i%2 == 1 && err != nil {
+				b.Errorf("%d: %v", i, err)
+			}
+		}
+		b.leaseN(10, 0)
+	}},
+	{"get and claim ask for no state", func(b *bed) {
+		b.need("IfState", b.caps.IfState)
+		r := b.push(b.msg("k", dueNow))
+		if b.caps.Get {
+			b.get(in(b.id(r.ID), engine.Dead))
+		}
+		if b.caps.Claim {
+			_, err := b.e.(engine.Claimer).Claim(b.Context(), in(b.id(r.ID), engine.Dead), engine.Want{})
+			b.is(err, nil)
+		}
+	}},
+}

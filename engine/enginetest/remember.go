@@ -1,0 +1,502 @@
+package enginetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// needRemember skips the test unless the engine remembers keys and shows them.
+func (b *bed) needRemember() {
+	b.Helper()
+	b.need("Remember", b.caps.Remember)
+	b.need("Keys", b.caps.Keys)
+	b.need("Get", b.caps.Get)
+}
+
+// fleeting returns a message that leaves its key behind for so long.
+func (b *bed) fleeting(key string, due engine.When, remember time.Duration) engine.Message {
+	m := b.msg(key, due)
+	m.Remember = remember
+	return m
+}
+
+// handled pushes a message that leaves its key behind for so long, and acks it.
+func (b *bed) handled(key string, remember time.Duration) engine.PushResult {
+	b.Helper()
+	r := b.push(b.fleeting(key, dueNow, remember))
+	b.ack(b.leaseOf(r).Token)
+	return r
+}
+
+// finished fails the test unless the key is remembered of the message that r pushed.
+func (b *bed) finished(r engine.PushResult, key string, how engine.Ending) engine.Info {
+	b.Helper()
+	i := b.get(b.key(key))
+	want := engine.Info{
+		ID: r.ID, Queue: b.queue, Key: key, State: engine.Finished, Due: i.Due,
+		Ending: how, Ended: i.Ended, Forgotten: i.Forgotten,
+	}
+	if problem := sameInfo(i, want); problem != "" || i.Ended.IsZero() || !i.Forgotten.After(i.Ended) {
+		b.Fatalf("%s: %+v", problem, i)
+	}
+	b.absent(b.id(r.ID))
+	return i
+}
+
+// free fails the test unless a push of the key makes a message.
+func (b *bed) free(key string) engine.PushResult {
+	b.Helper()
+	r := b.push(b.msg(key, dueNow))
+	if r.Outcome != engine.Created || !r.State.Live() || r.Ending != 0 || !r.Ended.IsZero() {
+		b.Fatalf("%+v", r)
+	}
+	return r
+}
+
+var rememberTests = []test{
+	{"ack leaves the key behind, and nothing else", func(b *bed) {
+		b.needRemember()
+		m := b.fleeting("k", dueNow, long)
+		m.Headers, m.ExpireAfter = []engine.Header{{Name: "a", Value: "b"}}, long
+		r := b.push(m)
+		if i := b.get(b.key("k")); i.Remember != long {
+			b.Fatalf("pushed with remember %v, shown with %v", long, i.Remember)
+		}
+		before := b.now().Truncate(time.Millisecond)
+		l := b.lease1(0)
+		if problem := samePolicy(l.Policy, m.Resolve(nil)); problem != "" {
+			b.Fatal(problem)
+		}
+		b.ack(l.Token)
+		i := b.finished(r, "k", engine.Acked)
+		if !i.Due.Equal(r.Due) || i.Ended.Before(before) || i.Ended.After(b.now()) || !i.Forgotten.Equal(i.Ended.Add(long)) {
+			b.Fatalf("acked between %v and %v: %+v", before, b.now(), i)
+		}
+		b.lost(l.Token)
+		b.none("it is gone")
+	}},
+	{"cancel leaves the key behind, by id and by key", func(b *bed) {
+		b.needRemember()
+		b.need("Cancel", b.caps.Cancel)
+		for key, due := range map[string]engine.When{"ready": dueNow, "scheduled": dueLater} {
+			r := b.push(b.fleeting(key, due, long))
+			ref := b.id(r.ID)
+			if key == "ready" {
+				ref = b.key(key)
+			}
+			b.is(b.cancel(ref), nil)
+			if i := b.finished(r, key, engine.Cancelled); !i.Due.Equal(r.Due) || !i.Forgotten.Equal(i.Ended.Add(long)) {
+				b.Fatalf("%+v", i)
+			}
+			b.is(b.cancel(b.key(key)), engine.ErrNotFound)
+			b.is(b.cancel(ref), engine.ErrNotFound)
+			b.finished(r, key, engine.Cancelled)
+		}
+	}},
+	{"expiry leaves the key behind, as of the instant of the expiry", func(b *bed) {
+		b.needRemember()
+		b.need("Expiry", b.caps.Expiry)
+		for _, swept := range []bool{false, true} {
+			key := fmt.Sprint(swept)
+			m := b.fleeting(key, dueNow, long)
+			m.ExpireAfter = b.unit
+			r := b.push(m)
+			b.pass(2)
+			if swept {
+				b.none("past its expiry")
+			}
+			if i := b.finished(r, key, engine.Expired); !i.Ended.Equal(r.Due.Add(b.unit)) || !i.Forgotten.Equal(i.Ended.Add(long)) {
+				b.Fatalf("swept %v: expired at %v: %+v", swept, r.Due.Add(b.unit), i)
+			}
+			again := b.tryPush(b.msg(key, dueNow))
+			if b.is(again.Err, engine.ErrExists); again.Ending != engine.Expired || again.ID != r.ID {
+				b.Fatalf("%+v", again)
+			}
+		}
+	}},
+	{"what expired longer ago than it is remembered leaves nothing", func(b *bed) {
+		b.needRemember()
+		b.need("Expiry", b.caps.Expiry)
+		m := b.fleeting("k", dueNow, b.unit)
+		m.ExpireAfter = b.unit
+		b.push(m)
+		b.pass(3)
+		b.absent(b.key("k"))
+		b.free("k")
+	}},
+	{"a lapse past the expiry leaves the key behind", func(b *bed) {
+		b.needRemember()
+		b.need("Expiry", b.caps.Expiry)
+		m := b.fleeting("k", dueNow, long)
+		m.ExpireAfter = b.unit
+		r := b.push(m)
+		b.lease1(2 * b.unit)
+		b.pass(3)
+		if i := b.finished(r, "k", engine.Expired); !i.Ended.Equal(r.Due.Add(b.unit)) {
+			b.Fatalf("%+v", i)
+		}
+	}},
+	{"reject describes the finished one", func(b *bed) {
+		b.needRemember()
+		first := b.handled("k", long)
+		i := b.finished(first, "k", engine.Acked)
+		r := b.tryPush(b.msg("k", dueLater))
+		b.is(r.Err, engine.ErrExists)
+		b.describes(r, i, 0)
+		b.hints(engine.ErrExists, r.Err, hintOf(engine.RefuseFinished(engine.Ref{}, i.Ending, i.Ended)))
+		b.finished(first, "k", engine.Acked)
+	}},
+	{"keep answers with the finished one", func(b *bed) {
+		b.needRemember()
+		first := b.handled("k", long)
+		i := b.finished(first, "k", engine.Acked)
+		m := b.msg("k", dueNow)
+		m.OnConflict = engine.Keep
+		b.describes(b.push(m), i, engine.Kept)
+		b.none("it was handled before")
+		b.finished(first, "k", engine.Acked)
+	}},
+	{"replace, keep_due and rearm begin anew, and forget", func(b *bed) {
+		b.needRemember()
+		for c := engine.Replace; c <= engine.Rearm; c++ {
+			key := c.String()
+			first := b.handled(key, long)
+			m := b.msg(key, b.in(-1))
+			m.OnConflict, m.Body = c, []byte("new")
+			r := b.push(m)
+			if r.Outcome != engine.Created || r.ID == first.ID || r.State != engine.Ready || r.Ending != 0 || !r.Ended.IsZero() {
+				b.Fatalf("%v: %+v", c, r)
+			}
+			l := b.leaseOf(r)
+			if string(l.Body) != "new" || !l.Due.Equal(r.Due) {
+				b.Fatalf("%v: %+v", c, l.Info)
+			}
+			b.ack(l.Token) // it is not to be remembered
+			b.absent(b.key(key))
+			b.free(key)
+			b.ack(b.lease1(0).Token)
+		}
+	}},
+	{"the key is free when its time is over", func(b *bed) {
+		b.needRemember()
+		for _, swept := range []bool{false, true} {
+			key := fmt.Sprint(swept)
+			r := b.handled(key, b.unit)
+			i := b.finished(r, key, engine.Acked)
+			if b.h.Clock != nil {
+				b.h.Clock.Set(i.Forgotten.Add(-time.Millisecond))
+				b.finished(r, key, engine.Acked)
+				b.h.Clock.Set(i.Forgotten)
+			} else {
+				b.pass(1)
+			}
+			if swept {
+				b.none("nothing is left")
+			}
+			b.absent(b.key(key))
+			if r = b.free(key); swept {
+				continue
+			}
+			b.ack(b.leaseOf(r).Token)
+			b.absent(b.key(key))
+		}
+	}},
+	{"without remember, or without a key, nothing is left", func(b *bed) {
+		b.needRemember()
+		b.handled("k", 0)
+		b.absent(b.key("k"))
+		b.handled("k", engine.Never)
+		b.absent(b.key("k"))
+		b.handled("", long)
+		if b.caps.Count {
+			if q := b.counts(b.e.(engine.Counter), 0, 0, 0, 0); q.Finished != 0 {
+				b.Fatalf("%+v", q)
+			}
+		}
+	}},
+	{"retry, snooze, release and bury leave nothing behind, nor do the dead", func(b *bed) {
+		b.needRemember()
+		r := b.push(b.fleeting("k", dueNow, long))
+		for _, do := range []engine.Action{engine.Retry, engine.Snooze, engine.Release, engine.Bury} {
+			b.settle(engine.Settlement{Token: b.lease1(0).Token, Do: do, When: &dueNow})
+			if i := b.get(b.key("k")); i.ID != r.ID || i.State == engine.Finished {
+				b.Fatalf("after %v: %+v", do, i)
+			}
+		}
+		if b.caps.Cancel {
+			b.is(b.cancel(b.id(r.ID)), nil)
+			b.absent(b.key("k"))
+		}
+		b.free("k")
+	}},
+	{"a late ack leaves the key behind", func(b *bed) {
+		b.needRemember()
+		for _, attempts := range []uint32{1, 2} { // spent and lapsed
+			key := fmt.Sprint(attempts)
+			m := b.fleeting(key, dueNow, long)
+			m.MaxAttempts = attempts
+			r := b.push(m)
+			l := b.lease1(b.unit)
+			b.pass(1)
+			b.ack(l.Token)
+			b.finished(r, key, engine.Acked)
+		}
+	}},
+	{"a late ack leaves nothing where another holds the key", func(b *bed) {
+		b.needRemember()
+		m := b.fleeting("k", dueNow, long)
+		m.MaxAttempts = 1
+		b.push(m)
+		l := b.lease1(b.unit)
+		b.pass(1)
+		next := b.push(b.msg("k", dueNow))
+		b.ack(l.Token)
+		if i := b.get(b.key("k")); i.ID != next.ID {
+			b.Fatalf("%+v", i)
+		}
+		b.ack(b.leaseOf(next).Token)
+		b.absent(b.key("k"))
+	}},
+	{"the live one is seen first, then the finished, then the dead", func(b *bed) {
+		b.needRemember()
+		dead := b.deadOnes("k")[0]
+		b.state(b.key("k"), engine.Dead, 1)
+		r := b.handled("k", long)
+		b.finished(r, "k", engine.Acked)
+		b.state(b.id(dead), engine.Dead, 1)
+		again := b.pushAs(engine.Replace, "k", dueLater)
+		if i := b.get(b.key("k")); i.ID != again.ID {
+			b.Fatalf("%+v", i)
+		}
+	}},
+	{"the last to go is remembered", func(b *bed) {
+		b.needRemember()
+		first := b.handled("k", long)
+		m := b.fleeting("k", dueNow, 2*long)
+		m.OnConflict = engine.Replace
+		second := b.push(m)
+		b.ack(b.leaseOf(second).Token)
+		if i := b.finished(second, "k", engine.Acked); second.ID == first.ID || !i.Forgotten.Equal(i.Ended.Add(2*long)) {
+			b.Fatalf("%+v, %+v", first, i)
+		}
+	}},
+	{"an expired one that nothing has met does not come back to be remembered", func(b *bed) {
+		b.needRemember()
+		b.need("Expiry", b.caps.Expiry)
+		m := b.fleeting("k", dueNow, long)
+		m.ExpireAfter = b.unit
+		b.push(m)
+		b.pass(2)
+		r := b.pushAs(engine.Replace, "k", dueNow)
+		b.ack(b.leaseOf(r).Token)
+		b.none("all are gone")
+		b.absent(b.key("k"))
+		b.free("k")
+	}},
+	{"cancel, reschedule and claim do not find it", func(b *bed) {
+		b.needRemember()
+		r := b.handled("k", long)
+		for _, ref := range []engine.Ref{b.key("k"), b.id(r.ID)} {
+			if b.caps.Cancel {
+				b.is(b.cancel(ref), engine.ErrNotFound)
+			}
+			if b.caps.Reschedule {
+				_, err := b.e.Reschedule(b.Context(), ref, dueNow)
+				b.is(err, engine.ErrNotFound)
+			}
+			if b.caps.Claim {
+				_, err := b.e.(engine.Claimer).Claim(b.Context(), ref, engine.Want{})
+				b.is(err, engine.ErrNotFound)
+			}
+		}
+		b.finished(r, "k", engine.Acked)
+	}},
+	{"a redrive goes through, and forgets", func(b *bed) {
+		b.needRemember()
+		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
+		id := b.deadOnes("k")[0]
+		b.handled("k", long)
+		if r := b.redrive(0); r != (engine.Redriven{Redriven: 1}) {
+			b.Fatalf("%+v", r)
+		}
+		if i := b.get(b.key("k")); i.ID != id {
+			b.Fatalf("%+v", i)
+		}
+		b.ack(b.lease1(0).Token)
+		b.absent(b.key("k"))
+	}},
+	{"what a late settlement brings back forgets", func(b *bed) {
+		b.needRemember()
+		old := b.spent("k")
+		b.handled("k", long)
+		b.settle(engine.Settlement{Token: old.Token, Do: engine.Release})
+		if i := b.get(b.key("k")); i.ID != old.ID || i.State != engine.Ready {
+			b.Fatalf("%+v", i)
+		}
+		b.ack(b.lease1(0).Token)
+		b.absent(b.key("k"))
+	}},
+	{"a purge remembers nothing, and forgets only when asked", func(b *bed) {
+		b.needRemember()
+		p := optional[engine.Purger](b, "Purge", b.caps.Purge)
+		r := b.handled("gone", long)
+		b.deadOnes("dead")
+		b.push(b.fleeting("live", dueLater, long))
+		for _, c := range []struct {
+			also engine.PurgeAlso
+			want int64
+		}{{0, 1}, {engine.PurgeDead, 1}, {engine.PurgeFinished, 1}, {engine.PurgeDead | engine.PurgeFinished, 0}} {
+			b.finished(r, "gone", engine.Acked)
+			if n, err := p.Purge(b.Context(), b.queue, c.also); err != nil || n != c.want {
+				b.Fatalf("%v, %d purged, want %d with %b", err, n, c.want, c.also)
+			}
+			b.absent(b.key("live"))
+			if c.also&engine.PurgeFinished != 0 {
+				break
+			}
+		}
+		b.absent(b.key("gone"))
+		b.free("gone")
+		if n, err := p.Purge(b.Context(), queueName(), engine.PurgeFinished|engine.PurgeDead); err != nil || n != 0 {
+			b.Fatalf("%v, %d purged of an unknown queue", err, n)
+		}
+	}},
+	{"a purge of many finished ones counts each", func(b *bed) {
+		b.needRemember()
+		p := optional[engine.Purger](b, "Purge", b.caps.Purge)
+		const n = 1200
+		b.finishMany(n, long)
+		if got, err := p.Purge(b.Context(), b.queue, engine.PurgeFinished); err != nil || got != n {
+			b.Fatalf("%v, %d purged, want %d", err, got, n)
+		}
+		b.free("7")
+	}},
+	{"they are counted, and no more when their time is over", func(b *bed) {
+		b.needRemember()
+		c := optional[engine.Counter](b, "Count", b.caps.Count)
+		const n = 300
+		b.finishMany(n, b.unit)
+		r := b.handled("stays", long)
+		if q := b.counts(c, 0, 0, 0, 0); q.Finished < 1 || q.Finished > n+1 || b.h.Clock != nil && q.Finished != n+1 {
+			b.Fatalf("%+v", q)
+		}
+		b.pass(2)
+		b.soon("those whose time is over to be counted no more", func() bool {
+			b.none("all are gone") // touches the queue
+			return b.counts(c, 0, 0, 0, 0).Finished == 1
+		})
+		b.finished(r, "stays", engine.Acked)
+	}},
+	{"a queue that only remembers is listed", func(b *bed) {
+		b.needRemember()
+		c := optional[engine.Counter](b, "Count", b.caps.Count)
+		b.handled("k", long)
+		page, _, err := c.Queues(b.Context(), b.queue[:len(b.queue)-1], 1)
+		if err != nil || len(page) != 1 || page[0].Queue != b.queue || page[0].Finished != 1 {
+			b.Fatalf("%v, %+v", err, page)
+		}
+		b.is(b.tryPush(b.msg("k", dueNow)).Err, engine.ErrExists)
+	}},
+	{"it is a queue's own", func(b *bed) {
+		b.needRemember()
+		b.handled("k", long)
+		b.queue = queueName()
+		b.absent(b.key("k"))
+		b.free("k")
+	}},
+	{"replace takes the new remember, rearm keeps the old", func(b *bed) {
+		b.needRemember()
+		for c := engine.Replace; c <= engine.Rearm; c++ {
+			b.Run(c.String(), func(t *testing.T) {
+				key := c.String()
+				b.push(b.fleeting(key, dueNow, long))
+				m := b.fleeting(key, dueNow, 2*long)
+				m.OnConflict = c
+				r, want := b.push(m), 2*long
+				if c == engine.Rearm {
+					want = long
+				}
+				b.ack(b.lease1(0).Token)
+				if i := b.finished(r, key, engine.Acked); !i.Forgotten.Equal(i.Ended.Add(want)) {
+					t.Fatalf("%+v, want it remembered for %v", i, want)
+				}
+			})
+		}
+	}},
+	{"items of one call meet it", func(b *bed) {
+		b.needRemember()
+		first := b.handled("k", long)
+		keep, anew := b.msg("k", dueLater), b.msg("k", dueLater)
+		keep.OnConflict, anew.OnConflict = engine.Keep, engine.Replace
+		r, err := b.e.Push(b.Context(), []engine.Message{b.msg("k", dueLater), keep, anew, keep})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.is(r[0].Err, engine.ErrExists)
+		if r[0].ID != first.ID || r[1].ID != first.ID || r[1].State != engine.Finished ||
+			r[2].Outcome != engine.Created || r[3].Outcome != engine.Kept || r[3].ID != r[2].ID || r[3].State != engine.Scheduled {
+			b.Fatalf("%+v", r)
+		}
+	}},
+	{"a batch of settlements leaves each behind", func(b *bed) {
+		b.needRemember()
+		b.finishMany(40, long)
+		for i := range 40 {
+			if i := b.get(b.key(fmt.Sprint(i))); i.State != engine.Finished {
+				b.Fatalf("%+v", i)
+			}
+		}
+	}},
+	{"an atomic push meets it, and a failed one forgets nothing", func(b *bed) {
+		b.needRemember()
+		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)
+		first := b.handled("k", long)
+		anew := b.msg("k", dueLater)
+		anew.OnConflict = engine.Replace
+		b.push(b.msg("held", dueLater))
+		_, err := p.PushAtomic(b.Context(), []engine.Message{anew, b.msg("held", dueNow)})
+		b.is(err, engine.ErrExists)
+		i := b.finished(first, "k", engine.Acked)
+		r, err := p.PushAtomic(b.Context(), []engine.Message{b.msg("other", dueNow), b.msg("k", dueNow)})
+		b.is(err, engine.ErrExists)
+		if len(r) == 2 {
+			b.describes(r[1], i, 0)
+		}
+		b.none("nothing was kept")
+		if r, err = p.PushAtomic(b.Context(), []engine.Message{anew}); err != nil || r[0].Outcome != engine.Created {
+			b.Fatalf("%v, %+v", err, r)
+		}
+	}},
+}
+
+// describes fails the test unless a push's result tells of a finished message.
+func (b *bed) describes(r engine.PushResult, i engine.Info, o engine.Outcome) {
+	b.Helper()
+	if r.Outcome != o || r.ID != i.ID || !r.Due.Equal(i.Due) || r.State != engine.Finished || r.Ending != i.Ending || !r.Ended.Equal(i.Ended) {
+		b.Fatalf("%+v does not tell of %+v", r, i)
+	}
+}
+
+// finishMany pushes and acks n messages, whose keys are the numbers below n.
+func (b *bed) finishMany(n int, remember time.Duration) {
+	b.Helper()
+	msgs := make([]engine.Message, n)
+	for i := range msgs {
+		msgs[i] = b.fleeting(fmt.Sprint(i), dueNow, remember)
+	}
+	b.pushEach(msgs)
+	acks := make([]engine.Settlement, n)
+	for i, l := range b.leaseN(n, 0) {
+		acks[i] = engine.Settlement{Token: l.Token, Do: engine.Ack}
+	}
+	settled, err := b.e.Settle(b.Context(), acks)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range settled {
+		b.is(s.Err, nil)
+	}
+}

@@ -2,6 +2,7 @@ package tarry
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,9 +23,10 @@ type LeaseOptions struct {
 
 // LeaseRequest asks for messages that are due, of each queue some where many have any.
 type LeaseRequest struct {
-	Queues []string      // at least one
-	Max    int           // messages at most over all queues, 1 to 1000
-	Wait   time.Duration // for the first message; 0: do not wait
+	Queues []string       // at least one
+	Max    int            // messages at most over all queues, 1 to 1000
+	Wait   time.Duration  // for the first message; 0: do not wait
+	Room   map[string]int // how many of a queue at most, where that is less than Max; 0: none
 	LeaseOptions
 }
 
@@ -64,6 +66,9 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	if err := c.able(c.caps.RemoteLeases || !req.Remote, op, "", "leases for other processes"); err != nil {
 		return LeasedMessages{}, err
 	}
+	if req.leaveOut(); len(req.Queues) == 0 {
+		return LeasedMessages{}, engine.Invalid(op, Ref{}, "there is room for messages of no queue")
+	}
 	got, err := c.leaseOnce(ctx, req, true)
 	rest := req.rest(got.Messages)
 	if err != nil || len(rest.Queues) == 0 {
@@ -89,6 +94,7 @@ func (r *LeaseRequest) rest(got []Lease) LeaseRequest {
 	if rest.Max <= 0 {
 		return rest
 	}
+	rest.Room = roomLeft(r.Room, got)
 	share, of := max(1, r.Max/len(r.Queues)), make(map[string]int)
 	for i := range got {
 		q := got[i].Queue
@@ -96,17 +102,50 @@ func (r *LeaseRequest) rest(got []Lease) LeaseRequest {
 			rest.Queues = append(rest.Queues, q)
 		}
 	}
+	rest.leaveOut()
 	return rest
+}
+
+// leaveOut takes out the queues that there is no room for.
+func (r *LeaseRequest) leaveOut() {
+	if len(r.Room) > 0 {
+		r.Queues = slices.DeleteFunc(slices.Clone(r.Queues), func(q string) bool { n, less := r.Room[q]; return less && n == 0 })
+	}
+}
+
+// limited are the queues that there may be less room for than for others.
+func (r *LeaseRequest) limited() (limited []string) {
+	if len(r.Room) == 0 {
+		return nil
+	}
+	for _, q := range r.Queues {
+		if _, less := r.Room[q]; less {
+			limited = append(limited, q)
+		}
+	}
+	return limited
+}
+
+// roomLeft is what room is left beside what was leased.
+func roomLeft(room map[string]int, got []Lease) map[string]int {
+	room = maps.Clone(room)
+	for i := range got {
+		if n, ok := room[got[i].Queue]; ok {
+			room[got[i].Queue] = n - 1
+		}
+	}
+	return room
 }
 
 // leaseOnce leases by one subscription, which takes of each queue if it spreads.
 func (c *Client) leaseOnce(ctx context.Context, req LeaseRequest, spread bool) (LeasedMessages, error) {
-	w := &oneLease{left: req.Max, done: make(chan struct{})}
+	w := newOneLease(&req)
 	s := &dispatch.Subscription{
 		Queues:  req.Queues,
 		TTR:     req.TTR,
 		Remote:  req.Remote,
 		Room:    w.room,
+		Limited: req.limited(),
 		Deliver: w.deliver,
 		Fail:    w.fail,
 		Noted:   w.noted,
@@ -150,44 +189,74 @@ func (r *LeaseRequest) check(op string) error {
 		return engine.Invalid(op, Ref{}, "no queue is given")
 	case len(r.Queues) > MaxBatch:
 		return engine.Invalid(op, Ref{}, "%d queues in one call; at most %d are allowed", len(r.Queues), MaxBatch)
-	case r.Wait < 0:
-		return engine.Invalid(op, Ref{}, "the wait %s is negative", r.Wait)
 	}
 	for _, q := range r.Queues {
-		w := Want{Queue: q, Max: r.Max, TTR: r.TTR}
-		if err := w.Validate(); err != nil {
+		if err := engine.CheckQueue(op, q); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.checkBut(op)
+}
+
+// checkBut checks all but the queues, of which there is one.
+func (r *LeaseRequest) checkBut(op string) error {
+	if r.Wait < 0 {
+		return engine.Invalid(op, Ref{}, "the wait %s is negative", r.Wait)
+	}
+	for q, n := range r.Room {
+		if n < 0 {
+			return engine.Invalid(op, Ref{Queue: q}, "the room %d is negative", n)
+		}
+	}
+	w := Want{Queue: r.Queues[0], Max: r.Max, TTR: r.TTR}
+	return w.Validate()
 }
 
 // oneLease gathers what one call of Lease gets.
 type oneLease struct {
+	fills bool // it goes on after the first
 	mu    sync.Mutex
 	left  int
+	bytes int            // of the bodies that came
+	of    map[string]int // how many of a queue are left, where that may be less
 	got   LeasedMessages
 	err   error
 	ended bool
 	done  chan struct{}
 }
 
-func (w *oneLease) room(_ string, taken int) (n int, full bool) {
+func newOneLease(req *LeaseRequest) *oneLease {
+	return &oneLease{left: req.Max, of: maps.Clone(req.Room), done: make(chan struct{})}
+}
+
+func (w *oneLease) room(queue string, taken int) (n int, full bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended || taken >= w.left {
 		return 0, true
 	}
-	return w.left - taken, false
+	n = w.left - taken
+	if most, ok := w.of[queue]; ok {
+		n = min(n, most)
+	}
+	return n, false
 }
 
 func (w *oneLease) deliver(leases []Lease, now, _ time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.left -= len(leases)
+	if n, ok := w.of[leases[0].Queue]; ok {
+		w.of[leases[0].Queue] = n - len(leases)
+	}
 	w.got.Messages = append(w.got.Messages, leases...)
 	w.got.Now = now
-	w.end()
+	for i := range leases {
+		w.bytes += len(leases[i].Body)
+	}
+	if !w.fills || w.left <= 0 || w.bytes >= engine.AnswerBytes {
+		w.end()
+	}
 }
 
 func (w *oneLease) fail(err error) {
@@ -211,6 +280,12 @@ func (w *oneLease) noted(queue string, expired, died int) {
 		}
 	}
 	w.got.Ended = append(w.got.Ended, Ended{queue, expired, died})
+}
+
+func (w *oneLease) empty() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.got.Messages) == 0
 }
 
 func (w *oneLease) end() {

@@ -23,25 +23,48 @@ func newWaiter() *waiter {
 	return w
 }
 
-func (w *waiter) LeaseWait(ctx context.Context, wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
+func (w *waiter) LeaseWait(ctx context.Context, wait engine.Wait) (engine.Waited, error) {
+	wants := wantsOf(wait)
 	w.calls.add(len(wants))
-	end := time.Now().Add(wait)
+	end := time.Now().Add(wait.For)
 	for {
 		g, err := w.Lease(ctx, wants)
-		if err != nil || !time.Now().Before(end) {
-			return g, err
-		}
-		for _, q := range g.Queues {
-			if len(q.Messages) > 0 {
-				return g, nil
-			}
+		if got := waitedOf(wants, g); err != nil || !time.Now().Before(end) || len(got.Messages) > 0 {
+			return got, err
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return engine.Grant{}, ctx.Err()
+			return engine.Waited{}, ctx.Err()
 		}
 	}
+}
+
+// wantsOf asks each queue for what there is room for, were it the only one.
+func wantsOf(w engine.Wait) (wants []engine.Want) {
+	for _, q := range w.Queues {
+		n, less := w.Room[q]
+		if !less {
+			n = w.Max
+		}
+		if n > 0 {
+			wants = append(wants, engine.Want{Queue: q, Max: n, TTR: w.TTR, Remote: w.Remote})
+		}
+	}
+	return wants
+}
+
+// waitedOf is a Grant of these wants as LeaseWait tells it.
+func waitedOf(wants []engine.Want, g engine.Grant) engine.Waited {
+	w := engine.Waited{Now: g.Now}
+	for i, q := range g.Queues {
+		w.Messages = append(w.Messages, q.Messages...)
+		if w.NextDue.IsZero() || !q.NextDue.IsZero() && q.NextDue.Before(w.NextDue) {
+			w.NextDue = q.NextDue
+		}
+		w.Told = append(w.Told, engine.Told{Queue: wants[i].Queue, Expired: q.Expired, Died: q.Died, Err: q.Err})
+	}
+	return w
 }
 
 func TestWorkerOnAnEngineThatWaits(t *testing.T) {

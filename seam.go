@@ -81,15 +81,23 @@ func copied(msgs []engine.Message) []engine.Message {
 
 func (s *seam) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	wants = slices.Clone(wants)
-	return leaving(ctx, &s.calls, 0, s.giveBack, func() (engine.Grant, error) { return s.eng.Lease(ctx, wants) })
+	late := func(g engine.Grant) {
+		var all []engine.Lease
+		for _, q := range g.Queues {
+			all = append(all, q.Messages...)
+		}
+		s.giveBack(all)
+	}
+	return leaving(ctx, &s.calls, 0, late, func() (engine.Grant, error) { return s.eng.Lease(ctx, wants) })
 }
 
-func (s *seam) LeaseWait(ctx context.Context, wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
-	w, ok := s.eng.(engine.LeaseWaiter)
+func (s *seam) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
+	waiter, ok := s.eng.(engine.LeaseWaiter)
 	if !ok {
-		return engine.Grant{}, ErrUnsupported
+		return engine.Waited{}, ErrUnsupported
 	}
-	return leaving(ctx, &s.calls, 2*lastWord, s.giveBack, func() (engine.Grant, error) { return w.LeaseWait(ctx, wants, most, wait) })
+	late := func(got engine.Waited) { s.giveBack(got.Messages) }
+	return leaving(ctx, &s.calls, 2*lastWord, late, func() (engine.Waited, error) { return waiter.LeaseWait(ctx, w) })
 }
 
 func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
@@ -97,25 +105,19 @@ func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (eng
 	if !ok {
 		return engine.Lease{}, ErrUnsupported
 	}
-	late := func(l engine.Lease) {
-		s.giveBack(engine.Grant{Queues: []engine.Granted{{Messages: []engine.Lease{l}}}})
-	}
+	late := func(l engine.Lease) { s.giveBack([]engine.Lease{l}) }
 	return leaving(ctx, &s.calls, 0, late, func() (engine.Lease, error) { return c.Claim(ctx, ref, want) })
 }
 
 // giveBack releases what came for a caller who had left. What cannot be released
 // lapses.
-func (s *seam) giveBack(g engine.Grant) {
-	var back []engine.Settlement
-	for _, q := range g.Queues {
-		back = append(back, engine.Releases(q.Messages)...)
-	}
-	if len(back) == 0 {
+func (s *seam) giveBack(ls []engine.Lease) {
+	if len(ls) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackPatience)
 	defer cancel()
-	_, _ = s.eng.Settle(ctx, back)
+	_, _ = s.eng.Settle(ctx, engine.Releases(ls))
 }
 
 func (s *seam) Settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {

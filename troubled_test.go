@@ -132,17 +132,18 @@ func (e *troubled) Lease(ctx context.Context, wants []engine.Want) (engine.Grant
 }
 
 // LeaseWait takes what is there at once, or tells after wait that nothing is.
-func (e *troubled) LeaseWait(ctx context.Context, wants []engine.Want, _ int, wait time.Duration) (engine.Grant, error) {
-	return troubledCall(ctx, e, "LeaseWait", func(ctx context.Context) (engine.Grant, error) {
+func (e *troubled) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
+	return troubledCall(ctx, e, "LeaseWait", func(ctx context.Context) (engine.Waited, error) {
+		wants := wantsOf(w)
 		g, err := e.Engine.Lease(ctx, wants[:1])
 		if err != nil || len(wants) > 1 || len(g.Queues[0].Messages) > 0 {
-			return g, err
+			return waitedOf(wants, g), err
 		}
 		select {
-		case <-time.After(wait):
-			return g, nil
+		case <-time.After(w.For):
+			return waitedOf(wants, g), nil
 		case <-ctx.Done():
-			return engine.Grant{}, ctx.Err()
+			return engine.Waited{}, ctx.Err()
 		}
 	})
 }

@@ -111,7 +111,7 @@ func (w *Worker) register(h *handling) {
 // and when the engine is; then with ErrClosed. A worker runs once.
 func (w *Worker) Run(ctx context.Context) error {
 	const op = "work"
-	queues, err := w.start(ctx, op)
+	queues, limited, err := w.start(ctx, op)
 	if err != nil {
 		return err
 	}
@@ -125,6 +125,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		TTR:     w.cfg.LeaseTTR,
 		Spread:  true,
 		Room:    w.room,
+		Limited: limited,
 		Deliver: w.deliver,
 		Fail:    w.fail,
 		Noted:   w.noted,
@@ -137,28 +138,32 @@ func (w *Worker) Run(ctx context.Context) error {
 	return w.drain(op)
 }
 
-func (w *Worker) start(ctx context.Context, op string) (queues []string, err error) {
+// start returns the queues, and those of them whose handlers have slots of their own.
+func (w *Worker) start(ctx context.Context, op string) (queues, limited []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.ran:
-		return nil, engine.Invalid(op, Ref{}, "a worker runs once; make a new one")
+		return nil, nil, engine.Invalid(op, Ref{}, "a worker runs once; make a new one")
 	case len(w.queues) == 0:
-		return nil, engine.Invalid(op, Ref{}, "no handler is registered; call Handle before Run")
+		return nil, nil, engine.Invalid(op, Ref{}, "no handler is registered; call Handle before Run")
 	}
 	if err := w.cfg.check(op); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for q := range w.queues {
+	for q, h := range w.queues {
 		if err := engine.CheckQueue(op, q); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		queues = append(queues, q)
+		if h.slots > 0 {
+			limited = append(limited, q)
+		}
 	}
 	slices.Sort(queues)
 	w.ran = true
 	w.base = context.WithoutCancel(ctx)
-	return queues, nil
+	return queues, limited, nil
 }
 
 // fail is told by the dispatcher, under its lock, that the engine could not be

@@ -53,8 +53,8 @@ type delivery struct {
 	untold     bool          // it is to know when the handler has returned
 }
 
-// room tells how many more messages of a queue can be started soon, and whether there
-// is room for none of any queue.
+// room tells how many more messages of a queue, or of one without slots of its own, can
+// be started soon, and whether there is room for none of any queue.
 func (w *Worker) room(queue string, taken int) (n int, full bool) {
 	if w.deaf() {
 		return 0, true
@@ -69,7 +69,7 @@ func (w *Worker) room(queue string, taken int) (n int, full bool) {
 	if n = min(n, slots+maxUnsaid-w.unsaid); n <= 0 {
 		return 0, true
 	}
-	if h := w.queues[queue]; h.slots > 0 {
+	if h := w.queues[queue]; h != nil && h.slots > 0 {
 		n = min(n, h.slots-h.running-h.queued)
 	}
 	return n, false

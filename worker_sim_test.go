@@ -87,9 +87,9 @@ func (e *distant) Lease(ctx context.Context, wants []engine.Want) (engine.Grant,
 	return e.troubled.Lease(ctx, wants)
 }
 
-func (e *distant) LeaseWait(ctx context.Context, wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
+func (e *distant) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
 	if err := e.travel(); err != nil {
-		return engine.Grant{}, err
+		return engine.Waited{}, err
 	}
 	defer e.travel()
 	hint := make(chan struct{}, 1)
@@ -99,17 +99,18 @@ func (e *distant) LeaseWait(ctx context.Context, wants []engine.Want, most int, 
 		default:
 		}
 	})()
-	for end := time.Now().Add(wait); ; {
+	wants := wantsOf(w)
+	for end := time.Now().Add(w.For); ; {
 		next := end
 		g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
-		came, left := false, most
+		came, left := false, w.Max
 		for i, want := range wants {
 			if want.Max = min(want.Max, left); want.Max == 0 {
 				continue
 			}
 			got, err := e.Engine.Lease(ctx, []engine.Want{want})
 			if err != nil {
-				return g, err
+				return engine.Waited{}, err
 			}
 			g.Now, g.Queues[i] = got.Now, got.Queues[0]
 			left -= len(got.Queues[0].Messages)
@@ -119,13 +120,13 @@ func (e *distant) LeaseWait(ctx context.Context, wants []engine.Want, most int, 
 			}
 		}
 		if came || !time.Now().Before(end) {
-			return g, nil
+			return waitedOf(wants, g), nil
 		}
 		select {
 		case <-time.After(time.Until(next)):
 		case <-hint:
 		case <-ctx.Done():
-			return engine.Grant{}, ctx.Err()
+			return engine.Waited{}, ctx.Err()
 		}
 	}
 }

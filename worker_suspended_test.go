@@ -29,14 +29,14 @@ const suspendedServer = "TARRY_TEST_SUSPENDED_SERVER"
 // suspending is an engine that stops the process between a lease and its handler.
 type suspending struct{ *httpengine.Engine }
 
-func (s suspending) LeaseWait(ctx context.Context, wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
-	g, err := s.Engine.LeaseWait(ctx, wants, most, wait)
-	if err == nil && len(g.Queues[0].Messages) > 0 {
+func (s suspending) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
+	got, err := s.Engine.LeaseWait(ctx, w)
+	if err == nil && len(got.Messages) > 0 {
 		fmt.Println("leased")
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until it is said that we go on
 	}
-	return g, err
+	return got, err
 }
 
 // workSuspended is the life of that process; it tells what happens on its output.

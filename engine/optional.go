@@ -141,13 +141,3 @@ type Whole interface {
 	Purger
 	Redriver
 }
-
-// LeaseWaiter is for engines whose other side can wait: the root package then
-// waits in this call instead of sleeping until NextDue.
-type LeaseWaiter interface {
-	// LeaseWait is Lease that waits up to wait for the first message, and hands out
-	// at most max over all wants. When ctx ends it returns soon: with what the other
-	// side has leased for it, or with an error, and then what the other side leases
-	// meanwhile is given back. Either way no lease is left to nobody.
-	LeaseWait(ctx context.Context, wants []Want, max int, wait time.Duration) (Grant, error)
-}

@@ -34,6 +34,12 @@ type Config struct {
 	// wherever the Server is mounted. Default 4096.
 	MaxConnections int
 
+	// MaxSetQueues bounds the queues that are kept for those who poll many, so that they
+	// need not name them each time, over all clients; each takes some 250 bytes and its name. Beyond
+	// it the queues that were not polled for longest give way; when there are none, a
+	// poll's queues are not kept. Default 200,000; negative: none is kept.
+	MaxSetQueues int
+
 	// MaxHeader bounds the request line and headers together, in bytes; more gets
 	// 431. Default 32 KiB; at most 1 MiB.
 	MaxHeader int
@@ -67,6 +73,7 @@ type Config struct {
 const (
 	DefaultMaxBuffered    = 256 << 20
 	DefaultMaxConnections = 4096
+	DefaultMaxSetQueues   = 200_000
 
 	defaultMaxRequest = 8 << 20
 	defaultMaxHeader  = 32 << 10
@@ -91,6 +98,9 @@ func (cfg *Config) withDefaults(maxBody int) Config {
 	c.MaxBuffered = max(c.MaxBuffered, 2*int64(c.MaxRequest))
 	if c.MaxConnections <= 0 {
 		c.MaxConnections = DefaultMaxConnections
+	}
+	if c.MaxSetQueues == 0 {
+		c.MaxSetQueues = DefaultMaxSetQueues
 	}
 	if c.MaxHeader <= 0 {
 		c.MaxHeader = defaultMaxHeader

@@ -32,11 +32,11 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	if req.Wait == 0 {
 		return s.leaseNow(x, r, req)
 	}
-	got, err := s.leaseWaiting(r, req)
+	got, set, err := s.leaseWaiting(r, req)
 	if err != nil {
 		return err
 	}
-	answered := wire.Leased{Messages: got.Messages, NextDue: got.NextDue, Now: got.Now}
+	answered := wire.Leased{Messages: got.Messages, NextDue: got.NextDue, Now: got.Now, Set: set}
 	for _, e := range got.Ended {
 		answered.Queues = append(answered.Queues, wire.Granted{Queue: e.Queue, Waited: true, Granted: engine.Granted{Expired: e.Expired, Died: e.Died}})
 	}
@@ -58,10 +58,10 @@ func (s *Server) leased(x *exchange, r *http.Request, l *wire.Leased) error {
 // leaseWaiting waits in the client's dispatcher, but for one connection in eight: those
 // who settle need some too. When the server shuts down, or the poll is ended by its
 // name, the wait is over, with nothing leased.
-func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (tarry.LeasedMessages, error) {
+func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (got tarry.LeasedMessages, set string, err error) {
 	defer s.waits.Add(-1)
 	if s.waits.Add(1) > int64(s.cfg.MaxConnections-s.cfg.MaxConnections/8) {
-		return tarry.LeasedMessages{}, refusal(http.StatusServiceUnavailable, "unavailable",
+		return got, "", refusal(http.StatusServiceUnavailable, "unavailable",
 			"as many requests wait for messages as may", "try again, with fewer of them; tarry serve --max-connections allows more")
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -71,20 +71,55 @@ func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (tarry.Lea
 	}
 	if req.Poll != "" {
 		if !s.polls.add(req.Poll, cancel) {
-			return tarry.LeasedMessages{}, wire.Wrong("poll: one of this name is waiting already")
+			return got, "", wire.Wrong("poll: one of this name is waiting already")
 		}
 		defer s.polls.remove(req.Poll)
 	}
-	got, err := s.c.Lease(ctx, tarry.LeaseRequest{
-		Queues: req.Queues, Max: req.Max, Wait: req.Wait, LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true},
-	})
+	got, set, err = s.leaseFrom(ctx, req)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
-		return tarry.LeasedMessages{Now: time.Now()}, nil
+		return tarry.LeasedMessages{Now: time.Now()}, set, nil
 	}
 	if got.Now.IsZero() {
 		got.Now = time.Now()
 	}
-	return got, err
+	return got, set, err
+}
+
+// leaseFrom leases from the queues that are named, or from those of a set, and returns
+// the id of the set, if there is one.
+func (s *Server) leaseFrom(ctx context.Context, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
+	ask := tarry.LeaseRequest{
+		Max: req.Max, Wait: req.Wait, Room: rooms(req.Room), LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true},
+	}
+	var n *set
+	switch {
+	case req.Set != "":
+		n, err = s.sets.take(req.Set)
+	case req.Keep:
+		n, err = s.sets.add(s.c, req.Queues)
+	}
+	if err != nil {
+		return got, "", err
+	}
+	if n == nil {
+		ask.Queues = req.Queues
+		got, err = s.c.Lease(ctx, ask)
+		return got, "", err
+	}
+	defer s.sets.put(n)
+	got, err = n.Lease(ctx, ask)
+	return got, n.id, err
+}
+
+func rooms(all []wire.Room) map[string]int {
+	if len(all) == 0 {
+		return nil
+	}
+	room := make(map[string]int, len(all))
+	for _, r := range all {
+		room[r.Queue] = r.Max
+	}
+	return room
 }
 
 // leaseNow asks queue after queue until there are enough messages, or bytes, beginning
@@ -92,12 +127,18 @@ func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (tarry.Lea
 func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) error {
 	var l wire.Leased
 	queues := make([]*wire.Granted, len(req.Queues)) // those that were asked
-	first, bytes := rand.N(len(req.Queues)), 0
+	first, bytes, room := rand.N(len(req.Queues)), 0, rooms(req.Room)
 	for i := range req.Queues {
 		q := (first + i) % len(req.Queues)
 		left := req.Max - len(l.Messages)
 		if left == 0 || bytes >= engine.AnswerBytes {
 			break
+		}
+		if n, ok := room[req.Queues[q]]; ok {
+			left = min(left, n)
+		}
+		if left == 0 {
+			continue
 		}
 		g, err := s.c.LeaseNow(r.Context(), []engine.Want{{Queue: req.Queues[q], Max: left, TTR: req.TTR, Remote: true}})
 		if err == nil {

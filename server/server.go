@@ -23,6 +23,7 @@ type Server struct {
 	budget budget
 	pages  chan struct{} // has room for those who make a page of messages
 	polls  polls
+	sets   sets
 	waits  atomic.Int64 // lease requests that wait
 }
 
@@ -34,7 +35,7 @@ const maxPages = 8
 // server. cfg may be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
 	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), pages: make(chan struct{}, maxPages)}
-	s.table, s.hosts, s.budget.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered
+	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
 	return s
 }
 

@@ -86,25 +86,25 @@ var watchTests = []test{
 	{"LeaseWait is answered by a push", func(b *bed) {
 		w := optional[engine.LeaseWaiter](b, "LeaseWait", b.caps.LeaseWait)
 		type answer struct {
-			g   engine.Grant
+			got engine.Waited
 			err error
 		}
 		got := make(chan answer, 1)
 		go func() {
-			g, err := w.LeaseWait(b.Context(), []engine.Want{{Queue: b.queue, Max: 1, TTR: long}}, 1, patience)
-			got <- answer{g, err}
+			w, err := w.LeaseWait(b.Context(), engine.Wait{Queues: []string{b.queue}, Max: 1, For: patience, TTR: long})
+			got <- answer{w, err}
 		}()
 		r := b.push(b.msg("", dueNow))
 		a := <-got
-		if a.err != nil || len(a.g.Queues) != 1 || len(a.g.Queues[0].Messages) != 1 || a.g.Queues[0].Messages[0].ID != r.ID {
-			b.Fatalf("%v, %+v", a.err, a.g)
+		if a.err != nil || len(a.got.Messages) != 1 || a.got.Messages[0].ID != r.ID {
+			b.Fatalf("%v, %+v", a.err, a.got)
 		}
 	}},
 	{"LeaseWait without a message ends in time, empty", func(b *bed) {
 		w := optional[engine.LeaseWaiter](b, "LeaseWait", b.caps.LeaseWait)
-		g, err := w.LeaseWait(b.Context(), []engine.Want{{Queue: b.queue, Max: 1}}, 1, 20*time.Millisecond)
-		if err != nil || len(g.Queues) != 1 || len(g.Queues[0].Messages) != 0 {
-			b.Fatalf("%v, %+v", err, g)
+		got, err := w.LeaseWait(b.Context(), engine.Wait{Queues: []string{b.queue}, Max: 1, For: 20 * time.Millisecond})
+		if err != nil || len(got.Messages) != 0 || got.Now.IsZero() {
+			b.Fatalf("%v, %+v", err, got)
 		}
 	}},
 	{"LeaseWait that is given up leaves nothing leased", func(b *bed) {
@@ -115,11 +115,11 @@ var watchTests = []test{
 			gone := make(chan struct{})
 			go func() {
 				defer close(gone)
-				g, err := w.LeaseWait(ctx, []engine.Want{{Queue: b.queue, Max: 1, TTR: long}}, 1, patience)
+				got, err := w.LeaseWait(ctx, engine.Wait{Queues: []string{b.queue}, Max: 1, For: patience, TTR: long})
 				if err != nil {
 					return
 				}
-				for _, l := range g.Queues[0].Messages {
+				for _, l := range got.Messages {
 					b.settle(engine.Settlement{Token: l.Token, Do: engine.Release})
 				}
 			}()

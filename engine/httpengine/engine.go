@@ -49,6 +49,7 @@ type Engine struct {
 	caps    engine.Capabilities
 	limits  wire.Limits
 	watch   watch
+	sets    sets
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc

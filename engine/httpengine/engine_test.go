@@ -150,20 +150,22 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 func TestLeaseWaitSharesOut(t *testing.T) {
 	e := open(t, serve(t, memengine.New(nil)))
 	defer e.Close()
-	for _, q := range []string{"a", "a", "a", "b", "b", "b"} {
+	for _, q := range []string{"a", "a", "a", "b", "b", "b", "c"} {
 		if _, err := e.Push(t.Context(), []engine.Message{tarry.NewDraft(q, nil)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	g, err := e.LeaseWait(t.Context(), []engine.Want{{Queue: "a", Max: 3}, {Queue: "b", Max: 1, TTR: time.Hour}}, 4, time.Second)
-	if err != nil || len(g.Queues) != 2 || len(g.Queues[0].Messages) != 3 || len(g.Queues[1].Messages) != 1 {
-		t.Fatalf("%+v, %v", g, err)
+	w := engine.Wait{Queues: []string{"a", "b", "c"}, Max: 4, Room: map[string]int{"b": 1, "c": 0}, For: time.Second, TTR: time.Hour}
+	got, err := e.LeaseWait(t.Context(), w)
+	of := make(map[string]int)
+	for _, l := range got.Messages {
+		of[l.Queue]++
+		if d := l.Deadline.Sub(got.Now); d < 59*time.Minute || d > 61*time.Minute {
+			t.Errorf("%s's lease lasts %v", l.Queue, d)
+		}
 	}
-	if d := g.Queues[1].Messages[0].Deadline.Sub(g.Now); d < 59*time.Minute || d > 61*time.Minute {
-		t.Errorf("b's lease lasts %v", d)
-	}
-	if d := g.Queues[0].Messages[0].Deadline.Sub(g.Now); d > 2*time.Minute {
-		t.Errorf("a's lease lasts %v", d)
+	if err != nil || of["a"] != 3 || of["b"] != 1 || len(of) != 2 {
+		t.Errorf("%v, %v", of, err)
 	}
 }
 
@@ -173,7 +175,7 @@ func TestCloseEndsLongPolls(t *testing.T) {
 	started := make(chan struct{})
 	go func() {
 		close(started)
-		_, err := e.LeaseWait(context.Background(), []engine.Want{{Queue: "q", Max: 1}}, 1, time.Minute)
+		_, err := e.LeaseWait(context.Background(), engine.Wait{Queues: []string{"q"}, Max: 1, For: time.Minute})
 		done <- err
 	}()
 	<-started

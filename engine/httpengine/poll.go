@@ -23,11 +23,11 @@ const (
 // lease makes a lease request. It never hangs up on the server for a context that
 // ends, since the server may be leasing at that moment: it ends the wait there, and
 // reads the answer. What comes soon is the caller's; what comes later is given back.
-func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr time.Duration) (wire.Leased, error) {
+func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased, error) {
 	if err := e.calls.Enter(ctx, "lease"); err != nil {
 		return wire.Leased{}, err
 	}
-	c, poll := leaseCall(queues, n, wait, ttr)
+	c, poll := leaseCall(req)
 	rest, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan outcome, 1)
 	go func() {
@@ -40,15 +40,15 @@ func (e *Engine) lease(ctx context.Context, queues []string, n int, wait, ttr ti
 		e.calls.Leave()
 	}
 	closing := e.ctx.Done()
-	if wait == 0 {
+	if req.Wait == 0 {
 		closing = nil // Close waits for it
 	}
 	var err error
 	select {
 	case o := <-done:
 		release()
-		for _, q := range queues {
-			e.watch.leased(q)
+		for i := range o.Messages {
+			e.watch.leased(o.Messages[i].Queue)
 		}
 		return o.Leased, o.err
 	case <-ctx.Done():
@@ -132,14 +132,13 @@ func (e *Engine) ask(ctx context.Context, c call) (wire.Leased, error) {
 }
 
 // leaseCall is the request, and the name of its wait, if it waits.
-func leaseCall(queues []string, n int, wait, ttr time.Duration) (c call, poll string) {
-	if wait > 0 {
-		poll = rand.Text()
+func leaseCall(req wire.LeaseRequest) (c call, poll string) {
+	if req.Wait > 0 {
+		req.Poll = rand.Text()
 	}
-	body := wire.AppendLeaseRequest(nil, &wire.LeaseRequest{Queues: queues, Max: n, Wait: wait, TTR: ttr, Poll: poll})
-	c = call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: body, wait: wait}
-	if len(queues) == 1 {
-		c.ref.Queue = queues[0]
+	c = call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: wire.AppendLeaseRequest(nil, &req), wait: req.Wait}
+	if len(req.Queues) == 1 {
+		c.ref.Queue = req.Queues[0]
 	}
-	return c, poll
+	return c, req.Poll
 }

@@ -9,15 +9,17 @@ import (
 )
 
 // belief is what is known of a queue that somebody waits on. It stands in one place:
-// among the ready, which are to be asked; in a call; in the heap of those of which a
-// time is known; or nowhere, when only a hint can tell more. All of it is guarded by
+// among the ready, which are to be asked, or the parked of them, for which nobody takes
+// his turn; in a call; in the heap of those of which a time is known; or nowhere, when
+// only a hint can tell more. All of it is guarded by
 // Dispatcher.mu.
 type belief struct {
 	queue string
 	seats chain[Subscription] // in the order in which they came
 
-	place  link[belief] // in Dispatcher.ready
+	place  link[belief] // in Dispatcher.ready, or parked
 	ready  bool         // it is there: to be asked
+	parked bool         // as long as no turn begins
 	busy   bool         // being asked
 	hinted bool         // a hint came meanwhile
 	apart  bool         // asking it has taken long: it is asked alone, so that no other waits for it
@@ -83,6 +85,7 @@ func (d *Dispatcher) unready(b *belief) {
 	if !b.ready {
 		return
 	}
+	d.unpark(b)
 	d.ready.remove(&b.place)
 	b.ready = false
 	b.tellSpread(-1)

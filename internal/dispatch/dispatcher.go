@@ -56,10 +56,13 @@ type Dispatcher struct {
 	fresh   []*Subscription // of one answer, not all of whose queues have been asked yet
 	queues  map[string]*belief
 	ready   chain[belief] // to be asked, first come first served
+	parked  chain[belief] // likewise, but all who wait on them have rested for long
 	timed   timed         // beliefs of which a time is known
 	calls   []*call       // under way, the oldest first
 	rounds  uint64
-	open    int // subscriptions that are not known to be full in this round
+	open    int             // subscriptions that are not known to be full in this round
+	resting int             // standing ones that have no turn
+	waiting []*Subscription // standing ones, to be told when they are quiet
 	running bool
 	closed  bool
 
@@ -145,6 +148,7 @@ func (d *Dispatcher) run() {
 			d.calls = append(d.calls, c)
 			c.cancel, r.call = r.cancel, c
 		}
+		d.hush()
 		until := d.earliest()
 		d.mu.Unlock()
 		switch {

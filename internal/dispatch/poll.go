@@ -105,23 +105,22 @@ func (p *poller) next() bool {
 
 func (p *poller) run() {
 	for p.next() {
-		wants, most := p.wants()
-		if most == 0 {
+		w := p.demand()
+		if w.Max == 0 && p.s.Once {
+			break // it has all that it wants
+		}
+		if w.Max == 0 {
 			select {
 			case <-p.freed:
 			case <-p.ctx.Done():
 			}
 			continue
 		}
-		wait := pollWait
-		if p.s.Once {
-			wait = max(0, min(wait, time.Until(p.s.Until)))
-		}
 		sent := time.Now()
-		g, err := p.wait(wants, most, wait)
+		got, err := p.wait(w)
 		switch {
 		case err == nil:
-			err = p.hand(wants, g, sent)
+			err = p.hand(got, sent)
 		case p.ctx.Err() != nil || err == errFreed:
 			err = nil
 		default:
@@ -147,37 +146,39 @@ func (p *poller) answered() {
 
 // wait polls once. A poll that had to leave out a queue for want of room ends when
 // that queue has some, or it would wait as long as the others do.
-func (p *poller) wait(wants []engine.Want, most int, wait time.Duration) (engine.Grant, error) {
-	if len(wants) == len(p.s.Queues) {
-		return p.lw.LeaseWait(p.ctx, wants, most, wait)
+func (p *poller) wait(w engine.Wait) (engine.Waited, error) {
+	var out []string
+	for q, n := range w.Room {
+		if n == 0 {
+			out = append(out, q)
+		}
+	}
+	if len(out) == 0 {
+		return p.lw.LeaseWait(p.ctx, w)
 	}
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
 	over := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		if p.gains(wants, over) {
+		if p.gains(out, over) {
 			cancel(errFreed)
 		}
 	})
-	g, err := p.lw.LeaseWait(ctx, wants, most, wait)
+	got, err := p.lw.LeaseWait(ctx, w)
 	close(over)
 	watch.Wait()
 	if err != nil && context.Cause(ctx) == errFreed {
-		return engine.Grant{}, errFreed
+		return engine.Waited{}, errFreed
 	}
-	return g, err
+	return got, err
 }
 
 // errFreed ends a poll because a queue that it leaves out has room.
 var errFreed = errors.New("there is more room")
 
-// gains waits until a queue that is not among the wants has room, or the poll is over.
-func (p *poller) gains(wants []engine.Want, over <-chan struct{}) bool {
-	polled := make(map[string]bool, len(wants))
-	for _, w := range wants {
-		polled[w.Queue] = true
-	}
+// gains waits until one of the queues that were left out has room, or the poll is over.
+func (p *poller) gains(out []string, over <-chan struct{}) bool {
 	timer := time.NewTimer(pollMin)
 	defer timer.Stop()
 	select {
@@ -186,8 +187,8 @@ func (p *poller) gains(wants []engine.Want, over <-chan struct{}) bool {
 		return false
 	}
 	for {
-		for _, q := range p.s.Queues {
-			if !polled[q] && p.s.room(q, 0) > 0 {
+		for _, q := range out {
+			if p.s.room(q, 0) > 0 {
 				return true
 			}
 		}
@@ -199,19 +200,29 @@ func (p *poller) gains(wants []engine.Want, over <-chan struct{}) bool {
 	}
 }
 
-// wants asks each queue for what there is room for, were it the only one.
-func (p *poller) wants() (wants []engine.Want, most int) {
-	for _, q := range p.s.Queues {
-		n, full := p.s.Room(q, 0)
-		if full {
-			return nil, 0
-		}
-		if n = min(n, engine.MaxLease); n > 0 {
-			wants = append(wants, engine.Want{Queue: q, Max: n, TTR: p.s.TTR, Remote: p.s.Remote})
-			most = max(most, n)
-		}
+// demand is what there is room for; its Max is 0 when there is none.
+func (p *poller) demand() engine.Wait {
+	s := p.s
+	w := engine.Wait{Queues: s.Queues, Max: min(s.room("", 0), engine.MaxLease), For: pollWait, TTR: s.TTR, Remote: s.Remote}
+	if s.Once {
+		w.For = max(0, min(w.For, time.Until(s.Until)))
 	}
-	return wants, most
+	most := 0
+	for _, q := range s.Limited {
+		n := s.room(q, 0)
+		most += n
+		if n >= w.Max {
+			continue
+		}
+		if w.Room == nil {
+			w.Room = make(map[string]int)
+		}
+		w.Room[q] = n
+	}
+	if len(s.Limited) == len(s.Queues) {
+		w.Max = min(w.Max, most)
+	}
+	return w
 }
 
 // rest pauses after a failure.
@@ -238,34 +249,26 @@ func (p *poller) rest(err error) {
 }
 
 // hand delivers what came. It fails when nothing came and a queue could not be asked.
-func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (failure error) {
+func (p *poller) hand(got engine.Waited, sent time.Time) (failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	o := Outlook{Now: g.Now}
-	failed, came := 0, false
-	var back []engine.Lease
-	for i, got := range g.Queues {
-		if got.Err != nil {
-			failed, failure = failed+1, got.Err
+	failed := 0
+	for _, t := range got.Told {
+		if t.Err != nil {
+			failed, failure = failed+1, t.Err
 		}
-		if p.s.Noted != nil && (got.Expired > 0 || got.Died > 0) {
-			p.s.Noted(wants[i].Queue, got.Expired, got.Died)
-		}
-		if len(got.Messages) > 0 {
-			came = true
-			if p.gone || p.leaving && !p.s.Once {
-				back = append(back, got.Messages...)
-			} else {
-				p.s.Deliver(got.Messages, g.Now, sent)
-			}
-		}
-		if !got.NextDue.IsZero() && (o.Next.IsZero() || got.NextDue.Before(o.Next)) {
-			o.Next = got.NextDue
+		if p.s.Noted != nil && (t.Expired > 0 || t.Died > 0) {
+			p.s.Noted(t.Queue, t.Expired, t.Died)
 		}
 	}
-	o.Err = failure
-	p.outlook = o
-	if failed > 0 && (!p.s.Once || failed == len(g.Queues)) {
+	p.outlook = Outlook{Now: got.Now, Next: got.NextDue, Err: failure}
+	var back []engine.Lease
+	if p.gone || p.leaving && !p.s.Once {
+		back = got.Messages
+	} else {
+		p.deliver(got.Messages, got.Now, sent)
+	}
+	if failed > 0 && (!p.s.Once || failed == len(p.s.Queues)) {
 		p.s.Fail(failure)
 	}
 	if len(back) > 0 {
@@ -273,8 +276,20 @@ func (p *poller) hand(wants []engine.Want, g engine.Grant, sent time.Time) (fail
 		p.d.release(back)
 		p.mu.Lock()
 	}
-	if came {
+	if len(got.Messages) > 0 {
 		return nil
 	}
 	return failure
+}
+
+// deliver delivers leases, those of one queue that stand together at a time.
+func (p *poller) deliver(all []engine.Lease, now, sent time.Time) {
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].Queue == all[0].Queue {
+			n++
+		}
+		p.s.Deliver(all[:n:n], now, sent)
+		all = all[n:]
+	}
 }

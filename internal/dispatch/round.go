@@ -24,8 +24,9 @@ type call struct {
 }
 
 type share struct {
-	sub *Subscription
-	n   int
+	sub  *Subscription
+	n    int
+	turn int // in which it was asked for
 }
 
 const (
@@ -82,7 +83,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 	short := false
 	c := &call{began: now}
 	d.rounds++
-	d.open = len(d.subs)
+	d.open = len(d.subs) - d.resting
 	for l := d.ready.first; l != nil && len(c.wants) < wantsMax; {
 		b := l.of
 		l = l.next
@@ -99,6 +100,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		}
 		if !d.want(c, b, now) {
 			short = true // it keeps its place, or it could always meet a full house
+			d.park(b, now)
 			continue
 		}
 		d.unready(b)
@@ -145,6 +147,9 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 			n = d.spread(s, n)
 		}
 		if n <= 0 {
+			if s.stands {
+				d.leftOut(s)
+			}
 			continue
 		}
 		if reached == int(b.reach) {
@@ -160,7 +165,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		s.taken += n
 		s.calls++
 		c.wants[w].Max += n
-		c.shares[w] = append(c.shares[w], share{s, n})
+		c.shares[w] = append(c.shares[w], share{s, n, s.turn})
 	}
 	return reached > 0
 }
@@ -261,11 +266,11 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 			s := sh.sub
 			s.calls--
 			n := sh.n
-			switch {
-			case c.slow:
-				n = min(n, s.room(b.queue, s.taken))
-			default:
+			if !c.slow {
 				s.taken -= n
+			}
+			if c.slow || sh.turn != s.turn {
+				n = min(n, s.room(b.queue, s.taken))
 			}
 			if n = min(n, len(ls)); s.leaving && !s.Once {
 				n = 0 // it drains
@@ -280,6 +285,7 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 			if s.leaving && s.calls == 0 && s.idle != nil {
 				if s.Once {
 					close(s.idle)
+					s.idle = nil
 				} else {
 					left = append(left, s)
 				}

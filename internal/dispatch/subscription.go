@@ -17,8 +17,10 @@ type Subscription struct {
 
 	// Room tells how many more messages of a queue could be started now, when taken
 	// more are on their way already. It must keep that promise until they come. full:
-	// there is none for any queue.
-	Room func(queue string, taken int) (n int, full bool)
+	// there is none for any queue. Of Limited queues it may tell less than of the
+	// others, whose room is that of the queue "".
+	Room    func(queue string, taken int) (n int, full bool)
+	Limited []string
 	// Deliver hands over leases of one queue, never more than there was room for:
 	// now is the engine's clock when it answered, sent ours before it was asked.
 	Deliver func(leases []engine.Lease, now, sent time.Time)
@@ -37,6 +39,9 @@ type Subscription struct {
 	Until time.Time
 	Asked chan struct{} // once: closed when all queues have been asked since it came
 
+	// Quiet tells one that stands, and has asked, that there is nothing to be asked for.
+	Quiet func()
+
 	// Guarded by Dispatcher.mu.
 	seats   []link[Subscription] // in the beliefs in its queues
 	seen    int                  // once: how many of its queues have been asked
@@ -50,6 +55,12 @@ type Subscription struct {
 	gone    bool                 // nothing more is delivered
 	told    *call                // the last one whose failure it was told
 	idle    chan struct{}        // closed when it is leaving and no call is under way for it
+	stands  bool                 // it is a Standing's
+	turn    int                  // stands: how many turns it has had
+	looked  uint64               // stands: the last round that came to one of its queues
+	out     int                  // stands: how many of its ready queues that round found it has no room for
+	awaits  bool                 // stands: it is to be told when it is quiet
+	rested  time.Time            // stands: when its last turn ended
 }
 
 // Outlook is what is known of a subscription's queues when it leaves.
@@ -61,7 +72,15 @@ type Outlook struct {
 
 // over reports whether nothing is to be leased for it any more.
 func (s *Subscription) over(now time.Time) bool {
-	return s.leaving || s.Once && (s.Ctx.Err() != nil || s.seen == len(s.Queues) && !now.Before(s.Until))
+	return s.leaving || s.Once && (s.Ctx.Err() != nil || s.wasAsked() && !now.Before(s.Until))
+}
+
+// wasAsked reports whether all queues of one that is for one answer have been asked.
+func (s *Subscription) wasAsked() bool {
+	if s.stands {
+		return s.asks <= s.out
+	}
+	return s.seen == len(s.Queues)
 }
 
 // room tells how many more messages of a queue it could start, none below 0.
@@ -81,19 +100,43 @@ type Leave func(ctx context.Context, patience time.Duration) Outlook
 // returns nothing is on the way to it any more. When ctx ends before that, or patience
 // is over (0: it has no end), what comes later is given back.
 func (d *Dispatcher) Subscribe(s *Subscription) Leave {
-	s.Queues = slices.Clone(s.Queues)
-	slices.Sort(s.Queues)
-	s.Queues = slices.Compact(s.Queues)
+	s.sort()
 	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
 		return d.poll(lw, s)
 	}
-	d.watchOnce.Do(func() { d.stopWatch = d.eng.Watch(d.hint) })
-
+	d.watch()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return d.refuse(s)
 	}
+	d.enter(s)
+	if s.Once && !d.seen(s) {
+		d.fresh = append(d.fresh, s)
+	}
+	d.kick()
+	return func(ctx context.Context, patience time.Duration) Outlook { return d.leave(ctx, patience, s) }
+}
+
+// sort has a subscription name each queue once, in order.
+func (s *Subscription) sort() {
+	s.Queues = sorted(s.Queues)
+	s.Limited = sorted(s.Limited)
+}
+
+func sorted(queues []string) []string {
+	queues = slices.Clone(queues)
+	slices.Sort(queues)
+	return slices.Compact(queues)
+}
+
+// watch has the engine's hints come in.
+func (d *Dispatcher) watch() {
+	d.watchOnce.Do(func() { d.stopWatch = d.eng.Watch(d.hint) })
+}
+
+// enter takes in a subscription. Called with d.mu held.
+func (d *Dispatcher) enter(s *Subscription) {
 	s.seats = make([]link[Subscription], len(s.Queues))
 	for i, q := range s.Queues {
 		b := d.queues[q]
@@ -102,6 +145,7 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 			d.queues[q] = b
 			d.ask(b)
 		}
+		d.unpark(b)
 		if b.err != nil && s.Once && s.Until.IsZero() {
 			d.ask(b) // it cannot wait for the next try
 		}
@@ -115,15 +159,10 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 		}
 	}
 	d.subs[s] = struct{}{}
-	if s.Once && !d.seen(s) {
-		d.fresh = append(d.fresh, s)
-	}
 	if !d.running {
 		d.running = true
 		d.tasks.Go(d.run)
 	}
-	d.kick()
-	return func(ctx context.Context, patience time.Duration) Outlook { return d.leave(ctx, patience, s) }
 }
 
 // refuse tells a subscription that the client is closed.
@@ -136,23 +175,36 @@ func errClientClosed(op string) error {
 	return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the client was closed"}
 }
 
-func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subscription) (o Outlook) {
+func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subscription) Outlook {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.rest(ctx, patience, s)
+	if s.Once && !s.stands && s.seen < len(s.Queues) {
+		d.fresh = slices.DeleteFunc(d.fresh, func(o *Subscription) bool { return o == s })
+	}
+	o := d.outlook(s)
+	d.remove(s)
+	return o
+}
+
+// rest has nothing more asked for a subscription, and when it returns nothing is on the
+// way to it any more. Called with d.mu held, which it lets go of while it waits.
+func (d *Dispatcher) rest(ctx context.Context, patience time.Duration, s *Subscription) {
 	s.leaving = true
 	if s.calls > 0 {
-		s.idle = make(chan struct{})
+		idle := make(chan struct{})
+		s.idle = idle
 		d.mu.Unlock()
-		await(ctx, patience, s.idle)
+		await(ctx, patience, idle)
 		d.mu.Lock()
 	}
 	s.gone = true
-	delete(d.subs, s)
-	if s.Once && s.seen < len(s.Queues) {
-		d.fresh = slices.DeleteFunc(d.fresh, func(o *Subscription) bool { return o == s })
-	}
+}
+
+// outlook is what is known of a subscription's queues. Called with d.mu held.
+func (d *Dispatcher) outlook(s *Subscription) (o Outlook) {
 	nowMS, nextMS := none, none
-	for i, q := range s.Queues {
+	for _, q := range s.Queues {
 		b := d.queues[q]
 		nowMS = max(nowMS, b.now)
 		if b.next != none && (nextMS == none || b.next < nextMS) {
@@ -161,6 +213,16 @@ func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subsc
 		if o.Err == nil {
 			o.Err = b.err
 		}
+	}
+	o.Now, o.Next = instant(nowMS), instant(nextMS)
+	return o
+}
+
+// remove takes out a subscription that rests. Called with d.mu held.
+func (d *Dispatcher) remove(s *Subscription) {
+	delete(d.subs, s)
+	for i, q := range s.Queues {
+		b := d.queues[q]
 		b.seats.remove(&s.seats[i])
 		if s.Spread {
 			b.spread--
@@ -170,8 +232,6 @@ func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subsc
 	if len(d.subs) == 0 {
 		d.kick()
 	}
-	o.Now, o.Next = instant(nowMS), instant(nextMS)
-	return o
 }
 
 // seen reports whether all queues of a new subscription have been asked since it came.

@@ -12,22 +12,43 @@ const (
 	MaxWait      = time.Minute // for the first message
 	MaxQueues    = engine.MaxBatch
 	MaxQueuesNow = 100 // without a wait: each is asked by itself
-	MaxPollName  = 64  // bytes
+	MaxPollName  = 64  // bytes, of a set's id too
 )
 
-// LeaseRequest asks for messages that are due.
+// LeaseRequest asks for messages that are due in some queues, or in those of a set.
 type LeaseRequest struct {
 	Queues []string
+	Keep   bool          // the server may keep the queues as a set, for further requests
+	Set    string        // the id of one, instead of Queues
+	Room   []Room        // of queues of which fewer than Max are wanted
 	Max    int           // messages; a request without it asks for one
 	Wait   time.Duration // for the first message
 	TTR    time.Duration // 0: each message's own
 	Poll   string        // the name by which the wait can be ended; "": none
 }
 
+// Room is how many messages of a queue are wanted at most.
+type Room struct {
+	Queue string
+	Max   int
+}
+
 // AppendLeaseRequest appends a lease request.
 func AppendLeaseRequest(b []byte, l *LeaseRequest) []byte {
-	b = appendAll(append(b, `{"queues":`...), l.Queues, func(b []byte, q *string) []byte { return AppendString(b, *q) })
-	b = appendInt(b, `,"max":`, int64(l.Max))
+	b = appendInt(b, `{"max":`, int64(l.Max))
+	if l.Set != "" {
+		b = appendText(b, `,"set":`, l.Set)
+	} else {
+		b = appendAll(append(b, `,"queues":`...), l.Queues, func(b []byte, q *string) []byte { return AppendString(b, *q) })
+	}
+	if l.Keep {
+		b = appendBool(b, `,"keep":`, true)
+	}
+	if len(l.Room) > 0 {
+		b = appendAll(append(b, `,"room":`...), l.Room, func(b []byte, room *Room) []byte {
+			return append(appendInt(appendText(b, `{"queue":`, room.Queue), `,"max":`, int64(room.Max)), '}')
+		})
+	}
 	if l.Wait > 0 {
 		b = appendDuration(b, `,"wait":`, l.Wait)
 	}
@@ -40,7 +61,7 @@ func AppendLeaseRequest(b []byte, l *LeaseRequest) []byte {
 	return append(b, '}')
 }
 
-var leaseFields = []string{"queues", "max", "wait", "ttr", "poll"}
+var leaseFields = []string{"max", "queues", "set", "keep", "room", "wait", "ttr", "poll"}
 
 // LeaseRequest reads a lease request.
 func (r *Reader) LeaseRequest() LeaseRequest {
@@ -48,23 +69,33 @@ func (r *Reader) LeaseRequest() LeaseRequest {
 	r.fields("request", leaseFields, func(f int) {
 		switch f {
 		case 0:
-			r.texts("queues", MaxQueues, func(q string) { l.Queues = append(l.Queues, q) })
-		case 1:
 			if l.Max = int(r.whole("max", engine.MaxLease)); l.Max == 0 {
 				r.Wrong("max: must be from 1 to %d", engine.MaxLease)
 			}
+		case 1:
+			r.texts("queues", MaxQueues, func(q string) { l.Queues = append(l.Queues, q) })
 		case 2:
+			l.Set = r.name("set")
+		case 3:
+			l.Keep = r.flag("keep")
+		case 4:
+			r.all("room", func() { l.Room = append(l.Room, r.room(len(l.Room))) })
+		case 5:
 			if l.Wait = r.duration("wait"); l.Wait > MaxWait {
 				r.Wrong("wait: must be from 0s to %s", duration.Format(MaxWait))
 			}
-		case 3:
+		case 6:
 			l.TTR = r.ttr("ttr")
-		case 4:
-			l.Poll = r.poll()
+		case 7:
+			l.Poll = r.name("poll")
 		}
 	})
 	switch {
-	case len(l.Queues) == 0:
+	case l.Set != "" && (len(l.Queues) > 0 || l.Keep):
+		r.Wrong("set: it stands for queues and keep")
+	case (l.Set != "" || l.Keep) && l.Wait == 0:
+		r.Wrong("wait: who keeps a set of queues waits")
+	case len(l.Queues) == 0 && l.Set == "":
 		r.Wrong("queues: name at least one")
 	case len(l.Queues) > MaxQueuesNow && l.Wait == 0:
 		r.Wrong("queues: more than %d entries without a wait", MaxQueuesNow)
@@ -74,12 +105,31 @@ func (r *Reader) LeaseRequest() LeaseRequest {
 	return l
 }
 
-func (r *Reader) poll() string {
-	name := r.text("poll")
+// name reads a name that was given to something.
+func (r *Reader) name(field string) string {
+	name := r.text(field)
 	if r.err == nil && (name == "" || len(name) > MaxPollName) {
-		r.Wrong("poll: a name has 1 to %d bytes", MaxPollName)
+		r.Wrong("%s: a name has 1 to %d bytes", field, MaxPollName)
 	}
 	return name
+}
+
+var roomFields = []string{"queue", "max"}
+
+// room reads the n-th room of a lease request.
+func (r *Reader) room(n int) (room Room) {
+	if n == MaxQueues {
+		r.Wrong("room: more than %d entries", MaxQueues)
+	}
+	r.fields("room", roomFields, func(f int) {
+		switch f {
+		case 0:
+			room.Queue = r.text("queue")
+		case 1:
+			room.Max = int(r.whole("max", engine.MaxLease))
+		}
+	})
+	return room
 }
 
 // Leased is the answer to a lease request.
@@ -87,6 +137,7 @@ type Leased struct {
 	Messages []engine.Lease
 	NextDue  time.Time
 	Now      time.Time
+	Set      string // the id of the set that the server keeps; "": none
 	Queues   []Granted
 }
 
@@ -104,6 +155,9 @@ func AppendLeased(b []byte, l *Leased, how Bodies) []byte {
 	b = appendAll(append(b, `{"messages":`...), l.Messages, func(b []byte, m *engine.Lease) []byte { return AppendInfo(b, &m.Info, m.Token, how) })
 	b = appendTime(b, `,"next_due":`, l.NextDue)
 	b = appendTime(b, `,"now":`, l.Now)
+	if l.Set != "" {
+		b = appendText(b, `,"set":`, l.Set)
+	}
 	if len(l.Queues) > 0 {
 		b = appendAll(append(b, `,"queues":`...), l.Queues, appendGranted)
 	}
@@ -127,7 +181,7 @@ func appendGranted(b []byte, g *Granted) []byte {
 	return append(b, '}')
 }
 
-var leasedFields = []string{"messages", "next_due", "now", "queues"}
+var leasedFields = []string{"messages", "next_due", "now", "set", "queues"}
 
 // Leased reads the answer to a lease request.
 func (r *Reader) Leased() (l Leased) {
@@ -140,6 +194,8 @@ func (r *Reader) Leased() (l Leased) {
 		case 2:
 			l.Now = r.time("now")
 		case 3:
+			l.Set = r.text("set")
+		case 4:
 			r.all("queues", func() { l.Queues = append(l.Queues, r.granted()) })
 		}
 	})
@@ -191,7 +247,7 @@ var endFields = []string{"poll"}
 
 // EndLease reads a request to end a wait.
 func (r *Reader) EndLease() (poll string) {
-	r.options(endFields, func(int) { poll = r.poll() })
+	r.options(endFields, func(int) { poll = r.name("poll") })
 	if poll == "" {
 		r.Wrong("poll: name the one to end")
 	}

@@ -65,6 +65,15 @@ func requests(t *testing.T, g *values) {
 	})
 
 	l := LeaseRequest{Queues: some(g, g.text), Max: 1 + g.IntN(engine.MaxLease), Wait: time.Duration(1 + g.Int64N(int64(MaxWait))), TTR: g.ttr(), Poll: "p" + strconv.Itoa(g.Int())}
+	if g.coin() {
+		l.Keep = true
+	}
+	if g.coin() {
+		l.Queues, l.Keep, l.Set = nil, false, "s"+strconv.Itoa(g.Int())
+	}
+	if g.coin() {
+		l.Room = []Room{{g.text(), 0}, {g.text(), g.IntN(engine.MaxLease)}}
+	}
 	request(t, AppendLeaseRequest(nil, &l), l, (*Reader).LeaseRequest)
 
 	settlements := some(g, func() engine.Settlement {

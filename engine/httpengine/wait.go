@@ -1,0 +1,68 @@
+package httpengine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// LeaseWait rests on the server until the first message comes, also for longer than the
+// server lets wait in one request.
+func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waited, err error) {
+	req := wire.LeaseRequest{Max: min(w.Max, e.limits.MaxLease), TTR: w.TTR}
+	for q, n := range w.Room {
+		req.Room = append(req.Room, wire.Room{Queue: q, Max: n})
+	}
+	for left, end := w.For, time.Now().Add(w.For); ; {
+		req.Wait = left
+		if e.limits.MaxWait > 0 {
+			req.Wait = min(req.Wait, e.limits.MaxWait.D())
+		}
+		if e.limits.MaxNow > 0 && len(w.Queues) > e.limits.MaxNow {
+			req.Wait = max(req.Wait, time.Millisecond)
+		}
+		got, err := e.leaseOf(ctx, w.Queues, req)
+		if err != nil {
+			return engine.Waited{}, err
+		}
+		for _, q := range got.Queues {
+			if q.Expired != 0 || q.Died != 0 || q.Err != nil {
+				all.Told = append(all.Told, engine.Told{Queue: q.Queue, Expired: q.Expired, Died: q.Died, Err: q.Err})
+			}
+		}
+		all.Messages, all.Now, all.NextDue = got.Messages, got.Now, behind(got.Now, got.NextDue)
+		if left = time.Until(end); len(got.Messages) > 0 || left < time.Millisecond {
+			return all, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return engine.Waited{}, (&call{op: "lease"}).fail(err, "")
+		}
+	}
+}
+
+// leaseOf makes a lease request. Where there are many queues it names them once, and has
+// the server keep them as a set, which further requests name instead.
+func (e *Engine) leaseOf(ctx context.Context, queues []string, req wire.LeaseRequest) (wire.Leased, error) {
+	if len(queues) < setLeast || req.Wait == 0 {
+		req.Queues = queues
+		return e.lease(ctx, req)
+	}
+	if kept, ok := e.sets.take(queues); ok {
+		req.Set = kept.id
+		got, err := e.lease(ctx, req)
+		if !errors.Is(err, engine.ErrNotFound) {
+			e.sets.put(kept) // also after a failure: the server tells when it has gone
+			return got, err
+		}
+	}
+	req.Queues, req.Set, req.Keep = slices.Clone(queues), "", true
+	got, err := e.lease(ctx, req)
+	if got.Set != "" {
+		e.sets.put(set{req.Queues, got.Set})
+	}
+	return got, err
+}

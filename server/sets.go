@@ -1,0 +1,127 @@
+package server
+
+import (
+	"container/list"
+	"crypto/rand"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+// sets are the sets of queues that pollers name by an id instead of each queue again
+// and again. Whoever knows the id of one may poll it: it cannot be guessed. While no
+// poll with it is under way a set rests, and may have to give way to others.
+type sets struct {
+	most int // queues of all sets together
+
+	mu      sync.Mutex
+	byID    map[string]*set
+	resting list.List // of *set, the one that rests for longest first
+	queues  int
+}
+
+type set struct {
+	*tarry.Leaser
+	id     string
+	weight int
+	place  *list.Element // nil: a poll is under way
+	lapse  *time.Timer
+	rests  int // how often it has begun to
+}
+
+const (
+	// setRest is how long a set is kept without a poll.
+	setRest = time.Minute
+	// setLeast is as how many queues a set of fewer counts.
+	setLeast = 16
+)
+
+// add makes a set, with a poll under way; nil: there is no room for it.
+func (s *sets) add(c *tarry.Client, queues []string) (*set, error) {
+	weight := max(len(queues), setLeast)
+	gone, ok := s.reserve(weight)
+	for _, o := range gone {
+		o.Close()
+	}
+	if !ok {
+		return nil, nil
+	}
+	l, err := c.Leaser(queues)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.queues -= weight
+		return nil, err
+	}
+	if s.byID == nil {
+		s.byID = make(map[string]*set)
+	}
+	n := &set{Leaser: l, id: rand.Text(), weight: weight}
+	s.byID[n.id] = n
+	return n, nil
+}
+
+// reserve makes room for so many queues. The sets that had to go for that are to be
+// closed.
+func (s *sets) reserve(weight int) (gone []*set, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.queues+weight > s.most && s.resting.Len() > 0 {
+		n := s.resting.Front().Value.(*set)
+		s.drop(n)
+		gone = append(gone, n)
+	}
+	if s.queues+weight > s.most {
+		return gone, false
+	}
+	s.queues += weight
+	return gone, true
+}
+
+// drop takes out a set that rests. Called with s.mu held.
+func (s *sets) drop(n *set) {
+	n.lapse.Stop()
+	s.resting.Remove(n.place)
+	delete(s.byID, n.id)
+	s.queues -= n.weight
+}
+
+// take begins a poll with a set.
+func (s *sets) take(id string) (*set, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.byID[id]
+	if n == nil || n.place == nil {
+		return nil, refusal(http.StatusNotFound, "not_found", "set: there is none of this id that rests",
+			"name the queues again; a set is kept for a minute without polls, and has one poll at a time")
+	}
+	n.lapse.Stop()
+	s.resting.Remove(n.place)
+	n.place = nil
+	return n, nil
+}
+
+// put has a set rest, as its poll is over.
+func (s *sets) put(n *set) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.place = s.resting.PushBack(n)
+	n.rests++
+	rest := n.rests
+	n.lapse = time.AfterFunc(setRest, func() { s.lapse(n, rest) })
+}
+
+// lapse ends a set that has rested for too long, unless it was polled meanwhile.
+func (s *sets) lapse(n *set, rest int) {
+	s.mu.Lock()
+	over := n.place != nil && n.rests == rest && s.byID[n.id] == n
+	if over {
+		s.drop(n)
+	}
+	s.mu.Unlock()
+	if over {
+		n.Close()
+	}
+}

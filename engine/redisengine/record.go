@@ -102,13 +102,15 @@ func decodePast(b []byte) (p past, err error) {
 	p.attempt = uint32(r.Uint(4))
 	r.Uint(4)
 	p.due, p.expires, p.deadline, p.died = r.instant(), r.instant(), r.instant(), r.instant()
-	secret, hexErr := hex.DecodeString(string(r.Take(r.Uint(1))))
-	r.short()
+	secret := r.Take(r.Uint(1))
+	r.Take(r.Uint(2)) // the key
 	p.reason = r.short()
-	if r.End() != nil || hexErr != nil || len(secret) != 0 && len(secret) != len(p.secret) || !strings.ContainsRune("WLD", rune(p.mark)) {
+	if r.End() != nil || len(secret) != 0 && len(secret) != 2*len(p.secret) || !strings.ContainsRune("WLD", rune(p.mark)) {
 		return past{}, errRecord
 	}
-	copy(p.secret[:], secret)
+	if _, err := hex.Decode(p.secret[:], secret); err != nil {
+		return past{}, errRecord
+	}
 	return p, nil
 }
 

@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"crypto/sha1" // what scripts can compute, too
+	"encoding/binary"
 	"encoding/hex"
 
 	"github.com/tarryhq/tarry/engine"
@@ -24,7 +25,7 @@ func newSecret() string {
 func sealed(secret token.Nonce, id engine.ID) (n token.Nonce) {
 	var text [2*len(secret) + 8]byte
 	hex.Encode(text[:], secret[:])
-	copy(text[2*len(secret):], member(id))
+	binary.BigEndian.PutUint64(text[2*len(secret):], uint64(id))
 	sum := sha1.Sum(text[:])
 	copy(n[:], sum[:])
 	return n

@@ -239,6 +239,7 @@ func (v *visit) take(s *stop, a answer) {
 		v.granted.More = true
 		next = 0
 	}
+	v.granted.Messages = slices.Grow(v.granted.Messages, len(messages)/4)
 	for i := 0; i+4 <= len(messages); i += 4 {
 		l, err := v.e.leased(v.q, messages[i:i+4], a.now)
 		if err != nil {

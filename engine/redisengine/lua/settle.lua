@@ -73,11 +73,19 @@ local function late(id, nonce, what, arg, reason)
 end
 
 -- held returns the key of the message that a past says is leased to who has this nonce,
--- '' if it has none, where nothing but that is to be looked at for an ack.
+-- '' if it has none, where nothing but that is to be looked at for an ack. Messages leased
+-- together mostly have all before the key in common, and who shows their secret has shown
+-- it for all of them: fits is that of the last one, and shown the secret.
+local fits, shown
 local function held(past, id, nonce)
-	local mark, flags = byte(past, 1, 2)
-	local secret, high, low = byte(past, 43), byte(past, 76, 77)
-	if mark ~= 76 or secret ~= 32 or not low or not sealed(sub(past, 44, 75), id, nonce) then return nil end
+	local flags, high, low = byte(past, 2), byte(past, 76, 77)
+	local head = sub(past, 1, 75)
+	if head ~= fits or nonce ~= shown then
+		local secret = sub(head, 44)
+		if byte(head) ~= 76 or byte(head, 43) ~= 32 or not low or not sealed(secret, id, nonce) then return nil end
+		if nonce == secret then fits, shown = head, nonce end
+	end
+	if not low then return nil end
 	local last = 77 + 256 * high + low
 	if #past < last + 2 then return nil end
 	if flags % 2 == IS_RARE then

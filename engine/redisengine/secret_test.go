@@ -81,3 +81,25 @@ func TestTokensOfOneCall(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretOfSome: that one settlement of a call shows the secret of a lease says nothing
+// of the others.
+func TestSecretOfSome(t *testing.T) {
+	t.Parallel()
+	e := openStore(t, redistest.Start(t).URL())
+	push(t, e, plain("q", "a"), plain("q", "b"), plain("q", "c"))
+	leases := leaseAll(t, e, "q")
+	forged, _ := token.Parse(leases[1].Token)
+	forged.Nonce[0]++
+	settled, err := e.Settle(t.Context(), []engine.Settlement{
+		{Token: leases[0].Token, Do: engine.Ack}, {Token: forged.String(), Do: engine.Ack}, {Token: leases[2].Token, Do: engine.Ack},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range settled {
+		if lost := errors.Is(s.Err, engine.ErrLeaseLost); lost != (i == 1) || !lost && s.State != engine.Gone {
+			t.Errorf("ack %d: %+v", i, s)
+		}
+	}
+}

@@ -35,6 +35,10 @@
 // Calls on many messages answer with one result each, whose Err is that message's own;
 // the error beside them is for the call as a whole.
 //
+// What went wrong for many is put right for many: a Filter chooses messages of a queue,
+// such as the dead ones of the last hour whose error was a timeout, and RedriveWhere,
+// DropWhere, CancelWhere and RescheduleWhere change them.
+//
 // In tests, open "mem:" inside a testing/synctest bubble and let time.Sleep pass
 // the 48 hours.
 //

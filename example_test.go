@@ -51,6 +51,34 @@ func ExampleWorker() {
 	// <nil>
 }
 
+// The merchant's server was down: what died of it is brought back.
+func ExampleClient_RedriveWhere() {
+	ctx := context.Background()
+	c := tarry.New(memengine.New(nil), nil)
+	defer c.Close()
+	for _, reason := range []string{"timeout: merchant", "no such merchant", "timeout: merchant"} {
+		if _, err := c.Push(ctx, "merchant.tell", nil); err != nil {
+			fmt.Println(err)
+		}
+		got, err := c.Lease(ctx, tarry.LeaseRequest{Queues: []string{"merchant.tell"}, Max: 1})
+		if err != nil {
+			fmt.Println(err)
+		}
+		if _, err := c.Settle(ctx, []tarry.Settlement{{Token: got.Messages[0].Token, Do: tarry.DoBury, Reason: reason}}); err != nil {
+			fmt.Println(err)
+		}
+	}
+
+	n, err := c.RedriveWhere(ctx, tarry.Filter{
+		Queue: "merchant.tell",
+		From:  time.Now().Add(-2 * time.Hour), // died since
+		Error: "timeout",
+	})
+	fmt.Println(n.Done, "redriven,", n.Skipped, "skipped", err)
+	// Output:
+	// 2 redriven, 0 skipped <nil>
+}
+
 // A handler that settles its message itself. Where the engine is a database this may be
 // part of a transaction, together with what the handler has done.
 func ExampleSettled() {

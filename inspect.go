@@ -52,26 +52,9 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 }
 
 // List yields all messages of a queue in one state, with bodies, page by page. It
-// ends after the first error.
+// ends after the first error. ListWhere yields some of them.
 func (c *Client) List(ctx context.Context, queue string, state State) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
-		q := ListQuery{Queue: queue, State: state, Limit: defaultPage, Body: true}
-		for {
-			p, err := c.ListPage(ctx, q)
-			if err != nil {
-				yield(Info{}, err)
-				return
-			}
-			for _, m := range p.Messages {
-				if !yield(m, nil) {
-					return
-				}
-			}
-			if q.After = p.Next; p.Next == "" {
-				return
-			}
-		}
-	}
+	return c.ListWhere(ctx, Filter{Queue: queue, States: []State{state}, Body: true})
 }
 
 // Queue tells what a queue holds; an unknown queue is an empty one.

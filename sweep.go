@@ -1,0 +1,257 @@
+package tarry
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Swept tells how far RedriveWhere, DropWhere, CancelWhere or RescheduleWhere has come.
+//
+// These calls go through the messages of a queue in chunks of some hundreds, and change
+// those that a filter chooses, each one once, if it is then still in the state in which it
+// was chosen. They end at what was last in that state when they came to it, so that they
+// do not run after what comes meanwhile: that may be among the chosen, or not. Progress
+// functions are called after each chunk, on the caller's goroutine. When ctx ends, or the
+// engine fails, the Swept returned beside the error tells what was done until then; of the
+// chunk that was under way more may have been. ErrUnsupported where the engine has no
+// lists, ranges of lists, or conditions on states.
+type Swept struct {
+	Seen    int64 // looked at
+	Done    int64 // chosen, and changed
+	Skipped int64 // chosen, but in another state by then, or gone; of a redrive also: a live message holds its key
+}
+
+// RedriveWhere makes the dead messages that a filter chooses ready again, with attempt 0.
+// See Swept.
+func (c *Client) RedriveWhere(ctx context.Context, f Filter, progress ...func(Swept)) (Swept, error) {
+	s := &sweep{c: c, op: "redrive", f: f, progress: progress}
+	return s.run(ctx, s.redrive, Dead)
+}
+
+// DropWhere removes the dead messages that a filter chooses. See Swept.
+func (c *Client) DropWhere(ctx context.Context, f Filter, progress ...func(Swept)) (Swept, error) {
+	s := &sweep{c: c, op: "drop", f: f, progress: progress}
+	return s.run(ctx, s.cancel, Dead)
+}
+
+// CancelWhere cancels the scheduled and ready messages that a filter chooses. See Swept.
+func (c *Client) CancelWhere(ctx context.Context, f Filter, progress ...func(Swept)) (Swept, error) {
+	s := &sweep{c: c, op: "cancel", f: f, progress: progress}
+	return s.run(ctx, s.cancel, Scheduled, Ready)
+}
+
+// RescheduleWhere makes the scheduled and ready messages that a filter chooses due at one
+// and the same time. Those that are due then already are left alone, and not counted. See
+// Swept.
+func (c *Client) RescheduleWhere(ctx context.Context, f Filter, due Due, progress ...func(Swept)) (Swept, error) {
+	s := &sweep{c: c, op: "reschedule", f: f, progress: progress, due: due}
+	return s.run(ctx, s.reschedule, Scheduled, Ready)
+}
+
+// sweep is such a call.
+type sweep struct {
+	Swept
+	c        *Client
+	op       string
+	f        Filter
+	progress []func(Swept)
+	due      Due  // reschedule
+	fixed    bool // the engine has said which instant due is
+}
+
+// run goes through the messages in the states that the call is for, and has change, which
+// counts, change the chosen ones of each chunk, all in one state.
+func (s *sweep) run(ctx context.Context, change func(context.Context, State, []Info) error, states ...State) (Swept, error) {
+	if err := s.f.check(s.op, states...); err != nil {
+		return s.Swept, err
+	}
+	if err := s.c.able(s.c.caps.List && s.c.caps.Range && s.c.caps.IfState, s.op, s.f.Queue, "filters: these need ranges of lists and conditions on states"); err != nil {
+		return s.Swept, err
+	}
+	for _, state := range s.f.States {
+		q := s.f.query(state)
+		last, err := s.last(ctx, q)
+		if err != nil || last.IsZero() {
+			if err != nil {
+				return s.Swept, err
+			}
+			continue
+		}
+		q.To = last.Add(time.Millisecond)
+		for more := true; more; more = q.After != "" {
+			p, err := s.c.ListPage(ctx, q)
+			if err == nil {
+				err = s.chunk(ctx, state, p.Messages, change)
+			}
+			if err != nil || s.full() {
+				return s.Swept, err
+			}
+			q.After = p.Next
+		}
+	}
+	return s.Swept, nil
+}
+
+// last is the time of the last message that a query asks for; zero: there is none.
+func (s *sweep) last(ctx context.Context, q ListQuery) (time.Time, error) {
+	q.Newest, q.Limit, q.Body = true, 1, false
+	for {
+		p, err := s.c.ListPage(ctx, q)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if len(p.Messages) > 0 {
+			if q.State == Dead {
+				return p.Messages[0].Died, nil
+			}
+			return p.Messages[0].Due, nil
+		}
+		if q.After = p.Next; p.Next == "" {
+			return time.Time{}, nil
+		}
+	}
+}
+
+func (s *sweep) full() bool { return s.f.Limit > 0 && s.Done >= s.f.Limit }
+
+// chunk changes the chosen ones among messages.
+func (s *sweep) chunk(ctx context.Context, state State, ms []Info, change func(context.Context, State, []Info) error) (err error) {
+	s.Seen += int64(len(ms))
+	chosen := ms[:0]
+	for i := range ms {
+		if s.f.chooses(&ms[i]) && !s.moved(&ms[i]) {
+			chosen = append(chosen, ms[i])
+		}
+	}
+	for len(chosen) > 0 && !s.full() && err == nil {
+		n := len(chosen)
+		if s.f.Limit > 0 {
+			n = int(min(int64(n), s.f.Limit-s.Done))
+		}
+		if err = ctx.Err(); err == nil {
+			err = change(ctx, state, chosen[:n])
+		}
+		chosen = chosen[n:]
+	}
+	for _, tell := range s.progress {
+		tell(s.Swept)
+	}
+	return fail(s.op, Ref{Queue: s.f.Queue}, err)
+}
+
+// moved reports whether a message stands where reschedule moves all: maybe it was moved
+// there, and is met again.
+func (s *sweep) moved(m *Info) bool { return s.fixed && m.Due.Equal(s.due.when.At) }
+
+func (s *sweep) redrive(ctx context.Context, _ State, ms []Info) error {
+	ids := make([]ID, len(ms))
+	for i := range ms {
+		ids[i] = ms[i].ID
+	}
+	r, err := s.c.Redrive(ctx, s.f.Queue, ids, 0)
+	s.Done += r.Redriven
+	s.Skipped += r.Skipped
+	return err
+}
+
+func (s *sweep) cancel(ctx context.Context, state State, ms []Info) error {
+	refs := make([]Ref, len(ms))
+	for i := range ms {
+		refs[i] = Ref{Queue: s.f.Queue, ID: ms[i].ID, IfState: state}
+	}
+	return s.cancelRefs(ctx, refs)
+}
+
+func (s *sweep) cancelRefs(ctx context.Context, refs []Ref) (failure error) {
+	got, err := s.c.CancelMany(ctx, refs)
+	if err != nil {
+		return err
+	}
+	var due []Ref
+	for _, r := range got {
+		if later := r.Ref; errors.Is(r.Err, ErrStale) && s.falls(&later) {
+			due = append(due, later)
+		} else if err := s.count(r.Err); err != nil {
+			failure = err
+		}
+	}
+	if len(due) > 0 && failure == nil {
+		return s.cancelRefs(ctx, due)
+	}
+	return failure
+}
+
+// falls makes of a ref to a scheduled message, which is in another state by now, one to a
+// ready message, if such are wanted too: mostly it has fallen due.
+func (s *sweep) falls(r *Ref) bool {
+	if r.IfState != Scheduled || s.f.States[len(s.f.States)-1] != Ready {
+		return false
+	}
+	r.IfState = Ready
+	return true
+}
+
+// count counts what became of a message, and returns an error that says nothing of that.
+func (s *sweep) count(err error) error {
+	switch {
+	case err == nil:
+		s.Done++
+	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound), errors.Is(err, ErrLeased):
+		s.Skipped++
+	default:
+		return err
+	}
+	return nil
+}
+
+// sweepCalls is how many calls that take one message are under way at a time.
+const sweepCalls = 16
+
+// reschedule moves the first message alone: what it is due by the engine's clock all
+// others are due.
+func (s *sweep) reschedule(ctx context.Context, state State, ms []Info) error {
+	for len(ms) > 0 && !s.fixed {
+		info, err := s.move(ctx, state, &ms[0])
+		if err == nil {
+			s.fixed, s.due.when = true, engine.When{At: info.Due}
+		}
+		if err := s.count(err); err != nil {
+			return err
+		}
+		ms = ms[1:]
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var (
+		counting sync.Mutex
+		calls    sync.WaitGroup
+		free     = make(chan struct{}, sweepCalls)
+	)
+	for i := 0; i < len(ms) && ctx.Err() == nil; i++ {
+		free <- struct{}{}
+		calls.Go(func() {
+			_, err := s.move(ctx, state, &ms[i])
+			counting.Lock()
+			if err := s.count(err); err != nil {
+				stop(err)
+			}
+			counting.Unlock()
+			<-free
+		})
+	}
+	calls.Wait()
+	return context.Cause(ctx)
+}
+
+func (s *sweep) move(ctx context.Context, state State, m *Info) (Info, error) {
+	ref := Ref{Queue: s.f.Queue, ID: m.ID, IfState: state}
+	info, err := s.c.Reschedule(ctx, ref, s.due)
+	if errors.Is(err, ErrStale) && s.falls(&ref) {
+		info, err = s.c.Reschedule(ctx, ref, s.due)
+	}
+	return info, err
+}

@@ -75,7 +75,7 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 		}
 		if err != nil {
 			results[i].Err = err
-			if m := q.byKey(msgs[i].Key); m != nil {
+			if m := q.keyed(msgs[i].Key); m != nil {
 				results[i] = m.result(0, err)
 			}
 		}
@@ -99,13 +99,6 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 	return results, nil
 }
 
-// seat is what an atomic push so far would have made of a key's live message.
-type seat struct {
-	held, leased bool
-	due          int64
-	policy       engine.Policy
-}
-
 type name struct{ queue, key string }
 
 // rehearse says what pushing one message would do, after those whose effect is
@@ -117,24 +110,30 @@ func (q *queue) rehearse(seats map[name]*seat, in *engine.Message) (created bool
 	n := name{q.name, in.Key}
 	s := seats[n]
 	if s == nil {
-		s = &seat{}
-		if m := q.byKey(in.Key); m != nil {
-			*s = seat{held: true, leased: m.state == engine.Leased, due: m.due, policy: m.kind.Policy}
+		s = new(seat)
+		if m := q.keyed(in.Key); m != nil && (m.live || q.remembers(m)) {
+			*s = seatOf(m)
 		}
 		seats[n] = s
 	}
-	if s.held {
-		if err := q.refusal(in.Key, s.leased, in.OnConflict); err != nil || in.OnConflict == engine.Keep {
+	created = s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
+	if !created {
+		if err := q.refusal(in.Key, s, in.OnConflict); err != nil || in.OnConflict == engine.Keep {
 			return false, err
 		}
 	}
-	created = !s.held
 	if created || in.OnConflict != engine.KeepDue {
 		s.due = in.Due.Resolve(q.now)
 	}
 	if created || in.OnConflict != engine.Rearm {
-		s.policy = in.Resolve(nil)
+		s.policy = new(in.Resolve(nil))
 	}
-	s.held = expiry(s.due, &s.policy) >= q.ms
+	s.state = engine.Scheduled                    // or ready
+	if at := expiry(s.due, s.policy); at < q.ms { // gone before the next is pushed
+		s.state, s.ending, s.ended = engine.Gone, engine.Expired, at
+		if at+millis(s.policy.Remember) > q.ms {
+			s.state = engine.Finished
+		}
+	}
 	return created, nil
 }

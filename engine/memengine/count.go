@@ -35,7 +35,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 			continue
 		}
 		info := e.count(name)
-		if info.Scheduled+info.Ready+info.Leased+info.Dead == 0 && !info.Paused {
+		if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused {
 			continue
 		}
 		if len(queues) == limit {
@@ -54,6 +54,9 @@ func (e *Engine) count(name string) engine.QueueInfo {
 		info.Ready = int64(q.states[engine.Ready].n)
 		info.Leased = int64(q.states[engine.Leased].n)
 		info.Dead = int64(q.states[engine.Dead].n)
+		if q.finished != nil {
+			info.Finished = int64(q.finished.n)
+		}
 		info.NextDue = instant(q.scheduled.next())
 		if info.Ready > 0 {
 			info.OldestReady = instant(q.oldest())

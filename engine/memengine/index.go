@@ -116,6 +116,15 @@ func (q *queue) byID(id engine.ID) *message {
 
 // byKey returns the live message of a key; nil: there is none.
 func (q *queue) byKey(key string) *message {
+	if m := q.keyed(key); m != nil && m.live {
+		return m
+	}
+	return nil
+}
+
+// keyed returns the live message of a key, or the finished one, whose time may be over;
+// nil: there is neither.
+func (q *queue) keyed(key string) *message {
 	if key == "" {
 		return nil
 	}

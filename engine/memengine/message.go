@@ -27,8 +27,8 @@ type message struct {
 	rare *rare // nil for most
 
 	id           engine.ID
-	due, created int64
-	end          int64        // when its state ends: due, or the lease's deadline; when dead: since when
+	due, created int64        // created: when finished, since when
+	end          int64        // when its state ends: due, the lease's deadline, or when it is forgotten; when dead: since when
 	timer        timer.Handle // in queue.scheduled when scheduled, in queue.leases when leased
 
 	// nonce is that of the last lease, whose token settles as long as it is there: beyond
@@ -46,6 +46,7 @@ type message struct {
 	state   engine.State
 	live    bool // counted in Engine.pending and, if it has a key, in queue.keys
 	untold  bool // counted in queue.died
+	ending  engine.Ending
 }
 
 // kind is what many messages have in common. It is shared and never changed.
@@ -122,7 +123,16 @@ func expiry(due int64, p *engine.Policy) int64 {
 	if p.ExpireAfter <= 0 {
 		return none
 	}
-	return due + int64((p.ExpireAfter+time.Millisecond-1)/time.Millisecond)
+	return due + millis(p.ExpireAfter)
+}
+
+// millis is d in milliseconds, rounded up.
+func millis(d time.Duration) int64 {
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
 }
 
 // copied is slices.Clone that makes nil of the empty slice.

@@ -40,8 +40,7 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 // purgeChunk is how many messages a purge removes before it lets others in.
 const purgeChunk = 1000
 
-// Purge removes what was scheduled or ready, and with dead what was dead, when it
-// began. One that someone leased before the purge came to it stays.
+// Purge removes what was scheduled or ready, and what also says, when it began. One that someone leased before the purge came to it stays.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
 	if err := e.begin(ctx, "purge"); err != nil {
 		return 0, err
@@ -52,7 +51,11 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 		states = append(states, engine.Dead)
 	}
 	var ids []engine.ID
+	var finished []turn
 	e.with(name, false, func(q *queue) {
+		if also&engine.PurgeFinished != 0 && q.finished != nil {
+			finished = slices.Clone(q.finished.first.heap)
+		}
 		for _, s := range states {
 			for _, bucket := range q.states[s].buckets() {
 				for m := range q.states[s].messages(bucket) {
@@ -61,15 +64,40 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 			}
 		}
 	})
-	var n int64
-	for chunk := range slices.Chunk(ids, purgeChunk) {
+	n, err := inChunks(ctx, e, name, ids, func(q *queue, id engine.ID) bool {
+		m := q.byID(id)
+		if m == nil || !slices.Contains(states, m.state) {
+			return false
+		}
+		q.drop(m)
+		return true
+	})
+	if err != nil {
+		return n, err
+	}
+	forgotten, err := inChunks(ctx, e, name, finished, func(q *queue, t turn) bool {
+		if q.finished == nil {
+			return false
+		}
+		m := q.ended(&q.finished.first, t)
+		if m == nil || !q.remembers(m) {
+			return false
+		}
+		q.forget(m)
+		return true
+	})
+	return n + forgotten, err
+}
+
+// inChunks removes what a purge found, and returns how many it has.
+func inChunks[T any](ctx context.Context, e *Engine, name string, found []T, remove func(*queue, T) bool) (n int64, err error) {
+	for chunk := range slices.Chunk(found, purgeChunk) {
 		if err := ctx.Err(); err != nil {
 			return n, &engine.Error{Op: "purge", Queue: name, Err: err, Hint: "purge again for the rest"}
 		}
 		e.with(name, false, func(q *queue) {
-			for _, id := range chunk {
-				if m := q.byID(id); m != nil && slices.Contains(states, m.state) {
-					q.drop(m)
+			for _, x := range chunk {
+				if remove(q, x) {
 					n++
 				}
 			}

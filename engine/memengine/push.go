@@ -34,25 +34,54 @@ func (q *queue) refuse(key string, err error) error {
 	return engine.Refuse("push", engine.Ref{Queue: q.name, Key: key}, err)
 }
 
-// refusal says why a push does not get past the live message in its way; nil: it
-// does.
-func (q *queue) refusal(key string, leased bool, policy engine.Conflict) error {
+// seat is what stands in the way of a push of a key.
+type seat struct {
+	state engine.State // Gone: nothing does
+	due   int64
+
+	policy *engine.Policy // unless Finished
+	ending engine.Ending  // when Finished
+	ended  int64
+}
+
+// seatOf is that of a message, live or finished.
+func seatOf(m *message) seat {
+	s := seat{state: m.state, due: m.due, ending: m.ending, ended: m.created}
+	if m.live {
+		s.policy = &m.kind.Policy
+	}
+	return s
+}
+
+// refusal says why a push does not get past what stands in its way; nil: it does.
+func (q *queue) refusal(key string, s *seat, policy engine.Conflict) error {
 	switch {
+	case policy == engine.Keep:
+		return nil
+	case s.state == engine.Finished:
+		return engine.RefuseFinished(engine.Ref{Queue: q.name, Key: key}, s.ending, instant(s.ended))
 	case policy == engine.Reject:
 		return q.refuse(key, engine.ErrExists)
-	case policy != engine.Keep && leased:
+	case s.state == engine.Leased:
 		return q.refuse(key, engine.ErrLeased)
 	}
 	return nil
 }
 
+// passes reports whether a push takes the place of a finished message.
+func passes(policy engine.Conflict) bool { return policy != engine.Reject && policy != engine.Keep }
+
 // push pushes one message; admitted says that there is room for it.
 func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
-	if m := q.byKey(in.Key); m != nil {
-		return q.conflict(m, in)
+	held := q.keyed(in.Key)
+	if held != nil && (held.live || q.remembers(held) && !passes(in.OnConflict)) {
+		return q.conflict(held, in)
 	}
 	if !admitted && !q.engine.admit(1) {
 		return engine.PushResult{Err: q.refuse(in.Key, engine.ErrLimit)}
+	}
+	if held != nil {
+		q.forget(held)
 	}
 	place, m := q.msgs.take()
 	m.place, m.id = place, engine.ID(q.engine.lastID.Add(1))
@@ -70,7 +99,8 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 
 // conflict applies the policy of a push whose key m holds.
 func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
-	if err := q.refusal(in.Key, m.state == engine.Leased, in.OnConflict); err != nil {
+	s := seatOf(m)
+	if err := q.refusal(in.Key, &s, in.OnConflict); err != nil {
 		return m.result(0, err)
 	}
 	if in.OnConflict == engine.Keep {
@@ -95,5 +125,9 @@ func (q *queue) renew(m *message) {
 }
 
 func (m *message) result(o engine.Outcome, err error) engine.PushResult {
-	return engine.PushResult{Outcome: o, ID: m.id, Due: instant(m.due), State: m.state, Err: err}
+	r := engine.PushResult{Outcome: o, ID: m.id, Due: instant(m.due), State: m.state, Err: err}
+	if m.state == engine.Finished {
+		r.Ending, r.Ended = m.ending, instant(m.created)
+	}
+	return r
 }

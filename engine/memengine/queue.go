@@ -15,7 +15,8 @@ import (
 // bucket of states that its state and end name, and further by state: scheduled
 // in scheduled by due; ready in ready; leased in leases by deadline; scheduled and
 // ready, if they ever expire, in expiring by the first instant after that. The
-// message that holds a key is in keys, the dead of a key are in deadKeys.
+// message that holds a key is in keys, the dead of a key are in deadKeys. What is left
+// of one whose key is remembered is in keys and in finished.
 //
 // Hundreds of thousands of queues may hold a message each, so one is small too:
 // TestHeapPerQueue.
@@ -41,6 +42,7 @@ type queue struct {
 	ready     turns
 	leases    alarms
 	expiring  alarms
+	finished  *finished // nil: none
 
 	until   int64 // end of the pause
 	told    int64 // the NextDue last told; none when nothing was
@@ -77,6 +79,7 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 
 	if s != engine.Dead {
 		if !m.live { // back from the dead
+			q.forgetKey(m.key())
 			q.engine.pending.Add(1)
 			q.enlist(m)
 		}
@@ -183,12 +186,14 @@ func (q *queue) advance() {
 		q.lapse(q.msgs.at(place))
 	}
 	q.expire()
+	q.forgetOver()
 }
 
 // expire drops what has expired.
 func (q *queue) expire() {
 	for place := range q.expiring.due(q.now) {
-		q.drop(q.msgs.at(place))
+		m := q.msgs.at(place)
+		q.leave(m, engine.Expired, m.expires())
 		q.expired++
 	}
 }

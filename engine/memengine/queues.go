@@ -90,6 +90,9 @@ func (e *Engine) tidy() {
 		if !q.mu.TryLock() {
 			continue // in use: the next time
 		}
+		if q.finished != nil {
+			q.refresh() // its keys may be free
+		}
 		if q.empty() {
 			q.retired = true
 			delete(e.queues, name)

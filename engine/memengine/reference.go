@@ -69,7 +69,11 @@ func (q *queue) cancel(ref engine.Ref) error {
 	if m.state == engine.Leased {
 		return engine.ErrLeased
 	}
-	q.drop(m)
+	if m.live {
+		q.leave(m, engine.Cancelled, q.ms)
+	} else {
+		q.drop(m)
+	}
 	return nil
 }
 
@@ -99,14 +103,30 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	var info engine.Info
 	err := e.refer(ctx, "get", ref, func(q *queue) error {
 		m := q.find(ref)
-		if dead := q.deadKeys[ref.Key]; m == nil && ref.ID == 0 && len(dead) > 0 {
-			m = dead[len(dead)-1]
+		if m == nil && ref.ID == 0 {
+			m = q.left(ref.Key)
 		}
-		if m == nil {
+		switch {
+		case m == nil:
 			return engine.ErrNotFound
+		case m.state == engine.Finished:
+			info = q.finishedInfo(m)
+		default:
+			info = q.info(m, true)
 		}
-		info = q.info(m, true)
 		return nil
 	})
 	return info, err
+}
+
+// left returns what is left of a key that no live message holds: the finished one, else
+// the newest dead one; nil: nothing.
+func (q *queue) left(key string) *message {
+	if m := q.keyed(key); m != nil && q.remembers(m) {
+		return m
+	}
+	if dead := q.deadKeys[key]; len(dead) > 0 {
+		return dead[len(dead)-1]
+	}
+	return nil
 }

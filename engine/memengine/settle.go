@@ -74,7 +74,7 @@ func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
 	}
 	switch s.Do {
 	case engine.Ack:
-		q.drop(m)
+		q.leave(m, engine.Acked, q.ms)
 		return engine.Settled{State: engine.Gone}
 	case engine.Retry:
 		if last {

@@ -1,0 +1,98 @@
+package memengine
+
+import (
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// finished are the keys that messages left behind. What is kept of such a message is
+// in msgs and, as that which holds the key, in keys, in the state Finished: its data is
+// the key alone, created says since when it is finished, and end when it is forgotten. In
+// none of the queue's other orders it is.
+type finished struct {
+	n     int
+	first ends // with those whose key has been taken or freed meanwhile
+}
+
+// dropChunk bounds how many messages whose time is over one visit drops. Whoever looks
+// passes over the others.
+const dropChunk = 1000
+
+// leave is drop of a message that went by such an ending.
+func (q *queue) leave(m *message, how engine.Ending, ended int64) {
+	until := ended + millis(m.kind.Remember)
+	if m.keyLen == 0 || m.kind.Remember <= 0 || until <= q.ms {
+		q.drop(m)
+		return
+	}
+	if !m.live { // a late ack of a dead one
+		switch other := q.keyed(m.key()); {
+		case other == nil:
+		case other.live:
+			q.drop(m)
+			return
+		default:
+			q.forget(other)
+		}
+	}
+	q.take(m)
+	q.ids.remove(m)
+	if m.live {
+		m.live = false
+		q.engine.pending.Add(-1)
+	} else {
+		q.keys.add(m)
+	}
+	m.data, m.kind, m.rare, m.nonce = strings.Clone(m.key()), nil, nil, nil
+	m.state, m.ending, m.created, m.end = engine.Finished, how, ended, until
+	if q.finished == nil {
+		q.finished = &finished{first: ends{state: engine.Finished}}
+	}
+	q.finished.n++
+	q.addEnd(&q.finished.first, m, q.finished.n)
+}
+
+// forget frees the key of a finished message.
+func (q *queue) forget(m *message) {
+	q.keys.remove(m)
+	q.msgs.drop(m.place)
+	if q.finished.n--; q.finished.n == 0 {
+		q.finished = nil
+	}
+}
+
+// forgetKey frees a key, if it is that of a finished message.
+func (q *queue) forgetKey(key string) {
+	if q.finished == nil {
+		return
+	}
+	if m := q.keyed(key); m != nil && !m.live {
+		q.forget(m)
+	}
+}
+
+// remembers reports whether a message is finished and its key not free yet.
+func (q *queue) remembers(m *message) bool { return m.state == engine.Finished && m.end > q.ms }
+
+// forgetOver forgets finished messages whose time is over.
+func (q *queue) forgetOver() {
+	for range dropChunk {
+		if q.finished == nil {
+			return
+		}
+		m := q.endsFirst(&q.finished.first)
+		if m.end > q.ms {
+			return
+		}
+		q.forget(m)
+	}
+}
+
+// finishedInfo is what callers may see of a finished message.
+func (q *queue) finishedInfo(m *message) engine.Info {
+	return engine.Info{
+		ID: m.id, Queue: q.name, Key: strings.Clone(m.data), State: engine.Finished, Due: instant(m.due),
+		Ending: m.ending, Ended: instant(m.created), Forgotten: instant(m.end),
+	}
+}

@@ -3,6 +3,7 @@ package memengine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
@@ -64,18 +65,14 @@ again:
 // the answer holds when it then pushes them.
 func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
-	seats := make(map[name]*seat)
-	var news int64
+	r := rehearsal{seats: make(map[name]*seat), live: make(map[*queue]int)}
 	var first error
 	for i := range msgs {
 		q := queues[msgs[i].Queue]
-		created, err := q.rehearse(seats, &msgs[i])
-		if created {
-			news++
-		}
+		err := r.push(q, &msgs[i])
 		if err != nil {
 			results[i].Err = err
-			if m := q.keyed(msgs[i].Key); m != nil {
+			if m := q.keyed(msgs[i].Key); m != nil && !errors.Is(err, engine.ErrLimit) {
 				results[i] = m.result(0, err)
 			}
 		}
@@ -84,7 +81,7 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 	if first != nil {
 		return results, first
 	}
-	if !e.admit(news) {
+	if !e.admit(r.news) {
 		for i := range results {
 			results[i].Err = queues[msgs[i].Queue].refuse(msgs[i].Key, engine.ErrLimit)
 			first = cmp.Or(first, results[i].Err)
@@ -101,39 +98,49 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 
 type name struct{ queue, key string }
 
-// rehearse says what pushing one message would do, after those whose effect is
-// in seats.
-func (q *queue) rehearse(seats map[name]*seat, in *engine.Message) (created bool, err error) {
-	if in.Key == "" {
-		return true, nil
-	}
-	n := name{q.name, in.Key}
-	s := seats[n]
-	if s == nil {
-		s = new(seat)
-		if m := q.keyed(in.Key); m != nil && (m.live || q.remembers(m)) {
-			*s = seatOf(m)
+// rehearsal is what pushes so far would have made.
+type rehearsal struct {
+	seats map[name]*seat
+	live  map[*queue]int // how many more live messages than there are
+	news  int64          // of all queues, with those that expire at once
+}
+
+// push says why one push would fail; nil: it would not.
+func (r *rehearsal) push(q *queue, in *engine.Message) error {
+	s := new(seat)
+	if in.Key != "" {
+		n := name{q.name, in.Key}
+		if r.seats[n] == nil {
+			if m := q.keyed(in.Key); m != nil && (m.live || q.remembers(m)) {
+				*s = seatOf(m)
+			}
+			r.seats[n] = s
 		}
-		seats[n] = s
+		s = r.seats[n]
 	}
-	created = s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
-	if !created {
-		if err := q.refusal(in.Key, s, in.OnConflict); err != nil || in.OnConflict == engine.Keep {
-			return false, err
+	created := s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
+	if created {
+		if err := q.refusePending(in.Key, q.live()+r.live[q]); err != nil {
+			return err
 		}
+		r.news++
+		r.live[q]++
+	} else if err := q.refusal(in.Key, s, in.OnConflict); err != nil || in.OnConflict == engine.Keep {
+		return err
 	}
 	if created || in.OnConflict != engine.KeepDue {
 		s.due = in.Due.Resolve(q.now)
 	}
 	if created || in.OnConflict != engine.Rearm {
-		s.policy = new(in.Resolve(nil))
+		s.policy = new(in.Resolve(q.defaults()))
 	}
 	s.state = engine.Scheduled                    // or ready
 	if at := expiry(s.due, s.policy); at < q.ms { // gone before the next is pushed
+		r.live[q]--
 		s.state, s.ending, s.ended = engine.Gone, engine.Expired, at
 		if at+millis(s.policy.Remember) > q.ms {
 			s.state = engine.Finished
 		}
 	}
-	return created, nil
+	return nil
 }

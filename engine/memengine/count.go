@@ -15,10 +15,11 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 		return engine.QueueInfo{}, err
 	}
 	defer e.end()
-	return e.count(name), nil
+	info, _ := e.count(name)
+	return info, nil
 }
 
-// Queues tells it of the queues that hold something or are paused, by name.
+// Queues tells it of the queues that hold something, are paused or have settings, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
 	if err := e.begin(ctx, "queues"); err != nil {
 		return nil, "", err
@@ -34,8 +35,8 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		if name <= after {
 			continue
 		}
-		info := e.count(name)
-		if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused {
+		info, configured := e.count(name)
+		if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused && !configured {
 			continue
 		}
 		if len(queues) == limit {
@@ -46,10 +47,11 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	return queues, "", nil
 }
 
-// count tells what a queue holds, within a call already begun.
-func (e *Engine) count(name string) engine.QueueInfo {
-	info := engine.QueueInfo{Queue: name}
+// count tells what a queue holds, and whether it has settings, within a call already begun.
+func (e *Engine) count(name string) (info engine.QueueInfo, configured bool) {
+	info.Queue = name
 	e.with(name, false, func(q *queue) {
+		configured = q.settings != nil && !q.settings.Unset()
 		info.Scheduled = int64(q.states[engine.Scheduled].n)
 		info.Ready = int64(q.states[engine.Ready].n)
 		info.Leased = int64(q.states[engine.Leased].n)
@@ -65,7 +67,7 @@ func (e *Engine) count(name string) engine.QueueInfo {
 			info.PausedUntil = instant(q.until)
 		}
 	})
-	return info
+	return info, configured
 }
 
 // Forecast counts the scheduled and ready messages of a queue by due time. Those

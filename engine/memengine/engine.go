@@ -85,6 +85,7 @@ type Engine struct {
 var _ interface {
 	engine.Whole
 	engine.AtomicPusher
+	engine.Configurer
 } = (*Engine)(nil)
 
 // New returns an empty engine; a nil cfg is the zero Config.
@@ -110,7 +111,7 @@ func New(cfg *Config) *Engine {
 // the end of the process, and that its order of ready messages is always exact.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("mem")
-	c.Range, c.IfState, c.Remember, c.Atomic, c.Prompt = true, true, true, true, true
+	c.Range, c.IfState, c.Remember, c.Settings, c.Atomic, c.Prompt = true, true, true, true, true, true
 	c.MaxPending = e.maxPending
 	c.Window = math.MaxInt
 	return c

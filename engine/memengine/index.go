@@ -111,7 +111,11 @@ func hashID(id engine.ID) uint32 {
 
 // byID returns the message of an id, live or dead; nil: there is none.
 func (q *queue) byID(id engine.ID) *message {
-	return q.ids.find(hashID(id), func(m *message) bool { return m.id == id })
+	m := q.ids.find(hashID(id), func(m *message) bool { return m.id == id })
+	if m != nil && m.state == engine.Dead && !q.stays(m) {
+		return nil
+	}
+	return m
 }
 
 // byKey returns the live message of a key; nil: there is none.

@@ -16,7 +16,7 @@ type kinds struct {
 
 // kindOf returns the kind of a message to push.
 func (q *queue) kindOf(in *engine.Message) *kind {
-	policy := in.Resolve(nil)
+	policy := in.Resolve(q.defaults())
 	return q.kinds.of(&policy, in.ContentType)
 }
 

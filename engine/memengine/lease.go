@@ -42,7 +42,7 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 	g := engine.Granted{Expired: q.expired, Died: q.died}
 	q.expired, q.died = 0, 0
 	if !q.paused {
-		n := min(want.Max, q.states[engine.Ready].n)
+		n := q.grantable(min(want.Max, q.states[engine.Ready].n))
 		a.queue, a.left = q.name, n
 		g.Messages = a.leases(n)
 		i := 0
@@ -52,7 +52,11 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 			bytes += len(l.Body)
 		}
 		g.Messages = g.Messages[:i]
-		g.More = q.states[engine.Ready].n > 0
+		q.granted(i)
+		if q.states[engine.Ready].n > 0 {
+			g.More = q.grantable(1) > 0
+			g.Held = !g.More
+		}
 	}
 	next := q.next()
 	if !g.More {
@@ -98,6 +102,10 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		case q.paused:
 			return engine.RefuseNotDue(ref, time.Time{})
 		}
+		if err := q.refuseClaim(ref); err != nil {
+			return err
+		}
+		q.granted(1)
 		q.hold(m, want.TTR, &answer{queue: q.name, left: 1}, &lease)
 		return nil
 	})

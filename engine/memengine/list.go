@@ -23,6 +23,9 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	}
 	var page engine.Page
 	e.with(lq.Queue, false, func(q *queue) {
+		if oldest := q.oldestDead(); lq.State == engine.Dead && span.Low.Compare(oldest) < 0 {
+			span.Low = oldest
+		}
 		found := q.states[lq.State].page(span, lq.Newest, lq.Limit+1)
 		a := answer{queue: q.name, left: len(found)}
 		page.Messages = make([]engine.Info, 0, min(len(found), lq.Limit))

@@ -124,7 +124,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			if limit <= 0 {
 				limit = dead.n
 			}
-			msgs = dead.page(token.All, false, limit)
+			msgs = dead.page(token.Span{Low: q.oldestDead(), High: token.All.High}, false, limit)
 		}
 		out = engine.Redriven{}
 		for _, m := range msgs {

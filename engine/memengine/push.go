@@ -77,6 +77,9 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 	if held != nil && (held.live || q.remembers(held) && !passes(in.OnConflict)) {
 		return q.conflict(held, in)
 	}
+	if err := q.refusePending(in.Key, q.live()); err != nil && !admitted {
+		return engine.PushResult{Err: err}
+	}
 	if !admitted && !q.engine.admit(1) {
 		return engine.PushResult{Err: q.refuse(in.Key, engine.ErrLimit)}
 	}

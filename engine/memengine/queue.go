@@ -43,6 +43,7 @@ type queue struct {
 	leases    alarms
 	expiring  alarms
 	finished  *finished // nil: none
+	settings  *settings // nil: never configured
 
 	until   int64 // end of the pause
 	told    int64 // the NextDue last told; none when nothing was
@@ -86,6 +87,9 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 		return
 	}
 	q.delist(m)
+	if q.settings != nil && q.settings.dead != nil {
+		q.addEnd(q.settings.dead, m, q.states[engine.Dead].n)
+	}
 	if key := m.key(); key != "" {
 		if q.deadKeys == nil {
 			q.deadKeys = make(map[string][]*message)
@@ -187,6 +191,7 @@ func (q *queue) advance() {
 	}
 	q.expire()
 	q.forgetOver()
+	q.dropDead()
 }
 
 // expire drops what has expired.
@@ -214,6 +219,7 @@ func (q *queue) lapse(m *message) {
 		q.die(m, m.end, engine.Lapsed)
 		m.untold = true
 		q.died++
+		q.dropDead()
 		return
 	}
 	q.take(m)
@@ -249,11 +255,21 @@ func (q *queue) next() int64 {
 	switch {
 	case q.paused:
 		return q.until
-	case q.states[engine.Ready].n > 0:
+	case q.states[engine.Ready].n > 0 && q.settings == nil:
 		return q.ms
 	}
-	return max(min(q.scheduled.next(), q.leases.next()), q.ms+1)
+	next := min(q.scheduled.next(), q.leases.next())
+	if q.states[engine.Ready].n > 0 {
+		at := q.gathers()
+		if at <= q.ms && !q.full() {
+			return q.ms
+		}
+		if at > q.ms {
+			next = min(next, at)
+		}
+	}
+	return max(next, q.ms+1)
 }
 
 // empty says that the queue holds nothing that anybody could ask for.
-func (q *queue) empty() bool { return q.msgs.n == 0 && !q.paused }
+func (q *queue) empty() bool { return q.msgs.n == 0 && !q.paused && q.settings == nil }

@@ -125,7 +125,7 @@ func (q *queue) left(key string) *message {
 	if m := q.keyed(key); m != nil && q.remembers(m) {
 		return m
 	}
-	if dead := q.deadKeys[key]; len(dead) > 0 {
+	if dead := q.deadKeys[key]; len(dead) > 0 && q.stays(dead[len(dead)-1]) {
 		return dead[len(dead)-1]
 	}
 	return nil

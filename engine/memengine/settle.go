@@ -78,8 +78,7 @@ func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
 		return engine.Settled{State: engine.Gone}
 	case engine.Retry:
 		if last {
-			q.die(m, q.ms, s.KeptReason())
-			break
+			return q.bury(m, s.KeptReason())
 		}
 		when := engine.When{In: m.kind.RetryDelay(m.attempt)}
 		if s.When != nil {
@@ -88,7 +87,7 @@ func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
 		m.setError(s.KeptReason())
 		q.move(m, when.Resolve(q.now))
 	case engine.Bury:
-		q.die(m, q.ms, s.KeptReason())
+		return q.bury(m, s.KeptReason())
 	case engine.Snooze:
 		m.giveBack()
 		q.move(m, s.When.Resolve(q.now))
@@ -99,8 +98,12 @@ func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
 		q.take(m)
 		q.put(m, engine.Leased, q.deadline(m, s.TTR))
 	}
-	if m.state == engine.Dead {
-		return engine.Settled{State: engine.Dead}
-	}
 	return engine.Settled{State: m.state, Until: instant(m.end)}
+}
+
+// bury makes a message dead, which may be one more than may stay.
+func (q *queue) bury(m *message, reason string) engine.Settled {
+	q.die(m, q.ms, reason)
+	q.dropDead()
+	return engine.Settled{State: engine.Dead}
 }

@@ -1,0 +1,200 @@
+package memengine
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/pace"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// settings are what a queue was configured with, and what is kept to hold to it.
+type settings struct {
+	engine.Settings
+	revision uint64
+	bucket   pace.Bucket
+	dead     *ends // nil: they may all stay
+}
+
+// Settings tells the settings of a queue and their revision.
+func (e *Engine) Settings(ctx context.Context, name string) (s engine.Settings, revision string, err error) {
+	if err := e.begin(ctx, "settings"); err != nil {
+		return s, "", err
+	}
+	defer e.end()
+	revision = "0"
+	e.with(name, false, func(q *queue) {
+		revision = q.revision()
+		if q.settings != nil {
+			s = q.settings.Settings
+			s.Defaults = s.Defaults.Clone()
+		}
+	})
+	return s, revision, nil
+}
+
+// Configure stores the settings of a queue. If they bound the dead for the first time it
+// looks at all of them, under the queue's lock.
+func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, revision string) (string, error) {
+	if err := e.begin(ctx, "configure"); err != nil {
+		return "", err
+	}
+	defer e.end()
+	s.Defaults = s.Defaults.Clone()
+	made, stale := "", false
+	e.dropDead(name) // what is gone by the settings before does not come back
+	e.with(name, true, func(q *queue) {
+		if made = q.revision(); revision != "" && revision != made {
+			stale = true
+			return
+		}
+		q.configure(s)
+		made = q.revision()
+	})
+	if stale {
+		return "", engine.RefuseRevision(name, made)
+	}
+	e.dropDead(name)
+	return made, nil
+}
+
+// dropDead drops all the dead that the settings of a queue do not let stay.
+func (e *Engine) dropDead(name string) {
+	more := true
+	for more && e.with(name, false, func(q *queue) { more = q.dropDead() }) {
+	}
+}
+
+// revision is that of the settings.
+func (q *queue) revision() string {
+	if q.settings == nil {
+		return "0"
+	}
+	return strconv.FormatUint(q.settings.revision, 10)
+}
+
+func (q *queue) configure(s engine.Settings) {
+	if q.settings == nil {
+		q.settings = new(settings)
+	}
+	now := q.settings
+	now.Settings = s
+	now.revision++
+	switch {
+	case s.DeadKeep == 0 && s.DeadMax == 0:
+		now.dead = nil
+	case now.dead == nil:
+		now.dead = &ends{state: engine.Dead}
+		for _, bucket := range q.states[engine.Dead].buckets() {
+			for m := range q.states[engine.Dead].messages(bucket) {
+				q.addEnd(now.dead, m, q.states[engine.Dead].n)
+			}
+		}
+	}
+	q.hint = true
+}
+
+// defaults are those of a push.
+func (q *queue) defaults() *engine.Terms {
+	if q.settings == nil {
+		return nil
+	}
+	return &q.settings.Defaults
+}
+
+// refusePending says why a queue which holds so many live messages does not take one
+// more; nil: it does.
+func (q *queue) refusePending(key string, live int) error {
+	if s := q.settings; s != nil && s.MaxPending > 0 && int64(live) >= s.MaxPending {
+		return engine.RefusePending(engine.Ref{Queue: q.name, Key: key}, s.MaxPending)
+	}
+	return nil
+}
+
+// live is how many messages are live.
+func (q *queue) live() int {
+	return q.states[engine.Scheduled].n + q.states[engine.Ready].n + q.states[engine.Leased].n
+}
+
+// oldestDead is when the oldest of the dead that are not gone may have died.
+func (q *queue) oldestDead() token.Place {
+	if q.settings == nil || q.settings.DeadKeep == 0 {
+		return token.All.Low
+	}
+	return token.Place{At: q.ms - millis(q.settings.DeadKeep)}
+}
+
+// stays reports whether a dead message is not gone yet.
+func (q *queue) stays(m *message) bool { return m.listed().Compare(q.oldestDead()) >= 0 }
+
+// dropDead drops some of the dead that the settings do not let stay, and reports whether
+// there are more.
+func (q *queue) dropDead() bool {
+	s := q.settings
+	if s == nil || s.dead == nil {
+		return false
+	}
+	for range dropChunk {
+		m := q.endsFirst(s.dead)
+		if m == nil || q.stays(m) && (s.DeadMax == 0 || int64(q.states[engine.Dead].n) <= s.DeadMax) {
+			return false
+		}
+		q.drop(m)
+	}
+	return true
+}
+
+func (s *settings) rate() pace.Rate { return pace.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
+
+// full reports whether as many messages are leased as may be.
+func (q *queue) full() bool {
+	return q.settings.InFlight > 0 && int64(q.states[engine.Leased].n) >= q.settings.InFlight
+}
+
+// grantable is how many of n messages the settings let be leased now.
+func (q *queue) grantable(n int) int {
+	s := q.settings
+	if s == nil {
+		return n
+	}
+	if s.InFlight > 0 {
+		n = int(min(int64(n), max(0, s.InFlight-int64(q.states[engine.Leased].n))))
+	}
+	if s.Rate > 0 {
+		n = min(n, s.bucket.Allows(q.now, s.rate()))
+	}
+	return n
+}
+
+// granted takes note of leases that grantable has let be given.
+func (q *queue) granted(n int) {
+	if s := q.settings; s != nil && s.Rate > 0 {
+		s.bucket.Take(n, s.rate())
+	}
+}
+
+// gathers is when the rate gives some again, in milliseconds; now or before: it does.
+func (q *queue) gathers() int64 {
+	s := q.settings
+	if s.Rate == 0 {
+		return q.ms
+	}
+	s.bucket.Allows(q.now, s.rate()) // brings it to the present
+	return ceil(s.bucket.Next(s.rate()))
+}
+
+// refuseClaim says why a claim is held back; nil: it is not.
+func (q *queue) refuseClaim(ref engine.Ref) error {
+	switch {
+	case q.grantable(1) > 0:
+		return nil
+	case q.full():
+		return engine.RefuseClaim(ref, time.Time{})
+	}
+	return engine.RefuseClaim(ref, instant(q.gathers()))
+}
+
+// ceil is t in milliseconds, rounded up.
+func ceil(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }

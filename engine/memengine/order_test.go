@@ -23,12 +23,14 @@ func TestOrdersAgree(t *testing.T) {
 		key := fmt.Sprint(rng.IntN(40))
 		ref := engine.Ref{Queue: "q", Key: key}
 		d := time.Duration(rng.IntN(400)-50) * time.Second
-		switch rng.IntN(8) {
+		switch rng.IntN(9) {
 		case 0, 1, 2:
 			m := msg("q", key, d)
 			m.OnConflict = engine.Conflict(rng.IntN(5))
 			m.Priority = new(rng.Uint32N(3))
 			m.ExpireAfter = time.Duration(rng.IntN(2)*rng.IntN(200)) * time.Second
+			m.Remember = time.Duration(rng.IntN(2)*rng.IntN(200)) * time.Second
+			m.MaxAttempts = uint32(1 + rng.IntN(3))
 			if _, err := e.Push(t.Context(), []engine.Message{m}); err != nil {
 				t.Fatal(err)
 			}
@@ -54,6 +56,11 @@ func TestOrdersAgree(t *testing.T) {
 				}
 			}
 		case 7:
+			s := engine.Settings{DeadKeep: time.Duration(rng.IntN(3)*rng.IntN(200)) * time.Second, DeadMax: int64(rng.IntN(6)), InFlight: int64(rng.IntN(5)), Rate: float64(rng.IntN(2))}
+			if _, err := e.Configure(t.Context(), "q", s, ""); err != nil {
+				t.Fatal(err)
+			}
+		case 8:
 			c.Advance(time.Duration(rng.IntN(60)-5) * time.Second)
 		}
 		if q := e.queues["q"]; q != nil {
@@ -65,7 +72,7 @@ func TestOrdersAgree(t *testing.T) {
 // check compares the orders of a queue, which is the engine's only one.
 func check(t *testing.T, e *Engine, q *queue) {
 	t.Helper()
-	var n [engine.Dead + 1]int
+	var n [engine.Finished + 1]int
 	var expiring, deadKeyed int
 	var ready []turn
 	for place := range uint32(len(q.msgs.chunks) * perChunk) {
@@ -74,8 +81,17 @@ func check(t *testing.T, e *Engine, q *queue) {
 			continue
 		}
 		n[m.state]++
+		if m.state == engine.Finished {
+			if m.place != place+1 || q.keyed(m.key()) != m || q.byKey(m.key()) != nil || q.byID(m.id) != nil || m.live || m.end <= q.ms {
+				t.Fatalf("%d is not remembered by its key alone, or beyond its time", m.id)
+			}
+			continue
+		}
 		if m.place != place+1 || q.byID(m.id) != m {
 			t.Fatalf("%d is not where it says, or is not found", m.id)
+		}
+		if m.state == engine.Dead && !q.stays(m) {
+			t.Fatalf("%d is dead, longer than it may be", m.id)
 		}
 		if m.live != m.state.Live() || m.live != (q.byKey(m.key()) == m) {
 			t.Fatalf("%d is %v: live %v, holds its key %v", m.id, m.state, m.live, q.byKey(m.key()) == m)
@@ -105,9 +121,28 @@ func check(t *testing.T, e *Engine, q *queue) {
 			t.Fatal("the dead of a key are not in order")
 		}
 	}
-	for s, n := range n {
+	for s, n := range n[:engine.Finished] {
 		if q.states[s].n != n || len(q.states[s].page(token.All, false, n+1)) != n {
 			t.Fatalf("%v: %d by minute, %d of them", engine.State(s), q.states[s].n, n)
+		}
+	}
+	ended := func(x *ends) (n int) {
+		for _, turn := range slices.Compact(slices.SortedFunc(slices.Values(x.heap), byTurn)) {
+			if q.ended(x, turn) != nil {
+				n++
+			}
+		}
+		return n
+	}
+	if f := q.finished; f == nil && n[engine.Finished] != 0 || f != nil && (f.n != n[engine.Finished] || ended(&f.first) != f.n) {
+		t.Fatalf("%d finished, not %+v", n[engine.Finished], f)
+	}
+	if s := q.settings; s != nil {
+		if (s.dead == nil) != (s.DeadKeep == 0 && s.DeadMax == 0) || s.dead != nil && ended(s.dead) != n[engine.Dead] {
+			t.Fatalf("%d dead, not %+v", n[engine.Dead], s.dead)
+		}
+		if s.DeadMax > 0 && int64(n[engine.Dead]) > s.DeadMax {
+			t.Fatalf("%d are dead, of %d that may be", n[engine.Dead], s.DeadMax)
 		}
 	}
 	live := n[engine.Scheduled] + n[engine.Ready] + n[engine.Leased]
@@ -121,7 +156,7 @@ func check(t *testing.T, e *Engine, q *queue) {
 		return n
 	}
 	got := []int{pending(&q.scheduled), pending(&q.leases), pending(&q.expiring), q.keys.n, q.ids.n, q.msgs.n, deadKeyed, int(e.pending.Load())}
-	want := []int{n[engine.Scheduled], n[engine.Leased], expiring, live, live + n[engine.Dead], live + n[engine.Dead], n[engine.Dead], live}
+	want := []int{n[engine.Scheduled], n[engine.Leased], expiring, live + n[engine.Finished], live + n[engine.Dead], live + n[engine.Dead] + n[engine.Finished], n[engine.Dead], live}
 	if !slices.Equal(got, want) {
 		t.Fatalf("scheduled, leases, expiring, keys, ids, messages, dead keys, pending: %v, want %v", got, want)
 	}

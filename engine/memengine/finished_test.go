@@ -12,18 +12,24 @@ import (
 // leaveKeys has a queue remember n keys, pushed and cancelled, for an hour.
 func leaveKeys(t *testing.T, e *Engine, queue string, n int) {
 	t.Helper()
-	for i := range n {
-		m := msg(queue, fmt.Sprintf("order-%014d", i), time.Minute)
-		m.Remember = time.Hour
-		push(t, e, m)
-		cancel(t, e, engine.Ref{Queue: queue, Key: m.Key})
+	for from := 0; from < n; from += 1000 {
+		var msgs []engine.Message
+		var refs []engine.Ref
+		for i := from; i < min(n, from+1000); i++ {
+			m := msg(queue, fmt.Sprintf("order-%014d", i), time.Minute)
+			m.Remember = time.Hour
+			msgs, refs = append(msgs, m), append(refs, engine.Ref{Queue: queue, Key: m.Key})
+		}
+		push(t, e, msgs...)
+		cancel(t, e, refs...)
 	}
 }
 
-func cancel(t *testing.T, e *Engine, ref engine.Ref) {
+func cancel(t *testing.T, e *Engine, refs ...engine.Ref) {
 	t.Helper()
-	if errs, err := e.Cancel(t.Context(), []engine.Ref{ref}); err != nil || errs[0] != nil {
-		t.Fatal(err, errs)
+	errs, err := e.Cancel(t.Context(), refs)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
 	}
 }
 

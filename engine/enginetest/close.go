@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -13,7 +14,7 @@ var closeTests = []test{
 		r := b.push(b.msg("k", dueNow))
 		b.is(b.e.Close(), nil)
 		b.is(b.e.Close(), nil)
-		for what, err := range b.everyCall(b.id(r.ID)) {
+		for what, err := range b.everyCall(b.Context(), b.id(r.ID)) {
 			if !errors.Is(err, engine.ErrClosed) {
 				b.Errorf("%s: %v", what, err)
 			}
@@ -55,8 +56,7 @@ var closeTests = []test{
 }
 
 // everyCall makes each call once and returns their errors.
-func (b *bed) everyCall(ref engine.Ref) map[string]error {
-	ctx := b.Context()
+func (b *bed) everyCall(ctx context.Context, ref engine.Ref) map[string]error {
 	all := map[string]error{}
 	_, all["push"] = b.e.Push(ctx, []engine.Message{b.msg("other", dueNow)})
 	_, all["lease"] = b.e.Lease(ctx, []engine.Want{{Queue: b.queue, Max: 1}})
@@ -92,6 +92,10 @@ func (b *bed) everyCall(ref engine.Ref) map[string]error {
 	}
 	if b.caps.Purge {
 		_, all["purge"] = b.e.(engine.Purger).Purge(ctx, b.queue, engine.PurgeDead)
+	}
+	if b.caps.Settings {
+		_, _, all["settings"] = b.e.(engine.Configurer).Settings(ctx, b.queue)
+		_, all["configure"] = b.e.(engine.Configurer).Configure(ctx, b.queue, engine.Settings{}, "")
 	}
 	if b.caps.Redrive {
 		_, all["redrive"] = b.e.(engine.Redriver).Redrive(ctx, b.queue, nil, 0)

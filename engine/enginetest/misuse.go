@@ -78,16 +78,31 @@ var misuseTests = []test{
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
 		r := b.push(b.msg("k", dueNow))
-		_, push := b.e.Push(ctx, []engine.Message{b.msg("other", dueLater)})
-		_, settle := b.e.Settle(ctx, []engine.Settlement{{Token: "x", Do: engine.Ack}})
-		_, cancelled := b.e.Cancel(ctx, []engine.Ref{b.id(1 << 62)})
-		_, get := b.e.Get(ctx, b.id(r.ID))
-		for what, err := range map[string]error{"push": push, "settle": settle, "cancel": cancelled, "get": get} {
-			if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, engine.ErrUnsupported) {
+		for what, err := range b.everyCall(ctx, b.id(r.ID)) {
+			if err != nil && !errors.Is(err, context.Canceled) {
 				b.Errorf("%s: %v", what, err)
 			}
 		}
+		if b.caps.Pause {
+			b.is(b.e.(engine.Pauser).Resume(b.Context(), b.queue), nil)
+		}
+		if b.caps.Settings {
+			b.configure(engine.Settings{})
+		}
 		b.lease1(0)
+	}},
+	{"settings of a queue that holds nothing", func(b *bed) {
+		c := optional[engine.Configurer](b, "Settings", b.caps.Settings)
+		_, err := c.Configure(b.Context(), b.queue, engine.Settings{DeadMax: 1}, "1")
+		b.is(err, engine.ErrStale)
+		b.configuredNever()
+		b.configure(engine.Settings{DeadMax: 1, DeadKeep: 1, MaxPending: 1, InFlight: 1, Rate: 1, Burst: 1})
+		b.none("there is nothing")
+		if b.caps.Count {
+			if q := b.counts(b.e.(engine.Counter), 0, 0, 0, 0); q.Finished != 0 || q.Paused || q.Queue != b.queue {
+				b.Errorf("%+v", q)
+			}
+		}
 	}},
 	{"what is not supported says so", func(b *bed) {
 		unsupported := func(what string, has bool, err error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/pace"
 )
 
 // Model is the reference engine: the whole contract but LeaseWaiter, in memory,
@@ -35,6 +36,8 @@ type contents struct {
 	msgs     []*modelMessage // in the order of creation
 	memories []*memory       // one a key
 	pauses   map[string]time.Time
+	settings map[string]configured
+	buckets  map[string]pace.Bucket // of the queues with a rate
 
 	// expired holds, by queue, what passed its expiry and no Lease has counted yet.
 	expired map[string][]engine.ID
@@ -42,13 +45,16 @@ type contents struct {
 	ghosts map[engine.ID]ghost
 	// faded counts, by queue, the keys whose time to be remembered is over.
 	faded map[string]int64
+	// culled counts, by queue, the dead that its settings have dropped.
+	culled map[string]int64
 }
 
 // copied returns contents that go their own way from here.
 func (c *contents) copied() contents {
 	o := contents{
 		memories: slices.Clone(c.memories), pauses: maps.Clone(c.pauses),
-		expired: map[string][]engine.ID{}, ghosts: maps.Clone(c.ghosts), faded: maps.Clone(c.faded),
+		settings: maps.Clone(c.settings), buckets: maps.Clone(c.buckets),
+		expired: map[string][]engine.ID{}, ghosts: maps.Clone(c.ghosts), faded: maps.Clone(c.faded), culled: maps.Clone(c.culled),
 	}
 	for _, x := range c.msgs {
 		y := *x
@@ -65,7 +71,8 @@ func (c *contents) copied() contents {
 // the lease (its deadline says whether it has lapsed), or Dead.
 type modelMessage struct {
 	engine.Info
-	token string
+	token  string
+	remote bool // leased by Want.Remote
 	// vague: the contract leaves open whether LastError is still an older reason.
 	vague bool
 }
@@ -76,15 +83,15 @@ var forGood = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 // NewModel returns an empty model whose clock is now.
 func NewModel(now func() time.Time) *Model {
 	return &Model{now: now, watchers: map[int]func(string){}, contents: contents{
-		pauses:  map[string]time.Time{},
-		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]ghost{}, faded: map[string]int64{},
+		pauses: map[string]time.Time{}, settings: map[string]configured{}, buckets: map[string]pace.Bucket{},
+		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]ghost{}, faded: map[string]int64{}, culled: map[string]int64{},
 	}}
 }
 
 // Capabilities says that the model can do everything but LeaseWait.
 func (m *Model) Capabilities() engine.Capabilities {
 	c := engine.Full("model")
-	c.Range, c.IfState, c.Remember, c.Atomic = true, true, true, true
+	c.Range, c.IfState, c.Remember, c.Settings, c.Atomic = true, true, true, true, true
 	return c
 }
 
@@ -133,8 +140,8 @@ func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
 	return now, nil
 }
 
-// advance lets happen what time brings: messages pass their expiry, and keys are
-// forgotten.
+// advance lets happen what time brings: messages pass their expiry, keys are forgotten,
+// and the dead are kept no longer.
 func (m *Model) advance(now time.Time) {
 	for _, x := range slices.Clone(m.msgs) {
 		past := !x.Expires.IsZero() && now.After(x.Expires)
@@ -145,6 +152,7 @@ func (m *Model) advance(now time.Time) {
 		}
 	}
 	m.fade(now)
+	m.cull(now)
 }
 
 func (m *Model) hint(queue string) {
@@ -309,10 +317,13 @@ func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
 	r := engine.PushResult{}
 	switch t.Result {
 	case "created":
+		if most := m.settings[msg.Queue].MaxPending; most > 0 && m.pending(msg.Queue, now) >= most {
+			return engine.PushResult{Err: engine.RefusePending(ref, most)}
+		}
 		m.forget(msg.Queue, msg.Key)
 		gone = nil
 		x = &modelMessage{Info: engine.Info{ID: m.newID(), Queue: msg.Queue, Key: msg.Key, Created: instant(now.UnixMilli())}}
-		x.take(msg)
+		m.take(x, msg)
 		x.wait()
 		x.setDue(due)
 		m.msgs = append(m.msgs, x)
@@ -323,7 +334,7 @@ func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
 			due = x.Due
 		}
 		if msg.OnConflict != engine.Rearm {
-			x.take(msg)
+			m.take(x, msg)
 		}
 		x.wait()
 		x.setDue(due)
@@ -350,9 +361,11 @@ func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
 	return r
 }
 
-// take gives x the content and policy of msg.
-func (x *modelMessage) take(msg *engine.Message) {
-	x.Content, x.Policy = msg.Content, msg.Resolve(nil)
+// take gives x the content of msg, and the policy that its terms and those of the queue
+// resolve to.
+func (m *Model) take(x *modelMessage, msg *engine.Message) {
+	defaults := m.settings[msg.Queue].Defaults
+	x.Content, x.Policy = msg.Content, msg.Resolve(&defaults)
 	x.Body = slices.Clone(msg.Body)
 	x.Headers = slices.Clone(msg.Headers)
 	x.Backoff = slices.Clone(x.Backoff)

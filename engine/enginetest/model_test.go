@@ -12,6 +12,12 @@ func TestModel(t *testing.T) {
 	Run(t, Harness{
 		Clock: clock,
 		Open:  func(*testing.T) engine.Engine { return NewModel(clock.Now) },
+		Reopen: func(t *testing.T, e engine.Engine) engine.Engine {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			return e.(*Model).reopened()
+		},
 	})
 }
 
@@ -20,4 +26,18 @@ func TestModelOnItsOwnClock(t *testing.T) {
 		Open:      func(*testing.T) engine.Engine { return NewModel(time.Now) },
 		Histories: 2,
 	})
+}
+
+// reopened is a model of what a durable engine holds when it has been closed.
+func (m *Model) reopened() *Model {
+	again := m.clone()
+	for _, x := range again.msgs {
+		switch over := x.State == engine.Leased && !x.remote; {
+		case over && x.Attempt >= x.MaxAttempts:
+			x.die(m.now(), engine.Lapsed)
+		case over:
+			x.wait()
+		}
+	}
+	return again
 }

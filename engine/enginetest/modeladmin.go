@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -223,28 +222,15 @@ func (m *Model) queue(queue string, now time.Time) engine.QueueInfo {
 	return q
 }
 
-// Queues lists the queues that hold something or are paused.
+// Queues lists the queues that hold something, are paused or have settings.
 func (m *Model) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
 	now, err := m.begin(ctx, "queues")
 	if err != nil {
 		return nil, "", err
 	}
 	defer m.mu.Unlock()
-	var names []string
-	for _, x := range m.msgs {
-		names = append(names, x.Queue)
-	}
-	for _, y := range m.memories {
-		names = append(names, y.queue)
-	}
-	for queue := range m.pauses {
-		if _, ok := m.paused(queue, now); ok {
-			names = append(names, queue)
-		}
-	}
-	slices.SortFunc(names, strings.Compare)
 	var page []engine.QueueInfo
-	for _, name := range slices.Compact(names) {
+	for _, name := range m.knownQueues(now) {
 		if name <= after {
 			continue
 		}

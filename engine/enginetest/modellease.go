@@ -53,14 +53,25 @@ func (m *Model) lease(w engine.Want, now time.Time) engine.Granted {
 		return g
 	}
 	slices.SortFunc(due, func(a, b *modelMessage) int { return byLease(a.Info, b.Info) })
+	places := m.places(w.Queue, now)
+	tokens, _ := m.tokens(w.Queue, 0, now)
 	bytes := 0
 	for i, x := range due {
-		if i == w.Max || bytes >= engine.AnswerBytes {
-			g.More = true
-			return g
+		if g.Held = i == min(places, tokens); g.Held {
+			break
+		}
+		if g.More = i == w.Max || bytes >= engine.AnswerBytes; g.More {
+			break
 		}
 		g.Messages = append(g.Messages, x.lease(w, now))
 		bytes += len(x.Body)
+	}
+	left, next := m.tokens(w.Queue, len(g.Messages), now)
+	if g.More {
+		return g
+	}
+	if g.Held && left == 0 && len(g.Messages) < places {
+		g.NextDue = next
 	}
 	for _, x := range m.msgs {
 		if x.Queue != w.Queue {
@@ -91,7 +102,7 @@ func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 	if ttr == 0 {
 		ttr = x.TTR
 	}
-	x.State, x.token, x.Died = engine.Leased, newToken(x.ID), time.Time{}
+	x.State, x.token, x.remote, x.Died = engine.Leased, newToken(x.ID), w.Remote, time.Time{}
 	x.Deadline = instant(engine.When{In: ttr}.Resolve(now))
 	return engine.Lease{Info: x.info(now), Token: x.token}
 }
@@ -115,6 +126,10 @@ func (m *Model) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (en
 	case paused:
 		return engine.Lease{}, engine.RefuseNotDue(ref, time.Time{})
 	}
+	if err := m.held(ref, now); err != nil {
+		return engine.Lease{}, err
+	}
+	m.tokens(ref.Queue, 1, now)
 	return x.lease(want, now), nil
 }
 
@@ -158,6 +173,9 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 	}
 	if t.State == lapsed || t.State == spent {
 		x.LastError, x.vague = engine.Lapsed, true
+	}
+	if m.settings[x.Queue].InFlight > 0 {
+		defer m.hint(x.Queue) // a place may be free
 	}
 	x.Died = time.Time{}
 	x.count(t.Attempt)

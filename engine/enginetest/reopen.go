@@ -116,6 +116,81 @@ var reopenTests = []test{
 		b.is(b.e.(engine.Pauser).Resume(b.Context(), b.queue), nil)
 		b.lease1(0)
 	}},
+	{"settings and their revisions survive", func(b *bed) {
+		b.need("to reopen", b.h.Reopen != nil)
+		b.need("Settings", b.caps.Settings)
+		b.configure(engine.Settings{})
+		revision := b.configure(allSet())
+		b.reopen()
+		b.configured(allSet(), revision)
+		_, err := b.e.(engine.Configurer).Configure(b.Context(), b.queue, engine.Settings{}, "1")
+		b.is(err, engine.ErrStale)
+		unset := b.configure(engine.Settings{})
+		b.reopen()
+		b.configured(engine.Settings{}, unset)
+	}},
+	{"settings act on", func(b *bed) {
+		b.need("to reopen", b.h.Reopen != nil)
+		b.needWhole()
+		b.need("RemoteLeases", b.caps.RemoteLeases)
+		b.configure(engine.Settings{InFlight: 1, MaxPending: 3, DeadMax: 1, Defaults: engine.Terms{MaxAttempts: 7}})
+		dead := b.deadOnes("a", "b")
+		b.pushAll(2)
+		held := b.leaseRemote()
+		b.reopen()
+		b.heldBack(b.lease(2, 0), 0)
+		b.push(b.msg("", dueLater))
+		b.is(b.tryPush(b.msg("", dueLater)).Err, engine.ErrLimit)
+		b.unseen(dead[0])
+		b.ack(held.Token)
+		l := b.lease1(0)
+		if l.MaxAttempts != 7 {
+			b.Fatalf("%+v", l.Info)
+		}
+		b.bury(l.Token, "x")
+		b.unseen(dead[1])
+	}},
+	{"memories survive, and end in time", func(b *bed) {
+		b.need("to reopen", b.h.Reopen != nil)
+		b.needRemember()
+		stays, passes := b.handled("stays", long), b.handled("passes", 2*b.unit)
+		if b.caps.Expiry {
+			m := b.fleeting("expires", dueNow, long)
+			m.ExpireAfter = b.unit
+			b.push(m)
+		}
+		before := b.get(b.key("stays"))
+		b.reopen()
+		if problem := sameInfo(b.finished(stays, "stays", engine.Acked), before); problem != "" {
+			b.Error(problem)
+		}
+		if b.h.Clock != nil {
+			b.finished(passes, "passes", engine.Acked)
+		}
+		b.is(b.tryPush(b.msg("stays", dueNow)).Err, engine.ErrExists)
+		b.pass(3)
+		b.free("passes")
+		if b.caps.Expiry {
+			b.is(b.tryPush(b.msg("expires", dueNow)).Err, engine.ErrExists)
+		}
+		b.ack(b.lease1(0).Token)
+		b.reopen()
+		b.finished(stays, "stays", engine.Acked)
+		b.absent(b.key("passes"))
+		if b.caps.Expiry {
+			b.is(b.tryPush(b.msg("expires", dueNow)).Err, engine.ErrExists)
+		}
+		if b.caps.Count {
+			want := int64(1)
+			if b.caps.Expiry {
+				want = 2
+			}
+			b.none("nothing is left")
+			if q := b.counts(b.e.(engine.Counter), 0, 0, 0, 0); q.Finished != want {
+				b.Fatalf("%+v, want %d finished", q, want)
+			}
+		}
+	}},
 	{"what falls due while it is closed is due", func(b *bed) {
 		b.need("to reopen", b.h.Reopen != nil)
 		r := b.push(b.msg("k", b.in(1)))

@@ -1,0 +1,438 @@
+package enginetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// heldBack fails the test unless a grant has n messages and says that more are held back.
+func (b *bed) heldBack(g engine.Granted, n int) {
+	b.Helper()
+	if len(g.Messages) != n || g.More || !g.Held {
+		b.Fatalf("%d messages, more %v, held %v; want %d, held", len(g.Messages), g.More, g.Held, n)
+	}
+}
+
+// release gives a lease back.
+func (b *bed) release(l engine.Lease) {
+	b.Helper()
+	b.settle(engine.Settlement{Token: l.Token, Do: engine.Release})
+}
+
+var maxPendingTests = []test{
+	{"a push that would make one more is refused", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{MaxPending: 3})
+		r, err := b.e.Push(b.Context(), []engine.Message{b.msg("a", dueNow), b.msg("b", dueLater), b.msg("c", dueNow), b.msg("d", dueNow)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range r[:3] {
+			b.is(r.Err, nil)
+		}
+		b.hints(engine.ErrLimit, r[3].Err, hintOf(engine.RefusePending(engine.Ref{}, 3)))
+		l := b.leaseN(2, 0)
+		b.is(b.tryPush(b.msg("", dueNow)).Err, engine.ErrLimit) // leased ones count
+		b.ack(l[0].Token)
+		b.push(b.msg("", dueLater))
+		b.is(b.tryPush(b.msg("", dueNow)).Err, engine.ErrLimit)
+		b.bury(l[1].Token, "x")
+		b.push(b.msg("", dueLater))
+		b.is(b.tryPush(b.msg("", dueNow)).Err, engine.ErrLimit)
+		if b.caps.Purge {
+			_, err := b.e.(engine.Purger).Purge(b.Context(), b.queue, 0)
+			b.is(err, nil)
+			b.push(b.msg("", dueLater))
+		}
+		b.queue = queueName()
+		b.push(b.msg("", dueNow))
+	}},
+	{"pushes of a live key pass", func(b *bed) {
+		b.needWhole()
+		b.need("Keys", b.caps.Keys)
+		b.push(b.msg("k", dueLater))
+		b.push(b.msg("", dueLater))
+		b.configure(engine.Settings{MaxPending: 1})
+		for c := engine.Keep; c <= engine.Rearm; c++ {
+			b.pushAs(c, "k", dueLater)
+		}
+		b.is(b.tryPush(b.msg("k", dueLater)).Err, engine.ErrExists)
+		m := b.msg("other", dueLater)
+		for m.OnConflict = engine.Reject; m.OnConflict <= engine.Rearm; m.OnConflict++ {
+			b.is(b.tryPush(m).Err, engine.ErrLimit)
+		}
+		b.configure(engine.Settings{MaxPending: 3})
+		m.OnConflict = engine.Reject
+		b.push(m)
+		b.is(b.tryPush(b.msg("", dueLater)).Err, engine.ErrLimit)
+		b.configure(engine.Settings{})
+		b.push(b.msg("", dueLater))
+	}},
+	{"a redrive passes", func(b *bed) {
+		b.needWhole()
+		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
+		b.deadOnes("", "")
+		b.configure(engine.Settings{MaxPending: 1})
+		if r := b.redrive(0); r != (engine.Redriven{Redriven: 2}) {
+			b.Fatalf("%+v", r)
+		}
+		b.is(b.tryPush(b.msg("", dueNow)).Err, engine.ErrLimit)
+		b.leaseN(2, 0)
+	}},
+	{"a refused push forgets nothing", func(b *bed) {
+		b.needWhole()
+		b.needRemember()
+		r := b.handled("k", long)
+		b.push(b.msg("", dueLater))
+		b.configure(engine.Settings{MaxPending: 1})
+		m := b.msg("k", dueLater)
+		m.OnConflict = engine.Replace
+		b.is(b.tryPush(m).Err, engine.ErrLimit)
+		b.finished(r, "k", engine.Acked)
+		b.is(b.tryPush(b.msg("k", dueLater)).Err, engine.ErrExists)
+	}},
+	{"an atomic push that would go beyond fails whole", func(b *bed) {
+		b.needWhole()
+		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)
+		b.configure(engine.Settings{MaxPending: 2})
+		_, err := p.PushAtomic(b.Context(), []engine.Message{b.msg("", dueNow), b.msg("", dueNow), b.msg("", dueNow)})
+		b.is(err, engine.ErrLimit)
+		b.none("nothing was kept")
+		_, err = p.PushAtomic(b.Context(), []engine.Message{b.msg("", dueNow), b.msg("", dueNow)})
+		b.is(err, nil)
+	}},
+	{"shares of it take about as many", func(b *bed) {
+		b.need("Settings", b.caps.Settings)
+		b.configure(engine.Settings{MaxPending: 100})
+		refused := 0
+		for range 3 {
+			msgs := make([]engine.Message, 100)
+			for i := range msgs {
+				msgs[i] = b.msg("", dueLater)
+			}
+			results, err := b.e.Push(b.Context(), msgs)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, r := range results {
+				if errors.Is(r.Err, engine.ErrLimit) {
+					refused++
+				}
+			}
+		}
+		if refused < 100 || refused > 250 {
+			b.Fatalf("%d of 300 refused", refused)
+		}
+	}},
+}
+
+var inFlightTests = []test{
+	{"no more are leased at once, and a settlement frees a place", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{InFlight: 2})
+		b.pushAll(6)
+		g := b.lease(5, 2*time.Hour)
+		b.heldBack(g, 2)
+		b.notLater(g, g.Messages[0].Deadline)
+		next := b.lease(1, 0)
+		b.heldBack(next, 0)
+		b.notLater(next, g.Messages[0].Deadline)
+		b.ack(g.Messages[0].Token)
+		third := b.lease(1, 0)
+		b.heldBack(third, 1)
+		b.settle(engine.Settlement{Token: third.Messages[0].Token, Do: engine.Snooze, When: &dueLater})
+		b.bury(g.Messages[1].Token, "x")
+		last := b.lease(1, 0)
+		if len(last.Messages) != 1 || !last.More || last.Held {
+			b.Fatalf("%+v", last)
+		}
+		b.heldBack(b.lease(5, 0), 1)
+	}},
+	{"nothing is held back when nothing is ready", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{InFlight: 1})
+		b.push(b.msg("", dueNow))
+		b.push(b.msg("", dueLater))
+		if g := b.lease(5, 0); len(g.Messages) != 1 || g.More || g.Held {
+			b.Fatalf("%+v", g)
+		}
+	}},
+	{"a lapse frees a place", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{InFlight: 1})
+		b.pushAll(2)
+		g := b.lease(2, b.unit)
+		b.heldBack(g, 1)
+		b.pass(1)
+		b.heldBack(b.lease(2, 0), 1)
+	}},
+	{"the order is as ever", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{InFlight: 1})
+		base := b.now().Add(-time.Hour)
+		var want []engine.ID
+		for i := range 5 {
+			want = append(want, b.push(b.msg("", engine.When{At: base.Add(time.Duration(i) * time.Second)})).ID)
+		}
+		var got []engine.ID
+		for range want {
+			l := b.lease1(0)
+			b.ack(l.Token)
+			got = append(got, l.ID)
+		}
+		b.sameIDs("leased", got, want)
+	}},
+	{"a claim is held back, too", func(b *bed) {
+		b.needWhole()
+		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
+		b.configure(engine.Settings{InFlight: 1})
+		all := b.pushAll(2)
+		l, err := c.Claim(b.Context(), b.id(all[0]), engine.Want{})
+		b.is(err, nil)
+		_, err = c.Claim(b.Context(), b.id(all[1]), engine.Want{})
+		b.hints(engine.ErrLimit, err, hintOf(engine.RefuseClaim(engine.Ref{}, time.Time{})))
+		_, err = c.Claim(b.Context(), b.id(all[0]), engine.Want{})
+		b.is(err, engine.ErrLeased)
+		b.heldBack(b.lease(1, 0), 0)
+		b.ack(l.Token)
+		_, err = c.Claim(b.Context(), b.id(all[1]), engine.Want{})
+		b.is(err, nil)
+	}},
+	{"it acts at once on what is leased already", func(b *bed) {
+		b.needWhole()
+		b.pushAll(5)
+		l := b.leaseN(3, 0)
+		b.configure(engine.Settings{InFlight: 2})
+		b.heldBack(b.lease(5, 0), 0)
+		b.ack(l[0].Token)
+		b.heldBack(b.lease(5, 0), 0)
+		b.ack(l[1].Token)
+		b.heldBack(b.lease(5, 0), 1)
+		b.configure(engine.Settings{InFlight: 9})
+		if g := b.lease(5, 0); len(g.Messages) != 1 || g.Held || g.More {
+			b.Fatalf("%+v", g)
+		}
+	}},
+	{"it never holds back a settlement", func(b *bed) {
+		b.needWhole()
+		b.need("Extend", b.caps.Extend)
+		b.configure(engine.Settings{InFlight: 1})
+		b.pushAll(2)
+		old := b.lease1(b.unit)
+		b.pass(1)
+		b.lease1(0)
+		late := b.trySettle(engine.Settlement{Token: old.Token, Do: engine.Extend})
+		if late.Err != nil && !errors.Is(late.Err, engine.ErrLeaseLost) { // it was leased again, or the other was
+			b.Fatalf("%+v", late)
+		}
+		b.heldBackOr(b.lease(1, 0), late.Err != nil)
+	}},
+	{"a settlement of any kind that frees a place is hinted", func(b *bed) {
+		b.needWhole()
+		for do := engine.Ack; do <= engine.Bury; do++ {
+			b.queue = queueName()
+			b.configure(engine.Settings{InFlight: 1})
+			b.pushAll(2)
+			l := b.lease1(long)
+			b.hinted(do.String(), func() { b.settle(engine.Settlement{Token: l.Token, Do: do, When: &dueLater}) })
+		}
+	}},
+	{"shares of it let about as many go", func(b *bed) {
+		b.need("Settings", b.caps.Settings)
+		b.configure(engine.Settings{InFlight: 40})
+		b.pushAll(400)
+		n := 0
+		for {
+			g := b.lease(100, long)
+			if n += len(g.Messages); len(g.Messages) == 0 {
+				if !g.Held || g.More {
+					b.Fatalf("held %v, more %v", g.Held, g.More)
+				}
+				break
+			}
+		}
+		if n < 40 || n > 80 {
+			b.Fatalf("%d leased at once of an in_flight of 40", n)
+		}
+	}},
+}
+
+// heldBackOr fails the test unless a grant is empty and says so for a reason.
+func (b *bed) heldBackOr(g engine.Granted, held bool) {
+	b.Helper()
+	if len(g.Messages) > 0 || g.More || held && !g.Held {
+		b.Fatalf("%+v", g)
+	}
+}
+
+// perUnit is a rate of one lease in each of the bed's units.
+func (b *bed) perUnit() float64 { return 1 / b.unit.Seconds() }
+
+var rateTests = []test{
+	{"a burst, then one by one", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{Rate: b.perUnit(), Burst: 3})
+		b.pushAll(9)
+		g, now := b.leaseAt(9, 0)
+		b.heldBack(g, 3)
+		if g.NextDue.IsZero() || g.NextDue.After(now.Add(b.unit+time.Millisecond)) {
+			b.Fatalf("one each %v, NextDue is %v after now", b.unit, g.NextDue.Sub(now))
+		}
+		n := 3
+		for range 3 {
+			b.pass(1)
+			n += len(b.paced(1, 3))
+		}
+		b.pass(5)
+		if n += len(b.paced(3, 3)); n < 9 { // no more than a burst is gathered
+			b.heldBack(b.lease(1, 0), 0)
+		}
+	}},
+	{"it is the rate that it says", func(b *bed) {
+		b.needWhole()
+		b.needClock()
+		b.configure(engine.Settings{Rate: 20})
+		b.pushAll(60)
+		n, start := 0, b.h.Clock.Now()
+		for n < 60 {
+			g, now := b.leaseAt(10, 0)
+			n += len(g.Messages)
+			if most := 2 + int(now.Sub(start)/(50*time.Millisecond)); n > most {
+				b.Fatalf("%d leased after %v", n, now.Sub(start))
+			}
+			if n < 60 {
+				if !g.Held || g.NextDue.IsZero() {
+					b.Fatalf("%+v", g)
+				}
+				b.h.Clock.Set(g.NextDue)
+			}
+		}
+		if took := b.h.Clock.Now().Sub(start); took > 3*time.Second {
+			b.Fatalf("60 at 20 a second took %v", took)
+		}
+	}},
+	{"a claim is held back, too", func(b *bed) {
+		b.needWhole()
+		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
+		b.configure(engine.Settings{Rate: engine.MinRate})
+		all := b.pushAll(3)
+		_, err := c.Claim(b.Context(), b.id(all[0]), engine.Want{})
+		b.is(err, nil)
+		_, err = c.Claim(b.Context(), b.id(all[1]), engine.Want{})
+		b.is(err, engine.ErrLimit)
+		if b.h.Clock != nil {
+			b.hints(engine.ErrLimit, err, hintOf(engine.RefuseClaim(engine.Ref{}, b.now().Add(24*time.Hour))))
+		}
+		_, err = c.Claim(b.Context(), b.id(all[0]), engine.Want{})
+		b.is(err, engine.ErrLeased)
+		b.heldBack(b.lease(1, 0), 0)
+	}},
+	{"what is given back was leased, and counts", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{Rate: engine.MinRate, Burst: 2})
+		b.pushAll(2)
+		b.release(b.lease1(0))
+		b.release(b.lease1(0))
+		b.heldBack(b.lease(1, 0), 0)
+	}},
+	{"it acts at once, and holds back no settlement", func(b *bed) {
+		b.needWhole()
+		b.pushAll(5)
+		l := b.leaseN(2, 0)
+		b.configure(engine.Settings{Rate: engine.MinRate})
+		b.heldBack(b.lease(5, 0), 1)
+		b.heldBack(b.lease(5, 0), 0)
+		b.ack(l[0].Token)
+		b.release(l[1])
+		b.heldBack(b.lease(5, 0), 0)
+		b.configure(engine.Settings{})
+		b.leaseN(3, 0)
+	}},
+	{"beside in_flight the smaller of both holds", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{Rate: engine.MinRate, Burst: 3, InFlight: 2})
+		b.pushAll(6)
+		g := b.lease(6, 2*time.Hour)
+		b.heldBack(g, 2)
+		b.notLater(g, g.Messages[0].Deadline)
+		for _, l := range g.Messages {
+			b.ack(l.Token)
+		}
+		b.heldBack(b.lease(6, 0), 1)
+		b.heldBack(b.lease(6, 0), 0)
+	}},
+	{"other queues go on, in the same call", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{Rate: engine.MinRate, InFlight: 1})
+		b.pushAll(3)
+		other := b.msg("", dueNow)
+		other.Queue = queueName()
+		b.push(other)
+		for i, want := range []int{1, 0} {
+			g, err := b.e.Lease(b.Context(), []engine.Want{{Queue: b.queue, Max: 5}, {Queue: other.Queue, Max: 5}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.heldBack(g.Queues[0], want)
+			if o := g.Queues[1]; len(o.Messages) != 1-i || o.Held || o.More {
+				b.Fatalf("%+v", o)
+			}
+		}
+	}},
+	{"two wants of one queue share it", func(b *bed) {
+		b.needWhole()
+		for _, s := range []engine.Settings{{Rate: engine.MinRate, Burst: 3}, {InFlight: 3}} {
+			b.queue = queueName()
+			b.configure(s)
+			b.pushAll(6)
+			g, err := b.e.Lease(b.Context(), []engine.Want{{Queue: b.queue, Max: 2}, {Queue: b.queue, Max: 2}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if n := len(g.Queues[0].Messages) + len(g.Queues[1].Messages); n != 3 {
+				b.Fatalf("%d leased, 3 allowed by %+v", n, s)
+			}
+		}
+	}},
+	{"while paused nothing is held back", func(b *bed) {
+		b.needWhole()
+		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
+		b.configure(engine.Settings{InFlight: 1})
+		b.pushAll(2)
+		b.lease1(0)
+		b.is(p.Pause(b.Context(), b.queue, 0), nil)
+		if g := b.lease(1, 0); len(g.Messages) > 0 || g.Held || g.More || !g.NextDue.IsZero() {
+			b.Fatalf("%+v", g)
+		}
+	}},
+	{"shares of it let about as many go", func(b *bed) {
+		b.need("Settings", b.caps.Settings)
+		b.configure(engine.Settings{Rate: engine.MinRate, Burst: 40})
+		b.pushAll(300)
+		n := 0
+		for {
+			g := b.lease(100, long)
+			if n += len(g.Messages); len(g.Messages) == 0 {
+				if !g.Held || g.More || g.NextDue.IsZero() {
+					b.Fatalf("held %v, more %v, next %v", g.Held, g.More, g.NextDue)
+				}
+				break
+			}
+		}
+		if n < 40 || n > 80 {
+			b.Fatalf("%d leased of a burst of 40", n)
+		}
+	}},
+}
+
+// paced leases what a rate allows: just n on an injected clock, else n or a few more.
+func (b *bed) paced(n, burst int) []engine.Lease {
+	b.Helper()
+	g := b.lease(burst+1, 0)
+	if got := len(g.Messages); got < n || got > burst || b.h.Clock != nil && got != n {
+		b.Fatalf("%d leased, want %d", got, n)
+	}
+	return g.Messages
+}

@@ -1,0 +1,278 @@
+package enginetest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// configure writes the settings of the bed's queue, whatever they are.
+func (b *bed) configure(s engine.Settings) (revision string) {
+	b.Helper()
+	revision, err := optional[engine.Configurer](b, "Settings", b.caps.Settings).Configure(b.Context(), b.queue, s, "")
+	if err != nil || revision == "" {
+		b.Fatalf("configure %+v: %v, revision %q", s, err, revision)
+	}
+	return revision
+}
+
+// settings reads the settings of the bed's queue.
+func (b *bed) settings() (engine.Settings, string) {
+	b.Helper()
+	s, revision, err := optional[engine.Configurer](b, "Settings", b.caps.Settings).Settings(b.Context(), b.queue)
+	if err != nil {
+		b.Fatalf("settings: %v", err)
+	}
+	return s, revision
+}
+
+// configured fails the test unless the bed's queue has these settings.
+func (b *bed) configured(want engine.Settings, revision string) {
+	b.Helper()
+	got, at := b.settings()
+	if problem := sameSettings(got, want); problem != "" || at != revision {
+		b.Fatalf("%s; revision %q, want %q", problem, at, revision)
+	}
+}
+
+// sameSettings says how got differs from want, "" if in nothing.
+func sameSettings(got, want engine.Settings) string {
+	for _, s := range []*engine.Settings{&got, &want} {
+		s.Defaults.Backoff = slices.Concat([]time.Duration{}, s.Defaults.Backoff) // nil or empty is one
+	}
+	if !reflect.DeepEqual(got, want) {
+		return fmt.Sprintf("settings %+v, want %+v", got, want)
+	}
+	return ""
+}
+
+// allSet has every field set.
+func allSet() engine.Settings {
+	return engine.Settings{
+		Defaults: engine.Terms{
+			Priority: new(uint32(0)), MaxAttempts: 3, Backoff: []time.Duration{time.Second, 0, 90 * time.Minute},
+			TTR: 90 * time.Second, ExpireAfter: engine.Never, Remember: 36 * time.Hour,
+		},
+		DeadKeep: 100 * 24 * time.Hour, DeadMax: engine.MaxCount, MaxPending: 7_000_000_000, InFlight: 12, Rate: 12.625, Burst: 40,
+	}
+}
+
+var settingsTests = []test{
+	{"a queue that was never configured has none", func(b *bed) {
+		b.configuredNever()
+		b.push(b.msg("k", dueNow))
+		b.configuredNever()
+	}},
+	{"all that is set comes back", func(b *bed) {
+		for _, s := range []engine.Settings{
+			allSet(), {}, {Rate: engine.MinRate}, {Rate: 1.0 / 3, Burst: 1}, {Defaults: engine.Terms{ExpireAfter: time.Millisecond}},
+			{Defaults: engine.Terms{Remember: engine.Never}}, {Defaults: engine.Terms{Priority: new(uint32(4_294_967_295))}}, allSet(),
+		} {
+			b.configured(s, b.configure(s))
+		}
+	}},
+	{"each write is a new revision, also of the same", func(b *bed) {
+		_, first := b.settings()
+		seen := map[string]bool{first: true}
+		for i := range 12 {
+			s := engine.Settings{DeadMax: int64(i / 4)}
+			if i%3 == 0 {
+				s = engine.Settings{}
+			}
+			revision := b.configure(s)
+			if seen[revision] {
+				b.Fatalf("revision %q came before", revision)
+			}
+			seen[revision] = true
+			b.configured(s, revision)
+		}
+	}},
+	{"a write on condition of its revision", func(b *bed) {
+		c := optional[engine.Configurer](b, "Settings", b.caps.Settings)
+		_, never := b.settings()
+		first, err := c.Configure(b.Context(), b.queue, engine.Settings{DeadMax: 1}, never)
+		b.is(err, nil)
+		second, err := c.Configure(b.Context(), b.queue, engine.Settings{DeadMax: 2}, first)
+		b.is(err, nil)
+		for _, stale := range []string{never, first, second + "0", "0" + second, second[:len(second)-1] + "x", "-1", "x", " ", "\x00", "é", "18446744073709551616"} {
+			_, err = c.Configure(b.Context(), b.queue, engine.Settings{DeadMax: 3}, stale)
+			b.hints(engine.ErrStale, err, hintOf(engine.RefuseRevision("", second)))
+		}
+		b.configured(engine.Settings{DeadMax: 2}, second)
+	}},
+	{"settings that are unset go on from their revision", func(b *bed) {
+		c := optional[engine.Configurer](b, "Settings", b.caps.Settings)
+		_, never := b.settings()
+		b.configure(engine.Settings{DeadMax: 1})
+		unset := b.configure(engine.Settings{})
+		_, err := c.Configure(b.Context(), b.queue, engine.Settings{DeadMax: 2}, never)
+		b.is(err, engine.ErrStale)
+		b.configured(engine.Settings{}, unset)
+		if b.caps.Purge {
+			_, err := b.e.(engine.Purger).Purge(b.Context(), b.queue, engine.PurgeDead|engine.PurgeFinished)
+			b.is(err, nil)
+			b.configured(engine.Settings{}, unset)
+		}
+	}},
+	{"they are stored whole, and a queue's own", func(b *bed) {
+		other := b.queue
+		revision := b.configure(allSet())
+		b.queue = queueName()
+		b.configuredNever()
+		s := engine.Settings{InFlight: 1}
+		b.configured(s, b.configure(s))
+		b.queue = other
+		b.configured(allSet(), revision)
+		s = engine.Settings{Rate: 3}
+		b.configured(s, b.configure(s))
+	}},
+	{"an engine keeps no slice of the caller's", func(b *bed) {
+		s := allSet()
+		b.configure(s)
+		*s.Defaults.Priority, s.Defaults.Backoff[0] = 9, 1
+		got, revision := b.settings()
+		*got.Defaults.Priority, got.Defaults.Backoff[1] = 9, 1
+		b.configured(allSet(), revision)
+	}},
+	{"purge leaves them", func(b *bed) {
+		p := optional[engine.Purger](b, "Purge", b.caps.Purge)
+		revision := b.configure(allSet())
+		b.push(b.msg("", dueLater))
+		_, err := p.Purge(b.Context(), b.queue, engine.PurgeDead|engine.PurgeFinished)
+		b.is(err, nil)
+		b.configured(allSet(), revision)
+	}},
+	{"a queue that has settings is listed, until they are unset", func(b *bed) {
+		c := optional[engine.Counter](b, "Count", b.caps.Count)
+		listed := func() bool {
+			page, _, err := c.Queues(b.Context(), b.queue[:len(b.queue)-1], 1)
+			b.is(err, nil)
+			return len(page) == 1 && page[0].Queue == b.queue
+		}
+		for range 2 {
+			if b.configure(engine.Settings{DeadKeep: time.Hour}); !listed() {
+				b.Fatal("it is not listed")
+			}
+			if b.configure(engine.Settings{}); listed() {
+				b.Fatal("it is listed")
+			}
+		}
+	}},
+	{"to configure is hinted", func(b *bed) {
+		b.hinted("configure", func() { b.configure(engine.Settings{InFlight: 3}) })
+	}},
+}
+
+func (b *bed) configuredNever() {
+	b.Helper()
+	b.configured(engine.Settings{}, "0")
+}
+
+var defaultsTests = []test{
+	{"a push takes what it leaves unset", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		d := allSet().Defaults
+		b.configure(engine.Settings{Defaults: d})
+		bare := engine.Message{Queue: b.queue, Due: dueLater}
+		r := b.push(bare)
+		if problem := samePolicy(b.get(b.id(r.ID)).Policy, bare.Resolve(&d)); problem != "" {
+			b.Error(problem)
+		}
+		own := b.msg("", dueLater)
+		own.Priority, own.MaxAttempts = new(uint32(9)), 5
+		if problem := samePolicy(b.get(b.id(b.push(own).ID)).Policy, own.Resolve(&d)); problem != "" {
+			b.Error(problem)
+		}
+		b.configure(engine.Settings{})
+		if problem := samePolicy(b.get(b.id(r.ID)).Policy, bare.Resolve(&d)); problem != "" {
+			b.Errorf("the settings changed the message: %s", problem)
+		}
+		if problem := samePolicy(b.get(b.id(b.push(bare).ID)).Policy, bare.Resolve(nil)); problem != "" {
+			b.Error(problem)
+		}
+	}},
+	{"each of a batch, and each replacement, but a rearm", func(b *bed) {
+		b.need("Get", b.caps.Get)
+		b.need("Keys", b.caps.Keys)
+		bare := engine.Message{Queue: b.queue, Due: dueLater}
+		msgs := make([]engine.Message, 5)
+		for c := range msgs {
+			bare.Key, bare.OnConflict = engine.Conflict(c).String(), engine.Conflict(c)
+			msgs[c] = bare
+		}
+		b.configure(engine.Settings{Defaults: engine.Terms{TTR: time.Hour}})
+		b.pushEach(msgs)
+		d := engine.Terms{TTR: 2 * time.Hour, Backoff: []time.Duration{time.Minute}}
+		b.configure(engine.Settings{Defaults: d})
+		if _, err := b.e.Push(b.Context(), msgs); err != nil {
+			b.Fatal(err)
+		}
+		for c := engine.Reject; c <= engine.Rearm; c++ {
+			b.Run(c.String(), func(t *testing.T) {
+				want := engine.Policy{TTR: time.Hour}
+				if c == engine.Replace || c == engine.KeepDue {
+					want = bare.Resolve(&d)
+				}
+				if i := b.get(b.key(c.String())); i.TTR != want.TTR || !slices.Equal(i.Backoff, want.Backoff) {
+					t.Errorf("%+v, want %+v", i.Policy, want)
+				}
+			})
+		}
+	}},
+	{"they act", func(b *bed) {
+		b.configure(engine.Settings{Defaults: engine.Terms{MaxAttempts: 1, TTR: time.Hour, Priority: new(uint32(5))}})
+		bare := engine.Message{Queue: b.queue}
+		b.push(bare)
+		first := bare
+		first.Priority = new(uint32(4))
+		r := b.push(first)
+		l := b.lease1(0)
+		if b.caps.Priority && l.ID != r.ID {
+			b.Fatalf("leased %+v", l.Info)
+		}
+		if now := b.now(); l.Deadline.Before(now.Add(59*time.Minute)) || l.Deadline.After(now.Add(61*time.Minute)) {
+			b.Fatalf("deadline %v, now %v", l.Deadline, now)
+		}
+		if s := b.settle(engine.Settlement{Token: l.Token, Do: engine.Retry, When: &dueNow}); s.State != engine.Dead {
+			b.Fatalf("%+v", s)
+		}
+	}},
+	{"an expiry, and never", func(b *bed) {
+		b.need("Expiry", b.caps.Expiry)
+		b.configure(engine.Settings{Defaults: engine.Terms{ExpireAfter: b.unit}})
+		b.push(b.msg("", dueNow))
+		stays := b.msg("", dueNow)
+		stays.ExpireAfter = engine.Never
+		r := b.push(stays)
+		b.pass(2)
+		if l := b.lease1(0); l.ID != r.ID || !l.Expires.IsZero() {
+			b.Fatalf("leased %+v", l.Info)
+		}
+		b.none("past its expiry")
+	}},
+	{"a memory, and never", func(b *bed) {
+		b.needRemember()
+		b.configure(engine.Settings{Defaults: engine.Terms{Remember: long}})
+		r := b.push(b.msg("k", dueNow))
+		b.ack(b.leaseOf(r).Token)
+		if i := b.finished(r, "k", engine.Acked); !i.Forgotten.Equal(i.Ended.Add(long)) {
+			b.Fatalf("%+v", i)
+		}
+		b.handled("never", engine.Never)
+		b.absent(b.key("never"))
+	}},
+	{"an atomic push takes them, too", func(b *bed) {
+		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)
+		b.configure(engine.Settings{Defaults: engine.Terms{TTR: time.Hour}})
+		if _, err := p.PushAtomic(b.Context(), []engine.Message{{Queue: b.queue}}); err != nil {
+			b.Fatal(err)
+		}
+		if l := b.lease1(0); l.TTR != time.Hour {
+			b.Fatalf("%+v", l.Info)
+		}
+	}},
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -46,61 +45,35 @@ func contentType(body []byte) string {
 
 // messageFlags are what a pushed message may have beside body, key and due.
 type messageFlags struct {
-	given       func(flag string) bool
+	termFlags
 	contentType string
 	headers     []string
-	priority    uint32
-	maxAttempts uint32
-	backoff     []time.Duration
-	ttr         time.Duration
-	expireAfter time.Duration
-	remember    time.Duration
 }
 
 func (m *messageFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	m.given = f.Changed
 	f.StringVar(&m.contentType, "content-type", "", "what the body is (default: application/json, text/plain or application/octet-stream, as it looks)")
 	f.StringArrayVar(&m.headers, "header", nil, "NAME=VALUE that travels with the message; may be repeated")
-	f.Uint32Var(&m.priority, "priority", 0, fmt.Sprintf("lower goes first among ready messages (default: the queue's, else %d)", tarry.DefaultPriority))
-	f.Uint32Var(&m.maxAttempts, "max-attempts", 0, fmt.Sprintf("attempts before the message is dead (default: the queue's, else %d)", tarry.DefaultMaxAttempts))
-	f.Var((*durationsValue)(&m.backoff), "backoff", "rest after the 1st, 2nd, … failed attempt, such as 15s,30s,3m (default: the queue's, else 1s doubling up to 1h)")
-	f.Var((*durationValue)(&m.ttr), "ttr", "how long a worker may hold it (default: the queue's, else 1m)")
-	f.Var((*durationValue)(&m.remember), "remember", "how long its key stays known when it has gone; 0: not at all (default: the queue's, else not at all)")
-	f.Var((*durationValue)(&m.expireAfter), "expire-after", "drop it when it cannot be handed out until this long after it was due; 0: never (default: the queue's, else never)")
+	m.termFlags.add(cmd, "default: the queue's, else %s")
 }
 
-func (m *messageFlags) options(body []byte) ([]tarry.PushOption, error) {
+// draft is a message with this body and what the flags say.
+func (m *messageFlags) draft(queue string, body []byte) (tarry.Draft, error) {
 	if m.contentType == "" {
 		m.contentType = contentType(body)
 	}
 	opts := []tarry.PushOption{tarry.ContentType(m.contentType)}
-	switch {
-	case m.given("max-attempts") && m.maxAttempts == 0:
-		return nil, usagef("leave it out for the default", "--max-attempts must be at least 1")
-	case m.given("ttr") && m.ttr == 0:
-		return nil, usagef("leave it out for the default", "--ttr must be at least 1ms")
-	}
-	for flag, term := range map[string]tarry.PushOption{
-		"priority":     tarry.Priority(m.priority),
-		"max-attempts": tarry.MaxAttempts(m.maxAttempts),
-		"backoff":      tarry.Backoff(m.backoff...),
-		"ttr":          tarry.TTR(m.ttr),
-		"remember":     tarry.Remember(m.remember),
-		"expire-after": tarry.ExpireAfter(m.expireAfter),
-	} {
-		if m.given(flag) {
-			opts = append(opts, term)
-		}
-	}
 	for _, h := range m.headers {
 		name, value, ok := strings.Cut(h, "=")
 		if !ok || name == "" {
-			return nil, usagef("as in --header trace=42", "--header %q is not NAME=VALUE", h)
+			return tarry.Draft{}, usagef("as in --header trace=42", "--header %q is not NAME=VALUE", h)
 		}
 		opts = append(opts, tarry.Header(name, value))
 	}
-	return opts, nil
+	d := tarry.NewDraft(queue, body, opts...)
+	var err error
+	d.Terms, err = m.get()
+	return d, err
 }
 
 // showPushed prints the answer to a push.
@@ -108,14 +81,19 @@ func (p *Program) showPushed(asJSON bool, r tarry.Pushed) error {
 	o := p.printer(asJSON)
 	j := asAPI(func(b []byte) []byte {
 		return wire.AppendPushed(b, &wire.Pushed{
-			PushResult: engine.PushResult{Outcome: r.Outcome, ID: r.ID, Due: r.Due, State: r.State}, Queue: r.Queue, Key: r.Key,
+			PushResult: engine.PushResult{Outcome: r.Outcome, ID: r.ID, Due: r.Due, State: r.State, Ending: r.Ending, Ended: r.Ended},
+			Queue:      r.Queue, Key: r.Key,
 		})
 	})
 	key := ""
 	if r.Key != "" {
 		key = " key " + shown(r.Key)
 	}
-	if err := o.line(j, "%s %s id %s%s, due %s", r.Outcome.String(), r.Queue, r.ID.String(), key, p.dueText(r.Due)); err != nil {
+	ended := ""
+	if r.State == tarry.Finished {
+		ended = ", " + r.Ending.String() + " " + p.dueText(r.Ended)
+	}
+	if err := o.line(j, "%s %s id %s%s, due %s%s", r.Outcome.String(), r.Queue, r.ID.String(), key, p.dueText(r.Due), ended); err != nil {
 		return err
 	}
 	return o.flush()
@@ -129,6 +107,8 @@ func conflictHint(err error, r tarry.Pushed) error {
 	}
 	with := *e
 	switch {
+	case errors.Is(err, tarry.ErrExists) && r.State == tarry.Finished:
+		with.Hint = fmt.Sprintf("id %s held it and was %s at %s, which is remembered; --on-conflict replace begins anew", r.ID, r.Ending, formatTime(r.Ended))
 	case errors.Is(err, tarry.ErrExists):
 		with.Hint = fmt.Sprintf("id %s holds it, %s, due %s; choose with --on-conflict keep, replace, keep_due or rearm", r.ID, r.State, formatTime(r.Due))
 	case errors.Is(err, tarry.ErrLeased):

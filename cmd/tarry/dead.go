@@ -45,7 +45,7 @@ func (p *Program) deadListCommand() *cobra.Command {
 		}
 		return p.list(ctx, c, args[0], []tarry.State{tarry.Dead}, list, t.json)
 	})
-	list.add(cmd)
+	list.add(p, cmd)
 	t.clientFlags(cmd)
 	return cmd
 }

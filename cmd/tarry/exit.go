@@ -65,7 +65,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	case "not_found":
 		return exitNotFound
-	case "exists", "leased", "not_due":
+	case "exists", "leased", "stale", "not_due":
 		return exitConflict
 	case "unavailable":
 		return exitUnavailable
@@ -83,6 +83,7 @@ var hints = map[string]string{
 	"not_found":    "tarry ls QUEUE shows the live messages, tarry dead ls QUEUE the dead ones",
 	"exists":       "choose with --on-conflict what a push of a live key does: keep, replace, keep_due or rearm",
 	"leased":       "too late: a worker holds it; tarry get shows until when",
+	"stale":        "look at it again, and decide anew",
 	"not_due":      "tarry get shows when it is due",
 	"too_large":    "serve with a larger --max-body, or push a reference to the data",
 	"limit":        "make room, or push more slowly",

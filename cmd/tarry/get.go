@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 )
 
 func (p *Program) getCommand() *cobra.Command {
@@ -17,9 +18,11 @@ func (p *Program) getCommand() *cobra.Command {
 		raw bool
 	)
 	cmd := &cobra.Command{
-		Use:     "get QUEUE KEY",
-		Short:   "Look a message up",
-		Long:    `Get shows a message: by key the live one, else the newest dead one; by id any.`,
+		Use:   "get QUEUE KEY",
+		Short: "Look a message up",
+		Long: `Get shows a message: by key the live one, else the finished one whose key is
+remembered, else the newest dead one; by id any but a finished one. Of a finished one
+it tells how and when it ended; it has no body.`,
 		Example: "  tarry get order.unpaid 42\n  tarry get order.unpaid --id 1234 --raw > body",
 	}
 	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
@@ -30,6 +33,10 @@ func (p *Program) getCommand() *cobra.Command {
 		m, err := c.Get(ctx, ref.Of(args[0]))
 		if err != nil {
 			return err
+		}
+		if raw && m.State == tarry.Finished {
+			return &engine.Error{Op: "get", Queue: m.Queue, Key: m.Key, Err: tarry.ErrNotFound,
+				Hint: fmt.Sprintf("it was %s at %s, and its body has gone with it", m.Ending, formatTime(m.Ended))}
 		}
 		if raw {
 			_, err := p.Stdout.Write(m.Body)
@@ -60,20 +67,41 @@ func (p *Program) describe(o *printer, m tarry.Info) error {
 		{"key", m.Key},
 		{"state", m.State.String()},
 		{"due", p.dueText(m.Due)},
+	}
+	if m.State == tarry.Finished {
+		return o.pairs(append(rows, [][2]string{
+			{m.Ending.String(), p.dueText(m.Ended)},
+			{"forgotten", p.dueText(m.Forgotten)},
+		}...))
+	}
+	rows = append(rows, [][2]string{
 		{"created", formatTime(m.Created)},
 		{"expires", formatTime(m.Expires)},
 		{"attempt", fmt.Sprintf("%d of %d", m.Attempt, m.MaxAttempts)},
 		{"priority", fmt.Sprint(m.Priority)},
 		{"ttr", tarry.FormatDuration(m.TTR)},
+		{"remembered for", orNothing(m.Remember)},
 		{"backoff", strings.ReplaceAll((*durationsValue)(&m.Backoff).String(), ",", ", ")},
 		{"leased until", formatTime(m.Deadline)},
 		{"died", formatTime(m.Died)},
 		{"last error", oneCell(m.LastError)},
 		{"content type", m.ContentType},
-	}
+	}...)
 	for _, h := range m.Headers {
 		rows = append(rows, [2]string{"header", h.Name + "=" + h.Value})
 	}
+	if err := o.pairs(rows); err != nil {
+		return err
+	}
+	if err := o.table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(o.buf, "\n%s\n", readable(m.Body))
+	return err
+}
+
+// pairs writes a line for each name that has a value.
+func (o *printer) pairs(rows [][2]string) error {
 	for _, r := range rows {
 		if r[1] == "" {
 			continue
@@ -82,9 +110,5 @@ func (p *Program) describe(o *printer, m tarry.Info) error {
 			return err
 		}
 	}
-	if err := o.table.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(o.buf, "\n%s\n", readable(m.Body))
-	return err
+	return nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +14,17 @@ import (
 
 // listFlags say how much of a list to print.
 type listFlags struct {
-	limit int
-	after string
-	body  bool
+	limit  int
+	after  string
+	body   bool
+	bounds boundFlags
+	newest bool
 }
 
-func (l *listFlags) add(cmd *cobra.Command) {
+func (l *listFlags) add(p *Program, cmd *cobra.Command) {
+	l.bounds.add(p, cmd)
 	f := cmd.Flags()
+	f.BoolVar(&l.newest, "newest", false, "the other way round, the latest first")
 	f.IntVar(&l.limit, "limit", 100, "print at most so many; 0: all")
 	f.StringVar(&l.after, "after", "", "go on behind this cursor of the list before")
 	f.BoolVar(&l.body, "body", false, "with the bodies")
@@ -35,20 +41,25 @@ func (p *Program) lsCommand() *cobra.Command {
 		Short: "List a queue's live messages",
 		Long: `Ls lists the live messages in the order in which their states end: ready and
 scheduled ones by due time, leased ones by the end of the lease. With --state it
-lists one state alone, dead ones too.`,
-		Example: "  tarry ls order.unpaid --state scheduled --limit 20",
+lists one state alone, dead ones too, which are in the order of their deaths. --from
+and --to bound the time by which each state is ordered: a time, or with its sign a
+duration from now.`,
+		Example: "  tarry ls order.unpaid --state scheduled --to +30m\n  tarry ls order.unpaid --state dead --from -2h --newest",
 		Args:    exactly("QUEUE"),
 	}
 	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		states := []tarry.State{tarry.Leased, tarry.Ready, tarry.Scheduled}
 		if name != "" {
 			s, err := engine.ParseState(name)
-			if err != nil || s == tarry.Gone {
+			if err != nil || !s.Live() && s != tarry.Dead {
 				return usagef("it is scheduled, ready, leased or dead", "--state %q is unknown", name)
 			}
 			states = []tarry.State{s}
 		} else if list.after != "" {
 			return usagef("a cursor belongs to the list of one state", "--after needs --state")
+		}
+		if list.newest {
+			slices.Reverse(states)
 		}
 		if list.limit == 0 {
 			ctx = cmd.Context()
@@ -56,15 +67,18 @@ lists one state alone, dead ones too.`,
 		return p.list(ctx, c, args[0], states, list, t.json)
 	})
 	cmd.Flags().StringVar(&name, "state", "", "scheduled, ready, leased or dead (default: all but dead)")
-	list.add(cmd)
+	list.add(p, cmd)
 	t.clientFlags(cmd)
 	return cmd
 }
 
 // list prints the messages of some states, page by page.
 func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, states []tarry.State, l listFlags, asJSON bool) error {
-	if l.limit < 0 {
+	switch b := &l.bounds; {
+	case l.limit < 0:
 		return usagef("0 prints all", "--limit %d is negative", l.limit)
+	case !b.from.IsZero() && !b.to.IsZero() && !b.from.Before(b.to):
+		return usagef("--to itself is left out", "nothing lies between --from %s and --to %s", formatTime(b.from), formatTime(b.to))
 	}
 	o := p.printer(asJSON)
 	head := []string{"ID", "KEY", "STATE", "DUE", "ATTEMPT"}
@@ -77,7 +91,7 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 	o.head(head...)
 	left, more := l.limit, ""
 	for _, state := range states {
-		q := tarry.ListQuery{Queue: queue, State: state, After: l.after, Body: l.body}
+		q := tarry.ListQuery{Queue: queue, State: state, After: l.after, Body: l.body, From: l.bounds.from, To: l.bounds.to, Newest: l.newest}
 		for {
 			q.Limit = 500
 			if l.limit > 0 {
@@ -101,10 +115,7 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 				break
 			}
 			if l.limit > 0 && left <= 0 {
-				more = fmt.Sprintf("there are more; go on with --state %s --after %s, or --limit 0 for all", state, shown(page.Next))
-				if state == tarry.Dead {
-					more = fmt.Sprintf("there are more; go on with --after %s, or --limit 0 for all", shown(page.Next))
-				}
+				more = fmt.Sprintf("there are more; go on with%s --after %s, or --limit 0 for all", l.goOn(state), shown(page.Next))
 				break
 			}
 		}
@@ -122,6 +133,25 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 		fmt.Fprintln(p.Stderr, more)
 	}
 	return nil
+}
+
+// goOn are the flags that the next page needs beside its cursor. Bounds that are relative
+// are told as they were taken.
+func (l *listFlags) goOn(state tarry.State) string {
+	flags := ""
+	if state != tarry.Dead {
+		flags = " --state " + state.String()
+	}
+	if t := l.bounds.from; !t.IsZero() {
+		flags += " --from " + t.UTC().Format(time.RFC3339Nano)
+	}
+	if t := l.bounds.to; !t.IsZero() {
+		flags += " --to " + t.UTC().Format(time.RFC3339Nano)
+	}
+	if l.newest {
+		flags += " --newest"
+	}
+	return flags
 }
 
 func (p *Program) listCells(m tarry.Info, dead, body bool) []any {

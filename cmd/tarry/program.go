@@ -60,7 +60,7 @@ Settings come from flags, else from the environment (TARRY_SERVER, …), else fr
 the JSON file named by --config or TARRY_CONFIG.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
-4 conflict (exists, leased, not due); 5 server or store not reachable.`,
+4 conflict (exists, leased, not due, stale); 5 server or store not reachable.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -73,7 +73,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 	root.AddCommand(
 		p.serveCommand(),
 		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
-		p.lsCommand(), p.queuesCommand(), p.forecastCommand(),
+		p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
 		p.workCommand(), p.deadCommand(),
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
 		p.benchCommand(), p.benchHoldCommand(),

@@ -39,18 +39,15 @@ for "-". It answers when the message is as safe as the store makes it.`,
 		if err != nil {
 			return err
 		}
-		opts, err := message.options(body)
+		m, err := message.draft(args[0], body)
 		if err != nil {
 			return err
 		}
-		opts = append(opts, d, tarry.OnConflict(policy))
-		if cmd.Flags().Changed("key") {
-			if key == "" {
-				return usagef("leave --key away for a message without a key", "the key is empty")
-			}
-			opts = append(opts, tarry.Key(key))
+		if cmd.Flags().Changed("key") && key == "" {
+			return usagef("leave --key away for a message without a key", "the key is empty")
 		}
-		r, err := c.Push(ctx, args[0], body, opts...)
+		m.Key, m.Due, m.OnConflict = key, d.When(), policy
+		r, err := c.PushDraft(ctx, m)
 		if err != nil {
 			return conflictHint(err, r)
 		}
@@ -59,7 +56,7 @@ for "-". It answers when the message is as safe as the store makes it.`,
 	due.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&key, "key", "", "your own name for the message, unique among the queue's live ones")
-	f.StringVar(&onConflict, "on-conflict", "reject", "when a live message holds the key: reject, keep, replace, keep_due or rearm")
+	f.StringVar(&onConflict, "on-conflict", "reject", "when a live message holds the key, or it is remembered: reject, keep, replace, keep_due or rearm")
 	message.add(cmd)
 	t.clientFlags(cmd)
 	return cmd

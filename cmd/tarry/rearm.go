@@ -44,11 +44,12 @@ is none it creates one with the body and flags given. By --id it never creates.`
 				return err
 			}
 		}
-		opts, err := message.options(body)
+		m, err := message.draft(args[0], body)
 		if err != nil {
 			return err
 		}
-		r, err := c.Rearm(ctx, args[0], ref.Key, d, body, opts...)
+		m.Key, m.Due, m.OnConflict = ref.Key, d.When(), tarry.KeepBody
+		r, err := c.PushDraft(ctx, m)
 		if err != nil {
 			return conflictHint(err, r)
 		}

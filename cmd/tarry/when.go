@@ -14,7 +14,7 @@ import (
 // durationValue is a flag that takes 1500ms, 30m, 48h or 7d.
 type durationValue time.Duration
 
-func (d *durationValue) String() string { return tarry.FormatDuration(time.Duration(*d)) }
+func (d *durationValue) String() string { return orNothing(time.Duration(*d)) }
 func (d *durationValue) Type() string   { return "duration" }
 
 func (d *durationValue) Set(s string) error {
@@ -64,16 +64,58 @@ func (t *timeValue) String() string {
 func (t *timeValue) Type() string { return "time" }
 
 func (t *timeValue) Set(s string) error {
-	v, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		// A space instead of the T is RFC 3339 too.
-		v, err = time.Parse("2006-01-02 15:04:05.999999999Z07:00", s)
-	}
+	v, err := parseTime(s)
 	if err != nil {
 		return fmt.Errorf("%q is not a time such as 2030-01-02T15:04:05Z or 2030-01-02T15:04:05+01:00", s)
 	}
 	*t = timeValue(v)
 	return nil
+}
+
+func parseTime(s string) (time.Time, error) {
+	v, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		// A space instead of the T is RFC 3339 too.
+		v, err = time.Parse("2006-01-02 15:04:05.999999999Z07:00", s)
+	}
+	return v, err
+}
+
+// boundValue is a flag that takes an RFC 3339 time or, with its sign, a duration from now.
+type boundValue struct {
+	*time.Time
+	now func() time.Time
+}
+
+func (b boundValue) String() string {
+	if b.Time == nil {
+		return ""
+	}
+	return formatTime(*b.Time)
+}
+func (b boundValue) Type() string { return "time|±duration" }
+
+func (b boundValue) Set(s string) error {
+	t, err := parseTime(s)
+	if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {
+		var d time.Duration
+		d, err = tarry.ParseDuration(s)
+		t = b.now().Add(d)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is neither a time such as 2030-01-02T15:04:05Z nor a duration from now such as -2h or +30m", s)
+	}
+	*b.Time = t
+	return nil
+}
+
+// boundFlags are --from and --to.
+type boundFlags struct{ from, to time.Time }
+
+func (b *boundFlags) add(p *Program, cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Var(boundValue{&b.from, p.Now}, "from", "none before this time, such as 2030-01-02T15:04:05Z, -2h or +30m")
+	f.Var(boundValue{&b.to, p.Now}, "to", "none at or behind this time")
 }
 
 // dueFlags are --in and --at.

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
@@ -164,4 +168,71 @@ func bareCancel(c *pebble.Batch, id engine.ID) error {
 		}
 	}
 	return c.Merge(minuteKey(nil, 1, minuteOf(due)), appendSum(nil, -1), nil)
+}
+
+// BenchmarkSpread leases and acks 10,000 messages that are due, of so many queues, a
+// hundred wants and a thousand acks a call. One operation is one message; what pushing
+// them costs is not in it.
+func BenchmarkSpread(b *testing.B) {
+	const n = 10_000
+	for _, queues := range []int{1, 100, n} {
+		b.Run(fmt.Sprint(queues), func(b *testing.B) {
+			msgs := make([]engine.Message, n)
+			for i := range msgs {
+				msgs[i] = engine.Message{Queue: fmt.Sprint("queue-", i%queues), Content: engine.Content{Body: make([]byte, 200)}}
+			}
+			order := rand.Perm(queues)
+			for done := 0; done < b.N; done += n {
+				b.StopTimer()
+				e, err := Open("data", &Config{FS: vfs.NewMem(), Logger: quietLog, BallastBytes: -1})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for some := range slices.Chunk(msgs, 1000) {
+					if _, err := e.Push(b.Context(), some); err != nil {
+						b.Fatal(err)
+					}
+				}
+				runtime.GC()
+				b.StartTimer()
+				leaseAndAck(b, e, n, func(i int) string { return msgs[order[i%queues]].Queue })
+				b.StopTimer()
+				if err := e.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// leaseAndAck leases and acks n messages of the queues named.
+func leaseAndAck(b *testing.B, e *Engine, n int, queue func(i int) string) {
+	var acks []engine.Settlement
+	for i, left := 0, n; left > 0; {
+		wants := make([]engine.Want, 0, 100)
+		for names := map[string]bool{}; len(wants) < 100 && !names[queue(i)]; i++ {
+			names[queue(i)] = true
+			wants = append(wants, engine.Want{Queue: queue(i), TTR: time.Minute})
+		}
+		for j := range wants {
+			wants[j].Max = 100 / len(wants)
+		}
+		grant, err := e.Lease(b.Context(), wants)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, g := range grant.Queues {
+			for _, l := range g.Messages {
+				acks = append(acks, engine.Settlement{Token: l.Token, Do: engine.Ack})
+				left--
+			}
+		}
+		if len(acks) >= 1000 || left == 0 {
+			if _, err := e.Settle(b.Context(), acks); err != nil {
+				b.Fatal(err)
+			}
+			acks = acks[:0]
+		}
+	}
 }

@@ -7,59 +7,55 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
-// Cancel removes messages. Those of one queue are one batch.
+// Cancel removes messages. Those of many queues share few batches.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	refs = slices.Clone(refs)
 	results := make([]error, len(refs))
 	err := e.do(ctx, "cancel", func(now clock, p *pending) error {
-		for name, items := range group.By(len(refs), func(i int) string { return refs[i].Queue }) {
-			q := e.queue(name)
-			if q == nil {
-				for _, i := range items {
-					results[i] = engine.Refuse("cancel", refs[i], engine.ErrNotFound)
+		fail := func(_ *queue, i int, err error) { results[i] = engine.Refuse("cancel", refs[i], err) }
+		shares, err := e.shares(len(refs), func(i int) *queue { return e.byName[refs[i].Queue] }, func(i int) (*queue, error) {
+			fail(nil, i, engine.ErrNotFound)
+			return nil, nil
+		})
+		if err != nil {
+			return err
+		}
+		var lost map[*queue]map[engine.ID]struct{}
+		err = e.changeAll(now, p, shares, func(c *change, items []int) error {
+			for _, i := range items {
+				if results[i] = refs[i].Check("cancel"); results[i] != nil {
+					continue
 				}
-				continue
+				err := c.cancel(refs[i])
+				if failure := e.store.failed(); failure != nil {
+					return failure
+				}
+				if err != nil {
+					p.see(c.q)
+					fail(c.q, i, err)
+				}
 			}
-			lost, err := q.cancel(now, p, refs, items, results)
+			if c.lost != nil {
+				if lost == nil {
+					lost = make(map[*queue]map[engine.ID]struct{})
+				}
+				lost[c.q] = c.lost
+			}
+			return nil
+		}, fail)
+		for q, ids := range lost {
 			if err == nil {
-				err = q.freeLost(now, p, lost)
-			}
-			if err != nil {
-				return err
+				err = q.freeLost(now, p, ids)
 			}
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return results, nil
-}
-
-// cancel removes the messages of one queue, and returns those whose records could not
-// be read.
-func (q *queue) cancel(now clock, p *pending, refs []engine.Ref, items []int, results []error) (lost map[engine.ID]struct{}, err error) {
-	err = q.change(now, p, len(items), func(c *change) error {
-		for _, i := range items {
-			if results[i] = refs[i].Check("cancel"); results[i] != nil {
-				continue
-			}
-			err := c.cancel(refs[i])
-			if failure := q.e.store.failed(); failure != nil {
-				return failure
-			}
-			if err != nil {
-				p.see(q)
-				results[i] = engine.Refuse("cancel", refs[i], err)
-			}
-		}
-		lost = c.lost
-		return nil
-	})
-	return lost, err
 }
 
 // cancel removes one message.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
@@ -16,9 +17,9 @@ import (
 type change struct {
 	q     *queue
 	now   clock
-	batch *pebble.Batch
-	own   bool // the batch is this queue's alone
-	parts *parts
+	to    *writes
+	alone writes // of a change that shares them with none
+	wrote bool
 
 	counts  counts // by how much they change
 	claimed int64  // places under MaxPending that are taken already
@@ -87,41 +88,29 @@ func (q *queue) changeLocked(now clock, p *pending, items int, fn func(c *change
 // begin starts a change by about so many items.
 func (q *queue) begin(now clock, items int) *change {
 	c := q.fresh(now)
-	c.batch, c.own = q.e.store.db.NewBatch(), true
+	c.to = &c.alone
+	c.to.begin(q.e.store.db)
 	if items > 1 {
-		c.expect()
+		c.remember()
+		c.to.split()
 	}
 	return c
 }
 
-// join starts a change whose batch it shares with other queues.
-func (q *queue) join(now clock, batch *pebble.Batch) *change {
-	c := q.fresh(now)
-	c.batch = batch
-	c.expect()
-	return c
-}
+// spare holds changes that have ended, for their memory.
+var spare = sync.Pool{New: func() any { return new(change) }}
 
-// fresh returns a change in the memory of the last one, unless that is under way.
+// fresh returns a change of a queue that has nothing to write to yet.
 func (q *queue) fresh(now clock) *change {
-	c := q.spare
-	if c == nil {
-		c = new(change)
-	}
-	q.spare = nil
-	*c = change{
-		q: q, now: now, mark: q.mark, lapses: forGood,
-		minutes: c.minutes[:0], ops: c.ops[:0], named: c.named[:0], tenures: c.tenures[:0],
-		room: c.room, buf: c.buf, val: c.val,
-	}
+	c := spare.Get().(*change)
+	c.q, c.now, c.mark, c.lapses = q, now, q.mark, forGood
 	return c
 }
 
 // spareMost is how many items a change may have had whose memory is kept.
 const spareMost = 2048
 
-// end leaves the memory of a change to the next one. What was counted stays readable
-// until that begins.
+// end leaves the memory of a change to another one.
 func (c *change) end() {
 	if len(c.ops) > spareMost || len(c.named) > spareMost || len(c.tenures) > spareMost ||
 		len(c.messages) > spareMost || cap(c.val) > 2*inlineBody {
@@ -130,13 +119,11 @@ func (c *change) end() {
 	clear(c.named)
 	clear(c.tenures)
 	c.room.clear()
-	c.q.spare = c
-}
-
-// expect lets later items see what earlier ones did.
-func (c *change) expect() {
-	c.remember()
-	c.split()
+	*c = change{
+		minutes: c.minutes[:0], ops: c.ops[:0], named: c.named[:0], tenures: c.tenures[:0],
+		room: c.room, buf: c.buf, val: c.val,
+	}
+	spare.Put(c)
 }
 
 // remember lets what follows see what is done from here on.
@@ -170,6 +157,12 @@ func (c *change) message(id engine.ID) (*record, error) {
 		return r, nil
 	}
 	return c.q.readMessage(c.q.e.store.db, id, false)
+}
+
+// into returns the batch in which a key is written.
+func (c *change) into(key []byte) *pebble.Batch {
+	c.wrote = true
+	return c.to.into(key)
 }
 
 func (c *change) set(key, value []byte) error { return c.into(key).Set(key, value, nil) }
@@ -342,7 +335,7 @@ func (c *change) exhume(r *record) error {
 	return err
 }
 
-// seal adds to the batch what sums up the change.
+// seal writes what sums up the change.
 func (c *change) seal() error {
 	q := c.q
 	var err error
@@ -369,50 +362,62 @@ func (c *change) seal() error {
 		c.val = c.mark.append(c.val[:0])
 		err = errors.Join(err, c.set(c.buf, c.val))
 	}
-	return errors.Join(err, c.joinParts())
+	return err
 }
 
 // commit applies the change; p waits for its sync.
 func (c *change) commit(p *pending) error {
-	if c.empty() {
-		c.abandon()
+	return commit(c.q.e.store, c.to, []*change{c}, p)
+}
+
+// commit applies changes that write to the same; p waits for their sync.
+func commit(s *store, to *writes, changes []*change, p *pending) error {
+	some, remote := false, false
+	var err error
+	for _, c := range changes {
+		if some, remote = some || c.wrote, remote || c.remote; c.wrote {
+			err = errors.Join(err, c.seal())
+		}
+	}
+	if !some {
+		abandon(to, changes)
 		return nil
 	}
-	if err := c.seal(); err != nil {
-		return c.q.e.store.fail(err)
+	if err = errors.Join(err, to.join()); err != nil {
+		return s.fail(err)
 	}
-	a, err := c.q.e.store.apply(c.batch, c.durability(p))
+	// One that gives leases to other processes only has to outlive this one, unless
+	// what it rests on is not synced yet: then one sync does for both.
+	kind := synced
+	if remote && p.sees <= s.durable.Load() {
+		kind = written
+	}
+	a, err := s.apply(to.batch, kind)
 	if err != nil {
 		return err
 	}
 	p.batches = append(p.batches, a)
-	c.applied(a.seq, p)
-	c.end()
+	for _, c := range changes {
+		if c.wrote {
+			c.applied(a.seq, p)
+		} else {
+			c.q.e.live.Add(-c.claimed)
+		}
+		c.end()
+	}
 	return nil
 }
 
-// durability is what the change has to outlive. One that gives leases to other
-// processes only has to outlive this one, unless what it rests on is not synced yet:
-// then one sync does for both.
-func (c *change) durability(p *pending) durability {
-	if c.remote && p.sees <= c.q.e.store.durable.Load() {
-		return written
-	}
-	return synced
-}
-
 // abandon gives up a change that was not committed.
-func (c *change) abandon() {
-	c.q.e.live.Add(-c.claimed)
-	if c.parts != nil {
-		for _, p := range c.parts {
-			_ = p.Close()
-		}
+func (c *change) abandon() { abandon(c.to, []*change{c}) }
+
+// abandon gives up changes that write to the same and were not committed.
+func abandon(to *writes, changes []*change) {
+	to.close()
+	for _, c := range changes {
+		c.q.e.live.Add(-c.claimed)
+		c.end()
 	}
-	if c.own {
-		_ = c.batch.Close()
-	}
-	c.end()
 }
 
 // applied changes memory as the batch has changed the disk.

@@ -44,8 +44,10 @@
 //
 // # Rules
 //
-// A queue's fields are touched under its lock only. Locks of several queues are
-// taken in the order of their numbers. A transition looks (memory, Pebble), builds
+// A queue's fields are touched under its lock only. Who needs several queues at once
+// locks them in the order of their numbers; who does not takes the locks that are
+// free and waits for none while holding another. What has to be read from due order
+// is read while no lock but the queue's own is held. A transition looks (memory, Pebble), builds
 // a batch, applies it and then changes memory, so that one which fails on the way
 // has changed nothing; nothing waits for a sync under a lock, and what grows with
 // the backlog is read outside of it. Whoever gets a queue's lock may find it gone:

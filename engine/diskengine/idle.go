@@ -82,7 +82,7 @@ func (e *Engine) forget(q *queue) error {
 	for _, kind := range []byte{kindCounts, kindMark, kindPause} {
 		err = errors.Join(err, b.Delete(appendHead(nil, kind, q.num), nil))
 	}
-	err = errors.Join(err, b.DeleteRange(minuteKey(nil, q.num, math.MinInt64), minuteKey(nil, q.num, math.MaxInt64), nil))
+	err = errors.Join(err, q.deleteMinutes(b, math.MinInt64, math.MaxInt64))
 	if err == nil {
 		err = e.store.applyLazily(b)
 	}

@@ -117,7 +117,7 @@ func TestEmptyQueuesAreForgotten(t *testing.T) {
 			t.Errorf("%s is forgotten", queue)
 		}
 	}
-	if n := entries(t, e, acked.num); e.queue("acked") != nil || e.queueNumber(uint64(acked.num)) != nil || n > 0 {
+	if n := entries(t, e, acked.num); e.queue("acked") != nil || e.byNumber[acked.num] != nil || n > 0 {
 		t.Fatalf("the empty queue is there: %v, with %d entries on disk", e.queue("acked"), n)
 	}
 	if err := e.Close(); err != nil {

@@ -36,17 +36,17 @@ func (q *queue) lapse(now clock, p *pending) (done bool, err error) {
 			q.leases.wind(l, l.deadline)
 		}
 	}()
-	ids := make([]engine.ID, len(over))
+	places := make([]place, len(over))
 	for i, l := range over {
-		ids[i] = l.id
+		places[i] = place{q, l.id}
 	}
-	read, err := q.readMany(ids)
+	read, err := q.e.readMany(places)
 	if err != nil {
 		return false, err
 	}
 	c := q.begin(now, 1)
 	if len(over) > 1 {
-		c.split()
+		c.to.split()
 	}
 	var torn []*lease
 	for i, l := range over {

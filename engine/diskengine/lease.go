@@ -30,107 +30,15 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	}
 	err := e.doOrElse(ctx, "lease", late, func(now clock, p *pending) error {
 		g = engine.Grant{Now: instant(now.ms), Queues: make([]engine.Granted, len(wants))}
-		for i := range wants {
-			if err := ctx.Err(); err != nil && i > 0 {
-				g.Queues[i].Err = &engine.Error{Op: "lease", Queue: wants[i].Queue, Err: err}
-				continue
-			}
-			if err := e.leaseWant(now, p, &wants[i], &g.Queues[i], &g.Now); err != nil {
-				if e.store.failed() != nil {
-					return err
-				}
-				g.Queues[i] = engine.Granted{Err: &engine.Error{Op: "lease", Queue: wants[i].Queue, Err: err}}
-			}
-		}
-		return nil
+		l := leasing{e: e, now: now, wants: wants, grant: &g}
+		err := l.run(ctx)
+		l.leave(p)
+		return err
 	})
 	if err != nil {
 		return engine.Grant{}, err
 	}
 	return g, nil
-}
-
-func (e *Engine) leaseWant(now clock, p *pending, w *engine.Want, g *engine.Granted, shown *time.Time) error {
-	if g.Err = w.Check(); g.Err != nil {
-		return nil
-	}
-	q := e.queue(w.Queue)
-	if q == nil {
-		return nil
-	}
-	mine := pending{store: e.store}
-	err := q.endLate(now, &mine)
-	if err == nil {
-		err = q.prepare(now.ms)
-	}
-	if err == nil {
-		err = q.lease(now, &mine, w, g, shown)
-	}
-	if w.Remote {
-		p.batches = append(p.batches, mine.batches...)
-	} else {
-		for _, a := range mine.batches {
-			e.tail <- a
-		}
-	}
-	p.sees = max(p.sees, mine.sees)
-	p.hints = append(p.hints, mine.hints...)
-	return err
-}
-
-// lease serves one want. When it fails it has leased nothing.
-func (q *queue) lease(now clock, p *pending, w *engine.Want, g *engine.Granted, shown *time.Time) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now, err := q.catchUp(now, p)
-	if err != nil {
-		return err
-	}
-	if at := instant(now.ms); at.After(*shown) {
-		*shown = at
-	}
-	if q.paused(now.ms) {
-		q.told = q.pause
-		if q.pause != forGood {
-			g.NextDue = instant(q.pause)
-		}
-		q.tell(g)
-		return nil
-	}
-	c := q.begin(now, 1)
-	if w.Max > 1 {
-		c.split()
-	}
-	taken, leases, err := c.take(w, p)
-	if err != nil {
-		c.abandon()
-		for _, s := range taken {
-			q.near.put(s.position, s.priority, s.seq)
-		}
-		return err
-	}
-	if err := c.commit(p); err != nil {
-		return err
-	}
-	g.Messages = leases
-	q.tell(g)
-	p.hints = nil // this answer says it all
-	if g.More = len(q.near.ready) > 0 || c.expired >= expireMost || q.leases.late(now.ms); g.More {
-		q.told = forGood // somebody else may have been told otherwise
-		return nil
-	}
-	next := int64(forGood)
-	if at, ok := q.near.next(); ok {
-		next = at
-	}
-	if at, ok := q.leases.next(); ok {
-		next = min(next, at)
-	}
-	q.told = next
-	if next != forGood {
-		g.NextDue = instant(next)
-	}
-	return nil
 }
 
 // tell tells what was dropped and what died since a Lease last did.
@@ -152,67 +60,6 @@ func (e *Engine) untell(queue string, g *engine.Granted) {
 	defer q.mu.Unlock()
 	q.expired += g.Expired
 	q.died += g.Died
-}
-
-// take leases what is due for a want. It answers with the leases and with all that
-// it took out of memory, also when it fails.
-func (c *change) take(w *engine.Want, p *pending) (taken []slot, leases []engine.Lease, err error) {
-	q, bytes := c.q, 0
-	for c.expired < expireMost {
-		if !c.whole() {
-			if err := q.fill(c.now.ms); err != nil {
-				return taken, nil, err
-			}
-		}
-		room := w.Max - len(leases)
-		if room <= 0 || bytes >= engine.AnswerBytes {
-			break
-		}
-		heads := q.near.take(room)
-		if len(heads) == 0 {
-			break
-		}
-		taken = append(taken, heads...)
-		leases = slices.Grow(leases, len(heads))
-		ids := make([]engine.ID, len(heads))
-		for i := range heads {
-			ids[i] = heads[i].id
-		}
-		read, err := q.readMany(ids)
-		if err != nil {
-			return taken, nil, err
-		}
-		for i := range heads {
-			at, r, err := heads[i].position, read[i].record, read[i].err
-			if err == nil && r != nil && !r.expired(c.now.ms) && bytes < engine.AnswerBytes {
-				err = q.readBody(q.e.store.db, r)
-			}
-			switch {
-			case bytes >= engine.AnswerBytes:
-				q.near.put(at, heads[i].priority, heads[i].seq)
-			case isDamage(err):
-				q.e.damaged(q, at.id, err)
-			case err != nil:
-				return taken, nil, err
-			case r == nil || r.dead || r.due != at.at:
-				q.e.damaged(q, at.id, errNowhere)
-				err = c.dequeue(at)
-			case r.expired(c.now.ms):
-				err = c.expire(r)
-			default:
-				bytes += len(r.Body)
-				p.sees = max(p.sees, heads[i].seq)
-				var l engine.Lease
-				if l, err = c.handOut(r, w, true); err == nil {
-					leases = append(leases, l)
-				}
-			}
-			if err != nil && !isDamage(err) {
-				return taken, nil, err
-			}
-		}
-	}
-	return taken, leases, nil
 }
 
 // handOut leases a waiting message that is due, taken out of memory already or not.

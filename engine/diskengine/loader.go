@@ -123,6 +123,11 @@ func (q *queue) short(now int64) bool {
 	return !q.whole() && q.loadedTo.at <= now && q.near.len() < window
 }
 
+// reads reports whether fill may have something to do when what is ready has been taken.
+func (q *queue) reads(now int64) bool {
+	return !q.whole() && (q.loadedTo.at <= now || q.near.len() == len(q.near.ready))
+}
+
 // prepare does what fill does of what is due, as far as that goes without holding
 // the lock while reading.
 func (q *queue) prepare(now int64) error {

@@ -1,6 +1,10 @@
 package diskengine
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+)
 
 // markAfter is how many removed due entries make it worth raising the mark.
 const markAfter = 8192
@@ -49,9 +53,7 @@ func (q *queue) endMark(first []found) error {
 	defer b.Close()
 	err := b.Set(appendHead(nil, kindMark, q.num), mark.append(nil), nil)
 	// Nothing waits below the mark, so all counts there are zero.
-	if first, end := minuteOf(q.mark.at), minuteOf(mark.at); first < end {
-		err = errors.Join(err, b.DeleteRange(minuteKey(nil, q.num, first), minuteKey(nil, q.num, end), nil))
-	}
+	err = errors.Join(err, q.deleteMinutes(b, minuteOf(q.mark.at), minuteOf(mark.at)))
 	if err != nil {
 		return err
 	}
@@ -60,4 +62,24 @@ func (q *queue) endMark(first []found) error {
 	}
 	q.mark = mark
 	return nil
+}
+
+// minutesMost is how many counts are deleted one by one.
+const minutesMost = 256
+
+// deleteMinutes deletes the counts of the minutes from first up to but without end: few
+// one by one, as a range that is deleted costs whoever reads until it is flushed.
+func (q *queue) deleteMinutes(b *pebble.Batch, first, end int64) error {
+	if first >= end {
+		return nil
+	}
+	lower, upper, n := minuteKey(nil, q.num, first), minuteKey(nil, q.num, end), 0
+	err := scan(q.e.store.db, lower, upper, func(k, _ []byte) (bool, error) {
+		n++
+		return n < minutesMost, b.Delete(k, nil)
+	})
+	if err == nil && n == minutesMost {
+		err = b.DeleteRange(lower, upper, nil)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -134,10 +135,11 @@ func (n *near) unfire() {
 	}
 }
 
-// take removes the first n of the ready, by (priority, due, id).
-func (n *near) take(most int) []slot {
-	taken := make([]slot, 0, min(most, len(n.ready)))
-	for len(taken) < most && len(n.ready) > 0 {
+// take removes the first of the ready, by (priority, due, id), and appends them.
+func (n *near) take(most int, taken []slot) []slot {
+	most = max(0, min(most, len(n.ready)))
+	taken = slices.Grow(taken, most)
+	for range most {
 		i := n.ready[0]
 		taken = append(taken, n.slots[i])
 		n.unheap(0)

@@ -37,11 +37,11 @@ func TestNearOrdersWhatIsDue(t *testing.T) {
 		return a.compare(b.position)
 	})
 	for _, w := range want {
-		if s := n.take(1); len(s) != 1 || s[0].position != w.position {
+		if s := n.take(1, nil); len(s) != 1 || s[0].position != w.position {
 			t.Fatalf("head is %v, want %v", s, w)
 		}
 	}
-	if s := n.take(1); len(s) > 0 {
+	if s := n.take(1, nil); len(s) > 0 {
 		t.Fatalf("%v is not due", s)
 	}
 	n.advance(1100) // the clock steps back
@@ -55,7 +55,7 @@ func TestNearUnfiresWhenTheClockStepsBack(t *testing.T) {
 	n.put(position{1500, 1}, 0, 0)
 	n.advance(2000)
 	n.advance(1200)
-	if s := n.take(1); len(s) > 0 {
+	if s := n.take(1, nil); len(s) > 0 {
 		t.Errorf("%v is not due any more", s)
 	}
 	if at, ok := n.next(); !ok || at != 1500 {

@@ -8,11 +8,10 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
-// Push keeps each message or applies its conflict policy. The messages of one
-// queue are one batch.
+// Push keeps each message or applies its conflict policy. The messages of many
+// queues share few batches.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	msgs, back := lend(ctx, msgs)
 	results := make([]engine.PushResult, len(msgs))
@@ -24,41 +23,42 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			}
 			return nil
 		}
-		for name, items := range group.By(len(msgs), func(i int) string { return msgs[i].Queue }) {
-			q, err := e.lockQueue(name)
-			if err == nil {
-				err = q.push(now, p, msgs, items, results)
-			}
-			if err != nil {
-				return err
+		shares, err := e.shares(len(msgs), func(i int) *queue { return e.byName[msgs[i].Queue] }, func(i int) (*queue, error) {
+			return e.makeQueue(msgs[i].Queue)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range shares {
+			s := &shares[i]
+			s.name = s.q.name
+			for _, i := range s.items {
+				s.bytes += len(msgs[i].Body)
 			}
 		}
-		return nil
+		fail := func(q *queue, i int, err error) {
+			results[i].Err = &engine.Error{Op: "push", Queue: q.name, Key: msgs[i].Key, Err: err, Hint: "what holds the key cannot be read"}
+		}
+		return e.changeAll(now, p, shares, func(c *change, items []int) error {
+			for _, i := range items {
+				var err error
+				if results[i], err = c.push(&msgs[i]); err != nil {
+					if e.store.failed() != nil {
+						return err
+					}
+					fail(c.q, i, err)
+				}
+				if results[i].Outcome == engine.Kept || results[i].Err != nil {
+					p.see(c.q)
+				}
+			}
+			return nil
+		}, fail)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return results, nil
-}
-
-// push decides the messages of one queue, which is locked, and unlocks it.
-func (q *queue) push(now clock, p *pending, msgs []engine.Message, items []int, results []engine.PushResult) error {
-	defer q.mu.Unlock()
-	return q.changeLocked(now, p, len(items), func(c *change) error {
-		for _, i := range items {
-			var err error
-			if results[i], err = c.push(&msgs[i]); err != nil {
-				if q.e.store.failed() != nil {
-					return err
-				}
-				results[i].Err = &engine.Error{Op: "push", Queue: q.name, Key: msgs[i].Key, Err: err, Hint: "what holds the key cannot be read"}
-			}
-			if results[i].Outcome == engine.Kept || results[i].Err != nil {
-				p.see(q)
-			}
-		}
-		return nil
-	})
 }
 
 // PushAtomic keeps all messages or none, in one batch over all their queues.
@@ -80,13 +80,14 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 			return err
 		}
 		defer unlock(queues)
-		batch := e.store.db.NewBatch()
+		cs := e.begin(len(queues), len(msgs))
 		for _, q := range queues {
 			now, err := q.catchUp(now, p)
 			if err != nil {
+				cs.abandon()
 				return err
 			}
-			changes[q.name] = q.join(now, batch)
+			changes[q.name] = cs.add(q, now, len(msgs))
 		}
 		for i := range msgs {
 			r, err := changes[msgs[i].Queue].push(&msgs[i])
@@ -94,9 +95,9 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 				continue
 			}
 			for _, q := range queues {
-				changes[q.name].abandon()
 				p.see(q)
 			}
+			cs.abandon()
 			if err == nil {
 				refused = r.Err
 				for j := range results {
@@ -104,31 +105,12 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 				}
 				results[i] = r
 			}
-			return errors.Join(err, batch.Close())
-		}
-		if !slices.ContainsFunc(queues, func(q *queue) bool { return !changes[q.name].empty() }) {
-			for _, q := range queues {
-				changes[q.name].abandon()
-				p.see(q)
-			}
-			return batch.Close()
-		}
-		for _, q := range queues {
-			if err := changes[q.name].seal(); err != nil {
-				return e.store.fail(err)
-			}
-			p.see(q) // some may only have been kept
-		}
-		a, err := e.store.apply(batch, synced)
-		if err != nil {
 			return err
 		}
-		p.batches = append(p.batches, a)
 		for _, q := range queues {
-			changes[q.name].applied(a.seq, p)
-			changes[q.name].end()
+			p.see(q) // some may only have been kept
 		}
-		return nil
+		return cs.commit(p)
 	})
 	if err != nil {
 		return nil, err

@@ -37,7 +37,6 @@ type queue struct {
 
 	names  names
 	leases leaseTable
-	spare  *change  // whose memory the next one takes
 	sweeps []*sweep // purges and redrives under way
 	pause  int64    // until when; 0: not paused, forGood: without end
 
@@ -114,16 +113,6 @@ func unlock(queues []*queue) {
 	for _, q := range queues {
 		q.mu.Unlock()
 	}
-}
-
-// queueNumber returns the queue of that number, or nil.
-func (e *Engine) queueNumber(n uint64) *queue {
-	if n > math.MaxUint32 {
-		return nil
-	}
-	e.queuesMu.RLock()
-	defer e.queuesMu.RUnlock()
-	return e.byNumber[uint32(n)]
 }
 
 // makeQueue returns the queue of that name and creates it when there is none. The

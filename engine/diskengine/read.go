@@ -45,6 +45,19 @@ func (q *queue) readBody(from pebble.Reader, r *record) error {
 	return err
 }
 
+// place is where a message lies.
+type place struct {
+	q  *queue
+	id engine.ID
+}
+
+func (p place) compare(o place) int {
+	if p.q != o.q {
+		return cmp.Compare(p.q.num, o.q.num)
+	}
+	return cmp.Compare(p.id, o.id)
+}
+
 // messageRead is what was read of a message; nil: nothing is there.
 type messageRead struct {
 	record *record
@@ -54,16 +67,16 @@ type messageRead struct {
 // readMany reads messages without bodies that stand apart. What lies side by side
 // on disk is read on one way: much of what falls due together was pushed together.
 // The errors of single messages are damage; any other is the call's.
-func (q *queue) readMany(ids []engine.ID) ([]messageRead, error) {
-	if len(ids) > 1 {
-		read, err := q.sweep(ids)
+func (e *Engine) readMany(places []place) ([]messageRead, error) {
+	if len(places) > 1 {
+		read, err := e.sweep(places)
 		if !pebble.IsCorruptionError(err) {
 			return read, err
 		}
 	}
-	read := make([]messageRead, len(ids))
-	for i, id := range ids {
-		read[i].record, read[i].err = q.readMessage(q.e.store.db, id, false)
+	read := make([]messageRead, len(places))
+	for i, at := range places {
+		read[i].record, read[i].err = at.q.readMessage(e.store.db, at.id, false)
 		if err := read[i].err; err != nil && !isDamage(err) {
 			return nil, err
 		}
@@ -72,21 +85,24 @@ func (q *queue) readMany(ids []engine.ID) ([]messageRead, error) {
 }
 
 // sweep reads messages with one iterator.
-func (q *queue) sweep(ids []engine.ID) ([]messageRead, error) {
-	read := make([]messageRead, len(ids))
-	order := make([]int, len(ids))
+func (e *Engine) sweep(places []place) ([]messageRead, error) {
+	read := make([]messageRead, len(places))
+	order := make([]int, len(places))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
-	lower := idKey(nil, kindMessage, q.num, ids[order[0]])
-	it, err := q.e.store.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upperBound(appendHead(nil, kindMessage, q.num))})
+	slices.SortFunc(order, func(a, b int) int { return places[a].compare(places[b]) })
+	first, last := places[order[0]], places[order[len(order)-1]]
+	it, err := e.store.db.NewIter(&pebble.IterOptions{
+		LowerBound: idKey(nil, kindMessage, first.q.num, first.id),
+		UpperBound: upperBound(appendHead(nil, kindMessage, last.q.num)),
+	})
 	if err != nil {
 		return nil, err
 	}
 	var key [headLen + 8]byte
 	for _, i := range order {
-		want := idKey(key[:0], kindMessage, q.num, ids[i])
+		want := idKey(key[:0], kindMessage, places[i].q.num, places[i].id)
 		// A step is cheaper than a search.
 		if !(it.Valid() && it.Next() && bytes.Equal(it.Key(), want)) && !(it.SeekGE(want) && bytes.Equal(it.Key(), want)) {
 			if err = it.Error(); err != nil {
@@ -98,7 +114,7 @@ func (q *queue) sweep(ids []engine.ID) ([]messageRead, error) {
 		if v, err = it.ValueAndErr(); err != nil {
 			break
 		}
-		read[i].record, read[i].err = parseRecord(ids[i], v)
+		read[i].record, read[i].err = parseRecord(places[i].id, v)
 	}
 	return read, errors.Join(err, it.Close())
 }

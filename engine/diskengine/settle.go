@@ -1,17 +1,18 @@
 package diskengine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/group"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Settle ends or extends leases. The settlements of one queue are one batch.
+// Settle ends or extends leases. Those of many queues share few batches.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	s = slices.Clone(s)
 	for i := range s {
@@ -32,42 +33,40 @@ func (e *Engine) settling(s []engine.Settlement, results []engine.Settled) func(
 	return func(now clock, p *pending) error {
 		tokens := make([]token.Token, len(s))
 		for i := range s {
-			tokens[i], _ = token.Parse(s[i].Token) // no queue has the number 0
+			tokens[i], _ = token.Parse(s[i].Token)
 		}
-		for num, items := range group.By(len(s), func(i int) uint64 { return tokens[i].Queue }) {
-			q := e.queueNumber(num)
-			if q == nil {
-				for _, i := range items {
-					results[i].Err = lost(nil, tokens[i])
-					if err := s[i].Check(); err != nil {
-						results[i].Err = err
+		shares, err := e.shares(len(s), func(i int) *queue { return e.byNumber[number(tokens[i])] }, func(i int) (*queue, error) {
+			results[i].Err = cmp.Or(s[i].Check(), lost(nil, tokens[i]))
+			return nil, nil
+		})
+		if err != nil {
+			return err
+		}
+		fail := func(q *queue, i int, err error) {
+			results[i] = engine.Settled{Err: &engine.Error{Op: "settle", Queue: q.name, ID: tokens[i].ID, Err: err}}
+		}
+		return e.changeAll(now, p, shares, func(c *change, items []int) error {
+			p.see(c.q)
+			for _, i := range items {
+				var err error
+				if results[i], err = c.settle(&s[i], tokens[i]); err != nil {
+					if e.store.failed() != nil {
+						return err
 					}
+					fail(c.q, i, err)
 				}
-				continue
 			}
-			if err := q.settle(now, p, s, tokens, items, results); err != nil {
-				return err
-			}
-		}
-		return nil
+			return nil
+		}, fail)
 	}
 }
 
-// settle settles the leases of one queue.
-func (q *queue) settle(now clock, p *pending, s []engine.Settlement, tokens []token.Token, items []int, results []engine.Settled) error {
-	return q.change(now, p, len(items), func(c *change) error {
-		p.see(q)
-		for _, i := range items {
-			var err error
-			if results[i], err = c.settle(&s[i], tokens[i]); err != nil {
-				if q.e.store.failed() != nil {
-					return err
-				}
-				results[i] = engine.Settled{Err: &engine.Error{Op: "settle", Queue: q.name, ID: tokens[i].ID, Err: err}}
-			}
-		}
-		return nil
-	})
+// number is that of the queue whose lease a token names, or 0, which no queue has.
+func number(t token.Token) uint32 {
+	if t.Queue > math.MaxUint32 {
+		return 0
+	}
+	return uint32(t.Queue)
 }
 
 // giveBack releases leases whose caller has left. What cannot be released lapses.

@@ -48,10 +48,11 @@ func (t *Standing) Begin(o Demand) {
 		return
 	}
 	s.TTR, s.Remote, s.Ctx, s.Until = o.TTR, o.Remote, o.Ctx, o.Until
-	if d.parked.first != nil && time.Since(s.rested) >= parkAfter {
+	if s.parks {
 		for _, q := range s.Queues {
 			d.unpark(d.queues[q])
 		}
+		s.parks = false
 	}
 	s.leaving, s.gone, s.idle, s.told, s.out = false, false, nil, nil, 0
 	s.turn++
@@ -114,9 +115,9 @@ func (t *Standing) End(ctx context.Context, patience time.Duration) {
 	if s.leaving { // it never began
 		return
 	}
+	s.rested = time.Now()
 	d.rest(ctx, patience, s)
 	d.resting++
-	s.rested = time.Now()
 }
 
 // parkAfter is how long all who wait on a ready queue have to have rested until rounds
@@ -130,6 +131,9 @@ func (d *Dispatcher) park(b *belief, now time.Time) {
 		if s := l.of; !s.stands || !s.leaving || now.Sub(s.rested) < parkAfter {
 			return
 		}
+	}
+	for l := b.seats.first; l != nil; l = l.next {
+		l.of.parks = true
 	}
 	d.ready.remove(&b.place)
 	d.parked.add(&b.place)

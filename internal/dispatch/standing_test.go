@@ -63,3 +63,39 @@ func TestRoundPassesByWhoRests(t *testing.T) {
 		}
 	})
 }
+
+// What rounds passed by while a turn took long to end is there for the next.
+func TestTurnBeginsWithAllThatIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
+		d.running = true // nobody is to run it
+		n := 1
+		st := d.Stand(&Subscription{Queues: []string{"a", "b"}, Room: func(_ string, taken int) (int, bool) { return n - taken, taken >= n }})
+		d.Subscribe(&Subscription{Queues: []string{"other"}, Room: func(string, int) (int, bool) { return 0, false }})
+		plan := func() *call {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.plan(time.Now())
+		}
+		begin := func() { st.Begin(Demand{Ctx: context.Background(), Until: time.Now().Add(time.Hour)}) }
+		begin()
+		time.Sleep(parkAfter)
+		c := plan()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			st.End(context.Background(), 0)
+		}()
+		synctest.Wait()
+		time.Sleep(parkAfter / 2)
+		plan()
+		time.Sleep(parkAfter)
+		plan()
+		d.conclude(c, engine.Grant{Queues: make([]engine.Granted, 1)}, nil)
+		<-ended
+		begin()
+		if c := plan(); c == nil || c.wants[0].Queue != "b" {
+			t.Errorf("it asks for %+v, want b", c)
+		}
+	})
+}

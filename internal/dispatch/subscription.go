@@ -60,7 +60,8 @@ type Subscription struct {
 	looked  uint64               // stands: the last round that came to one of its queues
 	out     int                  // stands: how many of its ready queues that round found it has no room for
 	awaits  bool                 // stands: it is to be told when it is quiet
-	rested  time.Time            // stands: when its last turn ended
+	rested  time.Time            // stands: when the end of its last turn began
+	parks   bool                 // stands: rounds pass by some of its queues
 }
 
 // Outlook is what is known of a subscription's queues when it leaves.

@@ -45,7 +45,7 @@ func FuzzRead(f *testing.F) {
 		`{"refs":[{"queue":"q","key":"k"},{"queue":"q","id":"7","if_state":"dead"}]}`,
 		`{"settings":{"priority":0,"dead_keep":"7d","dead_max":5,"in_flight":1,"rate":0.5,"burst":2,"remember":"0s"},"revision":"7"}`,
 		`{"settlements":[{"lease":"t","do":"retry","delay":"1s","reason":"r"},{"lease":"t","do":"extend","ttr":"1s"}]}`,
-		`{"queues":["a","b"],"max":10,"wait":"20s","ttr":"60s"}`,
+		`{"queues":["a","b"],"max":10,"wait":"20s","ttr":"60s"}`, `{"queues":["a"],"keep":true,"wait":"1s","room":[{"queue":"a","max":0}]}`, `{"set":"s","wait":"1s"}`,
 		`{"messages":[{"queue":"q","body":1},{"queue":"q","nope":[{}]},3],"atomic":false}`,
 		`{"ids":["1","x"],"limit":3}`, `{"for":"1h"}`, `{"dead":true}`, `{"poll":"p"}`, `{"ttr":"1s"}`, `{"due":"2030-01-01T00:00:00.500Z"}`, ``,
 		`{"error":{"code":"exists","message":"m","hint":"h","id":"1","queue":"q","key":"k","due":null,"state":"finished","ending":"acked","ended":null}}`,

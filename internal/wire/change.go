@@ -80,20 +80,11 @@ func (r *Reader) ifState(name string) engine.State {
 	if !ok {
 		return engine.Gone
 	}
-	state, err := kept(name, string(s))
-	if err != nil {
-		r.Wrong("%s", err.Message)
+	state, err := engine.ParseState(string(s))
+	if err != nil || state == engine.Gone {
+		r.Wrong("%s: must be scheduled, ready, leased or dead, not %s", name, engine.Clip(string(s)))
 	}
 	return state
-}
-
-// kept reads a state in which messages are kept.
-func kept(name, s string) (engine.State, *Error) {
-	state, err := engine.ParseState(s)
-	if err != nil || !state.Live() && state != engine.Dead {
-		return engine.Gone, Wrong("%s: must be scheduled, ready, leased or dead, not %s", name, engine.Clip(s))
-	}
-	return state, nil
 }
 
 var cancelledFields = []string{"queue", "key", "id", "ok", "error"}

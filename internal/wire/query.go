@@ -109,19 +109,21 @@ func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
 	if l.To, err = instant(q, "to"); err != nil {
 		return l, err
 	}
-	l.State, err = state(q, "state")
+	if l.State, err = state(q, "state"); err == nil && l.State == engine.Finished {
+		return l, Wrong("state: finished messages cannot be listed, but looked up by their keys")
+	}
 	return l, err
 }
 
-// state reads a state in which messages are kept, Gone when nothing is said.
+// state reads a state, Gone when nothing is said.
 func state(q url.Values, name string) (engine.State, error) {
 	s := q.Get(name)
 	if s == "" {
 		return engine.Gone, nil
 	}
-	state, err := kept(name, s)
-	if err != nil {
-		return state, err
+	state, err := engine.ParseState(s)
+	if err != nil || state == engine.Gone {
+		return engine.Gone, Wrong("%s: must be scheduled, ready, leased or dead, not %s", name, engine.Clip(s))
 	}
 	return state, nil
 }

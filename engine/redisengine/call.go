@@ -76,9 +76,10 @@ func (b *batch) call(s *shard, key string, bytes int) *call {
 }
 
 // add puts an item into the call of its shard.
-func (b *batch) add(s *shard, item, bytes int, args ...string) {
+func (b *batch) add(s *shard, item, bytes int, how byte, args ...string) {
 	c := b.call(s, "", bytes)
 	c.items = append(c.items, item)
+	c.do(how)
 	c.args = append(c.args, args...)
 }
 

@@ -20,12 +20,12 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	if err := lq.Check(); err != nil {
 		return engine.Page{}, err
 	}
-	after, err := token.After(&lq)
+	span, err := token.SpanOf(&lq)
 	if err != nil {
 		return engine.Page{}, err
 	}
 	q := e.queue(lq.Queue)
-	places, err := e.places(ctx, q, lq.State, after, lq.Limit+1)
+	places, err := e.places(ctx, q, lq.State, span, lq.Newest, lq.Limit+1)
 	if err != nil {
 		return engine.Page{}, fault("list", lq.Queue, err)
 	}
@@ -49,15 +49,16 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	return page, nil
 }
 
-// places asks all shards of a queue for the places behind one in a state, nil for all,
-// and returns the first, in order.
-func (e *Engine) places(ctx context.Context, q *queue, state engine.State, after *token.Place, limit int) ([]token.Place, error) {
-	at, id := "", ""
-	if after != nil {
-		at, id = strconv.FormatInt(after.At, 10), member(after.ID)
+// places asks all shards of a queue for the places of a span in a state, and returns the
+// first of them, in order, or in the reverse of it.
+func (e *Engine) places(ctx context.Context, q *queue, state engine.State, span token.Span, newest bool, limit int) ([]token.Place, error) {
+	mode, compare := "", token.Place.Compare
+	if newest {
+		mode, compare = "newest", func(a, b token.Place) int { return b.Compare(a) }
 	}
+	args := append(append([]string{state.String()}, placeArgs(span.Low)...), placeArgs(span.High)...)
 	var all []token.Place
-	err := e.everyShard(ctx, q, listScript, []string{state.String(), at, id, strconv.Itoa(limit)}, func(n int, a answer) error {
+	err := e.everyShard(ctx, q, listScript, append(args, strconv.Itoa(limit), mode), func(n int, a answer) error {
 		for i := 1; i+2 <= len(a.values); i += 2 {
 			at, err := a.values[i].AsInt64()
 			if err != nil {
@@ -74,8 +75,22 @@ func (e *Engine) places(ctx context.Context, q *queue, state engine.State, after
 		}
 		return nil
 	})
-	slices.SortFunc(all, token.Place.Compare)
+	slices.SortFunc(all, compare)
 	return all[:min(len(all), limit)], err
+}
+
+// placeArgs is a place as scripts read it.
+func placeArgs(p token.Place) []string {
+	at, id := strconv.FormatInt(p.At, 10), ""
+	switch {
+	case p == token.All.Low:
+		at = "-inf"
+	case p == token.All.High:
+		at = "+inf"
+	case p.ID != 0:
+		id = member(p.ID)
+	}
+	return []string{at, id}
 }
 
 // fetch asks for the messages at places. short says of a place that its shard ended
@@ -88,7 +103,7 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 	var qs []question
 	var asked [][]int
 	for s, which := range group.By(len(places), func(n int) int { return shardOf(places[n].ID) }) {
-		args := with(state.String(), mode, strconv.Itoa(engine.AnswerBytes))
+		args := with(stateArg(state), mode, strconv.Itoa(engine.AnswerBytes))
 		for _, n := range which {
 			args = append(args, member(places[n].ID))
 		}

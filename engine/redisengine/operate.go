@@ -122,19 +122,20 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 		err := e.redrive(ctx, q, ids, &out)
 		return out, fault("redrive", name, err)
 	}
-	var after *token.Place
+	span := token.All
 	for left := limit; limit <= 0 || left > 0; {
 		page := redrivePage
 		if limit > 0 {
 			page = min(page, left)
 		}
-		places, err := e.places(ctx, q, engine.Dead, after, page)
+		places, err := e.places(ctx, q, engine.Dead, span, false, page)
 		if err != nil {
 			return out, fault("redrive", name, err)
 		}
 		dead := make([]engine.ID, len(places))
 		for i, p := range places {
-			dead[i], after = p.ID, &places[i]
+			dead[i] = p.ID
+			span.Low = token.Place{At: p.At, ID: p.ID + 1}
 		}
 		if err := e.redrive(ctx, q, dead, &out); err != nil {
 			return out, fault("redrive", name, err)

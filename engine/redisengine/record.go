@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -166,6 +167,9 @@ func state(mark byte, due, now int64) engine.State {
 	}
 	return engine.Ready
 }
+
+// stateArg is a state as scripts read it: by its number.
+func stateArg(s engine.State) string { return strconv.Itoa(int(s)) }
 
 // when is a due time as scripts read it.
 func when(w engine.When) string {

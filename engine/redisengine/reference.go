@@ -81,7 +81,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	}
 	defer e.calls.Leave()
 	errs := make([]error, len(refs))
-	b := batch{e: e}
+	b := batch{e: e, room: 1}
 	for i, ref := range refs {
 		if errs[i] = ref.Check("cancel"); errs[i] != nil {
 			continue
@@ -91,7 +91,10 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 			errs[i] = engine.Refuse("cancel", ref, engine.ErrNotFound)
 			continue
 		}
-		b.add(s, i, len(key), id, key)
+		b.add(s, i, len(key), byte(ref.IfState), id, key)
+	}
+	for _, c := range b.calls {
+		c.args[ahead] = c.hows()
 	}
 	b.run(ctx, cancelScript, func(c *call, values []rueidis.RedisMessage, _ int64, err error) {
 		if err == nil && len(values) != len(c.items) {
@@ -102,11 +105,13 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 				errs[i] = about("cancel", refs[i], err)
 				continue
 			}
-			switch code, _ := values[n].AsInt64(); code {
-			case 1:
+			switch code, _ := values[n].AsInt64(); {
+			case code == 1:
 				errs[i] = about("cancel", refs[i], engine.ErrNotFound)
-			case 2:
+			case code == 2:
 				errs[i] = about("cancel", refs[i], engine.ErrLeased)
+			case code > 10:
+				errs[i] = engine.RefuseState("cancel", refs[i], engine.State(code-10))
 			}
 		}
 	})
@@ -118,7 +123,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
 	var i engine.Info
 	err := e.refer(ctx, "reschedule", ref, func(s *shard, id, key string) error {
-		a := e.ask1(ctx, rescheduleScript, s, id, key, when(due))
+		a := e.ask1(ctx, rescheduleScript, s, id, key, when(due), stateArg(ref.IfState))
 		if a.err != nil {
 			return a.err
 		}
@@ -126,6 +131,10 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 			return errAnswer
 		}
 		values, err := outcome(a.values[1:])
+		if err == engine.ErrStale && len(a.values) > 2 {
+			is, _ := a.values[2].AsInt64()
+			return engine.RefuseState("reschedule", ref, engine.State(is))
+		}
 		if err != nil {
 			return err
 		}

@@ -1,18 +1,21 @@
--- Cancels messages: ARGV has id and key of each, one of them ''. Answers the clock, 0
--- where it was not needed, and for each 0 cancelled, 1 not found, 2 leased.
+-- Cancels messages: ARGV has in which state each must be, a byte as messages().state gives
+-- it and 0 for any ('' if that is said of none), then id and key of each, one of them ''.
+-- Answers the clock, 0 where it was not needed, and for each 0 cancelled, 1 not found,
+-- 2 leased, else 10 and the state that it is in.
 if told ~= nil then
 	local answer = {us, raw}
-	for i = 4, #args, 2 do answer[i / 2 + 1] = 0 end
+	for i = 3, (#args + 1) / 2 do answer[i] = 0 end
 	return answer
 end
 us, raw = 0, 0
-local answer = {0, 0}
+local states, answer = args[4], {0, 0}
 
--- one cancels one message.
-local function one(id, key)
+-- one cancels one message, which must be in a state.
+local function one(id, key, state)
 	local M = messages()
 	local m = M.named(id, key)
 	if not m then return 1 end
+	if state > 0 and state ~= M.state(m) then return 10 + M.state(m) end
 	if m.mark == 'L' then return 2 end
 	M.drop(m)
 	return 0
@@ -20,10 +23,10 @@ end
 
 -- Those named by key mostly wait in DUE: a few variadic calls remove them.
 local keys, places, n = {}, {}, 0
-for i = 4, #args, 2 do
-	if args[i] == '' then
+for place = 3, (#args + 1) / 2 do
+	if states == '' and args[2 * place - 1] == '' then
 		n = n + 1
-		keys[n], places[n] = args[i + 1], i / 2 + 1
+		keys[n], places[n] = args[2 * place], place
 	end
 end
 local gone, free, g = {}, {}, 0
@@ -49,8 +52,8 @@ if n > 0 then
 end
 
 -- The clock is looked at before anything is written, since it may be objected to.
-for i = 4, #args, 2 do
-	if not answer[i / 2 + 1] then
+for place = 3, (#args + 1) / 2 do
+	if not answer[place] then
 		tick()
 		break
 	end
@@ -64,9 +67,10 @@ if g > 0 then
 		call('HDEL', BODY, unpack(gone))
 	end
 end
-for i = 4, #args, 2 do
-	local place = i / 2 + 1
-	if not answer[place] then answer[place] = one(args[i], args[i + 1]) end
+for place = 3, (#args + 1) / 2 do
+	if not answer[place] then
+		answer[place] = one(args[2 * place - 1], args[2 * place], states ~= '' and byte(states, place - 2) or 0)
+	end
 end
 answer[1], answer[2] = us, raw
-return tell(answer, g == (#args - 3) / 2)
+return tell(answer, g == (#args - 4) / 2)

@@ -1,4 +1,5 @@
--- Shows messages by id as long as they are in a state: ARGV has the state,
+-- Shows messages by id as long as they are in a state: ARGV has that, as messages().state
+-- gives it,
 -- "whole" for the contents too, how many bytes of them at most, and the ids. Answers
 -- the clock and four values for each, '' where a message is not in that state any
 -- more, and ends where so many bytes are reached.
@@ -8,11 +9,7 @@ local answer, size, bytes = {us, raw}, 0, tonumber(args[6])
 for i = 7, #args do
 	if size >= bytes then break end
 	local m = M.present(args[i])
-	local state
-	if m then
-		state = m.mark == 'L' and 'leased' or m.mark == 'D' and 'dead' or m.due > now and 'scheduled' or 'ready'
-	end
-	local s = state == args[4] and M.stands(m, args[5] == 'whole') or {args[i], '', '', ''}
+	local s = m and M.state(m) == tonumber(args[4]) and M.stands(m, args[5] == 'whole') or {args[i], '', '', ''}
 	for _, value in ipairs(s) do answer[#answer + 1] = value end
 	if args[5] == 'whole' then size = size + #s[3] + #s[4] end
 end

@@ -1,21 +1,33 @@
--- Lists ids by state: ARGV has the state, the place behind which to begin
--- (score and id, '' for the start), and how many at most. Answers the clock, whether
--- to call again because there was too much to sweep, then score and id of each.
+-- Lists ids by state: ARGV has the state, the place to begin with and the one to end before
+-- (score and id each, an id of '' being before all), how many at most, and "newest" to give
+-- the last of them. Answers the clock, whether to call again because there was too much to
+-- sweep, then score and id of each.
 tick()
 if sweep() then return {us, raw, 1} end
-local state, limit = args[4], tonumber(args[7])
+local state, limit = args[4], tonumber(args[9])
 local parts = {
-	scheduled = {{DUE, '(' .. now, '+inf'}, {RARE, '(' .. now, '+inf'}},
-	ready = {{DUE, '-inf', now}, {READY, '-inf', now}, {RARE, '-inf', now}},
-	leased = {{LEASES, '(' .. now, '+inf'}},
-	dead = {{DEAD, '-inf', '+inf'}},
+	scheduled = {DUE, RARE},
+	ready = {DUE, READY, RARE},
+	leased = {LEASES},
+	dead = {DEAD},
 }
 local all = {}
-for _, part in ipairs(parts[state]) do
-	local found = behind(part[1], part[2], part[3], args[5], args[6], limit)
+for _, zset in ipairs(parts[state]) do
+	local from, to = rank(zset, args[5], args[6]), rank(zset, args[7], args[8])
+	if state ~= 'dead' then
+		local past = call('ZCOUNT', zset, '-inf', now)
+		if state == 'ready' then to = math.min(to, past) else from = math.max(from, past) end
+	end
+	if args[10] == 'newest' then from = math.max(from, to - limit) else to = math.min(to, from + limit) end
+	local found = from < to and call('ZRANGE', zset, from, to - 1, 'WITHSCORES') or {}
 	for i = 1, #found, 2 do all[#all + 1] = {tonumber(found[i + 1]), found[i]} end
 end
-table.sort(all, function(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end)
+local sign = args[10] == 'newest' and -1 or 1
+table.sort(all, function(a, b)
+	if a[1] ~= b[1] then return a[1] * sign < b[1] * sign end
+	if sign < 0 then a, b = b, a end
+	return a[2] < b[2]
+end)
 local answer = {us, raw, 0}
 for i = 1, math.min(limit, #all) do
 	answer[#answer + 1], answer[#answer + 2] = all[i][1], all[i][2]

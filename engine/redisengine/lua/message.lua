@@ -161,6 +161,13 @@ local function messages()
 		end
 	end
 
+	-- state is that of a message which present has found: 1 scheduled, 2 ready, 3 leased,
+	-- 4 dead.
+	local function state(m)
+		if m.mark == 'W' then return m.due > now and 1 or 2 end
+		return m.mark == 'L' and 3 or 4
+	end
+
 	-- named finds what a ref means: by id any message, by key the live one.
 	local function named(id, key)
 		if id == '' then
@@ -191,7 +198,7 @@ local function messages()
 	end
 
 	made = {
-		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting, grave = grave,
+		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting, grave = grave, state = state,
 		wait = wait, sooner = sooner, leave = leave, drop = drop, die = die, rewrite = rewrite,
 	}
 	return made

@@ -1,20 +1,12 @@
--- behind returns up to limit ids of a sorted set with their scores, within bounds,
--- that come after a place in its order; an empty score: from the start.
-local function behind(zset, min, max, score, id, limit)
-	local from = 0
-	if score ~= '' then
-		from = call('ZCOUNT', zset, '-inf', '(' .. score)
-		local to = from + call('ZCOUNT', zset, score, score)
-		while from < to do
-			local middle = math.floor((from + to) / 2)
-			if call('ZRANGE', zset, middle, middle)[1] <= id then from = middle + 1 else to = middle end
-		end
+-- rank returns how many of a sorted set come before a place in its order: a score, and
+-- unless that is '' a member.
+local function rank(zset, score, member)
+	local from = call('ZCOUNT', zset, '-inf', '(' .. score)
+	if member == '' then return from end
+	local to = from + call('ZCOUNT', zset, score, score)
+	while from < to do
+		local middle = math.floor((from + to) / 2)
+		if call('ZRANGE', zset, middle, middle)[1] < member then from = middle + 1 else to = middle end
 	end
-	if min ~= '-inf' then
-		from = math.max(from, call('ZCARD', zset) - call('ZCOUNT', zset, min, '+inf'))
-	end
-	local to = call('ZCOUNT', zset, '-inf', max) - 1
-	to = math.min(to, from + limit - 1)
-	if to < from then return {} end
-	return call('ZRANGE', zset, from, to, 'WITHSCORES')
+	return from
 end

@@ -8,7 +8,8 @@ if args[5] == '' then return {us, raw, sweep() and 1 or 0} end
 local M = messages()
 local zset = ({due = DUE, rare = RARE, ready = READY, dead = DEAD})[args[4]]
 local last = tonumber(args[5])
-local found = behind(zset, '-inf', '+inf', args[6], args[7], CHUNK)
+local from = args[6] == '' and 0 or rank(zset, args[6], args[7] .. '\0')
+local found = call('ZRANGE', zset, from, from + CHUNK - 1, 'WITHSCORES')
 local n = 0
 for i = 1, #found, 2 do
 	local m = M.find(found[i])

@@ -81,6 +81,28 @@ func (b *bed) msg(key string, due engine.When) engine.Message {
 	}
 }
 
+// able takes from terms what the engine lacks.
+func (b *bed) able(t engine.Terms) engine.Terms {
+	if !b.caps.Priority {
+		t.Priority = nil
+	}
+	if !b.caps.Expiry {
+		t.ExpireAfter = 0
+	}
+	if !b.caps.Remember {
+		t.Remember = 0
+	}
+	return t
+}
+
+// expires is when a message that is due then passes its expiry; zero: never.
+func expires(due time.Time, p engine.Policy) time.Time {
+	if p.ExpireAfter == 0 {
+		return time.Time{}
+	}
+	return due.Add(p.ExpireAfter)
+}
+
 var (
 	dueNow   = engine.When{}
 	dueLater = engine.When{In: long}

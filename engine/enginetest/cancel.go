@@ -123,6 +123,7 @@ var rescheduleTests = []test{
 	{"the expiry moves along", func(b *bed) {
 		b.need("Reschedule", b.caps.Reschedule)
 		b.need("Get", b.caps.Get)
+		b.need("Expiry", b.caps.Expiry)
 		m := b.msg("k", dueNow)
 		m.ExpireAfter = long
 		r := b.push(m)

@@ -33,11 +33,11 @@ var conflictTests = []test{
 		b.ack(l.Token) // neither keep nor reject took the lease
 	}},
 	{"replace takes new content and due", func(b *bed) {
-		first, after := b.conflict(engine.Replace, dueLater, dueNow)
-		if after.State != engine.Ready || string(after.Body) != "new" || after.Priority != 5 || !after.Created.Equal(first.Created) {
+		first, pushed, after := b.conflict(engine.Replace, dueLater, dueNow)
+		if after.State != engine.Ready || string(after.Body) != "new" || samePolicy(after.Policy, pushed) != "" || !after.Created.Equal(first.Created) {
 			b.Fatalf("became %+v", after)
 		}
-		if !after.Expires.Equal(after.Due.Add(2 * long)) {
+		if !after.Expires.Equal(expires(after.Due, pushed)) {
 			b.Fatalf("due %v, expires %v", after.Due, after.Expires)
 		}
 		if l := b.lease1(0); l.ID != first.ID || string(l.Body) != "new" {
@@ -46,21 +46,21 @@ var conflictTests = []test{
 		b.none("one message for one key")
 	}},
 	{"keep_due takes new content at the old due", func(b *bed) {
-		first, after := b.conflict(engine.KeepDue, dueLater, dueNow)
-		if after.State != engine.Scheduled || string(after.Body) != "new" || after.Priority != 5 || !after.Due.Equal(first.Due) {
+		first, pushed, after := b.conflict(engine.KeepDue, dueLater, dueNow)
+		if after.State != engine.Scheduled || string(after.Body) != "new" || samePolicy(after.Policy, pushed) != "" || !after.Due.Equal(first.Due) {
 			b.Fatalf("became %+v", after)
 		}
-		if !after.Expires.Equal(after.Due.Add(2 * long)) {
+		if !after.Expires.Equal(expires(after.Due, pushed)) {
 			b.Fatalf("due %v, expires %v", after.Due, after.Expires)
 		}
 		b.none("the old due")
 	}},
 	{"rearm takes the new due alone", func(b *bed) {
-		first, after := b.conflict(engine.Rearm, dueNow, dueLater)
-		if after.State != engine.Scheduled || string(after.Body) != string(first.Body) || after.Priority != first.Priority {
+		first, _, after := b.conflict(engine.Rearm, dueNow, dueLater)
+		if after.State != engine.Scheduled || string(after.Body) != string(first.Body) || samePolicy(after.Policy, first.Policy) != "" {
 			b.Fatalf("became %+v", after)
 		}
-		if !after.Due.After(first.Due) || !after.Expires.Equal(after.Due.Add(long)) {
+		if !after.Due.After(first.Due) || !after.Expires.Equal(expires(after.Due, first.Policy)) {
 			b.Fatalf("due %v, expires %v", after.Due, after.Expires)
 		}
 		b.none("wound back")
@@ -129,16 +129,18 @@ func (b *bed) pushAs(c engine.Conflict, key string, due engine.When) engine.Push
 }
 
 // conflict pushes a key twice, the second time with other content, policy and due,
-// and returns the message before and after.
-func (b *bed) conflict(c engine.Conflict, due, then engine.When) (before, after engine.Info) {
+// and returns the message before and after, and the other policy.
+func (b *bed) conflict(c engine.Conflict, due, then engine.When) (before engine.Info, other engine.Policy, after engine.Info) {
 	b.Helper()
 	b.need("Keys", b.caps.Keys)
 	b.need("Get", b.caps.Get)
 	m := b.msg("k", due)
 	m.ExpireAfter = long
+	m.Terms = b.able(m.Terms)
 	first := b.push(m)
 	before = b.get(b.id(first.ID))
-	m.Due, m.OnConflict, m.Body, m.Priority, m.ExpireAfter = then, c, []byte("new"), new(uint32(5)), 2*long
+	m.Due, m.OnConflict, m.Body, m.Priority, m.TTR, m.ExpireAfter = then, c, []byte("new"), new(uint32(5)), time.Hour, 2*long
+	m.Terms = b.able(m.Terms)
 	r := b.push(m)
 	if r.Outcome != engine.Replaced || r.ID != first.ID {
 		b.Fatalf("%v: %+v, live one %+v", c, r, first)
@@ -147,5 +149,5 @@ func (b *bed) conflict(c engine.Conflict, due, then engine.When) (before, after 
 	if after.ID != r.ID || !after.Due.Equal(r.Due) || after.State != r.State || after.Attempt != 0 {
 		b.Fatalf("%v: answered %+v, is %+v", c, r, after)
 	}
-	return before, after
+	return before, m.Resolve(nil), after
 }

@@ -5,6 +5,7 @@ import "github.com/tarryhq/tarry/engine"
 // expiring pushes a message that is due now and past its expiry after 2 units.
 func (b *bed) expiring(key string) engine.PushResult {
 	b.Helper()
+	b.need("Expiry", b.caps.Expiry)
 	m := b.msg(key, dueNow)
 	m.ExpireAfter = b.unit
 	return b.push(m)
@@ -106,6 +107,7 @@ var expiryTests = []test{
 		}
 	}},
 	{"a lapse before the expiry leaves its token until then", func(b *bed) {
+		b.need("Expiry", b.caps.Expiry)
 		m := b.msg("k", dueNow)
 		m.ExpireAfter = long
 		b.push(m)
@@ -115,6 +117,7 @@ var expiryTests = []test{
 		b.none("handled, late")
 	}},
 	{"one that the lapse made dead is settled also past its expiry", func(b *bed) {
+		b.need("Expiry", b.caps.Expiry)
 		m := b.msg("k", dueNow)
 		m.ExpireAfter, m.MaxAttempts = b.unit, 1
 		r := b.push(m)
@@ -127,6 +130,7 @@ var expiryTests = []test{
 	}},
 	{"retry and snooze do not move it", func(b *bed) {
 		b.need("Get", b.caps.Get)
+		b.need("Expiry", b.caps.Expiry)
 		m := b.msg("k", dueNow)
 		m.ExpireAfter = 2 * long
 		r := b.push(m)

@@ -111,6 +111,7 @@ var lapseTests = []test{
 	}},
 	{"a late snooze and a late release give the attempt back", func(b *bed) {
 		b.need("Get", b.caps.Get)
+		b.need("GiveBack", b.caps.GiveBack)
 		for _, s := range []engine.Settlement{{Do: engine.Release}, {Do: engine.Snooze, When: &engine.When{}}} {
 			r := b.push(b.msg("", dueNow))
 			s.Token = b.lease1(b.unit).Token
@@ -133,6 +134,7 @@ var lapseTests = []test{
 	}},
 	{"the token of one that lapsed dead cannot take back a key given away", func(b *bed) {
 		b.need("Keys", b.caps.Keys)
+		b.need("GiveBack", b.caps.GiveBack)
 		l := b.spent("k")
 		next := b.push(b.msg("k", dueNow))
 		if next.Outcome != engine.Created || next.ID == l.ID {

@@ -40,8 +40,9 @@ var orderTests = []test{
 			for _, ago := range []int{3, 1, 2, 1} {
 				m := b.msg("", engine.When{At: base.Add(-time.Duration(ago) * time.Minute)})
 				m.Priority = &p
+				m.Terms = b.able(m.Terms)
 				r := b.push(m)
-				want = append(want, engine.Info{ID: r.ID, Due: r.Due, Policy: engine.Policy{Priority: p}})
+				want = append(want, engine.Info{ID: r.ID, Due: r.Due, Policy: m.Resolve(nil)})
 			}
 		}
 		slices.SortFunc(want, byLease)

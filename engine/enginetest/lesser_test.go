@@ -1,9 +1,12 @@
 package enginetest_test
 
 import (
+	"cmp"
 	"context"
 	"reflect"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
@@ -14,6 +17,7 @@ import (
 type lesser struct {
 	engine.Engine
 	caps engine.Capabilities
+	due  sync.Map // of what was leased, by token
 }
 
 func (e *lesser) Capabilities() engine.Capabilities { return e.caps }
@@ -33,7 +37,8 @@ func (e *lesser) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			return nil, err
 		}
 		var r []engine.PushResult
-		if refused := e.refuse("push", engine.Ref{Queue: msgs[i].Queue, Key: msgs[i].Key}, true); refused != nil {
+		ref := engine.Ref{Queue: msgs[i].Queue, Key: msgs[i].Key}
+		if refused := cmp.Or(e.refuse("push", ref, true), e.caps.CheckTerms("push", ref, &msgs[i].Terms)); refused != nil {
 			r = []engine.PushResult{{Err: refused}}
 		} else {
 			r, err = e.Engine.Push(ctx, msgs[i:i+1])
@@ -43,20 +48,50 @@ func (e *lesser) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	return results, err
 }
 
-func (e *lesser) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
-	if e.caps.Extend {
-		return e.Engine.Settle(ctx, s)
+func (e *lesser) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	g, err := e.Engine.Lease(ctx, wants)
+	for i := range g.Queues {
+		if wants[i].Remote && !e.caps.RemoteLeases {
+			return engine.Grant{}, engine.Refuse("lease", engine.Ref{Queue: wants[i].Queue}, engine.ErrUnsupported)
+		}
+		e.note(g.Queues[i].Messages...)
 	}
+	return g, err
+}
+
+// note keeps when what is leased was due.
+func (e *lesser) note(leases ...engine.Lease) {
+	for _, l := range leases {
+		e.due.Store(l.Token, l.Due)
+	}
+}
+
+// counted makes of a settlement one that does not give the attempt back.
+func (e *lesser) counted(s engine.Settlement) engine.Settlement {
+	switch due, ok := e.due.Load(s.Token); {
+	case s.Do == engine.Snooze:
+		s.Do = engine.Retry
+	case s.Do == engine.Release && ok:
+		s.Do, s.When = engine.Retry, &engine.When{At: due.(time.Time)}
+	}
+	return s
+}
+
+func (e *lesser) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	settled, err := e.Engine.Settle(ctx, nil)
 	for i := range s {
 		if err != nil {
 			return nil, err
 		}
 		var r []engine.Settled
-		if s[i].Do == engine.Extend {
+		if s[i].Do == engine.Extend && !e.caps.Extend {
 			r = []engine.Settled{{Err: engine.Refuse("settle", engine.Ref{}, engine.ErrUnsupported)}}
 		} else {
-			r, err = e.Engine.Settle(ctx, s[i:i+1])
+			one := s[i]
+			if !e.caps.GiveBack {
+				one = e.counted(one)
+			}
+			r, err = e.Engine.Settle(ctx, []engine.Settlement{one})
 		}
 		settled = append(settled, r...)
 	}
@@ -69,7 +104,7 @@ func (e *lesser) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		if err != nil {
 			return nil, err
 		}
-		r := []error{e.refuse("cancel", refs[i], e.caps.Cancel)}
+		r := []error{cmp.Or(e.refuse("cancel", refs[i], e.caps.Cancel), e.caps.CheckRef("cancel", refs[i]))}
 		if r[0] == nil {
 			r, err = e.Engine.Cancel(ctx, refs[i:i+1])
 		}
@@ -79,7 +114,7 @@ func (e *lesser) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 }
 
 func (e *lesser) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
-	if err := e.refuse("reschedule", ref, e.caps.Reschedule); err != nil {
+	if err := cmp.Or(e.refuse("reschedule", ref, e.caps.Reschedule), e.caps.CheckRef("reschedule", ref)); err != nil {
 		return engine.Info{}, err
 	}
 	return e.Engine.Reschedule(ctx, ref, due)
@@ -103,13 +138,43 @@ type nearlyWhole struct {
 	engine.Pauser
 	engine.Purger
 	engine.Redriver
+	engine.Configurer
 }
 
 func (e *nearlyWhole) Claim(ctx context.Context, ref engine.Ref, w engine.Want) (engine.Lease, error) {
 	if err := e.refuse("claim", ref, e.caps.Claim); err != nil {
 		return engine.Lease{}, err
 	}
-	return e.Claimer.Claim(ctx, ref, w)
+	if w.Remote && !e.caps.RemoteLeases {
+		return engine.Lease{}, engine.Refuse("claim", ref, engine.ErrUnsupported)
+	}
+	l, err := e.Claimer.Claim(ctx, ref, w)
+	e.note(l)
+	return l, err
+}
+
+func (e *nearlyWhole) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+	if err := e.caps.CheckList(&q); err != nil {
+		return engine.Page{}, err
+	}
+	return e.Lister.List(ctx, q)
+}
+
+func (e *nearlyWhole) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	for i := range msgs {
+		ref := engine.Ref{Queue: msgs[i].Queue, Key: msgs[i].Key}
+		if err := cmp.Or(e.refuse("push", ref, true), e.caps.CheckTerms("push", ref, &msgs[i].Terms)); err != nil {
+			return nil, err
+		}
+	}
+	return e.AtomicPusher.PushAtomic(ctx, msgs)
+}
+
+func (e *nearlyWhole) Configure(ctx context.Context, queue string, s engine.Settings, revision string) (string, error) {
+	if err := e.caps.CheckTerms("configure", engine.Ref{Queue: queue}, &s.Defaults); err != nil {
+		return "", err
+	}
+	return e.Configurer.Configure(ctx, queue, s, revision)
 }
 
 // runLesser runs the suite on engines in memory that wrap makes less of.
@@ -127,7 +192,7 @@ func runLesser(t *testing.T, wrap func(*memengine.Engine) engine.Engine) {
 func TestSuiteOnABareQueue(t *testing.T) {
 	bare := func(e *memengine.Engine) engine.Engine {
 		caps := e.Capabilities()
-		return &lesser{e, engine.Capabilities{Name: "bare", Limits: caps.Limits}}
+		return &lesser{Engine: e, caps: engine.Capabilities{Name: "bare", Limits: caps.Limits}}
 	}
 	t.Run("injected clock", func(t *testing.T) { runLesser(t, bare) })
 	t.Run("its own clock", func(t *testing.T) {
@@ -141,10 +206,12 @@ func TestSuiteWithoutOneCapability(t *testing.T) {
 		"Keys": "", "Cancel": "", "Reschedule": "", "Get": "", "Extend": "",
 		"Atomic": "AtomicPusher", "Claim": "Claimer", "List": "Lister", "Count": "Counter",
 		"Forecast": "Forecaster", "Pause": "Pauser", "Purge": "Purger", "Redrive": "Redriver",
+		"Settings": "Configurer", "Remember": "", "Range": "", "IfState": "",
+		"Priority": "", "Expiry": "", "GiveBack": "", "RemoteLeases": "",
 	} {
 		t.Run(lacks, func(t *testing.T) {
 			runLesser(t, func(e *memengine.Engine) engine.Engine {
-				less := &nearlyWhole{lesser{e, e.Capabilities()}, e, e, e, e, e, e, e, e}
+				less := &nearlyWhole{lesser{Engine: e, caps: e.Capabilities()}, e, e, e, e, e, e, e, e, e}
 				reflect.ValueOf(&less.caps).Elem().FieldByName(lacks).SetBool(false)
 				if methods != "" {
 					reflect.ValueOf(less).Elem().FieldByName(methods).SetZero()

@@ -35,6 +35,7 @@ var listTests = []test{
 		b.need("Get", b.caps.Get)
 		m := b.msg("k", dueLater)
 		m.Headers, m.ExpireAfter, m.Priority = []engine.Header{{Name: "a", Value: "b"}}, long, new(uint32(3))
+		m.Terms = b.able(m.Terms)
 		r := b.push(m)
 		for _, body := range []bool{true, false} {
 			p, err := lister.List(b.Context(), engine.ListQuery{Queue: b.queue, State: engine.Scheduled, Limit: 10, Body: body})

@@ -138,6 +138,7 @@ func (p *player) message(n []uint32) engine.Message {
 		m.Backoff = []time.Duration{100 * time.Hour, 200 * time.Hour}
 		m.ExpireAfter = pick([]time.Duration{0, 1000 * time.Hour}, n[6])
 	}
+	m.Terms = p.b.able(m.Terms)
 	return m
 }
 
@@ -175,18 +176,18 @@ func (p *player) do(s step) {
 		}
 		p.push(msgs, s.kind == "push atomic")
 	case "lease":
-		wants := []engine.Want{{Queue: p.queue(n[0]), Max: 1 + int(n[1]%4), TTR: p.ttr(n[2]), Remote: true}}
+		wants := []engine.Want{{Queue: p.queue(n[0]), Max: 1 + int(n[1]%4), TTR: p.ttr(n[2]), Remote: p.caps.RemoteLeases}}
 		if n[3]%2 == 0 {
 			wants[0].TTR = 0
 		}
 		if n[3]%5 == 0 {
-			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: true})
+			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: p.caps.RemoteLeases})
 		}
 		p.lease(wants)
 	case "settle":
 		p.settle(n[:])
 	case "claim":
-		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: true})
+		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: p.caps.RemoteLeases})
 	case "cancel":
 		p.cancel(p.ref(n[0], n[1]))
 	case "reschedule":
@@ -214,7 +215,7 @@ func (p *player) do(s step) {
 			p.clock.Advance(d)
 		}
 	case "reopen":
-		if p.b.h.Reopen != nil {
+		if p.b.h.Reopen != nil && p.caps.RemoteLeases {
 			p.logf("reopen")
 			p.e = p.b.h.Reopen(p.b.T, p.e)
 		}

@@ -108,7 +108,7 @@ func (p *player) settle(n []uint32) {
 		if s.Do == engine.Extend && n[5]%3 == 0 {
 			s.TTR = 0
 		}
-		if s.Do == engine.Extend && !p.caps.Extend {
+		if s.Do == engine.Extend && !p.caps.Extend || (s.Do == engine.Snooze || s.Do == engine.Release) && !p.caps.GiveBack {
 			continue
 		}
 		p.logf("settle id %v, action %d, when %v, ttr %v", l.id, s.Do, when, s.TTR)

@@ -36,6 +36,7 @@ var pushTests = []test{
 		m.Headers = []engine.Header{{Name: "B", Value: "2"}, {Name: "a", Value: ""}, {Name: "B", Value: "1"}}
 		m.Priority, m.MaxAttempts, m.TTR, m.ExpireAfter = new(uint32(7)), 3, 90*time.Second, long
 		m.Backoff = []time.Duration{time.Second, 15 * time.Millisecond}
+		m.Terms = b.able(m.Terms)
 		r := b.push(m)
 		l := b.lease1(0)
 		if problem := sameContent(l.Content, m.Content); problem != "" {
@@ -47,7 +48,7 @@ var pushTests = []test{
 		if l.ID != r.ID || l.Queue != m.Queue || l.Key != m.Key || l.Attempt != 1 || l.Created.IsZero() || l.LastError != "" {
 			b.Errorf("leased %+v", l.Info)
 		}
-		if want := r.Due.Add(m.ExpireAfter); !l.Expires.Equal(want) {
+		if want := expires(r.Due, l.Policy); !l.Expires.Equal(want) {
 			b.Errorf("expires %v, want %v", l.Expires, want)
 		}
 	}},

@@ -61,6 +61,7 @@ var rememberTests = []test{
 		b.needRemember()
 		m := b.fleeting("k", dueNow, long)
 		m.Headers, m.ExpireAfter = []engine.Header{{Name: "a", Value: "b"}}, long
+		m.Terms = b.able(m.Terms)
 		r := b.push(m)
 		if i := b.get(b.key("k")); i.Remember != long {
 			b.Fatalf("pushed with remember %v, shown with %v", long, i.Remember)
@@ -330,6 +331,7 @@ var rememberTests = []test{
 	}},
 	{"what a late settlement brings back forgets", func(b *bed) {
 		b.needRemember()
+		b.need("GiveBack", b.caps.GiveBack)
 		old := b.spent("k")
 		b.handled("k", long)
 		b.settle(engine.Settlement{Token: old.Token, Do: engine.Release})

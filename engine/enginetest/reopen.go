@@ -17,6 +17,7 @@ func (b *bed) reopen() {
 // leaseRemote leases one message under a lease that outlives the engine.
 func (b *bed) leaseRemote() engine.Lease {
 	b.Helper()
+	b.need("RemoteLeases", b.caps.RemoteLeases)
 	g, err := b.e.Lease(b.Context(), []engine.Want{{Queue: b.queue, Max: 1, TTR: long, Remote: true}})
 	if err != nil || len(g.Queues[0].Messages) != 1 {
 		b.Fatalf("lease: %v, %+v", err, g)
@@ -37,6 +38,7 @@ var reopenTests = []test{
 		b.push(b.msg("ready", dueNow))
 		m = b.msg("later", dueLater)
 		m.ExpireAfter, m.Priority = long, new(uint32(4))
+		m.Terms = b.able(m.Terms)
 		b.push(m)
 		before := map[engine.State][]engine.Info{}
 		for state := engine.Scheduled; state <= engine.Dead; state++ {
@@ -120,9 +122,9 @@ var reopenTests = []test{
 		b.need("to reopen", b.h.Reopen != nil)
 		b.need("Settings", b.caps.Settings)
 		b.configure(engine.Settings{})
-		revision := b.configure(allSet())
+		revision := b.configure(b.allSet())
 		b.reopen()
-		b.configured(allSet(), revision)
+		b.configured(b.allSet(), revision)
 		_, err := b.e.(engine.Configurer).Configure(b.Context(), b.queue, engine.Settings{}, "1")
 		b.is(err, engine.ErrStale)
 		unset := b.configure(engine.Settings{})

@@ -50,15 +50,17 @@ func sameSettings(got, want engine.Settings) string {
 	return ""
 }
 
-// allSet has every field set.
-func allSet() engine.Settings {
-	return engine.Settings{
+// allSet has every field set that the engine has.
+func (b *bed) allSet() engine.Settings {
+	s := engine.Settings{
 		Defaults: engine.Terms{
 			Priority: new(uint32(0)), MaxAttempts: 3, Backoff: []time.Duration{time.Second, 0, 90 * time.Minute},
 			TTR: 90 * time.Second, ExpireAfter: engine.Never, Remember: 36 * time.Hour,
 		},
 		DeadKeep: 100 * 24 * time.Hour, DeadMax: engine.MaxCount, MaxPending: 7_000_000_000, InFlight: 12, Rate: 12.625, Burst: 40,
 	}
+	s.Defaults = b.able(s.Defaults)
+	return s
 }
 
 var settingsTests = []test{
@@ -69,9 +71,10 @@ var settingsTests = []test{
 	}},
 	{"all that is set comes back", func(b *bed) {
 		for _, s := range []engine.Settings{
-			allSet(), {}, {Rate: engine.MinRate}, {Rate: 1.0 / 3, Burst: 1}, {Defaults: engine.Terms{ExpireAfter: time.Millisecond}},
-			{Defaults: engine.Terms{Remember: engine.Never}}, {Defaults: engine.Terms{Priority: new(uint32(4_294_967_295))}}, allSet(),
+			b.allSet(), {}, {Rate: engine.MinRate}, {Rate: 1.0 / 3, Burst: 1}, {Defaults: engine.Terms{ExpireAfter: time.Millisecond}},
+			{Defaults: engine.Terms{Remember: engine.Never}}, {Defaults: engine.Terms{Priority: new(uint32(4_294_967_295))}}, b.allSet(),
 		} {
+			s.Defaults = b.able(s.Defaults)
 			b.configured(s, b.configure(s))
 		}
 	}},
@@ -120,31 +123,34 @@ var settingsTests = []test{
 	}},
 	{"they are stored whole, and a queue's own", func(b *bed) {
 		other := b.queue
-		revision := b.configure(allSet())
+		revision := b.configure(b.allSet())
 		b.queue = queueName()
 		b.configuredNever()
 		s := engine.Settings{InFlight: 1}
 		b.configured(s, b.configure(s))
 		b.queue = other
-		b.configured(allSet(), revision)
+		b.configured(b.allSet(), revision)
 		s = engine.Settings{Rate: 3}
 		b.configured(s, b.configure(s))
 	}},
 	{"an engine keeps no slice of the caller's", func(b *bed) {
-		s := allSet()
+		s := b.allSet()
 		b.configure(s)
-		*s.Defaults.Priority, s.Defaults.Backoff[0] = 9, 1
+		s.Defaults.Backoff[0] = 1
 		got, revision := b.settings()
-		*got.Defaults.Priority, got.Defaults.Backoff[1] = 9, 1
-		b.configured(allSet(), revision)
+		got.Defaults.Backoff[1] = 1
+		if b.caps.Priority {
+			*s.Defaults.Priority, *got.Defaults.Priority = 9, 9
+		}
+		b.configured(b.allSet(), revision)
 	}},
 	{"purge leaves them", func(b *bed) {
 		p := optional[engine.Purger](b, "Purge", b.caps.Purge)
-		revision := b.configure(allSet())
+		revision := b.configure(b.allSet())
 		b.push(b.msg("", dueLater))
 		_, err := p.Purge(b.Context(), b.queue, engine.PurgeDead|engine.PurgeFinished)
 		b.is(err, nil)
-		b.configured(allSet(), revision)
+		b.configured(b.allSet(), revision)
 	}},
 	{"a queue that has settings is listed, until they are unset", func(b *bed) {
 		c := optional[engine.Counter](b, "Count", b.caps.Count)
@@ -175,7 +181,7 @@ func (b *bed) configuredNever() {
 var defaultsTests = []test{
 	{"a push takes what it leaves unset", func(b *bed) {
 		b.need("Get", b.caps.Get)
-		d := allSet().Defaults
+		d := b.allSet().Defaults
 		b.configure(engine.Settings{Defaults: d})
 		bare := engine.Message{Queue: b.queue, Due: dueLater}
 		r := b.push(bare)
@@ -184,6 +190,7 @@ var defaultsTests = []test{
 		}
 		own := b.msg("", dueLater)
 		own.Priority, own.MaxAttempts = new(uint32(9)), 5
+		own.Terms = b.able(own.Terms)
 		if problem := samePolicy(b.get(b.id(b.push(own).ID)).Policy, own.Resolve(&d)); problem != "" {
 			b.Error(problem)
 		}
@@ -224,11 +231,11 @@ var defaultsTests = []test{
 		}
 	}},
 	{"they act", func(b *bed) {
-		b.configure(engine.Settings{Defaults: engine.Terms{MaxAttempts: 1, TTR: time.Hour, Priority: new(uint32(5))}})
+		b.configure(engine.Settings{Defaults: b.able(engine.Terms{MaxAttempts: 1, TTR: time.Hour, Priority: new(uint32(5))})})
 		bare := engine.Message{Queue: b.queue}
 		b.push(bare)
 		first := bare
-		first.Priority = new(uint32(4))
+		first.Terms = b.able(engine.Terms{Priority: new(uint32(4))})
 		r := b.push(first)
 		l := b.lease1(0)
 		if b.caps.Priority && l.ID != r.ID {

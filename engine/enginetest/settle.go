@@ -83,6 +83,7 @@ var settleTests = []test{
 		}
 	}},
 	{"snooze moves the due and gives the attempt back", func(b *bed) {
+		b.need("GiveBack", b.caps.GiveBack)
 		m := b.msg("k", dueNow)
 		m.MaxAttempts = 1
 		b.push(m)
@@ -96,6 +97,7 @@ var settleTests = []test{
 		}
 	}},
 	{"release leaves the due and gives the attempt back", func(b *bed) {
+		b.need("GiveBack", b.caps.GiveBack)
 		m := b.msg("k", dueNow)
 		m.MaxAttempts = 1
 		r := b.push(m)
@@ -121,6 +123,17 @@ var settleTests = []test{
 			i := b.state(b.id(r.ID), engine.Dead, 1)
 			if n := len(i.LastError); n > engine.MaxReason || n < engine.MaxReason-3 || !strings.HasPrefix(long, i.LastError[:n-1]) {
 				b.Fatalf("%d bytes of the reason kept", n)
+			}
+		}
+	}},
+	{"snooze and release count the attempt where it is not given back", func(b *bed) {
+		b.need("attempts that are not given back", !b.caps.GiveBack)
+		b.push(b.msg("k", dueNow))
+		for i, do := range []engine.Action{engine.Release, engine.Snooze, engine.Release} {
+			l := b.lease1(0)
+			s := b.settle(engine.Settlement{Token: l.Token, Do: do, When: &dueNow})
+			if s.State != engine.Ready || l.Attempt != uint32(i+1) {
+				b.Fatalf("leased %+v, then %+v", l.Info, s)
 			}
 		}
 	}},

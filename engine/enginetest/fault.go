@@ -178,6 +178,17 @@ func (p *player) identify(after, before *Model) *Model {
 			p.queueOf[i.ID] = x.Queue
 		}
 	}
+	for i, y := range after.memories { // one that expired at once
+		if slices.Contains(before.memories, y) {
+			continue
+		}
+		if f, err := p.e.Get(p.ctx, engine.Ref{Queue: y.queue, Key: y.key}); err == nil && p.queueOf[f.ID] == "" {
+			known := *y
+			known.id = f.ID
+			after.memories[i] = &known
+			p.queueOf[f.ID] = y.queue
+		}
+	}
 	return after
 }
 

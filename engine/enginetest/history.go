@@ -19,7 +19,7 @@ type step struct {
 	fault uint32 // for histories in which something goes wrong beneath
 }
 
-// steps of a history, and how many of its hundred are of which kind.
+// steps of a history, and how many of them, by weight, are of which kind.
 const historyLength = 250
 
 var kinds = []struct {
@@ -28,7 +28,7 @@ var kinds = []struct {
 }{
 	{"push", 24}, {"push many", 4}, {"push atomic", 2}, {"lease", 14}, {"settle", 16}, {"claim", 5},
 	{"cancel", 4}, {"reschedule", 4}, {"get", 4}, {"list", 3}, {"count", 2}, {"forecast", 1},
-	{"pause", 1}, {"resume", 2}, {"purge", 1}, {"redrive", 3}, {"time", 12}, {"reopen", 1},
+	{"pause", 1}, {"resume", 2}, {"purge", 1}, {"redrive", 3}, {"time", 12}, {"reopen", 1}, {"configure", 3}, {"settings", 1},
 }
 
 func newHistory(seed uint64) []step {

@@ -29,6 +29,9 @@ type player struct {
 	leases  []heldLease
 	swept   map[engine.ID]bool // expired ones that the engine must have dropped
 
+	revision, older map[string]string // by queue: that of its settings, and one before it
+	rated           map[string]bool   // queues that have a rate
+
 	fault  *Fault // what goes wrong in some steps; nil: nothing
 	failed bool   // the engine failed in this step, by its own word
 
@@ -49,6 +52,7 @@ func newPlayer(b *bed, start time.Time) *player {
 	p := &player{
 		b: b, ctx: b.Context(), e: b.h.Open(b.T), clock: b.h.Clock,
 		queues: []string{queueName(), queueName()}, queueOf: map[engine.ID]string{}, swept: map[engine.ID]bool{},
+		revision: map[string]string{}, older: map[string]string{}, rated: map[string]bool{},
 	}
 	p.caps = p.e.Capabilities()
 	p.m = NewModel(func() time.Time { return p.now })
@@ -94,6 +98,35 @@ func (p *player) ref(n, by uint32) engine.Ref {
 	return engine.Ref{Queue: p.queue(by), Key: cmp.Or(p.key(n), "a")}
 }
 
+// inState asks for a state now and then.
+func (p *player) inState(ref engine.Ref, n uint32) engine.Ref {
+	if p.caps.IfState && n%3 == 0 {
+		ref.IfState = engine.Scheduled + engine.State(n>>2%4)
+	}
+	return ref
+}
+
+// bounded bounds a list now and then, or turns it round.
+func (p *player) bounded(q engine.ListQuery, n, m uint32) engine.ListQuery {
+	if !p.caps.Range {
+		return q
+	}
+	q.Newest = n%2 == 0
+	bound := func(n uint32) time.Time {
+		if p.clock == nil {
+			return p.base.Add(pick([]time.Duration{-150, 5 * 60, 35 * 60}, n) * time.Minute) // far from all there is
+		}
+		return p.now.Add(pick([]time.Duration{-1, 1}, n>>8)*pick(spans, n) + pick([]time.Duration{0, 0, 1, -1}, n>>16))
+	}
+	if n>>1%2 == 0 {
+		q.From = bound(n >> 2)
+	}
+	if m%2 == 0 {
+		q.To = bound(m >> 1)
+	}
+	return q
+}
+
 var spans = []time.Duration{
 	0, 0, 0, time.Millisecond, 250 * time.Millisecond, time.Second, 10 * time.Second, 59 * time.Second,
 	time.Minute, 10 * time.Minute, 3 * time.Hour, 50 * time.Hour,
@@ -129,6 +162,7 @@ func (p *player) message(n []uint32) engine.Message {
 			Priority: pick([]*uint32{nil, nil, new(uint32(7))}, n[4]), MaxAttempts: pick([]uint32{1, 2, 3, 0}, n[5]), TTR: p.ttr(n[5] >> 8),
 			Backoff:     pick([][]time.Duration{{time.Second}, {time.Millisecond, time.Minute}, {10 * time.Second, time.Second, time.Hour}}, n[5]>>16),
 			ExpireAfter: pick([]time.Duration{0, 0, engine.Never, time.Second, time.Minute, 2 * time.Hour}, n[6]),
+			Remember:    pick([]time.Duration{0, 0, 0, engine.Never, 10 * time.Second, 10 * time.Minute, 50 * time.Hour}, n[6]>>8),
 		},
 	}
 	if n[4]%3 == 0 {
@@ -137,6 +171,17 @@ func (p *player) message(n []uint32) engine.Message {
 	if p.clock == nil {
 		m.Backoff = []time.Duration{100 * time.Hour, 200 * time.Hour}
 		m.ExpireAfter = pick([]time.Duration{0, 1000 * time.Hour}, n[6])
+		m.Remember = pick([]time.Duration{0, 0, 1000 * time.Hour}, n[6]>>8)
+	}
+	s := p.m.settings[m.Queue]
+	if s.MaxPending > 0 {
+		m.ExpireAfter = engine.Never // whether the expired are counted is left open
+	}
+	if len(s.Defaults.Backoff) > 0 && n[6]>>16%2 == 0 {
+		m.Backoff = nil
+	}
+	if s.Defaults.TTR > 0 && n[6]>>17%2 == 0 {
+		m.TTR = 0
 	}
 	m.Terms = p.b.able(m.Terms)
 	return m
@@ -189,14 +234,17 @@ func (p *player) do(s step) {
 	case "claim":
 		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: p.caps.RemoteLeases})
 	case "cancel":
-		p.cancel(p.ref(n[0], n[1]))
+		p.cancel(p.inState(p.ref(n[0], n[1]), n[2]))
 	case "reschedule":
-		p.reschedule(p.ref(n[0], n[1]), p.when(n[2], n[3]))
+		p.reschedule(p.inState(p.ref(n[0], n[1]), n[4]), p.when(n[2], n[3]))
 	case "get":
 		p.get(p.ref(n[0], n[1]))
 	case "list":
-		p.list(p.queue(n[0]), engine.Scheduled+engine.State(n[1]%4), 1+int(n[2]%5))
+		p.list(p.bounded(engine.ListQuery{Queue: p.queue(n[0]), State: engine.Scheduled + engine.State(n[1]%4), Limit: 1 + int(n[2]%5)}, n[3], n[4]))
 	case "count":
+		if p.fault == nil && n[1]%2 == 0 {
+			p.touch(p.queue(n[0]))
+		}
 		p.count(p.queue(n[0]))
 	case "forecast":
 		p.forecast(p.queue(n[0]), pick([]time.Duration{time.Minute, 5 * time.Minute, time.Hour}, n[1]))
@@ -205,7 +253,7 @@ func (p *player) do(s step) {
 	case "resume":
 		p.resume(p.queue(n[0]))
 	case "purge":
-		p.purge(p.queue(n[0]), engine.PurgeAlso(n[1]%2))
+		p.purge(p.queue(n[0]), engine.PurgeAlso(n[1]%4))
 	case "redrive":
 		p.redrive(p.queue(n[0]), n[1:4])
 	case "time":
@@ -213,11 +261,17 @@ func (p *player) do(s step) {
 			d := pick(spans[3:], n[0])
 			p.logf("%v pass", d)
 			p.clock.Advance(d)
+			p.passed()
 		}
 	case "reopen":
 		if p.b.h.Reopen != nil && p.caps.RemoteLeases {
 			p.logf("reopen")
 			p.e = p.b.h.Reopen(p.b.T, p.e)
+			p.refill()
 		}
+	case "configure":
+		p.configure(p.queue(n[0]), n[1:])
+	case "settings":
+		p.settings(p.queue(n[0]))
 	}
 }

@@ -79,6 +79,7 @@ func Run(t *testing.T, h Harness) {
 		{"Close", closeTests},
 		{"Reopen", reopenTests},
 		{"Race", raceTests},
+		{"RaceLimits", raceLimitTests},
 		{"Cut", cutTests},
 		{"Moment", momentTests},
 		{"Many", manyTests},

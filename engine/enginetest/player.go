@@ -29,8 +29,8 @@ type player struct {
 	leases  []heldLease
 	swept   map[engine.ID]bool // expired ones that the engine must have dropped
 
-	revision, older map[string]string // by queue: that of its settings, and one before it
-	rated           map[string]bool   // queues that have a rate
+	revision, older map[string]string          // by queue: that of its settings, and one before it
+	rated           map[string]engine.Settings // queues that have a rate
 
 	fault  *Fault // what goes wrong in some steps; nil: nothing
 	failed bool   // the engine failed in this step, by its own word
@@ -52,7 +52,7 @@ func newPlayer(b *bed, start time.Time) *player {
 	p := &player{
 		b: b, ctx: b.Context(), e: b.h.Open(b.T), clock: b.h.Clock,
 		queues: []string{queueName(), queueName()}, queueOf: map[engine.ID]string{}, swept: map[engine.ID]bool{},
-		revision: map[string]string{}, older: map[string]string{}, rated: map[string]bool{},
+		revision: map[string]string{}, older: map[string]string{}, rated: map[string]engine.Settings{},
 	}
 	p.caps = p.e.Capabilities()
 	p.m = NewModel(func() time.Time { return p.now })

@@ -38,11 +38,10 @@ func (p *player) drawSettings(queue string, n []uint32) engine.Settings {
 		s.DeadMax = pick([]int64{0, 0, 1, 3}, n[2]>>24)
 	}
 	if exact && p.fault == nil {
-		if s.Rate = pick([]float64{0, 0, 0, 1, 2, 10}, n[3]); s.Rate == 0 && p.rated[queue] {
-			s.Rate = 5 // whether a bucket outlives that there is no rate is left open
-		}
-		if s.Rate > 0 {
-			s.Burst = pick([]int64{0, 1, 5}, n[3]>>8)
+		was, rated := p.rated[queue]
+		s.Rate, s.Burst = was.Rate, was.Burst // what a change makes of what was gathered is left open
+		if !rated && n[3]%3 == 0 {
+			s.Rate, s.Burst = pick([]float64{1, 2, 10}, n[3]>>2), pick([]int64{0, 1, 5}, n[3]>>8)
 		}
 	}
 	return s
@@ -74,7 +73,9 @@ func (p *player) configure(queue string, n []uint32) {
 			p.failf("configure: revision %q after %q", revision, p.revision[queue])
 		}
 		p.older[queue], p.revision[queue] = p.revision[queue], revision
-		p.rated[queue] = p.rated[queue] || s.Rate > 0
+		if s.Rate > 0 {
+			p.rated[queue] = s
+		}
 	}
 	if p.failed {
 		p.older[queue], p.revision[queue] = "", "" // it may have come to pass

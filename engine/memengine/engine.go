@@ -111,7 +111,8 @@ func New(cfg *Config) *Engine {
 // the end of the process, and that its order of ready messages is always exact.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("mem")
-	c.Range, c.IfState, c.Remember, c.Atomic, c.Prompt = true, true, true, true, true
+	c.Range, c.IfState, c.Remember, c.Settings = true, true, true, true
+	c.Atomic, c.Prompt = true, true
 	c.MaxPending = e.maxPending
 	c.Window = math.MaxInt
 	return c

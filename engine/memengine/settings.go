@@ -82,6 +82,9 @@ func (q *queue) configure(s engine.Settings) {
 	now := q.settings
 	now.Settings = s
 	now.revision++
+	if s.Rate == 0 {
+		now.bucket = pace.Bucket{} // full when there is a rate again
+	}
 	switch {
 	case s.DeadKeep == 0 && s.DeadMax == 0:
 		now.dead = nil

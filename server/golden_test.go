@@ -92,6 +92,44 @@ POST /v1/queues/orders/redrive {"ids":["3","77"]}
 POST /v1/queues/orders/redrive {"ids":[]}
 POST /v1/queues/orders/purge {"dead":true}
 POST /v1/queues/orders/purge {"dead":"yes"}
+GET /v1/queues/set/settings
+PUT /v1/queues/set/settings {"settings":{"max_attempts":2,"backoff":["1s","1m"],"ttr":"5s","priority":0,"expire_after":"0s","remember":"1h","dead_keep":"7d","dead_max":10,"max_pending":2,"in_flight":1,"rate":0.5,"burst":3}}
+GET /v1/queues/set/settings
+PUT /v1/queues/set/settings {"settings":{"remember":"1h","max_pending":2,"in_flight":1},"revision":"1"}
+PUT /v1/queues/set/settings {"settings":{},"revision":"1"}
+PUT /v1/queues/set/settings {}
+PUT /v1/queues/set/settings {"settings":{"rate":0}}
+PUT /v1/queues/set/settings {"settings":{"rate":-1}}
+PUT /v1/queues/set/settings {"settings":{"burst":5}}
+PUT /v1/queues/set/settings {"settings":{"key":5}}
+PATCH /v1/queues/set/settings {"settings":{}}
+GET /v1/queues/set/settings?x=1
+POST /v1/queues/set/messages {"key":"a"}
+POST /v1/queues/set/messages {"key":"b"}
+POST /v1/queues/set/messages {"key":"c"}
+POST /v1/lease {"queues":["set"]}
+POST /v1/lease {"queues":["set"]}
+POST /v1/queues/set/keys/b/claim
+PATCH /v1/queues/set/keys/b?if_state=scheduled {"delay":"1h"}
+PATCH /v1/queues/set/keys/b?if_state=finished {"delay":"1h"}
+PATCH /v1/queues/set/keys/b?if_state=ready {"delay":"1h"}
+POST /v1/cancel {"refs":[{"queue":"set","key":"b","if_state":"ready"},{"queue":"set","key":"a","if_state":"leased"},{"queue":"set","key":"b","if_state":"gone"}]}
+GET /v1/queues/set/messages?state=scheduled&from=2030-03-02T01:00:00Z&to=2030-03-02T01:00:00.000000001Z&order=desc
+GET /v1/queues/set/messages?state=scheduled&to=2030-03-02T01:00:00Z
+GET /v1/queues/set/messages?from=2030-03-02T02:00:00%2B01:00&order=asc
+GET /v1/queues/set/messages?from=2030-03-02T02:00:00+01:00
+GET /v1/queues/set/messages?order=up
+GET /v1/queues/set/messages?state=finished
+DELETE /v1/queues/set/keys/b?if_state=ready
+DELETE /v1/queues/set/keys/b?if_state=scheduled
+DELETE /v1/queues/set/keys/b
+GET /v1/queues/set/keys/b
+GET /v1/queues/set
+POST /v1/queues/set/messages {"key":"b"}
+POST /v1/queues/set/messages {"key":"b","on_conflict":"keep"}
+POST /v1/messages {"messages":[{"queue":"set","key":"b"},{"queue":"set","key":"b","on_conflict":"keep"}]}
+POST /v1/queues/set/purge {"finished":true}
+GET /v1/queues/set/keys/b
 GET /v1/info
 GET /healthz
 GET /readyz
@@ -109,7 +147,7 @@ POST /v1/nope {}
 `
 
 // engineHint is a hint that the engine gives, which is for people and may change.
-var engineHint = regexp.MustCompile(`("code":"(?:exists|leased|not_due|lease_lost)","message":"(?:[^"\\]|\\.)*","hint":)"(?:[^"\\]|\\.)*"`)
+var engineHint = regexp.MustCompile(`("code":"(?:exists|leased|not_due|lease_lost|stale|limit)","message":"(?:[^"\\]|\\.)*","hint":)"(?:[^"\\]|\\.)*"`)
 
 // cursor is where a list goes on, which is the engine's matter.
 var cursor = regexp.MustCompile(`("next":"[a-z]+):[^"]+"`)

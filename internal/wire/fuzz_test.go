@@ -124,3 +124,27 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// FuzzListQuery: a query that is read says the same when it is written anew.
+func FuzzListQuery(f *testing.F) {
+	for _, s := range []string{
+		"state=dead&from=2030-01-01T00:00:00.000000001Z&to=2030-01-01T02:00:00%2B01:00&order=desc&limit=5&body=true&after=x",
+		"from=9999-12-31T23:59:59.9-23:59", "to=0000-01-01T00:00:00%2B23:59", "order=up", "state=finished", "from=", "state=gone&state=dead", "%", "if_state=dead",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		if s, err := ParseRefQuery(raw); err == nil && RefQuery(engine.Ref{IfState: s}) == "" && s != engine.Gone {
+			t.Fatalf("%q became %v", raw, s)
+		}
+		l, err := ParseListQuery("q", raw)
+		if err != nil {
+			return
+		}
+		text := ListQuery(&l)
+		again, err := ParseListQuery("q", text)
+		if err != nil || ListQuery(&again) != text {
+			t.Fatalf("%q became %q and then %q, %v", raw, text, ListQuery(&again), err)
+		}
+	})
+}

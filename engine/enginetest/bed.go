@@ -187,7 +187,10 @@ func (b *bed) leaseN(n int, ttr time.Duration) []engine.Lease {
 	b.Helper()
 	var got []engine.Lease
 	b.eventually(fmt.Sprintf("%d messages to lease", n), func() bool {
-		got = append(got, b.lease(n-len(got), ttr).Messages...)
+		for more := 1; more > 0 && len(got) < n; {
+			some := b.lease(min(n-len(got), engine.MaxLease), ttr).Messages
+			got, more = append(got, some...), len(some)
+		}
 		return len(got) == n
 	})
 	return got

@@ -18,17 +18,16 @@ var orderTests = []test{
 			b.push(m)
 		}
 		got := 0
-		b.eventually("all to be leased", func() bool {
+		// A part of the store that is slow to answer may be passed by, on any clock.
+		b.soon("all to be leased", func() bool {
 			g := b.lease(2*n, 0)
 			got += len(g.Messages)
-			if bytes := len(g.Messages) * size; bytes > engine.AnswerBytes+size {
+			bytes := len(g.Messages) * size
+			if bytes > engine.AnswerBytes+size {
 				b.Fatalf("%d bytes in one answer", bytes)
 			}
-			if got < n && len(g.Messages) > 0 && !g.More {
+			if bytes >= engine.AnswerBytes && got < n && !g.More {
 				b.Fatalf("%d of %d leased, and no more", got, n)
-			}
-			if b.h.Clock != nil && got < n { // cond must hold at once there
-				got += len(b.lease(2*n, 0).Messages)
 			}
 			return got == n
 		})

@@ -55,10 +55,10 @@ func (e *Engine) counts(ctx context.Context, names []string) ([]engine.QueueInfo
 
 // addCount adds what a shard holds to what its queue does.
 func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
-	if len(values) != 8 {
+	if len(values) != 9 {
 		return errAnswer
 	}
-	for i, to := range []*int64{&info.Scheduled, &info.Ready, &info.Leased, &info.Dead} {
+	for i, to := range []*int64{&info.Scheduled, &info.Ready, &info.Leased, &info.Dead, &info.Finished} {
 		n, err := values[1+i].AsInt64()
 		if err != nil {
 			return errAnswer
@@ -66,17 +66,17 @@ func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
 		*to += n
 	}
 	for i, to := range []*time.Time{&info.NextDue, &info.OldestReady} {
-		if ms, err := values[5+i].AsInt64(); err == nil {
+		if ms, err := values[6+i].AsInt64(); err == nil {
 			if t := time.UnixMilli(ms).UTC(); to.IsZero() || t.Before(*to) {
 				*to = t
 			}
 		}
 	}
-	if values[7].IsNil() {
+	if values[8].IsNil() {
 		return nil
 	}
 	info.Paused = true
-	if ms, err := values[7].AsInt64(); err == nil {
+	if ms, err := values[8].AsInt64(); err == nil {
 		info.PausedUntil = time.UnixMilli(ms).UTC()
 	}
 	return nil

@@ -62,6 +62,9 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	if also&engine.PurgeDead != 0 {
 		sets = append(sets, "dead")
 	}
+	if also&engine.PurgeFinished != 0 {
+		sets = append(sets, "finished")
+	}
 	q := e.queue(name)
 	begun := make([]int64, len(q.shards)) // by the clock of each
 	err := e.everyShard(ctx, q, purgeScript, []string{"", "", "", ""}, func(n int, a answer) error {

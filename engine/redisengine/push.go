@@ -70,7 +70,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		c.items = append(c.items, i)
 		c.least, c.most = min(c.least, blockOf(id)), max(c.most, blockOf(id))
 		c.dues = appendDue(c.dues, m.Due)
-		c.do(record[0] | byte(m.OnConflict)<<2)
+		c.do(record[0] | byte(m.OnConflict)<<3)
 		c.args = append(c.args, member(id), m.Key, rueidis.BinaryString(record))
 		if large != nil {
 			c.args = append(c.args, rueidis.BinaryString(large))
@@ -144,6 +144,10 @@ func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.Redi
 		return nil
 	}
 	met, err := v.ToArray()
+	if err == nil && len(met) == 2 {
+		*r = remembered(m, met)
+		return nil
+	}
 	if err != nil || len(met) != 4 {
 		*r = engine.PushResult{Err: fault("push", m.Queue, errAnswer)}
 		return nil

@@ -27,8 +27,9 @@ import (
 // codec.
 
 const (
-	flagRare  = 1 // another priority than the usual, or an expiry: see lua/shard.lua
-	flagLarge = 2 // the content is in a hash of its own
+	flagRare       = 1 // another priority than the usual, or an expiry: see lua/shard.lua
+	flagLarge      = 2 // the content is in a hash of its own
+	flagRemembered = 4 // it leaves its key behind
 
 	createdBytes = 7
 	// largeContent is the size from which contents are kept apart from records, so
@@ -43,6 +44,9 @@ func encode(m *engine.Message, p *engine.Policy, created int64) (record, large [
 	var flags byte
 	if p.Priority != codec.UsualPriority || p.ExpireAfter > 0 {
 		flags |= flagRare
+	}
+	if m.Key != "" && p.Remember > 0 {
+		flags |= flagRemembered
 	}
 	if size >= largeContent {
 		flags |= flagLarge

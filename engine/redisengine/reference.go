@@ -155,6 +155,10 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 			return a.err
 		case len(a.values) == 0:
 			return engine.ErrNotFound
+		case len(a.values) == 1:
+			var err error
+			i, err = readMemory(ref.Queue, key, &a.values[0])
+			return err
 		case len(a.values) != 4:
 			return errAnswer
 		}

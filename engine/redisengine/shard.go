@@ -50,7 +50,7 @@ type shard struct {
 const never = math.MaxInt64
 
 var keyNames = [...]string{
-	"due", "rare", "ready", "turn", "leases", "state", "msg", "body", "key", "dead", "grave", "meta",
+	"due", "rare", "ready", "turn", "leases", "state", "msg", "body", "key", "dead", "grave", "finished", "meta",
 }
 
 const metaKey = len(keyNames) - 1

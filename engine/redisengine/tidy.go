@@ -55,5 +55,5 @@ func empty(infos []engine.QueueInfo) (names []string) {
 
 // isEmpty says that a queue holds nothing and is not paused.
 func isEmpty(i *engine.QueueInfo) bool {
-	return i.Scheduled+i.Ready+i.Leased+i.Dead == 0 && !i.Paused
+	return i.Scheduled+i.Ready+i.Leased+i.Dead+i.Finished == 0 && !i.Paused
 }

@@ -2,7 +2,7 @@
 -- before for this call, it says what it answered then. A plain answer it leaves to the
 -- script: told is set, and the clock is as it was.
 do
-	local kept = call('GET', KEYS[13])
+	local kept = call('GET', KEYS[14])
 	if kept and kept:sub(1, 1) ~= MARK then return cmsgpack.unpack(kept) end
 	if kept then
 		local _

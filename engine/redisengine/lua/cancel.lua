@@ -17,7 +17,7 @@ local function one(id, key, state)
 	if not m then return 1 end
 	if state > 0 and state ~= M.state(m) then return 10 + M.state(m) end
 	if m.mark == 'L' then return 2 end
-	M.drop(m)
+	if m.mark == 'D' then M.drop(m) else M.finish(m, CANCELLED, now) end
 	return 0
 end
 
@@ -35,7 +35,7 @@ if n > 0 then
 	local known, k, seen = {}, 0, {}
 	for i = 1, n do
 		local id = found[i]
-		if id and not seen[id] then
+		if id and #id == 8 and not seen[id] then
 			seen[id] = true
 			k = k + 1
 			known[k], keys[k], places[k] = id, keys[i], places[i]

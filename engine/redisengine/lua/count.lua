@@ -1,6 +1,6 @@
 -- Counts a shard. Answers the clock, whether to call again because
--- there was too much to sweep, how many are scheduled, ready, leased and dead, the
--- next due, the oldest ready, and until when the shard is paused ('' for good).
+-- there was too much to sweep, how many are scheduled, ready, leased and dead, how
+-- many keys are remembered, the next due, the oldest ready, and until when the shard is paused ('' for good).
 tick()
 if sweep() then return {us, raw, 1} end
 -- Where it only looks, what has come due is still in RARE, and a lease that is over
@@ -16,5 +16,5 @@ end
 local till = paused(call('HGET', META, 'paused'))
 return {
 	us, raw, 0, scheduled, ready, call('ZCARD', LEASES) - over, call('ZCARD', DEAD),
-	next < math.huge and next, oldest <= now and oldest, till and (till < math.huge and till or '') or false,
+	call('ZCOUNT', FINISHED, '(' .. now, '+inf'), next < math.huge and next, oldest <= now and oldest, till and (till < math.huge and till or '') or false,
 }

@@ -1,12 +1,17 @@
 -- What scripts do with single messages. Most calls of most scripts get by without, so
 -- the functions are only made when they are asked for.
 --
--- A message is a table: id, record, what head and PAST give, rare and large by its
--- flags. Whoever changes its mark, due, died or key first takes it out of the order of
+-- A message is a table: id, record, what head and PAST give, rare, large and remembered by
+-- its flags. Whoever changes its mark, due, died or key first takes it out of the order of
 -- its mark (leave) and then puts it into another (wait, die).
 
 -- The soonest thing to happen that this script has added.
 local soonest = math.huge
+
+-- What is kept of a message that has left its key behind: id, due, how it ended, since when,
+-- and when it is forgotten.
+local MEMORY = '>c8dBdd'
+local ACKED, CANCELLED, EXPIRED = 1, 2, 3
 
 local made
 local function messages()
@@ -17,15 +22,19 @@ local function messages()
 
 	local function save(m) call('HSET', STATE, m.id, pack(m)) end
 
+	-- flag tells a message what its flags say.
+	local function flag(m)
+		m.rare, m.large, m.remembered = m.flags % 2 == IS_RARE, m.flags % 4 >= IS_LARGE, m.flags >= IS_REMEMBERED
+	end
+
 	-- find returns a message as it was last written; nil if there is none.
 	local function find(id)
 		local record = call('HGET', MSG, id)
 		if not record then return nil end
 		local m, sound = {id = id, record = record}, nil
-		sound, m.flags, m.created, m.key, m.max, m.ttr, m.expire, m.priority = parse(record)
+		sound, m.flags, m.created, m.key, m.max, m.ttr, m.expire, m.priority, m.remember = parse(record)
 		if not sound then return nil end
-		m.rare = m.flags % 2 == IS_RARE
-		m.large = m.flags >= IS_LARGE
+		flag(m)
 		local past = call('HGET', STATE, id)
 		if past then
 			local _
@@ -89,7 +98,22 @@ local function messages()
 
 	-- holds says whether a message holds its key.
 	local function holds(m)
-		return m.key ~= '' and call('HGET', KEY, m.key) == m.id
+		return m.key ~= '' and sub(call('HGET', KEY, m.key) or '', 1, 8) == m.id
+	end
+
+	-- hold gives a message its key, which no live one holds.
+	local function hold(m)
+		call('HSET', KEY, m.key, m.remembered and m.id .. '+' or m.id)
+		call('ZREM', FINISHED, m.key)
+	end
+
+	-- holder returns the id of who holds a key, else what is remembered of it; a memory whose
+	-- time is over is none.
+	local function holder(key)
+		local value = call('HGET', KEY, key)
+		if not value or #value < 10 then return value and sub(value, 1, 8) end
+		local _, _, _, _, free = struct.unpack(MEMORY, value)
+		return nil, free > now and value or nil
 	end
 
 	-- drop forgets a message.
@@ -125,8 +149,24 @@ local function messages()
 		save(m)
 	end
 
+	local named
+
+	-- finish drops a message that went in such a way, and returns what is remembered of it, if
+	-- anything is: not where another has come to hold its key.
+	local function finish(m, how, at)
+		local free = at + m.remember
+		local memory = m.remembered and free > now and struct.pack(MEMORY, m.id, m.due, how, at, free) or nil
+		if still then return memory end
+		drop(m)
+		if not memory or named('', m.key) then return nil end
+		call('HSET', KEY, m.key, memory)
+		call('ZADD', FINISHED, free, m.key)
+		return memory
+	end
+
 	-- present is find for what stands now: a lease past its deadline has lapsed, and
-	-- what has expired is gone, which the second value says.
+	-- what has expired is gone, which the second value says; the third is what is remembered
+	-- of it.
 	local function present(id)
 		local m = find(id)
 		if m and m.mark == 'L' and m.deadline <= now then
@@ -139,11 +179,9 @@ local function messages()
 			end
 		end
 		if m and m.mark == 'W' and m.expires < now then
-			if not still then
-				drop(m)
-				fell('expired')
-			end
-			return nil, true
+			local memory = finish(m, EXPIRED, m.expires)
+			if not still then fell('expired') end
+			return nil, true, memory
 		end
 		return m
 	end
@@ -168,23 +206,26 @@ local function messages()
 		return m.mark == 'L' and 3 or 4
 	end
 
-	-- named finds what a ref means: by id any message, by key the live one.
-	local function named(id, key)
-		if id == '' then
-			id = call('HGET', KEY, key)
-			if not id then return nil end
-		end
-		local m = present(id)
-		if m and m.mark == 'D' and key ~= '' then return nil end
-		return m
+	-- named finds what a ref means: by id any message, by key the live one, else as the second
+	-- value what is remembered of the key.
+	named = function(id, key)
+		if id ~= '' then return (present(id)) end
+		local memory, _
+		id, memory = holder(key)
+		if not id then return nil, memory end
+		local m
+		m, _, memory = present(id)
+		if m and m.mark == 'D' then return nil end
+		return m, memory
 	end
 
 	-- rewrite gives a message another record and keeps when it was created.
 	local function rewrite(m, record)
 		m.record = record:sub(1, 1) .. m.record:sub(2, 8) .. record:sub(9)
 		m.flags = byte(record)
-		m.rare, m.large = m.flags % 2 == IS_RARE, m.flags >= IS_LARGE
+		flag(m)
 		call('HSET', MSG, m.id, m.record)
+		hold(m)
 	end
 
 	-- content is what a large message has beside its record.
@@ -199,7 +240,7 @@ local function messages()
 
 	made = {
 		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting, grave = grave, state = state,
-		wait = wait, sooner = sooner, leave = leave, drop = drop, die = die, rewrite = rewrite,
+		wait = wait, sooner = sooner, leave = leave, drop = drop, die = die, rewrite = rewrite, hold = hold, holder = holder, finish = finish,
 	}
 	return made
 end

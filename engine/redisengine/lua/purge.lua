@@ -1,4 +1,4 @@
--- Removes messages in chunks: ARGV has which set (due, rare, ready or dead), when the
+-- Removes messages in chunks: ARGV has which set (due, rare, ready, dead or finished), when the
 -- last to remove was created, in microseconds ('' to begin), and the place behind
 -- which to begin. Answers the clock, how many were removed, and the place to go on behind,
 -- unless that was all; to begin, whether to call again because there was too much to
@@ -6,16 +6,31 @@
 tick()
 if args[5] == '' then return {us, raw, sweep() and 1 or 0} end
 local M = messages()
-local zset = ({due = DUE, rare = RARE, ready = READY, dead = DEAD})[args[4]]
+local zset = ({due = DUE, rare = RARE, ready = READY, dead = DEAD, finished = FINISHED})[args[4]]
 local last = tonumber(args[5])
 local from = args[6] == '' and 0 or rank(zset, args[6], args[7] .. '\0')
 local found = call('ZRANGE', zset, from, from + CHUNK - 1, 'WITHSCORES')
 local n = 0
 for i = 1, #found, 2 do
-	local m = M.find(found[i])
-	-- One from the future is from before the clock stepped back.
-	if m and (m.created <= last or m.created > us + 1000000) then
-		M.drop(m)
+	local what, since = found[i], math.huge
+	local m = zset ~= FINISHED and M.present(what)
+	if m then
+		since = m.created
+	elseif zset == FINISHED then
+		local _, memory = M.holder(what)
+		if memory then
+			_, _, _, since = struct.unpack(MEMORY, memory)
+			since = since * 1000
+		end
+	end
+	-- What is from the future is from before the clock stepped back.
+	if since <= last or since > us + 1000000 and since < math.huge then
+		if m then
+			M.drop(m)
+		else
+			call('HDEL', KEY, what)
+			call('ZREM', FINISHED, what)
+		end
 		n = n + 1
 	end
 end

@@ -2,7 +2,8 @@
 -- each (see below; '' if all are of the usual kind), the block of their ids (see fresh),
 -- then for each message id, key, record, and if it is large its content. Answers the
 -- clock, the soonest due if others were woken, and for each message its due when it was
--- created, else {what was done, id, due, mark}, or taken where another message has its id.
+-- created, else {what was done, id, due, mark}, or {what was done, memory} where the key is
+-- remembered, or taken where another message has its id.
 if told == nil then tick() end
 local count, how = tonumber(args[4]), args[6]
 
@@ -26,8 +27,8 @@ for i = 1, count do
 end
 if told ~= nil then return {us, raw, told, unpack(dues, 1, count)} end
 
--- What to do is a byte: the flags of the message, and four times its policy for a
--- live key.
+-- What to do is a byte: the flags of the message, and eight times its policy for a
+-- key that is taken.
 local policies = {[0] = 'reject', 'keep', 'replace', 'keep_due', 'rearm'}
 
 -- meet applies the policy of a push whose key another message holds.
@@ -110,20 +111,22 @@ local answer, due, rare, msgs, bodies, held = {us, raw, false}, {}, {}, {}, {}, 
 local d, r, m, b, h = 0, 0, 0, 0, 0
 k = 0
 for n = 1, count do
-	local i, at, flags, policy, other = from[n], dues[n], 0, 0, nil
+	local i, at, flags, policy, other, memory = from[n], dues[n], 0, 0, nil, nil
 	local id, key, record = args[i], args[i + 1], args[i + 2]
 	if how ~= '' then
-		flags = byte(how, n) % 4
-		policy = (byte(how, n) - flags) / 4
+		flags = byte(how, n) % 8
+		policy = (byte(how, n) - flags) / 8
 	end
 	if key ~= '' then
 		k = k + 1
-		if holders[k] then other = messages().named('', key) end
+		if holders[k] then other, memory = messages().named('', key) end
 	end
 	if not other and taken[n] then
 		answer[n + 3] = {'taken', id, at, ''}
 	elseif other then
 		answer[n + 3] = meet(other, policies[policy], at, record, args[i + 3])
+	elseif memory and (policies[policy] == 'reject' or policies[policy] == 'keep') then
+		answer[n + 3] = {policies[policy] == 'keep' and 'kept' or 'exists', memory}
 	else
 		answer[n + 3] = at
 		if at < soonest then soonest = at end
@@ -136,13 +139,14 @@ for n = 1, count do
 		end
 		msgs[m + 1], msgs[m + 2] = id, record
 		m = m + 2
-		if flags >= IS_LARGE then
+		if flags % 4 >= IS_LARGE then
 			bodies[b + 1], bodies[b + 2] = id, args[i + 3]
 			b = b + 2
 		end
 		if key ~= '' then
-			held[h + 1], held[h + 2] = key, id
+			held[h + 1], held[h + 2] = key, flags >= IS_REMEMBERED and id .. '+' or id
 			h = h + 2
+			if holders[k] then call('ZREM', FINISHED, key) end
 		end
 	end
 end

@@ -1,11 +1,11 @@
--- Gives back what a call leased whose answer was lost, as it was before: KEYS[13] is where
+-- Gives back what a call leased whose answer was lost, as it was before: KEYS[14] is where
 -- it noted that, see jot. ARGV has the secret of that call's leases, and how many of its
 -- messages have been looked at. Answers the clock, how many were given back, and whether
 -- there are more to look at.
 tick()
 local M, before = messages(), first()
 local secret, from = args[4], tonumber(args[5])
-local taken = call('GET', KEYS[13]) or ''
+local taken = call('GET', KEYS[14]) or ''
 local total, at = 0, 0
 if taken:sub(1, #secret) == secret then total, at = struct.unpack('>I4', taken, #secret + 1) end
 local secrets = {}

@@ -7,7 +7,7 @@ for i = 4, #args do
 	local m = M.present(args[i])
 	if m and m.mark == 'D' and (m.key == '' or not M.named('', m.key)) then
 		M.leave(m)
-		if m.key ~= '' then call('HSET', KEY, m.key, m.id) end
+		if m.key ~= '' then M.hold(m) end
 		m.due, m.expires, m.attempt, m.died, m.secret = now, math.huge, 0, 0, ''
 		M.wait(m)
 		M.save(m)

@@ -37,10 +37,10 @@ local function late(id, nonce, what, arg, reason)
 	local revives = what == 'snooze' or what == 'release' or what == 'extend' or what == 'retry' and not last
 	if m.mark == 'D' and revives and m.key ~= '' then
 		if M.named('', m.key) then return 0 end
-		call('HSET', KEY, m.key, m.id)
+		M.hold(m)
 	end
 	if what == 'ack' then
-		M.drop(m)
+		M.finish(m, ACKED, now)
 		return 1
 	end
 	if what == 'retry' and not last and arg == '' then
@@ -79,6 +79,7 @@ end
 local fits, shown
 local function held(past, id, nonce)
 	local flags, high, low = byte(past, 2), byte(past, 76, 77)
+	if flags >= IS_REMEMBERED then return nil end
 	local head = sub(past, 1, 75)
 	if head ~= fits or nonce ~= shown then
 		local secret = sub(head, 44)

@@ -9,9 +9,11 @@
 --   STATE   hash        id to what has happened to a message; none before its first lease
 --   MSG     hash        id to the message
 --   BODY    hash        id to a large content
---   KEY     hash        key to the id of the live message that holds it
+--   KEY     hash        key to the id of the live message that holds it, and "+" if it leaves
+--                       the key behind; else to the memory of the one that has
 --   DEAD    sorted set  id by death
 --   GRAVE   sorted set  hash of the key, death and id of dead messages with a key, in that order
+--   FINISHED sorted set key by when it is forgotten, of those with a memory
 --   META    hash        wakes, until when it is paused, how many have expired and died
 --
 -- An id is 8 bytes, big-endian, so that Redis, which orders equal scores by member, orders
@@ -19,13 +21,13 @@
 --
 -- ARGV begins with the clock, and the channel and the hint for those who sleep; each
 -- script says what follows.
-local DUE, RARE, READY, TURN, LEASES, STATE, MSG, BODY, KEY, DEAD, GRAVE, META = unpack(KEYS)
+local DUE, RARE, READY, TURN, LEASES, STATE, MSG, BODY, KEY, DEAD, GRAVE, FINISHED, META = unpack(KEYS)
 local call = redis.call
 -- Scripts run often, and globals are slow to find.
 local args, tonumber, byte, sub, ceil, format = ARGV, tonumber, string.byte, string.sub, math.ceil, string.format
 
 -- Flags of a message.
-local IS_RARE, IS_LARGE = 1, 2
+local IS_RARE, IS_LARGE, IS_REMEMBERED = 1, 2, 4
 -- The priority of messages in DUE.
 local USUAL = 1024
 -- How many messages one script looks after beside those it is called for, so that none
@@ -84,12 +86,19 @@ end
 local HEAD = '>BI7I2c0B'
 local MAX_ATTEMPTS, TTR = 20, 60000000
 
--- head takes a record apart: flags, created, key, max attempts, ttr in microseconds,
--- expire after in milliseconds, priority.
 local unpacked = struct.unpack
+
+-- millis reads so many nanoseconds, as milliseconds: a double does not hold them.
+local function millis(record, at)
+	local high, low, behind = unpacked('>I4I4', record, at)
+	return high * 4294 + ceil((high * 967296 + low) / 1000000), behind
+end
+
+-- head takes a record apart: flags, created, key, max attempts, ttr in microseconds,
+-- expire after in milliseconds, priority, remember in milliseconds.
 local function head(record)
 	local flags, created, key, has, at = unpacked(HEAD, record)
-	local max, ttr, expire, priority = MAX_ATTEMPTS, TTR, 0, USUAL
+	local max, ttr, expire, priority, remember = MAX_ATTEMPTS, TTR, 0, USUAL, 0
 	if has > 0 then
 		if has % 2 >= 1 then priority, at = unpacked('>I4', record, at) end
 		if has % 4 >= 2 then max, at = unpacked('>I4', record, at) end
@@ -97,23 +106,20 @@ local function head(record)
 			ttr, at = unpacked('>I8', record, at)
 			ttr = ceil(ttr / 1000)
 		end
-		if has % 16 >= 8 then
-			-- A double does not hold so many nanoseconds.
-			local high, low = unpacked('>I4I4', record, at)
-			expire = high * 4294 + ceil((high * 967296 + low) / 1000000)
-		end
+		if has % 16 >= 8 then expire, at = millis(record, at) end
+		if has % 64 >= 32 then remember = millis(record, at) end
 	end
-	return flags, created, key, max, ttr, expire, priority
+	return flags, created, key, max, ttr, expire, priority, remember
 end
 
--- usual is a quick head for a record of the usual policy, but for a backoff: flags and key,
--- as a past has that. It returns nothing for any other, and for one that is damaged.
+-- usual is a quick head for a record of the usual policy, but for a backoff and remember:
+-- flags and key, as a past has that. It returns nothing for any other, and for one that is damaged.
 local function usual(record)
 	local flags, _, _, _, _, _, _, _, high, low = byte(record, 1, 10)
 	if not low or flags % 2 == IS_RARE then return end
 	local last = 10 + 256 * high + low
 	local has = byte(record, last + 1)
-	if has == 0 or has == 16 then return flags, sub(record, 9, last) end
+	if has and has % 16 == 0 then return flags, sub(record, 9, last) end
 end
 
 -- What has happened to it: mark (W waits, L is leased, D is dead), flags, attempt,

@@ -6,8 +6,8 @@ local function some(zset, min, max)
 	return ids
 end
 
--- sweep brings the shard up to now: leases that are over lapse, and of RARE what
--- has come due takes its turn. It returns whether there is more to do than one script
+-- sweep brings the shard up to now: leases that are over lapse, memories whose time is over
+-- go, and of RARE what has come due takes its turn. It returns whether there is more to do than one script
 -- should, else when the next lease ends and whether any message is out of the usual.
 local function sweep()
 	if still then return false end
@@ -19,7 +19,11 @@ local function sweep()
 		if room == 0 then return true end
 		head = earliest(LEASES)
 	end
-	if call('EXISTS', RARE, READY) == 0 then return false, head, false end
+	if call('EXISTS', RARE, READY, FINISHED) == 0 then return false, head, false end
+	for _, key in ipairs(some(FINISHED, '-inf', now)) do
+		call('HDEL', KEY, key)
+		call('ZREM', FINISHED, key)
+	end
 	local M = messages()
 	-- After the clock has stepped back, what is not due any more waits again.
 	for _, id in ipairs(some(READY, '(' .. now, '+inf')) do

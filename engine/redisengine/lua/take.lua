@@ -61,7 +61,7 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 				p = p + 1
 				plain[p] = id
 			end
-			local content = flags >= IS_LARGE and call('HGET', BODY, id) or ''
+			local content = flags % 4 >= IS_LARGE and call('HGET', BODY, id) or ''
 			out[o + 1], out[o + 2], out[o + 3], out[o + 4] = id, state, record, content
 			size = size + #record + #content
 			o = o + 4
@@ -77,7 +77,7 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 	if l > 0 then
 		call('HSET', STATE, unpack(states))
 		if forget then
-			for i = 2, l, 2 do messages().drop(messages().find(leases[i])) end
+			for i = 2, l, 2 do messages().finish(messages().find(leases[i]), ACKED, now) end
 		else
 			call('ZADD', LEASES, unpack(leases))
 		end
@@ -86,10 +86,10 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 end
 
 -- jot notes what take has appended to out from a place on, for a client that gets no
--- answer: the secret, how many ids, the ids, and what is former. KEYS[13], if there is one,
+-- answer: the secret, how many ids, the ids, and what is former. KEYS[14], if there is one,
 -- is where, and for how many milliseconds ARGV says last.
 local function jot(out, from, secret)
-	if not KEYS[13] or #out < from then return end
+	if not KEYS[14] or #out < from then return end
 	local taken, t = {secret, ''}, 2
 	for i = from, #out, 4 do
 		t = t + 1
@@ -97,5 +97,5 @@ local function jot(out, from, secret)
 	end
 	taken[2] = struct.pack('>I4', t - 2)
 	taken[t + 1] = table.concat(former)
-	call('SET', KEYS[13], table.concat(taken), 'PX', args[#args])
+	call('SET', KEYS[14], table.concat(taken), 'PX', args[#args])
 end

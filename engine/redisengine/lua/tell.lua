@@ -10,7 +10,7 @@ local function tell(answer, plain, soon)
 	else
 		kept = cmsgpack.pack(answer)
 	end
-	call('SET', KEYS[13], kept, 'PX', KEPT)
+	call('SET', KEYS[14], kept, 'PX', KEPT)
 	return answer
 end
 

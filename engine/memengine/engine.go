@@ -7,19 +7,21 @@
 // the scheduled by due, the leased by deadline, what expires by expiry), the ready
 // ones in a heap by (priority, due, id) (turns.go), all of them by id and by key
 // (index.go), and each state by the minute in which it ends, for lists and
-// forecasts (minutes.go).
+// forecasts (minutes.go). What few queues have is apart: settings, with what they hold
+// back or drop (settings.go), and the keys that messages left behind (finished.go).
 //
 // Millions of messages may wait, so they lie in a slab (slab.go) and the orders
 // name them by their places, numbers of four bytes: a pending message with a key
-// of 20 bytes and a body of 200 takes under 400 bytes, and all that the collector
-// finds in it is its data. What leaves the engine is copied (answer.go).
+// of 20 bytes and a body of 200 takes under 400 bytes, such a key that is remembered
+// under 200, and all that the collector finds in either is its data. What leaves the
+// engine is copied (answer.go).
 //
 // Nothing runs by itself: no goroutine, no timer, no state of the package. Each
 // call takes its queue's lock, brings the queue up to the present (queue.advance:
 // what has come due is ready, what has outlived its deadline is ready again or
-// dead, what has expired is gone), and then does its own small step. So the
-// engine lives inside testing/synctest as it does outside, and a test may give it
-// a clock of its own.
+// dead, what has expired is gone, and some of what was kept long enough), and then
+// does its own small step. So the engine lives inside testing/synctest as it does
+// outside, and a test may give it a clock of its own.
 package memengine
 
 import (

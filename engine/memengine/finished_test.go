@@ -33,7 +33,7 @@ func cancel(t *testing.T, e *Engine, refs ...engine.Ref) {
 	}
 }
 
-// A remembered key of 20 bytes takes at most 224 bytes, whatever its message took.
+// A remembered key of 20 bytes takes at most 200 bytes, whatever its message took.
 func TestHeapPerRememberedKey(t *testing.T) {
 	const n = 100_000
 	before := heapNow()
@@ -41,8 +41,8 @@ func TestHeapPerRememberedKey(t *testing.T) {
 	leaveKeys(t, e, "q", n)
 	each := (heapNow() - before) / n
 	t.Logf("%d bytes each", each)
-	if each > 224 {
-		t.Errorf("a remembered key takes %d bytes, want at most 224", each)
+	if each > 200 {
+		t.Errorf("a remembered key takes %d bytes, want at most 200", each)
 	}
 	if info, err := e.Queue(t.Context(), "q"); err != nil || info.Finished != n {
 		t.Errorf("%+v, %v", info, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,50 +31,115 @@ func (p *Program) deadCommand() *cobra.Command {
 
 func (p *Program) deadListCommand() *cobra.Command {
 	var (
-		t    target
-		list listFlags
+		t      target
+		list   = listFlags{dead: true}
+		filter filterFlags
 	)
 	cmd := &cobra.Command{
-		Use:     "ls QUEUE",
-		Short:   "List a queue's dead messages, the longest dead first",
-		Example: "  tarry dead ls order.unpaid --body",
-		Args:    exactly("QUEUE"),
+		Use:   "ls QUEUE",
+		Short: "List a queue's dead messages, the longest dead first",
+		Example: `  tarry dead ls order.unpaid --body
+  tarry dead ls order.unpaid --since 2h --newest
+  tarry dead ls order.unpaid --error timeout --key-prefix eu-`,
+		Args: exactly("QUEUE"),
 	}
 	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
-		if list.limit == 0 {
-			ctx = cmd.Context()
+		f, err := filter.of(args[0], tarry.Dead)
+		if err != nil {
+			return err
 		}
+		text := f.Error != "" || f.KeyPrefix != ""
+		if text && (list.after != "" || list.newest) {
+			return usagef("bound the list with --since and --until", "--after and --newest do not go with --error and --key-prefix")
+		}
+		if text || list.limit == 0 {
+			ctx = cmd.Context() // it may rightly take long
+		}
+		if text {
+			return p.listWhere(ctx, c, f, list, t.json)
+		}
+		list.bounds = boundFlags{f.From, f.To}
 		return p.list(ctx, c, args[0], []tarry.State{tarry.Dead}, list, t.json)
 	})
-	list.add(p, cmd)
+	filter.died(p, cmd)
+	list.add(cmd)
 	t.clientFlags(cmd)
 	return cmd
 }
 
+// listWhere prints the dead messages that a filter chooses.
+func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter, l listFlags, asJSON bool) error {
+	if l.limit < 0 {
+		return usagef("0 prints all", "--limit %d is negative", l.limit)
+	}
+	o := p.printer(asJSON)
+	o.head(listHead(true, l.body)...)
+	f.Body = l.body
+	n, more := 0, time.Time{}
+	for m, err := range c.ListWhere(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if l.limit > 0 && n == l.limit {
+			more = m.Died
+			break
+		}
+		n++
+		if err := o.row(messageJSON(&m, l.body), p.listCells(m, true, l.body)...); err != nil {
+			return err
+		}
+		if err := o.page(); err != nil {
+			return err
+		}
+	}
+	if err := o.flush(); err != nil {
+		return err
+	}
+	if !more.IsZero() {
+		fmt.Fprintf(p.Stderr, "there are more; go on with --since %s, or --limit 0 for all\n", formatTime(more))
+	}
+	return nil
+}
+
 func (p *Program) deadRedriveCommand() *cobra.Command {
 	var (
-		t     target
-		limit int
+		t      target
+		filter filterFlags
+		yes    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "redrive QUEUE [ID…]",
 		Short: "Make dead messages ready again, with all their attempts",
-		Long: `Redrive makes the dead messages with these ids ready again, or without ids all of
-them, the longest dead first. One whose key a live message holds by now is skipped.`,
-		Example: "  tarry dead redrive order.unpaid\n  tarry dead redrive order.unpaid 17 18",
-		Args:    atLeastQueue,
+		Long: `Redrive makes dead messages ready again: those with these ids, else those that the
+flags choose, else all; the longest dead first. One whose key a live message holds by
+now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
+		Example: `  tarry dead redrive order.unpaid --since 2h --error timeout
+  tarry dead redrive order.unpaid 17 18
+  tarry dead redrive order.unpaid --yes`,
+		Args: atLeastQueue,
 	}
 	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
-		ids, err := parseIDs(args[1:])
+		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
+		ids, err := filter.ids(cmd, args[1:])
 		if err != nil {
 			return err
 		}
-		if limit < 0 || (len(ids) > 0 && limit > 0) {
-			return usagef("--limit is a number of messages, for a redrive without ids", "--limit %d does not fit here", limit)
-		}
-		r, err := c.Redrive(cmd.Context(), args[0], ids, limit)
-		if err != nil {
-			return err
+		var n tarry.Swept
+		if len(ids) > 0 {
+			r, err := c.Redrive(ctx, queue, ids, 0)
+			if err != nil {
+				return err
+			}
+			n = tarry.Swept{Done: r.Redriven, Skipped: r.Skipped}
+		} else {
+			f, err := filter.of(queue, tarry.Dead)
+			if err != nil {
+				return err
+			}
+			n, err = p.sweep(ctx, c, sweep{do: "redrive", done: "redriven", filter: f, narrow: filter.given(cmd), mild: true, yes: yes, run: c.RedriveWhere})
+			if err != nil {
+				return err
+			}
 		}
 		o := p.printer(t.json)
 		object := struct {
@@ -81,61 +147,69 @@ them, the longest dead first. One whose key a live message holds by now is skipp
 			Outcome  string `json:"outcome"`
 			Redriven int64  `json:"redriven"`
 			Skipped  int64  `json:"skipped"`
-		}{args[0], "redriven", r.Redriven, r.Skipped}
+		}{queue, "redriven", n.Done, n.Skipped}
 		text := ""
-		if r.Skipped > 0 {
-			text = fmt.Sprintf("; skipped %d that are not dead or whose key a live message holds", r.Skipped)
+		if n.Skipped > 0 {
+			text = fmt.Sprintf("; skipped %d that are not dead or whose key a live message holds", n.Skipped)
 		}
-		if err := o.line(object, "redriven %d messages of %s%s", r.Redriven, args[0], text); err != nil {
+		if err := o.line(object, "redriven %d messages of %s%s", n.Done, queue, text); err != nil {
 			return err
 		}
 		return o.flush()
 	})
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many; 0: all")
+	filter.died(p, cmd)
+	filter.limit(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	t.clientFlags(cmd)
 	return cmd
 }
 
 func (p *Program) deadDropCommand() *cobra.Command {
 	var (
-		t   target
-		yes bool
+		t      target
+		filter filterFlags
+		yes    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "drop QUEUE [ID…]",
 		Short: "Drop dead messages for good",
-		Long: `Drop removes the dead messages with these ids, or without ids all of them. It asks
-first, or wants --yes. A message that is not dead stays.`,
-		Example: "  tarry dead drop order.unpaid --yes\n  tarry dead drop order.unpaid 17 18 --yes",
-		Args:    atLeastQueue,
+		Long: `Drop removes dead messages: those with these ids, else those that the flags choose,
+else all; the longest dead first. It asks first, or wants --yes. A message that is not
+dead stays.`,
+		Example: `  tarry dead drop order.unpaid --until 7d
+  tarry dead drop order.unpaid --error "no such order" --yes
+  tarry dead drop order.unpaid 17 18 --yes`,
+		Args: atLeastQueue,
 	}
 	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context() // a person may think for longer than the timeout
-		ids, err := parseIDs(args[1:])
+		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
+		ids, err := filter.ids(cmd, args[1:])
 		if err != nil {
-			return err
-		}
-		n := int64(len(ids))
-		if n == 0 {
-			q, err := c.Queue(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			n = q.Dead
-		}
-		if err := p.confirm(yes, fmt.Sprintf("drop %d dead messages of %s for good", n, args[0])); err != nil {
 			return err
 		}
 		if len(ids) > 0 {
-			n, err = dropIDs(ctx, c, args[0], ids)
-		} else {
-			n, err = dropAll(ctx, c, args[0])
+			if err := p.confirm(yes, fmt.Sprintf("drop %d dead messages of %s for good", len(ids), queue)); err != nil {
+				return err
+			}
+			for _, id := range ids {
+				if err := drop(ctx, c, queue, id); err != nil {
+					return err
+				}
+			}
+			return p.showCount(t.json, "dropped", queue, int64(len(ids)), 0)
 		}
+		f, err := filter.of(queue, tarry.Dead)
 		if err != nil {
 			return err
 		}
-		return p.showCount(t.json, "dropped", args[0], n)
+		n, err := p.sweep(ctx, c, sweep{do: "drop for good", done: "dropped", filter: f, narrow: filter.given(cmd), yes: yes, run: c.DropWhere})
+		if err != nil {
+			return err
+		}
+		return p.showCount(t.json, "dropped", queue, n.Done, n.Skipped)
 	})
+	filter.died(p, cmd)
+	filter.limit(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	t.clientFlags(cmd)
 	return cmd
@@ -145,64 +219,11 @@ func atLeastQueue(cmd *cobra.Command, args []string) error {
 	return checkArgs(cmd, len(args), []string{"QUEUE"}, -1)
 }
 
-func parseIDs(args []string) ([]tarry.ID, error) {
-	var ids []tarry.ID
-	for _, a := range args {
-		id, err := tarry.ParseID(a)
-		if err != nil {
-			return nil, usagef("an id is a decimal number such as 42", "%q is not an id", a)
-		}
-		ids = append(ids, id)
+// drop drops a message if it is dead.
+func drop(ctx context.Context, c *tarry.Client, queue string, id tarry.ID) error {
+	err := c.Cancel(ctx, tarry.Ref{Queue: queue, ID: id, IfState: tarry.Dead})
+	if e := (*engine.Error)(nil); errors.Is(err, tarry.ErrStale) && errors.As(err, &e) {
+		return &engine.Error{Op: "drop", Queue: queue, ID: id, Err: tarry.ErrStale, Hint: e.Hint + "; tarry cancel removes live messages"}
 	}
-	return ids, nil
-}
-
-// dropIDs drops messages one after another, and stops at the first that is not
-// dead: cancelling it by id would remove it all the same.
-func dropIDs(ctx context.Context, c *tarry.Client, queue string, ids []tarry.ID) (n int64, err error) {
-	for _, id := range ids {
-		m, err := c.Get(ctx, tarry.ByID(id).Of(queue))
-		if err != nil {
-			return n, err
-		}
-		if m.State != tarry.Dead {
-			return n, &engine.Error{Op: "drop", Queue: queue, ID: id, Err: tarry.ErrNotFound,
-				Hint: "it is " + m.State.String() + ", not dead; tarry cancel removes live messages"}
-		}
-		if err := c.Cancel(ctx, tarry.ByID(id).Of(queue)); err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
-}
-
-// dropAll drops page by page what is dead.
-func dropAll(ctx context.Context, c *tarry.Client, queue string) (n int64, err error) {
-	q := tarry.ListQuery{Queue: queue, State: tarry.Dead, Limit: 500}
-	for {
-		page, err := c.ListPage(ctx, q)
-		if err != nil {
-			return n, err
-		}
-		refs := make([]tarry.Ref, len(page.Messages))
-		for i, m := range page.Messages {
-			refs[i] = tarry.Ref{Queue: queue, ID: m.ID}
-		}
-		dropped, err := c.CancelMany(ctx, refs)
-		if err != nil {
-			return n, err
-		}
-		for _, d := range dropped {
-			switch err := d.Err; {
-			case err == nil:
-				n++
-			case !errors.Is(err, tarry.ErrNotFound) && !errors.Is(err, tarry.ErrLeased):
-				return n, err
-			}
-		}
-		if q.After = page.Next; page.Next == "" {
-			return n, nil
-		}
-	}
+	return err
 }

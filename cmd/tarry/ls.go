@@ -19,10 +19,10 @@ type listFlags struct {
 	body   bool
 	bounds boundFlags
 	newest bool
+	dead   bool // of tarry dead ls, whose bounds have other names
 }
 
-func (l *listFlags) add(p *Program, cmd *cobra.Command) {
-	l.bounds.add(p, cmd)
+func (l *listFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&l.newest, "newest", false, "the other way round, the latest first")
 	f.IntVar(&l.limit, "limit", 100, "print at most so many; 0: all")
@@ -67,7 +67,8 @@ duration from now.`,
 		return p.list(ctx, c, args[0], states, list, t.json)
 	})
 	cmd.Flags().StringVar(&name, "state", "", "scheduled, ready, leased or dead (default: all but dead)")
-	list.add(p, cmd)
+	list.bounds.add(p, cmd)
+	list.add(cmd)
 	t.clientFlags(cmd)
 	return cmd
 }
@@ -81,14 +82,7 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 		return usagef("--to itself is left out", "nothing lies between --from %s and --to %s", formatTime(b.from), formatTime(b.to))
 	}
 	o := p.printer(asJSON)
-	head := []string{"ID", "KEY", "STATE", "DUE", "ATTEMPT"}
-	if states[0] == tarry.Dead {
-		head = append(head, "LAST ERROR")
-	}
-	if l.body {
-		head = append(head, "BODY")
-	}
-	o.head(head...)
+	o.head(listHead(states[0] == tarry.Dead, l.body)...)
 	left, more := l.limit, ""
 	for _, state := range states {
 		q := tarry.ListQuery{Queue: queue, State: state, After: l.after, Body: l.body, From: l.bounds.from, To: l.bounds.to, Newest: l.newest}
@@ -138,20 +132,31 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 // goOn are the flags that the next page needs beside its cursor. Bounds that are relative
 // are told as they were taken.
 func (l *listFlags) goOn(state tarry.State) string {
-	flags := ""
-	if state != tarry.Dead {
-		flags = " --state " + state.String()
+	flags, from, to := " --state "+state.String(), "from", "to"
+	if l.dead {
+		flags, from, to = "", "since", "until"
 	}
 	if t := l.bounds.from; !t.IsZero() {
-		flags += " --from " + t.UTC().Format(time.RFC3339Nano)
+		flags += " --" + from + " " + t.UTC().Format(time.RFC3339Nano)
 	}
 	if t := l.bounds.to; !t.IsZero() {
-		flags += " --to " + t.UTC().Format(time.RFC3339Nano)
+		flags += " --" + to + " " + t.UTC().Format(time.RFC3339Nano)
 	}
 	if l.newest {
 		flags += " --newest"
 	}
 	return flags
+}
+
+func listHead(dead, body bool) []string {
+	head := []string{"ID", "KEY", "STATE", "DUE", "ATTEMPT"}
+	if dead {
+		head = append(head, "LAST ERROR")
+	}
+	if body {
+		head = append(head, "BODY")
+	}
+	return head
 }
 
 func (p *Program) listCells(m tarry.Info, dead, body bool) []any {

@@ -12,17 +12,35 @@ import (
 func (p *Program) purgeCommand() *cobra.Command {
 	var (
 		t                   target
+		filter              filterFlags
 		dead, finished, yes bool
 	)
 	cmd := &cobra.Command{
 		Use:   "purge QUEUE",
 		Short: "Remove a queue's scheduled and ready messages",
 		Long: `Purge removes what is scheduled or ready when it begins, with --dead the dead ones
-too, and with --finished the keys that are remembered; never what workers hold. It asks first, or wants --yes.`,
-		Example: "  tarry purge order.unpaid --yes",
-		Args:    exactly("QUEUE"),
+too, and with --finished the keys that are remembered; never what workers hold. With
+the flags that choose it cancels what they choose, the earliest due first. It asks
+first, or wants --yes.`,
+		Example: `  tarry purge order.unpaid --yes
+  tarry purge order.unpaid --due-before 1h --key-prefix test-`,
+		Args: exactly("QUEUE"),
 	}
 	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		f, err := filter.of(args[0], tarry.Scheduled, tarry.Ready)
+		if err != nil {
+			return err
+		}
+		if narrow := filter.given(cmd); narrow || f.Limit > 0 {
+			if dead || finished {
+				return usagef("tarry dead drop chooses among dead messages", "--dead and --finished take all there are")
+			}
+			n, err := p.sweep(cmd.Context(), c, sweep{do: "cancel", done: "cancelled", filter: f, narrow: narrow, yes: yes, run: c.CancelWhere})
+			if err != nil {
+				return err
+			}
+			return p.showCount(t.json, "cancelled", args[0], n.Done, n.Skipped)
+		}
 		q, err := c.Queue(ctx, args[0])
 		if err != nil {
 			return err
@@ -45,25 +63,13 @@ too, and with --finished the keys that are remembered; never what workers hold. 
 			}
 			return err
 		}
-		return p.showCount(t.json, "purged", args[0], n)
+		return p.showCount(t.json, "purged", args[0], n, 0)
 	})
+	filter.due(p, cmd)
+	filter.limit(cmd)
 	cmd.Flags().BoolVar(&dead, "dead", false, "dead messages too")
 	cmd.Flags().BoolVar(&finished, "finished", false, "remembered keys too")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	t.clientFlags(cmd)
 	return cmd
-}
-
-// showCount prints what was done to how many messages of a queue.
-func (p *Program) showCount(asJSON bool, what, queue string, n int64) error {
-	o := p.printer(asJSON)
-	object := struct {
-		Queue   string `json:"queue"`
-		Outcome string `json:"outcome"`
-		Count   int64  `json:"count"`
-	}{queue, what, n}
-	if err := o.line(object, "%s %d messages of %s", what, n, queue); err != nil {
-		return err
-	}
-	return o.flush()
 }

@@ -13,14 +13,26 @@ func (p *Program) rescheduleCommand() *cobra.Command {
 		t   target
 		arg refArg
 		due dueFlags
+
+		filter   filterFlags
+		all, yes bool
 	)
 	cmd := &cobra.Command{
-		Use:     "reschedule QUEUE KEY --in DELAY|--at TIME",
-		Short:   "Move the due time of a message",
-		Long:    `Reschedule moves a scheduled or ready message, and sets its attempt to 0.`,
-		Example: "  tarry reschedule order.unpaid 42 --in 2h\n  tarry reschedule order.unpaid --id 1234 --at 2030-01-02T15:04:05Z",
+		Use:   "reschedule QUEUE KEY --in DELAY|--at TIME",
+		Short: "Move the due time of a message, or of many",
+		Long: `Reschedule moves a scheduled or ready message, and sets its attempt to 0. Without a
+KEY it moves those that the flags choose, or with --all all that wait, to one and the
+same time. Before it moves all it asks, or wants --yes.`,
+		Example: `  tarry reschedule order.unpaid 42 --in 2h
+  tarry reschedule order.unpaid --id 1234 --at 2030-01-02T15:04:05Z
+  tarry reschedule order.unpaid --due-before 10m --in 10m
+  tarry reschedule order.unpaid --all --in 1h --yes`,
 	}
+	many := func() bool { return all || filter.given(cmd) }
 	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		if many() {
+			return p.rescheduleMany(c, cmd, args[0], &t, &filter, &due, yes)
+		}
 		ref, _, err := arg.ref(args[1:])
 		if err != nil {
 			return err
@@ -32,9 +44,47 @@ func (p *Program) rescheduleCommand() *cobra.Command {
 		return p.reschedule(ctx, t.json, c, args[0], ref, d)
 	})
 	arg.add(cmd)
+	one := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case !many() && filter.Limit != 0:
+			return usagef("choose with --all, --due-before, --error, …", "--limit is for many messages")
+		case !many():
+			return one(cmd, args)
+		case arg.id.given || len(args) > 1:
+			return usagef("leave KEY and --id away", "one message is named, and flags that choose many are given")
+		}
+		return checkArgs(cmd, len(args), []string{"QUEUE"}, 1)
+	}
 	due.add(cmd)
+	filter.due(p, cmd)
+	filter.limit(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "all that wait")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	t.clientFlags(cmd)
 	return cmd
+}
+
+// rescheduleMany moves what a filter chooses.
+func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue string, t *target, filter *filterFlags, due *dueFlags, yes bool) error {
+	d, err := due.due(cmd, true)
+	if err != nil {
+		return err
+	}
+	f, err := filter.of(queue, tarry.Scheduled, tarry.Ready)
+	if err != nil {
+		return err
+	}
+	n, err := p.sweep(cmd.Context(), c, sweep{
+		do: "reschedule", done: "rescheduled", filter: f, narrow: filter.given(cmd), mild: true, yes: yes,
+		run: func(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (tarry.Swept, error) {
+			return c.RescheduleWhere(ctx, f, d, progress...)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return p.showCount(t.json, "rescheduled", queue, n.Done, n.Skipped)
 }
 
 // reschedule moves a message and prints what it has become.

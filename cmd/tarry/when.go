@@ -84,7 +84,8 @@ func parseTime(s string) (time.Time, error) {
 // boundValue is a flag that takes an RFC 3339 time or, with its sign, a duration from now.
 type boundValue struct {
 	*time.Time
-	now func() time.Time
+	now  func() time.Time
+	bare time.Duration // what a duration without a sign counts as: 1 from now on, -1 ago, 0 nothing
 }
 
 func (b boundValue) String() string {
@@ -93,20 +94,33 @@ func (b boundValue) String() string {
 	}
 	return formatTime(*b.Time)
 }
-func (b boundValue) Type() string { return "time|±duration" }
+
+// Type names what the flag takes.
+func (b boundValue) Type() string {
+	if b.bare != 0 {
+		return "time|duration"
+	}
+	return "time|±duration"
+}
 
 func (b boundValue) Set(s string) error {
-	t, err := parseTime(s)
+	direction := b.bare
 	if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {
-		var d time.Duration
-		d, err = tarry.ParseDuration(s)
-		t = b.now().Add(d)
+		direction = 1
 	}
-	if err != nil {
-		return fmt.Errorf("%q is neither a time such as 2030-01-02T15:04:05Z nor a duration from now such as -2h or +30m", s)
+	if d, err := tarry.ParseDuration(s); err == nil && direction != 0 {
+		*b.Time = b.now().Add(direction * d)
+		return nil
 	}
-	*b.Time = t
-	return nil
+	t, err := parseTime(s)
+	switch {
+	case err == nil:
+		*b.Time = t
+		return nil
+	case b.bare != 0:
+		return fmt.Errorf("%q is neither a time such as 2030-01-02T15:04:05Z nor a duration such as 2h", s)
+	}
+	return fmt.Errorf("%q is neither a time such as 2030-01-02T15:04:05Z nor a duration from now such as -2h or +30m", s)
 }
 
 // boundFlags are --from and --to.
@@ -114,8 +128,8 @@ type boundFlags struct{ from, to time.Time }
 
 func (b *boundFlags) add(p *Program, cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var(boundValue{&b.from, p.Now}, "from", "none before this time, such as 2030-01-02T15:04:05Z, -2h or +30m")
-	f.Var(boundValue{&b.to, p.Now}, "to", "none at or behind this time")
+	f.Var(boundValue{&b.from, p.Now, 0}, "from", "none before this time, such as 2030-01-02T15:04:05Z, -2h or +30m")
+	f.Var(boundValue{&b.to, p.Now, 0}, "to", "none at or behind this time")
 }
 
 // dueFlags are --in and --at.

@@ -44,7 +44,7 @@ func TestWorkBuriesOn65(t *testing.T) {
 	r.stderr.await(t, "no such customer\n(?s:.*)buried mail id")
 	run1(t, w, step{args: "dead ls mail", stdout: `ID .*\n\d+  ann  dead  .*1/20  exit status 65: no such customer\n`})
 	r.stop(t)
-	run1(t, w, step{args: "dead redrive mail", stdout: "redriven 1 messages of mail\n"})
+	run1(t, w, step{args: "dead redrive mail --yes", stdout: "redriven 1 messages of mail\n"})
 	run1(t, w, step{args: "ls mail", stdout: `ID .*\n\d+  ann  ready .*0/20\n`})
 }
 
@@ -80,7 +80,7 @@ func TestDeadDropSparesTheLiving(t *testing.T) {
 	r := w.start(t, "work", "mail", "--", "sh", "-c", "exit 65")
 	r.stderr.await(t, "buried mail id")
 	r.stop(t)
-	run1(t, w, step{args: "dead drop mail " + live + " --yes", code: exitNotFound, stderr: "tarry: drop mail id N: not found .it is scheduled, not dead.*\n"})
+	run1(t, w, step{args: "dead drop mail " + live + " --yes", code: exitConflict, stderr: "tarry: drop mail id N: changed meanwhile .it is scheduled, not dead.*\n"})
 	run1(t, w, step{args: "dead drop mail --yes", stdout: "dropped 1 messages of mail\n"})
 	w.must(t, "get", "mail", "--id", live)
 }

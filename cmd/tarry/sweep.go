@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+// sweep is a command's work on all messages that a filter chooses.
+type sweep struct {
+	do, done string // "drop", "dropped"
+	filter   tarry.Filter
+	narrow   bool // the filter is one of the user's
+	mild     bool // what it does can be undone: it asks only before it does so to all there are
+	yes      bool
+	run      func(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (tarry.Swept, error)
+}
+
+// sweep counts what will be hit, asks, and does it.
+func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.Swept, err error) {
+	note := p.note()
+	defer note.clear()
+	if !s.yes {
+		hits, all, err := p.hits(ctx, c, s, note)
+		if err != nil {
+			return n, err
+		}
+		if hits > 0 && (all || !s.mild) {
+			what := fmt.Sprintf("%s %d messages of %s", s.do, hits, s.filter.Queue)
+			if all {
+				what += ", all there are"
+			}
+			note.clear()
+			if err := p.confirm(false, what); err != nil {
+				return n, err
+			}
+		}
+	}
+	n, err = s.run(ctx, s.filter, func(n tarry.Swept) {
+		note.say("%d %s, %d skipped, %d looked at", n.Done, s.done, n.Skipped, n.Seen)
+	})
+	if err != nil && n.Done > 0 {
+		err = fmt.Errorf("%w; %d messages were %s before, run it again for the rest", err, n.Done, s.done)
+	}
+	return n, err
+}
+
+// hits counts what a sweep would hit, and tells whether that is all there is.
+func (p *Program) hits(ctx context.Context, c *tarry.Client, s sweep, note *note) (n int64, all bool, err error) {
+	q, err := c.Queue(ctx, s.filter.Queue)
+	if err != nil {
+		return 0, false, err
+	}
+	total := int64(0)
+	for _, state := range s.filter.States {
+		total += map[tarry.State]int64{tarry.Scheduled: q.Scheduled, tarry.Ready: q.Ready, tarry.Dead: q.Dead}[state]
+	}
+	if !s.narrow {
+		if n = total; s.filter.Limit > 0 {
+			n = min(n, s.filter.Limit)
+		}
+		return n, n >= total, nil
+	}
+	for _, err := range c.ListWhere(ctx, s.filter) {
+		if err != nil {
+			return n, false, err
+		}
+		n++
+		note.say("%d found", n)
+	}
+	return n, n >= total, nil
+}
+
+// showCount prints what was done to how many messages of a queue.
+func (p *Program) showCount(asJSON bool, what, queue string, n, skipped int64) error {
+	o := p.printer(asJSON)
+	object := struct {
+		Queue   string `json:"queue"`
+		Outcome string `json:"outcome"`
+		Count   int64  `json:"count"`
+		Skipped int64  `json:"skipped,omitempty"`
+	}{queue, what, n, skipped}
+	text := ""
+	if skipped > 0 {
+		text = fmt.Sprintf("; skipped %d that had changed meanwhile", skipped)
+	}
+	if err := o.line(object, "%s %d messages of %s%s", what, n, queue, text); err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+// note is a line on a terminal that says how far work has come that takes long.
+type note struct {
+	p     *Program
+	next  time.Time // when it may change again
+	shown bool
+}
+
+const (
+	noteAfter = time.Second
+	noteEvery = 200 * time.Millisecond
+)
+
+func (p *Program) note() *note { return &note{p: p, next: p.Now().Add(noteAfter)} }
+
+func (n *note) say(format string, args ...any) {
+	now := n.p.Now()
+	if !n.p.Terminal || now.Before(n.next) {
+		return
+	}
+	n.next, n.shown = now.Add(noteEvery), true
+	fmt.Fprintf(n.p.Stderr, "\r\x1b[K"+format, args...)
+}
+
+// clear takes the line away.
+func (n *note) clear() {
+	if n.shown {
+		fmt.Fprint(n.p.Stderr, "\r\x1b[K")
+		n.shown = false
+	}
+}

@@ -14,8 +14,9 @@ type handling struct {
 	timeout time.Duration
 
 	// Guarded by Worker.mu.
-	running int // handlers
-	queued  int // leased and not begun
+	running int  // handlers
+	queued  int  // leased and not begun
+	held    bool // more is ready, and held back by the settings of the queue
 	line    line
 	behind  *handling // in the turn
 	inTurn  bool

@@ -129,6 +129,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		Deliver: w.deliver,
 		Fail:    w.fail,
 		Noted:   w.noted,
+		Held:    w.holds,
 	})
 	select {
 	case <-ctx.Done():
@@ -194,6 +195,14 @@ func (w *Worker) noted(queue string, expired, died int) {
 	if died > 0 {
 		w.observe(Event{Kind: Died, Queue: queue, Count: died})
 	}
+}
+
+// holds is told by the dispatcher, under its lock, that more of a queue is ready than may
+// be leased, or is no more.
+func (w *Worker) holds(queue string, held bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queues[queue].held = held
 }
 
 // kick makes the keeper look.

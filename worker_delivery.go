@@ -69,8 +69,12 @@ func (w *Worker) room(queue string, taken int) (n int, full bool) {
 	if n = min(n, slots+maxUnsaid-w.unsaid); n <= 0 {
 		return 0, true
 	}
-	if h := w.queues[queue]; h != nil && h.slots > 0 {
+	h := w.queues[queue]
+	if h != nil && h.slots > 0 {
 		n = min(n, h.slots-h.running-h.queued)
+	}
+	if h != nil && h.held {
+		n = min(n, slots) // what is leased ahead is kept from others who could begin it
 	}
 	return n, false
 }

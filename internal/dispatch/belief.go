@@ -23,6 +23,7 @@ type belief struct {
 	busy   bool         // being asked
 	hinted bool         // a hint came meanwhile
 	apart  bool         // asking it has taken long: it is asked alone, so that no other waits for it
+	held   bool         // more is ready, and held back
 	cut    bool         // there were more subscriptions than the call under way asks for
 	reach  int32        // how many subscriptions the next call asks for
 	fails  int32        // how often it could not be asked, in a row
@@ -103,6 +104,16 @@ func (b *belief) tellSpread(n int) {
 	}
 }
 
+// tellHeld tells those who stay that more is held back, or no more. Others hear it with
+// their answer.
+func (b *belief) tellHeld() {
+	for l := b.seats.first; l != nil; l = l.next {
+		if s := l.of; s.Held != nil && !s.Once {
+			s.Held(b.queue, b.held)
+		}
+	}
+}
+
 // untime takes a queue from those of which a time is known. Called with d.mu held.
 func (d *Dispatcher) untime(b *belief) {
 	if b.at >= 0 {
@@ -145,6 +156,10 @@ func (d *Dispatcher) learn(b *belief, got engine.Granted, engineNow, began, now 
 		return false
 	}
 	b.fails = 0
+	if b.held != got.Held {
+		b.held = got.Held
+		b.tellHeld()
+	}
 	b.now, b.next = engineNow.UnixMilli(), got.NextDue.UnixMilli()
 	b.expired += got.Expired
 	b.died += got.Died

@@ -306,6 +306,9 @@ func (d *Dispatcher) tell(c *call, b *belief, s *Subscription) {
 		s.Noted(b.queue, b.expired, b.died) // to one alone, so that none is counted twice
 		b.expired, b.died = 0, 0
 	}
+	if b.held && s.Held != nil {
+		s.Held(b.queue, true)
+	}
 	if b.err != nil && s.told != c && (!s.Once || d.hopeless(s)) {
 		s.told = c
 		s.Fail(b.err)

@@ -28,6 +28,9 @@ type Subscription struct {
 	Fail func(err error)
 	// Noted, if not nil, tells of messages that ended before anybody got them.
 	Noted func(queue string, expired, died int)
+	// Held, if not nil, tells that more of a queue is ready and held back, or is no more.
+	// Until it is told it is not so.
+	Held func(queue string, held bool)
 
 	Spread bool // it would rather have something of each queue than all of one
 

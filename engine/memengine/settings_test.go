@@ -124,17 +124,18 @@ func TestDeadMax(t *testing.T) {
 	ids = append(ids, die(t, e, c, 3)...)
 	expect(ids[len(ids)-5:])
 
-	// Many that lapse together, long after their deadlines: those that died first go first.
-	for i := range 7 {
+	// More that lapse together than one visit drops, long after their deadlines: those
+	// that died first go first.
+	for i := range 2 * dropChunk {
 		m := msg("q", "", 0)
-		m.MaxAttempts, m.TTR = 1, time.Duration(100-i)*time.Millisecond
+		m.MaxAttempts, m.TTR = 1, time.Hour-time.Duration(i)*time.Millisecond
 		r := push(t, e, m)
 		lease(t, e, "q", 1)
 		if i < 5 {
 			ids = slices.Insert(ids, 2*dropChunk+3, r[0].ID)
 		}
 	}
-	c.Advance(time.Hour)
+	c.Advance(2 * time.Hour)
 	g := lease(t, e, "q", 1)
 	expect(ids[len(ids)-5:])
 	if g.Died != 5 {

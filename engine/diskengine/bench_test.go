@@ -127,7 +127,7 @@ func bare(b *testing.B, n int, filled bool, entries func(c *pebble.Batch, id eng
 				more = pb.Next()
 			}
 			var counters [64]byte
-			err := c.Set(appendHead(nil, kindCounts, 1), counts{1, 2, 3}.append(counters[:0]), nil)
+			err := c.Set(appendHead(nil, kindCounts, 1), counts{waiting: 1, leased: 2, dead: 3}.append(counters[:0]), nil)
 			if err == nil {
 				err = c.Commit(pebble.Sync)
 			}

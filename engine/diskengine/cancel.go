@@ -87,7 +87,7 @@ func (c *change) cancel(ref engine.Ref) error {
 	if r.dead {
 		return errors.Join(c.exhume(r), c.remove(r.id, "", r.apart))
 	}
-	return c.drop(r)
+	return errors.Join(c.dequeue(r.position()), c.finish(r, engine.Cancelled, c.now.ms))
 }
 
 // cancelKey removes the live message that holds a key, mostly without reading it.
@@ -104,6 +104,13 @@ func (c *change) cancelKey(ref engine.Ref) error {
 	}
 	if err := engine.RefuseState("cancel", ref, waitingState(k.due, c.now.ms)); err != nil {
 		return err
+	}
+	if k.remembers {
+		if r, err := c.message(k.id); err == nil && r != nil {
+			return errors.Join(c.dequeue(r.position()), c.finish(r, engine.Cancelled, c.now.ms))
+		} else if err != nil && !isDamage(err) {
+			return err
+		}
 	}
 	return errors.Join(c.dequeue(position{k.due, k.id}), c.remove(k.id, ref.Key, k.apart))
 }
@@ -169,20 +176,23 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 		if err != nil {
 			return err
 		}
-		r, err := q.look(ref, now.ms)
+		r, m, err := q.look(ref, now.ms)
 		if err == nil && r != nil && q.over(r.id, now.ms) {
 			if err = q.lapseOne(r.id, now, p); err == nil {
-				r, err = q.look(ref, now.ms)
+				r, m, err = q.look(ref, now.ms)
 			}
 		}
 		p.see(q)
-		if err != nil {
+		switch {
+		case err != nil:
 			return engine.Refuse("get", ref, err)
-		}
-		if r == nil {
+		case m != nil:
+			info = m.info(q.name, ref.Key)
+		case r != nil:
+			info = q.show(r, now.ms)
+		default:
 			return engine.Refuse("get", ref, engine.ErrNotFound)
 		}
-		info = q.show(r, now.ms)
 		return nil
 	})
 	if err != nil {
@@ -199,36 +209,40 @@ func (q *queue) show(r *record, now int64) engine.Info {
 	return r.info(q.name, now)
 }
 
-// look reads what ref names, with its body: by key the live one, else the newest
-// dead one. It changes nothing; one past its expiry is not there.
-func (q *queue) look(ref engine.Ref, now int64) (*record, error) {
+// look reads what ref names, with its body: by key the live one, else the memory of one,
+// else the newest dead one. It changes nothing; one past its expiry is not there.
+func (q *queue) look(ref engine.Ref, now int64) (*record, *memory, error) {
 	db := q.e.store.db
-	there := func(id engine.ID) (*record, error) {
-		r, err := q.readMessage(db, id, true)
-		if err != nil || r == nil || q.leases.byID[id] == nil && r.expired(now) {
-			return nil, err
+	there := func(id engine.ID) (r *record, gone bool, err error) {
+		r, err = q.readMessage(db, id, true)
+		return r, r == nil || q.leases.byID[id] == nil && r.expired(now), err
+	}
+	id := ref.ID
+	if id == 0 {
+		var k keyRef
+		_, err := q.e.store.get(db, nameKey(nil, q.num, ref.Key), func(v []byte) (err error) {
+			k, err = parseKeyRef(v)
+			return err
+		})
+		if err == nil && k.id != 0 {
+			r, gone, err := there(k.id)
+			if err != nil || !gone {
+				return r, nil, err
+			}
+			if r != nil {
+				k.memory = r.memory(engine.Expired, r.expires, now)
+			}
 		}
-		return r, nil
-	}
-	if ref.ID != 0 {
-		return there(ref.ID)
-	}
-	var k keyRef
-	_, err := q.e.store.get(db, nameKey(nil, q.num, ref.Key), func(v []byte) (err error) {
-		k, err = parseKeyRef(v)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if k.id != 0 {
-		if r, err := there(k.id); err != nil || r != nil {
-			return r, err
+		if err != nil || k.memory.holds(now) {
+			return nil, k.memory, err
+		}
+		if id, err = q.newestDead(ref.Key); err != nil || id == 0 {
+			return nil, nil, err
 		}
 	}
-	newest, err := q.newestDead(ref.Key)
-	if err != nil || newest == 0 {
-		return nil, err
+	r, gone, err := there(id)
+	if err != nil || gone {
+		r = nil
 	}
-	return there(newest)
+	return r, nil, err
 }

@@ -28,6 +28,7 @@ type change struct {
 	named   []named
 	mark    position
 	tenures []tenure
+	forgets int64                  // at or before the time at which the first memory is forgotten
 	lapses  int64                  // the least deadline of new and extended leases
 	remote  bool                   // leases are given to other processes
 	expired int                    // dropped past their expiry
@@ -103,7 +104,7 @@ var spare = sync.Pool{New: func() any { return new(change) }}
 // fresh returns a change of a queue that has nothing to write to yet.
 func (q *queue) fresh(now clock) *change {
 	c := spare.Get().(*change)
-	c.q, c.now, c.mark, c.lapses = q, now, q.mark, forGood
+	c.q, c.now, c.mark, c.forgets, c.lapses = q, now, q.mark, q.forgets, forGood
 	return c
 }
 
@@ -143,7 +144,7 @@ func (s seen) clear() {
 	clear(s.leases)
 }
 
-// key returns who holds a key; an id of 0: nobody.
+// key returns who holds a key, or the memory of who did.
 func (c *change) key(key string) (keyRef, error) {
 	if ref, ok := c.keys[key]; ok {
 		return ref, nil
@@ -198,12 +199,16 @@ func (c *change) hold(r *record) error {
 	if r.key == "" {
 		return nil
 	}
-	ref := keyRef{id: r.id, due: r.due, apart: r.apart, expires: r.expires != never}
+	return c.name(r.key, keyRef{id: r.id, due: r.due, apart: r.apart, expires: r.expires != never, remembers: r.Remember > 0})
+}
+
+// name writes what a key leads to.
+func (c *change) name(key string, ref keyRef) error {
 	if c.keys != nil {
-		c.keys[r.key] = ref
+		c.keys[key] = ref
 	}
-	c.named = append(c.named, named{r.key, ref})
-	c.buf = nameKey(c.buf[:0], c.q.num, r.key)
+	c.named = append(c.named, named{key, ref})
+	c.buf = nameKey(c.buf[:0], c.q.num, key)
 	c.val = ref.append(c.val[:0])
 	return c.set(c.buf, c.val)
 }
@@ -270,7 +275,7 @@ func (c *change) remove(id engine.ID, key string, apart bool) error {
 	return errors.Join(err, c.free(key))
 }
 
-// drop removes a message that waits.
+// drop removes a message that waits, and remembers nothing.
 func (c *change) drop(r *record) error {
 	return errors.Join(c.dequeue(r.position()), c.remove(r.id, r.key, r.apart))
 }
@@ -344,6 +349,11 @@ func (c *change) seal() error {
 		c.buf = appendHead(c.buf[:0], kindCounts, q.num)
 		c.val = total.append(c.val[:0])
 		err = c.set(c.buf, c.val)
+	}
+	if c.counts.finished != 0 || c.forgets != q.forgets {
+		c.buf = appendHead(c.buf[:0], kindFinished, q.num)
+		c.val = appendFinished(c.val[:0], q.counts.finished+c.counts.finished, c.forgets)
+		err = errors.Join(err, c.set(c.buf, c.val))
 	}
 	slices.SortFunc(c.minutes, func(a, b minuteCount) int { return cmp.Compare(a.minute, b.minute) })
 	for i := 0; i < len(c.minutes); {
@@ -424,7 +434,7 @@ func abandon(to *writes, changes []*change) {
 func (c *change) applied(seq uint64, p *pending) {
 	q := c.q
 	q.seq = seq
-	q.counts = q.counts.plus(c.counts)
+	q.counts, q.forgets = q.counts.plus(c.counts), c.forgets
 	q.e.live.Add(c.counts.live() - c.claimed)
 	if c.mark.less(q.mark) {
 		q.mark = c.mark
@@ -461,5 +471,5 @@ func (c *change) applied(seq uint64, p *pending) {
 }
 
 func (c counts) plus(d counts) counts {
-	return counts{c.waiting + d.waiting, c.leased + d.leased, c.dead + d.dead}
+	return counts{c.waiting + d.waiting, c.leased + d.leased, c.dead + d.dead, c.finished + d.finished}
 }

@@ -67,7 +67,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(sample().append(nil))
 	f.Add((&lease{deadline: 5, attempt: 2, remote: true}).append(nil))
 	f.Add(keyRef{id: 4, due: 5, expires: true}.append(nil))
-	f.Add(counts{1, 2, 3}.append(nil))
+	f.Add(keyRef{memory: &memory{4, 5, engine.Expired, 6, 7}}.append(nil))
+	f.Add(appendFinished(nil, 300, 4))
+	f.Add(counts{waiting: 1, leased: 2, dead: 3}.append(nil))
 	f.Add([]byte(markerText(1)))
 	f.Add(deadNameKey(nil, 1, "key", position{2, 3}))
 	f.Add(timeKey(nil, kindDue, 1, position{2, 3}))
@@ -90,6 +92,11 @@ func FuzzDecode(f *testing.F) {
 		if c, err := parseCounts(b); err == nil {
 			if again, err := parseCounts(c.append(nil)); err != nil || again != c {
 				t.Errorf("counts %+v came back as %+v, %v", c, again, err)
+			}
+		}
+		if n, first, err := parseFinished(b); err == nil {
+			if m, again, err := parseFinished(appendFinished(nil, n, first)); err != nil || m != n || again != first {
+				t.Errorf("%d memories from %d came back as %d from %d, %v", n, first, m, again, err)
 			}
 		}
 		k, err := parseKeyRef(b)

@@ -52,7 +52,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.
 			if err != nil {
 				return false, err
 			}
-			if info.Scheduled+info.Ready+info.Leased+info.Dead == 0 && !info.Paused {
+			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused {
 				return true, nil
 			}
 			if len(infos) == limit {
@@ -92,7 +92,7 @@ func (q *queue) view(ctx context.Context, now clock, p *pending, info *engine.Qu
 	}
 	p.see(q)
 	*info = engine.QueueInfo{
-		Queue: q.name, Scheduled: q.counts.waiting, Leased: q.counts.leased, Dead: q.counts.dead, Paused: q.paused(now.ms),
+		Queue: q.name, Scheduled: q.counts.waiting, Leased: q.counts.leased, Dead: q.counts.dead, Finished: q.counts.finished, Paused: q.paused(now.ms),
 	}
 	if info.Paused && q.pause != forGood {
 		info.PausedUntil = instant(q.pause)

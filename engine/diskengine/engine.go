@@ -83,7 +83,7 @@ var _ interface {
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
 	c.Durable, c.Atomic, c.Prompt = true, true, true
-	c.IfState, c.Range = true, true
+	c.IfState, c.Range, c.Remember = true, true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.Window = window
 	c.Coalesce, c.Lanes = coalesce, lanes

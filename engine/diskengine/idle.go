@@ -16,8 +16,8 @@ const (
 )
 
 // tidy looks at all queues for what no call will see to soon: it reads ahead where
-// nobody asks, ends leases that are over, closes iterators that nobody needs, and
-// forgets queues that hold nothing.
+// nobody asks, ends leases that are over, has dropped what is over, closes iterators
+// that nobody needs, and forgets queues that hold nothing.
 func (e *Engine) tidy() {
 	if e.store.failed() != nil {
 		return
@@ -31,7 +31,7 @@ func (e *Engine) tidy() {
 		}
 		q.mu.Lock()
 		err := q.names.tidy()
-		if q.wantsLoader(now.ms) || q.leases.late(now.ms) {
+		if q.wantsLoader(now.ms) || q.leases.late(now.ms) || q.owes(now) {
 			e.kick(q)
 		}
 		q.idle++
@@ -79,7 +79,7 @@ func (e *Engine) forget(q *queue) error {
 	b := e.store.db.NewBatch()
 	defer b.Close()
 	err := b.Delete(append([]byte{kindQueue}, q.name...), nil)
-	for _, kind := range []byte{kindCounts, kindMark, kindPause} {
+	for _, kind := range []byte{kindCounts, kindFinished, kindMark, kindPause} {
 		err = errors.Join(err, b.Delete(appendHead(nil, kind, q.num), nil))
 	}
 	err = errors.Join(err, q.deleteMinutes(b, math.MinInt64, math.MaxInt64))

@@ -15,15 +15,17 @@ const (
 	kindCounts   byte = 'c' // queue                      → waiting, leased, dead
 	kindDue      byte = 'd' // queue, due, id             → priority
 	kindMinute   byte = 'f' // queue, minute              → how many wait (merged)
-	kindKey      byte = 'k' // queue, key                 → id, due, flags
+	kindKey      byte = 'k' // queue, key                 → id, due, flags, and of a memory how it ended
 	kindLease    byte = 'l' // queue, id                  → deadline, nonce, attempt, flags
 	kindMessage  byte = 'm' // queue, id                  → record
+	kindFinished byte = 'n' // queue                      → memories, and when the first of them may be forgotten
 	kindPause    byte = 'p' // queue                      → until
 	kindQueue    byte = 'q' // name                       → queue number
 	kindIDs      byte = 's' //                            → the first id never reserved
 	kindMark     byte = 'w' // queue                      → due, id: at or below every due entry
 	kindDead     byte = 'x' // queue, died, id            → nothing
 	kindDeadName byte = 'y' // queue, len, key, died, id  → nothing
+	kindForget   byte = 'z' // queue, forgotten, id       → the key of a memory
 )
 
 // never is the instant that is none.
@@ -31,7 +33,7 @@ const never = math.MinInt64
 
 var errKey = errors.New("corrupt entry: malformed key")
 
-// position is a place in an order of time: of due, deadline or death.
+// position is a place in an order of time: of due, deadline, death or forgetting.
 type position struct {
 	at int64
 	id engine.ID
@@ -82,7 +84,7 @@ func idKey(b []byte, kind byte, queue uint32, id engine.ID) []byte {
 	return appendID(appendHead(b, kind, queue), id)
 }
 
-// timeKey is the key of a due or dead entry.
+// timeKey is the key of an entry of due times, deaths or memories.
 func timeKey(b []byte, kind byte, queue uint32, p position) []byte {
 	return appendID(appendTime(appendHead(b, kind, queue), p.at), p.id)
 }
@@ -126,7 +128,7 @@ func parseIDKey(k []byte, kind byte) (queue uint32, id engine.ID, err error) {
 	return queue, engine.ID(binary.BigEndian.Uint64(rest)), nil
 }
 
-// parseTimeKey reads the key of a due or dead entry.
+// parseTimeKey reads what timeKey writes.
 func parseTimeKey(k []byte, kind byte) (queue uint32, p position, err error) {
 	queue, rest, err := parseHead(k, kind)
 	if err != nil || len(rest) != 16 {

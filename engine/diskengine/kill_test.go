@@ -149,12 +149,15 @@ func TestKill(t *testing.T) {
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			t.Fatal(err)
 		}
-		found := err == nil
+		ended := info.State == engine.Finished
+		found := err == nil && !ended
 		switch {
 		case s["held"] && info.State != engine.Leased:
 			t.Errorf("%s was leased to another process and is %s: %v", key, info.State, s)
 		case s["cancelled"] && (found || s["leased"]), s["acked"] && found:
 			t.Errorf("%s is back: %v", key, s)
+		case (s["cancelled"] || s["acked"]) && ended != (remember(key) > 0):
+			t.Errorf("%s is gone, remembered: %v", key, ended)
 		case s["pushed"] && !s["cancelling"] && !s["acking"] && !found:
 			t.Errorf("%s is lost: %v", key, s)
 		}

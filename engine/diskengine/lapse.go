@@ -162,21 +162,13 @@ func (q *queue) lockWhole(ctx context.Context, now clock, p *pending) (clock, er
 
 // lapseLate ends a chunk of leases on behalf of nobody.
 func (q *queue) lapseLate(now clock) error {
-	p := pending{store: q.e.store}
-	err := func() error {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		done, err := q.lapse(now, &p)
+	return q.forNobody(func(p *pending) error {
+		done, err := q.lapse(now, p)
 		if !done && err == nil {
 			q.e.kick(q)
 		}
 		return err
-	}()
-	if len(p.batches) > 0 {
-		err = errors.Join(err, p.wait())
-	}
-	q.e.watchers.Hint(p.hints...)
-	return err
+	})
 }
 
 // endLate ends leases that are over, for some chunks, so that what they held is

@@ -70,7 +70,7 @@ func (c *change) handOut(r *record, w *engine.Want, taken bool) (engine.Lease, e
 	}
 	l := &lease{
 		id: r.id, deadline: c.now.after(ttr), token: token.NewNonce(), attempt: r.attempt + 1, remote: w.Remote,
-		known: true, apart: r.apart, key: r.key,
+		known: !r.remembered(), apart: r.apart, key: r.key,
 	}
 	if err := errors.Join(c.leave(nearOp{position: r.position(), taken: taken}), c.lease(l)); err != nil {
 		return engine.Lease{}, err

@@ -18,7 +18,7 @@ type lease struct {
 	remote   bool
 
 	// What an ack needs to know of the message, so that it need not read it. After
-	// the engine opened it is unknown.
+	// the engine opened it is unknown, as it is of a message that is remembered.
 	known bool
 	apart bool
 	key   string

@@ -299,7 +299,7 @@ func (e *Engine) lookAfter(q *queue) {
 	if gone {
 		return
 	}
-	more := false
+	more, owes := false, false
 	now := e.now()
 	err := q.lapseLate(now)
 	if err == nil && tombs {
@@ -308,11 +308,14 @@ func (e *Engine) lookAfter(q *queue) {
 	if err == nil {
 		more, err = q.load(now.ms)
 	}
+	if err == nil {
+		owes, err = q.dropLate(now)
+	}
 	if err != nil {
-		e.log.Error("tarry disk: reading ahead failed; what is due is read when asked for", "queue", q.name, "error", err)
+		e.log.Error("tarry disk: looking ahead failed; what is due is read when asked for", "queue", q.name, "error", err)
 		return
 	}
-	if more {
+	if more || owes {
 		q.mu.Lock()
 		e.kick(q)
 		q.mu.Unlock()

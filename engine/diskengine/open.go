@@ -101,8 +101,12 @@ func (e *Engine) load() error {
 	}
 	return errors.Join(
 		each(kindCounts, func(q *queue, _, v []byte) (err error) {
-			q.counts, err = parseCounts(v)
+			q.counts, err = parseCounts(v) // before the memories among them
 			e.live.Add(q.counts.live())
+			return err
+		}),
+		each(kindFinished, func(q *queue, _, v []byte) (err error) {
+			q.counts.finished, q.forgets, err = parseFinished(v)
 			return err
 		}),
 		each(kindPause, func(q *queue, _, v []byte) (err error) {

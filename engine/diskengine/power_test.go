@@ -126,8 +126,16 @@ func (l *ledger) history(t *testing.T, e engine.Engine) error {
 func message(queue, key string, in time.Duration) engine.Message {
 	return engine.Message{
 		Queue: queue, Key: key, Due: engine.When{In: in}, Content: engine.Content{Body: body(key)},
-		Terms: engine.Terms{TTR: time.Minute},
+		Terms: engine.Terms{TTR: time.Minute, Remember: remember(key)},
 	}
+}
+
+// remember is for how long a key is remembered.
+func remember(key string) time.Duration {
+	if len(key)%2 == 1 || strings.HasSuffix(key, "3") {
+		return 24 * time.Hour
+	}
+	return 0
 }
 
 // leases leases many messages and acks the last lots of them, so that most of the
@@ -182,10 +190,14 @@ func (l *ledger) leases(t *testing.T, e engine.Engine) error {
 func check(t *testing.T, e engine.Engine, promised map[string]fate, powerLost bool) {
 	t.Helper()
 	ctx := t.Context()
-	live := int64(0)
+	live, finished := int64(0), int64(0)
 	for key, f := range promised {
 		info, err := e.Get(ctx, engine.Ref{Queue: "q", Key: key})
-		found := err == nil
+		ended := info.State == engine.Finished
+		found := err == nil && !ended
+		if ended {
+			finished++
+		}
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			t.Fatalf("%s, %s: %v", key, f, err)
 		}
@@ -198,6 +210,8 @@ func check(t *testing.T, e engine.Engine, promised map[string]fate, powerLost bo
 		switch {
 		case f == gone && found:
 			t.Fatalf("%s is back as %s", key, info.State)
+		case f == gone && ended != (remember(key) > 0):
+			t.Fatalf("%s is gone, remembered: %v", key, ended)
 		case f != gone && f != unsure && !found:
 			t.Fatalf("%s, %s, is lost", key, f)
 		case f == taken && powerLost && info.State == engine.Ready && info.Attempt == 0:
@@ -211,6 +225,9 @@ func check(t *testing.T, e engine.Engine, promised map[string]fate, powerLost bo
 	}
 	if n := q.Scheduled + q.Ready + q.Leased; n != live {
 		t.Fatalf("counted %d live, found %d", n, live)
+	}
+	if q.Finished != finished {
+		t.Fatalf("counted %d finished, found %d", q.Finished, finished)
 	}
 	buckets, err := e.(engine.Forecaster).Forecast(ctx, "q", time.Minute, 4*time.Hour)
 	if err != nil {

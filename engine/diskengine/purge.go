@@ -8,22 +8,27 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Purge removes what was scheduled or ready when it began, and with dead the dead
-// ones too, in chunks that are durable one by one. What is pushed, retried, released
+// Purge removes what was scheduled or ready when it began, and what also says, in chunks that are durable one by one. What is pushed, retried, released
 // or redriven while it runs stays; what is rescheduled or replaced goes.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
 	q := e.queue(name)
-	waits, graves := &sweep{q: q, kind: kindDue}, &sweep{q: q, kind: kindDead}
+	waits, graves, memories := &sweep{q: q, kind: kindDue}, &sweep{q: q, kind: kindDead}, &sweep{q: q, kind: kindForget}
 	defer waits.over.Store(true)
-	if err := e.survey(ctx, "purge", q, waits, graves); err != nil || q == nil {
+	if err := e.survey(ctx, "purge", q, waits, graves, memories); err != nil || q == nil {
 		return 0, err
 	}
 	n, err := e.purge(ctx, waits, (*sweep).purgeWaiting)
-	if err != nil || also&engine.PurgeDead == 0 {
-		return n, err
+	if err == nil && also&engine.PurgeDead != 0 {
+		var m int64
+		m, err = e.purge(ctx, graves, (*sweep).purgeDead)
+		n += m
 	}
-	m, err := e.purge(ctx, graves, (*sweep).purgeDead)
-	return n + m, err
+	if err == nil && also&engine.PurgeFinished != 0 {
+		var m int64
+		m, err = e.purge(ctx, memories, (*sweep).purgeFinished)
+		n += m
+	}
+	return n, err
 }
 
 // purge walks an order and removes what it meets.
@@ -111,15 +116,10 @@ func (s *sweep) purgeChunk(now clock, p *pending, chunk []position) (n int64, lo
 
 // purgeDead removes the next dead messages.
 func (s *sweep) purgeDead(now clock, p *pending) (n int64, err error) {
-	chunk, err := s.scan(sweepChunk)
+	chunk, err := s.next()
 	if err != nil {
 		return 0, err
 	}
-	s.from = s.end
-	if len(chunk) == sweepChunk {
-		s.from = chunk[len(chunk)-1].after()
-	}
-	s.done = s.from == s.end
 	err = s.q.changeEach(now, p, chunk, func(c *change, at position) error {
 		r, err := c.message(at.id)
 		lost := isDamage(err)

@@ -120,6 +120,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 
 // push decides one message. The error beside the result ends the whole call.
 func (c *change) push(m *engine.Message) (engine.PushResult, error) {
+	var was *memory
 	if m.Key != "" {
 		ref, err := c.holder(m.Key)
 		if err != nil {
@@ -127,6 +128,9 @@ func (c *change) push(m *engine.Message) (engine.PushResult, error) {
 		}
 		if ref.id != 0 {
 			return c.meet(m, ref)
+		}
+		if was = ref.memory; was.holds(c.now.ms) && (m.OnConflict == engine.Reject || m.OnConflict == engine.Keep) {
+			return c.recalled(m, was), nil
 		}
 	}
 	if !c.claim() {
@@ -138,7 +142,7 @@ func (c *change) push(m *engine.Message) (engine.PushResult, error) {
 	}
 	r := &record{id: id, created: c.now.ms, key: m.Key, Policy: m.Resolve(nil)}
 	r.setDue(m.Due.Resolve(c.now.Time))
-	if err := errors.Join(c.content(r, m.Content), c.wait(r)); err != nil {
+	if err := errors.Join(c.content(r, m.Content), c.forget(was), c.wait(r)); err != nil {
 		return engine.PushResult{}, err
 	}
 	return c.result(engine.Created, r.id, r.due), nil
@@ -158,8 +162,8 @@ func (c *change) claim() bool {
 	return true
 }
 
-// holder returns the live message that holds a key; one past its expiry is
-// dropped, a lease that is over is ended, and an id of 0 means nobody.
+// holder returns the live message that holds a key, or the memory of one that did; one
+// past its expiry is dropped, a lease that is over is ended, and an id of 0 means nobody.
 func (c *change) holder(key string) (keyRef, error) {
 	ref, err := c.key(key)
 	if err != nil || ref.id == 0 {
@@ -183,13 +187,13 @@ func (c *change) holder(key string) (keyRef, error) {
 	if r == nil || !r.expired(c.now.ms) {
 		return ref, nil
 	}
-	return keyRef{}, c.expire(r)
+	return keyRef{memory: r.memory(engine.Expired, r.expires, c.now.ms)}, c.expire(r)
 }
 
 // expire drops a waiting message that is past its expiry.
 func (c *change) expire(r *record) error {
 	c.expired++
-	return c.drop(r)
+	return errors.Join(c.dequeue(r.position()), c.finish(r, engine.Expired, r.expires))
 }
 
 // meet applies the conflict policy of a message whose key is held.

@@ -31,6 +31,9 @@ type queue struct {
 	journal  []nearOp // what changed at or above loadedTo meanwhile
 	kicked   bool     // the loader will come
 
+	forgets int64 // at or before the time at which the first memory is forgotten; persisted
+	behind  bool  // the loader is to drop what is over
+
 	mark    position // at or below every due entry; persisted
 	lowest  position // least put since the loader began to look for a new mark
 	removed int      // due entries removed since then
@@ -50,7 +53,7 @@ const forGood = math.MaxInt64
 func newQueue(e *Engine, name string, num uint32, now int64) *queue {
 	return &queue{
 		e: e, name: name, num: num, near: newNear(now), loadedTo: position{at: now + ahead},
-		mark: lastPosition, lowest: lastPosition, leases: newLeaseTable(now), told: math.MaxInt64,
+		forgets: forGood, mark: lastPosition, lowest: lastPosition, leases: newLeaseTable(now), told: math.MaxInt64,
 	}
 }
 
@@ -185,6 +188,9 @@ func (q *queue) catchUp(now clock, p *pending) (clock, error) {
 		q.moveLoadedTo(position{at: now.ms + ahead})
 	}
 	done, err := q.lapse(now, p)
+	if err == nil {
+		err = q.tidyUp(now, p)
+	}
 	if err != nil {
 		return now, err
 	}

@@ -108,7 +108,11 @@ func (c *change) redrive(id engine.ID) (bool, error) {
 		return false, err
 	}
 	if r.key != "" {
-		if ref, err := c.holder(r.key); err != nil || ref.id != 0 {
+		ref, err := c.holder(r.key)
+		if err != nil || ref.id != 0 {
+			return false, err
+		}
+		if err := c.forget(ref.memory); err != nil {
 			return false, err
 		}
 	}

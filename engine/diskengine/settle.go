@@ -132,9 +132,21 @@ func (c *change) settleLate(s *engine.Settlement, t token.Token) (engine.Settled
 	case r.expired(c.now.ms):
 		return engine.Settled{Err: lost(c.q, t)}, c.expire(r)
 	case r.dead:
-		if s.Do != engine.Ack && s.Do != engine.Bury && s.Do != engine.Retry && r.key != "" {
-			if ref, err := c.holder(r.key); err != nil || ref.id != 0 {
-				return engine.Settled{Err: lost(c.q, t)}, err // its key has passed on to another
+		revives := s.Do != engine.Ack && s.Do != engine.Bury && s.Do != engine.Retry
+		if r.key != "" && (revives || s.Do == engine.Ack && r.Remember > 0) {
+			ref, err := c.holder(r.key)
+			switch {
+			case err != nil:
+				return engine.Settled{}, err
+			case ref.id != 0 && revives:
+				return engine.Settled{Err: lost(c.q, t)}, nil // its key has passed on to another
+			case ref.id != 0:
+				r.Remember = 0
+			default:
+				err = c.forget(ref.memory)
+			}
+			if err != nil {
+				return engine.Settled{}, err
 			}
 		}
 		err = c.exhume(r)
@@ -147,7 +159,7 @@ func (c *change) settleLate(s *engine.Settlement, t token.Token) (engine.Settled
 	if s.Do != engine.Extend {
 		return c.become(s, r, r.attempt)
 	}
-	l := &lease{id: r.id, deadline: c.extended(s, r), token: t.Nonce, attempt: r.attempt, known: true, apart: r.apart, key: r.key, remote: true}
+	l := &lease{id: r.id, deadline: c.extended(s, r), token: t.Nonce, attempt: r.attempt, known: !r.remembered(), apart: r.apart, key: r.key, remote: true}
 	wasDead := r.dead
 	r.dead, r.lapsed = false, false
 	if err = c.write(r); err == nil && wasDead {
@@ -169,11 +181,10 @@ func (c *change) become(s *engine.Settlement, r *record, attempt uint32) (engine
 	r.attempt, r.lapsed, r.dead = attempt, false, false
 	switch s.Do {
 	case engine.Ack:
-		key := r.key
-		if wasDead {
-			key = "" // a dead one held none, and another may by now
+		if wasDead && !r.remembered() { // it held no key, and another may by now
+			return engine.Settled{State: engine.Gone}, c.remove(r.id, "", r.apart)
 		}
-		return engine.Settled{State: engine.Gone}, c.remove(r.id, key, r.apart)
+		return engine.Settled{State: engine.Gone}, c.finish(r, engine.Acked, c.now.ms)
 	case engine.Retry:
 		r.lastError = s.KeptReason()
 		if r.attempt >= r.MaxAttempts {

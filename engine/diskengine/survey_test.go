@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ func survey(q *queue) error {
 	s := surveyor{
 		q: q, due: make(map[position]uint32), dead: make(map[position]bool), leases: make(map[engine.ID]*lease),
 		keys: make(map[string]keyRef), minutes: make(map[int64]int64), records: make(map[engine.ID]*record),
+		forget: make(map[position]string), forgets: forGood,
 	}
 	if err := s.read(); err != nil {
 		return err
@@ -28,6 +30,7 @@ func survey(q *queue) error {
 	s.near()
 	s.leased()
 	s.messages()
+	s.memories()
 	s.counters()
 	if len(s.wrong) > 0 {
 		return fmt.Errorf("queue %s, loaded to %v:\n\t%s", q.name, q.loadedTo, strings.Join(s.wrong, "\n\t"))
@@ -52,6 +55,8 @@ type surveyor struct {
 	minutes map[int64]int64
 	records map[engine.ID]*record
 	counts  counts
+	forget  map[position]string
+	forgets int64
 	mark    position
 	wrong   []string
 }
@@ -102,7 +107,18 @@ func (s *surveyor) read() error {
 			}
 			return err
 		},
-		kindCounts: func(_, v []byte) (err error) { s.counts, err = parseCounts(v); return err },
+		kindForget: func(k, v []byte) error {
+			_, p, err := parseTimeKey(k, kindForget)
+			s.forget[p] = string(v)
+			return err
+		},
+		kindCounts: func(_, v []byte) (err error) {
+			n := s.counts.finished
+			s.counts, err = parseCounts(v)
+			s.counts.finished = n
+			return err
+		},
+		kindFinished: func(_, v []byte) (err error) { s.counts.finished, s.forgets, err = parseFinished(v); return err },
 		kindMark:   func(_, v []byte) (err error) { s.mark, err = parsePosition(v); return err },
 	} {
 		head := appendHead(nil, kind, s.q.num)
@@ -215,19 +231,40 @@ func (s *surveyor) messages() {
 		}
 	}
 	for key, k := range s.keys {
-		if r := s.records[k.id]; r == nil || r.key != key || r.dead {
+		if r := s.records[k.id]; k.memory == nil && (r == nil || r.key != key || r.dead || k.remembers != r.remembered()) {
 			s.say("key %q leads to %+v", key, r)
 		}
 	}
 	for key, k := range s.q.names.since {
-		if s.keys[key] != k {
-			s.say("key %q: %+v in memory, %+v on disk", key, k, s.keys[key])
+		if d := s.keys[key]; !reflect.DeepEqual(d, k) {
+			s.say("key %q: %+v in memory, %+v on disk", key, k, d)
 		}
 	}
 }
 
+// memories checks that each key that is remembered stands once in their order.
+func (s *surveyor) memories() {
+	n := 0
+	for key, k := range s.keys {
+		if k.memory == nil {
+			continue
+		}
+		n++
+		at := k.memory.position()
+		if got, ok := s.forget[at]; !ok || got != key {
+			s.say("key %q is remembered as %+v, in order there is %q", key, k.memory, got)
+		}
+		if at.at < s.q.forgets || s.records[k.memory.id] != nil {
+			s.say("key %q is remembered as %+v, forgetting begins at %d", key, k.memory, s.q.forgets)
+		}
+	}
+	if n != len(s.forget) || s.q.forgets != s.forgets {
+		s.say("%d keys are remembered, %d in order, from %d, on disk %d", n, len(s.forget), s.q.forgets, s.forgets)
+	}
+}
+
 func (s *surveyor) counters() {
-	want := counts{int64(len(s.due)), int64(len(s.leases)), int64(len(s.dead))}
+	want := counts{int64(len(s.due)), int64(len(s.leases)), int64(len(s.dead)), int64(len(s.forget))}
 	if s.q.counts != want || s.counts != want {
 		s.say("counters %+v, on disk %+v, want %+v", s.q.counts, s.counts, want)
 	}

@@ -72,8 +72,11 @@ func (s *sweep) begin() error {
 		return err
 	}
 	s.from = position{at: never}
-	if s.kind == kindDue {
+	switch s.kind {
+	case kindDue:
 		s.from = q.mark
+	case kindForget:
+		s.from.at = q.forgets
 	}
 	if it.Last() {
 		_, s.end, err = parseTimeKey(it.Key(), s.kind)
@@ -105,6 +108,20 @@ func (s *sweep) scan(most int) ([]position, error) {
 		return len(chunk) < most, err
 	})
 	return chunk, err
+}
+
+// next returns the next chunk of an order that nothing but time adds to, and moves on.
+func (s *sweep) next() ([]position, error) {
+	chunk, err := s.scan(sweepChunk)
+	if err != nil {
+		return nil, err
+	}
+	s.from = s.end
+	if len(chunk) == sweepChunk {
+		s.from = chunk[len(chunk)-1].after()
+	}
+	s.done = s.from == s.end
+	return chunk, nil
 }
 
 // holds reports whether the order has an entry at just this place.

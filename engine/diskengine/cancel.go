@@ -76,7 +76,7 @@ func (c *change) cancel(ref engine.Ref) error {
 		return c.lose(ref.ID)
 	case err != nil:
 		return err
-	case r == nil:
+	case r == nil || c.q.decayed(r, c.now):
 		return engine.ErrNotFound
 	case r.expired(c.now.ms):
 		return errors.Join(engine.ErrNotFound, c.expire(r))
@@ -176,10 +176,10 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 		if err != nil {
 			return err
 		}
-		r, m, err := q.look(ref, now.ms)
+		r, m, err := q.look(ref, now)
 		if err == nil && r != nil && q.over(r.id, now.ms) {
 			if err = q.lapseOne(r.id, now, p); err == nil {
-				r, m, err = q.look(ref, now.ms)
+				r, m, err = q.look(ref, now)
 			}
 		}
 		p.see(q)
@@ -211,11 +211,11 @@ func (q *queue) show(r *record, now int64) engine.Info {
 
 // look reads what ref names, with its body: by key the live one, else the memory of one,
 // else the newest dead one. It changes nothing; one past its expiry is not there.
-func (q *queue) look(ref engine.Ref, now int64) (*record, *memory, error) {
+func (q *queue) look(ref engine.Ref, now clock) (*record, *memory, error) {
 	db := q.e.store.db
 	there := func(id engine.ID) (r *record, gone bool, err error) {
 		r, err = q.readMessage(db, id, true)
-		return r, r == nil || q.leases.byID[id] == nil && r.expired(now), err
+		return r, r == nil || q.leases.byID[id] == nil && (r.expired(now.ms) || q.decayed(r, now)), err
 	}
 	id := ref.ID
 	if id == 0 {
@@ -230,10 +230,10 @@ func (q *queue) look(ref engine.Ref, now int64) (*record, *memory, error) {
 				return r, nil, err
 			}
 			if r != nil {
-				k.memory = r.memory(engine.Expired, r.expires, now)
+				k.memory = r.memory(engine.Expired, r.expires, now.ms)
 			}
 		}
-		if err != nil || k.memory.holds(now) {
+		if err != nil || k.memory.holds(now.ms) {
 			return nil, k.memory, err
 		}
 		if id, err = q.newestDead(ref.Key); err != nil || id == 0 {

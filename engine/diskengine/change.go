@@ -28,6 +28,7 @@ type change struct {
 	named   []named
 	mark    position
 	tenures []tenure
+	graves  position               // at or before the first grave, where there are rules
 	forgets int64                  // at or before the time at which the first memory is forgotten
 	lapses  int64                  // the least deadline of new and extended leases
 	remote  bool                   // leases are given to other processes
@@ -105,6 +106,9 @@ var spare = sync.Pool{New: func() any { return new(change) }}
 func (q *queue) fresh(now clock) *change {
 	c := spare.Get().(*change)
 	c.q, c.now, c.mark, c.forgets, c.lapses = q, now, q.mark, q.forgets, forGood
+	if q.rules != nil {
+		c.graves = q.rules.graves
+	}
 	return c
 }
 
@@ -319,6 +323,9 @@ func (c *change) bury(r *record, died int64, holds bool) error {
 		err = errors.Join(err, c.free(r.key))
 	}
 	c.counts.dead++
+	if r.grave().less(c.graves) {
+		c.graves = r.grave()
+	}
 	c.buf = timeKey(c.buf[:0], kindDead, c.q.num, r.grave())
 	err = errors.Join(err, c.set(c.buf, nil))
 	if r.key != "" {
@@ -449,6 +456,12 @@ func (c *change) applied(seq uint64, p *pending) {
 		}
 	}
 	hint := c.lapses < q.told
+	if r := q.rules; r != nil {
+		r.graves = c.graves
+		if r.held && q.places(c.now) > 0 {
+			r.held, hint = false, true
+		}
+	}
 	q.told = min(q.told, c.lapses)
 	q.names.note(c.named)
 	for _, op := range c.ops {

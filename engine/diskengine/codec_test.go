@@ -61,6 +61,34 @@ func TestKeysSortAsPositions(t *testing.T) {
 	}
 }
 
+// fullRules are settings with all set.
+func fullRules() *rules {
+	return &rules{
+		Settings: engine.Settings{
+			Defaults: engine.Terms{
+				Priority: new(uint32(0)), MaxAttempts: 3, Backoff: []time.Duration{time.Second, time.Hour}, TTR: time.Minute,
+				ExpireAfter: engine.Never, Remember: time.Hour,
+			},
+			DeadKeep: 24 * time.Hour, DeadMax: 10, MaxPending: 20, InFlight: 30, Rate: 0.5, Burst: 40,
+		},
+		revision: 7, graves: position{at: never},
+	}
+}
+
+func TestSettingsComeBack(t *testing.T) {
+	for _, want := range []*rules{fullRules(), {revision: 1, graves: position{at: never}}} {
+		b := want.append(nil)
+		if got, err := parseRules(b); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("wrote %+v, read %+v, %v", want, got, err)
+		}
+		for n := range b {
+			if _, err := parseRules(b[:n]); err == nil {
+				t.Errorf("%d of %d bytes were read as settings", n, len(b))
+			}
+		}
+	}
+}
+
 // FuzzDecode feeds every decoder: what is not well formed is an error, and what is
 // comes out again as it went in.
 func FuzzDecode(f *testing.F) {
@@ -69,6 +97,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(keyRef{id: 4, due: 5, expires: true}.append(nil))
 	f.Add(keyRef{memory: &memory{4, 5, engine.Expired, 6, 7}}.append(nil))
 	f.Add(appendFinished(nil, 300, 4))
+	f.Add(fullRules().append(nil))
 	f.Add(counts{waiting: 1, leased: 2, dead: 3}.append(nil))
 	f.Add([]byte(markerText(1)))
 	f.Add(deadNameKey(nil, 1, "key", position{2, 3}))
@@ -97,6 +126,11 @@ func FuzzDecode(f *testing.F) {
 		if n, first, err := parseFinished(b); err == nil {
 			if m, again, err := parseFinished(appendFinished(nil, n, first)); err != nil || m != n || again != first {
 				t.Errorf("%d memories from %d came back as %d from %d, %v", n, first, m, again, err)
+			}
+		}
+		if r, err := parseRules(b); err == nil && r.Rate == r.Rate {
+			if again, err := parseRules(r.append(nil)); err != nil || !reflect.DeepEqual(again, r) {
+				t.Errorf("settings %+v came back as %+v, %v", r, again, err)
 			}
 		}
 		k, err := parseKeyRef(b)

@@ -31,7 +31,7 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 	return info, nil
 }
 
-// Queues lists by name what holds something or is paused.
+// Queues lists by name what holds something, is paused or has settings.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
 	if err := engine.CheckLimit("queues", "", limit); err != nil {
 		return nil, "", err
@@ -52,7 +52,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.
 			if err != nil {
 				return false, err
 			}
-			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused {
+			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused && !q.configured() {
 				return true, nil
 			}
 			if len(infos) == limit {

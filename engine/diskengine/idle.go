@@ -48,7 +48,7 @@ func (e *Engine) tidy() {
 
 // vacant reports whether a queue holds nothing and owes nothing.
 func (q *queue) vacant(now int64) bool {
-	return !q.gone && !q.kept && q.counts == (counts{}) && q.near.len() == 0 && len(q.leases.byID) == 0 &&
+	return !q.gone && !q.kept && q.counts == (counts{}) && q.rules == nil && q.near.len() == 0 && len(q.leases.byID) == 0 &&
 		!q.paused(now) && q.expired == 0 && q.died == 0 && !q.loading && q.seq <= q.e.store.durable.Load()
 }
 

@@ -43,7 +43,7 @@ func TestTidyClosesIdleIterators(t *testing.T) {
 // entries counts what the disk holds of a queue, beside its name.
 func entries(t *testing.T, e *Engine, num uint32) (n int) {
 	t.Helper()
-	for _, kind := range []byte{kindBody, kindCounts, kindDue, kindMinute, kindKey, kindLease, kindMessage, kindPause, kindMark, kindDead, kindDeadName, kindFinished, kindForget} {
+	for _, kind := range []byte{kindBody, kindCounts, kindDue, kindMinute, kindKey, kindLease, kindMessage, kindPause, kindMark, kindDead, kindDeadName, kindFinished, kindForget, kindSettings} {
 		head := appendHead(nil, kind, num)
 		if err := scan(e.store.db, head, upperBound(head), func(_, _ []byte) (bool, error) { n++; return true, nil }); err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ const (
 	kindLease    byte = 'l' // queue, id                  → deadline, nonce, attempt, flags
 	kindMessage  byte = 'm' // queue, id                  → record
 	kindFinished byte = 'n' // queue                      → memories, and when the first of them may be forgotten
+	kindSettings byte = 'o' // queue                      → settings
 	kindPause    byte = 'p' // queue                      → until
 	kindQueue    byte = 'q' // name                       → queue number
 	kindIDs      byte = 's' //                            → the first id never reserved

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,14 @@ func victim(dir string) error {
 		return err
 	}
 	ctx := context.Background()
+	_, revision, err := e.Settings(ctx, "q")
+	if err != nil {
+		return err
+	}
+	configured, err := strconv.Atoi(revision)
+	if err != nil {
+		return err
+	}
 	var out sync.Mutex
 	say := func(what, key string) {
 		out.Lock()
@@ -71,6 +80,15 @@ func victim(dir string) error {
 	}
 	go func() {
 		for i := 0; ; i++ {
+			if i%50 == 0 {
+				revision, err := e.Configure(ctx, "q", engine.Settings{MaxPending: firstMost + int64(configured)}, "")
+				if err != nil {
+					failed <- err
+					return
+				}
+				configured++
+				say("configured", revision)
+			}
 			g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 5, TTR: time.Hour, Remote: i%2 == 0}})
 			if err != nil {
 				failed <- err
@@ -105,6 +123,7 @@ func TestKill(t *testing.T) {
 		rounds = 5
 	}
 	dir := t.TempDir()
+	revision := ""
 	said := make(map[string]map[string]bool) // what was said, by key
 	for round := range rounds {
 		cmd := exec.Command(os.Args[0])
@@ -126,6 +145,10 @@ func TestKill(t *testing.T) {
 			if !ok {
 				continue
 			}
+			if what == "configured" {
+				revision = key
+				continue
+			}
 			if said[key] == nil {
 				said[key] = make(map[string]bool)
 			}
@@ -143,6 +166,11 @@ func TestKill(t *testing.T) {
 	}
 	e := place{dir, diskengine.Config{Logger: quiet}}.open(t)
 	defer e.Close()
+	_, got, err := e.(engine.Configurer).Settings(t.Context(), "q")
+	if n, _ := strconv.Atoi(got); err != nil || strconv.Itoa(n-1) != revision && got != revision {
+		t.Errorf("settings at revision %s, %v, last answered %s", got, err, revision)
+	}
+	checkSettings(t, e, "")
 	pushed := 0
 	for key, s := range said {
 		info, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key})

@@ -139,6 +139,8 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 		err = engine.RefuseNotDue(ref, instant(r.due))
 	case q.paused(now.ms):
 		err = engine.RefuseNotDue(ref, time.Time{})
+	default:
+		err = q.refuseClaim(ref, now)
 	}
 	if err == nil {
 		err = q.readBody(q.e.store.db, r)
@@ -150,7 +152,11 @@ func (q *queue) claim(now clock, p *pending, ref engine.Ref, w *engine.Want, l *
 		c.abandon()
 		return err
 	}
-	return c.commit(p)
+	if err := c.commit(p); err != nil {
+		return err
+	}
+	q.granted(1)
+	return nil
 }
 
 // find returns the message that ref names, by key the live one, if it waits, and else

@@ -138,7 +138,7 @@ func (l *leasing) serve(ctx context.Context, shares []share, alone bool) error {
 			l.grant.Now = at
 		}
 		i := s.items[0]
-		turns = append(turns, turn{share: s, c: cs.add(s.q, now, 1), now: now.ms, paused: paused, w: &l.wants[i], g: &l.grant.Queues[i]})
+		turns = append(turns, turn{share: s, c: cs.add(s.q, now, 1), now: now, paused: paused, grantable: s.q.grantable(now), w: &l.wants[i], g: &l.grant.Queues[i]})
 	}
 	err := pick(turns)
 	for i := 0; i < len(turns) && err == nil; i++ {
@@ -169,10 +169,13 @@ func (l *leasing) serve(ctx context.Context, shares []share, alone bool) error {
 type turn struct {
 	share
 	c      *change
-	now    int64
+	now    clock
 	paused bool
 	w      *engine.Want
 	g      *engine.Granted
+
+	grantable int  // how many messages the settings let be leased
+	held      bool // there are more
 
 	taken   []slot        // out of memory
 	read    []messageRead // of the first or the last of them
@@ -185,7 +188,13 @@ func (t *turn) room() int {
 	if t.paused || t.bytes >= engine.AnswerBytes {
 		return 0
 	}
-	return t.w.Max - len(t.g.Messages)
+	if left := t.grantable - len(t.g.Messages); left > 0 {
+		return min(left, t.w.Max-len(t.g.Messages))
+	}
+	if t.held {
+		return 0
+	}
+	return 1 // to see whether it is held back
 }
 
 // pick takes for each turn what is ready out of memory, and reads all that together.
@@ -231,7 +240,7 @@ func (t *turn) take(p *pending) (err error) {
 			return nil
 		}
 		if !t.c.whole() {
-			if err = t.q.fill(t.now); err != nil {
+			if err = t.q.fill(t.now.ms); err != nil {
 				return err
 			}
 		}
@@ -262,7 +271,8 @@ func (t *turn) give(heads []slot, p *pending) error {
 			continue
 		}
 		r, err := t.read[i].record, t.read[i].err
-		if err == nil && r != nil && !r.expired(t.now) {
+		held := len(t.g.Messages) >= t.grantable
+		if err == nil && r != nil && !r.expired(t.now.ms) && !held {
 			err = q.readBody(q.e.store.db, r)
 		}
 		switch {
@@ -273,8 +283,11 @@ func (t *turn) give(heads []slot, p *pending) error {
 		case r == nil || r.dead || r.due != h.at:
 			q.e.damaged(q, h.id, errNowhere)
 			err = c.dequeue(h.position)
-		case r.expired(t.now):
+		case r.expired(t.now.ms):
 			err = c.expire(r)
+		case held:
+			t.held = true
+			q.near.put(h.position, h.priority, h.seq)
 		default:
 			t.bytes += len(r.Body)
 			p.sees = max(p.sees, h.seq)
@@ -300,7 +313,8 @@ func (t *turn) answer() {
 		}
 		return
 	}
-	if g.More = len(q.near.ready) > 0 || t.expired >= expireMost || q.leases.late(t.now); g.More {
+	q.granted(len(g.Messages))
+	if g.More = len(q.near.ready) > 0 && !t.held || t.expired >= expireMost || q.leases.late(t.now.ms); g.More {
 		q.told = forGood // somebody else may have been told otherwise
 		return
 	}
@@ -312,6 +326,13 @@ func (t *turn) answer() {
 		next = min(next, at)
 	}
 	q.told = next
+	if g.Held = t.held; t.held {
+		q.rules.held = q.places(t.now) == 0
+		if q.passes(t.now) == 0 {
+			next = min(next, q.gathers())
+			q.told = never // nothing comes sooner, whatever is put
+		}
+	}
 	if next != forGood {
 		g.NextDue = instant(next)
 	}

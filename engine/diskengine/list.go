@@ -33,6 +33,8 @@ func (e *Engine) List(ctx context.Context, want engine.ListQuery) (engine.Page, 
 		switch want.State {
 		case engine.Leased:
 			l.copyLeases()
+		case engine.Dead:
+			l.within(q.firstGrave(now), lastPosition)
 		case engine.Ready:
 			l.within(q.mark, position{at: now.ms + 1})
 		case engine.Scheduled:

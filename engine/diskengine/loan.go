@@ -37,7 +37,7 @@ func lend(ctx context.Context, msgs []engine.Message) ([]engine.Message, func())
 		m, from := &l.msgs[i], len(l.bodies)
 		l.bodies = append(l.bodies, m.Body...)
 		m.Body = l.bodies[from:len(l.bodies):len(l.bodies)]
-		m.Headers, m.Backoff = slices.Clone(m.Headers), slices.Clone(m.Backoff)
+		m.Headers, m.Terms = slices.Clone(m.Headers), m.Terms.Clone()
 	}
 	return l.msgs, l.end
 }

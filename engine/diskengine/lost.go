@@ -52,8 +52,7 @@ func (q *queue) freeLost(now clock, p *pending, lost map[engine.ID]struct{}) err
 
 // unplace takes out of due order what may no longer stand there.
 func (c *change) unplace(at position) error {
-	s := c.q.e.store
-	there, err := s.get(s.db, timeKey(nil, kindDue, c.q.num, at), func([]byte) error { return nil })
+	there, err := c.q.stands(kindDue, at)
 	if err != nil || !there {
 		return err
 	}

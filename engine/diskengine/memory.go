@@ -77,9 +77,8 @@ func (c *change) recalled(m *engine.Message, of *memory) engine.PushResult {
 	return r
 }
 
-// forgetOver forgets what is over, at most so many, the first ones first, and returns
-// how many.
-func (c *change) forgetOver(most int) (int, error) {
+// forgetOver forgets what is over, at most so many, the first ones first.
+func (c *change) forgetOver(most int) error {
 	q := c.q
 	type over struct {
 		position
@@ -97,16 +96,11 @@ func (c *change) forgetOver(most int) (int, error) {
 		chunk = append(chunk, over{p, string(v)})
 		return true, err
 	})
-	if err != nil {
-		return 0, err
-	}
 	for _, o := range chunk {
-		if err := errors.Join(c.forget(&memory{id: o.id, forgotten: o.at}), c.free(o.key)); err != nil {
-			return 0, err
-		}
+		err = errors.Join(err, c.forget(&memory{id: o.id, forgotten: o.at}), c.free(o.key))
 	}
 	c.forgets = next
-	return len(chunk), nil
+	return err
 }
 
 // purgeFinished forgets the next memories, whenever they would be.

@@ -169,6 +169,13 @@ func TestMemoriesHoldTogether(t *testing.T) {
 					_, err = e.Purge(t.Context(), "q", engine.PurgeFinished)
 				}
 			case 9:
+				if rng.IntN(2) == 0 {
+					_, err = e.Configure(t.Context(), "q", engine.Settings{
+						DeadKeep: time.Duration(rng.IntN(3)) * time.Second, DeadMax: rng.Int64N(4), MaxPending: rng.Int64N(3) * 8,
+						InFlight: rng.Int64N(4), Rate: float64(rng.IntN(3)), Defaults: engine.Terms{Remember: time.Duration(rng.IntN(2)) * time.Second},
+					}, "")
+					break
+				}
 				if rng.IntN(5) > 0 {
 					break
 				}

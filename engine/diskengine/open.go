@@ -61,7 +61,7 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 	return e, nil
 }
 
-// load reads what is kept in memory: queues, counters, pauses, marks and leases.
+// load reads what is kept in memory: queues, counters, settings, pauses, marks and leases.
 func (e *Engine) load() error {
 	now := e.now().ms
 	db := e.store.db
@@ -107,6 +107,10 @@ func (e *Engine) load() error {
 		}),
 		each(kindFinished, func(q *queue, _, v []byte) (err error) {
 			q.counts.finished, q.forgets, err = parseFinished(v)
+			return err
+		}),
+		each(kindSettings, func(q *queue, _, v []byte) (err error) {
+			q.rules, err = parseRules(v)
 			return err
 		}),
 		each(kindPause, func(q *queue, _, v []byte) (err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/tarryhq/tarry/engine"
 )
 
@@ -56,13 +57,22 @@ func (q *queue) setPause(now clock, p *pending, until int64) error {
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}
+	if err := q.applyAlone(p, b); err != nil {
+		return err
+	}
+	q.pause = until
+	q.told = now.ms
+	p.hints = append(p.hints, q.name) // it may end sooner than was said
+	return nil
+}
+
+// applyAlone applies a batch that changes no message.
+func (q *queue) applyAlone(p *pending, b *pebble.Batch) error {
 	a, err := q.e.store.apply(b, synced)
 	if err != nil {
 		return err
 	}
 	p.batches = append(p.batches, a)
-	q.seq, q.pause = a.seq, until
-	q.told = now.ms
-	p.hints = append(p.hints, q.name) // it may end sooner than was said
+	q.seq = a.seq
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +49,25 @@ func (l *ledger) during(fn func()) map[string]fate {
 	return maps.Clone(l.fates)
 }
 
+// settings stands for the settings of the queue in the ledger, with their revision. The
+// first of them say that there may be so many messages, each that follow one more.
+const (
+	settings  = "settings"
+	firstMost = 1_000_000
+)
+
+// checkSettings compares the settings of an engine with the revision that was promised.
+func checkSettings(t *testing.T, e engine.Engine, promised fate) {
+	t.Helper()
+	s, revision, err := e.(engine.Configurer).Settings(t.Context(), "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := strconv.ParseInt(revision, 10, 64); err != nil || revision < string(promised) || s.MaxPending != firstMost+n-1 {
+		t.Fatalf("%+v at revision %s, %v; promised %s", s, revision, err, promised)
+	}
+}
+
 func body(key string) []byte {
 	if len(key)%2 == 0 {
 		return make([]byte, 3000) // has an entry of its own
@@ -68,6 +88,11 @@ func (l *ledger) history(t *testing.T, e engine.Engine) error {
 		return err
 	}
 	for i := range 4 {
+		revision, err := e.(engine.Configurer).Configure(ctx, "q", engine.Settings{MaxPending: firstMost + int64(i)}, "")
+		if err != nil {
+			return err
+		}
+		l.set(settings, fate(revision))
 		// These fill the log and the tables in memory, so that both are rotated.
 		var many []engine.Message
 		for j := range 5 {
@@ -192,6 +217,10 @@ func check(t *testing.T, e engine.Engine, promised map[string]fate, powerLost bo
 	ctx := t.Context()
 	live, finished := int64(0), int64(0)
 	for key, f := range promised {
+		if key == settings {
+			checkSettings(t, e, f)
+			continue
+		}
 		info, err := e.Get(ctx, engine.Ref{Queue: "q", Key: key})
 		ended := info.State == engine.Finished
 		found := err == nil && !ended

@@ -79,7 +79,7 @@ func (s *sweep) purgeChunk(now clock, p *pending, chunk []position) (n int64, lo
 		case err != nil:
 			return err
 		case r == nil:
-			if there, err := s.holds(at); err != nil || !there {
+			if there, err := q.stands(kindDue, at); err != nil || !there {
 				return err
 			}
 			return c.dequeue(at) // it leads nowhere
@@ -121,27 +121,32 @@ func (s *sweep) purgeDead(now clock, p *pending) (n int64, err error) {
 		return 0, err
 	}
 	err = s.q.changeEach(now, p, chunk, func(c *change, at position) error {
-		r, err := c.message(at.id)
-		lost := isDamage(err)
-		switch {
-		case lost:
+		was, err := c.unearth(at)
+		if was {
 			n++
-		case err != nil:
-			return err
-		case r == nil: // its grave may be left of one that was cancelled by its id
-			if lost, err = s.holds(at); err != nil || !lost {
-				return err
-			}
-		case !r.dead || r.grave() != at:
-			return nil
 		}
-		if lost { // its key, which leads nowhere, is not known
-			c.counts.dead--
-			c.buf = timeKey(c.buf[:0], kindDead, s.q.num, at)
-			return errors.Join(c.delete(c.buf), c.remove(at.id, "", true))
-		}
-		n++
-		return errors.Join(c.exhume(r), c.remove(r.id, "", r.apart))
+		return err
 	})
 	return n, err
+}
+
+// unearth removes the message of a grave, and reports whether there was one.
+func (c *change) unearth(at position) (was bool, err error) {
+	r, err := c.message(at.id)
+	was = r != nil || isDamage(err)
+	switch {
+	case err != nil && !was:
+		return false, err
+	case !was: // its grave may be left of one that was cancelled by its id
+		if there, err := c.q.stands(kindDead, at); err != nil || !there {
+			return false, err
+		}
+	case err == nil && (!r.dead || r.grave() != at):
+		return false, nil
+	case err == nil:
+		return true, errors.Join(c.exhume(r), c.remove(r.id, "", r.apart))
+	}
+	c.counts.dead-- // its key, which leads nowhere, is not known
+	c.buf = timeKey(c.buf[:0], kindDead, c.q.num, at)
+	return was, errors.Join(c.delete(c.buf), c.remove(at.id, "", true))
 }

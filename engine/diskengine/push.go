@@ -133,6 +133,9 @@ func (c *change) push(m *engine.Message) (engine.PushResult, error) {
 			return c.recalled(m, was), nil
 		}
 	}
+	if err := c.refusePending(m.Key); err != nil {
+		return engine.PushResult{Err: err}, nil
+	}
 	if !c.claim() {
 		return engine.PushResult{Err: engine.Refuse("push", engine.Ref{Queue: m.Queue, Key: m.Key}, engine.ErrLimit)}, nil
 	}
@@ -140,7 +143,7 @@ func (c *change) push(m *engine.Message) (engine.PushResult, error) {
 	if err != nil {
 		return engine.PushResult{}, err
 	}
-	r := &record{id: id, created: c.now.ms, key: m.Key, Policy: m.Resolve(nil)}
+	r := &record{id: id, created: c.now.ms, key: m.Key, Policy: m.Resolve(c.q.defaults())}
 	r.setDue(m.Due.Resolve(c.now.Time))
 	if err := errors.Join(c.content(r, m.Content), c.forget(was), c.wait(r)); err != nil {
 		return engine.PushResult{}, err
@@ -228,7 +231,7 @@ func (c *change) meet(m *engine.Message, ref keyRef) (engine.PushResult, error) 
 	}
 	err = c.dequeue(r.position())
 	if m.OnConflict != engine.Rearm {
-		r.Policy = m.Resolve(nil)
+		r.Policy = m.Resolve(c.q.defaults())
 		err = errors.Join(err, c.content(r, m.Content))
 	}
 	r.setDue(due)

@@ -31,8 +31,9 @@ type queue struct {
 	journal  []nearOp // what changed at or above loadedTo meanwhile
 	kicked   bool     // the loader will come
 
-	forgets int64 // at or before the time at which the first memory is forgotten; persisted
-	behind  bool  // the loader is to drop what is over
+	forgets int64  // at or before the time at which the first memory is forgotten; persisted
+	rules   *rules // nil: there are no settings
+	behind  bool   // the loader is to drop what is over
 
 	mark    position // at or below every due entry; persisted
 	lowest  position // least put since the loader began to look for a new mark

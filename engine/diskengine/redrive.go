@@ -104,7 +104,7 @@ func (c *change) redrive(id engine.ID) (bool, error) {
 		c.q.e.damaged(c.q, id, err)
 		return false, nil
 	}
-	if err != nil || r == nil || !r.dead {
+	if err != nil || r == nil || !r.dead || c.q.decayed(r, c.now) {
 		return false, err
 	}
 	if r.key != "" {

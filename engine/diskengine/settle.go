@@ -125,7 +125,7 @@ func (c *change) settleLate(s *engine.Settlement, t token.Token) (engine.Settled
 	if err != nil {
 		return engine.Settled{}, err
 	}
-	if r == nil || !r.lapsed || r.token != t.Nonce {
+	if r == nil || !r.lapsed || r.token != t.Nonce || c.q.decayed(r, c.now) {
 		return engine.Settled{Err: lost(c.q, t)}, nil
 	}
 	switch {

@@ -118,8 +118,15 @@ func (s *surveyor) read() error {
 			s.counts.finished = n
 			return err
 		},
+		kindSettings: func(_, v []byte) error {
+			r, err := parseRules(v)
+			if err == nil && (s.q.rules == nil || !reflect.DeepEqual(r.Settings, s.q.rules.Settings) || r.revision != s.q.rules.revision) {
+				s.say("settings %+v, on disk %+v", s.q.rules, r)
+			}
+			return err
+		},
 		kindFinished: func(_, v []byte) (err error) { s.counts.finished, s.forgets, err = parseFinished(v); return err },
-		kindMark:   func(_, v []byte) (err error) { s.mark, err = parsePosition(v); return err },
+		kindMark:     func(_, v []byte) (err error) { s.mark, err = parsePosition(v); return err },
 	} {
 		head := appendHead(nil, kind, s.q.num)
 		err := scan(s.q.e.store.db, head, upperBound(head), func(k, v []byte) (bool, error) { return true, take(k, v) })
@@ -258,7 +265,7 @@ func (s *surveyor) memories() {
 			s.say("key %q is remembered as %+v, forgetting begins at %d", key, k.memory, s.q.forgets)
 		}
 	}
-	if n != len(s.forget) || s.q.forgets != s.forgets {
+	if n != len(s.forget) || s.q.forgets < s.forgets && n > 0 {
 		s.say("%d keys are remembered, %d in order, from %d, on disk %d", n, len(s.forget), s.q.forgets, s.forgets)
 	}
 }
@@ -267,6 +274,11 @@ func (s *surveyor) counters() {
 	want := counts{int64(len(s.due)), int64(len(s.leases)), int64(len(s.dead)), int64(len(s.forget))}
 	if s.q.counts != want || s.counts != want {
 		s.say("counters %+v, on disk %+v, want %+v", s.q.counts, s.counts, want)
+	}
+	for p := range s.dead {
+		if r := s.q.rules; r != nil && p.less(r.graves) {
+			s.say("%v died before %v", p, r.graves)
+		}
 	}
 	minutes := make(map[int64]int64)
 	for p := range s.due {

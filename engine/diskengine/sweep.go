@@ -44,12 +44,13 @@ func (e *Engine) survey(ctx context.Context, op string, q *queue, sweeps ...*swe
 			return nil
 		}
 		defer q.mu.Unlock()
-		if _, err := q.lockWhole(ctx, now, p); err != nil {
+		now, err := q.lockWhole(ctx, now, p)
+		if err != nil {
 			return err
 		}
 		p.see(q)
 		for _, s := range sweeps {
-			if err := s.begin(); err != nil {
+			if err := s.begin(now); err != nil {
 				return err
 			}
 		}
@@ -64,7 +65,7 @@ func (e *Engine) survey(ctx context.Context, op string, q *queue, sweeps ...*swe
 }
 
 // begin notes, under the queue's lock, where the walk begins and ends.
-func (s *sweep) begin() error {
+func (s *sweep) begin(now clock) error {
 	q := s.q
 	lower := appendHead(nil, s.kind, q.num)
 	it, err := q.e.store.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upperBound(lower)})
@@ -75,6 +76,8 @@ func (s *sweep) begin() error {
 	switch s.kind {
 	case kindDue:
 		s.from = q.mark
+	case kindDead:
+		s.from = q.firstGrave(now)
 	case kindForget:
 		s.from.at = q.forgets
 	}
@@ -124,9 +127,9 @@ func (s *sweep) next() ([]position, error) {
 	return chunk, nil
 }
 
-// holds reports whether the order has an entry at just this place.
-func (s *sweep) holds(at position) (bool, error) {
-	return s.q.e.store.get(s.q.e.store.db, timeKey(nil, s.kind, s.q.num, at), func([]byte) error { return nil })
+// stands reports whether an order has an entry at just this place.
+func (q *queue) stands(kind byte, at position) (bool, error) {
+	return q.e.store.get(q.e.store.db, timeKey(nil, kind, q.num, at), func([]byte) error { return nil })
 }
 
 // note takes in, under the queue's lock, what a change put into due order. What it

@@ -1,0 +1,175 @@
+package diskengine
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+)
+
+// buryAll leases what is due and buries it.
+func buryAll(t *testing.T, e *Engine) (n int) {
+	t.Helper()
+	for {
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1000, Remote: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s []engine.Settlement
+		for _, l := range g.Queues[0].Messages {
+			s = append(s, engine.Settlement{Token: l.Token, Do: engine.Bury})
+		}
+		if _, err := e.Settle(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if n += len(s); len(s) == 0 {
+			return n
+		}
+	}
+}
+
+func crowd(n int) []engine.Message {
+	msgs := make([]engine.Message, n)
+	for i := range msgs {
+		msgs[i] = waiting(fmt.Sprint(i), 0)
+		msgs[i].Body = make([]byte, 1+i%2*inlineBody)
+	}
+	return msgs
+}
+
+func configure(t *testing.T, e *Engine, s engine.Settings) string {
+	t.Helper()
+	revision, err := e.Configure(t.Context(), "q", s, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+// TestDeadOfAQuietQueueAreDropped leaves a queue alone when its dead have been dead for
+// long enough: the loader drops them with all that belongs to them.
+func TestDeadOfAQuietQueueAreDropped(t *testing.T) {
+	e, clock := openMem(t)
+	const n = 3*dropChunk + 5
+	configure(t, e, engine.Settings{DeadKeep: time.Hour})
+	pushAll(t, e, crowd(n))
+	if got := buryAll(t, e); got != n {
+		t.Fatalf("buried %d", got)
+	}
+	q := e.queue("q")
+	clock.Advance(time.Hour)
+	e.tidy()
+	if d, err := e.Queue(t.Context(), "q"); err != nil || d.Dead != n {
+		t.Fatalf("%v, %+v", err, d)
+	}
+	clock.Advance(time.Millisecond)
+	if p, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: engine.Dead, Limit: 10}); err != nil || len(p.Messages) > 0 {
+		t.Errorf("%v, %d listed", err, len(p.Messages))
+	}
+	e.tidy()
+	for rounds := 0; stored(t, q, kindDead) > 0; rounds++ {
+		e.lookAfter(q)
+		if rounds > n {
+			t.Fatal("they are not dropped")
+		}
+	}
+	sound(t, q)
+	for _, kind := range []byte{kindMessage, kindBody, kindDeadName} {
+		if n := stored(t, q, kind); n > 0 {
+			t.Errorf("%d entries of kind %c are left", n, kind)
+		}
+	}
+	for range forgetAfter + 2 {
+		e.tidy()
+	}
+	if e.queue("q") != q {
+		t.Error("a queue with settings was forgotten")
+	}
+}
+
+// TestDeadMaxOfAGreatCrowd lowers how many dead there may be: all that are more are
+// gone when it answers, those that died first.
+func TestDeadMaxOfAGreatCrowd(t *testing.T) {
+	e, _ := openMem(t)
+	const n = 20*dropChunk + 5
+	ids := pushAll(t, e, crowd(n))
+	buryAll(t, e)
+	configure(t, e, engine.Settings{DeadMax: 3})
+	sound(t, e.queue("q"))
+	d, err := e.Queue(t.Context(), "q")
+	if err != nil || d.Dead != 3 || stored(t, e.queue("q"), kindMessage) != 3 {
+		t.Fatalf("%v, %+v", err, d)
+	}
+	p, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: engine.Dead, Limit: 10})
+	if err != nil || len(p.Messages) != 3 || p.Messages[0].ID != ids[n-3] {
+		t.Fatalf("%v, %+v", err, p)
+	}
+	pushAll(t, e, crowd(2*dropChunk)) // all of these die in one call
+	buryAll(t, e)
+	if _, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	q := e.queue("q")
+	for rounds := 0; stored(t, q, kindDead) > 3; rounds++ {
+		if e.lookAfter(q); rounds > n {
+			t.Fatal("they are not dropped")
+		}
+	}
+	sound(t, q)
+}
+
+// TestSettingsAreKept closes and opens a queue that holds nothing but settings.
+func TestSettingsAreKept(t *testing.T) {
+	clock := enginetest.NewClock()
+	cfg := &Config{FS: vfs.NewMem(), Now: clock.Now, Logger: quietLog, MinFreeBytes: -1}
+	e, err := Open("data", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fullRules().Settings
+	if first := configure(t, e, want); first == unwritten {
+		t.Error("the first revision is", first)
+	}
+	before := configure(t, e, want)
+	for range 2 {
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if e, err = Open("data", cfg); err != nil {
+			t.Fatal(err)
+		}
+		s, revision, err := e.Settings(t.Context(), "q")
+		if err != nil || revision != before || !reflect.DeepEqual(s, want) {
+			t.Fatalf("%v, %+v at %s, want %s", err, s, revision, before)
+		}
+		*s.Defaults.Priority = 9 // the caller's own
+		if _, err := e.Configure(t.Context(), "q", s, unwritten); !errors.Is(err, engine.ErrStale) {
+			t.Errorf("configured over another revision: %v", err)
+		}
+	}
+	if page, _, err := e.Queues(t.Context(), "", 10); err != nil || len(page) != 1 {
+		t.Errorf("listed %+v, %v", page, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPlainQueuesHaveNoRules uses queues in every way but one: what settings need is not
+// there.
+func TestPlainQueuesHaveNoRules(t *testing.T) {
+	e, _ := openMem(t)
+	pushAll(t, e, []engine.Message{waiting("a", 0), fleeting("b", 0, time.Hour)})
+	ackAll(t, e)
+	if _, _, err := e.Settings(t.Context(), "q"); err != nil {
+		t.Fatal(err)
+	}
+	if q := e.queue("q"); q.rules != nil {
+		t.Errorf("%+v", q.rules)
+	}
+}

@@ -29,6 +29,7 @@ type change struct {
 	mark    position
 	tenures []tenure
 	graves  position               // at or before the first grave, where there are rules
+	yard    *graveyard             // where there may be only so many dead
 	forgets int64                  // at or before the time at which the first memory is forgotten
 	lapses  int64                  // the least deadline of new and extended leases
 	remote  bool                   // leases are given to other processes
@@ -107,7 +108,9 @@ func (q *queue) fresh(now clock) *change {
 	c := spare.Get().(*change)
 	c.q, c.now, c.mark, c.forgets, c.lapses = q, now, q.mark, q.forgets, forGood
 	if q.rules != nil {
-		c.graves = q.rules.graves
+		if c.graves = q.rules.graves; q.rules.DeadMax > 0 {
+			c.tend()
+		}
 	}
 	return c
 }
@@ -332,11 +335,18 @@ func (c *change) bury(r *record, died int64, holds bool) error {
 		c.buf = deadNameKey(c.buf[:0], c.q.num, r.key, r.grave())
 		err = errors.Join(err, c.set(c.buf, nil))
 	}
+	if c.yard != nil {
+		c.yard.dig(r.grave())
+	}
+	c.makeRoom()
 	return err
 }
 
 // exhume takes a dead message out of the order of deaths.
 func (c *change) exhume(r *record) error {
+	if c.yard != nil {
+		c.yard.fill(r.grave())
+	}
 	c.counts.dead--
 	c.buf = timeKey(c.buf[:0], kindDead, c.q.num, r.grave())
 	err := c.delete(c.buf)

@@ -21,11 +21,9 @@ func (q *queue) tidyUp(now clock, p *pending) error {
 		return nil
 	}
 	some, err := q.drop(now, p)
-	if q.behind = err != nil || some && q.owes(now); q.behind {
+	if q.behind = isDamage(err) || some && q.owes(now); q.behind {
 		q.e.kick(q)
-	}
-	if isDamage(err) {
-		return nil // the loader says so
+		return nil // the loader says what is wrong
 	}
 	return err
 }
@@ -64,7 +62,7 @@ func (q *queue) dropLate(now clock) (more bool, err error) {
 		}
 		some, err := q.drop(now, p)
 		more = some && q.owes(now)
-		q.behind = err != nil || more
+		q.behind = isDamage(err) || more
 		return err
 	})
 	return more, err

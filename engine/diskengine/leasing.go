@@ -321,6 +321,10 @@ func (t *turn) answer() {
 	next := int64(forGood)
 	if at, ok := q.near.next(); ok {
 		next = at
+	} else if t.held && !q.whole() { // what is held back kept the next one from being read
+		if next = q.loadedTo.at; next <= t.now.ms {
+			next = t.now.ms + horizon
+		}
 	}
 	if at, ok := q.leases.next(); ok {
 		next = min(next, at)

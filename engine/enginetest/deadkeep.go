@@ -119,9 +119,12 @@ var deadKeepTests = []test{
 	}},
 	{"many that are gone are counted no more", func(b *bed) {
 		c := optional[engine.Counter](b, "Count", b.caps.Count)
-		b.buryAll(700)
-		b.configure(engine.Settings{DeadKeep: b.unit})
-		b.pass(3)
+		b.buryAll(1300) // more than an engine drops at once
+		b.configure(engine.Settings{DeadKeep: 3 * b.unit})
+		b.pass(4)
+		if b.caps.List {
+			b.sameIDs("dead", infoIDs(b.list(b.e.(engine.Lister), engine.Dead, 100, nil)), nil)
+		}
 		b.soon("those whose time is over to be counted no more", func() bool {
 			b.none("all are dead")
 			q, err := c.Queue(b.Context(), b.queue)

@@ -379,13 +379,16 @@ var rememberTests = []test{
 	{"they are counted, and no more when their time is over", func(b *bed) {
 		b.needRemember()
 		c := optional[engine.Counter](b, "Count", b.caps.Count)
-		const n = 300
+		const n = 1300 // more than an engine forgets at once
 		b.finishMany(n, b.unit)
 		r := b.handled("stays", long)
 		if q := b.counts(c, 0, 0, 0, 0); q.Finished < 1 || q.Finished > n+1 || b.h.Clock != nil && q.Finished != n+1 {
 			b.Fatalf("%+v", q)
 		}
 		b.pass(2)
+		b.absent(b.key(fmt.Sprint(n - 1)))
+		b.free(fmt.Sprint(n - 1))
+		b.ack(b.lease1(0).Token)
 		b.soon("those whose time is over to be counted no more", func() bool {
 			b.none("all are gone") // touches the queue
 			return b.counts(c, 0, 0, 0, 0).Finished == 1

@@ -45,6 +45,7 @@ type call struct {
 
 	// Of pushes, as lua/push.lua reads them: the dues, and the blocks that the ids are of.
 	dues        []byte
+	known       *configured // what the policies were made by
 	least, most uint64
 }
 
@@ -134,7 +135,11 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 			qs[i] = question{script: sc, shard: c.shard, args: c.args}
 		}
 		for i, a := range b.e.ask(ctx, qs, until) {
-			if a.err != nil && fateOf(a.err) != attempt.Answered {
+			if a.err == nil && sc == pushScript {
+				if a.err = difference(a.values); a.err != nil {
+					failed[now[i].shard] = a.err
+				}
+			} else if a.err != nil && fateOf(a.err) != attempt.Answered {
 				failed[now[i].shard] = fmt.Errorf("%w: not asked any more after: %w", errNotAsked, a.err)
 			}
 			done(now[i], a.values, a.now, a.err)

@@ -24,15 +24,22 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 // count is Queue within a call already begun.
 func (e *Engine) count(ctx context.Context, name string) (engine.QueueInfo, error) {
 	infos, err := e.counts(ctx, []string{name})
-	return infos[0], err
+	return infos[0].QueueInfo, err
 }
 
 // countShards is how many shards are counted in one round trip.
 const countShards = 500
 
-// counts tells what queues hold, many in each round trip.
-func (e *Engine) counts(ctx context.Context, names []string) ([]engine.QueueInfo, error) {
-	infos := make([]engine.QueueInfo, len(names))
+// counted is what a queue holds, and the newest settings that any shard of it has.
+type counted struct {
+	engine.QueueInfo
+	settings *configured
+}
+
+// counts tells what queues hold, many in each round trip. Shards that have older settings
+// than others of their queue are brought the newest.
+func (e *Engine) counts(ctx context.Context, names []string) ([]counted, error) {
+	infos := make([]counted, len(names))
 	step := max(1, countShards/e.shards)
 	for from := 0; from < len(names); from += step {
 		var shards []*shard
@@ -43,11 +50,29 @@ func (e *Engine) counts(ctx context.Context, names []string) ([]engine.QueueInfo
 				shards, which = append(shards, s), append(which, n)
 			}
 		}
+		has := make([]*configured, len(shards))
 		err := e.eachShard(ctx, shards, countScript, nil, func(i int, a answer) error {
-			return addCount(&infos[which[i]], a.values)
+			info := &infos[which[i]]
+			if err := addCount(&info.QueueInfo, a.values); err != nil {
+				return err
+			}
+			c, err := readSettings(&a.values[9])
+			if err != nil {
+				return err
+			}
+			has[i] = c
+			if c.newer(info.settings) {
+				info.settings = c
+			}
+			return nil
 		})
 		if err != nil {
 			return infos, err
+		}
+		for i, s := range shards {
+			if newest := infos[which[i]].settings; newest.newer(has[i]) {
+				_ = e.bring(ctx, []*shard{s}, newest) // if it fails it is tried the next time
+			}
 		}
 	}
 	return infos, nil
@@ -55,7 +80,7 @@ func (e *Engine) counts(ctx context.Context, names []string) ([]engine.QueueInfo
 
 // addCount adds what a shard holds to what its queue does.
 func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
-	if len(values) != 9 {
+	if len(values) != 10 {
 		return errAnswer
 	}
 	for i, to := range []*int64{&info.Scheduled, &info.Ready, &info.Leased, &info.Dead, &info.Finished} {
@@ -82,7 +107,7 @@ func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
 	return nil
 }
 
-// Queues tells it of the queues that hold something or are paused, by name.
+// Queues tells it of the queues that hold something, are paused or have settings, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
 	if err := e.calls.Enter(ctx, "queues"); err != nil {
 		return nil, "", err
@@ -109,7 +134,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 			case len(queues) == limit:
 				return queues, queues[limit-1].Queue, nil
 			default:
-				queues = append(queues, info)
+				queues = append(queues, info.QueueInfo)
 			}
 		}
 		if len(names) < chunk {

@@ -140,6 +140,13 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			}
 			return engine.RefuseNotDue(ref, due)
 		}
+		if err == engine.ErrLimit {
+			var until time.Time // of one for which a place must become free: none
+			if ms, err := a.values[1].AsInt64(); err == nil {
+				until = time.UnixMilli(ms).UTC()
+			}
+			return engine.RefuseClaim(ref, until)
+		}
 		if err != nil {
 			return err
 		}

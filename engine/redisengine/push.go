@@ -2,7 +2,9 @@ package redisengine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,12 +36,12 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		return nil, fault("push", "", err)
 	}
 	results := make([]engine.PushResult, len(msgs))
-	b := batch{e: e, unique: true, room: 4, until: until}
+	b := batch{e: e, unique: true, room: 5, until: until}
 	keyless := int(e.spread.Add(1))
-	queues, refused := e.queuesFor(ctx, msgs)
+	aims, refused := e.aim(ctx, msgs)
 	var noIDs error // why there are none, found out once
 	for i := range msgs {
-		m, q := &msgs[i], queues[i]
+		m, q, known := &msgs[i], aims[i].queue, aims[i].known
 		if len(m.Body) > maxBody {
 			results[i].Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: engine.ErrTooLarge,
 				Hint: fmt.Sprintf("a body has at most %d bytes in Redis; keep a larger one elsewhere and send its address", maxBody)}
@@ -64,10 +66,10 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 			continue
 		}
 		results[i].ID = id
-		policy := m.Resolve(nil)
+		policy := m.Resolve(known.defaults())
 		record, large := encode(m, &policy, created.UnixMicro())
 		c := b.call(s, m.Key, len(record)+len(large))
-		c.items = append(c.items, i)
+		c.items, c.known = append(c.items, i), known
 		c.least, c.most = min(c.least, blockOf(id)), max(c.most, blockOf(id))
 		c.dues = appendDue(c.dues, m.Due)
 		c.do(record[0] | byte(m.OnConflict)<<3)
@@ -80,33 +82,45 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		c.args[ahead], c.args[ahead+1] = strconv.Itoa(len(c.items)), rueidis.BinaryString(c.dues)
 		c.args[ahead+2] = c.hows()
 		c.args[ahead+3] = e.blocks(c.least, c.most)
+		c.args[ahead+4] = c.known.mark()
 	}
-	var taken []int // those whose ids others have
+	var again []int // those whose ids others have, or that went by other settings
 	b.run(ctx, pushScript, func(c *call, values []rueidis.RedisMessage, now int64, err error) {
 		if err == nil && len(values) != 1+len(c.items) {
 			err = errAnswer
+		}
+		var other *differs
+		if errors.As(err, &other) && tries > 1 {
+			again = append(again, c.items...)
+			if err = e.reconcile(ctx, aims[c.items[0]].queue, c.shard, other.is); err == nil {
+				return
+			}
+			again = again[:len(again)-len(c.items)]
 		}
 		for n, i := range c.items {
 			if err != nil {
 				results[i] = engine.PushResult{Err: fault("push", msgs[i].Queue, err)}
 				continue
 			}
-			if e.pushed(&results[i], &msgs[i], &values[1+n], now) == errTaken {
-				taken = append(taken, i)
+			if e.pushed(&results[i], &msgs[i], &values[1+n], now, c.known) == errTaken {
+				again = append(again, i)
 			}
 		}
 		if err == nil {
 			e.soon(c.shard, &values[0])
 		}
 	})
-	if len(taken) > 0 && tries > 1 {
-		again := make([]engine.Message, len(taken))
-		for n, i := range taken {
-			again[n] = msgs[i]
-			e.ids.drop(results[i].ID)
+	if len(again) > 0 && tries > 1 {
+		slices.Sort(again)
+		repeated := make([]engine.Message, len(again))
+		for n, i := range again {
+			repeated[n] = msgs[i]
+			if errors.Is(results[i].Err, errTaken) {
+				e.ids.drop(results[i].ID)
+			}
 		}
-		more, err := e.push(ctx, again, tries-1)
-		for n, i := range taken {
+		more, err := e.push(ctx, repeated, tries-1)
+		for n, i := range again {
 			if err != nil {
 				results[i] = engine.PushResult{Err: err}
 			} else {
@@ -117,28 +131,36 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 	return results, nil
 }
 
-// queuesFor returns the queue of each message, noted, and those that cannot be used.
-func (e *Engine) queuesFor(ctx context.Context, msgs []engine.Message) (queues []*queue, refused map[*queue]error) {
-	queues = make([]*queue, len(msgs))
+// aim is where a message goes, and by which settings.
+type aim struct {
+	queue *queue
+	known *configured
+}
+
+// aim returns where each message goes, to queues that are noted, and those that cannot be
+// used.
+func (e *Engine) aim(ctx context.Context, msgs []engine.Message) (aims []aim, refused map[*queue]error) {
+	aims = make([]aim, len(msgs))
 	var distinct []*queue
 	for name, items := range group.By(len(msgs), func(i int) string { return msgs[i].Queue }) {
 		q := e.queue(name)
 		distinct = append(distinct, q)
+		to := aim{q, q.known.Load()}
 		for _, i := range items {
-			queues[i] = q
+			aims[i] = to
 		}
 	}
 	e.note(ctx, distinct...)
-	return queues, e.registry.refusals(distinct)
+	return aims, e.registry.refusals(distinct)
 }
 
 // errTaken says that another message has the id that a new one was given. That happens
 // after a failover that forgot a block of ids, to a server whose clock is behind.
 var errTaken = fmt.Errorf("%w: Redis has forgotten which ids are taken, and its clock is behind", engine.ErrUnavailable)
 
-// pushed reads what a script answered for one message. It returns errTaken if it is to be
+// pushed reads what a script answered for one message, by the settings known. It returns errTaken if it is to be
 // pushed with another id.
-func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.RedisMessage, now int64) error {
+func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.RedisMessage, now int64, known *configured) error {
 	if due, err := v.AsInt64(); err == nil {
 		r.Outcome, r.Due, r.State = engine.Created, time.UnixMilli(due).UTC(), state('W', due, now)
 		return nil
@@ -168,6 +190,8 @@ func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.Redi
 		r.Outcome = engine.Replaced
 	case "exists":
 		r.Err = engine.Refuse("push", ref, engine.ErrExists)
+	case "full":
+		*r = engine.PushResult{Err: engine.RefusePending(ref, known.MaxPending)}
 	case "leased":
 		r.Err = engine.Refuse("push", ref, engine.ErrLeased)
 	case "taken":

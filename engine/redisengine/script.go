@@ -70,6 +70,12 @@ func telling(grows bool, files ...string) *script {
 	return s
 }
 
+// repeatable is a script that may run again where its answer was lost.
+func repeatable(s *script) *script {
+	s.again = s
+	return s
+}
+
 func compose(head string, files []string) *script {
 	var b strings.Builder
 	b.WriteString(head)
@@ -86,9 +92,9 @@ func compose(head string, files []string) *script {
 
 var (
 	pushScript       = telling(true, "message", "push")
-	leaseScript      = newScript(false, "shard", "message", "sweep", "take", "lease")
-	claimScript      = newScript(false, "shard", "message", "sweep", "take", "claim")
-	settleScript     = telling(false, "message", "settle")
+	leaseScript      = newScript(false, "shard", "message", "sweep", "limit", "take", "lease")
+	claimScript      = newScript(false, "shard", "message", "sweep", "limit", "take", "claim")
+	settleScript     = telling(false, "message", "limit", "settle")
 	cancelScript     = telling(false, "message", "cancel")
 	rescheduleScript = telling(false, "message", "reschedule")
 	getScript        = looking("shard", "message", "get")
@@ -100,7 +106,10 @@ var (
 	redriveScript    = telling(false, "message", "redrive")
 	pauseScript      = newScript(false, "shard", "pause")
 	clearScript      = newScript(false, "shard", "sweep", "clear")
-	reclaimScript    = newScript(false, "shard", "message", "take", "reclaim")
+	reclaimScript    = newScript(false, "shard", "message", "limit", "take", "reclaim")
+	configureScript  = telling(false, "message", "configure")
+	spreadScript     = repeatable(newScript(false, "shard", "message", "spread"))
+	settingsScript   = looking("shard", "settings")
 	openScript       = newScript(false, "open")
 	idsScript        = newScript(true, "ids")
 	registerScript   = newScript(false, "register")

@@ -16,7 +16,7 @@ import (
 
 var allScripts = []*script{
 	pushScript, leaseScript, claimScript, settleScript, cancelScript, rescheduleScript, getScript, listScript, fetchScript, countScript,
-	forecastScript, purgeScript, redriveScript, pauseScript, clearScript, reclaimScript, openScript, idsScript, registerScript, forgetScript,
+	configureScript, spreadScript, settingsScript, forecastScript, purgeScript, redriveScript, pauseScript, clearScript, reclaimScript, openScript, idsScript, registerScript, forgetScript,
 }
 
 // everyCall makes all calls of an engine once, each of which must do something, with
@@ -97,6 +97,13 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 		{"queues of nothing", func() (bool, error) { // it would forget the queue, were that not noted lately
 			queues, _, err := e.Queues(ctx, "", 1)
 			return len(queues) == 0, err
+		}},
+		{"settings", func() (bool, error) {
+			if _, err := e.Configure(ctx, "configured", engine.Settings{InFlight: 2}, ""); err != nil {
+				return false, err
+			}
+			s, _, err := e.Settings(ctx, "configured")
+			return s.InFlight == 2, err
 		}},
 		{"clear", func() (bool, error) {
 			a := e.ask1(ctx, clearScript, e.queue("q").shards[0])

@@ -16,6 +16,7 @@ type queue struct {
 	name   string
 	print  fingerprint
 	shards []*shard
+	known  atomic.Pointer[configured] // its settings, as far as is known; nil: none
 }
 
 // shard is one of the parts over which a queue is spread, and what this engine knows
@@ -36,6 +37,7 @@ type shard struct {
 	dark  atomic.Bool // it is not asked for leases until a probe is answered
 
 	mu       sync.Mutex
+	held     bool       // the settings hold messages back until then
 	next     int64      // nothing happens before this; never: nothing is known to come
 	wakes    int64      // how often it had woken others by then
 	asked    time.Time  // when that was learned; zero: not yet
@@ -151,10 +153,10 @@ const (
 
 // learn takes in an answer. What came up since stands was called may have been missed
 // by it: then the shard is to be asked again.
-func (s *shard) learn(next, wakes int64, turns uint64, local time.Time) {
+func (s *shard) learn(next int64, held bool, wakes int64, turns uint64, local time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next, s.wakes, s.asked, s.fails = next, wakes, local, 0
+	s.next, s.held, s.wakes, s.asked, s.fails = next, held, wakes, local, 0
 	if s.turns != turns {
 		s.next = 0
 	}
@@ -167,7 +169,7 @@ func (s *shard) failed(now time.Time) {
 	defer s.mu.Unlock()
 	pause := min(shardPauseMin<<min(s.fails, 10), shardPauseMax)
 	s.fails++
-	s.next, s.wakes, s.asked = now.Add(pause).UnixMilli(), unknown, time.Now()
+	s.next, s.held, s.wakes, s.asked = now.Add(pause).UnixMilli(), false, unknown, time.Now()
 }
 
 // confirm takes in how often the shard has woken others. If that is as it was, nothing
@@ -187,6 +189,13 @@ func (s *shard) known() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next
+}
+
+// holdsBack returns whether the settings hold messages back until then.
+func (s *shard) holdsBack() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
 }
 
 // maxQueues is how many queues an engine knows at a time.

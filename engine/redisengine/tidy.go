@@ -44,7 +44,7 @@ func (e *Engine) tidy(ctx context.Context) error {
 }
 
 // empty returns the names of queues that are.
-func empty(infos []engine.QueueInfo) (names []string) {
+func empty(infos []counted) (names []string) {
 	for i := range infos {
 		if isEmpty(&infos[i]) {
 			names = append(names, infos[i].Queue)
@@ -53,7 +53,10 @@ func empty(infos []engine.QueueInfo) (names []string) {
 	return names
 }
 
-// isEmpty says that a queue holds nothing and is not paused.
-func isEmpty(i *engine.QueueInfo) bool {
+// isEmpty says that a queue holds nothing, is not paused and has no settings.
+func isEmpty(i *counted) bool {
+	if i.settings != nil && !i.settings.Unset() {
+		return false
+	}
 	return i.Scheduled+i.Ready+i.Leased+i.Dead+i.Finished == 0 && !i.Paused
 }

@@ -41,7 +41,7 @@ func TestToldWakes(t *testing.T) {
 	t.Parallel()
 	e := &Engine{prefix: "p", origin: "SELF", shards: 2, queues: make(map[string]*queue), printed: make(map[fingerprint]*queue)}
 	s := e.queue("q").shards[1]
-	s.learn(2000, 0, 0, start)
+	s.learn(2000, false, 0, 0, start)
 	var told []string
 	e.watchers.Watch(func(name string) { told = append(told, name) })
 	for _, step := range []struct {

@@ -216,7 +216,7 @@ func (v *visit) take(s *stop, a answer) {
 			return
 		}
 		v.granted.More = true
-		s.shard.learn(0, unknown, s.turns, time.Now())
+		s.shard.learn(0, false, unknown, s.turns, time.Now())
 		return
 	}
 	next := int64(never)
@@ -235,7 +235,7 @@ func (v *visit) take(s *stop, a answer) {
 	died, _ := a.values[5].AsInt64()
 	v.granted.Expired += int(expired)
 	v.granted.Died += int(died)
-	if more != 0 {
+	if more == 1 {
 		v.granted.More = true
 		next = 0
 	}
@@ -250,7 +250,7 @@ func (v *visit) take(s *stop, a answer) {
 			v.e.held.add(&l, a.now, s.secret)
 		}
 	}
-	s.shard.learn(next, wakes, s.turns, time.Now())
+	s.shard.learn(next, more == 2, wakes, s.turns, time.Now())
 }
 
 // How long a shard of a cluster may take to answer a lease, and how long one that could
@@ -299,7 +299,7 @@ func (v *visit) divide() {
 			v.open = append(v.open, s)
 		} else {
 			v.granted.More = true
-			s.shard.learn(0, unknown, s.turns, time.Now())
+			s.shard.learn(0, false, unknown, s.turns, time.Now())
 		}
 	}
 	for _, s := range v.open {
@@ -328,6 +328,7 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 	}
 	for _, s := range v.q.shards {
 		next := s.known()
+		g.Held = g.Held || s.holdsBack()
 		if next == never || s.dark.Load() { // that one is heard of when it comes back
 			continue
 		}

@@ -1,6 +1,7 @@
 -- Counts a shard. Answers the clock, whether to call again because
 -- there was too much to sweep, how many are scheduled, ready, leased and dead, how
--- many keys are remembered, the next due, the oldest ready, and until when the shard is paused ('' for good).
+-- many keys are remembered, the next due, the oldest ready, and until when the shard is paused ('' for good),
+-- and the settings that it has ('' for none).
 tick()
 if sweep() then return {us, raw, 1} end
 -- Where it only looks, what has come due is still in RARE, and a lease that is over
@@ -13,8 +14,10 @@ for _, zset in ipairs({DUE, RARE}) do
 	local due = call('ZRANGEBYSCORE', zset, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 	if due then next = math.min(next, tonumber(due)) end
 end
-local till = paused(call('HGET', META, 'paused'))
+local meta = call('HMGET', META, 'paused', 'settings')
+local till = paused(meta[1])
 return {
-	us, raw, 0, scheduled, ready, call('ZCARD', LEASES) - over, call('ZCARD', DEAD),
+	us, raw, 0, scheduled, ready, call('ZCARD', LEASES) - over, call('ZCOUNT', DEAD, format('%.0f', keptSince()), '+inf'),
 	call('ZCOUNT', FINISHED, '(' .. now, '+inf'), next < math.huge and next, oldest <= now and oldest, till and (till < math.huge and till or '') or false,
+	meta[2] or '',
 }

@@ -2,13 +2,15 @@
 -- in microseconds ('' for each message's own), their secret, and how many
 -- bytes of bodies at most; and see jot.
 --
--- Answers the clock, whether more is ready, whether to call again because there was
+-- Answers the clock, whether more is ready (2: and held back by the settings), whether to call again because there was
 -- too much to sweep, when something happens next, how often others were woken, how
 -- many have expired and died since that was last told, then four values a message; to
 -- look, as long as anything is ready, instead of these priority, due and id of each.
 tick()
 local mode, most = args[4], tonumber(args[5])
 local answer = {us, raw, 0, 0, false, 0, 0, 0}
+local meta = call('HMGET', META, 'paused', 'wakes', 'expired', 'died', 'settings')
+know(meta[5])
 local busy, lapses, rares = sweep()
 if busy then
 	answer[4] = 1
@@ -53,6 +55,12 @@ local function ready(n)
 	return ids, dues, priorities, u <= #usual or r <= #rare
 end
 
+-- coming is the first due of a sorted set that lies ahead.
+local function coming(zset)
+	local due = call('ZRANGEBYSCORE', zset, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+	return due and tonumber(due) or math.huge
+end
+
 -- shown is ready without those that have expired, which are dropped; nil where there
 -- are more of them than there is room for.
 local function shown(n)
@@ -72,15 +80,14 @@ local function shown(n)
 	end
 end
 
-local meta = call('HMGET', META, 'paused', 'wakes', 'expired', 'died')
 answer[6] = tonumber(meta[2] or 0)
-fallen = {expired = 0, died = 0}
 local till = paused(meta[1])
 if till then
 	if till < math.huge then answer[5] = till end
 else
-	if mode == 'look' then
-		local ids, dues, priorities = shown(most)
+	local free = permits(most + 1)
+	if mode == 'look' and free > 0 then
+		local ids, dues, priorities = shown(math.min(most, free))
 		if not ids then
 			answer[4] = 1
 			return answer
@@ -92,7 +99,7 @@ else
 		end
 		if #ids > 0 then return answer end
 	end
-	local left, more = mode == 'look' and 0 or most, false
+	local left, more, held = mode == 'look' and 0 or math.min(most, free), false, false
 	local lapse, bytes = lapses, tonumber(args[8])
 	local wide = left -- more than are left once many have turned out to be gone
 	while left > 0 do
@@ -101,7 +108,8 @@ else
 		if #ids == 0 then break end
 		local looked, gone, ends = take(answer, ids, dues, left, args[6], args[7], mode == 'forget', bytes)
 		if mode ~= 'forget' then lapse = math.min(lapse, ends) end
-		left = left - gone
+		left, free = left - gone, free - gone
+		given(gone)
 		room = room - (looked - gone)
 		more = more or looked < #ids
 		if gone == looked or looked < #ids then break end
@@ -115,10 +123,20 @@ else
 		end
 		wide = math.min(2 * wide, left + room)
 	end
+	if free == 0 then
+		local ids = shown(1)
+		held = not ids or #ids > 0
+		more = false
+	end
 	if more then
 		answer[3] = 1
 	else
 		local next = math.min(earliest(DUE), rares and earliest(RARE) or math.huge, lapse)
+		if held then
+			answer[3] = 2
+			next = math.min(coming(DUE), coming(RARE), lapse)
+			if limits.rate > 0 and permits(1) == 0 and not full() then next = math.min(next, gathers()) end
+		end
 		if next < math.huge then answer[5] = next end
 		-- Should this client die, others must know when to come.
 		if lapse == next and lapse < lapses then

@@ -14,7 +14,9 @@ local parts = {
 local all = {}
 for _, zset in ipairs(parts[state]) do
 	local from, to = rank(zset, args[5], args[6]), rank(zset, args[7], args[8])
-	if state ~= 'dead' then
+	if state == 'dead' then
+		from = math.max(from, rank(zset, format('%.0f', keptSince()), ''))
+	else
 		local past = call('ZCOUNT', zset, '-inf', now)
 		if state == 'ready' then to = math.min(to, past) else from = math.max(from, past) end
 	end

@@ -125,7 +125,23 @@ local function messages()
 		if m.large then call('HDEL', BODY, m.id) end
 	end
 
-	-- die makes a message dead since at.
+	-- cull drops of the dead what the settings do not let stay, as far as there is room, and
+	-- returns whether there is more.
+	local function cull()
+		local l = settings()
+		if not l or l.keep == 0 and l.dead == 0 then return false end
+		local most = l.dead > 0 and l.dead or math.huge
+		while true do
+			local head = call('ZRANGE', DEAD, 0, 0, 'WITHSCORES')
+			if not head[1] or tonumber(head[2]) >= keptSince() and call('ZCARD', DEAD) <= most then return false end
+			if room <= 0 then return true end
+			room = room - 1
+			local m = find(head[1])
+			if m and m.mark == 'D' then drop(m) else call('ZREM', DEAD, head[1]) end
+		end
+	end
+
+	-- die makes a message dead since at. Where the settings do not let it stay its mark is X.
 	local function die(m, at, reason)
 		leave(m)
 		if holds(m) then call('HDEL', KEY, m.key) end
@@ -133,6 +149,11 @@ local function messages()
 		call('ZADD', DEAD, at, m.id)
 		if m.key ~= '' then call('ZADD', GRAVE, 0, grave(m)) end
 		save(m)
+		local l = settings()
+		if l and (l.dead > 0 or l.keep > 0) then
+			cull()
+			if not call('ZSCORE', DEAD, m.id) then m.mark = 'X' end
+		end
 	end
 
 	-- lapse ends a lease at its deadline. Its secret goes on settling until something
@@ -177,6 +198,11 @@ local function messages()
 			else
 				m.mark, m.reason = 'W', LAPSED
 			end
+		end
+		if m and m.mark == 'X' then return nil end
+		if m and m.mark == 'D' and m.died < keptSince() then
+			if not still then drop(m) end
+			return nil
 		end
 		if m and m.mark == 'W' and m.expires < now then
 			local memory = finish(m, EXPIRED, m.expires)
@@ -240,7 +266,7 @@ local function messages()
 
 	made = {
 		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting, grave = grave, state = state,
-		wait = wait, sooner = sooner, leave = leave, drop = drop, die = die, rewrite = rewrite, hold = hold, holder = holder, finish = finish,
+		wait = wait, sooner = sooner, leave = leave, drop = drop, cull = cull, die = die, rewrite = rewrite, hold = hold, holder = holder, finish = finish,
 	}
 	return made
 end

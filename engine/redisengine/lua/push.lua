@@ -1,9 +1,10 @@
 -- Pushes messages, no two of one key: ARGV has how many, their dues, what to do with
--- each (see below; '' if all are of the usual kind), the block of their ids (see fresh),
--- then for each message id, key, record, and if it is large its content. Answers the
+-- each (see below; '' if all are of the usual kind), the block of their ids (see fresh), the
+-- revision of the settings by which their policies were made ('' for none), then for each message id, key, record, and if it is large its content. Answers the
 -- clock, the soonest due if others were woken, and for each message its due when it was
 -- created, else {what was done, id, due, mark}, or {what was done, memory} where the key is
--- remembered, or taken where another message has its id.
+-- remembered, or taken where another message has its id. Where
+-- the revision is another it does nothing and answers "settings" and the settings.
 if told == nil then tick() end
 local count, how = tonumber(args[4]), args[6]
 
@@ -26,6 +27,8 @@ for i = 1, count do
 	dues[i] = at
 end
 if told ~= nil then return {us, raw, told, unpack(dues, 1, count)} end
+local meta = call('HMGET', META, 'block', 'settings')
+if sub(meta[2] or '', 1, 8) ~= args[8] then return {us, raw, 'settings', meta[2] or ''} end
 
 -- What to do is a byte: the flags of the message, and eight times its policy for a
 -- key that is taken.
@@ -62,7 +65,7 @@ end
 -- Where each message's arguments begin, and its key.
 local from, keys, k = {}, {}, 0
 do
-	local i = 8
+	local i = 9
 	for n = 1, count do
 		from[n] = i
 		local key = args[i + 1]
@@ -84,7 +87,7 @@ local holders = k > 0 and call('HMGET', KEY, unpack(keys))
 local function fresh(given)
 	local mixed = byte(given) == 43
 	if mixed then given = given:sub(2) end
-	local top = call('HGET', META, 'block')
+	local top = meta[1]
 	if top == given then return not mixed end
 	local block, highest = given:sub(1, 13), top and top:sub(1, 13) or ''
 	if block > highest then
@@ -99,6 +102,28 @@ if not fresh(args[7]) then
 	local ids = {}
 	for n = 1, count do ids[n] = args[from[n]] end
 	taken = call('HMGET', MSG, unpack(ids))
+end
+
+-- space is how many more live messages there may be. Where there seems to be none, some of
+-- those that are live no more may not have been met yet.
+know(meta[2])
+local bounded, space = limits and limits.live > 0, nil
+local function spare()
+	return limits.live - call('ZCARD', DUE) - call('ZCARD', RARE) - call('ZCARD', READY) - call('ZCARD', LEASES)
+end
+
+-- admits says whether there may be one more than there are and are to be made.
+local function admits(made)
+	if not space then
+		space = spare()
+		if space <= made then
+			for _, zset in ipairs({LEASES, RARE, READY}) do
+				for _, id in ipairs(call('ZRANGEBYSCORE', zset, '-inf', now, 'LIMIT', 0, CHUNK / 5)) do messages().present(id) end
+			end
+			space = spare()
+		end
+	end
+	return space > made
 end
 
 -- New messages gather, so that a few variadic calls write them all.
@@ -127,6 +152,8 @@ for n = 1, count do
 		answer[n + 3] = meet(other, policies[policy], at, record, args[i + 3])
 	elseif memory and (policies[policy] == 'reject' or policies[policy] == 'keep') then
 		answer[n + 3] = {policies[policy] == 'keep' and 'kept' or 'exists', memory}
+	elseif bounded and not admits(m / 2) then
+		answer[n + 3] = {'full', id, at, ''}
 	else
 		answer[n + 3] = at
 		if at < soonest then soonest = at end

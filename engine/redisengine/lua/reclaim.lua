@@ -3,7 +3,7 @@
 -- messages have been looked at. Answers the clock, how many were given back, and whether
 -- there are more to look at.
 tick()
-local M, before = messages(), first()
+local M, before, was = messages(), first(), full()
 local secret, from = args[4], tonumber(args[5])
 local taken = call('GET', KEYS[14]) or ''
 local total, at = 0, 0
@@ -22,5 +22,5 @@ for i = from, math.min(total, from + CHUNK) - 1 do
 		n = n + 1
 	end
 end
-woken(before)
+if not woken(before) and was then wake(now) end
 return {us, raw, n, from + CHUNK < total and 1 or 0}

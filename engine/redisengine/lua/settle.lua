@@ -18,7 +18,7 @@ do
 	end
 end
 local pasts = call('HMGET', STATE, unpack(ids))
-local before = how ~= '' and first() or math.huge
+local before, was = how ~= '' and first() or math.huge, full()
 
 -- sealed says whether a nonce is of the lease whose secret a past has. A token's is the
 -- beginning of the SHA-1 of secret and id, so that who has one knows no other; the client
@@ -84,6 +84,9 @@ local function held(past, id, nonce)
 	if head ~= fits or nonce ~= shown then
 		local secret = sub(head, 44)
 		if byte(head) ~= 76 or byte(head, 43) ~= 32 or not low or not sealed(secret, id, nonce) then return nil end
+		-- One that died by its lapse may not be let stay.
+		local l = settings()
+		if l and (l.keep > 0 or l.dead > 0) and unpacked('>d', past, 27) <= now then return nil end
 		if nonce == secret then fits, shown = head, nonce end
 	end
 	if not low then return nil end
@@ -131,5 +134,11 @@ if a > 0 then
 	if k > 0 then call('HDEL', KEY, unpack(keys)) end
 end
 if a == n then answer = {us, raw} end
-answer[3] = woken(before)
+-- Those that sleep while no more may be leased know nothing of a place that is free.
+if was and not full() then
+	wake(now)
+	answer[3] = now
+else
+	answer[3] = woken(before)
+end
 return tell(answer, a == n, answer[3])

@@ -14,7 +14,7 @@
 --   DEAD    sorted set  id by death
 --   GRAVE   sorted set  hash of the key, death and id of dead messages with a key, in that order
 --   FINISHED sorted set key by when it is forgotten, of those with a memory
---   META    hash        wakes, until when it is paused, how many have expired and died
+--   META    hash        wakes, until when it is paused, how many have expired and died, settings
 --
 -- An id is 8 bytes, big-endian, so that Redis, which orders equal scores by member, orders
 -- by (due, id). Instants are Unix milliseconds.
@@ -130,6 +130,34 @@ local PAST = '>c1BI4I4ddddBc0I2c0I2c0'
 -- damaged. Such a message is treated as not there: it must not stand in the way of others.
 local function parse(record) return pcall(head, record) end
 local function story(past) return pcall(unpacked, PAST, past) end
+
+-- The settings of the queue as META has them begin with their revision and the limits: how
+-- long the dead are kept in milliseconds, and of each what is this shard's share: the most
+-- dead, the most live, the most leased, leases a second, and how many of these at once. 0 is
+-- none. The rest is for clients.
+local LIMITS = '>ddddddd'
+local limits -- nil: not read yet; false: there are none
+
+-- know reads settings, and settings returns the limits of those that META has.
+local function know(value)
+	if not value then
+		limits = false
+		return
+	end
+	limits = {}
+	local l = limits
+	l.revision, l.keep, l.dead, l.live, l.flight, l.rate, l.burst = unpacked(LIMITS, value)
+end
+local function settings()
+	if limits == nil then know(call('HGET', META, 'settings')) end
+	return limits
+end
+
+-- keptSince is when the oldest of the dead that are still there may have died.
+local function keptSince()
+	local l = settings()
+	return l and l.keep > 0 and now - l.keep or -math.huge
+end
 
 local function pack(m)
 	return struct.pack(PAST, m.mark, m.flags, m.attempt, m.max, m.due, m.expires, m.deadline, m.died,

@@ -19,6 +19,7 @@ local function sweep()
 		if room == 0 then return true end
 		head = earliest(LEASES)
 	end
+	if settings() and messages().cull() then return true end
 	if call('EXISTS', RARE, READY, FINISHED) == 0 then return false, head, false end
 	for _, key in ipairs(some(FINISHED, '-inf', now)) do
 		call('HDEL', KEY, key)

@@ -1,0 +1,18 @@
+-- Stores the settings of a queue in the shard that decides on them: ARGV has which revision
+-- must stand ('' for any), and the settings but for their revision. Answers the clock and
+-- 0 and the revision that stands where it is another, 1 and the settings with their new
+-- revision, or 2 to call again because there was too much to drop.
+tick()
+local was = call('HGET', META, 'settings')
+local stands = was and (unpacked('>d', was)) or 0
+if args[4] ~= '' and args[4] ~= format('%.0f', stands) then return tell({us, raw, 0, format('%.0f', stands)}) end
+-- What is gone by the settings before does not come back.
+if messages().cull() then return {us, raw, 2, ''} end
+-- It begins with the time: no revision comes again, even if some were lost.
+local value = struct.pack('>d', math.max(raw, stands + 1)) .. args[5]
+call('HSET', META, 'settings', value)
+know(value)
+if limits.rate == 0 then call('HDEL', META, 'bucket') end
+messages().cull()
+wake(now)
+return tell({us, raw, 1, value})

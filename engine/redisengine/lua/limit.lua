@@ -1,0 +1,46 @@
+-- What the settings hold back of leases: no more than so many at a time, and no more than
+-- gather at a rate.
+
+-- full says whether as many messages are leased as may be.
+local function full()
+	local l = settings()
+	return l and l.flight > 0 and call('ZCOUNT', LEASES, '(' .. now, '+inf') >= l.flight
+end
+
+-- A rate is kept by one instant: when what has gathered would have been none. It is in
+-- microseconds since 2026, which a double holds with enough of a fraction.
+local EPOCH = 1767225600000000
+local base
+
+-- each is the time in which one lease gathers.
+local function each(l) return math.max(1, math.floor(1000000000 / l.rate)) / 1000 end
+
+-- permits is how many of n leases may be given now.
+local function permits(n)
+	local l = settings()
+	if not l then return n end
+	if l.flight > 0 then
+		n = math.min(n, math.max(0, l.flight - call('ZCOUNT', LEASES, '(' .. now, '+inf')))
+	end
+	if l.rate > 0 then
+		local at, kept = us - EPOCH, call('HGET', META, 'bucket')
+		base = math.min(at, math.max(at - l.burst * each(l), kept and unpacked('>d', kept) or -math.huge))
+		n = math.min(n, math.floor((at - base + 0.05) / each(l)))
+	end
+	return n
+end
+
+-- given notes that so many leases were given that permits let pass.
+local function given(n)
+	if not base or n == 0 then return end
+	base = base + n * each(settings())
+	call('HSET', META, 'bucket', struct.pack('>d', base))
+end
+
+-- gathers is when some leases may be given again by the rate, after permits: one, or what
+-- gathers in 5 ms if that is more.
+local function gathers()
+	local l = settings()
+	local some = math.min(l.burst, math.max(1, math.floor(5000 / each(l))))
+	return ceil((base + some * each(l) + EPOCH) / 1000 - 0.00005)
+end

@@ -1,0 +1,228 @@
+package redisengine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+)
+
+// The first shard of a queue decides on its settings, and every shard has a copy, by which
+// its scripts keep to the limits. Policies are made by who pushes, who says by which
+// revision: a shard that has another answers with that and does nothing. Whoever meets a
+// shard with older settings than he knows brings them there, so that it does no harm if
+// who configured the queue could not do so: the highest revision wins.
+
+var _ engine.Configurer = (*Engine)(nil)
+
+// configured are the settings of a queue as a shard has them; nil: none.
+type configured struct {
+	engine.Settings
+	revision float64
+	raw      string
+}
+
+// revisionBytes is how long a revision is in Redis, and limitsBytes the limits behind it.
+const (
+	revisionBytes = 8
+	limitsBytes   = 6 * 8
+)
+
+// mark is what a push tells of the revision that it goes by.
+func (c *configured) mark() string {
+	if c == nil {
+		return ""
+	}
+	return c.raw[:revisionBytes]
+}
+
+func (c *configured) defaults() *engine.Terms {
+	if c == nil {
+		return nil
+	}
+	return &c.Defaults
+}
+
+// at is the revision for callers.
+func (c *configured) at() string {
+	if c == nil {
+		return "0"
+	}
+	return strconv.FormatFloat(c.revision, 'f', 0, 64)
+}
+
+func (c *configured) newer(than *configured) bool {
+	return c != nil && (than == nil || c.revision > than.revision)
+}
+
+// appendSettings writes what is kept of settings behind their revision: of the limits what
+// is the share of each of so many shards, as LIMITS of lua/shard.lua, then all of them, in
+// JSON, unless nothing is set.
+func appendSettings(b []byte, s *engine.Settings, shards int) ([]byte, error) {
+	share := func(n int64) float64 { return math.Ceil(float64(n) / float64(shards)) }
+	burst := 0.0
+	if s.Rate > 0 {
+		burst = share(s.Bursts())
+	}
+	for _, f := range []float64{
+		float64(ceil(s.DeadKeep, time.Millisecond)), share(s.DeadMax), share(s.MaxPending), share(s.InFlight),
+		s.Rate / float64(shards), burst,
+	} {
+		b = appendFloat(b, f)
+	}
+	if s.Unset() {
+		return b, nil
+	}
+	text, err := json.Marshal(s)
+	return append(b, text...), err
+}
+
+// readSettings reads settings as a shard has them, nil for none.
+func readSettings(v *rueidis.RedisMessage) (*configured, error) {
+	raw, err := v.ToString()
+	if err != nil {
+		return nil, errAnswer
+	}
+	if raw == "" {
+		return nil, nil
+	}
+	c := &configured{raw: raw}
+	r := codec.Reader{B: []byte(raw)}
+	c.revision = math.Float64frombits(r.Uint(revisionBytes))
+	r.Take(limitsBytes)
+	if r.Err == nil && len(r.B) > 0 {
+		r.Err = json.Unmarshal(r.B, &c.Settings)
+	}
+	if r.Err != nil {
+		return nil, errSettings
+	}
+	return c, nil
+}
+
+var errSettings = fmt.Errorf("the settings of a queue in Redis are damaged, or not tarry's: %w", errRecord)
+
+// learn takes in settings that a shard has.
+func (q *queue) learn(c *configured) {
+	for {
+		known := q.known.Load()
+		if !c.newer(known) || q.known.CompareAndSwap(known, c) {
+			return
+		}
+	}
+}
+
+// reconcile has this engine and a shard know the same settings, of which the shard has is.
+func (e *Engine) reconcile(ctx context.Context, q *queue, s *shard, is *configured) error {
+	q.learn(is)
+	if known := q.known.Load(); known.newer(is) {
+		return e.bring(ctx, []*shard{s}, known)
+	}
+	return nil
+}
+
+// bring brings settings to shards that have older ones.
+func (e *Engine) bring(ctx context.Context, shards []*shard, c *configured) error {
+	err := e.eachShard(ctx, shards, spreadScript, []string{c.raw}, func(int, answer) error { return nil })
+	for _, s := range shards {
+		s.doubt()
+		e.watchers.Hint(s.queue)
+	}
+	return err
+}
+
+// Settings tells the settings of a queue and their revision.
+func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, string, error) {
+	if err := e.calls.Enter(ctx, "settings"); err != nil {
+		return engine.Settings{}, "", err
+	}
+	defer e.calls.Leave()
+	q := e.queue(name)
+	a := e.ask1(ctx, settingsScript, q.shards[0])
+	if a.err == nil && len(a.values) != 1 {
+		a.err = errAnswer
+	}
+	if a.err != nil {
+		return engine.Settings{}, "", fault("settings", name, a.err)
+	}
+	c, err := readSettings(&a.values[0])
+	if err != nil {
+		return engine.Settings{}, "", fault("settings", name, err)
+	}
+	q.learn(c)
+	if c == nil {
+		return engine.Settings{}, c.at(), nil
+	}
+	s := c.Settings
+	s.Defaults = s.Defaults.Clone()
+	return s, c.at(), nil
+}
+
+// Configure stores the settings of a queue. When it fails they may stand all the same, as
+// Settings tells, and reach the other shards later.
+func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, revision string) (string, error) {
+	if err := e.calls.Enter(ctx, "configure"); err != nil {
+		return "", err
+	}
+	defer e.calls.Leave()
+	q := e.queue(name)
+	e.note(ctx, q)
+	if err := e.registry.refusals([]*queue{q})[q]; err != nil {
+		return "", fault("configure", name, err)
+	}
+	raw, err := appendSettings(nil, &s, len(q.shards))
+	if err != nil {
+		return "", fault("configure", name, err)
+	}
+	for {
+		a := e.ask1(ctx, configureScript, q.shards[0], revision, rueidis.BinaryString(raw))
+		if a.err == nil && len(a.values) != 2 {
+			a.err = errAnswer
+		}
+		if a.err != nil {
+			return "", fault("configure", name, a.err)
+		}
+		switch done, _ := a.values[0].AsInt64(); done {
+		case 0:
+			stands, _ := a.values[1].ToString()
+			return "", engine.RefuseRevision(name, stands)
+		case 1:
+			c, err := readSettings(&a.values[1])
+			if err != nil {
+				return "", fault("configure", name, err)
+			}
+			q.learn(c)
+			return c.at(), fault("configure", name, e.bring(ctx, q.shards, c))
+		}
+	}
+}
+
+// differs is the error of a push that went by other settings than the shard has, which
+// has done nothing.
+type differs struct{ is *configured }
+
+func (*differs) Error() string {
+	return "the settings of the queue have changed again and again meanwhile"
+}
+
+// difference returns what a push was answered that went by other settings; nil: it did
+// not.
+func difference(values []rueidis.RedisMessage) error {
+	if len(values) != 2 {
+		return nil
+	}
+	if what, err := values[0].ToString(); err != nil || what != "settings" {
+		return nil
+	}
+	is, err := readSettings(&values[1])
+	if err != nil {
+		return err
+	}
+	return &differs{is}
+}

@@ -1,0 +1,141 @@
+package redisengine
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+// revisions are those of the settings that each shard of a queue has.
+func revisions(t *testing.T, e *Engine, name string) (all []string) {
+	t.Helper()
+	for _, s := range e.queue(name).shards {
+		a := e.ask1(t.Context(), settingsScript, s)
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		c, err := readSettings(&a.values[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c.at())
+	}
+	return all
+}
+
+// TestConfigureLeftHalfDone: whoever configured has written to the first shard alone. Who
+// pushes brings the others what it has learned, and so does who counts.
+func TestConfigureLeftHalfDone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for name, finish := range map[string]func(e *Engine) error{
+		"push": func(e *Engine) error {
+			for i := range 20 {
+				m := engine.Message{Queue: "push", Key: strconv.Itoa(i), Due: engine.When{In: time.Hour}}
+				r, err := e.Push(t.Context(), []engine.Message{m})
+				if err != nil {
+					return err
+				}
+				if r[0].Err != nil {
+					return r[0].Err
+				}
+			}
+			return nil
+		},
+		"count": func(e *Engine) error {
+			_, err := e.Queue(t.Context(), "count")
+			return err
+		},
+		"tidy": func(e *Engine) error { return e.tidy(t.Context()) },
+	} {
+		e := openStore(t, s.URL(), "shards=3")
+		first, err := e.Configure(t.Context(), name, engine.Settings{InFlight: 9}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := appendSettings(nil, &engine.Settings{InFlight: 6}, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := e.ask1(t.Context(), configureScript, e.queue(name).shards[0], first, rueidis.BinaryString(raw))
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		other := openStore(t, s.URL())
+		if name == "push" { // which learns from the first shard that it meets
+			if _, _, err := other.Settings(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := revisions(t, e, name); got[0] == first || got[1] != first || got[2] != first {
+			t.Fatalf("%s: revisions %q after %q", name, got, first)
+		}
+		if err := finish(other); err != nil {
+			t.Fatal(err)
+		}
+		if got := revisions(t, e, name); got[0] == first || got[1] != got[0] || got[2] != got[0] {
+			t.Errorf("%s: revisions %q after %q", name, got, first)
+		}
+	}
+}
+
+// TestFreePlaceIsTold to other processes, and only where messages may be held back.
+func TestFreePlaceIsTold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	a, b := openStore(t, s.URL()), openStore(t, s.URL())
+	ctx := t.Context()
+	hints := make(chan string, 1000)
+	defer b.Watch(func(queue string) { hints <- queue })()
+	eventually(t, "the subscription", b.hears.Load)
+	if _, err := a.Configure(ctx, "q", engine.Settings{InFlight: 1}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Push(ctx, []engine.Message{{Queue: "q"}, {Queue: "q"}, {Queue: "free"}, {Queue: "free"}}); err != nil {
+		t.Fatal(err)
+	}
+	lease := func(e *Engine, queue string) engine.Granted {
+		t.Helper()
+		g, err := e.Lease(ctx, []engine.Want{{Queue: queue, Max: 1}})
+		if err != nil || g.Queues[0].Err != nil {
+			t.Fatal(err, g)
+		}
+		return g.Queues[0]
+	}
+	ack := func(g engine.Granted) {
+		t.Helper()
+		r, err := a.Settle(ctx, []engine.Settlement{{Token: g.Messages[0].Token, Do: engine.Ack}})
+		if err != nil || r[0].Err != nil {
+			t.Fatal(err, r)
+		}
+	}
+	held := lease(a, "q")
+	if g := lease(b, "q"); !g.Held || len(g.Messages) > 0 || g.NextDue.IsZero() {
+		t.Fatalf("%+v", g)
+	}
+	if g := lease(b, "q"); !g.Held { // of what it knows, without asking
+		t.Fatalf("%+v", g)
+	}
+	for len(hints) > 0 {
+		<-hints
+	}
+	ack(held)
+	// By hints alone, which may be of before, and sooner than b's clock thinks.
+	for n := 0; n == 0; {
+		g := lease(b, "q")
+		if n = len(g.Messages); n == 0 && time.Until(g.NextDue) > time.Second {
+			<-hints
+		}
+	}
+	free := lease(a, "free")
+	before := runs(t, s, "publish")
+	ack(free)
+	if after := runs(t, s, "publish"); after != before {
+		t.Errorf("an ack told others %d times of a queue without settings", after-before)
+	}
+}

@@ -230,3 +230,53 @@ func TestLeaserTellsWhatIsWrong(t *testing.T) {
 		l.Close()
 	})
 }
+
+// What a call brings that an earlier turn left under way is for a turn that wants such
+// leases, and goes back in another.
+func TestLeaserTakesNoLeaseThatItDidNotAskFor(t *testing.T) {
+	for _, other := range []tarry.LeaseOptions{{TTR: time.Hour}, {TTR: time.Second, Remote: true}} {
+		s := newStage()
+		var held atomic.Bool
+		var release chan struct{}
+		s.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+			g, err := s.Engine.Lease(ctx, wants)
+			if held.Swap(false) {
+				<-release
+			}
+			return g, err
+		}
+		bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+			release = make(chan struct{})
+			l := leaserOf(t, c, names(2))
+			defer l.Close()
+			push(t, c, "q0", "x")
+			held.Store(true)
+			ctx, leave := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer leave()
+			if _, err := l.Lease(ctx, tarry.LeaseRequest{Max: 5, Wait: time.Minute, LeaseOptions: tarry.LeaseOptions{TTR: time.Second}}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+			time.AfterFunc(500*time.Millisecond, func() { close(release) })
+			got, err := l.Lease(t.Context(), tarry.LeaseRequest{Max: 5, Wait: time.Minute, LeaseOptions: other})
+			if err != nil || len(got.Messages) != 1 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			if m := got.Messages[0]; m.Attempt != 1 || m.Deadline.Sub(got.Now) != other.TTR {
+				t.Errorf("attempt %d, leased for %s by a turn that wants %+v", m.Attempt, m.Deadline.Sub(got.Now), other)
+			}
+		})
+	}
+}
+
+// An empty answer tells what time it is, and not when the engine was asked.
+func TestLeaserTellsTheTime(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		l := leaserOf(t, c, names(2))
+		defer l.Close()
+		for range 3 {
+			if got, err := l.Lease(t.Context(), tarry.LeaseRequest{Max: 1, Wait: time.Minute}); err != nil || time.Since(got.Now).Abs() > time.Millisecond {
+				t.Errorf("it is %s, and %s by the answer, %v", time.Now(), got.Now, err)
+			}
+		}
+	})
+}

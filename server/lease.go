@@ -75,7 +75,7 @@ func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (got tarry
 		}
 		defer s.polls.remove(req.Poll)
 	}
-	got, set, err = s.leaseFrom(ctx, req)
+	got, set, err = s.leaseFrom(ctx, r.Context(), req)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
 		return tarry.LeasedMessages{Now: time.Now()}, set, nil
 	}
@@ -86,8 +86,9 @@ func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (got tarry
 }
 
 // leaseFrom leases from the queues that are named, or from those of a set, and returns
-// the id of the set, if there is one.
-func (s *Server) leaseFrom(ctx context.Context, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
+// the id of the set, if there is one. A set whose id nobody will be told ends: that of a
+// poll that failed or whose client has gone.
+func (s *Server) leaseFrom(ctx, client context.Context, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
 	ask := tarry.LeaseRequest{
 		Max: req.Max, Wait: req.Wait, Room: rooms(req.Room), LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true},
 	}
@@ -106,9 +107,18 @@ func (s *Server) leaseFrom(ctx context.Context, req wire.LeaseRequest) (got tarr
 		got, err = s.c.Lease(ctx, ask)
 		return got, "", err
 	}
-	defer s.sets.put(n)
+	defer func() {
+		if id == "" {
+			s.sets.end(n)
+		} else {
+			s.sets.put(n)
+		}
+	}()
 	got, err = n.Lease(ctx, ask)
-	return got, n.id, err
+	if req.Set != "" || err == nil || ctx.Err() != nil && client.Err() == nil {
+		id = n.id
+	}
+	return got, id, err
 }
 
 func rooms(all []wire.Room) map[string]int {

@@ -68,13 +68,17 @@ func (s *sets) add(c *tarry.Client, queues []string) (*set, error) {
 func (s *sets) reserve(weight int) (gone []*set, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.queues+weight > s.most && s.resting.Len() > 0 {
-		n := s.resting.Front().Value.(*set)
-		s.drop(n)
+	room := s.most - s.queues
+	for e := s.resting.Front(); e != nil && room < weight; e = e.Next() {
+		n := e.Value.(*set)
+		room += n.weight
 		gone = append(gone, n)
 	}
-	if s.queues+weight > s.most {
-		return gone, false
+	if room < weight { // nobody goes in vain
+		return nil, false
+	}
+	for _, n := range gone {
+		s.drop(n)
 	}
 	s.queues += weight
 	return gone, true
@@ -84,8 +88,21 @@ func (s *sets) reserve(weight int) (gone []*set, ok bool) {
 func (s *sets) drop(n *set) {
 	n.lapse.Stop()
 	s.resting.Remove(n.place)
+	s.forget(n)
+}
+
+// forget has nobody find a set any more. Called with s.mu held.
+func (s *sets) forget(n *set) {
 	delete(s.byID, n.id)
 	s.queues -= n.weight
+}
+
+// end ends a set as its poll is over.
+func (s *sets) end(n *set) {
+	s.mu.Lock()
+	s.forget(n)
+	s.mu.Unlock()
+	n.Close()
 }
 
 // take begins a poll with a set.

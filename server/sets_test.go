@@ -1,14 +1,18 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server"
 )
@@ -129,6 +133,9 @@ func TestSetsAreBounded(t *testing.T) {
 		if id := a.keep(quoted("b", 901)); id != "" {
 			a.Error("901 queues were kept where there was room for 900")
 		}
+		if code, _ := a.leaseSet(ids[len(ids)-1], ""); code != 200 {
+			a.Errorf("status %d of a set beside one that found no room all the same", code)
+		}
 		if id := a.keep(quoted("c", 900)); id == "" {
 			a.Error("900 queues found no room where only others rest")
 		}
@@ -149,4 +156,54 @@ func TestSetsAreBounded(t *testing.T) {
 			a.Error("a set was kept where none may be")
 		}
 	})
+}
+
+// A set whose id nobody was told ends with its poll.
+func TestSetThatNobodyKnowsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eng := &moody{Engine: memengine.New(nil)}
+		c := tarry.New(eng, nil)
+		defer c.Close()
+		a := &api{TB: t, c: c, s: server.New(c, &server.Config{MaxSetQueues: 1000})}
+		id := a.keep(quoted("q", 100))
+		for _, gone := range []bool{false, true} {
+			eng.broken.Store(!gone)
+			for range 20 {
+				ctx, leave := context.WithCancel(t.Context())
+				r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost/v1/lease", strings.NewReader(`{"keep":true,"wait":"1m","queues":`+quoted("p", 100)+`}`))
+				r.Header.Set("Content-Type", "application/json")
+				done := make(chan int, 1)
+				go func() {
+					w := httptest.NewRecorder()
+					a.s.ServeHTTP(w, r)
+					done <- w.Code
+				}()
+				if gone {
+					synctest.Wait()
+					leave()
+				}
+				if code := <-done; !gone && code != 503 {
+					a.Errorf("status %d", code)
+				}
+				leave()
+			}
+			eng.broken.Store(false)
+			if code, _ := a.leaseSet(id, ""); code != 200 {
+				a.Fatalf("status %d of a set beside those that nobody knows; their clients have gone: %t", code, gone)
+			}
+		}
+	})
+}
+
+// moody is an engine that cannot always be asked.
+type moody struct {
+	*memengine.Engine
+	broken atomic.Bool
+}
+
+func (m *moody) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	if m.broken.Load() {
+		return engine.Grant{}, engine.ErrUnavailable
+	}
+	return m.Engine.Lease(ctx, wants)
 }

@@ -44,6 +44,7 @@ func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased,
 		closing = nil // Close waits for it
 	}
 	var err error
+	var set string
 	select {
 	case o := <-done:
 		release()
@@ -74,6 +75,7 @@ func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased,
 		}
 		e.unlease(o.Messages)
 		release()
+		set = o.Set // which the server keeps all the same
 	case <-timer.C:
 		go func() {
 			defer release()
@@ -83,7 +85,7 @@ func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased,
 			e.unlease(o.Messages)
 		}()
 	}
-	return wire.Leased{}, err
+	return wire.Leased{Set: set}, err
 }
 
 type outcome struct {

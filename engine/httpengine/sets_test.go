@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server"
 )
@@ -160,4 +161,39 @@ func TestQueueLeavesASetAndComesBack(t *testing.T) {
 			m.Errorf("the queues were named in %d requests", named)
 		}
 	}, tarry.Concurrency(1))
+}
+
+// A poll that is cut before anything came does not lose the set that it was to make.
+func TestPollThatIsCutKeepsItsSet(t *testing.T) {
+	eng := memengine.New(nil)
+	m := &many{T: t, local: tarry.New(eng, nil)}
+	m.begin(nil)
+	s := httptest.NewServer(m)
+	e := open(t, s.URL)
+	var queues []string
+	for i := range 500 {
+		queues = append(queues, fmt.Sprint("q", i))
+	}
+	for i := range int32(5) {
+		ctx, cut := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := e.LeaseWait(ctx, engine.Wait{Queues: queues, Max: 1, For: time.Minute})
+			done <- err
+		}()
+		for m.named.Load()+m.sets.Load() <= i {
+			time.Sleep(time.Millisecond)
+		}
+		cut()
+		if err := <-done; err == nil {
+			t.Error("a poll that was cut has ended well")
+		}
+	}
+	if named := m.named.Load(); named != 1 {
+		t.Errorf("the queues were named in %d requests", named)
+	}
+	_ = e.Close()
+	_ = m.local.Close()
+	s.Close()
+	_ = eng.Close()
 }

@@ -31,9 +31,7 @@ type belief struct {
 	at     int32        // in Dispatcher.timed; -1: not there
 	wake   moment       // when it is to be asked by itself
 
-	// In milliseconds of the engine's clock.
-	next int64 // when something may be there; none: unknown
-	now  int64 // when it was last asked
+	next int64 // when something may be there, in milliseconds of the engine's clock; none: unknown
 
 	err error // why it could not be asked; nil: it could
 
@@ -63,7 +61,7 @@ const (
 )
 
 func newBelief(queue string) *belief {
-	b := &belief{queue: queue, at: -1, reach: reachMin, next: none, now: none}
+	b := &belief{queue: queue, at: -1, reach: reachMin, next: none}
 	b.place.of = b
 	return b
 }
@@ -160,7 +158,7 @@ func (d *Dispatcher) learn(b *belief, got engine.Granted, engineNow, began, now 
 		b.held = got.Held
 		b.tellHeld()
 	}
-	b.now, b.next = engineNow.UnixMilli(), got.NextDue.UnixMilli()
+	b.next, d.now, d.nowAt = got.NextDue.UnixMilli(), engineNow, now
 	b.expired += got.Expired
 	b.died += got.Died
 	if !got.NextDue.IsZero() {

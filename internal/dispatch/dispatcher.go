@@ -66,6 +66,9 @@ type Dispatcher struct {
 	running bool
 	closed  bool
 
+	now   time.Time // the engine's clock, at nowAt by ours; zero: unknown
+	nowAt time.Time
+
 	pollers map[*poller]struct{} // of workers, where the engine waits by itself
 }
 

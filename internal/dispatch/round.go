@@ -129,7 +129,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 			continue
 		}
 		w := first
-		for w < len(c.wants) && (c.wants[w].TTR != s.TTR || c.wants[w].Remote != s.Remote) {
+		for w < len(c.wants) && !s.takes(&c.wants[w]) {
 			w++
 		}
 		most := engine.MaxLease
@@ -272,8 +272,8 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 			if c.slow || sh.turn != s.turn {
 				n = min(n, s.room(b.queue, s.taken))
 			}
-			if n = min(n, len(ls)); s.leaving && !s.Once {
-				n = 0 // it drains
+			if n = min(n, len(ls)); s.leaving && !s.Once || !s.takes(&c.wants[i]) {
+				n = 0 // it drains, or takes another turn, which wants others
 			}
 			if !s.gone {
 				d.tell(c, b, s)
@@ -318,10 +318,10 @@ func (d *Dispatcher) tell(c *call, b *belief, s *Subscription) {
 // rehome hands leases of whoever has gone to others who wait for such. It returns what
 // is left. Called with d.mu held.
 func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now time.Time) []engine.Lease {
-	w, b := c.wants[want], c.beliefs[want]
+	w, b := &c.wants[want], c.beliefs[want]
 	for l := b.seats.first; l != nil && len(ls) > 0; l = l.next {
 		s := l.of
-		if s.TTR != w.TTR || s.Remote != w.Remote || s.over(now) {
+		if !s.takes(w) || s.over(now) {
 			continue
 		}
 		if n := min(s.room(b.queue, s.taken), len(ls)); n > 0 {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"testing"
@@ -98,4 +99,21 @@ func TestTurnBeginsWithAllThatIsReady(t *testing.T) {
 			t.Errorf("it asks for %+v, want b", c)
 		}
 	})
+}
+
+// Who stands where all is closed has nothing begun for him.
+func TestStandAfterClose(t *testing.T) {
+	d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
+	d.Close()
+	var failed error
+	st := d.Stand(&Subscription{Queues: []string{"a"}, Fail: func(err error) { failed = err }})
+	if d.running {
+		t.Error("the dispatcher runs")
+	}
+	st.Begin(Demand{Ctx: context.Background()})
+	if !errors.Is(failed, engine.ErrClosed) {
+		t.Errorf("a turn begins with %v", failed)
+	}
+	st.End(context.Background(), 0)
+	st.Leave()
 }

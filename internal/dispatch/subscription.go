@@ -87,6 +87,9 @@ func (s *Subscription) wasAsked() bool {
 	return s.seen == len(s.Queues)
 }
 
+// takes reports whether leases asked for by w are such as it wants.
+func (s *Subscription) takes(w *engine.Want) bool { return s.TTR == w.TTR && s.Remote == w.Remote }
+
 // room tells how many more messages of a queue it could start, none below 0.
 func (s *Subscription) room(queue string, taken int) int {
 	n, full := s.Room(queue, taken)
@@ -163,7 +166,7 @@ func (d *Dispatcher) enter(s *Subscription) {
 		}
 	}
 	d.subs[s] = struct{}{}
-	if !d.running {
+	if !d.running && !d.closed {
 		d.running = true
 		d.tasks.Go(d.run)
 	}
@@ -207,10 +210,9 @@ func (d *Dispatcher) rest(ctx context.Context, patience time.Duration, s *Subscr
 
 // outlook is what is known of a subscription's queues. Called with d.mu held.
 func (d *Dispatcher) outlook(s *Subscription) (o Outlook) {
-	nowMS, nextMS := none, none
+	nextMS := none
 	for _, q := range s.Queues {
 		b := d.queues[q]
-		nowMS = max(nowMS, b.now)
 		if b.next != none && (nextMS == none || b.next < nextMS) {
 			nextMS = b.next
 		}
@@ -218,7 +220,10 @@ func (d *Dispatcher) outlook(s *Subscription) (o Outlook) {
 			o.Err = b.err
 		}
 	}
-	o.Now, o.Next = instant(nowMS), instant(nextMS)
+	o.Next = instant(nextMS)
+	if !d.now.IsZero() {
+		o.Now = instant(d.now.Add(time.Since(d.nowAt)).UnixMilli())
+	}
 	return o
 }
 

@@ -314,3 +314,44 @@ func TestStepOfTheEngineClockIsNoticedByRecheck(t *testing.T) {
 		stop()
 	})
 }
+
+// A worker that stops leaves nothing leased behind, also when another call for it ends
+// before what came too late has been released.
+func TestWorkerThatStopsWaitsForWhatIsGivenBack(t *testing.T) {
+	s := newStage()
+	s.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+		if len(wants) == 1 && wants[0].Queue == "late" { // it brings nothing
+			time.Sleep(100 * time.Millisecond)
+			return engine.Grant{Now: time.Now(), Queues: make([]engine.Granted, 1)}, nil
+		}
+		g, err := s.Engine.Lease(ctx, wants)
+		time.Sleep(50 * time.Millisecond)
+		return g, err
+	}
+	s.settle = func(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
+		time.Sleep(time.Second)
+		return s.Engine.Settle(ctx, in)
+	}
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		w := tarry.NewWorker(c, nil)
+		for _, q := range []string{"soon", "late"} {
+			tarry.Handle(w, tarry.NewTopic[string](q), func(context.Context, *tarry.Message[string]) error { return nil }, tarry.Concurrency(1))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- w.Run(ctx) }()
+		time.Sleep(time.Second)
+		push(t, c, "late", "x", tarry.In(time.Second))
+		push(t, c, "soon", "x", tarry.In(time.Second+10*time.Millisecond))
+		time.Sleep(time.Second + 20*time.Millisecond) // calls for both are under way
+		stop()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+		for _, q := range []string{"soon", "late"} {
+			if q, err := c.Queue(t.Context(), q); err != nil || q.Leased != 0 || q.Ready != 1 {
+				t.Errorf("%+v, %v", q, err)
+			}
+		}
+	})
+}

@@ -220,25 +220,44 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 		err = errNoAnswer
 	}
 	now := time.Now()
-	orphans, left := d.share(c, g, err, now)
+	orphans := d.share(c, g, err, now)
 	d.see()
-	d.mu.Unlock()
-	end := func() {
-		d.release(orphans)
-		for _, s := range left {
-			close(s.idle)
-		}
-	}
 	if len(orphans) == 0 {
-		end()
-		return
+		d.over(c)
+	} else {
+		d.tasks.Go(func() { // the engine may take long over it, and others wait
+			d.release(orphans)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.over(c)
+		})
 	}
-	d.tasks.Go(end) // the engine may take long over it, and others wait
+	d.mu.Unlock()
 }
 
-// share hands out the answer to a call. It returns what nobody has room for, and the
-// subscriptions that may leave when that has been released. Called with d.mu held.
-func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (orphans []engine.Lease, left []*Subscription) {
+// over has those who drain leave, if this was the last call for them: what it brought
+// that nobody has room for has been released. Called with d.mu held.
+func (d *Dispatcher) over(c *call) {
+	for _, shares := range c.shares {
+		for _, sh := range shares {
+			if !sh.sub.Once {
+				sh.sub.done()
+			}
+		}
+	}
+}
+
+// done notes that a call for a subscription is over. Called with Dispatcher.mu held.
+func (s *Subscription) done() {
+	if s.calls--; s.calls == 0 && s.idle != nil {
+		close(s.idle)
+		s.idle = nil
+	}
+}
+
+// share hands out the answer to a call, and returns what nobody has room for. Called
+// with d.mu held.
+func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (orphans []engine.Lease) {
 	failed, failure := 0, error(nil)
 	again := false
 	for i := range c.wants {
@@ -264,7 +283,6 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 		}
 		for _, sh := range c.shares[i] {
 			s := sh.sub
-			s.calls--
 			n := sh.n
 			if !c.slow {
 				s.taken -= n
@@ -282,13 +300,8 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 					ls = ls[n:]
 				}
 			}
-			if s.leaving && s.calls == 0 && s.idle != nil {
-				if s.Once {
-					close(s.idle)
-					s.idle = nil
-				} else {
-					left = append(left, s)
-				}
+			if s.Once {
+				s.done()
 			}
 		}
 		orphans = append(orphans, d.rehome(c, i, ls, g.Now, now)...)
@@ -296,7 +309,7 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 	if failed > 0 && !d.closed {
 		d.log.Warn("the engine could not be asked for messages", "queue", c.wants[0].Queue, "queues", failed, "error", failure)
 	}
-	return orphans, left
+	return orphans
 }
 
 // tell tells a subscription what an answer says of a queue beside its messages. Called

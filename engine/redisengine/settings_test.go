@@ -139,3 +139,34 @@ func TestFreePlaceIsTold(t *testing.T) {
 		t.Errorf("an ack told others %d times of a queue without settings", after-before)
 	}
 }
+
+// TestDamagedSettingsAreNone: pushes and leases go on, and they can be written anew.
+func TestDamagedSettingsAreNone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	e := openStore(t, s.URL())
+	ctx := t.Context()
+	for n, damaged := range []string{"", "x", "12345678"} {
+		name := "q" + strconv.Itoa(n)
+		if _, err := e.Configure(ctx, name, engine.Settings{InFlight: 1}, ""); err != nil {
+			t.Fatal(err)
+		}
+		s.Do("HSET", "tarry:{"+name+".0}:meta", "settings", damaged)
+		other := openStore(t, s.URL())
+		if r, err := other.Push(ctx, []engine.Message{{Queue: name}, {Queue: name}}); err != nil || r[0].Err != nil {
+			t.Fatalf("%q: %v, %+v", damaged, err, r)
+		}
+		if g, err := other.Lease(ctx, []engine.Want{{Queue: name, Max: 3}}); err != nil || len(g.Queues[0].Messages) != 2 {
+			t.Errorf("%q: %v, %+v", damaged, err, g)
+		}
+		if _, err := other.Queue(ctx, name); err != nil {
+			t.Errorf("%q: %v", damaged, err)
+		}
+		if _, revision, err := other.Settings(ctx, name); err != nil || revision != "0" {
+			t.Errorf("%q: %v, revision %q", damaged, err, revision)
+		}
+		if _, err := other.Configure(ctx, name, engine.Settings{InFlight: 2}, "0"); err != nil {
+			t.Errorf("%q: %v", damaged, err)
+		}
+	}
+}

@@ -3,8 +3,7 @@
 -- 0 and the revision that stands where it is another, 1 and the settings with their new
 -- revision, or 2 to call again because there was too much to drop.
 tick()
-local was = call('HGET', META, 'settings')
-local stands = was and (unpacked('>d', was)) or 0
+local stands = settings() and limits.revision or 0
 if args[4] ~= '' and args[4] ~= format('%.0f', stands) then return tell({us, raw, 0, format('%.0f', stands)}) end
 -- What is gone by the settings before does not come back.
 if messages().cull() then return {us, raw, 2, ''} end

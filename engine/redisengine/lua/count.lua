@@ -19,5 +19,5 @@ local till = paused(meta[1])
 return {
 	us, raw, 0, scheduled, ready, call('ZCARD', LEASES) - over, call('ZCOUNT', DEAD, format('%.0f', keptSince()), '+inf'),
 	call('ZCOUNT', FINISHED, '(' .. now, '+inf'), next < math.huge and next, oldest <= now and oldest, till and (till < math.huge and till or '') or false,
-	meta[2] or '',
+	settings() and meta[2] or '',
 }

@@ -28,7 +28,8 @@ for i = 1, count do
 end
 if told ~= nil then return {us, raw, told, unpack(dues, 1, count)} end
 local meta = call('HMGET', META, 'block', 'settings')
-if sub(meta[2] or '', 1, 8) ~= args[8] then return {us, raw, 'settings', meta[2] or ''} end
+know(meta[2])
+if (limits and sub(meta[2], 1, 8) or '') ~= args[8] then return {us, raw, 'settings', limits and meta[2] or ''} end
 
 -- What to do is a byte: the flags of the message, and eight times its policy for a
 -- key that is taken.
@@ -106,7 +107,6 @@ end
 
 -- space is how many more live messages there may be. Where there seems to be none, some of
 -- those that are live no more may not have been met yet.
-know(meta[2])
 local bounded, space = limits and limits.live > 0, nil
 local function spare()
 	return limits.live - call('ZCARD', DUE) - call('ZCARD', RARE) - call('ZCARD', READY) - call('ZCARD', LEASES)

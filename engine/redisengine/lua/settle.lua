@@ -79,7 +79,7 @@ end
 local fits, shown
 local function held(past, id, nonce)
 	local flags, high, low = byte(past, 2), byte(past, 76, 77)
-	if flags >= IS_REMEMBERED then return nil end
+	if not flags or flags >= IS_REMEMBERED then return nil end
 	local head = sub(past, 1, 75)
 	if head ~= fits or nonce ~= shown then
 		local secret = sub(head, 44)

@@ -138,9 +138,10 @@ local function story(past) return pcall(unpacked, PAST, past) end
 local LIMITS = '>ddddddd'
 local limits -- nil: not read yet; false: there are none
 
--- know reads settings, and settings returns the limits of those that META has.
+-- know reads settings, and settings returns the limits of those that META has. Damaged ones
+-- are none.
 local function know(value)
-	if not value then
+	if not value or #value < struct.size(LIMITS) then
 		limits = false
 		return
 	end

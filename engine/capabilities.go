@@ -86,6 +86,7 @@ func Full(name string) Capabilities {
 			Keys: true, Priority: true, Expiry: true, Cancel: true, Reschedule: true, Get: true, Extend: true,
 			GiveBack: true, RemoteLeases: true,
 			Claim: true, List: true, Count: true, Forecast: true, Pause: true, Purge: true, Redrive: true,
+			Range: true, IfState: true, Remember: true, Settings: true,
 		},
 		Limits: Limits{Precision: time.Millisecond},
 	}

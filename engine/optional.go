@@ -140,4 +140,5 @@ type Whole interface {
 	Pauser
 	Purger
 	Redriver
+	Configurer
 }

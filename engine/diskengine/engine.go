@@ -77,14 +77,12 @@ const lanes = 2
 var _ interface {
 	engine.Whole
 	engine.AtomicPusher
-	engine.Configurer
 } = (*Engine)(nil)
 
 // Capabilities says that the disk engine can do everything but LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
 	c.Durable, c.Atomic, c.Prompt = true, true, true
-	c.IfState, c.Range, c.Remember, c.Settings = true, true, true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.Window = window
 	c.Coalesce, c.Lanes = coalesce, lanes

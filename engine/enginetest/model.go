@@ -91,7 +91,7 @@ func NewModel(now func() time.Time) *Model {
 // Capabilities says that the model can do everything but LeaseWait.
 func (m *Model) Capabilities() engine.Capabilities {
 	c := engine.Full("model")
-	c.Range, c.IfState, c.Remember, c.Settings, c.Atomic = true, true, true, true, true
+	c.Atomic = true
 	return c
 }
 

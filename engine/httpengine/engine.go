@@ -60,7 +60,6 @@ type Engine struct {
 var _ interface {
 	engine.Whole
 	engine.AtomicPusher
-	engine.Configurer
 	engine.LeaseWaiter
 } = (*Engine)(nil)
 

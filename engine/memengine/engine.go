@@ -87,7 +87,6 @@ type Engine struct {
 var _ interface {
 	engine.Whole
 	engine.AtomicPusher
-	engine.Configurer
 } = (*Engine)(nil)
 
 // New returns an empty engine; a nil cfg is the zero Config.
@@ -113,7 +112,6 @@ func New(cfg *Config) *Engine {
 // the end of the process, and that its order of ready messages is always exact.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("mem")
-	c.Range, c.IfState, c.Remember, c.Settings = true, true, true, true
 	c.Atomic, c.Prompt = true, true
 	c.MaxPending = e.maxPending
 	c.Window = math.MaxInt

@@ -113,7 +113,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 // The order of ready messages is exact within what one call sees of each shard.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("redis")
-	c.Durable, c.Range, c.IfState, c.Remember, c.Settings = true, true, true, true, true
+	c.Durable = true
 	c.Shares = e.shards > 1
 	c.Coalesce, c.Lanes = coalesce, lanes
 	c.Recheck = Recheck

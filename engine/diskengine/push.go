@@ -202,7 +202,7 @@ func (c *change) expire(r *record) error {
 // meet applies the conflict policy of a message whose key is held.
 func (c *change) meet(m *engine.Message, ref keyRef) (engine.PushResult, error) {
 	held := c.result(0, ref.id, ref.due)
-	at := engine.Ref{Queue: m.Queue, ID: ref.id, Key: m.Key}
+	at := engine.Ref{Queue: m.Queue, Key: m.Key}
 	switch m.OnConflict {
 	case engine.Keep:
 		held.Outcome = engine.Kept

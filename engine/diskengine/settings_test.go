@@ -173,3 +173,27 @@ func TestPlainQueuesHaveNoRules(t *testing.T) {
 		t.Errorf("%+v", q.rules)
 	}
 }
+
+// TestDeadMaxWithinACall buries in one call what drops the message that the next item
+// of the call is about.
+func TestDeadMaxWithinACall(t *testing.T) {
+	e, clock := openMem(t)
+	configure(t, e, engine.Settings{DeadMax: 1})
+	first, second := waiting("first", 0), waiting("second", 0)
+	first.MaxAttempts, first.TTR, second.TTR = 1, time.Second, time.Hour
+	ids := pushAll(t, e, []engine.Message{first, second})
+	g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 2, Remote: true}})
+	if err != nil || len(g.Queues[0].Messages) != 2 {
+		t.Fatal(err, g)
+	}
+	clock.Advance(time.Minute) // the first is dead
+	l := g.Queues[0].Messages
+	s, err := e.Settle(t.Context(), []engine.Settlement{{Token: l[1].Token, Do: engine.Bury}, {Token: l[0].Token, Do: engine.Extend}})
+	if err != nil || s[0].Err != nil || !errors.Is(s[1].Err, engine.ErrLeaseLost) {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: ids[0]}); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("the first to die: %v", err)
+	}
+	sound(t, e.queue("q"))
+}

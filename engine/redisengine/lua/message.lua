@@ -101,10 +101,10 @@ local function messages()
 		return m.key ~= '' and sub(call('HGET', KEY, m.key) or '', 1, 8) == m.id
 	end
 
-	-- hold gives a message its key, which no live one holds.
+	-- hold gives a message its key, which no live one holds; what stood there is a memory.
 	local function hold(m)
-		call('HSET', KEY, m.key, m.remembered and m.id .. '+' or m.id)
-		call('ZREM', FINISHED, m.key)
+		local new = call('HSET', KEY, m.key, m.remembered and m.id .. '+' or m.id)
+		if new == 0 then call('ZREM', FINISHED, m.key) end
 	end
 
 	-- holder returns the id of who holds a key, else what is remembered of it; a memory whose

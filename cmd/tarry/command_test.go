@@ -143,7 +143,7 @@ func TestWrongUsage(t *testing.T) {
 		{args: "ls mail --state dead --after x!x", stderr: `tarry: list .*`},
 		{args: "forecast mail --step 90s", stderr: `tarry: forecast .*whole number of minutes.*`},
 		{args: "pause mail --for 0s", stderr: `tarry: --for is 0.*`},
-		{args: "dead", stderr: `tarry: what to do with dead messages is missing.*`},
+		{args: "dead", stderr: `tarry: tarry dead is missing what to do.*`},
 		{args: "dead bury", stderr: `tarry: unknown command "bury".*`},
 		{args: "dead redrive", stderr: `tarry: QUEUE is missing.*`},
 		{args: "dead redrive mail x", stderr: `tarry: "x" is not an id.*`},

@@ -13,20 +13,11 @@ import (
 )
 
 func (p *Program) deadCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "dead ls|redrive|drop",
 		Short: "See to dead messages: list, bring back, drop",
 		Long:  `Dead are the messages whose attempts are used up and those that a worker buried.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("usage: tarry dead ls|redrive|drop QUEUE", "what to do with dead messages is missing")
-			}
-			return usagef("usage: tarry dead ls|redrive|drop QUEUE", "unknown command %q for tarry dead", args[0])
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(p.deadListCommand(), p.deadRedriveCommand(), p.deadDropCommand())
-	return cmd
+	}, "usage: tarry dead ls|redrive|drop QUEUE", p.deadListCommand(), p.deadRedriveCommand(), p.deadDropCommand())
 }
 
 func (p *Program) deadListCommand() *cobra.Command {

@@ -13,22 +13,12 @@ import (
 )
 
 func (p *Program) queueCommand() *cobra.Command {
-	const usage = "usage: tarry queue get|set QUEUE; tarry queues shows what queues hold"
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "queue get|set",
 		Short: "Settings of a queue: defaults, limits, a rate",
 		Long: `The settings of a queue are stored with it and hold for all who use it: defaults for
 what a push leaves unset, how long dead messages stay, and limits.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef(usage, "what to do with the settings is missing")
-			}
-			return usagef(usage, "unknown command %q for tarry queue", args[0])
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(p.queueGetCommand(), p.queueSetCommand())
-	return cmd
+	}, "usage: tarry queue get|set QUEUE; tarry queues shows what queues hold", p.queueGetCommand(), p.queueSetCommand())
 }
 
 func (p *Program) queueGetCommand() *cobra.Command {

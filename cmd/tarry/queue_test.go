@@ -36,7 +36,7 @@ var queueSteps = []step{
 	{args: `cancel mail k`, stdout: `cancelled .*`},
 	{args: `get mail k`, code: exitNotFound, stderr: `tarry: get .*\n`},
 
-	{args: `queue`, code: exitUsage, stderr: `tarry: what to do with the settings is missing \(usage: .*\)\n`},
+	{args: `queue`, code: exitUsage, stderr: `tarry: tarry queue is missing what to do \(usage: .*\)\n`},
 	{args: `queue drop`, code: exitUsage, stderr: `tarry: unknown command "drop" for tarry queue .*\n`},
 	{args: `queue get`, code: exitUsage, stderr: `tarry: QUEUE is missing .*\n`},
 	{args: `queue get ma!l`, code: exitUsage, stderr: `tarry: settings .*byte 3 of the queue's name.*\n`},

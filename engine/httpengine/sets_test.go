@@ -26,6 +26,7 @@ type many struct {
 	named   atomic.Int32 // requests that named their queues
 	sets    atomic.Int32 // requests that named a set
 	handled chan string
+	polled  chan struct{} // told of each poll, where it is not nil
 }
 
 func (m *many) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -36,6 +37,9 @@ func (m *many) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			m.named.Add(1)
 		} else {
 			m.sets.Add(1)
+		}
+		if m.polled != nil {
+			m.polled <- struct{}{}
 		}
 	}
 	m.server.Load().ServeHTTP(w, r)
@@ -166,7 +170,7 @@ func TestQueueLeavesASetAndComesBack(t *testing.T) {
 // A poll that is cut before anything came does not lose the set that it was to make.
 func TestPollThatIsCutKeepsItsSet(t *testing.T) {
 	eng := memengine.New(nil)
-	m := &many{T: t, local: tarry.New(eng, nil)}
+	m := &many{T: t, local: tarry.New(eng, nil), polled: make(chan struct{}, 100)}
 	m.begin(nil)
 	s := httptest.NewServer(m)
 	e := open(t, s.URL)
@@ -174,16 +178,14 @@ func TestPollThatIsCutKeepsItsSet(t *testing.T) {
 	for i := range 500 {
 		queues = append(queues, fmt.Sprint("q", i))
 	}
-	for i := range int32(5) {
+	for range 5 {
 		ctx, cut := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
 			_, err := e.LeaseWait(ctx, engine.Wait{Queues: queues, Max: 1, For: time.Minute})
 			done <- err
 		}()
-		for m.named.Load()+m.sets.Load() <= i {
-			time.Sleep(time.Millisecond)
-		}
+		<-m.polled
 		cut()
 		if err := <-done; err == nil {
 			t.Error("a poll that was cut has ended well")

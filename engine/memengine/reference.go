@@ -20,14 +20,6 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(*
 	}
 	err := engine.ErrNotFound
 	e.with(ref.Queue, false, func(q *queue) { err = do(q) })
-	return fault(op, ref, err)
-}
-
-// fault makes a refusal of what became of a ref, unless it is one.
-func fault(op string, ref engine.Ref, err error) error {
-	if _, ok := err.(*engine.Error); ok {
-		return err
-	}
 	return engine.Refuse(op, ref, err)
 }
 
@@ -42,12 +34,12 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		for some := range slices.Chunk(items, stride) {
 			known := e.with(name, false, func(q *queue) {
 				for _, i := range some {
-					errs[i] = fault("cancel", refs[i], q.cancel(refs[i]))
+					errs[i] = engine.Refuse("cancel", refs[i], q.cancel(refs[i]))
 				}
 			})
 			if !known {
 				for _, i := range some {
-					errs[i] = fault("cancel", refs[i], engine.ErrNotFound)
+					errs[i] = engine.Refuse("cancel", refs[i], engine.ErrNotFound)
 				}
 			}
 		}

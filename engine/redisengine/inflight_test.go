@@ -2,8 +2,6 @@ package redisengine
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -11,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
@@ -107,53 +103,18 @@ return n`
 
 // inFlightProcess works until its standard input ends, and counts in Redis who is at it.
 func inFlightProcess(t *testing.T, url string) {
-	hold, err := strconv.ParseInt(os.Getenv(workerHold), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	option, err := rueidis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	option.DisableCache = true
-	tally, err := rueidis.NewClient(option)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tally.Close()
-	pid := strconv.Itoa(os.Getpid())
-	say := func(what string) { fmt.Print(what + " " + pid + "\n") }
-	var begun atomic.Int64
-	handle := func(ctx context.Context, m *tarry.Message[string]) error {
-		if err := tally.Do(ctx, tally.B().Eval().Script(atWork).Numkeys(2).Key("working", "most").Arg(pid).Build()).Error(); err != nil {
+	p := newProcess(t, url)
+	var n atomic.Int64
+	p.work(t, url, 5*time.Second, func(ctx context.Context, m *tarry.Message[string]) error {
+		if err := p.redis.Do(ctx, p.redis.B().Eval().Script(atWork).Numkeys(2).Key("working", "most").Arg(p.pid).Build()).Error(); err != nil {
 			return err
 		}
-		if me := begun.Add(1); hold > 0 && me > hold {
-			if me == hold+1 {
-				say(holding)
-			}
-			select {} // until it is killed
-		}
+		p.holdFast(n.Add(1), 1)
 		time.Sleep(2 * time.Millisecond)
-		if err := tally.Do(ctx, tally.B().Hincrby().Key("working").Field(pid).Increment(-1).Build()).Error(); err != nil {
+		if err := p.redis.Do(ctx, p.redis.B().Hincrby().Key("working").Field(p.pid).Increment(-1).Build()).Error(); err != nil {
 			return err
 		}
-		say(m.Key)
+		p.say(m.Key)
 		return nil
-	}
-	c, err := tarry.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 20, LeaseTTR: 5 * time.Second})
-	tarry.Handle(w, tarry.NewTopic[string]("q"), handle)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
-	if err := w.Run(ctx); err != nil {
-		t.Error(err)
-	}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,7 +177,41 @@ func (w *worker) stop(t *testing.T) {
 // workerProcess works until its standard input ends, and writes a line when a message
 // is handled. Who is at work on a message keeps its pid in Redis meanwhile.
 func workerProcess(t *testing.T, url string) {
-	hold, err := strconv.Atoi(os.Getenv(workerHold))
+	p := newProcess(t, url)
+	var n atomic.Int64
+	p.work(t, url, workerTTR, func(ctx context.Context, m *tarry.Message[string]) error {
+		lock := "lock:" + m.Key
+		other, err := p.redis.Do(ctx, p.redis.B().Set().Key(lock).Value(p.pid).Nx().Get().Build()).ToString()
+		if err == nil { // somebody has it
+			err = p.redis.Do(ctx, p.redis.B().Rpush().Key("met").Element(m.Key+" "+other).Build()).Error()
+		} else if rueidis.IsRedisNil(err) {
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		p.holdFast(n.Add(1), 10)
+		time.Sleep(2 * time.Millisecond)
+		if err := p.redis.Do(ctx, p.redis.B().Del().Key(lock).Build()).Error(); err != nil {
+			return err
+		}
+		p.say(m.Key)
+		return nil
+	})
+}
+
+// process is what a process that works knows of itself.
+type process struct {
+	pid   string
+	hold  int64          // it holds fast what it has after so many messages; 0: never
+	redis rueidis.Client // beside the store's own
+
+	speaks sync.Mutex
+}
+
+func newProcess(t *testing.T, url string) *process {
+	t.Helper()
+	hold, err := strconv.ParseInt(os.Getenv(workerHold), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,54 +220,42 @@ func workerProcess(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	option.DisableCache = true
-	locks, err := rueidis.NewClient(option)
+	c, err := rueidis.NewClient(option)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer locks.Close()
-	pid := strconv.Itoa(os.Getpid())
-	var mu sync.Mutex
-	n := 0
-	say := func(what string) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Println(what, pid)
-	}
-	handle := func(ctx context.Context, m *tarry.Message[string]) error {
-		lock := "lock:" + m.Key
-		other, err := locks.Do(ctx, locks.B().Set().Key(lock).Value(pid).Nx().Get().Build()).ToString()
-		if err == nil { // somebody has it
-			err = locks.Do(ctx, locks.B().Rpush().Key("met").Element(m.Key+" "+other).Build()).Error()
-		} else if rueidis.IsRedisNil(err) {
-			err = nil
-		}
-		if err != nil {
-			return err
-		}
-		mu.Lock()
-		n++
-		me := n
-		mu.Unlock()
-		if hold > 0 && me > hold {
-			if me == hold+10 {
-				say(holding)
-			}
-			select {} // until it is killed
-		}
-		time.Sleep(2 * time.Millisecond)
-		if err := locks.Do(ctx, locks.B().Del().Key(lock).Build()).Error(); err != nil {
-			return err
-		}
-		say(m.Key)
-		return nil
-	}
+	t.Cleanup(c.Close)
+	return &process{pid: strconv.Itoa(os.Getpid()), hold: hold, redis: c}
+}
 
+// say writes a line for the one who has started this.
+func (p *process) say(what string) {
+	p.speaks.Lock()
+	defer p.speaks.Unlock()
+	fmt.Println(what, p.pid)
+}
+
+// holdFast keeps a handler, the n-th, that is to hold its message until the process is
+// killed, and says so when there are enough of them.
+func (p *process) holdFast(n, enough int64) {
+	if p.hold == 0 || n <= p.hold {
+		return
+	}
+	if n == p.hold+enough {
+		p.say(holding)
+	}
+	select {}
+}
+
+// work handles the messages of the queue until standard input ends.
+func (p *process) work(t *testing.T, url string, ttr time.Duration, handle func(context.Context, *tarry.Message[string]) error) {
+	t.Helper()
 	c, err := tarry.Open(t.Context(), url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 20, LeaseTTR: workerTTR})
+	w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 20, LeaseTTR: ttr})
 	tarry.Handle(w, tarry.NewTopic[string]("q"), handle)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

@@ -52,6 +52,7 @@ func TestSettingsAreValidated(t *testing.T) {
 		"burst alone":          {Burst: 1},
 		"negative burst":       {Rate: 1, Burst: -1},
 		"large burst":          {Rate: 1, Burst: MaxBurst + 1},
+		"endless rest":         {Rate: MinRate, Burst: 3651},
 		"attempts":             {Defaults: Terms{MaxAttempts: MaxMaxAttempts + 1}},
 		"memory":               {Defaults: Terms{Remember: -2}},
 	} {
@@ -65,7 +66,7 @@ func TestSettingsAreValidated(t *testing.T) {
 		}
 	}
 	most := Settings{Terms{Priority: new(uint32(0)), Remember: MaxRemember}, math.MaxInt64, MaxCount, MaxCount, MaxCount, MaxRate, MaxBurst}
-	for _, s := range []Settings{{}, most, {Rate: MinRate, Burst: 1}} {
+	for _, s := range []Settings{{}, most, {Rate: MinRate, Burst: 3650}} {
 		if err := s.Validate("q"); err != nil {
 			t.Error(err)
 		}

@@ -23,6 +23,7 @@ const (
 	MinRate  = 1.0 / (24 * 60 * 60)
 	MaxRate  = 1_000_000
 	MaxBurst = 1_000_000
+	MaxRest  = 10 * 365 * 24 * time.Hour // in which Rate gives a whole Burst
 )
 
 // Bursts is how many leases Rate lets pass at once: Burst, else what Rate gives in a
@@ -59,6 +60,8 @@ func (s *Settings) Validate(queue string) error {
 		return Invalid(op, ref, "the burst is %d; allowed are 1 to %d", s.Burst, MaxBurst)
 	case s.Burst != 0 && s.Rate == 0:
 		return Invalid(op, ref, "a burst means nothing without a rate")
+	case float64(s.Burst) > s.Rate*MaxRest.Seconds():
+		return Invalid(op, ref, "at the rate of %v leases a second it takes more than ten years to gather the burst of %d", s.Rate, s.Burst)
 	}
 	return s.Defaults.validate(op, ref)
 }

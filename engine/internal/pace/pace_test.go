@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 var start = time.UnixMilli(1893456000000)
@@ -39,6 +41,19 @@ func TestRateIsKept(t *testing.T) {
 		if got := float64(passed); got > want+1 || got < want*0.98-1-r.PerSecond/100 {
 			t.Errorf("%+v: %v passed in 20 s, want %v", r, got, want)
 		}
+	}
+}
+
+// At the least rate with the largest burst, which takes ten years to gather, all pass that may.
+func TestSlowestRate(t *testing.T) {
+	r := Rate{engine.MinRate, int64(engine.MinRate * engine.MaxRest.Seconds())}
+	var b Bucket
+	if n := b.Allows(start, r); int64(n) != r.Burst {
+		t.Errorf("%d of %d pass", n, r.Burst)
+	}
+	b.Take(int(r.Burst), r)
+	if n := b.Allows(start, r); n != 0 || !b.Next(r).Equal(start.Add(24*time.Hour)) {
+		t.Errorf("then %d, the next at %v", n, b.Next(r))
 	}
 }
 

@@ -80,6 +80,8 @@ func (r *Ref) Validate(op string) error {
 		return err
 	}
 	switch {
+	case r.IfState != Gone && !r.IfState.Live() && r.IfState != Dead:
+		return Invalid(op, *r, "if_state is %s; a message is scheduled, ready, leased or dead", r.IfState)
 	case r.ID == 0 && r.Key != "":
 		return CheckKey(op, r.Queue, r.Key)
 	case r.Key != "":

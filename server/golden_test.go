@@ -112,6 +112,7 @@ POST /v1/lease {"queues":["set"]}
 POST /v1/queues/set/keys/b/claim
 PATCH /v1/queues/set/keys/b?if_state=scheduled {"delay":"1h"}
 PATCH /v1/queues/set/keys/b?if_state=finished {"delay":"1h"}
+DELETE /v1/queues/set/keys/b?if_state=
 PATCH /v1/queues/set/keys/b?if_state=ready {"delay":"1h"}
 POST /v1/cancel {"refs":[{"queue":"set","key":"b","if_state":"ready"},{"queue":"set","key":"a","if_state":"leased"},{"queue":"set","key":"b","if_state":"gone"}]}
 GET /v1/queues/set/messages?state=scheduled&from=2030-03-02T01:00:00Z&to=2030-03-02T01:00:00.000000001Z&order=desc

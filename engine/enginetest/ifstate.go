@@ -25,7 +25,7 @@ var ifStateTests = []test{
 		for state, id := range map[engine.State]engine.ID{
 			engine.Scheduled: waits.ID, engine.Ready: due.ID, engine.Leased: held.ID, engine.Dead: buried.ID,
 		} {
-			for want := engine.Scheduled; want <= engine.Finished; want++ {
+			for want := engine.Scheduled; want <= engine.Dead; want++ {
 				if want == state {
 					continue
 				}

@@ -66,25 +66,17 @@ func (r *Reader) Cancel() (refs []engine.Ref, bad []error) {
 			case 2:
 				ref.ID = r.id("id")
 			case 3:
-				ref.IfState = r.ifState("if_state")
+				if s, ok := r.bytes("if_state"); ok {
+					var err error
+					if ref.IfState, err = state("if_state", string(s)); err != nil {
+						r.Wrong("%v", err)
+					}
+				}
 			}
 		})
 		refs, bad = append(refs, ref), append(bad, r.wrong())
 	})
 	return refs, bad
-}
-
-// ifState reads in which state a message is to be.
-func (r *Reader) ifState(name string) engine.State {
-	s, ok := r.bytes(name)
-	if !ok {
-		return engine.Gone
-	}
-	state, err := engine.ParseState(string(s))
-	if err != nil || state == engine.Gone {
-		r.Wrong("%s: must be scheduled, ready, leased or dead, not %s", name, engine.Clip(string(s)))
-	}
-	return state
 }
 
 var cancelledFields = []string{"queue", "key", "id", "ok", "error"}

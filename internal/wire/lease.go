@@ -98,8 +98,7 @@ func (r *Reader) LeaseRequest() LeaseRequest {
 	case len(l.Queues) == 0 && l.Set == "":
 		r.Wrong("queues: name at least one")
 	case len(l.Queues) > MaxQueuesNow && l.Wait == 0:
-		r.Wrong("queues: more than %d entries without a wait", MaxQueuesNow)
-		r.hint("give a wait such as 1s, or ask in several requests")
+		r.wrongHint("give a wait such as 1s, or ask in several requests", "queues: more than %d entries without a wait", MaxQueuesNow)
 	}
 	r.end()
 	return l

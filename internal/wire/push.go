@@ -89,8 +89,7 @@ func (r *Reader) message(m *engine.Message) Fields {
 	case m.ContentType == "":
 		m.ContentType = "application/json"
 	case !IsJSON(m.ContentType):
-		r.Wrong("body: is JSON, which does not fit the content_type %s", engine.Clip(m.ContentType))
-		r.hint("send what is not JSON as body_base64")
+		r.wrongHint("send what is not JSON as body_base64", "body: is JSON, which does not fit the content_type %s", engine.Clip(m.ContentType))
 	}
 	return got
 }

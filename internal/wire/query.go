@@ -109,21 +109,21 @@ func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
 	if l.To, err = instant(q, "to"); err != nil {
 		return l, err
 	}
-	if l.State, err = state(q, "state"); err == nil && l.State == engine.Finished {
+	s := q.Get("state")
+	if s == engine.Finished.String() {
 		return l, Wrong("state: finished messages cannot be listed, but looked up by their keys")
+	}
+	if s != "" {
+		l.State, err = state("state", s)
 	}
 	return l, err
 }
 
-// state reads a state, Gone when nothing is said.
-func state(q url.Values, name string) (engine.State, error) {
-	s := q.Get(name)
-	if s == "" {
-		return engine.Gone, nil
-	}
+// state reads one in which a message can be.
+func state(name, s string) (engine.State, error) {
 	state, err := engine.ParseState(s)
-	if err != nil || state == engine.Gone {
-		return engine.Gone, Wrong("%s: must be scheduled, ready, leased or dead, not %s", name, engine.Clip(s))
+	if err != nil || !state.Live() && state != engine.Dead {
+		return engine.Gone, Wrong("%s: must be scheduled, ready, leased or dead, not %q", name, engine.Clip(s))
 	}
 	return state, nil
 }
@@ -165,10 +165,10 @@ func RefQuery(ref engine.Ref) string {
 // ParseRefQuery reads in which state a message is to be; Gone: in any.
 func ParseRefQuery(raw string) (engine.State, error) {
 	q, err := Query(raw, "if_state")
-	if err != nil {
+	if err != nil || !q.Has("if_state") {
 		return engine.Gone, err
 	}
-	return state(q, "if_state")
+	return state("if_state", q.Get("if_state"))
 }
 
 // QueuesQuery is the query of a list of queues.

@@ -96,16 +96,12 @@ func (r *Reader) malformed(err error) {
 }
 
 // Wrong notes that something is wrong with what was read, unless something else is.
-func (r *Reader) Wrong(format string, args ...any) {
-	if r.bad == nil {
-		r.bad = Wrong(format, args...)
-	}
-}
+func (r *Reader) Wrong(format string, args ...any) { r.wrongHint("", format, args...) }
 
-// hint adds to what was found wrong just now, unless something was before.
-func (r *Reader) hint(hint string) {
-	if r.bad != nil && r.bad.Hint == "" {
-		r.bad.Hint = hint
+// wrongHint is Wrong with a hint.
+func (r *Reader) wrongHint(hint, format string, args ...any) {
+	if r.bad == nil {
+		r.bad = Wrong(format, args...).WithHint(hint)
 	}
 }
 
@@ -132,7 +128,7 @@ func (r *Reader) open(name string, kind jsontext.Kind) bool {
 		if kind == '[' {
 			what = "an array"
 		}
-		r.mismatch(name, what, got)
+		r.mismatch(name, what, got, "")
 		return false
 	}
 	if _, err := r.dec.ReadToken(); err != nil {
@@ -248,9 +244,9 @@ var kindNames = map[jsontext.Kind]string{
 }
 
 // mismatch notes a value of the wrong kind and skips it.
-func (r *Reader) mismatch(name, want string, got jsontext.Kind) {
+func (r *Reader) mismatch(name, want string, got jsontext.Kind, hint string) {
 	if has, ok := kindNames[got]; ok {
-		r.Wrong("%s: must be %s, not %s", name, want, has)
+		r.wrongHint(hint, "%s: must be %s, not %s", name, want, has)
 	}
 	r.skip()
 }

@@ -94,7 +94,7 @@ func requests(t *testing.T, g *values) {
 
 	refs := some(g, func() engine.Ref {
 		if g.coin() {
-			return engine.Ref{Queue: g.text(), ID: g.id(), IfState: engine.State(g.IntN(6))}
+			return engine.Ref{Queue: g.text(), ID: g.id(), IfState: engine.State(g.IntN(5))}
 		}
 		return engine.Ref{Queue: g.text(), Key: g.text(), IfState: engine.State(g.IntN(5))}
 	})
@@ -232,7 +232,7 @@ func queries(t *testing.T, g *values) {
 	if err != nil || after != l.After || n != l.Limit {
 		t.Fatalf("%q, %d, %v; want %q, %d", after, n, err, l.After, l.Limit)
 	}
-	state := engine.State(g.IntN(6))
+	state := engine.State(g.IntN(5))
 	if got, err := ParseRefQuery(RefQuery(engine.Ref{IfState: state})); err != nil || got != state {
 		t.Fatalf("%v, %v; want %v", got, err, state)
 	}

@@ -38,7 +38,7 @@ func (r *Reader) bytes(name string) (s []byte, ok bool) {
 		r.skip()
 		return nil, r.err == nil
 	default:
-		r.mismatch(name, "a string", got)
+		r.mismatch(name, "a string", got, "")
 		return nil, false
 	}
 	raw, ok := r.value()
@@ -81,7 +81,7 @@ func (r *Reader) flag(name string) bool {
 	}
 	got := r.dec.PeekKind()
 	if got != 't' && got != 'f' {
-		r.mismatch(name, "true or false", got)
+		r.mismatch(name, "true or false", got, "")
 		return false
 	}
 	r.skip()
@@ -94,7 +94,7 @@ func (r *Reader) number(name string) (text []byte, ok bool) {
 		return nil, false
 	}
 	if got := r.dec.PeekKind(); got != '0' {
-		r.mismatch(name, "a number", got)
+		r.mismatch(name, "a number", got, "")
 		return nil, false
 	}
 	return r.value()
@@ -135,8 +135,7 @@ const durationHint = `a duration is a string such as "1500ms", "30m", "48h" or "
 // duration reads a duration that is not negative.
 func (r *Reader) duration(name string) time.Duration {
 	if r.err == nil && r.dec.PeekKind() == '0' {
-		r.mismatch(name, "a string", '0')
-		r.hint(durationHint)
+		r.mismatch(name, "a string", '0', durationHint)
 		return 0
 	}
 	s, ok := r.bytes(name)
@@ -146,8 +145,7 @@ func (r *Reader) duration(name string) time.Duration {
 	d, err := duration.Parse(string(s))
 	switch {
 	case err != nil:
-		r.Wrong("%s: %q is not a duration", name, engine.Clip(string(s)))
-		r.hint(durationHint)
+		r.wrongHint(durationHint, "%s: %q is not a duration", name, engine.Clip(string(s)))
 	case d < 0:
 		r.Wrong("%s: %s is negative", name, engine.Clip(string(s)))
 	}
@@ -176,8 +174,7 @@ func (r *Reader) time(name string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(s))
 	if err != nil {
-		r.Wrong("%s: %q is not a time", name, engine.Clip(string(s)))
-		r.hint(timeHint)
+		r.wrongHint(timeHint, "%s: %q is not a time", name, engine.Clip(string(s)))
 	}
 	return t.UTC()
 }

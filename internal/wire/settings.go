@@ -101,10 +101,11 @@ func (r *Reader) set(name string, is bool, unset string) {
 	if is || r.err != nil {
 		return
 	}
-	r.Wrong("%s: must be more than 0; leave it out %s", name, unset)
+	hint := ""
 	if name == "in_flight" || name == "rate" {
-		r.hint("to hand out nothing pause the queue instead")
+		hint = "to hand out nothing pause the queue instead"
 	}
+	r.wrongHint(hint, "%s: must be more than 0; leave it out %s", name, unset)
 }
 
 // rate reads leases a second.

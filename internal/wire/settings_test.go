@@ -43,10 +43,26 @@ func TestWrongSettings(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	var r Reader
-	r.Reset([]byte(`{"settings":{"rate":0}}`))
-	r.Settings()
-	if e, ok := r.Err().(*Error); !ok || e.Hint != "to hand out nothing pause the queue instead" {
-		t.Errorf("a rate of 0: %+v", e)
+}
+
+// The hint is about what the error says, and about nothing found later.
+func TestHintsOfSettings(t *testing.T) {
+	const pause = "to hand out nothing pause the queue instead"
+	for text, hint := range map[string]string{
+		`{"settings":{"rate":0}}`:                    pause,
+		`{"settings":{"in_flight":0,"rate":0}}`:      pause,
+		`{"settings":{"in_flight":"a"}}`:             "",
+		`{"settings":{"in_flight":-1}}`:              "",
+		`{"settings":{"dead_max":0,"in_flight":0}}`:  "",
+		`{"settings":{"limit":1,"ttr":5}}`:           "",
+		`{"settings":{"ttr":5}}`:                     durationHint,
+		`{"settings":{"ttr":"25h","dead_keep":"x"}}`: "",
+	} {
+		var r Reader
+		r.Reset([]byte(text))
+		r.Settings()
+		if e, ok := r.Err().(*Error); !ok || e.Hint != hint {
+			t.Errorf("%s: %+v, want the hint %q", text, e, hint)
+		}
 	}
 }

@@ -38,10 +38,7 @@ func BenchmarkRawPush(b *testing.B) {
 		{"mem", serveEngine(func() engine.Engine { return memengine.New(nil) })},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				b.Fatal(err)
-			}
+			ln := listen(b)
 			ctx, stop := context.WithCancel(b.Context())
 			done := make(chan error, 1)
 			go func() { done <- bench.serve(ctx, ln) }()
@@ -127,19 +124,28 @@ func skipAnswer(in *bufio.Reader, status int) (length int, err error) {
 }
 
 func serveTrivial(ctx context.Context, ln net.Listener) error {
-	answer := []byte(`{"outcome":"created","id":"123456","queue":"orders","key":"order-123456","due":"2030-03-01T12:30:00.000Z","state":"scheduled"}`)
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	const answer = `{"outcome":"created","id":"123456","queue":"orders","key":"order-123456","due":"2030-03-01T12:30:00.000Z","state":"scheduled"}`
+	return servePlain(ctx, ln, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-		w.WriteHeader(http.StatusCreated)
-		_, _ = w.Write(answer)
-	})}
+		answerPlain(w, http.StatusCreated, answer)
+	})
+}
+
+// servePlain serves with net/http alone.
+func servePlain(ctx context.Context, ln net.Listener, handle http.HandlerFunc) error {
+	s := &http.Server{Handler: handle}
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	if err := s.Serve(ln); err != http.ErrServerClosed {
 		return err
 	}
 	return nil
+}
+
+func answerPlain(w http.ResponseWriter, status int, answer string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, answer)
 }
 
 func serveEngine(open func() engine.Engine) func(ctx context.Context, ln net.Listener) error {

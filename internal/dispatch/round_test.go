@@ -81,7 +81,7 @@ func TestRoundReachesFewOfThousands(t *testing.T) {
 		d.running = true // nobody is to run it
 		asked := 0
 		for range 5000 {
-			d.Subscribe(&Subscription{Queues: []string{"q"}, Once: true, Ctx: t.Context(), Until: time.Now().Add(time.Hour), Asked: make(chan struct{}),
+			d.Subscribe(&Subscription{Queues: []string{"q"}, Once: true, Spread: true, Ctx: t.Context(), Until: time.Now().Add(time.Hour), Asked: make(chan struct{}),
 				Room: func(_ string, taken int) (int, bool) { asked++; return 1 - taken, taken >= 1 }})
 		}
 		d.mu.Lock()
@@ -93,6 +93,9 @@ func TestRoundReachesFewOfThousands(t *testing.T) {
 				t.Errorf("it asks for %d after a look at %d, want %d", n, asked, want)
 			}
 			d.share(c, engine.Grant{Queues: []engine.Granted{{More: true}}}, nil, time.Now())
+		}
+		if n := d.queues["q"].spread; n > 0 {
+			t.Errorf("%d that wait on one queue are walked over each time it is asked", n)
 		}
 	})
 }

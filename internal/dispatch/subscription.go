@@ -108,6 +108,7 @@ type Leave func(ctx context.Context, patience time.Duration) Outlook
 // is over (0: it has no end), what comes later is given back.
 func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 	s.sort()
+	s.Spread = s.Spread && len(s.Queues) > 1 // whoever does is walked over each time a queue is asked
 	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
 		return d.poll(lw, s)
 	}

@@ -35,14 +35,15 @@ type LeasedMessages struct {
 	Messages []Lease
 	Now      time.Time // the engine's clock
 	NextDue  time.Time // when nothing was due: the earliest known time at which something may be; zero: unknown
-	Ended    []Ended   // what ended in these queues before anybody got it, told to one who asks
+	Told     []Told    // of queues of which there is more to tell
 }
 
-// Ended counts messages of a queue that ended before anybody got them.
-type Ended struct {
+// Told is what is told of a queue beside its messages.
+type Told struct {
 	Queue   string
-	Expired int // dropped past their ExpireAfter
-	Died    int // lapsed with their attempts used up
+	Expired int  // messages dropped past their ExpireAfter before anybody got them, told to one who asks
+	Died    int  // lapsed with their attempts used up, likewise
+	Held    bool // more was found ready, and held back by Settings.InFlight or Rate
 }
 
 // Lease takes messages that are due, waiting for the first as long as asked. No
@@ -82,9 +83,23 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 		return LeasedMessages{}, &Error{Op: op, Err: ctx.Err()}
 	}
 	if err == nil {
-		got.Messages, got.Ended = append(got.Messages, more.Messages...), append(got.Ended, more.Ended...)
+		got.Messages = append(got.Messages, more.Messages...)
+		for _, t := range more.Told {
+			got.tell(t)
+		}
 	}
 	return got, nil
+}
+
+// tell adds what was told of a queue.
+func (l *LeasedMessages) tell(t Told) {
+	i := slices.IndexFunc(l.Told, func(o Told) bool { return o.Queue == t.Queue })
+	if i < 0 {
+		l.Told = append(l.Told, t)
+		return
+	}
+	o := &l.Told[i]
+	o.Expired, o.Died, o.Held = o.Expired+t.Expired, o.Died+t.Died, o.Held || t.Held
 }
 
 // rest asks those queues for more that may have it, where others left room: who spreads
@@ -149,6 +164,7 @@ func (c *Client) leaseOnce(ctx context.Context, req LeaseRequest, spread bool) (
 		Deliver: w.deliver,
 		Fail:    w.fail,
 		Noted:   w.noted,
+		Held:    w.holds,
 		Once:    true,
 		Spread:  spread,
 		Ctx:     ctx,
@@ -220,6 +236,7 @@ type oneLease struct {
 	bytes int            // of the bodies that came
 	of    map[string]int // how many of a queue are left, where that may be less
 	got   LeasedMessages
+	told  map[string]int // where a queue stands in got.Told
 	err   error
 	ended bool
 	done  chan struct{}
@@ -272,14 +289,32 @@ func (w *oneLease) fail(err error) {
 func (w *oneLease) noted(queue string, expired, died int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range w.got.Ended {
-		if e := &w.got.Ended[i]; e.Queue == queue {
-			e.Expired += expired
-			e.Died += died
-			return
-		}
+	t := w.tell(queue)
+	t.Expired += expired
+	t.Died += died
+}
+
+// holds notes that more of a queue is held back; that it is no more need not be told.
+func (w *oneLease) holds(queue string, held bool) {
+	if !held {
+		return
 	}
-	w.got.Ended = append(w.got.Ended, Ended{queue, expired, died})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tell(queue).Held = true
+}
+
+// tell is what is told of a queue. Called with w.mu held.
+func (w *oneLease) tell(queue string) *Told {
+	i, known := w.told[queue]
+	if !known {
+		if w.told == nil {
+			w.told = make(map[string]int)
+		}
+		i = len(w.got.Told)
+		w.told[queue], w.got.Told = i, append(w.got.Told, Told{Queue: queue})
+	}
+	return &w.got.Told[i]
 }
 
 func (w *oneLease) empty() bool {

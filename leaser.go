@@ -22,8 +22,9 @@ type Leaser struct {
 	closed bool          // guarded by turn
 	look   chan struct{} // holds one token: something came, or there is nothing else
 
-	mu  sync.Mutex
-	one *oneLease // the latest turn
+	mu   sync.Mutex
+	one  *oneLease           // the latest turn
+	held map[string]struct{} // queues of which more is held back, which was not told yet
 }
 
 // leaserFill is for how long a call that has got something goes on while there is more.
@@ -36,7 +37,7 @@ func (c *Client) Leaser(queues []string) (*Leaser, error) {
 	if err := req.check(op); err != nil {
 		return nil, err
 	}
-	l := &Leaser{c: c, turn: make(chan struct{}, 1), one: newOneLease(&req), look: make(chan struct{}, 1)}
+	l := &Leaser{c: c, turn: make(chan struct{}, 1), one: newOneLease(&req), look: make(chan struct{}, 1), held: make(map[string]struct{})}
 	if c.caps.LeaseWait {
 		l.queues = slices.Clone(queues)
 	} else {
@@ -47,6 +48,7 @@ func (c *Client) Leaser(queues []string) (*Leaser, error) {
 			Deliver: l.deliver,
 			Fail:    func(err error) { l.latest().fail(err) },
 			Noted:   func(queue string, expired, died int) { l.latest().noted(queue, expired, died) },
+			Held:    l.holds,
 			Quiet:   l.wake,
 		})
 	}
@@ -87,6 +89,7 @@ func (l *Leaser) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	l.standing.Begin(dispatch.Demand{TTR: req.TTR, Remote: req.Remote, Ctx: ctx, Until: time.Now().Add(req.Wait)})
 	l.await(ctx, w, req.Wait)
 	l.standing.End(ctx, leaseCompany)
+	l.tellHeld(w)
 	var o dispatch.Outlook
 	if w.empty() {
 		o = l.standing.Outlook()
@@ -126,6 +129,27 @@ func (l *Leaser) await(ctx context.Context, w *oneLease, wait time.Duration) {
 func (l *Leaser) deliver(leases []Lease, now, sent time.Time) {
 	l.latest().deliver(leases, now, sent)
 	l.wake()
+}
+
+// holds notes, also between two turns, that more of a queue is held back, or no more.
+func (l *Leaser) holds(queue string, held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if held {
+		l.held[queue] = struct{}{}
+	} else {
+		delete(l.held, queue)
+	}
+}
+
+// tellHeld has a turn tell what is held back.
+func (l *Leaser) tellHeld(w *oneLease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for queue := range l.held {
+		w.holds(queue, true)
+	}
+	clear(l.held)
 }
 
 // wake has await look. It is called by the dispatcher, under its lock, also when there

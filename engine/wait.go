@@ -40,5 +40,6 @@ type Told struct {
 	Queue   string
 	Expired int   // as in Granted
 	Died    int   // likewise
+	Held    bool  // more of it was found ready, and held back by its settings
 	Err     error // it could not be asked
 }

@@ -37,8 +37,8 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 		return err
 	}
 	answered := wire.Leased{Messages: got.Messages, NextDue: got.NextDue, Now: got.Now, Set: set}
-	for _, e := range got.Ended {
-		answered.Queues = append(answered.Queues, wire.Granted{Queue: e.Queue, Waited: true, Granted: engine.Granted{Expired: e.Expired, Died: e.Died}})
+	for _, t := range got.Told {
+		answered.Queues = append(answered.Queues, wire.Granted{Queue: t.Queue, Waited: true, Granted: engine.Granted{Expired: t.Expired, Died: t.Died, Held: t.Held}})
 	}
 	return s.leased(x, r, &answered)
 }

@@ -165,7 +165,7 @@ func TestWaitsTellWhatEnded(t *testing.T) {
 	}
 	time.Sleep(5 * time.Millisecond)
 	l, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1, Wait: 50 * time.Millisecond})
-	if err != nil || len(l.Ended) != 1 || l.Ended[0] != (tarry.Ended{Queue: "q", Expired: 1}) {
+	if err != nil || len(l.Told) != 1 || l.Told[0] != (tarry.Told{Queue: "q", Expired: 1}) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }

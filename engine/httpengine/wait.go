@@ -30,8 +30,8 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waite
 			return engine.Waited{}, err
 		}
 		for _, q := range got.Queues {
-			if q.Expired != 0 || q.Died != 0 || q.Err != nil {
-				all.Told = append(all.Told, engine.Told{Queue: q.Queue, Expired: q.Expired, Died: q.Died, Err: q.Err})
+			if q.Expired != 0 || q.Died != 0 || q.Held || q.Err != nil {
+				all.Told = append(all.Told, engine.Told{Queue: q.Queue, Expired: q.Expired, Died: q.Died, Held: q.Held, Err: q.Err})
 			}
 		}
 		all.Messages, all.Now, all.NextDue = got.Messages, got.Now, behind(got.Now, got.NextDue)

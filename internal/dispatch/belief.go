@@ -106,9 +106,16 @@ func (b *belief) tellSpread(n int) {
 // their answer.
 func (b *belief) tellHeld() {
 	for l := b.seats.first; l != nil; l = l.next {
-		if s := l.of; s.Held != nil && !s.Once {
+		if s := l.of; s.Held != nil && (!s.Once || s.stands) {
 			s.Held(b.queue, b.held)
 		}
+	}
+}
+
+// hold tells a subscription if more of a queue is held back.
+func (s *Subscription) hold(b *belief) {
+	if b.held && s.Held != nil {
+		s.Held(b.queue, true)
 	}
 }
 

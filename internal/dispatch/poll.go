@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type poller struct {
 	freed  chan struct{} // holds one token: there may be more room
 	ended  chan struct{} // closed when nothing comes any more
 	fails  int
+	held   map[string]struct{} // queues of which more is held back, as the last messages told
 
 	mu      sync.Mutex
 	leaving bool // no further poll is begun
@@ -207,19 +209,28 @@ func (p *poller) demand() engine.Wait {
 	if s.Once {
 		w.For = max(0, min(w.For, time.Until(s.Until)))
 	}
-	most := 0
-	for _, q := range s.Limited {
+	most, limited := 0, 0
+	limit := func(q string) {
 		n := s.room(q, 0)
 		most += n
+		limited++
 		if n >= w.Max {
-			continue
+			return
 		}
 		if w.Room == nil {
 			w.Room = make(map[string]int)
 		}
 		w.Room[q] = n
 	}
-	if len(s.Limited) == len(s.Queues) {
+	for _, q := range s.Limited {
+		limit(q)
+	}
+	for q := range p.held {
+		if _, is := slices.BinarySearch(s.Limited, q); !is {
+			limit(q)
+		}
+	}
+	if limited == len(s.Queues) {
 		w.Max = min(w.Max, most)
 	}
 	return w
@@ -261,6 +272,7 @@ func (p *poller) hand(got engine.Waited, sent time.Time) (failure error) {
 			p.s.Noted(t.Queue, t.Expired, t.Died)
 		}
 	}
+	p.hear(&got)
 	p.outlook = Outlook{Now: got.Now, Next: got.NextDue, Err: failure}
 	var back []engine.Lease
 	if p.gone || p.leaving && !p.s.Once {
@@ -280,6 +292,30 @@ func (p *poller) hand(got engine.Waited, sent time.Time) (failure error) {
 		return nil
 	}
 	return failure
+}
+
+// hear notes of which queues more is held back. What is not told of a queue of which
+// messages come is not so.
+func (p *poller) hear(got *engine.Waited) {
+	if p.s.Held == nil {
+		return
+	}
+	for i := 0; i < len(got.Messages) && len(p.held) > 0; i++ {
+		q := got.Messages[i].Queue
+		if _, held := p.held[q]; held {
+			delete(p.held, q)
+			p.s.Held(q, false)
+		}
+	}
+	for _, t := range got.Told {
+		if _, asked := slices.BinarySearch(p.s.Queues, t.Queue); t.Held && asked {
+			if p.held == nil {
+				p.held = make(map[string]struct{})
+			}
+			p.held[t.Queue] = struct{}{}
+			p.s.Held(t.Queue, true)
+		}
+	}
 }
 
 // deliver delivers leases, those of one queue that stand together at a time.

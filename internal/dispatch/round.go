@@ -319,9 +319,7 @@ func (d *Dispatcher) tell(c *call, b *belief, s *Subscription) {
 		s.Noted(b.queue, b.expired, b.died) // to one alone, so that none is counted twice
 		b.expired, b.died = 0, 0
 	}
-	if b.held && s.Held != nil {
-		s.Held(b.queue, true)
-	}
+	s.hold(b)
 	if b.err != nil && s.told != c && (!s.Once || d.hopeless(s)) {
 		s.told = c
 		s.Fail(b.err)
@@ -338,6 +336,7 @@ func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now
 			continue
 		}
 		if n := min(s.room(b.queue, s.taken), len(ls)); n > 0 {
+			s.hold(b)
 			s.Deliver(ls[:n:n], engineNow, c.began)
 			ls = ls[n:]
 		}

@@ -28,8 +28,9 @@ type Subscription struct {
 	Fail func(err error)
 	// Noted, if not nil, tells of messages that ended before anybody got them.
 	Noted func(queue string, expired, died int)
-	// Held, if not nil, tells that more of a queue is ready and held back, or is no more.
-	// Until it is told it is not so.
+	// Held, if not nil, tells that more of a queue is ready and held back, as often as that
+	// is found, or is no more. Until it is told it is not so. One that is for one answer and
+	// does not stand is not told that it is no more.
 	Held func(queue string, held bool)
 
 	Spread bool // it would rather have something of each queue than all of one
@@ -154,6 +155,7 @@ func (d *Dispatcher) enter(s *Subscription) {
 			d.ask(b)
 		}
 		d.unpark(b)
+		s.hold(b)
 		if b.err != nil && s.Once && s.Until.IsZero() {
 			d.ask(b) // it cannot wait for the next try
 		}

@@ -144,7 +144,7 @@ type Leased struct {
 // *Error; its messages stand in Leased.
 type Granted struct {
 	Queue  string
-	Waited bool // it tells only what ended: More and NextDue are not known
+	Waited bool // it tells only what ended, and what is held: More and NextDue are not known
 	engine.Granted
 }
 
@@ -167,9 +167,11 @@ func appendGranted(b []byte, g *Granted) []byte {
 	b = appendText(b, `{"queue":`, g.Queue)
 	if !g.Waited {
 		b = appendBool(b, `,"more":`, g.More)
-		if g.Held {
-			b = appendBool(b, `,"held":`, true)
-		}
+	}
+	if g.Held {
+		b = appendBool(b, `,"held":`, true)
+	}
+	if !g.Waited {
 		b = appendTime(b, `,"next_due":`, g.NextDue)
 	}
 	b = appendInt(b, `,"expired":`, int64(g.Expired))

@@ -173,9 +173,9 @@ func answers(t *testing.T, g *values) {
 	})
 
 	leased := Leased{Messages: some(g, g.lease), NextDue: g.time(), Now: g.time(), Queues: some(g, func() Granted {
-		q := Granted{Queue: g.text(), Waited: g.coin(), Granted: engine.Granted{Expired: g.IntN(9), Died: g.IntN(9) - 2}}
+		q := Granted{Queue: g.text(), Waited: g.coin(), Granted: engine.Granted{Expired: g.IntN(9), Died: g.IntN(9) - 2, Held: g.coin()}}
 		if !q.Waited {
-			q.More, q.Held, q.NextDue = g.coin(), g.coin(), g.time()
+			q.More, q.NextDue = g.coin(), g.time()
 		}
 		if g.coin() {
 			q.Err = g.err()

@@ -27,8 +27,9 @@ type Filter struct {
 	KeyPrefix string           // the key begins with it
 	Match     func(*Info) bool // says so; it is called for one message after the other
 
-	Limit int64 // so many at most, the earliest; 0: all
-	Body  bool  // ListWhere yields, and Match gets, messages with bodies
+	Newest bool  // each state the other way round: the latest first
+	Limit  int64 // so many at most, the first; 0: all
+	Body   bool  // ListWhere yields, and Match gets, messages with bodies
 }
 
 // sweepPage is how many messages are looked at, and changed, at a time.
@@ -37,7 +38,7 @@ const sweepPage = 500
 // ListWhere yields the messages that a filter chooses: the scheduled ones, then the ready,
 // the leased and the dead, each as List does. One that changes its state meanwhile may be
 // there twice, or not at all. It ends after the first error; ErrUnsupported where the
-// filter has bounds and the engine no ranges.
+// filter has bounds or begins with the latest, and the engine has no ranges.
 func (c *Client) ListWhere(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		err := f.check("list", Scheduled, Ready, Leased, Dead)
@@ -86,7 +87,7 @@ func (f *Filter) check(op string, states ...State) error {
 
 // query asks for the messages in one state among which a filter chooses.
 func (f *Filter) query(s State) ListQuery {
-	q := ListQuery{Queue: f.Queue, State: s, From: f.From, To: f.To, Limit: sweepPage, Body: f.Body}
+	q := ListQuery{Queue: f.Queue, State: s, From: f.From, To: f.To, Newest: f.Newest, Limit: sweepPage, Body: f.Body}
 	if f.Body {
 		q.Limit = defaultPage
 	}

@@ -138,6 +138,9 @@ func TestListWhere(t *testing.T) {
 			"from, to": {tarry.Filter{States: []tarry.State{tarry.Dead}, From: at(time.Minute), To: at(2 * time.Minute)}, "dead-1"},
 			"to":       {tarry.Filter{States: []tarry.State{tarry.Scheduled, tarry.Ready}, To: at(2 * time.Hour)}, "sched-0 ready-1"},
 			"both":     {tarry.Filter{Error: "timeout", From: at(time.Second)}, "dead-2"},
+			"newest":   {tarry.Filter{Newest: true, Limit: 5}, "sched-1 sched-0 ready-1 ready-0 dead-2"},
+			"latest 2": {tarry.Filter{Newest: true, Limit: 2, States: []tarry.State{tarry.Dead}, To: at(2 * time.Minute)}, "dead-1 dead-0"},
+			"reversed": {tarry.Filter{From: at(time.Hour), To: at(time.Minute)}, ""},
 			"nothing":  {tarry.Filter{Error: "timeout", KeyPrefix: "ready"}, ""},
 		} {
 			tc.filter.Queue = "q"
@@ -244,6 +247,52 @@ func TestRedriveWhereEnds(t *testing.T) {
 	})
 }
 
+// Nor is what dies again in the millisecond in which the last one had died.
+func TestRedriveWhereOnce(t *testing.T) {
+	for name, newest := range map[string]bool{"first": false, "newest": true} {
+		t.Run(name, func(t *testing.T) {
+			s := &swept{Engine: memengine.New(nil)}
+			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+				const n = 1200
+				bury(t, c, n, "hopeless")
+				pass(time.Minute)
+				bury(t, c, 1, "hopeless")
+				s.redrive = func(n int) {
+					for _, l := range leaseSome(t, c, n) {
+						if _, err := c.Settle(t.Context(), []tarry.Settlement{{Token: l.Token, Do: tarry.DoBury, Reason: "hopeless"}}); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				got, err := c.RedriveWhere(t.Context(), tarry.Filter{Queue: "q", Newest: newest})
+				if err != nil || got != (tarry.Swept{Seen: n + 1, Done: n + 1}) {
+					t.Errorf("%+v, %v", got, err)
+				}
+			})
+		})
+	}
+}
+
+// Newest first means the latest first, and those are what a limit is for.
+func TestDropWhereNewest(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		for i := range 10 {
+			bury(t, c, 100, fmt.Sprint("reason ", i))
+			pass(time.Second)
+		}
+		n, err := c.DropWhere(t.Context(), tarry.Filter{Queue: "q", Newest: true, Limit: 650})
+		if err != nil || n.Done != 650 {
+			t.Errorf("%+v, %v", n, err)
+		}
+		holds(t, c, 0, 0, 0, 350)
+		for m, err := range c.ListWhere(t.Context(), tarry.Filter{Queue: "q", Newest: true, Limit: 1}) {
+			if err != nil || m.LastError != "reason 3" {
+				t.Errorf("the latest that is left: %s, %v", m.LastError, err)
+			}
+		}
+	})
+}
+
 // One whose key a live message holds is skipped, and the limit is for the others.
 func TestRedriveWhereSkips(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
@@ -347,6 +396,20 @@ func TestRescheduleWhere(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is due at that very time already is left alone.
+func TestRescheduleWhereAgain(t *testing.T) {
+	s := &swept{Engine: memengine.New(nil)}
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		pushSpread(t, c, 20, time.Hour, time.Second)
+		due := tarry.At(time.Now().Add(2 * time.Hour))
+		for _, want := range []int64{20, 0} {
+			if n, err := c.RescheduleWhere(t.Context(), tarry.Filter{Queue: "q"}, due); err != nil || n.Done != want {
+				t.Errorf("%+v, %v; want %d done", n, err, want)
+			}
+		}
+	})
 }
 
 func TestRescheduleWhereFails(t *testing.T) {

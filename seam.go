@@ -74,7 +74,7 @@ func copied(msgs []engine.Message) []engine.Message {
 	msgs = slices.Clone(msgs)
 	for i := range msgs {
 		m := &msgs[i]
-		m.Body, m.Headers, m.Backoff = slices.Clone(m.Body), slices.Clone(m.Headers), slices.Clone(m.Backoff)
+		m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
 	}
 	return msgs
 }

@@ -13,8 +13,9 @@ import (
 //
 // These calls go through the messages of a queue in chunks of some hundreds, and change
 // those that a filter chooses, each one once, if it is then still in the state in which it
-// was chosen. They end at what was last in that state when they came to it, so that they
-// do not run after what comes meanwhile: that may be among the chosen, or not. Progress
+// was chosen. They end at what was last in that state when they came to it (Newest: begin
+// with it), so that they do not run after what comes meanwhile: that may be among the
+// chosen, or not. Progress
 // functions are called after each chunk, on the caller's goroutine. When ctx ends, or the
 // engine fails, the Swept returned beside the error tells what was done until then; of the
 // chunk that was under way more may have been. ErrUnsupported where the engine has no
@@ -60,7 +61,7 @@ type sweep struct {
 	f        Filter
 	progress []func(Swept)
 	due      Due  // reschedule
-	fixed    bool // the engine has said which instant due is
+	fixed    bool // due is the instant that the engine made of it
 }
 
 // run goes through the messages in the states that the call is for, and has change, which
@@ -74,14 +75,17 @@ func (s *sweep) run(ctx context.Context, change func(context.Context, State, []I
 	}
 	for _, state := range s.f.States {
 		q := s.f.query(state)
-		last, err := s.last(ctx, q)
-		if err != nil || last.IsZero() {
+		if !q.Newest { // what comes meanwhile lies behind who goes backwards
+			last, err := s.last(ctx, q)
 			if err != nil {
 				return s.Swept, err
 			}
-			continue
+			if last.IsZero() {
+				continue
+			}
+			q.To = last.Add(time.Millisecond)
+			time.Sleep(time.Millisecond) // what dies again is to die behind that
 		}
-		q.To = last.Add(time.Millisecond)
 		for more := true; more; more = q.After != "" {
 			p, err := s.c.ListPage(ctx, q)
 			if err == nil {
@@ -145,7 +149,7 @@ func (s *sweep) chunk(ctx context.Context, state State, ms []Info, change func(c
 
 // moved reports whether a message stands where reschedule moves all: maybe it was moved
 // there, and is met again.
-func (s *sweep) moved(m *Info) bool { return s.fixed && m.Due.Equal(s.due.when.At) }
+func (s *sweep) moved(m *Info) bool { return m.Due.Equal(s.due.when.At) }
 
 func (s *sweep) redrive(ctx context.Context, _ State, ms []Info) error {
 	ids := make([]ID, len(ms))

@@ -40,8 +40,8 @@ func (p *Program) deadListCommand() *cobra.Command {
 			return err
 		}
 		text := f.Error != "" || f.KeyPrefix != ""
-		if text && (list.after != "" || list.newest) {
-			return usagef("bound the list with --since and --until", "--after and --newest do not go with --error and --key-prefix")
+		if text && list.after != "" {
+			return usagef("bound the list with --since and --until", "--after does not go with --error and --key-prefix")
 		}
 		if text || list.limit == 0 {
 			ctx = cmd.Context() // it may rightly take long
@@ -65,14 +65,18 @@ func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter
 	}
 	o := p.printer(asJSON)
 	o.head(listHead(true, l.body)...)
-	f.Body = l.body
-	n, more := 0, time.Time{}
+	f.Body, f.Newest = l.body, l.newest
+	n, more := 0, ""
+	var first time.Time
 	for m, err := range c.ListWhere(ctx, f) {
 		if err != nil {
 			return err
 		}
+		if n == 0 {
+			first = m.Died
+		}
 		if l.limit > 0 && n == l.limit {
-			more = m.Died
+			more = goOnDied(first, m.Died, l.newest)
 			break
 		}
 		n++
@@ -86,10 +90,23 @@ func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter
 	if err := o.flush(); err != nil {
 		return err
 	}
-	if !more.IsZero() {
-		fmt.Fprintf(p.Stderr, "there are more; go on with --since %s, or --limit 0 for all\n", formatTime(more))
+	if more != "" {
+		fmt.Fprintln(p.Stderr, more)
 	}
 	return nil
+}
+
+// goOnDied says how to go on with a list that began with what died at first, and has come
+// to what died at next. It begins with the whole of that millisecond.
+func goOnDied(first, next time.Time, newest bool) string {
+	bound := "--since " + formatTime(next)
+	if newest {
+		bound = "--newest --until " + formatTime(next.Add(time.Millisecond))
+	}
+	if first.Equal(next) {
+		return "there are more that died in the same millisecond; go on with a larger --limit; 0 is all"
+	}
+	return "there are more; go on with " + bound + ", or --limit 0 for all"
 }
 
 func (p *Program) deadRedriveCommand() *cobra.Command {
@@ -179,11 +196,13 @@ dead stays.`,
 			return err
 		}
 		if len(ids) > 0 {
-			if err := p.confirm(yes, fmt.Sprintf("drop %d dead messages of %s for good", len(ids), queue)); err != nil {
+			if err := p.confirm(ctx, yes, fmt.Sprintf("drop %d dead messages of %s for good", len(ids), queue)); err != nil {
 				return err
 			}
-			for _, id := range ids {
-				if err := drop(ctx, c, queue, id); err != nil {
+			for i, id := range ids {
+				if err := drop(ctx, c, queue, id); err != nil && i > 0 {
+					return fmt.Errorf("%w; the %d named before it were dropped", err, i)
+				} else if err != nil {
 					return err
 				}
 			}

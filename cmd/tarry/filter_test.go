@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -32,7 +34,8 @@ var filterSteps = map[string]filterStep{
 	"drop none":          {step{args: `dead drop Q --error nothing`, stdout: `dropped 0 messages of Q\n`}, "5 5"},
 	"drop ids and error": {step{args: `dead drop Q 7 --error x`, code: exitUsage, stderr: `tarry: ids are given, and flags that choose .*\n`}, "5 5"},
 	"ls an error":        {step{args: `dead ls Q --error address`, stdout: `ID .*\n\d+  d3  .*address\n\d+  d4  .*address\n`}, "5 5"},
-	"ls a limit":         {step{args: `dead ls Q --error timeout --limit 2`, stdout: `ID .*\n.*d0 .*\n.*d1 .*timeout\n`, stderr: `there are more; go on with --since TIME, or --limit 0 for all\n`}, "5 5"},
+	"ls a limit":         {step{args: `dead ls Q --error timeout --limit 2`, stdout: `ID .*\n.*d0 .*\n.*d1 .*timeout\n`, stderr: `there are more.* --limit .*\n`}, "5 5"},
+	"ls the newest":      {step{args: `dead ls Q --error address --newest`, stdout: `ID .*\n\d+  d4  .*address\n\d+  d3  .*address\n`}, "5 5"},
 	"ls until":           {step{args: `dead ls Q --until 1h`, stdout: `ID .*ERROR\n`}, "5 5"},
 	"purge before":       {step{args: `purge Q --due-before 150m --yes`, stdout: `cancelled 3 messages of Q\n`}, "5 2"},
 	"purge after":        {step{args: `purge Q --due-after 150m --key-prefix b/ --limit 1 --yes`, stdout: `cancelled 1 messages of Q\n`}, "5 4"},
@@ -112,11 +115,87 @@ func TestFiltersOnATerminal(t *testing.T) {
 		stderr: `This will drop for good 3 messages of mail. Go on\? \[y/N\] tarry: nothing was done.*\n`})
 	run1(t, w, step{args: "dead drop mail --error timeout", stdin: "y\n", stdout: "dropped 3 messages of mail\n", stderr: "This will .*"})
 
+	// Who interrupts the question has answered it.
+	held, answer := io.Pipe()
+	defer answer.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var told onText
+	told.then = func() {
+		if strings.Contains(told.String(), "[y/N]") {
+			interrupt()
+		}
+	}
+	q := w.program(io.Discard, &told, "dead", "drop", "mail")
+	q.Stdin = held
+	if code := q.Run(ctx); code != exitFailed || !strings.HasSuffix(told.String(), "Go on? [y/N] \ntarry: interrupted\n") {
+		t.Errorf("exit code %d, told %q", code, told.String())
+	}
+
 	var out, err1 strings.Builder
 	p := w.program(&out, &err1, "dead", "redrive", "mail", "--yes")
 	now := time.Now()
 	p.Now = func() time.Time { now = now.Add(2 * time.Second); return now }
 	if code := p.Run(t.Context()); code != exitOK || !regexp.MustCompile(`^\r\x1b\[K2 redriven, 0 skipped, 2 looked at\r\x1b\[K$`).MatchString(err1.String()) {
 		t.Errorf("exit code %d, told %q", code, err1.String())
+	}
+}
+
+// onText gathers what is written, and does something then.
+type onText struct {
+	strings.Builder
+	then func()
+}
+
+func (o *onText) Write(b []byte) (int, error) {
+	n, err := o.Builder.Write(b)
+	o.then()
+	return n, err
+}
+
+// Who interrupts long work is told how far it has come, and goes on with the same command.
+func TestInterruptedMidway(t *testing.T) {
+	w, _ := served(t, "mem:")
+	_, url, _ := strings.Cut(w.env[0], "=")
+	c, err := tarry.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const n = 1200
+	drafts := make([]tarry.Draft, n)
+	for i := range drafts {
+		drafts[i] = tarry.NewDraft("mail", nil, tarry.In(time.Hour))
+	}
+	if _, err := c.PushMany(t.Context(), drafts); err != nil {
+		t.Fatal(err)
+	}
+	w.terminal = true
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	told := onText{then: interrupt}
+	p := w.program(io.Discard, &told, "purge", "mail", "--due-after", "1m", "--yes")
+	now := time.Now()
+	p.Now = func() time.Time { now = now.Add(2 * time.Second); return now }
+	if code := p.Run(ctx); code != exitFailed || !strings.HasSuffix(told.String(), "\x1b[Ktarry: interrupted; 500 messages were cancelled before (run it again for the rest)\n") {
+		t.Errorf("exit code %d, told %q", code, told.String())
+	}
+	run1(t, w, step{args: "purge mail --due-after 1m --yes --json", stdout: `{"queue":"mail","outcome":"cancelled","count":700}\n`})
+}
+
+func TestGoingOnWithTheDead(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_123)
+	for _, tc := range []struct {
+		first  time.Time
+		newest bool
+		want   string
+	}{
+		{at.Add(-time.Second), false, "go on with --since 2023-11-14T22:13:20.123Z, or"},
+		{at.Add(time.Second), true, "go on with --newest --until 2023-11-14T22:13:20.124Z, or"},
+		{at, false, "go on with a larger --limit"},
+	} {
+		if got := goOnDied(tc.first, at, tc.newest); !strings.Contains(got, tc.want) {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
 	}
 }

@@ -19,9 +19,10 @@ func (p *Program) purgeCommand() *cobra.Command {
 		Use:   "purge QUEUE",
 		Short: "Remove a queue's scheduled and ready messages",
 		Long: `Purge removes what is scheduled or ready when it begins, with --dead the dead ones
-too, and with --finished the keys that are remembered; never what workers hold. With
-the flags that choose it cancels what they choose, the earliest due first. It asks
-first, or wants --yes.`,
+too, and with --finished the keys that are remembered; never what workers hold. The
+keys of what it removes are free. With the flags that choose it cancels what they
+choose, the earliest due first, and such keys are remembered where that was asked for.
+It asks first, or wants --yes.`,
 		Example: `  tarry purge order.unpaid --yes
   tarry purge order.unpaid --due-before 1h --key-prefix test-`,
 		Args: exactly("QUEUE"),
@@ -52,16 +53,13 @@ first, or wants --yes.`,
 		if finished {
 			n, also = n+q.Finished, also|tarry.PurgeFinished
 		}
-		if err := p.confirm(yes, fmt.Sprintf("remove %d messages of %s for good", n, args[0])); err != nil {
+		if err := p.confirm(cmd.Context(), yes, fmt.Sprintf("remove %d messages of %s for good", n, args[0])); err != nil {
 			return err
 		}
 		// A long purge is no reason to give up, nor is a person who thinks it over.
 		n, err = c.Purge(cmd.Context(), args[0], also)
 		if err != nil {
-			if n > 0 {
-				err = fmt.Errorf("%w; %d messages are gone, run it again for the rest", err, n)
-			}
-			return err
+			return midway(cmd.Context(), err, n, "removed")
 		}
 		return p.showCount(t.json, "purged", args[0], n, 0)
 	})

@@ -27,13 +27,16 @@ func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.
 		if err != nil {
 			return n, err
 		}
-		if hits > 0 && (all || !s.mild) {
+		if hits == 0 {
+			return n, nil // nor what comes now, of which nobody was asked
+		}
+		if all || !s.mild {
 			what := fmt.Sprintf("%s %d messages of %s", s.do, hits, s.filter.Queue)
 			if all {
 				what += ", all there are"
 			}
 			note.clear()
-			if err := p.confirm(false, what); err != nil {
+			if err := p.confirm(ctx, false, what); err != nil {
 				return n, err
 			}
 		}
@@ -41,10 +44,18 @@ func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.
 	n, err = s.run(ctx, s.filter, func(n tarry.Swept) {
 		note.say("%d %s, %d skipped, %d looked at", n.Done, s.done, n.Skipped, n.Seen)
 	})
-	if err != nil && n.Done > 0 {
-		err = fmt.Errorf("%w; %d messages were %s before, run it again for the rest", err, n.Done, s.done)
+	return n, midway(ctx, err, n.Done, s.done)
+}
+
+// midway is the error of a command that had changed n messages when it failed.
+func midway(ctx context.Context, err error, n int64, done string) error {
+	switch {
+	case err == nil || n == 0:
+		return err
+	case interrupted(ctx, err):
+		return &failedError{line: fmt.Sprintf("interrupted; %d messages were %s before", n, done), hint: "run it again for the rest"}
 	}
-	return n, err
+	return fmt.Errorf("%w; %d messages were %s before, run it again for the rest", err, n, done)
 }
 
 // hits counts what a sweep would hit, and tells whether that is all there is.

@@ -2,7 +2,12 @@
 GO ?= go
 STATIC = CGO_ENABLED=0
 # The Debian packages with what tests start that are not here.
-MISSING = $$(command -v redis-server >/dev/null || echo redis-server; ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || echo faketime)
+MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
+	ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || echo faketime; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || echo postgresql; \
+	PATH=$$PATH:/usr/sbin command -v pgbouncer >/dev/null || echo pgbouncer; \
+	PATH=$$PATH:/usr/sbin command -v mariadbd >/dev/null || echo mariadb-server-core; \
+	command -v my_print_defaults >/dev/null || echo mariadb-client-core)
 
 .DEFAULT_GOAL := help
 
@@ -15,17 +20,23 @@ build: ## Build the static binary ./tarry.
 	$(STATIC) $(GO) build -trimpath -o tarry ./cmd/tarry
 
 .PHONY: servers
-servers: ## Install what the tests start, Redis and faketime, where apt-get and root can; no service is left running.
+servers: ## Install the servers that the tests start, and faketime, where apt-get and root can; no service is left running.
 	@set -e; set -- $(MISSING); [ $$# -gt 0 ] || exit 0; \
 	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
 		echo "not installed: $$*; tests that need it are skipped (on Debian and Ubuntu, make servers as root installs it)"; exit 0; \
 	fi; \
-	policy=/usr/sbin/policy-rc.d; \
+	policy=/usr/sbin/policy-rc.d; cluster=/etc/postgresql-common/createcluster.d/tarry.conf; ours=; \
+	trap 'rm -f $$ours' EXIT INT TERM; \
 	if [ ! -e $$policy ]; then \
-		trap "rm -f $$policy" EXIT INT TERM; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; \
+		ours=$$policy; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; \
 	fi; \
+	case "$$*" in *postgresql*) \
+		ours="$$ours $$cluster"; mkdir -p $${cluster%/*}; echo 'create_main_cluster = false' >$$cluster;; \
+	esac; \
 	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@"; \
-	case "$$*" in *redis-server*) systemctl -q disable redis-server 2>/dev/null || true;; esac
+	for s in redis-server postgresql pgbouncer; do \
+		case "$$*" in *$$s*) systemctl -q disable $$s 2>/dev/null || true;; esac; \
+	done
 
 .PHONY: test
 test: servers ## Run all tests, with the race detector where a C compiler is there.

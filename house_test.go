@@ -29,6 +29,10 @@ var mayImport = map[string][]string{
 
 	"engine/redisengine":           {"engine", "internal", "engine/internal"},
 	"engine/redisengine/redistest": {"engine/internal"},
+	"engine/pgengine":              {"engine", "internal", "engine/internal"},
+	"engine/pgengine/pgtest":       {"engine/internal"},
+	"engine/mysqlengine":           {"engine", "internal", "engine/internal"},
+	"engine/mysqlengine/mysqltest": {"engine/internal"},
 	"":                             {"engine", "internal"},
 	"server":                       {"", "engine", "internal"},
 	"cmd/tarry":                    {"", "engine", "internal", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine"},

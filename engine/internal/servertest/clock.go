@@ -24,11 +24,12 @@ func clockEnv(library, dir string) []string {
 	}
 }
 
-// setClock writes the offset in one step, as the server reads it at any time.
+// setClock writes the offset in one step, as the server, whoever runs it, reads it at
+// any time.
 func setClock(t testing.TB, dir, spec string) {
 	t.Helper()
 	path := filepath.Join(dir, clockFile)
-	if err := os.WriteFile(path+".new", []byte(spec+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path+".new", []byte(spec+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {

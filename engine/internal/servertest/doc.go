@@ -4,16 +4,20 @@
 //
 // A server of another kind needs its Command, and what is its own beside it:
 //
-//	dir := t.TempDir()
-//	initialize(t, dir) // what must lie there before the first start
+//	dir := servertest.Folder(t, user)
+//	servertest.Run(t, user, dir, initdb, "-D", "data") // what must lie there before the first start
 //	s := servertest.Start(t, servertest.Command{
 //		Program: servertest.Installed(t, "postgres", "postgresql"),
 //		Dir:     dir,
-//		Args:    func(ports []int) []string { return []string{"-D", dir, "-p", strconv.Itoa(ports[0])} },
+//		User:    user, // who runs it, lest it be root
+//		Args:    func(ports []int) []string { return []string{"-D", "data", "-p", strconv.Itoa(ports[0])} },
 //		Ready:   []string{"ready to accept connections"},
 //	})
 //	p := servertest.StartProxy(t, s.Addr()) // the way to it, to be cut, held up and delayed
 //	servertest.Await(t, "the first answer", func() error { return ping(p.Addr()) })
+//
+// What costs much to make, and serves many tests, lasts until Main has run all of them;
+// see Lasting.
 //
 // The methods fail the test when they fail, so call them from its goroutine.
 package servertest

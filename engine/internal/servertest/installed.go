@@ -11,15 +11,25 @@ import (
 // rather than be skipped where a server is missing.
 const require = "TARRY_TEST_SERVERS"
 
-// Installed returns the path of a program, which the Debian package pkg has. Where it
-// is missing the test is skipped, and says so, or fails if TARRY_TEST_SERVERS=require.
-func Installed(t testing.TB, program, pkg string) string {
+// Installed returns the path of a program, which the Debian package pkg has: in the PATH
+// or else in one of the folders that fit a pattern, the last of them. Where it is missing
+// the test is skipped, and says so, or fails if TARRY_TEST_SERVERS=require.
+func Installed(t testing.TB, program, pkg string, folders ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
-	if err != nil {
-		missing(t, program+" is not in the PATH", pkg)
+	if err == nil {
+		return path
 	}
-	return path
+	where := "the PATH"
+	for _, folder := range folders {
+		paths, err := filepath.Glob(filepath.Join(folder, program))
+		if err == nil && len(paths) > 0 {
+			return paths[len(paths)-1]
+		}
+		where += " nor in " + folder
+	}
+	missing(t, program+" is not in "+where, pkg)
+	return ""
 }
 
 // libfaketime is the path of the library.

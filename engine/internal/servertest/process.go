@@ -24,7 +24,6 @@ type process struct {
 func startProcess(cmd *exec.Cmd, ready []string) (*process, error) {
 	p := &process{cmd: cmd, log: newLog(ready), ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
-	cmd.SysProcAttr = attributes()
 	// A child that the server has forked holds the output open; it is not waited for.
 	cmd.WaitDelay = time.Second
 	started := make(chan error)
@@ -70,20 +69,20 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill kills it, and all that it has forked, and waits until it has ended.
+// kill kills it, and all that it has forked, and waits until all have ended.
 func (p *process) kill() {
 	if p.alive() {
-		killGroup(p.cmd.Process)
+		killFamily(p.cmd.Process)
 		<-p.ended
 	}
 }
 
 // stop asks it to end, and waits until it has.
-func (p *process) stop() error {
+func (p *process) stop(signal syscall.Signal) error {
 	if !p.alive() {
 		return nil
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = p.cmd.Process.Signal(signal) // it may have ended
 	select {
 	case <-p.ended:
 		return nil

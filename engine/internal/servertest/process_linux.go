@@ -5,36 +5,82 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// attributes gives a server a process group of its own, so that killing it kills
-// what it has forked, and lets it die with the process of the test.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// attributes gives a server a process group of its own, lest what is typed at the
+// test's terminal reach it, and lets it die with the process of the test.
+func attributes(as *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: as}
 }
 
-func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // it may have ended
-
-// pause stops a process and waits until it stands still.
-func pause(t testing.TB, p *os.Process) {
-	t.Helper()
-	if err := syscall.Kill(-p.Pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
+// halt stops a process and all that it has forked, also those that left its process
+// group, and returns them once they stand still: none forks any more.
+func halt(pid int) []int {
+	if syscall.Kill(pid, syscall.SIGSTOP) != nil {
+		return nil // it has ended
 	}
-	Await(t, "the process to stop", func() error {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
-		if err == nil && !bytes.Contains(stat, []byte(") T ")) {
-			err = errors.New("it runs")
+	for s := state(pid); s != stopped && s != dead; s = state(pid) {
+		time.Sleep(moment)
+	}
+	family := []int{pid}
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is good
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // it may have ended
+		for child := range strings.FieldsSeq(string(text)) {
+			if n, err := strconv.Atoi(child); err == nil {
+				family = append(family, halt(n)...)
+			}
 		}
-		return err
-	})
+	}
+	return family
 }
+
+// The states of a process that are asked for, by the letters of Linux.
+const (
+	stopped = 'T'
+	dead    = 'Z'
+)
+
+// moment is how long to wait before asking for a state again.
+const moment = 200 * time.Microsecond
+
+func state(pid int) byte {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, found := bytes.Cut(stat, []byte(") "))
+	if err != nil || !found {
+		return dead
+	}
+	return rest[0]
+}
+
+// killFamily kills a process and all that it has forked, and waits until these have
+// ended.
+func killFamily(p *os.Process) {
+	family := halt(p.Pid)
+	for _, pid := range family {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
+	for _, pid := range family {
+		for state(pid) != dead {
+			time.Sleep(moment)
+		}
+	}
+}
+
+// pause stops a process with all that it has forked and waits until they stand still.
+func pause(_ testing.TB, p *os.Process) { halt(p.Pid) }
 
 func resume(t testing.TB, p *os.Process) {
 	t.Helper()
-	if err := syscall.Kill(-p.Pid, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
+	for _, pid := range halt(p.Pid) {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Fatal(err)
+		}
 	}
 }

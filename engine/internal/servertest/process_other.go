@@ -8,9 +8,11 @@ import (
 	"testing"
 )
 
-func attributes() *syscall.SysProcAttr { return nil }
+func attributes(as *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: as}
+}
 
-func killGroup(p *os.Process) { _ = p.Kill() } // it may have ended
+func killFamily(p *os.Process) { _ = p.Kill() } // it may have ended
 
 func pause(t testing.TB, _ *os.Process) {
 	t.Helper()

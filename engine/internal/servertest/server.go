@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -31,6 +32,13 @@ type Command struct {
 	// once it answers. What takes longer is to be waited for by Await.
 	Ready []string
 
+	// User runs the server, when the test is root's; "": root does. Its folder must be
+	// that user's then, see Folder.
+	User string
+
+	// StopSignal asks the server to end; 0: SIGTERM does.
+	StopSignal syscall.Signal
+
 	// Clock sets the server's wall clock off by so much, as libfaketime understands it:
 	// "+1h", "-90s"; "": not at all. Its monotonic clock stays as it is.
 	Clock string
@@ -55,7 +63,10 @@ type Server struct {
 func Start(t testing.TB, c Command) *Server {
 	t.Helper()
 	if c.Dir == "" {
-		c.Dir = t.TempDir()
+		c.Dir = Folder(t, c.User)
+	}
+	if c.StopSignal == 0 {
+		c.StopSignal = syscall.SIGTERM
 	}
 	s := &Server{t: t, command: c, env: slices.Concat(os.Environ(), c.Env)}
 	if c.Clock != "" {
@@ -82,6 +93,9 @@ func Start(t testing.TB, c Command) *Server {
 func (s *Server) run() error {
 	cmd := exec.Command(s.command.Program, s.command.Args(s.ports)...)
 	cmd.Dir, cmd.Env = s.command.Dir, s.env
+	if err := runAs(cmd, s.command.User); err != nil {
+		return err
+	}
 	p, err := startProcess(cmd, s.command.Ready)
 	if err != nil {
 		return err
@@ -135,12 +149,12 @@ func (s *Server) Kill() {
 	}
 }
 
-// Stop asks the server to end, as kill does, and waits until it has.
+// Stop asks the server to end, by its StopSignal, and waits until it has.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.process.stop()
+	err := s.process.stop(s.command.StopSignal)
 	s.ended()
 	if err != nil {
 		s.t.Fatal(err)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		echo(os.Args[1])
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(servertest.Main(m))
 }
 
 // echo listens on a port, and writes each line that it gets into the file "lines".

@@ -1,0 +1,76 @@
+package pgtest
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+)
+
+// dataDir is where, in its folder, a server keeps its data.
+const dataDir = "data"
+
+// installed returns the path of a program of PostgreSQL, which Debian keeps out of the
+// PATH.
+func installed(t testing.TB, program string) string {
+	t.Helper()
+	return servertest.Installed(t, program, "postgresql", "/usr/lib/postgresql/*/bin")
+}
+
+// runner is the user who runs the servers where the tests are root, as whom PostgreSQL
+// and PgBouncer refuse to run.
+var runner = sync.OnceValue(func() string {
+	if _, err := user.Lookup("postgres"); err == nil {
+		return "postgres"
+	}
+	return "nobody"
+})
+
+// first is the data that a server starts with, made once for all tests of the process.
+var first struct {
+	mu   sync.Mutex
+	path string
+}
+
+func firstData(t testing.TB) string {
+	t.Helper()
+	initdb := installed(t, "initdb")
+	first.mu.Lock()
+	defer first.mu.Unlock()
+	if first.path == "" {
+		dir := servertest.Folder(servertest.Lasting(t), runner())
+		servertest.Run(t, runner(), dir, initdb, "--no-sync", "--pgdata", dataDir,
+			"--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8")
+		first.path = filepath.Join(dir, dataDir)
+	}
+	return first.path
+}
+
+// newFolder makes the folder of a server with the first data.
+func newFolder(t testing.TB) string {
+	t.Helper()
+	from := firstData(t)
+	dir := servertest.Folder(t, runner())
+	servertest.Run(t, runner(), dir, "cp", "-R", "-p", from, dataDir)
+	return dir
+}
+
+// configure adds lines to postgresql.conf.
+func configure(t testing.TB, dir string, lines []string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, dataDir, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		if _, err := f.WriteString(line + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

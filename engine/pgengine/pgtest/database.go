@@ -1,0 +1,89 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+)
+
+// Shared returns the URL of an empty database for a test that only needs some
+// PostgreSQL: of the server that the environment variable TARRY_TEST_POSTGRES_URL names,
+// or else of one that is started once for all tests of the process. The test's end drops
+// it.
+func Shared(t testing.TB) string {
+	t.Helper()
+	return newDatabase(t, servertest.Shared("TARRY_TEST_POSTGRES_URL", func() string { return sharedServer(t).URL() }))
+}
+
+var shared struct {
+	mu     sync.Mutex
+	server *Server
+}
+
+func sharedServer(t testing.TB) *Server {
+	t.Helper()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil {
+		shared.server = Start(servertest.Lasting(t), Settings("max_connections = 500"))
+	}
+	return shared.server
+}
+
+// Database makes an empty database, and returns its URL. It goes with the server.
+func (s *Server) Database() string {
+	s.t.Helper()
+	name := newName()
+	s.Exec("CREATE DATABASE " + name)
+	return at(s.t, s.URL(), func(u *url.URL) { u.Path = "/" + name })
+}
+
+// newDatabase makes an empty database beside the one of a URL, and returns its URL; the
+// test's end drops it, with all connections to it.
+func newDatabase(t testing.TB, beside string) string {
+	t.Helper()
+	name := newName()
+	execute(t, beside, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execute(t, beside, "DROP DATABASE "+name+" WITH (FORCE)") })
+	return at(t, beside, func(u *url.URL) { u.Path = "/" + name })
+}
+
+func newName() string { return "tarry_test_" + strings.ToLower(rand.Text()) }
+
+func execute(t testing.TB, url, sql string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
+	defer cancel()
+	c, err := pgx.Connect(ctx, url)
+	if err == nil {
+		_, err = c.Exec(ctx, sql)
+		_ = c.Close(ctx) // it has answered
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// at returns a URL with something in it changed.
+func at(t testing.TB, was string, change func(*url.URL)) string {
+	t.Helper()
+	u, err := url.Parse(was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(u)
+	return u.String()
+}
+
+// As returns the URL of the same database for another user, without a password.
+func As(t testing.TB, of, user string) string {
+	t.Helper()
+	return at(t, of, func(u *url.URL) { u.User = url.User(user) })
+}

@@ -1,0 +1,71 @@
+package pgtest
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+)
+
+// Replica starts a streaming replica of the server, with the same settings, and waits
+// until it follows. It asks for nothing that the server does not allow by default. It
+// becomes a synchronous one when the server is told
+//
+//	ALTER SYSTEM SET synchronous_standby_names = '*'
+//	SELECT pg_reload_conf()
+func (s *Server) Replica(opts ...Option) *Server {
+	s.t.Helper()
+	c := newConfig(opts)
+	c.command.Dir = servertest.Folder(s.t, runner())
+	servertest.Run(s.t, runner(), c.command.Dir, installed(s.t, "pg_basebackup"),
+		"--host", "127.0.0.1", "--port", strconv.Itoa(s.Port(0)), "--username", "postgres",
+		"--pgdata", dataDir, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
+	configure(s.t, c.command.Dir, c.settings)
+	r := start(s.t, c.command)
+	servertest.Await(s.t, "the replica to follow", func() error {
+		status, err := r.text("SELECT coalesce((SELECT status FROM pg_stat_wal_receiver), 'none')")
+		if err == nil && status != "streaming" {
+			err = fmt.Errorf("its receiver is %s", status)
+		}
+		return err
+	})
+	return r
+}
+
+// CatchUp waits until the server, which is a replica, has all that a server has written
+// so far.
+func (s *Server) CatchUp(with *Server) {
+	s.t.Helper()
+	written := with.Text("SELECT pg_current_wal_lsn()::text")
+	servertest.Await(s.t, "the replica to catch up", func() error {
+		behind, err := s.text("SELECT ($1::pg_lsn - pg_last_wal_replay_lsn())::text", written)
+		if err == nil && behind[0] != '-' && behind != "0" {
+			err = fmt.Errorf("it is %s bytes behind", behind)
+		}
+		return err
+	})
+}
+
+// Promote makes a replica a server that can be written to, and waits until it is.
+func (s *Server) Promote() {
+	s.t.Helper()
+	if s.Text("SELECT pg_promote(true, "+strconv.Itoa(int(servertest.Patience.Seconds()))+")::text") != "true" {
+		s.t.Fatalf("%s has not become a primary", s.Addr())
+	}
+}
+
+// JoinURL returns the URL of the same database on whichever of the servers can be written
+// to.
+func JoinURL(t testing.TB, of string, others ...*Server) string {
+	t.Helper()
+	return at(t, of, func(u *url.URL) {
+		for _, s := range others {
+			u.Host += "," + s.Addr()
+		}
+		q := u.Query()
+		q.Set("target_session_attrs", "read-write")
+		u.RawQuery = q.Encode()
+	})
+}

@@ -87,6 +87,9 @@ func checkError(t testing.TB, w *httptest.ResponseRecorder) (code, message strin
 	if _, live := e["state"]; live {
 		fields = 8 // with what is in the way of a push
 	}
+	if _, until := e["until"]; until {
+		fields++
+	}
 	if len(answer) != 1 || len(e) != fields || code == "" || message == "" || !hint || w.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("status %d: not the shape of an error: %s", w.Code, w.Body)
 	}

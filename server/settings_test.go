@@ -29,8 +29,8 @@ func TestRateOfAQueue(t *testing.T) {
 		if after := w.Header().Get("Retry-After"); w.Code != 429 || after != "10" {
 			t.Errorf("a claim: %d, Retry-After %q: %s", w.Code, after, w.Body)
 		}
-		if code, _ := checkError(t, w); code != "limit" {
-			t.Error(code)
+		if code, _ := checkError(t, w); code != "limit" || !strings.Contains(w.Body.String(), `"until":"2000-01-01T00:00:20.000Z"`) {
+			t.Error(w.Body)
 		}
 	})
 }

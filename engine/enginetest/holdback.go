@@ -193,6 +193,9 @@ var inFlightTests = []test{
 		b.is(err, nil)
 		_, err = c.Claim(b.Context(), b.id(all[1]), engine.Want{})
 		b.hints(engine.ErrLimit, err, hintOf(engine.RefuseClaim(engine.Ref{}, time.Time{})))
+		if until := untilOf(err); !until.IsZero() {
+			b.Errorf("nobody knows when a place is freed, and %v is told", until)
+		}
 		_, err = c.Claim(b.Context(), b.id(all[0]), engine.Want{})
 		b.is(err, engine.ErrLeased)
 		b.heldBack(b.lease(1, 0), 0)
@@ -322,6 +325,9 @@ var rateTests = []test{
 		b.is(err, nil)
 		_, err = c.Claim(b.Context(), b.id(all[1]), engine.Want{})
 		b.is(err, engine.ErrLimit)
+		if next := b.now().Add(24 * time.Hour); untilOf(err).After(next.Add(time.Millisecond)) || untilOf(err).Before(next.Add(-patience)) {
+			b.Errorf("it may be claimed at %v; told is %v", next, untilOf(err))
+		}
 		if b.h.Clock != nil {
 			b.hints(engine.ErrLimit, err, hintOf(engine.RefuseClaim(engine.Ref{}, b.now().Add(24*time.Hour))))
 		}

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"errors"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -68,6 +69,15 @@ func hintOf(err error) string {
 		return e.Hint
 	}
 	return ""
+}
+
+// untilOf is from when on trying again may help; zero: err does not tell.
+func untilOf(err error) time.Time {
+	var e *engine.Error
+	if errors.As(err, &e) {
+		return e.Until
+	}
+	return time.Time{}
 }
 
 // hints fails the test unless err is what, with the hint that the contract has for it,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -16,7 +17,8 @@ type Error struct {
 	Code    string
 	Message string
 	Hint    string
-	Live    *Pushed // the message in the way of a push; nil: none
+	Until   time.Time // from when on trying again may help; zero: not known
+	Live    *Pushed   // the message in the way of a push; nil: none
 }
 
 // Error returns the message.
@@ -88,7 +90,7 @@ func Shown(err error) *Error {
 	bare := *e
 	bare.Hint = ""
 	shown.Message = strings.TrimPrefix(bare.Error(), "tarry: ")
-	shown.Hint = e.Hint
+	shown.Hint, shown.Until = e.Hint, e.Until
 	if shown.Hint == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		shown.Hint = engine.HintUnknown
 	}
@@ -117,7 +119,7 @@ func (e *Error) Err(op string, ref engine.Ref) error {
 	if is == engine.ErrLimit && strings.Contains(e.Message, "no space left on disk") {
 		is = engine.ErrNoSpace
 	}
-	own.Hint = e.Hint
+	own.Hint, own.Until = e.Hint, e.Until
 	switch {
 	case is == engine.ErrInvalid && e.Hint == "":
 		own.Hint, own.Err = e.Message, is
@@ -139,6 +141,9 @@ func appendError(b []byte, e *Error) []byte {
 	b = appendWord(b, `"error":{"code":`, e.Code)
 	b = appendText(b, `,"message":`, e.Message)
 	b = appendText(b, `,"hint":`, e.Hint)
+	if !e.Until.IsZero() {
+		b = appendTime(b, `,"until":`, e.Until)
+	}
 	if e.Live != nil {
 		b = appendPushed(append(b, ','), e.Live)
 	}
@@ -153,7 +158,7 @@ func (r *Reader) Failure() (e *Error) {
 	return e
 }
 
-var errorFields = []string{"code", "message", "hint", "id", "queue", "key", "due", "state", "ending", "ended"}
+var errorFields = []string{"code", "message", "hint", "id", "queue", "key", "due", "state", "ending", "ended", "until"}
 
 // failure reads what an error holds. What is in the way of a push comes with it when
 // it has an id.
@@ -181,6 +186,8 @@ func (r *Reader) failure() *Error {
 			live.Ending = r.ending("ending")
 		case 9:
 			live.Ended = r.time("ended")
+		case 10:
+			e.Until = r.time("until")
 		}
 	})
 	if seen&(1<<3) != 0 {

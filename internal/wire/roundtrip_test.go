@@ -384,5 +384,8 @@ func (g *values) err() *Error {
 	if g.coin() {
 		e.Live = new(g.pushed())
 	}
+	if g.coin() {
+		e.Until = g.time()
+	}
 	return e
 }

@@ -43,19 +43,17 @@ func newConn(c net.Conn, writeTimeout time.Duration) *conn {
 // Read ends the rest of a connection with the first byte of a request: net/http tells
 // that one is active only once it has read the headers.
 func (c *conn) Read(p []byte) (n int, err error) {
-	for {
+	for again := true; again; {
 		if err := c.reads.begin(c.Conn); err != nil {
 			return 0, err
 		}
 		n, err = c.Conn.Read(p)
-		c.reads.end()
-		if n > 0 && c.idle.Load() != 0 {
-			c.idle.Store(0)
-		}
-		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			return n, err
-		}
+		again = c.reads.end(c.Conn, n == 0 && errors.Is(err, os.ErrDeadlineExceeded))
 	}
+	if n > 0 && c.idle.Load() != 0 {
+		c.idle.Store(0)
+	}
+	return n, err
 }
 
 // SetReadDeadline is for net/http, and for the bodies of requests.

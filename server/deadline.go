@@ -41,13 +41,12 @@ func (d *deadline) move(below net.Conn) error {
 
 // begin notes that a read begins, unless it is too late for that.
 func (d *deadline) begin(below net.Conn) error {
-	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if over(d.wanted, now) {
-		return os.ErrDeadlineExceeded
-	}
-	if d.tooLate() || over(d.set, now) {
+	if d.tooLate() {
+		if d.over() {
+			return os.ErrDeadlineExceeded
+		}
 		if err := d.move(below); err != nil {
 			return err
 		}
@@ -56,11 +55,17 @@ func (d *deadline) begin(below net.Conn) error {
 	return nil
 }
 
-func over(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
+// over reports whether what is wanted has passed.
+func (d *deadline) over() bool { return !d.wanted.IsZero() && !d.wanted.After(time.Now()) }
 
-// end notes that a read has ended.
-func (d *deadline) end() {
+// end notes that a read has ended, late if by a deadline, and reports whether it is to
+// be made again.
+func (d *deadline) end(below net.Conn, late bool) (again bool) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.reading--
-	d.mu.Unlock()
+	if again = late && !d.over(); again {
+		_ = d.move(below) // the read would fail as well
+	}
+	return again
 }

@@ -11,7 +11,7 @@ if not m and args[4] == '' then
 	-- Who still holds the key may have died by a lapse that nobody has met.
 	local holder = M.holder(args[5])
 	local spent = holder and M.present(holder)
-	if spent and (not newest or M.grave(spent) > newest) then
+	if spent and (not newest or before(newest, M.grave(spent))) then
 		m = spent
 	elseif newest then
 		m = M.present(newest:sub(-8))

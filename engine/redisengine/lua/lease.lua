@@ -44,7 +44,7 @@ local function ready(n)
 		if r <= #rare then
 			local other, stands = tonumber(rare[r + 1]), tonumber(rare[r]:sub(1, 15)) - 62135596800000
 			local name = rare[r]:sub(16)
-			if not id or other < USUAL or other == USUAL and (stands < due or stands == due and name < id) then
+			if not id or other < USUAL or other == USUAL and (stands < due or stands == due and before(name, id)) then
 				priority, due, id = other, stands, name
 			end
 		end

@@ -28,7 +28,7 @@ local sign = args[10] == 'newest' and -1 or 1
 table.sort(all, function(a, b)
 	if a[1] ~= b[1] then return a[1] * sign < b[1] * sign end
 	if sign < 0 then a, b = b, a end
-	return a[2] < b[2]
+	return before(a[2], b[2])
 end)
 local answer = {us, raw, 0}
 for i = 1, math.min(limit, #all) do

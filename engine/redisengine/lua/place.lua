@@ -6,7 +6,7 @@ local function rank(zset, score, member)
 	local to = from + call('ZCOUNT', zset, score, score)
 	while from < to do
 		local middle = math.floor((from + to) / 2)
-		if call('ZRANGE', zset, middle, middle)[1] < member then from = middle + 1 else to = middle end
+		if before(call('ZRANGE', zset, middle, middle)[1], member) then from = middle + 1 else to = middle end
 	end
 	return from
 end

@@ -7,6 +7,7 @@ type Option func(*config)
 
 type config struct {
 	args  []string
+	env   []string
 	clock string
 	nodes map[int][]Option
 }
@@ -16,6 +17,11 @@ type config struct {
 // and on the standard output, where the server says that it is ready.
 func Args(args ...string) Option {
 	return func(c *config) { c.args = append(c.args, args...) }
+}
+
+// Env adds to the environment of servers, such as "LC_ALL=en_US".
+func Env(vars ...string) Option {
+	return func(c *config) { c.env = append(c.env, vars...) }
 }
 
 // Clock sets the server's wall clock off by so much, as libfaketime understands
@@ -45,7 +51,7 @@ func newConfig(opts []Option) *config {
 
 // forNode is what holds for one node, with further arguments before its own.
 func (c *config) forNode(i int, args ...string) *config {
-	n := &config{args: slices.Concat(args, c.args), clock: c.clock}
+	n := &config{args: slices.Concat(args, c.args), env: slices.Clone(c.env), clock: c.clock}
 	for _, o := range c.nodes[i] {
 		o(n)
 	}

@@ -54,6 +54,7 @@ func run(t testing.TB, c *config, conf string) *Server {
 		Program: servertest.Installed(t, "redis-server", "redis-server"),
 		Dir:     t.TempDir(),
 		Ready:   []string{"Ready to accept connections", "Sentinel ID is"}, // with its data loaded, or as a sentinel
+		Env:     c.env,
 		Clock:   c.clock,
 	}
 	clustered := slices.Contains(c.args, "--cluster-enabled")

@@ -140,6 +140,38 @@ func TestFreePlaceIsTold(t *testing.T) {
 	}
 }
 
+// TestSettingsTakenAwayStayAway: an engine that was not used since knows them yet when the
+// queue has been empty and forgotten meanwhile.
+func TestSettingsTakenAwayStayAway(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	idle, other := openStore(t, s.URL(), "shards=2"), openStore(t, s.URL())
+	ctx := t.Context()
+	if _, err := idle.Configure(ctx, "q", engine.Settings{InFlight: 1}, ""); err != nil {
+		t.Fatal(err)
+	}
+	push(t, idle, plain("q", ""))
+	revision, err := other.Configure(ctx, "q", engine.Settings{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := settle1(t, other, engine.Settlement{Token: lease1(t, other, "q").Token, Do: engine.Ack}); s.Err != nil {
+		t.Fatal(s.Err)
+	}
+	s.Do("DEL", other.registry.seen) // as if it had been noted long ago
+	if queues, _, err := other.Queues(ctx, "", 10); err != nil || len(queues) > 0 {
+		t.Fatal(queues, err)
+	}
+	m := s.Do("ZCARD", other.registry.names)
+	if n, err := m.AsInt64(); err != nil || n != 0 {
+		t.Fatalf("%d queues are not forgotten, %v", n, err)
+	}
+	push(t, idle, plain("q", ""), plain("q", ""))
+	if is, now, err := other.Settings(ctx, "q"); err != nil || is.InFlight != 0 || now != revision {
+		t.Errorf("%+v at revision %s, %v, after none at %s", is, now, err, revision)
+	}
+}
+
 // TestDamagedSettingsAreNone: pushes and leases go on, and they can be written anew.
 func TestDamagedSettingsAreNone(t *testing.T) {
 	t.Parallel()

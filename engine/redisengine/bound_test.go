@@ -71,10 +71,10 @@ func (m *monitor) scripts() (counts []int) {
 	return nil
 }
 
-// most fails the test if a script has run too many commands.
-func (m *monitor) most(what string) {
+// most fails the test if a script has run too many commands, and returns the most.
+func (m *monitor) most(what string) (worst int) {
 	m.t.Helper()
-	worst, sum := 0, 0
+	sum := 0
 	counts := m.scripts()
 	for _, n := range counts {
 		worst, sum = max(worst, n), sum+n
@@ -83,6 +83,7 @@ func (m *monitor) most(what string) {
 	if worst > mostCommands {
 		m.t.Errorf("%s: one script ran %d commands, more than %d", what, worst, mostCommands)
 	}
+	return worst
 }
 
 // TestNoScriptDoesMuch: whatever has gathered in a shard, no call of the engine makes a
@@ -221,6 +222,131 @@ func TestNoScriptDoesMuch(t *testing.T) {
 		m.most(c.of.name + ": " + c.name)
 		m.end()
 	}
+}
+
+// TestNoScriptDoesMuchForOneHeldBack: when the last that may be leased was found just as a
+// script had met enough of what has expired.
+func TestNoScriptDoesMuchForOneHeldBack(t *testing.T) {
+	t.Parallel()
+	const enough, n = 500, 1500 // CHUNK of lua/shard.lua
+	s := redistest.Start(t)
+	clock := enginetest.NewClock()
+	e := openStore(t, s.URL(), "shards=1")
+	e.stopped = clock.Now
+	if _, err := e.Configure(t.Context(), "q", engine.Settings{InFlight: 1}, ""); err != nil {
+		t.Fatal(err)
+	}
+	msgs := make([]engine.Message, n)
+	for i := range msgs {
+		msgs[i] = plain("q", "")
+		if i != enough {
+			msgs[i].ExpireAfter = time.Minute
+		}
+	}
+	push(t, e, msgs...)
+	if _, err := e.Queue(t.Context(), "q"); err != nil { // what is due stands in READY
+		t.Fatal(err)
+	}
+	clock.Advance(2 * time.Minute)
+	m := newMonitor(t, s)
+	defer m.end()
+	if got := leaseAll(t, e, "q"); len(got) != 1 {
+		t.Fatalf("%d are leased", len(got))
+	}
+	if worst := m.most("the last that may be leased"); worst > mostCommands/2 {
+		t.Errorf("one script ran %d commands", worst)
+	}
+}
+
+// TestNothingWaitsForWhatGoesUnseen: a lease hands out what is ready however many dead and
+// memories are to go, and who asks on sees them gone, no script having dropped many.
+func TestNothingWaitsForWhatGoesUnseen(t *testing.T) {
+	t.Parallel()
+	const n = 1200 // more than two scripts drop
+	s := redistest.Start(t)
+	clock := enginetest.NewClock()
+	e := openStore(t, s.URL(), "shards=1")
+	e.stopped = clock.Now
+	if _, err := e.Configure(t.Context(), "q", engine.Settings{DeadKeep: time.Minute}, ""); err != nil {
+		t.Fatal(err)
+	}
+	msgs := make([]engine.Message, 2*n)
+	for i := range msgs {
+		msgs[i] = plain("q", fmt.Sprint(i))
+		msgs[i].Remember = time.Minute
+	}
+	push(t, e, msgs...)
+	var back []engine.Settlement
+	for i, l := range leaseAll(t, e, "q") {
+		back = append(back, engine.Settlement{Token: l.Token, Do: []engine.Action{engine.Ack, engine.Bury}[i%2]})
+	}
+	if _, err := e.Settle(t.Context(), back); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := e.Queue(t.Context(), "q"); err != nil || i.Dead != n || i.Finished != n {
+		t.Fatal(i, err)
+	}
+	clock.Advance(time.Hour)
+	push(t, e, plain("q", "ready"))
+	m := newMonitor(t, s)
+	defer m.end()
+	if g := enginetest.MustLease(t, e, "q", 1); len(g.Messages) != 1 || !g.More {
+		t.Fatalf("%+v", g)
+	}
+	if scripts := m.scripts(); len(scripts) != 1 {
+		t.Errorf("a message that is ready takes %d scripts", len(scripts))
+	}
+	leaseAll(t, e, "q")
+	if worst := m.most("dropping"); worst > mostCommands/2 {
+		t.Errorf("one script ran %d commands", worst)
+	}
+	for _, key := range []string{"dead", "grave", "finished"} {
+		left := s.Do("ZCARD", "tarry:{q.0}:"+key)
+		if n, err := left.AsInt64(); err != nil || n != 0 {
+			t.Errorf("%d are left in %s, %v", n, key, err)
+		}
+	}
+}
+
+// TestAcksOfRememberedGather: they are as few commands as others, but for what is
+// remembered.
+func TestAcksOfRememberedGather(t *testing.T) {
+	t.Parallel()
+	const n = 500
+	s := redistest.Start(t)
+	e := openStore(t, s.URL(), "shards=1")
+	msgs := make([]engine.Message, n)
+	for i := range msgs {
+		msgs[i] = plain("q", fmt.Sprint(i))
+		if i%10 > 0 {
+			msgs[i].Remember = time.Hour
+		}
+	}
+	results := push(t, e, msgs...)
+	var back []engine.Settlement
+	for _, l := range leaseAll(t, e, "q") {
+		back = append(back, engine.Settlement{Token: l.Token, Do: engine.Ack})
+	}
+	// Of one whose record is damaged nothing is remembered.
+	s.Do("HSET", "tarry:{q.0}:msg", member(results[1].ID), "\x04")
+	m := newMonitor(t, s)
+	defer m.end()
+	settled, err := e.Settle(t.Context(), back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range settled {
+		if settled[i].Err != nil {
+			t.Fatal(settled[i].Err)
+		}
+	}
+	if worst := m.most("acks"); worst > 30 {
+		t.Errorf("%d acks were %d commands", len(back), worst)
+	}
+	if i, err := e.Queue(t.Context(), "q"); err != nil || i != (engine.QueueInfo{Queue: "q", Finished: n - n/10 - 1}) {
+		t.Errorf("%+v, %v", i, err)
+	}
+	push(t, e, msgs[0], msgs[1]) // their keys are free
 }
 
 // TestSettlingMuchLate: settlements of leases that are over cost the most.

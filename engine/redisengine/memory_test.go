@@ -68,6 +68,51 @@ func TestMemoriesLeaveNothing(t *testing.T) {
 	}
 }
 
+// TestMemoriesDoNotGather where messages are pushed and cancelled, or acked by who leased
+// long before, and nobody leases.
+func TestMemoriesDoNotGather(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	clock := enginetest.NewClock()
+	e := openStore(t, s.URL(), "shards=1")
+	e.stopped = clock.Now
+	const rounds, n = 10, 50
+	queues := []string{"cancelled", "acked"}
+	msgs := make([]engine.Message, rounds*n)
+	for _, queue := range queues {
+		for i := range msgs {
+			msgs[i] = plain(queue, strconv.Itoa(i))
+			msgs[i].Remember = time.Second
+			if queue == "cancelled" {
+				msgs[i].Due.In = time.Hour
+			}
+		}
+		push(t, e, msgs...)
+	}
+	leases := leaseAll(t, e, "acked")
+	for i := 0; i < len(msgs); i += n {
+		var refs []engine.Ref
+		var acks []engine.Settlement
+		for j := i; j < i+n; j++ {
+			refs = append(refs, engine.Ref{Queue: "cancelled", Key: strconv.Itoa(j)})
+			acks = append(acks, engine.Settlement{Token: leases[j].Token, Do: engine.Ack})
+		}
+		if errs, err := e.Cancel(t.Context(), refs); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		if settled, err := e.Settle(t.Context(), acks); err != nil || settled[0].Err != nil {
+			t.Fatal(settled, err)
+		}
+		clock.Advance(2 * time.Second)
+	}
+	for _, queue := range queues {
+		m := s.Do("ZCARD", "tarry:{"+queue+".0}:finished")
+		if left, err := m.AsInt64(); err != nil || left != n {
+			t.Errorf("%d keys of %s are remembered, %v", left, queue, err)
+		}
+	}
+}
+
 // TestRememberedInEveryWay: flags of a record decide which quick ways a script may take.
 func TestRememberedInEveryWay(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,7 @@
 -- many keys are remembered, the next due, the oldest ready, and until when the shard is paused ('' for good),
 -- and the settings that it has ('' for none).
 tick()
-if sweep() then return {us, raw, 1} end
+if swept() then return {us, raw, 1} end
 -- Where it only looks, what has come due is still in RARE, and a lease that is over
 -- counts as ready: whether it was the last is not known.
 local over = call('ZCOUNT', LEASES, '-inf', now)

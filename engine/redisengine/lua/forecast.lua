@@ -3,7 +3,7 @@
 -- there was too much to sweep, and the counts. The sorted sets
 -- know the ranks of scores, so that a count costs the same however many fall due.
 tick()
-if sweep() then return {us, raw, 1} end
+if swept() then return {us, raw, 1} end
 local from, step, steps = tonumber(args[4]), tonumber(args[5]), tonumber(args[6])
 local answer = {us, raw, 0}
 for i = 1, steps do answer[i + 3] = 0 end

@@ -72,7 +72,7 @@ local function shown(n)
 			local id = ids[i]
 			if not seen[id] and not messages().waiting(id, dues[i]) then
 				dropped, room = true, room - 1
-				if room == 0 then return nil end
+				if room <= 0 then return nil end
 			end
 			seen[id] = true
 		end
@@ -143,6 +143,14 @@ else
 			answer[6] = wake(lapse)
 		end
 	end
+end
+-- What goes unseen goes in what room is left, and meanwhile nothing waits for it.
+if dispose(rares) then
+	if #answer == 8 then
+		answer[4] = 1
+		return answer
+	end
+	answer[3] = 1
 end
 jot(answer, 9, args[7])
 answer[7] = tonumber(meta[3] or 0) + fallen.expired

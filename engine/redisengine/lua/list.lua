@@ -3,7 +3,7 @@
 -- the last of them. Answers the clock, whether to call again because there was too much to
 -- sweep, then score and id of each.
 tick()
-if sweep() then return {us, raw, 1} end
+if swept() then return {us, raw, 1} end
 local state, limit = args[4], tonumber(args[9])
 local parts = {
 	scheduled = {DUE, RARE},

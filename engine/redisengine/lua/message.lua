@@ -172,6 +172,17 @@ local function messages()
 
 	local named
 
+	-- forget drops so many memories at most whose time is over, those first that were to go
+	-- first, and returns how many.
+	local function forget(most)
+		local keys = call('ZRANGEBYSCORE', FINISHED, '-inf', now, 'LIMIT', 0, most)
+		if #keys > 0 then
+			call('HDEL', KEY, unpack(keys))
+			call('ZREM', FINISHED, unpack(keys))
+		end
+		return #keys
+	end
+
 	-- finish drops a message that went in such a way, and returns what is remembered of it, if
 	-- anything is: not where another has come to hold its key.
 	local function finish(m, how, at)
@@ -182,6 +193,7 @@ local function messages()
 		if not memory or named('', m.key) then return nil end
 		call('HSET', KEY, m.key, memory)
 		call('ZADD', FINISHED, free, m.key)
+		forget(2) -- so that they do not gather where nobody leases
 		return memory
 	end
 
@@ -266,7 +278,7 @@ local function messages()
 
 	made = {
 		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting, grave = grave, state = state,
-		wait = wait, sooner = sooner, leave = leave, drop = drop, cull = cull, die = die, rewrite = rewrite, hold = hold, holder = holder, finish = finish,
+		wait = wait, sooner = sooner, leave = leave, drop = drop, cull = cull, die = die, rewrite = rewrite, hold = hold, holder = holder, finish = finish, forget = forget,
 	}
 	return made
 end

@@ -4,7 +4,7 @@
 -- unless that was all; to begin, whether to call again because there was too much to
 -- sweep.
 tick()
-if args[5] == '' then return {us, raw, sweep() and 1 or 0} end
+if args[5] == '' then return {us, raw, swept() and 1 or 0} end
 local M = messages()
 local zset = ({due = DUE, rare = RARE, ready = READY, dead = DEAD, finished = FINISHED})[args[4]]
 local last = tonumber(args[5])

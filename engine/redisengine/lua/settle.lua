@@ -79,7 +79,7 @@ end
 local fits, shown
 local function held(past, id, nonce)
 	local flags, high, low = byte(past, 2), byte(past, 76, 77)
-	if not flags or flags >= IS_REMEMBERED then return nil end
+	if not flags then return nil end
 	local head = sub(past, 1, 75)
 	if head ~= fits or nonce ~= shown then
 		local secret = sub(head, 44)
@@ -102,6 +102,7 @@ end
 
 -- Acks of leases, the common case, gather for a few variadic calls.
 local acked, keys, a, k, bodies = {}, {}, 0, 0, false
+local kept, keptKeys, dues, r = {}, {}, {}, 0 -- those of them that leave their keys behind
 local answer, done = {us, raw, false}, {}
 for i = 1, n do
 	local id, past, at = ids[i], pasts[i], from[i]
@@ -111,11 +112,15 @@ for i = 1, n do
 	if key then
 		a = a + 1
 		acked[a] = id
-		if key ~= '' then
+		local flags = byte(past, 2)
+		if flags >= IS_REMEMBERED then
+			r = r + 1
+			kept[r], keptKeys[r], dues[r] = id, key, unpacked('>d', past, 11)
+		elseif key ~= '' then
 			k = k + 1
 			keys[k] = key
 		end
-		if byte(past, 2) >= IS_LARGE then bodies = true end
+		if flags % 4 >= IS_LARGE then bodies = true end
 		done[id], settled = 'gone', 1
 	elseif past and done[id] ~= 'gone' then
 		local arg, reason = '', ''
@@ -125,6 +130,27 @@ for i = 1, n do
 		if type(settled) == 'table' and settled[1] == 'B' then done[id] = 'gone' else done[id] = 'seen' end
 	end
 	answer[i + 3] = settled
+end
+-- Where a record is damaged, so that it is not known for how long, nothing is remembered.
+if r > 0 then
+	local records, memories, ends, n = call('HMGET', MSG, unpack(kept)), {}, {}, 0
+	for i = 1, r do
+		local sound, _, _, _, _, _, _, _, span = parse(records[i] or '')
+		if sound then
+			local free = now + span
+			memories[n + 1], memories[n + 2] = keptKeys[i], struct.pack(MEMORY, kept[i], dues[i], ACKED, now, free)
+			ends[n + 1], ends[n + 2] = format('%.0f', free), keptKeys[i]
+			n = n + 2
+		else
+			k = k + 1
+			keys[k] = keptKeys[i]
+		end
+	end
+	if n > 0 then
+		call('HSET', KEY, unpack(memories))
+		call('ZADD', FINISHED, unpack(ends))
+		messages().forget(n)
+	end
 end
 if a > 0 then
 	call('ZREM', LEASES, unpack(acked))

@@ -6,9 +6,9 @@ local function some(zset, min, max)
 	return ids
 end
 
--- sweep brings the shard up to now: leases that are over lapse, memories whose time is over
--- go, and of RARE what has come due takes its turn. It returns whether there is more to do than one script
--- should, else when the next lease ends and whether any message is out of the usual.
+-- sweep brings what lives up to now: leases that are over lapse, and of RARE what has come
+-- due takes its turn. It returns whether there is more to do than one script should, else
+-- when the next lease ends and whether there is more than messages of the usual kind.
 local function sweep()
 	if still then return false end
 	local head = earliest(LEASES)
@@ -19,12 +19,7 @@ local function sweep()
 		if room == 0 then return true end
 		head = earliest(LEASES)
 	end
-	if settings() and messages().cull() then return true end
 	if call('EXISTS', RARE, READY, FINISHED) == 0 then return false, head, false end
-	for _, key in ipairs(some(FINISHED, '-inf', now)) do
-		call('HDEL', KEY, key)
-		call('ZREM', FINISHED, key)
-	end
 	local M = messages()
 	-- After the clock has stepped back, what is not due any more waits again.
 	for _, id in ipairs(some(READY, '(' .. now, '+inf')) do
@@ -45,6 +40,22 @@ local function sweep()
 		end
 	end
 	return room == 0, head, true
+end
+
+-- dispose drops the dead that the settings do not let stay, and memories whose time is
+-- over, after sweep. It returns whether there may be more of them than one script should
+-- drop: nobody sees them, so that nothing need wait until they are gone, but counts.
+local function dispose(rares)
+	if still then return false end
+	if settings() and messages().cull() then return true end
+	if rares and room > 0 then room = room - messages().forget(room) end
+	return room <= 0
+end
+
+-- swept is sweep and dispose, for scripts that count.
+local function swept()
+	local busy, _, rares = sweep()
+	return busy or dispose(rares)
 end
 
 -- paused returns until when the shard is paused, math.huge for good; nil: it is not.

@@ -316,6 +316,29 @@ var rateTests = []test{
 			b.Fatalf("60 at 20 a second took %v", took)
 		}
 	}},
+	{"it goes on when the clock was set back", func(b *bed) {
+		b.needWhole()
+		b.needClock()
+		b.configure(engine.Settings{Rate: b.perUnit(), Burst: 2})
+		for range 6 {
+			m := b.msg("", dueNow)
+			m.Due = engine.When{At: b.now().Add(-2 * time.Hour)}
+			b.push(m)
+		}
+		b.heldBack(b.lease(6, long), 2)
+		b.h.Clock.Advance(-time.Hour)
+		g, now := b.leaseAt(6, long)
+		b.heldBack(g, 0)
+		if g.NextDue.IsZero() || g.NextDue.After(now.Add(b.unit+time.Millisecond)) {
+			b.Fatalf("one each %v, NextDue is %v after now", b.unit, g.NextDue.Sub(now))
+		}
+		b.pass(1)
+		b.paced(1, 2)
+		b.pass(1)
+		b.paced(1, 2)
+		b.h.Clock.Advance(time.Hour) // as much as a burst has gathered
+		b.paced(2, 2)
+	}},
 	{"a claim is held back, too", func(b *bed) {
 		b.needWhole()
 		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)

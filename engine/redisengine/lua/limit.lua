@@ -24,7 +24,10 @@ local function permits(n)
 	end
 	if l.rate > 0 then
 		local at, kept = us - EPOCH, call('HGET', META, 'bucket')
-		base = math.min(at, math.max(at - l.burst * each(l), kept and unpacked('>d', kept) or -math.huge))
+		kept = kept and unpacked('>d', kept) or -math.huge
+		base = math.min(at, math.max(at - l.burst * each(l), kept))
+		-- The clock has stepped back: from now on it gathers again, not from when it was.
+		if kept > at then call('HSET', META, 'bucket', struct.pack('>d', base)) end
 		n = math.min(n, math.floor((at - base + 0.05) / each(l)))
 	end
 	return n

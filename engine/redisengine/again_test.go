@@ -134,6 +134,32 @@ func TestLostAnswersAreAskedForAgain(t *testing.T) {
 	}
 }
 
+// TestLostAnswerStaysInDoubt: who has lost an answer and then reaches nobody to ask again
+// does not know what was done, and says so.
+func TestLostAnswerStaysInDoubt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := redistest.StartProxy(t, s.Addr())
+	e, beside := openStore(t, p.URL()), openStore(t, s.URL())
+	if _, err := e.Configure(t.Context(), "q", engine.Settings{DeadMax: 1}, ""); err != nil { // the server knows the script
+		t.Fatal(err)
+	}
+	p.DropReplies(true)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.Configure(t.Context(), "q", engine.Settings{DeadMax: 2}, "")
+		ended <- err
+	}()
+	eventually(t, "the settings to be written", func() bool {
+		is, _, err := beside.Settings(t.Context(), "q")
+		return err == nil && is.DeadMax == 2
+	})
+	p.Refuse(true)
+	p.Cut()
+	fails(t, <-ended, engine.ErrUnavailable, engine.HintUnknown)
+	p.Refuse(false)
+}
+
 // leased pushes and leases a message.
 func leased(t *testing.T, e *Engine) (token string) {
 	push(t, e, plain("q", "k"))

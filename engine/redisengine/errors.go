@@ -70,7 +70,10 @@ func fault(op, queue string, err error) error {
 		message = redisErr.Error()
 	}
 	has := func(prefix string) bool { return strings.HasPrefix(message, prefix) }
+	var other *differs
 	switch {
+	case errors.As(err, &other):
+		out.Hint = "it was not pushed; try again"
 	case errors.Is(err, errNotAsked):
 		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), hintReach
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

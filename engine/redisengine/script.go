@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" // what EVALSHA names scripts by
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"time"
 
@@ -160,7 +161,7 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 	for i := range left {
 		left[i] = i
 	}
-	whole := make([]bool, len(reqs))
+	whole, doubted := make([]bool, len(reqs)), make([]bool, len(reqs))
 	tries, pause := 0, pauses()
 	for {
 		cmds := make([]rueidis.Completed, len(left))
@@ -189,8 +190,12 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 			case fateOf(err) == attempt.NotRun:
 				again = append(again, i)
 			case reqs[i].script.instead(err) != nil && ctx.Err() == nil:
+				doubted[i] = doubted[i] || fateOf(err) == attempt.Unknown
 				reqs[i].script, whole[i] = reqs[i].script.instead(err), false
 				again = append(again, i)
+			}
+			if err := replies[i].err; doubted[i] && err != nil && fateOf(err) != attempt.Unknown {
+				replies[i].err = fmt.Errorf("an answer was lost, and then: %v", err)
 			}
 		}
 		left = again

@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
-// fullRedis is a server that takes a few hundred messages of 10 KB, and those that it
-// has taken until it was full.
+// fullRedis is a server that takes a few hundred messages of 10 KB, whose keys are
+// remembered, and those that it has taken until it was full.
 func fullRedis(t *testing.T) (s *redistest.Server, c *tarry.Client, e *Engine, kept int) {
 	t.Helper()
 	s = redistest.Start(t, redistest.Args("--maxmemory", "8mb", "--maxmemory-policy", "noeviction"))
@@ -19,7 +19,7 @@ func fullRedis(t *testing.T) (s *redistest.Server, c *tarry.Client, e *Engine, k
 	c = tarry.New(e, nil)
 	t.Cleanup(func() { _ = c.Close() }) // it has not opened the engine
 	for kept < 10_000 {
-		_, err := c.Push(t.Context(), "q", make([]byte, 10_000), tarry.Key(strconv.Itoa(kept)), tarry.TTR(time.Hour))
+		_, err := c.Push(t.Context(), "q", make([]byte, 10_000), tarry.Key(strconv.Itoa(kept)), tarry.TTR(time.Hour), tarry.Remember(time.Hour))
 		if err != nil {
 			fails(t, err, tarry.ErrLimit, hintFull)
 			break

@@ -8,7 +8,7 @@ if args[4] ~= '' and args[4] ~= format('%.0f', stands) then return tell({us, raw
 -- What is gone by the settings before does not come back.
 if messages().cull() then return {us, raw, 2, ''} end
 -- It begins with the time: no revision comes again, even if some were lost.
-local value = struct.pack('>d', math.max(raw, stands + 1)) .. args[5]
+local value = struct.pack('>d', math.max(us, stands + 1)) .. args[5]
 call('HSET', META, 'settings', value)
 know(value)
 if limits.rate == 0 then call('HDEL', META, 'bucket') end

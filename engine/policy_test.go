@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,6 +64,12 @@ func TestSettingsAreValidated(t *testing.T) {
 		explained(t, err)
 		if s.Unset() {
 			t.Errorf("%s: unset", name)
+		}
+	}
+	for range 20 { // what is wrong first is told, each time
+		err := (&Settings{DeadMax: -1, MaxPending: -2, InFlight: -3}).Validate("q")
+		if err == nil || !strings.Contains(err.Error(), "dead_max") {
+			t.Fatal(err)
 		}
 	}
 	most := Settings{Terms{Priority: new(uint32(0)), Remember: MaxRemember}, math.MaxInt64, MaxCount, MaxCount, MaxCount, MaxRate, MaxBurst}

@@ -46,9 +46,12 @@ func (s *Settings) Unset() bool {
 func (s *Settings) Validate(queue string) error {
 	const op = "configure"
 	ref := Ref{Queue: queue}
-	for name, n := range map[string]int64{"dead_max": s.DeadMax, "max_pending": s.MaxPending, "in_flight": s.InFlight} {
-		if n < 0 || n > MaxCount {
-			return Invalid(op, ref, "%s is %d; allowed are 1 to %d, or nothing for no limit", name, n, int64(MaxCount))
+	for _, count := range []struct {
+		name string
+		n    int64
+	}{{"dead_max", s.DeadMax}, {"max_pending", s.MaxPending}, {"in_flight", s.InFlight}} {
+		if count.n < 0 || count.n > MaxCount {
+			return Invalid(op, ref, "%s is %d; allowed are 1 to %d, or nothing for no limit", count.name, count.n, int64(MaxCount))
 		}
 	}
 	switch {

@@ -2,7 +2,10 @@
 // algorithm, which keeps one instant and no timer.
 package pace
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // step is how long a Bucket that is empty gathers, at rates that give more than one in
 // that time: who is woken for each alone is woken too often.
@@ -23,10 +26,16 @@ type Rate struct {
 // each is the time in which one gathers.
 func (r Rate) each() time.Duration { return max(1, time.Duration(float64(time.Second)/r.PerSecond)) }
 
+// rest is the time in which a burst gathers, and at most 292 years.
+func (r Rate) rest() time.Duration {
+	each := r.each()
+	return time.Duration(min(r.Burst, int64(math.MaxInt64/each))) * each
+}
+
 // settle brings the bucket to now: it holds no more than a burst, and when the clock was
 // set back nothing.
 func (b *Bucket) settle(now time.Time, r Rate) {
-	if full := now.Add(-time.Duration(r.Burst) * r.each()); b.base.Before(full) {
+	if full := now.Add(-r.rest()); b.base.Before(full) {
 		b.base = full
 	}
 	if b.base.After(now) {
@@ -36,6 +45,7 @@ func (b *Bucket) settle(now time.Time, r Rate) {
 
 // Allows returns how many may pass at now.
 func (b *Bucket) Allows(now time.Time, r Rate) int {
+	now = now.Round(0) // the wall clock's, as what Next returns is: the monotonic one does not step with it
 	b.settle(now, r)
 	return int(now.Sub(b.base) / r.each())
 }

@@ -102,3 +102,37 @@ func TestChangedRate(t *testing.T) {
 		t.Errorf("%d pass", n)
 	}
 }
+
+// A burst that takes longer to gather than a duration lasts passes all the same.
+func TestHugeBurst(t *testing.T) {
+	day := 24 * time.Hour
+	r := Rate{PerSecond: 1 / day.Seconds(), Burst: 1_000_000}
+	var b Bucket
+	n := b.Allows(start, r)
+	if n < 100_000 {
+		t.Errorf("%d pass at once", n)
+	}
+	b.Take(n, r)
+	for range 3 {
+		next := b.Next(r)
+		if n := b.Allows(next.Add(-time.Second), r); n != 0 {
+			t.Errorf("%d pass before the next", n)
+		}
+		if n := b.Allows(next, r); n != 1 {
+			t.Fatalf("%d pass when the next was said to", n)
+		}
+		b.Take(1, r)
+	}
+}
+
+// What passes is a matter of the wall clock, and so is when: what is said of one that has
+// stepped since would be of another time.
+func TestWallClock(t *testing.T) {
+	r := Rate{PerSecond: 1, Burst: 1}
+	var b Bucket
+	b.Take(b.Allows(time.Now(), r), r)
+	b.Allows(time.Now(), r)
+	if next := b.Next(r); next != next.Round(0) {
+		t.Errorf("the next is at %v", next)
+	}
+}

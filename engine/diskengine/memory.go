@@ -2,7 +2,6 @@ package diskengine
 
 import (
 	"errors"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -32,9 +31,8 @@ func (m *memory) info(queue, key string) engine.Info {
 
 // memory is what is to be remembered of a message that ends, or nil.
 func (r *record) memory(how engine.Ending, ended, now int64) *memory {
-	whole := (r.Remember + time.Millisecond - 1) / time.Millisecond
-	if r.remembered() && now < ended+int64(whole) {
-		return &memory{r.id, r.due, how, ended, ended + int64(whole)}
+	if forgotten := ended + millis(r.Remember); r.remembered() && now < forgotten {
+		return &memory{r.id, r.due, how, ended, forgotten}
 	}
 	return nil
 }

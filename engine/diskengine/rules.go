@@ -94,7 +94,16 @@ func (q *queue) keeps(now clock) int64 {
 	if r == nil || r.DeadKeep == 0 {
 		return never
 	}
-	return now.ms - int64((r.DeadKeep+time.Millisecond-1)/time.Millisecond)
+	return now.ms - millis(r.DeadKeep)
+}
+
+// millis is a duration in milliseconds, rounded up.
+func millis(d time.Duration) int64 {
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
 }
 
 // decayed reports whether a message is one that has been dead for so long that it is gone.

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -101,6 +102,12 @@ var deadKeepTests = []test{
 		if b.h.Clock != nil {
 			b.dead(all[1])
 		}
+	}},
+	{"as long as can be said", func(b *bed) {
+		b.configure(engine.Settings{DeadKeep: math.MaxInt64})
+		all := b.deadOnes("a", "b")
+		b.pass(2)
+		b.dead(all...)
 	}},
 	{"the key of one that is gone is no longer seen", func(b *bed) {
 		b.need("Get", b.caps.Get)

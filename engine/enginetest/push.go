@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -114,6 +115,22 @@ var pushTests = []test{
 				b.Errorf("due %v became %v", at.Add(add), r.Due)
 			}
 		}
+	}},
+	{"the longest spans that can be said", func(b *bed) {
+		m := b.msg("k", engine.When{In: math.MaxInt64})
+		m.Terms = b.able(engine.Terms{ExpireAfter: math.MaxInt64})
+		if r := b.push(m); r.State != engine.Scheduled || r.Due.Before(b.now().AddDate(292, 0, 0)) {
+			b.Fatalf("%+v", r)
+		}
+		m = b.msg("l", dueNow)
+		m.Terms = b.able(engine.Terms{ExpireAfter: math.MaxInt64, Backoff: []time.Duration{math.MaxInt64}})
+		r := b.push(m)
+		if l := b.lease1(0); l.ID != r.ID {
+			b.Fatalf("leased %+v", l)
+		} else if s := b.settle(engine.Settlement{Token: l.Token, Do: engine.Retry}); s.State != engine.Scheduled {
+			b.Fatalf("%+v", s)
+		}
+		b.none("both are far away")
 	}},
 	{"the year 9999 is kept", func(b *bed) {
 		at := time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)

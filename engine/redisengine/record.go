@@ -64,7 +64,13 @@ func encode(m *engine.Message, p *engine.Policy, created int64) (record, large [
 }
 
 // ceil divides a span by a unit, rounding up.
-func ceil(d, unit time.Duration) int64 { return int64((d + unit - 1) / unit) }
+func ceil(d, unit time.Duration) int64 {
+	n := int64(d / unit)
+	if d%unit > 0 {
+		n++
+	}
+	return n
+}
 
 func appendFloat(b []byte, f float64) []byte {
 	return binary.BigEndian.AppendUint64(b, math.Float64bits(f))

@@ -22,7 +22,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		if err != nil {
 			return err
 		}
-		var lost map[*queue]map[engine.ID]struct{}
+		var lost map[*queue]map[engine.ID]position
 		err = e.changeAll(now, p, shares, func(c *change, items []int) error {
 			for _, i := range items {
 				if results[i] = refs[i].Check("cancel"); results[i] != nil {
@@ -39,15 +39,24 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 			}
 			if c.lost != nil {
 				if lost == nil {
-					lost = make(map[*queue]map[engine.ID]struct{})
+					lost = make(map[*queue]map[engine.ID]position)
 				}
 				lost[c.q] = c.lost
 			}
 			return nil
 		}, fail)
 		for q, ids := range lost {
-			if err == nil {
-				err = q.freeLost(now, p, ids)
+			if err != nil {
+				break
+			}
+			failure := q.removeLost(now, p, ids)
+			if err = e.store.failed(); failure == nil || err != nil {
+				continue
+			}
+			for i := range refs {
+				if _, ok := ids[refs[i].ID]; ok && refs[i].Queue == q.name && results[i] == nil {
+					fail(q, i, failure)
+				}
 			}
 		}
 		return err
@@ -73,7 +82,8 @@ func (c *change) cancel(ref engine.Ref) error {
 	case isDamage(err) && ref.IfState == engine.Gone:
 		// Its grave, or its due entry when it has no key, stays behind; whoever
 		// meets them finds that they lead nowhere.
-		return c.lose(ref.ID)
+		c.lose(ref.ID, position{})
+		return nil
 	case err != nil:
 		return err
 	case r == nil || c.q.decayed(r, c.now):

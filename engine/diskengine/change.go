@@ -35,7 +35,7 @@ type change struct {
 	remote  bool                   // leases are given to other processes
 	expired int                    // dropped past their expiry
 	died    int                    // lapsed into death
-	lost    map[engine.ID]struct{} // removed unread
+	lost    map[engine.ID]position // cannot be read, and are to be removed
 
 	seen      // empty while nobody will look
 	room seen // for that

@@ -197,6 +197,52 @@ func TestDamagedGraveStopsNoOther(t *testing.T) {
 	}
 }
 
+// TestReadErrorWhileLookingForALostKey lets each read of a Cancel fail in turn that is about
+// a damaged message and about another: at most one of them fails, and what failed is as it
+// was and can be repeated.
+func TestReadErrorWhileLookingForALostKey(t *testing.T) {
+	var ids []engine.ID
+	var results []error
+	failed := 0
+	refs := func() []engine.Ref { return []engine.Ref{{Queue: "q", ID: ids[1]}, {Queue: "q", Key: "3"}} }
+	eachRead(t,
+		func(d *coldDisk) {
+			ids = pushFew(d, 10)
+			if err := d.store.db.Set(idKey(nil, kindMessage, d.queue("q").num, ids[1]), []byte{recordVersion}, pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+		},
+		func(d *coldDisk) (err error) {
+			if results, err = d.Cancel(t.Context(), refs()); err != nil {
+				t.Fatalf("the whole call: %v", err)
+			}
+			return errors.Join(results...)
+		},
+		func(t *testing.T, d *coldDisk, _ bool) {
+			if results[0] != nil {
+				failed++
+				if results[1] != nil {
+					t.Errorf("both failed: %v", results)
+				}
+			}
+			for i, ref := range refs() {
+				errs, err := d.Cancel(t.Context(), []engine.Ref{ref})
+				if is := errors.Is(errs[0], engine.ErrNotFound); err != nil || is != (results[i] == nil) || !is && errs[0] != nil {
+					t.Errorf("%+v, which gave %v, again: %v, %v", ref, results[i], errs[0], err)
+				}
+			}
+			m := waiting("1", time.Hour)
+			m.OnConflict = engine.Keep
+			if r, err := d.Push(t.Context(), []engine.Message{m}); err != nil || r[0].Outcome != engine.Created {
+				t.Errorf("push of its key: %+v, %v", r, err)
+			}
+			sound(t, d.queue("q"))
+		})
+	if failed == 0 {
+		t.Error("no read failed that was about the damaged one")
+	}
+}
+
 // TestLostMessageFreesItsKey is rid of a damaged message in each way: its key is free
 // again, and the counts are right.
 func TestLostMessageFreesItsKey(t *testing.T) {

@@ -58,12 +58,12 @@ func (s *sweep) purgeWaiting(now clock, p *pending) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return n, s.q.freeLost(now, p, lost)
+	return n, s.q.removeLost(now, p, lost)
 }
 
 // purgeChunk removes what was met and those that have moved, and returns too those
-// whose records could not be read.
-func (s *sweep) purgeChunk(now clock, p *pending, chunk []position) (n int64, lost map[engine.ID]struct{}, err error) {
+// whose records cannot be read, which are still to be removed.
+func (s *sweep) purgeChunk(now clock, p *pending, chunk []position) (n int64, lost map[engine.ID]position, err error) {
 	q := s.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +75,8 @@ func (s *sweep) purgeChunk(now clock, p *pending, chunk []position) (n int64, lo
 		switch {
 		case isDamage(err) && at.at != never:
 			n++
-			return errors.Join(c.dequeue(at), c.lose(at.id))
+			c.lose(at.id, at)
+			return nil
 		case err != nil:
 			return err
 		case r == nil:

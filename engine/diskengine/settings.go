@@ -40,21 +40,22 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	s.Defaults = s.Defaults.Clone()
 	var made string
 	err := e.do(ctx, "configure", func(now clock, p *pending) error {
-		q, err := e.lockQueue(name)
-		if err != nil {
-			return err
-		}
-		defer func() { q.mu.Unlock() }()
-		// What is gone by the settings before does not come back.
-		if now, err = q.dropAll(ctx, now, p); err != nil {
-			return err
-		}
-		for q.gone {
-			q.mu.Unlock()
+		var q *queue
+		for q == nil || q.gone { // it may be forgotten while others get at it
+			if q != nil {
+				q.mu.Unlock()
+			}
+			var err error
 			if q, err = e.lockQueue(name); err != nil {
 				return err
 			}
+			// What is gone by the settings before does not come back.
+			if now, err = q.dropAll(ctx, now, p); err != nil {
+				q.mu.Unlock()
+				return err
+			}
 		}
+		defer q.mu.Unlock()
 		p.see(q)
 		if made = q.revision(); revision != "" && revision != made {
 			return engine.RefuseRevision(name, made)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -196,4 +198,45 @@ func TestDeadMaxWithinACall(t *testing.T) {
 		t.Errorf("the first to die: %v", err)
 	}
 	sound(t, e.queue("q"))
+}
+
+// TestSettingsOfAQueueThatIsForgotten has a queue be forgotten, as far as others can tell,
+// while Configure is at it: the settings are those of the queue made anew, and where none
+// can be made Configure fails.
+func TestSettingsOfAQueueThatIsForgotten(t *testing.T) {
+	for name, stopped := range map[string]bool{"made anew": false, "the disk fails": true} {
+		t.Run(name, func(t *testing.T) {
+			clock := enginetest.NewClock()
+			var locked atomic.Pointer[queue] // is forgotten when its time is asked for under its lock
+			e, err := Open("data", &Config{FS: vfs.NewMem(), Logger: quietLog, MinFreeBytes: -1, Now: func() time.Time {
+				if q := locked.Load(); q != nil && !q.mu.TryLock() {
+					locked.Store(nil)
+					q.gone = true
+					q.e.queuesMu.Lock()
+					delete(q.e.byName, q.name)
+					q.e.queuesMu.Unlock()
+					if stopped {
+						_ = q.e.store.fail(syscall.EIO)
+					}
+				} else if q != nil {
+					q.mu.Unlock()
+				}
+				return clock.Now()
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = e.Close() }()
+			pushAll(t, e, []engine.Message{waiting("k", 0)})
+			clock.Advance(-time.Second) // a call asks for the time again
+			locked.Store(e.queue("q"))
+			_, err = e.Configure(t.Context(), "q", engine.Settings{MaxPending: 1}, unwritten)
+			if locked.Load() != nil {
+				t.Fatal("the queue was not forgotten")
+			}
+			if s, _, _ := e.Settings(t.Context(), "q"); stopped && !errors.Is(err, syscall.EIO) || !stopped && (err != nil || s.MaxPending != 1) {
+				t.Errorf("%+v, %v", s, err)
+			}
+		})
+	}
 }

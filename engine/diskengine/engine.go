@@ -104,7 +104,8 @@ func (e *Engine) runTail() {
 // when the directory is opened again. A disk that hangs is waited for as long as
 // Config.CloseTimeout says: Close then fails with engine.ErrUnavailable and says
 // what hangs, and the directory stays locked until the disk answers or the process
-// ends. A second Close waits likewise, and returns nil when all has ended.
+// ends. What fails as it ends, such as the last sync, it returns, but not what calls have
+// failed with before. A second Close waits likewise, and returns nil when all has ended.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		idle := e.calls.Close()
@@ -125,6 +126,7 @@ func (e *Engine) Close() error {
 // end closes all once the last call has ended.
 func (e *Engine) end(idle <-chan struct{}) {
 	<-idle
+	told := e.store.failed() // by the calls that met it
 	e.made.Close()
 	close(e.tail)
 	e.group.Wait()
@@ -133,7 +135,11 @@ func (e *Engine) end(idle <-chan struct{}) {
 			_ = q.raiseMark() // only spares work at the next opening
 		}
 	}
-	if err := e.wrap("close", errors.Join(e.closeNames(), e.shut())); err != nil {
+	err := errors.Join(e.closeNames(), e.shut())
+	if told == nil {
+		err = errors.Join(err, e.store.failed())
+	}
+	if err = e.wrap("close", err); err != nil {
 		e.ended <- err
 	}
 	close(e.ended)

@@ -111,6 +111,33 @@ func TestFailedWriteStops(t *testing.T) {
 	}
 }
 
+// TestFailedCloseSaysSo has a disk fail that nobody needs any more but Close, which says
+// so, once; what was answered is there.
+func TestFailedCloseSaysSo(t *testing.T) {
+	var broken atomic.Bool
+	mem := vfs.NewMem()
+	fs := &faultFS{FS: mem, before: func(op, name string) error {
+		if broken.Load() && op == "sync" && strings.HasSuffix(name, ".log") {
+			return syscall.EIO
+		}
+		return nil
+	}}
+	p := place{"data", diskengine.Config{FS: fs, Logger: quiet}}
+	e := p.open(t)
+	if _, err := e.Push(t.Context(), []engine.Message{message("q", "a", 0)}); err != nil {
+		t.Fatal(err)
+	}
+	broken.Store(true)
+	if err := e.Close(); !errors.Is(err, engine.ErrUnavailable) || !errors.Is(err, syscall.EIO) {
+		t.Errorf("close: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+	p.cfg.FS = mem
+	holds(t, p, []string{"a"})
+}
+
 func TestOpenRefuses(t *testing.T) {
 	open := func(fs vfs.FS) error {
 		e, err := diskengine.Open("data", &diskengine.Config{FS: fs, Logger: quiet})

@@ -63,6 +63,14 @@ func TestSettingsOfQueuesOverHTTP(t *testing.T) {
 	}
 }
 
+// Each command opens the store anew: what is set lasts.
+func TestSettingsOfQueuesOnAStore(t *testing.T) {
+	w := world{env: []string{"TARRY_STORE=disk:" + t.TempDir()}}
+	for _, s := range queueSteps {
+		run1(t, w, s)
+	}
+}
+
 // racing is a store in which somebody else writes settings, with one more dead_max each
 // time, behind the first so many times that they are read.
 type racing struct {

@@ -258,6 +258,30 @@ func TestLeaseWithoutSync(t *testing.T) {
 	closed(t, e)
 }
 
+// TestLeasesOfManyQueuesThatAreNotWritten leases of two queues at once while no write of the
+// log returns: one lease for another process is waited for, wherever it stands, and leases
+// that stay in this one are not.
+func TestLeasesOfManyQueuesThatAreNotWritten(t *testing.T) {
+	for _, remote := range [][2]bool{{true, false}, {false, true}, {true, true}, {false, false}} {
+		fs := newHanging()
+		e := place{"data", diskengine.Config{FS: fs, Logger: quiet, MinFreeBytes: -1}}.open(t)
+		if _, err := e.Push(t.Context(), []engine.Message{message("a", "k", 0), message("b", "k", 0)}); err != nil {
+			t.Fatal(err)
+		}
+		release := fs.hang()
+		ctx, waits := t.Context(), remote[0] || remote[1]
+		if waits {
+			ctx = brief(t)
+		}
+		g, err := e.Lease(ctx, []engine.Want{{Queue: "a", Max: 1, Remote: remote[0]}, {Queue: "b", Max: 1, Remote: remote[1]}})
+		if errors.Is(err, context.DeadlineExceeded) != waits || !waits && err != nil {
+			t.Errorf("remote %v: %v, %v", remote, g, err)
+		}
+		release()
+		closed(t, e)
+	}
+}
+
 // TestLeaseLeft leaves a lease that the disk holds up: what it brings late is ready
 // again, with no attempt counted.
 func TestLeaseLeft(t *testing.T) {

@@ -17,6 +17,13 @@ type Bucket struct {
 	base time.Time // when it was, or would have been, empty
 }
 
+// Since is the bucket that gathers since an instant, for who keeps it elsewhere: Base tells
+// the instant.
+func Since(base time.Time) Bucket { return Bucket{base} }
+
+// Base is since when the bucket gathers.
+func (b *Bucket) Base() time.Time { return b.base }
+
 // Rate is how many a second, and how many at once after a rest.
 type Rate struct {
 	PerSecond float64 // above 0

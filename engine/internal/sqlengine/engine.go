@@ -1,0 +1,130 @@
+package sqlengine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/internal/hint"
+)
+
+// Config sets an Engine up.
+type Config struct {
+	Name     string        // as in Capabilities
+	Coalesce int           // as in Tuning
+	Lanes    int           // likewise
+	Recheck  time.Duration // likewise: within it a push by another process is met that nobody told of
+	MaxBody  int           // as in Limits
+	Logger   *slog.Logger
+	// Now is a clock in place of the database's; nil: that.
+	Now func() time.Time
+}
+
+// Engine is an engine on a Store. Its methods may be called from many goroutines, and
+// many engines, in many processes, may share a database.
+type Engine struct {
+	store Store
+	cfg   Config
+
+	calls    gate.Gate
+	closing  sync.Once
+	watchers hint.Watchers
+	names    names
+	ids      ids
+	told     told
+	met      met
+	limits   limits
+	held     held
+	folding  folding
+}
+
+var _ interface {
+	engine.Whole
+	engine.AtomicPusher
+} = (*Engine)(nil)
+
+// New returns an engine on a store, which is closed with it.
+func New(store Store, cfg Config) *Engine {
+	e := &Engine{store: store, cfg: cfg}
+	e.names.numbers = make(map[string]int64)
+	e.told.until = make(map[int64]int64)
+	e.told.asking = make(map[int64]int)
+	e.met.queues = make(map[int64]meetings)
+	e.held.leases = make(map[string]int64)
+	return e
+}
+
+// Capabilities says that the engine can do everything.
+func (e *Engine) Capabilities() engine.Capabilities {
+	c := engine.Full(e.cfg.Name)
+	c.Durable, c.Atomic = true, true
+	c.Coalesce, c.Lanes, c.Recheck = e.cfg.Coalesce, e.cfg.Lanes, e.cfg.Recheck
+	c.MaxBody = e.cfg.MaxBody
+	c.Window = window
+	return c
+}
+
+// window is how many ready messages of one queue, whose priorities differ, are in exact
+// order.
+const window = 65_536
+
+// Watch calls fn with queues that may have something sooner than was said.
+func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
+
+// Heard passes on what another process has told of a queue.
+func (e *Engine) Heard(queue string) {
+	if e.calls.TryEnter() {
+		defer e.calls.Leave()
+		e.watchers.Hint(queue)
+	}
+}
+
+// Close waits for the calls under way, gives back the leases that this engine took for its
+// own process, and closes the store. A second Close does nothing and returns nil.
+func (e *Engine) Close() error {
+	e.closing.Do(func() {
+		<-e.calls.Close()
+		e.giveBack()
+		e.folding.tasks.Wait()
+		e.store.Close()
+	})
+	return nil
+}
+
+func (e *Engine) begin(ctx context.Context, op string) error { return e.calls.Enter(ctx, op) }
+func (e *Engine) end()                                       { e.calls.Leave() }
+
+// stepBy replaces the database's time by the clock of a test.
+func (e *Engine) clock(database time.Time) time.Time {
+	if e.cfg.Now != nil {
+		return e.cfg.Now()
+	}
+	return database
+}
+
+func instant(ms int64) time.Time {
+	if ms == never {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// millis is d in milliseconds, rounded up.
+func millis(d time.Duration) int64 {
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
+}
+
+// expiry returns when a message due then expires under policy p.
+func expiry(due int64, p *engine.Policy) int64 {
+	if p.ExpireAfter <= 0 {
+		return never
+	}
+	return due + millis(p.ExpireAfter)
+}

@@ -1,0 +1,359 @@
+package sqlengine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// Lease hands out what is due. It looks first at what the queues have, in one statement
+// that locks nothing, and begins a transaction only for those that have something.
+func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	if err := e.begin(ctx, "lease"); err != nil {
+		return engine.Grant{}, err
+	}
+	defer e.end()
+	nums, distinct, err := e.queuesOf(ctx, len(wants), func(i int) string { return wants[i].Queue }, false)
+	if err != nil {
+		return engine.Grant{}, err
+	}
+	e.told.ask(distinct)
+	defer e.told.answered(distinct)
+	now, heads, err := e.store.Heads(ctx, distinct)
+	if err != nil {
+		return engine.Grant{}, err
+	}
+	now = e.clock(now)
+	visits := make([]*visit, len(wants))
+	idle := make(map[int64]*Heads, len(heads))
+	var busy []int64
+	for i := range heads {
+		h := &heads[i]
+		if h.due(now.UnixMilli()) {
+			busy = append(busy, h.Num)
+		}
+		idle[h.Num] = h
+	}
+	for i, want := range wants {
+		visits[i] = &visit{want: want, num: nums[i]}
+		visits[i].granted.Err = want.Check()
+	}
+	if len(busy) > 0 {
+		err = e.do(ctx, "lease", busy, boundsLeases, func(w *work) error {
+			w.quiet = true
+			now = w.now
+			for _, v := range visits {
+				if v.granted.Err == nil && w.queues[v.num] != nil {
+					v.granted = engine.Granted{}
+				}
+			}
+			return w.lease(visits)
+		})
+		if err != nil {
+			return engine.Grant{}, err
+		}
+	}
+	return e.granted(now, visits, idle), nil
+}
+
+// due reports whether a queue has something to do at an instant, if only to drop it.
+func (h *Heads) due(ms int64) bool {
+	paused := h.Paused > ms
+	return h.Leased <= ms || h.Waiting <= ms && !paused || h.Forgotten <= ms || h.Dead < h.keeps(ms)
+}
+
+// boundsLeases reports whether a call that leases must have a queue for itself.
+func boundsLeases(s *engine.Settings) bool { return s.InFlight > 0 || s.Rate > 0 || boundsDead(s) }
+
+// visit is one want, and what becomes of it.
+type visit struct {
+	want    engine.Want
+	num     int64 // 0: there is no such queue
+	granted engine.Granted
+	next    int64 // when there may be more
+	told    bool  // next holds
+}
+
+// granted makes the answer of the visits. Of queues that had nothing to do next is what
+// was seen first.
+func (e *Engine) granted(now time.Time, visits []*visit, idle map[int64]*Heads) engine.Grant {
+	ms := now.UnixMilli()
+	grant := engine.Grant{Now: now, Queues: make([]engine.Granted, len(visits))}
+	var late []string
+	for i, v := range visits {
+		g := &v.granted
+		if v.num != 0 && g.Err == nil {
+			if !v.told {
+				v.next = idle[v.num].next(ms)
+			}
+			m := e.met.take(v.num)
+			g.Expired, g.Died = m.expired, m.died
+			if !g.More {
+				g.NextDue = instant(max(v.next, ms+1))
+			}
+			if e.told.tell(v.num, v.next) && !g.More {
+				late = append(late, v.want.Queue)
+			}
+			for k := range g.Messages {
+				if !v.want.Remote {
+					e.held.add(&g.Messages[k], ms)
+				}
+			}
+		}
+		grant.Queues[i] = *g
+	}
+	e.watchers.Hint(late...)
+	return grant
+}
+
+// next is when a queue may have something.
+func (h *Heads) next(ms int64) int64 {
+	if h.Paused > ms {
+		return h.Paused
+	}
+	return min(h.Waiting, h.Leased)
+}
+
+// lease answers the visits of the queues that the work has opened.
+func (w *work) lease(visits []*visit) error {
+	byQueue := make(map[int64][]*visit)
+	var order []int64
+	for _, v := range visits {
+		if w.queues[v.num] == nil || v.granted.Err != nil {
+			continue
+		}
+		if byQueue[v.num] == nil {
+			order = append(order, v.num)
+		}
+		byQueue[v.num] = append(byQueue[v.num], v)
+	}
+	if err := w.tidy(order); err != nil {
+		return err
+	}
+	if err := w.lapse(order); err != nil {
+		return err
+	}
+	room := make(map[int64]int, len(order))
+	for _, q := range order {
+		n := 0
+		for _, v := range byQueue[q] {
+			n += v.want.Max
+		}
+		may, err := w.grantable(q, min(n, engine.MaxBatch))
+		if err != nil {
+			return err
+		}
+		if w.queues[q].Paused == 0 {
+			room[q] = may
+		}
+	}
+	full, err := w.fetchAll(order, room)
+	if err != nil {
+		return err
+	}
+	var large []*Row
+	rows := make(map[int64][]*row, len(order))
+	for _, x := range w.order {
+		if x.state(w.ms) == engine.Ready {
+			rows[x.Queue] = append(rows[x.Queue], x)
+		}
+	}
+	for _, q := range order {
+		ready, left := rows[q], room[q]
+		slices.SortFunc(ready, byTurn)
+		for _, v := range byQueue[q] {
+			bytes, n := 0, 0
+			for _, x := range ready {
+				if n == v.want.Max || n == left || bytes >= engine.AnswerBytes {
+					break
+				}
+				n++
+				bytes += x.Size
+				w.hold(x, v.want.TTR)
+				if x.Size > InlineBody {
+					large = append(large, &x.Row)
+				}
+			}
+			v.granted.Messages = make([]engine.Lease, n)
+			for k, x := range ready[:n] {
+				v.granted.Messages[k].Token = token.Token{Queue: uint64(q), ID: x.ID, Nonce: *x.Nonce}.String()
+				v.granted.Messages[k].ID = x.ID
+			}
+			ready, left = ready[n:], left-n
+			v.granted.More = len(ready) > 0 && left > 0
+		}
+		full[q] = full[q] || len(ready) > 0
+		w.pass(q, room[q]-left)
+	}
+	if len(large) > 0 {
+		if err := w.tx.Bodies(w.ctx, large); err != nil {
+			return err
+		}
+	}
+	for _, v := range visits {
+		for k := range v.granted.Messages {
+			l := &v.granted.Messages[k]
+			l.Info = w.info(w.rows[l.ID])
+		}
+	}
+	return w.after(order, byQueue, full)
+}
+
+// lapse brings leases of queues that are over to the present, some of them.
+func (w *work) lapse(queues []int64) error {
+	var ranges []Range
+	for _, q := range queues {
+		if w.queues[q].Leased <= w.ms {
+			ranges = append(ranges, Range{Queue: q, Kind: Leased, Span: until(w.ms), Most: chunk, Lock: Skip, Body: true})
+		}
+	}
+	return w.read(ranges)
+}
+
+// until is the span of what ends at or before an instant.
+func until(ms int64) token.Span { return token.Span{Low: token.All.Low, High: token.Place{At: ms + 1}} }
+
+// read adopts the rows of ranges.
+func (w *work) read(ranges []Range) error {
+	if len(ranges) == 0 {
+		return nil
+	}
+	found, err := w.tx.Ranges(w.ctx, ranges)
+	for _, rows := range found {
+		w.adopt(rows)
+	}
+	return err
+}
+
+// fetches is how often, at most, a lease looks again where what it met had expired.
+const fetches = 10
+
+// fetchAll reads what is ready and has not expired, of each queue as much as there is room
+// for, and tells of which there may be more.
+func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool, err error) {
+	full = make(map[int64]bool)
+	again, err := w.fetch(queues, room, full)
+	for range fetches {
+		if err != nil || again == nil {
+			break
+		}
+		if err := w.write(); err != nil { // so that it is not met again
+			return nil, err
+		}
+		w.clean()
+		many := make(map[int64]int, len(again))
+		for _, q := range again {
+			many[q] = max(room[q], chunk)
+			delete(full, q)
+		}
+		again, err = w.fetch(again, many, full)
+	}
+	return full, err
+}
+
+// fetch reads what is ready, of each queue as much as there is room for; full: of which
+// there was as much. It returns those where some of that had expired.
+func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (again []int64, err error) {
+	var ranges []Range
+	for _, q := range queues {
+		if room[q] == 0 || w.queues[q].Waiting > w.ms {
+			continue
+		}
+		ranges = append(ranges,
+			Range{Queue: q, Kind: Waiting, Span: until(w.ms), Most: room[q], Lock: Skip, Body: true},
+			Range{Queue: q, Kind: Ranked, Span: until(w.ms), Most: room[q], Lock: Skip, Body: true, Window: window})
+	}
+	if len(ranges) == 0 {
+		return nil, nil
+	}
+	found, err := w.tx.Ranges(w.ctx, ranges)
+	if err != nil {
+		return nil, err
+	}
+	for i, rows := range found {
+		q := ranges[i].Queue
+		expired := false
+		for _, x := range w.adopt(rows) {
+			expired = expired || x.gone
+		}
+		if len(rows) < ranges[i].Most {
+			continue
+		}
+		if full[q] = true; expired && (len(again) == 0 || again[len(again)-1] != q) {
+			again = append(again, q)
+		}
+	}
+	return again, nil
+}
+
+// byTurn is the order in which rows that are ready go out.
+func byTurn(a, b *row) int {
+	return cmp.Or(cmp.Compare(a.Policy.Priority, b.Policy.Priority), cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID))
+}
+
+// hold leases a row that is ready.
+func (w *work) hold(x *row, ttr time.Duration) {
+	if ttr <= 0 {
+		ttr = x.Policy.TTR
+	}
+	nonce := token.NewNonce()
+	x.Attempt++
+	x.Nonce = &nonce
+	x.Kind, x.Ends = Leased, w.deadline(ttr)
+}
+
+// deadline is that of a lease which begins now, never already over.
+func (w *work) deadline(ttr time.Duration) int64 {
+	return max(w.ms+1, engine.When{In: ttr}.Resolve(w.now))
+}
+
+// retryLeast is how soon rows are looked for again that others hold: those may let them go
+// without a word.
+const retryLeast = 5
+
+// after finds out when there may be more, once what was leased has been written.
+func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]bool) error {
+	if err := w.write(); err != nil {
+		return err
+	}
+	w.clean()
+	heads, err := w.tx.Heads(w.ctx, queues)
+	if err != nil {
+		return err
+	}
+	for i, q := range queues {
+		h := &heads[i]
+		h.Paused = w.queues[q].Paused
+		next := h.next(w.ms)
+		more, held := false, false
+		if h.Paused == 0 && h.Waiting <= w.ms {
+			may, err := w.grantable(q, 1)
+			if err != nil {
+				return err
+			}
+			if next, err = w.nextDue(q); err != nil {
+				return err
+			}
+			next = min(next, h.Leased)
+			switch {
+			case may == 0:
+				held = true
+				next = min(next, w.gathers(q))
+			case full[q]:
+				more = true
+			default:
+				next = min(next, w.ms+retryLeast)
+			}
+		}
+		for _, v := range byQueue[q] {
+			v.granted.More = more || v.granted.More
+			v.granted.Held = held && !v.granted.More
+			v.next, v.told = next, true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package sqlengine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// List returns a page of the messages of a queue in one state.
+func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+	const op = "list"
+	if err := e.begin(ctx, op); err != nil {
+		return engine.Page{}, err
+	}
+	defer e.end()
+	if err := q.Check(); err != nil {
+		return engine.Page{}, err
+	}
+	span, err := token.SpanOf(&q)
+	if err != nil {
+		return engine.Page{}, err
+	}
+	num, err := e.number(ctx, q.Queue, false)
+	if err != nil || num == 0 {
+		return engine.Page{}, err
+	}
+	if err := e.lapseAll(ctx, op, num); err != nil {
+		return engine.Page{}, err
+	}
+	var page engine.Page
+	err = e.look(ctx, op, []int64{num}, func(w *work) (err error) {
+		page, err = w.page(num, &q, span)
+		return err
+	})
+	return page, err
+}
+
+// lapseAll brings all leases of a queue that are over to the present.
+func (e *Engine) lapseAll(ctx context.Context, op string, num int64) error {
+	for {
+		now, heads, err := e.store.Heads(ctx, []int64{num})
+		if err != nil || heads[0].Leased > e.clock(now).UnixMilli() {
+			return err
+		}
+		met := 0
+		err = e.do(ctx, op, []int64{num}, boundsDead, func(w *work) error {
+			err := w.lapse([]int64{num})
+			met = len(w.order)
+			return err
+		})
+		if err != nil || met == 0 { // others are about it
+			return err
+		}
+	}
+}
+
+// kindsOf are the kinds of rows that may be in a state.
+func kindsOf(s engine.State) []Kind {
+	switch s {
+	case engine.Leased:
+		return []Kind{Leased}
+	case engine.Dead:
+		return []Kind{Dead}
+	}
+	return []Kind{Waiting, Ranked}
+}
+
+// page reads a page of the span of a list.
+func (w *work) page(num int64, q *engine.ListQuery, span token.Span) (engine.Page, error) {
+	now := token.Place{At: w.ms + 1}
+	switch {
+	case q.State == engine.Scheduled && span.Low.Compare(now) < 0:
+		span.Low = now
+	case q.State == engine.Ready && span.High.Compare(now) > 0:
+		span.High = now
+	case q.State == engine.Dead:
+		if oldest := (token.Place{At: w.queues[num].keeps(w.ms)}); span.Low.Compare(oldest) < 0 {
+			span.Low = oldest
+		}
+	}
+	var ranges []Range
+	for _, kind := range kindsOf(q.State) {
+		ranges = append(ranges, Range{Queue: num, Kind: kind, Span: span, Newest: q.Newest, Most: q.Limit + 1, Body: q.Body})
+	}
+	found, err := w.tx.Ranges(w.ctx, ranges)
+	if err != nil {
+		return engine.Page{}, err
+	}
+	rows := slices.Concat(found...)
+	slices.SortFunc(rows, func(a, b *Row) int {
+		c := a.Place().Compare(b.Place())
+		if q.Newest {
+			return -c
+		}
+		return c
+	})
+	var page engine.Page
+	var large []*Row
+	n, bytes := 0, 0
+	for _, r := range rows {
+		if n == q.Limit || bytes >= engine.AnswerBytes {
+			page.Next = rows[n-1].Place().Cursor(q)
+			break
+		}
+		n++
+		if q.Body {
+			bytes += r.Size
+			if r.Size > InlineBody {
+				large = append(large, r)
+			}
+		}
+	}
+	if len(large) > 0 {
+		if err := w.tx.Bodies(w.ctx, large); err != nil {
+			return engine.Page{}, err
+		}
+	}
+	page.Messages = make([]engine.Info, 0, n)
+	for _, r := range rows[:n] {
+		page.Messages = append(page.Messages, w.info(&row{Row: *r}))
+	}
+	return page, nil
+}

@@ -1,0 +1,58 @@
+package sqlengine
+
+import (
+	"context"
+	"sync"
+)
+
+// names knows the numbers of queues, which never change.
+type names struct {
+	mu      sync.RWMutex
+	numbers map[string]int64
+}
+
+// numbers returns the numbers of queues, 0 for one that is not there and is not to be made.
+func (e *Engine) numbers(ctx context.Context, queues []string, make bool) ([]int64, error) {
+	found := e.names.of(queues)
+	var missing []string
+	var at []int
+	for i, n := range found {
+		if n == 0 {
+			missing, at = append(missing, queues[i]), append(at, i)
+		}
+	}
+	if missing == nil {
+		return found, nil
+	}
+	numbers, err := e.store.Names(ctx, missing, make)
+	if err != nil {
+		return nil, err
+	}
+	e.names.mu.Lock()
+	defer e.names.mu.Unlock()
+	for i, n := range numbers {
+		if found[at[i]] = n; n != 0 {
+			e.names.numbers[missing[i]] = n
+		}
+	}
+	return found, nil
+}
+
+func (n *names) of(queues []string) []int64 {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	found := make([]int64, len(queues))
+	for i, name := range queues {
+		found[i] = n.numbers[name]
+	}
+	return found
+}
+
+// number is numbers of one.
+func (e *Engine) number(ctx context.Context, queue string, make bool) (int64, error) {
+	n, err := e.numbers(ctx, []string{queue}, make)
+	if err != nil {
+		return 0, err
+	}
+	return n[0], nil
+}

@@ -1,0 +1,279 @@
+package sqlengine
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// Pause stops leasing and claiming of a queue for d, for good when d is 0.
+func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
+	if err := e.begin(ctx, "pause"); err != nil {
+		return err
+	}
+	defer e.end()
+	if err := engine.CheckPause(name, d); err != nil {
+		return err
+	}
+	return e.onQueue(ctx, "pause", name, true, func(w *work, h *Heads) error {
+		was := h.Paused
+		h.Paused = never
+		if d > 0 {
+			h.Paused = engine.When{In: d}.Resolve(w.now)
+		}
+		if h.Paused < was {
+			w.soon(h.Num, h.Paused)
+		}
+		w.save(h.Num)
+		return nil
+	})
+}
+
+// Resume ends a pause; a queue that is not paused stays as it is.
+func (e *Engine) Resume(ctx context.Context, name string) error {
+	if err := e.begin(ctx, "resume"); err != nil {
+		return err
+	}
+	defer e.end()
+	return e.onQueue(ctx, "resume", name, false, func(w *work, h *Heads) error {
+		if h.Paused != 0 {
+			h.Paused = 0
+			w.save(h.Num)
+			w.stir(h.Num)
+		}
+		return nil
+	})
+}
+
+// stir has everybody look at a queue anew.
+func (w *work) stir(q int64) { w.soon(q, math.MinInt64) }
+
+// onQueue runs do in a transaction that has the row of a queue locked.
+func (e *Engine) onQueue(ctx context.Context, op, name string, make bool, do func(*work, *Heads) error) error {
+	num, err := e.number(ctx, name, make)
+	if err != nil || num == 0 {
+		return err
+	}
+	return e.doAlone(ctx, op, num, func(w *work) error { return do(w, w.queues[num]) })
+}
+
+// Purge removes what was scheduled or ready, and what also says, when it began. One that
+// someone leased before the purge came to it stays. Each chunk is a transaction.
+func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (gone int64, err error) {
+	const op = "purge"
+	if err := e.begin(ctx, op); err != nil {
+		return 0, err
+	}
+	defer e.end()
+	num, err := e.number(ctx, name, false)
+	if err != nil || num == 0 {
+		return 0, err
+	}
+	began, _, err := e.store.Heads(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	began = e.clock(began)
+	if err := e.lapseAll(ctx, op, num); err != nil {
+		return 0, err
+	}
+	kinds := []Kind{Waiting, Ranked}
+	if also&engine.PurgeDead != 0 {
+		kinds = append(kinds, Dead)
+	}
+	for _, kind := range kinds {
+		n, err := e.inChunks(ctx, op, num, kind, token.All, func(w *work, x *row) bool {
+			if x.gone || x.Kind == Leased || x.Kind == Dead && also&engine.PurgeDead == 0 || x.Created > began.UnixMicro() {
+				return false
+			}
+			w.drop(x)
+			return true
+		})
+		if gone += n; err != nil {
+			return gone, rest(ctx, name, err)
+		}
+	}
+	if also&engine.PurgeFinished == 0 {
+		return gone, nil
+	}
+	n, err := e.forgetAll(ctx, num, began.UnixMilli())
+	return gone + n, rest(ctx, name, err)
+}
+
+// rest says to who left a purge that some is left.
+func rest(ctx context.Context, name string, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return &engine.Error{Op: "purge", Queue: name, Err: ctx.Err(), Hint: "purge again for the rest"}
+	}
+	return err
+}
+
+// inChunks runs do on the rows of a kind that are there, each once, and returns of how many
+// it was true.
+func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, span token.Span, do func(*work, *row) bool) (n int64, err error) {
+	for {
+		read, done := 0, int64(0)
+		var last token.Place
+		err := e.do(ctx, op, []int64{num}, boundsDead, func(w *work) error {
+			done = 0
+			found, err := w.tx.Ranges(w.ctx, []Range{{Queue: num, Kind: kind, Span: span, Most: chunk, Lock: Wait}})
+			if err != nil {
+				return err
+			}
+			rows := found[0]
+			if read = len(rows); read > 0 {
+				last = rows[read-1].Place()
+			}
+			for _, x := range w.adopt(rows) {
+				if do(w, x) {
+					done++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return n, err
+		}
+		n += done
+		if read < chunk {
+			return n, nil
+		}
+		span.Low = token.Place{At: last.At, ID: last.ID + 1}
+		if ctx.Err() != nil {
+			return n, &engine.Error{Op: op, Err: ctx.Err()}
+		}
+	}
+}
+
+// forgetAll forgets the memories of a queue that were there, and are not over.
+func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err error) {
+	for {
+		read, done := 0, int64(0)
+		err := e.do(ctx, "purge", []int64{num}, nil, func(w *work) error {
+			done = 0
+			over, err := w.tx.Over(w.ctx, num, never, chunk)
+			read = len(over)
+			for i := range over {
+				m := &over[i]
+				w.seats[m.Name] = &seat{stored: m}
+				if m.Forgotten > w.ms {
+					done++
+				}
+			}
+			return err
+		})
+		if n += done; err != nil || read == 0 {
+			return n, err
+		}
+		if ctx.Err() != nil {
+			return n, &engine.Error{Op: "purge", Err: ctx.Err()}
+		}
+	}
+}
+
+// Redrive makes dead messages ready, in chunks of which each is a transaction.
+func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limit int) (out engine.Redriven, err error) {
+	const op = "redrive"
+	if err := e.begin(ctx, op); err != nil {
+		return out, err
+	}
+	defer e.end()
+	num, err := e.number(ctx, name, false)
+	if err != nil {
+		return out, err
+	}
+	if num == 0 {
+		return engine.Redriven{Skipped: int64(len(ids))}, nil
+	}
+	if len(ids) > 0 {
+		for some := range slices.Chunk(ids, chunk) {
+			n, err := e.redrive(ctx, num, func(w *work) ([]*Row, error) {
+				var known []engine.ID
+				for _, id := range some {
+					if int64(id) > 0 {
+						known = append(known, id)
+					}
+				}
+				rows, err := w.tx.ByID(w.ctx, sorted(known), Wait, false)
+				return slices.DeleteFunc(rows, func(r *Row) bool { return r.Queue != num }), err
+			})
+			out.Redriven += n.Redriven
+			out.Skipped += int64(len(some)) - n.Redriven
+			if err != nil {
+				return out, err
+			}
+		}
+		return out, nil
+	}
+	if err := e.lapseAll(ctx, op, num); err != nil {
+		return out, err
+	}
+	if limit <= 0 {
+		limit = math.MaxInt
+	}
+	span, began := token.All, int64(0)
+	for limit > 0 {
+		read := 0
+		most := min(limit, chunk)
+		n, err := e.redrive(ctx, num, func(w *work) ([]*Row, error) {
+			if began == 0 {
+				began = w.ms
+				span.Low = token.Place{At: w.queues[num].keeps(w.ms)}
+				span.High = token.Place{At: w.ms + 1} // not what dies meanwhile
+			}
+			found, err := w.tx.Ranges(w.ctx, []Range{{Queue: num, Kind: Dead, Span: span, Most: most, Lock: Wait}})
+			if err != nil {
+				return nil, err
+			}
+			if read = len(found[0]); read > 0 {
+				last := found[0][read-1].Place()
+				span.Low = token.Place{At: last.At, ID: last.ID + 1}
+			}
+			return found[0], nil
+		})
+		out.Redriven += n.Redriven
+		out.Skipped += n.Skipped
+		if err != nil || read < most {
+			return out, err
+		}
+		limit -= read
+	}
+	return out, nil
+}
+
+// redrive brings the dead among some rows back.
+func (e *Engine) redrive(ctx context.Context, num int64, read func(*work) ([]*Row, error)) (out engine.Redriven, err error) {
+	err = e.do(ctx, "redrive", []int64{num}, boundsDead, func(w *work) error {
+		out = engine.Redriven{}
+		rows, err := read(w)
+		if err != nil {
+			return err
+		}
+		var names []Name
+		found := w.adopt(rows)
+		for _, x := range found {
+			if x.Kind == Dead && x.Key != "" {
+				names = append(names, Name{num, x.Key})
+			}
+		}
+		if err := w.find(names); err != nil {
+			return err
+		}
+		for _, x := range found {
+			if x.gone || x.Kind != Dead || !w.revive(x) {
+				out.Skipped++
+				continue
+			}
+			out.Redriven++
+			x.renew()
+			x.wait(w.ms)
+			x.Expires = never
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,57 @@
+package sqlengine
+
+import (
+	"math"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/pace"
+)
+
+func rateOf(s *engine.Settings) pace.Rate { return pace.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
+
+func (h *Heads) bucket() pace.Bucket { return pace.Since(time.UnixMicro(h.Base)) }
+
+// grantable is how many of n more messages the settings of a queue, which is locked if it
+// has some, let be leased now.
+func (w *work) grantable(q int64, n int) (int, error) {
+	h := w.queues[q]
+	if most := h.Settings.InFlight; most > 0 {
+		leased, err := w.tx.Holding(w.ctx, q, w.ms)
+		if err != nil {
+			return 0, err
+		}
+		n = int(min(int64(n), max(0, most-leased)))
+	}
+	if h.Settings.Rate > 0 {
+		b := h.bucket()
+		n = min(n, b.Allows(w.now, rateOf(&h.Settings)))
+	}
+	return n, nil
+}
+
+// pass takes note of leases that grantable has let be given.
+func (w *work) pass(q int64, n int) {
+	h := w.queues[q]
+	if h.Settings.Rate == 0 || n == 0 {
+		return
+	}
+	b := h.bucket()
+	b.Allows(w.now, rateOf(&h.Settings)) // brings it to the present
+	b.Take(n, rateOf(&h.Settings))
+	h.Base = b.Base().UnixMicro()
+	w.save(q)
+}
+
+// gathers is when the rate lets another lease pass.
+func (w *work) gathers(q int64) int64 {
+	h := w.queues[q]
+	if h.Settings.Rate == 0 {
+		return math.MaxInt64
+	}
+	b := h.bucket()
+	if b.Allows(w.now, rateOf(&h.Settings)) > 0 {
+		return math.MaxInt64
+	}
+	return b.Next(rateOf(&h.Settings)).Add(time.Millisecond - 1).UnixMilli()
+}

@@ -1,0 +1,222 @@
+package sqlengine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/group"
+)
+
+// Push keeps each message or applies its conflict policy, in one transaction.
+func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	if err := e.begin(ctx, "push"); err != nil {
+		return nil, err
+	}
+	defer e.end()
+	return e.push(ctx, msgs, false)
+}
+
+// PushAtomic keeps all messages or none, also over several queues.
+func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	if err := e.begin(ctx, "push"); err != nil {
+		return nil, err
+	}
+	defer e.end()
+	return e.push(ctx, msgs, true)
+}
+
+// errRefused undoes an atomic push of which a message was refused.
+type errRefused struct{ error }
+
+func (errRefused) Unwrap() error { return ErrInternal }
+
+func (e *Engine) push(ctx context.Context, msgs []engine.Message, atomic bool) ([]engine.PushResult, error) {
+	if len(msgs) == 0 {
+		return nil, nil
+	}
+	nums, distinct, err := e.queuesOf(ctx, len(msgs), func(i int) string { return msgs[i].Queue }, true)
+	if err != nil {
+		return nil, err
+	}
+	first, err := e.take(ctx, len(msgs))
+	if err != nil {
+		return nil, err
+	}
+	results := make([]engine.PushResult, len(msgs))
+	err = e.do(ctx, "push", distinct, boundsPushes, func(w *work) error {
+		var names []Name
+		for i := range msgs {
+			if msgs[i].Key != "" {
+				names = append(names, Name{nums[i], msgs[i].Key})
+			}
+		}
+		if err := w.find(names); err != nil {
+			return err
+		}
+		room, err := w.rooms()
+		if err != nil {
+			return err
+		}
+		var refused error
+		for i := range msgs {
+			results[i] = w.push(nums[i], first+engine.ID(i), &msgs[i], room)
+			if refused == nil {
+				refused = results[i].Err
+			}
+		}
+		if atomic && refused != nil {
+			return errRefused{refused}
+		}
+		return nil
+	})
+	if refused, ok := err.(errRefused); ok {
+		for i := range results {
+			if results[i].Err == nil {
+				results[i] = engine.PushResult{}
+			}
+		}
+		return results, refused.error
+	}
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// queuesOf returns the numbers of the queues of n items, and each of them once. 0 stands for
+// a queue that is not there, which is not among the second.
+func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, make_ bool) (each, distinct []int64, err error) {
+	var names []string
+	var items [][]int
+	for name, at := range group.By(n, of) {
+		names, items = append(names, name), append(items, at)
+	}
+	numbers, err := e.numbers(ctx, names, make_)
+	if err != nil {
+		return nil, nil, err
+	}
+	each = make([]int64, n)
+	for k, num := range numbers {
+		for _, i := range items[k] {
+			each[i] = num
+		}
+		if num != 0 {
+			distinct = append(distinct, num)
+		}
+	}
+	return each, distinct, nil
+}
+
+func boundsPending(s *engine.Settings) bool { return s.MaxPending > 0 }
+
+func boundsPushes(s *engine.Settings) bool { return boundsPending(s) || boundsDead(s) }
+
+// rooms returns how many more live messages the queues take that bound them.
+func (w *work) rooms() (map[int64]int64, error) {
+	room := make(map[int64]int64)
+	for num, h := range w.queues {
+		if !boundsPending(&h.Settings) {
+			continue
+		}
+		s, err := w.tx.Stock(w.ctx, num, w.ms)
+		if err != nil {
+			return nil, err
+		}
+		room[num] = h.Settings.MaxPending - s.Waiting - s.Leased
+	}
+	return room, nil
+}
+
+// push pushes one message to a queue, which takes no more live ones than there is room.
+func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]int64) engine.PushResult {
+	h := w.queues[num]
+	ref := engine.Ref{Queue: in.Queue, Key: in.Key}
+	if most := w.e.cfg.MaxBody; len(in.Body) > most {
+		return engine.PushResult{Err: &engine.Error{Op: "push", Queue: in.Queue, Key: in.Key, Err: engine.ErrTooLarge,
+			Hint: fmt.Sprintf("a body has at most %d bytes in %s; keep a larger one elsewhere and send its address", most, w.e.cfg.Name)}}
+	}
+	var s *seat
+	if in.Key != "" {
+		s = w.seats[Name{num, in.Key}]
+		switch anew := in.OnConflict != engine.Reject && in.OnConflict != engine.Keep; {
+		case s.holder != nil:
+			return w.conflict(s.holder, in)
+		case s.memory != nil && !anew:
+			r := s.memory.result()
+			if r.Outcome = engine.Kept; in.OnConflict == engine.Reject {
+				r.Outcome, r.Err = 0, engine.RefuseFinished(ref, s.memory.Ending, instant(s.memory.Ended))
+			}
+			return r
+		}
+	}
+	if left, bounded := room[num]; bounded && left <= 0 {
+		return engine.PushResult{Err: engine.RefusePending(ref, h.Settings.MaxPending)}
+	} else if bounded {
+		room[num] = left - 1
+	}
+	x := &row{Row: Row{ID: id, Queue: num, Key: in.Key, Created: w.now.UnixMicro()}}
+	w.fill(x, in)
+	x.wait(in.Due.Resolve(w.now))
+	x.Expires = expiry(x.Due, &x.Policy)
+	w.enter(x)
+	if s != nil {
+		s.holder, s.memory = x, nil
+	}
+	r := x.result(w.ms)
+	r.Outcome = engine.Created
+	if w.advance(x); x.gone { // it had expired before it came
+		if _, bounded := room[num]; bounded {
+			room[num]++
+		}
+	}
+	return r
+}
+
+// fill gives a row what a push brings.
+func (w *work) fill(x *row, in *engine.Message) {
+	x.Policy = in.Resolve(&w.queues[x.Queue].Settings.Defaults)
+	x.Content, x.Size, x.whole = in.Content, len(in.Body), true
+}
+
+// conflict applies the policy of a push whose key x holds.
+func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
+	state := x.state(w.ms)
+	r := x.result(w.ms)
+	ref := engine.Ref{Queue: in.Queue, Key: in.Key}
+	switch {
+	case in.OnConflict == engine.Keep:
+		r.Outcome = engine.Kept
+		return r
+	case in.OnConflict == engine.Reject:
+		r.Err = engine.Refuse("push", ref, engine.ErrExists)
+		return r
+	case state == engine.Leased:
+		r.Err = engine.Refuse("push", ref, engine.ErrLeased)
+		return r
+	}
+	if in.OnConflict != engine.Rearm {
+		w.fill(x, in)
+	}
+	due := x.Due
+	if in.OnConflict != engine.KeepDue {
+		due = in.Due.Resolve(w.now)
+	}
+	x.renew()
+	x.wait(due)
+	x.Expires = expiry(due, &x.Policy)
+	r = x.result(w.ms)
+	r.Outcome = engine.Replaced
+	w.advance(x)
+	return r
+}
+
+// result describes a live row to who pushes.
+func (x *row) result(ms int64) engine.PushResult {
+	return engine.PushResult{ID: x.ID, Due: instant(x.Due), State: x.state(ms)}
+}
+
+// result describes a finished message to who pushes its key.
+func (m *Memory) result() engine.PushResult {
+	return engine.PushResult{ID: m.ID, Due: instant(m.Due), State: engine.Finished, Ending: m.Ending, Ended: instant(m.Ended)}
+}

@@ -1,0 +1,312 @@
+package sqlengine
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// Cancel removes messages, in one transaction; by id also dead ones.
+func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	if err := e.begin(ctx, "cancel"); err != nil {
+		return nil, err
+	}
+	defer e.end()
+	errs := make([]error, len(refs))
+	nums, distinct, err := e.queuesOf(ctx, len(refs), func(i int) string { return refs[i].Queue }, false)
+	if err != nil {
+		return nil, err
+	}
+	for i, ref := range refs {
+		if errs[i] = ref.Check("cancel"); errs[i] == nil && nums[i] == 0 {
+			errs[i] = engine.Refuse("cancel", ref, engine.ErrNotFound)
+		}
+	}
+	if len(distinct) == 0 {
+		return errs, nil
+	}
+	refused := errs
+	err = e.do(ctx, "cancel", distinct, boundsDead, func(w *work) error {
+		errs = append([]error(nil), refused...)
+		if err := w.locate(refs, nums); err != nil {
+			return err
+		}
+		for i, ref := range refs {
+			if errs[i] == nil {
+				errs[i] = engine.Refuse("cancel", ref, w.cancel(nums[i], ref))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return errs, nil
+}
+
+// locate reads and locks the messages that refs mean, by key the live ones.
+func (w *work) locate(refs []engine.Ref, nums []int64) error {
+	var ids []engine.ID
+	var names []Name
+	for i, ref := range refs {
+		switch {
+		case nums[i] == 0:
+		case ref.ID == 0:
+			names = append(names, Name{nums[i], ref.Key})
+		case int64(ref.ID) > 0:
+			ids = append(ids, ref.ID)
+		}
+	}
+	if len(ids) > 0 {
+		rows, err := w.tx.ByID(w.ctx, sorted(ids), Wait, false)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if w.queues[r.Queue] != nil {
+				w.adopt([]*Row{r})
+			}
+		}
+	}
+	return w.find(names)
+}
+
+// at returns the message that a ref, which has been located, means; nil: there is none.
+func (w *work) at(num int64, ref engine.Ref) *row {
+	if ref.ID == 0 {
+		if s := w.seats[Name{num, ref.Key}]; s != nil {
+			return s.holder
+		}
+		return nil
+	}
+	if x := w.rows[ref.ID]; x != nil && x.Queue == num && !x.gone {
+		return x
+	}
+	return nil
+}
+
+func (w *work) cancel(num int64, ref engine.Ref) error {
+	x := w.at(num, ref)
+	if x == nil {
+		return engine.ErrNotFound
+	}
+	state := x.state(w.ms)
+	if err := engine.RefuseState("cancel", ref, state); err != nil {
+		return err
+	}
+	switch state {
+	case engine.Leased:
+		return engine.ErrLeased
+	case engine.Dead:
+		w.drop(x)
+	default:
+		w.leave(x, engine.Cancelled, w.ms)
+	}
+	return nil
+}
+
+// refer runs do in a transaction on the message that ref means; nil: there is none. What do
+// refuses becomes an engine.Error; the transaction is committed all the same, with what the
+// message's time has brought.
+func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only alone, do func(*work, *row) (refused, err error)) error {
+	if err := e.begin(ctx, op); err != nil {
+		return err
+	}
+	defer e.end()
+	if err := ref.Check(op); err != nil {
+		return err
+	}
+	num, err := e.number(ctx, ref.Queue, false)
+	if err != nil {
+		return err
+	}
+	if num == 0 {
+		return engine.Refuse(op, ref, engine.ErrNotFound)
+	}
+	var refused error
+	err = e.do(ctx, op, []int64{num}, only, func(w *work) error {
+		if err := w.locate([]engine.Ref{ref}, []int64{num}); err != nil {
+			return err
+		}
+		var err error
+		refused, err = do(w, w.at(num, ref))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return engine.Refuse(op, ref, refused)
+}
+
+// refuseUnlessWaiting says why a call that is for messages which wait is not for x.
+func (w *work) refuseUnlessWaiting(op string, ref engine.Ref, x *row) error {
+	if x == nil {
+		return engine.ErrNotFound
+	}
+	state := x.state(w.ms)
+	if state.Live() {
+		if err := engine.RefuseState(op, ref, state); err != nil {
+			return err
+		}
+	}
+	return engine.RefuseUnlessWaiting(op, ref, state)
+}
+
+// Reschedule moves the due time of a scheduled or ready message.
+func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	var info engine.Info
+	err := e.refer(ctx, "reschedule", ref, boundsDead, func(w *work, x *row) (refused, err error) {
+		if refused = w.refuseUnlessWaiting("reschedule", ref, x); refused != nil {
+			return refused, nil
+		}
+		x.renew()
+		x.wait(due.Resolve(w.now))
+		if x.Expires != never { // a redriven one never expires, whatever its policy
+			x.Expires = expiry(x.Due, &x.Policy)
+		}
+		info = w.info(x)
+		w.advance(x)
+		return nil, nil
+	})
+	return info, err
+}
+
+// Claim leases the message that ref means if it is due.
+func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
+	var lease engine.Lease
+	var ms int64
+	ref.IfState = engine.Gone // is not for claims
+	err := e.refer(ctx, "claim", ref, boundsLeases, func(w *work, x *row) (refused, err error) {
+		if refused = w.refuseUnlessWaiting("claim", ref, x); refused != nil {
+			return refused, nil
+		}
+		switch {
+		case x.Due > w.ms:
+			return engine.RefuseNotDue(ref, instant(x.Due)), nil
+		case w.queues[x.Queue].Paused != 0:
+			return engine.RefuseNotDue(ref, time.Time{}), nil
+		}
+		if refused, err = w.refuseClaim(x.Queue, ref); refused != nil || err != nil {
+			return refused, err
+		}
+		if err := w.tx.Bodies(w.ctx, []*Row{&x.Row}); err != nil {
+			return nil, err
+		}
+		w.pass(x.Queue, 1)
+		w.hold(x, want.TTR)
+		ms = w.ms
+		lease = engine.Lease{Info: w.info(x), Token: token.Token{Queue: uint64(x.Queue), ID: x.ID, Nonce: *x.Nonce}.String()}
+		return nil, nil
+	})
+	if err == nil && !want.Remote {
+		e.held.add(&lease, ms)
+	}
+	return lease, err
+}
+
+// refuseClaim says why a claim is held back; nil: it is not.
+func (w *work) refuseClaim(q int64, ref engine.Ref) (refused, err error) {
+	may, err := w.grantable(q, 1)
+	if err != nil || may > 0 {
+		return nil, err
+	}
+	s := &w.queues[q].Settings
+	if s.InFlight > 0 {
+		leased, err := w.tx.Holding(w.ctx, q, w.ms)
+		if err != nil {
+			return nil, err
+		}
+		if leased >= s.InFlight {
+			return engine.RefuseClaim(ref, time.Time{}), nil
+		}
+	}
+	return engine.RefuseClaim(ref, instant(w.gathers(q))), nil
+}
+
+// Get looks a message up, with its body.
+func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	const op = "get"
+	if err := e.begin(ctx, op); err != nil {
+		return engine.Info{}, err
+	}
+	defer e.end()
+	if err := ref.Check(op); err != nil {
+		return engine.Info{}, err
+	}
+	num, err := e.number(ctx, ref.Queue, false)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	var info engine.Info
+	refused := engine.ErrNotFound
+	if num != 0 {
+		err = e.look(ctx, op, []int64{num}, func(w *work) error {
+			found, err := w.get(num, ref)
+			if found != nil {
+				info, refused = *found, nil
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return engine.Info{}, err
+	}
+	return info, engine.Refuse(op, ref, refused)
+}
+
+// get returns what is to be seen of the message that ref means; nil: there is none.
+func (w *work) get(num int64, ref engine.Ref) (*engine.Info, error) {
+	var found *Row
+	if ref.ID != 0 {
+		if int64(ref.ID) < 0 {
+			return nil, nil
+		}
+		rows, err := w.tx.ByID(w.ctx, []engine.ID{ref.ID}, None, true)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) > 0 && rows[0].Queue == num {
+			found = rows[0]
+		}
+	} else {
+		rows, memories, err := w.tx.ByKey(w.ctx, []Name{{num, ref.Key}}, None, true)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) > 0 {
+			found = rows[0]
+		}
+		if len(memories) > 0 && memories[0].Forgotten > w.ms && found == nil {
+			return new(memories[0].info(ref.Queue)), nil
+		}
+	}
+	if found != nil {
+		x := w.adopt([]*Row{found})[0]
+		if !x.gone {
+			return w.whole(x)
+		}
+		if s := w.seats[Name{num, ref.Key}]; ref.ID == 0 && s != nil && s.memory != nil {
+			return new(s.memory.info(ref.Queue)), nil // it has just expired
+		}
+	}
+	if ref.ID != 0 {
+		return nil, nil
+	}
+	dead, err := w.tx.LastDead(w.ctx, Name{num, ref.Key}, w.queues[num].keeps(w.ms), true)
+	if dead == nil || err != nil {
+		return nil, err
+	}
+	return w.whole(w.adopt([]*Row{dead})[0])
+}
+
+// whole is the info of a row with its body, however large.
+func (w *work) whole(x *row) (*engine.Info, error) {
+	if x.Size > len(x.Content.Body) {
+		if err := w.tx.Bodies(w.ctx, []*Row{&x.Row}); err != nil {
+			return nil, err
+		}
+	}
+	return new(w.info(x)), nil
+}

@@ -1,0 +1,101 @@
+package sqlengine
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Settings tells the settings of a queue and their revision.
+func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, string, error) {
+	if err := e.begin(ctx, "settings"); err != nil {
+		return engine.Settings{}, "", err
+	}
+	defer e.end()
+	num, err := e.number(ctx, name, false)
+	if err != nil || num == 0 {
+		return engine.Settings{}, revision(0), err
+	}
+	_, heads, err := e.store.Heads(ctx, []int64{num})
+	if err != nil {
+		return engine.Settings{}, "", err
+	}
+	return heads[0].Settings, revision(heads[0].Revision), nil
+}
+
+// Configure stores the settings of a queue. Dead messages that they do not let stay are
+// dropped before it returns.
+func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, old string) (string, error) {
+	const op = "configure"
+	if err := e.begin(ctx, op); err != nil {
+		return "", err
+	}
+	defer e.end()
+	num, err := e.number(ctx, name, true)
+	if err != nil {
+		return "", err
+	}
+	if err := e.dropDead(ctx, op, num); err != nil { // what is gone by the settings before does not come back
+		return "", err
+	}
+	made := ""
+	err = e.onQueue(ctx, op, name, true, func(w *work, h *Heads) error {
+		if made = revision(h.Revision); old != "" && old != made {
+			return engine.RefuseRevision(name, made)
+		}
+		h.Settings = s
+		h.Settings.Defaults = s.Defaults.Clone()
+		h.Revision++
+		if s.Rate == 0 {
+			h.Base = 0 // full when there is a rate again
+		}
+		made = revision(h.Revision)
+		w.save(num)
+		w.stir(num)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return made, e.dropDead(ctx, op, num)
+}
+
+func revision(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// dropDead drops all the dead that the settings of a queue do not let stay.
+func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
+	for more := true; more; {
+		now, heads, err := e.store.Heads(ctx, []int64{num})
+		if err != nil {
+			return err
+		}
+		h := &heads[0]
+		if ms := e.clock(now).UnixMilli(); h.Dead >= h.keeps(ms) && !boundsDead(&h.Settings) {
+			return nil
+		}
+		err = e.doAlone(ctx, op, num, func(w *work) error {
+			if err := w.tidy([]int64{num}); err != nil {
+				return err
+			}
+			if boundsDead(&w.queues[num].Settings) {
+				if err := w.write(); err != nil {
+					return err
+				}
+				w.clean()
+				if err := w.thin(num); err != nil {
+					return err
+				}
+			}
+			more = false
+			for _, x := range w.rows {
+				more = more || x.gone
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

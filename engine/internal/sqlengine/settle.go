@@ -1,0 +1,137 @@
+package sqlengine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// Settle ends or extends leases, in one transaction.
+func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	if err := e.begin(ctx, "settle"); err != nil {
+		return nil, err
+	}
+	defer e.end()
+	settled, err := e.settle(ctx, s)
+	if err == nil {
+		e.held.settled(s, settled)
+	}
+	return settled, err
+}
+
+// settle is Settle within a call already begun.
+func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	settled := make([]engine.Settled, len(s))
+	tokens := make([]token.Token, len(s))
+	var ids []engine.ID
+	var queues []int64
+	for i := range s {
+		t, ok := token.Parse(s[i].Token)
+		if err := s[i].Check(); err != nil {
+			settled[i].Err = err
+		} else if !ok || int64(t.Queue) <= 0 || t.ID == 0 || int64(t.ID) < 0 {
+			settled[i].Err = lost("", 0)
+		} else {
+			tokens[i] = t
+			ids, queues = append(ids, t.ID), append(queues, int64(t.Queue))
+		}
+	}
+	if len(ids) == 0 {
+		return settled, nil
+	}
+	ids, queues = sorted(ids), sorted(queues)
+	err := e.do(ctx, "settle", queues, boundsDead, func(w *work) error {
+		rows, err := w.tx.ByID(w.ctx, ids, Wait, false)
+		if err != nil {
+			return err
+		}
+		w.adopt(slices.DeleteFunc(rows, func(r *Row) bool { return w.queues[r.Queue] == nil }))
+		var names []Name // of those that lapsed dead
+		for _, x := range w.order {
+			if x.Kind == Dead && x.Nonce != nil && x.Key != "" {
+				names = append(names, Name{x.Queue, x.Key})
+			}
+		}
+		if err := w.find(names); err != nil {
+			return err
+		}
+		for i := range s {
+			if tokens[i].ID != 0 {
+				settled[i] = w.settle(tokens[i], &s[i])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return settled, nil
+}
+
+// sorted returns each value once, in order.
+func sorted[T ~int64 | ~uint64](all []T) []T {
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func lost(queue string, id engine.ID) error {
+	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
+}
+
+// settle carries out a settlement, whose lease may have lapsed: its message is then ready
+// or dead. It is lost too when the lapse made the message dead and its key is by now
+// another's, so that it cannot come back.
+func (w *work) settle(t token.Token, s *engine.Settlement) engine.Settled {
+	x := w.rows[t.ID]
+	if x == nil || x.gone || x.Nonce == nil || *x.Nonce != t.Nonce || x.Queue != int64(t.Queue) {
+		queue := ""
+		if h := w.queues[int64(t.Queue)]; h != nil {
+			queue = h.Name
+		}
+		return engine.Settled{Err: lost(queue, t.ID)}
+	}
+	last := x.Attempt >= x.Policy.MaxAttempts
+	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
+	if x.Kind == Dead && revives && !w.revive(x) {
+		return engine.Settled{Err: lost(w.queues[x.Queue].Name, t.ID)}
+	}
+	if s.Do != engine.Extend {
+		x.Nonce = nil
+	}
+	switch s.Do {
+	case engine.Ack:
+		w.leave(x, engine.Acked, w.ms)
+		return engine.Settled{State: engine.Gone}
+	case engine.Retry:
+		if last {
+			w.die(x, s.KeptReason())
+			return engine.Settled{State: engine.Dead}
+		}
+		when := engine.When{In: x.Policy.RetryDelay(x.Attempt)}
+		if s.When != nil {
+			when = *s.When
+		}
+		x.LastError = s.KeptReason()
+		x.wait(when.Resolve(w.now))
+	case engine.Bury:
+		w.die(x, s.KeptReason())
+		return engine.Settled{State: engine.Dead}
+	case engine.Snooze:
+		x.giveBack()
+		x.wait(s.When.Resolve(w.now))
+	case engine.Release:
+		x.giveBack()
+		x.wait(x.Due)
+	case engine.Extend:
+		ttr := s.TTR
+		if ttr <= 0 {
+			ttr = x.Policy.TTR
+		}
+		x.Kind, x.Ends = Leased, w.deadline(ttr)
+	}
+	became := engine.Settled{State: x.state(w.ms), Until: instant(x.Ends)}
+	w.advance(x)
+	return became
+}

@@ -1,0 +1,152 @@
+package sqlengine
+
+import (
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// kindOf is the kind of one that waits.
+func kindOf(p *engine.Policy) Kind {
+	if p.Priority == engine.DefaultPriority {
+		return Waiting
+	}
+	return Ranked
+}
+
+// state is where a row that advance has brought to the present stands at ms.
+func (x *row) state(ms int64) engine.State {
+	switch {
+	case x.gone:
+		return engine.Gone
+	case x.Kind == Dead:
+		return engine.Dead
+	case x.Kind == Leased:
+		return engine.Leased
+	case x.Due > ms:
+		return engine.Scheduled
+	}
+	return engine.Ready
+}
+
+// live reports whether it holds its key.
+func (x *row) live() bool { return !x.gone && x.Kind != Dead }
+
+// advance lets happen to a row what time brings. It is done for real if the work has
+// locked the row, else as if.
+func (w *work) advance(x *row) {
+	if x.Kind == Leased && x.Ends <= w.ms {
+		x.LastError = engine.Lapsed
+		if x.Attempt >= x.Policy.MaxAttempts {
+			w.unseat(x)
+			x.Kind = Dead // since its deadline
+			w.died[x.Queue] = true
+			m := w.met[x.Queue]
+			m.died++
+			w.met[x.Queue] = m
+		} else {
+			x.wait(x.Due)
+		}
+	}
+	switch {
+	case x.Kind == Dead:
+		x.gone = x.Ends < w.queues[x.Queue].keeps(w.ms)
+	case x.Kind != Leased && x.Expires < w.ms:
+		m := w.met[x.Queue]
+		m.expired++
+		w.met[x.Queue] = m
+		w.leave(x, engine.Expired, x.Expires)
+	}
+}
+
+// wait makes a message wait for a due time.
+func (x *row) wait(due int64) { x.Kind, x.Ends, x.Due = kindOf(&x.Policy), due, due }
+
+// die makes it dead now.
+func (w *work) die(x *row, reason string) {
+	w.unseat(x)
+	w.died[x.Queue] = true
+	x.Kind, x.Ends, x.LastError, x.Nonce = Dead, w.ms, reason, nil
+}
+
+// renew begins a message anew: no attempt counts, no old token settles.
+func (x *row) renew() { x.Attempt, x.Nonce = 0, nil }
+
+// giveBack undoes the attempt that the last lease counted.
+func (x *row) giveBack() {
+	if x.Attempt > 0 {
+		x.Attempt--
+	}
+}
+
+// drop removes a message, and leaves nothing.
+func (w *work) drop(x *row) {
+	w.unseat(x)
+	x.gone = true
+}
+
+// leave is drop of a message that went by such an ending: its key may be remembered. Of one
+// that was dead the seat has been found.
+func (w *work) leave(x *row, how engine.Ending, ended int64) {
+	wasLive := x.live()
+	w.drop(x)
+	until := ended + millis(x.Policy.Remember)
+	if x.Key == "" || x.Policy.Remember <= 0 || until <= w.ms {
+		return
+	}
+	s := w.seats[Name{x.Queue, x.Key}]
+	if !wasLive && s.holder != nil {
+		return // what holds the key now is remembered, if anything
+	}
+	s.memory = &Memory{Name{x.Queue, x.Key}, x.ID, x.Due, how, ended, until}
+	w.remembers(x.Queue)
+}
+
+// remembers notes that a queue has memories.
+func (w *work) remembers(queue int64) {
+	if h := w.queues[queue]; !h.Remembers {
+		h.Remembers = true
+		w.save(queue)
+	}
+}
+
+// save has the row of a queue written.
+func (w *work) save(queue int64) { w.dirty = append(w.dirty, queue) }
+
+// revive gives a dead message its key back, and reports whether it could: not when another
+// holds it. The seat has been found.
+func (w *work) revive(x *row) bool {
+	if x.Key == "" {
+		return true
+	}
+	s := w.seats[Name{x.Queue, x.Key}]
+	if s.holder != nil {
+		return false
+	}
+	s.holder, s.memory = x, nil
+	return true
+}
+
+// info is what callers may see of a row.
+func (w *work) info(x *row) engine.Info {
+	i := engine.Info{
+		ID: x.ID, Queue: w.queues[x.Queue].Name, Key: x.Key, State: x.state(w.ms),
+		Due: instant(x.Due), Created: instant(x.Created / 1000), Expires: instant(x.Expires), Attempt: x.Attempt,
+		Content: x.Content, Policy: x.Policy, LastError: x.LastError,
+	}
+	i.Backoff = slices.Clone(i.Backoff)
+	switch i.State {
+	case engine.Leased:
+		i.Deadline = instant(x.Ends)
+	case engine.Dead:
+		i.Died = instant(x.Ends)
+	}
+	return i
+}
+
+func (m *Memory) info(queue string) engine.Info {
+	return engine.Info{
+		ID: m.ID, Queue: queue, Key: m.Key, State: engine.Finished, Due: instant(m.Due),
+		Ending: m.Ending, Ended: instant(m.Ended), Forgotten: instant(m.Forgotten),
+	}
+}

@@ -1,0 +1,116 @@
+package sqlengine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// ErrAgain says that a transaction met others in a way that undid it: run it once more.
+var ErrAgain = errors.New("the transaction was undone by others: run it again")
+
+// ErrInternal marks errors by which the engine undoes a transaction for reasons of its own.
+var ErrInternal = errors.New("undone")
+
+// Store is a database with tarry's tables. Its methods may be called from many
+// goroutines. Errors are those of the engine's callers already: *engine.Error, with
+// engine.ErrUnavailable for a database that does not answer; but for ErrAgain.
+type Store interface {
+	// In runs do in a transaction that reads what others have committed (READ COMMITTED),
+	// and commits it if do returns nil. It does not repeat: ErrAgain says that it was
+	// rolled back and may be run once more. Where it is not known whether the commit came
+	// about, the error has engine.HintUnknown.
+	In(ctx context.Context, op string, do func(Tx) error) error
+
+	// Heads tells, in one statement and with no lock, the time of the database and of each
+	// queue its row and what it has first, in the order asked for.
+	Heads(ctx context.Context, queues []int64) (now time.Time, heads []Heads, err error)
+
+	// Names returns the numbers of queues, which it makes for those that are new if asked
+	// to; 0: there is none. It commits at once, whatever transaction the caller is in.
+	Names(ctx context.Context, names []string, make bool) ([]int64, error)
+
+	// Queues lists queues by name, behind after.
+	Queues(ctx context.Context, after string, limit int) ([]Queue, error)
+
+	// IDs reserves at least n ids that nobody had, greater than all before: first to last.
+	// It commits at once.
+	IDs(ctx context.Context, n int) (first, last engine.ID, err error)
+
+	// Notify tells other processes that queues may have something sooner; what it cannot
+	// tell is lost. It does not wait.
+	Notify(queues []string)
+
+	// Fold adds up some of the tallies that transactions have left, so that few are there
+	// to be summed, and reports whether there are more. It steps back before others that
+	// do the same.
+	Fold(ctx context.Context) (more bool, err error)
+
+	Close()
+}
+
+// Tx is a transaction, used from one goroutine. What reads with a lock sees what is
+// committed when it gets it. The methods that write may be carried out no sooner than at
+// the next that reads, or the commit, and in the order in which they were called.
+type Tx interface {
+	// Open comes first: the time of the database and, in the order asked for, what Heads
+	// tells of queues. Those in lock, a part of them, are locked, in the order of numbers,
+	// before anything is read: who else locks one waits until the transaction ends.
+	Open(ctx context.Context, queues, lock []int64) (now time.Time, heads []Heads, err error)
+	// Heads is Store.Heads with what this transaction has written, without the time.
+	Heads(ctx context.Context, queues []int64) ([]Heads, error)
+	SaveQueue(ctx context.Context, q *Queue) error
+
+	Messages
+	Memories
+
+	// Tally adds to counts. It waits for nobody, nor does anybody for it.
+	Tally(ctx context.Context, changes []Tally) error
+	// Stock returns what a queue holds, by its counts; of the ready, which are due by an
+	// instant, those of the minute of that are looked at one by one.
+	Stock(ctx context.Context, queue, ms int64) (Stock, error)
+	// Due returns the counts of CountDue of the minutes from first up to before end, but for
+	// those that are 0.
+	Due(ctx context.Context, queue, first, end int64) ([]Tally, error)
+}
+
+// Messages are the rows of messages.
+type Messages interface {
+	// ByID locks the messages that are there of some ids, in the order of ids.
+	ByID(ctx context.Context, ids []engine.ID, lock Lock, body bool) ([]*Row, error)
+	// ByKey locks those that hold keys, not the dead, in the order of names, and after that
+	// reads the memories that there are of them.
+	ByKey(ctx context.Context, names []Name, lock Lock, body bool) ([]*Row, []Memory, error)
+	// LastDead returns the dead one with a key that died last, at or after since; nil: none.
+	LastDead(ctx context.Context, name Name, since int64, body bool) (*Row, error)
+	// Ranges answers each range in order.
+	Ranges(ctx context.Context, ranges []Range) ([][]*Row, error)
+	// Holding counts the leases of a queue that end after an instant.
+	Holding(ctx context.Context, queue, ms int64) (int64, error)
+	// Bodies fills in the bodies that a Range has left out.
+	Bodies(ctx context.Context, rows []*Row) error
+
+	// Insert makes rows, and waits for others that make one of the same key. ErrAgain if
+	// by then a key is held, or is remembered and not forgotten by this transaction: it
+	// was not so when the transaction looked.
+	Insert(ctx context.Context, rows []*Row) error
+	// Move writes of rows what changes with their state: all but queue, key, created,
+	// policy and content. Who is no longer dead holds its key: ErrAgain if another does.
+	Move(ctx context.Context, rows []*Row) error
+	// Replace writes rows whole.
+	Replace(ctx context.Context, rows []*Row) error
+	Delete(ctx context.Context, ids []engine.ID) error
+}
+
+// Memories are the rows of finished messages. Messages.ByKey reads them.
+type Memories interface {
+	// Over returns those of a queue that are forgotten at or before an instant, the first
+	// first, and locks them, but for those that others hold.
+	Over(ctx context.Context, queue, until int64, most int) ([]Memory, error)
+	// Remember writes memories. A memory of the same key has been forgotten before.
+	Remember(ctx context.Context, memories []Memory) error
+	// Forget deletes memories that ByKey or Over have returned.
+	Forget(ctx context.Context, names []Name) error
+}

@@ -1,0 +1,77 @@
+package sqlengine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// tallies are changes of counts.
+type tallies map[tallyOf]int64
+
+type tallyOf struct {
+	queue  int64
+	count  Count
+	minute int64
+}
+
+// count adds n times what a row counts for.
+func (t tallies) count(r *Row, n int64) {
+	switch r.Kind {
+	case Waiting, Ranked:
+		t[tallyOf{r.Queue, CountWaiting, 0}] += n
+		t[tallyOf{r.Queue, CountDue, MinuteOf(r.Due)}] += n
+	case Leased:
+		t[tallyOf{r.Queue, CountLeased, 0}] += n
+	case Dead:
+		t[tallyOf{r.Queue, CountDead, 0}] += n
+	}
+}
+
+// changes returns those that are not 0, in order.
+func (t tallies) changes() []Tally {
+	changes := make([]Tally, 0, len(t))
+	for of, n := range t {
+		if n != 0 {
+			changes = append(changes, Tally{of.queue, of.count, of.minute, n})
+		}
+	}
+	slices.SortFunc(changes, func(a, b Tally) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Count, b.Count), cmp.Compare(a.Minute, b.Minute))
+	})
+	return changes
+}
+
+// folding adds tallies up, in the background.
+type folding struct {
+	changed atomic.Int64 // rows since the last time
+	under   atomic.Bool
+	tasks   sync.WaitGroup
+}
+
+// foldAfter is after how many changed rows this process sees to the tallies, and
+// foldWithin how long it may take.
+const (
+	foldAfter  = 4096
+	foldWithin = 10 * time.Second
+)
+
+// fold adds up tallies when this process has left many. It is called within a call.
+func (e *Engine) fold(changed int) {
+	f := &e.folding
+	if f.changed.Add(int64(changed)) < foldAfter || !f.under.CompareAndSwap(false, true) {
+		return
+	}
+	f.changed.Store(0)
+	f.tasks.Go(func() {
+		defer f.under.Store(false)
+		ctx, cancel := context.WithTimeout(context.Background(), foldWithin)
+		defer cancel()
+		for more, err := true, error(nil); more && err == nil; {
+			more, err = e.store.Fold(ctx)
+		}
+	})
+}

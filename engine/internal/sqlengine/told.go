@@ -1,0 +1,52 @@
+package sqlengine
+
+import "sync"
+
+// told is until when this process was told that queues have nothing: what comes sooner is
+// hinted.
+type told struct {
+	mu     sync.Mutex
+	until  map[int64]int64 // never where it was not told, or nothing is known to come
+	asking map[int64]int   // leases that have not answered: what they have seen nobody knows
+}
+
+// ask begins to ask for what queues have.
+func (t *told) ask(queues []int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, q := range queues {
+		t.asking[q]++
+	}
+}
+
+// tell ends it: next is when there may be something. It reports whether somebody else was
+// told of a later instant, and would come too late.
+func (t *told) tell(queue, next int64) (late bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was, known := t.until[queue]
+	t.until[queue] = next
+	return known && next < was
+}
+
+func (t *told) answered(queues []int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, q := range queues {
+		if t.asking[q]--; t.asking[q] == 0 {
+			delete(t.asking, q)
+		}
+	}
+}
+
+// sooner reports whether an instant is sooner than was told, or than somebody who asks
+// may have seen.
+func (t *told) sooner(queue, at int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asking[queue] > 0 {
+		return true
+	}
+	until, known := t.until[queue]
+	return !known || at < until
+}

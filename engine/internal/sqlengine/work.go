@@ -1,0 +1,370 @@
+package sqlengine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/attempt"
+)
+
+// work is what a transaction has read, and what it will have changed when it commits.
+// Rows are changed in memory, by the rules; write finds out what that means for tables and
+// counts.
+type work struct {
+	e   *Engine
+	ctx context.Context
+	tx  Tx
+	op  string
+	now time.Time
+	ms  int64
+
+	queues map[int64]*Heads
+	dirty  []int64 // queues to be saved
+	rows   map[engine.ID]*row
+	order  []*row // the same, as they came
+	seats  map[Name]*seat
+	met    map[int64]meetings
+	least  map[int64]int64 // when each queue may have something because of this work
+	quiet  bool            // it hints nothing: who asked is told
+	died   map[int64]bool  // queues in which something has
+}
+
+// row is a message as the work has it.
+type row struct {
+	Row
+	was   Row // as it was read; its ID is 0 if it was not
+	gone  bool
+	whole bool // policy or content have changed
+}
+
+// seat is who has a key.
+type seat struct {
+	holder *row    // live; nil: nobody
+	stored *Memory // as read
+	memory *Memory // as it is to be; nil: none
+}
+
+// The transaction is begun so often, with such pauses, when others undo it.
+const tries = 20
+
+// alone says by the settings of a queue whether a call must have it for itself.
+type alone func(*engine.Settings) bool
+
+// errAlone undoes a transaction which has found a queue that it must have for itself.
+var errAlone = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
+
+// do runs a transaction over queues, again if others undo it, and gives the hints that
+// follow. Queues for which only holds are locked; nil: none. fn begins from nothing each
+// time.
+func (e *Engine) do(ctx context.Context, op string, queues []int64, only alone, fn func(*work) error) error {
+	var lock []int64
+	if only != nil {
+		lock = e.limits.of(queues, only)
+	}
+	return e.run(ctx, op, queues, lock, only, fn)
+}
+
+// doAlone is do with a queue locked.
+func (e *Engine) doAlone(ctx context.Context, op string, queue int64, fn func(*work) error) error {
+	one := []int64{queue}
+	return e.run(ctx, op, one, one, nil, fn)
+}
+
+func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, only alone, fn func(*work) error) error {
+	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
+	for n := 1; ; n++ {
+		var w *work
+		err := e.store.In(ctx, op, func(tx Tx) error {
+			w = &work{e: e, ctx: ctx, tx: tx, op: op}
+			if err := w.open(queues, lock); err != nil {
+				return err
+			}
+			if only != nil {
+				if now := e.limits.of(queues, only); !within(now, lock) {
+					lock = now
+					return errAlone
+				}
+			}
+			if err := fn(w); err != nil {
+				return err
+			}
+			if err := w.bury(); err != nil {
+				return err
+			}
+			return w.write()
+		})
+		switch {
+		case err == nil:
+			w.conclude()
+			return nil
+		case err == errAlone && n < tries:
+		case !errors.Is(err, ErrAgain) && err != errAlone:
+			return err
+		case n == tries:
+			return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: "other transactions undid it again and again: try again"}
+		case !pause.Wait(ctx):
+			return &engine.Error{Op: op, Err: context.Cause(ctx)}
+		}
+	}
+}
+
+// look runs a transaction that changes nothing.
+func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*work) error) error {
+	return e.store.In(ctx, op, func(tx Tx) error {
+		w := &work{e: e, ctx: ctx, tx: tx, op: op}
+		if err := w.open(queues, nil); err != nil {
+			return err
+		}
+		return fn(w)
+	})
+}
+
+func (w *work) open(queues, lock []int64) error {
+	now, heads, err := w.tx.Open(w.ctx, queues, lock)
+	if err != nil {
+		return err
+	}
+	w.now = w.e.clock(now)
+	w.ms = w.now.UnixMilli()
+	w.queues = make(map[int64]*Heads, len(heads))
+	w.e.limits.note(heads)
+	for i := range heads {
+		h := &heads[i]
+		if h.Paused != 0 && h.Paused <= w.ms {
+			h.Paused = 0
+		}
+		w.queues[h.Num] = h
+	}
+	w.rows = make(map[engine.ID]*row)
+	w.seats = make(map[Name]*seat)
+	w.met = make(map[int64]meetings)
+	w.least = make(map[int64]int64)
+	w.died = make(map[int64]bool)
+	return nil
+}
+
+// adopt takes rows that were read and locked into the work, and brings them to the
+// present. One that is there already stays as the work has it.
+func (w *work) adopt(read []*Row) []*row {
+	adopted := make([]*row, len(read))
+	for i, r := range read {
+		x := w.rows[r.ID]
+		if x == nil {
+			x = &row{Row: *r, was: *r}
+			w.enter(x)
+			w.seat(x)
+			w.advance(x)
+		}
+		adopted[i] = x
+	}
+	return adopted
+}
+
+func (w *work) enter(x *row) {
+	w.rows[x.ID] = x
+	w.order = append(w.order, x)
+}
+
+// seat puts a row that holds its key there.
+func (w *work) seat(x *row) {
+	if x.Key == "" || x.Kind == Dead {
+		return
+	}
+	name := Name{x.Queue, x.Key}
+	s := w.seats[name]
+	if s == nil {
+		s = new(seat)
+		w.seats[name] = s
+	}
+	s.holder = x
+}
+
+// unseat takes a row from its key.
+func (w *work) unseat(x *row) {
+	if s := w.seats[Name{x.Queue, x.Key}]; s != nil && s.holder == x {
+		s.holder = nil
+	}
+}
+
+// find reads and locks who has keys, but for those of which that is known.
+func (w *work) find(names []Name) error {
+	var missing []Name
+	for _, name := range names {
+		if w.seats[name] == nil {
+			w.seats[name] = new(seat)
+			missing = append(missing, name)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	slices.SortFunc(missing, func(a, b Name) int { return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key)) })
+	rows, memories, err := w.tx.ByKey(w.ctx, missing, Wait, false)
+	if err != nil {
+		return err
+	}
+	for i := range memories {
+		m := &memories[i]
+		s := w.seats[m.Name]
+		s.stored = m
+		if m.Forgotten > w.ms {
+			s.memory = m
+		}
+	}
+	w.adopt(rows)
+	return nil
+}
+
+// soon notes that a queue may have something at an instant.
+func (w *work) soon(queue, at int64) {
+	if least, ok := w.least[queue]; !ok || at < least {
+		w.least[queue] = at
+	}
+}
+
+// write writes what has changed. Keys are freed before others take them.
+func (w *work) write() error {
+	var inserted, moved, replaced []*Row
+	var deleted []engine.ID
+	t := tallies{}
+	for _, x := range w.order {
+		fresh := x.was.ID == 0
+		if fresh && x.gone {
+			continue
+		}
+		if !fresh {
+			t.count(&x.was, -1)
+		}
+		if !x.gone {
+			t.count(&x.Row, 1)
+		}
+		switch {
+		case fresh:
+			inserted = append(inserted, &x.Row)
+		case x.gone:
+			deleted = append(deleted, x.ID)
+		case x.whole:
+			replaced = append(replaced, &x.Row)
+		case x.moved():
+			moved = append(moved, &x.Row)
+		}
+		if !x.gone && (fresh || x.whole || x.moved()) && x.Kind != Dead {
+			w.soon(x.Queue, x.Ends)
+		}
+	}
+	forgotten, remembered := w.memories(t)
+	slices.Sort(deleted)
+	byID := func(a, b *Row) int { return cmp.Compare(a.ID, b.ID) }
+	slices.SortFunc(moved, byID)
+	slices.SortFunc(replaced, byID)
+	slices.SortFunc(inserted, func(a, b *Row) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key), cmp.Compare(a.ID, b.ID))
+	})
+	slices.Sort(w.dirty)
+	for _, q := range slices.Compact(w.dirty) {
+		if err := w.tx.SaveQueue(w.ctx, &w.queues[q].Queue); err != nil {
+			return err
+		}
+	}
+	if len(forgotten) > 0 {
+		if err := w.tx.Forget(w.ctx, forgotten); err != nil {
+			return err
+		}
+	}
+	if len(deleted) > 0 {
+		if err := w.tx.Delete(w.ctx, deleted); err != nil {
+			return err
+		}
+	}
+	for _, part := range []struct {
+		rows  []*Row
+		write func(context.Context, []*Row) error
+	}{{moved, w.tx.Move}, {replaced, w.tx.Replace}, {inserted, w.tx.Insert}} {
+		if len(part.rows) > 0 {
+			if err := part.write(w.ctx, part.rows); err != nil {
+				return err
+			}
+		}
+	}
+	if len(remembered) > 0 {
+		if err := w.tx.Remember(w.ctx, remembered); err != nil {
+			return err
+		}
+	}
+	if changes := t.changes(); len(changes) > 0 {
+		return w.tx.Tally(w.ctx, changes)
+	}
+	return nil
+}
+
+// clean makes what has been written what was read.
+func (w *work) clean() {
+	for _, x := range w.order {
+		x.was, x.whole = x.Row, false
+	}
+	w.order = slices.DeleteFunc(w.order, func(x *row) bool { return x.gone })
+	for _, s := range w.seats {
+		s.stored = s.memory
+	}
+	w.dirty = nil
+}
+
+// moved reports whether what changes with the state has changed.
+func (x *row) moved() bool {
+	a, b := &x.Row, &x.was
+	same := a.Kind == b.Kind && a.Ends == b.Ends && a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt && a.LastError == b.LastError
+	return !same || (a.Nonce == nil) != (b.Nonce == nil) || a.Nonce != nil && *a.Nonce != *b.Nonce
+}
+
+// memories returns what is to be forgotten and remembered.
+func (w *work) memories(t tallies) (forgotten []Name, remembered []Memory) {
+	for name, s := range w.seats {
+		if s.stored == s.memory {
+			continue
+		}
+		if s.stored != nil {
+			forgotten = append(forgotten, name)
+			t[tallyOf{name.Queue, CountFinished, 0}]--
+		}
+		if s.memory != nil {
+			remembered = append(remembered, *s.memory)
+			t[tallyOf{name.Queue, CountFinished, 0}]++
+		}
+	}
+	byName := func(a, b Name) int { return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key)) }
+	slices.SortFunc(forgotten, byName)
+	slices.SortFunc(remembered, func(a, b Memory) int { return byName(a.Name, b.Name) })
+	return forgotten, remembered
+}
+
+// conclude tells what has been committed.
+func (w *work) conclude() {
+	for q, m := range w.met {
+		w.e.met.add(q, m)
+	}
+	w.e.fold(len(w.order))
+	if w.quiet {
+		return
+	}
+	var hints, notices []string
+	for _, q := range slices.Sorted(maps.Keys(w.least)) {
+		h := w.queues[q]
+		at := max(w.least[q], h.Paused) // nobody gets anything before
+		if w.e.told.sooner(q, at) {
+			hints = append(hints, h.Name)
+		}
+		if at < min(h.Waiting, h.Leased) {
+			notices = append(notices, h.Name)
+		}
+	}
+	w.e.watchers.Hint(hints...)
+	if len(notices) > 0 {
+		w.e.store.Notify(notices)
+	}
+}

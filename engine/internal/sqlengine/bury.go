@@ -59,9 +59,11 @@ func (w *work) dropDead(r Range) (n int, err error) {
 }
 
 // bury drops of queues in which something has died, and which bound their dead, those that
-// are too many; the first ones first. The queues are locked.
+// are too many, the first ones first, so that what follows in the call does not meet them.
+// The queues are locked.
 func (w *work) bury() error {
 	died := slices.DeleteFunc(slices.Sorted(maps.Keys(w.died)), func(q int64) bool { return !boundsDead(&w.queues[q].Settings) })
+	clear(w.died)
 	if len(died) == 0 {
 		return nil
 	}

@@ -263,6 +263,9 @@ func (e *Engine) redrive(ctx context.Context, num int64, read func(*work) ([]*Ro
 		if err := w.find(names); err != nil {
 			return err
 		}
+		if err := w.bury(); err != nil {
+			return err
+		}
 		for _, x := range found {
 			if x.gone || x.Kind != Dead || !w.revive(x) {
 				out.Skipped++

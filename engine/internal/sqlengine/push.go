@@ -54,6 +54,9 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, atomic bool) (
 		if err := w.find(names); err != nil {
 			return err
 		}
+		if err := w.bury(); err != nil {
+			return err
+		}
 		room, err := w.rooms()
 		if err != nil {
 			return err

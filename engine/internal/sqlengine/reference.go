@@ -70,7 +70,10 @@ func (w *work) locate(refs []engine.Ref, nums []int64) error {
 			}
 		}
 	}
-	return w.find(names)
+	if err := w.find(names); err != nil {
+		return err
+	}
+	return w.bury()
 }
 
 // at returns the message that a ref, which has been located, means; nil: there is none.

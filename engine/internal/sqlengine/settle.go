@@ -58,6 +58,9 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			return err
 		}
 		for i := range s {
+			if err := w.bury(); err != nil {
+				return err
+			}
 			if tokens[i].ID != 0 {
 				settled[i] = w.settle(tokens[i], &s[i])
 			}

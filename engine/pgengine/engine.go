@@ -1,0 +1,71 @@
+package pgengine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// Recheck is how long an answer may be relied on while nothing is heard: within it a push
+// by another process is met of which no notice came.
+const Recheck = time.Second
+
+// Config sets an Engine up. The zero Config is what most want.
+type Config struct {
+	// Schema is that of tarry's tables, 1 to 40 bytes of a-z, 0-9 and _, not beginning with
+	// a digit; "": tarry.
+	Schema string
+
+	// Logger gets what no caller can be told; nil: slog.Default.
+	Logger *slog.Logger
+}
+
+// DefaultSchema is the schema of tarry's tables unless Config says otherwise.
+const DefaultSchema = "tarry"
+
+const (
+	coalesce = 512
+	lanes    = 2
+	maxBody  = 64 << 20 // PostgreSQL takes 1 GiB in one value, and holds up others for it
+)
+
+// Engine is an engine on PostgreSQL. Make one with New or Open; its methods may be called
+// from many goroutines, and many engines, in many processes, may share a schema.
+type Engine struct {
+	*sqlengine.Engine
+	store *store
+}
+
+var _ interface {
+	engine.Whole
+	engine.AtomicPusher
+} = (*Engine)(nil)
+
+// New returns an engine on a pool, which stays the caller's to close, after the engine. A
+// nil cfg is the zero Config.
+//
+// A call takes a connection of the pool for a transaction, and none of them waits for
+// another while it holds one.
+func New(_ context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	return newEngine(pool, cfg, nil), nil
+}
+
+// newEngine returns an engine that goes by a clock; nil: the server's.
+func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
+	schema := cfg.Schema
+	if schema == "" {
+		schema = DefaultSchema
+	}
+	s := &store{pool: pool, schema: schema, say: say(schema)}
+	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
+		Name: "postgres", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, MaxBody: maxBody, Now: now,
+	})}
+}

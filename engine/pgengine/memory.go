@@ -1,0 +1,44 @@
+package pgengine
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+func (t *tx) memories(into *[]sqlengine.Memory, text string, args ...any) {
+	t.read(text, func(r pgx.CollectableRow) error {
+		var m sqlengine.Memory
+		var id int64
+		err := r.Scan(&m.Queue, &m.Key, &id, &m.Due, &m.Ending, &m.Ended, &m.Forgotten)
+		m.ID = engine.ID(id)
+		*into = append(*into, m)
+		return err
+	}, args...)
+}
+
+func (t *tx) Over(ctx context.Context, queue, until int64, most int) (over []sqlengine.Memory, err error) {
+	t.memories(&over, t.say.over, queue, until, most)
+	return over, t.send(ctx)
+}
+
+func (t *tx) Remember(_ context.Context, memories []sqlengine.Memory) error {
+	n := len(memories)
+	queues, keys, ids, dues := make([]int64, n), make([]string, n), make([]int64, n), make([]int64, n)
+	endings, ended, forgotten := make([]int16, n), make([]int64, n), make([]int64, n)
+	for i, m := range memories {
+		queues[i], keys[i], ids[i], dues[i] = m.Queue, m.Key, int64(m.ID), m.Due
+		endings[i], ended[i], forgotten[i] = int16(m.Ending), m.Ended, m.Forgotten
+	}
+	t.write(t.say.remember, queues, keys, ids, dues, endings, ended, forgotten)
+	return nil
+}
+
+func (t *tx) Forget(_ context.Context, names []sqlengine.Name) error {
+	queues, keys := split(names)
+	t.write(t.say.forget, queues, keys)
+	return nil
+}

@@ -1,0 +1,221 @@
+package pgengine
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+func (t *tx) messages(into *[]*sqlengine.Row, text string, lock sqlengine.Lock, args ...any) {
+	t.read(text+locks[lock], func(r pgx.CollectableRow) error {
+		row, err := scanMessage(r)
+		*into = append(*into, row)
+		return err
+	}, args...)
+}
+
+func scanMessage(r pgx.CollectableRow) (*sqlengine.Row, error) {
+	m := new(sqlengine.Row)
+	var id int64
+	var key, lastError *string
+	var expires *int64
+	var attempt int64
+	var nonce, policy, meta []byte
+	err := r.Scan(&id, &m.Queue, &key, &m.Kind, &m.Ends, &m.Due, &expires, &m.Created, &attempt, &nonce, &policy, &lastError, &meta, &m.Size, &m.Content.Body)
+	if err != nil {
+		return nil, err
+	}
+	m.ID, m.Attempt, m.Expires = engine.ID(id), uint32(attempt), orNever(expires)
+	if key != nil {
+		m.Key = *key
+	}
+	if lastError != nil {
+		m.LastError = *lastError
+	}
+	if len(nonce) == len(token.Nonce{}) {
+		m.Nonce = (*token.Nonce)(nonce)
+	}
+	p := codec.Reader{B: policy}
+	m.Policy = p.Policy()
+	if meta != nil && p.Err == nil {
+		p = codec.Reader{B: meta}
+		c := p.Content()
+		m.Content.ContentType, m.Content.Headers = c.ContentType, c.Headers
+	}
+	return m, p.Err
+}
+
+func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, err error) {
+	t.messages(&rows, t.say.byID, lock, numbers(ids), body)
+	return rows, t.send(ctx)
+}
+
+func numbers(ids []engine.ID) []int64 {
+	n := make([]int64, len(ids))
+	for i, id := range ids {
+		n[i] = int64(id)
+	}
+	return n
+}
+
+func split(names []sqlengine.Name) (queues []int64, keys []string) {
+	for _, n := range names {
+		queues, keys = append(queues, n.Queue), append(keys, n.Key)
+	}
+	return queues, keys
+}
+
+func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, memories []sqlengine.Memory, err error) {
+	queues, keys := split(names)
+	t.messages(&rows, t.say.byKey, lock, queues, keys, body)
+	t.memories(&memories, t.say.remembered+locks[lock], queues, keys)
+	return rows, memories, t.send(ctx)
+}
+
+func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {
+	var rows []*sqlengine.Row
+	t.messages(&rows, t.say.lastDead, sqlengine.None, name.Queue, name.Key, since, body)
+	if err := t.send(ctx); err != nil || rows == nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengine.Row, error) {
+	found := make([][]*sqlengine.Row, len(ranges))
+	for i, r := range ranges {
+		args := []any{r.Queue, int16(r.Kind), r.Span.Low.At, idBound(r.Span.Low.ID), r.Span.High.At, idBound(r.Span.High.ID), r.Most, r.Body}
+		text := t.say.forward
+		switch {
+		case r.Window > 0:
+			text, args = t.say.ranked, append(args, r.Window)
+		case r.Newest:
+			text = t.say.backward
+		}
+		t.messages(&found[i], text, r.Lock, args...)
+	}
+	return found, t.send(ctx)
+}
+
+// idBound is an id as a bound: none that is given out is greater than the greatest.
+func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
+
+func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
+	t.read(t.say.holding, func(r pgx.CollectableRow) error { return r.Scan(&n) }, queue, ms)
+	return n, t.send(ctx)
+}
+
+func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
+	ids := make([]int64, len(rows))
+	for i, m := range rows {
+		ids[i] = int64(m.ID)
+	}
+	bodies := make(map[int64][]byte, len(rows))
+	t.read(t.say.bodies, func(r pgx.CollectableRow) error {
+		var id int64
+		var body []byte
+		err := r.Scan(&id, &body)
+		bodies[id] = body
+		return err
+	}, ids)
+	err := t.send(ctx)
+	for i, m := range rows {
+		m.Content.Body = bodies[ids[i]]
+	}
+	return err
+}
+
+// page are columns of rows of messages, to be sent as arrays.
+type page struct {
+	ids, queues, ends, dues, created, attempts, priorities []int64
+	expires                                                []*int64
+	kinds                                                  []int16
+	keys, lastErrors                                       []*string
+	nonces, policies, metas, bodies                        [][]byte
+}
+
+func pageOf(rows []*sqlengine.Row, whole bool) *page {
+	p := new(page)
+	for _, m := range rows {
+		p.ids, p.kinds, p.ends, p.dues = append(p.ids, int64(m.ID)), append(p.kinds, int16(m.Kind)), append(p.ends, m.Ends), append(p.dues, m.Due)
+		p.attempts, p.lastErrors = append(p.attempts, int64(m.Attempt)), append(p.lastErrors, orNull(m.LastError))
+		var expires *int64
+		if m.Expires != math.MaxInt64 {
+			expires = &m.Expires
+		}
+		p.expires = append(p.expires, expires)
+		var nonce []byte
+		if m.Nonce != nil {
+			nonce = m.Nonce[:]
+		}
+		p.nonces = append(p.nonces, nonce)
+		if !whole {
+			continue
+		}
+		p.queues, p.keys, p.created = append(p.queues, m.Queue), append(p.keys, orNull(m.Key)), append(p.created, m.Created)
+		p.priorities, p.policies = append(p.priorities, int64(m.Policy.Priority)), append(p.policies, codec.AppendPolicy(nil, &m.Policy))
+		p.metas, p.bodies = append(p.metas, metaOf(&m.Content)), append(p.bodies, m.Content.Body)
+	}
+	return p
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// metaOf is what a content has beside its body; nil: nothing.
+func metaOf(c *engine.Content) []byte {
+	if c.ContentType == "" && len(c.Headers) == 0 {
+		return nil
+	}
+	return codec.AppendContent(nil, &engine.Content{ContentType: c.ContentType, Headers: c.Headers})
+}
+
+// errRemembered undoes a transaction that has made a message whose key is remembered.
+var errRemembered = errors.New("a key has come to be remembered")
+
+func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
+	p := pageOf(rows, true)
+	t.write(t.say.insert, p.ids, p.queues, p.keys, p.kinds, p.ends, p.dues, p.expires, p.created, p.attempts, p.nonces, p.priorities, p.policies, p.lastErrors, p.metas, p.bodies)
+	var queues []int64
+	var keys []string
+	for _, m := range rows {
+		if m.Key != "" {
+			queues, keys = append(queues, m.Queue), append(keys, m.Key)
+		}
+	}
+	if keys == nil {
+		return nil
+	}
+	// The keys are this transaction's by now, so what others have remembered of them is
+	// there to be seen.
+	t.read(t.say.check, func(pgx.CollectableRow) error { return errRemembered }, queues, keys)
+	return t.send(ctx)
+}
+
+func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) error {
+	p := pageOf(rows, false)
+	t.write(t.say.move, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors)
+	return nil
+}
+
+func (t *tx) Replace(_ context.Context, rows []*sqlengine.Row) error {
+	p := pageOf(rows, true)
+	t.write(t.say.replace, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors, p.priorities, p.policies, p.metas, p.bodies)
+	return nil
+}
+
+func (t *tx) Delete(_ context.Context, ids []engine.ID) error {
+	t.write(t.say.remove, numbers(ids))
+	return nil
+}

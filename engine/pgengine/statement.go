@@ -1,0 +1,127 @@
+package pgengine
+
+import (
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// statements are what is said to the database, with the names of the tables of one schema.
+type statements struct {
+	now, lockQueues, heads, saveQueue string
+
+	names, makeNames, queues, block string
+
+	byID, byKey, remembered, lastDead, forward, backward, ranked, bodies, holding string
+
+	insert, check, move, replace, remove string
+
+	over, remember, forget string
+
+	tally, stock, due, fold, unfold string
+}
+
+// columns of a message, without its body; inline is the body where it is small.
+const (
+	columns = `m.id, m.queue, m.key, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, coalesce(octet_length(m.body), 0)`
+	inline  = `, CASE WHEN $%b::boolean AND octet_length(m.body) <= 8192 THEN m.body END`
+)
+
+// body is the column of the body, which the n-th argument asks for.
+func body(n string) string { return strings.ReplaceAll(inline, "%b", n) }
+
+// say returns the statements for the tables of a schema.
+func say(schema string) *statements {
+	tables := strings.NewReplacer("{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
+	s := &statements{
+		now:        `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`,
+		lockQueues: `SELECT num FROM {queue} WHERE num = ANY($1) ORDER BY num FOR UPDATE`,
+		heads: `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers,
+			least((SELECT ends FROM {message} WHERE queue = q.num AND kind = 0 ORDER BY ends, id LIMIT 1),
+			      (SELECT ends FROM {message} WHERE queue = q.num AND kind = 1 ORDER BY ends, id LIMIT 1)),
+			(SELECT ends FROM {message} WHERE queue = q.num AND kind = 2 ORDER BY ends, id LIMIT 1),
+			CASE WHEN q.keeps THEN NULL ELSE (SELECT ends FROM {message} WHERE queue = q.num AND kind = 3 ORDER BY ends, id LIMIT 1) END,
+			CASE WHEN q.remembers THEN (SELECT forgotten FROM {memory} WHERE queue = q.num ORDER BY forgotten LIMIT 1) END
+			FROM unnest($1::bigint[]) WITH ORDINALITY u(num, n) JOIN {queue} q USING (num) ORDER BY u.n`,
+		saveQueue: `UPDATE {queue} SET paused = $2, settings = $3, revision = $4, base = $5, remembers = $6, keeps = $7 WHERE num = $1`,
+
+		names:     `SELECT name, num FROM {queue} WHERE name = ANY($1)`,
+		makeNames: `INSERT INTO {queue} (name) SELECT n FROM unnest($1::text[]) n ORDER BY n ON CONFLICT (name) DO NOTHING`,
+		queues:    `SELECT num, name, paused, settings, revision FROM {queue} WHERE name > $1 ORDER BY name LIMIT $2`,
+		block:     `SELECT nextval('{id_block}') FROM generate_series(1, $1)`,
+
+		byID: `SELECT ` + columns + body("2") + ` FROM {message} m WHERE m.id = ANY($1) ORDER BY m.id`,
+		byKey: `SELECT ` + columns + body("3") + ` FROM unnest($1::bigint[], $2::text[]) u(queue, key)
+			JOIN {message} m ON m.queue = u.queue AND m.key = u.key COLLATE "C" AND m.kind <> 3 ORDER BY m.queue, m.key`,
+		remembered: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM unnest($1::bigint[], $2::text[]) u(queue, key)
+			JOIN {memory} m ON m.queue = u.queue AND m.key = u.key COLLATE "C" ORDER BY m.queue, m.key`,
+		lastDead: `SELECT ` + columns + body("4") + ` FROM {message} m WHERE m.queue = $1 AND m.key = $2 AND m.kind = 3 AND m.ends >= $3
+			ORDER BY m.ends DESC, m.id DESC LIMIT 1`,
+		forward: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.queue = $1 AND m.kind = $2
+			AND (m.ends, m.id) >= ($3, $4) AND (m.ends, m.id) < ($5, $6) ORDER BY m.ends, m.id LIMIT $7`,
+		backward: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.queue = $1 AND m.kind = $2
+			AND (m.ends, m.id) >= ($3, $4) AND (m.ends, m.id) < ($5, $6) ORDER BY m.ends DESC, m.id DESC LIMIT $7`,
+		ranked: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.id IN (
+				SELECT id FROM (SELECT id, ends, priority FROM {message} WHERE queue = $1 AND kind = $2
+					AND (ends, id) >= ($3, $4) AND (ends, id) < ($5, $6) ORDER BY ends, id LIMIT $9) w
+				ORDER BY priority, ends, id LIMIT $7)
+			AND m.queue = $1 AND m.kind = $2 AND (m.ends, m.id) < ($5, $6) ORDER BY m.priority, m.ends, m.id`,
+		bodies:  `SELECT id, body FROM {message} WHERE id = ANY($1)`,
+		holding: `SELECT count(*) FROM {message} WHERE queue = $1 AND kind = 2 AND ends > $2`,
+
+		insert: `INSERT INTO {message} (id, queue, key, kind, ends, due, expires, created, attempt, nonce, priority, policy, last_error, meta, body)
+			SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+				$9::bigint[], $10::bytea[], $11::bigint[], $12::bytea[], $13::text[], $14::bytea[], $15::bytea[])`,
+		check: `SELECT 1 FROM unnest($1::bigint[], $2::text[]) u(queue, key) JOIN {memory} m ON m.queue = u.queue AND m.key = u.key COLLATE "C" LIMIT 1`,
+		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
+			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
+				u(id, kind, ends, due, expires, attempt, nonce, last_error) WHERE m.id = u.id`,
+		replace: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error,
+				priority = u.priority, policy = u.policy, meta = u.meta, body = u.body
+			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[],
+				$9::bigint[], $10::bytea[], $11::bytea[], $12::bytea[])
+				u(id, kind, ends, due, expires, attempt, nonce, last_error, priority, policy, meta, body) WHERE m.id = u.id`,
+		remove: `DELETE FROM {message} WHERE id = ANY($1)`,
+
+		over: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m WHERE m.queue = $1 AND m.forgotten <= $2
+			ORDER BY m.forgotten LIMIT $3 FOR UPDATE OF m SKIP LOCKED`,
+		remember: `INSERT INTO {memory} (queue, key, id, due, ending, ended, forgotten)
+			SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[])`,
+		forget: `DELETE FROM {memory} m USING unnest($1::bigint[], $2::text[]) u(queue, key) WHERE m.queue = u.queue AND m.key = u.key COLLATE "C"`,
+
+		tally: `INSERT INTO {tally_change} (queue, count, minute, n) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[])`,
+		stock: `WITH t AS (SELECT count, minute, n FROM {tally} WHERE queue = $1 UNION ALL SELECT count, minute, n FROM {tally_change} WHERE queue = $1)
+			SELECT coalesce(sum(n) FILTER (WHERE count = 1), 0)::bigint,
+			(coalesce(sum(n) FILTER (WHERE count = 0 AND minute < $3), 0) + (SELECT count(*) FROM {message}
+				WHERE queue = $1 AND kind IN (0, 1) AND ends >= $3 * 60000 AND ends <= $2))::bigint,
+			coalesce(sum(n) FILTER (WHERE count = 2), 0)::bigint,
+			coalesce(sum(n) FILTER (WHERE count = 3), 0)::bigint,
+			coalesce(sum(n) FILTER (WHERE count = 4), 0)::bigint FROM t`,
+		due: `SELECT minute, sum(n)::bigint FROM (
+				SELECT minute, n FROM {tally} WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3
+				UNION ALL SELECT minute, n FROM {tally_change} WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3) t
+			GROUP BY minute HAVING sum(n) <> 0`,
+		fold: `WITH gone AS (
+				DELETE FROM {tally_change} WHERE seq IN (SELECT seq FROM {tally_change} ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED)
+				RETURNING queue, count, minute, n),
+			sums AS (SELECT queue, count, minute, sum(n)::bigint AS n FROM gone GROUP BY queue, count, minute ORDER BY queue, count, minute),
+			kept AS (INSERT INTO {tally} AS t (queue, count, minute, n) SELECT queue, count, minute, n FROM sums WHERE n <> 0
+				ON CONFLICT (queue, count, minute) DO UPDATE SET n = t.n + excluded.n RETURNING queue, count, minute, t.n)
+			SELECT (SELECT count(*) FROM gone), k.queue, k.count, k.minute FROM (SELECT) one LEFT JOIN kept k ON k.n = 0`,
+		unfold: `DELETE FROM {tally} t USING unnest($1::bigint[], $2::smallint[], $3::bigint[]) u(queue, count, minute)
+			WHERE t.queue = u.queue AND t.count = u.count AND t.minute = u.minute AND t.n = 0`,
+	}
+	for _, text := range []*string{
+		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
+		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
+		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+	} {
+		*text = tables.Replace(*text)
+	}
+	return s
+}
+
+// locks end statements that read messages, by sqlengine.Lock.
+var locks = [...]string{sqlengine.None: "", sqlengine.Wait: " FOR UPDATE OF m", sqlengine.Skip: " FOR UPDATE OF m SKIP LOCKED"}

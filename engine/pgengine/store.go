@@ -1,0 +1,181 @@
+package pgengine
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// store is a schema of a database.
+type store struct {
+	pool   *pgxpool.Pool
+	schema string
+	own    bool // the pool is closed with the store
+	say    *statements
+}
+
+var _ sqlengine.Store = (*store)(nil)
+
+func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return fault(op, err, false)
+	}
+	t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
+	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
+	committing := false
+	if err = do(t); err == nil {
+		committing = true
+		t.write("COMMIT")
+		err = t.send(ctx)
+	}
+	if err == nil {
+		conn.Release()
+		return nil
+	}
+	s.rollback(conn)
+	if undone(err) {
+		return sqlengine.ErrAgain
+	}
+	var known *engine.Error
+	if errors.As(err, &known) || errors.Is(err, sqlengine.ErrInternal) {
+		return err
+	}
+	return fault(op, err, committing)
+}
+
+// rollbackWithin bounds how long a connection is waited for that is to be used again.
+const rollbackWithin = time.Second
+
+// rollback gives a connection back; one that is not at rest is closed with that.
+func (s *store) rollback(conn *pgxpool.Conn) {
+	defer conn.Release()
+	if conn.Conn().IsClosed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackWithin)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
+		_ = conn.Conn().Close(ctx)
+	}
+}
+
+// outside runs statements that commit by themselves.
+func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
+	t := &tx{sender: s.pool, say: s.say, batch: new(pgx.Batch)}
+	queue(t)
+	return fault(op, t.send(ctx), true)
+}
+
+func (s *store) Heads(ctx context.Context, queues []int64) (now time.Time, heads []sqlengine.Heads, err error) {
+	var us int64
+	err = s.outside(ctx, "lease", func(t *tx) {
+		t.read(t.say.now, func(r pgx.CollectableRow) error { return r.Scan(&us) })
+		t.heads(queues, &heads)
+	})
+	if err == nil {
+		err = complete(queues, heads)
+	}
+	return time.UnixMicro(us).UTC(), heads, err
+}
+
+func (s *store) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {
+	found := make(map[string]int64, len(names))
+	err := s.outside(ctx, "queue", func(t *tx) {
+		if make_ {
+			t.write(t.say.makeNames, names)
+		}
+		t.read(t.say.names, func(r pgx.CollectableRow) error {
+			var name string
+			var num int64
+			err := r.Scan(&name, &num)
+			found[name] = num
+			return err
+		}, names)
+	})
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([]int64, len(names))
+	for i, name := range names {
+		numbers[i] = found[name]
+	}
+	return numbers, nil
+}
+
+func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
+	err = s.outside(ctx, "queues", func(t *tx) {
+		t.read(t.say.queues, func(r pgx.CollectableRow) error {
+			var q sqlengine.Queue
+			var settings *string
+			var revision int64
+			err := r.Scan(&q.Num, &q.Name, &q.Paused, &settings, &revision)
+			if err == nil {
+				q.Settings, err = decodeSettings(settings)
+			}
+			q.Revision = uint64(revision)
+			queues = append(queues, q)
+			return err
+		}, after, limit)
+	})
+	return queues, err
+}
+
+// blockSize is how many ids a process reserves at a time.
+const blockSize = 1000
+
+func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
+	blocks := (n + blockSize - 1) / blockSize
+	var low, high int64 = math.MaxInt64, 0
+	err = s.outside(ctx, "push", func(t *tx) {
+		t.read(t.say.block, func(r pgx.CollectableRow) error {
+			var block int64
+			err := r.Scan(&block)
+			low, high = min(low, block), max(high, block)
+			return err
+		}, blocks)
+	})
+	if err == nil && high-low != int64(blocks-1) { // somebody reserved some between
+		return s.IDs(ctx, n)
+	}
+	return engine.ID((low-1)*blockSize + 1), engine.ID(high * blockSize), err
+}
+
+// foldMost is how many changes of counts one statement adds up.
+const foldMost = 5000
+
+func (s *store) Fold(ctx context.Context) (more bool, err error) {
+	var gone int64
+	var queues, minutes []int64
+	var counts []int16
+	err = s.outside(ctx, "tally", func(t *tx) {
+		t.read(t.say.fold, func(r pgx.CollectableRow) error {
+			var queue, minute *int64
+			var count *int16
+			if err := r.Scan(&gone, &queue, &count, &minute); err != nil || queue == nil {
+				return err
+			}
+			queues, counts, minutes = append(queues, *queue), append(counts, *count), append(minutes, *minute)
+			return nil
+		}, foldMost)
+	})
+	if err == nil && queues != nil {
+		err = s.outside(ctx, "tally", func(t *tx) { t.write(t.say.unfold, queues, counts, minutes) })
+	}
+	return gone == foldMost, err
+}
+
+func (s *store) Notify(queues []string) {}
+
+func (s *store) Close() {
+	if s.own {
+		s.pool.Close()
+	}
+}

@@ -1,0 +1,80 @@
+package pgengine
+
+import (
+	"crypto/rand"
+	_ "embed"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main(m)) }
+
+//go:embed migrations/00001_tables.sql
+var tables string
+
+// connect opens a pool of few connections to a database, which is closed with the test.
+func connect(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MaxConns = 4
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// newSchema makes a store in a schema of its own.
+func newSchema(t testing.TB, pool *pgxpool.Pool) string {
+	t.Helper()
+	name := "t" + strings.ToLower(rand.Text())
+	up, _, _ := strings.Cut(tables, "-- +goose Down")
+	up = strings.NewReplacer("{", name+".", "}", "").Replace(up)
+	if _, err := pool.Exec(t.Context(), "CREATE SCHEMA "+name+";"+up); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// suite runs the conformance suite on a shared database, by a clock; nil: the server's.
+func suite(t *testing.T, clock *enginetest.Clock, histories int) {
+	t.Helper()
+	pool := connect(t, pgtest.Shared(t))
+	var now func() time.Time
+	if clock != nil {
+		now = clock.Now
+	}
+	enginetest.Run(t, enginetest.Harness{
+		Clock: clock,
+		Open:  func(t *testing.T) engine.Engine { return newEngine(pool, &Config{Schema: newSchema(t, pool)}, now) },
+		Reopen: func(t *testing.T, e engine.Engine) engine.Engine {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			return newEngine(pool, &Config{Schema: e.(*Engine).store.schema}, now)
+		},
+		Histories: histories,
+	})
+}
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	suite(t, enginetest.NewClock(), 10)
+}
+
+func TestSuiteServerClock(t *testing.T) {
+	t.Parallel()
+	suite(t, nil, 2)
+}

@@ -1,0 +1,130 @@
+package pgengine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// sender sends batches: a connection, or a transaction of the caller's.
+type sender interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// tx is a transaction. What it writes, and its beginning, wait in batch until something is
+// read or it commits: each batch is one round trip.
+type tx struct {
+	sender
+	say   *statements
+	batch *pgx.Batch
+}
+
+// write queues what has no answer.
+func (t *tx) write(text string, args ...any) { t.batch.Queue(text, args...) }
+
+// read queues what scan is to see, row by row.
+func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any) {
+	t.batch.Queue(text, args...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := scan(rows); err != nil {
+				rows.Close()
+				return err
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// send carries out what is queued.
+func (t *tx) send(ctx context.Context) error {
+	b := t.batch
+	t.batch = new(pgx.Batch)
+	return t.SendBatch(ctx, b).Close()
+}
+
+func (t *tx) Open(ctx context.Context, queues, lock []int64) (now time.Time, heads []sqlengine.Heads, err error) {
+	if len(lock) > 0 {
+		t.write(t.say.lockQueues, lock)
+	}
+	var us int64
+	t.read(t.say.now, func(r pgx.CollectableRow) error { return r.Scan(&us) })
+	t.heads(queues, &heads)
+	if err := t.send(ctx); err != nil {
+		return time.Time{}, nil, err
+	}
+	return time.UnixMicro(us).UTC(), heads, complete(queues, heads)
+}
+
+func (t *tx) Heads(ctx context.Context, queues []int64) (heads []sqlengine.Heads, err error) {
+	t.heads(queues, &heads)
+	if err := t.send(ctx); err != nil {
+		return nil, err
+	}
+	return heads, complete(queues, heads)
+}
+
+// errGone says that queues have gone which are never deleted.
+var errGone = errors.New("the row of a queue has gone: has another tarry's schema been put in place of this one?")
+
+func complete(queues []int64, heads []sqlengine.Heads) error {
+	if len(heads) != len(queues) {
+		return errGone
+	}
+	return nil
+}
+
+func (t *tx) SaveQueue(_ context.Context, q *sqlengine.Queue) error {
+	settings, err := encodeSettings(&q.Settings)
+	if err != nil {
+		return err
+	}
+	t.write(t.say.saveQueue, q.Num, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0)
+	return nil
+}
+
+func (t *tx) Tally(_ context.Context, changes []sqlengine.Tally) error {
+	n := len(changes)
+	queues, counts, minutes, ns := make([]int64, n), make([]int16, n), make([]int64, n), make([]int64, n)
+	for i, c := range changes {
+		queues[i], counts[i], minutes[i], ns[i] = c.Queue, int16(c.Count), c.Minute, c.N
+	}
+	t.write(t.say.tally, queues, counts, minutes, ns)
+	return nil
+}
+
+func (t *tx) Stock(ctx context.Context, queue, ms int64) (s sqlengine.Stock, err error) {
+	t.read(t.say.stock, func(r pgx.CollectableRow) error {
+		return r.Scan(&s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
+	}, queue, ms, sqlengine.MinuteOf(ms))
+	return s, t.send(ctx)
+}
+
+func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.Tally, err error) {
+	t.read(t.say.due, func(r pgx.CollectableRow) error {
+		d := sqlengine.Tally{Queue: queue, Count: sqlengine.CountDue}
+		err := r.Scan(&d.Minute, &d.N)
+		due = append(due, d)
+		return err
+	}, queue, first, end)
+	return due, t.send(ctx)
+}
+
+// undone reports whether an error is that of a transaction which may be run again.
+func undone(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return errors.Is(err, errRemembered)
+	}
+	switch pg.Code {
+	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
+		return true
+	case "23505": // unique_violation
+		return true
+	}
+	return false
+}

@@ -1,0 +1,108 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pressly/goose/v3/database"
+)
+
+// What Check, Up and Down find of a store's version.
+var (
+	// ErrOld means that a store lacks migrations.
+	ErrOld = errors.New("the store is too old")
+
+	// ErrNew means that a store has migrations that the program does not know.
+	ErrNew = errors.New("the store is too new")
+)
+
+// Status is one version of a store.
+type Status struct {
+	Version int64
+	File    string    // "" for one that the set does not have
+	Applied time.Time // in seconds, by the clock of the database; zero: it is not
+}
+
+// Status returns all versions in order, whether applied or not. It writes nothing.
+func (s *Set) Status(ctx context.Context, db *sql.DB) ([]Status, error) {
+	applied, err := s.applied(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	var all []Status
+	for i, m := range s.all {
+		all = append(all, Status{Version: int64(i + 1), File: m.file})
+	}
+	for _, a := range applied {
+		for int64(len(all)) < a.Version {
+			all = append(all, Status{Version: int64(len(all) + 1)})
+		}
+		all[a.Version-1].Applied = a.Applied
+	}
+	return all, nil
+}
+
+// Version returns the last version that was applied; 0: none. It writes nothing.
+func (s *Set) Version(ctx context.Context, db *sql.DB) (int64, error) {
+	applied, err := s.applied(ctx, db)
+	if err != nil || len(applied) == 0 {
+		return 0, err
+	}
+	return applied[0].Version, nil
+}
+
+// Check returns an error that wraps ErrOld or ErrNew unless the store is at the latest
+// version. It writes nothing, and needs to read the table of the versions only.
+func (s *Set) Check(ctx context.Context, db *sql.DB) error {
+	has, err := s.Version(ctx, db)
+	if err == nil && has < s.Latest() {
+		err = fmt.Errorf("%w: %s is at version %d, and this program needs %d; run tarry migrate up", ErrOld, s.store, has, s.Latest())
+	}
+	if err != nil {
+		return err
+	}
+	return s.known(has)
+}
+
+// known refuses a version from the future.
+func (s *Set) known(has int64) error {
+	if has <= s.Latest() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is at version %d, and this program knows %d; use a newer tarry, or run tarry migrate down with the one that is at %d",
+		ErrNew, s.store, has, s.Latest(), has)
+}
+
+// applied are the versions of a store, the latest first.
+func (s *Set) applied(ctx context.Context, db database.DBTxConn) ([]Status, error) {
+	exists, err := versions{Set: s}.TableExists(ctx, db)
+	if err != nil || !exists {
+		return nil, s.unread(err)
+	}
+	rows, err := db.QueryContext(ctx, s.statement(s.dialect.list))
+	if err != nil {
+		return nil, s.unread(err)
+	}
+	defer rows.Close()
+	var all []Status
+	for rows.Next() {
+		var a Status
+		var seconds int64
+		if err := rows.Scan(&a.Version, &seconds); err != nil {
+			return nil, s.unread(err)
+		}
+		a.Applied = time.Unix(seconds, 0)
+		all = append(all, a)
+	}
+	return all, s.unread(rows.Err())
+}
+
+func (s *Set) unread(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the version of the store %s: %w", s.store, err)
+}

@@ -240,3 +240,29 @@ func TestSettingsOfAQueueThatIsForgotten(t *testing.T) {
 		})
 	}
 }
+
+// TestLapsedLeasesTakeNoPlace has more leases be over than are ended at once: none of them
+// is in flight, in a lower limit neither.
+func TestLapsedLeasesTakeNoPlace(t *testing.T) {
+	e, clock := openMem(t)
+	const n = 3 * lapseChunk
+	pushAll(t, e, crowd(n))
+	if g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: n, TTR: time.Minute, Remote: true}}); err != nil || len(g.Queues[0].Messages) != n {
+		t.Fatal(err)
+	}
+	configure(t, e, engine.Settings{InFlight: 1})
+	if _, err := e.Claim(t.Context(), engine.Ref{Queue: "q", Key: "0"}, engine.Want{}); !errors.Is(err, engine.ErrLeased) {
+		t.Errorf("while they last: %v", err)
+	}
+	clock.Advance(time.Minute)
+	if _, err := e.Claim(t.Context(), engine.Ref{Queue: "q", Key: fmt.Sprint(n - 1)}, engine.Want{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Claim(t.Context(), engine.Ref{Queue: "q", Key: "0"}, engine.Want{}); !errors.Is(err, engine.ErrLimit) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: n}}); err != nil || len(g.Queues[0].Messages) != 0 || !g.Queues[0].Held {
+		t.Errorf("%+v, %v", g.Queues[0], err)
+	}
+	sound(t, e.queue("q"))
+}

@@ -15,8 +15,12 @@ import (
 
 // attributes gives a server a process group of its own, lest what is typed at the
 // test's terminal reach it, and lets it die with the process of the test.
-func attributes(as *syscall.Credential) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: as}
+func attributes(as *account) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if as != nil {
+		a.Credential = &syscall.Credential{Uid: as.uid, Gid: as.gid}
+	}
+	return a
 }
 
 // halt stops a process and all that it has forked, also those that left its process

@@ -93,9 +93,11 @@ func Start(t testing.TB, c Command) *Server {
 func (s *Server) run() error {
 	cmd := exec.Command(s.command.Program, s.command.Args(s.ports)...)
 	cmd.Dir, cmd.Env = s.command.Dir, s.env
-	if err := runAs(cmd, s.command.User); err != nil {
+	as, err := owner(s.command.User)
+	if err != nil {
 		return err
 	}
+	cmd.SysProcAttr = attributes(as)
 	p, err := startProcess(cmd, s.command.Ready)
 	if err != nil {
 		return err

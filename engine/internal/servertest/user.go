@@ -7,7 +7,6 @@ import (
 	"os/user"
 	"runtime"
 	"strconv"
-	"syscall"
 	"testing"
 )
 
@@ -24,9 +23,9 @@ func Folder(t testing.TB, user string) string {
 			t.Error(err)
 		}
 	})
-	as, err := credential(user)
+	as, err := owner(user)
 	if err == nil && as != nil {
-		err = os.Chown(dir, int(as.Uid), int(as.Gid))
+		err = os.Chown(dir, int(as.uid), int(as.gid))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -40,9 +39,11 @@ func Run(t testing.TB, user, dir, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
-	if err := runAs(cmd, user); err != nil {
+	as, err := owner(user)
+	if err != nil {
 		t.Fatal(err)
 	}
+	cmd.SysProcAttr = attributes(as)
 	runtime.LockOSThread() // the program dies with the thread that has started it
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
@@ -52,14 +53,8 @@ func Run(t testing.TB, user, dir, program string, args ...string) string {
 	return string(out)
 }
 
-func runAs(cmd *exec.Cmd, user string) error {
-	as, err := credential(user)
-	cmd.SysProcAttr = attributes(as)
-	return err
-}
-
-// credential is that of a user, if the test is root's; nil: that of the test.
-func credential(name string) (*syscall.Credential, error) {
+// owner is who runs a server as a user, if the test is root's; nil: the test's own user.
+func owner(name string) (*account, error) {
 	if name == "" || os.Geteuid() != 0 {
 		return nil, nil
 	}
@@ -75,5 +70,8 @@ func credential(name string) (*syscall.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	return &account{uid: uint32(uid), gid: uint32(gid)}, nil
 }
+
+// account is a user by numbers.
+type account struct{ uid, gid uint32 }

@@ -26,6 +26,7 @@ type call struct {
 	body   []byte        // must not be changed afterwards: the transport may hold on to it
 	wait   time.Duration // on top of the timeout
 	free   bool          // no timeout but the context's
+	brings int           // messages that the answer may bring
 }
 
 // buffer is an answer.
@@ -69,8 +70,11 @@ func (e *Engine) roundTrip(ctx context.Context, c call) (*buffer, error) {
 	}
 	defer resp.Body.Close()
 	b := buffers.Get().(*buffer)
-	if b.b, err = readAll(b.b[:0], resp); err != nil {
+	if b.b, err = readAll(b.b[:0], resp, e.longest(&c)); err != nil {
 		b.free()
+		if err == errTooLong {
+			return nil, problem("it is longer than the %d bytes that it may have by the limits that the server told", e.longest(&c))
+		}
 		return nil, e.broken(ctx, c, err)
 	}
 	if resp.StatusCode/100 == 2 {
@@ -110,13 +114,37 @@ func (e *Engine) request(ctx context.Context, c call) *http.Request {
 	return req
 }
 
-// readAll reads an answer in one go when its length is known.
-func readAll(b []byte, resp *http.Response) ([]byte, error) {
-	buf := bytes.NewBuffer(b)
-	if n := resp.ContentLength; n > 0 && n < 1<<30 {
-		buf.Grow(int(n) + bytes.MinRead)
+const (
+	// answerMost is how long an answer may be beside the messages that it brings: 10,000
+	// results, or a message from before the server's MaxBody was lowered.
+	answerMost = 64 << 20
+	// messageMost is how long a message may be in an answer beside its body, with each
+	// byte of its headers, key and last error escaped.
+	messageMost = 64 << 10
+	// trusted is how much room is made for an answer before any of it has come.
+	trusted = 16 << 20
+)
+
+// longest is how long an answer may be.
+func (e *Engine) longest(c *call) int64 {
+	return answerMost + int64(c.brings)*(messageMost+int64(e.limits.MaxBody)/3*4)
+}
+
+var errTooLong = errors.New("the answer is too long")
+
+// readAll reads an answer of at most so many bytes, in one go when its length is known.
+func readAll(b []byte, resp *http.Response, most int64) ([]byte, error) {
+	if resp.ContentLength > most {
+		return b, errTooLong
 	}
-	_, err := buf.ReadFrom(resp.Body)
+	buf := bytes.NewBuffer(b)
+	if n := resp.ContentLength; n > 0 {
+		buf.Grow(int(min(n, trusted)) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, most+1))
+	if n > most {
+		err = errTooLong
+	}
 	return buf.Bytes(), err
 }
 

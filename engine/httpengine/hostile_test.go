@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // scripted is the engine of a server whose connections a function serves.
@@ -186,5 +187,44 @@ func TestErrorsOfGarbageAreShort(t *testing.T) {
 	})
 	if _, err := e.post(t.Context()); !errors.Is(err, engine.ErrUnavailable) || len(err.Error()) > 2*engine.MaxReason {
 		t.Errorf("%d bytes, %.100v", len(err.Error()), err)
+	}
+}
+
+// An answer without an end does not fill memory.
+func TestAnswersAreBounded(t *testing.T) {
+	for name, head := range map[string]string{
+		"a length": "Content-Length: 1000000000000\r\n\r\n",
+		"chunks":   "Transfer-Encoding: chunked\r\n\r\n",
+		"no end":   "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			chunk := strings.Repeat(" ", 1<<20)
+			if name == "chunks" {
+				chunk = "100000\r\n" + chunk + "\r\n"
+			}
+			var sent atomic.Int64
+			e, _ := scripted(t, func(c net.Conn, in *bufio.Reader) {
+				if read(in) != nil {
+					return
+				}
+				_, err := io.WriteString(c, "HTTP/1.1 200 OK\r\n"+head)
+				for ; err == nil && sent.Load() < 2*answerMost; sent.Add(1 << 20) {
+					_, err = io.WriteString(c, chunk)
+				}
+			})
+			_, err := e.post(t.Context())
+			if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "longer than the 67108864 bytes") || sent.Load() >= 2*answerMost {
+				t.Errorf("after %d bytes: %v", sent.Load(), err)
+			}
+		})
+	}
+}
+
+// What a page or a lease may bring by the limits of the server is not too long.
+func TestLongestAnswer(t *testing.T) {
+	e := &Engine{}
+	e.limits.MaxBody = 3 << 20
+	if c, _ := leaseCall(wire.LeaseRequest{Queues: []string{"q"}, Max: 1000}); e.longest(&c) < 1000*(4<<20) {
+		t.Errorf("a thousand messages of 3 MiB do not fit in %d bytes", e.longest(&c))
 	}
 }

@@ -12,7 +12,7 @@ import (
 // List returns one page of a queue's messages in one state.
 func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	return ask(ctx, e, call{op: "list", ref: engine.Ref{Queue: q.Queue}, method: http.MethodGet,
-		path: wire.QueuePath(q.Queue) + "/messages", query: wire.ListQuery(&q)}, (*wire.Reader).Page)
+		path: wire.QueuePath(q.Queue) + "/messages", query: wire.ListQuery(&q), brings: q.Limit}, (*wire.Reader).Page)
 }
 
 // Queue tells what one queue holds.

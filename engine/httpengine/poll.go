@@ -138,7 +138,7 @@ func leaseCall(req wire.LeaseRequest) (c call, poll string) {
 	if req.Wait > 0 {
 		req.Poll = rand.Text()
 	}
-	c = call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: wire.AppendLeaseRequest(nil, &req), wait: req.Wait}
+	c = call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: wire.AppendLeaseRequest(nil, &req), wait: req.Wait, brings: req.Max}
 	if len(req.Queues) == 1 {
 		c.ref.Queue = req.Queues[0]
 	}

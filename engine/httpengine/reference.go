@@ -25,6 +25,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 }
 
 func (e *Engine) info(ctx context.Context, c call) (engine.Info, error) {
+	c.brings = 1
 	l, err := ask(ctx, e, c, (*wire.Reader).Info)
 	return l.Info, err
 }

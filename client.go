@@ -87,13 +87,19 @@ func (c *Client) Capabilities() Capabilities { return c.caps }
 // MaxBody is the largest body that this client lets pass, in bytes.
 func (c *Client) MaxBody() int { return c.maxBody }
 
-// closePatience bounds how long Close waits for the engine.
-const closePatience = 30 * time.Second
+const (
+	// closePatience bounds how long Close waits for the engine.
+	closePatience = 30 * time.Second
+	// leftPatience bounds how long it waits for calls that their callers have left, so
+	// that leases which they still bring are given back.
+	leftPatience = 5 * time.Second
+)
 
 // Close first ends the client's workers and waits until they have drained, each for
 // its DrainTimeout and what comes after it at most, so that no result is lost; their
 // handlers may go on using the client. Then it ends waiting leases, waits for calls in
-// the background, and closes the engine if Open opened it. For that it waits 30 s at
+// the background, for those that their callers have left, with what these still lease given
+// back, 5 s at most, and closes the engine if Open opened it. For that it waits 30 s at
 // most: when the engine has not answered by then it fails with ErrUnavailable, and goes
 // on by itself for as long as the engine takes. A second Close returns what the first
 // did. A handler must not call it: it would wait for itself.
@@ -160,6 +166,7 @@ func (c *Client) end() error {
 		c.cancels.Wait()
 	}
 	if c.seam != nil {
+		c.seam.calls.Wait(leftPatience)
 		c.seam.calls.Close()
 	}
 	if c.owned {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
 )
 
@@ -85,4 +86,34 @@ func TestCloseIsBoundedByTheDrain(t *testing.T) {
 			t.Errorf("a worker of a closed client: %v", err)
 		}
 	})
+}
+
+// What a call leases that its caller has left is given back before Close returns, which
+// waits for that for 5 s at most.
+func TestCloseWaitsForLeasesToBeGivenBack(t *testing.T) {
+	for _, c := range []struct {
+		hangs, closes time.Duration
+	}{{3 * time.Second, 3 * time.Second}, {time.Hour, 5 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newTroubled()
+			client := tarry.New(e, nil)
+			push(t, client, "q", "x", tarry.Key("k"))
+			e.befall(hangs, "Lease")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := client.LeaseNow(ctx, []engine.Want{{Queue: "q", Max: 1, TTR: time.Hour}}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			time.AfterFunc(c.hangs, e.recover)
+			start := time.Now()
+			if err := client.Close(); err != nil || time.Since(start) != c.closes {
+				t.Errorf("closed after %s, want %s: %v", time.Since(start), c.closes, err)
+			}
+			info, err := e.Engine.Get(t.Context(), engine.Ref{Queue: "q", Key: "k"})
+			if c.closes == c.hangs && (err != nil || info.State != tarry.Ready || info.Attempt != 0) {
+				t.Errorf("the message is %s at attempt %d, %v; want it given back", info.State, info.Attempt, err)
+			}
+			pass(c.hangs)
+		})
+	}
 }

@@ -23,6 +23,7 @@ type Calls struct {
 	idle   []hand
 	timed  bool // trim will come
 	closed bool
+	none   chan struct{} // closed when no call is left any more; nil: nobody waits for that
 }
 
 const (
@@ -57,7 +58,7 @@ func Make[T any](ctx context.Context, c *Calls, patience time.Duration, late fun
 			return
 		}
 		late(out, err)
-		c.left.Add(-1)
+		c.returned()
 	})
 	select {
 	case a := <-answered:
@@ -77,9 +78,43 @@ func Make[T any](ctx context.Context, c *Calls, patience time.Duration, late fun
 	if first.CompareAndSwap(false, true) {
 		return out, true, ctx.Err()
 	}
-	c.left.Add(-1)
+	c.returned()
 	a := <-answered
 	return a.out, false, a.err
+}
+
+// returned notes that a call that was left is over.
+func (c *Calls) returned() {
+	if c.left.Add(-1) > 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.none != nil {
+		close(c.none)
+		c.none = nil
+	}
+}
+
+// Wait waits for the calls that were left, and for what late does with what they return,
+// as long as patience lasts.
+func (c *Calls) Wait(patience time.Duration) {
+	c.mu.Lock()
+	if c.Left() == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.none == nil {
+		c.none = make(chan struct{})
+	}
+	none := c.none
+	c.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-none:
+	case <-timer.C:
+	}
 }
 
 // run has a hand call fn.

@@ -79,9 +79,10 @@ type Engine struct {
 	// mu guards what follows. It is never taken while a queue's lock is held.
 	mu        sync.RWMutex
 	queues    map[string]*queue
-	numbered  map[uint64]*queue // the same, by queue.number
-	lastQueue uint64
-	tidyAt    int // how many queues there are when the empty ones are next forgotten
+	numbered  []*queue // the same, each at the lower half of queue.number
+	free      []uint32 // where there is none
+	lastQueue uint64   // the upper half of the number given last
+	tidyAt    int      // how many queues there are when the empty ones are next forgotten
 }
 
 var _ interface {
@@ -99,7 +100,6 @@ func New(cfg *Config) *Engine {
 		maxPending: cfg.MaxPending,
 		seed:       maphash.MakeSeed(),
 		queues:     make(map[string]*queue),
-		numbered:   make(map[uint64]*queue),
 		tidyAt:     tidyLeast,
 	}
 	if e.now == nil {
@@ -124,7 +124,7 @@ func (e *Engine) Close() error {
 	<-e.calls.Close()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.queues, e.numbered = nil, nil
+	e.queues, e.numbered, e.free = nil, nil, nil
 	return nil
 }
 

@@ -61,12 +61,33 @@ func TestManyQueues(t *testing.T) {
 		g := lease(t, e, name, 1)
 		settle(t, e, engine.Settlement{Token: g.Messages[0].Token, Do: engine.Ack})
 	}
-	if n := len(e.queues); n > tidyLeast || n != len(e.numbered) {
-		t.Errorf("%d queues are kept by name, %d by number; want at most %d", n, len(e.numbered), tidyLeast)
+	if n := len(e.queues); n > tidyLeast || n != len(e.numbered)-len(e.free) {
+		t.Errorf("%d queues are kept by name, %d by number; want at most %d", n, len(e.numbered)-len(e.free), tidyLeast)
 	}
 	infos, next, err := e.Queues(t.Context(), "", 9)
 	if err != nil || next != "" || len(infos) != 2 || infos[0].Queue != "paused" || infos[1].Queue != "stays" {
 		t.Errorf("%+v, %q, %v", infos, next, err)
+	}
+}
+
+// A token of a queue that was forgotten is nobody's, also where another stands in its place.
+func TestTokenOfForgottenQueue(t *testing.T) {
+	e, _ := newEngine(t)
+	push(t, e, msg("gone", "a", 0))
+	token := lease(t, e, "gone", 1).Messages[0].Token
+	settle(t, e, engine.Settlement{Token: token, Do: engine.Ack})
+	for i := range 2 * tidyLeast {
+		push(t, e, msg(fmt.Sprint("q", i), "a", time.Hour))
+	}
+	if e.queues["gone"] != nil || len(e.free) > 0 {
+		t.Fatalf("%d places are free", len(e.free))
+	}
+	out, err := e.Settle(t.Context(), []engine.Settlement{{Token: token, Do: engine.Ack}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused, ok := errors.AsType[*engine.Error](out[0].Err); !ok || refused.Err != engine.ErrLeaseLost || refused.Queue != "" {
+		t.Errorf("%v", out[0].Err)
 	}
 }
 

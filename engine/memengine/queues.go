@@ -76,11 +76,28 @@ func (e *Engine) queue(name string, create bool) *queue {
 	if len(e.queues) >= e.tidyAt {
 		e.tidy()
 	}
+	if len(e.free) == 0 {
+		e.free = append(e.free, uint32(len(e.numbered)))
+		e.numbered = append(e.numbered, nil)
+	}
+	last := len(e.free) - 1
+	at := e.free[last]
+	e.free = e.free[:last]
 	e.lastQueue++
-	q = newQueue(e, name, e.lastQueue)
+	q = newQueue(e, name, e.lastQueue<<32|uint64(at))
 	e.queues[name] = q
-	e.numbered[q.number] = q
+	e.numbered[at] = q
 	return q
+}
+
+// byNumber returns the queue that a token names; nil: there is none any more.
+func (e *Engine) byNumber(n uint64) *queue {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if at := uint32(n); at < uint32(len(e.numbered)) && e.numbered[at] != nil && e.numbered[at].number == n {
+		return e.numbered[at]
+	}
+	return nil
 }
 
 // tidy forgets empty queues; mu is held. Programs that make a queue for each user
@@ -96,7 +113,8 @@ func (e *Engine) tidy() {
 		if q.empty() {
 			q.retired = true
 			delete(e.queues, name)
-			delete(e.numbered, q.number)
+			e.numbered[uint32(q.number)] = nil
+			e.free = append(e.free, uint32(q.number))
 		}
 		q.mu.Unlock()
 	}

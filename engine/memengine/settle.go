@@ -21,9 +21,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		tokens[i], _ = token.Parse(s[i].Token) // no queue has the number 0
 	}
 	for number, items := range group.By(len(s), func(i int) uint64 { return tokens[i].Queue }) {
-		e.mu.RLock()
-		q := e.numbered[number]
-		e.mu.RUnlock()
+		q := e.byNumber(number)
 		for some := range slices.Chunk(items, stride) {
 			known := q != nil && e.visit(q, func(q *queue) {
 				for _, i := range some {

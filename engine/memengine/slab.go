@@ -14,6 +14,10 @@ type slab[T any] struct {
 	room   []uint32 // numbers of the chunks that are not full
 	spare  [][]T    // emptied, for the next need
 	n      int
+
+	// Where most of many slabs have one chunk, it is found in the slab itself.
+	firstChunk [1]chunk[T]
+	firstRoom  [1]uint32
 }
 
 type chunk[T any] struct {
@@ -30,6 +34,9 @@ const (
 
 // take gives out a place with a zero value.
 func (s *slab[T]) take() (uint32, *T) {
+	if s.chunks == nil {
+		s.chunks, s.room = s.firstChunk[:0], s.firstRoom[:0]
+	}
 	if len(s.room) == 0 {
 		s.room = append(s.room, uint32(len(s.chunks)))
 		s.chunks = append(s.chunks, chunk[T]{})

@@ -2,7 +2,10 @@
 // shard of one, to a batch.
 package group
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // By yields each value that of gives for the numbers below n, in order of first
 // appearance, with the numbers it gives it for, in order. of is called before anything
@@ -51,7 +54,7 @@ func mixed[K comparable](n int, of func(i int) K, yield func(K, []int) bool) {
 		if p == len(parts) {
 			parts = append(parts, part[K]{value: value})
 			if len(parts) == few+1 {
-				found = make(map[K]int)
+				parts, found = slices.Grow(parts, n-i), make(map[K]int, n-i)
 				for j := range parts {
 					found[parts[j].value] = j
 				}

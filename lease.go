@@ -263,13 +263,14 @@ func (w *oneLease) deliver(leases []Lease, now, _ time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.left -= len(leases)
-	if n, ok := w.of[leases[0].Queue]; ok {
-		w.of[leases[0].Queue] = n - len(leases)
-	}
 	w.got.Messages = append(w.got.Messages, leases...)
 	w.got.Now = now
 	for i := range leases {
-		w.bytes += len(leases[i].Body)
+		l := &leases[i]
+		if n, ok := w.of[l.Queue]; ok {
+			w.of[l.Queue] = n - 1
+		}
+		w.bytes += len(l.Body)
 	}
 	if !w.fills || w.left <= 0 || w.bytes >= engine.AnswerBytes {
 		w.end()

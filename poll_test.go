@@ -3,6 +3,7 @@ package tarry_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +93,30 @@ func TestWorkerOnAnEngineThatWaits(t *testing.T) {
 		}
 		if n := eng.calls.len(); n > 6 {
 			t.Errorf("%d polls in ten seconds", n)
+		}
+		stop()
+	})
+}
+
+// An answer may bring messages of several queues; each goes to the handler of its own.
+func TestWorkerGetsSeveralQueuesInOneAnswer(t *testing.T) {
+	bubbleOn(t, newWaiter(), func(t *testing.T, c *tarry.Client) {
+		var got list[string]
+		w := tarry.NewWorker(c, nil)
+		for _, q := range []string{"a", "b", "c"} {
+			push(t, c, q, "1")
+			push(t, c, q, "2")
+			tarry.Handle(w, tarry.NewTopic[string](q), func(_ context.Context, m *tarry.Message[string]) error {
+				got.add(q + " gets " + m.Queue)
+				return nil
+			})
+		}
+		stop := run(t, w)
+		pass(time.Second)
+		all := got.all()
+		slices.Sort(all)
+		if want := []string{"a gets a", "a gets a", "b gets b", "b gets b", "c gets c", "c gets c"}; !slices.Equal(all, want) {
+			t.Errorf("%q", all)
 		}
 		stop()
 	})

@@ -45,6 +45,7 @@ type Worker struct {
 	rousing  bool      // a hand was roused and has not looked yet who else waits
 	running  int       // deliveries that hold slots
 	queued   int       // deliveries that were not begun
+	narrow   int       // for how many reasons there may be less room for a queue than for others
 	turn     turn      // whose line is next
 	untold   bool      // the dispatcher was not told of freed slots, which the line is to take
 	pace     pace
@@ -159,6 +160,7 @@ func (w *Worker) start(ctx context.Context, op string) (queues, limited []string
 		queues = append(queues, q)
 		if h.slots > 0 {
 			limited = append(limited, q)
+			w.narrow++
 		}
 	}
 	slices.Sort(queues)
@@ -202,7 +204,15 @@ func (w *Worker) noted(queue string, expired, died int) {
 func (w *Worker) holds(queue string, held bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queues[queue].held = held
+	h := w.queues[queue]
+	if h.held == held {
+		return
+	}
+	if h.held = held; held {
+		w.narrow++
+	} else {
+		w.narrow--
+	}
 }
 
 // kick makes the keeper look.

@@ -24,33 +24,33 @@ type delivery struct {
 	started time.Time // guarded by Worker.mu
 	took    time.Duration
 
-	mixed   bool // the worker has said something of its policy
-	spent   bool // it has had its attempts, by the worker's policy
-	dropped bool // the guard said no; set and read by the handler's goroutine
-	err     error
-	settle  engine.Settlement
+	err    error
+	settle engine.Settlement
 
+	mixed    bool        // the worker has said something of its policy
+	spent    bool        // it has had its attempts, by the worker's policy
+	dropped  bool        // the guard said no; set and read by the handler's goroutine
 	tokenOut atomic.Bool // its handler has the token, and may settle the message itself
 
 	// Guarded by Worker.mu.
 	prev, next *delivery
-	waits      bool      // in line
-	behind     *delivery // there
+	behind     *delivery // in line
 	begin      time.Time // when it goes back if it is still there
 	ctx        context.Context
 	cancel     context.CancelCauseFunc // nil: not started
 	term       term                    // of the lease; once concluded nobody writes it
 	renew      time.Time               // when to renew the lease
+	asks       time.Duration           // what the renewal under way asks for
+	wishes     []extension             // of the handler, for the next renewal
+	granting   []extension             // those of the renewal under way
+	waits      bool                    // in line
 	renewing   bool
-	asks       time.Duration // what the renewal under way asks for
-	wishes     []extension   // of the handler, for the next renewal
-	granting   []extension   // those of the renewal under way
-	unsure     bool          // came too late to begin it, unless a renewal shows that it is ours
-	asked      bool          // was unsure, and its renewal came, or took longer than it lasts
-	lapsed     bool          // not renewed before the deadline
-	lost       bool          // the engine says that the lease is another's
-	told       bool          // the observer knows that the lease was lost
-	untold     bool          // it is to know when the handler has returned
+	unsure     bool // came too late to begin it, unless a renewal shows that it is ours
+	asked      bool // was unsure, and its renewal came, or took longer than it lasts
+	lapsed     bool // not renewed before the deadline
+	lost       bool // the engine says that the lease is another's
+	told       bool // the observer knows that the lease was lost
+	untold     bool // it is to know when the handler has returned
 }
 
 // room tells how many more messages of a queue, or of one without slots of its own, can
@@ -69,6 +69,9 @@ func (w *Worker) room(queue string, taken int) (n int, full bool) {
 	if n = min(n, slots+maxUnsaid-w.unsaid); n <= 0 {
 		return 0, true
 	}
+	if w.narrow == 0 {
+		return n, false
+	}
 	h := w.queues[queue]
 	if h != nil && h.slots > 0 {
 		n = min(n, h.slots-h.running-h.queued)
@@ -82,15 +85,18 @@ func (w *Worker) room(queue string, taken int) (n int, full bool) {
 // low is how many stand in line when more are asked for. Called with w.mu held.
 func (w *Worker) low() int { return w.pace.lead() / 2 }
 
-// deliver takes in leases of one queue, for which there was room and which were asked
-// for at sent. What may have lapsed on its way is renewed before.
+// deliver takes in leases for which there was room and which were asked for at sent. What
+// may have lapsed on its way is renewed before.
 func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 	now := w.now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := w.queues[leases[0].Queue]
+	var h *handling
 	w.pace.answered(now, sent, w.cfg.Concurrency)
 	for i := range leases {
+		if q := leases[i].Queue; h == nil || h.queue != q {
+			h = w.queues[q]
+		}
 		d := &delivery{w: w, h: h, lease: leases[i]}
 		d.due = w.c.dispatch.Local(d.lease.Due, engineNow, now)
 		d.term = termOf(d.lease.Deadline, engineNow, sent)

@@ -153,7 +153,7 @@ func (d *Dispatcher) forget(b *belief) {
 
 // learn sets the belief in a queue by the engine's answer to a call that began at
 // began, and reports whether it is to be asked again at once. Called with d.mu held.
-func (d *Dispatcher) learn(b *belief, got engine.Granted, engineNow, began, now time.Time) (again bool) {
+func (d *Dispatcher) learn(b *belief, got *engine.Granted, engineNow, began, now time.Time) (again bool) {
 	b.wake, b.next, b.err = 0, none, got.Err
 	if got.Err != nil {
 		b.wake = d.moment(now.Add(FailPause(int(b.fails))))

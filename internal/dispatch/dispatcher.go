@@ -59,6 +59,7 @@ type Dispatcher struct {
 	parked  chain[belief] // likewise, but all who wait on them have rested for long
 	timed   timed         // beliefs of which a time is known
 	calls   []*call       // under way, the oldest first
+	spare   asked         // empty: the memory of a call that is over
 	rounds  uint64
 	open    int             // subscriptions that are not known to be full in this round
 	resting int             // standing ones that have no turn

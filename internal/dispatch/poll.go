@@ -277,8 +277,8 @@ func (p *poller) hand(got engine.Waited, sent time.Time) (failure error) {
 	var back []engine.Lease
 	if p.gone || p.leaving && !p.s.Once {
 		back = got.Messages
-	} else {
-		p.deliver(got.Messages, got.Now, sent)
+	} else if len(got.Messages) > 0 {
+		p.s.Deliver(got.Messages, got.Now, sent)
 	}
 	if failed > 0 && (!p.s.Once || failed == len(p.s.Queues)) {
 		p.s.Fail(failure)
@@ -315,17 +315,5 @@ func (p *poller) hear(got *engine.Waited) {
 			p.held[t.Queue] = struct{}{}
 			p.s.Held(t.Queue, true)
 		}
-	}
-}
-
-// deliver delivers leases, those of one queue that stand together at a time.
-func (p *poller) deliver(all []engine.Lease, now, sent time.Time) {
-	for len(all) > 0 {
-		n := 1
-		for n < len(all) && all[n].Queue == all[0].Queue {
-			n++
-		}
-		p.s.Deliver(all[:n:n], now, sent)
-		all = all[n:]
 	}
 }

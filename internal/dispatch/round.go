@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -11,10 +12,9 @@ import (
 
 // call is one call to the engine and who gets what of the answer.
 type call struct {
-	wants   []engine.Want
-	beliefs []*belief // for each want; those of one queue stand together
-	shares  [][]share // for each want, in the order of subscription
+	asked
 
+	round     uint64
 	began     time.Time
 	cancel    context.CancelFunc
 	replaced  bool // another goroutine runs the dispatcher while it is under way
@@ -23,8 +23,16 @@ type call struct {
 	concluded bool
 }
 
+// asked is what a call asks for, and for whom.
+type asked struct {
+	wants   []engine.Want
+	beliefs []*belief // for each want; those of one queue stand together
+	shares  []share   // queue by queue, in the order of subscription
+}
+
 type share struct {
 	sub  *Subscription
+	want int // of the call
 	n    int
 	turn int // in which it was asked for
 }
@@ -39,6 +47,8 @@ const (
 	lanesMax = 4
 	slowCall = time.Second
 	callsMax = 16
+	// spareShares is for how many shares memory is kept between two calls.
+	spareShares = 1024
 	// leaseTimeout bounds a call, whose context ends then.
 	leaseTimeout = 20 * time.Second
 )
@@ -58,10 +68,8 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		case c.slow:
 		case passed(c.began.Add(slowCall), now):
 			c.slow = true
-			for _, shares := range c.shares {
-				for _, sh := range shares {
-					sh.sub.taken -= sh.n
-				}
+			for _, sh := range c.shares {
+				sh.sub.taken -= sh.n
 			}
 		default:
 			young++
@@ -81,8 +89,9 @@ func (d *Dispatcher) plan(now time.Time) *call {
 	// Whoever has freed room since this is heard.
 	d.short.Store(true)
 	short := false
-	c := &call{began: now}
 	d.rounds++
+	c := &call{asked: d.spare, round: d.rounds, began: now}
+	d.spare = asked{}
 	d.open = len(d.subs) - d.resting
 	for l := d.ready.first; l != nil && len(c.wants) < wantsMax; {
 		b := l.of
@@ -111,6 +120,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 	}
 	d.short.Store(short)
 	if len(c.wants) == 0 {
+		d.spare = c.asked
 		return nil
 	}
 	return c
@@ -160,12 +170,11 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		if w == len(c.wants) {
 			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.TTR, Remote: s.Remote})
 			c.beliefs = append(c.beliefs, b)
-			c.shares = append(c.shares, nil)
 		}
 		s.taken += n
 		s.calls++
 		c.wants[w].Max += n
-		c.shares[w] = append(c.shares[w], share{s, n, s.turn})
+		c.shares = append(c.shares, share{s, w, n, s.turn})
 	}
 	return reached > 0
 }
@@ -184,7 +193,7 @@ func (d *Dispatcher) spread(s *Subscription, n int) int {
 // cannot tells all who wait on a queue that it is not asked now. Called with d.mu held.
 func (d *Dispatcher) cannot(b *belief, err error, now time.Time) {
 	d.unready(b)
-	d.place(b, d.learn(b, engine.Granted{Err: err}, time.Time{}, now, now))
+	d.place(b, d.learn(b, &engine.Granted{Err: err}, time.Time{}, now, now))
 	for l := b.seats.first; l != nil; l = l.next {
 		if s := l.of; !s.leaving && (!s.Once || d.hopeless(s)) {
 			s.Fail(err)
@@ -238,13 +247,17 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 // over has those who drain leave, if this was the last call for them: what it brought
 // that nobody has room for has been released. Called with d.mu held.
 func (d *Dispatcher) over(c *call) {
-	for _, shares := range c.shares {
-		for _, sh := range shares {
-			if !sh.sub.Once {
-				sh.sub.done()
-			}
+	for _, sh := range c.shares {
+		if !sh.sub.Once {
+			sh.sub.done()
 		}
 	}
+	if cap(c.shares) <= spareShares {
+		clear(c.beliefs)
+		clear(c.shares)
+		d.spare = asked{c.wants[:0], c.beliefs[:0], c.shares[:0]}
+	}
+	c.asked = asked{}
 }
 
 // done notes that a call for a subscription is over. Called with Dispatcher.mu held.
@@ -259,52 +272,47 @@ func (s *Subscription) done() {
 // with d.mu held.
 func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (orphans []engine.Lease) {
 	failed, failure := 0, error(nil)
-	again := false
-	for i := range c.wants {
-		b := c.beliefs[i]
-		got := engine.Granted{Err: err}
-		if err == nil {
-			got = g.Queues[i]
-		}
-		again = d.learn(b, got, g.Now, c.began, now)
+	if err != nil {
+		g.Queues = slices.Repeat([]engine.Granted{{Err: err}}, len(c.wants))
+	}
+	for i, b := range c.beliefs {
+		got := &g.Queues[i]
+		again := d.learn(b, got, g.Now, c.began, now)
 		b.apart = c.slow || now.Sub(c.began) >= slowCall
-		if i+1 == len(c.wants) || c.beliefs[i+1] != b {
+		if i+1 == len(c.beliefs) || c.beliefs[i+1] != b {
 			d.place(b, again)
 		}
 		if got.Err != nil {
 			failed, failure = failed+1, got.Err
 		}
 	}
-	for i := range c.wants {
-		b := c.beliefs[i]
-		var ls []engine.Lease
-		if err == nil {
-			ls = g.Queues[i].Messages
+	for _, sh := range c.shares {
+		s, b, left := sh.sub, c.beliefs[sh.want], &g.Queues[sh.want].Messages
+		n := sh.n
+		if !c.slow {
+			s.taken -= n
 		}
-		for _, sh := range c.shares[i] {
-			s := sh.sub
-			n := sh.n
-			if !c.slow {
-				s.taken -= n
-			}
-			if c.slow || sh.turn != s.turn {
-				n = min(n, s.room(b.queue, s.taken))
-			}
-			if n = min(n, len(ls)); s.leaving && !s.Once || !s.takes(&c.wants[i]) {
-				n = 0 // it drains, or takes another turn, which wants others
-			}
-			if !s.gone {
-				d.tell(c, b, s)
-				if n > 0 {
-					s.Deliver(ls[:n:n], g.Now, c.began)
-					ls = ls[n:]
-				}
-			}
-			if s.Once {
-				s.done()
+		if c.slow || sh.turn != s.turn {
+			n = min(n, s.room(b.queue, s.taken))
+		}
+		if n = min(n, len(*left)); s.leaving && !s.Once || !s.takes(&c.wants[sh.want]) {
+			n = 0 // it drains, or takes another turn, which wants others
+		}
+		if !s.gone {
+			d.tell(c, b, s)
+			if n > 0 {
+				s.Deliver((*left)[:n:n], g.Now, c.began)
+				*left = (*left)[n:]
 			}
 		}
-		orphans = append(orphans, d.rehome(c, i, ls, g.Now, now)...)
+		if s.Once {
+			s.done()
+		}
+	}
+	for i := range g.Queues {
+		if left := g.Queues[i].Messages; len(left) > 0 {
+			orphans = append(orphans, d.rehome(c, i, left, g.Now, now)...)
+		}
 	}
 	if failed > 0 && !d.closed {
 		d.log.Warn("the engine could not be asked for messages", "queue", c.wants[0].Queue, "queues", failed, "error", failure)
@@ -320,8 +328,8 @@ func (d *Dispatcher) tell(c *call, b *belief, s *Subscription) {
 		b.expired, b.died = 0, 0
 	}
 	s.hold(b)
-	if b.err != nil && s.told != c && (!s.Once || d.hopeless(s)) {
-		s.told = c
+	if b.err != nil && s.told != c.round && (!s.Once || d.hopeless(s)) {
+		s.told = c.round
 		s.Fail(b.err)
 	}
 }

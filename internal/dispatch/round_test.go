@@ -40,7 +40,7 @@ func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 			d.ask(b)
 			if c := d.plan(time.Now()); c != nil {
 				n = c.wants[0].Max
-				for _, sh := range c.shares[0] {
+				for _, sh := range c.shares {
 					sh.sub.taken, sh.sub.calls = 0, 0
 				}
 				d.place(b, false)

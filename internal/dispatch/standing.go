@@ -54,7 +54,7 @@ func (t *Standing) Begin(o Demand) {
 		}
 		s.parks = false
 	}
-	s.leaving, s.gone, s.idle, s.told, s.out = false, false, nil, nil, 0
+	s.leaving, s.gone, s.idle, s.told, s.out = false, false, nil, 0, 0
 	s.turn++
 	d.resting--
 	if s.asks > 0 {

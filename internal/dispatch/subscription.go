@@ -21,7 +21,7 @@ type Subscription struct {
 	// others, whose room is that of the queue "".
 	Room    func(queue string, taken int) (n int, full bool)
 	Limited []string
-	// Deliver hands over leases of one queue, never more than there was room for:
+	// Deliver hands over leases, of one queue or several, never more than there was room for:
 	// now is the engine's clock when it answered, sent ours before it was asked.
 	Deliver func(leases []engine.Lease, now, sent time.Time)
 	// Fail tells that the engine could not be asked. The dispatcher tries again.
@@ -57,7 +57,7 @@ type Subscription struct {
 	calls   int                  // calls under way for it
 	leaving bool                 // nothing more is asked for
 	gone    bool                 // nothing more is delivered
-	told    *call                // the last one whose failure it was told
+	told    uint64               // the round of the last call whose failure it was told
 	idle    chan struct{}        // closed when it is leaving and no call is under way for it
 	stands  bool                 // it is a Standing's
 	turn    int                  // stands: how many turns it has had

@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"engine/diskengine": {"engine", "timer", "internal", "engine/internal"},
 	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
+	"engine/enginetest/workertest": {"", "engine"},
 	"engine/redisengine":           {"engine", "internal", "engine/internal"},
 	"engine/redisengine/redistest": {"engine/internal"},
 	"engine/pgengine":              {"engine", "internal", "engine/internal"},

@@ -1,0 +1,19 @@
+package memengine_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/tarryhq/tarry/engine/enginetest/workertest"
+	"github.com/tarryhq/tarry/engine/memengine"
+)
+
+func TestRepeatedPushesRunOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memengine.New(nil)
+		workertest.RunRepeats(t, 600, e, e)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

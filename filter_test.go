@@ -334,6 +334,26 @@ func TestCancelWhereBesideOthers(t *testing.T) {
 	})
 }
 
+// Who wants the scheduled ones alone does not get those that fall due meanwhile.
+func TestSweepOfTheScheduledAlone(t *testing.T) {
+	s := &swept{Engine: memengine.New(nil)}
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		f := tarry.Filter{Queue: "q", States: []tarry.State{tarry.Scheduled}}
+		pushSpread(t, c, 10, time.Minute, time.Minute)
+		falls := sync.OnceFunc(func() { time.Sleep(3*time.Minute + time.Second) })
+		s.reschedule = func(engine.ID) error { falls(); return nil }
+		if n, err := c.RescheduleWhere(t.Context(), f, tarry.In(time.Hour)); err != nil || n != (tarry.Swept{Seen: 10, Done: 7, Skipped: 3}) {
+			t.Errorf("reschedule: %+v, %v", n, err)
+		}
+		pass(time.Hour - time.Second)
+		s.cancel = func(int) { time.Sleep(time.Second) }
+		if n, err := c.CancelWhere(t.Context(), f); err != nil || n != (tarry.Swept{Seen: 7, Skipped: 7}) {
+			t.Errorf("cancel: %+v, %v", n, err)
+		}
+		holds(t, c, 0, 10, 0, 0)
+	})
+}
+
 func TestCancelWhereLeavesOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
 		bury(t, c, 2, "boom")

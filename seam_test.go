@@ -172,15 +172,18 @@ func TestCallerWhoLeftMayChangeWhatWasHis(t *testing.T) {
 		e.befall(hangs, "Push")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		body := []byte("before")
-		if _, err := c.Push(ctx, "q", body, tarry.Key("k")); !errors.Is(err, context.DeadlineExceeded) {
+		body, priority := []byte("before"), uint32(1)
+		draft := tarry.NewDraft("q", body, tarry.Key("k"))
+		draft.Priority = &priority
+		if _, err := c.PushMany(ctx, []tarry.Draft{draft}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		copy(body, "after!")
+		priority = 2
 		e.recover()
 		synctest.Wait()
-		if info, err := c.Get(t.Context(), tarry.ByKey("k").Of("q")); err != nil || string(info.Body) != "before" {
-			t.Errorf("kept %q, %v", info.Body, err)
+		if info, err := c.Get(t.Context(), tarry.ByKey("k").Of("q")); err != nil || string(info.Body) != "before" || info.Priority != 1 {
+			t.Errorf("kept %q of priority %d, %v", info.Body, info.Priority, err)
 		}
 	})
 }

@@ -204,7 +204,7 @@ func (s *sweep) count(err error) error {
 	switch {
 	case err == nil:
 		s.Done++
-	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound), errors.Is(err, ErrLeased):
+	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound): // which come before ErrLeased
 		s.Skipped++
 	default:
 		return err

@@ -2,6 +2,7 @@ package tarry_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -158,5 +159,68 @@ func TestWorkerRestsWhileAllIsHeldBack(t *testing.T) {
 			t.Errorf("%d handled when the first had ended", handled.Load())
 		}
 		stop()
+	})
+}
+
+// However workers come and go and settings change, no more are handled at once than may,
+// no more begun than the rate gives, and each message once.
+func TestWorkersThatComeAndGoBeneathLimits(t *testing.T) {
+	eng := memengine.New(nil)
+	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+		const n, rate, burst = 3000, 300, 30
+		limits := []int64{7, 3, 12}
+		most := int64(7)
+		configure(t, eng, tarry.Settings{InFlight: most, Rate: rate, Burst: burst})
+		pushBurst(t, c, "q", n)
+		start := time.Now()
+		var mu sync.Mutex
+		running, handled := int64(0), make(map[tarry.ID]int)
+		handle := func(_ context.Context, m claimed) error {
+			mu.Lock()
+			if running++; running > most {
+				t.Errorf("%d handlers at once; %d may be", running, most)
+			}
+			if handled[m.ID]++; handled[m.ID] > 1 {
+				t.Errorf("message %s is handled again", m.ID)
+			}
+			if may := rate*time.Since(start).Seconds() + burst + 1; float64(len(handled)) > may {
+				t.Errorf("%d begun after %v", len(handled), time.Since(start))
+			}
+			mu.Unlock()
+			time.Sleep(time.Duration(m.ID%25) * time.Millisecond)
+			mu.Lock()
+			running--
+			mu.Unlock()
+			return nil
+		}
+		work := func() (stop func()) {
+			own := tarry.New(eng, nil)
+			w := tarry.NewWorker(own, &tarry.WorkerConfig{Concurrency: 8})
+			tarry.Handle(w, bytesTopic, handle)
+			end := run(t, w)
+			return func() {
+				end()
+				if err := own.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		for i := range 40 {
+			stops := []func(){work(), work()}
+			pass(time.Duration(20+7*i) * time.Millisecond)
+			for _, stop := range stops {
+				stop()
+			}
+			mu.Lock()
+			most = limits[i%len(limits)]
+			mu.Unlock()
+			configure(t, eng, tarry.Settings{InFlight: most, Rate: rate, Burst: burst})
+		}
+		stop := work()
+		pass(20 * time.Second)
+		stop()
+		if q, err := c.Queue(t.Context(), "q"); err != nil || len(handled) != n || q.Ready+q.Leased+q.Scheduled+q.Dead != 0 {
+			t.Errorf("%d of %d handled, left %+v, %v", len(handled), n, q, err)
+		}
 	})
 }

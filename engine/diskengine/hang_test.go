@@ -241,6 +241,10 @@ func TestLeaseWithoutSync(t *testing.T) {
 			return err
 		}},
 		{"keep", func(ctx context.Context) error { _, err := e.Push(ctx, []engine.Message{keep}); return err }},
+		{"refused atomic push", func(ctx context.Context) error {
+			_, err := e.(engine.AtomicPusher).PushAtomic(ctx, []engine.Message{message("q", leased.Key, 0)})
+			return err
+		}},
 		{"lease", func(ctx context.Context) error { _, err := e.Lease(ctx, want); return err }},
 		{"ack", func(ctx context.Context) error {
 			_, err := e.Settle(ctx, []engine.Settlement{{Token: leased.Token, Do: engine.Ack}})

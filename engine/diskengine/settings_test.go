@@ -266,3 +266,33 @@ func TestLapsedLeasesTakeNoPlace(t *testing.T) {
 	}
 	sound(t, e.queue("q"))
 }
+
+// TestLittleIsDroppedAtOnce has many dead and many memories be over: while others wait for
+// the lock, no more than a chunk of each goes.
+func TestLittleIsDroppedAtOnce(t *testing.T) {
+	e, clock := openMem(t)
+	const n = 3 * dropChunk
+	configure(t, e, engine.Settings{DeadKeep: time.Hour})
+	pushAll(t, e, crowd(n))
+	buryAll(t, e)
+	finish := crowd(n)
+	for i := range finish {
+		finish[i].Remember = time.Hour
+	}
+	pushAll(t, e, finish)
+	ackAll(t, e)
+	clock.Advance(2 * time.Hour)
+	q, p := e.queue("q"), pending{store: e.store}
+	q.mu.Lock()
+	before := q.counts
+	some, err := q.drop(e.now(), &p)
+	after := q.counts
+	q.mu.Unlock()
+	if err := errors.Join(err, p.wait()); err != nil || !some {
+		t.Fatal(some, err)
+	}
+	if dead, finished := before.dead-after.dead, before.finished-after.finished; dead != dropChunk || finished != dropChunk {
+		t.Errorf("%d of %d dead and %d of %d memories were dropped", dead, before.dead, finished, before.finished)
+	}
+	sound(t, q)
+}

@@ -195,3 +195,23 @@ func TestMemoriesHoldTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestRedrivenUnderARememberedKey has a dead message come back whose key is remembered of
+// another: the key stays its own when that would be forgotten.
+func TestRedrivenUnderARememberedKey(t *testing.T) {
+	e, clock := openMem(t)
+	ids := pushAll(t, e, []engine.Message{waiting("k", 0)})
+	buryAll(t, e)
+	pushAll(t, e, []engine.Message{fleeting("k", 0, time.Hour)})
+	ackAll(t, e)
+	if r, err := e.Redrive(t.Context(), "q", ids, 0); err != nil || r.Redriven != 1 {
+		t.Fatal(r, err)
+	}
+	sound(t, e.queue("q"))
+	clock.Advance(2 * time.Hour)
+	e.tidy()
+	if i, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "k"}); err != nil || i.ID != ids[0] || i.State != engine.Ready {
+		t.Errorf("%+v, %v", i, err)
+	}
+	sound(t, e.queue("q"))
+}

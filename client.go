@@ -84,6 +84,30 @@ func New(eng engine.Engine, cfg *Config) *Client {
 // Capabilities says what the engine can do, and its limits.
 func (c *Client) Capabilities() Capabilities { return c.caps }
 
+// Engine is the engine behind the client.
+func (c *Client) Engine() engine.Engine {
+	if c.seam != nil {
+		return c.seam.eng
+	}
+	return c.eng
+}
+
+// On returns a client with the settings of c whose calls go straight to another engine,
+// such as one whose calls are part of a transaction. No worker runs on it, and it need not
+// be closed.
+func (c *Client) On(eng engine.Engine) *Client {
+	caps := eng.Capabilities()
+	return &Client{
+		eng:      eng,
+		caps:     caps,
+		maxBody:  min(c.maxBody, caps.MaxBody),
+		log:      c.log,
+		now:      c.now,
+		dispatch: dispatch.New(eng, caps, c.log),
+		closed:   make(chan struct{}),
+	}
+}
+
 // MaxBody is the largest body that this client lets pass, in bytes.
 func (c *Client) MaxBody() int { return c.maxBody }
 

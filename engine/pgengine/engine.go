@@ -64,8 +64,18 @@ func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	if schema == "" {
 		schema = DefaultSchema
 	}
-	s := &store{pool: pool, schema: schema, say: say(schema)}
-	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
+	s := &store{pool: pool, schema: schema, say: say(schema), notices: newNotices(pool, schema, cfg.logger())}
+	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
+	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
 		Name: "postgres", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, MaxBody: maxBody, Now: now,
 	})}
+	s.notices.listen(e.Heard)
+	return e
+}
+
+func (c *Config) logger() *slog.Logger {
+	if c.Logger == nil {
+		return slog.Default()
+	}
+	return c.Logger
 }

@@ -19,6 +19,9 @@ type store struct {
 	schema string
 	own    bool // the pool is closed with the store
 	say    *statements
+
+	notices  *notices
+	outcomes outcomes
 }
 
 var _ sqlengine.Store = (*store)(nil)
@@ -41,11 +44,15 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 		return nil
 	}
 	s.rollback(conn)
-	if undone(err) {
+	return told(op, err, committing)
+}
+
+// told is what the engine is told of a transaction that was rolled back.
+func told(op string, err error, committing bool) error {
+	switch {
+	case undone(err):
 		return sqlengine.ErrAgain
-	}
-	var known *engine.Error
-	if errors.As(err, &known) || errors.Is(err, sqlengine.ErrInternal) {
+	case errors.Is(err, sqlengine.ErrInternal):
 		return err
 	}
 	return fault(op, err, committing)
@@ -172,9 +179,11 @@ func (s *store) Fold(ctx context.Context) (more bool, err error) {
 	return gone == foldMost, err
 }
 
-func (s *store) Notify(queues []string) {}
+func (s *store) Notify(queues []string) { s.notices.tell(queues) }
 
 func (s *store) Close() {
+	s.notices.close()
+	s.outcomes.tasks.Wait()
 	if s.own {
 		s.pool.Close()
 	}

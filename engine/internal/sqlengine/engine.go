@@ -21,6 +21,8 @@ type Config struct {
 	Logger   *slog.Logger
 	// Now is a clock in place of the database's; nil: that.
 	Now func() time.Time
+
+	later func(tell func()) // has what follows from a commit told then; nil: at once
 }
 
 // Engine is an engine on a Store. Its methods may be called from many goroutines, and
@@ -28,7 +30,11 @@ type Config struct {
 type Engine struct {
 	store Store
 	cfg   Config
+	*process
+}
 
+// process is what this process knows of a store.
+type process struct {
 	calls    gate.Gate
 	closing  sync.Once
 	watchers hint.Watchers
@@ -48,13 +54,13 @@ var _ interface {
 
 // New returns an engine on a store, which is closed with it.
 func New(store Store, cfg Config) *Engine {
-	e := &Engine{store: store, cfg: cfg}
-	e.names.numbers = make(map[string]int64)
-	e.told.until = make(map[int64]int64)
-	e.told.asking = make(map[int64]int)
-	e.met.queues = make(map[int64]meetings)
-	e.held.leases = make(map[string]int64)
-	return e
+	p := new(process)
+	p.names.numbers = make(map[string]int64)
+	p.told.until = make(map[int64]int64)
+	p.told.asking = make(map[int64]int)
+	p.met.queues = make(map[int64]meetings)
+	p.held.leases = make(map[string]int64)
+	return &Engine{store, cfg, p}
 }
 
 // Capabilities says that the engine can do everything.

@@ -15,7 +15,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	}
 	defer e.end()
 	settled, err := e.settle(ctx, s)
-	if err == nil {
+	if err == nil && e.cfg.later == nil { // else nobody knows yet
 		e.held.settled(s, settled)
 	}
 	return settled, err

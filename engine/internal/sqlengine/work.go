@@ -101,7 +101,11 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, only 
 		})
 		switch {
 		case err == nil:
-			w.conclude()
+			if tell := w.conclude; e.cfg.later != nil {
+				e.cfg.later(tell)
+			} else {
+				tell()
+			}
 			return nil
 		case err == errAlone && n < tries:
 		case !errors.Is(err, ErrAgain) && err != errAlone:

@@ -1,0 +1,90 @@
+package sqlengine
+
+import (
+	"context"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Within is an engine whose calls are part of a transaction of the caller's: its Store runs
+// each in a savepoint of that. It is used as the transaction is, from one goroutine at a
+// time, and Tell is called when that has committed.
+type Within struct {
+	e     *Engine
+	later []func()
+}
+
+var _ interface {
+	engine.Engine
+	engine.AtomicPusher
+} = (*Within)(nil)
+
+// Within returns the engine of a transaction.
+func (e *Engine) Within(store Store) *Within {
+	w := new(Within)
+	w.e = &Engine{store, e.cfg, e.process}
+	w.e.cfg.later = func(tell func()) { w.later = append(w.later, tell) }
+	return w
+}
+
+// Tell tells what there is to tell, once the transaction has committed.
+func (w *Within) Tell() {
+	if !w.e.calls.TryEnter() {
+		return
+	}
+	defer w.e.calls.Leave()
+	for _, tell := range w.later {
+		tell()
+	}
+}
+
+// Capabilities says that the engine can do what is part of a transaction: push, cancel,
+// reschedule, settle and look up.
+func (w *Within) Capabilities() engine.Capabilities {
+	c := w.e.Capabilities()
+	c.Claim, c.List, c.Count, c.Forecast, c.Pause, c.Purge, c.Redrive, c.Settings = false, false, false, false, false, false, false, false
+	c.Range = false
+	c.Prompt, c.Coalesce, c.Lanes = true, 0, 0
+	return c
+}
+
+// Push is Engine.Push in the transaction.
+func (w *Within) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	return w.e.Push(ctx, msgs)
+}
+
+// PushAtomic is Engine.PushAtomic in the transaction, which goes on when it fails.
+func (w *Within) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	return w.e.PushAtomic(ctx, msgs)
+}
+
+// Lease fails: what a transaction leased nobody could renew.
+func (w *Within) Lease(context.Context, []engine.Want) (engine.Grant, error) {
+	return engine.Grant{}, &engine.Error{Op: "lease", Err: engine.ErrUnsupported, Hint: "lease outside of the transaction, and settle in it"}
+}
+
+// Settle is Engine.Settle in the transaction.
+func (w *Within) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	return w.e.Settle(ctx, s)
+}
+
+// Cancel is Engine.Cancel in the transaction.
+func (w *Within) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	return w.e.Cancel(ctx, refs)
+}
+
+// Reschedule is Engine.Reschedule in the transaction.
+func (w *Within) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	return w.e.Reschedule(ctx, ref, due)
+}
+
+// Get is Engine.Get as the transaction sees it.
+func (w *Within) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	return w.e.Get(ctx, ref)
+}
+
+// Watch is that of the engine whose transaction it is.
+func (w *Within) Watch(fn func(queue string)) (stop func()) { return w.e.Watch(fn) }
+
+// Close does nothing: the transaction is the caller's to end.
+func (w *Within) Close() error { return nil }

@@ -1,0 +1,108 @@
+package pgengine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// client is what InTx takes and returns: a *tarry.Client.
+type client[C any] interface {
+	Engine() engine.Engine
+	On(engine.Engine) C
+}
+
+// InTx returns a client whose pushes, cancels, reschedules, settlements and look-ups are
+// part of a transaction: others see them, and are woken by them, once it has committed,
+// and nothing is left of them when it is rolled back, be it to a savepoint. The client is
+// one that New or Open of this package is behind, and of the same database as the
+// transaction. What it returns is used as the transaction is, by one goroutine at a time,
+// and need not be closed.
+//
+// A call that fails leaves the transaction as it was before the call: it runs in a
+// savepoint. The transaction should be READ COMMITTED; in a stricter one a call that meets
+// others fails with ErrUnavailable. Until it ends others wait who push the same keys, or
+// cancel the same messages; workers pass over those and look again within a tenth of a
+// second.
+func InTx[C client[C]](c C, tx pgx.Tx) (C, error) {
+	e, ok := c.Engine().(*Engine)
+	if !ok {
+		var none C
+		return none, &engine.Error{Op: "begin", Err: engine.ErrUnsupported, Hint: "the client's engine is not PostgreSQL: open it with postgres://"}
+	}
+	s := &savepoints{store: e.store, tx: tx}
+	s.within = e.Within(s)
+	return c.On(s.within), nil
+}
+
+// savepoints is a Store whose transactions are savepoints of one of the caller's. What is
+// no matter of the transaction goes by the pool.
+type savepoints struct {
+	*store
+	tx      pgx.Tx
+	within  *sqlengine.Within
+	watched bool // somebody waits for the end of the transaction
+}
+
+func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
+	sp, err := s.tx.Begin(ctx)
+	if err != nil {
+		return outer(op, err)
+	}
+	t := &tx{sender: sp, say: s.say, batch: new(pgx.Batch)}
+	if err = do(t); err == nil {
+		err = t.send(ctx)
+	}
+	if err == nil {
+		if err = sp.Commit(ctx); err == nil {
+			return outer(op, s.watch(ctx))
+		}
+	}
+	if undo := sp.Rollback(ctx); undo != nil && !errors.Is(undo, pgx.ErrTxClosed) {
+		return outer(op, err)
+	}
+	return told(op, err, false)
+}
+
+// outer is the fault of a transaction that is the caller's: nothing of it is certain.
+func outer(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return &engine.Error{Op: op, Err: engine.ErrInvalid, Hint: "the transaction is over"}
+	}
+	return fault(op, err, false)
+}
+
+// Notify is not called: what a transaction tells goes through Within.Later.
+func (s *savepoints) Notify([]string) {}
+
+// Close does nothing: the store is the engine's.
+func (s *savepoints) Close() {}
+
+// watch has somebody tell what there is to tell when the transaction has committed.
+func (s *savepoints) watch(ctx context.Context) error {
+	if s.watched {
+		return nil
+	}
+	var xid string
+	if err := s.tx.QueryRow(ctx, "SELECT pg_current_xact_id()::text").Scan(&xid); err != nil {
+		return err
+	}
+	s.watched = true
+	s.store.outcomes.add(xid, s.within)
+	return nil
+}
+
+// How often it is asked whether transactions have ended in which something was pushed: the
+// worst lateness of what comes due at once.
+const (
+	askLeast = 2 * time.Millisecond
+	askMost  = 100 * time.Millisecond
+)

@@ -1,0 +1,93 @@
+package pgengine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// outcomes waits for transactions of callers to end, and has told what they pushed. It asks
+// the database for all of them at once, the less often the longer they take.
+type outcomes struct {
+	s      *store
+	ctx    context.Context
+	mu     sync.Mutex
+	open   map[string][]*sqlengine.Within // by the id of the transaction
+	asking bool
+	tasks  sync.WaitGroup
+}
+
+// add waits for one more.
+func (o *outcomes) add(xid string, w *sqlengine.Within) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = make(map[string][]*sqlengine.Within)
+	}
+	o.open[xid] = append(o.open[xid], w)
+	if !o.asking && o.ctx.Err() == nil {
+		o.asking = true
+		o.tasks.Go(o.run)
+	}
+}
+
+// run asks until there is none left, or the engine is closed.
+func (o *outcomes) run() {
+	pause := askLeast
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-o.ctx.Done():
+			timer.Stop()
+		}
+		o.mu.Lock()
+		var xids []string
+		for xid := range o.open {
+			xids = append(xids, xid)
+		}
+		if len(xids) == 0 || o.ctx.Err() != nil {
+			o.asking = false
+			o.mu.Unlock()
+			return
+		}
+		o.mu.Unlock()
+		ended, err := o.ask(xids)
+		pause = min(2*pause, askMost)
+		if err != nil {
+			continue
+		}
+		for xid, committed := range ended {
+			o.mu.Lock()
+			all := o.open[xid]
+			delete(o.open, xid)
+			o.mu.Unlock()
+			pause = askLeast
+			for _, w := range all {
+				if committed {
+					w.Tell()
+				}
+			}
+		}
+	}
+}
+
+// ask returns those of transactions that have ended, and whether they were committed.
+func (o *outcomes) ask(xids []string) (ended map[string]bool, err error) {
+	ended = make(map[string]bool)
+	err = o.s.outside(o.ctx, "commit", func(t *tx) {
+		t.read(`SELECT x, coalesce(pg_xact_status(x::xid8), 'aborted') FROM unnest($1::text[]) x`, func(r pgx.CollectableRow) error {
+			var xid, status string
+			err := r.Scan(&xid, &status)
+			if err == nil && status != "in progress" {
+				ended[xid] = status == "committed"
+			}
+			return err
+		}, xids)
+	})
+	return ended, err
+}

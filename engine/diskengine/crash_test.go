@@ -2,7 +2,6 @@ package diskengine_test
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
@@ -16,15 +15,20 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// crash is a store that ends at one operation on its file system.
+// crash is a store that ends at one operation on its file system, or at each of them.
 type crash struct {
 	ledger
 	clock  *enginetest.Clock
 	counts func(op, name string) bool // which operations count; nil: all
-	at     int                        // which of them it is
+	at     int                        // which of them it is; 0: each
 
+	ends []end
+}
+
+// end is what a crash leaves.
+type end struct {
 	promised     map[string]fate // what had been answered by then
-	lost, killed *vfs.MemFS      // after a loss of power, after kill -9; nil: there were not so many
+	lost, killed *vfs.MemFS      // after a loss of power, after kill -9
 }
 
 // acking is the fate of a message that is leased and whose ack is under way.
@@ -34,7 +38,7 @@ func (c *crash) open(t *testing.T, fs vfs.FS) *diskengine.Engine {
 	t.Helper()
 	e, err := diskengine.Open("data", &diskengine.Config{FS: fs, Now: c.clock.Now, Logger: quiet, MemTableBytes: smallTable, CacheBytes: 1 << 20})
 	if err != nil {
-		t.Fatalf("operation %d: %v", c.at, err)
+		t.Fatal(err)
 	}
 	return e
 }
@@ -55,8 +59,10 @@ func (c *crash) run(t *testing.T, mem *vfs.MemFS, fn func(e engine.Engine)) {
 		if c.counts != nil && !c.counts(op, name) {
 			return nil
 		}
-		if n++; n == c.at {
-			c.promised = c.during(func() { c.lost, c.killed = mem.CrashClone(vfs.CrashCloneCfg{}), copyOf(mem) })
+		if n++; n == c.at || c.at == 0 {
+			var at end
+			at.promised = c.during(func() { at.lost, at.killed = mem.CrashClone(vfs.CrashCloneCfg{}), copyOf(mem) })
+			c.ends = append(c.ends, at)
 		}
 		return nil
 	}})
@@ -64,20 +70,27 @@ func (c *crash) run(t *testing.T, mem *vfs.MemFS, fn func(e engine.Engine)) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for key, f := range c.promised {
-		if f == acking {
-			c.promised[key] = unsure
+	for _, at := range c.ends {
+		for key, f := range at.promised {
+			if f == acking {
+				at.promised[key] = unsure
+			}
 		}
 	}
 }
 
-// holds opens the store in mem again and looks for what was promised.
-func (c *crash) holds(t *testing.T, mem *vfs.MemFS, powerLost bool) {
+// holds opens again, after each end, what it left, and looks for what was promised.
+func (c *crash) holds(t *testing.T) {
 	t.Helper()
-	e := c.open(t, mem)
-	check(t, e, c.promised, powerLost)
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
+	for i, at := range c.ends {
+		for _, mem := range []*vfs.MemFS{at.lost, at.killed} {
+			e := c.open(t, mem)
+			check(t, e, at.promised, mem == at.lost)
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.ends[i] = end{}
 	}
 }
 
@@ -121,6 +134,7 @@ func (c *crash) handle(t *testing.T, e engine.Engine, ack bool) {
 // TestCrashInACrowd ends a store while many push, lease and ack at once, so that syncs
 // somebody waits for meet those nobody waits for.
 func TestCrashInACrowd(t *testing.T) {
+	t.Parallel()
 	for round := range 20 {
 		c := crash{ledger: ledger{fates: map[string]fate{}}, clock: enginetest.NewClock(), at: 100 + 17*round}
 		c.run(t, vfs.NewCrashableMem(), func(e engine.Engine) {
@@ -141,10 +155,7 @@ func TestCrashInACrowd(t *testing.T) {
 			}
 			crowd.Wait()
 		})
-		if c.lost != nil {
-			c.holds(t, c.lost, true)
-			c.holds(t, c.killed, false)
-		} else if round == 0 {
+		if c.holds(t); len(c.ends) == 0 && round == 0 {
 			t.Errorf("there are no %d operations", c.at)
 		}
 	}
@@ -154,36 +165,28 @@ func TestCrashInACrowd(t *testing.T) {
 // and the next one at each operation of its opening and first push: a log that ends in
 // zeros is no damage, also when there is another one after it.
 func TestKilledTwice(t *testing.T) {
+	t.Parallel()
+	writes := map[string]int{}
+	first := crash{ledger: ledger{fates: map[string]fate{}}, clock: enginetest.NewClock(),
+		counts: func(op, name string) bool {
+			if op == "write" && filepath.Ext(name) == ".log" {
+				writes[name]++
+			}
+			return op == "write" && writes[name] == 2
+		}}
+	first.run(t, vfs.NewCrashableMem(), func(e engine.Engine) {
+		if err := first.history(t, e); err != nil {
+			t.Fatal(err)
+		}
+	})
 	seconds := 0
-	for k := 1; ; k++ {
-		writes := map[string]int{}
-		first := crash{ledger: ledger{fates: map[string]fate{}}, clock: enginetest.NewClock(), at: k,
-			counts: func(op, name string) bool {
-				if op == "write" && filepath.Ext(name) == ".log" {
-					writes[name]++
-				}
-				return op == "write" && writes[name] == 2
-			}}
-		first.run(t, vfs.NewCrashableMem(), func(e engine.Engine) {
-			if err := first.history(t, e); err != nil {
-				t.Fatal(err)
-			}
-		})
-		if first.killed == nil {
-			if k < 3 || seconds == 0 {
-				t.Errorf("%d logs, %d operations of the next process", k-1, seconds)
-			}
-			return
-		}
-		for j := 1; ; j++ {
-			second := crash{ledger: ledger{fates: maps.Clone(first.promised)}, clock: first.clock, at: j}
-			second.run(t, copyOf(first.killed), func(e engine.Engine) { second.push(t, e, "fill-again") })
-			if second.killed == nil {
-				break
-			}
-			seconds++
-			second.holds(t, second.killed, false)
-			second.holds(t, second.lost, true)
-		}
+	for _, at := range first.ends {
+		second := crash{ledger: ledger{fates: at.promised}, clock: first.clock}
+		second.run(t, at.killed, func(e engine.Engine) { second.push(t, e, "fill-again") })
+		seconds += len(second.ends)
+		second.holds(t)
+	}
+	if len(first.ends) < 2 || seconds == 0 {
+		t.Errorf("%d logs, %d operations of the next process", len(first.ends), seconds)
 	}
 }

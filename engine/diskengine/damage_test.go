@@ -205,13 +205,12 @@ func TestReadErrorWhileLookingForALostKey(t *testing.T) {
 	var results []error
 	failed := 0
 	refs := func() []engine.Ref { return []engine.Ref{{Queue: "q", ID: ids[1]}, {Queue: "q", Key: "3"}} }
-	eachRead(t,
-		func(d *coldDisk) {
-			ids = pushFew(d, 10)
-			if err := d.store.db.Set(idKey(nil, kindMessage, d.queue("q").num, ids[1]), []byte{recordVersion}, pebble.Sync); err != nil {
-				t.Fatal(err)
-			}
-		},
+	newScene(t, func(d *coldDisk) {
+		ids = pushFew(d, 10)
+		if err := d.store.db.Set(idKey(nil, kindMessage, d.queue("q").num, ids[1]), []byte{recordVersion}, pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	}).eachRead(t,
 		func(d *coldDisk) (err error) {
 			if results, err = d.Cancel(t.Context(), refs()); err != nil {
 				t.Fatalf("the whole call: %v", err)

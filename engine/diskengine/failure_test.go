@@ -20,6 +20,7 @@ import (
 // it. The engine then goes on or stops with an error, the process lives, Close ends, and
 // what was answered is there when the directory is opened again.
 func TestFailureAtEachOperation(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		err  error

@@ -14,6 +14,7 @@ import (
 // TestFullDisk pushes until the disk is full: what ends messages still works, also
 // after opening again, a purge makes room, and then pushes are accepted again.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	clock := enginetest.NewClock()
 	fs := newSizeFS(8 << 20)
 	p := place{"data", diskengine.Config{FS: fs, Now: clock.Now, Logger: quiet, MemTableBytes: smallTable, CacheBytes: 1 << 20,
@@ -102,6 +103,7 @@ func TestFullDisk(t *testing.T) {
 // TestFullDiskOpenedAgain opens a full disk again and again: as long as there is no
 // room for the ballast that was given up, no push is accepted, and the engine goes on.
 func TestFullDiskOpenedAgain(t *testing.T) {
+	t.Parallel()
 	clock := enginetest.NewClock()
 	fs := newSizeFS(8 << 20)
 	p := place{"data", diskengine.Config{FS: fs, Now: clock.Now, Logger: quiet, MemTableBytes: smallTable, CacheBytes: 1 << 20,

@@ -67,6 +67,7 @@ func (f readFile) ReadAt(p []byte, off int64) (int, error) {
 // TestHistoriesWithFaults runs the suite's histories on a store whose reads or
 // writes fail now and then. So small a cache and so small tables make it read.
 func TestHistoriesWithFaults(t *testing.T) {
+	t.Parallel()
 	type disk struct {
 		place
 		reads, writes countdown
@@ -113,8 +114,9 @@ func TestHistoriesWithFaults(t *testing.T) {
 			disks[e] = d
 			return e
 		},
-		Reopen: again,
-		Faults: []enginetest.Fault{read, write},
+		Reopen:    again,
+		Faults:    []enginetest.Fault{read, write},
+		Histories: 10,
 	})
 	t.Logf("%d calls met a fault", struck.Load())
 	if struck.Load() < 50 && os.Getenv("TARRY_TEST_SEED") == "" {

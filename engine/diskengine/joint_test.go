@@ -201,16 +201,15 @@ func TestReadErrorWhileLeasingOfMany(t *testing.T) {
 	names := []string{"q", "r", "s", "t"}
 	const each = 2
 	failures := 0
-	eachRead(t,
-		func(d *coldDisk) {
-			var msgs []engine.Message
-			for i, name := range slices.Repeat(names, each) {
-				m := waiting(fmt.Sprint(i), time.Second)
-				m.Queue, m.Body = name, make([]byte, 4*inlineBody)
-				msgs = append(msgs, m)
-			}
-			pushAll(d.t, d.Engine, msgs)
-		},
+	newScene(t, func(d *coldDisk) {
+		var msgs []engine.Message
+		for i, name := range slices.Repeat(names, each) {
+			m := waiting(fmt.Sprint(i), time.Second)
+			m.Queue, m.Body = name, make([]byte, 4*inlineBody)
+			msgs = append(msgs, m)
+		}
+		pushAll(d.t, d.Engine, msgs)
+	}).eachRead(t,
 		func(d *coldDisk) error {
 			leased, failed := 0, 0
 			for range 3 { // when nothing is due, with what is due in memory, and again

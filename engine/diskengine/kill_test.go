@@ -118,7 +118,8 @@ func victim(dir string) error {
 // TestKill kills a process under load again and again, and then looks for what it
 // had promised.
 func TestKill(t *testing.T) {
-	rounds := 50
+	t.Parallel()
+	rounds := 25
 	if testing.Short() {
 		rounds = 5
 	}
@@ -153,7 +154,7 @@ func TestKill(t *testing.T) {
 				said[key] = make(map[string]bool)
 			}
 			said[key][what] = true
-			if n == 200+round*10 {
+			if n == 200+round*20 {
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}

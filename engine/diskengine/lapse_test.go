@@ -83,6 +83,7 @@ func TestLoaderEndsLeases(t *testing.T) {
 // TestLateLeaseIsOver lets each call meet a message whose lease is over and has not
 // been ended yet: for all of them it is ready, or dead.
 func TestLateLeaseIsOver(t *testing.T) {
+	t.Parallel()
 	first := func(errs []error, err error) error { return errors.Join(append(errs, err)...) }
 	push := func(c engine.Conflict, want engine.Outcome) func(ctx context.Context, e *Engine, ref engine.Ref, _ string) error {
 		return func(ctx context.Context, e *Engine, ref engine.Ref, _ string) error {

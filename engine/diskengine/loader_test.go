@@ -273,6 +273,7 @@ func (s *loadScene) play(at [moments][]loadOp) {
 // TestChangesWhileLoading lets each change of a queue happen at each step of the
 // loader, and random ones together: memory is as the disk afterwards.
 func TestChangesWhileLoading(t *testing.T) {
+	t.Parallel()
 	e, clock := openMem(t)
 	e.chunk = sceneChunk
 	begun := clock.Now()

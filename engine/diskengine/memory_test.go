@@ -110,6 +110,7 @@ func TestMemoriesOfAQuietQueueAreDropped(t *testing.T) {
 // TestMemoriesHoldTogether does this and that, with clocks that step and openings
 // between, and looks whether all on disk fits together.
 func TestMemoriesHoldTogether(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		clock := enginetest.NewClock()

@@ -142,6 +142,7 @@ func TestFarMessagesStayOnDisk(t *testing.T) {
 // others cancel and the clock moves on, and takes everything out again: each
 // message once, in order, none early, none that was cancelled.
 func TestBacklogBeyondMemory(t *testing.T) {
+	t.Parallel()
 	clock := enginetest.NewClock()
 	e, err := Open("data", &Config{FS: vfs.NewMem(), Now: clock.Now, Logger: quietLog})
 	if err != nil {

@@ -109,8 +109,7 @@ func (s scene) open(t *testing.T) *coldDisk {
 
 // eachRead plays call on copies of a scene with its first read failing, then the
 // second, and so on until there is none left to fail.
-func eachRead(t *testing.T, set func(d *coldDisk), call func(d *coldDisk) error, after func(t *testing.T, d *coldDisk, failed bool)) {
-	s := newScene(t, set)
+func (s scene) eachRead(t *testing.T, call func(d *coldDisk) error, after func(t *testing.T, d *coldDisk, failed bool)) {
 	for n := int64(1); !t.Failed(); n++ {
 		var spared bool
 		t.Run(fmt.Sprintf("read %d", n), func(t *testing.T) {
@@ -162,14 +161,15 @@ func pushFew(d *coldDisk, body int) []engine.ID {
 // TestReadErrorWhileLeasing lets one read of a Lease fail: it changes nothing, and
 // the next Lease hands out everything.
 func TestReadErrorWhileLeasing(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]int{"small": 10, "large": 4 * inlineBody} {
+		s := newScene(t, func(d *coldDisk) {
+			pushFew(d, body)
+			d.clock.Advance(time.Second)
+		})
 		for _, most := range []int{1, few} {
 			t.Run(fmt.Sprintf("%s, %d at once", name, most), func(t *testing.T) {
-				eachRead(t,
-					func(d *coldDisk) {
-						pushFew(d, body)
-						d.clock.Advance(time.Second)
-					},
+				s.eachRead(t,
 					func(d *coldDisk) error { _, err := leaseAll(d, most); return err },
 					func(t *testing.T, d *coldDisk, failed bool) {
 						if !failed {
@@ -194,15 +194,14 @@ func TestReadErrorWhileLeasing(t *testing.T) {
 // TestReadErrorWhileLapsing lets one read fail in the call that meets leases that
 // are over: none of them is lost.
 func TestReadErrorWhileLapsing(t *testing.T) {
-	eachRead(t,
-		func(d *coldDisk) {
-			pushFew(d, 10)
-			d.clock.Advance(time.Second)
-			if _, err := leaseAll(d, few); err != nil {
-				d.t.Fatal(err)
-			}
-			d.clock.Advance(time.Hour)
-		},
+	newScene(t, func(d *coldDisk) {
+		pushFew(d, 10)
+		d.clock.Advance(time.Second)
+		if _, err := leaseAll(d, few); err != nil {
+			d.t.Fatal(err)
+		}
+		d.clock.Advance(time.Hour)
+	}).eachRead(t,
 		func(d *coldDisk) error {
 			_, err := leaseAll(d, few)
 			return err
@@ -271,6 +270,7 @@ func TestLapseInADamagedBlock(t *testing.T) {
 // TestReadErrorChangesNothing lets each read of a call fail in turn: the disk and
 // memory are as they were.
 func TestReadErrorChangesNothing(t *testing.T) {
+	t.Parallel()
 	q := func(key string) engine.Ref { return engine.Ref{Queue: "q", Key: key} }
 	first := func(errs []error, err error) error {
 		if err == nil {
@@ -291,6 +291,12 @@ func TestReadErrorChangesNothing(t *testing.T) {
 		}
 		return err
 	}
+	var before []byte
+	s := newScene(t, func(d *coldDisk) {
+		pushFew(d, 4*inlineBody)
+		d.clock.Advance(time.Second)
+		before = frozen(t, d.store.db)
+	})
 	for name, call := range map[string]func(d *coldDisk) error{
 		"replace":     func(d *coldDisk) error { return push(d, engine.Replace, false) },
 		"rearm":       func(d *coldDisk) error { return push(d, engine.Rearm, false) },
@@ -307,13 +313,7 @@ func TestReadErrorChangesNothing(t *testing.T) {
 		"claim": func(d *coldDisk) error { _, err := d.Claim(d.t.Context(), q("1"), engine.Want{}); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var before []byte
-			eachRead(t,
-				func(d *coldDisk) {
-					pushFew(d, 4*inlineBody)
-					d.clock.Advance(time.Second)
-					before = frozen(t, d.store.db)
-				},
+			s.eachRead(t,
 				call,
 				func(t *testing.T, d *coldDisk, failed bool) {
 					sound(t, d.queue("q"))

@@ -1,7 +1,7 @@
 package diskengine
 
 import (
-	"bytes"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"reflect"
@@ -293,12 +293,13 @@ func (s *surveyor) counters() {
 // frozen is all that the disk holds, to see that nothing was changed.
 func frozen(t *testing.T, db *pebble.DB) []byte {
 	t.Helper()
-	var all bytes.Buffer
+	var all []byte
 	if err := scan(db, nil, nil, func(k, v []byte) (bool, error) {
-		fmt.Fprintf(&all, "%q %q\n", k, v)
+		all = append(binary.AppendUvarint(all, uint64(len(k))), k...)
+		all = append(binary.AppendUvarint(all, uint64(len(v))), v...)
 		return true, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return all.Bytes()
+	return all
 }

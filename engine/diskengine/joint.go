@@ -25,13 +25,14 @@ const (
 // in the maps of the engine, which are locked; where it finds none, missing may give one.
 func (e *Engine) shares(n int, known func(i int) *queue, missing func(i int) (*queue, error)) ([]share, error) {
 	type member struct {
-		q *queue
-		i int
+		q     *queue
+		place uint64 // the queue's number, then i
+		i     int
 	}
 	members, several := make([]member, n), false
 	e.queuesMu.RLock()
 	for i := range members {
-		members[i] = member{known(i), i}
+		members[i] = member{q: known(i), i: i}
 		several = several || members[i].q != members[0].q
 	}
 	e.queuesMu.RUnlock()
@@ -47,7 +48,11 @@ func (e *Engine) shares(n int, known func(i int) *queue, missing func(i int) (*q
 	queues := 1
 	if several {
 		members = slices.DeleteFunc(members, func(m member) bool { return m.q == nil })
-		slices.SortFunc(members, func(a, b member) int { return cmp.Or(cmp.Compare(a.q.num, b.q.num), cmp.Compare(a.i, b.i)) })
+		for i := range members {
+			m := &members[i]
+			m.place = uint64(m.q.num)<<32 | uint64(m.i)
+		}
+		slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.place, b.place) })
 		for i := 1; i < len(members); i++ {
 			if members[i].q != members[i-1].q {
 				queues++

@@ -1,8 +1,6 @@
 package diskengine
 
 import (
-	"time"
-
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/timer"
@@ -28,18 +26,16 @@ type lease struct {
 
 // leaseTable holds the leases of a queue and finds those that are over.
 type leaseTable struct {
-	byID  map[engine.ID]*lease
-	wheel *timer.Wheel[engine.ID] // a timer for each lease, but while over's answer is dealt with
+	byID   map[engine.ID]*lease
+	alarms alarms[engine.ID] // one for each lease, but while over's answer is dealt with
 }
 
-func newLeaseTable(now int64) leaseTable {
-	return leaseTable{byID: make(map[engine.ID]*lease), wheel: timer.NewWheel[engine.ID](time.Millisecond, time.UnixMilli(now))}
-}
+func newLeaseTable() leaseTable { return leaseTable{byID: make(map[engine.ID]*lease)} }
 
 // put adds a lease, in the place of one that the message had.
 func (t *leaseTable) put(l *lease) {
 	if was := t.byID[l.id]; was != nil {
-		t.wheel.Cancel(was.timer)
+		t.alarms.cancel(l.id, was.timer)
 	}
 	t.byID[l.id] = l
 	t.wind(l, l.deadline)
@@ -47,37 +43,30 @@ func (t *leaseTable) put(l *lease) {
 
 // wind sets the timer of a lease that has none.
 func (t *leaseTable) wind(l *lease, at int64) {
-	l.timer = t.wheel.Schedule(time.UnixMilli(at), l.id)
+	l.timer = t.alarms.set(at, l.id)
 }
 
 func (t *leaseTable) remove(id engine.ID) {
 	if l := t.byID[id]; l != nil {
-		t.wheel.Cancel(l.timer)
+		t.alarms.cancel(id, l.timer)
 		delete(t.byID, id)
 	}
 }
 
-// over returns leases whose deadline has passed, the first ones first and at most
+// over returns leases whose deadline has passed, about the first ones first and at most
 // so many. They stay in the table without a timer: the caller removes them or winds
 // their timers again.
 func (t *leaseTable) over(now int64, most int) (over []*lease) {
-	for len(over) < most {
-		ended, ok := t.wheel.Poll(time.UnixMilli(now))
-		if !ok {
+	for id := range t.alarms.due(now) {
+		if over = append(over, t.byID[id]); len(over) == most {
 			break
-		}
-		if l := t.byID[ended.Value]; l != nil {
-			over = append(over, l)
 		}
 	}
 	return over
 }
 
 // next is the least time of a timer.
-func (t *leaseTable) next() (int64, bool) {
-	at, ok := t.wheel.Next()
-	return at.UnixMilli(), ok
-}
+func (t *leaseTable) next() (int64, bool) { return t.alarms.next() }
 
 // late reports whether leases are over that over has not returned yet.
 func (t *leaseTable) late(now int64) bool {

@@ -2,7 +2,6 @@ package diskengine
 
 import (
 	"slices"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/timer"
@@ -14,7 +13,7 @@ const (
 	nearOver = 4096       // entries forgotten at a time when there are more
 )
 
-// near is the part of a queue's waiting messages that stands in memory: a wheel
+// near is the part of a queue's waiting messages that stands in memory: alarms
 // of what is not due and a heap by (priority, due, id) of what is. It reads no
 // clock and is not safe for concurrent use.
 type near struct {
@@ -22,21 +21,21 @@ type near struct {
 	free  []uint32
 	at    map[engine.ID]uint32
 	ready []uint32 // heap
-	wheel *timer.Wheel[uint32]
-	now   int64 // up to here what was in the wheel is ready
+	later alarms[uint32]
+	now   int64 // up to here what waited later is ready
 }
 
 // slot is one waiting message.
 type slot struct {
 	position
 	priority uint32
-	heap     int32 // place in ready; -1: in the wheel
+	heap     int32 // place in ready; -1: later
 	timer    timer.Handle
 	seq      uint64 // the batch that put it there
 }
 
 func newNear(now int64) near {
-	return near{at: make(map[engine.ID]uint32), wheel: timer.NewWheel[uint32](time.Millisecond, time.UnixMilli(now)), now: now}
+	return near{at: make(map[engine.ID]uint32), now: now}
 }
 
 func (n *near) len() int { return len(n.at) }
@@ -56,10 +55,10 @@ func (n *near) put(p position, priority uint32, seq uint64) {
 	n.place(i)
 }
 
-// place puts a slot into the heap or the wheel.
+// place puts a slot into the heap or sets its alarm.
 func (n *near) place(i uint32) {
 	if s := &n.slots[i]; s.position.at > n.now {
-		s.timer = n.wheel.Schedule(time.UnixMilli(s.position.at), i)
+		s.timer = n.later.set(s.position.at, i)
 	} else {
 		n.push(i)
 	}
@@ -75,13 +74,13 @@ func (n *near) remove(id engine.ID) bool {
 	if s.heap >= 0 {
 		n.unheap(int(s.heap))
 	} else {
-		n.wheel.Cancel(s.timer)
+		n.later.cancel(i, s.timer)
 	}
 	n.release(i)
 	return true
 }
 
-// release gives a slot free that is in neither the heap nor the wheel.
+// release gives a slot free that is in neither the heap nor has an alarm.
 func (n *near) release(i uint32) {
 	delete(n.at, n.slots[i].id)
 	n.free = append(n.free, i)
@@ -110,12 +109,12 @@ func (n *near) advance(now int64) {
 		return
 	}
 	n.now = now
-	for _, i := range n.wheel.Advance(time.UnixMilli(now)) {
+	for i := range n.later.due(now) {
 		n.push(i)
 	}
 }
 
-// unfire puts back into the wheel what is not due any more.
+// unfire has what is not due any more wait again.
 func (n *near) unfire() {
 	due := n.ready[:0]
 	for _, i := range n.ready {
@@ -149,10 +148,7 @@ func (n *near) take(most int, taken []slot) []slot {
 }
 
 // next is the least due of what is not ready.
-func (n *near) next() (int64, bool) {
-	t, ok := n.wheel.Next()
-	return t.UnixMilli(), ok
-}
+func (n *near) next() (int64, bool) { return n.later.next() }
 
 // evict forgets all but the keep earliest and returns the position of the first
 // one forgotten.

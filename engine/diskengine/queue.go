@@ -54,7 +54,7 @@ const forGood = math.MaxInt64
 func newQueue(e *Engine, name string, num uint32, now int64) *queue {
 	return &queue{
 		e: e, name: name, num: num, near: newNear(now), loadedTo: position{at: now + ahead},
-		forgets: forGood, mark: lastPosition, lowest: lastPosition, leases: newLeaseTable(now), told: math.MaxInt64,
+		forgets: forGood, mark: lastPosition, lowest: lastPosition, leases: newLeaseTable(), told: math.MaxInt64,
 	}
 }
 

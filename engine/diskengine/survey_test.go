@@ -164,8 +164,8 @@ func (s *surveyor) near() {
 			s.say("the heap is out of order at %d", k)
 		}
 	}
-	if ready != len(n.ready) || len(n.at)-ready != n.wheel.Len() {
-		s.say("%d of %d are ready, the heap holds %d and the wheel %d", ready, len(n.at), len(n.ready), n.wheel.Len())
+	if ready != len(n.ready) || len(n.at)-ready != n.later.len() {
+		s.say("%d of %d are ready, the heap holds %d and the wheel %d", ready, len(n.at), len(n.ready), n.later.len())
 	}
 	for p, priority := range s.due {
 		got, ok := there[p]
@@ -200,8 +200,8 @@ func (s *surveyor) leased() {
 			s.say("lease %+v of %+v", l, s.records[id])
 		}
 	}
-	if len(t.byID) != len(s.leases) || t.wheel.Len() != len(t.byID) {
-		s.say("%d leases with %d timers, on disk %d", len(t.byID), t.wheel.Len(), len(s.leases))
+	if len(t.byID) != len(s.leases) || t.alarms.len() != len(t.byID) {
+		s.say("%d leases with %d timers, on disk %d", len(t.byID), t.alarms.len(), len(s.leases))
 	}
 }
 

@@ -57,7 +57,10 @@ func (l *leasing) run(ctx context.Context) error {
 
 func (l *leasing) serveAlone(ctx context.Context, one []share) error {
 	q := one[0].q
-	err := q.endLate(l.now, l.pending(one))
+	err := ctx.Err() // nobody waits for it any more
+	if err == nil {
+		err = q.endLate(l.now, l.pending(one))
+	}
 	if err == nil {
 		err = q.prepare(l.now.ms)
 	}
@@ -141,8 +144,17 @@ func (l *leasing) serve(ctx context.Context, shares []share, alone bool) error {
 		turns = append(turns, turn{share: s, c: cs.add(s.q, now, 1), now: now, paused: paused, grantable: s.q.grantable(now), w: &l.wants[i], g: &l.grant.Queues[i]})
 	}
 	err := pick(turns)
-	for i := 0; i < len(turns) && err == nil; i++ {
+	for i, bytes, expired := 0, 0, 0; i < len(turns) && err == nil; i++ {
+		if bytes >= engine.AnswerBytes || expired >= expireMost { // enough while all are locked
+			for _, t := range turns[i:] {
+				t.undo()
+				l.alone = append(l.alone, t.share)
+			}
+			turns = turns[:i]
+			break
+		}
 		err = turns[i].take(p)
+		bytes, expired = bytes+turns[i].bytes, expired+turns[i].expired
 	}
 	if err != nil {
 		cs.abandon()
@@ -183,13 +195,16 @@ type turn struct {
 	expired int
 }
 
-// room is how many messages more a want takes.
+// readMost is how many records are read at a time.
+const readMost = 4096
+
+// room is how many messages more a want takes at a time.
 func (t *turn) room() int {
 	if t.paused || t.bytes >= engine.AnswerBytes {
 		return 0
 	}
 	if left := t.grantable - len(t.g.Messages); left > 0 {
-		return min(left, t.w.Max-len(t.g.Messages))
+		return min(left, t.w.Max-len(t.g.Messages), readMost)
 	}
 	if t.held {
 		return 0
@@ -197,14 +212,15 @@ func (t *turn) room() int {
 	return 1 // to see whether it is held back
 }
 
-// pick takes for each turn what is ready out of memory, and reads all that together.
+// pick takes for each turn what is ready out of memory, or the first of it where there are
+// many, and reads all that together.
 func pick(turns []turn) error {
 	var all []slot
 	var places []place
 	for i := range turns {
 		t := &turns[i]
 		from := len(all)
-		all = t.q.near.take(t.room(), all)
+		all = t.q.near.take(min(t.room(), max(1, readMost/len(turns))), all)
 		t.taken = all[from:len(all):len(all)]
 		places = appendPlaces(places, t.q, t.taken)
 	}

@@ -173,6 +173,21 @@ var deadKeepTests = []test{
 		b.lost(l.Token)
 		b.dead(last)
 	}},
+	{"one that lapsed before the others died is gone at once", func(b *bed) {
+		b.needWhole()
+		b.configure(engine.Settings{DeadMax: 1})
+		lapsing := b.msg("lapsing", dueNow)
+		lapsing.MaxAttempts = 1
+		b.push(lapsing)
+		lost := b.lease1(b.unit)
+		b.push(b.msg("", dueNow))
+		buried := b.lease1(10 * b.unit)
+		b.pass(3)
+		b.bury(buried.Token, "x") // where nothing has met the lapse yet, this one is the first
+		b.lost(lost.Token)
+		b.unseen(lost.ID)
+		b.dead(buried.ID)
+	}},
 	{"of many more at once", func(b *bed) {
 		b.needWhole()
 		c := optional[engine.Counter](b, "Count", b.caps.Count)

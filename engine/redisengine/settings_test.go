@@ -84,6 +84,31 @@ func TestConfigureLeftHalfDone(t *testing.T) {
 	}
 }
 
+// TestOlderSettingsAreNotBrought over newer ones, nor taken in for them.
+func TestOlderSettingsAreNotBrought(t *testing.T) {
+	t.Parallel()
+	e := openStore(t, redistest.Start(t).URL(), "shards=2")
+	q := e.queue("q")
+	var known []*configured
+	revision := ""
+	for n := range int64(2) {
+		var err error
+		if revision, err = e.Configure(t.Context(), "q", engine.Settings{DeadMax: n + 1}, ""); err != nil {
+			t.Fatal(err)
+		}
+		known = append(known, q.known.Load())
+	}
+	if err := e.bring(t.Context(), q.shards, known[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := revisions(t, e, "q"); got[0] != revision || got[1] != revision {
+		t.Errorf("revisions %q, not %s", got, revision)
+	}
+	if q.learn(known[0]); q.known.Load() != known[1] {
+		t.Errorf("it knows revision %s, not %s", q.known.Load().at(), revision)
+	}
+}
+
 // TestFreePlaceIsTold to other processes, and only where messages may be held back.
 func TestFreePlaceIsTold(t *testing.T) {
 	t.Parallel()

@@ -141,3 +141,40 @@ func TestLeaseOnAnEngineThatWaits(t *testing.T) {
 		}
 	})
 }
+
+// confused is an engine whose other side answers with what nobody asked for, too.
+type confused struct{ *waiter }
+
+func (c *confused) LeaseWait(ctx context.Context, wait engine.Wait) (engine.Waited, error) {
+	got, err := c.waiter.LeaseWait(ctx, wait)
+	g, _ := c.Lease(ctx, []engine.Want{{Queue: "other", Max: 1}})
+	if len(g.Queues) == 1 {
+		got.Messages = append(g.Queues[0].Messages, got.Messages...)
+	}
+	return got, err
+}
+
+func TestWorkerHandlesOnlyWhatItAskedFor(t *testing.T) {
+	eng := &confused{newWaiter()}
+	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+		for _, queue := range []string{"other", bytesTopic.Queue()} {
+			if _, err := c.Push(t.Context(), queue, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		w := tarry.NewWorker(c, nil)
+		handled := 0
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+			handled++
+			cancel()
+			return nil
+		})
+		if err := w.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if handled != 1 {
+			t.Errorf("%d messages were handled, want 1", handled)
+		}
+	})
+}

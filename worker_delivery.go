@@ -96,6 +96,10 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 	for i := range leases {
 		if q := leases[i].Queue; h == nil || h.queue != q {
 			h = w.queues[q]
+			if h == nil { // the other side does not keep to what it was asked
+				w.c.log.Error("tarry: a message came that was not asked for; its lease will lapse", "queue", q, "id", leases[i].ID)
+				continue
+			}
 		}
 		d := &delivery{w: w, h: h, lease: leases[i]}
 		d.due = w.c.dispatch.Local(d.lease.Due, engineNow, now)

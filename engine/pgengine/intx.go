@@ -55,6 +55,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 		return outer(op, err)
 	}
 	t := &tx{sender: sp, say: s.say, batch: new(pgx.Batch)}
+	t.write(byIndex)
 	if err = do(t); err == nil {
 		err = t.send(ctx)
 	}

@@ -33,6 +33,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	}
 	t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
+	t.write(byIndex)
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
@@ -74,9 +75,16 @@ func (s *store) rollback(conn *pgxpool.Conn) {
 	}
 }
 
+// byIndex holds for the rest of a transaction. A connection keeps the plans of statements,
+// and those made while a table is small, or its statistics old, would read all of it when
+// it has grown.
+const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true)`
+
 // outside runs statements that commit by themselves.
 func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 	t := &tx{sender: s.pool, say: s.say, batch: new(pgx.Batch)}
+	t.write(byIndex)
 	queue(t)
 	return fault(op, t.send(ctx), true)
 }

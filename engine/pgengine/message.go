@@ -2,7 +2,6 @@ package pgengine
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"github.com/jackc/pgx/v5"
@@ -181,10 +180,7 @@ func metaOf(c *engine.Content) []byte {
 	return codec.AppendContent(nil, &engine.Content{ContentType: c.ContentType, Headers: c.Headers})
 }
 
-// errRemembered undoes a transaction that has made a message whose key is remembered.
-var errRemembered = errors.New("a key has come to be remembered")
-
-func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
+func (t *tx) Insert(_ context.Context, rows []*sqlengine.Row) error {
 	p := pageOf(rows, true)
 	t.write(t.say.insert, p.ids, p.queues, p.keys, p.kinds, p.ends, p.dues, p.expires, p.created, p.attempts, p.nonces, p.priorities, p.policies, p.lastErrors, p.metas, p.bodies)
 	var queues []int64
@@ -194,13 +190,12 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 			queues, keys = append(queues, m.Queue), append(keys, m.Key)
 		}
 	}
-	if keys == nil {
-		return nil
+	if keys != nil {
+		// The keys are this transaction's by now, so what others have remembered of them is
+		// there to be seen.
+		t.write(t.say.check, queues, keys)
 	}
-	// The keys are this transaction's by now, so what others have remembered of them is
-	// there to be seen.
-	t.read(t.say.check, func(pgx.CollectableRow) error { return errRemembered }, queues, keys)
-	return t.send(ctx)
+	return nil
 }
 
 func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) error {

@@ -118,12 +118,12 @@ func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.
 func undone(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
-		return errors.Is(err, errRemembered)
+		return false
 	}
 	switch pg.Code {
 	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
 		return true
-	case "23505": // unique_violation
+	case "23505", "22012": // unique_violation; division_by_zero: see statements.check
 		return true
 	}
 	return false

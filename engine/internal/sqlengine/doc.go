@@ -1,10 +1,17 @@
 // Package sqlengine is the engine that keeps messages in a database's tables: the rules
 // of what becomes of a message, in Go, over rows that a Store reads, locks and writes in
-// transactions. pgengine and mysqlengine are its Stores: what databases say differently
-// is there, what they have in common is here.
+// transactions. pgengine is such a Store: what databases say differently is there, what
+// they have in common is here.
 //
-// A call is one transaction, or a few where it works in chunks. It opens the queues
-// concerned, which tells the database's time, reads and locks the rows that it decides
-// on, decides, and writes what has changed; the Store sends the writes together with the
-// commit. A transaction that met another in the wrong order is begun again.
+// A call is one transaction, or a few where it works in chunks: a work (work.go). It opens
+// the queues concerned, which tells the database's time, and reads and locks the rows that
+// it decides on. Each row is brought to the present as it is read (state.go): leases that
+// are over have lapsed, what has expired is gone. Then the call decides, on rows in memory,
+// and in the end the work compares what was read with what is, and writes rows, remembered
+// keys and counts; the Store sends that together with the commit. Others can undo a
+// transaction, by a key that they took first or a lock: it is then run again from nothing.
+//
+// Nothing is kept in the process that has to be right: names of queues, which never
+// change, reserved ids, which settings were seen last (limits.go), what was told of queues
+// (told.go) and which leases to give back (held.go).
 package sqlengine

@@ -30,14 +30,18 @@ func (w *work) grantable(q int64, n int) (int, error) {
 	return n, nil
 }
 
-// pass takes note of leases that grantable has let be given.
+// pass takes note of leases that grantable has let be given, and of a clock that was set
+// back.
 func (w *work) pass(q int64, n int) {
 	h := w.queues[q]
-	if h.Settings.Rate == 0 || n == 0 {
+	if h.Settings.Rate == 0 {
 		return
 	}
 	b := h.bucket()
 	b.Allows(w.now, rateOf(&h.Settings)) // brings it to the present
+	if n == 0 && !b.Base().Before(time.UnixMicro(h.Base)) {
+		return // the clock has not been set back
+	}
 	b.Take(n, rateOf(&h.Settings))
 	h.Base = b.Base().UnixMicro()
 	w.save(q)

@@ -1,0 +1,119 @@
+package mysqlengine
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// Recheck is how late, at most, a push by another process is met whose message is due
+// before all others.
+const Recheck = 100 * time.Millisecond
+
+// Config sets an Engine up. The zero Config is what most want.
+type Config struct {
+	// Prefix begins the names of tarry's tables, which are PREFIX_message and others: 1 to
+	// 40 bytes of a-z, A-Z, 0-9 and _; "": tarry.
+	Prefix string
+
+	// Logger gets what no caller can be told; nil: slog.Default.
+	Logger *slog.Logger
+}
+
+// DefaultPrefix begins the names of tarry's tables unless Config says otherwise.
+const DefaultPrefix = "tarry"
+
+const (
+	coalesce = 512
+	lanes    = 2
+	maxBody  = 32 << 20 // if the server takes that much at once
+
+	// rowBytes is what a message may have beside its body, twice as many as it has.
+	rowBytes = 64 << 10
+)
+
+// Engine is an engine on MySQL or MariaDB. Make one with New or Open; its methods may be
+// called from many goroutines, and many engines, in many processes, may share tables.
+type Engine struct {
+	*sqlengine.Engine
+	store *store
+}
+
+var _ interface {
+	engine.Whole
+	engine.AtomicPusher
+} = (*Engine)(nil)
+
+// New returns an engine on a pool of connections by github.com/go-sql-driver/mysql, which
+// stays the caller's to close, after the engine. A nil cfg is the zero Config.
+//
+// A call takes a connection of the pool for a transaction, and none of them waits for
+// another while it holds one. It needs far fewer round trips when the data source name has
+// both interpolateParams=true and multiStatements=true.
+func New(ctx context.Context, db *sql.DB, cfg *Config) (*Engine, error) {
+	return newEngine(ctx, db, cfg, nil)
+}
+
+// newEngine returns an engine that goes by a clock; nil: the server's.
+func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Time) (*Engine, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	prefix := cfg.Prefix
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	if err := checkPrefix(prefix); err != nil {
+		return nil, err
+	}
+	s := &store{db: db, prefix: prefix, say: statementsOf(prefix)}
+	if err := s.ask(ctx); err != nil {
+		return nil, fault(ctx, "open", err, false)
+	}
+	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
+		Name: "mysql", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, Logger: cfg.Logger, Now: now,
+		MaxBody: min(maxBody, (s.packet-rowBytes)/2),
+	})}, nil
+}
+
+// MaxPrefix is how many bytes a prefix has at most.
+const MaxPrefix = 40
+
+func checkPrefix(prefix string) error {
+	ok := len(prefix) <= MaxPrefix
+	for _, c := range []byte(prefix) {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_')
+	}
+	if ok {
+		return nil
+	}
+	return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("the prefix has 1 to %d bytes of a-z, A-Z, 0-9 and _", MaxPrefix)}
+}
+
+// driverPacket is what the driver sends at once unless it is told otherwise.
+const driverPacket = 64 << 20
+
+// ask finds out what the pool and the server take.
+func (s *store) ask(ctx context.Context) error {
+	var packet int64
+	if err := s.db.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&packet); err != nil {
+		return err
+	}
+	s.packet = int(min(packet, driverPacket)) - 1<<10
+	if s.packet < 4*rowBytes {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: "the server's max_allowed_packet is too small: set it to 16M"}
+	}
+	rows, err := s.db.QueryContext(ctx, "SELECT ?; SELECT ?", 1, 2)
+	if err == nil {
+		s.several = true
+		err = rows.Close()
+	} else if numberOf(err) == 1064 { // syntax
+		err = nil
+	}
+	return err
+}

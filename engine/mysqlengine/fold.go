@@ -1,0 +1,83 @@
+package mysqlengine
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// foldMost is how many changes of counts are added up at once.
+const foldMost = 5000
+
+// count is what one row of tally counts.
+type count struct{ queue, count, minute int64 }
+
+func (s *store) Fold(ctx context.Context) (more bool, err error) {
+	err = s.in(ctx, "tally", func(t *tx) error {
+		var seqs []int64
+		sums := make(map[count]int64)
+		err := t.read(ctx, say(s.say.changes, foldMost), func(r *sql.Rows) error {
+			var seq, n int64
+			var c count
+			err := r.Scan(&seq, &c.queue, &c.count, &c.minute, &n)
+			seqs = append(seqs, seq)
+			sums[c] += n
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := t.send(ctx); err != nil {
+			return err
+		}
+		more = len(seqs) == foldMost
+		return t.fold(ctx, seqs, sums)
+	})
+	if errors.Is(err, sqlengine.ErrAgain) { // others are about it
+		return false, nil
+	}
+	return more, err
+}
+
+// fold adds sums to what there is, and deletes the changes that they are of.
+func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) error {
+	counts := slices.SortedFunc(maps.Keys(sums), func(a, b count) int {
+		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.count, b.count), cmp.Compare(a.minute, b.minute))
+	})
+	counts = slices.DeleteFunc(counts, func(c count) bool { return sums[c] == 0 })
+	for some := range slices.Chunk(counts, rowsMost) {
+		s := say(t.say.sum)
+		for i, c := range some {
+			s.row(i, c.queue, c.count, c.minute, sums[c])
+		}
+		if err := t.write(ctx, s.end(" ON DUPLICATE KEY UPDATE n = n + VALUES(n)")); err != nil {
+			return err
+		}
+	}
+	fewer := slices.DeleteFunc(counts, func(c count) bool { return sums[c] > 0 })
+	for len(fewer) > 0 {
+		c := fewer[0]
+		var minutes []int64
+		for _, f := range fewer {
+			if f.queue != c.queue || f.count != c.count || len(minutes) == listMost {
+				break
+			}
+			minutes = append(minutes, f.minute)
+		}
+		if err := t.write(ctx, say(t.say.zero, c.queue, c.count, minutes)); err != nil {
+			return err
+		}
+		fewer = fewer[len(minutes):]
+	}
+	for some := range slices.Chunk(seqs, listMost) {
+		if err := t.write(ctx, say(t.say.unsum, some)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package mysqlengine
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+func (t *tx) memories(ctx context.Context, into *[]sqlengine.Memory, s *statement) error {
+	return t.read(ctx, s, func(r *sql.Rows) error {
+		var m sqlengine.Memory
+		var id int64
+		err := r.Scan(&m.Queue, &m.Key, &id, &m.Due, &m.Ending, &m.Ended, &m.Forgotten)
+		m.ID = engine.ID(id)
+		*into = append(*into, m)
+		return err
+	})
+}
+
+func (t *tx) Over(ctx context.Context, queue, until int64, most int) (over []sqlengine.Memory, err error) {
+	if err := t.memories(ctx, &over, say(t.say.over, queue, until, most)); err != nil {
+		return nil, err
+	}
+	return over, t.send(ctx)
+}
+
+func (t *tx) Remember(ctx context.Context, memories []sqlengine.Memory) error {
+	for some := range slices.Chunk(memories, rowsMost) {
+		s := say(t.say.remember)
+		for i, m := range some {
+			s.row(i, m.Queue, m.Key, int64(m.ID), m.Due, int64(m.Ending), m.Ended, m.Forgotten)
+		}
+		if err := t.write(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) Forget(ctx context.Context, names []sqlengine.Name) error {
+	return byQueue(names, func(queue int64, keys []string) error {
+		return t.write(ctx, say(t.say.forget, queue, keys))
+	})
+}
+
+// byQueue runs do on the keys of each queue, some at a time, of names in order.
+func byQueue(names []sqlengine.Name, do func(queue int64, keys []string) error) error {
+	for len(names) > 0 {
+		queue := names[0].Queue
+		var keys []string
+		for _, n := range names {
+			if n.Queue != queue || len(keys) == listMost {
+				break
+			}
+			keys = append(keys, n.Key)
+		}
+		if err := do(queue, keys); err != nil {
+			return err
+		}
+		names = names[len(keys):]
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package mysqlengine
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// A statement has at most so many values in a list, which MariaDB would make a table of
+// from 1000 on, and rows.
+const (
+	listMost = 500
+	rowsMost = 1000
+)
+
+// messages reads messages by what stands behind the columns.
+func (t *tx) messages(ctx context.Context, into *[]*sqlengine.Row, body bool, lock sqlengine.Lock, text string, values ...any) error {
+	return t.read(ctx, say("SELECT "+columns+bodies[body]+" "+text+locks[lock], values...), func(r *sql.Rows) error {
+		row, err := scanMessage(r)
+		*into = append(*into, row)
+		return err
+	})
+}
+
+func scanMessage(r *sql.Rows) (*sqlengine.Row, error) {
+	m := new(sqlengine.Row)
+	var id int64
+	var expires *int64
+	var key, nonce, policy, lastError, meta sql.RawBytes
+	err := r.Scan(&id, &m.Queue, &key, &m.Kind, &m.Ends, &m.Due, &expires, &m.Created, &m.Attempt, &nonce, &policy, &lastError, &meta, &m.Size, &m.Content.Body)
+	if err != nil {
+		return nil, err
+	}
+	m.ID, m.Expires = engine.ID(id), orNever(expires)
+	m.Key, m.LastError = string(key), string(lastError)
+	if len(nonce) == len(token.Nonce{}) {
+		n := token.Nonce(nonce)
+		m.Nonce = &n
+	}
+	p := codec.Reader{B: policy}
+	m.Policy = p.Policy()
+	if meta != nil && p.Err == nil {
+		p = codec.Reader{B: slices.Clone(meta)}
+		c := p.Content()
+		m.Content.ContentType, m.Content.Headers = c.ContentType, c.Headers
+	}
+	return m, p.Err
+}
+
+func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, err error) {
+	for some := range slices.Chunk(numbers(ids), listMost) {
+		if err := t.messages(ctx, &rows, body, lock, t.say.byID, some); err != nil {
+			return nil, err
+		}
+	}
+	return rows, t.send(ctx)
+}
+
+func numbers(ids []engine.ID) []int64 {
+	n := make([]int64, len(ids))
+	for i, id := range ids {
+		n[i] = int64(id)
+	}
+	return n
+}
+
+func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, memories []sqlengine.Memory, err error) {
+	err = byQueue(names, func(queue int64, keys []string) error {
+		return t.messages(ctx, &rows, body, lock, t.say.byKey, queue, keys)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = byQueue(names, func(queue int64, keys []string) error {
+		return t.memories(ctx, &memories, say(t.say.remembered+locks[lock], queue, keys))
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return rows, memories, t.send(ctx)
+}
+
+func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {
+	var rows []*sqlengine.Row
+	if err := t.messages(ctx, &rows, body, sqlengine.None, t.say.lastDead, name.Queue, name.Key, since); err != nil {
+		return nil, err
+	}
+	if err := t.send(ctx); err != nil || rows == nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengine.Row, error) {
+	found := make([][]*sqlengine.Row, len(ranges))
+	best := make([][]int64, len(ranges))
+	for i, r := range ranges {
+		text, values := within(r.Span)
+		values = append([]any{r.Queue, int64(r.Kind)}, values...)
+		var err error
+		if r.Window > 0 {
+			// What is first by priority is found without a lock, of the places in the index.
+			text = t.say.ranked + text + " ORDER BY m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
+			err = t.read(ctx, say(text, append(values, r.Window, r.Most)...), func(r *sql.Rows) error {
+				var id int64
+				err := r.Scan(&id)
+				best[i] = append(best[i], id)
+				return err
+			})
+		} else {
+			order := " ORDER BY m.ends, m.id LIMIT ?"
+			if r.Newest {
+				order = " ORDER BY m.ends DESC, m.id DESC LIMIT ?"
+			}
+			err = t.messages(ctx, &found[i], r.Body, r.Lock, t.say.span+text+order, append(values, r.Most)...)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := t.send(ctx); err != nil {
+		return nil, err
+	}
+	for i, r := range ranges {
+		for some := range slices.Chunk(best[i], listMost) {
+			slices.Sort(some)
+			text, values := within(r.Span)
+			values = append([]any{some, r.Queue, int64(r.Kind)}, values...)
+			if err := t.messages(ctx, &found[i], r.Body, r.Lock, t.say.again+text+" ORDER BY m.id", values...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, t.send(ctx)
+}
+
+// within is a condition for rows whose place lies in a span, in a form of which a range of
+// an index can be made.
+func within(s token.Span) (text string, values []any) {
+	text, values = " AND m.ends >= ?", []any{s.Low.At}
+	if id := idBound(s.Low.ID); id > 0 {
+		text += " AND (m.ends > ? OR m.id >= ?)"
+		values = append(values, s.Low.At, id)
+	}
+	id := idBound(s.High.ID)
+	if id == 0 {
+		return text + " AND m.ends < ?", append(values, s.High.At)
+	}
+	return text + " AND m.ends <= ? AND (m.ends < ? OR m.id < ?)", append(values, s.High.At, s.High.At, id)
+}
+
+// idBound is an id as a bound: none that is given out is greater than the greatest.
+func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
+
+func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
+	if err := t.read(ctx, say(t.say.holding, queue, ms), func(r *sql.Rows) error { return r.Scan(&n) }); err != nil {
+		return 0, err
+	}
+	return n, t.send(ctx)
+}
+
+func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
+	bodies := make(map[int64][]byte, len(rows))
+	ids := make([]int64, len(rows))
+	for i, m := range rows {
+		ids[i] = int64(m.ID)
+	}
+	for some := range slices.Chunk(ids, listMost) {
+		err := t.read(ctx, say(t.say.bodies, some), func(r *sql.Rows) error {
+			var id int64
+			var body []byte
+			err := r.Scan(&id, &body)
+			bodies[id] = body
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err := t.send(ctx)
+	for i, m := range rows {
+		m.Content.Body = bodies[ids[i]]
+	}
+	return err
+}
+
+// Insert takes the keys first: what others have remembered of them is there to be seen
+// after that.
+func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
+	err := t.writeRows(ctx, t.say.insert, "", rows, func(s *statement, i int, m *sqlengine.Row) {
+		body, large := bodyOf(m)
+		s.row(i, int64(m.ID), m.Queue, orNull(m.Key), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), m.Created, int64(m.Attempt), nonceOf(m),
+			orNull(m.LastError), int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, metaOf(&m.Content), body, large)
+	})
+	if err != nil {
+		return err
+	}
+	var names []sqlengine.Name
+	for _, m := range rows {
+		if m.Key != "" {
+			names = append(names, sqlengine.Name{Queue: m.Queue, Key: m.Key})
+		}
+	}
+	return byQueue(names, func(queue int64, keys []string) error {
+		return t.read(ctx, say(t.say.check, queue, keys), none)
+	})
+}
+
+func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) error {
+	return t.writeRows(ctx, t.say.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
+		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError))
+	})
+}
+
+func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) error {
+	return t.writeRows(ctx, t.say.replace, onReplace, rows, func(s *statement, i int, m *sqlengine.Row) {
+		body, large := bodyOf(m)
+		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError),
+			int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, metaOf(&m.Content), body, large)
+	})
+}
+
+// writeRows writes rows by statements that begin and end so, each as long as the server
+// takes one.
+func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengine.Row, row func(s *statement, i int, m *sqlengine.Row)) error {
+	s, n := say(first), 0
+	for _, m := range rows {
+		if n == rowsMost || n > 0 && s.bytes()+2*len(m.Content.Body)+rowBytes > t.packet {
+			if err := t.write(ctx, s.end(last)); err != nil {
+				return err
+			}
+			s, n = say(first), 0
+		}
+		row(s, n, m)
+		n++
+	}
+	return t.write(ctx, s.end(last))
+}
+
+func (t *tx) Delete(ctx context.Context, ids []engine.ID) error {
+	for some := range slices.Chunk(numbers(ids), listMost) {
+		if err := t.write(ctx, say(t.say.remove, some)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orNull is a text, or nil.
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// graveOf lets the dead hold no key.
+func graveOf(m *sqlengine.Row) int64 {
+	if m.Kind == sqlengine.Dead {
+		return int64(m.ID)
+	}
+	return 0
+}
+
+func expiresOf(m *sqlengine.Row) any {
+	if m.Expires == math.MaxInt64 {
+		return nil
+	}
+	return m.Expires
+}
+
+func nonceOf(m *sqlengine.Row) any {
+	if m.Nonce == nil {
+		return nil
+	}
+	return m.Nonce[:]
+}
+
+// metaOf is what a content has beside its body; nil: nothing.
+func metaOf(c *engine.Content) any {
+	if c.ContentType == "" && len(c.Headers) == 0 {
+		return nil
+	}
+	return codec.AppendContent(nil, &engine.Content{ContentType: c.ContentType, Headers: c.Headers})
+}
+
+// bodyOf is the body for the column that it fits in.
+func bodyOf(m *sqlengine.Row) (body, large any) {
+	switch {
+	case m.Content.Body == nil:
+		return nil, nil
+	case len(m.Content.Body) > sqlengine.InlineBody:
+		return nil, m.Content.Body
+	}
+	return m.Content.Body, nil
+}

@@ -1,0 +1,79 @@
+package mysqlengine
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// errGone says that queues have gone which are never deleted.
+var errGone = errors.New("the row of a queue has gone: have other tables been put in place of these?")
+
+// heads reads the time and what queues have first.
+func (t *tx) heads(ctx context.Context, queues []int64) (time.Time, []sqlengine.Heads, error) {
+	var us int64
+	found := make(map[int64]sqlengine.Heads, len(queues))
+	ask, scan := say(t.say.heads, queues), func(r *sql.Rows) error { return scanHeads(r, &us, found) }
+	if len(queues) == 0 {
+		ask, scan = say("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) }
+	}
+	if err := t.read(ctx, ask, scan); err != nil {
+		return time.Time{}, nil, err
+	}
+	if err := t.send(ctx); err != nil {
+		return time.Time{}, nil, err
+	}
+	heads := make([]sqlengine.Heads, len(queues))
+	for i, q := range queues {
+		h, ok := found[q]
+		if !ok {
+			return time.Time{}, nil, errGone
+		}
+		heads[i] = h
+	}
+	return time.UnixMicro(us).UTC(), heads, nil
+}
+
+func scanHeads(r *sql.Rows, us *int64, found map[int64]sqlengine.Heads) error {
+	var h sqlengine.Heads
+	var name, settings []byte
+	var waiting, ranked, leased, dead, forgotten *int64
+	err := r.Scan(us, &h.Num, &name, &h.Paused, &settings, &h.Revision, &h.Base, &h.Remembers, &waiting, &ranked, &leased, &dead, &forgotten)
+	if err != nil {
+		return err
+	}
+	h.Name = string(name)
+	h.Waiting = min(orNever(waiting), orNever(ranked))
+	h.Leased, h.Dead, h.Forgotten = orNever(leased), orNever(dead), orNever(forgotten)
+	h.Settings, err = decodeSettings(settings)
+	found[h.Num] = h
+	return err
+}
+
+func orNever(ms *int64) int64 {
+	if ms == nil {
+		return math.MaxInt64
+	}
+	return *ms
+}
+
+// encodeSettings writes settings as JSON; nil: none is set.
+func encodeSettings(s *engine.Settings) ([]byte, error) {
+	if s.Unset() {
+		return nil, nil
+	}
+	return json.Marshal(s)
+}
+
+func decodeSettings(text []byte) (s engine.Settings, err error) {
+	if text != nil {
+		err = json.Unmarshal(text, &s)
+	}
+	return s, err
+}

@@ -1,0 +1,202 @@
+package mysqlengine
+
+import (
+	"database/sql"
+	"strconv"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// statement is one that is put together: numbers stand in its text, bytes are sent beside
+// it.
+type statement struct {
+	text []byte
+	args []any
+	size int // of args, in bytes
+	scan func(*sql.Rows) error
+}
+
+// say puts values in the place of the question marks of a text.
+func say(text string, values ...any) *statement {
+	s := new(statement)
+	for _, v := range values {
+		before, after, _ := strings.Cut(text, "?")
+		s.text = append(s.text, before...)
+		s.put(v)
+		text = after
+	}
+	s.text = append(s.text, text...)
+	return s
+}
+
+// put adds a value, or several with commas between.
+func (s *statement) put(v any) {
+	switch v := v.(type) {
+	case nil:
+		s.text = append(s.text, "NULL"...)
+	case int64:
+		s.text = strconv.AppendInt(s.text, v, 10)
+	case int:
+		s.text = strconv.AppendInt(s.text, int64(v), 10)
+	case bool:
+		s.text = strconv.AppendBool(s.text, v)
+	case string:
+		s.put([]byte(v))
+	case []byte:
+		s.text = append(s.text, '?')
+		s.args = append(s.args, v)
+		s.size += len(v)
+	case []int64:
+		putAll(s, v)
+	case []string:
+		putAll(s, v)
+	default:
+		panic("unknown kind of value")
+	}
+}
+
+func putAll[T any](s *statement, all []T) {
+	for i, v := range all {
+		if i > 0 {
+			s.text = append(s.text, ',')
+		}
+		s.put(v)
+	}
+}
+
+// row adds values in brackets, behind a comma unless it is the first.
+func (s *statement) row(n int, values ...any) {
+	if n > 0 {
+		s.text = append(s.text, ',')
+	}
+	s.text = append(s.text, '(')
+	putAll(s, values)
+	s.text = append(s.text, ')')
+}
+
+// end adds what comes last.
+func (s *statement) end(text string) *statement {
+	s.text = append(s.text, text...)
+	return s
+}
+
+// bytes is how long the statement is, at most, when it is sent.
+func (s *statement) bytes() int { return len(s.text) + 2*s.size + 16*len(s.args) }
+
+// statements are texts with the names of the tables of one store.
+type statements struct {
+	lockQueues, heads, saveQueue string
+
+	names, makeNames, queues, block string
+
+	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
+
+	insert, check, move, replace, remove string
+
+	over, remember, forget string
+
+	tally, stock, due, changes, sum, zero, unsum string
+}
+
+const (
+	// now is the time at which its statement began, in microseconds since 1970, whatever
+	// time zone the connection is set to.
+	now = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
+
+	// columns of a message, without its body.
+	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, m.size, "
+
+	begin = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+)
+
+// bodies are the last column of a message: whether its body is read, if it is small.
+var bodies = map[bool]string{false: "NULL", true: "m.body"}
+
+// first returns the least ends of a kind of the queue q.
+func first(kind string) string {
+	return "(SELECT ends FROM {message} FORCE INDEX (by_end) WHERE queue = q.num AND kind = " + kind + " ORDER BY ends, id LIMIT 1)"
+}
+
+// statementsOf returns the texts for the tables with a prefix.
+func statementsOf(prefix string) *statements {
+	s := &statements{
+		lockQueues: "SELECT num FROM {queue} WHERE num IN (?) ORDER BY num FOR UPDATE",
+		heads: "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, " +
+			first("0") + ", " + first("1") + ", " + first("2") + ", IF(q.keeps, NULL, " + first("3") + "), " +
+			"IF(q.remembers, (SELECT forgotten FROM {memory} FORCE INDEX (by_end) WHERE queue = q.num ORDER BY forgotten LIMIT 1), NULL) " +
+			"FROM {queue} q WHERE q.num IN (?)",
+		saveQueue: "UPDATE {queue} SET paused = ?, settings = ?, revision = ?, base = ?, remembers = ?, keeps = ? WHERE num = ?",
+
+		names:     "SELECT name, num FROM {queue} WHERE name IN (?)",
+		makeNames: "INSERT INTO {queue} (name) VALUES ",
+		queues:    "SELECT num, name, paused, settings, revision FROM {queue} WHERE name > ? ORDER BY name LIMIT ?",
+		block:     "UPDATE {id_block} SET last = LAST_INSERT_ID(last + ?) WHERE one = 1",
+
+		byID:       "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) ORDER BY m.id",
+		byKey:      "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` IN (?) AND m.grave = 0 ORDER BY m.`key`",
+		remembered: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (PRIMARY) WHERE m.queue = ? AND m.`key` IN (?) ORDER BY m.`key`",
+		lastDead: "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` = ? AND m.grave > 0 AND m.ends >= ? " +
+			"ORDER BY m.ends DESC, m.id DESC LIMIT 1",
+		span:    "FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
+		ranked:  "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
+		again:   "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) AND m.queue = ? AND m.kind = ?",
+		bodies:  "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
+		holding: "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind = 2 AND ends > ?",
+
+		insert: "INSERT INTO {message} (id, queue, `key`, kind, grave, ends, due, expires, created, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
+		// It fails when one is remembered.
+		check:   "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
+		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
+		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
+		remove:  "DELETE FROM {message} WHERE id IN (?)",
+
+		over: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (by_end) " +
+			"WHERE m.queue = ? AND m.forgotten <= ? ORDER BY m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
+		remember: "INSERT INTO {memory} (queue, `key`, id, due, ending, ended, forgotten) VALUES ",
+		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
+
+		tally: "INSERT INTO {tally_change} (queue, `count`, minute, n) VALUES ",
+		stock: "SELECT CAST(COALESCE(SUM(IF(t.c = 1, t.n, 0)), 0) AS SIGNED), " +
+			"CAST(COALESCE(SUM(IF(t.c = 0 AND t.minute < ?, t.n, 0)), 0) AS SIGNED) + " +
+			"(SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind IN (0, 1) AND ends >= ? AND ends <= ?), " +
+			"CAST(COALESCE(SUM(IF(t.c = 2, t.n, 0)), 0) AS SIGNED), CAST(COALESCE(SUM(IF(t.c = 3, t.n, 0)), 0) AS SIGNED), " +
+			"CAST(COALESCE(SUM(IF(t.c = 4, t.n, 0)), 0) AS SIGNED) " +
+			"FROM (SELECT `count` AS c, minute, n FROM {tally} WHERE queue = ? UNION ALL SELECT `count`, minute, n FROM {tally_change} WHERE queue = ?) t",
+		due: "SELECT t.minute, CAST(SUM(t.n) AS SIGNED) FROM (" +
+			"SELECT minute, n FROM {tally} WHERE queue = ? AND `count` = 0 AND minute >= ? AND minute < ? UNION ALL " +
+			"SELECT minute, n FROM {tally_change} WHERE queue = ? AND `count` = 0 AND minute >= ? AND minute < ?) t " +
+			"GROUP BY t.minute HAVING SUM(t.n) <> 0",
+		changes: "SELECT seq, queue, `count`, minute, n FROM {tally_change} ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
+		sum:     "INSERT INTO {tally} (queue, `count`, minute, n) VALUES ",
+		zero:    "DELETE FROM {tally} WHERE queue = ? AND `count` = ? AND minute IN (?) AND n = 0",
+		unsum:   "DELETE FROM {tally_change} WHERE seq IN (?)",
+	}
+	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
+	for _, text := range []*string{
+		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
+		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
+		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.zero, &s.unsum,
+	} {
+		*text = tables.Replace(*text)
+	}
+	return s
+}
+
+// Rows are changed by an insertion that meets them: of the ways to give each row of many
+// its own values it is the one that both databases know and take least time for.
+var (
+	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error")
+	onReplace = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error", "priority", "policy", "size", "meta", "body", "large")
+)
+
+func onMeeting(columns ...string) string {
+	for i, c := range columns {
+		columns[i] = c + " = VALUES(" + c + ")"
+	}
+	return " ON DUPLICATE KEY UPDATE " + strings.Join(columns, ", ")
+}
+
+// locks end statements that read messages, by sqlengine.Lock.
+var locks = [...]string{sqlengine.None: "", sqlengine.Wait: " FOR UPDATE", sqlengine.Skip: " FOR UPDATE SKIP LOCKED"}

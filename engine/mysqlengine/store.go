@@ -1,0 +1,174 @@
+package mysqlengine
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// store are the tables with a prefix in a database.
+type store struct {
+	db      *sql.DB
+	prefix  string
+	own     bool // db is closed with the store
+	say     *statements
+	several bool // it takes several statements at once
+	packet  int  // bytes of statements that it takes at once
+}
+
+var _ sqlengine.Store = (*store)(nil)
+
+func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
+	return s.in(ctx, op, func(t *tx) error { return do(t) })
+}
+
+// in runs do in a transaction, on a connection of its own.
+func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return fault(ctx, op, err, false)
+	}
+	t := &tx{asker: conn, store: s}
+	t.waiting = append(t.waiting, say(begin), say("START TRANSACTION"))
+	committing := false
+	if err = do(t); err == nil {
+		committing = true
+		if err = t.write(ctx, say("COMMIT")); err == nil {
+			err = t.send(ctx)
+		}
+	}
+	if err == nil {
+		return conn.Close()
+	}
+	rollback(conn)
+	if undone(err) || !committing && ctx.Err() == nil && cut(err) {
+		return sqlengine.ErrAgain
+	}
+	if errors.Is(err, sqlengine.ErrInternal) {
+		return err
+	}
+	return fault(ctx, op, err, committing)
+}
+
+// rollbackWithin bounds how long a connection is waited for that is to be used again.
+const rollbackWithin = time.Second
+
+// rollback gives a connection back; one that does not come to rest is closed with that.
+func rollback(conn *sql.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackWithin)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // which has it closed
+	}
+	_ = conn.Close() // it is back, or closed already
+}
+
+// outside runs statements that commit by themselves.
+func (s *store) outside(ctx context.Context, op string, do func(*tx) error) error {
+	return fault(ctx, op, do(&tx{asker: s.db, store: s}), true)
+}
+
+func (s *store) Heads(ctx context.Context, queues []int64) (now time.Time, heads []sqlengine.Heads, err error) {
+	err = s.outside(ctx, "lease", func(t *tx) error {
+		now, heads, err = t.heads(ctx, queues)
+		return err
+	})
+	return now, heads, err
+}
+
+func (s *store) Names(ctx context.Context, names []string, make_ bool) (found []int64, err error) {
+	err = s.outside(ctx, "queue", func(t *tx) error {
+		numbers, err := t.numbers(ctx, names)
+		missing := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return numbers[n] != 0 })
+		if err == nil && make_ && len(missing) > 0 {
+			slices.Sort(missing)
+			for some := range slices.Chunk(slices.Compact(missing), rowsMost) {
+				made := say(s.say.makeNames)
+				for i, name := range some {
+					made.row(i, name)
+				}
+				// Others may have made them by now.
+				if err := t.write(ctx, made.end(" ON DUPLICATE KEY UPDATE num = num")); err != nil {
+					return err
+				}
+			}
+			numbers, err = t.numbers(ctx, names)
+		}
+		found = make([]int64, len(names))
+		for i, name := range names {
+			found[i] = numbers[name]
+		}
+		return err
+	})
+	return found, err
+}
+
+func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, error) {
+	found := make(map[string]int64, len(names))
+	for some := range slices.Chunk(names, listMost) {
+		err := t.read(ctx, say(t.say.names, some), func(r *sql.Rows) error {
+			var name string
+			var num int64
+			err := r.Scan(&name, &num)
+			found[name] = num
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, t.send(ctx)
+}
+
+func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
+	err = s.outside(ctx, "queues", func(t *tx) error {
+		err := t.read(ctx, say(s.say.queues, after, limit), func(r *sql.Rows) error {
+			var q sqlengine.Queue
+			var settings []byte
+			err := r.Scan(&q.Num, &q.Name, &q.Paused, &settings, &q.Revision)
+			if err == nil {
+				q.Settings, err = decodeSettings(settings)
+			}
+			queues = append(queues, q)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return t.send(ctx)
+	})
+	return queues, err
+}
+
+// blockSize is how many ids a process reserves at a time.
+const blockSize = 1000
+
+func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
+	n = max(n, blockSize)
+	u := say(s.say.block, n)
+	result, err := s.db.ExecContext(ctx, string(u.text))
+	if err != nil {
+		return 0, 0, fault(ctx, "push", err, true)
+	}
+	to, err := result.LastInsertId()
+	if err == nil && to < int64(n) {
+		err = errNoBlock
+	}
+	return engine.ID(to-int64(n)) + 1, engine.ID(to), fault(ctx, "push", err, true)
+}
+
+var errNoBlock = errors.New("the table of ids has lost its row")
+
+func (s *store) Notify([]string) {}
+
+func (s *store) Close() {
+	if s.own {
+		_ = s.db.Close() // all calls have been answered
+	}
+}

@@ -1,0 +1,165 @@
+package mysqlengine
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// asker is a connection, a pool, or a transaction of the caller's.
+type asker interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+}
+
+// tx is a transaction. What it writes, and its beginning, wait until something is read, it
+// commits, or they would be more than the server takes at once: that is one round trip.
+type tx struct {
+	asker
+	*store
+	waiting []*statement
+	bytes   int
+}
+
+// write queues what has no answer.
+func (t *tx) write(ctx context.Context, s *statement) error {
+	n := s.bytes()
+	if len(t.waiting) > 0 && t.bytes+n > t.packet {
+		if err := t.send(ctx); err != nil {
+			return err
+		}
+	}
+	t.waiting = append(t.waiting, s)
+	t.bytes += n
+	return nil
+}
+
+// read queues what scan is to see, row by row.
+func (t *tx) read(ctx context.Context, s *statement, scan func(*sql.Rows) error) error {
+	s.scan = scan
+	return t.write(ctx, s)
+}
+
+// send carries out what is queued.
+func (t *tx) send(ctx context.Context) error {
+	all := t.waiting
+	t.waiting, t.bytes = nil, 0
+	if t.several {
+		return t.carryOut(ctx, all)
+	}
+	for i := range all {
+		if err := t.carryOut(ctx, all[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errShort says that a server answered fewer statements than it was sent.
+var errShort = errors.New("the server left out an answer")
+
+// carryOut sends statements at once.
+func (t *tx) carryOut(ctx context.Context, all []*statement) error {
+	if len(all) == 0 {
+		return nil
+	}
+	var text []byte
+	var args []any
+	for i, s := range all {
+		if i > 0 {
+			text = append(text, ';')
+		}
+		text, args = append(text, s.text...), append(args, s.args...)
+	}
+	rows, err := t.QueryContext(ctx, string(text), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	answers := 0
+	for _, s := range all {
+		if s.scan == nil {
+			continue
+		}
+		if answers++; answers > 1 && !rows.NextResultSet() {
+			return cmp.Or(rows.Err(), errShort)
+		}
+		for rows.Next() {
+			if err := s.scan(rows); err != nil {
+				return err
+			}
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+	}
+	for rows.NextResultSet() { // what went wrong behind the last answer is heard only so
+	}
+	return rows.Err()
+}
+
+func (t *tx) Open(ctx context.Context, queues, lock []int64) (time.Time, []sqlengine.Heads, error) {
+	if len(lock) > 0 {
+		if err := t.read(ctx, say(t.say.lockQueues, lock), none); err != nil {
+			return time.Time{}, nil, err
+		}
+	}
+	return t.heads(ctx, queues)
+}
+
+// none expects nothing of rows.
+func none(*sql.Rows) error { return nil }
+
+func (t *tx) Heads(ctx context.Context, queues []int64) ([]sqlengine.Heads, error) {
+	_, heads, err := t.heads(ctx, queues)
+	return heads, err
+}
+
+func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) error {
+	settings, err := encodeSettings(&q.Settings)
+	if err != nil {
+		return err
+	}
+	return t.write(ctx, say(t.say.saveQueue, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0, q.Num))
+}
+
+func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
+	for some := range slices.Chunk(changes, rowsMost) {
+		s := say(t.say.tally)
+		for i, c := range some {
+			s.row(i, c.Queue, int64(c.Count), c.Minute, c.N)
+		}
+		if err := t.write(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) Stock(ctx context.Context, queue, ms int64) (s sqlengine.Stock, err error) {
+	minute := sqlengine.MinuteOf(ms)
+	err = t.read(ctx, say(t.say.stock, minute, queue, minute*time.Minute.Milliseconds(), ms, queue, queue), func(r *sql.Rows) error {
+		return r.Scan(&s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
+	})
+	if err != nil {
+		return s, err
+	}
+	return s, t.send(ctx)
+}
+
+func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.Tally, err error) {
+	err = t.read(ctx, say(t.say.due, queue, first, end, queue, first, end), func(r *sql.Rows) error {
+		d := sqlengine.Tally{Queue: queue, Count: sqlengine.CountDue}
+		err := r.Scan(&d.Minute, &d.N)
+		due = append(due, d)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return due, t.send(ctx)
+}

@@ -3,11 +3,11 @@ package mysqlengine
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/migrate"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -20,6 +20,10 @@ type Config struct {
 	// Prefix begins the names of tarry's tables, which are PREFIX_message and others: 1 to
 	// 40 bytes of a-z, A-Z, 0-9 and _; "": tarry.
 	Prefix string
+
+	// Migrate has New and Open bring the tables to the version that they need first, as
+	// tarry migrate up does.
+	Migrate bool
 
 	// Logger gets what no caller can be told; nil: slog.Default.
 	Logger *slog.Logger
@@ -68,31 +72,21 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 	if prefix == "" {
 		prefix = DefaultPrefix
 	}
-	if err := checkPrefix(prefix); err != nil {
-		return nil, err
+	if err := migrate.CheckName(prefix); err != nil {
+		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
 	}
 	s := &store{db: db, prefix: prefix, say: statementsOf(prefix)}
-	if err := s.ask(ctx); err != nil {
+	err := s.ask(ctx)
+	if err == nil {
+		err = s.suits(ctx, cfg.Migrate)
+	}
+	if err != nil {
 		return nil, fault(ctx, "open", err, false)
 	}
 	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
 		Name: "mysql", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, Logger: cfg.Logger, Now: now,
 		MaxBody: min(maxBody, (s.packet-rowBytes)/2),
 	})}, nil
-}
-
-// MaxPrefix is how many bytes a prefix has at most.
-const MaxPrefix = 40
-
-func checkPrefix(prefix string) error {
-	ok := len(prefix) <= MaxPrefix
-	for _, c := range []byte(prefix) {
-		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_')
-	}
-	if ok {
-		return nil
-	}
-	return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("the prefix has 1 to %d bytes of a-z, A-Z, 0-9 and _", MaxPrefix)}
 }
 
 // driverPacket is what the driver sends at once unless it is told otherwise.

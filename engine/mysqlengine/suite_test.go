@@ -3,7 +3,6 @@ package mysqlengine
 import (
 	"crypto/rand"
 	"database/sql"
-	_ "embed"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +16,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(mysqltest.Main(m)) }
-
-//go:embed migrations/00001_tables.sql
-var tables string
 
 // connect opens a pool of few connections to a database, which is closed with the test.
 func connect(t testing.TB, url string, several bool) *sql.DB {
@@ -44,22 +40,7 @@ func connect(t testing.TB, url string, several bool) *sql.DB {
 	return db
 }
 
-// newPrefix makes a store with a prefix of its own.
-func newPrefix(t testing.TB, db *sql.DB) string {
-	t.Helper()
-	name := "t" + strings.ToLower(rand.Text())
-	up, _, _ := strings.Cut(tables, "-- +goose Down")
-	up = strings.NewReplacer("{", "`"+name+"_", "}", "`").Replace(up)
-	for statement := range strings.SplitSeq(up, ";\n") {
-		if strings.TrimSpace(statement) == "" {
-			continue
-		}
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
-	return name
-}
+func newPrefix() string { return "t" + strings.ToLower(rand.Text()) }
 
 // suite runs the conformance suite on a shared database, by a clock; nil: the server's.
 func suite(t *testing.T, clock *enginetest.Clock, several bool, histories int) {
@@ -70,7 +51,7 @@ func suite(t *testing.T, clock *enginetest.Clock, several bool, histories int) {
 		now = clock.Now
 	}
 	open := func(t *testing.T, prefix string) engine.Engine {
-		e, err := newEngine(t.Context(), db, &Config{Prefix: prefix}, now)
+		e, err := newEngine(t.Context(), db, &Config{Prefix: prefix, Migrate: true}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +62,7 @@ func suite(t *testing.T, clock *enginetest.Clock, several bool, histories int) {
 	}
 	enginetest.Run(t, enginetest.Harness{
 		Clock: clock,
-		Open:  func(t *testing.T) engine.Engine { return open(t, newPrefix(t, db)) },
+		Open:  func(t *testing.T) engine.Engine { return open(t, newPrefix()) },
 		Reopen: func(t *testing.T, e engine.Engine) engine.Engine {
 			if err := e.Close(); err != nil {
 				t.Error(err)
@@ -97,13 +78,8 @@ func TestSuite(t *testing.T) {
 	suite(t, enginetest.NewClock(), true, 10)
 }
 
+// TestSuiteServerClock is on a pool that takes one statement at a time, besides.
 func TestSuiteServerClock(t *testing.T) {
 	t.Parallel()
-	suite(t, nil, true, 2)
-}
-
-// TestSuiteOneByOne is on a pool that takes one statement at a time.
-func TestSuiteOneByOne(t *testing.T) {
-	t.Parallel()
-	suite(t, enginetest.NewClock(), false, 2)
+	suite(t, nil, false, 2)
 }

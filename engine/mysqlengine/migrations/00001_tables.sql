@@ -7,7 +7,7 @@
 -- up to 8192 bytes is in body, one that is longer in large.
 -- Keys are bytes, of which each counts. by_end is what falls due, lapses and died, each in
 -- its order: leases, lists, the next due time.
-CREATE TABLE IF NOT EXISTS {message} (
+CREATE TABLE IF NOT EXISTS {{name "message"}} (
     id         BIGINT           NOT NULL PRIMARY KEY,
     queue      BIGINT           NOT NULL DEFAULT 0,
     ends       BIGINT           NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS {message} (
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
 -- The keys that finished messages left behind.
-CREATE TABLE IF NOT EXISTS {memory} (
+CREATE TABLE IF NOT EXISTS {{name "memory"}} (
     queue     BIGINT         NOT NULL,
     `key`     VARBINARY(512) NOT NULL,
     id        BIGINT         NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS {memory} (
     KEY by_end (queue, forgotten)
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
-CREATE TABLE IF NOT EXISTS {queue} (
+CREATE TABLE IF NOT EXISTS {{name "queue"}} (
     num       BIGINT          NOT NULL AUTO_INCREMENT PRIMARY KEY,
     name      VARBINARY(200)  NOT NULL UNIQUE,
     paused    BIGINT          NOT NULL DEFAULT 0,
@@ -57,7 +57,7 @@ CREATE TABLE IF NOT EXISTS {queue} (
 -- How many there are, by queue. count: 0 waiting, by the minute of their due times; 1 all
 -- that wait, 2 leased, 3 dead, 4 remembered keys. Transactions add rows to tally_change,
 -- which are added up into tally now and then: so no transaction waits for a count.
-CREATE TABLE IF NOT EXISTS {tally} (
+CREATE TABLE IF NOT EXISTS {{name "tally"}} (
     queue   BIGINT  NOT NULL,
     `count` TINYINT NOT NULL,
     minute  BIGINT  NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE IF NOT EXISTS {tally} (
     PRIMARY KEY (queue, `count`, minute)
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
-CREATE TABLE IF NOT EXISTS {tally_change} (
+CREATE TABLE IF NOT EXISTS {{name "tally_change"}} (
     seq     BIGINT  NOT NULL AUTO_INCREMENT PRIMARY KEY,
     queue   BIGINT  NOT NULL,
     minute  BIGINT  NOT NULL,
@@ -74,12 +74,12 @@ CREATE TABLE IF NOT EXISTS {tally_change} (
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
 -- Ids are handed to processes in blocks; last is the last of them.
-CREATE TABLE IF NOT EXISTS {id_block} (
+CREATE TABLE IF NOT EXISTS {{name "id_block"}} (
     one  TINYINT NOT NULL PRIMARY KEY,
     last BIGINT  NOT NULL
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
-INSERT IGNORE INTO {id_block} VALUES (1, 0);
+INSERT IGNORE INTO {{name "id_block"}} VALUES (1, 0);
 
 -- +goose Down
-DROP TABLE IF EXISTS {id_block}, {tally_change}, {tally}, {queue}, {memory}, {message};
+DROP TABLE IF EXISTS {{name "id_block"}}, {{name "tally_change"}}, {{name "tally"}}, {{name "queue"}}, {{name "memory"}}, {{name "message"}};

@@ -192,29 +192,14 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 		r.Fail("one server has one address; for several use redis+cluster or redis+sentinel")
 	}
 	for _, addr := range addrs {
-		option.InitAddress = append(option.InitAddress, address(addr, port))
+		option.InitAddress = append(option.InitAddress, storeurl.Address(addr, port))
 	}
 	if useTLS {
-		option.TLSConfig = readTLS(r)
+		option.TLSConfig = r.TLS() // each node is held to its own name
 		option.Sentinel.TLSConfig = option.TLSConfig
 	}
 	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
 		r.Fail("an example is redis://127.0.0.1:6379/0")
 	}
 	return option, cfg, r.Done()
-}
-
-// address is a host with its port, on this machine where there is no host.
-func address(addr, port string) string {
-	host, given, err := net.SplitHostPort(addr)
-	if err != nil {
-		host = strings.Trim(addr, "[]")
-	}
-	if given != "" {
-		port = given
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
 }

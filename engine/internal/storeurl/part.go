@@ -1,6 +1,10 @@
 package storeurl
 
-import "net/url"
+import (
+	"net"
+	"net/url"
+	"strings"
+)
 
 // Bare notes it when the URL names anything but options: a host, a path, a user or a
 // fragment. like is a URL that does not.
@@ -32,4 +36,19 @@ func (r *Reader) Path() string {
 		r.Fail("the path is missing: write %s:PATH, such as %[1]s:tarry-data", u.Scheme)
 	}
 	return path
+}
+
+// Address is a host with its port, on this machine where there is no host.
+func Address(addr, port string) string {
+	host, given, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = strings.Trim(addr, "[]")
+	}
+	if given != "" {
+		port = given
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
 }

@@ -1,16 +1,15 @@
-package redisengine
+package storeurl
 
 import (
 	"crypto/tls"
 	"crypto/x509"
 	"os"
-
-	"github.com/tarryhq/tarry/engine/internal/storeurl"
 )
 
-// readTLS reads the options about certificates.
-func readTLS(r *storeurl.Reader) *tls.Config {
-	c := &tls.Config{MinVersion: tls.VersionTLS12} // each node is held to its own name
+// TLS takes out the options about certificates: ca_file for authorities that are trusted
+// beside the system's, cert_file and key_file for the client's own.
+func (r *Reader) TLS() *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12} // the server's name is the client's to set
 	var path, cert, key string
 	if r.Text("ca_file", &path) {
 		pool, err := x509.SystemCertPool()

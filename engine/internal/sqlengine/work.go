@@ -101,6 +101,7 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, only 
 		})
 		switch {
 		case err == nil:
+			e.fold(len(w.order))
 			if tell := w.conclude; e.cfg.later != nil {
 				e.cfg.later(tell)
 			} else {
@@ -352,7 +353,6 @@ func (w *work) conclude() {
 	for q, m := range w.met {
 		w.e.met.add(q, m)
 	}
-	w.e.fold(len(w.order))
 	if w.quiet {
 		return
 	}

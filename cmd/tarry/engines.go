@@ -5,5 +5,6 @@ import (
 	_ "github.com/tarryhq/tarry/engine/diskengine"
 	_ "github.com/tarryhq/tarry/engine/httpengine"
 	_ "github.com/tarryhq/tarry/engine/memengine"
+	_ "github.com/tarryhq/tarry/engine/mysqlengine"
 	_ "github.com/tarryhq/tarry/engine/redisengine"
 )

@@ -106,7 +106,7 @@ func (s *store) ask(ctx context.Context) error {
 	if err == nil {
 		s.several = true
 		err = rows.Close()
-	} else if numberOf(err) == 1064 { // syntax
+	} else if refusesSeveral(err) {
 		err = nil
 	}
 	return err

@@ -29,6 +29,13 @@ func numberOf(err error) uint16 {
 	return 0
 }
 
+// refusesSeveral reports whether an error says that a connection takes one statement at a
+// time: by the syntax, or as they cannot be prepared.
+func refusesSeveral(err error) bool {
+	n := numberOf(err)
+	return n == 1064 || n == 1295
+}
+
 // cut reports whether an error is that of a connection, which has ended with all that was
 // not committed.
 func cut(err error) bool {

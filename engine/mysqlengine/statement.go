@@ -107,7 +107,7 @@ const (
 	// columns of a message, without its body.
 	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, m.size, "
 
-	begin = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+	readCommitted = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 )
 
 // bodies are the last column of a message: whether its body is read, if it is small.

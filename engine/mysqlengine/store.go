@@ -35,7 +35,7 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 		return fault(ctx, op, err, false)
 	}
 	t := &tx{asker: conn, store: s}
-	t.waiting = append(t.waiting, say(begin), say("START TRANSACTION"))
+	t.waiting = append(t.waiting, say(readCommitted), say("START TRANSACTION"))
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
@@ -47,10 +47,18 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 		return conn.Close()
 	}
 	rollback(conn)
-	if undone(err) || !committing && ctx.Err() == nil && cut(err) {
+	if !committing && ctx.Err() == nil && cut(err) {
 		return sqlengine.ErrAgain
 	}
-	if errors.Is(err, sqlengine.ErrInternal) {
+	return told(ctx, op, err, committing)
+}
+
+// told is what the engine is told of a transaction that was rolled back.
+func told(ctx context.Context, op string, err error, committing bool) error {
+	switch {
+	case undone(err):
+		return sqlengine.ErrAgain
+	case errors.Is(err, sqlengine.ErrInternal):
 		return err
 	}
 	return fault(ctx, op, err, committing)

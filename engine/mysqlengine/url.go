@@ -1,0 +1,90 @@
+package mysqlengine
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/storeurl"
+)
+
+func init() {
+	engine.Register("mysql", func(ctx context.Context, u *url.URL) (engine.Engine, error) { return Open(ctx, u) })
+}
+
+// DefaultPool is how many connections an engine opens at most unless the URL says.
+const DefaultPool = 10
+
+const (
+	maxPool     = 1000
+	dialTimeout = 3 * time.Second
+	idleTime    = 5 * time.Minute // after which a connection is closed
+)
+
+// Open opens the engine that a URL names, in a database that is there:
+//
+//	mysql://user:password@host:3306/database
+//
+// Options: prefix and migrate as in Config; pool, the most connections; password_file,
+// which is read instead of a password in the URL; tls=true for TLS, with which the
+// system's certificates are trusted, and those of ca_file, and cert_file and key_file are
+// the client's own.
+//
+// It fails with ErrInvalid when the URL, the server or its tables will not do,
+// ErrUnauthorized for a wrong password, ErrUnavailable when nobody answers.
+func Open(ctx context.Context, u *url.URL) (*Engine, error) {
+	driver, pool, cfg, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	c, err := mysql.NewConnector(driver)
+	if err != nil {
+		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
+	}
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(pool)
+	db.SetMaxIdleConns(pool)
+	db.SetConnMaxIdleTime(idleTime)
+	e, err := New(ctx, db, cfg)
+	if err != nil {
+		_ = db.Close() // it holds nothing
+		return nil, err
+	}
+	e.store.own = true
+	return e, nil
+}
+
+// parse reads a URL.
+func parse(u *url.URL) (*mysql.Config, int, *Config, error) {
+	r := storeurl.New(u)
+	driver, cfg := mysql.NewConfig(), new(Config)
+	r.Text("prefix", &cfg.Prefix)
+	r.Bool("migrate", &cfg.Migrate)
+	pool := int64(DefaultPool)
+	if r.Int("pool", &pool); pool < 2 || pool > maxPool {
+		r.Fail("pool is 2 to %d connections", maxPool)
+	}
+	driver.User = u.User.Username()
+	r.Password("password_file", &driver.Passwd)
+	driver.Net, driver.Addr = "tcp", storeurl.Address(u.Host, "3306")
+	driver.DBName = strings.Trim(u.Path, "/")
+	useTLS := false
+	if r.Bool("tls", &useTLS); useTLS {
+		driver.TLS = r.TLS()
+		driver.TLS.ServerName, _, _ = net.SplitHostPort(driver.Addr)
+	}
+	if u.Opaque != "" || u.Fragment != "" || driver.DBName == "" || strings.Contains(driver.DBName, "/") {
+		r.Fail("an example is mysql://user@127.0.0.1:3306/database")
+	}
+	driver.InterpolateParams, driver.MultiStatements = true, true
+	driver.RejectReadOnly = true // after a failover another connection is tried
+	driver.Timeout = dialTimeout
+	driver.Logger = &mysql.NopLogger{} // of what its errors say
+	return driver, int(pool), cfg, r.Done()
+}

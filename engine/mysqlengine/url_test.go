@@ -1,0 +1,86 @@
+package mysqlengine
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
+)
+
+func TestURL(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	ok(t, os.WriteFile(secret, []byte("s3cret\n"), 0o600))
+	type named struct {
+		addr, user, password, database string
+		tls                            bool
+		pool                           int
+		cfg                            Config
+	}
+	for raw, want := range map[string]named{
+		"mysql://u@h/db":                         {addr: "h:3306", user: "u", database: "db", pool: DefaultPool},
+		"mysql://u:p%40%2F@[::1]:1/db":           {addr: "[::1]:1", user: "u", password: "p@/", database: "db", pool: DefaultPool},
+		"mysql://u@h/db?password_file=" + secret: {addr: "h:3306", user: "u", password: "s3cret", database: "db", pool: DefaultPool},
+		"mysql://u@/db?tls=true&pool=3":          {addr: "127.0.0.1:3306", user: "u", database: "db", tls: true, pool: 3},
+		"mysql://u@h/db?prefix=t_2&migrate=true": {addr: "h:3306", user: "u", database: "db", pool: DefaultPool, cfg: Config{Prefix: "t_2", Migrate: true}},
+	} {
+		u, err := url.Parse(raw)
+		ok(t, err)
+		driver, pool, cfg, err := parse(u)
+		ok(t, err)
+		got := named{driver.Addr, driver.User, driver.Passwd, driver.DBName, driver.TLS != nil, pool, *cfg}
+		if got != want {
+			t.Errorf("%s is read as %+v, not %+v", raw, got, want)
+		}
+	}
+	for _, raw := range []string{
+		"mysql:db", "mysql://h", "mysql://h/a/b", "mysql://h/db?pool=1", "mysql://h/db?pool=1001", "mysql://h/db?tls=perhaps",
+		"mysql://h/db?parseTime=true", "mysql://h/db?ca_file=x", "mysql://h/db#x", "mysql://u:p@h/db?password_file=" + secret,
+	} {
+		u, err := url.Parse(raw)
+		ok(t, err)
+		if _, _, _, err := parse(u); !errors.Is(err, engine.ErrInvalid) {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	ctx, at := t.Context(), mysqltest.Shared(t)
+	_, err := tarry.Open(ctx, at, nil)
+	if !errors.Is(err, tarry.ErrInvalid) || !strings.Contains(err.Error(), "tarry migrate up") {
+		t.Fatalf("without tables: %v", err)
+	}
+	c, err := tarry.Open(ctx, at+"?migrate=true", nil)
+	ok(t, err)
+	_, err = c.Push(ctx, "orders", []byte("here"), tarry.Key("42"))
+	ok(t, err)
+	ok(t, c.Close())
+	c, err = tarry.Open(ctx, at, nil)
+	ok(t, err)
+	if !has(t, c, "42") {
+		t.Error("it is not there")
+	}
+	ok(t, c.Close())
+	for end, want := range map[string]error{
+		"?prefix=a-b": tarry.ErrInvalid,
+		"x":           tarry.ErrInvalid, // no such database
+	} {
+		if _, err := tarry.Open(ctx, at+end, nil); !errors.Is(err, want) {
+			t.Errorf("%s: %v", end, err)
+		}
+	}
+	if _, err := tarry.Open(ctx, mysqltest.As(t, at, "nobody"), nil); !errors.Is(err, tarry.ErrUnauthorized) {
+		t.Errorf("for nobody: %v", err)
+	}
+	if _, err := tarry.Open(ctx, "mysql://root@127.0.0.1:1/db", nil); !errors.Is(err, tarry.ErrUnavailable) {
+		t.Errorf("where nobody listens: %v", err)
+	}
+}

@@ -14,7 +14,7 @@ func (t *tx) memories(into *[]sqlengine.Memory, text string, args ...any) {
 		var m sqlengine.Memory
 		var id int64
 		err := r.Scan(&m.Queue, &m.Key, &id, &m.Due, &m.Ending, &m.Ended, &m.Forgotten)
-		m.ID = engine.ID(id)
+		m.ID, m.Key = engine.ID(id), keyOf(m.Key)
 		*into = append(*into, m)
 		return err
 	}, args...)
@@ -30,7 +30,7 @@ func (t *tx) Remember(_ context.Context, memories []sqlengine.Memory) error {
 	queues, keys, ids, dues := make([]int64, n), make([]string, n), make([]int64, n), make([]int64, n)
 	endings, ended, forgotten := make([]int16, n), make([]int64, n), make([]int64, n)
 	for i, m := range memories {
-		queues[i], keys[i], ids[i], dues[i] = m.Queue, m.Key, int64(m.ID), m.Due
+		queues[i], keys[i], ids[i], dues[i] = m.Queue, keyText(m.Key), int64(m.ID), m.Due
 		endings[i], ended[i], forgotten[i] = int16(m.Ending), m.Ended, m.Forgotten
 	}
 	t.write(t.say.remember, queues, keys, ids, dues, endings, ended, forgotten)

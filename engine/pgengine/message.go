@@ -33,7 +33,7 @@ func scanMessage(r pgx.CollectableRow) (*sqlengine.Row, error) {
 	}
 	m.ID, m.Attempt, m.Expires = engine.ID(id), uint32(attempt), orNever(expires)
 	if key != nil {
-		m.Key = *key
+		m.Key = keyOf(*key)
 	}
 	if lastError != nil {
 		m.LastError = *lastError
@@ -66,7 +66,7 @@ func numbers(ids []engine.ID) []int64 {
 
 func split(names []sqlengine.Name) (queues []int64, keys []string) {
 	for _, n := range names {
-		queues, keys = append(queues, n.Queue), append(keys, n.Key)
+		queues, keys = append(queues, n.Queue), append(keys, keyText(n.Key))
 	}
 	return queues, keys
 }
@@ -80,7 +80,7 @@ func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.L
 
 func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {
 	var rows []*sqlengine.Row
-	t.messages(&rows, t.say.lastDead, sqlengine.None, name.Queue, name.Key, since, body)
+	t.messages(&rows, t.say.lastDead, sqlengine.None, name.Queue, keyText(name.Key), since, body)
 	if err := t.send(ctx); err != nil || rows == nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func pageOf(rows []*sqlengine.Row, whole bool) *page {
 	p := new(page)
 	for _, m := range rows {
 		p.ids, p.kinds, p.ends, p.dues = append(p.ids, int64(m.ID)), append(p.kinds, int16(m.Kind)), append(p.ends, m.Ends), append(p.dues, m.Due)
-		p.attempts, p.lastErrors = append(p.attempts, int64(m.Attempt)), append(p.lastErrors, orNull(m.LastError))
+		p.attempts, p.lastErrors = append(p.attempts, int64(m.Attempt)), append(p.lastErrors, orNull(reasonText(m.LastError)))
 		var expires *int64
 		if m.Expires != math.MaxInt64 {
 			expires = &m.Expires
@@ -158,7 +158,7 @@ func pageOf(rows []*sqlengine.Row, whole bool) *page {
 		if !whole {
 			continue
 		}
-		p.queues, p.keys, p.created = append(p.queues, m.Queue), append(p.keys, orNull(m.Key)), append(p.created, m.Created)
+		p.queues, p.keys, p.created = append(p.queues, m.Queue), append(p.keys, orNull(keyText(m.Key))), append(p.created, m.Created)
 		p.priorities, p.policies = append(p.priorities, int64(m.Policy.Priority)), append(p.policies, codec.AppendPolicy(nil, &m.Policy))
 		p.metas, p.bodies = append(p.metas, metaOf(&m.Content)), append(p.bodies, m.Content.Body)
 	}
@@ -187,7 +187,7 @@ func (t *tx) Insert(_ context.Context, rows []*sqlengine.Row) error {
 	var keys []string
 	for _, m := range rows {
 		if m.Key != "" {
-			queues, keys = append(queues, m.Queue), append(keys, m.Key)
+			queues, keys = append(queues, m.Queue), append(keys, keyText(m.Key))
 		}
 	}
 	if keys != nil {

@@ -15,7 +15,8 @@ type Opener func(ctx context.Context, u *url.URL) (Engine, error)
 
 var registry struct {
 	sync.RWMutex
-	openers map[string]Opener
+	openers    map[string]Opener
+	migrations map[string]MigrationsOpener
 }
 
 // Register makes an engine available to Open under a URL scheme. Engine packages
@@ -47,17 +48,29 @@ func Schemes() []string {
 // Open opens the engine that a URL names, such as "disk:tarry-data" or "mem:".
 // Its package must be imported.
 func Open(ctx context.Context, rawURL string) (Engine, error) {
-	u, err := url.Parse(rawURL)
+	u, err := parse(rawURL)
 	if err != nil {
-		// The parse error repeats the URL, which may hold a password.
-		return nil, &Error{Op: "open", Err: ErrInvalid, Hint: "the store is not a URL; an example is disk:tarry-data"}
+		return nil, err
 	}
 	registry.RLock()
 	open := registry.openers[u.Scheme]
 	registry.RUnlock()
 	if open == nil {
-		return nil, &Error{Op: "open", Err: ErrInvalid, Hint: fmt.Sprintf(
-			"no engine has the scheme %q; known here: %s; programs import the engine's package", u.Scheme, strings.Join(Schemes(), ", "))}
+		return nil, unknown(u.Scheme)
 	}
 	return open(ctx, u)
+}
+
+func parse(rawURL string) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// The parse error repeats the URL, which may hold a password.
+		return nil, &Error{Op: "open", Err: ErrInvalid, Hint: "the store is not a URL; an example is disk:tarry-data"}
+	}
+	return u, nil
+}
+
+func unknown(scheme string) error {
+	return &Error{Op: "open", Err: ErrInvalid, Hint: fmt.Sprintf(
+		"no engine has the scheme %q; known here: %s; programs import the engine's package", scheme, strings.Join(Schemes(), ", "))}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3/database"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 // What Check, Up and Down find of a store's version.
@@ -19,26 +21,19 @@ var (
 	ErrNew = errors.New("the store is too new")
 )
 
-// Status is one version of a store.
-type Status struct {
-	Version int64
-	File    string    // "" for one that the set does not have
-	Applied time.Time // in seconds, by the clock of the database; zero: it is not
-}
-
 // Status returns all versions in order, whether applied or not. It writes nothing.
-func (s *Set) Status(ctx context.Context, db *sql.DB) ([]Status, error) {
+func (s *Set) Status(ctx context.Context, db *sql.DB) ([]engine.Migration, error) {
 	applied, err := s.applied(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	var all []Status
+	var all []engine.Migration
 	for i, m := range s.all {
-		all = append(all, Status{Version: int64(i + 1), File: m.file})
+		all = append(all, engine.Migration{Version: int64(i + 1), File: m.file})
 	}
 	for _, a := range applied {
 		for int64(len(all)) < a.Version {
-			all = append(all, Status{Version: int64(len(all) + 1)})
+			all = append(all, engine.Migration{Version: int64(len(all) + 1)})
 		}
 		all[a.Version-1].Applied = a.Applied
 	}
@@ -58,14 +53,19 @@ func (s *Set) Version(ctx context.Context, db *sql.DB) (int64, error) {
 // version. It writes nothing, and needs to read the table of the versions only.
 func (s *Set) Check(ctx context.Context, db *sql.DB) error {
 	has, err := s.Version(ctx, db)
-	if err == nil && has < s.Latest() {
-		err = fmt.Errorf("%w: %s is at version %d, and this program needs %d; run tarry migrate up", ErrOld, s.store, has, s.Latest())
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case has == 0:
+		return fmt.Errorf("%w: there is no store %s; %s", ErrOld, s.store, migrateUp)
+	case has < s.Latest():
+		return fmt.Errorf("%w: %s is at version %d, and this program needs %d; %s", ErrOld, s.store, has, s.Latest(), migrateUp)
 	}
 	return s.known(has)
 }
+
+// migrateUp is what to do about a store that lacks migrations.
+const migrateUp = "run tarry migrate up --store URL, or open it with the option migrate=true"
 
 // known refuses a version from the future.
 func (s *Set) known(has int64) error {
@@ -77,7 +77,7 @@ func (s *Set) known(has int64) error {
 }
 
 // applied are the versions of a store, the latest first.
-func (s *Set) applied(ctx context.Context, db database.DBTxConn) ([]Status, error) {
+func (s *Set) applied(ctx context.Context, db database.DBTxConn) ([]engine.Migration, error) {
 	exists, err := versions{Set: s}.TableExists(ctx, db)
 	if err != nil || !exists {
 		return nil, s.unread(err)
@@ -87,9 +87,9 @@ func (s *Set) applied(ctx context.Context, db database.DBTxConn) ([]Status, erro
 		return nil, s.unread(err)
 	}
 	defer rows.Close()
-	var all []Status
+	var all []engine.Migration
 	for rows.Next() {
-		var a Status
+		var a engine.Migration
 		var seconds int64
 		if err := rows.Scan(&a.Version, &seconds); err != nil {
 			return nil, s.unread(err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/pressly/goose/v3/database"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 // versions is the table of the versions, for goose.
@@ -82,7 +84,7 @@ func (v versions) ListMigrations(ctx context.Context, db database.DBTxConn) ([]*
 		return nil, err
 	}
 	var list []*database.ListMigrationsResult
-	for _, a := range append(all, Status{}) {
+	for _, a := range append(all, engine.Migration{}) {
 		list = append(list, &database.ListMigrationsResult{Version: a.Version, IsApplied: true})
 	}
 	return list, nil

@@ -2,6 +2,7 @@ package storeurl
 
 import (
 	"math"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -16,6 +17,16 @@ func (r *Reader) List(name string) []string {
 	r.values.Del(name)
 	r.known = append(r.known, name)
 	return values
+}
+
+// Rest takes out all options that are left, for who passes them on.
+func (r *Reader) Rest() url.Values {
+	if strings.Contains(r.url.RawQuery, "@") {
+		r.Fail(escape) // they may be part of a password
+	}
+	rest := r.values
+	r.values = nil
+	return rest
 }
 
 // Text takes out an option of any text.

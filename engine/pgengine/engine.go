@@ -2,6 +2,7 @@ package pgengine
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -17,8 +18,8 @@ const Recheck = time.Second
 
 // Config sets an Engine up. The zero Config is what most want.
 type Config struct {
-	// Schema is that of tarry's tables, 1 to 40 bytes of a-z, 0-9 and _, not beginning with
-	// a digit; "": tarry.
+	// Schema is that of tarry's tables, 1 to 40 bytes of a-z, A-Z, 0-9 and _; "":
+	// DefaultSchema.
 	Schema string
 
 	// Logger gets what no caller can be told; nil: slog.Default.
@@ -47,23 +48,61 @@ var _ interface {
 } = (*Engine)(nil)
 
 // New returns an engine on a pool, which stays the caller's to close, after the engine. A
-// nil cfg is the zero Config.
+// nil cfg is the zero Config. It fails as Open does.
 //
 // A call takes a connection of the pool for a transaction, and none of them waits for
-// another while it holds one.
-func New(_ context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) {
+// another while it holds one. The engine has one more of its own, on which it listens. In
+// a pool made with pgx's defaults a caller who leaves during a call costs the connection;
+// pgconn.CancelRequestContextWatcherHandler spares it.
+func New(ctx context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) {
 	if cfg == nil {
 		cfg = &Config{}
+	}
+	if err := examine(ctx, pool); err != nil {
+		return nil, err
+	}
+	if err := check(ctx, pool, orDefault(cfg.Schema)); err != nil {
+		return nil, err
 	}
 	return newEngine(pool, cfg, nil), nil
 }
 
+// minVersion is the oldest PostgreSQL that will do.
+const minVersion = 15
+
+// examine asks the server whether it will do.
+func examine(ctx context.Context, pool *pgxpool.Pool) error {
+	var version int
+	var text string
+	var readonly bool
+	err := pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'),
+		pg_is_in_recovery() OR current_setting('transaction_read_only')::bool`).Scan(&version, &text, &readonly)
+	if err != nil {
+		return fault(ctx, "open", err, false)
+	}
+	return suits(version, text, readonly)
+}
+
+func suits(version int, text string, readonly bool) error {
+	switch {
+	case version < minVersion*10000:
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("this PostgreSQL is of version %s; tarry needs %d or later", text, minVersion)}
+	case readonly:
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: readOnly}
+	}
+	return nil
+}
+
+func orDefault(schema string) string {
+	if schema == "" {
+		return DefaultSchema
+	}
+	return schema
+}
+
 // newEngine returns an engine that goes by a clock; nil: the server's.
 func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
-	schema := cfg.Schema
-	if schema == "" {
-		schema = DefaultSchema
-	}
+	schema := orDefault(cfg.Schema)
 	s := &store{pool: pool, schema: schema, say: say(schema), notices: newNotices(pool, schema, cfg.logger())}
 	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{

@@ -3,6 +3,7 @@ package pgengine
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -11,7 +12,7 @@ import (
 
 // fault makes an engine.Error of what the database or the way to it says. committing: the
 // call may have been carried out all the same.
-func fault(op string, err error, committing bool) error {
+func fault(ctx context.Context, op string, err error, committing bool) error {
 	if err == nil {
 		return nil
 	}
@@ -20,28 +21,54 @@ func fault(op string, err error, committing bool) error {
 		return err
 	}
 	var pg *pgconn.PgError
+	isPg := errors.As(err, &pg)
+	if isPg && pg.Code == "57014" && ctx.Err() != nil { // query_canceled: by us
+		err, isPg = ctx.Err(), false
+	}
+	var connecting *pgconn.ConnectError
 	switch {
-	case errors.As(err, &pg):
-		return &engine.Error{Op: op, Err: sentinel(pg), Hint: "PostgreSQL says: " + pg.Message + " (" + pg.Code + ")"}
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case isPg:
+		e := &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: "PostgreSQL says: " + pg.Message + " (" + pg.Code + ")"}
+		if m, ok := meanings[pg.Code]; ok {
+			e.Err = m.err
+			if m.hint != "" {
+				e.Hint += "; " + m.hint
+			}
+		}
+		return e
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		e := &engine.Error{Op: op, Err: err}
 		if committing {
 			e.Hint = engine.HintUnknown
 		}
 		return e
+	case errors.As(err, &connecting):
+		return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: oneLine(err) + "; check that PostgreSQL runs there"}
 	case committing:
 		return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: engine.HintUnknown}
 	}
-	return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: err.Error()}
+	return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: oneLine(err)}
 }
 
-// sentinel is what an error of the database means to callers.
-func sentinel(pg *pgconn.PgError) error {
-	switch pg.Code {
-	case "53100", "53200": // disk_full, out_of_memory
-		return engine.ErrLimit
-	case "42501": // insufficient_privilege
-		return engine.ErrForbidden
-	}
-	return engine.ErrUnavailable
+// oneLine is the text of an error that may have several lines.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// meanings are what errors of the database mean to callers, by their codes.
+var meanings = map[string]struct {
+	err  error
+	hint string
+}{
+	"53100": {engine.ErrLimit, "make room on the disk of the server"},
+	"53200": {engine.ErrLimit, "give the server more memory"},
+	"53300": {engine.ErrUnavailable, "raise max_connections of the server, or give processes smaller pools by the option pool"},
+	"42501": {engine.ErrForbidden, "give the user the rights that docs/engines/sql.md names"},
+	"28P01": {engine.ErrUnauthorized, ""},
+	"28000": {engine.ErrUnauthorized, ""},
+	"3D000": {engine.ErrInvalid, "create the database, or name another in the URL"},
+	"42704": {engine.ErrInvalid, "neither tarry nor PostgreSQL knows such an option of the URL; tarry has migrate, password_file, pool and schema"},
+	"22023": {engine.ErrInvalid, "an option of the URL has a value that PostgreSQL refuses"},
+	"08P01": {engine.ErrUnavailable, "a PgBouncer takes only the options that its ignore_startup_parameters names"},
+	"25006": {engine.ErrUnavailable, readOnly},
 }
+
+const readOnly = "the server is read-only: name the primary, or all servers and target_session_attrs=read-write"

@@ -52,7 +52,7 @@ type savepoints struct {
 func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
 	sp, err := s.tx.Begin(ctx)
 	if err != nil {
-		return outer(op, err)
+		return outer(ctx, op, err)
 	}
 	t := &tx{sender: sp, say: s.say, batch: new(pgx.Batch)}
 	t.write(byIndex)
@@ -61,24 +61,24 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	}
 	if err == nil {
 		if err = sp.Commit(ctx); err == nil {
-			return outer(op, s.watch(ctx))
+			return outer(ctx, op, s.watch(ctx))
 		}
 	}
 	if undo := sp.Rollback(ctx); undo != nil && !errors.Is(undo, pgx.ErrTxClosed) {
-		return outer(op, err)
+		return outer(ctx, op, err)
 	}
-	return told(op, err, false)
+	return told(ctx, op, err, false)
 }
 
 // outer is the fault of a transaction that is the caller's: nothing of it is certain.
-func outer(op string, err error) error {
+func outer(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, pgx.ErrTxClosed) {
 		return &engine.Error{Op: op, Err: engine.ErrInvalid, Hint: "the transaction is over"}
 	}
-	return fault(op, err, false)
+	return fault(ctx, op, err, false)
 }
 
 // Notify is not called: what a transaction tells goes through Within.Later.

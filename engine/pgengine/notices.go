@@ -3,6 +3,7 @@ package pgengine
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -63,7 +64,9 @@ func (n *notices) listen(heard func(queue string)) {
 
 // hear listens on a connection until that fails.
 func (n *notices) hear(pause *attempt.Pause) error {
-	conn, err := pgx.ConnectConfig(n.ctx, n.pool.Config().ConnConfig.Copy())
+	cfg := n.pool.Config().ConnConfig.Copy()
+	cfg.OnNotification = nil // they are waited for
+	conn, err := pgx.ConnectConfig(n.ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -93,6 +96,8 @@ func (n *notices) hear(pause *attempt.Pause) error {
 // hearWithin is how long a notice may take that this process sends itself.
 const hearWithin = 5 * time.Second
 
+var errDeaf = errors.New("a notice to itself did not arrive: is there a PgBouncer in transaction mode on the way?")
+
 // hearMyself sees whether notices arrive at all: a PgBouncer that shares connections between
 // transactions takes a LISTEN, and passes nothing on.
 func (n *notices) hearMyself(conn *pgx.Conn) error {
@@ -103,6 +108,9 @@ func (n *notices) hearMyself(conn *pgx.Conn) error {
 	}
 	for {
 		notice, err := conn.WaitForNotification(ctx)
+		if ctx.Err() != nil && n.ctx.Err() == nil {
+			return errDeaf
+		}
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ var _ sqlengine.Store = (*store)(nil)
 func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return fault(op, err, false)
+		return fault(ctx, op, err, false)
 	}
 	t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -45,18 +45,18 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 		return nil
 	}
 	s.rollback(conn)
-	return told(op, err, committing)
+	return told(ctx, op, err, committing)
 }
 
 // told is what the engine is told of a transaction that was rolled back.
-func told(op string, err error, committing bool) error {
+func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case undone(err):
 		return sqlengine.ErrAgain
 	case errors.Is(err, sqlengine.ErrInternal):
 		return err
 	}
-	return fault(op, err, committing)
+	return fault(ctx, op, err, committing)
 }
 
 // rollbackWithin bounds how long a connection is waited for that is to be used again.
@@ -86,7 +86,7 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 	t := &tx{sender: s.pool, say: s.say, batch: new(pgx.Batch)}
 	t.write(byIndex)
 	queue(t)
-	return fault(op, t.send(ctx), true)
+	return fault(ctx, op, t.send(ctx), true)
 }
 
 func (s *store) Heads(ctx context.Context, queues []int64) (now time.Time, heads []sqlengine.Heads, err error) {

@@ -2,7 +2,6 @@ package pgengine
 
 import (
 	"crypto/rand"
-	_ "embed"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +16,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main(m)) }
 
-//go:embed migrations/00001_tables.sql
-var tables string
-
 // connect opens a pool of few connections to a database, which is closed with the test.
 func connect(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
@@ -28,6 +24,11 @@ func connect(t testing.TB, url string) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	cfg.MaxConns = 4
+	return connectWith(t, cfg)
+}
+
+func connectWith(t testing.TB, cfg *pgxpool.Config) *pgxpool.Pool {
+	t.Helper()
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -40,9 +41,11 @@ func connect(t testing.TB, url string) *pgxpool.Pool {
 func newSchema(t testing.TB, pool *pgxpool.Pool) string {
 	t.Helper()
 	name := "t" + strings.ToLower(rand.Text())
-	up, _, _ := strings.Cut(tables, "-- +goose Down")
-	up = strings.NewReplacer("{", name+".", "}", "").Replace(up)
-	if _, err := pool.Exec(t.Context(), "CREATE SCHEMA "+name+";"+up); err != nil {
+	set, err := migrationsOf(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), set.Print(0)); err != nil {
 		t.Fatal(err)
 	}
 	return name

@@ -1,0 +1,93 @@
+package pgengine
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"net/url"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/migrate"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// migrationsOf returns those of the store in a schema.
+func migrationsOf(schema string) (*migrate.Set, error) {
+	sub, err := fs.Sub(files, "migrations")
+	if err == nil {
+		var set *migrate.Set
+		if set, err = migrate.New(migrate.Postgres, schema, sub); err == nil {
+			return set, nil
+		}
+	}
+	return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
+}
+
+// Migrate brings the tables in a schema, "" for DefaultSchema, to the version that this
+// package needs, and makes them where there are none. Several may do so at once. The pool
+// leads to the server itself or to a PgBouncer in session mode, and its user may create
+// what is not there yet: a schema in the database, tables in the schema.
+func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	set, err := migrationsOf(orDefault(schema))
+	if err != nil {
+		return err
+	}
+	if err := examine(ctx, pool); err != nil {
+		return err
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	_, err = set.Up(ctx, db)
+	return migrationFault(ctx, err)
+}
+
+// check refuses a schema whose tables are not those of this package.
+func check(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	set, err := migrationsOf(schema)
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	return migrationFault(ctx, set.Check(ctx, db))
+}
+
+// OpenMigrations returns the migrations of the store that a URL names as for Open.
+func OpenMigrations(u *url.URL) (*migrate.Store, error) {
+	to, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	set, err := migrationsOf(orDefault(to.cfg.Schema))
+	if err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDB(*to.pool.ConnConfig)
+	return migrate.NewStore(set, db, migrationFault, func() { _ = db.Close() }), nil
+}
+
+// migrationFault is the error of a migration, or of a store that lacks some.
+func migrationFault(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, migrate.ErrOld), errors.Is(err, migrate.ErrNew):
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
+	}
+	known := fault(ctx, "migrate", err, false)
+	var pg *pgconn.PgError
+	if e, ok := known.(*engine.Error); ok && errors.As(err, &pg) { // it tells which statement failed
+		e.Hint = oneLine(err)
+		if m := meanings[pg.Code]; m.hint != "" {
+			e.Hint += "; " + m.hint
+		}
+	}
+	return known
+}

@@ -1,0 +1,137 @@
+package pgengine
+
+import (
+	"context"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/storeurl"
+)
+
+func init() {
+	for _, scheme := range []string{"postgres", "postgresql"} {
+		engine.Register(scheme, func(ctx context.Context, u *url.URL) (engine.Engine, error) { return Open(ctx, u) })
+		engine.RegisterMigrations(scheme, func(u *url.URL) (engine.Migrations, error) { return OpenMigrations(u) })
+	}
+}
+
+// DefaultPool is how many connections an engine has at most that Open has opened, but for
+// the one on which it listens.
+const DefaultPool = 8
+
+// Open opens the engine that a URL names:
+//
+//	postgres://user:password@host:5432/database
+//	postgres://host1:5432,host2:5432/database?target_session_attrs=read-write
+//
+// Options: schema as in Config; pool, the most connections, DefaultPool unless it is given;
+// migrate=true, which brings the tables to the version needed; password_file, which is
+// read instead of a password in the URL. All others are those of pgx and libpq, such as
+// sslmode, sslrootcert, connect_timeout and default_query_exec_mode, or settings of the
+// server for the session; what neither knows is refused.
+//
+// It fails with ErrInvalid when the URL, the server or the version of the tables will not
+// do, ErrUnauthorized for a wrong password, ErrForbidden where rights are missing and
+// ErrUnavailable when nobody answers.
+func Open(ctx context.Context, u *url.URL) (*Engine, error) {
+	to, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, to.pool)
+	if err != nil {
+		return nil, fault(ctx, "open", err, false)
+	}
+	if to.migrate {
+		err = Migrate(ctx, pool, to.cfg.Schema)
+	}
+	var e *Engine
+	if err == nil {
+		e, err = New(ctx, pool, to.cfg)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	e.store.own = true
+	return e, nil
+}
+
+// target is what a URL says.
+type target struct {
+	cfg     *Config
+	pool    *pgxpool.Config
+	migrate bool
+}
+
+// parse reads a URL.
+func parse(u *url.URL) (*target, error) {
+	r := storeurl.New(u)
+	to := &target{cfg: new(Config)}
+	r.Text("schema", &to.cfg.Schema)
+	r.Bool("migrate", &to.migrate)
+	pool := int64(DefaultPool)
+	if r.Int("pool", &pool) && (pool < 1 || pool > math.MaxInt32) {
+		r.Fail("a pool has at least 1 connection")
+	}
+	var password string
+	given := r.Password("password_file", &password)
+	rest := r.Rest()
+	if u.Opaque != "" || u.Fragment != "" || strings.ContainsAny(strings.TrimPrefix(u.EscapedPath(), "/"), "/@") {
+		r.Fail("an example is postgres://user@127.0.0.1:5432/database; in a password, escape / ? # and @")
+	}
+	if err := r.Done(); err != nil {
+		return nil, err
+	}
+	plain := *u
+	plain.RawQuery = rest.Encode()
+	cfg, err := pgxpool.ParseConfig(plain.String())
+	if err != nil {
+		r.Fail("%s", culprit(plain, rest))
+		return nil, r.Done()
+	}
+	to.pool = cfg
+	if given {
+		cfg.ConnConfig.Password = password
+	}
+	if !rest.Has("pool_max_conns") {
+		cfg.MaxConns = int32(pool)
+	}
+	params := cfg.ConnConfig.RuntimeParams
+	if params["application_name"] == "" {
+		params["application_name"] = "tarry"
+	}
+	// A caller who leaves costs no connection.
+	cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWithin}
+	}
+	// A PgBouncer may pass on what another listened for.
+	cfg.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
+	return to, nil
+}
+
+// cancelWithin is how long the server may take to end a statement that nobody waits for,
+// until the connection is given up.
+const cancelWithin = time.Second
+
+// culprit says which option will not do. What pgx says may hold a password.
+func culprit(u url.URL, options url.Values) string {
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		without := maps.Clone(options)
+		delete(without, name)
+		u.RawQuery = without.Encode()
+		if _, err := pgxpool.ParseConfig(u.String()); err == nil {
+			return "what is given as " + name + " will not do for PostgreSQL, or names a file that cannot be read"
+		}
+	}
+	return "this is no URL of PostgreSQL; an example is postgres://user@127.0.0.1:5432/database"
+}

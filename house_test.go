@@ -36,8 +36,8 @@ var mayImport = map[string][]string{
 	"engine/mysqlengine/mysqltest": {"engine/internal"},
 	"":                             {"engine", "internal"},
 	"server":                       {"", "engine", "internal"},
-	"cmd/tarry":                    {"", "engine", "internal", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/mysqlengine"},
-	"examples":                     {"", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/mysqlengine"},
+	"cmd/tarry":                    {"", "engine", "internal", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine"},
+	"examples":                     {"", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine"},
 }
 
 var buckets = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg", "models"}

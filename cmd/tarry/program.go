@@ -76,6 +76,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
 		p.workCommand(), p.deadCommand(),
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
+		p.migrateCommand(),
 		p.benchCommand(), p.benchHoldCommand(),
 		p.completionCommand(), p.versionCommand(),
 	)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
 // TestMain lets the test binary be the program, for what starts it again.
@@ -17,7 +19,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TARRY_TEST_MAIN") != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	os.Exit(pgtest.Main(m).Run())
 }
 
 // world is what a Program of a test sees of the world.

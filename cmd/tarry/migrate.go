@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// migrateFlags are those of all that migrates.
+type migrateFlags struct {
+	store, storeFile string
+	timeout          time.Duration
+	json             bool
+}
+
+func (p *Program) migrateCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "migrate up|down|status|print",
+		Short: "Make and change the tables of a store in PostgreSQL",
+		Long: `A store in a database lies in tables, whose version has to be the one that the program
+needs. Migrate brings them there; so does opening with the option migrate=true.`,
+	}, "usage: tarry migrate up|down|status|print --store URL",
+		p.migrateUpCommand(), p.migrateDownCommand(), p.migrateStatusCommand(), p.migratePrintCommand())
+}
+
+// migration makes a command that works on the migrations of a store.
+func (p *Program) migration(cmd *cobra.Command, m *migrateFlags, do func(ctx context.Context, store engine.Migrations) error) *cobra.Command {
+	cmd.Args = exactly()
+	f := cmd.Flags()
+	f.StringVar(&m.store, "store", "", "the store's URL, such as postgres://user@host/database")
+	f.StringVar(&m.storeFile, "store-file", "", "file that holds the store's URL")
+	asSetting(cmd, "store", "store-file")
+	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+		if m.store == "" {
+			return usagef("such as --store postgres://user@host/database", "--store is missing")
+		}
+		store, err := engine.OpenMigrations(m.store)
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		ctx := cmd.Context()
+		if m.timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, m.timeout)
+			defer cancel()
+		}
+		return do(ctx, store)
+	})
+	return cmd
+}
+
+// output gives a command the flags of those that ask the database.
+func (m *migrateFlags) output(cmd *cobra.Command, timeout time.Duration) {
+	f := cmd.Flags()
+	m.timeout = timeout
+	f.Var((*durationValue)(&m.timeout), "timeout", "give up after this long; 0: never")
+	f.BoolVar(&m.json, "json", false, "print JSON, one object a line")
+	asSetting(cmd, "timeout", "json")
+}
+
+func (p *Program) migrateUpCommand() *cobra.Command {
+	m := new(migrateFlags)
+	cmd := p.migration(&cobra.Command{
+		Use:     "up",
+		Short:   "Bring the tables to the version needed, or make them",
+		Long:    `Up applies what the store lacks. Several may do so at once; what is there is kept.`,
+		Example: `  tarry migrate up --store 'postgres://owner@host/database?schema=tarry'`,
+	}, m, func(ctx context.Context, store engine.Migrations) error {
+		done, err := store.Up(ctx)
+		return p.showMigrated(m, "applied", done, err)
+	})
+	m.output(cmd, 0)
+	return cmd
+}
+
+func (p *Program) migrateDownCommand() *cobra.Command {
+	m := new(migrateFlags)
+	var to int64
+	var yes bool
+	var cmd *cobra.Command
+	cmd = p.migration(&cobra.Command{
+		Use:   "down",
+		Short: "Take the tables back to an older version, or away",
+		Long: `Down takes back what came after the version --to, with the messages in it: version 0
+is no store. It asks first, or wants --yes.`,
+		Example: `  tarry migrate down --to 0 --store postgres://owner@host/database`,
+	}, m, func(ctx context.Context, store engine.Migrations) error {
+		if to < 0 {
+			return usagef("tarry migrate status shows the versions", "--to is missing")
+		}
+		what := fmt.Sprintf("take the store back to version %d", to)
+		if to == 0 {
+			what = "remove the store and all its messages for good"
+		}
+		if err := p.confirm(cmd.Context(), yes, what); err != nil {
+			return err
+		}
+		done, err := store.Down(ctx, to)
+		return p.showMigrated(m, "taken back", done, err)
+	})
+	m.output(cmd, 0)
+	cmd.Flags().Int64Var(&to, "to", -1, "the version to go back to")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// showMigrated shows what was done, also before it failed.
+func (p *Program) showMigrated(m *migrateFlags, outcome string, done []int64, err error) error {
+	o := p.printer(m.json)
+	for _, version := range done {
+		if err := o.line(migrated{outcome, version}, "%s version %d", outcome, version); err != nil {
+			return err
+		}
+	}
+	if len(done) == 0 && err == nil && !m.json {
+		if err := o.line(nil, "there was nothing to do"); err != nil {
+			return err
+		}
+	}
+	if flushErr := o.flush(); err == nil {
+		err = flushErr
+	}
+	return err
+}
+
+type migrated struct {
+	Outcome string `json:"outcome"`
+	Version int64  `json:"version"`
+}
+
+func (p *Program) migrateStatusCommand() *cobra.Command {
+	m := new(migrateFlags)
+	cmd := p.migration(&cobra.Command{
+		Use:   "status",
+		Short: "Show the versions of the tables",
+	}, m, func(ctx context.Context, store engine.Migrations) error {
+		all, err := store.Status(ctx)
+		if err != nil {
+			return err
+		}
+		o := p.printer(m.json)
+		o.head("VERSION", "APPLIED", "MIGRATION")
+		for _, v := range all {
+			s := versionStatus{Version: v.Version, Migration: v.File}
+			applied, file := "-", v.File
+			if !v.Applied.IsZero() {
+				s.Applied, applied = new(v.Applied.UTC()), formatTime(v.Applied)
+			}
+			if file == "" {
+				file = "of a newer tarry"
+			}
+			if err := o.row(s, v.Version, applied, file); err != nil {
+				return err
+			}
+		}
+		return o.flush()
+	})
+	m.output(cmd, 30*time.Second)
+	return cmd
+}
+
+// versionStatus is a row of status in JSON.
+type versionStatus struct {
+	Version   int64      `json:"version"`
+	Applied   *time.Time `json:"applied"`
+	Migration string     `json:"migration"`
+}
+
+func (p *Program) migratePrintCommand() *cobra.Command {
+	m := new(migrateFlags)
+	var from int64
+	cmd := p.migration(&cobra.Command{
+		Use:   "print",
+		Short: "Print the SQL that up runs, for who applies it otherwise",
+		Long: `Print writes the SQL that brings a store from the version --from to the one needed. It
+asks no database: of the URL only the scheme and the schema count.`,
+		Example: `  tarry migrate print --store 'postgres:///?schema=tarry' > tarry.sql`,
+	}, m, func(_ context.Context, store engine.Migrations) error {
+		_, err := fmt.Fprint(p.Stdout, store.Print(from))
+		return err
+	})
+	cmd.Flags().Int64Var(&from, "from", 0, "the version that the store has; 0: there is none")
+	return cmd
+}

@@ -22,6 +22,10 @@ type Config struct {
 	// DefaultSchema.
 	Schema string
 
+	// Migrate brings the tables to the version needed, and makes them where there are none,
+	// as the function of that name does.
+	Migrate bool
+
 	// Logger gets what no caller can be told; nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -58,10 +62,14 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) 
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	if err := examine(ctx, pool); err != nil {
-		return nil, err
+	err := examine(ctx, pool)
+	if err == nil && cfg.Migrate {
+		err = Migrate(ctx, pool, cfg.Schema)
 	}
-	if err := check(ctx, pool, orDefault(cfg.Schema)); err != nil {
+	if err == nil {
+		err = check(ctx, pool, orDefault(cfg.Schema))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return newEngine(pool, cfg, nil), nil

@@ -39,9 +39,6 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	if err != nil {
 		return err
 	}
-	if err := examine(ctx, pool); err != nil {
-		return err
-	}
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
 	_, err = set.Up(ctx, db)

@@ -140,7 +140,8 @@ func TestSuits(t *testing.T) {
 	ok(t, suits(150000, "15.0", false))
 }
 
-// A standby is refused, and of several servers the primary is found.
+// A standby is refused, and of several servers the primary is found, also when it becomes
+// another.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t)
@@ -150,7 +151,25 @@ func TestStandby(t *testing.T) {
 	r.CatchUp(s)
 	standby := strings.Replace(raw, s.Addr(), r.Addr(), 1)
 	refused(t, standby, engine.ErrInvalid, "target_session_attrs=read-write")
-	use(t, pgtest.JoinURL(t, standby, s))
+	c, err := tarry.Open(t.Context(), pgtest.JoinURL(t, standby, s), nil)
+	ok(t, err)
+	_, err = c.Push(t.Context(), "orders", nil, tarry.Key("before"), tarry.In(time.Hour))
+	ok(t, err)
+	r.CatchUp(s)
+	s.Kill()
+	r.Promote()
+	for {
+		if _, err = c.Push(t.Context(), "orders", nil, tarry.Key("after"), tarry.OnConflict(tarry.Keep)); err == nil {
+			break
+		}
+		if !errors.Is(err, tarry.ErrUnavailable) {
+			t.Fatal(err)
+		}
+	}
+	if !has(t, c, "before") || !has(t, c, "after") {
+		t.Error("something was lost")
+	}
+	ok(t, c.Close())
 }
 
 // Behind a PgBouncer in transaction mode all works, and a warning says that no notices come.

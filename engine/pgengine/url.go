@@ -33,9 +33,8 @@ const DefaultPool = 8
 //	postgres://user:password@host:5432/database
 //	postgres://host1:5432,host2:5432/database?target_session_attrs=read-write
 //
-// Options: schema as in Config; pool, the most connections, DefaultPool unless it is given;
-// migrate=true, which brings the tables to the version needed; password_file, which is
-// read instead of a password in the URL. All others are those of pgx and libpq, such as
+// Options: schema and migrate as in Config; pool, the most connections, DefaultPool unless
+// it is given; password_file, which is read instead of a password in the URL. All others are those of pgx and libpq, such as
 // sslmode, sslrootcert, connect_timeout and default_query_exec_mode, or settings of the
 // server for the session; what neither knows is refused.
 //
@@ -51,13 +50,7 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	if err != nil {
 		return nil, fault(ctx, "open", err, false)
 	}
-	if to.migrate {
-		err = Migrate(ctx, pool, to.cfg.Schema)
-	}
-	var e *Engine
-	if err == nil {
-		e, err = New(ctx, pool, to.cfg)
-	}
+	e, err := New(ctx, pool, to.cfg)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -68,9 +61,8 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 
 // target is what a URL says.
 type target struct {
-	cfg     *Config
-	pool    *pgxpool.Config
-	migrate bool
+	cfg  *Config
+	pool *pgxpool.Config
 }
 
 // parse reads a URL.
@@ -78,7 +70,7 @@ func parse(u *url.URL) (*target, error) {
 	r := storeurl.New(u)
 	to := &target{cfg: new(Config)}
 	r.Text("schema", &to.cfg.Schema)
-	r.Bool("migrate", &to.migrate)
+	r.Bool("migrate", &to.cfg.Migrate)
 	pool := int64(DefaultPool)
 	if r.Int("pool", &pool) && (pool < 1 || pool > math.MaxInt32) {
 		r.Fail("a pool has at least 1 connection")

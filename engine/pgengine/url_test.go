@@ -28,7 +28,7 @@ func TestURL(t *testing.T) {
 	to, err := parsed(t, "postgres://ann@h1:1,h2:2/db?schema=x&pool=3&migrate=true&connect_timeout=7&statement_timeout=9&default_query_exec_mode=exec&password_file="+url.QueryEscape(file))
 	ok(t, err)
 	c := to.pool.ConnConfig
-	if to.cfg.Schema != "x" || to.pool.MaxConns != 3 || !to.migrate || c.Password != "s3cret" || c.Host != "h1" || len(c.Fallbacks) == 0 ||
+	if to.cfg.Schema != "x" || to.pool.MaxConns != 3 || !to.cfg.Migrate || c.Password != "s3cret" || c.Host != "h1" || len(c.Fallbacks) == 0 ||
 		c.ConnectTimeout != 7*time.Second || c.RuntimeParams["statement_timeout"] != "9" || c.RuntimeParams["application_name"] != "tarry" {
 		t.Errorf("it is read as %+v with %+v", to, c)
 	}

@@ -20,7 +20,7 @@ type migrateFlags struct {
 func (p *Program) migrateCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "migrate up|down|status|print",
-		Short: "Make and change the tables of a store in PostgreSQL",
+		Short: "Make and change the tables of a store in PostgreSQL or MySQL",
 		Long: `A store in a database lies in tables, whose version has to be the one that the program
 needs. Migrate brings them there; so does opening with the option migrate=true.`,
 	}, "usage: tarry migrate up|down|status|print --store URL",

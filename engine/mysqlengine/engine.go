@@ -53,6 +53,13 @@ var _ interface {
 	engine.AtomicPusher
 } = (*Engine)(nil)
 
+func (c *Config) prefix() string {
+	if c.Prefix == "" {
+		return DefaultPrefix
+	}
+	return c.Prefix
+}
+
 // New returns an engine on a pool of connections by github.com/go-sql-driver/mysql, which
 // stays the caller's to close, after the engine. A nil cfg is the zero Config.
 //
@@ -68,10 +75,7 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	prefix := cfg.Prefix
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
+	prefix := cfg.prefix()
 	if err := migrate.CheckName(prefix); err != nil {
 		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
 	}

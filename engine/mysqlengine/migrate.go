@@ -2,9 +2,13 @@ package mysqlengine
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"io/fs"
+	"net/url"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/migrate"
@@ -22,6 +26,36 @@ func tables(prefix string) (*migrate.Set, error) {
 	return migrate.New(migrate.MySQL, prefix, files)
 }
 
+// OpenMigrations returns the migrations of the store that a URL names as for Open.
+func OpenMigrations(u *url.URL) (*migrate.Store, error) {
+	driver, _, cfg, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	set, err := tables(cfg.prefix())
+	if err != nil {
+		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
+	}
+	c, err := mysql.NewConnector(driver)
+	if err != nil {
+		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
+	}
+	db := sql.OpenDB(c)
+	return migrate.NewStore(set, db, migrationFault, func() { _ = db.Close() }), nil
+}
+
+// migrationFault is the error of a migration, or of a store that lacks some.
+func migrationFault(ctx context.Context, err error) error {
+	if errors.Is(err, migrate.ErrOld) || errors.Is(err, migrate.ErrNew) {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
+	}
+	known := fault(ctx, "migrate", err, false)
+	if e, ok := known.(*engine.Error); ok && ctx.Err() == nil {
+		e.Hint = err.Error() // it tells which statement failed
+	}
+	return known
+}
+
 // suits sees that the tables are there, and makes them first if asked to.
 func (s *store) suits(ctx context.Context, up bool) error {
 	set, err := tables(s.prefix)
@@ -30,12 +64,8 @@ func (s *store) suits(ctx context.Context, up bool) error {
 	}
 	if up {
 		if _, err := set.Up(ctx, s.db); err != nil {
-			return err
+			return migrationFault(ctx, err)
 		}
 	}
-	err = set.Check(ctx, s.db)
-	if errors.Is(err, migrate.ErrOld) || errors.Is(err, migrate.ErrNew) {
-		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
-	}
-	return err
+	return migrationFault(ctx, set.Check(ctx, s.db))
 }

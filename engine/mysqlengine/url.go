@@ -16,6 +16,7 @@ import (
 
 func init() {
 	engine.Register("mysql", func(ctx context.Context, u *url.URL) (engine.Engine, error) { return Open(ctx, u) })
+	engine.RegisterMigrations("mysql", func(u *url.URL) (engine.Migrations, error) { return OpenMigrations(u) })
 }
 
 // DefaultPool is how many connections an engine opens at most unless the URL says.

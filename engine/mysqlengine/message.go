@@ -54,12 +54,19 @@ func scanMessage(r *sql.Rows) (*sqlengine.Row, error) {
 }
 
 func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, err error) {
-	for some := range slices.Chunk(numbers(ids), listMost) {
-		if err := t.messages(ctx, &rows, body, lock, t.say.byID, some); err != nil {
-			return nil, err
-		}
+	if err := t.byID(ctx, &rows, ids, lock, body); err != nil {
+		return nil, err
 	}
 	return rows, t.send(ctx)
+}
+
+func (t *tx) byID(ctx context.Context, into *[]*sqlengine.Row, ids []engine.ID, lock sqlengine.Lock, body bool) error {
+	for some := range slices.Chunk(numbers(ids), listMost) {
+		if err := t.messages(ctx, into, body, lock, t.say.byID, some); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func numbers(ids []engine.ID) []int64 {
@@ -71,19 +78,22 @@ func numbers(ids []engine.ID) []int64 {
 }
 
 func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, memories []sqlengine.Memory, err error) {
-	err = byQueue(names, func(queue int64, keys []string) error {
-		return t.messages(ctx, &rows, body, lock, t.say.byKey, queue, keys)
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	err = byQueue(names, func(queue int64, keys []string) error {
-		return t.memories(ctx, &memories, say(t.say.remembered+locks[lock], queue, keys))
-	})
-	if err != nil {
+	if err := t.byKey(ctx, &rows, &memories, names, lock, body); err != nil {
 		return nil, nil, err
 	}
 	return rows, memories, t.send(ctx)
+}
+
+func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, memories *[]sqlengine.Memory, names []sqlengine.Name, lock sqlengine.Lock, body bool) error {
+	err := byQueue(names, func(queue int64, keys []string) error {
+		return t.messages(ctx, into, body, lock, t.say.byKey, queue, keys)
+	})
+	if err != nil {
+		return err
+	}
+	return byQueue(names, func(queue int64, keys []string) error {
+		return t.memories(ctx, memories, say(t.say.remembered+locks[lock], queue, keys))
+	})
 }
 
 func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {

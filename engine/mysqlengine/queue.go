@@ -17,6 +17,19 @@ var errGone = errors.New("the row of a queue has gone: have other tables been pu
 
 // heads reads the time and what queues have first.
 func (t *tx) heads(ctx context.Context, queues []int64) (time.Time, []sqlengine.Heads, error) {
+	answer, err := t.askHeads(ctx, queues)
+	if err != nil {
+		return time.Time{}, nil, err
+	}
+	if err := t.send(ctx); err != nil {
+		return time.Time{}, nil, err
+	}
+	return answer()
+}
+
+// askHeads queues the question for the time and the heads of queues; answer has them once
+// that has been sent.
+func (t *tx) askHeads(ctx context.Context, queues []int64) (answer func() (time.Time, []sqlengine.Heads, error), err error) {
 	var us int64
 	found := make(map[int64]sqlengine.Heads, len(queues))
 	ask, scan := say(t.say.heads, queues), func(r *sql.Rows) error { return scanHeads(r, &us, found) }
@@ -24,20 +37,19 @@ func (t *tx) heads(ctx context.Context, queues []int64) (time.Time, []sqlengine.
 		ask, scan = say("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) }
 	}
 	if err := t.read(ctx, ask, scan); err != nil {
-		return time.Time{}, nil, err
+		return nil, err
 	}
-	if err := t.send(ctx); err != nil {
-		return time.Time{}, nil, err
-	}
-	heads := make([]sqlengine.Heads, len(queues))
-	for i, q := range queues {
-		h, ok := found[q]
-		if !ok {
-			return time.Time{}, nil, errGone
+	return func() (time.Time, []sqlengine.Heads, error) {
+		heads := make([]sqlengine.Heads, len(queues))
+		for i, q := range queues {
+			h, ok := found[q]
+			if !ok {
+				return time.Time{}, nil, errGone
+			}
+			heads[i] = h
 		}
-		heads[i] = h
-	}
-	return time.UnixMicro(us).UTC(), heads, nil
+		return time.UnixMicro(us).UTC(), heads, nil
+	}, nil
 }
 
 func scanHeads(r *sql.Rows, us *int64, found map[int64]sqlengine.Heads) error {

@@ -102,13 +102,31 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 	return rows.Err()
 }
 
-func (t *tx) Open(ctx context.Context, queues, lock []int64) (time.Time, []sqlengine.Heads, error) {
+func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
 	if len(lock) > 0 {
 		if err := t.read(ctx, say(t.say.lockQueues, lock), none); err != nil {
-			return time.Time{}, nil, err
+			return o, err
 		}
 	}
-	return t.heads(ctx, queues)
+	answer, err := t.askHeads(ctx, queues)
+	if err != nil {
+		return o, err
+	}
+	if len(first.IDs) > 0 {
+		if err := t.byID(ctx, &o.Rows, first.IDs, sqlengine.Wait, false); err != nil {
+			return o, err
+		}
+	}
+	if len(first.Names) > 0 {
+		if err := t.byKey(ctx, &o.Rows, &o.Memories, first.Names, sqlengine.Wait, false); err != nil {
+			return o, err
+		}
+	}
+	if err := t.send(ctx); err != nil {
+		return o, err
+	}
+	o.Now, o.Heads, err = answer()
+	return o, err
 }
 
 // none expects nothing of rows.

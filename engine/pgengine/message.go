@@ -52,8 +52,12 @@ func scanMessage(r pgx.CollectableRow) (*sqlengine.Row, error) {
 }
 
 func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, err error) {
-	t.messages(&rows, t.say.byID, lock, numbers(ids), body)
+	t.byID(&rows, ids, lock, body)
 	return rows, t.send(ctx)
+}
+
+func (t *tx) byID(into *[]*sqlengine.Row, ids []engine.ID, lock sqlengine.Lock, body bool) {
+	t.messages(into, t.say.byID, lock, numbers(ids), body)
 }
 
 func numbers(ids []engine.ID) []int64 {
@@ -72,10 +76,14 @@ func split(names []sqlengine.Name) (queues []int64, keys []string) {
 }
 
 func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, memories []sqlengine.Memory, err error) {
-	queues, keys := split(names)
-	t.messages(&rows, t.say.byKey, lock, queues, keys, body)
-	t.memories(&memories, t.say.remembered+locks[lock], queues, keys)
+	t.byKey(&rows, &memories, names, lock, body)
 	return rows, memories, t.send(ctx)
+}
+
+func (t *tx) byKey(into *[]*sqlengine.Row, memories *[]sqlengine.Memory, names []sqlengine.Name, lock sqlengine.Lock, body bool) {
+	queues, keys := split(names)
+	t.messages(into, t.say.byKey, lock, queues, keys, body)
+	t.memories(memories, t.say.remembered+locks[lock], queues, keys)
 }
 
 func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {

@@ -47,17 +47,24 @@ func (t *tx) send(ctx context.Context) error {
 	return t.SendBatch(ctx, b).Close()
 }
 
-func (t *tx) Open(ctx context.Context, queues, lock []int64) (now time.Time, heads []sqlengine.Heads, err error) {
+func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
 	if len(lock) > 0 {
 		t.write(t.say.lockQueues, lock)
 	}
 	var us int64
 	t.read(t.say.now, func(r pgx.CollectableRow) error { return r.Scan(&us) })
-	t.heads(queues, &heads)
-	if err := t.send(ctx); err != nil {
-		return time.Time{}, nil, err
+	t.heads(queues, &o.Heads)
+	if len(first.IDs) > 0 {
+		t.byID(&o.Rows, first.IDs, sqlengine.Wait, false)
 	}
-	return time.UnixMicro(us).UTC(), heads, complete(queues, heads)
+	if len(first.Names) > 0 {
+		t.byKey(&o.Rows, &o.Memories, first.Names, sqlengine.Wait, false)
+	}
+	if err := t.send(ctx); err != nil {
+		return o, err
+	}
+	o.Now = time.UnixMicro(us).UTC()
+	return o, complete(queues, o.Heads)
 }
 
 func (t *tx) Heads(ctx context.Context, queues []int64) (heads []sqlengine.Heads, err error) {

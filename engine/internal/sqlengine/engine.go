@@ -103,7 +103,7 @@ func (e *Engine) Close() error {
 func (e *Engine) begin(ctx context.Context, op string) error { return e.calls.Enter(ctx, op) }
 func (e *Engine) end()                                       { e.calls.Leave() }
 
-// stepBy replaces the database's time by the clock of a test.
+// clock replaces the database's time by the clock of a test.
 func (e *Engine) clock(database time.Time) time.Time {
 	if e.cfg.Now != nil {
 		return e.cfg.Now()

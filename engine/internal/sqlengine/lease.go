@@ -43,7 +43,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		visits[i].granted.Err = want.Check()
 	}
 	if len(busy) > 0 {
-		err = e.do(ctx, "lease", busy, boundsLeases, func(w *work) error {
+		err = e.do(ctx, "lease", busy, First{}, boundsLeases, func(w *work) error {
 			w.quiet = true
 			now = w.now
 			for _, v := range visits {

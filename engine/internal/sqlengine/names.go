@@ -12,7 +12,7 @@ type names struct {
 }
 
 // numbers returns the numbers of queues, 0 for one that is not there and is not to be made.
-func (e *Engine) numbers(ctx context.Context, queues []string, make bool) ([]int64, error) {
+func (e *Engine) numbers(ctx context.Context, queues []string, create bool) ([]int64, error) {
 	found := e.names.of(queues)
 	var missing []string
 	var at []int
@@ -24,7 +24,7 @@ func (e *Engine) numbers(ctx context.Context, queues []string, make bool) ([]int
 	if missing == nil {
 		return found, nil
 	}
-	numbers, err := e.store.Names(ctx, missing, make)
+	numbers, err := e.store.Names(ctx, missing, create)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (n *names) of(queues []string) []int64 {
 }
 
 // number is numbers of one.
-func (e *Engine) number(ctx context.Context, queue string, make bool) (int64, error) {
-	n, err := e.numbers(ctx, []string{queue}, make)
+func (e *Engine) number(ctx context.Context, queue string, create bool) (int64, error) {
+	n, err := e.numbers(ctx, []string{queue}, create)
 	if err != nil {
 		return 0, err
 	}

@@ -53,8 +53,8 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 func (w *work) stir(q int64) { w.soon(q, math.MinInt64) }
 
 // onQueue runs do in a transaction that has the row of a queue locked.
-func (e *Engine) onQueue(ctx context.Context, op, name string, make bool, do func(*work, *Heads) error) error {
-	num, err := e.number(ctx, name, make)
+func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do func(*work, *Heads) error) error {
+	num, err := e.number(ctx, name, create)
 	if err != nil || num == 0 {
 		return err
 	}
@@ -118,7 +118,7 @@ func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, 
 	for {
 		read, done := 0, int64(0)
 		var last token.Place
-		err := e.do(ctx, op, []int64{num}, boundsDead, func(w *work) error {
+		err := e.do(ctx, op, []int64{num}, First{}, boundsDead, func(w *work) error {
 			done = 0
 			found, err := w.tx.Ranges(w.ctx, []Range{{Queue: num, Kind: kind, Span: span, Most: chunk, Lock: Wait}})
 			if err != nil {
@@ -153,7 +153,7 @@ func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, 
 func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err error) {
 	for {
 		read, done := 0, int64(0)
-		err := e.do(ctx, "purge", []int64{num}, nil, func(w *work) error {
+		err := e.do(ctx, "purge", []int64{num}, First{}, nil, func(w *work) error {
 			done = 0
 			over, err := w.tx.Over(w.ctx, num, never, chunk)
 			read = len(over)
@@ -247,7 +247,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 
 // redrive brings the dead among some rows back.
 func (e *Engine) redrive(ctx context.Context, num int64, read func(*work) ([]*Row, error)) (out engine.Redriven, err error) {
-	err = e.do(ctx, "redrive", []int64{num}, boundsDead, func(w *work) error {
+	err = e.do(ctx, "redrive", []int64{num}, First{}, boundsDead, func(w *work) error {
 		out = engine.Redriven{}
 		rows, err := read(w)
 		if err != nil {

@@ -3,6 +3,7 @@ package sqlengine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/group"
@@ -44,16 +45,14 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, atomic bool) (
 		return nil, err
 	}
 	results := make([]engine.PushResult, len(msgs))
-	err = e.do(ctx, "push", distinct, boundsPushes, func(w *work) error {
-		var names []Name
-		for i := range msgs {
-			if msgs[i].Key != "" {
-				names = append(names, Name{nums[i], msgs[i].Key})
-			}
+	var names []Name
+	for i := range msgs {
+		if msgs[i].Key != "" {
+			names = append(names, Name{nums[i], msgs[i].Key})
 		}
-		if err := w.find(names); err != nil {
-			return err
-		}
+	}
+	slices.SortFunc(names, byName)
+	err = e.do(ctx, "push", distinct, First{Names: slices.Compact(names)}, boundsPushes, func(w *work) error {
 		if err := w.bury(); err != nil {
 			return err
 		}
@@ -89,13 +88,13 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, atomic bool) (
 
 // queuesOf returns the numbers of the queues of n items, and each of them once. 0 stands for
 // a queue that is not there, which is not among the second.
-func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, make_ bool) (each, distinct []int64, err error) {
+func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, create bool) (each, distinct []int64, err error) {
 	var names []string
 	var items [][]int
 	for name, at := range group.By(n, of) {
 		names, items = append(names, name), append(items, at)
 	}
-	numbers, err := e.numbers(ctx, names, make_)
+	numbers, err := e.numbers(ctx, names, create)
 	if err != nil {
 		return nil, nil, err
 	}

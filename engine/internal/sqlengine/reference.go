@@ -2,6 +2,7 @@ package sqlengine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -28,9 +29,9 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		return errs, nil
 	}
 	refused := errs
-	err = e.do(ctx, "cancel", distinct, boundsDead, func(w *work) error {
+	err = e.do(ctx, "cancel", distinct, meant(refs, nums), boundsDead, func(w *work) error {
 		errs = append([]error(nil), refused...)
-		if err := w.locate(refs, nums); err != nil {
+		if err := w.bury(); err != nil {
 			return err
 		}
 		for i, ref := range refs {
@@ -46,37 +47,24 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	return errs, nil
 }
 
-// locate reads and locks the messages that refs mean, by key the live ones.
-func (w *work) locate(refs []engine.Ref, nums []int64) error {
-	var ids []engine.ID
-	var names []Name
+// meant are the rows that refs mean, by key the live ones.
+func meant(refs []engine.Ref, nums []int64) (first First) {
 	for i, ref := range refs {
 		switch {
 		case nums[i] == 0:
 		case ref.ID == 0:
-			names = append(names, Name{nums[i], ref.Key})
+			first.Names = append(first.Names, Name{nums[i], ref.Key})
 		case int64(ref.ID) > 0:
-			ids = append(ids, ref.ID)
+			first.IDs = append(first.IDs, ref.ID)
 		}
 	}
-	if len(ids) > 0 {
-		rows, err := w.tx.ByID(w.ctx, sorted(ids), Wait, false)
-		if err != nil {
-			return err
-		}
-		for _, r := range rows {
-			if w.queues[r.Queue] != nil {
-				w.adopt([]*Row{r})
-			}
-		}
-	}
-	if err := w.find(names); err != nil {
-		return err
-	}
-	return w.bury()
+	first.IDs = sorted(first.IDs)
+	slices.SortFunc(first.Names, byName)
+	first.Names = slices.Compact(first.Names)
+	return first
 }
 
-// at returns the message that a ref, which has been located, means; nil: there is none.
+// at returns the message that a ref, whose row was read, means; nil: there is none.
 func (w *work) at(num int64, ref engine.Ref) *row {
 	if ref.ID == 0 {
 		if s := w.seats[Name{num, ref.Key}]; s != nil {
@@ -129,11 +117,12 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only alon
 		return engine.Refuse(op, ref, engine.ErrNotFound)
 	}
 	var refused error
-	err = e.do(ctx, op, []int64{num}, only, func(w *work) error {
-		if err := w.locate([]engine.Ref{ref}, []int64{num}); err != nil {
+	nums := []int64{num}
+	err = e.do(ctx, op, nums, meant([]engine.Ref{ref}, nums), only, func(w *work) error {
+		err := w.bury()
+		if err != nil {
 			return err
 		}
-		var err error
 		refused, err = do(w, w.at(num, ref))
 		return err
 	})

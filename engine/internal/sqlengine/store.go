@@ -30,7 +30,7 @@ type Store interface {
 
 	// Names returns the numbers of queues, which it makes for those that are new if asked
 	// to; 0: there is none. It commits at once, whatever transaction the caller is in.
-	Names(ctx context.Context, names []string, make bool) ([]int64, error)
+	Names(ctx context.Context, names []string, create bool) ([]int64, error)
 
 	// Queues lists queues by name, behind after.
 	Queues(ctx context.Context, after string, limit int) ([]Queue, error)
@@ -55,10 +55,11 @@ type Store interface {
 // committed when it gets it. The methods that write may be carried out no sooner than at
 // the next that reads, or the commit, and in the order in which they were called.
 type Tx interface {
-	// Open comes first: the time of the database and, in the order asked for, what Heads
-	// tells of queues. Those in lock, a part of them, are locked, in the order of numbers,
-	// before anything is read: who else locks one waits until the transaction ends.
-	Open(ctx context.Context, queues, lock []int64) (now time.Time, heads []Heads, err error)
+	// Open comes first: the time of the database, what Heads tells of queues, in the order
+	// asked for, and then, as ByID and ByKey do, the rows that the call is about. Queues in
+	// lock, a part of them, are locked, in the order of numbers, before anything is read: who
+	// else locks one waits until the transaction ends.
+	Open(ctx context.Context, queues, lock []int64, first First) (Opened, error)
 	// Heads is Store.Heads with what this transaction has written, without the time.
 	Heads(ctx context.Context, queues []int64) ([]Heads, error)
 	SaveQueue(ctx context.Context, q *Queue) error
@@ -74,6 +75,20 @@ type Tx interface {
 	// Due returns the counts of CountDue of the minutes from first up to before end, but for
 	// those that are 0.
 	Due(ctx context.Context, queue, first, end int64) ([]Tally, error)
+}
+
+// First is which rows are read with the opening, and locked.
+type First struct {
+	IDs   []engine.ID // in order
+	Names []Name      // in order of queue and key
+}
+
+// Opened is what the opening of a transaction answers.
+type Opened struct {
+	Now      time.Time
+	Heads    []Heads
+	Rows     []*Row
+	Memories []Memory
 }
 
 // Messages are the rows of messages.

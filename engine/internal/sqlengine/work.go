@@ -60,29 +60,29 @@ type alone func(*engine.Settings) bool
 var errAlone = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 
 // do runs a transaction over queues, again if others undo it, and gives the hints that
-// follow. Queues for which only holds are locked; nil: none. fn begins from nothing each
-// time.
-func (e *Engine) do(ctx context.Context, op string, queues []int64, only alone, fn func(*work) error) error {
+// follow. The rows named first, and the queues for which only holds, are locked; nil: none.
+// fn begins from nothing each time.
+func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only alone, fn func(*work) error) error {
 	var lock []int64
 	if only != nil {
 		lock = e.limits.of(queues, only)
 	}
-	return e.run(ctx, op, queues, lock, only, fn)
+	return e.run(ctx, op, queues, lock, first, only, fn)
 }
 
 // doAlone is do with a queue locked.
 func (e *Engine) doAlone(ctx context.Context, op string, queue int64, fn func(*work) error) error {
 	one := []int64{queue}
-	return e.run(ctx, op, one, one, nil, fn)
+	return e.run(ctx, op, one, one, First{}, nil, fn)
 }
 
-func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, only alone, fn func(*work) error) error {
+func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first First, only alone, fn func(*work) error) error {
 	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
 	for n := 1; ; n++ {
 		var w *work
 		err := e.store.In(ctx, op, func(tx Tx) error {
 			w = &work{e: e, ctx: ctx, tx: tx, op: op}
-			if err := w.open(queues, lock); err != nil {
+			if err := w.open(queues, lock, first); err != nil {
 				return err
 			}
 			if only != nil {
@@ -123,20 +123,21 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, only 
 func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*work) error) error {
 	return e.store.In(ctx, op, func(tx Tx) error {
 		w := &work{e: e, ctx: ctx, tx: tx, op: op}
-		if err := w.open(queues, nil); err != nil {
+		if err := w.open(queues, nil, First{}); err != nil {
 			return err
 		}
 		return fn(w)
 	})
 }
 
-func (w *work) open(queues, lock []int64) error {
-	now, heads, err := w.tx.Open(w.ctx, queues, lock)
+func (w *work) open(queues, lock []int64, first First) error {
+	opened, err := w.tx.Open(w.ctx, queues, lock, first)
 	if err != nil {
 		return err
 	}
-	w.now = w.e.clock(now)
+	w.now = w.e.clock(opened.Now)
 	w.ms = w.now.UnixMilli()
+	heads := opened.Heads
 	w.queues = make(map[int64]*Heads, len(heads))
 	w.e.limits.note(heads)
 	for i := range heads {
@@ -151,7 +152,28 @@ func (w *work) open(queues, lock []int64) error {
 	w.met = make(map[int64]meetings)
 	w.least = make(map[int64]int64)
 	w.died = make(map[int64]bool)
+	for _, name := range first.Names {
+		w.seats[name] = new(seat)
+	}
+	w.remember(opened.Memories)
+	for _, r := range opened.Rows {
+		if w.queues[r.Queue] != nil { // an id may be that of a message of any queue
+			w.adopt([]*Row{r})
+		}
+	}
 	return nil
+}
+
+// remember puts memories that were read to their keys.
+func (w *work) remember(memories []Memory) {
+	for i := range memories {
+		m := &memories[i]
+		s := w.seats[m.Name]
+		s.stored = m
+		if m.Forgotten > w.ms {
+			s.memory = m
+		}
+	}
 }
 
 // adopt takes rows that were read and locked into the work, and brings them to the
@@ -197,6 +219,10 @@ func (w *work) unseat(x *row) {
 	}
 }
 
+func byName(a, b Name) int {
+	return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key))
+}
+
 // find reads and locks who has keys, but for those of which that is known.
 func (w *work) find(names []Name) error {
 	var missing []Name
@@ -209,19 +235,12 @@ func (w *work) find(names []Name) error {
 	if missing == nil {
 		return nil
 	}
-	slices.SortFunc(missing, func(a, b Name) int { return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key)) })
+	slices.SortFunc(missing, byName)
 	rows, memories, err := w.tx.ByKey(w.ctx, missing, Wait, false)
 	if err != nil {
 		return err
 	}
-	for i := range memories {
-		m := &memories[i]
-		s := w.seats[m.Name]
-		s.stored = m
-		if m.Forgotten > w.ms {
-			s.memory = m
-		}
-	}
+	w.remember(memories)
 	w.adopt(rows)
 	return nil
 }
@@ -342,7 +361,6 @@ func (w *work) memories(t tallies) (forgotten []Name, remembered []Memory) {
 			t[tallyOf{name.Queue, CountFinished, 0}]++
 		}
 	}
-	byName := func(a, b Name) int { return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key)) }
 	slices.SortFunc(forgotten, byName)
 	slices.SortFunc(remembered, func(a, b Memory) int { return byName(a.Name, b.Name) })
 	return forgotten, remembered

@@ -3,7 +3,9 @@ package mysqlengine
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -99,8 +101,12 @@ const driverPacket = 64 << 20
 // ask finds out what the pool and the server take.
 func (s *store) ask(ctx context.Context) error {
 	var packet int64
-	if err := s.db.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&packet); err != nil {
+	var version string
+	if err := s.db.QueryRowContext(ctx, "SELECT @@max_allowed_packet, VERSION()").Scan(&packet, &version); err != nil {
 		return err
+	}
+	if tooOld(version) {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: "the server is of version " + version + "; tarry needs MySQL 8.0, MariaDB 10.6, or a later one"}
 	}
 	s.packet = int(min(packet, driverPacket)) - 1<<10
 	if s.packet < 4*rowBytes {
@@ -114,4 +120,18 @@ func (s *store) ask(ctx context.Context) error {
 		err = nil
 	}
 	return err
+}
+
+// tooOld reports whether a server of a version knows no SKIP LOCKED. What does not tell its
+// version in the usual way is believed to.
+func tooOld(version string) bool {
+	var major, minor int
+	version = strings.TrimPrefix(version, "5.5.5-") // which MariaDB once said first, for old clients
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n != 2 {
+		return false
+	}
+	if strings.Contains(version, "MariaDB") {
+		return major < 10 || major == 10 && minor < 6
+	}
+	return major < 8
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tarryhq/tarry/engine/internal/attempt"
@@ -66,6 +68,10 @@ func (n *notices) listen(heard func(queue string)) {
 func (n *notices) hear(pause *attempt.Pause) error {
 	cfg := n.pool.Config().ConnConfig.Copy()
 	cfg.OnNotification = nil // they are waited for
+	// There is no statement to be cancelled, and the connection ends with the wait.
+	cfg.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
+	}
 	conn, err := pgx.ConnectConfig(n.ctx, cfg)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (s *store) rollback(conn *pgxpool.Conn) {
 // and those made while a table is small, or its statistics old, would read all of it when
 // it has grown.
 const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true)`
+	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)`
 
 // outside runs statements that commit by themselves.
 func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {

@@ -15,16 +15,36 @@ type ids struct {
 
 // take returns the first of n ids in a row that nobody had.
 func (e *Engine) take(ctx context.Context, n int) (engine.ID, error) {
-	e.ids.mu.Lock()
-	defer e.ids.mu.Unlock()
-	if e.ids.next == 0 || e.ids.next+engine.ID(n)-1 > e.ids.last {
-		first, last, err := e.store.IDs(ctx, n)
-		if err != nil {
-			return 0, err
-		}
-		e.ids.next, e.ids.last = first, last
+	if first := e.ids.some(n); first != 0 {
+		return first, nil
 	}
-	first := e.ids.next
-	e.ids.next += engine.ID(n)
+	// Nobody waits for who reserves more: that may be the one who waits for a connection
+	// which the other's transaction holds.
+	first, last, err := e.store.IDs(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	e.ids.add(first+engine.ID(n), last)
 	return first, nil
+}
+
+// some returns the first of n ids; 0: there are not so many.
+func (s *ids) some(n int) engine.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == 0 || s.next+engine.ID(n)-1 > s.last {
+		return 0
+	}
+	first := s.next
+	s.next += engine.ID(n)
+	return first
+}
+
+// add takes ids in, unless greater ones are there: what comes later gets a greater one.
+func (s *ids) add(next, last engine.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if next > s.next {
+		s.next, s.last = next, last
+	}
 }

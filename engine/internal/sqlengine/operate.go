@@ -217,13 +217,15 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	}
 	span, began := token.All, int64(0)
 	for limit > 0 {
-		read := 0
+		read, from := 0, span
 		most := min(limit, chunk)
 		n, err := e.redrive(ctx, num, func(w *work) ([]*Row, error) {
+			span = from
 			if began == 0 {
 				began = w.ms
 				span.Low = token.Place{At: w.queues[num].keeps(w.ms)}
 				span.High = token.Place{At: w.ms + 1} // not what dies meanwhile
+				from = span
 			}
 			found, err := w.tx.Ranges(w.ctx, []Range{{Queue: num, Kind: Dead, Span: span, Most: most, Lock: Wait}})
 			if err != nil {

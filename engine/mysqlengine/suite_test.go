@@ -1,6 +1,7 @@
 package mysqlengine
 
 import (
+	"context"
 	"crypto/rand"
 	"database/sql"
 	"strings"
@@ -40,6 +41,19 @@ func connect(t testing.TB, url string, several bool) *sql.DB {
 	return db
 }
 
+// dropTables drops those of a store, so that few are left for when the database is dropped.
+func dropTables(t *testing.T, db *sql.DB, prefix string) {
+	t.Helper()
+	set, err := tables(prefix)
+	if err == nil {
+		_, err = set.Down(context.WithoutCancel(t.Context()), db, 0)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// newPrefix makes up a prefix for a store of its own.
 func newPrefix() string { return "t" + strings.ToLower(rand.Text()) }
 
 // suite runs the conformance suite on a shared database, by a clock; nil: the server's.
@@ -62,7 +76,11 @@ func suite(t *testing.T, clock *enginetest.Clock, several bool, histories int) {
 	}
 	enginetest.Run(t, enginetest.Harness{
 		Clock: clock,
-		Open:  func(t *testing.T) engine.Engine { return open(t, newPrefix()) },
+		Open: func(t *testing.T) engine.Engine {
+			prefix := newPrefix()
+			t.Cleanup(func() { dropTables(t, db, prefix) })
+			return open(t, prefix)
+		},
 		Reopen: func(t *testing.T, e engine.Engine) engine.Engine {
 			if err := e.Close(); err != nil {
 				t.Error(err)

@@ -60,12 +60,15 @@ func (w *work) dropDead(r Range) (n int, err error) {
 
 // bury drops of queues in which something has died, and which bound their dead, those that
 // are too many, the first ones first, so that what follows in the call does not meet them.
-// The queues are locked.
+// The queues are locked then.
 func (w *work) bury() error {
 	died := slices.DeleteFunc(slices.Sorted(maps.Keys(w.died)), func(q int64) bool { return !boundsDead(&w.queues[q].Settings) })
 	clear(w.died)
 	if len(died) == 0 {
 		return nil
+	}
+	if err := w.alone(died); err != nil {
+		return err
 	}
 	if err := w.write(); err != nil {
 		return err

@@ -67,7 +67,7 @@ func (h *Heads) due(ms int64) bool {
 }
 
 // boundsLeases reports whether a call that leases must have a queue for itself.
-func boundsLeases(s *engine.Settings) bool { return s.InFlight > 0 || s.Rate > 0 || boundsDead(s) }
+func boundsLeases(s *engine.Settings) bool { return s.InFlight > 0 || s.Rate > 0 }
 
 // visit is one want, and what becomes of it.
 type visit struct {

@@ -45,7 +45,7 @@ func (e *Engine) lapseAll(ctx context.Context, op string, num int64) error {
 			return err
 		}
 		met := 0
-		err = e.do(ctx, op, []int64{num}, First{}, boundsDead, func(w *work) error {
+		err = e.do(ctx, op, []int64{num}, First{}, nil, func(w *work) error {
 			err := w.lapse([]int64{num})
 			met = len(w.order)
 			return err

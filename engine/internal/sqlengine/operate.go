@@ -118,7 +118,7 @@ func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, 
 	for {
 		read, done := 0, int64(0)
 		var last token.Place
-		err := e.do(ctx, op, []int64{num}, First{}, boundsDead, func(w *work) error {
+		err := e.do(ctx, op, []int64{num}, First{}, nil, func(w *work) error {
 			done = 0
 			found, err := w.tx.Ranges(w.ctx, []Range{{Queue: num, Kind: kind, Span: span, Most: chunk, Lock: Wait}})
 			if err != nil {
@@ -249,7 +249,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 
 // redrive brings the dead among some rows back.
 func (e *Engine) redrive(ctx context.Context, num int64, read func(*work) ([]*Row, error)) (out engine.Redriven, err error) {
-	err = e.do(ctx, "redrive", []int64{num}, First{}, boundsDead, func(w *work) error {
+	err = e.do(ctx, "redrive", []int64{num}, First{}, nil, func(w *work) error {
 		out = engine.Redriven{}
 		rows, err := read(w)
 		if err != nil {

@@ -52,7 +52,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, atomic bool) (
 		}
 	}
 	slices.SortFunc(names, byName)
-	err = e.do(ctx, "push", distinct, First{Names: slices.Compact(names)}, boundsPushes, func(w *work) error {
+	err = e.do(ctx, "push", distinct, First{Names: slices.Compact(names)}, boundsPending, func(w *work) error {
 		if err := w.bury(); err != nil {
 			return err
 		}
@@ -111,8 +111,6 @@ func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, creat
 }
 
 func boundsPending(s *engine.Settings) bool { return s.MaxPending > 0 }
-
-func boundsPushes(s *engine.Settings) bool { return boundsPending(s) || boundsDead(s) }
 
 // rooms returns how many more live messages the queues take that bound them.
 func (w *work) rooms() (map[int64]int64, error) {

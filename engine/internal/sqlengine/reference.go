@@ -29,7 +29,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		return errs, nil
 	}
 	refused := errs
-	err = e.do(ctx, "cancel", distinct, meant(refs, nums), boundsDead, func(w *work) error {
+	err = e.do(ctx, "cancel", distinct, meant(refs, nums), nil, func(w *work) error {
 		errs = append([]error(nil), refused...)
 		if err := w.bury(); err != nil {
 			return err
@@ -149,7 +149,7 @@ func (w *work) refuseUnlessWaiting(op string, ref engine.Ref, x *row) error {
 // Reschedule moves the due time of a scheduled or ready message.
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
 	var info engine.Info
-	err := e.refer(ctx, "reschedule", ref, boundsDead, func(w *work, x *row) (refused, err error) {
+	err := e.refer(ctx, "reschedule", ref, nil, func(w *work, x *row) (refused, err error) {
 		if refused = w.refuseUnlessWaiting("reschedule", ref, x); refused != nil {
 			return refused, nil
 		}

@@ -42,7 +42,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		return settled, nil
 	}
 	ids, queues = sorted(ids), sorted(queues)
-	err := e.do(ctx, "settle", queues, First{IDs: ids}, boundsDead, func(w *work) error {
+	err := e.do(ctx, "settle", queues, First{IDs: ids}, nil, func(w *work) error {
 		var names []Name // of those that lapsed dead
 		for _, x := range w.order {
 			if x.Kind == Dead && x.Nonce != nil && x.Key != "" {

@@ -25,6 +25,7 @@ type work struct {
 	ms  int64
 
 	queues map[int64]*Heads
+	locked []int64 // queues that are, or are to be in the next transaction
 	dirty  []int64 // queues to be saved
 	rows   map[engine.ID]*row
 	order  []*row // the same, as they came
@@ -77,18 +78,16 @@ func (e *Engine) doAlone(ctx context.Context, op string, queue int64, fn func(*w
 }
 
 func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first First, only alone, fn func(*work) error) error {
-	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
-	for n := 1; ; n++ {
-		var w *work
+	var w *work
+	err := e.repeat(ctx, op, func() error {
 		err := e.store.In(ctx, op, func(tx Tx) error {
-			w = &work{e: e, ctx: ctx, tx: tx, op: op}
+			w = &work{e: e, ctx: ctx, tx: tx, op: op, locked: lock}
 			if err := w.open(queues, lock, first); err != nil {
 				return err
 			}
 			if only != nil {
-				if now := e.limits.of(queues, only); !within(now, lock) {
-					lock = now
-					return errAlone
+				if err := w.alone(e.limits.of(queues, only)); err != nil {
+					return err
 				}
 			}
 			if err := fn(w); err != nil {
@@ -99,14 +98,30 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 			}
 			return w.write()
 		})
+		if err == errAlone {
+			lock = w.locked
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	e.fold(len(w.order))
+	if tell := w.conclude; e.cfg.later != nil {
+		e.cfg.later(tell)
+	} else {
+		tell()
+	}
+	return nil
+}
+
+// repeat runs a transaction until others do not undo it.
+func (e *Engine) repeat(ctx context.Context, op string, try func() error) error {
+	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
+	for n := 1; ; n++ {
+		err := try()
 		switch {
 		case err == nil:
-			e.fold(len(w.order))
-			if tell := w.conclude; e.cfg.later != nil {
-				e.cfg.later(tell)
-			} else {
-				tell()
-			}
 			return nil
 		case err == errAlone && n < tries:
 		case !errors.Is(err, ErrAgain) && err != errAlone:
@@ -119,14 +134,25 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 	}
 }
 
+// alone undoes the transaction unless queues are locked, and has them locked in the next.
+func (w *work) alone(queues []int64) error {
+	if within(queues, w.locked) {
+		return nil
+	}
+	w.locked = sorted(slices.Concat(w.locked, queues))
+	return errAlone
+}
+
 // look runs a transaction that changes nothing.
 func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*work) error) error {
-	return e.store.In(ctx, op, func(tx Tx) error {
-		w := &work{e: e, ctx: ctx, tx: tx, op: op}
-		if err := w.open(queues, nil, First{}); err != nil {
-			return err
-		}
-		return fn(w)
+	return e.repeat(ctx, op, func() error {
+		return e.store.In(ctx, op, func(tx Tx) error {
+			w := &work{e: e, ctx: ctx, tx: tx, op: op}
+			if err := w.open(queues, nil, First{}); err != nil {
+				return err
+			}
+			return fn(w)
+		})
 	})
 }
 
@@ -254,7 +280,11 @@ func (w *work) soon(queue, at int64) {
 
 // write writes what has changed. Keys are freed before others take them.
 func (w *work) write() error {
-	var inserted, moved, replaced []*Row
+	w.dirty = sorted(w.dirty)
+	if err := w.alone(w.dirty); err != nil {
+		return err // who has not locked a queue would take back what others have saved
+	}
+	var inserted, buried, moved, replaced []*Row
 	var deleted []engine.ID
 	t := tallies{}
 	for _, x := range w.order {
@@ -275,6 +305,8 @@ func (w *work) write() error {
 			deleted = append(deleted, x.ID)
 		case x.whole:
 			replaced = append(replaced, &x.Row)
+		case x.moved() && x.Kind == Dead:
+			buried = append(buried, &x.Row)
 		case x.moved():
 			moved = append(moved, &x.Row)
 		}
@@ -285,13 +317,13 @@ func (w *work) write() error {
 	forgotten, remembered := w.memories(t)
 	slices.Sort(deleted)
 	byID := func(a, b *Row) int { return cmp.Compare(a.ID, b.ID) }
+	slices.SortFunc(buried, byID)
 	slices.SortFunc(moved, byID)
 	slices.SortFunc(replaced, byID)
 	slices.SortFunc(inserted, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key), cmp.Compare(a.ID, b.ID))
 	})
-	slices.Sort(w.dirty)
-	for _, q := range slices.Compact(w.dirty) {
+	for _, q := range w.dirty {
 		if err := w.tx.SaveQueue(w.ctx, &w.queues[q].Queue); err != nil {
 			return err
 		}
@@ -309,7 +341,7 @@ func (w *work) write() error {
 	for _, part := range []struct {
 		rows  []*Row
 		write func(context.Context, []*Row) error
-	}{{moved, w.tx.Move}, {replaced, w.tx.Replace}, {inserted, w.tx.Insert}} {
+	}{{buried, w.tx.Move}, {moved, w.tx.Move}, {replaced, w.tx.Replace}, {inserted, w.tx.Insert}} {
 		if len(part.rows) > 0 {
 			if err := part.write(w.ctx, part.rows); err != nil {
 				return err

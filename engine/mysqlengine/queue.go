@@ -4,16 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"math"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
-
-// errGone says that queues have gone which are never deleted.
-var errGone = errors.New("the row of a queue has gone: have other tables been put in place of these?")
 
 // heads reads the time and what queues have first.
 func (t *tx) heads(ctx context.Context, queues []int64) (time.Time, []sqlengine.Heads, error) {
@@ -24,7 +20,11 @@ func (t *tx) heads(ctx context.Context, queues []int64) (time.Time, []sqlengine.
 	if err := t.send(ctx); err != nil {
 		return time.Time{}, nil, err
 	}
-	return answer()
+	now, heads, err := answer()
+	if err == nil && len(heads) < len(queues) {
+		err = sqlengine.ErrGone
+	}
+	return now, heads, err
 }
 
 // askHeads queues the question for the time and the heads of queues; answer has them once
@@ -40,13 +40,11 @@ func (t *tx) askHeads(ctx context.Context, queues []int64) (answer func() (time.
 		return nil, err
 	}
 	return func() (time.Time, []sqlengine.Heads, error) {
-		heads := make([]sqlengine.Heads, len(queues))
-		for i, q := range queues {
-			h, ok := found[q]
-			if !ok {
-				return time.Time{}, nil, errGone
+		heads := make([]sqlengine.Heads, 0, len(queues))
+		for _, q := range queues {
+			if h, ok := found[q]; ok {
+				heads = append(heads, h)
 			}
-			heads[i] = h
 		}
 		return time.UnixMicro(us).UTC(), heads, nil
 	}, nil

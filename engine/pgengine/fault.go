@@ -35,6 +35,9 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 				e.Hint += "; " + m.hint
 			}
 		}
+		if committing && (pg.Code == "57P01" || pg.Code == "57P02") { // the server ends, maybe behind the commit
+			e.Hint = engine.HintUnknown
+		}
 		return e
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		e := &engine.Error{Op: op, Err: err}

@@ -1,12 +1,22 @@
 package pgengine
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
@@ -80,5 +90,177 @@ func TestTextThatIsNone(t *testing.T) {
 		info, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: l[0].ID})
 		ok(t, err)
 		t.Logf("%q is kept as %q", reason, info.LastError)
+	}
+}
+
+// A token that was never given fails alone.
+func TestTokensOfNoQueue(t *testing.T) {
+	t.Parallel()
+	e := raw(t)
+	push(t, e, engine.Message{Queue: "q"})
+	l := lease(t, e, "q", 1).Messages
+	for _, queue := range []uint64{12345, math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64} {
+		forged := token.Token{Queue: queue, ID: l[0].ID, Nonce: token.NewNonce()}.String()
+		got := settle(t, e, engine.Settlement{Token: forged, Do: engine.Ack}, engine.Settlement{Token: l[0].Token, Do: engine.Extend})
+		if !errors.Is(got[0].Err, engine.ErrLeaseLost) || got[1].Err != nil {
+			t.Errorf("%d: %v", queue, got)
+		}
+	}
+}
+
+// Callers' transactions that hold all connections of a pool get on.
+func TestInTxWithAllConnections(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	c := open(t, pool, newSchema(t, pool))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := c.Push(ctx, "orders", nil)
+	ok(t, err)
+	for range pool.Config().MaxConns {
+		in := inTx(t, c, begin(t, pool))
+		for range 3 {
+			if _, err := in.PushMany(ctx, slices.Repeat([]tarry.Draft{{Queue: "orders"}}, 400)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// undoing is a store that undoes transactions once they have done all.
+type undoing struct {
+	*store
+	undo atomic.Bool // the next one
+}
+
+var errUndone = fmt.Errorf("%w by the test", sqlengine.ErrInternal)
+
+func (s *undoing) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
+	if !s.undo.Swap(false) {
+		return s.store.In(ctx, op, do)
+	}
+	err := s.store.In(ctx, op, func(tx sqlengine.Tx) error { return cmp.Or(do(tx), errUndone) })
+	if err == errUndone {
+		return sqlengine.ErrAgain
+	}
+	return err
+}
+
+// A transaction that was undone leaves nothing in those that follow.
+func TestUndoneOnce(t *testing.T) {
+	t.Parallel()
+	e := raw(t)
+	s := &undoing{store: e.store}
+	again := sqlengine.New(s, sqlengine.Config{Name: "postgres", MaxBody: maxBody})
+	for range 3 {
+		push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q"})
+	}
+	for _, l := range lease(t, e, "q", 6).Messages {
+		settle(t, e, engine.Settlement{Token: l.Token, Do: engine.Bury})
+	}
+	s.undo.Store(true)
+	got, err := again.Redrive(t.Context(), "q", nil, 4)
+	if err != nil || got.Redriven != 4 {
+		t.Errorf("%+v redriven, %v", got, err)
+	}
+	s.undo.Store(true)
+	if info, err := again.Get(t.Context(), engine.Ref{Queue: "q", ID: 1}); err != nil || info.ID != 1 {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	s.undo.Store(true)
+	if n, err := again.Purge(t.Context(), "q", engine.PurgeDead); err != nil || n != 6 {
+		t.Errorf("%d purged, %v", n, err)
+	}
+}
+
+// What a call finds out by its way does not take back what others have set.
+func TestFirstMemoryKeepsPause(t *testing.T) {
+	t.Parallel()
+	e := raw(t)
+	ctx := t.Context()
+	push(t, e, engine.Message{Queue: "q", Key: "k", Terms: engine.Terms{Remember: time.Hour}})
+	s := &between{store: e.store}
+	other := sqlengine.New(s, sqlengine.Config{Name: "postgres", MaxBody: maxBody})
+	s.then = func() { ok(t, e.Pause(ctx, "q", 0)) }
+	errs, err := other.Cancel(ctx, []engine.Ref{{Queue: "q", Key: "k"}})
+	ok(t, errors.Join(err, errs[0]))
+	if info, err := e.Queue(ctx, "q"); err != nil || !info.Paused || info.Finished != 1 {
+		t.Errorf("%+v, %v; want it paused, and a key remembered", info, err)
+	}
+}
+
+// between lets something else happen once the first transaction has opened its queues.
+type between struct {
+	*store
+	then func()
+}
+
+type opened struct {
+	sqlengine.Tx
+	s *between
+}
+
+func (s *between) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
+	return s.store.In(ctx, op, func(tx sqlengine.Tx) error { return do(opened{tx, s}) })
+}
+
+func (o opened) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+	answer, err := o.Tx.Open(ctx, queues, lock, first)
+	if then := o.s.then; then != nil {
+		o.s.then = nil
+		then()
+	}
+	return answer, err
+}
+
+// A transaction of a caller that stays open does not hold up who leases others.
+func TestLeaseBesideAnOpenTransaction(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	schema := newSchema(t, pool)
+	c := open(t, pool, schema)
+	e := another(t, pool, schema)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := e.Configure(ctx, "orders", engine.Settings{DeadMax: 1, DeadKeep: time.Hour}, "")
+	ok(t, err)
+	push(t, e, engine.Message{Queue: "orders"}, engine.Message{Queue: "orders", Key: "locked"})
+	in := inTx(t, c, begin(t, pool))
+	_, err = in.Push(ctx, "orders", nil)
+	ok(t, err)
+	ok(t, in.Cancel(ctx, tarry.ByKey("locked").Of("orders")))
+	g, err := e.Lease(ctx, []engine.Want{{Queue: "orders", Max: 10}})
+	if err != nil || len(g.Queues[0].Messages) != 1 {
+		t.Fatalf("leased %v, %v", g, err)
+	}
+	for range 10 {
+		if g, err = e.Lease(ctx, []engine.Want{{Queue: "orders", Max: 10}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if q := g.Queues[0]; q.More || q.NextDue.Sub(g.Now) < 50*time.Millisecond || q.NextDue.Sub(g.Now) > 100*time.Millisecond {
+		t.Errorf("asked again and again, next in %v", q.NextDue.Sub(g.Now))
+	}
+}
+
+// What a call sets for its own statements is not the caller's.
+func TestInTxLeavesPlansAlone(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	c := open(t, pool, newSchema(t, pool))
+	tx := begin(t, pool)
+	_, err := tx.Exec(t.Context(), "SET LOCAL enable_hashjoin = off")
+	ok(t, err)
+	in := inTx(t, c, tx)
+	for range 2 {
+		_, err = in.Push(t.Context(), "orders", nil)
+		ok(t, err)
+	}
+	for _, setting := range []struct{ name, want string }{{"enable_seqscan", "on"}, {"enable_hashjoin", "off"}, {"enable_bitmapscan", "on"}, {"enable_mergejoin", "on"}} {
+		var got string
+		ok(t, tx.QueryRow(t.Context(), "SELECT current_setting($1)", setting.name).Scan(&got))
+		if got != setting.want {
+			t.Errorf("%s is %s after a push", setting.name, got)
+		}
 	}
 }

@@ -55,8 +55,10 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 		return outer(ctx, op, err)
 	}
 	t := &tx{sender: sp, say: s.say, batch: new(pgx.Batch)}
+	t.write(keepPlans)
 	t.write(byIndex)
 	if err = do(t); err == nil {
+		t.write(asBefore)
 		err = t.send(ctx)
 	}
 	if err == nil {
@@ -79,6 +81,11 @@ func outer(ctx context.Context, op string, err error) error {
 		return &engine.Error{Op: op, Err: engine.ErrInvalid, Hint: "the transaction is over"}
 	}
 	return fault(ctx, op, err, false)
+}
+
+// IDs asks on the transaction's connection: transactions may hold all that the pool has.
+func (s *savepoints) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
+	return s.reserve(ctx, s.tx, n)
 }
 
 // Notify is not called: what a transaction tells goes through Within.Later.

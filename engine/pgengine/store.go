@@ -81,6 +81,16 @@ func (s *store) rollback(conn *pgxpool.Conn) {
 const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)`
 
+// asBefore ends byIndex in a transaction that goes on; keepPlans comes first.
+const (
+	keepPlans = `SELECT set_config('tarry.seqscan', current_setting('enable_seqscan'), true), set_config('tarry.hashjoin', current_setting('enable_hashjoin'), true),
+	set_config('tarry.mergejoin', current_setting('enable_mergejoin'), true), set_config('tarry.bitmapscan', current_setting('enable_bitmapscan'), true),
+	set_config('tarry.jit', current_setting('jit'), true)`
+	asBefore = `SELECT set_config('enable_seqscan', current_setting('tarry.seqscan'), true), set_config('enable_hashjoin', current_setting('tarry.hashjoin'), true),
+	set_config('enable_mergejoin', current_setting('tarry.mergejoin'), true), set_config('enable_bitmapscan', current_setting('tarry.bitmapscan'), true),
+	set_config('jit', current_setting('tarry.jit'), true)`
+)
+
 // outside runs statements that commit by themselves.
 func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 	t := &tx{sender: s.pool, say: s.say, batch: new(pgx.Batch)}
@@ -147,18 +157,23 @@ func (s *store) Queues(ctx context.Context, after string, limit int) (queues []s
 const blockSize = 1000
 
 func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
+	return s.reserve(ctx, s.pool, n)
+}
+
+// reserve reserves ids by a connection or a transaction, whose end they outlast.
+func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engine.ID, err error) {
 	blocks := (n + blockSize - 1) / blockSize
 	var low, high int64 = math.MaxInt64, 0
-	err = s.outside(ctx, "push", func(t *tx) {
-		t.read(t.say.block, func(r pgx.CollectableRow) error {
-			var block int64
-			err := r.Scan(&block)
-			low, high = min(low, block), max(high, block)
-			return err
-		}, blocks)
-	})
+	t := &tx{sender: by, say: s.say, batch: new(pgx.Batch)}
+	t.read(t.say.block, func(r pgx.CollectableRow) error {
+		var block int64
+		err := r.Scan(&block)
+		low, high = min(low, block), max(high, block)
+		return err
+	}, blocks)
+	err = fault(ctx, "push", t.send(ctx), true)
 	if err == nil && high-low != int64(blocks-1) { // somebody reserved some between
-		return s.IDs(ctx, n)
+		return s.reserve(ctx, by, n)
 	}
 	return engine.ID((low-1)*blockSize + 1), engine.ID(high * blockSize), err
 }

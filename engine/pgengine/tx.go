@@ -64,7 +64,7 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 		return o, err
 	}
 	o.Now = time.UnixMicro(us).UTC()
-	return o, complete(queues, o.Heads)
+	return o, nil
 }
 
 func (t *tx) Heads(ctx context.Context, queues []int64) (heads []sqlengine.Heads, err error) {
@@ -75,12 +75,9 @@ func (t *tx) Heads(ctx context.Context, queues []int64) (heads []sqlengine.Heads
 	return heads, complete(queues, heads)
 }
 
-// errGone says that queues have gone which are never deleted.
-var errGone = errors.New("the row of a queue has gone: has another tarry's schema been put in place of this one?")
-
 func complete(queues []int64, heads []sqlengine.Heads) error {
 	if len(heads) != len(queues) {
-		return errGone
+		return sqlengine.ErrGone
 	}
 	return nil
 }

@@ -311,9 +311,12 @@ func (w *work) deadline(ttr time.Duration) int64 {
 	return max(w.ms+1, engine.When{In: ttr}.Resolve(w.now))
 }
 
-// retryLeast is how soon rows are looked for again that others hold: those may let them go
-// without a word.
-const retryLeast = 5
+// How soon rows are looked for again that others hold, in milliseconds, since those may let
+// them go without a word: the later the longer that has been so.
+const (
+	retryLeast = 5
+	retryMost  = 100
+)
 
 // after finds out when there may be more, once what was leased has been written.
 func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]bool) error {
@@ -346,8 +349,15 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 			case full[q]:
 				more = true
 			default:
-				next = min(next, w.ms+retryLeast)
+				next = w.ms
 			}
+		}
+		got := 0
+		for _, v := range byQueue[q] {
+			got += len(v.granted.Messages)
+		}
+		if pause := w.e.told.blocked(q, !more && next <= w.ms && got == 0); !more && next <= w.ms {
+			next = w.ms + pause
 		}
 		for _, v := range byQueue[q] {
 			v.granted.More = more || v.granted.More

@@ -11,6 +11,9 @@ import (
 // ErrAgain says that a transaction met others in a way that undid it: run it once more.
 var ErrAgain = errors.New("the transaction was undone by others: run it again")
 
+// ErrGone says that queues have gone, which are never deleted.
+var ErrGone = errors.New("the row of a queue has gone: have other tables been put in place of these?")
+
 // ErrInternal marks errors by which the engine undoes a transaction for reasons of its own.
 var ErrInternal = errors.New("undone")
 
@@ -58,7 +61,7 @@ type Tx interface {
 	// Open comes first: the time of the database, what Heads tells of queues, in the order
 	// asked for, and then, as ByID and ByKey do, the rows that the call is about. Queues in
 	// lock, a part of them, are locked, in the order of numbers, before anything is read: who
-	// else locks one waits until the transaction ends.
+	// else locks one waits until the transaction ends. It leaves out what is no queue.
 	Open(ctx context.Context, queues, lock []int64, first First) (Opened, error)
 	// Heads is Store.Heads with what this transaction has written, without the time.
 	Heads(ctx context.Context, queues []int64) ([]Heads, error)

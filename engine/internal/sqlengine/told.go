@@ -8,6 +8,21 @@ type told struct {
 	mu     sync.Mutex
 	until  map[int64]int64 // never where it was not told, or nothing is known to come
 	asking map[int64]int   // leases that have not answered: what they have seen nobody knows
+	pauses map[int64]int64 // how soon to look again where others hold all there is
+}
+
+// blocked tells how soon to look again for rows that others hold; still: nothing else was
+// met there.
+func (t *told) blocked(queue int64, still bool) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !still {
+		delete(t.pauses, queue)
+		return retryLeast
+	}
+	pause := max(retryLeast, t.pauses[queue])
+	t.pauses[queue] = min(2*pause, retryMost)
+	return pause
 }
 
 // ask begins to ask for what queues have.

@@ -173,6 +173,9 @@ func (w *work) open(queues, lock []int64, first First) error {
 		}
 		w.queues[h.Num] = h
 	}
+	if len(w.queues) < len(queues) && w.op != "settle" { // of which tokens speak, anybody may have written
+		return ErrGone
+	}
 	w.rows = make(map[engine.ID]*row)
 	w.seats = make(map[Name]*seat)
 	w.met = make(map[int64]meetings)

@@ -36,6 +36,9 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	if err != nil {
 		return "", err
 	}
+	if err := e.lapseAll(ctx, op, num); err != nil { // what is dead by now counts for no limit
+		return "", err
+	}
 	if err := e.dropDead(ctx, op, num); err != nil { // what is gone by the settings before does not come back
 		return "", err
 	}

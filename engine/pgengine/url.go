@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -102,9 +103,12 @@ func parse(u *url.URL) (*target, error) {
 	if params["application_name"] == "" {
 		params["application_name"] = "tarry"
 	}
-	// A caller who leaves costs no connection.
-	cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWithin}
+	// A caller who leaves costs no connection. PgBouncer 1.18 ends on some requests to
+	// cancel; who says these modes has one on the way, where connections are cheap.
+	if m := cfg.ConnConfig.DefaultQueryExecMode; m != pgx.QueryExecModeExec && m != pgx.QueryExecModeSimpleProtocol {
+		cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWithin}
+		}
 	}
 	// A PgBouncer may pass on what another listened for.
 	cfg.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}

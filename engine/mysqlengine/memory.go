@@ -33,7 +33,7 @@ func (t *tx) Remember(ctx context.Context, memories []sqlengine.Memory) error {
 		for i, m := range some {
 			s.row(i, m.Queue, m.Key, int64(m.ID), m.Due, int64(m.Ending), m.Ended, m.Forgotten)
 		}
-		if err := t.write(ctx, s); err != nil {
+		if err := t.write(ctx, s.end(onRemember)); err != nil {
 			return err
 		}
 	}

@@ -189,6 +189,8 @@ func statementsOf(prefix string) *statements {
 var (
 	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error")
 	onReplace = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error", "priority", "policy", "size", "meta", "body", "large")
+
+	onRemember = onMeeting("id", "due", "ending", "ended", "forgotten")
 )
 
 func onMeeting(columns ...string) string {

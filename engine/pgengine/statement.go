@@ -91,7 +91,9 @@ func say(schema string) *statements {
 		over: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m WHERE m.queue = $1 AND m.forgotten <= $2
 			ORDER BY m.forgotten LIMIT $3 FOR UPDATE OF m SKIP LOCKED`,
 		remember: `INSERT INTO {memory} (queue, key, id, due, ending, ended, forgotten)
-			SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[])`,
+			SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[])
+			ON CONFLICT (queue, key) DO UPDATE SET id = excluded.id, due = excluded.due, ending = excluded.ending,
+				ended = excluded.ended, forgotten = excluded.forgotten`,
 		forget: `DELETE FROM {memory} m USING unnest($1::bigint[], $2::text[]) u(queue, key) WHERE m.queue = u.queue AND m.key = u.key COLLATE "C"`,
 
 		tally: `INSERT INTO {tally_change} (queue, count, minute, n) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[])`,

@@ -127,7 +127,8 @@ type Memories interface {
 	// Over returns those of a queue that are forgotten at or before an instant, the first
 	// first, and locks them, but for those that others hold.
 	Over(ctx context.Context, queue, until int64, most int) ([]Memory, error)
-	// Remember writes memories. A memory of the same key has been forgotten before.
+	// Remember writes memories. A memory of the same key has been forgotten before, unless
+	// it came about at the same time: then the later one stays.
 	Remember(ctx context.Context, memories []Memory) error
 	// Forget deletes memories that ByKey or Over have returned.
 	Forget(ctx context.Context, names []Name) error

@@ -2,6 +2,7 @@ package sqlengine
 
 import (
 	"context"
+	"sync"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -10,7 +11,9 @@ import (
 // each in a savepoint of that. It is used as the transaction is, from one goroutine at a
 // time, and Tell is called when that has committed.
 type Within struct {
-	e     *Engine
+	e *Engine
+
+	mu    sync.Mutex // Tell is not called from the transaction's goroutine
 	later []func()
 }
 
@@ -23,7 +26,11 @@ var _ interface {
 func (e *Engine) Within(store Store) *Within {
 	w := new(Within)
 	w.e = &Engine{store, e.cfg, e.process}
-	w.e.cfg.later = func(tell func()) { w.later = append(w.later, tell) }
+	w.e.cfg.later = func(tell func()) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.later = append(w.later, tell)
+	}
 	return w
 }
 
@@ -33,7 +40,11 @@ func (w *Within) Tell() {
 		return
 	}
 	defer w.e.calls.Leave()
-	for _, tell := range w.later {
+	w.mu.Lock()
+	later := w.later
+	w.later = nil
+	w.mu.Unlock()
+	for _, tell := range later {
 		tell()
 	}
 }

@@ -19,10 +19,10 @@ type outage struct {
 	*Engine
 	clock  *enginetest.Clock
 	writes atomic.Int64
-	at     int64 // which of them it is; 0: none
-	clones []*vfs.MemFS
-	ids    []engine.ID // of messages buried
-	tokens []string    // of leases
+	at     int64                         // which of them it is; 0: none
+	clones atomic.Pointer[[2]*vfs.MemFS] // nil: that write is still to come
+	ids    []engine.ID                   // of messages buried
+	tokens []string                      // of leases
 }
 
 func openOutage(t *testing.T, mem *vfs.MemFS, clock *enginetest.Clock, at int64) *outage {
@@ -30,10 +30,10 @@ func openOutage(t *testing.T, mem *vfs.MemFS, clock *enginetest.Clock, at int64)
 	o := &outage{clock: clock, at: at}
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && o.writes.Add(1) == o.at {
-			o.clones = []*vfs.MemFS{
+			o.clones.Store(&[2]*vfs.MemFS{
 				mem.CrashClone(vfs.CrashCloneCfg{}),
 				mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}),
-			}
+			})
 		}
 		return nil
 	}))
@@ -201,26 +201,26 @@ func TestOutages(t *testing.T) {
 		var before, after string
 		var then time.Time
 		for i, step := range steps {
-			if o.clones == nil {
+			if o.clones.Load() == nil {
 				before, then = logical(t, o.Engine), clock.Now()
 			}
-			hit := o.clones != nil
+			hit := o.clones.Load() != nil
 			if err := step(t, o); err != nil {
 				t.Fatalf("write %d, step %d: %v", at, i, err)
 			}
 			if at == 1 {
 				o.whole(t, fmt.Sprintf("step %d", i))
 			}
-			if o.clones != nil && !hit {
+			if o.clones.Load() != nil && !hit {
 				after = logical(t, o.Engine)
 			}
 		}
 		if err := o.Close(); err != nil {
 			t.Fatal(err)
 		}
-		through = o.clones == nil
+		through = o.clones.Load() == nil
 		if i := int(at) % 2; !through {
-			clone, clock := o.clones[i], enginetest.NewClock()
+			clone, clock := o.clones.Load()[i], enginetest.NewClock()
 			clock.Set(then)
 			second := openOutage(t, clone, clock, 1+at%17)
 			if is := logical(t, second.Engine); is == before || is == after {
@@ -237,8 +237,8 @@ func TestOutages(t *testing.T) {
 			if err := second.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if j := int(at) / 2 % 2; second.clones != nil {
-				clone := second.clones[j]
+			if j := int(at) / 2 % 2; second.clones.Load() != nil {
+				clone := second.clones.Load()[j]
 				third := openOutage(t, clone, clock, 0)
 				third.whole(t, fmt.Sprintf("write %d, clone %d, then write %d, clone %d", at, i, second.at, j))
 				if err := third.Close(); err != nil {

@@ -37,7 +37,7 @@ func scanMessage(r *sql.Rows) (*sqlengine.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.ID, m.Expires = engine.ID(id), orNever(expires)
+	m.ID, m.Expires = engine.ID(id), sqlengine.OrNever(expires)
 	m.Key, m.LastError = string(key), string(lastError)
 	if len(nonce) == len(token.Nonce{}) {
 		n := token.Nonce(nonce)
@@ -61,20 +61,12 @@ func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, bod
 }
 
 func (t *tx) byID(ctx context.Context, into *[]*sqlengine.Row, ids []engine.ID, lock sqlengine.Lock, body bool) error {
-	for some := range slices.Chunk(numbers(ids), listMost) {
+	for some := range slices.Chunk(sqlengine.Numbers(ids), listMost) {
 		if err := t.messages(ctx, into, body, lock, t.say.byID, some); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func numbers(ids []engine.ID) []int64 {
-	n := make([]int64, len(ids))
-	for i, id := range ids {
-		n[i] = int64(id)
-	}
-	return n
 }
 
 func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, memories []sqlengine.Memory, err error) {
@@ -254,7 +246,7 @@ func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengin
 }
 
 func (t *tx) Delete(ctx context.Context, ids []engine.ID) error {
-	for some := range slices.Chunk(numbers(ids), listMost) {
+	for some := range slices.Chunk(sqlengine.Numbers(ids), listMost) {
 		if err := t.write(ctx, say(t.say.remove, some)); err != nil {
 			return err
 		}

@@ -3,11 +3,8 @@ package mysqlengine
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
-	"math"
 	"time"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -59,31 +56,9 @@ func scanHeads(r *sql.Rows, us *int64, found map[int64]sqlengine.Heads) error {
 		return err
 	}
 	h.Name = string(name)
-	h.Waiting = min(orNever(waiting), orNever(ranked))
-	h.Leased, h.Dead, h.Forgotten = orNever(leased), orNever(dead), orNever(forgotten)
-	h.Settings, err = decodeSettings(settings)
+	h.Waiting = min(sqlengine.OrNever(waiting), sqlengine.OrNever(ranked))
+	h.Leased, h.Dead, h.Forgotten = sqlengine.OrNever(leased), sqlengine.OrNever(dead), sqlengine.OrNever(forgotten)
+	h.Settings, err = sqlengine.DecodeSettings(settings)
 	found[h.Num] = h
 	return err
-}
-
-func orNever(ms *int64) int64 {
-	if ms == nil {
-		return math.MaxInt64
-	}
-	return *ms
-}
-
-// encodeSettings writes settings as JSON; nil: none is set.
-func encodeSettings(s *engine.Settings) ([]byte, error) {
-	if s.Unset() {
-		return nil, nil
-	}
-	return json.Marshal(s)
-}
-
-func decodeSettings(text []byte) (s engine.Settings, err error) {
-	if text != nil {
-		err = json.Unmarshal(text, &s)
-	}
-	return s, err
 }

@@ -141,7 +141,7 @@ func (s *store) Queues(ctx context.Context, after string, limit int) (queues []s
 			var settings []byte
 			err := r.Scan(&q.Num, &q.Name, &q.Paused, &settings, &q.Revision)
 			if err == nil {
-				q.Settings, err = decodeSettings(settings)
+				q.Settings, err = sqlengine.DecodeSettings(settings)
 			}
 			queues = append(queues, q)
 			return err

@@ -138,7 +138,7 @@ func (t *tx) Heads(ctx context.Context, queues []int64) ([]sqlengine.Heads, erro
 }
 
 func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) error {
-	settings, err := encodeSettings(&q.Settings)
+	settings, err := sqlengine.EncodeSettings(&q.Settings)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func scanMessage(r pgx.CollectableRow) (*sqlengine.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.ID, m.Attempt, m.Expires = engine.ID(id), uint32(attempt), orNever(expires)
+	m.ID, m.Attempt, m.Expires = engine.ID(id), uint32(attempt), sqlengine.OrNever(expires)
 	if key != nil {
 		m.Key = keyOf(*key)
 	}
@@ -57,15 +57,7 @@ func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, bod
 }
 
 func (t *tx) byID(into *[]*sqlengine.Row, ids []engine.ID, lock sqlengine.Lock, body bool) {
-	t.messages(into, t.say.byID, lock, numbers(ids), body)
-}
-
-func numbers(ids []engine.ID) []int64 {
-	n := make([]int64, len(ids))
-	for i, id := range ids {
-		n[i] = int64(id)
-	}
-	return n
+	t.messages(into, t.say.byID, lock, sqlengine.Numbers(ids), body)
 }
 
 func split(names []sqlengine.Name) (queues []int64, keys []string) {
@@ -168,7 +160,7 @@ func pageOf(rows []*sqlengine.Row, whole bool) *page {
 		}
 		p.queues, p.keys, p.created = append(p.queues, m.Queue), append(p.keys, orNull(keyText(m.Key))), append(p.created, m.Created)
 		p.priorities, p.policies = append(p.priorities, int64(m.Policy.Priority)), append(p.policies, codec.AppendPolicy(nil, &m.Policy))
-		p.metas, p.bodies = append(p.metas, metaOf(&m.Content)), append(p.bodies, m.Content.Body)
+		p.metas, p.bodies = append(p.metas, sqlengine.MetaOf(&m.Content)), append(p.bodies, m.Content.Body)
 	}
 	return p
 }
@@ -178,14 +170,6 @@ func orNull(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// metaOf is what a content has beside its body; nil: nothing.
-func metaOf(c *engine.Content) []byte {
-	if c.ContentType == "" && len(c.Headers) == 0 {
-		return nil
-	}
-	return codec.AppendContent(nil, &engine.Content{ContentType: c.ContentType, Headers: c.Headers})
 }
 
 func (t *tx) Insert(_ context.Context, rows []*sqlengine.Row) error {
@@ -219,6 +203,6 @@ func (t *tx) Replace(_ context.Context, rows []*sqlengine.Row) error {
 }
 
 func (t *tx) Delete(_ context.Context, ids []engine.ID) error {
-	t.write(t.say.remove, numbers(ids))
+	t.write(t.say.remove, sqlengine.Numbers(ids))
 	return nil
 }

@@ -1,12 +1,8 @@
 package pgengine
 
 import (
-	"encoding/json"
-	"math"
-
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -19,7 +15,7 @@ func (t *tx) heads(queues []int64, heads *[]sqlengine.Heads) {
 
 func scanHeads(r pgx.CollectableRow, heads *[]sqlengine.Heads) error {
 	var h sqlengine.Heads
-	var settings *string
+	var settings []byte
 	var revision int64
 	var waiting, leased, dead, forgotten *int64
 	err := r.Scan(&h.Num, &h.Name, &h.Paused, &settings, &revision, &h.Base, &h.Remembers, &waiting, &leased, &dead, &forgotten)
@@ -27,31 +23,8 @@ func scanHeads(r pgx.CollectableRow, heads *[]sqlengine.Heads) error {
 		return err
 	}
 	h.Revision = uint64(revision)
-	h.Waiting, h.Leased, h.Dead, h.Forgotten = orNever(waiting), orNever(leased), orNever(dead), orNever(forgotten)
-	h.Settings, err = decodeSettings(settings)
+	h.Waiting, h.Leased, h.Dead, h.Forgotten = sqlengine.OrNever(waiting), sqlengine.OrNever(leased), sqlengine.OrNever(dead), sqlengine.OrNever(forgotten)
+	h.Settings, err = sqlengine.DecodeSettings(settings)
 	*heads = append(*heads, h)
 	return err
-}
-
-func orNever(ms *int64) int64 {
-	if ms == nil {
-		return math.MaxInt64
-	}
-	return *ms
-}
-
-// encodeSettings writes settings as JSON; nil: none is set.
-func encodeSettings(s *engine.Settings) (*string, error) {
-	if s.Unset() {
-		return nil, nil
-	}
-	b, err := json.Marshal(s)
-	return new(string(b)), err
-}
-
-func decodeSettings(text *string) (s engine.Settings, err error) {
-	if text != nil {
-		err = json.Unmarshal([]byte(*text), &s)
-	}
-	return s, err
 }

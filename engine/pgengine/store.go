@@ -139,11 +139,11 @@ func (s *store) Queues(ctx context.Context, after string, limit int) (queues []s
 	err = s.outside(ctx, "queues", func(t *tx) {
 		t.read(t.say.queues, func(r pgx.CollectableRow) error {
 			var q sqlengine.Queue
-			var settings *string
+			var settings []byte
 			var revision int64
 			err := r.Scan(&q.Num, &q.Name, &q.Paused, &settings, &revision)
 			if err == nil {
-				q.Settings, err = decodeSettings(settings)
+				q.Settings, err = sqlengine.DecodeSettings(settings)
 			}
 			q.Revision = uint64(revision)
 			queues = append(queues, q)

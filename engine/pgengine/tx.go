@@ -83,7 +83,7 @@ func complete(queues []int64, heads []sqlengine.Heads) error {
 }
 
 func (t *tx) SaveQueue(_ context.Context, q *sqlengine.Queue) error {
-	settings, err := encodeSettings(&q.Settings)
+	settings, err := sqlengine.EncodeSettings(&q.Settings)
 	if err != nil {
 		return err
 	}

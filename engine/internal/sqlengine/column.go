@@ -1,0 +1,51 @@
+package sqlengine
+
+import (
+	"encoding/json"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+)
+
+// What follows is how columns have values, in every database.
+
+// OrNever is an instant of a column in which NULL stands for never.
+func OrNever(ms *int64) int64 {
+	if ms == nil {
+		return never
+	}
+	return *ms
+}
+
+// Numbers are ids as columns have them.
+func Numbers(ids []engine.ID) []int64 {
+	n := make([]int64, len(ids))
+	for i, id := range ids {
+		n[i] = int64(id)
+	}
+	return n
+}
+
+// EncodeSettings writes settings as JSON; nil: none is set.
+func EncodeSettings(s *engine.Settings) ([]byte, error) {
+	if s.Unset() {
+		return nil, nil
+	}
+	return json.Marshal(s)
+}
+
+// DecodeSettings reads what EncodeSettings wrote.
+func DecodeSettings(text []byte) (s engine.Settings, err error) {
+	if text != nil {
+		err = json.Unmarshal(text, &s)
+	}
+	return s, err
+}
+
+// MetaOf is what a content has beside its body; nil: nothing.
+func MetaOf(c *engine.Content) []byte {
+	if c.ContentType == "" && len(c.Headers) == 0 {
+		return nil
+	}
+	return codec.AppendContent(nil, &engine.Content{ContentType: c.ContentType, Headers: c.Headers})
+}

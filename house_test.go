@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
 	"engine/enginetest/workertest": {"", "engine"},
+	"engine/internal/ledger":       {""},
 	"engine/redisengine":           {"engine", "internal", "engine/internal"},
 	"engine/redisengine/redistest": {"engine/internal"},
 	"engine/pgengine":              {"engine", "internal", "engine/internal"},

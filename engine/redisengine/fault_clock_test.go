@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -22,28 +23,28 @@ func TestFaultClocksDisagree(t *testing.T) {
 	c, e := cluster.client, cluster.engine
 
 	const n = 60
-	l := newLedger(t, "q")
-	l.work(c, tarry.WorkerConfig{})
+	l := ledger.New(t, "q")
+	l.Work(c, tarry.WorkerConfig{})
 	half := time.Now().Add(30 * time.Minute)
 	for i := range n {
 		key := "half" + strconv.Itoa(i)
 		if _, err := c.Push(t.Context(), "q", nil, tarry.At(half), tarry.Key(key)); err != nil {
 			t.Fatal(err)
 		}
-		l.change(func() { l.entries[key] = &entry{in: 30 * time.Minute, due: half, pushed: true} })
-		l.push(c, "hour"+strconv.Itoa(i), time.Hour)
-		l.push(c, "soon"+strconv.Itoa(i), 2*time.Second)
+		l.Change(func() { l.Entries[key] = &ledger.Entry{In: 30 * time.Minute, Due: half, Pushed: true} })
+		l.Push(c, "hour"+strconv.Itoa(i), time.Hour)
+		l.Push(c, "soon"+strconv.Itoa(i), 2*time.Second)
 	}
-	l.rest(10 * time.Second)
-	t.Logf("the latest was handled after %v", l.late)
-	if l.late > 2*time.Second {
+	l.Rest(10 * time.Second)
+	t.Logf("the latest was handled after %v", l.Late)
+	if l.Late > 2*time.Second {
 		t.Error("that is too late")
 	}
-	l.settled(c, 5*time.Second)
-	l.once()
+	l.Settled(c, 5*time.Second)
+	l.Once()
 
 	// Leases last as long as they are to.
-	l.push(c, "again", 0)
+	l.Push(c, "again", 0)
 	for i := range n {
 		push(t, e, plain("r", strconv.Itoa(i)))
 	}
@@ -59,45 +60,45 @@ func TestFaultClockStepsBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Clock("+0"))
 	c := openClient(t, s.URL())
-	held := newLedger(t, "held")
+	held := ledger.New(t, "held")
 	release := make(chan bool)
-	held.during = func() { <-release }
-	held.work(c, tarry.WorkerConfig{LeaseTTR: 2 * time.Second})
+	held.During = func() { <-release }
+	held.Work(c, tarry.WorkerConfig{LeaseTTR: 2 * time.Second})
 	unblock := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(unblock)
-	held.push(c, "k", 0)
-	l := newLedger(t, "q")
-	l.work(c, tarry.WorkerConfig{})
-	l.push(c, "first", 0)
-	l.rest(10 * time.Second)
-	held.await("the handler to start", 10*time.Second, func() bool { return held.entries["k"].running })
-	l.push(c, "far", time.Minute)
+	held.Push(c, "k", 0)
+	l := ledger.New(t, "q")
+	l.Work(c, tarry.WorkerConfig{})
+	l.Push(c, "first", 0)
+	l.Rest(10 * time.Second)
+	held.Await("the handler to start", 10*time.Second, func() bool { return held.Entries["k"].Running })
+	l.Push(c, "far", time.Minute)
 	for i := range 20 {
-		l.push(c, fmt.Sprint("near", i), time.Second)
+		l.Push(c, fmt.Sprint("near", i), time.Second)
 	}
-	counts(t, c, "q", 10*time.Second, 21, 0, 0)
+	ledger.Counts(t, c, "q", 10*time.Second, 21, 0, 0)
 
 	// What was to be due is so an hour and a second later.
 	s.SetClock("-1h")
 	pushed := time.Now()
 	for i := range 20 {
-		l.push(c, fmt.Sprint("later", i), time.Second)
+		l.Push(c, fmt.Sprint("later", i), time.Second)
 	}
-	l.await("what is due by the new clock", 10*time.Second, func() bool { return l.handled == 1+20 })
+	l.Await("what is due by the new clock", 10*time.Second, func() bool { return l.Handled == 1+20 })
 	t.Logf("it was handled %v late", time.Since(pushed)-time.Second)
 	unblock()
-	held.rest(10 * time.Second)
-	counts(t, c, "held", 5*time.Second, 0, 0, 0) // it could be acked
-	held.once()
-	counts(t, c, "q", 0, 21, 0, 0)
+	held.Rest(10 * time.Second)
+	ledger.Counts(t, c, "held", 5*time.Second, 0, 0, 0) // it could be acked
+	held.Once()
+	ledger.Counts(t, c, "q", 0, 21, 0, 0)
 
 	// And when the clock is right again that is overdue.
 	s.SetClock("+0")
-	t.Logf("the rest was handled %v after the clock was put right", l.await("the rest", Recheck+3*time.Second, func() bool {
-		return l.handled == 1+20+20
+	t.Logf("the rest was handled %v after the clock was put right", l.Await("the rest", Recheck+3*time.Second, func() bool {
+		return l.Handled == 1+20+20
 	}))
-	counts(t, c, "q", 5*time.Second, 1, 0, 0)
-	l.once()
+	ledger.Counts(t, c, "q", 5*time.Second, 1, 0, 0)
+	l.Once()
 }
 
 // TestFaultClockStepsForward sets the server's clock ahead while a worker waits that
@@ -106,25 +107,25 @@ func TestFaultClockStepsForward(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Clock("+0"))
 	c := openClient(t, s.URL(), "shards=1")
-	l := newLedger(t, "q")
-	l.work(c, tarry.WorkerConfig{})
-	l.push(c, "far", 2*time.Hour)
+	l := ledger.New(t, "q")
+	l.Work(c, tarry.WorkerConfig{})
+	l.Push(c, "far", 2*time.Hour)
 	for i := range 20 {
-		l.push(c, fmt.Sprint(i), 30*time.Minute)
+		l.Push(c, fmt.Sprint(i), 30*time.Minute)
 	}
-	l.push(c, "first", 0)
-	l.rest(10 * time.Second)
-	counts(t, c, "q", 10*time.Second, 21, 0, 0)
+	l.Push(c, "first", 0)
+	l.Rest(10 * time.Second)
+	ledger.Counts(t, c, "q", 10*time.Second, 21, 0, 0)
 
-	l.change(func() {
-		for _, e := range l.entries {
-			e.due = e.due.Add(-time.Hour)
+	l.Change(func() {
+		for _, e := range l.Entries {
+			e.Due = e.Due.Add(-time.Hour)
 		}
 	})
 	s.SetClock("+1h")
-	t.Logf("it was handled %v after the step", l.await("what is due by now", Recheck+3*time.Second, func() bool {
-		return l.handled == 1+20
+	t.Logf("it was handled %v after the step", l.Await("what is due by now", Recheck+3*time.Second, func() bool {
+		return l.Handled == 1+20
 	}))
-	counts(t, c, "q", 5*time.Second, 1, 0, 0)
-	l.once()
+	ledger.Counts(t, c, "q", 5*time.Second, 1, 0, 0)
+	l.Once()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -45,14 +46,14 @@ func TestFaultClosing(t *testing.T) {
 	})
 	c := tarry.New(e, nil)
 	t.Cleanup(func() { _ = c.Close() }) // it has not opened the engine
-	l := newLedger(t, "q")
-	l.work(c, tarry.WorkerConfig{})
-	stop := l.produce(c, 0, 20*time.Millisecond)
-	l.more(300, 5*time.Second)
+	l := ledger.New(t, "q")
+	l.Work(c, tarry.WorkerConfig{})
+	stop := l.Produce(c, 0, 20*time.Millisecond)
+	l.More(300, 5*time.Second)
 	stop()
-	l.rest(10 * time.Second)
-	counts(t, c, "q", 5*time.Second, 0, 0, 0)
-	if err := l.failure(); err != nil { // mostly the answer can be asked for
+	l.Rest(10 * time.Second)
+	ledger.Counts(t, c, "q", 5*time.Second, 0, 0, 0)
+	if err := l.Failure(); err != nil { // mostly the answer can be asked for
 		fails(t, err, tarry.ErrUnavailable)
 	}
 }

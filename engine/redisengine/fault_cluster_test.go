@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
@@ -188,7 +189,7 @@ func TestFaultClusterRegistryDies(t *testing.T) {
 	}
 	replica.Do("CLUSTER", "FAILOVER", "TAKEOVER")
 	other := openClient(t, c.URL())
-	succeeds(t, 20*time.Second, func() error {
+	ledger.Succeeds(t, 20*time.Second, func() error {
 		queues, _, err := other.Queues(t.Context(), "", 0)
 		if err == nil && len(queues) != len(healthy) {
 			err = fmt.Errorf("of %d queues %d are listed", len(healthy), len(queues))

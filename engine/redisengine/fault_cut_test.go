@@ -9,6 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -49,7 +50,7 @@ func (c cutOff) lose(t *testing.T, call func() error, scheduled, ready, leased i
 	c.DropReplies(true)
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
-	counts(t, c.beside, "q", 10*time.Second, scheduled, ready, leased)
+	ledger.Counts(t, c.beside, "q", 10*time.Second, scheduled, ready, leased)
 	c.Cut()
 	select {
 	case err := <-ended:
@@ -65,12 +66,12 @@ func TestFaultLeaseAnswerLost(t *testing.T) {
 	t.Parallel()
 	c := newCutOff(t, "shards=1") // so that the first script of a lease leases
 	const all, leased = 1500, 700 // more than one script looks after
-	l := newLedger(t, "q")
+	l := ledger.New(t, "q")
 	msgs := make([]engine.Message, all)
 	for n := range msgs {
 		key := strconv.Itoa(n)
 		msgs[n] = plain("q", key)
-		l.entries[key] = &entry{pushed: true}
+		l.Entries[key] = &ledger.Entry{Pushed: true}
 	}
 	push(t, c.engine, msgs...)
 	err := c.lose(t, func() error {
@@ -81,10 +82,10 @@ func TestFaultLeaseAnswerLost(t *testing.T) {
 		return grant.Queues[0].Err
 	}, 0, all-leased, leased)
 	fails(t, err, tarry.ErrUnavailable)
-	l.work(c.beside, tarry.WorkerConfig{})
-	t.Logf("all were handled %v after the cut", l.rest(5*time.Second))
-	counts(t, c.beside, "q", 5*time.Second, 0, 0, 0)
-	l.once()
+	l.Work(c.beside, tarry.WorkerConfig{})
+	t.Logf("all were handled %v after the cut", l.Rest(5*time.Second))
+	ledger.Counts(t, c.beside, "q", 5*time.Second, 0, 0, 0)
+	l.Once()
 }
 
 // TestFaultLeaseAnswerLostAmongMany: to give back what was leased is no more work when
@@ -112,7 +113,7 @@ func TestFaultLeaseAnswerLostAmongMany(t *testing.T) {
 		return grant.Queues[0].Err
 	}, 0, 0, others+lost)
 	fails(t, err, tarry.ErrUnavailable)
-	counts(t, c.beside, "q", 5*time.Second, 0, lost, others)
+	ledger.Counts(t, c.beside, "q", 5*time.Second, 0, lost, others)
 	if n := runs(t, c.server, "hget") - before; n > 20*lost {
 		t.Errorf("%d messages were looked at to give back %d", n, lost)
 	}
@@ -139,7 +140,7 @@ func TestFaultClaimAnswerLost(t *testing.T) {
 		return err
 	}, 0, 0, 1)
 	fails(t, err, tarry.ErrUnavailable)
-	t.Logf("it came back after %v", counts(t, c.beside, "q", 5*time.Second, 0, 1, 0))
+	t.Logf("it came back after %v", ledger.Counts(t, c.beside, "q", 5*time.Second, 0, 1, 0))
 	i, err := c.beside.Get(t.Context(), tarry.ByKey("k").Of("q"))
 	if err != nil || i.Attempt != 0 {
 		t.Errorf("it is at attempt %d, %v", i.Attempt, err)
@@ -170,7 +171,7 @@ func TestFaultPushAnswerLost(t *testing.T) {
 	if i, err := c.beside.Get(t.Context(), tarry.ByID(p.ID).Of("q")); err != nil || i.Key != "k" || string(i.Body) != "body" {
 		t.Errorf("found %q %q, %v", i.Key, i.Body, err)
 	}
-	counts(t, c.beside, "q", 0, 1, 0, 0)
+	ledger.Counts(t, c.beside, "q", 0, 1, 0, 0)
 }
 
 // TestFaultAckAnswerLost loses the answer to a worker's ack, and with it the hints.
@@ -221,16 +222,16 @@ func TestFaultAckAnswerLost(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	counts(t, c.beside, "q", 0, 0, 0, 0)
+	ledger.Counts(t, c.beside, "q", 0, 0, 0, 0)
 }
 
 // TestFaultManyCuts cuts all connections again and again, under load.
 func TestFaultManyCuts(t *testing.T) {
 	t.Parallel()
 	c := newCutOff(t, "shards=4")
-	l := newLedger(t, "q")
-	l.work(c.client, tarry.WorkerConfig{})
-	stop := l.produce(c.client, 0, 20*time.Millisecond, 300*time.Millisecond)
+	l := ledger.New(t, "q")
+	l.Work(c.client, tarry.WorkerConfig{})
+	stop := l.Produce(c.client, 0, 20*time.Millisecond, 300*time.Millisecond)
 	const cuts = 80
 	for n := range cuts {
 		c.DropReplies(n%3 == 0) // until the cut
@@ -238,12 +239,12 @@ func TestFaultManyCuts(t *testing.T) {
 		c.Cut()
 	}
 	stop()
-	t.Logf("%v after %d cuts all was handled", l.rest(10*time.Second), cuts)
-	t.Logf("and acked %v later", counts(t, c.beside, "q", 10*time.Second, 0, 0, 0))
-	if err := l.failure(); err != nil { // mostly the lost answers can be asked for
+	t.Logf("%v after %d cuts all was handled", l.Rest(10*time.Second), cuts)
+	t.Logf("and acked %v later", ledger.Counts(t, c.beside, "q", 10*time.Second, 0, 0, 0))
+	if err := l.Failure(); err != nil { // mostly the lost answers can be asked for
 		fails(t, err, tarry.ErrUnavailable)
 	}
-	if l.handled < cuts {
-		t.Errorf("only %d were handled", l.handled)
+	if l.Handled < cuts {
+		t.Errorf("only %d were handled", l.Handled)
 	}
 }

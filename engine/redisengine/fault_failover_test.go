@@ -9,6 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -66,24 +67,25 @@ func TestFaultSentinelFailover(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t)
 	c := openClient(t, s.URL())
-	l := newLedger(t, "q")
-	l.work(c, tarry.WorkerConfig{LeaseTTR: leaseTime})
-	stop := l.produce(c, 0, 3*time.Second, 6*time.Second, time.Hour)
-	l.more(500, 20*time.Second)
+	l := ledger.New(t, "q")
+	l.Forgetful = true
+	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTime})
+	stop := l.Produce(c, 0, 3*time.Second, 6*time.Second, time.Hour)
+	l.More(500, 20*time.Second)
 	stop()
 	master := s.Master()
 	catchUp(t, master, s.Nodes[1:]...)
 
 	killed := time.Now()
 	master.Kill()
-	stop = l.produce(c, 0, 100*time.Millisecond, time.Hour)
+	stop = l.Produce(c, 0, 100*time.Millisecond, time.Hour)
 	s.NewMaster(master)
 	t.Logf("there was a new master %v after the death of the old one", time.Since(killed))
-	t.Logf("both pushes and handlers went on %v later", l.more(1, 10*time.Second))
-	l.more(500, 20*time.Second)
+	t.Logf("both pushes and handlers went on %v later", l.More(1, 10*time.Second))
+	l.More(500, 20*time.Second)
 	stop()
-	t.Logf("all that was due was handled %v later", l.rest(10*time.Second))
-	l.settled(c, leaseTime+5*time.Second)
+	t.Logf("all that was due was handled %v later", l.Rest(10*time.Second))
+	l.Settled(c, leaseTime+5*time.Second)
 }
 
 // TestFaultClusterFailover kills one of three masters under load, once its replica has
@@ -109,40 +111,41 @@ func clusterFailover(t *testing.T, stopNode func(*redistest.Server), within time
 	victim, slot := on[0], c.slot(q.shards[0])
 	healthy := func(key string) bool { return on[q.ofKey(key).n] != victim }
 
-	l := newLedger(t, "q")
-	l.work(c.client, tarry.WorkerConfig{LeaseTTR: leaseTime})
-	stop := l.produce(c.client, 0, 3*time.Second, 6*time.Second, time.Hour)
-	l.more(500, 20*time.Second)
+	l := ledger.New(t, "q")
+	l.Forgetful = true
+	l.Work(c.client, tarry.WorkerConfig{LeaseTTR: leaseTime})
+	stop := l.Produce(c.client, 0, 3*time.Second, 6*time.Second, time.Hour)
+	l.More(500, 20*time.Second)
 	stop()
 	catchUp(t, victim, c.Replica(victim))
 
 	since := time.Now()
 	stopNode(victim)
-	stop = l.produce(c.client, 0, 100*time.Millisecond, time.Hour)
+	stop = l.Produce(c.client, 0, 100*time.Millisecond, time.Hour)
 	c.Owner(slot)
 	took := time.Now()
-	l.change(func() {
-		for key, e := range l.entries {
-			if healthy(key) && e.due.After(since) && e.handled > 0 {
+	l.Change(func() {
+		for key, e := range l.Entries {
+			if healthy(key) && e.Due.After(since) && e.Handled > 0 {
 				meanwhile++
 			}
 		}
 	})
 	t.Logf("the replica took over after %v, and %d messages of other nodes were handled meanwhile", took.Sub(since), meanwhile)
-	l.more(1, within)
-	l.await("a message of the shard", within, func() bool {
-		for key, e := range l.entries {
-			if !healthy(key) && e.due.After(took) && e.handled > 0 {
+	l.More(1, within)
+	l.Await("a message of the shard", within, func() bool {
+		for key, e := range l.Entries {
+			if !healthy(key) && e.Due.After(took) && e.Handled > 0 {
 				return true
 			}
 		}
 		return false
 	})
 	t.Logf("pushes and handlers went on everywhere %v later", time.Since(took))
-	l.more(500, 20*time.Second)
+	l.More(500, 20*time.Second)
 	stop()
-	t.Logf("all that was due was handled %v later", l.rest(10*time.Second))
-	l.settled(c.client, leaseTime+5*time.Second)
+	t.Logf("all that was due was handled %v later", l.Rest(10*time.Second))
+	l.Settled(c.client, leaseTime+5*time.Second)
 	return meanwhile
 }
 
@@ -184,8 +187,9 @@ func TestFaultClusterDeadNode(t *testing.T) {
 
 	// What is pushed to others is handled at once, while there are also such pushes that
 	// fail.
-	l := newLedger(t, alive)
-	l.work(c.client, tarry.WorkerConfig{}, dead)
+	l := ledger.New(t, alive)
+	l.Forgetful = true
+	l.Work(c.client, tarry.WorkerConfig{}, dead)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan bool)
 	go func() {
@@ -198,8 +202,8 @@ func TestFaultClusterDeadNode(t *testing.T) {
 	}()
 	began := time.Now()
 	for n := range 20 {
-		l.push(c.client, fmt.Sprint(n), 0)
-		l.rest(10 * time.Second)
+		l.Push(c.client, fmt.Sprint(n), 0)
+		l.Rest(10 * time.Second)
 	}
 	took := time.Since(began)
 	cancel()

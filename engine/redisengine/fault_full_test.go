@@ -7,6 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -70,7 +71,7 @@ func TestFaultFull(t *testing.T) {
 	}
 	_, err = c.Reschedule(ctx, key(2), tarry.In(time.Hour))
 	check(err)
-	counts(t, c, "q", 0, 1, int64(kept)-2, 0)
+	ledger.Counts(t, c, "q", 0, 1, int64(kept)-2, 0)
 	p, err := c.ListPage(ctx, engine.ListQuery{Queue: "q", State: tarry.Ready, Limit: 5, Body: true})
 	check(err)
 	if len(p.Messages) != 5 {
@@ -104,14 +105,14 @@ func TestFaultFull(t *testing.T) {
 	refused("q")
 
 	// A worker frees memory.
-	l := newLedger(t, "q")
+	l := ledger.New(t, "q")
 	for n := range kept {
-		l.entries[strconv.Itoa(n)] = &entry{}
+		l.Entries[strconv.Itoa(n)] = &ledger.Entry{}
 	}
-	l.work(c, tarry.WorkerConfig{})
-	l.await("half of the messages", 10*time.Second, func() bool { return l.handled > kept/2 })
+	l.Work(c, tarry.WorkerConfig{})
+	l.Await("half of the messages", 10*time.Second, func() bool { return l.Handled > kept/2 })
 	// What was handled is acked, and the memory freed, a moment later.
-	succeeds(t, 10*time.Second, func() error {
+	ledger.Succeeds(t, 10*time.Second, func() error {
 		_, err := c.Push(ctx, "q", make([]byte, 10_000), tarry.In(time.Hour))
 		return err
 	})
@@ -123,13 +124,13 @@ func TestFaultFullFromTheStart(t *testing.T) {
 	t.Parallel()
 	s, _, _, kept := fullRedis(t)
 	c := openClient(t, s.URL())
-	l := newLedger(t, "q")
+	l := ledger.New(t, "q")
 	for n := range kept {
-		l.entries[strconv.Itoa(n)] = &entry{pushed: true}
+		l.Entries[strconv.Itoa(n)] = &ledger.Entry{Pushed: true}
 	}
-	l.work(c, tarry.WorkerConfig{})
-	l.rest(10 * time.Second)
-	counts(t, c, "q", 5*time.Second, 0, 0, 0)
+	l.Work(c, tarry.WorkerConfig{})
+	l.Rest(10 * time.Second)
+	ledger.Counts(t, c, "q", 5*time.Second, 0, 0, 0)
 	if _, err := c.Push(t.Context(), "q", make([]byte, 10_000), tarry.In(time.Hour)); err != nil {
 		t.Error(err)
 	}

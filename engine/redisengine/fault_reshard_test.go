@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -16,18 +17,18 @@ func TestFaultReshard(t *testing.T) {
 	c := newClustered(t, "shards=4")
 	s := c.engine.queue("q").shards[0]
 	slot := c.slot(s)
-	l := newLedger(t, "q")
-	l.during = func() { time.Sleep(5 * time.Millisecond) }
-	l.work(c.client, tarry.WorkerConfig{})
-	stop := l.produce(c.client, 0, 20*time.Millisecond, time.Second, time.Hour)
-	l.more(500, 20*time.Second)
+	l := ledger.New(t, "q")
+	l.During = func() { time.Sleep(5 * time.Millisecond) }
+	l.Work(c.client, tarry.WorkerConfig{})
+	stop := l.Produce(c.client, 0, 20*time.Millisecond, time.Second, time.Hour)
+	l.More(500, 20*time.Second)
 	var slowest time.Duration
 	move := func(to *redistest.Server, began time.Time) {
 		t.Helper()
 		c.MoveSlot(slot, to)
-		l.await("a message of the shard", 5*time.Second, func() bool {
-			for key, e := range l.entries {
-				if e.due.After(began) && e.handled > 0 && c.engine.queue("q").ofKey(key) == s {
+		l.Await("a message of the shard", 5*time.Second, func() bool {
+			for key, e := range l.Entries {
+				if e.Due.After(began) && e.Handled > 0 && c.engine.queue("q").ofKey(key) == s {
 					return true
 				}
 			}
@@ -63,12 +64,12 @@ func TestFaultReshard(t *testing.T) {
 	move(to, began)
 	t.Logf("and for %v with a rest of %v midway", slowest, patience/3)
 
-	l.more(100, 10*time.Second)
+	l.More(100, 10*time.Second)
 	stop()
-	t.Logf("all that was due was handled %v later", l.rest(10*time.Second))
-	l.settled(c.client, 5*time.Second)
-	l.once()
-	if err := l.failure(); err != nil {
+	t.Logf("all that was due was handled %v later", l.Rest(10*time.Second))
+	l.Settled(c.client, 5*time.Second)
+	l.Once()
+	if err := l.Failure(); err != nil {
 		t.Errorf("a push failed: %v", err)
 	}
 }

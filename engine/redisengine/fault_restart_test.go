@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -16,21 +17,21 @@ func TestFaultRestart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Args("--appendonly", "yes", "--appendfsync", "always"))
 	c := openClient(t, s.URL())
-	l := newLedger(t, "q")
-	l.work(c, tarry.WorkerConfig{})
-	stop := l.produce(c, 0, 50*time.Millisecond, 0, time.Hour, 2*time.Second)
-	l.more(500, 20*time.Second)
+	l := ledger.New(t, "q")
+	l.Work(c, tarry.WorkerConfig{})
+	stop := l.Produce(c, 0, 50*time.Millisecond, 0, time.Hour, 2*time.Second)
+	l.More(500, 20*time.Second)
 
 	s.Kill()
 	killed := time.Now()
-	l.await("a push to fail", 20*time.Second, func() bool { return l.when.Sub(killed) > patience })
-	fails(t, l.failure(), tarry.ErrUnavailable)
+	l.Await("a push to fail", 20*time.Second, func() bool { return l.When.Sub(killed) > patience })
+	fails(t, l.Failure(), tarry.ErrUnavailable)
 	s.Restart()
-	t.Logf("%v after the restart both pushes and handlers had gone on", l.more(1, 10*time.Second))
-	l.more(500, 20*time.Second)
+	t.Logf("%v after the restart both pushes and handlers had gone on", l.More(1, 10*time.Second))
+	l.More(500, 20*time.Second)
 	stop()
-	t.Logf("%v later all that was due was handled", l.rest(10*time.Second))
-	l.settled(c, 5*time.Second)
+	t.Logf("%v later all that was due was handled", l.Rest(10*time.Second))
+	l.Settled(c, 5*time.Second)
 }
 
 // TestFaultHang stops a Redis for longer than an answer is waited for. Its connections
@@ -39,19 +40,19 @@ func TestFaultHang(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := openClient(t, s.URL())
-	l := newLedger(t, "q")
-	l.work(c, tarry.WorkerConfig{})
-	stop := l.produce(c, 0, 50*time.Millisecond, time.Second, time.Hour)
-	l.more(500, 20*time.Second)
+	l := ledger.New(t, "q")
+	l.Work(c, tarry.WorkerConfig{})
+	stop := l.Produce(c, 0, 50*time.Millisecond, time.Second, time.Hour)
+	l.More(500, 20*time.Second)
 	s.Pause()
-	l.await("a push to fail", 20*time.Second, func() bool { return l.failed != nil })
-	fails(t, l.failure(), tarry.ErrUnavailable)
+	l.Await("a push to fail", 20*time.Second, func() bool { return l.Failed != nil })
+	fails(t, l.Failure(), tarry.ErrUnavailable)
 	s.Resume()
-	t.Logf("both pushes and handlers went on %v later", l.more(1, 10*time.Second))
-	l.more(200, 20*time.Second)
+	t.Logf("both pushes and handlers went on %v later", l.More(1, 10*time.Second))
+	l.More(200, 20*time.Second)
 	stop()
-	t.Logf("all that was due was handled %v later", l.rest(10*time.Second))
-	l.settled(c, 10*time.Second)
+	t.Logf("all that was due was handled %v later", l.Rest(10*time.Second))
+	l.Settled(c, 10*time.Second)
 }
 
 // TestFaultRestartForgets restarts a Redis that keeps nothing, as a failover may lose
@@ -62,24 +63,24 @@ func TestFaultRestartForgets(t *testing.T) {
 	e := openStore(t, s.URL())
 	c := tarry.New(e, nil)
 	t.Cleanup(func() { _ = c.Close() }) // it has not opened the engine
-	l := newLedger(t, "q")
-	l.work(c, tarry.WorkerConfig{})
-	l.push(c, "before", 0)
-	l.rest(10 * time.Second)
+	l := ledger.New(t, "q")
+	l.Work(c, tarry.WorkerConfig{})
+	l.Push(c, "before", 0)
+	l.Rest(10 * time.Second)
 
 	s.Restart()
-	l.push(c, "after", 0)
-	l.rest(10 * time.Second)
+	l.Push(c, "after", 0)
+	l.Rest(10 * time.Second)
 	other := openClient(t, s.URL())
 	n := 0
-	succeeds(t, Recheck, func() error {
+	ledger.Succeeds(t, Recheck, func() error {
 		n++
-		l.push(c, strconv.Itoa(n), time.Hour)
+		l.Push(c, strconv.Itoa(n), time.Hour)
 		queues, _, err := other.Queues(t.Context(), "", 0)
 		if err == nil && len(queues) != 1 {
 			err = fmt.Errorf("of one queue in use %d are known", len(queues))
 		}
 		return err
 	})
-	l.settled(c, 5*time.Second)
+	l.Settled(c, 5*time.Second)
 }

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
 // asleep is a worker with nothing to do, and another engine of its store.
 type asleep struct {
-	*ledger
+	*ledger.Ledger
+	t      *testing.T
 	proxy  *redistest.Proxy // of the worker's engine
 	client *tarry.Client
 	other  *Engine
@@ -22,10 +24,10 @@ type asleep struct {
 func newAsleep(t *testing.T) *asleep {
 	s := redistest.Start(t)
 	p := redistest.StartProxy(t, s.Addr())
-	a := &asleep{ledger: newLedger(t, "q"), proxy: p, client: openClient(t, p.URL()), other: openStore(t, s.URL())}
-	a.work(a.client, tarry.WorkerConfig{})
+	a := &asleep{t: t, Ledger: ledger.New(t, "q"), proxy: p, client: openClient(t, p.URL()), other: openStore(t, s.URL())}
+	a.Work(a.client, tarry.WorkerConfig{})
 	// It listens, and has handled something.
-	succeeds(t, 10*time.Second, func() error {
+	ledger.Succeeds(t, 10*time.Second, func() error {
 		m := s.Do("PUBSUB", "NUMSUB", a.other.channel)
 		listen, err := m.AsIntMap()
 		if err == nil && listen[a.other.channel] == 0 {
@@ -42,10 +44,10 @@ func newAsleep(t *testing.T) *asleep {
 // may be cut off meanwhile.
 func (a *asleep) wakes(cut bool) time.Duration {
 	a.t.Helper()
-	counts(a.t, a.client, "q", 10*time.Second, 0, 0, 0)
+	ledger.Counts(a.t, a.client, "q", 10*time.Second, 0, 0, 0)
 	a.n++
 	key := fmt.Sprint(a.n)
-	a.change(func() { a.entries[key] = &entry{pushed: true, due: time.Now()} })
+	a.Change(func() { a.Entries[key] = &ledger.Entry{Pushed: true, Due: time.Now()} })
 	if cut {
 		a.proxy.Refuse(true)
 		a.proxy.Cut()
@@ -55,7 +57,7 @@ func (a *asleep) wakes(cut bool) time.Duration {
 	if cut {
 		a.proxy.Refuse(false)
 	}
-	a.await("the message to be handled", Recheck+2*time.Second, func() bool { return a.entries[key].handled > 0 })
+	a.Await("the message to be handled", Recheck+2*time.Second, func() bool { return a.Entries[key].Handled > 0 })
 	return time.Since(began)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -70,7 +71,7 @@ func TestWorkersInFlight(t *testing.T) {
 			t.Fatalf("%d of %d messages are handled, %d workers were killed", len(handled), all, len(killed))
 		}
 	}
-	counts(t, c, "q", 5*time.Second, 0, 0, 0)
+	ledger.Counts(t, c, "q", 5*time.Second, 0, 0, 0)
 	for _, w := range workers {
 		if !killed[w.pid()] {
 			w.stop(t)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -91,7 +92,7 @@ func TestWorkers(t *testing.T) {
 		}
 	}
 	t.Logf("all were handled after %v", time.Since(began))
-	counts(t, c, "q", 5*time.Second, 0, 0, 0)
+	ledger.Counts(t, c, "q", 5*time.Second, 0, 0, 0)
 	var ending sync.WaitGroup // those with the race detector take a second
 	for _, w := range workers {
 		if !killed[w.pid()] {

@@ -1,0 +1,178 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+// tolerance is how much earlier than its due a handler may believe to be: this process
+// and the server read the same clock at different moments.
+const tolerance = 5 * time.Millisecond
+
+// insistence is for how long a call is repeated until it is answered.
+const insistence = 30 * time.Second
+
+// insist makes a call until it is answered.
+func (l *Ledger) insist(what string, call func(context.Context) error) (answered bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), insistence)
+	defer cancel()
+	for {
+		err := call(ctx)
+		if err == nil {
+			return true
+		}
+		l.Change(func() { l.Failed, l.When = err, time.Now() })
+		if l.Failing != nil {
+			l.Failing(err)
+		}
+		if ctx.Err() != nil {
+			l.t.Errorf("%s is never answered: %v", what, err)
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Push pushes a message until that is answered.
+func (l *Ledger) Push(c *tarry.Client, key string, in time.Duration) {
+	l.Change(func() { l.Entries[key] = &Entry{In: in, Due: time.Now().Add(in)} })
+	if l.insist("the push of "+key, func(ctx context.Context) error {
+		_, err := c.Push(ctx, l.queue, nil, tarry.Key(key), tarry.In(in), tarry.OnConflict(tarry.Keep))
+		return err
+	}) {
+		l.Change(func() { l.Entries[key].Pushed = true; l.Pushed++ })
+	}
+}
+
+// Cancel cancels a message until that is answered: it has gone then, unless it is being
+// handled.
+func (l *Ledger) Cancel(c *tarry.Client, key string) {
+	gone := false
+	if l.insist("the cancel of "+key, func(ctx context.Context) error {
+		err := c.Cancel(ctx, tarry.ByKey(key).Of(l.queue))
+		switch {
+		case errors.Is(err, tarry.ErrLeased):
+			return nil
+		case err == nil, errors.Is(err, tarry.ErrNotFound):
+			gone = true
+			return nil
+		}
+		return err
+	}) && gone {
+		l.Change(func() { l.Entries[key].Gone = true; l.Gone++ })
+	}
+}
+
+// Produce has four producers push messages with these spans in turn, until stop is called
+// or the test ends.
+func (l *Ledger) Produce(c *tarry.Client, spans ...time.Duration) (stop func()) {
+	return l.produce(func(key string, n int) { l.Push(c, key, spans[n%len(spans)]) })
+}
+
+// cancelledIn is how soon messages are due that ProduceAndCancel cancels.
+const cancelledIn = 100 * time.Millisecond
+
+// ProduceAndCancel does as Produce, and pushes others that it cancels at once.
+func (l *Ledger) ProduceAndCancel(c *tarry.Client, spans ...time.Duration) (stop func()) {
+	return l.produce(func(key string, n int) {
+		l.Push(c, key, spans[n%len(spans)])
+		if n%4 == 0 {
+			key = "cancelled " + key
+			l.Push(c, key, cancelledIn)
+			l.Cancel(c, key)
+		}
+	})
+}
+
+func (l *Ledger) produce(one func(key string, n int)) (stop func()) {
+	done := make(chan bool)
+	var all sync.WaitGroup
+	l.mu.Lock()
+	first := len(l.Entries)
+	l.mu.Unlock()
+	for p := range 4 {
+		all.Go(func() {
+			pace := time.NewTicker(2 * time.Millisecond)
+			defer pace.Stop()
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				case <-pace.C:
+					one(fmt.Sprintf("%d.%d.%d", first, p, n), n)
+				}
+			}
+		})
+	}
+	stop = sync.OnceFunc(func() {
+		close(done)
+		all.Wait()
+	})
+	l.t.Cleanup(stop)
+	return stop
+}
+
+// Work has a worker handle the messages, also those of more queues, until the test ends.
+func (l *Ledger) Work(c *tarry.Client, cfg tarry.WorkerConfig, more ...string) {
+	cfg.Observer = func(e tarry.Event) {
+		if e.Kind == tarry.Acked {
+			l.acked(e.Key)
+		}
+	}
+	w := tarry.NewWorker(c, &cfg)
+	for _, queue := range append(more, l.queue) {
+		tarry.Handle(w, tarry.NewTopic[string](queue), l.handle)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- w.Run(ctx) }()
+	l.t.Cleanup(func() {
+		cancel()
+		// While nobody answers, short leases end before their results can be told.
+		if err := <-ended; err != nil && (cfg.LeaseTTR == 0 || !errors.Is(err, tarry.ErrUnavailable)) {
+			l.t.Error(err)
+		}
+	})
+}
+
+func (l *Ledger) acked(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.Entries[key]; e != nil {
+		e.Gone = true
+	}
+}
+
+func (l *Ledger) handle(_ context.Context, m *tarry.Message[string]) error {
+	now := time.Now()
+	l.mu.Lock()
+	e := l.Entries[m.Key]
+	switch {
+	case e == nil:
+		l.t.Errorf("%q is handled, which nobody has pushed", m.Key)
+		e = &Entry{}
+	case e.Due.Sub(now) > tolerance:
+		l.t.Errorf("%s is handled %v before its due", m.Key, e.Due.Sub(now))
+	case e.Running:
+		l.t.Errorf("%s is handled by two at once", m.Key)
+	case e.Gone && !l.Forgetful:
+		l.t.Errorf("%s is handled, which was acked or cancelled", m.Key)
+	}
+	e.Running = true
+	l.Late = max(l.Late, now.Sub(e.Due))
+	l.mu.Unlock()
+	if l.During != nil {
+		l.During()
+	}
+	l.Change(func() {
+		e.Running = false
+		e.Handled++
+		l.Handled++
+	})
+	return nil
+}

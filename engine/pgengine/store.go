@@ -77,18 +77,20 @@ func (s *store) rollback(conn *pgxpool.Conn) {
 
 // byIndex holds for the rest of a transaction. A connection keeps the plans of statements,
 // and those made while a table is small, or its statistics old, would read all of it when
-// it has grown.
+// it has grown. With the ways left there is nothing to choose by the values, for which each
+// statement would be planned anew.
 const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)`
+	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
+	set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // asBefore ends byIndex in a transaction that goes on; keepPlans comes first.
 const (
 	keepPlans = `SELECT set_config('tarry.seqscan', current_setting('enable_seqscan'), true), set_config('tarry.hashjoin', current_setting('enable_hashjoin'), true),
 	set_config('tarry.mergejoin', current_setting('enable_mergejoin'), true), set_config('tarry.bitmapscan', current_setting('enable_bitmapscan'), true),
-	set_config('tarry.jit', current_setting('jit'), true)`
+	set_config('tarry.jit', current_setting('jit'), true), set_config('tarry.plans', current_setting('plan_cache_mode'), true)`
 	asBefore = `SELECT set_config('enable_seqscan', current_setting('tarry.seqscan'), true), set_config('enable_hashjoin', current_setting('tarry.hashjoin'), true),
 	set_config('enable_mergejoin', current_setting('tarry.mergejoin'), true), set_config('enable_bitmapscan', current_setting('tarry.bitmapscan'), true),
-	set_config('jit', current_setting('tarry.jit'), true)`
+	set_config('jit', current_setting('tarry.jit'), true), set_config('plan_cache_mode', current_setting('tarry.plans'), true)`
 )
 
 // outside runs statements that commit by themselves.

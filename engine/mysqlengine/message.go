@@ -99,13 +99,25 @@ func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, bod
 	return rows[0], nil
 }
 
-func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengine.Row, error) {
-	found := make([][]*sqlengine.Row, len(ranges))
+func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) (found [][]*sqlengine.Row, err error) {
+	again, err := t.ranges(ctx, ranges, &found)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.send(ctx); err != nil {
+		return nil, err
+	}
+	return found, again()
+}
+
+// ranges queues ranges, which are in found when that has been sent and again has been
+// called.
+func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*sqlengine.Row) (again func() error, err error) {
+	*found = make([][]*sqlengine.Row, len(ranges))
 	best := make([][]int64, len(ranges))
 	for i, r := range ranges {
 		text, values := within(r.Span)
 		values = append([]any{r.Queue, int64(r.Kind)}, values...)
-		var err error
 		if r.Window > 0 {
 			// What is first by priority is found without a lock, of the places in the index.
 			text = t.say.ranked + text + " ORDER BY m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
@@ -120,26 +132,25 @@ func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengi
 			if r.Newest {
 				order = " ORDER BY m.ends DESC, m.id DESC LIMIT ?"
 			}
-			err = t.messages(ctx, &found[i], r.Body, r.Lock, t.say.span+text+order, append(values, r.Most)...)
+			err = t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.say.span+text+order, append(values, r.Most)...)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := t.send(ctx); err != nil {
-		return nil, err
-	}
-	for i, r := range ranges {
-		for some := range slices.Chunk(best[i], listMost) {
-			slices.Sort(some)
-			text, values := within(r.Span)
-			values = append([]any{some, r.Queue, int64(r.Kind)}, values...)
-			if err := t.messages(ctx, &found[i], r.Body, r.Lock, t.say.again+text+" ORDER BY m.id", values...); err != nil {
-				return nil, err
+	return func() error {
+		for i, r := range ranges {
+			for some := range slices.Chunk(best[i], listMost) {
+				slices.Sort(some)
+				text, values := within(r.Span)
+				values = append([]any{some, r.Queue, int64(r.Kind)}, values...)
+				if err := t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.say.again+text+" ORDER BY m.id", values...); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return found, t.send(ctx)
+		return t.send(ctx)
+	}, nil
 }
 
 // within is a condition for rows whose place lies in a span, in a form of which a range of

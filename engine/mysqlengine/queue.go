@@ -17,16 +17,16 @@ func (t *tx) heads(ctx context.Context, queues []int64) (time.Time, []sqlengine.
 	if err := t.send(ctx); err != nil {
 		return time.Time{}, nil, err
 	}
-	now, heads, err := answer()
-	if err == nil && len(heads) < len(queues) {
-		err = sqlengine.ErrGone
+	now, heads := answer()
+	if len(heads) < len(queues) {
+		return now, nil, sqlengine.ErrGone
 	}
-	return now, heads, err
+	return now, heads, nil
 }
 
 // askHeads queues the question for the time and the heads of queues; answer has them once
 // that has been sent.
-func (t *tx) askHeads(ctx context.Context, queues []int64) (answer func() (time.Time, []sqlengine.Heads, error), err error) {
+func (t *tx) askHeads(ctx context.Context, queues []int64) (answer func() (time.Time, []sqlengine.Heads), err error) {
 	var us int64
 	found := make(map[int64]sqlengine.Heads, len(queues))
 	ask, scan := say(t.say.heads, queues), func(r *sql.Rows) error { return scanHeads(r, &us, found) }
@@ -36,14 +36,14 @@ func (t *tx) askHeads(ctx context.Context, queues []int64) (answer func() (time.
 	if err := t.read(ctx, ask, scan); err != nil {
 		return nil, err
 	}
-	return func() (time.Time, []sqlengine.Heads, error) {
+	return func() (time.Time, []sqlengine.Heads) {
 		heads := make([]sqlengine.Heads, 0, len(queues))
 		for _, q := range queues {
 			if h, ok := found[q]; ok {
 				heads = append(heads, h)
 			}
 		}
-		return time.UnixMicro(us).UTC(), heads, nil
+		return time.UnixMicro(us).UTC(), heads
 	}, nil
 }
 

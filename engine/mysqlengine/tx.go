@@ -122,11 +122,15 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 			return o, err
 		}
 	}
+	again, err := t.ranges(ctx, first.Ranges, &o.Ranges)
+	if err != nil {
+		return o, err
+	}
 	if err := t.send(ctx); err != nil {
 		return o, err
 	}
-	o.Now, o.Heads, err = answer()
-	return o, err
+	o.Now, o.Heads = answer()
+	return o, again()
 }
 
 // none expects nothing of rows.
@@ -135,6 +139,17 @@ func none(*sql.Rows) error { return nil }
 func (t *tx) Heads(ctx context.Context, queues []int64) ([]sqlengine.Heads, error) {
 	_, heads, err := t.heads(ctx, queues)
 	return heads, err
+}
+
+func (t *tx) Leave(ctx context.Context, queues []int64) (func() []sqlengine.Heads, error) {
+	answer, err := t.askHeads(ctx, queues)
+	if err != nil {
+		return nil, err
+	}
+	return func() []sqlengine.Heads {
+		_, heads := answer()
+		return heads
+	}, nil
 }
 
 func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) error {

@@ -88,6 +88,12 @@ func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, bod
 }
 
 func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengine.Row, error) {
+	found := t.ranges(ranges)
+	return found, t.send(ctx)
+}
+
+// ranges queues ranges: what it returns is filled in with what is sent next.
+func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 	found := make([][]*sqlengine.Row, len(ranges))
 	for i, r := range ranges {
 		args := []any{r.Queue, int16(r.Kind), r.Span.Low.At, idBound(r.Span.Low.ID), r.Span.High.At, idBound(r.Span.High.ID), r.Most, r.Body}
@@ -100,7 +106,7 @@ func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengi
 		}
 		t.messages(&found[i], text, r.Lock, args...)
 	}
-	return found, t.send(ctx)
+	return found
 }
 
 // idBound is an id as a bound: none that is given out is greater than the greatest.

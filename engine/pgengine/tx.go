@@ -60,6 +60,7 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 	if len(first.Names) > 0 {
 		t.byKey(&o.Rows, &o.Memories, first.Names, sqlengine.Wait, false)
 	}
+	o.Ranges = t.ranges(first.Ranges)
 	if err := t.send(ctx); err != nil {
 		return o, err
 	}
@@ -73,6 +74,12 @@ func (t *tx) Heads(ctx context.Context, queues []int64) (heads []sqlengine.Heads
 		return nil, err
 	}
 	return heads, complete(queues, heads)
+}
+
+func (t *tx) Leave(_ context.Context, queues []int64) (func() []sqlengine.Heads, error) {
+	var heads []sqlengine.Heads
+	t.heads(queues, &heads)
+	return func() []sqlengine.Heads { return heads }, nil
 }
 
 func complete(queues []int64, heads []sqlengine.Heads) error {

@@ -41,6 +41,7 @@ type process struct {
 	names    names
 	ids      ids
 	told     told
+	present  present
 	met      met
 	limits   limits
 	held     held

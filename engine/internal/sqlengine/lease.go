@@ -10,8 +10,9 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Lease hands out what is due. It looks first at what the queues have, in one statement
-// that locks nothing, and begins a transaction only for those that have something.
+// Lease hands out what is due. Where it is not expected that anything is, it looks first at
+// what the queues have, in one statement that locks nothing, and begins a transaction only
+// for those that have something.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	if err := e.begin(ctx, "lease"); err != nil {
 		return engine.Grant{}, err
@@ -21,29 +22,23 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	if err != nil {
 		return engine.Grant{}, err
 	}
-	e.told.ask(distinct)
-	defer e.told.answered(distinct)
-	now, heads, err := e.store.Heads(ctx, distinct)
-	if err != nil {
-		return engine.Grant{}, err
-	}
-	now = e.clock(now)
 	visits := make([]*visit, len(wants))
-	idle := make(map[int64]*Heads, len(heads))
-	var busy []int64
-	for i := range heads {
-		h := &heads[i]
-		if h.due(now.UnixMilli()) {
-			busy = append(busy, h.Num)
-		}
-		idle[h.Num] = h
-	}
 	for i, want := range wants {
 		visits[i] = &visit{want: want, num: nums[i]}
 		visits[i].granted.Err = want.Check()
 	}
+	e.told.ask(distinct)
+	defer e.told.answered(distinct)
+	now, idle := time.Time{}, make(map[int64]*Heads)
+	busy, ahead := distinct, e.ahead(distinct, visits)
+	if ahead == nil {
+		if now, busy, err = e.busy(ctx, distinct, idle); err != nil {
+			return engine.Grant{}, err
+		}
+	}
 	if len(busy) > 0 {
-		err = e.do(ctx, "lease", busy, First{}, boundsLeases, func(w *work) error {
+		var finish func()
+		err = e.do(ctx, "lease", busy, First{Ranges: ahead}, boundsLeases, func(w *work) (err error) {
 			w.quiet = true
 			now = w.now
 			for _, v := range visits {
@@ -51,13 +46,67 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 					v.granted = engine.Granted{}
 				}
 			}
-			return w.lease(visits)
+			finish, err = w.lease(visits)
+			return err
 		})
 		if err != nil {
 			return engine.Grant{}, err
 		}
+		finish()
 	}
 	return e.granted(now, visits, idle), nil
+}
+
+// busy looks at queues, and returns those that have something to do; idle is filled with all.
+func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
+	sent := time.Now()
+	now, heads, err := e.store.Heads(ctx, queues)
+	if err != nil {
+		return now, nil, err
+	}
+	e.present.seen(now, sent)
+	now = e.clock(now)
+	for i := range heads {
+		h := &heads[i]
+		if h.due(now.UnixMilli()) {
+			busy = append(busy, h.Num)
+		}
+		idle[h.Num] = h
+	}
+	return now, busy, nil
+}
+
+// aheadMost is of how many queues at once what is expected to be due is read ahead.
+const aheadMost = 8
+
+// ahead returns what to read of queues at once with the opening of a transaction, in all of
+// which something is expected to be due; else nil.
+func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
+	ms := e.estimate()
+	if len(queues) > aheadMost || !e.told.expects(queues, ms) {
+		return nil
+	}
+	for _, q := range queues {
+		n := 0
+		for _, v := range visits {
+			if v.num == q && v.granted.Err == nil {
+				n += v.want.Max
+			}
+		}
+		if n == 0 {
+			return nil
+		}
+		ahead = append(ahead, ready(q, ms, min(n, engine.MaxBatch))...)
+	}
+	return ahead
+}
+
+// ready are the ranges of what is due of a queue at an instant.
+func ready(queue, ms int64, most int) []Range {
+	return []Range{
+		{Queue: queue, Kind: Waiting, Span: until(ms), Most: most, Lock: Skip, Body: true},
+		{Queue: queue, Kind: Ranked, Span: until(ms), Most: most, Lock: Skip, Body: true, Window: window},
+	}
 }
 
 // due reports whether a queue has something to do at an instant, if only to drop it.
@@ -118,8 +167,9 @@ func (h *Heads) next(ms int64) int64 {
 	return min(h.Waiting, h.Leased)
 }
 
-// lease answers the visits of the queues that the work has opened.
-func (w *work) lease(visits []*visit) error {
+// lease answers the visits of the queues that the work has opened; finish completes the
+// answers when it has been committed.
+func (w *work) lease(visits []*visit) (finish func(), err error) {
 	byQueue := make(map[int64][]*visit)
 	var order []int64
 	for _, v := range visits {
@@ -132,10 +182,10 @@ func (w *work) lease(visits []*visit) error {
 		byQueue[v.num] = append(byQueue[v.num], v)
 	}
 	if err := w.tidy(order); err != nil {
-		return err
+		return nil, err
 	}
 	if err := w.lapse(order); err != nil {
-		return err
+		return nil, err
 	}
 	room := make(map[int64]int, len(order))
 	for _, q := range order {
@@ -145,7 +195,7 @@ func (w *work) lease(visits []*visit) error {
 		}
 		may, err := w.grantable(q, min(n, engine.MaxBatch))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if w.queues[q].Paused == 0 {
 			room[q] = may
@@ -153,7 +203,7 @@ func (w *work) lease(visits []*visit) error {
 	}
 	full, err := w.fetchAll(order, room)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var large []*Row
 	rows := make(map[int64][]*row, len(order))
@@ -191,7 +241,7 @@ func (w *work) lease(visits []*visit) error {
 	}
 	if len(large) > 0 {
 		if err := w.tx.Bodies(w.ctx, large); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, v := range visits {
@@ -258,24 +308,27 @@ func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool
 // fetch reads what is ready, of each queue as much as there is room for; full: of which
 // there was as much. It returns those where some of that had expired.
 func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (again []int64, err error) {
-	var ranges []Range
-	for _, q := range queues {
-		if room[q] == 0 || w.queues[q].Waiting > w.ms {
-			continue
+	ranges, found := w.ahead, w.readAhead
+	w.ahead, w.readAhead = nil, nil
+	if len(ranges) == 0 || ranges[0].Span.High.At <= w.ms { // else all has been read that is due
+		ranges = nil
+		for _, q := range queues {
+			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
+				ranges = append(ranges, ready(q, w.ms, room[q])...)
+			}
 		}
-		ranges = append(ranges,
-			Range{Queue: q, Kind: Waiting, Span: until(w.ms), Most: room[q], Lock: Skip, Body: true},
-			Range{Queue: q, Kind: Ranked, Span: until(w.ms), Most: room[q], Lock: Skip, Body: true, Window: window})
-	}
-	if len(ranges) == 0 {
-		return nil, nil
-	}
-	found, err := w.tx.Ranges(w.ctx, ranges)
-	if err != nil {
-		return nil, err
+		if len(ranges) == 0 {
+			return nil, nil
+		}
+		if found, err = w.tx.Ranges(w.ctx, ranges); err != nil {
+			return nil, err
+		}
 	}
 	for i, rows := range found {
 		q := ranges[i].Queue
+		if room[q] == 0 {
+			continue
+		}
 		expired := false
 		for _, x := range w.adopt(rows) {
 			expired = expired || x.gone
@@ -318,52 +371,81 @@ const (
 	retryMost  = 100
 )
 
-// after finds out when there may be more, once what was leased has been written.
-func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]bool) error {
+// after finds out when there may be more, once what was leased has been written. Unless
+// settings of a queue hold more back, that is read with the commit.
+func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]bool) (finish func(), err error) {
 	if err := w.write(); err != nil {
-		return err
+		return nil, err
 	}
 	w.clean()
-	heads, err := w.tx.Heads(w.ctx, queues)
-	if err != nil {
-		return err
+	var heads func() []Heads
+	spent := make(map[int64]int64)
+	if slices.ContainsFunc(queues, func(q int64) bool { return boundsLeases(&w.queues[q].Settings) }) {
+		read, err := w.tx.Heads(w.ctx, queues)
+		if err == nil {
+			err = w.holdBack(read, spent)
+		}
+		if err != nil {
+			return nil, err
+		}
+		heads = func() []Heads { return read }
+	} else if heads, err = w.tx.Leave(w.ctx, queues); err != nil {
+		return nil, err
 	}
-	for i, q := range queues {
+	return func() {
+		for _, h := range heads() {
+			w.next(&h, byQueue[h.Num], full[h.Num], spent)
+		}
+	}, nil
+}
+
+// holdBack finds out of which queues nothing more may be had now because of their settings,
+// and until when.
+func (w *work) holdBack(heads []Heads, spent map[int64]int64) error {
+	for i := range heads {
 		h := &heads[i]
-		h.Paused = w.queues[q].Paused
-		next := h.next(w.ms)
-		more, held := false, false
-		if h.Paused == 0 && h.Waiting <= w.ms {
-			may, err := w.grantable(q, 1)
+		if h.Waiting > w.ms || w.queues[h.Num].Paused != 0 {
+			continue
+		}
+		may, err := w.grantable(h.Num, 1)
+		if err != nil {
+			return err
+		}
+		if may == 0 {
+			next, err := w.nextDue(h.Num)
 			if err != nil {
 				return err
 			}
-			if next, err = w.nextDue(q); err != nil {
-				return err
-			}
-			next = min(next, h.Leased)
-			switch {
-			case may == 0:
-				held = true
-				next = min(next, w.gathers(q))
-			case full[q]:
-				more = true
-			default:
-				next = w.ms
-			}
-		}
-		got := 0
-		for _, v := range byQueue[q] {
-			got += len(v.granted.Messages)
-		}
-		if pause := w.e.told.blocked(q, !more && next <= w.ms && got == 0); !more && next <= w.ms {
-			next = w.ms + pause
-		}
-		for _, v := range byQueue[q] {
-			v.granted.More = more || v.granted.More
-			v.granted.Held = held && !v.granted.More
-			v.next, v.told = next, true
+			spent[h.Num] = min(next, h.Leased, w.gathers(h.Num))
 		}
 	}
 	return nil
+}
+
+// next answers the visits of a queue when there may be more, by what it has first; full:
+// there may be more that is due.
+func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64) {
+	h.Paused = w.queues[h.Num].Paused
+	next := h.next(w.ms)
+	until, held := spent[h.Num]
+	more := false
+	switch {
+	case h.Paused != 0 || h.Waiting > w.ms:
+	case held:
+		next = until
+	default:
+		next, more = w.ms, full
+	}
+	got := 0
+	for _, v := range visits {
+		got += len(v.granted.Messages)
+	}
+	if pause := w.e.told.blocked(h.Num, !more && next <= w.ms && got == 0); !more && next <= w.ms {
+		next = w.ms + pause
+	}
+	for _, v := range visits {
+		v.granted.More = more || v.granted.More
+		v.granted.Held = held && !v.granted.More
+		v.next, v.told = next, true
+	}
 }

@@ -65,6 +65,9 @@ type Tx interface {
 	Open(ctx context.Context, queues, lock []int64, first First) (Opened, error)
 	// Heads is Store.Heads with what this transaction has written, without the time.
 	Heads(ctx context.Context, queues []int64) ([]Heads, error)
+	// Leave is Heads as the transaction leaves them: heads returns them once it has
+	// committed, but for those of what is no queue.
+	Leave(ctx context.Context, queues []int64) (heads func() []Heads, err error)
 	SaveQueue(ctx context.Context, q *Queue) error
 
 	Messages
@@ -82,8 +85,9 @@ type Tx interface {
 
 // First is which rows are read with the opening, and locked.
 type First struct {
-	IDs   []engine.ID // in order
-	Names []Name      // in order of queue and key
+	IDs    []engine.ID // in order
+	Names  []Name      // in order of queue and key
+	Ranges []Range     // none with IDs or Names
 }
 
 // Opened is what the opening of a transaction answers.
@@ -92,6 +96,7 @@ type Opened struct {
 	Heads    []Heads
 	Rows     []*Row
 	Memories []Memory
+	Ranges   [][]*Row // those of each
 }
 
 // Messages are the rows of messages.

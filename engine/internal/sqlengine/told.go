@@ -54,6 +54,19 @@ func (t *told) answered(queues []int64) {
 	}
 }
 
+// expects reports whether in all of queues, one at least, something was told to be due by an
+// instant.
+func (t *told) expects(queues []int64, ms int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, q := range queues {
+		if until, known := t.until[q]; !known || until > ms {
+			return false
+		}
+	}
+	return len(queues) > 0
+}
+
 // sooner reports whether an instant is sooner than was told, or than somebody who asks
 // may have seen.
 func (t *told) sooner(queue, at int64) bool {

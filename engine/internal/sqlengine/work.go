@@ -34,6 +34,9 @@ type work struct {
 	least  map[int64]int64 // when each queue may have something because of this work
 	quiet  bool            // it hints nothing: who asked is told
 	died   map[int64]bool  // queues in which something has
+
+	ahead     []Range // that were read with the opening
+	readAhead [][]*Row
 }
 
 // row is a message as the work has it.
@@ -157,10 +160,13 @@ func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*w
 }
 
 func (w *work) open(queues, lock []int64, first First) error {
+	sent := time.Now()
 	opened, err := w.tx.Open(w.ctx, queues, lock, first)
 	if err != nil {
 		return err
 	}
+	w.e.present.seen(opened.Now, sent)
+	w.ahead, w.readAhead = first.Ranges, opened.Ranges
 	w.now = w.e.clock(opened.Now)
 	w.ms = w.now.UnixMilli()
 	heads := opened.Heads

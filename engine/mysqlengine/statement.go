@@ -118,6 +118,9 @@ func first(kind string) string {
 	return "(SELECT ends FROM {message} FORCE INDEX (by_end) WHERE queue = q.num AND kind = " + kind + " ORDER BY ends, id LIMIT 1)"
 }
 
+// sum adds up a count.
+func sum(count string) string { return "CAST(SUM(IF(t.c = " + count + ", t.n, 0)) AS SIGNED)" }
+
 // statementsOf returns the texts for the tables with a prefix.
 func statementsOf(prefix string) *statements {
 	s := &statements{
@@ -157,12 +160,13 @@ func statementsOf(prefix string) *statements {
 		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
 
 		tally: "INSERT INTO {tally_change} (queue, `count`, minute, n) VALUES ",
-		stock: "SELECT CAST(COALESCE(SUM(IF(t.c = 1, t.n, 0)), 0) AS SIGNED), " +
-			"CAST(COALESCE(SUM(IF(t.c = 0 AND t.minute < ?, t.n, 0)), 0) AS SIGNED) + " +
-			"(SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind IN (0, 1) AND ends >= ? AND ends <= ?), " +
-			"CAST(COALESCE(SUM(IF(t.c = 2, t.n, 0)), 0) AS SIGNED), CAST(COALESCE(SUM(IF(t.c = 3, t.n, 0)), 0) AS SIGNED), " +
-			"CAST(COALESCE(SUM(IF(t.c = 4, t.n, 0)), 0) AS SIGNED) " +
-			"FROM (SELECT `count` AS c, minute, n FROM {tally} WHERE queue = ? UNION ALL SELECT `count`, minute, n FROM {tally_change} WHERE queue = ?) t",
+		// A count of 0 is by now that of what is ready.
+		stock: "SELECT t.queue, " + sum("1") + ", " + sum("0") + ", " + sum("2") + ", " + sum("3") + ", " + sum("4") + " FROM (" +
+			"SELECT queue, `count` AS c, n FROM {tally} WHERE queue IN (?) AND `count` IN (1, 2, 3, 4) " +
+			"UNION ALL SELECT queue, `count`, n FROM {tally} WHERE queue IN (?) AND `count` = 0 AND minute < ? " +
+			"UNION ALL SELECT queue, `count`, n FROM {tally_change} WHERE queue IN (?) AND (`count` > 0 OR minute < ?) " +
+			"UNION ALL SELECT queue, 0, COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue IN (?) AND kind IN (0, 1) AND ends >= ? AND ends <= ? GROUP BY queue" +
+			") t GROUP BY t.queue",
 		due: "SELECT t.minute, CAST(SUM(t.n) AS SIGNED) FROM (" +
 			"SELECT minute, n FROM {tally} WHERE queue = ? AND `count` = 0 AND minute >= ? AND minute < ? UNION ALL " +
 			"SELECT minute, n FROM {tally_change} WHERE queue = ? AND `count` = 0 AND minute >= ? AND minute < ?) t " +

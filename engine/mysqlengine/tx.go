@@ -173,15 +173,21 @@ func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
 	return nil
 }
 
-func (t *tx) Stock(ctx context.Context, queue, ms int64) (s sqlengine.Stock, err error) {
+func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
+	found := make(map[int64]sqlengine.Stock, len(queues))
 	minute := sqlengine.MinuteOf(ms)
-	err = t.read(ctx, say(t.say.stock, minute, queue, minute*time.Minute.Milliseconds(), ms, queue, queue), func(r *sql.Rows) error {
-		return r.Scan(&s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
+	ask := say(t.say.stock, queues, queues, minute, queues, minute, queues, minute*time.Minute.Milliseconds(), ms)
+	err := t.read(ctx, ask, func(r *sql.Rows) error {
+		var queue int64
+		var s sqlengine.Stock
+		err := r.Scan(&queue, &s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
+		found[queue] = s
+		return err
 	})
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	return s, t.send(ctx)
+	return found, t.send(ctx)
 }
 
 func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.Tally, err error) {

@@ -97,13 +97,16 @@ func say(schema string) *statements {
 		forget: `DELETE FROM {memory} m USING unnest($1::bigint[], $2::text[]) u(queue, key) WHERE m.queue = u.queue AND m.key = u.key COLLATE "C"`,
 
 		tally: `INSERT INTO {tally_change} (queue, count, minute, n) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[])`,
-		stock: `WITH t AS (SELECT count, minute, n FROM {tally} WHERE queue = $1 UNION ALL SELECT count, minute, n FROM {tally_change} WHERE queue = $1)
-			SELECT coalesce(sum(n) FILTER (WHERE count = 1), 0)::bigint,
-			(coalesce(sum(n) FILTER (WHERE count = 0 AND minute < $3), 0) + (SELECT count(*) FROM {message}
-				WHERE queue = $1 AND kind IN (0, 1) AND ends >= $3 * 60000 AND ends <= $2))::bigint,
-			coalesce(sum(n) FILTER (WHERE count = 2), 0)::bigint,
-			coalesce(sum(n) FILTER (WHERE count = 3), 0)::bigint,
-			coalesce(sum(n) FILTER (WHERE count = 4), 0)::bigint FROM t`,
+		// A count of 0 is by now that of what is ready.
+		stock: `SELECT queue,
+			coalesce(sum(n) FILTER (WHERE count = 1), 0)::bigint, coalesce(sum(n) FILTER (WHERE count = 0), 0)::bigint,
+			coalesce(sum(n) FILTER (WHERE count = 2), 0)::bigint, coalesce(sum(n) FILTER (WHERE count = 3), 0)::bigint,
+			coalesce(sum(n) FILTER (WHERE count = 4), 0)::bigint
+			FROM (SELECT queue, count, n FROM {tally} WHERE queue = ANY($1) AND count IN (1, 2, 3, 4)
+				UNION ALL SELECT queue, count, n FROM {tally} WHERE queue = ANY($1) AND count = 0 AND minute < $3
+				UNION ALL SELECT queue, count, n FROM {tally_change} WHERE queue = ANY($1) AND (count > 0 OR minute < $3)
+				UNION ALL SELECT queue, 0, count(*) FROM {message} WHERE queue = ANY($1) AND kind IN (0, 1) AND ends >= $3 * 60000 AND ends <= $2 GROUP BY queue) t
+			GROUP BY queue`,
 		due: `SELECT minute, sum(n)::bigint FROM (
 				SELECT minute, n FROM {tally} WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3
 				UNION ALL SELECT minute, n FROM {tally_change} WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3) t

@@ -108,11 +108,16 @@ func (t *tx) Tally(_ context.Context, changes []sqlengine.Tally) error {
 	return nil
 }
 
-func (t *tx) Stock(ctx context.Context, queue, ms int64) (s sqlengine.Stock, err error) {
+func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
+	found := make(map[int64]sqlengine.Stock, len(queues))
 	t.read(t.say.stock, func(r pgx.CollectableRow) error {
-		return r.Scan(&s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
-	}, queue, ms, sqlengine.MinuteOf(ms))
-	return s, t.send(ctx)
+		var queue int64
+		var s sqlengine.Stock
+		err := r.Scan(&queue, &s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
+		found[queue] = s
+		return err
+	}, queues, ms, sqlengine.MinuteOf(ms))
+	return found, t.send(ctx)
 }
 
 func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.Tally, err error) {

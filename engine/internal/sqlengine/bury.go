@@ -84,8 +84,8 @@ func (w *work) bury() error {
 
 // thin drops the dead of a queue that are too many, some of them.
 func (w *work) thin(q int64) error {
-	s, err := w.tx.Stock(w.ctx, q, w.ms)
-	crowd := s.Dead - w.queues[q].Settings.DeadMax
+	s, err := w.tx.Stock(w.ctx, []int64{q}, w.ms)
+	crowd := s[q].Dead - w.queues[q].Settings.DeadMax
 	if err != nil || crowd <= 0 {
 		return err
 	}

@@ -2,6 +2,7 @@ package sqlengine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -22,7 +23,11 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 	if err != nil || num == 0 {
 		return info, err
 	}
-	return e.count(ctx, op, num, name)
+	infos, err := e.count(ctx, op, []int64{num})
+	if err != nil {
+		return info, err
+	}
+	return infos[0], nil
 }
 
 // Queues tells it of the queues that hold something, are paused or have settings, by name.
@@ -36,17 +41,21 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		return nil, "", err
 	}
 	for {
-		some, err := e.store.Queues(ctx, after, chunk)
+		most := min(QueuesMost, max(limit+1-len(queues), queuesLeast))
+		some, err := e.store.Queues(ctx, after, most)
+		if err != nil || len(some) == 0 {
+			return queues, "", err
+		}
+		nums := make([]int64, len(some))
+		for i := range some {
+			nums[i] = some[i].Num
+		}
+		infos, err := e.count(ctx, op, nums)
 		if err != nil {
 			return nil, "", err
 		}
-		for i := range some {
-			q := &some[i]
-			info, err := e.count(ctx, op, q.Num, q.Name)
-			if err != nil {
-				return nil, "", err
-			}
-			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused && q.Settings.Unset() {
+		for i, info := range infos {
+			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused && some[i].Settings.Unset() {
 				continue
 			}
 			if len(queues) == limit {
@@ -54,52 +63,79 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 			}
 			queues = append(queues, info)
 		}
-		if len(some) < chunk {
+		if len(some) < most {
 			return queues, "", nil
 		}
-		after = some[chunk-1].Name
+		after = some[most-1].Name
 	}
 }
 
-// count tells what a queue holds.
-func (e *Engine) count(ctx context.Context, op string, num int64, name string) (info engine.QueueInfo, err error) {
-	if err := e.lapseAll(ctx, op, num); err != nil {
-		return info, err
+// queuesLeast is how many queues are looked at, however few are asked for: those that hold
+// nothing are passed over.
+const queuesLeast = 100
+
+// count tells what each of up to QueuesMost queues holds. How many there are adds no
+// statement, but for the leases that are over and for the next due time where something is
+// ready.
+func (e *Engine) count(ctx context.Context, op string, queues []int64) (infos []engine.QueueInfo, err error) {
+	if err := e.lapseAll(ctx, op, queues...); err != nil {
+		return nil, err
 	}
-	err = e.look(ctx, op, []int64{num}, func(w *work) error {
-		h := w.queues[num]
-		info = engine.QueueInfo{Queue: name, Paused: h.Paused != 0}
-		if info.Paused {
-			info.PausedUntil = instant(h.Paused)
-		}
-		s, err := w.tx.Stock(w.ctx, num, w.ms)
+	err = e.look(ctx, op, queues, func(w *work) error {
+		stock, err := w.tx.Stock(w.ctx, queues, w.ms)
 		if err != nil {
 			return err
 		}
-		info.Ready, info.Scheduled = s.Ready, s.Waiting-s.Ready
-		info.Leased, info.Dead, info.Finished = s.Leased, s.Dead, s.Finished
-		if h.Waiting <= w.ms {
-			info.OldestReady = instant(h.Waiting)
+		infos = make([]engine.QueueInfo, len(queues))
+		var ready []int64
+		var at []int
+		for i, q := range queues {
+			h, s := w.queues[q], stock[q]
+			info := engine.QueueInfo{
+				Queue: h.Name, Scheduled: s.Waiting - s.Ready, Ready: s.Ready, Leased: s.Leased, Dead: s.Dead, Finished: s.Finished,
+				NextDue: instant(h.Waiting), Paused: h.Paused != 0,
+			}
+			if info.Paused {
+				info.PausedUntil = instant(h.Paused)
+			}
+			if h.Waiting <= w.ms {
+				info.OldestReady = instant(h.Waiting)
+				ready, at = append(ready, q), append(at, i)
+			}
+			infos[i] = info
 		}
-		next, err := w.nextDue(num)
-		info.NextDue = instant(next)
+		next, err := w.nextDue(ready)
+		for i, due := range next {
+			infos[at[i]].NextDue = instant(due)
+		}
 		return err
 	})
-	return info, err
+	return infos, err
 }
 
-// nextDue is the least due of the scheduled.
-func (w *work) nextDue(q int64) (int64, error) {
-	found, err := w.tx.Ranges(w.ctx, []Range{
-		{Queue: q, Kind: Waiting, Span: after(w.ms), Most: 1}, {Queue: q, Kind: Ranked, Span: after(w.ms), Most: 1},
-	})
-	next := int64(never)
-	for _, rows := range found {
-		for _, r := range rows {
-			next = min(next, r.Due)
+// nextDue is the least due of the scheduled of each queue.
+func (w *work) nextDue(queues []int64) ([]int64, error) {
+	if len(queues) == 0 {
+		return nil, nil
+	}
+	ranges := make([]Range, 0, 2*len(queues))
+	for _, q := range queues {
+		for _, kind := range []Kind{Waiting, Ranked} {
+			ranges = append(ranges, Range{Queue: q, Kind: kind, Span: after(w.ms), Most: 1})
 		}
 	}
-	return next, err
+	found, err := w.tx.Ranges(w.ctx, ranges)
+	if err != nil {
+		return nil, err
+	}
+	next := make([]int64, len(queues))
+	for i := range next {
+		next[i] = never
+		for _, r := range slices.Concat(found[2*i], found[2*i+1]) {
+			next[i] = min(next[i], r.Due)
+		}
+	}
+	return next, nil
 }
 
 // after is the span of what ends after an instant.

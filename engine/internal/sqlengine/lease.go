@@ -412,11 +412,11 @@ func (w *work) holdBack(heads []Heads, spent map[int64]int64) error {
 			return err
 		}
 		if may == 0 {
-			next, err := w.nextDue(h.Num)
+			due, err := w.nextDue([]int64{h.Num})
 			if err != nil {
 				return err
 			}
-			spent[h.Num] = min(next, h.Leased, w.gathers(h.Num))
+			spent[h.Num] = min(due[0], h.Leased, w.gathers(h.Num))
 		}
 	}
 	return nil

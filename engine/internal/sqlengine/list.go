@@ -37,21 +37,31 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 	return page, err
 }
 
-// lapseAll brings all leases of a queue that are over to the present.
-func (e *Engine) lapseAll(ctx context.Context, op string, num int64) error {
+// lapseAll brings all leases of queues that are over to the present.
+func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error {
 	for {
-		now, heads, err := e.store.Heads(ctx, []int64{num})
-		if err != nil || heads[0].Leased > e.clock(now).UnixMilli() {
+		now, heads, err := e.store.Heads(ctx, queues)
+		if err != nil {
 			return err
 		}
-		met := 0
-		err = e.do(ctx, op, []int64{num}, First{}, nil, func(w *work) error {
-			err := w.lapse([]int64{num})
-			met = len(w.order)
-			return err
-		})
-		if err != nil || met == 0 { // others are about it
-			return err
+		all := 0
+		for i := range heads {
+			if heads[i].Leased > e.clock(now).UnixMilli() {
+				continue
+			}
+			over, met := []int64{heads[i].Num}, 0
+			err := e.do(ctx, op, over, First{}, nil, func(w *work) error {
+				err := w.lapse(over)
+				met = len(w.order)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			all += met
+		}
+		if all == 0 { // there are none, or others are about it
+			return nil
 		}
 	}
 }

@@ -119,11 +119,11 @@ func (w *work) rooms() (map[int64]int64, error) {
 		if !boundsPending(&h.Settings) {
 			continue
 		}
-		s, err := w.tx.Stock(w.ctx, num, w.ms)
+		s, err := w.tx.Stock(w.ctx, []int64{num}, w.ms)
 		if err != nil {
 			return nil, err
 		}
-		room[num] = h.Settings.MaxPending - s.Waiting - s.Leased
+		room[num] = h.Settings.MaxPending - s[num].Waiting - s[num].Leased
 	}
 	return room, nil
 }

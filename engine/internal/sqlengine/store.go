@@ -54,6 +54,9 @@ type Store interface {
 	Close()
 }
 
+// QueuesMost is how many queues are counted at once.
+const QueuesMost = 500
+
 // Tx is a transaction, used from one goroutine. What reads with a lock sees what is
 // committed when it gets it. The methods that write may be carried out no sooner than at
 // the next that reads, or the commit, and in the order in which they were called.
@@ -75,9 +78,10 @@ type Tx interface {
 
 	// Tally adds to counts. It waits for nobody, nor does anybody for it.
 	Tally(ctx context.Context, changes []Tally) error
-	// Stock returns what a queue holds, by its counts; of the ready, which are due by an
-	// instant, those of the minute of that are looked at one by one.
-	Stock(ctx context.Context, queue, ms int64) (Stock, error)
+	// Stock returns what each of up to QueuesMost queues holds, by their counts, in one
+	// statement; of the ready, which are due by an instant, those of the minute of that are
+	// looked at one by one.
+	Stock(ctx context.Context, queues []int64, ms int64) (map[int64]Stock, error)
 	// Due returns the counts of CountDue of the minutes from first up to before end, but for
 	// those that are 0.
 	Due(ctx context.Context, queue, first, end int64) ([]Tally, error)

@@ -23,6 +23,9 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	}
 	if c.cancels != nil {
 		itemErr, err := c.cancels.Do(ctx, ref)
+		for p := (patient{}); err == nil && p.again(ctx, itemErr); {
+			itemErr, err = c.cancels.Do(ctx, ref)
+		}
 		if err == nil {
 			err = itemErr
 		}

@@ -60,6 +60,9 @@ func (c *Client) push(ctx context.Context, m Draft) (engine.PushResult, error) {
 		// A caller who leaves early may change his.
 		m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
 		r, err := c.pushes.Do(ctx, m)
+		for p := (patient{}); err == nil && p.again(ctx, r.Err); {
+			r, err = c.pushes.Do(ctx, m)
+		}
 		r.Err = overdue(ctx, r.Err)
 		return r, overdue(ctx, err)
 	}

@@ -145,7 +145,7 @@ func (w *Worker) renew(batch []*delivery) {
 		}
 		patience = min(patience, max(d.term.usual/2, time.Millisecond))
 	}
-	ctx, cancel := context.WithTimeout(w.sets.ctx, patience)
+	ctx, cancel := context.WithTimeout(engine.Gathered(w.sets.ctx), patience)
 	out, err := w.c.eng.Settle(ctx, extend)
 	cancel()
 	if err != nil {

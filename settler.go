@@ -18,7 +18,8 @@ import (
 // network they do so for a moment more; what cannot wait that moment makes the next call
 // at once. When a full call's
 // worth has gathered, or the call under way is slow, a second one is made beside it. A
-// call that fails is repeated until the leases concerned are over.
+// call that fails is repeated until the leases concerned are over; single results that an
+// engine does not take yet are told again apart.
 //
 // Its goroutines live only while there is something to tell.
 type settler struct {
@@ -34,7 +35,8 @@ type settler struct {
 	waiting []*delivery
 	busy    int           // lanes
 	slow    int           // lanes whose calls are slow
-	empty   chan struct{} // not nil: to be closed when no lane is busy
+	aside   int           // batches beside the lanes
+	empty   chan struct{} // not nil: to be closed when nothing is under way
 	next    time.Time     // when the next call is made, unless there is a hurry
 	hurried bool          // there is
 	hurry   chan struct{} // holds one token: there has come to be
@@ -134,10 +136,8 @@ func (s *settler) run() {
 		s.mu.Lock()
 		n := min(len(s.waiting), settleBatch)
 		if n == 0 {
-			if s.busy--; s.busy == 0 && s.empty != nil {
-				close(s.empty)
-				s.empty = nil
-			}
+			s.busy--
+			s.over()
 			s.mu.Unlock()
 			return
 		}
@@ -152,7 +152,7 @@ func (s *settler) run() {
 		}
 		s.next = time.Now().Add(s.pace)
 		s.mu.Unlock()
-		s.watch(func() { s.settle(batch) })
+		s.watch(func() { s.settle(batch, false) })
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *settler) watch(call func()) {
 func (s *settler) flush(patience time.Duration) {
 	defer s.giveUp()
 	s.mu.Lock()
-	if s.busy == 0 {
+	if s.busy == 0 && s.aside == 0 {
 		s.mu.Unlock()
 		return
 	}
@@ -201,21 +201,50 @@ func (s *settler) flush(patience time.Duration) {
 	}
 }
 
-// settle tells one batch.
-func (s *settler) settle(batch []*delivery) {
+// setAside goes on with those of a batch that the engine has refused one by one, so that
+// the others do not wait for them.
+func (s *settler) setAside(batch []*delivery) {
+	if len(batch) == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.aside++
+	s.mu.Unlock()
+	go func() {
+		s.settle(batch, true)
+		s.mu.Lock()
+		s.aside--
+		s.over()
+		s.mu.Unlock()
+	}()
+}
+
+// over tells who waits for it that nothing is under way. Called with s.mu held.
+func (s *settler) over() {
+	if s.busy == 0 && s.aside == 0 && s.empty != nil {
+		close(s.empty)
+		s.empty = nil
+	}
+}
+
+// settle tells one batch; aside: parts of it have been refused before.
+func (s *settler) settle(batch []*delivery, aside bool) {
 	for fails := 0; len(batch) > 0; fails++ {
-		if fails > 0 {
-			s.rest(dispatch.FailPause(fails - 1))
+		if fails > 0 || aside {
+			s.rest(dispatch.FailPause(max(0, fails-1)))
 		}
 		tokens := make([]engine.Settlement, len(batch))
 		for i, d := range batch {
 			tokens[i] = d.settle
 		}
-		ctx, cancel := context.WithTimeout(s.ctx, coalesce.Timeout)
+		ctx, cancel := context.WithTimeout(engine.Gathered(s.ctx), coalesce.Timeout)
 		out, err := s.eng.Settle(ctx, tokens)
 		cancel()
 		if err == nil {
-			batch = s.sort(batch, out)
+			if batch = s.sort(batch, out); !aside {
+				s.setAside(batch)
+				return
+			}
 			continue
 		}
 		s.log.Warn("results could not be told to the engine", "count", len(batch), "error", err)

@@ -14,12 +14,24 @@ import (
 // undone reports whether an error is that of a transaction which may be run again.
 func undone(err error) bool {
 	switch numberOf(err) {
-	case 1213, 1205, 1020, // deadlock, lock wait timeout, record changed since it was read
+	case 1213, 1020, // deadlock, record changed since it was read
 		1062, // duplicate key
 		1242: // more than one row in a subquery: a key has come to be remembered
 		return true
 	}
 	return false
+}
+
+// busy reports whether an error says that others hold a lock: for too long, or at all.
+func busy(err error) bool {
+	n := numberOf(err)
+	return n == 1205 || n == 3572
+}
+
+// tookTooLong reports whether an error says that a statement took longer than it may.
+func tookTooLong(err error) bool {
+	n := numberOf(err)
+	return n == 1969 || n == 3024
 }
 
 func numberOf(err error) uint16 {

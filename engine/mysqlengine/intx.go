@@ -27,7 +27,7 @@ type client[C any] interface {
 // back, as the error then says. Begin it with sql.LevelReadCommitted: in a stricter one a
 // call goes by settings as they were when the transaction began, and holds others up that
 // push new keys. Until it ends others wait who push the same keys, or cancel the same
-// messages; workers pass over those and look again within a tenth of a second.
+// messages, though not those whose calls a client gathers with theirs; workers pass over those and look again within a tenth of a second.
 func InTx[C client[C]](c C, tx *sql.Tx) (C, error) {
 	e, ok := c.Engine().(*Engine)
 	if !ok {

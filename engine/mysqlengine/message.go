@@ -21,7 +21,7 @@ const (
 
 // messages reads messages by what stands behind the columns.
 func (t *tx) messages(ctx context.Context, into *[]*sqlengine.Row, body bool, lock sqlengine.Lock, text string, values ...any) error {
-	return t.read(ctx, say("SELECT "+columns+bodies[body]+" "+text+locks[lock], values...), func(r *sql.Rows) error {
+	return t.read(ctx, locking(lock, columns+bodies[body]+" "+text, values...), func(r *sql.Rows) error {
 		row, err := scanMessage(r)
 		*into = append(*into, row)
 		return err
@@ -84,7 +84,7 @@ func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, memories *[]sqle
 		return err
 	}
 	return byQueue(names, func(queue int64, keys []string) error {
-		return t.memories(ctx, memories, say(t.say.remembered+locks[lock], queue, keys))
+		return t.memories(ctx, memories, locking(lock, t.say.remembered, queue, keys))
 	})
 }
 

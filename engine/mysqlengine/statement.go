@@ -2,6 +2,7 @@ package mysqlengine
 
 import (
 	"database/sql"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -124,7 +125,7 @@ func sum(count string) string { return "CAST(SUM(IF(t.c = " + count + ", t.n, 0)
 // statementsOf returns the texts for the tables with a prefix.
 func statementsOf(prefix string) *statements {
 	s := &statements{
-		lockQueues: "SELECT num FROM {queue} WHERE num IN (?) ORDER BY num FOR UPDATE",
+		lockQueues: "num FROM {queue} WHERE num IN (?) ORDER BY num",
 		heads: "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, " +
 			first("0") + ", " + first("1") + ", " + first("2") + ", IF(q.keeps, NULL, " + first("3") + "), " +
 			"IF(q.remembers, (SELECT forgotten FROM {memory} FORCE INDEX (by_end) WHERE queue = q.num ORDER BY forgotten LIMIT 1), NULL) " +
@@ -138,7 +139,7 @@ func statementsOf(prefix string) *statements {
 
 		byID:       "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) ORDER BY m.id",
 		byKey:      "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` IN (?) AND m.grave = 0 ORDER BY m.`key`",
-		remembered: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (PRIMARY) WHERE m.queue = ? AND m.`key` IN (?) ORDER BY m.`key`",
+		remembered: "m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (PRIMARY) WHERE m.queue = ? AND m.`key` IN (?) ORDER BY m.`key`",
 		lastDead: "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` = ? AND m.grave > 0 AND m.ends >= ? " +
 			"ORDER BY m.ends DESC, m.id DESC LIMIT 1",
 		span:    "FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
@@ -204,5 +205,29 @@ func onMeeting(columns ...string) string {
 	return " ON DUPLICATE KEY UPDATE " + strings.Join(columns, ", ")
 }
 
-// locks end statements that read messages, by sqlengine.Lock.
-var locks = [...]string{sqlengine.None: "", sqlengine.Wait: " FOR UPDATE", sqlengine.Skip: " FOR UPDATE SKIP LOCKED"}
+// Besides those of sqlengine there are locks for which a transaction waits briefly, or not
+// at all, for others.
+const (
+	brief sqlengine.Lock = sqlengine.Skip + 1 + iota
+	least
+)
+
+// locks are how statements begin and end that read, by their locks. The one database knows no
+// way to wait for less than a second but a limit for all of a statement, the other sets that
+// by a hint.
+var locks = [...]struct{ first, last string }{
+	sqlengine.None: {"SELECT ", ""},
+	sqlengine.Wait: {"SELECT ", " FOR UPDATE"},
+	sqlengine.Skip: {"SELECT ", " FOR UPDATE SKIP LOCKED"},
+	brief: {fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%g FOR */ SELECT /*+ MAX_EXECUTION_TIME(%d) */ ",
+		sqlengine.BriefWait.Seconds(), sqlengine.BriefWait.Milliseconds()), " FOR UPDATE"},
+	least: {"SELECT ", " FOR UPDATE NOWAIT"},
+}
+
+// patient are the locks for which transactions wait, by sqlengine.Patience.
+var patient = [...]sqlengine.Lock{sqlengine.Endless: sqlengine.Wait, sqlengine.Brief: brief, sqlengine.Least: least}
+
+// locking is a statement that reads, and locks what it reads.
+func locking(lock sqlengine.Lock, text string, values ...any) *statement {
+	return say(locks[lock].first+text+locks[lock].last, values...)
+}

@@ -58,6 +58,8 @@ func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case undone(err):
 		return sqlengine.ErrAgain
+	case busy(err), errors.Is(err, sqlengine.ErrBusy):
+		return sqlengine.ErrBusy
 	case errors.Is(err, sqlengine.ErrInternal):
 		return err
 	}

@@ -103,8 +103,9 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 }
 
 func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
+	wait := patient[first.Patience]
 	if len(lock) > 0 {
-		if err := t.read(ctx, say(t.say.lockQueues, lock), none); err != nil {
+		if err := t.read(ctx, locking(wait, t.say.lockQueues, lock), none); err != nil {
 			return o, err
 		}
 	}
@@ -113,12 +114,12 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 		return o, err
 	}
 	if len(first.IDs) > 0 {
-		if err := t.byID(ctx, &o.Rows, first.IDs, sqlengine.Wait, false); err != nil {
+		if err := t.byID(ctx, &o.Rows, first.IDs, wait, false); err != nil {
 			return o, err
 		}
 	}
 	if len(first.Names) > 0 {
-		if err := t.byKey(ctx, &o.Rows, &o.Memories, first.Names, sqlengine.Wait, false); err != nil {
+		if err := t.byKey(ctx, &o.Rows, &o.Memories, first.Names, wait, false); err != nil {
 			return o, err
 		}
 	}
@@ -127,6 +128,9 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 		return o, err
 	}
 	if err := t.send(ctx); err != nil {
+		if wait == brief && tookTooLong(err) {
+			err = sqlengine.ErrBusy
+		}
 		return o, err
 	}
 	o.Now, o.Heads = answer()

@@ -27,7 +27,7 @@ type client[C any] interface {
 // A call that fails leaves the transaction as it was before the call: it runs in a
 // savepoint. The transaction should be READ COMMITTED; in a stricter one a call that meets
 // others fails with ErrUnavailable. Until it ends others wait who push the same keys, or
-// cancel the same messages; workers pass over those and look again within a tenth of a
+// cancel the same messages, though not those whose calls a client gathers with theirs; workers pass over those and look again within a tenth of a
 // second.
 func InTx[C client[C]](c C, tx pgx.Tx) (C, error) {
 	e, ok := c.Engine().(*Engine)

@@ -3,6 +3,7 @@ package pgengine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -53,6 +54,8 @@ func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case undone(err):
 		return sqlengine.ErrAgain
+	case busy(err):
+		return sqlengine.ErrBusy
 	case errors.Is(err, sqlengine.ErrInternal):
 		return err
 	}
@@ -92,6 +95,13 @@ const (
 	set_config('enable_mergejoin', current_setting('tarry.mergejoin'), true), set_config('enable_bitmapscan', current_setting('tarry.bitmapscan'), true),
 	set_config('jit', current_setting('tarry.jit'), true), set_config('plan_cache_mode', current_setting('tarry.plans'), true)`
 )
+
+// waits set how long a transaction waits for a lock, by sqlengine.Patience.
+var waits = [...]string{
+	sqlengine.Endless: "",
+	sqlengine.Brief:   fmt.Sprintf("SET LOCAL lock_timeout = %d", sqlengine.BriefWait.Milliseconds()),
+	sqlengine.Least:   "SET LOCAL lock_timeout = 1",
+}
 
 // outside runs statements that commit by themselves.
 func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {

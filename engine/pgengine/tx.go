@@ -48,6 +48,9 @@ func (t *tx) send(ctx context.Context) error {
 }
 
 func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
+	if wait := waits[first.Patience]; wait != "" {
+		t.write(wait)
+	}
 	if len(lock) > 0 {
 		t.write(t.say.lockQueues, lock)
 	}
@@ -130,6 +133,12 @@ func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.
 	return due, t.send(ctx)
 }
 
+// busy reports whether an error says that others have held a lock for too long.
+func busy(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "55P03" // lock_not_available
+}
+
 // undone reports whether an error is that of a transaction which may be run again.
 func undone(err error) bool {
 	var pg *pgconn.PgError
@@ -137,7 +146,7 @@ func undone(err error) bool {
 		return false
 	}
 	switch pg.Code {
-	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
+	case "40001", "40P01": // serialization_failure, deadlock_detected
 		return true
 	case "23505", "22012": // unique_violation; division_by_zero: see statements.check
 		return true

@@ -17,7 +17,8 @@ import (
 // A further lane opens when enough have gathered to be worth a call of their own, or
 // when the call under way is slow: few large calls cost less than many small ones, but
 // the next ones are made ready meanwhile, and one that hangs must not hold up all.
-// A call runs on no caller's context, and each item gets its own answer. Its
+// A call runs on no caller's context but a Gathered one, and each item gets its own answer,
+// which may be engine.ErrBusy. Its
 // goroutines live only while there is work.
 type Coalescer[In, Out any] struct {
 	call  func(context.Context, []In) ([]Out, error)
@@ -178,7 +179,7 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
 	for _, it := range items {
 		ins = append(ins, it.in)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	ctx, cancel := context.WithTimeout(engine.Gathered(context.Background()), Timeout)
 	outs, err := c.call(ctx, ins)
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
 		err = ErrOverdue // no caller has set this deadline

@@ -44,6 +44,7 @@ type process struct {
 	present  present
 	met      met
 	limits   limits
+	stalls   stalls
 	held     held
 	folding  folding
 }

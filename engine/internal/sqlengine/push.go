@@ -15,7 +15,23 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return nil, err
 	}
 	defer e.end()
-	return e.push(ctx, msgs, false)
+	return gather(ctx, e, msgs, e.pushNeeds, func(some []engine.Message, p Patience) ([]engine.PushResult, error) {
+		return e.push(ctx, some, p, false)
+	}, func(m *engine.Message, err error) engine.PushResult {
+		return engine.PushResult{Err: engine.Refuse("push", engine.Ref{Queue: m.Queue, Key: m.Key}, err)}
+	})
+}
+
+// pushNeeds is what others may hold that a push needs: where the queue bounds what it takes
+// all of that.
+func (e *Engine) pushNeeds(m *engine.Message) stall {
+	switch num := e.names.of([]string{m.Queue}); {
+	case len(e.limits.of(num, boundsPending)) > 0:
+		return stall{queue: m.Queue}
+	case m.Key == "":
+		return stall{}
+	}
+	return stall{queue: m.Queue, key: m.Key}
 }
 
 // PushAtomic keeps all messages or none, also over several queues.
@@ -24,7 +40,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 		return nil, err
 	}
 	defer e.end()
-	return e.push(ctx, msgs, true)
+	return e.push(ctx, msgs, Endless, true)
 }
 
 // errRefused undoes an atomic push of which a message was refused.
@@ -32,7 +48,7 @@ type errRefused struct{ error }
 
 func (errRefused) Unwrap() error { return ErrInternal }
 
-func (e *Engine) push(ctx context.Context, msgs []engine.Message, atomic bool) ([]engine.PushResult, error) {
+func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, atomic bool) ([]engine.PushResult, error) {
 	if len(msgs) == 0 {
 		return nil, nil
 	}
@@ -52,7 +68,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, atomic bool) (
 		}
 	}
 	slices.SortFunc(names, byName)
-	err = e.do(ctx, "push", distinct, First{Names: slices.Compact(names)}, boundsPending, func(w *work) error {
+	err = e.do(ctx, "push", distinct, First{Names: slices.Compact(names), Patience: p}, boundsPending, func(w *work) error {
 		if err := w.bury(); err != nil {
 			return err
 		}

@@ -15,6 +15,21 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		return nil, err
 	}
 	defer e.end()
+	return gather(ctx, e, refs, cancelNeeds, func(some []engine.Ref, p Patience) ([]error, error) {
+		return e.cancel(ctx, some, p)
+	}, func(ref *engine.Ref, err error) error { return engine.Refuse("cancel", *ref, err) })
+}
+
+// cancelNeeds is what others may hold that a cancel needs.
+func cancelNeeds(ref *engine.Ref) stall {
+	if ref.ID != 0 {
+		return stall{id: ref.ID}
+	}
+	return stall{queue: ref.Queue, key: ref.Key}
+}
+
+// cancel is Cancel within a call already begun.
+func (e *Engine) cancel(ctx context.Context, refs []engine.Ref, p Patience) ([]error, error) {
 	errs := make([]error, len(refs))
 	nums, distinct, err := e.queuesOf(ctx, len(refs), func(i int) string { return refs[i].Queue }, false)
 	if err != nil {
@@ -29,7 +44,9 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		return errs, nil
 	}
 	refused := errs
-	err = e.do(ctx, "cancel", distinct, meant(refs, nums), nil, func(w *work) error {
+	first := meant(refs, nums)
+	first.Patience = p
+	err = e.do(ctx, "cancel", distinct, first, nil, func(w *work) error {
 		errs = append([]error(nil), refused...)
 		if err := w.bury(); err != nil {
 			return err

@@ -14,15 +14,25 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		return nil, err
 	}
 	defer e.end()
-	settled, err := e.settle(ctx, s)
+	settled, err := gather(ctx, e, s, settleNeeds, func(some []engine.Settlement, p Patience) ([]engine.Settled, error) {
+		return e.settle(ctx, some, p)
+	}, func(_ *engine.Settlement, err error) engine.Settled {
+		return engine.Settled{Err: engine.Refuse("settle", engine.Ref{}, err)}
+	})
 	if err == nil && e.cfg.later == nil { // else nobody knows yet
 		e.held.settled(s, settled)
 	}
 	return settled, err
 }
 
+// settleNeeds is what others may hold that a settlement needs.
+func settleNeeds(s *engine.Settlement) stall {
+	t, _ := token.Parse(s.Token)
+	return stall{id: t.ID}
+}
+
 // settle is Settle within a call already begun.
-func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
 	tokens := make([]token.Token, len(s))
 	var ids []engine.ID
@@ -42,7 +52,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		return settled, nil
 	}
 	ids, queues = sorted(ids), sorted(queues)
-	err := e.do(ctx, "settle", queues, First{IDs: ids}, nil, func(w *work) error {
+	err := e.do(ctx, "settle", queues, First{IDs: ids, Patience: p}, nil, func(w *work) error {
 		var names []Name // of those that lapsed dead
 		for _, x := range w.order {
 			if x.Kind == Dead && x.Nonce != nil && x.Key != "" {

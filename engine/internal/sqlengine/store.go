@@ -3,6 +3,7 @@ package sqlengine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -10,6 +11,10 @@ import (
 
 // ErrAgain says that a transaction met others in a way that undid it: run it once more.
 var ErrAgain = errors.New("the transaction was undone by others: run it again")
+
+// ErrBusy is the ErrAgain of a transaction that would have had to wait longer for others
+// than its Patience allows.
+var ErrBusy = fmt.Errorf("%w: others hold what it needs", ErrAgain)
 
 // ErrGone says that queues have gone, which are never deleted.
 var ErrGone = errors.New("the row of a queue has gone: have other tables been put in place of these?")
@@ -87,11 +92,26 @@ type Tx interface {
 	Due(ctx context.Context, queue, first, end int64) ([]Tally, error)
 }
 
+// Patience is how long a transaction waits for what others have locked.
+type Patience uint8
+
+// The patiences.
+const (
+	Endless Patience = iota
+	Brief            // for others like it, not for one that stays open: up to BriefWait
+	Least            // as short as can be
+)
+
+// BriefWait is how long Brief is, or less: who has waited for less is run again until then.
+const BriefWait = 50 * time.Millisecond
+
 // First is which rows are read with the opening, and locked.
 type First struct {
 	IDs    []engine.ID // in order
 	Names  []Name      // in order of queue and key
 	Ranges []Range     // none with IDs or Names
+	// Patience is that of the whole transaction.
+	Patience Patience
 }
 
 // Opened is what the opening of a transaction answers.

@@ -82,7 +82,7 @@ func (e *Engine) doAlone(ctx context.Context, op string, queue int64, fn func(*w
 
 func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first First, only alone, fn func(*work) error) error {
 	var w *work
-	err := e.repeat(ctx, op, func() error {
+	err := e.repeat(ctx, op, first.Patience, func() error {
 		err := e.store.In(ctx, op, func(tx Tx) error {
 			w = &work{e: e, ctx: ctx, tx: tx, op: op, locked: lock}
 			if err := w.open(queues, lock, first); err != nil {
@@ -118,14 +118,19 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 	return nil
 }
 
-// repeat runs a transaction until others do not undo it.
-func (e *Engine) repeat(ctx context.Context, op string, try func() error) error {
+// repeat runs a transaction until others do not undo it. How often it has waited in vain for
+// what they hold does not matter when its patience is endless, and else it ends with that.
+func (e *Engine) repeat(ctx context.Context, op string, patience Patience, try func() error) error {
 	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
 	for n := 1; ; n++ {
 		err := try()
 		switch {
 		case err == nil:
 			return nil
+		case errors.Is(err, ErrBusy) && patience != Endless:
+			return err
+		case errors.Is(err, ErrBusy) && pause.Wait(ctx):
+			n--
 		case err == errAlone && n < tries:
 		case !errors.Is(err, ErrAgain) && err != errAlone:
 			return err
@@ -148,7 +153,7 @@ func (w *work) alone(queues []int64) error {
 
 // look runs a transaction that changes nothing.
 func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*work) error) error {
-	return e.repeat(ctx, op, func() error {
+	return e.repeat(ctx, op, Endless, func() error {
 		return e.store.In(ctx, op, func(tx Tx) error {
 			w := &work{e: e, ctx: ctx, tx: tx, op: op}
 			if err := w.open(queues, nil, First{}); err != nil {

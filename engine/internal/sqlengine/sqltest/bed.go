@@ -1,0 +1,88 @@
+// Package sqltest tests what engines on databases do beside transactions of others: once, for
+// all databases.
+package sqltest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// Bed is a store of a database, in which nothing is kept yet.
+type Bed struct {
+	// Open returns an engine on the store, as another process has it, which is closed with
+	// the test. What it asks of the store goes through wrap, unless that is nil.
+	Open func(t *testing.T, wrap func(sqlengine.Store) sqlengine.Store) engine.Whole
+	// Begin begins a transaction of a caller's, in which calls are made by such an engine. It
+	// is rolled back with the test, unless it has been committed.
+	Begin func(t *testing.T, e engine.Engine) Transaction
+}
+
+// Transaction is one of a caller's.
+type Transaction struct {
+	engine.Engine
+	Commit func() error
+}
+
+// Client is what InTx wants of a client.
+type Client struct{ E engine.Engine }
+
+// Engine is the engine behind the client.
+func (c Client) Engine() engine.Engine { return c.E }
+
+// On returns a client of another engine.
+func (c Client) On(e engine.Engine) Client { return Client{e} }
+
+// within bounds tests in which something may wait for what does not end.
+const within = 20 * time.Second
+
+func patience(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func ok(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func push(t *testing.T, e engine.Engine, msgs ...engine.Message) []engine.PushResult {
+	t.Helper()
+	r, err := e.Push(patience(t), msgs)
+	ok(t, err)
+	for i := range r {
+		ok(t, r[i].Err)
+	}
+	return r
+}
+
+func lease(t *testing.T, e engine.Engine, most int) []engine.Lease {
+	t.Helper()
+	g, err := e.Lease(patience(t), []engine.Want{{Queue: "q", Max: most, TTR: time.Minute, Remote: true}})
+	ok(t, err)
+	ok(t, g.Queues[0].Err)
+	return g.Queues[0].Messages
+}
+
+// Run runs all tests, each on a bed of its own.
+func Run(t *testing.T, bed func(t *testing.T) Bed) {
+	for name, test := range map[string]func(*testing.T, Bed){
+		"gathered pushes":                 pushes,
+		"gathered pushes of many keys":    pushesOfMany,
+		"gathered pushes to a full queue": pushesToBounded,
+		"gathered cancels":                cancels,
+		"gathered settlements":            settlements,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, bed(t))
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package pgengine
+
+import (
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+)
+
+func TestBesideOthers(t *testing.T) {
+	t.Parallel()
+	sqltest.Run(t, func(t *testing.T) sqltest.Bed {
+		pool := connect(t, pgtest.Shared(t))
+		schema := newSchema(t, pool)
+		return sqltest.Bed{
+			Open: func(t *testing.T, wrap func(sqlengine.Store) sqlengine.Store) engine.Whole {
+				e := another(t, pool, schema)
+				if wrap == nil {
+					return e
+				}
+				return sqlengine.New(wrap(e.store), sqlengine.Config{Name: "postgres", MaxBody: maxBody})
+			},
+			Begin: func(t *testing.T, e engine.Engine) sqltest.Transaction {
+				tx := begin(t, pool)
+				in, err := InTx(sqltest.Client{E: e}, tx)
+				ok(t, err)
+				return sqltest.Transaction{Engine: in.E, Commit: func() error { return tx.Commit(t.Context()) }}
+			},
+		}
+	})
+}

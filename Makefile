@@ -77,6 +77,14 @@ bench-redis: ## Measure the Redis engine beside asynq, on a private redis-server
 	  $(GO) test -run '^$$' -bench '^Benchmark(CancelDepth|Lateness|Burst|Idle)$$' -benchtime 1x -timeout 60m ./redis -pending $${PENDING:-1000000}; } \
 	| tee /dev/stderr | $(GO) run ./redis/table ../docs/engines/redis.md
 
+.PHONY: bench-sql
+bench-sql: ## Measure the engines on databases beside River and a polled table, on private servers, into docs/engines/sql.md (PENDING=1000000 BURST=100000 SPAN=20s ROUNDS=3).
+	cd bench && sizes="-pending $${PENDING:-1000000} -burst $${BURST:-100000} -span $${SPAN:-20s} -rounds $${ROUNDS:-3}" && \
+	{ $(GO) test -run '^$$' -bench 'Push$$' -benchtime 20000x -timeout 30m ./sql $$sizes && \
+	  $(GO) test -run '^$$' -bench 'PushBatch$$' -benchtime 50000x -timeout 30m ./sql $$sizes && \
+	  $(GO) test -run '^$$' -bench '(Lateness|Burst|Depth)$$' -benchtime 1x -timeout 60m ./sql $$sizes; } \
+	| tee /dev/stderr | $(GO) run ./sql/table ../docs/engines/sql.md
+
 .PHONY: bench
 bench: ## Run the Go benchmarks, then tarry bench on the disk engine.
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/tarryhq/tarry/bench/scenario"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -17,52 +18,49 @@ type asynqSystem struct {
 	inspector *asynq.Inspector
 }
 
-func openAsynq(_ context.Context, srv *redistest.Server) (system, error) {
+func openAsynq(_ context.Context, srv *redistest.Server) (scenario.System, error) {
 	// A connection for each client, so that none waits for another's.
-	opt := asynq.RedisClientOpt{Addr: srv.Addr(), PoolSize: clients}
+	opt := asynq.RedisClientOpt{Addr: srv.Addr(), PoolSize: scenario.Clients}
 	return &asynqSystem{opt, asynq.NewClient(opt), asynq.NewInspector(opt)}, nil
 }
 
-func (s *asynqSystem) push(ctx context.Context, queue string, i int, due time.Time) error {
-	_, err := s.client.EnqueueContext(ctx, asynq.NewTask("bench", body(i)),
-		asynq.ProcessAt(due), asynq.TaskID(key(i)), asynq.Queue(queue))
+func (s *asynqSystem) Push(ctx context.Context, queue string, i int, due time.Time) error {
+	_, err := s.client.EnqueueContext(ctx, asynq.NewTask("bench", scenario.Body(i)),
+		asynq.ProcessAt(due), asynq.TaskID(scenario.Key(i)), asynq.Queue(queue))
 	return err
 }
 
-// pushMany makes single calls: asynq has no others.
-func (s *asynqSystem) pushMany(ctx context.Context, queue string, from, to int, due func(i int) time.Time) error {
+// PushMany makes single calls: asynq has no others.
+func (s *asynqSystem) PushMany(ctx context.Context, queue string, from, to int, due func(i int) time.Time) error {
 	for i := from; i < to; i++ {
-		if err := s.push(ctx, queue, i, due(i)); err != nil {
+		if err := s.Push(ctx, queue, i, due(i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *asynqSystem) cancel(_ context.Context, queue string, i int) error {
-	return s.inspector.DeleteTask(queue, key(i))
+func (s *asynqSystem) Cancel(_ context.Context, queue string, i int) error {
+	return s.inspector.DeleteTask(queue, scenario.Key(i))
 }
 
-func (s *asynqSystem) work(b *testing.B, queues []string, started func(i int)) (stop func()) {
-	cfg := asynq.Config{Concurrency: clients, Queues: make(map[string]int), LogLevel: asynq.FatalLevel}
+func (s *asynqSystem) Work(b *testing.B, queues []string, started func(i int)) (stop func()) {
+	cfg := asynq.Config{Concurrency: scenario.Clients, Queues: make(map[string]int), LogLevel: asynq.FatalLevel}
 	for _, q := range queues {
 		cfg.Queues[q] = 1
 	}
 	srv := asynq.NewServer(s.redis, cfg)
-	must(b, srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+	scenario.Must(b, srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
 		id, _ := asynq.GetTaskID(ctx)
-		started(index(id))
+		started(scenario.Index(id))
 		return nil
 	})))
 	return srv.Shutdown
 }
 
-func (s *asynqSystem) left(_ context.Context, queue string) (int, error) {
+func (s *asynqSystem) Empty(_ context.Context, queue string) (bool, error) {
 	info, err := s.inspector.GetQueueInfo(queue)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size, nil
+	return err == nil && info.Size == 0, err
 }
 
-func (s *asynqSystem) close() error { return errors.Join(s.client.Close(), s.inspector.Close()) }
+func (s *asynqSystem) Close() error { return errors.Join(s.client.Close(), s.inspector.Close()) }

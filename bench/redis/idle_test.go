@@ -8,6 +8,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/tarryhq/tarry/bench/scenario"
 )
 
 // BenchmarkIdle counts what the server has to do for a worker with nothing to do,
@@ -15,29 +17,29 @@ import (
 // scripts too, and the requests that carry them.
 func BenchmarkIdle(b *testing.B) {
 	const shards, settle = 8, 3 * time.Second
-	once(b)
+	scenario.Once(b)
 	srv := start(b)
 	for _, impl := range impls {
 		var queues []string
 		for i := range max(shards/impl.shards, 1) {
-			queues = append(queues, fmt.Sprint(queue, i))
+			queues = append(queues, fmt.Sprint(scenario.Queue, i))
 		}
-		for _, pending := range []int{0, *maxPending} {
+		for _, pending := range []int{0, *scenario.Pending} {
 			b.Run(fmt.Sprintf("impl=%s/pending=%d", impl.name, pending), func(b *testing.B) {
-				s := fresh(b, srv, impl.open)
+				s := impl.fresh(b, srv)
 				for _, q := range queues {
-					fill(b, s, q, pending/len(queues))
+					scenario.Fill(b, s, q, pending/len(queues))
 				}
-				stop := s.work(b, queues, func(int) {})
+				stop := s.Work(b, queues, func(int) {})
 				defer stop()
 				redis := connect(b, srv)
 				time.Sleep(settle)
 				began, before := time.Now(), stats(b, redis)
-				time.Sleep(*span)
+				time.Sleep(*scenario.Span)
 				took, after := time.Since(began), stats(b, redis)
 				for unit, stat := range map[string]string{"commands/s": "total_commands_processed", "requests/s": "total_reads_processed"} {
 					own := 1.0 // the first look counts in the second
-					report(b, (after[stat]-before[stat]-own)/took.Seconds(), unit)
+					scenario.Report(b, (after[stat]-before[stat]-own)/took.Seconds(), unit)
 				}
 			})
 		}
@@ -47,7 +49,7 @@ func BenchmarkIdle(b *testing.B) {
 // stats reads the counters of the server.
 func stats(b *testing.B, redis *goredis.Client) map[string]float64 {
 	text, err := redis.Info(b.Context(), "stats").Result()
-	must(b, err)
+	scenario.Must(b, err)
 	counters := make(map[string]float64)
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")

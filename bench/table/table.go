@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,9 +17,11 @@ const end = "<!-- end of measured -->\n"
 
 // Results are the figures of a run.
 type Results struct {
-	Figures map[string]map[string]float64 // by benchmark, without the processor count, and unit
-	Names   []string                      // of the benchmarks, in the order in which they first ran
-	Config  map[string]string             // what the run says of itself, such as "cpu"
+	// Figures are by benchmark, without the processor count, and unit. They are the
+	// medians of what ran several times.
+	Figures map[string]map[string]float64
+	Names   []string          // of the benchmarks, in the order in which they first ran
+	Config  map[string]string // what the run says of itself, such as "cpu"
 }
 
 // Main is the main function of a command that has a file name as its argument and
@@ -61,10 +64,13 @@ func update(file, target string, in io.Reader, write func(io.Writer, *Results)) 
 	return os.WriteFile(file, out.Bytes(), 0o644)
 }
 
-var processors = regexp.MustCompile(`-\d+$`)
+// beside is what a name has beside what is measured: the processor count, and how often
+// it ran before.
+var beside = regexp.MustCompile(`-\d+$|#\d+`)
 
 func read(in io.Reader) (*Results, error) {
 	r := &Results{Figures: map[string]map[string]float64{}, Config: map[string]string{}}
+	all := map[string]map[string][]float64{}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
@@ -74,22 +80,33 @@ func read(in io.Reader) (*Results, error) {
 		case len(fields) > 1 && strings.HasSuffix(fields[0], ":"):
 			r.Config[strings.TrimSuffix(fields[0], ":")] = strings.Join(fields[1:], " ")
 		case len(fields) >= 4 && strings.HasPrefix(fields[0], "Benchmark"):
-			name := processors.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
-			units := map[string]float64{}
+			name := beside.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
+			if all[name] == nil {
+				r.Names = append(r.Names, name)
+				all[name] = map[string][]float64{}
+			}
 			for i := 2; i+1 < len(fields); i += 2 {
 				v, err := strconv.ParseFloat(fields[i], 64)
 				if err != nil {
 					return nil, fmt.Errorf("%q: %w", lines.Text(), err)
 				}
-				units[fields[i+1]] = v
+				all[name][fields[i+1]] = append(all[name][fields[i+1]], v)
 			}
-			if r.Figures[name] == nil {
-				r.Names = append(r.Names, name)
-			}
-			r.Figures[name] = units
+		}
+	}
+	for name, units := range all {
+		r.Figures[name] = map[string]float64{}
+		for unit, v := range units {
+			r.Figures[name][unit] = median(v)
 		}
 	}
 	return r, lines.Err()
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
 // Get returns a figure times scale, or a dash where there is none.

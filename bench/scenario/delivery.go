@@ -1,4 +1,4 @@
-package redis
+package scenario
 
 import (
 	"context"
@@ -25,17 +25,17 @@ type delivery struct {
 
 // schedule schedules n messages, due as due says, and makes sure that all are kept
 // before the first is due. How long that takes it learns from a few others.
-func schedule(b *testing.B, s system, n int, due func(first time.Time, i int) time.Time) *delivery {
+func schedule(b *testing.B, s System, n int, due func(first time.Time, i int) time.Time) *delivery {
 	const probe = 5000
 	began := time.Now()
-	fill(b, s, "probe", probe)
+	Fill(b, s, "probe", probe)
 	first := time.Now().Add(2*time.Second + 3*time.Since(began)*time.Duration(n)/probe).Truncate(time.Millisecond)
 	d := &delivery{late: make([]time.Duration, n), seen: make([]atomic.Bool, n)}
 	for i := range n {
 		d.dues = append(d.dues, due(first, i))
 	}
-	each(b, clients, n, 100, func(ctx context.Context, from, to int) error {
-		return s.pushMany(ctx, queue, from, to, func(i int) time.Time { return d.dues[i] })
+	Each(b, Clients, n, 100, func(ctx context.Context, from, to int) error {
+		return s.PushMany(ctx, Queue, from, to, func(i int) time.Time { return d.dues[i] })
 	})
 	if time.Until(first) < time.Second {
 		b.Fatal("the pushes took too long: messages would be late because of them")
@@ -61,8 +61,8 @@ func (d *delivery) started(i int) {
 
 // deliver has the messages handled until the store holds none of them any more, or
 // nothing comes for a while. It returns when that was.
-func (d *delivery) deliver(b *testing.B, s system) (end time.Time) {
-	stop := s.work(b, []string{queue}, d.started)
+func (d *delivery) deliver(b *testing.B, s System) (end time.Time) {
+	stop := s.Work(b, []string{Queue}, d.started)
 	defer stop()
 	ctx, cancel := context.WithTimeout(b.Context(), longest)
 	defer cancel()
@@ -84,9 +84,9 @@ func (d *delivery) deliver(b *testing.B, s system) (end time.Time) {
 		if int(d.handled.Load()) < len(d.dues) {
 			continue // so as not to disturb
 		}
-		left, err := s.left(ctx, queue)
-		must(b, err)
-		if left == 0 {
+		empty, err := s.Empty(ctx, Queue)
+		Must(b, err)
+		if empty {
 			return time.Now()
 		}
 	}
@@ -94,8 +94,8 @@ func (d *delivery) deliver(b *testing.B, s system) (end time.Time) {
 
 // reportCounts reports what must be zero.
 func (d *delivery) reportCounts(b *testing.B) {
-	report(b, float64(d.early.Load()), "early")
-	report(b, float64(len(d.dues)-int(d.handled.Load())), "lost")
+	Report(b, float64(d.early.Load()), "early")
+	Report(b, float64(len(d.dues)-int(d.handled.Load())), "lost")
 }
 
 // lateness returns that of the messages that were handled.

@@ -1,0 +1,24 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+)
+
+// Lateness measures from the due time of messages that fall due at a steady rate to the
+// start of their handlers.
+func Lateness(b *testing.B, open Open) {
+	Once(b)
+	s := open(b)
+	d := schedule(b, s, int(float64(*rate)*Span.Seconds()), func(first time.Time, i int) time.Time {
+		return first.Add(time.Duration(i) * time.Second / time.Duration(*rate)).Truncate(time.Millisecond)
+	})
+	cpu := CPU()
+	d.deliver(b, s)
+	Report(b, (CPU() - cpu).Seconds(), "cpu-s")
+	late := d.lateness()
+	for unit, q := range map[string]float64{"p50-ms": 0.50, "p99-ms": 0.99, "max-ms": 1} {
+		Report(b, float64(quantile(late, q))/1e6, unit)
+	}
+	d.reportCounts(b)
+}

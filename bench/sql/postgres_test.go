@@ -1,0 +1,69 @@
+package sql
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tarryhq/tarry/bench/scenario"
+	_ "github.com/tarryhq/tarry/engine/pgengine"
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+)
+
+var tarryOnPostgres = system{"tarry", func(b *testing.B, url string) (scenario.System, error) {
+	return scenario.OpenTarry(b.Context(), url+"&migrate=true")
+}}
+
+func BenchmarkPostgresPush(b *testing.B) {
+	alternate(b, startPostgres(b), scenario.Push, riverAsItComes, tarryOnPostgres)
+}
+
+func BenchmarkPostgresPushBatch(b *testing.B) {
+	alternate(b, startPostgres(b), scenario.PushBatch, riverAsItComes, tarryOnPostgres)
+}
+
+func BenchmarkPostgresLateness(b *testing.B) {
+	scenario.Once(b)
+	compare(b, startPostgres(b), scenario.Lateness, riverAsItComes, riverTuned, tarryOnPostgres)
+}
+
+func BenchmarkPostgresBurst(b *testing.B) {
+	scenario.Once(b)
+	compare(b, startPostgres(b), scenario.Burst, riverAsItComes, riverTuned, tarryOnPostgres)
+}
+
+// BenchmarkPostgresDepth measures an idle worker, and then cancels, among few and many
+// messages that are far away.
+func BenchmarkPostgresDepth(b *testing.B) {
+	scenario.Once(b)
+	srv := startPostgres(b)
+	for _, sys := range []system{riverAsItComes, tarryOnPostgres} {
+		for _, pending := range []int{1000, *scenario.Pending} {
+			b.Run(fmt.Sprintf("impl=%s/pending=%d", sys.name, pending), func(b *testing.B) {
+				url := srv.Database()
+				s := sys.fresh(b, url)
+				scenario.Fill(b, s, scenario.Queue, pending)
+				settle(b, url)
+				scenario.Idle(b, s)
+				scenario.CancelManyAmong(b, s, pending)
+			})
+		}
+	}
+}
+
+// startPostgres starts a server as PostgreSQL comes, but for room for River's connections.
+func startPostgres(b *testing.B) *pgtest.Server {
+	s := pgtest.Start(b, pgtest.Settings("fsync = on", "max_connections = 200"))
+	fmt.Println("postgresql:", s.Text("SHOW server_version"))
+	return s
+}
+
+// settle does at once what the server would do within minutes after a database has been
+// filled, and might befall one or the other.
+func settle(b *testing.B, url string) {
+	pool := pgtest.Pool(b, url)
+	for _, sql := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
+		_, err := pool.Exec(b.Context(), sql)
+		scenario.Must(b, err)
+	}
+	pool.Close()
+}

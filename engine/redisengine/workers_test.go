@@ -7,20 +7,15 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
-	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
 // The environment in which this test binary is a worker.
@@ -29,97 +24,7 @@ const (
 	workerHold = "TARRY_TEST_WORKER_HOLD" // it holds fast what it has after so many messages
 )
 
-const (
-	workerTTR = 2 * time.Second
-	holding   = "holding"
-)
-
-// TestWorkers has eight processes work on one queue, two of which are killed.
-func TestWorkers(t *testing.T) {
-	if url := os.Getenv(workerURL); url != "" {
-		workerProcess(t, url)
-		return
-	}
-	t.Parallel()
-	const all = 4000
-	s := redistest.Start(t)
-	c := openClient(t, s.URL())
-	msgs := make([]engine.Message, all)
-	for i := range msgs {
-		msgs[i] = tarry.NewDraft("q", nil, tarry.Key(strconv.Itoa(i)), tarry.In(time.Duration(i%1000)*time.Millisecond))
-	}
-	if pushed, err := c.PushMany(t.Context(), msgs); err != nil || slices.ContainsFunc(pushed, func(p tarry.Pushed) bool { return p.Err != nil }) {
-		t.Fatal(pushed, err)
-	}
-
-	began := time.Now()
-	lines := make(chan string, all) // key and worker of each message handled
-	var workers []*worker
-	// First those that are killed, lest the others have done all when they are up.
-	const holders = 2
-	for range holders {
-		workers = append(workers, startWorker(t, s.URL(), all/200, lines))
-	}
-	up := make(map[string]bool)
-	killed := make(map[string]bool)
-	handled := make(map[string]string) // by whom, by key
-	giveUp := time.After(60 * time.Second)
-	for len(handled) < all {
-		select {
-		case line := <-lines:
-			key, pid, _ := strings.Cut(line, " ")
-			if up[pid] = true; len(up) == holders && len(workers) == holders {
-				for range 6 {
-					workers = append(workers, startWorker(t, s.URL(), 0, lines))
-				}
-			}
-			if key == holding {
-				for _, w := range workers {
-					if w.pid() == pid && !killed[pid] {
-						w.kill(t)
-						killed[pid] = true
-						t.Logf("killed a worker that held messages after %v, when %d were handled", time.Since(began), len(handled))
-					}
-				}
-				continue
-			}
-			if by, twice := handled[key]; twice && !killed[by] {
-				t.Errorf("%s was handled twice, though who did it first lives", key)
-			}
-			handled[key] = pid
-		case <-giveUp:
-			t.Fatalf("%d of %d messages are handled", len(handled), all)
-		}
-	}
-	t.Logf("all were handled after %v", time.Since(began))
-	ledger.Counts(t, c, "q", 5*time.Second, 0, 0, 0)
-	var ending sync.WaitGroup // those with the race detector take a second
-	for _, w := range workers {
-		if !killed[w.pid()] {
-			ending.Go(func() { w.stop(t) })
-		}
-	}
-	ending.Wait()
-	if len(killed) != holders {
-		t.Errorf("%d were killed", len(killed))
-	}
-
-	// Whom did others find at work on what they were given?
-	m := s.Do("LRANGE", "met", "0", "-1")
-	met, err := m.AsStrSlice()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range met {
-		if _, pid, _ := strings.Cut(line, " "); !killed[pid] {
-			t.Errorf("a message was handled by two at once: %s", line)
-		}
-	}
-	if len(met) == 0 {
-		t.Error("nothing came back from those that were killed")
-	}
-	t.Logf("%d messages came back from those that were killed", len(met))
-}
+const holding = "holding"
 
 // worker is a process that works.
 type worker struct {
@@ -173,32 +78,6 @@ func (w *worker) stop(t *testing.T) {
 	if err := w.cmd.Wait(); err != nil {
 		t.Errorf("a worker ended with %v", err)
 	}
-}
-
-// workerProcess works until its standard input ends, and writes a line when a message
-// is handled. Who is at work on a message keeps its pid in Redis meanwhile.
-func workerProcess(t *testing.T, url string) {
-	p := newProcess(t, url)
-	var n atomic.Int64
-	p.work(t, url, workerTTR, func(ctx context.Context, m *tarry.Message[string]) error {
-		lock := "lock:" + m.Key
-		other, err := p.redis.Do(ctx, p.redis.B().Set().Key(lock).Value(p.pid).Nx().Get().Build()).ToString()
-		if err == nil { // somebody has it
-			err = p.redis.Do(ctx, p.redis.B().Rpush().Key("met").Element(m.Key+" "+other).Build()).Error()
-		} else if rueidis.IsRedisNil(err) {
-			err = nil
-		}
-		if err != nil {
-			return err
-		}
-		p.holdFast(n.Add(1), 10)
-		time.Sleep(2 * time.Millisecond)
-		if err := p.redis.Do(ctx, p.redis.B().Del().Key(lock).Build()).Error(); err != nil {
-			return err
-		}
-		p.say(m.Key)
-		return nil
-	})
 }
 
 // process is what a process that works knows of itself.

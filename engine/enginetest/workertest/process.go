@@ -1,0 +1,115 @@
+//go:build linux
+
+package workertest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+// The environment in which a test binary is one of the processes of RunProcesses.
+const (
+	processURL   = "TARRY_TEST_PROCESS_URL"
+	processQueue = "TARRY_TEST_PROCESS_QUEUE"
+	processDir   = "TARRY_TEST_PROCESS_DIR"
+	processOff   = "TARRY_TEST_PROCESS_OFF" // how far its clock is off
+)
+
+const (
+	processTTR  = 4 * time.Second
+	followAfter = 700 * time.Millisecond // of what is pushed by who handles
+)
+
+// process is one that works.
+type process struct {
+	client *tarry.Client
+	topic  *tarry.Topic[bool]
+	dir    string
+	off    time.Duration
+
+	speaks sync.Mutex
+}
+
+// atWork works until its standard input ends, and writes a line on all that happens.
+// It begins when it is told to.
+func atWork(t *testing.T) {
+	p := &process{topic: tarry.NewTopic[bool](os.Getenv(processQueue)), dir: os.Getenv(processDir)}
+	var err error
+	if p.off, err = time.ParseDuration(os.Getenv(processOff)); err == nil && p.off != 0 {
+		err = setClock(p.off)
+	}
+	if err == nil {
+		p.client, err = tarry.Open(t.Context(), os.Getenv(processURL), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.client.Close()
+	w := tarry.NewWorker(p.client, &tarry.WorkerConfig{Concurrency: 8, LeaseTTR: processTTR, OnError: func(m tarry.Info, err error) {
+		p.say("failed", m.Key, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}})
+	tarry.Handle(w, p.topic, p.handle)
+	p.say("up")
+	told := bufio.NewScanner(os.Stdin)
+	told.Scan()
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		told.Scan() // ends with the one who has started this
+		stop()
+	}()
+	if err := w.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// say writes a line for the one who has started this.
+func (p *process) say(what ...any) {
+	p.speaks.Lock()
+	defer p.speaks.Unlock()
+	fmt.Println(append([]any{spoken}, what...)...)
+}
+
+// now is the time that all processes have in common, in microseconds.
+func (p *process) now() int64 { return time.Now().Add(-p.off).UnixMicro() }
+
+// handle holds the lock of the message, which ends with the process, and now and then
+// pushes another.
+func (p *process) handle(ctx context.Context, m *tarry.Message[bool]) error {
+	began := p.now()
+	lock, err := os.OpenFile(filepath.Join(p.dir, m.Key), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		p.say("met", m.Key)
+	} else if err != nil {
+		return err
+	}
+	p.say("began", m.Key, m.Due.UnixMicro(), began)
+	if m.Body {
+		before, key := p.now(), followed+m.Key
+		pushed, err := p.topic.Push(ctx, p.client, false, tarry.In(followAfter), tarry.Key(key), tarry.OnConflict(tarry.Keep), tarry.Remember(time.Hour))
+		if err != nil {
+			return err
+		}
+		if pushed.Outcome == tarry.Created {
+			p.say("pushed", key, before, pushed.Due.UnixMicro(), p.now())
+		}
+	}
+	time.Sleep(time.Duration(5+rand.IntN(20)) * time.Millisecond)
+	p.say("ended", m.Key)
+	return nil
+}

@@ -1,0 +1,15 @@
+//go:build linux
+
+package mysqlengine
+
+import (
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/enginetest/workertest"
+	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
+)
+
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	workertest.RunProcesses(t, func() string { return mysqltest.Shared(t) + "?migrate=true" })
+}

@@ -1,0 +1,15 @@
+//go:build linux
+
+package redisengine
+
+import (
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/enginetest/workertest"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+)
+
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	workertest.RunProcesses(t, func() string { return redistest.Start(t).URL() })
+}

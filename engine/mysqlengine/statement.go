@@ -93,7 +93,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
-	insert, check, move, replace, remove string
+	insert, check, examine, move, replace, remove string
 
 	over, remember, forget string
 
@@ -150,7 +150,9 @@ func statementsOf(prefix string) *statements {
 
 		insert: "INSERT INTO {message} (id, queue, `key`, kind, grave, ends, due, expires, created, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
 		// It fails when one is remembered.
-		check:   "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
+		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
+		// It fails unless all queues have the revisions and remember nothing.
+		examine: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM DUAL WHERE ? <> (SELECT COUNT(*) FROM {queue} WHERE (num, revision) IN (",
 		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
 		remove:  "DELETE FROM {message} WHERE id IN (?)",
@@ -181,7 +183,7 @@ func statementsOf(prefix string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.insert, &s.check, &s.examine, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)
@@ -212,6 +214,10 @@ const (
 	least
 )
 
+// briefly begins a statement that does not wait longer than briefly, where the database
+// knows that: MySQL does not, but of one that reads.
+var briefly = fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%g FOR */ ", sqlengine.BriefWait.Seconds())
+
 // locks are how statements begin and end that read, by their locks. The one database knows no
 // way to wait for less than a second but a limit for all of a statement, the other sets that
 // by a hint.
@@ -219,8 +225,7 @@ var locks = [...]struct{ first, last string }{
 	sqlengine.None: {"SELECT ", ""},
 	sqlengine.Wait: {"SELECT ", " FOR UPDATE"},
 	sqlengine.Skip: {"SELECT ", " FOR UPDATE SKIP LOCKED"},
-	brief: {fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%g FOR */ SELECT /*+ MAX_EXECUTION_TIME(%d) */ ",
-		sqlengine.BriefWait.Seconds(), sqlengine.BriefWait.Milliseconds()), " FOR UPDATE"},
+	brief: {briefly + fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */ ", sqlengine.BriefWait.Milliseconds()), " FOR UPDATE"},
 	least: {"SELECT ", " FOR UPDATE NOWAIT"},
 }
 

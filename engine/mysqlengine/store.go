@@ -39,7 +39,10 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
-		if err = t.write(ctx, say("COMMIT")); err == nil {
+		if err = t.examine(ctx); err == nil {
+			err = t.write(ctx, say("COMMIT"))
+		}
+		if err == nil {
 			err = t.send(ctx)
 		}
 	}
@@ -47,6 +50,9 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 		return conn.Close()
 	}
 	rollback(conn)
+	if t.belief != nil && t.belief.Patience == sqlengine.Brief && tookTooLong(err) {
+		return sqlengine.ErrBusy
+	}
 	if !committing && ctx.Err() == nil && cut(err) {
 		return sqlengine.ErrAgain
 	}

@@ -23,6 +23,7 @@ type tx struct {
 	*store
 	waiting []*statement
 	bytes   int
+	belief  *sqlengine.Belief // to be examined before the commit
 }
 
 // write queues what has no answer.
@@ -135,6 +136,38 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 	}
 	o.Now, o.Heads = answer()
 	return o, again()
+}
+
+func (t *tx) Believe(ctx context.Context, b sqlengine.Belief) (func() sqlengine.Opened, error) {
+	queues := make([]int64, len(b.Queues))
+	for i := range queues {
+		queues[i] = b.Queues[i].Num
+	}
+	answer, err := t.askHeads(ctx, queues)
+	if err != nil {
+		return nil, err
+	}
+	t.belief = &b
+	return func() (o sqlengine.Opened) {
+		o.Now, o.Heads = answer()
+		return o
+	}, nil
+}
+
+// examine undoes the transaction if what it believes is wrong.
+func (t *tx) examine(ctx context.Context) error {
+	if t.belief == nil {
+		return nil
+	}
+	s := say(t.say.examine, len(t.belief.Queues))
+	for i, q := range t.belief.Queues {
+		s.row(i, q.Num, int64(q.Revision))
+	}
+	s.end(") AND NOT remembers)")
+	if at := t.belief.Now; !at.IsZero() {
+		s.text = append(s.text, say(" OR "+now+" - ? NOT BETWEEN 0 AND ?", at.UnixMicro(), sqlengine.Somewhat.Microseconds()).text...)
+	}
+	return t.read(ctx, s.end(")"), none)
 }
 
 // none expects nothing of rows.

@@ -139,11 +139,11 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 
 // page are columns of rows of messages, to be sent as arrays.
 type page struct {
-	ids, queues, ends, dues, created, attempts, priorities []int64
-	expires                                                []*int64
-	kinds                                                  []int16
-	keys, lastErrors                                       []*string
-	nonces, policies, metas, bodies                        [][]byte
+	ids, queues, ends, dues, attempts, priorities []int64
+	expires                                       []*int64
+	kinds                                         []int16
+	keys, lastErrors                              []*string
+	nonces, policies, metas, bodies               [][]byte
 }
 
 func pageOf(rows []*sqlengine.Row, whole bool) *page {
@@ -164,7 +164,7 @@ func pageOf(rows []*sqlengine.Row, whole bool) *page {
 		if !whole {
 			continue
 		}
-		p.queues, p.keys, p.created = append(p.queues, m.Queue), append(p.keys, orNull(keyText(m.Key))), append(p.created, m.Created)
+		p.queues, p.keys = append(p.queues, m.Queue), append(p.keys, orNull(keyText(m.Key)))
 		p.priorities, p.policies = append(p.priorities, int64(m.Policy.Priority)), append(p.policies, codec.AppendPolicy(nil, &m.Policy))
 		p.metas, p.bodies = append(p.metas, sqlengine.MetaOf(&m.Content)), append(p.bodies, m.Content.Body)
 	}
@@ -180,7 +180,10 @@ func orNull(s string) *string {
 
 func (t *tx) Insert(_ context.Context, rows []*sqlengine.Row) error {
 	p := pageOf(rows, true)
-	t.write(t.say.insert, p.ids, p.queues, p.keys, p.kinds, p.ends, p.dues, p.expires, p.created, p.attempts, p.nonces, p.priorities, p.policies, p.lastErrors, p.metas, p.bodies)
+	t.write(t.say.insert, p.ids, p.queues, p.keys, p.dues, engine.DefaultPriority, rows[0].Created, p.expires, p.priorities, p.policies, p.metas, p.bodies)
+	if t.belief != nil {
+		return nil // that there are no memories
+	}
 	var queues []int64
 	var keys []string
 	for _, m := range rows {

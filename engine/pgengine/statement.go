@@ -16,7 +16,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, forward, backward, ranked, bodies, holding string
 
-	insert, check, move, replace, remove string
+	insert, check, examine, move, replace, remove string
 
 	over, remember, forget string
 
@@ -25,6 +25,7 @@ type statements struct {
 
 // columns of a message, without its body; inline is the body where it is small.
 const (
+	micros  = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint` // the time
 	columns = `m.id, m.queue, m.key, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, coalesce(octet_length(m.body), 0)`
 	inline  = `, CASE WHEN $%b::boolean AND octet_length(m.body) <= 8192 THEN m.body END`
 )
@@ -36,7 +37,7 @@ func body(n string) string { return strings.ReplaceAll(inline, "%b", n) }
 func say(schema string) *statements {
 	tables := strings.NewReplacer("{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
 	s := &statements{
-		now:        `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`,
+		now:        `SELECT ` + micros,
 		lockQueues: `SELECT num FROM {queue} WHERE num = ANY($1) ORDER BY num FOR UPDATE`,
 		heads: `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers,
 			least((SELECT ends FROM {message} WHERE queue = q.num AND kind = 0 ORDER BY ends, id LIMIT 1),
@@ -71,13 +72,19 @@ func say(schema string) *statements {
 		bodies:  `SELECT id, body FROM {message} WHERE id = ANY($1)`,
 		holding: `SELECT count(*) FROM {message} WHERE queue = $1 AND kind = 2 AND ends > $2`,
 
-		insert: `INSERT INTO {message} (id, queue, key, kind, ends, due, expires, created, attempt, nonce, priority, policy, last_error, meta, body)
-			SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-				$9::bigint[], $10::bytea[], $11::bigint[], $12::bytea[], $13::text[], $14::bytea[], $15::bytea[])`,
+		insert: `INSERT INTO {message} (id, queue, key, kind, ends, due, expires, created, attempt, priority, policy, meta, body)
+			SELECT id, queue, key, CASE priority WHEN $5 THEN 0 ELSE 1 END, due, due, expires, $6, 0, priority, policy, meta, body
+			FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $7::bigint[], $8::bigint[], $9::bytea[], $10::bytea[], $11::bytea[])
+				u(id, queue, key, due, expires, priority, policy, meta, body)`,
 		// It divides by zero when one of the keys is remembered, which undoes the transaction
 		// with no need to wait for an answer.
 		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key)
 			JOIN {memory} m ON m.queue = u.queue AND m.key = u.key COLLATE "C") THEN 0 ELSE 1 END`,
+		// It divides by zero unless queues have the revisions and remember nothing, and the time
+		// is as believed.
+		examine: `SELECT 1 / CASE WHEN cardinality($1::bigint[]) = (SELECT count(*) FROM unnest($1::bigint[], $2::bigint[]) u(num, revision)
+				JOIN {queue} q ON q.num = u.num AND q.revision = u.revision AND NOT q.remembers)
+			AND ($3::bigint IS NULL OR ` + micros + ` - $3::bigint BETWEEN 0 AND $4::bigint) THEN 1 ELSE 0 END`,
 		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
 				u(id, kind, ends, due, expires, attempt, nonce, last_error) WHERE m.id = u.id`,
@@ -124,7 +131,7 @@ func say(schema string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+		&s.insert, &s.check, &s.examine, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {
 		*text = tables.Replace(*text)
 	}

@@ -38,6 +38,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
+		t.examine()
 		t.write("COMMIT")
 		err = t.send(ctx)
 	}
@@ -112,15 +113,14 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 }
 
 func (s *store) Heads(ctx context.Context, queues []int64) (now time.Time, heads []sqlengine.Heads, err error) {
-	var us int64
 	err = s.outside(ctx, "lease", func(t *tx) {
-		t.read(t.say.now, func(r pgx.CollectableRow) error { return r.Scan(&us) })
+		t.time(&now)
 		t.heads(queues, &heads)
 	})
 	if err == nil {
 		err = complete(queues, heads)
 	}
-	return time.UnixMicro(us).UTC(), heads, err
+	return now, heads, err
 }
 
 func (s *store) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {

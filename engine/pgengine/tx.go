@@ -20,8 +20,9 @@ type sender interface {
 // read or it commits: each batch is one round trip.
 type tx struct {
 	sender
-	say   *statements
-	batch *pgx.Batch
+	say    *statements
+	batch  *pgx.Batch
+	belief *sqlengine.Belief // to be examined before the commit
 }
 
 // write queues what has no answer.
@@ -54,8 +55,7 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 	if len(lock) > 0 {
 		t.write(t.say.lockQueues, lock)
 	}
-	var us int64
-	t.read(t.say.now, func(r pgx.CollectableRow) error { return r.Scan(&us) })
+	t.time(&o.Now)
 	t.heads(queues, &o.Heads)
 	if len(first.IDs) > 0 {
 		t.byID(&o.Rows, first.IDs, sqlengine.Wait, false)
@@ -64,11 +64,49 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 		t.byKey(&o.Rows, &o.Memories, first.Names, sqlengine.Wait, false)
 	}
 	o.Ranges = t.ranges(first.Ranges)
-	if err := t.send(ctx); err != nil {
-		return o, err
+	return o, t.send(ctx)
+}
+
+// time queues the question for the time.
+func (t *tx) time(now *time.Time) {
+	t.read(t.say.now, func(r pgx.CollectableRow) error {
+		var us int64
+		err := r.Scan(&us)
+		*now = time.UnixMicro(us).UTC()
+		return err
+	})
+}
+
+func (t *tx) Believe(_ context.Context, b sqlengine.Belief) (func() sqlengine.Opened, error) {
+	var o sqlengine.Opened
+	queues := make([]int64, len(b.Queues))
+	for i := range queues {
+		queues[i] = b.Queues[i].Num
 	}
-	o.Now = time.UnixMicro(us).UTC()
-	return o, nil
+	if wait := waits[b.Patience]; wait != "" {
+		t.write(wait)
+	}
+	t.time(&o.Now)
+	t.heads(queues, &o.Heads)
+	t.belief = &b
+	return func() sqlengine.Opened { return o }, nil
+}
+
+// examine undoes the transaction if what it believes is wrong.
+func (t *tx) examine() {
+	if t.belief == nil {
+		return
+	}
+	queues, revisions := make([]int64, len(t.belief.Queues)), make([]int64, len(t.belief.Queues))
+	for i, q := range t.belief.Queues {
+		queues[i], revisions[i] = q.Num, int64(q.Revision)
+	}
+	var now *int64
+	if !t.belief.Now.IsZero() {
+		us := t.belief.Now.UnixMicro()
+		now = &us
+	}
+	t.write(t.say.examine, queues, revisions, now, sqlengine.Somewhat.Microseconds())
 }
 
 func (t *tx) Heads(ctx context.Context, queues []int64) (heads []sqlengine.Heads, err error) {

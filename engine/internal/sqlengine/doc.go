@@ -12,6 +12,6 @@
 // transaction, by a key that they took first or a lock: it is then run again from nothing.
 //
 // Nothing is kept in the process that has to be right: names of queues, which never
-// change, reserved ids, which settings were seen last (limits.go), what was told of queues
+// change, reserved ids, what was last seen of queues (seen.go) and of the database's clock (present.go), what was told of queues
 // (told.go) and which leases to give back (held.go).
 package sqlengine

@@ -43,7 +43,8 @@ type process struct {
 	told     told
 	present  present
 	met      met
-	limits   limits
+	seen     seen
+	blind    blind
 	stalls   stalls
 	held     held
 	folding  folding
@@ -57,6 +58,9 @@ var _ interface {
 // New returns an engine on a store, which is closed with it.
 func New(store Store, cfg Config) *Engine {
 	p := new(process)
+	p.present.began = time.Now()
+	p.seen.queues = make(map[int64]view)
+	p.blind.queues = make(map[int64]*luck)
 	p.names.numbers = make(map[string]int64)
 	p.told.until = make(map[int64]int64)
 	p.told.pauses = make(map[int64]int64)

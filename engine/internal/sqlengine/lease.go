@@ -82,7 +82,8 @@ const aheadMost = 8
 // ahead returns what to read of queues at once with the opening of a transaction, in all of
 // which something is expected to be due; else nil.
 func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
-	ms := e.estimate()
+	_, most, _ := e.span()
+	ms := most.UnixMilli() + 1
 	if len(queues) > aheadMost || !e.told.expects(queues, ms) {
 		return nil
 	}

@@ -1,19 +1,44 @@
 package sqlengine
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
-// present is how far the database's clock is ahead of this process's, as last seen. It
-// serves to guess what will be due there; what is due the database alone decides.
-type present struct{ ahead atomic.Int64 }
+// present is what this process knows of the database's clock. Each answer with the time says
+// between which two it was when the process began; what they agree on is known. It serves to
+// guess: what is due the database decides.
+type present struct {
+	began time.Time // of the process: what is added to it is not touched by setting clocks
+
+	mu          sync.Mutex
+	least, most time.Duration // the database's time was so long after began then
+	asked       time.Duration // after began, when the database told its time last; 0: never
+}
 
 // seen takes note of the database's time in the answer to what was sent at an instant.
-func (p *present) seen(database, sent time.Time) { p.ahead.Store(int64(database.Sub(sent))) }
+func (p *present) seen(database, sent time.Time) {
+	told := database.Sub(p.began)
+	came := time.Since(p.began)
+	least, most := told-came, told-sent.Sub(p.began)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked != 0 && least <= p.most && most >= p.least { // else a clock has been set
+		least, most = max(least, p.least), min(most, p.most)
+	}
+	p.least, p.most, p.asked = least, most, max(came, 1)
+}
 
-// estimate is what the engine's clock shows about now, in milliseconds: somewhat more rather
-// than less.
-func (e *Engine) estimate() int64 {
-	return e.clock(time.Now().Add(time.Duration(e.present.ahead.Load()))).UnixMilli() + 1
+// trusted is for how long what is known of a clock is taken for granted.
+const trusted = 10 * time.Second
+
+// span returns between which times the engine's clock is, as far as is known, and whether
+// the database has told its time lately.
+func (e *Engine) span() (least, most time.Time, fresh bool) {
+	p := &e.present
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Since(p.began)
+	at := p.began.Add(now).UTC()
+	return e.clock(at.Add(p.least)), e.clock(at.Add(p.most)), p.asked != 0 && now-p.asked < trusted
 }

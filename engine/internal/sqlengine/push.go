@@ -26,7 +26,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 // all of that.
 func (e *Engine) pushNeeds(m *engine.Message) stall {
 	switch num := e.names.of([]string{m.Queue}); {
-	case len(e.limits.of(num, boundsPending)) > 0:
+	case len(e.seen.of(num, boundsPending)) > 0:
 		return stall{queue: m.Queue}
 	case m.Key == "":
 		return stall{}
@@ -68,7 +68,8 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 		}
 	}
 	slices.SortFunc(names, byName)
-	err = e.do(ctx, "push", distinct, First{Names: slices.Compact(names), Patience: p}, boundsPending, func(w *work) error {
+	names = slices.Compact(names)
+	push := func(w *work) error {
 		if err := w.bury(); err != nil {
 			return err
 		}
@@ -87,7 +88,11 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 			return errRefused{refused}
 		}
 		return nil
-	})
+	}
+	done, err := e.pushBlind(ctx, distinct, names, p, push)
+	if !done {
+		err = e.do(ctx, "push", distinct, First{Names: names, Patience: p}, boundsPending, push)
+	}
 	if refused, ok := err.(errRefused); ok {
 		for i := range results {
 			if results[i].Err == nil {
@@ -173,7 +178,7 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 	}
 	x := &row{Row: Row{ID: id, Queue: num, Key: in.Key, Created: w.now.UnixMicro()}}
 	w.fill(x, in)
-	x.wait(in.Due.Resolve(w.now))
+	x.wait(w.due(in.Due))
 	x.Expires = expiry(x.Due, &x.Policy)
 	w.enter(x)
 	if s != nil {
@@ -189,10 +194,21 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 	return r
 }
 
+// due returns when a message falls due that comes now: at once, or not before its time.
+func (w *work) due(when engine.When) int64 {
+	if when.In > 0 && !w.latest.IsZero() {
+		return when.Resolve(w.latest)
+	}
+	return when.Resolve(w.now)
+}
+
 // fill gives a row what a push brings.
 func (w *work) fill(x *row, in *engine.Message) {
 	x.Policy = in.Resolve(&w.queues[x.Queue].Settings.Defaults)
 	x.Content, x.Size, x.whole = in.Content, len(in.Body), true
+	if x.Policy.Remember > 0 && x.Key != "" {
+		w.remembers(x.Queue)
+	}
 }
 
 // conflict applies the policy of a push whose key x holds.
@@ -216,7 +232,7 @@ func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 	}
 	due := x.Due
 	if in.OnConflict != engine.KeepDue {
-		due = in.Due.Resolve(w.now)
+		due = w.due(in.Due)
 	}
 	x.renew()
 	x.wait(due)

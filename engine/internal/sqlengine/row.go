@@ -59,7 +59,7 @@ type Queue struct {
 	Revision uint64
 	// Base is pace.Bucket's: since when the rate gathers, in microseconds.
 	Base int64
-	// Remembers says that keys have been remembered in it, at least once.
+	// Remembers says that it has, or had, messages whose keys are to be remembered.
 	Remembers bool
 }
 

@@ -99,10 +99,9 @@ func (w *work) leave(x *row, how engine.Ending, ended int64) {
 		return // what holds the key now is remembered, if anything
 	}
 	s.memory = &Memory{Name{x.Queue, x.Key}, x.ID, x.Due, how, ended, until}
-	w.remembers(x.Queue)
 }
 
-// remembers notes that a queue has memories.
+// remembers notes that a queue has messages that may leave memories, before there is one.
 func (w *work) remembers(queue int64) {
 	if h := w.queues[queue]; !h.Remembers {
 		h.Remembers = true

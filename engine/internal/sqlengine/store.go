@@ -71,6 +71,10 @@ type Tx interface {
 	// lock, a part of them, are locked, in the order of numbers, before anything is read: who
 	// else locks one waits until the transaction ends. It leaves out what is no queue.
 	Open(ctx context.Context, queues, lock []int64, first First) (Opened, error)
+	// Believe comes first in place of Open: what opened returns, once the transaction has
+	// committed, is the time and the heads that Open would have. Insert does not look for
+	// memories then. ErrAgain if in the end it was wrong.
+	Believe(ctx context.Context, b Belief) (opened func() Opened, err error)
 	// Heads is Store.Heads with what this transaction has written, without the time.
 	Heads(ctx context.Context, queues []int64) ([]Heads, error)
 	// Leave is Heads as the transaction leaves them: heads returns them once it has
@@ -123,6 +127,17 @@ type Opened struct {
 	Ranges   [][]*Row // those of each
 }
 
+// Belief is what a transaction takes for granted.
+type Belief struct {
+	Queues []Queue   // have these revisions, and remember nothing
+	Now    time.Time // the database's time is this, or later by less than Somewhat; zero: nothing is believed of it
+
+	Patience Patience // Endless or Brief
+}
+
+// Somewhat bounds how much later.
+const Somewhat = time.Second
+
 // Messages are the rows of messages.
 type Messages interface {
 	// ByID locks the messages that are there of some ids, in the order of ids.
@@ -139,7 +154,8 @@ type Messages interface {
 	// Bodies fills in the bodies that a Range has left out.
 	Bodies(ctx context.Context, rows []*Row) error
 
-	// Insert makes rows, and waits for others that make one of the same key. ErrAgain if
+	// Insert makes rows of messages that have come just now: they wait, with no attempt. It
+	// waits for others that make one of the same key. ErrAgain if
 	// by then a key is held, or is remembered and not forgotten by this transaction: it
 	// was not so when the transaction looked.
 	Insert(ctx context.Context, rows []*Row) error

@@ -23,6 +23,8 @@ type work struct {
 	op  string
 	now time.Time
 	ms  int64
+	// latest is up to when it may be by the database's clock; zero: now is its time.
+	latest time.Time
 
 	queues map[int64]*Heads
 	locked []int64 // queues that are, or are to be in the next transaction
@@ -69,7 +71,7 @@ var errAlone = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only alone, fn func(*work) error) error {
 	var lock []int64
 	if only != nil {
-		lock = e.limits.of(queues, only)
+		lock = e.seen.of(queues, only)
 	}
 	return e.run(ctx, op, queues, lock, first, only, fn)
 }
@@ -84,12 +86,12 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 	var w *work
 	err := e.repeat(ctx, op, first.Patience, func() error {
 		err := e.store.In(ctx, op, func(tx Tx) error {
-			w = &work{e: e, ctx: ctx, tx: tx, op: op, locked: lock}
-			if err := w.open(queues, lock, first); err != nil {
+			var err error
+			if w, err = e.open(ctx, tx, op, queues, lock, first); err != nil {
 				return err
 			}
 			if only != nil {
-				if err := w.alone(e.limits.of(queues, only)); err != nil {
+				if err := w.alone(e.seen.of(queues, only)); err != nil {
 					return err
 				}
 			}
@@ -109,13 +111,31 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 	if err != nil {
 		return err
 	}
-	e.fold(len(w.order))
-	if tell := w.conclude; e.cfg.later != nil {
-		e.cfg.later(tell)
-	} else {
-		tell()
-	}
+	e.committed(w)
 	return nil
+}
+
+// committed does what follows from a work that has been committed.
+func (e *Engine) committed(w *work) {
+	e.fold(len(w.order))
+	if e.cfg.later != nil {
+		e.cfg.later(w.conclude)
+	} else {
+		w.conclude()
+	}
+}
+
+// work returns a work that has read nothing.
+func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queues int) *work {
+	return &work{
+		e: e, ctx: ctx, tx: tx, op: op, now: now, ms: now.UnixMilli(),
+		queues: make(map[int64]*Heads, queues),
+		rows:   make(map[engine.ID]*row),
+		seats:  make(map[Name]*seat),
+		met:    make(map[int64]meetings),
+		least:  make(map[int64]int64),
+		died:   make(map[int64]bool),
+	}
 }
 
 // repeat runs a transaction until others do not undo it. How often it has waited in vain for
@@ -155,8 +175,8 @@ func (w *work) alone(queues []int64) error {
 func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*work) error) error {
 	return e.repeat(ctx, op, Endless, func() error {
 		return e.store.In(ctx, op, func(tx Tx) error {
-			w := &work{e: e, ctx: ctx, tx: tx, op: op}
-			if err := w.open(queues, nil, First{}); err != nil {
+			w, err := e.open(ctx, tx, op, queues, nil, First{})
+			if err != nil {
 				return err
 			}
 			return fn(w)
@@ -164,19 +184,19 @@ func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*w
 	})
 }
 
-func (w *work) open(queues, lock []int64, first First) error {
+// open opens a transaction and returns a work on what has been read.
+func (e *Engine) open(ctx context.Context, tx Tx, op string, queues, lock []int64, first First) (*work, error) {
 	sent := time.Now()
-	opened, err := w.tx.Open(w.ctx, queues, lock, first)
+	opened, err := tx.Open(ctx, queues, lock, first)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.e.present.seen(opened.Now, sent)
+	e.present.seen(opened.Now, sent)
+	w := e.work(ctx, tx, op, e.clock(opened.Now), len(queues))
+	w.locked = lock
 	w.ahead, w.readAhead = first.Ranges, opened.Ranges
-	w.now = w.e.clock(opened.Now)
-	w.ms = w.now.UnixMilli()
 	heads := opened.Heads
-	w.queues = make(map[int64]*Heads, len(heads))
-	w.e.limits.note(heads)
+	e.seen.note(heads)
 	for i := range heads {
 		h := &heads[i]
 		if h.Paused != 0 && h.Paused <= w.ms {
@@ -185,13 +205,8 @@ func (w *work) open(queues, lock []int64, first First) error {
 		w.queues[h.Num] = h
 	}
 	if len(w.queues) < len(queues) && w.op != "settle" { // of which tokens speak, anybody may have written
-		return ErrGone
+		return nil, ErrGone
 	}
-	w.rows = make(map[engine.ID]*row)
-	w.seats = make(map[Name]*seat)
-	w.met = make(map[int64]meetings)
-	w.least = make(map[int64]int64)
-	w.died = make(map[int64]bool)
 	for _, name := range first.Names {
 		w.seats[name] = new(seat)
 	}
@@ -201,7 +216,7 @@ func (w *work) open(queues, lock []int64, first First) error {
 			w.adopt([]*Row{r})
 		}
 	}
-	return nil
+	return w, nil
 }
 
 // remember puts memories that were read to their keys.

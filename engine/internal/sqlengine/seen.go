@@ -1,0 +1,99 @@
+package sqlengine
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// seen are queues as this process last saw them: by them a call guesses which queues it must
+// lock, and what it may leave out. The transaction finds out whether that was right.
+type seen struct {
+	mu      sync.RWMutex
+	queues  map[int64]view
+	limited int // how many have settings
+}
+
+// view is what is seen of a queue.
+type view struct {
+	name      string
+	settings  *engine.Settings // nil: none is set
+	revision  uint64
+	remembers bool
+}
+
+// note takes note of what a transaction has seen.
+func (s *seen) note(heads []Heads) {
+	var news []*Heads
+	s.mu.RLock()
+	for i := range heads {
+		h := &heads[i]
+		if v, ok := s.queues[h.Num]; !ok || v.revision != h.Revision || v.remembers != h.Remembers {
+			news = append(news, h)
+		}
+	}
+	s.mu.RUnlock()
+	if news == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range news {
+		v := view{name: h.Name, revision: h.Revision, remembers: h.Remembers}
+		if s.queues[h.Num].settings != nil {
+			s.limited--
+		}
+		if !h.Settings.Unset() {
+			set := h.Settings
+			v.settings = &set
+			s.limited++
+		}
+		s.queues[h.Num] = v
+	}
+}
+
+// of returns those of queues for whose settings only holds.
+func (s *seen) of(queues []int64, only alone) (lock []int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.limited == 0 {
+		return nil
+	}
+	for _, q := range queues {
+		if v := s.queues[q]; v.settings != nil && only(v.settings) {
+			lock = append(lock, q)
+		}
+	}
+	slices.Sort(lock)
+	return lock
+}
+
+// plain returns queues as they were seen, or nil, unless all were, and none remembers keys
+// or has settings for which only holds.
+func (s *seen) plain(queues []int64, only alone) []Queue {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	plain := make([]Queue, len(queues))
+	for i, q := range queues {
+		v, ok := s.queues[q]
+		if !ok || v.remembers || v.settings != nil && only(v.settings) {
+			return nil
+		}
+		plain[i] = Queue{Num: q, Name: v.name, Revision: v.revision}
+		if v.settings != nil {
+			plain[i].Settings = *v.settings
+		}
+	}
+	return plain
+}
+
+// within reports whether all that is to be locked is.
+func within(wanted, locked []int64) bool {
+	for _, q := range wanted {
+		if _, ok := slices.BinarySearch(locked, q); !ok {
+			return false
+		}
+	}
+	return true
+}

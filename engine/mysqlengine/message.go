@@ -232,6 +232,46 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	})
 }
 
+// Ack sends all at once: what is locked first stays as it is for what follows.
+func (s *store) Ack(ctx context.Context, acks []token.Token, until int64, p sqlengine.Patience) (gone []engine.ID, err error) {
+	err = s.in(ctx, "settle", func(t *tx) error {
+		for some := range slices.Chunk(acks, listMost) {
+			ids := make([]int64, len(some))
+			for i := range some {
+				ids[i] = int64(some[i].ID)
+			}
+			leased := func(s *statement, end string) *statement {
+				s.say(t.say.leased, ids, until)
+				for i := range some {
+					s.row(i, int64(some[i].ID), int64(some[i].Queue), some[i].Nonce[:])
+				}
+				return s.end(")" + end)
+			}
+			lock := locks[patient[p]]
+			err := t.read(ctx, leased(say(lock.first+t.say.acked), lock.last), func(r *sql.Rows) error {
+				var id int64
+				err := r.Scan(&id)
+				gone = append(gone, engine.ID(id))
+				return err
+			})
+			if err == nil {
+				err = t.write(ctx, leased(say(t.say.acks, int64(sqlengine.CountLeased)), " GROUP BY m.queue"))
+			}
+			if err == nil {
+				err = t.write(ctx, leased(say(t.say.ack), ""))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return gone, nil
+}
+
 func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) error {
 	return t.writeRows(ctx, t.say.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
 		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError))

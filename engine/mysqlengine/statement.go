@@ -19,8 +19,10 @@ type statement struct {
 }
 
 // say puts values in the place of the question marks of a text.
-func say(text string, values ...any) *statement {
-	s := new(statement)
+func say(text string, values ...any) *statement { return new(statement).say(text, values...) }
+
+// say adds a text likewise.
+func (s *statement) say(text string, values ...any) *statement {
 	for _, v := range values {
 		before, after, _ := strings.Cut(text, "?")
 		s.text = append(s.text, before...)
@@ -93,7 +95,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
-	insert, check, examine, move, replace, remove string
+	leased, insert, check, examine, acked, acks, ack, move, replace, remove string
 
 	over, remember, forget string
 
@@ -153,6 +155,10 @@ func statementsOf(prefix string) *statements {
 		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
 		// It fails unless all queues have the revisions and remember nothing.
 		examine: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM DUAL WHERE ? <> (SELECT COUNT(*) FROM {queue} WHERE (num, revision) IN (",
+		acked:   "m.id FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
+		// It counts what acks are about to delete.
+		acks:    "INSERT INTO {tally_change} (queue, `count`, minute, n) SELECT m.queue, ?, 0, -COUNT(*) FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
+		ack:     "DELETE m FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
 		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
 		remove:  "DELETE FROM {message} WHERE id IN (?)",
@@ -179,11 +185,12 @@ func statementsOf(prefix string) *statements {
 		zero:    "DELETE FROM {tally} WHERE queue = ? AND `count` = ? AND minute IN (?) AND n = 0",
 		unsum:   "DELETE FROM {tally_change} WHERE seq IN (?)",
 	}
+	s.leased = "m.id IN (?) AND m.kind = 2 AND m.ends > ? AND NOT (SELECT remembers FROM {queue} q WHERE q.num = m.queue) AND (m.id, m.queue, m.nonce) IN ("
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.examine, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.leased, &s.insert, &s.check, &s.examine, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)
@@ -225,8 +232,8 @@ var locks = [...]struct{ first, last string }{
 	sqlengine.None: {"SELECT ", ""},
 	sqlengine.Wait: {"SELECT ", " FOR UPDATE"},
 	sqlengine.Skip: {"SELECT ", " FOR UPDATE SKIP LOCKED"},
-	brief: {briefly + fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */ ", sqlengine.BriefWait.Milliseconds()), " FOR UPDATE"},
-	least: {"SELECT ", " FOR UPDATE NOWAIT"},
+	brief:          {briefly + fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */ ", sqlengine.BriefWait.Milliseconds()), " FOR UPDATE"},
+	least:          {"SELECT ", " FOR UPDATE NOWAIT"},
 }
 
 // patient are the locks for which transactions wait, by sqlengine.Patience.

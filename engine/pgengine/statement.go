@@ -16,7 +16,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, forward, backward, ranked, bodies, holding string
 
-	insert, check, examine, move, replace, remove string
+	insert, check, examine, ack, move, replace, remove string
 
 	over, remember, forget string
 
@@ -85,6 +85,13 @@ func say(schema string) *statements {
 		examine: `SELECT 1 / CASE WHEN cardinality($1::bigint[]) = (SELECT count(*) FROM unnest($1::bigint[], $2::bigint[]) u(num, revision)
 				JOIN {queue} q ON q.num = u.num AND q.revision = u.revision AND NOT q.remembers)
 			AND ($3::bigint IS NULL OR ` + micros + ` - $3::bigint BETWEEN 0 AND $4::bigint) THEN 1 ELSE 0 END`,
+		ack: `WITH gone AS (
+				DELETE FROM {message} m USING unnest($1::bigint[], $2::bigint[], $3::bytea[]) u(id, queue, nonce)
+				WHERE m.id = u.id AND m.queue = u.queue AND m.kind = 2 AND m.nonce = u.nonce AND m.ends > $4
+					AND NOT (SELECT remembers FROM {queue} q WHERE q.num = m.queue)
+				RETURNING m.id, m.queue),
+			counted AS (INSERT INTO {tally_change} (queue, count, minute, n) SELECT queue, $5::smallint, 0, -count(*) FROM gone GROUP BY queue)
+			SELECT id FROM gone`,
 		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
 				u(id, kind, ends, due, expires, attempt, nonce, last_error) WHERE m.id = u.id`,
@@ -131,7 +138,7 @@ func say(schema string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.examine, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+		&s.insert, &s.check, &s.examine, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {
 		*text = tables.Replace(*text)
 	}

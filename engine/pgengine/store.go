@@ -100,8 +100,8 @@ const (
 // waits set how long a transaction waits for a lock, by sqlengine.Patience.
 var waits = [...]string{
 	sqlengine.Endless: "",
-	sqlengine.Brief:   fmt.Sprintf("SET LOCAL lock_timeout = %d", sqlengine.BriefWait.Milliseconds()),
-	sqlengine.Least:   "SET LOCAL lock_timeout = 1",
+	sqlengine.Brief:   fmt.Sprintf("SELECT set_config('lock_timeout', '%d', true)", sqlengine.BriefWait.Milliseconds()),
+	sqlengine.Least:   "SELECT set_config('lock_timeout', '1', true)",
 }
 
 // outside runs statements that commit by themselves.

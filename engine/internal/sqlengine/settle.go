@@ -2,6 +2,7 @@ package sqlengine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
@@ -35,8 +36,6 @@ func settleNeeds(s *engine.Settlement) stall {
 func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
 	tokens := make([]token.Token, len(s))
-	var ids []engine.ID
-	var queues []int64
 	for i := range s {
 		t, ok := token.Parse(s[i].Token)
 		if err := s[i].Check(); err != nil {
@@ -45,6 +44,16 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 			settled[i].Err = lost("", 0)
 		} else {
 			tokens[i] = t
+		}
+	}
+	some, err := e.ack(ctx, s, tokens, settled, p)
+	if err != nil {
+		return nil, err
+	}
+	var ids []engine.ID
+	var queues []int64
+	for _, t := range tokens {
+		if t.ID != 0 {
 			ids, queues = append(ids, t.ID), append(queues, int64(t.Queue))
 		}
 	}
@@ -52,7 +61,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 		return settled, nil
 	}
 	ids, queues = sorted(ids), sorted(queues)
-	err := e.do(ctx, "settle", queues, First{IDs: ids, Patience: p}, nil, func(w *work) error {
+	err = e.do(ctx, "settle", queues, First{IDs: ids, Patience: p}, nil, func(w *work) error {
 		var names []Name // of those that lapsed dead
 		for _, x := range w.order {
 			if x.Kind == Dead && x.Nonce != nil && x.Key != "" {
@@ -72,6 +81,17 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 		}
 		return nil
 	})
+	if err != nil && some { // which are done, whatever becomes of the rest
+		if errors.Is(err, ErrBusy) {
+			err = engine.ErrBusy
+		}
+		for i := range tokens {
+			if tokens[i].ID != 0 {
+				settled[i] = engine.Settled{Err: engine.Refuse("settle", engine.Ref{ID: tokens[i].ID}, err)}
+			}
+		}
+		return settled, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -67,22 +67,23 @@ fuzz: ## Fuzz every decoder for a few seconds each (FUZZTIME=10s).
 .PHONY: bench-timers
 bench-timers: ## Measure the timers beside those of Go and go-zero, into docs/timers.md (PENDING=10000000).
 	{ $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./timer -pending $${PENDING:-10000000} && \
-	  cd bench && $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./timers -pending $${PENDING:-10000000}; } \
+	  cd bench && $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./timers -pending $${PENDING:-10000000} && echo whole: yes; } \
 	| tee /dev/stderr | (cd bench && $(GO) run ./timers/table ../docs/timers.md)
 
 .PHONY: bench-redis
 bench-redis: ## Measure the Redis engine beside asynq, on a private redis-server, into docs/engines/redis.md (PENDING=1000000).
 	cd bench && { redis-server --version | sed 's/.* v=\([^ ]*\).*/redis-server: \1/' && \
 	  $(GO) test -run '^$$' -bench '^Benchmark(Push|PushBatch|Cancel)$$' -benchtime 100000x -timeout 30m ./redis && \
-	  $(GO) test -run '^$$' -bench '^Benchmark(CancelDepth|Lateness|Burst|Idle)$$' -benchtime 1x -timeout 60m ./redis -pending $${PENDING:-1000000}; } \
+	  $(GO) test -run '^$$' -bench '^Benchmark(CancelDepth|Lateness|Burst|Idle)$$' -benchtime 1x -timeout 60m ./redis -pending $${PENDING:-1000000} && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./redis/table ../docs/engines/redis.md
 
 .PHONY: bench-sql
 bench-sql: ## Measure the engines on databases beside River and a polled table, on private servers, into docs/engines/sql.md (PENDING=1000000 BURST=100000 SPAN=20s ROUNDS=3).
-	cd bench && sizes="-pending $${PENDING:-1000000} -burst $${BURST:-100000} -span $${SPAN:-20s} -rounds $${ROUNDS:-3}" && \
+	cd bench && export TARRY_TEST_SERVERS=require TMPDIR=$$(mktemp -d) && chmod 755 $$TMPDIR && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
+	sizes="-pending $${PENDING:-1000000} -burst $${BURST:-100000} -span $${SPAN:-20s} -rounds $${ROUNDS:-3}" && \
 	{ $(GO) test -run '^$$' -bench 'Push$$' -benchtime 20000x -timeout 30m ./sql $$sizes && \
 	  $(GO) test -run '^$$' -bench 'PushBatch$$' -benchtime 50000x -timeout 30m ./sql $$sizes && \
-	  $(GO) test -run '^$$' -bench '(Lateness|Burst|Depth)$$' -benchtime 1x -timeout 60m ./sql $$sizes; } \
+	  $(GO) test -run '^$$' -bench '(Lateness|Burst|Depth)$$' -benchtime 1x -timeout 60m ./sql $$sizes && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./sql/table ../docs/engines/sql.md
 
 .PHONY: bench

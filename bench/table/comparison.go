@@ -18,7 +18,7 @@ type Comparison struct {
 // System is a column, and for tarry's one more with the ratio.
 type System struct{ Impl, Title, Ratio string }
 
-// Row is a line for each parameter that a scenario was measured with.
+// Row is a line for each parameter for which there is a figure.
 type Row struct {
 	// Scenario and Unit say which figure it is.
 	Scenario, Unit string
@@ -56,7 +56,9 @@ func (c *Comparison) Write(w io.Writer, r *Results) {
 			if param != "" {
 				text = fmt.Sprintf(text, words(param))
 			}
-			c.line(w, text, c.figures(r, row, param), row.Better)
+			if v := c.figures(r, row, param); slices.Max(v) != missing {
+				c.line(w, text, v, row.Better)
+			}
 		}
 		if row.Growth != "" && len(params) > 1 {
 			few, many := c.figures(r, row, params[0]), c.figures(r, row, params[len(params)-1])

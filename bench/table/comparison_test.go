@@ -13,6 +13,7 @@ func TestComparison(t *testing.T) {
 			{Scenario: "Push", Unit: "msgs/s", Text: "push", Better: More},
 			{Scenario: "Cancel", Unit: "us", Text: "cancel, %s", Better: Less, Growth: "growth"},
 			{Scenario: "Push", Unit: "lost", Text: "lost"},
+			{Scenario: "Cancel", Unit: "idle", Text: "idle, %s", Better: Less},
 		},
 	}
 	r, err := read(strings.NewReader(`goos: linux
@@ -24,7 +25,7 @@ BenchmarkPush/impl=tarry#02-2     1   8000 msgs/s   0 lost
 BenchmarkCancel/impl=slow/pending=1000-2     1   30 us
 BenchmarkCancel/impl=slow/pending=2000-2     1   60 us
 BenchmarkCancel/impl=slower/pending=1000-2   1   40 us
-BenchmarkCancel/impl=tarry/pending=1000-2    1   10 us
+BenchmarkCancel/impl=tarry/pending=1000-2    1   10 us  5 idle
 BenchmarkCancel/impl=tarry/pending=2000-2    1   15 us
 PASS
 `))
@@ -40,13 +41,8 @@ PASS
 | cancel, 2,000 pending | 60 | – | 15 | 4 |
 | growth | 2 | – | 1.5 |  |
 | lost | 0 | – | 0 |  |
+| idle, 1,000 pending | – | – | 5 | – |
 `; out.String() != want {
 		t.Errorf("it writes\n%swant\n%s", out.String(), want)
-	}
-}
-
-func TestFailedBenchmarksMakeNoTable(t *testing.T) {
-	if _, err := read(strings.NewReader("BenchmarkPush/impl=slow-2 1 1000 msgs/s\nFAIL\n")); err == nil {
-		t.Error("they do")
 	}
 }

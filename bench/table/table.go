@@ -25,7 +25,8 @@ type Results struct {
 }
 
 // Main is the main function of a command that has a file name as its argument and
-// the output of benchmarks on standard input. It puts what write writes into that
+// the output of benchmarks on standard input, with the line "whole: yes" behind it when
+// all ran to their end. It puts what write writes into that
 // file, between the mark that names the make target and the end mark.
 func Main(target string, write func(w io.Writer, r *Results)) {
 	if len(os.Args) != 2 {
@@ -43,8 +44,8 @@ func update(file, target string, in io.Reader, write func(io.Writer, *Results)) 
 	if err != nil {
 		return err
 	}
-	if len(r.Figures) == 0 {
-		return fmt.Errorf("no benchmark results on standard input")
+	if len(r.Figures) == 0 || r.Config["whole"] != "yes" {
+		return fmt.Errorf("the benchmarks did not run to their end")
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

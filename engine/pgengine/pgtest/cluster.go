@@ -49,6 +49,13 @@ func firstData(t testing.TB) string {
 	return first.path
 }
 
+// SmallDisk mounts a disk of so many bytes for a tablespace, on a folder, to be filled. Where
+// that is not permitted the test is skipped.
+func SmallDisk(t testing.TB, bytes int) (folder string, grow func(bytes int)) {
+	t.Helper()
+	return servertest.SmallDisk(t, runner(), bytes)
+}
+
 // newFolder makes the folder of a server with the first data.
 func newFolder(t testing.TB) string {
 	t.Helper()

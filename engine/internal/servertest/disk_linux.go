@@ -1,0 +1,39 @@
+package servertest
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// SmallDisk mounts a disk of so many bytes, in memory, for a server that User runs, to be
+// filled; it goes with the test. The test is skipped, and says so, where it may not mount.
+func SmallDisk(t testing.TB, user string, bytes int) (folder string, grow func(bytes int)) {
+	t.Helper()
+	folder = Folder(t, user)
+	mount := func(flags uintptr, bytes int) error {
+		return syscall.Mount("tmpfs", folder, "tmpfs", flags, fmt.Sprintf("size=%d", bytes))
+	}
+	if err := mount(0, bytes); err != nil {
+		t.Skipf("no disk can be filled here, as none can be mounted: %v; run the tests as root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(folder, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	as, err := owner(user)
+	if err == nil && as != nil {
+		err = os.Chown(folder, int(as.uid), int(as.gid))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder, func(bytes int) {
+		t.Helper()
+		if err := mount(syscall.MS_REMOUNT, bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -25,6 +25,7 @@ type notices struct {
 	log     *slog.Logger
 	channel string
 	origin  string // this process: it knows what it has told
+	every   time.Duration
 	heard   func(queue string)
 
 	ctx    context.Context
@@ -37,7 +38,7 @@ type notices struct {
 }
 
 func newNotices(pool *pgxpool.Pool, schema string, log *slog.Logger) *notices {
-	n := &notices{pool: pool, log: log, channel: "tarry_" + schema, origin: rand.Text(), queues: make(map[string]struct{})}
+	n := &notices{pool: pool, log: log, channel: "tarry_" + schema, origin: rand.Text(), every: hearEvery, queues: make(map[string]struct{})}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }
@@ -47,32 +48,50 @@ func (n *notices) listen(heard func(queue string)) {
 	n.heard = heard
 	n.tasks.Go(func() {
 		pause := attempt.Pause{Least: 100 * time.Millisecond, Most: 5 * time.Second}
+		deaf := attempt.Pause{Least: deafPause, Most: deafPause}
 		warned := false
+		hears := func() {
+			pause.Reset()
+			if warned {
+				n.log.Info("tarry: notices come from PostgreSQL again")
+				warned = false
+			}
+		}
 		for {
-			err := n.hear(&pause)
+			err := n.hear(hears)
 			if n.ctx.Err() != nil {
 				return
 			}
 			if !warned {
-				n.log.Warn("tarry: no notices come from PostgreSQL; what other processes push that is due before all else is met within "+Recheck.String(), "error", err)
+				n.log.Warn("tarry: no notices come from PostgreSQL; what other processes push that is due before all else is met within "+Recheck.String(), "error", oneLine(err))
 				warned = true
 			}
-			if !pause.Wait(n.ctx) {
+			next := &pause
+			if err == errDeaf {
+				next = &deaf
+			}
+			if !next.Wait(n.ctx) {
 				return
 			}
 		}
 	})
 }
 
-// hear listens on a connection until that fails.
-func (n *notices) hear(pause *attempt.Pause) error {
+// deafPause is how long it takes until it is seen whether there is still a PgBouncer that
+// keeps notices.
+const deafPause = 10 * time.Minute
+
+// hear listens on a connection until that fails; hears is called once notices arrive.
+func (n *notices) hear(hears func()) error {
 	cfg := n.pool.Config().ConnConfig.Copy()
 	cfg.OnNotification = nil // they are waited for
 	// There is no statement to be cancelled, and the connection ends with the wait.
 	cfg.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
 	}
-	conn, err := pgx.ConnectConfig(n.ctx, cfg)
+	ctx, cancel := context.WithTimeout(n.ctx, hearWithin)
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	cancel()
 	if err != nil {
 		return err
 	}
@@ -81,28 +100,113 @@ func (n *notices) hear(pause *attempt.Pause) error {
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()
-	if _, err := conn.Exec(n.ctx, "LISTEN "+pgx.Identifier{n.channel}.Sanitize()); err != nil {
+	if err := n.alone(conn); err != nil {
 		return err
 	}
-	if err := n.hearMyself(conn); err != nil {
+	server, err := n.say(conn, "LISTEN")
+	if err != nil {
 		return err
 	}
-	pause.Reset()
 	for {
-		notice, err := conn.WaitForNotification(n.ctx)
-		if err != nil {
+		if err := n.hearMyself(conn); err == errDeaf {
+			n.unlisten(conn, server)
+			return err
+		} else if err != nil {
 			return err
 		}
-		if origin, queue, ok := strings.Cut(notice.Payload, " "); ok && origin != n.origin {
-			n.heard(queue)
+		hears()
+		if err := n.hearOthers(conn); err != nil {
+			return err
 		}
 	}
 }
 
-// hearWithin is how long a notice may take that this process sends itself.
-const hearWithin = 5 * time.Second
+// aloneTries is how often another connection may meet the process of the server that was
+// behind this one, if they are shared between transactions.
+const aloneTries = 5
 
-var errDeaf = errors.New("a notice to itself did not arrive: is there a PgBouncer in transaction mode on the way?")
+// alone returns errDeaf where it can be seen that a PgBouncer shares connections between
+// transactions: then nobody is to say LISTEN, which would hold for who comes next.
+func (n *notices) alone(conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(n.ctx, hearWithin)
+	defer cancel()
+	for range aloneTries {
+		var mine, other uint32
+		if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&mine); err != nil {
+			return err
+		}
+		if mine == conn.PgConn().PID() { // there is nothing between
+			return nil
+		}
+		if err := n.pool.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&other); err != nil {
+			return err
+		}
+		if mine == other {
+			return errDeaf
+		}
+	}
+	return nil
+}
+
+// say says LISTEN or UNLISTEN, and returns which process of the server has heard it.
+func (n *notices) say(conn *pgx.Conn, what string) (server string, err error) {
+	ctx, cancel := context.WithTimeout(n.ctx, hearWithin)
+	defer cancel()
+	results, err := conn.PgConn().Exec(ctx, what+" "+pgx.Identifier{n.channel}.Sanitize()+"; SELECT pg_backend_pid()").ReadAll()
+	if err != nil {
+		return "", err
+	}
+	return string(results[1].Rows[0][0]), nil
+}
+
+// unlistenMost is how often it is tried to meet the process again that listens.
+const unlistenMost = 20
+
+// unlisten ends what LISTEN began in a process of the server. A PgBouncer keeps that for
+// others, and may lead to another at first.
+func (n *notices) unlisten(conn *pgx.Conn, server string) {
+	for range unlistenMost {
+		if met, err := n.say(conn, "UNLISTEN"); err != nil || met == server {
+			return
+		}
+	}
+}
+
+const (
+	// hearWithin is how long a notice may take that this process sends itself.
+	hearWithin = 5 * time.Second
+
+	// hearEvery is how often it sends one: a network may have given a connection up, and
+	// told nobody.
+	hearEvery = time.Minute
+)
+
+// hearOthers hears what other processes tell, for a while.
+func (n *notices) hearOthers(conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(n.ctx, n.every)
+	defer cancel()
+	for {
+		notice, err := conn.WaitForNotification(ctx)
+		if err != nil && ctx.Err() != nil {
+			return n.ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		n.pass(notice)
+	}
+}
+
+// pass passes on what another process tells.
+func (n *notices) pass(notice *pgconn.Notification) (mine bool) {
+	origin, queue, ok := strings.Cut(notice.Payload, " ")
+	if ok && origin != n.origin {
+		n.heard(queue)
+	}
+	return origin == n.origin
+}
+
+var errDeaf = errors.New("notices of its own do not arrive: there seems to be a PgBouncer in transaction mode on the way")
 
 // hearMyself sees whether notices arrive at all: a PgBouncer that shares connections between
 // transactions takes a LISTEN, and passes nothing on.
@@ -120,7 +224,7 @@ func (n *notices) hearMyself(conn *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		if origin, _, _ := strings.Cut(notice.Payload, " "); origin == n.origin {
+		if n.pass(notice) {
 			return nil
 		}
 	}
@@ -160,6 +264,8 @@ func (n *notices) sendAll() {
 }
 
 func (n *notices) send(ctx context.Context, queues []string) error {
+	ctx, cancel := context.WithTimeout(ctx, hearWithin)
+	defer cancel()
 	_, err := n.pool.Exec(ctx, "SELECT pg_notify($1, $2 || ' ' || q) FROM unnest($3::text[]) q", n.channel, n.origin, queues)
 	return err
 }

@@ -194,6 +194,14 @@ func TestBouncer(t *testing.T) {
 	if line := <-warned; !strings.Contains(line, "no notices come") || !strings.Contains(line, "PgBouncer in transaction mode") {
 		t.Errorf("the log says %q", line)
 	}
+	// None of its connections listens any more: all are looked at, each in a transaction.
+	for range 3 {
+		var channels int
+		ok(t, begin(t, pool).QueryRow(t.Context(), "SELECT count(*) FROM pg_listening_channels()").Scan(&channels))
+		if channels > 0 {
+			t.Error("a connection of the PgBouncer still listens")
+		}
+	}
 	ok(t, errors.Join(c.Close(), e.Close()))
 }
 

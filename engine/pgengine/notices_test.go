@@ -1,0 +1,86 @@
+package pgengine
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+)
+
+// listener returns which process of the server listens for an application, once it is another.
+func listener(t *testing.T, pool *pgxpool.Pool, app string, but int) (pid int) {
+	t.Helper()
+	servertest.Await(t, "somebody to listen", func() error {
+		return pool.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity
+			WHERE datname = current_database() AND query LIKE 'LISTEN%' AND state = 'idle' AND application_name = $1 AND pid <> $2`, app, but).Scan(&pid)
+	})
+	return pid
+}
+
+// Who listens does so again when the server ends his connection, and hears at once of what
+// others push.
+func TestListenerEnds(t *testing.T) {
+	t.Parallel()
+	raw := pgtest.Shared(t)
+	direct := connect(t, raw)
+	schema := newSchema(t, direct)
+	p := pgtest.StartProxy(t, raw)
+	p.Refuse(true)
+	said := make(lines, 10)
+	e := newEngine(connect(t, with(t, p.URL(), "application_name=it")), &Config{Schema: schema, Logger: slog.New(slog.NewTextHandler(said, nil))}, nil)
+	defer e.Close()
+	if line := <-said; !strings.Contains(line, "no notices come") || strings.Contains(line, `\n`) || strings.Contains(line, `\t`) {
+		t.Errorf("the log says %q", line)
+	}
+	p.Refuse(false)
+	heard := make(chan string, 100)
+	defer e.Watch(func(queue string) { heard <- queue })()
+	other := another(t, direct, schema)
+	pid := 0
+	for _, queue := range []string{"first", "second"} {
+		if line := <-said; !strings.Contains(line, "notices come from PostgreSQL again") {
+			t.Errorf("the log says %q", line)
+		}
+		pid = listener(t, direct, "it", pid)
+		push(t, other, engine.Message{Queue: queue})
+		if got := <-heard; got != queue {
+			t.Errorf("heard of %q, not of %q", got, queue)
+		}
+		if queue == "second" {
+			break
+		}
+		_, err := direct.Exec(t.Context(), "SELECT pg_terminate_backend($1)", pid)
+		ok(t, err)
+		if line := <-said; !strings.Contains(line, "no notices come") {
+			t.Errorf("the log says %q", line)
+		}
+	}
+}
+
+// It sees again and again whether notices arrive, and misses none meanwhile.
+func TestListenerLooks(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	n := newNotices(pool, "looks", slog.Default())
+	n.every = time.Millisecond
+	heard := make(chan string, 100)
+	n.listen(func(queue string) { heard <- queue })
+	defer n.close()
+	pid := listener(t, pool, "", 0)
+	for range 20 {
+		_, err := pool.Exec(t.Context(), "SELECT pg_notify('tarry_looks', 'other q')")
+		ok(t, err)
+		if q := <-heard; q != "q" {
+			t.Errorf("heard of %q", q)
+		}
+	}
+	if again := listener(t, pool, "", 0); again != pid {
+		t.Errorf("another connection listens")
+	}
+}

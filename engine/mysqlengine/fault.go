@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -15,6 +16,7 @@ import (
 func undone(err error) bool {
 	switch numberOf(err) {
 	case 1213, 1020, // deadlock, record changed since it was read
+		3101, // a conflict in a replication group
 		1062, // duplicate key
 		1242: // more than one row in a subquery: a key has come to be remembered
 		return true
@@ -48,6 +50,24 @@ func refusesSeveral(err error) bool {
 	return n == 1064 || n == 1295
 }
 
+// readOnly reports whether an error says that a server takes no writes.
+func readOnly(err error) bool {
+	switch numberOf(err) {
+	case 1290, 1792, 1836, 1874: // read_only, the session's transactions, the server's InnoDB
+		return true
+	}
+	return false
+}
+
+// broke reports whether a server has ended, or the connection has, maybe behind a commit.
+func broke(e *mysql.MySQLError) bool {
+	switch e.Number {
+	case 1053, 1080, 1180, 1927: // shutdown, forcing the thread to end, error during commit, killed
+		return true
+	}
+	return false
+}
+
 // cut reports whether an error is that of a connection, which has ended with all that was
 // not committed.
 func cut(err error) bool {
@@ -65,6 +85,9 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 		return err
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		if committing && broke(e) {
+			return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: engine.HintUnknown}
+		}
 		return answered(op, e)
 	}
 	e := &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: err.Error()}
@@ -84,8 +107,18 @@ func answered(op string, e *mysql.MySQLError) error {
 	switch e.Number {
 	case 1040, 1203, 1226: // too many connections: of all, of the user
 		hint = "the server has no connection left: raise max_connections, or make the pools smaller; " + says
-	case 1021, 1114, 3675, 1041, 1037: // disk full, table full, tablespace full, out of memory
-		err, hint = engine.ErrLimit, "the server is full: free some of its disk or memory; "+says
+	case 1021, 1114, 3675: // disk full, table full, tablespace full
+		err, hint = engine.ErrNoSpace, "make room on the disk of the server; "+says
+	case 1026, 1030: // error writing a file, of a storage engine: 28 is a full disk
+		if strings.Contains(e.Message, " 28 ") || strings.Contains(e.Message, "rror: 28") {
+			err, hint = engine.ErrNoSpace, "make room on the disk of the server; "+says
+		}
+	case 1037, 1041: // out of memory
+		err, hint = engine.ErrLimit, "give the server more memory; "+says
+	case 1205: // lock wait timeout
+		hint = "another session holds a lock for longer than innodb_lock_wait_timeout or lock_wait_timeout lets anybody wait; " + says
+	case 1969, 3024: // max_statement_time of MariaDB, max_execution_time of MySQL
+		hint = "give tarry's user more time for a statement, or any; " + says
 	case 1044, 1142, 1143, 1227: // to a database, a table, a column, of a privilege
 		err, hint = engine.ErrForbidden, "the user lacks a right on tarry's tables; "+says
 	case 1045, 1698: // access denied
@@ -98,8 +131,10 @@ func answered(op string, e *mysql.MySQLError) error {
 		err, hint = engine.ErrTooLarge, "raise the server's max_allowed_packet; "+says
 	case 1665: // statement-based binary log
 		err, hint = engine.ErrInvalid, "set binlog_format to ROW or MIXED; "+says
-	case 1290, 1792, 1836: // read only
-		hint = "the server takes no writes at present: is it a replica? " + says
+	case 1290, 1792, 1836, 1874: // read only
+		hint = hintReadOnly + "; " + says
 	}
 	return &engine.Error{Op: op, Err: err, Hint: hint}
 }
+
+const hintReadOnly = "the server is read-only: name the one that others replicate from, or set its read_only to OFF"

@@ -67,5 +67,18 @@ func (s *store) suits(ctx context.Context, up bool) error {
 			return migrationFault(ctx, err)
 		}
 	}
-	return migrationFault(ctx, set.Check(ctx, s.db))
+	if err := set.Check(ctx, s.db); err != nil {
+		return migrationFault(ctx, err)
+	}
+	return s.writable(ctx)
+}
+
+// writable sees that the server takes what this user writes, by a change that is none: to
+// whom read_only matters depends on rights that differ between the databases.
+func (s *store) writable(ctx context.Context) error {
+	_, err := s.db.ExecContext(ctx, s.say.same)
+	if readOnly(err) {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: hintReadOnly}
+	}
+	return nil // whoever may only read may do that
 }

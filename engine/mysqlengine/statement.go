@@ -91,7 +91,7 @@ func (s *statement) bytes() int { return len(s.text) + 2*s.size + 16*len(s.args)
 type statements struct {
 	lockQueues, heads, saveQueue string
 
-	names, makeNames, queues, block string
+	names, makeNames, queues, block, same string
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
@@ -138,6 +138,7 @@ func statementsOf(prefix string) *statements {
 		makeNames: "INSERT INTO {queue} (name) VALUES ",
 		queues:    "SELECT num, name, paused, settings, revision FROM {queue} WHERE name > ? ORDER BY name LIMIT ?",
 		block:     "UPDATE {id_block} SET last = LAST_INSERT_ID(last + ?) WHERE one = 1",
+		same:      "UPDATE {id_block} SET last = last WHERE one = 1",
 
 		byID:       "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) ORDER BY m.id",
 		byKey:      "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` IN (?) AND m.grave = 0 ORDER BY m.`key`",
@@ -188,7 +189,7 @@ func statementsOf(prefix string) *statements {
 	s.leased = "m.id IN (?) AND m.kind = 2 AND m.ends > ? AND NOT (SELECT remembers FROM {queue} q WHERE q.num = m.queue) AND (m.id, m.queue, m.nonce) IN ("
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
 	for _, text := range []*string{
-		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
+		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
 		&s.leased, &s.insert, &s.check, &s.examine, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.zero, &s.unsum,

@@ -49,12 +49,16 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	if err == nil {
 		return conn.Close()
 	}
-	rollback(conn)
+	if readOnly(err) {
+		hangUp(conn) // after a failover the next one leads elsewhere
+	} else {
+		rollback(conn)
+	}
 	if t.belief != nil && t.belief.Patience == sqlengine.Brief && tookTooLong(err) {
 		return sqlengine.ErrBusy
 	}
-	if !committing && ctx.Err() == nil && cut(err) {
-		return sqlengine.ErrAgain
+	if ctx.Err() == nil && (!committing && cut(err) || readOnly(err)) {
+		return sqlengine.Again(fault(ctx, op, err, false))
 	}
 	return told(ctx, op, err, committing)
 }
@@ -80,15 +84,41 @@ func rollback(conn *sql.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackWithin)
 	defer cancel()
 	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // which has it closed
+		hangUp(conn)
 	}
 	_ = conn.Close() // it is back, or closed already
 }
 
-// outside runs statements that commit by themselves.
-func (s *store) outside(ctx context.Context, op string, do func(*tx) error) error {
-	return fault(ctx, op, do(&tx{asker: s.db, store: s}), true)
+// hangUp closes a connection for good.
+func hangUp(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = conn.Close()
 }
+
+// outside runs statements that commit by themselves, and may be carried out twice.
+func (s *store) outside(ctx context.Context, op string, do func(*tx) error) error {
+	for n := 1; ; n++ {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return fault(ctx, op, err, false)
+		}
+		if err = do(&tx{asker: conn, store: s}); err == nil {
+			return conn.Close()
+		}
+		useless := cut(err) || readOnly(err)
+		if useless {
+			hangUp(conn)
+		}
+		_ = conn.Close() // it is back, or closed already
+		if !useless || ctx.Err() != nil || n == uselessMost {
+			return fault(ctx, op, err, false)
+		}
+	}
+}
+
+// uselessMost is how many connections may be found when they are used to have been cut, or
+// to lead to a server that takes no writes any more.
+const uselessMost = 20
 
 func (s *store) Heads(ctx context.Context, queues []int64) (now time.Time, heads []sqlengine.Heads, err error) {
 	err = s.outside(ctx, "lease", func(t *tx) error {
@@ -144,6 +174,7 @@ func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, err
 
 func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
 	err = s.outside(ctx, "queues", func(t *tx) error {
+		queues = nil
 		err := t.read(ctx, say(s.say.queues, after, limit), func(r *sql.Rows) error {
 			var q sqlengine.Queue
 			var settings []byte
@@ -167,16 +198,18 @@ const blockSize = 1000
 
 func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
 	n = max(n, blockSize)
-	u := say(s.say.block, n)
-	result, err := s.db.ExecContext(ctx, string(u.text))
-	if err != nil {
-		return 0, 0, fault(ctx, "push", err, true)
-	}
-	to, err := result.LastInsertId()
-	if err == nil && to < int64(n) {
-		err = errNoBlock
-	}
-	return engine.ID(to-int64(n)) + 1, engine.ID(to), fault(ctx, "push", err, true)
+	var to int64
+	err = s.outside(ctx, "push", func(t *tx) error {
+		result, err := t.asker.ExecContext(ctx, string(say(s.say.block, n).text))
+		if err != nil {
+			return err
+		}
+		if to, err = result.LastInsertId(); err == nil && to < int64(n) {
+			err = errNoBlock
+		}
+		return err
+	})
+	return engine.ID(to-int64(n)) + 1, engine.ID(to), err
 }
 
 var errNoBlock = errors.New("the table of ids has lost its row")

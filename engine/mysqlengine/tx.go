@@ -14,6 +14,7 @@ import (
 // asker is a connection, a pool, or a transaction of the caller's.
 type asker interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
 }
 
 // tx is a transaction. What it writes, and its beginning, wait until something is read, it

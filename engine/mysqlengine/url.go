@@ -86,7 +86,6 @@ func parse(u *url.URL) (*mysql.Config, int, *Config, error) {
 	driver.InterpolateParams, driver.MultiStatements = true, true
 	// Else a transaction waits for 50 s before it is rolled back, and run again.
 	driver.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
-	driver.RejectReadOnly = true // after a failover another connection is tried
 	driver.Timeout = dialTimeout
 	driver.Logger = &mysql.NopLogger{} // of what its errors say
 	return driver, int(pool), cfg, r.Done()

@@ -35,7 +35,7 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 				e.Hint += "; " + m.hint
 			}
 		}
-		if committing && (pg.Code == "57P01" || pg.Code == "57P02") { // the server ends, maybe behind the commit
+		if committing && broke(pg) {
 			e.Hint = engine.HintUnknown
 		}
 		return e
@@ -53,6 +53,35 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 	return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: oneLine(err)}
 }
 
+// broke reports whether the server has ended, or the connection has, maybe behind a commit:
+// then it says FATAL or PANIC, as a PgBouncer does that has lost the server.
+func broke(pg *pgconn.PgError) bool {
+	return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" || pg.Severity == "FATAL"
+}
+
+// busy reports whether an error says that others have held a lock for too long.
+func busy(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "55P03" // lock_not_available
+}
+
+// undone reports whether an error is that of a transaction which may be run again.
+func undone(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case "40001", "40P01": // serialization_failure, deadlock_detected
+		return true
+	case "25P03", "57P05": // idle_in_transaction_session_timeout, idle_session_timeout
+		return true
+	case "23505", "22012": // unique_violation; division_by_zero: see statements.check
+		return true
+	}
+	return false
+}
+
 // oneLine is the text of an error that may have several lines.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
@@ -61,16 +90,20 @@ var meanings = map[string]struct {
 	err  error
 	hint string
 }{
-	"53100": {engine.ErrLimit, "make room on the disk of the server"},
+	"53100": {engine.ErrNoSpace, "make room on the disk of the server"},
 	"53200": {engine.ErrLimit, "give the server more memory"},
 	"53300": {engine.ErrUnavailable, "raise max_connections of the server, or give processes smaller pools by the option pool"},
+	"55P03": {engine.ErrUnavailable, "another session holds a lock for longer than lock_timeout lets anybody wait"},
+	"57014": {engine.ErrUnavailable, "give tarry's user a longer statement_timeout, or none, if it was that"},
+	"25P03": {engine.ErrUnavailable, "give tarry's user a longer idle_in_transaction_session_timeout"},
+	"57P05": {engine.ErrUnavailable, "give tarry's user a longer idle_session_timeout"},
 	"42501": {engine.ErrForbidden, "give the user the rights that docs/engines/sql.md names"},
 	"28P01": {engine.ErrUnauthorized, ""},
 	"28000": {engine.ErrUnauthorized, ""},
 	"3D000": {engine.ErrInvalid, "create the database, or name another in the URL"},
 	"42704": {engine.ErrInvalid, "neither tarry nor PostgreSQL knows such an option of the URL; tarry has migrate, password_file, pool and schema"},
 	"22023": {engine.ErrInvalid, "an option of the URL has a value that PostgreSQL refuses"},
-	"08P01": {engine.ErrUnavailable, "a PgBouncer takes only the options that its ignore_startup_parameters names"},
+	"08P01": {engine.ErrUnavailable, "a PgBouncer takes only the options that its ignore_startup_parameters names, and needs the server"},
 	"25006": {engine.ErrUnavailable, readOnly},
 }
 

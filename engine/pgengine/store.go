@@ -46,7 +46,11 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 		conn.Release()
 		return nil
 	}
+	ended := conn.Conn().IsClosed() // with all that was not committed
 	s.rollback(conn)
+	if ended && !committing && ctx.Err() == nil {
+		return sqlengine.Again(fault(ctx, op, err, false))
+	}
 	return told(ctx, op, err, committing)
 }
 
@@ -104,16 +108,31 @@ var waits = [...]string{
 	sqlengine.Least:   "SELECT set_config('lock_timeout', '1', true)",
 }
 
-// outside runs statements that commit by themselves.
+// outside runs statements that commit by themselves, and may be carried out twice.
 func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
-	t := &tx{sender: s.pool, say: s.say, batch: new(pgx.Batch)}
-	t.write(byIndex)
-	queue(t)
-	return fault(ctx, op, t.send(ctx), true)
+	for n := 1; ; n++ {
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return fault(ctx, op, err, false)
+		}
+		t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
+		t.write(byIndex)
+		queue(t)
+		err = t.send(ctx)
+		ended := conn.Conn().IsClosed()
+		conn.Release()
+		if err == nil || !ended || ctx.Err() != nil || n == endedMost {
+			return fault(ctx, op, err, false)
+		}
+	}
 }
+
+// endedMost is how many connections may be found to have ended when they are used.
+const endedMost = 20
 
 func (s *store) Heads(ctx context.Context, queues []int64) (now time.Time, heads []sqlengine.Heads, err error) {
 	err = s.outside(ctx, "lease", func(t *tx) {
+		heads = nil
 		t.time(&now)
 		t.heads(queues, &heads)
 	})
@@ -149,6 +168,7 @@ func (s *store) Names(ctx context.Context, names []string, make_ bool) ([]int64,
 
 func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
 	err = s.outside(ctx, "queues", func(t *tx) {
+		queues = nil
 		t.read(t.say.queues, func(r pgx.CollectableRow) error {
 			var q sqlengine.Queue
 			var settings []byte
@@ -183,7 +203,7 @@ func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engi
 		low, high = min(low, block), max(high, block)
 		return err
 	}, blocks)
-	err = fault(ctx, "push", t.send(ctx), true)
+	err = fault(ctx, "push", t.send(ctx), false)
 	if err == nil && high-low != int64(blocks-1) { // somebody reserved some between
 		return s.reserve(ctx, by, n)
 	}
@@ -198,6 +218,7 @@ func (s *store) Fold(ctx context.Context) (more bool, err error) {
 	var queues, minutes []int64
 	var counts []int16
 	err = s.outside(ctx, "tally", func(t *tx) {
+		queues, counts, minutes = nil, nil, nil
 		t.read(t.say.fold, func(r pgx.CollectableRow) error {
 			var queue, minute *int64
 			var count *int16

@@ -2,11 +2,9 @@ package pgengine
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
@@ -169,25 +167,4 @@ func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.
 		return err
 	}, queue, first, end)
 	return due, t.send(ctx)
-}
-
-// busy reports whether an error says that others have held a lock for too long.
-func busy(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "55P03" // lock_not_available
-}
-
-// undone reports whether an error is that of a transaction which may be run again.
-func undone(err error) bool {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return false
-	}
-	switch pg.Code {
-	case "40001", "40P01": // serialization_failure, deadlock_detected
-		return true
-	case "23505", "22012": // unique_violation; division_by_zero: see statements.check
-		return true
-	}
-	return false
 }

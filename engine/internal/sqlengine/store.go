@@ -17,6 +17,14 @@ var ErrAgain = errors.New("the transaction was undone by others: run it again")
 // than its Patience allows.
 var ErrBusy = fmt.Errorf("%w: others hold what it needs", ErrAgain)
 
+// Again returns an ErrAgain with what the caller is told when that does not end.
+func Again(reason error) error { return &again{reason} }
+
+type again struct{ reason error }
+
+func (a *again) Error() string        { return ErrAgain.Error() + ": " + a.reason.Error() }
+func (a *again) Is(target error) bool { return target == ErrAgain }
+
 // ErrGone says that queues have gone, which are never deleted.
 var ErrGone = errors.New("the row of a queue has gone: have other tables been put in place of these?")
 

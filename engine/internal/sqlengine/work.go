@@ -56,8 +56,12 @@ type seat struct {
 	memory *Memory // as it is to be; nil: none
 }
 
-// The transaction is begun so often, with such pauses, when others undo it.
-const tries = 20
+// A transaction is begun so often, with pauses, when others undo it, and not once so much
+// time is over.
+const (
+	tries       = 20
+	triesWithin = 5 * time.Second
+)
 
 // alone says by the settings of a queue whether a call must have it for itself.
 type alone func(*engine.Settings) bool
@@ -142,6 +146,7 @@ func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queu
 // what they hold does not matter when its patience is endless, and else it ends with that.
 func (e *Engine) repeat(ctx context.Context, op string, patience Patience, try func() error) error {
 	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
+	begun := time.Now()
 	for n := 1; ; n++ {
 		err := try()
 		switch {
@@ -154,7 +159,10 @@ func (e *Engine) repeat(ctx context.Context, op string, patience Patience, try f
 		case err == errAlone && n < tries:
 		case !errors.Is(err, ErrAgain) && err != errAlone:
 			return err
-		case n == tries:
+		case n == tries || time.Since(begun) > triesWithin:
+			if a, ok := errors.AsType[*again](err); ok {
+				return a.reason
+			}
 			return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: "other transactions undid it again and again: try again"}
 		case !pause.Wait(ctx):
 			return &engine.Error{Op: op, Err: context.Cause(ctx)}

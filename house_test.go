@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 
 	"engine/enginetest/workertest": {"", "engine"},
 	"engine/internal/ledger":       {""},
+	"engine/internal/outage":       {"", "engine", "engine/internal"},
 	"engine/redisengine":           {"engine", "internal", "engine/internal"},
 	"engine/redisengine/redistest": {"engine/internal"},
 	"engine/pgengine":              {"engine", "internal", "engine/internal"},

@@ -31,41 +31,6 @@ func pushKey(t testing.TB, c *tarry.Client, key string) error {
 	return err
 }
 
-// A client goes on by itself when the server has come back, and what was answered is there.
-func TestServerRestarts(t *testing.T) {
-	t.Parallel()
-	s := mysqltest.Start(t)
-	c := openURL(t, s.Database()+"?migrate=true")
-	ok(t, pushKey(t, c, "before"))
-	for n, end := range []func(){s.Kill, s.Stop} {
-		end()
-		if err := pushKey(t, c, "meanwhile"); !errors.Is(err, tarry.ErrUnavailable) {
-			t.Fatal(err)
-		}
-		s.Restart()
-		ok(t, pushKey(t, c, fmt.Sprint("after ", n)))
-	}
-	for _, key := range []string{"before", "after 0", "after 1"} {
-		if !has(t, c, key) {
-			t.Errorf("%s is gone", key)
-		}
-	}
-}
-
-// A connection that is cut where nothing was to be committed is no matter of the caller's.
-func TestConnectionsAreCut(t *testing.T) {
-	t.Parallel()
-	proxy := mysqltest.StartProxy(t, mysqltest.Shared(t))
-	c := openURL(t, proxy.URL()+"?migrate=true")
-	for n := range 5 {
-		ok(t, pushKey(t, c, fmt.Sprint(n)))
-		proxy.Cut() // those at rest
-	}
-	if !has(t, c, "4") {
-		t.Error("it is gone")
-	}
-}
-
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -102,7 +67,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	writer := openURL(t, mysqltest.As(t, at, "writer"))
 	ok(t, pushKey(t, writer, "44")) // no more rights than these are needed
 	s.Exec("SET GLOBAL read_only = 1")
-	says("while the server takes no writes", pushKey(t, writer, "45"), tarry.ErrUnavailable, "")
+	says("while the server takes no writes", pushKey(t, writer, "45"), tarry.ErrUnavailable, "read-only")
+	_, err = tarry.Open(ctx, mysqltest.As(t, at, "writer"), nil)
+	says("opened then", err, tarry.ErrInvalid, "the server is read-only: name the one")
 	s.Exec("SET GLOBAL read_only = 0")
 	ok(t, pushKey(t, writer, "45"))
 

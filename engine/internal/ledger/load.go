@@ -143,7 +143,8 @@ func (l *Ledger) Work(c *tarry.Client, cfg tarry.WorkerConfig, more ...string) {
 func (l *Ledger) acked(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.Entries[key]; e != nil {
+	// The repetition of a push that nobody has answered yet makes a message anew.
+	if e := l.Entries[key]; e != nil && e.Pushed {
 		e.Gone = true
 	}
 }

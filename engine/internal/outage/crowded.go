@@ -1,0 +1,49 @@
+package outage
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
+)
+
+// Crowded lets others take all connections that a server has, by connect, and give them back.
+func Crowded(t *testing.T, raw string, connect func(context.Context) (hangUp func(), err error)) {
+	p, through := behind(t, raw)
+	c := Open(t, through)
+	l := ledger.New(t, queue)
+	l.Work(c, tarry.WorkerConfig{})
+	l.Push(c, "before", 0)
+	l.Rest(patience)
+
+	var all []func()
+	p.Refuse(true) // what the worker gives up others shall have
+	p.Cut()
+	full := 0
+	for full < 3 { // what was cut may be let go of a moment later
+		hangUp, err := connect(t.Context())
+		if err != nil {
+			full++
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		all = append(all, hangUp)
+	}
+	p.Refuse(false)
+	t.Logf("others have %d connections", len(all))
+	_, err := c.Push(t.Context(), queue, nil)
+	Says(t, err, tarry.ErrUnavailable, "max_connections")
+	other, err := tarry.Open(t.Context(), raw, nil)
+	if err == nil {
+		err = errors.Join(errors.New("it was opened"), other.Close())
+	}
+	Says(t, err, tarry.ErrUnavailable, "max_connections")
+	for _, hangUp := range all {
+		hangUp()
+	}
+	l.Push(c, "after", 0)
+	l.Rest(patience)
+}

@@ -1,0 +1,155 @@
+package outage
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+)
+
+// Cut cuts all connections again and again while somebody pushes, cancels and works.
+func Cut(t *testing.T, url string) {
+	beside := Open(t, url)
+	p, through := behind(t, url)
+	l := ledger.New(t, queue)
+	c := Open(t, through)
+	for n := range 5 {
+		_, err := c.Push(t.Context(), queue, nil, tarry.Key(fmt.Sprint("rest", n)))
+		check(t, err)
+		l.Entries[fmt.Sprint("rest", n)] = &ledger.Entry{Pushed: true}
+		p.Cut() // those at rest: it is no matter of the caller's
+	}
+	l.Failing = unavailable(t)
+	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTTR})
+	stop := l.ProduceAndCancel(c, 0, 20*time.Millisecond, 300*time.Millisecond, time.Hour)
+	for n := range 40 {
+		p.DropReplies(n%3 == 0) // until the cut
+		time.Sleep(time.Duration(5+rand.IntN(40)) * time.Millisecond)
+		p.Cut()
+	}
+	l.More(100, patience)
+	stop()
+	t.Logf("the rest was handled after %v", l.Rest(patience))
+	l.Settled(beside, patience)
+}
+
+// lossy is a store whose answers are lost, one at a time.
+type lossy struct {
+	*testing.T
+	proxy           *servertest.Proxy
+	through, beside *tarry.Client
+}
+
+// AnswersLost loses each answer of calls in turn, that to the commit among them, whose
+// outcome nobody knows then, and sees that repeating is safe.
+func AnswersLost(t *testing.T, url string) {
+	b := &lossy{T: t, beside: Open(t, url)}
+	var through string
+	b.proxy, through = behind(t, url)
+	b.through = Open(t, through)
+	ref := func(key string) tarry.Ref { return tarry.ByKey(key).Of(queue) }
+	push := func(c *tarry.Client, key string) error {
+		_, err := c.Push(t.Context(), queue, nil, tarry.Key(key), tarry.In(time.Hour), tarry.OnConflict(tarry.Keep))
+		return err
+	}
+	state := func(key string) tarry.State {
+		i, err := b.beside.Get(t.Context(), ref(key))
+		if errors.Is(err, tarry.ErrNotFound) {
+			return 0
+		}
+		check(t, err)
+		return i.State
+	}
+	check(t, push(b.through, "first")) // ids and the queue's number are known
+	b.each("push", func(key string) (call func() error, happened func() bool) {
+		return func() error { return push(b.through, key) }, func() bool { return state(key) != 0 }
+	})
+	b.each("cancel", func(key string) (call func() error, happened func() bool) {
+		check(t, push(b.beside, key))
+		return func() error { return b.through.Cancel(t.Context(), ref(key)) }, func() bool { return state(key) == 0 }
+	}, tarry.ErrNotFound)
+	b.each("reschedule", func(key string) (call func() error, happened func() bool) {
+		check(t, push(b.beside, key))
+		due := time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
+		return func() error {
+				_, err := b.through.Reschedule(t.Context(), ref(key), tarry.At(due))
+				return err
+			}, func() bool {
+				i, err := b.beside.Get(t.Context(), ref(key))
+				check(t, err)
+				return i.Due.Equal(due)
+			}
+	})
+	b.each("ack", func(key string) (call func() error, happened func() bool) {
+		check(t, push(b.beside, key))
+		_, err := b.beside.Reschedule(t.Context(), ref(key), tarry.In(0))
+		check(t, err)
+		lease, err := b.beside.Claim(t.Context(), ref(key), tarry.LeaseOptions{TTR: time.Hour})
+		check(t, err)
+		return func() error {
+			settled, err := b.through.Settle(t.Context(), []tarry.Settlement{{Token: lease.Token, Do: tarry.DoAck}})
+			if err == nil {
+				err = settled[0].Err
+			}
+			return err
+		}, func() bool { return state(key) == 0 }
+	}, tarry.ErrLeaseLost)
+}
+
+// each makes calls of which one answer is lost each, until all are asked for without loss.
+// again are answers to the repetition of a call that had happened.
+func (b *lossy) each(name string, prepare func(key string) (call func() error, happened func() bool), again ...error) {
+	b.Helper()
+	for round := range 10 { // other answers may come between
+		if b.round(fmt.Sprint(name, " ", round, "."), prepare, again) {
+			return
+		}
+	}
+	b.Errorf("%s: no answer to a commit was lost", name)
+}
+
+// round is one of each: it reports whether the answer to a commit was lost.
+func (b *lossy) round(name string, prepare func(key string) (call func() error, happened func() bool), again []error) (unknowns bool) {
+	b.Helper()
+	for n := 1; ; n++ {
+		call, happened := prepare(fmt.Sprint(name, n))
+		b.proxy.LoseAnswer(n)
+		err := call()
+		lost := b.proxy.LoseAnswer(0)
+		switch {
+		case err != nil && !lost:
+			b.Fatalf("%s: nothing is lost, and it fails: %v", name, err)
+		case err == nil && !happened():
+			b.Errorf("%s: its %d. answer is lost, and it was answered and did not happen", name, n)
+		case err != nil:
+			Says(b, err, tarry.ErrUnavailable, "")
+			switch did := happened(); {
+			case did && unknown(err):
+				unknowns = true
+			case did:
+				b.Errorf("%s: its %d. answer is lost, and it has happened, but says %v", name, n, err)
+			}
+		}
+		if !lost {
+			break
+		}
+		err = call()
+		for _, a := range again {
+			if errors.Is(err, a) {
+				err = nil
+			}
+		}
+		if err != nil || !happened() {
+			b.Errorf("%s: its %d. answer is lost, and the repetition says %v", name, n, err)
+		}
+		if n == 50 {
+			b.Fatalf("%s: there is always an answer to be lost", name)
+		}
+	}
+	return unknowns
+}

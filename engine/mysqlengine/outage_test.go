@@ -1,0 +1,84 @@
+package mysqlengine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/internal/outage"
+	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
+)
+
+func TestOutageKilled(t *testing.T) {
+	t.Parallel()
+	outage.Killed(t, mysqltest.Start(t, mysqltest.Settings("innodb_flush_method=fsync")))
+}
+
+func TestOutageCut(t *testing.T) {
+	t.Parallel()
+	outage.Cut(t, mysqltest.Shared(t))
+}
+
+func TestOutageAnswersLost(t *testing.T) {
+	t.Parallel()
+	outage.AnswersLost(t, mysqltest.Shared(t))
+}
+
+func TestOutageHung(t *testing.T) {
+	t.Parallel()
+	outage.Hung(t, mysqltest.Shared(t))
+}
+
+// otherSession holds locks in a store.
+func otherSession(t *testing.T, raw string) outage.Locks {
+	db := mysqltest.Open(t, raw)
+	hold := func(statement, end string) func() func() {
+		return func() (release func()) {
+			ctx := context.Background()
+			conn, err := db.Conn(ctx)
+			ok(t, err)
+			for _, s := range []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET autocommit = 0", statement} {
+				_, err = conn.ExecContext(ctx, s)
+				ok(t, err)
+			}
+			return func() {
+				if _, err := conn.ExecContext(ctx, end); err != nil {
+					t.Error(err)
+				}
+				_ = conn.Close() // it has no locks any more
+			}
+		}
+	}
+	return outage.Locks{
+		Rows:  hold("SELECT id FROM tarry_message FOR UPDATE", "ROLLBACK"),
+		Table: hold("LOCK TABLES tarry_message WRITE", "UNLOCK TABLES"),
+	}
+}
+
+func TestOutageLocked(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []struct {
+		settings []string
+		again    bool
+		hint     string
+	}{
+		{[]string{"innodb_lock_wait_timeout=1", "lock_wait_timeout=1"}, true, "lock_wait_timeout"},
+		{[]string{"max_statement_time=1"}, false, "more time for a statement"},
+	} {
+		t.Run(limit.hint, func(t *testing.T) {
+			t.Parallel()
+			raw := mysqltest.Start(t, mysqltest.Settings(limit.settings...)).Database()
+			outage.Locked(t, raw, otherSession(t, raw), limit.again, limit.hint)
+		})
+	}
+}
+
+func TestOutageCrowded(t *testing.T) {
+	t.Parallel()
+	s := mysqltest.Start(t, mysqltest.Settings("max_connections=12"))
+	raw := s.Database()
+	db := mysqltest.Open(t, raw)
+	outage.Crowded(t, raw, func(ctx context.Context) (hangUp func(), err error) {
+		c, err := db.Conn(ctx)
+		return func() { _ = c.Close() }, err
+	})
+}

@@ -1,0 +1,103 @@
+package pgengine
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/outage"
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+)
+
+func TestOutageKilled(t *testing.T) {
+	t.Parallel()
+	outage.Killed(t, pgtest.Start(t, pgtest.Settings("fsync = on")))
+}
+
+func TestOutageCut(t *testing.T) {
+	t.Parallel()
+	outage.Cut(t, pgtest.Shared(t))
+}
+
+func TestOutageAnswersLost(t *testing.T) {
+	t.Parallel()
+	outage.AnswersLost(t, pgtest.Shared(t))
+}
+
+func TestOutageHung(t *testing.T) {
+	t.Parallel()
+	outage.Hung(t, pgtest.Shared(t))
+}
+
+// otherSession holds locks in a store.
+func otherSession(t *testing.T, raw string) outage.Locks {
+	pool := connect(t, raw)
+	hold := func(statement string) func() func() {
+		return func() (release func()) {
+			tx := begin(t, pool)
+			_, err := tx.Exec(t.Context(), statement)
+			ok(t, err)
+			return func() {
+				if err := tx.Rollback(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	return outage.Locks{Rows: hold("SELECT FROM tarry.message FOR UPDATE"), Table: hold("LOCK TABLE tarry.message")}
+}
+
+func TestOutageLocked(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]string{"lock_timeout": "100", "statement_timeout": "1000"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			raw := pgtest.Shared(t)
+			outage.Locked(t, outage.With(t, raw, name, limit), otherSession(t, raw), name == "lock_timeout", name)
+		})
+	}
+}
+
+func TestOutageCrowded(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, pgtest.Settings("max_connections = 12", "superuser_reserved_connections = 0"))
+	raw := s.Database()
+	outage.Crowded(t, raw, func(ctx context.Context) (hangUp func(), err error) {
+		c, err := pgx.Connect(ctx, raw)
+		return func() { _ = c.Close(context.Background()) }, err
+	})
+}
+
+// A session that the server ends as it rests within a transaction is no matter of the
+// caller's, unless that lasts.
+func TestOutageIdleInTransaction(t *testing.T) {
+	t.Parallel()
+	p := pgtest.StartProxy(t, pgtest.Shared(t))
+	c := outage.Open(t, outage.With(t, p.URL(), "idle_in_transaction_session_timeout", "20"))
+	push := func() error {
+		_, err := c.Push(t.Context(), "orders", nil, tarry.Key("42"), tarry.OnConflict(tarry.Keep))
+		return err
+	}
+	p.Delay(100 * time.Millisecond)
+	outage.Says(t, push(), tarry.ErrUnavailable, "idle_in_transaction_session_timeout")
+	slow := time.AfterFunc(500*time.Millisecond, func() { p.Delay(0) })
+	defer slow.Stop()
+	ok(t, push())
+}
+
+func TestOutageFull(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t)
+	folder, grow := pgtest.SmallDisk(t, 24<<20)
+	s.Exec("CREATE TABLESPACE small LOCATION '" + folder + "'")
+	raw := s.Database()
+	u, err := url.Parse(raw)
+	ok(t, err)
+	s.Exec("ALTER DATABASE " + strings.TrimPrefix(u.Path, "/") + " SET TABLESPACE small")
+	outage.Full(t, raw, func() { grow(100 << 20) })
+}

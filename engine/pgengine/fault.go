@@ -65,6 +65,13 @@ func busy(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "55P03" // lock_not_available
 }
 
+// idled reports whether a server has ended a connection since nothing came on it: no commit
+// did either.
+func idled(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "25P03" || pg.Code == "57P05") // in a transaction, or without one
+}
+
 // undone reports whether an error is that of a transaction which may be run again.
 func undone(err error) bool {
 	var pg *pgconn.PgError
@@ -73,8 +80,6 @@ func undone(err error) bool {
 	}
 	switch pg.Code {
 	case "40001", "40P01": // serialization_failure, deadlock_detected
-		return true
-	case "25P03", "57P05": // idle_in_transaction_session_timeout, idle_session_timeout
 		return true
 	case "23505", "22012": // unique_violation; division_by_zero: see statements.check
 		return true

@@ -54,11 +54,11 @@ func otherSession(t *testing.T, raw string) outage.Locks {
 
 func TestOutageLocked(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]string{"lock_timeout": "100", "statement_timeout": "1000"} {
-		t.Run(name, func(t *testing.T) {
+	for _, limit := range []struct{ name, time, hint string }{{"lock_timeout", "100", ""}, {"statement_timeout", "1000", "statement_timeout"}} {
+		t.Run(limit.name, func(t *testing.T) {
 			t.Parallel()
 			raw := pgtest.Shared(t)
-			outage.Locked(t, outage.With(t, raw, name, limit), otherSession(t, raw), name == "lock_timeout", name)
+			outage.Locked(t, outage.With(t, raw, limit.name, limit.time), otherSession(t, raw), limit.hint)
 		})
 	}
 }

@@ -57,6 +57,8 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 // told is what the engine is told of a transaction that was rolled back.
 func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
+	case idled(err):
+		return sqlengine.Again(fault(ctx, op, err, false))
 	case undone(err):
 		return sqlengine.ErrAgain
 	case busy(err):

@@ -57,7 +57,7 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	if t.belief != nil && t.belief.Patience == sqlengine.Brief && tookTooLong(err) {
 		return sqlengine.ErrBusy
 	}
-	if ctx.Err() == nil && (!committing && cut(err) || readOnly(err)) {
+	if ctx.Err() == nil && (!committing && cut(err) || errors.Is(err, driver.ErrBadConn) || readOnly(err)) {
 		return sqlengine.Again(fault(ctx, op, err, false))
 	}
 	return told(ctx, op, err, committing)

@@ -78,12 +78,12 @@ func TestOutageCrowded(t *testing.T) {
 func TestOutageIdleInTransaction(t *testing.T) {
 	t.Parallel()
 	p := pgtest.StartProxy(t, pgtest.Shared(t))
-	c := outage.Open(t, outage.With(t, p.URL(), "idle_in_transaction_session_timeout", "20"))
+	c := outage.Open(t, outage.With(t, p.URL(), "idle_in_transaction_session_timeout", "10"))
 	push := func() error {
 		_, err := c.Push(t.Context(), "orders", nil, tarry.Key("42"), tarry.OnConflict(tarry.Keep))
 		return err
 	}
-	p.Delay(100 * time.Millisecond)
+	p.Delay(30 * time.Millisecond)
 	outage.Says(t, push(), tarry.ErrUnavailable, "idle_in_transaction_session_timeout")
 	slow := time.AfterFunc(500*time.Millisecond, func() { p.Delay(0) })
 	defer slow.Stop()

@@ -19,10 +19,10 @@ func Cut(t *testing.T, url string) {
 	l := ledger.New(t, queue)
 	c := Open(t, through)
 	for n := range 5 {
-		_, err := c.Push(t.Context(), queue, nil, tarry.Key(fmt.Sprint("rest", n)))
+		_, err := c.Queue(t.Context(), queue)
 		check(t, err)
-		l.Entries[fmt.Sprint("rest", n)] = &ledger.Entry{Pushed: true}
-		p.Cut() // those at rest: it is no matter of the caller's
+		l.Push(c, fmt.Sprint("rest", n), 0)
+		p.Cut() // those at rest: that is no matter of who asks next
 	}
 	l.Failing = unavailable(t)
 	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTTR})

@@ -1,0 +1,109 @@
+// Package main is a shop's checkout: an order that is not paid in time is cancelled, and
+// neither of order and timeout is ever there without the other.
+//
+//	go run ./examples/checkout --db postgres://postgres@127.0.0.1:5432/postgres --within 20s
+//	go run ./examples/checkout --db mysql://root@127.0.0.1:3306/test --within 20s
+//
+//	curl -X POST http://127.0.0.1:8080/orders/42         # places an order
+//	curl -X POST http://127.0.0.1:8080/orders/42/payment # pays it
+//	curl http://127.0.0.1:8080/orders/42                 # open, paid or cancelled
+//
+// All it needs is the URL of a database in which it may make tables: its own, called
+// checkout_order, and tarry's. Any number of these programs may share a database.
+//
+// Three transactions are all there is to it, see shop:
+//
+//   - place writes the order and pushes its timeout;
+//   - pay marks the order paid and cancels its timeout;
+//   - expire, which the worker calls, cancels the order and acks the timeout.
+//
+// Each happens whole or not at all, whenever the program, the database or the machine dies:
+// messages are rows of the same database. Nothing looks for orders that were forgotten, as
+// none can be.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run serves until ctx ends and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("checkout", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	url := flags.String("db", "", "the database: postgres://user:password@host/database or mysql://…")
+	addr := flags.String("listen", "127.0.0.1:8080", "the address to listen on")
+	within := flags.Duration("within", 30*time.Minute, "how long an order may stay unpaid")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	if *url == "" || *within <= 0 || flags.NArg() > 0 {
+		fmt.Fprintln(stderr, "checkout: name the database with --db; --within must be positive, and there are no other arguments")
+		return 2
+	}
+	if err := serve(ctx, *url, *addr, *within, stdout); err != nil {
+		fmt.Fprintln(stderr, "checkout:", err)
+		return 1
+	}
+	return 0
+}
+
+// takeOver is after how long another program has what one that died was about.
+const takeOver = 5 * time.Second
+
+// serve opens the shop, takes orders and payments, and works, until ctx ends.
+func serve(ctx context.Context, url, addr string, within time.Duration, out io.Writer) error {
+	db, err := open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	s := &shop{db: db, within: within, out: out}
+	w := tarry.NewWorker(db.client(), &tarry.WorkerConfig{LeaseTTR: takeOver})
+	tarry.Handle(w, Unpaid, s.expire)
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	srv := &http.Server{Handler: s.routes()}
+	var working sync.WaitGroup
+	var worked error
+	working.Go(func() {
+		worked = w.Run(ctx)
+		stop()
+		_ = srv.Shutdown(context.WithoutCancel(ctx)) // it waits for the requests under way
+	})
+	fmt.Fprintf(out, "listening on %s\n", ln.Addr())
+	err = srv.Serve(ln)
+	stop()
+	working.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(err, worked)
+}

@@ -75,3 +75,10 @@ func TestOutageCrowded(t *testing.T) {
 		return func() { _ = c.Close() }, err
 	})
 }
+
+func TestOutageFull(t *testing.T) {
+	t.Parallel()
+	var grow func(bytes int)
+	s := mysqltest.Start(t, mysqltest.SmallDisk(70<<20, &grow))
+	outage.Full(t, s.Database(), func() { grow(300 << 20) })
+}

@@ -3,6 +3,7 @@ package pgengine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -87,8 +88,17 @@ func undone(err error) bool {
 	return false
 }
 
-// oneLine is the text of an error that may have several lines.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// oneLine is the text of an error that may have several lines: of a connection one for each
+// try, with TLS and without, which may have failed alike.
+func oneLine(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " ")
+}
 
 // meanings are what errors of the database mean to callers, by their codes.
 var meanings = map[string]struct {

@@ -67,12 +67,16 @@ func TestOpen(t *testing.T) {
 	refused(t, with(t, raw, "statement_timeout=x"), engine.ErrInvalid, "refuses")
 	refused(t, strings.Replace(raw, "tarry_test_", "nowhere_", 1), engine.ErrInvalid, "create the database")
 	refused(t, "postgres://u:hunter2@127.0.0.1:1/db", engine.ErrUnavailable, "127.0.0.1:1")
+	_, err := engine.Open(t.Context(), "postgres://127.0.0.1:1/db") // with TLS and without
+	if n := strings.Count(err.Error(), "refused"); n != 1 {
+		t.Errorf("it says %d times that it is refused: %v", n, err)
+	}
 	use(t, with(t, raw, "migrate=true"))
 	use(t, raw)
 	use(t, with(t, raw, "pool=1"))
 
 	pool := connect(t, raw)
-	_, err := pool.Exec(t.Context(), "INSERT INTO tarry.migrations (version) VALUES (1000)")
+	_, err = pool.Exec(t.Context(), "INSERT INTO tarry.migrations (version) VALUES (1000)")
 	ok(t, err)
 	for _, options := range []string{"", "migrate=true"} {
 		refused(t, with(t, raw, options), engine.ErrInvalid, "use a newer tarry")

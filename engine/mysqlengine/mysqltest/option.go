@@ -7,6 +7,8 @@ type Option func(*choice)
 
 type choice struct {
 	settings []string
+	grow     *func(bytes int)
+	bytes    int
 	command  servertest.Command
 }
 
@@ -19,6 +21,13 @@ type choice struct {
 // "innodb_flush_method=O_DIRECT", "innodb_log_file_size=96M".
 func Settings(settings ...string) Option {
 	return func(c *choice) { c.settings = append(c.settings, settings...) }
+}
+
+// SmallDisk keeps the server's data on a disk of so many bytes, of which it needs 40 MiB for
+// itself, to be filled; grow is set to what makes it larger. Where that is not permitted the
+// test is skipped.
+func SmallDisk(bytes int, grow *func(bytes int)) Option {
+	return func(c *choice) { c.bytes, c.grow = bytes, grow }
 }
 
 // Clock sets the server's wall clock off by so much, as libfaketime understands it:

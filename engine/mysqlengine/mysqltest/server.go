@@ -33,7 +33,12 @@ func Start(t testing.TB, opts ...Option) *Server {
 		o(c)
 	}
 	from := firstData(t)
-	dir := servertest.Folder(t, "")
+	var dir string
+	if c.grow == nil {
+		dir = servertest.Folder(t, "")
+	} else {
+		dir, *c.grow = servertest.SmallDisk(t, "", c.bytes)
+	}
 	servertest.Run(t, "", dir, "cp", "-R", "-p", from, dataDir)
 	c.command.Program = servertest.Installed(t, "mariadbd", pkg, "/usr/sbin")
 	c.command.Dir = dir

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	"flag"
 	"log/slog"
 	"sync"
 	"testing"
@@ -24,14 +25,13 @@ var (
 	riverTuned = riverAt("river-tuned", 2*time.Millisecond, 20*time.Millisecond)
 )
 
-const (
-	// riverWorkers is how many jobs are worked at a time there, and here at either pace:
-	// with the default one no more than ten times as many are fetched in a second.
-	riverWorkers = 2000
-	// riverPool is a connection for each client, so that none waits for another's, and
-	// some for River's services. With fewer it inserts fewer.
-	riverPool = scenario.Clients + 16
-)
+// riverWorkers is how many jobs are worked at a time there, and here at either pace: with
+// the default one no more than ten times as many are fetched in a second.
+const riverWorkers = 2000
+
+// riverPool is by default a connection for each client, so that none waits for another's,
+// and some for River's services.
+var riverPool = flag.Int("river-pool", scenario.Clients+16, "connections of River")
 
 type riverSystem struct {
 	pace   pace
@@ -59,7 +59,7 @@ func riverAt(name string, cooldown, poll time.Duration) system {
 		if err != nil {
 			return nil, err
 		}
-		cfg.MaxConns = riverPool
+		cfg.MaxConns = int32(*riverPool)
 		pool, err := pgxpool.NewWithConfig(b.Context(), cfg)
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tarryhq/tarry/bench/table"
 )
@@ -55,7 +56,8 @@ var mariadb = table.Comparison{
 
 func write(w io.Writer, r *table.Results) {
 	fmt.Fprintf(w, "Measured on: %s. A ratio says how many times better than the best beside: a rate divided by that one's, or that one's time divided by it.\n\n", r.Config["cpu"])
-	fmt.Fprintf(w, "PostgreSQL %s:\n\n", r.Config["postgresql"])
+	version, _, _ := strings.Cut(r.Config["postgresql"], " ") // a packager's follows
+	fmt.Fprintf(w, "PostgreSQL %s:\n\n", version)
 	postgres.Write(w, r)
 	fmt.Fprintf(w, "\nMariaDB %s:\n\n", r.Config["mariadb"])
 	mariadb.Write(w, r)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -11,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// foldMost is how many changes of counts are added up at once.
-const foldMost = 5000
+// foldMost is how many rows with changes of counts are added up at once.
+const foldMost = 250
 
 // count is what one row of tally counts.
 type count struct{ queue, count, minute int64 }
@@ -22,12 +23,22 @@ func (s *store) Fold(ctx context.Context) (more bool, err error) {
 		var seqs []int64
 		sums := make(map[count]int64)
 		err := t.read(ctx, say(s.say.changes, foldMost), func(r *sql.Rows) error {
-			var seq, n int64
+			var seq int64
 			var c count
-			err := r.Scan(&seq, &c.queue, &c.count, &c.minute, &n)
+			var text []byte
+			if err := r.Scan(&seq, &c.queue, &c.count, &text); err != nil {
+				return err
+			}
+			var changes [][2]int64 // minute and n
+			if err := json.Unmarshal(text, &changes); err != nil {
+				return err
+			}
 			seqs = append(seqs, seq)
-			sums[c] += n
-			return err
+			for _, change := range changes {
+				c.minute = change[0]
+				sums[c] += change[1]
+			}
+			return nil
 		})
 		if err != nil {
 			return err

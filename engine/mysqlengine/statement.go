@@ -110,6 +110,9 @@ const (
 	// columns of a message, without its body.
 	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, m.size, "
 
+	// changes are those of a row t of tally_change.
+	changes = "JSON_TABLE(t.changes, '$[*]' COLUMNS (minute BIGINT PATH '$[0]', n BIGINT PATH '$[1]')) c"
+
 	readCommitted = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 )
 
@@ -158,7 +161,7 @@ func statementsOf(prefix string) *statements {
 		examine: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM DUAL WHERE ? <> (SELECT COUNT(*) FROM {queue} WHERE (num, revision) IN (",
 		acked:   "m.id FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
 		// It counts what acks are about to delete.
-		acks:    "INSERT INTO {tally_change} (queue, `count`, minute, n) SELECT m.queue, ?, 0, -COUNT(*) FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
+		acks:    "INSERT INTO {tally_change} (queue, `count`, changes) SELECT m.queue, ?, CONCAT('[[0,-', COUNT(*), ']]') FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
 		ack:     "DELETE m FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
 		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
@@ -169,19 +172,19 @@ func statementsOf(prefix string) *statements {
 		remember: "INSERT INTO {memory} (queue, `key`, id, due, ending, ended, forgotten) VALUES ",
 		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
 
-		tally: "INSERT INTO {tally_change} (queue, `count`, minute, n) VALUES ",
+		tally: "INSERT INTO {tally_change} (queue, `count`, changes) VALUES ",
 		// A count of 0 is by now that of what is ready.
 		stock: "SELECT t.queue, " + sum("1") + ", " + sum("0") + ", " + sum("2") + ", " + sum("3") + ", " + sum("4") + " FROM (" +
 			"SELECT queue, `count` AS c, n FROM {tally} WHERE queue IN (?) AND `count` IN (1, 2, 3, 4) " +
 			"UNION ALL SELECT queue, `count`, n FROM {tally} WHERE queue IN (?) AND `count` = 0 AND minute < ? " +
-			"UNION ALL SELECT queue, `count`, n FROM {tally_change} WHERE queue IN (?) AND (`count` > 0 OR minute < ?) " +
+			"UNION ALL SELECT t.queue, t.`count`, c.n FROM {tally_change} t, " + changes + " WHERE t.queue IN (?) AND (t.`count` > 0 OR c.minute < ?) " +
 			"UNION ALL SELECT queue, 0, COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue IN (?) AND kind IN (0, 1) AND ends >= ? AND ends <= ? GROUP BY queue" +
 			") t GROUP BY t.queue",
 		due: "SELECT t.minute, CAST(SUM(t.n) AS SIGNED) FROM (" +
 			"SELECT minute, n FROM {tally} WHERE queue = ? AND `count` = 0 AND minute >= ? AND minute < ? UNION ALL " +
-			"SELECT minute, n FROM {tally_change} WHERE queue = ? AND `count` = 0 AND minute >= ? AND minute < ?) t " +
+			"SELECT c.minute, c.n FROM {tally_change} t, " + changes + " WHERE t.queue = ? AND t.`count` = 0 AND c.minute >= ? AND c.minute < ?) t " +
 			"GROUP BY t.minute HAVING SUM(t.n) <> 0",
-		changes: "SELECT seq, queue, `count`, minute, n FROM {tally_change} ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
+		changes: "SELECT seq, queue, `count`, changes FROM {tally_change} ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
 		sum:     "INSERT INTO {tally} (queue, `count`, minute, n) VALUES ",
 		zero:    "DELETE FROM {tally} WHERE queue = ? AND `count` = ? AND minute IN (?) AND n = 0",
 		unsum:   "DELETE FROM {tally_change} WHERE seq IN (?)",

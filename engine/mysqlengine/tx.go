@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
@@ -199,16 +199,31 @@ func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) error {
 }
 
 func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
-	for some := range slices.Chunk(changes, rowsMost) {
-		s := say(t.say.tally)
-		for i, c := range some {
-			s.row(i, c.Queue, int64(c.Count), c.Minute, c.N)
+	s, n := say(t.say.tally), 0
+	for len(changes) > 0 {
+		c := changes[0]
+		var of [][2]int64 // minute and n
+		for _, x := range changes {
+			if x.Queue != c.Queue || x.Count != c.Count {
+				break
+			}
+			of = append(of, [2]int64{x.Minute, x.N})
 		}
-		if err := t.write(ctx, s); err != nil {
+		text, err := json.Marshal(of)
+		if err != nil {
 			return err
 		}
+		if n == rowsMost {
+			if err := t.write(ctx, s); err != nil {
+				return err
+			}
+			s, n = say(t.say.tally), 0
+		}
+		s.row(n, c.Queue, int64(c.Count), text)
+		n++
+		changes = changes[len(of):]
 	}
-	return nil
+	return t.write(ctx, s)
 }
 
 func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {

@@ -90,7 +90,7 @@ func say(schema string) *statements {
 				WHERE m.id = u.id AND m.queue = u.queue AND m.kind = 2 AND m.nonce = u.nonce AND m.ends > $4
 					AND NOT (SELECT remembers FROM {queue} q WHERE q.num = m.queue)
 				RETURNING m.id, m.queue),
-			counted AS (INSERT INTO {tally_change} (queue, count, minute, n) SELECT queue, $5::smallint, 0, -count(*) FROM gone GROUP BY queue)
+			counted AS (INSERT INTO {tally_change} (queue, count, minutes, ns) SELECT queue, $5::smallint, ARRAY[0], ARRAY[-count(*)] FROM gone GROUP BY queue)
 			SELECT id FROM gone`,
 		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
@@ -110,25 +110,27 @@ func say(schema string) *statements {
 				ended = excluded.ended, forgotten = excluded.forgotten`,
 		forget: `DELETE FROM {memory} m USING unnest($1::bigint[], $2::text[]) u(queue, key) WHERE m.queue = u.queue AND m.key = u.key COLLATE "C"`,
 
-		tally: `INSERT INTO {tally_change} (queue, count, minute, n) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[])`,
-		// A count of 0 is by now that of what is ready.
+		tally: `INSERT INTO {tally_change} (queue, count, minutes, ns)
+			SELECT queue, count, array_agg(minute), array_agg(n) FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) u(queue, count, minute, n)
+			GROUP BY queue, count`,
 		stock: `SELECT queue,
 			coalesce(sum(n) FILTER (WHERE count = 1), 0)::bigint, coalesce(sum(n) FILTER (WHERE count = 0), 0)::bigint,
 			coalesce(sum(n) FILTER (WHERE count = 2), 0)::bigint, coalesce(sum(n) FILTER (WHERE count = 3), 0)::bigint,
 			coalesce(sum(n) FILTER (WHERE count = 4), 0)::bigint
 			FROM (SELECT queue, count, n FROM {tally} WHERE queue = ANY($1) AND count IN (1, 2, 3, 4)
 				UNION ALL SELECT queue, count, n FROM {tally} WHERE queue = ANY($1) AND count = 0 AND minute < $3
-				UNION ALL SELECT queue, count, n FROM {tally_change} WHERE queue = ANY($1) AND (count > 0 OR minute < $3)
+				UNION ALL SELECT queue, count, n FROM {tally_change}, unnest(minutes, ns) u(minute, n) WHERE queue = ANY($1) AND (count > 0 OR minute < $3)
 				UNION ALL SELECT queue, 0, count(*) FROM {message} WHERE queue = ANY($1) AND kind IN (0, 1) AND ends >= $3 * 60000 AND ends <= $2 GROUP BY queue) t
 			GROUP BY queue`,
 		due: `SELECT minute, sum(n)::bigint FROM (
 				SELECT minute, n FROM {tally} WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3
-				UNION ALL SELECT minute, n FROM {tally_change} WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3) t
+				UNION ALL SELECT minute, n FROM {tally_change}, unnest(minutes, ns) u(minute, n)
+					WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3) t
 			GROUP BY minute HAVING sum(n) <> 0`,
 		fold: `WITH gone AS (
 				DELETE FROM {tally_change} WHERE seq IN (SELECT seq FROM {tally_change} ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED)
-				RETURNING queue, count, minute, n),
-			sums AS (SELECT queue, count, minute, sum(n)::bigint AS n FROM gone GROUP BY queue, count, minute ORDER BY queue, count, minute),
+				RETURNING queue, count, minutes, ns),
+			sums AS (SELECT queue, count, minute, sum(n)::bigint AS n FROM gone, unnest(minutes, ns) u(minute, n) GROUP BY queue, count, minute ORDER BY queue, count, minute),
 			kept AS (INSERT INTO {tally} AS t (queue, count, minute, n) SELECT queue, count, minute, n FROM sums WHERE n <> 0
 				ON CONFLICT (queue, count, minute) DO UPDATE SET n = t.n + excluded.n RETURNING queue, count, minute, t.n)
 			SELECT (SELECT count(*) FROM gone), k.queue, k.count, k.minute FROM (SELECT) one LEFT JOIN kept k ON k.n = 0`,

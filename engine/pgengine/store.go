@@ -212,8 +212,8 @@ func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engi
 	return engine.ID((low-1)*blockSize + 1), engine.ID(high * blockSize), err
 }
 
-// foldMost is how many changes of counts one statement adds up.
-const foldMost = 5000
+// foldMost is how many rows with changes of counts one statement adds up.
+const foldMost = 250
 
 func (s *store) Fold(ctx context.Context) (more bool, err error) {
 	var gone int64

@@ -47,22 +47,24 @@ func (t tallies) changes() []Tally {
 
 // folding adds tallies up, in the background.
 type folding struct {
-	changed atomic.Int64 // rows since the last time
+	changed atomic.Int64 // since the last time
 	under   atomic.Bool
 	tasks   sync.WaitGroup
 }
 
-// foldAfter is after how many changed rows this process sees to the tallies, and
-// foldWithin how long it may take.
+// foldAfter is after how many changes this process sees to the tallies, foldEach what a
+// transaction counts for besides the rows that it changes, and foldWithin how long it may
+// take.
 const (
-	foldAfter  = 4096
+	foldAfter  = 16_384
+	foldEach   = 3
 	foldWithin = 10 * time.Second
 )
 
 // fold adds up tallies when this process has left many. It is called within a call.
 func (e *Engine) fold(changed int) {
 	f := &e.folding
-	if f.changed.Add(int64(changed)) < foldAfter || !f.under.CompareAndSwap(false, true) {
+	if f.changed.Add(int64(changed+foldEach)) < foldAfter || !f.under.CompareAndSwap(false, true) {
 		return
 	}
 	f.changed.Store(0)

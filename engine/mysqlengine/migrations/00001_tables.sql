@@ -66,11 +66,10 @@ CREATE TABLE IF NOT EXISTS {{name "tally"}} (
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
 CREATE TABLE IF NOT EXISTS {{name "tally_change"}} (
-    seq     BIGINT  NOT NULL AUTO_INCREMENT PRIMARY KEY,
-    queue   BIGINT  NOT NULL,
-    minute  BIGINT  NOT NULL,
-    n       BIGINT  NOT NULL,
-    `count` TINYINT NOT NULL
+    seq     BIGINT     NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    queue   BIGINT     NOT NULL,
+    `count` TINYINT    NOT NULL,
+    changes MEDIUMTEXT CHARACTER SET ascii NOT NULL -- JSON: [[minute, n], ...]
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
 -- Ids are handed to processes in blocks; last is the last of them.

@@ -64,11 +64,11 @@ CREATE TABLE {{name "tally"}} (
     PRIMARY KEY (queue, count, minute)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE TABLE {{name "tally_change"}} (
-    seq    bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    queue  bigint   NOT NULL,
-    minute bigint   NOT NULL,
-    n      bigint   NOT NULL,
-    count  smallint NOT NULL
+    seq     bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue   bigint   NOT NULL,
+    count   smallint NOT NULL,
+    minutes bigint[] NOT NULL,
+    ns      bigint[] NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 -- Ids are handed to processes in blocks of 1000.

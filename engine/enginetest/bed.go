@@ -31,7 +31,7 @@ type bed struct {
 
 func newBed(t *testing.T, h Harness) *bed {
 	e := h.Open(t)
-	b := &bed{T: t, h: h, e: e, caps: e.Capabilities(), queue: queueName(), unit: 200 * time.Millisecond}
+	b := &bed{T: t, h: h, e: e, caps: e.Capabilities(), queue: queueName(), unit: 300 * time.Millisecond}
 	if h.Clock != nil {
 		b.unit = 10 * time.Second
 	}

@@ -96,9 +96,9 @@ var momentTests = []test{
 		b.need("Cancel", b.caps.Cancel)
 		b.need("Reschedule", b.caps.Reschedule)
 		b.need("Keys", b.caps.Keys)
-		n, rounds, span := crowd, 10, 30*b.unit
+		n, rounds, span, rest := crowd, 10, 30*b.unit, 40
 		if b.h.Clock == nil {
-			n, rounds, span = crowd/10, 3, 3*b.unit
+			n, rounds, span, rest = crowd/10, 3, 3*b.unit, 4
 		}
 		msgs := make([]engine.Message, n)
 		for i := range msgs { // many share an instant, most of them far
@@ -129,7 +129,7 @@ var momentTests = []test{
 			b.pass(1)
 			others.Wait()
 		}
-		b.pass(40)
+		b.pass(rest)
 		b.eventually("all that is left", func() bool {
 			for c.handle(1000) > 0 {
 			}

@@ -27,6 +27,10 @@ type Config struct {
 	// tarry migrate up does.
 	Migrate bool
 
+	// Now is a clock in place of the server's, for tests and for times that are not the
+	// present; nil: the server's. Whoever shares the tables has to go by the same.
+	Now func() time.Time
+
 	// Logger gets what no caller can be told; nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -69,14 +73,14 @@ func (c *Config) prefix() string {
 // another while it holds one. It needs far fewer round trips when the data source name has
 // both interpolateParams=true and multiStatements=true.
 func New(ctx context.Context, db *sql.DB, cfg *Config) (*Engine, error) {
-	return newEngine(ctx, db, cfg, nil)
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	return newEngine(ctx, db, cfg, cfg.Now)
 }
 
 // newEngine returns an engine that goes by a clock; nil: the server's.
 func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Time) (*Engine, error) {
-	if cfg == nil {
-		cfg = &Config{}
-	}
 	prefix := cfg.prefix()
 	if err := migrate.CheckName(prefix); err != nil {
 		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestURL(t *testing.T) {
 		driver, pool, cfg, err := parse(u)
 		ok(t, err)
 		got := named{driver.Addr, driver.User, driver.Passwd, driver.DBName, driver.TLS != nil, pool, *cfg}
-		if got != want {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is read as %+v, not %+v", raw, got, want)
 		}
 	}

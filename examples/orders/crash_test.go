@@ -131,7 +131,7 @@ func TestKill9(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 3 {
 		dir := t.TempDir()
-		for kills := 0; kill(t, smallFile, dir, 1+rnd.IntN(34)); {
+		for kills := 0; kill(t, 1+rnd.IntN(34), "--file", smallFile, "--store", dir); {
 			if kills++; kills == 100 {
 				t.Fatal("the replay gets nowhere")
 			}
@@ -149,7 +149,7 @@ func TestKill9OnRealFile(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	for range 3 {
-		if !kill(t, name, dir, 1+rnd.IntN(4000)) {
+		if !kill(t, 1+rnd.IntN(4000), "--file", name, "--store", dir) {
 			t.Fatal("the replay came to its end")
 		}
 	}
@@ -158,9 +158,9 @@ func TestKill9OnRealFile(t *testing.T) {
 
 // kill runs the program in a process of its own, which kills itself after so many
 // steps, and reports whether it came so far.
-func kill(t *testing.T, file, dir string, steps int) bool {
+func kill(t *testing.T, steps int, args ...string) bool {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "--file", file, "--store", dir)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", killAtEnv, steps))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -1,7 +1,7 @@
 // Package main replays a file of orders in virtual time: a shop's months in a few
-// seconds, on the disk engine, with two delayed messages an order.
+// seconds, on the disk engine or in a database, with two delayed messages an order.
 //
-//	go run ./examples/orders --file FILE [--store DIR] [--json]
+//	go run ./examples/orders --file FILE [--store DIR] [--messages URL] [--json]
 //
 // Every purchase pushes "cancel this order" for 30 minutes later, and an approval
 // of the payment calls that off. Every review request pushes "rate it five stars"

@@ -36,15 +36,18 @@ type program struct {
 	after          func(step string) error // see replay
 }
 
-const usage = `Replays a file of orders in virtual time on the disk engine.
+const usage = `Replays a file of orders in virtual time, on the disk or in a database.
 
-  orders --file FILE [--store DIR] [--json]
+  orders --file FILE [--store DIR] [--messages URL] [--json]
 
-  --file FILE   CSV with a header line; its columns order_id, purchased_at,
-                approved_at, review_asked_at and review_answered_at are read
-  --store DIR   where messages and progress are kept: a replay that was
-                stopped goes on from there (default: a temporary directory)
-  --json        print one JSON object
+  --file FILE       CSV with a header line; its columns order_id, purchased_at,
+                    approved_at, review_asked_at and review_answered_at are read
+  --store DIR       where messages and progress are kept: a replay that was
+                    stopped goes on from there (default: a temporary directory)
+  --messages URL    the messages are kept in this database instead, where nobody
+                    else uses tarry's tables: postgres://user@host/database or
+                    mysql://user@host:3306/database
+  --json            print one JSON object
 `
 
 // run returns the exit code.
@@ -53,6 +56,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	flags.SetOutput(io.Discard)
 	file := flags.String("file", "", "")
 	dir := flags.String("store", "", "")
+	messages := flags.String("messages", "", "")
 	asJSON := flags.Bool("json", false, "")
 	err := flags.Parse(args)
 	switch {
@@ -72,7 +76,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.fail(exitUsage, err)
 	}
 	start := time.Now()
-	ended, err := p.replay(ctx, in, *dir)
+	ended, err := p.replay(ctx, in, *dir, *messages)
 	if err != nil {
 		return p.fail(exitCode(err), explain(ctx, err, *dir))
 	}
@@ -89,14 +93,14 @@ func (p *program) run(ctx context.Context, args []string) int {
 }
 
 // replay opens the store, or a temporary one, and replays the file on it.
-func (p *program) replay(ctx context.Context, in *input, dir string) (ended *outcomes, err error) {
+func (p *program) replay(ctx context.Context, in *input, dir, messagesURL string) (ended *outcomes, err error) {
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "tarry-orders-"); err != nil {
 			return nil, err
 		}
 		defer os.RemoveAll(dir)
 	}
-	s, err := openStore(dir, in)
+	s, err := openStore(ctx, dir, messagesURL, in)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +129,7 @@ func explain(ctx context.Context, err error, dir string) error {
 
 func exitCode(err error) int {
 	switch {
-	case errors.Is(err, errOtherFile), errors.Is(err, errNotOurs):
+	case errors.Is(err, errOtherFile), errors.Is(err, errNotOurs), errors.Is(err, errNoDatabase):
 		return exitUsage
 	case errors.Is(err, tarry.ErrUnavailable):
 		return exitUnavailable

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
 // killAtEnv makes the test binary the program itself, which kills itself with
@@ -17,7 +19,7 @@ const killAtEnv = "TARRY_ORDERS_KILL_AT"
 func TestMain(m *testing.M) {
 	at, ok := os.LookupEnv(killAtEnv)
 	if !ok {
-		os.Exit(m.Run())
+		os.Exit(pgtest.Main(m).Run())
 	}
 	n, err := strconv.Atoi(at)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,15 +9,14 @@ import (
 	"path/filepath"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/diskengine"
 )
 
-// A store is a directory with the messages of a replay, its journal and nothing
-// else.
+// A store is a directory with the messages of a replay, unless a database has them, its
+// journal and nothing else.
 type store struct {
 	clock   *clock
-	engine  *diskengine.Engine
 	client  *tarry.Client
+	release func() error // closes what the messages are in
 	journal *journal
 	records []record // what the journal held
 }
@@ -30,9 +30,10 @@ const (
 // errNotOurs is what a directory is that holds something else.
 var errNotOurs = errors.New("the directory holds something that is not a replay's; name another --store")
 
-// openStore opens the store in dir for the replay of in, or makes it. One process
-// at a time can: the engine sees to that, and so is opened before the journal.
-func openStore(dir string, in *input) (*store, error) {
+// openStore opens the store in dir for the replay of in, or makes it; the messages are in
+// the database of a URL, if that is not "". One process at a time can open what is all in
+// dir: the engine sees to that, and so is opened before the journal.
+func openStore(ctx context.Context, dir, messagesURL string, in *input) (*store, error) {
 	if err := checkDir(dir); err != nil {
 		return nil, err
 	}
@@ -43,20 +44,19 @@ func openStore(dir string, in *input) (*store, error) {
 	_, statErr := os.Stat(messages)
 	s := &store{clock: new(clock)}
 	s.clock.set(in.start())
-	eng, err := diskengine.Open(messages, &diskengine.Config{Now: s.clock.now})
+	var err error
+	s.client, s.release, err = openMessages(ctx, messagesURL, messages, s.clock.now)
 	if err != nil {
 		return nil, err
 	}
-	s.engine = eng
 	s.journal, s.records, err = openJournal(filepath.Join(dir, journalName),
 		header{Format: journalFormat, SHA256: in.sum, Orders: len(in.orders)})
-	if err == nil && len(s.records) > 0 && errors.Is(statErr, fs.ErrNotExist) {
+	if err == nil && messagesURL == "" && len(s.records) > 0 && errors.Is(statErr, fs.ErrNotExist) {
 		err = errors.Join(fmt.Errorf("the messages are missing in %s, which has a log; remove the store and replay again", dir), s.journal.close())
 	}
 	if err != nil {
-		return nil, errors.Join(err, eng.Close())
+		return nil, errors.Join(err, s.client.Close(), s.release())
 	}
-	s.client = tarry.New(eng, nil)
 	return s, nil
 }
 
@@ -78,5 +78,5 @@ func checkDir(dir string) error {
 }
 
 func (s *store) close() error {
-	return errors.Join(s.client.Close(), s.engine.Close(), s.journal.close())
+	return errors.Join(s.client.Close(), s.release(), s.journal.close())
 }

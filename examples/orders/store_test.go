@@ -43,7 +43,7 @@ func TestStoreIsInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openStore(dir, in)
+	s, err := openStore(t.Context(), dir, "", in)
 	if err != nil {
 		t.Fatal(err)
 	}

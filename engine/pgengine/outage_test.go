@@ -77,7 +77,9 @@ func TestOutageCrowded(t *testing.T) {
 // caller's, unless that lasts.
 func TestOutageIdleInTransaction(t *testing.T) {
 	t.Parallel()
-	p := pgtest.StartProxy(t, pgtest.Shared(t))
+	raw := pgtest.Shared(t)
+	outage.Open(t, raw) // the tables are made with time enough
+	p := pgtest.StartProxy(t, raw)
 	c := outage.Open(t, outage.With(t, p.URL(), "idle_in_transaction_session_timeout", "10"))
 	push := func() error {
 		_, err := c.Push(t.Context(), "orders", nil, tarry.Key("42"), tarry.OnConflict(tarry.Keep))
@@ -93,7 +95,7 @@ func TestOutageIdleInTransaction(t *testing.T) {
 func TestOutageFull(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t)
-	folder, grow := pgtest.SmallDisk(t, 24<<20)
+	folder, grow := pgtest.SmallDisk(t, 16<<20)
 	s.Exec("CREATE TABLESPACE small LOCATION '" + folder + "'")
 	raw := s.Database()
 	u, err := url.Parse(raw)

@@ -48,9 +48,13 @@ func Locked(t *testing.T, url string, locks Locks, hint string) {
 	check(t, cancel(ctx, "free"))
 	waits(cancel, "held")
 	l.Rest(patience)
-	soon := time.AfterFunc(200*time.Millisecond, release)
+	released := make(chan bool)
+	time.AfterFunc(200*time.Millisecond, func() {
+		defer close(released)
+		release()
+	})
 	check(t, cancel(ctx, "held"))
-	soon.Stop()
+	<-released
 
 	l.Push(c, "behind", 300*time.Millisecond)
 	release = locks.Table()

@@ -98,6 +98,7 @@ func (w *work) leave(x *row, how engine.Ending, ended int64) {
 	if !wasLive && s.holder != nil {
 		return // what holds the key now is remembered, if anything
 	}
+	x.late = !wasLive
 	s.memory = &Memory{Name{x.Queue, x.Key}, x.ID, x.Due, how, ended, until}
 }
 

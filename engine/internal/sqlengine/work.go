@@ -47,6 +47,7 @@ type row struct {
 	was   Row // as it was read; its ID is 0 if it was not
 	gone  bool
 	whole bool // policy or content have changed
+	late  bool // gone, and dead before: what is left of it is its key's memory
 }
 
 // seat is who has a key.
@@ -321,8 +322,8 @@ func (w *work) write() error {
 	if err := w.alone(w.dirty); err != nil {
 		return err // who has not locked a queue would take back what others have saved
 	}
-	var inserted, buried, moved, replaced []*Row
-	var deleted []engine.ID
+	var inserted, buried, moved, replaced, late []*Row
+	var deleted, over []engine.ID
 	t := tallies{}
 	for _, x := range w.order {
 		fresh := x.was.ID == 0
@@ -338,6 +339,12 @@ func (w *work) write() error {
 		switch {
 		case fresh:
 			inserted = append(inserted, &x.Row)
+		case x.gone && x.late:
+			// It takes its key first, which somebody may just be taking who has not seen what
+			// will be remembered: one of the two is undone.
+			r := x.Row
+			r.Kind = kindOf(&r.Policy)
+			late, over = append(late, &r), append(over, r.ID)
 		case x.gone:
 			deleted = append(deleted, x.ID)
 		case x.whole:
@@ -354,6 +361,7 @@ func (w *work) write() error {
 	forgotten, remembered := w.memories(t)
 	slices.Sort(deleted)
 	byID := func(a, b *Row) int { return cmp.Compare(a.ID, b.ID) }
+	slices.SortFunc(late, byID)
 	slices.SortFunc(buried, byID)
 	slices.SortFunc(moved, byID)
 	slices.SortFunc(replaced, byID)
@@ -378,11 +386,16 @@ func (w *work) write() error {
 	for _, part := range []struct {
 		rows  []*Row
 		write func(context.Context, []*Row) error
-	}{{buried, w.tx.Move}, {moved, w.tx.Move}, {replaced, w.tx.Replace}, {inserted, w.tx.Insert}} {
+	}{{buried, w.tx.Move}, {late, w.tx.Move}, {moved, w.tx.Move}, {replaced, w.tx.Replace}, {inserted, w.tx.Insert}} {
 		if len(part.rows) > 0 {
 			if err := part.write(w.ctx, part.rows); err != nil {
 				return err
 			}
+		}
+	}
+	if len(over) > 0 {
+		if err := w.tx.Delete(w.ctx, sorted(over)); err != nil {
+			return err
 		}
 	}
 	if len(remembered) > 0 {

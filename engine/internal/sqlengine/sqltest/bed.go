@@ -79,6 +79,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"gathered pushes to a full queue": pushesToBounded,
 		"gathered cancels":                cancels,
 		"gathered settlements":            settlements,
+		"a late ack beside a push":        lateAck,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,46 @@
+package sqltest
+
+import (
+	"context"
+
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// between lets something else happen in the midst of a transaction, once.
+type between struct {
+	sqlengine.Store
+	keys func() // behind a ByKey
+	open func() // behind the opening
+	read func() // behind Ranges
+}
+
+func (b *between) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
+	return b.Store.In(ctx, op, func(tx sqlengine.Tx) error { return do(midst{tx, b}) })
+}
+
+type midst struct {
+	sqlengine.Tx
+	b *between
+}
+
+func once(do *func()) {
+	if then := *do; then != nil {
+		*do = nil
+		then()
+	}
+}
+
+func (m midst) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+	defer once(&m.b.open)
+	return m.Tx.Open(ctx, queues, lock, first)
+}
+
+func (m midst) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.Lock, body bool) ([]*sqlengine.Row, []sqlengine.Memory, error) {
+	defer once(&m.b.keys)
+	return m.Tx.ByKey(ctx, names, lock, body)
+}
+
+func (m midst) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengine.Row, error) {
+	defer once(&m.b.read)
+	return m.Tx.Ranges(ctx, ranges)
+}

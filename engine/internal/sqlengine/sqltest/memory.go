@@ -1,0 +1,46 @@
+package sqltest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// A message that lapsed dead is acked late while its key is pushed anew: the key is held or
+// remembered, never both, and counted so.
+func lateAck(t *testing.T, bed Bed) {
+	var b *between
+	e := bed.Open(t, nil)
+	late := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { b = &between{Store: s}; return b })
+	m := engine.Message{Queue: "q", Key: "k", Terms: engine.Terms{MaxAttempts: 1, Remember: time.Hour}}
+	push(t, e, m)
+	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "k"}}) // the first memory locks the queue
+	ok(t, err, errs[0])
+	_, err = e.Purge(t.Context(), "q", engine.PurgeFinished)
+	ok(t, err)
+	push(t, e, m)
+	g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1, TTR: time.Millisecond, Remote: true}})
+	ok(t, err)
+	token := g.Queues[0].Messages[0].Token
+	for info, err := e.Queue(t.Context(), "q"); info.Dead == 0; info, err = e.Queue(patience(t), "q") {
+		ok(t, err)
+	}
+	b.keys = func() { push(t, e, m) }
+	settled, err := late.Settle(t.Context(), []engine.Settlement{{Token: token, Do: engine.Ack}})
+	ok(t, err, settled[0].Err)
+	info, err := e.Queue(t.Context(), "q")
+	if ok(t, err); info.Ready != 1 || info.Finished != 0 {
+		t.Errorf("%+v; want it ready, and nothing remembered", info)
+	}
+	settled, err = e.Settle(t.Context(), []engine.Settlement{{Token: lease(t, e, 1)[0].Token, Do: engine.Ack}})
+	ok(t, err, settled[0].Err)
+	info, err = e.Queue(t.Context(), "q")
+	if ok(t, err); info.Finished != 1 {
+		t.Errorf("%+v; want one key remembered", info)
+	}
+	if r, err := e.Push(t.Context(), []engine.Message{m}); err != nil || r[0].State != engine.Finished {
+		t.Errorf("%+v, %v; want it remembered", r, err)
+	}
+}

@@ -1,7 +1,12 @@
 package mysqlengine
 
 import (
+	"cmp"
+	"context"
+	"database/sql"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
@@ -14,22 +19,32 @@ func TestBesideOthers(t *testing.T) {
 	for name, several := range map[string]bool{"several statements at once": true, "one at a time": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := connect(t, mysqltest.Shared(t), several)
 			sqltest.Run(t, func(t *testing.T) sqltest.Bed {
+				url := mysqltest.Shared(t)
+				db := connect(t, url, several)
 				prefix := newPrefix()
 				t.Cleanup(func() { dropTables(t, db, prefix) })
 				return sqltest.Bed{
 					Open: func(t *testing.T, wrap func(sqlengine.Store) sqlengine.Store) engine.Whole {
-						e, err := New(t.Context(), db, &Config{Prefix: prefix, Migrate: true})
-						ok(t, err)
-						t.Cleanup(func() { ok(t, e.Close()) })
+						e := openOn(t, db, prefix)
 						if wrap == nil {
 							return e
 						}
 						return sqlengine.New(wrap(e.store), sqlengine.Config{Name: "mysql", MaxBody: maxBody})
 					},
+					Alone: func(t *testing.T) engine.Whole {
+						one := connect(t, url, several)
+						one.SetMaxOpenConns(1)
+						return openOn(t, one, prefix)
+					},
+					Waits: func(t *testing.T) {
+						var name string
+						for waits := 0; waits == 0; { // of all stores: the server knows no better
+							ok(t, db.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &waits))
+						}
+					},
 					Begin: func(t *testing.T, e engine.Engine) sqltest.Transaction {
-						tx := begin(t, db)
+						tx := begin(t, e.(*Engine).store.db)
 						in, err := InTx(sqltest.Client{E: e}, tx)
 						ok(t, err)
 						return sqltest.Transaction{Engine: in.E, Commit: tx.Commit}
@@ -38,4 +53,53 @@ func TestBesideOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+func openOn(t *testing.T, db *sql.DB, prefix string) *Engine {
+	e, err := New(t.Context(), db, &Config{Prefix: prefix, Migrate: true})
+	ok(t, err)
+	t.Cleanup(func() { ok(t, e.Close()) })
+	return e
+}
+
+// Of a key that has died often the last is found at once.
+func TestLastDeadOfMany(t *testing.T) {
+	t.Parallel()
+	db := connect(t, mysqltest.Shared(t), true)
+	prefix := newPrefix()
+	t.Cleanup(func() { dropTables(t, db, prefix) })
+	e := openOn(t, db, prefix)
+	var last engine.ID
+	for range 20 {
+		r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: "k"}})
+		ok(t, err)
+		last = r[0].ID
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1, TTR: time.Minute, Remote: true}})
+		ok(t, err)
+		_, err = e.Settle(t.Context(), []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: engine.Bury}})
+		ok(t, err)
+	}
+	read := func(t *tx) (n int, err error) { // rows, by this connection
+		var name string
+		err = t.read(context.Background(), say("SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_next', 'Handler_read_prev')"), func(r *sql.Rows) error {
+			some := 0
+			err := r.Scan(&name, &some)
+			n += some
+			return err
+		})
+		return n, cmp.Or(err, t.send(context.Background()))
+	}
+	ok(t, e.store.in(t.Context(), "get", func(in *tx) error {
+		before, err := read(in)
+		ok(t, err)
+		row, err := in.LastDead(t.Context(), sqlengine.Name{Queue: 1, Key: "k"}, math.MinInt64, false)
+		if err == nil && (row == nil || row.ID != last) {
+			t.Errorf("got %+v; want %d", row, last)
+		}
+		ok(t, err)
+		if after, err := read(in); err != nil || after-before > 5 {
+			t.Errorf("%d rows were read, %v", after-before, err)
+		}
+		return nil
+	}))
 }

@@ -76,6 +76,19 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	return told(ctx, op, err, false)
 }
 
+// Names asks on the transaction's connection, unless there is one to be made.
+func (s *savepoints) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {
+	if make_ {
+		return s.store.Names(ctx, names, true)
+	}
+	t := &tx{asker: s.tx, store: s.store}
+	numbers, err := t.numbers(ctx, names)
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil, &engine.Error{Op: "queue", Err: engine.ErrInvalid, Hint: "the transaction is over"}
+	}
+	return inOrder(names, numbers), fault(ctx, "queue", err, false)
+}
+
 // noSavepoint is the number of the error that there is no such savepoint.
 const noSavepoint = 1305
 

@@ -90,7 +90,7 @@ func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, memories *[]sqle
 
 func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {
 	var rows []*sqlengine.Row
-	if err := t.messages(ctx, &rows, body, sqlengine.None, t.say.lastDead, name.Queue, name.Key, since); err != nil {
+	if err := t.messages(ctx, &rows, body, sqlengine.None, t.say.lastDead, name.Queue, name.Key, grave(since, 0)); err != nil {
 		return nil, err
 	}
 	if err := t.send(ctx); err != nil || rows == nil {
@@ -121,7 +121,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 		if r.Window > 0 {
 			// What is first by priority is found without a lock, of the places in the index.
 			text = t.say.ranked + text + " ORDER BY m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
-			err = t.read(ctx, say(text, append(values, r.Window, r.Most)...), func(r *sql.Rows) error {
+			err = t.read(ctx, say(text, append(values, r.Window, r.Most+r.Spare)...), func(r *sql.Rows) error {
 				var id int64
 				err := r.Scan(&id)
 				best[i] = append(best[i], id)
@@ -139,8 +139,14 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 		}
 	}
 	return func() error {
-		for i, r := range ranges {
-			for some := range slices.Chunk(best[i], listMost) {
+		for more := true; more; {
+			more = false
+			for i, r := range ranges {
+				some := best[i][:min(len(best[i]), listMost)]
+				if len(some) == 0 || len((*found)[i]) >= r.Most {
+					continue
+				}
+				more, best[i] = true, best[i][len(some):]
 				slices.Sort(some)
 				text, values := within(r.Span)
 				values = append([]any{some, r.Queue, int64(r.Kind)}, values...)
@@ -148,8 +154,11 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 					return err
 				}
 			}
+			if err := t.send(ctx); err != nil {
+				return err
+			}
 		}
-		return t.send(ctx)
+		return nil
 	}, nil
 }
 
@@ -320,12 +329,19 @@ func orNull(s string) any {
 	return s
 }
 
-// graveOf lets the dead hold no key.
+// graveOf lets the dead hold no key, and has them in the order in which they died.
 func graveOf(m *sqlengine.Row) int64 {
 	if m.Kind == sqlengine.Dead {
-		return int64(m.ID)
+		return grave(m.Ends, m.ID)
 	}
 	return 0
+}
+
+// grave is that of one that died at an instant up to the year 9999: of those that did at once
+// ids that differ in their last 15 bits keep it apart.
+func grave(died int64, id engine.ID) int64 {
+	const bits = 15
+	return max(1, max(0, died)<<bits|int64(id)&(1<<bits-1))
 }
 
 func expiresOf(m *sqlengine.Row) any {

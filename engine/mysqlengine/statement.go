@@ -146,13 +146,12 @@ func statementsOf(prefix string) *statements {
 		byID:       "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) ORDER BY m.id",
 		byKey:      "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` IN (?) AND m.grave = 0 ORDER BY m.`key`",
 		remembered: "m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (PRIMARY) WHERE m.queue = ? AND m.`key` IN (?) ORDER BY m.`key`",
-		lastDead: "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` = ? AND m.grave > 0 AND m.ends >= ? " +
-			"ORDER BY m.ends DESC, m.id DESC LIMIT 1",
-		span:    "FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
-		ranked:  "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
-		again:   "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) AND m.queue = ? AND m.kind = ?",
-		bodies:  "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
-		holding: "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind = 2 AND ends > ?",
+		lastDead:   "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` = ? AND m.grave >= ? ORDER BY m.grave DESC LIMIT 1",
+		span:       "FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
+		ranked:     "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
+		again:      "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) AND m.queue = ? AND m.kind = ?",
+		bodies:     "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
+		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind = 2 AND ends > ?",
 
 		insert: "INSERT INTO {message} (id, queue, `key`, kind, grave, ends, due, expires, created, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
 		// It fails when one is remembered.
@@ -168,7 +167,7 @@ func statementsOf(prefix string) *statements {
 		remove:  "DELETE FROM {message} WHERE id IN (?)",
 
 		over: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (by_end) " +
-			"WHERE m.queue = ? AND m.forgotten <= ? ORDER BY m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
+			"WHERE m.queue = ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
 		remember: "INSERT INTO {memory} (queue, `key`, id, due, ending, ended, forgotten) VALUES ",
 		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
 

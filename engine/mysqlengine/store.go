@@ -146,13 +146,18 @@ func (s *store) Names(ctx context.Context, names []string, make_ bool) (found []
 			}
 			numbers, err = t.numbers(ctx, names)
 		}
-		found = make([]int64, len(names))
-		for i, name := range names {
-			found[i] = numbers[name]
-		}
+		found = inOrder(names, numbers)
 		return err
 	})
 	return found, err
+}
+
+func inOrder(names []string, numbers map[string]int64) []int64 {
+	found := make([]int64, len(names))
+	for i, name := range names {
+		found[i] = numbers[name]
+	}
+	return found
 }
 
 func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, error) {

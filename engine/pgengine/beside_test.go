@@ -22,8 +22,18 @@ func TestBesideOthers(t *testing.T) {
 				}
 				return sqlengine.New(wrap(e.store), sqlengine.Config{Name: "postgres", MaxBody: maxBody})
 			},
+			Alone: func(t *testing.T) engine.Whole {
+				cfg := pool.Config()
+				cfg.MaxConns = 1
+				return another(t, connectWith(t, cfg), schema)
+			},
+			Waits: func(t *testing.T) {
+				for waits := 0; waits == 0; {
+					ok(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'`, schema).Scan(&waits))
+				}
+			},
 			Begin: func(t *testing.T, e engine.Engine) sqltest.Transaction {
-				tx := begin(t, pool)
+				tx := begin(t, e.(*Engine).store.pool)
 				in, err := InTx(sqltest.Client{E: e}, tx)
 				ok(t, err)
 				return sqltest.Transaction{Engine: in.E, Commit: func() error { return tx.Commit(t.Context()) }}

@@ -83,6 +83,17 @@ func outer(ctx context.Context, op string, err error) error {
 	return fault(ctx, op, err, false)
 }
 
+// Names asks on the transaction's connection, unless there is one to be made.
+func (s *savepoints) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {
+	if make_ {
+		return s.store.Names(ctx, names, true)
+	}
+	numbers := make([]int64, len(names))
+	t := &tx{sender: s.tx, say: s.say, batch: new(pgx.Batch)}
+	t.names(names, numbers)
+	return numbers, outer(ctx, "queue", t.send(ctx))
+}
+
 // IDs asks on the transaction's connection: transactions may hold all that the pool has.
 func (s *savepoints) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
 	return s.reserve(ctx, s.tx, n)

@@ -1,10 +1,15 @@
 package pgengine
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
@@ -30,5 +35,58 @@ func TestMemoryBesideALiveKey(t *testing.T) {
 	ok(t, err)
 	if info.State != tarry.Finished || info.Ending != tarry.WasAcked {
 		t.Errorf("it is %v, %v; want finished, acked", info.State, info.Ending)
+	}
+}
+
+// measuring notes the most bytes of bodies that are sent in one statement, and in one batch.
+type measuring struct {
+	sender
+	statement, batch int
+}
+
+func (m *measuring) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	batch := 0
+	for _, q := range b.QueuedQueries {
+		n := 0
+		for _, arg := range q.Arguments {
+			if bodies, ok := arg.([][]byte); ok {
+				for _, body := range bodies {
+					n += len(body)
+				}
+			}
+		}
+		m.statement = max(m.statement, n)
+		batch += n
+	}
+	m.batch = max(m.batch, batch)
+	return m.sender.SendBatch(ctx, b)
+}
+
+// However large the bodies of a call are together, they are sent some at a time.
+func TestLargeBodiesApart(t *testing.T) {
+	t.Parallel()
+	e := raw(t)
+	push(t, e, engine.Message{Queue: "q"})
+	conn, err := e.store.pool.Acquire(t.Context())
+	ok(t, err)
+	defer conn.Release()
+	m := &measuring{sender: conn}
+	in := &tx{sender: m, say: e.store.say, batch: new(pgx.Batch)}
+	body := make([]byte, pageBytes/4)
+	var rows []*sqlengine.Row
+	for i := range 10 {
+		rows = append(rows, &sqlengine.Row{ID: engine.ID(1_000_000 + i), Queue: 1, Content: engine.Content{Body: body}})
+	}
+	rows[3].Content.Body = make([]byte, pageBytes+1)
+	ok(t, in.Insert(t.Context(), rows))
+	ok(t, in.Replace(t.Context(), rows))
+	ok(t, in.send(t.Context()))
+	if m.statement > pageBytes+1<<10 || m.batch > 2*pageBytes {
+		t.Errorf("%d bytes in a statement, %d in a batch", m.statement, m.batch)
+	}
+	var n int
+	ok(t, e.store.pool.QueryRow(t.Context(), "SELECT count(*) FROM "+e.store.schema+".message").Scan(&n))
+	if n != 11 {
+		t.Errorf("%d rows", n)
 	}
 }

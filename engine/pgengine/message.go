@@ -100,7 +100,7 @@ func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 		text := t.say.forward
 		switch {
 		case r.Window > 0:
-			text, args = t.say.ranked, append(args, r.Window)
+			text, args = t.say.ranked, append(args, r.Window, r.Most+r.Spare)
 		case r.Newest:
 			text = t.say.backward
 		}
@@ -178,11 +178,34 @@ func orNull(s string) *string {
 	return &s
 }
 
-func (t *tx) Insert(_ context.Context, rows []*sqlengine.Row) error {
-	p := pageOf(rows, true)
-	t.write(t.say.insert, p.ids, p.queues, p.keys, p.dues, engine.DefaultPriority, rows[0].Created, p.expires, p.priorities, p.policies, p.metas, p.bodies)
-	if t.belief != nil {
-		return nil // that there are no memories
+// pageBytes is how many bytes of bodies go in one statement, unless one body has more: the
+// server holds several copies of them at a time, and takes no more than 1 GiB.
+const pageBytes = 8 << 20
+
+// pages runs write on rows, of which each page is sent before the next is made.
+func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(*page)) error {
+	for len(rows) > 0 {
+		n, bytes := 0, 0
+		for n < len(rows) && (n == 0 || bytes+len(rows[n].Content.Body) <= pageBytes) {
+			bytes += len(rows[n].Content.Body)
+			n++
+		}
+		write(pageOf(rows[:n], true))
+		if rows = rows[n:]; len(rows) > 0 {
+			if err := t.send(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
+	err := t.pages(ctx, rows, func(p *page) {
+		t.write(t.say.insert, p.ids, p.queues, p.keys, p.dues, engine.DefaultPriority, rows[0].Created, p.expires, p.priorities, p.policies, p.metas, p.bodies)
+	})
+	if err != nil || t.belief != nil { // that there are no memories
+		return err
 	}
 	var queues []int64
 	var keys []string
@@ -227,10 +250,10 @@ func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) error {
 	return nil
 }
 
-func (t *tx) Replace(_ context.Context, rows []*sqlengine.Row) error {
-	p := pageOf(rows, true)
-	t.write(t.say.replace, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors, p.priorities, p.policies, p.metas, p.bodies)
-	return nil
+func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) error {
+	return t.pages(ctx, rows, func(p *page) {
+		t.write(t.say.replace, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors, p.priorities, p.policies, p.metas, p.bodies)
+	})
 }
 
 func (t *tx) Delete(_ context.Context, ids []engine.ID) error {

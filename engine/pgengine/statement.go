@@ -67,8 +67,8 @@ func say(schema string) *statements {
 		ranked: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.id IN (
 				SELECT id FROM (SELECT id, ends, priority FROM {message} WHERE queue = $1 AND kind = $2
 					AND (ends, id) >= ($3, $4) AND (ends, id) < ($5, $6) ORDER BY ends, id LIMIT $9) w
-				ORDER BY priority, ends, id LIMIT $7)
-			AND m.queue = $1 AND m.kind = $2 AND (m.ends, m.id) < ($5, $6) ORDER BY m.priority, m.ends, m.id`,
+				ORDER BY priority, ends, id LIMIT $10)
+			AND m.queue = $1 AND m.kind = $2 AND (m.ends, m.id) < ($5, $6) ORDER BY m.priority, m.ends, m.id LIMIT $7`,
 		bodies:  `SELECT id, body FROM {message} WHERE id = ANY($1)`,
 		holding: `SELECT count(*) FROM {message} WHERE queue = $1 AND kind = 2 AND ends > $2`,
 
@@ -102,8 +102,8 @@ func say(schema string) *statements {
 				u(id, kind, ends, due, expires, attempt, nonce, last_error, priority, policy, meta, body) WHERE m.id = u.id`,
 		remove: `DELETE FROM {message} WHERE id = ANY($1)`,
 
-		over: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m WHERE m.queue = $1 AND m.forgotten <= $2
-			ORDER BY m.forgotten LIMIT $3 FOR UPDATE OF m SKIP LOCKED`,
+		over: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m WHERE m.queue = $1 AND m.forgotten <= $2 AND m.ended <= $3
+			ORDER BY m.forgotten LIMIT $4 FOR UPDATE OF m SKIP LOCKED`,
 		remember: `INSERT INTO {memory} (queue, key, id, due, ending, ended, forgotten)
 			SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[])
 			ON CONFLICT (queue, key) DO UPDATE SET id = excluded.id, due = excluded.due, ending = excluded.ending,

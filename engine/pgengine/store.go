@@ -145,27 +145,28 @@ func (s *store) Heads(ctx context.Context, queues []int64) (now time.Time, heads
 }
 
 func (s *store) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {
-	found := make(map[string]int64, len(names))
-	err := s.outside(ctx, "queue", func(t *tx) {
+	numbers := make([]int64, len(names))
+	return numbers, s.outside(ctx, "queue", func(t *tx) {
 		if make_ {
 			t.write(t.say.makeNames, names)
 		}
-		t.read(t.say.names, func(r pgx.CollectableRow) error {
-			var name string
-			var num int64
-			err := r.Scan(&name, &num)
-			found[name] = num
-			return err
-		}, names)
+		t.names(names, numbers)
 	})
-	if err != nil {
-		return nil, err
-	}
-	numbers := make([]int64, len(names))
-	for i, name := range names {
-		numbers[i] = found[name]
-	}
-	return numbers, nil
+}
+
+// names queues the question for the numbers of queues.
+func (t *tx) names(names []string, numbers []int64) {
+	t.read(t.say.names, func(r pgx.CollectableRow) error {
+		var name string
+		var num int64
+		err := r.Scan(&name, &num)
+		for i := range names {
+			if names[i] == name {
+				numbers[i] = num
+			}
+		}
+		return err
+	}, names)
 }
 
 func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {

@@ -24,7 +24,7 @@ func (w *work) tidy(queues []int64) error {
 	for _, q := range queues {
 		h := w.queues[q]
 		if h.Forgotten <= w.ms {
-			over, err := w.tx.Over(w.ctx, q, w.ms, chunk)
+			over, err := w.tx.Over(w.ctx, q, w.ms, never, chunk)
 			if err != nil {
 				return err
 			}

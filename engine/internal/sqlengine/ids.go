@@ -20,7 +20,11 @@ func (e *Engine) take(ctx context.Context, n int) (engine.ID, error) {
 	}
 	// Nobody waits for who reserves more: that may be the one who waits for a connection
 	// which the other's transaction holds.
-	first, last, err := e.store.IDs(ctx, n)
+	var first, last engine.ID
+	err := e.beside(ctx, "push", func(ctx context.Context) (err error) {
+		first, last, err = e.store.IDs(ctx, n)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -97,16 +97,16 @@ func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 		if n == 0 {
 			return nil
 		}
-		ahead = append(ahead, ready(q, ms, min(n, engine.MaxBatch))...)
+		ahead = append(ahead, ready(q, ms, min(n, engine.MaxBatch), e.told.spare(q))...)
 	}
 	return ahead
 }
 
 // ready are the ranges of what is due of a queue at an instant.
-func ready(queue, ms int64, most int) []Range {
+func ready(queue, ms int64, most, spare int) []Range {
 	return []Range{
 		{Queue: queue, Kind: Waiting, Span: until(ms), Most: most, Lock: Skip, Body: true},
-		{Queue: queue, Kind: Ranked, Span: until(ms), Most: most, Lock: Skip, Body: true, Window: window},
+		{Queue: queue, Kind: Ranked, Span: until(ms), Most: most, Lock: Skip, Body: true, Window: window, Spare: spare},
 	}
 }
 
@@ -315,7 +315,7 @@ func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (a
 		ranges = nil
 		for _, q := range queues {
 			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
-				ranges = append(ranges, ready(q, w.ms, room[q])...)
+				ranges = append(ranges, ready(q, w.ms, room[q], w.e.told.spare(q))...)
 			}
 		}
 		if len(ranges) == 0 {
@@ -431,11 +431,15 @@ func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64)
 	until, held := spent[h.Num]
 	more := false
 	switch {
-	case h.Paused != 0 || h.Waiting > w.ms:
+	case h.Paused != 0:
+	case h.Waiting > w.ms:
+		w.e.told.freed(h.Num)
 	case held:
 		next = until
 	default:
-		next, more = w.ms, full
+		if next, more = w.ms, full; !full {
+			w.e.told.passOver(h.Num)
+		}
 	}
 	got := 0
 	for _, v := range visits {

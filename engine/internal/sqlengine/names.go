@@ -2,6 +2,7 @@ package sqlengine
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -24,7 +25,7 @@ func (e *Engine) numbers(ctx context.Context, queues []string, create bool) ([]i
 	if missing == nil {
 		return found, nil
 	}
-	numbers, err := e.store.Names(ctx, missing, create)
+	numbers, err := e.lookUp(ctx, missing, create)
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +37,22 @@ func (e *Engine) numbers(ctx context.Context, queues []string, create bool) ([]i
 		}
 	}
 	return found, nil
+}
+
+// lookUp asks the store for the numbers of queues. In a transaction of a caller's only what
+// is new takes another connection.
+func (e *Engine) lookUp(ctx context.Context, queues []string, create bool) (numbers []int64, err error) {
+	if e.cfg.later != nil {
+		numbers, err = e.store.Names(ctx, queues, false)
+		if err != nil || !create || !slices.Contains(numbers, 0) {
+			return numbers, err
+		}
+	}
+	err = e.beside(ctx, "queue", func(ctx context.Context) error {
+		numbers, err = e.store.Names(ctx, queues, create)
+		return err
+	})
+	return numbers, err
 }
 
 func (n *names) of(queues []string) []int64 {

@@ -120,13 +120,10 @@ func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, 
 		var last token.Place
 		err := e.do(ctx, op, []int64{num}, First{}, nil, func(w *work) error {
 			done = 0
-			found, err := w.tx.Ranges(w.ctx, []Range{{Queue: num, Kind: kind, Span: span, Most: chunk, Lock: Wait}})
-			if err != nil {
+			var rows []*Row
+			var err error
+			if rows, last, read, err = w.some(Range{Queue: num, Kind: kind, Span: span, Most: chunk}); err != nil {
 				return err
-			}
-			rows := found[0]
-			if read = len(rows); read > 0 {
-				last = rows[read-1].Place()
 			}
 			for _, x := range w.adopt(rows) {
 				if do(w, x) {
@@ -142,20 +139,42 @@ func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, 
 		if read < chunk {
 			return n, nil
 		}
-		span.Low = token.Place{At: last.At, ID: last.ID + 1}
+		span.Low = behind(last)
 		if ctx.Err() != nil {
 			return n, &engine.Error{Op: op, Err: ctx.Err()}
 		}
 	}
 }
 
-// forgetAll forgets the memories of a queue that were there, and are not over.
+// some locks the rows of a range that are there still when that is done, in order. How many
+// they were and where the last of them stood is read before, without a lock: who waits for
+// one gets rows that have moved.
+func (w *work) some(r Range) (rows []*Row, last token.Place, read int, err error) {
+	found, err := w.tx.Ranges(w.ctx, []Range{r})
+	if err != nil || len(found[0]) == 0 {
+		return nil, last, 0, err
+	}
+	ids := make([]engine.ID, len(found[0]))
+	at := make(map[engine.ID]int, len(ids))
+	for i, x := range found[0] {
+		ids[i], at[x.ID], last = x.ID, i, x.Place()
+	}
+	rows, err = w.tx.ByID(w.ctx, sorted(ids), Wait, false)
+	slices.SortFunc(rows, func(a, b *Row) int { return at[a.ID] - at[b.ID] })
+	return rows, last, len(at), err
+}
+
+// behind is the place that comes next.
+func behind(last token.Place) token.Place { return token.Place{At: last.At, ID: last.ID + 1} }
+
+// forgetAll forgets the memories of a queue that were there when that began, and counts those
+// that are not over.
 func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err error) {
 	for {
 		read, done := 0, int64(0)
 		err := e.do(ctx, "purge", []int64{num}, First{}, nil, func(w *work) error {
 			done = 0
-			over, err := w.tx.Over(w.ctx, num, never, chunk)
+			over, err := w.tx.Over(w.ctx, num, never, began, chunk)
 			read = len(over)
 			for i := range over {
 				m := &over[i]
@@ -227,15 +246,11 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 				span.High = token.Place{At: w.ms + 1} // not what dies meanwhile
 				from = span
 			}
-			found, err := w.tx.Ranges(w.ctx, []Range{{Queue: num, Kind: Dead, Span: span, Most: most, Lock: Wait}})
-			if err != nil {
-				return nil, err
+			rows, last, n, err := w.some(Range{Queue: num, Kind: Dead, Span: span, Most: most})
+			if read = n; read > 0 {
+				span.Low = behind(last)
 			}
-			if read = len(found[0]); read > 0 {
-				last := found[0][read-1].Place()
-				span.Low = token.Place{At: last.At, ID: last.ID + 1}
-			}
-			return found[0], nil
+			return rows, err
 		})
 		out.Redriven += n.Redriven
 		out.Skipped += n.Skipped

@@ -109,8 +109,9 @@ type Range struct {
 	Lock   Lock
 	Body   bool // with the bodies of up to InlineBody bytes; all other content is always there
 	// Window is not 0 in a range of Ranked rows to be read by (priority, due, id): the
-	// first Most by that order among the first Window by place.
-	Window int
+	// first Most by that order among the first Window by place. With Lock Skip they are
+	// chosen first, and Spare more, to be taken in the place of those that others hold.
+	Window, Spare int
 }
 
 // InlineBody is up to how many bytes a body is read with its row. Larger ones are read by

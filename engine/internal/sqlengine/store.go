@@ -46,7 +46,7 @@ type Store interface {
 	Heads(ctx context.Context, queues []int64) (now time.Time, heads []Heads, err error)
 
 	// Names returns the numbers of queues, which it makes for those that are new if asked
-	// to; 0: there is none. It commits at once, whatever transaction the caller is in.
+	// to; 0: there is none. Then it commits at once, whatever transaction the caller is in.
 	Names(ctx context.Context, names []string, create bool) ([]int64, error)
 
 	// Queues lists queues by name, behind after.
@@ -183,9 +183,9 @@ type Messages interface {
 
 // Memories are the rows of finished messages. Messages.ByKey reads them.
 type Memories interface {
-	// Over returns those of a queue that are forgotten at or before an instant, the first
-	// first, and locks them, but for those that others hold.
-	Over(ctx context.Context, queue, until int64, most int) ([]Memory, error)
+	// Over returns those of a queue that are forgotten at or before one instant, and ended at
+	// or before another, the first first, and locks them, but for those that others hold.
+	Over(ctx context.Context, queue, until, ended int64, most int) ([]Memory, error)
 	// Remember writes memories. A memory of the same key has been forgotten before, unless
 	// it came about at the same time: then the later one stays.
 	Remember(ctx context.Context, memories []Memory) error

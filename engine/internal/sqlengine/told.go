@@ -9,6 +9,30 @@ type told struct {
 	until  map[int64]int64 // never where it was not told, or nothing is known to come
 	asking map[int64]int   // leases that have not answered: what they have seen nobody knows
 	pauses map[int64]int64 // how soon to look again where others hold all there is
+	spares map[int64]int   // how many more ranked ones are looked at where others hold some
+}
+
+// spareLeast is how many more are looked at, at first.
+const spareLeast = 64
+
+func (t *told) spare(queue int64) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.spares[queue]
+}
+
+// passOver has more looked at of what is due of a queue, of which others hold some.
+func (t *told) passOver(queue int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.spares[queue] = min(max(spareLeast, 4*t.spares[queue]), window)
+}
+
+// freed ends passOver.
+func (t *told) freed(queue int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.spares, queue)
 }
 
 // blocked tells how soon to look again for rows that others hold; still: nothing else was

@@ -3,6 +3,7 @@ package sqlengine
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -32,6 +33,25 @@ func (e *Engine) Within(store Store) *Within {
 		w.later = append(w.later, tell)
 	}
 	return w
+}
+
+// besideWithin is how long a call in a transaction waits for another connection of a pool, of
+// which transactions may hold all.
+const besideWithin = 2 * time.Second
+
+// beside runs what may need another connection beside that of a transaction of a caller's.
+func (e *Engine) beside(ctx context.Context, op string, do func(context.Context) error) error {
+	if e.cfg.later == nil {
+		return do(ctx)
+	}
+	short, cancel := context.WithTimeout(ctx, besideWithin)
+	defer cancel()
+	err := do(short)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		return &engine.Error{Op: op, Err: engine.ErrUnavailable,
+			Hint: "a new queue, and now and then new ids, need a connection of the pool besides that of the transaction, and none is free: give the pool more"}
+	}
+	return err
 }
 
 // Tell tells what there is to tell, once the transaction has committed.

@@ -3,8 +3,8 @@
 -- One row a message. Instants are milliseconds since 1970 (created: microseconds).
 -- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
 -- ends: when that ends: due time, deadline of the lease, or since when it is dead.
--- grave: 0, but the id of one that is dead, so that a key has one live message. A body of
--- up to 8192 bytes is in body, one that is longer in large.
+-- grave: 0, so that a key has one live message; of one that is dead 32768 times since when,
+-- plus its id modulo 32768. A body of up to 8192 bytes is in body, one that is longer in large.
 -- Keys are bytes, of which each counts. by_end is what falls due, lapses and died, each in
 -- its order: leases, lists, the next due time.
 CREATE TABLE IF NOT EXISTS {{name "message"}} (

@@ -17,8 +17,12 @@ type Bed struct {
 	// Open returns an engine on the store, as another process has it, which is closed with
 	// the test. What it asks of the store goes through wrap, unless that is nil.
 	Open func(t *testing.T, wrap func(sqlengine.Store) sqlengine.Store) engine.Whole
-	// Begin begins a transaction of a caller's, in which calls are made by such an engine. It
-	// is rolled back with the test, unless it has been committed.
+	// Alone is Open with a pool of one connection.
+	Alone func(t *testing.T) engine.Whole
+	// Waits returns when somebody waits for a lock on the store's tables.
+	Waits func(t *testing.T)
+	// Begin begins a transaction of a caller's, in which calls are made by such an engine, on
+	// a connection of its pool. It is rolled back with the test, unless it has been committed.
 	Begin func(t *testing.T, e engine.Engine) Transaction
 }
 
@@ -80,6 +84,11 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"gathered cancels":                cancels,
 		"gathered settlements":            settlements,
 		"a late ack beside a push":        lateAck,
+		"ranked behind those that wait":   ranked,
+		"a purge that had to wait":        purgeWaits,
+		"a redrive that had to wait":      redriveWaits,
+		"a purge of what was remembered":  purgeRemembered,
+		"a pool of one connection":        alone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

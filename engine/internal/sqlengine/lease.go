@@ -53,8 +53,24 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 			return engine.Grant{}, err
 		}
 		finish()
+		e.takeBack(ctx, visits)
 	}
 	return e.granted(now, visits, idle), nil
+}
+
+// takeBack gives back what was leased of queues that have been paused meanwhile. What cannot
+// be given back lapses.
+func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
+	var back []engine.Settlement
+	for _, v := range visits {
+		if v.paused {
+			back = append(back, engine.Releases(v.granted.Messages)...)
+			v.granted.Messages, v.granted.More = nil, false
+		}
+	}
+	if back != nil {
+		_, _ = e.settle(ctx, back, Endless)
+	}
 }
 
 // busy looks at queues, and returns those that have something to do; idle is filled with all.
@@ -126,6 +142,7 @@ type visit struct {
 	granted engine.Granted
 	next    int64 // when there may be more
 	told    bool  // next holds
+	paused  bool  // the queue has been since the transaction began
 }
 
 // granted makes the answer of the visits. Of queues that had nothing to do next is what
@@ -426,7 +443,11 @@ func (w *work) holdBack(heads []Heads, spent map[int64]int64) error {
 // next answers the visits of a queue when there may be more, by what it has first; full:
 // there may be more that is due.
 func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64) {
-	h.Paused = w.queues[h.Num].Paused
+	was := w.queues[h.Num].Paused
+	paused := was == 0 && h.Paused > w.ms
+	if !paused {
+		h.Paused = was
+	}
 	next := h.next(w.ms)
 	until, held := spent[h.Num]
 	more := false
@@ -451,6 +472,6 @@ func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64)
 	for _, v := range visits {
 		v.granted.More = more || v.granted.More
 		v.granted.Held = held && !v.granted.More
-		v.next, v.told = next, true
+		v.next, v.told, v.paused = next, true, paused
 	}
 }

@@ -89,6 +89,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a redrive that had to wait":      redriveWaits,
 		"a purge of what was remembered":  purgeRemembered,
 		"a pool of one connection":        alone,
+		"a lease beside a pause":          pauseBeside,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

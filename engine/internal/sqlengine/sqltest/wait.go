@@ -155,3 +155,21 @@ func alone(t *testing.T, bed Bed) {
 		t.Errorf("%+v, %v", info, err)
 	}
 }
+
+// After a pause nobody gets anything, not even who was about to.
+func pauseBeside(t *testing.T, bed Bed) {
+	var b *between
+	e := bed.Open(t, nil)
+	worker := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { b = &between{Store: s}; return b })
+	push(t, e, engine.Message{Queue: "q"})
+	b.open = func() { ok(t, e.Pause(t.Context(), "q", time.Hour)) }
+	g, err := worker.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1}})
+	ok(t, err)
+	if q := g.Queues[0]; len(q.Messages) > 0 || q.More || q.NextDue.Sub(g.Now) < 59*time.Minute {
+		t.Errorf("leased %+v at %v", q, g.Now)
+	}
+	ok(t, e.Resume(t.Context(), "q"))
+	if l := lease(t, e, 1); len(l) != 1 || l[0].Attempt != 1 {
+		t.Errorf("leased %+v; want it with the first attempt", l)
+	}
+}

@@ -31,7 +31,7 @@ const (
 	stallLeast = 10 * time.Millisecond
 	stallMost  = 80 * time.Millisecond
 	// stallKept is for how long one is known that nobody asks for any more.
-	stallKept = time.Second
+	stallKept = 30 * time.Second
 )
 
 // none reports whether nothing is known to be held.

@@ -72,7 +72,7 @@ func pushesOfMany(t *testing.T, bed Bed) {
 	e, other := bed.Open(t, nil), bed.Open(t, nil)
 	tx := bed.Begin(t, e)
 	var held, all []engine.Message
-	for i := range 20 {
+	for i := range 12 {
 		held = append(held, hour(fmt.Sprint("held ", i)))
 		all = append(all, held[i], hour(fmt.Sprint("free ", i)))
 	}

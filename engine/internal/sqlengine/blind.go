@@ -42,6 +42,11 @@ func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p 
 		if err := fn(w); err != nil {
 			return err
 		}
+		for _, x := range w.order {
+			if x.gone && x.Key != "" {
+				return errAlone // what had expired before it came takes no key, which may be held
+			}
+		}
 		return w.write()
 	})
 	if _, refused := err.(errRefused); refused {

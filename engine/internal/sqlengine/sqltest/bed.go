@@ -90,6 +90,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a purge of what was remembered":  purgeRemembered,
 		"a pool of one connection":        alone,
 		"a lease beside a pause":          pauseBeside,
+		"a push that has expired":         pushExpired,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,3 +44,16 @@ func lateAck(t *testing.T, bed Bed) {
 		t.Errorf("%+v, %v; want it remembered", r, err)
 	}
 }
+
+// A push that would expire at once meets who has its key all the same.
+func pushExpired(t *testing.T, bed Bed) {
+	e := bed.Open(t, nil)
+	push(t, e, hour("other"))
+	there := push(t, e, hour("k"))[0].ID
+	late := engine.Message{Queue: "q", Key: "k", Due: engine.When{At: time.Now().Add(-time.Hour)}, OnConflict: engine.Keep, Terms: engine.Terms{ExpireAfter: time.Minute}}
+	for range 3 {
+		if r := push(t, e, late)[0]; r.Outcome != engine.Kept || r.ID != there {
+			t.Errorf("%+v; want %d kept", r, there)
+		}
+	}
+}

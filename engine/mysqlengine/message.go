@@ -215,14 +215,37 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 // Insert takes the keys first: what others have remembered of them is there to be seen
 // after that.
 func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
+	// Most have nothing else, and the server takes its time with each column.
 	insert := t.say.insert
+	some := func(has func(*sqlengine.Row) any) bool {
+		return slices.ContainsFunc(rows, func(m *sqlengine.Row) bool { return has(m) != nil })
+	}
+	var others []func(*sqlengine.Row) any
+	for _, c := range []struct {
+		name string
+		of   func(*sqlengine.Row) any
+	}{
+		{"expires", expiresOf},
+		{"meta", func(m *sqlengine.Row) any { return metaOf(&m.Content) }},
+		{"large", func(m *sqlengine.Row) any { _, large := bodyOf(m); return large }},
+	} {
+		if some(c.of) {
+			insert += ", " + c.name
+			others = append(others, c.of)
+		}
+	}
+	insert += ") VALUES "
 	if t.belief != nil && t.belief.Patience == sqlengine.Brief {
 		insert = briefly + insert
 	}
 	err := t.writeRows(ctx, insert, "", rows, func(s *statement, i int, m *sqlengine.Row) {
-		body, large := bodyOf(m)
-		s.row(i, int64(m.ID), m.Queue, orNull(m.Key), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), m.Created, int64(m.Attempt), nonceOf(m),
-			orNull(m.LastError), int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, metaOf(&m.Content), body, large)
+		body, _ := bodyOf(m)
+		values := []any{int64(m.ID), m.Queue, orNull(m.Key), int64(m.Kind), 0, m.Ends, m.Due, m.Created, 0,
+			int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, body}
+		for _, of := range others {
+			values = append(values, of(m))
+		}
+		s.row(i, values...)
 	})
 	if err != nil {
 		return err

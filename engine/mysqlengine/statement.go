@@ -153,7 +153,7 @@ func statementsOf(prefix string) *statements {
 		bodies:     "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
 		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind = 2 AND ends > ?",
 
-		insert: "INSERT INTO {message} (id, queue, `key`, kind, grave, ends, due, expires, created, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
+		insert: "INSERT INTO {message} (id, queue, `key`, kind, grave, ends, due, created, attempt, priority, policy, size, body",
 		// It fails when one is remembered.
 		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
 		// It fails unless all queues have the revisions and remember nothing.

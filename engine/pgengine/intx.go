@@ -99,9 +99,6 @@ func (s *savepoints) IDs(ctx context.Context, n int) (first, last engine.ID, err
 	return s.reserve(ctx, s.tx, n)
 }
 
-// Notify is not called: what a transaction tells goes through Within.Later.
-func (s *savepoints) Notify([]string) {}
-
 // Close does nothing: the store is the engine's.
 func (s *savepoints) Close() {}
 

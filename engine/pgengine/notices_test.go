@@ -1,6 +1,7 @@
 package pgengine
 
 import (
+	"crypto/rand"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/servertest"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
@@ -82,5 +84,39 @@ func TestListenerLooks(t *testing.T) {
 	}
 	if again := listener(t, pool, "", 0); again != pid {
 		t.Errorf("another connection listens")
+	}
+}
+
+// What a transaction of a caller's pushed other processes are told of when it has committed.
+func TestInTxTellsOthers(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	schema := newSchema(t, pool)
+	e, other := another(t, pool, schema), another(t, pool, schema)
+	heard := make(chan string, 100)
+	defer other.Watch(func(queue string) { heard <- queue })()
+	servertest.Await(t, "both to hear", func() error {
+		push(t, e, engine.Message{Queue: rand.Text()})
+		select {
+		case <-heard:
+			return nil
+		case <-time.After(100 * time.Millisecond):
+			return errDeaf
+		}
+	})
+	tx := begin(t, pool)
+	in, err := InTx(sqltest.Client{E: e}, tx)
+	ok(t, err)
+	push(t, in.E, engine.Message{Queue: "q"})
+	ok(t, tx.Commit(t.Context()))
+	for timeout := time.After(10 * time.Second); ; {
+		select {
+		case q := <-heard:
+			if q == "q" {
+				return
+			}
+		case <-timeout:
+			t.Fatal("nobody told of the push")
+		}
 	}
 }

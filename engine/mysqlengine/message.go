@@ -235,7 +235,7 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 		}
 	}
 	insert += ") VALUES "
-	if t.belief != nil && t.belief.Patience == sqlengine.Brief {
+	if t.belief != nil && t.patience == sqlengine.Brief {
 		insert = briefly + insert
 	}
 	err := t.writeRows(ctx, insert, "", rows, func(s *statement, i int, m *sqlengine.Row) {
@@ -264,14 +264,17 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	})
 }
 
-// Ack sends all at once: what is locked first stays as it is for what follows.
+// Ack sends all at once: what is locked first stays as it is for what follows, and of a
+// message that leaves a memory the queue remembers before it is leased.
 func (s *store) Ack(ctx context.Context, acks []token.Token, until int64, p sqlengine.Patience) (gone []engine.ID, err error) {
 	err = s.in(ctx, "settle", func(t *tx) error {
+		t.patience = p
 		for some := range slices.Chunk(acks, listMost) {
-			ids := make([]int64, len(some))
+			ids, queues := make([]int64, len(some)), make([]int64, len(some))
 			for i := range some {
-				ids[i] = int64(some[i].ID)
+				ids[i], queues[i] = int64(some[i].ID), int64(some[i].Queue)
 			}
+			slices.Sort(queues)
 			leased := func(s *statement, end string) *statement {
 				s.say(t.say.leased, ids, until)
 				for i := range some {
@@ -286,6 +289,9 @@ func (s *store) Ack(ctx context.Context, acks []token.Token, until int64, p sqle
 				gone = append(gone, engine.ID(id))
 				return err
 			})
+			if err == nil {
+				err = t.read(ctx, say(t.say.plain, slices.Compact(queues)), none)
+			}
 			if err == nil {
 				err = t.write(ctx, leased(say(t.say.acks, int64(sqlengine.CountLeased)), " GROUP BY m.queue"))
 			}

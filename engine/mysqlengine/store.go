@@ -54,7 +54,7 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	} else {
 		rollback(conn)
 	}
-	if t.belief != nil && t.belief.Patience == sqlengine.Brief && tookTooLong(err) {
+	if t.patience == sqlengine.Brief && tookTooLong(err) {
 		return sqlengine.ErrBusy
 	}
 	if ctx.Err() == nil && (!committing && cut(err) || errors.Is(err, driver.ErrBadConn) || readOnly(err)) {
@@ -68,7 +68,7 @@ func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case undone(err):
 		return sqlengine.ErrAgain
-	case busy(err), errors.Is(err, sqlengine.ErrBusy):
+	case busy(err):
 		return sqlengine.ErrBusy
 	case errors.Is(err, sqlengine.ErrInternal):
 		return err

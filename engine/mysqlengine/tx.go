@@ -24,7 +24,9 @@ type tx struct {
 	*store
 	waiting []*statement
 	bytes   int
-	belief  *sqlengine.Belief // to be examined before the commit
+
+	patience sqlengine.Patience
+	belief   *sqlengine.Belief // to be examined before the commit
 }
 
 // write queues what has no answer.
@@ -105,7 +107,8 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 }
 
 func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
-	wait := patient[first.Patience]
+	t.patience = first.Patience
+	wait := patient[t.patience]
 	if len(lock) > 0 {
 		if err := t.read(ctx, locking(wait, t.say.lockQueues, lock), none); err != nil {
 			return o, err
@@ -130,9 +133,6 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 		return o, err
 	}
 	if err := t.send(ctx); err != nil {
-		if wait == brief && tookTooLong(err) {
-			err = sqlengine.ErrBusy
-		}
 		return o, err
 	}
 	o.Now, o.Heads = answer()
@@ -148,7 +148,7 @@ func (t *tx) Believe(ctx context.Context, b sqlengine.Belief) (func() sqlengine.
 	if err != nil {
 		return nil, err
 	}
-	t.belief = &b
+	t.belief, t.patience = &b, b.Patience
 	return func() (o sqlengine.Opened) {
 		o.Now, o.Heads = answer()
 		return o

@@ -91,6 +91,8 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a pool of one connection":        alone,
 		"a lease beside a pause":          pauseBeside,
 		"a push that has expired":         pushExpired,
+		"gathered acks":                   acks,
+		"acks beside a bounded push":      acksBesideBounded,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

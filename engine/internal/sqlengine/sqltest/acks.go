@@ -1,0 +1,46 @@
+package sqltest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+func acksOf(leases []engine.Lease) (acks []engine.Settlement) {
+	for _, l := range leases {
+		acks = append(acks, engine.Settlement{Token: l.Token, Do: engine.Ack})
+	}
+	return acks
+}
+
+// Who acks for many callers finds out by that which messages an open transaction holds.
+func acks(t *testing.T, bed Bed) {
+	e, other := bed.Open(t, nil), bed.Open(t, nil)
+	push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q"}, engine.Message{Queue: "q"})
+	leases := lease(t, other, 3)
+	tx := bed.Begin(t, e)
+	settled, err := tx.Settle(t.Context(), acksOf(leases[1:2]))
+	ok(t, err, settled[0].Err)
+	r, err := other.Settle(engine.Gathered(patience(t)), acksOf(leases))
+	ok(t, err)
+	var errs []error
+	for i := range r {
+		errs = append(errs, r[i].Err)
+	}
+	only(t, 1, errs...)
+}
+
+// Acks do not wait for who has a queue for himself.
+func acksBesideBounded(t *testing.T, bed Bed) {
+	e, other := bed.Open(t, nil), bed.Open(t, nil)
+	_, err := e.Configure(t.Context(), "q", engine.Settings{MaxPending: 100}, "")
+	ok(t, err)
+	push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q"})
+	leases := lease(t, other, 2)
+	tx := bed.Begin(t, e)
+	push(t, tx, engine.Message{Queue: "q", Due: engine.When{In: time.Hour}})
+	r, err := other.Settle(patience(t), acksOf(leases))
+	ok(t, err, errors.Join(r[0].Err, r[1].Err))
+}

@@ -98,9 +98,9 @@ const aheadMost = 8
 // ahead returns what to read of queues at once with the opening of a transaction, in all of
 // which something is expected to be due; else nil.
 func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
-	_, most, _ := e.span()
+	_, most, fresh := e.span()
 	ms := most.UnixMilli() + 1
-	if len(queues) > aheadMost || !e.told.expects(queues, ms) {
+	if !fresh || len(queues) > aheadMost || !e.told.expects(queues, ms) {
 		return nil
 	}
 	for _, q := range queues {

@@ -29,16 +29,20 @@ func (p *present) seen(database, sent time.Time) {
 	p.least, p.most, p.asked = least, most, max(came, 1)
 }
 
-// trusted is for how long what is known of a clock is taken for granted.
-const trusted = 10 * time.Second
+// trusted is for how long what is known of a clock is taken for granted, if it is known that
+// well: what a push brings is due so much too late by it.
+const (
+	trusted   = 10 * time.Second
+	knownWell = 50 * time.Millisecond
+)
 
 // span returns between which times the engine's clock is, as far as is known, and whether
-// the database has told its time lately.
+// the database has told its time lately, and that is known well.
 func (e *Engine) span() (least, most time.Time, fresh bool) {
 	p := &e.present
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Since(p.began)
 	at := p.began.Add(now).UTC()
-	return e.clock(at.Add(p.least)), e.clock(at.Add(p.most)), p.asked != 0 && now-p.asked < trusted
+	return e.clock(at.Add(p.least)), e.clock(at.Add(p.most)), p.asked != 0 && now-p.asked < trusted && p.most-p.least <= knownWell
 }

@@ -96,7 +96,7 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 				return err
 			}
 			if only != nil {
-				if err := w.alone(e.seen.of(queues, only)); err != nil {
+				if err := w.alone(w.those(only)); err != nil {
 					return err
 				}
 			}
@@ -169,6 +169,16 @@ func (e *Engine) repeat(ctx context.Context, op string, patience Patience, try f
 			return &engine.Error{Op: op, Err: context.Cause(ctx)}
 		}
 	}
+}
+
+// those returns the queues for whose settings only holds.
+func (w *work) those(only alone) (queues []int64) {
+	for q, h := range w.queues {
+		if only(&h.Settings) {
+			queues = append(queues, q)
+		}
+	}
+	return queues
 }
 
 // alone undoes the transaction unless queues are locked, and has them locked in the next.

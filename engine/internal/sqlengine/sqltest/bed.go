@@ -91,6 +91,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a pool of one connection":        alone,
 		"a lease beside a pause":          pauseBeside,
 		"a push that has expired":         pushExpired,
+		"a slow answer":                   slowAnswer,
 		"gathered acks":                   acks,
 		"acks beside a bounded push":      acksBesideBounded,
 	} {

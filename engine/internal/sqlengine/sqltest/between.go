@@ -9,6 +9,7 @@ import (
 // between lets something else happen in the midst of a transaction, once.
 type between struct {
 	sqlengine.Store
+	late func() // before the opening
 	keys func() // behind a ByKey
 	open func() // behind the opening
 	read func() // behind Ranges
@@ -31,6 +32,7 @@ func once(do *func()) {
 }
 
 func (m midst) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+	once(&m.b.late)
 	defer once(&m.b.open)
 	return m.Tx.Open(ctx, queues, lock, first)
 }

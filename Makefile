@@ -85,6 +85,11 @@ bench-sql: ## Measure the engines on databases beside River and a polled table, 
 	  $(GO) test -run '^$$' -bench '(Lateness|Burst|Depth)$$' -benchtime 1x -timeout 60m ./sql $$sizes && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./sql/table ../docs/engines/sql.md
 
+.PHONY: bench-bloat
+bench-bloat: ## See that databases stay fast after many messages (BLOAT=5000000 MYSQL_BLOAT=1000000), and beside an old snapshot (SNAPSHOT=10m).
+	$(GO) test -run '^TestBloat$$' -v -timeout 3h ./engine/pgengine -bloat $${BLOAT:-5000000} -snapshot $${SNAPSHOT:-10m}
+	$(GO) test -run '^TestBloat$$' -v -timeout 3h ./engine/mysqlengine -bloat $${MYSQL_BLOAT:-1000000} -snapshot $${SNAPSHOT:-10m}
+
 .PHONY: bench
 bench: ## Run the Go benchmarks, then tarry bench on the disk engine.
 	$(GO) test -run '^$$' -bench . -benchmem ./...

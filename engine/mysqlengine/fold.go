@@ -18,11 +18,11 @@ const foldMost = 250
 // count is what one row of tally counts.
 type count struct{ queue, count, minute int64 }
 
-func (s *store) Fold(ctx context.Context) (more bool, err error) {
+func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, err error) {
 	err = s.in(ctx, "tally", func(t *tx) error {
 		var seqs []int64
 		sums := make(map[count]int64)
-		err := t.read(ctx, say(s.say.changes, foldMost), func(r *sql.Rows) error {
+		err := t.read(ctx, say(s.say.changes, from, foldMost), func(r *sql.Rows) error {
 			var seq int64
 			var c count
 			var text []byte
@@ -33,7 +33,7 @@ func (s *store) Fold(ctx context.Context) (more bool, err error) {
 			if err := json.Unmarshal(text, &changes); err != nil {
 				return err
 			}
-			seqs = append(seqs, seq)
+			seqs, last = append(seqs, seq), seq
 			for _, change := range changes {
 				c.minute = change[0]
 				sums[c] += change[1]
@@ -50,9 +50,9 @@ func (s *store) Fold(ctx context.Context) (more bool, err error) {
 		return t.fold(ctx, seqs, sums)
 	})
 	if errors.Is(err, sqlengine.ErrAgain) { // others are about it
-		return false, nil
+		return 0, false, nil
 	}
-	return more, err
+	return last, more, err
 }
 
 // fold adds sums to what there is, and deletes the changes that they are of.

@@ -1,16 +1,22 @@
 package mysqlengine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // heads reads the time and what queues have first.
-func (t *tx) heads(ctx context.Context, queues []int64) (time.Time, []sqlengine.Heads, error) {
-	answer, err := t.askHeads(ctx, queues)
+func (t *tx) heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
+	answer, err := t.askHeads(ctx, from)
 	if err != nil {
 		return time.Time{}, nil, err
 	}
@@ -18,7 +24,7 @@ func (t *tx) heads(ctx context.Context, queues []int64) (time.Time, []sqlengine.
 		return time.Time{}, nil, err
 	}
 	now, heads := answer()
-	if len(heads) < len(queues) {
+	if len(heads) < len(from) {
 		return now, nil, sqlengine.ErrGone
 	}
 	return now, heads, nil
@@ -26,20 +32,37 @@ func (t *tx) heads(ctx context.Context, queues []int64) (time.Time, []sqlengine.
 
 // askHeads queues the question for the time and the heads of queues; answer has them once
 // that has been sent.
-func (t *tx) askHeads(ctx context.Context, queues []int64) (answer func() (time.Time, []sqlengine.Heads), err error) {
+func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor) (answer func() (time.Time, []sqlengine.Heads), err error) {
 	var us int64
-	found := make(map[int64]sqlengine.Heads, len(queues))
-	ask, scan := say(t.say.heads, queues), func(r *sql.Rows) error { return scanHeads(r, &us, found) }
-	if len(queues) == 0 {
-		ask, scan = say("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) }
+	found := make(map[int64]sqlengine.Heads, len(from))
+	scan := func(r *sql.Rows) error { return scanHeads(r, &us, found) }
+	var whole []int64
+	for i := range from {
+		f := &from[i]
+		if f.Ground() {
+			whole = append(whole, f.Queue)
+			continue
+		}
+		var values []any
+		for _, p := range f.From {
+			values = append(values, f.Queue, p.At, p.At, idBound(p.ID))
+		}
+		if err := t.read(ctx, say(t.say.headsFrom, append(values, f.Queue, f.Forgotten, f.Queue)...), scan); err != nil {
+			return nil, err
+		}
 	}
-	if err := t.read(ctx, ask, scan); err != nil {
+	if len(whole) > 0 {
+		err = t.read(ctx, say(t.say.heads, whole), scan)
+	} else if len(from) == 0 {
+		err = t.read(ctx, say("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) })
+	}
+	if err != nil {
 		return nil, err
 	}
 	return func() (time.Time, []sqlengine.Heads) {
-		heads := make([]sqlengine.Heads, 0, len(queues))
-		for _, q := range queues {
-			if h, ok := found[q]; ok {
+		heads := make([]sqlengine.Heads, 0, len(from))
+		for i := range from {
+			if h, ok := found[from[i].Queue]; ok {
 				heads = append(heads, h)
 			}
 		}
@@ -50,14 +73,28 @@ func (t *tx) askHeads(ctx context.Context, queues []int64) (answer func() (time.
 func scanHeads(r *sql.Rows, us *int64, found map[int64]sqlengine.Heads) error {
 	var h sqlengine.Heads
 	var name, settings []byte
-	var waiting, ranked, leased, dead, forgotten *int64
-	err := r.Scan(us, &h.Num, &name, &h.Paused, &settings, &h.Revision, &h.Base, &h.Remembers, &waiting, &ranked, &leased, &dead, &forgotten)
+	var places [len(sqlengine.Places{})]sql.RawBytes
+	var forgotten *int64
+	err := r.Scan(us, &h.Num, &name, &h.Paused, &settings, &h.Revision, &h.Base, &h.Remembers, &places[0], &places[1], &places[2], &places[3], &forgotten)
 	if err != nil {
 		return err
 	}
 	h.Name = string(name)
-	h.Waiting = min(sqlengine.OrNever(waiting), sqlengine.OrNever(ranked))
-	h.Leased, h.Dead, h.Forgotten = sqlengine.OrNever(leased), sqlengine.OrNever(dead), sqlengine.OrNever(forgotten)
+	var first sqlengine.Places
+	for k, p := range places {
+		at, id, _ := strings.Cut(string(p), " ")
+		ms, err := strconv.ParseInt(at, 10, 64)
+		if p == nil || ms == math.MaxInt64 { // a fence
+			first[k].At = math.MaxInt64
+			continue
+		}
+		n, idErr := strconv.ParseUint(id, 10, 64)
+		if err = cmp.Or(err, idErr); err != nil {
+			return err
+		}
+		first[k] = token.Place{At: ms, ID: engine.ID(n)}
+	}
+	h.Has(first, sqlengine.OrNever(forgotten))
 	h.Settings, err = sqlengine.DecodeSettings(settings)
 	found[h.Num] = h
 	return err

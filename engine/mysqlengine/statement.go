@@ -89,9 +89,9 @@ func (s *statement) bytes() int { return len(s.text) + 2*s.size + 16*len(s.args)
 
 // statements are texts with the names of the tables of one store.
 type statements struct {
-	lockQueues, heads, saveQueue string
+	lockQueues, heads, headsFrom, saveQueue string
 
-	names, makeNames, queues, block, same string
+	names, makeNames, fence, queues, block, same string
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
@@ -119,9 +119,18 @@ const (
 // bodies are the last column of a message: whether its body is read, if it is small.
 var bodies = map[bool]string{false: "NULL", true: "m.body"}
 
-// first returns the least ends of a kind of the queue q.
-func first(kind string) string {
-	return "(SELECT ends FROM {message} FORCE INDEX (by_end) WHERE queue = q.num AND kind = " + kind + " ORDER BY ends, id LIMIT 1)"
+// first returns the place of the first of a kind of a queue, with a condition.
+func first(queue, kind, where string) string {
+	return "(SELECT CONCAT(ends, ' ', id) FROM {message} FORCE INDEX (by_end) WHERE queue = " + queue + " AND kind = " + kind + where + " ORDER BY ends, id LIMIT 1)"
+}
+
+// heads returns what queues have first of each kind and of what is remembered. Where to look
+// from is in numbers: of what stands in other tables, or is worked out, no range is made.
+func heads(queue, from, forgotten string) string {
+	return "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, " +
+		first(queue, "0", from) + ", " + first(queue, "1", from) + ", " + first(queue, "2", from) + ", IF(q.keeps, NULL, " + first(queue, "3", from) + "), " +
+		"IF(q.remembers, (SELECT forgotten FROM {memory} FORCE INDEX (by_end) WHERE queue = " + queue + forgotten + " ORDER BY forgotten LIMIT 1), NULL) " +
+		"FROM {queue} q WHERE q.num "
 }
 
 // sum adds up a count.
@@ -131,14 +140,13 @@ func sum(count string) string { return "CAST(SUM(IF(t.c = " + count + ", t.n, 0)
 func statementsOf(prefix string) *statements {
 	s := &statements{
 		lockQueues: "num FROM {queue} WHERE num IN (?) ORDER BY num",
-		heads: "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, " +
-			first("0") + ", " + first("1") + ", " + first("2") + ", IF(q.keeps, NULL, " + first("3") + "), " +
-			"IF(q.remembers, (SELECT forgotten FROM {memory} FORCE INDEX (by_end) WHERE queue = q.num ORDER BY forgotten LIMIT 1), NULL) " +
-			"FROM {queue} q WHERE q.num IN (?)",
-		saveQueue: "UPDATE {queue} SET paused = ?, settings = ?, revision = ?, base = ?, remembers = ?, keeps = ? WHERE num = ?",
+		heads:      heads("q.num", "", "") + "IN (?)",
+		headsFrom:  heads("?", " AND ends >= ? AND (ends > ? OR id >= ?)", " AND forgotten >= ?") + "= ?",
+		saveQueue:  "UPDATE {queue} SET paused = ?, settings = ?, revision = ?, base = ?, remembers = ?, keeps = ? WHERE num = ?",
 
 		names:     "SELECT name, num FROM {queue} WHERE name IN (?)",
 		makeNames: "INSERT INTO {queue} (name) VALUES ",
+		fence:     "INSERT IGNORE INTO {message} (id, queue, kind, ends, due, grave, attempt) VALUES ",
 		queues:    "SELECT num, name, paused, settings, revision FROM {queue} WHERE name > ? ORDER BY name LIMIT ?",
 		block:     "UPDATE {id_block} SET last = LAST_INSERT_ID(last + ?) WHERE one = 1",
 		same:      "UPDATE {id_block} SET last = last WHERE one = 1",
@@ -151,7 +159,7 @@ func statementsOf(prefix string) *statements {
 		ranked:     "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
 		again:      "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) AND m.queue = ? AND m.kind = ?",
 		bodies:     "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
-		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind = 2 AND ends > ?",
+		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind = 2 AND ends > ? AND ends < 9223372036854775807",
 
 		insert: "INSERT INTO {message} (id, queue, `key`, kind, grave, ends, due, created, attempt, priority, policy, size, body",
 		// It fails when one is remembered.
@@ -170,7 +178,7 @@ func statementsOf(prefix string) *statements {
 		remove:  "DELETE FROM {message} WHERE id IN (?)",
 
 		over: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (by_end) " +
-			"WHERE m.queue = ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
+			"WHERE m.queue = ? AND m.forgotten >= ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
 		remember: "INSERT INTO {memory} (queue, `key`, id, due, ending, ended, forgotten) VALUES ",
 		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
 
@@ -186,7 +194,7 @@ func statementsOf(prefix string) *statements {
 			"SELECT minute, n FROM {tally} WHERE queue = ? AND `count` = 0 AND minute >= ? AND minute < ? UNION ALL " +
 			"SELECT c.minute, c.n FROM {tally_change} t, " + changes + " WHERE t.queue = ? AND t.`count` = 0 AND c.minute >= ? AND c.minute < ?) t " +
 			"GROUP BY t.minute HAVING SUM(t.n) <> 0",
-		changes: "SELECT seq, queue, `count`, changes FROM {tally_change} ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
+		changes: "SELECT seq, queue, `count`, changes FROM {tally_change} WHERE seq >= ? ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
 		sum:     "INSERT INTO {tally} (queue, `count`, minute, n) VALUES ",
 		zero:    "DELETE FROM {tally} WHERE queue = ? AND `count` = ? AND minute IN (?) AND n = 0",
 		unsum:   "DELETE FROM {tally_change} WHERE seq IN (?)",
@@ -194,7 +202,7 @@ func statementsOf(prefix string) *statements {
 	s.leased = "m.id IN (?) AND m.kind = 2 AND m.ends > ? AND (m.id, m.queue, m.nonce) IN ("
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
 	for _, text := range []*string{
-		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block, &s.same,
+		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
 		&s.leased, &s.insert, &s.check, &s.examine, &s.plain, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.zero, &s.unsum,

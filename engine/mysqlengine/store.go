@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -120,9 +121,9 @@ func (s *store) outside(ctx context.Context, op string, do func(*tx) error) erro
 // to lead to a server that takes no writes any more.
 const uselessMost = 20
 
-func (s *store) Heads(ctx context.Context, queues []int64) (now time.Time, heads []sqlengine.Heads, err error) {
+func (s *store) Heads(ctx context.Context, from []sqlengine.Floor) (now time.Time, heads []sqlengine.Heads, err error) {
 	err = s.outside(ctx, "lease", func(t *tx) error {
-		now, heads, err = t.heads(ctx, queues)
+		now, heads, err = t.heads(ctx, from)
 		return err
 	})
 	return now, heads, err
@@ -144,7 +145,9 @@ func (s *store) Names(ctx context.Context, names []string, make_ bool) (found []
 					return err
 				}
 			}
-			numbers, err = t.numbers(ctx, names)
+			if numbers, err = t.numbers(ctx, names); err == nil {
+				err = t.fence(ctx, missing, numbers)
+			}
 		}
 		found = inOrder(names, numbers)
 		return err
@@ -175,6 +178,29 @@ func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, err
 		}
 	}
 	return found, t.send(ctx)
+}
+
+// fence puts a row at the end of time behind each kind of new queues. InnoDB looks for the
+// first row of a range without minding where that ends: where there is none it would walk on
+// over all that is still there of messages that have gone, to a row that is not of the range.
+func (t *tx) fence(ctx context.Context, names []string, numbers map[string]int64) error {
+	var nums []int64
+	for _, name := range names {
+		nums = append(nums, numbers[name])
+	}
+	slices.Sort(nums)
+	for some := range slices.Chunk(slices.Compact(nums), rowsMost/4) {
+		s := say(t.say.fence)
+		for i, num := range some {
+			for k := range int64(4) {
+				s.row(int(k)+4*i, -4*num-k, num, k, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(0))
+			}
+		}
+		if err := t.write(ctx, s); err != nil {
+			return err
+		}
+	}
+	return t.send(ctx)
 }
 
 func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
@@ -219,7 +245,7 @@ func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err erro
 
 var errNoBlock = errors.New("the table of ids has lost its row")
 
-func (s *store) Notify([]string) {}
+func (s *store) Notify([]sqlengine.Sooner) {}
 
 func (s *store) Close() {
 	if s.own {

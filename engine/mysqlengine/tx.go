@@ -106,7 +106,7 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 	return rows.Err()
 }
 
-func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
+func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
 	t.patience = first.Patience
 	wait := patient[t.patience]
 	if len(lock) > 0 {
@@ -114,7 +114,7 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 			return o, err
 		}
 	}
-	answer, err := t.askHeads(ctx, queues)
+	answer, err := t.askHeads(ctx, from)
 	if err != nil {
 		return o, err
 	}
@@ -140,11 +140,7 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 }
 
 func (t *tx) Believe(ctx context.Context, b sqlengine.Belief) (func() sqlengine.Opened, error) {
-	queues := make([]int64, len(b.Queues))
-	for i := range queues {
-		queues[i] = b.Queues[i].Num
-	}
-	answer, err := t.askHeads(ctx, queues)
+	answer, err := t.askHeads(ctx, b.From)
 	if err != nil {
 		return nil, err
 	}
@@ -174,13 +170,13 @@ func (t *tx) examine(ctx context.Context) error {
 // none expects nothing of rows.
 func none(*sql.Rows) error { return nil }
 
-func (t *tx) Heads(ctx context.Context, queues []int64) ([]sqlengine.Heads, error) {
-	_, heads, err := t.heads(ctx, queues)
+func (t *tx) Heads(ctx context.Context, from []sqlengine.Floor) ([]sqlengine.Heads, error) {
+	_, heads, err := t.heads(ctx, from)
 	return heads, err
 }
 
-func (t *tx) Leave(ctx context.Context, queues []int64) (func() []sqlengine.Heads, error) {
-	answer, err := t.askHeads(ctx, queues)
+func (t *tx) Leave(ctx context.Context, from []sqlengine.Floor) (func() []sqlengine.Heads, error) {
+	answer, err := t.askHeads(ctx, from)
 	if err != nil {
 		return nil, err
 	}

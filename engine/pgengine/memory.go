@@ -20,8 +20,8 @@ func (t *tx) memories(into *[]sqlengine.Memory, text string, args ...any) {
 	}, args...)
 }
 
-func (t *tx) Over(ctx context.Context, queue, until, ended int64, most int) (over []sqlengine.Memory, err error) {
-	t.memories(&over, t.say.over, queue, until, ended, most)
+func (t *tx) Over(ctx context.Context, queue, from, until, ended int64, most int) (over []sqlengine.Memory, err error) {
+	t.memories(&over, t.say.over, queue, from, until, ended, most)
 	return over, t.send(ctx)
 }
 

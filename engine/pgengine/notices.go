@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
 // notices tells other processes of queues that may have something sooner, and hears what
@@ -26,25 +28,25 @@ type notices struct {
 	channel string
 	origin  string // this process: it knows what it has told
 	every   time.Duration
-	heard   func(queue string)
+	heard   func(sqlengine.Sooner)
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex
-	queues  map[string]struct{} // to be told
+	queues  map[string]int64 // to be told, with when they have something
 	telling bool
 }
 
 func newNotices(pool *pgxpool.Pool, schema string, log *slog.Logger) *notices {
-	n := &notices{pool: pool, log: log, channel: "tarry_" + schema, origin: rand.Text(), every: hearEvery, queues: make(map[string]struct{})}
+	n := &notices{pool: pool, log: log, channel: "tarry_" + schema, origin: rand.Text(), every: hearEvery, queues: make(map[string]int64)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }
 
 // listen begins to hear.
-func (n *notices) listen(heard func(queue string)) {
+func (n *notices) listen(heard func(sqlengine.Sooner)) {
 	n.heard = heard
 	n.tasks.Go(func() {
 		pause := attempt.Pause{Least: 100 * time.Millisecond, Most: 5 * time.Second}
@@ -199,9 +201,10 @@ func (n *notices) hearOthers(conn *pgx.Conn) error {
 
 // pass passes on what another process tells.
 func (n *notices) pass(notice *pgconn.Notification) (mine bool) {
-	origin, queue, ok := strings.Cut(notice.Payload, " ")
-	if ok && origin != n.origin {
-		n.heard(queue)
+	origin, rest, _ := strings.Cut(notice.Payload, " ")
+	at, queue, _ := strings.Cut(rest, " ")
+	if ms, err := strconv.ParseInt(at, 10, 64); err == nil && origin != n.origin {
+		n.heard(sqlengine.Sooner{Queue: queue, At: ms})
 	}
 	return origin == n.origin
 }
@@ -213,7 +216,7 @@ var errDeaf = errors.New("notices of its own do not arrive: there seems to be a 
 func (n *notices) hearMyself(conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(n.ctx, hearWithin)
 	defer cancel()
-	if err := n.send(ctx, []string{""}); err != nil {
+	if err := n.send(ctx, []string{""}, []int64{0}); err != nil {
 		return err
 	}
 	for {
@@ -231,11 +234,13 @@ func (n *notices) hearMyself(conn *pgx.Conn) error {
 }
 
 // tell tells others of queues, soon.
-func (n *notices) tell(queues []string) {
+func (n *notices) tell(sooner []sqlengine.Sooner) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, q := range queues {
-		n.queues[q] = struct{}{}
+	for _, s := range sooner {
+		if at, ok := n.queues[s.Queue]; !ok || s.At < at {
+			n.queues[s.Queue] = s.At
+		}
 	}
 	if !n.telling && n.ctx.Err() == nil {
 		n.telling = true
@@ -254,19 +259,20 @@ func (n *notices) sendAll() {
 			return
 		}
 		var queues []string
-		for q := range n.queues {
-			queues = append(queues, q)
+		var at []int64
+		for q, ms := range n.queues {
+			queues, at = append(queues, q), append(at, ms)
 		}
 		clear(n.queues)
 		n.mu.Unlock()
-		_ = n.send(n.ctx, queues) // else it is met within Recheck
+		_ = n.send(n.ctx, queues, at) // else it is met within Recheck
 	}
 }
 
-func (n *notices) send(ctx context.Context, queues []string) error {
+func (n *notices) send(ctx context.Context, queues []string, at []int64) error {
 	ctx, cancel := context.WithTimeout(ctx, hearWithin)
 	defer cancel()
-	_, err := n.pool.Exec(ctx, "SELECT pg_notify($1, $2 || ' ' || q) FROM unnest($3::text[]) q", n.channel, n.origin, queues)
+	_, err := n.pool.Exec(ctx, "SELECT pg_notify($1, $2 || ' ' || u.at || ' ' || u.q) FROM unnest($3::text[], $4::bigint[]) u(q, at)", n.channel, n.origin, queues, at)
 	return err
 }
 

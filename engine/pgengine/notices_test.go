@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/servertest"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
@@ -71,15 +72,15 @@ func TestListenerLooks(t *testing.T) {
 	pool := connect(t, pgtest.Shared(t))
 	n := newNotices(pool, "looks", slog.Default())
 	n.every = time.Millisecond
-	heard := make(chan string, 100)
-	n.listen(func(queue string) { heard <- queue })
+	heard := make(chan sqlengine.Sooner, 100)
+	n.listen(func(s sqlengine.Sooner) { heard <- s })
 	defer n.close()
 	pid := listener(t, pool, "", 0)
 	for range 20 {
-		_, err := pool.Exec(t.Context(), "SELECT pg_notify('tarry_looks', 'other q')")
+		_, err := pool.Exec(t.Context(), "SELECT pg_notify('tarry_looks', 'other 5 q')")
 		ok(t, err)
-		if q := <-heard; q != "q" {
-			t.Errorf("heard of %q", q)
+		if s := <-heard; s.Queue != "q" || s.At != 5 {
+			t.Errorf("heard of %v", s)
 		}
 	}
 	if again := listener(t, pool, "", 0); again != pid {

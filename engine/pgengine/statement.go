@@ -10,7 +10,7 @@ import (
 
 // statements are what is said to the database, with the names of the tables of one schema.
 type statements struct {
-	now, lockQueues, heads, saveQueue string
+	now, lockQueues, heads, headsFrom, saveQueue string
 
 	names, makeNames, queues, block string
 
@@ -33,19 +33,28 @@ const (
 // body is the column of the body, which the n-th argument asks for.
 func body(n string) string { return strings.ReplaceAll(inline, "%b", n) }
 
+// heads reads what queues have first of each kind and of what is remembered, where
+// conditions hold.
+func heads(waiting, ranked, leased, dead, forgotten string) string {
+	first := func(kind, where string) string {
+		return `(SELECT ARRAY[ends, id] FROM {message} WHERE queue = q.num AND kind = ` + kind + ` ` + where + ` ORDER BY ends, id LIMIT 1)`
+	}
+	return `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, ` +
+		first("0", waiting) + `, ` + first("1", ranked) + `, ` + first("2", leased) + `, CASE WHEN NOT q.keeps THEN ` + first("3", dead) + ` END,
+		CASE WHEN q.remembers THEN (SELECT forgotten FROM {memory} WHERE queue = q.num ` + forgotten + ` ORDER BY forgotten LIMIT 1) END`
+}
+
 // say returns the statements for the tables of a schema.
 func say(schema string) *statements {
 	tables := strings.NewReplacer("{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
 	s := &statements{
 		now:        `SELECT ` + micros,
 		lockQueues: `SELECT num FROM {queue} WHERE num = ANY($1) ORDER BY num FOR UPDATE`,
-		heads: `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers,
-			least((SELECT ends FROM {message} WHERE queue = q.num AND kind = 0 ORDER BY ends, id LIMIT 1),
-			      (SELECT ends FROM {message} WHERE queue = q.num AND kind = 1 ORDER BY ends, id LIMIT 1)),
-			(SELECT ends FROM {message} WHERE queue = q.num AND kind = 2 ORDER BY ends, id LIMIT 1),
-			CASE WHEN q.keeps THEN NULL ELSE (SELECT ends FROM {message} WHERE queue = q.num AND kind = 3 ORDER BY ends, id LIMIT 1) END,
-			CASE WHEN q.remembers THEN (SELECT forgotten FROM {memory} WHERE queue = q.num ORDER BY forgotten LIMIT 1) END
-			FROM unnest($1::bigint[]) WITH ORDINALITY u(num, n) JOIN {queue} q USING (num) ORDER BY u.n`,
+		heads:      heads("", "", "", "", "") + ` FROM unnest($1::bigint[]) WITH ORDINALITY u(num, n) JOIN {queue} q USING (num) ORDER BY u.n`,
+		headsFrom: heads("AND (ends, id) >= (u.at0, u.id0)", "AND (ends, id) >= (u.at1, u.id1)", "AND (ends, id) >= (u.at2, u.id2)",
+			"AND (ends, id) >= (u.at3, u.id3)", "AND forgotten >= u.forgotten") +
+			` FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+			WITH ORDINALITY u(num, at0, id0, at1, id1, at2, id2, at3, id3, forgotten, n) JOIN {queue} q USING (num) ORDER BY u.n`,
 		saveQueue: `UPDATE {queue} SET paused = $2, settings = $3, revision = $4, base = $5, remembers = $6, keeps = $7 WHERE num = $1`,
 
 		names:     `SELECT name, num FROM {queue} WHERE name = ANY($1)`,
@@ -104,8 +113,8 @@ func say(schema string) *statements {
 				u(id, kind, ends, due, expires, attempt, nonce, last_error, priority, policy, meta, body) WHERE m.id = u.id`,
 		remove: `DELETE FROM {message} WHERE id = ANY($1)`,
 
-		over: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m WHERE m.queue = $1 AND m.forgotten <= $2 AND m.ended <= $3
-			ORDER BY m.forgotten LIMIT $4 FOR UPDATE OF m SKIP LOCKED`,
+		over: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m WHERE m.queue = $1 AND m.forgotten >= $2 AND m.forgotten <= $3 AND m.ended <= $4
+			ORDER BY m.forgotten LIMIT $5 FOR UPDATE OF m SKIP LOCKED`,
 		remember: `INSERT INTO {memory} (queue, key, id, due, ending, ended, forgotten)
 			SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[])
 			ON CONFLICT (queue, key) DO UPDATE SET id = excluded.id, due = excluded.due, ending = excluded.ending,
@@ -130,17 +139,17 @@ func say(schema string) *statements {
 					WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3) t
 			GROUP BY minute HAVING sum(n) <> 0`,
 		fold: `WITH gone AS (
-				DELETE FROM {tally_change} WHERE seq IN (SELECT seq FROM {tally_change} ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED)
-				RETURNING queue, count, minutes, ns),
+				DELETE FROM {tally_change} WHERE seq IN (SELECT seq FROM {tally_change} WHERE seq >= $2 ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED)
+				RETURNING seq, queue, count, minutes, ns),
 			sums AS (SELECT queue, count, minute, sum(n)::bigint AS n FROM gone, unnest(minutes, ns) u(minute, n) GROUP BY queue, count, minute ORDER BY queue, count, minute),
 			kept AS (INSERT INTO {tally} AS t (queue, count, minute, n) SELECT queue, count, minute, n FROM sums WHERE n <> 0
 				ON CONFLICT (queue, count, minute) DO UPDATE SET n = t.n + excluded.n RETURNING queue, count, minute, t.n)
-			SELECT (SELECT count(*) FROM gone), k.queue, k.count, k.minute FROM (SELECT) one LEFT JOIN kept k ON k.n = 0`,
+			SELECT (SELECT count(*) FROM gone), (SELECT coalesce(max(seq), 0) FROM gone), k.queue, k.count, k.minute FROM (SELECT) one LEFT JOIN kept k ON k.n = 0`,
 		unfold: `DELETE FROM {tally} t USING unnest($1::bigint[], $2::smallint[], $3::bigint[]) u(queue, count, minute)
 			WHERE t.queue = u.queue AND t.count = u.count AND t.minute = u.minute AND t.n = 0`,
 	}
 	for _, text := range []*string{
-		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
+		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
 		&s.insert, &s.check, &s.examine, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {

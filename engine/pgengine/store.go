@@ -132,14 +132,14 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 // endedMost is how many connections may be found to have ended when they are used.
 const endedMost = 20
 
-func (s *store) Heads(ctx context.Context, queues []int64) (now time.Time, heads []sqlengine.Heads, err error) {
+func (s *store) Heads(ctx context.Context, from []sqlengine.Floor) (now time.Time, heads []sqlengine.Heads, err error) {
 	err = s.outside(ctx, "lease", func(t *tx) {
 		heads = nil
 		t.time(&now)
-		t.heads(queues, &heads)
+		t.heads(from, &heads)
 	})
 	if err == nil {
-		err = complete(queues, heads)
+		err = complete(from, heads)
 	}
 	return now, heads, err
 }
@@ -216,7 +216,7 @@ func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engi
 // foldMost is how many rows with changes of counts one statement adds up.
 const foldMost = 250
 
-func (s *store) Fold(ctx context.Context) (more bool, err error) {
+func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, err error) {
 	var gone int64
 	var queues, minutes []int64
 	var counts []int16
@@ -225,20 +225,20 @@ func (s *store) Fold(ctx context.Context) (more bool, err error) {
 		t.read(t.say.fold, func(r pgx.CollectableRow) error {
 			var queue, minute *int64
 			var count *int16
-			if err := r.Scan(&gone, &queue, &count, &minute); err != nil || queue == nil {
+			if err := r.Scan(&gone, &last, &queue, &count, &minute); err != nil || queue == nil {
 				return err
 			}
 			queues, counts, minutes = append(queues, *queue), append(counts, *count), append(minutes, *minute)
 			return nil
-		}, foldMost)
+		}, foldMost, from)
 	})
 	if err == nil && queues != nil {
 		err = s.outside(ctx, "tally", func(t *tx) { t.write(t.say.unfold, queues, counts, minutes) })
 	}
-	return gone == foldMost, err
+	return last, gone == foldMost, err
 }
 
-func (s *store) Notify(queues []string) { s.notices.tell(queues) }
+func (s *store) Notify(sooner []sqlengine.Sooner) { s.notices.tell(sooner) }
 
 func (s *store) Close() {
 	s.notices.close()

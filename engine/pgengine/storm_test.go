@@ -106,7 +106,7 @@ func TestStorm(t *testing.T) {
 					_, err := e.Purge(ctx, q, engine.PurgeDead|engine.PurgeFinished)
 					fail("purge", err)
 				case n < 94:
-					_, err := e.store.Fold(ctx)
+					_, _, err := e.store.Fold(ctx, 0)
 					fail("fold", err)
 				default:
 					_, err := e.Queue(ctx, q)

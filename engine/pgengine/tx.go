@@ -46,7 +46,7 @@ func (t *tx) send(ctx context.Context) error {
 	return t.SendBatch(ctx, b).Close()
 }
 
-func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
+func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
 	if wait := waits[first.Patience]; wait != "" {
 		t.write(wait)
 	}
@@ -54,7 +54,7 @@ func (t *tx) Open(ctx context.Context, queues, lock []int64, first sqlengine.Fir
 		t.write(t.say.lockQueues, lock)
 	}
 	t.time(&o.Now)
-	t.heads(queues, &o.Heads)
+	t.heads(from, &o.Heads)
 	if len(first.IDs) > 0 {
 		t.byID(&o.Rows, first.IDs, sqlengine.Wait, false)
 	}
@@ -77,15 +77,11 @@ func (t *tx) time(now *time.Time) {
 
 func (t *tx) Believe(_ context.Context, b sqlengine.Belief) (func() sqlengine.Opened, error) {
 	var o sqlengine.Opened
-	queues := make([]int64, len(b.Queues))
-	for i := range queues {
-		queues[i] = b.Queues[i].Num
-	}
 	if wait := waits[b.Patience]; wait != "" {
 		t.write(wait)
 	}
 	t.time(&o.Now)
-	t.heads(queues, &o.Heads)
+	t.heads(b.From, &o.Heads)
 	t.belief = &b
 	return func() sqlengine.Opened { return o }, nil
 }
@@ -107,22 +103,22 @@ func (t *tx) examine() {
 	t.write(t.say.examine, queues, revisions, now, sqlengine.Somewhat.Microseconds())
 }
 
-func (t *tx) Heads(ctx context.Context, queues []int64) (heads []sqlengine.Heads, err error) {
-	t.heads(queues, &heads)
+func (t *tx) Heads(ctx context.Context, from []sqlengine.Floor) (heads []sqlengine.Heads, err error) {
+	t.heads(from, &heads)
 	if err := t.send(ctx); err != nil {
 		return nil, err
 	}
-	return heads, complete(queues, heads)
+	return heads, complete(from, heads)
 }
 
-func (t *tx) Leave(_ context.Context, queues []int64) (func() []sqlengine.Heads, error) {
+func (t *tx) Leave(_ context.Context, from []sqlengine.Floor) (func() []sqlengine.Heads, error) {
 	var heads []sqlengine.Heads
-	t.heads(queues, &heads)
+	t.heads(from, &heads)
 	return func() []sqlengine.Heads { return heads }, nil
 }
 
-func complete(queues []int64, heads []sqlengine.Heads) error {
-	if len(heads) != len(queues) {
+func complete(from []sqlengine.Floor, heads []sqlengine.Heads) error {
+	if len(heads) != len(from) {
 		return sqlengine.ErrGone
 	}
 	return nil

@@ -23,6 +23,7 @@ func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p 
 	sent := time.Now()
 	var w *work
 	var opened func() Opened
+	g := e.floors.of(queues, rough)
 	err = e.store.In(ctx, "push", func(tx Tx) (err error) {
 		w = e.work(ctx, tx, "push", now, len(queues))
 		w.latest = latest
@@ -32,7 +33,7 @@ func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p 
 		for _, name := range names {
 			w.seats[name] = new(seat)
 		}
-		belief := Belief{Queues: believed, Patience: p}
+		belief := Belief{Queues: believed, From: g.from, Patience: p}
 		if e.cfg.Now == nil {
 			belief.Now = now
 		}
@@ -49,6 +50,9 @@ func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p 
 		}
 		return w.write()
 	})
+	if err != nil {
+		e.floors.drop(g)
+	}
 	if _, refused := err.(errRefused); refused {
 		return false, nil // by what is there it may be for another reason
 	}
@@ -66,6 +70,7 @@ func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p 
 	o := opened()
 	e.present.seen(o.Now, sent)
 	e.seen.note(o.Heads)
+	e.floors.saw(g, o.Heads, e.clock(o.Now).UnixMilli(), 0)
 	seen := o.Heads
 	for i := range seen {
 		w.queues[seen[i].Num] = &seen[i]

@@ -24,7 +24,7 @@ func (w *work) tidy(queues []int64) error {
 	for _, q := range queues {
 		h := w.queues[q]
 		if h.Forgotten <= w.ms {
-			over, err := w.tx.Over(w.ctx, q, w.ms, never, chunk)
+			over, err := w.tx.Over(w.ctx, q, h.Forgotten, w.ms, never, chunk)
 			if err != nil {
 				return err
 			}
@@ -35,7 +35,7 @@ func (w *work) tidy(queues []int64) error {
 			}
 		}
 		if keeps := h.keeps(w.ms); h.Dead < keeps {
-			if _, err := w.dropDead(Range{Queue: q, Kind: Dead, Span: until(keeps - 1), Most: chunk, Lock: Skip}); err != nil {
+			if _, err := w.dropDead(Range{Queue: q, Kind: Dead, Span: h.First.until(Dead, keeps-1), Most: chunk, Lock: Skip}); err != nil {
 				return err
 			}
 		}

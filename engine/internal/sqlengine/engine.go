@@ -9,6 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Config sets an Engine up.
@@ -46,6 +47,7 @@ type process struct {
 	seen     seen
 	blind    blind
 	stalls   stalls
+	floors   floors
 	held     held
 	folding  folding
 }
@@ -89,11 +91,16 @@ const window = 65_536
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
 
 // Heard passes on what another process has told of a queue.
-func (e *Engine) Heard(queue string) {
-	if e.calls.TryEnter() {
-		defer e.calls.Leave()
-		e.watchers.Hint(queue)
+func (e *Engine) Heard(s Sooner) {
+	if !e.calls.TryEnter() {
+		return
 	}
+	defer e.calls.Leave()
+	if num := e.names.of([]string{s.Queue})[0]; num != 0 {
+		at, none := token.Place{At: s.At}, token.Place{At: never}
+		e.floors.lower(&Floor{num, Places{at, at, none, none}, never, false})
+	}
+	e.watchers.Hint(s.Queue)
 }
 
 // Close waits for the calls under way, gives back the leases that this engine took for its

@@ -75,13 +75,16 @@ func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 
 // busy looks at queues, and returns those that have something to do; idle is filled with all.
 func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
+	g := e.floors.of(queues, timed)
 	sent := time.Now()
-	now, heads, err := e.store.Heads(ctx, queues)
+	now, heads, err := e.store.Heads(ctx, g.from)
 	if err != nil {
+		e.floors.drop(g)
 		return now, nil, err
 	}
 	e.present.seen(now, sent)
 	now = e.clock(now)
+	e.floors.saw(g, heads, now.UnixMilli(), time.Since(sent))
 	for i := range heads {
 		h := &heads[i]
 		if h.due(now.UnixMilli()) {
@@ -100,10 +103,11 @@ const aheadMost = 8
 func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 	_, most, fresh := e.span()
 	ms := most.UnixMilli() + 1
-	if !fresh || len(queues) > aheadMost || !e.told.expects(queues, ms) {
+	if !fresh || len(queues) > aheadMost || !e.told.expects(queues, ms) || e.floors.due(queues) {
 		return nil
 	}
-	for _, q := range queues {
+	from := e.floors.from(queues, sure)
+	for i, q := range queues {
 		n := 0
 		for _, v := range visits {
 			if v.num == q && v.granted.Err == nil {
@@ -113,17 +117,25 @@ func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 		if n == 0 {
 			return nil
 		}
-		ahead = append(ahead, ready(q, ms, min(n, engine.MaxBatch), e.told.spare(q))...)
+		ahead = append(ahead, ready(q, &from[i].From, ms, min(n, engine.MaxBatch), e.told.spare(q))...)
 	}
 	return ahead
 }
 
-// ready are the ranges of what is due of a queue at an instant.
-func ready(queue, ms int64, most, spare int) []Range {
-	return []Range{
-		{Queue: queue, Kind: Waiting, Span: until(ms), Most: most, Lock: Skip, Body: true},
-		{Queue: queue, Kind: Ranked, Span: until(ms), Most: most, Lock: Skip, Body: true, Window: window, Spare: spare},
+// ready are the ranges of what is due of a queue at an instant, with nothing before from.
+func ready(queue int64, from *Places, ms int64, most, spare int) (ranges []Range) {
+	if from[Waiting].At <= ms {
+		ranges = append(ranges, Range{Queue: queue, Kind: Waiting, Span: from.until(Waiting, ms), Most: most, Lock: Skip, Body: true})
 	}
+	if from[Ranked].At <= ms {
+		ranges = append(ranges, Range{Queue: queue, Kind: Ranked, Span: from.until(Ranked, ms), Most: most, Lock: Skip, Body: true, Window: window, Spare: spare})
+	}
+	return ranges
+}
+
+// until is the span of what ends at or before an instant.
+func (p *Places) until(kind Kind, ms int64) token.Span {
+	return token.Span{Low: p[kind], High: token.Place{At: ms + 1}}
 }
 
 // due reports whether a queue has something to do at an instant, if only to drop it.
@@ -276,14 +288,11 @@ func (w *work) lapse(queues []int64) error {
 	var ranges []Range
 	for _, q := range queues {
 		if w.queues[q].Leased <= w.ms {
-			ranges = append(ranges, Range{Queue: q, Kind: Leased, Span: until(w.ms), Most: chunk, Lock: Skip, Body: true})
+			ranges = append(ranges, Range{Queue: q, Kind: Leased, Span: w.queues[q].First.until(Leased, w.ms), Most: chunk, Lock: Skip, Body: true})
 		}
 	}
 	return w.read(ranges)
 }
-
-// until is the span of what ends at or before an instant.
-func until(ms int64) token.Span { return token.Span{Low: token.All.Low, High: token.Place{At: ms + 1}} }
 
 // read adopts the rows of ranges.
 func (w *work) read(ranges []Range) error {
@@ -332,7 +341,7 @@ func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (a
 		ranges = nil
 		for _, q := range queues {
 			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
-				ranges = append(ranges, ready(q, w.ms, room[q], w.e.told.spare(q))...)
+				ranges = append(ranges, ready(q, &w.queues[q].First, w.ms, room[q], w.e.told.spare(q))...)
 			}
 		}
 		if len(ranges) == 0 {
@@ -396,10 +405,16 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 		return nil, err
 	}
 	w.clean()
+	from := w.e.floors.from(queues, sure)
+	for i := range from {
+		if low := w.low[from[i].Queue]; low != nil {
+			from[i].lower(low)
+		}
+	}
 	var heads func() []Heads
 	spent := make(map[int64]int64)
 	if slices.ContainsFunc(queues, func(q int64) bool { return boundsLeases(&w.queues[q].Settings) }) {
-		read, err := w.tx.Heads(w.ctx, queues)
+		read, err := w.tx.Heads(w.ctx, from)
 		if err == nil {
 			err = w.holdBack(read, spent)
 		}
@@ -407,7 +422,7 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 			return nil, err
 		}
 		heads = func() []Heads { return read }
-	} else if heads, err = w.tx.Leave(w.ctx, queues); err != nil {
+	} else if heads, err = w.tx.Leave(w.ctx, from); err != nil {
 		return nil, err
 	}
 	return func() {

@@ -40,7 +40,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 // lapseAll brings all leases of queues that are over to the present.
 func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error {
 	for {
-		now, heads, err := e.store.Heads(ctx, queues)
+		now, heads, err := e.store.Heads(ctx, grounds(queues))
 		if err != nil {
 			return err
 		}
@@ -51,6 +51,8 @@ func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error
 			}
 			over, met := []int64{heads[i].Num}, 0
 			err := e.do(ctx, op, over, First{}, nil, func(w *work) error {
+				h := w.queues[over[0]] // the transaction may have begun to look behind it
+				h.Leased, h.First[Leased] = heads[i].Leased, heads[i].First[Leased]
 				err := w.lapse(over)
 				met = len(w.order)
 				return err

@@ -174,7 +174,7 @@ func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err 
 		read, done := 0, int64(0)
 		err := e.do(ctx, "purge", []int64{num}, First{}, nil, func(w *work) error {
 			done = 0
-			over, err := w.tx.Over(w.ctx, num, never, began, chunk)
+			over, err := w.tx.Over(w.ctx, num, math.MinInt64, never, began, chunk)
 			read = len(over)
 			for i := range over {
 				m := &over[i]

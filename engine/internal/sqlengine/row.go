@@ -66,11 +66,21 @@ type Queue struct {
 // Heads is what a queue has first.
 type Heads struct {
 	Queue
+	// First are the places of the first row of each kind, at never: none. Of the dead it is
+	// not asked for, since Settings.DeadKeep is unset.
+	First   Places
 	Waiting int64 // least due of the waiting, of both kinds; never: none
 	Leased  int64 // least deadline; never: none
 	// When the first died, and when the first memory is forgotten; never: none, or not asked
 	// for, since Settings.DeadKeep, or Remembers, are unset.
 	Dead, Forgotten int64
+}
+
+// Has puts in what was found first.
+func (h *Heads) Has(first Places, forgotten int64) {
+	h.First, h.Forgotten = first, forgotten
+	h.Waiting = min(first[Waiting].At, first[Ranked].At)
+	h.Leased, h.Dead = first[Leased].At, first[Dead].At
 }
 
 // Name is a key in a queue.

@@ -17,7 +17,7 @@ func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, st
 	if err != nil || num == 0 {
 		return engine.Settings{}, revision(0), err
 	}
-	_, heads, err := e.store.Heads(ctx, []int64{num})
+	_, heads, err := e.store.Heads(ctx, grounds([]int64{num}))
 	if err != nil {
 		return engine.Settings{}, "", err
 	}
@@ -69,7 +69,7 @@ func revision(n uint64) string { return strconv.FormatUint(n, 10) }
 // dropDead drops all the dead that the settings of a queue do not let stay.
 func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
 	for more := true; more; {
-		now, heads, err := e.store.Heads(ctx, []int64{num})
+		now, heads, err := e.store.Heads(ctx, grounds([]int64{num}))
 		if err != nil {
 			return err
 		}

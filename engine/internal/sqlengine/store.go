@@ -42,8 +42,8 @@ type Store interface {
 	In(ctx context.Context, op string, do func(Tx) error) error
 
 	// Heads tells, in one statement and with no lock, the time of the database and of each
-	// queue its row and what it has first, in the order asked for.
-	Heads(ctx context.Context, queues []int64) (now time.Time, heads []Heads, err error)
+	// queue its row and what it has first, from a floor on, in the order asked for.
+	Heads(ctx context.Context, from []Floor) (now time.Time, heads []Heads, err error)
 
 	// Names returns the numbers of queues, which it makes for those that are new if asked
 	// to; 0: there is none. Then it commits at once, whatever transaction the caller is in.
@@ -61,20 +61,26 @@ type Store interface {
 	// of acks these were. The acks are of different messages, in the order of ids.
 	Ack(ctx context.Context, acks []token.Token, until int64, p Patience) (gone []engine.ID, err error)
 
-	// Notify tells other processes that queues may have something sooner; what it cannot
-	// tell is lost. It does not wait.
-	Notify(queues []string)
+	// Notify tells other processes that queues may have something sooner, and when; what it
+	// cannot tell is lost. It does not wait.
+	Notify(sooner []Sooner)
 
-	// Fold adds up some of the tallies that transactions have left, so that few are there
-	// to be summed, and reports whether there are more. It steps back before others that
-	// do the same.
-	Fold(ctx context.Context) (more bool, err error)
+	// Fold adds up some of the tallies that transactions have left, from a number on, so that
+	// few are there to be summed, and reports which was the last, and whether there are more.
+	// It steps back before others that do the same.
+	Fold(ctx context.Context, from int64) (last int64, more bool, err error)
 
 	Close()
 }
 
 // QueuesMost is how many queues are counted at once.
 const QueuesMost = 500
+
+// Sooner says that a queue has something at an instant, or later.
+type Sooner struct {
+	Queue string
+	At    int64
+}
 
 // Tx is a transaction, used from one goroutine. What reads with a lock sees what is
 // committed when it gets it. The methods that write may be carried out no sooner than at
@@ -84,16 +90,16 @@ type Tx interface {
 	// asked for, and then, as ByID and ByKey do, the rows that the call is about. Queues in
 	// lock, a part of them, are locked, in the order of numbers, before anything is read: who
 	// else locks one waits until the transaction ends. It leaves out what is no queue.
-	Open(ctx context.Context, queues, lock []int64, first First) (Opened, error)
+	Open(ctx context.Context, from []Floor, lock []int64, first First) (Opened, error)
 	// Believe comes first in place of Open: what opened returns, once the transaction has
 	// committed, is the time and the heads that Open would have. Insert does not look for
 	// memories then. ErrAgain if in the end it was wrong.
 	Believe(ctx context.Context, b Belief) (opened func() Opened, err error)
 	// Heads is Store.Heads with what this transaction has written, without the time.
-	Heads(ctx context.Context, queues []int64) ([]Heads, error)
+	Heads(ctx context.Context, from []Floor) ([]Heads, error)
 	// Leave is Heads as the transaction leaves them: heads returns them once it has
 	// committed, but for those of what is no queue.
-	Leave(ctx context.Context, queues []int64) (heads func() []Heads, err error)
+	Leave(ctx context.Context, from []Floor) (heads func() []Heads, err error)
 	SaveQueue(ctx context.Context, q *Queue) error
 
 	Messages
@@ -144,6 +150,7 @@ type Opened struct {
 // Belief is what a transaction takes for granted.
 type Belief struct {
 	Queues []Queue   // have these revisions, and remember nothing
+	From   []Floor   // from where they are looked at
 	Now    time.Time // the database's time is this, or later by less than Somewhat; zero: nothing is believed of it
 
 	Patience Patience // Endless or Brief
@@ -183,9 +190,9 @@ type Messages interface {
 
 // Memories are the rows of finished messages. Messages.ByKey reads them.
 type Memories interface {
-	// Over returns those of a queue that are forgotten at or before one instant, and ended at
-	// or before another, the first first, and locks them, but for those that others hold.
-	Over(ctx context.Context, queue, until, ended int64, most int) ([]Memory, error)
+	// Over returns those of a queue that are forgotten in a span, both ends with it, and ended at
+	// or before an instant, the first first, and locks them, but for those that others hold.
+	Over(ctx context.Context, queue, from, until, ended int64, most int) ([]Memory, error)
 	// Remember writes memories. A memory of the same key has been forgotten before, unless
 	// it came about at the same time: then the later one stays.
 	Remember(ctx context.Context, memories []Memory) error

@@ -50,6 +50,11 @@ type folding struct {
 	changed atomic.Int64 // since the last time
 	under   atomic.Bool
 	tasks   sync.WaitGroup
+
+	// Whoever is under way has these, for the same reason as there are floors: almost all
+	// tallies below from have been added up, and from time to time the rest is.
+	from  int64
+	whole time.Time // when the next whole look is due
 }
 
 // foldAfter is after how many changes this process sees to the tallies, foldEach what a
@@ -59,6 +64,8 @@ const (
 	foldAfter  = 16_384
 	foldEach   = 3
 	foldWithin = 10 * time.Second
+	foldWhole  = time.Minute // how far whole looks are apart
+	foldSlack  = 1000        // how many later tallies may be committed sooner than one
 )
 
 // fold adds up tallies when this process has left many. It is called within a call.
@@ -72,8 +79,13 @@ func (e *Engine) fold(changed int) {
 		defer f.under.Store(false)
 		ctx, cancel := context.WithTimeout(context.Background(), foldWithin)
 		defer cancel()
+		if now := time.Now(); !now.Before(f.whole) {
+			f.from, f.whole = 0, now.Add(foldWhole)
+		}
 		for more, err := true, error(nil); more && err == nil; {
-			more, err = e.store.Fold(ctx)
+			var last int64
+			last, more, err = e.store.Fold(ctx, f.from)
+			f.from = max(f.from, last-foldSlack)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // work is what a transaction has read, and what it will have changed when it commits.
@@ -26,16 +27,18 @@ type work struct {
 	// latest is up to when it may be by the database's clock; zero: now is its time.
 	latest time.Time
 
-	queues map[int64]*Heads
-	locked []int64 // queues that are, or are to be in the next transaction
-	dirty  []int64 // queues to be saved
+	heads  []Heads
+	queues map[int64]*Heads // the same
+	locked []int64          // queues that are, or are to be in the next transaction
+	dirty  []int64          // queues to be saved
 	rows   map[engine.ID]*row
 	order  []*row // the same, as they came
 	seats  map[Name]*seat
 	met    map[int64]meetings
-	least  map[int64]int64 // when each queue may have something because of this work
-	quiet  bool            // it hints nothing: who asked is told
-	died   map[int64]bool  // queues in which something has
+	least  map[int64]int64  // when each queue may have something because of this work
+	low    map[int64]*Floor // below all that this work has written
+	quiet  bool             // it hints nothing: who asked is told
+	died   map[int64]bool   // queues in which something has
 
 	ahead     []Range // that were read with the opening
 	readAhead [][]*Row
@@ -91,9 +94,20 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 	var w *work
 	err := e.repeat(ctx, op, first.Patience, func() error {
 		err := e.store.In(ctx, op, func(tx Tx) error {
+			how := rough
+			if op == "lease" {
+				how = sure
+			}
+			g := e.floors.of(queues, how)
 			var err error
-			if w, err = e.open(ctx, tx, op, queues, lock, first); err != nil {
+			if w, err = e.open(ctx, tx, op, g.from, lock, first); err != nil {
+				e.floors.drop(g)
 				return err
+			}
+			if e.cfg.later == nil {
+				e.floors.saw(g, w.heads, w.ms, 0)
+			} else { // who is in a transaction does not see what comes back when that is undone
+				e.floors.drop(g)
 			}
 			if only != nil {
 				if err := w.alone(w.those(only)); err != nil {
@@ -139,6 +153,7 @@ func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queu
 		seats:  make(map[Name]*seat),
 		met:    make(map[int64]meetings),
 		least:  make(map[int64]int64),
+		low:    make(map[int64]*Floor),
 		died:   make(map[int64]bool),
 	}
 }
@@ -194,7 +209,7 @@ func (w *work) alone(queues []int64) error {
 func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*work) error) error {
 	return e.repeat(ctx, op, Endless, func() error {
 		return e.store.In(ctx, op, func(tx Tx) error {
-			w, err := e.open(ctx, tx, op, queues, nil, First{})
+			w, err := e.open(ctx, tx, op, grounds(queues), nil, First{})
 			if err != nil {
 				return err
 			}
@@ -204,14 +219,15 @@ func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*w
 }
 
 // open opens a transaction and returns a work on what has been read.
-func (e *Engine) open(ctx context.Context, tx Tx, op string, queues, lock []int64, first First) (*work, error) {
+func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock []int64, first First) (*work, error) {
 	sent := time.Now()
-	opened, err := tx.Open(ctx, queues, lock, first)
+	opened, err := tx.Open(ctx, from, lock, first)
 	if err != nil {
 		return nil, err
 	}
 	e.present.seen(opened.Now, sent)
-	w := e.work(ctx, tx, op, e.clock(opened.Now), len(queues))
+	w := e.work(ctx, tx, op, e.clock(opened.Now), len(from))
+	w.heads = opened.Heads
 	w.locked = lock
 	w.ahead, w.readAhead = first.Ranges, opened.Ranges
 	heads := opened.Heads
@@ -223,7 +239,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, queues, lock []int6
 		}
 		w.queues[h.Num] = h
 	}
-	if len(w.queues) < len(queues) && w.op != "settle" { // of which tokens speak, anybody may have written
+	if len(w.queues) < len(from) && w.op != "settle" { // of which tokens speak, anybody may have written
 		return nil, ErrGone
 	}
 	for _, name := range first.Names {
@@ -326,6 +342,17 @@ func (w *work) soon(queue, at int64) {
 	}
 }
 
+// lower notes where a queue may have something because of this work.
+func (w *work) lower(queue int64) *Floor {
+	low := w.low[queue]
+	if low == nil {
+		none := token.Place{At: never}
+		low = &Floor{queue, Places{none, none, none, none}, never, false}
+		w.low[queue] = low
+	}
+	return low
+}
+
 // write writes what has changed. Keys are freed before others take them.
 func (w *work) write() error {
 	w.dirty = sorted(w.dirty)
@@ -364,7 +391,13 @@ func (w *work) write() error {
 		case x.moved():
 			moved = append(moved, &x.Row)
 		}
-		if !x.gone && (fresh || x.whole || x.moved()) && x.Kind != Dead {
+		if x.gone || !fresh && !x.whole && !x.moved() {
+			continue
+		}
+		if low := &w.lower(x.Queue).From[x.Kind]; x.Place().Compare(*low) < 0 {
+			*low = x.Place()
+		}
+		if x.Kind != Dead {
 			w.soon(x.Queue, x.Ends)
 		}
 	}
@@ -450,6 +483,8 @@ func (w *work) memories(t tallies) (forgotten []Name, remembered []Memory) {
 		}
 		if s.memory != nil {
 			remembered = append(remembered, *s.memory)
+			low := w.lower(name.Queue)
+			low.Forgotten = min(low.Forgotten, s.memory.Forgotten)
 			t[tallyOf{name.Queue, CountFinished, 0}]++
 		}
 	}
@@ -463,10 +498,14 @@ func (w *work) conclude() {
 	for q, m := range w.met {
 		w.e.met.add(q, m)
 	}
+	for _, low := range w.low {
+		w.e.floors.lower(low)
+	}
 	if w.quiet {
 		return
 	}
-	var hints, notices []string
+	var hints []string
+	var notices []Sooner
 	for _, q := range slices.Sorted(maps.Keys(w.least)) {
 		h := w.queues[q]
 		at := max(w.least[q], h.Paused) // nobody gets anything before
@@ -474,7 +513,7 @@ func (w *work) conclude() {
 			hints = append(hints, h.Name)
 		}
 		if at < min(h.Waiting, h.Leased) {
-			notices = append(notices, h.Name)
+			notices = append(notices, Sooner{h.Name, at})
 		}
 	}
 	w.e.watchers.Hint(hints...)

@@ -5,6 +5,8 @@
 -- ends: when that ends: due time, deadline of the lease, or since when it is dead.
 -- grave: 0, so that a key has one live message; of one that is dead 32768 times since when,
 -- plus its id modulo 32768. A body of up to 8192 bytes is in body, one that is longer in large.
+-- A queue has a row of each kind at the end of time, of an id below 0, where who looks for
+-- the first of a kind stops.
 -- Keys are bytes, of which each counts. by_end is what falls due, lapses and died, each in
 -- its order: leases, lists, the next due time.
 CREATE TABLE IF NOT EXISTS {{name "message"}} (

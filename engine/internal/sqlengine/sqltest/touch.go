@@ -1,0 +1,90 @@
+package sqltest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Far is how many messages are scheduled far away in Touches, and Gone how many have come and
+// gone beside the old snapshot of Walks.
+const (
+	Far  = 100_000
+	Gone = 100_000
+)
+
+// few is how many rows calls on some messages may touch.
+const few = 2_000
+
+// Touches sees that calls on few messages touch few rows, whatever else is scheduled; rows
+// tells how many the store has touched.
+func Touches(t *testing.T, e engine.Engine, rows func() int64) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		call func()
+	}{
+		{"push", func() {
+			push(t, e, engine.Message{Queue: "q", Key: "a"}, engine.Message{Queue: "q", Key: "b"}, engine.Message{Queue: "q", Key: "c"},
+				engine.Message{Queue: "q", Key: "far", Due: engine.When{In: time.Hour}})
+		}},
+		{"push of what is there", func() { push(t, e, engine.Message{Queue: "q", Key: "far", OnConflict: engine.Keep}) }},
+		{"look-up", func() { _, err := e.Get(patience(t), engine.Ref{Queue: "q", Key: "far"}); ok(t, err) }},
+		{"cancel", func() {
+			errs, err := e.Cancel(patience(t), []engine.Ref{{Queue: "q", Key: "far"}})
+			ok(t, err, errs[0])
+		}},
+		{"lease and ack", func() {
+			if n := handle(t, e, 2); n != 2 {
+				t.Errorf("leased %d, want 2", n)
+			}
+		}},
+		{"lease of the last", func() { handle(t, e, 10) }},
+		{"lease of nothing", func() { lease(t, e, 10) }},
+	} {
+		before := rows()
+		c.call()
+		if n := rows() - before; n > few {
+			t.Errorf("%s: %d rows touched", c.name, n)
+		}
+	}
+}
+
+// handle leases and acks, and returns how many.
+func handle(t *testing.T, e engine.Engine, most int) int {
+	t.Helper()
+	var acks []engine.Settlement
+	for _, l := range lease(t, e, most) {
+		acks = append(acks, engine.Settlement{Token: l.Token, Do: engine.Ack})
+	}
+	settled, err := e.Settle(patience(t), acks)
+	ok(t, err)
+	for _, s := range settled {
+		ok(t, s.Err)
+	}
+	return len(acks)
+}
+
+// Walks sees that calls do not walk over what is left of messages that have gone, which is
+// Gone rows at least, each time; walked tells over how much the store has walked, and most is
+// what will do.
+func Walks(t *testing.T, e engine.Engine, walked func() int64, most int64) {
+	t.Helper()
+	var each []int64
+	for range 24 {
+		before := walked()
+		push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q"})
+		for n := 0; n < 2; {
+			n += handle(t, e, 10)
+		}
+		handle(t, e, 10)
+		each = append(each, walked()-before)
+	}
+	// Whole looks are made now and then, and until it is known what they cost.
+	usual := slices.Sorted(slices.Values(each[4:]))[10]
+	if t.Logf("%v", each); usual > most {
+		t.Errorf("each time %d are walked over, want no more than %d", usual, most)
+	}
+}

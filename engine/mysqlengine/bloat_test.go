@@ -1,0 +1,100 @@
+package mysqlengine
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
+	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
+)
+
+// lone starts a server for one engine, whose counters count nothing else.
+func lone(t *testing.T, settings ...string) (e *Engine, db, other *sql.DB) {
+	t.Helper()
+	url := mysqltest.Start(t, mysqltest.Settings(settings...)).Database()
+	db, other = connect(t, url, true), connect(t, url, true)
+	db.SetMaxOpenConns(10)
+	db.SetMaxIdleConns(10)
+	e, err := New(t.Context(), db, &Config{Migrate: true})
+	ok(t, err)
+	t.Cleanup(func() { ok(t, e.Close()) })
+	return e, db, other
+}
+
+// fill puts messages into queue q that are due from an instant on.
+func fill(t *testing.T, e *Engine, db *sql.DB, from string, n int) {
+	t.Helper()
+	_, err := e.store.Names(t.Context(), []string{"q"}, true)
+	ok(t, err)
+	run(t, db, fmt.Sprintf("INSERT INTO tarry_message (id, queue, `key`, kind, grave, ends, due, attempt, priority) "+
+		"SELECT 1000000000 + seq, 1, CONCAT('k', seq), 0, 0, %s + seq, %[1]s + seq, 0, 1024 FROM seq_1_to_%[2]d", from, n))
+}
+
+func run(t *testing.T, db *sql.DB, text string) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), text)
+	ok(t, err)
+}
+
+func TestCallsTouchWhatTheyAreAbout(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		before, after string // the messages are there
+	}{
+		{name: "never analyzed"},
+		{name: "analyzed while empty", before: "ANALYZE TABLE tarry_message PERSISTENT FOR ALL"},
+		{name: "analyzed", after: "ANALYZE TABLE tarry_message PERSISTENT FOR ALL"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e, db, _ := lone(t, "innodb_stats_auto_recalc=OFF")
+			if c.before != "" {
+				run(t, db, c.before)
+			}
+			fill(t, e, db, "(UNIX_TIMESTAMP() + 31536000) * 1000", sqltest.Far)
+			if c.after != "" {
+				run(t, db, c.after)
+			}
+			sqltest.Touches(t, e, func() (n int64) {
+				ok(t, db.QueryRow("SELECT SUM(VARIABLE_VALUE) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME IN "+
+					"('HANDLER_READ_FIRST', 'HANDLER_READ_KEY', 'HANDLER_READ_LAST', 'HANDLER_READ_NEXT', 'HANDLER_READ_PREV', 'HANDLER_READ_RND', 'HANDLER_READ_RND_NEXT')").Scan(&n))
+				return n
+			})
+		})
+	}
+}
+
+// holdSnapshot opens a snapshot, which ends with what it returns.
+func holdSnapshot(t *testing.T, db *sql.DB) (end func()) {
+	t.Helper()
+	conn, err := db.Conn(t.Context())
+	ok(t, err)
+	_, err = conn.ExecContext(t.Context(), "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+	ok(t, err)
+	return func() { rollback(conn) }
+}
+
+func TestNothingWalksOverWhatHasGone(t *testing.T) {
+	t.Parallel()
+	e, db, other := lone(t)
+	defer holdSnapshot(t, other)()
+	fill(t, e, db, "(UNIX_TIMESTAMP() - 3600) * 1000", sqltest.Gone)
+	run(t, db, "UPDATE tarry_message SET kind = 2, ends = ends + 3560000 WHERE id > 0") // leases up to a minute from now on
+	run(t, db, "DELETE FROM tarry_message WHERE id > 0")
+	sqltest.Walks(t, e, func() (pages int64) {
+		ok(t, db.QueryRow("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_BUFFER_POOL_READ_REQUESTS'").Scan(&pages))
+		return pages
+	}, 1000)
+}
+
+// TestBloat is to be asked for: go test ./engine/mysqlengine -run TestBloat -v -timeout 2h -bloat 1000000
+func TestBloat(t *testing.T) {
+	sqltest.BloatAsked(t)
+	e, _, other := lone(t, "innodb_flush_log_at_trx_commit=1", "innodb_flush_method=O_DIRECT", "innodb_log_file_size=96M")
+	sqltest.Bloat(t, e, func() func() { return holdSnapshot(t, other) }, func() (state string) {
+		ok(t, other.QueryRow("SELECT CONCAT('history ', COUNT) FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'").Scan(&state))
+		return state
+	})
+}

@@ -108,7 +108,13 @@ func TestInTxTellsOthers(t *testing.T) {
 	tx := begin(t, pool)
 	in, err := InTx(sqltest.Client{E: e}, tx)
 	ok(t, err)
+	push(t, e, engine.Message{Queue: "q"})
+	for q := ""; q != "q"; q = <-heard {
+	}
 	push(t, in.E, engine.Message{Queue: "q"})
+	if g := lease(t, other, "q", 10); len(g.Messages) != 1 {
+		t.Fatalf("leased %v", g)
+	}
 	ok(t, tx.Commit(t.Context()))
 	for timeout := time.After(10 * time.Second); ; {
 		select {

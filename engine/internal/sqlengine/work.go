@@ -504,6 +504,11 @@ func (w *work) conclude() {
 	if w.quiet {
 		return
 	}
+	// In a transaction of a caller's it was long ago what queues had first: what is due of
+	// that may be gone by now.
+	old := w.e.cfg.later != nil
+	_, now, _ := w.e.span()
+	ms := now.UnixMilli()
 	var hints []string
 	var notices []Sooner
 	for _, q := range slices.Sorted(maps.Keys(w.least)) {
@@ -512,7 +517,7 @@ func (w *work) conclude() {
 		if w.e.told.sooner(q, at) {
 			hints = append(hints, h.Name)
 		}
-		if at < min(h.Waiting, h.Leased) {
+		if first := min(h.Waiting, h.Leased); at < first || old && first <= ms {
 			notices = append(notices, Sooner{h.Name, at})
 		}
 	}

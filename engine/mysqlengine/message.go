@@ -275,28 +275,30 @@ func (s *store) Ack(ctx context.Context, acks []token.Token, until int64, p sqle
 				ids[i], queues[i] = int64(some[i].ID), int64(some[i].Queue)
 			}
 			slices.Sort(queues)
-			leased := func(s *statement, end string) *statement {
-				s.say(t.say.leased, ids, until)
+			those := func(s *statement, end string) *statement {
 				for i := range some {
 					s.row(i, int64(some[i].ID), int64(some[i].Queue), some[i].Nonce[:])
 				}
 				return s.end(")" + end)
 			}
 			lock := locks[patient[p]]
-			err := t.read(ctx, leased(say(lock.first+t.say.acked), lock.last), func(r *sql.Rows) error {
+			err := t.read(ctx, those(say(lock.first+t.say.acked+t.say.meant, until, ids), lock.last), func(r *sql.Rows) error {
 				var id int64
-				err := r.Scan(&id)
-				gone = append(gone, engine.ID(id))
+				var leased bool
+				err := r.Scan(&id, &leased)
+				if leased {
+					gone = append(gone, engine.ID(id))
+				}
 				return err
 			})
 			if err == nil {
 				err = t.read(ctx, say(t.say.plain, slices.Compact(queues)), none)
 			}
 			if err == nil {
-				err = t.write(ctx, leased(say(t.say.acks, int64(sqlengine.CountLeased)), " GROUP BY m.queue"))
+				err = t.write(ctx, those(say(t.say.acks+t.say.leased, int64(sqlengine.CountLeased), until, ids), " GROUP BY m.queue"))
 			}
 			if err == nil {
-				err = t.write(ctx, leased(say(t.say.ack), ""))
+				err = t.write(ctx, those(say(t.say.ack+t.say.leased, until, ids), ""))
 			}
 			if err != nil {
 				return err

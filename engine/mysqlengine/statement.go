@@ -95,7 +95,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
-	leased, insert, check, examine, plain, acked, acks, ack, move, replace, remove string
+	meant, leased, insert, check, examine, plain, acked, acks, ack, move, replace, remove string
 
 	over, remember, forget string
 
@@ -169,7 +169,9 @@ func statementsOf(prefix string) *statements {
 		// It fails when one of the queues remembers. A DELETE that asked for itself would lock
 		// their rows.
 		plain: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM DUAL WHERE EXISTS (SELECT 1 FROM {queue} WHERE num IN (?) AND remembers))",
-		acked: "m.id FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
+		// It locks what has the nonces, also what no lease holds by then, so that none of that
+		// changes before the rest.
+		acked: "m.id, m.kind = 2 AND m.ends > ? FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
 		// It counts what acks are about to delete.
 		acks:    "INSERT INTO {tally_change} (queue, `count`, changes) SELECT m.queue, ?, CONCAT('[[0,-', COUNT(*), ']]') FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
 		ack:     "DELETE m FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
@@ -199,12 +201,13 @@ func statementsOf(prefix string) *statements {
 		zero:    "DELETE FROM {tally} WHERE queue = ? AND `count` = ? AND minute IN (?) AND n = 0",
 		unsum:   "DELETE FROM {tally_change} WHERE seq IN (?)",
 	}
-	s.leased = "m.id IN (?) AND m.kind = 2 AND m.ends > ? AND (m.id, m.queue, m.nonce) IN ("
+	s.meant = "m.id IN (?) AND (m.id, m.queue, m.nonce) IN ("
+	s.leased = "m.kind = 2 AND m.ends > ? AND " + s.meant
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.leased, &s.insert, &s.check, &s.examine, &s.plain, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.meant, &s.leased, &s.insert, &s.check, &s.examine, &s.plain, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)

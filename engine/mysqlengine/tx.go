@@ -140,7 +140,7 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 }
 
 func (t *tx) Believe(ctx context.Context, b sqlengine.Belief) (func() sqlengine.Opened, error) {
-	answer, err := t.askHeads(ctx, b.From)
+	answer, err := t.askHeads(ctx, nil) // there is nobody to be told of what comes first
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	}
 	t := &tx{sender: sp, say: s.say, batch: new(pgx.Batch)}
 	t.write(keepPlans)
-	t.write(byIndex)
+	t.plan(s.tx.Conn())
 	if err = do(t); err == nil {
 		t.write(asBefore)
 		err = t.send(ctx)

@@ -34,7 +34,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	}
 	t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
-	t.write(byIndex)
+	t.plan(conn.Conn())
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
@@ -93,6 +93,23 @@ const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('e
 	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true)`
 
+// A plan is kept for so long at most: one that was made while a table was all but empty may
+// read all of another table or index, for which it would take more and more time.
+const planKept = time.Second
+
+// planned is under what a connection keeps when its plans were given up last.
+const planned = "tarry.planned"
+
+// plan begins what is said on a connection.
+func (t *tx) plan(conn *pgx.Conn) {
+	data, now := conn.PgConn().CustomData(), time.Now()
+	if last, ok := data[planned].(time.Time); !ok || now.Sub(last) >= planKept {
+		data[planned] = now
+		t.write("DISCARD PLANS")
+	}
+	t.write(byIndex)
+}
+
 // asBefore ends byIndex in a transaction that goes on; keepPlans comes first.
 const (
 	keepPlans = `SELECT set_config('tarry.seqscan', current_setting('enable_seqscan'), true), set_config('tarry.hashjoin', current_setting('enable_hashjoin'), true),
@@ -118,7 +135,7 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 			return fault(ctx, op, err, false)
 		}
 		t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
-		t.write(byIndex)
+		t.plan(conn.Conn())
 		queue(t)
 		err = t.send(ctx)
 		ended := conn.Conn().IsClosed()

@@ -82,9 +82,10 @@ func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads
 		e.floors.drop(g)
 		return now, nil, err
 	}
+	took := time.Since(sent)
 	e.present.seen(now, sent)
 	now = e.clock(now)
-	e.floors.saw(g, heads, now.UnixMilli(), time.Since(sent))
+	e.floors.saw(g, heads, now.UnixMilli(), e.present.besides(took))
 	for i := range heads {
 		h := &heads[i]
 		if h.due(now.UnixMilli()) {
@@ -337,7 +338,7 @@ func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool
 func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (again []int64, err error) {
 	ranges, found := w.ahead, w.readAhead
 	w.ahead, w.readAhead = nil, nil
-	if len(ranges) == 0 || ranges[0].Span.High.At <= w.ms { // else all has been read that is due
+	if len(ranges) == 0 || ranges[0].Span.High.At <= w.ms || w.early(ranges, found) { // else all has been read that is due
 		ranges = nil
 		for _, q := range queues {
 			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
@@ -368,6 +369,17 @@ func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (a
 		}
 	}
 	return again, nil
+}
+
+// early reports whether what was read ahead has, by its rank, one that is not due yet in the
+// place of one that is.
+func (w *work) early(ranges []Range, found [][]*Row) bool {
+	for i := range ranges {
+		if ranges[i].Kind == Ranked && slices.ContainsFunc(found[i], func(r *Row) bool { return r.Ends > w.ms }) {
+			return true
+		}
+	}
+	return false
 }
 
 // byTurn is the order in which rows that are ready go out.

@@ -14,6 +14,7 @@ type present struct {
 	mu          sync.Mutex
 	least, most time.Duration // the database's time was so long after began then
 	asked       time.Duration // after began, when the database told its time last; 0: never
+	trip        time.Duration // the least that an answer has taken
 }
 
 // seen takes note of the database's time in the answer to what was sent at an instant.
@@ -26,7 +27,17 @@ func (p *present) seen(database, sent time.Time) {
 	if p.asked != 0 && least <= p.most && most >= p.least { // else a clock has been set
 		least, most = max(least, p.least), min(most, p.most)
 	}
+	if trip := came - sent.Sub(p.began); p.asked == 0 || trip < p.trip {
+		p.trip = trip
+	}
 	p.least, p.most, p.asked = least, most, max(came, 1)
+}
+
+// besides is how long an answer has taken besides the way there and back.
+func (p *present) besides(took time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(0, took-p.trip)
 }
 
 // trusted is for how long what is known of a clock is taken for granted, if it is known that

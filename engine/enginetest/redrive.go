@@ -40,6 +40,17 @@ var redriveTests = []test{
 		}
 		b.ack(l.Token)
 	}},
+	{"of two with a key the one that is named first", func(b *bed) {
+		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
+		b.need("Keys", b.caps.Keys)
+		all := b.deadOnes("k", "k")
+		if r := b.redrive(0, all[1], all[0]); r != (engine.Redriven{Redriven: 1, Skipped: 1}) {
+			b.Fatalf("%+v", r)
+		}
+		if l := b.lease1(0); l.ID != all[1] {
+			b.Fatalf("%v is leased, of %v", l.ID, all)
+		}
+	}},
 	{"the first ones by death, or all", func(b *bed) {
 		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
 		all := b.deadOnes("", "", "", "")

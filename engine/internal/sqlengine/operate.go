@@ -1,6 +1,7 @@
 package sqlengine
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -212,13 +213,17 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 		for some := range slices.Chunk(ids, chunk) {
 			n, err := e.redrive(ctx, num, func(w *work) ([]*Row, error) {
 				var known []engine.ID
-				for _, id := range some {
-					if int64(id) > 0 {
+				named := make(map[engine.ID]int, len(some)) // the first gets a key that several had
+				for i, id := range some {
+					if _, again := named[id]; !again && int64(id) > 0 {
 						known = append(known, id)
+						named[id] = i
 					}
 				}
 				rows, err := w.tx.ByID(w.ctx, sorted(known), Wait, false)
-				return slices.DeleteFunc(rows, func(r *Row) bool { return r.Queue != num }), err
+				rows = slices.DeleteFunc(rows, func(r *Row) bool { return r.Queue != num })
+				slices.SortFunc(rows, func(a, b *Row) int { return cmp.Compare(named[a.ID], named[b.ID]) })
+				return rows, err
 			})
 			out.Redriven += n.Redriven
 			out.Skipped += int64(len(some)) - n.Redriven

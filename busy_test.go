@@ -3,6 +3,7 @@ package tarry_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,11 +15,10 @@ import (
 // concerns the key or body "held".
 func held() *stage {
 	s := coalescing()
+	var first sync.Once
 	var until time.Time
 	busy := func(ctx context.Context, what string) bool {
-		if until.IsZero() {
-			until = time.Now().Add(time.Minute)
-		}
+		first.Do(func() { until = time.Now().Add(time.Minute) })
 		return what == "held" && engine.IsGathered(ctx) && time.Now().Before(until)
 	}
 	s.push = func(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
@@ -34,12 +34,12 @@ func held() *stage {
 		}
 		return out, err
 	}
-	tokens := make(map[string]string)
+	var tokens sync.Map
 	s.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 		g, err := s.Engine.Lease(ctx, wants)
 		for _, q := range g.Queues {
 			for _, l := range q.Messages {
-				tokens[l.Token] = string(l.Body)
+				tokens.Store(l.Token, string(l.Body))
 			}
 		}
 		return g, err
@@ -47,7 +47,8 @@ func held() *stage {
 	s.settle = func(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
 		out, err := s.Engine.Settle(ctx, in[:0])
 		for i := range in {
-			if busy(ctx, tokens[in[i].Token]) {
+			body, _ := tokens.Load(in[i].Token)
+			if what, _ := body.(string); busy(ctx, what) {
 				out = append(out, engine.Settled{Err: engine.ErrBusy})
 				continue
 			}

@@ -34,7 +34,7 @@ func firstData(t testing.TB) string {
 	if first.path == "" {
 		dir := servertest.Folder(servertest.Lasting(t), "")
 		path := filepath.Join(dir, dataDir)
-		args := append([]string{"--no-defaults", "--user=root", "--datadir=" + path,
+		args := append([]string{"--no-defaults", "--user=root", "--datadir=" + path, "--tmpdir=" + dir,
 			"--auth-root-authentication-method=normal", "--skip-test-db"}, frugal...)
 		servertest.Run(t, "", dir, install, args...)
 		first.path = path

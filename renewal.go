@@ -150,7 +150,9 @@ func (w *Worker) renew(batch []*delivery) {
 	cancel()
 	if err != nil {
 		out = failedAll(len(batch), err)
-		w.cfg.Logger.Warn("leases could not be renewed", "count", len(batch), "error", err)
+		if w.sets.ctx.Err() == nil { // else all has been settled meanwhile
+			w.cfg.Logger.Warn("leases could not be renewed", "count", len(batch), "error", err)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

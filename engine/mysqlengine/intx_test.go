@@ -1,12 +1,14 @@
 package mysqlengine
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
@@ -52,14 +54,34 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// has tells whether a message is there.
-func has(t testing.TB, c *tarry.Client, key string) bool {
-	t.Helper()
-	_, err := c.Get(t.Context(), tarry.ByKey(key).Of("orders"))
-	if err != nil && !errors.Is(err, tarry.ErrNotFound) {
-		t.Fatal(err)
+// callers returns a store for the tests that both databases pass.
+func callers(t *testing.T, db *sql.DB, c *tarry.Client) sqltest.Callers {
+	exec := func(t *testing.T, by interface {
+		ExecContext(context.Context, string, ...any) (sql.Result, error)
+	}, text string) {
+		_, err := by.ExecContext(t.Context(), text)
+		ok(t, err)
 	}
-	return err == nil
+	return sqltest.Callers{
+		Client: c,
+		Exec:   func(t *testing.T, text string) { exec(t, db, text) },
+		Begin: func(t *testing.T) *sqltest.CallersTx {
+			tx := begin(t, db)
+			return &sqltest.CallersTx{
+				InTx: func(t *testing.T) *tarry.Client { return inTx(t, c, tx) },
+				Exec: func(t *testing.T, text string) { exec(t, tx, text) },
+				Savepoint: func(t *testing.T) (*tarry.Client, func() error) {
+					exec(t, tx, "SAVEPOINT mine")
+					return inTx(t, c, tx), func() error {
+						_, err := tx.ExecContext(t.Context(), "ROLLBACK TO SAVEPOINT mine")
+						return err
+					}
+				},
+				Commit:   tx.Commit,
+				Rollback: tx.Rollback,
+			}
+		},
+	}
 }
 
 func TestInTx(t *testing.T) {
@@ -73,64 +95,7 @@ func TestInTx(t *testing.T) {
 		_, err := c.Push(ctx, "orders", nil, tarry.Key(key), tarry.In(time.Hour))
 		ok(t, err)
 	}
-
-	t.Run("a push is seen after the commit", func(t *testing.T) {
-		tx := begin(t, pool)
-		in := inTx(t, c, tx)
-		push(in, "kept")
-		if !has(t, in, "kept") || has(t, c, "kept") {
-			t.Fatal("it is seen by others, or not by itself")
-		}
-		ok(t, tx.Commit())
-		if !has(t, c, "kept") {
-			t.Fatal("it is not there")
-		}
-	})
-	t.Run("what is rolled back never was", func(t *testing.T) {
-		push(c, "stays")
-		tx := begin(t, pool)
-		in := inTx(t, c, tx)
-		push(in, "undone")
-		ok(t, in.Cancel(ctx, tarry.ByKey("stays").Of("orders")))
-		ok(t, tx.Rollback())
-		if has(t, c, "undone") || !has(t, c, "stays") {
-			t.Fatal("something is left of it")
-		}
-	})
-	t.Run("nor what is rolled back to a savepoint", func(t *testing.T) {
-		tx := begin(t, pool)
-		push(inTx(t, c, tx), "before")
-		_, err := tx.ExecContext(ctx, "SAVEPOINT mine")
-		ok(t, err)
-		push(inTx(t, c, tx), "within")
-		_, err = tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT mine")
-		ok(t, err)
-		ok(t, tx.Commit())
-		if !has(t, c, "before") || has(t, c, "within") {
-			t.Fatal("a savepoint was not heeded")
-		}
-	})
-	t.Run("a refusal leaves the transaction as it was", func(t *testing.T) {
-		push(c, "taken")
-		tx := begin(t, pool)
-		in := inTx(t, c, tx)
-		if _, err := in.Push(ctx, "orders", nil, tarry.Key("taken")); !errors.Is(err, tarry.ErrExists) {
-			t.Fatal(err)
-		}
-		push(in, "other")
-		ok(t, tx.Commit())
-		if !has(t, c, "other") {
-			t.Fatal("the transaction was lost")
-		}
-	})
-	t.Run("after its end it says so", func(t *testing.T) {
-		tx := begin(t, pool)
-		in := inTx(t, c, tx)
-		ok(t, tx.Commit())
-		if _, err := in.Push(ctx, "orders", nil); !errors.Is(err, tarry.ErrInvalid) {
-			t.Fatal(err)
-		}
-	})
+	sqltest.InTx(t, callers(t, pool, c))
 	t.Run("of a pool that takes one statement at a time", func(t *testing.T) {
 		tx := begin(t, connect(t, url, false))
 		in := inTx(t, c, tx)
@@ -139,7 +104,7 @@ func TestInTx(t *testing.T) {
 			t.Fatal(err)
 		}
 		ok(t, tx.Commit())
-		if !has(t, c, "single") {
+		if !sqltest.Has(t, c, "single") {
 			t.Fatal("it is not there")
 		}
 	})
@@ -147,7 +112,7 @@ func TestInTx(t *testing.T) {
 		tx, err := pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 		ok(t, err)
 		defer tx.Rollback()
-		if has(t, inTx(t, c, tx), "nobody") {
+		if sqltest.Has(t, inTx(t, c, tx), "nobody") {
 			t.Fatal("it is there")
 		}
 		if _, err := inTx(t, c, tx).Push(ctx, "new", nil); !errors.Is(err, tarry.ErrInvalid) {
@@ -177,37 +142,8 @@ func TestInTx(t *testing.T) {
 	})
 }
 
-// A handler that settles its message with its own work has both or neither.
 func TestSettleInTx(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, mysqltest.Shared(t), true)
-	c := open(t, pool, newPrefix())
-	ctx := t.Context()
-	_, err := pool.ExecContext(ctx, "CREATE TABLE paid (id VARCHAR(20) PRIMARY KEY)")
-	ok(t, err)
-	_, err = c.Push(ctx, "orders", nil, tarry.Key("42"))
-	ok(t, err)
-	got, err := c.Lease(ctx, tarry.LeaseRequest{Queues: []string{"orders"}, Max: 1})
-	ok(t, err)
-	if len(got.Messages) != 1 {
-		t.Fatalf("%d messages are leased", len(got.Messages))
-	}
-	work := func(end func(*sql.Tx) error) {
-		t.Helper()
-		tx := begin(t, pool)
-		_, err := tx.ExecContext(ctx, "INSERT INTO paid VALUES ('42')")
-		ok(t, err)
-		settled, err := inTx(t, c, tx).Settle(ctx, []tarry.Settlement{{Token: got.Messages[0].Token, Do: tarry.DoAck}})
-		ok(t, err)
-		ok(t, settled[0].Err)
-		ok(t, end(tx))
-	}
-	work(func(tx *sql.Tx) error { return tx.Rollback() })
-	if !has(t, c, "42") {
-		t.Fatal("it is gone though the work was undone")
-	}
-	work(func(tx *sql.Tx) error { return tx.Commit() })
-	if has(t, c, "42") {
-		t.Fatal("it is still there")
-	}
+	db := connect(t, mysqltest.Shared(t), true)
+	sqltest.SettleInTx(t, callers(t, db, open(t, db, newPrefix())))
 }

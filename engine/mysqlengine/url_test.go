@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
@@ -66,7 +67,7 @@ func TestOpen(t *testing.T) {
 	ok(t, c.Close())
 	c, err = tarry.Open(ctx, at, nil)
 	ok(t, err)
-	if !has(t, c, "42") {
+	if !sqltest.Has(t, c, "42") {
 		t.Error("it is not there")
 	}
 	ok(t, c.Close())

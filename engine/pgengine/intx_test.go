@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
@@ -52,83 +53,44 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// has tells whether a message is there.
-func has(t testing.TB, c *tarry.Client, key string) bool {
-	t.Helper()
-	_, err := c.Get(t.Context(), tarry.ByKey(key).Of("orders"))
-	if err != nil && !errors.Is(err, tarry.ErrNotFound) {
-		t.Fatal(err)
+// callers is a store for the tests that both databases pass.
+func callers(t *testing.T) sqltest.Callers {
+	pool := connect(t, pgtest.Shared(t))
+	c := open(t, pool, newSchema(t, pool))
+	return sqltest.Callers{
+		Client: c,
+		Exec: func(t *testing.T, text string) {
+			_, err := pool.Exec(t.Context(), text)
+			ok(t, err)
+		},
+		Begin: func(t *testing.T) *sqltest.CallersTx {
+			tx := begin(t, pool)
+			return &sqltest.CallersTx{
+				InTx: func(t *testing.T) *tarry.Client { return inTx(t, c, tx) },
+				Exec: func(t *testing.T, text string) {
+					_, err := tx.Exec(t.Context(), text)
+					ok(t, err)
+				},
+				Savepoint: func(t *testing.T) (*tarry.Client, func() error) {
+					inner, err := tx.Begin(t.Context())
+					ok(t, err)
+					return inTx(t, c, inner), func() error { return inner.Rollback(t.Context()) }
+				},
+				Commit:   func() error { return tx.Commit(t.Context()) },
+				Rollback: func() error { return tx.Rollback(t.Context()) },
+			}
+		},
 	}
-	return err == nil
 }
 
 func TestInTx(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, pgtest.Shared(t))
-	c := open(t, pool, newSchema(t, pool))
-	ctx := t.Context()
-	push := func(c *tarry.Client, key string) {
-		t.Helper()
-		_, err := c.Push(ctx, "orders", nil, tarry.Key(key), tarry.In(time.Hour))
-		ok(t, err)
-	}
+	sqltest.InTx(t, callers(t))
+}
 
-	t.Run("a push is seen after the commit", func(t *testing.T) {
-		tx := begin(t, pool)
-		in := inTx(t, c, tx)
-		push(in, "kept")
-		if !has(t, in, "kept") || has(t, c, "kept") {
-			t.Fatal("it is seen by others, or not by itself")
-		}
-		ok(t, tx.Commit(ctx))
-		if !has(t, c, "kept") {
-			t.Fatal("it is not there")
-		}
-	})
-	t.Run("what is rolled back never was", func(t *testing.T) {
-		push(c, "stays")
-		tx := begin(t, pool)
-		in := inTx(t, c, tx)
-		push(in, "undone")
-		ok(t, in.Cancel(ctx, tarry.ByKey("stays").Of("orders")))
-		ok(t, tx.Rollback(ctx))
-		if has(t, c, "undone") || !has(t, c, "stays") {
-			t.Fatal("something is left of it")
-		}
-	})
-	t.Run("nor what is rolled back to a savepoint", func(t *testing.T) {
-		tx := begin(t, pool)
-		push(inTx(t, c, tx), "before")
-		inner, err := tx.Begin(ctx)
-		ok(t, err)
-		push(inTx(t, c, inner), "within")
-		ok(t, inner.Rollback(ctx))
-		ok(t, tx.Commit(ctx))
-		if !has(t, c, "before") || has(t, c, "within") {
-			t.Fatal("a savepoint was not heeded")
-		}
-	})
-	t.Run("a refusal leaves the transaction as it was", func(t *testing.T) {
-		push(c, "taken")
-		tx := begin(t, pool)
-		in := inTx(t, c, tx)
-		if _, err := in.Push(ctx, "orders", nil, tarry.Key("taken")); !errors.Is(err, tarry.ErrExists) {
-			t.Fatal(err)
-		}
-		push(in, "other")
-		ok(t, tx.Commit(ctx))
-		if !has(t, c, "other") {
-			t.Fatal("the transaction was lost")
-		}
-	})
-	t.Run("after its end it says so", func(t *testing.T) {
-		tx := begin(t, pool)
-		in := inTx(t, c, tx)
-		ok(t, tx.Commit(ctx))
-		if _, err := in.Push(ctx, "orders", nil); !errors.Is(err, tarry.ErrInvalid) {
-			t.Fatal(err)
-		}
-	})
+func TestSettleInTx(t *testing.T) {
+	t.Parallel()
+	sqltest.SettleInTx(t, callers(t))
 }
 
 // Workers of this process and of another are woken by the commit, sooner than they would
@@ -166,40 +128,5 @@ func TestCommitWakes(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatal("nobody was woken")
 		}
-	}
-}
-
-// A handler that settles its message with its own work has both or neither.
-func TestSettleInTx(t *testing.T) {
-	t.Parallel()
-	pool := connect(t, pgtest.Shared(t))
-	c := open(t, pool, newSchema(t, pool))
-	ctx := t.Context()
-	_, err := pool.Exec(ctx, "CREATE TABLE paid (id text PRIMARY KEY)")
-	ok(t, err)
-	_, err = c.Push(ctx, "orders", nil, tarry.Key("42"))
-	ok(t, err)
-	got, err := c.Lease(ctx, tarry.LeaseRequest{Queues: []string{"orders"}, Max: 1})
-	ok(t, err)
-	if len(got.Messages) != 1 {
-		t.Fatalf("%d messages are leased", len(got.Messages))
-	}
-	work := func(end func(pgx.Tx) error) {
-		t.Helper()
-		tx := begin(t, pool)
-		_, err := tx.Exec(ctx, "INSERT INTO paid VALUES ('42')")
-		ok(t, err)
-		settled, err := inTx(t, c, tx).Settle(ctx, []tarry.Settlement{{Token: got.Messages[0].Token, Do: tarry.DoAck}})
-		ok(t, err)
-		ok(t, settled[0].Err)
-		ok(t, end(tx))
-	}
-	work(func(tx pgx.Tx) error { return tx.Rollback(ctx) })
-	if !has(t, c, "42") {
-		t.Fatal("it is gone though the work was undone")
-	}
-	work(func(tx pgx.Tx) error { return tx.Commit(ctx) })
-	if has(t, c, "42") {
-		t.Fatal("it is still there")
 	}
 }

@@ -35,7 +35,7 @@ func TestListenerEnds(t *testing.T) {
 	schema := newSchema(t, direct)
 	p := pgtest.StartProxy(t, raw)
 	p.Refuse(true)
-	said := make(lines, 10)
+	said := make(servertest.Lines, 10)
 	e := newEngine(connect(t, with(t, p.URL(), "application_name=it")), &Config{Schema: schema, Logger: slog.New(slog.NewTextHandler(said, nil))}, nil)
 	defer e.Close()
 	if line := <-said; !strings.Contains(line, "no notices come") || strings.Contains(line, `\n`) || strings.Contains(line, `\t`) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
@@ -170,7 +172,7 @@ func TestStandby(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !has(t, c, "before") || !has(t, c, "after") {
+	if !sqltest.Has(t, c, "before") || !sqltest.Has(t, c, "after") {
 		t.Error("something was lost")
 	}
 	ok(t, c.Close())
@@ -184,7 +186,7 @@ func TestBouncer(t *testing.T) {
 	use(t, with(t, raw, "migrate=true"))
 	to, err := parsed(t, with(t, s.Bouncer("default_pool_size = 3").URL(raw), "default_query_exec_mode=exec"))
 	ok(t, err)
-	warned := make(lines, 1)
+	warned := make(servertest.Lines, 1)
 	to.cfg.Logger = slog.New(slog.NewTextHandler(warned, nil))
 	pool := connectWith(t, to.pool)
 	e, err := New(t.Context(), pool, to.cfg)
@@ -207,17 +209,6 @@ func TestBouncer(t *testing.T) {
 		}
 	}
 	ok(t, errors.Join(c.Close(), e.Close()))
-}
-
-// lines is a log whose lines go into a channel as long as that has room.
-type lines chan string
-
-func (l lines) Write(b []byte) (int, error) {
-	select {
-	case l <- string(b):
-	default:
-	}
-	return len(b), nil
 }
 
 // A caller who leaves gets his context's error, and the connection stays.

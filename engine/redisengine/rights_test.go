@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
@@ -59,7 +60,7 @@ func TestRightsTakenAway(t *testing.T) {
 	}
 	t.Cleanup(client.Close)
 	told := make(chan string, 100)
-	e, err := New(t.Context(), client, &Config{Logger: slog.New(slog.NewTextHandler(lines(told), nil))})
+	e, err := New(t.Context(), client, &Config{Logger: slog.New(slog.NewTextHandler(servertest.Lines(told), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,17 +89,6 @@ func TestRightsTakenAway(t *testing.T) {
 		t.Error(s.Err)
 	}
 	refused(t, raw, engine.ErrForbidden, "&prefix* channels")
-}
-
-// lines is a log whose lines go into a channel as long as that has room.
-type lines chan string
-
-func (l lines) Write(b []byte) (int, error) {
-	select {
-	case l <- string(b):
-	default:
-	}
-	return len(b), nil
 }
 
 // TestRightsOfAScript knows what Redis says when it is a script that may not.

@@ -100,11 +100,15 @@ func oneLine(err error) string {
 	return strings.Join(lines, " ")
 }
 
+const otherTables = "tarry's tables are missing or not of this version: run tarry migrate up"
+
 // meanings are what errors of the database mean to callers, by their codes.
 var meanings = map[string]struct {
 	err  error
 	hint string
 }{
+	"42703": {engine.ErrInvalid, otherTables}, // undefined_column
+	"42P01": {engine.ErrInvalid, otherTables}, // undefined_table
 	"53100": {engine.ErrNoSpace, "make room on the disk of the server"},
 	"53200": {engine.ErrLimit, "give the server more memory"},
 	"53300": {engine.ErrUnavailable, "raise max_connections of the server, or give processes smaller pools by the option pool"},

@@ -285,3 +285,19 @@ func TestPlanOfAcks(t *testing.T) {
 		t.Errorf("acks do not look for ids: %s", plan)
 	}
 }
+
+// Tables that change beneath an engine are no matter of the network's.
+func TestTablesThatChange(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	schema := newSchema(t, pool)
+	c := open(t, pool, schema)
+	for _, text := range []string{"ALTER TABLE %s.tally_change RENAME ns TO others", "ALTER TABLE %s.message RENAME TO others"} {
+		_, err := pool.Exec(t.Context(), fmt.Sprintf(text, schema))
+		ok(t, err)
+		_, err = c.Push(t.Context(), "orders", nil)
+		if !errors.Is(err, tarry.ErrInvalid) || !strings.Contains(err.Error(), "tarry migrate") {
+			t.Error(err)
+		}
+	}
+}

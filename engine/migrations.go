@@ -44,12 +44,7 @@ type MigrationsOpener func(u *url.URL) (Migrations, error)
 // RegisterMigrations makes the migrations of an engine available to OpenMigrations, beside
 // Register.
 func RegisterMigrations(scheme string, open MigrationsOpener) {
-	registry.Lock()
-	defer registry.Unlock()
-	if registry.migrations == nil {
-		registry.migrations = make(map[string]MigrationsOpener)
-	}
-	registry.migrations[scheme] = open
+	migrations.Register("migrations", scheme, open)
 }
 
 // OpenMigrations returns the migrations of the store that a URL names. It fails with
@@ -59,13 +54,10 @@ func OpenMigrations(rawURL string) (Migrations, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry.RLock()
-	open, known := registry.migrations[u.Scheme], registry.openers[u.Scheme] != nil
-	registry.RUnlock()
-	switch {
-	case open != nil:
+	if open, ok := migrations.Of(u.Scheme); ok {
 		return open(u)
-	case known:
+	}
+	if _, known := openers.Of(u.Scheme); known {
 		return nil, &Error{Op: "migrate", Err: ErrUnsupported, Hint: fmt.Sprintf("a %s: store has no tables to migrate", u.Scheme)}
 	}
 	return nil, unknown(u.Scheme)

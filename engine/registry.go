@@ -4,46 +4,26 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
+
+	"github.com/tarryhq/tarry/internal/schemes"
 )
 
 // Opener opens the engine that u names. It fails with a clear error when the
 // store is not reachable or the URL has parts that it does not know.
 type Opener func(ctx context.Context, u *url.URL) (Engine, error)
 
-var registry struct {
-	sync.RWMutex
-	openers    map[string]Opener
-	migrations map[string]MigrationsOpener
-}
+var (
+	openers    schemes.Openers[Opener]
+	migrations schemes.Openers[MigrationsOpener]
+)
 
 // Register makes an engine available to Open under a URL scheme. Engine packages
 // call it from init; a scheme registered twice panics.
-func Register(scheme string, open Opener) {
-	registry.Lock()
-	defer registry.Unlock()
-	if _, dup := registry.openers[scheme]; dup {
-		panic("tarry: engine scheme registered twice: " + scheme)
-	}
-	if registry.openers == nil {
-		registry.openers = make(map[string]Opener)
-	}
-	registry.openers[scheme] = open
-}
+func Register(scheme string, open Opener) { openers.Register("engine", scheme, open) }
 
 // Schemes returns the registered URL schemes, sorted.
-func Schemes() []string {
-	registry.RLock()
-	defer registry.RUnlock()
-	var s []string
-	for scheme := range registry.openers {
-		s = append(s, scheme)
-	}
-	slices.Sort(s)
-	return s
-}
+func Schemes() []string { return openers.Names() }
 
 // Open opens the engine that a URL names, such as "disk:tarry-data" or "mem:".
 // Its package must be imported.
@@ -52,10 +32,8 @@ func Open(ctx context.Context, rawURL string) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry.RLock()
-	open := registry.openers[u.Scheme]
-	registry.RUnlock()
-	if open == nil {
+	open, ok := openers.Of(u.Scheme)
+	if !ok {
 		return nil, unknown(u.Scheme)
 	}
 	return open(ctx, u)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/storeurl"
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 func init() {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
-	"github.com/tarryhq/tarry/engine/internal/storeurl"
+	"github.com/tarryhq/tarry/internal/storeurl"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/storeurl"
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 func init() {

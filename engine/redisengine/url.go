@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/storeurl"
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 func init() {

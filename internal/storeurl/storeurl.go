@@ -1,5 +1,6 @@
-// Package storeurl reads the URLs that name stores, such as disk:tarry-data?cache=1GiB
-// or redis://user@host:6379/0?password_file=/run/secrets/redis.
+// Package storeurl reads the URLs that name stores and the targets that messages are
+// handed on to, such as disk:tarry-data?cache=1GiB or
+// redis://user@host:6379/0?password_file=/run/secrets/redis.
 //
 // An engine makes a Reader, takes the parts and options out that it knows, and asks
 // Done what was wrong:

@@ -15,7 +15,7 @@ import (
 
 // Recheck is how late, at most, a push by another process is met whose message is due
 // before all others.
-const Recheck = 100 * time.Millisecond
+const Recheck = 250 * time.Millisecond
 
 // Config sets an Engine up. The zero Config is what most want.
 type Config struct {

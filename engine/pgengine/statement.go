@@ -37,22 +37,33 @@ func body(n string) string { return strings.ReplaceAll(inline, "%b", n) }
 // conditions hold.
 func heads(waiting, ranked, leased, dead, forgotten string) string {
 	first := func(kind, where string) string {
-		return `(SELECT ARRAY[ends, id] FROM {message} WHERE queue = q.num AND kind = ` + kind + ` ` + where + ` ORDER BY ends, id LIMIT 1)`
+		return `(SELECT ARRAY[ends, id] FROM {message} WHERE queue = q.num AND kind = ` + kind + ` ` + where + ` ORDER BY ends, id + 0 LIMIT 1)`
 	}
 	return `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, ` +
 		first("0", waiting) + `, ` + first("1", ranked) + `, ` + first("2", leased) + `, CASE WHEN NOT q.keeps THEN ` + first("3", dead) + ` END,
 		CASE WHEN q.remembers THEN (SELECT forgotten FROM {memory} WHERE queue = q.num ` + forgotten + ` ORDER BY forgotten LIMIT 1) END`
 }
 
+// Where messages come and go the statistics say at times that a table is empty, however many
+// dead rows vacuum has had to leave in it. All ways to read it then seem to cost the same, and
+// what leaves PostgreSQL a choice may walk over a whole index. So rows that unnest gives are
+// joined by conditions which only a look-up for each of them can meet, or by a LATERAL
+// that is not merged with what is around it; no order is asked for that an index has; and
+// an id is found in the index of ids alone, since the other has it as id + 0.
+const (
+	sameID  = `m.id = ANY(ARRAY[u.id])`
+	sameKey = `m.queue = u.queue AND m.key = u.key COLLATE "C"`
+)
+
 // say returns the statements for the tables of a schema.
 func say(schema string) *statements {
-	tables := strings.NewReplacer("{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
+	tables := strings.NewReplacer("{id}", sameID, "{key}", sameKey, "{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
 	s := &statements{
 		now:        `SELECT ` + micros,
 		lockQueues: `SELECT num FROM {queue} WHERE num = ANY($1) ORDER BY num FOR UPDATE`,
 		heads:      heads("", "", "", "", "") + ` FROM unnest($1::bigint[]) WITH ORDINALITY u(num, n) JOIN {queue} q USING (num) ORDER BY u.n`,
-		headsFrom: heads("AND (ends, id) >= (u.at0, u.id0)", "AND (ends, id) >= (u.at1, u.id1)", "AND (ends, id) >= (u.at2, u.id2)",
-			"AND (ends, id) >= (u.at3, u.id3)", "AND forgotten >= u.forgotten") +
+		headsFrom: heads("AND (ends, id + 0) >= (u.at0, u.id0)", "AND (ends, id + 0) >= (u.at1, u.id1)", "AND (ends, id + 0) >= (u.at2, u.id2)",
+			"AND (ends, id + 0) >= (u.at3, u.id3)", "AND forgotten >= u.forgotten") +
 			` FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
 			WITH ORDINALITY u(num, at0, id0, at1, id1, at2, id2, at3, id3, forgotten, n) JOIN {queue} q USING (num) ORDER BY u.n`,
 		saveQueue: `UPDATE {queue} SET paused = $2, settings = $3, revision = $4, base = $5, remembers = $6, keeps = $7 WHERE num = $1`,
@@ -62,20 +73,20 @@ func say(schema string) *statements {
 		queues:    `SELECT num, name, paused, settings, revision FROM {queue} WHERE name > $1 ORDER BY name LIMIT $2`,
 		block:     `SELECT nextval('{id_block}') FROM generate_series(1, $1)`,
 
-		byID: `SELECT ` + columns + body("2") + ` FROM {message} m WHERE m.id = ANY($1) ORDER BY m.id`,
-		byKey: `SELECT ` + columns + body("3") + ` FROM unnest($1::bigint[], $2::text[]) u(queue, key)
-			JOIN {message} m ON m.queue = u.queue AND m.key = u.key COLLATE "C" AND m.kind <> 3 ORDER BY m.queue, m.key`,
-		remembered: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM unnest($1::bigint[], $2::text[]) u(queue, key)
-			JOIN {memory} m ON m.queue = u.queue AND m.key = u.key COLLATE "C" ORDER BY m.queue, m.key`,
+		byID: `SELECT ` + columns + body("2") + ` FROM {message} m WHERE m.id = ANY($1) ORDER BY m.id + 0`,
+		byKey: `SELECT ` + columns + body("3") + ` FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY u(queue, key, n),
+			LATERAL (SELECT * FROM {message} m WHERE m.queue = u.queue AND m.key = u.key COLLATE "C" AND m.kind <> 3 OFFSET 0) m ORDER BY u.n`,
+		remembered: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY u(queue, key, n),
+			LATERAL (SELECT * FROM {memory} m WHERE {key} OFFSET 0) m ORDER BY u.n`,
 		lastDead: `SELECT ` + columns + body("4") + ` FROM {message} m WHERE m.queue = $1 AND m.key = $2 AND m.kind = 3 AND m.ends >= $3
 			ORDER BY m.ends DESC, m.id DESC LIMIT 1`,
 		forward: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.queue = $1 AND m.kind = $2
-			AND (m.ends, m.id) >= ($3, $4) AND (m.ends, m.id) < ($5, $6) ORDER BY m.ends, m.id LIMIT $7`,
+			AND (m.ends, m.id + 0) >= ($3, $4) AND (m.ends, m.id + 0) < ($5, $6) ORDER BY m.ends, m.id + 0 LIMIT $7`,
 		backward: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.queue = $1 AND m.kind = $2
-			AND (m.ends, m.id) >= ($3, $4) AND (m.ends, m.id) < ($5, $6) ORDER BY m.ends DESC, m.id DESC LIMIT $7`,
+			AND (m.ends, m.id + 0) >= ($3, $4) AND (m.ends, m.id + 0) < ($5, $6) ORDER BY m.ends DESC, m.id + 0 DESC LIMIT $7`,
 		ranked: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.id IN (
 				SELECT id FROM (SELECT id, ends, priority FROM {message} WHERE queue = $1 AND kind = $2
-					AND (ends, id) >= ($3, $4) AND (ends, id) < ($5, $6) ORDER BY ends, id LIMIT $9) w
+					AND (ends, id + 0) >= ($3, $4) AND (ends, id + 0) < ($5, $6) ORDER BY ends, id + 0 LIMIT $9) w
 				ORDER BY priority, ends, id LIMIT $10)
 			AND m.queue = $1 AND m.kind = $2 AND (m.ends, m.id) < ($5, $6) ORDER BY m.priority, m.ends, m.id LIMIT $7`,
 		bodies:  `SELECT id, body FROM {message} WHERE id = ANY($1)`,
@@ -87,8 +98,8 @@ func say(schema string) *statements {
 				u(id, queue, key, due, expires, priority, policy, meta, body)`,
 		// It divides by zero when one of the keys is remembered, which undoes the transaction
 		// with no need to wait for an answer.
-		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key)
-			JOIN {memory} m ON m.queue = u.queue AND m.key = u.key COLLATE "C") THEN 0 ELSE 1 END`,
+		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key),
+			LATERAL (SELECT FROM {memory} m WHERE {key} OFFSET 0) m) THEN 0 ELSE 1 END`,
 		// It divides by zero unless queues have the revisions and remember nothing, and the time
 		// is as believed.
 		examine: `SELECT 1 / CASE WHEN cardinality($1::bigint[]) = (SELECT count(*) FROM unnest($1::bigint[], $2::bigint[]) u(num, revision)
@@ -98,19 +109,19 @@ func say(schema string) *statements {
 		// all of that when there are many: what is added to columns keeps it from them.
 		ack: `WITH gone AS (
 				DELETE FROM {message} m USING unnest($1::bigint[], $2::bigint[], $3::bytea[]) u(id, queue, nonce)
-				WHERE m.id = u.id AND m.queue + 0 = u.queue AND m.kind + 0 = 2 AND m.nonce = u.nonce AND m.ends + 0 > $4
+				WHERE {id} AND m.queue + 0 = u.queue AND m.kind + 0 = 2 AND m.nonce = u.nonce AND m.ends + 0 > $4
 					AND NOT (SELECT remembers FROM {queue} q WHERE q.num = m.queue)
 				RETURNING m.id, m.queue),
 			counted AS (INSERT INTO {tally_change} (queue, count, minutes, ns) SELECT queue, $5::smallint, ARRAY[0], ARRAY[-count(*)] FROM gone GROUP BY queue)
 			SELECT id FROM gone`,
 		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
-				u(id, kind, ends, due, expires, attempt, nonce, last_error) WHERE m.id = u.id`,
+				u(id, kind, ends, due, expires, attempt, nonce, last_error) WHERE {id}`,
 		replace: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error,
 				priority = u.priority, policy = u.policy, meta = u.meta, body = u.body
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[],
 				$9::bigint[], $10::bytea[], $11::bytea[], $12::bytea[])
-				u(id, kind, ends, due, expires, attempt, nonce, last_error, priority, policy, meta, body) WHERE m.id = u.id`,
+				u(id, kind, ends, due, expires, attempt, nonce, last_error, priority, policy, meta, body) WHERE {id}`,
 		remove: `DELETE FROM {message} WHERE id = ANY($1)`,
 
 		over: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m WHERE m.queue = $1 AND m.forgotten >= $2 AND m.forgotten <= $3 AND m.ended <= $4
@@ -119,7 +130,7 @@ func say(schema string) *statements {
 			SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[])
 			ON CONFLICT (queue, key) DO UPDATE SET id = excluded.id, due = excluded.due, ending = excluded.ending,
 				ended = excluded.ended, forgotten = excluded.forgotten`,
-		forget: `DELETE FROM {memory} m USING unnest($1::bigint[], $2::text[]) u(queue, key) WHERE m.queue = u.queue AND m.key = u.key COLLATE "C"`,
+		forget: `DELETE FROM {memory} m USING unnest($1::bigint[], $2::text[]) u(queue, key) WHERE {key}`,
 
 		tally: `INSERT INTO {tally_change} (queue, count, minutes, ns)
 			SELECT queue, count, array_agg(minute), array_agg(n) FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) u(queue, count, minute, n)

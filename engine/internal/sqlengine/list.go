@@ -30,7 +30,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 		return engine.Page{}, err
 	}
 	var page engine.Page
-	err = e.look(ctx, op, []int64{num}, func(w *work) (err error) {
+	err = e.look(ctx, op, grounds([]int64{num}), func(w *work) (err error) {
 		page, err = w.page(num, &q, span)
 		return err
 	})

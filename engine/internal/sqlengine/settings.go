@@ -17,7 +17,7 @@ func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, st
 	if err != nil || num == 0 {
 		return engine.Settings{}, revision(0), err
 	}
-	_, heads, err := e.store.Heads(ctx, grounds([]int64{num}))
+	_, heads, err := e.store.Heads(ctx, e.floors.from([]int64{num}, rough))
 	if err != nil {
 		return engine.Settings{}, "", err
 	}

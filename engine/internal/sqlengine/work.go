@@ -205,11 +205,12 @@ func (w *work) alone(queues []int64) error {
 	return errAlone
 }
 
-// look runs a transaction that changes nothing.
-func (e *Engine) look(ctx context.Context, op string, queues []int64, fn func(*work) error) error {
+// look runs a transaction that changes nothing. What queues have first is looked for from
+// floors.
+func (e *Engine) look(ctx context.Context, op string, from []Floor, fn func(*work) error) error {
 	return e.repeat(ctx, op, Endless, func() error {
 		return e.store.In(ctx, op, func(tx Tx) error {
-			w, err := e.open(ctx, tx, op, grounds(queues), nil, First{})
+			w, err := e.open(ctx, tx, op, from, nil, First{})
 			if err != nil {
 				return err
 			}

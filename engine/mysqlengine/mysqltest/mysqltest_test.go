@@ -7,13 +7,13 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
@@ -62,7 +62,7 @@ func TestServerKeepsItsDataOverKillAndRestart(t *testing.T) {
 		if _, err := net.Dial("tcp", addr); err == nil {
 			t.Fatalf("%s: something listens", what)
 		}
-		if left := processes(t, s.Dir()); len(left) > 0 {
+		if left := servertest.InFolder(t, s.Dir()); len(left) > 0 {
 			t.Fatalf("%s: left are %q", what, left)
 		}
 		if err := db.PingContext(t.Context()); err == nil {
@@ -188,32 +188,15 @@ func TestProxy(t *testing.T) {
 	is(t, text(t, db, "SELECT COUNT(*) FROM k"), "0")
 }
 
-// processes are the command lines of those that run in a folder.
-func processes(t *testing.T, dir string) []string {
-	t.Helper()
-	var left []string
-	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range all {
-		if cwd, err := os.Readlink(filepath.Join(p, "cwd")); err == nil && strings.HasPrefix(cwd, dir) {
-			line, _ := os.ReadFile(filepath.Join(p, "cmdline"))
-			left = append(left, p+" "+string(line))
-		}
-	}
-	return left
-}
-
 func TestNothingIsLeft(t *testing.T) {
 	var dir string
 	t.Run("test", func(t *testing.T) {
 		dir = mysqltest.Start(t).Dir()
-		if len(processes(t, dir)) == 0 {
+		if len(servertest.InFolder(t, dir)) == 0 {
 			t.Errorf("none runs in %s", dir)
 		}
 	})
-	if left := processes(t, dir); len(left) > 0 {
+	if left := servertest.InFolder(t, dir); len(left) > 0 {
 		t.Errorf("left are %q", left)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

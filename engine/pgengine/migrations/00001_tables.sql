@@ -21,8 +21,9 @@ CREATE TABLE {{name "message"}} (
     body       bytea
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
 
--- What falls due, lapses and died, each in its order: leases, lists, the next due time.
-CREATE INDEX message_ends ON {{name "message"}} (queue, kind, ends, id);
+-- What falls due, lapses and died, each in its order: leases, lists, the next due time. It has
+-- id + 0, so that nobody looks for an id in it.
+CREATE INDEX message_ends ON {{name "message"}} (queue, kind, ends, (id + 0));
 -- A key has one live message.
 CREATE UNIQUE INDEX message_key ON {{name "message"}} (queue, key) WHERE kind <> 3 AND key IS NOT NULL;
 -- The dead one of a key that died last.

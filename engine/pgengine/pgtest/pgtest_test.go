@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
@@ -56,7 +56,7 @@ func TestServerKeepsItsDataOverKillAndRestart(t *testing.T) {
 		if _, err := net.Dial("tcp", addr); err == nil {
 			t.Fatalf("%s: something listens", what)
 		}
-		if left := processes(t, s.Dir()); len(left) > 0 {
+		if left := servertest.InFolder(t, s.Dir()); len(left) > 0 {
 			t.Fatalf("%s: left are %q", what, left)
 		}
 		if err := p.Ping(t.Context()); err == nil {
@@ -248,23 +248,6 @@ func TestBouncerInTransactionMode(t *testing.T) {
 	}
 }
 
-// processes are the command lines of those that run in a folder, or for it.
-func processes(t *testing.T, dir string) []string {
-	t.Helper()
-	var left []string
-	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range all {
-		if cwd, err := os.Readlink(filepath.Join(p, "cwd")); err == nil && strings.HasPrefix(cwd, dir) {
-			line, _ := os.ReadFile(filepath.Join(p, "cmdline"))
-			left = append(left, p+" "+string(line))
-		}
-	}
-	return left
-}
-
 func TestNothingIsLeft(t *testing.T) {
 	var dirs []string
 	t.Run("test", func(t *testing.T) {
@@ -277,13 +260,13 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		dirs = []string{s.Dir(), r.Dir(), b.Dir()}
 		for _, dir := range dirs {
-			if len(processes(t, dir)) == 0 {
+			if len(servertest.InFolder(t, dir)) == 0 {
 				t.Errorf("none runs in %s", dir)
 			}
 		}
 	})
 	for _, dir := range dirs {
-		if left := processes(t, dir); len(left) > 0 {
+		if left := servertest.InFolder(t, dir); len(left) > 0 {
 			t.Errorf("left are %q", left)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

@@ -80,6 +80,7 @@ func Walks(t *testing.T, e engine.Engine, walked func() int64, most int64) {
 			n += handle(t, e, 10)
 		}
 		handle(t, e, 10)
+		everyCall(t, e)
 		each = append(each, walked()-before)
 	}
 	// Whole looks are made now and then, and until it is known what they cost.
@@ -87,4 +88,30 @@ func Walks(t *testing.T, e engine.Engine, walked func() int64, most int64) {
 	if t.Logf("%v", each); usual > most {
 		t.Errorf("each time %d are walked over, want no more than %d", usual, most)
 	}
+}
+
+// everyCall has a message with a key go through what is done by key and by id.
+func everyCall(t *testing.T, e engine.Engine) {
+	t.Helper()
+	far, ref := engine.When{In: time.Hour}, engine.Ref{Queue: "q", Key: "k"}
+	push(t, e, engine.Message{Queue: "q", Key: "k", Due: far})
+	push(t, e, engine.Message{Queue: "q", Key: "k", OnConflict: engine.Replace})
+	for _, do := range []engine.Action{engine.Release, engine.Extend, engine.Retry} {
+		leased := lease(t, e, 1)
+		if len(leased) != 1 {
+			t.Fatalf("before %v: leased %d, want 1", do, len(leased))
+		}
+		settled, err := e.Settle(patience(t), []engine.Settlement{{Token: leased[0].Token, Do: do, When: &far}})
+		ok(t, err, settled[0].Err)
+		if do == engine.Extend {
+			settled, err = e.Settle(patience(t), []engine.Settlement{{Token: leased[0].Token, Do: engine.Release}})
+			ok(t, err, settled[0].Err)
+		}
+	}
+	_, err := e.Get(patience(t), ref)
+	ok(t, err)
+	_, err = e.Reschedule(patience(t), ref, engine.When{In: 2 * time.Hour})
+	ok(t, err)
+	errs, err := e.Cancel(patience(t), []engine.Ref{ref})
+	ok(t, err, errs[0])
 }

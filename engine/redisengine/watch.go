@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
@@ -76,10 +77,12 @@ func (e *Engine) told(hint string) {
 	e.mu.RLock()
 	q := e.queues[part[2]]
 	e.mu.RUnlock()
-	if q == nil || n < 0 || n >= len(q.shards) {
-		return // nobody here waits for it
-	}
-	if q.shards[n].soon(due) {
+	switch {
+	case q == nil: // nobody here waits for it, but may look out for new ones
+		if engine.CheckQueue("watch", part[2]) == nil {
+			e.watchers.Hint(part[2])
+		}
+	case n >= 0 && n < len(q.shards) && q.shards[n].soon(due):
 		e.watchers.Hint(q.name)
 	}
 }

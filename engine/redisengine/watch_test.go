@@ -147,3 +147,26 @@ func settled(t *testing.T, e *Engine) {
 		return next.IsZero() || next.Sub(grant.Now) > time.Second
 	})
 }
+
+// Whoever looks out for queues hears of those that are new here.
+func TestHintsTellOfNewQueues(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	prefix := "prefix=" + freshPrefix()
+	e, by := openStore(t, s.URL(), prefix), openStore(t, s.URL(), prefix)
+	hints := make(chan string, 100)
+	defer e.Watch(func(queue string) { hints <- queue })()
+	e.queue("q")
+	<-hints // the subscription has begun
+	push(t, by, plain("new", "k"))
+	for {
+		select {
+		case queue := <-hints:
+			if queue == "new" {
+				return
+			}
+		case <-time.After(Recheck):
+			t.Fatal("nothing is hinted at")
+		}
+	}
+}

@@ -32,6 +32,11 @@ type Filter struct {
 	Body   bool  // ListWhere yields, and Match gets, messages with bodies
 }
 
+// all reports whether a filter chooses all that its states have, the first first.
+func (f *Filter) all() bool {
+	return f.From.IsZero() && f.To.IsZero() && f.Error == "" && f.KeyPrefix == "" && f.Match == nil && !f.Newest
+}
+
 // sweepPage is how many messages are looked at, and changed, at a time.
 const sweepPage = 500
 

@@ -44,7 +44,7 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 		return Page{}, err
 	}
 	l, ok := c.eng.(engine.Lister)
-	if err := c.able(ok && c.caps.List, op, q.Queue, op); err != nil {
+	if err := c.able(ok && (c.caps.List || c.caps.ListDead), op, q.Queue, op); err != nil {
 		return Page{}, err
 	}
 	p, err := l.List(ctx, q)

@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -30,8 +31,15 @@ type Swept struct {
 // See Swept.
 func (c *Client) RedriveWhere(ctx context.Context, f Filter, progress ...func(Swept)) (Swept, error) {
 	s := &sweep{c: c, op: "redrive", f: f, progress: progress}
+	if c.caps.Redrive && !c.filters() && f.all() {
+		r, err := c.Redrive(ctx, f.Queue, nil, int(min(f.Limit, math.MaxInt)))
+		return Swept{Done: r.Redriven, Skipped: r.Skipped}, err
+	}
 	return s.run(ctx, s.redrive, Dead)
 }
+
+// filters reports whether the engine has what it takes to change what a filter chooses.
+func (c *Client) filters() bool { return c.caps.List && c.caps.Range && c.caps.IfState }
 
 // DropWhere removes the dead messages that a filter chooses. See Swept.
 func (c *Client) DropWhere(ctx context.Context, f Filter, progress ...func(Swept)) (Swept, error) {
@@ -70,7 +78,7 @@ func (s *sweep) run(ctx context.Context, change func(context.Context, State, []I
 	if err := s.f.check(s.op, states...); err != nil {
 		return s.Swept, err
 	}
-	if err := s.c.able(s.c.caps.List && s.c.caps.Range && s.c.caps.IfState, s.op, s.f.Queue, "filters: these need ranges of lists and conditions on states"); err != nil {
+	if err := s.c.able(s.c.filters(), s.op, s.f.Queue, "filters: these need ranges of lists and conditions on states"); err != nil {
 		return s.Swept, err
 	}
 	for _, state := range s.f.States {

@@ -29,6 +29,7 @@ type Abilities struct {
 	RemoteLeases bool // Want.Remote: leases that another process settles
 	Claim        bool // Claimer
 	List         bool // Lister
+	ListDead     bool // Lister of the dead alone, where List is false
 	Count        bool // Counter
 	Forecast     bool // Forecaster
 	Pause        bool // Pauser
@@ -40,6 +41,7 @@ type Abilities struct {
 	Settings     bool // Configurer
 	Atomic       bool // AtomicPusher
 	LeaseWait    bool // LeaseWaiter
+	Foresight    bool // Granted.NextDue counts the dues of all that is scheduled; else only what this engine knows of
 }
 
 // Limits bound what an engine takes.
@@ -49,7 +51,7 @@ type Limits struct {
 	MaxDelay   time.Duration   // from a push or reschedule to the due time; 0: none
 	Delays     []time.Duration // the only delays there are, ascending; empty: any
 	Precision  time.Duration   // of due times
-	Window     int             // ready messages of a queue among which the order is exact
+	Window     int             // ready messages of a queue among which the order is exact; 1: they go out as they fell due, more or less
 
 	// Shares says that Settings.InFlight, Rate, MaxPending and DeadMax are divided among
 	// parts of the store, each of which keeps to its share, rounded up: the sum may be
@@ -86,7 +88,7 @@ func Full(name string) Capabilities {
 			Keys: true, Priority: true, Expiry: true, Cancel: true, Reschedule: true, Get: true, Extend: true,
 			GiveBack: true, RemoteLeases: true,
 			Claim: true, List: true, Count: true, Forecast: true, Pause: true, Purge: true, Redrive: true,
-			Range: true, IfState: true, Remember: true, Settings: true,
+			Range: true, IfState: true, Remember: true, Settings: true, Foresight: true,
 		},
 		Limits: Limits{Precision: time.Millisecond},
 	}
@@ -136,8 +138,12 @@ func (c *Capabilities) CheckRef(op string, ref Ref) error {
 	return nil
 }
 
-// CheckList refuses a range of a list, or its reverse.
+// CheckList refuses a list of a state that an engine cannot list, a range of a list, and its
+// reverse.
 func (c *Capabilities) CheckList(q *ListQuery) error {
+	if !c.List && !(c.ListDead && q.State == Dead) {
+		return c.lacks("list", Ref{Queue: q.Queue}, "lists of what is "+q.State.String())
+	}
 	if !c.Range && (q.Newest || !q.From.IsZero() || !q.To.IsZero()) {
 		return c.lacks("list", Ref{Queue: q.Queue}, "ranges of lists, nor their reverse")
 	}

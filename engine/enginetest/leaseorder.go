@@ -33,6 +33,7 @@ var orderTests = []test{
 		})
 	}},
 	{"by priority, then due, then id", func(b *bed) {
+		b.need("an order of more than one", b.caps.Window > 1)
 		base := b.now().Add(-time.Hour).Truncate(time.Second)
 		var want []engine.Info
 		for _, p := range []uint32{9, 1, 4_294_967_295, 5, 1, 0, 9, 5} {
@@ -195,6 +196,7 @@ var dueTests = []test{
 		b.lease1(0)
 	}},
 	{"NextDue is the least due of the scheduled", func(b *bed) {
+		b.need("Foresight", b.caps.Foresight)
 		far := b.push(b.msg("far", dueLater))
 		b.notLater(b.lease(1, 0), far.Due)
 		near := b.push(b.msg("near", engine.When{In: time.Hour}))
@@ -237,6 +239,7 @@ var dueTests = []test{
 		b.leaseN(10, 0) // the five leases of two days have lapsed, too
 	}},
 	{"far and near due times do not disturb each other", func(b *bed) {
+		b.need("any delay", b.caps.AnyDelay())
 		for i := range 50 {
 			b.push(b.msg("", engine.When{In: time.Duration(i+1) * 1000 * time.Hour}))
 		}

@@ -117,6 +117,7 @@ var pushTests = []test{
 		}
 	}},
 	{"the longest spans that can be said", func(b *bed) {
+		b.need("any delay", b.caps.AnyDelay())
 		m := b.msg("k", engine.When{In: math.MaxInt64})
 		m.Terms = b.able(engine.Terms{ExpireAfter: math.MaxInt64})
 		if r := b.push(m); r.State != engine.Scheduled || r.Due.Before(b.now().AddDate(292, 0, 0)) {
@@ -133,6 +134,7 @@ var pushTests = []test{
 		b.none("both are far away")
 	}},
 	{"the year 9999 is kept", func(b *bed) {
+		b.need("any delay", b.caps.AnyDelay())
 		at := time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
 		if r := b.push(b.msg("k", engine.When{At: at})); !r.Due.Equal(at) || r.State != engine.Scheduled {
 			b.Fatalf("result %+v", r)

@@ -22,6 +22,13 @@ type Ledger struct {
 	// or cancelled may come back.
 	Forgetful bool
 
+	// Keyless says that the store knows no keys: messages have theirs as bodies, and may be
+	// handled more than once, since the repetition of a push is another message.
+	Keyless bool
+
+	// Insistence is for how long a call is repeated until it is answered; 0: 30 s.
+	Insistence time.Duration
+
 	t     testing.TB
 	queue string
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ const insistence = 30 * time.Second
 
 // insist makes a call until it is answered.
 func (l *Ledger) insist(what string, call func(context.Context) error) (answered bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), insistence)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(l.Insistence, insistence))
 	defer cancel()
 	for {
 		err := call(ctx)
@@ -42,6 +43,10 @@ func (l *Ledger) insist(what string, call func(context.Context) error) (answered
 func (l *Ledger) Push(c *tarry.Client, key string, in time.Duration) {
 	l.Change(func() { l.Entries[key] = &Entry{In: in, Due: time.Now().Add(in)} })
 	if l.insist("the push of "+key, func(ctx context.Context) error {
+		if l.Keyless {
+			_, err := tarry.NewTopic[string](l.queue).Push(ctx, c, key, tarry.In(in))
+			return err
+		}
 		_, err := c.Push(ctx, l.queue, nil, tarry.Key(key), tarry.In(in), tarry.OnConflict(tarry.Keep))
 		return err
 	}) {
@@ -150,19 +155,22 @@ func (l *Ledger) acked(key string) {
 }
 
 func (l *Ledger) handle(_ context.Context, m *tarry.Message[string]) error {
-	now := time.Now()
+	now, key := time.Now(), m.Key
+	if l.Keyless {
+		key = m.Body
+	}
 	l.mu.Lock()
-	e := l.Entries[m.Key]
+	e := l.Entries[key]
 	switch {
 	case e == nil:
-		l.t.Errorf("%q is handled, which nobody has pushed", m.Key)
+		l.t.Errorf("%q is handled, which nobody has pushed", key)
 		e = &Entry{}
 	case e.Due.Sub(now) > tolerance:
-		l.t.Errorf("%s is handled %v before its due", m.Key, e.Due.Sub(now))
-	case e.Running:
-		l.t.Errorf("%s is handled by two at once", m.Key)
+		l.t.Errorf("%s is handled %v before its due", key, e.Due.Sub(now))
+	case e.Running && !l.Keyless:
+		l.t.Errorf("%s is handled by two at once", key)
 	case e.Gone && !l.Forgetful:
-		l.t.Errorf("%s is handled, which was acked or cancelled", m.Key)
+		l.t.Errorf("%s is handled, which was acked or cancelled", key)
 	}
 	e.Running = true
 	l.Late = max(l.Late, now.Sub(e.Due))

@@ -21,7 +21,7 @@ type process struct {
 }
 
 // startProcess runs cmd and waits until it has written one of the texts.
-func startProcess(cmd *exec.Cmd, ready []string) (*process, error) {
+func startProcess(cmd *exec.Cmd, ready []string, patience time.Duration) (*process, error) {
 	p := &process{cmd: cmd, log: newLog(ready), ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	// A child that the server has forked holds the output open; it is not waited for.
@@ -39,9 +39,9 @@ func startProcess(cmd *exec.Cmd, ready []string) (*process, error) {
 			return nil, errPortTaken
 		}
 		return nil, fmt.Errorf("%s has ended at once:\n%s", cmd, p.log)
-	case <-time.After(Patience):
+	case <-time.After(patience):
 		p.kill()
-		return nil, fmt.Errorf("%s was not ready after %v:\n%s", cmd, Patience, p.log)
+		return nil, fmt.Errorf("%s was not ready after %v:\n%s", cmd, patience, p.log)
 	}
 }
 
@@ -78,7 +78,7 @@ func (p *process) kill() {
 }
 
 // stop asks it to end, and waits until it has.
-func (p *process) stop(signal syscall.Signal) error {
+func (p *process) stop(signal syscall.Signal, patience time.Duration) error {
 	if !p.alive() {
 		return nil
 	}
@@ -86,8 +86,8 @@ func (p *process) stop(signal syscall.Signal) error {
 	select {
 	case <-p.ended:
 		return nil
-	case <-time.After(Patience):
+	case <-time.After(patience):
 		p.kill()
-		return fmt.Errorf("%s had not ended %v after it was asked to:\n%s", p.cmd, Patience, p.log)
+		return fmt.Errorf("%s had not ended %v after it was asked to:\n%s", p.cmd, patience, p.log)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Command says how a server is run.
@@ -31,6 +32,9 @@ type Command struct {
 	// Ready are texts, any of which the server writes to its standard output or error
 	// once it answers. What takes longer is to be waited for by Await.
 	Ready []string
+
+	// Patience is how long the server may take to be ready, and to stop; 0: Patience.
+	Patience time.Duration
 
 	// User runs the server, when the test is root's; "": root does. Its folder must be
 	// that user's then, see Folder.
@@ -68,6 +72,9 @@ func Start(t testing.TB, c Command) *Server {
 	if c.StopSignal == 0 {
 		c.StopSignal = syscall.SIGTERM
 	}
+	if c.Patience == 0 {
+		c.Patience = Patience
+	}
 	s := &Server{t: t, command: c, env: slices.Concat(os.Environ(), c.Env)}
 	if c.Clock != "" {
 		s.env = append(s.env, clockEnv(libfaketime(t), c.Dir)...)
@@ -98,7 +105,7 @@ func (s *Server) run() error {
 		return err
 	}
 	cmd.SysProcAttr = attributes(as)
-	p, err := startProcess(cmd, s.command.Ready)
+	p, err := startProcess(cmd, s.command.Ready, s.command.Patience)
 	if err != nil {
 		return err
 	}
@@ -156,7 +163,7 @@ func (s *Server) Stop() {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.process.stop(s.command.StopSignal)
+	err := s.process.stop(s.command.StopSignal, s.command.Patience)
 	s.ended()
 	if err != nil {
 		s.t.Fatal(err)

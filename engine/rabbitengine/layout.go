@@ -1,0 +1,221 @@
+package rabbitengine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// layout is what exchanges and queues there are, and how they are called.
+type layout struct {
+	prefix string
+	unit   time.Duration
+	levels int
+	delays []time.Duration // instead of levels
+	quorum bool
+}
+
+// deliver is the exchange that routes what is due to the work queues, by the last word of
+// the routing key.
+func (l *layout) deliver() string { return l.prefix + ".deliver" }
+
+// parking is the exchange of what others can route nowhere, and its queue.
+func (l *layout) parking() string { return l.prefix + ".parking" }
+
+// dead is the exchange that routes the dead to their queues.
+func (l *layout) dead() string { return l.prefix + ".dead" }
+
+func (l *layout) workQueue(queue string) string { return l.prefix + ".queue." + queue }
+func (l *layout) deadQueue(queue string) string { return l.prefix + ".dead." + queue }
+
+// level is the exchange of a level, and its queue. Another unit, or number of levels, has
+// other ones.
+func (l *layout) level(n int) string {
+	return fmt.Sprintf("%s.delay.%s.%d.%02d", l.prefix, l.unit, l.levels, n)
+}
+
+// fixed is the exchange of a fixed delay, and its queue.
+func (l *layout) fixed(d time.Duration) string { return l.prefix + ".fixed." + d.String() }
+
+// Delays are written by digits of four bits, the lowest first, and no more than there are: the
+// fewer words a routing key has, the less a topic exchange has to look up.
+const (
+	digitBits = 4
+	digits    = 1 << digitBits
+)
+
+func digit(d uint64) string { return strconv.FormatUint(d, digits) }
+
+// wordMost is how long a queue's name may be to stand in a routing key, which has 255
+// bytes, with two for each digit of the delay before it.
+const wordMost = 150
+
+// word is a queue in routing keys: one word, and so without dots, another for each queue.
+func word(queue string) string {
+	if len(queue) > wordMost {
+		sum := sha256.Sum256([]byte(queue))
+		return ":" + hex.EncodeToString(sum[:])
+	}
+	return strings.ReplaceAll(queue, ".", ":") // which no name of a queue has
+}
+
+// route is where a message is published.
+type route struct{ exchange, key string }
+
+// to is the way to a queue after a delay, and how long that is at least.
+func (l *layout) to(queue string, delay time.Duration) (route, time.Duration) {
+	switch {
+	case delay <= 0:
+		return route{l.deliver(), word(queue)}, 0
+	case len(l.delays) > 0:
+		d := l.delays[len(l.delays)-1]
+		for _, longer := range l.delays {
+			if longer >= delay-time.Millisecond { // by which a due time is rounded up
+				d = longer
+				break
+			}
+		}
+		return route{l.fixed(d), word(queue)}, d
+	}
+	units := uint64((delay + l.unit - 1) / l.unit)
+	units = min(units, 1<<l.levels-1)
+	var key strings.Builder
+	for left := units; left > 0; left >>= digitBits {
+		key.WriteString(digit(left % digits))
+		key.WriteByte('.')
+	}
+	key.WriteString(word(queue))
+	return route{l.level(bits.Len64(units) - 1), key.String()}, time.Duration(units) * l.unit
+}
+
+// longest is the longest delay.
+func (l *layout) longest() time.Duration {
+	if n := len(l.delays); n > 0 {
+		return l.delays[n-1]
+	}
+	return (1<<l.levels - 1) * l.unit
+}
+
+// arguments are those of a queue, which dead-letters to an exchange what has been in it
+// for some time; 0: what the broker has delivered in vain too often.
+func (l *layout) arguments(ttl time.Duration, then string) amqp.Table {
+	t := amqp.Table{amqp.QueueTypeArg: string(Classic), "x-dead-letter-exchange": then}
+	if ttl > 0 {
+		t["x-message-ttl"] = ttl.Milliseconds()
+	}
+	if l.quorum {
+		t[amqp.QueueTypeArg] = string(Quorum)
+		t["x-dead-letter-strategy"], t["x-overflow"] = "at-least-once", "reject-publish"
+	}
+	return t
+}
+
+// declare makes what all queues have in common. The level that entries begin with comes
+// last, so that where it is there all is.
+func (l *layout) declare(ch *amqp.Channel) error {
+	d := declarer{ch: ch}
+	d.exchange(l.parking(), amqp.ExchangeFanout, "")
+	d.queue(l.parking(), l.arguments(0, l.parking()))
+	d.bind(l.parking(), "", l.parking())
+	d.exchange(l.deliver(), amqp.ExchangeTopic, l.parking())
+	d.exchange(l.dead(), amqp.ExchangeDirect, l.parking())
+	for _, delay := range l.delays {
+		name := l.fixed(delay)
+		d.exchange(name, amqp.ExchangeFanout, l.parking())
+		d.queue(name, l.arguments(delay, l.deliver()))
+		d.bind(name, "", name)
+	}
+	if len(l.delays) > 0 {
+		return d.err
+	}
+	below := l.deliver()
+	for n := range l.levels {
+		name := l.level(n)
+		d.exchange(name, amqp.ExchangeTopic, l.parking())
+		d.queue(name, l.arguments(l.unit<<n, below))
+		for v := range uint64(digits) {
+			key := strings.Repeat("*.", n/digitBits) + digit(v) + ".#"
+			if to, wait := l.next(n, v); wait {
+				d.bind(to, key, name)
+			} else {
+				d.do(func() error { return ch.ExchangeBind(to, key, name, true, nil) })
+			}
+		}
+		below = name
+	}
+	// The broker answers in order: when it has answered this it has done all.
+	d.do(func() error {
+		return ch.ExchangeDeclare(l.deliver(), amqp.ExchangeTopic, true, false, false, false, alternate(l.parking()))
+	})
+	return d.err
+}
+
+// next is where a level routes what has a value of its digit: of the bits from the level's own
+// down to the lowest of the digit, to the queue of the first that is set; if none is, to the
+// exchange of the digit below.
+func (l *layout) next(n int, value uint64) (to string, wait bool) {
+	lowest := n - n%digitBits
+	if left := value % (2 << (n % digitBits)); left > 0 {
+		return l.level(lowest + bits.Len64(left) - 1), true
+	}
+	if lowest == 0 {
+		return l.deliver(), false
+	}
+	return l.level(lowest - 1), false
+}
+
+// declareWork makes the work queue of a queue.
+func (l *layout) declareWork(ch *amqp.Channel, queue string) error {
+	d := declarer{ch: ch}
+	d.queue(l.workQueue(queue), l.arguments(0, l.parking()))
+	d.do(func() error { return ch.QueueBind(l.workQueue(queue), "#."+word(queue), l.deliver(), false, nil) })
+	return d.err
+}
+
+// declareDead makes the queue of the dead of a queue.
+func (l *layout) declareDead(ch *amqp.Channel, queue string) error {
+	d := declarer{ch: ch}
+	d.queue(l.deadQueue(queue), l.arguments(0, l.parking()))
+	d.do(func() error { return ch.QueueBind(l.deadQueue(queue), word(queue), l.dead(), false, nil) })
+	return d.err
+}
+
+// declarer declares one thing after the other, up to the first that fails.
+type declarer struct {
+	ch  *amqp.Channel
+	err error
+}
+
+func (d *declarer) do(declare func() error) {
+	if d.err == nil {
+		d.err = declare()
+	}
+}
+
+func alternate(exchange string) amqp.Table {
+	if exchange == "" {
+		return nil
+	}
+	return amqp.Table{"alternate-exchange": exchange}
+}
+
+func (d *declarer) exchange(name, kind, otherwise string) {
+	d.do(func() error { return d.ch.ExchangeDeclare(name, kind, true, false, false, true, alternate(otherwise)) })
+}
+
+func (d *declarer) queue(name string, args amqp.Table) {
+	d.do(func() error {
+		_, err := d.ch.QueueDeclare(name, true, false, false, false, args)
+		return err
+	})
+}
+
+func (d *declarer) bind(queue, key, exchange string) {
+	d.do(func() error { return d.ch.QueueBind(queue, key, exchange, true, nil) })
+}

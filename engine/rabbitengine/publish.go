@@ -1,0 +1,91 @@
+package rabbitengine
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// exit is a channel on which is published, opened when it is needed.
+type exit struct {
+	mu sync.Mutex
+	ch *amqp.Channel
+}
+
+// channel returns an open channel in confirm mode.
+func (x *exit) channel(c *amqp.Connection) (*amqp.Channel, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ch != nil && !x.ch.IsClosed() {
+		return x.ch, nil
+	}
+	ch, err := c.Channel()
+	if err == nil {
+		err = ch.Confirm(false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.ch = ch
+	return ch, nil
+}
+
+// errNacked says that the broker has not taken a message.
+var errNacked = errors.New("RabbitMQ has refused the message")
+
+// sending is a message on its way to the broker.
+type sending struct {
+	ch      *amqp.Channel
+	confirm *amqp.DeferredConfirmation
+}
+
+// send begins to publish a message. An error says that the broker has not got it.
+func (s *session) send(ctx context.Context, to route, m *engine.Info) (sending, error) {
+	if why := s.blocked.Load(); why != nil {
+		return sending{}, &engine.Error{Op: "push", Queue: m.Queue, Err: engine.ErrLimit,
+			Hint: "RabbitMQ takes no messages for now: " + *why + " (an alarm of the broker)"}
+	}
+	ch, err := s.exits[s.turn.Add(1)%publishers].channel(s.out)
+	if err != nil {
+		return sending{}, err
+	}
+	confirm, err := ch.PublishWithDeferredConfirmWithContext(ctx, to.exchange, to.key, false, false, publishing(m))
+	return sending{ch, confirm}, err
+}
+
+// confirmed waits until the broker has a message for good.
+func (x *sending) confirmed(ctx context.Context) error {
+	acked, err := x.confirm.WaitContext(ctx)
+	switch {
+	case err != nil:
+		return err
+	case acked:
+		return nil
+	case x.ch.IsClosed():
+		return errNotConfirmed
+	}
+	return errNacked
+}
+
+// refused is what the caller of a publish is told of an error of send or confirmed.
+func refused(op string, m *engine.Info, err error, sent bool) error {
+	ref := engine.Ref{Queue: m.Queue}
+	switch {
+	case errors.Is(err, errNacked):
+		return &engine.Error{Op: op, Queue: m.Queue, Err: engine.ErrUnavailable, Hint: "RabbitMQ has refused the message, as it does without a majority of its nodes: try again"}
+	case sent:
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			err = engine.ErrUnavailable
+		}
+		return &engine.Error{Op: op, Queue: m.Queue, Err: err, Hint: unknown}
+	}
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		e.Op = op
+		return e
+	}
+	return fault(op, ref.Queue, err)
+}

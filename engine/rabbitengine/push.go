@@ -1,0 +1,147 @@
+package rabbitengine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Push publishes messages, and answers when the broker has confirmed them. Their due is when
+// the delay will be over, by the clock of this process; the broker counts the delay itself.
+func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	const op = "push"
+	if err := e.gate.Enter(ctx, op); err != nil {
+		return nil, err
+	}
+	defer e.gate.Leave()
+	results := make([]engine.PushResult, len(msgs))
+	if len(msgs) == 0 {
+		return results, nil
+	}
+	s, err := e.current(ctx, op, "")
+	if err != nil {
+		return nil, err
+	}
+	p := posting{op: op, s: s}
+	for i := range msgs {
+		m := &msgs[i]
+		info, err := e.message(m)
+		if err != nil {
+			results[i].Err = err
+			p.skip()
+			continue
+		}
+		p.putIn(ctx, info, delayOf(m, info))
+		results[i] = engine.PushResult{Outcome: engine.Created, ID: info.ID, Due: info.Due, State: engine.Scheduled}
+		if !info.Due.After(info.Created) {
+			results[i].State = engine.Ready
+		}
+	}
+	errs := p.confirm(ctx)
+	for i := range results {
+		if results[i].Err == nil && errs[i] != nil {
+			results[i] = engine.PushResult{Err: errs[i]}
+		}
+		if results[i].Err == nil {
+			e.watchers.Hint(msgs[i].Queue)
+		}
+	}
+	return results, nil
+}
+
+// message makes a message of one that is pushed, or says what RabbitMQ lacks for it.
+func (e *Engine) message(m *engine.Message) (*engine.Info, error) {
+	ref := engine.Ref{Queue: m.Queue, Key: m.Key}
+	now := time.Now()
+	if m.Key != "" {
+		return nil, lacks("push", ref, "RabbitMQ knows no keys: push without one, or use another engine")
+	}
+	if err := cmp.Or(e.caps.CheckTerms("push", ref, &m.Terms), e.caps.CheckWhen("push", ref, m.Due, now)); err != nil {
+		return nil, err
+	}
+	if len(m.Body) > maxBody {
+		return nil, &engine.Error{Op: "push", Queue: m.Queue, Err: engine.ErrTooLarge, Hint: fmt.Sprintf("RabbitMQ takes bodies of up to %d bytes", maxBody)}
+	}
+	due := time.UnixMilli(m.Due.Resolve(now)).UTC()
+	return &engine.Info{
+		ID: e.ids.next(), Queue: m.Queue, Due: due, Created: now.UTC().Truncate(time.Millisecond),
+		Content: m.Content, Policy: m.Resolve(nil),
+	}, nil
+}
+
+// posting publishes some messages, all of which are on their way before the first is waited
+// for.
+type posting struct {
+	op   string
+	s    *session
+	sent []sending
+	msgs []*engine.Info
+	errs []error
+}
+
+// skip leaves a place empty.
+func (p *posting) skip() {
+	p.sent, p.msgs, p.errs = append(p.sent, sending{}), append(p.msgs, nil), append(p.errs, nil)
+}
+
+// delayOf is how long the broker has to hold a message back. Its due is a whole millisecond,
+// and so later than a relative delay ends: that would cost one more unit.
+func delayOf(m *engine.Message, info *engine.Info) time.Duration {
+	if m.Due.At.IsZero() {
+		return m.Due.In
+	}
+	return time.Until(info.Due)
+}
+
+// put publishes a message that is due some time.
+func (p *posting) put(ctx context.Context, m *engine.Info) { p.putIn(ctx, m, time.Until(m.Due)) }
+
+// putIn publishes a message that is due after a delay.
+func (p *posting) putIn(ctx context.Context, m *engine.Info, delay time.Duration) {
+	p.skip()
+	if err := p.s.ensureWork(m.Queue); err != nil {
+		p.fail(m, err)
+		return
+	}
+	to, _ := p.s.layout.to(m.Queue, delay)
+	p.send(ctx, to, m)
+}
+
+// bury publishes a message that is dead.
+func (p *posting) bury(ctx context.Context, m *engine.Info) {
+	p.skip()
+	if err := p.s.ensureDead(m.Queue); err != nil {
+		p.fail(m, err)
+		return
+	}
+	p.send(ctx, route{p.s.layout.dead(), word(m.Queue)}, m)
+}
+
+func (p *posting) send(ctx context.Context, to route, m *engine.Info) {
+	x, err := p.s.send(ctx, to, m)
+	if err != nil {
+		p.fail(m, err)
+		return
+	}
+	p.sent[len(p.sent)-1], p.msgs[len(p.msgs)-1] = x, m
+}
+
+func (p *posting) fail(m *engine.Info, err error) {
+	p.errs[len(p.errs)-1] = refused(p.op, m, err, false)
+}
+
+// confirm waits for the broker's confirms, and returns what became of each.
+func (p *posting) confirm(ctx context.Context) []error {
+	for i, x := range p.sent {
+		if x.confirm == nil {
+			continue
+		}
+		if err := x.confirmed(ctx); err != nil {
+			p.errs[i] = refused(p.op, p.msgs[i], err, true)
+		}
+	}
+	return p.errs
+}

@@ -1,0 +1,53 @@
+package rabbittest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+)
+
+// Cluster is several brokers that are one.
+type Cluster struct {
+	Nodes []*Server
+
+	t testing.TB
+}
+
+// StartCluster starts a cluster of n nodes, one after the other, and waits until all know
+// of one another. A quorum queue has a member on each of three.
+func StartCluster(t testing.TB, n int, opts ...Option) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t}
+	daemon, conf := startDaemon(t), newChoice(opts)
+	for i := range n {
+		c.Nodes = append(c.Nodes, start(t, conf, daemon, fmt.Sprintf("rabbit%d", i)))
+		if i == 0 {
+			conf.settings = append(conf.settings,
+				"cluster_formation.peer_discovery_backend = classic_config",
+				"cluster_formation.classic_config.nodes.1 = "+c.Nodes[0].name)
+		}
+	}
+	c.Await()
+	return c
+}
+
+// Await waits until all running nodes see each other run.
+func (c *Cluster) Await() {
+	c.t.Helper()
+	servertest.Await(c.t, "the nodes to see one another", func() error {
+		for _, n := range c.Nodes {
+			if !n.Running() {
+				continue
+			}
+			seen := n.Eval("[N || N <- [node() | nodes()], rabbit:is_running(N)].")
+			for _, m := range c.Nodes {
+				if m.Running() != strings.Contains(seen, m.name) {
+					return fmt.Errorf("%s sees %s", n.name, seen)
+				}
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,30 @@
+package rabbittest
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+)
+
+// Proxy passes connections on to a broker, and spoils them as it is told.
+type Proxy struct {
+	*servertest.Proxy
+	url string
+}
+
+// StartProxy starts a proxy for the broker of a vhost's URL.
+func StartProxy(t testing.TB, to string) *Proxy {
+	t.Helper()
+	u, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{Proxy: servertest.StartProxy(t, u.Host)}
+	u.Host = p.Addr()
+	p.url = u.String()
+	return p
+}
+
+// URL is that of the vhost as seen through the proxy.
+func (p *Proxy) URL() string { return p.url }

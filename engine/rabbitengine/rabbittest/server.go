@@ -1,0 +1,120 @@
+package rabbittest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+)
+
+// Main returns what runs the tests of a package, for its TestMain, and then ends what
+// they shared. It does so for servers of other kinds, too.
+func Main(m *testing.M) interface{ Run() int } { return servertest.Main(m) }
+
+// Server is one broker.
+type Server struct {
+	*servertest.Server
+	t    testing.TB
+	name string // of the node
+	home *home
+	env  []string // of the broker, and of what asks it
+
+	asked sync.Mutex // by Eval
+}
+
+// patience is how long a broker may take to start: seconds of processor time on a machine
+// that others use, too.
+const patience = 5 * time.Minute
+
+// Start starts a broker with data of its own. Stop ends it in order.
+func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	return start(t, newChoice(opts), startDaemon(t), "rabbit")
+}
+
+// startDaemon starts an epmd, where the nodes of a cluster find one another, and returns
+// its port.
+func startDaemon(t testing.TB) int {
+	t.Helper()
+	s := servertest.Start(quiet{t}, servertest.Command{
+		Program: servertest.Installed(t, "epmd", "erlang-base"),
+		Args: func(ports []int) []string {
+			// Without -d it would not say that it is ready.
+			return []string{"-d", "-address", "127.0.0.1", "-port", strconv.Itoa(ports[0])}
+		},
+		Ready: []string{"epmd running"},
+	})
+	return s.Port(0)
+}
+
+// quiet is a test that shows nothing of what a server wrote.
+type quiet struct{ testing.TB }
+
+// Failed says that nothing needs to be shown at the end.
+func (quiet) Failed() bool { return false }
+
+// start starts the node of this name.
+func start(t testing.TB, c *choice, daemon int, name string) *Server {
+	t.Helper()
+	dir := servertest.Folder(t, "")
+	s := &Server{t: t, name: name + "@localhost", home: newHome(t, dir, c)}
+	s.env = append([]string{
+		"HOME=" + dir, // the cookie's
+		"ERL_EPMD_PORT=" + strconv.Itoa(daemon),
+		"ERL_EPMD_ADDRESS=127.0.0.1",
+		"RABBITMQ_CONF_ENV_FILE=/dev/null",
+		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq.conf"),
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"),
+		"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "data"),
+		"RABBITMQ_LOG_BASE=" + filepath.Join(dir, "log"),
+		"RABBITMQ_LOGS=-",
+		"RABBITMQ_NODENAME=" + s.name,
+		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
+		"detached=1", // the script gives way to the broker
+	}, s.home.env...)
+	for name, text := range map[string]string{
+		".erlang.cookie": cookie,
+		"plugins":        "[" + strings.Join(c.plugins, ",") + "].\n",
+		"rabbitmq.conf":  strings.Join(slices.Concat(frugal, c.settings), "\n") + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Server = servertest.Start(t, servertest.Command{
+		Program:  "env",
+		Dir:      dir,
+		Env:      s.env,
+		Ports:    2,
+		Ready:    []string{"Server startup complete"},
+		Patience: patience,
+		Args: func(ports []int) []string {
+			return []string{
+				"RABBITMQ_NODE_PORT=" + strconv.Itoa(ports[0]),
+				"RABBITMQ_DIST_PORT=" + strconv.Itoa(ports[1]),
+				s.home.script("rabbitmq-server"),
+			}
+		},
+	})
+	return s
+}
+
+// cookie is what nodes know one another by.
+const cookie = "tarry"
+
+// frugal are the settings by which a broker is started.
+var frugal = []string{
+	"log.console = true",
+	"log.file = false",
+	"collect_statistics_interval = 60000",
+	"raft.wal_max_size_bytes = 33554432",
+}
+
+// URL is that of the broker's vhost "/", for its superuser.
+func (s *Server) URL() string { return "amqp://guest:guest@" + s.Addr() }

@@ -1,0 +1,112 @@
+package rabbittest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/internal/servertest"
+)
+
+// Shared returns the URL of an empty vhost for a test that only needs some RabbitMQ: of the
+// broker that the environment variable TARRY_TEST_RABBIT_URL names, or else of one that is
+// started once for all tests of the process. The test's end deletes the vhost.
+//
+// A broker so named needs the plugin rabbitmq_management, on port 15672 unless
+// TARRY_TEST_RABBIT_MANAGEMENT_URL says where, and a user who may administer it.
+func Shared(t testing.TB) string {
+	t.Helper()
+	if at := os.Getenv("TARRY_TEST_RABBIT_URL"); at != "" {
+		return managedVhost(t, at)
+	}
+	s, name := sharedServer(t), newName()
+	t.Cleanup(func() { s.Eval(fmt.Sprintf("rabbit_vhost:delete(<<%q>>, <<%q>>).", name, tester)) })
+	return s.vhost(name)
+}
+
+var shared struct {
+	mu     sync.Mutex
+	server *Server
+}
+
+func sharedServer(t testing.TB) *Server {
+	t.Helper()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil {
+		shared.server = Start(servertest.Lasting(t))
+	}
+	return shared.server
+}
+
+// Vhost makes an empty vhost, and returns its URL. It goes with the broker.
+func (s *Server) Vhost() string {
+	s.t.Helper()
+	return s.vhost(newName())
+}
+
+func (s *Server) vhost(name string) string {
+	s.t.Helper()
+	s.Eval(fmt.Sprintf("rabbit_vhost:add(<<%q>>, <<%q>>).", name, tester))
+	s.Eval(fmt.Sprintf("rabbit_auth_backend_internal:set_permissions(<<%q>>, <<%q>>, <<%q>>, <<%q>>, <<%q>>, <<%q>>).",
+		"guest", name, ".*", ".*", ".*", tester))
+	return s.URL() + "/" + name
+}
+
+// tester is who makes vhosts.
+const tester = "rabbittest"
+
+func newName() string { return "tarry-test-" + strings.ToLower(rand.Text()) }
+
+// managedVhost makes a vhost on the broker of a URL by its management API.
+func managedVhost(t testing.TB, at string) string {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := &url.URL{Scheme: "http", Host: net.JoinHostPort(u.Hostname(), "15672")}
+	if other := os.Getenv("TARRY_TEST_RABBIT_MANAGEMENT_URL"); other != "" {
+		if api, err = url.Parse(other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if api.User == nil {
+		api.User = u.User
+	}
+	name := newName()
+	vhost := api.JoinPath("api", "vhosts", name)
+	manage(t, http.MethodPut, vhost, "")
+	t.Cleanup(func() { manage(t, http.MethodDelete, vhost, "") })
+	manage(t, http.MethodPut, api.JoinPath("api", "permissions", name, u.User.Username()), `{"configure":".*","write":".*","read":".*"}`)
+	u.Path = "/" + name
+	return u.String()
+}
+
+func manage(t testing.TB, method string, at *url.URL, body string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, at.String(), strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close = true
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(answer.Body) // what of it has come
+		t.Fatalf("%s %s: %s: %s", method, at.Redacted(), answer.Status, text)
+	}
+}

@@ -1,0 +1,162 @@
+package rabbitengine
+
+import (
+	"strconv"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+)
+
+// The headers in which RabbitMQ keeps what there is to a message beside its body. Times are
+// milliseconds since 1970.
+const (
+	headerQueue   = "tarry-queue"   // text
+	headerDue     = "tarry-due"     // time
+	headerCreated = "tarry-created" // time
+	headerAttempt = "tarry-attempt" // how many leases count
+	headerError   = "tarry-error"   // why the last failed
+	headerDied    = "tarry-died"    // time; of the dead
+	headerTerms   = "tarry-terms"   // bytes: the policy, the content type and the headers, as package codec writes them
+)
+
+// broker's headers.
+const (
+	headerDeliveries = "x-delivery-count" // how often it was delivered in vain
+)
+
+// shortMost is how many bytes a short text of AMQP has at most.
+const shortMost = 255
+
+// publishing is a message as RabbitMQ keeps it.
+func publishing(m *engine.Info) amqp.Publishing {
+	terms := codec.AppendPolicy(nil, &m.Policy)
+	terms = codec.AppendContent(terms, &engine.Content{ContentType: m.ContentType, Headers: m.Headers})
+	h := amqp.Table{
+		headerQueue: m.Queue, headerDue: m.Due.UnixMilli(), headerCreated: m.Created.UnixMilli(),
+		headerAttempt: int64(m.Attempt), headerTerms: terms,
+	}
+	if m.LastError != "" {
+		h[headerError] = m.LastError
+	}
+	if !m.Died.IsZero() {
+		h[headerDied] = m.Died.UnixMilli()
+	}
+	p := amqp.Publishing{
+		Headers: h, DeliveryMode: amqp.Persistent, MessageId: m.ID.String(), Timestamp: m.Created, Body: m.Body,
+	}
+	if len(m.ContentType) <= shortMost {
+		p.ContentType = m.ContentType
+	}
+	return p
+}
+
+// received is what came from a queue, of which it is known what it is called. What another
+// producer has sent there has been due since it came, on the usual terms.
+func received(d *amqp.Delivery, queue string, now time.Time, newID func() engine.ID) *engine.Info {
+	m := &engine.Info{Queue: queue, State: engine.Ready, Content: engine.Content{Body: d.Body, ContentType: d.ContentType}}
+	m.ID, _ = engine.ParseID(d.MessageId)
+	terms, ours := d.Headers[headerTerms].([]byte)
+	if ours {
+		r := codec.Reader{B: terms}
+		m.Policy = r.Policy()
+		c := r.Content()
+		if ours = r.Err == nil; ours {
+			m.ContentType, m.Headers = c.ContentType, c.Headers
+		}
+	}
+	if !ours {
+		m.Policy = new(engine.Terms).Resolve(nil)
+		m.Headers = foreign(d.Headers)
+		m.Created, m.Due = d.Timestamp, now
+	}
+	if m.ID == 0 {
+		m.ID = newID()
+	}
+	instant(d.Headers, headerDue, &m.Due)
+	instant(d.Headers, headerCreated, &m.Created)
+	instant(d.Headers, headerDied, &m.Died)
+	if m.Due.IsZero() {
+		m.Due = now
+	}
+	if m.Created.IsZero() {
+		m.Created = m.Due
+	}
+	m.Due, m.Created = m.Due.UTC().Truncate(time.Millisecond), m.Created.UTC().Truncate(time.Millisecond)
+	m.LastError, _ = d.Headers[headerError].(string)
+	n, _ := number(d.Headers[headerAttempt])
+	again, counted := number(d.Headers[headerDeliveries])
+	if !counted && d.Redelivered {
+		again = 1
+	}
+	m.Attempt = uint32(min(clamped(n)+clamped(again), engine.MaxMaxAttempts))
+	return m
+}
+
+// clamped is a number of attempts that others may have written.
+func clamped(n int64) int64 { return min(max(0, n), engine.MaxMaxAttempts) }
+
+// millisMost is the last millisecond of the year 9999.
+var millisMost = time.Date(engine.MaxYear, 12, 31, 23, 59, 59, 999e6, time.UTC).UnixMilli()
+
+func instant(h amqp.Table, name string, to *time.Time) {
+	if ms, ok := number(h[name]); ok && ms <= millisMost && ms >= -millisMost {
+		*to = time.UnixMilli(ms).UTC()
+	}
+}
+
+// number reads a number of any width.
+func number(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case int32:
+		return int64(n), true
+	case int16:
+		return int64(n), true
+	case int8:
+		return int64(n), true
+	case byte:
+		return int64(n), true
+	case int:
+		return int64(n), true
+	}
+	return 0, false
+}
+
+// foreign are the headers of another producer that are texts or numbers, but for those of
+// the broker, within the bounds of tarry's.
+func foreign(h amqp.Table) []engine.Header {
+	var out []engine.Header
+	bytes := 0
+	for _, name := range sortedNames(h) {
+		if len(name) > 1 && name[:2] == "x-" {
+			continue
+		}
+		var value string
+		switch v := h[name].(type) {
+		case string:
+			value = v
+		case []byte:
+			value = string(v)
+		case bool:
+			value = strconv.FormatBool(v)
+		case float64:
+			value = strconv.FormatFloat(v, 'g', -1, 64)
+		default:
+			n, ok := number(v)
+			if !ok {
+				continue
+			}
+			value = strconv.FormatInt(n, 10)
+		}
+		one := engine.Header{Name: name, Value: value}
+		if bytes += len(name) + len(value); bytes > engine.MaxHeaderBytes || len(out) == engine.MaxHeaders {
+			break
+		}
+		out = append(out, one)
+	}
+	return out
+}

@@ -1,0 +1,257 @@
+package rabbitengine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/attempt"
+)
+
+// session is one life of the connections: one for what is published and one for the rest,
+// since a broker that is short of memory or disk stops reading from the former. What was
+// leased in a session ends with it.
+type session struct {
+	layout  *layout
+	out, in *amqp.Connection
+	ended   chan struct{} // closed when it is over
+	endOnce sync.Once
+	blocked atomic.Pointer[string] // why the broker takes nothing now
+	exits   [publishers]exit
+	turn    atomic.Uint32
+	gets    gets
+
+	mu       sync.Mutex
+	declared map[string]struct{} // queues of the broker that are known to be there
+	declares sync.Mutex          // held while something is declared
+}
+
+// publishers is on how many channels is published at a time.
+const publishers = 4
+
+// dial begins a session with the node of the last one, or else another that answers.
+func (e *Engine) dial() (s *session, err error) {
+	for i := range e.urls {
+		at := (e.node + i) % len(e.urls)
+		var failed error
+		if s, failed = e.dialNode(e.urls[at]); failed == nil {
+			e.node = at
+			return s, nil
+		}
+		if err == nil {
+			err = failed
+		}
+	}
+	return nil, err
+}
+
+// dialNode opens the connections, and declares what all queues have in common.
+func (e *Engine) dialNode(url string) (*session, error) {
+	s := &session{ended: make(chan struct{}), declared: make(map[string]struct{})}
+	for _, to := range []**amqp.Connection{&s.out, &s.in} {
+		c, err := amqp.DialConfig(url, e.dialing())
+		if err != nil {
+			s.end()
+			return nil, err
+		}
+		*to = c
+		closed := c.NotifyClose(make(chan *amqp.Error, 1))
+		e.tasks.Go(func() {
+			<-closed
+			s.end()
+		})
+	}
+	blocked := s.out.NotifyBlocked(make(chan amqp.Blocking, 8))
+	e.tasks.Go(func() {
+		for b := range blocked {
+			if s.blocked.Store(nil); b.Active {
+				s.blocked.Store(&b.Reason)
+			}
+		}
+	})
+	s.layout = e.layoutFor(s.in)
+	if err := s.withChannel(s.layout.declare); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// end ends a session; calls under way on it fail.
+func (s *session) end() {
+	s.endOnce.Do(func() {
+		close(s.ended)
+		for _, c := range []*amqp.Connection{s.out, s.in} {
+			if c != nil {
+				go func() { _ = c.CloseDeadline(time.Now().Add(time.Second)) }() // it is over either way
+			}
+		}
+	})
+}
+
+func (s *session) over() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// withChannel runs do on a channel of its own, which what fails may close.
+func (s *session) withChannel(do func(*amqp.Channel) error) error {
+	ch, err := s.in.Channel()
+	if err != nil {
+		return err
+	}
+	err = do(ch)
+	if closed := ch.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// ensure has a queue declared, unless it is known to be there.
+func (s *session) ensure(name string, declare func(*amqp.Channel) error) error {
+	if s.knows(name) {
+		return nil
+	}
+	s.declares.Lock()
+	defer s.declares.Unlock()
+	if s.knows(name) {
+		return nil
+	}
+	err := s.withChannel(declare)
+	if err == nil {
+		s.mu.Lock()
+		s.declared[name] = struct{}{}
+		s.mu.Unlock()
+	}
+	return err
+}
+
+func (s *session) knows(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.declared[name]
+	return ok
+}
+
+func (s *session) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.declared, name)
+}
+
+func (s *session) ensureWork(queue string) error {
+	return s.ensure(s.layout.workQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareWork(ch, queue) })
+}
+
+func (s *session) ensureDead(queue string) error {
+	return s.ensure(s.layout.deadQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareDead(ch, queue) })
+}
+
+// keep has a session as long as the engine is open: it connects, waits for the end, and
+// connects again.
+func (e *Engine) keep(first *session) {
+	pause := attempt.Pause{Least: 50 * time.Millisecond, Most: 5 * time.Second}
+	for s := first; ; {
+		if s != nil {
+			select {
+			case <-s.ended:
+			case <-e.quiet:
+				s.end()
+				e.lost(s, nil)
+				return
+			}
+			e.lost(s, errEnded)
+		}
+		if !pause.Wait(e.closing) {
+			return
+		}
+		var err error
+		if s, err = e.dial(); err != nil {
+			s = nil
+			e.say(err)
+			continue
+		}
+		pause.Reset()
+		e.begun(s)
+	}
+}
+
+var errEnded = errors.New("the connection to RabbitMQ ended")
+
+// begun has calls go on in a session.
+func (e *Engine) begun(s *session) {
+	e.mu.Lock()
+	if e.reason != nil {
+		e.cfg.Logger.Warn("connected to RabbitMQ again")
+	}
+	e.session, e.reason = s, nil
+	close(e.news)
+	e.news = make(chan struct{})
+	e.mu.Unlock()
+	e.tasks.Go(func() { e.attend(s) })
+}
+
+// lost ends what was leased in a session.
+func (e *Engine) lost(s *session, reason error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.session, e.reason = nil, reason
+	if reason != nil {
+		e.cfg.Logger.Warn("the connection to RabbitMQ is lost; what was leased comes again")
+	}
+	close(e.news)
+	e.news = make(chan struct{})
+	e.forgetLeases(s)
+}
+
+// say notes why there is no connection.
+func (e *Engine) say(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.reason == nil || e.reason.Error() != err.Error() {
+		e.cfg.Logger.Warn("RabbitMQ cannot be reached", "error", fault("connect", "", err))
+	}
+	e.reason = err
+}
+
+// connectWithin is how long a call waits for a connection.
+const connectWithin = 2 * time.Second
+
+// current returns the session, for which it waits a little.
+func (e *Engine) current(ctx context.Context, op, queue string) (*session, error) {
+	var timeout <-chan time.Time
+	for {
+		e.mu.Lock()
+		s, news, reason := e.session, e.news, e.reason
+		e.mu.Unlock()
+		if s != nil && !s.over() {
+			return s, nil
+		}
+		if timeout == nil {
+			timer := time.NewTimer(connectWithin)
+			defer timer.Stop()
+			timeout = timer.C
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, &engine.Error{Op: op, Queue: queue, Err: ctx.Err()}
+		case <-e.closing.Done():
+			return nil, &engine.Error{Op: op, Queue: queue, Err: engine.ErrClosed, Hint: "the engine was closed"}
+		case <-timeout:
+			if reason == nil {
+				reason = errEnded
+			}
+			return nil, fault(op, queue, reason)
+		}
+	}
+}

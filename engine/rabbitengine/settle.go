@@ -1,0 +1,225 @@
+package rabbitengine
+
+import (
+	"container/heap"
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// Settle ends leases. What goes round again is published anew, and acknowledged when the
+// broker has confirmed that: who is cut off between may see it twice. An ack is sent, and not
+// answered by the broker: if the connection ends right then the message comes again.
+func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	if err := e.gate.Enter(ctx, "settle"); err != nil {
+		return nil, err
+	}
+	defer e.gate.Leave()
+	return e.settle(ctx, s)
+}
+
+// settling is a settlement under way.
+type settling struct {
+	l    *lease
+	into *engine.Settled
+	info engine.Info // the message as it is published, unless it is only acknowledged
+	dead bool
+	post bool
+}
+
+func (e *Engine) settle(ctx context.Context, settlements []engine.Settlement) ([]engine.Settled, error) {
+	out := make([]engine.Settled, len(settlements))
+	var under []settling
+	e.mu.Lock()
+	e.lapse()
+	now := time.Now()
+	for i := range settlements {
+		if out[i].Err = settlements[i].Check(); out[i].Err != nil {
+			continue
+		}
+		l := e.leaseOf(settlements[i].Token)
+		if l == nil {
+			t, _ := token.Parse(settlements[i].Token)
+			out[i].Err = engine.Refuse("settle", engine.Ref{ID: t.ID}, engine.ErrLeaseLost)
+			continue
+		}
+		if settlements[i].Do == engine.Extend {
+			out[i] = e.extend(l, settlements[i].TTR, now)
+			continue
+		}
+		x := settling{l: l, into: &out[i], info: l.Info}
+		e.decide(&x, &settlements[i], now)
+		e.release(l)
+		under = append(under, x)
+	}
+	e.mu.Unlock()
+	e.carryOut(ctx, under)
+	return out, nil
+}
+
+// leaseOf is the lease of a token, which lasts or has lapsed; nil: it is lost. Called with
+// Engine.mu held.
+func (e *Engine) leaseOf(text string) *lease {
+	t, ok := token.Parse(text)
+	l := e.leases[t.Nonce]
+	if !ok || l == nil || l.ID != t.ID || t.Queue != 0 || l.ch.IsClosed() {
+		return nil
+	}
+	return l
+}
+
+// extend moves a deadline, also of a lease that has lapsed. Called with Engine.mu held.
+func (e *Engine) extend(l *lease, ttr time.Duration, now time.Time) engine.Settled {
+	if ttr <= 0 {
+		ttr = l.TTR
+	}
+	lapsed := l.at < 0
+	e.release(l)
+	if lapsed {
+		l.Died = time.Time{}
+	}
+	l.deadline = time.UnixMilli(engine.When{In: ttr}.Resolve(now)).UTC()
+	e.leases[l.nonce] = l
+	heap.Push(&e.ends, l)
+	l.q.leased++
+	e.stir()
+	e.watchers.Hint(l.q.name)
+	return engine.Settled{State: engine.Leased, Until: l.deadline}
+}
+
+// release takes a lease out of all there is of it here, with its item. Called with
+// Engine.mu held.
+func (e *Engine) release(l *lease) {
+	delete(e.leases, l.nonce)
+	if l.at >= 0 {
+		e.ends.remove(l)
+		l.q.leased--
+		return
+	}
+	without := func(items []*item) []*item {
+		for i, x := range items {
+			if x == l.item {
+				return append(items[:i:i], items[i+1:]...)
+			}
+		}
+		return items
+	}
+	l.q.here, l.q.spent = without(l.q.here), without(l.q.spent)
+}
+
+// decide says what becomes of a message.
+func (e *Engine) decide(x *settling, s *engine.Settlement, now time.Time) {
+	m := &x.info
+	m.Died = time.Time{}
+	at := func(w engine.When) {
+		x.post = true
+		if d := wait(w, now); d > 0 && (len(e.cfg.Delays) > 0 || d > e.caps.MaxDelay) {
+			_, d = x.l.session.layout.to(m.Queue, d)
+			w = engine.When{In: d}
+		}
+		m.Due = time.UnixMilli(w.Resolve(now)).UTC()
+		*x.into = engine.Settled{State: engine.Scheduled, Until: m.Due}
+		if !m.Due.After(now) {
+			x.into.State = engine.Ready
+		}
+	}
+	bury := func() {
+		x.post, x.dead = true, true
+		m.Died = now.UTC().Truncate(time.Millisecond)
+		*x.into = engine.Settled{State: engine.Dead}
+	}
+	switch s.Do {
+	case engine.Ack:
+		*x.into = engine.Settled{State: engine.Gone}
+	case engine.Snooze:
+		m.Attempt--
+		at(*s.When)
+	case engine.Release:
+		m.Attempt--
+		x.post = true
+		*x.into = engine.Settled{State: engine.Ready, Until: m.Due}
+	case engine.Bury:
+		m.LastError = s.KeptReason()
+		bury()
+	case engine.Retry:
+		m.LastError = s.KeptReason()
+		switch {
+		case m.Attempt >= m.MaxAttempts:
+			bury()
+		case s.When != nil:
+			at(*s.When)
+		default:
+			at(engine.When{In: m.RetryDelay(m.Attempt)})
+		}
+	}
+}
+
+// carryOut publishes what goes round again, and acknowledges all that could be.
+func (e *Engine) carryOut(ctx context.Context, under []settling) {
+	sessions := make(map[*session]*posting)
+	place := make([]int, len(under))
+	for i := range under {
+		x := &under[i]
+		if !x.post {
+			continue
+		}
+		p := sessions[x.l.session]
+		if p == nil {
+			p = &posting{op: "settle", s: x.l.session}
+			sessions[x.l.session] = p
+		}
+		place[i] = len(p.errs)
+		if x.dead {
+			p.bury(ctx, &x.info)
+		} else {
+			p.put(ctx, &x.info)
+		}
+	}
+	for _, p := range sessions {
+		p.confirm(ctx)
+	}
+	for i := range under {
+		x := &under[i]
+		var err error
+		if x.post {
+			err = sessions[x.l.session].errs[place[i]]
+		}
+		if err != nil {
+			*x.into = engine.Settled{Err: err}
+			e.restore(x.l)
+			continue
+		}
+		if err := x.l.ack(); err != nil {
+			// It comes again, unless what was published has taken its place: then twice.
+			*x.into = engine.Settled{Err: engine.Refuse("settle", engine.Ref{Queue: x.info.Queue, ID: x.info.ID}, engine.ErrLeaseLost)}
+			continue
+		}
+		if x.post && !x.dead {
+			e.watchers.Hint(x.info.Queue)
+		}
+	}
+}
+
+// restore gives a lease back that could not be settled, so that it can be tried again.
+func (e *Engine) restore(l *lease) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.session != e.session || l.ch.IsClosed() {
+		return
+	}
+	l.q = e.of(l.Queue)
+	e.leases[l.nonce] = l
+	heap.Push(&e.ends, l)
+	l.q.leased++
+	e.stir()
+}
+
+// wait is how long it is until then.
+func wait(w engine.When, now time.Time) time.Duration {
+	if w.At.IsZero() {
+		return w.In
+	}
+	return w.At.Sub(now)
+}

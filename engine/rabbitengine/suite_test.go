@@ -1,0 +1,31 @@
+package rabbitengine
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(rabbittest.Main(m)) }
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	for _, queues := range []QueueType{Quorum, Classic} {
+		t.Run(string(queues), func(t *testing.T) {
+			t.Parallel()
+			url := rabbittest.Shared(t)
+			enginetest.Run(t, enginetest.Harness{Open: func(t *testing.T) engine.Engine {
+				e, err := New(url, &Config{Queues: queues, Prefix: string(queues), Unit: 50 * time.Millisecond})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return e
+			}})
+		})
+	}
+}

@@ -170,8 +170,11 @@ func (t *trial) freshDir() (remove func() error, err error) {
 	}, nil
 }
 
-// purge removes what a scenario left in a shared store, also after an interrupt.
+// purge removes what a scenario left in a shared store that can, also after an interrupt.
 func (t *trial) purge() error {
+	if !t.c.Capabilities().Purge {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err := t.c.Purge(ctx, t.queue, tarry.PurgeDead)
@@ -180,6 +183,25 @@ func (t *trial) purge() error {
 
 // key names the i-th message.
 func key(i int) string { return "order-" + strconv.Itoa(i) }
+
+// nameHeader has the name of a message where the engine has no keys.
+const nameHeader = "name"
+
+// named gives a message its name: the key, if the engine has keys.
+func (t *trial) named(name string) tarry.PushOption {
+	if t.c.Capabilities().Keys {
+		return tarry.Key(name)
+	}
+	return tarry.Header(nameHeader, name)
+}
+
+// nameOf is the name that named has given.
+func (t *trial) nameOf(m *tarry.Message[[]byte]) string {
+	if m.Key != "" {
+		return m.Key
+	}
+	return m.Header(nameHeader)
+}
 
 // index returns the i of key, or -1.
 func index(key string) int {

@@ -47,19 +47,28 @@ func (t *trial) burst(ctx context.Context) error {
 }
 
 // pushAhead pushes all messages early enough before the first is due, which it
-// returns. How long the pushes will take it learns from a few that it cancels.
+// returns. How long the pushes will take it learns from a few that it cancels, or that are
+// due at once where the engine cannot.
 func (t *trial) pushAhead(ctx context.Context, due func(first time.Time, i int) time.Time) (first time.Time, err error) {
 	t.result.Batch = t.Batch
 	probe := min(t.N, 20*t.Batch)
 	start := time.Now()
 	warm := func(i int) string { return "warm-" + key(i) }
+	cancels := t.c.Capabilities().Cancel
+	when := farAway
+	if !cancels {
+		when = func(int) tarry.Due { return tarry.In(0) }
+	}
 	err = t.each(ctx, "messages pushed to warm up", probe, t.Batch, nil, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, warm, from, to, farAway)
+		return t.pushRange(ctx, warm, from, to, when)
 	})
 	if err != nil {
 		return first, err
 	}
 	each := time.Since(start) / time.Duration(probe)
+	if !cancels {
+		probe = 0
+	}
 	err = t.each(ctx, "of these cancelled", probe, t.Batch, nil, func(ctx context.Context, from, to int) error {
 		refs := make([]tarry.Ref, 0, to-from)
 		for i := from; i < to; i++ {
@@ -85,6 +94,7 @@ func (t *trial) pushAhead(ctx context.Context, due func(first time.Time, i int) 
 
 // delivery is what the worker of a scenario saw.
 type delivery struct {
+	begun    sync.Map // by id
 	late     histogram
 	seen     []atomic.Uint32 // handlers started, by message
 	distinct atomic.Int64
@@ -110,7 +120,10 @@ func (t *trial) deliver(ctx context.Context, first time.Time) (*delivery, error)
 		Concurrency:  max(t.Clients, 1),
 		DrainTimeout: 5 * time.Second,
 		Observer: func(e tarry.Event) {
-			if e.Kind != tarry.Acked || index(e.Key) < 0 {
+			if e.Kind != tarry.Acked {
+				return
+			}
+			if _, mine := d.begun.LoadAndDelete(e.ID); !mine {
 				return
 			}
 			now := time.Now().UnixNano()
@@ -123,10 +136,11 @@ func (t *trial) deliver(ctx context.Context, first time.Time) (*delivery, error)
 	})
 	tarry.Handle(w, tarry.NewTopic[[]byte](t.queue), func(_ context.Context, m *tarry.Message[[]byte]) error {
 		now := time.Now()
-		i := index(m.Key)
+		i := index(t.nameOf(m))
 		if i < 0 || i >= t.N {
 			return nil
 		}
+		d.begun.Store(m.ID, nil)
 		late := now.Sub(m.Due)
 		if late < 0 {
 			d.early.Add(1)

@@ -73,7 +73,7 @@ func (t *trial) watch(what string, n int, done *atomic.Int64) (stop func()) {
 func (t *trial) pushRange(ctx context.Context, name func(int) string, from, to int, due func(i int) tarry.Due) error {
 	msgs := make([]tarry.Draft, to-from)
 	for i := range msgs {
-		msgs[i] = tarry.NewDraft(t.queue, t.body(from+i), tarry.Key(name(from+i)), due(from+i))
+		msgs[i] = tarry.NewDraft(t.queue, t.body(from+i), t.named(name(from+i)), due(from+i))
 	}
 	pushed, err := t.c.PushMany(ctx, msgs)
 	if err != nil {
@@ -149,7 +149,7 @@ func (t *trial) disturb(ctx context.Context) (stop func() error) {
 			for range permits {
 				i := int(next.Add(1))
 				began := time.Now()
-				_, err := t.c.Push(ctx, t.queue, t.body(i), tarry.Key(background(i)), farAway(i))
+				_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(background(i)), farAway(i))
 				switch {
 				case ctx.Err() != nil:
 					return

@@ -10,7 +10,7 @@ import (
 // push pushes n messages in single calls, due at random over the next 48 hours.
 func (t *trial) push(ctx context.Context) error {
 	return t.measure(ctx, "pushed", 1, func(ctx context.Context, i, _ int) error {
-		_, err := t.c.Push(ctx, t.queue, t.body(i), tarry.Key(key(i)), inFar(i))
+		_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(key(i)), inFar(i))
 		return err
 	})
 }

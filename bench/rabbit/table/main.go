@@ -1,0 +1,41 @@
+// Command table turns the output of the RabbitMQ benchmarks, on standard input, into the
+// table of docs/engines/rabbitmq.md, between the two marks in that file.
+//
+//	go test -bench … | go run ./rabbit/table ../docs/engines/rabbitmq.md
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/tarryhq/tarry/bench/table"
+)
+
+func main() { table.Main("bench-rabbit", write) }
+
+var comparison = table.Comparison{
+	Field: []table.System{
+		{Impl: "ttl-queue", Title: "TTL queues"},
+		{Impl: "message-ttl", Title: "message TTLs"},
+		{Impl: "tarry-10ms", Title: "tarry, 10 ms"},
+		{Impl: "tarry-100ms", Title: "tarry, 100 ms"},
+		{Impl: "tarry-1s", Title: "tarry, 1 s"},
+	},
+	Rows: []table.Row{
+		{Scenario: "Push", Unit: "msgs/s", Text: "push, single calls of 64 clients, %s: messages a second"},
+		{Scenario: "Push", Unit: "cpu-us/msg", Text: "push, %s: processors' time for each, µs"},
+		{Scenario: "Burst", Unit: "msgs/s", Text: "pushed at once, 3.1 s delay: messages a second that have arrived"},
+		{Scenario: "Burst", Unit: "hops/s", Text: "the same: hops a second"},
+		{Scenario: "Burst", Unit: "cpu-us/msg", Text: "the same: processors' time for each message, µs"},
+		{Scenario: "Burst", Unit: "early", Text: "the same: handled early"},
+		{Scenario: "Lateness", Unit: "p50-ms", Text: "lateness, three delays mixed, %s: p50, ms"},
+		{Scenario: "Lateness", Unit: "p99-ms", Text: "lateness, %s: p99, ms"},
+		{Scenario: "Lateness", Unit: "max-ms", Text: "lateness, %s: the most, ms"},
+		{Scenario: "Lateness", Unit: "early", Text: "lateness, %s: handled early"},
+	},
+}
+
+func write(w io.Writer, r *table.Results) {
+	fmt.Fprintf(w, "Measured on: %s, RabbitMQ %s.\n\n", r.Config["cpu"], r.Config["rabbitmq"])
+	comparison.Write(w, r)
+}

@@ -1,0 +1,226 @@
+package amqp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward/internal/link"
+)
+
+const (
+	channels  = 8 // that Sends share
+	heartbeat = 5 * time.Second
+	closeTime = time.Second // for the broker's word that a connection is closed
+)
+
+// connection is one to a broker, with its channels.
+type connection struct {
+	amqp  *amqp.Connection
+	lines [channels]*link.Link[*channel]
+	next  atomic.Uint32
+	ended sync.WaitGroup
+
+	mu      sync.Mutex
+	blocked chan struct{} // closed when the broker takes messages again; nil: it does
+	reason  string        // of its blocking
+}
+
+// dial connects to the first broker that answers within its share of the time.
+func (t *Target) dial(ctx context.Context) (*connection, error) {
+	var err error
+	for i, addr := range t.cfg.Addrs {
+		var c *amqp.Connection
+		if c, err = t.dialOne(ctx, addr, len(t.cfg.Addrs)-i); err == nil {
+			return t.newConnection(c), nil
+		}
+	}
+	return nil, t.fault(err)
+}
+
+// dialOne connects to a broker, in the time that is left over how many are.
+func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Connection, error) {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+		defer cancel()
+	}
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if t.cfg.TLS != nil {
+		cfg := t.cfg.TLS.Clone()
+		if cfg.ServerName == "" {
+			cfg.ServerName, _, _ = net.SplitHostPort(addr) // it was dialled
+		}
+		secure := tls.Client(raw, cfg)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, err
+		}
+		raw = secure
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName("tarry")
+	c, err := amqp.Open(&bounded{raw, t.opts.Timeout}, amqp.Config{
+		SASL:       []amqp.Authentication{&amqp.PlainAuth{Username: t.cfg.User, Password: t.cfg.Password}},
+		Vhost:      t.cfg.Vhost,
+		Heartbeat:  heartbeat,
+		FrameSize:  amqp.FrameSizeUnlimited, // that of the broker
+		Locale:     "en_US",
+		Properties: properties,
+	})
+	if !stop() && err == nil {
+		_ = c.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = raw.Close() // or it is closed
+		return nil, err
+	}
+	return c, nil
+}
+
+// bounded is a connection whose writes fail when they take too long, as a broker that is
+// low on memory stops reading.
+type bounded struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if err := b.SetWriteDeadline(time.Now().Add(b.timeout)); err != nil {
+		return 0, err
+	}
+	return b.Conn.Write(p)
+}
+
+func (t *Target) newConnection(a *amqp.Connection) *connection {
+	c := &connection{amqp: a}
+	for i := range c.lines {
+		c.lines[i] = link.New(t.opts.Timeout, func(context.Context) (*channel, error) { return open(a) }, (*channel).close)
+	}
+	blocks := a.NotifyBlocked(make(chan amqp.Blocking, 1))
+	c.ended.Go(func() {
+		for b := range blocks {
+			c.block(b)
+		}
+		c.block(amqp.Blocking{})
+	})
+	closes := a.NotifyClose(make(chan *amqp.Error, 1))
+	c.ended.Go(func() {
+		if err := <-closes; err != nil {
+			t.opts.Logger.Warn("tarry: the connection to RabbitMQ is lost", "broker", strings.Join(t.cfg.Addrs, ", "), "error", err)
+			t.link.GiveUp(c)
+		}
+	})
+	return c
+}
+
+func (c *connection) hangUp() {
+	_ = c.amqp.CloseDeadline(time.Now().Add(closeTime)) // or it is closed
+	for _, l := range c.lines {
+		_ = l.Close() // it never fails
+	}
+	c.ended.Wait()
+}
+
+// block notes whether the broker blocks who publishes.
+func (c *connection) block(b amqp.Blocking) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case b.Active && c.blocked == nil:
+		c.blocked = make(chan struct{})
+	case !b.Active && c.blocked != nil:
+		close(c.blocked)
+		c.blocked = nil
+	}
+	c.reason = b.Reason
+}
+
+// unblocked waits until the broker takes messages.
+func (c *connection) unblocked(ctx context.Context) error {
+	c.mu.Lock()
+	blocked, reason := c.blocked, c.reason
+	c.mu.Unlock()
+	if blocked == nil {
+		return nil
+	}
+	select {
+	case <-blocked:
+		return nil
+	case <-ctx.Done():
+		return &errBlocked{ctx.Err(), reason}
+	}
+}
+
+// errBlocked is that a broker takes no messages.
+type errBlocked struct {
+	error
+	reason string
+}
+
+func (e *errBlocked) Error() string {
+	return fmt.Sprintf("RabbitMQ blocks who publishes (%s): %v", e.reason, e.error)
+}
+
+func (e *errBlocked) Unwrap() error { return e.error }
+
+// publish publishes on one of the channels, and once more on a channel of its own when
+// that was closed, maybe for the sake of another message.
+func (c *connection) publish(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
+	if err := c.unblocked(ctx); err != nil {
+		return err
+	}
+	line := c.lines[c.next.Add(1)%channels]
+	err := line.Send(ctx, func(ctx context.Context, ch *channel) error {
+		err := ch.publish(ctx, exchange, key, msg)
+		if isClosed(err) {
+			line.GiveUp(ch)
+		}
+		return err
+	})
+	if errors.Is(err, tarry.ErrClosed) {
+		err = &errClosed{amqp.ErrClosed} // the connection was given up meanwhile
+	}
+	switch {
+	case !isClosed(err) || hasCode(err, amqp.NotFound):
+		return err
+	case ctx.Err() != nil: // what closed the channel may be another's fault
+		return ctx.Err()
+	case c.amqp.IsClosed():
+		if hasCode(err, amqp.PreconditionFailed) {
+			err = &errClosed{amqp.ErrClosed} // and that too
+		}
+		return err
+	}
+	alone, err := open(c.amqp)
+	if err != nil {
+		return err
+	}
+	defer alone.close()
+	return alone.publish(ctx, exchange, key, msg)
+}
+
+func isClosed(err error) bool {
+	_, ok := errors.AsType[*errClosed](err)
+	return ok
+}
+
+// hasCode says whether the broker has closed a channel or connection with this code.
+func hasCode(err error, code int) bool {
+	e, ok := errors.AsType[*amqp.Error](err)
+	return ok && e.Code == code && e.Server
+}

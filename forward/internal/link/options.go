@@ -1,0 +1,20 @@
+package link
+
+import (
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward"
+)
+
+// Options completes the options of a target that signs nothing: what is its name.
+func Options(o *forward.Options, what string) (*forward.Options, error) {
+	full, err := o.Complete()
+	if err == nil && len(full.Secrets) > 0 {
+		err = Invalid(what + " takes no secret; only webhooks are signed")
+	}
+	return full, err
+}
+
+// Invalid is the error of a configuration: what is wrong with it, or what to do.
+func Invalid(hint string) error {
+	return &tarry.Error{Op: "open target", Err: tarry.ErrInvalid, Hint: hint}
+}

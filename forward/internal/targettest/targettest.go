@@ -1,0 +1,151 @@
+// Package targettest holds what the tests of all targets need: messages, and what to
+// expect of a Send.
+package targettest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/forward"
+)
+
+// Patience is how long anything is waited for.
+const Patience = 30 * time.Second
+
+// Message is a message of the queue orders in its second attempt.
+func Message(id uint64, body string, headers ...forward.Header) *tarry.Message[[]byte] {
+	m := &tarry.Message[[]byte]{Body: []byte(body), Info: tarry.Info{
+		ID: engine.ID(id), Queue: "orders", Key: "order-" + engine.ID(id).String(), Attempt: 2,
+		Created: time.UnixMilli(1_700_000_000_000),
+		Due:     time.Date(2026, 5, 4, 3, 2, 1, 20e6, time.UTC),
+	}}
+	m.ContentType, m.Headers = "text/plain", headers
+	return m
+}
+
+// Open opens a target, which is closed with the test.
+func Open(t testing.TB, rawURL string, o *forward.Options) forward.Target {
+	t.Helper()
+	target, err := forward.Open(rawURL, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := target.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return target
+}
+
+// Send sends a message, which must succeed.
+func Send(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
+	t.Helper()
+	if err := target.Send(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SendMany sends twenty messages from each of so many goroutines, with ids from 1 on, all of
+// which must succeed. It returns how many.
+func SendMany(t testing.TB, target forward.Target, goroutines int, message func(id uint64) *tarry.Message[[]byte]) int {
+	t.Helper()
+	const each = 20
+	var all sync.WaitGroup
+	for i := range goroutines {
+		all.Go(func() {
+			for j := range each {
+				if err := target.Send(t.Context(), message(uint64(1+each*i+j))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return each * goroutines
+}
+
+// Recovers sends a message again and again until it succeeds.
+func Recovers(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	for {
+		err := target.Send(ctx, m)
+		if err == nil {
+			return
+		}
+		if Buried(err) {
+			t.Fatalf("buried: %v", err)
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("it does not recover: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Retried fails the test unless err has the message retried, and says all of the parts on
+// one line, and no password: those of tests are "geheim".
+func Retried(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil || Buried(err) {
+		t.Errorf("it is not retried: %v", err)
+		return
+	}
+	says(t, err, parts)
+}
+
+// BuriedWith is Retried of what is buried.
+func BuriedWith(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if !Buried(err) {
+		t.Errorf("it is not buried: %v", err)
+		return
+	}
+	says(t, err, parts)
+}
+
+func says(t testing.TB, err error, parts []string) {
+	t.Helper()
+	text := err.Error()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("the error %q does not say %q", text, part)
+		}
+	}
+	if strings.ContainsAny(text, "\r\n") || strings.Contains(text, "geheim") {
+		t.Errorf("the error %q has more than one line, or a password", text)
+	}
+	var e *tarry.Error
+	if !errors.As(err, &e) || e.Hint == "" {
+		t.Errorf("the error %q does not say what to do", text)
+	}
+}
+
+// Buried says whether a Send wants its message buried.
+func Buried(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), tarry.Bury(nil).Error()+": ")
+}
+
+// Refused fails the test unless a URL is refused by words that have this part.
+func Refused(t testing.TB, rawURL string, o *forward.Options, part string) {
+	t.Helper()
+	target, err := forward.Open(rawURL, o)
+	if err == nil {
+		_ = target.Close()
+		t.Errorf("%s is opened", rawURL)
+		return
+	}
+	if !errors.Is(err, tarry.ErrInvalid) {
+		t.Errorf("%s: %v is no ErrInvalid", rawURL, err)
+	}
+	says(t, err, []string{part})
+}

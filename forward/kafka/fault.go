@@ -1,0 +1,80 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward/internal/link"
+)
+
+// givenUp says that a record's partition was given up.
+func givenUp(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// hopeless says that a broker will never take a batch.
+func hopeless(err error) bool {
+	for _, e := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// fault is what a Send returns of what it ended with.
+func (t *Target) fault(ctx context.Context, topic string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+		if last := t.said.last(); last != nil {
+			err = fmt.Errorf("%w; before: %w", err, last)
+		}
+	}
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case hopeless(err):
+		return tarry.Bury(link.Fault(err, "make it smaller, or have the topic "+topic+" (max.message.bytes) and max_bytes of the URL allow it"))
+	case is(kerr.InvalidTopicException):
+		return tarry.Bury(link.Fault(err, "choose another topic than "+topic))
+	case is(kerr.UnknownTopicOrPartition), is(kerr.UnknownTopicID):
+		return link.Fault(err, "there is no topic "+topic+"; make it")
+	case is(kerr.TopicAuthorizationFailed), is(kerr.ClusterAuthorizationFailed):
+		return link.Fault(err, "the user needs WRITE on the topic "+topic+", and before Kafka 3.0 IDEMPOTENT_WRITE on the cluster")
+	case is(kerr.SaslAuthenticationFailed), is(kerr.UnsupportedSaslMechanism), is(kerr.IllegalSaslState):
+		return link.Fault(err, "check the user, the password and sasl of the URL")
+	case ctx.Err() != nil:
+		return link.Fault(err, "check that Kafka runs at "+t.where()+"; "+link.Unknown)
+	}
+	return link.Fault(err, "Kafka answers so")
+}
+
+// said keeps what the last attempt to connect has failed with, since that is what the
+// client was waiting for when a Send's time is over. It is a kgo.HookBrokerConnect.
+type said struct {
+	mu  sync.Mutex
+	err error
+}
+
+// OnBrokerConnect keeps the error of an attempt, or that there is none.
+func (s *said) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *said) last() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}

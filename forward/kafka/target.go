@@ -1,0 +1,157 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward"
+	"github.com/tarryhq/tarry/forward/internal/link"
+)
+
+// Config says where records go.
+type Config struct {
+	Brokers []string  // host:port; at least one
+	Client  []kgo.Opt // who connects, and over what: kgo.SASL, kgo.DialTLSConfig, …
+
+	// Topic is the topic of the records. Default: the name of the message's queue.
+	Topic string
+
+	// MaxBytes bounds a batch, and so a record. Default 1000012.
+	MaxBytes int32
+}
+
+// Target produces messages to a topic. It is a forward.Target.
+type Target struct {
+	cfg   Config
+	opts  *forward.Options
+	link  *link.Link[*kgo.Client]
+	said  said
+	turns *semaphore.Weighted // a Send takes one, and all to be alone
+}
+
+const (
+	maxSends    = 10_000 // records that the client has at a time
+	dialTimeout = 3 * time.Second
+	// Between attempts of the client; a record whose context has ended is seen then.
+	minPause = 50 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
+// New returns a target that has not connected yet. Options may be nil.
+func New(cfg Config, o *forward.Options) (*Target, error) {
+	o, err := link.Options(o, "Kafka")
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(cfg.Brokers) == 0:
+		return nil, link.Invalid("no Kafka broker is given")
+	case cfg.Topic != "" && !validTopic(cfg.Topic):
+		return nil, link.Invalid("the topic is not one: 1 to 249 of A-Za-z0-9._-")
+	case cfg.MaxBytes < 0:
+		return nil, link.Invalid("max_bytes is negative")
+	}
+	t := &Target{cfg: cfg, opts: o, turns: semaphore.NewWeighted(maxSends)}
+	t.link = link.New(o.Timeout, t.dial, (*kgo.Client).Close)
+	return t, nil
+}
+
+// dial makes a client, which connects when it has something to send.
+func (t *Target) dial(context.Context) (*kgo.Client, error) {
+	options := []kgo.Opt{
+		kgo.SeedBrokers(t.cfg.Brokers...),
+		kgo.ClientID("tarry"),
+		kgo.WithHooks(&t.said),
+		kgo.DialTimeout(min(dialTimeout, t.opts.Timeout)),
+		kgo.ProduceRequestTimeout(max(t.opts.Timeout, time.Second)),
+		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(minPause<<min(tries, 10), maxPause) }),
+		kgo.ProducerLinger(0),
+		kgo.UnknownTopicRetries(1),
+		kgo.MetadataMinAge(minPause * 5),
+		kgo.AllowIdempotentProduceCancellation(),
+		kgo.MaxBufferedRecords(maxSends),
+	}
+	if t.cfg.MaxBytes > 0 {
+		options = append(options, kgo.ProducerBatchMaxBytes(t.cfg.MaxBytes))
+	}
+	cl, err := kgo.NewClient(append(options, t.cfg.Client...)...)
+	if err != nil {
+		return nil, link.Fault(err, "check the options of the Kafka client")
+	}
+	return cl, nil
+}
+
+func (t *Target) where() string { return strings.Join(t.cfg.Brokers, ", ") }
+
+// Send produces a record and waits until all replicas have it.
+func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
+	topic := t.cfg.Topic
+	if topic == "" {
+		if topic = m.Queue; !validTopic(topic) {
+			return tarry.Bury(link.Fault(fmt.Errorf("the queue's name is no topic: 1 to 249 of A-Za-z0-9._-"), "give a topic in the target's URL"))
+		}
+	}
+	return t.link.Send(ctx, func(ctx context.Context, cl *kgo.Client) error {
+		err := t.produce(ctx, cl, 1, topic, m)
+		if hopeless(err) {
+			// The batch was refused, and it may have been another record's fault.
+			err = t.produce(ctx, cl, maxSends, topic, m)
+		}
+		return t.fault(ctx, topic, err)
+	})
+}
+
+// produce has a record produced and waits until its fate is known.
+func (t *Target) produce(ctx context.Context, cl *kgo.Client, turns int64, topic string, m *tarry.Message[[]byte]) error {
+	if err := t.turns.Acquire(ctx, turns); err != nil {
+		return err
+	}
+	defer t.turns.Release(turns)
+	for {
+		done := make(chan error, 1)
+		cl.Produce(ctx, t.record(topic, m), func(_ *kgo.Record, err error) { done <- err })
+		err := <-done
+		if ctx.Err() != nil || !givenUp(err) {
+			return err
+		}
+	}
+}
+
+func (t *Target) record(topic string, m *tarry.Message[[]byte]) *kgo.Record {
+	r := &kgo.Record{Topic: topic, Value: m.Body}
+	if m.Key != "" {
+		r.Key = []byte(m.Key)
+	}
+	for _, h := range forward.Metadata(m, t.opts) {
+		if !link.IsContentType(h.Name) {
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: []byte(h.Value)})
+		}
+	}
+	if ct := link.ContentType(m, t.opts); ct != "" {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "Content-Type", Value: []byte(ct)})
+	}
+	return r
+}
+
+// Close waits for the Sends under way, and ends the connections.
+func (t *Target) Close() error { return t.link.Close() }
+
+// validTopic says whether Kafka would have a topic of this name.
+func validTopic(s string) bool {
+	if s == "" || len(s) > 249 || s == "." || s == ".." {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}

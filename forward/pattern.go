@@ -1,0 +1,34 @@
+package forward
+
+import "strings"
+
+// reserved begins the names of queues that are tarry's own, such as tarry.schedules. No
+// pattern takes them that does not begin so itself.
+const reserved = "tarry."
+
+// isPattern reports whether a route's queue is a pattern and not a name.
+func isPattern(s string) bool { return strings.Contains(s, "*") }
+
+// fits reports whether a queue's name fits a pattern, in which each * stands for any
+// characters, also for none, for dots and for slashes.
+func fits(pattern, queue string) bool {
+	if strings.HasPrefix(queue, reserved) && !strings.HasPrefix(pattern, reserved) {
+		return false
+	}
+	head, rest, _ := strings.Cut(pattern, "*")
+	queue, ok := strings.CutPrefix(queue, head)
+	if !ok {
+		return false
+	}
+	for {
+		part, after, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(queue, part)
+		}
+		i := strings.Index(queue, part)
+		if i < 0 {
+			return false
+		}
+		queue, rest = queue[i+len(part):], after
+	}
+}

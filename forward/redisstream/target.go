@@ -1,0 +1,153 @@
+package redisstream
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward"
+	"github.com/tarryhq/tarry/forward/internal/link"
+)
+
+// Config says where entries go.
+type Config struct {
+	// Client says how to connect; needed is InitAddress. Without a ConnWriteTimeout that is
+	// the timeout of the options. No client-side caching is done.
+	Client rueidis.ClientOption
+
+	// Stream is the stream's key. Default: the name of the message's queue.
+	Stream string
+
+	// MaxLen is how many entries the stream keeps, roughly. 0: all.
+	MaxLen int64
+}
+
+// Target adds messages to a stream. It is a forward.Target.
+type Target struct {
+	cfg  Config
+	opts *forward.Options
+	link *link.Link[rueidis.Client]
+}
+
+// New returns a target that has not connected yet. Options may be nil.
+func New(cfg Config, o *forward.Options) (*Target, error) {
+	o, err := link.Options(o, "a Redis stream")
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(cfg.Client.InitAddress) == 0:
+		return nil, link.Invalid("no address of a Redis is given")
+	case cfg.MaxLen < 0:
+		return nil, link.Invalid("maxlen is negative")
+	}
+	cfg.Client.DisableCache = true
+	if cfg.Client.ConnWriteTimeout == 0 {
+		cfg.Client.ConnWriteTimeout = o.Timeout
+	}
+	t := &Target{cfg: cfg, opts: o}
+	t.link = link.New(o.Timeout, t.dial, rueidis.Client.Close)
+	return t, nil
+}
+
+func (t *Target) dial(context.Context) (rueidis.Client, error) {
+	c, err := rueidis.NewClient(t.cfg.Client)
+	if err != nil {
+		return nil, t.fault(err)
+	}
+	return c, nil
+}
+
+// Send adds a message to the stream.
+func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
+	return t.link.Send(ctx, func(ctx context.Context, c rueidis.Client) error {
+		err := c.Do(ctx, t.xadd(c, m)).Error()
+		if err == nil {
+			return nil
+		}
+		if e, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(e.Error(), "READONLY") {
+			t.link.GiveUp(c)
+		}
+		if ctx.Err() != nil {
+			return link.Fault(ctx.Err(), link.Unknown)
+		}
+		return t.fault(err)
+	})
+}
+
+// Close waits for the Sends under way, and ends the connection.
+func (t *Target) Close() error { return t.link.Close() }
+
+func (t *Target) xadd(c rueidis.Client, m *tarry.Message[[]byte]) rueidis.Completed {
+	stream := t.cfg.Stream
+	if stream == "" {
+		stream = m.Queue
+	}
+	args := make([]string, 0, 4+2*(2+8+len(m.Headers)))
+	if t.cfg.MaxLen > 0 {
+		args = append(args, "MAXLEN", "~", strconv.FormatInt(t.cfg.MaxLen, 10))
+	}
+	// The client may still hold what it was given when the call has been left.
+	args = append(args, "*", fieldBody, string(m.Body))
+	return c.B().Arbitrary("XADD").Keys(stream).Args(append(args, t.fields(m)...)...).Build()
+}
+
+const (
+	fieldBody        = "body"
+	fieldContentType = "content-type"
+)
+
+// fields are the names and values of an entry behind its body.
+func (t *Target) fields(m *tarry.Message[[]byte]) []string {
+	var fields []string
+	if ct := link.ContentType(m, t.opts); ct != "" {
+		fields = append(fields, fieldContentType, ct)
+	}
+	for _, h := range forward.Metadata(m, t.opts) {
+		if !strings.EqualFold(h.Name, fieldBody) && !link.IsContentType(h.Name) {
+			fields = append(fields, h.Name, h.Value)
+		}
+	}
+	return fields
+}
+
+// hints say what to do about an error by its beginning.
+var hints = []struct{ prefix, hint string }{
+	{"OOM", "this Redis has used up its maxmemory; raise it, or give maxlen"},
+	{"READONLY", "this Redis is a read-only replica; name the master"},
+	{"NOAUTH", "this Redis wants a password; give one in the URL or by password_file"},
+	{"WRONGPASS", "check the user and the password of the URL"},
+	{"ERR AUTH", "this Redis has no password; leave it out of the URL"},
+	{"NOPERM", "the Redis user needs +xadd and the stream's key"},
+	{"LOADING", "this Redis is starting"},
+	{"MISCONF", "this Redis cannot save to its disk, see its log"},
+	{"NOREPLICAS", "too few replicas are in step (min-replicas-to-write)"},
+	{"MOVED", "this Redis is a node of a cluster, and another has the stream; name that node, or a server of no cluster"},
+	{"CLUSTERDOWN", "this Redis is a node of a cluster that is down"},
+}
+
+// fault is what a Send returns of what a call ended with.
+func (t *Target) fault(err error) error {
+	e, answered := rueidis.IsRedisErr(err)
+	if !answered {
+		return link.Fault(err, "check that Redis runs at "+strings.Join(t.cfg.Client.InitAddress, ", ")+"; if the message had left already, it will be there twice")
+	}
+	text := e.Error()
+	if strings.HasPrefix(text, "WRONGTYPE") {
+		return tarry.Bury(link.Fault(err, "the key of the stream holds something else; choose another"))
+	}
+	for _, h := range hints {
+		if strings.HasPrefix(text, h.prefix) {
+			return link.Fault(err, h.hint)
+		}
+	}
+	if strings.Contains(text, "DB index is out of range") {
+		return link.Fault(err, "this Redis has no database "+strconv.Itoa(t.cfg.Client.SelectDB))
+	}
+	return link.Fault(err, "Redis answers so")
+}
+
+var _ forward.Target = (*Target)(nil)

@@ -1,0 +1,210 @@
+package forward
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// The defaults and bounds of a Route.
+const (
+	DefaultConcurrency = 16
+	MaxConcurrency     = 1000
+	MinRate            = 0.001
+	MaxRate            = 1_000_000
+	MaxBurst           = 1_000_000
+)
+
+// Route says where the messages of a queue go, or of all queues whose names fit a pattern.
+type Route struct {
+	// Name is what logs and tools call the route. Default: Queue.
+	Name string
+
+	// Queue is the name of a queue, or a pattern: each * in it stands for any characters,
+	// also for none, for dots and slashes. No pattern takes queues whose names begin with
+	// "tarry.", which are tarry's own, unless it begins so itself.
+	Queue string
+
+	// Target is the URL of the target, as Open takes it.
+	Target string
+
+	// Concurrency is how many messages of all the route's queues are handed on at a time.
+	// Default 16, at most 1000.
+	Concurrency int
+
+	// Rate bounds how many messages of all the route's queues are handed on a second:
+	// 0.001 to 1,000,000. Default: no bound.
+	Rate float64
+
+	// Burst is how many may go at once when Rate was not used up before, at most
+	// 1,000,000. Default: what Rate gives in 0.1 s, at least 1.
+	Burst int
+
+	// Options are the target's. Their Logger is the router's.
+	Options Options
+}
+
+func (r *Route) pattern() bool { return isPattern(r.Queue) }
+
+// takes reports whether the queue is the route's, or fits its pattern.
+func (r *Route) takes(queue string) bool {
+	return r.Queue == queue || r.pattern() && fits(r.Queue, queue)
+}
+
+// width is how many messages are leased at a time. A rate needs no more than it lets go
+// while one Send may last, and what is beyond would only be kept waiting, and from other
+// processes. So no message waits for its turn longer than the rate takes for a burst, and
+// one timeout.
+func (r *Route) width() int {
+	if r.Rate == 0 {
+		return r.Concurrency
+	}
+	needed := math.Ceil(r.Rate * r.Options.Timeout.Seconds())
+	return int(min(float64(r.Concurrency), float64(r.Burst)+needed))
+}
+
+// Complete returns a copy that shares nothing with r but its TLS, its defaults filled in
+// and checked. Its target is not.
+func (r Route) Complete() (Route, error) {
+	if err := r.check(); err != nil {
+		return r, err
+	}
+	o, err := r.Options.Complete()
+	if err != nil {
+		return r, err
+	}
+	o.TLS = r.Options.TLS
+	r.Options = *o
+	if r.Name == "" {
+		r.Name = r.Queue
+	}
+	if r.Concurrency == 0 {
+		r.Concurrency = DefaultConcurrency
+	}
+	if r.Rate > 0 && r.Burst == 0 {
+		r.Burst = max(1, int(r.Rate/10))
+	}
+	return r, nil
+}
+
+// same reports whether two complete routes do the same. What TLS is to be is one thing as
+// long as its pointer is.
+func (r Route) same(o Route) bool {
+	if r.Options.TLS != o.Options.TLS {
+		return false
+	}
+	r.Options.TLS, o.Options.TLS = nil, nil
+	r.Options.Logger, o.Options.Logger = nil, nil
+	return reflect.DeepEqual(r, o)
+}
+
+// longest is how long a message may be in hand: two turns of the rate, as there may be two
+// workers, and the Send of the message before it in its slot, and its own.
+func (r *Route) longest() time.Duration {
+	turn := 0.0
+	if r.Rate > 0 {
+		turn = float64(r.width()) / r.Rate
+	}
+	return 2*(r.Options.Timeout+time.Duration(turn*float64(time.Second))) + late
+}
+
+func (r *Route) check() error {
+	if r.Target == "" {
+		return invalid("it has no target")
+	}
+	name := strings.ReplaceAll(r.Queue, "*", "x")
+	if err := engine.CheckQueue("route", name); err != nil {
+		return err
+	}
+	switch {
+	case r.Concurrency < 0 || r.Concurrency > MaxConcurrency:
+		return invalid("the concurrency is %d; allowed are 1 to %d", r.Concurrency, MaxConcurrency)
+	case math.IsNaN(r.Rate) || r.Rate != 0 && (r.Rate < MinRate || r.Rate > MaxRate):
+		return invalid("the rate is %v a second; allowed are %v to %d, and 0 for no bound", r.Rate, MinRate, MaxRate)
+	case r.Burst < 0 || r.Burst > MaxBurst:
+		return invalid("the burst is %d; allowed are 1 to %d", r.Burst, MaxBurst)
+	case r.Burst > 0 && r.Rate == 0:
+		return invalid("a burst of %d needs a rate", r.Burst)
+	}
+	return nil
+}
+
+// Routes are the routes of one Router. Of those that take a queue the one counts that
+// names it, else the first whose pattern fits.
+type Routes []Route
+
+// Index returns the number of the route that takes a queue, from 0; -1: there is none.
+func (rs Routes) Index(queue string) int {
+	found := -1
+	for i := range rs {
+		switch {
+		case rs[i].Queue == queue:
+			return i
+		case found < 0 && rs[i].takes(queue):
+			found = i
+		}
+	}
+	return found
+}
+
+// Check returns what is wrong with routes: what Complete finds, and what their
+// targets say, to which it does not connect.
+func (rs Routes) Check() error {
+	if _, err := rs.Complete(); err != nil {
+		return err
+	}
+	for i := range rs {
+		t, err := rs[i].open()
+		if err == nil {
+			err = t.Close()
+		}
+		if err != nil {
+			return rs.wrong(i, err)
+		}
+	}
+	return nil
+}
+
+// Complete returns routes with their defaults filled in. Errors wrap tarry.ErrInvalid and
+// tell which route is wrong.
+func (rs Routes) Complete() (Routes, error) {
+	queues, names := make(map[string]int), make(map[string]int)
+	full := make(Routes, len(rs))
+	for i := range rs {
+		var err error
+		if full[i], err = rs[i].Complete(); err != nil {
+			return nil, rs.wrong(i, err)
+		}
+		if first, twice := queues[full[i].Queue]; twice {
+			return nil, rs.wrong(i, invalid("route %d has this queue already; leave one of them out", first+1))
+		}
+		if first, twice := names[full[i].Name]; twice {
+			return nil, rs.wrong(i, invalid("route %d has this name already; give it another", first+1))
+		}
+		queues[full[i].Queue], names[full[i].Name] = i, i
+	}
+	return full, nil
+}
+
+// wrong says of which route an error tells.
+func (rs Routes) wrong(i int, err error) error {
+	name := rs[i].Name
+	if name == "" {
+		name = rs[i].Queue
+	}
+	op := fmt.Sprintf("route %d (%s)", i+1, name)
+	if e, ok := errors.AsType[*tarry.Error](err); ok {
+		return &tarry.Error{Op: op, Err: e.Err, Hint: e.Hint}
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+func (r *Route) open() (Target, error) { return Open(r.Target, &r.Options) }
+
+var errClosed = &tarry.Error{Op: "route", Err: tarry.ErrClosed, Hint: "the router has ended; make a new one"}

@@ -1,0 +1,77 @@
+package webhook
+
+import (
+	"net/http"
+	"strings"
+)
+
+// The headers of the Standard Webhooks scheme, as http.Header has them.
+const (
+	headerID        = "Webhook-Id"
+	headerTimestamp = "Webhook-Timestamp"
+	headerSignature = "Webhook-Signature"
+)
+
+// reserved are the headers that HTTP or the sender sets.
+var reserved = map[string]bool{
+	"Connection":        true,
+	"Content-Length":    true,
+	"Content-Type":      true,
+	"Expect":            true,
+	"Host":              true,
+	"Http2-Settings":    true,
+	"Keep-Alive":        true,
+	"Te":                true,
+	"Trailer":           true,
+	"Transfer-Encoding": true,
+	"Upgrade":           true,
+}
+
+// headerName returns the name as http.Header has it, or "" if no message may set it.
+func headerName(name string) string {
+	if !isToken(name) {
+		return ""
+	}
+	name = http.CanonicalHeaderKey(name)
+	// Receivers that pass headers on as variables (CGI, WSGI) know no difference.
+	heard := http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	if reserved[heard] || strings.HasPrefix(heard, "Webhook-") || strings.HasPrefix(heard, "Proxy-") ||
+		heard != name && strings.HasPrefix(heard, "Tarry-") {
+		return ""
+	}
+	return name
+}
+
+// isToken reports whether HTTP allows the name for a header.
+func isToken(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return name != ""
+}
+
+// headerValue returns the value if it is printable ASCII and keeps its ends under way, else
+// percent-encoded: any byte that is not visible, and the percent sign.
+func headerValue(v string) string {
+	plain := v == strings.Trim(v, " ")
+	for i := 0; plain && i < len(v); i++ {
+		plain = v[i] >= ' ' && v[i] <= '~'
+	}
+	if plain {
+		return v
+	}
+	const hex = "0123456789ABCDEF"
+	b := make([]byte, 0, 3*len(v))
+	for i := range len(v) {
+		if c := v[i]; c > ' ' && c <= '~' && c != '%' {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(b)
+}

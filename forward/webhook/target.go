@@ -1,0 +1,214 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward"
+)
+
+// Target posts messages to one URL. It is safe for concurrent use, and keeps as many
+// connections as it is used by at a time; over HTTP/2 one. Where there are many receivers,
+// make one for each.
+type Target struct {
+	name          string // scheme and host, for errors
+	base          *http.Request
+	opts          *forward.Options
+	contentType   string // in place of the messages' own
+	signer        signer
+	maxRetryAfter time.Duration
+	dialer        *net.Dialer
+	transport     *http.Transport
+
+	mu     sync.RWMutex // closed, against the adding to sends
+	closed bool
+	sends  sync.WaitGroup
+}
+
+const (
+	dialTimeout = 5 * time.Second // and so long for TLS
+	keptIdle    = 1024            // connections
+	idleTimeout = 90 * time.Second
+	maxHeader   = 64 << 10 // of an answer
+
+	// Over HTTP/2 all goes over one connection, which is given up when it is silent for
+	// so long, asked, and silent on.
+	askAfter = 5 * time.Second
+	askedFor = 3 * time.Second
+)
+
+var errLate = errors.New("the timeout has passed")
+
+// New returns a target that posts to cfg.URL. It does not connect. A URL, option or secret
+// that is wrong, and a URL whose host is a private address while these are not allowed, are
+// a *tarry.Error that wraps tarry.ErrInvalid.
+func New(cfg *Config) (*Target, error) {
+	u, err := cfg.parse()
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{name: u.Scheme + "://" + u.Host, maxRetryAfter: cfg.MaxRetryAfter}
+	if t.maxRetryAfter == 0 {
+		t.maxRetryAfter = DefaultMaxRetryAfter
+	}
+	if t.opts, err = cfg.Options.Complete(); err != nil {
+		return nil, err
+	}
+	if t.signer, err = newSigner(t.opts.Secrets); err != nil {
+		return nil, err
+	}
+	var kept []forward.Header
+	for _, h := range t.opts.Headers {
+		switch name := http.CanonicalHeaderKey(h.Name); {
+		case headerValue(h.Value) != h.Value:
+			return nil, invalid("the value of the header %s is not printable ASCII, or begins or ends with a space", printable(h.Name))
+		case name == "Authorization" && u.User != nil:
+			return nil, invalid("both the URL and the headers say who calls; leave one of them out")
+		case name == "Content-Type":
+			t.contentType = h.Value
+		case headerName(h.Name) == "":
+			return nil, invalid("the header %s is none of HTTP's, or set by the sender; leave it out", printable(h.Name))
+		default:
+			kept = append(kept, h)
+		}
+	}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		kept = append(kept, forward.Header{Name: "Authorization",
+			Value: "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))})
+		u.User = nil
+	}
+	t.opts.Headers = kept
+	t.base = &http.Request{Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	t.connectBy(cfg)
+	return t, nil
+}
+
+// connectBy sets up how connections are made.
+func (t *Target) connectBy(cfg *Config) {
+	t.dialer = &net.Dialer{Timeout: dialTimeout}
+	if !t.opts.AllowPrivate && cfg.Proxy == nil {
+		t.dialer.ControlContext = publicOnly
+	}
+	dial := cfg.Dial
+	if dial == nil {
+		dial = t.dialer.DialContext
+	}
+	t.transport = &http.Transport{
+		DialContext:            dial,
+		TLSClientConfig:        t.opts.TLS,
+		TLSHandshakeTimeout:    dialTimeout,
+		MaxIdleConnsPerHost:    keptIdle,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: askAfter, PingTimeout: askedFor},
+	}
+	if cfg.Proxy != nil {
+		t.transport.Proxy = http.ProxyURL(cfg.Proxy)
+	}
+}
+
+// Send posts the message and returns nil once the target has answered with 2xx. See the
+// package comment for what becomes of other answers.
+func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
+	if !t.enter() {
+		return &tarry.Error{Op: "send", Queue: m.Queue, ID: m.ID, Key: m.Key, Err: tarry.ErrClosed}
+	}
+	defer t.sends.Done()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	began := time.Now()
+	late := time.AfterFunc(t.opts.Timeout, func() { stop(errLate) })
+	defer late.Stop()
+	req, err := t.request(ctx, m, began)
+	if err != nil {
+		return err
+	}
+	res, err := t.transport.RoundTrip(req)
+	if err != nil {
+		return t.failed(ctx, err)
+	}
+	defer res.Body.Close()
+	now := time.Now()
+	late.Reset(min(bodyPatience, t.opts.Timeout-now.Sub(began)))
+	return t.verdict(m, res, now)
+}
+
+// request makes a request of a message.
+func (t *Target) request(ctx context.Context, m *tarry.Message[[]byte], now time.Time) (*http.Request, error) {
+	h := make(http.Header, 16)
+	for _, x := range forward.Metadata(m, t.opts) {
+		if name := headerName(x.Name); name != "" {
+			h[name] = append(h[name], headerValue(x.Value))
+		}
+	}
+	switch {
+	case t.contentType != "":
+		h["Content-Type"] = []string{t.contentType}
+	case m.ContentType != "":
+		h["Content-Type"] = []string{headerValue(m.ContentType)}
+	}
+	if h["User-Agent"] == nil {
+		h["User-Agent"] = []string{"tarry"}
+	}
+	if h["Idempotency-Key"] == nil {
+		// The transport may repeat the request when the target has closed a connection
+		// that was kept. A key without value says so, and is not sent.
+		h["Idempotency-Key"] = nil
+	}
+	if err := t.signer.sign(h, eventID(m), now, m.Body); err != nil {
+		return nil, err
+	}
+	req := t.base.WithContext(ctx)
+	req.Header = h
+	req.Body = http.NoBody
+	if len(m.Body) > 0 {
+		req.ContentLength = int64(len(m.Body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Body)), nil }
+		req.Body, _ = req.GetBody()
+	}
+	return req, nil
+}
+
+// failed is why there is no answer.
+func (t *Target) failed(ctx context.Context, err error) error {
+	switch cause := context.Cause(ctx); cause {
+	case nil:
+	case errLate:
+		return fmt.Errorf("%s has not answered within %s", t.name, t.opts.Timeout)
+	default:
+		err = cause
+	}
+	return fmt.Errorf("%s: %w", t.name, err)
+}
+
+func (t *Target) enter() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.closed {
+		return false
+	}
+	t.sends.Add(1)
+	return true
+}
+
+// Close waits for the Sends under way and ends the connections. Idempotent.
+func (t *Target) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.sends.Wait()
+	t.transport.CloseIdleConnections()
+	return nil
+}

@@ -7,5 +7,6 @@ import (
 	_ "github.com/tarryhq/tarry/engine/memengine"
 	_ "github.com/tarryhq/tarry/engine/mysqlengine"
 	_ "github.com/tarryhq/tarry/engine/pgengine"
+	_ "github.com/tarryhq/tarry/engine/rabbitengine"
 	_ "github.com/tarryhq/tarry/engine/redisengine"
 )

@@ -32,6 +32,7 @@ func main() {
 		Terminal: isTerminal(os.Stdin) && isTerminal(os.Stderr),
 		Now:      time.Now,
 		Self:     self,
+		Reloads:  reloads,
 	}
 	code := p.Run(ctx)
 	stop()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ type Program struct {
 	Terminal bool      // somebody sits there who can answer a question
 	Now      func() time.Time
 	Self     string // the path of this program, to start it again
+
+	// Reloads tells of wishes to have the --config file read again, until stop is called.
+	Reloads func() (wishes <-chan os.Signal, stop func())
 
 	settings settings
 }
@@ -74,7 +78,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		p.serveCommand(),
 		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
 		p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
-		p.workCommand(), p.deadCommand(),
+		p.workCommand(), p.deadCommand(), p.routeCommand(),
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
 		p.migrateCommand(),
 		p.benchCommand(), p.benchHoldCommand(),

@@ -53,6 +53,7 @@ func (w world) program(stdout, stderr interface{ Write([]byte) (int, error) }, a
 		Terminal: w.terminal,
 		Now:      time.Now,
 		Self:     os.Args[0],
+		Reloads:  func() (<-chan os.Signal, func()) { return nil, func() {} },
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -39,9 +40,12 @@ func (p *Program) serveCommand() *cobra.Command {
 no new requests, answers those under way and closes the store. Its defaults need
 nothing else: messages lie in ./tarry-data, and only this machine may call.
 
+Messages that are due it hands on by the routes of the --config file (tarry route
+--help); SIGHUP has it read the routes again.
+
 It answers for localhost, loopback addresses and the address that it is called at;
 other names under which it is called, as behind a proxy, it is told with --host.`,
-		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com",
+		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com\n  tarry serve --config tarry.json",
 		Args:    exactly(),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			return p.serve(cmd.Context(), &s)
@@ -55,7 +59,7 @@ other names under which it is called, as behind a proxy, it is told with --host.
 	f.IntVar(&s.maxBody, "max-body", tarry.DefaultMaxBody, "largest body of a message, in bytes")
 	f.Int64Var(&s.maxBuffered, "max-buffered", server.DefaultMaxBuffered, "bytes of requests and answers held in memory at once")
 	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
-	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way may take after an interrupt")
+	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way, and what is being handed on, may take after an interrupt")
 	s.disk.add(cmd)
 	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "drain")
 	return cmd
@@ -71,6 +75,17 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	var wishes <-chan os.Signal
+	if p.settings.file.path != "" {
+		// From before the file is read until the store is closed: the signal would end the process.
+		var stop func()
+		wishes, stop = p.Reloads()
+		defer stop()
+	}
+	routes, err := p.settings.file.readRoutes()
+	if err != nil {
+		return err
+	}
 	l, err := p.listen(ctx, s.http)
 	if err != nil {
 		return err
@@ -82,6 +97,10 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	p.welcome(l.Addr(), s.store, c.Capabilities())
+	handing, err := p.handOn(ctx, c, routes, wishes, s, logger)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
 	srv := server.New(c, &server.Config{
 		Version:         readBuild().Version,
 		Hosts:           s.names(),
@@ -91,10 +110,15 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		Logger:          logger,
 	})
 	err = srv.Serve(ctx, l)
+	undrained := handing.end()
 	if ctx.Err() != nil {
-		if err != nil {
+		switch {
+		case err != nil:
 			err = &failedError{line: "the server stopped, but not all requests under way were answered in time: " + err.Error(),
 				hint: "give them longer with --drain", err: err}
+		case undrained != nil:
+			err = &failedError{line: "the server stopped, but not all that was being handed on was finished in time: " + undrained.Error(),
+				hint: "it is handed on again; give it longer with --drain", err: undrained}
 		}
 		fmt.Fprintln(p.Stderr, "tarry: stopped serving; closing the store")
 	} else if err != nil {

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -49,6 +51,7 @@ var allSettings = func() []string {
 
 type settings struct {
 	levels map[string]level
+	file   configFile
 }
 
 // asSetting marks flags of cmd as settings.
@@ -72,10 +75,11 @@ func fileName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 // load fills the settings of cmd that no flag gives.
 func (s *settings) load(p *Program, cmd *cobra.Command) error {
 	s.levels = make(map[string]level)
-	file, path, err := readConfig(p, cmd)
+	file, err := readConfig(configPath(p, cmd))
 	if err != nil {
 		return err
 	}
+	s.file = file
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, ok := f.Annotations[settingMark]; !ok || err != nil {
 			return
@@ -87,9 +91,9 @@ func (s *settings) load(p *Program, cmd *cobra.Command) error {
 		if v, ok := p.env(envName(f.Name)); ok {
 			s.levels[f.Name] = fromEnv
 			err = set(f, v, envName(f.Name))
-		} else if v, ok := file[fileName(f.Name)]; ok {
+		} else if v, ok := file.values[fileName(f.Name)]; ok {
 			s.levels[f.Name] = fromFile
-			err = set(f, v, path+": "+fileName(f.Name))
+			err = set(f, v, file.path+": "+fileName(f.Name))
 		}
 	})
 	if err != nil {
@@ -132,41 +136,76 @@ func (s *settings) readTwins(cmd *cobra.Command) error {
 	return nil
 }
 
-// readConfig reads the file that --config or TARRY_CONFIG names: one JSON object
-// whose values are strings, numbers or booleans.
-func readConfig(p *Program, cmd *cobra.Command) (values map[string]string, path string, err error) {
-	path, _ = cmd.Flags().GetString("config")
+// configFile is what a --config file holds.
+type configFile struct {
+	path   string // "": there is none
+	values map[string]string
+	routes jsontext.Value // nil: none are given
+}
+
+// configPath is the file that --config or TARRY_CONFIG names.
+func configPath(p *Program, cmd *cobra.Command) string {
+	path, _ := cmd.Flags().GetString("config")
 	if path == "" {
 		path, _ = p.env("TARRY_CONFIG")
 	}
+	return path
+}
+
+// readConfig reads a file: one JSON object whose values are strings, numbers or
+// booleans, but for the routes.
+func readConfig(path string) (configFile, error) {
+	c := configFile{path: path, values: make(map[string]string)}
 	if path == "" {
-		return nil, "", nil
+		return c, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, "", usagef("name a JSON file with settings", "--config: %v", err)
+		return c, usagef("name a JSON file with settings", "--config: %v", err)
 	}
 	const example = `a configuration looks like {"server": "http://127.0.0.1:8277"}`
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var object map[string]any
-	if err := dec.Decode(&object); err != nil {
-		return nil, "", usagef(example, "%s: %v", path, err)
+	var object map[string]jsontext.Value
+	if err := json.Unmarshal(data, &object); err != nil {
+		return c, usagef(example, "%s: %s", path, malformed(data, err))
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, "", usagef(example, "%s: there is more behind the object", path)
-	}
-	values = make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if !slices.ContainsFunc(allSettings, func(s string) bool { return fileName(s) == name }) {
-			return nil, "", usagef("known are "+strings.ReplaceAll(strings.Join(allSettings, ", "), "-", "_"), "%s: unknown setting %q", path, name)
+		value := object[name]
+		switch {
+		case name == routesName:
+			c.routes = value
+			continue
+		case !slices.ContainsFunc(allSettings, func(s string) bool { return fileName(s) == name }):
+			return c, usagef("known are "+strings.ReplaceAll(strings.Join(allSettings, ", "), "-", "_")+" and "+routesName, "%s: unknown setting %q", path, name)
 		}
-		switch v := object[name].(type) {
-		case string, json.Number, bool:
-			values[name] = fmt.Sprint(v)
+		switch value.Kind() {
+		case '"':
+			text, err := jsontext.AppendUnquote(nil, value)
+			if err != nil {
+				return c, usagef(example, "%s: %s: %v", path, name, err)
+			}
+			c.values[name] = string(text)
+		case '0', 't', 'f':
+			c.values[name] = string(value)
 		default:
-			return nil, "", usagef(example, "%s: %s is not a string, number or boolean", path, name)
+			return c, usagef(example, "%s: %s is not a string, number or boolean", path, name)
 		}
 	}
-	return values, path, nil
+	return c, nil
+}
+
+// malformed says where JSON is not what it should be.
+func malformed(data []byte, err error) string {
+	e, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if !ok {
+		return "it is not an object"
+	}
+	line := 1 + bytes.Count(data[:min(int(e.ByteOffset), len(data))], []byte("\n"))
+	what := fmt.Sprint(e.Err)
+	if e.Err == io.ErrUnexpectedEOF {
+		what = "it ends too early"
+	}
+	if e.JSONPointer != "" {
+		what += " at " + string(e.JSONPointer)
+	}
+	return fmt.Sprintf("line %d: %s", line, what)
 }

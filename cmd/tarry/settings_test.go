@@ -62,13 +62,15 @@ func TestPrecedence(t *testing.T) {
 
 func TestWrongConfiguration(t *testing.T) {
 	for content, want := range map[string]string{
-		`{"sever": "x"}`:     `tarry: \S+: unknown setting "sever" \(known are server, .*\)\n`,
-		`{"server": ["x"]}`:  `tarry: \S+: server is not a string, number or boolean .*\n`,
-		`{"timeout": "x"}`:   `tarry: \S+: timeout: "x" is not a duration.*\n`,
-		`{"json": "perhaps`:  `tarry: \S+: unexpected EOF \(a configuration looks like .*\n`,
-		`{} {}`:              `tarry: \S+: there is more behind the object .*\n`,
-		`server = localhost`: `tarry: \S+: invalid character .*\n`,
-		``:                   `tarry: \S+: EOF .*\n`,
+		`{"sever": "x"}`:                    `tarry: \S+: unknown setting "sever" \(known are server, .*\)\n`,
+		`{"server": ["x"]}`:                 `tarry: \S+: server is not a string, number or boolean .*\n`,
+		`{"timeout": "x"}`:                  `tarry: \S+: timeout: "x" is not a duration.*\n`,
+		`{"json": "perhaps`:                 `tarry: \S+: line 1: it ends too early at /json \(a configuration looks like .*\n`,
+		`{} {}`:                             `tarry: \S+: line 1: invalid character '{' after top-level value .*\n`,
+		`server = localhost`:                `tarry: \S+: line 1: invalid character .*\n`,
+		``:                                  `tarry: \S+: line 1: it ends too early .*\n`,
+		`["server"]`:                        `tarry: \S+: it is not an object .*\n`,
+		"{\n\"server\": 1,\n\"server\": 2}": `tarry: \S+: line 3: duplicate object member name at /server .*\n`,
 	} {
 		run1(t, world{}, step{args: "queues --config " + write(t, "c.json", content), code: exitUsage, stderr: want})
 	}

@@ -13,42 +13,11 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/pipes"
 )
 
-// pipes is a listener whose connections live in memory, and so in a bubble.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return nil }
-
-// dial returns the far end of a new connection.
-func (p *pipes) dial() net.Conn {
-	near, far := net.Pipe()
-	p.conns <- near
-	return far
-}
-
-// serving runs a server for as long as test takes, in a bubble.
-func serving(t *testing.T, test func(t *testing.T, ln *pipes, c *tarry.Client)) {
+// serving runs a server for as long as test takes, in a bubble; dial connects to it.
+func serving(t *testing.T, test func(t *testing.T, dial func() net.Conn, c *tarry.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := tarry.Open(t.Context(), "mem:", nil)
@@ -57,14 +26,20 @@ func serving(t *testing.T, test func(t *testing.T, ln *pipes, c *tarry.Client)) 
 		}
 		defer c.Close()
 		ctx, stop := context.WithCancel(t.Context())
-		ln := newPipes()
+		ln := pipes.Listen()
 		var all sync.WaitGroup
 		all.Go(func() {
 			if err := newServer(c, 30*time.Second).serve(ctx, ln); err != nil {
 				t.Error(err)
 			}
 		})
-		test(t, ln, c)
+		test(t, func() net.Conn {
+			conn, err := ln.Dial(ctx, "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return conn
+		}, c)
 		stop()
 		all.Wait()
 	})
@@ -81,16 +56,16 @@ func closedAfter(t *testing.T, conn net.Conn) time.Duration {
 }
 
 func TestSilentFromTheBeginning(t *testing.T) {
-	serving(t, func(t *testing.T, ln *pipes, _ *tarry.Client) {
-		if d := closedAfter(t, ln.dial()); d != 30*time.Second {
+	serving(t, func(t *testing.T, dial func() net.Conn, _ *tarry.Client) {
+		if d := closedAfter(t, dial()); d != 30*time.Second {
 			t.Errorf("closed after %v, want 30s", d)
 		}
 	})
 }
 
 func TestHeartbeatsKeepItOpen(t *testing.T) {
-	serving(t, func(t *testing.T, ln *pipes, c *tarry.Client) {
-		conn, silent := ln.dial(), ln.dial()
+	serving(t, func(t *testing.T, dial func() net.Conn, c *tarry.Client) {
+		conn, silent := dial(), dial()
 		for range 100 {
 			time.Sleep(29*time.Second + 999*time.Millisecond) // of the bubble's time
 			if _, err := fmt.Fprintln(conn, "still here"); err != nil {
@@ -111,8 +86,8 @@ func TestHeartbeatsKeepItOpen(t *testing.T) {
 }
 
 func TestHangingUpLeavesNothing(t *testing.T) {
-	serving(t, func(t *testing.T, ln *pipes, c *tarry.Client) {
-		conn := ln.dial()
+	serving(t, func(t *testing.T, dial func() net.Conn, c *tarry.Client) {
+		conn := dial()
 		synctest.Wait()
 		conn.Close()
 		synctest.Wait()

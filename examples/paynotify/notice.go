@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward"
+)
+
+// Notice is what the merchant is told, in the shape that the Standard Webhooks scheme
+// recommends.
+type Notice struct {
+	Type      string    `json:"type"`
+	Timestamp time.Time `json:"timestamp"`
+	Data      Order     `json:"data"`
+}
+
+// Order is the order that is paid.
+type Order struct {
+	ID string `json:"id"`
+}
+
+// schedule is how long after one call that failed the next follows.
+var schedule = []time.Duration{15 * time.Second, 30 * time.Second, 3 * time.Minute, 10 * time.Minute, 30 * time.Minute}
+
+// Paid is the queue of notices. The first call is due at once.
+var Paid = tarry.NewTopic[Notice]("order.paid",
+	tarry.MaxAttempts(1+uint32(len(schedule))),
+	tarry.Remember(24*time.Hour),
+	tarry.OnConflict(tarry.Keep), // told twice of one order, we notify once
+)
+
+// paid has the merchant told of an order, unless he knows already. It returns when the
+// notice is kept.
+func paid(ctx context.Context, c *tarry.Client, order string, faster int) (known bool, err error) {
+	waits := make([]time.Duration, len(schedule))
+	for i, d := range schedule {
+		waits[i] = d / time.Duration(faster)
+	}
+	notice := Notice{Type: Paid.Queue(), Timestamp: time.Now().UTC(), Data: Order{ID: order}}
+	p, err := Paid.Push(ctx, c, notice, tarry.Key(order), tarry.Backoff(waits...))
+	return p.State == tarry.Finished, err
+}
+
+// newWorker returns a worker that hands notices on to the merchant, as the bytes they are.
+func newWorker(c *tarry.Client, merchant forward.Target, observe func(tarry.Event)) *tarry.Worker {
+	w := tarry.NewWorker(c, &tarry.WorkerConfig{Observer: observe})
+	tarry.Handle(w, tarry.NewTopic[[]byte](Paid.Queue()), merchant.Send)
+	return w
+}

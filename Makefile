@@ -7,7 +7,8 @@ MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || echo postgresql; \
 	PATH=$$PATH:/usr/sbin command -v pgbouncer >/dev/null || echo pgbouncer; \
 	PATH=$$PATH:/usr/sbin command -v mariadbd >/dev/null || echo mariadb-server-core; \
-	command -v my_print_defaults >/dev/null || echo mariadb-client-core)
+	command -v my_print_defaults >/dev/null || echo mariadb-client-core; \
+	ls /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server >/dev/null 2>&1 || echo rabbitmq-server)
 
 .DEFAULT_GOAL := help
 
@@ -33,9 +34,10 @@ servers: ## Install the servers that the tests start, and faketime, where apt-ge
 	case "$$*" in *postgresql*) \
 		ours="$$ours $$cluster"; mkdir -p $${cluster%/*}; echo 'create_main_cluster = false' >$$cluster;; \
 	esac; \
+	command -v epmd >/dev/null || epmd="epmd.socket epmd"; \
 	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@"; \
-	for s in redis-server postgresql pgbouncer; do \
-		case "$$*" in *$$s*) systemctl -q disable $$s 2>/dev/null || true;; esac; \
+	for s in "$$@" $$epmd; do \
+		systemctl -q disable $$s 2>/dev/null || true; \
 	done
 
 .PHONY: test
@@ -84,6 +86,13 @@ bench-sql: ## Measure the engines on databases beside River and a polled table, 
 	{ $(GO) test -run '^$$' -bench 'Push(Batch)?$$' -benchtime $${PUSHES:-25000}x -timeout 30m ./sql $$sizes && \
 	  $(GO) test -run '^$$' -bench '(Lateness|Burst|Depth)$$' -benchtime 1x -timeout 60m ./sql $$sizes && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./sql/table ../docs/engines/sql.md
+
+.PHONY: bench-rabbit
+bench-rabbit: ## Measure the RabbitMQ engine beside plain TTLs, on a private broker, into docs/engines/rabbitmq.md (PUSHES=10000 SPAN=8s).
+	cd bench && export TARRY_TEST_SERVERS=require && \
+	{ $(GO) test -run '^$$' -bench 'Push$$' -benchtime $${PUSHES:-10000}x -timeout 10m ./rabbit && \
+	  $(GO) test -run '^$$' -bench '(Burst|Lateness)$$' -benchtime 1x -timeout 10m ./rabbit -span $${SPAN:-8s} && echo whole: yes; } \
+	| tee /dev/stderr | $(GO) run ./rabbit/table ../docs/engines/rabbitmq.md
 
 .PHONY: bench-bloat
 bench-bloat: ## See that databases stay fast after many messages (BLOAT=5000000 MYSQL_BLOAT=1000000), and beside an old snapshot (SNAPSHOT=10m).

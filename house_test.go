@@ -33,14 +33,17 @@ var mayImport = map[string][]string{
 	"engine/internal/sqlengine/sqltest": {"", "engine", "engine/internal"},
 	"engine/redisengine":                {"engine", "internal", "engine/internal"},
 	"engine/redisengine/redistest":      {"engine/internal"},
+	"engine/rabbitengine":               {"engine", "internal", "engine/internal"},
 	"engine/pgengine":                   {"engine", "internal", "engine/internal"},
 	"engine/pgengine/pgtest":            {"engine/internal"},
 	"engine/mysqlengine":                {"engine", "internal", "engine/internal"},
 	"engine/mysqlengine/mysqltest":      {"engine/internal"},
+	"engine/rabbitengine/rabbittest":    {"engine/internal"},
 	"":                                  {"engine", "internal"},
 	"server":                            {"", "engine", "internal"},
-	"cmd/tarry":                         {"", "engine", "internal", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine"},
-	"examples":                          {"", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine"},
+	"forward":                           {"", "engine", "internal", "forward", "forward/internal"},
+	"cmd/tarry":                         {"", "engine", "internal", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
+	"examples":                          {"", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 }
 
 var buckets = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg", "models"}

@@ -183,13 +183,13 @@ type leaving struct {
 }
 
 // confirm acknowledges what the broker has in the work queue. What is on its way when ctx ends
-// it waits for a little, since otherwise it would be dead as well.
+// it waits for, up to confirmWithin, since otherwise it would be dead as well.
 func (l *leaving) confirm(ctx context.Context) (failed error) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		select {
-		case <-time.After(stockWithin):
+		case <-time.After(confirmWithin):
 			cancel()
 		case <-longer.Done():
 		}
@@ -206,6 +206,10 @@ func (l *leaving) confirm(ctx context.Context) (failed error) {
 	l.posting, l.from = posting{op: l.op, s: l.s}, nil
 	return failed
 }
+
+// confirmWithin is how long a call that has been given up waits for what would be doubled
+// otherwise.
+const confirmWithin = 10 * time.Second
 
 // next is the next delivery; nil: others have it, or it is not there.
 func next(ctx context.Context, op string, came <-chan amqp.Delivery) (*amqp.Delivery, error) {

@@ -74,6 +74,18 @@ func (l *Ledger) Change(do func()) {
 // that took.
 func (l *Ledger) Await(what string, within time.Duration, enough func() bool) time.Duration {
 	l.t.Helper()
+	took, ok := l.wait(within, enough)
+	if !ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.t.Fatalf("waited %v in vain for %s: %d pushed, %d handled, the last error: %v; left: %s",
+			within, what, l.Pushed, l.Handled, l.Failed, l.left())
+	}
+	return took
+}
+
+// wait waits until enough holds.
+func (l *Ledger) wait(within time.Duration, enough func() bool) (took time.Duration, ok bool) {
 	began := time.Now()
 	giveUp := time.After(within)
 	for {
@@ -81,15 +93,12 @@ func (l *Ledger) Await(what string, within time.Duration, enough func() bool) ti
 		ok, changed := enough(), l.changed
 		l.mu.Unlock()
 		if ok {
-			return time.Since(began)
+			return time.Since(began), true
 		}
 		select {
 		case <-changed:
 		case <-giveUp:
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.t.Fatalf("waited %v in vain for %s: %d pushed, %d handled, the last error: %v; left: %s",
-				within, what, l.Pushed, l.Handled, l.Failed, l.left())
+			return within, false
 		}
 	}
 }
@@ -131,14 +140,23 @@ func (l *Ledger) More(n int, within time.Duration) time.Duration {
 // Rest waits until all is handled that was pushed and due soon.
 func (l *Ledger) Rest(within time.Duration) time.Duration {
 	l.t.Helper()
-	return l.Await("the rest", within, func() bool {
-		for _, e := range l.Entries {
-			if e.awaited() {
-				return false
-			}
+	return l.Await("the rest", within, l.rested)
+}
+
+// Rests reports whether all that was pushed and due soon is handled by then.
+func (l *Ledger) Rests(within time.Duration) bool {
+	_, ok := l.wait(within, l.rested)
+	return ok
+}
+
+// rested says that nothing is awaited any more. Called under the lock.
+func (l *Ledger) rested() bool {
+	for _, e := range l.Entries {
+		if e.awaited() {
+			return false
 		}
-		return true
-	})
+	}
+	return true
 }
 
 // Once fails the test where a message was handled more often.

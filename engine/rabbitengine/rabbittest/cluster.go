@@ -2,6 +2,7 @@ package rabbittest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,4 +51,20 @@ func (c *Cluster) Await() {
 		}
 		return nil
 	})
+}
+
+// MoveStuck has queues led by another node that hold what they have dead-lettered and that is
+// not confirmed, and returns how many there were. A RabbitMQ before 4.2 may wait for ever for
+// the confirm of what it sent a quorum queue whose leader had just changed; it keeps the
+// messages, and the next leader sends them anew.
+func (c *Cluster) MoveStuck() int {
+	c.t.Helper()
+	n, err := strconv.Atoi(c.Nodes[0].Eval(`length([ra:transfer_leadership(L, {Name, hd(Nodes -- [Node])}) ||
+		Q <- rabbit_amqqueue:list(), #{nodes := Nodes} <- [amqqueue:get_type_state(Q)],
+		{ok, {_, {Held, _}}, {Name, Node} = L} <- [ra:leader_query(amqqueue:get_pid(Q), fun rabbit_fifo:query_stat_dlx/1)],
+		Held > 0]).`))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n
 }

@@ -35,6 +35,9 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
 	t.plan(conn.Conn())
+	if op == "lease" {
+		t.write(unsynced)
+	}
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
@@ -92,6 +95,10 @@ func (s *store) rollback(conn *pgxpool.Conn) {
 const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true)`
+
+// unsynced has a transaction commit without waiting for the disk: who loses a lease with the
+// server's crash is where he would be without it, and what is settled later waits for both.
+const unsynced = "SELECT set_config('synchronous_commit', 'off', true)"
 
 // A plan is kept for so long at most: one that was made while a table was all but empty may
 // read all of another table or index, for which it would take more and more time.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/pattern"
 )
 
 // The defaults and bounds of a Route.
@@ -50,11 +51,11 @@ type Route struct {
 	Options Options
 }
 
-func (r *Route) pattern() bool { return isPattern(r.Queue) }
+func (r *Route) pattern() bool { return pattern.Is(r.Queue) }
 
 // takes reports whether the queue is the route's, or fits its pattern.
 func (r *Route) takes(queue string) bool {
-	return r.Queue == queue || r.pattern() && fits(r.Queue, queue)
+	return pattern.Takes(r.Queue, queue)
 }
 
 // width is how many messages are leased at a time. A rate needs no more than it lets go

@@ -1,4 +1,6 @@
-package forward
+// Package pattern tells which queues a pattern of their names means, in routes and for
+// tokens alike.
+package pattern
 
 import "strings"
 
@@ -6,8 +8,11 @@ import "strings"
 // pattern takes them that does not begin so itself.
 const reserved = "tarry."
 
-// isPattern reports whether a route's queue is a pattern and not a name.
-func isPattern(s string) bool { return strings.Contains(s, "*") }
+// Is reports whether s is a pattern and not the name of a queue.
+func Is(s string) bool { return strings.Contains(s, "*") }
+
+// Takes reports whether s is a queue's name, or a pattern that the name fits.
+func Takes(s, queue string) bool { return s == queue || Is(s) && fits(s, queue) }
 
 // fits reports whether a queue's name fits a pattern, in which each * stands for any
 // characters, also for none, for dots and for slashes.

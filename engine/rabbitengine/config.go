@@ -17,7 +17,7 @@ type Config struct {
 	// 1 to 20 bytes of a-z, 0-9, - and _. Default: DefaultPrefix.
 	Prefix string
 
-	// Unit is what delays are rounded up to: the finer, the more levels a message passes
+	// Unit is what delays are rounded up to: the finer, the more queues a message passes
 	// through. 1 ms to 1 h, in whole milliseconds. Default: DefaultUnit.
 	Unit time.Duration
 
@@ -25,7 +25,7 @@ type Config struct {
 	// 40. Default: as many as reach for a year and a half at least.
 	Levels int
 
-	// Delays are the only delays there are, each with one queue, in place of levels: 1 ms
+	// Delays are the only delays there are, each with one queue, in place of digits: 1 ms
 	// to 365 days, in whole milliseconds; at most 64. Retries wait for the least of them that
 	// is long enough, or else the longest. Default: none, any delay.
 	Delays []time.Duration
@@ -41,6 +41,8 @@ type Config struct {
 	// Logger is told of connections lost and found, and of what cannot be routed. Default:
 	// slog.Default().
 	Logger *slog.Logger
+
+	idleAfter time.Duration // the constant, but in tests
 }
 
 // QueueType is a type of queues of RabbitMQ.
@@ -97,7 +99,7 @@ func (c *Config) complete() (Config, error) {
 		}
 	}
 	if full.Levels < 1 || full.Levels > maxLevels || full.Unit > maxSpan>>full.Levels {
-		return wrong("there are %d levels; allowed are 1 to %d, and a delay of 20 years", full.Levels, maxLevels)
+		return wrong("there are %d levels; allowed are 1 to %d, and a delay of 10 years", full.Levels, maxLevels)
 	}
 	full.Delays = slices.Clone(full.Delays)
 	slices.Sort(full.Delays)
@@ -122,12 +124,14 @@ func (c *Config) complete() (Config, error) {
 	default:
 		return wrong("queues are quorum or classic")
 	}
+	if full.idleAfter == 0 {
+		full.idleAfter = idleAfter
+	}
 	if full.Logger == nil {
 		full.Logger = slog.Default()
 	}
 	return full, nil
 }
 
-// maxSpan is what all levels together reach for at most: RabbitMQ has no TTL, as the highest
-// has one of half as long, of more than ten years.
-const maxSpan = 20 * 365 * 24 * time.Hour
+// maxSpan is how long delays are at most: RabbitMQ has no TTL of more than ten years.
+const maxSpan = 10 * 365 * 24 * time.Hour

@@ -1,19 +1,20 @@
 // Package rabbitengine lets RabbitMQ alone hold messages back, by queues whose messages
 // expire and are dead-lettered, with no plugin.
 //
-// A delay is counted in units (Config.Unit) and written as a binary number. For each of its
-// bits there is a level: a topic exchange, and a queue in which each message stays for 2^n
-// units. The routing key of a message is its delay, digit by digit, and then its destination:
-// an exchange routes it to the queue of the highest bit that is set and not waited for yet,
-// which dead-letters it to the exchange of the level below, and so on.
+// A delay is counted in units (Config.Unit) and written as a hexadecimal number. For each digit
+// there is a topic exchange, and for each value that has been used of it a queue, in which a
+// message stays for value × 16^n units. The routing key of a message is its delay, digit by
+// digit, and then its destination: the exchange of a digit routes it to the queue of its value,
+// which dead-letters it to the exchange of the next digit below, or there at once if it is 0.
 // All messages of a queue stay in it equally long, so that none waits behind another with a
 // longer delay, which per-message TTLs cannot avoid: RabbitMQ lets only the head of a queue
-// expire. Below the lowest level is the exchange that delivers to work queues, one for each
+// expire. Below the lowest digit is the exchange that delivers to work queues, one for each
 // of tarry's queues. With Config.Delays there is instead one queue for each of a few delays.
+// The scheme is that of a level for each power of two, with fewer queues on the way.
 //
 // Leases are deliveries that have not been acknowledged, so they are worth nothing outside
 // the connection on which they came: there are no leases for other processes, and all end
-// when the connection does. What is put off goes round through the levels again, with its
+// when the connection does. What is put off goes round through these queues again, with its
 // attempts counted in a header; what is dead goes to a queue of its own; what an exchange
 // can route nowhere is parked, and put back on its way when its queue is there again.
 //

@@ -67,16 +67,12 @@ func TestFaultQueueDeleted(t *testing.T) {
 	}
 	push("before")
 	layout := e.session.layout
-	for what, name := range map[string]string{
-		"the lowest level": layout.level(0),
-		"another level":    layout.level(3),
-		"the parking":      layout.parking(),
-	} {
+	for _, name := range []string{layout.delayQueue(stay{0, 7}), layout.delayQueue(stay{1, 1}), layout.parking()} {
 		l.Rest(faultPatience)
 		_, err := ch.QueueDelete(name, false, false, false)
 		ok(t, err)
-		push(what)
-		t.Logf("%s was deleted, and all was handled after %v", what, l.Rest(faultPatience))
+		push(name)
+		t.Logf("%s was deleted, and all was handled after %v", name, l.Rest(faultPatience))
 	}
 }
 

@@ -100,9 +100,11 @@ func TestParkedMessagesComeBack(t *testing.T) {
 		ch := bare(t, url)
 		_, err := ch.QueueDelete("tarry.queue.q", false, false, false)
 		ok(t, err)
-		_, err = ch.QueueDelete(now(t, e).layout.level(6), false, false, false) // of what is pushed next
+		s, delay := now(t, e), 0x7d*cfg.Unit
+		ok(t, s.ensureDelay(0x7d))
+		_, err = ch.QueueDelete(s.layout.delayQueue(stay{1, 7}), false, false, false) // of what is pushed next
 		ok(t, err)
-		later := pushed(t, e, engine.Message{Due: engine.When{In: 2500 * time.Millisecond}})
+		later := pushed(t, e, engine.Message{Due: engine.When{In: delay}})
 		for parked := 0; parked < 2; {
 			q, err := ch.QueueDeclarePassive("tarry.parking", true, false, false, false, nil)
 			ok(t, err)

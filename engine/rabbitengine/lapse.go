@@ -58,7 +58,7 @@ func (e *Engine) tendNext() time.Duration {
 	defer e.mu.Unlock()
 	next := time.Hour
 	if len(e.queues) > 0 {
-		next = idleAfter / 2
+		next = e.cfg.idleAfter / 2
 	}
 	if len(e.ends) > 0 {
 		next = min(next, max(0, time.Until(e.ends[0].deadline)))
@@ -118,7 +118,7 @@ func (e *Engine) unlease(x *item) {
 // Called with Engine.mu held.
 func (e *Engine) idle() (back []*item) {
 	for name, q := range e.queues {
-		if q.polls > 0 || time.Since(q.polled) < idleAfter {
+		if q.polls > 0 || time.Since(q.polled) < e.cfg.idleAfter {
 			continue
 		}
 		if f := q.flow; f != nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -34,23 +35,48 @@ func (l *layout) dead() string { return l.prefix + ".dead" }
 func (l *layout) workQueue(queue string) string { return l.prefix + ".queue." + queue }
 func (l *layout) deadQueue(queue string) string { return l.prefix + ".dead." + queue }
 
-// level is the exchange of a level, and its queue. Another unit, or number of levels, has
-// other ones.
-func (l *layout) level(n int) string {
-	return fmt.Sprintf("%s.delay.%s.%d.%02d", l.prefix, l.unit, l.levels, n)
-}
+// digit is the exchange of a digit of delays, the lowest is 0. Another unit has other ones.
+func (l *layout) digit(n int) string { return fmt.Sprintf("%s.delay.%s.%d", l.prefix, l.unit, n) }
+
+// delayQueue is the queue of a value of a digit.
+func (l *layout) delayQueue(s stay) string { return l.digit(s.digit) + "." + hex16(s.value) }
 
 // fixed is the exchange of a fixed delay, and its queue.
 func (l *layout) fixed(d time.Duration) string { return l.prefix + ".fixed." + d.String() }
 
 // Delays are written by digits of four bits, the lowest first, and no more than there are: the
-// fewer words a routing key has, the less a topic exchange has to look up.
+// fewer words a routing key has, the less a topic exchange has to look up, and the fewer
+// digits, the fewer queues a message waits in one after the other.
 const (
 	digitBits = 4
-	digits    = 1 << digitBits
+	values    = 1 << digitBits
+	maxDigits = (maxLevels + digitBits - 1) / digitBits
 )
 
-func digit(d uint64) string { return strconv.FormatUint(d, digits) }
+func hex16(v uint64) string { return strconv.FormatUint(v, values) }
+
+// stay is where a message stays for its value of a digit, 1 to 15 times 16^digit units.
+type stay struct {
+	digit int
+	value uint64
+}
+
+// units is how long that is.
+func (s stay) units() time.Duration { return time.Duration(s.value << (digitBits * s.digit)) }
+
+// number counts them from 0.
+func (s stay) number() int { return s.digit<<digitBits | int(s.value) }
+
+// stays are the queues that a delay of so many units leads through, the last first.
+func stays(units uint64) iter.Seq[stay] {
+	return func(yield func(stay) bool) {
+		for n := 0; units > 0; n, units = n+1, units>>digitBits {
+			if v := units % values; v > 0 && !yield(stay{n, v}) {
+				return
+			}
+		}
+	}
+}
 
 // wordMost is how long a queue's name may be to stand in a routing key, which has 255
 // bytes, with two for each digit of the delay before it.
@@ -65,14 +91,17 @@ func word(queue string) string {
 	return strings.ReplaceAll(queue, ".", ":") // which no name of a queue has
 }
 
-// route is where a message is published.
-type route struct{ exchange, key string }
+// route is where a message is published, and the delay for which it needs queues.
+type route struct {
+	exchange, key string
+	units         uint64
+}
 
 // to is the way to a queue after a delay, and how long that is at least.
 func (l *layout) to(queue string, delay time.Duration) (route, time.Duration) {
 	switch {
 	case delay <= 0:
-		return route{l.deliver(), word(queue)}, 0
+		return route{exchange: l.deliver(), key: word(queue)}, 0
 	case len(l.delays) > 0:
 		d := l.delays[len(l.delays)-1]
 		for _, longer := range l.delays {
@@ -81,17 +110,17 @@ func (l *layout) to(queue string, delay time.Duration) (route, time.Duration) {
 				break
 			}
 		}
-		return route{l.fixed(d), word(queue)}, d
+		return route{exchange: l.fixed(d), key: word(queue)}, d
 	}
 	units := uint64((delay + l.unit - 1) / l.unit)
 	units = min(units, 1<<l.levels-1)
 	var key strings.Builder
 	for left := units; left > 0; left >>= digitBits {
-		key.WriteString(digit(left % digits))
+		key.WriteString(hex16(left % values))
 		key.WriteByte('.')
 	}
 	key.WriteString(word(queue))
-	return route{l.level(bits.Len64(units) - 1), key.String()}, time.Duration(units) * l.unit
+	return route{l.digit((bits.Len64(units) - 1) / digitBits), key.String(), units}, time.Duration(units) * l.unit
 }
 
 // longest is the longest delay.
@@ -116,8 +145,7 @@ func (l *layout) arguments(ttl time.Duration, then string) amqp.Table {
 	return t
 }
 
-// declare makes what all queues have in common. The level that entries begin with comes
-// last, so that where it is there all is.
+// declare makes what all queues have in common.
 func (l *layout) declare(ch *amqp.Channel) error {
 	d := declarer{ch: ch}
 	d.exchange(l.parking(), amqp.ExchangeFanout, "")
@@ -134,20 +162,9 @@ func (l *layout) declare(ch *amqp.Channel) error {
 	if len(l.delays) > 0 {
 		return d.err
 	}
-	below := l.deliver()
-	for n := range l.levels {
-		name := l.level(n)
-		d.exchange(name, amqp.ExchangeTopic, l.parking())
-		d.queue(name, l.arguments(l.unit<<n, below))
-		for v := range uint64(digits) {
-			key := strings.Repeat("*.", n/digitBits) + digit(v) + ".#"
-			if to, wait := l.next(n, v); wait {
-				d.bind(to, key, name)
-			} else {
-				d.do(func() error { return ch.ExchangeBind(to, key, name, true, nil) })
-			}
-		}
-		below = name
+	for n := 0; n*digitBits < l.levels; n++ {
+		d.exchange(l.digit(n), amqp.ExchangeTopic, l.parking())
+		d.do(func() error { return ch.ExchangeBind(l.below(n), binding(n, 0), l.digit(n), true, nil) })
 	}
 	// The broker answers in order: when it has answered this it has done all.
 	d.do(func() error {
@@ -156,18 +173,27 @@ func (l *layout) declare(ch *amqp.Channel) error {
 	return d.err
 }
 
-// next is where a level routes what has a value of its digit: of the bits from the level's own
-// down to the lowest of the digit, to the queue of the first that is set; if none is, to the
-// exchange of the digit below.
-func (l *layout) next(n int, value uint64) (to string, wait bool) {
-	lowest := n - n%digitBits
-	if left := value % (2 << (n % digitBits)); left > 0 {
-		return l.level(lowest + bits.Len64(left) - 1), true
+// below is where a message goes when a digit has been waited for.
+func (l *layout) below(digit int) string {
+	if digit == 0 {
+		return l.deliver()
 	}
-	if lowest == 0 {
-		return l.deliver(), false
-	}
-	return l.level(lowest - 1), false
+	return l.digit(digit - 1)
+}
+
+// binding is of the routing keys with a value of a digit.
+func binding(digit int, value uint64) string {
+	return strings.Repeat("*.", digit) + hex16(value) + ".#"
+}
+
+// declareDelay makes a queue of a digit.
+func (l *layout) declareDelay(ch *amqp.Channel, s stay) error {
+	d := declarer{ch: ch}
+	d.queue(l.delayQueue(s), l.arguments(s.units()*l.unit, l.below(s.digit)))
+	d.do(func() error {
+		return ch.QueueBind(l.delayQueue(s), binding(s.digit, s.value), l.digit(s.digit), false, nil)
+	})
+	return d.err
 }
 
 // declareWork makes the work queue of a queue.

@@ -2,7 +2,6 @@ package rabbitengine
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,30 +29,32 @@ func TestWordsAreOneWordEachAndDiffer(t *testing.T) {
 	}
 }
 
-// walk goes the way of a message as declare has it, and tells how long it waits in all.
-func walk(t *rapid.T, l *layout, r route) (waits time.Duration, to string) {
+// walk goes the way of a message as it is declared, and tells how long it waits in all.
+func walk(t *rapid.T, l *layout, r route) (took time.Duration, to string) {
 	words := strings.Split(r.key, ".")
-	levels := make(map[string]int)
-	for n := range l.levels {
-		levels[l.level(n)] = n
+	declared := make(map[string]stay)
+	for w := range stays(r.units) {
+		declared[binding(w.digit, w.value)] = w
+	}
+	exchanges := make(map[string]int)
+	for n := 0; n*digitBits < l.levels; n++ {
+		exchanges[l.digit(n)] = n
 	}
 	for at := r.exchange; at != l.deliver(); {
-		n := levels[at]
-		value, err := strconv.ParseUint(words[n/digitBits], digits, 64)
-		if err != nil {
-			t.Fatalf("%s finds no digit in %s", at, r.key)
+		n, ok := exchanges[at]
+		if !ok || n >= len(words)-1 {
+			t.Fatalf("%s is not declared, or finds no digit in %s", at, r.key)
 		}
-		next, wait := l.next(n, value)
-		if at = next; !wait {
-			continue
+		if words[n] != "0" {
+			w, ok := declared[strings.Repeat("*.", n)+words[n]+".#"]
+			if !ok {
+				t.Fatalf("%s is not declared for %s", at, r.key)
+			}
+			took += w.units() * l.unit
 		}
-		n = levels[next]
-		waits += l.unit << n
-		if at = l.deliver(); n > 0 {
-			at = l.level(n - 1)
-		}
+		at = l.below(n)
 	}
-	return waits, words[len(words)-1]
+	return took, words[len(words)-1]
 }
 
 func TestTheWayTakesAsLongAsTheDelay(t *testing.T) {
@@ -98,7 +99,7 @@ func TestFixedDelaysAreNeverShorter(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	for i, c := range []Config{
 		{Prefix: "a.b"}, {Prefix: strings.Repeat("a", 21)}, {Unit: time.Microsecond}, {Unit: 1500 * time.Microsecond}, {Unit: 2 * time.Hour},
-		{Unit: -1}, {Levels: -1}, {Levels: maxLevels + 1}, {Unit: time.Hour, Levels: maxLevels}, {Unit: time.Hour, Levels: 18}, {Delays: []time.Duration{0}},
+		{Unit: -1}, {Levels: -1}, {Levels: maxLevels + 1}, {Unit: time.Hour, Levels: maxLevels}, {Unit: time.Hour, Levels: 17}, {Delays: []time.Duration{0}},
 		{Delays: []time.Duration{time.Second, time.Second}}, {Delays: make([]time.Duration, maxDelays+1)}, {Delays: []time.Duration{maxFixed + time.Millisecond}}, {Queues: "stream"},
 	} {
 		if _, err := New("amqp://127.0.0.1:1", &c); engine.Code(err) != "invalid" {

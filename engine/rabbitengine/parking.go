@@ -46,8 +46,11 @@ func (e *Engine) unpark(s *session, known int) (foreign int) {
 		err = s.withChannel(s.layout.declare)
 	}
 	if err == nil && parked > 0 {
+		s.forgetDelays()
 		err = s.withChannel(func(ch *amqp.Channel) error {
 			var failed error // of one, which is tried again; the others go on
+			var acks acks
+			defer acks.wait(s.ended)
 			for range parked {
 				d, ok, err := ch.Get(name, false)
 				if err != nil {
@@ -78,6 +81,7 @@ func (e *Engine) unpark(s *session, known int) (foreign int) {
 				if err := d.Ack(false); err != nil {
 					return err
 				}
+				acks.sent()
 			}
 			return failed
 		})

@@ -107,6 +107,10 @@ func (p *posting) putIn(ctx context.Context, m *engine.Info, delay time.Duration
 		return
 	}
 	to, _ := p.s.layout.to(m.Queue, delay)
+	if err := p.s.ensureDelay(to.units); err != nil {
+		p.fail(m, err)
+		return
+	}
 	p.send(ctx, to, m)
 }
 
@@ -117,7 +121,7 @@ func (p *posting) bury(ctx context.Context, m *engine.Info) {
 		p.fail(m, err)
 		return
 	}
-	p.send(ctx, route{p.s.layout.dead(), word(m.Queue)}, m)
+	p.send(ctx, route{exchange: p.s.layout.dead(), key: word(m.Queue)}, m)
 }
 
 func (p *posting) send(ctx context.Context, to route, m *engine.Info) {

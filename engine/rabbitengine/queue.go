@@ -40,6 +40,10 @@ type item struct {
 // message comes again.
 func (x *item) ack() error {
 	err := x.ch.Ack(x.tag, false)
+	x.session.acks.sent()
+	if x.flow != nil {
+		x.flow.acks.sent()
+	}
 	x.flow.less()
 	return err
 }
@@ -58,6 +62,7 @@ type flow struct {
 	session *session
 	ch      *amqp.Channel
 	held    atomic.Int64 // deliveries that are not acknowledged, and one until it is stopped
+	acks    acks
 
 	// Guarded by Engine.mu, and changed by who holds queue.flowing.
 	consumers int
@@ -66,8 +71,14 @@ type flow struct {
 
 // less notes that one delivery less is held.
 func (f *flow) less() {
-	if f != nil && f.held.Add(-1) == 0 {
-		_ = f.ch.Close() // it may be over already
+	if f == nil || f.held.Add(-1) > 0 {
+		return
+	}
+	end := func() { _ = f.ch.Close() } // it may be over already
+	if rest := f.acks.rest(); rest > 0 {
+		time.AfterFunc(rest, end)
+	} else {
+		end()
 	}
 }
 
@@ -188,7 +199,7 @@ func (e *Engine) receive(q *queue, f *flow, deliveries <-chan amqp.Delivery) {
 }
 
 // early is how much before its due a message may come, at most, by which RabbitMQ's
-// reckoning of expiry is to be mended: less than a millisecond for each level. What comes
+// reckoning of expiry is to be mended: less than a millisecond for each digit. What comes
 // earlier than that was pushed by another clock, and the broker's counts: it is due now.
 const early = 50 * time.Millisecond
 

@@ -25,10 +25,12 @@ type session struct {
 	exits   [publishers]exit
 	turn    atomic.Uint32
 	gets    gets
+	acks    acks
 
 	mu       sync.Mutex
-	declared map[string]struct{} // queues of the broker that are known to be there
-	declares sync.Mutex          // held while something is declared
+	declared map[string]struct{}             // queues of the broker that are known to be there
+	stays    [maxDigits * values]atomic.Bool // likewise those of delays, by stay.number
+	declares sync.Mutex                      // held while something is declared
 }
 
 // publishers is on how many channels is published at a time.
@@ -152,6 +154,30 @@ func (s *session) ensureWork(queue string) error {
 	return s.ensure(s.layout.workQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareWork(ch, queue) })
 }
 
+// ensureDelay has the queues declared that a delay of so many units leads through.
+func (s *session) ensureDelay(units uint64) error {
+	for at := range stays(units) {
+		known := &s.stays[at.number()]
+		if known.Load() {
+			continue
+		}
+		if err := s.ensure(s.layout.delayQueue(at), func(ch *amqp.Channel) error { return s.layout.declareDelay(ch, at) }); err != nil {
+			return err
+		}
+		known.Store(true)
+	}
+	return nil
+}
+
+// forgetDelays has them declared again.
+func (s *session) forgetDelays() {
+	for n := range s.stays {
+		if s.stays[n].Swap(false) {
+			s.forget(s.layout.delayQueue(stay{n >> digitBits, uint64(n % values)}))
+		}
+	}
+}
+
 func (s *session) ensureDead(queue string) error {
 	return s.ensure(s.layout.deadQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareDead(ch, queue) })
 }
@@ -165,6 +191,7 @@ func (e *Engine) keep(first *session) {
 			select {
 			case <-s.ended:
 			case <-e.quiet:
+				s.acks.wait(s.ended)
 				s.end()
 				e.lost(s, nil)
 				return

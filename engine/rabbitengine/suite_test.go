@@ -20,7 +20,8 @@ func TestSuite(t *testing.T) {
 			t.Parallel()
 			url := rabbittest.Shared(t)
 			enginetest.Run(t, enginetest.Harness{Open: func(t *testing.T) engine.Engine {
-				e, err := New(url, &Config{Queues: queues, Prefix: string(queues), Unit: 50 * time.Millisecond})
+				// Of what has lapsed and is given back no late ack is taken: slow machines need longer.
+				e, err := New(url, &Config{Queues: queues, Prefix: string(queues), Unit: 50 * time.Millisecond, idleAfter: 10 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}

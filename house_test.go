@@ -40,9 +40,10 @@ var mayImport = map[string][]string{
 	"engine/mysqlengine/mysqltest":      {"engine/internal"},
 	"engine/rabbitengine/rabbittest":    {"engine/internal"},
 	"":                                  {"engine", "internal"},
-	"server":                            {"", "engine", "internal"},
+	"server":                            {"", "engine", "internal", "server/access"},
+	"server/access":                     {"engine", "internal"},
 	"forward":                           {"", "engine", "internal", "forward", "forward/internal"},
-	"cmd/tarry":                         {"", "engine", "internal", "server", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
+	"cmd/tarry":                         {"", "engine", "internal", "server", "server/access", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 	"examples":                          {"", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 }
 

@@ -88,6 +88,7 @@ func (s *Server) answer(x *exchange, write func(b []byte) []byte) error {
 
 // counted answers how many of what were concerned.
 func (s *Server) counted(x *exchange, n int64, err error) error {
+	x.note("count", n)
 	if err != nil {
 		return err
 	}

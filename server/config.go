@@ -1,9 +1,12 @@
 package server
 
 import (
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/tarryhq/tarry/server/access"
 )
 
 // Config sets up a Server. The zero value, and a nil Config, work.
@@ -64,6 +67,20 @@ type Config struct {
 	// ShutdownTimeout is how long Serve waits for requests under way once its
 	// context has ended. Default 30 s.
 	ShutdownTimeout time.Duration
+
+	// Guard tells whose request it is and what he may do. Default: everybody may do
+	// everything.
+	Guard *access.Guard
+
+	// Audit gets a line for each change that an operator makes: pause, resume, purge,
+	// redrive and settings, and what is cancelled and rescheduled by a token without the
+	// right to push; also for those that were not allowed. See access.NewAudit. Default:
+	// none.
+	Audit *slog.Logger
+
+	// TLS has Serve take connections over TLS alone, with HTTP/1.1 in it. See TLSFiles.
+	// Default: none.
+	TLS *tls.Config
 
 	// Logger gets panics and errors of class 5xx. Default: nothing is logged.
 	Logger *slog.Logger

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -38,6 +39,16 @@ func newConn(c net.Conn, writeTimeout time.Duration) *conn {
 		_ = tcp.SetWriteBuffer(sendBuffer) // without it only the slowest are cut too early
 	}
 	return &conn{Conn: c, timeout: writeTimeout}
+}
+
+// cut closes the connection without a word: over TLS a farewell may have to wait for a
+// client that does not read.
+func (c *conn) cut() {
+	if secure, ok := c.Conn.(*tls.Conn); ok {
+		_ = secure.NetConn().Close()
+		return
+	}
+	_ = c.Close()
 }
 
 // Read ends the rest of a connection with the first byte of a request: net/http tells

@@ -1,14 +1,12 @@
 package server
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // connections is a listener that hands out at most so many connections at a time.
@@ -17,8 +15,8 @@ import (
 // answer, rather than let it wait without a word.
 type connections struct {
 	net.Listener
-	most         int
-	writeTimeout time.Duration
+	most int
+	cfg  *Config
 
 	mu       sync.Mutex
 	open     map[*conn]struct{}
@@ -27,7 +25,7 @@ type connections struct {
 }
 
 func newConnections(ln net.Listener, cfg *Config) *connections {
-	return &connections{Listener: ln, most: cfg.MaxConnections, writeTimeout: cfg.WriteTimeout, open: make(map[*conn]struct{})}
+	return &connections{Listener: ln, most: cfg.MaxConnections, cfg: cfg, open: make(map[*conn]struct{})}
 }
 
 // Accept returns the next connection for which there is room.
@@ -37,8 +35,16 @@ func (l *connections) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c := newConn(nc, l.writeTimeout); l.admit(c) {
-			return c, nil
+		c := newConn(nc, l.cfg.WriteTimeout)
+		if l.cfg.TLS == nil {
+			if l.admit(c) {
+				return c, nil
+			}
+			continue
+		}
+		secure := tls.Server(nc, l.cfg.TLS)
+		if c.Conn = secure; l.admit(c) {
+			return &secureConn{c, secure, l.cfg.ReadHeaderTimeout, l.cfg.Logger}, nil
 		}
 	}
 }
@@ -81,7 +87,7 @@ func (l *connections) evict() bool {
 		}
 		if longest.idle.CompareAndSwap(since, 0) {
 			delete(l.open, longest)
-			_ = longest.Close()
+			longest.cut()
 			return true
 		}
 	}
@@ -89,7 +95,10 @@ func (l *connections) evict() bool {
 
 // changed is http.Server.ConnState.
 func (l *connections) changed(nc net.Conn, state http.ConnState) {
-	c := nc.(*conn)
+	c, ok := nc.(*conn)
+	if !ok {
+		c = nc.(*secureConn).conn
+	}
 	switch state {
 	case http.StateIdle:
 		c.idle.Store(time.Now().UnixNano())
@@ -126,13 +135,8 @@ const (
 	maxRefused    = 64 << 10 // bytes of the request that are read
 )
 
-var refused = func() string {
-	f := refusal(http.StatusServiceUnavailable, "unavailable", "the server holds as many connections as it may",
-		"try again, with fewer connections; tarry serve --max-connections allows more")
-	body := string(wire.AppendError(nil, f))
-	return "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: " +
-		strconv.Itoa(len(body)) + "\r\n\r\n" + body
-}()
+var refused = lastAnswer(refusal(http.StatusServiceUnavailable, "unavailable", "the server holds as many connections as it may",
+	"try again, with fewer connections; tarry serve --max-connections allows more"), "Retry-After: 1")
 
 // refuse answers whatever is asked, and reads on for a moment: a connection that is
 // closed with something unread takes the answer away again.
@@ -148,7 +152,7 @@ func (l *connections) refuse(c *conn) {
 		return
 	}
 	c.timeout = min(c.timeout, refuseTimeout)
-	if _, err := c.write([]byte(refused)); err != nil {
+	if _, err := c.write(refused); err != nil {
 		return
 	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
 )
 
 // exchange is one request on its way to its answer: the writer of the answer, and
@@ -16,9 +17,11 @@ type exchange struct {
 	http.ResponseWriter
 	s       *Server
 	path    wire.Path
-	held    int64 // bytes taken from the server's budget
-	reading bool  // of the body; who waits for 100 Continue got it
-	get     bool  // nothing is done but to answer
+	held    int64         // bytes taken from the server's budget
+	reading bool          // of the body; who waits for 100 Continue got it
+	get     bool          // nothing is done but to answer
+	token   *access.Token // whose request it is; nil: anybody's
+	noted   []any         // for the audit log: names and values
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}

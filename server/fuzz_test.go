@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tarryhq/tarry/server/access"
 )
 
 // FuzzReference: any queue and key come out of a path as they were escaped into it.
@@ -21,7 +23,7 @@ func FuzzReference(f *testing.F) {
 	}
 	var queue, key string
 	s := &Server{cfg: (*Config)(nil).withDefaults(1), hosts: newHosts(nil)}
-	s.table = []route{newRoute("GET", "/v1/queues/*/keys/*", func(x *exchange, r *http.Request) error {
+	s.table = []route{newRoute("GET", "/v1/queues/*/keys/*", access.Anyone, func(x *exchange, r *http.Request) error {
 		ref, err := x.path.Ref()
 		queue, key = ref.Queue, ref.Key
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
 )
 
 // The bounds of a lease request.
@@ -29,11 +30,20 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 		return err
 	}
 	in.free()
+	for _, q := range req.Queues {
+		if err := x.may(access.Work, q); err != nil {
+			return err
+		}
+	}
 	if req.Wait == 0 {
 		return s.leaseNow(x, r, req)
 	}
-	got, set, err := s.leaseWaiting(r, req)
+	got, set, err := s.leaseWaiting(x, r, req)
 	if err != nil {
+		return err
+	}
+	if err := s.still(x); err != nil {
+		s.release(r, got.Messages)
 		return err
 	}
 	answered := wire.Leased{Messages: got.Messages, NextDue: got.NextDue, Now: got.Now, Set: set}
@@ -58,7 +68,7 @@ func (s *Server) leased(x *exchange, r *http.Request, l *wire.Leased) error {
 // leaseWaiting waits in the client's dispatcher, but for one connection in eight: those
 // who settle need some too. When the server shuts down, or the poll is ended by its
 // name, the wait is over, with nothing leased.
-func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (got tarry.LeasedMessages, set string, err error) {
+func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseRequest) (got tarry.LeasedMessages, set string, err error) {
 	defer s.waits.Add(-1)
 	if s.waits.Add(1) > int64(s.cfg.MaxConnections-s.cfg.MaxConnections/8) {
 		return got, "", refusal(http.StatusServiceUnavailable, "unavailable",
@@ -70,12 +80,12 @@ func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (got tarry
 		defer context.AfterFunc(stop, cancel)()
 	}
 	if req.Poll != "" {
-		if !s.polls.add(req.Poll, cancel) {
+		if !s.polls.add(x.own(req.Poll), cancel) {
 			return got, "", wire.Wrong("poll: one of this name is waiting already")
 		}
-		defer s.polls.remove(req.Poll)
+		defer s.polls.remove(x.own(req.Poll))
 	}
-	got, set, err = s.leaseFrom(ctx, r.Context(), req)
+	got, set, err = s.leaseFrom(ctx, x, r.Context(), req)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
 		return tarry.LeasedMessages{Now: time.Now()}, set, nil
 	}
@@ -88,16 +98,16 @@ func (s *Server) leaseWaiting(r *http.Request, req wire.LeaseRequest) (got tarry
 // leaseFrom leases from the queues that are named, or from those of a set, and returns
 // the id of the set, if there is one. A set whose id nobody will be told ends: that of a
 // poll that failed or whose client has gone.
-func (s *Server) leaseFrom(ctx, client context.Context, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
+func (s *Server) leaseFrom(ctx context.Context, x *exchange, client context.Context, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
 	ask := tarry.LeaseRequest{
 		Max: req.Max, Wait: req.Wait, Room: rooms(req.Room), LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true},
 	}
 	var n *set
 	switch {
 	case req.Set != "":
-		n, err = s.sets.take(req.Set)
+		n, err = s.sets.take(req.Set, x.token)
 	case req.Keep:
-		n, err = s.sets.add(s.c, req.Queues)
+		n, err = s.sets.add(s.c, req.Queues, x.token)
 	}
 	if err != nil {
 		return got, "", err

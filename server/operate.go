@@ -68,5 +68,6 @@ func (s *Server) redrive(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	x.note("count", n.Redriven)
 	return s.answer(x, func(b []byte) []byte { return wire.AppendRedriven(b, n) })
 }

@@ -45,6 +45,14 @@ func (p *polls) end(name string) bool {
 	return end != nil
 }
 
+// own is a name that a client gave, as that of its token.
+func (x *exchange) own(name string) string {
+	if x.token == nil {
+		return name
+	}
+	return x.token.ID + " " + name
+}
+
 // endLease ends a lease request that waits.
 func (s *Server) endLease(x *exchange, r *http.Request) error {
 	var name string
@@ -52,7 +60,7 @@ func (s *Server) endLease(x *exchange, r *http.Request) error {
 		return err
 	}
 	n := int64(0)
-	if s.polls.end(name) {
+	if s.polls.end(x.own(name)) {
 		n = 1
 	}
 	return s.counted(x, n, nil)

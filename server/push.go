@@ -9,6 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/sift"
 	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
 )
 
 // pushOne pushes the message of a request into the queue of the path.
@@ -113,6 +114,7 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	if err := x.hold(len(b.Messages) * itemSize); err != nil {
 		return err
 	}
+	x.sift(b)
 	push := s.pushEach
 	if b.Atomic {
 		push = s.pushAtomic
@@ -134,6 +136,21 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 		freeBatch(b)
 	}
 	return s.send(x, a, http.StatusOK)
+}
+
+// sift marks the messages of a batch that whoever asks may not push.
+func (x *exchange) sift(b *wire.Batch) {
+	for i := range b.Messages {
+		if x.token == nil || x.token.May(access.Push, b.Messages[i].Queue) {
+			continue
+		}
+		if b.Bad == nil {
+			b.Bad = make([]*wire.Error, len(b.Messages))
+		}
+		if b.Bad[i] == nil {
+			b.Bad[i] = x.forbidden(access.Push, b.Messages[i].Queue)
+		}
+	}
 }
 
 func (s *Server) pushAtomic(r *http.Request, b *wire.Batch) ([]tarry.Pushed, error) {

@@ -1,12 +1,15 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
 )
 
 func (s *Server) queues(x *exchange, r *http.Request) error {
@@ -15,10 +18,35 @@ func (s *Server) queues(x *exchange, r *http.Request) error {
 		return err
 	}
 	all, next, err := s.c.Queues(r.Context(), after, n)
+	if x.token != nil && err == nil {
+		all, next, err = s.visible(x, r, all, next, max(cmp.Or(n, len(all)), 1))
+	}
 	if err != nil {
 		return err
 	}
 	return s.answer(x, func(b []byte) []byte { return wire.AppendQueues(b, all, next) })
+}
+
+// visible is a page of n queues of those that whoever asks may see. It begins with the
+// page of all queues that was read, and reads on.
+func (s *Server) visible(x *exchange, r *http.Request, page []tarry.QueueInfo, next string, n int) (all []tarry.QueueInfo, last string, err error) {
+	for {
+		for i := range page {
+			switch {
+			case !x.token.May(access.Read, page[i].Queue):
+			case len(all) == n: // there is one more
+				return all, all[n-1].Queue, nil
+			default:
+				all = append(all, page[i])
+			}
+		}
+		if next == "" {
+			return all, "", nil
+		}
+		if page, next, err = s.c.Queues(r.Context(), next, engine.MaxPage); err != nil {
+			return nil, "", err
+		}
+	}
 }
 
 func (s *Server) queue(x *exchange, r *http.Request) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/sift"
 	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
 )
 
 // conditional returns the message that the path names, and in which state the query
@@ -85,6 +86,11 @@ func (s *Server) cancelMany(x *exchange, r *http.Request) error {
 		return err
 	}
 	in.free()
+	for i := range refs {
+		if bad[i] == nil {
+			bad[i] = x.may(access.Push|access.Operate, refs[i].Queue)
+		}
+	}
 	good, errs := sift.Items(refs, func(i int) error { return bad[i] })
 	got, err := s.c.CancelMany(r.Context(), good.Items)
 	if err != nil {
@@ -96,6 +102,7 @@ func (s *Server) cancelMany(x *exchange, r *http.Request) error {
 	for j, c := range got {
 		errs[good.At(j)] = c.Err
 	}
+	x.noteCancelled(refs, errs)
 	a := newAnswer()
 	defer a.free()
 	results := wire.BeginResults(a.b)

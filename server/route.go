@@ -7,6 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
 )
 
 // handler answers one request, or returns the error to answer with.
@@ -16,50 +17,51 @@ type handler func(x *exchange, r *http.Request) error
 // slash and nothing else, and for the redirects and errors that it answers by itself.
 type route struct {
 	method  string
-	pattern []string // the segments of the path; "*" is any
+	pattern []string     // the segments of the path; "*" is any
+	scope   access.Scope // one of these rights is needed, on the queues that the request is about
 	handle  handler
 }
 
-func newRoute(method, path string, handle handler) route {
-	return route{method, strings.Split(path[1:], "/"), handle}
+func newRoute(method, path string, scope access.Scope, handle handler) route {
+	return route{method, strings.Split(path[1:], "/"), scope, handle}
 }
 
 // routes is the table of contents of the API.
 func (s *Server) routes() []route {
 	return []route{
-		newRoute("POST", "/v1/queues/*/messages", s.pushOne),
-		newRoute("POST", "/v1/messages", s.pushMany),
-		newRoute("PUT", "/v1/queues/*/keys/*", s.rearm),
+		newRoute("POST", "/v1/queues/*/messages", access.Push, s.pushOne),
+		newRoute("POST", "/v1/messages", access.Push, s.pushMany),
+		newRoute("PUT", "/v1/queues/*/keys/*", access.Push, s.rearm),
 
-		newRoute("GET", "/v1/queues/*/messages/*", s.get),
-		newRoute("GET", "/v1/queues/*/keys/*", s.get),
-		newRoute("DELETE", "/v1/queues/*/messages/*", s.cancel),
-		newRoute("DELETE", "/v1/queues/*/keys/*", s.cancel),
-		newRoute("PATCH", "/v1/queues/*/messages/*", s.reschedule),
-		newRoute("PATCH", "/v1/queues/*/keys/*", s.reschedule),
-		newRoute("POST", "/v1/cancel", s.cancelMany),
+		newRoute("GET", "/v1/queues/*/messages/*", access.Read, s.get),
+		newRoute("GET", "/v1/queues/*/keys/*", access.Read, s.get),
+		newRoute("DELETE", "/v1/queues/*/messages/*", access.Push|access.Operate, s.cancel),
+		newRoute("DELETE", "/v1/queues/*/keys/*", access.Push|access.Operate, s.cancel),
+		newRoute("PATCH", "/v1/queues/*/messages/*", access.Push|access.Operate, s.reschedule),
+		newRoute("PATCH", "/v1/queues/*/keys/*", access.Push|access.Operate, s.reschedule),
+		newRoute("POST", "/v1/cancel", access.Push|access.Operate, s.cancelMany),
 
-		newRoute("POST", "/v1/queues/*/messages/*/claim", s.claim),
-		newRoute("POST", "/v1/queues/*/keys/*/claim", s.claim),
-		newRoute("POST", "/v1/lease", s.lease),
-		newRoute("POST", "/v1/lease/end", s.endLease),
-		newRoute("POST", "/v1/settle", s.settle),
+		newRoute("POST", "/v1/queues/*/messages/*/claim", access.Work, s.claim),
+		newRoute("POST", "/v1/queues/*/keys/*/claim", access.Work, s.claim),
+		newRoute("POST", "/v1/lease", access.Work, s.lease),
+		newRoute("POST", "/v1/lease/end", access.Work, s.endLease),
+		newRoute("POST", "/v1/settle", access.Work, s.settle),
 
-		newRoute("GET", "/v1/queues", s.queues),
-		newRoute("GET", "/v1/queues/*", s.queue),
-		newRoute("GET", "/v1/queues/*/messages", s.list),
-		newRoute("GET", "/v1/queues/*/forecast", s.forecast),
-		newRoute("GET", "/v1/queues/*/settings", s.settings),
-		newRoute("PUT", "/v1/queues/*/settings", s.configure),
+		newRoute("GET", "/v1/queues", access.Read, s.queues),
+		newRoute("GET", "/v1/queues/*", access.Read, s.queue),
+		newRoute("GET", "/v1/queues/*/messages", access.Read, s.list),
+		newRoute("GET", "/v1/queues/*/forecast", access.Read, s.forecast),
+		newRoute("GET", "/v1/queues/*/settings", access.Read, s.settings),
+		newRoute("PUT", "/v1/queues/*/settings", access.Operate, s.configure),
 
-		newRoute("POST", "/v1/queues/*/pause", s.pause),
-		newRoute("POST", "/v1/queues/*/resume", s.resume),
-		newRoute("POST", "/v1/queues/*/purge", s.purge),
-		newRoute("POST", "/v1/queues/*/redrive", s.redrive),
+		newRoute("POST", "/v1/queues/*/pause", access.Operate, s.pause),
+		newRoute("POST", "/v1/queues/*/resume", access.Operate, s.resume),
+		newRoute("POST", "/v1/queues/*/purge", access.Operate, s.purge),
+		newRoute("POST", "/v1/queues/*/redrive", access.Operate, s.redrive),
 
-		newRoute("GET", "/v1/info", s.info),
-		newRoute("GET", "/healthz", s.healthz),
-		newRoute("GET", "/readyz", s.readyz),
+		newRoute("GET", "/v1/info", access.Known, s.info),
+		newRoute("GET", "/healthz", access.Anyone, s.healthz),
+		newRoute("GET", "/readyz", access.Anyone, s.readyz),
 	}
 }
 
@@ -76,7 +78,12 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	}
 	for i := range s.table {
 		if e := &s.table[i]; e.method == method && x.path.Is(e.pattern) {
-			return e.handle(x, r)
+			err := s.allow(x, r, e)
+			if err == nil {
+				err = e.handle(x, r)
+			}
+			s.audit(x, r, e, err)
+			return err
 		}
 	}
 	allow := s.methods(&x.path)

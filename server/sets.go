@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/server/access"
 )
 
 // sets are the sets of queues that pollers name by an id instead of each queue again
@@ -25,6 +26,7 @@ type sets struct {
 type set struct {
 	*tarry.Leaser
 	id     string
+	owner  *access.Token // whose it is, by the tokens as they were then; nil: anybody's
 	weight int
 	place  *list.Element // nil: a poll is under way
 	lapse  *time.Timer
@@ -39,7 +41,7 @@ const (
 )
 
 // add makes a set, with a poll under way; nil: there is no room for it.
-func (s *sets) add(c *tarry.Client, queues []string) (*set, error) {
+func (s *sets) add(c *tarry.Client, queues []string, owner *access.Token) (*set, error) {
 	weight := max(len(queues), setLeast)
 	gone, ok := s.reserve(weight)
 	for _, o := range gone {
@@ -58,7 +60,7 @@ func (s *sets) add(c *tarry.Client, queues []string) (*set, error) {
 	if s.byID == nil {
 		s.byID = make(map[string]*set)
 	}
-	n := &set{Leaser: l, id: rand.Text(), weight: weight}
+	n := &set{Leaser: l, id: rand.Text(), owner: owner, weight: weight}
 	s.byID[n.id] = n
 	return n, nil
 }
@@ -105,12 +107,13 @@ func (s *sets) end(n *set) {
 	n.Close()
 }
 
-// take begins a poll with a set.
-func (s *sets) take(id string) (*set, error) {
+// take begins a poll with a set, whose owner may poll its queues. When the tokens have
+// been read again it is nobody's, and who names the queues is asked for his rights anew.
+func (s *sets) take(id string, owner *access.Token) (*set, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.byID[id]
-	if n == nil || n.place == nil {
+	if n == nil || n.place == nil || n.owner != owner {
 		return nil, refusal(http.StatusNotFound, "not_found", "set: there is none of this id that rests",
 			"name the queues again; a set is kept for a minute without polls, and has one poll at a time")
 	}

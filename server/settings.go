@@ -23,6 +23,7 @@ func (s *Server) configure(x *exchange, r *http.Request) error {
 	err := s.options(x, r, func(in *input) { set, revision = in.Settings() })
 	if err == nil {
 		revision, err = s.c.Configure(r.Context(), x.path.Queue(), set, revision)
+		x.note("revision", revision)
 	}
 	return s.set(x, &set, revision, err)
 }

@@ -1,0 +1,197 @@
+package access
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// File is a file of tokens, by its path. Its methods read and write it as a whole; who
+// reads meanwhile sees it before or after.
+type File string
+
+// stored is a token as it stands in the file.
+type stored struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Hash    string    `json:"hash"`
+	Scopes  []string  `json:"scopes"`
+	Queues  []string  `json:"queues"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+type content struct {
+	Tokens []stored `json:"tokens"`
+}
+
+const hashPrefix = "sha256:"
+
+// ErrNotFound: the file has no such token.
+var ErrNotFound = errors.New("there is no such token")
+
+// Read returns the tokens of the file in the order in which they were made. A file that
+// others than its owner may read or write is refused.
+func (f File) Read() ([]Token, error) {
+	info, err := os.Stat(string(f))
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("others may read or write %s, its mode is %04o (chmod 600 %[1]s)", string(f), mode)
+	}
+	data, err := os.ReadFile(string(f))
+	if err != nil {
+		return nil, err
+	}
+	var c content
+	if err := json.Unmarshal(data, &c, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("%s is not a file of tokens (tarry token create makes one): %w", string(f), err)
+	}
+	all, ids := make([]Token, len(c.Tokens)), make(map[string]bool)
+	for i := range c.Tokens {
+		if all[i], err = c.Tokens[i].token(); err == nil && ids[all[i].ID] {
+			err = errors.New("another has its id")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: token %d: %w", string(f), i+1, err)
+		}
+		ids[all[i].ID] = true
+	}
+	return all, nil
+}
+
+func (s *stored) token() (Token, error) {
+	t := Token{ID: s.ID, Name: s.Name, Queues: s.Queues, Created: s.Created, Expires: s.Expires}
+	digits, ok := strings.CutPrefix(s.Hash, hashPrefix)
+	hash, err := hex.DecodeString(digits)
+	switch {
+	case s.ID == "" || strings.Contains(s.ID, "_"):
+		return t, errors.New("it has no id")
+	case !ok || err != nil || len(hash) != sha256.Size:
+		return t, fmt.Errorf("its hash is not %s and 64 hexadecimal digits", hashPrefix)
+	}
+	copy(t.hash[:], hash)
+	for _, name := range s.Scopes {
+		scope, err := ParseScope(name)
+		if err != nil {
+			return t, err
+		}
+		t.Scopes |= scope
+	}
+	return t, t.check()
+}
+
+// Create adds a token, whose name, scopes, queues and expiry are set, to the file, which
+// is made if there is none. It returns the token and what proves it, which is nowhere
+// else. No two tokens that have not expired have one name.
+func (f File) Create(t Token, now time.Time) (Token, string, error) {
+	if err := t.check(); err != nil {
+		return t, "", err
+	}
+	if t.Expired(now) {
+		return t, "", errors.New("it would be expired already")
+	}
+	t.Created = now.UTC().Truncate(time.Second)
+	t.Expires = t.Expires.UTC().Truncate(time.Second)
+	secret := t.mint()
+	err := f.change(func(all []Token) ([]Token, error) {
+		for i := range all {
+			if all[i].Name == t.Name && !all[i].Expired(now) {
+				return nil, fmt.Errorf("there is a token of the name %s already, with the id %s (revoke it first, or choose another name)", t.Name, all[i].ID)
+			}
+		}
+		return append(all, t), nil
+	})
+	return t, secret, err
+}
+
+// Revoke takes the token of an id, or all of a name, out of the file. ErrNotFound when
+// there is none.
+func (f File) Revoke(which string) (gone []Token, err error) {
+	err = f.change(func(all []Token) ([]Token, error) {
+		left := slices.DeleteFunc(slices.Clone(all), func(t Token) bool { return t.ID == which })
+		if len(left) == len(all) {
+			left = slices.DeleteFunc(left, func(t Token) bool { return t.Name == which })
+		}
+		if len(left) == len(all) {
+			return nil, ErrNotFound
+		}
+		_, gone = compare(all, left)
+		return left, nil
+	})
+	return gone, err
+}
+
+// compare tells which tokens came and which went, by id.
+func compare(before, after []Token) (came, went []Token) {
+	among := func(in []Token) func(Token) bool {
+		return func(t Token) bool {
+			return slices.ContainsFunc(in, func(o Token) bool { return o.ID == t.ID })
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(after), among(before)), slices.DeleteFunc(slices.Clone(before), among(after))
+}
+
+// change reads the file, and writes what change makes of it. Of two at a time one fails.
+func (f File) change(change func([]Token) ([]Token, error)) error {
+	path, err := filepath.EvalSymlinks(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		path, err = string(f), nil
+	}
+	if err != nil {
+		return err
+	}
+	next, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s.new is there: somebody is changing the tokens (if nobody is, remove it)", path)
+	}
+	if err != nil {
+		return err
+	}
+	if err := write(next, File(path), change); err != nil {
+		return errors.Join(err, next.Close(), os.Remove(next.Name()))
+	}
+	if err := errors.Join(next.Close(), os.Rename(next.Name(), path)); err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// write writes into next what change makes of the tokens of a file.
+func write(next *os.File, f File, change func([]Token) ([]Token, error)) error {
+	all, err := f.Read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if info, err := os.Stat(string(f)); err == nil {
+		if err := keepOwner(next, info); err != nil {
+			return fmt.Errorf("%s would get another owner (change it as its owner, or as root): %w", string(f), err)
+		}
+	}
+	if all, err = change(all); err != nil {
+		return err
+	}
+	c := content{Tokens: make([]stored, len(all))}
+	for i, t := range all {
+		c.Tokens[i] = stored{ID: t.ID, Name: t.Name, Hash: hashPrefix + hex.EncodeToString(t.hash[:]), Scopes: t.Scopes.Names(), Queues: t.Queues, Created: t.Created, Expires: t.Expires}
+	}
+	if err := json.MarshalWrite(next, c, jsontext.WithIndent("  ")); err != nil {
+		return err
+	}
+	if _, err := next.WriteString("\n"); err != nil {
+		return err
+	}
+	return next.Sync()
+}

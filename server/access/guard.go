@@ -1,0 +1,163 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tarryhq/tarry/internal/fresh"
+)
+
+// Guard tells whose request it is, by the tokens of a file, which it reads again when it
+// has changed. It may be used by many goroutines.
+type Guard struct {
+	file   File
+	tokens *fresh.Value[*tokens]
+	audit  *slog.Logger
+	log    *slog.Logger
+	fails  failures
+}
+
+// tokens are those of a file as it was read.
+type tokens struct {
+	all  []Token
+	byID map[string]*Token
+}
+
+// GuardConfig sets up a Guard. The zero value, and nil, work.
+type GuardConfig struct {
+	// Logger gets who came without a valid token, at the first failure of an address, the
+	// second, the fourth and so on, and what is wrong with the file. Never a token.
+	// Default: slog.Default().
+	Logger *slog.Logger
+
+	// Audit gets a line for each token that comes or goes. Default: none.
+	Audit *slog.Logger
+}
+
+// NewGuard reads the tokens of a file. While the file cannot be read later on the tokens
+// stay as they were, and the Logger is told.
+func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
+	g := &Guard{file: file, log: slog.Default()}
+	if cfg != nil && cfg.Logger != nil {
+		g.log = cfg.Logger
+	}
+	if cfg != nil {
+		g.audit = cfg.Audit
+	}
+	var last []Token
+	first := true
+	read := func() (*tokens, error) {
+		all, err := file.Read()
+		if err != nil {
+			return nil, err
+		}
+		t := &tokens{all: all, byID: make(map[string]*Token, len(all))}
+		for i := range all {
+			t.byID[all[i].ID] = &all[i]
+		}
+		if !first {
+			g.changed(compare(last, all))
+		}
+		last, first = all, false
+		return t, nil
+	}
+	failed := func(err error) {
+		g.log.Error("the tokens cannot be read again, and stay as they were", "error", err)
+	}
+	var err error
+	g.tokens, err = fresh.New(read, failed, string(file))
+	return g, err
+}
+
+// changed notes which tokens came and went.
+func (g *Guard) changed(came, went []Token) {
+	if g.audit == nil {
+		return
+	}
+	note := func(what string, t *Token) {
+		g.audit.Info("", "what", what, "token", t.Name, "token_id", t.ID, "scopes", t.Scopes.Names(), "queues", t.Queues, "from", string(g.file), "result", "ok")
+	}
+	for i := range came {
+		note("token create", &came[i])
+	}
+	for i := range went {
+		note("token revoke", &went[i])
+	}
+}
+
+// Refresh reads the tokens again at once, if the file has changed.
+func (g *Guard) Refresh() { g.tokens.Refresh() }
+
+// Count is how many tokens there are, also those that have expired.
+func (g *Guard) Count() int { return len(g.tokens.Get().all) }
+
+// Failed is why a request has no valid token.
+type Failed struct {
+	Reason string // without the token
+	Hint   string
+}
+
+// Error says why.
+func (f *Failed) Error() string { return f.Reason }
+
+// Who returns the token of a request, or a *Failed.
+func (g *Guard) Who(r *http.Request) (*Token, error) {
+	secret, err := bearer(r)
+	if err != nil {
+		return nil, err
+	}
+	t := g.tokens.Get().byID[idOf(secret)]
+	if t == nil || !t.proves(secret) {
+		return nil, &Failed{"the token is not known here", "it may have been revoked; tarry token ls shows those that there are"}
+	}
+	if t.Expired(time.Now()) {
+		return nil, &Failed{fmt.Sprintf("the token %s expired at %s", t.Name, t.Expires.Format(time.RFC3339)), "make another with tarry token create"}
+	}
+	return t, nil
+}
+
+// Still reports whether a token that was good is so still.
+func (g *Guard) Still(t *Token) bool {
+	now := g.tokens.Get().byID[t.ID]
+	return now != nil && now.hash == t.hash && !now.Expired(time.Now())
+}
+
+const scheme = "Bearer"
+
+// bearer is the token that a request brings.
+func bearer(r *http.Request) (string, error) {
+	const hint = "send the header Authorization: Bearer TOKEN; clients of tarry take --token-file or TARRY_TOKEN"
+	all := r.Header["Authorization"]
+	if len(all) == 0 {
+		return "", &Failed{"a token is needed", hint}
+	}
+	kind, secret, ok := strings.Cut(all[0], " ")
+	if len(all) > 1 || !ok || !strings.EqualFold(kind, scheme) {
+		return "", &Failed{"the Authorization is not that of a bearer", hint}
+	}
+	return strings.TrimSpace(secret), nil
+}
+
+// Refused notes that a request from an address, HOST:PORT, had no valid token, and holds
+// it up for a moment: the more its host has failed lately the longer, a second at most.
+// Valid tokens are never held up. It returns early when ctx ends.
+func (g *Guard) Refused(ctx context.Context, address string, err error) {
+	n, wait, done := g.fails.add(address, time.Now())
+	defer done()
+	if n&(n-1) == 0 {
+		g.log.Warn("a request had no valid token", "from", address, "reason", err.Error(), "failures", n)
+	}
+	if wait <= 0 {
+		return
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+// note keeps something for the line of the audit log.
+func (x *exchange) note(name string, value any) {
+	if x.s.cfg.Audit != nil {
+		x.noted = append(x.noted, name, value)
+	}
+}
+
+// audit writes what an operator did, or was not allowed to, into the audit log.
+func (s *Server) audit(x *exchange, r *http.Request, e *route, err error) {
+	if s.cfg.Audit == nil || !s.byOperator(x, e) {
+		return
+	}
+	result := "ok"
+	if err != nil {
+		result = wire.Shown(err).Code
+	}
+	line := []any{"what", e.deed()}
+	if x.token != nil {
+		line = append(line, "who", x.token.Name, "token_id", x.token.ID)
+	}
+	if e.ofQueue() {
+		line = append(line, "queue", x.path.Queue())
+	}
+	if len(e.pattern) > 4 {
+		line = append(line, "message", x.path.Key()) // or id
+	}
+	from, _, splitErr := net.SplitHostPort(r.RemoteAddr)
+	if splitErr != nil {
+		from = r.RemoteAddr
+	}
+	line = append(append(line, x.noted...), "from", from, "result", result)
+	if err != nil {
+		line = append(line, "error", wire.Shown(err).Message)
+	}
+	s.cfg.Audit.InfoContext(r.Context(), "", line...)
+}
+
+// byOperator reports whether a request is one of an operator: for him alone, or made by
+// a token that is an operator's and not a producer's.
+func (s *Server) byOperator(x *exchange, e *route) bool {
+	switch {
+	case e.scope&access.Operate == 0 || e.scope == access.Known || s.cfg.Guard != nil && x.token == nil:
+		return false
+	case e.scope == access.Operate:
+		return true
+	}
+	return x.token != nil && x.token.Scopes&access.Push == 0
+}
+
+// deed is what a route does, in a word.
+func (e *route) deed() string {
+	switch e.method {
+	case http.MethodDelete:
+		return "cancel"
+	case http.MethodPatch:
+		return "reschedule"
+	}
+	return e.pattern[len(e.pattern)-1]
+}
+
+// noteCancelled notes how many of many were cancelled, and of which queues.
+func (x *exchange) noteCancelled(refs []engine.Ref, errs []error) {
+	if x.s.cfg.Audit == nil {
+		return
+	}
+	var queues []string
+	n := 0
+	for i, err := range errs {
+		if err != nil {
+			continue
+		}
+		if n++; !slices.Contains(queues, refs[i].Queue) && len(queues) < mostNoted {
+			queues = append(queues, refs[i].Queue)
+		}
+	}
+	x.note("queues", queues)
+	x.note("count", n)
+}
+
+// mostNoted is how many queues of one request a line of the audit log names.
+const mostNoted = 10

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+// allow refuses a request without a valid token, and one whose token may not make it. Of
+// requests that name queues in their body the handler asks for each: see may.
+func (s *Server) allow(x *exchange, r *http.Request, e *route) error {
+	if s.cfg.Guard == nil || e.scope == access.Anyone {
+		return nil
+	}
+	t, err := s.cfg.Guard.Who(r)
+	if err != nil {
+		s.cfg.Guard.Refused(r.Context(), r.RemoteAddr, err)
+		return unauthorized(err)
+	}
+	x.token = t
+	switch {
+	case e.ofQueue():
+		return x.may(e.scope, x.path.Queue())
+	case e.pattern[0] != "v1" && !t.MayAll(e.scope):
+		return x.forbidden(e.scope, "all queues")
+	case !t.Has(e.scope):
+		return x.forbidden(e.scope, "any queue")
+	}
+	return nil
+}
+
+// ofQueue reports whether the path names a queue.
+func (e *route) ofQueue() bool { return len(e.pattern) > 2 && e.pattern[1] == "queues" }
+
+// may returns the error to answer with unless whoever asks has one of the rights on a
+// queue.
+func (x *exchange) may(wanted access.Scope, queue string) error {
+	if x.token == nil || x.token.May(wanted, queue) {
+		return nil
+	}
+	return x.forbidden(wanted, queue)
+}
+
+func (x *exchange) forbidden(wanted access.Scope, where string) *wire.Error {
+	return refusal(http.StatusForbidden, "forbidden", "the token "+x.token.Name+" may not do this: it needs the scope "+
+		either(wanted)+" on "+where, "make one with tarry token create that has it")
+}
+
+func either(wanted access.Scope) string {
+	names := wanted.Names()
+	text := names[0]
+	for _, n := range names[1:] {
+		text += " or " + n
+	}
+	return text
+}
+
+// still returns the error to answer with when the token of a request has been revoked, or
+// has expired, since it came.
+func (s *Server) still(x *exchange) error {
+	if x.token == nil || s.cfg.Guard.Still(x.token) {
+		return nil
+	}
+	return unauthorized(&access.Failed{Reason: "the token " + x.token.Name + " was revoked or has expired"})
+}
+
+func unauthorized(err error) *wire.Error {
+	f := refusal(http.StatusUnauthorized, "unauthorized", err.Error(), "")
+	if why, ok := err.(*access.Failed); ok {
+		f.Hint = why.Hint
+	}
+	return f
+}

@@ -1,0 +1,408 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+// guarded is a server with tokens, called without a network.
+type guarded struct {
+	*testing.T
+	*Server
+	file  access.File
+	guard *access.Guard
+	log   *bytes.Buffer
+	audit *bytes.Buffer
+}
+
+func newGuarded(t *testing.T) *guarded {
+	t.Helper()
+	g := &guarded{T: t, file: access.File(filepath.Join(t.TempDir(), "tokens")), log: new(bytes.Buffer), audit: new(bytes.Buffer)}
+	g.create("first", access.Admin, []string{"*"}, time.Time{})
+	var err error
+	audit := access.NewAudit(g.audit)
+	g.guard, err = access.NewGuard(g.file, &access.GuardConfig{Logger: slog.New(slog.NewTextHandler(g.log, nil)), Audit: audit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := tarry.New(memengine.New(nil), nil)
+	g.Server = New(c, &Config{Guard: g.guard, Audit: audit})
+	t.Cleanup(func() {
+		_ = c.Close()
+		_ = c.Engine().Close()
+	})
+	return g
+}
+
+// create makes a token and returns what proves it.
+func (g *guarded) create(name string, scopes access.Scope, queues []string, expires time.Time) string {
+	g.Helper()
+	_, secret, err := g.file.Create(access.Token{Name: name, Scopes: scopes, Queues: queues, Expires: expires}, time.Now())
+	if err != nil {
+		g.Fatal(err)
+	}
+	if g.guard != nil {
+		g.guard.Refresh()
+	}
+	return secret
+}
+
+func (g *guarded) ask(secret, method, path, body string) *httptest.ResponseRecorder {
+	g.Helper()
+	r := httptest.NewRequestWithContext(g.Context(), method, path, strings.NewReader(body))
+	r.Host = "localhost"
+	r.Header.Set("Content-Type", "application/json")
+	if secret != "" {
+		r.Header.Set("Authorization", "Bearer "+secret)
+	}
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+	return w
+}
+
+// bodies are requests to the routes whose paths name no queue; %s is one. What is about
+// all queues, or none, needs none.
+var bodies = map[string]string{
+	"POST /v1/messages":  `{"messages":[{"queue":"%s"}]}`,
+	"POST /v1/cancel":    `{"refs":[{"queue":"%s","key":"k"}]}`,
+	"POST /v1/lease":     `{"queues":["%s"]}`,
+	"POST /v1/settle":    `{"settlements":[{"lease":"x","do":"ack"}]}`,
+	"POST /v1/lease/end": `{"poll":"x"}`,
+	"GET /v1/queues":     ``,
+	"GET /v1/info":       ``,
+}
+
+// queueless are the routes that are about no queue that the request names.
+var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/info"}
+
+// shown is a route as the docs write it.
+func (e *route) shown() string {
+	path := "/" + strings.Join(e.pattern, "/")
+	name := "{id}"
+	if strings.Contains(path, "/keys/") {
+		name = "{key}"
+	}
+	return e.method + " " + strings.Replace(strings.Replace(path, "*", "{queue}", 1), "*", name, 1)
+}
+
+// Every route is asked with every scope, for a queue that the token is for and one that
+// it is not for, with one that has expired, one that is wrong, and none.
+func TestEveryRouteWithEveryScope(t *testing.T) {
+	g := newGuarded(t)
+	tokens := make(map[access.Scope]string)
+	for _, name := range access.Known.Names() {
+		scope, err := access.ParseScope(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens[scope] = g.create(name, scope, []string{"mine.*", "other"}, time.Time{})
+	}
+	for i := range g.table {
+		e := &g.table[i]
+		at := e.shown()
+		if e.scope == 0 {
+			t.Errorf("%s: no scope is said", at)
+		}
+		body, known := bodies[at]
+		if !e.ofQueue() && e.pattern[0] == "v1" && !known {
+			t.Errorf("%s: bodies has no request to it", at)
+			continue
+		}
+		ask := func(secret, queue string) *httptest.ResponseRecorder {
+			path := strings.NewReplacer("{queue}", queue, "{id}", "1", "{key}", "k").Replace(strings.TrimPrefix(at, e.method+" "))
+			if strings.Contains(body, "%s") {
+				return g.ask(secret, e.method, path, fmt.Sprintf(body, queue))
+			}
+			return g.ask(secret, e.method, path, body)
+		}
+		if e.scope == access.Anyone {
+			if w := ask("", "mine.q"); w.Code != 200 {
+				t.Errorf("%s without a token: %d %s", at, w.Code, w.Body)
+			}
+			continue
+		}
+		for scope, secret := range tokens {
+			may := scope == access.Admin || e.scope&scope != 0
+			for queue, fits := range map[string]bool{"mine.q": true, "other": true, "theirs": false, "others": false, "tarry.schedules": false} {
+				fits = fits || slices.Contains(queueless, at)
+				if e.pattern[0] != "v1" {
+					fits = false // it is about all queues
+				}
+				w := ask(secret, queue)
+				refused := w.Code == 403 && code(t, w.Body.Bytes()) == "forbidden" || strings.Contains(w.Body.String(), `"ok":false,"error":{"code":"forbidden"`) ||
+					strings.Contains(w.Body.String(), `{"results":[{"error":{"code":"forbidden"`)
+				if refused == (may && fits) || w.Code == 401 {
+					t.Errorf("%s of %s with the scope %s: %d %s", at, queue, scope, w.Code, w.Body)
+				}
+			}
+		}
+	}
+}
+
+// Nothing but what needs no token is answered without one.
+func TestEveryRouteWithoutAToken(t *testing.T) {
+	g := newGuarded(t)
+	past := time.Now().Add(-time.Hour)
+	_, old, err := g.file.Create(access.Token{Name: "old", Scopes: access.Admin, Queues: []string{"*"}, Expires: past}, past.Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := g.create("gone", access.Admin, []string{"*"}, time.Time{})
+	if _, err := g.file.Revoke("gone"); err != nil {
+		t.Fatal(err)
+	}
+	g.guard.Refresh()
+	good := g.create("good", access.Admin, []string{"*"}, time.Time{})
+	asked, from := 0, 0
+	for i := range g.table {
+		e := &g.table[i]
+		if e.scope == access.Anyone {
+			continue
+		}
+		secrets := []string{"", gone}
+		if asked == 0 {
+			secrets = []string{"", "x", old, gone, good[:len(good)-1], good + "a", strings.ToUpper(good), "tarry_" + strings.Repeat("x", 1000)}
+		}
+		asked++
+		for _, secret := range secrets {
+			r := httptest.NewRequestWithContext(g.Context(), e.method, strings.ReplaceAll("/"+strings.Join(e.pattern, "/"), "*", "1"), nil)
+			from++ // each of its own host: none is held up
+			r.Host, r.RemoteAddr = "localhost", fmt.Sprintf("192.0.2.%d:1", from)
+			if secret != "" {
+				r.Header.Set("Authorization", "Bearer "+secret)
+			}
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, r)
+			if w.Code != 401 || code(t, w.Body.Bytes()) != "unauthorized" || w.Header().Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("%s with %q: %d %s", e.shown(), secret, w.Code, w.Body)
+			}
+			for _, s := range []string{old, gone, good, good[:20]} {
+				if strings.Contains(w.Body.String()+g.log.String(), s) {
+					t.Fatalf("a token is told: %s %s", w.Body, g.log)
+				}
+			}
+		}
+	}
+	if !strings.Contains(g.log.String(), `reason="a token is needed"`) || !strings.Contains(g.log.String(), `reason="the token old expired at`) {
+		t.Errorf("logged was %s", g.log)
+	}
+	for _, header := range []string{"Basic " + good, "Bearer", good} {
+		r := httptest.NewRequest("GET", "/v1/info", nil)
+		r.Host = "localhost"
+		r.Header.Set("Authorization", header)
+		w := httptest.NewRecorder()
+		if g.ServeHTTP(w, r); w.Code != 401 {
+			t.Errorf("%q: %d", header, w.Code)
+		}
+	}
+	if w := g.ask(good, "GET", "/v1/info", ""); w.Code != 200 {
+		t.Errorf("the good one: %d", w.Code)
+	}
+}
+
+func code(t *testing.T, body []byte) string {
+	t.Helper()
+	var answer struct{ Error struct{ Code string } }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return answer.Error.Code
+}
+
+// The table of scopes in the docs is that of the code.
+func TestScopesInTheDocs(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "docs", "operations", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	s := New(tarry.New(memengine.New(nil), nil), nil)
+	for i := range s.table {
+		e := &s.table[i]
+		scope := strings.ReplaceAll(e.scope.String(), ",", ", ")
+		switch e.scope {
+		case access.Anyone:
+			scope = "none: no token is needed"
+		case access.Known:
+			scope = "any"
+		}
+		fmt.Fprintf(&want, "| `%s` | %s |\n", e.shown(), scope)
+	}
+	if !strings.Contains(string(data), "|---|---|\n"+want.String()+"\n") {
+		t.Errorf("docs/operations/security.md has not this table:\n%s", want.String())
+	}
+}
+
+func TestBatchesOfSeveralQueues(t *testing.T) {
+	g := newGuarded(t)
+	pusher := g.create("pusher", access.Push, []string{"mine"}, time.Time{})
+	worker := g.create("worker", access.Work, []string{"mine"}, time.Time{})
+	const both = `{"messages":[{"queue":"mine","key":"k"},{"queue":"theirs"},{"queue":"mi!ne"}]}`
+	w := g.ask(pusher, "POST", "/v1/messages", both)
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `{"results":[{"outcome":"created"`) || !strings.Contains(w.Body.String(), `{"error":{"code":"forbidden","message":"the token pusher may not do this: it needs the scope push on theirs"`) ||
+		!strings.Contains(w.Body.String(), `"failed":2`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := g.ask(pusher, "POST", "/v1/messages", both[:len(both)-1]+`,"atomic":true}`); w.Code != 403 || !strings.Contains(w.Body.String(), "messages[1]: ") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := g.ask(worker, "POST", "/v1/lease", `{"queues":["mine","theirs"],"wait":"1s"}`); w.Code != 403 || !strings.Contains(w.Body.String(), "on theirs") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := g.ask(pusher, "POST", "/v1/cancel", `{"refs":[{"queue":"theirs","key":"k"},{"queue":"mine","key":"k"}]}`); w.Code != 200 ||
+		!strings.Contains(w.Body.String(), `"ok":false,"error":{"code":"forbidden"`) || !strings.Contains(w.Body.String(), `"key":"k","ok":true`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// Who may see some queues pages through them as if there were no others.
+func TestQueuesThatATokenSees(t *testing.T) {
+	g := newGuarded(t)
+	reader := g.create("reader", access.Read, []string{"b.*", "d"}, time.Time{})
+	for _, q := range []string{"a", "b.1", "b.2", "c", "d", "e"} {
+		if _, err := g.c.PushDraft(t.Context(), tarry.NewDraft(q, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var seen []string
+	for after, pages := "", 0; pages < 9; pages++ {
+		w := g.ask(reader, "GET", "/v1/queues?limit=2&after="+after, "")
+		var page struct {
+			Queues []struct{ Queue string }
+			Next   string
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		for _, q := range page.Queues {
+			seen = append(seen, q.Queue)
+		}
+		seen = append(seen, "|")
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	if got := strings.Join(seen, " "); got != "b.1 b.2 | d |" {
+		t.Error(got)
+	}
+}
+
+// A poll that waits when its token is revoked brings nothing.
+func TestPollsOfARevokedToken(t *testing.T) {
+	g := newGuarded(t)
+	worker := g.create("worker", access.Work, []string{"q"}, time.Time{})
+	other := g.create("other", access.Work, []string{"q"}, time.Time{})
+	done := make(chan *httptest.ResponseRecorder)
+	go func() {
+		done <- g.ask(worker, "POST", "/v1/lease", `{"queues":["q"],"wait":"30s","keep":true,"poll":"p"}`)
+	}()
+	for g.waits.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if w := g.ask(other, "POST", "/v1/lease/end", `{"poll":"p"}`); w.Body.String() != `{"count":0}` {
+		t.Errorf("another token ended the poll: %s", w.Body)
+	}
+	if _, err := g.file.Revoke("worker"); err != nil {
+		t.Fatal(err)
+	}
+	g.guard.Refresh()
+	if _, err := g.c.PushDraft(t.Context(), tarry.NewDraft("q", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if w := <-done; w.Code != 401 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if q, err := g.c.Queue(t.Context(), "q"); err != nil || q.Ready != 1 {
+		t.Errorf("%+v, %v", q, err)
+	}
+}
+
+// A set of queues is of use to the token alone that named them.
+func TestSetsOfAToken(t *testing.T) {
+	g := newGuarded(t)
+	mine := g.create("mine", access.Work, []string{"mine"}, time.Time{})
+	theirs := g.create("theirs", access.Work, []string{"theirs"}, time.Time{})
+	w := g.ask(mine, "POST", "/v1/lease", `{"queues":["mine"],"wait":"1ms","keep":true}`)
+	var got struct{ Set string }
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Set == "" {
+		t.Fatal(w.Body)
+	}
+	poll := `{"set":"` + got.Set + `","wait":"1ms"}`
+	if w := g.ask(theirs, "POST", "/v1/lease", poll); w.Code != 404 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := g.ask(mine, "POST", "/v1/lease", poll); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	g.create("new", access.Read, []string{"*"}, time.Time{})
+	if w := g.ask(mine, "POST", "/v1/lease", poll); w.Code != 404 {
+		t.Errorf("after the tokens were read again: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestAudit(t *testing.T) {
+	g := newGuarded(t)
+	operator := g.create("ann", access.Operate, []string{"q"}, time.Time{})
+	pusher := g.create("shop", access.Push, []string{"q"}, time.Time{})
+	g.audit.Reset()
+	for _, call := range []struct{ secret, method, path, body, want string }{
+		{pusher, "POST", "/v1/queues/q/messages", `{"key":"k"}`, ``},
+		{pusher, "POST", "/v1/queues/q/messages", `{"key":"l"}`, ``},
+		{pusher, "DELETE", "/v1/queues/q/keys/k", ``, ``},
+		{"", "POST", "/v1/queues/q/purge", ``, ``},
+		{operator, "POST", "/v1/queues/q/pause", ``, `{"what":"pause","who":"ann","queue":"q","count":1,"from":"192.0.2.1","result":"ok"}`},
+		{operator, "POST", "/v1/queues/q/resume", ``, `{"what":"resume","who":"ann","queue":"q","count":1,"from":"192.0.2.1","result":"ok"}`},
+		{operator, "POST", "/v1/queues/q/redrive", ``, `{"what":"redrive","who":"ann","queue":"q","count":0,"from":"192.0.2.1","result":"ok"}`},
+		{operator, "PUT", "/v1/queues/q/settings", `{"settings":{"ttr":"5s"}}`, `{"what":"settings","who":"ann","queue":"q","revision":"1","from":"192.0.2.1","result":"ok"}`},
+		{operator, "POST", "/v1/queues/q/purge", `{"dead":1}`, `{"what":"purge","who":"ann","queue":"q","from":"192.0.2.1","result":"invalid","error":"dead: must be true or false, not a number"}`},
+		{operator, "POST", "/v1/cancel", `{"refs":[{"queue":"q","key":"l"},{"queue":"q","key":"m"}]}`, `{"what":"cancel","who":"ann","queues":["q"],"count":1,"from":"192.0.2.1","result":"ok"}`},
+		{operator, "DELETE", "/v1/queues/q/keys/l", ``, `{"what":"cancel","who":"ann","queue":"q","message":"l","from":"192.0.2.1","result":"not_found","error":"cancel q key \"l\": not found"}`},
+		{pusher, "POST", "/v1/queues/q/purge", ``, `{"what":"purge","who":"shop","queue":"q","from":"192.0.2.1","result":"forbidden","error":"the token shop may not do this: it needs the scope operate on q"}`},
+	} {
+		w := g.ask(call.secret, call.method, call.path, call.body)
+		line := g.audit.String()
+		g.audit.Reset()
+		if call.want == "" {
+			if line != "" {
+				t.Errorf("%s %s: %s", call.method, call.path, line)
+			}
+			continue
+		}
+		var got map[string]any
+		if err := json.Unmarshal([]byte(line), &got); err != nil || strings.Count(line, "\n") != 1 {
+			t.Fatalf("%s %s: %q, %v: %s", call.method, call.path, line, err, w.Body)
+		}
+		if got["time"] == nil || got["token_id"] == nil {
+			t.Errorf("%s: %s", call.path, line)
+		}
+		delete(got, "time")
+		delete(got, "token_id")
+		var want map[string]any
+		if err := json.Unmarshal([]byte(call.want), &want); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s %s:\n%v\nwant\n%v", call.method, call.path, got, want)
+		}
+	}
+	if _, err := g.file.Revoke("shop"); err != nil {
+		t.Fatal(err)
+	}
+	g.guard.Refresh()
+	if line := g.audit.String(); !strings.Contains(line, `"what":"token revoke","token":"shop"`) || !strings.Contains(line, `"scopes":["push"],"queues":["q"]`) {
+		t.Errorf("of a token that went: %s", line)
+	}
+}

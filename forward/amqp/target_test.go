@@ -21,6 +21,7 @@ import (
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/amqp"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
+	"github.com/tarryhq/tarry/internal/certtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(rabbittest.Main(m)) }
@@ -201,7 +202,7 @@ func freePort(t *testing.T) string {
 // The broker closes the channel, and with it fails what else is under way there.
 func TestOneBadMessageHarmsNoOther(t *testing.T) {
 	t.Parallel()
-	_, cert, keyFile := targettest.Certificate(t)
+	_, cert, keyFile := certtest.New(t)
 	secure := freePort(t)
 	s := rabbittest.Start(t, rabbittest.Settings("max_message_size = 10000", "frame_max = 8192",
 		"listeners.ssl.1 = 127.0.0.1:"+secure, "ssl_options.cacertfile = "+cert, "ssl_options.certfile = "+cert, "ssl_options.keyfile = "+keyFile))

@@ -22,6 +22,7 @@ import (
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/kafka"
+	"github.com/tarryhq/tarry/internal/certtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -268,7 +269,7 @@ func TestUsers(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	cfg, file, _ := targettest.Certificate(t)
+	cfg, file, _ := certtest.New(t)
 	c := start(t, kfake.TLS(cfg))
 	addr, o := c.ListenAddrs()[0], &forward.Options{Timeout: time.Second}
 	send(t, targettest.Open(t, "kafka+tls://"+addr+"/orders?ca_file="+file, nil), message(1, "one"))

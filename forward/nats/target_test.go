@@ -18,6 +18,7 @@ import (
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/nats"
+	"github.com/tarryhq/tarry/internal/certtest"
 )
 
 func TestMain(m *testing.M) {
@@ -248,7 +249,7 @@ func TestClose(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	cfg, file, _ := targettest.Certificate(t)
+	cfg, file, _ := certtest.New(t)
 	s := start(t, func(o *server.Options) { o.TLS, o.TLSConfig = true, cfg })
 	addr := s.server.Addr().String()
 	s.stream(s.jetStream(natsgo.RootCAs(file)), jetstream.StreamConfig{Name: "S", Subjects: []string{"orders"}})

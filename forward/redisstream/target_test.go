@@ -17,6 +17,7 @@ import (
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/redisstream"
+	"github.com/tarryhq/tarry/internal/certtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -210,7 +211,7 @@ func TestClose(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	_, cert, key := targettest.Certificate(t)
+	_, cert, key := certtest.New(t)
 	s := redistest.Start(t)
 	for name, file := range map[string]string{"tls-ca-cert-file": cert, "tls-cert-file": cert, "tls-key-file": key, "tls-auth-clients": "no"} {
 		s.Do("CONFIG", "SET", name, file)

@@ -109,7 +109,7 @@ func TestTokensThatWillNotDo(t *testing.T) {
 		"it has no queues":                     {Name: "a", Scopes: Push},
 		`the queues "a b": `:                   {Name: "a", Scopes: Push, Queues: []string{"*", "a b"}},
 		"it would be expired already":          {Name: "a", Scopes: Push, Queues: []string{"*"}, Expires: time.Now()},
-		`the name "` + strings.Repeat("a", 65): {Name: strings.Repeat("a", 65), Scopes: Push, Queues: []string{"*"}},
+		`the name "` + strings.Repeat("a", 60): {Name: strings.Repeat("a", 65), Scopes: Push, Queues: []string{"*"}},
 	} {
 		if _, _, err := f.Create(tok, time.Now()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -1,4 +1,5 @@
-package targettest
+// Package certtest makes certificates for tests.
+package certtest
 
 import (
 	"crypto/ecdsa"
@@ -15,9 +16,9 @@ import (
 	"time"
 )
 
-// Certificate makes a certificate of 127.0.0.1 that is its own authority, in files and as
+// New makes a certificate of 127.0.0.1 that is its own authority, in files and as
 // a server has it.
-func Certificate(t testing.TB) (server *tls.Config, certFile, keyFile string) {
+func New(t testing.TB) (server *tls.Config, certFile, keyFile string) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()

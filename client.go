@@ -18,7 +18,8 @@ import (
 // by many goroutines. Close it when done.
 type Client struct {
 	eng     engine.Engine
-	seam    *seam // eng, unless that leaves calls by itself
+	seam    *seam // eng, unless that leaves calls by itself and nothing is metered
+	meter   *Meter
 	caps    engine.Capabilities
 	owned   bool // Close closes the engine too
 	maxBody int
@@ -58,14 +59,15 @@ func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
 func New(eng engine.Engine, cfg *Config) *Client {
 	caps := eng.Capabilities()
 	push := eng.Push
-	var s *seam
-	if !caps.Prompt {
-		s = &seam{eng: eng}
+	s, meter := (*seam)(nil), cfg.meter()
+	if !caps.Prompt || meter != nil {
+		s = &seam{eng: eng, prompt: caps.Prompt, meter: meter}
 		eng, push = s, s.pushOwn
 	}
 	c := &Client{
 		eng:     eng,
 		seam:    s,
+		meter:   meter,
 		caps:    caps,
 		maxBody: cfg.maxBody(caps.MaxBody),
 		log:     cfg.logger(),
@@ -97,8 +99,15 @@ func (c *Client) Engine() engine.Engine {
 // be closed.
 func (c *Client) On(eng engine.Engine) *Client {
 	caps := eng.Capabilities()
+	var s *seam
+	if c.meter != nil {
+		s = &seam{eng: eng, prompt: true, meter: c.meter}
+		eng = s
+	}
 	return &Client{
 		eng:      eng,
+		seam:     s,
+		meter:    c.meter,
 		caps:     caps,
 		maxBody:  min(c.maxBody, caps.MaxBody),
 		log:      c.log,

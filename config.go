@@ -13,6 +13,17 @@ type Config struct {
 	// a log that is slow, what comes while 1000 lines wait is dropped and counted.
 	// Default: what slog.Default is when the client is made.
 	Logger *slog.Logger
+
+	// Meter is told what the client does, for metrics; see package tarryprom. Default:
+	// none.
+	Meter *Meter
+}
+
+func (cfg *Config) meter() *Meter {
+	if cfg == nil {
+		return nil
+	}
+	return cfg.Meter
 }
 
 func (cfg *Config) logger() *slog.Logger {

@@ -73,6 +73,7 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	got, err := c.leaseOnce(ctx, req, true)
 	rest := req.rest(got.Messages)
 	if err != nil || len(rest.Queues) == 0 {
+		c.meter.handedOut(got.Messages, got.Now)
 		return got, err
 	}
 	soon, cancel := context.WithTimeout(ctx, leaseCompany)
@@ -88,6 +89,7 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 			got.tell(t)
 		}
 	}
+	c.meter.handedOut(got.Messages, got.Now)
 	return got, nil
 }
 
@@ -374,11 +376,15 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 	}
 	got, err := c.eng.Settle(ctx, good.Items)
 	if err != nil {
+		for i := range good.Items {
+			c.meter.settled(good.Items[i].Do, &SettleResult{Err: err})
+		}
 		return nil, fail(op, Ref{}, err)
 	}
 	for j, s := range got {
 		s.Err = fail(op, Ref{}, s.Err)
 		out[good.At(j)] = s
+		c.meter.settled(good.Items[j].Do, &out[good.At(j)])
 	}
 	return out, nil
 }
@@ -408,6 +414,9 @@ func (c *Client) LeaseNow(ctx context.Context, wants []Want) (Grant, error) {
 			c.dispatch.GiveBack(got.Messages)
 		}
 		return Grant{}, fail(op, Ref{}, err)
+	}
+	for i := range g.Queues {
+		c.meter.handedOut(g.Queues[i].Messages, g.Now)
 	}
 	return g, nil
 }

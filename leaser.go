@@ -94,7 +94,9 @@ func (l *Leaser) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	if w.empty() {
 		o = l.standing.Outlook()
 	}
-	return w.result(ctx, l.c, o)
+	got, err := w.result(ctx, l.c, o)
+	l.c.meter.handedOut(got.Messages, got.Now)
+	return got, err
 }
 
 // await waits for the end of a turn: when it is full; when it has something and there is

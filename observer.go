@@ -56,8 +56,18 @@ type Event struct {
 // no more.
 const maxUntold = 4096
 
-// observe has the observer told, without waiting for it.
+// observe tells the meter, and has the observer told, without waiting for it.
 func (w *Worker) observe(events ...Event) {
+	if w.c.meter.handles() {
+		for i := range events {
+			w.c.meter.Handled(events[i])
+		}
+	}
+	w.observeAlone(events...)
+}
+
+// observeAlone is observe of what the meter is told elsewhere.
+func (w *Worker) observeAlone(events ...Event) {
 	if w.cfg.Observer != nil {
 		w.events.add(events...)
 	}

@@ -15,10 +15,12 @@ import (
 // there and then, also when the engine's does not return: an engine may hang in the
 // operating system, where no context reaches it. The goroutine of a call that was
 // left ends when the engine's call does, and leases that it still brings are given
-// back.
+// back. Calls of an engine that is prompt are not left, only metered.
 type seam struct {
-	eng   engine.Engine
-	calls leave.Calls
+	eng    engine.Engine
+	prompt bool
+	meter  *Meter
+	calls  leave.Calls
 }
 
 const (
@@ -46,9 +48,27 @@ func leaving[T any](ctx context.Context, calls *leave.Calls, patience time.Durat
 	return out, err
 }
 
+// through makes a call of the engine, leaves it as leaving does, and has the meter told of
+// it when the engine has answered, whether or not anybody still waits for that.
+func through[T any](ctx context.Context, s *seam, op string, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
+	metered := call
+	if s.meter.calls() {
+		metered = func() (T, error) {
+			start := time.Now()
+			out, err := call()
+			s.meter.called(op, time.Since(start), err)
+			return out, err
+		}
+	}
+	if s.prompt {
+		return metered()
+	}
+	return leaving(ctx, &s.calls, patience, late, metered)
+}
+
 // Push keeps copies, as a caller who left may change what was his.
 func (s *seam) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if ctx.Done() != nil {
+	if ctx.Done() != nil && !s.prompt {
 		msgs = copied(msgs)
 	}
 	return s.pushOwn(ctx, msgs)
@@ -56,7 +76,11 @@ func (s *seam) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushRe
 
 // pushOwn is Push of messages that nobody changes.
 func (s *seam) pushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.PushResult, error) { return s.eng.Push(ctx, msgs) })
+	return through(ctx, s, "push", 0, nil, func() ([]engine.PushResult, error) {
+		out, err := s.eng.Push(ctx, msgs)
+		s.meter.pushed(msgs, out, err)
+		return out, err
+	})
 }
 
 func (s *seam) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
@@ -64,10 +88,14 @@ func (s *seam) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.
 	if !ok {
 		return nil, ErrUnsupported
 	}
-	if ctx.Done() != nil {
+	if ctx.Done() != nil && !s.prompt {
 		msgs = copied(msgs)
 	}
-	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.PushResult, error) { return p.PushAtomic(ctx, msgs) })
+	return through(ctx, s, "push", 0, nil, func() ([]engine.PushResult, error) {
+		out, err := p.PushAtomic(ctx, msgs)
+		s.meter.pushed(msgs, out, err)
+		return out, err
+	})
 }
 
 func copied(msgs []engine.Message) []engine.Message {
@@ -80,7 +108,9 @@ func copied(msgs []engine.Message) []engine.Message {
 }
 
 func (s *seam) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-	wants = slices.Clone(wants)
+	if !s.prompt {
+		wants = slices.Clone(wants)
+	}
 	late := func(g engine.Grant) {
 		var all []engine.Lease
 		for _, q := range g.Queues {
@@ -88,7 +118,11 @@ func (s *seam) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, er
 		}
 		s.giveBack(all)
 	}
-	return leaving(ctx, &s.calls, 0, late, func() (engine.Grant, error) { return s.eng.Lease(ctx, wants) })
+	return through(ctx, s, "lease", 0, late, func() (engine.Grant, error) {
+		g, err := s.eng.Lease(ctx, wants)
+		s.meter.granted(wants, &g, err)
+		return g, err
+	})
 }
 
 func (s *seam) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
@@ -97,7 +131,11 @@ func (s *seam) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, err
 		return engine.Waited{}, ErrUnsupported
 	}
 	late := func(got engine.Waited) { s.giveBack(got.Messages) }
-	return leaving(ctx, &s.calls, 2*lastWord, late, func() (engine.Waited, error) { return waiter.LeaseWait(ctx, w) })
+	return through(ctx, s, "wait", 2*lastWord, late, func() (engine.Waited, error) {
+		got, err := waiter.LeaseWait(ctx, w)
+		s.meter.waited(&got, err)
+		return got, err
+	})
 }
 
 func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
@@ -106,7 +144,11 @@ func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (eng
 		return engine.Lease{}, ErrUnsupported
 	}
 	late := func(l engine.Lease) { s.giveBack([]engine.Lease{l}) }
-	return leaving(ctx, &s.calls, 0, late, func() (engine.Lease, error) { return c.Claim(ctx, ref, want) })
+	return through(ctx, s, "claim", 0, late, func() (engine.Lease, error) {
+		l, err := c.Claim(ctx, ref, want)
+		s.meter.claimed(ref.Queue, err)
+		return l, err
+	})
 }
 
 // giveBack releases what came for a caller who had left. What cannot be released
@@ -121,19 +163,23 @@ func (s *seam) giveBack(ls []engine.Lease) {
 }
 
 func (s *seam) Settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
-	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
+	return through(ctx, s, "settle", 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
 }
 
 func (s *seam) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	return leaving(ctx, &s.calls, 0, nil, func() ([]error, error) { return s.eng.Cancel(ctx, refs) })
+	return through(ctx, s, "cancel", 0, nil, func() ([]error, error) {
+		errs, err := s.eng.Cancel(ctx, refs)
+		s.meter.cancelled(refs, errs, err)
+		return errs, err
+	})
 }
 
 func (s *seam) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
-	return leaving(ctx, &s.calls, 0, nil, func() (engine.Info, error) { return s.eng.Reschedule(ctx, ref, due) })
+	return through(ctx, s, "reschedule", 0, nil, func() (engine.Info, error) { return s.eng.Reschedule(ctx, ref, due) })
 }
 
 func (s *seam) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
-	return leaving(ctx, &s.calls, 0, nil, func() (engine.Info, error) { return s.eng.Get(ctx, ref) })
+	return through(ctx, s, "get", 0, nil, func() (engine.Info, error) { return s.eng.Get(ctx, ref) })
 }
 
 func (s *seam) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
@@ -141,7 +187,7 @@ func (s *seam) List(ctx context.Context, q engine.ListQuery) (engine.Page, error
 	if !ok {
 		return engine.Page{}, ErrUnsupported
 	}
-	return leaving(ctx, &s.calls, 0, nil, func() (engine.Page, error) { return l.List(ctx, q) })
+	return through(ctx, s, "list", 0, nil, func() (engine.Page, error) { return l.List(ctx, q) })
 }
 
 func (s *seam) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
@@ -149,7 +195,7 @@ func (s *seam) Queue(ctx context.Context, queue string) (engine.QueueInfo, error
 	if !ok {
 		return engine.QueueInfo{}, ErrUnsupported
 	}
-	return leaving(ctx, &s.calls, 0, nil, func() (engine.QueueInfo, error) { return c.Queue(ctx, queue) })
+	return through(ctx, s, "queue", 0, nil, func() (engine.QueueInfo, error) { return c.Queue(ctx, queue) })
 }
 
 func (s *seam) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
@@ -161,7 +207,7 @@ func (s *seam) Queues(ctx context.Context, after string, limit int) ([]engine.Qu
 	if !ok {
 		return nil, "", ErrUnsupported
 	}
-	p, err := leaving(ctx, &s.calls, 0, nil, func() (p page, err error) {
+	p, err := through(ctx, s, "queues", 0, nil, func() (p page, err error) {
 		p.queues, p.next, err = c.Queues(ctx, after, limit)
 		return p, err
 	})
@@ -173,7 +219,7 @@ func (s *seam) Forecast(ctx context.Context, queue string, step, span time.Durat
 	if !ok {
 		return nil, ErrUnsupported
 	}
-	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.Bucket, error) { return f.Forecast(ctx, queue, step, span) })
+	return through(ctx, s, "forecast", 0, nil, func() ([]engine.Bucket, error) { return f.Forecast(ctx, queue, step, span) })
 }
 
 func (s *seam) Pause(ctx context.Context, queue string, d time.Duration) error {
@@ -181,7 +227,7 @@ func (s *seam) Pause(ctx context.Context, queue string, d time.Duration) error {
 	if !ok {
 		return ErrUnsupported
 	}
-	_, err := leaving(ctx, &s.calls, 0, nil, func() (struct{}, error) { return struct{}{}, p.Pause(ctx, queue, d) })
+	_, err := through(ctx, s, "pause", 0, nil, func() (struct{}, error) { return struct{}{}, p.Pause(ctx, queue, d) })
 	return err
 }
 
@@ -190,7 +236,7 @@ func (s *seam) Resume(ctx context.Context, queue string) error {
 	if !ok {
 		return ErrUnsupported
 	}
-	_, err := leaving(ctx, &s.calls, 0, nil, func() (struct{}, error) { return struct{}{}, p.Resume(ctx, queue) })
+	_, err := through(ctx, s, "resume", 0, nil, func() (struct{}, error) { return struct{}{}, p.Resume(ctx, queue) })
 	return err
 }
 
@@ -199,7 +245,7 @@ func (s *seam) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (
 	if !ok {
 		return 0, ErrUnsupported
 	}
-	return leaving(ctx, &s.calls, lastWord, nil, func() (int64, error) { return p.Purge(ctx, queue, also) })
+	return through(ctx, s, "purge", lastWord, nil, func() (int64, error) { return p.Purge(ctx, queue, also) })
 }
 
 func (s *seam) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
@@ -208,7 +254,7 @@ func (s *seam) Redrive(ctx context.Context, queue string, ids []engine.ID, limit
 		return engine.Redriven{}, ErrUnsupported
 	}
 	ids = slices.Clone(ids)
-	return leaving(ctx, &s.calls, lastWord, nil, func() (engine.Redriven, error) { return r.Redrive(ctx, queue, ids, limit) })
+	return through(ctx, s, "redrive", lastWord, nil, func() (engine.Redriven, error) { return r.Redrive(ctx, queue, ids, limit) })
 }
 
 func (s *seam) Settings(ctx context.Context, queue string) (engine.Settings, string, error) {
@@ -220,7 +266,7 @@ func (s *seam) Settings(ctx context.Context, queue string) (engine.Settings, str
 		engine.Settings
 		revision string
 	}
-	a, err := leaving(ctx, &s.calls, 0, nil, func() (a answer, err error) {
+	a, err := through(ctx, s, "settings", 0, nil, func() (a answer, err error) {
 		a.Settings, a.revision, err = e.Settings(ctx, queue)
 		return a, err
 	})
@@ -233,7 +279,7 @@ func (s *seam) Configure(ctx context.Context, queue string, settings engine.Sett
 		return "", ErrUnsupported
 	}
 	settings.Defaults = settings.Defaults.Clone()
-	return leaving(ctx, &s.calls, 0, nil, func() (string, error) { return e.Configure(ctx, queue, settings, revision) })
+	return through(ctx, s, "configure", 0, nil, func() (string, error) { return e.Configure(ctx, queue, settings, revision) })
 }
 
 func (s *seam) Watch(fn func(queue string)) (stop func()) { return s.eng.Watch(fn) }

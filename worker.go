@@ -192,10 +192,10 @@ func (w *Worker) stop(err error) {
 // ended without any handler.
 func (w *Worker) noted(queue string, expired, died int) {
 	if expired > 0 {
-		w.observe(Event{Kind: Expired, Queue: queue, Count: expired})
+		w.observeAlone(Event{Kind: Expired, Queue: queue, Count: expired})
 	}
 	if died > 0 {
-		w.observe(Event{Kind: Died, Queue: queue, Count: died})
+		w.observeAlone(Event{Kind: Died, Queue: queue, Count: died})
 	}
 }
 

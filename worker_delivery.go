@@ -225,7 +225,9 @@ func (d *delivery) work() {
 		d.ctx = ctx
 		d.w.mu.Unlock()
 	}
-	d.w.observe(d.event(Started, 0, nil))
+	if d.one == nil {
+		d.w.observe(d.event(Started, 0, nil))
+	}
 	returned := false
 	defer func() {
 		if !returned { // Goexit, maybe with a panic on its way
@@ -413,7 +415,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			d.one.settled <- out[i]
 		}
 	}
-	if w.cfg.Observer == nil {
+	if w.cfg.Observer == nil && !w.c.meter.handles() {
 		return
 	}
 	const some = 16 // at a time: they stay on the stack

@@ -139,6 +139,7 @@ const MaxReason = 1024
 
 // Settled is the answer to one settlement.
 type Settled struct {
+	Queue string    // of the message; may be "" where the engine cannot tell
 	State State     // what the message became: Gone, Scheduled, Ready, Dead; Leased after Extend
 	Until time.Time // the due time, which is past when Ready, or the deadline; zero: Gone, Dead
 	Err   error

@@ -55,6 +55,7 @@ func (e *Engine) settling(s []engine.Settlement, results []engine.Settled) func(
 					}
 					fail(c.q, i, err)
 				}
+				results[i].Queue = c.q.name
 			}
 			return nil
 		}, fail)

@@ -11,8 +11,12 @@ var settleTests = []test{
 	{"ack removes it, once", func(b *bed) {
 		r := b.push(b.msg("k", dueNow))
 		l := b.lease1(0)
-		if s := b.settle(engine.Settlement{Token: l.Token, Do: engine.Ack}); s.State != engine.Gone {
+		s := b.settle(engine.Settlement{Token: l.Token, Do: engine.Ack})
+		if s.State != engine.Gone {
 			b.Fatalf("%+v", s)
+		}
+		if q := s.Queue; q != l.Queue && !(q == "" && b.caps.LeaseWait) { // the other side tells no queues
+			b.Fatalf("settled a message of %q, it says %q", l.Queue, q)
 		}
 		b.lost(l.Token)
 		b.none("handled")

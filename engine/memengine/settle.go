@@ -27,6 +27,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 				for _, i := range some {
 					q.expire() // what the item before made ready
 					settled[i] = q.settle(tokens[i], &s[i])
+					settled[i].Queue = q.name
 				}
 			})
 			if !known {

@@ -47,6 +47,7 @@ func (e *Engine) settle(ctx context.Context, settlements []engine.Settlement) ([
 		}
 		if settlements[i].Do == engine.Extend {
 			out[i] = e.extend(l, settlements[i].TTR, now)
+			out[i].Queue = l.q.name
 			continue
 		}
 		x := settling{l: l, into: &out[i], info: l.Info}
@@ -199,6 +200,9 @@ func (e *Engine) carryOut(ctx context.Context, under []settling) {
 		if x.post && !x.dead {
 			e.watchers.Hint(x.info.Queue)
 		}
+	}
+	for i := range under {
+		under[i].into.Queue = under[i].info.Queue
 	}
 }
 

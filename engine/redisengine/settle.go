@@ -111,6 +111,11 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		again = nil
 		b.runSettlements(ctx, done)
 	}
+	for i, q := range queues {
+		if q != nil {
+			settled[i].Queue = q.name
+		}
+	}
 	return settled, nil
 }
 

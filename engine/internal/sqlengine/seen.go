@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // seen are queues as this process last saw them: by them a call guesses which queues it must
@@ -86,6 +87,17 @@ func (s *seen) plain(queues []int64, only alone) []Queue {
 		}
 	}
 	return plain
+}
+
+// name tells of which queues leases were that were settled.
+func (s *seen) name(settlements []engine.Settlement, settled []engine.Settled) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for i := range settled {
+		if t, ok := token.Parse(settlements[i].Token); ok {
+			settled[i].Queue = s.queues[int64(t.Queue)].name
+		}
+	}
 }
 
 // within reports whether all that is to be locked is.

@@ -30,6 +30,9 @@ type Client struct {
 	pushes   *coalesce.Coalescer[engine.Message, engine.PushResult] // nil: the engine wants none
 	cancels  *coalesce.Coalescer[engine.Ref, error]
 
+	middleware []PushMiddleware
+	wrapped    PushFunc // keep inside all of middleware; nil: there is none
+
 	working   sync.WaitGroup // workers that run
 	workersMu sync.Mutex
 	workers   map[*Worker]struct{} // nil when no more may begin
@@ -80,6 +83,9 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		c.pushes = coalesce.New(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
 		c.cancels = coalesce.New(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
 	}
+	if cfg != nil {
+		c.wrapPushes(cfg.PushMiddleware)
+	}
 	return c
 }
 
@@ -104,7 +110,7 @@ func (c *Client) On(eng engine.Engine) *Client {
 		s = &seam{eng: eng, prompt: true, meter: c.meter}
 		eng = s
 	}
-	return &Client{
+	on := &Client{
 		eng:      eng,
 		seam:     s,
 		meter:    c.meter,
@@ -115,6 +121,8 @@ func (c *Client) On(eng engine.Engine) *Client {
 		dispatch: dispatch.New(eng, caps, c.log),
 		closed:   make(chan struct{}),
 	}
+	on.wrapPushes(c.middleware)
+	return on
 }
 
 // MaxBody is the largest body that this client lets pass, in bytes.

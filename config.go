@@ -8,6 +8,10 @@ type Config struct {
 	// engine's own limit counts as well.
 	MaxBody int
 
+	// PushMiddleware wraps the calls that push, the first outermost; see PushMiddleware
+	// and, for handlers, WorkerConfig.Middleware. Default: none.
+	PushMiddleware []PushMiddleware
+
 	// Logger gets what no caller can be told: engine calls that fail in the
 	// background, panics of handlers. It is written to from a goroutine of its own; of
 	// a log that is slow, what comes while 1000 lines wait is dropped and counted.

@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -12,6 +13,7 @@ type handling struct {
 	handle  func(context.Context, *delivery) error
 	slots   int // handlers at a time; 0: the worker's bound alone
 	timeout time.Duration
+	within  []Middleware // inside the worker's
 
 	// Guarded by Worker.mu.
 	running int  // handlers
@@ -45,6 +47,12 @@ func HandlerTimeout(d time.Duration) HandleOption {
 		panic(fmt.Sprintf("tarry: HandlerTimeout(%s) is negative", d))
 	}
 	return handleOption(func(h *handling) { h.timeout = d })
+}
+
+// WithMiddleware wraps the handler of this queue alone, or of a Topic.Claim, inside the
+// worker's own middleware; the first outermost. What several such options give adds up.
+func WithMiddleware(m ...Middleware) HandleOption {
+	return handleOption(func(h *handling) { h.within = append(h.within, m...) })
 }
 
 // Handle registers handler for the messages of a topic. What it returns decides: nil
@@ -91,11 +99,12 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 		}
 		return handler(ctx, m)
 	}
-	if len(w.cfg.Middleware) == 0 {
+	middleware := slices.Concat(w.cfg.Middleware, h.within)
+	if len(middleware) == 0 {
 		h.handle = func(ctx context.Context, d *delivery) error { return run(ctx, d, &d.lease.Info, d.lease.Body) }
 		return h
 	}
-	outer := wrapped(func(ctx context.Context, m *Message[[]byte]) error { return run(ctx, m.d, &m.Info, m.Body) }, w.cfg.Middleware)
+	outer := wrapped(func(ctx context.Context, m *Message[[]byte]) error { return run(ctx, m.d, &m.Info, m.Body) }, middleware)
 	h.handle = func(ctx context.Context, d *delivery) error {
 		return outer(ctx, &Message[[]byte]{Body: d.lease.Body, Info: d.lease.Info, d: d})
 	}
@@ -108,7 +117,8 @@ type HandlerFunc func(ctx context.Context, m *Message[[]byte]) error
 
 // Middleware wraps the handling of each message: tracing, logging, decryption. It
 // sees the raw message, may change its Body and the context, and answers with the
-// error of next or its own. A message that its guard dropped comes back as nil.
+// error of next or its own; Verdict tells what becomes of the message by it. A message
+// that its guard dropped comes back as nil.
 type Middleware func(next HandlerFunc) HandlerFunc
 
 // wrapped returns h inside all middleware, the first outermost.

@@ -41,6 +41,14 @@ func (c *Client) Rearm(ctx context.Context, queue, key string, due Due, body []b
 }
 
 func (c *Client) pushOne(ctx context.Context, m Draft) (Pushed, error) {
+	if c.wrapped != nil {
+		return c.throughOne(ctx, m)
+	}
+	return c.keepOne(ctx, m)
+}
+
+// keepOne pushes one message inside all middleware.
+func (c *Client) keepOne(ctx context.Context, m Draft) (Pushed, error) {
 	const op = "push"
 	if err := c.begin(ctx, op, m.Queue); err != nil {
 		return Pushed{}, err
@@ -101,6 +109,14 @@ func (c *Client) PushMany(ctx context.Context, drafts []Draft) ([]Pushed, error)
 // pushMany is PushMany where some are known to be bad already: those with an error in
 // bad, which may be nil.
 func (c *Client) pushMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
+	if c.wrapped != nil {
+		return c.throughMany(ctx, drafts, bad)
+	}
+	return c.keepMany(ctx, drafts, bad)
+}
+
+// keepMany is pushMany inside all middleware.
+func (c *Client) keepMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
 	const op = "push"
 	if err := c.beginBatch(ctx, op, len(drafts)); err != nil {
 		return nil, err
@@ -134,6 +150,14 @@ func (c *Client) pushMany(ctx context.Context, drafts []Draft, bad []error) ([]P
 // PushAtomic keeps all messages or none; its error is then that of the first that
 // failed. ErrUnsupported where the engine cannot.
 func (c *Client) PushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, error) {
+	if c.wrapped != nil && len(drafts) > 0 {
+		return c.through(ctx, PushCall{Drafts: drafts, Atomic: true})
+	}
+	return c.keepAtomic(ctx, drafts)
+}
+
+// keepAtomic is PushAtomic inside all middleware.
+func (c *Client) keepAtomic(ctx context.Context, drafts []Draft) ([]Pushed, error) {
 	const op = "push"
 	if err := c.beginBatch(ctx, op, len(drafts)); err != nil {
 		return nil, err

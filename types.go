@@ -20,6 +20,8 @@ type (
 	Ref = engine.Ref
 	// Draft is a message to push, made by NewDraft or Topic.Draft.
 	Draft = engine.Message
+	// MessageHeader is one name and value that travel with a message; see Header.
+	MessageHeader = engine.Header
 	// When is an instant: At if that is set, else In from the engine's now.
 	When = engine.When
 	// Want asks for messages of one queue; see Client.LeaseNow.

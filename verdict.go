@@ -50,6 +50,11 @@ func Settled() error { return settledItself }
 
 var settledItself = &verdict{do: byHandler}
 
+// Verdict is what a worker does with a message when its handler returns err, for
+// middleware and tests: DoAck of nil, DoSnooze, DoRetry or DoBury; 0 of Settled. That a
+// retry finds the attempts used up, or that the worker drains, it does not know.
+func Verdict(err error) Action { return settlement("", err).Do }
+
 // Error says what is wanted and why.
 func (v *verdict) Error() string {
 	var s string
@@ -71,6 +76,14 @@ func (v *verdict) Error() string {
 
 // Unwrap returns what went wrong.
 func (v *verdict) Unwrap() error { return v.err }
+
+// ErrorType names the type of what went wrong, for traces.
+func (v *verdict) ErrorType() string {
+	if v.err == nil {
+		return v.do.String()
+	}
+	return fmt.Sprintf("%T", v.err)
+}
 
 // settlement turns what a handler returned into what the engine is told.
 func settlement(token string, err error) (s engine.Settlement) {

@@ -1,0 +1,136 @@
+package tarry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/sift"
+)
+
+// PushCall is a call that pushes messages, as push middleware sees it.
+type PushCall struct {
+	// Drafts are the messages, at least one; of Push, PushDraft and Rearm there is one. The
+	// slice and the headers of each are the call's own: middleware may set fields, and add,
+	// change and remove headers. It must not write to a Body, which is the caller's, but may
+	// put another in its place.
+	Drafts []Draft
+
+	// Atomic says that all are kept or none: PushAtomic.
+	Atomic bool
+
+	one bool // Push, PushDraft or Rearm
+}
+
+// PushFunc pushes the messages of a call. It answers with one Pushed for each draft, in
+// order, with Pushed.Err set where that message alone has failed; also when there is but
+// one. Its error is that of the call as a whole, of which nothing more is known, or
+// nothing was kept.
+type PushFunc func(ctx context.Context, call PushCall) ([]Pushed, error)
+
+// PushMiddleware wraps each call that pushes, by a client or a topic: Push, PushDraft,
+// PushMany, PushAtomic and Rearm. It is called once, when the client is made, and what it
+// returns for each call: on the caller's goroutine, by many at once. There it may change
+// the drafts and the context, call next once, several times or not at all, and answer with
+// what next did or with its own, as a PushFunc does.
+//
+// The first of several is outermost. The limits are checked innermost, on what middleware
+// made of the messages; values that a topic cannot encode never get that far, nor does a
+// call without messages. A panic of middleware reaches the caller of Push, and harms
+// nothing else. Clients made by Client.On, as those of InTx, have the middleware of the
+// client that they were made from.
+type PushMiddleware func(next PushFunc) PushFunc
+
+// wrapPushes puts the middleware around the pushes of a client.
+func (c *Client) wrapPushes(middleware []PushMiddleware) {
+	if len(middleware) == 0 {
+		return
+	}
+	c.middleware = slices.Clone(middleware)
+	c.wrapped = c.keep
+	for _, m := range slices.Backward(c.middleware) {
+		c.wrapped = m(c.wrapped)
+	}
+}
+
+// keep is the innermost PushFunc.
+func (c *Client) keep(ctx context.Context, call PushCall) ([]Pushed, error) {
+	switch {
+	case call.Atomic:
+		return c.keepAtomic(ctx, call.Drafts)
+	case !call.one || len(call.Drafts) != 1:
+		return c.keepMany(ctx, call.Drafts, nil)
+	}
+	p, err := c.keepOne(ctx, call.Drafts[0])
+	p.Err = err
+	return []Pushed{p}, nil
+}
+
+// through has the middleware push a copy of the drafts.
+func (c *Client) through(ctx context.Context, call PushCall) ([]Pushed, error) {
+	const op = "push"
+	if err := c.beginBatch(ctx, op, len(call.Drafts)); err != nil {
+		return nil, err
+	}
+	drafts := call.Drafts
+	call.Drafts = slices.Clone(drafts)
+	for i := range call.Drafts {
+		call.Drafts[i].Headers = slices.Clone(drafts[i].Headers)
+	}
+	out, err := c.wrapped(ctx, call)
+	switch {
+	case err != nil && len(drafts) == 1:
+		return nil, fail(op, Ref{Queue: drafts[0].Queue, Key: drafts[0].Key}, err)
+	case err != nil:
+		return nil, fail(op, Ref{}, err)
+	case len(out) != len(drafts):
+		return nil, &Error{Op: op, Err: ErrInvalid,
+			Hint: fmt.Sprintf("push middleware answered with %d results for %d messages; it must give one each", len(out), len(drafts))}
+	}
+	for i := range out {
+		out[i].Err = fail(op, Ref{Queue: drafts[i].Queue, Key: drafts[i].Key}, out[i].Err)
+	}
+	return out, nil
+}
+
+// throughOne is through for one message.
+func (c *Client) throughOne(ctx context.Context, m Draft) (Pushed, error) {
+	out, err := c.through(ctx, PushCall{Drafts: []Draft{m}, one: true})
+	if err != nil {
+		return Pushed{}, err
+	}
+	p := out[0]
+	err, p.Err = p.Err, nil
+	return p, err
+}
+
+// throughMany is through for those of many that are not known to be bad.
+func (c *Client) throughMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
+	if err := c.beginBatch(ctx, "push", len(drafts)); err != nil {
+		return nil, err
+	}
+	good, errs := sift.Items(drafts, func(i int) error {
+		if bad == nil {
+			return nil
+		}
+		return bad[i]
+	})
+	out := make([]Pushed, len(drafts))
+	for i, err := range errs {
+		if err != nil {
+			out[i] = Pushed{Queue: engine.Clip(drafts[i].Queue), Key: engine.Clip(drafts[i].Key), Err: err}
+		}
+	}
+	if len(good.Items) == 0 {
+		return out, nil
+	}
+	got, err := c.through(ctx, PushCall{Drafts: good.Items})
+	if err != nil {
+		return nil, err
+	}
+	for j := range got {
+		out[good.At(j)] = got[j]
+	}
+	return out, nil
+}

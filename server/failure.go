@@ -19,7 +19,7 @@ func refusal(status int, code, message, hint string) *wire.Error {
 func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	f := wire.Shown(err)
 	if f.Status >= 500 && f.Code != "unsupported" && r.Context().Err() == nil {
-		s.cfg.Logger.Error("a request failed", "method", r.Method, "path", r.URL.Path, "status", f.Status, "error", err)
+		s.cfg.Logger.Error("a request failed", logged(r, "status", f.Status, "error", err)...)
 	}
 	h := x.Header()
 	switch f.Status {

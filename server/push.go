@@ -50,6 +50,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message)
 	if err := in.Err(); err != nil {
 		return err
 	}
+	traceOf(r).into(&m)
 	p, err := s.c.PushDraft(r.Context(), m)
 	if err != nil {
 		// The engine may still be at it, with the body in the input's buffer.
@@ -115,6 +116,11 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 		return err
 	}
 	x.sift(b)
+	if t := traceOf(r); t != nil {
+		for i := range b.Messages {
+			t.into(&b.Messages[i])
+		}
+	}
 	push := s.pushEach
 	if b.Atomic {
 		push = s.pushAtomic

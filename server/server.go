@@ -62,7 +62,7 @@ func (s *Server) recovered(x *exchange, r *http.Request) {
 	if p == http.ErrAbortHandler {
 		panic(p)
 	}
-	s.cfg.Logger.Error("a request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	s.cfg.Logger.Error("a request panicked", logged(r, "panic", p, "stack", string(debug.Stack()))...)
 	s.fail(x, r, refusal(http.StatusInternalServerError, "internal", "the server failed; its log says how", ""))
 }
 

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// The headers of the W3C's trace context, of requests as of messages.
+const (
+	traceParent = "traceparent"
+	traceState  = "tracestate"
+)
+
+// maxTraceState is how long a tracestate is kept; the W3C wants at least so much.
+const maxTraceState = 512
+
+// traceContext is where a request says that it comes from, so that messages tell it who
+// handles them. Baggage is left behind: it is the producer's to put into a message, as it
+// is handed on to whoever gets that.
+type traceContext []engine.Header
+
+// traceOf is the trace context of a request; nil when it has none, or one that is not
+// well formed.
+func traceOf(r *http.Request) traceContext {
+	parent := r.Header.Get(traceParent)
+	if traceID(parent) == "" {
+		return nil
+	}
+	t := traceContext{{Name: traceParent, Value: parent}}
+	if state := strings.Join(r.Header.Values(traceState), ","); state != "" && len(state) <= maxTraceState && printable(state) {
+		t = append(t, engine.Header{Name: traceState, Value: state})
+	}
+	return t
+}
+
+// into gives the context to a message that has none, unless that is beyond the limits of
+// its headers.
+func (t traceContext) into(m *engine.Message) {
+	if t == nil {
+		return
+	}
+	bytes := len(m.ContentType)
+	for _, h := range m.Headers {
+		if strings.EqualFold(h.Name, traceParent) || strings.EqualFold(h.Name, traceState) {
+			return
+		}
+		bytes += len(h.Name) + len(h.Value)
+	}
+	for _, h := range t {
+		bytes += len(h.Name) + len(h.Value)
+	}
+	if len(m.Headers)+len(t) <= engine.MaxHeaders && bytes <= engine.MaxHeaderBytes {
+		m.Headers = append(slices.Clip(m.Headers), t...)
+	}
+}
+
+// traceID is the trace's id in a traceparent, or "" when that is not well formed: a
+// version, the ids of trace and span, and flags, in lower-case hexadecimal.
+func traceID(parent string) string {
+	const version, id, span, flags = 2, 32, 16, 2
+	const whole = version + 1 + id + 1 + span + 1 + flags
+	switch {
+	case len(parent) < whole || len(parent) > engine.MaxHeaderBytes/2,
+		len(parent) > whole && (parent[:version] == "00" || parent[whole] != '-'), // later versions may say more
+		!printable(parent):
+		return ""
+	}
+	fields := strings.Split(parent[:whole], "-")
+	if len(fields) != 4 {
+		return ""
+	}
+	for i, n := range [...]int{version, id, span, flags} {
+		if len(fields[i]) != n || strings.Trim(fields[i], "0123456789abcdef") != "" {
+			return ""
+		}
+	}
+	if fields[0] == "ff" || strings.Trim(fields[1], "0") == "" || strings.Trim(fields[2], "0") == "" {
+		return ""
+	}
+	return fields[1]
+}
+
+// printable reports whether all is printable ASCII.
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// logged are what the log says of a request: with the id of its trace, if it has one.
+func logged(r *http.Request, more ...any) []any {
+	args := append([]any{"method", r.Method, "path", r.URL.Path}, more...)
+	if id := traceID(r.Header.Get(traceParent)); id != "" {
+		args = append(args, slog.String("trace_id", id))
+	}
+	return args
+}

@@ -43,8 +43,9 @@ var mayImport = map[string][]string{
 	"server":                            {"", "engine", "internal", "server/access"},
 	"server/access":                     {"engine", "internal"},
 	"tarryprom":                         {"", "engine"},
+	"tarryotel":                         {"", "engine"},
 	"forward":                           {"", "engine", "internal", "forward", "forward/internal"},
-	"cmd/tarry":                         {"", "tarryprom", "engine", "internal", "server", "server/access", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
+	"cmd/tarry":                         {"", "tarryprom", "engine", "internal", "server", "server/access", "tarryotel", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 	"examples":                          {"", "tarryprom", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,8 @@ type lane struct {
 	c       *tarry.Client
 	route   Route
 	target  Target
-	drain   time.Duration // negative: none
+	send    tarry.HandlerFunc // target.Send inside the router's middleware
+	drain   time.Duration     // negative: none
 	log     *slog.Logger
 	slots   chan struct{} // holds a token for each message that is being handed on
 	waiting atomic.Int64  // messages that are leased and have no slot
@@ -47,21 +49,25 @@ type lane struct {
 // its queues is then known to that.
 const overlap = 50 * time.Millisecond
 
-func newLane(c *tarry.Client, r Route, drain time.Duration, log *slog.Logger) (*lane, error) {
-	log = log.With("route", r.Name)
+func newLane(c *tarry.Client, r Route, cfg *RouterConfig) (*lane, error) {
+	log := cfg.Logger.With("route", r.Name)
 	r.Options.Logger = log
 	target, err := r.open()
 	if err != nil {
 		return nil, err
 	}
 	l := &lane{
-		c: c, route: r, target: target, drain: drain, log: log,
+		c: c, route: r, target: target, drain: cfg.DrainTimeout, log: log,
+		send:    target.Send,
 		slots:   make(chan struct{}, r.width()),
 		trouble: trouble{log: log, what: "messages could not be handed on"},
 		end:     make(chan struct{}),
 	}
 	if l.drain == 0 {
 		l.drain = tarry.DefaultDrainTimeout
+	}
+	for _, m := range slices.Backward(cfg.Middleware) {
+		l.send = m(l.send)
 	}
 	l.life, l.cut = context.WithCancel(context.Background())
 	if r.Rate > 0 {
@@ -216,7 +222,7 @@ func (l *lane) hand(ctx context.Context, m *tarry.Message[[]byte]) (err error) {
 			l.trouble.note("queue", m.Queue, "id", m.ID, "error", err, "stack", string(e.Stack))
 		}
 	}()
-	err = l.target.Send(ctx, m)
+	err = l.send(ctx, m)
 	if err != nil && ctx.Err() == nil {
 		l.trouble.note("queue", m.Queue, "id", m.ID, "key", m.Key, "attempt", m.Attempt, "error", err)
 	}

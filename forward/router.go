@@ -36,6 +36,10 @@ type RouterConfig struct {
 	// over HTTP 10,000 in any case.
 	MaxQueues int
 
+	// Middleware wraps the handing on of each message, the first outermost. It is within
+	// the message's slot. Default: none.
+	Middleware []tarry.Middleware
+
 	// Logger is told of messages that could not be handed on, of each route the first at
 	// once and then one line a minute, which says how many there were. Default:
 	// slog.Default().
@@ -118,7 +122,7 @@ func (r *Router) Set(routes Routes) error {
 		}
 		l := r.lanes[route.Queue]
 		if l == nil || !l.route.same(route) {
-			if l, err = newLane(r.c, route, r.cfg.DrainTimeout, r.cfg.Logger); err != nil {
+			if l, err = newLane(r.c, route, &r.cfg); err != nil {
 				err = routes.wrong(i, err)
 				break
 			}

@@ -21,11 +21,11 @@ type handing struct {
 }
 
 // handOn begins it. Without a file there is nothing to do, nor will there be.
-func (p *Program) handOn(ctx context.Context, c *tarry.Client, routes forward.Routes, wishes <-chan os.Signal, s *serveFlags, logger *slog.Logger) (*handing, error) {
+func (p *Program) handOn(ctx context.Context, c *tarry.Client, routes forward.Routes, wishes <-chan os.Signal, s *serveFlags, spans *spans, logger *slog.Logger) (*handing, error) {
 	if p.settings.file.path == "" {
 		return &handing{}, nil
 	}
-	cfg := &forward.RouterConfig{DrainTimeout: s.drain, Logger: logger}
+	cfg := &forward.RouterConfig{DrainTimeout: s.drain, Middleware: spans.handlers(), Logger: logger}
 	if s.drain == 0 {
 		cfg.DrainTimeout = -1
 	}

@@ -43,6 +43,9 @@ nothing else: messages lie in ./tarry-data, and only this machine may call.
 Messages that are due it hands on by the routes of the --config file (tarry route
 --help); SIGHUP has it read the routes again.
 
+Traces go to where OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry
+say; without them there are none.
+
 It answers for localhost, loopback addresses and the address that it is called at;
 other names under which it is called, as behind a proxy, it is told with --host.`,
 		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com\n  tarry serve --config tarry.json",
@@ -92,12 +95,17 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	}
 	defer l.Close()
 	logger := slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, Logger: logger})
+	spans, err := p.exportSpans(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer spans.end()
+	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, PushMiddleware: spans.pushes(), Logger: logger})
 	if err != nil {
 		return err
 	}
 	p.welcome(l.Addr(), s.store, c.Capabilities())
-	handing, err := p.handOn(ctx, c, routes, wishes, s, logger)
+	handing, err := p.handOn(ctx, c, routes, wishes, s, spans, logger)
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}

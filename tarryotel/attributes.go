@@ -1,0 +1,104 @@
+package tarryotel
+
+import (
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// The first words of spans' names, which are messaging.operation.name as well.
+const (
+	pushSpan   = "push"
+	createSpan = "create"
+	handleSpan = "handle"
+)
+
+// The attributes that the conventions have no name for.
+const (
+	keyKey      = attribute.Key("messaging.tarry.message.key")
+	dueKey      = attribute.Key("messaging.tarry.message.due")              // RFC 3339 in UTC
+	attemptKey  = attribute.Key("messaging.tarry.message.delivery_attempt") // 1 in the first
+	outcomeKey  = attribute.Key("messaging.tarry.outcome")
+	failedKey   = attribute.Key("messaging.tarry.batch.failed_count")
+	conflictKey = attribute.Key("messaging.tarry.on_conflict")
+)
+
+const dueLayout = "2006-01-02T15:04:05.000Z07:00"
+
+var (
+	system      = semconv.MessagingSystemKey.String("tarry")
+	pushName    = semconv.MessagingOperationName(pushSpan)
+	createName  = semconv.MessagingOperationName(createSpan)
+	handleName  = semconv.MessagingOperationName(handleSpan)
+	sendType    = semconv.MessagingOperationTypeSend
+	createType  = semconv.MessagingOperationTypeCreate
+	processType = semconv.MessagingOperationTypeProcess
+)
+
+func destination(queue string) attribute.KeyValue { return semconv.MessagingDestinationName(queue) }
+func messageID(id tarry.ID) attribute.KeyValue    { return semconv.MessagingMessageID(id.String()) }
+func batch(n int) attribute.KeyValue              { return semconv.MessagingBatchMessageCount(n) }
+func errorType(what string) attribute.KeyValue    { return semconv.ErrorTypeKey.String(what) }
+func dueAt(t time.Time) attribute.KeyValue        { return dueKey.String(t.UTC().Format(dueLayout)) }
+
+// ofMessage is what a push says of its message.
+func ofMessage(m *tarry.Draft) (attrs []attribute.KeyValue) {
+	if m.Key != "" {
+		attrs = append(attrs, keyKey.String(m.Key))
+	}
+	if m.OnConflict != tarry.Reject {
+		attrs = append(attrs, conflictKey.String(m.OnConflict.String()))
+	}
+	return attrs
+}
+
+// creating is what the span of a message among many says.
+func creating(m *tarry.Draft) []attribute.KeyValue {
+	return append([]attribute.KeyValue{system, createName, createType, destination(m.Queue)}, ofMessage(m)...)
+}
+
+// linked is what a link says of its message among n: nothing of the only one, of which the
+// span tells.
+func linked(m *tarry.Draft, n int) []attribute.KeyValue {
+	if n == 1 {
+		return nil
+	}
+	return append([]attribute.KeyValue{destination(m.Queue)}, ofMessage(m)...)
+}
+
+// handling is what a handler's span says of its message.
+func handling(m *tarry.Message[[]byte]) []attribute.KeyValue {
+	attrs := append(make([]attribute.KeyValue, 0, 8), system, handleName, processType, destination(m.Queue), messageID(m.ID),
+		attemptKey.Int64(int64(m.Attempt)), dueAt(m.Due))
+	if m.Key != "" {
+		attrs = append(attrs, keyKey.String(m.Key))
+	}
+	return attrs
+}
+
+// fault marks a span as failed. Errors of tarry have the type that the HTTP API calls
+// code, such as exists; others that of the Go error.
+func fault(span trace.Span, err error) {
+	defer func() { _ = recover() }() // of the error's methods, which may be the user's
+	kind := semconv.ErrorType(err)
+	if _, ours := errors.AsType[*tarry.Error](err); ours {
+		kind = errorType(engine.Code(err))
+	}
+	span.SetAttributes(kind)
+	span.SetStatus(codes.Error, err.Error())
+}
+
+// cutShort marks a span as failed unless what it tells of has returned.
+func cutShort(span trace.Span, returned *bool) {
+	if !*returned {
+		span.SetAttributes(errorType("panic"))
+		span.SetStatus(codes.Error, "it panicked, or ended its goroutine")
+	}
+}

@@ -1,0 +1,90 @@
+package tarryotel
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tarryhq/tarry"
+)
+
+// headers are those of a message, to be read by a propagator. Names are compared as HTTP
+// does, in any case: they may have come from there.
+type headers []tarry.MessageHeader
+
+// Get returns the value of the first header with this name, or "".
+func (hs headers) Get(name string) string {
+	for i := range hs {
+		if strings.EqualFold(hs[i].Name, name) {
+			return hs[i].Value
+		}
+	}
+	return ""
+}
+
+// Set does nothing: inject writes.
+func (headers) Set(string, string) {}
+
+// Keys are the names.
+func (hs headers) Keys() []string {
+	names := make([]string, len(hs))
+	for i := range hs {
+		names[i] = hs[i].Name
+	}
+	return names
+}
+
+// creation is the context that a message carries of where it was made; not valid when it
+// carries none.
+func (t *Tracing) creation(hs []tarry.MessageHeader) trace.SpanContext {
+	if len(hs) == 0 {
+		return trace.SpanContext{}
+	}
+	return trace.SpanContextFromContext(t.propagator.Extract(context.Background(), headers(hs)))
+}
+
+// carried is what ctx has to be told in headers.
+func (t *Tracing) carried(ctx context.Context) (all []tarry.MessageHeader) {
+	carrier := propagation.MapCarrier{}
+	t.propagator.Inject(ctx, carrier)
+	for name, value := range carrier {
+		all = append(all, tarry.MessageHeader{Name: name, Value: value})
+	}
+	// What comes last may find no room: that is the longest, which is baggage.
+	slices.SortFunc(all, func(a, b tarry.MessageHeader) int {
+		return cmp.Or(cmp.Compare(len(a.Value), len(b.Value)), strings.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// inject puts headers into a message, in place of those with their names; baggage that it
+// has it keeps. One for which there is no room within the limits of a message is left out:
+// no push fails for its sake.
+func inject(m *tarry.Draft, add []tarry.MessageHeader) {
+	bytes := len(m.ContentType)
+	for _, h := range m.Headers {
+		bytes += len(h.Name) + len(h.Value)
+	}
+	for _, h := range add {
+		at := slices.IndexFunc(m.Headers, func(o tarry.MessageHeader) bool { return strings.EqualFold(o.Name, h.Name) })
+		more := len(h.Name) + len(h.Value)
+		if at >= 0 {
+			more -= len(m.Headers[at].Name) + len(m.Headers[at].Value)
+		}
+		switch {
+		case bytes+more > tarry.MaxHeaderBytes:
+			continue
+		case at < 0 && len(m.Headers) < tarry.MaxHeaders:
+			m.Headers = append(m.Headers, h)
+		case at >= 0 && !strings.EqualFold(h.Name, "baggage"):
+			m.Headers[at] = h
+		default:
+			continue
+		}
+		bytes += more
+	}
+}

@@ -1,0 +1,55 @@
+package tarryotel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tarryhq/tarry"
+)
+
+// Handle is a tarry.Middleware: each message has a span while its handler runs, guard and
+// decoding included. The span has a link to the context that the message carries, and is
+// no child of it; its parent is the span of the handler's context, if that has one, as in
+// a claim while a request is answered. Baggage that the message carries is the handler's.
+//
+// For Topic.Claim, which knows no worker, it goes in by tarry.WithMiddleware.
+func (t *Tracing) Handle(next tarry.HandlerFunc) tarry.HandlerFunc {
+	return func(ctx context.Context, m *tarry.Message[[]byte]) error {
+		var links []trace.Link
+		if len(m.Headers) > 0 {
+			with := t.propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), headers(m.Headers))
+			if sc := trace.SpanContextFromContext(with); sc.IsValid() {
+				links = []trace.Link{{SpanContext: sc}}
+			}
+			ctx = trace.ContextWithSpan(with, trace.SpanFromContext(ctx))
+		}
+		ctx, span := t.tracer.Start(ctx, handleSpan+" "+m.Queue,
+			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(handling(m)...), trace.WithLinks(links...))
+		defer span.End() // by itself, so that it sees a panic
+		returned := false
+		defer cutShort(span, &returned)
+		err := next(ctx, m)
+		returned = true
+		if span.IsRecording() {
+			concluded(span, err)
+		}
+		return err
+	}
+}
+
+// concluded tells a handler's span what it returned.
+func concluded(span trace.Span, err error) {
+	do := tarry.Verdict(err)
+	switch do {
+	case tarry.DoAck:
+		span.SetAttributes(outcomeKey.String("ack"))
+	case tarry.DoSnooze:
+		span.SetAttributes(outcomeKey.String("snooze"))
+	case tarry.DoRetry, tarry.DoBury:
+		span.SetAttributes(outcomeKey.String(do.String()))
+		fault(span, err)
+	default:
+		span.SetAttributes(outcomeKey.String("settled"))
+	}
+}

@@ -1,0 +1,137 @@
+package tarryotel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tarryhq/tarry"
+)
+
+// Push is a tarry.PushMiddleware: each call has a span, whose context its messages carry,
+// but for those that carry one already, to which the span has links instead. Where the
+// caller's context has no span and the only message carries one, as one that has come over
+// HTTP does, the span is its child.
+func (t *Tracing) Push(next tarry.PushFunc) tarry.PushFunc {
+	return func(ctx context.Context, call tarry.PushCall) ([]tarry.Pushed, error) {
+		p := pushing{t: t, drafts: call.Drafts}
+		ctx = p.begin(ctx)
+		defer p.span.End() // by itself, so that it sees a panic
+		returned := false
+		defer cutShort(p.span, &returned)
+		out, err := next(ctx, call)
+		returned = true
+		p.result(out, err)
+		return out, err
+	}
+}
+
+// pushing is one call under way.
+type pushing struct {
+	t      *Tracing
+	drafts []tarry.Draft
+	span   trace.Span
+}
+
+// maxLinks bounds the links of a span, to what SDKs keep of them by default.
+const maxLinks = 128
+
+// begin begins the span and gives its context to the messages.
+func (p *pushing) begin(ctx context.Context) context.Context {
+	t := p.t
+	var links []trace.Link
+	link := func(sc trace.SpanContext, m *tarry.Draft) {
+		if len(links) < maxLinks {
+			links = append(links, trace.Link{SpanContext: sc, Attributes: linked(m, len(p.drafts))})
+		}
+	}
+	bare := make([]*tarry.Draft, 0, 1)
+	parent := ctx
+	for i := range p.drafts {
+		m := &p.drafts[i]
+		sc := t.creation(m.Headers)
+		if !sc.IsValid() {
+			bare = append(bare, m)
+			continue
+		}
+		link(sc, m)
+		if len(p.drafts) == 1 && !trace.SpanContextFromContext(ctx).IsValid() {
+			parent = trace.ContextWithRemoteSpanContext(ctx, sc)
+		}
+	}
+	kind := trace.SpanKindClient
+	switch {
+	case t.create && len(p.drafts) > 1:
+		for _, m := range bare {
+			made, span := t.tracer.Start(ctx, createSpan+" "+m.Queue, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(creating(m)...))
+			inject(m, t.carried(made))
+			link(span.SpanContext(), m)
+			span.End()
+		}
+		bare = nil
+	case len(bare) > 0:
+		kind = trace.SpanKindProducer
+	}
+	name, attrs := sending(p.drafts)
+	ctx, p.span = t.tracer.Start(parent, name, trace.WithSpanKind(kind), trace.WithAttributes(attrs...), trace.WithLinks(links...))
+	if len(bare) > 0 {
+		add := t.carried(ctx)
+		for _, m := range bare {
+			inject(m, add)
+		}
+	}
+	return ctx
+}
+
+// result tells the span what became of the messages.
+func (p *pushing) result(out []tarry.Pushed, err error) {
+	if !p.span.IsRecording() {
+		return
+	}
+	if err == nil && len(out) == 1 {
+		if out[0].ID != 0 {
+			p.span.SetAttributes(messageID(out[0].ID))
+		}
+		if out[0].Outcome != 0 {
+			p.span.SetAttributes(outcomeKey.String(out[0].Outcome.String()))
+		}
+		err = out[0].Err
+	}
+	if err != nil {
+		fault(p.span, err)
+		return
+	}
+	failed := 0
+	for i := range out {
+		if out[i].Err != nil {
+			if failed++; failed == 1 {
+				fault(p.span, out[i].Err)
+			}
+		}
+	}
+	if failed > 0 {
+		p.span.SetAttributes(failedKey.Int(failed))
+	}
+}
+
+// sending is the name of a call's span and what it begins with.
+func sending(drafts []tarry.Draft) (string, []attribute.KeyValue) {
+	queue := drafts[0].Queue
+	for i := range drafts {
+		if drafts[i].Queue != queue {
+			queue = ""
+			break
+		}
+	}
+	attrs := append(make([]attribute.KeyValue, 0, 8), system, pushName, sendType)
+	name := pushSpan
+	if queue != "" {
+		name += " " + queue
+		attrs = append(attrs, destination(queue))
+	}
+	if len(drafts) == 1 {
+		return name, append(attrs, ofMessage(&drafts[0])...)
+	}
+	return name, append(attrs, batch(len(drafts)))
+}

@@ -110,7 +110,7 @@ func say(schema string) *statements {
 		ack: `WITH gone AS (
 				DELETE FROM {message} m USING unnest($1::bigint[], $2::bigint[], $3::bytea[]) u(id, queue, nonce)
 				WHERE {id} AND m.queue + 0 = u.queue AND m.kind + 0 = 2 AND m.nonce = u.nonce AND m.ends + 0 > $4
-					AND NOT (SELECT remembers FROM {queue} q WHERE q.num = m.queue)
+					AND u.queue <> ALL(ARRAY(SELECT num FROM {queue} WHERE num = ANY($2) AND remembers))
 				RETURNING m.id, m.queue),
 			counted AS (INSERT INTO {tally_change} (queue, count, minutes, ns) SELECT queue, $5::smallint, ARRAY[0], ARRAY[-count(*)] FROM gone GROUP BY queue)
 			SELECT id FROM gone`,

@@ -137,7 +137,8 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 	return err
 }
 
-// page are columns of rows of messages, to be sent as arrays.
+// page are columns of rows of messages, to be sent as arrays; those that nothing has
+// are nil.
 type page struct {
 	ids, queues, ends, dues, attempts, priorities []int64
 	expires                                       []*int64
@@ -148,14 +149,16 @@ type page struct {
 
 func pageOf(rows []*sqlengine.Row, whole bool) *page {
 	p := new(page)
+	expire, failed, described := false, false, false
 	for _, m := range rows {
 		p.ids, p.kinds, p.ends, p.dues = append(p.ids, int64(m.ID)), append(p.kinds, int16(m.Kind)), append(p.ends, m.Ends), append(p.dues, m.Due)
 		p.attempts, p.lastErrors = append(p.attempts, int64(m.Attempt)), append(p.lastErrors, orNull(reasonText(m.LastError)))
 		var expires *int64
 		if m.Expires != math.MaxInt64 {
-			expires = &m.Expires
+			expires, expire = &m.Expires, true
 		}
 		p.expires = append(p.expires, expires)
+		failed = failed || m.LastError != ""
 		var nonce []byte
 		if m.Nonce != nil {
 			nonce = m.Nonce[:]
@@ -166,7 +169,18 @@ func pageOf(rows []*sqlengine.Row, whole bool) *page {
 		}
 		p.queues, p.keys = append(p.queues, m.Queue), append(p.keys, orNull(keyText(m.Key)))
 		p.priorities, p.policies = append(p.priorities, int64(m.Policy.Priority)), append(p.policies, codec.AppendPolicy(nil, &m.Policy))
-		p.metas, p.bodies = append(p.metas, sqlengine.MetaOf(&m.Content)), append(p.bodies, m.Content.Body)
+		meta := sqlengine.MetaOf(&m.Content)
+		described = described || meta != nil
+		p.metas, p.bodies = append(p.metas, meta), append(p.bodies, m.Content.Body)
+	}
+	if !expire {
+		p.expires = nil
+	}
+	if !failed {
+		p.lastErrors = nil
+	}
+	if !described {
+		p.metas = nil
 	}
 	return p
 }

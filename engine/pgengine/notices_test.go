@@ -127,3 +127,39 @@ func TestInTxTellsOthers(t *testing.T) {
 		}
 	}
 }
+
+// Others are told of what falls due soon. Of what is far they hear by asking again before.
+func TestFarIsNotTold(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	schema := newSchema(t, pool)
+	e, other := another(t, pool, schema), another(t, pool, schema)
+	heard := make(chan string, 100)
+	defer other.Watch(func(queue string) { heard <- queue })()
+	next := func() string {
+		q := rand.Text()
+		push(t, other, engine.Message{Queue: q, Due: engine.When{In: time.Hour}}) // so that it knows the queue
+		for len(heard) > 0 {
+			<-heard
+		}
+		return q
+	}
+	far := next()
+	servertest.Await(t, "both to hear", func() error {
+		near := next()
+		push(t, e, engine.Message{Queue: far, Due: engine.When{In: time.Minute}})
+		push(t, e, engine.Message{Queue: near})
+		for {
+			select {
+			case q := <-heard:
+				if q == near {
+					return nil
+				} else if q == far {
+					t.Error("what is due in a minute is told")
+				}
+			case <-time.After(100 * time.Millisecond):
+				return errDeaf
+			}
+		}
+	})
+}

@@ -10,8 +10,9 @@ import (
 // pushBlind carries out a push without looking first: it believes that none of the keys is
 // there, what was last seen of the queues, and what is known of the database's clock. All
 // that goes out at once, with the commit, and the database undoes it if any of it is wrong.
-// It reports whether it is done; else the push is to be run as others are.
-func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p Patience, fn func(*work) error) (done bool, err error) {
+// What comes first in the queues matters to others, unless all that is pushed is far. It
+// reports whether it is done; else the push is to be run as others are.
+func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p Patience, far bool, fn func(*work) error) (done bool, err error) {
 	now, latest, fresh := e.span()
 	if e.cfg.later != nil || p == Least || !fresh || len(queues) > blindMost {
 		return false, nil
@@ -33,7 +34,10 @@ func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p 
 		for _, name := range names {
 			w.seats[name] = new(seat)
 		}
-		belief := Belief{Queues: believed, From: g.from, Patience: p}
+		belief := Belief{Queues: believed, Patience: p}
+		if !far {
+			belief.From = g.from
+		}
 		if e.cfg.Now == nil {
 			belief.Now = now
 		}

@@ -89,7 +89,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 		}
 		return nil
 	}
-	done, err := e.pushBlind(ctx, distinct, names, p, push)
+	done, err := e.pushBlind(ctx, distinct, names, p, e.far(msgs), push)
 	if !done {
 		err = e.do(ctx, "push", distinct, First{Names: names, Patience: p}, boundsPending, push)
 	}
@@ -105,6 +105,23 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 		return nil, err
 	}
 	return results, nil
+}
+
+// tellWithin is how many times Recheck from now on something falls due of which others are
+// told: of what is due later they hear in time, since they ask again before.
+const tellWithin = 10
+
+// tells reports whether others are told of what is due at an instant. A clock of a test may
+// get there at once.
+func (e *Engine) tells(at, ms int64) bool {
+	return e.cfg.Now != nil || at <= ms+tellWithin*e.cfg.Recheck.Milliseconds()
+}
+
+// far reports whether others are told of none of messages.
+func (e *Engine) far(msgs []engine.Message) bool {
+	_, now, _ := e.span()
+	ms := now.UnixMilli()
+	return !slices.ContainsFunc(msgs, func(m engine.Message) bool { return e.tells(m.Due.Resolve(now), ms) })
 }
 
 // queuesOf returns the numbers of the queues of n items, and each of them once. 0 stands for

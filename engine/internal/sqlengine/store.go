@@ -92,8 +92,8 @@ type Tx interface {
 	// else locks one waits until the transaction ends. It leaves out what is no queue.
 	Open(ctx context.Context, from []Floor, lock []int64, first First) (Opened, error)
 	// Believe comes first in place of Open: what opened returns, once the transaction has
-	// committed, is the time and the heads that Open would have, or no heads where Notify does
-	// nothing. Insert does not look for memories then. ErrAgain if in the end it was wrong.
+	// committed, is the time and the heads that Open would have, or no heads where From is nil or
+	// Notify does nothing. Insert does not look for memories then. ErrAgain if in the end it was wrong.
 	Believe(ctx context.Context, b Belief) (opened func() Opened, err error)
 	// Heads is Store.Heads with what this transaction has written, without the time.
 	Heads(ctx context.Context, from []Floor) ([]Heads, error)
@@ -150,7 +150,7 @@ type Opened struct {
 // Belief is what a transaction takes for granted.
 type Belief struct {
 	Queues []Queue   // have these revisions, and remember nothing
-	From   []Floor   // from where they are looked at
+	From   []Floor   // from where they are looked at; nil: they are not
 	Now    time.Time // the database's time is this, or later by less than Somewhat; zero: nothing is believed of it
 
 	Patience Patience // Endless or Brief

@@ -518,7 +518,7 @@ func (w *work) conclude() {
 		if w.e.told.sooner(q, at) {
 			hints = append(hints, h.Name)
 		}
-		if first := min(h.Waiting, h.Leased); at < first || old && first <= ms {
+		if first := min(h.Waiting, h.Leased); w.e.tells(at, ms) && (at < first || old && first <= ms) {
 			notices = append(notices, Sooner{h.Name, at})
 		}
 	}

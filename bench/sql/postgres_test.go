@@ -3,6 +3,7 @@ package sql
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry/bench/scenario"
 	_ "github.com/tarryhq/tarry/engine/pgengine"
@@ -63,9 +64,28 @@ func startPostgres(b *testing.B) *pgtest.Server {
 // filled, and might befall one or the other.
 func settle(b *testing.B, url string) {
 	pool := pgtest.Pool(b, url)
-	for _, sql := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
-		_, err := pool.Exec(b.Context(), sql)
-		scenario.Must(b, err)
+	defer pool.Close()
+	for n := 1; ; n++ {
+		for _, sql := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
+			_, err := pool.Exec(b.Context(), sql)
+			scenario.Must(b, err)
+		}
+		time.Sleep(statsWithin)
+		var left int
+		scenario.Must(b, pool.QueryRow(b.Context(), `SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker')
+			+ (SELECT count(*) FROM pg_stat_user_tables WHERE n_mod_since_analyze + n_dead_tup > 0)`).Scan(&left))
+		if left == 0 {
+			return
+		}
+		if n == settleMost {
+			b.Fatal("the server does not come to rest")
+		}
 	}
-	pool.Close()
 }
+
+// statsWithin is by when sessions have told what they changed, upon which vacuum would begin
+// again.
+const statsWithin = 11 * time.Second
+
+// settleMost is how often a server may be found not to be at rest.
+const settleMost = 10

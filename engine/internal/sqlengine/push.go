@@ -107,14 +107,14 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 	return results, nil
 }
 
-// tellWithin is how many times Recheck from now on something falls due of which others are
-// told: of what is due later they hear in time, since they ask again before.
-const tellWithin = 10
+// tellWithin is how soon something falls due of which others are told: what is due later they
+// meet in time, since each looks at all that a queue has, from the ground, more often.
+const tellWithin = 2 * lookMost
 
 // tells reports whether others are told of what is due at an instant. A clock of a test may
 // get there at once.
 func (e *Engine) tells(at, ms int64) bool {
-	return e.cfg.Now != nil || at <= ms+tellWithin*e.cfg.Recheck.Milliseconds()
+	return e.cfg.Now != nil || at <= ms+tellWithin.Milliseconds()
 }
 
 // far reports whether others are told of none of messages.

@@ -24,16 +24,20 @@ func stopping(ctx context.Context) context.Context {
 // connection. It returns nil after an end in good order, and closes the listener in
 // any case.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	return serve(ctx, ln, s, &s.cfg)
+}
+
+func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Config) error {
 	base := context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx)
-	conns := newConnections(ln, &s.cfg)
+	conns := newConnections(ln, cfg)
 	hs := &http.Server{
-		Handler:           s,
+		Handler:           handler,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnState:         conns.changed,
-		ReadHeaderTimeout: s.cfg.ReadHeaderTimeout,
-		IdleTimeout:       s.cfg.IdleTimeout,
-		MaxHeaderBytes:    s.cfg.MaxHeader,
-		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelWarn),
+		ReadHeaderTimeout: cfg.ReadHeaderTimeout,
+		IdleTimeout:       cfg.IdleTimeout,
+		MaxHeaderBytes:    cfg.MaxHeader,
+		ErrorLog:          slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn),
 	}
 	served := make(chan error, 1)
 	go func() { served <- hs.Serve(conns) }()
@@ -45,7 +49,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return errors.Join(err, hs.Close())
 	case <-ctx.Done():
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
 	defer cancel()
 	err := hs.Shutdown(end)
 	if err != nil {

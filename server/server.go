@@ -1,11 +1,9 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
-	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/wire"
@@ -81,29 +79,4 @@ func (s *Server) acceptable(r *http.Request) error {
 		return refusal(http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request's line and headers are too large", "")
 	}
 	return s.hosts.admit(r)
-}
-
-// healthz answers as long as the process does.
-func (s *Server) healthz(x *exchange, _ *http.Request) error {
-	return s.answer(x, func(b []byte) []byte { return append(b, `{"status":"ok"}`...) })
-}
-
-// readyTimeout bounds how long the engine may take to show that it is there.
-const readyTimeout = 2 * time.Second
-
-// readyz answers 200 while requests are welcome: the server is not shutting down,
-// and the engine answers.
-func (s *Server) readyz(x *exchange, r *http.Request) error {
-	if stopping(r.Context()) != nil && stopping(r.Context()).Err() != nil {
-		return refusal(http.StatusServiceUnavailable, "unavailable", "the server is shutting down", "")
-	}
-	if s.c.Capabilities().Count {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		if _, err := s.c.Queue(ctx, "readyz"); err != nil {
-			f := wire.Shown(err)
-			return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not answer: "+f.Message, f.Hint)
-		}
-	}
-	return s.answer(x, func(b []byte) []byte { return append(b, `{"status":"ready"}`...) })
 }

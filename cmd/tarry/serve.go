@@ -69,7 +69,7 @@ other names under which it is called, as behind a proxy, it is told with --host.
 }
 
 // serve listens before it opens the store: a port that is in use is told at once,
-// and who connects while the store is being opened is answered when it is.
+// probes learn that the store is being opened, and all other requests wait until it is.
 func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	if err := s.check(); err != nil {
 		return err
@@ -100,24 +100,34 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	defer spans.end()
-	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, PushMiddleware: spans.pushes(), Logger: logger})
-	if err != nil {
-		return err
-	}
-	p.welcome(l.Addr(), s.store, c.Capabilities())
-	handing, err := p.handOn(ctx, c, routes, wishes, s, spans, logger)
-	if err != nil {
-		return errors.Join(err, c.Close())
-	}
-	srv := server.New(c, &server.Config{
+	cfg := &server.Config{
 		Version:         readBuild().Version,
 		Hosts:           s.names(),
 		MaxBuffered:     s.maxBuffered,
 		MaxConnections:  s.maxConnections,
 		ShutdownTimeout: max(s.drain, time.Millisecond),
 		Logger:          logger,
-	})
-	err = srv.Serve(ctx, l)
+	}
+	// Probes are answered while the store is being opened.
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	opening, served := server.NewOpening(cfg), make(chan error, 1)
+	go func() { served <- opening.Serve(serving, l) }()
+	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, PushMiddleware: spans.pushes(), Logger: logger})
+	if err != nil {
+		end()
+		<-served
+		return err
+	}
+	p.welcome(l.Addr(), s.store, c.Capabilities())
+	handing, err := p.handOn(ctx, c, routes, wishes, s, spans, logger)
+	if err != nil {
+		end()
+		<-served
+		return errors.Join(err, c.Close())
+	}
+	opening.Opened(server.New(c, cfg))
+	err = <-served
 	undrained := handing.end()
 	if ctx.Err() != nil {
 		switch {

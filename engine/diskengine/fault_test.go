@@ -33,8 +33,15 @@ func TestFullDiskRefusesPushesOnly(t *testing.T) {
 	if err := errors.Join(push("a"), push("b")); err != nil {
 		t.Fatal(err)
 	}
+	ready := e.(engine.Readier).Ready
+	if err := ready(t.Context()); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
 	free.Store(1 << 20)
 	clock.Advance(time.Second)
+	if err := ready(t.Context()); !errors.Is(err, engine.ErrNoSpace) || !strings.Contains(err.Error(), "free some space") {
+		t.Errorf("ready on a full disk: %v", err)
+	}
 	if err := push("c"); !errors.Is(err, engine.ErrNoSpace) || !errors.Is(err, engine.ErrLimit) {
 		t.Errorf("push on a full disk: %v", err)
 	}
@@ -96,6 +103,9 @@ func TestFailedWriteStops(t *testing.T) {
 			}
 			if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "a"}); !errors.Is(err, engine.ErrUnavailable) {
 				t.Errorf("get: %v", err)
+			}
+			if err := e.(engine.Readier).Ready(t.Context()); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "open it again") {
+				t.Errorf("ready: %v", err)
 			}
 			broken.Store(false)
 			if err := e.Close(); err != nil {

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// Opening stands in for a Server while its store is being opened, which may take long: the
+// schema of a database moves, a log is read. GET /healthz answers meanwhile, GET /readyz
+// says that the store is being opened, and all other requests wait. It is an http.Handler,
+// and may be used by many goroutines.
+type Opening struct {
+	cfg    Config
+	server atomic.Pointer[Server]
+	opened chan struct{}
+}
+
+// NewOpening returns one for a server that is going to be made with the same Config; cfg
+// may be nil.
+func NewOpening(cfg *Config) *Opening {
+	return &Opening{cfg: cfg.withDefaults(0), opened: make(chan struct{})}
+}
+
+// Opened has s answer from now on, those who wait first. It is to be called once at most.
+func (o *Opening) Opened(s *Server) {
+	o.server.Store(s)
+	close(o.opened)
+}
+
+// ServeHTTP answers one request.
+func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s := o.server.Load(); s != nil {
+		s.ServeHTTP(w, r)
+		return
+	}
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+	case r.URL.Path == "/healthz":
+		answerAlone(w, http.StatusOK, appendHealthy(nil))
+		return
+	case r.URL.Path == "/readyz":
+		failAlone(w, refusal(http.StatusServiceUnavailable, "unavailable", "the store is being opened",
+			"wait; if it takes long, the server's log and what is behind the store tell more"))
+		return
+	}
+	var stop <-chan struct{}
+	if c := stopping(r.Context()); c != nil {
+		stop = c.Done()
+	}
+	select {
+	case <-o.opened:
+		o.server.Load().ServeHTTP(w, r)
+	case <-stop:
+		failAlone(w, errStopping())
+	case <-r.Context().Done():
+	}
+}
+
+// Serve is Server.Serve, from before there is a store.
+func (o *Opening) Serve(ctx context.Context, ln net.Listener) error {
+	return serve(ctx, ln, o, &o.cfg)
+}
+
+// failAlone answers with an error where there is no Server yet.
+func failAlone(w http.ResponseWriter, e *wire.Error) {
+	w.Header().Set("Retry-After", "1")
+	answerAlone(w, e.Status, wire.AppendError(nil, e))
+}
+
+func answerAlone(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // whoever asked may be gone
+}

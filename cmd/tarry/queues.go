@@ -56,13 +56,16 @@ named. Finished counts the keys that are remembered.`,
 }
 
 func (p *Program) showQueue(o *printer, q tarry.QueueInfo) error {
-	paused := "-"
+	return o.row(asAPI(func(b []byte) []byte { return wire.AppendQueue(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished,
+		orDash(away(q.NextDue, p.Now())), orDash(away(q.OldestReady, p.Now())), pausedText(&q))
+}
+
+func pausedText(q *tarry.QueueInfo) string {
 	switch {
 	case q.Paused && q.PausedUntil.IsZero():
-		paused = "for good"
+		return "for good"
 	case q.Paused:
-		paused = "until " + formatTime(q.PausedUntil)
+		return "until " + formatTime(q.PausedUntil)
 	}
-	return o.row(asAPI(func(b []byte) []byte { return wire.AppendQueue(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished,
-		orDash(away(q.NextDue, p.Now())), orDash(away(q.OldestReady, p.Now())), paused)
+	return "-"
 }

@@ -48,6 +48,7 @@ type Engine struct {
 	timeout time.Duration
 	caps    engine.Capabilities
 	limits  wire.Limits
+	version string // of the server
 	watch   watch
 	sets    sets
 
@@ -152,7 +153,7 @@ func (e *Engine) learn(ctx context.Context) error {
 	if err != nil {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: e.base.Redacted() + " answers, but not as a tarry server does"}
 	}
-	e.limits, e.caps = server.Limits, server.Told()
+	e.limits, e.caps, e.version = server.Limits, server.Told(), server.Version
 	e.caps.Name = "http+" + e.caps.Name
 	e.caps.Coalesce, e.caps.Lanes = coalesce, lanes
 	e.caps.LeaseWait, e.caps.Prompt = true, true
@@ -183,6 +184,9 @@ func (e *Engine) Close() error {
 	}
 	return nil
 }
+
+// Version is what the server said of its version when the engine was opened.
+func (e *Engine) Version() string { return e.version }
 
 // String names the server, without its token.
 func (e *Engine) String() string { return fmt.Sprintf("tarry server %s", e.base.Redacted()) }

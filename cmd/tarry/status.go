@@ -1,0 +1,372 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/httpengine"
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+func (p *Program) statusCommand() *cobra.Command {
+	var t target
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show on one screen what stands, and what to do about what is wrong",
+		Long: `Status shows the server or store, what its queues hold, and the problems: a store that
+is not ready, messages that are late, queues that are due and on which nobody works,
+queues that are paused while messages are due, messages that died of late. With each
+problem it says what to do.
+
+It fails with exit code 1 when there are problems, and with 5 when there is no answer.
+
+With --ready it only asks a server whether it is ready, as probes do: that needs no
+token, and waits for no store.`,
+		Example: "  tarry status\n  tarry status --store disk:tarry-data\n  tarry status --json --late 5s\n  tarry status --ready",
+		Args:    exactly(),
+	}
+	late := tardy
+	cmd.Flags().Var((*durationValue)(&late), "late", "messages that are ready for longer are late")
+	ready := false
+	cmd.Flags().BoolVar(&ready, "ready", false, "only ask whether the server is ready")
+	whole := p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, _ []string) error {
+		where, err := t.url(&p.settings)
+		if err != nil {
+			return err
+		}
+		s := status{late: late, now: p.Now(), Version: readBuild().Version, Engine: c.Capabilities().Name, Queues: []queueStatus{}, Problems: []problem{}}
+		if e, ok := c.Engine().(*httpengine.Engine); ok {
+			s.Server, s.Version = bare(where), e.Version()
+		} else {
+			s.Store = bare(where)
+		}
+		if err := s.look(ctx, c); err != nil {
+			return err
+		}
+		o := p.printer(t.json)
+		if err := s.print(o); err != nil {
+			return err
+		}
+		if err := o.flush(); err != nil {
+			return err
+		}
+		if n := len(s.Problems); n > 0 {
+			return &failedError{line: "there " + isAre(n) + " " + counted(n, "problem"), hint: "what to do about each stands beside it"}
+		}
+		return nil
+	})
+	alone := run(func(cmd *cobra.Command, _ []string) error { return p.askReady(cmd.Context(), &t) })
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if ready {
+			return alone(cmd, args)
+		}
+		return whole(cmd, args)
+	}
+	t.clientFlags(cmd)
+	return cmd
+}
+
+// askReady asks a server for /readyz, and for nothing else.
+func (p *Program) askReady(ctx context.Context, t *target) error {
+	where, err := t.url(&p.settings)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(bare(where))
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
+		return usagef("give a --server, or leave --ready out", "--ready asks a server, and a store is given")
+	}
+	ctx, cancel := t.limit(ctx)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("readyz").String(), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return &engine.Error{Op: "status", Err: engine.ErrUnavailable, Hint: "the server does not answer: " + err.Error() + "; is it running? tarry serve starts a server"}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return notReady(resp)
+	}
+	o := p.printer(t.json)
+	if err := o.line(map[string]bool{"ready": true}, "ready"); err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+// maxReason bounds what is read of the answer of one who is not ready.
+const maxReason = 64 << 10
+
+func notReady(resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReason))
+	if err != nil {
+		return &engine.Error{Op: "status", Err: engine.ErrUnavailable, Hint: "the server's answer breaks off: " + err.Error()}
+	}
+	var told *wire.Error
+	if err := wire.ReadAnswer(body, func(r *wire.Reader) { told = r.Failure() }); err != nil || told == nil || told.Code == "" {
+		return &engine.Error{Op: "status", Err: engine.ErrUnavailable, Hint: "it answers " + resp.Status + ", but not as a tarry server does"}
+	}
+	return told.Err("status", engine.Ref{})
+}
+
+const (
+	// tardy is how long a message is ready until it counts as late.
+	tardy = 30 * time.Second
+	// lately is how far back a death is a problem of now.
+	lately = 15 * time.Minute
+	// shownQueues is how many queues fit one screen.
+	shownQueues = 20
+)
+
+// status is what stands at a moment. It is what --json prints.
+type status struct {
+	late time.Duration
+	now  time.Time
+
+	Server     string        `json:"server,omitempty"`
+	Store      string        `json:"store,omitempty"`
+	Version    string        `json:"version"`
+	Engine     string        `json:"engine"`
+	Ready      bool          `json:"ready"`
+	Counts     bool          `json:"counts"` // whether the engine can tell what the queues hold
+	Scheduled  int64         `json:"scheduled"`
+	ReadyNow   int64         `json:"ready_messages"`
+	Leased     int64         `json:"leased"`
+	Dead       int64         `json:"dead"`
+	NextDue    wire.Time     `json:"next_due"`
+	Oldest     wire.Time     `json:"oldest_ready"`
+	LateBySecs float64       `json:"late_seconds"` // how long the oldest has been ready
+	Queues     []queueStatus `json:"queues"`
+	Problems   []problem     `json:"problems"`
+
+	nextQueue, oldestQueue string
+}
+
+// queueStatus is a queue with the worst that is wrong with it.
+type queueStatus struct {
+	engine.QueueInfo
+	bad int // how many problems it has
+}
+
+// MarshalJSON writes it as the API does.
+func (q queueStatus) MarshalJSON() ([]byte, error) { return wire.AppendQueue(nil, &q.QueueInfo), nil }
+
+// problem is what is wrong, and what to do about it.
+type problem struct {
+	Problem string `json:"problem"` // not_ready, no_worker, late, paused, deaths
+	Queue   string `json:"queue,omitempty"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+// look asks for everything. That the store is not ready is a problem among others: what
+// can be told beside it is told.
+func (s *status) look(ctx context.Context, c *tarry.Client) error {
+	err := c.Ready(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	if s.Ready = err == nil; !s.Ready {
+		f := wire.Shown(err)
+		s.add("not_ready", "", f.Message, cmp.Or(f.Hint, "see to what is behind the engine, and to the server's log"))
+	}
+	caps := c.Capabilities()
+	if s.Counts = caps.Count; !s.Counts {
+		return nil
+	}
+	for after := ""; ; {
+		queues, next, err := c.Queues(ctx, after, engine.MaxPage)
+		if err != nil && !s.Ready {
+			return nil // it is told already
+		}
+		if err != nil {
+			return err
+		}
+		for _, q := range queues {
+			if err := s.queue(ctx, c, &caps, q); err != nil {
+				return err
+			}
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	s.sort()
+	return nil
+}
+
+// sort brings the worst queues to the front.
+func (s *status) sort() {
+	slices.SortStableFunc(s.Queues, func(a, b queueStatus) int {
+		return cmp.Or(cmp.Compare(b.bad, a.bad), cmp.Compare(b.Ready, a.Ready), cmp.Compare(a.Queue, b.Queue))
+	})
+}
+
+func (s *status) add(what, queue, message, hint string) {
+	s.Problems = append(s.Problems, problem{what, queue, message, hint})
+}
+
+// queue takes up what a queue holds, and what is wrong with it.
+func (s *status) queue(ctx context.Context, c *tarry.Client, caps *tarry.Capabilities, q tarry.QueueInfo) error {
+	s.Scheduled, s.ReadyNow, s.Leased, s.Dead = s.Scheduled+q.Scheduled, s.ReadyNow+q.Ready, s.Leased+q.Leased, s.Dead+q.Dead
+	if !q.NextDue.IsZero() && (s.NextDue.IsZero() || q.NextDue.Before(s.NextDue.Time)) {
+		s.NextDue, s.nextQueue = wire.Time{Time: q.NextDue}, q.Queue
+	}
+	if !q.OldestReady.IsZero() && (s.Oldest.IsZero() || q.OldestReady.Before(s.Oldest.Time)) {
+		s.Oldest, s.oldestQueue, s.LateBySecs = wire.Time{Time: q.OldestReady}, q.Queue, max(0, s.now.Sub(q.OldestReady)).Seconds()
+	}
+	n := len(s.Problems)
+	s.backlog(q)
+	if q.Dead > 0 && caps.Range && (caps.List || caps.ListDead) {
+		if err := s.deaths(ctx, c, q); err != nil {
+			return err
+		}
+	}
+	s.Queues = append(s.Queues, queueStatus{q, len(s.Problems) - n})
+	return nil
+}
+
+// backlog finds what is due for too long, and why that may be.
+func (s *status) backlog(q tarry.QueueInfo) {
+	waits := s.now.Sub(q.OldestReady)
+	if q.Ready == 0 || q.OldestReady.IsZero() || waits < s.late {
+		return
+	}
+	ready := counted(int(q.Ready), "message") + " " + isAre(int(q.Ready)) + " due, the first since " + lasting(waits)
+	switch {
+	case q.Paused:
+		s.add("paused", q.Queue, ready+", and the queue is paused", "tarry resume "+q.Queue+" ends the pause")
+	case q.Leased == 0:
+		s.add("no_worker", q.Queue, ready+", and nobody works on the queue",
+			"start a worker, or see why those there lease nothing; tarry queue get "+q.Queue+" shows whether a rate or in_flight holds them back")
+	default:
+		s.add("late", q.Queue, ready+", with "+counted(int(q.Leased), "lease")+" held",
+			"add workers or raise their concurrency, unless tarry queue get "+q.Queue+" shows that a rate or in_flight holds them back; if handlers became slow, see to what they call")
+	}
+}
+
+// deaths finds whether messages died of late.
+func (s *status) deaths(ctx context.Context, c *tarry.Client, q tarry.QueueInfo) error {
+	page, err := c.ListPage(ctx, tarry.ListQuery{Queue: q.Queue, State: tarry.Dead, From: s.now.Add(-lately), Newest: true, Limit: engine.MaxPage})
+	if errors.Is(err, tarry.ErrUnsupported) {
+		return nil
+	}
+	if err != nil || len(page.Messages) == 0 {
+		return err
+	}
+	n := counted(len(page.Messages), "message")
+	if page.Next != "" {
+		n = "more than " + n
+	}
+	message := n + " died within " + lasting(lately)
+	if last := page.Messages[0].LastError; last != "" {
+		message += ", the last of: " + cell(last)
+	}
+	s.add("deaths", q.Queue, message, "tarry dead ls "+q.Queue+" --newest shows why; when that is mended tarry dead redrive "+q.Queue+" brings them back")
+	return nil
+}
+
+func (s *status) print(o *printer) error {
+	if o.json {
+		return o.row(s)
+	}
+	name, state := "server "+s.Server, "ready"
+	if s.Store != "" {
+		name = "store " + s.Store
+	}
+	if !s.Ready {
+		state = "not ready"
+	}
+	if err := o.line(nil, "tarry %s, %s, engine %s: %s", s.Version, name, s.Engine, state); err != nil {
+		return err
+	}
+	if err := s.printProblems(o); err != nil {
+		return err
+	}
+	if !s.Counts {
+		return o.line(nil, "what the queues hold this engine cannot tell")
+	}
+	if err := o.line(nil, "%s: %d scheduled, %d ready, %d leased, %d dead", counted(len(s.Queues), "queue"), s.Scheduled, s.ReadyNow, s.Leased, s.Dead); err != nil {
+		return err
+	}
+	if !s.Oldest.IsZero() {
+		if err := o.line(nil, "oldest ready: %s, of %s", away(s.Oldest.Time, s.now), s.oldestQueue); err != nil {
+			return err
+		}
+	}
+	if !s.NextDue.IsZero() {
+		if err := o.line(nil, "next due: %s, of %s", away(s.NextDue.Time, s.now), s.nextQueue); err != nil {
+			return err
+		}
+	}
+	if len(s.Queues) == 0 {
+		return nil
+	}
+	if err := o.line(nil, ""); err != nil {
+		return err
+	}
+	o.head("QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "NEXT DUE", "OLDEST READY", "PAUSED")
+	for i := range s.Queues[:min(len(s.Queues), shownQueues)] {
+		q := &s.Queues[i]
+		if err := o.row(nil, q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead,
+			orDash(away(q.NextDue, s.now)), orDash(away(q.OldestReady, s.now)), pausedText(&q.QueueInfo)); err != nil {
+			return err
+		}
+	}
+	if n := len(s.Queues) - shownQueues; n > 0 {
+		if err := o.table.Flush(); err != nil {
+			return err
+		}
+		return o.line(nil, "and %s; tarry queues shows all", counted(n, "queue"))
+	}
+	return nil
+}
+
+func (s *status) printProblems(o *printer) error {
+	if len(s.Problems) == 0 {
+		return o.line(nil, "no problems")
+	}
+	for _, x := range s.Problems {
+		about := x.Message
+		if x.Queue != "" {
+			about = x.Queue + ": " + x.Message
+		}
+		if err := o.line(nil, "! %s\n  %s", about, x.Hint); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bare is a URL without what may be a secret: user, password and options.
+func bare(where string) string {
+	u, err := url.Parse(where)
+	if err != nil {
+		return "?"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// lasting writes a duration for people.
+func lasting(d time.Duration) string { return tarry.FormatDuration(d.Round(time.Second)) }

@@ -8,7 +8,8 @@ MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
 	PATH=$$PATH:/usr/sbin command -v pgbouncer >/dev/null || echo pgbouncer; \
 	PATH=$$PATH:/usr/sbin command -v mariadbd >/dev/null || echo mariadb-server-core; \
 	command -v my_print_defaults >/dev/null || echo mariadb-client-core; \
-	ls /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server >/dev/null 2>&1 || echo rabbitmq-server)
+	ls /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server >/dev/null 2>&1 || echo rabbitmq-server; \
+	command -v promtool >/dev/null || echo prometheus)
 
 .DEFAULT_GOAL := help
 

@@ -24,7 +24,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	}
 	visits := make([]*visit, len(wants))
 	for i, want := range wants {
-		visits[i] = &visit{want: want, num: nums[i]}
+		visits[i] = &visit{want: want, num: nums[i], bytes: engine.AnswerBytes}
 		visits[i].granted.Err = want.Check()
 	}
 	e.told.ask(distinct)
@@ -37,25 +37,44 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 	}
 	if len(busy) > 0 {
-		var finish func()
-		err = e.do(ctx, "lease", busy, First{Ranges: ahead}, boundsLeases, func(w *work) (err error) {
-			w.quiet = true
-			now = w.now
-			for _, v := range visits {
-				if v.granted.Err == nil && w.queues[v.num] != nil {
-					v.granted = engine.Granted{}
-				}
-			}
-			finish, err = w.lease(visits)
-			return err
-		})
+		if e.divides(ahead, visits) {
+			now, err = e.handOutTwice(ctx, ahead, visits[0])
+		} else {
+			now, err = e.handOut(ctx, busy, ahead, visits, nil)
+		}
 		if err != nil {
 			return engine.Grant{}, err
 		}
-		finish()
-		e.takeBack(ctx, visits)
 	}
 	return e.granted(now, visits, idle), nil
+}
+
+// handOut answers visits of queues that have something to do, in one transaction, unless
+// what that finds first is refused.
+func (e *Engine) handOut(ctx context.Context, queues []int64, ahead []Range, visits []*visit, refuse func(*work) error) (now time.Time, err error) {
+	var finish func()
+	err = e.do(ctx, "lease", queues, First{Ranges: ahead}, boundsLeases, func(w *work) (err error) {
+		w.quiet = true
+		now = w.now
+		if refuse != nil {
+			if err := refuse(w); err != nil {
+				return err
+			}
+		}
+		for _, v := range visits {
+			if v.granted.Err == nil && w.queues[v.num] != nil {
+				v.granted = engine.Granted{}
+			}
+		}
+		finish, err = w.lease(visits)
+		return err
+	})
+	if err != nil {
+		return now, err
+	}
+	finish()
+	e.takeBack(ctx, visits)
+	return now, nil
 }
 
 // takeBack gives back what was leased of queues that have been paused meanwhile. What cannot
@@ -152,6 +171,7 @@ func boundsLeases(s *engine.Settings) bool { return s.InFlight > 0 || s.Rate > 0
 type visit struct {
 	want    engine.Want
 	num     int64 // 0: there is no such queue
+	bytes   int   // of bodies, before it gets no more
 	granted engine.Granted
 	next    int64 // when there may be more
 	told    bool  // next holds
@@ -249,7 +269,7 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 		for _, v := range byQueue[q] {
 			bytes, n := 0, 0
 			for _, x := range ready {
-				if n == v.want.Max || n == left || bytes >= engine.AnswerBytes {
+				if n == v.want.Max || n == left || bytes >= v.bytes {
 					break
 				}
 				n++
@@ -475,6 +495,7 @@ func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64)
 	if !paused {
 		h.Paused = was
 	}
+	w.e.told.rank(h.Num, h.First[Ranked].At <= w.ms)
 	next := h.next(w.ms)
 	until, held := spent[h.Num]
 	more := false

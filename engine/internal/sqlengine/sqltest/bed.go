@@ -94,6 +94,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a slow answer":                   slowAnswer,
 		"gathered acks":                   acks,
 		"acks beside a bounded push":      acksBesideBounded,
+		"a lease of many":                 leaseOfMany,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tarryhq/tarry"
 )
@@ -19,6 +20,8 @@ const (
 type target struct {
 	server, serverFile string
 	store, storeFile   string
+	token, tokenFile   string
+	tokenFlag          *pflag.Flag
 	timeout            time.Duration
 	json               bool
 }
@@ -40,7 +43,11 @@ func (t *target) connectFlags(cmd *cobra.Command) {
 	f.StringVar(&t.serverFile, "server-file", "", "file that holds the server's URL")
 	f.StringVar(&t.store, "store", "", "work on this store directly, such as disk:tarry-data")
 	f.StringVar(&t.storeFile, "store-file", "", "file that holds the store's URL")
-	asSetting(cmd, "server", "server-file", "store", "store-file")
+	f.StringVar(&t.token, "token", "", "")
+	t.tokenFlag = f.Lookup("token")
+	t.tokenFlag.Hidden = true // it is there to be refused
+	f.StringVar(&t.tokenFile, "token-file", "", "file that holds the server's token; or the token itself in TARRY_TOKEN")
+	asSetting(cmd, "server", "server-file", "store", "store-file", "token", "token-file")
 }
 
 // url is the engine to open. Of --server and --store the one given closer by
@@ -58,7 +65,20 @@ func (t *target) url(s *settings) (string, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return "", usagef("a server is given as in "+defaultServer, "--server is not an http URL")
 	}
-	return t.server, nil
+	return t.withToken(u)
+}
+
+// withToken is a server's URL with the token, unless it has its own.
+func (t *target) withToken(u *url.URL) (string, error) {
+	switch {
+	case t.tokenFlag.Changed:
+		return "", usagef("give it by --token-file or TARRY_TOKEN", "a token on the command line can be read by others")
+	case t.token == "" || u.User != nil || u.Query().Has("token_file"):
+		return t.server, nil
+	}
+	with := *u
+	with.User = url.User(t.token)
+	return with.String(), nil
 }
 
 // open returns a client of the target. It waits for the store no longer than the

@@ -29,6 +29,7 @@ type serveFlags struct {
 	maxConnections   int
 	drain            time.Duration
 	disk             diskFlags
+	guard            guardFlags
 }
 
 func (p *Program) serveCommand() *cobra.Command {
@@ -46,9 +47,12 @@ Messages that are due it hands on by the routes of the --config file (tarry rout
 Traces go to where OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry
 say; without them there are none.
 
+Where other machines can reach it, clients need the tokens of a file (tarry token
+--help), unless --insecure says otherwise.
+
 It answers for localhost, loopback addresses and the address that it is called at;
 other names under which it is called, as behind a proxy, it is told with --host.`,
-		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com\n  tarry serve --config tarry.json",
+		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com --tokens tokens.json --tls-cert cert.pem --tls-key key.pem\n  tarry serve --config tarry.json",
 		Args:    exactly(),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			return p.serve(cmd.Context(), &s)
@@ -64,6 +68,7 @@ other names under which it is called, as behind a proxy, it is told with --host.
 	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
 	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way, and what is being handed on, may take after an interrupt")
 	s.disk.add(cmd)
+	s.guard.add(cmd)
 	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "drain")
 	return cmd
 }
@@ -79,7 +84,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	var wishes <-chan os.Signal
-	if p.settings.file.path != "" {
+	if p.settings.file.path != "" || s.guard.tokens != "" || s.guard.tls.Cert != "" {
 		// From before the file is read until the store is closed: the signal would end the process.
 		var stop func()
 		wishes, stop = p.Reloads()
@@ -89,12 +94,17 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	logger := slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	guard, err := s.guard.open(p, s.http, logger)
+	if err != nil {
+		return err
+	}
+	defer guard.close()
 	l, err := p.listen(ctx, s.http)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	logger := slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	spans, err := p.exportSpans(ctx, logger)
 	if err != nil {
 		return err
@@ -106,6 +116,9 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		MaxBuffered:     s.maxBuffered,
 		MaxConnections:  s.maxConnections,
 		ShutdownTimeout: max(s.drain, time.Millisecond),
+		Guard:           guard.guard,
+		Audit:           guard.audit,
+		TLS:             guard.tls,
 		Logger:          logger,
 	}
 	// Probes are answered while the store is being opened.
@@ -119,8 +132,8 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		<-served
 		return err
 	}
-	p.welcome(l.Addr(), s.store, c.Capabilities())
-	handing, err := p.handOn(ctx, c, routes, wishes, s, spans, logger)
+	p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
+	handing, err := p.handOn(ctx, c, routes, guard.after(ctx, wishes), s, spans, logger)
 	if err != nil {
 		end()
 		<-served
@@ -162,7 +175,7 @@ func (s *serveFlags) check() error {
 			return usagef("give the name alone, without http:// and port", "--host: %v", err)
 		}
 	}
-	return nil
+	return s.guard.check(s.http)
 }
 
 // names are the hosts that the server is told to answer for: also the one whose
@@ -183,9 +196,6 @@ func (p *Program) listen(ctx context.Context, address string) (net.Listener, err
 	if err != nil || port == "" {
 		return nil, usagef("an address is HOST:PORT, such as 127.0.0.1:8277", "--http %q is not an address", address)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", address)
-	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	switch {
@@ -205,8 +215,14 @@ func (p *Program) listen(ctx context.Context, address string) (net.Listener, err
 }
 
 // welcome says where the server listens, where the data lies, and what to try.
-func (p *Program) welcome(addr net.Addr, store string, caps tarry.Capabilities) {
-	url := "http://" + reachable(addr)
+func (p *Program) welcome(addr net.Addr, store string, caps tarry.Capabilities, guard *guardFlags) {
+	url, with := "http://"+reachable(addr), ""
+	if guard.tls.Cert != "" {
+		url = "https://" + reachable(addr)
+	}
+	if guard.tokens != "" {
+		with = `-H "Authorization: Bearer $TARRY_TOKEN" `
+	}
 	where := "in the engine " + shown(caps.Name)
 	if dir, ok := diskDir(store); ok {
 		if abs, err := filepath.Abs(dir); err == nil {
@@ -218,8 +234,8 @@ func (p *Program) welcome(addr net.Addr, store string, caps tarry.Capabilities) 
 	}
 	fmt.Fprintf(p.Stdout, `tarry %s listens on %s
 messages lie %s
-try: curl -H 'Content-Type: application/json' -d '{"body":"hello, later","delay":"10s","key":"greeting"}' %s/v1/queues/hello/messages
-`, readBuild().Version, url, where, url)
+try: curl %s-H 'Content-Type: application/json' -d '{"body":"hello, later","delay":"10s","key":"greeting"}' %s/v1/queues/hello/messages
+`, readBuild().Version, url, where, with, url)
 }
 
 // reachable is an address that a client on this machine can use.

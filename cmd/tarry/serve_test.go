@@ -71,7 +71,11 @@ func TestServeDirectoryNotOurs(t *testing.T) {
 }
 
 func TestServeSaysWhoCanReachIt(t *testing.T) {
-	s := world{}.start(t, "serve", "--store", "mem:", "--http", ":0")
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.7:0", "tarry.lan:0"} {
+		run1(t, world{}, step{args: "serve --store mem: --http " + address, code: exitUsage,
+			stderr: `tarry: \S*:0 can be reached from other machines, and there are no tokens \(.*tarry token create.*--insecure.*\)\n`})
+	}
+	s := world{}.start(t, "serve", "--store", "mem:", "--http", ":0", "--insecure")
 	s.stderr.await(t, `:0 can be reached from other machines`)
 	s.stdout.await(t, `listens on http://127\.0\.0\.1:\d+`)
 }
@@ -132,7 +136,7 @@ func ask(t *testing.T, url, host string, header ...string) int {
 func TestServeHosts(t *testing.T) {
 	for name, args := range map[string][]string{
 		"flags":       {"--http", "127.0.0.1:0", "--host", "tarry.example.com", "--host", "*.example.net"},
-		"wildcard":    {"--http", ":0", "--host", "tarry.example.com,*.example.net"},
+		"wildcard":    {"--http", ":0", "--insecure", "--host", "tarry.example.com,*.example.net"},
 		"environment": {"--http", "localhost:0"},
 		"file":        {"--http", "127.0.0.1:0", "--config", write(t, "c.json", `{"host": "tarry.example.com,*.example.net"}`)},
 	} {

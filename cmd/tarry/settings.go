@@ -40,8 +40,8 @@ const settingMark = "tarry-setting"
 // allSettings are the names that a --config file may hold, whatever the command.
 var allSettings = func() []string {
 	all := []string{
-		"server", "server-file", "store", "store-file", "timeout", "json",
-		"http", "host", "max-body", "max-buffered", "max-connections", "drain", "concurrency",
+		"server", "server-file", "store", "store-file", "token", "token-file", "timeout", "json",
+		"http", "host", "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca", "max-body", "max-buffered", "max-connections", "drain", "concurrency",
 	}
 	for _, o := range diskengine.Options() {
 		all = append(all, diskFlag(o.Name))
@@ -112,7 +112,7 @@ func set(f *pflag.Flag, value, source string) error {
 // readTwins takes the values of NAME-file settings from their files, where NAME
 // itself does not come from closer by.
 func (s *settings) readTwins(cmd *cobra.Command) error {
-	for _, name := range []string{"server", "store"} {
+	for _, name := range []string{"server", "store", "token"} {
 		twin := cmd.Flags().Lookup(name + "-file")
 		if twin == nil || s.levels[name+"-file"] == fromDefault || s.levels[name+"-file"] < s.levels[name] {
 			continue

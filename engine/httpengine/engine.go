@@ -3,9 +3,12 @@ package httpengine
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -30,7 +33,16 @@ type Options struct {
 	// name when there is neither; else none.
 	Token string
 
-	// Transport makes the requests; Close then leaves it open. Default: one of the
+	// TLS is for https. Default: TLS 1.2 or later, trusting the system's authorities and
+	// those in the file that the URL's option ca_file names, with the certificate of its
+	// cert_file and key_file.
+	TLS *tls.Config
+
+	// Logger gets a warning when a token is about to be sent beyond this machine without
+	// TLS. Default: slog.Default().
+	Logger *slog.Logger
+
+	// Transport makes the requests, without TLS above; Close then leaves it open. Default: one of the
 	// engine's own, with room for 256 idle connections.
 	Transport http.RoundTripper
 
@@ -66,14 +78,16 @@ var _ interface {
 
 // Open asks the server that u names what it can do. The URL holds a host, a port
 // unless it is the scheme's, a path when the server is mounted below one, and as
-// options token_file and timeout, see Options.
+// options token_file and timeout, and with https also ca_file, cert_file and key_file, see
+// Options.
 // ErrUnavailable when nobody answers, ErrInvalid when that is not a tarry server.
 func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	if opts == nil {
 		opts = new(Options)
 	}
 	token, timeout := u.User.Username(), 30*time.Second
-	if err := readURL(u, &token, &timeout); err != nil {
+	secure, err := readURL(u, &token, &timeout)
+	if err != nil {
 		return nil, err
 	}
 	e := &Engine{timeout: timeout, token: cmp.Or(opts.Token, token), base: &url.URL{
@@ -84,8 +98,11 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	}
 	rt := opts.Transport
 	if rt == nil {
-		e.own = ownTransport()
+		e.own = ownTransport(cmp.Or(opts.TLS, secure))
 		rt = e.own
+	}
+	if e.token != "" && u.Scheme == "http" && !local(u.Hostname()) {
+		cmp.Or(opts.Logger, slog.Default()).Warn("the token is sent without TLS and can be read on its way; use https://", "server", e.base.Host)
 	}
 	e.client = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -109,10 +126,11 @@ const (
 	keepAlive   = 15 * time.Second
 )
 
-func ownTransport() *http.Transport {
+func ownTransport(secure *tls.Config) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
+		TLSClientConfig:        secure,
 		TLSHandshakeTimeout:    dialTimeout,
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    maxIdle,
@@ -124,8 +142,14 @@ func ownTransport() *http.Transport {
 	}
 }
 
+// local reports whether what is sent to a host stays on this machine.
+func local(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
 // readURL checks a URL and reads what it sets.
-func readURL(u *url.URL, token *string, timeout *time.Duration) error {
+func readURL(u *url.URL, token *string, timeout *time.Duration) (secure *tls.Config, err error) {
 	r := storeurl.New(u)
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -139,7 +163,10 @@ func readURL(u *url.URL, token *string, timeout *time.Duration) error {
 	if r.Duration("timeout", timeout) && *timeout == 0 {
 		r.Fail("timeout is longer than nothing")
 	}
-	return r.Done()
+	if u.Scheme == "https" {
+		secure = r.TLS()
+	}
+	return secure, r.Done()
 }
 
 // learn asks the server what it can do.

@@ -38,7 +38,7 @@ func scripted(t *testing.T, serve func(c net.Conn, in *bufio.Reader)) (e *Engine
 			}()
 		}
 	}()
-	tr := ownTransport()
+	tr := ownTransport(nil)
 	t.Cleanup(func() {
 		tr.CloseIdleConnections()
 		_ = ln.Close()

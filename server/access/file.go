@@ -90,14 +90,14 @@ func (s *stored) token() (Token, error) {
 		}
 		t.Scopes |= scope
 	}
-	return t, t.check()
+	return t, t.Check()
 }
 
 // Create adds a token, whose name, scopes, queues and expiry are set, to the file, which
 // is made if there is none. It returns the token and what proves it, which is nowhere
 // else. No two tokens that have not expired have one name.
 func (f File) Create(t Token, now time.Time) (Token, string, error) {
-	if err := t.check(); err != nil {
+	if err := t.Check(); err != nil {
 		return t, "", err
 	}
 	if t.Expired(now) {

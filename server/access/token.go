@@ -84,8 +84,8 @@ func idOf(secret string) string {
 	return id
 }
 
-// check refuses what cannot be a token.
-func (t *Token) check() error {
+// Check refuses what cannot be a token.
+func (t *Token) Check() error {
 	switch {
 	case t.Name == "" || len(t.Name) > maxName || strings.Trim(t.Name, nameChars) != "":
 		return fmt.Errorf("the name %q is not 1 to %d of A-Za-z0-9.@_-", engine.Clip(t.Name), maxName)

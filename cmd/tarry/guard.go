@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry/server"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+// guardFlags say who may call a server, and how what is said is kept from others.
+type guardFlags struct {
+	tokens   string
+	insecure bool
+	auditLog string
+	tls      server.TLSFiles
+}
+
+func (g *guardFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&g.tokens, "tokens", "", "file of the tokens that clients need; tarry token makes it")
+	f.BoolVar(&g.insecure, "insecure", false, "serve beyond loopback without tokens")
+	f.StringVar(&g.auditLog, "audit-log", "", "file for a line about each change that an operator makes (default standard error)")
+	f.StringVar(&g.tls.Cert, "tls-cert", "", "certificate in PEM, for https alone; read again when it changes")
+	f.StringVar(&g.tls.Key, "tls-key", "", "key of the certificate, in PEM")
+	f.StringVar(&g.tls.ClientCA, "tls-client-ca", "", "authorities in PEM whose certificates clients have to bring")
+	asSetting(cmd, "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca")
+}
+
+// check refuses what is open to others and was not meant to be.
+func (g *guardFlags) check(address string) error {
+	switch {
+	case (g.tls.Cert == "") != (g.tls.Key == ""):
+		return usagef("give both, or neither", "of --tls-cert and --tls-key one is missing")
+	case g.tls.ClientCA != "" && g.tls.Cert == "":
+		return usagef("give --tls-cert and --tls-key too", "--tls-client-ca needs TLS")
+	case g.tokens != "" && g.insecure:
+		return usagef("give one of them", "both --tokens and --insecure are given")
+	case g.tokens == "" && !g.insecure && !onLoopback(address):
+		return usagef("make one with tarry token create, and give its file with --tokens; --insecure serves without", "%s can be reached from other machines, and there are no tokens", address)
+	}
+	return nil
+}
+
+// onLoopback reports whether only this machine can reach an address, or nobody.
+func onLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// guarding is what the flags ask for. Its audit log is closed with it.
+type guarding struct {
+	guard *access.Guard
+	audit *slog.Logger
+	tls   *tls.Config
+	file  *os.File
+}
+
+// open reads the files.
+func (g *guardFlags) open(p *Program, address string, logger *slog.Logger) (o *guarding, err error) {
+	o = new(guarding)
+	defer func() {
+		if err != nil {
+			o.close()
+		}
+	}()
+	to := io.Writer(p.Stderr)
+	if g.auditLog != "" {
+		if o.file, err = os.OpenFile(g.auditLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+			return o, usagef("name a file that can be written to", "--audit-log: %v", err)
+		}
+		to = o.file
+	}
+	o.audit = access.NewAudit(to)
+	if g.tls.Cert != "" {
+		if o.tls, err = g.tls.Config(logger); err != nil {
+			return o, usagef("they are the certificate and its own key, in PEM", "--tls-cert, --tls-key, --tls-client-ca: %v", err)
+		}
+	}
+	if g.tokens != "" {
+		o.guard, err = access.NewGuard(access.File(g.tokens), &access.GuardConfig{Logger: logger, Audit: o.audit})
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return o, usagef("tarry token create makes it", "--tokens: there is no file %s", g.tokens)
+		case err != nil:
+			return o, usagef("", "--tokens: %v", err)
+		}
+	}
+	switch {
+	case onLoopback(address):
+	case o.guard == nil:
+		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", address)
+	case o.tls == nil:
+		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines without TLS, and tokens can be read on their way (give --tls-cert and --tls-key)\n", address)
+	}
+	return o, nil
+}
+
+// after hands wishes to read files again on, once the tokens have been looked at.
+func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal) <-chan os.Signal {
+	if o.guard == nil || wishes == nil {
+		return wishes
+	}
+	further := make(chan os.Signal, 1)
+	go func() {
+		for {
+			select {
+			case w := <-wishes:
+				o.guard.Refresh()
+				select {
+				case further <- w:
+				default: // one is waiting
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return further
+}
+
+func (o *guarding) close() {
+	if o.file != nil {
+		_ = o.file.Close()
+	}
+}

@@ -54,7 +54,9 @@ func harness(clock *enginetest.Clock, newPlace func(t *testing.T) place) enginet
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	clock := enginetest.NewClock()
-	enginetest.Run(t, harness(clock, func(*testing.T) place {
+	h := harness(clock, func(*testing.T) place {
 		return place{"data", diskengine.Config{FS: vfs.NewMem(), Now: clock.Now, Logger: quiet, MemTableBytes: 1 << 20, CacheBytes: 1 << 20}}
-	}))
+	})
+	h.Histories = 10
+	enginetest.Run(t, h)
 }

@@ -119,9 +119,9 @@ func victim(dir string) error {
 // had promised.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	rounds := 25
-	if testing.Short() {
-		rounds = 5
+	rounds := 15
+	if os.Getenv("TARRY_TEST_THOROUGH") != "" {
+		rounds = 50
 	}
 	dir := t.TempDir()
 	revision := ""

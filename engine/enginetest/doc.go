@@ -8,5 +8,6 @@
 // measures any engine the same way.
 //
 // The suite has one file per behaviour, each with a list of tests named after
-// what must hold. Set TARRY_TEST_SEED to replay one random history.
+// what must hold. Set TARRY_TEST_SEED to replay one random history, and
+// TARRY_TEST_THOROUGH=1 to run what a harness leaves out for its time.
 package enginetest

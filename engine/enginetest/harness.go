@@ -1,6 +1,8 @@
 package enginetest
 
 import (
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,9 +30,18 @@ type Harness struct {
 	// let happen in random histories. None: those are skipped.
 	Faults []Fault
 
-	// Histories is how many random histories are run; 0: 20.
+	// Histories is how many random histories are run; 0: 20. With the environment
+	// variable TARRY_TEST_THOROUGH=1 it is four times as many.
 	Histories int
+
+	// Parts names the parts of the suite that are run, as Run lists them: for a variant
+	// of an engine that another variant shows the rest of. None: all. With
+	// TARRY_TEST_THOROUGH=1 all are run, whatever is named here.
+	Parts []string
 }
+
+// thorough says that all is to be run that is left out otherwise for its time.
+func thorough() bool { return os.Getenv("TARRY_TEST_THOROUGH") != "" }
 
 // test is one thing that must hold.
 type test struct {
@@ -38,13 +49,16 @@ type test struct {
 	run  func(b *bed)
 }
 
+// part is what must hold of one side of the contract.
+type part struct {
+	name  string
+	tests []test
+}
+
 // Run runs the whole suite: this list is its table of contents, and the
 // contract's. Each entry is a file of this package.
 func Run(t *testing.T, h Harness) {
-	for _, part := range []struct {
-		name  string
-		tests []test
-	}{
+	parts := []part{
 		{"Push", pushTests},
 		{"Conflict", conflictTests},
 		{"AtomicPush", atomicTests},
@@ -85,8 +99,17 @@ func Run(t *testing.T, h Harness) {
 		{"Many", manyTests},
 		{"History", historyTests},
 		{"Fault", faultTests},
-	} {
+	}
+	for _, name := range h.Parts {
+		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+			t.Fatalf("the suite has no part %q", name)
+		}
+	}
+	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
+			if len(h.Parts) > 0 && !slices.Contains(h.Parts, part.name) && !thorough() {
+				t.Skip("run by another variant of this engine; by this one with TARRY_TEST_THOROUGH=1")
+			}
 			if h.Clock == nil {
 				t.Parallel()
 			}

@@ -58,6 +58,9 @@ func (b *bed) histories(fault *Fault) {
 	if count == 0 {
 		count = 20
 	}
+	if thorough() {
+		count *= 4
+	}
 	if s := os.Getenv("TARRY_TEST_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {

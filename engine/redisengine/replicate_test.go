@@ -23,7 +23,7 @@ func TestReplicas(t *testing.T) {
 	follow := func() { replica.Do("REPLICAOF", host, port) }
 	follow()
 	eventually(t, "the replica", func() bool { return fact(t, master, "replication", "connected_slaves") == 1 })
-	suite(t, master.URL()+"?replicas=1", enginetest.NewClock(), 1)
+	suite(t, master.URL()+"?replicas=1", enginetest.NewClock(), 1, callParts...)
 
 	e, alone := openStore(t, master.URL(), "replicas=1"), openStore(t, master.URL())
 	for range 20 {

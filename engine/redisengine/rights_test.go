@@ -40,7 +40,7 @@ func TestOpenWithTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	raw := user(s, "ann", append(documentedRights, "~*", "&*:hints")...)
-	suite(t, raw, enginetest.NewClock(), 1)
+	suite(t, raw, enginetest.NewClock(), 1, callParts...)
 	e := openStore(t, raw)
 	defer e.Watch(func(string) {})()
 	eventually(t, "the subscription", e.hears.Load)

@@ -11,11 +11,14 @@ MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
 	ls /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server >/dev/null 2>&1 || echo rabbitmq-server; \
 	command -v promtool >/dev/null || echo prometheus)
 
+# How long the tests of a package may take.
+TESTTIME ?= 20m
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## Show what can be made.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the static binary ./tarry.
@@ -45,10 +48,14 @@ servers: ## Install the servers that the tests start, and faketime, where apt-ge
 test: servers ## Run all tests, with the race detector where a C compiler is there.
 	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
 	if $(GO) env CC | xargs -I{} sh -c 'command -v {} >/dev/null'; then \
-		CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...; \
+		CGO_ENABLED=1 $(GO) test -race -timeout $(TESTTIME) ./...; \
 	else \
-		echo "no C compiler: running without the race detector"; $(GO) test -timeout 20m ./...; \
+		echo "no C compiler: running without the race detector"; $(GO) test -timeout $(TESTTIME) ./...; \
 	fi
+
+.PHONY: test-thorough
+test-thorough: ## Run all tests with what make test leaves out for its time: whole suites of each variant, four times the histories.
+	TARRY_TEST_THOROUGH=1 $(MAKE) test TESTTIME=2h
 
 .PHONY: check
 check: ## Check format, vet, static analysis, module files and the documents made from code.

@@ -1,6 +1,10 @@
 package enginetest
 
-import "github.com/tarryhq/tarry/engine"
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
 
 // expiring pushes a message that is due now and past its expiry after 2 units.
 func (b *bed) expiring(key string) engine.PushResult {
@@ -9,6 +13,28 @@ func (b *bed) expiring(key string) engine.PushResult {
 	m := b.msg(key, dueNow)
 	m.ExpireAfter = b.unit
 	return b.push(m)
+}
+
+// leaseExpiring pushes a message as expiring does, of so many attempts (0: the usual), and
+// leases it before it has passed its expiry: on a slow machine, the next one.
+func (b *bed) leaseExpiring(key string, attempts uint32, ttr time.Duration) (r engine.PushResult, l engine.Lease) {
+	b.Helper()
+	b.need("Expiry", b.caps.Expiry)
+	m := b.msg(key, dueNow)
+	m.ExpireAfter, m.MaxAttempts = b.unit, attempts
+	r = b.push(m)
+	b.eventually("a message to be leased before it expires", func() bool {
+		g, now := b.leaseAt(1, ttr)
+		if len(g.Messages) == 1 {
+			l = g.Messages[0]
+			return true
+		}
+		if !now.Before(r.Due.Add(b.unit)) {
+			r = b.push(m)
+		}
+		return false
+	})
+	return r, l
 }
 
 // leaseOf leases the one message there is, which must be that of r.
@@ -72,14 +98,12 @@ var expiryTests = []test{
 		}
 	}},
 	{"a lease outlives the expiry", func(b *bed) {
-		b.expiring("k")
-		l := b.lease1(long)
+		_, l := b.leaseExpiring("k", 0, long)
 		b.pass(2)
 		b.ack(l.Token)
 	}},
 	{"a lapse after the expiry drops it", func(b *bed) {
-		b.expiring("k")
-		b.lease1(2 * b.unit)
+		b.leaseExpiring("k", 0, 2*b.unit)
 		b.pass(3)
 		b.none("past its expiry")
 		if b.caps.Keys {
@@ -92,8 +116,7 @@ var expiryTests = []test{
 			if do == engine.Extend && !b.caps.Extend {
 				continue
 			}
-			r := b.expiring("k")
-			l := b.lease1(2 * b.unit)
+			r, l := b.leaseExpiring("k", 0, 2*b.unit)
 			b.pass(3)
 			s := engine.Settlement{Token: l.Token, Do: do, When: &dueNow, TTR: long}
 			b.is(b.trySettle(s).Err, engine.ErrLeaseLost) // nobody has met it before
@@ -117,11 +140,7 @@ var expiryTests = []test{
 		b.none("handled, late")
 	}},
 	{"one that the lapse made dead is settled also past its expiry", func(b *bed) {
-		b.need("Expiry", b.caps.Expiry)
-		m := b.msg("k", dueNow)
-		m.ExpireAfter, m.MaxAttempts = b.unit, 1
-		r := b.push(m)
-		l := b.lease1(2 * b.unit)
+		r, l := b.leaseExpiring("k", 1, 2*b.unit)
 		b.pass(3)
 		b.ack(l.Token)
 		if b.caps.Get {
@@ -143,8 +162,8 @@ var expiryTests = []test{
 	}},
 	{"a redriven message never expires", func(b *bed) {
 		d := optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
-		b.expiring("k")
-		b.bury(b.lease1(0).Token, "x")
+		_, l := b.leaseExpiring("k", 0, 0)
+		b.bury(l.Token, "x")
 		if _, err := d.Redrive(b.Context(), b.queue, nil, 0); err != nil {
 			b.Fatal(err)
 		}
@@ -155,8 +174,8 @@ var expiryTests = []test{
 	}},
 	{"dead messages do not expire", func(b *bed) {
 		b.need("Get", b.caps.Get)
-		r := b.expiring("k")
-		b.bury(b.lease1(0).Token, "x")
+		r, l := b.leaseExpiring("k", 0, 0)
+		b.bury(l.Token, "x")
 		b.pass(3)
 		b.none("dead")
 		b.state(b.id(r.ID), engine.Dead, 1)

@@ -45,7 +45,7 @@ func TestWaitingLeavesRoomForTheRest(t *testing.T) {
 func TestLeaseOfManyQueuesIsBounded(t *testing.T) {
 	c := tarry.New(memengine.New(nil), nil)
 	defer c.Close()
-	a := &api{TB: t, c: c, s: server.New(c, nil)}
+	a := &api{TB: t, c: c, s: newServer(t, c, nil)}
 	body := make([]byte, 1<<20)
 	var names []string
 	for i := range 20 {

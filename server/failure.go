@@ -22,10 +22,10 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 		s.cfg.Logger.Error("a request failed", logged(r, "status", f.Status, "error", err)...)
 	}
 	h := x.Header()
-	switch f.Status {
-	case http.StatusTooManyRequests, http.StatusInsufficientStorage, http.StatusServiceUnavailable:
+	switch {
+	case mayRetry(f.Status):
 		h.Set("Retry-After", strconv.Itoa(retryAfter(err)))
-	case http.StatusUnauthorized:
+	case f.Status == http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	a := newAnswer()
@@ -33,6 +33,11 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	a.b = wire.AppendError(a.b, f)
 	s.drain(x, r)
 	_ = a.write(x, f.Status, false) // whoever asked is gone
+}
+
+// mayRetry reports whether an answer of a status says when to try again.
+func mayRetry(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusInsufficientStorage || status == http.StatusServiceUnavailable
 }
 
 // retryAfter is in how many seconds trying again may help: one unless the error tells

@@ -27,7 +27,7 @@ func FuzzReference(f *testing.F) {
 		ref, err := x.path.Ref()
 		queue, key = ref.Queue, ref.Key
 		return err
-	})}
+	}, nil)}
 	f.Fuzz(func(t *testing.T, q, k string) {
 		if q == "" || k == "" || q == "." || q == ".." || k == "." || k == ".." {
 			return // no names

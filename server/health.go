@@ -10,6 +10,16 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
+var callHealthz = &call{
+	id: "getHealth", group: groupServer, does: "Tell whether the server lives",
+	answers: ok("It lives.", wire.Health.Ref()),
+}
+
+var callReadyz = &call{
+	id: "getReadiness", group: groupServer, does: "Tell whether requests are welcome, or why not",
+	answers: ok("They are.", wire.Health.Ref()), fails: []error{engine.ErrNoSpace},
+}
+
 // healthz answers as long as the process does.
 func (s *Server) healthz(x *exchange, _ *http.Request) error {
 	return s.answer(x, appendHealthy)

@@ -45,7 +45,7 @@ func TestReadyzSaysWhyNot(t *testing.T) {
 	} {
 		c.engine.Engine = memengine.New(nil)
 		client := tarry.New(c.engine, nil)
-		a := &api{TB: t, c: client, s: server.New(client, nil)}
+		a := &api{TB: t, c: client, s: newServer(t, client, nil)}
 		w := a.send("GET", "/readyz", "")
 		if w.Code != c.status {
 			t.Errorf("%v: status %d, want %d: %s", c.engine.err, w.Code, c.status, w.Body)

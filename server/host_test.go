@@ -43,7 +43,7 @@ func (a *api) ask(method, path, host, local string, headers ...string) *httptest
 // The server answers for its own names and addresses alone.
 func TestHosts(t *testing.T) {
 	a := newAPI(t)
-	told := &api{TB: t, c: a.c, s: server.New(a.c, &server.Config{Hosts: []string{
+	told := &api{TB: t, c: a.c, s: newServer(t, a.c, &server.Config{Hosts: []string{
 		"Tarry.Example.com", "*.svc.cluster.local", "192.0.2.7", "2001:db8::7", "[2001:db8::8]", "dot.example.", "no name", "*", "",
 	}})}
 	for _, c := range []struct {
@@ -131,7 +131,7 @@ func TestHosts(t *testing.T) {
 // A web page can call the server that it came from, and no other.
 func TestOrigins(t *testing.T) {
 	a := newAPI(t)
-	a.s = server.New(a.c, &server.Config{Hosts: []string{"tarry.example.com"}})
+	a.s = newServer(t, a.c, &server.Config{Hosts: []string{"tarry.example.com"}})
 	const site, mode, dest = "Sec-Fetch-Site: ", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"
 	for _, c := range []struct {
 		get, post int

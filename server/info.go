@@ -9,8 +9,13 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
+var callInfo = &call{
+	id: "getInfo", group: groupServer, does: "Tell what the server and its engine are and can do",
+	answers: ok("What they are and can do.", wire.ServerTells.Ref()),
+}
+
 func (s *Server) info(x *exchange, r *http.Request) error {
-	if _, err := wire.Query(r.URL.RawQuery); err != nil {
+	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
 		return err
 	}
 	told := wire.Server{

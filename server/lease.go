@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -18,6 +19,15 @@ const (
 	MaxQueues    = wire.MaxQueues
 	MaxQueuesNow = wire.MaxQueuesNow // without a wait: each is asked by itself
 )
+
+var callLease = &call{
+	id: "leaseMessages", group: groupWork, does: "Lease messages that are due", exact: true,
+	more: "It waits for the first one as long as asked. Whoever has gone before the answer could be written gets nothing: his leases are released. " +
+		"Without a wait queues are asked one after another until there are enough messages.",
+	request: wire.Leasing, answers: ok("What was leased.", wire.LeaseAnswer.Ref()),
+	fails:   []error{engine.ErrNotFound, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported},
+	example: json.RawMessage(`{"queues":["order.unpaid"],"max":10,"ttr":"60s"}`),
+}
 
 // lease leases what is due, waiting for the first message as long as asked.
 func (s *Server) lease(x *exchange, r *http.Request) error {
@@ -243,6 +253,13 @@ func flush(w http.ResponseWriter) error {
 		return f.FlushError()
 	}
 	return nil
+}
+
+var callClaim = &call{
+	id: "claimMessage", group: groupWork, does: "Lease a message if it is due", exact: true,
+	request: wire.Claiming, bare: true, answers: ok("The message, leased to you.", wire.LeasedMessage.Ref()),
+	fails:   []error{engine.ErrNotFound, engine.ErrNotDue, engine.ErrLeased, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported},
+	example: json.RawMessage(`{"ttr":"30s"}`),
 }
 
 // claim leases one message if it is due.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -25,6 +26,15 @@ func (s *Server) options(x *exchange, r *http.Request, read func(in *input)) err
 	return nil
 }
 
+// operateFails are the errors of what operates a queue.
+var operateFails = []error{engine.ErrNoSpace, engine.ErrUnsupported}
+
+var callPause = &call{
+	id: "pauseQueue", group: groupQueue, does: "Stop leasing and claiming of a queue",
+	request: wire.Pausing, bare: true, answers: ok("It is paused.", wire.Counted.Ref()), fails: operateFails,
+	example: json.RawMessage(`{"for":"10m"}`),
+}
+
 // pause stops leasing of a queue, for good unless told for how long.
 func (s *Server) pause(x *exchange, r *http.Request) error {
 	var d time.Duration
@@ -35,12 +45,25 @@ func (s *Server) pause(x *exchange, r *http.Request) error {
 	return s.counted(x, 1, err)
 }
 
+var callResume = &call{
+	id: "resumeQueue", group: groupQueue, does: "Go on with a queue that was paused",
+	request: wire.None, bare: true, answers: ok("It goes on.", wire.Counted.Ref()), fails: operateFails,
+	example: json.RawMessage(`{}`),
+}
+
 func (s *Server) resume(x *exchange, r *http.Request) error {
 	err := s.options(x, r, func(in *input) { in.Nothing() })
 	if err == nil {
 		err = s.c.Resume(r.Context(), x.path.Queue())
 	}
 	return s.counted(x, 1, err)
+}
+
+var callPurge = &call{
+	id: "purgeQueue", group: groupQueue, does: "Remove what is scheduled and ready in a queue",
+	more:    "When it fails midway the header " + wire.CountHeader + " tells how many are gone.",
+	request: wire.Purging, bare: true, answers: ok("How many are gone.", wire.Counted.Ref()), fails: operateFails,
+	example: json.RawMessage(`{"dead":true}`),
 }
 
 func (s *Server) purge(x *exchange, r *http.Request) error {
@@ -56,6 +79,12 @@ func (s *Server) purge(x *exchange, r *http.Request) error {
 		err = &f
 	}
 	return s.counted(x, n, err)
+}
+
+var callRedrive = &call{
+	id: "redriveQueue", group: groupQueue, does: "Make dead messages of a queue ready again",
+	request: wire.Redriving, bare: true, answers: ok("How many are ready again.", wire.Redriven.Ref()), fails: operateFails,
+	example: json.RawMessage(`{"limit":100}`),
 }
 
 func (s *Server) redrive(x *exchange, r *http.Request) error {

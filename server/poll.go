@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"encoding/json"
+	"github.com/tarryhq/tarry/internal/wire"
 	"net/http"
 	"sync"
 )
@@ -51,6 +53,13 @@ func (x *exchange) own(name string) string {
 		return name
 	}
 	return x.token.ID + " " + name
+}
+
+var callEndLease = &call{
+	id: "endLease", group: groupWork, does: "End a lease request that waits",
+	more:    "It is answered at once, with what it has.",
+	request: wire.PollEnding, answers: ok("How many waits were ended: 0 or 1.", wire.Counted.Ref()),
+	example: json.RawMessage(`{"poll":"worker-1-request-7"}`),
 }
 
 // endLease ends a lease request that waits.

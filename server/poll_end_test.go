@@ -6,14 +6,13 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
-	"github.com/tarryhq/tarry/server"
 )
 
 // A wait that has a name is ended by it, and answered.
 func TestPollIsEndedByItsName(t *testing.T) {
 	c := tarry.New(memengine.New(nil), nil)
 	defer c.Close()
-	a := &api{TB: t, c: c, s: server.New(c, nil)}
+	a := &api{TB: t, c: c, s: newServer(t, c, nil)}
 	end := func() float64 { return a.call(200, "POST", "/v1/lease/end", `{"poll":"mine"}`)["count"].(float64) }
 	if n := end(); n != 0 {
 		t.Errorf("%v waits were ended before there was one", n)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,6 +11,21 @@ import (
 	"github.com/tarryhq/tarry/internal/sift"
 	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server/access"
+)
+
+var callPush = &call{
+	id: "pushMessage", group: groupPush, does: "Push a message",
+	request: wire.NewMessage, answers: pushAnswers, fails: pushFails,
+	example: json.RawMessage(`{"body":{"order":"42"},"delay":"30m","key":"42"}`),
+}
+
+// How a push answers.
+var (
+	pushAnswers = []told{
+		{http.StatusOK, "The message that has the key was kept or replaced.", wire.PushedAnswer.Ref()},
+		{http.StatusCreated, "The message is new.", wire.PushedAnswer.Ref()},
+	}
+	pushFails = []error{engine.ErrExists, engine.ErrLeased, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported}
 )
 
 // pushOne pushes the message of a request into the queue of the path.
@@ -24,6 +40,13 @@ func (s *Server) pushOne(x *exchange, r *http.Request) error {
 	}
 	m.Queue = x.path.Queue()
 	return s.push(x, r, in, m)
+}
+
+var callRearm = &call{
+	id: "rearmMessage", group: groupPush, does: "Wind a message back, or create it",
+	more:    "The message with this key gets the delay or due time of the request and keeps its body. When there is none it is created. key and on_conflict may be left out of the request.",
+	request: wire.NewMessage, answers: pushAnswers, fails: pushFails,
+	example: json.RawMessage(`{"body":{"connection":"7"},"delay":"30s"}`),
 }
 
 // rearm winds the message with the key of the path back, or creates it.
@@ -100,6 +123,13 @@ func freeBatch(b *wire.Batch) {
 // itemSize is about how many bytes an item of a batch takes beside the request: as it
 // is handed on, and in the answer.
 const itemSize = 512
+
+var callPushMany = &call{
+	id: "pushMessages", group: groupPush, does: "Push many messages",
+	more:    "A bad one fails alone, unless the request is atomic: then all are kept, or none is and the first error answers.",
+	request: wire.NewBatch, answers: ok("What became of each.", wire.PushResults.Ref()), fails: pushFails,
+	example: json.RawMessage(`{"messages":[{"queue":"a","body":1,"delay":"7d"},{"queue":"b","body_base64":"AAEC","content_type":"image/png"}]}`),
+}
 
 // pushMany pushes many messages, each alone or all as one.
 func (s *Server) pushMany(x *exchange, r *http.Request) error {

@@ -12,6 +12,11 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
+var callQueues = &call{
+	id: "listQueues", group: groupQueue, does: "List the queues",
+	query: wire.PageParameters, answers: ok("A page of queues.", wire.QueuePage.Ref()), fails: []error{engine.ErrUnsupported},
+}
+
 func (s *Server) queues(x *exchange, r *http.Request) error {
 	after, n, err := wire.ParseQueuesQuery(r.URL.RawQuery)
 	if err != nil {
@@ -49,8 +54,13 @@ func (s *Server) visible(x *exchange, r *http.Request, page []tarry.QueueInfo, n
 	}
 }
 
+var callQueue = &call{
+	id: "getQueue", group: groupQueue, does: "Tell what a queue holds",
+	answers: ok("What it holds.", wire.QueueHolds.Ref()), fails: []error{engine.ErrUnsupported},
+}
+
 func (s *Server) queue(x *exchange, r *http.Request) error {
-	if _, err := wire.Query(r.URL.RawQuery); err != nil {
+	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
 		return err
 	}
 	info, err := s.c.Queue(r.Context(), x.path.Queue())
@@ -62,6 +72,11 @@ func (s *Server) queue(x *exchange, r *http.Request) error {
 
 // listed is the order in which a list without a state goes through the states.
 var listed = []engine.State{engine.Ready, engine.Leased, engine.Scheduled, engine.Dead}
+
+var callList = &call{
+	id: "listMessages", group: groupQueue, does: "List the messages of a queue", exact: true,
+	query: wire.ListParameters, answers: ok("A page of messages.", wire.MessagePage.Ref()), fails: []error{engine.ErrUnsupported},
+}
 
 func (s *Server) list(x *exchange, r *http.Request) error {
 	q, err := wire.ParseListQuery(x.path.Queue(), r.URL.RawQuery)
@@ -138,6 +153,11 @@ func (s *Server) listAll(r *http.Request, q engine.ListQuery) (engine.Page, erro
 		}
 	}
 	return all, nil
+}
+
+var callForecast = &call{
+	id: "forecastQueue", group: groupQueue, does: "Tell how many messages fall due when",
+	query: wire.ForecastParameters, answers: ok("The forecast.", wire.ForecastAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
 func (s *Server) forecast(x *exchange, r *http.Request) error {

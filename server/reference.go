@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/tarryhq/tarry"
@@ -20,12 +21,18 @@ func (x *exchange) conditional(r *http.Request) (engine.Ref, error) {
 	return ref, err
 }
 
+var callGet = &call{
+	id: "getMessage", group: groupMessage, does: "Look a message up", exact: true,
+	more:    "By key the live one, else the finished one that is remembered, else the newest dead.",
+	answers: ok("The message.", wire.FoundMessage), fails: []error{engine.ErrNotFound, engine.ErrUnsupported},
+}
+
 func (s *Server) get(x *exchange, r *http.Request) error {
 	ref, err := x.path.Ref()
 	if err != nil {
 		return err
 	}
-	if _, err := wire.Query(r.URL.RawQuery); err != nil {
+	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
 		return err
 	}
 	m, err := s.c.Get(r.Context(), ref)
@@ -34,6 +41,15 @@ func (s *Server) get(x *exchange, r *http.Request) error {
 	}
 	return s.answer(x, func(b []byte) []byte { return wire.AppendInfo(b, &m, "", wantBodies(r)) })
 }
+
+var callCancel = &call{
+	id: "cancelMessage", group: groupMessage, does: "Cancel a message",
+	more:  "Once this is answered no handler starts for it. By id also a dead one goes.",
+	query: wire.RefParameters, answers: []told{{http.StatusNoContent, "It is gone.", nil}}, fails: changeFails,
+}
+
+// changeFails are the errors of what changes a message.
+var changeFails = []error{engine.ErrNotFound, engine.ErrLeased, engine.ErrStale, engine.ErrNoSpace, engine.ErrUnsupported}
 
 func (s *Server) cancel(x *exchange, r *http.Request) error {
 	ref, err := x.conditional(r)
@@ -45,6 +61,12 @@ func (s *Server) cancel(x *exchange, r *http.Request) error {
 	}
 	x.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+var callReschedule = &call{
+	id: "rescheduleMessage", group: groupMessage, does: "Move a message to another time",
+	query: wire.RefParameters, request: wire.Rescheduling, answers: ok("The message, without its body.", wire.Kept.Ref()), fails: changeFails,
+	example: json.RawMessage(`{"delay":"1h"}`),
 }
 
 func (s *Server) reschedule(x *exchange, r *http.Request) error {
@@ -70,6 +92,12 @@ func (s *Server) reschedule(x *exchange, r *http.Request) error {
 		return err
 	}
 	return s.answer(x, func(b []byte) []byte { return wire.AppendInfo(b, &m, "", wire.NoBodies) })
+}
+
+var callCancelMany = &call{
+	id: "cancelMessages", group: groupMessage, does: "Cancel many messages",
+	request: wire.Cancelling, answers: ok("What became of each.", wire.CancelResults.Ref()), fails: []error{engine.ErrNoSpace, engine.ErrUnsupported},
+	example: json.RawMessage(`{"refs":[{"queue":"order.unpaid","key":"42"},{"queue":"order.unpaid","id":"7","if_state":"scheduled"}]}`),
 }
 
 // cancelMany cancels messages of any queues, each alone.

@@ -20,48 +20,50 @@ type route struct {
 	pattern []string     // the segments of the path; "*" is any
 	scope   access.Scope // one of these rights is needed, on the queues that the request is about
 	handle  handler
+	call    *call
 }
 
-func newRoute(method, path string, scope access.Scope, handle handler) route {
-	return route{method, strings.Split(path[1:], "/"), scope, handle}
+func newRoute(method, path string, scope access.Scope, handle handler, call *call) route {
+	return route{method, strings.Split(path[1:], "/"), scope, handle, call}
 }
 
 // routes is the table of contents of the API.
 func (s *Server) routes() []route {
 	return []route{
-		newRoute("POST", "/v1/queues/*/messages", access.Push, s.pushOne),
-		newRoute("POST", "/v1/messages", access.Push, s.pushMany),
-		newRoute("PUT", "/v1/queues/*/keys/*", access.Push, s.rearm),
+		newRoute("POST", "/v1/queues/*/messages", access.Push, s.pushOne, callPush),
+		newRoute("POST", "/v1/messages", access.Push, s.pushMany, callPushMany),
+		newRoute("PUT", "/v1/queues/*/keys/*", access.Push, s.rearm, callRearm),
 
-		newRoute("GET", "/v1/queues/*/messages/*", access.Read, s.get),
-		newRoute("GET", "/v1/queues/*/keys/*", access.Read, s.get),
-		newRoute("DELETE", "/v1/queues/*/messages/*", access.Push|access.Operate, s.cancel),
-		newRoute("DELETE", "/v1/queues/*/keys/*", access.Push|access.Operate, s.cancel),
-		newRoute("PATCH", "/v1/queues/*/messages/*", access.Push|access.Operate, s.reschedule),
-		newRoute("PATCH", "/v1/queues/*/keys/*", access.Push|access.Operate, s.reschedule),
-		newRoute("POST", "/v1/cancel", access.Push|access.Operate, s.cancelMany),
+		newRoute("GET", "/v1/queues/*/messages/*", access.Read, s.get, callGet),
+		newRoute("GET", "/v1/queues/*/keys/*", access.Read, s.get, callGet),
+		newRoute("DELETE", "/v1/queues/*/messages/*", access.Push|access.Operate, s.cancel, callCancel),
+		newRoute("DELETE", "/v1/queues/*/keys/*", access.Push|access.Operate, s.cancel, callCancel),
+		newRoute("PATCH", "/v1/queues/*/messages/*", access.Push|access.Operate, s.reschedule, callReschedule),
+		newRoute("PATCH", "/v1/queues/*/keys/*", access.Push|access.Operate, s.reschedule, callReschedule),
+		newRoute("POST", "/v1/cancel", access.Push|access.Operate, s.cancelMany, callCancelMany),
 
-		newRoute("POST", "/v1/queues/*/messages/*/claim", access.Work, s.claim),
-		newRoute("POST", "/v1/queues/*/keys/*/claim", access.Work, s.claim),
-		newRoute("POST", "/v1/lease", access.Work, s.lease),
-		newRoute("POST", "/v1/lease/end", access.Work, s.endLease),
-		newRoute("POST", "/v1/settle", access.Work, s.settle),
+		newRoute("POST", "/v1/queues/*/messages/*/claim", access.Work, s.claim, callClaim),
+		newRoute("POST", "/v1/queues/*/keys/*/claim", access.Work, s.claim, callClaim),
+		newRoute("POST", "/v1/lease", access.Work, s.lease, callLease),
+		newRoute("POST", "/v1/lease/end", access.Work, s.endLease, callEndLease),
+		newRoute("POST", "/v1/settle", access.Work, s.settle, callSettle),
 
-		newRoute("GET", "/v1/queues", access.Read, s.queues),
-		newRoute("GET", "/v1/queues/*", access.Read, s.queue),
-		newRoute("GET", "/v1/queues/*/messages", access.Read, s.list),
-		newRoute("GET", "/v1/queues/*/forecast", access.Read, s.forecast),
-		newRoute("GET", "/v1/queues/*/settings", access.Read, s.settings),
-		newRoute("PUT", "/v1/queues/*/settings", access.Operate, s.configure),
+		newRoute("GET", "/v1/queues", access.Read, s.queues, callQueues),
+		newRoute("GET", "/v1/queues/*", access.Read, s.queue, callQueue),
+		newRoute("GET", "/v1/queues/*/messages", access.Read, s.list, callList),
+		newRoute("GET", "/v1/queues/*/forecast", access.Read, s.forecast, callForecast),
+		newRoute("GET", "/v1/queues/*/settings", access.Read, s.settings, callSettings),
+		newRoute("PUT", "/v1/queues/*/settings", access.Operate, s.configure, callConfigure),
 
-		newRoute("POST", "/v1/queues/*/pause", access.Operate, s.pause),
-		newRoute("POST", "/v1/queues/*/resume", access.Operate, s.resume),
-		newRoute("POST", "/v1/queues/*/purge", access.Operate, s.purge),
-		newRoute("POST", "/v1/queues/*/redrive", access.Operate, s.redrive),
+		newRoute("POST", "/v1/queues/*/pause", access.Operate, s.pause, callPause),
+		newRoute("POST", "/v1/queues/*/resume", access.Operate, s.resume, callResume),
+		newRoute("POST", "/v1/queues/*/purge", access.Operate, s.purge, callPurge),
+		newRoute("POST", "/v1/queues/*/redrive", access.Operate, s.redrive, callRedrive),
 
-		newRoute("GET", "/v1/info", access.Known, s.info),
-		newRoute("GET", "/healthz", access.Anyone, s.healthz),
-		newRoute("GET", "/readyz", access.Anyone, s.readyz),
+		newRoute("GET", "/v1/info", access.Known, s.info, callInfo),
+		newRoute("GET", "/healthz", access.Anyone, s.healthz, callHealthz),
+		newRoute("GET", "/readyz", access.Anyone, s.readyz, callReadyz),
+		newRoute("GET", "/openapi.json", access.Known, s.openapi, callOpenAPI),
 	}
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 
 	"github.com/tarryhq/tarry"
@@ -23,6 +24,8 @@ type Server struct {
 	polls  polls
 	sets   sets
 	waits  atomic.Int64 // lease requests that wait
+
+	document func() []byte // the OpenAPI document, made when somebody asks for it
 }
 
 // maxPages is how many pages of messages are made at a time. Each may need several
@@ -34,6 +37,7 @@ const maxPages = 8
 func New(c *tarry.Client, cfg *Config) *Server {
 	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), pages: make(chan struct{}, maxPages)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
+	s.document = sync.OnceValue(func() []byte { return describe(s.table, s.cfg.Version) })
 	return s
 }
 

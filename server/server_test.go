@@ -36,7 +36,7 @@ func newAPI(t testing.TB) *api {
 		_ = c.Close()
 		_ = eng.Close()
 	})
-	return &api{t, clock, c, server.New(c, &server.Config{Version: "1.2.3", MaxRequest: 10_000})}
+	return &api{t, clock, c, newServer(t, c, &server.Config{Version: "1.2.3", MaxRequest: 10_000})}
 }
 
 func (a *api) send(method, path, body string) *httptest.ResponseRecorder {
@@ -413,7 +413,7 @@ func TestErrorsOfTheEngine(t *testing.T) {
 		engine.ErrUnsupported: 501, engine.ErrForbidden: 403, engine.ErrUnauthorized: 401,
 	} {
 		c := tarry.New(failing{memengine.New(nil), err}, nil)
-		s := server.New(c, nil)
+		s := newServer(t, c, nil)
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/queues/q/messages", strings.NewReader(`{}`))
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()

@@ -49,7 +49,7 @@ func inSet(t *testing.T, cfg *server.Config, f func(a *api)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tarry.New(memengine.New(nil), nil)
 		defer c.Close()
-		f(&api{TB: t, c: c, s: server.New(c, cfg)})
+		f(&api{TB: t, c: c, s: newServer(t, c, cfg)})
 	})
 }
 
@@ -164,7 +164,7 @@ func TestSetThatNobodyKnowsEnds(t *testing.T) {
 		eng := &moody{Engine: memengine.New(nil)}
 		c := tarry.New(eng, nil)
 		defer c.Close()
-		a := &api{TB: t, c: c, s: server.New(c, &server.Config{MaxSetQueues: 1000})}
+		a := &api{TB: t, c: c, s: newServer(t, c, &server.Config{MaxSetQueues: 1000})}
 		id := a.keep(quoted("q", 100))
 		for _, gone := range []bool{false, true} {
 			eng.broken.Store(!gone)

@@ -1,12 +1,19 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/sift"
 	"github.com/tarryhq/tarry/internal/wire"
 )
+
+var callSettle = &call{
+	id: "settleMessages", group: groupWork, does: "Settle leases, or extend them",
+	request: wire.Settling, answers: ok("What became of each.", wire.SettleResults.Ref()), fails: []error{engine.ErrNoSpace, engine.ErrUnsupported},
+	example: json.RawMessage(`{"settlements":[{"lease":"a1b2c3","do":"ack"},{"lease":"d4e5f6","do":"retry","delay":"15s","reason":"no answer"}]}`),
+}
 
 // settle ends or extends leases, each alone.
 func (s *Server) settle(x *exchange, r *http.Request) error {

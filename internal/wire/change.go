@@ -1,6 +1,9 @@
 package wire
 
-import "github.com/tarryhq/tarry/engine"
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
+)
 
 // AppendReschedule appends a request to move a message.
 func AppendReschedule(b []byte, due engine.When) []byte {
@@ -10,11 +13,14 @@ func AppendReschedule(b []byte, due engine.When) []byte {
 	return b
 }
 
-var rescheduleFields = []string{"delay", "due"}
+// Rescheduling is a request to move a message.
+var Rescheduling = asked("Reschedule", "When a message is to be due: delay or due, one of them.",
+	may("delay", isDuration, "from now on"),
+	may("due", isTime, ""))
 
 // Reschedule reads a request to move a message.
 func (r *Reader) Reschedule() (due engine.When) {
-	switch r.fields("request", rescheduleFields, func(f int) {
+	switch r.fields("request", Rescheduling, func(f int) {
 		if f == 0 {
 			due = engine.When{In: r.duration("delay")}
 		} else {
@@ -49,13 +55,19 @@ func appendRef(b []byte, ref *engine.Ref) []byte {
 }
 
 var (
-	cancelFields = []string{"refs"}
-	refFields    = []string{"queue", "key", "id", "if_state"}
+	// Cancelling is a request to cancel many messages.
+	Cancelling = asked("Cancel", "The messages to cancel.",
+		must("refs", schema.Array(refFields.Ref(), engine.MaxBatch), ""))
+	refFields = asked("Ref", "A message of a queue, by key or by id.",
+		must("queue", isQueue, ""),
+		may("key", isKey, ""),
+		may("id", isID, ""),
+		may("if_state", isStanding, "cancel it only in this state; else it fails with stale"))
 )
 
 // Cancel reads a request to cancel many messages, and what is wrong with each.
 func (r *Reader) Cancel() (refs []engine.Ref, bad []error) {
-	r.batch(cancelFields, func() {
+	r.batch(Cancelling, func() {
 		var ref engine.Ref
 		r.fields("ref", refFields, func(f int) {
 			switch f {
@@ -79,7 +91,16 @@ func (r *Reader) Cancel() (refs []engine.Ref, bad []error) {
 	return refs, bad
 }
 
-var cancelledFields = []string{"queue", "key", "id", "ok", "error"}
+// CancelResults is the answer to a request to cancel many messages.
+var (
+	CancelResults   = results("CancelResults", "What became of each message.", cancelledFields.Ref())
+	cancelledFields = answered("CancelResult", "What became of a message to cancel. It is named as the request did.",
+		must("queue", isText, ""),
+		may("key", isText, ""),
+		may("id", isID, ""),
+		must("ok", isFlag, "it is gone"),
+		may("error", errorFields.Ref(), "why not"))
+)
 
 // Cancelled reads the answer to the cancelling of one message; nil: it is gone.
 func (r *Reader) Cancelled() (e *Error) {

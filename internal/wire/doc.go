@@ -7,6 +7,9 @@
 // refused by its name; answers, which may grow, with what is unknown left out. Paths
 // and queries have their functions in path.go and query.go.
 //
+// A Shape has the names by which an object is read, and what the OpenAPI document tells
+// of each: type, bounds and meaning.
+//
 // Times are RFC 3339 in UTC with three decimals, null for none; durations are strings
 // such as "1h30m", read with days too; ids are strings of decimal digits. A body is
 // JSON where its content type says so and it is, else base64.

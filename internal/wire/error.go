@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Error is an error as the API shows it. Codes are those of engine.Code.
@@ -29,24 +31,60 @@ func (e *Error) Error() string { return e.Message }
 var statuses = []struct {
 	err    error
 	status int
+	doc    string
 }{
-	{engine.ErrInvalid, http.StatusBadRequest},
-	{engine.ErrUnauthorized, http.StatusUnauthorized},
-	{engine.ErrForbidden, http.StatusForbidden},
-	{engine.ErrNotFound, http.StatusNotFound},
-	{engine.ErrExists, http.StatusConflict},
-	{engine.ErrLeased, http.StatusConflict},
-	{engine.ErrStale, http.StatusConflict},
-	{engine.ErrNotDue, http.StatusConflict},
-	{engine.ErrLeaseLost, http.StatusGone},
-	{engine.ErrTooLarge, http.StatusRequestEntityTooLarge},
-	{engine.ErrNoSpace, http.StatusInsufficientStorage},
-	{engine.ErrLimit, http.StatusTooManyRequests},
-	{engine.ErrUnsupported, http.StatusNotImplemented},
-	{engine.ErrUnavailable, http.StatusServiceUnavailable},
-	{engine.ErrClosed, http.StatusServiceUnavailable},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable},
-	{context.Canceled, http.StatusServiceUnavailable},
+	{engine.ErrInvalid, http.StatusBadRequest, "the request is wrong; the message begins with the field"},
+	{engine.ErrUnauthorized, http.StatusUnauthorized, "a token is missing, wrong or expired"},
+	{engine.ErrForbidden, http.StatusForbidden, "the token does not allow it, or the server does not answer for this host or to a page of this origin"},
+	{engine.ErrNotFound, http.StatusNotFound, "there is no such message"},
+	{engine.ErrExists, http.StatusConflict, "a live message holds the key, or a finished one is remembered by it"},
+	{engine.ErrLeased, http.StatusConflict, "too late: a worker holds the message"},
+	{engine.ErrStale, http.StatusConflict, "the message is in another state than if_state says, or the settings are at another revision"},
+	{engine.ErrNotDue, http.StatusConflict, "claimed too early, or the queue is paused"},
+	{engine.ErrLeaseLost, http.StatusGone, "the lease was settled, taken over or cancelled"},
+	{engine.ErrTooLarge, http.StatusRequestEntityTooLarge, "the body or the request is over a limit"},
+	{engine.ErrNoSpace, http.StatusInsufficientStorage, "the disk of the store is full"},
+	{engine.ErrLimit, http.StatusTooManyRequests, "a limit of the store, or of the queue's settings, is reached"},
+	{engine.ErrUnsupported, http.StatusNotImplemented, "the engine cannot do that"},
+	{engine.ErrUnavailable, http.StatusServiceUnavailable, "the store does not answer, or the server shuts down or holds all it may; the outcome is unknown"},
+	{engine.ErrClosed, http.StatusServiceUnavailable, ""},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, ""},
+	{context.Canceled, http.StatusServiceUnavailable, ""},
+}
+
+// internalDoc is what "internal" means.
+const internalDoc = "the server failed; its log says how"
+
+// Meaning is the status and the code of an error, and what the code says.
+func Meaning(err error) (code string, of int, doc string) {
+	for _, s := range statuses {
+		if s.err == err {
+			return engine.Code(err), s.status, s.doc
+		}
+	}
+	return "internal", http.StatusInternalServerError, internalDoc
+}
+
+// codes are all codes of errors.
+func codes() (all []string) {
+	for _, s := range statuses {
+		if c := engine.Code(s.err); !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return append(all, "internal")
+}
+
+func codeDoc() string {
+	var b strings.Builder
+	for _, code := range codes() {
+		doc := internalDoc
+		if err := engine.FromCode(code); err != nil {
+			_, _, doc = Meaning(err)
+		}
+		fmt.Fprintf(&b, "%s: %s\n", code, doc)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func status(err error) int {
@@ -150,15 +188,28 @@ func appendError(b []byte, e *Error) []byte {
 	return append(b, '}')
 }
 
-var failureFields = []string{"error"}
+// Failed is the answer to a request that failed.
+var Failed = answered("Failure", "What every error looks like.",
+	must("error", errorFields.Ref(), ""))
 
 // Failure reads an error that answers a request; nil: there is none.
 func (r *Reader) Failure() (e *Error) {
-	r.fields("answer", failureFields, func(int) { e = r.failure() })
+	r.fields("answer", Failed, func(int) { e = r.failure() })
 	return e
 }
 
-var errorFields = []string{"code", "message", "hint", "id", "queue", "key", "due", "state", "ending", "ended", "until"}
+var errorFields = answered("Error", "What went wrong. Programs act on the code. When a message is in the way of a single push, it is described too.",
+	must("code", schema.Words(codes()...), codeDoc()),
+	must("message", isText, "for people; may change"),
+	must("hint", isText, "what to do about it, for people; may be empty"),
+	may("id", isID, "of the message in the way"),
+	may("queue", isQueue, "its queue"),
+	may("key", isText, "its key"),
+	may("due", isInstant, "when it is due"),
+	may("state", isState, "where it stands"),
+	may("ending", isEnding, "how it went, if it is finished"),
+	may("ended", isInstant, "when"),
+	may("until", isInstant, "from when on trying again may help"))
 
 // failure reads what an error holds. What is in the way of a push comes with it when
 // it has an id.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Server is what a server tells of itself. In what is read, fields that the server
@@ -19,26 +20,26 @@ type Server struct {
 
 // Limits are what a request and a message may be. 0: no limit.
 type Limits struct {
-	MaxBody     int        `json:"max_body"`
-	MaxPending  int64      `json:"max_pending"`
-	MaxRequest  int        `json:"max_request"`
-	MaxBatch    int        `json:"max_batch"`
-	MaxLease    int        `json:"max_lease"`
-	MaxWait     Duration   `json:"max_wait"`
-	MaxQueues   int        `json:"max_queues"`
-	MaxNow      int        `json:"max_queues_no_wait"`
+	MaxBody     int        `json:"max_body" doc:"bytes of a message's body"`
+	MaxPending  int64      `json:"max_pending" doc:"live messages"`
+	MaxRequest  int        `json:"max_request" doc:"bytes of a request"`
+	MaxBatch    int        `json:"max_batch" doc:"messages, refs or settlements of a request"`
+	MaxLease    int        `json:"max_lease" doc:"messages of a lease request"`
+	MaxWait     Duration   `json:"max_wait" doc:"of a lease request"`
+	MaxQueues   int        `json:"max_queues" doc:"of a lease request"`
+	MaxNow      int        `json:"max_queues_no_wait" doc:"of a lease request without a wait"`
 	MinTTR      Duration   `json:"min_ttr"`
 	MaxTTR      Duration   `json:"max_ttr"`
-	MaxQueue    int        `json:"max_queue_bytes"`
-	MaxKey      int        `json:"max_key_bytes"`
-	MaxHeaders  int        `json:"max_headers"`
-	HeaderBytes int        `json:"max_header_bytes"`
-	MaxBackoffs int        `json:"max_backoffs"`
+	MaxQueue    int        `json:"max_queue_bytes" doc:"bytes of a queue's name"`
+	MaxKey      int        `json:"max_key_bytes" doc:"bytes of a key"`
+	MaxHeaders  int        `json:"max_headers" doc:"headers of a message"`
+	HeaderBytes int        `json:"max_header_bytes" doc:"bytes of all header names and values of a message"`
+	MaxBackoffs int        `json:"max_backoffs" doc:"entries of a backoff"`
 	MaxAttempts int        `json:"max_attempts"`
 	MaxDelay    Duration   `json:"max_delay"`
-	Delays      []Duration `json:"delays,omitempty"` // the only ones there are
-	Precision   Duration   `json:"precision"`
-	OrderWindow int        `json:"order_window"`
+	Delays      []Duration `json:"delays,omitempty" doc:"the only ones there are, if not all are possible"`
+	Precision   Duration   `json:"precision" doc:"how exactly dues are kept"`
+	OrderWindow int        `json:"order_window" doc:"among how many ready messages of a queue the order is exact; 1: they go out as they fell due, more or less"`
 	MaxForecast int        `json:"max_forecast_steps"`
 }
 
@@ -122,3 +123,6 @@ func ReadServer(data []byte) (s Server, err error) {
 	}
 	return s, nil
 }
+
+// Health is what shows that a server lives, or welcomes requests.
+var Health = answered("Health", "The server is there.", must("status", schema.Words("ok", "ready"), ""))

@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/duration"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // The bounds of a lease request.
@@ -61,12 +63,23 @@ func AppendLeaseRequest(b []byte, l *LeaseRequest) []byte {
 	return append(b, '}')
 }
 
-var leaseFields = []string{"max", "queues", "set", "keep", "room", "wait", "ttr", "poll"}
+// Leasing is a lease request.
+var Leasing = asked("LeaseRequest", "What to lease, and how long to wait for it. Give queues or set.",
+	may("max", schema.Whole(1, engine.MaxLease), "how many messages at most; default: 1"),
+	may("queues", schema.Array(isQueue, MaxQueues).With("minItems", 1), fmt.Sprintf("from which; at most %d without a wait", MaxQueuesNow)),
+	may("set", isName, "the id of a set of queues that the server keeps, instead of queues; needs a wait"),
+	may("keep", isFlag, "have the server keep the queues as a set; needs a wait"),
+	may("room", schema.Array(roomFields.Ref(), MaxQueues), "queues of which fewer than max are wanted"),
+	may("wait", isDuration, "how long to wait for the first message, at most "+duration.Format(MaxWait)+"; default: not at all"),
+	may("ttr", isDuration, ttrDoc+"; default: each message's own"),
+	may("poll", isName, "a name of your own, new for each request, by which the wait can be ended"))
+
+const ttrDoc = "how long a lease lasts, 1ms to 24h"
 
 // LeaseRequest reads a lease request.
 func (r *Reader) LeaseRequest() LeaseRequest {
 	l := LeaseRequest{Max: 1}
-	r.fields("request", leaseFields, func(f int) {
+	r.fields("request", Leasing, func(f int) {
 		switch f {
 		case 0:
 			if l.Max = int(r.whole("max", engine.MaxLease)); l.Max == 0 {
@@ -113,7 +126,9 @@ func (r *Reader) name(field string) string {
 	return name
 }
 
-var roomFields = []string{"queue", "max"}
+var roomFields = asked("Room", "How many messages of a queue are wanted at most.",
+	must("queue", isText, ""),
+	must("max", schema.Whole(0, engine.MaxLease), "0: none"))
 
 // room reads the n-th room of a lease request.
 func (r *Reader) room(n int) (room Room) {
@@ -182,11 +197,17 @@ func appendGranted(b []byte, g *Granted) []byte {
 	return append(b, '}')
 }
 
-var leasedFields = []string{"messages", "next_due", "now", "set", "queues"}
+// LeaseAnswer is the answer to a lease request.
+var LeaseAnswer = answered("Leased", "What was leased.",
+	must("messages", schema.Array(LeasedMessage.Ref(), engine.MaxLease), "those that are yours now; none when the wait is over"),
+	must("next_due", isInstant, "when there may be more; null: not known"),
+	must("now", isTime, "by the clock of the store"),
+	may("set", isName, "the id of the set of queues, if the server keeps one"),
+	may("queues", schema.Array(grantedFields.Ref(), 0), "of the queues that were asked; after a wait of those alone that have something to tell"))
 
 // Leased reads the answer to a lease request.
 func (r *Reader) Leased() (l Leased) {
-	r.fields("answer", leasedFields, func(f int) {
+	r.fields("answer", LeaseAnswer, func(f int) {
 		switch f {
 		case 0:
 			r.all("messages", func() { l.Messages = append(l.Messages, r.Info()) })
@@ -203,7 +224,14 @@ func (r *Reader) Leased() (l Leased) {
 	return l
 }
 
-var grantedFields = []string{"queue", "more", "next_due", "expired", "died", "error", "held"}
+var grantedFields = answered("LeasedQueue", "What a lease request found in a queue.",
+	must("queue", isText, ""),
+	may("more", isFlag, "more is ready; not after a wait"),
+	may("next_due", isInstant, "when there may be more; not after a wait"),
+	must("expired", isCount, "messages that expired since that was last told"),
+	must("died", schema.Type("integer"), "messages that died since that was last told; a late settlement takes a death back, so that it may be negative"),
+	may("error", errorFields.Ref(), "what went wrong with this queue"),
+	may("held", isFlag, "the queue's settings hold more back"))
 
 func (r *Reader) granted() (g Granted) {
 	seen := r.fields("queue", grantedFields, func(f int) {
@@ -231,11 +259,13 @@ func (r *Reader) granted() (g Granted) {
 // AppendClaim appends a claim. A ttr of 0 is the message's own.
 func AppendClaim(b []byte, ttr time.Duration) []byte { return appendOption(b, `{"ttr":`, ttr) }
 
-var claimFields = []string{"ttr"}
+// Claiming is a claim.
+var Claiming = asked("Claim", "How to claim.",
+	may("ttr", isDuration, ttrDoc+"; default: the message's own"))
 
 // Claim reads a claim.
 func (r *Reader) Claim() (ttr time.Duration) {
-	r.options(claimFields, func(int) { ttr = r.ttr("ttr") })
+	r.options(Claiming, func(int) { ttr = r.ttr("ttr") })
 	return ttr
 }
 
@@ -244,11 +274,13 @@ func AppendEndLease(b []byte, poll string) []byte {
 	return append(appendText(b, `{"poll":`, poll), '}')
 }
 
-var endFields = []string{"poll"}
+// PollEnding is a request to end a wait.
+var PollEnding = asked("EndLease", "Which wait to end.",
+	must("poll", isName, "the name that the lease request gave"))
 
 // EndLease reads a request to end a wait.
 func (r *Reader) EndLease() (poll string) {
-	r.options(endFields, func(int) { poll = r.name("poll") })
+	r.options(PollEnding, func(int) { poll = r.name("poll") })
 	if poll == "" {
 		r.Wrong("poll: name the one to end")
 	}

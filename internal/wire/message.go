@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Bodies says how the bodies of answered messages are shown.
@@ -102,11 +103,49 @@ func IsJSON(contentType string) bool {
 	return t == "application/json" || strings.HasSuffix(t, "+json")
 }
 
-var infoFields = []string{
-	"id", "queue", "key", "state", "due", "created", "attempt", "max_attempts", "priority", "ttr", "backoff",
-	"expire_after", "remember", "expires", "headers", "content_type", "body", "body_base64", "last_error", "died", "lease", "lease_expires",
-	"ending", "ended", "forgotten",
-}
+// infoFields are all that a message may have.
+var infoFields = answered("", "",
+	must("id", isID, "ours"),
+	must("queue", isQueue, ""),
+	must("key", isText, "yours; empty: none"),
+	must("state", isState, ""),
+	must("due", isInstant, "not handled before"),
+	must("created", isInstant, ""),
+	must("attempt", isCount, "how often it was leased; snoozed and released ones not counted"),
+	must("max_attempts", isCount, "leases after which it is dead"),
+	must("priority", isCount, "lower first among ready ones"),
+	must("ttr", isDuration, "how long a lease lasts"),
+	may("backoff", schema.Array(isDuration, 0), "delays after the first, second, … failed attempt; the last repeats"),
+	may("expire_after", isDuration, "dropped when not leased this long after due"),
+	may("remember", isDuration, "how long its key stays known when it has gone"),
+	may("expires", isInstant, "when it is dropped unless leased"),
+	must("headers", isHeaders, "an object, where a repeated name has an array; with Tarry-Exact an array of pairs when a name is repeated"),
+	must("content_type", isText, "of the body; empty: not said"),
+	may("body", schema.Object{}, "when its content type is JSON and it is JSON"),
+	may("body_base64", isBase64, "else, and with Tarry-Exact"),
+	must("last_error", isText, "why the last attempt failed"),
+	may("died", isInstant, "when it became dead"),
+	may("lease", isText, "what settles it; it is yours alone"),
+	may("lease_expires", isInstant, "when the lease ends, if it is leased"),
+	may("ending", isEnding, "how it went"),
+	may("ended", isInstant, "when it went"),
+	may("forgotten", isInstant, "from when on its key is free"),
+)
+
+// Of infoFields are made the messages that an answer may hold.
+var (
+	keptFields = infoFields.without("backoff", "expire_after", "remember", "expires", "body", "body_base64", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
+	mayHave    = []string{"backoff", "expire_after", "remember", "expires", "body", "body_base64", "died"}
+
+	// Kept is a live or dead message.
+	Kept = infoFields.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "lease_expires")).
+		narrowed("state", isStanding)
+	// LeasedMessage is a message leased to the one who asked.
+	LeasedMessage = infoFields.only("LeasedMessage", "A message that is leased to you.", append(keptFields, "lease", "lease_expires"), mayHave).
+			narrowed("state", schema.Words(engine.Leased.String()))
+	finished = infoFields.only("FinishedMessage", "What is left of a message that has gone and whose key is remembered.",
+		[]string{"id", "queue", "key", "state", "due", "ending", "ended", "forgotten"}, nil).narrowed("state", schema.Words(engine.Finished.String()))
+)
 
 // Info reads a message, and its lease when it was leased to whoever asked.
 func (r *Reader) Info() (l engine.Lease) {
@@ -114,14 +153,14 @@ func (r *Reader) Info() (l engine.Lease) {
 		return l
 	}
 	var seen uint32
-	for f := r.next(infoFields, &seen); f >= 0; f = r.next(infoFields, &seen) {
+	for f := r.next(infoFields.names, &seen); f >= 0; f = r.next(infoFields.names, &seen) {
 		r.infoField(f, &l)
 	}
 	return l
 }
 
 func (r *Reader) infoField(f int, l *engine.Lease) {
-	switch name := infoFields[f]; name {
+	switch name := infoFields.names[f]; name {
 	case "id":
 		l.ID = r.id(name)
 	case "queue":
@@ -183,11 +222,14 @@ func AppendPage(b []byte, p *engine.Page, how Bodies) []byte {
 	return append(appendText(b, `,"next":`, p.Next), '}')
 }
 
-var pageFields = []string{"messages", "next"}
+// MessagePage is a page of messages.
+var MessagePage = answered("MessagePage", "A page of a list.",
+	must("messages", schema.Array(Kept.Ref(), 0), ""),
+	must("next", isText, "give it as after for the next page; empty: this is the last"))
 
 // Page reads a page of messages.
 func (r *Reader) Page() (p engine.Page) {
-	r.fields("answer", pageFields, func(f int) {
+	r.fields("answer", MessagePage, func(f int) {
 		if f == 0 {
 			r.all("messages", func() { p.Messages = append(p.Messages, r.Info().Info) })
 		} else {

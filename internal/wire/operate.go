@@ -5,18 +5,22 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // options reads a request all of whose fields may be missing, and the body with them.
-func (r *Reader) options(names []string, each func(field int)) {
+func (r *Reader) options(s *Shape, each func(field int)) {
 	if len(r.data) > 0 {
-		r.fields("request", names, each)
+		r.fields("request", s, each)
 		r.end()
 	}
 }
 
+// None is a request that has no fields.
+var None = asked("None", "Nothing: there is no field.")
+
 // Nothing reads a request that has no fields.
-func (r *Reader) Nothing() { r.options(nil, nil) }
+func (r *Reader) Nothing() { r.options(None, nil) }
 
 // appendOption appends a request of one duration, of none when that is 0.
 func appendOption(b []byte, name string, d time.Duration) []byte {
@@ -29,11 +33,13 @@ func appendOption(b []byte, name string, d time.Duration) []byte {
 // AppendPause appends a request to pause, for good when d is 0.
 func AppendPause(b []byte, d time.Duration) []byte { return appendOption(b, `{"for":`, d) }
 
-var pauseFields = []string{"for"}
+// Pausing is a request to pause.
+var Pausing = asked("Pause", "How long to pause.",
+	may("for", isDuration, "more than nothing; without it: for good"))
 
 // Pause reads a request to pause; 0: for good.
 func (r *Reader) Pause() (d time.Duration) {
-	r.options(pauseFields, func(int) {
+	r.options(Pausing, func(int) {
 		if d = r.duration("for"); d == 0 {
 			r.Wrong("for: must be longer than nothing; leave it out to pause for good")
 		}
@@ -50,12 +56,15 @@ func AppendPurge(b []byte, also engine.PurgeAlso) []byte {
 	return append(b, '}')
 }
 
-var purgeFields = []string{"dead", "finished"}
+// Purging is a request to purge.
+var Purging = asked("Purge", "What to remove beside what is scheduled and ready.",
+	may("dead", isFlag, "the dead messages too"),
+	may("finished", isFlag, "the memory of finished messages too"))
 
 // Purge reads a request to purge.
 func (r *Reader) Purge() (also engine.PurgeAlso) {
-	r.options(purgeFields, func(f int) {
-		if r.flag(purgeFields[f]) {
+	r.options(Purging, func(f int) {
+		if r.flag(Purging.names[f]) {
 			also |= engine.PurgeDead << f
 		}
 	})
@@ -71,11 +80,14 @@ func AppendRedrive(b []byte, ids []engine.ID, limit int) []byte {
 	return append(appendAll(append(b, `{"ids":`...), ids, func(b []byte, id *engine.ID) []byte { return appendID(b, *id) }), '}')
 }
 
-var redriveFields = []string{"ids", "limit"}
+// Redriving is a request to redrive.
+var Redriving = asked("Redrive", "Which dead messages become ready: those named, else the first limit, else all.",
+	may("ids", schema.Array(isID, engine.MaxBatch).With("minItems", 1), ""),
+	may("limit", schema.Whole(0, math.MaxInt32), "how many, those that died first; 0: all"))
 
 // Redrive reads a request to redrive.
 func (r *Reader) Redrive() (ids []engine.ID, limit int) {
-	r.options(redriveFields, func(f int) {
+	r.options(Redriving, func(f int) {
 		if f == 1 {
 			limit = int(r.whole("limit", math.MaxInt32))
 			return
@@ -106,11 +118,17 @@ func AppendRedriven(b []byte, n engine.Redriven) []byte {
 	return append(appendInt(b, `,"skipped":`, n.Skipped), '}')
 }
 
-var countFields = []string{"count", "skipped"}
+// Redriven and Counted are the answers to a redrive and to whatever else counts.
+var (
+	Redriven = answered("Redriven", "How many dead messages became ready.",
+		must("count", isCount, "those that became ready"),
+		must("skipped", isCount, "those that could not"))
+	Counted = Redriven.only("Counted", "How many of what was concerned.", []string{"count"}, nil)
+)
 
 // Count reads how many of what were concerned, and of a redrive how many were skipped.
 func (r *Reader) Count() (count, skipped int64) {
-	r.fields("answer", countFields, func(f int) {
+	r.fields("answer", Redriven, func(f int) {
 		if f == 0 {
 			count = r.count("count")
 		} else {

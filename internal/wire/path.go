@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Escape percent-encodes a segment of a path, also . and .., which would vanish.
@@ -89,4 +90,27 @@ func (p *Path) Ref() (engine.Ref, error) {
 		return engine.Ref{}, Wrong("id: %q is not an id", engine.Clip(p.segments[4])).WithHint("an id is a decimal number such as 42; by key the path is /v1/queues/{queue}/keys/{key}")
 	}
 	return engine.Ref{Queue: p.Queue(), ID: id}, nil
+}
+
+// Variable names the segment of a pattern that may be any.
+func Variable(pattern []string, i int) string {
+	switch pattern[i-1] {
+	case "queues":
+		return "queue"
+	case "keys":
+		return "key"
+	}
+	return "id"
+}
+
+// Variables are the segments that Variable names, as parameters.
+func Variables() schema.Object {
+	parameter := func(name string, is schema.Object, doc string) schema.Object {
+		return schema.Object{{Name: "name", Value: name}, {Name: "in", Value: "path"}, {Name: "required", Value: true}, {Name: "description", Value: doc}, {Name: "schema", Value: is}}
+	}
+	return schema.Object{
+		{Name: "queue", Value: parameter("queue", isQueue, "the name of a queue")},
+		{Name: "key", Value: parameter("key", isKey, "your name for a message; not . or ..")},
+		{Name: "id", Value: parameter("id", isID, "the id of a message")},
+	}
 }

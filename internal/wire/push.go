@@ -2,10 +2,12 @@ package wire
 
 import (
 	"encoding/base64"
+	"math"
 	"net/http"
 	"strconv"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Fields says which fields of a message to push were there.
@@ -33,10 +35,29 @@ const (
 	FieldRemember
 )
 
-var messageFields = []string{
-	"queue", "key", "delay", "due", "on_conflict", "body", "body_base64", "content_type",
-	"headers", "priority", "max_attempts", "ttr", "backoff", "expire_after", "remember",
-}
+var messageFields = asked("", "",
+	must("queue", isQueue, "where to"),
+	may("key", isKey, "your name for it, unique among the queue's live messages; not . or .."),
+	may("delay", isDuration, "not before so long from now on; without delay and due: now"),
+	may("due", isTime, "not before; instead of delay"),
+	may("on_conflict", isConflict, "what to do when the key is held or remembered; default: reject"),
+	may("body", schema.Object{}, "any JSON value, kept byte for byte; the content type is then JSON"),
+	may("body_base64", isBase64, "any bytes instead of body"),
+	may("content_type", isText, "of the body; application/json when there is a body"),
+	may("headers", isHeaders, "an object of strings; a repeated name has an array of strings, and an array of pairs keeps any order"),
+	may("priority", schema.Whole(0, math.MaxUint32), "lower first among ready ones; default: the queue's, else 1024"),
+	may("max_attempts", schema.Whole(1, engine.MaxMaxAttempts), "leases after which it is dead; default: the queue's, else 20"),
+	may("ttr", isDuration, ttrDoc+"; default: the queue's, else 60s"),
+	may("backoff", isBackoff, "delays after the first, second, … failed attempt; the last repeats"),
+	may("expire_after", isDuration, "dropped when not leased this long after due; 0s: never; default: the queue's, else never"),
+	may("remember", isDuration, "how long its key stays known when it has gone by ack, cancel or expiry; 0s: not at all; default: the queue's, else not at all"),
+)
+
+// NewMessage is a message to push into the queue of the path.
+var (
+	NewMessage   = messageFields.only("NewMessage", "A message to push. All fields may be missing.", nil, messageFields.without("queue"))
+	batchMessage = messageFields.only("BatchMessage", "A message of a batch.", []string{"queue"}, messageFields.without("queue"))
+)
 
 // AppendMessage appends a message to push: what is unset is left out, and so is a
 // conflict policy without a key.
@@ -76,7 +97,7 @@ func (r *Reader) message(m *engine.Message) Fields {
 		return 0
 	}
 	var seen uint32
-	for f := r.next(messageFields, &seen); f >= 0; f = r.next(messageFields, &seen) {
+	for f := r.next(messageFields.names, &seen); f >= 0; f = r.next(messageFields.names, &seen) {
 		r.messageField(f, m)
 	}
 	got := Fields(seen)
@@ -95,7 +116,7 @@ func (r *Reader) message(m *engine.Message) Fields {
 }
 
 func (r *Reader) messageField(f int, m *engine.Message) {
-	switch name := messageFields[f]; f {
+	switch name := messageFields.names[f]; f {
 	case FieldQueue:
 		m.Queue = r.queueName()
 	case FieldBody:
@@ -157,11 +178,14 @@ type Batch struct {
 	Atomic   bool
 }
 
-var batchFields = []string{"messages", "atomic"}
+// NewBatch is a request to push many messages.
+var NewBatch = asked("Batch", "Messages to push.",
+	must("messages", schema.Array(batchMessage.Ref(), engine.MaxBatch), ""),
+	may("atomic", isFlag, "all are kept, or none is and the first error answers; else each alone"))
 
 // Batch reads a request to push many messages. It appends to what b holds.
 func (r *Reader) Batch(b *Batch) {
-	seen := r.fields("request", batchFields, func(f int) {
+	seen := r.fields("request", NewBatch, func(f int) {
 		if f == 0 {
 			r.messages(b)
 		} else {
@@ -239,7 +263,29 @@ func appendPushed(b []byte, p *Pushed) []byte {
 	return b
 }
 
-var pushedFields = []string{"outcome", "id", "queue", "key", "due", "state", "ending", "ended", "error"}
+// pushedFields are all that the result of a push may have.
+var pushedFields = answered("", "",
+	must("outcome", isOutcome, "what the push did"),
+	must("id", isID, "ours"),
+	must("queue", isQueue, ""),
+	must("key", isText, "empty: none"),
+	must("due", isInstant, ""),
+	must("state", isState, "finished: nothing was pushed, as the key is remembered"),
+	may("ending", isEnding, "how it went, if it is finished"),
+	may("ended", isInstant, "when"),
+	may("error", errorFields.Ref(), "what went wrong; beside it the message in the way, if there is one"),
+)
+
+var (
+	pushedShape = pushedFields.only("Pushed", "A push that did not fail.", []string{"outcome", "id", "queue", "key", "due", "state"}, []string{"ending", "ended"})
+	pushFailed  = pushedFields.only("PushFailed", "A push of a batch that failed.", []string{"error"}, pushedFields.without("error", "outcome"))
+)
+
+// PushedAnswer and PushResults are the answers to the push of one message, and of many.
+var (
+	PushedAnswer = pushedShape
+	PushResults  = results("PushResults", "What became of each message.", schema.Object{{Name: "oneOf", Value: []schema.Object{pushedShape.Ref(), pushFailed.Ref()}}})
+)
 
 // Pushed reads the answer to one push, alone or of a batch. What went wrong with it is
 // an *Error.

@@ -8,11 +8,35 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/duration"
+	"github.com/tarryhq/tarry/internal/schema"
+)
+
+// The parameters of queries.
+var (
+	NoParameters   = asked("", "")
+	ListParameters = asked("", "",
+		may("state", isStanding, "of this one alone; without it: ready, leased, scheduled, dead, one after another"),
+		may("from", isTime, "whose time is this or later: due of scheduled and ready ones, the lease's end of leased ones, death of dead ones"),
+		may("to", isTime, "whose time is earlier"),
+		may("order", schema.Words("asc", "desc").With("default", "asc"), "by that time"),
+		may("after", isText, "the next of the page before, of the same state, bounds and order"),
+		may("limit", isLimit, "messages at most"),
+		may("body", isFlag.With("default", false), "with bodies"))
+	RefParameters = asked("", "",
+		may("if_state", isStanding, "only if the message is in this state; else stale"))
+	PageParameters = asked("", "",
+		may("after", isText, "the next of the page before"),
+		may("limit", isLimit, "queues at most"))
+	ForecastParameters = asked("", "",
+		may("step", isDuration.With("default", duration.Format(DefaultStep)), "whole minutes"),
+		may("span", isDuration.With("default", duration.Format(DefaultSpan)), "how far to look"))
+
+	isLimit = schema.Whole(1, engine.MaxPage).With("default", 100)
 )
 
 // Query reads the parameters of a path, of which only those named may be there, and
 // each once.
-func Query(raw string, names ...string) (url.Values, error) {
+func Query(raw string, s *Shape) (url.Values, error) {
 	if raw == "" {
 		return nil, nil
 	}
@@ -22,7 +46,7 @@ func Query(raw string, names ...string) (url.Values, error) {
 	}
 	for name, values := range q {
 		switch {
-		case !slices.Contains(names, name):
+		case !slices.Contains(s.names, name):
 			return nil, Wrong("%s: no such parameter", engine.Clip(name))
 		case len(values) > 1:
 			return nil, Wrong("%s: given twice", name)
@@ -81,7 +105,7 @@ func ListQuery(q *engine.ListQuery) string {
 // without a limit 0.
 func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
 	l := engine.ListQuery{Queue: queue}
-	q, err := Query(raw, "state", "from", "to", "order", "after", "limit", "body")
+	q, err := Query(raw, ListParameters)
 	if err != nil {
 		return l, err
 	}
@@ -164,7 +188,7 @@ func RefQuery(ref engine.Ref) string {
 
 // ParseRefQuery reads in which state a message is to be; Gone: in any.
 func ParseRefQuery(raw string) (engine.State, error) {
-	q, err := Query(raw, "if_state")
+	q, err := Query(raw, RefParameters)
 	if err != nil || !q.Has("if_state") {
 		return engine.Gone, err
 	}
@@ -176,7 +200,7 @@ func QueuesQuery(after string, limit int) string { return page(after, limit).Enc
 
 // ParseQueuesQuery reads the query of a list of queues; without a limit that is 0.
 func ParseQueuesQuery(raw string) (after string, n int, err error) {
-	q, err := Query(raw, "after", "limit")
+	q, err := Query(raw, PageParameters)
 	if err != nil {
 		return "", 0, err
 	}
@@ -197,7 +221,7 @@ func ForecastQuery(step, span time.Duration) string {
 
 // ParseForecastQuery reads the query of a forecast.
 func ParseForecastQuery(raw string) (step, span time.Duration, err error) {
-	q, err := Query(raw, "step", "span")
+	q, err := Query(raw, ForecastParameters)
 	if err != nil {
 		return 0, 0, err
 	}

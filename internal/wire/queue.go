@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // AppendQueue appends what a queue holds.
@@ -23,12 +24,23 @@ func AppendQueue(b []byte, q *engine.QueueInfo) []byte {
 	return append(b, '}')
 }
 
-var queueFields = []string{"queue", "scheduled", "ready", "leased", "dead", "finished", "next_due", "oldest_ready", "paused", "paused_until"}
+// QueueHolds is what a queue holds.
+var QueueHolds = answered("Queue", "What a queue holds. An unknown queue is an empty one.",
+	must("queue", isText, ""),
+	must("scheduled", isCount, ""),
+	must("ready", isCount, ""),
+	must("leased", isCount, ""),
+	must("dead", isCount, ""),
+	must("finished", isCount, "remembered keys; one whose time is over may count until something has met it"),
+	must("next_due", isInstant, "of the scheduled ones; null: none, or not known"),
+	must("oldest_ready", isInstant, "due of the one that is ready for longest; null: none, or not known"),
+	must("paused", isFlag, ""),
+	may("paused_until", isInstant, "when the pause ends, if it does"))
 
 // Queue reads what a queue holds.
 func (r *Reader) Queue() (q engine.QueueInfo) {
-	r.fields("queue", queueFields, func(f int) {
-		switch name := queueFields[f]; name {
+	r.fields("queue", QueueHolds, func(f int) {
+		switch name := QueueHolds.names[f]; name {
 		case "queue":
 			q.Queue = r.text(name)
 		case "scheduled":
@@ -60,11 +72,14 @@ func AppendQueues(b []byte, all []engine.QueueInfo, next string) []byte {
 	return append(appendText(b, `,"next":`, next), '}')
 }
 
-var queuesFields = []string{"queues", "next"}
+// QueuePage is a page of queues.
+var QueuePage = answered("QueuePage", "A page of queues: those that hold something, are paused or have settings.",
+	must("queues", schema.Array(QueueHolds.Ref(), 0), ""),
+	must("next", isText, "give it as after for the next page; empty: this is the last"))
 
 // Queues reads a page of queues.
 func (r *Reader) Queues() (all []engine.QueueInfo, next string) {
-	r.fields("answer", queuesFields, func(f int) {
+	r.fields("answer", QueuePage, func(f int) {
 		if f == 0 {
 			r.all("queues", func() { all = append(all, r.Queue()) })
 		} else {
@@ -87,13 +102,18 @@ func AppendBucket(b []byte, k *engine.Bucket) []byte {
 }
 
 var (
-	forecastFields = []string{"step", "buckets"}
-	bucketFields   = []string{"from", "count"}
+	// ForecastAnswer is a forecast.
+	ForecastAnswer = answered("Forecast", "How many messages fall due, step by step.",
+		must("step", isDuration, ""),
+		must("buckets", schema.Array(bucketFields.Ref(), engine.MaxSteps), ""))
+	bucketFields = answered("Bucket", "How many messages fall due within a step.",
+		must("from", isInstant, "when the step begins"),
+		must("count", isCount, ""))
 )
 
 // Forecast reads a forecast.
 func (r *Reader) Forecast() (step time.Duration, buckets []engine.Bucket) {
-	r.fields("answer", forecastFields, func(f int) {
+	r.fields("answer", ForecastAnswer, func(f int) {
 		if f == 0 {
 			step = r.duration("step")
 		} else {

@@ -199,11 +199,11 @@ func find(names []string, name []byte, first int) int {
 
 // fields reads an object: each reads the value of the field whose index it gets. It
 // returns which there were, a bit for each.
-func (r *Reader) fields(what string, names []string, each func(field int)) (seen uint32) {
+func (r *Reader) fields(what string, s *Shape, each func(field int)) (seen uint32) {
 	if !r.open(what, '{') {
 		return 0
 	}
-	for f := r.next(names, &seen); f >= 0; f = r.next(names, &seen) {
+	for f := r.next(s.names, &seen); f >= 0; f = r.next(s.names, &seen) {
 		each(f)
 	}
 	return seen

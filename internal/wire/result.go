@@ -1,6 +1,9 @@
 package wire
 
-import "github.com/tarryhq/tarry/engine"
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
+)
 
 // Results writes an answer with one result for each item of a request.
 type Results struct {
@@ -63,17 +66,18 @@ func (r *Results) Cancelled(ref engine.Ref, err error) {
 	r.B = append(r.B, '}')
 }
 
-var resultFields = []string{"results"}
+// anyResults is an answer of which the results alone are read.
+var anyResults = answered("", "", must("results", schema.Array(schema.Object{}, 0), ""))
 
 // Results reads an answer with one result for each item: each reads one of them.
 func (r *Reader) Results(each func()) {
-	r.fields("answer", resultFields, func(int) { r.all("results", each) })
+	r.fields("answer", anyResults, func(int) { r.all("results", each) })
 }
 
 // batch reads a request of one field, an array whose elements fail alone.
-func (r *Reader) batch(field []string, each func()) {
-	if r.fields("request", field, func(int) { r.items(field[0], each) }) == 0 {
-		r.Wrong("%s: is missing", field[0])
+func (r *Reader) batch(s *Shape, each func()) {
+	if r.fields("request", s, func(int) { r.items(s.names[0], each) }) == 0 {
+		r.Wrong("%s: is missing", s.names[0])
 	}
 	r.end()
 }

@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"math"
 	"strconv"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // AppendSettings appends the settings of a queue, what is unset left out, and their
@@ -52,23 +54,40 @@ func counts(s *engine.Settings) [4]count {
 }
 
 var (
-	settingsFields = []string{"settings", "revision"}
-	settingFields  = []string{
-		"priority", "max_attempts", "ttr", "backoff", "expire_after", "remember",
-		"dead_keep", "dead_max", "max_pending", "in_flight", "burst", "rate",
-	}
+	// Configuring is a request to store settings.
+	Configuring = asked("Settings", "The settings of a queue, all of them: what is absent is unset.",
+		must("settings", settingFields.Ref(), ""),
+		may("revision", schema.Text(1, 0), "store them only if nobody has written since this was read; without it: overwrite"))
+	// Configured is the answer that tells the settings.
+	Configured = answered("StoredSettings", "The settings of a queue: what is absent is unset.",
+		must("settings", settingsTold.Ref(), ""),
+		must("revision", isText, "changes whenever they do"))
+	settingsTold  = answered("StoredValues", "What a queue is set to.", settingFields.fields...)
+	settingFields = asked("SettingValues", "What a queue can be set to. Limits act at once, on all who use it.",
+		may("priority", schema.Whole(0, math.MaxUint32), "of pushes that do not say, as are the next five; unset: 1024"),
+		may("max_attempts", schema.Whole(1, engine.MaxMaxAttempts), "unset: 20"),
+		may("ttr", isDuration, "1ms to 24h; unset: 60s"),
+		may("backoff", isBackoff, ""),
+		may("expire_after", isDuration, "0s, unset: never"),
+		may("remember", isDuration, "0s, unset: not at all"),
+		may("dead_keep", isDuration, "how long a dead message stays, more than nothing; unset: for ever"),
+		may("dead_max", schema.Whole(1, engine.MaxCount), "dead messages at most; of more those that died first are dropped; unset: any number"),
+		may("max_pending", schema.Whole(1, engine.MaxCount), "live messages at most; unset: any number"),
+		may("in_flight", schema.Whole(1, engine.MaxCount), "messages leased at once at most, over all workers; unset: any number"),
+		may("burst", schema.Whole(1, engine.MaxBurst), "leases at once at most when rate was not used up before; only with a rate; unset: what rate gives in 0.1 s, at least 1"),
+		may("rate", schema.Type("number").With("minimum", engine.MinRate).With("maximum", engine.MaxRate), "leases a second, at least one a day; unset: any number"))
 )
 
 // Settings reads the settings of a queue and their revision; a request may have none.
 func (r *Reader) Settings() (s engine.Settings, revision string) {
-	seen := r.fields("request", settingsFields, func(f int) {
+	seen := r.fields("request", Configuring, func(f int) {
 		if f == 1 {
 			if revision = r.text("revision"); revision == "" {
 				r.Wrong("revision: is empty; leave it out to overwrite whatever stands")
 			}
 			return
 		}
-		r.fields("settings", settingFields, func(f int) { r.setting(settingFields[f], &s) })
+		r.fields("settings", settingFields, func(f int) { r.setting(settingFields.names[f], &s) })
 	})
 	if seen&1 == 0 {
 		r.Wrong("settings: is missing")

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // AppendSettlements appends a request to settle.
@@ -31,18 +32,33 @@ func appendSettlement(b []byte, s *engine.Settlement) []byte {
 }
 
 var (
-	settleFields     = []string{"settlements"}
-	settlementFields = []string{"lease", "do", "delay", "due", "ttr", "reason"}
+	// Settling is a request to settle.
+	Settling = asked("Settle", "What became of leased messages.",
+		must("settlements", schema.Array(settlementFields.Ref(), engine.MaxBatch), ""))
+	settlementFields = asked("Settlement", "What became of a leased message.",
+		must("lease", isText, "what the message came with"),
+		must("do", isAction, actionDoc),
+		may("delay", isDuration, "of retry and snooze: until when it rests"),
+		may("due", isTime, "of retry and snooze, instead of delay"),
+		may("ttr", isDuration, "of extend: "+ttrDoc),
+		may("reason", isText, "of retry and bury: why"))
 )
 
 // Settlements reads a request to settle, and what is wrong with each settlement.
 func (r *Reader) Settlements() (all []engine.Settlement, bad []error) {
-	r.batch(settleFields, func() {
+	r.batch(Settling, func() {
 		all = append(all, r.settlement())
 		bad = append(bad, r.wrong())
 	})
 	return all, bad
 }
+
+const actionDoc = `ack: handled, it is gone
+retry: failed; again after delay, else after the message's backoff, or dead when its attempts are used up
+snooze: not now; the attempt does not count
+release: not started; the attempt does not count
+bury: hopeless, it is dead
+extend: still at it; the lease ends ttr from now`
 
 func (r *Reader) settlement() (s engine.Settlement) {
 	var when engine.When
@@ -50,7 +66,7 @@ func (r *Reader) settlement() (s engine.Settlement) {
 		return s
 	}
 	var seen uint32
-	for f := r.next(settlementFields, &seen); f >= 0; f = r.next(settlementFields, &seen) {
+	for f := r.next(settlementFields.names, &seen); f >= 0; f = r.next(settlementFields.names, &seen) {
 		switch f {
 		case 0:
 			s.Token = r.text("lease")
@@ -112,7 +128,16 @@ func (r *Results) Settled(token string, s *engine.Settled) {
 	r.B = append(r.B, '}')
 }
 
-var settledFields = []string{"lease", "ok", "state", "until", "error"}
+// SettleResults is the answer to a request to settle.
+var (
+	SettleResults = results("SettleResults", "What became of each settlement.", settledFields.Ref())
+	settledFields = answered("SettleResult", "What became of a settlement.",
+		must("lease", isText, ""),
+		must("ok", isFlag, "it was settled"),
+		may("state", schema.Words(words(engine.Gone, engine.Finished)...), "of the message now"),
+		may("until", isInstant, "when the message is due, or the lease ends"),
+		may("error", errorFields.Ref(), "why not"))
+)
 
 // Settled reads the answer to one settlement. What went wrong with it is an *Error.
 func (r *Reader) Settled() (s engine.Settled) {

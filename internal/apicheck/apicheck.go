@@ -1,0 +1,267 @@
+// Package apicheck holds what a server takes and answers in tests against its OpenAPI
+// document. The schemas of OpenAPI 3.1 are JSON Schema, so that a library for that does
+// the work; each is compiled once.
+package apicheck
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Checker holds exchanges against a document. Many goroutines may use it.
+type Checker struct{ operations []operation }
+
+type operation struct {
+	method   string
+	path     []string
+	request  *jsonschema.Schema // nil: there is none
+	bare     bool               // a request may have no body
+	inPath   map[string]*jsonschema.Schema
+	inQuery  map[string]*jsonschema.Schema
+	inHeader map[string]*jsonschema.Schema
+	answers  map[string]*jsonschema.Schema // by status; nil: nothing is told
+}
+
+// Answer is what was answered to a request.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// where the document stands, for the compiler.
+const where = "mem:///openapi.json"
+
+type object = map[string]any
+
+// New returns a Checker for a document. Answers may have no more fields than the
+// document tells, though it lets them grow.
+func New(document []byte) (c *Checker, err error) {
+	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			c, err = nil, fmt.Errorf("the document is not of the form that is expected: %v", p)
+		}
+	}()
+	closeObjects(tree)
+	b := builder{compiler: jsonschema.NewCompiler(), root: tree.(object)}
+	b.compiler.DefaultDraft(jsonschema.Draft2020)
+	b.compiler.AssertFormat()
+	b.compiler.AssertContent()
+	if err := b.compiler.AddResource(where, tree); err != nil {
+		return nil, err
+	}
+	c = new(Checker)
+	for path, item := range b.root["paths"].(object) {
+		for method, op := range item.(object) {
+			c.operations = append(c.operations, b.operation(strings.ToUpper(method), path, op.(object), pointer("paths", path, method)))
+		}
+	}
+	return c, b.err
+}
+
+// closeObjects has all objects with properties have no others.
+func closeObjects(v any) {
+	switch v := v.(type) {
+	case object:
+		if _, ok := v["properties"].(object); ok && v["additionalProperties"] == nil {
+			v["additionalProperties"] = false
+		}
+		for _, m := range v {
+			closeObjects(m)
+		}
+	case []any:
+		for _, e := range v {
+			closeObjects(e)
+		}
+	}
+}
+
+type builder struct {
+	compiler *jsonschema.Compiler
+	root     object
+	err      error
+}
+
+// pointer is a JSON pointer.
+func pointer(names ...string) string {
+	var b strings.Builder
+	for _, n := range names {
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(n))
+	}
+	return b.String()
+}
+
+func (b *builder) schema(at string) *jsonschema.Schema {
+	s, err := b.compiler.Compile(where + "#" + (&url.URL{Path: at}).EscapedPath())
+	b.err = errors.Join(b.err, err)
+	return s
+}
+
+func (b *builder) operation(method, path string, op object, at string) operation {
+	o := operation{
+		method: method, path: strings.Split(path, "/"), answers: make(map[string]*jsonschema.Schema),
+		inPath: make(map[string]*jsonschema.Schema), inQuery: make(map[string]*jsonschema.Schema), inHeader: make(map[string]*jsonschema.Schema),
+	}
+	if body, ok := op["requestBody"].(object); ok {
+		o.request, o.bare = b.schema(at+pointer("requestBody", "content", "application/json", "schema")), body["required"] != true
+	}
+	parameters, _ := op["parameters"].([]any)
+	for i, p := range parameters {
+		p, at := p.(object), at+pointer("parameters", strconv.Itoa(i))
+		if ref, ok := p["$ref"].(string); ok {
+			name := strings.TrimPrefix(ref, "#/components/parameters/")
+			p, at = b.root["components"].(object)["parameters"].(object)[name].(object), pointer("components", "parameters", name)
+		}
+		in := map[string]map[string]*jsonschema.Schema{"path": o.inPath, "query": o.inQuery, "header": o.inHeader}[p["in"].(string)]
+		in[p["name"].(string)] = b.schema(at + pointer("schema"))
+	}
+	for status, a := range op["responses"].(object) {
+		o.answers[status] = nil
+		if a.(object)["content"] != nil {
+			o.answers[status] = b.schema(at + pointer("responses", status, "content", "application/json", "schema"))
+		}
+	}
+	return o
+}
+
+// Check returns an error when an answer is none that the document tells of, or when
+// the server took a request that the document forbids. body is the request's.
+func (c *Checker) Check(r *http.Request, body []byte, a Answer) error {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	var err error
+	o, variables := c.find(method, r.URL.EscapedPath())
+	switch {
+	case o == nil && a.Status < 400:
+		err = errors.New("the document does not tell of this call")
+	case o == nil: // all errors are alike
+		err = c.operations[0].answered(r, a)
+	default:
+		if err = o.answered(r, a); err == nil && a.Status < 400 && !partly(a.Body) {
+			if err = o.asked(r, variables, body); err != nil {
+				err = fmt.Errorf("the server took what the document forbids: %w", err)
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s %.300s: %d %.500s: %w", r.Method, r.URL, body, a.Status, a.Body, err)
+	}
+	return nil
+}
+
+// find returns the operation of a path, and what stands in it.
+func (c *Checker) find(method, path string) (found *operation, variables map[string]string) {
+	segments := strings.Split(path, "/")
+	for i := range c.operations {
+		if o := &c.operations[i]; o.method == method && len(o.path) == len(segments) {
+			if v := match(o.path, segments); v != nil && (found == nil || len(v) < len(variables)) {
+				found, variables = o, v
+			}
+		}
+	}
+	return found, variables
+}
+
+// match returns what stands for the variables of a path, nil when it is another.
+func match(path, segments []string) map[string]string {
+	v := make(map[string]string)
+	for i, p := range path {
+		s, err := url.PathUnescape(segments[i])
+		switch name, ok := strings.CutPrefix(p, "{"); {
+		case err != nil, !ok && s != p, ok && s == "":
+			return nil
+		case ok:
+			v[strings.TrimSuffix(name, "}")] = s
+		}
+	}
+	return v
+}
+
+func (o *operation) answered(r *http.Request, a Answer) error {
+	status := strconv.Itoa(a.Status)
+	s, told := o.answers[status]
+	if !told {
+		if status = "default"; a.Status < 400 {
+			return errors.New("the document does not tell of this status")
+		}
+		s = o.answers[status]
+	}
+	switch {
+	case s == nil && len(a.Body) > 0:
+		return errors.New("the document tells of no body")
+	case s == nil || r.Method == http.MethodHead:
+		return nil
+	case a.Header.Get("Content-Type") != "application/json":
+		return fmt.Errorf("the Content-Type is %q", a.Header.Get("Content-Type"))
+	}
+	return fits(s, a.Body)
+}
+
+func (o *operation) asked(r *http.Request, variables map[string]string, body []byte) error {
+	for name, s := range o.inPath {
+		if err := s.Validate(variables[name]); err != nil {
+			return err
+		}
+	}
+	for name, values := range r.URL.Query() {
+		s := o.inQuery[name]
+		if s == nil {
+			return fmt.Errorf("there is no parameter %s", name)
+		}
+		if values[0] == "" {
+			continue // as good as none
+		}
+		if err := s.Validate(parameter(s, values[0])); err != nil {
+			return err
+		}
+	}
+	for name, s := range o.inHeader {
+		if v := r.Header.Get(name); v != "" {
+			if err := s.Validate(v); err != nil {
+				return err
+			}
+		}
+	}
+	if o.request == nil || o.bare && len(body) == 0 {
+		return nil
+	}
+	return fits(o.request, body)
+}
+
+// parameter is the value that a parameter of a query has for its schema.
+func parameter(s *jsonschema.Schema, text string) any {
+	if s.Types != nil && !s.Types.IsEmpty() && s.Types.ToStrings()[0] != "string" {
+		if v, err := jsonschema.UnmarshalJSON(strings.NewReader(text)); err == nil {
+			return v
+		}
+	}
+	return text
+}
+
+func fits(s *jsonschema.Schema, text []byte) error {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	return s.Validate(v)
+}
+
+// partly reports whether an answer tells that some items of its request failed.
+func partly(answer []byte) bool {
+	var a struct{ Failed int }
+	return json.Unmarshal(answer, &a) == nil && a.Failed > 0
+}

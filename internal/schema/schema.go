@@ -1,0 +1,91 @@
+// Package schema writes JSON Schema as OpenAPI 3.1 has it, and the document around it.
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Object is a JSON object whose members keep their order.
+type Object []Member
+
+// Member is a name in an Object, and what encoding/json makes of its value.
+type Member struct {
+	Name  string
+	Value any
+}
+
+// With returns o with one more member; o stays as it is.
+func (o Object) With(name string, value any) Object {
+	return append(o[:len(o):len(o)], Member{name, value})
+}
+
+// MarshalJSON writes the object.
+func (o Object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(m.Value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// Type is the schema of all values of a type: "string", "boolean", …
+func Type(name string) Object { return Object{{"type", name}} }
+
+// Text is a string of least to most characters; most 0: any number.
+func Text(least, most int) Object {
+	o := Type("string")
+	if least > 0 {
+		o = o.With("minLength", least)
+	}
+	if most > 0 {
+		o = o.With("maxLength", most)
+	}
+	return o
+}
+
+// Whole is a whole number from least to most.
+func Whole(least, most int64) Object {
+	return Type("integer").With("minimum", least).With("maximum", most)
+}
+
+// Words is one of some strings.
+func Words(words ...string) Object { return Type("string").With("enum", words) }
+
+// Array is an array of at most most items; 0: any number.
+func Array(items Object, most int) Object {
+	o := Type("array").With("items", items)
+	if most > 0 {
+		o = o.With("maxItems", most)
+	}
+	return o
+}
+
+// Ref is the schema of a component's name.
+func Ref(name string) Object { return Object{{"$ref", "#/components/schemas/" + name}} }
+
+// OrNull is a schema that has a type, or null.
+func OrNull(o Object) Object {
+	n := append(Object(nil), o...)
+	for i, m := range n {
+		if m.Name == "type" {
+			n[i].Value = []any{m.Value, "null"}
+		}
+	}
+	return n
+}

@@ -1,0 +1,189 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
+)
+
+// Shape is a JSON object of the API, or the parameters of a query: the names by which
+// it is read, and what the OpenAPI document tells of each.
+type Shape struct {
+	Name   string // among the document's schemas; "" for parameters
+	doc    string
+	fields []field
+	names  []string
+	strict bool // it is a request's: what is unknown is refused
+}
+
+// field is a field of an object, or a parameter.
+type field struct {
+	name string
+	is   schema.Object
+	doc  string
+	must bool // it is always there, or has to be
+}
+
+// asked is the shape of a request, an element of one, or the parameters of a query.
+func asked(name, doc string, fields ...field) *Shape { return newShape(name, doc, true, fields) }
+
+// answered is the shape of an answer, or a part of one, which may grow.
+func answered(name, doc string, fields ...field) *Shape { return newShape(name, doc, false, fields) }
+
+func newShape(name, doc string, strict bool, fields []field) *Shape {
+	s := &Shape{Name: name, doc: doc, fields: fields, strict: strict}
+	for _, f := range fields {
+		s.names = append(s.names, f.name)
+	}
+	return s
+}
+
+// must is a field that is always there, or has to be.
+func must(name string, is schema.Object, doc string) field { return field{name, is, doc, true} }
+
+// may is a field that may be missing.
+func may(name string, is schema.Object, doc string) field { return field{name, is, doc, false} }
+
+// only returns a shape of some of the fields, of which those in required have to be
+// there.
+func (s *Shape) only(name, doc string, required, optional []string) *Shape {
+	var some []field
+	for _, f := range s.fields {
+		if f.must = slices.Contains(required, f.name); f.must || slices.Contains(optional, f.name) {
+			some = append(some, f)
+		}
+	}
+	if len(some) != len(required)+len(optional) {
+		panic("wire: " + name + " has a field that " + s.Name + " does not have")
+	}
+	return newShape(name, doc, s.strict, some)
+}
+
+// without are the names of all fields but some.
+func (s *Shape) without(names ...string) (rest []string) {
+	for _, n := range s.names {
+		if !slices.Contains(names, n) {
+			rest = append(rest, n)
+		}
+	}
+	return rest
+}
+
+// narrowed returns s with another schema for one of its fields.
+func (s *Shape) narrowed(name string, is schema.Object) *Shape {
+	n := *s
+	n.fields = slices.Clone(s.fields)
+	for i := range n.fields {
+		if n.fields[i].name == name {
+			n.fields[i].is = is
+		}
+	}
+	return &n
+}
+
+// Ref refers to the shape among the document's schemas.
+func (s *Shape) Ref() schema.Object { return schema.Ref(s.Name) }
+
+// Schema is the shape as the document has it.
+func (s *Shape) Schema() schema.Object {
+	o := schema.Type("object").With("description", s.doc)
+	var properties schema.Object
+	var required []string
+	for _, f := range s.fields {
+		properties = properties.With(f.name, f.schema())
+		if f.must {
+			required = append(required, f.name)
+		}
+	}
+	if properties == nil {
+		properties = schema.Object{}
+	}
+	o = o.With("properties", properties)
+	if required != nil {
+		o = o.With("required", required)
+	}
+	if s.strict {
+		o = o.With("additionalProperties", false)
+	}
+	return o
+}
+
+func (f *field) schema() schema.Object {
+	if f.doc == "" {
+		return f.is
+	}
+	return append(schema.Object{{Name: "description", Value: f.doc}}, f.is...)
+}
+
+// Parameters are the shape's fields as parameters of a query.
+func (s *Shape) Parameters() (all []schema.Object) {
+	for _, f := range s.fields {
+		p := schema.Object{{Name: "name", Value: f.name}, {Name: "in", Value: "query"}, {Name: "description", Value: f.doc}}
+		all = append(all, p.With("schema", f.is))
+	}
+	return all
+}
+
+// Shapes are those that the document names, with what they refer to.
+var Shapes = []*Shape{
+	NewMessage, batchMessage, NewBatch, pushedShape, pushFailed, PushResults,
+	Kept, finished, LeasedMessage, MessagePage,
+	Rescheduling, Cancelling, refFields, CancelResults, cancelledFields,
+	Leasing, roomFields, LeaseAnswer, grantedFields, Claiming, PollEnding,
+	Settling, settlementFields, SettleResults, settledFields,
+	QueuePage, QueueHolds, ForecastAnswer, bucketFields,
+	Configuring, settingFields, Configured, settingsTold, Pausing, Purging, Redriving, None, Counted, Redriven,
+	ServerTells, Health,
+	Failed, errorFields,
+}
+
+// FoundMessage is what looking up a message answers.
+var FoundMessage = schema.Object{{Name: "oneOf", Value: []schema.Object{Kept.Ref(), finished.Ref()}}}
+
+// What many fields are.
+var (
+	isQueue = schema.Text(1, engine.MaxQueueBytes).With("pattern", `^[A-Za-z0-9+/;.$_()][-A-Za-z0-9+/;.$_()]*$`).With("examples", []string{"order.unpaid"})
+	isKey   = schema.Text(1, engine.MaxKeyBytes).With("examples", []string{"42"})
+	isID    = schema.Type("string").With("pattern", `^[1-9][0-9]{0,19}$`).With("examples", []string{"1"})
+	isName  = schema.Text(1, MaxPollName)
+	isText  = schema.Type("string")
+	isFlag  = schema.Type("boolean")
+
+	isDuration = schema.Type("string").With("pattern", `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(d|h|m|s|ms|us|µs|μs|ns))+)$`).With("examples", []string{"1500ms", "30m", "48h", "7d"})
+	isTime     = schema.Type("string").With("format", "date-time").With("examples", []string{"2030-01-31T23:59:59.999Z"})
+	isInstant  = schema.OrNull(isTime) // null: none, or not known
+	isCount    = schema.Type("integer").With("minimum", 0)
+	isBase64   = schema.Type("string").With("contentEncoding", "base64")
+	isBackoff  = schema.Array(isDuration, engine.MaxBackoffs)
+
+	isState    = schema.Words(words(engine.Scheduled, engine.Finished)...)
+	isStanding = schema.Words(words(engine.Scheduled, engine.Dead)...)
+	isConflict = schema.Words(words(engine.Reject, engine.Rearm)...)
+	isOutcome  = schema.Words(words(engine.Created, engine.Replaced)...)
+	isEnding   = schema.Words(words(engine.Acked, engine.Expired)...)
+	isAction   = schema.Words(words(engine.Ack, engine.Extend)...)
+
+	isHeaders = schema.Object{{Name: "anyOf", Value: []schema.Object{
+		schema.Type("object").With("additionalProperties", schema.Object{{Name: "anyOf", Value: []schema.Object{isText, schema.Array(isText, engine.MaxHeaders)}}}),
+		schema.Array(schema.Array(isText, 2).With("minItems", 2), 0),
+	}}}
+)
+
+// words are the names of all from first to last.
+func words[T interface {
+	~uint8
+	String() string
+}](first, last T) (all []string) {
+	for v := first; v <= last; v++ {
+		all = append(all, v.String())
+	}
+	return all
+}
+
+// results is the shape of an answer with one result for each item of a request.
+func results(name, doc string, one schema.Object) *Shape {
+	return answered(name, doc,
+		must("results", schema.Array(one, 0), "one for each item of the request, in its order"),
+		must("failed", isCount, "how many of them failed"))
+}

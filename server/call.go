@@ -1,0 +1,162 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/schema"
+	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+// call is what the OpenAPI document tells of a route beside its method and path: by
+// which shapes its request is read and its answer is written.
+type call struct {
+	id      string // the operation's, by which clients that are generated name it; by key with ByKey behind it
+	group   string
+	does    string // in a few words
+	more    string // in more of them; "": that is all
+	query   *wire.Shape
+	request *wire.Shape // nil: none is read
+	bare    bool        // a request may have no body
+	exact   bool        // messages are answered as wire.ExactHeader asks
+	answers []told
+	fails   []error         // beside those with which any call may fail
+	example json.RawMessage // of a request
+}
+
+// told is an answer of a call that did not fail.
+type told struct {
+	status int
+	doc    string
+	shape  schema.Object // nil: nothing is told
+}
+
+// ok is the answer of most calls.
+func ok(doc string, shape schema.Object) []told { return []told{{http.StatusOK, doc, shape}} }
+
+// The groups of calls.
+const (
+	groupPush    = "push"
+	groupMessage = "messages"
+	groupWork    = "work"
+	groupQueue   = "queues"
+	groupServer  = "server"
+)
+
+var groups = [...][2]string{
+	{groupPush, "Push messages."},
+	{groupMessage, "Find and change messages."},
+	{groupWork, "Lease messages, and settle them."},
+	{groupQueue, "Look at queues, and operate them."},
+	{groupServer, "The server itself."},
+}
+
+// operation is the call as the document has it, of a route with a path and a scope.
+func (c *call) operation(path []string, scope access.Scope) schema.Object {
+	id := c.id
+	if len(path) > 3 && path[3] == "keys" {
+		id += "ByKey"
+	}
+	o := schema.Object{{Name: "operationId", Value: id}, {Name: "tags", Value: []string{c.group}}, {Name: "summary", Value: c.does}}
+	if c.more != "" {
+		o = o.With("description", c.more)
+	}
+	if ps := c.parameters(path); len(ps) > 0 {
+		o = o.With("parameters", ps)
+	}
+	if c.request != nil {
+		content := schema.Object{{Name: "schema", Value: c.request.Ref()}}
+		if c.example != nil {
+			content = content.With("example", c.example)
+		}
+		o = o.With("requestBody", schema.Object{{Name: "required", Value: !c.bare}, {Name: "content", Value: schema.Object{{Name: mediaType, Value: content}}}})
+	}
+	return o.With("responses", c.responses()).With("security", security(scope))
+}
+
+// security are the tokens that will do: one with any of the scopes, or none where the
+// server asks for none.
+func security(scope access.Scope) []schema.Object {
+	none := schema.Object{}
+	switch scope {
+	case access.Anyone:
+		return []schema.Object{none}
+	case access.Known:
+		return []schema.Object{{{Name: "token", Value: []string{}}}, none}
+	}
+	var all []schema.Object
+	for _, name := range scope.Names() {
+		all = append(all, schema.Object{{Name: "token", Value: []string{name}}})
+	}
+	return append(all, none)
+}
+
+// parameters are those of the path and of the query.
+func (c *call) parameters(path []string) (all []schema.Object) {
+	for i, segment := range path {
+		if segment == "*" {
+			all = append(all, schema.Object{{Name: "$ref", Value: "#/components/parameters/" + wire.Variable(path, i)}})
+		}
+	}
+	if c.query != nil {
+		all = append(all, c.query.Parameters()...)
+	}
+	if c.exact {
+		all = append(all, schema.Object{{Name: "$ref", Value: "#/components/parameters/exact"}})
+	}
+	return all
+}
+
+// responses are the answers of a call, by status: those told, and each error with its
+// codes. Any other error has the same shape.
+func (c *call) responses() schema.Object {
+	var o schema.Object
+	for _, a := range c.answers {
+		r := schema.Object{{Name: "description", Value: a.doc}}
+		if a.shape != nil {
+			r = r.With("content", content(a.shape))
+		}
+		o = o.With(strconv.Itoa(a.status), r)
+	}
+	fails := append([]error{engine.ErrInvalid, engine.ErrUnauthorized, engine.ErrForbidden, engine.ErrUnavailable, errInternal}, c.fails...)
+	if c.request != nil {
+		fails = append(fails, engine.ErrTooLarge)
+	}
+	meaning := make(map[int][]string)
+	for _, err := range fails {
+		code, status, doc := wire.Meaning(err)
+		meaning[status] = append(meaning[status], code+": "+doc)
+	}
+	if c.request != nil {
+		meaning[http.StatusRequestTimeout] = []string{"invalid: the request's body did not come in time"}
+		meaning[http.StatusUnsupportedMediaType] = []string{"invalid: the Content-Type is not " + mediaType}
+	}
+	for _, status := range slices.Sorted(maps.Keys(meaning)) {
+		r := failure(strings.Join(meaning[status], "\n"))
+		if mayRetry(status) {
+			r = r.With("headers", schema.Object{{Name: "Retry-After", Value: schema.Object{{Name: "$ref", Value: "#/components/headers/RetryAfter"}}}})
+		}
+		o = o.With(strconv.Itoa(status), r)
+	}
+	return o.With("default", failure("Any other error."))
+}
+
+// errInternal stands for all errors that the engine has no name for.
+var errInternal = errors.New("internal")
+
+func failure(doc string) schema.Object {
+	return schema.Object{{Name: "description", Value: doc}, {Name: "content", Value: content(wire.Failed.Ref())}}
+}
+
+func content(shape schema.Object) schema.Object {
+	return schema.Object{{Name: mediaType, Value: schema.Object{{Name: "schema", Value: shape}}}}
+}
+
+const mediaType = "application/json"

@@ -66,6 +66,11 @@ check: ## Check format, vet, static analysis, module files and the documents mad
 	$(GO) mod tidy -diff
 	$(GO) test -run 'TestHouse|TestSemantics' .
 
+.PHONY: client
+client: ## Install what generates the TypeScript client of examples/typescript (Node 20, npm), generate it from the server and test it.
+	cd examples/typescript && npm ci
+	TARRY_TEST_CLIENT=require $(GO) test -count=1 ./examples/typescript
+
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder for a few seconds each (FUZZTIME=10s).
 	@for pkg in $$($(GO) list ./...); do \

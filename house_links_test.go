@@ -28,7 +28,7 @@ func pages(t *testing.T, ext string) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"):
 			return filepath.SkipDir
 		case d.IsDir() || filepath.Ext(path) != ext:
 			return nil

@@ -60,7 +60,7 @@ func goFiles(t *testing.T) map[string][]*ast.File {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || path == "bench") {
+			if name := d.Name(); path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || path == "bench") {
 				return filepath.SkipDir
 			}
 			return nil

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/tarryhq/tarry/server/access"
@@ -84,6 +85,15 @@ type Config struct {
 
 	// Logger gets panics and errors of class 5xx. Default: nothing is logged.
 	Logger *slog.Logger
+
+	// Metrics answers GET /metrics, such as tarryprom.Metrics.Handler. Default: there is
+	// no such path.
+	Metrics http.Handler
+
+	// Answered, if not nil, is told of each request that was answered, by many at a time:
+	// its route, such as /v1/queues/{queue}/messages, or "other"; its method, or "other";
+	// the status; and how long it took, from its headers to the end of its answer.
+	Answered func(route, method string, status int, took time.Duration)
 }
 
 // The defaults and bounds of a Config.

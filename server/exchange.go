@@ -17,6 +17,8 @@ type exchange struct {
 	http.ResponseWriter
 	s       *Server
 	path    wire.Path
+	route   *route        // nil: none
+	status  int           // of the answer; 0: 200, or none yet
 	held    int64         // bytes taken from the server's budget
 	reading bool          // of the body; who waits for 100 Continue got it
 	get     bool          // nothing is done but to answer
@@ -40,6 +42,28 @@ func (x *exchange) end() {
 	x.s.budget.give(x.held)
 	*x = exchange{}
 	exchanges.Put(x)
+}
+
+// WriteHeader notes the status.
+func (x *exchange) WriteHeader(status int) {
+	if x.status < http.StatusOK { // those below come before the answer
+		x.status = status
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// answered tells Config.Answered of a request that began at start.
+func (x *exchange) answered(method string, start time.Time) {
+	name, status := "other", x.status
+	if x.route == nil {
+		method = "other"
+	} else {
+		name = x.route.template()
+	}
+	if status == 0 {
+		status = http.StatusOK
+	}
+	x.s.cfg.Answered(name, method, status, time.Since(start))
 }
 
 // Unwrap is for http.ResponseController.

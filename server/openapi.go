@@ -29,6 +29,9 @@ func describe(table []route, version string) []byte {
 	var paths schema.Object
 	for i := range table {
 		e := &table[i]
+		if e.call == nil {
+			continue
+		}
 		path := e.template()
 		n, known := at[path]
 		if !known {

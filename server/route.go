@@ -20,7 +20,7 @@ type route struct {
 	pattern []string     // the segments of the path; "*" is any
 	scope   access.Scope // one of these rights is needed, on the queues that the request is about
 	handle  handler
-	call    *call
+	call    *call // nil: no call of the API, but for machines that watch the server
 }
 
 func newRoute(method, path string, scope access.Scope, handle handler, call *call) route {
@@ -64,6 +64,7 @@ func (s *Server) routes() []route {
 		newRoute("GET", "/healthz", access.Anyone, s.healthz, callHealthz),
 		newRoute("GET", "/readyz", access.Anyone, s.readyz, callReadyz),
 		newRoute("GET", "/openapi.json", access.Known, s.openapi, callOpenAPI),
+		newRoute("GET", "/metrics", access.Read, s.metrics, nil),
 	}
 }
 
@@ -80,6 +81,7 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	}
 	for i := range s.table {
 		if e := &s.table[i]; e.method == method && x.path.Is(e.pattern) {
+			x.route = e
 			err := s.allow(x, r, e)
 			if err == nil {
 				err = e.handle(x, r)

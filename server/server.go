@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/wire"
@@ -45,6 +46,9 @@ func New(c *tarry.Client, cfg *Config) *Server {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := s.begin(w, r)
 	defer x.end()
+	if s.cfg.Answered != nil {
+		defer x.answered(r.Method, time.Now())
+	}
 	defer s.recovered(x, r)
 	err := s.acceptable(r)
 	if err == nil {
@@ -83,4 +87,13 @@ func (s *Server) acceptable(r *http.Request) error {
 		return refusal(http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request's line and headers are too large", "")
 	}
 	return s.hosts.admit(r)
+}
+
+// metrics answers with what Config.Metrics says.
+func (s *Server) metrics(x *exchange, r *http.Request) error {
+	if s.cfg.Metrics == nil {
+		return notFound(r)
+	}
+	s.cfg.Metrics.ServeHTTP(x, r)
+	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/server"
+	"github.com/tarryhq/tarry/tarryprom"
 )
 
 // serveFlags set the server up.
@@ -110,6 +111,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	defer spans.end()
+	metrics := tarryprom.New(nil)
 	cfg := &server.Config{
 		Version:         readBuild().Version,
 		Hosts:           s.names(),
@@ -119,6 +121,8 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		Guard:           guard.guard,
 		Audit:           guard.audit,
 		TLS:             guard.tls,
+		Metrics:         metrics.Handler(),
+		Answered:        metrics.Answered,
 		Logger:          logger,
 	}
 	// Probes are answered while the store is being opened.
@@ -126,12 +130,13 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	defer end()
 	opening, served := server.NewOpening(cfg), make(chan error, 1)
 	go func() { served <- opening.Serve(serving, l) }()
-	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, PushMiddleware: spans.pushes(), Logger: logger})
+	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, PushMiddleware: spans.pushes(), Logger: logger, Meter: metrics.Meter()})
 	if err != nil {
 		end()
 		<-served
 		return err
 	}
+	metrics.Watch(c)
 	p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
 	handing, err := p.handOn(ctx, c, routes, guard.after(ctx, wishes), s, spans, logger)
 	if err != nil {

@@ -1,0 +1,159 @@
+package tarryprom
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Meter returns what counts in m: tarry.Config.Meter.
+func (m *Metrics) Meter() *tarry.Meter {
+	return &tarry.Meter{
+		Called: func(op string, took time.Duration, err error) {
+			result := called(err)
+			if failing := result == "failed"; result != "cancelled" && failing != m.failing.Load() {
+				m.failing.Store(failing)
+			}
+			m.vecs.calls.WithLabelValues(op, result).Inc()
+			m.vecs.callTime.WithLabelValues(op).Observe(took.Seconds())
+		},
+		Pushed: func(queue string, outcome tarry.Outcome, err error, n int) {
+			m.all.of(queue).add(pushes, pushed(outcome, err), n)
+		},
+		Cancelled: func(queue string, err error, n int) {
+			m.all.of(queue).add(cancels, because(err, removed), n)
+		},
+		Leased: func(queue string, n int) {
+			if n == 0 {
+				m.vecs.idle.Inc()
+				return
+			}
+			m.all.of(queue).add(leases, none, n)
+		},
+		Claimed: func(queue string, err error) {
+			m.all.of(queue).add(claims, because(err, claimed), 1)
+		},
+		Ended: func(queue string, gone, dead int) {
+			s := m.all.of(queue)
+			if gone > 0 {
+				s.add(expired, none, gone)
+			}
+			if dead > 0 {
+				s.add(deaths, none, dead)
+			}
+		},
+		Granted: func(ls []tarry.Lease, now time.Time) {
+			for i := range ls {
+				m.all.of(ls[i].Queue).late(now.Sub(ls[i].Due).Seconds())
+			}
+		},
+		Settled: m.settled,
+		Handled: m.handled,
+	}
+}
+
+// settled counts a settlement of who is no worker of this process.
+func (m *Metrics) settled(do tarry.Action, s *tarry.SettleResult) {
+	r := failed
+	switch {
+	case errors.Is(s.Err, tarry.ErrLeaseLost):
+		r = leaseLost
+	case s.Err != nil:
+	case do == tarry.DoExtend:
+		return
+	case do == tarry.DoAck:
+		r = acked
+	case do == tarry.DoSnooze:
+		r = snoozed
+	case do == tarry.DoRelease:
+		r = released
+	case do == tarry.DoBury:
+		r = buried
+	case s.State == tarry.Dead:
+		r = died
+	default:
+		r = retried
+	}
+	m.ended(s.Queue, r)
+}
+
+// ended counts the end of a lease.
+func (m *Metrics) ended(queue string, r result) {
+	s := m.all.of(queue)
+	s.add(handled, r, 1)
+	if r == died || r == buried {
+		s.add(deaths, none, 1)
+	}
+}
+
+// byEvent are the results that events of workers tell.
+var byEvent = map[tarry.EventKind]result{
+	tarry.Acked: acked, tarry.Dropped: dropped, tarry.Retried: retried, tarry.Snoozed: snoozed, tarry.Released: released, tarry.Buried: buried,
+	tarry.Died: died, tarry.LeaseLost: leaseLost, tarry.EngineFailed: failed, tarry.SelfSettled: selfSettled,
+}
+
+func (m *Metrics) handled(e tarry.Event) {
+	if e.Kind == tarry.Started {
+		m.all.of(e.Queue).late(e.Lateness.Seconds())
+		return
+	}
+	r, ok := byEvent[e.Kind]
+	if !ok || e.Queue == "" { // a failure to lease is a call that failed
+		return
+	}
+	if e.Duration > 0 {
+		m.all.of(e.Queue).took(e.Duration.Seconds())
+	}
+	m.ended(e.Queue, r)
+}
+
+func pushed(o tarry.Outcome, err error) result {
+	switch {
+	case err != nil:
+		return because(err, none)
+	case o == tarry.Kept:
+		return kept
+	case o == tarry.Replaced:
+		return replaced
+	}
+	return created
+}
+
+// because is the result that an error stands for; well, when there is none.
+func because(err error, well result) result {
+	if err == nil {
+		return well
+	}
+	for _, x := range [...]struct {
+		is error
+		r  result
+	}{
+		{tarry.ErrExists, exists}, {tarry.ErrLeased, leased}, {tarry.ErrNotFound, notFound}, {tarry.ErrNotDue, notDue},
+		{tarry.ErrStale, stale}, {tarry.ErrLimit, limit},
+	} {
+		if errors.Is(err, x.is) {
+			return x.r
+		}
+	}
+	return failed
+}
+
+// called says what came of a call of the engine.
+func called(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if errors.Is(err, context.Canceled) {
+		return "cancelled"
+	}
+	for _, answer := range [...]error{engine.ErrNotFound, engine.ErrLeased, engine.ErrNotDue, engine.ErrExists, engine.ErrStale,
+		engine.ErrLimit, engine.ErrInvalid, engine.ErrUnsupported, engine.ErrLeaseLost, engine.ErrTooLarge} {
+		if errors.Is(err, answer) {
+			return "refused"
+		}
+	}
+	return "failed"
+}

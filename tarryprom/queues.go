@@ -1,0 +1,110 @@
+package tarryprom
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// queues are those that have figures of their own, and the one for all others. What has
+// a name keeps it, as counters must not move.
+type queues struct {
+	vecs  *vectors
+	named sync.Map // name → *series
+	full  atomic.Bool
+	other *series
+
+	mu   sync.Mutex
+	left int
+}
+
+// of returns the figures that a queue counts in.
+func (q *queues) of(name string) *series {
+	if s, ok := q.named.Load(name); ok {
+		return s.(*series)
+	}
+	if name == "" || name == Other || q.full.Load() {
+		return q.other
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if s, ok := q.named.Load(name); ok {
+		return s.(*series)
+	}
+	if q.left == 0 {
+		q.full.Store(true)
+		return q.other
+	}
+	q.left--
+	s := &series{vecs: q.vecs, queue: name}
+	q.named.Store(name, s)
+	return s
+}
+
+// result is the value of the label that a counter has beside the queue.
+type result int
+
+const (
+	none result = iota // it has no such label
+	created
+	kept
+	replaced
+	exists
+	leased
+	limit
+	failed
+	removed
+	notFound
+	notDue
+	claimed
+	stale
+	acked
+	dropped
+	retried
+	snoozed
+	released
+	buried
+	died
+	leaseLost
+	selfSettled
+	results
+)
+
+var resultNames = [results]string{"", "created", "kept", "replaced", "exists", "leased", "limit", "failed", "removed",
+	"not_found", "not_due", "claimed", "stale", "acked", "dropped", "retried", "snoozed", "released", "buried", "died", "lease_lost", "self_settled"}
+
+// series are the figures of one queue, each made when it is first needed.
+type series struct {
+	vecs               *vectors
+	queue              string
+	counts             [kinds][results]atomic.Pointer[prometheus.Counter]
+	lateness, handling atomic.Pointer[prometheus.Observer]
+}
+
+func (s *series) add(k kind, r result, n int) {
+	c := s.counts[k][r].Load()
+	if c == nil {
+		labels := []string{s.queue, resultNames[r]}
+		if r == none {
+			labels = labels[:1]
+		}
+		made := s.vecs.counts[k].WithLabelValues(labels...)
+		c = &made
+		s.counts[k][r].Store(c)
+	}
+	(*c).Add(float64(n))
+}
+
+func (s *series) late(seconds float64) { observe(&s.lateness, s.vecs.lateness, s.queue, seconds) }
+func (s *series) took(seconds float64) { observe(&s.handling, s.vecs.handling, s.queue, seconds) }
+
+func observe(p *atomic.Pointer[prometheus.Observer], vec *prometheus.HistogramVec, queue string, seconds float64) {
+	o := p.Load()
+	if o == nil {
+		made := vec.WithLabelValues(queue)
+		o = &made
+		p.Store(o)
+	}
+	(*o).Observe(max(0, seconds))
+}

@@ -1,0 +1,79 @@
+package tarryprom
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// vectors are the metrics that are counted as things happen.
+type vectors struct {
+	counts [kinds]*prometheus.CounterVec
+
+	lateness, handling *prometheus.HistogramVec
+
+	calls       *prometheus.CounterVec
+	callTime    *prometheus.HistogramVec
+	idle        prometheus.Counter
+	requests    *prometheus.CounterVec
+	requestTime *prometheus.HistogramVec
+}
+
+// kind is a counter of which each queue has its own.
+type kind int
+
+const (
+	pushes kind = iota
+	leases
+	handled
+	cancels
+	claims
+	expired
+	deaths
+	kinds
+)
+
+// The buckets of the histograms, in seconds.
+var (
+	latenessBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600}
+	handlingBuckets = []float64{.0005, .001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600}
+	callBuckets     = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	requestBuckets  = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+)
+
+func newVectors() vectors {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets,
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour}, labels)
+	}
+	v := vectors{
+		lateness:    histogram("tarry_lateness_seconds", "From due to the start of handling, or to the lease by who is no worker here.", latenessBuckets, "queue"),
+		handling:    histogram("tarry_handle_seconds", "How long the handlers of workers here ran.", handlingBuckets, "queue"),
+		calls:       counter("tarry_store_calls_total", "Calls of the store by what came of them.", "op", "result"),
+		callTime:    histogram("tarry_store_call_seconds", "How long calls of the store took.", callBuckets, "op"),
+		idle:        prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_idle_leases_total", Help: "Lease calls of the store that brought nothing."}),
+		requests:    counter("tarry_http_requests_total", "Requests answered.", "route", "method", "status"),
+		requestTime: histogram("tarry_http_request_seconds", "How long requests took, waits for messages included.", requestBuckets, "route"),
+	}
+	v.counts = [kinds]*prometheus.CounterVec{
+		pushes:  counter("tarry_pushes_total", "Messages pushed by outcome.", "queue", "outcome"),
+		leases:  counter("tarry_leases_total", "Messages leased.", "queue"),
+		handled: counter("tarry_handled_total", "Leases settled by result.", "queue", "result"),
+		cancels: counter("tarry_cancels_total", "Cancels by result.", "queue", "result"),
+		claims:  counter("tarry_claims_total", "Claims by result.", "queue", "result"),
+		expired: counter("tarry_expired_total", "Messages dropped past their expiry.", "queue"),
+		deaths:  counter("tarry_deaths_total", "Messages that became dead.", "queue"),
+	}
+	return v
+}
+
+func (v *vectors) collectors() []prometheus.Collector {
+	all := []prometheus.Collector{v.lateness, v.handling, v.calls, v.callTime, v.idle, v.requests, v.requestTime}
+	for _, c := range v.counts {
+		all = append(all, c)
+	}
+	return all
+}

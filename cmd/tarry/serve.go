@@ -137,7 +137,6 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	metrics.Watch(c)
-	p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
 	handing, err := p.handOn(ctx, c, routes, guard.after(ctx, wishes), s, spans, logger)
 	if err != nil {
 		end()
@@ -145,6 +144,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return errors.Join(err, c.Close())
 	}
 	opening.Opened(server.New(c, cfg))
+	p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
 	err = <-served
 	undrained := handing.end()
 	if ctx.Err() != nil {

@@ -190,10 +190,10 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 	switch next {
 	case toFinished:
 		m.end(x, engine.Acked, instant(now.UnixMilli()), now)
-		return engine.Settled{State: engine.Gone}
+		return engine.Settled{Queue: x.Queue, State: engine.Gone}
 	case toDead:
 		x.die(now, reason)
-		return engine.Settled{State: engine.Dead}
+		return engine.Settled{Queue: x.Queue, State: engine.Dead}
 	case toLeased:
 		ttr := s.TTR
 		if ttr == 0 {
@@ -201,7 +201,7 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 		}
 		x.Deadline = instant(engine.When{In: ttr}.Resolve(now))
 		m.hint(x.Queue) // the new deadline may be nearer
-		return engine.Settled{State: engine.Leased, Until: x.Deadline}
+		return engine.Settled{Queue: x.Queue, State: engine.Leased, Until: x.Deadline}
 	case toDue:
 		when := engine.When{In: x.RetryDelay(x.Attempt)}
 		if s.When != nil {
@@ -214,5 +214,5 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 	}
 	x.wait()
 	m.hint(x.Queue)
-	return engine.Settled{State: x.info(now).State, Until: x.Due}
+	return engine.Settled{Queue: x.Queue, State: x.info(now).State, Until: x.Due}
 }

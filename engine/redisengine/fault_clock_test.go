@@ -35,12 +35,12 @@ func TestFaultClocksDisagree(t *testing.T) {
 		l.Push(c, "hour"+strconv.Itoa(i), time.Hour)
 		l.Push(c, "soon"+strconv.Itoa(i), 2*time.Second)
 	}
-	l.Rest(10 * time.Second)
+	l.Rest(longWait)
 	t.Logf("the latest was handled after %v", l.Late)
 	if l.Late > 2*time.Second {
 		t.Error("that is too late")
 	}
-	l.Settled(c, 5*time.Second)
+	l.Settled(c, longWait)
 	l.Once()
 
 	// Leases last as long as they are to.
@@ -70,13 +70,13 @@ func TestFaultClockStepsBack(t *testing.T) {
 	l := ledger.New(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	l.Push(c, "first", 0)
-	l.Rest(10 * time.Second)
+	l.Rest(longWait)
 	held.Await("the handler to start", 10*time.Second, func() bool { return held.Entries["k"].Running })
 	l.Push(c, "far", time.Minute)
 	for i := range 20 {
 		l.Push(c, fmt.Sprint("near", i), time.Second)
 	}
-	ledger.Counts(t, c, "q", 10*time.Second, 21, 0, 0)
+	ledger.Counts(t, c, "q", longWait, 21, 0, 0)
 
 	// What was to be due is so an hour and a second later.
 	s.SetClock("-1h")
@@ -88,7 +88,7 @@ func TestFaultClockStepsBack(t *testing.T) {
 	t.Logf("it was handled %v late", time.Since(pushed)-time.Second)
 	unblock()
 	held.Rest(10 * time.Second)
-	ledger.Counts(t, c, "held", 5*time.Second, 0, 0, 0) // it could be acked
+	ledger.Counts(t, c, "held", longWait, 0, 0, 0) // it could be acked
 	held.Once()
 	ledger.Counts(t, c, "q", 0, 21, 0, 0)
 
@@ -97,7 +97,7 @@ func TestFaultClockStepsBack(t *testing.T) {
 	t.Logf("the rest was handled %v after the clock was put right", l.Await("the rest", Recheck+3*time.Second, func() bool {
 		return l.Handled == 1+20+20
 	}))
-	ledger.Counts(t, c, "q", 5*time.Second, 1, 0, 0)
+	ledger.Counts(t, c, "q", longWait, 1, 0, 0)
 	l.Once()
 }
 
@@ -114,8 +114,8 @@ func TestFaultClockStepsForward(t *testing.T) {
 		l.Push(c, fmt.Sprint(i), 30*time.Minute)
 	}
 	l.Push(c, "first", 0)
-	l.Rest(10 * time.Second)
-	ledger.Counts(t, c, "q", 10*time.Second, 21, 0, 0)
+	l.Rest(longWait)
+	ledger.Counts(t, c, "q", longWait, 21, 0, 0)
 
 	l.Change(func() {
 		for _, e := range l.Entries {
@@ -126,6 +126,6 @@ func TestFaultClockStepsForward(t *testing.T) {
 	t.Logf("it was handled %v after the step", l.Await("what is due by now", Recheck+3*time.Second, func() bool {
 		return l.Handled == 1+20
 	}))
-	ledger.Counts(t, c, "q", 5*time.Second, 1, 0, 0)
+	ledger.Counts(t, c, "q", longWait, 1, 0, 0)
 	l.Once()
 }

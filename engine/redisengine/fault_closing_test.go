@@ -49,10 +49,10 @@ func TestFaultClosing(t *testing.T) {
 	l := ledger.New(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	stop := l.Produce(c, 0, 20*time.Millisecond)
-	l.More(300, 5*time.Second)
+	l.More(300, longWait)
 	stop()
-	l.Rest(10 * time.Second)
-	ledger.Counts(t, c, "q", 5*time.Second, 0, 0, 0)
+	l.Rest(longWait)
+	ledger.Counts(t, c, "q", longWait, 0, 0, 0)
 	if err := l.Failure(); err != nil { // mostly the answer can be asked for
 		fails(t, err, tarry.ErrUnavailable)
 	}

@@ -50,7 +50,7 @@ func (c cutOff) lose(t *testing.T, call func() error, scheduled, ready, leased i
 	c.DropReplies(true)
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
-	ledger.Counts(t, c.beside, "q", 10*time.Second, scheduled, ready, leased)
+	ledger.Counts(t, c.beside, "q", longWait, scheduled, ready, leased)
 	c.Cut()
 	select {
 	case err := <-ended:
@@ -83,8 +83,8 @@ func TestFaultLeaseAnswerLost(t *testing.T) {
 	}, 0, all-leased, leased)
 	fails(t, err, tarry.ErrUnavailable)
 	l.Work(c.beside, tarry.WorkerConfig{})
-	t.Logf("all were handled %v after the cut", l.Rest(5*time.Second))
-	ledger.Counts(t, c.beside, "q", 5*time.Second, 0, 0, 0)
+	t.Logf("all were handled %v after the cut", l.Rest(longWait))
+	ledger.Counts(t, c.beside, "q", longWait, 0, 0, 0)
 	l.Once()
 }
 
@@ -113,7 +113,7 @@ func TestFaultLeaseAnswerLostAmongMany(t *testing.T) {
 		return grant.Queues[0].Err
 	}, 0, 0, others+lost)
 	fails(t, err, tarry.ErrUnavailable)
-	ledger.Counts(t, c.beside, "q", 5*time.Second, 0, lost, others)
+	ledger.Counts(t, c.beside, "q", longWait, 0, lost, others)
 	if n := runs(t, c.server, "hget") - before; n > 20*lost {
 		t.Errorf("%d messages were looked at to give back %d", n, lost)
 	}
@@ -140,7 +140,7 @@ func TestFaultClaimAnswerLost(t *testing.T) {
 		return err
 	}, 0, 0, 1)
 	fails(t, err, tarry.ErrUnavailable)
-	t.Logf("it came back after %v", ledger.Counts(t, c.beside, "q", 5*time.Second, 0, 1, 0))
+	t.Logf("it came back after %v", ledger.Counts(t, c.beside, "q", longWait, 0, 1, 0))
 	i, err := c.beside.Get(t.Context(), tarry.ByKey("k").Of("q"))
 	if err != nil || i.Attempt != 0 {
 		t.Errorf("it is at attempt %d, %v", i.Attempt, err)
@@ -238,12 +238,12 @@ func TestFaultManyCuts(t *testing.T) {
 		time.Sleep(time.Duration(20+rand.IntN(60)) * time.Millisecond)
 		c.Cut()
 		if n%4 == 3 {
-			l.More(4, 20*time.Second) // on a slow machine nothing may be done between two cuts
+			l.More(4, longWait) // on a slow machine nothing may be done between two cuts
 		}
 	}
 	stop()
-	t.Logf("%v after %d cuts all was handled", l.Rest(10*time.Second), cuts)
-	t.Logf("and acked %v later", ledger.Counts(t, c.beside, "q", 10*time.Second, 0, 0, 0))
+	t.Logf("%v after %d cuts all was handled", l.Rest(longWait), cuts)
+	t.Logf("and acked %v later", ledger.Counts(t, c.beside, "q", longWait, 0, 0, 0))
 	if err := l.Failure(); err != nil { // mostly the lost answers can be asked for
 		fails(t, err, tarry.ErrUnavailable)
 	}

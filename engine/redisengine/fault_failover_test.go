@@ -71,7 +71,7 @@ func TestFaultSentinelFailover(t *testing.T) {
 	l.Forgetful = true
 	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTime})
 	stop := l.Produce(c, 0, 3*time.Second, 6*time.Second, time.Hour)
-	l.More(500, 20*time.Second)
+	l.More(500, longWait)
 	stop()
 	master := s.Master()
 	catchUp(t, master, s.Nodes[1:]...)
@@ -81,11 +81,11 @@ func TestFaultSentinelFailover(t *testing.T) {
 	stop = l.Produce(c, 0, 100*time.Millisecond, time.Hour)
 	s.NewMaster(master)
 	t.Logf("there was a new master %v after the death of the old one", time.Since(killed))
-	t.Logf("both pushes and handlers went on %v later", l.More(1, 10*time.Second))
-	l.More(500, 20*time.Second)
+	t.Logf("both pushes and handlers went on %v later", l.More(1, longWait))
+	l.More(500, longWait)
 	stop()
-	t.Logf("all that was due was handled %v later", l.Rest(10*time.Second))
-	l.Settled(c, leaseTime+5*time.Second)
+	t.Logf("all that was due was handled %v later", l.Rest(longWait))
+	l.Settled(c, longWait)
 }
 
 // TestFaultClusterFailover kills one of three masters under load, once its replica has
@@ -115,7 +115,7 @@ func clusterFailover(t *testing.T, stopNode func(*redistest.Server), within time
 	l.Forgetful = true
 	l.Work(c.client, tarry.WorkerConfig{LeaseTTR: leaseTime})
 	stop := l.Produce(c.client, 0, 3*time.Second, 6*time.Second, time.Hour)
-	l.More(500, 20*time.Second)
+	l.More(500, longWait)
 	stop()
 	catchUp(t, victim, c.Replica(victim))
 
@@ -142,10 +142,10 @@ func clusterFailover(t *testing.T, stopNode func(*redistest.Server), within time
 		return false
 	})
 	t.Logf("pushes and handlers went on everywhere %v later", time.Since(took))
-	l.More(500, 20*time.Second)
+	l.More(500, longWait)
 	stop()
-	t.Logf("all that was due was handled %v later", l.Rest(10*time.Second))
-	l.Settled(c.client, leaseTime+5*time.Second)
+	t.Logf("all that was due was handled %v later", l.Rest(longWait))
+	l.Settled(c.client, longWait)
 	return meanwhile
 }
 
@@ -203,7 +203,7 @@ func TestFaultClusterDeadNode(t *testing.T) {
 	began := time.Now()
 	for n := range 20 {
 		l.Push(c.client, fmt.Sprint(n), 0)
-		l.Rest(10 * time.Second)
+		l.Rest(longWait)
 	}
 	took := time.Since(began)
 	cancel()

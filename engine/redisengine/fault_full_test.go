@@ -129,8 +129,8 @@ func TestFaultFullFromTheStart(t *testing.T) {
 		l.Entries[strconv.Itoa(n)] = &ledger.Entry{Pushed: true}
 	}
 	l.Work(c, tarry.WorkerConfig{})
-	l.Rest(10 * time.Second)
-	ledger.Counts(t, c, "q", 5*time.Second, 0, 0, 0)
+	l.Rest(longWait)
+	ledger.Counts(t, c, "q", longWait, 0, 0, 0)
 	if _, err := c.Push(t.Context(), "q", make([]byte, 10_000), tarry.In(time.Hour)); err != nil {
 		t.Error(err)
 	}

@@ -21,7 +21,7 @@ func TestFaultReshard(t *testing.T) {
 	l.During = func() { time.Sleep(5 * time.Millisecond) }
 	l.Work(c.client, tarry.WorkerConfig{})
 	stop := l.Produce(c.client, 0, 20*time.Millisecond, time.Second, time.Hour)
-	l.More(500, 20*time.Second)
+	l.More(500, longWait)
 	var slowest time.Duration
 	move := func(to *redistest.Server, began time.Time) {
 		t.Helper()
@@ -64,10 +64,10 @@ func TestFaultReshard(t *testing.T) {
 	move(to, began)
 	t.Logf("and for %v with a rest of %v midway", slowest, patience/3)
 
-	l.More(100, 10*time.Second)
+	l.More(100, longWait)
 	stop()
-	t.Logf("all that was due was handled %v later", l.Rest(10*time.Second))
-	l.Settled(c.client, 5*time.Second)
+	t.Logf("all that was due was handled %v later", l.Rest(longWait))
+	l.Settled(c.client, longWait)
 	l.Once()
 	if err := l.Failure(); err != nil {
 		t.Errorf("a push failed: %v", err)

@@ -20,18 +20,18 @@ func TestFaultRestart(t *testing.T) {
 	l := ledger.New(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	stop := l.Produce(c, 0, 50*time.Millisecond, 0, time.Hour, 2*time.Second)
-	l.More(500, 20*time.Second)
+	l.More(500, longWait)
 
 	s.Kill()
 	killed := time.Now()
 	l.Await("a push to fail", 20*time.Second, func() bool { return l.When.Sub(killed) > patience })
 	fails(t, l.Failure(), tarry.ErrUnavailable)
 	s.Restart()
-	t.Logf("%v after the restart both pushes and handlers had gone on", l.More(1, 10*time.Second))
-	l.More(500, 20*time.Second)
+	t.Logf("%v after the restart both pushes and handlers had gone on", l.More(1, longWait))
+	l.More(500, longWait)
 	stop()
-	t.Logf("%v later all that was due was handled", l.Rest(10*time.Second))
-	l.Settled(c, 5*time.Second)
+	t.Logf("%v later all that was due was handled", l.Rest(longWait))
+	l.Settled(c, longWait)
 }
 
 // TestFaultHang stops a Redis for longer than an answer is waited for. Its connections
@@ -43,16 +43,16 @@ func TestFaultHang(t *testing.T) {
 	l := ledger.New(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	stop := l.Produce(c, 0, 50*time.Millisecond, time.Second, time.Hour)
-	l.More(500, 20*time.Second)
+	l.More(500, longWait)
 	s.Pause()
 	l.Await("a push to fail", 20*time.Second, func() bool { return l.Failed != nil })
 	fails(t, l.Failure(), tarry.ErrUnavailable)
 	s.Resume()
-	t.Logf("both pushes and handlers went on %v later", l.More(1, 10*time.Second))
-	l.More(200, 20*time.Second)
+	t.Logf("both pushes and handlers went on %v later", l.More(1, longWait))
+	l.More(200, longWait)
 	stop()
-	t.Logf("all that was due was handled %v later", l.Rest(10*time.Second))
-	l.Settled(c, 10*time.Second)
+	t.Logf("all that was due was handled %v later", l.Rest(longWait))
+	l.Settled(c, longWait)
 }
 
 // TestFaultRestartForgets restarts a Redis that keeps nothing, as a failover may lose
@@ -66,11 +66,11 @@ func TestFaultRestartForgets(t *testing.T) {
 	l := ledger.New(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	l.Push(c, "before", 0)
-	l.Rest(10 * time.Second)
+	l.Rest(longWait)
 
 	s.Restart()
 	l.Push(c, "after", 0)
-	l.Rest(10 * time.Second)
+	l.Rest(longWait)
 	other := openClient(t, s.URL())
 	n := 0
 	ledger.Succeeds(t, Recheck, func() error {
@@ -82,5 +82,5 @@ func TestFaultRestartForgets(t *testing.T) {
 		}
 		return err
 	})
-	l.Settled(c, 5*time.Second)
+	l.Settled(c, longWait)
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
+// longWait is how long tests wait for what must come, on however busy a machine.
+const longWait = 2 * time.Minute
+
 // openClient opens a client, which is closed with the test.
 func openClient(t *testing.T, rawURL string, more ...string) *tarry.Client {
 	t.Helper()

@@ -44,7 +44,7 @@ func newAsleep(t *testing.T) *asleep {
 // may be cut off meanwhile.
 func (a *asleep) wakes(cut bool) time.Duration {
 	a.t.Helper()
-	ledger.Counts(a.t, a.client, "q", 10*time.Second, 0, 0, 0)
+	ledger.Counts(a.t, a.client, "q", longWait, 0, 0, 0)
 	a.n++
 	key := fmt.Sprint(a.n)
 	a.Change(func() { a.Entries[key] = &ledger.Entry{Pushed: true, Due: time.Now()} })

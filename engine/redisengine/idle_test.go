@@ -40,7 +40,7 @@ func idle(t *testing.T, pending int) {
 	l := ledger.New(t, queues[0])
 	l.Push(c, "now", 0)
 	l.Work(c, tarry.WorkerConfig{}, queues[1:]...)
-	l.Rest(10 * time.Second)
+	l.Rest(longWait)
 	ledger.Counts(t, c, queues[0], 5*time.Second, int64(pending)/2, 0, 0)
 
 	const seconds, looks = 10, 20 // often enough that the connection for INFO needs no pings

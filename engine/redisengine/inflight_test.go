@@ -71,7 +71,7 @@ func TestWorkersInFlight(t *testing.T) {
 			t.Fatalf("%d of %d messages are handled, %d workers were killed", len(handled), all, len(killed))
 		}
 	}
-	ledger.Counts(t, c, "q", 5*time.Second, 0, 0, 0)
+	ledger.Counts(t, c, "q", longWait, 0, 0, 0)
 	for _, w := range workers {
 		if !killed[w.pid()] {
 			w.stop(t)

@@ -37,7 +37,7 @@ func TestFaultClosedByTheBroker(t *testing.T) {
 	s := rabbittest.Start(t)
 	l := book(t)
 	stop := load(l, client(t, s.URL()), client(t, s.URL()))
-	for n := range 3 {
+	for n := range 2 {
 		for _, code := range []string{
 			`[rabbit_networking:close_connection(P, "told to") || P <- rabbit_networking:connections()].`,
 			`[exit(P, kill) || P <- rabbit_channel:list()].`,

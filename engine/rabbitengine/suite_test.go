@@ -15,11 +15,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(rabbittest.Main(m)) }
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	for _, queues := range []QueueType{Quorum, Classic} {
+	for queues, parts := range map[QueueType][]string{
+		Quorum: nil,
+		// What the broker does otherwise for queues that are not replicated.
+		Classic: {"Push", "LeaseOrder", "LeaseDue", "Lapse", "Settle", "Redrive", "Race", "Cut"},
+	} {
 		t.Run(string(queues), func(t *testing.T) {
 			t.Parallel()
 			url := rabbittest.Shared(t)
-			enginetest.Run(t, enginetest.Harness{Open: func(t *testing.T) engine.Engine {
+			enginetest.Run(t, enginetest.Harness{Parts: parts, Open: func(t *testing.T) engine.Engine {
 				// Of what has lapsed and is given back no late ack is taken: slow machines need longer.
 				e, err := New(url, &Config{Queues: queues, Prefix: string(queues), Unit: 50 * time.Millisecond, idleAfter: 10 * time.Second})
 				if err != nil {

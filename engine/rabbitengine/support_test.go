@@ -33,7 +33,7 @@ func ok(t testing.TB, err error) {
 }
 
 func patience(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // for a broker on a busy machine
 	t.Cleanup(cancel)
 	return ctx
 }

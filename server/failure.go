@@ -31,7 +31,11 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	a := newAnswer()
 	defer a.free()
 	a.b = wire.AppendError(a.b, f)
-	s.drain(x, r)
+	if f.Status == http.StatusUnauthorized {
+		s.leave(x, r)
+	} else {
+		s.drain(x, r)
+	}
 	_ = a.write(x, f.Status, false) // whoever asked is gone
 }
 

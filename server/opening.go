@@ -11,12 +11,14 @@ import (
 
 // Opening stands in for a Server while its store is being opened, which may take long: the
 // schema of a database moves, a log is read. GET /healthz answers meanwhile, GET /readyz
-// says that the store is being opened, and all other requests wait. It is an http.Handler,
-// and may be used by many goroutines.
+// says that the store is being opened, and all other requests wait, but for one connection
+// in eight, as probes need some: more get 503. It is an http.Handler, and may be used by
+// many goroutines.
 type Opening struct {
 	cfg    Config
 	server atomic.Pointer[Server]
 	opened chan struct{}
+	waits  atomic.Int64 // requests that wait
 }
 
 // NewOpening returns one for a server that is going to be made with the same Config; cfg
@@ -45,6 +47,11 @@ func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/readyz":
 		failAlone(w, refusal(http.StatusServiceUnavailable, "unavailable", "the store is being opened",
 			"wait; if it takes long, the server's log and what is behind the store tell more"))
+		return
+	}
+	defer o.waits.Add(-1)
+	if o.waits.Add(1) > int64(max(1, o.cfg.MaxConnections-max(1, o.cfg.MaxConnections/8))) {
+		failAlone(w, refusal(http.StatusServiceUnavailable, "unavailable", "the store is being opened, and as many requests wait for it as may", "try again later"))
 		return
 	}
 	var stop <-chan struct{}

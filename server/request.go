@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -113,6 +114,22 @@ func brokenOff(err error) error {
 	}
 	return wire.Wrong("the request's body broke off: %v", err)
 }
+
+// leave is drain for who has no token: he does not hold a connection by what he does not
+// send.
+func (s *Server) leave(x *exchange, r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody || x.continues(r) {
+		return
+	}
+	x.reading = true
+	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Now().Add(min(s.cfg.ReadTimeout, leaveTimeout)))
+	if _, err := io.CopyN(io.Discard, r.Body, stride); err != io.EOF {
+		x.Header().Set("Connection", "close")
+	}
+}
+
+// leaveTimeout is how long who has no token may take to send what is read of his request.
+const leaveTimeout = time.Second
 
 // drain reads what a refused request still has to send, so that the client gets to
 // see the answer; of a flood only so much, and nothing from one that asks before it

@@ -70,7 +70,8 @@ func (e *route) deed() string {
 	return e.pattern[len(e.pattern)-1]
 }
 
-// noteCancelled notes how many of many were cancelled, and of which queues.
+// noteCancelled notes how many of many were cancelled, and of which queues, and those of
+// which it was not allowed.
 func (x *exchange) noteCancelled(refs []engine.Ref, errs []error) {
 	if x.s.cfg.Audit == nil {
 		return
@@ -87,6 +88,15 @@ func (x *exchange) noteCancelled(refs []engine.Ref, errs []error) {
 	}
 	x.note("queues", queues)
 	x.note("count", n)
+	var refused []string
+	for i, err := range errs {
+		if f, ok := err.(*wire.Error); ok && f.Code == "forbidden" && !slices.Contains(refused, refs[i].Queue) && len(refused) < mostNoted {
+			refused = append(refused, refs[i].Queue)
+		}
+	}
+	if refused != nil {
+		x.note("forbidden", refused)
+	}
 }
 
 // mostNoted is how many queues of one request a line of the audit log names.

@@ -52,7 +52,7 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.still(x); err != nil {
+	if err := s.still(x, got.Messages); err != nil {
 		s.release(r, got.Messages)
 		return err
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server/access"
 )
@@ -57,12 +58,25 @@ func either(wanted access.Scope) string {
 }
 
 // still returns the error to answer with when the token of a request has been revoked, or
-// has expired, since it came.
-func (s *Server) still(x *exchange) error {
-	if x.token == nil || s.cfg.Guard.Still(x.token) {
+// has expired, since it came, or has lost its right on what was leased meanwhile.
+func (s *Server) still(x *exchange, leased []engine.Lease) error {
+	if x.token == nil {
 		return nil
 	}
-	return unauthorized(&access.Failed{Reason: "the token " + x.token.Name + " was revoked or has expired"})
+	now := s.cfg.Guard.Still(x.token)
+	if now == nil {
+		return unauthorized(&access.Failed{Reason: "the token " + x.token.Name + " was revoked or has expired"})
+	}
+	if now == x.token {
+		return nil // the file has not been read again
+	}
+	x.token = now
+	for i := range leased {
+		if err := x.may(access.Work, leased[i].Queue); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func unauthorized(err error) *wire.Error {

@@ -83,10 +83,11 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 		if e := &s.table[i]; e.method == method && x.path.Is(e.pattern) {
 			x.route = e
 			err := s.allow(x, r, e)
+			defer func() { s.audit(x, r, e, err) }()
 			if err == nil {
+				err = errPanicked // unless it returns
 				err = e.handle(x, r)
 			}
-			s.audit(x, r, e, err)
 			return err
 		}
 	}

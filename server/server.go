@@ -69,8 +69,11 @@ func (s *Server) recovered(x *exchange, r *http.Request) {
 		panic(p)
 	}
 	s.cfg.Logger.Error("a request panicked", logged(r, "panic", p, "stack", string(debug.Stack()))...)
-	s.fail(x, r, refusal(http.StatusInternalServerError, "internal", "the server failed; its log says how", ""))
+	s.fail(x, r, errPanicked)
 }
+
+// errPanicked answers for a handler that panicked.
+var errPanicked error = refusal(http.StatusInternalServerError, "internal", "the server failed; its log says how", "")
 
 // acceptable refuses requests that are not for us, or too large.
 func (s *Server) acceptable(r *http.Request) error {

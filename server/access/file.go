@@ -134,11 +134,11 @@ func (f File) Revoke(which string) (gone []Token, err error) {
 	return gone, err
 }
 
-// compare tells which tokens came and which went, by id.
+// compare tells which tokens came and which went; one that was changed did both.
 func compare(before, after []Token) (came, went []Token) {
 	among := func(in []Token) func(Token) bool {
 		return func(t Token) bool {
-			return slices.ContainsFunc(in, func(o Token) bool { return o.ID == t.ID })
+			return slices.ContainsFunc(in, func(o Token) bool { return o.same(&t) })
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(after), among(before)), slices.DeleteFunc(slices.Clone(before), among(after))

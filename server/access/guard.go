@@ -120,10 +120,14 @@ func (g *Guard) Who(r *http.Request) (*Token, error) {
 	return t, nil
 }
 
-// Still reports whether a token that was good is so still.
-func (g *Guard) Still(t *Token) bool {
+// Still returns a token that was good as it is now, with the rights that it has by now;
+// nil: it is good no more.
+func (g *Guard) Still(t *Token) *Token {
 	now := g.tokens.Get().byID[t.ID]
-	return now != nil && now.hash == t.hash && !now.Expired(time.Now())
+	if now == nil || now.hash != t.hash || now.Expired(time.Now()) {
+		return nil
+	}
+	return now
 }
 
 const scheme = "Bearer"

@@ -42,6 +42,11 @@ func (t *Token) Has(wanted Scope) bool { return t.Scopes.has(wanted) }
 // Expired reports whether the token is worth nothing any more.
 func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
+// same reports whether two are one token with the same rights.
+func (t *Token) same(o *Token) bool {
+	return t.ID == o.ID && t.Name == o.Name && t.hash == o.hash && t.Scopes == o.Scopes && slices.Equal(t.Queues, o.Queues) && t.Expires.Equal(o.Expires)
+}
+
 // proves reports whether a secret is this token's, in a time that does not tell how much
 // of it is right.
 func (t *Token) proves(secret string) bool {

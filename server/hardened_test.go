@@ -1,0 +1,147 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+// What a token may no longer lease, it does not get by a poll that began before.
+func TestAPollEndsWithTheRight(t *testing.T) {
+	g := newGuarded(t)
+	worker := g.create("worker", access.Work, []string{"theirs"}, time.Time{})
+	admin := g.create("root", access.Admin, []string{"*"}, time.Time{})
+	g.audit.Reset()
+	code := make(chan int, 1)
+	go func() { code <- g.ask(worker, "POST", "/v1/lease", `{"queues":["theirs"],"wait":"30s"}`).Code }()
+	for g.waits.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	data, err := os.ReadFile(string(g.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(string(g.file), []byte(strings.Replace(string(data), `"theirs"`, `"no.longer"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.guard.Refresh()
+	g.ask(admin, "POST", "/v1/queues/theirs/messages", `{"body":1}`)
+	if got := <-code; got != 403 {
+		t.Errorf("the poll is answered with %d", got)
+	}
+	if w := g.ask(admin, "POST", "/v1/lease", `{"queues":["theirs"]}`); !strings.Contains(w.Body.String(), `"attempt":1`) {
+		t.Errorf("what it had leased was not given back: %s", w.Body)
+	}
+	for _, line := range []string{`"token create","token":"worker"`, `"no.longer"`, `"token revoke","token":"worker"`} {
+		if !strings.Contains(g.audit.String(), line) {
+			t.Errorf("the audit log has no %s:\n%s", line, g.audit)
+		}
+	}
+}
+
+func TestTheAuditLogTellsWhatABatchWasNotAllowed(t *testing.T) {
+	g := newGuarded(t)
+	op := g.create("op", access.Operate, []string{"mine"}, time.Time{})
+	g.ask(op, "POST", "/v1/cancel", `{"refs":[{"queue":"theirs","key":"a"},{"queue":"theirs","key":"b"}]}`)
+	if !strings.Contains(g.audit.String(), `"forbidden":["theirs"]`) {
+		t.Error(g.audit)
+	}
+}
+
+type panicking struct{ *memengine.Engine }
+
+func (panicking) Purge(context.Context, string, engine.PurgeAlso) (int64, error) { panic("boom") }
+
+func TestTheAuditLogTellsWhatPanicked(t *testing.T) {
+	g := newGuarded(t)
+	admin := g.create("root", access.Admin, []string{"*"}, time.Time{})
+	c := tarry.New(panicking{memengine.New(nil)}, nil)
+	t.Cleanup(func() {
+		_ = c.Close()
+		_ = c.Engine().Close()
+	})
+	g.Server = New(c, &Config{Guard: g.guard, Audit: access.NewAudit(g.audit)})
+	g.ask(admin, "POST", "/v1/queues/q/purge", `{}`)
+	if !strings.Contains(g.audit.String(), `"what":"purge","who":"root"`) || !strings.Contains(g.audit.String(), `"result":"internal"`) {
+		t.Error(g.audit)
+	}
+}
+
+// listening serves until the test ends.
+func listening(t *testing.T, s interface {
+	Serve(ctx context.Context, ln net.Listener) error
+}) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		_ = s.Serve(ctx, ln)
+		close(over)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-over
+	})
+	return ln.Addr().String()
+}
+
+func send(t *testing.T, address, request string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	fmt.Fprint(c, request)
+	return c
+}
+
+// Who has no token does not hold a connection by a body that never comes.
+func TestNoTokenHoldsNoConnection(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	address := listening(t, New(g.c, &Config{Guard: g.guard, ReadTimeout: time.Hour, ShutdownTimeout: time.Millisecond}))
+	c := send(t, address, "POST /v1/lease HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n")
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if line, err := bufio.NewReader(c).ReadString('\n'); !strings.Contains(line, "401") {
+		t.Error(line, err)
+	}
+}
+
+// Those who wait for the store leave room for probes.
+func TestOpeningAnswersProbesWhenManyWait(t *testing.T) {
+	t.Parallel()
+	o := NewOpening(&Config{MaxConnections: 8, ShutdownTimeout: time.Millisecond})
+	address := listening(t, o)
+	for range 8 {
+		send(t, address, "GET /v1/info HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	}
+	for o.waits.Load() < 7 {
+		time.Sleep(time.Millisecond)
+	}
+	for range 200 { // the one that was refused may not have gone yet
+		if r, err := http.Get("http://" + address + "/healthz"); err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == 200 {
+				return
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("no probe is answered")
+}

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -144,4 +145,28 @@ func TestOpeningAnswersProbesWhenManyWait(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Error("no probe is answered")
+}
+
+type unreachable struct{ *memengine.Engine }
+
+func (unreachable) Ready(context.Context) error {
+	return errors.New("failed to connect to `user=tarry database=prod`: db.internal: refused")
+}
+
+// What is wrong with the store may name hosts and users: that is for who has a token.
+func TestReadyTellsNobodyOfTheStore(t *testing.T) {
+	g := newGuarded(t)
+	some := g.create("some", access.Push, []string{"q"}, time.Time{})
+	c := tarry.New(unreachable{memengine.New(nil)}, nil)
+	t.Cleanup(func() {
+		_ = c.Close()
+		_ = c.Engine().Close()
+	})
+	g.Server = New(c, &Config{Guard: g.guard})
+	if w := g.ask("", "GET", "/readyz", ""); w.Code != 503 || strings.Contains(w.Body.String(), "db.internal") {
+		t.Error(w.Code, w.Body)
+	}
+	if w := g.ask(some, "GET", "/readyz", ""); w.Code != 503 || !strings.Contains(w.Body.String(), "db.internal") {
+		t.Error(w.Code, w.Body)
+	}
 }

@@ -49,6 +49,12 @@ func (s *Server) readyz(x *exchange, r *http.Request) error {
 		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine has not answered for "+readyTimeout.String(),
 			"see to what is behind the engine "+s.c.Capabilities().Name+": its disk, its server, the network in between")
 	}
+	if s.cfg.Guard != nil {
+		if _, unknown := s.cfg.Guard.Who(r); unknown != nil { // it may name hosts, users and databases
+			s.cfg.Logger.Error("the engine does not work", "error", err)
+			return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work", "the server's log says why, and so does this to who has a token")
+		}
+	}
 	f := wire.Shown(err)
 	if f.Hint == "" {
 		f.Hint = "see to what is behind the engine " + s.c.Capabilities().Name + ", and to the server's log"

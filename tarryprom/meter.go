@@ -24,7 +24,7 @@ func (m *Metrics) Meter() *tarry.Meter {
 			m.all.of(queue).add(pushes, pushed(outcome, err), n)
 		},
 		Cancelled: func(queue string, err error, n int) {
-			m.all.of(queue).add(cancels, because(err, removed), n)
+			m.all.met(queue, err).add(cancels, because(err, removed), n)
 		},
 		Leased: func(queue string, n int) {
 			if n == 0 {
@@ -34,7 +34,7 @@ func (m *Metrics) Meter() *tarry.Meter {
 			m.all.of(queue).add(leases, none, n)
 		},
 		Claimed: func(queue string, err error) {
-			m.all.of(queue).add(claims, because(err, claimed), 1)
+			m.all.met(queue, err).add(claims, because(err, claimed), 1)
 		},
 		Ended: func(queue string, gone, dead int) {
 			s := m.all.of(queue)

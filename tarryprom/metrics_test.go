@@ -254,3 +254,15 @@ func TestForecastTakesItsShareOfMinutes(t *testing.T) {
 		}
 	}
 }
+
+// Who cancels and claims what is not there takes no names away from queues that are.
+func TestWhatFailsTakesNoName(t *testing.T) {
+	m := New(&Config{MaxQueues: 1})
+	meter := m.Meter()
+	meter.Cancelled("nothing", tarry.ErrNotFound, 1)
+	meter.Claimed("nothing", tarry.ErrNotFound)
+	meter.Pushed("orders", tarry.Created, nil, 1)
+	if got := m.all.of("orders").queue; got != "orders" {
+		t.Errorf("orders is counted as %s", got)
+	}
+}

@@ -19,6 +19,18 @@ type queues struct {
 	left int
 }
 
+// met returns the figures that a call about a queue counts in: one that failed gives no
+// queue figures of its own, as there may be none of that name.
+func (q *queues) met(name string, err error) *series {
+	if err == nil {
+		return q.of(name)
+	}
+	if s, ok := q.named.Load(name); ok {
+		return s.(*series)
+	}
+	return q.other
+}
+
 // of returns the figures that a queue counts in.
 func (q *queues) of(name string) *series {
 	if s, ok := q.named.Load(name); ok {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 )
@@ -17,8 +19,13 @@ func (m *Metrics) Meter() *tarry.Meter {
 			if failing := result == "failed"; result != "cancelled" && failing != m.failing.Load() {
 				m.failing.Store(failing)
 			}
-			m.vecs.calls.WithLabelValues(op, result).Inc()
-			m.vecs.callTime.WithLabelValues(op).Observe(took.Seconds())
+			o := m.op(op)
+			if result == "ok" {
+				o.ok.Inc()
+			} else {
+				m.vecs.calls.WithLabelValues(op, result).Inc()
+			}
+			o.took.Observe(took.Seconds())
 		},
 		Pushed: func(queue string, outcome tarry.Outcome, err error, n int) {
 			m.all.of(queue).add(pushes, pushed(outcome, err), n)
@@ -53,6 +60,21 @@ func (m *Metrics) Meter() *tarry.Meter {
 		Settled: m.settled,
 		Handled: m.handled,
 	}
+}
+
+// operation is what is counted of calls, but for those that do not succeed.
+type operation struct {
+	ok   prometheus.Counter
+	took prometheus.Observer
+}
+
+// op returns what is counted of calls of a name, of which there are a few.
+func (m *Metrics) op(name string) *operation {
+	if o, ok := m.ops.Load(name); ok {
+		return o.(*operation)
+	}
+	o, _ := m.ops.LoadOrStore(name, &operation{m.vecs.calls.WithLabelValues(name, "ok"), m.vecs.callTime.WithLabelValues(name)})
+	return o.(*operation)
 }
 
 // settled counts a settlement of who is no worker of this process.

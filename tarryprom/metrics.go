@@ -63,6 +63,7 @@ type Metrics struct {
 	cfg  Config
 	vecs vectors
 	all  queues
+	ops  sync.Map // name → *operation
 
 	failing atomic.Bool // the last call of the engine failed
 

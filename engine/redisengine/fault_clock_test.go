@@ -90,7 +90,7 @@ func TestFaultClockStepsBack(t *testing.T) {
 	held.Rest(10 * time.Second)
 	ledger.Counts(t, c, "held", longWait, 0, 0, 0) // it could be acked
 	held.Once()
-	ledger.Counts(t, c, "q", 0, 21, 0, 0)
+	ledger.Counts(t, c, "q", longWait, 21, 0, 0)
 
 	// And when the clock is right again that is overdue.
 	s.SetClock("+0")

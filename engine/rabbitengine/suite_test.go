@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry/engine"
@@ -25,7 +26,7 @@ func TestSuite(t *testing.T) {
 			url := rabbittest.Shared(t)
 			enginetest.Run(t, enginetest.Harness{Parts: parts, Open: func(t *testing.T) engine.Engine {
 				// Of what has lapsed and is given back no late ack is taken: slow machines need longer.
-				e, err := New(url, &Config{Queues: queues, Prefix: string(queues), Unit: 50 * time.Millisecond, idleAfter: 10 * time.Second})
+				e, err := open(url, amqp.Config{Heartbeat: 30 * time.Second}, &Config{Queues: queues, Prefix: string(queues), Unit: 50 * time.Millisecond, idleAfter: 10 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"io"
-	"net/http"
+	"errors"
 	"strings"
 	"testing"
-	"time"
 )
 
 // tarry serve counts what goes through it, and tells what its store holds.
@@ -15,12 +13,13 @@ func TestServeMetrics(t *testing.T) {
 	w.must(t, "push", "mail", "x", "--key", "ann", "--in", "1h")
 	const pushed = `tarry_http_requests_total{method="POST",route="/v1/messages",status="200"} 1` + "\n"
 	var text string
-	for range 100 { // a request is counted when it has been answered
-		if text = scraped(t, url); strings.Contains(text, pushed) {
-			break
+	awaits(t, "the request to be counted", func() error { // which is when it has been answered
+		_, body, err := fetch(t, url+"/metrics")
+		if text = string(body); err == nil && !strings.Contains(text, pushed) {
+			err = errors.New("it is not there")
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return err
+	})
 	for _, line := range []string{
 		"tarry_store_up 1\n",
 		`tarry_pushes_total{outcome="created",queue="mail"} 1` + "\n",
@@ -32,23 +31,4 @@ func TestServeMetrics(t *testing.T) {
 			t.Errorf("without %q:\n%s", line, text)
 		}
 	}
-}
-
-// scraped is what /metrics answers.
-func scraped(t *testing.T, url string) string {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("status %d, %v", resp.StatusCode, err)
-	}
-	return string(text)
 }

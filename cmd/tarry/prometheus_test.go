@@ -75,19 +75,14 @@ func prometheus(t *testing.T, target string) string {
 // asked gets a JSON answer.
 func asked(t *testing.T, from string, into any) error {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, from, nil)
+	status, body, err := fetch(t, from)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s answers %d", from, status)
+	}
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", from, resp.Status)
-	}
-	return json.NewDecoder(resp.Body).Decode(into)
+	return json.Unmarshal(body, into)
 }
 
 // awaits asks until it is answered with nil.

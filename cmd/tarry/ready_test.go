@@ -3,30 +3,24 @@ package main
 import (
 	"encoding/json"
 	"net"
-	"net/http"
 	"testing"
 )
 
 // readyz asks a server whether it is ready.
 func readyz(t *testing.T, url string) (status int, code, message, hint string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/readyz", nil)
+	status, body, err := fetch(t, url+"/readyz")
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
 	var answer struct {
 		Error struct{ Code, Message, Hint string }
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+	if err := json.Unmarshal(body, &answer); err != nil {
 		t.Fatal(err)
 	}
 	e := answer.Error
-	return resp.StatusCode, e.Code, e.Message, e.Hint
+	return status, e.Code, e.Message, e.Hint
 }
 
 func TestReadyzOfAFullDisk(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -112,6 +113,22 @@ func TestServeProcessDrainsOnSignal(t *testing.T) {
 	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving; closing the store$`, stderr.String()); !ok {
 		t.Errorf("stderr: %q", stderr)
 	}
+}
+
+// fetch gets what a server answers.
+func fetch(t *testing.T, url string) (status int, body []byte, err error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
 }
 
 // ask gets a path of a server under a host's name, and returns the status.

@@ -315,20 +315,15 @@ func TestUsers(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	t.Parallel()
-	for u, says := range map[string]string{
+	_, unconfigured := amqp.New(amqp.Config{}, nil)
+	targettest.RefusedURLs(t, "amqp", map[string]string{
 		"amqp://u:geheim@h/v?exchnage=x":           "exchange",
 		"amqp://h?key=" + strings.Repeat("x", 256): "255",
 		"amqp:":            "an example",
 		"amqp://:geheim@h": "name the user",
 		"amqp://u:geheim@h?password_file=/etc/none/there":   "password_file",
 		"amqps://u:geheim@h/orders?ca_file=/etc/none/there": "ca_file",
-	} {
-		targettest.Refused(t, u, nil, says)
-	}
-	targettest.Refused(t, "amqp://h", &forward.Options{Secrets: []string{"whsec_geheim"}}, "signed")
-	if _, err := amqp.New(amqp.Config{}, nil); !errors.Is(err, tarry.ErrInvalid) {
-		t.Errorf("without a broker: %v", err)
-	}
+	}, unconfigured)
 }
 
 func TestClose(t *testing.T) {

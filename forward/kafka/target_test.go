@@ -279,7 +279,8 @@ func TestTLS(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	t.Parallel()
-	for u, says := range map[string]string{
+	_, unconfigured := kafka.New(kafka.Config{}, nil)
+	targettest.RefusedURLs(t, "kafka", map[string]string{
 		"kafka://u:geheim@h/orders?topic=x":                   "topic",
 		"kafka://u:geheim@h/or/ders":                          "not one",
 		"kafka://u:geheim@h/orders?sasl=md5":                  "scram-sha-512",
@@ -288,13 +289,7 @@ func TestURLs(t *testing.T) {
 		"kafka:":                                              "an example",
 		"kafka://u:geheim@h/o?password_file=/etc/none/there":  "password_file",
 		"kafka+tls://u:geheim@h/orders?ca_file=/etc/no/there": "ca_file",
-	} {
-		targettest.Refused(t, u, nil, says)
-	}
-	targettest.Refused(t, "kafka://h", &forward.Options{Secrets: []string{"whsec_geheim"}}, "signed")
-	if _, err := kafka.New(kafka.Config{}, nil); !errors.Is(err, tarry.ErrInvalid) {
-		t.Errorf("without a broker: %v", err)
-	}
+	}, unconfigured)
 }
 
 func TestClose(t *testing.T) {

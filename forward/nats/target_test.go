@@ -213,7 +213,8 @@ func TestUsers(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	t.Parallel()
-	for u, says := range map[string]string{
+	_, unconfigured := nats.New(nats.Config{}, nil)
+	targettest.RefusedURLs(t, "nats", map[string]string{
 		"nats://u:geheim@h?subjekt=due":                "subject",
 		"nats://u:geheim@h?subject=a.*":                "not one to publish to",
 		"nats://u:geheim@h?subject=a..b":               "not one to publish to",
@@ -222,13 +223,7 @@ func TestURLs(t *testing.T) {
 		"nats:":                                        "an example",
 		"nats://u:geheim@h?creds_file=/etc/none/there": "not both",
 		"tls://h?ca_file=/etc/none/there":              "ca_file",
-	} {
-		targettest.Refused(t, u, nil, says)
-	}
-	targettest.Refused(t, "nats://h", &forward.Options{Secrets: []string{"whsec_geheim"}}, "signed")
-	if _, err := nats.New(nats.Config{}, nil); !errors.Is(err, tarry.ErrInvalid) {
-		t.Errorf("without a server: %v", err)
-	}
+	}, unconfigured)
 }
 
 func TestClose(t *testing.T) {

@@ -174,7 +174,8 @@ func TestWhatIsRetriedAndWhatIsBuried(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	t.Parallel()
-	for u, says := range map[string]string{
+	_, unconfigured := redisstream.New(redisstream.Config{}, nil)
+	targettest.RefusedURLs(t, "redis", map[string]string{
 		"redis://:geheim@h?strem=due":                     "stream",
 		"redis://:geheim@h?maxlen=-1":                     "maxlen",
 		"redis://:geheim@h/x":                             "database",
@@ -182,13 +183,7 @@ func TestURLs(t *testing.T) {
 		"redis:///0":                                      "an example",
 		"redis://:geheim@h?password_file=/etc/none/there": "password_file",
 		"rediss://h?ca_file=/etc/none/there":              "ca_file",
-	} {
-		targettest.Refused(t, u, nil, says)
-	}
-	targettest.Refused(t, "redis://h", &forward.Options{Secrets: []string{"whsec_geheim"}}, "signed")
-	if _, err := redisstream.New(redisstream.Config{}, nil); !errors.Is(err, tarry.ErrInvalid) {
-		t.Errorf("without an address: %v", err)
-	}
+	}, unconfigured)
 	if _, err := redisstream.New(redisstream.Config{Client: rueidis.ClientOption{InitAddress: []string{"h"}}, MaxLen: -1}, nil); !errors.Is(err, tarry.ErrInvalid) {
 		t.Errorf("with maxlen -1: %v", err)
 	}

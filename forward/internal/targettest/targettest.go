@@ -135,8 +135,22 @@ func Buried(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), tarry.Bury(nil).Error()+": ")
 }
 
-// Refused fails the test unless a URL is refused by words that have this part.
-func Refused(t testing.TB, rawURL string, o *forward.Options, part string) {
+// RefusedURLs fails the test unless each URL is refused by words that have its part, and a
+// target of that scheme is refused secrets, with which only webhooks are signed. unconfigured
+// is what a target was refused with that had no configuration.
+func RefusedURLs(t testing.TB, scheme string, parts map[string]string, unconfigured error) {
+	t.Helper()
+	for u, part := range parts {
+		refused(t, u, nil, part)
+	}
+	refused(t, scheme+"://h", &forward.Options{Secrets: []string{"whsec_geheim"}}, "signed")
+	if !errors.Is(unconfigured, tarry.ErrInvalid) {
+		t.Errorf("without a configuration: %v", unconfigured)
+	}
+}
+
+// refused fails the test unless a URL is refused by words that have this part.
+func refused(t testing.TB, rawURL string, o *forward.Options, part string) {
 	t.Helper()
 	target, err := forward.Open(rawURL, o)
 	if err == nil {

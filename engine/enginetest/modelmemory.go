@@ -39,7 +39,13 @@ func (y *memory) info() engine.Info {
 func (m *Model) end(x *modelMessage, how engine.Ending, at, now time.Time) {
 	m.remove(x)
 	forgotten := at.Add(x.Remember)
-	if x.Key == "" || !now.Before(forgotten) || m.live(x.Queue, x.Key, now) != nil {
+	if x.Key == "" || m.live(x.Queue, x.Key, now) != nil {
+		return
+	}
+	if !now.Before(forgotten) {
+		if x.Remember > 0 { // an engine may have met it in time, and count it yet
+			m.faded[x.Queue]++
+		}
 		return
 	}
 	m.forget(x.Queue, x.Key)

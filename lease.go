@@ -376,15 +376,13 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 	}
 	got, err := c.eng.Settle(ctx, good.Items)
 	if err != nil {
-		for i := range good.Items {
-			c.meter.settled(good.Items[i].Do, &SettleResult{Err: err})
-		}
+		c.meter.settled(good.Items, nil, err)
 		return nil, fail(op, Ref{}, err)
 	}
+	c.meter.settled(good.Items, got, nil)
 	for j, s := range got {
 		s.Err = fail(op, Ref{}, s.Err)
 		out[good.At(j)] = s
-		c.meter.settled(good.Items[j].Do, &out[good.At(j)])
 	}
 	return out, nil
 }

@@ -44,14 +44,20 @@ type Meter struct {
 	// lease, so that now − Due is how late it came.
 	Granted func(leases []Lease, now time.Time)
 
-	// Settled is told of each settlement by Client.Settle, such as those of other processes
-	// through a server. The answer's Queue is "" where the engine cannot tell it.
-	Settled func(do Action, s *SettleResult)
+	// Settled is told of n settlements by Client.Settle one after the other with the same
+	// result, such as those of other processes through a server: what was asked for, and the
+	// state the messages are in, or an error. queue is "" where the engine cannot tell it.
+	Settled func(queue string, do Action, state State, err error, n int)
 
-	// Handled is told of each event of the client's workers that WorkerConfig.Observer is
-	// told, but at once, and but for Expired and Died of what no handler saw: see Ended. It
-	// is told of Topic.Claim too, but for Started: a claim is as late as who reads.
-	Handled func(e Event)
+	// Started is told of each message that a worker of the client begins to handle, and how
+	// late that is: see Event.Lateness. It is not told of Topic.Claim, which is as late as
+	// who reads.
+	Started func(queue string, lateness time.Duration)
+
+	// Handled is told of the other events that WorkerConfig.Observer is told, but at once,
+	// and but for Expired and Died of what no handler saw: see Ended. It is told of
+	// Topic.Claim too.
+	Handled func(events []Event)
 }
 
 // same reports whether two results need not be told apart.
@@ -179,11 +185,28 @@ func (m *Meter) handedOut(leases []Lease, now time.Time) {
 	}
 }
 
-func (m *Meter) settled(do Action, s *SettleResult) {
-	if m != nil && m.Settled != nil {
-		m.Settled(do, s)
+func (m *Meter) settled(in []Settlement, out []SettleResult, err error) {
+	if m == nil || m.Settled == nil {
+		return
+	}
+	if err != nil {
+		out = failedAll(len(in), err)
+	}
+	for i := 0; i < len(in); {
+		s, n := &out[i], 1
+		for i+n < len(in) && in[i+n].Do == in[i].Do && out[i+n].Queue == s.Queue && out[i+n].State == s.State && same(out[i+n].Err, s.Err) {
+			n++
+		}
+		m.Settled(s.Queue, in[i].Do, s.State, s.Err, n)
+		i += n
 	}
 }
 
-// handles reports whether the meter wants to know what workers do.
+func (m *Meter) started(queue string, lateness time.Duration) {
+	if m != nil && m.Started != nil {
+		m.Started(queue, lateness)
+	}
+}
+
+// handles reports whether the meter wants to know what became of what workers did.
 func (m *Meter) handles() bool { return m != nil && m.Handled != nil }

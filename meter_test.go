@@ -49,10 +49,15 @@ func (m *metered) meter() *tarry.Meter {
 				m.note("grant %s %s", ls[i].Queue, now.Sub(ls[i].Due))
 			}
 		},
-		Settled: func(do tarry.Action, s *tarry.SettleResult) {
-			m.note("settle %s %v %v %v", s.Queue, do, s.State, short(s.Err))
+		Settled: func(q string, do tarry.Action, s tarry.State, err error, n int) {
+			m.note("settle %s %v %v %v %d", q, do, s, short(err), n)
 		},
-		Handled: func(e tarry.Event) { m.note("%s %s %s %s %d", e.Queue, e.Kind, e.Lateness, e.Duration, e.Count) },
+		Started: func(q string, late time.Duration) { m.note("%s started %s", q, late) },
+		Handled: func(events []tarry.Event) {
+			for _, e := range events {
+				m.note("%s %s %s %s %d", e.Queue, e.Kind, e.Lateness, e.Duration, e.Count)
+			}
+		},
 	}
 }
 
@@ -117,12 +122,11 @@ func TestMeterIsToldOfCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		heard(t, m, "lease a 1", "call lease <nil>", "grant a 3ms")
-		for range 2 {
-			if _, err = c.Settle(ctx, []tarry.Settlement{{Token: got.Messages[0].Token, Do: tarry.DoAck}}); err != nil {
-				t.Fatal(err)
-			}
+		ack := tarry.Settlement{Token: got.Messages[0].Token, Do: tarry.DoAck}
+		if _, err = c.Settle(ctx, []tarry.Settlement{ack, {}, ack}); err != nil {
+			t.Fatal(err)
 		}
-		heard(t, m, "call settle <nil>", "settle a ack gone <nil>", "call settle <nil>", "settle a ack gone lease is lost")
+		heard(t, m, "call settle <nil>", "settle a ack gone <nil> 1", "settle a ack gone lease is lost 1")
 
 		_, _ = c.Claim(ctx, tarry.ByKey("k").Of("b"), tarry.LeaseOptions{})
 		_, _ = c.Claim(ctx, tarry.ByKey("k").Of("b"), tarry.LeaseOptions{})
@@ -166,7 +170,7 @@ func TestMeterIsToldWhatWorkersDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		worked := slices.DeleteFunc(m.heard(), func(s string) bool { return s == "lease  0" || s == "call lease <nil>" })
-		if want := []string{"lease q 1", "q started 2s 0s 1", "call settle <nil>", "q acked 2s 1s 1"}; !slices.Equal(worked, want) {
+		if want := []string{"lease q 1", "q started 2s", "call settle <nil>", "q acked 2s 1s 1"}; !slices.Equal(worked, want) {
 			t.Errorf("the meter was told\n%q, want\n%q", worked, want)
 		}
 

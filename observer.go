@@ -59,9 +59,7 @@ const maxUntold = 4096
 // observe tells the meter, and has the observer told, without waiting for it.
 func (w *Worker) observe(events ...Event) {
 	if w.c.meter.handles() {
-		for i := range events {
-			w.c.meter.Handled(events[i])
-		}
+		w.c.meter.Handled(events)
 	}
 	w.observeAlone(events...)
 }

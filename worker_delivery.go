@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -226,7 +227,10 @@ func (d *delivery) work() {
 		d.w.mu.Unlock()
 	}
 	if d.one == nil {
-		d.w.observe(d.event(Started, 0, nil))
+		d.w.c.meter.started(d.lease.Queue, d.started.Sub(d.due))
+		if d.w.cfg.Observer != nil {
+			d.w.observeAlone(d.event(Started, 0, nil))
+		}
 	}
 	returned := false
 	defer func() {
@@ -418,8 +422,8 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	if w.cfg.Observer == nil && !w.c.meter.handles() {
 		return
 	}
-	const some = 16 // at a time: they stay on the stack
-	events := make([]Event, 0, some)
+	some := someEvents.Get().(*[tellAtOnce]Event)
+	events := some[:0]
 	for i, d := range ds {
 		if kind := d.outcome(out[i]); kind != 0 {
 			err := d.err
@@ -430,7 +434,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			if kind == Retried || kind == Snoozed {
 				e.Until = out[i].Until
 			}
-			if len(events) == some {
+			if len(events) == tellAtOnce {
 				w.observe(events...)
 				events = events[:0]
 			}
@@ -438,7 +442,14 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 		}
 	}
 	w.observe(events...)
+	clear(some[:min(len(ds), tellAtOnce)])
+	someEvents.Put(some)
 }
+
+// tellAtOnce is how many events are told at a time.
+const tellAtOnce = 16
+
+var someEvents = sync.Pool{New: func() any { return new([tellAtOnce]Event) }}
 
 // errSelfSettled is why a result came too late of a handler that may have settled its
 // message itself.

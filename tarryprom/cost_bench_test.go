@@ -119,6 +119,7 @@ func through(b *testing.B, c *tarry.Client, n int) time.Duration {
 func BenchmarkMeter(b *testing.B) {
 	m := tarryprom.New(nil).Meter()
 	due := time.Now()
+	acked := []tarry.Event{{Kind: tarry.Acked, Queue: "q", Duration: time.Millisecond, Count: 1}}
 	leases := []tarry.Lease{{Info: tarry.Info{Queue: "q", Due: due}}}
 	for _, part := range []struct {
 		name string
@@ -127,8 +128,8 @@ func BenchmarkMeter(b *testing.B) {
 		{"called", func() { m.Called("push", time.Millisecond, nil) }},
 		{"pushed", func() { m.Pushed("q", tarry.Created, nil, 1) }},
 		{"granted", func() { m.Granted(leases, due.Add(time.Millisecond)) }},
-		{"started", func() { m.Handled(tarry.Event{Kind: tarry.Started, Queue: "q", Lateness: time.Millisecond, Count: 1}) }},
-		{"acked", func() { m.Handled(tarry.Event{Kind: tarry.Acked, Queue: "q", Duration: time.Millisecond, Count: 1}) }},
+		{"started", func() { m.Started("q", time.Millisecond) }},
+		{"acked", func() { m.Handled(acked) }},
 	} {
 		b.Run(part.name, func(b *testing.B) {
 			b.ReportAllocs()

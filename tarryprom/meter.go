@@ -3,6 +3,7 @@ package tarryprom
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,6 +59,7 @@ func (m *Metrics) Meter() *tarry.Meter {
 			}
 		},
 		Settled: m.settled,
+		Started: func(queue string, lateness time.Duration) { m.all.of(queue).late(lateness.Seconds()) },
 		Handled: m.handled,
 	}
 }
@@ -77,13 +79,13 @@ func (m *Metrics) op(name string) *operation {
 	return o.(*operation)
 }
 
-// settled counts a settlement of who is no worker of this process.
-func (m *Metrics) settled(do tarry.Action, s *tarry.SettleResult) {
+// settled counts settlements of who is no worker of this process.
+func (m *Metrics) settled(queue string, do tarry.Action, state tarry.State, err error, n int) {
 	r := failed
 	switch {
-	case errors.Is(s.Err, tarry.ErrLeaseLost):
+	case errors.Is(err, tarry.ErrLeaseLost):
 		r = leaseLost
-	case s.Err != nil:
+	case err != nil:
 	case do == tarry.DoExtend:
 		return
 	case do == tarry.DoAck:
@@ -94,42 +96,55 @@ func (m *Metrics) settled(do tarry.Action, s *tarry.SettleResult) {
 		r = released
 	case do == tarry.DoBury:
 		r = buried
-	case s.State == tarry.Dead:
+	case state == tarry.Dead:
 		r = died
 	default:
 		r = retried
 	}
-	m.ended(s.Queue, r)
+	m.all.of(queue).ended(r, n)
 }
 
-// ended counts the end of a lease.
-func (m *Metrics) ended(queue string, r result) {
-	s := m.all.of(queue)
-	s.add(handled, r, 1)
+// ended counts the ends of leases.
+func (s *series) ended(r result, n int) {
+	s.add(handled, r, n)
 	if r == died || r == buried {
-		s.add(deaths, none, 1)
+		s.add(deaths, none, n)
 	}
 }
 
 // byEvent are the results that events of workers tell.
-var byEvent = map[tarry.EventKind]result{
+var byEvent = [math.MaxUint8 + 1]result{
 	tarry.Acked: acked, tarry.Dropped: dropped, tarry.Retried: retried, tarry.Snoozed: snoozed, tarry.Released: released, tarry.Buried: buried,
 	tarry.Died: died, tarry.LeaseLost: leaseLost, tarry.EngineFailed: failed, tarry.SelfSettled: selfSettled,
 }
 
-func (m *Metrics) handled(e tarry.Event) {
-	if e.Kind == tarry.Started {
-		m.all.of(e.Queue).late(e.Lateness.Seconds())
-		return
+// handled counts what became of leases: at once those that follow each other.
+func (m *Metrics) handled(events []tarry.Event) {
+	var (
+		of   *series
+		last result
+		n    int
+	)
+	for i := range events {
+		e := &events[i]
+		r := byEvent[e.Kind]
+		if r == none || e.Queue == "" { // a failure to lease is a call that failed
+			continue
+		}
+		if of == nil || e.Queue != of.queue || r != last {
+			if of != nil {
+				of.ended(last, n)
+			}
+			of, last, n = m.all.of(e.Queue), r, 0
+		}
+		n++
+		if e.Duration > 0 {
+			of.took(e.Duration.Seconds())
+		}
 	}
-	r, ok := byEvent[e.Kind]
-	if !ok || e.Queue == "" { // a failure to lease is a call that failed
-		return
+	if of != nil {
+		of.ended(last, n)
 	}
-	if e.Duration > 0 {
-		m.all.of(e.Queue).took(e.Duration.Seconds())
-	}
-	m.ended(e.Queue, r)
 }
 
 func pushed(o tarry.Outcome, err error) result {

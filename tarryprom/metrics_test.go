@@ -266,3 +266,28 @@ func TestWhatFailsTakesNoName(t *testing.T) {
 		t.Errorf("orders is counted as %s", got)
 	}
 }
+
+// What is told at once is counted as if it were told one by one.
+func TestEventsToldAtOnce(t *testing.T) {
+	m := New(&Config{MaxQueues: 2})
+	e := func(queue string, kind tarry.EventKind) tarry.Event {
+		return tarry.Event{Kind: kind, Queue: queue, Duration: time.Second, Count: 1}
+	}
+	m.Meter().Handled([]tarry.Event{
+		e("a", tarry.Acked), e("a", tarry.Acked), e("", tarry.EngineFailed), e("a", tarry.Died), e("b", tarry.Died), e("b", tarry.Buried),
+		e("c", tarry.Acked), e("d", tarry.Acked), e("a", tarry.Acked),
+	})
+	m.Meter().Settled("b", tarry.DoAck, tarry.Gone, nil, 3)
+	want(t, values(t, m), map[string]float64{
+		`tarry_handled_total{queue="a",result="acked"}`:      3,
+		`tarry_handled_total{queue="a",result="died"}`:       1,
+		`tarry_deaths_total{queue="a"}`:                      1,
+		`tarry_handled_total{queue="b",result="died"}`:       1,
+		`tarry_handled_total{queue="b",result="buried"}`:     1,
+		`tarry_handled_total{queue="b",result="acked"}`:      3,
+		`tarry_deaths_total{queue="b"}`:                      2,
+		`tarry_handled_total{queue="_other",result="acked"}`: 2,
+		`tarry_handle_seconds{queue="a"} count`:              4,
+		`tarry_handle_seconds{queue="b"} sum`:                2,
+	})
+}

@@ -33,6 +33,7 @@ type disk struct {
 	awaited  atomic.Int64  // batches whose sync somebody waits for
 	frozen   chan struct{} // closed: nothing changes any more
 	freezing sync.Once
+	measured measured
 
 	mu      sync.Mutex
 	ops     map[*operation]struct{} // under way
@@ -108,6 +109,7 @@ func (d *disk) change(what, name string, retry bool, fn func() error) error {
 		case <-d.frozen:
 			return errFrozen
 		}
+		d.measured.again.Add(1)
 		if err = fn(); err == nil {
 			return nil
 		}

@@ -38,6 +38,7 @@ func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *diskFile) wrote(n, all int, err error) (int, error) {
+	f.disk.measured.wrote(f.name, n)
 	if err == errFrozen {
 		return all, nil
 	}
@@ -46,17 +47,26 @@ func (f *diskFile) wrote(n, all int, err error) (int, error) {
 
 // Sync implements vfs.File.
 func (f *diskFile) Sync() error {
-	return f.disk.unlessFrozen("sync", f.name, false, f.File.Sync)
+	return f.sync(f.File.Sync)
 }
 
 // SyncData implements vfs.File.
 func (f *diskFile) SyncData() error {
-	return f.disk.unlessFrozen("sync", f.name, false, f.File.SyncData)
+	return f.sync(f.File.SyncData)
+}
+
+func (f *diskFile) sync(fn func() error) error {
+	return f.disk.unlessFrozen("sync", f.name, false, func() error {
+		start := time.Now()
+		err := fn()
+		f.disk.measured.synced(f.name, start)
+		return err
+	})
 }
 
 // SyncTo implements vfs.File.
 func (f *diskFile) SyncTo(length int64) (full bool, err error) {
-	err = f.disk.unlessFrozen("sync", f.name, false, func() (err error) {
+	err = f.sync(func() (err error) {
 		full, err = f.File.SyncTo(length)
 		return err
 	})

@@ -49,6 +49,7 @@ type Engine struct {
 
 	space   space
 	ballast *ballast
+	samples samples
 }
 
 // clock is the instant at which a call happens.

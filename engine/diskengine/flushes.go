@@ -52,6 +52,7 @@ func (f *flushes) failed(err error) {
 	}
 	f.mu.Unlock()
 	f.store.disk.wrote(err)
+	f.store.disk.measured.failures.Add(1)
 	switch {
 	case f.store.failed() != nil:
 	case lasts:

@@ -1,9 +1,6 @@
 package diskengine
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
 // logFile is a file of Pebble's log. Pebble calls it from one goroutine at a time.
 //
@@ -28,8 +25,6 @@ const fillAhead = 128 << 10
 
 var zeros = make([]byte, fillAhead)
 
-func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
-
 func newLogFile(f diskFile) *logFile {
 	l := &logFile{diskFile: f}
 	if info, err := f.File.Stat(); err == nil {
@@ -52,7 +47,8 @@ func (f *logFile) Write(p []byte) (int, error) {
 func (f *logFile) fill(end int64) {
 	for f.filled < end {
 		err := f.disk.change("write", f.name, false, func() error {
-			_, _ = f.File.WriteAt(zeros, f.filled)
+			n, _ := f.File.WriteAt(zeros, f.filled)
+			f.disk.measured.wrote(f.name, n)
 			return nil
 		})
 		if err != nil { // frozen

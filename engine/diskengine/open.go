@@ -56,6 +56,9 @@ func Open(dir string, cfg *Config) (*Engine, error) {
 		e.ballast.held = false // it may have been left unfinished
 		_ = e.ballast.take()   // a file system that cannot reserve space has none
 	}
+	if e.calls.TryEnter() {
+		e.sample(make(chan struct{}))
+	}
 	e.group.Go(e.runLoader)
 	e.group.Go(e.runTail)
 	return e, nil

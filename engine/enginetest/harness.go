@@ -91,6 +91,7 @@ func Run(t *testing.T, h Harness) {
 		{"Misuse", misuseTests},
 		{"Refusals", refusalTests},
 		{"Close", closeTests},
+		{"Figures", figureTests},
 		{"Reopen", reopenTests},
 		{"Race", raceTests},
 		{"RaceLimits", raceLimitTests},

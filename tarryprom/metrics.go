@@ -64,6 +64,7 @@ type Metrics struct {
 	vecs vectors
 	all  queues
 	ops  sync.Map // name → *operation
+	own  map[string]bool
 
 	failing atomic.Bool // the last call of the engine failed
 
@@ -79,10 +80,12 @@ type Metrics struct {
 func New(cfg *Config) *Metrics {
 	m := &Metrics{cfg: cfg.withDefaults(), vecs: newVectors()}
 	m.all = queues{vecs: &m.vecs, left: m.cfg.MaxQueues, other: &series{vecs: &m.vecs, queue: Other}}
+	m.own = m.ownNames()
 	return m
 }
 
-// Watch has the metrics tell what the store of a client holds. What it replaces is
+// Watch has the metrics tell what the store of a client holds, and what its engine measures
+// of itself where that is an engine.Measurer. What it replaces is
 // watched no more.
 func (m *Metrics) Watch(c *tarry.Client) {
 	m.mu.Lock()
@@ -107,8 +110,14 @@ func (m *Metrics) Answered(route, method string, status int, took time.Duration)
 	m.vecs.requestTime.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// Describe is prometheus.Collector's.
+// Describe is prometheus.Collector's. What the engine measures of itself it describes only if
+// a client is watched by then, which nobody but a pedantic registry minds.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	m.describeOwn(ch)
+	m.describeFigures(ch)
+}
+
+func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 	for _, v := range m.vecs.collectors() {
 		v.Describe(ch)
 	}
@@ -121,6 +130,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 // longer than Config.Timeout.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.collectStore(ch)
+	m.collectFigures(ch)
 	for _, v := range m.vecs.collectors() {
 		v.Collect(ch)
 	}

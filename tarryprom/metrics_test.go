@@ -64,6 +64,9 @@ func values(t *testing.T, m *Metrics) map[string]float64 {
 				all[name] = x.GetGauge().GetValue()
 			default:
 				all[name+" count"], all[name+" sum"] = float64(x.GetHistogram().GetSampleCount()), x.GetHistogram().GetSampleSum()
+				for _, b := range x.GetHistogram().GetBucket() {
+					all[fmt.Sprintf("%s le %v", name, b.GetUpperBound())] = float64(b.GetCumulativeCount())
+				}
 			}
 		}
 	}

@@ -63,11 +63,18 @@ type Meter struct {
 // same reports whether two results need not be told apart.
 func same(a, b error) bool { return a == nil && b == nil }
 
-func (m *Meter) calls() bool { return m != nil && m.Called != nil }
+// begin returns when a call of the engine begins, if that is to be metered.
+func (m *Meter) begin() (start time.Time) {
+	if m != nil && m.Called != nil {
+		start = time.Now()
+	}
+	return start
+}
 
-func (m *Meter) called(op string, took time.Duration, err error) {
-	if m.calls() {
-		m.Called(op, took, err)
+// called meters a call that began at start.
+func (m *Meter) called(op string, start time.Time, err error) {
+	if m != nil && m.Called != nil {
+		m.Called(op, time.Since(start), err)
 	}
 }
 

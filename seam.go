@@ -51,14 +51,11 @@ func leaving[T any](ctx context.Context, calls *leave.Calls, patience time.Durat
 // through makes a call of the engine, leaves it as leaving does, and has the meter told of
 // it when the engine has answered, whether or not anybody still waits for that.
 func through[T any](ctx context.Context, s *seam, op string, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
-	metered := call
-	if s.meter.calls() {
-		metered = func() (T, error) {
-			start := time.Now()
-			out, err := call()
-			s.meter.called(op, time.Since(start), err)
-			return out, err
-		}
+	metered := func() (T, error) {
+		start := s.meter.begin()
+		out, err := call()
+		s.meter.called(op, start, err)
+		return out, err
 	}
 	if s.prompt {
 		return metered()
@@ -76,11 +73,20 @@ func (s *seam) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushRe
 
 // pushOwn is Push of messages that nobody changes.
 func (s *seam) pushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	return through(ctx, s, "push", 0, nil, func() ([]engine.PushResult, error) {
-		out, err := s.eng.Push(ctx, msgs)
-		s.meter.pushed(msgs, out, err)
-		return out, err
-	})
+	if s.prompt {
+		return s.push(ctx, msgs)
+	}
+	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.PushResult, error) { return s.push(ctx, msgs) })
+}
+
+// push is a call of its own, as lease and settle are: of an engine that is prompt they are
+// made without a closure, which costs more than the metering.
+func (s *seam) push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	start := s.meter.begin()
+	out, err := s.eng.Push(ctx, msgs)
+	s.meter.pushed(msgs, out, err)
+	s.meter.called("push", start, err)
+	return out, err
 }
 
 func (s *seam) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
@@ -108,9 +114,10 @@ func copied(msgs []engine.Message) []engine.Message {
 }
 
 func (s *seam) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-	if !s.prompt {
-		wants = slices.Clone(wants)
+	if s.prompt {
+		return s.lease(ctx, wants)
 	}
+	wants = slices.Clone(wants)
 	late := func(g engine.Grant) {
 		var all []engine.Lease
 		for _, q := range g.Queues {
@@ -118,11 +125,15 @@ func (s *seam) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, er
 		}
 		s.giveBack(all)
 	}
-	return through(ctx, s, "lease", 0, late, func() (engine.Grant, error) {
-		g, err := s.eng.Lease(ctx, wants)
-		s.meter.granted(wants, &g, err)
-		return g, err
-	})
+	return leaving(ctx, &s.calls, 0, late, func() (engine.Grant, error) { return s.lease(ctx, wants) })
+}
+
+func (s *seam) lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	start := s.meter.begin()
+	g, err := s.eng.Lease(ctx, wants)
+	s.meter.granted(wants, &g, err)
+	s.meter.called("lease", start, err)
+	return g, err
 }
 
 func (s *seam) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
@@ -163,7 +174,17 @@ func (s *seam) giveBack(ls []engine.Lease) {
 }
 
 func (s *seam) Settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
-	return through(ctx, s, "settle", 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
+	if s.prompt {
+		return s.settle(ctx, in)
+	}
+	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.Settled, error) { return s.settle(ctx, in) })
+}
+
+func (s *seam) settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
+	start := s.meter.begin()
+	out, err := s.eng.Settle(ctx, in)
+	s.meter.called("settle", start, err)
+	return out, err
 }
 
 func (s *seam) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {

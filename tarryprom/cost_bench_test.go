@@ -117,7 +117,8 @@ func through(b *testing.B, c *tarry.Client, n int) time.Duration {
 
 // What the meter itself costs of a message, on one goroutine, by what it is told of it.
 func BenchmarkMeter(b *testing.B) {
-	m := tarryprom.New(nil).Meter()
+	metrics := tarryprom.New(nil)
+	m := metrics.Meter()
 	due := time.Now()
 	acked := []tarry.Event{{Kind: tarry.Acked, Queue: "q", Duration: time.Millisecond, Count: 1}}
 	leases := []tarry.Lease{{Info: tarry.Info{Queue: "q", Due: due}}}
@@ -129,6 +130,7 @@ func BenchmarkMeter(b *testing.B) {
 		{"pushed", func() { m.Pushed("q", tarry.Created, nil, 1) }},
 		{"granted", func() { m.Granted(leases, due.Add(time.Millisecond)) }},
 		{"started", func() { m.Started("q", time.Millisecond) }},
+		{"answered", func() { metrics.Answered("/v1/messages", "POST", 201, time.Millisecond) }},
 		{"acked", func() { m.Handled(acked) }},
 	} {
 		b.Run(part.name, func(b *testing.B) {

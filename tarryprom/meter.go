@@ -54,8 +54,12 @@ func (m *Metrics) Meter() *tarry.Meter {
 			}
 		},
 		Granted: func(ls []tarry.Lease, now time.Time) {
+			var of *series
 			for i := range ls {
-				m.all.of(ls[i].Queue).late(now.Sub(ls[i].Due).Seconds())
+				if of == nil || ls[i].Queue != of.queue {
+					of = m.all.of(ls[i].Queue)
+				}
+				of.late(now.Sub(ls[i].Due).Seconds())
 			}
 		},
 		Settled: m.settled,

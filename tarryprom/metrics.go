@@ -2,7 +2,6 @@ package tarryprom
 
 import (
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +65,8 @@ type Metrics struct {
 	ops  sync.Map // name → *operation
 	own  map[string]bool
 
+	requests requests
+
 	failing atomic.Bool // the last call of the engine failed
 
 	mu     sync.Mutex
@@ -79,6 +80,7 @@ type Metrics struct {
 // New returns Metrics that nothing is counted in yet.
 func New(cfg *Config) *Metrics {
 	m := &Metrics{cfg: cfg.withDefaults(), vecs: newVectors()}
+	m.requests.vecs = &m.vecs
 	m.all = queues{vecs: &m.vecs, left: m.cfg.MaxQueues, other: &series{vecs: &m.vecs, queue: Other}}
 	m.own = m.ownNames()
 	return m
@@ -102,12 +104,6 @@ func (m *Metrics) Handler() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes})
-}
-
-// Answered counts a request that a server has answered: server.Config.Answered.
-func (m *Metrics) Answered(route, method string, status int, took time.Duration) {
-	m.vecs.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
-	m.vecs.requestTime.WithLabelValues(route).Observe(took.Seconds())
 }
 
 // Describe is prometheus.Collector's. What the engine measures of itself it describes only if

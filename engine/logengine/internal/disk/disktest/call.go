@@ -1,0 +1,106 @@
+package disktest
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// The calls of disk.FS and disk.File.
+const (
+	Create  = "create"
+	Open    = "open"
+	Rename  = "rename"
+	Link    = "link"
+	Remove  = "remove"
+	List    = "list"
+	Mkdir   = "mkdir"
+	SyncDir = "syncdir"
+	Free    = "free"
+	Lock    = "lock"
+
+	Read        = "read"
+	Write       = "write"
+	Sync        = "sync"
+	Preallocate = "preallocate"
+	Truncate    = "truncate"
+	Size        = "size"
+	Close       = "close"
+)
+
+// Call is a call that is about to be carried out.
+type Call struct {
+	N    int64  // counted from 1 for each Disk
+	Op   string // one of the constants
+	Name string // what it is about; of a rename or link, the new name
+	Off  int64
+	Len  int
+}
+
+// Changes reports whether the call may change what is on the disk.
+func (c Call) Changes() bool {
+	switch c.Op {
+	case Open, List, Free, Lock, Read, Size, Close:
+		return false
+	}
+	return true
+}
+
+// Short is an error with which a write carries out only its first bytes.
+type Short struct {
+	Bytes int
+	Err   error
+}
+
+// Error implements error.
+func (s *Short) Error() string { return s.Err.Error() }
+
+// Unwrap returns the cause.
+func (s *Short) Unwrap() error { return s.Err }
+
+// ErrOff is the error of every call after Halt.
+var ErrOff = errors.New("the simulated disk is off")
+
+// Hook sets what is called before each call, in place of what was; nil: nothing. It is called
+// by whoever made the call, with nothing locked.
+func (d *Disk) Hook(fn func(Call) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hook = fn
+}
+
+// Calls is how many calls there were.
+func (d *Disk) Calls() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls
+}
+
+// Halt lets every further call fail with ErrOff, so that what uses the disk comes to an end.
+// Crash and Kill go on.
+func (d *Disk) Halt() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.off = true
+}
+
+// begin counts a call and asks the hook.
+func (d *Disk) begin(op, name string, off int64, n int) error {
+	d.mu.Lock()
+	d.calls++
+	hook, c, isOff := d.hook, Call{d.calls, op, name, off, n}, d.off
+	d.mu.Unlock()
+	if isOff {
+		return fail(op, name, ErrOff)
+	}
+	if hook == nil {
+		return nil
+	}
+	return fail(op, name, hook(c))
+}
+
+func fail(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}

@@ -1,0 +1,113 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+
+	"github.com/gofrs/flock"
+)
+
+// OS is the file system of the operating system.
+type OS struct{}
+
+// Create implements FS. The file is readable and writable by its owner, readable by its group.
+func (OS) Create(name string) (File, error) {
+	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+// Open implements FS.
+func (OS) Open(name string) (File, error) { return openOS(name, os.O_RDWR) }
+
+func openOS(name string, flag int) (File, error) {
+	f, err := os.OpenFile(name, flag, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	return &osFile{f}, nil
+}
+
+// Rename implements FS.
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// Link implements FS.
+func (OS) Link(from, to string) error { return os.Link(from, to) }
+
+// Remove implements FS.
+func (OS) Remove(name string) error { return os.Remove(name) }
+
+// List implements FS.
+func (OS) List(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir) // sorted
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// Mkdir implements FS.
+func (OS) Mkdir(dir string) error { return os.Mkdir(dir, 0o750) }
+
+// SyncDir implements FS. On Windows, which has no such call, it does nothing.
+func (OS) SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Free implements FS.
+func (OS) Free(dir string) (int64, error) {
+	n, err := free(dir)
+	if err != nil {
+		return 0, &fs.PathError{Op: "free space of", Path: dir, Err: err}
+	}
+	return n, nil
+}
+
+// Lock implements FS.
+func (OS) Lock(name string) (io.Closer, error) {
+	l := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o640))
+	switch ok, err := l.TryLock(); {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), l.Close())
+	case !ok:
+		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: ErrLocked}, l.Close())
+	}
+	return l, nil
+}
+
+type osFile struct{ *os.File }
+
+func (f *osFile) Sync() error { return f.wrap("sync", datasync(f.File)) }
+
+func (f *osFile) Preallocate(off, n int64) error {
+	return f.wrap("preallocate", preallocate(f.File, off, n))
+}
+
+func (f *osFile) wrap(op string, err error) error {
+	var path *fs.PathError
+	if err == nil || errors.As(err, &path) {
+		return err
+	}
+	return &fs.PathError{Op: op, Path: f.Name(), Err: err}
+}
+
+func (f *osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}

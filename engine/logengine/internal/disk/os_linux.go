@@ -1,0 +1,40 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// datasync leaves out the times of the file, and so the file system's journal where no
+// block is new.
+func datasync(f *os.File) error {
+	return onFd(f, unix.Fdatasync)
+}
+
+func preallocate(f *os.File, off, n int64) error {
+	err := onFd(f, func(fd int) error { return unix.Fallocate(fd, 0, off, n) })
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
+// onFd calls fn with the descriptor of an open file until no signal interrupts it.
+func onFd(f *os.File, fn func(fd int) error) error {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = c.Control(func(fd uintptr) {
+		for failed = fn(int(fd)); failed == unix.EINTR; failed = fn(int(fd)) {
+		}
+	})
+	if err != nil {
+		return fs.ErrClosed // there is no other reason
+	}
+	return failed
+}

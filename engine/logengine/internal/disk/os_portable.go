@@ -1,0 +1,9 @@
+//go:build !linux && !darwin && !freebsd && !windows
+
+package disk
+
+import "errors"
+
+func free(string) (int64, error) { return 0, errors.ErrUnsupported }
+
+func isFull(error) bool { return false }

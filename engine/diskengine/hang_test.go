@@ -88,6 +88,11 @@ func TestHangingDisk(t *testing.T) {
 		t.Fatal(err, g)
 	}
 	ready := engine.Ref{Queue: "q", Key: "q5"}
+	for _, l := range g.Queues[0].Messages { // which waits for the sync of the leases: that is not the one to hang
+		if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: l.ID}); err != nil {
+			t.Fatal(err)
+		}
+	}
 
 	release := fs.hang()
 	defer release()

@@ -21,6 +21,8 @@ func TestServeOnRedis(t *testing.T) {
 	url := redistest.Start(t).URL()
 	w, s := served(t, url)
 	other, _ := served(t, url)
+	server, _ := w.program(nil, nil).env("TARRY_SERVER")
+	documented(t, server, "redis")
 	r := w.start(t, "work", "mail", "--", "cat")
 	r.stderr.await(t, "waiting for messages of mail")
 	other.must(t, "push", "mail", "hello", "--key", "ann", "--in", "20ms")

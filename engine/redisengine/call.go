@@ -207,6 +207,9 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 			// Who had no patience has not shown anything, nor has who left.
 			if a.err == nil || !until.Tries.IsZero() && fateOf(a.err) != attempt.Answered && ctx.Err() == nil {
 				qs[i].shard.down.Store(a.err != nil)
+				if a.err != nil {
+					e.measured.downs.Add(1)
+				}
 			}
 		}
 	}

@@ -39,6 +39,7 @@ type Engine struct {
 	held     held
 	spread   atomic.Uint32 // deals shards out to messages without a key
 	asked    atomic.Uint64 // numbers the calls whose answers are kept
+	measured measured
 
 	calls    gate.Gate
 	closing  sync.Once

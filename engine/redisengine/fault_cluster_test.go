@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
@@ -113,6 +114,9 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 				t.Fatal(err)
 			}
 			fails(t, grant.Queues[0].Err, engine.ErrUnavailable)
+			if n := enginetest.FigureOf(t, e, "redis_shards_down", ""); n < float64(len(quiet)) {
+				t.Errorf("%v shards are told to be down", n)
+			}
 
 			// A settlement of who knows the queue only by its token ends in time.
 			took := ends(t, 30*time.Second, func() {
@@ -139,6 +143,7 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 				if len(e.darkShards()) > 0 {
 					t.Error("shards stay dark")
 				}
+				eventually(t, "no shards to be told to be down", func() bool { return enginetest.FigureOf(t, e, "redis_shards_down", "") == 0 })
 			}
 		})
 	}

@@ -38,6 +38,7 @@ func (e *Engine) leaseFailed(s *shard, err error, left bool) {
 // darken has a shard left alone until a probe is answered.
 func (e *Engine) darken(s *shard) {
 	s.dark.Store(true)
+	e.measured.downs.Add(1)
 	if e.ctx.Err() == nil && e.probing.CompareAndSwap(false, true) {
 		e.tasks.Go(e.probe)
 	}
@@ -51,6 +52,7 @@ func (e *Engine) probe() {
 			switch s := shards[i]; {
 			case wakes == unknown:
 				s.dark.Store(true)
+				e.measured.downs.Add(1)
 			case s.dark.CompareAndSwap(true, false):
 				s.doubt()
 				e.watchers.Hint(s.queue)

@@ -27,7 +27,7 @@ func (e *Engine) sendReplicated(ctx context.Context, cmds []rueidis.Completed) [
 		wg.Go(func() {
 			_ = e.client.Dedicated(func(c rueidis.DedicatedClient) error {
 				wait := c.B().Arbitrary("WAIT", strconv.Itoa(e.replicas), strconv.FormatInt(replicaPatience.Milliseconds(), 10)).Build()
-				got := c.DoMulti(ctx, cmds[i], wait)
+				got := e.trip(ctx, c, cmds[i], wait)
 				r := &results[i]
 				if r.message, r.err = got[0].ToMessage(); r.err != nil {
 					return nil

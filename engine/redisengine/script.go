@@ -154,6 +154,7 @@ func pauses() attempt.Pause { return attempt.Pause{Least: retryPauseMin, Most: r
 // within the bound; one whose answer was lost is too if that cannot make it act twice,
 // since it may have been run.
 func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) []reply {
+	defer e.measured.scripts.Since(time.Now())
 	ctx, cancel := context.WithDeadline(ctx, until.Answer)
 	defer cancel()
 	replies := make([]reply, len(reqs))
@@ -169,6 +170,7 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 			cmds[n] = e.command(&reqs[i], whole[i])
 		}
 		again, unknown, objected := left[:0], false, false
+		var why retries
 		send := e.send
 		if e.replicas > 0 && len(left) > 0 && reqs[left[0]].script.again != nil {
 			send = e.sendReplicated
@@ -183,14 +185,22 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 			case err == nil:
 			case isNoScript(err):
 				whole[i], unknown = true, true
+				why[retryUnknown]++
 				again = append(again, i)
 			case isAstray(err) && tries < objections && reqs[i].shard != nil:
 				reqs[i].insist, objected = true, true
+				why[retryClock]++
 				again = append(again, i)
 			case fateOf(err) == attempt.NotRun:
+				why[retryRefused]++
 				again = append(again, i)
 			case reqs[i].script.instead(err) != nil && ctx.Err() == nil:
-				doubted[i] = doubted[i] || fateOf(err) == attempt.Unknown
+				if fateOf(err) == attempt.Unknown {
+					doubted[i] = true
+					why[retryLost]++
+				} else {
+					why[retryRefused]++
+				}
 				reqs[i].script, whole[i] = reqs[i].script.instead(err), false
 				again = append(again, i)
 			}
@@ -207,6 +217,7 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 		case len(left) == 0:
 			return replies
 		case unknown, objected:
+			e.measured.repeated(why)
 			continue
 		case until.Over():
 			return replies
@@ -214,6 +225,7 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 		if !pause.Wait(ctx) {
 			return replies
 		}
+		e.measured.repeated(why)
 	}
 }
 

@@ -23,7 +23,7 @@ func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []result {
 		part = len(cmds)
 	}
 	if part == len(cmds) && !e.cluster() && !e.shaky.Load() {
-		for i, r := range e.client.DoMulti(ctx, cmds...) {
+		for i, r := range e.trip(ctx, e.client, cmds...) {
 			results[i].message, results[i].err = r.ToMessage()
 		}
 	} else {
@@ -35,6 +35,9 @@ func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []result {
 			_, told := rueidis.IsRedisErr(r.err)
 			shaky = shaky || !told
 		}
+	}
+	if shaky {
+		e.measured.failures.Add(1)
 	}
 	if shaky != e.shaky.Load() {
 		e.shaky.Store(shaky)
@@ -52,7 +55,7 @@ func (e *Engine) sendApart(ctx context.Context, cmds []rueidis.Completed, part i
 	done := make(chan answers, len(cmds))
 	for from := 0; from < len(cmds); from += part {
 		parts++
-		e.tasks.Go(func() { done <- answers{from, e.client.DoMulti(ctx, cmds[from:from+part]...)} })
+		e.tasks.Go(func() { done <- answers{from, e.trip(ctx, e.client, cmds[from:from+part]...)} })
 	}
 	take := func(a answers) {
 		for i, r := range a.of {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -44,6 +45,8 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	var dials *atomic.Int64
+	option.Dialer, dials = counting(option.Dialer)
 	client, err := connect(ctx, option)
 	if err != nil {
 		return nil, err
@@ -57,7 +60,7 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 		client.Close()
 		return nil, err
 	}
-	e.own = true
+	e.own, e.measured.dials = true, dials
 	return e, nil
 }
 

@@ -35,6 +35,7 @@ func (e *Engine) hear() {
 	ctx := rueidis.WithOnSubscriptionHook(e.ctx, func(s rueidis.PubSubSubscription) {
 		if s.Kind == "subscribe" {
 			e.hears.Store(true)
+			e.measured.heard.Add(1)
 			e.missed()
 		}
 	})

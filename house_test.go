@@ -42,12 +42,13 @@ var mayImport = map[string][]string{
 	"engine/mysqlengine/mysqltest":      {"engine/internal"},
 	"engine/rabbitengine/rabbittest":    {"engine/internal"},
 	"":                                  {"engine", "internal"},
-	"server":                            {"", "engine", "internal", "server/access"},
+	"server":                            {"", "engine", "internal", "server/access", "trend"},
 	"server/access":                     {"engine", "internal"},
+	"trend":                             {""},
 	"tarryprom":                         {"", "engine"},
 	"tarryotel":                         {"", "engine"},
 	"forward":                           {"", "engine", "internal", "forward", "forward/internal"},
-	"cmd/tarry":                         {"", "tarryprom", "engine", "internal", "server", "server/access", "tarryotel", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
+	"cmd/tarry":                         {"", "tarryprom", "trend", "engine", "internal", "server", "server/access", "tarryotel", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 	"examples":                          {"", "tarryprom", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 }
 

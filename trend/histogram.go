@@ -1,0 +1,101 @@
+package trend
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// Buckets is how many buckets a Histogram has.
+const Buckets = 57
+
+// The first bound of the buckets, and the one a half octave above.
+const (
+	first  = 500 * time.Microsecond
+	second = 707_107 * time.Nanosecond // √2 × first
+)
+
+// Bounds are where the buckets of a Histogram end: the first holds what is shorter than
+// Bounds()[0], half a millisecond; each other goes from one bound to the next, √2 times as
+// far; the last holds what is longer than all bounds, 26 hours.
+func Bounds() (all [Buckets - 1]time.Duration) {
+	for i := range all {
+		all[i] = bound(i)
+	}
+	return all
+}
+
+func bound(i int) time.Duration {
+	if i&1 == 0 {
+		return first << (i / 2)
+	}
+	return second << (i / 2)
+}
+
+// bucket is the one that a duration falls into.
+func bucket(d time.Duration) int {
+	if d < first {
+		return 0
+	}
+	octave := bits.Len64(uint64(d/first)) - 1
+	i := 2*octave + 1
+	if i < Buckets-1 && d >= bound(i) {
+		i++
+	}
+	return min(i, Buckets-1)
+}
+
+// Histogram counts durations by about how long they are.
+type Histogram struct {
+	Counts [Buckets]uint64 // see Bounds
+	Max    time.Duration   // the longest
+}
+
+func (h *Histogram) observe(d time.Duration) {
+	h.Counts[bucket(d)]++
+	h.Max = max(h.Max, d)
+}
+
+func (h *Histogram) add(o *Histogram) {
+	for i, n := range o.Counts {
+		h.Counts[i] += n
+	}
+	h.Max = max(h.Max, o.Max)
+}
+
+// Count is how many durations there are.
+func (h *Histogram) Count() (n uint64) {
+	for _, c := range h.Counts {
+		n += c
+	}
+	return n
+}
+
+// Quantile is the duration that a share of all, from 0 to 1, do not exceed; not ok: there
+// are none. As a bucket does not tell where in it they lie, it may be wrong by a factor of
+// √2; below half a millisecond by that.
+func (h *Histogram) Quantile(share float64) (d time.Duration, ok bool) {
+	all := h.Count()
+	if all == 0 {
+		return 0, false
+	}
+	rank := min(max(share, 0), 1) * float64(all)
+	below := 0.0
+	for i, n := range h.Counts {
+		if n == 0 || below+float64(n) < rank {
+			below += float64(n)
+			continue
+		}
+		part := (rank - below) / float64(n)
+		switch i {
+		case 0:
+			d = time.Duration(part * float64(first))
+		case Buckets - 1:
+			d = h.Max
+		default:
+			d = time.Duration(float64(bound(i-1)) * math.Pow(math.Sqrt2, part))
+		}
+		return min(d, h.Max), true
+	}
+	return h.Max, true
+}

@@ -1,0 +1,138 @@
+package trend
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+// Meter returns what has r keep what happens: tarry.Config.Meter.
+func (r *Recorder) Meter() *tarry.Meter {
+	return &tarry.Meter{
+		Pushed: func(queue string, _ tarry.Outcome, err error, n int) {
+			if err == nil {
+				r.count(queue, Pushed, n)
+			}
+		},
+		Cancelled: func(queue string, err error, n int) {
+			if err == nil {
+				r.count(queue, Cancelled, n)
+			}
+		},
+		Leased: func(queue string, n int) {
+			if n > 0 {
+				r.count(queue, Leased, n)
+			}
+		},
+		Ended: func(queue string, expired, died int) {
+			r.count(queue, Expired, max(expired, 0))
+			r.count(queue, Died, max(died, 0))
+		},
+		Granted: r.granted,
+		Settled: r.settled,
+		Started: func(queue string, lateness time.Duration) {
+			h := r.met(queue)
+			h.now.Lateness.observe(lateness)
+			h.mu.Unlock()
+		},
+		Handled: r.handled,
+	}
+}
+
+// met returns the history of a queue, locked, to count something in its slot that fills.
+func (r *Recorder) met(queue string) *history {
+	n := r.slot()
+	h := r.of(queue, n)
+	h.mu.Lock()
+	for h.gone {
+		h.mu.Unlock()
+		h = r.of(queue, n)
+		h.mu.Lock()
+	}
+	if n != h.at {
+		h.roll(n, &r.budget)
+	}
+	h.some, h.last = true, n
+	return h
+}
+
+func (r *Recorder) count(queue string, k Kind, n int) {
+	if n == 0 {
+		return
+	}
+	h := r.met(queue)
+	h.now.Counts[k] += uint64(n)
+	h.mu.Unlock()
+}
+
+// granted keeps how late messages were leased by who is no worker of this process.
+func (r *Recorder) granted(leases []tarry.Lease, now time.Time) {
+	var h *history
+	for i := range leases {
+		l := &leases[i]
+		if h == nil || l.Queue != leases[i-1].Queue {
+			if h != nil {
+				h.mu.Unlock()
+			}
+			h = r.met(l.Queue)
+		}
+		h.now.Lateness.observe(max(0, now.Sub(l.Due)))
+	}
+	if h != nil {
+		h.mu.Unlock()
+	}
+}
+
+// settled counts settlements of who is no worker of this process.
+func (r *Recorder) settled(queue string, do tarry.Action, state tarry.State, err error, n int) {
+	var k Kind
+	switch {
+	case errors.Is(err, tarry.ErrLeaseLost):
+		k = Lost
+	case err != nil || do == tarry.DoExtend:
+		return
+	case do == tarry.DoAck:
+		k = Acked
+	case do == tarry.DoSnooze || do == tarry.DoRelease:
+		k = Released
+	case do == tarry.DoBury || state == tarry.Dead:
+		k = Died
+	default:
+		k = Retried
+	}
+	r.count(queue, k, n)
+}
+
+// byEvent are the kinds that events of workers tell, and one more.
+var byEvent = [math.MaxUint8 + 1]Kind{
+	tarry.Acked: Acked + 1, tarry.Dropped: Acked + 1, tarry.SelfSettled: Acked + 1, tarry.Retried: Retried + 1, tarry.Snoozed: Released + 1,
+	tarry.Released: Released + 1, tarry.Buried: Died + 1, tarry.Died: Died + 1, tarry.LeaseLost: Lost + 1,
+}
+
+// handled counts what became of the leases of workers of this process.
+func (r *Recorder) handled(events []tarry.Event) {
+	var h *history
+	last := ""
+	for i := range events {
+		e := &events[i]
+		k := byEvent[e.Kind]
+		if k == 0 || e.Queue == "" {
+			continue
+		}
+		if h == nil || e.Queue != last {
+			if h != nil {
+				h.mu.Unlock()
+			}
+			h, last = r.met(e.Queue), e.Queue
+		}
+		h.now.Counts[k-1]++
+		if e.Duration > 0 {
+			h.now.Handling.observe(e.Duration)
+		}
+	}
+	if h != nil {
+		h.mu.Unlock()
+	}
+}

@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 
 	"engine/enginetest/workertest":      {"", "engine"},
 	"engine/internal/ledger":            {""},
-	"engine/internal/outage":            {"", "engine", "engine/internal"},
+	"engine/internal/outage":            {"", "engine", "engine/internal", "engine/enginetest"},
 	"engine/internal/sqlengine/sqltest": {"", "engine", "engine/internal"},
 	"engine/redisengine":                {"engine", "internal", "engine/internal"},
 	"engine/redisengine/redistest":      {"engine/internal"},

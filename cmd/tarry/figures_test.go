@@ -10,6 +10,9 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
 // engineRows are the rows of docs/metrics.md about figures of engines, which unlike others
@@ -57,11 +60,17 @@ func documented(t *testing.T, server, engine string) {
 
 func TestFiguresInTheDocs(t *testing.T) {
 	for _, row := range engineRows(t) {
-		if !regexp.MustCompile("^\\| `tarry_(disk|redis)_").MatchString(row) {
+		if !regexp.MustCompile("^\\| `tarry_(disk|redis|postgres|mysql)_").MatchString(row) {
 			t.Errorf("no test looks whether this is so: %s", row)
 		}
 	}
-	w, _ := served(t, "disk:"+t.TempDir())
-	url, _ := w.program(nil, nil).env("TARRY_SERVER")
-	documented(t, url, "disk")
+	for engine, store := range map[string]string{
+		"disk":     "disk:" + t.TempDir(),
+		"postgres": pgtest.Shared(t) + "&migrate=true",
+		"mysql":    mysqltest.Shared(t) + "?migrate=true",
+	} {
+		w, _ := served(t, store)
+		url, _ := w.program(nil, nil).env("TARRY_SERVER")
+		documented(t, url, engine)
+	}
 }

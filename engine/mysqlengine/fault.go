@@ -12,12 +12,21 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// undone reports whether an error is that of a transaction which may be run again.
-func undone(err error) bool {
+// deadlocked reports whether an error is that of transactions that got in each other's way.
+func deadlocked(err error) bool {
 	switch numberOf(err) {
 	case 1213, 1020, // deadlock, record changed since it was read
-		3101, // a conflict in a replication group
-		1062, // duplicate key
+		3101: // a conflict in a replication group
+		return true
+	}
+	return false
+}
+
+// undone reports whether an error is that of a transaction which others were faster than,
+// and which may be run again.
+func undone(err error) bool {
+	switch numberOf(err) {
+	case 1062, // duplicate key
 		1242: // more than one row in a subquery: a key has come to be remembered
 		return true
 	}

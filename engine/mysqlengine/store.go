@@ -21,6 +21,8 @@ type store struct {
 	say     *statements
 	several bool // it takes several statements at once
 	packet  int  // bytes of statements that it takes at once
+
+	measured *measured
 }
 
 var _ sqlengine.Store = (*store)(nil)
@@ -31,7 +33,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 
 // in runs do in a transaction, on a connection of its own.
 func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
-	conn, err := s.db.Conn(ctx)
+	conn, err := s.conn(ctx)
 	if err != nil {
 		return fault(ctx, op, err, false)
 	}
@@ -67,6 +69,8 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 // told is what the engine is told of a transaction that was rolled back.
 func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
+	case deadlocked(err):
+		return sqlengine.ErrDeadlock
 	case undone(err):
 		return sqlengine.ErrAgain
 	case busy(err):
@@ -99,7 +103,7 @@ func hangUp(conn *sql.Conn) {
 // outside runs statements that commit by themselves, and may be carried out twice.
 func (s *store) outside(ctx context.Context, op string, do func(*tx) error) error {
 	for n := 1; ; n++ {
-		conn, err := s.db.Conn(ctx)
+		conn, err := s.conn(ctx)
 		if err != nil {
 			return fault(ctx, op, err, false)
 		}

@@ -79,6 +79,7 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 		}
 		text, args = append(text, s.text...), append(args, s.args...)
 	}
+	defer t.measured.trips.Since(time.Now())
 	rows, err := t.QueryContext(ctx, string(text), args...)
 	if err != nil {
 		return err

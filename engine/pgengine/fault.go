@@ -73,19 +73,20 @@ func idled(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "25P03" || pg.Code == "57P05") // in a transaction, or without one
 }
 
-// undone reports whether an error is that of a transaction which may be run again.
+// deadlocked reports whether an error is that of transactions that got in each other's way.
+func deadlocked(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01") // serialization_failure, deadlock_detected
+}
+
+// undone reports whether an error is that of a transaction which others were
+// faster than, and which may be run again.
 func undone(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return false
 	}
-	switch pg.Code {
-	case "40001", "40P01": // serialization_failure, deadlock_detected
-		return true
-	case "23505", "22012": // unique_violation; division_by_zero: see statements.check
-		return true
-	}
-	return false
+	return pg.Code == "23505" || pg.Code == "22012" // unique_violation; division_by_zero: see statements.check
 }
 
 // oneLine is the text of an error that may have several lines: of a connection one for each

@@ -54,7 +54,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	if err != nil {
 		return outer(ctx, op, err)
 	}
-	t := &tx{sender: sp, say: s.say, batch: new(pgx.Batch)}
+	t := &tx{sender: sp, store: s.store, say: s.say, batch: new(pgx.Batch)}
 	t.write(keepPlans)
 	t.plan(s.tx.Conn())
 	if err = do(t); err == nil {
@@ -89,7 +89,7 @@ func (s *savepoints) Names(ctx context.Context, names []string, make_ bool) ([]i
 		return s.store.Names(ctx, names, true)
 	}
 	numbers := make([]int64, len(names))
-	t := &tx{sender: s.tx, say: s.say, batch: new(pgx.Batch)}
+	t := &tx{sender: s.tx, store: s.store, say: s.say, batch: new(pgx.Batch)}
 	t.names(names, numbers)
 	return numbers, outer(ctx, "queue", t.send(ctx))
 }

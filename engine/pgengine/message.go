@@ -241,12 +241,12 @@ func (s *store) Ack(ctx context.Context, acks []token.Token, until int64, p sqle
 	for i := range acks {
 		ids[i], queues[i], nonces[i] = int64(acks[i].ID), int64(acks[i].Queue), acks[i].Nonce[:]
 	}
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.acquire(ctx)
 	if err != nil {
 		return nil, fault(ctx, "settle", err, false)
 	}
 	defer conn.Release()
-	t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
+	t := &tx{sender: conn, store: s, say: s.say, batch: new(pgx.Batch)}
 	t.plan(conn.Conn())
 	if wait := waits[p]; wait != "" {
 		t.write(wait)

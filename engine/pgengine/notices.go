@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,9 @@ type notices struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
+	listening atomic.Bool
+	listens   atomic.Int64 // times that it began
+
 	mu      sync.Mutex
 	queues  map[string]int64 // to be told, with when they have something
 	telling bool
@@ -53,6 +57,9 @@ func (n *notices) listen(heard func(sqlengine.Sooner)) {
 		deaf := attempt.Pause{Least: deafPause, Most: deafPause}
 		warned := false
 		hears := func() {
+			if !n.listening.Swap(true) {
+				n.listens.Add(1)
+			}
 			pause.Reset()
 			if warned {
 				n.log.Info("tarry: notices come from PostgreSQL again")
@@ -61,6 +68,7 @@ func (n *notices) listen(heard func(sqlengine.Sooner)) {
 		}
 		for {
 			err := n.hear(hears)
+			n.listening.Store(false)
 			if n.ctx.Err() != nil {
 				return
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
@@ -41,14 +42,20 @@ func TestListenerEnds(t *testing.T) {
 	if line := <-said; !strings.Contains(line, "no notices come") || strings.Contains(line, `\n`) || strings.Contains(line, `\t`) {
 		t.Errorf("the log says %q", line)
 	}
+	if n := enginetest.FigureOf(t, e, "postgres_listening", ""); n != 0 {
+		t.Errorf("it is told to listen where it cannot: %v", n)
+	}
 	p.Refuse(false)
 	heard := make(chan string, 100)
 	defer e.Watch(func(queue string) { heard <- queue })()
 	other := another(t, direct, schema)
 	pid := 0
-	for _, queue := range []string{"first", "second"} {
+	for i, queue := range []string{"first", "second"} {
 		if line := <-said; !strings.Contains(line, "notices come from PostgreSQL again") {
 			t.Errorf("the log says %q", line)
+		}
+		if is, times := enginetest.FigureOf(t, e, "postgres_listening", ""), enginetest.FigureOf(t, e, "postgres_listens", ""); is != 1 || times != float64(i+1) {
+			t.Errorf("it is told to listen (%v) for the %v. time", is, times)
 		}
 		pid = listener(t, direct, "it", pid)
 		push(t, other, engine.Message{Queue: queue})

@@ -21,6 +21,7 @@ type store struct {
 	own    bool // the pool is closed with the store
 	say    *statements
 
+	measured measured
 	notices  *notices
 	outcomes outcomes
 }
@@ -28,11 +29,11 @@ type store struct {
 var _ sqlengine.Store = (*store)(nil)
 
 func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.acquire(ctx)
 	if err != nil {
 		return fault(ctx, op, err, false)
 	}
-	t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
+	t := &tx{sender: conn, store: s, say: s.say, batch: new(pgx.Batch)}
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
 	t.plan(conn.Conn())
 	if op == "lease" {
@@ -62,6 +63,8 @@ func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case idled(err):
 		return sqlengine.Again(fault(ctx, op, err, false))
+	case deadlocked(err):
+		return sqlengine.ErrDeadlock
 	case undone(err):
 		return sqlengine.ErrAgain
 	case busy(err):
@@ -137,11 +140,11 @@ var waits = [...]string{
 // outside runs statements that commit by themselves, and may be carried out twice.
 func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 	for n := 1; ; n++ {
-		conn, err := s.pool.Acquire(ctx)
+		conn, err := s.acquire(ctx)
 		if err != nil {
 			return fault(ctx, op, err, false)
 		}
-		t := &tx{sender: conn, say: s.say, batch: new(pgx.Batch)}
+		t := &tx{sender: conn, store: s, say: s.say, batch: new(pgx.Batch)}
 		t.plan(conn.Conn())
 		queue(t)
 		err = t.send(ctx)
@@ -223,7 +226,7 @@ func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err erro
 func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engine.ID, err error) {
 	blocks := (n + blockSize - 1) / blockSize
 	var low, high int64 = math.MaxInt64, 0
-	t := &tx{sender: by, say: s.say, batch: new(pgx.Batch)}
+	t := &tx{sender: by, store: s, say: s.say, batch: new(pgx.Batch)}
 	t.read(t.say.block, func(r pgx.CollectableRow) error {
 		var block int64
 		err := r.Scan(&block)

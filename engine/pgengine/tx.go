@@ -18,6 +18,7 @@ type sender interface {
 // read or it commits: each batch is one round trip.
 type tx struct {
 	sender
+	store  *store
 	say    *statements
 	batch  *pgx.Batch
 	belief *sqlengine.Belief // to be examined before the commit
@@ -43,6 +44,7 @@ func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any)
 func (t *tx) send(ctx context.Context) error {
 	b := t.batch
 	t.batch = new(pgx.Batch)
+	defer t.store.measured.trips.Since(time.Now())
 	return t.SendBatch(ctx, b).Close()
 }
 

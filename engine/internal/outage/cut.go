@@ -36,6 +36,9 @@ func Cut(t *testing.T, url string) {
 	stop()
 	t.Logf("the rest was handled after %v", l.Rest(patience))
 	l.Settled(beside, patience)
+	if undone(t, c, "connection") == 0 {
+		t.Error("no figure tells of the connections")
+	}
 }
 
 // lossy is a store whose answers are lost, one at a time.

@@ -67,4 +67,7 @@ func Locked(t *testing.T, url string, locks Locks, hint string) {
 	l.Rest(patience)
 	check(t, push(ctx, "late"))
 	ledger.Counts(t, c, queue, patience, 1, 0, 0)
+	if undone(t, c, "locked") == 0 {
+		t.Error("no figure tells of the locks")
+	}
 }

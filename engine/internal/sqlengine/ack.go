@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
@@ -32,7 +33,9 @@ func (e *Engine) ack(ctx context.Context, s []engine.Settlement, tokens []token.
 		return false, nil
 	}
 	slices.SortFunc(acks, func(a, b token.Token) int { return cmp.Compare(a.ID, b.ID) })
+	start := time.Now()
 	gone, err := e.store.Ack(ctx, acks, latest.UnixMilli(), p)
+	e.measured.observe(start, err)
 	if err != nil {
 		if errors.Is(err, ErrAgain) && (p == Endless || !errors.Is(err, ErrBusy)) {
 			err = nil

@@ -25,7 +25,7 @@ func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p 
 	var w *work
 	var opened func() Opened
 	g := e.floors.of(queues, rough)
-	err = e.store.In(ctx, "push", func(tx Tx) (err error) {
+	err = e.in(ctx, "push", func(tx Tx) (err error) {
 		w = e.work(ctx, tx, "push", now, len(queues))
 		w.latest = latest
 		for i := range believed {

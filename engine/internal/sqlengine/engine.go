@@ -50,6 +50,7 @@ type process struct {
 	floors   floors
 	held     held
 	folding  folding
+	measured measured
 }
 
 var _ interface {

@@ -17,6 +17,10 @@ var ErrAgain = errors.New("the transaction was undone by others: run it again")
 // than its Patience allows.
 var ErrBusy = fmt.Errorf("%w: others hold what it needs", ErrAgain)
 
+// ErrDeadlock is the ErrAgain of a transaction that the database undid because it and others
+// waited for one another, or because it could not put them in order.
+var ErrDeadlock = fmt.Errorf("%w: a deadlock", ErrAgain)
+
 // Again returns an ErrAgain with what the caller is told when that does not end.
 func Again(reason error) error { return &again{reason} }
 

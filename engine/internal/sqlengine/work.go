@@ -93,7 +93,7 @@ func (e *Engine) doAlone(ctx context.Context, op string, queue int64, fn func(*w
 func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first First, only alone, fn func(*work) error) error {
 	var w *work
 	err := e.repeat(ctx, op, first.Patience, func() error {
-		err := e.store.In(ctx, op, func(tx Tx) error {
+		err := e.in(ctx, op, func(tx Tx) error {
 			how := rough
 			if op == "lease" {
 				how = sure
@@ -209,7 +209,7 @@ func (w *work) alone(queues []int64) error {
 // floors.
 func (e *Engine) look(ctx context.Context, op string, from []Floor, fn func(*work) error) error {
 	return e.repeat(ctx, op, Endless, func() error {
-		return e.store.In(ctx, op, func(tx Tx) error {
+		return e.in(ctx, op, func(tx Tx) error {
 			w, err := e.open(ctx, tx, op, from, nil, First{})
 			if err != nil {
 				return err

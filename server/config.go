@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/server/access"
+	"github.com/tarryhq/tarry/trend"
 )
 
 // Config sets up a Server. The zero value, and a nil Config, work.
@@ -89,6 +90,10 @@ type Config struct {
 	// Metrics answers GET /metrics, such as tarryprom.Metrics.Handler. Default: there is
 	// no such path.
 	Metrics http.Handler
+
+	// Trends answers GET /v1/trends and /v1/queues/{queue}/trend; its Meter has to be the
+	// client's, or one of them. Default: these answer 501.
+	Trends *trend.Recorder
 
 	// Answered, if not nil, is told of each request that was answered, by many at a time:
 	// its route, such as /v1/queues/{queue}/messages, or "other"; its method, or "other";

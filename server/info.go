@@ -29,7 +29,8 @@ func (s *Server) info(x *exchange, r *http.Request) error {
 			MaxHeaders: tarry.MaxHeaders, HeaderBytes: tarry.MaxHeaderBytes,
 			MaxBackoffs: tarry.MaxBackoffs, MaxAttempts: tarry.MaxMaxAttempts, MaxForecast: engine.MaxSteps,
 		},
-		Now: wire.Time{Time: time.Now()},
+		Trends: s.cfg.Trends != nil,
+		Now:    wire.Time{Time: time.Now()},
 	}
 	told.Tell(s.c.Capabilities())
 	return s.answer(x, func(b []byte) []byte { return wire.AppendServer(b, &told) })

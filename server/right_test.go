@@ -16,6 +16,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server/access"
+	"github.com/tarryhq/tarry/trend"
 )
 
 // guarded is a server with tokens, called without a network.
@@ -38,8 +39,9 @@ func newGuarded(t *testing.T) *guarded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := tarry.New(memengine.New(nil), nil)
-	g.Server = New(c, &Config{Guard: g.guard, Audit: audit})
+	trends := trend.New(&trend.Config{MaxQueues: 6})
+	c := tarry.New(memengine.New(nil), &tarry.Config{Meter: trends.Meter()})
+	g.Server = New(c, &Config{Guard: g.guard, Audit: audit, Trends: trends})
 	t.Cleanup(func() {
 		_ = c.Close()
 		_ = c.Engine().Close()
@@ -82,11 +84,12 @@ var bodies = map[string]string{
 	"POST /v1/settle":    `{"settlements":[{"lease":"x","do":"ack"}]}`,
 	"POST /v1/lease/end": `{"poll":"x"}`,
 	"GET /v1/queues":     ``,
+	"GET /v1/trends":     ``,
 	"GET /v1/info":       ``,
 }
 
 // queueless are the routes that are about no queue that the request names.
-var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/info"}
+var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/info"}
 
 // shown is a route as the docs write it.
 func (e *route) shown() string {
@@ -268,24 +271,45 @@ func TestBatchesOfSeveralQueues(t *testing.T) {
 	}
 }
 
-// Who may see some queues pages through them as if there were no others.
+// Who may see some queues pages through them, and their trends, as if there were no others.
 func TestQueuesThatATokenSees(t *testing.T) {
 	g := newGuarded(t)
-	reader := g.create("reader", access.Read, []string{"b.*", "d"}, time.Time{})
-	for _, q := range []string{"a", "b.1", "b.2", "c", "d", "e"} {
+	reader := g.create("reader", access.Read, []string{"b.*", "d", "_*"}, time.Time{})
+	for _, q := range []string{"a", "b.1", "b.2", "c", "d", "e", "f"} {
 		if _, err := g.c.PushDraft(t.Context(), tarry.NewDraft(q, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for _, of := range []string{"queues", "trends"} {
+		if got := g.pages(reader, "/v1/"+of+"?limit=2"); got != "b.1 b.2 | d |" {
+			t.Errorf("%s: %s", of, got)
+		}
+	}
+	for queue, status := range map[string]int{"b.1": 200, "a": 403, "f": 403, trend.Other: 403} {
+		if w := g.ask(reader, "GET", "/v1/queues/"+queue+"/trend", ""); w.Code != status {
+			t.Errorf("the trend of %s: %d %s", queue, w.Code, w.Body)
+		}
+	}
+	all := g.create("all", access.Read, []string{"*"}, time.Time{})
+	if got := g.pages(all, "/v1/trends?limit=1000"); got != "_other a b.1 b.2 c d e |" {
+		t.Errorf("all trends: %s", got)
+	}
+	if w := g.ask(all, "GET", "/v1/queues/"+trend.Other+"/trend", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"pushed":1`) {
+		t.Errorf("the trend of all others: %d %s", w.Code, w.Body)
+	}
+}
+
+// pages are the queues that a path lists, with a bar behind each page.
+func (g *guarded) pages(secret, path string) string {
 	var seen []string
 	for after, pages := "", 0; pages < 9; pages++ {
-		w := g.ask(reader, "GET", "/v1/queues?limit=2&after="+after, "")
+		w := g.ask(secret, "GET", path+"&after="+after, "")
 		var page struct {
 			Queues []struct{ Queue string }
 			Next   string
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || w.Code != 200 {
-			t.Fatalf("%d %s", w.Code, w.Body)
+			g.Fatalf("%d %s", w.Code, w.Body)
 		}
 		for _, q := range page.Queues {
 			seen = append(seen, q.Queue)
@@ -295,9 +319,7 @@ func TestQueuesThatATokenSees(t *testing.T) {
 			break
 		}
 	}
-	if got := strings.Join(seen, " "); got != "b.1 b.2 | d |" {
-		t.Error(got)
-	}
+	return strings.Join(seen, " ")
 }
 
 // A poll that waits when its token is revoked brings nothing.

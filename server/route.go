@@ -52,6 +52,8 @@ func (s *Server) routes() []route {
 		newRoute("GET", "/v1/queues/*", access.Read, s.queue, callQueue),
 		newRoute("GET", "/v1/queues/*/messages", access.Read, s.list, callList),
 		newRoute("GET", "/v1/queues/*/forecast", access.Read, s.forecast, callForecast),
+		newRoute("GET", "/v1/queues/*/trend", access.Read, s.trend, callTrend),
+		newRoute("GET", "/v1/trends", access.Read, s.trends, callTrends),
 		newRoute("GET", "/v1/queues/*/settings", access.Read, s.settings, callSettings),
 		newRoute("PUT", "/v1/queues/*/settings", access.Operate, s.configure, callConfigure),
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server"
+	"github.com/tarryhq/tarry/trend"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,12 +32,13 @@ type api struct {
 func newAPI(t testing.TB) *api {
 	clock := enginetest.NewClock() // 2030-03-01T12:00:00Z
 	eng := memengine.New(&memengine.Config{Now: clock.Now, MaxPending: 1000})
-	c := tarry.New(eng, &tarry.Config{MaxBody: 1000})
+	trends := trend.New(&trend.Config{Now: clock.Now})
+	c := tarry.New(eng, &tarry.Config{MaxBody: 1000, Meter: trends.Meter()})
 	t.Cleanup(func() {
 		_ = c.Close()
 		_ = eng.Close()
 	})
-	return &api{t, clock, c, newServer(t, c, &server.Config{Version: "1.2.3", MaxRequest: 10_000})}
+	return &api{t, clock, c, newServer(t, c, &server.Config{Version: "1.2.3", MaxRequest: 10_000, Trends: trends})}
 }
 
 func (a *api) send(method, path, body string) *httptest.ResponseRecorder {

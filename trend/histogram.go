@@ -11,8 +11,8 @@ const Buckets = 57
 
 // The first bound of the buckets, and the one a half octave above.
 const (
-	first  = 500 * time.Microsecond
-	second = 707_107 * time.Nanosecond // √2 × first
+	bound0 = 500 * time.Microsecond
+	bound1 = 707_107 * time.Nanosecond // √2 × bound0
 )
 
 // Bounds are where the buckets of a Histogram end: the first holds what is shorter than
@@ -27,17 +27,17 @@ func Bounds() (all [Buckets - 1]time.Duration) {
 
 func bound(i int) time.Duration {
 	if i&1 == 0 {
-		return first << (i / 2)
+		return bound0 << (i / 2)
 	}
-	return second << (i / 2)
+	return bound1 << (i / 2)
 }
 
 // bucket is the one that a duration falls into.
 func bucket(d time.Duration) int {
-	if d < first {
+	if d < bound0 {
 		return 0
 	}
-	octave := bits.Len64(uint64(d/first)) - 1
+	octave := bits.Len64(uint64(d/bound0)) - 1
 	i := 2*octave + 1
 	if i < Buckets-1 && d >= bound(i) {
 		i++
@@ -89,7 +89,7 @@ func (h *Histogram) Quantile(share float64) (d time.Duration, ok bool) {
 		part := (rank - below) / float64(n)
 		switch i {
 		case 0:
-			d = time.Duration(part * float64(first))
+			d = time.Duration(part * float64(bound0))
 		case Buckets - 1:
 			d = h.Max
 		default:

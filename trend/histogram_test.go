@@ -48,7 +48,7 @@ func TestQuantilesAreNear(t *testing.T) {
 	for _, share := range []float64{0, 0.01, 0.5, 0.9, 0.99, 0.999, 1} {
 		exact := all[max(0, int(math.Ceil(share*float64(len(all))))-1)]
 		got, ok := h.Quantile(share)
-		if off := float64(got) / float64(exact); !ok || got > first && (off > 1.4143 || off < 1/1.4143) {
+		if off := float64(got) / float64(exact); !ok || got > bound0 && (off > 1.4143 || off < 1/1.4143) {
 			t.Errorf("%v: %s, exactly it is %s", share, got, exact)
 		}
 	}

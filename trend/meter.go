@@ -45,6 +45,9 @@ func (r *Recorder) Meter() *tarry.Meter {
 func (r *Recorder) met(queue string) *history {
 	n := r.slot()
 	h := r.of(queue, n)
+	if h == r.other && !r.more.Load() {
+		r.add()
+	}
 	h.mu.Lock()
 	for h.gone {
 		h.mu.Unlock()

@@ -46,6 +46,7 @@ type Recorder struct {
 	budget budget
 	named  sync.Map // name → *history
 	other  *history
+	more   atomic.Bool  // something happened to other
 	full   atomic.Int64 // no queue can be forgotten before the slot of this number
 
 	mu     sync.Mutex
@@ -99,6 +100,14 @@ func (r *Recorder) of(queue string, n int64) *history {
 	return h
 }
 
+// add notes that something happens to other.
+func (r *Recorder) add() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.more.Store(true)
+	r.sorted.Store(nil)
+}
+
 // forget forgets the tenth of all queues that have rested for longest, and reports whether
 // there was one that has rested for long enough.
 func (r *Recorder) forget(n int64) bool {
@@ -145,14 +154,16 @@ func (r *Recorder) names() []string {
 		all = append(all, name.(string))
 		return true
 	})
+	if r.more.Load() {
+		all = append(all, Other)
+	}
 	slices.Sort(all)
 	r.sorted.Store(&all)
 	return all
 }
 
 // Queues returns the names of at most limit queues behind after, in their order: those to
-// which something happened that is not forgotten yet. Other, of what is counted apart, is
-// not among them.
+// which something happened that is not forgotten yet, Other among them.
 func (r *Recorder) Queues(after string, limit int) []string {
 	all := r.names()
 	i, found := slices.BinarySearch(all, after)

@@ -68,11 +68,11 @@ func (r *Recorder) Series(queue string, span, step time.Duration, reuse ...Slot)
 		return Series{}, err
 	}
 	count, n, per := int(span/step), r.slot(), int64(step/Resolution)
-	from := (n/per - int64(count) + 1) * per
+	from := first(n, count, per)
 	if cap(reuse) < count {
 		reuse = make([]Slot, count)
 	}
-	s := Series{Queue: queue, From: time.UnixMilli(from * Resolution.Milliseconds()).UTC(), Step: step, Slots: reuse[:count]}
+	s := Series{Queue: queue, From: begin(from), Step: step, Slots: reuse[:count]}
 	clear(s.Slots)
 	h := r.other
 	if queue != Other {
@@ -90,3 +90,15 @@ func (r *Recorder) Series(queue string, span, step time.Duration, reuse ...Slot)
 	h.read(from, reaching(span), per, s.Slots)
 	return s, nil
 }
+
+// From is when the first step of the series over a span begins by now.
+func (r *Recorder) From(span, step time.Duration) time.Time {
+	return begin(first(r.slot(), int(span/step), int64(step/Resolution)))
+}
+
+// first is the number of the slot with which so many steps of per slots each begin, of
+// which the last has slot n.
+func first(n int64, count int, per int64) int64 { return (n/per - int64(count) + 1) * per }
+
+// begin is when a slot begins.
+func begin(n int64) time.Time { return time.UnixMilli(n * Resolution.Milliseconds()).UTC() }

@@ -18,6 +18,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/tarryprom"
+	"github.com/tarryhq/tarry/trend"
 )
 
 // serveFlags set the server up.
@@ -29,6 +30,7 @@ type serveFlags struct {
 	maxBuffered      int64
 	maxConnections   int
 	drain            time.Duration
+	trends           bool
 	disk             diskFlags
 	guard            guardFlags
 }
@@ -67,10 +69,11 @@ other names under which it is called, as behind a proxy, it is told with --host.
 	f.IntVar(&s.maxBody, "max-body", tarry.DefaultMaxBody, "largest body of a message, in bytes")
 	f.Int64Var(&s.maxBuffered, "max-buffered", server.DefaultMaxBuffered, "bytes of requests and answers held in memory at once")
 	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
+	f.BoolVar(&s.trends, "trends", true, "keep in memory what happened in the last three days, for the dashboard, tarry top and tarry status")
 	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way, and what is being handed on, may take after an interrupt")
 	s.disk.add(cmd)
 	s.guard.add(cmd)
-	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "drain")
+	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "trends", "drain")
 	return cmd
 }
 
@@ -112,6 +115,12 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	}
 	defer spans.end()
 	metrics := tarryprom.New(nil)
+	meter := metrics.Meter()
+	var trends *trend.Recorder
+	if s.trends {
+		trends = trend.New(nil)
+		meter = tarry.Meters(meter, trends.Meter())
+	}
 	cfg := &server.Config{
 		Version:         readBuild().Version,
 		Hosts:           s.names(),
@@ -123,6 +132,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		TLS:             guard.tls,
 		Metrics:         metrics.Handler(),
 		Answered:        metrics.Answered,
+		Trends:          trends,
 		Logger:          logger,
 	}
 	// Probes are answered while the store is being opened.
@@ -130,7 +140,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	defer end()
 	opening, served := server.NewOpening(cfg), make(chan error, 1)
 	go func() { served <- opening.Serve(serving, l) }()
-	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, PushMiddleware: spans.pushes(), Logger: logger, Meter: metrics.Meter()})
+	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, PushMiddleware: spans.pushes(), Logger: logger, Meter: meter})
 	if err != nil {
 		end()
 		<-served

@@ -14,7 +14,8 @@ type Server struct {
 	Version      string          `json:"version"`
 	Engine       string          `json:"engine"`
 	Capabilities map[string]bool `json:"capabilities"`
-	Limits       Limits          `json:"limits"`
+	Limits       Limits          `json:"limits" doc:"0, and \"0s\" of max_delay: no limit"`
+	Trends       bool            `json:"trends" doc:"whether it keeps what happened: /v1/trends"`
 	Now          Time            `json:"now"`
 }
 

@@ -87,7 +87,10 @@ func (s *Shape) Ref() schema.Object { return schema.Ref(s.Name) }
 
 // Schema is the shape as the document has it.
 func (s *Shape) Schema() schema.Object {
-	o := schema.Type("object").With("description", s.doc)
+	o := schema.Type("object")
+	if s.doc != "" {
+		o = o.With("description", s.doc)
+	}
 	var properties schema.Object
 	var required []string
 	for _, f := range s.fields {
@@ -132,7 +135,7 @@ var Shapes = []*Shape{
 	Rescheduling, Cancelling, refFields, CancelResults, cancelledFields,
 	Leasing, roomFields, LeaseAnswer, grantedFields, Claiming, PollEnding,
 	Settling, settlementFields, SettleResults, settledFields,
-	QueuePage, QueueHolds, ForecastAnswer, bucketFields,
+	QueuePage, QueueHolds, ForecastAnswer, bucketFields, TrendAnswer, TrendsAnswer,
 	Configuring, settingFields, Configured, settingsTold, Pausing, Purging, Redriving, None, Counted, Redriven,
 	ServerTells, Health,
 	Failed, errorFields,

@@ -10,10 +10,15 @@ import (
 // ServerTells is what a server tells of itself, made from the tags of Server.
 var ServerTells = answered("Info", "What a server tells of itself and of the engine behind it.", tagged(reflect.TypeFor[Server]())...)
 
-// tagged are the fields of a struct, by their tags json and doc.
+// tagged are the fields of a struct, by their tags json and doc; those of one that it embeds
+// are its own.
 func tagged(t reflect.Type) (all []field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Anonymous {
+			all = append(all, tagged(f.Type)...)
+			continue
+		}
 		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
 		all = append(all, field{name, typed(f.Type), f.Tag.Get("doc"), option != "omitempty"})
 	}
@@ -35,9 +40,17 @@ func typed(t reflect.Type) schema.Object {
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		return answered("", "0, and \"0s\" of max_delay: no limit.", tagged(t)...).Schema()
+		return answered("", "", tagged(t)...).Schema()
 	case reflect.Slice:
 		return schema.Array(typed(t.Elem()), 0)
+	case reflect.Array:
+		return schema.Array(typed(t.Elem()), t.Len()).With("minItems", t.Len())
+	case reflect.Pointer:
+		return schema.OrNull(typed(t.Elem()))
+	case reflect.Float64:
+		return schema.Type("number")
+	case reflect.Bool:
+		return isFlag
 	case reflect.String:
 		return isText
 	}

@@ -1,0 +1,181 @@
+package wire
+
+import (
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/duration"
+)
+
+// Times is how long something took, in milliseconds: numbers, for charts.
+type Times struct {
+	Count uint64   `json:"count"`
+	P50   *float64 `json:"p50_ms" doc:"half of all took no longer; exact to a factor of √2; null: there are none"`
+	P99   *float64 `json:"p99_ms" doc:"99 of 100 took no longer"`
+	Max   *float64 `json:"max_ms" doc:"the longest"`
+}
+
+// Happened is what happened to a queue in some time.
+type Happened struct {
+	Pushed    uint64 `json:"pushed" doc:"also what was there already, and was kept"`
+	Leased    uint64 `json:"leased" doc:"claimed ones too"`
+	Acked     uint64 `json:"acked"`
+	Retried   uint64 `json:"retried"`
+	Released  uint64 `json:"released" doc:"snoozed ones too"`
+	Lost      uint64 `json:"lost" doc:"leases that had been lost when they were to be settled"`
+	Died      uint64 `json:"died"`
+	Expired   uint64 `json:"expired"`
+	Cancelled uint64 `json:"cancelled"`
+	Lateness  Times  `json:"lateness" doc:"from due to the start of handling, or to the lease over HTTP"`
+	Handling  Times  `json:"handling" doc:"how long handlers ran, of the server's own workers alone"`
+}
+
+// TimesSteps is Times step by step.
+type TimesSteps struct {
+	Count []uint64   `json:"count"`
+	P50   []*float64 `json:"p50_ms"`
+	P99   []*float64 `json:"p99_ms"`
+	Max   []*float64 `json:"max_ms"`
+}
+
+// HappenedSteps is Happened step by step.
+type HappenedSteps struct {
+	Pushed    []uint64   `json:"pushed"`
+	Leased    []uint64   `json:"leased"`
+	Acked     []uint64   `json:"acked"`
+	Retried   []uint64   `json:"retried"`
+	Released  []uint64   `json:"released"`
+	Lost      []uint64   `json:"lost"`
+	Died      []uint64   `json:"died"`
+	Expired   []uint64   `json:"expired"`
+	Cancelled []uint64   `json:"cancelled"`
+	Lateness  TimesSteps `json:"lateness"`
+	Handling  TimesSteps `json:"handling"`
+}
+
+// Heat is how late messages were in each step.
+type Heat struct {
+	Bounds []float64   `json:"bounds_ms" doc:"where the buckets end, in milliseconds: the first holds what is shorter than the first bound, the last, which is one more than the bounds, what is longer than the last"`
+	Cells  [][3]uint64 `json:"cells" doc:"step, bucket and count of each that is not empty, in the order of the steps"`
+}
+
+// Trend is what happened to a queue in a span, step by step.
+type Trend struct {
+	Queue string        `json:"queue"`
+	From  Time          `json:"from" doc:"when the first step begins; the last has not ended"`
+	Span  Duration      `json:"span"`
+	Step  Duration      `json:"step"`
+	Total Happened      `json:"total"`
+	Steps HappenedSteps `json:"steps" doc:"one of each for each step"`
+	Heat  Heat          `json:"heat" doc:"how late messages were"`
+}
+
+// Spark is the little of each step that fits a line.
+type Spark struct {
+	Pushed []uint64   `json:"pushed"`
+	Acked  []uint64   `json:"acked"`
+	P99    []*float64 `json:"p99_ms" doc:"of the lateness"`
+}
+
+// QueueTrend is what happened to one of many queues.
+type QueueTrend struct {
+	Queue string `json:"queue"`
+	Happened
+	Spark Spark `json:"spark" doc:"one of each for each step"`
+}
+
+// Trends is a page of what happened to all queues.
+type Trends struct {
+	From   Time         `json:"from" doc:"when the first step begins; the last has not ended"`
+	Span   Duration     `json:"span"`
+	Step   Duration     `json:"step"`
+	Queues []QueueTrend `json:"queues" doc:"those to which something happened"`
+	Next   string       `json:"next" doc:"give it as after for the next page; empty: this is the last"`
+}
+
+// The answers that tell of trends, by the tags of their structs.
+var (
+	TrendAnswer  = answered("Trend", "What happened to a queue, step by step, as far as it went through this server and since it started.", tagged(reflect.TypeFor[Trend]())...)
+	TrendsAnswer = answered("Trends", "A page of what happened to the queues.", tagged(reflect.TypeFor[Trends]())...)
+)
+
+// AppendTrend appends an answer that tells of trends, or a part of one.
+func AppendTrend[T Trend | Trends | QueueTrend](b []byte, t *T) []byte {
+	j, _ := json.Marshal(t) // nothing in it can fail
+	return append(b, j...)
+}
+
+// The spans of trends and the steps of many queues unless told otherwise.
+const (
+	DefaultTrendSpan = 15 * time.Minute
+	DefaultSparks    = 30 // steps, or fewer
+	MaxSparks        = 100
+)
+
+// The parameters of trends.
+var (
+	TrendParameters = asked("", "",
+		may("span", isDuration.With("default", duration.Format(DefaultTrendSpan)), "how far back to look, 72h at most"),
+		may("step", isDuration, "a multiple of 10s for a span of up to 15m, of 1m up to 6h, else of 10m, of which the span is a multiple; 1000 steps at most; without it the finest"))
+	TrendsParameters = asked("", "",
+		may("span", isDuration.With("default", duration.Format(DefaultTrendSpan)), "how far back to look, 72h at most"),
+		may("step", isDuration, "as of one queue, but at most "+strconv.Itoa(MaxSparks)+" steps; without it such that there are "+strconv.Itoa(DefaultSparks)+", or fewer"),
+		may("after", isText, "the next of the page before"),
+		may("limit", isLimit, "queues at most"))
+)
+
+// TrendsQuery asks for a page of the trends of a span.
+func TrendsQuery(span, step time.Duration, after string, limit int) string {
+	v := page(after, limit)
+	v.Set("span", duration.Format(span))
+	if step > 0 {
+		v.Set("step", duration.Format(step))
+	}
+	return v.Encode()
+}
+
+// ParseTrendQuery reads the query of the trend of a queue; a step of 0: none is given.
+func ParseTrendQuery(raw string) (span, step time.Duration, err error) {
+	q, err := Query(raw, TrendParameters)
+	if err != nil {
+		return 0, 0, err
+	}
+	return spanAndStep(q)
+}
+
+// ParseTrendsQuery reads the query of the trends of all queues; without a limit that is 0.
+func ParseTrendsQuery(raw string) (span, step time.Duration, after string, n int, err error) {
+	q, err := Query(raw, TrendsParameters)
+	if err != nil {
+		return 0, 0, "", 0, err
+	}
+	if span, step, err = spanAndStep(q); err != nil {
+		return 0, 0, "", 0, err
+	}
+	n, err = limit(q)
+	return span, step, q.Get("after"), n, err
+}
+
+func spanAndStep(q url.Values) (span, step time.Duration, err error) {
+	span = DefaultTrendSpan
+	for _, p := range []struct {
+		name string
+		d    *time.Duration
+	}{{"span", &span}, {"step", &step}} {
+		v := q.Get(p.name)
+		if v == "" {
+			continue
+		}
+		if *p.d, err = duration.Parse(v); err != nil {
+			return 0, 0, Wrong("%s: %q is not a duration", p.name, engine.Clip(v)).WithHint(durationHint)
+		}
+		if *p.d <= 0 {
+			return 0, 0, Wrong("%s: must be longer than nothing", p.name)
+		}
+	}
+	return span, step, nil
+}

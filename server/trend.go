@@ -1,0 +1,200 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
+	"github.com/tarryhq/tarry/trend"
+)
+
+// errNoTrends answers where nothing keeps what happened.
+var errNoTrends error = refusal(http.StatusNotImplemented, "unsupported", "this server does not keep what happened",
+	"start it without --trends=false; a program that mounts the server sets server.Config.Trends")
+
+var callTrend = &call{
+	id: "getTrend", group: groupQueue, does: "Tell what happened to a queue, and how late",
+	more:  "It knows what went through this server since it started. What all queues beyond the first 10,000 sum up to is the queue " + trend.Other + ".",
+	query: wire.TrendParameters, answers: ok("What happened, step by step.", wire.TrendAnswer.Ref()), fails: []error{engine.ErrUnsupported},
+}
+
+// trend tells what happened to a queue.
+func (s *Server) trend(x *exchange, r *http.Request) error {
+	span, step, err := wire.ParseTrendQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	queue := x.path.Queue()
+	switch {
+	case s.cfg.Trends == nil:
+		return errNoTrends
+	case !x.maySeeTrend(queue):
+		return x.forbidden(access.Read, "all queues")
+	}
+	if err := engine.CheckQueue("trend", queue); err != nil {
+		return err
+	}
+	series, err := s.cfg.Trends.Series(queue, span, cmp.Or(step, trend.Step(span)))
+	if err != nil {
+		return wire.Wrong("%v", err)
+	}
+	t := trended(&series)
+	return s.answer(x, func(b []byte) []byte { return wire.AppendTrend(b, t) })
+}
+
+// maySeeTrend reports whether whoever asks may see what happened to a queue. What the rest
+// sums up to tells of all.
+func (x *exchange) maySeeTrend(queue string) bool {
+	switch {
+	case x.token == nil:
+		return true
+	case queue == trend.Other:
+		return x.token.MayAll(access.Read)
+	}
+	return x.token.May(access.Read, queue)
+}
+
+var callTrends = &call{
+	id: "listTrends", group: groupQueue, does: "Tell what happened to the queues, and how late",
+	more:  "It knows what went through this server since it started.",
+	query: wire.TrendsParameters, answers: ok("A page of what happened.", wire.TrendsAnswer.Ref()), fails: []error{engine.ErrUnsupported},
+}
+
+// trends tells what happened to a page of the queues to which something did.
+func (s *Server) trends(x *exchange, r *http.Request) error {
+	span, step, after, n, err := wire.ParseTrendsQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	if s.cfg.Trends == nil {
+		return errNoTrends
+	}
+	step = cmp.Or(step, sparkStep(span))
+	switch err := trend.Check(span, step); {
+	case err != nil:
+		return wire.Wrong("%v", err)
+	case span/step > wire.MaxSparks:
+		return wire.Wrong("step: %s makes more than %d steps", tarry.FormatDuration(step), wire.MaxSparks)
+	}
+	page := wire.Trends{Span: wire.Duration(span), Step: wire.Duration(step), Queues: []wire.QueueTrend{}}
+	n = cmp.Or(n, defaultTrends)
+	var slots []trend.Slot
+	for names := s.cfg.Trends.Queues(after, engine.MaxPage); len(names) > 0 && page.Next == ""; names = s.cfg.Trends.Queues(after, engine.MaxPage) {
+		for _, after = range names {
+			if !x.maySeeTrend(after) {
+				continue
+			}
+			series, err := s.cfg.Trends.Series(after, span, step, slots...)
+			if err != nil {
+				return err
+			}
+			slots = series.Slots
+			all := series.Total()
+			if all == (trend.Slot{}) {
+				continue
+			}
+			if len(page.Queues) == n { // there is one more
+				page.Next = page.Queues[n-1].Queue
+				break
+			}
+			page.Queues = append(page.Queues, sparks(&series, &all))
+		}
+		if err := r.Context().Err(); err != nil {
+			return err
+		}
+	}
+	page.From = wire.Time{Time: s.cfg.Trends.From(span, step)}
+	return s.answer(x, func(b []byte) []byte { return wire.AppendTrend(b, &page) })
+}
+
+// defaultTrends is how long a page of trends is unless told otherwise.
+const defaultTrends = 100
+
+// sparkStep is the step with which a span has so many steps as fit a line, or fewer.
+func sparkStep(span time.Duration) time.Duration {
+	finest := trend.Step(span)
+	step := finest
+	for span/step > wire.DefaultSparks || span%step != 0 {
+		if step += finest; step > span {
+			return finest // trend.Check tells what is wrong
+		}
+	}
+	return step
+}
+
+// sparks are what happened to one of many queues.
+func sparks(s *trend.Series, all *trend.Slot) wire.QueueTrend {
+	t := wire.QueueTrend{Queue: s.Queue, Happened: happened(all)}
+	for i := range s.Slots {
+		slot := &s.Slots[i]
+		t.Spark.Pushed = append(t.Spark.Pushed, slot.Counts[trend.Pushed])
+		t.Spark.Acked = append(t.Spark.Acked, slot.Counts[trend.Acked])
+		t.Spark.P99 = append(t.Spark.P99, quantile(&slot.Lateness, 0.99))
+	}
+	return t
+}
+
+// trended is a series as it is answered.
+func trended(s *trend.Series) *wire.Trend {
+	all := s.Total()
+	t := &wire.Trend{
+		Queue: s.Queue, From: wire.Time{Time: s.From}, Span: wire.Duration(s.Step * time.Duration(len(s.Slots))), Step: wire.Duration(s.Step), Total: happened(&all),
+		Heat: wire.Heat{Cells: [][3]uint64{}},
+	}
+	for _, b := range trend.Bounds() {
+		t.Heat.Bounds = append(t.Heat.Bounds, milliseconds(b))
+	}
+	for i := range s.Slots {
+		h := happened(&s.Slots[i])
+		p := &t.Steps
+		for _, c := range []struct {
+			to *[]uint64
+			n  uint64
+		}{
+			{&p.Pushed, h.Pushed}, {&p.Leased, h.Leased}, {&p.Acked, h.Acked}, {&p.Retried, h.Retried}, {&p.Released, h.Released},
+			{&p.Lost, h.Lost}, {&p.Died, h.Died}, {&p.Expired, h.Expired}, {&p.Cancelled, h.Cancelled},
+		} {
+			*c.to = append(*c.to, c.n)
+		}
+		addTimes(&p.Lateness, h.Lateness)
+		addTimes(&p.Handling, h.Handling)
+		for bucket, n := range s.Slots[i].Lateness.Counts {
+			if n > 0 {
+				t.Heat.Cells = append(t.Heat.Cells, [3]uint64{uint64(i), uint64(bucket), n})
+			}
+		}
+	}
+	return t
+}
+
+func addTimes(s *wire.TimesSteps, t wire.Times) {
+	s.Count, s.P50, s.P99, s.Max = append(s.Count, t.Count), append(s.P50, t.P50), append(s.P99, t.P99), append(s.Max, t.Max)
+}
+
+func happened(s *trend.Slot) wire.Happened {
+	return wire.Happened{
+		Pushed: s.Counts[trend.Pushed], Leased: s.Counts[trend.Leased], Acked: s.Counts[trend.Acked], Retried: s.Counts[trend.Retried],
+		Released: s.Counts[trend.Released], Lost: s.Counts[trend.Lost], Died: s.Counts[trend.Died], Expired: s.Counts[trend.Expired],
+		Cancelled: s.Counts[trend.Cancelled], Lateness: times(&s.Lateness), Handling: times(&s.Handling),
+	}
+}
+
+func times(h *trend.Histogram) wire.Times {
+	return wire.Times{Count: h.Count(), P50: quantile(h, 0.5), P99: quantile(h, 0.99), Max: quantile(h, 1)}
+}
+
+func quantile(h *trend.Histogram, share float64) *float64 {
+	d, ok := h.Quantile(share)
+	if !ok {
+		return nil
+	}
+	ms := milliseconds(d)
+	return &ms
+}
+
+// milliseconds is a duration with three decimals.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

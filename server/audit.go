@@ -44,7 +44,7 @@ func (s *Server) audit(x *exchange, r *http.Request, e *route, err error) {
 	if err != nil {
 		line = append(line, "error", wire.Shown(err).Message)
 	}
-	s.cfg.Audit.InfoContext(r.Context(), "", line...)
+	s.cfg.Audit.Note(line...)
 }
 
 // byOperator reports whether a request is one of an operator: for him alone, or made by

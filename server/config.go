@@ -76,9 +76,9 @@ type Config struct {
 
 	// Audit gets a line for each change that an operator makes: pause, resume, purge,
 	// redrive and settings, and what is cancelled and rescheduled by a token without the
-	// right to push; also for those that were not allowed. See access.NewAudit. Default:
-	// none.
-	Audit *slog.Logger
+	// right to push; also for those that were not allowed. A change goes on without its
+	// line where that cannot be written: see access.Audit. Default: none.
+	Audit *access.Audit
 
 	// TLS has Serve take connections over TLS alone, with HTTP/1.1 in it. See TLSFiles.
 	// Default: none.

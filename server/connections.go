@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/sparse"
 )
 
 // connections is a listener that hands out at most so many connections at a time.
@@ -17,6 +19,7 @@ type connections struct {
 	net.Listener
 	most int
 	cfg  *Config
+	told *sparse.Lines // of handshakes that failed
 
 	mu       sync.Mutex
 	open     map[*conn]struct{}
@@ -25,7 +28,7 @@ type connections struct {
 }
 
 func newConnections(ln net.Listener, cfg *Config) *connections {
-	return &connections{Listener: ln, most: cfg.MaxConnections, cfg: cfg, open: make(map[*conn]struct{})}
+	return &connections{Listener: ln, most: cfg.MaxConnections, cfg: cfg, told: sparse.New(10, 10*time.Second), open: make(map[*conn]struct{})}
 }
 
 // Accept returns the next connection for which there is room.
@@ -44,7 +47,7 @@ func (l *connections) Accept() (net.Conn, error) {
 		}
 		secure := tls.Server(nc, l.cfg.TLS)
 		if c.Conn = secure; l.admit(c) {
-			return &secureConn{c, secure, l.cfg.ReadHeaderTimeout, l.cfg.Logger}, nil
+			return &secureConn{c, secure, l.cfg.ReadHeaderTimeout, l.cfg.Logger, l.told}, nil
 		}
 	}
 }

@@ -2,14 +2,17 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -77,6 +80,83 @@ func TestTheAuditLogTellsWhatPanicked(t *testing.T) {
 	if !strings.Contains(g.audit.String(), `"what":"purge","who":"root"`) || !strings.Contains(g.audit.String(), `"result":"internal"`) {
 		t.Error(g.audit)
 	}
+}
+
+var errNoRoom = errors.New("no space left on device")
+
+// noRoom is a log on a full disk.
+type noRoom struct{}
+
+func (noRoom) Write([]byte) (int, error) { return 0, errNoRoom }
+
+// An audit log that cannot be written stops no operator, but whoever has a token learns
+// of it.
+func TestTheAuditLogCannotBeWritten(t *testing.T) {
+	g := newGuarded(t)
+	operator := g.create("ann", access.Operate, []string{"q"}, time.Time{})
+	audit, log, lost := access.NewAudit(noRoom{}), new(bytes.Buffer), 0
+	audit.Logger, audit.Lost = slog.New(slog.NewTextHandler(log, nil)), func() { lost++ }
+	g.Server = New(g.c, &Config{Guard: g.guard, Audit: audit})
+	if w := g.ask(operator, "POST", "/v1/queues/q/pause", ""); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(log.String(), `\"what\":\"pause\",\"who\":\"ann\"`) || lost != 1 {
+		t.Errorf("%d lost, logged was %s", lost, log)
+	}
+	if w := g.ask(operator, "GET", "/readyz", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `{"status":"ready","problems":[{"message":"the audit log cannot be written: no space left on device; lines missing: 1","hint":`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := g.ask("", "GET", "/readyz", ""); w.Code != 200 || w.Body.String() != `{"status":"ready"}` {
+		t.Errorf("to who has no token: %d %s", w.Code, w.Body)
+	}
+}
+
+// A file of tokens that cannot be read is told to those with a token; one that is gone
+// lets nobody in, and everybody learns why.
+func TestReadyzTellsOfTheTokens(t *testing.T) {
+	g := newGuarded(t)
+	mine := g.create("ann", access.Read, []string{"*"}, time.Time{})
+	data, err := os.ReadFile(string(g.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(string(g.file), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.guard.Refresh()
+	if w := g.ask(mine, "GET", "/readyz", ""); w.Code != 200 || !strings.Contains(w.Body.String(), "the tokens cannot be read again") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := g.ask("", "GET", "/readyz", ""); w.Code != 200 || strings.Contains(w.Body.String(), "problems") {
+		t.Errorf("to who has no token: %d %s", w.Code, w.Body)
+	}
+	if err := os.WriteFile(string(g.file), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if g.guard, err = access.NewGuard(g.file, &access.GuardConfig{Logger: slog.New(slog.DiscardHandler)}); err != nil {
+			t.Fatal(err)
+		}
+		e := memengine.New(nil)
+		c := tarry.New(e, nil)
+		defer e.Close()
+		defer c.Close()
+		g.Server = New(c, &Config{Guard: g.guard})
+		if err := os.Remove(string(g.file)); err != nil {
+			t.Fatal(err)
+		}
+		g.guard.Refresh()
+		time.Sleep(6 * time.Second)
+		for _, secret := range []string{mine, ""} {
+			if w := g.ask(secret, "GET", "/readyz", ""); w.Code != 503 || !strings.Contains(w.Body.String(), "the file of tokens is gone") || strings.Contains(w.Body.String(), string(g.file)) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		}
+		if w := g.ask(mine, "GET", "/v1/queues", ""); w.Code != 401 || !strings.Contains(w.Body.String(), "the file of tokens is gone") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
 }
 
 // listening serves until the test ends.

@@ -32,34 +32,66 @@ const readyTimeout = 2 * time.Second
 
 // readyz answers 200 while requests are welcome: the server is not shutting down, and the
 // engine answers and takes messages. Else it says why not, and what to do: 507 when it is
-// the disk that is full, so that only pushes fail, 503 when nothing would succeed.
+// the disk that is full, so that only pushes fail, 503 when nothing would succeed. What is
+// wrong beside that is told to those alone whose token is known.
 func (s *Server) readyz(x *exchange, r *http.Request) error {
 	if stop := stopping(r.Context()); stop != nil && stop.Err() != nil {
 		return errStopping()
+	}
+	if s.cfg.Guard != nil && s.cfg.Guard.Closed() {
+		return refusal(http.StatusServiceUnavailable, "unavailable", "no token is good: the file of tokens is gone", "put it back; the server's log names it")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	err := s.c.Ready(ctx)
 	switch {
 	case err == nil:
-		return s.answer(x, func(b []byte) []byte { return append(b, `{"status":"ready"}`...) })
+		var troubles []wire.Trouble
+		if s.knows(r) {
+			troubles = s.troubles()
+		}
+		return s.answer(x, func(b []byte) []byte { return wire.AppendReady(b, troubles) })
 	case errors.Is(err, engine.ErrNoSpace):
 		return refusal(http.StatusInsufficientStorage, engine.Code(err), "pushes fail: "+engine.ErrNoSpace.Error(), wire.Shown(err).Hint)
 	case ctx.Err() != nil:
 		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine has not answered for "+readyTimeout.String(),
 			"see to what is behind the engine "+s.c.Capabilities().Name+": its disk, its server, the network in between")
 	}
-	if s.cfg.Guard != nil {
-		if _, unknown := s.cfg.Guard.Who(r); unknown != nil { // it may name hosts, users and databases
-			s.cfg.Logger.Error("the engine does not work", "error", err)
-			return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work", "the server's log says why, and so does this to who has a token")
-		}
+	if !s.knows(r) { // it may name hosts, users and databases
+		s.cfg.Logger.Error("the engine does not work", "error", err)
+		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work", "the server's log says why, and so does this to who has a token")
 	}
 	f := wire.Shown(err)
 	if f.Hint == "" {
 		f.Hint = "see to what is behind the engine " + s.c.Capabilities().Name + ", and to the server's log"
 	}
 	return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work: "+f.Message, f.Hint)
+}
+
+// knows reports whether a request has a valid token, or needs none.
+func (s *Server) knows(r *http.Request) bool {
+	if s.cfg.Guard == nil {
+		return true
+	}
+	_, unknown := s.cfg.Guard.Who(r)
+	return unknown == nil
+}
+
+// troubles are what is wrong though requests are welcome.
+func (s *Server) troubles() (all []wire.Trouble) {
+	if s.cfg.Guard != nil {
+		if err := s.cfg.Guard.Trouble(); err != nil {
+			all = append(all, wire.Trouble{Message: "the tokens cannot be read again, and those read before are good: " + err.Error(),
+				Hint: "mend the file, or put it back: what is revoked meanwhile stays good"})
+		}
+	}
+	if s.cfg.Audit != nil {
+		if err := s.cfg.Audit.Trouble(); err != nil {
+			all = append(all, wire.Trouble{Message: "the audit log cannot be written: " + err.Error(),
+				Hint: "make room where it lies, or let the server write there; changes go on meanwhile, and their lines are in the server's log"})
+		}
+	}
+	return all
 }
 
 func errStopping() *wire.Error {

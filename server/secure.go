@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/internal/fresh"
+	"github.com/tarryhq/tarry/internal/sparse"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -73,6 +74,7 @@ type secureConn struct {
 	tls     *tls.Conn
 	timeout time.Duration // for the handshake
 	log     *slog.Logger
+	told    *sparse.Lines // of handshakes that failed
 }
 
 // ConnectionState is what was agreed on: net/http asks for it, once, before it reads the
@@ -82,7 +84,9 @@ func (c *secureConn) ConnectionState() tls.ConnectionState {
 	defer cancel()
 	if err := c.tls.HandshakeContext(ctx); err != nil {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, context.DeadlineExceeded) {
-			c.log.Warn("a connection failed before its first request", "from", c.RemoteAddr().String(), "error", err)
+			if left, ok := c.told.Next(); ok { // who cannot speak TLS can still connect, as often as he likes
+				c.log.Warn("a connection failed before its first request", "from", c.RemoteAddr().String(), "error", err, "not_told", left)
+			}
 		}
 		var plain tls.RecordHeaderError
 		if errors.As(err, &plain) && plain.Conn != nil {

@@ -208,6 +208,26 @@ func TestErrorsAroundTLS(t *testing.T) {
 	}
 }
 
+// However many connections fail, the log has a few lines about them.
+func TestManyConnectionsThatFail(t *testing.T) {
+	t.Parallel()
+	_, cert, key := certtest.New(t)
+	s := newSecured(t, server.TLSFiles{Cert: cert, Key: key}, server.Config{})
+	const many = 60
+	for range many {
+		c, err := net.Dial("tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(c, "no TLS at all\r\n\r\n")
+		_, _ = io.Copy(io.Discard, c) // until it is closed
+		_ = c.Close()
+	}
+	if n := strings.Count(s.log.String(), "failed before its first request"); n < 10 || n > 20 {
+		t.Errorf("%d lines were logged", n)
+	}
+}
+
 // A connection over TLS that idles gives way, also when its client does not read.
 func TestConnectionsOverTLSGiveWay(t *testing.T) {
 	t.Parallel()

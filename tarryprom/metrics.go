@@ -106,6 +106,9 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes})
 }
 
+// AuditLost counts a line of an audit log that could not be written: access.Audit.Lost.
+func (m *Metrics) AuditLost() { m.vecs.auditLost.Inc() }
+
 // Describe is prometheus.Collector's. What the engine measures of itself it describes only if
 // a client is watched by then, which nobody but a pedantic registry minds.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {

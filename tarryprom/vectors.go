@@ -17,6 +17,7 @@ type vectors struct {
 	idle        prometheus.Counter
 	requests    *prometheus.CounterVec
 	requestTime *prometheus.HistogramVec
+	auditLost   prometheus.Counter
 }
 
 // kind is a counter of which each queue has its own.
@@ -57,6 +58,7 @@ func newVectors() vectors {
 		idle:        prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_idle_leases_total", Help: "Lease calls of the store that brought nothing."}),
 		requests:    counter("tarry_http_requests_total", "Requests answered.", "route", "method", "status"),
 		requestTime: histogram("tarry_http_request_seconds", "How long requests took, waits for messages included.", requestBuckets, "route"),
+		auditLost:   prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_audit_lines_lost_total", Help: "Lines of the audit log that could not be written."}),
 	}
 	v.counts = [kinds]*prometheus.CounterVec{
 		pushes:  counter("tarry_pushes_total", "Messages pushed by outcome.", "queue", "outcome"),
@@ -71,7 +73,7 @@ func newVectors() vectors {
 }
 
 func (v *vectors) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{v.lateness, v.handling, v.calls, v.callTime, v.idle, v.requests, v.requestTime}
+	all := []prometheus.Collector{v.lateness, v.handling, v.calls, v.callTime, v.idle, v.requests, v.requestTime, v.auditLost}
 	for _, c := range v.counts {
 		all = append(all, c)
 	}

@@ -45,32 +45,59 @@ func (g *guardFlags) check(address string) error {
 		return usagef("give --tls-cert and --tls-key too", "--tls-client-ca needs TLS")
 	case g.tokens != "" && g.insecure:
 		return usagef("give one of them", "both --tokens and --insecure are given")
-	case g.tokens == "" && !g.insecure && !onLoopback(address):
-		return usagef("make one with tarry token create, and give its file with --tokens; --insecure serves without", "%s can be reached from other machines, and there are no tokens", address)
 	}
-	return nil
-}
-
-// onLoopback reports whether only this machine can reach an address, or nobody.
-func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {
-		return true
+		return nil // what that is shows when it is listened on
 	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	ip, _ := netip.ParseAddr(host) // none of a name, and that may be known to others
+	return g.checkExposed(address, &net.TCPAddr{IP: ip.AsSlice()})
+}
+
+// exposed reports whether other machines can reach what listens on an address. Whatever a
+// name is said to mean, as localhost, the address that it had then tells.
+func exposed(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return !ok || !tcp.IP.IsLoopback()
+}
+
+// checkExposed refuses to listen where others reach everything.
+func (g *guardFlags) checkExposed(address string, on net.Addr) error {
+	if g.tokens != "" || g.insecure || !exposed(on) {
+		return nil
+	}
+	return usagef("make one with tarry token create, and give its file with --tokens; --insecure serves without", "%s can be reached from other machines, and there are no tokens", called(address, on))
+}
+
+// called is an address as it was given, with that which a name in it has.
+func called(address string, on net.Addr) string {
+	if host, _, _ := net.SplitHostPort(address); host == "localhost" {
+		return address + ", which is " + on.String() + ","
+	}
+	return address
+}
+
+// warn tells what others can do who reach the address.
+func (o *guarding) warn(p *Program, address string, on net.Addr) {
+	switch {
+	case !exposed(on):
+	case o.guard == nil:
+		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", called(address, on))
+	case o.tls == nil:
+		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines without TLS, and tokens can be read on their way (give --tls-cert and --tls-key)\n", called(address, on))
+	}
 }
 
 // guarding is what the flags ask for. Its audit log is closed with it.
 type guarding struct {
 	guard *access.Guard
-	audit *slog.Logger
+	audit *access.Audit
 	tls   *tls.Config
-	file  *os.File
+	file  *auditFile
 }
 
 // open reads the files.
-func (g *guardFlags) open(p *Program, address string, logger *slog.Logger) (o *guarding, err error) {
+func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err error) {
 	o = new(guarding)
 	defer func() {
 		if err != nil {
@@ -79,12 +106,13 @@ func (g *guardFlags) open(p *Program, address string, logger *slog.Logger) (o *g
 	}()
 	to := io.Writer(p.Stderr)
 	if g.auditLog != "" {
-		if o.file, err = os.OpenFile(g.auditLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		if o.file, err = openAuditFile(g.auditLog); err != nil {
 			return o, usagef("name a file that can be written to", "--audit-log: %v", err)
 		}
 		to = o.file
 	}
 	o.audit = access.NewAudit(to)
+	o.audit.Logger = logger
 	if g.tls.Cert != "" {
 		if o.tls, err = g.tls.Config(logger); err != nil {
 			return o, usagef("they are the certificate and its own key, in PEM", "--tls-cert, --tls-key, --tls-client-ca: %v", err)
@@ -98,13 +126,6 @@ func (g *guardFlags) open(p *Program, address string, logger *slog.Logger) (o *g
 		case err != nil:
 			return o, usagef("", "--tokens: %v", err)
 		}
-	}
-	switch {
-	case onLoopback(address):
-	case o.guard == nil:
-		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", address)
-	case o.tls == nil:
-		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines without TLS, and tokens can be read on their way (give --tls-cert and --tls-key)\n", address)
 	}
 	return o, nil
 }
@@ -134,6 +155,6 @@ func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal) <-chan os
 
 func (o *guarding) close() {
 	if o.file != nil {
-		_ = o.file.Close()
+		_ = o.file.f.Close()
 	}
 }

@@ -99,7 +99,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	guard, err := s.guard.open(p, s.http, logger)
+	guard, err := s.guard.open(p, logger)
 	if err != nil {
 		return err
 	}
@@ -109,6 +109,10 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	defer l.Close()
+	if err := s.guard.checkExposed(s.http, l.Addr()); err != nil {
+		return err
+	}
+	guard.warn(p, s.http, l.Addr())
 	spans, err := p.exportSpans(ctx, logger)
 	if err != nil {
 		return err
@@ -121,6 +125,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		trends = trend.New(nil)
 		meter = tarry.Meters(meter, trends.Meter())
 	}
+	guard.audit.Lost = metrics.AuditLost
 	cfg := &server.Config{
 		Version:         readBuild().Version,
 		Hosts:           s.names(),

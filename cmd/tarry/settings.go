@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/internal/private"
 )
 
 // A setting is a flag that may also come from the environment or the --config
@@ -120,9 +122,9 @@ func (s *settings) readTwins(cmd *cobra.Command) error {
 		if s.levels[name+"-file"] == s.levels[name] {
 			return usagef("give one of them", "both %s and %s-file are given", name, name)
 		}
-		data, err := os.ReadFile(twin.Value.String())
+		data, err := readTwin(name, twin.Value.String())
 		if err != nil {
-			return usagef("name a file that holds the value", "--%s-file: %v", name, err)
+			return err
 		}
 		v := strings.TrimSpace(string(data))
 		if v == "" {
@@ -134,6 +136,25 @@ func (s *settings) readTwins(cmd *cobra.Command) error {
 		}
 	}
 	return nil
+}
+
+// readTwin reads what a NAME-file holds; that of a token nobody else may read or write.
+func readTwin(name, path string) ([]byte, error) {
+	if name != "token" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, usagef("name a file that holds the value", "--%s-file: %v", name, err)
+		}
+		return data, nil
+	}
+	data, err := private.Read(path)
+	switch {
+	case errors.As(err, new(*fs.PathError)):
+		return nil, usagef("name a file that holds the token", "--token-file: %v", err)
+	case err != nil:
+		return nil, usagef("", "--token-file: %v", err)
+	}
+	return data, nil
 }
 
 // configFile is what a --config file holds.

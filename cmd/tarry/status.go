@@ -166,7 +166,7 @@ func (q queueStatus) MarshalJSON() ([]byte, error) { return wire.AppendQueue(nil
 
 // problem is what is wrong, and what to do about it.
 type problem struct {
-	Problem string `json:"problem"` // not_ready, no_worker, late, paused, deaths
+	Problem string `json:"problem"` // not_ready, server, no_worker, late, paused, deaths
 	Queue   string `json:"queue,omitempty"`
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
@@ -182,6 +182,15 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 	if s.Ready = err == nil; !s.Ready {
 		f := wire.Shown(err)
 		s.add("not_ready", "", f.Message, cmp.Or(f.Hint, "see to what is behind the engine, and to the server's log"))
+	}
+	if e, ok := c.Engine().(*httpengine.Engine); ok && s.Ready {
+		troubles, err := e.Troubles(ctx)
+		if err != nil {
+			return err
+		}
+		for _, t := range troubles {
+			s.add("server", "", t.Message, t.Hint)
+		}
 	}
 	caps := c.Capabilities()
 	if s.Counts = caps.Count; !s.Counts {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -101,8 +100,8 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 		e.own = ownTransport(cmp.Or(opts.TLS, secure))
 		rt = e.own
 	}
-	if e.token != "" && u.Scheme == "http" && !local(u.Hostname()) {
-		cmp.Or(opts.Logger, slog.Default()).Warn("the token is sent without TLS and can be read on its way; use https://", "server", e.base.Host)
+	if e.token != "" && u.Scheme == "http" {
+		e.warnOfReaders(cmp.Or(opts.Logger, slog.Default()))
 	}
 	e.client = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -142,12 +141,6 @@ func ownTransport(secure *tls.Config) *http.Transport {
 	}
 }
 
-// local reports whether what is sent to a host stays on this machine.
-func local(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.Unmap().IsLoopback()
-}
-
 // readURL checks a URL and reads what it sets.
 func readURL(u *url.URL, token *string, timeout *time.Duration) (secure *tls.Config, err error) {
 	r := storeurl.New(u)
@@ -159,7 +152,7 @@ func readURL(u *url.URL, token *string, timeout *time.Duration) (secure *tls.Con
 	case u.Fragment != "":
 		r.Fail("the URL of a server has no fragment")
 	}
-	r.Password("token_file", token)
+	r.Token("token_file", token)
 	if r.Duration("timeout", timeout) && *timeout == 0 {
 		r.Fail("timeout is longer than nothing")
 	}

@@ -66,6 +66,13 @@ func TestTokenAndPath(t *testing.T) {
 	if got := <-seen; got != "/v1/info Bearer filed" {
 		t.Error(got)
 	}
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := engine.Open(t.Context(), s.URL+"?token_file="+url.QueryEscape(file))
+	if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "token_file: others may read or write "+file+", its mode is 0644 (chmod 600 ") {
+		t.Error(err)
+	}
 }
 
 // full is an engine whose disk is full.

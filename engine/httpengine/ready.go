@@ -3,6 +3,8 @@ package httpengine
 import (
 	"context"
 	"net/http"
+
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // Ready implements engine.Readier: it asks the server.
@@ -12,4 +14,22 @@ func (e *Engine) Ready(ctx context.Context) error {
 		b.free()
 	}
 	return err
+}
+
+// Trouble is what is wrong with a server that is ready, and what to do about it.
+type Trouble struct{ Message, Hint string }
+
+// Troubles asks the server what is wrong though it is ready, as with its audit log or its
+// tokens. It tells that to those alone whose token it knows.
+func (e *Engine) Troubles(ctx context.Context) (all []Trouble, err error) {
+	b, err := e.do(ctx, call{op: "ready", method: http.MethodGet, path: "/readyz"})
+	if err != nil {
+		return nil, err
+	}
+	defer b.free()
+	told, err := wire.ReadReady(b.b)
+	for _, t := range told {
+		all = append(all, Trouble(t))
+	}
+	return all, err
 }

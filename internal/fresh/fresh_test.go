@@ -79,6 +79,83 @@ func TestValueFollowsItsFile(t *testing.T) {
 	})
 }
 
+// A change is met though the file is as long as before, and its time was set back.
+func TestValueOfAnOldTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	replace(t, path, "one")
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, long, long); err != nil {
+		t.Fatal(err)
+	}
+	v, _ := text(t, path)
+	for _, next := range []string{"two", "six", "ten"} { // all but certainly within one tick
+		if err := os.WriteFile(path, []byte(next), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, long, long); err != nil {
+			t.Fatal(err)
+		}
+		if v.Refresh(); v.Get() != next {
+			t.Errorf("it is %q, not %q", v.Get(), next)
+		}
+	}
+}
+
+// Of a file that has not changed of late the content is not read again.
+func TestValueThatHasSettled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	replace(t, path, "one")
+	v, _ := text(t, path)
+	if v.seen[0].sum == nil {
+		t.Error("of one that was just written its times are believed")
+	}
+	v.seen[0].settled = true
+	v.keep(v.seen)
+	if v.seen[0].sum != nil {
+		t.Error("a sum is kept for ever")
+	}
+}
+
+// A file that is gone for long takes the value with it; one that is replaced does not.
+func TestValueOfAFileThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "f")
+		replace(t, path, "one")
+		v, told := text(t, path)
+		dropped := 0
+		v.OnGone(3*time.Second, func() string { dropped++; return "none" })
+		is := func(want string, troubled bool) {
+			t.Helper()
+			if got := v.Get(); got != want || (v.Trouble() != nil) != troubled {
+				t.Errorf("it is %q, not %q; %v", got, want, v.Trouble())
+			}
+		}
+		for range 2 { // an editor
+			_ = os.Remove(path)
+			time.Sleep(2 * time.Second)
+			is("one", true)
+			time.Sleep(2 * time.Second)
+			is("one", true)
+			replace(t, path, "one")
+			time.Sleep(Interval)
+			is("one", false)
+		}
+		_ = os.Remove(path)
+		time.Sleep(time.Hour) // nobody asks
+		is("one", true)
+		time.Sleep(3 * time.Second)
+		is("none", true)
+		time.Sleep(time.Hour)
+		is("none", true)
+		if dropped != 1 || len(*told) != 3 {
+			t.Errorf("dropped %d times, and told %q", dropped, *told)
+		}
+		replace(t, path, "two")
+		time.Sleep(Interval)
+		is("two", false)
+	})
+}
+
 func TestValueOfNothing(t *testing.T) {
 	_, err := New(func() (int, error) { return 1, nil }, nil, filepath.Join(t.TempDir(), "none"))
 	if !errors.Is(err, os.ErrNotExist) {

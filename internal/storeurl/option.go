@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/internal/duration"
+	"github.com/tarryhq/tarry/internal/private"
 )
 
 // List takes out an option that may be given several times.
@@ -70,12 +71,20 @@ func (r *Reader) Bytes(name string, to *int64) bool {
 
 // Secret takes out an option that names a file, and reads the secret in it, without
 // the white space around it.
-func (r *Reader) Secret(name string, to *string) bool {
+func (r *Reader) Secret(name string, to *string) bool { return r.secret(name, to, os.ReadFile) }
+
+// Token reads the password in the URL, or else the token in the file that an option
+// names, which others may not read or write.
+func (r *Reader) Token(name string, to *string) bool {
+	return r.either(name, r.secret(name, to, private.Read), to)
+}
+
+func (r *Reader) secret(name string, to *string, read func(path string) ([]byte, error)) bool {
 	var path string
 	if !r.Text(name, &path) {
 		return false
 	}
-	b, err := os.ReadFile(path)
+	b, err := read(path)
 	if err != nil {
 		r.Fail("%s: %v", name, err)
 		return false
@@ -89,7 +98,11 @@ func (r *Reader) Secret(name string, to *string) bool {
 // Password reads the password in the URL, or else that in the file that an option
 // names.
 func (r *Reader) Password(name string, to *string) bool {
-	file := r.Secret(name, to)
+	return r.either(name, r.Secret(name, to), to)
+}
+
+// either takes the password in the URL unless a file had one.
+func (r *Reader) either(name string, file bool, to *string) bool {
 	password, inURL := r.url.User.Password()
 	if file && inURL {
 		r.Fail("the URL has a password and a %s; one is enough", name)

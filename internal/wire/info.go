@@ -126,4 +126,34 @@ func ReadServer(data []byte) (s Server, err error) {
 }
 
 // Health is what shows that a server lives, or welcomes requests.
-var Health = answered("Health", "The server is there.", must("status", schema.Words("ok", "ready"), ""))
+var Health = answered("Health", "The server is there.",
+	must("status", schema.Words("ok", "ready"), ""),
+	may("problems", schema.Array(troubleFields.Ref(), 0), "what is wrong though requests are welcome, for who has a token of those that the server knows"))
+
+var troubleFields = answered("Trouble", "What is wrong with a server.",
+	must("message", isText, "for people; may change"),
+	must("hint", isText, "what to do about it"))
+
+// Trouble is what is wrong with a server that welcomes requests.
+type Trouble struct {
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+type readiness struct {
+	Status   string    `json:"status"`
+	Problems []Trouble `json:"problems,omitempty"`
+}
+
+// AppendReady appends that requests are welcome, and what is wrong though.
+func AppendReady(b []byte, problems []Trouble) []byte {
+	j, _ := json.Marshal(readiness{"ready", problems}) // nothing in it can fail
+	return append(b, j...)
+}
+
+// ReadReady reads what is wrong with a server that is ready.
+func ReadReady(data []byte) ([]Trouble, error) {
+	var r readiness
+	err := json.Unmarshal(data, &r)
+	return r.Problems, err
+}

@@ -142,7 +142,7 @@ func TestFilesThatWillNotDo(t *testing.T) {
 	}
 	f := newFile(t)
 	create(t, f, Token{Name: "a", Scopes: Push, Queues: []string{"*"}})
-	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o666} {
+	for _, mode := range []os.FileMode{0o644, 0o604, 0o620, 0o666} {
 		if err := os.Chmod(string(f), mode); err != nil {
 			t.Fatal(err)
 		}
@@ -224,6 +224,73 @@ func TestGuardFollowsItsFile(t *testing.T) {
 		known(second, true)
 		if !strings.Contains(log.String(), "others may read or write") || !strings.Contains(log.String(), "stay as they were") {
 			t.Errorf("logged was %s", &log)
+		}
+	})
+}
+
+// A file that is away for a moment, as an editor has it, revokes nothing; one that is
+// gone revokes all tokens, and not in silence.
+func TestGuardOfAFileThatIsGone(t *testing.T) {
+	f := newFile(t)
+	_, secret := create(t, f, Token{Name: "a", Scopes: Push, Queues: []string{"*"}})
+	data, err := os.ReadFile(string(f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log, audit bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		g, err := NewGuard(f, &GuardConfig{Logger: slog.New(slog.NewTextHandler(&log, nil)), Audit: NewAudit(&audit)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		good := func(want, trouble bool) {
+			t.Helper()
+			_, err := g.Who(request(secret, ""))
+			if (err == nil) != want || g.Closed() == want || (g.Trouble() != nil) != trouble {
+				t.Errorf("%v, closed %v, %v", err, g.Closed(), g.Trouble())
+			}
+		}
+		remove := func() {
+			t.Helper()
+			if err := os.Remove(string(f)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		restore := func() {
+			t.Helper()
+			if err := os.WriteFile(string(f), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tok, _ := g.Who(request(secret, ""))
+		remove()
+		time.Sleep(time.Second)
+		good(true, true)
+		restore()
+		time.Sleep(time.Second)
+		good(true, false)
+		if audit.Len() != 0 {
+			t.Errorf("audited was %s", &audit)
+		}
+		remove()
+		time.Sleep(time.Second)
+		good(true, true)
+		time.Sleep(goneGrace)
+		good(false, true)
+		if g.Still(tok) != nil {
+			t.Error("a long poll goes on")
+		}
+		if _, err := g.Who(request(secret, "")); err == nil || err.Error() != "no token is known here: the file of tokens is gone" {
+			t.Error(err)
+		}
+		if !strings.Contains(audit.String(), `"what":"token revoke","token":"a"`) || !strings.Contains(log.String(), "all its tokens are revoked") {
+			t.Errorf("audited was %s, logged %s", &audit, &log)
+		}
+		restore()
+		time.Sleep(time.Second)
+		good(true, false)
+		if !strings.Contains(audit.String(), `"what":"token create","token":"a"`) {
+			t.Errorf("audited was %s", &audit)
 		}
 	})
 }

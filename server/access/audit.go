@@ -1,17 +1,126 @@
 package access
 
 import (
+	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/internal/sparse"
 )
 
-// NewAudit returns a logger that writes a line of JSON for each change, without level
-// and message: the time, what was done, by whom, from where, and with what result.
-func NewAudit(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && (a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
+// Audit writes a line of JSON for each change: the time, what was done, by whom, from
+// where, and with what result. A line that cannot be written holds nothing up, as it tells
+// of what is done already; it goes to the Logger, and is counted. Once writing succeeds
+// again a line says how many are missing. It may be used by many goroutines.
+type Audit struct {
+	// Logger gets the lines that could not be written, and why: the first hundred, and
+	// then one a second. Default: slog.Default().
+	Logger *slog.Logger
+	// Lost, if not nil, is told of each line that could not be written.
+	Lost func()
+
+	out     io.Writer
+	handler slog.Handler // into line
+	told    *sparse.Lines
+
+	mu      sync.Mutex
+	line    bytes.Buffer
+	torn    bool // what was written last does not end a line
+	missing int  // lines since one was written
+	trouble error
+	tried   time.Time // to write, last
+}
+
+// NewAudit returns one that writes to w. Its fields are to be set before it is used.
+func NewAudit(w io.Writer) *Audit {
+	a := &Audit{out: w, told: sparse.New(100, time.Second)}
+	a.handler = slog.NewJSONHandler(&a.line, &slog.HandlerOptions{ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+		if len(groups) == 0 && (attr.Key == slog.LevelKey || attr.Key == slog.MessageKey) {
 			return slog.Attr{}
 		}
-		return a
-	}}))
+		return attr
+	}})
+	return a
+}
+
+// Note writes a line of names and values, as slog takes them.
+func (a *Audit) Note(args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	a.recover(now)
+	if err := a.write(now, args); err != nil {
+		a.lose(err)
+	}
+}
+
+// write writes a line. Called with a.mu held.
+func (a *Audit) write(now time.Time, args []any) error {
+	a.tried = now
+	a.line.Reset()
+	if a.torn {
+		a.line.WriteByte('\n') // so that the rest of a line does not spoil this one
+	}
+	r := slog.NewRecord(now, slog.LevelInfo, "", 0)
+	r.Add(args...)
+	if err := a.handler.Handle(context.Background(), r); err != nil {
+		return err
+	}
+	n, err := a.out.Write(a.line.Bytes())
+	if n > 0 {
+		a.torn = a.line.Bytes()[min(n, a.line.Len())-1] != '\n'
+	}
+	if err == nil && n < a.line.Len() {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// recover writes how many lines are missing, when there are some. Called with a.mu held.
+func (a *Audit) recover(now time.Time) {
+	if a.missing == 0 {
+		return
+	}
+	if a.trouble = a.write(now, []any{"what", "lines lost", "count", a.missing}); a.trouble == nil {
+		a.missing = 0
+	}
+}
+
+// lose notes that the line was not written. Called with a.mu held.
+func (a *Audit) lose(err error) {
+	a.missing++
+	a.trouble = err
+	if a.Lost != nil {
+		a.Lost()
+	}
+	left, ok := a.told.Next()
+	if !ok {
+		return
+	}
+	log := a.Logger
+	if log == nil {
+		log = slog.Default()
+	}
+	log.Error("a line of the audit log could not be written", "error", err, "line", string(bytes.TrimSpace(a.line.Bytes())), "not_told", left)
+}
+
+// retryAfter is how long Trouble believes that writing fails.
+const retryAfter = time.Second
+
+// Trouble returns why lines are missing; nil: the last was written. It tries to write
+// again, at most once a second, so that trouble ends without a change by an operator.
+func (a *Audit) Trouble() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := time.Now(); now.Sub(a.tried) >= retryAfter {
+		a.recover(now)
+	}
+	if a.trouble == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; lines missing: %d", a.trouble, a.missing)
 }

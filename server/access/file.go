@@ -8,13 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tarryhq/tarry/internal/private"
 )
 
 // File is a file of tokens, by its path. Its methods read and write it as a whole; who
@@ -42,16 +43,9 @@ const hashPrefix = "sha256:"
 var ErrNotFound = errors.New("there is no such token")
 
 // Read returns the tokens of the file in the order in which they were made. A file that
-// others than its owner may read or write is refused.
+// others than its owner may read or write is refused; what is root's a group may read.
 func (f File) Read() ([]Token, error) {
-	info, err := os.Stat(string(f))
-	if err != nil {
-		return nil, err
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("others may read or write %s, its mode is %04o (chmod 600 %[1]s)", string(f), mode)
-	}
-	data, err := os.ReadFile(string(f))
+	data, err := private.Read(string(f))
 	if err != nil {
 		return nil, err
 	}

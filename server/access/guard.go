@@ -2,7 +2,9 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -16,7 +18,7 @@ import (
 type Guard struct {
 	file   File
 	tokens *fresh.Value[*tokens]
-	audit  *slog.Logger
+	audit  *Audit
 	log    *slog.Logger
 	fails  failures
 }
@@ -35,11 +37,16 @@ type GuardConfig struct {
 	Logger *slog.Logger
 
 	// Audit gets a line for each token that comes or goes. Default: none.
-	Audit *slog.Logger
+	Audit *Audit
 }
 
+// goneGrace is how long the tokens of a file that is gone are good: an editor, and who
+// mounts files anew, takes it away for a moment only.
+const goneGrace = 5 * time.Second
+
 // NewGuard reads the tokens of a file. While the file cannot be read later on the tokens
-// stay as they were, and the Logger is told.
+// stay as they were, and the Logger is told. But when the file is gone, and that is so 5 s
+// later still, all its tokens are revoked.
 func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
 	g := &Guard{file: file, log: slog.Default()}
 	if cfg != nil && cfg.Logger != nil {
@@ -66,12 +73,34 @@ func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
 		return t, nil
 	}
 	failed := func(err error) {
+		if errors.Is(err, fs.ErrNotExist) {
+			g.log.Error("the file of tokens is gone, and unless it comes back all tokens are revoked", "within", goneGrace, "error", err)
+			return
+		}
 		g.log.Error("the tokens cannot be read again, and stay as they were", "error", err)
 	}
 	var err error
-	g.tokens, err = fresh.New(read, failed, string(file))
-	return g, err
+	if g.tokens, err = fresh.New(read, failed, string(file)); err != nil {
+		return nil, err
+	}
+	g.tokens.OnGone(goneGrace, func() *tokens {
+		g.log.Error("the file of tokens is gone, and all its tokens are revoked until it is there again", "file", string(file), "tokens", len(last))
+		g.changed(compare(last, nil))
+		last = nil
+		return new(tokens)
+	})
+	return g, nil
 }
+
+// Trouble returns what is wrong with the file of tokens; nil: nothing. It names the file:
+// it is not for those without a token.
+func (g *Guard) Trouble() error {
+	g.tokens.Get()
+	return g.tokens.Trouble()
+}
+
+// Closed reports whether no token is good, as their file is gone.
+func (g *Guard) Closed() bool { return g.tokens.Get().byID == nil }
 
 // changed notes which tokens came and went.
 func (g *Guard) changed(came, went []Token) {
@@ -79,7 +108,7 @@ func (g *Guard) changed(came, went []Token) {
 		return
 	}
 	note := func(what string, t *Token) {
-		g.audit.Info("", "what", what, "token", t.Name, "token_id", t.ID, "scopes", t.Scopes.Names(), "queues", t.Queues, "from", string(g.file), "result", "ok")
+		g.audit.Note("what", what, "token", t.Name, "token_id", t.ID, "scopes", t.Scopes.Names(), "queues", t.Queues, "from", string(g.file), "result", "ok")
 	}
 	for i := range came {
 		note("token create", &came[i])
@@ -110,7 +139,11 @@ func (g *Guard) Who(r *http.Request) (*Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := g.tokens.Get().byID[idOf(secret)]
+	all := g.tokens.Get()
+	if all.byID == nil {
+		return nil, &Failed{"no token is known here: the file of tokens is gone", "who runs the server has to put it back; the server's log names it"}
+	}
+	t := all.byID[idOf(secret)]
 	if t == nil || !t.proves(secret) {
 		return nil, &Failed{"the token is not known here", "it may have been revoked; tarry token ls shows those that there are"}
 	}

@@ -8,14 +8,23 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner of the one whose place it takes: what root writes the
-// server has to be able to read.
+// keepOwner gives a file the owner, group and mode of the one whose place it takes: who
+// was able to read that, as the server, has to be able to read what root writes.
 func keepOwner(f *os.File, old os.FileInfo) error {
 	was, ok := old.Sys().(*syscall.Stat_t)
-	if !ok || int(was.Uid) == os.Geteuid() {
+	if !ok {
 		return nil
 	}
-	return f.Chown(int(was.Uid), int(was.Gid))
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if is, ok := info.Sys().(*syscall.Stat_t); !ok || is.Uid != was.Uid || is.Gid != was.Gid {
+		if err := f.Chown(int(was.Uid), int(was.Gid)); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(old.Mode().Perm())
 }
 
 // syncDir makes the names in a folder durable.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 // benchFlags say what to measure.
 type benchFlags struct {
 	store, storeFile string
+	bearer           bearer
 	scenarios        string
 	cfg              bench.Config
 	json, quiet      bool
@@ -42,15 +44,18 @@ func (p *Program) benchCommand() *cobra.Command {
 
 A disk store must not exist yet, or be an empty directory; it is removed afterwards
 unless --keep is given. In any other store bench uses queues of its own and empties
-them. Bodies are hexadecimal digits, which compress to half.`,
+them. Of a server that asks for a token it needs one with the scopes push, work, read
+and operate. Bodies are hexadecimal digits, which compress to half.`,
 		Example: `  tarry bench --store disk:bench-data --scenario push,lateness
-  tarry bench --store http://127.0.0.1:8277 --scenario push --n 50000 --json`,
+  tarry bench --store http://127.0.0.1:8277 --scenario push --n 50000 --json
+  tarry bench --store 'https://tarry.example.com?ca_file=ca.pem' --token-file token --scenario push-raw`,
 		Args: exactly(),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return p.bench(cmd, &b) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&b.store, "store", "", "the store to measure, such as disk:DIR or http://HOST:PORT")
 	f.StringVar(&b.storeFile, "store-file", "", "file that holds the store's URL")
+	b.bearer.add(cmd)
 	f.StringVar(&b.scenarios, "scenario", "push", "what to measure: scenarios with commas between, or all")
 	f.IntVar(&b.cfg.N, "n", 0, "messages (default: as suits the scenario, 100,000 to a million)")
 	f.IntVar(&b.cfg.Clients, "clients", 64, "concurrent callers and handlers")
@@ -70,6 +75,9 @@ them. Bodies are hexadecimal digits, which compress to half.`,
 func (b *benchFlags) check() (scenarios []string, err error) {
 	if b.store == "" {
 		return nil, usagef("as in --store disk:bench-data", "--store is missing")
+	}
+	if err := b.showToken(); err != nil {
+		return nil, err
 	}
 	if b.scenarios == "all" {
 		scenarios = slices.Clone(bench.Scenarios)
@@ -99,6 +107,17 @@ func (b *benchFlags) check() (scenarios []string, err error) {
 		}
 	}
 	return scenarios, nil
+}
+
+// showToken puts the token into the URL of a server.
+func (b *benchFlags) showToken() error {
+	if err := b.bearer.check(); err != nil {
+		return err
+	}
+	if u, err := url.Parse(b.store); err == nil && isServer(u) {
+		b.store = b.bearer.in(u)
+	}
+	return nil
 }
 
 func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/cmd/tarry/internal/bench"
+	"github.com/tarryhq/tarry/internal/certtest"
 )
 
 // benchFields are relied on from outside.
@@ -65,6 +67,52 @@ func TestBenchOverHTTPLeavesNothing(t *testing.T) {
 	}
 	if left := w.must(t, "queues", "--json"); left != "" {
 		t.Errorf("left behind: %s", left)
+	}
+}
+
+// A server with TLS and tokens is measured with the same flags as it is used, and what is
+// printed tells no token.
+func TestBenchOfAGuardedServer(t *testing.T) {
+	tokens := filepath.Join(t.TempDir(), "tokens.json")
+	file := newToken(t, tokens, "bench", "push,work,read,operate", "bench.*")
+	secret, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSpace(string(secret))
+	_, cert, key := certtest.New(t)
+	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tokens", tokens, "--tls-cert", cert, "--tls-key", key)
+	server := s.stdout.await(t, `listens on (https://\S+)\n`)[1]
+	trusted := server + "?" + url.Values{"ca_file": {cert}}.Encode()
+	run := func(w world, args ...string) outcome {
+		return w.tarry(t, append([]string{"bench", "--scenario", "push,push-raw", "--n", "20", "--clients", "2", "--json"}, args...)...)
+	}
+	for name, o := range map[string]outcome{
+		"file flag":   run(world{}, "--store", trusted, "--token-file", file),
+		"environment": run(world{env: []string{"TARRY_TOKEN=" + token}}, "--store", trusted),
+		"option":      run(world{}, "--store", trusted+"&"+url.Values{"token_file": {file}}.Encode()),
+		"user":        run(world{}, "--store", strings.Replace(trusted, "//", "//"+token+"@", 1)),
+	} {
+		if o.code != exitOK || strings.Count(o.stdout, `"n":20`) != 2 {
+			t.Errorf("%s: exit code %d: %s%s", name, o.code, o.stdout, o.stderr)
+		}
+		if strings.Contains(o.stdout+o.stderr, token) {
+			t.Errorf("%s: the token is told: %s%s", name, o.stdout, o.stderr)
+		}
+	}
+	for name, c := range map[string]struct {
+		o    outcome
+		code int
+		says string
+	}{
+		"no token":    {run(world{}, "--store", trusted), exitFailed, "a token is needed"},
+		"on the line": {run(world{}, "--store", trusted, "--token", token), exitUsage, "a token on the command line can be read by others"},
+		"not trusted": {run(world{}, "--store", server, "--token-file", file), exitUnavailable, "certificate signed by unknown authority"},
+		"no file":     {run(world{}, "--store", trusted, "--token-file", "/nowhere"), exitUsage, "--token-file: "},
+	} {
+		if c.o.code != c.code || !strings.Contains(c.o.stderr, c.says) {
+			t.Errorf("%s: exit code %d: %s", name, c.o.code, c.o.stderr)
+		}
 	}
 }
 

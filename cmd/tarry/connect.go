@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/tarryhq/tarry"
 )
@@ -20,8 +19,7 @@ const (
 type target struct {
 	server, serverFile string
 	store, storeFile   string
-	token, tokenFile   string
-	tokenFlag          *pflag.Flag
+	bearer             bearer
 	timeout            time.Duration
 	json               bool
 }
@@ -43,11 +41,8 @@ func (t *target) connectFlags(cmd *cobra.Command) {
 	f.StringVar(&t.serverFile, "server-file", "", "file that holds the server's URL")
 	f.StringVar(&t.store, "store", "", "work on this store directly, such as disk:tarry-data")
 	f.StringVar(&t.storeFile, "store-file", "", "file that holds the store's URL")
-	f.StringVar(&t.token, "token", "", "")
-	t.tokenFlag = f.Lookup("token")
-	t.tokenFlag.Hidden = true // it is there to be refused
-	f.StringVar(&t.tokenFile, "token-file", "", "file that holds the server's token; or the token itself in TARRY_TOKEN")
-	asSetting(cmd, "server", "server-file", "store", "store-file", "token", "token-file")
+	t.bearer.add(cmd)
+	asSetting(cmd, "server", "server-file", "store", "store-file")
 }
 
 // url is the engine to open. Of --server and --store the one given closer by
@@ -62,23 +57,13 @@ func (t *target) url(s *settings) (string, error) {
 		return t.store, nil
 	}
 	u, err := url.Parse(t.server)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+	if err != nil || !isServer(u) {
 		return "", usagef("a server is given as in "+defaultServer, "--server is not an http URL")
 	}
-	return t.withToken(u)
-}
-
-// withToken is a server's URL with the token, unless it has its own.
-func (t *target) withToken(u *url.URL) (string, error) {
-	switch {
-	case t.tokenFlag.Changed:
-		return "", usagef("give it by --token-file or TARRY_TOKEN", "a token on the command line can be read by others")
-	case t.token == "" || u.User != nil || u.Query().Has("token_file"):
-		return t.server, nil
+	if err := t.bearer.check(); err != nil {
+		return "", err
 	}
-	with := *u
-	with.User = url.User(t.token)
-	return with.String(), nil
+	return t.bearer.in(u), nil
 }
 
 // open returns a client of the target. It waits for the store no longer than the

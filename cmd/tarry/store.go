@@ -25,7 +25,7 @@ func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Cli
 		return nil, &failedError{line: err.Error(), err: err}
 	}
 	var e *engine.Error
-	if u, bad := url.Parse(store); bad == nil && (u.Scheme == "http" || u.Scheme == "https") && errors.As(err, &e) {
+	if u, bad := url.Parse(store); bad == nil && isServer(u) && errors.As(err, &e) {
 		with := *e
 		with.Hint += "; is it running? tarry serve starts a server"
 		return nil, &with

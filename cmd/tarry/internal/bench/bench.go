@@ -61,7 +61,7 @@ func Run(ctx context.Context, scenario string, cfg Config) (Result, error) {
 		return Result{}, fmt.Errorf("unknown scenario %q", scenario)
 	}
 	if scenario == "push-raw" { // before anything of the store is touched
-		if _, err := rawServer(cfg.Store); err != nil {
+		if _, err := readRaw(cfg.Store); err != nil {
 			return Result{}, err
 		}
 	}

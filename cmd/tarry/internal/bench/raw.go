@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -15,16 +16,31 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/storeurl"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// rawServer is the server that a store is, if it is one to push to raw.
-func rawServer(store string) (*url.URL, error) {
+// rawServer is a server to push to raw.
+type rawServer struct {
+	url    *url.URL
+	token  string
+	secure *tls.Config // nil: no TLS
+}
+
+// readRaw reads the URL of a store, which must be a server's, as the HTTP engine does.
+func readRaw(store string) (*rawServer, error) {
 	u, err := url.Parse(store)
-	if err != nil || u.Scheme != "http" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, ErrNoRaw
 	}
-	return u, nil
+	s := &rawServer{url: u, token: u.User.Username()}
+	r, timeout := storeurl.New(u), time.Duration(0)
+	r.Password("token_file", &s.token)
+	r.Duration("timeout", &timeout) // it is the engine's
+	if u.Scheme == "https" {
+		s.secure = r.TLS()
+	}
+	return s, r.Done()
 }
 
 // pushRaw pushes n messages as push does, but without tarry's client, which puts calls
@@ -32,13 +48,13 @@ func rawServer(store string) (*url.URL, error) {
 // sends one message a request, as a program in any language would. Each answer is
 // checked.
 func (t *trial) pushRaw(ctx context.Context) error {
-	u, err := rawServer(t.Store)
+	s, err := readRaw(t.Store)
 	if err != nil {
 		return err
 	}
 	conns := make(chan *rawConn, t.Clients)
 	for range t.Clients {
-		c, err := dialRaw(ctx, u)
+		c, err := s.dial(ctx)
 		if err != nil {
 			return err
 		}
@@ -46,7 +62,7 @@ func (t *trial) pushRaw(ctx context.Context) error {
 		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 		conns <- c
 	}
-	path := strings.TrimSuffix(u.EscapedPath(), "/") + wire.QueuePath(t.queue) + "/messages"
+	path := strings.TrimSuffix(s.url.EscapedPath(), "/") + wire.QueuePath(t.queue) + "/messages"
 	return t.measure(ctx, "pushed", 1, func(_ context.Context, i, _ int) error {
 		c := <-conns
 		defer func() { conns <- c }()
@@ -64,22 +80,21 @@ type rawConn struct {
 	answer []byte
 }
 
-func dialRaw(ctx context.Context, u *url.URL) (*rawConn, error) {
-	port := u.Port()
-	if port == "" {
-		port = "80"
+func (s *rawServer) dial(ctx context.Context) (*rawConn, error) {
+	dial, port := new(net.Dialer).DialContext, "80"
+	if s.secure != nil {
+		dial, port = (&tls.Dialer{Config: s.secure}).DialContext, "443"
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if p := s.url.Port(); p != "" {
+		port = p
+	}
+	conn, err := dial(ctx, "tcp", net.JoinHostPort(s.url.Hostname(), port))
 	if err != nil {
 		return nil, &engine.Error{Op: "push", Err: engine.ErrUnavailable, Hint: err.Error()}
 	}
-	header := " HTTP/1.1\r\nHost: " + u.Host + "\r\nContent-Type: application/json\r\n"
-	if u.User != nil {
-		token, ok := u.User.Password()
-		if !ok {
-			token = u.User.Username()
-		}
-		header += "Authorization: Bearer " + token + "\r\n"
+	header := " HTTP/1.1\r\nHost: " + s.url.Host + "\r\nContent-Type: application/json\r\n"
+	if s.token != "" {
+		header += "Authorization: Bearer " + s.token + "\r\n"
 	}
 	return &rawConn{Conn: conn, in: bufio.NewReader(conn), header: header}, nil
 }

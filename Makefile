@@ -107,6 +107,12 @@ bench-rabbit: ## Measure the RabbitMQ engine beside plain TTLs, on a private bro
 	  $(GO) test -run '^$$' -bench '(Burst|Lateness)$$' -benchtime 1x -timeout 10m ./rabbit -span $${SPAN:-8s} && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./rabbit/table ../docs/engines/rabbitmq.md
 
+.PHONY: bench-cost
+bench-cost: ## Measure what metrics and traces cost a server over HTTP and a program with the library, into docs/metrics.md and docs/tracing.md (ROUNDS=60).
+	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
+	{ $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./cost -rounds $${ROUNDS:-60} && echo whole: yes; } | tee $$TMPDIR/out && \
+	$(GO) run ./cost/table ../docs/metrics.md <$$TMPDIR/out && $(GO) run ./cost/table ../docs/tracing.md <$$TMPDIR/out
+
 .PHONY: bench-bloat
 bench-bloat: ## See that databases stay fast after many messages (BLOAT=5000000 MYSQL_BLOAT=1000000), and beside an old snapshot (SNAPSHOT=10m).
 	$(GO) test -run '^TestBloat$$' -v -timeout 3h ./engine/pgengine -bloat $${BLOAT:-5000000} -snapshot $${SNAPSHOT:-10m}

@@ -58,7 +58,7 @@ func (x *exchange) answered(method string, start time.Time) {
 	if x.route == nil {
 		method = "other"
 	} else {
-		name = x.route.template()
+		name = x.route.name
 	}
 	if status == 0 {
 		status = http.StatusOK

@@ -32,7 +32,7 @@ func describe(table []route, version string) []byte {
 		if e.call == nil {
 			continue
 		}
-		path := e.template()
+		path := e.name
 		n, known := at[path]
 		if !known {
 			n, at[path] = len(paths), len(paths)

@@ -18,13 +18,16 @@ type handler func(x *exchange, r *http.Request) error
 type route struct {
 	method  string
 	pattern []string     // the segments of the path; "*" is any
+	name    string       // the path with the names of what "*" stands for
 	scope   access.Scope // one of these rights is needed, on the queues that the request is about
 	handle  handler
 	call    *call // nil: no call of the API, but for machines that watch the server
 }
 
 func newRoute(method, path string, scope access.Scope, handle handler, call *call) route {
-	return route{method, strings.Split(path[1:], "/"), scope, handle, call}
+	e := route{method: method, pattern: strings.Split(path[1:], "/"), scope: scope, handle: handle, call: call}
+	e.name = e.template()
+	return e
 }
 
 // routes is the table of contents of the API.

@@ -26,7 +26,7 @@ func (m *Metrics) Meter() *tarry.Meter {
 			} else {
 				m.vecs.calls.WithLabelValues(op, result).Inc()
 			}
-			o.took.Observe(took.Seconds())
+			o.took.observe(took.Seconds())
 		},
 		Pushed: func(queue string, outcome tarry.Outcome, err error, n int) {
 			m.all.of(queue).add(pushes, pushed(outcome, err), n)
@@ -71,7 +71,7 @@ func (m *Metrics) Meter() *tarry.Meter {
 // operation is what is counted of calls, but for those that do not succeed.
 type operation struct {
 	ok   prometheus.Counter
-	took prometheus.Observer
+	took *distribution
 }
 
 // op returns what is counted of calls of a name, of which there are a few.
@@ -79,7 +79,7 @@ func (m *Metrics) op(name string) *operation {
 	if o, ok := m.ops.Load(name); ok {
 		return o.(*operation)
 	}
-	o, _ := m.ops.LoadOrStore(name, &operation{m.vecs.calls.WithLabelValues(name, "ok"), m.vecs.callTime.WithLabelValues(name)})
+	o, _ := m.ops.LoadOrStore(name, &operation{m.vecs.calls.WithLabelValues(name, "ok"), m.vecs.callTime.of(name)})
 	return o.(*operation)
 }
 

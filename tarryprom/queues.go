@@ -91,7 +91,7 @@ type series struct {
 	vecs               *vectors
 	queue              string
 	counts             [kinds][results]atomic.Pointer[prometheus.Counter]
-	lateness, handling atomic.Pointer[prometheus.Observer]
+	lateness, handling atomic.Pointer[distribution]
 }
 
 func (s *series) add(k kind, r result, n int) {
@@ -111,12 +111,11 @@ func (s *series) add(k kind, r result, n int) {
 func (s *series) late(seconds float64) { observe(&s.lateness, s.vecs.lateness, s.queue, seconds) }
 func (s *series) took(seconds float64) { observe(&s.handling, s.vecs.handling, s.queue, seconds) }
 
-func observe(p *atomic.Pointer[prometheus.Observer], vec *prometheus.HistogramVec, queue string, seconds float64) {
-	o := p.Load()
-	if o == nil {
-		made := vec.WithLabelValues(queue)
-		o = &made
-		p.Store(o)
+func observe(p *atomic.Pointer[distribution], all *distributions, queue string, seconds float64) {
+	h := p.Load()
+	if h == nil {
+		h = all.of(queue)
+		p.Store(h)
 	}
-	(*o).Observe(max(0, seconds))
+	h.observe(seconds)
 }

@@ -27,7 +27,7 @@ type request struct {
 // answers are what is counted of a kind of requests.
 type answers struct {
 	count prometheus.Counter
-	took  prometheus.Observer
+	took  *distribution
 }
 
 // of returns what a kind counts in.
@@ -41,7 +41,7 @@ func (r *requests) of(kind request) answers {
 	defer r.mu.Unlock()
 	a := answers{
 		r.vecs.requests.WithLabelValues(kind.route, kind.method, strconv.Itoa(kind.status)),
-		r.vecs.requestTime.WithLabelValues(kind.route),
+		r.vecs.requestTime.of(kind.route),
 	}
 	all := make(map[request]answers)
 	if old := r.all.Load(); old != nil {
@@ -57,5 +57,5 @@ func (r *requests) of(kind request) answers {
 func (m *Metrics) Answered(route, method string, status int, took time.Duration) {
 	a := m.requests.of(request{route, method, status})
 	a.count.Inc()
-	a.took.Observe(took.Seconds())
+	a.took.observe(took.Seconds())
 }

@@ -1,22 +1,18 @@
 package tarryprom
 
-import (
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // vectors are the metrics that are counted as things happen.
 type vectors struct {
 	counts [kinds]*prometheus.CounterVec
 
-	lateness, handling *prometheus.HistogramVec
+	lateness, handling *distributions
 
 	calls       *prometheus.CounterVec
-	callTime    *prometheus.HistogramVec
+	callTime    *distributions
 	idle        prometheus.Counter
 	requests    *prometheus.CounterVec
-	requestTime *prometheus.HistogramVec
+	requestTime *distributions
 	auditLost   prometheus.Counter
 }
 
@@ -46,18 +42,14 @@ func newVectors() vectors {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets,
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour}, labels)
-	}
 	v := vectors{
-		lateness:    histogram("tarry_lateness_seconds", "From due to the start of handling, or to the lease by who is no worker here.", latenessBuckets, "queue"),
-		handling:    histogram("tarry_handle_seconds", "How long the handlers of workers here ran.", handlingBuckets, "queue"),
+		lateness:    newDistributions("tarry_lateness_seconds", "From due to the start of handling, or to the lease by who is no worker here.", latenessBuckets, "queue"),
+		handling:    newDistributions("tarry_handle_seconds", "How long the handlers of workers here ran.", handlingBuckets, "queue"),
 		calls:       counter("tarry_store_calls_total", "Calls of the store by what came of them.", "op", "result"),
-		callTime:    histogram("tarry_store_call_seconds", "How long calls of the store took.", callBuckets, "op"),
+		callTime:    newDistributions("tarry_store_call_seconds", "How long calls of the store took.", callBuckets, "op"),
 		idle:        prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_idle_leases_total", Help: "Lease calls of the store that brought nothing."}),
 		requests:    counter("tarry_http_requests_total", "Requests answered.", "route", "method", "status"),
-		requestTime: histogram("tarry_http_request_seconds", "How long requests took, waits for messages included.", requestBuckets, "route"),
+		requestTime: newDistributions("tarry_http_request_seconds", "How long requests took, waits for messages included.", requestBuckets, "route"),
 		auditLost:   prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_audit_lines_lost_total", Help: "Lines of the audit log that could not be written."}),
 	}
 	v.counts = [kinds]*prometheus.CounterVec{

@@ -1,0 +1,76 @@
+// Command table turns the output of the benchmarks of what metrics and traces cost, on
+// standard input, into the table of docs/metrics.md or of docs/tracing.md, between the two
+// marks in that file.
+//
+//	go test -bench … | go run ./cost/table ../docs/metrics.md
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tarryhq/tarry/bench/table"
+)
+
+func main() {
+	write := writeMetrics
+	if len(os.Args) == 2 && filepath.Base(os.Args[1]) == "tracing.md" {
+		write = writeTraces
+	}
+	table.Main("bench-cost", write)
+}
+
+// rows are what was measured, on each store.
+var rows = []struct{ job, text string }{
+	{"push", "HTTP: push, one message a request"},
+	{"push-batch", "HTTP: push, 100 a request"},
+	{"lease-settle", "HTTP: lease and ack, 10 a request"},
+	{"library", "library: push one by one, handle"},
+}
+
+var stores = []struct{ name, text string }{{"disk", "disk"}, {"mem", "memory"}}
+
+// each calls line for each row with the name of its benchmark and what it begins with.
+func each(comparison string, line func(name, begin string)) {
+	for _, s := range stores {
+		for _, row := range rows {
+			line("Cost/"+comparison+"/store="+s.name+"/"+row.job, "| "+row.text+", "+s.text+" engine")
+		}
+	}
+}
+
+func writeMetrics(w io.Writer, r *table.Results) {
+	fmt.Fprintf(w, "Measured on: %s.\n\n", r.Config["cpu"])
+	fmt.Fprintln(w, "| | µs a message without | messages a second without | processors' time, % more with metrics | the middle half lies apart | time, % more | apart |")
+	fmt.Fprintln(w, "|---|---:|---:|---:|---:|---:|---:|")
+	each("metrics", func(name, begin string) {
+		fmt.Fprintln(w, strings.Join([]string{begin, r.Get(name, "cpu-us/msg", 1, "%.1f"), r.Get(name, "msgs/s", 1, "%.0f"),
+			cost(r, name, "metrics-%cpu"), r.Get(name, "metrics-%cpu-apart", 1, "%.0f"),
+			cost(r, name, "metrics-%time"), r.Get(name, "metrics-%time-apart", 1, "%.0f")}, " | "), "|")
+	})
+}
+
+func writeTraces(w io.Writer, r *table.Results) {
+	fmt.Fprintf(w, "Measured on: %s. Processors' time, in %% more than without:\n\n", r.Config["cpu"])
+	fmt.Fprintln(w, "| | µs a message without | nothing sampled | 1 % sampled | all sampled |")
+	fmt.Fprintln(w, "|---|---:|---:|---:|---:|")
+	each("traces", func(name, begin string) {
+		fmt.Fprintln(w, strings.Join([]string{begin, r.Get(name, "cpu-us/msg", 1, "%.1f"),
+			cost(r, name, "traces-0-%cpu"), cost(r, name, "traces-1-%cpu"), cost(r, name, "traces-100-%cpu")}, " | "), "|")
+	})
+}
+
+// cost is the median of the pairs, and how well it is known: where it would lie 19 times of
+// 20, by how far the middle half of the pairs lies apart.
+func cost(r *table.Results, name, unit string) string {
+	f := r.Figures[name]
+	more, ok := f[unit]
+	if !ok {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f ± %.1f", more, 1.57*f[unit+"-apart"]/math.Sqrt(f["rounds"]))
+}

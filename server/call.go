@@ -27,6 +27,7 @@ type call struct {
 	bare    bool        // a request may have no body
 	exact   bool        // messages are answered as wire.ExactHeader asks
 	answers []told
+	streams bool            // the first of them is events, without end
 	fails   []error         // beside those with which any call may fail
 	example json.RawMessage // of a request
 }
@@ -118,8 +119,11 @@ func (c *call) parameters(path []string) (all []schema.Object) {
 // codes. Any other error has the same shape.
 func (c *call) responses() schema.Object {
 	var o schema.Object
-	for _, a := range c.answers {
+	for i, a := range c.answers {
 		r := schema.Object{{Name: "description", Value: a.doc}}
+		if i == 0 && c.streams {
+			r = r.With("content", schema.Object{{Name: eventType, Value: schema.Object{{Name: "schema", Value: schema.Type("string")}}}})
+		}
 		if a.shape != nil {
 			r = r.With("content", content(a.shape))
 		}
@@ -159,4 +163,7 @@ func content(shape schema.Object) schema.Object {
 	return schema.Object{{Name: mediaType, Value: schema.Object{{Name: "schema", Value: shape}}}}
 }
 
-const mediaType = "application/json"
+const (
+	mediaType = "application/json"
+	eventType = "text/event-stream"
+)

@@ -39,6 +39,10 @@ type Config struct {
 	// wherever the Server is mounted. Default 4096.
 	MaxConnections int
 
+	// MaxViewers bounds those who watch GET /v1/live at once, each with a connection of his
+	// own; one more gets 503. Default 1000, and no more than half of MaxConnections.
+	MaxViewers int
+
 	// MaxSetQueues bounds the queues that are kept for those who poll many, so that they
 	// need not name them each time, over all clients; each takes some 250 bytes and its name. Beyond
 	// it the queues that were not polled for longest give way; when there are none, a
@@ -105,6 +109,7 @@ type Config struct {
 const (
 	DefaultMaxBuffered    = 256 << 20
 	DefaultMaxConnections = 4096
+	DefaultMaxViewers     = 1000
 	DefaultMaxSetQueues   = 200_000
 
 	defaultMaxRequest = 8 << 20
@@ -131,6 +136,10 @@ func (cfg *Config) withDefaults(maxBody int) Config {
 	if c.MaxConnections <= 0 {
 		c.MaxConnections = DefaultMaxConnections
 	}
+	if c.MaxViewers <= 0 {
+		c.MaxViewers = DefaultMaxViewers
+	}
+	c.MaxViewers = min(c.MaxViewers, max(c.MaxConnections/2, 1))
 	if c.MaxSetQueues == 0 {
 		c.MaxSetQueues = DefaultMaxSetQueues
 	}

@@ -85,11 +85,12 @@ var bodies = map[string]string{
 	"POST /v1/lease/end": `{"poll":"x"}`,
 	"GET /v1/queues":     ``,
 	"GET /v1/trends":     ``,
+	"GET /v1/live":       ``,
 	"GET /v1/info":       ``,
 }
 
 // queueless are the routes that are about no queue that the request names.
-var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/info"}
+var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/live", "GET /v1/info"}
 
 // shown is a route as the docs write it.
 func (e *route) shown() string {
@@ -126,6 +127,9 @@ func TestEveryRouteWithEveryScope(t *testing.T) {
 		}
 		ask := func(secret, queue string) *httptest.ResponseRecorder {
 			path := strings.NewReplacer("{queue}", queue, "{id}", "1", "{key}", "k").Replace(strings.TrimPrefix(at, e.method+" "))
+			if at == "GET /v1/live" {
+				path += "?overview=none" // wrong, else it would not end
+			}
 			if strings.Contains(body, "%s") {
 				return g.ask(secret, e.method, path, fmt.Sprintf(body, queue))
 			}

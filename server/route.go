@@ -57,6 +57,7 @@ func (s *Server) routes() []route {
 		newRoute("GET", "/v1/queues/*/forecast", access.Read, s.forecast, callForecast),
 		newRoute("GET", "/v1/queues/*/trend", access.Read, s.trend, callTrend),
 		newRoute("GET", "/v1/trends", access.Read, s.trends, callTrends),
+		newRoute("GET", "/v1/live", access.Read, s.watch, callLive),
 		newRoute("GET", "/v1/queues/*/settings", access.Read, s.settings, callSettings),
 		newRoute("PUT", "/v1/queues/*/settings", access.Operate, s.configure, callConfigure),
 
@@ -92,6 +93,9 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 			if err == nil {
 				err = errPanicked // unless it returns
 				err = e.handle(x, r)
+				if !x.get && e.ofQueue() {
+					s.live.touch(x.path.Queue())
+				}
 			}
 			return err
 		}

@@ -25,6 +25,7 @@ type Server struct {
 	polls  polls
 	sets   sets
 	waits  atomic.Int64 // lease requests that wait
+	live   *sampler
 
 	document func() []byte // the OpenAPI document, made when somebody asks for it
 }
@@ -38,6 +39,7 @@ const maxPages = 8
 func New(c *tarry.Client, cfg *Config) *Server {
 	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), pages: make(chan struct{}, maxPages)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
+	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)
 	s.document = sync.OnceValue(func() []byte { return describe(s.table, s.cfg.Version) })
 	return s
 }

@@ -32,6 +32,7 @@ type history struct {
 	some bool  // something happened in it
 	last int64 // the number of the one in which something happened last, or that it began with
 	now  Slot
+	met  uint64 // how often something was counted
 	logs [len(levels)]journal
 	held int64 // bytes of the logs, as the budget knows them
 	gone bool  // it is forgotten: another may have taken its place

@@ -58,6 +58,7 @@ func (r *Recorder) met(queue string) *history {
 		h.roll(n, &r.budget)
 	}
 	h.some, h.last = true, n
+	h.met++
 	return h
 }
 

@@ -172,3 +172,15 @@ func (r *Recorder) Queues(after string, limit int) []string {
 	}
 	return slices.Clone(all[i:min(len(all), i+max(limit, 0))])
 }
+
+// Activity is a number that moves when something happens to a queue.
+func (r *Recorder) Activity(queue string) uint64 {
+	known, ok := r.named.Load(queue)
+	if !ok {
+		return 0
+	}
+	h := known.(*history)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.met
+}

@@ -129,7 +129,7 @@ func (b *builder) operation(method, path string, op object, at string) operation
 	}
 	for status, a := range op["responses"].(object) {
 		o.answers[status] = nil
-		if a.(object)["content"] != nil {
+		if content, _ := a.(object)["content"].(object); content["application/json"] != nil {
 			o.answers[status] = b.schema(at + pointer("responses", status, "content", "application/json", "schema"))
 		}
 	}

@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// The bounds of who watches.
+const (
+	MaxWatched  = 32  // queues that are named
+	MaxLiveRows = 500 // queues of an event
+)
+
+// Overview is what a viewer wants to know of all queues.
+type Overview string
+
+// What there is of that.
+const (
+	OverviewNone    Overview = "none"
+	OverviewChanges Overview = "changes" // those that change from now on
+	OverviewAll     Overview = "all"     // first as they are
+)
+
+// LiveQuery is what a viewer wants to be told of.
+type LiveQuery struct {
+	Queues   []string
+	Overview Overview
+}
+
+// LiveParameters are the parameters of what is told live.
+var LiveParameters = asked("", "",
+	may("queues", isText.With("examples", []string{"order.unpaid,mail"}), "names of queues to be told of within 250 ms, with commas between, 32 at most"),
+	may("overview", isText.With("enum", []Overview{OverviewNone, OverviewChanges, OverviewAll}), "of all other queues: nothing, those that change, or first all as they are; without it nothing where queues are named, else changes"))
+
+// ParseLiveQuery reads the query of what is told live.
+func ParseLiveQuery(raw string) (l LiveQuery, err error) {
+	q, err := Query(raw, LiveParameters)
+	if err != nil {
+		return l, err
+	}
+	if s := q.Get("queues"); s != "" {
+		l.Queues = strings.Split(s, ",")
+	}
+	if len(l.Queues) > MaxWatched {
+		return l, Wrong("queues: more than %d", MaxWatched)
+	}
+	for _, name := range l.Queues {
+		if err := engine.CheckQueue("watch", name); err != nil {
+			return l, Wrong("queues: %q is not the name of a queue", engine.Clip(name))
+		}
+	}
+	switch l.Overview = Overview(q.Get("overview")); l.Overview {
+	case OverviewNone, OverviewChanges, OverviewAll:
+	case "":
+		if l.Overview = OverviewChanges; len(l.Queues) > 0 {
+			l.Overview = OverviewNone
+		}
+	default:
+		return l, Wrong("overview: must be none, changes or all, not %s", engine.Clip(string(l.Overview)))
+	}
+	if l.Overview == OverviewNone && len(l.Queues) == 0 {
+		return l, Wrong("overview: is none, and no queues are named: there is nothing to tell")
+	}
+	return l, nil
+}
+
+// LiveQueue is what a queue holds, and what happened to it of late.
+type LiveQueue struct {
+	Queue       string    `json:"queue"`
+	Scheduled   int64     `json:"scheduled"`
+	Ready       int64     `json:"ready"`
+	Leased      int64     `json:"leased"`
+	Dead        int64     `json:"dead"`
+	Finished    int64     `json:"finished"`
+	NextDue     Time      `json:"next_due"`
+	OldestReady Time      `json:"oldest_ready"`
+	Paused      bool      `json:"paused"`
+	PausedUntil *Time     `json:"paused_until,omitempty"`
+	Gone        bool      `json:"gone,omitempty"` // it holds nothing any more, is not paused and has no settings
+	Changes     uint64    `json:"changes"`        // moves when its messages may have changed
+	PushedPerS  float64   `json:"pushed_per_s"`   // of the last minute
+	AckedPerS   float64   `json:"acked_per_s"`
+	Trend       *Happened `json:"trend"` // of the last 5 minutes; nil: nothing keeps that
+}
+
+// SetInfo sets what the queue holds.
+func (q *LiveQueue) SetInfo(i *engine.QueueInfo) {
+	q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished = i.Queue, i.Scheduled, i.Ready, i.Leased, i.Dead, i.Finished
+	q.NextDue, q.OldestReady, q.Paused, q.PausedUntil = Time{Time: i.NextDue}, Time{Time: i.OldestReady}, i.Paused, nil
+	if !i.PausedUntil.IsZero() {
+		q.PausedUntil = &Time{Time: i.PausedUntil}
+	}
+}
+
+// LiveTotals are what all queues hold together.
+type LiveTotals struct {
+	Queues    int   `json:"queues"`
+	Scheduled int64 `json:"scheduled"`
+	Ready     int64 `json:"ready"`
+	Leased    int64 `json:"leased"`
+	Dead      int64 `json:"dead"`
+}
+
+// AppendLive appends the data of an event.
+func AppendLive(b []byte, v any) []byte {
+	j, _ := json.Marshal(v) // nothing in it can fail
+	return append(b, j...)
+}

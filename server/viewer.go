@@ -1,0 +1,225 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+// viewer is one who watches. He keeps up to which version he was told, and no events.
+type viewer struct {
+	s      *sampler
+	x      *exchange
+	queues []string          // that he watches by name
+	told   map[string]uint64 // up to which version, of each of these
+	all    bool              // he wants an overview,
+	whole  bool              // and first of all as they are
+
+	begun  bool
+	cursor uint64    // up to which version he was told of the overview
+	target uint64    // up to which he is told without a rest
+	listed time.Time // when he was told of it last
+	totals string
+	up     bool // as he was told
+
+	out []byte   // what is to be written before the rows,
+	row [][]byte // which are shared,
+	end []byte   // and behind them
+}
+
+// run tells until the viewer goes, the server stops or the token is good no more.
+func (v *viewer) run(ctx context.Context, last string) {
+	var stop <-chan struct{}
+	if s := stopping(ctx); s != nil {
+		stop = s.Done()
+	}
+	wake := time.NewTimer(0)
+	defer wake.Stop()
+	beat := time.Now().Add(heartbeat)
+	for {
+		tick, next := v.news(last)
+		why := v.barred()
+		if why != "" {
+			v.out, v.row, v.end = nil, nil, nil
+			v.event("end", map[string]string{"reason": why})
+		}
+		if now := time.Now(); v.waits() {
+			beat = now.Add(heartbeat)
+		} else if !now.Before(beat) {
+			v.say(":\n\n")
+			beat = now.Add(heartbeat)
+		}
+		if v.send() != nil || why != "" {
+			return
+		}
+		if next.IsZero() || beat.Before(next) {
+			next = beat
+		}
+		wake.Reset(time.Until(next))
+		select {
+		case <-tick:
+		case <-wake.C:
+		case <-ctx.Done():
+			return
+		case <-stop:
+			v.event("end", map[string]string{"reason": "the server stops"})
+			_ = v.send()
+			return
+		}
+	}
+}
+
+// barred says why a viewer may watch no more; "": he may.
+func (v *viewer) barred() string {
+	if v.x.token == nil {
+		return ""
+	}
+	now := v.x.s.cfg.Guard.Still(v.x.token)
+	if now == nil {
+		return "the token was revoked or has expired"
+	}
+	v.x.token = now
+	for _, q := range v.queues {
+		if err := v.x.may(access.Read, q); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// news says what is new, and returns what will tell that there is more, and when to come
+// again in any case; zero: not until then.
+func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
+	s := v.s
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.asked {
+		return s.tick, next
+	}
+	if v.up != s.up {
+		v.up = s.up
+		v.event("store", map[string]bool{"up": v.up})
+	}
+	if !v.begun && (s.listed || !v.all) {
+		v.begin(last)
+	}
+	for _, name := range v.queues {
+		if q := s.rows[name]; q != nil && q.version > v.told[name] {
+			v.told[name] = q.version
+			v.row = append(v.row, q.json)
+		}
+	}
+	if v.all && v.begun {
+		if now := time.Now(); v.cursor < v.target || now.Sub(v.listed) >= overviewEvery {
+			if v.overview() {
+				v.listed = now
+			}
+		}
+		switch {
+		case v.cursor < v.target:
+			next = v.listed // at once
+		case v.cursor < s.version:
+			next = v.listed.Add(overviewEvery)
+		}
+	}
+	if len(v.row) > 0 {
+		v.say("id: ", s.epoch, "-", strconv.FormatUint(v.cursor, 10), "\nevent: queues\ndata: {\"queues\":[")
+		v.end = append(v.end, "]}\n\n"...)
+	}
+	return s.tick, next
+}
+
+// begin goes on behind the event that the viewer had last, if that is known; else it has
+// him read what there is, or tells it.
+func (v *viewer) begin(last string) {
+	s := v.s
+	v.begun = true
+	epoch, version, _ := strings.Cut(last, "-")
+	cursor, err := strconv.ParseUint(version, 10, 64)
+	resumed := err == nil && epoch == s.epoch && cursor >= s.floor && cursor <= s.version
+	switch {
+	case resumed:
+		v.cursor = cursor
+	case !v.whole:
+		v.cursor = s.version
+	}
+	v.target = s.version
+	v.event("begin", map[string]any{"resumed": resumed, "now": wire.Time{Time: time.Now()}})
+}
+
+// overview says which queues have changed, a number of them at most, those first that
+// changed first, and reports whether there were any.
+func (v *viewer) overview() (some bool) {
+	s := v.s
+	i := sort.Search(len(s.order), func(i int) bool { return s.order[i].version > v.cursor })
+	for n := 0; i < len(s.order) && n < wire.MaxLiveRows; i++ {
+		o := s.order[i]
+		v.cursor = o.version
+		if o.row.version != o.version || s.rows[o.row.queue] != o.row {
+			continue // it has changed again, or was dropped
+		}
+		if _, watched := slices.BinarySearch(v.queues, o.row.queue); watched || v.x.token != nil && !v.x.token.May(access.Read, o.row.queue) {
+			continue
+		}
+		v.row = append(v.row, o.row.json)
+		some = true
+		n++
+	}
+	if i == len(s.order) {
+		v.cursor = s.version
+	}
+	if t := v.x.token; (t == nil || t.MayAll(access.Read)) && v.totals != string(s.totals) {
+		v.totals = string(s.totals)
+		v.say("event: totals\ndata: ", v.totals, "\n\n")
+	}
+	return some
+}
+
+func (v *viewer) say(text ...string) {
+	for _, t := range text {
+		v.out = append(v.out, t...)
+	}
+}
+
+func (v *viewer) event(name string, data any) {
+	j, _ := json.Marshal(data) // nothing in it can fail
+	v.say("event: ", name, "\ndata: ", string(j), "\n\n")
+}
+
+// waits reports whether something is to be sent.
+func (v *viewer) waits() bool { return len(v.out) > 0 }
+
+var comma = []byte{','}
+
+// send writes what was said.
+func (v *viewer) send() error {
+	if !v.waits() {
+		return nil
+	}
+	_, err := v.x.Write(v.out)
+	for i, row := range v.row {
+		if i > 0 && err == nil {
+			_, err = v.x.Write(comma)
+		}
+		if err == nil {
+			_, err = v.x.Write(row)
+		}
+	}
+	if len(v.end) > 0 && err == nil {
+		_, err = v.x.Write(v.end)
+	}
+	clear(v.row)
+	v.out, v.row, v.end = v.out[:0], v.row[:0], v.end[:0]
+	if err == nil {
+		err = http.NewResponseController(v.x.ResponseWriter).Flush()
+	}
+	return err
+}

@@ -9,7 +9,9 @@ MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
 	PATH=$$PATH:/usr/sbin command -v mariadbd >/dev/null || echo mariadb-server-core; \
 	command -v my_print_defaults >/dev/null || echo mariadb-client-core; \
 	ls /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server >/dev/null 2>&1 || echo rabbitmq-server; \
-	command -v promtool >/dev/null || echo prometheus)
+	command -v promtool >/dev/null || echo prometheus; \
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || echo chromium; \
+	command -v npm >/dev/null || { command -v node >/dev/null || echo nodejs; echo npm; })
 
 # How long the tests of a package may take.
 TESTTIME ?= 20m
@@ -25,7 +27,7 @@ build: ## Build the static binary ./tarry.
 	$(STATIC) $(GO) build -trimpath -o tarry ./cmd/tarry
 
 .PHONY: servers
-servers: ## Install the servers that the tests start, and faketime, where apt-get and root can; no service is left running.
+servers: ## Install the servers and the browser that the tests start, Node and faketime, where apt-get and root can; no service is left running.
 	@set -e; set -- $(MISSING); [ $$# -gt 0 ] || exit 0; \
 	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
 		echo "not installed: $$*; tests that need it are skipped (on Debian and Ubuntu, make servers as root installs it)"; exit 0; \
@@ -44,8 +46,20 @@ servers: ## Install the servers that the tests start, and faketime, where apt-ge
 		systemctl -q disable $$s 2>/dev/null || true; \
 	done
 
+ui/web/node_modules/.package-lock.json: ui/web/package-lock.json
+	cd ui/web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
+# What builds the dashboard, for the tests; without it they skip, aloud.
+.PHONY: ui-packages
+ui-packages: servers
+	@$(MAKE) --no-print-directory ui/web/node_modules/.package-lock.json || echo "npm ci failed: tests that need what it installs are skipped"
+
+.PHONY: ui
+ui: ui/web/node_modules/.package-lock.json ## Build the dashboard's pages into ui/dist from ui/web (Node 20, npm).
+	cd ui/web && node node_modules/typescript/bin/tsc --noEmit && node build.js ../dist
+
 .PHONY: test
-test: servers ## Run all tests, with the race detector where a C compiler is there.
+test: servers ui-packages ## Run all tests, with the race detector where a C compiler is there.
 	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
 	if $(GO) env CC | xargs -I{} sh -c 'command -v {} >/dev/null'; then \
 		CGO_ENABLED=1 $(GO) test -race -timeout $(TESTTIME) ./...; \

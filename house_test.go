@@ -46,9 +46,10 @@ var mayImport = map[string][]string{
 	"server/access":                     {"engine", "internal"},
 	"trend":                             {""},
 	"tarryprom":                         {"", "engine"},
+	"ui":                                {"internal"},
 	"tarryotel":                         {"", "engine"},
 	"forward":                           {"", "engine", "internal", "forward", "forward/internal"},
-	"cmd/tarry":                         {"", "tarryprom", "trend", "engine", "internal", "server", "server/access", "tarryotel", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
+	"cmd/tarry":                         {"", "tarryprom", "trend", "engine", "internal", "server", "server/access", "tarryotel", "ui", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 	"examples":                          {"", "tarryprom", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 }
 

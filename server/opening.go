@@ -16,7 +16,7 @@ import (
 // many goroutines.
 type Opening struct {
 	cfg    Config
-	server atomic.Pointer[Server]
+	server atomic.Pointer[http.Handler]
 	opened chan struct{}
 	waits  atomic.Int64 // requests that wait
 }
@@ -27,16 +27,17 @@ func NewOpening(cfg *Config) *Opening {
 	return &Opening{cfg: cfg.withDefaults(0), opened: make(chan struct{})}
 }
 
-// Opened has s answer from now on, those who wait first. It is to be called once at most.
-func (o *Opening) Opened(s *Server) {
-	o.server.Store(s)
+// Opened has h, a Server or what stands before one, answer from now on, those who wait
+// first. It is to be called once at most.
+func (o *Opening) Opened(h http.Handler) {
+	o.server.Store(&h)
 	close(o.opened)
 }
 
 // ServeHTTP answers one request.
 func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s := o.server.Load(); s != nil {
-		s.ServeHTTP(w, r)
+	if h := o.server.Load(); h != nil {
+		(*h).ServeHTTP(w, r)
 		return
 	}
 	switch {
@@ -60,7 +61,7 @@ func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case <-o.opened:
-		o.server.Load().ServeHTTP(w, r)
+		(*o.server.Load()).ServeHTTP(w, r)
 	case <-stop:
 		failAlone(w, errStopping())
 	case <-r.Context().Done():

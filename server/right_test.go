@@ -87,10 +87,11 @@ var bodies = map[string]string{
 	"GET /v1/trends":     ``,
 	"GET /v1/live":       ``,
 	"GET /v1/info":       ``,
+	"GET /v1/me":         ``,
 }
 
 // queueless are the routes that are about no queue that the request names.
-var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/live", "GET /v1/info"}
+var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/live", "GET /v1/info", "GET /v1/me"}
 
 // shown is a route as the docs write it.
 func (e *route) shown() string {
@@ -430,5 +431,24 @@ func TestAudit(t *testing.T) {
 	g.guard.Refresh()
 	if line := g.audit.String(); !strings.Contains(line, `"what":"token revoke","token":"shop"`) || !strings.Contains(line, `"scopes":["push"],"queues":["q"]`) {
 		t.Errorf("of a token that went: %s", line)
+	}
+}
+
+// Whoever has a token can ask what it may do; where none is needed that is everything.
+func TestMe(t *testing.T) {
+	g := newGuarded(t)
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	secret := g.create("ann", access.Read|access.Operate, []string{"mail", "order.*"}, until)
+	want := `{"name":"ann","scopes":["read","operate"],"queues":["mail","order.*"],"expires":"` + until.Format("2006-01-02T15:04:05.000Z") + `"}`
+	if w := g.ask(secret, "GET", "/v1/me", ""); w.Code != 200 || w.Body.String() != want {
+		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+	}
+	g.cfg.Guard = nil
+	want = `{"name":"","scopes":["admin"],"queues":["*","tarry.*"],"expires":null}`
+	if w := g.ask("", "GET", "/v1/me", ""); w.Code != 200 || w.Body.String() != want {
+		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+	}
+	if w := g.ask("", "GET", "/v1/me?x=1", ""); w.Code != 400 {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -67,6 +67,7 @@ func (s *Server) routes() []route {
 		newRoute("POST", "/v1/queues/*/redrive", access.Operate, s.redrive, callRedrive),
 
 		newRoute("GET", "/v1/info", access.Known, s.info, callInfo),
+		newRoute("GET", "/v1/me", access.Known, s.me, callMe),
 		newRoute("GET", "/healthz", access.Anyone, s.healthz, callHealthz),
 		newRoute("GET", "/readyz", access.Anyone, s.readyz, callReadyz),
 		newRoute("GET", "/openapi.json", access.Known, s.openapi, callOpenAPI),

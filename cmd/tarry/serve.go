@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/tarryprom"
 	"github.com/tarryhq/tarry/trend"
+	"github.com/tarryhq/tarry/ui"
 )
 
 // serveFlags set the server up.
@@ -31,6 +33,7 @@ type serveFlags struct {
 	maxConnections   int
 	drain            time.Duration
 	trends           bool
+	readOnly         bool
 	disk             diskFlags
 	guard            guardFlags
 }
@@ -39,9 +42,9 @@ func (p *Program) serveCommand() *cobra.Command {
 	s := serveFlags{drain: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the HTTP API on a store",
-		Long: `Serve opens a store and serves the HTTP API on it, until interrupted; then it takes
-no new requests, answers those under way and closes the store. Its defaults need
+		Short: "Serve the HTTP API and the dashboard on a store",
+		Long: `Serve opens a store and serves the HTTP API on it, and at / the dashboard, until
+interrupted; then it takes no new requests, answers those under way and closes the store. Its defaults need
 nothing else: messages lie in ./tarry-data, and only this machine may call.
 
 Messages that are due it hands on by the routes of the --config file (tarry route
@@ -71,9 +74,10 @@ other names under which it is called, as behind a proxy, it is told with --host.
 	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
 	f.BoolVar(&s.trends, "trends", true, "keep in memory what happened in the last three days, for the dashboard, tarry top and tarry status")
 	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way, and what is being handed on, may take after an interrupt")
+	f.BoolVar(&s.readOnly, "ui-read-only", false, "have the dashboard change nothing, whoever looks; other clients may as before")
 	s.disk.add(cmd)
 	s.guard.add(cmd)
-	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "trends", "drain")
+	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "trends", "drain", "ui-read-only")
 	return cmd
 }
 
@@ -158,7 +162,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		<-served
 		return errors.Join(err, c.Close())
 	}
-	opening.Opened(server.New(c, cfg))
+	opening.Opened(s.pages(server.New(c, cfg)))
 	p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
 	err = <-served
 	undrained := handing.end()
@@ -196,6 +200,22 @@ func (s *serveFlags) check() error {
 		}
 	}
 	return s.guard.check(s.http)
+}
+
+// pages puts the dashboard before the API.
+func (s *serveFlags) pages(api http.Handler) http.Handler {
+	dashboard := ui.New(api, &ui.Config{ReadOnly: s.readOnly})
+	if !s.readOnly {
+		return dashboard
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Browsers say where a request that changes something comes from.
+		if r.Header["Origin"] == nil && r.Header["Sec-Fetch-Site"] == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
+			api.ServeHTTP(w, r)
+			return
+		}
+		dashboard.ServeHTTP(w, r)
+	})
 }
 
 // names are the hosts that the server is told to answer for: also the one whose
@@ -254,8 +274,9 @@ func (p *Program) welcome(addr net.Addr, store string, caps tarry.Capabilities, 
 	}
 	fmt.Fprintf(p.Stdout, `tarry %s listens on %s
 messages lie %s
+look: %s/
 try: curl %s-H 'Content-Type: application/json' -d '{"body":"hello, later","delay":"10s","key":"greeting"}' %s/v1/queues/hello/messages
-`, readBuild().Version, url, where, with, url)
+`, readBuild().Version, url, where, url, with, url)
 }
 
 // reachable is an address that a client on this machine can use.

@@ -23,7 +23,7 @@ func TestServeKeepsMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := s.stdout.String(); !strings.Contains(out, "messages lie in "+dir+"\n") || strings.Count(out, "\n") != 3 {
+	if out := s.stdout.String(); !strings.Contains(out, "messages lie in "+dir+"\n") || strings.Count(out, "\n") != 4 {
 		t.Errorf("serve prints:\n%s", out)
 	}
 	w.must(t, "push", "mail", "x", "--key", "ann", "--in", "1h")

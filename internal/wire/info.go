@@ -44,6 +44,20 @@ type Limits struct {
 	MaxForecast int        `json:"max_forecast_steps"`
 }
 
+// Caller is what a server tells of whoever asks.
+type Caller struct {
+	Name    string   `json:"name" doc:"of the token; empty where the server asks for none"`
+	Scopes  []string `json:"scopes" doc:"what the token may do; admin where the server asks for none"`
+	Queues  []string `json:"queues" doc:"names and patterns of the queues on which it may"`
+	Expires Time     `json:"expires" doc:"from then on the token is worth nothing; null: never"`
+}
+
+// AppendCaller appends what a server tells of whoever asks.
+func AppendCaller(b []byte, c *Caller) []byte {
+	j, _ := json.Marshal(c) // nothing in it can fail
+	return append(b, j...)
+}
+
 // abilities are the capabilities of an engine that a server tells.
 var abilities = []struct {
 	name string

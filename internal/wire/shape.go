@@ -137,7 +137,7 @@ var Shapes = []*Shape{
 	Settling, settlementFields, SettleResults, settledFields,
 	QueuePage, QueueHolds, ForecastAnswer, bucketFields, TrendAnswer, TrendsAnswer,
 	Configuring, settingFields, Configured, settingsTold, Pausing, Purging, Redriving, None, Counted, Redriven,
-	ServerTells, Health, troubleFields,
+	ServerTells, CallerTold, Health, troubleFields,
 	Failed, errorFields,
 }
 

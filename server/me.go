@@ -1,0 +1,26 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+var callMe = &call{
+	id: "getCaller", group: groupServer, does: "Tell who asks, and what he may do",
+	more:    "Where the server asks for no token that is everything.",
+	answers: ok("Who asks.", wire.CallerTold.Ref()),
+}
+
+// me answers what the token of the request may do.
+func (s *Server) me(x *exchange, r *http.Request) error {
+	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
+		return err
+	}
+	c := wire.Caller{Scopes: access.Admin.Names(), Queues: []string{"*", "tarry.*"}}
+	if t := x.token; t != nil {
+		c = wire.Caller{Name: t.Name, Scopes: t.Scopes.Names(), Queues: t.Queues, Expires: wire.Time{Time: t.Expires}}
+	}
+	return s.answer(x, func(b []byte) []byte { return wire.AppendCaller(b, &c) })
+}

@@ -1,0 +1,124 @@
+package ui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// dist is what make ui builds.
+//
+//go:embed dist
+var dist embed.FS
+
+// asset is a file as it is served: as it is, and compressed.
+type asset struct {
+	kind   string // its Content-Type
+	etag   string
+	plain  []byte
+	packed []byte // by gzip
+}
+
+// kinds are the files of dist and their types. The page names the others by what is in
+// them, so that these may be kept for good.
+var kinds = []struct{ file, kind string }{
+	{"app.js", "text/javascript; charset=utf-8"},
+	{"app.css", "text/css; charset=utf-8"},
+	{"icon.svg", "image/svg+xml"},
+	{"licenses.txt", "text/plain; charset=utf-8"},
+}
+
+// pages are the files that are served, by their path; index is that of the page.
+const index = ""
+
+// load reads dist, and compresses what is in it, once a process and not before somebody
+// wants a Handler.
+var load = sync.OnceValue(func() map[string]*asset {
+	all := make(map[string]*asset)
+	page, err := dist.ReadFile("dist/index.html")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	for _, k := range kinds {
+		b, err := dist.ReadFile("dist/" + k.file)
+		if err != nil {
+			panic(err)
+		}
+		a := newAsset(k.kind, b)
+		name, ext, _ := strings.Cut(k.file, ".")
+		path := "assets/" + name + "-" + a.etag[1:13] + "." + ext
+		all[path] = a
+		page = bytes.ReplaceAll(page, []byte("./assets/"+k.file), []byte("./"+path))
+	}
+	all[index] = newAsset("text/html; charset=utf-8", page)
+	return all
+})
+
+func newAsset(kind string, plain []byte) *asset {
+	hash := sha256.Sum256(plain)
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is a good one
+	_, _ = w.Write(plain)                                      // a buffer takes all
+	_ = w.Close()
+	return &asset{kind: kind, etag: strconv.Quote(hex.EncodeToString(hash[:12])), plain: plain, packed: packed.Bytes()}
+}
+
+// policy lets the page load what is its own, run no script and take no style that stands
+// in a document, send nothing elsewhere and be shown in no frame.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// serve answers with the file.
+func (a *asset) serve(w http.ResponseWriter, r *http.Request, forever bool) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("Cache-Control", "no-cache")
+	if forever {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	body, etag := a.plain, a.etag
+	if accepts(r, "gzip") {
+		body, etag = a.packed, strings.TrimSuffix(a.etag, `"`)+`-gz"`
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("ETag", etag)
+	for known := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
+		if strings.TrimPrefix(strings.TrimSpace(known), "W/") == etag {
+			h.Del("Content-Encoding")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	h.Set("Content-Type", a.kind)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // whoever asked may be gone
+	}
+}
+
+// accepts reports whether whoever asks can read a coding.
+func accepts(r *http.Request, coding string) bool {
+	for _, line := range r.Header["Accept-Encoding"] {
+		for one := range strings.SplitSeq(line, ",") {
+			name, weight, weighed := strings.Cut(strings.TrimSpace(one), ";")
+			if !strings.EqualFold(strings.TrimSpace(name), coding) {
+				continue
+			}
+			value, _ := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
+			q, err := strconv.ParseFloat(value, 64)
+			return !weighed || (err == nil && q > 0)
+		}
+	}
+	return false
+}

@@ -1,0 +1,167 @@
+package ui
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// standing is what a page is told of its viewer.
+type standing struct {
+	Needed   bool           `json:"needed"`    // a token, before anything can be seen
+	Session  bool           `json:"session"`   // he has logged in
+	ReadOnly bool           `json:"read_only"` // whatever the token may do
+	Me       jsontext.Value `json:"me"`        // what the API tells of him; null: nothing
+}
+
+// maxLogin bounds the request that logs in, in bytes.
+const maxLogin = 4 << 10
+
+// session answers who the viewer is (GET), logs him in (POST) and out (DELETE).
+func (h *Handler) session(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if err := h.origins.Check(r); err != nil {
+		fail(w, http.StatusForbidden, "forbidden", "the request comes from a web page of another origin", "use the dashboard's own pages")
+		return
+	}
+	switch r.Method {
+	case http.MethodGet:
+		h.tell(w, r)
+	case http.MethodPost:
+		h.logIn(w, r)
+	case http.MethodDelete:
+		at := mounted(r, "session")
+		if c, err := r.Cookie(h.cookieName(r, at)); err == nil {
+			h.sessions.finish(c.Value)
+		}
+		http.SetCookie(w, h.cookie(r, at, ""))
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Allow", "DELETE, GET, POST")
+		fail(w, http.StatusMethodNotAllowed, "invalid", r.Method+" is not allowed here", "allowed: DELETE, GET, POST")
+	}
+}
+
+// tell answers who the viewer is. Once the API has asked for a token it is not asked
+// again on behalf of who has none: each time counts as a failure there.
+func (h *Handler) tell(w http.ResponseWriter, r *http.Request) {
+	token := ""
+	if c, err := r.Cookie(h.cookieName(r, mounted(r, "session"))); err == nil {
+		if s := h.sessions.enter(c.Value); s != nil {
+			defer h.sessions.leave(s)
+			token = s.token
+		}
+	}
+	if token == "" && h.guarded.Load() {
+		h.answer(w, &standing{Needed: true})
+		return
+	}
+	me := h.ask(r, token)
+	switch me.status {
+	case http.StatusOK:
+		h.answer(w, &standing{Session: token != "", Me: me.body.Bytes()})
+	case http.StatusUnauthorized:
+		h.guarded.Store(true)
+		h.answer(w, &standing{Needed: true})
+	default:
+		me.copyTo(w)
+	}
+}
+
+func (h *Handler) answer(w http.ResponseWriter, s *standing) {
+	s.ReadOnly = h.cfg.ReadOnly
+	b, err := json.Marshal(s)
+	if err != nil {
+		fail(w, http.StatusBadGateway, "internal", "the API does not answer as it should", "mount the dashboard before a server of tarry")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(b) // whoever asked may be gone
+}
+
+// logIn begins a session for who brings a token that the API knows. The API holds up
+// who tries many.
+func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		fail(w, http.StatusUnsupportedMediaType, "invalid", "the Content-Type must be application/json", "")
+		return
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLogin))
+	var in struct {
+		Token string `json:"token"`
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &in, json.RejectUnknownMembers(true))
+	}
+	in.Token = strings.TrimSpace(in.Token)
+	if err != nil || in.Token == "" || strings.ContainsFunc(in.Token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		fail(w, http.StatusBadRequest, "invalid", "that is no token", "a token begins with tarry_ and is one word; tarry token create makes one")
+		return
+	}
+	me := h.ask(r, in.Token)
+	if me.status != http.StatusOK {
+		if me.status == http.StatusUnauthorized {
+			h.guarded.Store(true)
+		}
+		me.copyTo(w)
+		return
+	}
+	http.SetCookie(w, h.cookie(r, mounted(r, "session"), h.sessions.begin(in.Token)))
+	h.answer(w, &standing{Session: true, Me: me.body.Bytes()})
+}
+
+// ask asks the API who has a token, for the one who made a request.
+func (h *Handler) ask(r *http.Request, token string) *answer {
+	q := r.Clone(r.Context())
+	q.Method, q.Body, q.ContentLength, q.TransferEncoding = http.MethodGet, http.NoBody, 0, nil
+	q.URL, q.RequestURI = &url.URL{Path: "/v1/me"}, "/v1/me"
+	for _, name := range []string{"Cookie", "Content-Type", "Content-Length", "Expect", "Authorization"} {
+		q.Header.Del(name)
+	}
+	if token != "" {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	a := &answer{header: make(http.Header)}
+	h.api.ServeHTTP(a, q)
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a
+}
+
+// answer is what the API answers to the Handler's own question.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header is that of the answer.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader notes the status.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+// Write keeps what is written.
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+// copyTo hands the answer on.
+func (a *answer) copyTo(w http.ResponseWriter) {
+	for _, name := range []string{"Content-Type", "Retry-After"} {
+		if v := a.header.Get(name); v != "" {
+			w.Header().Set(name, v)
+		}
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body.Bytes()) // whoever asked may be gone
+}

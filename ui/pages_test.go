@@ -1,0 +1,513 @@
+package ui_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/server/access"
+	"github.com/tarryhq/tarry/ui"
+)
+
+// axe is axe-core, "" where it is not installed.
+func axe(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("web", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		if os.Getenv("TARRY_TEST_UI") == "require" {
+			t.Fatalf("%v, and TARRY_TEST_UI=require: run make ui", err)
+		}
+		t.Log("SKIPPED: axe-core is not in ui/web/node_modules: accessibility is not checked; make ui installs it")
+	}
+	return string(b)
+}
+
+// accessible checks a page by axe-core, by one rule or by all of them.
+func (p *tab) accessible(where, script, rule string) {
+	p.Helper()
+	if script == "" {
+		return
+	}
+	if !value[bool](p, `!!window.axe`) {
+		p.run(script + ";0")
+	}
+	only := ""
+	if rule != "" {
+		only = `, runOnly: ` + quoted(rule)
+	}
+	found := value[[]string](p, `axe.run(document, {resultTypes: ["violations"]`+only+`}).then(r => r.violations.filter(v => v.impact === "serious" || v.impact === "critical")
+		.map(v => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + " " + n.failureSummary).join(" | ")))`)
+	for _, f := range found {
+		p.Errorf("%s: %s", where, f)
+	}
+}
+
+// fits checks that nothing reaches beyond the window's side.
+func (p *tab) fits(where string) {
+	p.Helper()
+	if over := value[string](p, `document.documentElement.scrollWidth <= innerWidth ? "" : [...document.querySelectorAll("main *, .top *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, .segments, .tabs, .life, .offscreen, .sheet")).slice(0, 3).map(e => e.outerHTML.slice(0, 160)).join("\n") || "it"`); over != "" {
+		p.Errorf("%s reaches beyond the window: %s", where, over)
+	}
+}
+
+// Every page, at three sizes, dark and light, with a backlog and many queues.
+func TestEveryPage(t *testing.T) {
+	w := newWorld(t, kind{})
+	w.seed(t, 0)
+	script := axe(t)
+	at := []struct{ name, at, selector, text string }{
+		{"queues", "#/", ".queues .row", "import.nightly"},
+		{"problems", "#/?only=problems", ".queues .row", "mail.retry"},
+		{"queue", "#/queues/order.unpaid", ".messages tbody", "/20"},
+		{"queue, dead", "#/queues/webhook.out?state=dead", ".messages tbody", "410 Gone"},
+		{"message", "#/queues/order.unpaid/messages/1", ".json", "currency"},
+		{"dead letters", "#/dead?queue=webhook.out", ".groups", "410 Gone"},
+		{"about", "#/about", ".abilities", "forecast"},
+	}
+	for _, l := range []look{desk, {1280, 800, true}, {768, 1024, false}, {360, 740, true}} {
+		p := w.open(l, "#/")
+		for _, a := range at {
+			where := fmt.Sprintf("%s, %d wide, dark %t", a.name, l.width, l.dark)
+			p.to(a.at)
+			p.sees(a.selector, a.text)
+			p.fits(where)
+			switch {
+			case l == desk:
+				p.accessible(where, script, "")
+			case l.dark && l.width < 768:
+				p.accessible(where, script, "color-contrast")
+			}
+		}
+	}
+	// What is far down a list of 10,000 queues is found by scrolling, filtering and sorting.
+	w.tenants(t, 10_000)
+	p := w.open(desk, "#/")
+	p.sees("h1 + span", "10,008")
+	p.run(`scrollTo(0, document.body.scrollHeight)`)
+	p.sees(".queues .name", "webhook.out")
+	if rows := value[int](p, `document.querySelectorAll(".queues .row").length`); rows > 100 {
+		t.Errorf("%d rows of queues are in the document", rows)
+	}
+	p.run(`scrollTo(0, 0)`)
+	p.run(`(() => { const f = document.querySelector("input[type=search]"); f.value = "7777"; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	p.sees(".queues .name", "tenant.07777.timeout")
+	p.misses(".queues .name", "order.unpaid")
+	p.to("#/?by=dead")
+	p.do(chromedp.Reload())
+	p.until(`document.querySelector(".queues .rows .name")?.innerText.includes("webhook.out")`)
+}
+
+// Each action does what it says, asks first and tells how many it hits.
+func TestEveryAction(t *testing.T) {
+	w := newWorld(t, kind{})
+	q := "order.unpaid"
+	for i := range 5 {
+		w.push(q, `{"n":1}`, tarry.In(time.Hour), tarry.Key(fmt.Sprint("k", i)))
+	}
+	w.push(q, `{}`, tarry.Key("due"))
+	p := w.open(desk, "#/queues/"+q)
+	yes := func(title, says, button string) {
+		t.Helper()
+		p.sees("dialog h2", title)
+		p.sees("dialog", says)
+		p.press("dialog", button)
+		p.until(`!document.querySelector("dialog")`)
+	}
+	info := func() tarry.QueueInfo {
+		t.Helper()
+		i, err := w.c.Queue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	get := func(key string) tarry.Info {
+		t.Helper()
+		m, err := w.c.Get(t.Context(), tarry.ByKey(key).Of(q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+
+	p.press(".actions", "Pause")
+	p.fill("for", "10m")
+	yes("Pause the queue?", "1 message that is ready will wait", "Pause")
+	p.sees(".notice", "Paused until")
+	if i := info(); !i.Paused || time.Until(i.PausedUntil) > 10*time.Minute {
+		t.Errorf("%+v", i)
+	}
+	p.undo("is paused")
+	p.sees(".toast", "goes on")
+	p.press(".actions", "Pause")
+	yes("Pause the queue?", "", "Pause")
+	p.press(".actions", "Resume")
+	yes("Resume the queue?", "1 message is ready", "Resume")
+	p.sees(".actions", "Pause")
+	if info().Paused {
+		t.Error("it is paused yet")
+	}
+
+	p.press(".actions", "Settings")
+	p.fill("max_attempts", "3")
+	p.fill("backoff", "15s 30s")
+	yes("Settings", q, "Save")
+	s, revision, err := w.c.Settings(t.Context(), q)
+	if err != nil || s.Defaults.MaxAttempts != 3 || len(s.Defaults.Backoff) != 2 {
+		t.Errorf("%+v %v %v", s, revision, err)
+	}
+	p.undo("are saved")
+	p.sees(".toast", "as they were")
+
+	p.press(".actions", "Push")
+	p.fill("key", "by hand")
+	p.fill("body", `{"big":12345678901234567890}`)
+	p.fill("delay", "2h")
+	yes("Push a message", "", "Push")
+	if m := get("by hand"); string(m.Body) != `{"big":12345678901234567890}` || m.ContentType != "application/json" {
+		t.Errorf("%+v", m)
+	}
+	p.press(".actions", "Push")
+	p.fill("key", "by hand")
+	p.press("dialog", "Push")
+	p.sees("dialog .trouble", "taken")
+	p.press("dialog", "Back")
+
+	p.run(`(() => { const f = document.querySelector("main input[name=find]"); f.value = "by hand"; f.form.requestSubmit() })()`)
+	p.sees("h1", "by hand")
+	p.sees(".json", "12345678901234567890")
+	was := get("by hand").Due
+	p.press(".actions", "In 5 min")
+	yes("Reschedule to in 5 minutes?", "by hand", "Reschedule")
+	p.sees(".toast", "It is due")
+	if in := time.Until(get("by hand").Due); in > 5*time.Minute {
+		t.Errorf("it is due in %s", in)
+	}
+	p.undo("It is due")
+	p.sees(".toast", "again")
+	if due := get("by hand").Due; !due.Equal(was) {
+		t.Errorf("it is due at %s, and was at %s", due, was)
+	}
+	p.press(".actions", "Reschedule")
+	p.fill("due", "2037-01-02T03:04:05") // in Berlin
+	yes("Reschedule the message", "by hand", "Reschedule")
+	p.sees(".life", "in 10 y")
+	if due := get("by hand").Due; !due.Equal(time.Date(2037, 1, 2, 2, 4, 5, 0, time.UTC)) {
+		t.Errorf("it is due at %s", due)
+	}
+	p.press(".actions", "Run now")
+	yes("Make it ready now?", "by hand", "Run now")
+	p.sees(".badge", "ready")
+	p.press(".actions", "Bury")
+	p.fill("reason", "no use")
+	yes("Bury the message?", "by hand", "Bury")
+	p.sees("pre.error", "no use")
+	p.press(".actions", "Redrive")
+	yes("Redrive the dead letter?", "by hand", "Redrive")
+	p.sees(".badge", "ready")
+	p.press(".actions", "Cancel")
+	yes("Cancel the message?", "by hand", "Cancel it")
+	p.misses(".messages", "by hand")
+	p.undo("is gone")
+	p.sees("h1", "by hand")
+	if m := get("by hand"); string(m.Body) != `{"big":12345678901234567890}` {
+		t.Errorf("%+v", m)
+	}
+
+	p.to("#/queues/" + q)
+	p.press(".actions", "Purge")
+	yes("Purge the queue?", "7 messages", "Purge")
+	p.sees(".toast", "7 messages are gone")
+	if i := info(); i.Scheduled+i.Ready != 0 {
+		t.Errorf("%+v", i)
+	}
+	for _, deed := range []string{"pause", "resume", "settings", "redrive", "purge"} {
+		if !strings.Contains(w.audit.String(), `"what":"`+deed+`"`) {
+			t.Errorf("the audit log does not tell of %s:\n%s", deed, w.audit)
+		}
+	}
+}
+
+// Dead letters are grouped by error, redriven and dropped by it, some at a time.
+func TestDeadLetters(t *testing.T) {
+	w := newWorld(t, kind{})
+	w.seed(t, 0)
+	p := w.open(desk, "#/dead")
+	dead := func() int64 {
+		t.Helper()
+		i, err := w.c.Queue(t.Context(), "webhook.out")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i.Dead
+	}
+	p.sees(".groups", "invalid signature")
+	p.until(`document.querySelectorAll(".groups > li").length === 4`)
+	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = "gone"; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	p.until(`document.querySelectorAll(".groups > li").length === 1`)
+	n := value[int64](p, `Number(document.querySelector(".groups strong").innerText)`)
+	p.press(".actions", "Redrive these")
+	p.sees("dialog", fmt.Sprint(n, " dead letters"))
+	p.press("dialog", "Redrive ")
+	p.sees(".toast", fmt.Sprint(n, " dead letters are ready again"))
+	if left := dead(); left != 260-n {
+		t.Errorf("%d of 260 are dead, %d were redriven", left, n)
+	}
+	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = ""; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	p.press(".actions", "Drop all")
+	p.press("dialog", "Drop ")
+	p.press(".progress", "Undo")
+	p.sees(".toast", "Nothing was dropped")
+	if left := dead(); left != 260-n {
+		t.Errorf("%d are dead though nothing was to be dropped", left)
+	}
+	p.press(".actions", "Drop all")
+	p.press("dialog", "Drop ")
+	p.sees(".toast", "dead letters are gone")
+	if left := dead(); left != 0 {
+		t.Errorf("%d are dead", left)
+	}
+	p.sees(".empty", "No dead letters")
+}
+
+// A message is pushed, falls due, is handled and has gone, and each is seen without
+// anybody asking.
+func TestLive(t *testing.T) {
+	w := newWorld(t, kind{})
+	p := w.open(desk, "#/queues/live.q")
+	p.sees(".empty", "Nothing is scheduled")
+	var worst time.Duration
+	seen := func(what string, begun time.Time, wait func()) {
+		t.Helper()
+		wait()
+		took := time.Since(begun)
+		worst = max(worst, took)
+		t.Logf("%s is seen after %s", what, took)
+	}
+	due := time.Now().Add(4 * time.Second)
+	begun := time.Now()
+	w.push("live.q", `{}`, tarry.At(due), tarry.Key("soon"))
+	seen("a push", begun, func() { p.sees(".messages", "soon") })
+	p.press(".tabs", "Ready")
+	seen("falling due", due, func() { p.sees(".messages", "soon") })
+	p.press(".tabs", "Leased")
+	begun = time.Now()
+	got, err := w.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"live.q"}, Max: 1})
+	if err != nil || len(got.Messages) != 1 {
+		t.Fatal(got, err)
+	}
+	seen("a lease", begun, func() { p.sees(".messages", "soon") })
+	begun = time.Now()
+	w.settle(tarry.Settlement{Token: got.Messages[0].Token, Do: engine.Ack})
+	seen("an ack", begun, func() { p.misses(".messages", "soon") })
+	if worst > 10*time.Second { // a second on a machine that does nothing else
+		t.Errorf("it took %s", worst)
+	}
+}
+
+// What others wrote shows as text, and changes nothing around it.
+func TestHostileText(t *testing.T) {
+	w := newWorld(t, kind{})
+	q := "a+/;.$_()--x"
+	w.push(q, `{"`+`a":`+quoted(hostile)+`,"deep":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}`, tarry.In(time.Hour), tarry.Key(hostile), tarry.Header(hostile[:60], hostile))
+	big := tarry.NewTopic[string](q)
+	if _, err := big.Push(t.Context(), w.c, hostile+strings.Repeat("\u05e9<b>\x01", 100_000), tarry.In(time.Hour), tarry.Key("big")); err != nil {
+		t.Fatal(err)
+	}
+	w.push(q, `{"`+strings.Repeat("x", 1000)+`":[`+strings.Repeat("1,", 200_000)+`2]}`, tarry.In(time.Hour), tarry.Key("long"))
+	w.push(q, `{}`, tarry.Key("dead"))
+	got, err := w.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{q}, Max: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle(tarry.Settlement{Token: got.Messages[0].Token, Do: engine.Bury, Reason: hostile})
+
+	p := w.open(look{360, 740, false}, "#/")
+	whole := func(where string) {
+		t.Helper()
+		p.fits(where)
+		if id := value[string](p, `document.body.id + document.querySelectorAll("main img, main script").length`); id != "0" {
+			t.Errorf("%s: the text was taken for more than text: %q", where, id)
+		}
+	}
+	p.sees(".queues .name", q)
+	whole("overview")
+	p.run(`document.querySelector(".queues .name a").click()`)
+	p.sees("h1", q)
+	p.sees(".messages", "⟨U+202E⟩")
+	whole("queue")
+	for _, key := range []string{"<img", "big", "long"} {
+		p.to("#/queues/" + strings.NewReplacer("+", "%2B", "/", "%2F", ";", "%3B", "$", "%24").Replace(q))
+		p.press(".messages", key)
+		p.sees("h1", key)
+		p.until(`document.querySelector(".sheet")?.innerText.length > 50`)
+		whole("message " + key)
+		if size := value[int](p, `document.querySelector(".sheet").innerText.length`); size > 100_000 {
+			t.Errorf("%s: %d characters are shown at once", key, size)
+		}
+	}
+	p.press(".body", "Hex")
+	p.sees("pre.hex", "00000000  7b")
+	p.to("#/dead")
+	p.sees(".groups", "␇")
+	whole("dead letters")
+}
+
+// Who has a token logs in, sees what it may see and is offered what it may do.
+func TestLogIn(t *testing.T) {
+	for _, k := range []kind{{tokens: true}, {tokens: true, tls: true, path: "/in/here"}} {
+		w := newWorld(t, k)
+		w.push("mail", `{}`, tarry.In(time.Hour), tarry.Key("ann"))
+		w.push("other", `{}`, tarry.In(time.Hour))
+		reader, operator := w.token("reader", access.Read, "mail"), w.token("operator", access.Read|access.Operate)
+		p := w.open(desk, "")
+		p.sees("h1", "tarry")
+		p.accessible("log in", axe(t), "")
+		p.fill("token", "tarry_wrong")
+		p.press("form", "Log in")
+		p.sees(".login .trouble", "not known here")
+		logIn := func(token string) {
+			t.Helper()
+			p.fill("token", token)
+			p.press("form", "Log in")
+			p.misses("form", "Log in")
+			p.to("#/")
+			p.sees("h1", "Queues")
+		}
+		logIn(reader)
+		p.sees(".queues", "mail")
+		p.misses(".queues", "other")
+		p.sees(".tools", "read only")
+		for _, at := range []string{"#/queues/mail", "#/queues/mail/messages/1"} {
+			p.to(at)
+			p.sees("h1", map[bool]string{true: "ann", false: "mail"}[strings.Contains(at, "messages")])
+			if buttons := value[string](p, `[...document.querySelectorAll("main .actions button")].map(b => b.innerText).filter(t => /Push|Pause|Purge|Run|Resch|Cancel|min/.test(t)).join()`); buttons != "" {
+				t.Errorf("%s: who may only read is offered %s", at, buttons)
+			}
+		}
+		if status := value[int](p, `fetch("v1/queues/mail/purge", {method: "POST", headers: {"Content-Type": "application/json"}, body: "{}"}).then(r => r.status)`); status != 403 {
+			t.Errorf("who may only read purges: %d", status)
+		}
+		if seen := value[string](p, `document.cookie + JSON.stringify(localStorage)`); strings.Contains(seen, "tarry-") || strings.Contains(seen, reader) {
+			t.Errorf("scripts can read %q", seen)
+		}
+		p.press(".tools", "Log out")
+		p.sees("h1", "tarry")
+		p.until(`!!document.querySelector(".login")`)
+		logIn(operator)
+		p.to("#/queues/mail")
+		p.sees(".actions", "Purge")
+		p.misses(".actions", "Push")
+		// Its token is revoked while it looks.
+		if _, err := w.file.Revoke("operator"); err != nil {
+			t.Fatal(err)
+		}
+		w.guard.Refresh()
+		p.until(`!!document.querySelector(".login")`)
+		p.forgive()
+	}
+}
+
+// A dashboard that is read-only offers nothing else, also without tokens.
+func TestReadOnlyPages(t *testing.T) {
+	w := newWorld(t, kind{ui: ui.Config{ReadOnly: true}})
+	w.push("mail", `{}`, tarry.In(time.Hour))
+	p := w.open(desk, "#/queues/mail")
+	p.sees(".tools", "read only")
+	p.sees(".messages", "1")
+	if n := value[int](p, `[...document.querySelectorAll("main .actions button")].filter(b => b.innerText !== "Settings…").length`); n != 0 {
+		t.Errorf("%d buttons", n)
+	}
+}
+
+// Everything can be done by keys.
+func TestKeys(t *testing.T) {
+	w := newWorld(t, kind{})
+	w.push("a", `{}`, tarry.In(time.Hour), tarry.Key("first"))
+	w.push("b", `{}`, tarry.In(time.Hour), tarry.Key("second"))
+	p := w.open(desk, "#/")
+	p.sees(".queues", "a")
+	key := func(keys string) {
+		t.Helper()
+		p.do(chromedp.KeyEvent(keys))
+	}
+	key("?")
+	p.sees("dialog", "This help")
+	key("\x1b")
+	p.until(`!document.querySelector("dialog")`)
+	key("jj")
+	p.until(`document.activeElement.innerText === "b"`)
+	key("\r")
+	p.sees("h1", "b")
+	p.sees(".messages", "second")
+	key("j")
+	p.until(`document.activeElement.innerText === "second"`)
+	key("\r")
+	p.sees(".json", "{}")
+	key("t")
+	p.sees(".tools", "Exact")
+	key("z")
+	p.sees(".details", "UTC")
+	key("u")
+	p.sees(".messages", "second")
+	key("/")
+	p.until(`document.activeElement.name === "find"`)
+	p.run(`document.activeElement.value = ""`) // to which the key came, too, as no keyboard would do
+	key("second\r")
+	p.sees(".json", "{}")
+	p.run(`document.activeElement.blur()`)
+	key("gd")
+	p.sees("h1", "Dead letters")
+	key("gq")
+	p.sees("h1", "Queues")
+	// By the tabulator one gets to the content past what is on every page, and a question
+	// keeps the focus, and gives it back.
+	p.do(chromedp.Reload())
+	p.sees("h1", "Queues")
+	key("\t")
+	p.until(`document.activeElement.classList.contains("skip")`)
+	p.to("#/queues/a")
+	p.sees(".messages", "first")
+	p.run(`[...document.querySelectorAll(".actions button")].find(b => b.innerText.startsWith("Pause")).focus()`)
+	key("\r")
+	p.sees("dialog h2", "Pause the queue?")
+	p.until(`document.querySelector("dialog").contains(document.activeElement)`)
+	key("\x1b")
+	p.until(`document.activeElement.innerText.startsWith("Pause")`)
+}
+
+// The forecast goes from a minute to a year, and what is dragged over is listed.
+func TestForecast(t *testing.T) {
+	w := newWorld(t, kind{})
+	for i, in := range []time.Duration{30 * time.Second, 30 * time.Minute, 20 * time.Hour, 6 * 24 * time.Hour, 29 * 24 * time.Hour, 300 * 24 * time.Hour} {
+		w.push("q", `{}`, tarry.In(in), tarry.Key(fmt.Sprint("k", i)))
+	}
+	p := w.open(desk, "#/queues/q")
+	for i, name := range []string{"1 min", "1 h", "24 h", "7 d", "30 d", "1 y"} {
+		p.press(".forecast .segments", name)
+		p.sees(".forecast .title", fmt.Sprintf("%d message", i+1))
+		p.sees(".forecast .title", "the next "+name)
+	}
+	p.press(".forecast .segments", "24 h")
+	p.sees(".forecast .title", "3 messages")
+	p.until(`!!document.querySelector(".u-over")`)
+	box := value[[]float64](p, `(r => [r.left, r.top, r.width, r.height])(document.querySelector(".u-over").getBoundingClientRect())`)
+	x := func(share float64) float64 { return box[0] + box[2]*share }
+	p.do(chromedp.DragAndDropXY(x(0.7), box[1]+50, x(0.97), box[1]+50, 5))
+	p.sees(".picked", "1 fall due")
+	p.sees(".messages", "k2")
+	p.misses(".messages", "k1")
+	p.press(".picked", "Zoom in")
+	p.sees(".forecast .title", "in the span shown")
+	p.press(".picked", "Clear")
+	p.sees(".messages", "k5")
+	tell(p, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Tokyo"})
+}

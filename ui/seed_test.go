@@ -1,0 +1,107 @@
+package ui_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// hostile is text that tries to become something else: a script, an element, a line
+// that runs the other way, a control character.
+const hostile = `<img src=x onerror="document.body.id='pwned'"></script><script>document.body.id='pwned'</script>` + "\u202egnp.exe \u0007 \u2066 ${7*7} 'quoted\" \u05e9\u05dc\u05d5\u05dd"
+
+// seed fills a world with what a shop might have: what is to come over days, what is
+// late, what is at work, what died, and more queues than fit a screen.
+func (w *world) seed(t *testing.T, more int) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	// Orders come by day more than by night.
+	day := func(int) time.Duration {
+		for {
+			d := time.Duration(r.Int64N(int64(48 * time.Hour)))
+			hour := time.Now().Add(d).UTC().Hour()
+			if r.Float64() < 0.15+0.85*float64((hour+16)%24)/24 {
+				return d
+			}
+		}
+	}
+	w.pushAll(t, drafts(t, "order.unpaid", 4000, day))
+	w.pushAll(t, drafts(t, "ride.rate", 2500, func(i int) time.Duration { return 24*time.Hour + day(i)/2 }))
+	w.pushAll(t, drafts(t, "mail.digest", 900, func(int) time.Duration { return time.Duration(r.Int64N(int64(7 * 24 * time.Hour))) }))
+	w.pushAll(t, drafts(t, "mail.retry", 36, func(int) time.Duration { return -time.Duration(r.Int64N(int64(3 * time.Minute))) }))
+	w.pushAll(t, drafts(t, "subscription.renew", 1200, func(int) time.Duration { return time.Duration(r.Int64N(int64(300 * 24 * time.Hour))) }))
+	w.pushAll(t, drafts(t, "merchant.notify", 60, func(i int) time.Duration { return time.Duration(r.Int64N(int64(10*time.Minute))) - 5*time.Second }))
+	w.pushAll(t, drafts(t, "import.nightly", 12, func(int) time.Duration { return -time.Minute }))
+	if err := w.c.Pause(w.Context(), "import.nightly", 45*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	reasons := []string{"dial tcp 192.0.2.7:443: connect: connection refused", "503 Service Unavailable: upstream did not answer within 10s", "410 Gone: the endpoint was removed", "invalid signature"}
+	w.pushAll(t, drafts(t, "webhook.out", 260, func(int) time.Duration { return -time.Hour }))
+	for range 3 {
+		got, err := w.c.Lease(w.Context(), tarry.LeaseRequest{Queues: []string{"webhook.out"}, Max: 90})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range got.Messages {
+			reason := reasons[min(r.IntN(7), 3)]
+			if strings.HasPrefix(reason, "503") {
+				reason = strings.Replace(reason, "10s", fmt.Sprintf("%d.%ds", 10, i%10), 1)
+			}
+			w.settle(tarry.Settlement{Token: m.Token, Do: engine.Bury, Reason: reason})
+		}
+	}
+	if _, err := w.c.Lease(w.Context(), tarry.LeaseRequest{Queues: []string{"merchant.notify"}, Max: 2, LeaseOptions: tarry.LeaseOptions{TTR: 10 * time.Minute}}); err != nil {
+		t.Fatal(err)
+	}
+	if more > 0 {
+		w.tenants(t, more)
+	}
+}
+
+// tenants pushes to n queues, a message each.
+func (w *world) tenants(t *testing.T, n int) {
+	t.Helper()
+	var all []tarry.Draft
+	for i := range n {
+		all = append(all, drafts(t, fmt.Sprintf("tenant.%05d.timeout", i), 1, func(int) time.Duration { return time.Duration(i+60) * time.Minute })...)
+	}
+	w.pushAll(t, all)
+}
+
+// drafts are n orders for a queue, due as in says.
+func drafts(t *testing.T, queue string, n int, in func(i int) time.Duration) (all []tarry.Draft) {
+	t.Helper()
+	topic := tarry.NewTopic[json.RawMessage](queue)
+	for i := range n {
+		d, err := topic.Draft(json.RawMessage(fmt.Sprintf(`{"order":%d,"total":"%d.%02d","currency":"EUR","items":[{"sku":"A-%03d","n":%d}]}`, 41000+i, 5+i%90, i%100, i%400, 1+i%4)),
+			tarry.At(time.Now().Add(in(i))), tarry.Key(fmt.Sprint(41000+i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func (w *world) pushAll(t *testing.T, all []tarry.Draft) {
+	t.Helper()
+	for len(all) > 0 {
+		n := min(len(all), 1000)
+		results, err := w.c.PushMany(w.Context(), all[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, res := range results {
+			if res.Err != nil {
+				t.Fatal(res.Err)
+			}
+		}
+		all = all[n:]
+	}
+}

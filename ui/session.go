@@ -1,0 +1,108 @@
+package ui
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"sync"
+	"time"
+)
+
+// session is a viewer who has logged in.
+type session struct {
+	token string
+	begun time.Time
+	ctx   context.Context // ends with the session, and the requests in it with that
+	end   context.CancelFunc
+
+	used time.Time // guarded by sessions.mu, as is what is below
+	open int       // requests under way
+}
+
+// sessions are those of a Handler, by the hash of what their cookies hold: what is in
+// memory lets nobody in. They may be used by many goroutines.
+type sessions struct {
+	idle, most time.Duration
+	max        int
+	now        func() time.Time
+
+	mu  sync.Mutex
+	all map[[sha256.Size]byte]*session
+}
+
+func newSessions(cfg *Config) *sessions {
+	return &sessions{idle: cfg.SessionIdle, most: cfg.SessionMax, max: cfg.MaxSessions, now: time.Now, all: make(map[[sha256.Size]byte]*session)}
+}
+
+// begin keeps a session for a token, and returns what its cookie is to hold.
+func (s *sessions) begin(token string) string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	secret := base64.RawURLEncoding.EncodeToString(b[:])
+	now := s.now()
+	o := &session{token: token, begun: now, used: now}
+	o.ctx, o.end = context.WithTimeout(context.Background(), s.most)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweep(now)
+	s.all[sha256.Sum256([]byte(secret))] = o
+	return secret
+}
+
+// sweep ends the sessions that are over, and of too many that which was not used for
+// longest. Called with s.mu held.
+func (s *sessions) sweep(now time.Time) {
+	var oldest *session
+	var at [sha256.Size]byte
+	for hash, o := range s.all {
+		if s.over(o, now) {
+			o.end()
+			delete(s.all, hash)
+		} else if oldest == nil || o.used.Before(oldest.used) {
+			oldest, at = o, hash
+		}
+	}
+	if len(s.all) >= s.max {
+		oldest.end()
+		delete(s.all, at)
+	}
+}
+
+// over reports whether a session has ended. Called with s.mu held.
+func (s *sessions) over(o *session, now time.Time) bool {
+	return o.ctx.Err() != nil || now.Sub(o.begun) >= s.most || o.open == 0 && now.Sub(o.used) >= s.idle
+}
+
+// enter returns the session of a cookie for one request, which calls leave when it is
+// over; nil: there is none, or none any more.
+func (s *sessions) enter(secret string) *session {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.all[sha256.Sum256([]byte(secret))]
+	if o == nil || s.over(o, now) {
+		return nil
+	}
+	o.used = now
+	o.open++
+	return o
+}
+
+func (s *sessions) leave(o *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.used = s.now()
+	o.open--
+}
+
+// finish ends the session of a cookie, and the requests in it.
+func (s *sessions) finish(secret string) {
+	hash := sha256.Sum256([]byte(secret))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.all[hash]; o != nil {
+		o.end()
+		delete(s.all, hash)
+	}
+}

@@ -1,0 +1,129 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// Handler serves the dashboard. It is an http.Handler, which may be mounted at any path,
+// and may be used by many goroutines.
+type Handler struct {
+	api      http.Handler
+	cfg      Config
+	files    map[string]*asset
+	sessions *sessions
+	origins  *http.CrossOriginProtection
+	guarded  atomic.Bool // the API has asked for a token
+}
+
+// New returns the dashboard of the API that api answers, a server.Server or what stands
+// before one. cfg may be nil.
+//
+// What is neither a page nor of a session goes to api, with the path from below the
+// Handler on. So api serves as before at the same place, to those who bring their own
+// token, too.
+func New(api http.Handler, cfg *Config) *Handler {
+	c := cfg.withDefaults()
+	return &Handler{api: api, cfg: c, files: load(), sessions: newSessions(&c), origins: http.NewCrossOriginProtection()}
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, ok := strings.CutPrefix(r.URL.Path, h.cfg.Path)
+	if !ok {
+		fail(w, http.StatusNotFound, "not_found", "there is no such page", "the dashboard is at "+h.cfg.Path+"/")
+		return
+	}
+	switch name := strings.TrimPrefix(path, "/"); {
+	case path == "" && (h.cfg.Path != "" || r.URL.Path == ""):
+		h.toSlash(w, r)
+	case name == "session":
+		h.session(w, r)
+	case h.files[name] != nil:
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			fail(w, http.StatusMethodNotAllowed, "invalid", r.Method+" is not allowed here", "allowed: GET, HEAD")
+			return
+		}
+		h.files[name].serve(w, r, name != index)
+	default:
+		h.pass(w, r)
+	}
+}
+
+// toSlash sends who asks for the path without its slash to that with it, on which the
+// page's own addresses rest.
+func (h *Handler) toSlash(w http.ResponseWriter, r *http.Request) {
+	u, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil || strings.HasSuffix(u.Path, "/") {
+		h.files[index].serve(w, r, false)
+		return
+	}
+	last := u.EscapedPath()
+	w.Header().Set("Location", "./"+last[strings.LastIndexByte(last, '/')+1:]+"/")
+	w.WriteHeader(http.StatusFound)
+}
+
+// pass hands a call to the API: with the token of its session, if it comes in one.
+func (h *Handler) pass(w http.ResponseWriter, r *http.Request) {
+	if h.cfg.ReadOnly && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		fail(w, http.StatusForbidden, "forbidden", "this dashboard is read-only", "use another client, or start it without its read-only mode")
+		return
+	}
+	cookie, err := r.Cookie(h.cookieName(r, mounted(r, strings.TrimPrefix(below(r, h.cfg.Path), "/"))))
+	if err != nil || r.Header["Authorization"] != nil {
+		h.api.ServeHTTP(w, h.stripped(r))
+		return
+	}
+	s := h.sessions.enter(cookie.Value)
+	if s == nil {
+		if h.guarded.Load() {
+			fail(w, http.StatusUnauthorized, "unauthorized", "the session has ended", "log in again")
+			return
+		}
+		h.api.ServeHTTP(w, h.stripped(r))
+		return
+	}
+	defer h.sessions.leave(s)
+	if err := h.origins.Check(r); err != nil {
+		fail(w, http.StatusForbidden, "forbidden", "the request comes from a web page of another origin", "use the dashboard's own pages")
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	r = h.stripped(r).WithContext(ctx)
+	r.Header = r.Header.Clone()
+	r.Header.Del("Cookie")
+	r.Header.Set("Authorization", "Bearer "+s.token)
+	h.api.ServeHTTP(w, r)
+}
+
+// below is the escaped path of a request below that of the Handler.
+func below(r *http.Request, path string) string {
+	return strings.TrimPrefix(r.URL.EscapedPath(), path)
+}
+
+// stripped is a request as the API knows it, without the path of the Handler.
+func (h *Handler) stripped(r *http.Request) *http.Request {
+	if h.cfg.Path == "" {
+		return r
+	}
+	c := *r
+	u := *r.URL
+	u.Path, u.RawPath = strings.TrimPrefix(u.Path, h.cfg.Path), strings.TrimPrefix(u.RawPath, h.cfg.Path)
+	c.URL = &u
+	return &c
+}
+
+// fail answers with an error in the shape of the API's.
+func fail(w http.ResponseWriter, status int, code, message, hint string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(wire.AppendError(nil, &wire.Error{Status: status, Code: code, Message: message, Hint: hint})) // whoever asked may be gone
+}

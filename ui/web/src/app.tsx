@@ -1,0 +1,160 @@
+// The frame around all pages.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { reached, say } from "./api";
+import { About } from "./about";
+import { DeadLetters } from "./dead";
+import { Dialogs } from "./dialog";
+import { Help, helpShown, Keys } from "./keys";
+import { MessagePage } from "./message";
+import { Overview } from "./overview";
+import { QueuePage } from "./queue";
+import { route, toDead, toQueues } from "./route";
+import { begin, info, logIn, logOut, needsLogin, standing } from "./session";
+import { trouble } from "./store";
+import { clock, zone } from "./time";
+
+export function App() {
+  const [error, setError] = useState<unknown>(null);
+  const start = () => {
+    setError(null);
+    begin().catch(setError);
+  };
+  useEffect(start, []);
+  if (needsLogin.value) return <Login />;
+  if (!standing.value)
+    return (
+      <main class="lone">
+        {error ? (
+          <p class="trouble" role="alert">
+            {say(error)} <button class="link" onClick={start}>Try again</button>
+          </p>
+        ) : (
+          <p class="muted">Loading…</p>
+        )}
+      </main>
+    );
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById("main")?.focus())}>
+        Skip to the content
+      </a>
+      <Head />
+      <Page />
+      <Dialogs />
+      <Keys />
+      {helpShown.value && <Help />}
+    </>
+  );
+}
+
+function Head() {
+  const { page } = route.value;
+  const s = standing.value!;
+  const state = !reached.value || trouble.value ? "off" : "live";
+  return (
+    <header class="top">
+      <a class="brand" href={toQueues()} aria-label="tarry, all queues">
+        <svg viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
+          <rect x="4" y="5" width="5" height="22" rx="2.5" />
+          <rect x="13" y="12" width="5" height="15" rx="2.5" />
+          <circle cx="25" cy="24" r="3" />
+        </svg>
+        tarry
+      </a>
+      <nav aria-label="Pages">
+        <a href={toQueues()} aria-current={page === "queues" || page === "queue" || page === "message" ? "page" : undefined}>Queues</a>
+        <a href={toDead()} aria-current={page === "dead" ? "page" : undefined}>Dead letters</a>
+        <a href="#/about" aria-current={page === "about" ? "page" : undefined}>About</a>
+      </nav>
+      <div class="tools">
+        <span class={`live ${state}`} title={state === "live" ? "What is shown is kept up to date" : say(trouble.value ?? "the server does not answer")}>
+          <i aria-hidden="true" />
+          <span>{state === "live" ? "Live" : "Not connected"}</span>
+        </span>
+        <button class="quiet" title="Show times relative to now, or exactly" onClick={() => (clock.value = clock.value === "relative" ? "exact" : "relative")}>
+          {clock.value === "relative" ? "Relative" : "Exact"}
+        </button>
+        <button class="quiet" title="Show times in your zone, or in UTC" onClick={() => (zone.value = zone.value === "utc" ? "local" : "utc")}>
+          {zone.value === "utc" ? "UTC" : "Local"}
+        </button>
+        <button class="quiet" aria-label="Keyboard help" title="Keyboard help (?)" onClick={() => (helpShown.value = true)}>
+          ?
+        </button>
+        {(s.read_only || (s.me && !s.me.scopes.some((x) => x === "admin" || x === "operate" || x === "push"))) && <span class="badge soft">read only</span>}
+        {s.session && (
+          <button class="quiet" title={`Log out ${s.me?.name ?? ""}`} onClick={() => void logOut()}>
+            Log out
+          </button>
+        )}
+      </div>
+    </header>
+  );
+}
+
+function Page() {
+  const r = route.value;
+  const main = useRef<HTMLElement>(null);
+  const first = useRef(true);
+  const where = `${r.page}/${r.queue}/${r.id}`;
+  useEffect(() => {
+    const name = { queues: "Queues", queue: r.queue, message: `${r.id} in ${r.queue}`, dead: "Dead letters", about: "About" }[r.page];
+    document.title = `${name} · tarry`;
+    if (!first.current) {
+      scrollTo(0, 0);
+      main.current?.focus({ preventScroll: true });
+    }
+    first.current = false;
+  }, [where]);
+  return (
+    <main id="main" ref={main} tabIndex={-1}>
+      {r.page === "queues" && <Overview />}
+      {r.page === "queue" && <QueuePage key={r.queue} queue={r.queue} />}
+      {r.page === "message" && <MessagePage key={where} queue={r.queue} id={r.id} />}
+      {r.page === "dead" && <DeadLetters />}
+      {r.page === "about" && <About />}
+    </main>
+  );
+}
+
+function Login() {
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const submit = async (e: Event) => {
+    e.preventDefault();
+    const form = e.target as HTMLFormElement;
+    setBusy(true);
+    setError("");
+    try {
+      await logIn(String(new FormData(form).get("token")).trim());
+    } catch (err) {
+      setError(say(err));
+      form.querySelector("input")?.select();
+    }
+    setBusy(false);
+  };
+  return (
+    <main class="lone">
+      <form class="login" onSubmit={submit}>
+        <h1>tarry</h1>
+        <p class="muted">This server asks for a token. What you may see and do is what it may.</p>
+        <label>
+          Token
+          <input name="token" type="password" autocomplete="current-password" spellcheck={false} required autofocus placeholder="tarry_…" aria-describedby={error ? "login-error" : undefined} />
+        </label>
+        {error && (
+          <p id="login-error" class="trouble" role="alert">
+            {error}
+          </p>
+        )}
+        <button class="main" disabled={busy}>
+          {busy ? "Asking…" : "Log in"}
+        </button>
+        <p class="faint">
+          <code>tarry token create NAME --scope read</code> makes one.
+        </p>
+      </form>
+    </main>
+  );
+}
+
+export const version = () => info.value?.version ?? "";

@@ -1,0 +1,55 @@
+// The attempts of a message: the last error, and the backoff still to come.
+import type { Message } from "./api";
+import { many, visible } from "./text";
+import { parseDuration, span } from "./time";
+
+// toCome are the delays after the next failures, the last of which repeats.
+function toCome(m: Message): number[] {
+  const all = m.backoff ?? [];
+  if (all.length === 0) return [];
+  const used = m.state === "leased" ? m.attempt - 1 : m.attempt;
+  const left = m.max_attempts - used - 1;
+  return Array.from({ length: Math.max(0, Math.min(left, 8)) }, (_, i) => parseDuration(all[Math.min(used + i, all.length - 1)]!));
+}
+
+export function Attempts({ m }: { m: Message }) {
+  const delays = toCome(m);
+  const left = m.max_attempts - m.attempt;
+  return (
+    <section aria-labelledby="attempts-title">
+      <h2 id="attempts-title">Attempts</h2>
+      <p>
+        <strong class="large">{m.attempt}</strong> of {m.max_attempts}
+        <span class="muted">{m.state === "dead" ? "" : left > 0 ? `, ${many(left, "is", "are")} left` : ", this is the last"}</span>
+      </p>
+      <meter class="offscreen" aria-label="Attempts used" min={0} max={m.max_attempts} value={m.attempt} />
+      {m.max_attempts <= 40 && (
+        <div class="pips" aria-hidden="true">
+          {Array.from({ length: m.max_attempts }, (_, i) => (
+            <i key={i} class={i < m.attempt ? (m.state === "leased" && i === m.attempt - 1 ? "now" : "used") : ""} />
+          ))}
+        </div>
+      )}
+      {m.last_error !== "" && (
+        <>
+          <h3>Last error</h3>
+          <pre class="error" tabIndex={0}>
+            <bdi>{visible(m.last_error.slice(0, 20_000), true)}</bdi>
+          </pre>
+        </>
+      )}
+      {m.state !== "dead" && delays.length > 0 && (
+        <>
+          <h3>Backoff still to come</h3>
+          <p class="backoff">
+            {delays.map((d, i) => (
+              <span key={i}>{span(d)}</span>
+            ))}
+            {left - 1 > delays.length && <span class="faint">…</span>}
+          </p>
+          <p class="faint">after the next failure, the one after that, and so on</p>
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,122 @@
+// Questions before something is done, and what is told after it.
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { say } from "./api";
+
+export interface Question {
+  title: string;
+  text?: ComponentChildren;
+  fields?: ComponentChildren; // their values are given to act by their names
+  yes: string;
+  danger?: boolean;
+  wide?: boolean;
+  act: (values: FormData) => Promise<Done | void>;
+}
+
+// Done is what is told when something was done, and how it is undone.
+export interface Done {
+  text: string;
+  undo?: () => Promise<Done | void>;
+}
+
+const open = signal<Question | null>(null);
+const told = signal<(Done & { id: number; bad?: boolean })[]>([]);
+let last = 0;
+
+export function ask(q: Question): void {
+  open.value = q;
+}
+
+export function tell(done: Done, bad = false): void {
+  const id = ++last;
+  told.value = [...told.value.slice(-2), { ...done, id, bad }];
+  setTimeout(() => dismiss(id), done.undo ? 15_000 : bad ? 12_000 : 5_000);
+}
+
+function dismiss(id: number): void {
+  told.value = told.value.filter((t) => t.id !== id);
+}
+
+// act does something, and tells how it went.
+export async function act(what: () => Promise<Done | void>): Promise<void> {
+  try {
+    const done = await what();
+    if (done) tell(done);
+  } catch (err) {
+    tell({ text: say(err) }, true);
+  }
+}
+
+export function Dialogs() {
+  return (
+    <>
+      {open.value && <Ask key={open.value.title} q={open.value} />}
+      <div class="toasts" role="status" aria-live="polite">
+        {told.value.map((t) => (
+          <div key={t.id} class={`toast ${t.bad ? "bad" : ""}`}>
+            <span>{t.text}</span>
+            {t.undo && (
+              <button class="link" onClick={() => (dismiss(t.id), void act(t.undo!))}>
+                Undo
+              </button>
+            )}
+            <button class="link" aria-label="Dismiss" onClick={() => dismiss(t.id)}>
+              ✕
+            </button>
+          </div>
+        ))}
+      </div>
+    </>
+  );
+}
+
+function Ask({ q }: { q: Question }) {
+  const box = useRef<HTMLDialogElement>(null);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState("");
+  useEffect(() => {
+    const before = document.activeElement as HTMLElement | null;
+    box.current?.showModal();
+    return () => before?.focus?.();
+  }, []);
+  const close = () => {
+    if (open.value === q) open.value = null;
+  };
+  const submit = async (e: Event) => {
+    e.preventDefault();
+    if (busy) return;
+    setBusy(true);
+    setError("");
+    try {
+      const done = await q.act(new FormData(e.target as HTMLFormElement));
+      close();
+      if (done) tell(done);
+    } catch (err) {
+      setError(say(err));
+      setBusy(false);
+    }
+  };
+  return (
+    <dialog ref={box} class={q.wide ? "wide" : ""} aria-labelledby="ask-title" onCancel={close} onClose={close} onClick={(e) => e.target === box.current && !busy && close()}>
+      <form onSubmit={submit}>
+        <h2 id="ask-title">{q.title}</h2>
+        {q.text && <div class="text">{q.text}</div>}
+        {q.fields}
+        {error && (
+          <p class="trouble" role="alert">
+            {error}
+          </p>
+        )}
+        <div class="ends">
+          <button type="button" onClick={close} disabled={busy}>
+            Back
+          </button>
+          <button class={q.danger ? "danger" : "main"} disabled={busy}>
+            {busy ? "…" : q.yes}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  );
+}

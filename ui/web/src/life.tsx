@@ -1,0 +1,53 @@
+// The way of a message, drawn with its own times.
+import type { ComponentChildren } from "preact";
+import type { Message } from "./api";
+import { When } from "./parts";
+import { many } from "./text";
+
+type Step = { name: string; at?: string | null; note?: ComponentChildren; is: "past" | "now" | "next" | "bad" };
+
+function steps(m: Message, gone: boolean): Step[] {
+  const { state, attempt } = m;
+  if (state === "finished") {
+    return [
+      { name: "Due", at: m.due, is: "past" },
+      { name: m.ending === "acked" ? "Handled" : m.ending === "cancelled" ? "Cancelled" : "Expired", at: m.ended, is: "now" },
+      { name: "Forgotten", at: m.forgotten, is: "next", note: "then its key is free" },
+    ];
+  }
+  const all: Step[] = [{ name: "Pushed", at: m.created, is: "past" }];
+  const failed = state === "leased" ? attempt - 1 : attempt;
+  if (failed > 0 && state !== "dead") all.push({ name: "Failed", is: "bad", note: many(failed, "attempt") });
+  if (gone) return [...all, { name: "Due", at: m.due, is: "past" }, { name: "Gone", is: "now" }];
+  const retry = failed > 0 && state === "scheduled";
+  all.push({ name: retry ? "Due again" : "Due", at: m.due, is: state === "scheduled" ? "now" : "past", note: state === "scheduled" ? "waits for its time" : undefined });
+  switch (state) {
+    case "scheduled":
+      all.push({ name: "Ready", is: "next" }, { name: "Leased", is: "next" }, { name: "Handled", is: "next" });
+      break;
+    case "ready":
+      all.push({ name: "Ready", is: "now", note: "waits for a worker" }, { name: "Leased", is: "next" }, { name: "Handled", is: "next" });
+      break;
+    case "leased":
+      all.push({ name: "Leased", is: "now", note: <>attempt {attempt}; the lease ends <When t={m.lease_expires} /></> }, { name: "Handled", is: "next" });
+      break;
+    case "dead":
+      all.push({ name: "Tried", is: "past", note: many(attempt, "attempt") }, { name: "Dead", at: m.died, is: "bad", note: "until it is redriven or dropped" });
+      break;
+  }
+  return all;
+}
+
+export function Life({ m, gone }: { m: Message; gone: boolean }) {
+  return (
+    <ol class="life" aria-label="Its way">
+      {steps(m, gone).map((s) => (
+        <li key={s.name} class={s.is} aria-current={s.is === "now" ? "step" : undefined}>
+          <strong>{s.name}</strong>
+          {s.at && <span><When t={s.at} /></span>}
+          {s.note && <small>{s.note}</small>}
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,190 @@
+// One message: where it stands on its way, and what is in it.
+import { useEffect, useState } from "preact/hooks";
+import { at, Failure, get, type Message } from "./api";
+import * as actions from "./actions";
+import { Attempts } from "./attempts";
+import { Body, unpack } from "./body";
+import { Life } from "./life";
+import { Badge, Copy, Empty, Foreign, Trouble, When } from "./parts";
+import { toQueue, toQueues } from "./route";
+import { can, may } from "./session";
+import { changes } from "./store";
+import { bytes, count } from "./text";
+import { tick } from "./time";
+
+export function MessagePage({ queue, id }: { queue: string; id: string }) {
+  const [m, setM] = useState<Message | null>(null);
+  const [gone, setGone] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const change = changes(queue).value;
+  // What moves by time alone is read again when its time has come.
+  const next = m?.state === "scheduled" ? m.due : m?.state === "leased" ? m.lease_expires : undefined;
+  const passed = next !== undefined && tick.value >= 0 && Date.parse(next) < Date.now();
+  useEffect(() => {
+    const stop = new AbortController();
+    const path = id.startsWith("key:") ? at(queue, "keys", id.slice(4)) : at(queue, "messages", id);
+    get<Message>(path, stop.signal).then(
+      (found) => (setM((old) => (old && same(old, found) ? old : found)), setGone(false), setError(null)),
+      (err) => {
+        if (stop.signal.aborted) return;
+        if (err instanceof Failure && err.status === 404) setGone(true);
+        else setError(err);
+      },
+    );
+    return () => stop.abort();
+  }, [queue, id, change, passed && Math.floor(tick.value / 2)]);
+
+  const crumbs = (
+    <nav class="crumbs" aria-label="Where">
+      <a href={toQueues()}>Queues</a>
+      <span aria-hidden="true"> / </span>
+      <a href={toQueue(queue, m && m.state !== "scheduled" && m.state !== "finished" ? `state=${m.state}` : "")}>
+        <Foreign text={queue} />
+      </a>
+    </nav>
+  );
+  if (!m)
+    return (
+      <>
+        {crumbs}
+        {gone ? (
+          <Empty title={`There is no message ${id} in this queue.`}>It was handled, cancelled or has expired.</Empty>
+        ) : error ? (
+          <Trouble error={error} />
+        ) : (
+          <p class="muted pad">Loading…</p>
+        )}
+      </>
+    );
+  const state = gone ? "gone" : m.state;
+  return (
+    <>
+      {crumbs}
+      <div class="title">
+        <h1 class="message-name">{m.key ? <Foreign text={m.key} /> : `Message ${m.id}`}</h1>
+        <Badge kind={state} />
+        {!gone && <Actions m={m} />}
+      </div>
+      <Trouble error={error} />
+      {gone && <p class="notice">It is not in the queue any more: it was handled, cancelled or has expired. Below is what was last known of it.</p>}
+      <Life m={m} gone={gone} />
+      {m.state !== "finished" && (
+        <div class="columns">
+          <div>
+            <Body m={m} />
+            <Headers m={m} />
+          </div>
+          <div>
+            <Attempts m={m} />
+            <Details m={m} />
+          </div>
+        </div>
+      )}
+    </>
+  );
+}
+
+function same(a: Message, b: Message): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+function Actions({ m }: { m: Message }) {
+  const { queue, state } = m;
+  const change = may(queue, "push", "operate");
+  const waits = state === "scheduled" || state === "ready";
+  return (
+    <div class="actions">
+      {state === "scheduled" && change && can("reschedule") && (
+        <>
+          <button class="main" onClick={() => actions.runNow(m)}>
+            Run now…
+          </button>
+          <button onClick={() => actions.moveBy(m, "5m", "in 5 minutes")}>In 5 min…</button>
+        </>
+      )}
+      {waits && change && can("reschedule") && <button onClick={() => actions.reschedule(m)}>Reschedule…</button>}
+      {state === "dead" && may(queue, "operate") && can("redrive") && (
+        <button class="main" onClick={() => actions.redrive(m)}>
+          Redrive…
+        </button>
+      )}
+      {state === "ready" && may(queue, "work") && can("claim") && <button onClick={() => actions.bury(m)}>Bury…</button>}
+      <Copy text={() => curl(m)}>Copy as curl</Copy>
+      {(waits || state === "dead") && change && can("cancel") && (
+        <button class="quiet-danger" onClick={() => actions.cancel(m)}>
+          {state === "dead" ? "Drop…" : "Cancel…"}
+        </button>
+      )}
+    </div>
+  );
+}
+
+// quote is a word for a shell.
+const quote = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
+
+// curl is a command that pushes such a message again.
+function curl(m: Message): string {
+  const push = actions.again(m);
+  if (m.content_type === "application/json") {
+    try {
+      push.body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(unpack(m)));
+      if (JSON.stringify(push.body).length > 0) delete push.body_base64;
+    } catch {
+      // It goes as it is.
+    }
+  }
+  push.due = m.due;
+  const url = new URL(at(m.queue, "messages"), location.href.split("#")[0]);
+  return `curl -H 'Content-Type: application/json' -d ${quote(JSON.stringify(push))} ${quote(url.href)}`;
+}
+
+function Headers({ m }: { m: Message }) {
+  const pairs: [string, string][] = Array.isArray(m.headers)
+    ? m.headers
+    : Object.entries(m.headers ?? {}).flatMap(([k, v]) => (Array.isArray(v) ? v : [v]).map((x) => [k, x] as [string, string]));
+  if (pairs.length === 0) return null;
+  return (
+    <section aria-labelledby="headers-title">
+      <h2 id="headers-title">Headers</h2>
+      <dl class="details">
+        {pairs.slice(0, 200).map(([k, v], i) => (
+          <div key={i}>
+            <dt>
+              <Foreign text={k} />
+            </dt>
+            <dd class="mono">
+              <Foreign text={v.length > 2000 ? v.slice(0, 2000) + "…" : v} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Details({ m }: { m: Message }) {
+  const rows: [string, preact.ComponentChildren][] = [
+    ["Id", <span class="mono">{m.id}</span>],
+    ["Key", m.key ? <Foreign class="mono" text={m.key} /> : <span class="faint">none</span>],
+    ["Priority", count(m.priority)],
+    ["Time to run", m.ttr],
+    ["Pushed", <When t={m.created} />],
+    ["Due", <When t={m.due} />],
+  ];
+  if (m.expires) rows.push(["Expires", <When t={m.expires} />]);
+  if (m.remember) rows.push(["Key remembered for", m.remember]);
+  rows.push(["Body", bytes(unpack(m).length)]);
+  return (
+    <section aria-labelledby="details-title">
+      <h2 id="details-title">Details</h2>
+      <dl class="details">
+        {rows.map(([k, v]) => (
+          <div key={k}>
+            <dt>{k}</dt>
+            <dd>{v}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}

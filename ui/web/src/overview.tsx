@@ -1,0 +1,182 @@
+// All queues, those with problems first.
+import { useMemo, useRef, useState } from "preact/hooks";
+import { now, type Queue } from "./api";
+import { Badge, Empty, Figure, Foreign, Segments, Since, Trouble, When } from "./parts";
+import { problems, type Problem } from "./problems";
+import { amend, route, toDead, toQueue } from "./route";
+import { pushTo } from "./actions";
+import { may } from "./session";
+import { loaded, queues, trouble, version } from "./store";
+import { count, many, short } from "./text";
+import { tick } from "./time";
+import { useWindow } from "./window";
+
+type Column = "queue" | "scheduled" | "ready" | "leased" | "dead" | "next_due" | "oldest_ready";
+type Only = "all" | "problems" | "paused";
+
+const columns: [Column, string, string][] = [
+  ["queue", "Queue", ""],
+  ["scheduled", "Scheduled", "num"],
+  ["ready", "Ready", "num"],
+  ["leased", "Leased", "num"],
+  ["dead", "Dead", "num"],
+  ["next_due", "Next due", "when"],
+  ["oldest_ready", "Waiting for", "when"],
+];
+
+function compare(a: Queue, b: Queue, by: Column): number {
+  const x = a[by];
+  const y = b[by];
+  if (typeof x === "number" && typeof y === "number") return y - x;
+  if (by === "queue") return a.queue < b.queue ? -1 : 1;
+  if (x === y) return 0;
+  if (!x || !y) return x ? -1 : 1;
+  return x < y ? -1 : 1;
+}
+
+export function Overview() {
+  const query = route.value.query;
+  const [filter, setFilter] = useState(query.get("find") ?? "");
+  const by = (query.get("by") as Column) || "queue";
+  const down = query.get("down") === "1";
+  const only = (query.get("only") as Only) || "all";
+  const v = version.value;
+  const all = useMemo(() => [...queues.values()], [v, loaded.value]);
+  const worst = useMemo(() => problems(all, now()), [v, loaded.value, Math.floor(tick.value / 5)]);
+  const shown = useMemo(() => {
+    const want = filter.trim().toLowerCase();
+    const some = all.filter(
+      (q) => (want === "" || q.queue.toLowerCase().includes(want)) && (only === "all" || (only === "paused" ? q.paused : worst.has(q.queue))),
+    );
+    some.sort((a, b) => (compare(a, b, by) || (a.queue < b.queue ? -1 : 1)) * (down ? -1 : 1));
+    return some;
+  }, [all, worst, filter, only, by, down]);
+
+  if (!loaded.value) return trouble.value ? <Trouble error={trouble.value} /> : <p class="muted pad">Loading the queues…</p>;
+  const sum = (of: "scheduled" | "ready" | "leased" | "dead") => all.reduce((n, q) => n + q[of], 0);
+  const dead = sum("dead");
+  const sort = (c: Column) => amend({ by: c === "queue" ? "" : c, down: by === c && !down ? "1" : "" });
+  return (
+    <>
+      <div class="title">
+        <h1>Queues</h1>
+        <span class="muted">{count(all.length)}</span>
+        <div class="actions">{may("x", "push") && <button onClick={() => pushTo("")}>Push a message…</button>}</div>
+      </div>
+      <dl class="figures">
+        <Figure name="Scheduled">{count(sum("scheduled"))}</Figure>
+        <Figure name="Ready">{count(sum("ready"))}</Figure>
+        <Figure name="Leased">{count(sum("leased"))}</Figure>
+        <Figure name="Dead" tone={dead ? "bad" : ""}>
+          {dead ? <a href={toDead()}>{count(dead)}</a> : 0}
+        </Figure>
+      </dl>
+      {worst.size > 0 && <Worst all={worst} />}
+      {all.length === 0 ? (
+        <Empty title="No queue holds anything yet.">A queue is there as soon as something is pushed to it.</Empty>
+      ) : (
+        <>
+          <div class="bar">
+            <label class="find">
+              <span class="offscreen">Filter queues by name</span>
+              <input type="search" placeholder="Filter queues" value={filter} spellcheck={false} onInput={(e) => (setFilter(e.currentTarget.value), amend({ find: e.currentTarget.value }))} />
+              <kbd aria-hidden="true">/</kbd>
+            </label>
+            <Segments
+              label="Which queues"
+              value={only}
+              of={[
+                ["all", "All"],
+                ["problems", `Problems ${worst.size || ""}`],
+                ["paused", "Paused"],
+              ]}
+              onPick={(o) => amend({ only: o === "all" ? "" : o })}
+            />
+            <span class="muted count">{shown.length !== all.length && `${count(shown.length)} shown`}</span>
+          </div>
+          <Table rows={shown} worst={worst} by={by} down={down} sort={sort} />
+          {shown.length === 0 && <Empty title="No queue fits." />}
+        </>
+      )}
+    </>
+  );
+}
+
+function Worst({ all }: { all: Map<string, Problem> }) {
+  const [whole, setWhole] = useState(false);
+  const list = [...all].sort(([, a], [, b]) => b.weight - a.weight);
+  const most = whole ? 100 : 5;
+  return (
+    <section class="worst" aria-labelledby="worst-title">
+      <h2 id="worst-title">Needs attention</h2>
+      <ul>
+        {list.slice(0, most).map(([queue, p]) => (
+          <li key={queue} data-row>
+            <Badge kind={p.kind} />
+            <a href={p.kind === "dead" ? toDead(queue) : toQueue(queue)}>
+              <Foreign text={queue} />
+            </a>
+            <span class="muted">{p.says}</span>
+          </li>
+        ))}
+      </ul>
+      {list.length > most && (
+        <button class="link" onClick={() => setWhole(true)}>
+          {whole ? `The table has the other ${count(list.length - most)}` : `${many(list.length - most, "more", "more")}`}
+        </button>
+      )}
+    </section>
+  );
+}
+
+const rowHeight = () => (innerWidth < 720 ? 60 : 40);
+
+function Table({ rows, worst, by, down, sort }: { rows: Queue[]; worst: Map<string, Problem>; by: Column; down: boolean; sort: (c: Column) => void }) {
+  const body = useRef<HTMLDivElement>(null);
+  const height = rowHeight();
+  const [from, to] = useWindow(body, rows.length, height);
+  return (
+    <div class="grid queues" role="table" aria-label="Queues" aria-rowcount={rows.length + 1}>
+      <div role="rowgroup" class="heads">
+        <div role="row" class="row">
+          {columns.map(([c, name, kind]) => (
+            <div key={c} role="columnheader" class={kind} aria-sort={by === c ? (down ? "descending" : "ascending") : "none"}>
+              <button onClick={() => sort(c)}>
+                {name}
+                <i aria-hidden="true">{by === c ? (down ? " ↑" : " ↓") : ""}</i>
+              </button>
+            </div>
+          ))}
+        </div>
+      </div>
+      <div role="rowgroup" class="rows" ref={body} style={{ height: `${rows.length * height}px` }}>
+        {rows.slice(from, to).map((q, i) => (
+          <div key={q.queue} role="row" class="row" data-row aria-rowindex={from + i + 2} style={{ top: `${(from + i) * height}px`, height: `${height}px` }}>
+            <div role="cell" class="name">
+              <a href={toQueue(q.queue)}>
+                <Foreign text={q.queue} />
+              </a>
+              {worst.has(q.queue) && <Badge kind={worst.get(q.queue)!.kind} />}
+            </div>
+            <Num n={q.scheduled} name="scheduled" />
+            <Num n={q.ready} name="ready" />
+            <Num n={q.leased} name="leased" />
+            <Num n={q.dead} name="dead" tone="bad" />
+            <div role="cell" class="when">
+              <When t={q.next_due} />
+            </div>
+            <div role="cell" class="when">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</div>
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Num({ n, name, tone = "" }: { n: number; name: string; tone?: string }) {
+  return (
+    <div role="cell" class={`num ${n === 0 ? "faint" : tone}`} title={n >= 1e4 ? `${count(n)} ${name}` : undefined}>
+      {short(n)} <small>{name}</small>
+    </div>
+  );
+}

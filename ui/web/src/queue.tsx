@@ -1,0 +1,91 @@
+// One queue: what is coming, and what it holds.
+import { useEffect, useState } from "preact/hooks";
+import { now, type State } from "./api";
+import * as actions from "./actions";
+import { act } from "./dialog";
+import { Forecast } from "./forecast";
+import { Messages } from "./messages";
+import { Badge, Figure, Foreign, Since, Tabs, Trouble, When } from "./parts";
+import { problems } from "./problems";
+import { amend, route, toQueues } from "./route";
+import { can, may } from "./session";
+import { queues, refresh, trouble, version } from "./store";
+import { count, short } from "./text";
+
+const tabs: [State, string][] = [
+  ["scheduled", "Scheduled"],
+  ["ready", "Ready"],
+  ["leased", "Leased"],
+  ["dead", "Dead"],
+];
+
+export function QueuePage({ queue }: { queue: string }) {
+  void version.value;
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => void refresh(queue).catch(setError), [queue]);
+  const q = queues.get(queue);
+  const query = route.value.query;
+  const state = (query.get("state") as State) || "scheduled";
+  if (!q) return error ? <Trouble error={error} again={() => (setError(null), void refresh(queue).catch(setError))} /> : <p class="muted pad">Loading…</p>;
+  const wrong = problems([q], now()).get(queue);
+  const operate = may(queue, "operate");
+  return (
+    <>
+      <nav class="crumbs" aria-label="Where">
+        <a href={toQueues()}>Queues</a>
+      </nav>
+      <div class="title">
+        <h1>
+          <Foreign text={queue} />
+        </h1>
+        {wrong && <Badge kind={wrong.kind} />}
+        <div class="actions">
+          {may(queue, "push") && <button onClick={() => actions.pushTo(queue)}>Push…</button>}
+          {operate && can("pause") && (q.paused ? <button onClick={() => actions.resume(queue)}>Resume…</button> : <button onClick={() => actions.pause(queue)}>Pause…</button>)}
+          {can("settings") && <button onClick={() => void act(() => actions.settings(queue, operate))}>Settings…</button>}
+          {operate && can("purge") && (
+            <button class="quiet-danger" onClick={() => void act(() => actions.purge(queue))}>
+              Purge…
+            </button>
+          )}
+        </div>
+      </div>
+      {q.paused && (
+        <p class="notice">
+          Paused{q.paused_until ? <> until <When t={q.paused_until} /></> : ""}. Nobody leases or claims; pushes and settlements go on.
+        </p>
+      )}
+      {wrong && wrong.kind !== "paused" && wrong.kind !== "dead" && <p class="notice">{wrong.says[0]!.toUpperCase() + wrong.says.slice(1)}.</p>}
+      {trouble.value != null && <Trouble error={trouble.value} />}
+      <dl class="figures">
+        <Figure name="Scheduled">{count(q.scheduled)}</Figure>
+        <Figure name="Ready">{count(q.ready)}</Figure>
+        <Figure name="Leased">{count(q.leased)}</Figure>
+        <Figure name="Dead" tone={q.dead ? "bad" : ""}>{count(q.dead)}</Figure>
+        {can("remember") && <Figure name="Remembered" hint="keys of messages that have gone, which are still known">{count(q.finished)}</Figure>}
+        <Figure name="Next due">
+          <When t={q.next_due} />
+        </Figure>
+        <Figure name="Oldest ready for">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</Figure>
+      </dl>
+      {can("forecast") && <Forecast queue={queue} />}
+      {can("list") && (
+        <section aria-labelledby="messages-title">
+          <h2 id="messages-title">Messages</h2>
+          <Tabs
+            label="States"
+            value={state}
+            of={tabs.map(([s, name]) => [
+              s,
+              <>
+                {name} <small>{short(q[s as "scheduled"])}</small>
+              </>,
+            ])}
+            onPick={(s) => amend({ state: s === "scheduled" ? "" : s, from: "", to: "", order: "" })}
+          />
+          <Messages queue={queue} state={state} total={q[state as "scheduled"]} />
+        </section>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,99 @@
+// Times and durations as people read them.
+import { effect, signal } from "@preact/signals";
+import { now } from "./api";
+
+// remembered is a choice of the viewer that outlasts the page.
+export function remembered<T extends string>(name: string, first: T, known: readonly T[]) {
+  let start: T = first;
+  try {
+    const kept = localStorage.getItem("tarry." + name) as T | null;
+    if (kept && known.includes(kept)) start = kept;
+  } catch {
+    // Storage may be forbidden: the choice then lasts as long as the page.
+  }
+  const s = signal<T>(start);
+  effect(() => {
+    try {
+      localStorage.setItem("tarry." + name, s.value);
+    } catch {
+      // As above.
+    }
+  });
+  return s;
+}
+
+export const zone = remembered("zone", "local", ["local", "utc"] as const);
+export const clock = remembered("times", "relative", ["relative", "exact"] as const);
+
+// tick moves each second, for what is told relative to now.
+export const tick = signal(0);
+setInterval(() => {
+  if (!document.hidden) tick.value++;
+}, 1000);
+addEventListener("visibilitychange", () => tick.value++);
+
+const two = (n: number) => String(n).padStart(2, "0");
+
+// exact is a time to the millisecond in the viewer's zone or in UTC.
+export function exact(t: string | number, millis = true): string {
+  const d = new Date(t);
+  if (isNaN(d.getTime())) return "";
+  const utc = zone.value === "utc";
+  const [y, mo, day] = utc ? [d.getUTCFullYear(), d.getUTCMonth(), d.getUTCDate()] : [d.getFullYear(), d.getMonth(), d.getDate()];
+  const [h, m, s] = utc ? [d.getUTCHours(), d.getUTCMinutes(), d.getUTCSeconds()] : [d.getHours(), d.getMinutes(), d.getSeconds()];
+  const ms = millis ? "." + String(d.getMilliseconds()).padStart(3, "0") : "";
+  return `${y}-${two(mo + 1)}-${two(day)} ${two(h)}:${two(m)}:${two(s)}${ms}${utc ? " UTC" : ""}`;
+}
+
+const units: [string, number][] = [
+  ["y", 365 * 86400e3],
+  ["d", 86400e3],
+  ["h", 3600e3],
+  ["m", 60e3],
+  ["s", 1e3],
+];
+
+// span is a duration in its two largest units.
+export function span(ms: number): string {
+  ms = Math.abs(ms);
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 10e3) return `${(ms / 1000).toFixed(1)} s`;
+  for (let i = 0; i < units.length; i++) {
+    const [name, size] = units[i]!;
+    if (ms < size) continue;
+    const whole = Math.floor(ms / size);
+    const next = units[i + 1];
+    const rest = next ? Math.floor((ms - whole * size) / next[1]) : 0;
+    return rest > 0 && next && whole < 100 ? `${whole} ${name} ${rest} ${next[0]}` : `${whole} ${name}`;
+  }
+  return "0 s";
+}
+
+// relative is a time as seen from now: in 5 m, 3 s ago.
+export function relative(t: string | number): string {
+  const d = new Date(t).getTime() - now();
+  if (Math.abs(d) < 1000) return "now";
+  const whole = Math.abs(d) < 10e3 ? Math.round(d / 1000) * 1000 : d;
+  const text = Math.abs(d) < 10e3 ? `${Math.abs(whole / 1000)} s` : span(whole);
+  return d > 0 ? `in ${text}` : `${text} ago`;
+}
+
+// parseDuration reads a duration of the API, in milliseconds.
+export function parseDuration(text: string): number {
+  let ms = 0;
+  for (const [, n, unit] of text.matchAll(/([0-9.]+)(d|h|ms|m|s|us|µs|ns)/g)) {
+    const size = { d: 86400e3, h: 3600e3, m: 60e3, s: 1e3, ms: 1, us: 1e-3, µs: 1e-3, ns: 1e-6 }[unit!] ?? 0;
+    ms += Number(n) * size;
+  }
+  return ms;
+}
+
+// toInput and fromInput are times in fields for dates, in the viewer's zone or in UTC.
+export function toInput(t: number): string {
+  const d = new Date(zone.value === "utc" ? t : t - new Date(t).getTimezoneOffset() * 60e3);
+  return d.toISOString().slice(0, 19);
+}
+
+export function fromInput(text: string): number {
+  return text === "" ? NaN : Date.parse(zone.value === "utc" ? text + "Z" : text);
+}

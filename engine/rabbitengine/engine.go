@@ -36,6 +36,7 @@ type Engine struct {
 	quietOnce sync.Once
 	tasks     sync.WaitGroup
 	deadTurn  sync.Mutex // held by who looks through the dead
+	measured  measured
 
 	mu      sync.Mutex
 	session *session      // nil: there is none for now

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
@@ -17,6 +18,7 @@ import (
 func TestFaultBroker(t *testing.T) {
 	t.Parallel()
 	s := rabbittest.Start(t, soon())
+	t.Run("figures", func(t *testing.T) { measures(t, s) })
 	t.Run("alarm", func(t *testing.T) { alarmed(t, s) })
 	t.Run("killed", func(t *testing.T) { killed(t, s) })
 }
@@ -37,6 +39,9 @@ func alarmed(t *testing.T, s *rabbittest.Server) {
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("while there is an alarm, it says %v", err)
 		}
+	}
+	if n := enginetest.FigureOf(t, c.Engine(), "rabbit_blocked", ""); n != 1 {
+		t.Errorf("the alarm is told as %v", n)
 	}
 	l.Rest(faultPatience) // what is there is handled
 	s.Alarm(false)

@@ -119,7 +119,7 @@ func (e *Engine) leaseOne(ctx context.Context, w engine.Want) (g engine.Granted)
 // gets is the channel on which deliveries are asked for one by one.
 type gets struct {
 	mu sync.Mutex
-	ch *amqp.Channel
+	line
 }
 
 // get takes one message out of a work queue; nil: there is none, or no such queue.
@@ -143,14 +143,16 @@ func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
 	}
 	s.gets.mu.Lock()
 	defer s.gets.mu.Unlock()
-	if s.gets.ch == nil || s.gets.ch.IsClosed() {
-		ch, err := s.in.Channel()
+	ch := s.gets.open()
+	if ch == nil {
+		made, err := s.in.Channel()
 		if err != nil {
 			return nil, nil, err
 		}
-		s.gets.ch = ch
+		ch = made
+		s.gets.ch.Store(ch)
 	}
-	d, ok, err := s.gets.ch.Get(name, false)
+	d, ok, err := ch.Get(name, false)
 	switch {
 	case notFound(err):
 		s.forget(name)
@@ -158,7 +160,7 @@ func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
 	case err != nil || !ok:
 		return nil, nil, err
 	}
-	return &d, s.gets.ch, nil
+	return &d, ch, nil
 }
 
 // taking leases what is here of a queue. Engine.mu is held while it works.

@@ -110,7 +110,7 @@ func TestWhatWasOnAClosedChannelIsNotDoubled(t *testing.T) {
 		if len(g.Queues[0].Messages) != 1 {
 			t.Fatalf("%+v", g)
 		}
-		ok(t, now(t, e).gets.ch.Close())
+		ok(t, now(t, e).gets.open().Close())
 		servertest.Await(t, "what is idle", func() error {
 			e.mu.Lock()
 			defer e.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -13,15 +14,15 @@ import (
 // exit is a channel on which is published, opened when it is needed.
 type exit struct {
 	mu sync.Mutex
-	ch *amqp.Channel
+	line
 }
 
 // channel returns an open channel in confirm mode.
 func (x *exit) channel(c *amqp.Connection) (*amqp.Channel, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.ch != nil && !x.ch.IsClosed() {
-		return x.ch, nil
+	if ch := x.open(); ch != nil {
+		return ch, nil
 	}
 	ch, err := c.Channel()
 	if err == nil {
@@ -30,7 +31,7 @@ func (x *exit) channel(c *amqp.Connection) (*amqp.Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.ch = ch
+	x.ch.Store(ch)
 	return ch, nil
 }
 
@@ -41,6 +42,8 @@ var errNacked = errors.New("RabbitMQ has refused the message")
 type sending struct {
 	ch      *amqp.Channel
 	confirm *amqp.DeferredConfirmation
+	began   time.Time
+	of      *measured
 }
 
 // send begins to publish a message. An error says that the broker has not got it.
@@ -53,8 +56,9 @@ func (s *session) send(ctx context.Context, to route, m *engine.Info) (sending, 
 	if err != nil {
 		return sending{}, err
 	}
+	began := time.Now()
 	confirm, err := ch.PublishWithDeferredConfirmWithContext(ctx, to.exchange, to.key, false, false, publishing(m))
-	return sending{ch, confirm}, err
+	return sending{ch, confirm, began, s.measured}, err
 }
 
 // confirmed waits until the broker has a message for good.
@@ -62,12 +66,16 @@ func (x *sending) confirmed(ctx context.Context) error {
 	acked, err := x.confirm.WaitContext(ctx)
 	switch {
 	case err != nil:
+		x.of.doubtful.Add(1)
 		return err
 	case acked:
+		x.of.confirms.Since(x.began)
 		return nil
 	case x.ch.IsClosed():
+		x.of.doubtful.Add(1)
 		return errNotConfirmed
 	}
+	x.of.nacked.Add(1)
 	return errNacked
 }
 

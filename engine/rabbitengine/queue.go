@@ -40,6 +40,9 @@ type item struct {
 // message comes again.
 func (x *item) ack() error {
 	err := x.ch.Ack(x.tag, false)
+	if err == nil {
+		x.session.measured.acks.Add(1)
+	}
 	x.session.acks.sent()
 	if x.flow != nil {
 		x.flow.acks.sent()
@@ -205,6 +208,7 @@ const early = 50 * time.Millisecond
 
 // arrived takes in a delivery.
 func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amqp.Delivery) {
+	e.measured.deliveries.Add(1)
 	x := &item{Info: *received(d, q.name, time.Now(), e.ids.next), session: s, ch: ch, flow: f, tag: d.DeliveryTag}
 	wait := time.Until(x.Due)
 	if wait > early {

@@ -27,6 +27,8 @@ type session struct {
 	gets    gets
 	acks    acks
 
+	measured *measured // of the engine
+
 	mu       sync.Mutex
 	declared map[string]struct{}             // queues of the broker that are known to be there
 	stays    [maxDigits * values]atomic.Bool // likewise those of delays, by stay.number
@@ -54,7 +56,7 @@ func (e *Engine) dial() (s *session, err error) {
 
 // dialNode opens the connections, and declares what all queues have in common.
 func (e *Engine) dialNode(url string) (*session, error) {
-	s := &session{ended: make(chan struct{}), declared: make(map[string]struct{})}
+	s := &session{ended: make(chan struct{}), declared: make(map[string]struct{}), measured: &e.measured}
 	for _, to := range []**amqp.Connection{&s.out, &s.in} {
 		c, err := amqp.DialConfig(url, e.dialing())
 		if err != nil {
@@ -203,6 +205,7 @@ func (e *Engine) keep(first *session) {
 		}
 		var err error
 		if s, err = e.dial(); err != nil {
+			e.measured.refusals.Add(1)
 			s = nil
 			e.say(err)
 			continue
@@ -216,6 +219,7 @@ var errEnded = errors.New("the connection to RabbitMQ ended")
 
 // begun has calls go on in a session.
 func (e *Engine) begun(s *session) {
+	e.measured.sessions.Add(1)
 	e.mu.Lock()
 	if e.reason != nil {
 		e.cfg.Logger.Warn("connected to RabbitMQ again")

@@ -64,6 +64,9 @@ func (e *Engine) roundTrip(ctx context.Context, c call) (*buffer, error) {
 	if !c.free {
 		defer time.AfterFunc(e.timeout+c.wait, func() { cancel(errTimeout) }).Stop()
 	}
+	e.measured.asked(&c)
+	defer e.measured.over(&c)
+	since := time.Now()
 	resp, err := e.client.Do(e.request(ctx, c))
 	if err != nil {
 		return nil, e.broken(ctx, c, err)
@@ -77,6 +80,7 @@ func (e *Engine) roundTrip(ctx context.Context, c call) (*buffer, error) {
 		}
 		return nil, e.broken(ctx, c, err)
 	}
+	e.measured.answered(&c, since, resp.StatusCode)
 	if resp.StatusCode/100 == 2 {
 		return b, nil
 	}
@@ -161,10 +165,12 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
 	case cause == errTimeout:
+		e.measured.lost()
 		return c.fail(engine.ErrUnavailable, e.base.String()+" did not answer in time; "+engine.HintUnknown)
 	case ctx.Err() != nil:
 		return c.fail(ctx.Err(), "")
 	}
+	e.measured.lost()
 	var ue *url.Error
 	if errors.As(err, &ue) {
 		err = ue.Err // it repeats the URL

@@ -63,6 +63,8 @@ type Engine struct {
 	watch   watch
 	sets    sets
 
+	measured measured
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	calls  gate.Gate
@@ -98,6 +100,7 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	rt := opts.Transport
 	if rt == nil {
 		e.own = ownTransport(cmp.Or(opts.TLS, secure))
+		e.own.DialContext, e.measured.dials = dialing(net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive})
 		rt = e.own
 	}
 	if e.token != "" && u.Scheme == "http" {
@@ -128,7 +131,6 @@ const (
 func ownTransport(secure *tls.Config) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
 		TLSClientConfig:        secure,
 		TLSHandshakeTimeout:    dialTimeout,
 		MaxIdleConns:           maxIdle,

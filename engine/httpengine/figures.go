@@ -1,0 +1,88 @@
+package httpengine
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/figure"
+)
+
+// measured is what an engine counts of its requests.
+type measured struct {
+	requests   figure.Times
+	waits      figure.Times // of those that wait at the server
+	waiting    atomic.Int64
+	errors     atomic.Int64 // answered with a status of 500 or more
+	unanswered atomic.Int64
+	failing    atomic.Bool   // the last one whose caller stayed was not answered
+	dials      *atomic.Int64 // nil: the transport is the caller's own
+}
+
+// dialing is how connections are made, which are counted.
+func dialing(d net.Dialer) (func(ctx context.Context, network, addr string) (net.Conn, error), *atomic.Int64) {
+	n := new(atomic.Int64)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		n.Add(1)
+		return d.DialContext(ctx, network, addr)
+	}, n
+}
+
+// asked notes the beginning of a request.
+func (m *measured) asked(c *call) {
+	if c.wait > 0 {
+		m.waiting.Add(1)
+	}
+}
+
+// over notes its end.
+func (m *measured) over(c *call) {
+	if c.wait > 0 {
+		m.waiting.Add(-1)
+	}
+}
+
+// answered notes an answer.
+func (m *measured) answered(c *call, since time.Time, status int) {
+	if c.wait > 0 {
+		m.waits.Since(since)
+	} else {
+		m.requests.Since(since)
+	}
+	if status/100 == 5 {
+		m.errors.Add(1)
+	}
+	m.tell(false)
+}
+
+// lost notes that there was none.
+func (m *measured) lost() {
+	m.unanswered.Add(1)
+	m.tell(true)
+}
+
+func (m *measured) tell(failing bool) {
+	if m.failing.Load() != failing {
+		m.failing.Store(failing)
+	}
+}
+
+var _ engine.Measurer = (*Engine)(nil)
+
+// Figures implements engine.Measurer.
+func (e *Engine) Figures() []engine.Figure {
+	l, m := figure.Of("remote"), &e.measured
+	l.Flag("up", "Whether the last request was answered.", !m.failing.Load())
+	l.Times("request_seconds", "How long answers took, but for those to requests that wait at the server for messages.", &m.requests)
+	l.Times("wait_seconds", "How long requests took that wait at the server for messages.", &m.waits)
+	l.Gauge("waiting", "Requests that wait at the server for messages now.", float64(m.waiting.Load()))
+	l.TotalBy("failures", "Requests that failed: without an answer, or with one that names an error of the server.", "cause",
+		figure.By{Label: "unanswered", Value: float64(m.unanswered.Load())},
+		figure.By{Label: "server_error", Value: float64(m.errors.Load())})
+	if m.dials != nil {
+		l.Total("dials", "Connections begun.", float64(m.dials.Load()))
+	}
+	return l.All()
+}

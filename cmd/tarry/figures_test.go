@@ -13,6 +13,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
 // engineRows are the rows of docs/metrics.md about figures of engines, which unlike others
@@ -60,14 +61,18 @@ func documented(t *testing.T, server, engine string) {
 
 func TestFiguresInTheDocs(t *testing.T) {
 	for _, row := range engineRows(t) {
-		if !regexp.MustCompile("^\\| `tarry_(disk|redis|postgres|mysql)_").MatchString(row) {
+		if !regexp.MustCompile("^\\| `tarry_(disk|redis|postgres|mysql|rabbit|remote)_").MatchString(row) {
 			t.Errorf("no test looks whether this is so: %s", row)
 		}
 	}
+	behind, _ := served(t, "mem:")
+	remote, _ := behind.program(nil, nil).env("TARRY_SERVER")
 	for engine, store := range map[string]string{
+		"remote":   remote,
 		"disk":     "disk:" + t.TempDir(),
 		"postgres": pgtest.Shared(t) + "&migrate=true",
 		"mysql":    mysqltest.Shared(t) + "?migrate=true",
+		"rabbit":   rabbittest.Shared(t),
 	} {
 		w, _ := served(t, store)
 		url, _ := w.program(nil, nil).env("TARRY_SERVER")

@@ -47,7 +47,7 @@ func startChild(t *testing.T, env []string, name string, args ...string) child {
 // tarryProcess starts a tarry of its own.
 func tarryProcess(t *testing.T, address string) (c child, base string) {
 	t.Helper()
-	c = startChild(t, []string{"TARRY_TEST_MAIN=1"}, os.Args[0], "serve", "--store", "mem:", "--http", address)
+	c = startChild(t, []string{"TARRY_TEST_MAIN=1"}, os.Args[0], "serve", "--store", "disk:data", "--http", address)
 	return c, c.out.await(t, `listens on (http://\S+)\n`)[1]
 }
 

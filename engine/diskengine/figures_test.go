@@ -174,3 +174,13 @@ func TestFiguresOfBackgroundWork(t *testing.T) {
 	broken.Store(false)
 	reads(t, e, "disk_flushes", "", positive)
 }
+
+// What a scrape costs the engine.
+func BenchmarkFigures(b *testing.B) {
+	e := place{"data", diskengine.Config{FS: vfs.NewMem(), Logger: quiet}}.open(b)
+	defer e.Close()
+	m := e.(engine.Measurer)
+	for b.Loop() {
+		m.Figures()
+	}
+}

@@ -123,7 +123,7 @@ func median(v []float64) float64 {
 
 // measure has a process do the job once, and returns the processors' time that it used and
 // how long it took, in seconds.
-func (j *job) measure(b *testing.B, p *process, n int) (cpu, took float64) {
+func (j *job) measure(b testing.TB, p *process, n int) (cpu, took float64) {
 	b.Helper()
 	check := func(err error) {
 		if err != nil {
@@ -154,7 +154,7 @@ type process struct {
 	out *bufio.Reader
 }
 
-func start(b *testing.B, store, with, receiver string) *process {
+func start(b testing.TB, store, with, receiver string) *process {
 	b.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(b.Context()), os.Args[0])
 	cmd.Env = append(os.Environ(), envStore+"="+store, envWith+"="+with, envReceiver+"="+receiver)

@@ -143,8 +143,6 @@ type liveServer struct {
 	*server.Server
 	*tarry.Client
 	engine *counting
-	guard  *access.Guard
-	tokens access.File
 }
 
 // live runs f in a bubble with a server.

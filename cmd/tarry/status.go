@@ -3,11 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
+	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,8 +24,9 @@ func (p *Program) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show on one screen what stands, and what to do about what is wrong",
-		Long: `Status shows the server or store, what its queues hold, and the problems: a store that
-is not ready, messages that are late, queues that are due and on which nobody works,
+		Long: `Status shows the server or store, what its queues hold, of a server how late messages were
+in the last 15 minutes (half of them at most, 99 of 100, the worst), and the problems: a
+store that is not ready, messages that are or were late, queues that are due and on which nobody works,
 queues that are paused while messages are due, messages that died of late. With each
 problem it says what to do.
 
@@ -82,23 +84,14 @@ func (p *Program) askReady(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	u, err := url.Parse(bare(where))
+	u, err := url.Parse(where)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
 		return usagef("give a --server, or leave --ready out", "--ready asks a server, and a store is given")
 	}
 	ctx, cancel := t.limit(ctx)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("readyz").String(), nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return &engine.Error{Op: "status", Err: engine.ErrUnavailable, Hint: "the server does not answer: " + err.Error() + "; is it running? tarry serve starts a server"}
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return notReady(resp)
+	if err := httpengine.Ready(ctx, u, nil); err != nil {
+		return notReady(err)
 	}
 	o := p.printer(t.json)
 	if err := o.line(map[string]bool{"ready": true}, "ready"); err != nil {
@@ -107,19 +100,18 @@ func (p *Program) askReady(ctx context.Context, t *target) error {
 	return o.flush()
 }
 
-// maxReason bounds what is read of the answer of one who is not ready.
-const maxReason = 64 << 10
-
-func notReady(resp *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReason))
-	if err != nil {
-		return &engine.Error{Op: "status", Err: engine.ErrUnavailable, Hint: "the server's answer breaks off: " + err.Error()}
+// notReady is the error of a server that does not say that it is ready.
+func notReady(err error) error {
+	var e *engine.Error
+	if !errors.As(err, &e) {
+		return err
 	}
-	var told *wire.Error
-	if err := wire.ReadAnswer(body, func(r *wire.Reader) { told = r.Failure() }); err != nil || told == nil || told.Code == "" {
-		return &engine.Error{Op: "status", Err: engine.ErrUnavailable, Hint: "it answers " + resp.Status + ", but not as a tarry server does"}
+	with := *e
+	with.Op = "status"
+	if strings.Contains(with.Hint, "does not answer") {
+		with.Hint += "; is it running? tarry serve starts a server"
 	}
-	return told.Err("status", engine.Ref{})
+	return &with
 }
 
 const (
@@ -127,6 +119,8 @@ const (
 	tardy = 30 * time.Second
 	// lately is how far back a death is a problem of now.
 	lately = 15 * time.Minute
+	// lateSpan is how far back is told how late messages were.
+	lateSpan = 15 * time.Minute
 	// shownQueues is how many queues fit one screen.
 	shownQueues = 20
 )
@@ -149,6 +143,7 @@ type status struct {
 	NextDue    wire.Time     `json:"next_due"`
 	Oldest     wire.Time     `json:"oldest_ready"`
 	LateBySecs float64       `json:"late_seconds"` // how long the oldest has been ready
+	Trends     bool          `json:"trends"`       // whether the server keeps how late messages were
 	Queues     []queueStatus `json:"queues"`
 	Problems   []problem     `json:"problems"`
 
@@ -158,15 +153,23 @@ type status struct {
 // queueStatus is a queue with the worst that is wrong with it.
 type queueStatus struct {
 	engine.QueueInfo
-	bad int // how many problems it has
+	lateness *wire.Times // of the last minutes; nil: not known, or none was handed out
+	bad      int         // how many problems it has
 }
 
-// MarshalJSON writes it as the API does.
-func (q queueStatus) MarshalJSON() ([]byte, error) { return wire.AppendQueue(nil, &q.QueueInfo), nil }
+// MarshalJSON writes it as the API does, and how late its messages were.
+func (q queueStatus) MarshalJSON() ([]byte, error) {
+	b := wire.AppendQueue(nil, &q.QueueInfo)
+	if q.lateness == nil {
+		return b, nil
+	}
+	late, err := json.Marshal(q.lateness)
+	return append(append(append(b[:len(b)-1], `,"lateness":`...), late...), '}'), err
+}
 
 // problem is what is wrong, and what to do about it.
 type problem struct {
-	Problem string `json:"problem"` // not_ready, server, no_worker, late, paused, deaths
+	Problem string `json:"problem"` // not_ready, server, no_worker, late, was_late, paused, deaths
 	Queue   string `json:"queue,omitempty"`
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
@@ -196,6 +199,10 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 	if s.Counts = caps.Count; !s.Counts {
 		return nil
 	}
+	late, err := s.lateness(ctx, c)
+	if err != nil && s.Ready {
+		return err
+	}
 	for after := ""; ; {
 		queues, next, err := c.Queues(ctx, after, engine.MaxPage)
 		if err != nil && !s.Ready {
@@ -205,7 +212,7 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 			return err
 		}
 		for _, q := range queues {
-			if err := s.queue(ctx, c, &caps, q); err != nil {
+			if err := s.queue(ctx, c, &caps, q, late[q.Queue]); err != nil {
 				return err
 			}
 		}
@@ -229,7 +236,7 @@ func (s *status) add(what, queue, message, hint string) {
 }
 
 // queue takes up what a queue holds, and what is wrong with it.
-func (s *status) queue(ctx context.Context, c *tarry.Client, caps *tarry.Capabilities, q tarry.QueueInfo) error {
+func (s *status) queue(ctx context.Context, c *tarry.Client, caps *tarry.Capabilities, q tarry.QueueInfo, late *wire.Times) error {
 	s.Scheduled, s.ReadyNow, s.Leased, s.Dead = s.Scheduled+q.Scheduled, s.ReadyNow+q.Ready, s.Leased+q.Leased, s.Dead+q.Dead
 	if !q.NextDue.IsZero() && (s.NextDue.IsZero() || q.NextDue.Before(s.NextDue.Time)) {
 		s.NextDue, s.nextQueue = wire.Time{Time: q.NextDue}, q.Queue
@@ -239,12 +246,15 @@ func (s *status) queue(ctx context.Context, c *tarry.Client, caps *tarry.Capabil
 	}
 	n := len(s.Problems)
 	s.backlog(q)
+	if len(s.Problems) == n {
+		s.wasLate(q.Queue, late)
+	}
 	if q.Dead > 0 && caps.Range && (caps.List || caps.ListDead) {
 		if err := s.deaths(ctx, c, q); err != nil {
 			return err
 		}
 	}
-	s.Queues = append(s.Queues, queueStatus{q, len(s.Problems) - n})
+	s.Queues = append(s.Queues, queueStatus{q, late, len(s.Problems) - n})
 	return nil
 }
 
@@ -264,6 +274,65 @@ func (s *status) backlog(q tarry.QueueInfo) {
 	default:
 		s.add("late", q.Queue, ready+", with "+counted(int(q.Leased), "lease")+" held",
 			"add workers or raise their concurrency, unless tarry queue get "+q.Queue+" shows that a rate or in_flight holds them back; if handlers became slow, see to what they call")
+	}
+}
+
+// lateness is how late the messages of each queue were in the last minutes, where a server
+// keeps that.
+func (s *status) lateness(ctx context.Context, c *tarry.Client) (map[string]*wire.Times, error) {
+	e, ok := c.Engine().(*httpengine.Engine)
+	if !ok {
+		return nil, nil
+	}
+	late := make(map[string]*wire.Times)
+	for after := ""; ; {
+		answer, err := e.Fetch(ctx, "/v1/trends", wire.TrendsQuery(lateSpan, lateSpan, after, engine.MaxPage))
+		if errors.Is(err, tarry.ErrUnsupported) || errors.Is(err, tarry.ErrNotFound) {
+			return nil, nil // it does not keep that, or is an older one
+		}
+		if err != nil {
+			return nil, err
+		}
+		var page wire.Trends
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return nil, &engine.Error{Op: "status", Err: engine.ErrUnavailable, Hint: "what the server tells of the last minutes makes no sense: " + err.Error()}
+		}
+		s.Trends = true
+		for i := range page.Queues {
+			if t := &page.Queues[i].Lateness; t.Count > 0 && t.P50 != nil && t.P99 != nil && t.Max != nil {
+				late[page.Queues[i].Queue] = t
+			}
+		}
+		if after = page.Next; after == "" {
+			return late, nil
+		}
+	}
+}
+
+// wasLate finds whether messages were handed out late, though none waits now.
+func (s *status) wasLate(queue string, t *wire.Times) {
+	if t == nil || milliseconds(*t.P99) < s.late {
+		return
+	}
+	s.add("was_late", queue, fmt.Sprintf("of %d messages handed out within %s one in a hundred came later than %s, the worst %s late",
+		t.Count, lasting(lateSpan), brief(t.P99), brief(t.Max)),
+		"see when on the dashboard, or with tarry top; if it comes back add workers, or raise a rate or in_flight that tarry queue get "+queue+" shows")
+}
+
+// milliseconds is a duration that the API tells as a number.
+func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// brief writes how late something was, for people: two or three digits.
+func brief(ms *float64) string {
+	switch d := milliseconds(*ms); {
+	case d < 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	default:
+		return lasting(d)
 	}
 }
 
@@ -327,11 +396,23 @@ func (s *status) print(o *printer) error {
 	if err := o.line(nil, ""); err != nil {
 		return err
 	}
-	o.head("QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "NEXT DUE", "OLDEST READY", "PAUSED")
+	head := []string{"QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "NEXT DUE", "OLDEST READY", "PAUSED"}
+	late := slices.ContainsFunc(s.Queues, func(q queueStatus) bool { return q.lateness != nil })
+	if late {
+		head = append(head, "LATE P50", "P99", "WORST")
+	}
+	o.head(head...)
 	for i := range s.Queues[:min(len(s.Queues), shownQueues)] {
 		q := &s.Queues[i]
-		if err := o.row(nil, q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead,
-			orDash(away(q.NextDue, s.now)), orDash(away(q.OldestReady, s.now)), pausedText(&q.QueueInfo)); err != nil {
+		cells := []any{q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead,
+			orDash(away(q.NextDue, s.now)), orDash(away(q.OldestReady, s.now)), pausedText(&q.QueueInfo)}
+		switch {
+		case late && q.lateness != nil:
+			cells = append(cells, brief(q.lateness.P50), brief(q.lateness.P99), brief(q.lateness.Max))
+		case late:
+			cells = append(cells, "-", "-", "-")
+		}
+		if err := o.row(nil, cells...); err != nil {
 			return err
 		}
 	}

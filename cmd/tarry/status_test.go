@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 )
 
@@ -77,7 +78,7 @@ func TestStatusOfManyQueues(t *testing.T) {
 		if i == 77 {
 			q.Ready, q.Leased, q.OldestReady = 5, 2, s.now.Add(-time.Hour)
 		}
-		if err := s.queue(t.Context(), nil, &engine.Capabilities{}, q); err != nil {
+		if err := s.queue(t.Context(), nil, &engine.Capabilities{}, q, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,6 +121,35 @@ func TestStatusOfDeaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	run1(t, w, step{args: "status", code: exitFailed,
-		stdout: `tarry .*: ready\n! mail: 1 message died within 15m, the last of: no such order\n  tarry dead ls mail --newest shows why; .*\nmail  0  0  0  1  -  -  -\n`,
+		stdout: `tarry .*: ready\n! mail: 1 message died within 15m, the last of: no such order\n  tarry dead ls mail --newest shows why; .*\nmail  0  0  0  1  -  -  -  \S+  \S+  \S+\n`,
 		stderr: `tarry: there is 1 problem .*\n`})
+}
+
+// How late messages were the server knows, also when none waits any more.
+func TestStatusTellsHowLateMessagesWere(t *testing.T) {
+	w, _ := served(t, "mem:")
+	url, _ := w.program(nil, nil).env("TARRY_SERVER")
+	c, err := openStore(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.PushDraft(t.Context(), tarry.NewDraft("mail", nil, tarry.At(time.Now().Add(-time.Hour)))); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, "push", "other", "x", "--in", "1h")
+	g, err := c.Engine().Lease(t.Context(), []engine.Want{{Queue: "mail", Max: 1}})
+	if err != nil || len(g.Queues[0].Messages) != 1 {
+		t.Fatal(err, g)
+	}
+	run1(t, w, step{args: "status", code: exitFailed,
+		stdout: `tarry .*: ready\n! mail: of 1 messages handed out within 15m one in a hundred came later than (59|1h)\S*, the worst 1h\S* late\n  see when .*` +
+			`(?s:.*)QUEUE .* LATE P50  P99  WORST\nmail  0  0  1  0  -  -  -  \S+  \S+  1h\S*\nother  1  0  0  0  AWAY  -  -  -  -  -\n`,
+		stderr: `tarry: there is 1 problem .*\n`})
+	run1(t, w, step{args: "status --late 2h", stdout: `tarry .*: ready\nno problems\n(?s:.*)`})
+	o := w.tarry(t, "status", "--json")
+	queues := object(t, o.stdout)["queues"].([]any)
+	if late, _ := queues[0].(map[string]any)["lateness"].(map[string]any); late["count"] != 1.0 || late["max_ms"].(float64) < 3_600_000 {
+		t.Errorf("%s", o.stdout)
+	}
 }

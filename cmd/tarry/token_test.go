@@ -149,6 +149,8 @@ func TestServeProcessWithTokensAndTLS(t *testing.T) {
 	} {
 		run1(t, world{}, step{args: args, code: exitUnavailable, stderr: "tarry: open: " + want + `\n`})
 	}
+	run1(t, world{}, step{args: "status --ready --server " + own, stdout: `ready\n`})
+	run1(t, world{}, step{args: "status --ready --server " + trust, code: exitUnavailable, stderr: `tarry: status: .*certificate required.*\n`})
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil { // it goes on
 		t.Fatal(err)
 	}

@@ -83,6 +83,19 @@ var _ interface {
 // Options.
 // ErrUnavailable when nobody answers, ErrInvalid when that is not a tarry server.
 func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
+	e, err := prepare(u, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.learn(ctx); err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// prepare returns an engine that knows nothing of its server yet.
+func prepare(u *url.URL, opts *Options) (*Engine, error) {
 	if opts == nil {
 		opts = new(Options)
 	}
@@ -108,10 +121,6 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	}
 	e.client = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	if err := e.learn(ctx); err != nil {
-		_ = e.Close()
-		return nil, err
-	}
 	return e, nil
 }
 

@@ -3,6 +3,7 @@ package httpengine
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -38,4 +39,16 @@ func (e *Engine) Forecast(ctx context.Context, queue string, step, span time.Dur
 			_, buckets := r.Forecast()
 			return buckets
 		})
+}
+
+// Fetch answers a GET of the server's API that no engine has a call for, as JSON: of what
+// happened, say. path is percent-encoded, and begins with /v1/. ErrUnsupported, or
+// ErrNotFound of an older server, where there is no such call.
+func (e *Engine) Fetch(ctx context.Context, path, query string) ([]byte, error) {
+	b, err := e.do(ctx, call{op: "read", method: http.MethodGet, path: path, query: query})
+	if err != nil {
+		return nil, err
+	}
+	defer b.free()
+	return slices.Clone(b.b), nil
 }

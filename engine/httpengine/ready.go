@@ -3,6 +3,7 @@ package httpengine
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -14,6 +15,17 @@ func (e *Engine) Ready(ctx context.Context) error {
 		b.free()
 	}
 	return err
+}
+
+// Ready asks the server that u names, as in Open, whether it is ready, and nothing else: as
+// probes do, who need no token.
+func Ready(ctx context.Context, u *url.URL, opts *Options) error {
+	e, err := prepare(u, opts)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return e.Ready(ctx)
 }
 
 // Trouble is what is wrong with a server that is ready, and what to do about it.

@@ -1,0 +1,169 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// buffer is a run of the stream that waits to be written; an entry begins it. Its first
+// frameSize bytes are for the head of a frame.
+type buffer struct {
+	b    []byte
+	open int // slots that are not committed
+}
+
+// bufferSize is how large a buffer is, unless an entry needs a larger one.
+const bufferSize = 256 << 10
+
+var buffers = sync.Pool{New: func() any { return &buffer{b: make([]byte, frameSize, frameSize+bufferSize+align)} }}
+
+func newBuffer(atLeast int) *buffer {
+	if atLeast <= bufferSize {
+		return buffers.Get().(*buffer)
+	}
+	return &buffer{b: make([]byte, frameSize, frameSize+atLeast+align)}
+}
+
+func (b *buffer) fits(n int) bool { return len(b.b)+n+align <= cap(b.b) }
+
+func (b *buffer) free() {
+	if b.b = b.b[:frameSize]; cap(b.b) == frameSize+bufferSize+align {
+		buffers.Put(b)
+	}
+}
+
+// copyLocked is up to how many bytes are copied under the lock.
+const copyLocked = 64 << 10
+
+// Append appends an entry, whose bytes are those of the parts, and returns its end, for Wait. It
+// waits for nothing, keeps none of the bytes, and fails only if the log is closed or stopped, or
+// the entry too long. The order of entries is that of the calls.
+func (l *Log) Append(kind byte, parts ...[]byte) (Pos, error) {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	if n > copyLocked {
+		s, err := l.Reserve(kind, n)
+		if err != nil {
+			return 0, err
+		}
+		at := 0
+		for _, p := range parts {
+			at += copy(s.Bytes[at:], p)
+		}
+		s.Commit()
+		return s.End, nil
+	}
+	l.mu.Lock()
+	b, err := l.room(kind, n)
+	if err != nil {
+		l.mu.Unlock()
+		return 0, err
+	}
+	for _, p := range parts {
+		b.b = append(b.b, p...)
+	}
+	end, wake := l.end, l.idle
+	l.idle = false
+	l.mu.Unlock()
+	if wake {
+		signal(l.wake)
+	}
+	return end, nil
+}
+
+// Slot is a place in the log for an entry of which the bytes are still to come.
+type Slot struct {
+	Bytes []byte // to be filled, all of them
+	End   Pos    // of the entry, for Wait
+
+	log *Log
+	buf *buffer
+}
+
+// Reserve appends an entry whose n bytes are filled in afterwards, so that this can be done
+// outside the caller's locks. Each Slot must be committed soon: no sync goes on without it.
+func (l *Log) Reserve(kind byte, n int) (Slot, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, err := l.room(kind, n)
+	if err != nil {
+		return Slot{}, err
+	}
+	at := len(b.b)
+	b.b = b.b[:at+n]
+	b.open++
+	if l.idle {
+		l.idle = false
+		signal(l.wake)
+	}
+	return Slot{Bytes: b.b[at : at+n : at+n], End: l.end, log: l, buf: b}, nil
+}
+
+// Commit says that the bytes are filled in. They are not to be touched afterwards. It is
+// called once.
+func (s Slot) Commit() {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if s.buf.open--; s.buf.open == 0 {
+		s.log.filled.Signal()
+	}
+}
+
+// room returns a buffer to which n bytes of an entry can be appended, whose head it appends.
+// It counts them.
+func (l *Log) room(kind byte, n int) (*buffer, error) {
+	switch {
+	case l.err != nil:
+		return nil, l.err
+	case l.closed:
+		return nil, ErrClosed
+	case n > l.cfg.MaxEntry:
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, n, l.cfg.MaxEntry)
+	}
+	if l.cur != nil && !l.cur.fits(maxEntryHead+n) {
+		l.full, l.cur = append(l.full, l.cur), nil
+	}
+	if l.cur == nil {
+		l.cur = newBuffer(maxEntryHead + n)
+	}
+	b, was := l.cur, len(l.cur.b)
+	b.b = appendEntryHead(b.b, kind, n)
+	size := len(b.b) - was + n
+	l.end += Pos(size)
+	l.pending += size
+	return b, nil
+}
+
+// Admit is called before what may be refused is appended, outside of all locks. It waits while
+// more than Config.MaxPending bytes wait for the disk, and returns ErrFull while there is no
+// space for further segments. Who has been admitted may still come to append when it is
+// full.
+func (l *Log) Admit(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		f, err := l.busy, l.err
+		switch {
+		case err != nil:
+		case l.closed:
+			err = ErrClosed
+		case l.noSpace:
+			err = fmt.Errorf("%w: %w", ErrFull, l.spareErr)
+		}
+		if f == nil {
+			f = l.next
+		}
+		wait := l.pending > l.cfg.MaxPending
+		l.mu.Unlock()
+		if err != nil || !wait {
+			return err
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return context.Cause(ctx) // nothing was appended
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClosed says that the log was closed.
+	ErrClosed = errors.New("the log is closed")
+
+	// ErrStopped says that the log stopped at an error, which it wraps: what was not synced
+	// by then has an unknown outcome. It is to be opened anew.
+	ErrStopped = errors.New("the log stopped at an error; see to the disk and open it again")
+
+	// ErrUnknown says that a caller left before the end: the outcome is unknown.
+	ErrUnknown = errors.New("left before the log was synced: the outcome is unknown")
+
+	// ErrFull says that the disk is full. What makes room may still be appended.
+	ErrFull = errors.New("no space for further segments of the log; free some space on the disk")
+
+	// ErrTooLong says that an entry is longer than Config.MaxEntry.
+	ErrTooLong = errors.New("the entry is too long for the log")
+
+	// ErrDamaged says that something durable cannot be read. The error is a *DamageError.
+	ErrDamaged = errors.New("the log is damaged")
+
+	// ErrNewer says that a newer release wrote the log.
+	ErrNewer = errors.New("the log was written by a newer release; use that one")
+)
+
+// DamageError says where something durable cannot be read.
+type DamageError struct {
+	File   string
+	Offset int64 // in the file
+	Pos    Pos   // in the log: all before is sound
+	Reason string
+}
+
+// Error implements error.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%v: %s, offset %d (position %d of the log): %s", ErrDamaged, e.File, e.Offset, e.Pos, e.Reason)
+}
+
+// Unwrap returns ErrDamaged.
+func (e *DamageError) Unwrap() error { return ErrDamaged }

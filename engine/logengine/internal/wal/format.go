@@ -1,0 +1,170 @@
+package wal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+)
+
+// Pos is a place in the log: how many bytes of entries, with their heads, come before it.
+type Pos uint64
+
+const (
+	magic   = "tarrylog"
+	version = 1
+
+	headerSize = 4096    // of a segment; what follows are frames
+	frameSize  = 32      // of a frame, before its piece of the stream
+	maxPiece   = 1 << 20 // of the stream, in one frame
+	align      = 8       // where frames begin
+
+	maxEntryHead = 1 + binary.MaxVarintLen32
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seed is what the checksums of a store begin with.
+func seed(id uint64) uint32 {
+	return crc32.Checksum(binary.LittleEndian.AppendUint64(nil, id), castagnoli)
+}
+
+// header is that of a segment. It is written when the segment is begun.
+type header struct {
+	number uint64
+	base   Pos    // where the stream goes on; all before is synced
+	salt   uint64 // random
+	prev   uint32 // checksum of the frame that holds the byte before base; 0: there is none
+	crc    uint32 // of the header
+}
+
+// encode sets the checksum and returns the bytes.
+func (h *header) encode(seed uint32) []byte {
+	b := make([]byte, headerSize)
+	copy(b, magic)
+	binary.LittleEndian.PutUint32(b[8:], version)
+	binary.LittleEndian.PutUint64(b[16:], h.number)
+	binary.LittleEndian.PutUint64(b[24:], uint64(h.base))
+	binary.LittleEndian.PutUint64(b[32:], h.salt)
+	binary.LittleEndian.PutUint32(b[40:], h.prev)
+	h.crc = sum(seed, b)
+	binary.LittleEndian.PutUint32(b[12:], h.crc)
+	return b
+}
+
+// sum is the checksum of a header.
+func sum(seed uint32, b []byte) uint32 {
+	return crc32.Update(crc32.Update(seed, castagnoli, b[:12]), castagnoli, b[16:])
+}
+
+// decodeHeader reports whether b, of headerSize bytes, is a header, of this release's version.
+func decodeHeader(seed uint32, b []byte) (h header, ok bool, err error) {
+	if string(b[:8]) != magic || sum(seed, b) != binary.LittleEndian.Uint32(b[12:]) {
+		return header{}, false, nil
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
+		return header{}, false, fmt.Errorf("%w (its format is %d, this one reads %d)", ErrNewer, v, version)
+	}
+	return header{
+		number: binary.LittleEndian.Uint64(b[16:]),
+		base:   Pos(binary.LittleEndian.Uint64(b[24:])),
+		salt:   binary.LittleEndian.Uint64(b[32:]),
+		prev:   binary.LittleEndian.Uint32(b[40:]),
+		crc:    binary.LittleEndian.Uint32(b[12:]),
+	}, true, nil
+}
+
+// frame is a piece of the stream.
+type frame struct {
+	pos    Pos    // of the piece
+	synced Pos    // up to where the log was synced when the frame was written; at most pos
+	prev   uint32 // checksum of the frame before, or of the header of the segment
+	first  uint32 // where in the piece the first entry begins; its length if none does
+	crc    uint32
+	piece  []byte
+}
+
+func (f *frame) end() Pos { return f.pos + Pos(len(f.piece)) }
+
+// padded is how many bytes a frame with a piece of n bytes takes up.
+func padded(n int) int64 { return int64(frameSize+n+align-1) / align * align }
+
+// encode fills the head of a frame in b, whose piece of n bytes stands behind it already, with
+// zeros up to its padded length, and sets the checksum.
+func (f *frame) encode(seed uint32, b []byte, n int) {
+	binary.LittleEndian.PutUint32(b[4:], uint32(n))
+	binary.LittleEndian.PutUint64(b[8:], uint64(f.pos))
+	binary.LittleEndian.PutUint64(b[16:], uint64(f.synced))
+	binary.LittleEndian.PutUint32(b[24:], f.prev)
+	binary.LittleEndian.PutUint32(b[28:], f.first)
+	f.crc = crc32.Update(seed, castagnoli, b[4:])
+	binary.LittleEndian.PutUint32(b, f.crc)
+}
+
+// decodeFrameHead reads the head of a frame and how long its piece is, and reports whether
+// they can be those of a frame; its checksum is not looked at.
+func decodeFrameHead(b []byte) (f frame, n int, ok bool) {
+	f = frame{
+		crc:    binary.LittleEndian.Uint32(b),
+		pos:    Pos(binary.LittleEndian.Uint64(b[8:])),
+		synced: Pos(binary.LittleEndian.Uint64(b[16:])),
+		prev:   binary.LittleEndian.Uint32(b[24:]),
+		first:  binary.LittleEndian.Uint32(b[28:]),
+	}
+	size := binary.LittleEndian.Uint32(b[4:])
+	ok = size <= maxPiece && f.first <= size && f.synced <= f.pos && uint64(f.pos) <= 1<<63
+	return f, int(size), ok
+}
+
+// sound reports whether b, a frame with its padding, has the checksum it names.
+func sound(seed uint32, b []byte) bool {
+	return crc32.Update(seed, castagnoli, b[4:]) == binary.LittleEndian.Uint32(b)
+}
+
+// appendEntryHead appends what comes before the bytes of an entry.
+func appendEntryHead(b []byte, kind byte, n int) []byte {
+	return binary.AppendUvarint(append(b, kind), uint64(n))
+}
+
+// entryHead reads it; size is how long it is, 0 if b holds only a part of it, negative if it
+// is none.
+func entryHead(b []byte) (kind byte, n, size int) {
+	if len(b) == 0 {
+		return 0, 0, 0
+	}
+	v, k := binary.Uvarint(b[1:min(len(b), maxEntryHead)])
+	if k < 0 || k == 0 && len(b) >= maxEntryHead || v > mostEntry {
+		return 0, 0, -1
+	}
+	if k == 0 {
+		return 0, 0, 0
+	}
+	return b[0], int(v), 1 + k
+}
+
+// nextEntry is where in a run of stream the first entry begins at or behind at; one begins
+// at i.
+func nextEntry(b []byte, i, at int) int {
+	for i < at {
+		_, n, size := entryHead(b[i:])
+		i += size + n
+	}
+	return i
+}
+
+const suffix = ".log"
+
+func segmentName(dir string, number uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%016x%s", number, suffix))
+}
+
+// parseName returns the number of a segment, by its name without the directory.
+func parseName(name string) (number uint64, ok bool) {
+	if len(name) != 16+len(suffix) {
+		return 0, false
+	}
+	if _, err := fmt.Sscanf(name, "%016x.log", &number); err != nil {
+		return 0, false
+	}
+	return number, name == filepath.Base(segmentName("", number))
+}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/server/access"
+	"github.com/tarryhq/tarry/trend"
 	"github.com/tarryhq/tarry/ui"
 )
 
@@ -100,6 +102,9 @@ type world struct {
 	file  access.File
 	guard *access.Guard
 	audit *lines
+	meter *tarry.Meter
+
+	behind atomic.Int64 // how far the clock of what happened is off
 }
 
 // kind is what a world is like.
@@ -112,8 +117,10 @@ type kind struct {
 func newWorld(t *testing.T, k kind) *world {
 	t.Helper()
 	w := &world{T: t, audit: new(lines)}
-	w.c = tarry.New(memengine.New(nil), nil)
-	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit)}
+	trends := trend.New(&trend.Config{Now: func() time.Time { return time.Now().Add(time.Duration(w.behind.Load())) }})
+	w.meter = trends.Meter()
+	w.c = tarry.New(memengine.New(nil), &tarry.Config{Meter: w.meter})
+	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit), Trends: trends}
 	if k.tokens {
 		w.file = access.File(filepath.Join(t.TempDir(), "tokens"))
 		w.token("first", access.Admin)

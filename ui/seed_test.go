@@ -3,6 +3,7 @@ package ui_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -62,6 +63,34 @@ func (w *world) seed(t *testing.T, more int) {
 	if more > 0 {
 		w.tenants(t, more)
 	}
+}
+
+// past tells of what might have happened in the last 15 minutes.
+func (w *world) past() {
+	r := rand.New(rand.NewPCG(3, 4))
+	for ago := 15 * time.Minute; ago > 0; ago -= 10 * time.Second {
+		w.behind.Store(int64(-ago))
+		then := time.Now().Add(-ago)
+		for queue, rate := range map[string]float64{"order.unpaid": 400, "ride.rate": 140, "mail.digest": 60, "merchant.notify": 90, "webhook.out": 30} {
+			n := int(rate * (0.5 + r.Float64()))
+			if queue == "order.unpaid" && ago > 4*time.Minute && ago < 6*time.Minute {
+				n *= 3
+			}
+			w.meter.Pushed(queue, engine.Created, nil, int(rate*(0.7+0.6*r.Float64())))
+			var leases []tarry.Lease
+			for range n {
+				late := time.Duration(float64(time.Millisecond) * math.Exp(r.NormFloat64()*0.7))
+				if n > 700 {
+					late *= time.Duration(1 + r.IntN(60))
+				}
+				leases = append(leases, tarry.Lease{Info: tarry.Info{Queue: queue, Due: then.Add(-late)}})
+			}
+			w.meter.Granted(leases, then)
+			w.meter.Leased(queue, n)
+			w.meter.Settled(queue, engine.Ack, engine.Gone, nil, n)
+		}
+	}
+	w.behind.Store(0)
 }
 
 // tenants pushes to n queues, a message each.

@@ -9,36 +9,54 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-var shots = flag.String("shots", "", "folder to put pictures of the pages into")
+var (
+	shots   = flag.String("shots", "", "folder to put pictures of the pages into")
+	shotsAs = flag.String("shots-as", "webp", "format of the pictures: webp or png")
+)
 
 // shoot takes a picture of what is seen.
 func (p *tab) shoot(name string) {
 	p.Helper()
-	shot := tell(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng})
-	if err := os.WriteFile(filepath.Join(*shots, name), shot.Data, 0o644); err != nil {
+	shot := tell(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormat(*shotsAs), Quality: new(int64(82))})
+	if err := os.WriteFile(filepath.Join(*shots, name+"."+*shotsAs), shot.Data, 0o644); err != nil {
 		p.Fatal(err)
 	}
 }
 
-// The pictures of docs/dashboard.md, when asked for: go test ./ui -run Shots -shots docs/dashboard.
+// The pictures of docs/dashboard.md, when asked for: go test ./ui -run Shots -shots ../docs/dashboard.
 func TestShots(t *testing.T) {
 	if *shots == "" {
 		t.Skip("pictures are made with -shots DIR alone")
 	}
 	w := newWorld(t, kind{})
+	w.past()
 	w.seed(t, 2000)
-	p := w.open(desk, "#/")
-	p.sees("h1", "Queues")
+	for _, dark := range []bool{false, true} {
+		scheme := "light"
+		if dark {
+			scheme = "dark"
+		}
+		p := w.open(look{1280, 800, dark}, "#/")
+		p.sees(".queues", "import.nightly")
+		p.sees(".queues .wide", "s, ")
+		p.shoot("queues-" + scheme)
+		p.to("#/queues/order.unpaid")
+		p.sees(".after", "Show more")
+		p.sees(".heat", "handled")
+		p.until(`!!document.querySelector(".u-over")`)
+		p.shoot("queue-" + scheme)
+		p.to("#/queues/order.unpaid/messages/1")
+		p.sees(".json", "order")
+		p.shoot("message-" + scheme)
+		p.to("#/dead?queue=webhook.out")
+		p.sees(".groups", "410 Gone")
+		p.shoot("dead-" + scheme)
+	}
+	p := w.open(look{360, 740, false}, "#/queues/order.unpaid")
+	p.sees(".heat", "handled")
+	p.until(`!!document.querySelector(".u-over")`)
+	p.shoot("phone")
+	p.to("#/")
 	p.sees(".queues", "import.nightly")
-	p.shoot("overview.png")
-	p.to("#/queues/order.unpaid")
-	p.sees("h1", "order.unpaid")
-	p.sees(".after", "Show more")
-	p.shoot("queue.png")
-	p.to("#/dead?queue=webhook.out")
-	p.sees(".groups", "410 Gone")
-	p.shoot("dead.png")
-	p.to("#/queues/order.unpaid/messages/1")
-	p.sees(".json", "order")
-	p.shoot("message.png")
+	p.shoot("phone-queues")
 }

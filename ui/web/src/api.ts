@@ -14,6 +14,12 @@ export interface Queue {
   oldest_ready: string | null;
   paused: boolean;
   paused_until?: string | null;
+  // What events tell beside.
+  changes?: number;
+  pushed_per_s?: number;
+  acked_per_s?: number;
+  trend?: { lateness: { p50_ms: number | null; p99_ms: number | null } } | null;
+  gone?: boolean;
 }
 
 export interface Message {
@@ -47,6 +53,7 @@ export interface Info {
   engine: string;
   capabilities: Record<string, boolean>;
   limits: Record<string, number | string>;
+  trends?: boolean; // it keeps what happened
   now: string;
 }
 

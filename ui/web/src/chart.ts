@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import { short } from "./text";
 import { zone } from "./time";
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+export const dark = matchMedia("(prefers-color-scheme: dark)");
 
 export const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -125,17 +125,22 @@ const quote = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
 // curl is a command that pushes such a message again.
 function curl(m: Message): string {
   const push = actions.again(m);
+  push.due = m.due;
+  let text = "";
   if (m.content_type === "application/json") {
     try {
-      push.body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(unpack(m)));
-      if (JSON.stringify(push.body).length > 0) delete push.body_base64;
+      text = new TextDecoder("utf-8", { fatal: true }).decode(unpack(m));
+      JSON.parse(text);
+      delete push.body_base64;
     } catch {
-      // It goes as it is.
+      text = ""; // it goes as it is
     }
   }
-  push.due = m.due;
+  const rest = JSON.stringify(push);
+  // The body goes as it stands: its numbers keep their digits.
+  const data = text === "" ? rest : `{"body":${text},${rest.slice(1)}`;
   const url = new URL(at(m.queue, "messages"), location.href.split("#")[0]);
-  return `curl -H 'Content-Type: application/json' -d ${quote(JSON.stringify(push))} ${quote(url.href)}`;
+  return `curl -H 'Content-Type: application/json' -d ${quote(data)} ${quote(url.href)}`;
 }
 
 function Headers({ m }: { m: Message }) {

@@ -1,17 +1,19 @@
 // All queues, those with problems first.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { now, type Queue } from "./api";
+import { late } from "./heat";
 import { Badge, Empty, Figure, Foreign, Segments, Since, Trouble, When } from "./parts";
 import { problems, type Problem } from "./problems";
 import { amend, route, toDead, toQueue } from "./route";
 import { pushTo } from "./actions";
 import { may } from "./session";
 import { loaded, queues, trouble, version } from "./store";
-import { count, many, short } from "./text";
+import { count, many, rate, short } from "./text";
 import { tick } from "./time";
+import { lately, type Spark } from "./trends";
 import { useWindow } from "./window";
 
-type Column = "queue" | "scheduled" | "ready" | "leased" | "dead" | "next_due" | "oldest_ready";
+type Column = "queue" | "scheduled" | "ready" | "leased" | "dead" | "next_due" | "oldest_ready" | "p99" | "acked_per_s";
 type Only = "all" | "problems" | "paused";
 
 const columns: [Column, string, string][] = [
@@ -22,11 +24,20 @@ const columns: [Column, string, string][] = [
   ["dead", "Dead", "num"],
   ["next_due", "Next due", "when"],
   ["oldest_ready", "Waiting for", "when"],
+  ["p99", "Late p50, p99", "when"],
+  ["acked_per_s", "Handled/s", "num"],
 ];
 
+// lateness and handled are what events told last, else what was read of the last minutes.
+const lateness = (q: Queue) => (q.trend?.lateness.p99_ms != null ? q.trend.lateness : lately.value.get(q.queue)?.lateness);
+const handled = (q: Queue) => q.acked_per_s || lately.value.get(q.queue)?.rate || 0;
+
+// value is what a column sorts by.
+const value = (q: Queue, by: Column) => (by === "p99" ? (lateness(q)?.p99_ms ?? -1) : by === "acked_per_s" ? handled(q) : q[by]);
+
 function compare(a: Queue, b: Queue, by: Column): number {
-  const x = a[by];
-  const y = b[by];
+  const x = value(a, by);
+  const y = value(b, by);
   if (typeof x === "number" && typeof y === "number") return y - x;
   if (by === "queue") return a.queue < b.queue ? -1 : 1;
   if (x === y) return 0;
@@ -166,10 +177,39 @@ function Table({ rows, worst, by, down, sort }: { rows: Queue[]; worst: Map<stri
               <When t={q.next_due} />
             </div>
             <div role="cell" class="when">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</div>
+            <div role="cell" class="when wide">
+              <Late of={lateness(q)} />
+            </div>
+            <div role="cell" class="num wide">
+              {handled(q) ? rate(handled(q)) : <span class="faint">–</span>} <Line all={lately.value.get(q.queue)?.spark} />
+            </div>
           </div>
         ))}
       </div>
     </div>
+  );
+}
+
+function Late({ of }: { of: { p50_ms: number | null; p99_ms: number | null } | undefined }) {
+  if (of?.p99_ms == null) return <span class="faint">–</span>;
+  return (
+    <>
+      {late(of.p50_ms)}, {late(of.p99_ms)}
+    </>
+  );
+}
+
+// Line draws what was handled in the last minutes.
+function Line({ all }: { all: Spark | undefined }) {
+  if (!all) return <svg class="spark" aria-hidden="true" />;
+  const most = Math.max(1, ...all.acked, ...all.pushed);
+  const path = (v: number[]) => "M" + v.map((n, i) => `${((i / Math.max(1, v.length - 1)) * 72).toFixed(1)} ${(19 - (n / most) * 17).toFixed(1)}`).join("L");
+  return (
+    <svg class="spark" viewBox="0 0 72 20" aria-hidden="true">
+      <title>Pushed and handled in the last 15 minutes</title>
+      <path class="pushed" d={path(all.pushed)} />
+      <path d={path(all.acked)} />
+    </svg>
   );
 }
 

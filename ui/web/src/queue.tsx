@@ -4,13 +4,14 @@ import { now, type State } from "./api";
 import * as actions from "./actions";
 import { act } from "./dialog";
 import { Forecast } from "./forecast";
+import { Heat } from "./heat";
 import { Messages } from "./messages";
 import { Badge, Figure, Foreign, Since, Tabs, Trouble, When } from "./parts";
 import { problems } from "./problems";
 import { amend, route, toQueues } from "./route";
-import { can, may } from "./session";
+import { can, info, may } from "./session";
 import { queues, refresh, trouble, version } from "./store";
-import { count, short } from "./text";
+import { count, rate, short } from "./text";
 
 const tabs: [State, string][] = [
   ["scheduled", "Scheduled"],
@@ -67,8 +68,10 @@ export function QueuePage({ queue }: { queue: string }) {
           <When t={q.next_due} />
         </Figure>
         <Figure name="Oldest ready for">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</Figure>
+        {q.acked_per_s !== undefined && <Figure name="Handled, last min">{rate(q.acked_per_s)}/s</Figure>}
       </dl>
       {can("forecast") && <Forecast queue={queue} />}
+      {info.value?.trends && <Heat queue={queue} />}
       {can("list") && (
         <section aria-labelledby="messages-title">
           <h2 id="messages-title">Messages</h2>
@@ -83,7 +86,7 @@ export function QueuePage({ queue }: { queue: string }) {
             ])}
             onPick={(s) => amend({ state: s === "scheduled" ? "" : s, from: "", to: "", order: "" })}
           />
-          <Messages queue={queue} state={state} total={q[state as "scheduled"]} />
+          <Messages key={state} queue={queue} state={state} total={q[state as "scheduled"]} />
         </section>
       )}
     </>

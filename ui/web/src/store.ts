@@ -1,5 +1,5 @@
-// What the queues hold, kept up to date while somebody looks.
-import { effect, signal } from "@preact/signals";
+// What the queues hold, kept up to date by the server's events while somebody looks.
+import { batch, effect, signal } from "@preact/signals";
 import { at, Failure, get, type Queue } from "./api";
 import { needsLogin, standing } from "./session";
 import { route } from "./route";
@@ -10,8 +10,12 @@ export const version = signal(0);
 export const loaded = signal(false);
 export const trouble = signal<unknown>(null);
 
-// moved has, of each queue that somebody looks at, a number that grows with each change.
+// moved has, of each queue that somebody looks at, a number that grows when its messages
+// may have changed.
 const moved = new Map<string, ReturnType<typeof signal<number>>>();
+
+// toldAt is when an event told of a queue last: an answer that was asked for before is older.
+const toldAt = new Map<string, number>();
 
 export function changes(queue: string) {
   let s = moved.get(queue);
@@ -19,36 +23,43 @@ export function changes(queue: string) {
   return s;
 }
 
-function same(a: Queue | undefined, b: Queue): boolean {
-  return a !== undefined && JSON.stringify(a) === JSON.stringify(b);
+function bump(queue: string): void {
+  const s = moved.get(queue);
+  if (s) s.value = (s.value ?? 0) + 1;
 }
 
-// take keeps what was told of a queue.
-export function take(all: Queue[]): void {
+const holds = ["scheduled", "ready", "leased", "dead", "finished", "next_due", "oldest_ready", "paused", "paused_until", "changes"] as const;
+
+// take keeps what was told of a queue; asked is when it was asked for, of what was asked.
+function take(all: Queue[], asked?: number): void {
   let any = false;
   for (const q of all) {
-    if (same(queues.get(q.queue), q)) continue;
+    if (asked === undefined) toldAt.set(q.queue, performance.now());
+    else if ((toldAt.get(q.queue) ?? -1) > asked) continue;
+    const old = queues.get(q.queue);
+    const now = asked === undefined || !old ? q : { ...old, paused_until: undefined, ...q };
     any = true;
-    queues.set(q.queue, q);
-    const s = moved.get(q.queue);
-    if (s) s.value = (s.value ?? 0) + 1;
+    if (q.gone) queues.delete(q.queue);
+    else queues.set(q.queue, now);
+    if (!old || q.gone || holds.some((h) => old[h] !== now[h])) bump(q.queue);
   }
   if (any) version.value++;
 }
 
 export async function refresh(queue: string): Promise<void> {
-  take([await get<Queue>(at(queue))]);
+  const asked = performance.now();
+  take([await get<Queue>(at(queue))], asked);
 }
 
 // touch reads a queue again, and has its lists read again, after something was done.
 export function touch(queue: string): void {
-  const s = changes(queue);
-  s.value = (s.value ?? 0) + 1;
+  bump(queue);
   void refresh(queue).catch(() => {});
 }
 
 // refreshAll reads all queues.
 async function refreshAll(): Promise<void> {
+  const asked = performance.now();
   const all: Queue[] = [];
   let after = "";
   do {
@@ -57,41 +68,69 @@ async function refreshAll(): Promise<void> {
     after = page.next;
   } while (after !== "");
   const known = new Set(all.map((q) => q.queue));
-  for (const name of queues.keys()) {
-    if (known.has(name)) continue;
-    queues.delete(name);
+  for (const name of [...queues.keys()]) if (!known.has(name) && (toldAt.get(name) ?? -1) < asked) queues.delete(name);
+  batch(() => {
+    take(all, asked);
     version.value++;
-  }
-  take(all);
-  loaded.value = true;
+    loaded.value = true;
+  });
 }
 
-// look keeps what is shown up to date: one queue, or all of them.
-async function look(): Promise<void> {
+// look reads what is shown.
+async function look(queue: string): Promise<void> {
+  try {
+    await (queue === "" ? refreshAll() : refresh(queue));
+    trouble.value = null;
+  } catch (err) {
+    if (!(err instanceof Failure && err.status === 401)) trouble.value = err;
+  }
+}
+
+const shown = signal(!document.hidden);
+addEventListener("visibilitychange", () => (shown.value = !document.hidden));
+
+// watched is the queue that is looked at; "" all of them.
+const watched = signal("");
+effect(() => {
   const { page, queue } = route.value;
-  if (page === "queue" || page === "message") await refresh(queue);
-  if (!loaded.value || page === "queues" || page === "dead") await refreshAll();
+  watched.value = page === "queue" || page === "message" ? queue : "";
+});
+
+const lost = new Failure(0, "unreachable", "the connection to the server is lost", "it is tried again");
+
+// follow has the server tell of a queue, or of all, until what it returns is called.
+function follow(queue: string): () => void {
+  let source: EventSource | null = null;
+  let timer = 0;
+  const connect = () => {
+    source = new EventSource(`v1/live?${queue === "" ? "overview=changes" : `queues=${encodeURIComponent(queue)}`}`);
+    const on = (name: string, act: (data: any) => void) => source!.addEventListener(name, (e) => act(JSON.parse((e as MessageEvent<string>).data)));
+    on("begin", (data) => {
+      clearTimeout(timer);
+      trouble.value = null;
+      if (!data.resumed) void look(queue);
+    });
+    on("queues", (data) => batch(() => take(data.queues)));
+    on("store", (data) => (trouble.value = data.up ? null : new Failure(0, "unavailable", "the server's store does not answer", "what is shown is old")));
+    source.onerror = () => {
+      clearTimeout(timer);
+      if (source!.readyState !== EventSource.CLOSED) {
+        timer = window.setTimeout(() => (trouble.value = lost), 2000); // it connects again by itself
+        return;
+      }
+      // It was refused: what was to be told is asked for, and then it is tried again.
+      void look(queue);
+      timer = window.setTimeout(connect, 3000);
+    };
+  };
+  connect();
+  return () => {
+    clearTimeout(timer);
+    source?.close();
+  };
 }
 
 effect(() => {
-  if (needsLogin.value || !standing.value) return;
-  void route.value;
-  let stopped = false;
-  let timer = 0;
-  const round = async () => {
-    if (!document.hidden) {
-      try {
-        await look();
-        trouble.value = null;
-      } catch (err) {
-        if (!(err instanceof Failure && err.status === 401)) trouble.value = err;
-      }
-    }
-    if (!stopped) timer = window.setTimeout(round, queues.size > 2000 && route.value.page === "queues" ? 5000 : 800);
-  };
-  void round();
-  return () => {
-    stopped = true;
-    clearTimeout(timer);
-  };
+  if (needsLogin.value || !standing.value || !shown.value) return undefined;
+  return follow(watched.value);
 });

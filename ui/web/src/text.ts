@@ -14,6 +14,9 @@ export function short(n: number): string {
   return plain.format(n);
 }
 
+// rate is how many a second.
+export const rate = (n: number) => (n === 0 ? "0" : n < 10 ? n.toFixed(n < 0.1 ? 2 : 1) : short(Math.round(n)));
+
 export const many = (n: number, one: string, more = one + "s") => `${count(n)} ${n === 1 ? one : more}`;
 
 export function bytes(n: number): string {

@@ -3,6 +3,7 @@ package httpengine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -70,9 +71,12 @@ func TestFigures(t *testing.T) {
 	})
 	cancel()
 	<-waited
-	if waiting, waits := figure("waiting", ""), figure("wait_seconds", ""); waiting != 0 || waits != 1 {
-		t.Errorf("%v wait after %v waits", waiting, waits)
-	}
+	servertest.Await(t, "the end of the wait", func() error {
+		if waiting, waits := figure("waiting", ""), figure("wait_seconds", ""); waiting != 0 || waits != 1 {
+			return fmt.Errorf("%v wait after %v waits", waiting, waits)
+		}
+		return nil
+	})
 
 	broken.Store(true)
 	if err := push(); err == nil || figure("failures", "server_error") != 1 || figure("up", "") != 1 {

@@ -61,6 +61,7 @@ ui: ui/web/node_modules/.package-lock.json ## Build the dashboard's pages into u
 .PHONY: test
 test: servers ui-packages ## Run all tests, with the race detector where a C compiler is there.
 	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
+	[ ! -e ui/web/node_modules/.package-lock.json ] || export TARRY_TEST_UI=require; \
 	if $(GO) env CC | xargs -I{} sh -c 'command -v {} >/dev/null'; then \
 		CGO_ENABLED=1 $(GO) test -race -timeout $(TESTTIME) ./...; \
 	else \

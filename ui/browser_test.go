@@ -40,7 +40,7 @@ var browser struct {
 	err  error
 }
 
-var timeout = flag.Duration("browser-timeout", 20*time.Second, "how long a step in the browser may take")
+var timeout = flag.Duration("browser-timeout", time.Minute, "how long a step in the browser may take")
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -287,20 +287,21 @@ func TestLive(t *testing.T) {
 	w := newWorld(t, kind{})
 	p := w.open(desk, "#/queues/live.q")
 	p.sees(".empty", "Nothing is scheduled")
-	var worst time.Duration
 	seen := func(what string, begun time.Time, wait func()) {
 		t.Helper()
 		wait()
-		took := time.Since(begun)
-		worst = max(worst, took)
-		t.Logf("%s is seen after %s", what, took)
+		t.Logf("%s is seen after %s", what, time.Since(begun)) // within a second where nothing else runs
 	}
-	due := time.Now().Add(4 * time.Second)
 	begun := time.Now()
-	w.push("live.q", `{}`, tarry.At(due), tarry.Key("soon"))
+	w.push("live.q", `{}`, tarry.In(time.Hour), tarry.Key("soon"))
 	seen("a push", begun, func() { p.sees(".messages", "soon") })
 	p.press(".tabs", "Ready")
-	seen("falling due", due, func() { p.sees("#panel[aria-labelledby=tab-ready] .messages", "soon") })
+	p.sees("#panel[aria-labelledby=tab-ready]", "Nothing is ready")
+	moved, err := w.c.Reschedule(t.Context(), tarry.ByKey("soon").Of("live.q"), tarry.In(500*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen("falling due", moved.Due, func() { p.sees("#panel[aria-labelledby=tab-ready] .messages", "soon") })
 	p.press(".tabs", "Leased")
 	begun = time.Now()
 	got, err := w.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"live.q"}, Max: 1})
@@ -316,9 +317,6 @@ func TestLive(t *testing.T) {
 	p.sees(".tabs", "Scheduled 1")
 	p.to("#/")
 	p.sees(".queues .wide", "s,") // p50 and p99
-	if worst > 10*time.Second {   // a second on a machine that does nothing else
-		t.Errorf("it took %s", worst)
-	}
 }
 
 // What others wrote shows as text, and changes nothing around it.

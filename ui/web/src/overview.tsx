@@ -6,7 +6,7 @@ import { Badge, Empty, Figure, Foreign, Segments, Since, Trouble, When } from ".
 import { problems, type Problem } from "./problems";
 import { amend, route, toDead, toQueue } from "./route";
 import { pushTo } from "./actions";
-import { may } from "./session";
+import { mayAnywhere } from "./session";
 import { loaded, queues, trouble, version } from "./store";
 import { count, many, rate, short } from "./text";
 import { tick } from "./time";
@@ -72,7 +72,7 @@ export function Overview() {
       <div class="title">
         <h1>Queues</h1>
         <span class="muted">{count(all.length)}</span>
-        <div class="actions">{may("x", "push") && <button onClick={() => pushTo("")}>Push a message…</button>}</div>
+        <div class="actions">{mayAnywhere("push") && <button onClick={() => pushTo("")}>Push a message…</button>}</div>
       </div>
       <dl class="figures">
         <Figure name="Scheduled">{count(sum("scheduled"))}</Figure>

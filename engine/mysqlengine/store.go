@@ -184,20 +184,30 @@ func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, err
 	return found, t.send(ctx)
 }
 
-// fence puts a row at the end of time behind each kind of new queues. InnoDB looks for the
+// fences are how many rows a queue has at the end of time behind each kind.
+var fences = [...]int{sqlengine.Waiting: 16, sqlengine.Ranked: 1, sqlengine.Leased: 1, sqlengine.Dead: 1}
+
+// fence puts rows at the end of time behind each kind of new queues. InnoDB looks for the
 // first row of a range without minding where that ends: where there is none it would walk on
 // over all that is still there of messages that have gone, to a row that is not of the range.
+// A transaction that leases all there is locks the row it stops at, and who comes meanwhile
+// skips that: so there are more of them behind what waits.
 func (t *tx) fence(ctx context.Context, names []string, numbers map[string]int64) error {
 	var nums []int64
 	for _, name := range names {
 		nums = append(nums, numbers[name])
 	}
 	slices.Sort(nums)
-	for some := range slices.Chunk(slices.Compact(nums), rowsMost/4) {
-		s := say(t.say.fence)
-		for i, num := range some {
-			for k := range int64(4) {
-				s.row(int(k)+4*i, -4*num-k, num, k, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(0))
+	const each = 32 // ids a queue
+	for some := range slices.Chunk(slices.Compact(nums), rowsMost/each) {
+		s, n := say(t.say.fence), 0
+		for _, num := range some {
+			id := -each * num
+			for kind, many := range fences {
+				for range many {
+					s.row(n, id, num, kind, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(0))
+					n, id = n+1, id-1
+				}
 			}
 		}
 		if err := t.write(ctx, s); err != nil {

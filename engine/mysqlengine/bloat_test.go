@@ -101,7 +101,7 @@ func TestNothingWalksOverWhatHasGone(t *testing.T) {
 	sqltest.Walks(t, e, func() (pages int64) {
 		ok(t, db.QueryRow("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_BUFFER_POOL_READ_REQUESTS'").Scan(&pages))
 		return pages
-	}, 4000)
+	}, 8000)
 }
 
 // TestBloat is to be asked for: go test ./engine/mysqlengine -run TestBloat -v -timeout 2h -bloat 1000000

@@ -48,6 +48,7 @@ type process struct {
 	blind    blind
 	stalls   stalls
 	floors   floors
+	surveys  surveys
 	held     held
 	folding  folding
 	measured measured
@@ -62,6 +63,8 @@ var _ interface {
 func New(store Store, cfg Config) *Engine {
 	p := new(process)
 	p.present.began = time.Now()
+	p.surveys.ctx, p.surveys.cancel = context.WithCancel(context.Background())
+	p.surveys.turn = make(chan struct{}, 1)
 	p.seen.queues = make(map[int64]view)
 	p.blind.queues = make(map[int64]*luck)
 	p.names.numbers = make(map[string]int64)
@@ -110,6 +113,7 @@ func (e *Engine) Heard(s Sooner) {
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		<-e.calls.Close()
+		e.surveys.stop()
 		e.giveBack()
 		e.folding.tasks.Wait()
 		e.store.Close()

@@ -2,6 +2,7 @@ package sqlengine
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,18 @@ func (f *Floor) lower(o *Floor) {
 	f.Forgotten = min(f.Forgotten, o.Forgotten)
 }
 
+// below takes away what is not below another.
+func (f *Floor) below(o *Floor) {
+	for k := range f.From {
+		if f.From[k].Compare(o.From[k]) >= 0 {
+			f.From[k] = token.Place{At: never}
+		}
+	}
+	if f.Forgotten >= o.Forgotten {
+		f.Forgotten = never
+	}
+}
+
 // floors are what this process knows to be below all that queues have.
 //
 // A database leaves what was deleted or moved in its indexes until that is cleaned up,
@@ -60,7 +73,9 @@ func (f *Floor) lower(o *Floor) {
 // What comes to lie below a floor is mostly known: this process has written it, or a notice
 // tells of it. The rest, such as what another process gave back that was due long ago, is met
 // by whole looks. They are made all the time while they cost nothing, and else for a
-// twentieth of the time.
+// twentieth of the time, beside the leases. The latter begin where none but what has waited
+// can have come since the last one, but for one now and then: leases, deaths and memories
+// end, or have begun, after they were made.
 type floors struct {
 	mu     sync.Mutex
 	queues map[int64]*floor
@@ -69,13 +84,16 @@ type floors struct {
 
 type floor struct {
 	Floor
-	took, before time.Duration // the last whole looks
-	next         time.Time     // when the next one is due
+	took, before time.Duration // the last looks from the ground
+	next         time.Time     // when the next whole look is due
+	base         Floor         // where it begins
+	grounded     time.Time     // when one from the ground is due
 }
 
 // glance is a look that is under way.
 type glance struct {
 	from []Floor
+	was  []Floor          // the floors when it began, if it is beside others
 	low  map[int64]*Floor // what was written meanwhile
 }
 
@@ -84,7 +102,9 @@ const (
 	lookShare = 20                     // the others take one of so many parts of the time
 	lookLeast = time.Second            // how long after one that is timed the next one is due
 	lookMost  = 30 * time.Second       // and at most
+	lookDeep  = 10 * time.Minute       // how long after one from the ground the next one is due
 	lookSlack = 250 * time.Millisecond // how long before its commit a push may have read the time
+	lookLate  = 30 * time.Second       // how long before its commit a lease may have ended
 )
 
 // seek says from where to look.
@@ -93,25 +113,35 @@ type seek int
 const (
 	rough seek = iota // from floors: it is only to be known what comes first
 	sure              // from the ground, where whole looks cost nothing
-	timed             // likewise, or where one is due
+	timed             // likewise, and how long that takes is noted
+	whole             // from the base, or from the ground where that is due
 )
 
 // of begins a look at queues.
 func (f *floors) of(queues []int64, how seek) *glance {
-	now := time.Now()
 	g := &glance{from: make([]Floor, len(queues))}
+	if how == whole {
+		g.was = make([]Floor, len(queues))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, q := range queues {
 		x := f.queues[q]
-		if x == nil || how != rough && x.pause() == 0 || how == timed && !now.Before(x.next) {
-			g.from[i] = ground(q)
-			g.from[i].whole = how == timed
-		} else {
-			g.from[i] = x.Floor
+		if how == whole && x != nil {
+			g.was[i] = x.Floor
 		}
-		if x != nil && g.from[i].whole {
-			x.next = now.Add(max(lookLeast, x.pause())) // others need not do the same meanwhile
+		switch {
+		case x == nil || how != rough && x.cheap():
+			g.from[i] = ground(q)
+			g.from[i].whole = how == timed || how == whole
+		case how == whole:
+			g.from[i] = x.base
+			if !time.Now().Before(x.grounded) {
+				g.from[i] = ground(q)
+			}
+			g.from[i].whole = true
+		default:
+			g.from[i] = x.Floor
 		}
 	}
 	if f.looks == nil {
@@ -128,28 +158,42 @@ func (f *floors) from(queues []int64, how seek) []Floor {
 	return g.from
 }
 
-// due reports whether a timed look at one of queues is due.
-func (f *floors) due(queues []int64) bool {
+// due returns those of queues at which a whole look is due that takes its time, and gives
+// others no reason to make it meanwhile.
+func (f *floors) due(queues []int64) (due []int64) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, q := range queues {
-		if x := f.queues[q]; x == nil || !now.Before(x.next) {
-			return true
+		if x := f.queues[q]; x != nil && !x.cheap() && !now.Before(x.next) {
+			x.next = now.Add(lookMost)
+			due = append(due, q)
 		}
 	}
-	return false
+	return due
 }
 
-// pause is how long after a whole look the next one is due. One that takes long but once has
-// waited for something else.
-func (x *floor) pause() time.Duration {
-	took := min(x.took, x.before)
-	if took < lookCheap {
-		return 0
-	}
-	return min(lookShare*took, lookMost)
+// dear reports whether looks at one of queues take their time.
+func (f *floors) dear(queues []int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(queues, func(q int64) bool { x := f.queues[q]; return x != nil && !x.cheap() })
 }
+
+// untimed reports whether it is to be noted how long a look at one of queues takes.
+func (f *floors) untimed(queues []int64) bool {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(queues, func(q int64) bool {
+		x := f.queues[q]
+		return x == nil || x.cheap() && !now.Before(x.next)
+	})
+}
+
+// cheap reports whether looks from the ground take next to no time. One that takes long but
+// once has waited for something else.
+func (x *floor) cheap() bool { return min(x.took, x.before) < lookCheap }
 
 // saw ends a look: heads are what it found, in the order of its queues, some of which may be
 // missing. 0 for took: it is not known how long the look alone took.
@@ -174,18 +218,39 @@ func (f *floors) saw(g *glance, heads []Heads, ms int64, took time.Duration) {
 			x = new(floor)
 			f.queues[h.Num] = x
 		}
-		if from.whole {
-			x.took, x.before = took, x.took
-			x.next = time.Now().Add(max(lookLeast, x.pause()))
+		found := h.floor(ms, from)
+		if g.was == nil {
+			x.Floor = found
+		} else {
+			found.below(&g.was[i]) // of that the others know more by now
+			x.lower(&found)
 		}
-		x.Floor = h.floor(ms, from)
-		if from.whole { // it may have found what the others do not
-			f.tell(&x.Floor)
+		if from.whole {
+			x.timed(from, took)
+			x.base = h.base(ms, from)
+			f.tell(&found) // it may have found what the others do not
 		}
 		if low := g.low[h.Num]; low != nil {
-			x.lower(low)
+			x.lowerAll(low)
 		}
 	}
+}
+
+func (x *floor) lowerAll(low *Floor) {
+	x.lower(low)
+	x.base.lower(low)
+}
+
+// timed notes how long a whole look has taken.
+func (x *floor) timed(from *Floor, took time.Duration) {
+	now := time.Now()
+	if from.Ground() {
+		x.took, x.before = took, x.took
+		x.grounded = now.Add(lookDeep)
+	} else if took < lookCheap {
+		x.grounded = now // perhaps that is cheap again
+	}
+	x.next = now.Add(min(max(lookLeast, lookShare*took), lookMost))
 }
 
 // drop ends a look that has failed.
@@ -195,19 +260,9 @@ func (f *floors) drop(g *glance) {
 	delete(f.looks, g)
 }
 
-// floor is what follows from heads that were looked for from a floor. Others may be about to
-// push what is due at once.
-func (h *Heads) floor(ms int64, from *Floor) Floor {
+// places is what follows from heads when nobody else pushes.
+func (h *Heads) places() Floor {
 	f := Floor{Queue: h.Num, From: h.First, Forgotten: h.Forgotten}
-	early := token.Place{At: ms - lookSlack.Milliseconds()}
-	for _, k := range []Kind{Waiting, Ranked} {
-		if early.Compare(f.From[k]) < 0 {
-			f.From[k] = early
-		}
-		if f.From[k].Compare(from.From[k]) < 0 {
-			f.From[k] = from.From[k]
-		}
-	}
 	if h.Settings.DeadKeep == 0 { // nobody has looked
 		f.From[Dead] = token.All.Low
 	}
@@ -217,12 +272,43 @@ func (h *Heads) floor(ms int64, from *Floor) Floor {
 	return f
 }
 
+// floor is what follows from heads that were looked for from a floor. Others may be about to
+// push what is due at once.
+func (h *Heads) floor(ms int64, from *Floor) Floor {
+	f := h.places()
+	f.early(ms, lookSlack, from, Waiting, Ranked)
+	return f
+}
+
+// early brings a floor down, for some kinds, to what may have ended some time before it was
+// looked for from another floor, but not below that.
+func (f *Floor) early(ms int64, by time.Duration, from *Floor, some ...Kind) {
+	early := token.Place{At: ms - by.Milliseconds()}
+	for _, k := range some {
+		if early.Compare(f.From[k]) < 0 {
+			f.From[k] = early
+		}
+		if f.From[k].Compare(from.From[k]) < 0 {
+			f.From[k] = from.From[k]
+		}
+	}
+}
+
+// base is where the next whole look may begin, after one from a base.
+func (h *Heads) base(ms int64, from *Floor) Floor {
+	b := h.places()
+	b.early(ms, lookLate, from, Leased, Dead)
+	b.Forgotten = max(min(b.Forgotten, ms-lookLate.Milliseconds()), from.Forgotten)
+	b.From[Waiting], b.From[Ranked] = token.All.Low, token.All.Low
+	return b
+}
+
 // lower notes that something has come, or may have come, to lie there.
 func (f *floors) lower(low *Floor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x := f.queues[low.Queue]; x != nil {
-		x.lower(low)
+		x.lowerAll(low)
 	}
 	f.tell(low)
 }

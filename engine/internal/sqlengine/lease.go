@@ -29,6 +29,15 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	}
 	e.told.ask(distinct)
 	defer e.told.answered(distinct)
+	e.survey(distinct)
+	dear := e.floors.dear(distinct)
+	if dear {
+		done, err := e.surveys.await(ctx)
+		if err != nil {
+			return engine.Grant{}, err
+		}
+		defer done()
+	}
 	now, idle := time.Time{}, make(map[int64]*Heads)
 	busy, ahead := distinct, e.ahead(distinct, visits)
 	if ahead == nil {
@@ -37,7 +46,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 	}
 	if len(busy) > 0 {
-		if e.divides(ahead, visits) {
+		if !dear && e.divides(ahead, visits) {
 			now, err = e.handOutTwice(ctx, ahead, visits[0])
 		} else {
 			now, err = e.handOut(ctx, busy, ahead, visits, nil)
@@ -123,7 +132,7 @@ const aheadMost = 8
 func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 	_, most, fresh := e.span()
 	ms := most.UnixMilli() + 1
-	if !fresh || len(queues) > aheadMost || !e.told.expects(queues, ms) || e.floors.due(queues) {
+	if !fresh || len(queues) > aheadMost || !e.told.expects(queues, ms) || e.floors.untimed(queues) {
 		return nil
 	}
 	from := e.floors.from(queues, sure)

@@ -95,6 +95,9 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"gathered acks":                   acks,
 		"acks beside a bounded push":      acksBesideBounded,
 		"a lease of many":                 leaseOfMany,
+		"whole looks that take long":      dearLooks,
+		"closed beside a long look":       closeBesideDearLook,
+		"leases beside long looks":        dearLeases,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

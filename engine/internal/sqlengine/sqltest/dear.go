@@ -1,0 +1,141 @@
+package sqltest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// dear is a store in which whole looks take their time, as beside an old snapshot.
+type dear struct {
+	between
+	under chan struct{}                 // receives when one is held
+	hold  atomic.Pointer[chan struct{}] // they end with that; nil: after a moment
+}
+
+func (d *dear) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
+	whole := func(f sqlengine.Floor) bool { return f.From[sqlengine.Waiting] == token.All.Low }
+	if slices.ContainsFunc(from, whole) {
+		if hold := d.hold.Load(); hold == nil {
+			time.Sleep(50 * time.Millisecond)
+		} else {
+			d.under <- struct{}{}
+			select {
+			case <-*hold:
+			case <-ctx.Done():
+				return time.Time{}, nil, ctx.Err()
+			}
+		}
+	}
+	return d.Store.Heads(ctx, from)
+}
+
+// openDear returns an engine that knows whole looks at queue q to take their time, and
+// another process that has leased what was due there long ago.
+func openDear(t *testing.T, bed Bed) (e engine.Whole, d *dear, other engine.Whole, held engine.Lease) {
+	d = &dear{under: make(chan struct{}, 1)}
+	other = bed.Open(t, nil)
+	push(t, other, engine.Message{Queue: "q", Key: "old", Due: engine.When{At: time.Now().Add(-time.Hour)}})
+	held = lease(t, other, 1)[0]
+	e = bed.Open(t, func(s sqlengine.Store) sqlengine.Store { d.Store = s; return d })
+	for _, key := range []string{"1", "2", "3", "4", "5", "6"} {
+		push(t, e, hour(key)) // by which it learns how long an answer takes at least
+	}
+	lease(t, e, 1)
+	lease(t, e, 1)
+	return e, d, other, held
+}
+
+// Nobody waits for a whole look that takes its time, and what it finds is told.
+func dearLooks(t *testing.T, bed Bed) {
+	e, d, other, held := openDear(t, bed)
+	hinted := make(chan struct{}, 1)
+	defer e.Watch(func(string) {
+		select {
+		case hinted <- struct{}{}:
+		default:
+		}
+	})()
+	hold := make(chan struct{})
+	d.hold.Store(&hold)
+	settled, err := other.Settle(patience(t), []engine.Settlement{{Token: held.Token, Do: engine.Release}})
+	ok(t, err, settled[0].Err)
+	ctx := patience(t)
+	for under := false; !under; ok(t, ctx.Err()) {
+		lease(t, e, 1) // begins one once it is due
+		select {
+		case <-d.under:
+			under = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	lease(t, e, 1) // and does not wait for it
+	select {
+	case <-hinted: // of what came before
+	default:
+	}
+	d.hold.Store(nil)
+	close(hold)
+	select {
+	case <-hinted:
+	case <-ctx.Done():
+		t.Fatal("nothing is told of what a whole look has found")
+	}
+	if got := lease(t, e, 1); len(got) != 1 || got[0].Key != "old" {
+		t.Errorf("leased %v, want what another process has given back", got)
+	}
+}
+
+// Who closes an engine does not wait for a whole look either.
+func closeBesideDearLook(t *testing.T, bed Bed) {
+	e, d, _, _ := openDear(t, bed)
+	hold := make(chan struct{})
+	d.hold.Store(&hold)
+	ctx := patience(t)
+	for under := false; !under; ok(t, ctx.Err()) {
+		lease(t, e, 1)
+		select {
+		case <-d.under:
+			under = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- e.Close() }()
+	select {
+	case err := <-closed:
+		ok(t, err)
+	case <-ctx.Done():
+		t.Fatal("Close waits for a whole look")
+	}
+}
+
+// Where whole looks take their time leases do not pass over what others are about to lease.
+func dearLeases(t *testing.T, bed Bed) {
+	e, d, _, _ := openDear(t, bed)
+	push(t, e, engine.Message{Queue: "q", Key: "a"}, engine.Message{Queue: "q", Key: "b"})
+	open, end := make(chan struct{}), make(chan struct{})
+	d.open = func() { close(open); <-end }
+	first := make(chan []engine.Lease, 1)
+	go func() { first <- lease(t, e, 1) }()
+	<-open
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 1, TTR: time.Minute}}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a lease at the same time: %v, want it to wait", err)
+	}
+	close(end)
+	if got := <-first; len(got) != 1 || got[0].Key != "a" {
+		t.Errorf("leased %v, want what is first", got)
+	}
+	if got := lease(t, e, 1); len(got) != 1 || got[0].Key != "b" {
+		t.Errorf("leased %v then, want what is next", got)
+	}
+}

@@ -58,6 +58,7 @@ func (s *Server) routes() []route {
 		newRoute("GET", "/v1/queues/*/trend", access.Read, s.trend, callTrend),
 		newRoute("GET", "/v1/trends", access.Read, s.trends, callTrends),
 		newRoute("GET", "/v1/live", access.Read, s.watch, callLive),
+		newRoute("GET", "/v1/queues/*/dead/groups", access.Read, s.deadGroups, callDeadGroups),
 		newRoute("GET", "/v1/queues/*/settings", access.Read, s.settings, callSettings),
 		newRoute("PUT", "/v1/queues/*/settings", access.Operate, s.configure, callConfigure),
 

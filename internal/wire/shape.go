@@ -135,7 +135,7 @@ var Shapes = []*Shape{
 	Rescheduling, Cancelling, refFields, CancelResults, cancelledFields,
 	Leasing, roomFields, LeaseAnswer, grantedFields, Claiming, PollEnding,
 	Settling, settlementFields, SettleResults, settledFields,
-	QueuePage, QueueHolds, ForecastAnswer, bucketFields, TrendAnswer, TrendsAnswer,
+	QueuePage, QueueHolds, ForecastAnswer, bucketFields, TrendAnswer, TrendsAnswer, DeadGroupsAnswer,
 	Configuring, settingFields, Configured, settingsTold, Pausing, Purging, Redriving, None, Counted, Redriven,
 	ServerTells, CallerTold, Health, troubleFields,
 	Failed, errorFields,

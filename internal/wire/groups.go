@@ -1,0 +1,33 @@
+package wire
+
+import (
+	"encoding/json"
+	"reflect"
+)
+
+// DeadGroup are dead messages with about the same error.
+type DeadGroup struct {
+	Error        string `json:"error" doc:"with # for numbers, ids, addresses and times"`
+	Count        int    `json:"count"`
+	First        Time   `json:"first_died"`
+	Last         Time   `json:"last_died"`
+	Example      string `json:"example" doc:"the id of one of them"`
+	ExampleError string `json:"example_error" doc:"its error as it is"`
+}
+
+// DeadGroups are the errors of which the dead messages of a queue died.
+type DeadGroups struct {
+	Groups []DeadGroup `json:"groups" doc:"the most frequent first, 200 at most"`
+	Others int         `json:"others" doc:"how many messages are in further groups"`
+	Seen   int         `json:"seen" doc:"how many dead messages were looked at"`
+	More   bool        `json:"more" doc:"whether there are more, which died before"`
+}
+
+// DeadGroupsAnswer is the answer, by the tags of its struct.
+var DeadGroupsAnswer = answered("DeadGroups", "What messages of a queue died of.", tagged(reflect.TypeFor[DeadGroups]())...)
+
+// AppendDeadGroups appends the answer.
+func AppendDeadGroups(b []byte, g *DeadGroups) []byte {
+	j, _ := json.Marshal(g) // nothing in it can fail
+	return append(b, j...)
+}

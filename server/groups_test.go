@@ -1,0 +1,81 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/memengine"
+)
+
+func TestDeadGroups(t *testing.T) {
+	a := newAPI(t)
+	for i, reason := range []string{
+		"dial tcp 10.0.0.7:443: timeout after 1.5s", "dial tcp 10.0.0.12:8443: timeout after 30s", "no such order 17",
+		"dial tcp 192.168.1.1:1: timeout after 2m0s", "no such order 4711", "panic: boom",
+		"user 0b5e3f6c-3b0e-4a54-9f5f-0c3d0a5b7a11 is unknown", "user ABCDEFAB-abcd-abcd-abcd-abcdefabcdef is unknown",
+	} {
+		a.call(201, "POST", "/v1/queues/q/messages", `{}`)
+		leased := a.call(200, "POST", "/v1/lease", `{"queues":["q"]}`)
+		a.call(200, "POST", "/v1/settle", fmt.Sprintf(`{"settlements":[{"lease":%q,"do":"bury","reason":%q}]}`, field(t, leased, "messages", 0, "lease"), reason))
+		a.clock.Advance(time.Duration(i) * time.Second)
+	}
+	w := a.send("GET", "/v1/queues/q/dead/groups", "")
+	const want = `{"groups":[` +
+		`{"error":"dial tcp #: timeout after #","count":3,"first_died":"2030-03-01T12:00:00.000Z","last_died":"2030-03-01T12:00:03.000Z","example":"4","example_error":"dial tcp 192.168.1.1:1: timeout after 2m0s"},` +
+		`{"error":"user # is unknown","count":2,"first_died":"2030-03-01T12:00:15.000Z","last_died":"2030-03-01T12:00:21.000Z","example":"8","example_error":"user ABCDEFAB-abcd-abcd-abcd-abcdefabcdef is unknown"},` +
+		`{"error":"no such order #","count":2,"first_died":"2030-03-01T12:00:01.000Z","last_died":"2030-03-01T12:00:06.000Z","example":"5","example_error":"no such order 4711"},` +
+		`{"error":"panic: boom","count":1,"first_died":"2030-03-01T12:00:10.000Z","last_died":"2030-03-01T12:00:10.000Z","example":"6","example_error":"panic: boom"}` +
+		`],"others":0,"seen":8,"more":false}`
+	if w.Body.String() != want {
+		t.Errorf("got  %s\nwant %s", w.Body, want)
+	}
+	if w := a.send("GET", "/v1/queues/nobody/dead/groups", ""); w.Body.String() != `{"groups":[],"others":0,"seen":0,"more":false}` {
+		t.Errorf("of nobody: %s", w.Body)
+	}
+}
+
+// listed is an engine with n dead messages.
+type listed struct {
+	engine.Whole
+	n, asked int
+}
+
+func (e *listed) List(_ context.Context, q engine.ListQuery) (p engine.Page, err error) {
+	e.asked++
+	at, _ := strconv.Atoi(q.After)
+	for i := at; i < min(at+q.Limit, e.n); i++ {
+		word := fmt.Sprintf("%c%c", 'a'+i%25, 'a'+i/25%20)
+		p.Messages = append(p.Messages, engine.Info{Queue: q.Queue, ID: engine.ID(i + 1), State: engine.Dead, LastError: word})
+	}
+	if at+q.Limit < e.n {
+		p.Next = strconv.Itoa(at + q.Limit)
+	}
+	return p, nil
+}
+
+// However many have died, so many are looked at, and so many errors told apart.
+func TestDeadGroupsAreBounded(t *testing.T) {
+	a := newAPI(t)
+	lists := &listed{Whole: memengine.New(nil), n: 25_000}
+	c := tarry.New(lists, nil)
+	defer c.Close()
+	a.s = newServer(t, c, nil)
+	w := a.send("GET", "/v1/queues/q/dead/groups", "")
+	var got struct {
+		Groups       []struct{ Count int }
+		Others, Seen int
+		More         bool
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Groups) != 200 || got.Seen != 10_000 || !got.More || got.Others+200*20 != 10_000 || lists.asked != 10 {
+		t.Errorf("%d groups, %d others, %d seen, more %t, %d pages", len(got.Groups), got.Others, got.Seen, got.More, lists.asked)
+	}
+}

@@ -12,8 +12,9 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// foldMost is how many rows with changes of counts are added up at once.
-const foldMost = 250
+// foldMost is how many rows with changes of counts are added up at once: the more, the more of
+// them are of the same minutes.
+const foldMost = 1000
 
 // count is what one row of tally counts.
 type count struct{ queue, count, minute int64 }
@@ -34,9 +35,14 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 				return err
 			}
 			seqs, last = append(seqs, seq), seq
+			all := int64(0)
 			for _, change := range changes {
 				c.minute = change[0]
 				sums[c] += change[1]
+				all += change[1]
+			}
+			if c.count == int64(sqlengine.CountDue) { // Tally leaves the sum out
+				sums[count{c.queue, int64(sqlengine.CountWaiting), 0}] += all
 			}
 			return nil
 		})

@@ -1,6 +1,7 @@
 package mysqlengine
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"math"
@@ -18,6 +19,9 @@ const (
 	listMost = 500
 	rowsMost = 1000
 )
+
+// rowUsual is how long the text of a row is besides its key and body, as a rule.
+const rowUsual = 128
 
 // messages reads messages by what stands behind the columns.
 func (t *tx) messages(ctx context.Context, into *[]*sqlengine.Row, body bool, lock sqlengine.Lock, text string, values ...any) error {
@@ -212,24 +216,45 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 	return err
 }
 
+// inserted are the columns in which few of the messages that come have anything but the
+// default: the server takes its time with each value. nil: the default.
+var inserted = []struct {
+	name string
+	of   func(*sqlengine.Row) any
+}{
+	{"kind", func(m *sqlengine.Row) any { return orDefault(int64(m.Kind), int64(sqlengine.Waiting)) }},
+	{"due", func(m *sqlengine.Row) any { return orDefault(m.Due, m.Ends) }},
+	{"expires", expiresOf},
+	{"priority", func(m *sqlengine.Row) any { return orDefault(int64(m.Policy.Priority), codec.UsualPriority) }},
+	{"policy", func(m *sqlengine.Row) any {
+		p := codec.AppendPolicy(nil, &m.Policy)
+		if bytes.Equal(p, usualPolicy) {
+			return nil
+		}
+		return p
+	}},
+	{"meta", func(m *sqlengine.Row) any { return metaOf(&m.Content) }},
+	{"large", func(m *sqlengine.Row) any { _, large := bodyOf(m); return large }},
+}
+
+// usualPolicy is the default of its column.
+var usualPolicy = []byte{0}
+
+// orDefault is nil in place of a default.
+func orDefault(v, usual int64) any {
+	if v == usual {
+		return nil
+	}
+	return v
+}
+
 // Insert takes the keys first: what others have remembered of them is there to be seen
 // after that.
 func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
-	// Most have nothing else, and the server takes its time with each column.
 	insert := t.say.insert
-	some := func(has func(*sqlengine.Row) any) bool {
-		return slices.ContainsFunc(rows, func(m *sqlengine.Row) bool { return has(m) != nil })
-	}
 	var others []func(*sqlengine.Row) any
-	for _, c := range []struct {
-		name string
-		of   func(*sqlengine.Row) any
-	}{
-		{"expires", expiresOf},
-		{"meta", func(m *sqlengine.Row) any { return metaOf(&m.Content) }},
-		{"large", func(m *sqlengine.Row) any { _, large := bodyOf(m); return large }},
-	} {
-		if some(c.of) {
+	for _, c := range inserted {
+		if slices.ContainsFunc(rows, func(m *sqlengine.Row) bool { return c.of(m) != nil }) {
 			insert += ", " + c.name
 			others = append(others, c.of)
 		}
@@ -238,12 +263,16 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	if t.belief != nil && t.patience == sqlengine.Brief {
 		insert = briefly + insert
 	}
+	room := make([]any, 0, 7+len(others))
 	err := t.writeRows(ctx, insert, "", rows, func(s *statement, i int, m *sqlengine.Row) {
 		body, _ := bodyOf(m)
-		values := []any{int64(m.ID), m.Queue, orNull(m.Key), int64(m.Kind), 0, m.Ends, m.Due, m.Created, 0,
-			int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, body}
+		values := append(room[:0], int64(m.ID), m.Queue, orNull(m.Key), m.Ends, m.Created, m.Size, body)
 		for _, of := range others {
-			values = append(values, of(m))
+			if v := of(m); v != nil {
+				values = append(values, v)
+			} else {
+				values = append(values, byDefault)
+			}
 		}
 		s.row(i, values...)
 	})
@@ -329,7 +358,12 @@ func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) error {
 // writeRows writes rows by statements that begin and end so, each as long as the server
 // takes one.
 func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengine.Row, row func(s *statement, i int, m *sqlengine.Row)) error {
+	room := len(first)
+	for _, m := range rows {
+		room += rowUsual + len(m.Key) + len(m.Content.Body)
+	}
 	s, n := say(first), 0
+	s.text = slices.Grow(s.text, min(room, t.packet))
 	for _, m := range rows {
 		if n == rowsMost || n > 0 && s.bytes()+2*len(m.Content.Body)+rowBytes > t.packet {
 			if err := t.write(ctx, s.end(last)); err != nil {

@@ -1,6 +1,7 @@
 package mysqlengine
 
 import (
+	"bytes"
 	"database/sql"
 	"fmt"
 	"strconv"
@@ -9,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// statement is one that is put together: numbers stand in its text, bytes are sent beside
-// it.
+// statement is one that is put together: numbers stand in its text, and bytes too, unless they
+// have a backslash, whose meaning is up to the sql_mode. Those are sent beside it.
 type statement struct {
 	text []byte
 	args []any
@@ -33,11 +34,20 @@ func (s *statement) say(text string, values ...any) *statement {
 	return s
 }
 
+// word is a value that the server has a word for.
+type word string
+
+const byDefault word = "DEFAULT"
+
+const backslash = `\`
+
 // put adds a value, or several with commas between.
 func (s *statement) put(v any) {
 	switch v := v.(type) {
 	case nil:
 		s.text = append(s.text, "NULL"...)
+	case word:
+		s.text = append(s.text, v...)
 	case int64:
 		s.text = strconv.AppendInt(s.text, v, 10)
 	case int:
@@ -45,11 +55,20 @@ func (s *statement) put(v any) {
 	case bool:
 		s.text = strconv.AppendBool(s.text, v)
 	case string:
-		s.put([]byte(v))
+		if strings.Contains(v, backslash) {
+			s.beside([]byte(v))
+		} else {
+			s.quoted([]byte(v))
+		}
 	case []byte:
-		s.text = append(s.text, '?')
-		s.args = append(s.args, v)
-		s.size += len(v)
+		switch {
+		case v == nil:
+			s.put(nil)
+		case bytes.Contains(v, []byte(backslash)):
+			s.beside(v)
+		default:
+			s.quoted(v)
+		}
 	case []int64:
 		putAll(s, v)
 	case []string:
@@ -57,6 +76,25 @@ func (s *statement) put(v any) {
 	default:
 		panic("unknown kind of value")
 	}
+}
+
+// beside adds bytes that are sent beside the text.
+func (s *statement) beside(v []byte) {
+	s.text = append(s.text, '?')
+	s.args = append(s.args, v)
+	s.size += len(v)
+}
+
+// quoted adds bytes that have no backslash.
+func (s *statement) quoted(v []byte) {
+	s.text = append(s.text, "_binary'"...)
+	for quote := bytes.IndexByte(v, '\''); quote >= 0; quote = bytes.IndexByte(v, '\'') {
+		s.text = append(s.text, v[:quote]...)
+		s.text = append(s.text, "''"...)
+		v = v[quote+1:]
+	}
+	s.text = append(s.text, v...)
+	s.text = append(s.text, '\'')
 }
 
 func putAll[T any](s *statement, all []T) {
@@ -95,7 +133,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
-	meant, leased, insert, check, examine, plain, acked, acks, ack, move, replace, remove string
+	meant, leased, insert, check, believed, plain, acked, acks, ack, move, replace, remove string
 
 	over, remember, forget string
 
@@ -108,7 +146,7 @@ const (
 	now = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 
 	// columns of a message, without its body.
-	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, m.size, "
+	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, COALESCE(m.due, m.ends), m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, m.size, "
 
 	// changes are those of a row t of tally_change.
 	changes = "JSON_TABLE(t.changes, '$[*]' COLUMNS (minute BIGINT PATH '$[0]', n BIGINT PATH '$[1]')) c"
@@ -161,11 +199,11 @@ func statementsOf(prefix string) *statements {
 		bodies:     "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
 		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind = 2 AND ends > ? AND ends < 9223372036854775807",
 
-		insert: "INSERT INTO {message} (id, queue, `key`, kind, grave, ends, due, created, attempt, priority, policy, size, body",
+		insert: "INSERT INTO {message} (id, queue, `key`, ends, created, size, body",
 		// It fails when one is remembered.
 		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
-		// It fails unless all queues have the revisions and remember nothing.
-		examine: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM DUAL WHERE ? <> (SELECT COUNT(*) FROM {queue} WHERE (num, revision) IN (",
+		// Those queues that have the revisions and remember nothing.
+		believed: " FROM {queue} WHERE NOT remembers AND (num, revision) IN (",
 		// It fails when one of the queues remembers. A DELETE that asked for itself would lock
 		// their rows.
 		plain: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM DUAL WHERE EXISTS (SELECT 1 FROM {queue} WHERE num IN (?) AND remembers))",
@@ -184,13 +222,13 @@ func statementsOf(prefix string) *statements {
 		remember: "INSERT INTO {memory} (queue, `key`, id, due, ending, ended, forgotten) VALUES ",
 		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
 
-		tally: "INSERT INTO {tally_change} (queue, `count`, changes) VALUES ",
+		tally: "INSERT INTO {tally_change} (queue, `count`, changes) ",
 		// A count of 0 is by now that of what is ready.
-		stock: "SELECT t.queue, " + sum("1") + ", " + sum("0") + ", " + sum("2") + ", " + sum("3") + ", " + sum("4") + " FROM (" +
-			"SELECT queue, `count` AS c, n FROM {tally} WHERE queue IN (?) AND `count` IN (1, 2, 3, 4) " +
-			"UNION ALL SELECT queue, `count`, n FROM {tally} WHERE queue IN (?) AND `count` = 0 AND minute < ? " +
-			"UNION ALL SELECT t.queue, t.`count`, c.n FROM {tally_change} t, " + changes + " WHERE t.queue IN (?) AND (t.`count` > 0 OR c.minute < ?) " +
-			"UNION ALL SELECT queue, 0, COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue IN (?) AND kind IN (0, 1) AND ends >= ? AND ends <= ? GROUP BY queue" +
+		stock: "SELECT t.queue, CAST(SUM(t.waiting) AS SIGNED), " + sum("0") + ", " + sum("2") + ", " + sum("3") + ", " + sum("4") + " FROM (" +
+			"SELECT queue, `count` AS c, n, IF(`count` = 1, n, 0) AS waiting FROM {tally} WHERE queue IN (?) AND `count` IN (1, 2, 3, 4) " +
+			"UNION ALL SELECT queue, `count`, n, 0 FROM {tally} WHERE queue IN (?) AND `count` = 0 AND minute < ? " +
+			"UNION ALL SELECT t.queue, t.`count`, IF(t.`count` > 0 OR c.minute < ?, c.n, 0), IF(t.`count` = 0, c.n, 0) FROM {tally_change} t, " + changes + " WHERE t.queue IN (?) " +
+			"UNION ALL SELECT queue, 0, COUNT(*), 0 FROM {message} FORCE INDEX (by_end) WHERE queue IN (?) AND kind IN (0, 1) AND ends >= ? AND ends <= ? GROUP BY queue" +
 			") t GROUP BY t.queue",
 		due: "SELECT t.minute, CAST(SUM(t.n) AS SIGNED) FROM (" +
 			"SELECT minute, n FROM {tally} WHERE queue = ? AND `count` = 0 AND minute >= ? AND minute < ? UNION ALL " +
@@ -207,7 +245,7 @@ func statementsOf(prefix string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.meant, &s.leased, &s.insert, &s.check, &s.examine, &s.plain, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.meant, &s.leased, &s.insert, &s.check, &s.believed, &s.plain, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)

@@ -17,7 +17,7 @@ import (
 type store struct {
 	db      *sql.DB
 	prefix  string
-	own     bool // db is closed with the store
+	own     bool // db is closed with the store, and its transactions are READ COMMITTED
 	say     *statements
 	several bool // it takes several statements at once
 	packet  int  // bytes of statements that it takes at once
@@ -38,11 +38,17 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 		return fault(ctx, op, err, false)
 	}
 	t := &tx{asker: conn, store: s}
-	t.waiting = append(t.waiting, say(readCommitted), say("START TRANSACTION"))
+	if !s.own {
+		t.waiting = append(t.waiting, say(readCommitted))
+	}
+	t.waiting = append(t.waiting, say("START TRANSACTION"))
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
-		if err = t.examine(ctx); err == nil {
+		if t.belief != nil && !t.examined {
+			err = t.read(ctx, t.examining("", 1), none)
+		}
+		if err == nil {
 			err = t.write(ctx, say("COMMIT"))
 		}
 		if err == nil {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
@@ -27,6 +29,7 @@ type tx struct {
 
 	patience sqlengine.Patience
 	belief   *sqlengine.Belief // to be examined before the commit
+	examined bool
 }
 
 // write queues what has no answer.
@@ -71,16 +74,22 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 	if len(all) == 0 {
 		return nil
 	}
-	var text []byte
+	var text strings.Builder
 	var args []any
+	size := 0
+	for _, s := range all {
+		size += len(s.text) + 1
+	}
+	text.Grow(size)
 	for i, s := range all {
 		if i > 0 {
-			text = append(text, ';')
+			text.WriteByte(';')
 		}
-		text, args = append(text, s.text...), append(args, s.args...)
+		text.Write(s.text)
+		args = append(args, s.args...)
 	}
 	defer t.measured.trips.Since(time.Now())
-	rows, err := t.QueryContext(ctx, string(text), args...)
+	rows, err := t.QueryContext(ctx, text.String(), args...)
 	if err != nil {
 		return err
 	}
@@ -140,10 +149,12 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 	return o, again()
 }
 
-func (t *tx) Believe(ctx context.Context, b sqlengine.Belief) (func() sqlengine.Opened, error) {
-	answer, err := t.askHeads(ctx, nil) // there is nobody to be told of what comes first
-	if err != nil {
-		return nil, err
+func (t *tx) Believe(ctx context.Context, b sqlengine.Belief) (opened func() sqlengine.Opened, err error) {
+	answer := func() (now time.Time, _ []sqlengine.Heads) { return now, nil }
+	if b.Ask {
+		if answer, err = t.askHeads(ctx, nil); err != nil { // nobody is to be told of what comes first
+			return nil, err
+		}
 	}
 	t.belief, t.patience = &b, b.Patience
 	return func() (o sqlengine.Opened) {
@@ -152,20 +163,23 @@ func (t *tx) Believe(ctx context.Context, b sqlengine.Belief) (func() sqlengine.
 	}, nil
 }
 
-// examine undoes the transaction if what it believes is wrong.
-func (t *tx) examine(ctx context.Context) error {
-	if t.belief == nil {
-		return nil
+// examining is a statement that selects a number greater than 0, and more, unless what the
+// transaction believes is wrong: then the number is too large, which undoes the transaction.
+func (t *tx) examining(first string, number int64, more ...any) *statement {
+	t.examined = true
+	s := say(first+"SELECT ? + ? * (COUNT(*) <> ?", number, int64(math.MaxInt64), len(t.belief.Queues))
+	if at := t.belief.Now; !at.IsZero() {
+		s.say(" OR "+now+" - ? NOT BETWEEN 0 AND ?", at.UnixMicro(), sqlengine.Somewhat.Microseconds())
 	}
-	s := say(t.say.examine, len(t.belief.Queues))
+	s.end(")")
+	for _, v := range more {
+		s.end(", ").put(v)
+	}
+	s.end(t.say.believed)
 	for i, q := range t.belief.Queues {
 		s.row(i, q.Num, int64(q.Revision))
 	}
-	s.end(") AND NOT remembers)")
-	if at := t.belief.Now; !at.IsZero() {
-		s.text = append(s.text, say(" OR "+now+" - ? NOT BETWEEN 0 AND ?", at.UnixMicro(), sqlengine.Somewhat.Microseconds()).text...)
-	}
-	return t.read(ctx, s.end(")"), none)
+	return s.end(")")
 }
 
 // none expects nothing of rows.
@@ -195,38 +209,56 @@ func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) error {
 	return t.write(ctx, say(t.say.saveQueue, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0, q.Num))
 }
 
+// Tally writes a row for each count of a queue. With the first goes what examines the belief.
 func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
-	s, n := say(t.say.tally), 0
+	s, n := say(t.say.tally+"VALUES "), 0
 	for len(changes) > 0 {
 		c := changes[0]
-		var of [][2]int64 // minute and n
-		for _, x := range changes {
-			if x.Queue != c.Queue || x.Count != c.Count {
-				break
+		var of []byte
+		for ; len(changes) > 0 && changes[0].Queue == c.Queue && changes[0].Count == c.Count; changes = changes[1:] {
+			of = appendChange(of, changes[0])
+		}
+		of = append(of, ']')
+		switch {
+		case c.Count == sqlengine.CountWaiting:
+			continue // is what the minutes add up to
+		case t.belief != nil && !t.examined:
+			if err := t.write(ctx, t.examining(t.say.tally, c.Queue, int64(c.Count), of)); err != nil {
+				return err
 			}
-			of = append(of, [2]int64{x.Minute, x.N})
-		}
-		text, err := json.Marshal(of)
-		if err != nil {
-			return err
-		}
-		if n == rowsMost {
+			continue
+		case n == rowsMost:
 			if err := t.write(ctx, s); err != nil {
 				return err
 			}
-			s, n = say(t.say.tally), 0
+			s, n = say(t.say.tally+"VALUES "), 0
 		}
-		s.row(n, c.Queue, int64(c.Count), text)
+		s.row(n, c.Queue, int64(c.Count), of)
 		n++
-		changes = changes[len(of):]
+	}
+	if n == 0 {
+		return nil
 	}
 	return t.write(ctx, s)
+}
+
+// appendChange adds to the changes of a count: [[minute,n],...
+func appendChange(b []byte, c sqlengine.Tally) []byte {
+	sep := byte(',')
+	if len(b) == 0 {
+		sep = '['
+	}
+	b = append(b, sep, '[')
+	b = strconv.AppendInt(b, c.Minute, 10)
+	b = append(b, ',')
+	b = strconv.AppendInt(b, c.N, 10)
+	return append(b, ']')
 }
 
 func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
 	found := make(map[int64]sqlengine.Stock, len(queues))
 	minute := sqlengine.MinuteOf(ms)
-	ask := say(t.say.stock, queues, queues, minute, queues, minute, queues, minute*time.Minute.Milliseconds(), ms)
+	ask := say(t.say.stock, queues, queues, minute, minute, queues, queues, minute*time.Minute.Milliseconds(), ms)
 	err := t.read(ctx, ask, func(r *sql.Rows) error {
 		var queue int64
 		var s sqlengine.Stock

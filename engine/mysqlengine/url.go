@@ -3,6 +3,7 @@ package mysqlengine
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"net"
 	"net/url"
 	"strings"
@@ -48,7 +49,7 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	if err != nil {
 		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
 	}
-	db := sql.OpenDB(c)
+	db := sql.OpenDB(connector{c})
 	db.SetMaxOpenConns(pool)
 	db.SetMaxIdleConns(pool)
 	db.SetConnMaxIdleTime(idleTime)
@@ -59,6 +60,22 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	}
 	e.store.own = true
 	return e, nil
+}
+
+// connector makes connections whose transactions are READ COMMITTED, so that none has to say
+// so.
+type connector struct{ driver.Connector }
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
+		_ = conn.Close() // the error tells more
+		return nil, err
+	}
+	return conn, nil
 }
 
 // parse reads a URL.

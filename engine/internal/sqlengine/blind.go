@@ -34,7 +34,7 @@ func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p 
 		for _, name := range names {
 			w.seats[name] = new(seat)
 		}
-		belief := Belief{Queues: believed, Patience: p}
+		belief := Belief{Queues: believed, Ask: e.present.old(), Patience: p}
 		if !far {
 			belief.From = g.from
 		}
@@ -72,7 +72,9 @@ func (e *Engine) pushBlind(ctx context.Context, queues []int64, names []Name, p 
 		return true, err
 	}
 	o := opened()
-	e.present.seen(o.Now, sent)
+	if !o.Now.IsZero() {
+		e.present.seen(o.Now, sent)
+	}
 	e.seen.note(o.Heads)
 	e.floors.saw(g, o.Heads, e.clock(o.Now).UnixMilli(), 0)
 	seen := o.Heads

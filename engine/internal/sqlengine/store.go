@@ -96,8 +96,9 @@ type Tx interface {
 	// else locks one waits until the transaction ends. It leaves out what is no queue.
 	Open(ctx context.Context, from []Floor, lock []int64, first First) (Opened, error)
 	// Believe comes first in place of Open: what opened returns, once the transaction has
-	// committed, is the time and the heads that Open would have, or no heads where From is nil or
-	// Notify does nothing. Insert does not look for memories then. ErrAgain if in the end it was wrong.
+	// committed, is the time and the heads that Open would have: maybe no time unless b asks, no
+	// heads where From is nil or Notify does nothing. Insert does not look for memories then.
+	// ErrAgain if in the end it was wrong.
 	Believe(ctx context.Context, b Belief) (opened func() Opened, err error)
 	// Heads is Store.Heads with what this transaction has written, without the time.
 	Heads(ctx context.Context, from []Floor) ([]Heads, error)
@@ -157,6 +158,7 @@ type Belief struct {
 	From   []Floor   // from where they are looked at; nil: they are not
 	Now    time.Time // the database's time is this, or later by less than Somewhat; zero: nothing is believed of it
 
+	Ask      bool     // the time is asked for
 	Patience Patience // Endless or Brief
 }
 

@@ -3,6 +3,8 @@
 -- One row a message. Instants are milliseconds since 1970 (created: microseconds).
 -- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
 -- ends: when that ends: due time, deadline of the lease, or since when it is dead.
+-- due: NULL where that is ends. The defaults are what most messages have when they come: the
+-- server takes its time to parse each value.
 -- grave: 0, so that a key has one live message; of one that is dead 32768 times since when,
 -- plus its id modulo 32768. A body of up to 8192 bytes is in body, one that is longer in large.
 -- A queue has a row of each kind at the end of time, of an id below 0, where who looks for
@@ -13,17 +15,17 @@ CREATE TABLE IF NOT EXISTS {{name "message"}} (
     id         BIGINT           NOT NULL PRIMARY KEY,
     queue      BIGINT           NOT NULL DEFAULT 0,
     ends       BIGINT           NOT NULL,
-    due        BIGINT           NOT NULL,
+    due        BIGINT           NULL,
     created    BIGINT           NOT NULL DEFAULT 0,
     expires    BIGINT           NULL,
-    grave      BIGINT           NOT NULL,
-    attempt    BIGINT           NOT NULL,
-    priority   BIGINT           NOT NULL DEFAULT 0,
+    grave      BIGINT           NOT NULL DEFAULT 0,
+    attempt    BIGINT           NOT NULL DEFAULT 0,
+    priority   BIGINT           NOT NULL DEFAULT 1024,
     size       INT UNSIGNED     NOT NULL DEFAULT 0,
-    kind       TINYINT          NOT NULL,
+    kind       TINYINT          NOT NULL DEFAULT 0,
     `key`      VARBINARY(512)   NULL,
     nonce      BINARY(16)       NULL,
-    policy     VARBINARY(1024)  NOT NULL DEFAULT '',
+    policy     VARBINARY(1024)  NOT NULL DEFAULT 0x00,
     last_error BLOB             NULL,
     meta       BLOB             NULL,
     body       VARBINARY(8192)  NULL,
@@ -58,7 +60,8 @@ CREATE TABLE IF NOT EXISTS {{name "queue"}} (
 
 -- How many there are, by queue. count: 0 waiting, by the minute of their due times; 1 all
 -- that wait, 2 leased, 3 dead, 4 remembered keys. Transactions add rows to tally_change,
--- which are added up into tally now and then: so no transaction waits for a count.
+-- which are added up into tally now and then: so no transaction waits for a count. What
+-- changes of 0 add up to is there the change of 1.
 CREATE TABLE IF NOT EXISTS {{name "tally"}} (
     queue   BIGINT  NOT NULL,
     `count` TINYINT NOT NULL,

@@ -1,60 +1,21 @@
 package server
 
 import (
-	"bytes"
-	"io"
+	"context"
+	"net"
 	"net/http"
 )
 
-// Watch hands what s takes and answers from now on to f, whatever way it comes: the
-// request, as much of its body as was read, and the answer.
-func (s *Server) Watch(f func(r *http.Request, body []byte, status int, header http.Header, answer []byte)) {
-	for i := range s.table {
-		handle := s.table[i].handle
-		s.table[i].handle = func(x *exchange, r *http.Request) error {
-			w := &watched{ResponseWriter: x.ResponseWriter, status: http.StatusOK}
-			read := &bytes.Buffer{}
-			x.ResponseWriter = w
-			body := r.Body
-			r.Body = struct {
-				io.Reader
-				io.Closer
-			}{io.TeeReader(body, read), body}
-			if body == http.NoBody {
-				r.Body = body
-			}
-			if err := handle(x, r); err != nil {
-				s.fail(x, r, err)
-			}
-			x.ResponseWriter, r.Body = w.ResponseWriter, body
-			if !w.broken {
-				f(r, read.Bytes(), w.status, w.Header(), w.answer.Bytes())
-			}
-			return nil
-		}
-	}
+// Watched is a Server of which a handler sees all that it takes and answers.
+type Watched struct {
+	*Server
+	Handler http.Handler
 }
 
-// watched is the writer of an answer that is watched.
-type watched struct {
-	http.ResponseWriter
-	status int
-	answer bytes.Buffer
-	broken bool
+// ServeHTTP answers one request.
+func (w *Watched) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.Handler.ServeHTTP(rw, r) }
+
+// Serve is Server.Serve.
+func (w *Watched) Serve(ctx context.Context, ln net.Listener) error {
+	return serve(ctx, ln, w, &w.cfg)
 }
-
-func (w *watched) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *watched) Write(b []byte) (int, error) {
-	w.answer.Write(b)
-	n, err := w.ResponseWriter.Write(b)
-	w.broken = w.broken || err != nil
-	return n, err
-}
-
-func (w *watched) FlushError() error { return flush(w.ResponseWriter) }
-
-func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -109,7 +109,7 @@ func TestOpening(t *testing.T) {
 	default:
 	}
 	a := newAPI(t)
-	o.Opened(a.s)
+	o.Opened(a.s.Server)
 	<-push.done
 	if push.Code != 201 {
 		t.Errorf("the push that waited: %d %s", push.Code, push.Body)

@@ -18,18 +18,13 @@ import (
 
 // newServer is server.New, but all that the server takes and answers is held against
 // its OpenAPI document.
-func newServer(t testing.TB, c *tarry.Client, cfg *server.Config) *server.Server {
+func newServer(t testing.TB, c *tarry.Client, cfg *server.Config) *server.Watched {
 	s := server.New(c, cfg)
 	check, err := checker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Watch(func(r *http.Request, body []byte, status int, header http.Header, answer []byte) {
-		if err := check.Check(r, body, apicheck.Answer{Status: status, Header: header, Body: answer}); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return &server.Watched{Server: s, Handler: check.Handler(s, func(err error) { t.Error(err) })}
 }
 
 var checker = sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(document()) })

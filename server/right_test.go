@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/internal/apicheck"
 	"github.com/tarryhq/tarry/server/access"
 	"github.com/tarryhq/tarry/trend"
 )
@@ -71,9 +73,20 @@ func (g *guarded) ask(secret, method, path, body string) *httptest.ResponseRecor
 		r.Header.Set("Authorization", "Bearer "+secret)
 	}
 	w := httptest.NewRecorder()
-	g.ServeHTTP(w, r)
+	check, err := checker()
+	if err != nil {
+		g.Fatal(err)
+	}
+	check.Handler(g, func(err error) { g.Error(err) }).ServeHTTP(w, r)
 	return w
 }
+
+// checker holds what is taken and answered against the OpenAPI document.
+var checker = sync.OnceValues(func() (*apicheck.Checker, error) {
+	c := tarry.New(memengine.New(nil), nil)
+	defer c.Close()
+	return apicheck.New(New(c, nil).document())
+})
 
 // bodies are requests to the routes whose paths name no queue; %s is one. What is about
 // all queues, or none, needs none.

@@ -64,7 +64,7 @@ func newSecured(t *testing.T, files server.TLSFiles, cfg server.Config) *secured
 	c := tarry.New(memengine.New(nil), nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	served := make(chan error, 1)
-	go func() { served <- server.New(c, &cfg).Serve(ctx, l) }()
+	go func() { served <- newServer(t, c, &cfg).Serve(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {

@@ -26,7 +26,7 @@ type api struct {
 	testing.TB
 	clock *enginetest.Clock
 	c     *tarry.Client
-	s     *server.Server
+	s     *server.Watched
 }
 
 func newAPI(t testing.TB) *api {

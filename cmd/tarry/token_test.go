@@ -143,6 +143,7 @@ func TestServeProcessWithTokensAndTLS(t *testing.T) {
 	trust := server + "?" + url.Values{"ca_file": {cert}}.Encode()
 	own := server + "?" + url.Values{"ca_file": {cert}, "cert_file": {clientCert}, "key_file": {clientKey}}.Encode()
 	world{}.must(t, "push", "mail", "x", "--server", own, "--token-file", first)
+	world{}.must(t, "status", "--ready", "--server", own)
 	for args, want := range map[string]string{
 		"queues --server " + server + " --token-file " + first: `.*certificate signed by unknown authority.*`,
 		"queues --server " + trust + " --token-file " + first:  `.*certificate required.*`,

@@ -105,7 +105,7 @@ func TestAtMostOnceClaim(t *testing.T) {
 func checkForgotten(t *testing.T, e *Engine, token string) {
 	t.Helper()
 	for range 2 {
-		if r := settle1(t, e, engine.Settlement{Token: token, Do: engine.Ack}); r.Err != nil || r.State != engine.Gone {
+		if r := settle1(t, e, engine.Settlement{Token: token, Do: engine.Ack}); r.Err != nil || r.State != engine.Gone || r.Queue != "q" {
 			t.Errorf("ack: %+v", r)
 		}
 	}
@@ -113,6 +113,9 @@ func checkForgotten(t *testing.T, e *Engine, token string) {
 	for _, do := range []engine.Action{engine.Retry, engine.Snooze, engine.Release, engine.Bury} {
 		r := settle1(t, e, engine.Settlement{Token: token, Do: do, When: &now})
 		fails(t, r.Err, engine.ErrLeaseLost, "at_most_once", "deleted when it was taken")
+		if r.Queue != "q" {
+			t.Errorf("%s: it is told of the queue %q", do, r.Queue)
+		}
 	}
 	// A worker that renews its lease goes on with its work.
 	before := time.Now()

@@ -219,6 +219,13 @@ func (e *Engine) register(queues []*queue) ([]error, error) {
 	return nil, errAnswer
 }
 
+// known returns the queue of a print if this process has met it, else nil.
+func (e *Engine) known(print fingerprint) *queue {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.printed[print]
+}
+
 // queuesOf finds the queues of fingerprints, nil for one that is not known, asking for
 // all that this engine has not met.
 func (e *Engine) queuesOf(ctx context.Context, prints []fingerprint) (map[fingerprint]*queue, error) {

@@ -45,7 +45,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			continue
 		}
 		if e.forget {
-			settled[i] = e.forgotten(ctx, &s[i], t)
+			settled[i], queues[i] = e.forgotten(ctx, &s[i], t), e.known(fingerprint(t.Queue))
 			continue
 		}
 		tokens[i] = t

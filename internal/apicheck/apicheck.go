@@ -12,12 +12,22 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Checker holds exchanges against a document. Many goroutines may use it.
-type Checker struct{ operations []operation }
+type Checker struct {
+	operations []operation
+
+	// Few, if more than 0, is how many calls of a kind Handler looks at, and from then on
+	// one in so many, for tests that make very many. It is set before it is used.
+	Few int
+
+	mu   sync.Mutex
+	seen map[string]int // by kind
+}
 
 type operation struct {
 	method   string

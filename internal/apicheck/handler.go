@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 )
 
 // machines are the paths that are no calls of an API, but for those who watch a server.
@@ -14,19 +16,22 @@ const machines = "/metrics"
 // called by many goroutines. What was answered to a client that had gone is not looked at.
 func (c *Checker) Handler(next http.Handler, report func(error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen, read := &watched{ResponseWriter: w}, new(bytes.Buffer)
-		if body := r.Body; body != nil && body != http.NoBody {
+		shape := r.Method + " " + shapeOf(r.URL.EscapedPath())
+		seen, read := &watched{ResponseWriter: w, c: c, shape: shape, keep: c.pick(shape)}, new(bytes.Buffer)
+		whole := seen.keep
+		if body := r.Body; whole && body != nil && body != http.NoBody {
+			r = r.WithContext(r.Context()) // net/http looks at its own by type
 			r.Body = struct {
 				io.Reader
 				io.Closer
 			}{io.TeeReader(body, read), body}
 		}
 		next.ServeHTTP(seen, r)
-		if seen.broken || seen.status == 0 && r.Context().Err() != nil || r.URL.Path == machines && seen.status < 400 {
-			return
-		}
-		if seen.status == 0 {
+		if seen.status == 0 && r.Context().Err() == nil {
 			seen.status = http.StatusOK
+		}
+		if seen.broken || !seen.keep || seen.status == 0 || seen.status < 400 && (!whole || r.URL.Path == machines) {
+			return
 		}
 		if err := c.Check(r, read.Bytes(), Answer{Status: seen.status, Header: w.Header(), Body: seen.answer.Bytes()}); err != nil {
 			report(err)
@@ -34,10 +39,40 @@ func (c *Checker) Handler(next http.Handler, report func(error)) http.Handler {
 	})
 }
 
+// shapeOf is what calls of one kind have in common.
+func shapeOf(path string) string {
+	segments := strings.Split(path, "/")
+	return strconv.Itoa(len(segments)) + segments[len(segments)-1]
+}
+
+// pick reports whether one more of its kind is looked at.
+func (c *Checker) pick(kind string) bool {
+	if c.Few <= 0 {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = make(map[string]int)
+	}
+	if len(c.seen) > maxKinds {
+		kind = ""
+	}
+	c.seen[kind]++
+	n := c.seen[kind]
+	return n <= c.Few || n%c.Few == 0
+}
+
+// maxKinds bounds the kinds of calls that are told apart; the rest count as one.
+const maxKinds = 1000
+
 // watched is the writer of an answer that is watched.
 type watched struct {
 	http.ResponseWriter
-	status int // 0: nothing was written
+	c      *Checker
+	shape  string
+	keep   bool // the answer
+	status int  // 0: nothing was written
 	answer bytes.Buffer
 	broken bool
 }
@@ -45,6 +80,7 @@ type watched struct {
 func (w *watched) WriteHeader(status int) {
 	if status >= http.StatusOK && w.status == 0 {
 		w.status = status
+		w.keep = w.keep || status >= 400 && w.c.pick(w.shape+" "+strconv.Itoa(status))
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -53,7 +89,9 @@ func (w *watched) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	w.answer.Write(b)
+	if w.keep {
+		w.answer.Write(b)
+	}
 	n, err := w.ResponseWriter.Write(b)
 	w.broken = w.broken || err != nil
 	return n, err
@@ -61,3 +99,10 @@ func (w *watched) Write(b []byte) (int, error) {
 
 // Unwrap is for http.ResponseController.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// FlushError hands on what was written: who writes may want to know whether it went.
+func (w *watched) FlushError() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	w.broken = w.broken || err != nil
+	return err
+}

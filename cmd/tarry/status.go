@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -203,6 +204,7 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 	if err != nil && s.Ready {
 		return err
 	}
+	listed := make(map[string]bool)
 	for after := ""; ; {
 		queues, next, err := c.Queues(ctx, after, engine.MaxPage)
 		if err != nil && !s.Ready {
@@ -212,12 +214,20 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 			return err
 		}
 		for _, q := range queues {
+			listed[q.Queue] = true
 			if err := s.queue(ctx, c, &caps, q, late[q.Queue]); err != nil {
 				return err
 			}
 		}
 		if after = next; next == "" {
 			break
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(late)) { // of those that hold nothing any more
+		if !listed[name] {
+			if err := s.queue(ctx, c, &caps, tarry.QueueInfo{Queue: name}, late[name]); err != nil {
+				return err
+			}
 		}
 	}
 	s.sort()

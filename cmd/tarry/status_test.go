@@ -149,6 +149,10 @@ func TestStatusTellsHowLateMessagesWere(t *testing.T) {
 	run1(t, w, step{args: "status --late 2h", stdout: `tarry .*: ready\nno problems\n(?s:.*)`})
 	o := w.tarry(t, "status", "--json")
 	queues := object(t, o.stdout)["queues"].([]any)
+	if _, err := c.Engine().Settle(t.Context(), []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: engine.Ack}}); err != nil {
+		t.Fatal(err)
+	}
+	run1(t, w, step{args: "status --late 2h", stdout: `(?s:.*)mail  0  0  0  0  -  -  -  \S+  \S+  1h\S*\n(?s:.*)`}) // it holds nothing any more
 	if late, _ := queues[0].(map[string]any)["lateness"].(map[string]any); late["count"] != 1.0 || late["max_ms"].(float64) < 3_600_000 {
 		t.Errorf("%s", o.stdout)
 	}

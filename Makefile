@@ -49,10 +49,10 @@ servers: ## Install the servers and the browser that the tests start, Node and f
 ui/web/node_modules/.package-lock.json: ui/web/package-lock.json
 	cd ui/web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
-# What builds the dashboard, for the tests; without it they skip, aloud.
+# What builds the dashboard, for the tests; without it, or where no registry answers, they skip, aloud.
 .PHONY: ui-packages
 ui-packages: servers
-	@$(MAKE) --no-print-directory ui/web/node_modules/.package-lock.json || echo "npm ci failed: tests that need what it installs are skipped"
+	@timeout 180 $(MAKE) --no-print-directory ui/web/node_modules/.package-lock.json || echo "npm ci failed: tests that need what it installs are skipped"
 
 .PHONY: ui
 ui: ui/web/node_modules/.package-lock.json ## Build the dashboard's pages into ui/dist from ui/web (Node 20, npm).

@@ -14,8 +14,8 @@ import (
 
 // Coalescer makes one call of many that come at the same time. While a call is under
 // way others gather, and the next call takes them all; nobody waits for company.
-// A further lane opens when enough have gathered to be worth a call of their own, or
-// when the call under way is slow: few large calls cost less than many small ones, but
+// A further lane opens, and goes on, when enough have gathered to be worth a call of their own,
+// or when the call under way is slow: few large calls cost less than many small ones, but
 // the next ones are made ready meanwhile, and one that hangs must not hold up all.
 // A call runs on no caller's context but a Gathered one, and each item gets its own answer,
 // which may be engine.ErrBusy. Its
@@ -87,8 +87,9 @@ func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error)
 }
 
 // laneWorth is how many are worth a call beside the one under way, and further lanes
-// share it: who has more of them wants its calls to follow each other closely.
-const laneWorth = 32
+// share it: who has more of them wants its calls to follow each other closely. It is less
+// than the half of 64, so that two lanes find enough where one has taken somewhat more.
+const laneWorth = 24
 
 // slowLane is after how long a call no longer keeps others waiting while there is
 // another lane.
@@ -136,8 +137,8 @@ func (c *Coalescer[In, Out]) run() {
 			c.slow--
 		}
 		n := c.fill()
-		if n == 0 {
-			c.running--
+		if n == 0 || n == len(c.waiting) && n < c.worth && c.running-1 > c.slow {
+			c.running-- // what few have come goes with the next call of a lane under way
 			c.mu.Unlock()
 			return
 		}

@@ -179,6 +179,59 @@ func TestCoalescerLaneWorth(t *testing.T) {
 	}
 }
 
+// A lane whose call has ended goes on with as many as are worth a call, or more than one call
+// takes; fewer it leaves to the one under way.
+func TestCoalescerLaneLeavesFew(t *testing.T) {
+	const short, long = time.Millisecond, 3 * time.Millisecond
+	for _, c := range []struct {
+		name    string
+		come    int
+		bytes   int
+		calls   int32 // begun when the short one has ended
+		allEnds time.Duration
+	}{
+		{"few", laneWorth - 1, 1, 2, long + short},
+		{"enough", laneWorth, 1, 3, long},
+		{"more bytes than a call takes", 2, bytesMost, 3, long + short}, // one, and then one is few
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls atomic.Int32
+				type item struct {
+					took  time.Duration
+					bytes int
+				}
+				co := New(1000, 2, func(i *item) int { return i.bytes }, func(_ context.Context, in []item) ([]item, error) {
+					calls.Add(1)
+					time.Sleep(in[0].took)
+					return slices.Clone(in), nil
+				})
+				var all sync.WaitGroup
+				come := func(n int, i item) {
+					for range n {
+						all.Go(func() { _, _ = co.Do(t.Context(), i) })
+					}
+					synctest.Wait()
+				}
+				start := time.Now()
+				come(1, item{short, 1})
+				come(laneWorth, item{long, 1})
+				time.Sleep(short / 2)
+				come(c.come, item{short, c.bytes})
+				time.Sleep(short / 2)
+				synctest.Wait()
+				if got := calls.Load(); got != c.calls {
+					t.Errorf("%d calls, want %d", got, c.calls)
+				}
+				all.Wait()
+				if took := time.Since(start); took != c.allEnds {
+					t.Errorf("all took %v, want %v", took, c.allEnds)
+				}
+			})
+		})
+	}
+}
+
 // While one call hangs, those who come later share the other lane, each for as long
 // as its own call takes.
 func TestCoalescerCallThatHangsHoldsUpNobodyLater(t *testing.T) {

@@ -43,10 +43,11 @@ func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 			if !known {
 				n = len(told.Groups)
 				at[text] = n
-				told.Groups = append(told.Groups, wire.DeadGroup{Error: text, Example: m.ID.String(), ExampleError: m.LastError, First: wire.Time{Time: m.Died}, Last: wire.Time{Time: m.Died}})
+				told.Groups = append(told.Groups, wire.DeadGroup{Error: text, Example: m.LastError, First: wire.Time{Time: m.Died}, Last: wire.Time{Time: m.Died}})
 			}
 			g := &told.Groups[n]
 			g.Count++
+			g.IDs = append(g.IDs, m.ID.String())
 			if m.Died.Before(g.First.Time) {
 				g.First.Time = m.Died
 			}
@@ -65,7 +66,7 @@ func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 		told.Others += g.Count
 	}
 	told.Groups = told.Groups[:min(len(told.Groups), maxGroups)]
-	return s.answer(x, func(b []byte) []byte { return wire.AppendDeadGroups(b, &told) })
+	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &told) })
 }
 
 var (

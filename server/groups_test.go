@@ -27,10 +27,10 @@ func TestDeadGroups(t *testing.T) {
 	}
 	w := a.send("GET", "/v1/queues/q/dead/groups", "")
 	const want = `{"groups":[` +
-		`{"error":"dial tcp #: timeout after #","count":3,"first_died":"2030-03-01T12:00:00.000Z","last_died":"2030-03-01T12:00:03.000Z","example":"4","example_error":"dial tcp 192.168.1.1:1: timeout after 2m0s"},` +
-		`{"error":"user # is unknown","count":2,"first_died":"2030-03-01T12:00:15.000Z","last_died":"2030-03-01T12:00:21.000Z","example":"8","example_error":"user ABCDEFAB-abcd-abcd-abcd-abcdefabcdef is unknown"},` +
-		`{"error":"no such order #","count":2,"first_died":"2030-03-01T12:00:01.000Z","last_died":"2030-03-01T12:00:06.000Z","example":"5","example_error":"no such order 4711"},` +
-		`{"error":"panic: boom","count":1,"first_died":"2030-03-01T12:00:10.000Z","last_died":"2030-03-01T12:00:10.000Z","example":"6","example_error":"panic: boom"}` +
+		`{"error":"dial tcp #: timeout after #","example":"dial tcp 192.168.1.1:1: timeout after 2m0s","count":3,"first_died":"2030-03-01T12:00:00.000Z","last_died":"2030-03-01T12:00:03.000Z","ids":["4","2","1"]},` +
+		`{"error":"user # is unknown","example":"user ABCDEFAB-abcd-abcd-abcd-abcdefabcdef is unknown","count":2,"first_died":"2030-03-01T12:00:15.000Z","last_died":"2030-03-01T12:00:21.000Z","ids":["8","7"]},` +
+		`{"error":"no such order #","example":"no such order 4711","count":2,"first_died":"2030-03-01T12:00:01.000Z","last_died":"2030-03-01T12:00:06.000Z","ids":["5","3"]},` +
+		`{"error":"panic: boom","example":"panic: boom","count":1,"first_died":"2030-03-01T12:00:10.000Z","last_died":"2030-03-01T12:00:10.000Z","ids":["6"]}` +
 		`],"others":0,"seen":8,"more":false}`
 	if w.Body.String() != want {
 		t.Errorf("got  %s\nwant %s", w.Body, want)

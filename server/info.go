@@ -33,5 +33,5 @@ func (s *Server) info(x *exchange, r *http.Request) error {
 		Now:    wire.Time{Time: time.Now()},
 	}
 	told.Tell(s.c.Capabilities())
-	return s.answer(x, func(b []byte) []byte { return wire.AppendServer(b, &told) })
+	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &told) })
 }

@@ -22,5 +22,5 @@ func (s *Server) me(x *exchange, r *http.Request) error {
 	if t := x.token; t != nil {
 		c = wire.Caller{Name: t.Name, Scopes: t.Scopes.Names(), Queues: t.Queues, Expires: wire.Time{Time: t.Expires}}
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendCaller(b, &c) })
+	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &c) })
 }

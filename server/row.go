@@ -121,7 +121,7 @@ func (r *round) tell(q *row) {
 	if r.s.trends != nil && q.live.Trend == nil {
 		q.live.Trend = new(wire.Happened)
 	}
-	q.next = wire.AppendLive(nil, &q.live)
+	q.next = wire.AppendJSON(nil, &q.live)
 	if !q.fresh {
 		q.fresh = true
 		r.fresh = append(r.fresh, q)
@@ -139,4 +139,4 @@ func (t *totals) add(i *engine.QueueInfo) {
 	t.Dead += i.Dead
 }
 
-func (t *totals) json() []byte { return wire.AppendLive(nil, &t.LiveTotals) }
+func (t *totals) json() []byte { return wire.AppendJSON(nil, &t.LiveTotals) }

@@ -43,7 +43,7 @@ func (s *Server) trend(x *exchange, r *http.Request) error {
 		return wire.Wrong("%v", err)
 	}
 	t := trended(&series)
-	return s.answer(x, func(b []byte) []byte { return wire.AppendTrend(b, t) })
+	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, t) })
 }
 
 // maySeeTrend reports whether whoever asks may see what happened to a queue. What the rest
@@ -108,7 +108,7 @@ func (s *Server) trends(x *exchange, r *http.Request) error {
 		}
 	}
 	page.From = wire.Time{Time: s.cfg.Trends.From(span, step)}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendTrend(b, &page) })
+	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &page) })
 }
 
 // defaultTrends is how long a page of trends is unless told otherwise.

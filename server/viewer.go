@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"sort"
@@ -190,8 +189,7 @@ func (v *viewer) say(text ...string) {
 }
 
 func (v *viewer) event(name string, data any) {
-	j, _ := json.Marshal(data) // nothing in it can fail
-	v.say("event: ", name, "\ndata: ", string(j), "\n\n")
+	v.say("event: ", name, "\ndata: ", string(wire.AppendJSON(nil, data)), "\n\n")
 }
 
 // waits reports whether something is to be sent.

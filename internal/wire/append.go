@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -14,6 +15,12 @@ import (
 func AppendString(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // invalid UTF-8 is all that the error could tell
 	return b
+}
+
+// AppendJSON appends what is written by the tags of its struct.
+func AppendJSON(b []byte, v any) []byte {
+	j, _ := json.Marshal(v) // nothing in the structs of this package can fail
+	return append(b, j...)
 }
 
 // TimeFormat is how answers write times.

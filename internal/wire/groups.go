@@ -1,18 +1,15 @@
 package wire
 
-import (
-	"encoding/json"
-	"reflect"
-)
+import "reflect"
 
 // DeadGroup are dead messages with about the same error.
 type DeadGroup struct {
-	Error        string `json:"error" doc:"with # for numbers, ids, addresses and times"`
-	Count        int    `json:"count"`
-	First        Time   `json:"first_died"`
-	Last         Time   `json:"last_died"`
-	Example      string `json:"example" doc:"the id of one of them"`
-	ExampleError string `json:"example_error" doc:"its error as it is"`
+	Error   string   `json:"error" doc:"with # for numbers, ids, addresses and times"`
+	Example string   `json:"example" doc:"the error of the first id as it is"`
+	Count   int      `json:"count"`
+	First   Time     `json:"first_died"`
+	Last    Time     `json:"last_died"`
+	IDs     []string `json:"ids" doc:"of them all, as /redrive and /v1/cancel take them"`
 }
 
 // DeadGroups are the errors of which the dead messages of a queue died.
@@ -25,9 +22,3 @@ type DeadGroups struct {
 
 // DeadGroupsAnswer is the answer, by the tags of its struct.
 var DeadGroupsAnswer = answered("DeadGroups", "What messages of a queue died of.", tagged(reflect.TypeFor[DeadGroups]())...)
-
-// AppendDeadGroups appends the answer.
-func AppendDeadGroups(b []byte, g *DeadGroups) []byte {
-	j, _ := json.Marshal(g) // nothing in it can fail
-	return append(b, j...)
-}

@@ -52,12 +52,6 @@ type Caller struct {
 	Expires Time     `json:"expires" doc:"from then on the token is worth nothing; null: never"`
 }
 
-// AppendCaller appends what a server tells of whoever asks.
-func AppendCaller(b []byte, c *Caller) []byte {
-	j, _ := json.Marshal(c) // nothing in it can fail
-	return append(b, j...)
-}
-
 // abilities are the capabilities of an engine that a server tells.
 var abilities = []struct {
 	name string
@@ -121,12 +115,6 @@ func durations(told []Duration) (all []time.Duration) {
 	return all
 }
 
-// AppendServer appends what a server tells of itself.
-func AppendServer(b []byte, s *Server) []byte {
-	j, _ := json.Marshal(s) // nothing in it can fail
-	return append(b, j...)
-}
-
 // ReadServer reads what a server tells of itself. Version, engine and the limits that
 // shape requests have to be there.
 func ReadServer(data []byte) (s Server, err error) {
@@ -161,8 +149,7 @@ type readiness struct {
 
 // AppendReady appends that requests are welcome, and what is wrong though.
 func AppendReady(b []byte, problems []Trouble) []byte {
-	j, _ := json.Marshal(readiness{"ready", problems}) // nothing in it can fail
-	return append(b, j...)
+	return AppendJSON(b, readiness{"ready", problems})
 }
 
 // ReadReady reads what is wrong with a server that is ready.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
@@ -101,10 +100,4 @@ type LiveTotals struct {
 	Ready     int64 `json:"ready"`
 	Leased    int64 `json:"leased"`
 	Dead      int64 `json:"dead"`
-}
-
-// AppendLive appends the data of an event.
-func AppendLive(b []byte, v any) []byte {
-	j, _ := json.Marshal(v) // nothing in it can fail
-	return append(b, j...)
 }

@@ -211,7 +211,7 @@ func answers(t *testing.T, g *values) {
 	}
 	s := Server{Version: g.text(), Limits: Limits{MaxBatch: 1, MaxLease: 1, MaxRequest: 1, MaxWait: Duration(g.duration())}, Now: Time{g.time()}}
 	s.Tell(c)
-	text := AppendServer(nil, &s)
+	text := AppendJSON(nil, &s)
 	got, err := ReadServer(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)

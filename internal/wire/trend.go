@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -102,12 +101,6 @@ var (
 	TrendAnswer  = answered("Trend", "What happened to a queue, step by step, as far as it went through this server and since it started.", tagged(reflect.TypeFor[Trend]())...)
 	TrendsAnswer = answered("Trends", "A page of what happened to the queues.", tagged(reflect.TypeFor[Trends]())...)
 )
-
-// AppendTrend appends an answer that tells of trends, or a part of one.
-func AppendTrend[T Trend | Trends | QueueTrend](b []byte, t *T) []byte {
-	j, _ := json.Marshal(t) // nothing in it can fail
-	return append(b, j...)
-}
 
 // The spans of trends and the steps of many queues unless told otherwise.
 const (

@@ -1,6 +1,6 @@
 // Dead letters of all queues, by what killed them.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { at, list, post, type Message } from "./api";
+import { at, get, post } from "./api";
 import { ask, tell } from "./dialog";
 import { Empty, Foreign, Trouble, When } from "./parts";
 import { amend, route, toQueue } from "./route";
@@ -45,58 +45,22 @@ export function DeadLetters() {
 }
 
 interface Group {
-  error: string;
+  error: string; // without what differs from one message to the next
+  example: string; // as it is
+  first_died: string;
+  last_died: string;
   ids: string[];
-  first: string;
-  last: string;
-  example: Message;
 }
 
-// most is how many dead letters are read to be grouped.
-const most = 5000;
-
-async function read(queue: string, signal: AbortSignal): Promise<{ all: Message[]; cut: boolean }> {
-  const all: Message[] = [];
-  let after = "";
-  do {
-    const p = await list(queue, { state: "dead", after, limit: 1000 }, signal);
-    all.push(...p.messages);
-    after = p.next;
-  } while (after !== "" && all.length < most);
-  return { all, cut: after !== "" };
-}
-
-// kind is an error without what differs from one message to the next.
-const kind = (error: string) =>
-  error
-    .slice(0, 300)
-    .replace(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b/gi, "…")
-    .replace(/\b0x[0-9a-f]+\b/gi, "…")
-    .replace(/\d+(\.\d+)*/g, "#");
-
-function group(all: Message[]): Group[] {
-  const by = new Map<string, Group>();
-  for (const m of all) {
-    const k = kind(m.last_error);
-    const died = m.died ?? m.due;
-    const g = by.get(k);
-    if (!g) {
-      by.set(k, { error: m.last_error, ids: [m.id], first: died, last: died, example: m });
-      continue;
-    }
-    g.ids.push(m.id);
-    if (died < g.first) g.first = died;
-    if (died > g.last) {
-      g.last = died;
-      g.example = m;
-    }
-  }
-  return [...by.values()].sort((a, b) => b.ids.length - a.ids.length);
+interface Grouped {
+  groups: Group[];
+  others: number;
+  seen: number;
+  more: boolean;
 }
 
 function Groups({ queue }: { queue: string }) {
-  const [groups, setGroups] = useState<Group[] | null>(null);
-  const [cut, setCut] = useState(false);
+  const [grouped, setGrouped] = useState<Grouped | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [work, setWork] = useState<Work | null>(null);
   const [find, setFind] = useState("");
@@ -106,11 +70,11 @@ function Groups({ queue }: { queue: string }) {
     const stop = new AbortController();
     const timer = setTimeout(
       () =>
-        read(queue, stop.signal).then(
-          (r) => (setGroups(group(r.all)), setCut(r.cut), setError(null)),
+        get<Grouped>(at(queue, "dead", "groups"), stop.signal).then(
+          (r) => (setGrouped(r), setError(null)),
           (err) => !stop.signal.aborted && setError(err),
         ),
-      groups ? 400 : 0,
+      grouped ? 400 : 0,
     );
     return () => {
       clearTimeout(timer);
@@ -118,7 +82,7 @@ function Groups({ queue }: { queue: string }) {
     };
   }, [queue, change, work === null]);
   const want = find.trim().toLowerCase();
-  const shown = (groups ?? []).filter((g) => want === "" || g.error.toLowerCase().includes(want));
+  const shown = (grouped?.groups ?? []).filter((g) => want === "" || g.example.toLowerCase().includes(want) || g.error.toLowerCase().includes(want));
   const ids = shown.flatMap((g) => g.ids);
   const redrives = may(queue, "operate") && can("redrive");
   const drops = may(queue, "push", "operate") && can("cancel");
@@ -155,38 +119,38 @@ function Groups({ queue }: { queue: string }) {
       </div>
       <Trouble error={error} />
       {work && <Progress queue={queue} work={work} end={() => (setWork(null), touch(queue))} />}
-      {groups && (
+      {grouped && (
         <div class="bar">
           <label class="find">
             <span class="offscreen">Filter by error</span>
             <input type="search" placeholder="Filter by error" value={find} onInput={(e) => setFind(e.currentTarget.value)} spellcheck={false} />
             <kbd aria-hidden="true">/</kbd>
           </label>
-          {cut && <span class="muted">The first {count(most)} are grouped.</span>}
+          {(grouped.more || grouped.others > 0) && <span class="muted">Of the {count(grouped.seen)} that died last{grouped.others > 0 && <>; {count(grouped.others)} with further errors are left out</>}.</span>}
         </div>
       )}
-      {groups === null ? (
+      {grouped === null ? (
         !error && <p class="muted pad">Loading…</p>
       ) : shown.length === 0 ? (
         <Empty title={want ? "No error has this." : "No dead letters in this queue."} />
       ) : (
         <ul class="groups">
-          {shown.slice(0, 200).map((g) => (
-            <li key={kind(g.error)}>
+          {shown.map((g) => (
+            <li key={g.error}>
               <div class="what">
                 <strong class="num">{count(g.ids.length)}</strong>
                 <a data-row href={toQueue(queue, `state=dead&order=desc`)}>
-                  <bdi class="mono">{visible(g.error.slice(0, 400)) || "no error was given"}</bdi>
+                  <bdi class="mono">{visible(g.example.slice(0, 400)) || "no error was given"}</bdi>
                 </a>
               </div>
               <div class="muted">
                 {g.ids.length > 1 ? (
                   <>
-                    first <When t={g.first} />, last <When t={g.last} />
+                    first <When t={g.first_died} />, last <When t={g.last_died} />
                   </>
                 ) : (
                   <>
-                    died <When t={g.last} />
+                    died <When t={g.last_died} />
                   </>
                 )}
               </div>

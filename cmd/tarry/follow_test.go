@@ -7,15 +7,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"github.com/tarryhq/tarry/internal/porttest"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,7 +48,7 @@ func newMachine(t *testing.T) *machine {
 	if os.Geteuid() != 0 {
 		t.Skip("the pages give files to others, which root alone can")
 	}
-	m := &machine{T: t, root: t.TempDir(), port: freePort(t)}
+	m := &machine{T: t, root: t.TempDir(), port: strconv.Itoa(porttest.Free(t))}
 	m.work = filepath.Join(m.root, "work")
 	for _, dir := range []string{"work", "usr/local/bin", "etc/systemd/system", "etc/prometheus", "var/lib", "var/log"} {
 		m.ok(os.MkdirAll(filepath.Join(m.root, dir), 0o755))
@@ -69,17 +70,6 @@ func newMachine(t *testing.T) *machine {
 		"TARRY_SERVER=http://127.0.0.1:" + m.port, "SSL_CERT_FILE=" + filepath.Join(m.work, "cert.pem")}
 	t.Cleanup(m.stop)
 	return m
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 func (m *machine) ok(err error) {

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+	"github.com/tarryhq/tarry/internal/porttest"
 )
 
 // authority issues certificates into a folder.
@@ -91,7 +91,7 @@ func (a *authority) server(t *testing.T, names ...string) (redistest.Option, str
 			template.DNSNames = append(template.DNSNames, n)
 		}
 	}
-	port := strconv.Itoa(servertest.FreePort(t))
+	port := strconv.Itoa(porttest.Free(t))
 	a.issue(t, port, template)
 	return redistest.Args("--tls-port", port, "--tls-auth-clients", "no", "--tls-ca-cert-file", a.file("ca.crt"),
 		"--tls-cert-file", a.file(port+".crt"), "--tls-key-file", a.file(port+".key")), port

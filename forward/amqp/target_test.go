@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"github.com/tarryhq/tarry/forward/amqp"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/internal/certtest"
+	"github.com/tarryhq/tarry/internal/porttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(rabbittest.Main(m)) }
@@ -189,21 +189,11 @@ func TestAnExchangeThatIsNotThere(t *testing.T) {
 	send(t, target, message(1, "x"))
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-}
-
 // The broker closes the channel, and with it fails what else is under way there.
 func TestOneBadMessageHarmsNoOther(t *testing.T) {
 	t.Parallel()
 	_, cert, keyFile := certtest.New(t)
-	secure := freePort(t)
+	secure := strconv.Itoa(porttest.Free(t))
 	s := rabbittest.Start(t, rabbittest.Settings("max_message_size = 10000", "frame_max = 8192",
 		"listeners.ssl.1 = 127.0.0.1:"+secure, "ssl_options.cacertfile = "+cert, "ssl_options.certfile = "+cert, "ssl_options.keyfile = "+keyFile))
 	ch := channelTo(t, s.URL())

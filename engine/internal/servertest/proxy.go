@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"errors"
+	"github.com/tarryhq/tarry/internal/porttest"
 	"io"
 	"net"
 	"sync"
@@ -39,7 +40,7 @@ type link struct {
 func StartProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	p := &Proxy{t: t, to: to, links: make(map[*link]bool)}
-	p.port = FreePort(t)
+	p.port = porttest.Free(t)
 	p.Refuse(false)
 	t.Cleanup(p.close)
 	return p

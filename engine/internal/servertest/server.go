@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"errors"
+	"github.com/tarryhq/tarry/internal/porttest"
 	"os"
 	"os/exec"
 	"slices"
@@ -85,7 +86,7 @@ func Start(t testing.TB, c Command) *Server {
 	for range 20 {
 		s.ports = nil
 		for range max(1, c.Ports) {
-			s.ports = append(s.ports, FreePort(t))
+			s.ports = append(s.ports, porttest.Free(t))
 		}
 		if err = s.run(); !errors.Is(err, errPortTaken) {
 			break

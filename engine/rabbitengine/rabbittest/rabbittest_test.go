@@ -15,6 +15,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
+	"github.com/tarryhq/tarry/internal/porttest"
 )
 
 func TestMain(m *testing.M) {
@@ -190,7 +191,7 @@ func TestClusterOutlivesANode(t *testing.T) {
 }
 
 func TestSettingsAndPlugins(t *testing.T) {
-	port := strconv.Itoa(servertest.FreePort(t))
+	port := strconv.Itoa(porttest.Free(t))
 	s := rabbittest.Start(t, rabbittest.Settings("channel_max = 7", "management.tcp.ip = 127.0.0.1", "management.tcp.port = "+port),
 		rabbittest.Plugins("rabbitmq_management", "rabbitmq_management_agent", "rabbitmq_web_dispatch"))
 	if c, _ := dial(t, s.URL()); c.Config.ChannelMax != 7 {

@@ -22,7 +22,7 @@ type store struct {
 	several bool // it takes several statements at once
 	packet  int  // bytes of statements that it takes at once
 
-	measured *measured
+	connections *sqlengine.Connections
 }
 
 var _ sqlengine.Store = (*store)(nil)

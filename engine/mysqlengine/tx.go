@@ -88,7 +88,7 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 		text.Write(s.text)
 		args = append(args, s.args...)
 	}
-	defer t.measured.trips.Since(time.Now())
+	defer t.connections.Trips.Since(time.Now())
 	rows, err := t.QueryContext(ctx, text.String(), args...)
 	if err != nil {
 		return err

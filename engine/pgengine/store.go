@@ -21,9 +21,9 @@ type store struct {
 	own    bool // the pool is closed with the store
 	say    *statements
 
-	measured measured
-	notices  *notices
-	outcomes outcomes
+	connections sqlengine.Connections
+	notices     *notices
+	outcomes    outcomes
 }
 
 var _ sqlengine.Store = (*store)(nil)

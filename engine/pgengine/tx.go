@@ -44,7 +44,7 @@ func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any)
 func (t *tx) send(ctx context.Context) error {
 	b := t.batch
 	t.batch = new(pgx.Batch)
-	defer t.store.measured.trips.Since(time.Now())
+	defer t.store.connections.Trips.Since(time.Now())
 	return t.SendBatch(ctx, b).Close()
 }
 

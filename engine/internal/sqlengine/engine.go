@@ -49,6 +49,7 @@ type process struct {
 	stalls   stalls
 	floors   floors
 	surveys  surveys
+	turn     turn
 	held     held
 	folding  folding
 	measured measured
@@ -64,7 +65,7 @@ func New(store Store, cfg Config) *Engine {
 	p := new(process)
 	p.present.began = time.Now()
 	p.surveys.ctx, p.surveys.cancel = context.WithCancel(context.Background())
-	p.surveys.turn = make(chan struct{}, 1)
+	p.turn = newTurn()
 	p.seen.queues = make(map[int64]view)
 	p.blind.queues = make(map[int64]*luck)
 	p.names.numbers = make(map[string]int64)

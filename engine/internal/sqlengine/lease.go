@@ -32,7 +32,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	e.survey(distinct)
 	dear := e.floors.dear(distinct)
 	if dear {
-		done, err := e.surveys.await(ctx)
+		done, err := e.turn.await(ctx)
 		if err != nil {
 			return engine.Grant{}, err
 		}

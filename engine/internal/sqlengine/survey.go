@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/tarryhq/tarry/engine"
 )
 
 // surveys are the whole looks at queues that take their time: leases do not wait for them.
@@ -15,20 +13,6 @@ type surveys struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	under  atomic.Bool // one is under way
-
-	turn chan struct{} // of leases from queues of which looks take their time
-}
-
-// await waits for the turn of a lease from queues of which looks take their time. Leases at
-// the same time would pass over what the others hold, to the ends of what has come, and what
-// is first would stand ever farther behind what has gone.
-func (s *surveys) await(ctx context.Context) (done func(), err error) {
-	select {
-	case s.turn <- struct{}{}:
-		return func() { <-s.turn }, nil
-	case <-ctx.Done():
-		return nil, &engine.Error{Op: "lease", Err: context.Cause(ctx)}
-	}
 }
 
 // surveyWithin is how long the whole look at one queue may take.

@@ -1,0 +1,26 @@
+package sqlengine
+
+import "github.com/tarryhq/tarry/engine/internal/figure"
+
+// Connections is what a store counts of its connections. The zero value has counted nothing.
+type Connections struct {
+	Trips figure.Times // to the server
+	Waits figure.Times // for a connection
+}
+
+// Pool is how a pool of connections is.
+type Pool struct {
+	InUse, Idle, Most int   // Most 0: any number
+	Waits             int64 // times that none was free
+}
+
+// Measure adds the figures of connections, and of the pool they come from.
+func (c *Connections) Measure(l *figure.List, p Pool) {
+	l.Times("round_trip_seconds", "How long answers of the server took.", &c.Trips)
+	l.Times("pool_wait_seconds", "How long a connection of the pool was waited for.", &c.Waits)
+	l.GaugeBy("connections", "Connections of the pool.", "state",
+		figure.By{Label: "in_use", Value: float64(p.InUse)},
+		figure.By{Label: "idle", Value: float64(p.Idle)})
+	l.Gauge("connections_limit", "Connections that the pool may have; 0: any number.", float64(p.Most))
+	l.Total("pool_waits", "Times that no connection of the pool was free.", float64(p.Waits))
+}

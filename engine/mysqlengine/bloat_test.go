@@ -3,9 +3,12 @@ package mysqlengine
 import (
 	"database/sql"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
+	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
@@ -102,6 +105,49 @@ func TestNothingWalksOverWhatHasGone(t *testing.T) {
 		ok(t, db.QueryRow("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_BUFFER_POOL_READ_REQUESTS'").Scan(&pages))
 		return pages
 	}, 8000)
+}
+
+// Whatever the statistics say of how little there is, nothing is looked for from the start of
+// a kind, where all stands that has gone.
+func TestLooksAreRanges(t *testing.T) {
+	t.Parallel()
+	e, db, other := lone(t, "innodb_stats_auto_recalc=OFF")
+	defer holdSnapshot(t, other)()
+	const gone, far = 20_000, 9_000_000_000_000
+	fill(t, e, db, fmt.Sprint(far), gone)
+	run(t, db, fmt.Sprintf("DELETE FROM tarry_message WHERE id > 0 AND id < 1000000000 + %d", gone-20))
+	run(t, db, "ANALYZE TABLE tarry_message")
+	texts, low, high := e.store.say, token.Place{At: far + 1, ID: 1}, token.Place{At: far + gone + 1}
+	for from := int64(far); from < far+gone; from += 1000 {
+		low.At = from
+		span, places := within(token.Span{Low: low, High: high})
+		values := append([]any{1, 1, 0, 0}, places...)
+		var look []any
+		for range len(sqlengine.Places{}) {
+			look = append(look, 1, 1, from, from, 1)
+		}
+		for name, s := range map[string]*statement{
+			"heads":   say(texts.headsFrom, append(look, 1, 1, from, 1)...),
+			"span":    locking(sqlengine.Skip, columns+"NULL "+texts.span+span+" ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?", append(values, 200)...),
+			"holding": say(texts.holding, 1, 1, from),
+			"over":    say(texts.over, 1, 1, from, from+gone, 1, 200),
+		} {
+			rows, err := db.QueryContext(t.Context(), "EXPLAIN "+string(s.text), s.args...)
+			ok(t, err)
+			for rows.Next() {
+				var plan [10]sql.NullString
+				into := make([]any, len(plan))
+				for i := range plan {
+					into[i] = &plan[i]
+				}
+				ok(t, rows.Scan(into...))
+				if table, how, extra := plan[2].String, plan[3].String, plan[9].String; how == "ref" || how == "index" || how == "ALL" || strings.Contains(extra, "filesort") {
+					t.Errorf("%s from %d on: %s is read by %s; %s", name, from-far, table, how, extra)
+				}
+			}
+			ok(t, rows.Err())
+		}
+	}
 }
 
 // TestBloat is to be asked for: go test ./engine/mysqlengine -run TestBloat -v -timeout 2h -bloat 1000000

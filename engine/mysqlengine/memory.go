@@ -21,7 +21,7 @@ func (t *tx) memories(ctx context.Context, into *[]sqlengine.Memory, s *statemen
 }
 
 func (t *tx) Over(ctx context.Context, queue, from, until, ended int64, most int) (over []sqlengine.Memory, err error) {
-	if err := t.memories(ctx, &over, say(t.say.over, queue, from, until, ended, most)); err != nil {
+	if err := t.memories(ctx, &over, say(t.say.over, queue, queue, from, until, ended, most)); err != nil {
 		return nil, err
 	}
 	return over, t.send(ctx)

@@ -121,10 +121,10 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 	best := make([][]int64, len(ranges))
 	for i, r := range ranges {
 		text, values := within(r.Span)
-		values = append([]any{r.Queue, int64(r.Kind)}, values...)
+		values = append([]any{r.Queue, r.Queue, int64(r.Kind), int64(r.Kind)}, values...)
 		if r.Window > 0 {
 			// What is first by priority is found without a lock, of the places in the index.
-			text = t.say.ranked + text + " ORDER BY m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
+			text = t.say.ranked + text + " ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
 			err = t.read(ctx, say(text, append(values, r.Window, r.Most+r.Spare)...), func(r *sql.Rows) error {
 				var id int64
 				err := r.Scan(&id)
@@ -132,9 +132,9 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 				return err
 			})
 		} else {
-			order := " ORDER BY m.ends, m.id LIMIT ?"
+			order := " ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?"
 			if r.Newest {
-				order = " ORDER BY m.ends DESC, m.id DESC LIMIT ?"
+				order = " ORDER BY m.queue DESC, m.kind DESC, m.ends DESC, m.id DESC LIMIT ?"
 			}
 			err = t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.say.span+text+order, append(values, r.Most)...)
 		}
@@ -185,7 +185,7 @@ func within(s token.Span) (text string, values []any) {
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
-	if err := t.read(ctx, say(t.say.holding, queue, ms), func(r *sql.Rows) error { return r.Scan(&n) }); err != nil {
+	if err := t.read(ctx, say(t.say.holding, queue, queue, ms), func(r *sql.Rows) error { return r.Scan(&n) }); err != nil {
 		return 0, err
 	}
 	return n, t.send(ctx)

@@ -45,9 +45,9 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor) (answer func(
 		}
 		var values []any
 		for _, p := range f.From {
-			values = append(values, f.Queue, p.At, p.At, idBound(p.ID))
+			values = append(values, f.Queue, f.Queue, p.At, p.At, idBound(p.ID))
 		}
-		if err := t.read(ctx, say(t.say.headsFrom, append(values, f.Queue, f.Forgotten, f.Queue)...), scan); err != nil {
+		if err := t.read(ctx, say(t.say.headsFrom, append(values, f.Queue, f.Queue, f.Forgotten, f.Queue)...), scan); err != nil {
 			return nil, err
 		}
 	}

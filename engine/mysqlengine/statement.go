@@ -157,17 +157,25 @@ const (
 // bodies are the last column of a message: whether its body is read, if it is small.
 var bodies = map[bool]string{false: "NULL", true: "m.body"}
 
-// first returns the place of the first of a kind of a queue, with a condition.
-func first(queue, kind, where string) string {
-	return "(SELECT CONCAT(ends, ' ', id) FROM {message} FORCE INDEX (by_end) WHERE queue = " + queue + " AND kind = " + kind + where + " ORDER BY ends, id LIMIT 1)"
+// equal and one are conditions that a column has a value. Of the latter only a range can be
+// made: where a column is equal to something the database may look up all that is so, and walk
+// over it to where the rest of a condition begins, by statistics which do not know how much
+// stands there of what has gone.
+func equal(column, value string) string { return column + " = " + value }
+
+func one(column, value string) string {
+	return column + " >= " + value + " AND " + column + " <= " + value
 }
 
 // heads returns what queues have first of each kind and of what is remembered. Where to look
 // from is in numbers: of what stands in other tables, or is worked out, no range is made.
-func heads(queue, from, forgotten string) string {
+func heads(is func(column, value string) string, queue, from, forgotten string) string {
+	first := func(kind string) string {
+		return "(SELECT CONCAT(ends, ' ', id) FROM {message} FORCE INDEX (by_end) WHERE " + is("queue", queue) + " AND " + is("kind", kind) + from + " ORDER BY queue, kind, ends, id LIMIT 1)"
+	}
 	return "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, " +
-		first(queue, "0", from) + ", " + first(queue, "1", from) + ", " + first(queue, "2", from) + ", IF(q.keeps, NULL, " + first(queue, "3", from) + "), " +
-		"IF(q.remembers, (SELECT forgotten FROM {memory} FORCE INDEX (by_end) WHERE queue = " + queue + forgotten + " ORDER BY forgotten LIMIT 1), NULL) " +
+		first("0") + ", " + first("1") + ", " + first("2") + ", IF(q.keeps, NULL, " + first("3") + "), " +
+		"IF(q.remembers, (SELECT forgotten FROM {memory} FORCE INDEX (by_end) WHERE " + is("queue", queue) + forgotten + " ORDER BY queue, forgotten LIMIT 1), NULL) " +
 		"FROM {queue} q WHERE q.num "
 }
 
@@ -178,8 +186,8 @@ func sum(count string) string { return "CAST(SUM(IF(t.c = " + count + ", t.n, 0)
 func statementsOf(prefix string) *statements {
 	s := &statements{
 		lockQueues: "num FROM {queue} WHERE num IN (?) ORDER BY num",
-		heads:      heads("q.num", "", "") + "IN (?)",
-		headsFrom:  heads("?", " AND ends >= ? AND (ends > ? OR id >= ?)", " AND forgotten >= ?") + "= ?",
+		heads:      heads(equal, "q.num", "", "") + "IN (?)",
+		headsFrom:  heads(one, "?", " AND ends >= ? AND (ends > ? OR id >= ?)", " AND forgotten >= ?") + "= ?",
 		saveQueue:  "UPDATE {queue} SET paused = ?, settings = ?, revision = ?, base = ?, remembers = ?, keeps = ? WHERE num = ?",
 
 		names:     "SELECT name, num FROM {queue} WHERE name IN (?)",
@@ -193,11 +201,11 @@ func statementsOf(prefix string) *statements {
 		byKey:      "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` IN (?) AND m.grave = 0 ORDER BY m.`key`",
 		remembered: "m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (PRIMARY) WHERE m.queue = ? AND m.`key` IN (?) ORDER BY m.`key`",
 		lastDead:   "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` = ? AND m.grave >= ? ORDER BY m.grave DESC LIMIT 1",
-		span:       "FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
-		ranked:     "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE m.queue = ? AND m.kind = ?",
+		span:       "FROM {message} m FORCE INDEX (by_end) WHERE " + one("m.queue", "?") + " AND " + one("m.kind", "?"),
+		ranked:     "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE " + one("m.queue", "?") + " AND " + one("m.kind", "?"),
 		again:      "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) AND m.queue = ? AND m.kind = ?",
 		bodies:     "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
-		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE queue = ? AND kind = 2 AND ends > ? AND ends < 9223372036854775807",
+		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE " + one("queue", "?") + " AND " + one("kind", "2") + " AND ends > ? AND ends < 9223372036854775807",
 
 		insert: "INSERT INTO {message} (id, queue, `key`, ends, created, size, body",
 		// It fails when one is remembered.
@@ -218,7 +226,7 @@ func statementsOf(prefix string) *statements {
 		remove:  "DELETE FROM {message} WHERE id IN (?)",
 
 		over: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (by_end) " +
-			"WHERE m.queue = ? AND m.forgotten >= ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
+			"WHERE " + one("m.queue", "?") + " AND m.forgotten >= ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.queue, m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
 		remember: "INSERT INTO {memory} (queue, `key`, id, due, ending, ended, forgotten) VALUES ",
 		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
 

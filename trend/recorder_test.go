@@ -253,9 +253,6 @@ func heap() uint64 {
 // 10,000 queues that are always busy take no more than is said, however long, and each
 // still has its last minutes.
 func TestTenThousandQueues(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it counts for long")
-	}
 	c := newClock()
 	before := heap()
 	r := c.recorderOf(Config{MaxBytes: 6 << 20}) // less than the default: full in less time

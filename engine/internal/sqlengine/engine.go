@@ -49,7 +49,6 @@ type process struct {
 	stalls   stalls
 	floors   floors
 	surveys  surveys
-	turn     turn
 	held     held
 	folding  folding
 	measured measured
@@ -65,7 +64,6 @@ func New(store Store, cfg Config) *Engine {
 	p := new(process)
 	p.present.began = time.Now()
 	p.surveys.ctx, p.surveys.cancel = context.WithCancel(context.Background())
-	p.turn = newTurn()
 	p.seen.queues = make(map[int64]view)
 	p.blind.queues = make(map[int64]*luck)
 	p.names.numbers = make(map[string]int64)

@@ -73,9 +73,7 @@ func (f *Floor) below(o *Floor) {
 // What comes to lie below a floor is mostly known: this process has written it, or a notice
 // tells of it. The rest, such as what another process gave back that was due long ago, is met
 // by whole looks. They are made all the time while they cost nothing, and else for a
-// twentieth of the time, beside the leases. The latter begin where none but what has waited
-// can have come since the last one, but for one now and then: leases, deaths and memories
-// end, or have begun, after they were made.
+// twentieth of the time, beside the leases.
 type floors struct {
 	mu     sync.Mutex
 	queues map[int64]*floor
@@ -84,10 +82,8 @@ type floors struct {
 
 type floor struct {
 	Floor
-	took, before time.Duration // the last looks from the ground
-	next         time.Time     // when the next whole look is due
-	base         Floor         // where it begins
-	grounded     time.Time     // when one from the ground is due
+	took, before time.Duration // the last whole looks
+	next         time.Time     // when the next one is due
 }
 
 // glance is a look that is under way.
@@ -102,9 +98,7 @@ const (
 	lookShare = 20                     // the others take one of so many parts of the time
 	lookLeast = time.Second            // how long after one that is timed the next one is due
 	lookMost  = 30 * time.Second       // and at most
-	lookDeep  = 10 * time.Minute       // how long after one from the ground the next one is due
 	lookSlack = 250 * time.Millisecond // how long before its commit a push may have read the time
-	lookLate  = 30 * time.Second       // how long before its commit a lease may have ended
 )
 
 // seek says from where to look.
@@ -114,7 +108,7 @@ const (
 	rough seek = iota // from floors: it is only to be known what comes first
 	sure              // from the ground, where whole looks cost nothing
 	timed             // likewise, and how long that takes is noted
-	whole             // from the base, or from the ground where that is due
+	whole             // from the ground, beside others
 )
 
 // of begins a look at queues.
@@ -130,17 +124,10 @@ func (f *floors) of(queues []int64, how seek) *glance {
 		if how == whole && x != nil {
 			g.was[i] = x.Floor
 		}
-		switch {
-		case x == nil || how != rough && x.cheap():
+		if x == nil || how == whole || how != rough && x.cheap() {
 			g.from[i] = ground(q)
 			g.from[i].whole = how == timed || how == whole
-		case how == whole:
-			g.from[i] = x.base
-			if !time.Now().Before(x.grounded) {
-				g.from[i] = ground(q)
-			}
-			g.from[i].whole = true
-		default:
+		} else {
 			g.from[i] = x.Floor
 		}
 	}
@@ -171,13 +158,6 @@ func (f *floors) due(queues []int64) (due []int64) {
 		}
 	}
 	return due
-}
-
-// dear reports whether looks at one of queues take their time.
-func (f *floors) dear(queues []int64) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.ContainsFunc(queues, func(q int64) bool { x := f.queues[q]; return x != nil && !x.cheap() })
 }
 
 // untimed reports whether it is to be noted how long a look at one of queues takes.
@@ -226,31 +206,14 @@ func (f *floors) saw(g *glance, heads []Heads, ms int64, took time.Duration) {
 			x.lower(&found)
 		}
 		if from.whole {
-			x.timed(from, took)
-			x.base = h.base(ms, from)
+			x.took, x.before = took, x.took
+			x.next = time.Now().Add(min(max(lookLeast, lookShare*took), lookMost))
 			f.tell(&found) // it may have found what the others do not
 		}
 		if low := g.low[h.Num]; low != nil {
-			x.lowerAll(low)
+			x.lower(low)
 		}
 	}
-}
-
-func (x *floor) lowerAll(low *Floor) {
-	x.lower(low)
-	x.base.lower(low)
-}
-
-// timed notes how long a whole look has taken.
-func (x *floor) timed(from *Floor, took time.Duration) {
-	now := time.Now()
-	if from.Ground() {
-		x.took, x.before = took, x.took
-		x.grounded = now.Add(lookDeep)
-	} else if took < lookCheap {
-		x.grounded = now // perhaps that is cheap again
-	}
-	x.next = now.Add(min(max(lookLeast, lookShare*took), lookMost))
 }
 
 // drop ends a look that has failed.
@@ -260,9 +223,19 @@ func (f *floors) drop(g *glance) {
 	delete(f.looks, g)
 }
 
-// places is what follows from heads when nobody else pushes.
-func (h *Heads) places() Floor {
+// floor is what follows from heads that were looked for from a floor. Others may be about to
+// push what is due at once.
+func (h *Heads) floor(ms int64, from *Floor) Floor {
 	f := Floor{Queue: h.Num, From: h.First, Forgotten: h.Forgotten}
+	early := token.Place{At: ms - lookSlack.Milliseconds()}
+	for _, k := range []Kind{Waiting, Ranked} {
+		if early.Compare(f.From[k]) < 0 {
+			f.From[k] = early
+		}
+		if f.From[k].Compare(from.From[k]) < 0 {
+			f.From[k] = from.From[k]
+		}
+	}
 	if h.Settings.DeadKeep == 0 { // nobody has looked
 		f.From[Dead] = token.All.Low
 	}
@@ -272,43 +245,12 @@ func (h *Heads) places() Floor {
 	return f
 }
 
-// floor is what follows from heads that were looked for from a floor. Others may be about to
-// push what is due at once.
-func (h *Heads) floor(ms int64, from *Floor) Floor {
-	f := h.places()
-	f.early(ms, lookSlack, from, Waiting, Ranked)
-	return f
-}
-
-// early brings a floor down, for some kinds, to what may have ended some time before it was
-// looked for from another floor, but not below that.
-func (f *Floor) early(ms int64, by time.Duration, from *Floor, some ...Kind) {
-	early := token.Place{At: ms - by.Milliseconds()}
-	for _, k := range some {
-		if early.Compare(f.From[k]) < 0 {
-			f.From[k] = early
-		}
-		if f.From[k].Compare(from.From[k]) < 0 {
-			f.From[k] = from.From[k]
-		}
-	}
-}
-
-// base is where the next whole look may begin, after one from a base.
-func (h *Heads) base(ms int64, from *Floor) Floor {
-	b := h.places()
-	b.early(ms, lookLate, from, Leased, Dead)
-	b.Forgotten = max(min(b.Forgotten, ms-lookLate.Milliseconds()), from.Forgotten)
-	b.From[Waiting], b.From[Ranked] = token.All.Low, token.All.Low
-	return b
-}
-
 // lower notes that something has come, or may have come, to lie there.
 func (f *floors) lower(low *Floor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x := f.queues[low.Queue]; x != nil {
-		x.lowerAll(low)
+		x.lower(low)
 	}
 	f.tell(low)
 }

@@ -30,14 +30,6 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	e.told.ask(distinct)
 	defer e.told.answered(distinct)
 	e.survey(distinct)
-	dear := e.floors.dear(distinct)
-	if dear {
-		done, err := e.turn.await(ctx)
-		if err != nil {
-			return engine.Grant{}, err
-		}
-		defer done()
-	}
 	now, idle := time.Time{}, make(map[int64]*Heads)
 	busy, ahead := distinct, e.ahead(distinct, visits)
 	if ahead == nil {
@@ -46,7 +38,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 	}
 	if len(busy) > 0 {
-		if !dear && e.divides(ahead, visits) {
+		if e.divides(ahead, visits) {
 			now, err = e.handOutTwice(ctx, ahead, visits[0])
 		} else {
 			now, err = e.handOut(ctx, busy, ahead, visits, nil)

@@ -98,7 +98,6 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a lease of many":                   leaseOfMany,
 		"whole looks that take long":        dearLooks,
 		"closed beside a long look":         closeBesideDearLook,
-		"leases beside long looks":          dearLeases,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,7 +2,6 @@ package sqltest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -114,28 +113,5 @@ func closeBesideDearLook(t *testing.T, bed Bed) {
 		ok(t, err)
 	case <-ctx.Done():
 		t.Fatal("Close waits for a whole look")
-	}
-}
-
-// Where whole looks take their time leases do not pass over what others are about to lease.
-func dearLeases(t *testing.T, bed Bed) {
-	e, d, _, _ := openDear(t, bed)
-	push(t, e, engine.Message{Queue: "q", Key: "a"}, engine.Message{Queue: "q", Key: "b"})
-	open, end := make(chan struct{}), make(chan struct{})
-	d.open = func() { close(open); <-end }
-	first := make(chan []engine.Lease, 1)
-	go func() { first <- lease(t, e, 1) }()
-	<-open
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: 1, TTR: time.Minute}}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a lease at the same time: %v, want it to wait", err)
-	}
-	close(end)
-	if got := <-first; len(got) != 1 || got[0].Key != "a" {
-		t.Errorf("leased %v, want what is first", got)
-	}
-	if got := lease(t, e, 1); len(got) != 1 || got[0].Key != "b" {
-		t.Errorf("leased %v then, want what is next", got)
 	}
 }

@@ -27,7 +27,8 @@ var mayImport = map[string][]string{
 	"engine/diskengine": {"engine", "timer", "internal", "engine/internal"},
 	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
-	"engine/logengine/internal": {"engine/logengine/internal"},
+	"engine/logengine/internal":        {"engine/logengine/internal"},
+	"engine/logengine/internal/record": {"engine", "engine/internal"},
 
 	"engine/enginetest/workertest":      {"", "engine"},
 	"engine/internal/ledger":            {""},

@@ -3,9 +3,7 @@ package diskengine
 import (
 	"context"
 	"encoding/binary"
-	"math"
 	"strconv"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
@@ -124,24 +122,7 @@ const settingsVersion = 1
 // append writes the value of settings.
 func (r *rules) append(b []byte) []byte {
 	b = binary.AppendUvarint(append(b, settingsVersion), r.revision)
-	d := &r.Defaults
-	priority := uint64(0)
-	if d.Priority != nil {
-		priority = uint64(*d.Priority) + 1
-	}
-	b = binary.AppendUvarint(b, priority)
-	for _, n := range []int64{
-		int64(d.MaxAttempts), int64(d.TTR), int64(d.ExpireAfter), int64(d.Remember),
-		int64(r.DeadKeep), r.DeadMax, r.MaxPending, r.InFlight, r.Burst,
-	} {
-		b = binary.AppendVarint(b, n)
-	}
-	b = binary.BigEndian.AppendUint64(b, math.Float64bits(r.Rate))
-	b = binary.AppendUvarint(b, uint64(len(d.Backoff)))
-	for _, delay := range d.Backoff {
-		b = binary.AppendUvarint(b, uint64(delay))
-	}
-	return b
+	return codec.AppendSettings(b, &r.Settings)
 }
 
 // parseRules reads what append wrote.
@@ -151,30 +132,6 @@ func parseRules(v []byte) (*rules, error) {
 		in.Fail()
 	}
 	r := &rules{revision: in.Uvarint(), graves: position{at: never}}
-	d := &r.Defaults
-	switch priority := in.Uvarint(); {
-	case priority > math.MaxUint32+1:
-		in.Fail()
-	case priority > 0:
-		d.Priority = new(uint32(priority - 1))
-	}
-	attempts := in.Varint()
-	if attempts < 0 || attempts > math.MaxUint32 {
-		in.Fail()
-	}
-	d.MaxAttempts = uint32(attempts)
-	for _, span := range []*time.Duration{&d.TTR, &d.ExpireAfter, &d.Remember, &r.DeadKeep} {
-		*span = time.Duration(in.Varint())
-	}
-	for _, n := range []*int64{&r.DeadMax, &r.MaxPending, &r.InFlight, &r.Burst} {
-		*n = in.Varint()
-	}
-	r.Rate = math.Float64frombits(in.Uint(8))
-	if n := in.Count(1); n > 0 {
-		d.Backoff = make([]time.Duration, n)
-		for i := range d.Backoff {
-			d.Backoff[i] = in.Duration()
-		}
-	}
+	r.Settings = in.Settings()
 	return r, in.End()
 }

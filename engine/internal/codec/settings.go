@@ -1,0 +1,63 @@
+package codec
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// AppendSettings writes settings: the priority, one more than it is, as a Uvarint; the
+// other numbers and spans as Varints, in the order of the fields; the rate in 8 bytes; the
+// backoff as in a policy. 0 is unset.
+func AppendSettings(b []byte, s *engine.Settings) []byte {
+	d := &s.Defaults
+	priority := uint64(0)
+	if d.Priority != nil {
+		priority = uint64(*d.Priority) + 1
+	}
+	b = binary.AppendUvarint(b, priority)
+	for _, n := range []int64{
+		int64(d.MaxAttempts), int64(d.TTR), int64(d.ExpireAfter), int64(d.Remember),
+		int64(s.DeadKeep), s.DeadMax, s.MaxPending, s.InFlight, s.Burst,
+	} {
+		b = binary.AppendVarint(b, n)
+	}
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(s.Rate))
+	b = binary.AppendUvarint(b, uint64(len(d.Backoff)))
+	for _, delay := range d.Backoff {
+		b = binary.AppendUvarint(b, uint64(delay))
+	}
+	return b
+}
+
+// Settings reads what AppendSettings wrote.
+func (r *Reader) Settings() (s engine.Settings) {
+	d := &s.Defaults
+	switch priority := r.Uvarint(); {
+	case priority > math.MaxUint32+1:
+		r.Fail()
+	case priority > 0:
+		d.Priority = new(uint32(priority - 1))
+	}
+	attempts := r.Varint()
+	if attempts < 0 || attempts > math.MaxUint32 {
+		r.Fail()
+	}
+	d.MaxAttempts = uint32(attempts)
+	for _, span := range []*time.Duration{&d.TTR, &d.ExpireAfter, &d.Remember, &s.DeadKeep} {
+		*span = time.Duration(r.Varint())
+	}
+	for _, n := range []*int64{&s.DeadMax, &s.MaxPending, &s.InFlight, &s.Burst} {
+		*n = r.Varint()
+	}
+	s.Rate = math.Float64frombits(r.Uint(8))
+	if n := r.Count(1); n > 0 {
+		d.Backoff = make([]time.Duration, n)
+		for i := range d.Backoff {
+			d.Backoff[i] = r.Duration()
+		}
+	}
+	return s
+}

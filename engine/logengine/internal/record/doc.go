@@ -1,0 +1,37 @@
+// Package record is what the store writes to its log: each change of a message, of a queue and
+// of a lease as bytes. What one call changes is one group of records, and one entry of the log:
+// it is there whole or not at all.
+//
+// # The idea
+//
+// A record says what something is from then on, not what was done to it: a retry, a snooze, a
+// release, a lapse and a reschedule are all a Move, with the due time and the attempt that came
+// of it. Whoever replays the log needs no rules of queues and no clock, and replaying what has
+// been taken in already changes nothing.
+//
+// There are two kinds of change to a message. One that carries its content (Put) stands for
+// itself. One that does not (Move) needs what the log said of the message before, at or behind
+// the position from which it is replayed. So a Move is for what stands in the window of recent
+// messages that is not sealed; what moves out of a sealed window or a run is Put, and with that
+// never looks back: the run may be gone when the log is replayed.
+//
+// What leaves a run names its place there, a Spot: a number of a run, which is never used again,
+// and a position in it. Its bit is set without looking the message up; where that run is gone
+// by now, the id is looked up in those that stand.
+//
+// # What is durable, and what is made again
+//
+// In the log: messages, what becomes of them, leases, remembered keys, the names, settings and
+// pauses of queues, purges. Leases given to other processes stand with their nonce, so that they
+// can be settled after a restart; those of the process itself without, since nobody is left to
+// settle them: opening ends them, the attempt counted.
+//
+// Made again on opening: counts and forecasts, of the bits of the runs and of what is recent;
+// the order of what is due; who holds a key. Forgotten: what a rate has let pass, what was
+// told to those who wait.
+//
+// When the position from which the log is replayed moves forward, what stands in tables and not
+// in runs is written again behind it: names, settings, pauses, leases.
+//
+// The format is in docs/formats/records.md.
+package record

@@ -1,0 +1,125 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tarryhq/tarry/engine/internal/codec"
+)
+
+// Group is the kind of the entries of the log that hold records, in version 1.
+const Group byte = 1
+
+// The kinds of records.
+const (
+	kindPush byte = iota + 1
+	kindPut
+	kindMove
+	kindLocalLease
+	kindRemoteLease
+	kindExtend
+	kindGone
+	kindFinish
+	kindName
+	kindConfigure
+	kindPause
+	kindPurge
+	kindEnd
+)
+
+// ErrNewer says that a newer release wrote a record.
+var ErrNewer = errors.New("the log has a record of a kind that this release does not know; use a newer release")
+
+// Applier takes records in. What it is given, and the bytes in it, are to be read until the
+// method returns. Its methods are called in the order of the log.
+type Applier interface {
+	Put(*Put) error
+	Move(*Move) error
+	Lease(*Lease) error
+	Extend(*Extend) error
+	Gone(*Gone) error
+	Finish(*Finish) error
+	Name(*Name) error
+	Configure(*Configure) error
+	Pause(*Pause) error
+	Purge(*Purge) error
+}
+
+// Each gives the records of an entry of the log to an Applier, until that returns an error. It
+// returns ErrNewer for an entry or a record of a kind that it does not know, and
+// codec.ErrMalformed for what is none; records before it have been given by then.
+func Each(kind byte, b []byte, to Applier) error {
+	if kind != Group {
+		return fmt.Errorf("%w (kind %d of entries)", ErrNewer, kind)
+	}
+	var d decoder
+	d.in.B = b
+	for len(d.in.B) > 0 {
+		at := len(b) - len(d.in.B)
+		if err := d.one(to); err != nil {
+			return fmt.Errorf("byte %d of an entry of the log: %w", at, err)
+		}
+	}
+	return nil
+}
+
+// decoder holds what is read last, so that reading allocates nothing.
+type decoder struct {
+	in     codec.Reader
+	put    Put
+	move   Move
+	lease  Lease
+	extend Extend
+	gone   Gone
+	finish Finish
+}
+
+func (d *decoder) one(to Applier) error {
+	in := &d.in
+	switch kind := in.Byte(); kind {
+	case kindPush, kindPut:
+		d.put.read(in, kind)
+		return given(in, &d.put, to.Put)
+	case kindMove:
+		d.move.read(in)
+		return given(in, &d.move, to.Move)
+	case kindLocalLease, kindRemoteLease:
+		d.lease.read(in, kind)
+		return given(in, &d.lease, to.Lease)
+	case kindExtend:
+		d.extend.read(in)
+		return given(in, &d.extend, to.Extend)
+	case kindGone:
+		d.gone.read(in)
+		return given(in, &d.gone, to.Gone)
+	case kindFinish:
+		d.finish.read(in)
+		return given(in, &d.finish, to.Finish)
+	case kindName:
+		n := new(Name)
+		n.read(in)
+		return given(in, n, to.Name)
+	case kindConfigure:
+		c := new(Configure)
+		c.read(in)
+		return given(in, c, to.Configure)
+	case kindPause:
+		p := new(Pause)
+		p.read(in)
+		return given(in, p, to.Pause)
+	case kindPurge:
+		p := new(Purge)
+		p.read(in)
+		return given(in, p, to.Purge)
+	default:
+		return fmt.Errorf("%w (kind %d of records)", ErrNewer, kind)
+	}
+}
+
+// given gives a record on, unless it could not be read.
+func given[R any](in *codec.Reader, r *R, to func(*R) error) error {
+	if in.Err != nil {
+		return in.Err
+	}
+	return to(r)
+}

@@ -1,0 +1,59 @@
+package record
+
+import (
+	"encoding/binary"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// Lease says that a message is leased, in place of any lease before; a Put, Move or Gone of it
+// ends that. Of a message that is not there it says nothing.
+type Lease struct {
+	ID       engine.ID
+	From     Spot // where the message stands in a run, if that is known
+	Deadline int64
+	Attempt  uint32 // this one counted; at least 1
+
+	// Remote says that another process has the lease, so that it outlives this one.
+	Remote bool
+	Nonce  token.Nonce // when Remote
+}
+
+// Append writes the record.
+func (l *Lease) Append(b []byte) []byte {
+	kind := kindLocalLease
+	if l.Remote {
+		kind = kindRemoteLease
+	}
+	b = l.From.append(binary.AppendUvarint(append(b, kind), uint64(l.ID)))
+	b = binary.AppendUvarint(binary.AppendVarint(b, l.Deadline), uint64(l.Attempt))
+	if l.Remote {
+		b = append(b, l.Nonce[:]...)
+	}
+	return b
+}
+
+func (l *Lease) read(in *codec.Reader, kind byte) {
+	*l = Lease{ID: readID(in), From: readSpot(in), Deadline: in.Varint(), Attempt: in.Uint32(), Remote: kind == kindRemoteLease}
+	if l.Remote {
+		copy(l.Nonce[:], in.Take(uint64(len(l.Nonce))))
+	}
+	if l.Attempt == 0 {
+		in.Fail()
+	}
+}
+
+// Extend says when a lease ends. Of a message that is not leased it says nothing.
+type Extend struct {
+	ID       engine.ID
+	Deadline int64
+}
+
+// Append writes the record.
+func (e *Extend) Append(b []byte) []byte {
+	return binary.AppendVarint(binary.AppendUvarint(append(b, kindExtend), uint64(e.ID)), e.Deadline)
+}
+
+func (e *Extend) read(in *codec.Reader) { *e = Extend{ID: readID(in), Deadline: in.Varint()} }

@@ -1,0 +1,161 @@
+package record
+
+import (
+	"encoding/binary"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+)
+
+// Put says what a message is, whole. Where its id stood before it stands no more.
+type Put struct {
+	ID    engine.ID
+	Queue uint32
+	New   bool   // the id was never used before
+	From  Spot   // where it stood in a run, if that is known; not when New
+	Key   []byte // empty: none
+	State
+	Content []byte // of AppendContent
+}
+
+// Append writes the record.
+func (p *Put) Append(b []byte) []byte {
+	if p.New {
+		b = binary.AppendUvarint(append(b, kindPush), uint64(p.ID))
+	} else {
+		b = p.From.append(binary.AppendUvarint(append(b, kindPut), uint64(p.ID)))
+	}
+	b = appendBytes(binary.AppendUvarint(b, uint64(p.Queue)), p.Key)
+	return appendBytes(p.State.Append(b), p.Content)
+}
+
+func (p *Put) read(in *codec.Reader, kind byte) {
+	*p = Put{ID: readID(in), New: kind == kindPush}
+	if !p.New {
+		p.From = readSpot(in)
+	}
+	p.Queue = readQueue(in)
+	p.Key = in.Take(in.Uvarint())
+	p.State.Read(in)
+	p.Content = in.Take(in.Uvarint())
+}
+
+// Content is what of a message stays as long as nobody replaces it.
+type Content struct {
+	Created int64
+	engine.Policy
+	engine.Content      // Body is nil when it stands apart
+	Apart          Body // where the body stands that is too large for the log; zero: here
+}
+
+// Body names a body that has a file of its own.
+type Body struct {
+	File  uint64 // its number; 0: none
+	Bytes uint64
+	Sum   uint32 // CRC-32C of them
+}
+
+const (
+	contentHere byte = iota
+	contentApart
+)
+
+// Append writes the content.
+func (c *Content) Append(b []byte) []byte {
+	if c.Apart.File == 0 {
+		b = binary.AppendVarint(append(b, contentHere), c.Created)
+	} else {
+		b = binary.AppendVarint(append(b, contentApart), c.Created)
+		b = binary.AppendUvarint(b, c.Apart.File)
+		b = binary.AppendUvarint(b, c.Apart.Bytes)
+		b = binary.LittleEndian.AppendUint32(b, c.Apart.Sum)
+	}
+	return codec.AppendContent(codec.AppendPolicy(b, &c.Policy), &c.Content)
+}
+
+// ParseContent reads what Append wrote. Nothing in it is part of b.
+func ParseContent(b []byte) (c Content, err error) {
+	in := codec.Reader{B: b}
+	form := in.Byte()
+	c.Created = in.Varint()
+	switch form {
+	case contentHere:
+	case contentApart:
+		c.Apart.File, c.Apart.Bytes = in.Uvarint(), in.Uvarint()
+		if sum := in.Take(4); len(sum) == 4 && c.Apart.File != 0 {
+			c.Apart.Sum = binary.LittleEndian.Uint32(sum)
+		} else {
+			in.Fail()
+		}
+	default:
+		in.Fail()
+	}
+	c.Policy = in.Policy()
+	c.Content = in.Content()
+	if c.Apart.File != 0 && c.Body != nil {
+		in.Fail()
+	}
+	if in.Err != nil {
+		return Content{}, in.Err
+	}
+	return c, nil
+}
+
+// Move says what a message is whose content stays: one that the log has Put at or behind the
+// position from which it is replayed. Of one that is not there it says nothing.
+type Move struct {
+	ID engine.ID
+	State
+}
+
+// Append writes the record.
+func (m *Move) Append(b []byte) []byte {
+	return m.State.Append(binary.AppendUvarint(append(b, kindMove), uint64(m.ID)))
+}
+
+func (m *Move) read(in *codec.Reader) {
+	m.ID = readID(in)
+	m.State.Read(in)
+}
+
+// Gone says that a message is no more, or that a key is no longer remembered.
+type Gone struct {
+	ID   engine.ID
+	From Spot // where it stood in a run, if that is known
+}
+
+// Append writes the record.
+func (g *Gone) Append(b []byte) []byte {
+	return g.From.append(binary.AppendUvarint(append(b, kindGone), uint64(g.ID)))
+}
+
+func (g *Gone) read(in *codec.Reader) { *g = Gone{ID: readID(in), From: readSpot(in)} }
+
+// Finish says that the key of a message which is no more is remembered, under the id of that
+// message. It follows the Gone of it.
+type Finish struct {
+	ID        engine.ID
+	Queue     uint32
+	Key       []byte
+	Due       int64
+	Ending    engine.Ending
+	Ended     int64
+	Forgotten int64 // from then on the key is free
+}
+
+// Append writes the record.
+func (f *Finish) Append(b []byte) []byte {
+	b = binary.AppendUvarint(append(b, kindFinish), uint64(f.ID))
+	b = appendBytes(binary.AppendUvarint(b, uint64(f.Queue)), f.Key)
+	b = append(binary.AppendVarint(b, f.Due), byte(f.Ending))
+	b = binary.AppendVarint(b, f.Ended)
+	return binary.AppendVarint(b, f.Forgotten-f.Ended)
+}
+
+func (f *Finish) read(in *codec.Reader) {
+	*f = Finish{ID: readID(in), Queue: readQueue(in), Key: in.Take(in.Uvarint()), Due: in.Varint(), Ending: engine.Ending(in.Byte()), Ended: in.Varint()}
+	f.Forgotten = f.Ended + in.Varint()
+	if len(f.Key) == 0 || f.Ending < engine.Acked || f.Ending > engine.Expired {
+		in.Fail()
+	}
+}

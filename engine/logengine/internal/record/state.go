@@ -1,0 +1,134 @@
+package record
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// Never is a time that does not come. Times are Unix milliseconds.
+const Never = math.MaxInt64
+
+// State is what changes of a message while its content stays.
+type State struct {
+	Due     int64
+	Expires int64  // Never: does not
+	Attempt uint32 // leases that count
+
+	Dead bool
+	Died int64 // when Dead
+
+	// Lapsed says that Nonce is that of the last lease, which lapsed and may still
+	// settle.
+	Lapsed bool
+	Nonce  token.Nonce
+
+	LastError []byte // empty: none
+}
+
+const (
+	stateExpires byte = 1 << iota
+	stateAttempt
+	stateDead
+	stateLapsed
+	stateError
+	stateEnd
+)
+
+// Append writes the state. What is not said in it is read as zero.
+func (s *State) Append(b []byte) []byte {
+	at := len(b)
+	b = binary.AppendVarint(append(b, 0), s.Due)
+	has := byte(0)
+	if s.Expires != Never {
+		has, b = has|stateExpires, binary.AppendVarint(b, s.Expires-s.Due)
+	}
+	if s.Attempt > 0 {
+		has, b = has|stateAttempt, binary.AppendUvarint(b, uint64(s.Attempt))
+	}
+	if s.Dead {
+		has, b = has|stateDead, binary.AppendVarint(b, s.Died)
+	}
+	if s.Lapsed {
+		has, b = has|stateLapsed, append(b, s.Nonce[:]...)
+	}
+	if len(s.LastError) > 0 {
+		has, b = has|stateError, appendBytes(b, s.LastError)
+	}
+	b[at] = has
+	return b
+}
+
+// Read reads what Append wrote.
+func (s *State) Read(in *codec.Reader) {
+	has := in.Byte()
+	if has >= stateEnd {
+		in.Fail()
+	}
+	*s = State{Due: in.Varint(), Expires: Never}
+	if has&stateExpires != 0 {
+		if s.Expires = s.Due + in.Varint(); s.Expires == Never {
+			in.Fail()
+		}
+	}
+	if has&stateAttempt != 0 {
+		if s.Attempt = in.Uint32(); s.Attempt == 0 {
+			in.Fail()
+		}
+	}
+	if s.Dead = has&stateDead != 0; s.Dead {
+		s.Died = in.Varint()
+	}
+	if s.Lapsed = has&stateLapsed != 0; s.Lapsed {
+		copy(s.Nonce[:], in.Take(uint64(len(s.Nonce))))
+	}
+	if has&stateError != 0 {
+		if s.LastError = in.Take(in.Uvarint()); len(s.LastError) == 0 {
+			in.Fail()
+		}
+	}
+}
+
+func appendBytes(b, s []byte) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+
+// readID reads an id, which is never 0.
+func readID(in *codec.Reader) engine.ID {
+	id := in.Uvarint()
+	if id == 0 {
+		in.Fail()
+	}
+	return engine.ID(id)
+}
+
+// readQueue reads the number of a queue, which is never 0.
+func readQueue(in *codec.Reader) uint32 {
+	n := in.Uint32()
+	if n == 0 {
+		in.Fail()
+	}
+	return n
+}
+
+// Spot is where a message stands in a run. The zero Spot is nowhere.
+type Spot struct {
+	Run uint64 // its number
+	At  uint32 // how many messages of the run stand before
+}
+
+func (s Spot) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, s.Run)
+	if s.Run != 0 {
+		b = binary.AppendUvarint(b, uint64(s.At))
+	}
+	return b
+}
+
+func readSpot(in *codec.Reader) (s Spot) {
+	if s.Run = in.Uvarint(); s.Run != 0 {
+		s.At = in.Uint32()
+	}
+	return s
+}

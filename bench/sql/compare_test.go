@@ -11,10 +11,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m).Run()) }
 
-var rounds = flag.Int("rounds", 3, "how often the systems take turns with pushes")
+var rounds = flag.Int("rounds", 3, "how often the systems take turns with pushes and bursts")
 
 // server makes empty databases, and tells their URLs.
-type server interface{ Database() string }
+type server interface {
+	Database() string
+	Drop(url string)
+}
 
 // system is one of those compared, each on a database of its own.
 type system struct {
@@ -28,11 +31,16 @@ func (s system) fresh(b *testing.B, url string) scenario.System {
 	return scenario.Warm(b, opened, err)
 }
 
-// compare runs a benchmark for each system.
+// compare runs a benchmark for each system. What one leaves behind goes before the next, else
+// the server would clean up after one while another is measured.
 func compare(b *testing.B, srv server, run func(*testing.B, scenario.Open), systems ...system) {
 	for _, s := range systems {
 		b.Run("impl="+s.name, func(b *testing.B) {
-			run(b, func(b *testing.B) scenario.System { return s.fresh(b, srv.Database()) })
+			run(b, func(b *testing.B) scenario.System {
+				url := srv.Database()
+				b.Cleanup(func() { srv.Drop(url) })
+				return s.fresh(b, url)
+			})
 		})
 	}
 }

@@ -29,7 +29,7 @@ func BenchmarkPostgresLateness(b *testing.B) {
 
 func BenchmarkPostgresBurst(b *testing.B) {
 	scenario.Once(b)
-	compare(b, startPostgres(b), scenario.Burst, riverAsItComes, riverTuned, tarryOnPostgres)
+	alternate(b, startPostgres(b), scenario.Burst, riverAsItComes, riverTuned, tarryOnPostgres)
 }
 
 // BenchmarkPostgresDepth measures cancels among few and many messages that are far away,

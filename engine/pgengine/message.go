@@ -148,7 +148,15 @@ type page struct {
 }
 
 func pageOf(rows []*sqlengine.Row, whole bool) *page {
-	p := new(page)
+	n := len(rows)
+	p := &page{
+		ids: make([]int64, 0, n), kinds: make([]int16, 0, n), ends: make([]int64, 0, n), dues: make([]int64, 0, n),
+		attempts: make([]int64, 0, n), expires: make([]*int64, 0, n), lastErrors: make([]*string, 0, n), nonces: make([][]byte, 0, n),
+	}
+	if whole {
+		p.queues, p.keys, p.priorities = make([]int64, 0, n), make([]*string, 0, n), make([]int64, 0, n)
+		p.policies, p.metas, p.bodies = make([][]byte, 0, n), make([][]byte, 0, n), make([][]byte, 0, n)
+	}
 	expire, failed, described := false, false, false
 	for _, m := range rows {
 		p.ids, p.kinds, p.ends, p.dues = append(p.ids, int64(m.ID)), append(p.kinds, int16(m.Kind)), append(p.ends, m.Ends), append(p.dues, m.Due)

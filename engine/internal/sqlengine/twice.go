@@ -62,6 +62,7 @@ func (e *Engine) handOutTwice(ctx context.Context, ahead []Range, v *visit) (now
 		return now, errs[0]
 	}
 	v.granted, v.told, v.next = engine.Granted{}, true, never
+	v.granted.Messages = make([]engine.Lease, 0, len(halves[0].granted.Messages)+len(halves[1].granted.Messages))
 	for i := range halves {
 		h := &halves[i]
 		if errs[i] != nil {

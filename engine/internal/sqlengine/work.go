@@ -271,10 +271,16 @@ func (w *work) remember(memories []Memory) {
 // present. One that is there already stays as the work has it.
 func (w *work) adopt(read []*Row) []*row {
 	adopted := make([]*row, len(read))
+	fresh := make([]row, len(read))
+	if len(w.rows) == 0 {
+		w.rows = make(map[engine.ID]*row, len(read))
+		w.order = slices.Grow(w.order, len(read))
+	}
 	for i, r := range read {
 		x := w.rows[r.ID]
 		if x == nil {
-			x = &row{Row: *r, was: *r}
+			x = &fresh[i]
+			*x = row{Row: *r, was: *r}
 			w.enter(x)
 			w.seat(x)
 			w.advance(x)

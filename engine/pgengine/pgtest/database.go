@@ -37,12 +37,22 @@ func sharedServer(t testing.TB) *Server {
 	return shared.server
 }
 
-// Database makes an empty database, and returns its URL. It goes with the server.
+// Database makes an empty database, and returns its URL. It goes with the server, or by Drop.
 func (s *Server) Database() string {
 	s.t.Helper()
 	name := newName()
 	s.Exec("CREATE DATABASE " + name)
 	return at(s.t, s.URL(), func(u *url.URL) { u.Path = "/" + name })
+}
+
+// Drop drops a database that Database has made, with all connections to it.
+func (s *Server) Drop(database string) {
+	s.t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Exec("DROP DATABASE " + strings.TrimPrefix(u.Path, "/") + " WITH (FORCE)")
 }
 
 // newDatabase makes an empty database beside the one of a URL, and returns its URL; the

@@ -28,6 +28,7 @@ type call struct {
 	exact   bool        // messages are answered as wire.ExactHeader asks
 	answers []told
 	streams bool            // the first of them is events, without end
+	lines   bool            // the first of them comes as lines too, for who asks
 	fails   []error         // beside those with which any call may fail
 	example json.RawMessage // of a request
 }
@@ -125,7 +126,11 @@ func (c *call) responses() schema.Object {
 			r = r.With("content", schema.Object{{Name: eventType, Value: schema.Object{{Name: "schema", Value: schema.Type("string")}}}})
 		}
 		if a.shape != nil {
-			r = r.With("content", content(a.shape))
+			types := content(a.shape)
+			if i == 0 && c.lines {
+				types = types.With(linesType, schema.Object{{Name: "schema", Value: a.shape}})
+			}
+			r = r.With("content", types)
 		}
 		o = o.With(strconv.Itoa(a.status), r)
 	}
@@ -166,4 +171,5 @@ func content(shape schema.Object) schema.Object {
 const (
 	mediaType = "application/json"
 	eventType = "text/event-stream"
+	linesType = "application/x-ndjson"
 )

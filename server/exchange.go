@@ -24,6 +24,7 @@ type exchange struct {
 	get     bool          // nothing is done but to answer
 	token   *access.Token // whose request it is; nil: anybody's
 	noted   []any         // for the audit log: names and values
+	failed  bool          // and the answer, of lines, has said so
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}

@@ -18,9 +18,7 @@ func refusal(status int, code, message, hint string) *wire.Error {
 // fail answers with an error.
 func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	f := wire.Shown(err)
-	if f.Status >= 500 && f.Code != "unsupported" && r.Context().Err() == nil {
-		s.cfg.Logger.Error("a request failed", logged(r, "status", f.Status, "error", err)...)
-	}
+	s.log(r, f, err)
 	h := x.Header()
 	switch {
 	case mayRetry(f.Status):
@@ -37,6 +35,13 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 		s.drain(x, r)
 	}
 	_ = a.write(x, f.Status, false) // whoever asked is gone
+}
+
+// log tells the log of what failed by no fault of whoever asked, and still waits.
+func (s *Server) log(r *http.Request, f *wire.Error, err error) {
+	if f.Status >= 500 && f.Code != "unsupported" && r.Context().Err() == nil {
+		s.cfg.Logger.Error("a request failed", logged(r, "status", f.Status, "error", err)...)
+	}
 }
 
 // mayRetry reports whether an answer of a status says when to try again.

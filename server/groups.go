@@ -3,19 +3,15 @@ package server
 import (
 	"cmp"
 	"net/http"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/cause"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// The bounds of a look at what messages died of.
-const (
-	maxGrouped = 10_000 // dead messages, the latest
-	maxGroups  = 200
-)
+// maxGrouped is how many dead messages are looked at, the latest.
+const maxGrouped = 10_000
 
 var callDeadGroups = &call{
 	id: "groupDead", group: groupQueue, does: "Tell what messages of a queue died of",
@@ -38,7 +34,7 @@ func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 		}
 		for i := range page.Messages {
 			m := &page.Messages[i]
-			text := folded(m.LastError)
+			text := cause.Of(m.LastError)
 			n, known := at[text]
 			if !known {
 				n = len(told.Groups)
@@ -62,29 +58,9 @@ func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 	}
 	told.More = q.After != ""
 	slices.SortStableFunc(told.Groups, func(a, b wire.DeadGroup) int { return cmp.Compare(b.Count, a.Count) })
-	for _, g := range told.Groups[min(len(told.Groups), maxGroups):] {
+	for _, g := range told.Groups[min(len(told.Groups), wire.MaxGroups):] {
 		told.Others += g.Count
 	}
-	told.Groups = told.Groups[:min(len(told.Groups), maxGroups)]
+	told.Groups = told.Groups[:min(len(told.Groups), wire.MaxGroups)]
 	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &told) })
-}
-
-var (
-	uuids  = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
-	words  = regexp.MustCompile(`[0-9A-Za-z]*[0-9][0-9A-Za-z]*`)
-	joined = regexp.MustCompile(`#([-.:/_+]+#)+`)
-)
-
-// maxFolded is how long an error may be that is folded; the rest is cut.
-const maxFolded = 300
-
-// folded is an error with # for all that differs from one time that it happens to the next:
-// words with digits in them, as numbers, ids, addresses and times have, and what joins them.
-func folded(text string) string {
-	if len(text) > maxFolded {
-		text = strings.ToValidUTF8(text[:maxFolded], "")
-	}
-	text = uuids.ReplaceAllLiteralString(text, "#")
-	text = words.ReplaceAllLiteralString(text, "#")
-	return joined.ReplaceAllLiteralString(text, "#")
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -72,31 +71,17 @@ func (s *Server) purge(x *exchange, r *http.Request) error {
 		return err
 	}
 	n, err := s.c.Purge(r.Context(), x.path.Queue(), also)
-	if err != nil && n > 0 {
-		f := *wire.Shown(err)
-		f.Hint = fmt.Sprintf("%d messages are gone already; purge again for the rest", n)
-		x.Header().Set(wire.CountHeader, strconv.FormatInt(n, 10))
-		err = &f
-	}
-	return s.counted(x, n, err)
+	return s.counted(x, n, x.midway(n, err, "%d messages are gone already; purge again for the rest"))
 }
 
-var callRedrive = &call{
-	id: "redriveQueue", group: groupQueue, does: "Make dead messages of a queue ready again",
-	request: wire.Redriving, bare: true, answers: ok("How many are ready again.", wire.Redriven.Ref()), fails: operateFails,
-	example: json.RawMessage(`{"limit":100}`),
-}
-
-func (s *Server) redrive(x *exchange, r *http.Request) error {
-	var ids []tarry.ID
-	var limit int
-	if err := s.options(x, r, func(in *input) { ids, limit = in.Redrive() }); err != nil {
+// midway is the error of a request that had changed n messages when it failed, which the
+// hint and a header tell.
+func (x *exchange) midway(n int64, err error, hint string) error {
+	if err == nil || n == 0 {
 		return err
 	}
-	n, err := s.c.Redrive(r.Context(), x.path.Queue(), ids, limit)
-	if err != nil {
-		return err
-	}
-	x.note("count", n.Redriven)
-	return s.answer(x, func(b []byte) []byte { return wire.AppendRedriven(b, n) })
+	f := *wire.Shown(err)
+	f.Hint = fmt.Sprintf(hint, n)
+	x.Header().Set(wire.CountHeader, strconv.FormatInt(n, 10))
+	return &f
 }

@@ -66,6 +66,7 @@ func (s *Server) routes() []route {
 		newRoute("POST", "/v1/queues/*/resume", access.Operate, s.resume, callResume),
 		newRoute("POST", "/v1/queues/*/purge", access.Operate, s.purge, callPurge),
 		newRoute("POST", "/v1/queues/*/redrive", access.Operate, s.redrive, callRedrive),
+		newRoute("POST", "/v1/queues/*/drop", access.Operate, s.drop, callDrop),
 
 		newRoute("GET", "/v1/info", access.Known, s.info, callInfo),
 		newRoute("GET", "/v1/me", access.Known, s.me, callMe),

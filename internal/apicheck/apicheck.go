@@ -38,6 +38,7 @@ type operation struct {
 	inQuery  map[string]*jsonschema.Schema
 	inHeader map[string]*jsonschema.Schema
 	answers  map[string]*jsonschema.Schema // by status; nil: nothing is told
+	lines    map[string]*jsonschema.Schema // of a line, where an answer may be of lines
 }
 
 // Answer is what was answered to a request.
@@ -121,7 +122,7 @@ func (b *builder) schema(at string) *jsonschema.Schema {
 
 func (b *builder) operation(method, path string, op object, at string) operation {
 	o := operation{
-		method: method, path: strings.Split(path, "/"), answers: make(map[string]*jsonschema.Schema),
+		method: method, path: strings.Split(path, "/"), answers: make(map[string]*jsonschema.Schema), lines: make(map[string]*jsonschema.Schema),
 		inPath: make(map[string]*jsonschema.Schema), inQuery: make(map[string]*jsonschema.Schema), inHeader: make(map[string]*jsonschema.Schema),
 	}
 	if body, ok := op["requestBody"].(object); ok {
@@ -139,8 +140,12 @@ func (b *builder) operation(method, path string, op object, at string) operation
 	}
 	for status, a := range op["responses"].(object) {
 		o.answers[status] = nil
-		if content, _ := a.(object)["content"].(object); content["application/json"] != nil {
+		content, _ := a.(object)["content"].(object)
+		if content["application/json"] != nil {
 			o.answers[status] = b.schema(at + pointer("responses", status, "content", "application/json", "schema"))
+		}
+		if content[linesType] != nil {
+			o.lines[status] = b.schema(at + pointer("responses", status, "content", linesType, "schema"))
 		}
 	}
 	return o
@@ -215,6 +220,8 @@ func (o *operation) answered(r *http.Request, a Answer) error {
 		return errors.New("the document tells of no body")
 	case s == nil || r.Method == http.MethodHead:
 		return nil
+	case o.lines[status] != nil && a.Header.Get("Content-Type") == linesType:
+		return allFit(o.lines[status], a.Body)
 	case a.Header.Get("Content-Type") != "application/json":
 		return fmt.Errorf("the Content-Type is %q", a.Header.Get("Content-Type"))
 	}
@@ -268,6 +275,21 @@ func fits(s *jsonschema.Schema, text []byte) error {
 		return err
 	}
 	return s.Validate(v)
+}
+
+const linesType = "application/x-ndjson"
+
+// allFit holds each line of an answer against the schema of one.
+func allFit(s *jsonschema.Schema, text []byte) error {
+	for line := range bytes.Lines(text) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			return errors.New("the last line does not end")
+		}
+		if err := fits(s, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // partly reports whether an answer tells that some items of its request failed.

@@ -63,7 +63,7 @@ func FuzzRead(f *testing.F) {
 			}
 		},
 		func(r *Reader) { r.Settlements() }, func(r *Reader) { r.LeaseRequest() }, func(r *Reader) { r.Reschedule() },
-		func(r *Reader) { r.Redrive() }, func(r *Reader) { r.Pause() }, func(r *Reader) { r.Purge() }, func(r *Reader) { r.Claim() },
+		func(r *Reader) { r.Redrive() }, func(r *Reader) { r.Drop() }, func(r *Reader) { r.Pause() }, func(r *Reader) { r.Purge() }, func(r *Reader) { r.Claim() },
 		func(r *Reader) { r.EndLease() }, func(r *Reader) { r.Nothing() },
 		func(r *Reader) {
 			if s, _ := r.Settings(); r.Err() == nil && (s.DeadKeep < 0 || s.DeadMax < 0 || s.Rate < 0 || s.Rate > engine.MaxRate) {

@@ -1,11 +1,9 @@
 package wire
 
 import (
-	"math"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // options reads a request all of whose fields may be missing, and the body with them.
@@ -80,59 +78,31 @@ func AppendRedrive(b []byte, ids []engine.ID, limit int) []byte {
 	return append(appendAll(append(b, `{"ids":`...), ids, func(b []byte, id *engine.ID) []byte { return appendID(b, *id) }), '}')
 }
 
-// Redriving is a request to redrive.
-var Redriving = asked("Redrive", "Which dead messages become ready: those named, else the first limit, else all.",
-	may("ids", schema.Array(isID, engine.MaxBatch).With("minItems", 1), ""),
-	may("limit", schema.Whole(0, math.MaxInt32), "how many, those that died first; 0: all"))
-
-// Redrive reads a request to redrive.
-func (r *Reader) Redrive() (ids []engine.ID, limit int) {
-	r.options(Redriving, func(f int) {
-		if f == 1 {
-			limit = int(r.whole("limit", math.MaxInt32))
-			return
-		}
-		r.texts("ids", engine.MaxBatch, func(text string) {
-			id, err := engine.ParseID(text)
-			if err != nil {
-				r.Wrong("ids: %q is not an id", engine.Clip(text))
-			}
-			ids = append(ids, id)
-		})
-		if len(ids) == 0 {
-			r.Wrong("ids: is empty; leave it out to redrive all")
-		}
-	})
-	return ids, limit
-}
-
 // CountHeader tells of a request that failed midway how many it has changed.
 const CountHeader = "Tarry-Count"
 
 // AppendCount appends how many of what were concerned.
 func AppendCount(b []byte, n int64) []byte { return append(appendInt(b, `{"count":`, n), '}') }
 
-// AppendRedriven appends the answer to a redrive.
+// AppendRedriven appends the answer to a redrive of those named.
 func AppendRedriven(b []byte, n engine.Redriven) []byte {
 	b = appendInt(b, `{"count":`, n.Redriven)
 	return append(appendInt(b, `,"skipped":`, n.Skipped), '}')
 }
 
-// Redriven and Counted are the answers to a redrive and to whatever else counts.
-var (
-	Redriven = answered("Redriven", "How many dead messages became ready.",
-		must("count", isCount, "those that became ready"),
-		must("skipped", isCount, "those that could not"))
-	Counted = Redriven.only("Counted", "How many of what was concerned.", []string{"count"}, nil)
-)
+// Counted is the answer to whatever counts.
+var Counted = Redriven.only("Counted", "How many of what was concerned.", []string{"count"}, nil)
 
 // Count reads how many of what were concerned, and of a redrive how many were skipped.
 func (r *Reader) Count() (count, skipped int64) {
 	r.fields("answer", Redriven, func(f int) {
-		if f == 0 {
+		switch f {
+		case 0:
 			count = r.count("count")
-		} else {
+		case 1:
 			skipped = r.count("skipped")
+		default:
+			r.skip()
 		}
 	})
 	return count, skipped

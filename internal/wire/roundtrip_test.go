@@ -113,8 +113,8 @@ func requests(t *testing.T, g *values) {
 	set.revision = ""
 	request(t, AppendSettings(nil, &set.Settings, set.revision), set, readSettings)
 	ids := some(g, g.id)
-	request(t, AppendRedrive(nil, ids, 7), ids, func(r *Reader) []engine.ID { ids, _ := r.Redrive(); return ids })
-	request(t, AppendRedrive(nil, nil, 7), 7, func(r *Reader) int { _, n := r.Redrive(); return n })
+	request(t, AppendRedrive(nil, ids, 7), ids, func(r *Reader) []engine.ID { return r.Redrive().IDs })
+	request(t, AppendRedrive(nil, nil, 7), 7, func(r *Reader) int { return r.Redrive().Limit })
 }
 
 type settings struct {

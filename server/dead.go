@@ -1,0 +1,112 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/cause"
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// howSwept tells of the calls that go through the dead messages.
+const howSwept = "Those that a filter chooses are changed in chunks, those that died first before the others; what dies meanwhile is left alone. " +
+	"With Accept: " + linesType + " the answer is a line after each chunk, the last with done or error. When the client goes, no further chunk is begun. " +
+	"When it fails midway, and the answer is not of lines, the header " + wire.CountHeader + " tells how many were changed."
+
+var callRedrive = &call{
+	id: "redriveQueue", group: groupQueue, does: "Make dead messages of a queue ready again", more: howSwept,
+	request: wire.Redriving, bare: true, answers: ok("How many are ready again.", wire.Redriven.Ref()), lines: true, fails: operateFails,
+	example: json.RawMessage(`{"groups":["dial tcp #: timeout"],"to":"2030-03-01T12:00:00Z"}`),
+}
+
+// redrive makes dead messages ready: those named, those that a filter chooses, or all.
+func (s *Server) redrive(x *exchange, r *http.Request) error {
+	var q wire.Sweep
+	if err := s.options(x, r, func(in *input) { q = in.Redrive() }); err != nil {
+		return err
+	}
+	if q.Filters() || q.DryRun || q.IDs == nil && wantsLines(r) {
+		return s.sweep(x, r, &q, s.c.RedriveWhere)
+	}
+	n, err := s.c.Redrive(r.Context(), x.path.Queue(), q.IDs, q.Limit)
+	if err != nil {
+		return err
+	}
+	x.note("count", n.Redriven)
+	return s.answer(x, func(b []byte) []byte { return wire.AppendRedriven(b, n) })
+}
+
+var callDrop = &call{
+	id: "dropDead", group: groupQueue, does: "Drop dead messages of a queue for good", more: howSwept,
+	request: wire.Dropping, answers: ok("How many are gone.", wire.Redriven.Ref()), lines: true, fails: operateFails,
+	example: json.RawMessage(`{"error":"no such order","dry_run":true}`),
+}
+
+// drop removes the dead messages that a filter chooses.
+func (s *Server) drop(x *exchange, r *http.Request) error {
+	in, err := s.read(x, r)
+	if err != nil {
+		return err
+	}
+	q := in.Drop()
+	if err := in.Err(); err != nil {
+		return err
+	}
+	in.free()
+	return s.sweep(x, r, &q, s.c.DropWhere)
+}
+
+// wantsLines reports whether whoever asks takes an answer of lines.
+func wantsLines(r *http.Request) bool {
+	for _, value := range r.Header["Accept"] {
+		for one := range strings.SplitSeq(value, ",") {
+			name, _, _ := strings.Cut(one, ";")
+			if strings.EqualFold(strings.TrimSpace(name), linesType) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// filter is what a request chooses of the dead messages of a queue.
+func filter(queue string, q *wire.Sweep) tarry.Filter {
+	f := tarry.Filter{Queue: queue, States: []tarry.State{tarry.Dead}, From: q.From, To: q.To, Limit: int64(q.Limit)}
+	if q.Groups != nil || q.Error != "" || q.KeyPrefix != "" {
+		f.Match = func(m *tarry.Info) bool {
+			return strings.Contains(m.LastError, q.Error) && strings.HasPrefix(m.Key, q.KeyPrefix) &&
+				(q.Groups == nil || slices.Contains(q.Groups, cause.Of(m.LastError)))
+		}
+	}
+	return f
+}
+
+// noted is a filter as the audit log has it.
+type noted struct {
+	Groups    []string   `json:"groups,omitempty"` // the first ones
+	More      int        `json:"more_groups,omitempty"`
+	Error     string     `json:"error,omitempty"`
+	KeyPrefix string     `json:"key_prefix,omitempty"`
+	From      *wire.Time `json:"from,omitempty"`
+	To        *wire.Time `json:"to,omitempty"`
+	Limit     int        `json:"limit,omitempty"`
+}
+
+// noteFilter notes what a request chooses for the line of the audit log.
+func (x *exchange) noteFilter(q *wire.Sweep) {
+	n := noted{Groups: q.Groups[:min(len(q.Groups), mostNoted)], Error: q.Error, KeyPrefix: q.KeyPrefix, Limit: q.Limit}
+	n.More = len(q.Groups) - len(n.Groups)
+	if !q.From.IsZero() {
+		n.From = &wire.Time{Time: q.From}
+	}
+	if !q.To.IsZero() {
+		n.To = &wire.Time{Time: q.To}
+	}
+	x.note("filter", n)
+	if q.DryRun {
+		x.note("dry_run", true)
+	}
+}

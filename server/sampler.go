@@ -80,7 +80,7 @@ func (s *sampler) join(queues []string, overview bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.viewers >= s.most {
-		return refusal(503, "unavailable", "as many watch as may", "try again, or watch less; server.Config.MaxViewers allows more")
+		return refusal(503, "unavailable", "as many watch as may", "try again later; tarry serve --max-viewers allows more")
 	}
 	more := 0
 	for _, q := range queues {

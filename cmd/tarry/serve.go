@@ -31,9 +31,11 @@ type serveFlags struct {
 	maxBody          int
 	maxBuffered      int64
 	maxConnections   int
+	maxViewers       int
 	drain            time.Duration
 	trends           bool
 	readOnly         bool
+	secure           bool
 	disk             diskFlags
 	guard            guardFlags
 }
@@ -72,12 +74,14 @@ other names under which it is called, as behind a proxy, it is told with --host.
 	f.IntVar(&s.maxBody, "max-body", tarry.DefaultMaxBody, "largest body of a message, in bytes")
 	f.Int64Var(&s.maxBuffered, "max-buffered", server.DefaultMaxBuffered, "bytes of requests and answers held in memory at once")
 	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
+	f.IntVar(&s.maxViewers, "max-viewers", server.DefaultMaxViewers, "who may watch the dashboard and GET /v1/live at once; at most half of the connections")
 	f.BoolVar(&s.trends, "trends", true, "keep in memory what happened in the last three days, for the dashboard, tarry top and tarry status")
 	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way, and what is being handed on, may take after an interrupt")
 	f.BoolVar(&s.readOnly, "ui-read-only", false, "have the dashboard change nothing, whoever looks; other clients may as before")
+	f.BoolVar(&s.secure, "ui-secure", false, "have browsers send the dashboard's cookie over TLS alone: for a proxy that ends TLS before this server")
 	s.disk.add(cmd)
 	s.guard.add(cmd)
-	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "trends", "drain", "ui-read-only")
+	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure")
 	return cmd
 }
 
@@ -135,6 +139,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		Hosts:           s.names(),
 		MaxBuffered:     s.maxBuffered,
 		MaxConnections:  s.maxConnections,
+		MaxViewers:      s.maxViewers,
 		ShutdownTimeout: max(s.drain, time.Millisecond),
 		Guard:           guard.guard,
 		Audit:           guard.audit,
@@ -193,6 +198,8 @@ func (s *serveFlags) check() error {
 		return usagef("it is a number of bytes, such as 268435456", "--max-buffered %d is less than 1", s.maxBuffered)
 	case s.maxConnections < 1:
 		return usagef("it is a number of connections, such as 4096", "--max-connections %d is less than 1", s.maxConnections)
+	case s.maxViewers < 1:
+		return usagef("it is a number of viewers, such as 1000", "--max-viewers %d is less than 1", s.maxViewers)
 	}
 	for _, h := range s.hosts {
 		if err := server.CheckHost(h); err != nil {
@@ -204,7 +211,7 @@ func (s *serveFlags) check() error {
 
 // pages puts the dashboard before the API.
 func (s *serveFlags) pages(api http.Handler) http.Handler {
-	dashboard := ui.New(api, &ui.Config{ReadOnly: s.readOnly})
+	dashboard := ui.New(api, &ui.Config{ReadOnly: s.readOnly, Secure: s.secure})
 	if !s.readOnly {
 		return dashboard
 	}

@@ -125,8 +125,14 @@ bench-rabbit: ## Measure the RabbitMQ engine beside plain TTLs, on a private bro
 .PHONY: bench-cost
 bench-cost: ## Measure what metrics and traces cost a server over HTTP and a program with the library, into docs/metrics.md and docs/tracing.md (ROUNDS=60).
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
-	{ $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./cost -rounds $${ROUNDS:-60} && echo whole: yes; } | tee $$TMPDIR/out && \
+	{ $(GO) test -run '^$$' -bench '^BenchmarkCost$$' -benchtime 1x -timeout 60m ./cost -rounds $${ROUNDS:-60} && echo whole: yes; } | tee $$TMPDIR/out && \
 	$(GO) run ./cost/table ../docs/metrics.md <$$TMPDIR/out && $(GO) run ./cost/table ../docs/tracing.md <$$TMPDIR/out
+
+.PHONY: bench-viewers
+bench-viewers: ## Measure what 200 who watch the dashboard cost those who push, into docs/dashboard.md (VIEWERS=200 PUSHES=5000 TURNS=8).
+	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
+	{ $(GO) test -run '^$$' -bench '^BenchmarkViewers$$' -benchtime 1x -timeout 60m ./cost -viewers $${VIEWERS:-200} -pushes $${PUSHES:-5000} -turns $${TURNS:-8} && echo whole: yes; } \
+	| tee /dev/stderr | $(GO) run ./cost/table ../docs/dashboard.md
 
 .PHONY: bench-bloat
 bench-bloat: ## See that databases stay fast after many messages (BLOAT=5000000 MYSQL_BLOAT=1000000), and beside an old snapshot (SNAPSHOT=10m).

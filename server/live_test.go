@@ -365,6 +365,25 @@ func TestLiveGoesOn(t *testing.T) {
 	})
 }
 
+// Each event tells how many watch, so that pages read the less often the more they are.
+func TestLiveTellsHowManyWatch(t *testing.T) {
+	live(t, server.Config{}, func(l *liveServer) {
+		a := l.watch("queues=q")
+		time.Sleep(300 * time.Millisecond)
+		if events := a.events(t); len(events) != 2 || !strings.Contains(string(events[0].data), `"viewers":1`) || !strings.HasSuffix(string(events[1].data), `],"viewers":1}`) {
+			t.Errorf("one was told %s", events)
+		}
+		b := l.watch("overview=changes")
+		l.push("q")
+		time.Sleep(300 * time.Millisecond)
+		if events := a.events(t); len(events) != 1 || !strings.HasSuffix(string(events[0].data), `],"viewers":2}`) {
+			t.Errorf("beside another one was told %s", events)
+		}
+		a.leave()
+		b.leave()
+	})
+}
+
 func TestLiveWithoutNews(t *testing.T) {
 	live(t, server.Config{}, func(l *liveServer) {
 		s := l.watch("queues=q")

@@ -131,7 +131,9 @@ func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
 	}
 	if len(v.row) > 0 {
 		v.say("id: ", s.epoch, "-", strconv.FormatUint(v.cursor, 10), "\nevent: queues\ndata: {\"queues\":[")
-		v.end = append(v.end, "]}\n\n"...)
+		v.end = append(v.end, "],\"viewers\":"...)
+		v.end = strconv.AppendInt(v.end, int64(s.viewers), 10)
+		v.end = append(v.end, "}\n\n"...)
 	}
 	return s.tick, next
 }
@@ -151,7 +153,7 @@ func (v *viewer) begin(last string) {
 		v.cursor = s.version
 	}
 	v.target = s.version
-	v.event("begin", map[string]any{"resumed": resumed, "now": wire.Time{Time: time.Now()}})
+	v.event("begin", map[string]any{"resumed": resumed, "now": wire.Time{Time: time.Now()}, "viewers": s.viewers})
 }
 
 // overview says which queues have changed, a number of them at most, those first that

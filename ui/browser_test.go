@@ -112,6 +112,7 @@ type kind struct {
 	tokens, tls bool
 	path        string // below which it is mounted
 	ui          ui.Config
+	viewers     int // who may watch; 0: as many as usual
 }
 
 func newWorld(t *testing.T, k kind) *world {
@@ -120,7 +121,7 @@ func newWorld(t *testing.T, k kind) *world {
 	trends := trend.New(&trend.Config{Now: func() time.Time { return time.Now().Add(time.Duration(w.behind.Load())) }})
 	w.meter = trends.Meter()
 	w.c = tarry.New(memengine.New(nil), &tarry.Config{Meter: w.meter})
-	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit), Trends: trends}
+	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit), Trends: trends, MaxViewers: k.viewers}
 	if k.tokens {
 		w.file = access.File(filepath.Join(t.TempDir(), "tokens"))
 		w.token("first", access.Admin)

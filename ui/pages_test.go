@@ -1,7 +1,9 @@
 package ui_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -317,6 +319,62 @@ func TestLive(t *testing.T) {
 	p.sees(".tabs", "Scheduled 1")
 	p.to("#/")
 	p.sees(".queues .wide", "s,") // p50 and p99
+}
+
+// One viewer too many is told so, sees what changes some seconds later, and all as soon as
+// another one has gone.
+func TestTooManyViewers(t *testing.T) {
+	w := newWorld(t, kind{viewers: 1})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, "GET", w.url+"v1/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	p := w.open(desk, "#/")
+	p.sees(".trouble", "not live: as many watch as may")
+	p.sees(".tools", "Not connected")
+	w.push("mail", `{}`, tarry.In(time.Hour), tarry.Key("ann"))
+	p.sees(".queues", "mail")
+	p.to("#/queues/mail")
+	p.sees(".trouble", "not live: as many watch as may")
+	leave()
+	p.sees(".tools", "Live")
+	p.until(`!document.querySelector(".trouble")`)
+}
+
+// The more look, the longer a page rests before it reads again what changes all the time.
+func TestPagesOfManyReadLess(t *testing.T) {
+	w := newWorld(t, kind{})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	c := client()
+	for range 60 {
+		r, err := http.NewRequestWithContext(ctx, "GET", w.url+"v1/live?queues=busy", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+	}
+	p := w.open(desk, "#/queues/busy")
+	p.sees(".empty", "Nothing is scheduled")
+	const read = `performance.getEntriesByType("resource").filter(e => e.name.includes("/messages?")).map(e => e.startTime)`
+	for n := 0; value[int](p, read+`.length`) < 3; n++ {
+		w.push("busy", `{}`, tarry.In(time.Hour), tarry.Key(fmt.Sprint(n)))
+	}
+	all := value[[]float64](p, read)
+	if rest := all[2] - all[1]; rest < 800 { // 0.75 × 60 × 20 ms at least, alone 400 ms
+		t.Errorf("beside 60 others it is read again after %.0f ms", rest)
+	}
 }
 
 // What others wrote shows as text, and changes nothing around it.

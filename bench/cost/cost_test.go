@@ -156,8 +156,23 @@ type process struct {
 
 func start(b testing.TB, store, with, receiver string) *process {
 	b.Helper()
+	p := spawn(b, with, envStore+"="+store, envWith+"="+with, envReceiver+"="+receiver)
+	addr, err := p.line()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if p.target, err = dial(addr); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(p.close) // before its input ends
+	return p
+}
+
+// spawn starts this program as a system of its own, until the benchmark has ended.
+func spawn(b testing.TB, way string, env ...string) *process {
+	b.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(b.Context()), os.Args[0])
-	cmd.Env = append(os.Environ(), envStore+"="+store, envWith+"="+with, envReceiver+"="+receiver)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -170,24 +185,13 @@ func start(b testing.TB, store, with, receiver string) *process {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	p := &process{way: with, in: in, out: bufio.NewReader(out)}
 	b.Cleanup(func() {
-		if p.target != nil {
-			p.close()
-		}
 		_ = in.Close()
 		if err := cmd.Wait(); err != nil {
-			b.Errorf("the system with %s: %v", with, err)
+			b.Errorf("the system with %s: %v", way, err)
 		}
 	})
-	addr, err := p.line()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if p.target, err = dial(addr); err != nil {
-		b.Fatal(err)
-	}
-	return p
+	return &process{way: way, in: in, out: bufio.NewReader(out)}
 }
 
 func (p *process) line() (string, error) {

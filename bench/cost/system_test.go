@@ -24,6 +24,7 @@ import (
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/tarryotel"
 	"github.com/tarryhq/tarry/tarryprom"
+	"github.com/tarryhq/tarry/trend"
 )
 
 // The variables that make this program a system to be measured.
@@ -31,19 +32,26 @@ const (
 	envStore    = "TARRY_COST_STORE"
 	envWith     = "TARRY_COST_WITH"
 	envReceiver = "TARRY_COST_RECEIVER"
+	envView     = "TARRY_COST_VIEW" // the address of the server that it watches
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envStore) == "" {
+	var err error
+	switch {
+	case os.Getenv(envStore) != "":
+		err = run(os.Stdin, os.Stdout)
+	case os.Getenv(envView) != "":
+		err = watch(os.Getenv(envView), os.Stdin, os.Stdout)
+	default:
 		os.Exit(m.Run())
 	}
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// system is a store with a server on it, and with metrics, traces or neither.
+// system is a store with a server on it, and with metrics, traces, trends or nothing.
 type system struct {
 	client  *tarry.Client
 	worker  *tarry.WorkerConfig
@@ -102,7 +110,10 @@ func open(ctx context.Context, store, with, receiver string) (*system, *server.C
 	s := &system{worker: &tarry.WorkerConfig{Concurrency: clients}}
 	cfg := new(tarry.Config)
 	serving := &server.Config{ReadHeaderTimeout: time.Hour, IdleTimeout: time.Hour} // others have their turns meanwhile
-	if with == "metrics" {
+	if with == "trends" {
+		t := trend.New(nil)
+		cfg.Meter, serving.Trends = t.Meter(), t
+	} else if with == "metrics" {
 		s.metrics = tarryprom.New(nil)
 		cfg.Meter, serving.Metrics, serving.Answered = s.metrics.Meter(), s.metrics.Handler(), s.metrics.Answered
 	} else if part, ok := strings.CutPrefix(with, "traces-"); ok {

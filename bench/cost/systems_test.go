@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // What is measured is what it is called, and does its jobs.
@@ -42,5 +43,23 @@ func TestSystems(t *testing.T) {
 		if traces := exports.Load() > 0; traces != is.traces {
 			t.Errorf("with %s it traces: %t", way, traces)
 		}
+	}
+}
+
+// Who looks is told while messages are pushed, at the rate that was asked for or faster.
+func TestViewers(t *testing.T) {
+	*viewers, *turn, *lead = 5, 500*time.Millisecond, 100*time.Millisecond
+	p := start(t, "mem:", "trends", "")
+	v := look(t, p.addr)
+	for _, kind := range kinds {
+		for _, rate := range []int{100, 0} {
+			got := measureViewers(t, p, v, kind, rate)
+			if kind != "overview" && got.told == 0 || (got.read > 0) != (kind == "page") || got.rate <= 0 || got.server <= 0 {
+				t.Errorf("%s at %d: %+v", kind, rate, got)
+			}
+		}
+	}
+	if got := measureViewers(t, p, v, "", 100); got.told != 0 || got.rate > 110 {
+		t.Errorf("without viewers: %+v", got)
 	}
 }

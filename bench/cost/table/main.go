@@ -1,6 +1,6 @@
 // Command table turns the output of the benchmarks of what metrics and traces cost, on
-// standard input, into the table of docs/metrics.md or of docs/tracing.md, between the two
-// marks in that file.
+// standard input, into the table of docs/metrics.md or of docs/tracing.md, and that of what
+// viewers cost into the one of docs/dashboard.md, between the two marks in that file.
 //
 //	go test -bench … | go run ./cost/table ../docs/metrics.md
 package main
@@ -17,11 +17,16 @@ import (
 )
 
 func main() {
-	write := writeMetrics
-	if len(os.Args) == 2 && filepath.Base(os.Args[1]) == "tracing.md" {
-		write = writeTraces
+	write, target := writeMetrics, "bench-cost"
+	if len(os.Args) == 2 {
+		switch filepath.Base(os.Args[1]) {
+		case "tracing.md":
+			write = writeTraces
+		case "dashboard.md":
+			write, target = writeViewers, "bench-viewers"
+		}
 	}
-	table.Main("bench-cost", write)
+	table.Main(target, write)
 }
 
 // rows are what was measured, on each store.
@@ -49,8 +54,8 @@ func writeMetrics(w io.Writer, r *table.Results) {
 	fmt.Fprintln(w, "|---|---:|---:|---:|---:|---:|---:|")
 	each("metrics", func(name, begin string) {
 		fmt.Fprintln(w, strings.Join([]string{begin, r.Get(name, "cpu-us/msg", 1, "%.1f"), r.Get(name, "msgs/s", 1, "%.0f"),
-			cost(r, name, "metrics-%cpu"), r.Get(name, "metrics-%cpu-apart", 1, "%.0f"),
-			cost(r, name, "metrics-%time"), r.Get(name, "metrics-%time-apart", 1, "%.0f")}, " | "), "|")
+			cost(r, name, "metrics-%cpu", 1), r.Get(name, "metrics-%cpu-apart", 1, "%.0f"),
+			cost(r, name, "metrics-%time", 1), r.Get(name, "metrics-%time-apart", 1, "%.0f")}, " | "), "|")
 	})
 }
 
@@ -60,17 +65,17 @@ func writeTraces(w io.Writer, r *table.Results) {
 	fmt.Fprintln(w, "|---|---:|---:|---:|---:|")
 	each("traces", func(name, begin string) {
 		fmt.Fprintln(w, strings.Join([]string{begin, r.Get(name, "cpu-us/msg", 1, "%.1f"),
-			cost(r, name, "traces-0-%cpu"), cost(r, name, "traces-1-%cpu"), cost(r, name, "traces-100-%cpu")}, " | "), "|")
+			cost(r, name, "traces-0-%cpu", 1), cost(r, name, "traces-1-%cpu", 1), cost(r, name, "traces-100-%cpu", 1)}, " | "), "|")
 	})
 }
 
 // cost is the median of the pairs, and how well it is known: where it would lie 19 times of
 // 20, by how far the middle half of the pairs lies apart.
-func cost(r *table.Results, name, unit string) string {
+func cost(r *table.Results, name, unit string, digits int) string {
 	f := r.Figures[name]
 	more, ok := f[unit]
 	if !ok {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f ± %.1f", more, 1.57*f[unit+"-apart"]/math.Sqrt(f["rounds"]))
+	return fmt.Sprintf("%.*f ± %.*f", digits, more, digits, 1.57*f[unit+"-apart"]/math.Sqrt(f["rounds"]))
 }

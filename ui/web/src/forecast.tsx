@@ -4,6 +4,7 @@ import type uPlot from "uplot";
 import { at, get, list, now } from "./api";
 import { bars } from "./chart";
 import { Segments, Trouble } from "./parts";
+import { useReading } from "./reading";
 import { amend, route } from "./route";
 import { can } from "./session";
 import { changes } from "./store";
@@ -78,29 +79,18 @@ export function Forecast({ queue }: { queue: string }) {
   const [error, setError] = useState<unknown>(null);
   const change = changes(queue).value;
   const turn = plan?.step === 1000 ? tick.value : Math.floor(tick.value / 30);
-  const last = useRef(0);
-  const shown = useRef("");
 
-  useEffect(() => {
-    const stop = new AbortController();
-    const what = `${range} ${query.get("zoom")}`;
-    const wait = shown.current === what ? Math.max(0, 1000 - (Date.now() - last.current)) : 0;
-    shown.current = what;
-    const timer = setTimeout(() => {
-      last.current = Date.now();
-      const a = zoomed ? zoom[0]! : now();
-      const b = zoomed ? zoom[1]! : now() + plan!.span;
-      const step = plan?.step ?? steps.find((s) => (b - a) / s <= 120 && (b - now()) / s <= maxSteps) ?? 5 * day;
-      read(queue, a, b, step, stop.signal).then(
-        (d) => (setData(d), setError(null)),
-        (err) => !stop.signal.aborted && setError(err),
-      );
-    }, wait);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [queue, range, query.get("zoom"), change, turn]);
+  useReading(`${queue} ${range} ${query.get("zoom")}`, `${change} ${turn}`, 1000, (stop) => {
+    const a = zoomed ? zoom[0]! : now();
+    const b = zoomed ? zoom[1]! : now() + plan!.span;
+    const step = plan?.step ?? steps.find((s) => (b - a) / s <= 120 && (b - now()) / s <= maxSteps) ?? 5 * day;
+    return read(queue, a, b, step, stop).then(
+      (d) => (setData(d), setError(null)),
+      (err) => {
+        if (!stop.aborted) setError(err);
+      },
+    );
+  });
 
   const pick = (a: number, b: number) => amend({ from: new Date(a).toISOString(), to: new Date(b).toISOString(), state: "", order: "" });
   const all = data ? data.count.reduce((n, c) => n + c, 0) : 0;

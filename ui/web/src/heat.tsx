@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get } from "./api";
 import { colour, dark } from "./chart";
 import { Segments, Trouble } from "./parts";
+import { useReading } from "./reading";
 import { changes } from "./store";
 import { count, many } from "./text";
 import { exact, parseDuration, remembered, span, tick, zone } from "./time";
@@ -26,24 +27,14 @@ export function Heat({ queue }: { queue: string }) {
   const [data, setData] = useState<Trend | null>(null);
   const [error, setError] = useState<unknown>(null);
   const change = changes(queue).value;
-  const last = useRef(0);
-  useEffect(() => {
-    const stop = new AbortController();
-    const timer = setTimeout(
-      () => {
-        last.current = Date.now();
-        get<Trend>(`${at(queue, "trend")}?span=${range.value}&step=${steps[range.value]}`, stop.signal).then(
-          (d) => (setData(d), setError(null)),
-          (err) => !stop.signal.aborted && setError(err),
-        );
+  useReading(`${queue} ${range.value}`, `${change} ${Math.floor(tick.value / 10)}`, 2000, (stop) =>
+    get<Trend>(`${at(queue, "trend")}?span=${range.value}&step=${steps[range.value]}`, stop).then(
+      (d) => (setData(d), setError(null)),
+      (err) => {
+        if (!stop.aborted) setError(err);
       },
-      data?.span && parseDuration(data.span) === parseDuration(range.value) ? Math.max(0, 2000 - (Date.now() - last.current)) : 0,
-    );
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [queue, range.value, change, Math.floor(tick.value / 10)]);
+    ),
+  );
   const total = data?.total;
   return (
     <section aria-labelledby="heat-title" class="heat">

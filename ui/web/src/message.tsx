@@ -1,11 +1,12 @@
 // One message: where it stands on its way, and what is in it.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { at, Failure, get, type Message } from "./api";
 import * as actions from "./actions";
 import { Attempts } from "./attempts";
 import { Body, unpack } from "./body";
 import { Life } from "./life";
 import { Badge, Copy, Empty, Foreign, Trouble, When } from "./parts";
+import { useReading } from "./reading";
 import { toQueue, toQueues } from "./route";
 import { can, may } from "./session";
 import { changes } from "./store";
@@ -20,19 +21,17 @@ export function MessagePage({ queue, id }: { queue: string; id: string }) {
   // What moves by time alone is read again when its time has come.
   const next = m?.state === "scheduled" ? m.due : m?.state === "leased" ? m.lease_expires : undefined;
   const passed = next !== undefined && tick.value >= 0 && Date.parse(next) < Date.now();
-  useEffect(() => {
-    const stop = new AbortController();
+  useReading(`${queue} ${id}`, `${change} ${passed && Math.floor(tick.value / 2)}`, 400, (stop) => {
     const path = id.startsWith("key:") ? at(queue, "keys", id.slice(4)) : at(queue, "messages", id);
-    get<Message>(path, stop.signal).then(
+    return get<Message>(path, stop).then(
       (found) => (setM((old) => (old && same(old, found) ? old : found)), setGone(false), setError(null)),
       (err) => {
-        if (stop.signal.aborted) return;
+        if (stop.aborted) return;
         if (err instanceof Failure && err.status === 404) setGone(true);
         else setError(err);
       },
     );
-    return () => stop.abort();
-  }, [queue, id, change, passed && Math.floor(tick.value / 2)]);
+  });
 
   const crumbs = (
     <nav class="crumbs" aria-label="Where">

@@ -1,7 +1,8 @@
 // The messages of a queue in one state.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { at, Failure, get, list, type Message, type State } from "./api";
 import { Empty, Foreign, Trouble, When } from "./parts";
+import { useReading } from "./reading";
 import { amend, go, route, toMessage } from "./route";
 import { can } from "./session";
 import { changes } from "./store";
@@ -25,33 +26,26 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   const [error, setError] = useState<unknown>(null);
   const change = changes(queue).value;
   const kind = `${state} ${from} ${to} ${order}`;
-  const shown = useRef(kind);
   useEffect(() => {
-    const stop = new AbortController();
-    if (shown.current !== kind) {
-      shown.current = kind;
-      setRows(null);
-      setWanted(pageSize);
-    }
-    const read = async () => {
+    setRows(null);
+    setWanted(pageSize);
+  }, [kind]);
+  useReading(`${queue} ${kind} ${wanted}`, change, 400, async (stop) => {
+    try {
       const all: Message[] = [];
       let after = "";
       do {
-        const p = await list(queue, { state, from, to, order: order === "desc" ? "desc" : undefined, after, limit: Math.min(1000, wanted - all.length) }, stop.signal);
+        const p = await list(queue, { state, from, to, order: order === "desc" ? "desc" : undefined, after, limit: Math.min(1000, wanted - all.length) }, stop);
         all.push(...p.messages);
         after = p.next;
       } while (after !== "" && all.length < wanted);
       setRows(all);
       setMore(after !== "");
       setError(null);
-    };
-    // Of many changes in a row the last is read, and soon.
-    const timer = setTimeout(() => read().catch((err) => !stop.signal.aborted && setError(err)), rows === null ? 0 : 120);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [queue, kind, change, wanted]);
+    } catch (err) {
+      if (!stop.aborted) setError(err);
+    }
+  });
   const chosen = from !== "" || to !== "";
   return (
     <div id="panel" role="tabpanel" aria-labelledby={`tab-${state}`}>

@@ -74,6 +74,7 @@ export function Overview() {
         <span class="muted">{count(all.length)}</span>
         <div class="actions">{mayAnywhere("push") && <button onClick={() => pushTo("")}>Push a message…</button>}</div>
       </div>
+      {trouble.value != null && <Trouble error={trouble.value} />}
       <dl class="figures">
         <Figure name="Scheduled">{count(sum("scheduled"))}</Figure>
         <Figure name="Ready">{count(sum("ready"))}</Figure>

@@ -10,6 +10,9 @@ export const version = signal(0);
 export const loaded = signal(false);
 export const trouble = signal<unknown>(null);
 
+// crowd is how many look at the server, as it told last.
+export const crowd = signal(1);
+
 // moved has, of each queue that somebody looks at, a number that grows when its messages
 // may have changed.
 const moved = new Map<string, ReturnType<typeof signal<number>>>();
@@ -98,6 +101,21 @@ effect(() => {
 
 const lost = new Failure(0, "unreachable", "the connection to the server is lost", "it is tried again");
 
+// refused tells why a source is refused, which it does not say itself.
+async function refused(url: string): Promise<unknown> {
+  const stop = new AbortController();
+  try {
+    const answer = await fetch(url, { credentials: "same-origin", redirect: "error", cache: "no-store", signal: stop.signal });
+    if (answer.ok) return null;
+    const e = (await answer.json()).error;
+    return new Failure(answer.status, e.code, `what is shown is not live: ${e.message}`, "it is read, and tried again, every few seconds");
+  } catch {
+    return lost;
+  } finally {
+    stop.abort();
+  }
+}
+
 // follow has the server tell of a queue, or of all, until what it returns is called.
 function follow(queue: string): () => void {
   let source: EventSource | null = null;
@@ -108,9 +126,10 @@ function follow(queue: string): () => void {
     on("begin", (data) => {
       clearTimeout(timer);
       trouble.value = null;
+      crowd.value = data.viewers;
       if (!data.resumed) void look(queue);
     });
-    on("queues", (data) => batch(() => take(data.queues)));
+    on("queues", (data) => batch(() => ((crowd.value = data.viewers), take(data.queues))));
     on("store", (data) => (trouble.value = data.up ? null : new Failure(0, "unavailable", "the server's store does not answer", "what is shown is old")));
     source.onerror = () => {
       clearTimeout(timer);
@@ -119,8 +138,8 @@ function follow(queue: string): () => void {
         return;
       }
       // It was refused: what was to be told is asked for, and then it is tried again.
-      void look(queue);
-      timer = window.setTimeout(connect, 3000);
+      timer = window.setTimeout(connect, 3000 + Math.random() * 1000);
+      void look(queue).then(async () => (trouble.value ??= await refused(source!.url)));
     };
   };
   connect();

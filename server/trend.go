@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -64,16 +65,22 @@ var callTrends = &call{
 	query: wire.TrendsParameters, answers: ok("A page of what happened.", wire.TrendsAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
-// trends tells what happened to a page of the queues to which something did.
+// trends tells what happened to those of some queues, or of a page of all, to which
+// something did.
 func (s *Server) trends(x *exchange, r *http.Request) error {
-	span, step, after, n, err := wire.ParseTrendsQuery(r.URL.RawQuery)
+	asked, err := wire.ParseTrendsQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
 	if s.cfg.Trends == nil {
 		return errNoTrends
 	}
-	step = cmp.Or(step, sparkStep(span))
+	for _, q := range asked.Queues {
+		if !x.maySeeTrend(q) {
+			return x.forbidden(access.Read, q)
+		}
+	}
+	span, step := asked.Span, cmp.Or(asked.Step, sparkStep(asked.Span))
 	switch err := trend.Check(span, step); {
 	case err != nil:
 		return wire.Wrong("%v", err)
@@ -81,10 +88,14 @@ func (s *Server) trends(x *exchange, r *http.Request) error {
 		return wire.Wrong("step: %s makes more than %d steps", tarry.FormatDuration(step), wire.MaxSparks)
 	}
 	page := wire.Trends{Span: wire.Duration(span), Step: wire.Duration(step), Queues: []wire.QueueTrend{}}
-	n = cmp.Or(n, defaultTrends)
+	n, after := cmp.Or(asked.Limit, defaultTrends), asked.After
+	names := asked.Queues
+	if slices.Sort(names); names == nil {
+		names = s.cfg.Trends.Queues(after, engine.MaxPage)
+	}
 	var slots []trend.Slot
-	for names := s.cfg.Trends.Queues(after, engine.MaxPage); len(names) > 0 && page.Next == ""; names = s.cfg.Trends.Queues(after, engine.MaxPage) {
-		for _, after = range names {
+	for len(names) > 0 && page.Next == "" {
+		for _, after = range slices.Compact(names) {
 			if !x.maySeeTrend(after) {
 				continue
 			}
@@ -105,6 +116,9 @@ func (s *Server) trends(x *exchange, r *http.Request) error {
 		}
 		if err := r.Context().Err(); err != nil {
 			return err
+		}
+		if names = nil; asked.Queues == nil {
+			names = s.cfg.Trends.Queues(after, engine.MaxPage)
 		}
 	}
 	page.From = wire.Time{Time: s.cfg.Trends.From(span, step)}

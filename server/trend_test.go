@@ -63,6 +63,10 @@ func TestTrendsTellWhatHappened(t *testing.T) {
 	if field(t, page, "queues", 0, "queue") != "b" || page["next"] != "" {
 		t.Errorf("the second page is %v", page)
 	}
+	page = a.call(200, "GET", "/v1/trends?queues=c,b,b&span=1m", "")
+	if field(t, page, "queues", 0, "queue") != "b" || len(page["queues"].([]any)) != 1 || page["next"] != "" {
+		t.Errorf("of b and c there is %v", page)
+	}
 	a.clock.Advance(2 * time.Minute)
 	if page = a.call(200, "GET", "/v1/trends?span=1m", ""); len(page["queues"].([]any)) != 0 {
 		t.Errorf("two minutes later there is %v", page)
@@ -91,8 +95,11 @@ func TestTrendsOfWrongSpans(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/v1/trends?span=6h&step=1m": "step: 1m makes more than 100 steps",
-		"/v1/trends?limit=0":         "limit: must be a whole number from 1 to 1000, not 0",
+		"/v1/trends?span=6h&step=1m":         "step: 1m makes more than 100 steps",
+		"/v1/trends?limit=0":                 "limit: must be a whole number from 1 to 1000, not 0",
+		"/v1/trends?queues=a,-b":             `queues: "-b" is not the name of a queue`,
+		"/v1/trends?queues=a&after=b":        "queues: go without after and limit",
+		"/v1/trends?queues=" + names(101, 0): "queues: more than 100",
 	} {
 		w := a.send("GET", path, "")
 		if _, message := checkError(t, w); w.Code != 400 || message != want {

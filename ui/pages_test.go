@@ -95,6 +95,7 @@ func TestEveryPage(t *testing.T) {
 	p.sees("h1 + span", "10,008")
 	p.run(`scrollTo(0, document.body.scrollHeight)`)
 	p.sees(".queues .name", "webhook.out")
+	p.until(`[...document.querySelectorAll(".queues .row")].find(e => e.innerText.includes("webhook.out")).querySelector(".spark path")`)
 	if rows := value[int](p, `document.querySelectorAll(".queues .row").length`); rows > 100 {
 		t.Errorf("%d rows of queues are in the document", rows)
 	}

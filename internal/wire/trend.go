@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -107,6 +108,7 @@ const (
 	DefaultTrendSpan = 15 * time.Minute
 	DefaultSparks    = 30 // steps, or fewer
 	MaxSparks        = 100
+	MaxTrends        = 100 // queues that are named
 )
 
 // The parameters of trends.
@@ -117,6 +119,7 @@ var (
 	TrendsParameters = asked("", "",
 		may("span", isDuration.With("default", duration.Format(DefaultTrendSpan)), "how far back to look, 72h at most"),
 		may("step", isDuration, "as of one queue, but at most "+strconv.Itoa(MaxSparks)+" steps; without it such that there are "+strconv.Itoa(DefaultSparks)+", or fewer"),
+		may("queues", isText.With("examples", []string{"order.unpaid,mail"}), "names of queues, with commas between, "+strconv.Itoa(MaxTrends)+" at most: only of these"),
 		may("after", isText, "the next of the page before"),
 		may("limit", isLimit, "queues at most"))
 )
@@ -140,17 +143,44 @@ func ParseTrendQuery(raw string) (span, step time.Duration, err error) {
 	return spanAndStep(q)
 }
 
-// ParseTrendsQuery reads the query of the trends of all queues; without a limit that is 0.
-func ParseTrendsQuery(raw string) (span, step time.Duration, after string, n int, err error) {
+// TrendsAsked is what is asked of the trends of many queues.
+type TrendsAsked struct {
+	Span, Step time.Duration // a Step of 0: none is given
+	Queues     []string      // nil: all
+	After      string
+	Limit      int // 0: none is given
+}
+
+// ParseTrendsQuery reads the query of the trends of many queues.
+func ParseTrendsQuery(raw string) (t TrendsAsked, err error) {
 	q, err := Query(raw, TrendsParameters)
 	if err != nil {
-		return 0, 0, "", 0, err
+		return t, err
 	}
-	if span, step, err = spanAndStep(q); err != nil {
-		return 0, 0, "", 0, err
+	if t.Span, t.Step, err = spanAndStep(q); err != nil {
+		return t, err
 	}
-	n, err = limit(q)
-	return span, step, q.Get("after"), n, err
+	t.After = q.Get("after")
+	if t.Limit, err = limit(q); err != nil {
+		return t, err
+	}
+	names := q.Get("queues")
+	if names == "" {
+		return t, nil
+	}
+	t.Queues = strings.Split(names, ",")
+	switch {
+	case len(t.Queues) > MaxTrends:
+		return t, Wrong("queues: more than %d", MaxTrends)
+	case t.After != "" || t.Limit != 0:
+		return t, Wrong("queues: go without after and limit")
+	}
+	for _, name := range t.Queues {
+		if err := engine.CheckQueue("trends", name); err != nil {
+			return t, Wrong("queues: %q is not the name of a queue", engine.Clip(name))
+		}
+	}
+	return t, nil
 }
 
 func spanAndStep(q url.Values) (span, step time.Duration, err error) {

@@ -1,5 +1,5 @@
 // All queues, those with problems first.
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now, type Queue } from "./api";
 import { late } from "./heat";
 import { Badge, Empty, Figure, Foreign, Segments, Since, Trouble, When } from "./parts";
@@ -10,7 +10,7 @@ import { mayAnywhere } from "./session";
 import { loaded, queues, trouble, version } from "./store";
 import { count, many, rate, short } from "./text";
 import { tick } from "./time";
-import { lately, type Spark } from "./trends";
+import { inView, lately, type Spark } from "./trends";
 import { useWindow } from "./window";
 
 type Column = "queue" | "scheduled" | "ready" | "leased" | "dead" | "next_due" | "oldest_ready" | "p99" | "acked_per_s";
@@ -147,6 +147,9 @@ function Table({ rows, worst, by, down, sort }: { rows: Queue[]; worst: Map<stri
   const body = useRef<HTMLDivElement>(null);
   const height = rowHeight();
   const [from, to] = useWindow(body, rows.length, height);
+  useEffect(() => {
+    inView.value = rows.slice(from, to).map((q) => q.queue);
+  }, [rows, from, to]);
   return (
     <div class="grid queues" role="table" aria-label="Queues" aria-rowcount={rows.length + 1}>
       <div role="rowgroup" class="heads">

@@ -19,27 +19,61 @@ export interface Lately {
 // lately are the last 15 minutes of the queues to which something happened.
 export const lately = signal<Map<string, Lately>>(new Map());
 
-const most = 2000; // queues, of which so much is read
+// inView are the queues whose rows are seen.
+export const inView = signal<string[]>([]);
+
+const most = 2000; // queues, of which so much is read beside those in view
+const period = 30_000; // after which it is read again
+const named = 50; // queues in a request, whose names fit its first line
+
+// readAt is when a queue was read last, also one to which nothing happened.
+let readAt = new Map<string, number>();
+let whole = true; // all queues were read, or are being read: what is not among them has nothing
+
+async function page(query: string, into: Map<string, Lately>): Promise<string> {
+  const p: { step: string; queues: { queue: string; spark: Spark; lateness: Lately["lateness"] }[]; next: string } = await get(`v1/trends?span=15m&${query}`);
+  const step = parseDuration(p.step) / 1000;
+  for (const { queue, spark, lateness } of p.queues) {
+    const last = spark.acked.slice(-3, -1);
+    into.set(queue, { spark, lateness, rate: last.reduce((n, x) => n + x, 0) / (step * Math.max(1, last.length)) });
+    readAt.set(queue, Date.now());
+  }
+  return p.next;
+}
 
 async function read(): Promise<void> {
   const all = new Map<string, Lately>();
+  readAt = new Map();
   let after = "";
-  do {
-    const page: { step: string; queues: { queue: string; spark: Spark; lateness: Lately["lateness"] }[]; next: string } = await get(`v1/trends?span=15m&limit=1000${after && "&after=" + encodeURIComponent(after)}`);
-    const step = parseDuration(page.step) / 1000;
-    for (const { queue, spark, lateness } of page.queues) {
-      const last = spark.acked.slice(-3, -1);
-      all.set(queue, { spark, lateness, rate: last.reduce((n, x) => n + x, 0) / (step * Math.max(1, last.length)) });
-    }
-    after = page.next;
-  } while (after !== "" && all.size < most);
+  do after = await page(`limit=1000${after && "&after=" + encodeURIComponent(after)}`, all);
+  while (after !== "" && all.size < most);
+  whole = after === "";
+  lately.value = all;
+  await look();
+}
+
+// look reads of the queues in view what was not read.
+async function look(): Promise<void> {
+  const wanted = whole ? [] : inView.value.filter((q) => Date.now() - (readAt.get(q) ?? 0) > period);
+  if (wanted.length === 0) return;
+  const all = new Map(lately.value);
+  for (const q of wanted) readAt.set(q, Date.now());
+  for (let i = 0; i < wanted.length; i += named) await page(`queues=${wanted.slice(i, i + named).map(encodeURIComponent).join()}`, all);
   lately.value = all;
 }
 
+const shown = () => !needsLogin.value && info.value?.trends && route.value.page === "queues";
+
 effect(() => {
-  if (needsLogin.value || !info.value?.trends || route.value.page !== "queues") return undefined;
+  if (!shown()) return undefined;
   const again = () => void (document.hidden || read().catch(() => {}));
   again();
-  const timer = setInterval(again, 30_000);
+  const timer = setInterval(again, period);
   return () => clearInterval(timer);
+});
+
+effect(() => {
+  if (!shown() || inView.value.length === 0) return undefined;
+  const timer = setTimeout(() => look().catch(() => {}), 150); // once it stands still
+  return () => clearTimeout(timer);
 });

@@ -1,0 +1,100 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+)
+
+const (
+	magic   = "tarrymfs"
+	version = 1
+
+	headSize  = 32 // magic, version, checksum, length, zeros
+	fixedSize = 8 + 16 + 8 + 8 + 8 + 8 + 4 + 4
+	runSize   = 8 + 8 + 8 + 4 + 4 + 1 + 7
+	maxSize   = headSize + fixedSize + MaxRuns*runSize
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	le         = binary.LittleEndian
+)
+
+// encode writes a state that has been checked.
+func (s *State) encode() []byte {
+	size := headSize + fixedSize + len(s.Runs)*runSize
+	b := make([]byte, 16, size)
+	copy(b, magic)
+	le.PutUint32(b[8:], version)
+	b = le.AppendUint64(b, uint64(size))
+	b = append(b, make([]byte, headSize-len(b))...)
+	b = append(le.AppendUint64(b, s.Store), s.Secret[:]...)
+	b = le.AppendUint64(b, s.Replay)
+	b = le.AppendUint64(b, s.NextID)
+	b = le.AppendUint64(b, s.NextFile)
+	b = le.AppendUint64(b, 0)
+	b = le.AppendUint32(b, s.NextQueue)
+	b = le.AppendUint32(b, uint32(len(s.Runs)))
+	for _, r := range s.Runs {
+		b = le.AppendUint64(b, r.Number)
+		b = le.AppendUint64(b, r.Marks)
+		b = le.AppendUint64(b, r.Bytes)
+		b = le.AppendUint32(b, r.Entries)
+		b = le.AppendUint32(b, r.Alive)
+		b = append(b, r.Area, 0, 0, 0, 0, 0, 0, 0)
+	}
+	le.PutUint32(b[12:], sum(b))
+	return b
+}
+
+func sum(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:])
+}
+
+// decode reads a file. A reason says what is wrong with it, and where.
+func decode(b []byte) (s State, off int64, reason string, newer bool) {
+	if len(b) < headSize || string(b[:8]) != magic {
+		return s, 0, "this is no manifest", false
+	}
+	if v := le.Uint32(b[8:]); v > version && le.Uint32(b[12:]) == sum(b) {
+		return s, 8, "", true
+	} else if v != version {
+		return s, 8, "the version is none that there was", false
+	}
+	if le.Uint64(b[16:]) != uint64(len(b)) {
+		return s, 16, "the file is not as long as it says", false
+	}
+	if le.Uint32(b[12:]) != sum(b) {
+		return s, 12, "the checksum does not match", false
+	}
+	if len(b) < headSize+fixedSize {
+		return s, headSize, "it is too short", false
+	}
+	in := b[headSize:]
+	s.Store = le.Uint64(in)
+	copy(s.Secret[:], in[8:])
+	s.Replay, s.NextID, s.NextFile = le.Uint64(in[24:]), le.Uint64(in[32:]), le.Uint64(in[40:])
+	s.NextQueue = le.Uint32(in[56:])
+	n := int(le.Uint32(in[60:]))
+	if in = in[fixedSize:]; n > MaxRuns || len(in) != n*runSize {
+		return State{}, headSize + 60, "the runs do not fill the file", false
+	}
+	if n > 0 {
+		s.Runs = make([]Run, n)
+	}
+	for i := range s.Runs {
+		r := in[i*runSize:]
+		s.Runs[i] = Run{
+			Number: le.Uint64(r), Marks: le.Uint64(r[8:]), Bytes: le.Uint64(r[16:]),
+			Entries: le.Uint32(r[24:]), Alive: le.Uint32(r[28:]), Area: r[32],
+		}
+	}
+	if err := s.check(); err != nil {
+		return State{}, headSize, err.Error(), false
+	}
+	if !bytes.Equal(s.encode(), b) {
+		return State{}, headSize, "what is to be zeros is not", false
+	}
+	return s, 0, "", false
+}

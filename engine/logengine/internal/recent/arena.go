@@ -1,0 +1,225 @@
+package recent
+
+import (
+	"math/bits"
+	"unsafe"
+)
+
+// ref names a slot of an arena: its chunk and, in 16 bytes, its place there. 0 is none.
+type ref uint32
+
+const (
+	granule   = 16
+	refBits   = 14 // chunkSize / granule
+	minSlot   = 64
+	maxSlot   = 64 << 10
+	lowSlot   = 256
+	lowSteps  = (lowSlot-minSlot)/granule + 1
+	highSteps = 8 // from one power of two to the next
+	classes   = lowSteps + highSteps*8
+)
+
+// arena has the entries of a window, in chunks that each hold slots of one size. What is freed
+// is used again by entries of about that size, or, when a chunk is empty, by anybody. What is
+// larger than the largest slot has memory of its own.
+type arena struct {
+	pool   *pool
+	chunks []chunk // the first is none
+	free   []uint32
+	room   [classes]uint32 // a chunk that has room; 0: none
+
+	large     [][]byte
+	largeFree []uint32
+}
+
+type chunk struct {
+	mem        []byte // nil: not in use
+	class      uint8
+	used       uint32
+	begun      uint32 // slots that were ever used
+	freed      uint32 // one more than the place of a slot that was freed; 0: none
+	next, prev uint32 // among those that have room; 0: none
+}
+
+func newArena(p *pool) arena { return arena{pool: p, chunks: make([]chunk, 1)} }
+
+// classOf is the class of the least slots of so many bytes, at most maxSlot.
+func classOf(size int) int {
+	if size <= lowSlot {
+		return (max(size, minSlot) - minSlot + granule - 1) / granule
+	}
+	e := bits.Len(uint(size-1)) - 1
+	return lowSteps + (e-8)*highSteps + (size-1-1<<e)>>(e-3)
+}
+
+// slotSize is how large the slots of a class are.
+func slotSize(class int) int {
+	if class < lowSteps {
+		return minSlot + class*granule
+	}
+	e, k := 8+(class-lowSteps)/highSteps, (class-lowSteps)%highSteps
+	return 1<<e + (k+1)<<(e-3)
+}
+
+func (a *arena) slot(r ref) []byte {
+	return a.chunks[r>>refBits].mem[int(r&(1<<refBits-1))*granule:]
+}
+
+// at returns the header of an entry. Chunks lie at multiples of a granule, so it is aligned.
+func (a *arena) at(r ref) *header {
+	return (*header)(unsafe.Pointer(unsafe.SliceData(a.slot(r))))
+}
+
+// bytes returns the key and the value of an entry.
+func (a *arena) bytes(r ref, h *header) (key, value []byte) {
+	b := a.payload(r, h)
+	k := int(h.key)
+	return b[:k:k], b[k:len(b):len(b)]
+}
+
+func (a *arena) payload(r ref, h *header) []byte {
+	if h.large != 0 {
+		return a.large[h.large-1]
+	}
+	return a.slot(r)[headerSize:][:int(h.key)+int(h.value)]
+}
+
+// take returns a slot for a key and a value, which are copied there. The rest of the header is
+// left to the caller.
+func (a *arena) take(key, value []byte) (ref, *header) {
+	n := len(key) + len(value)
+	size, large := headerSize+n, uint32(0)
+	if size > maxSlot {
+		size, large = headerSize, a.takeLarge(n)
+	}
+	class := classOf(size)
+	r := a.takeSlot(class)
+	h := a.at(r)
+	*h = header{class: uint8(class), key: uint16(len(key)), value: uint32(len(value)), large: large}
+	b := a.payload(r, h)
+	copy(b[copy(b, key):], value)
+	return r, h
+}
+
+// fits reports whether a key and a value can take the place of those of an entry.
+func (h *header) fits(key, value []byte) bool {
+	size := headerSize + len(key) + len(value)
+	return h.large == 0 && size <= maxSlot && classOf(size) == int(h.class)
+}
+
+func (a *arena) takeSlot(class int) ref {
+	n := a.room[class]
+	if n == 0 {
+		n = a.newChunk(class)
+	}
+	c := &a.chunks[n]
+	size := slotSize(class)
+	at := c.freed
+	if at != 0 {
+		at--
+		c.freed = *a.link(n, at)
+	} else {
+		at = c.begun * uint32(size/granule)
+		c.begun++
+	}
+	if c.used++; int(c.used) == chunkSize/size {
+		a.unlink(n)
+	}
+	return ref(n<<refBits | at)
+}
+
+// link is where a slot that was freed names the next one.
+func (a *arena) link(chunk, at uint32) *uint32 {
+	return (*uint32)(unsafe.Pointer(&a.chunks[chunk].mem[at*granule]))
+}
+
+// drop frees a slot.
+func (a *arena) drop(r ref) {
+	if h := a.at(r); h.large != 0 {
+		a.pool.freeLarge(a.large[h.large-1])
+		a.large[h.large-1] = nil
+		a.largeFree = append(a.largeFree, h.large)
+	}
+	n, at := uint32(r>>refBits), uint32(r&(1<<refBits-1))
+	c := &a.chunks[n]
+	*a.link(n, at) = c.freed
+	c.freed = at + 1
+	if int(c.used) == chunkSize/slotSize(int(c.class)) {
+		a.linkRoom(n)
+	}
+	if c.used--; c.used == 0 {
+		a.unlink(n)
+		a.pool.put(c.mem)
+		*c = chunk{}
+		a.free = append(a.free, n)
+	}
+}
+
+func (a *arena) newChunk(class int) uint32 {
+	var n uint32
+	if k := len(a.free); k > 0 {
+		n, a.free = a.free[k-1], a.free[:k-1]
+	} else {
+		n = uint32(len(a.chunks))
+		a.chunks = append(a.chunks, chunk{})
+	}
+	a.chunks[n] = chunk{mem: a.pool.get(false), class: uint8(class)}
+	a.linkRoom(n)
+	return n
+}
+
+func (a *arena) linkRoom(n uint32) {
+	c := &a.chunks[n]
+	first := &a.room[c.class]
+	c.next, c.prev = *first, 0
+	if *first != 0 {
+		a.chunks[*first].prev = n
+	}
+	*first = n
+}
+
+func (a *arena) unlink(n uint32) {
+	c := &a.chunks[n]
+	if c.prev != 0 {
+		a.chunks[c.prev].next = c.next
+	} else {
+		a.room[c.class] = c.next
+	}
+	if c.next != 0 {
+		a.chunks[c.next].prev = c.prev
+	}
+	c.next, c.prev = 0, 0
+}
+
+// takeLarge returns one more than the place of memory for n bytes.
+func (a *arena) takeLarge(n int) uint32 {
+	b := a.pool.large(n)
+	if k := len(a.largeFree); k > 0 {
+		i := a.largeFree[k-1]
+		a.largeFree = a.largeFree[:k-1]
+		a.large[i-1] = b
+		return i
+	}
+	a.large = append(a.large, b)
+	return uint32(len(a.large))
+}
+
+// close gives all memory back.
+func (a *arena) close() {
+	for i := range a.chunks {
+		if b := a.chunks[i].mem; b != nil {
+			a.pool.put(b)
+		}
+	}
+	for _, b := range a.large {
+		if b != nil {
+			a.pool.freeLarge(b)
+		}
+	}
+	*a = arena{}
+}
+
+// tables is how many bytes of Go's heap the arena takes up.
+func (a *arena) tables() int64 {
+	return int64(cap(a.chunks))*int64(unsafe.Sizeof(chunk{})) + 24*int64(cap(a.large)) + 4*int64(cap(a.free)+cap(a.largeFree))
+}

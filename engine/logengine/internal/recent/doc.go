@@ -1,0 +1,39 @@
+// Package recent keeps in memory what has not been written to a run yet: messages, found by id,
+// by key and in the order of their time.
+//
+// # The idea
+//
+// Entries stand in a window, which has everything in memory of its own. When the log has grown
+// long the window is sealed: a new one takes in what comes, while the sealed one is written to
+// runs, in slices, and is then dropped whole. Whoever looks finds what is in either.
+//
+// An entry is a slot: a header of 48 bytes, the key and the value, which is the caller's affair.
+// Slots are cut from chunks of 256 KiB, each for slots of one size, at most an eighth larger than
+// what they hold, so that what is freed is used again however entries come and go: most are
+// cancelled soon, and a window grows with what lives in it, not with the log. Around them stand
+//
+//   - two indexes, of keys and of ids: chains through the headers, by linear hashing, which
+//     moves one chain at a time and never all. Keys are hashed with a secret of the process and
+//     compared whole;
+//   - an order of (area, queue, time, id): a B+ tree with nodes of 1 KiB. What comes in order
+//     fills its nodes, and those that have emptied are joined;
+//   - another such order for the keys of the dead, of whom many may have one key.
+//
+// # Why so
+//
+// All of it is chunks, which hold no pointers and come from outside of Go's heap: a collection
+// costs the same with a million entries as with none, and does not keep half the memory in
+// reserve for itself. No operation copies or clears much: the longest take a chunk and
+// clear it. What it all takes is counted by chunks, and so known exactly.
+//
+// # Rules
+//
+// A sealed window takes nothing in, and its entries do not move: they are passed to the run in
+// order, and each has a number there, its ordinal. So an entry that changes leaves the sealed
+// window for the other one (Put), and its ordinal is told by Left, for the run to be told that it
+// has died: in the same step in which the run takes the place of the window.
+//
+// Nothing here locks but the pool of chunks: what looks may run side by side, what changes
+// alone, both as the caller sees to it. Entries that are found are slices of the slots, good
+// until the next change.
+package recent

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package recent
+
+func mapMemory(int) []byte { return nil }
+
+func unmapMemory([]byte) {}

@@ -1,0 +1,198 @@
+package recent
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+)
+
+func small() *Recent { return New(&Config{OnHeap: true, Keep: 4 << 20}) }
+
+// message is one of a queue, of 200 bytes of value.
+func message(id uint64) Entry {
+	return Entry{ID: id, Queue: uint32(id%3) + 1, At: int64(id * 7919 % 100003), Key: fmt.Append(nil, "order-", id), Value: make([]byte, 220)}
+}
+
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	last := 0
+	for size := 1; size <= maxSlot; size++ {
+		c := classOf(size)
+		if slotSize(c) < size || c > 0 && slotSize(c-1) >= size || c < last || slotSize(c)%granule != 0 {
+			t.Fatalf("%d bytes: class %d of %d", size, c, slotSize(c))
+		}
+		if size > 1<<8 && slotSize(c)*8 > size*9+8*granule {
+			t.Fatalf("%d bytes take %d", size, slotSize(c))
+		}
+		last = c
+	}
+	if last != classes-1 {
+		t.Errorf("the last class is %d of %d", last, classes)
+	}
+}
+
+// TestMemoryIsUsedAgain: entries that come and go take no more than those that are there at a
+// time, and all is given back.
+func TestMemoryIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	r := small()
+	empty, _ := r.Memory()
+	const n = 5000
+	id, most := uint64(0), int64(0)
+	for round := range 20 {
+		for range n {
+			id++
+			e := message(id)
+			e.Value = e.Value[:100+id%120]
+			r.Add(e)
+		}
+		if taken, _ := r.Memory(); round == 0 {
+			most = taken + 4*chunkSize
+		} else if taken > most {
+			t.Fatalf("round %d takes %d bytes, the first %d", round, taken, most)
+		}
+		for i := id - n + 1; i <= id; i++ {
+			r.Remove(i)
+		}
+	}
+	if taken, _ := r.Memory(); taken > empty+4*chunkSize {
+		t.Errorf("empty it takes %d bytes, %d at first", taken, empty)
+	}
+	r.Add(Entry{ID: id + 1, Queue: 1, Value: make([]byte, 10<<20)})
+	r.Seal()
+	r.Seal()
+	r.Close()
+	if taken, spare := r.pool.memory(); taken != 0 || spare != 0 {
+		t.Errorf("%d bytes are taken and %d spare when it is closed", taken, spare)
+	}
+}
+
+// TestOverhead: what an entry takes besides its key and value is bounded.
+func TestOverhead(t *testing.T) {
+	t.Parallel()
+	r := small()
+	defer r.Close()
+	const n = 100_000
+	bytes := int64(0)
+	for id := uint64(1); id <= n; id++ {
+		e := message(id)
+		bytes += int64(len(e.Key) + len(e.Value))
+		r.Add(e)
+	}
+	for id := uint64(1); id <= n+1; id += 3 {
+		e := message(id)
+		if _, found := r.ByID(id); found != (id <= n) {
+			t.Fatalf("id %d: %v", id, found)
+		}
+		if got, found := r.ByKey(e.Queue, Live, e.Key); found != (id <= n) || found && got.ID != id {
+			t.Fatalf("key of %d: %v, %d", id, found, got.ID)
+		}
+	}
+	taken, _ := r.Memory()
+	if over := float64(taken-bytes) / n; over > 120 {
+		t.Errorf("%.0f bytes an entry besides its own", over)
+	}
+}
+
+// TestTrim: what is spare beyond what is to be kept is given back, some at a time.
+func TestTrim(t *testing.T) {
+	t.Parallel()
+	r := small()
+	defer r.Close()
+	for id := uint64(1); id <= 50_000; id++ {
+		r.Add(message(id))
+	}
+	r.Seal().Drop()
+	_, before := r.Memory()
+	for more := true; more; {
+		more = r.Trim()
+		_, now := r.Memory()
+		if before-now > trimChunks*chunkSize {
+			t.Fatalf("%d bytes were given back at once", before-now)
+		}
+		before = now
+	}
+	if before != 4<<20 {
+		t.Errorf("%d bytes are spare", before)
+	}
+}
+
+// TestReadersSideBySide: what looks changes nothing, for the race detector to see.
+func TestReadersSideBySide(t *testing.T) {
+	t.Parallel()
+	r := small()
+	defer r.Close()
+	var mu sync.RWMutex
+	var wg sync.WaitGroup
+	for id := uint64(1); id <= 2000; id++ {
+		r.Add(message(id))
+	}
+	s := r.Seal()
+	looks := func() {
+		for id := uint64(1); id < 4000; id += 7 {
+			mu.RLock()
+			e, found := r.ByID(id)
+			if found {
+				if k, ok := r.ByKey(e.Queue, e.Area, e.Key); !ok || !bytes.Equal(k.Value, e.Value) {
+					t.Errorf("key of %d leads to %d", id, k.ID)
+				}
+				n := 0
+				r.Ascend(e.Queue, e.Area, Position{e.At, e.ID}, func(Entry) bool { n++; return n < 5 })
+				r.Descend(e.Queue, e.Area, Last, func(Entry) bool { n++; return n < 10 })
+			}
+			r.Count(1, Live)
+			r.Places(func(uint32, Area, int64) {})
+			r.Memory()
+			mu.RUnlock()
+		}
+	}
+	wg.Go(looks)
+	wg.Go(looks)
+	wg.Go(func() {
+		for id := uint64(2001); id < 4000; id++ {
+			mu.Lock()
+			r.Add(message(id))
+			r.Remove(id - 1500)
+			if id%4 == 0 {
+				r.Move(id, Dead, 5)
+			}
+			mu.Unlock()
+		}
+	})
+	wg.Go(func() {
+		for n := 1; n > 0; {
+			mu.Lock()
+			n = s.Pass(Live, 10, func(Entry) {})
+			mu.Unlock()
+		}
+	})
+	wg.Go(func() {
+		for range 100 {
+			r.Trim()
+		}
+	})
+	wg.Wait()
+	s.Left(Live)
+	s.Drop()
+}
+
+// TestManyDeadOfOneKey: they are found and dropped one by one in no time.
+func TestManyDeadOfOneKey(t *testing.T) {
+	t.Parallel()
+	r := small()
+	defer r.Close()
+	const n = 50_000
+	for id := uint64(1); id <= n; id++ {
+		r.Add(Entry{ID: id, Queue: 1, Area: Dead, At: int64(id / 10), Key: []byte("k")})
+	}
+	for id := uint64(1); id < n; id++ {
+		if e, ok := r.ByKey(1, Dead, []byte("k")); !ok || e.ID != n {
+			t.Fatalf("found %v", e)
+		}
+		if _, ok := r.ByKey(1, Live, []byte("k")); ok {
+			t.Fatal("a dead one holds a key")
+		}
+		r.Remove(id)
+	}
+}

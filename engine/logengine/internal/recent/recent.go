@@ -1,0 +1,184 @@
+package recent
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+)
+
+// Config is how memory is taken. Nil works.
+type Config struct {
+	// Keep is how many bytes are kept that no window needs, for the next ones. 0: 64 MiB;
+	// negative: none.
+	Keep int64
+
+	// OnHeap takes memory from Go's heap, as is done anyway on systems other than Unix. The
+	// race detector does not see memory elsewhere.
+	OnHeap bool
+}
+
+// Recent is the entries that stand in no run yet: a window that takes them in, and sealed ones
+// that are being written to runs.
+//
+// Methods that look may be called side by side. Those that change something - Add, Put, Move,
+// Remove, Seal, and Pass and Drop of what is sealed - are called while nothing else is: the
+// caller has a lock. What is found is to be read until the next of them.
+type Recent struct {
+	pool   *pool
+	seed   maphash.Seed
+	active *window
+	sealed []*Sealed // the oldest first
+}
+
+// New returns one that is empty.
+func New(cfg *Config) *Recent {
+	var c Config
+	if cfg != nil {
+		c = *cfg
+	}
+	if c.Keep == 0 {
+		c.Keep = 64 << 20
+	}
+	r := &Recent{pool: &pool{onHeap: c.OnHeap, keep: int(max(0, c.Keep) / chunkSize)}, seed: maphash.MakeSeed()}
+	r.active = newWindow(r.pool, r.seed)
+	return r
+}
+
+// Close gives all memory back to the system. Nothing else is called afterwards.
+func (r *Recent) Close() {
+	for len(r.sealed) > 0 {
+		r.sealed[0].Drop()
+	}
+	r.active.close()
+	r.pool.keep = 0
+	for r.pool.trim(math.MaxInt) {
+	}
+}
+
+// Add takes in an entry whose id was never there.
+func (r *Recent) Add(e Entry) {
+	e.check()
+	r.active.add(&e)
+}
+
+// Put takes in an entry, in place of the one that has its id, if there is one. Afterwards it
+// stands in the window that is not sealed.
+func (r *Recent) Put(e Entry) {
+	e.check()
+	if at, h := r.active.byID(e.ID); h != nil {
+		r.active.put(at, h, &e)
+		return
+	}
+	r.active.add(&e) // whose bytes may be those of the one that is sealed
+	r.removeSealed(e.ID)
+}
+
+// check panics where an entry cannot be kept: the caller has seen to it that it can.
+func (e *Entry) check() {
+	if e.ID == 0 || e.ID == math.MaxUint64 || e.Queue > maxQueue || e.Area >= areas || len(e.Key) > math.MaxUint16 || len(e.Value) > math.MaxUint32-math.MaxUint16 {
+		panic(fmt.Sprintf("recent: entry %d of queue %d, area %d, with %d bytes of key and %d of value", e.ID, e.Queue, e.Area, len(e.Key), len(e.Value)))
+	}
+}
+
+// Move changes the area and the time of an entry, and reports whether it did: if the entry
+// stands in a sealed window, or nowhere, nothing is changed.
+func (r *Recent) Move(id uint64, a Area, at int64) bool {
+	w := r.active
+	ref, h := w.byID(id)
+	if h == nil {
+		return false
+	}
+	if p := placeOf(h.place.queue(), a); h.place != p || h.at != at {
+		w.fall(ref, h)
+		w.stand(ref, h, p, at)
+	}
+	return true
+}
+
+// Remove takes an entry away, and reports whether it was there.
+func (r *Recent) Remove(id uint64) bool {
+	if at, h := r.active.byID(id); h != nil {
+		r.active.remove(at, h)
+		return true
+	}
+	return r.removeSealed(id)
+}
+
+func (r *Recent) removeSealed(id uint64) bool {
+	for _, s := range r.sealed {
+		if at, h := s.w.byID(id); h != nil {
+			s.w.remove(at, h)
+			return true
+		}
+	}
+	return false
+}
+
+// ByID finds an entry.
+func (r *Recent) ByID(id uint64) (Entry, bool) {
+	if at, h := r.active.byID(id); h != nil {
+		return r.active.entry(at, h), true
+	}
+	for _, s := range r.sealed {
+		if at, h := s.w.byID(id); h != nil {
+			return s.entry(at, h), true
+		}
+	}
+	return Entry{}, false
+}
+
+// ByKey finds the entry that has a key in an area, of dead ones the one that died last.
+func (r *Recent) ByKey(queue uint32, a Area, key []byte) (Entry, bool) {
+	var best Entry
+	at, h := r.active.byKey(queue, a, key)
+	found := h != nil
+	if found {
+		best = r.active.entry(at, h)
+	}
+	for i := len(r.sealed) - 1; i >= 0 && (!found || a == Dead); i-- {
+		s := r.sealed[i]
+		if at, h := s.w.byKey(queue, a, key); h != nil && (!found || best.before(h)) {
+			best, found = s.entry(at, h), true
+		}
+	}
+	return best, found
+}
+
+func (e *Entry) before(h *header) bool {
+	return e.At < h.at || e.At == h.at && e.ID < h.id
+}
+
+// Len is how many entries there are.
+func (r *Recent) Len() int {
+	n := r.active.len()
+	for _, s := range r.sealed {
+		n += s.w.len()
+	}
+	return n
+}
+
+// Count is how many entries an area of a queue has.
+func (r *Recent) Count(queue uint32, a Area) int64 {
+	n := r.active.counts[placeOf(queue, a)]
+	for _, s := range r.sealed {
+		n += s.w.counts[placeOf(queue, a)]
+	}
+	return n
+}
+
+// Memory is how many bytes windows take up, and how many are spare. Entries, indexes and orders
+// count whole; what is in neither are two words a chunk and the counts of queues.
+func (r *Recent) Memory() (taken, spare int64) {
+	taken, spare = r.pool.memory()
+	taken += r.active.arena.tables()
+	for _, s := range r.sealed {
+		taken += s.w.arena.tables()
+	}
+	return taken, spare
+}
+
+// Trim gives some of the memory back to the system that is spare beyond Config.Keep, and
+// reports whether there is more of it. It may be called at any time, and outside of locks.
+func (r *Recent) Trim() bool { return r.pool.trim(trimChunks) }
+
+const trimChunks = 16

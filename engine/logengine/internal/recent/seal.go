@@ -1,0 +1,100 @@
+package recent
+
+import "math"
+
+// Sealed is a window that takes nothing in any more: it is written to a run. Its entries are
+// found as before, and may be removed.
+type Sealed struct {
+	of *Recent
+	w  *window
+}
+
+// Seal begins a new window, and returns the one before. There may be several that are sealed.
+func (r *Recent) Seal() *Sealed {
+	s := &Sealed{of: r, w: r.active}
+	r.sealed = append(r.sealed, s)
+	r.active = newWindow(r.pool, r.seed)
+	return s
+}
+
+func (s *Sealed) entry(r ref, h *header) Entry {
+	e := s.w.entry(r, h)
+	e.Sealed = true
+	if h.ordinal != 0 {
+		e.Passed, e.Ordinal = true, h.ordinal-1
+	}
+	return e
+}
+
+// Len is how many entries are left in the window.
+func (s *Sealed) Len() int { return s.w.len() }
+
+// pass is how far an area of a sealed window has been written to a run.
+type pass struct {
+	last item     // that was passed
+	next uint32   // the ordinal of the next
+	left []uint32 // ordinals of those that were removed after they had been passed
+}
+
+// Pass gives fn the next entries of an area that were not passed yet, at most some, in the order
+// of (queue, time, id), and returns how many: 0 at the end. The first that is passed has the
+// ordinal 0, the next 1, and so on. fn must not call anything of Recent.
+func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
+	w := s.w
+	p := &w.passes[a]
+	from := item{hi: uint32(placeOf(0, a)), at: math.MinInt64}
+	if p.next > 0 {
+		from = p.last
+		from.id++ // nothing lies between
+	}
+	n := 0
+	for c := w.order.seek(from); n < most && c.item() != nil && place(c.item().hi).area() == a; c.next() {
+		p.last = *c.item()
+		r := ref(p.last.ref)
+		h := w.arena.at(r)
+		fn(s.entry(r, h))
+		p.next++
+		h.ordinal = p.next
+		n++
+	}
+	return n
+}
+
+// Again lets Pass begin anew in all areas, when what was passed could not be written. It takes
+// as long as there are entries.
+func (s *Sealed) Again() {
+	w := s.w
+	for c := w.order.seek(item{at: math.MinInt64}); c.item() != nil; c.next() {
+		w.arena.at(ref(c.item().ref)).ordinal = 0
+	}
+	w.passes = [areas]pass{}
+}
+
+// Left returns the ordinals of those of an area that were removed after they had been passed,
+// since the last call.
+func (s *Sealed) Left(a Area) []uint32 {
+	left := s.w.passes[a].left
+	s.w.passes[a].left = nil
+	return left
+}
+
+// Count is how many entries are left in an area of the window.
+func (s *Sealed) Count(a Area) (n int64) {
+	for p, k := range s.w.counts {
+		if p.area() == a {
+			n += k
+		}
+	}
+	return n
+}
+
+// Drop forgets the window, when what is left of it is found elsewhere.
+func (s *Sealed) Drop() {
+	for i, other := range s.of.sealed {
+		if other == s {
+			s.of.sealed = append(s.of.sealed[:i:i], s.of.sealed[i+1:]...)
+			s.w.close()
+			return
+		}
+	}
+}

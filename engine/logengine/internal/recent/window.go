@@ -1,0 +1,166 @@
+package recent
+
+import (
+	"bytes"
+	"hash/maphash"
+	"math"
+)
+
+// window is entries in memory of their own, all of which is given back at once.
+type window struct {
+	pool   *pool
+	seed   maphash.Seed
+	arena  arena
+	keys   index // but for the dead
+	ids    index
+	order  order
+	graves order // dead entries with keys, by hash and death: many may have one key
+	counts map[place]int64
+
+	// Once it is sealed:
+	passes [areas]pass
+}
+
+func newWindow(p *pool, seed maphash.Seed) *window {
+	w := &window{pool: p, seed: seed, arena: newArena(p), order: newOrder(p), graves: newOrder(p), counts: make(map[place]int64)}
+	w.keys.open(&w.arena, byKey)
+	w.ids.open(&w.arena, byID)
+	return w
+}
+
+func (w *window) byID(id uint64) (ref, *header) {
+	for r := *w.ids.head(hashID(id)); r != 0; {
+		h := w.arena.at(r)
+		if h.id == id {
+			return r, h
+		}
+		r = h.next[byID]
+	}
+	return 0, nil
+}
+
+// byKey finds who has a key, of dead ones the last.
+func (w *window) byKey(queue uint32, a Area, key []byte) (ref, *header) {
+	hash := hashKey(w.seed, queue, a, key)
+	p := placeOf(queue, a)
+	is := func(h *header, r ref) bool {
+		if h.hash != hash || h.place != p {
+			return false
+		}
+		k, _ := w.arena.bytes(r, h)
+		return bytes.Equal(k, key)
+	}
+	if a == Dead {
+		c := w.graves.before(item{hi: hash, at: math.MaxInt64, id: math.MaxUint64})
+		for ; c.item() != nil && c.item().hi == hash; c.prev() {
+			r := ref(c.item().ref)
+			if h := w.arena.at(r); is(h, r) {
+				return r, h
+			}
+		}
+		return 0, nil
+	}
+	for r := *w.keys.head(hash); r != 0; {
+		h := w.arena.at(r)
+		if is(h, r) {
+			return r, h
+		}
+		r = h.next[byKey]
+	}
+	return 0, nil
+}
+
+func (w *window) entry(r ref, h *header) Entry {
+	e := Entry{ID: h.id, Queue: h.place.queue(), Area: h.place.area(), At: h.at}
+	e.Key, e.Value = w.arena.bytes(r, h)
+	return e
+}
+
+func (h *header) item(r ref) item {
+	return item{hi: uint32(h.place), ref: uint32(r), at: h.at, id: h.id}
+}
+
+func (h *header) grave(r ref) item { return item{hi: h.hash, ref: uint32(r), at: h.at, id: h.id} }
+
+// add takes an entry in whose id is not there.
+func (w *window) add(e *Entry) {
+	r, h := w.arena.take(e.Key, e.Value)
+	w.enter(r, h, e)
+}
+
+func (w *window) enter(r ref, h *header, e *Entry) {
+	h.id = e.ID
+	w.ids.insert(r, h)
+	w.stand(r, h, placeOf(e.Queue, e.Area), e.At)
+}
+
+// stand puts an entry where it is found by its time and its key.
+func (w *window) stand(r ref, h *header, p place, at int64) {
+	h.place, h.at = p, at
+	w.order.insert(h.item(r))
+	w.counts[p]++
+	if h.key == 0 {
+		return
+	}
+	key, _ := w.arena.bytes(r, h)
+	h.hash = hashKey(w.seed, p.queue(), p.area(), key)
+	if p.area() == Dead {
+		w.graves.insert(h.grave(r))
+	} else {
+		w.keys.insert(r, h)
+	}
+}
+
+// fall is the contrary of stand.
+func (w *window) fall(r ref, h *header) {
+	w.order.remove(h.item(r))
+	if w.counts[h.place]--; w.counts[h.place] == 0 {
+		delete(w.counts, h.place)
+	}
+	switch {
+	case h.key == 0:
+	case h.place.area() == Dead:
+		w.graves.remove(h.grave(r))
+	default:
+		w.keys.remove(r, h)
+	}
+}
+
+// remove takes an entry away.
+func (w *window) remove(r ref, h *header) {
+	if h.ordinal != 0 {
+		p := &w.passes[h.place.area()]
+		p.left = append(p.left, h.ordinal-1)
+	}
+	w.fall(r, h)
+	w.ids.remove(r, h)
+	w.arena.drop(r)
+}
+
+// put changes an entry that is there to what e says, whose bytes may be those of the entry.
+func (w *window) put(r ref, h *header, e *Entry) {
+	key, _ := w.arena.bytes(r, h)
+	if !h.fits(e.Key, e.Value) || !bytes.Equal(key, e.Key) {
+		nr, nh := w.arena.take(e.Key, e.Value)
+		w.remove(r, h)
+		w.enter(nr, nh, e)
+		return
+	}
+	if p := placeOf(e.Queue, e.Area); h.place != p || h.at != e.At {
+		w.fall(r, h)
+		w.stand(r, h, p, e.At)
+	}
+	h.value = uint32(len(e.Value))
+	_, value := w.arena.bytes(r, h)
+	copy(value, e.Value)
+}
+
+func (w *window) len() int { return w.order.n }
+
+func (w *window) close() {
+	w.keys.close(w.pool)
+	w.ids.close(w.pool)
+	w.order.close()
+	w.graves.close()
+	w.arena.close()
+}

@@ -82,6 +82,10 @@ func (m *Meter) pushed(msgs []engine.Message, out []engine.PushResult, err error
 	if m == nil || m.Pushed == nil {
 		return
 	}
+	if len(msgs) == 1 && len(out) == 1 && err == nil {
+		m.Pushed(msgs[0].Queue, out[0].Outcome, out[0].Err, 1)
+		return
+	}
 	result := func(i int) engine.PushResult {
 		if i < len(out) && (out[i].Err != nil || err == nil) {
 			return out[i]

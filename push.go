@@ -44,41 +44,48 @@ func (c *Client) pushOne(ctx context.Context, m Draft) (Pushed, error) {
 	if c.wrapped != nil {
 		return c.throughOne(ctx, m)
 	}
-	return c.keepOne(ctx, m)
+	return c.keepOne(ctx, &m)
 }
 
-// keepOne pushes one message inside all middleware.
-func (c *Client) keepOne(ctx context.Context, m Draft) (Pushed, error) {
+// keepOne pushes one message inside all middleware. It is handed on by where it is, as the
+// stack of who pushes need not grow then.
+func (c *Client) keepOne(ctx context.Context, m *Draft) (Pushed, error) {
 	const op = "push"
 	if err := c.begin(ctx, op, m.Queue); err != nil {
 		return Pushed{}, err
 	}
-	if err := c.valid(op, &m); err != nil {
+	if err := c.valid(op, m); err != nil {
 		return Pushed{}, err
 	}
 	r, err := c.push(ctx, m)
 	if err == nil {
 		err = r.Err
 	}
-	return pushed(&m, r), fail(op, Ref{Queue: m.Queue, Key: m.Key}, err)
+	return pushed(m, r), fail(op, Ref{Queue: m.Queue, Key: m.Key}, err)
 }
 
-func (c *Client) push(ctx context.Context, m Draft) (engine.PushResult, error) {
+func (c *Client) push(ctx context.Context, m *Draft) (engine.PushResult, error) {
 	if c.pushes != nil {
-		// A caller who leaves early may change his.
-		m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
-		r, err := c.pushes.Do(ctx, m)
-		for p := (patient{}); err == nil && p.again(ctx, r.Err); {
-			r, err = c.pushes.Do(ctx, m)
-		}
-		r.Err = overdue(ctx, r.Err)
-		return r, overdue(ctx, err)
+		return c.pushShared(ctx, m)
 	}
-	rs, err := c.eng.Push(ctx, []Draft{m})
+	rs, err := c.eng.Push(ctx, []Draft{*m})
 	if err != nil {
 		return engine.PushResult{}, err
 	}
 	return rs[0], nil
+}
+
+// pushShared pushes one message in a call with others.
+func (c *Client) pushShared(ctx context.Context, draft *Draft) (engine.PushResult, error) {
+	m := *draft
+	// A caller who leaves early may change his.
+	m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
+	r, err := c.pushes.Do(ctx, m)
+	for p := (patient{}); err == nil && p.again(ctx, r.Err); {
+		r, err = c.pushes.Do(ctx, m)
+	}
+	r.Err = overdue(ctx, r.Err)
+	return r, overdue(ctx, err)
 }
 
 // valid refuses a message that nobody may push, or not to this engine.

@@ -62,7 +62,7 @@ func (c *Client) keep(ctx context.Context, call PushCall) ([]Pushed, error) {
 	case !call.one || len(call.Drafts) != 1:
 		return c.keepMany(ctx, call.Drafts, nil)
 	}
-	p, err := c.keepOne(ctx, call.Drafts[0])
+	p, err := c.keepOne(ctx, &call.Drafts[0])
 	p.Err = err
 	return []Pushed{p}, nil
 }

@@ -65,7 +65,10 @@ func through[T any](ctx context.Context, s *seam, op string, patience time.Durat
 
 // Push keeps copies, as a caller who left may change what was his.
 func (s *seam) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if ctx.Done() != nil && !s.prompt {
+	if s.prompt {
+		return s.push(ctx, msgs)
+	}
+	if ctx.Done() != nil {
 		msgs = copied(msgs)
 	}
 	return s.pushOwn(ctx, msgs)

@@ -39,8 +39,7 @@ type date struct {
 
 var lastDate atomic.Pointer[date]
 
-func dateHeader() []string {
-	now := time.Now()
+func dateHeader(now time.Time) []string {
 	d := lastDate.Load()
 	if d == nil || d.second != now.Unix() {
 		d = &date{now.Unix(), []string{now.UTC().Format(http.TimeFormat)}}
@@ -54,15 +53,17 @@ func dateHeader() []string {
 const saysLength = 1 << 10
 
 // write sends the answer as a whole. One that is flushed says its length in any case.
-func (a *answer) write(w http.ResponseWriter, status int, flushed bool) error {
-	h := w.Header()
+func (a *answer) write(x *exchange, status int, flushed bool) error {
+	h, now := x.Header(), time.Now()
 	h["Content-Type"] = jsonType
-	h["Date"] = dateHeader()
+	h["Date"] = dateHeader(now)
 	if flushed || len(a.b) >= saysLength {
 		h["Content-Length"] = []string{strconv.Itoa(len(a.b))}
+	} else {
+		x.ended = now // writing it waits for nobody
 	}
-	w.WriteHeader(status)
-	_, err := w.Write(a.b)
+	x.WriteHeader(status)
+	_, err := x.Write(a.b)
 	return err
 }
 

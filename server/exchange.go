@@ -16,6 +16,8 @@ import (
 type exchange struct {
 	http.ResponseWriter
 	s       *Server
+	began   time.Time // its headers had been read
+	ended   time.Time // the answer was written, where that is known for certain; zero: it is over when the handler is
 	path    wire.Path
 	route   *route        // nil: none
 	status  int           // of the answer; 0: 200, or none yet
@@ -25,15 +27,16 @@ type exchange struct {
 	token   *access.Token // whose request it is; nil: anybody's
 	noted   []any         // for the audit log: names and values
 	failed  bool          // and the answer, of lines, has said so
+	refused bool          // nothing was done, as it was not allowed
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := exchanges.Get().(*exchange)
-	*x = exchange{ResponseWriter: w, s: s, get: r.Method == http.MethodGet || r.Method == http.MethodHead}
+	*x = exchange{ResponseWriter: w, s: s, began: time.Now(), get: r.Method == http.MethodGet || r.Method == http.MethodHead}
 	if r.Body != nil && r.Body != http.NoBody && (x.get || r.Method == http.MethodDelete) {
-		x.readBy(true) // nobody will read it but net/http, before it sends the answer
+		x.readFrom(x.began) // nobody will read it but net/http, before it sends the answer
 	}
 	return x
 }
@@ -53,8 +56,8 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// answered tells Config.Answered of a request that began at start.
-func (x *exchange) answered(method string, start time.Time) {
+// answered tells Config.Answered of a request.
+func (x *exchange) answered(method string) {
 	name, status := "other", x.status
 	if x.route == nil {
 		method = "other"
@@ -64,7 +67,10 @@ func (x *exchange) answered(method string, start time.Time) {
 	if status == 0 {
 		status = http.StatusOK
 	}
-	x.s.cfg.Answered(name, method, status, time.Since(start))
+	if x.ended.IsZero() {
+		x.ended = time.Now()
+	}
+	x.s.cfg.Answered(name, method, status, x.ended.Sub(x.began))
 }
 
 // Unwrap is for http.ResponseController.
@@ -96,13 +102,12 @@ func (x *exchange) take(n int64) error {
 // stride is how much a client has to send, or read, within each timeout.
 const stride = 64 << 10
 
-// readBy bounds how long the client may take for the next stride of the request's
-// body, or no longer does.
-func (x *exchange) readBy(on bool) {
-	var t time.Time
-	if on {
-		t = time.Now().Add(x.s.cfg.ReadTimeout)
-	}
+// readFrom bounds how long the client may take from now on for the next stride of the
+// request's body.
+func (x *exchange) readFrom(now time.Time) { x.readBy(now.Add(x.s.cfg.ReadTimeout)) }
+
+// readBy is until when the client may take for it; zero: there is no bound any more.
+func (x *exchange) readBy(t time.Time) {
 	// A writer that has no connection below it needs no deadline.
 	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(t)
 }

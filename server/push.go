@@ -39,7 +39,7 @@ func (s *Server) pushOne(x *exchange, r *http.Request) error {
 		in.Wrong("queue: stands in the path; leave it out of the message")
 	}
 	m.Queue = x.path.Queue()
-	return s.push(x, r, in, m)
+	return s.push(x, r, in, &m)
 }
 
 var callRearm = &call{
@@ -66,15 +66,15 @@ func (s *Server) rearm(x *exchange, r *http.Request) error {
 		in.Wrong("on_conflict: is rearm here; leave it out of the message")
 	}
 	m.Queue, m.Key, m.OnConflict = x.path.Queue(), key, engine.Rearm
-	return s.push(x, r, in, m)
+	return s.push(x, r, in, &m)
 }
 
-func (s *Server) push(x *exchange, r *http.Request, in *input, m engine.Message) error {
+func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	traceOf(r).into(&m)
-	p, err := s.c.PushDraft(r.Context(), m)
+	traceOf(r).into(m)
+	p, err := s.c.PushDraft(r.Context(), *m)
 	if err != nil {
 		// The engine may still be at it, with the body in the input's buffer.
 		return inTheWay(err, p)

@@ -36,7 +36,7 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 		buf = nil
 	}
 	x.reading = true
-	x.readBy(true)
+	x.readFrom(x.began) // which is now, or nearly so
 	for strides := 1; ; {
 		if len(buf) == cap(buf) {
 			size := s.nextSize(len(buf), r.ContentLength)
@@ -51,13 +51,13 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 		case len(buf) > s.cfg.MaxRequest:
 			return nil, s.tooLarge()
 		case err == io.EOF:
-			x.readBy(false)
+			x.readBy(time.Time{})
 			return buf, nil
 		case err != nil:
 			return nil, brokenOff(err)
 		case len(buf) >= strides*stride:
 			strides = len(buf)/stride + 1
-			x.readBy(true)
+			x.readFrom(time.Now())
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (s *Server) drain(x *exchange, r *http.Request) {
 	}
 	x.reading = true
 	for read := 0; read < maxDrain; read += stride {
-		x.readBy(true)
+		x.readFrom(time.Now())
 		if _, err := io.CopyN(io.Discard, r.Body, stride); err != nil {
 			return
 		}

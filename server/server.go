@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/wire"
@@ -50,7 +49,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := s.begin(w, r)
 	defer x.end()
 	if s.cfg.Answered != nil {
-		defer x.answered(r.Method, time.Now())
+		defer x.answered(r.Method)
 	}
 	defer s.recovered(x, r)
 	err := s.acceptable(r)

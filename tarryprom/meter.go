@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,19 +69,35 @@ func (m *Metrics) Meter() *tarry.Meter {
 	}
 }
 
-// operation is what is counted of calls, but for those that do not succeed.
+// operation is what is counted of calls of a name, but for those that do not succeed.
 type operation struct {
+	name string
 	ok   prometheus.Counter
 	took *distribution
 }
 
-// op returns what is counted of calls of a name, of which there are a few.
+// op returns what is counted of calls of a name, of which there are a few: those that are
+// made most have been met first.
 func (m *Metrics) op(name string) *operation {
-	if o, ok := m.ops.Load(name); ok {
-		return o.(*operation)
+	all := m.ops.Load()
+	if all != nil {
+		for _, o := range *all {
+			if o.name == name {
+				return o
+			}
+		}
 	}
-	o, _ := m.ops.LoadOrStore(name, &operation{m.vecs.calls.WithLabelValues(name, "ok"), m.vecs.callTime.of(name)})
-	return o.(*operation)
+	m.addOp(name, all)
+	return m.op(name)
+}
+
+// addOp adds one of a name to all, unless these have changed.
+func (m *Metrics) addOp(name string, all *[]*operation) {
+	made := []*operation{{name, m.vecs.calls.WithLabelValues(name, "ok"), m.vecs.callTime.of(name)}}
+	if all != nil {
+		made = append(slices.Clip(*all), made...)
+	}
+	m.ops.CompareAndSwap(all, &made)
 }
 
 // settled counts settlements of who is no worker of this process.

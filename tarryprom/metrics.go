@@ -62,7 +62,7 @@ type Metrics struct {
 	cfg  Config
 	vecs vectors
 	all  queues
-	ops  sync.Map // name → *operation
+	ops  atomic.Pointer[[]*operation]
 	own  map[string]bool
 
 	requests requests

@@ -2,6 +2,7 @@ package tarryprom
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,47 +16,55 @@ type requests struct {
 	vecs *vectors
 
 	mu  sync.Mutex // for new kinds, of which there are few
-	all atomic.Pointer[map[request]answers]
+	all atomic.Pointer[map[string][]answers]
 }
 
-// request is a kind of requests.
-type request struct {
-	route, method string
-	status        int
-}
-
-// answers are what is counted of a kind of requests.
+// answers are what is counted of the requests of a route with a method and a status.
 type answers struct {
-	count prometheus.Counter
-	took  *distribution
+	method string
+	status int
+	count  prometheus.Counter
+	took   *distribution
 }
 
-// of returns what a kind counts in.
-func (r *requests) of(kind request) answers {
-	if all := r.all.Load(); all != nil {
-		if a, ok := (*all)[kind]; ok {
-			return a
-		}
+// of returns what the requests of a kind count in.
+func (r *requests) of(route, method string, status int) *answers {
+	if a := r.known(route, method, status); a != nil {
+		return a
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a := answers{
-		r.vecs.requests.WithLabelValues(kind.route, kind.method, strconv.Itoa(kind.status)),
-		r.vecs.requestTime.of(kind.route),
+	if a := r.known(route, method, status); a != nil {
+		return a
 	}
-	all := make(map[request]answers)
+	all := make(map[string][]answers)
 	if old := r.all.Load(); old != nil {
 		maps.Copy(all, *old)
 	}
-	all[kind] = a
+	all[route] = append(slices.Clone(all[route]), answers{method, status,
+		r.vecs.requests.WithLabelValues(route, method, strconv.Itoa(status)), r.vecs.requestTime.of(route)})
 	r.all.Store(&all)
-	return a
+	return r.known(route, method, status)
+}
+
+func (r *requests) known(route, method string, status int) *answers {
+	all := r.all.Load()
+	if all == nil {
+		return nil
+	}
+	of := (*all)[route]
+	for i := range of {
+		if a := &of[i]; a.status == status && a.method == method {
+			return a
+		}
+	}
+	return nil
 }
 
 // Answered counts a request that a server has answered: server.Config.Answered. Each
 // route, method and status has figures of its own: they must be few.
 func (m *Metrics) Answered(route, method string, status int, took time.Duration) {
-	a := m.requests.of(request{route, method, status})
+	a := m.requests.of(route, method, status)
 	a.count.Inc()
 	a.took.observe(took.Seconds())
 }

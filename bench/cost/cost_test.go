@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,12 +15,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
 var (
-	rounds = flag.Int("rounds", 60, "how often metrics are measured, and three times as often as traces")
+	rounds = flag.Int("rounds", 60, "how often metrics are measured, and three times as often as traces; 5 rounds with the same processes")
 	scale  = flag.Float64("scale", 1, "how many messages a turn takes, times what it does by default")
 )
 
@@ -28,7 +31,7 @@ var comparisons = []struct {
 	ways  []string
 	share int // of the rounds
 }{
-	{"metrics", []string{"nothing", "metrics"}, 1},
+	{"metrics", []string{"nothing", "metrics", "trends"}, 1},
 	{"traces", []string{"nothing", "traces-0", "traces-1", "traces-100"}, 3},
 }
 
@@ -53,67 +56,97 @@ func BenchmarkCost(b *testing.B) {
 	defer receiver.Close()
 	for _, store := range []string{"mem", "disk"} {
 		for _, c := range comparisons {
-			b.Run(c.name+"/store="+store, func(b *testing.B) {
-				all := make([]*process, len(c.ways))
-				for i, way := range c.ways {
-					url := "mem:"
-					if store == "disk" {
-						url = "disk:" + b.TempDir()
-					}
-					all[i] = start(b, url, way, receiver.URL)
-				}
-				for _, j := range jobs {
-					b.Run(j.name, func(b *testing.B) { j.compare(b, all, max(1, *rounds/c.share)) })
-				}
-			})
+			for _, j := range jobs {
+				b.Run(c.name+"/store="+store+"/"+j.name, func(b *testing.B) {
+					j.compare(b, c.ways, max(1, *rounds/c.share), func(way string) *process {
+						url := "mem:"
+						if store == "disk" {
+							url = "disk:" + b.TempDir()
+						}
+						return start(b, url, way, receiver.URL, j.name != "library")
+					})
+				})
+			}
 		}
 	}
 }
 
-// compare has all do the job in turn, again and again, and reports what the first took and
-// how much more the others did.
-func (j *job) compare(b *testing.B, all []*process, rounds int) {
+// sitting is how many rounds the same processes do. Where the system has put a process in
+// memory makes it a few percent quicker or slower for as long as it lives: only others tell
+// that apart from what is measured.
+const sitting = 5
+
+// compare has all ways do the job in turn, again and again, and reports what the first took
+// and how much more the others did.
+func (j *job) compare(b *testing.B, ways []string, rounds int, start func(way string) *process) {
 	n := int(float64(j.n) * *scale)
-	for _, p := range all { // warms up
-		j.measure(b, p, n)
-	}
-	cpu, took := make([][]float64, len(all)), make([][]float64, len(all))
+	sittings := max(2, rounds/sitting)
+	more := make([]struct{ cpu, took []float64 }, len(ways)) // by sitting
+	var cpu, took []float64                                  // of the first way
 	for b.Loop() {
-		for round := range rounds {
-			for i := range all {
-				at := (i + round/2) % len(all)
-				if round%2 == 1 {
-					at = len(all) - 1 - at
-				}
-				c, t := j.measure(b, all[at], n)
-				cpu[at], took[at] = append(cpu[at], c), append(took[at], t)
+		for range sittings {
+			all := make([]*process, len(ways))
+			for _, i := range rand.Perm(len(ways)) { // who is started first is not quicker for that
+				all[i] = start(ways[i])
+				j.measure(b, all[i], n) // warms up
+			}
+			c, t := j.sit(b, all, max(1, rounds/sittings), n)
+			for i := range ways {
+				more[i].cpu, more[i].took = append(more[i].cpu, compared(c[i], c[0])), append(more[i].took, compared(t[i], t[0]))
+			}
+			cpu, took = append(cpu, c[0]...), append(took, t[0]...)
+			for _, p := range all {
+				p.stop()
 			}
 		}
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(rounds), "rounds")
-	b.ReportMetric(1e6*median(cpu[0])/float64(n), "cpu-us/msg")
-	b.ReportMetric(float64(n)/median(took[0]), "msgs/s")
-	for i, p := range all[1:] {
-		more, apart := compared(cpu[i+1], cpu[0])
-		b.ReportMetric(more, p.way+"-%cpu")
-		b.ReportMetric(apart, p.way+"-%cpu-apart")
-		more, apart = compared(took[i+1], took[0])
-		b.ReportMetric(more, p.way+"-%time")
-		b.ReportMetric(apart, p.way+"-%time-apart")
+	b.ReportMetric(1e6*median(cpu)/float64(n), "cpu-us/msg")
+	b.ReportMetric(float64(n)/median(took), "msgs/s")
+	for i, way := range ways[1:] {
+		b.ReportMetric(mean(more[i+1].cpu), way+"-%cpu")
+		b.ReportMetric(within(more[i+1].cpu), way+"-%cpu-within")
+		b.ReportMetric(mean(more[i+1].took), way+"-%time")
+		b.ReportMetric(within(more[i+1].took), way+"-%time-within")
 	}
 }
 
-// compared is by how many percent one is more than the other, and how far the middle half
-// of that lies apart.
-func compared(with, without []float64) (more, apart float64) {
+// sit has processes do the job by turns, in any order.
+func (j *job) sit(b *testing.B, all []*process, rounds, n int) (cpu, took [][]float64) {
+	cpu, took = make([][]float64, len(all)), make([][]float64, len(all))
+	for range rounds {
+		for _, at := range rand.Perm(len(all)) {
+			c, t := j.measure(b, all[at], n)
+			cpu[at], took[at] = append(cpu[at], c), append(took[at], t)
+		}
+	}
+	return cpu, took
+}
+
+// compared is by how many percent one is more than the other: the median of the rounds.
+func compared(with, without []float64) float64 {
 	ratios := make([]float64, len(with))
 	for i := range ratios {
 		ratios[i] = 100 * (with[i]/without[i] - 1)
 	}
-	slices.Sort(ratios)
-	n := len(ratios)
-	return median(ratios), ratios[3*n/4] - ratios[n/4]
+	return median(ratios)
+}
+
+func mean(v []float64) (m float64) {
+	for _, x := range v {
+		m += x / float64(len(v))
+	}
+	return m
+}
+
+// within is how far the mean may lie from what it would be of endlessly many, 19 times of 20.
+func within(v []float64) float64 {
+	m, n, sum := mean(v), float64(len(v)), 0.0
+	for _, x := range v {
+		sum += (x - m) * (x - m)
+	}
+	student := 1.96 + 2.5/(n-1) + 8.25/math.Pow(n-1, 3) // nearly
+	return student * math.Sqrt(sum/(n-1)/n)
 }
 
 func median(v []float64) float64 {
@@ -149,14 +182,19 @@ func (j *job) measure(b testing.TB, p *process, n int) (cpu, took float64) {
 // process is a system that is measured.
 type process struct {
 	*target
-	way string
-	in  io.WriteCloser
-	out *bufio.Reader
+	in   io.WriteCloser
+	out  *bufio.Reader
+	stop func()
 }
 
-func start(b testing.TB, store, with, receiver string) *process {
+// start starts one; serves: as tarry serve runs, and not as a program would.
+func start(b testing.TB, store, with, receiver string, serves bool) *process {
 	b.Helper()
-	p := spawn(b, with, envStore+"="+store, envWith+"="+with, envReceiver+"="+receiver)
+	env := []string{envStore + "=" + store, envWith + "=" + with, envReceiver + "=" + receiver}
+	if serves {
+		env = append(env, envServes+"=true")
+	}
+	p := spawn(b, with, env...)
 	addr, err := p.line()
 	if err != nil {
 		b.Fatal(err)
@@ -164,7 +202,6 @@ func start(b testing.TB, store, with, receiver string) *process {
 	if p.target, err = dial(addr); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(p.close) // before its input ends
 	return p
 }
 
@@ -185,13 +222,18 @@ func spawn(b testing.TB, way string, env ...string) *process {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
+	p := &process{in: in, out: bufio.NewReader(out)}
+	p.stop = sync.OnceFunc(func() {
+		if p.target != nil {
+			p.close()
+		}
 		_ = in.Close()
 		if err := cmd.Wait(); err != nil {
 			b.Errorf("the system with %s: %v", way, err)
 		}
 	})
-	return &process{way: way, in: in, out: bufio.NewReader(out)}
+	b.Cleanup(p.stop)
+	return p
 }
 
 func (p *process) line() (string, error) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -32,11 +33,19 @@ const (
 	envStore    = "TARRY_COST_STORE"
 	envWith     = "TARRY_COST_WITH"
 	envReceiver = "TARRY_COST_RECEIVER"
-	envView     = "TARRY_COST_VIEW" // the address of the server that it watches
+	envView     = "TARRY_COST_VIEW"   // the address of the server that it watches
+	envServes   = "TARRY_COST_SERVES" // as tarry serve does
 )
 
 func TestMain(m *testing.M) {
-	var err error
+	var (
+		err   error
+		floor []byte
+	)
+	if os.Getenv(envServes) != "" { // see docs/decisions/runtime.md
+		runtime.GOMAXPROCS(2 * runtime.GOMAXPROCS(0))
+		floor = make([]byte, 16<<20)
+	}
 	switch {
 	case os.Getenv(envStore) != "":
 		err = run(os.Stdin, os.Stdout)
@@ -45,6 +54,7 @@ func TestMain(m *testing.M) {
 	default:
 		os.Exit(m.Run())
 	}
+	runtime.KeepAlive(floor)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -110,12 +120,13 @@ func open(ctx context.Context, store, with, receiver string) (*system, *server.C
 	s := &system{worker: &tarry.WorkerConfig{Concurrency: clients}}
 	cfg := new(tarry.Config)
 	serving := &server.Config{ReadHeaderTimeout: time.Hour, IdleTimeout: time.Hour} // others have their turns meanwhile
-	if with == "trends" {
-		t := trend.New(nil)
-		cfg.Meter, serving.Trends = t.Meter(), t
-	} else if with == "metrics" {
+	if with == "metrics" || with == "trends" {
 		s.metrics = tarryprom.New(nil)
 		cfg.Meter, serving.Metrics, serving.Answered = s.metrics.Meter(), s.metrics.Handler(), s.metrics.Answered
+		if with == "trends" { // beside metrics, as in tarry serve
+			serving.Trends = trend.New(nil)
+			cfg.Meter = tarry.Meters(cfg.Meter, serving.Trends.Meter())
+		}
 	} else if part, ok := strings.CutPrefix(with, "traces-"); ok {
 		percent, err := strconv.ParseFloat(part, 64)
 		if err != nil {

@@ -19,10 +19,10 @@ func TestSystems(t *testing.T) {
 	}))
 	defer receiver.Close()
 	for way, is := range map[string]struct{ counts, traces bool }{
-		"nothing": {}, "metrics": {counts: true}, "traces-0": {}, "traces-100": {traces: true},
+		"nothing": {}, "metrics": {counts: true}, "trends": {counts: true}, "traces-0": {}, "traces-100": {traces: true},
 	} {
 		exports.Store(0)
-		p := start(t, "mem:", way, receiver.URL)
+		p := start(t, "mem:", way, receiver.URL, true)
 		for _, j := range jobs {
 			if cpu, took := j.measure(t, p, 200); cpu <= 0 || took <= 0 {
 				t.Errorf("%s with %s took %v s, %v of a processor", j.name, way, took, cpu)
@@ -49,7 +49,7 @@ func TestSystems(t *testing.T) {
 // Who looks is told while messages are pushed, at the rate that was asked for or faster.
 func TestViewers(t *testing.T) {
 	*viewers, *turn, *lead = 5, 500*time.Millisecond, 100*time.Millisecond
-	p := start(t, "mem:", "trends", "")
+	p := start(t, "mem:", "trends", "", false)
 	v := look(t, p.addr)
 	for _, kind := range kinds {
 		for _, rate := range []int{100, 0} {

@@ -35,7 +35,7 @@ func BenchmarkViewers(b *testing.B) {
 				if store == "disk" {
 					url = "disk:" + b.TempDir()
 				}
-				p := start(b, url, "trends", "")
+				p := start(b, url, "trends", "", false)
 				v := look(b, p.addr)
 				for _, rate := range []int{*pushes, 0} {
 					name := "most"

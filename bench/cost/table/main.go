@@ -8,7 +8,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,12 +49,12 @@ func each(comparison string, line func(name, begin string)) {
 
 func writeMetrics(w io.Writer, r *table.Results) {
 	fmt.Fprintf(w, "Measured on: %s.\n\n", r.Config["cpu"])
-	fmt.Fprintln(w, "| | µs a message without | messages a second without | processors' time, % more with metrics | the middle half lies apart | time, % more | apart |")
+	fmt.Fprintln(w, "| | µs a message without | messages a second without | processors' time, % more with metrics | with trends too | time, % more with metrics | with trends too |")
 	fmt.Fprintln(w, "|---|---:|---:|---:|---:|---:|---:|")
 	each("metrics", func(name, begin string) {
 		fmt.Fprintln(w, strings.Join([]string{begin, r.Get(name, "cpu-us/msg", 1, "%.1f"), r.Get(name, "msgs/s", 1, "%.0f"),
-			cost(r, name, "metrics-%cpu", 1), r.Get(name, "metrics-%cpu-apart", 1, "%.0f"),
-			cost(r, name, "metrics-%time", 1), r.Get(name, "metrics-%time-apart", 1, "%.0f")}, " | "), "|")
+			cost(r, name, "metrics-%cpu"), cost(r, name, "trends-%cpu"),
+			cost(r, name, "metrics-%time"), cost(r, name, "trends-%time")}, " | "), "|")
 	})
 }
 
@@ -65,17 +64,17 @@ func writeTraces(w io.Writer, r *table.Results) {
 	fmt.Fprintln(w, "|---|---:|---:|---:|---:|")
 	each("traces", func(name, begin string) {
 		fmt.Fprintln(w, strings.Join([]string{begin, r.Get(name, "cpu-us/msg", 1, "%.1f"),
-			cost(r, name, "traces-0-%cpu", 1), cost(r, name, "traces-1-%cpu", 1), cost(r, name, "traces-100-%cpu", 1)}, " | "), "|")
+			cost(r, name, "traces-0-%cpu"), cost(r, name, "traces-1-%cpu"), cost(r, name, "traces-100-%cpu")}, " | "), "|")
 	})
 }
 
-// cost is the median of the pairs, and how well it is known: where it would lie 19 times of
-// 20, by how far the middle half of the pairs lies apart.
-func cost(r *table.Results, name, unit string, digits int) string {
+// cost is how much more it is, and how well that is known: where it would lie 19 times of
+// 20.
+func cost(r *table.Results, name, unit string) string {
 	f := r.Figures[name]
 	more, ok := f[unit]
 	if !ok {
 		return "–"
 	}
-	return fmt.Sprintf("%.*f ± %.*f", digits, more, digits, 1.57*f[unit+"-apart"]/math.Sqrt(f["rounds"]))
+	return fmt.Sprintf("%.1f ± %.1f", more, f[unit+"-within"])
 }

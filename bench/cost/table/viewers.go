@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/tarryhq/tarry/bench/table"
@@ -25,9 +26,20 @@ func writeViewers(w io.Writer, r *table.Results) {
 			for _, p := range paces {
 				name := "Viewers/store=" + s.name + "/kind=" + k.name + "/" + p.name
 				fmt.Fprintln(w, strings.Join([]string{"| " + k.text + ", " + s.text + " engine", p.text, r.Get(name, "msgs/s", 1, "%.0f"),
-					cost(r, name, "ratio", 2), r.Get(name, "cpu-us/msg", 1, "%.0f"), r.Get(name, "watched-cpu-us/msg", 1, "%.0f"),
+					ratio(r, name), r.Get(name, "cpu-us/msg", 1, "%.0f"), r.Get(name, "watched-cpu-us/msg", 1, "%.0f"),
 					r.Get(name, "%viewers-cpu", 1, "%.1f"), r.Get(name, "events/s", 1, "%.0f") + ", " + r.Get(name, "reads/s", 1, "%.0f")}, " | "), "|")
 			}
 		}
 	}
+}
+
+// ratio is the median of the pairs, and how well it is known: where it would lie 19 times of
+// 20, by how far the middle half of the pairs lies apart.
+func ratio(r *table.Results, name string) string {
+	f := r.Figures[name]
+	median, ok := f["ratio"]
+	if !ok {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f ± %.2f", median, 1.57*f["ratio-apart"]/math.Sqrt(f["rounds"]))
 }

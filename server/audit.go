@@ -31,10 +31,10 @@ func (s *Server) audit(x *exchange, r *http.Request, e *route, err error) {
 		line = append(line, "who", x.token.Name, "token_id", x.token.ID)
 	}
 	if e.ofQueue() {
-		line = append(line, "queue", x.path.Queue())
+		line = append(line, "queue", named(x.path.Queue(), engine.MaxQueueBytes))
 	}
 	if len(e.pattern) > 4 {
-		line = append(line, "message", x.path.Key()) // or id
+		line = append(line, "message", named(x.path.Key(), engine.MaxKeyBytes)) // or id
 	}
 	from, _, splitErr := net.SplitHostPort(r.RemoteAddr)
 	if splitErr != nil {
@@ -44,7 +44,19 @@ func (s *Server) audit(x *exchange, r *http.Request, e *route, err error) {
 	if err != nil {
 		line = append(line, "error", wire.Shown(err).Message)
 	}
+	if x.refused || result == "forbidden" {
+		s.cfg.Audit.Refused(x.token, from, line...)
+		return
+	}
 	s.cfg.Audit.Note(line...)
+}
+
+// named is a name that a request brings, cut short if it is longer than any may be.
+func named(name string, most int) string {
+	if len(name) > most {
+		return engine.Clip(name)
+	}
+	return name
 }
 
 // byOperator reports whether a request is one of an operator: for him alone, or made by
@@ -96,6 +108,7 @@ func (x *exchange) noteCancelled(refs []engine.Ref, errs []error) {
 	}
 	if refused != nil {
 		x.note("forbidden", refused)
+		x.refused = n == 0
 	}
 }
 

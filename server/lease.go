@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -249,10 +250,11 @@ const releaseTimeout = 30 * time.Second
 // flush pushes the answer out, so that an error shows while there is still something
 // to do about it.
 func flush(w http.ResponseWriter) error {
-	if f, ok := w.(interface{ FlushError() error }); ok {
-		return f.FlushError()
+	err := http.NewResponseController(w).Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 var callClaim = &call{

@@ -45,7 +45,7 @@ func (x *exchange) may(wanted access.Scope, queue string) error {
 
 func (x *exchange) forbidden(wanted access.Scope, where string) *wire.Error {
 	return refusal(http.StatusForbidden, "forbidden", "the token "+x.token.Name+" may not do this: it needs the scope "+
-		either(wanted)+" on "+where, "make one with tarry token create that has it")
+		either(wanted)+" on "+named(where, engine.MaxQueueBytes), "make one with tarry token create that has it")
 }
 
 func either(wanted access.Scope) string {

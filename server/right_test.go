@@ -448,6 +448,37 @@ func TestAudit(t *testing.T) {
 }
 
 // Whoever has a token can ask what it may do; where none is needed that is everything.
+// Who has a token, but not for this, does not fill the log by trying, nor by long names.
+func TestAuditOfWhatIsNotAllowed(t *testing.T) {
+	g := newGuarded(t)
+	pusher := g.create("shop", access.Push, []string{"q"}, time.Time{})
+	operator := g.create("ann", access.Operate, []string{"q"}, time.Time{})
+	for _, call := range []struct{ secret, method, path, body string }{
+		{pusher, "POST", "/v1/queues/" + strings.Repeat("q", 20_000) + "/purge", ""},
+		{operator, "POST", "/v1/cancel", `{"refs":[{"queue":"theirs","key":"k"}]}`},
+	} {
+		g.audit.Reset()
+		for range 50 {
+			g.ask(call.secret, call.method, call.path, call.body)
+		}
+		if n, size := strings.Count(g.audit.String(), "\n"), g.audit.Len(); n < 10 || n > 20 || size > 10_000 {
+			t.Errorf("%s %.40s: %d lines, %d bytes", call.method, call.path, n, size)
+		}
+	}
+	g.audit.Reset()
+	for range 50 {
+		g.ask(operator, "POST", "/v1/queues/q/pause", "")
+	}
+	if n := strings.Count(g.audit.String(), "\n"); n != 50 {
+		t.Errorf("%d lines of 50 about what was done", n)
+	}
+	g.audit.Reset()
+	g.cfg.Audit.Close()
+	if s := g.audit.String(); strings.Count(s, `"what":"refusals left out"`) != 2 || !strings.Contains(s, `"who":"ann"`) {
+		t.Errorf("what was left out is told by %s", s)
+	}
+}
+
 func TestMe(t *testing.T) {
 	g := newGuarded(t)
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)

@@ -394,6 +394,16 @@ type broken struct{ *httptest.ResponseRecorder }
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
+// unsent is an answer of which writing tells nothing: what cannot be sent shows when it is flushed.
+type unsent struct{ *httptest.ResponseRecorder }
+
+func (unsent) FlushError() error { return io.ErrClosedPipe }
+
+// wrapped is the writer of somebody who looks at answers on their way.
+type wrapped struct{ http.ResponseWriter }
+
+func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 func TestLeaseOfAClientGoneIsReleased(t *testing.T) {
 	a := newAPI(t)
 	a.call(201, "POST", "/v1/queues/q/messages", `{"key":"k"}`)
@@ -402,9 +412,12 @@ func TestLeaseOfAClientGoneIsReleased(t *testing.T) {
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost"+path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
-		a.s.ServeHTTP(broken{httptest.NewRecorder()}, r)
-		if m := a.call(200, "GET", "/v1/queues/q/keys/k", ""); m["state"] != "ready" || m["attempt"] != 0.0 {
-			t.Errorf("%s: %v", path, m)
+		for _, w := range []http.ResponseWriter{broken{httptest.NewRecorder()}, unsent{httptest.NewRecorder()}, wrapped{unsent{httptest.NewRecorder()}}} {
+			r.Body = io.NopCloser(strings.NewReader(body))
+			a.s.Server.ServeHTTP(w, r)
+			if m := a.call(200, "GET", "/v1/queues/q/keys/k", ""); m["state"] != "ready" || m["attempt"] != 0.0 {
+				t.Errorf("%s to a %T: %v", path, w, m)
+			}
 		}
 	}
 }

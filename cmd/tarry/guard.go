@@ -88,7 +88,7 @@ func (o *guarding) warn(p *Program, address string, on net.Addr) {
 	}
 }
 
-// guarding is what the flags ask for. Its audit log is closed with it.
+// guarding is what the flags ask for. Its audit log ends with it.
 type guarding struct {
 	guard *access.Guard
 	audit *access.Audit
@@ -154,6 +154,9 @@ func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal) <-chan os
 }
 
 func (o *guarding) close() {
+	if o.audit != nil {
+		o.audit.Close()
+	}
 	if o.file != nil {
 		_ = o.file.f.Close()
 	}

@@ -15,7 +15,8 @@ import (
 // Audit writes a line of JSON for each change: the time, what was done, by whom, from
 // where, and with what result. A line that cannot be written holds nothing up, as it tells
 // of what is done already; it goes to the Logger, and is counted. Once writing succeeds
-// again a line says how many are missing. It may be used by many goroutines.
+// again a line says how many are missing. It may be used by many goroutines, and is to be
+// closed before what it writes to.
 type Audit struct {
 	// Logger gets the lines that could not be written, and why: the first hundred, and
 	// then one a second. Default: slog.Default().
@@ -33,11 +34,14 @@ type Audit struct {
 	missing int  // lines since one was written
 	trouble error
 	tried   time.Time // to write, last
+
+	refusals refusals
+	closed   bool
 }
 
 // NewAudit returns one that writes to w. Its fields are to be set before it is used.
 func NewAudit(w io.Writer) *Audit {
-	a := &Audit{out: w, told: sparse.New(100, time.Second)}
+	a := &Audit{out: w, told: sparse.New(100, time.Second), refusals: newRefusals()}
 	a.handler = slog.NewJSONHandler(&a.line, &slog.HandlerOptions{ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
 		if len(groups) == 0 && (attr.Key == slog.LevelKey || attr.Key == slog.MessageKey) {
 			return slog.Attr{}
@@ -51,7 +55,12 @@ func NewAudit(w io.Writer) *Audit {
 func (a *Audit) Note(args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := time.Now()
+	a.note(time.Now(), args)
+}
+
+// note writes a line, and before it what is to be said of missing ones. Called with a.mu
+// held.
+func (a *Audit) note(now time.Time, args []any) {
 	a.recover(now)
 	if err := a.write(now, args); err != nil {
 		a.lose(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/internal/fresh"
+	"github.com/tarryhq/tarry/internal/sparse"
 )
 
 // Guard tells whose request it is, by the tokens of a file, which it reads again when it
@@ -20,6 +21,7 @@ type Guard struct {
 	tokens *fresh.Value[*tokens]
 	audit  *Audit
 	log    *slog.Logger
+	told   *sparse.Lines // of the log, about requests without a valid token
 	fails  failures
 }
 
@@ -32,7 +34,8 @@ type tokens struct {
 // GuardConfig sets up a Guard. The zero value, and nil, work.
 type GuardConfig struct {
 	// Logger gets who came without a valid token, at the first failure of an address, the
-	// second, the fourth and so on, and what is wrong with the file. Never a token.
+	// second, the fourth and so on, a hundred lines in all and then one a second; and what
+	// is wrong with the file. Never a token.
 	// Default: slog.Default().
 	Logger *slog.Logger
 
@@ -48,7 +51,7 @@ const goneGrace = 5 * time.Second
 // stay as they were, and the Logger is told. But when the file is gone, and that is so 5 s
 // later still, all its tokens are revoked.
 func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
-	g := &Guard{file: file, log: slog.Default()}
+	g := &Guard{file: file, log: slog.Default(), told: sparse.New(100, time.Second)}
 	if cfg != nil && cfg.Logger != nil {
 		g.log = cfg.Logger
 	}
@@ -186,7 +189,9 @@ func (g *Guard) Refused(ctx context.Context, address string, err error) {
 	n, wait, done := g.fails.add(address, time.Now())
 	defer done()
 	if n&(n-1) == 0 {
-		g.log.Warn("a request had no valid token", "from", address, "reason", err.Error(), "failures", n)
+		if left, ok := g.told.Next(); ok {
+			g.log.Warn("a request had no valid token", "from", address, "reason", err.Error(), "failures", n, "not_told", left)
+		}
 	}
 	if wait <= 0 {
 		return

@@ -1,0 +1,143 @@
+package access
+
+import (
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// refusals bound the lines about what was not allowed: whoever has some token could fill
+// the disk with them. What is left out is summed up by who it was, some time later.
+type refusals struct {
+	by    map[refuser]*refused
+	swept time.Time
+	all   *rate.Limiter
+	timer *time.Timer // until what was left out is told; nil: nothing was
+}
+
+// refuser is a token at a host.
+type refuser struct{ token, host string }
+
+type refused struct {
+	refuser
+	who   string // the token's name
+	limit *rate.Limiter
+	left  int // lines since the last sum
+	since time.Time
+	last  time.Time // something was refused
+}
+
+const (
+	freeRefusals = 10          // lines of a token at a host, and then one a second
+	allRefusals  = 100         // lines of all, and then one a second
+	mostRefusers = 1000        // told apart; all others count as one
+	sumsAfter    = time.Minute // what was left out is told
+	mostSums     = 20          // lines about it at a time: of those of whom most was left out, and of all others
+)
+
+func newRefusals() refusals {
+	return refusals{by: make(map[refuser]*refused), all: rate.NewLimiter(1, allRefusals)}
+}
+
+// of returns that of a token at a host, or of all for whom there is no room.
+func (r *refusals) of(t *Token, host string, now time.Time) *refused {
+	key, who := refuser{"", host}, ""
+	if t != nil {
+		key.token, who = t.ID, t.Name
+	}
+	if c := r.by[key]; c != nil {
+		return c
+	}
+	if len(r.by) >= mostRefusers && now.Sub(r.swept) >= sumsAfter {
+		r.swept = now
+		for k, c := range r.by {
+			if c.left == 0 && now.Sub(c.last) >= sumsAfter {
+				delete(r.by, k)
+			}
+		}
+	}
+	if len(r.by) >= mostRefusers {
+		if key, who = (refuser{}), ""; r.by[key] != nil {
+			return r.by[key]
+		}
+	}
+	c := &refused{refuser: key, who: who, limit: rate.NewLimiter(1, freeRefusals)}
+	r.by[key] = c
+	return c
+}
+
+// Refused writes a line about a change that somebody from a host was not allowed to make,
+// unless there are many: of a token at a host ten, and then one a second, and of all a
+// hundred, and then one a second. What is left out is summed up within a minute, and by
+// Close. t may be nil.
+func (a *Audit) Refused(t *Token, host string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	c := a.refusals.of(t, host, now)
+	c.last = now
+	if !a.closed && (!c.limit.AllowN(now, 1) || !a.refusals.all.AllowN(now, 1)) {
+		if c.left++; c.left == 1 {
+			c.since = now
+		}
+		if a.refusals.timer == nil {
+			a.refusals.timer = time.AfterFunc(sumsAfter, func() {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.sum()
+			})
+		}
+		return
+	}
+	a.note(now, args)
+}
+
+// sum tells what was left out. Called with a.mu held.
+func (a *Audit) sum() {
+	r := &a.refusals
+	if r.timer == nil {
+		return
+	}
+	r.timer.Stop()
+	r.timer = nil
+	var all []*refused
+	for _, c := range r.by {
+		if c.left > 0 {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *refused) int { return b.left - a.left })
+	now := time.Now()
+	if len(all) > mostSums {
+		others := &refused{since: now}
+		for _, c := range all[mostSums-1:] {
+			others.left += c.left
+			if c.since.Before(others.since) {
+				others.since = c.since
+			}
+			c.left = 0
+		}
+		all = append(all[:mostSums-1], others)
+	}
+	for _, c := range all {
+		line := []any{"what", "refusals left out", "count", c.left, "since", c.since.UTC()}
+		if c.token != "" {
+			line = append(line, "who", c.who, "token_id", c.token)
+		}
+		if c.host != "" {
+			line = append(line, "from", c.host)
+		}
+		c.left = 0
+		a.note(now, append(line, "result", "forbidden"))
+	}
+}
+
+// Close tells what was left out, and that what comes is written without delay. It does not
+// close what is written to.
+func (a *Audit) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	a.sum()
+}

@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/server/access"
@@ -112,7 +113,8 @@ type kind struct {
 	tokens, tls bool
 	path        string // below which it is mounted
 	ui          ui.Config
-	viewers     int // who may watch; 0: as many as usual
+	viewers     int                              // who may watch; 0: as many as usual
+	engine      func(engine.Whole) engine.Engine // stands before the one in memory; nil: nothing does
 }
 
 func newWorld(t *testing.T, k kind) *world {
@@ -120,7 +122,11 @@ func newWorld(t *testing.T, k kind) *world {
 	w := &world{T: t, audit: new(lines)}
 	trends := trend.New(&trend.Config{Now: func() time.Time { return time.Now().Add(time.Duration(w.behind.Load())) }})
 	w.meter = trends.Meter()
-	w.c = tarry.New(memengine.New(nil), &tarry.Config{Meter: w.meter})
+	var e engine.Engine = memengine.New(nil)
+	if k.engine != nil {
+		e = k.engine(e.(engine.Whole))
+	}
+	w.c = tarry.New(e, &tarry.Config{Meter: w.meter})
 	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit), Trends: trends, MaxViewers: k.viewers}
 	if k.tokens {
 		w.file = access.File(filepath.Join(t.TempDir(), "tokens"))

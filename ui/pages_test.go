@@ -231,6 +231,14 @@ func TestEveryAction(t *testing.T) {
 	p.to("#/queues/" + q)
 	p.press(".actions", "Purge")
 	yes("Purge the queue?", "7 messages", "Purge")
+	p.sees(".works", "Purging")
+	p.press(".works", "Undo")
+	p.sees(".toast", "Nothing was purged")
+	if i := info(); i.Scheduled+i.Ready != 7 {
+		t.Errorf("a purge that was taken back: %+v", i)
+	}
+	p.press(".actions", "Purge")
+	yes("Purge the queue?", "7 messages", "Purge")
 	p.sees(".toast", "7 messages are gone")
 	if i := info(); i.Scheduled+i.Ready != 0 {
 		t.Errorf("%+v", i)
@@ -260,28 +268,106 @@ func TestDeadLetters(t *testing.T) {
 	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = "gone"; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	p.until(`document.querySelectorAll(".groups > li").length === 1`)
 	n := value[int64](p, `Number(document.querySelector(".groups strong").innerText)`)
-	p.press(".actions", "Redrive these")
-	p.sees("dialog", fmt.Sprint(n, " dead letters"))
-	p.press("dialog", "Redrive ")
+	redrive := func() {
+		t.Helper()
+		p.press(".actions", "Redrive these")
+		p.sees("dialog", fmt.Sprint(n, " dead letters"))
+		p.sees("dialog", "Until then it can be undone")
+		p.press("dialog", "Redrive ")
+	}
+	redrive()
+	p.until(`document.activeElement.innerText === "Undo"`) // also without a mouse
+	p.press(".progress", "Undo")
+	p.sees(".toast", "Nothing was redriven")
+	if left := dead(); left != 260 {
+		t.Errorf("%d of 260 are dead though nothing was to be redriven", left)
+	}
+	redrive()
+	w.push("webhook.out", `{}`, tarry.Priority(0))
+	got, err := w.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"webhook.out"}, Max: 1})
+	if err != nil || len(got.Messages) != 1 {
+		t.Fatal(got, err)
+	}
+	w.settle(tarry.Settlement{Token: got.Messages[0].Token, Do: engine.Bury, Reason: "410 Gone: the endpoint was removed"}) // after it was counted
 	p.sees(".toast", fmt.Sprint(n, " dead letters are ready again"))
-	if left := dead(); left != 260-n {
-		t.Errorf("%d of 260 are dead, %d were redriven", left, n)
+	if left := dead(); left != 261-n {
+		t.Errorf("%d of 261 are dead, %d were redriven", left, n)
 	}
 	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = ""; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	p.press(".actions", "Drop all")
 	p.press("dialog", "Drop ")
 	p.press(".progress", "Undo")
 	p.sees(".toast", "Nothing was dropped")
-	if left := dead(); left != 260-n {
+	if left := dead(); left != 261-n {
 		t.Errorf("%d are dead though nothing was to be dropped", left)
 	}
 	p.press(".actions", "Drop all")
 	p.press("dialog", "Drop ")
+	p.to("#/") // it goes on wherever the viewer goes
+	p.sees(".works", "Dropping")
 	p.sees(".toast", "dead letters are gone")
+	p.misses(".works", "Dropping")
 	if left := dead(); left != 0 {
 		t.Errorf("%d are dead", left)
 	}
+	p.to("#/dead?queue=webhook.out")
 	p.sees(".empty", "No dead letters")
+	if audit := w.audit.String(); !strings.Contains(audit, `"filter":{"groups":["# Gone: the endpoint was removed"]`) || !strings.Contains(audit, fmt.Sprintf(`"count":%d,`, n)) {
+		t.Errorf("the audit log:\n%s", audit)
+	}
+}
+
+// gated is an engine that cancels when it is told to.
+type gated struct {
+	engine.Whole
+	gate chan struct{}
+}
+
+func (g *gated) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	<-g.gate
+	return g.Whole.Cancel(ctx, refs)
+}
+
+// How far it is is seen, and it can be stopped between chunks.
+func TestDeadLettersProgress(t *testing.T) {
+	g := &gated{gate: make(chan struct{}, 2)}
+	w := newWorld(t, kind{engine: func(e engine.Whole) engine.Engine { g.Whole = e; return g }})
+	w.pushAll(t, drafts(t, "q", 1200, func(int) time.Duration { return -time.Hour }))
+	for range 2 {
+		got, err := w.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 600})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range got.Messages {
+			w.settle(tarry.Settlement{Token: m.Token, Do: engine.Bury, Reason: "no"})
+		}
+	}
+	p := w.open(look{360, 740, true}, "#/dead")
+	p.press(".actions", "Drop all")
+	p.sees("dialog", "1,200 dead letters")
+	p.press("dialog", "Drop 1,200")
+	p.until(`!!document.querySelector(".works progress")`)
+	g.gate <- struct{}{}
+	p.sees(".works", "500 done")
+	p.until(`document.querySelector(".works progress").value === 500 && document.querySelector(".works progress").max === 1200`)
+	p.fits("dead letters that are being dropped")
+	p.accessible("dead letters that are being dropped", axe(t), "")
+	p.press(".works", "Stop")
+	p.sees(".toast", "Stopped. At least 500 dead letters are gone")
+	g.gate <- struct{}{} // what was under way
+	for !strings.Contains(w.audit.String(), "whoever asked has gone") {
+		if t.Context().Err() != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	p.sees(".groups strong", "200")
+	if q, err := w.c.Queue(t.Context(), "q"); err != nil || q.Dead != 200 {
+		t.Errorf("%+v, %v", q, err)
+	}
+	if audit := w.audit.String(); !strings.Contains(audit, `"count":1000,`) {
+		t.Errorf("the audit log: %s", audit)
+	}
 }
 
 // A message is pushed, falls due, is handled and has gone, and each is seen without

@@ -3,9 +3,10 @@ import { at, call, get, now, post, type Message, type Queue, type Settings } fro
 import { ask, type Done } from "./dialog";
 import { Foreign, When } from "./parts";
 import { queues, refresh, touch } from "./store";
-import { count, many } from "./text";
+import { count, many, visible } from "./text";
 import { exact, fromInput, toInput } from "./time";
 import { go, toMessage, toQueue } from "./route";
+import { grace, later } from "./work";
 
 const text = (v: FormData, name: string) => String(v.get(name) ?? "").trim();
 
@@ -64,7 +65,7 @@ export async function purge(queue: string): Promise<void> {
     text: (
       <p>
         <strong>{many(q.scheduled + q.ready, "message")}</strong> of <Foreign text={queue} /> will be gone for good: {count(q.scheduled)} scheduled and {count(q.ready)} ready.
-        {q.leased > 0 && ` ${count(q.leased)} leased ones stay.`}
+        {q.leased > 0 && ` ${count(q.leased)} leased ones stay.`} It begins after {grace} seconds. Until then it can be undone, and not from then on.
       </p>
     ),
     fields: (
@@ -84,9 +85,17 @@ export async function purge(queue: string): Promise<void> {
     yes: "Purge",
     danger: true,
     act: async (v) => {
-      const done = await post<{ count: number }>(at(queue, "purge"), { dead: v.has("dead"), finished: v.has("finished") });
-      touch(queue);
-      return { text: `${many(done.count, "message is", "messages are")} gone.` };
+      const also = { dead: v.has("dead"), finished: v.has("finished") };
+      void later({
+        queue,
+        does: `Purging ${visible(queue)}`,
+        nothing: "Nothing was purged.",
+        total: 0,
+        run: async () => {
+          const done = await post<{ count: number }>(at(queue, "purge"), also);
+          return { text: `${many(done.count, "message is", "messages are")} gone.` };
+        },
+      });
     },
   });
 }

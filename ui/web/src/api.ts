@@ -102,9 +102,11 @@ export const reached = signal(true);
 // ended is set when the API wants a token that we have not.
 export const ended = signal(false);
 
-export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+// send sends a request, and returns the answer unless there is none.
+async function send(method: string, path: string, body: unknown, signal: AbortSignal | undefined, accept?: string): Promise<Response> {
   const headers: Record<string, string> = { "Tarry-Exact": "true" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (accept) headers["Accept"] = accept;
   let answer: Response;
   try {
     answer = await fetch(path, {
@@ -119,22 +121,76 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
   } catch (err) {
     if (signal?.aborted) throw err;
     reached.value = false;
-    throw new Failure(0, "unreachable", "the server does not answer", method === "GET" ? "" : "whether it was done is not known: look before you try again");
+    throw new Failure(0, "unreachable", "the server does not answer", method === "GET" ? "" : unknown);
   }
   reached.value = true;
   const date = Date.parse(answer.headers.get("Date") ?? "");
   if (Math.abs(date + 500 - now()) > 1500) ahead = date + 500 - Date.now(); // the header knows seconds
-  const text = await answer.text();
-  let value: any = null;
+  return answer;
+}
+
+const unknown = "whether it was done is not known: look before you try again";
+
+// parse reads what was answered, or a line of it.
+function parse(answer: Response, text: string): any {
   try {
-    value = text === "" ? null : JSON.parse(text);
+    return text === "" ? null : JSON.parse(text);
   } catch {
     throw new Failure(answer.status, "internal", "the answer is no JSON", "is there a proxy in between?");
   }
+}
+
+function failure(answer: Response, value: any): Failure {
+  const e = value?.error ?? {};
+  return new Failure(answer.status, e.code ?? "internal", e.message ?? `the server answered ${answer.status}`, e.hint ?? "");
+}
+
+export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const answer = await send(method, path, body, signal);
+  const value = parse(answer, await answer.text());
   if (answer.ok) return value as T;
   if (answer.status === 401 && path !== "session") ended.value = true;
-  const e = value?.error ?? {};
-  throw new Failure(answer.status, e.code ?? "internal", e.message ?? `the server answered ${answer.status}`, e.hint ?? "");
+  throw failure(answer, value);
+}
+
+// Swept is how far a redrive or drop has come.
+export interface Swept {
+  count: number;
+  skipped: number;
+  seen: number;
+  to?: string; // what died by then was looked at
+  done?: boolean;
+}
+
+// sweep redrives or drops dead letters, and tells of each chunk. It returns the last it
+// was told, also when it was stopped.
+export async function sweep(path: string, body: unknown, told: (s: Swept) => void, stop: AbortSignal): Promise<Swept> {
+  let last: Swept = { count: 0, skipped: 0, seen: 0 };
+  try {
+    const answer = await send("POST", path, body, stop, "application/x-ndjson");
+    if (!answer.ok || !answer.body) {
+      if (answer.status === 401) ended.value = true;
+      throw failure(answer, parse(answer, await answer.text()));
+    }
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const lines = (rest + part.value).split("\n");
+      rest = lines.pop()!;
+      for (const line of lines) {
+        const s = parse(answer, line);
+        last = s;
+        told(s);
+        if (s.error) throw failure(answer, s);
+      }
+    }
+  } catch (err) {
+    if (stop.aborted) return last;
+    if (err instanceof Failure) throw err;
+    throw new Failure(0, "unreachable", `the connection broke when ${last.count} were done`, unknown);
+  }
+  if (!last.done) throw new Failure(0, "unreachable", `the answer ended when ${last.count} were done`, unknown);
+  return last;
 }
 
 export const get = <T>(path: string, signal?: AbortSignal) => call<T>("GET", path, undefined, signal);

@@ -12,6 +12,7 @@ import { route, toDead, toQueues } from "./route";
 import { begin, info, logIn, logOut, needsLogin, standing } from "./session";
 import { trouble } from "./store";
 import { clock, zone } from "./time";
+import { Works } from "./work";
 
 export function App() {
   const [error, setError] = useState<unknown>(null);
@@ -39,6 +40,7 @@ export function App() {
         Skip to the content
       </a>
       <Head />
+      <Works />
       <Page />
       <Dialogs />
       <Keys />

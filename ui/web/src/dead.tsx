@@ -1,12 +1,13 @@
 // Dead letters of all queues, by what killed them.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { at, get, post } from "./api";
-import { ask, tell } from "./dialog";
+import { at, get, post, say, sweep, type Swept } from "./api";
+import { ask, tell, type Done } from "./dialog";
 import { Empty, Foreign, Trouble, When } from "./parts";
 import { amend, route, toQueue } from "./route";
 import { can, may } from "./session";
-import { changes, loaded, queues, touch, trouble, version } from "./store";
+import { changes, loaded, queues, trouble, version } from "./store";
 import { count, many, visible } from "./text";
+import { busy, grace, later } from "./work";
 
 export function DeadLetters() {
   const v = version.value;
@@ -47,6 +48,7 @@ export function DeadLetters() {
 interface Group {
   error: string; // without what differs from one message to the next
   example: string; // as it is
+  count: number;
   first_died: string;
   last_died: string;
   ids: string[];
@@ -62,11 +64,12 @@ interface Grouped {
 function Groups({ queue }: { queue: string }) {
   const [grouped, setGrouped] = useState<Grouped | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const [work, setWork] = useState<Work | null>(null);
+  const [counting, setCounting] = useState(false);
+  const working = busy(queue);
   const [find, setFind] = useState("");
   const change = changes(queue).value;
   useEffect(() => {
-    if (work) return undefined;
+    if (working) return undefined;
     const stop = new AbortController();
     const timer = setTimeout(
       () =>
@@ -80,25 +83,21 @@ function Groups({ queue }: { queue: string }) {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [queue, change, work === null]);
+  }, [queue, change, working]);
   const want = find.trim().toLowerCase();
   const shown = (grouped?.groups ?? []).filter((g) => want === "" || g.example.toLowerCase().includes(want) || g.error.toLowerCase().includes(want));
-  const ids = shown.flatMap((g) => g.ids);
   const redrives = may(queue, "operate") && can("redrive");
-  const drops = may(queue, "push", "operate") && can("cancel");
-  const begin = (what: "redrive" | "drop", some: string[], of: string) =>
-    ask({
-      title: what === "redrive" ? "Redrive dead letters?" : "Drop dead letters?",
-      text: (
-        <p>
-          <strong>{many(some.length, "dead letter")}</strong> of <Foreign text={queue} />
-          {of && <>, {of}</>}, {what === "redrive" ? "become ready again, with all their attempts." : "will be gone for good, a few seconds from now."}
-        </p>
-      ),
-      yes: what === "redrive" ? `Redrive ${count(some.length)}` : `Drop ${count(some.length)}`,
-      danger: what === "drop",
-      act: async () => setWork({ what, ids: some, done: 0 }),
-    });
+  const drops = may(queue, "operate") && can("cancel") && filters();
+  const begin = async (deed: Deed, some: Group[] | null, of: string) => {
+    setCounting(true);
+    try {
+      await choose(queue, deed, some, of);
+    } catch (err) {
+      tell({ text: say(err) }, true);
+    }
+    setCounting(false);
+  };
+  const these = (deed: Deed) => begin(deed, want || !filters() ? shown : null, want && `those whose error has “${visible(find)}”`);
   return (
     <section aria-labelledby="groups-title">
       <div class="title">
@@ -109,16 +108,19 @@ function Groups({ queue }: { queue: string }) {
           as a list
         </a>
         <div class="actions">
-          {redrives && ids.length > 0 && !work && <button onClick={() => begin("redrive", ids, want && `those whose error has “${visible(find)}”`)}>Redrive {want ? "these" : "all"}…</button>}
-          {drops && ids.length > 0 && !work && (
-            <button class="quiet-danger" onClick={() => begin("drop", ids, want && `those whose error has “${visible(find)}”`)}>
+          {redrives && shown.length > 0 && !working && (
+            <button disabled={counting} onClick={() => these("redrive")}>
+              Redrive {want ? "these" : "all"}…
+            </button>
+          )}
+          {drops && shown.length > 0 && !working && (
+            <button class="quiet-danger" disabled={counting} onClick={() => these("drop")}>
               Drop {want ? "these" : "all"}…
             </button>
           )}
         </div>
       </div>
       <Trouble error={error} />
-      {work && <Progress queue={queue} work={work} end={() => (setWork(null), touch(queue))} />}
       {grouped && (
         <div class="bar">
           <label class="find">
@@ -138,13 +140,13 @@ function Groups({ queue }: { queue: string }) {
           {shown.map((g) => (
             <li key={g.error}>
               <div class="what">
-                <strong class="num">{count(g.ids.length)}</strong>
+                <strong class="num">{count(g.count)}</strong>
                 <a data-row href={toQueue(queue, `state=dead&order=desc`)}>
                   <bdi class="mono">{visible(g.example.slice(0, 400)) || "no error was given"}</bdi>
                 </a>
               </div>
               <div class="muted">
-                {g.ids.length > 1 ? (
+                {g.count > 1 ? (
                   <>
                     first <When t={g.first_died} />, last <When t={g.last_died} />
                   </>
@@ -154,11 +156,15 @@ function Groups({ queue }: { queue: string }) {
                   </>
                 )}
               </div>
-              {!work && (
+              {!working && (
                 <div class="actions">
-                  {redrives && <button onClick={() => begin("redrive", g.ids, "those of this error")}>Redrive…</button>}
+                  {redrives && (
+                    <button disabled={counting} onClick={() => begin("redrive", [g], "those of this error")}>
+                      Redrive…
+                    </button>
+                  )}
                   {drops && (
-                    <button class="quiet-danger" onClick={() => begin("drop", g.ids, "those of this error")}>
+                    <button class="quiet-danger" disabled={counting} onClick={() => begin("drop", [g], "those of this error")}>
                       Drop…
                     </button>
                   )}
@@ -172,61 +178,61 @@ function Groups({ queue }: { queue: string }) {
   );
 }
 
-interface Work {
-  what: "redrive" | "drop";
-  ids: string[];
-  done: number;
+type Deed = "redrive" | "drop";
+
+// filters tells whether the engine can change what a filter chooses. Without, those that
+// were shown are redriven by their ids.
+const filters = () => can("range") && can("if_state");
+
+// choose counts what would be hit, of some groups or of all, and asks. What dies from then
+// on is left alone.
+async function choose(queue: string, deed: Deed, some: Group[] | null, of: string): Promise<void> {
+  const filter = some ? { groups: some.map((g) => g.error) } : {};
+  const ids = some?.flatMap((g) => g.ids) ?? [];
+  const hit: Swept = filters() ? await post<Swept>(at(queue, deed), { ...filter, dry_run: true }) : { count: ids.length, skipped: 0, seen: 0 };
+  if (hit.count === 0) return tell({ text: "They are dead no more." });
+  ask({
+    title: deed === "redrive" ? "Redrive dead letters?" : "Drop dead letters?",
+    text: (
+      <>
+        <p>
+          <strong>{many(hit.count, "dead letter")}</strong> of <Foreign text={queue} />
+          {of && <>, {of}</>}, {deed === "redrive" ? "become ready again, with all their attempts." : "will be gone for good."}
+        </p>
+        <p class="muted">It begins after {grace} seconds. Until then it can be undone, and not from then on.</p>
+      </>
+    ),
+    yes: `${deed === "redrive" ? "Redrive" : "Drop"} ${count(hit.count)}`,
+    danger: deed === "drop",
+    act: async () =>
+      void later({
+        queue,
+        does: `${deed === "redrive" ? "Redriving" : "Dropping"} ${many(hit.count, "dead letter")} of ${visible(queue)}`,
+        nothing: `Nothing was ${deed === "redrive" ? "redriven" : "dropped"}.`,
+        total: hit.count,
+        run: async (told, stop) => {
+          const n = filters() ? await sweep(at(queue, deed), { ...filter, to: hit.to }, (s) => told(s.count + s.skipped), stop) : await redriveNamed(queue, ids, told, stop);
+          return ended(deed, n, stop.aborted && !n.done);
+        },
+      }),
+  });
 }
 
-const chunk = 200;
-const grace = 5;
+// ended tells how it ended. Of what was stopped the chunk under way is done, but not told.
+function ended(deed: Deed, n: Swept, stopped: boolean): Done {
+  const words = deed === "redrive" ? many(n.count, "dead letter is ready again", "dead letters are ready again") : many(n.count, "dead letter is gone", "dead letters are gone");
+  return { text: (stopped ? `Stopped. At least ${words}.` : `${words}.`) + (n.skipped > 0 ? ` ${count(n.skipped)} had changed meanwhile, or their key is in use.` : "") };
+}
 
-// Progress does what was asked for, some at a time, and can be stopped. What would be
-// gone for good begins after a few seconds in which it can be taken back.
-function Progress({ queue, work, end }: { queue: string; work: Work; end: () => void }) {
-  const [done, setDone] = useState(0);
-  const [left, setLeft] = useState(work.what === "drop" ? grace : 0);
-  const [stop] = useState(() => new AbortController());
-  useEffect(() => {
-    let hit = 0;
-    let tried = 0;
-    const run = async () => {
-      for (let s = left; s > 0; s--) {
-        setLeft(s);
-        await new Promise((r) => setTimeout(r, 1000));
-        if (stop.signal.aborted) return;
-      }
-      setLeft(0);
-      for (let i = 0; i < work.ids.length && !stop.signal.aborted; i += chunk) {
-        const ids = work.ids.slice(i, i + chunk);
-        if (work.what === "redrive") {
-          hit += (await post<{ count: number }>(at(queue, "redrive"), { ids })).count;
-        } else {
-          const r = await post<{ failed: number }>("v1/cancel", { refs: ids.map((id) => ({ queue, id, if_state: "dead" })) });
-          hit += ids.length - r.failed;
-        }
-        tried = i + ids.length;
-        setDone(tried);
-      }
-    };
-    run()
-      .then(
-        () => {
-          const rest = work.ids.length - tried;
-          if (tried === 0) return tell({ text: `Nothing was ${work.what === "redrive" ? "redriven" : "dropped"}.` });
-          const words = work.what === "redrive" ? `${many(hit, "dead letter is", "dead letters are")} ready again.` : `${many(hit, "dead letter is", "dead letters are")} gone.`;
-          tell({ text: words + (tried - hit > 0 ? ` ${count(tried - hit)} had changed meanwhile.` : "") + (rest > 0 ? ` ${count(rest)} were left.` : "") });
-        },
-        (err) => tell({ text: `${(err as Error).message}; ${count(hit)} were done` }, true),
-      )
-      .finally(end);
-    return () => stop.abort();
-  }, []);
-  return (
-    <div class="progress" role="group" aria-label={work.what === "redrive" ? "Redriving" : "Dropping"}>
-      <progress max={work.ids.length} value={done} aria-label="Progress" />
-      <span>{left > 0 ? `Dropping ${count(work.ids.length)} in ${left} s` : `${work.what === "redrive" ? "Redriving" : "Dropping"}: ${count(done)} of ${count(work.ids.length)}`}</span>
-      <button onClick={() => stop.abort()}>{left > 0 ? "Undo" : "Stop"}</button>
-    </div>
-  );
+async function redriveNamed(queue: string, ids: string[], told: (done: number) => void, stop: AbortSignal): Promise<Swept> {
+  const n: Swept = { count: 0, skipped: 0, seen: 0 };
+  for (; n.seen < ids.length && !stop.aborted; told(n.seen)) {
+    const some = ids.slice(n.seen, n.seen + 500);
+    const r = await post<Swept>(at(queue, "redrive"), { ids: some });
+    n.count += r.count;
+    n.skipped += r.skipped;
+    n.seen += some.length;
+  }
+  n.done = n.seen === ids.length;
+  return n;
 }

@@ -1,0 +1,70 @@
+package run
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+)
+
+const (
+	// MaxEntries is how many entries a run holds at most.
+	MaxEntries = 1<<31 - 1
+
+	// MaxValue is how long a value may be, in bytes.
+	MaxValue = 1 << 30
+
+	minBlock = 512
+	maxBlock = 1 << 20
+)
+
+// Config is how runs are kept. Nil works.
+type Config struct {
+	// ID is what the store is called; a run of another store is refused.
+	ID uint64
+
+	// BlockBytes is how large blocks of entries become, each read and checked as a whole. A
+	// longer entry has one of its own. It may change from run to run. 0: 32 KiB; 512 bytes
+	// to 1 MiB.
+	BlockBytes int
+
+	// SyncBytes is after how many bytes what was written so far is synced, so that the last
+	// sync is short for all who use the disk. 0: 8 MiB.
+	SyncBytes int
+
+	// Pace is called between slices of the work of Writer and Merge, each below a
+	// millisecond or about 128 KiB, with the bytes that were written since the last call. It
+	// may wait. An error of it ends the work. nil: nothing.
+	Pace func(written int) error
+
+	// Salt returns a random number for each run. nil: crypto/rand.
+	Salt func() uint64
+
+	slice int // bytes in a write, at most; 0: outSlice
+}
+
+func (c *Config) withDefaults() Config {
+	var d Config
+	if c != nil {
+		d = *c
+	}
+	if d.BlockBytes == 0 {
+		d.BlockBytes = 32 << 10
+	}
+	d.BlockBytes = min(maxBlock, max(minBlock, d.BlockBytes))
+	if d.SyncBytes <= 0 {
+		d.SyncBytes = 8 << 20
+	}
+	if d.slice == 0 {
+		d.slice = outSlice
+	}
+	if d.Pace == nil {
+		d.Pace = func(int) error { return nil }
+	}
+	if d.Salt == nil {
+		d.Salt = func() uint64 {
+			var b [8]byte
+			_, _ = rand.Read(b[:]) // never fails
+			return binary.LittleEndian.Uint64(b[:])
+		}
+	}
+	return d
+}

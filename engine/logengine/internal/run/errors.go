@@ -1,0 +1,44 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClosed says that the run was closed.
+	ErrClosed = errors.New("the run is closed")
+
+	// ErrDamaged says that something durable cannot be read. The error is a *DamageError.
+	ErrDamaged = errors.New("a run is damaged")
+
+	// ErrNewer says that a newer release wrote the run.
+	ErrNewer = errors.New("the run was written by a newer release; use that one")
+
+	// ErrOrder says that entries were not added in their order.
+	ErrOrder = errors.New("entries must be added to a run in the order of queue, time and id")
+
+	// ErrTooLong says that a value is longer than MaxValue.
+	ErrTooLong = errors.New("the value is too long for a run")
+
+	// ErrFull says that a run holds MaxEntries.
+	ErrFull = errors.New("the run is full; begin another")
+
+	// ErrDone says that a Writer was used after Finish, Abort or an error.
+	ErrDone = errors.New("the writer of the run is done")
+)
+
+// DamageError says where something durable cannot be read.
+type DamageError struct {
+	File   string
+	Offset int64 // in the file
+	Reason string
+}
+
+// Error implements error.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%v: %s, offset %d: %s", ErrDamaged, e.File, e.Offset, e.Reason)
+}
+
+// Unwrap returns ErrDamaged.
+func (e *DamageError) Unwrap() error { return ErrDamaged }

@@ -1,0 +1,99 @@
+package run
+
+import "sort"
+
+// FindKey returns the position of the entry alive that has a key. Where the filter says that
+// there is none, which it does for all but one in 256 of those that are not there, no file is
+// read.
+func (r *Run) FindKey(key Key) (pos uint32, ok bool, err error) {
+	if !r.hold() {
+		return 0, false, ErrClosed
+	}
+	hi, lo := key.halves()
+	pos, ok, err = r.find(&r.keys, hi, lo)
+	return pos, ok, firstOf(err, r.release())
+}
+
+// FindID returns the position of the entry alive that has an id.
+func (r *Run) FindID(id uint64) (pos uint32, ok bool, err error) {
+	if id < r.footer.minID || id > r.footer.maxID {
+		return 0, false, nil
+	}
+	if !r.hold() {
+		return 0, false, ErrClosed
+	}
+	pos, ok, err = r.find(&r.ids, id, 0)
+	return pos, ok, firstOf(err, r.release())
+}
+
+// Queue returns the part of a queue; ok is false if it has none.
+func (r *Run) Queue(queue uint32) (q Queue, ok bool) {
+	i := r.queueAt(queue)
+	if i == len(r.queues) || r.queues[i].Queue != queue {
+		return Queue{}, false
+	}
+	return r.queues[i], true
+}
+
+// queueAt is the first queue from a number on.
+func (r *Run) queueAt(queue uint32) int {
+	return sort.Search(len(r.queues), func(i int) bool { return r.queues[i].Queue >= queue })
+}
+
+// Search returns the position of the first entry, dead or alive, that does not stand before
+// p; Len if all do. It reads a block at most, and none for the bounds of a queue.
+func (r *Run) Search(p Place) (uint32, error) {
+	i := r.queueAt(p.Queue)
+	if i == len(r.queues) {
+		return r.n, nil
+	}
+	switch q := r.queues[i]; {
+	case q.Queue > p.Queue, p.At < q.MinAt, p.At == q.MinAt && p.ID == 0:
+		return q.From, nil
+	case p.At > q.MaxAt:
+		return q.To, nil
+	}
+	at := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Compare(p) >= 0 })
+	if at == 0 {
+		return 0, nil
+	}
+	if !r.hold() {
+		return 0, ErrClosed
+	}
+	buf := dataBuffers.Get().(*buffer)
+	defer buf.leave()
+	b, err := r.entries(at-1, buf)
+	if err = firstOf(err, r.release()); err != nil {
+		return 0, err
+	}
+	return b.first + uint32(b.search(p)), nil
+}
+
+// Get returns the entry at a position, dead or alive, which there must be. The value is
+// appended to room, which may be nil.
+func (r *Run) Get(pos uint32, room []byte) (Entry, error) {
+	if !r.hold() {
+		return Entry{}, ErrClosed
+	}
+	buf := dataBuffers.Get().(*buffer)
+	defer buf.leave()
+	b, err := r.entries(r.blockAt(pos), buf)
+	if err = firstOf(err, r.release()); err != nil {
+		return Entry{}, err
+	}
+	e := b.entry(int(pos - b.first))
+	e.Value = append(room, e.Value...)
+	return e, nil
+}
+
+// blockAt is the block that a position is in.
+func (r *Run) blockAt(pos uint32) int {
+	return sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].first > pos }) - 1
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,90 @@
+package run
+
+// Scan goes through the entries of a range of positions. It holds a block of them and keeps
+// the file open until Close: who waits for long keeps a Place instead.
+type Scan struct {
+	r        *Run
+	from, to uint32 // what is left
+	back     bool
+	all      bool // the dead too
+	buf      *buffer
+	block    block // the one read last
+	read     int   // bytes, by the last Next
+	entry    Entry
+	err      error
+}
+
+// Scan goes through who is alive in [from, to), from the first to the last.
+func (r *Run) Scan(from, to uint32) *Scan { return r.scan(from, to, false) }
+
+// ScanBack goes from the last to the first.
+func (r *Run) ScanBack(from, to uint32) *Scan { return r.scan(from, to, true) }
+
+func (r *Run) scan(from, to uint32, back bool) *Scan {
+	s := &Scan{r: r, from: from, to: min(to, r.n), back: back}
+	if !r.hold() {
+		s.err = ErrClosed
+		return s
+	}
+	s.buf = dataBuffers.Get().(*buffer)
+	return s
+}
+
+// Next turns to the next entry that is alive by now, and reports whether there is one. If not,
+// Err says whether it is the end.
+func (s *Scan) Next() bool {
+	s.read = 0
+	if s.err != nil || s.buf == nil {
+		return false
+	}
+	pos, ok := s.step()
+	if !ok {
+		return false
+	}
+	if pos < s.block.first || pos-s.block.first >= uint32(s.block.count) {
+		i := s.r.blockAt(pos)
+		s.read = int(s.r.blockEnd(i) - s.r.blocks[i].off)
+		if cap(s.buf.b) > maxBlock {
+			s.buf = new(buffer) // a long entry is not kept
+		}
+		if s.block, s.err = s.r.entries(i, s.buf); s.err != nil {
+			return false
+		}
+	}
+	s.entry = s.block.entry(int(pos - s.block.first))
+	return true
+}
+
+func (s *Scan) step() (pos uint32, ok bool) {
+	switch {
+	case s.back:
+		pos, ok = s.r.Prev(s.from, s.to)
+		s.to = pos
+	case s.all:
+		pos, ok = s.from, s.from < s.to
+		s.from = pos + 1
+	default:
+		pos, ok = s.r.Live.Next(s.from, s.to)
+		s.from = pos + 1
+	}
+	if !ok {
+		s.from = s.to
+	}
+	return pos, ok
+}
+
+// Entry is the entry that Next turned to. Its value holds until the next call of Next or Close.
+func (s *Scan) Entry() Entry { return s.entry }
+
+// Err is why Next found none; nil at the end.
+func (s *Scan) Err() error { return s.err }
+
+// Close ends the scan. It is idempotent.
+func (s *Scan) Close() error {
+	if s.buf == nil {
+		return nil
+	}
+	s.buf.leave()
+	s.buf, s.block, s.entry = nil, block{}, Entry{}
+	return s.r.release()
+}

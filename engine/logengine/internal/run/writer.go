@@ -1,0 +1,300 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/FastFilter/xorfilter"
+
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+)
+
+// Writer writes a run. It needs 48 bytes of memory an entry until Finish. After an error all
+// that is left to do is Abort.
+type Writer struct {
+	fs     disk.FS
+	dir    string
+	number uint64
+	cfg    Config
+	out    out
+	err    error // why nothing more can be written
+
+	heads, values []byte // of the block that is being filled
+	count         int
+	blocks        []blockRef
+	lengths       []uint32 // of the blocks
+	queues        []Queue
+	minID, maxID  uint64
+	n             uint32
+	last          Place
+
+	keys, ids sorter
+}
+
+// Create begins a run. A number that is taken is fs.ErrExist.
+func Create(fs disk.FS, dir string, number uint64, cfg *Config) (*Writer, error) {
+	w := &Writer{fs: fs, dir: dir, number: number, cfg: cfg.withDefaults()}
+	file, err := fs.Create(Name(dir, number))
+	if err != nil {
+		return nil, err
+	}
+	h := header{store: w.cfg.ID, number: number, salt: w.cfg.Salt()}
+	b := append(make([]byte, 0, w.cfg.slice), h.encode()...)
+	w.out = out{file: file, cfg: &w.cfg, seed: h.crc, buf: b, off: headerSize}
+	return w, nil
+}
+
+// Add writes the next entry, which does not stand before the last one, with its key or the
+// zero Key. Nothing is kept of value.
+func (w *Writer) Add(p Place, key Key, value []byte) error {
+	pos, err := w.add(p, value)
+	if err != nil {
+		return err
+	}
+	if key != (Key{}) {
+		hi, lo := key.halves()
+		w.keys.add(item{hi, lo, pos})
+	}
+	w.ids.add(item{hi: p.ID, pos: pos})
+	return nil
+}
+
+// add writes an entry and does not index it.
+func (w *Writer) add(p Place, value []byte) (pos uint32, err error) {
+	switch {
+	case w.err != nil:
+		return 0, w.err
+	case len(value) > MaxValue:
+		return 0, fmt.Errorf("%w: %d bytes of at most %d", ErrTooLong, len(value), MaxValue)
+	case w.n == MaxEntries:
+		return 0, ErrFull
+	case w.n > 0 && p.Compare(w.last) < 0:
+		return 0, fmt.Errorf("%w: %v comes after %v", ErrOrder, p, w.last)
+	}
+	room := w.cfg.BlockBytes - blockHead
+	if w.count > 0 && len(w.heads)+len(w.values)+entryHead+len(value) > room {
+		if w.err = w.endBlock(w.values); w.err != nil {
+			return 0, w.err
+		}
+	}
+	if w.count == 0 {
+		w.blocks = append(w.blocks, blockRef{off: w.out.off, first: w.n, Place: p})
+	}
+	w.heads = appendHead(w.heads, p, len(w.values)+len(value))
+	w.count++
+	w.seen(p)
+	if entryHead+len(value) > room { // it stands alone, and is not copied
+		w.err = w.endBlock(value)
+	} else {
+		w.values = append(w.values, value...)
+	}
+	return w.n - 1, w.err
+}
+
+// seen counts an entry.
+func (w *Writer) seen(p Place) {
+	if k := len(w.queues); k == 0 || w.queues[k-1].Queue != p.Queue {
+		w.queues = append(w.queues, Queue{Queue: p.Queue, From: w.n, MinAt: p.At})
+	}
+	if w.n == 0 {
+		w.minID = p.ID
+	}
+	w.minID, w.maxID = min(w.minID, p.ID), max(w.maxID, p.ID)
+	w.last = p
+	w.n++
+	q := &w.queues[len(w.queues)-1]
+	q.To, q.MaxAt = w.n, p.At
+}
+
+func (w *Writer) endBlock(values []byte) error {
+	if w.count == 0 {
+		return nil
+	}
+	err := w.out.block(kindData, w.count, w.heads, values)
+	w.lengths = append(w.lengths, uint32(w.out.off-w.blocks[len(w.blocks)-1].off))
+	w.heads, w.values, w.count = w.heads[:0], w.values[:0], 0
+	return err
+}
+
+// Bytes is how long the file is so far.
+func (w *Writer) Bytes() int64 { return w.out.off + int64(len(w.heads)+len(w.values)) }
+
+// Finish writes the indexes, makes the run durable, and opens it.
+func (w *Writer) Finish() (*Run, error) { return w.finish(w.keys.streams(), w.ids.streams()) }
+
+func (w *Writer) finish(keys, ids []stream) (*Run, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	if w.err = w.complete(keys, ids); w.err != nil {
+		return nil, w.err
+	}
+	if err := w.out.file.Close(); err != nil {
+		w.err = err
+		return nil, err
+	}
+	w.out.file = nil
+	if w.err = w.fs.SyncDir(w.dir); w.err != nil {
+		return nil, w.err
+	}
+	r, err := Open(w.fs, w.dir, w.number, &w.cfg)
+	if w.err = err; err == nil {
+		w.err = ErrDone
+		w.fs = nil
+	}
+	return r, err
+}
+
+// complete writes all that follows the entries.
+func (w *Writer) complete(keys, ids []stream) (err error) {
+	f := footer{entries: uint64(w.n), minID: w.minID, maxID: w.maxID}
+	if err = w.endBlock(w.values); err != nil {
+		return err
+	}
+	*f.part(kindData) = extent{headerSize, w.out.off}
+	kx := indexWriter{out: &w.out, kind: kindKeys, width: keyWidth}
+	if *f.part(kindKeys), err = kx.write(keys); err != nil {
+		return err
+	}
+	f.keys = kx.items
+	ix := indexWriter{out: &w.out, kind: kindIDs, width: idWidth}
+	if *f.part(kindIDs), err = ix.write(ids); err != nil {
+		return err
+	}
+	if *f.part(kindFilter), err = kx.writeFilters(); err != nil {
+		return err
+	}
+	first := func(a []uint64) func([]byte, int) []byte {
+		return func(b []byte, i int) []byte { return le.AppendUint64(b, a[i]) }
+	}
+	*f.part(kindBlocks), err = w.out.table(kindBlocks, blockWidth, len(w.blocks), w.blockRow)
+	if err == nil {
+		*f.part(kindKeyFirsts), err = w.out.table(kindKeyFirsts, firstWidth, len(kx.firsts), first(kx.firsts))
+	}
+	if err == nil {
+		*f.part(kindIDFirsts), err = w.out.table(kindIDFirsts, firstWidth, len(ix.firsts), first(ix.firsts))
+	}
+	if err == nil {
+		*f.part(kindQueues), err = w.out.table(kindQueues, queueWidth, len(w.queues), w.queueRow)
+	}
+	if err == nil {
+		err = w.out.block(kindFooter, 0, f.encode())
+	}
+	if err == nil {
+		err = w.out.flush(0)
+	}
+	if err == nil {
+		err = w.out.sync(w.out.off)
+	}
+	return err
+}
+
+func (w *Writer) blockRow(b []byte, i int) []byte {
+	r, next := &w.blocks[i], w.n
+	if i+1 < len(w.blocks) {
+		next = w.blocks[i+1].first
+	}
+	b = le.AppendUint32(b, w.lengths[i])
+	b = le.AppendUint32(b, next-r.first)
+	b = le.AppendUint32(b, r.Queue)
+	b = le.AppendUint64(b, uint64(r.At))
+	return le.AppendUint64(b, r.ID)
+}
+
+func (w *Writer) queueRow(b []byte, i int) []byte {
+	q := &w.queues[i]
+	b = le.AppendUint32(b, q.Queue)
+	b = le.AppendUint32(b, q.From)
+	b = le.AppendUint32(b, q.To)
+	b = le.AppendUint64(b, uint64(q.MinAt))
+	return le.AppendUint64(b, uint64(q.MaxAt))
+}
+
+// Abort ends the writing and removes what was written, if Finish has not returned a run. It is
+// idempotent.
+func (w *Writer) Abort() error {
+	if w.fs == nil {
+		return nil
+	}
+	var closed error
+	if w.out.file != nil {
+		closed = w.out.file.Close()
+	}
+	err := errors.Join(closed, w.fs.Remove(Name(w.dir, w.number)))
+	w.err, w.fs, w.out.file = ErrDone, nil, nil
+	return err
+}
+
+// indexWriter writes an index.
+type indexWriter struct {
+	out     *out
+	kind    byte
+	width   int
+	items   uint64
+	firsts  []uint64
+	b       []byte // payload of the block that is being filled
+	builder xorfilter.BinaryFuseBuilder
+	hashes  []uint64 // of the filter that is being filled, without repetitions
+	filters [][]byte
+}
+
+func (x *indexWriter) write(streams []stream) (e extent, err error) {
+	if err := x.out.pad(); err != nil {
+		return e, err
+	}
+	e.off = x.out.off
+	err = merge(streams, x.add)
+	if err == nil {
+		err = x.endBlock()
+	}
+	x.endFilter()
+	e.end = x.out.off
+	return e, err
+}
+
+func (x *indexWriter) add(i item) error {
+	if len(x.b) == 0 {
+		x.firsts = append(x.firsts, i.hi)
+	}
+	x.b = putItem(x.b, x.width, i)
+	x.items++
+	if n := len(x.hashes); x.kind == kindKeys && (n == 0 || x.hashes[n-1] != i.hi) {
+		x.hashes = append(x.hashes, i.hi)
+	}
+	if len(x.b) < perBlock(x.width)*x.width {
+		return x.out.tick(0)
+	}
+	if err := x.endBlock(); err != nil || len(x.firsts)%filterBlocks != 0 {
+		return err
+	}
+	x.endFilter()
+	return x.out.pace()
+}
+
+func (x *indexWriter) endBlock() error {
+	if len(x.b) == 0 {
+		return nil
+	}
+	err := x.out.block(x.kind, len(x.b)/x.width, x.b)
+	x.b = x.b[:0]
+	return err
+}
+
+func (x *indexWriter) endFilter() {
+	if len(x.hashes) > 0 {
+		x.filters = append(x.filters, appendFilter(nil, &x.builder, x.hashes))
+		x.hashes = x.hashes[:0]
+	}
+}
+
+func (x *indexWriter) writeFilters() (e extent, err error) {
+	e.off = x.out.off
+	for _, f := range x.filters {
+		if err := x.out.block(kindFilter, 0, f); err != nil {
+			return e, err
+		}
+	}
+	x.filters = nil
+	e.end = x.out.off
+	return e, nil
+}

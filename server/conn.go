@@ -27,6 +27,7 @@ type conn struct {
 
 	mu     sync.Mutex
 	writes time.Time // the deadline that is set
+	last   time.Time // of all writes; zero: each stride has its own alone
 }
 
 // sendBuffer is how much of an answer the kernel takes ahead of the client. It wakes
@@ -70,8 +71,18 @@ func (c *conn) Read(p []byte) (n int, err error) {
 // SetReadDeadline is for net/http, and for the bodies of requests.
 func (c *conn) SetReadDeadline(t time.Time) error { return c.reads.want(c.Conn, t) }
 
-// SetWriteDeadline does nothing: each stride has its own deadline.
-func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+// SetWriteDeadline bounds all that is written from now on, the write under way included.
+// Each stride has its own deadline beside.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = t
+	if t.IsZero() || c.writes.Before(t) {
+		return nil
+	}
+	c.writes = t
+	return c.Conn.SetWriteDeadline(t)
+}
 
 // SetDeadline is SetReadDeadline.
 func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
@@ -112,6 +123,9 @@ func (c *conn) writeBy(n int) error {
 			return nil
 		}
 		by = by.Add(c.timeout / 8)
+	}
+	if !c.last.IsZero() && c.last.Before(by) {
+		by = c.last
 	}
 	c.writes = by
 	return c.Conn.SetWriteDeadline(by)

@@ -29,7 +29,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	a := newAnswer()
 	defer a.free()
 	a.b = wire.AppendError(a.b, f)
-	if f.Status == http.StatusUnauthorized {
+	if f.Status == http.StatusUnauthorized || s.cfg.Guard != nil && x.token == nil {
 		s.leave(x, r)
 	} else {
 		s.drain(x, r)

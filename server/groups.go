@@ -10,8 +10,11 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// maxGrouped is how many dead messages are looked at, the latest.
-const maxGrouped = 10_000
+// The bounds of a look at what messages died of.
+const (
+	maxGrouped = 10_000 // dead messages, the latest
+	maxLooks   = 2      // at a time: each may take some 30 MB and most of a second
+)
 
 var callDeadGroups = &call{
 	id: "groupDead", group: groupQueue, does: "Tell what messages of a queue died of",
@@ -25,6 +28,12 @@ func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 		return err
 	}
 	q := engine.ListQuery{Queue: x.path.Queue(), State: engine.Dead, Newest: s.c.Capabilities().Range, Limit: engine.MaxPage}
+	select {
+	case s.groups <- struct{}{}:
+		defer func() { <-s.groups }()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
 	told := wire.DeadGroups{Groups: []wire.DeadGroup{}}
 	at := make(map[string]int)
 	for {

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -38,6 +41,41 @@ func TestDeadGroups(t *testing.T) {
 	if w := a.send("GET", "/v1/queues/nobody/dead/groups", ""); w.Body.String() != `{"groups":[],"others":0,"seen":0,"more":false}` {
 		t.Errorf("of nobody: %s", w.Body)
 	}
+}
+
+// looking is an engine that tells how many look at dead messages, and holds them up.
+type looking struct {
+	engine.Whole
+	now, most atomic.Int64
+	on        chan struct{}
+}
+
+func (e *looking) List(context.Context, engine.ListQuery) (engine.Page, error) {
+	e.most.Store(max(e.most.Load(), e.now.Add(1)))
+	<-e.on
+	e.now.Add(-1)
+	return engine.Page{}, nil
+}
+
+// Each look takes memory and time: few are made at a time, and the others wait.
+func TestDeadGroupsForMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &looking{Whole: memengine.New(nil), on: make(chan struct{})}
+		c := tarry.New(e, nil)
+		defer e.Close()
+		defer c.Close()
+		a := &api{TB: t, c: c, s: newServer(t, c, nil)}
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() { a.call(200, "GET", "/v1/queues/q/dead/groups", "") })
+		}
+		synctest.Wait()
+		close(e.on)
+		all.Wait()
+		if n := e.most.Load(); n != 2 {
+			t.Errorf("%d looked at a time", n)
+		}
+	})
 }
 
 // listed is an engine with n dead messages.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -197,10 +198,34 @@ func TestNoTokenHoldsNoConnection(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
 	address := listening(t, New(g.c, &Config{Guard: g.guard, ReadTimeout: time.Hour, ShutdownTimeout: time.Millisecond}))
-	c := send(t, address, "POST /v1/lease HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n")
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
-	if line, err := bufio.NewReader(c).ReadString('\n'); !strings.Contains(line, "401") {
-		t.Error(line, err)
+	asked := make(map[string]net.Conn)
+	for _, request := range []string{"POST /v1/lease HTTP/1.1\r\nHost: localhost", "POST /v1/lease HTTP/1.1\r\nHost: elsewhere.example", "POST /v1/nothing HTTP/1.1\r\nHost: localhost", "PATCH /v1/lease HTTP/1.1\r\nHost: localhost"} {
+		asked[request] = send(t, address, request+"\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n")
+	}
+	for request, c := range asked {
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if line, err := bufio.NewReader(c).ReadString('\n'); !strings.Contains(line, " 40") {
+			t.Errorf("%s: %q, %v", request, line, err)
+		}
+	}
+}
+
+// Nor does anybody by a body that no handler of ours reads.
+func TestBodiesComeInTime(t *testing.T) {
+	t.Parallel()
+	cfg := &Config{ReadTimeout: time.Millisecond, ShutdownTimeout: time.Millisecond}
+	opening, opened := NewOpening(cfg), NewOpening(cfg)
+	opened.Opened(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // as the dashboard does
+		if r.Method == http.MethodPost {
+			_, _ = io.ReadAll(r.Body)
+		}
+	}))
+	for address, request := range map[string]string{listening(t, opening): "GET /healthz", listening(t, opened): "POST /session"} {
+		c := send(t, address, request+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n")
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if line, err := bufio.NewReader(c).ReadString('\n'); !strings.Contains(line, "200") {
+			t.Errorf("%s: %q, %v", request, line, err)
+		}
 	}
 }
 

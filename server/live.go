@@ -16,6 +16,7 @@ const (
 	heartbeat     = 15 * time.Second // a comment, when there is nothing to tell
 	overviewEvery = time.Second
 	retryIn       = 2 * time.Second // after which a browser comes again
+	farewell      = time.Second     // in which a viewer has to read that the server stops
 )
 
 var callLive = &call{

@@ -31,7 +31,7 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 	base := context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx)
 	conns := newConnections(ln, cfg)
 	hs := &http.Server{
-		Handler:           handler,
+		Handler:           timed(handler, cfg),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnState:         conns.changed,
 		ReadHeaderTimeout: cfg.ReadHeaderTimeout,
@@ -57,6 +57,18 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 	}
 	<-served
 	return err
+}
+
+// timed bounds how long a client may take to send the body of a request also where nobody
+// reads it but net/http, which does so before it sends the answer: that is not for the
+// API alone to do, as others may stand before it. Who reads a body moves the bound.
+func timed(handler http.Handler, cfg *Config) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != http.NoBody {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(cfg.ReadTimeout))
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // lastGrace is how long Serve waits for requests whose connection it has cut.

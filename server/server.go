@@ -21,6 +21,7 @@ type Server struct {
 	hosts  *hosts
 	budget budget
 	pages  chan struct{} // has room for those who make a page of messages
+	groups chan struct{} // has room for those who look at what messages died of
 	sweeps chan struct{} // has room for those who sweep through dead messages
 	polls  polls
 	sets   sets
@@ -37,7 +38,7 @@ const maxPages = 8
 // New returns a server for a client, which stays the caller's to close, after the
 // server. cfg may be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), pages: make(chan struct{}, maxPages), sweeps: make(chan struct{}, maxSweeps)}
+	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), pages: make(chan struct{}, maxPages), groups: make(chan struct{}, maxLooks), sweeps: make(chan struct{}, maxSweeps)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)
 	s.document = sync.OnceValue(func() []byte { return describe(s.table, s.cfg.Version) })

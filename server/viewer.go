@@ -39,6 +39,8 @@ func (v *viewer) run(ctx context.Context, last string) {
 	var stop <-chan struct{}
 	if s := stopping(ctx); s != nil {
 		stop = s.Done()
+		w := http.NewResponseController(v.x.ResponseWriter)
+		defer context.AfterFunc(s, func() { _ = w.SetWriteDeadline(time.Now().Add(farewell)) })()
 	}
 	wake := time.NewTimer(0)
 	defer wake.Stop()

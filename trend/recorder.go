@@ -47,7 +47,7 @@ type Recorder struct {
 	named  sync.Map // name → *history
 	other  *history
 	more   atomic.Bool  // something happened to other
-	full   atomic.Int64 // no queue can be forgotten before the slot of this number
+	full   atomic.Int64 // the number of the slot in which no queue can be forgotten
 
 	mu     sync.Mutex
 	sorted atomic.Pointer[[]string] // the names; nil: they have changed
@@ -81,7 +81,7 @@ func (r *Recorder) of(queue string, n int64) *history {
 	if h, ok := r.named.Load(queue); ok {
 		return h.(*history)
 	}
-	if queue == "" || queue == Other || n < r.full.Load() {
+	if queue == "" || queue == Other || n == r.full.Load() {
 		return r.other
 	}
 	r.mu.Lock()
@@ -90,7 +90,7 @@ func (r *Recorder) of(queue string, n int64) *history {
 		return h.(*history)
 	}
 	if int(r.budget.queues.Load()) >= r.most && !r.forget(n) {
-		r.full.Store(n + 1)
+		r.full.Store(n)
 		return r.other
 	}
 	h := &history{queue: strings.Clone(queue), at: n, last: n}
@@ -121,7 +121,7 @@ func (r *Recorder) forget(n int64) bool {
 		h.mu.Lock()
 		at := h.last
 		h.mu.Unlock()
-		if at <= n-int64(rests/Resolution) {
+		if at <= n-int64(rests/Resolution) || at > n+back { // or the clock has stepped back since
 			all = append(all, resting{h, at})
 		}
 		return true

@@ -209,6 +209,22 @@ func TestClockStepsBack(t *testing.T) {
 	}
 }
 
+// What was met while the clock was far ahead keeps no queue out once it is right again.
+func TestClockWasAhead(t *testing.T) {
+	c := newClock()
+	r := c.recorderOf(Config{MaxQueues: 2})
+	m := r.Meter()
+	c.sleep(24 * 365 * time.Hour)
+	for _, q := range []string{"a", "b", "c"} {
+		m.Pushed(q, tarry.Created, nil, 1)
+	}
+	c.sleep(-24 * 365 * time.Hour)
+	m.Pushed("d", tarry.Created, nil, 1)
+	if got := r.Queues("", 10); !slices.Contains(got, "d") {
+		t.Errorf("known are %q", got)
+	}
+}
+
 // Many at once lose nothing.
 func TestManyAtOnce(t *testing.T) {
 	r := New(&Config{MaxQueues: 4})

@@ -36,11 +36,8 @@ func (h *Handler) session(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		h.logIn(w, r)
 	case http.MethodDelete:
-		at := mounted(r, "session")
-		if c, err := r.Cookie(h.cookieName(r, at)); err == nil {
-			h.sessions.finish(c.Value)
-		}
-		http.SetCookie(w, h.cookie(r, at, ""))
+		h.finish(r)
+		http.SetCookie(w, h.cookie(r, mounted(r, "session"), ""))
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "DELETE, GET, POST")
@@ -112,8 +109,16 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) {
 		me.copyTo(w)
 		return
 	}
+	h.finish(r) // nobody would log out of it any more
 	http.SetCookie(w, h.cookie(r, mounted(r, "session"), h.sessions.begin(in.Token)))
 	h.answer(w, &standing{Session: true, Me: me.body.Bytes()})
+}
+
+// finish ends the session that a request comes in, if there is one.
+func (h *Handler) finish(r *http.Request) {
+	if c, err := r.Cookie(h.cookieName(r, mounted(r, "session"))); err == nil {
+		h.sessions.finish(c.Value)
+	}
 }
 
 // ask asks the API who has a token, for the one who made a request.

@@ -13,10 +13,10 @@ const (
 	refBits   = 14 // chunkSize / granule
 	minSlot   = 64
 	maxSlot   = 64 << 10
-	lowSlot   = 256
+	lowSlot   = 512
 	lowSteps  = (lowSlot-minSlot)/granule + 1
 	highSteps = 8 // from one power of two to the next
-	classes   = lowSteps + highSteps*8
+	classes   = lowSteps + highSteps*7
 )
 
 // arena has the entries of a window, in chunks that each hold slots of one size. What is freed
@@ -49,7 +49,7 @@ func classOf(size int) int {
 		return (max(size, minSlot) - minSlot + granule - 1) / granule
 	}
 	e := bits.Len(uint(size-1)) - 1
-	return lowSteps + (e-8)*highSteps + (size-1-1<<e)>>(e-3)
+	return lowSteps + (e-9)*highSteps + (size-1-1<<e)>>(e-3)
 }
 
 // slotSize is how large the slots of a class are.
@@ -57,7 +57,7 @@ func slotSize(class int) int {
 	if class < lowSteps {
 		return minSlot + class*granule
 	}
-	e, k := 8+(class-lowSteps)/highSteps, (class-lowSteps)%highSteps
+	e, k := 9+(class-lowSteps)/highSteps, (class-lowSteps)%highSteps
 	return 1<<e + (k+1)<<(e-3)
 }
 

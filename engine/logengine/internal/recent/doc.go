@@ -7,24 +7,25 @@
 // long the window is sealed: a new one takes in what comes, while the sealed one is written to
 // runs, in slices, and is then dropped whole. Whoever looks finds what is in either.
 //
-// An entry is a slot: a header of 48 bytes, the key and the value, which is the caller's affair.
+// An entry is a slot: a header of 40 bytes, the key and the value, which is the caller's affair.
 // Slots are cut from chunks of 256 KiB, each for slots of one size, at most an eighth larger than
 // what they hold, so that what is freed is used again however entries come and go: most are
 // cancelled soon, and a window grows with what lives in it, not with the log. Around them stand
 //
-//   - two indexes, of keys and of ids: chains through the headers, by linear hashing, which
-//     moves one chain at a time and never all. Keys are hashed with a secret of the process and
-//     compared whole;
+//   - two indexes, of keys and of ids: pages of hashes, found through a directory by extendible
+//     hashing, which divides one page at a time and never all. Keys are hashed with a secret of
+//     the process and compared whole;
 //   - an order of (area, queue, time, id): a B+ tree with nodes of 1 KiB. What comes in order
 //     fills its nodes, and those that have emptied are joined;
 //   - another such order for the keys of the dead, of whom many may have one key.
 //
 // # Why so
 //
-// All of it is chunks, which hold no pointers and come from outside of Go's heap: a collection
-// costs the same with a million entries as with none, and does not keep half the memory in
-// reserve for itself. No operation copies or clears much: the longest take a chunk and
-// clear it. What it all takes is counted by chunks, and so known exactly.
+// All of it but the directories is chunks, which hold no pointers and come from outside of Go's
+// heap: a collection costs the same with a million entries as with none, and does not keep as
+// much memory again in reserve. No operation copies or clears much: the longest double a
+// directory, 4 bytes for 300 entries and more. What it all takes is counted by chunks, and so
+// known exactly.
 //
 // # Rules
 //

@@ -49,10 +49,9 @@ type header struct {
 	key     uint16 // bytes
 	class   uint8
 	_       uint8
-	hash    uint32       // of the key
-	next    [indexes]ref // in the chain of a bucket
-	ordinal uint32       // one more than that in the run; 0: not passed
-	large   uint32       // one more than where the key and value stand in arena.large; 0: behind the header
+	hash    uint32 // of the key
+	ordinal uint32 // one more than that in the run; 0: not passed
+	large   uint32 // one more than where the key and value stand in arena.large; 0: behind the header
 }
 
 const headerSize = int(unsafe.Sizeof(header{}))

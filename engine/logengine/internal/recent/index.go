@@ -1,102 +1,188 @@
 package recent
 
-import "unsafe"
-
-// The indexes in which an entry may stand.
-const (
-	byKey = iota
-	byID
-	indexes
+import (
+	"math/bits"
+	"slices"
+	"unsafe"
 )
 
-// heads are the first of the chains of some buckets.
-type heads [chunkSize / 4]ref
+const (
+	pageSlots  = 512
+	chunkPages = chunkSize / (pageSlots * 8)
+	maxLoad    = pageSlots * 7 / 8
 
-// index finds entries by a hash: buckets of chains that go through the headers. It grows by one
-// bucket with each entry (linear hashing), so that no insertion waits for all to be moved.
+	// maxSkew is how many bits more than it should take may tell the entries of a page from
+	// others: beyond that they are of one hash, and dividing them is of no use.
+	maxSkew = 8
+)
+
+// slot is an entry in a page: its hash, and where it is; 0: nobody.
+type slot struct {
+	hash uint32
+	ref  ref
+}
+
+// page is a small table by open addressing: from where a hash would stand on.
+type page [pageSlots]slot
+
+// index finds entries by a hash. It is pages, and a directory that leads from the first bits of a
+// hash to the page in which it stands (extendible hashing): a page that is full is divided in two,
+// so no insertion waits for more than a page, and nothing of the entries is read for it.
 type index struct {
-	which   int
-	arena   *arena
-	parts   []*heads
-	memory  [][]byte // of parts
-	n       int
-	buckets uint32
-	low     uint32 // the largest power of two up to buckets
+	pool   *pool
+	dir    []uint32 // numbers of pages, 1<<bits
+	bits   uint
+	pages  []pageInfo
+	parts  []*[chunkPages]page
+	memory [][]byte         // of parts
+	spill  map[uint32][]ref // of one hash more than a page holds: never, but for misuse
+	n      int
 }
 
-func (x *index) open(a *arena, which int) {
-	x.arena, x.which = a, which
-	x.extend()
-	x.buckets, x.low = uint32(len(heads{})), uint32(len(heads{}))
+// pageInfo is what is kept of a page beside it.
+type pageInfo struct {
+	n    uint16
+	bits uint8 // of the hash that all in the page share
 }
 
-func (x *index) extend() {
-	b := x.arena.pool.get(true)
-	x.memory = append(x.memory, b)
-	x.parts = append(x.parts, (*heads)(unsafe.Pointer(unsafe.SliceData(b))))
+func newIndex(p *pool) index {
+	x := index{pool: p, dir: make([]uint32, 1)}
+	x.newPage(0)
+	return x
 }
 
-// head is where the chain of a hash begins.
-func (x *index) head(hash uint32) *ref {
-	b := hash & (2*x.low - 1)
-	if b >= x.buckets {
-		b &= x.low - 1
+func (x *index) page(n uint32) *page { return &x.parts[n/chunkPages][n%chunkPages] }
+
+func (x *index) newPage(bits uint8) uint32 {
+	n := uint32(len(x.pages))
+	if int(n) == len(x.parts)*chunkPages {
+		b := x.pool.get(false)
+		x.memory = append(x.memory, b)
+		x.parts = append(x.parts, (*[chunkPages]page)(unsafe.Pointer(unsafe.SliceData(b))))
 	}
-	return x.bucket(b)
+	x.pages = append(x.pages, pageInfo{bits: bits})
+	clear(x.page(n)[:])
+	return n
 }
 
-func (x *index) bucket(b uint32) *ref {
-	return &x.parts[b/uint32(len(heads{}))][b%uint32(len(heads{}))]
-}
+// of returns the number of the page of a hash. A shift by 32 gives 0.
+func (x *index) of(hash uint32) uint32 { return x.dir[hash>>(32-x.bits)] }
 
-func (x *index) hash(h *header) uint32 {
-	if x.which == byID {
-		return hashID(h.id)
-	}
-	return h.hash
-}
-
-func (x *index) insert(r ref, h *header) {
-	head := x.head(x.hash(h))
-	h.next[x.which], *head = *head, r
-	if x.n++; x.n > int(x.buckets) && x.buckets < 1<<31 {
-		x.split()
-	}
-}
-
-// split adds a bucket, for half of what is in another.
-func (x *index) split() {
-	if int(x.buckets) == len(x.parts)*len(heads{}) {
-		x.extend()
-	}
-	bit := x.low
-	from, to := x.bucket(x.buckets-bit), x.bucket(x.buckets)
-	if x.buckets++; x.buckets == 2*x.low {
-		x.low = x.buckets
-	}
-	for r := *from; r != 0; {
-		h := x.arena.at(r)
-		next := h.next[x.which]
-		if x.hash(h)&bit != 0 {
-			*from, h.next[x.which] = next, *to
-			*to = r
-		} else {
-			from = &h.next[x.which]
+// find gives fn who has a hash until it returns true, and returns that one, or 0.
+func (x *index) find(hash uint32, fn func(r ref) bool) ref {
+	p := x.page(x.of(hash))
+	for i := hash % pageSlots; p[i].ref != 0; i = (i + 1) % pageSlots {
+		if p[i].hash == hash && fn(p[i].ref) {
+			return p[i].ref
 		}
-		r = next
 	}
+	for _, r := range x.spill[hash] {
+		if fn(r) {
+			return r
+		}
+	}
+	return 0
 }
 
-func (x *index) remove(r ref, h *header) {
-	p := x.head(x.hash(h))
-	for *p != r {
-		p = &x.arena.at(*p).next[x.which]
+func (x *index) insert(hash uint32, r ref) {
+	x.n++
+	n := x.of(hash)
+	for x.pages[n].n >= maxLoad {
+		if int(x.pages[n].bits) >= bits.Len(uint(x.n/pageSlots))+maxSkew {
+			x.spill = spilled(x.spill, hash, r)
+			return
+		}
+		x.divide(n, hash)
+		n = x.of(hash)
 	}
-	*p = h.next[x.which]
+	x.pages[n].n++
+	x.page(n).insert(slot{hash, r})
+}
+
+func spilled(m map[uint32][]ref, hash uint32, r ref) map[uint32][]ref {
+	if m == nil {
+		m = make(map[uint32][]ref)
+	}
+	m[hash] = append(m[hash], r)
+	return m
+}
+
+func (p *page) insert(s slot) {
+	i := s.hash % pageSlots
+	for p[i].ref != 0 {
+		i = (i + 1) % pageSlots
+	}
+	p[i] = s
+}
+
+// divide makes two of the page in which a hash stands, by one bit more.
+func (x *index) divide(n, hash uint32) {
+	shared := uint(x.pages[n].bits)
+	if shared == x.bits {
+		dir := make([]uint32, 2*len(x.dir))
+		for i, n := range x.dir {
+			dir[2*i], dir[2*i+1] = n, n
+		}
+		x.dir, x.bits = dir, x.bits+1
+	}
+	m := x.newPage(uint8(shared + 1))
+	x.pages[n].bits++
+	same := 1 << (x.bits - shared) // places in the directory that lead here
+	first := int(hash>>(32-shared)) * same
+	for i := first + same/2; i < first+same; i++ {
+		x.dir[i] = m
+	}
+	low, high := x.page(n), x.page(m)
+	was := *low
+	clear(low[:])
+	for _, s := range was {
+		switch {
+		case s.ref == 0:
+		case s.hash>>(31-shared)&1 == 0:
+			low.insert(s)
+		default:
+			high.insert(s)
+			x.pages[m].n++
+		}
+	}
+	x.pages[n].n -= x.pages[m].n
+}
+
+// remove takes an entry away that is there.
+func (x *index) remove(hash uint32, r ref) {
 	x.n--
+	n := x.of(hash)
+	p := x.page(n)
+	i := hash % pageSlots
+	for p[i].ref != r {
+		if p[i].ref == 0 {
+			list := x.spill[hash]
+			if list = slices.DeleteFunc(list, func(o ref) bool { return o == r }); len(list) == 0 {
+				delete(x.spill, hash)
+			} else {
+				x.spill[hash] = list
+			}
+			return
+		}
+		i = (i + 1) % pageSlots
+	}
+	x.pages[n].n--
+	// What stands behind moves up, unless it would stand before its place.
+	for k := (i + 1) % pageSlots; p[k].ref != 0; k = (k + 1) % pageSlots {
+		if home := p[k].hash % pageSlots; (k-home)%pageSlots >= (k-i)%pageSlots {
+			p[i] = p[k]
+			i = k
+		}
+	}
+	p[i] = slot{}
 }
 
-func (x *index) close(p *pool) {
-	p.put(x.memory...)
+func (x *index) close() {
+	x.pool.put(x.memory...)
 	*x = index{}
+}
+
+// tables is how many bytes of Go's heap the index takes up.
+func (x *index) tables() int64 {
+	return int64(cap(x.dir))*4 + int64(cap(x.pages))*int64(unsafe.Sizeof(pageInfo{})) + int64(cap(x.parts)+3*cap(x.memory))*8
 }

@@ -90,7 +90,7 @@ func TestOverhead(t *testing.T) {
 		}
 	}
 	taken, _ := r.Memory()
-	if over := float64(taken-bytes) / n; over > 120 {
+	if over := float64(taken-bytes) / n; over > 130 {
 		t.Errorf("%.0f bytes an entry besides its own", over)
 	}
 }

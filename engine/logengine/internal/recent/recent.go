@@ -166,13 +166,13 @@ func (r *Recent) Count(queue uint32, a Area) int64 {
 	return n
 }
 
-// Memory is how many bytes windows take up, and how many are spare. Entries, indexes and orders
-// count whole; what is in neither are two words a chunk and the counts of queues.
+// Memory is how many bytes windows take up, and how many are spare: all but a few words for each
+// chunk and for each area of a queue.
 func (r *Recent) Memory() (taken, spare int64) {
 	taken, spare = r.pool.memory()
-	taken += r.active.arena.tables()
+	taken += r.active.tables()
 	for _, s := range r.sealed {
-		taken += s.w.arena.tables()
+		taken += s.w.tables()
 	}
 	return taken, spare
 }

@@ -22,52 +22,47 @@ type window struct {
 }
 
 func newWindow(p *pool, seed maphash.Seed) *window {
-	w := &window{pool: p, seed: seed, arena: newArena(p), order: newOrder(p), graves: newOrder(p), counts: make(map[place]int64)}
-	w.keys.open(&w.arena, byKey)
-	w.ids.open(&w.arena, byID)
-	return w
+	return &window{
+		pool: p, seed: seed, arena: newArena(p), keys: newIndex(p), ids: newIndex(p),
+		order: newOrder(p), graves: newOrder(p), counts: make(map[place]int64),
+	}
 }
 
 func (w *window) byID(id uint64) (ref, *header) {
-	for r := *w.ids.head(hashID(id)); r != 0; {
-		h := w.arena.at(r)
-		if h.id == id {
-			return r, h
-		}
-		r = h.next[byID]
+	r := w.ids.find(hashID(id), func(r ref) bool { return w.arena.at(r).id == id })
+	if r == 0 {
+		return 0, nil
 	}
-	return 0, nil
+	return r, w.arena.at(r)
 }
 
 // byKey finds who has a key, of dead ones the last.
 func (w *window) byKey(queue uint32, a Area, key []byte) (ref, *header) {
 	hash := hashKey(w.seed, queue, a, key)
 	p := placeOf(queue, a)
-	is := func(h *header, r ref) bool {
-		if h.hash != hash || h.place != p {
+	is := func(r ref) bool {
+		h := w.arena.at(r)
+		if h.place != p {
 			return false
 		}
 		k, _ := w.arena.bytes(r, h)
 		return bytes.Equal(k, key)
 	}
+	var found ref
 	if a == Dead {
 		c := w.graves.before(item{hi: hash, at: math.MaxInt64, id: math.MaxUint64})
-		for ; c.item() != nil && c.item().hi == hash; c.prev() {
-			r := ref(c.item().ref)
-			if h := w.arena.at(r); is(h, r) {
-				return r, h
+		for ; found == 0 && c.item() != nil && c.item().hi == hash; c.prev() {
+			if r := ref(c.item().ref); is(r) {
+				found = r
 			}
 		}
+	} else {
+		found = w.keys.find(hash, is)
+	}
+	if found == 0 {
 		return 0, nil
 	}
-	for r := *w.keys.head(hash); r != 0; {
-		h := w.arena.at(r)
-		if is(h, r) {
-			return r, h
-		}
-		r = h.next[byKey]
-	}
-	return 0, nil
+	return found, w.arena.at(found)
 }
 
 func (w *window) entry(r ref, h *header) Entry {
@@ -90,7 +85,7 @@ func (w *window) add(e *Entry) {
 
 func (w *window) enter(r ref, h *header, e *Entry) {
 	h.id = e.ID
-	w.ids.insert(r, h)
+	w.ids.insert(hashID(h.id), r)
 	w.stand(r, h, placeOf(e.Queue, e.Area), e.At)
 }
 
@@ -107,7 +102,7 @@ func (w *window) stand(r ref, h *header, p place, at int64) {
 	if p.area() == Dead {
 		w.graves.insert(h.grave(r))
 	} else {
-		w.keys.insert(r, h)
+		w.keys.insert(h.hash, r)
 	}
 }
 
@@ -122,7 +117,7 @@ func (w *window) fall(r ref, h *header) {
 	case h.place.area() == Dead:
 		w.graves.remove(h.grave(r))
 	default:
-		w.keys.remove(r, h)
+		w.keys.remove(h.hash, r)
 	}
 }
 
@@ -133,7 +128,7 @@ func (w *window) remove(r ref, h *header) {
 		p.left = append(p.left, h.ordinal-1)
 	}
 	w.fall(r, h)
-	w.ids.remove(r, h)
+	w.ids.remove(hashID(h.id), r)
 	w.arena.drop(r)
 }
 
@@ -158,9 +153,12 @@ func (w *window) put(r ref, h *header, e *Entry) {
 func (w *window) len() int { return w.order.n }
 
 func (w *window) close() {
-	w.keys.close(w.pool)
-	w.ids.close(w.pool)
+	w.keys.close()
+	w.ids.close()
 	w.order.close()
 	w.graves.close()
 	w.arena.close()
 }
+
+// tables is how many bytes of Go's heap the window takes up, but for its counts.
+func (w *window) tables() int64 { return w.arena.tables() + w.keys.tables() + w.ids.tables() }

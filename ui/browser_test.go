@@ -235,6 +235,9 @@ type look struct {
 
 var desk = look{1280, 800, false}
 
+// sizes are those at which pages are looked at: a phone, a tablet, a desk.
+var sizes = []look{{360, 740, true}, {800, 1024, false}, desk}
+
 // open shows the dashboard at a place behind #, in a tab with cookies of its own.
 func (w *world) open(l look, at string) *tab {
 	w.Helper()
@@ -245,15 +248,10 @@ func (w *world) open(l look, at string) *tab {
 	if err := chromedp.Listen(ctx, p.hear); err != nil {
 		w.Fatal(err)
 	}
-	scheme := "light"
-	if l.dark {
-		scheme = "dark"
-	}
 	tell(p, log.Enable, cdp.Empty{})
 	tell(p, runtime.Enable, cdp.Empty{})
 	tell(p, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Europe/Berlin"})
-	tell(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+	p.dim(l.dark)
 	p.do(chromedp.EmulateViewport(int64(l.width), int64(l.height)), chromedp.Navigate(w.url+at))
 	w.Cleanup(func() {
 		p.mu.Lock()
@@ -263,6 +261,17 @@ func (w *world) open(l look, at string) *tab {
 		}
 	})
 	return p
+}
+
+// dim has the system's setting be dark, or light.
+func (p *tab) dim(dark bool) {
+	p.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	tell(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 }
 
 // hear notes what the page complains of: errors, and what the policy forbids.

@@ -74,19 +74,17 @@ func TestEveryPage(t *testing.T) {
 		{"dead letters", "#/dead?queue=webhook.out", ".groups", "410 Gone"},
 		{"about", "#/about", ".abilities", "forecast"},
 	}
-	for _, l := range []look{desk, {1280, 800, true}, {768, 1024, false}, {360, 740, true}} {
+	for _, l := range sizes {
 		p := w.open(l, "#/")
 		for _, a := range at {
-			where := fmt.Sprintf("%s, %d wide, dark %t", a.name, l.width, l.dark)
+			where := fmt.Sprintf("%s, %d wide", a.name, l.width)
 			p.to(a.at)
 			p.sees(a.selector, a.text)
 			p.fits(where)
-			switch {
-			case l == desk:
-				p.accessible(where, script, "")
-			case l.dark && l.width < 768:
-				p.accessible(where, script, "color-contrast")
-			}
+			p.accessible(where, script, "")
+			p.dim(!l.dark)
+			p.accessible(where+", the other colours", script, "color-contrast") // on which alone the other rules do not rest
+			p.dim(l.dark)
 		}
 	}
 	// What is far down a list of 10,000 queues is found by scrolling, filtering and sorting.
@@ -108,25 +106,41 @@ func TestEveryPage(t *testing.T) {
 	p.until(`document.querySelector(".queues .rows .name")?.innerText.includes("webhook.out")`)
 }
 
-// Each action does what it says, asks first and tells how many it hits.
+// Each action does what it says, asks first and tells how many it hits, at each size.
 func TestEveryAction(t *testing.T) {
+	for _, l := range sizes {
+		t.Run(fmt.Sprint(l.width), func(t *testing.T) {
+			t.Parallel()
+			everyAction(t, l)
+		})
+	}
+}
+
+func everyAction(t *testing.T, l look) {
 	w := newWorld(t, kind{})
+	script := axe(t)
 	q := "order.unpaid"
 	for i := range 5 {
 		w.push(q, `{"n":1}`, tarry.In(time.Hour), tarry.Key(fmt.Sprint("k", i)))
 	}
 	w.push(q, `{}`, tarry.Key("due"))
-	p := w.open(desk, "#/queues/"+q)
+	p := w.open(l, "#/queues/"+q)
+	asked := make(map[string]bool)
 	yes := func(title, says, button string) {
 		t.Helper()
 		p.sees("dialog h2", title)
 		p.sees("dialog", says)
+		p.fits(title)
+		if !asked[title] {
+			asked[title] = true
+			p.accessible(title, script, "")
+		}
 		p.press("dialog", button)
 		p.until(`!document.querySelector("dialog")`)
 	}
 	info := func() tarry.QueueInfo {
 		t.Helper()
-		i, err := w.c.Queue(t.Context(), q)
+		i, err := w.c.Queue(w.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -384,44 +384,6 @@ func TestDeadLettersProgress(t *testing.T) {
 	}
 }
 
-// A message is pushed, falls due, is handled and has gone, and each is seen without
-// anybody asking.
-func TestLive(t *testing.T) {
-	w := newWorld(t, kind{})
-	p := w.open(desk, "#/queues/live.q")
-	p.sees(".empty", "Nothing is scheduled")
-	seen := func(what string, begun time.Time, wait func()) {
-		t.Helper()
-		wait()
-		t.Logf("%s is seen after %s", what, time.Since(begun)) // within a second where nothing else runs
-	}
-	begun := time.Now()
-	w.push("live.q", `{}`, tarry.In(time.Hour), tarry.Key("soon"))
-	seen("a push", begun, func() { p.sees(".messages", "soon") })
-	p.press(".tabs", "Ready")
-	p.sees("#panel[aria-labelledby=tab-ready]", "Nothing is ready")
-	moved, err := w.c.Reschedule(t.Context(), tarry.ByKey("soon").Of("live.q"), tarry.In(500*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen("falling due", moved.Due, func() { p.sees("#panel[aria-labelledby=tab-ready] .messages", "soon") })
-	p.press(".tabs", "Leased")
-	begun = time.Now()
-	got, err := w.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"live.q"}, Max: 1})
-	if err != nil || len(got.Messages) != 1 {
-		t.Fatal(got, err)
-	}
-	seen("a lease", begun, func() { p.sees("#panel[aria-labelledby=tab-leased] .messages", "soon") })
-	begun = time.Now()
-	w.settle(tarry.Settlement{Token: got.Messages[0].Token, Do: engine.Ack})
-	seen("an ack", begun, func() { p.misses(".messages", "soon") })
-	p.sees(".heat", "1 handled")
-	w.push("live.q", `{}`, tarry.In(time.Hour))
-	p.sees(".tabs", "Scheduled 1")
-	p.to("#/")
-	p.sees(".queues .wide", "s,") // p50 and p99
-}
-
 // One viewer too many is told so, sees what changes some seconds later, and all as soon as
 // another one has gone.
 func TestTooManyViewers(t *testing.T) {

@@ -62,6 +62,7 @@ func (p *tab) fits(where string) {
 
 // Every page, at three sizes, dark and light, with a backlog and many queues.
 func TestEveryPage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, kind{})
 	w.seed(t, 0)
 	script := axe(t)
@@ -108,6 +109,7 @@ func TestEveryPage(t *testing.T) {
 
 // Each action does what it says, asks first and tells how many it hits, at each size.
 func TestEveryAction(t *testing.T) {
+	t.Parallel()
 	for _, l := range sizes {
 		t.Run(fmt.Sprint(l.width), func(t *testing.T) {
 			t.Parallel()
@@ -387,6 +389,7 @@ func TestDeadLettersProgress(t *testing.T) {
 // One viewer too many is told so, sees what changes some seconds later, and all as soon as
 // another one has gone.
 func TestTooManyViewers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, kind{viewers: 1})
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
@@ -413,6 +416,7 @@ func TestTooManyViewers(t *testing.T) {
 
 // The more look, the longer a page rests before it reads again what changes all the time.
 func TestPagesOfManyReadLess(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, kind{})
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
@@ -613,6 +617,7 @@ func TestKeys(t *testing.T) {
 
 // The forecast goes from a minute to a year, and what is dragged over is listed.
 func TestForecast(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, kind{})
 	for i, in := range []time.Duration{30 * time.Second, 30 * time.Minute, 20 * time.Hour, 6 * 24 * time.Hour, 29 * 24 * time.Hour, 300 * 24 * time.Hour} {
 		w.push("q", `{}`, tarry.In(in), tarry.Key(fmt.Sprint("k", i)))

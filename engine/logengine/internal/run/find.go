@@ -2,9 +2,23 @@ package run
 
 import "sort"
 
-// FindKey returns the position of the entry alive that has a key. Where the filter says that
-// there is none, which it does for all but one in 256 of those that are not there, no file is
-// read.
+// MayHold reports whether an entry with a key may be here, dead or alive, by what is in memory:
+// it says so of all that are, and of one in 256 of those that are not.
+func (r *Run) MayHold(key Key) bool {
+	hi, _ := key.halves()
+	for b := r.keys.last(hi); b >= 0; b-- {
+		if r.keys.may(b, hi) {
+			return true
+		}
+		if r.keys.firsts[b] != hi {
+			break
+		}
+	}
+	return false
+}
+
+// FindKey returns the position of the entry alive that has a key, of several the last. It reads
+// a block where MayHold says yes, and none where it says no.
 func (r *Run) FindKey(key Key) (pos uint32, ok bool, err error) {
 	if !r.hold() {
 		return 0, false, ErrClosed
@@ -14,7 +28,7 @@ func (r *Run) FindKey(key Key) (pos uint32, ok bool, err error) {
 	return pos, ok, firstOf(err, r.release())
 }
 
-// FindID returns the position of the entry alive that has an id.
+// FindID returns the position of the entry alive that has an id, of several the last.
 func (r *Run) FindID(id uint64) (pos uint32, ok bool, err error) {
 	if id < r.footer.minID || id > r.footer.maxID {
 		return 0, false, nil

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"math"
 	"math/bits"
 	"sort"
 )
@@ -52,11 +53,18 @@ func getItem(b []byte, width, i int) (it item) {
 	return it
 }
 
-// candidates returns the first block that may have items with hi. Others may follow, as long
-// as their first is not beyond it.
-func (x *index) candidates(hi uint64) int {
-	i := gallop(x.firsts, hi, x.kind == kindKeys)
-	return max(0, i-1)
+// last returns the last block that may have items with hi, or -1. Those before it may have some
+// too, as long as the first item behind has hi.
+func (x *index) last(hi uint64) int {
+	if hi == math.MaxUint64 {
+		return len(x.firsts) - 1
+	}
+	return gallop(x.firsts, hi+1, x.kind == kindKeys) - 1
+}
+
+// may reports whether a filter lets through that block b has hi.
+func (x *index) may(b int, hi uint64) bool {
+	return x.filters == nil || x.filters[b/filterBlocks].may(hi)
 }
 
 // gallop returns the first of sorted numbers that is v or more. Those that are spread evenly,
@@ -88,41 +96,43 @@ func gallop(a []uint64, v uint64, even bool) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return a[lo+i] >= v })
 }
 
-// search returns the first item of a block that is not below (hi, lo).
+// search returns the first item of a block that is beyond (hi, lo).
 func (x *index) search(payload []byte, hi, lo uint64) int {
 	return sort.Search(len(payload)/x.width, func(i int) bool {
 		it := getItem(payload, x.width, i)
-		return it.hi > hi || it.hi == hi && it.lo >= lo
+		return it.hi > hi || it.hi == hi && it.lo > lo
 	})
 }
 
-// find returns the entry alive that items with (hi, lo) lead to. The run is held.
+// find returns the last entry alive that items with (hi, lo) lead to. The run is held.
 func (r *Run) find(x *index, hi, lo uint64) (pos uint32, ok bool, err error) {
 	var buf *[indexBlock]byte
-	for b := x.candidates(hi); b < len(x.firsts) && x.firsts[b] <= hi; b++ {
-		if x.filters != nil && !x.filters[b/filterBlocks].may(hi) {
-			continue
-		}
-		if buf == nil {
-			buf = indexBuffers.Get().(*[indexBlock]byte)
-			defer indexBuffers.Put(buf)
-		}
-		off, items := x.place(b)
-		p, err := r.indexBlock(x, b, buf[:])
-		if err != nil {
-			return 0, false, err
-		}
-		for i := x.search(p, hi, lo); i < items; i++ {
-			it := getItem(p, x.width, i)
-			if it.hi != hi || it.lo != lo {
-				return 0, false, nil
+	for b := x.last(hi); b >= 0; b-- {
+		if x.may(b, hi) {
+			if buf == nil {
+				buf = indexBuffers.Get().(*[indexBlock]byte)
+				defer indexBuffers.Put(buf)
 			}
-			if it.pos >= r.n {
-				return 0, false, r.damage(off, "an index leads to no entry")
+			p, err := r.indexBlock(x, b, buf[:])
+			if err != nil {
+				return 0, false, err
 			}
-			if r.Alive(it.pos) {
-				return it.pos, true, nil
+			for i := x.search(p, hi, lo) - 1; i >= 0; i-- {
+				it := getItem(p, x.width, i)
+				if it.hi != hi || it.lo != lo {
+					return 0, false, nil
+				}
+				if it.pos >= r.n {
+					off, _ := x.place(b)
+					return 0, false, r.damage(off, "an index leads to no entry")
+				}
+				if r.Alive(it.pos) {
+					return it.pos, true, nil
+				}
 			}
+		}
+		if x.firsts[b] != hi {
+			break
 		}
 	}
 	return 0, false, nil

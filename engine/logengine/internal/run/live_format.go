@@ -22,12 +22,15 @@ const (
 	deadBits
 )
 
-// AppendLive appends who is dead, for a checkpoint. Who is killed meanwhile is in it or not.
-func (r *Run) AppendLive(b []byte) []byte {
+// AppendLive appends who is dead, for a checkpoint, and returns how many are alive by that. Who
+// is killed meanwhile is in it or not.
+func (r *Run) AppendLive(b []byte) (_ []byte, alive int) {
 	at := len(b)
 	b = append(b, make([]byte, liveHead)...)
 	for from := uint32(0); from < r.n; from += liveChunk {
-		b = r.Live.appendChunk(b, from, min(r.n, from+liveChunk))
+		var n int
+		b, n = r.Live.appendChunk(b, from, min(r.n, from+liveChunk))
+		alive += n
 	}
 	h := b[at:]
 	le.PutUint32(h[4:], liveVersion)
@@ -35,10 +38,11 @@ func (r *Run) AppendLive(b []byte) []byte {
 	le.PutUint32(h[16:], r.n)
 	le.PutUint32(h[20:], uint32(len(h)-liveHead))
 	le.PutUint32(h, crc32.Update(r.seed, castagnoli, h[4:]))
-	return b
+	return b, alive
 }
 
-func (l *Live) appendChunk(b []byte, from, to uint32) []byte {
+// appendChunk appends who is dead in [from, to), and returns how many are alive by that.
+func (l *Live) appendChunk(b []byte, from, to uint32) (_ []byte, alive int) {
 	var words [chunkWords]uint64 // what is said of them shall fit, whoever dies meanwhile
 	dead, n := 0, int(to-from)
 	used := words[:(n+63)/64]
@@ -50,25 +54,25 @@ func (l *Live) appendChunk(b []byte, from, to uint32) []byte {
 	dead -= tail
 	switch {
 	case dead == 0:
-		return append(b, allAlive)
+		return append(b, allAlive), n
 	case dead == n:
-		return append(b, allDead)
+		return append(b, allDead), 0
 	case dead <= mostListed:
 		if tail > 0 {
 			used[len(used)-1] &= ^uint64(0) >> tail
 		}
-		return appendList(append(b, deadList), used, dead)
+		return appendList(append(b, deadList), used, dead), n - dead
 	case n-dead <= mostListed:
 		for i := range used {
 			used[i] = ^used[i]
 		}
-		return appendList(append(b, aliveList), used, n-dead)
+		return appendList(append(b, aliveList), used, n-dead), n - dead
 	}
 	b = append(b, deadBits)
 	for _, w := range used {
 		b = le.AppendUint64(b, w)
 	}
-	return b
+	return b, n - dead
 }
 
 // appendList appends the places of the bits that are set.

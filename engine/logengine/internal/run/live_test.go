@@ -50,12 +50,15 @@ func TestLiveAgainstModel(t *testing.T) {
 		if r.Kill(uint32(n)) || r.Alive(uint32(n)) {
 			t.Fatal("there is one more")
 		}
-		b := r.AppendLive(nil)
+		b, alive := r.AppendLive(nil)
+		if alive != r.Count(0, uint32(n)) {
+			t.Fatalf("%d are alive, want %d", alive, r.Count(0, uint32(n)))
+		}
 		again := bare(uint32(n))
 		rest, err := again.RestoreLive(b)
 		must(t, err)
 		check(t, again.Live, dead, 0, n)
-		if len(rest) > 0 || !bytes.Equal(again.AppendLive(nil), b) {
+		if same, _ := again.AppendLive(nil); len(rest) > 0 || !bytes.Equal(same, b) {
 			t.Fatal("it reads otherwise than it was written")
 		}
 		for i := range n {
@@ -120,7 +123,7 @@ func TestRotInSavedLive(t *testing.T) {
 	r := bare(70_000)
 	r.KillRange(100, 130)
 	r.KillRange(liveChunk, 70_000)
-	b := r.AppendLive(nil)
+	b, _ := r.AppendLive(nil)
 	for i := range b {
 		for bit := range 8 {
 			b[i] ^= 1 << bit
@@ -150,9 +153,11 @@ func TestRotInSavedLive(t *testing.T) {
 func FuzzLive(f *testing.F) {
 	r := bare(liveChunk + 200)
 	r.KillRange(5, 50)
-	f.Add(uint32(liveChunk+200), r.AppendLive(nil)[liveHead:])
+	b, _ := r.AppendLive(nil)
+	f.Add(uint32(liveChunk+200), b[liveHead:])
 	r.KillRange(40, liveChunk-3)
-	f.Add(uint32(liveChunk+200), r.AppendLive(nil)[liveHead:])
+	b, _ = r.AppendLive(nil)
+	f.Add(uint32(liveChunk+200), b[liveHead:])
 	f.Add(uint32(200), []byte{deadList, 2, 0, 1, 0, 1, 0})
 	f.Add(uint32(70), append([]byte{deadBits}, make([]byte, 16)...))
 	f.Fuzz(func(t *testing.T, n uint32, b []byte) {
@@ -162,7 +167,8 @@ func FuzzLive(f *testing.F) {
 			return
 		}
 		r := &Run{Live: l}
-		again, ok := decodeLive(r.AppendLive(nil)[liveHead:], n)
+		b, _ = r.AppendLive(nil)
+		again, ok := decodeLive(b[liveHead:], n)
 		if !ok || again.Count(0, n) != l.Count(0, n) {
 			t.Fatal("it reads otherwise than it was written")
 		}

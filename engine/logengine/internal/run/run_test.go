@@ -85,11 +85,11 @@ func TestRunAgainstModel(t *testing.T) {
 				t.Fatalf("found a key that is not there: %v", err)
 			}
 		}
-		saved := r.AppendLive([]byte("before"))[6:]
+		saved, _ := r.AppendLive([]byte("before"))
 		must(t, r.Close())
 		again, err := Open(d, "/runs", 1, cfg)
 		must(t, err)
-		rest, err := again.RestoreLive(append(saved, "behind"...))
+		rest, err := again.RestoreLive(append(saved, "behind"...)[6:])
 		must(t, err)
 		if string(rest) != "behind" {
 			t.Fatalf("%q is left", rest)
@@ -126,13 +126,13 @@ func TestHostileHashes(t *testing.T) {
 	}
 	r = written(t, d, 2, small(), same)
 	must(t, r.Verify(nil))
-	for i := range same { // the one alive is found behind all that are dead
+	for i := len(same) - 1; i >= 0; i-- { // the last alive is found before all that are dead
 		if pos, ok, err := r.FindKey(keyOf(1)); err != nil || !ok || int(pos) != i {
 			t.Fatalf("%d: %d, %v, %v", i, pos, ok, err)
 		}
 		r.Kill(uint32(i))
 	}
-	if _, ok, err := r.FindKey(keyOf(1)); ok || err != nil {
+	if _, ok, err := r.FindKey(keyOf(1)); ok || err != nil || !r.MayHold(keyOf(1)) {
 		t.Fatalf("found a dead one: %v", err)
 	}
 	must(t, r.Close())
@@ -303,6 +303,39 @@ func TestFileGoesWithTheLastScan(t *testing.T) {
 	if d.Handles() != 0 || len(names) != 0 || one.Next() {
 		t.Errorf("%d files are open, there are %v: %v", d.Handles(), names, err)
 	}
+}
+
+// TestFilters lets through what is there and few others, in memory that is bounded.
+func TestFilters(t *testing.T) {
+	const n = 60_000 // more than two filters
+	d := newDisk(t)
+	w, err := Create(d, "/runs", 1, nil)
+	must(t, err)
+	value := make([]byte, 200)
+	for i := range n {
+		must(t, w.Add(Place{1, int64(i), uint64(i)}, keyOf(i), value))
+	}
+	r, err := w.Finish()
+	must(t, err)
+	reads := 0
+	d.Hook(func(disktest.Call) error { reads++; return nil })
+	through := 0
+	for i := range n {
+		if !r.MayHold(keyOf(i)) {
+			t.Fatalf("%d is not let through", i)
+		}
+		if r.MayHold(keyOf(n + i)) {
+			through++
+		}
+	}
+	if most := n / 256 * 2; through > most || reads > 0 || len(r.keys.filters) != 3 {
+		t.Errorf("%d of others were let through, want %d at most; %d calls; %d filters", through, most, reads, len(r.keys.filters))
+	}
+	if per := float64(r.Memory()) / n; per < 1.3 || per > 2 {
+		t.Errorf("%.2f bytes of memory an entry", per)
+	}
+	d.Hook(nil)
+	must(t, r.Close())
 }
 
 // TestSweep removes the runs that nobody names, and nothing else.

@@ -84,9 +84,14 @@ type Config struct {
 	// line where that cannot be written: see access.Audit. Default: none.
 	Audit *access.Audit
 
-	// TLS has Serve take connections over TLS alone, with HTTP/1.1 in it. See TLSFiles.
-	// Default: none.
+	// TLS has Serve take connections over TLS alone, with HTTP/1.1 in it. Default: that of
+	// Certificate, if there is one.
 	TLS *tls.Config
+
+	// Certificate is what the server shows over TLS. That it ends soon, in 14 days or when a
+	// quarter of its time is left, if that is less, GET /readyz tells to those who may know. See TLSFiles.
+	// Default: none.
+	Certificate *Certificate
 
 	// Logger gets panics and errors of class 5xx. Default: nothing is logged.
 	Logger *slog.Logger
@@ -147,6 +152,9 @@ func (cfg *Config) withDefaults(maxBody int) Config {
 		c.MaxHeader = defaultMaxHeader
 	}
 	c.MaxHeader = min(c.MaxHeader, mostMaxHeader)
+	if c.TLS == nil && c.Certificate != nil {
+		c.TLS = c.Certificate.TLS()
+	}
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration

@@ -91,6 +91,11 @@ func (s *Server) troubles() (all []wire.Trouble) {
 				Hint: "make room where it lies, or let the server write there; changes go on meanwhile, and their lines are in the server's log"})
 		}
 	}
+	if s.cfg.Certificate != nil {
+		if t := s.cfg.Certificate.trouble(time.Now()); t != nil {
+			all = append(all, *t)
+		}
+	}
 	return all
 }
 

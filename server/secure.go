@@ -3,69 +3,17 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/fresh"
 	"github.com/tarryhq/tarry/internal/sparse"
 	"github.com/tarryhq/tarry/internal/wire"
 )
-
-// TLSFiles are the files that a server needs for TLS, in PEM.
-type TLSFiles struct {
-	Cert, Key string // the certificate, with those between it and its authority, and its key
-	ClientCA  string // the authorities of clients, which then have to bring a certificate; "": they need none
-}
-
-// Config reads the files and returns a configuration that reads them again, at most once
-// a second, when they have changed, for the connections to come. Files that are then
-// broken, or do not belong together, change nothing; log is told.
-func (f TLSFiles) Config(log *slog.Logger) (*tls.Config, error) {
-	paths := []string{f.Cert, f.Key}
-	if f.ClientCA != "" {
-		paths = append(paths, f.ClientCA)
-	}
-	failed := func(err error) {
-		log.Error("the files for TLS cannot be read again, and what was read before is used on", "error", err)
-	}
-	v, err := fresh.New(f.read, failed, paths...)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return v.Get(), nil },
-	}, nil
-}
-
-func (f TLSFiles) read() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-	if err != nil {
-		return nil, fmt.Errorf("%s and %s: %w", f.Cert, f.Key, err)
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{pair}}
-	if f.ClientCA == "" {
-		return c, nil
-	}
-	pem, err := os.ReadFile(f.ClientCA)
-	if err != nil {
-		return nil, err
-	}
-	c.ClientCAs = x509.NewCertPool()
-	if !c.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", f.ClientCA)
-	}
-	c.ClientAuth = tls.RequireAndVerifyClientCert
-	c.SessionTicketsDisabled = true // a session must not outlive its authority here
-	return c, nil
-}
 
 // secureConn is a conn over TLS, in which all is read and written as in any other. By
 // ConnectionState net/http knows it.

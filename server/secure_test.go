@@ -53,7 +53,7 @@ func newSecured(t *testing.T, files server.TLSFiles, cfg server.Config) *secured
 	s := &secured{log: new(locked)}
 	cfg.Logger = slog.New(slog.NewTextHandler(s.log, nil))
 	var err error
-	if cfg.TLS, err = files.Config(cfg.Logger); err != nil {
+	if cfg.Certificate, err = files.Open(cfg.Logger); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -155,7 +155,7 @@ func TestTLSFilesThatWillNotDo(t *testing.T) {
 		"failed to find":                        {Cert: key, Key: key},
 		key + " has no certificate":             {Cert: cert, Key: key, ClientCA: key},
 	} {
-		if _, err := files.Config(slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := files.Open(slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

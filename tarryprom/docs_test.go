@@ -28,6 +28,7 @@ func TestMetricsInTheDocs(t *testing.T) {
 	c := tarry.New(memengine.New(nil), &tarry.Config{Meter: m.Meter()})
 	defer c.Close()
 	m.Watch(c)
+	m.WatchCertificate(time.Now)
 	s := httptest.NewServer(server.New(c, &server.Config{Metrics: m.Handler(), Answered: m.Answered}))
 	defer s.Close()
 	ask := func(method, path, body string) {

@@ -71,10 +71,11 @@ type Metrics struct {
 
 	mu     sync.Mutex
 	client *tarry.Client
-	latest *collection   // the last that is whole; nil: none
-	up     bool          // the last one came to its end
-	began  time.Time     // the last one
-	under  chan struct{} // closed when the one under way is over; nil: none is
+	end    func() time.Time // of the certificate; nil: there is none
+	latest *collection      // the last that is whole; nil: none
+	up     bool             // the last one came to its end
+	began  time.Time        // the last one
+	under  chan struct{}    // closed when the one under way is over; nil: none is
 }
 
 // New returns Metrics that nothing is counted in yet.
@@ -93,6 +94,25 @@ func (m *Metrics) Watch(c *tarry.Client) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.client, m.latest, m.up, m.began = c, nil, true, time.Time{}
+}
+
+// WatchCertificate has the metrics tell until when the certificate of a server is good, as
+// server.Certificate.End has it.
+func (m *Metrics) WatchCertificate(end func() time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.end = end
+}
+
+var certificateDesc = prometheus.NewDesc("tarry_tls_certificate_expiration_timestamp_seconds", "Until when the certificate of the server is good.", nil, nil)
+
+func (m *Metrics) collectCertificate(ch chan<- prometheus.Metric) {
+	m.mu.Lock()
+	end := m.end
+	m.mu.Unlock()
+	if end != nil {
+		ch <- prometheus.MustNewConstMetric(certificateDesc, prometheus.GaugeValue, float64(end().Unix()))
+	}
 }
 
 // maxScrapes is how many scrapes are answered at a time; more get 503.
@@ -123,6 +143,7 @@ func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 	for _, d := range stateDescs {
 		ch <- d
 	}
+	ch <- certificateDesc
 }
 
 // Collect is prometheus.Collector's. It waits for a collection from the store for no
@@ -130,6 +151,7 @@ func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.collectStore(ch)
 	m.collectFigures(ch)
+	m.collectCertificate(ch)
 	for _, v := range m.vecs.collectors() {
 		v.Collect(ch)
 	}

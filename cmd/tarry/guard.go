@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -83,7 +82,7 @@ func (o *guarding) warn(p *Program, address string, on net.Addr) {
 	case !exposed(on):
 	case o.guard == nil:
 		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", called(address, on))
-	case o.tls == nil:
+	case o.cert == nil:
 		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines without TLS, and tokens can be read on their way (give --tls-cert and --tls-key)\n", called(address, on))
 	}
 }
@@ -92,7 +91,7 @@ func (o *guarding) warn(p *Program, address string, on net.Addr) {
 type guarding struct {
 	guard *access.Guard
 	audit *access.Audit
-	tls   *tls.Config
+	cert  *server.Certificate // nil: there is no TLS
 	file  *auditFile
 }
 
@@ -114,7 +113,7 @@ func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err err
 	o.audit = access.NewAudit(to)
 	o.audit.Logger = logger
 	if g.tls.Cert != "" {
-		if o.tls, err = g.tls.Config(logger); err != nil {
+		if o.cert, err = g.tls.Open(logger); err != nil {
 			return o, usagef("they are the certificate and its own key, in PEM", "--tls-cert, --tls-key, --tls-client-ca: %v", err)
 		}
 	}
@@ -130,9 +129,10 @@ func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err err
 	return o, nil
 }
 
-// after hands wishes to read files again on, once the tokens have been looked at.
+// after hands wishes to read files again on, once the tokens and the certificate have been
+// looked at.
 func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal) <-chan os.Signal {
-	if o.guard == nil || wishes == nil {
+	if o.guard == nil && o.cert == nil || wishes == nil {
 		return wishes
 	}
 	further := make(chan os.Signal, 1)
@@ -140,7 +140,12 @@ func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal) <-chan os
 		for {
 			select {
 			case w := <-wishes:
-				o.guard.Refresh()
+				if o.guard != nil {
+					o.guard.Refresh()
+				}
+				if o.cert != nil {
+					o.cert.Refresh()
+				}
 				select {
 				case further <- w:
 				default: // one is waiting

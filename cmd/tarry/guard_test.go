@@ -11,6 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/httpengine"
+	"github.com/tarryhq/tarry/internal/certtest"
 )
 
 func TestTokenFileThatOthersMayRead(t *testing.T) {
@@ -86,6 +90,41 @@ func TestAuditFileThatIsRotated(t *testing.T) {
 	if _, err := a.Write([]byte("5\n")); err == nil {
 		t.Error("it was written to a file that nobody can find")
 	}
+}
+
+// That the certificate ends soon the log, the metrics and the status tell, until there is
+// another.
+func TestServeWithACertificateThatEndsSoon(t *testing.T) {
+	now := time.Now()
+	_, cert, key := certtest.Between(t, now.Add(-80*24*time.Hour), now.Add(10*24*time.Hour+time.Hour))
+	_, newCert, newKey := certtest.Between(t, now, now.Add(90*24*time.Hour))
+	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	at := strings.TrimPrefix(s.stdout.await(t, `listens on (https://\S+)\n`)[1], "https://")
+	s.stderr.await(t, `level=WARN msg="the certificate ends soon" end=\S+`)
+	status := func(ca string, wanted step) {
+		t.Helper()
+		wanted.args = "status --server https://" + at + "?ca_file=" + url.QueryEscape(ca)
+		run1(t, world{}, wanted)
+	}
+	status(cert, step{code: exitFailed, stdout: `.*: ready\n! the server's certificate ends in 10 days, on \S+\n  put a new one, .*`, stderr: `tarry: there is 1 problem .*\n`})
+	both, err := os.ReadFile(newCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := os.ReadFile(newKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeMode(t, cert, string(both), 0o644)
+	writeMode(t, key, string(secret), 0o600)
+	awaits(t, "the new certificate", func() error {
+		u, err := url.Parse("https://" + at + "?ca_file=" + url.QueryEscape(newCert))
+		if err != nil {
+			return err
+		}
+		return httpengine.Ready(t.Context(), u, nil)
+	})
+	status(newCert, step{stdout: `.*: ready\n(?s:.*)`})
 }
 
 // Of an audit log that cannot be written the log, the metrics and the status tell, and

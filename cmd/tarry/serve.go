@@ -134,6 +134,9 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		meter = tarry.Meters(meter, trends.Meter())
 	}
 	guard.audit.Lost = metrics.AuditLost
+	if guard.cert != nil {
+		metrics.WatchCertificate(guard.cert.End)
+	}
 	cfg := &server.Config{
 		Version:         readBuild().Version,
 		Hosts:           s.names(),
@@ -143,7 +146,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		ShutdownTimeout: max(s.drain, time.Millisecond),
 		Guard:           guard.guard,
 		Audit:           guard.audit,
-		TLS:             guard.tls,
+		Certificate:     guard.cert,
 		Metrics:         metrics.Handler(),
 		Answered:        metrics.Answered,
 		Trends:          trends,

@@ -18,8 +18,13 @@ import (
 )
 
 // New makes a certificate of 127.0.0.1 that is its own authority, in files and as
-// a server has it.
+// a server has it. It is good for an hour.
 func New(t testing.TB) (server *tls.Config, certFile, keyFile string) {
+	return Between(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+}
+
+// Between is New with a certificate that is good from one time to another.
+func Between(t testing.TB, from, to time.Time) (server *tls.Config, certFile, keyFile string) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -31,7 +36,7 @@ func New(t testing.TB) (server *tls.Config, certFile, keyFile string) {
 	must(err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "tarry"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: from, NotAfter: to,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/tarryhq/tarry/internal/fresh"
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// TLSFiles are the files that a server needs for TLS, in PEM.
+type TLSFiles struct {
+	Cert, Key string // the certificate, with those between it and its authority, and its key
+	ClientCA  string // the authorities of clients, which then have to bring a certificate; "": they need none
+}
+
+// Certificate is what a server shows to its clients, as its files have it by now. It may be
+// used by many goroutines.
+type Certificate struct {
+	log   *slog.Logger
+	path  string
+	files *fresh.Value[*shown]
+}
+
+// shown is what the files had when they were read.
+type shown struct {
+	tls  *tls.Config
+	leaf *x509.Certificate
+}
+
+// Open reads the files. They are read again, at most once a second, when they have changed.
+// Files that are then broken, or do not belong together, change nothing. log is told so,
+// and each time they are read until when the certificate is good.
+func (f TLSFiles) Open(log *slog.Logger) (*Certificate, error) {
+	c := &Certificate{log: log, path: f.Cert}
+	paths := []string{f.Cert, f.Key}
+	if f.ClientCA != "" {
+		paths = append(paths, f.ClientCA)
+	}
+	read := func() (*shown, error) {
+		s, err := f.read()
+		if err == nil {
+			c.tell(s.leaf)
+		}
+		return s, err
+	}
+	failed := func(err error) {
+		log.Error("the files for TLS cannot be read again, and what was read before is used on", "error", err)
+	}
+	var err error
+	c.files, err = fresh.New(read, failed, paths...)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// TLS is for the connections to come: with what the files have by then.
+func (c *Certificate) TLS() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.files.Get().tls, nil },
+	}
+}
+
+// End is until when the certificate is good.
+func (c *Certificate) End() time.Time { return c.files.Get().leaf.NotAfter }
+
+// Refresh looks at once whether the files have changed.
+func (c *Certificate) Refresh() { c.files.Refresh() }
+
+// soon is the most that a certificate may still be good for when that is a trouble; of one
+// for a short time it is a quarter of that. Those who renew by themselves do it when a third
+// is left.
+const soon = 14 * 24 * time.Hour
+
+func endsSoon(leaf *x509.Certificate, now time.Time) bool {
+	return leaf.NotAfter.Sub(now) < min(soon, leaf.NotAfter.Sub(leaf.NotBefore)/4)
+}
+
+// tell tells the log until when a certificate is good that was read.
+func (c *Certificate) tell(leaf *x509.Certificate) {
+	level, message := slog.LevelInfo, "the certificate was read"
+	if now := time.Now(); now.After(leaf.NotAfter) {
+		level, message = slog.LevelError, "the certificate has ended, and clients refuse it"
+	} else if endsSoon(leaf, now) {
+		level, message = slog.LevelWarn, "the certificate ends soon"
+	}
+	c.log.Log(context.Background(), level, message, "end", leaf.NotAfter.UTC(), "file", c.path)
+}
+
+// trouble is what is wrong with the certificate; nil: nothing.
+func (c *Certificate) trouble(now time.Time) *wire.Trouble {
+	leaf := c.files.Get().leaf
+	left := leaf.NotAfter.Sub(now).Round(time.Minute)
+	const hint = "put a new one, with its key, in the place of the files that --tls-cert and --tls-key name: they are read again by themselves"
+	switch {
+	case left <= 0:
+		return &wire.Trouble{Message: "the server's certificate has ended, on " + leaf.NotAfter.UTC().Format(wire.TimeFormat), Hint: hint}
+	case endsSoon(leaf, now):
+		return &wire.Trouble{Message: fmt.Sprintf("the server's certificate ends in %s, on %s", lasting(left), leaf.NotAfter.UTC().Format(wire.TimeFormat)), Hint: hint}
+	}
+	return nil
+}
+
+// lasting is a time as people read it: in days, once there are some.
+func lasting(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d < 2*day {
+		return d.String()
+	}
+	return fmt.Sprintf("%d days", d/day)
+}
+
+func (f TLSFiles) read() (*shown, error) {
+	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", f.Cert, f.Key, err)
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Cert, err)
+	}
+	s := &shown{&tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{pair}}, leaf}
+	if f.ClientCA == "" {
+		return s, nil
+	}
+	pem, err := os.ReadFile(f.ClientCA)
+	if err != nil {
+		return nil, err
+	}
+	s.tls.ClientCAs = x509.NewCertPool()
+	if !s.tls.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", f.ClientCA)
+	}
+	s.tls.ClientAuth = tls.RequireAndVerifyClientCert
+	s.tls.SessionTicketsDisabled = true // a session must not outlive its authority here
+	return s, nil
+}

@@ -130,21 +130,26 @@ func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err err
 }
 
 // after hands wishes to read files again on, once the tokens and the certificate have been
-// looked at.
-func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal) <-chan os.Signal {
-	if o.guard == nil && o.cert == nil || wishes == nil {
-		return wishes
+// looked at; alone: nobody takes them, as there is nothing else to read.
+func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal, alone bool, logger *slog.Logger) <-chan os.Signal {
+	if wishes == nil {
+		return nil
 	}
 	further := make(chan os.Signal, 1)
 	go func() {
 		for {
 			select {
 			case w := <-wishes:
+				notifyReloading(logger)
 				if o.guard != nil {
 					o.guard.Refresh()
 				}
 				if o.cert != nil {
 					o.cert.Refresh()
+				}
+				if alone {
+					notifyReady(logger)
+					continue
 				}
 				select {
 				case further <- w:

@@ -54,6 +54,7 @@ func (h *handing) run(ctx context.Context, wishes <-chan os.Signal, logger *slog
 			return err
 		case <-wishes:
 			h.reload()
+			notifyReady(logger)
 		}
 	}
 }

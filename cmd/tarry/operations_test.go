@@ -138,6 +138,7 @@ func TestBoardQueries(t *testing.T) {
 func TestUnit(t *testing.T) {
 	unit := readOperations(t, "tarry.service")
 	for _, want := range []string{"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n", "StateDirectory=tarry\n",
+		"Type=notify\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "TimeoutStartSec=infinity\n",
 		"RestartPreventExitStatus=2\n", "ExecStart=/usr/local/bin/tarry serve\n", "TARRY_STORE=disk:/var/lib/tarry"} {
 		if !strings.Contains(unit, want) {
 			t.Errorf("the unit has no %s", want)

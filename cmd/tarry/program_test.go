@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 
 // world is what a Program of a test sees of the world.
 type world struct {
+	reloads  <-chan os.Signal // wishes to have files read again
 	env      []string
 	stdin    string
 	terminal bool
@@ -53,7 +54,7 @@ func (w world) program(stdout, stderr interface{ Write([]byte) (int, error) }, a
 		Terminal: w.terminal,
 		Now:      time.Now,
 		Self:     os.Args[0],
-		Reloads:  func() (<-chan os.Signal, func()) { return nil, func() {} },
+		Reloads:  func() (<-chan os.Signal, func()) { return w.reloads, func() {} },
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
@@ -96,7 +97,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	var wishes <-chan os.Signal
-	if p.settings.file.path != "" || s.guard.tokens != "" || s.guard.tls.Cert != "" {
+	if p.settings.file.path != "" || s.guard.tokens != "" || s.guard.tls.Cert != "" || notified() {
 		// From before the file is read until the store is closed: the signal would end the process.
 		var stop func()
 		wishes, stop = p.Reloads()
@@ -157,6 +158,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	defer end()
 	opening, served := server.NewOpening(cfg), make(chan error, 1)
 	go func() { served <- opening.Serve(serving, l) }()
+	notify(logger, "STATUS=opening the store")
 	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, PushMiddleware: spans.pushes(), Logger: logger, Meter: meter})
 	if err != nil {
 		end()
@@ -164,7 +166,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	metrics.Watch(c)
-	handing, err := p.handOn(ctx, c, routes, guard.after(ctx, wishes), s, spans, logger)
+	handing, err := p.handOn(ctx, c, routes, guard.after(ctx, wishes, p.settings.file.path == "", logger), s, spans, logger)
 	if err != nil {
 		end()
 		<-served
@@ -172,7 +174,10 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	}
 	opening.Opened(s.pages(server.New(c, cfg)))
 	p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
+	notifyReady(logger)
+	stopping := context.AfterFunc(ctx, func() { notify(logger, daemon.SdNotifyStopping, "STATUS=answering the requests under way") })
 	err = <-served
+	stopping()
 	undrained := handing.end()
 	if ctx.Err() != nil {
 		switch {

@@ -23,7 +23,7 @@ func counted(t *testing.T) (remote, local *tarry.Client, conns, polls *atomic.In
 	conns, polls = new(atomic.Int32), new(atomic.Int32)
 	eng := memengine.New(nil)
 	local = tarry.New(eng, nil)
-	h := server.New(local, nil)
+	h := watched(t, server.New(local, nil))
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/lease" {
 			polls.Add(1)

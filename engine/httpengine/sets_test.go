@@ -22,7 +22,7 @@ import (
 type many struct {
 	*testing.T
 	local   *tarry.Client
-	server  atomic.Pointer[server.Server]
+	server  atomic.Pointer[http.Handler]
 	named   atomic.Int32 // requests that named their queues
 	sets    atomic.Int32 // requests that named a set
 	handled chan string
@@ -42,10 +42,13 @@ func (m *many) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			m.polled <- struct{}{}
 		}
 	}
-	m.server.Load().ServeHTTP(w, r)
+	(*m.server.Load()).ServeHTTP(w, r)
 }
 
-func (m *many) begin(cfg *server.Config) { m.server.Store(server.New(m.local, cfg)) }
+func (m *many) begin(cfg *server.Config) {
+	h := watched(m, server.New(m.local, cfg))
+	m.server.Store(&h)
+}
 
 // of runs f beside a worker of n queues, q0 and so on.
 func of(t *testing.T, n int, cfg *server.Config, handle func(m *many, queue string), f func(m *many), opts ...tarry.HandleOption) {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -371,5 +372,98 @@ func TestKeysDependOnTheSecret(t *testing.T) {
 	s := Secret{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	if got := fmt.Sprintf("%x", s.Key(0x03020100, "")); got != "af8f9c2dc16481f87955cd7b7c6e0f7d" {
 		t.Error(got)
+	}
+}
+
+// TestSideBySide looks up, scans and kills from many goroutines while runs are merged and
+// removed: who is told something is told the truth.
+func TestSideBySide(t *testing.T) {
+	d, cfg := newDisk(t), small()
+	all := things(rand.New(rand.NewPCG(3, 3)), 1200)
+	var parts [2][]thing
+	for i, x := range all {
+		parts[i%2] = append(parts[i%2], x)
+	}
+	sources := []*Run{written(t, d, 1, cfg, parts[0]), written(t, d, 2, cfg, parts[1])}
+	var wg sync.WaitGroup
+	merged := make(chan struct{})
+	for k := range 4 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(3, uint64(k)))
+			for {
+				i := rng.IntN(2)
+				r, part := sources[i], parts[i]
+				pos := uint32(rng.IntN(len(part)))
+				var err error
+				switch rng.IntN(4) {
+				case 0:
+					if rng.IntN(4) == 0 {
+						r.Kill(pos)
+					}
+				case 1:
+					var e Entry
+					if e, err = r.Get(pos, nil); err == nil && e.Place != part[pos].Place {
+						t.Errorf("entry %d is %v", pos, e.Place)
+					}
+				case 2:
+					var found uint32
+					var ok bool
+					if found, ok, err = r.FindID(part[pos].ID); ok && found != pos {
+						t.Errorf("id of %d leads to %d", pos, found)
+					}
+				case 3:
+					s := r.Scan(pos, pos+40)
+					for s.Next() {
+						if e := s.Entry(); !bytes.Equal(e.Value, part[e.Pos].value) {
+							t.Errorf("entry %d has another value", e.Pos)
+						}
+					}
+					err = errors.Join(s.Err(), s.Close())
+				}
+				if err != nil {
+					if !errors.Is(err, ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	var m *Merged
+	wg.Go(func() {
+		defer close(merged)
+		var err error
+		if m, err = Merge(d, "/runs", 3, cfg, sources); err != nil {
+			t.Error(err)
+		}
+		sources[0].Kill(0) // one at least dies behind the copy
+		for _, r := range sources {
+			if err := r.Remove(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	<-merged
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	m.CatchUp()
+	alive := sources[0].Count(0, sources[0].Len()) + sources[1].Count(0, sources[1].Len())
+	if n := m.Run.Count(0, m.Run.Len()); n != alive || alive == 0 || alive == len(all) {
+		t.Errorf("%d are alive, want %d", n, alive)
+	}
+	for i, r := range sources {
+		for pos := range r.Len() {
+			now, ok := m.Locate(i, pos)
+			if r.Alive(pos) != (ok && m.Run.Alive(now)) {
+				t.Errorf("entry %d of %d: alive is %v", pos, i, r.Alive(pos))
+			}
+		}
+	}
+	must(t, m.Run.Verify(nil))
+	must(t, m.Run.Close())
+	if names, err := d.List("/runs"); err != nil || len(names) != 1 || d.Handles() != 0 {
+		t.Errorf("%d files are open, there are %v: %v", d.Handles(), names, err)
 	}
 }

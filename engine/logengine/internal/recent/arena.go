@@ -193,7 +193,7 @@ func (a *arena) unlink(n uint32) {
 
 // takeLarge returns one more than the place of memory for n bytes.
 func (a *arena) takeLarge(n int) uint32 {
-	b := a.pool.large(n)
+	b := a.pool.takeLarge(n)
 	if k := len(a.largeFree); k > 0 {
 		i := a.largeFree[k-1]
 		a.largeFree = a.largeFree[:k-1]

@@ -118,6 +118,32 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+// TestLargeAreGivenBackLater: what is larger than a chunk is spare when it is freed, whatever is
+// to be kept, and goes with the next Trim.
+func TestLargeAreGivenBackLater(t *testing.T) {
+	t.Parallel()
+	r := New(nil)
+	defer r.Close()
+	const n, size = 40, chunkSize
+	for id := uint64(1); id <= n; id++ {
+		r.Add(Entry{ID: id, Queue: 1, Value: make([]byte, size)})
+	}
+	full, _ := r.Memory()
+	for id := uint64(1); id <= n/2; id++ {
+		r.Remove(id)
+	}
+	r.Seal().Drop()
+	taken, spare := r.Memory()
+	if full-taken < n*size || spare < n*size {
+		t.Errorf("of %d bytes %d are taken and %d spare", full, taken, spare)
+	}
+	for r.Trim() {
+	}
+	if _, now := r.Memory(); spare-now < n*size {
+		t.Errorf("%d bytes are spare, and after Trim %d", spare, now)
+	}
+}
+
 // TestReadersSideBySide: what looks changes nothing, for the race detector to see.
 func TestReadersSideBySide(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,9 @@
 package recent
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // chunkSize is how much memory is taken at a time, from the system and by each part of a
 // window.
@@ -13,7 +16,9 @@ type pool struct {
 
 	mu    sync.Mutex
 	spare [][]byte
-	taken int64 // bytes that are not spare
+	large [][]byte // larger ones, to be given back
+	left  int64    // bytes of them
+	taken int64    // bytes that are neither
 }
 
 // get returns a chunk, which holds what it held before unless it is to be clear.
@@ -43,24 +48,29 @@ func (p *pool) put(chunks ...[]byte) {
 	p.spare = append(p.spare, chunks...)
 }
 
-// trim gives back to the system at most some of the spare chunks beyond those to keep, and
-// reports whether there are more.
+// trim gives back to the system some at most of what is spare beyond what to keep, and reports
+// whether there is more.
 func (p *pool) trim(most int) bool {
 	p.mu.Lock()
-	n := min(most, max(0, len(p.spare)-p.keep))
-	rest := len(p.spare) - n
-	give := append([][]byte(nil), p.spare[rest:]...)
-	clear(p.spare[rest:])
-	p.spare = p.spare[:rest]
+	large := min(most, len(p.large))
+	give := slices.Clone(p.large[:large])
+	p.large = slices.Delete(p.large, 0, large)
+	for _, b := range give {
+		p.left -= int64(len(b))
+	}
+	rest := len(p.spare) - min(most-large, max(0, len(p.spare)-p.keep))
+	give = append(give, p.spare[rest:]...)
+	p.spare = slices.Delete(p.spare, rest, len(p.spare))
+	more := len(p.spare) > p.keep || len(p.large) > 0
 	p.mu.Unlock()
 	for _, b := range give {
 		p.giveBack(b)
 	}
-	return rest > p.keep
+	return more
 }
 
-// large returns memory for n bytes that do not fit into a chunk.
-func (p *pool) large(n int) []byte {
+// takeLarge returns memory for n bytes that do not fit into a chunk.
+func (p *pool) takeLarge(n int) []byte {
 	size := (n + pageSize - 1) / pageSize * pageSize
 	p.mu.Lock()
 	p.taken += int64(size)
@@ -68,11 +78,14 @@ func (p *pool) large(n int) []byte {
 	return p.system(size)[:n]
 }
 
+// freeLarge takes such memory back. It goes with the next trim: that takes the longer the more it
+// is, and whoever frees has a lock.
 func (p *pool) freeLarge(b []byte) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.taken -= int64(cap(b))
-	p.mu.Unlock()
-	p.giveBack(b[:cap(b)])
+	p.left += int64(cap(b))
+	p.large = append(p.large, b[:cap(b)])
 }
 
 const pageSize = 4 << 10
@@ -80,7 +93,7 @@ const pageSize = 4 << 10
 func (p *pool) memory() (taken, spare int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.taken, int64(len(p.spare)) * chunkSize
+	return p.taken, int64(len(p.spare))*chunkSize + p.left
 }
 
 // system returns n bytes, which are zeros, from outside of Go's heap if that can be: so the

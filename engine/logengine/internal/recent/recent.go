@@ -177,8 +177,9 @@ func (r *Recent) Memory() (taken, spare int64) {
 	return taken, spare
 }
 
-// Trim gives some of the memory back to the system that is spare beyond Config.Keep, and
-// reports whether there is more of it. It may be called at any time, and outside of locks.
+// Trim gives some of the memory back to the system that is spare beyond Config.Keep, or too
+// large to be used again, and reports whether there is more of it. It may be called at any time,
+// and is best called outside of locks.
 func (r *Recent) Trim() bool { return r.pool.trim(trimChunks) }
 
 const trimChunks = 16

@@ -24,6 +24,9 @@ var (
 	// ErrFull says that a run holds MaxEntries.
 	ErrFull = errors.New("the run is full; begin another")
 
+	// ErrNoEntry says that a run has no entry at a position.
+	ErrNoEntry = errors.New("the run has no entry at this position")
+
 	// ErrDone says that a Writer was used after Finish, Abort or an error.
 	ErrDone = errors.New("the writer of the run is done")
 )

@@ -1,6 +1,9 @@
 package run
 
-import "sort"
+import (
+	"fmt"
+	"sort"
+)
 
 // MayHold reports whether an entry with a key may be here, dead or alive, by what is in memory:
 // it says so of all that are, and of one in 256 of those that are not.
@@ -83,9 +86,12 @@ func (r *Run) Search(p Place) (uint32, error) {
 	return b.first + uint32(b.search(p)), nil
 }
 
-// Get returns the entry at a position, dead or alive, which there must be. The value is
-// appended to room, which may be nil.
+// Get returns the entry at a position, dead or alive. The value is appended to room, which may
+// be nil.
 func (r *Run) Get(pos uint32, room []byte) (Entry, error) {
+	if pos >= r.n {
+		return Entry{}, fmt.Errorf("%w (%d of %d)", ErrNoEntry, pos, r.n)
+	}
 	if !r.hold() {
 		return Entry{}, ErrClosed
 	}

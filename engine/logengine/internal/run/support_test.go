@@ -122,6 +122,9 @@ func whole(r *Run, all []thing, alive []bool) error {
 
 // same compares all that can be asked. Nil: all are alive.
 func same(r *Run, all []thing, alive []bool) error {
+	if _, err := r.Get(r.Len(), nil); !errors.Is(err, ErrNoEntry) {
+		return fmt.Errorf("got what is not there: %w", err)
+	}
 	lives := func(i int) bool { return alive == nil || alive[i] }
 	for i, x := range all {
 		e, err := r.Get(uint32(i), nil)

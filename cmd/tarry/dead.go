@@ -14,10 +14,10 @@ import (
 
 func (p *Program) deadCommand() *cobra.Command {
 	return group(&cobra.Command{
-		Use:   "dead ls|redrive|drop",
-		Short: "See to dead messages: list, bring back, drop",
+		Use:   "dead ls|groups|redrive|drop",
+		Short: "See to dead messages: list, group by error, bring back, drop",
 		Long:  `Dead are the messages whose attempts are used up and those that a worker buried.`,
-	}, "usage: tarry dead ls|redrive|drop QUEUE", p.deadListCommand(), p.deadRedriveCommand(), p.deadDropCommand())
+	}, "usage: tarry dead ls|groups|redrive|drop QUEUE", p.deadListCommand(), p.deadGroupsCommand(), p.deadRedriveCommand(), p.deadDropCommand())
 }
 
 func (p *Program) deadListCommand() *cobra.Command {
@@ -39,9 +39,9 @@ func (p *Program) deadListCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		text := f.Error != "" || f.KeyPrefix != ""
+		text := f.Error != "" || f.KeyPrefix != "" || f.Match != nil
 		if text && list.after != "" {
-			return usagef("bound the list with --since and --until", "--after does not go with --error and --key-prefix")
+			return usagef("bound the list with --since and --until", "--after does not go with --error, --group and --key-prefix")
 		}
 		if text || list.limit == 0 {
 			ctx = cmd.Context() // it may rightly take long
@@ -122,6 +122,7 @@ func (p *Program) deadRedriveCommand() *cobra.Command {
 flags choose, else all; the longest dead first. One whose key a live message holds by
 now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
 		Example: `  tarry dead redrive order.unpaid --since 2h --error timeout
+  tarry dead redrive order.unpaid --group "dial tcp #: timeout"
   tarry dead redrive order.unpaid 17 18
   tarry dead redrive order.unpaid --yes`,
 		Args: atLeastQueue,

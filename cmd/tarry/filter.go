@@ -1,15 +1,19 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/cause"
 )
 
 // filterFlags choose messages of a queue.
 type filterFlags struct {
 	tarry.Filter
-	from, to string // the flags that bound the time
+	from, to string   // the flags that bound the time
+	groups   []string // of errors
 }
 
 // died gives a command on dead messages its flags.
@@ -18,6 +22,7 @@ func (f *filterFlags) died(p *Program, cmd *cobra.Command) {
 	cmd.Flags().Var(boundValue{&f.From, p.Now, -1}, f.from, "only what died since then: a time, or how long ago, such as 2h")
 	cmd.Flags().Var(boundValue{&f.To, p.Now, -1}, f.to, "only what died before then")
 	f.text(cmd)
+	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "only those of this group of errors, as dead groups shows it; may be repeated")
 }
 
 // due gives a command on messages that wait its flags.
@@ -35,7 +40,7 @@ func (f *filterFlags) text(cmd *cobra.Command) {
 
 // given reports whether any of the flags is.
 func (f *filterFlags) given(cmd *cobra.Command) bool {
-	for _, name := range []string{f.from, f.to, "error", "key-prefix"} {
+	for _, name := range []string{f.from, f.to, "error", "key-prefix", "group"} {
 		if cmd.Flags().Changed(name) {
 			return true
 		}
@@ -66,6 +71,9 @@ func (f *filterFlags) ids(cmd *cobra.Command, args []string) (ids []tarry.ID, er
 // of completes the filter with its queue and the states that a command is for.
 func (f *filterFlags) of(queue string, states ...tarry.State) (tarry.Filter, error) {
 	f.Queue, f.States = queue, states
+	if f.groups != nil {
+		f.Match = f.grouped
+	}
 	switch {
 	case f.Limit < 0:
 		return f.Filter, usagef("0 is all", "--limit %d is negative", f.Limit)
@@ -73,4 +81,11 @@ func (f *filterFlags) of(queue string, states ...tarry.State) (tarry.Filter, err
 		return f.Filter, usagef("turn them round", "nothing lies between --%s %s and --%s %s", f.from, formatTime(f.From), f.to, formatTime(f.To))
 	}
 	return f.Filter, nil
+}
+
+// grouped reports whether a message died of one of the groups, spaces aside: a table shows
+// them as one line.
+func (f *filterFlags) grouped(m *tarry.Info) bool {
+	of := oneCell(cause.Of(m.LastError))
+	return slices.ContainsFunc(f.groups, func(g string) bool { return oneCell(g) == of })
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,10 +32,15 @@ var filterSteps = map[string]filterStep{
 	"redrive all, yes":   {step{args: `dead redrive Q --yes`, stdout: `redriven 5 messages of Q\n`}, "0 10"},
 	"drop an error":      {step{args: `dead drop Q --error address`, code: exitUsage, stderr: `tarry: this would drop for good 2 messages of Q, and nobody .*\n`}, "5 5"},
 	"drop an error, yes": {step{args: `dead drop Q --error address --yes --json`, stdout: `{"queue":"Q","outcome":"dropped","count":2}\n`}, "3 5"},
+	"redrive a group":    {step{args: "dead redrive Q --group wrong\taddress --group nothing", stdout: `redriven 2 messages of Q\n`}, "3 7"},
+	"ls a group":         {step{args: `dead ls Q --group timeout --limit 2`, stdout: `ID .*\n.*d0 .*\n.*d1 .*timeout\n`, stderr: `there are more.* --limit.*\n`}, "5 5"},
+	"ls a group after":   {step{args: `dead ls Q --group timeout --after x`, code: exitUsage, stderr: `tarry: --after does not go with --error, --group and --key-prefix .*\n`}, "5 5"},
+	"groups":             {step{args: `dead groups Q`, stdout: `COUNT  FIRST DIED  LAST DIED  ERROR\n3 .* timeout\n2 .* wrong address\n`}, "5 5"},
+	"groups of some":     {step{args: `dead groups Q --key-prefix d4 --json`, stdout: `{"queue":"Q","error":"wrong address","count":1,"first_died":"TIME","last_died":"TIME"}\n`}, "5 5"},
 	"drop none":          {step{args: `dead drop Q --error nothing`, stdout: `dropped 0 messages of Q\n`}, "5 5"},
 	"drop ids and error": {step{args: `dead drop Q 7 --error x`, code: exitUsage, stderr: `tarry: ids are given, and flags that choose .*\n`}, "5 5"},
 	"ls an error":        {step{args: `dead ls Q --error address`, stdout: `ID .*\n\d+  d3  .*address\n\d+  d4  .*address\n`}, "5 5"},
-	"ls a limit":         {step{args: `dead ls Q --error timeout --limit 2`, stdout: `ID .*\n.*d0 .*\n.*d1 .*timeout\n`, stderr: `there are more.* --limit .*\n`}, "5 5"},
+	"ls a limit":         {step{args: `dead ls Q --error timeout --limit 2`, stdout: `ID .*\n.*d0 .*\n.*d1 .*timeout\n`, stderr: `there are more.* --limit.*\n`}, "5 5"},
 	"ls the newest":      {step{args: `dead ls Q --error address --newest`, stdout: `ID .*\n\d+  d4  .*address\n\d+  d3  .*address\n`}, "5 5"},
 	"ls until":           {step{args: `dead ls Q --until 1h`, stdout: `ID .*ERROR\n`}, "5 5"},
 	"purge before":       {step{args: `purge Q --due-before 150m --yes`, stdout: `cancelled 3 messages of Q\n`}, "5 2"},
@@ -115,6 +121,35 @@ func TestFiltersOnATerminal(t *testing.T) {
 		stderr: `This will drop for good 3 messages of mail. Go on\? \[y/N\] tarry: nothing was done.*\n`})
 	run1(t, w, step{args: "dead drop mail --error timeout", stdin: "y\n", stdout: "dropped 3 messages of mail\n", stderr: "This will .*"})
 
+	// What dies while the question stands stays.
+	thinks, decide := io.Pipe()
+	var asked onText
+	asked.then = sync.OnceFunc(func() {
+		if _, err := c.Push(t.Context(), "mail", nil, tarry.Key("late"), tarry.Priority(0)); err != nil {
+			t.Error(err)
+		}
+		got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"mail"}, Max: 1})
+		if err != nil || len(got.Messages) != 1 {
+			t.Fatal(got, err)
+		}
+		if _, err := c.Settle(t.Context(), []tarry.Settlement{{Token: got.Messages[0].Token, Do: tarry.DoBury}}); err != nil {
+			t.Error(err)
+		}
+		go func() {
+			_, _ = io.WriteString(decide, "y\n")
+			_ = decide.Close()
+		}()
+	})
+	var done strings.Builder
+	p := w.program(&done, &asked, "dead", "drop", "mail")
+	p.Stdin = thinks
+	if code := p.Run(t.Context()); code != exitOK || done.String() != "dropped 2 messages of mail\n" {
+		t.Errorf("exit code %d, told %q and %q", code, asked.String(), done.String())
+	}
+	if q, err := c.Queue(t.Context(), "mail"); err != nil || q.Dead != 1 {
+		t.Errorf("%+v, %v", q, err)
+	}
+
 	// Who interrupts the question has answered it.
 	held, answer := io.Pipe()
 	defer answer.Close()
@@ -133,10 +168,10 @@ func TestFiltersOnATerminal(t *testing.T) {
 	}
 
 	var out, err1 strings.Builder
-	p := w.program(&out, &err1, "dead", "redrive", "mail", "--yes")
+	p = w.program(&out, &err1, "dead", "redrive", "mail", "--yes")
 	now := time.Now()
 	p.Now = func() time.Time { now = now.Add(2 * time.Second); return now }
-	if code := p.Run(t.Context()); code != exitOK || !regexp.MustCompile(`^\r\x1b\[K2 redriven, 0 skipped, 2 looked at\r\x1b\[K$`).MatchString(err1.String()) {
+	if code := p.Run(t.Context()); code != exitOK || !regexp.MustCompile(`^\r\x1b\[K1 redriven, 0 skipped, 1 looked at\r\x1b\[K$`).MatchString(err1.String()) {
 		t.Errorf("exit code %d, told %q", code, err1.String())
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -22,7 +23,11 @@ type sweep struct {
 func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.Swept, err error) {
 	note := p.note()
 	defer note.clear()
+	of := "" // how many it will hit, if that is known
 	if !s.yes {
+		if s.filter, err = dying(ctx, c, s.filter); err != nil {
+			return n, err
+		}
 		hits, all, err := p.hits(ctx, c, s, note)
 		if err != nil {
 			return n, err
@@ -30,6 +35,7 @@ func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.
 		if hits == 0 {
 			return n, nil // nor what comes now, of which nobody was asked
 		}
+		of = fmt.Sprintf(" of %d", hits)
 		if all || !s.mild {
 			what := fmt.Sprintf("%s %d messages of %s", s.do, hits, s.filter.Queue)
 			if all {
@@ -42,9 +48,30 @@ func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.
 		}
 	}
 	n, err = s.run(ctx, s.filter, func(n tarry.Swept) {
-		note.say("%d %s, %d skipped, %d looked at", n.Done, s.done, n.Skipped, n.Seen)
+		note.say("%d%s %s, %d skipped, %d looked at", n.Done, of, s.done, n.Skipped, n.Seen)
 	})
 	return n, midway(ctx, err, n.Done, s.done)
+}
+
+// dying has a filter of the dead end behind what died last, so that what dies while the
+// question stands is left alone.
+func dying(ctx context.Context, c *tarry.Client, f tarry.Filter) (tarry.Filter, error) {
+	if !slices.Equal(f.States, []tarry.State{tarry.Dead}) || !c.Capabilities().Range {
+		return f, nil
+	}
+	q := tarry.ListQuery{Queue: f.Queue, State: tarry.Dead, From: f.From, To: f.To, Newest: true, Limit: 1}
+	for more := true; more; more = q.After != "" {
+		page, err := c.ListPage(ctx, q)
+		if err != nil {
+			return f, err
+		}
+		if len(page.Messages) > 0 {
+			f.To = page.Messages[0].Died.Add(time.Millisecond)
+			break
+		}
+		q.After = page.Next
+	}
+	return f, nil
 }
 
 // midway is the error of a command that had changed n messages when it failed.

@@ -77,7 +77,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 	root.AddCommand(
 		p.serveCommand(),
 		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
-		p.statusCommand(), p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
+		p.statusCommand(), p.topCommand(), p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
 		p.workCommand(), p.deadCommand(), p.routeCommand(), p.tokenCommand(),
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
 		p.migrateCommand(),

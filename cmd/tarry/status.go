@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -47,7 +46,7 @@ token, and waits for no store.`,
 		if err != nil {
 			return err
 		}
-		s := status{late: late, now: p.Now(), Version: readBuild().Version, Engine: c.Capabilities().Name, Queues: []queueStatus{}, Problems: []problem{}}
+		s := status{finder: finder{late: late, now: p.Now(), Problems: []problem{}}, Version: readBuild().Version, Engine: c.Capabilities().Name, Queues: []queueStatus{}}
 		if e, ok := c.Engine().(*httpengine.Engine); ok {
 			s.Server, s.Version = bare(where), e.Version()
 		} else {
@@ -116,10 +115,6 @@ func notReady(err error) error {
 }
 
 const (
-	// tardy is how long a message is ready until it counts as late.
-	tardy = 30 * time.Second
-	// lately is how far back a death is a problem of now.
-	lately = 15 * time.Minute
 	// lateSpan is how far back is told how late messages were.
 	lateSpan = 15 * time.Minute
 	// shownQueues is how many queues fit one screen.
@@ -128,9 +123,6 @@ const (
 
 // status is what stands at a moment. It is what --json prints.
 type status struct {
-	late time.Duration
-	now  time.Time
-
 	Server     string        `json:"server,omitempty"`
 	Store      string        `json:"store,omitempty"`
 	Version    string        `json:"version"`
@@ -146,7 +138,7 @@ type status struct {
 	LateBySecs float64       `json:"late_seconds"` // how long the oldest has been ready
 	Trends     bool          `json:"trends"`       // whether the server keeps how late messages were
 	Queues     []queueStatus `json:"queues"`
-	Problems   []problem     `json:"problems"`
+	finder
 
 	nextQueue, oldestQueue string
 }
@@ -168,41 +160,28 @@ func (q queueStatus) MarshalJSON() ([]byte, error) {
 	return append(append(append(b[:len(b)-1], `,"lateness":`...), late...), '}'), err
 }
 
-// problem is what is wrong, and what to do about it.
-type problem struct {
-	Problem string `json:"problem"` // not_ready, server, no_worker, late, was_late, paused, deaths
-	Queue   string `json:"queue,omitempty"`
-	Message string `json:"message"`
-	Hint    string `json:"hint"`
-}
-
 // look asks for everything. That the store is not ready is a problem among others: what
 // can be told beside it is told.
 func (s *status) look(ctx context.Context, c *tarry.Client) error {
-	err := c.Ready(ctx)
-	if ctx.Err() != nil {
+	ready, err := s.readiness(ctx, c)
+	if err != nil {
 		return err
 	}
-	if s.Ready = err == nil; !s.Ready {
-		f := wire.Shown(err)
-		s.add("not_ready", "", f.Message, cmp.Or(f.Hint, "see to what is behind the engine, and to the server's log"))
-	}
-	if e, ok := c.Engine().(*httpengine.Engine); ok && s.Ready {
-		troubles, err := e.Troubles(ctx)
-		if err != nil {
-			return err
-		}
-		for _, t := range troubles {
-			s.add("server", "", t.Message, t.Hint)
-		}
-	}
+	s.Ready = ready
 	caps := c.Capabilities()
 	if s.Counts = caps.Count; !s.Counts {
 		return nil
 	}
-	late, err := s.lateness(ctx, c)
+	trends, kept, err := trendsOf(ctx, c, lateSpan, lateSpan)
 	if err != nil && s.Ready {
 		return err
+	}
+	s.Trends = kept
+	late := make(map[string]*wire.Times)
+	for name, t := range trends {
+		if latenessKnown(&t.Lateness) {
+			late[name] = &t.Lateness
+		}
 	}
 	listed := make(map[string]bool)
 	for after := ""; ; {
@@ -241,10 +220,6 @@ func (s *status) sort() {
 	})
 }
 
-func (s *status) add(what, queue, message, hint string) {
-	s.Problems = append(s.Problems, problem{what, queue, message, hint})
-}
-
 // queue takes up what a queue holds, and what is wrong with it.
 func (s *status) queue(ctx context.Context, c *tarry.Client, caps *tarry.Capabilities, q tarry.QueueInfo, late *wire.Times) error {
 	s.Scheduled, s.ReadyNow, s.Leased, s.Dead = s.Scheduled+q.Scheduled, s.ReadyNow+q.Ready, s.Leased+q.Leased, s.Dead+q.Dead
@@ -257,113 +232,12 @@ func (s *status) queue(ctx context.Context, c *tarry.Client, caps *tarry.Capabil
 	n := len(s.Problems)
 	s.backlog(q)
 	if len(s.Problems) == n {
-		s.wasLate(q.Queue, late)
+		s.wasLate(q.Queue, late, lateSpan)
 	}
-	if q.Dead > 0 && caps.Range && (caps.List || caps.ListDead) {
-		if err := s.deaths(ctx, c, q); err != nil {
-			return err
-		}
-	}
-	s.Queues = append(s.Queues, queueStatus{q, late, len(s.Problems) - n})
-	return nil
-}
-
-// backlog finds what is due for too long, and why that may be.
-func (s *status) backlog(q tarry.QueueInfo) {
-	waits := s.now.Sub(q.OldestReady)
-	if q.Ready == 0 || q.OldestReady.IsZero() || waits < s.late {
-		return
-	}
-	ready := counted(int(q.Ready), "message") + " " + isAre(int(q.Ready)) + " due, the first since " + lasting(waits)
-	switch {
-	case q.Paused:
-		s.add("paused", q.Queue, ready+", and the queue is paused", "tarry resume "+q.Queue+" ends the pause")
-	case q.Leased == 0:
-		s.add("no_worker", q.Queue, ready+", and nobody works on the queue",
-			"start a worker, or see why those there lease nothing; tarry queue get "+q.Queue+" shows whether a rate or in_flight holds them back")
-	default:
-		s.add("late", q.Queue, ready+", with "+counted(int(q.Leased), "lease")+" held",
-			"add workers or raise their concurrency, unless tarry queue get "+q.Queue+" shows that a rate or in_flight holds them back; if handlers became slow, see to what they call")
-	}
-}
-
-// lateness is how late the messages of each queue were in the last minutes, where a server
-// keeps that.
-func (s *status) lateness(ctx context.Context, c *tarry.Client) (map[string]*wire.Times, error) {
-	e, ok := c.Engine().(*httpengine.Engine)
-	if !ok {
-		return nil, nil
-	}
-	late := make(map[string]*wire.Times)
-	for after := ""; ; {
-		answer, err := e.Fetch(ctx, "/v1/trends", wire.TrendsQuery(lateSpan, lateSpan, after, engine.MaxPage))
-		if errors.Is(err, tarry.ErrUnsupported) || errors.Is(err, tarry.ErrNotFound) {
-			return nil, nil // it does not keep that, or is an older one
-		}
-		if err != nil {
-			return nil, err
-		}
-		var page wire.Trends
-		if err := json.Unmarshal(answer, &page); err != nil {
-			return nil, &engine.Error{Op: "status", Err: engine.ErrUnavailable, Hint: "what the server tells of the last minutes makes no sense: " + err.Error()}
-		}
-		s.Trends = true
-		for i := range page.Queues {
-			if t := &page.Queues[i].Lateness; t.Count > 0 && t.P50 != nil && t.P99 != nil && t.Max != nil {
-				late[page.Queues[i].Queue] = t
-			}
-		}
-		if after = page.Next; after == "" {
-			return late, nil
-		}
-	}
-}
-
-// wasLate finds whether messages were handed out late, though none waits now.
-func (s *status) wasLate(queue string, t *wire.Times) {
-	if t == nil || milliseconds(*t.P99) < s.late {
-		return
-	}
-	s.add("was_late", queue, fmt.Sprintf("of %d messages handed out within %s one in a hundred came later than %s, the worst %s late",
-		t.Count, lasting(lateSpan), brief(t.P99), brief(t.Max)),
-		"see when on the dashboard, or with tarry top; if it comes back add workers, or raise a rate or in_flight that tarry queue get "+queue+" shows")
-}
-
-// milliseconds is a duration that the API tells as a number.
-func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
-
-// brief writes how late something was, for people: two or three digits.
-func brief(ms *float64) string {
-	switch d := milliseconds(*ms); {
-	case d < 10*time.Millisecond:
-		return d.Round(100 * time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	default:
-		return lasting(d)
-	}
-}
-
-// deaths finds whether messages died of late.
-func (s *status) deaths(ctx context.Context, c *tarry.Client, q tarry.QueueInfo) error {
-	page, err := c.ListPage(ctx, tarry.ListQuery{Queue: q.Queue, State: tarry.Dead, From: s.now.Add(-lately), Newest: true, Limit: engine.MaxPage})
-	if errors.Is(err, tarry.ErrUnsupported) {
-		return nil
-	}
-	if err != nil || len(page.Messages) == 0 {
+	if err := s.deaths(ctx, c, caps, q); err != nil {
 		return err
 	}
-	n := counted(len(page.Messages), "message")
-	if page.Next != "" {
-		n = "more than " + n
-	}
-	message := n + " died within " + lasting(lately)
-	if last := page.Messages[0].LastError; last != "" {
-		message += ", the last of: " + cell(last)
-	}
-	s.add("deaths", q.Queue, message, "tarry dead ls "+q.Queue+" --newest shows why; when that is mended tarry dead redrive "+q.Queue+" brings them back")
+	s.Queues = append(s.Queues, queueStatus{q, late, len(s.Problems) - n})
 	return nil
 }
 
@@ -381,7 +255,7 @@ func (s *status) print(o *printer) error {
 	if err := o.line(nil, "tarry %s, %s, engine %s: %s", s.Version, name, s.Engine, state); err != nil {
 		return err
 	}
-	if err := s.printProblems(o); err != nil {
+	if err := printProblems(o, s.Problems); err != nil {
 		return err
 	}
 	if !s.Counts {
@@ -431,22 +305,6 @@ func (s *status) print(o *printer) error {
 			return err
 		}
 		return o.line(nil, "and %s; tarry queues shows all", counted(n, "queue"))
-	}
-	return nil
-}
-
-func (s *status) printProblems(o *printer) error {
-	if len(s.Problems) == 0 {
-		return o.line(nil, "no problems")
-	}
-	for _, x := range s.Problems {
-		about := x.Message
-		if x.Queue != "" {
-			about = x.Queue + ": " + x.Message
-		}
-		if err := o.line(nil, "! %s\n  %s", about, x.Hint); err != nil {
-			return err
-		}
 	}
 	return nil
 }

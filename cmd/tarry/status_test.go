@@ -72,7 +72,7 @@ func TestStatusHidesSecrets(t *testing.T) {
 
 // With many queues the worst stand on the screen.
 func TestStatusOfManyQueues(t *testing.T) {
-	s := status{late: time.Minute, now: time.Now(), Counts: true, Ready: true}
+	s := status{finder: finder{late: time.Minute, now: time.Now()}, Counts: true, Ready: true}
 	for i := range 100 {
 		q := engine.QueueInfo{Queue: fmt.Sprintf("q%02d", i), Scheduled: 1}
 		if i == 77 {

@@ -27,8 +27,8 @@ type Config struct {
 	// SessionMax is after how long a session ends in any case. Default 12 h.
 	SessionMax time.Duration
 
-	// MaxSessions bounds the sessions that are kept; one more ends that which was not
-	// used for longest. Default 1000.
+	// MaxSessions bounds the sessions that are kept; one more ends, of those for the token
+	// that has most, that which was not used for longest. Default 1000.
 	MaxSessions int
 }
 

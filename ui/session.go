@@ -45,28 +45,42 @@ func (s *sessions) begin(token string) string {
 	o.ctx, o.end = context.WithTimeout(context.Background(), s.most)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sweep(now)
+	s.sweep(now, token)
 	s.all[sha256.Sum256([]byte(secret))] = o
 	return secret
 }
 
-// sweep ends the sessions that are over, and of too many that which was not used for
-// longest. Called with s.mu held.
-func (s *sessions) sweep(now time.Time) {
-	var oldest *session
-	var at [sha256.Size]byte
+// sweep ends the sessions that are over, and of too many one, as there is to be another for
+// a token. Called with s.mu held.
+func (s *sessions) sweep(now time.Time, token string) {
 	for hash, o := range s.all {
 		if s.over(o, now) {
 			o.end()
 			delete(s.all, hash)
-		} else if oldest == nil || o.used.Before(oldest.used) {
-			oldest, at = o, hash
 		}
 	}
 	if len(s.all) >= s.max {
-		oldest.end()
-		delete(s.all, at)
+		s.evict(token)
 	}
+}
+
+// evict ends, of the sessions for the token that has most, with one more for that which is
+// given, the one that was not used for longest: who logs in again and again does not log
+// others out. Called with s.mu held.
+func (s *sessions) evict(token string) {
+	count := map[string]int{token: 1}
+	for _, o := range s.all {
+		count[o.token]++
+	}
+	var gone *session
+	var at [sha256.Size]byte
+	for hash, o := range s.all {
+		if gone == nil || count[o.token] > count[gone.token] || count[o.token] == count[gone.token] && o.used.Before(gone.used) {
+			gone, at = o, hash
+		}
+	}
+	gone.end()
+	delete(s.all, at)
 }
 
 // over reports whether a session has ended. Called with s.mu held.

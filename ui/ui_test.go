@@ -299,6 +299,22 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
+// Who logs in again and again logs nobody out who has another token.
+func TestSessionsOfOthersStay(t *testing.T) {
+	h := ui.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer better" {
+			r.Header.Set("Authorization", "Bearer good")
+		}
+		told(w, r)
+	}), &ui.Config{MaxSessions: 3})
+	first := &viewer{T: t, h: h}
+	first.cookie = first.ask("POST", "/session", `{"token":"better"}`).Result().Cookies()[0]
+	for range 5 {
+		(&viewer{T: t, h: h}).logIn("/session")
+	}
+	first.status(200, "GET", "/v1/queues")
+}
+
 func TestReadOnly(t *testing.T) {
 	v := &viewer{T: t, h: ui.New(http.HandlerFunc(told), &ui.Config{ReadOnly: true})}
 	v.logIn("/session")

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 
@@ -27,19 +28,27 @@ func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
 		return err
 	}
-	q := engine.ListQuery{Queue: x.path.Queue(), State: engine.Dead, Newest: s.c.Capabilities().Range, Limit: engine.MaxPage}
-	select {
-	case s.groups <- struct{}{}:
-		defer func() { <-s.groups }()
-	case <-r.Context().Done():
-		return r.Context().Err()
+	a := newAnswer()
+	defer a.free()
+	err := s.groups.take(r.Context(), func() (err error) {
+		a.b, err = s.appendGroups(r.Context(), a.b, x.path.Queue())
+		return err
+	})
+	if err != nil {
+		return err
 	}
+	return s.send(x, a, http.StatusOK)
+}
+
+// appendGroups looks at the dead messages of a queue.
+func (s *Server) appendGroups(ctx context.Context, b []byte, queue string) ([]byte, error) {
+	q := engine.ListQuery{Queue: queue, State: engine.Dead, Newest: s.c.Capabilities().Range, Limit: engine.MaxPage}
 	told := wire.DeadGroups{Groups: []wire.DeadGroup{}}
 	at := make(map[string]int)
 	for {
-		page, err := s.c.ListPage(r.Context(), q)
+		page, err := s.c.ListPage(ctx, q)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range page.Messages {
 			m := &page.Messages[i]
@@ -71,5 +80,5 @@ func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 		told.Others += g.Count
 	}
 	told.Groups = told.Groups[:min(len(told.Groups), wire.MaxGroups)]
-	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &told) })
+	return wire.AppendJSON(b, &told), nil
 }

@@ -97,24 +97,20 @@ func (s *Server) list(x *exchange, r *http.Request) error {
 
 // page writes a page of messages of one state, or of all when none is given. It
 // waits for its turn.
-func (s *Server) page(r *http.Request, a *answer, q engine.ListQuery, how wire.Bodies) (err error) {
-	select {
-	case s.pages <- struct{}{}:
-		defer func() { <-s.pages }()
-	case <-r.Context().Done():
-		return r.Context().Err()
-	}
-	var page engine.Page
-	if q.State == engine.Gone {
-		page, err = s.listAll(r, q)
-	} else {
-		page, err = s.c.ListPage(r.Context(), q)
-	}
-	if err != nil {
-		return err
-	}
-	a.b = wire.AppendPage(a.b, &page, how)
-	return nil
+func (s *Server) page(r *http.Request, a *answer, q engine.ListQuery, how wire.Bodies) error {
+	return s.pages.take(r.Context(), func() (err error) {
+		var page engine.Page
+		if q.State == engine.Gone {
+			page, err = s.listAll(r, q)
+		} else {
+			page, err = s.c.ListPage(r.Context(), q)
+		}
+		if err != nil {
+			return err
+		}
+		a.b = wire.AppendPage(a.b, &page, how)
+		return nil
+	})
 }
 
 // listAll lists one state after another. Its cursor is the state and, behind a

@@ -20,8 +20,8 @@ type Server struct {
 	table  []route
 	hosts  *hosts
 	budget budget
-	pages  chan struct{} // has room for those who make a page of messages
-	groups chan struct{} // has room for those who look at what messages died of
+	pages  turns         // of those who make a page of messages or of trends
+	groups turns         // of those who look at what messages died of
 	sweeps chan struct{} // has room for those who sweep through dead messages
 	polls  polls
 	sets   sets
@@ -31,14 +31,14 @@ type Server struct {
 	document func() []byte // the OpenAPI document, made when somebody asks for it
 }
 
-// maxPages is how many pages of messages are made at a time. Each may need several
+// maxPages is how many pages of messages or trends are made at a time. Each may need several
 // times engine.AnswerBytes for a moment.
 const maxPages = 8
 
 // New returns a server for a client, which stays the caller's to close, after the
 // server. cfg may be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), pages: make(chan struct{}, maxPages), groups: make(chan struct{}, maxLooks), sweeps: make(chan struct{}, maxSweeps)}
+	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), pages: make(turns, maxPages), groups: make(turns, maxLooks), sweeps: make(chan struct{}, maxSweeps)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)
 	s.document = sync.OnceValue(func() []byte { return describe(s.table, s.cfg.Version) })

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -87,6 +88,21 @@ func (s *Server) trends(x *exchange, r *http.Request) error {
 	case span/step > wire.MaxSparks:
 		return wire.Wrong("step: %s makes more than %d steps", tarry.FormatDuration(step), wire.MaxSparks)
 	}
+	a := newAnswer()
+	defer a.free()
+	err = s.pages.take(r.Context(), func() (err error) {
+		a.b, err = s.appendTrends(x, r.Context(), a.b, &asked, step)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.send(x, a, http.StatusOK)
+}
+
+// appendTrends makes a page of what happened, of the queues that whoever asks may see.
+func (s *Server) appendTrends(x *exchange, ctx context.Context, b []byte, asked *wire.TrendsAsked, step time.Duration) ([]byte, error) {
+	span := asked.Span
 	page := wire.Trends{Span: wire.Duration(span), Step: wire.Duration(step), Queues: []wire.QueueTrend{}}
 	n, after := cmp.Or(asked.Limit, defaultTrends), asked.After
 	names := asked.Queues
@@ -101,7 +117,7 @@ func (s *Server) trends(x *exchange, r *http.Request) error {
 			}
 			series, err := s.cfg.Trends.Series(after, span, step, slots...)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			slots = series.Slots
 			all := series.Total()
@@ -114,15 +130,15 @@ func (s *Server) trends(x *exchange, r *http.Request) error {
 			}
 			page.Queues = append(page.Queues, sparks(&series, &all))
 		}
-		if err := r.Context().Err(); err != nil {
-			return err
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		if names = nil; asked.Queues == nil {
 			names = s.cfg.Trends.Queues(after, engine.MaxPage)
 		}
 	}
 	page.From = wire.Time{Time: s.cfg.Trends.From(span, step)}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &page) })
+	return wire.AppendJSON(b, &page), nil
 }
 
 // defaultTrends is how long a page of trends is unless told otherwise.

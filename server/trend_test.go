@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server"
+	"github.com/tarryhq/tarry/trend"
 )
 
 func TestTrendsTellWhatHappened(t *testing.T) {
@@ -113,6 +117,37 @@ func TestTrendsOfWrongSpans(t *testing.T) {
 			t.Errorf("a span of %s has steps of %q, want %q: %s", span, got.Step, step, w.Body)
 		}
 	}
+}
+
+// Pages of trends take memory: few are made at a time, and the others wait.
+func TestTrendsForMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks atomic.Int64
+		on := make(chan struct{})
+		close(on)
+		trends := trend.New(&trend.Config{Now: func() time.Time {
+			looks.Add(1)
+			<-on
+			return time.Now()
+		}})
+		trends.Meter().Pushed("q", tarry.Created, nil, 1)
+		c := tarry.New(memengine.New(nil), nil)
+		defer c.Engine().Close()
+		defer c.Close()
+		a := &api{TB: t, c: c, s: newServer(t, c, &server.Config{Trends: trends})}
+		on = make(chan struct{})
+		looks.Store(0)
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() { a.call(200, "GET", "/v1/trends", "") })
+		}
+		synctest.Wait()
+		if n := looks.Load(); n != 8 {
+			t.Errorf("%d are made at a time", n)
+		}
+		close(on)
+		all.Wait()
+	})
 }
 
 func TestServerWithoutTrends(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,10 +23,13 @@ func (b *bearer) add(cmd *cobra.Command) {
 	asSetting(cmd, "token", "token-file")
 }
 
-// check refuses a token that others can read.
+// check refuses a token that others can read, and what no header can hold.
 func (b *bearer) check() error {
 	if b.flag.Changed {
 		return usagef("give it by --token-file or TARRY_TOKEN", "a token on the command line can be read by others")
+	}
+	if strings.ContainsFunc(b.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return usagef("it begins with tarry_, as tarry token create printed it", "the token is not one word")
 	}
 	return nil
 }

@@ -130,3 +130,15 @@ func TestListStreams(t *testing.T) {
 		t.Errorf("%q and %q are not in line", lines[701], lines[1200])
 	}
 }
+
+func TestAway(t *testing.T) {
+	now := time.Date(2030, 3, 1, 12, 0, 0, 0, time.UTC)
+	for at, want := range map[time.Time]string{
+		{}: "", now.Add(30*time.Minute + time.Millisecond): "in 30m", now.Add(-1500 * time.Millisecond): "1.5s ago",
+		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC): "in more than 292 years",
+	} {
+		if got := away(at, now); got != want {
+			t.Errorf("%s: %q, want %q", at, got, want)
+		}
+	}
+}

@@ -101,6 +101,7 @@ func TestTokenOfAClient(t *testing.T) {
 		"wrong":          {with("TARRY_TOKEN=" + token + "x"), "push order.a x", exitFailed, `open: .*the token is not known here.*`},
 		"other queue":    {with("TARRY_TOKEN=" + token), "push mail x", exitFailed, `push mail: .*the token shop may not do this: it needs the scope push on mail.*`},
 		"other scope":    {with("TARRY_TOKEN=" + token), "pause order.a", exitFailed, `pause order.a: .*it needs the scope operate on order.a.*`},
+		"two words":      {with("TARRY_TOKEN=" + token + "\nx"), "push order.a x", exitUsage, `the token is not one word .*`},
 		"on the line":    {w, "push order.a x --token " + token, exitUsage, `a token on the command line can be read by others .*`},
 	} {
 		o := c.w.tarry(t, strings.Split(c.args, " ")...)

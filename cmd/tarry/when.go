@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -174,6 +175,8 @@ func away(t, now time.Time) string {
 	past := d < 0
 	d = d.Abs()
 	switch {
+	case d == math.MaxInt64 && !past:
+		return "in more than 292 years" // all that a duration can say
 	case d >= 48*time.Hour:
 		d = d.Round(time.Hour)
 	case d >= time.Minute:

@@ -31,7 +31,8 @@ func (t *tx) heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sq
 }
 
 // askHeads queues the question for the time and the heads of queues; answer has them once
-// that has been sent.
+// that has been sent. Of several statements the first tells the time: what is committed later
+// the others may see, but none leaves out what had been by then.
 func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor) (answer func() (time.Time, []sqlengine.Heads), err error) {
 	var us int64
 	found := make(map[int64]sqlengine.Heads, len(from))
@@ -75,9 +76,13 @@ func scanHeads(r *sql.Rows, us *int64, found map[int64]sqlengine.Heads) error {
 	var name, settings []byte
 	var places [len(sqlengine.Places{})]sql.RawBytes
 	var forgotten *int64
-	err := r.Scan(us, &h.Num, &name, &h.Paused, &settings, &h.Revision, &h.Base, &h.Remembers, &places[0], &places[1], &places[2], &places[3], &forgotten)
+	var now int64
+	err := r.Scan(&now, &h.Num, &name, &h.Paused, &settings, &h.Revision, &h.Base, &h.Remembers, &places[0], &places[1], &places[2], &places[3], &forgotten)
 	if err != nil {
 		return err
+	}
+	if *us == 0 || now < *us {
+		*us = now
 	}
 	h.Name = string(name)
 	var first sqlengine.Places

@@ -129,7 +129,7 @@ func (s *statement) bytes() int { return len(s.text) + 2*s.size + 16*len(s.args)
 type statements struct {
 	lockQueues, heads, headsFrom, saveQueue string
 
-	names, makeNames, fence, queues, block, same string
+	names, makeNames, fenced, fence, queues, block, same string
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
@@ -192,6 +192,7 @@ func statementsOf(prefix string) *statements {
 
 		names:     "SELECT name, num FROM {queue} WHERE name IN (?)",
 		makeNames: "INSERT INTO {queue} (name) VALUES ",
+		fenced:    "SELECT id FROM {message} WHERE id IN (?)",
 		fence:     "INSERT IGNORE INTO {message} (id, queue, kind, ends, due, grave, attempt) VALUES ",
 		queues:    "SELECT num, name, paused, settings, revision FROM {queue} WHERE name > ? ORDER BY name LIMIT ?",
 		block:     "UPDATE {id_block} SET last = LAST_INSERT_ID(last + ?) WHERE one = 1",
@@ -251,7 +252,7 @@ func statementsOf(prefix string) *statements {
 	s.leased = "m.kind = 2 AND m.ends > ? AND " + s.meant
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
 	for _, text := range []*string{
-		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fence, &s.queues, &s.block, &s.same,
+		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
 		&s.meant, &s.leased, &s.insert, &s.check, &s.believed, &s.plain, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.zero, &s.unsum,

@@ -155,9 +155,10 @@ func (s *store) Names(ctx context.Context, names []string, make_ bool) (found []
 					return err
 				}
 			}
-			if numbers, err = t.numbers(ctx, names); err == nil {
-				err = t.fence(ctx, missing, numbers)
-			}
+			numbers, err = t.numbers(ctx, names)
+		}
+		if err == nil && make_ {
+			err = t.fence(ctx, numbers)
 		}
 		found = inOrder(names, numbers)
 		return err
@@ -193,22 +194,39 @@ func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, err
 // fences are how many rows a queue has at the end of time behind each kind.
 var fences = [...]int{sqlengine.Waiting: 16, sqlengine.Ranked: 1, sqlengine.Leased: 1, sqlengine.Dead: 1}
 
-// fence puts rows at the end of time behind each kind of new queues. InnoDB looks for the
+// fence puts rows at the end of time behind each kind of queues that have none: they are new,
+// or whoever made them came no further. InnoDB looks for the
 // first row of a range without minding where that ends: where there is none it would walk on
 // over all that is still there of messages that have gone, to a row that is not of the range.
 // A transaction that leases all there is locks the row it stops at, and who comes meanwhile
 // skips that: so there are more of them behind what waits.
-func (t *tx) fence(ctx context.Context, names []string, numbers map[string]int64) error {
-	var nums []int64
-	for _, name := range names {
-		nums = append(nums, numbers[name])
-	}
-	slices.Sort(nums)
+func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 	const each = 32 // ids a queue
-	for some := range slices.Chunk(slices.Compact(nums), rowsMost/each) {
+	var ids []int64 // of their first rows
+	for _, num := range numbers {
+		ids = append(ids, -each*num)
+	}
+	slices.Sort(ids)
+	there := make(map[int64]bool, len(ids))
+	for some := range slices.Chunk(ids, listMost) {
+		err := t.read(ctx, say(t.say.fenced, some), func(r *sql.Rows) error {
+			var id int64
+			err := r.Scan(&id)
+			there[id] = true
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := t.send(ctx); err != nil {
+		return err
+	}
+	ids = slices.DeleteFunc(ids, func(id int64) bool { return there[id] })
+	for some := range slices.Chunk(ids, rowsMost/each) {
 		s, n := say(t.say.fence), 0
-		for _, num := range some {
-			id := -each * num
+		for _, id := range some {
+			num := id / -each
 			for kind, many := range fences {
 				for range many {
 					s.row(n, id, num, kind, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(0))

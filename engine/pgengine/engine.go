@@ -120,7 +120,7 @@ func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
 		Name: "postgres", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, MaxBody: maxBody, Now: now,
 	})}
-	s.notices.listen(e.Heard)
+	s.notices.listen(e.Heard, e.Missed)
 	return e
 }
 

@@ -30,6 +30,7 @@ type notices struct {
 	origin  string // this process: it knows what it has told
 	every   time.Duration
 	heard   func(sqlengine.Sooner)
+	missed  func()
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -49,16 +50,16 @@ func newNotices(pool *pgxpool.Pool, schema string, log *slog.Logger) *notices {
 	return n
 }
 
-// listen begins to hear.
-func (n *notices) listen(heard func(sqlengine.Sooner)) {
-	n.heard = heard
+// listen begins to hear. missed is called when notices come again that did not for a while.
+func (n *notices) listen(heard func(sqlengine.Sooner), missed func()) {
+	n.heard, n.missed = heard, missed
 	n.tasks.Go(func() {
 		pause := attempt.Pause{Least: 100 * time.Millisecond, Most: 5 * time.Second}
 		deaf := attempt.Pause{Least: deafPause, Most: deafPause}
 		warned := false
 		hears := func() {
-			if !n.listening.Swap(true) {
-				n.listens.Add(1)
+			if !n.listening.Swap(true) && n.listens.Add(1) > 1 {
+				n.missed()
 			}
 			pause.Reset()
 			if warned {
@@ -211,7 +212,7 @@ func (n *notices) hearOthers(conn *pgx.Conn) error {
 func (n *notices) pass(notice *pgconn.Notification) (mine bool) {
 	origin, rest, _ := strings.Cut(notice.Payload, " ")
 	at, queue, _ := strings.Cut(rest, " ")
-	if ms, err := strconv.ParseInt(at, 10, 64); err == nil && origin != n.origin {
+	if ms, err := strconv.ParseInt(at, 10, 64); err == nil && origin != n.origin && queue != "" { // "": who tells sees whether it hears itself
 		n.heard(sqlengine.Sooner{Queue: queue, At: ms})
 	}
 	return origin == n.origin

@@ -107,6 +107,10 @@ func (e *Engine) Heard(s Sooner) {
 	e.watchers.Hint(s.Queue)
 }
 
+// Missed says that what other processes have told may not have been heard: it is looked for
+// soon.
+func (e *Engine) Missed() { e.floors.doubt() }
+
 // Close waits for the calls under way, gives back the leases that this engine took for its
 // own process, and closes the store. A second Close does nothing and returns nil.
 func (e *Engine) Close() error {

@@ -84,6 +84,7 @@ type floor struct {
 	Floor
 	took, before time.Duration // the last whole looks
 	next         time.Time     // when the next one is due
+	doubted      bool          // it is due at once
 }
 
 // glance is a look that is under way.
@@ -152,12 +153,21 @@ func (f *floors) due(queues []int64) (due []int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, q := range queues {
-		if x := f.queues[q]; x != nil && !x.cheap() && !now.Before(x.next) {
-			x.next = now.Add(lookMost)
+		if x := f.queues[q]; x != nil && !x.cheap() && (x.doubted || !now.Before(x.next)) {
+			x.next, x.doubted = now.Add(lookMost), false
 			due = append(due, q)
 		}
 	}
 	return due
+}
+
+// doubt has whole looks made soon: something may have come to lie below that nobody has told.
+func (f *floors) doubt() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.queues {
+		x.doubted = true
+	}
 }
 
 // untimed reports whether it is to be noted how long a look at one of queues takes.
@@ -198,7 +208,7 @@ func (f *floors) saw(g *glance, heads []Heads, ms int64, took time.Duration) {
 			x = new(floor)
 			f.queues[h.Num] = x
 		}
-		found := h.floor(ms, from)
+		found := h.floor(ms)
 		if g.was == nil {
 			x.Floor = found
 		} else {
@@ -223,17 +233,14 @@ func (f *floors) drop(g *glance) {
 	delete(f.looks, g)
 }
 
-// floor is what follows from heads that were looked for from a floor. Others may be about to
-// push what is due at once.
-func (h *Heads) floor(ms int64, from *Floor) Floor {
+// floor is what follows from heads. Others may be about to push what is due at once, which lies
+// below where the look began when the clock has been set back.
+func (h *Heads) floor(ms int64) Floor {
 	f := Floor{Queue: h.Num, From: h.First, Forgotten: h.Forgotten}
 	early := token.Place{At: ms - lookSlack.Milliseconds()}
 	for _, k := range []Kind{Waiting, Ranked} {
 		if early.Compare(f.From[k]) < 0 {
 			f.From[k] = early
-		}
-		if f.From[k].Compare(from.From[k]) < 0 {
-			f.From[k] = from.From[k]
 		}
 	}
 	if h.Settings.DeadKeep == 0 { // nobody has looked

@@ -98,6 +98,12 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a lease of many":                   leaseOfMany,
 		"whole looks that take long":        dearLooks,
 		"closed beside a long look":         closeBesideDearLook,
+		"a look that is due sooner":         missedNotices,
+		"a clock that is set back":          clockSetBack,
+		"a push that took a while":          latePush,
+		"a look beside one that takes long": lookBesideDearLook,
+		"what one process writes":           ownWrites,
+		"what several processes write":      severalWrite,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,9 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
+// moment is longer than an answer takes on a busy machine.
+const moment = 150 * time.Millisecond
+
 // dear is a store in which whole looks take their time, as beside an old snapshot.
 type dear struct {
 	between
@@ -23,7 +26,7 @@ func (d *dear) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []
 	whole := func(f sqlengine.Floor) bool { return f.From[sqlengine.Waiting] == token.All.Low }
 	if slices.ContainsFunc(from, whole) {
 		if hold := d.hold.Load(); hold == nil {
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(moment)
 		} else {
 			d.under <- struct{}{}
 			select {
@@ -44,12 +47,30 @@ func openDear(t *testing.T, bed Bed) (e engine.Whole, d *dear, other engine.Whol
 	push(t, other, engine.Message{Queue: "q", Key: "old", Due: engine.When{At: time.Now().Add(-time.Hour)}})
 	held = lease(t, other, 1)[0]
 	e = bed.Open(t, func(s sqlengine.Store) sqlengine.Store { d.Store = s; return d })
+	learnDear(t, e)
+	return e, d, other, held
+}
+
+// learnDear has an engine see that whole looks take their time.
+func learnDear(t *testing.T, e engine.Engine) {
 	for _, key := range []string{"1", "2", "3", "4", "5", "6"} {
 		push(t, e, hour(key)) // by which it learns how long an answer takes at least
 	}
 	lease(t, e, 1)
 	lease(t, e, 1)
-	return e, d, other, held
+}
+
+// beginLook has an engine begin a whole look, once that is due.
+func beginLook(t *testing.T, e engine.Engine, d *dear) {
+	t.Helper()
+	for ctx := patience(t); ; ok(t, ctx.Err()) {
+		lease(t, e, 1)
+		select {
+		case <-d.under:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // Nobody waits for a whole look that takes its time, and what it finds is told.
@@ -66,15 +87,7 @@ func dearLooks(t *testing.T, bed Bed) {
 	d.hold.Store(&hold)
 	settled, err := other.Settle(patience(t), []engine.Settlement{{Token: held.Token, Do: engine.Release}})
 	ok(t, err, settled[0].Err)
-	ctx := patience(t)
-	for under := false; !under; ok(t, ctx.Err()) {
-		lease(t, e, 1) // begins one once it is due
-		select {
-		case <-d.under:
-			under = true
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	beginLook(t, e, d)
 	lease(t, e, 1) // and does not wait for it
 	select {
 	case <-hinted: // of what came before
@@ -84,7 +97,7 @@ func dearLooks(t *testing.T, bed Bed) {
 	close(hold)
 	select {
 	case <-hinted:
-	case <-ctx.Done():
+	case <-patience(t).Done():
 		t.Fatal("nothing is told of what a whole look has found")
 	}
 	if got := lease(t, e, 1); len(got) != 1 || got[0].Key != "old" {
@@ -97,21 +110,61 @@ func closeBesideDearLook(t *testing.T, bed Bed) {
 	e, d, _, _ := openDear(t, bed)
 	hold := make(chan struct{})
 	d.hold.Store(&hold)
-	ctx := patience(t)
-	for under := false; !under; ok(t, ctx.Err()) {
-		lease(t, e, 1)
-		select {
-		case <-d.under:
-			under = true
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	beginLook(t, e, d)
 	closed := make(chan error, 1)
 	go func() { closed <- e.Close() }()
 	select {
 	case err := <-closed:
 		ok(t, err)
-	case <-ctx.Done():
+	case <-patience(t).Done():
 		t.Fatal("Close waits for a whole look")
 	}
+}
+
+// Where something may have been told that was not heard, nobody waits until it is time for a
+// whole look.
+func missedNotices(t *testing.T, bed Bed) {
+	e, d, _, _ := openDear(t, bed)
+	hold := make(chan struct{})
+	d.hold.Store(&hold)
+	beginLook(t, e, d)
+	time.Sleep(1500 * time.Millisecond) // of which the next one is due half a minute later
+	e.(interface{ Missed() }).Missed()
+	close(hold)
+	beginLook(t, e, d)
+}
+
+// A look that began before a whole one has found something, and ends behind it, does not undo
+// that.
+func lookBesideDearLook(t *testing.T, bed Bed) {
+	e, d, other, held := openDear(t, bed)
+	hinted := make(chan struct{}, 1)
+	defer e.Watch(func(string) {
+		select {
+		case hinted <- struct{}{}:
+		default:
+		}
+	})()
+	hold, next := make(chan struct{}), make(chan struct{})
+	defer close(next)
+	d.hold.Store(&hold)
+	settled, err := other.Settle(patience(t), []engine.Settlement{{Token: held.Token, Do: engine.Release}})
+	ok(t, err, settled[0].Err)
+	beginLook(t, e, d)
+	d.open = func() {
+		select {
+		case <-hinted: // of what came before
+		default:
+		}
+		d.hold.Store(&next)
+		time.Sleep(moment) // else it has not taken long
+		close(hold)
+		select {
+		case <-hinted:
+		case <-patience(t).Done():
+		}
+	}
+	_, err = e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "none"}})
+	ok(t, err)
+	find(t, e, "old")
 }

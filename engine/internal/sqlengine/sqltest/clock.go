@@ -1,0 +1,112 @@
+package sqltest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// clocked is a store whose clock is set.
+type clocked struct {
+	sqlengine.Store
+	by *atomic.Int64 // nanoseconds
+}
+
+func (c *clocked) set(now time.Time) time.Time {
+	if now.IsZero() {
+		return now
+	}
+	return now.Add(time.Duration(c.by.Load()))
+}
+
+func (c *clocked) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
+	now, heads, err := c.Store.Heads(ctx, from)
+	return c.set(now), heads, err
+}
+
+func (c *clocked) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
+	return c.Store.In(ctx, op, func(tx sqlengine.Tx) error { return do(&clockedTx{tx, c}) })
+}
+
+type clockedTx struct {
+	sqlengine.Tx
+	c *clocked
+}
+
+func (t *clockedTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+	o, err := t.Tx.Open(ctx, from, lock, first)
+	o.Now = t.c.set(o.Now)
+	return o, err
+}
+
+func (t *clockedTx) Believe(ctx context.Context, b sqlengine.Belief) (func() sqlengine.Opened, error) {
+	if !b.Now.IsZero() {
+		b.Now = b.Now.Add(-time.Duration(t.c.by.Load()))
+	}
+	opened, err := t.Tx.Believe(ctx, b)
+	return func() sqlengine.Opened {
+		o := opened()
+		o.Now = t.c.set(o.Now)
+		return o
+	}, err
+}
+
+// openClocked returns an engine that makes no whole look any more, and another process; both by
+// a clock that is set, or the other one alone.
+func openClocked(t *testing.T, bed Bed, both bool) (e, other engine.Whole, by *atomic.Int64) {
+	by = new(atomic.Int64)
+	d := &dear{under: make(chan struct{}, 1)}
+	other = bed.Open(t, func(s sqlengine.Store) sqlengine.Store { return &clocked{s, by} })
+	e = bed.Open(t, func(s sqlengine.Store) sqlengine.Store {
+		if d.Store = s; both {
+			return &clocked{d, by}
+		}
+		return d
+	})
+	learnDear(t, e)
+	hold := make(chan struct{})
+	t.Cleanup(func() { close(hold) })
+	d.hold.Store(&hold)
+	return e, other, by
+}
+
+// find leases until a message comes.
+func find(t *testing.T, e engine.Engine, key string) {
+	t.Helper()
+	for ctx := patience(t); ; ok(t, ctx.Err()) {
+		if got := lease(t, e, 1); len(got) == 1 {
+			if got[0].Key != key {
+				t.Errorf("leased %v, want %s", got, key)
+			}
+			return
+		}
+	}
+}
+
+// What another process pushes after the clock was set back is found, by looks from floors.
+func clockSetBack(t *testing.T, bed Bed) {
+	e, other, by := openClocked(t, bed, true)
+	push(t, other, engine.Message{Queue: "q", Key: "before"})
+	find(t, e, "before")
+	lease(t, e, 1)
+	by.Store(-int64(time.Hour))
+	push(t, other, engine.Message{Queue: "q", Key: "after"})
+	find(t, e, "after")
+}
+
+// So is what another process pushes that has read the time a moment ago.
+func latePush(t *testing.T, bed Bed) {
+	e, other, by := openClocked(t, bed, false)
+	by.Store(-int64(150 * time.Millisecond))
+	for i := range 3 {
+		lease(t, e, 1)
+		key := fmt.Sprint("late", i)
+		push(t, other, engine.Message{Queue: "q", Key: key})
+		find(t, e, key)
+	}
+}

@@ -240,6 +240,18 @@ func (x *terminalOf) inProcess(ctx context.Context, w world, args ...string) (co
 	return code, stderr
 }
 
+// code is the exit code of what runs in this process.
+func (x *terminalOf) code(code chan int) int {
+	x.Helper()
+	select {
+	case c := <-code:
+		return c
+	case <-time.After(30 * time.Second):
+		x.Fatal("it has not ended within 30 s")
+		return -1
+	}
+}
+
 func TestTopOnAStoreWithoutAServer(t *testing.T) {
 	t.Chdir(t.TempDir())
 	w := world{env: []string{"TARRY_STORE=disk:data", "TERM=xterm", "NO_COLOR=1"}}
@@ -258,7 +270,7 @@ func TestTopOnAStoreWithoutAServer(t *testing.T) {
 	}
 	x.mu.Unlock()
 	x.key("q")
-	if c := <-code; c != exitOK {
+	if c := x.code(code); c != exitOK {
 		t.Errorf("exit code %d: %s", c, stderr)
 	}
 	x.restored()
@@ -276,7 +288,7 @@ func TestTopEndsWithItsContext(t *testing.T) {
 	code, stderr := x.inProcess(ctx, w)
 	x.see(`no queue holds anything`)
 	cancel()
-	if c := <-code; c != exitOK || stderr.String() != "" {
+	if c := x.code(code); c != exitOK || stderr.String() != "" {
 		t.Errorf("exit code %d: %s", c, stderr)
 	}
 	x.restored()
@@ -288,13 +300,13 @@ func TestTopEndsWithItsContext(t *testing.T) {
 	s.stop(t)
 	x.see(`reconnecting`)
 	cancel()
-	if c := <-code; c != exitOK || stderr.String() != "" {
+	if c := x.code(code); c != exitOK || stderr.String() != "" {
 		t.Errorf("exit code %d: %s", c, stderr)
 	}
 	x.restored()
 	goleak.VerifyNone(t, before, lastKey)
 	code, stderr = x.inProcess(t.Context(), w)
-	if c := <-code; c != exitUnavailable || !strings.Contains(stderr.String(), "is it running?") {
+	if c := x.code(code); c != exitUnavailable || !strings.Contains(stderr.String(), "is it running?") {
 		t.Errorf("without a server: exit code %d: %s", c, stderr)
 	}
 	x.restored()

@@ -17,7 +17,7 @@ func TestImageServes(t *testing.T) {
 	last := file[strings.LastIndex(file, "\nFROM "):]
 	line := func(instruction string) string {
 		t.Helper()
-		m := regexp.MustCompile(`(?m)^` + instruction + ` (.*)$`).FindAllStringSubmatch(last, -1)
+		m := regexp.MustCompile(`(?m)^`+instruction+` (.*)$`).FindAllStringSubmatch(last, -1)
 		if len(m) != 1 {
 			t.Fatalf("the image has %d lines %s", len(m), instruction)
 		}

@@ -3,6 +3,7 @@ package ui_test
 import (
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -21,19 +22,8 @@ const hostile = `<img src=x onerror="document.body.id='pwned'"></script><script>
 // late, what is at work, what died, and more queues than fit a screen.
 func (w *world) seed(t *testing.T, more int) {
 	t.Helper()
+	w.replay(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	// Orders come by day more than by night.
-	day := func(int) time.Duration {
-		for {
-			d := time.Duration(r.Int64N(int64(48 * time.Hour)))
-			hour := time.Now().Add(d).UTC().Hour()
-			if r.Float64() < 0.15+0.85*float64((hour+16)%24)/24 {
-				return d
-			}
-		}
-	}
-	w.pushAll(t, drafts(t, "order.unpaid", 4000, day))
-	w.pushAll(t, drafts(t, "ride.rate", 2500, func(i int) time.Duration { return 24*time.Hour + day(i)/2 }))
 	w.pushAll(t, drafts(t, "mail.digest", 900, func(int) time.Duration { return time.Duration(r.Int64N(int64(7 * 24 * time.Hour))) }))
 	w.pushAll(t, drafts(t, "mail.retry", 36, func(int) time.Duration { return -time.Duration(r.Int64N(int64(3 * time.Minute))) }))
 	w.pushAll(t, drafts(t, "subscription.renew", 1200, func(int) time.Duration { return time.Duration(r.Int64N(int64(300 * 24 * time.Hour))) }))
@@ -71,7 +61,7 @@ func (w *world) past() {
 	for ago := 15 * time.Minute; ago > 0; ago -= 10 * time.Second {
 		w.behind.Store(int64(-ago))
 		then := time.Now().Add(-ago)
-		for queue, rate := range map[string]float64{"order.unpaid": 400, "ride.rate": 140, "mail.digest": 60, "merchant.notify": 90, "webhook.out": 30} {
+		for queue, rate := range map[string]float64{"order.unpaid": 400, "order.review": 140, "mail.digest": 60, "merchant.notify": 90, "webhook.out": 30} {
 			n := int(rate * (0.5 + r.Float64()))
 			if queue == "order.unpaid" && ago > 4*time.Minute && ago < 6*time.Minute {
 				n *= 3
@@ -106,23 +96,33 @@ func (w *world) tenants(t *testing.T, n int) {
 // drafts are n orders for a queue, due as in says.
 func drafts(t *testing.T, queue string, n int, in func(i int) time.Duration) (all []tarry.Draft) {
 	t.Helper()
-	topic := tarry.NewTopic[json.RawMessage](queue)
 	for i := range n {
-		d, err := topic.Draft(json.RawMessage(fmt.Sprintf(`{"order":%d,"total":"%d.%02d","currency":"EUR","items":[{"sku":"A-%03d","n":%d}]}`, 41000+i, 5+i%90, i%100, i%400, 1+i%4)),
-			tarry.At(time.Now().Add(in(i))), tarry.Key(fmt.Sprint(41000+i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, d)
+		all = append(all, draftOf(t, queue, fmt.Sprint(41000+i), tarry.At(time.Now().Add(in(i)))))
 	}
 	return all
 }
 
+// draftOf is a message about an order, with its id as the key.
+func draftOf(t *testing.T, queue, id string, due tarry.PushOption) tarry.Draft {
+	t.Helper()
+	n := crc32.ChecksumIEEE([]byte(id))
+	d, err := tarry.NewTopic[json.RawMessage](queue).Draft(json.RawMessage(fmt.Sprintf(`{"order":%q,"total":"%d.%02d","currency":"EUR","items":[{"sku":"A-%03d","n":%d}]}`, id, 5+n%90, n%100, n%400, 1+n%4)), due, tarry.Key(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func (w *world) pushAll(t *testing.T, all []tarry.Draft) {
+	t.Helper()
+	push(t, w.c, all)
+}
+
+func push(t *testing.T, c *tarry.Client, all []tarry.Draft) {
 	t.Helper()
 	for len(all) > 0 {
 		n := min(len(all), 1000)
-		results, err := w.c.PushMany(w.Context(), all[:n])
+		results, err := c.PushMany(t.Context(), all[:n])
 		if err != nil {
 			t.Fatal(err)
 		}

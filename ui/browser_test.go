@@ -105,6 +105,8 @@ type world struct {
 	audit *lines
 	meter *tarry.Meter
 
+	left chan struct{} // has one for each time that a request to drop dead letters has ended, or its client has gone
+
 	behind atomic.Int64 // how far the clock of what happened is off
 }
 
@@ -119,7 +121,7 @@ type kind struct {
 
 func newWorld(t *testing.T, k kind) *world {
 	t.Helper()
-	w := &world{T: t, audit: new(lines)}
+	w := &world{T: t, audit: new(lines), left: make(chan struct{}, 8)}
 	trends := trend.New(&trend.Config{Now: func() time.Time { return time.Now().Add(time.Duration(w.behind.Load())) }})
 	w.meter = trends.Meter()
 	var e engine.Engine = memengine.New(nil)
@@ -138,7 +140,18 @@ func newWorld(t *testing.T, k kind) *world {
 		}
 		cfg.Guard = w.guard
 	}
-	var h http.Handler = ui.New(server.New(w.c, cfg), &k.ui)
+	pages := ui.New(server.New(w.c, cfg), &k.ui)
+	var h http.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/drop") {
+			context.AfterFunc(r.Context(), func() {
+				select {
+				case w.left <- struct{}{}:
+				default:
+				}
+			})
+		}
+		pages.ServeHTTP(rw, r)
+	})
 	if k.path != "" {
 		mux := http.NewServeMux()
 		mux.Handle(k.path+"/", http.StripPrefix(k.path, h))

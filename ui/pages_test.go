@@ -370,10 +370,17 @@ func TestDeadLettersProgress(t *testing.T) {
 	p.accessible("dead letters that are being dropped", axe(t), "")
 	p.press(".works", "Stop")
 	p.sees(".toast", "Stopped. At least 500 dead letters are gone")
-	g.gate <- struct{}{} // what was under way
-	for !strings.Contains(w.audit.String(), "whoever asked has gone") {
-		if t.Context().Err() != nil {
-			return
+	for range 2 { // what counted has ended, and the server knows, too, that the page has gone
+		select {
+		case <-w.left:
+		case <-time.After(*timeout):
+			t.Error("the server goes on though the page has gone")
+		}
+	}
+	close(g.gate) // what was under way, and what should not be
+	for begun := time.Now(); !strings.Contains(w.audit.String(), "whoever asked has gone"); {
+		if time.Since(begun) > *timeout {
+			t.Fatalf("the audit log: %s", w.audit)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

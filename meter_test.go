@@ -180,6 +180,7 @@ func TestMeterIsToldWhatWorkersDo(t *testing.T) {
 		if err := bytesTopic.Claim(t.Context(), c, tarry.ByKey("k"), handle); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // who claims may be answered before the meter is told
 		heard(t, m, "claim q <nil>", "lease q 1", "call claim <nil>", "call settle <nil>", "q acked 1h0m0s 1s 1")
 	})
 }

@@ -1,7 +1,7 @@
 // Questions before something is done, and what is told after it.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { say } from "./api";
 
 export interface Question {
@@ -75,10 +75,14 @@ function Ask({ q }: { q: Question }) {
   const box = useRef<HTMLDialogElement>(null);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState("");
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null;
-    box.current?.showModal();
-    return () => before?.focus?.();
+    const dialog = box.current!;
+    dialog.showModal();
+    return () => {
+      dialog.close(); // what is behind an open one takes no focus
+      before?.focus?.();
+    };
   }, []);
   const close = () => {
     if (open.value === q) open.value = null;

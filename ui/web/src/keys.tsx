@@ -1,6 +1,6 @@
 // What keys do.
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { go, route, toDead, toQueue, toQueues } from "./route";
 
 export const helpShown = signal(false);
@@ -88,10 +88,14 @@ export function Keys() {
 
 export function Help() {
   const box = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null;
-    box.current?.showModal();
-    return () => before?.focus?.();
+    const dialog = box.current!;
+    dialog.showModal();
+    return () => {
+      dialog.close(); // what is behind an open one takes no focus
+      before?.focus?.();
+    };
   }, []);
   const close = () => (helpShown.value = false);
   return (

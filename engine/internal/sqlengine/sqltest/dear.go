@@ -73,16 +73,22 @@ func beginLook(t *testing.T, e engine.Engine, d *dear) {
 	}
 }
 
-// Nobody waits for a whole look that takes its time, and what it finds is told.
-func dearLooks(t *testing.T, bed Bed) {
-	e, d, other, held := openDear(t, bed)
+// watch returns what has one when an engine has given a hint.
+func watch(t *testing.T, e engine.Engine) <-chan struct{} {
 	hinted := make(chan struct{}, 1)
-	defer e.Watch(func(string) {
+	t.Cleanup(e.Watch(func(string) {
 		select {
 		case hinted <- struct{}{}:
 		default:
 		}
-	})()
+	}))
+	return hinted
+}
+
+// Nobody waits for a whole look that takes its time, and what it finds is told.
+func dearLooks(t *testing.T, bed Bed) {
+	e, d, other, held := openDear(t, bed)
+	hinted := watch(t, e)
 	hold := make(chan struct{})
 	d.hold.Store(&hold)
 	settled, err := other.Settle(patience(t), []engine.Settlement{{Token: held.Token, Do: engine.Release}})
@@ -138,13 +144,7 @@ func missedNotices(t *testing.T, bed Bed) {
 // that.
 func lookBesideDearLook(t *testing.T, bed Bed) {
 	e, d, other, held := openDear(t, bed)
-	hinted := make(chan struct{}, 1)
-	defer e.Watch(func(string) {
-		select {
-		case hinted <- struct{}{}:
-		default:
-		}
-	})()
+	hinted := watch(t, e)
 	hold, next := make(chan struct{}), make(chan struct{})
 	defer close(next)
 	d.hold.Store(&hold)

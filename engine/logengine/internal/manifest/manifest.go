@@ -17,7 +17,7 @@ const (
 )
 
 var (
-	// ErrDamaged says that the manifest cannot be read. The error is a *DamageError.
+	// ErrDamaged says that the manifest cannot be read. The error is a *disk.DamageError.
 	ErrDamaged = errors.New("the manifest is damaged")
 
 	// ErrNewer says that a newer release wrote the manifest.
@@ -26,21 +26,6 @@ var (
 	// ErrFailed says that an earlier Write failed midway.
 	ErrFailed = errors.New("an earlier write of the manifest failed and it is not known which one counts; open the store again")
 )
-
-// DamageError says where a manifest cannot be read.
-type DamageError struct {
-	File   string
-	Offset int64
-	Reason string
-}
-
-// Error implements error.
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("%v: %s, offset %d: %s", ErrDamaged, e.File, e.Offset, e.Reason)
-}
-
-// Unwrap returns ErrDamaged.
-func (e *DamageError) Unwrap() error { return ErrDamaged }
 
 // Manifest is that of an open store. Its methods are for one goroutine at a time.
 type Manifest struct {
@@ -66,7 +51,7 @@ func parse(name string, b []byte) (State, error) {
 		return State{}, fmt.Errorf("%w: %s", ErrNewer, name)
 	}
 	if reason != "" {
-		return State{}, &DamageError{File: name, Offset: off, Reason: reason}
+		return State{}, &disk.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
 	}
 	return state, nil
 }
@@ -164,7 +149,7 @@ func read(fs disk.FS, name string) (b []byte, err error) {
 		return nil, err
 	}
 	if size > maxSize {
-		return nil, &DamageError{File: name, Offset: maxSize, Reason: "it is longer than any manifest"}
+		return nil, &disk.DamageError{What: ErrDamaged, File: name, Offset: maxSize, Reason: "it is longer than any manifest"}
 	}
 	b = make([]byte, size)
 	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 )
 
 const benchValue = 200
@@ -20,7 +21,7 @@ const benchValue = 200
 // directory for temporary files, and then does to it what an engine does. Values are of 200
 // bytes, each entry has a key, ten queues share them.
 func BenchmarkRun(b *testing.B) {
-	n := thorough(1_000_000, 10)
+	n := disktest.Thorough(1_000_000, 10)
 	dir, cfg := b.TempDir(), &Config{ID: 1}
 	value := make([]byte, benchValue)
 	for i := range value {

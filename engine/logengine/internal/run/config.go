@@ -1,8 +1,7 @@
 package run
 
 import (
-	"crypto/rand"
-	"encoding/binary"
+	"math/rand/v2"
 )
 
 const (
@@ -60,11 +59,7 @@ func (c *Config) withDefaults() Config {
 		d.Pace = func(int) error { return nil }
 	}
 	if d.Salt == nil {
-		d.Salt = func() uint64 {
-			var b [8]byte
-			_, _ = rand.Read(b[:]) // never fails
-			return binary.LittleEndian.Uint64(b[:])
-		}
+		d.Salt = rand.Uint64
 	}
 	return d
 }

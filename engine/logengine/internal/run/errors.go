@@ -1,15 +1,12 @@
 package run
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 var (
 	// ErrClosed says that the run was closed.
 	ErrClosed = errors.New("the run is closed")
 
-	// ErrDamaged says that something durable cannot be read. The error is a *DamageError.
+	// ErrDamaged says that something durable cannot be read. The error is a *disk.DamageError.
 	ErrDamaged = errors.New("a run is damaged")
 
 	// ErrNewer says that a newer release wrote the run.
@@ -30,18 +27,3 @@ var (
 	// ErrDone says that a Writer was used after Finish, Abort or an error.
 	ErrDone = errors.New("the writer of the run is done")
 )
-
-// DamageError says where something durable cannot be read.
-type DamageError struct {
-	File   string
-	Offset int64 // in the file
-	Reason string
-}
-
-// Error implements error.
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("%v: %s, offset %d: %s", ErrDamaged, e.File, e.Offset, e.Reason)
-}
-
-// Unwrap returns ErrDamaged.
-func (e *DamageError) Unwrap() error { return ErrDamaged }

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 )
 
@@ -175,7 +176,7 @@ func TestMergeFails(t *testing.T) {
 	}
 	r := written(t, d, 50, cfg, parts[0])
 	d.Flip(Name("/runs", 50), r.blocks[len(r.blocks)/2].off+20, 4)
-	var damage *DamageError
+	var damage *disk.DamageError
 	if _, err := Merge(d, "/runs", 51, cfg, []*Run{r}); !errors.As(err, &damage) || damage.File != r.name {
 		t.Errorf("merged what is damaged: %v", err)
 	}

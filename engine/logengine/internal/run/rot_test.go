@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 )
 
@@ -34,7 +35,7 @@ func TestFlippedBits(t *testing.T) {
 		d.Flip(Name("/runs", 1), off, bit)
 		err := readAll(t, d, cfg, all)
 		d.Flip(Name("/runs", 1), off, bit)
-		var damage *DamageError
+		var damage *disk.DamageError
 		switch {
 		case err == nil && padding(off):
 			harmless++
@@ -236,7 +237,7 @@ func TestVerifyComparesTheParts(t *testing.T) {
 		fix(r.seed, off, b)
 		_, err := r.file.WriteAt(b, off)
 		must(t, err)
-		var damage *DamageError
+		var damage *disk.DamageError
 		if err := r.Verify(nil); !errors.As(err, &damage) || damage.Reason != reason {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -117,7 +117,7 @@ func (r *Run) Remove() error {
 }
 
 func (r *Run) damage(off int64, reason string) error {
-	return &DamageError{File: r.name, Offset: off, Reason: reason}
+	return &disk.DamageError{What: ErrDamaged, File: r.name, Offset: off, Reason: reason}
 }
 
 // readAt fills b.

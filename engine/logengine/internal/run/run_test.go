@@ -141,7 +141,7 @@ func TestHostileHashes(t *testing.T) {
 
 // TestManyInOneInstant finds its way among entries with one time.
 func TestManyInOneInstant(t *testing.T) {
-	n := thorough(40_000, 250)
+	n := disktest.Thorough(40_000, 250)
 	dir, cfg := t.TempDir(), &Config{ID: 1, BlockBytes: 4096}
 	w, err := Create(disk.OS{}, dir, 1, cfg)
 	must(t, err)

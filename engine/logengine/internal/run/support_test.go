@@ -7,20 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 )
-
-// thorough is n, or many times of it where time does not matter.
-func thorough(n, times int) int {
-	if os.Getenv("TARRY_TEST_THOROUGH") != "" {
-		return n * times
-	}
-	return n
-}
 
 var errTest = errors.New("of the test")
 

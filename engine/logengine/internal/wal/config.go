@@ -1,9 +1,8 @@
 package wal
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 )
 
@@ -82,11 +81,7 @@ func (c *Config) withDefaults() Config {
 		d.Logger = slog.Default()
 	}
 	if d.Salt == nil {
-		d.Salt = func() uint64 {
-			var b [8]byte
-			_, _ = rand.Read(b[:]) // never fails
-			return binary.LittleEndian.Uint64(b[:])
-		}
+		d.Salt = rand.Uint64
 	}
 	return d
 }

@@ -1,9 +1,6 @@
 package wal
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 var (
 	// ErrClosed says that the log was closed.
@@ -22,25 +19,9 @@ var (
 	// ErrTooLong says that an entry is longer than Config.MaxEntry.
 	ErrTooLong = errors.New("the entry is too long for the log")
 
-	// ErrDamaged says that something durable cannot be read. The error is a *DamageError.
+	// ErrDamaged says that something durable cannot be read. The error is a *disk.DamageError.
 	ErrDamaged = errors.New("the log is damaged")
 
 	// ErrNewer says that a newer release wrote the log.
 	ErrNewer = errors.New("the log was written by a newer release; use that one")
 )
-
-// DamageError says where something durable cannot be read.
-type DamageError struct {
-	File   string
-	Offset int64 // in the file
-	Pos    Pos   // in the log: all before is sound
-	Reason string
-}
-
-// Error implements error.
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("%v: %s, offset %d (position %d of the log): %s", ErrDamaged, e.File, e.Offset, e.Pos, e.Reason)
-}
-
-// Unwrap returns ErrDamaged.
-func (e *DamageError) Unwrap() error { return ErrDamaged }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -12,14 +11,6 @@ import (
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 )
-
-// thorough is by how much tests do more with TARRY_TEST_THOROUGH=1.
-func thorough(n, times int) int {
-	if os.Getenv("TARRY_TEST_THOROUGH") != "" {
-		return n * times
-	}
-	return n
-}
 
 // history is what a log was told and what it promised. Its entries are appended by one
 // goroutine, so that where each stands is known before.

@@ -65,7 +65,7 @@ func newFlush() *flush { return &flush{done: make(chan struct{})} }
 // gives fn its entries from a position on: 0, or the end of an entry that was durable. An
 // error of fn ends it and is returned. What is given to fn is durable when Open returns.
 //
-// What a crash cut off is dropped. What was durable and cannot be read is a *DamageError.
+// What a crash cut off is dropped. What was durable and cannot be read is a *disk.DamageError.
 func Open(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (*Log, Found, error) {
 	l := &Log{fs: fs, dir: dir, cfg: cfg.withDefaults(),
 		wake: make(chan struct{}, 1), kick: make(chan struct{}, 1), ready: make(chan struct{}, 1),

@@ -69,7 +69,7 @@ func losePower(t *testing.T, dc *disktest.Config, seed uint64) {
 		return nil
 	}
 	d.Hook(record)
-	for range thorough(3, 6) {
+	for range disktest.Thorough(3, 6) {
 		may, from, sure := h.promised()
 		l, found, err := verify(d, cfg, may, from, sure)
 		must(t, err)
@@ -136,7 +136,7 @@ func TestFaults(t *testing.T) {
 				seed := rand.Uint64()
 				synctest.Test(t, func(t *testing.T) {
 					step := int64(6)
-					if thorough(1, 2) > 1 {
+					if disktest.Thorough(1, 2) > 1 {
 						step = 1
 					}
 					stopped, went := 0, 0
@@ -227,7 +227,7 @@ func TestSimulation(t *testing.T) {
 		must(t, disk.MkdirAll(d, "/log"))
 		h := new(history)
 		fate := map[string]int{}
-		for range thorough(60, 50) {
+		for range disktest.Thorough(60, 50) {
 			may, from, sure := h.promised()
 			l, found, err := verify(d, cfg, may, from, sure)
 			if err != nil {

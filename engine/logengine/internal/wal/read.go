@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 )
 
 // Torn is what lies behind the end of a log that was not closed: what a crash cut off, or
@@ -67,7 +69,12 @@ func (c *chain) read(from Pos, most int, fn func(Entry) error) (*reading, Found,
 }
 
 func damage(s *segment, off int64, pos Pos, reason string) error {
-	return &DamageError{File: s.name, Offset: off, Pos: pos, Reason: reason}
+	return damageOf(s.name, off, pos, reason)
+}
+
+// damageOf says that all before a position is sound.
+func damageOf(file string, off int64, pos Pos, reason string) error {
+	return &disk.DamageError{What: ErrDamaged, File: file, Offset: off, Reason: fmt.Sprintf("%s (position %d of the log)", reason, pos)}
 }
 
 // missing says which segment before the first one is missing or has no header.
@@ -77,13 +84,13 @@ func (r *reading) missing(first *segment) error {
 	if slices.ContainsFunc(r.others, func(s *segment) bool { return s.name == name }) {
 		reason = "the header of the segment is broken, and segments behind it say that it was durable"
 	}
-	return &DamageError{File: name, Pos: r.from, Reason: reason}
+	return damageOf(name, 0, r.from, reason)
 }
 
 // nothing is for a log of which no segment was begun.
 func (r *reading) nothing() error {
 	if r.from > 0 {
-		return &DamageError{File: r.dir, Pos: r.from, Reason: "no segment has a sound header"}
+		return damageOf(r.dir, 0, r.from, "no segment has a sound header")
 	}
 	for _, s := range r.others {
 		if err := r.unheaded(s, 0); err != nil {

@@ -64,7 +64,7 @@ func TestFlippedBits(t *testing.T) {
 		for off := range int64(64) {
 			at = append(at, off)
 		}
-		for off := headerSize + rand.Int64N(397); off < size; off += int64(max(1, 397/thorough(1, 397))) {
+		for off := headerSize + rand.Int64N(397); off < size; off += int64(max(1, 397/disktest.Thorough(1, 397))) {
 			at = append(at, off)
 		}
 		for off := size - 2*frameSize; off < size; off++ {
@@ -74,7 +74,7 @@ func TestFlippedBits(t *testing.T) {
 			spoiled := d.Kill()
 			spoiled.Flip(name, off, 1<<rand.IntN(8))
 			_, found, all, err := closing(tryOpen(spoiled, cfg, from))
-			var where *DamageError
+			var where *disk.DamageError
 			switch {
 			case errors.As(err, &where):
 				noticed++

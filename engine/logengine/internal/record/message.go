@@ -76,21 +76,9 @@ func (c *Content) Append(b []byte) []byte {
 // ParseContent reads what Append wrote. Nothing in it is part of b.
 func ParseContent(b []byte) (c Content, err error) {
 	in := codec.Reader{B: b}
-	form := in.Byte()
-	c.Created = in.Varint()
-	switch form {
-	case contentHere:
-	case contentApart:
-		c.Apart.File, c.Apart.Bytes = in.Uvarint(), in.Uvarint()
-		if sum := in.Take(4); len(sum) == 4 && c.Apart.File != 0 {
-			c.Apart.Sum = binary.LittleEndian.Uint32(sum)
-		} else {
-			in.Fail()
-		}
-	default:
-		in.Fail()
-	}
-	c.Policy = in.Policy()
+	var h Head
+	h.read(&in)
+	c.Created, c.Policy, c.Apart = h.Created, h.Policy, h.Apart
 	c.Content = in.Content()
 	if c.Apart.File != 0 && c.Body != nil {
 		in.Fail()

@@ -1,0 +1,89 @@
+package record
+
+import (
+	"encoding/binary"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+)
+
+// What follows is how messages stand outside of the log: among the recent ones as a value, in a
+// run as a value with the key before it.
+
+// AppendValue writes the value of a message, live or dead.
+func AppendValue(b []byte, s *State, content []byte) []byte { return append(s.Append(b), content...) }
+
+// ParseValue reads it. What it returns is part of b.
+func ParseValue(b []byte) (s State, content []byte, err error) {
+	in := codec.Reader{B: b}
+	s.Read(&in)
+	return s, in.B, in.Err
+}
+
+// Trace is the value of a key that is remembered; until when is the time by which it is ordered.
+type Trace struct {
+	Due    int64
+	Ending engine.Ending
+	Ended  int64
+}
+
+// Append writes the value.
+func (t *Trace) Append(b []byte) []byte {
+	return binary.AppendVarint(append(binary.AppendVarint(b, t.Due), byte(t.Ending)), t.Ended)
+}
+
+// ParseTrace reads what Append wrote.
+func ParseTrace(b []byte) (t Trace, err error) {
+	in := codec.Reader{B: b}
+	t = Trace{Due: in.Varint(), Ending: engine.Ending(in.Byte()), Ended: in.Varint()}
+	if t.Ending < engine.Acked || t.Ending > engine.Expired {
+		in.Fail()
+	}
+	if err := in.End(); err != nil {
+		return Trace{}, err
+	}
+	return t, nil
+}
+
+// AppendKeyed writes a value as a run has it.
+func AppendKeyed(b, key, value []byte) []byte { return append(appendBytes(b, key), value...) }
+
+// ParseKeyed reads it. What it returns is part of b.
+func ParseKeyed(b []byte) (key, value []byte, err error) {
+	in := codec.Reader{B: b}
+	key = in.Take(in.Uvarint())
+	return key, in.B, in.Err
+}
+
+// Head is what a content begins with: what is asked of a message without looking at what it
+// carries.
+type Head struct {
+	Created int64
+	engine.Policy
+	Apart Body
+}
+
+// ParseHead reads the head of a content. Nothing in it is part of b.
+func ParseHead(b []byte) (h Head, err error) {
+	in := codec.Reader{B: b}
+	h.read(&in)
+	return h, in.Err
+}
+
+func (h *Head) read(in *codec.Reader) {
+	form := in.Byte()
+	h.Created = in.Varint()
+	switch form {
+	case contentHere:
+	case contentApart:
+		h.Apart.File, h.Apart.Bytes = in.Uvarint(), in.Uvarint()
+		if sum := in.Take(4); len(sum) == 4 && h.Apart.File != 0 {
+			h.Apart.Sum = binary.LittleEndian.Uint32(sum)
+		} else {
+			in.Fail()
+		}
+	default:
+		in.Fail()
+	}
+	h.Policy = in.Policy()
+}

@@ -1,0 +1,20 @@
+// Package marks keeps in a file who has died in some runs: what a flush or merge writes beside
+// them, so that the log before it is needed no more.
+//
+// Such a file is written once and never changed. It holds, of each run it was given, all who were
+// dead in it by then. The caller's manifest says of each run which file counts: one of those that
+// a file holds may be merged away by now, or have newer marks, and is passed over.
+//
+// # What may be relied on
+//
+//   - When Write has returned, the file is durable. Before, it is there or not, and may hold
+//     anything; Sweep removes those that the manifest does not name.
+//   - Nothing is served that was not checked: what does not match is a *disk.DamageError that
+//     names file and offset. An error of the file system is not damage, and is returned as it is.
+//   - Memory: the marks of one run at a time, an eighth of a byte an entry at most.
+//
+// There are no locks and no goroutines here. Runs may lose entries while they are written: who
+// dies meanwhile is in the file or not.
+//
+// The format is in docs/formats/marks.md.
+package marks

@@ -1,0 +1,11 @@
+package marks
+
+import "errors"
+
+var (
+	// ErrDamaged says that something durable cannot be read. The error is a *disk.DamageError.
+	ErrDamaged = errors.New("a file of marks is damaged")
+
+	// ErrNewer says that a newer release wrote the file.
+	ErrNewer = errors.New("the marks were written by a newer release; use that one")
+)

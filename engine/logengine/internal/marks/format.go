@@ -1,0 +1,121 @@
+package marks
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const (
+	magic   = "tarrymrk"
+	version = 1
+
+	headerSize = 64 // of a file
+	rowSize    = 16 // of a run in the table behind it
+
+	suffix = ".marks"
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	le         = binary.LittleEndian
+)
+
+// Name is the path of the file with a number.
+func Name(dir string, number uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%016x%s", number, suffix))
+}
+
+// ParseName returns the number of a file by its name without the directory; ok is false for
+// other files.
+func ParseName(name string) (number uint64, ok bool) {
+	digits, ok := strings.CutSuffix(name, suffix)
+	if !ok {
+		return 0, false
+	}
+	number, err := strconv.ParseUint(digits, 16, 64)
+	return number, err == nil && name == Name("", number)
+}
+
+// header is the start of a file.
+type header struct {
+	store, number uint64
+	length        uint64 // of the file
+	runs          uint32
+	table         uint32 // checksum of the table
+}
+
+func (h *header) encode() []byte {
+	b := make([]byte, headerSize)
+	copy(b, magic)
+	le.PutUint32(b[8:], version)
+	le.PutUint64(b[16:], h.store)
+	le.PutUint64(b[24:], h.number)
+	le.PutUint64(b[32:], h.length)
+	le.PutUint32(b[40:], h.runs)
+	le.PutUint32(b[44:], h.table)
+	le.PutUint32(b[12:], headerSum(b))
+	return b
+}
+
+func headerSum(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:headerSize])
+}
+
+// decodeHeader reads a header; a reason says why it is none.
+func decodeHeader(b []byte) (h header, off int64, reason string, newer bool) {
+	switch {
+	case len(b) < headerSize || string(b[:8]) != magic:
+		return h, 0, "these are no marks", false
+	case headerSum(b) != le.Uint32(b[12:]):
+		return h, 12, "the checksum of the header does not match", false
+	}
+	if v := le.Uint32(b[8:]); v != version {
+		return h, 8, "the version is none that there was", v > version
+	}
+	h = header{
+		store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), length: le.Uint64(b[32:]),
+		runs: le.Uint32(b[40:]), table: le.Uint32(b[44:]),
+	}
+	if !bytes.Equal(h.encode(), b[:headerSize]) {
+		return h, 48, "what is to be zeros is not", false
+	}
+	return h, 0, "", false
+}
+
+// row is a line of the table: a run, and where in the file its marks are.
+type row struct {
+	run      uint64
+	checksum uint32 // of its marks
+	length   uint32
+	off      int64 // not in the file: the sum of the lengths before
+}
+
+func appendRow(b []byte, r row) []byte {
+	b = le.AppendUint64(b, r.run)
+	b = le.AppendUint32(b, r.length)
+	return le.AppendUint32(b, r.checksum)
+}
+
+// decodeTable reads the table of a file that is size bytes long; a reason says why it is none.
+func decodeTable(b []byte, size int64) (rows []row, reason string) {
+	at := headerSize + int64(len(b))
+	seen := make(map[uint64]bool, len(b)/rowSize)
+	for ; len(b) > 0; b = b[rowSize:] {
+		r := row{run: le.Uint64(b), length: le.Uint32(b[8:]), checksum: le.Uint32(b[12:]), off: at}
+		if seen[r.run] {
+			return nil, fmt.Sprintf("run %d stands there twice", r.run)
+		}
+		seen[r.run] = true
+		at += int64(r.length)
+		rows = append(rows, r)
+	}
+	if at != size {
+		return nil, "the marks do not fill the file"
+	}
+	return rows, ""
+}

@@ -109,6 +109,18 @@ func BenchmarkByKey(b *testing.B) {
 	}
 }
 
+// BenchmarkCountRange counts what lies between two times, by chance.
+func BenchmarkCountRange(b *testing.B) {
+	r, _ := filled(b)
+	rng := rand.New(rand.NewPCG(3, 4))
+	sum := int64(0)
+	each(b, func(int) {
+		from := Position{At: 1893456000000 + rng.Int64N(24*3600e3)}
+		sum += r.CountRange(1, Live, from, Position{At: from.At + rng.Int64N(24*3600e3)})
+	})
+	b.ReportMetric(float64(sum)/float64(b.N), "entries/op")
+}
+
 func BenchmarkByID(b *testing.B) {
 	r, _ := filled(b)
 	rng := rand.New(rand.NewPCG(3, 4))

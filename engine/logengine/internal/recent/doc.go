@@ -16,7 +16,8 @@
 //     hashing, which divides one page at a time and never all. Keys are hashed with a secret of
 //     the process and compared whole;
 //   - an order of (area, queue, time, id): a B+ tree with nodes of 1 KiB. What comes in order
-//     fills its nodes, and those that have emptied are joined;
+//     fills its nodes, and those that have emptied are joined. Nodes above the leaves tell how
+//     many entries lie below, so that those between two times are counted without a walk;
 //   - another such order for the keys of the dead, of whom many may have one key.
 //
 // # Why so

@@ -168,6 +168,7 @@ func TestReadersSideBySide(t *testing.T) {
 				r.Descend(e.Queue, e.Area, Last, func(Entry) bool { n++; return n < 10 })
 			}
 			r.Count(1, Live)
+			r.CountRange(1, Live, First, Last)
 			r.Places(func(uint32, Area, int64) {})
 			r.Memory()
 			mu.RUnlock()

@@ -289,6 +289,16 @@ func (m *model) checkOrder(t *rapid.T, q uint32, a Area) {
 	m.Ascend(q, a, from, collect(&up))
 	m.equal(t, "ascend", up, m.sorted(func(e Entry) bool { return here(e) && at(e) >= 0 }))
 	m.Descend(q, a, from, collect(&down))
+	to := Position{rapid.Int64Range(-4, 4).Draw(t, "to"), rapid.Uint64Range(0, m.id).Draw(t, "to id")}
+	between := func(e Entry) bool {
+		return here(e) && at(e) >= 0 && compare(e, Entry{Queue: q, Area: a, At: to.At, ID: to.ID}) < 0
+	}
+	if got, want := m.CountRange(q, a, from, to), len(m.sorted(between)); got != int64(want) {
+		t.Fatalf("%d entries from %v to %v, want %d", got, from, to, want)
+	}
+	if got, want := m.CountRange(q, a, First, Last), m.Count(q, a); got != want {
+		t.Fatalf("%d entries in all, counted %d", got, want)
+	}
 	slices.Reverse(down)
 	m.equal(t, "descend", down, m.sorted(func(e Entry) bool { return here(e) && at(e) < 0 }))
 	m.Ascend(q, a, First, collect(&all))

@@ -2,43 +2,10 @@ package recent
 
 import "unsafe"
 
-// item is an entry in an order.
-type item struct {
-	hi  uint32 // what comes first: a place, or a hash
-	ref uint32 // the entry; in nodes above the leaves, the node below
-	at  int64
-	id  uint64
-}
+const maxDepth = 16
 
-func (a *item) less(b *item) bool {
-	if a.hi != b.hi {
-		return a.hi < b.hi
-	}
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	return a.id < b.id
-}
-
-const (
-	nodeSize   = 1 << 10
-	nodeItems  = (nodeSize - 16) / int(unsafe.Sizeof(item{}))
-	chunkNodes = chunkSize / nodeSize
-	fewItems   = nodeItems / 4
-	maxDepth   = 16
-)
-
-// node is a node of an order: a leaf, whose items are entries, or one above, whose items are the
-// nodes below, each with what is not greater than anything in it; of the first that is not
-// looked at.
-type node struct {
-	n          uint32
-	leaf       bool
-	prev, next uint32 // leaves only; 0: none
-	items      [nodeItems]item
-}
-
-// order is a B+ tree of items, in nodes that hold no pointers.
+// order is a B+ tree of items, in nodes that hold no pointers. Above the leaves it keeps how many
+// items are below, so that those between two places are counted as fast as one is found.
 type order struct {
 	pool   *pool
 	memory [][]byte
@@ -75,43 +42,6 @@ func (o *order) freeNode(n uint32) {
 	o.node(n).next, o.free = o.free, n
 }
 
-// search returns where the first item stands that is not less.
-func (d *node) search(it *item) int {
-	low, high := 0, int(d.n)
-	for low < high {
-		if m := (low + high) / 2; d.items[m].less(it) {
-			low = m + 1
-		} else {
-			high = m
-		}
-	}
-	return low
-}
-
-// below returns where the node stands in which an item belongs.
-func (d *node) below(it *item) int {
-	low, high := 1, int(d.n) // the first that is greater
-	for low < high {
-		if m := (low + high) / 2; it.less(&d.items[m]) {
-			high = m
-		} else {
-			low = m + 1
-		}
-	}
-	return low - 1
-}
-
-func (d *node) insert(i int, it item) {
-	copy(d.items[i+1:d.n+1], d.items[i:d.n])
-	d.items[i] = it
-	d.n++
-}
-
-func (d *node) remove(i int) {
-	copy(d.items[i:], d.items[i+1:d.n])
-	d.n--
-}
-
 // path leads from the root to a leaf: nodes, and the items taken in them.
 type path struct {
 	node [maxDepth]uint32
@@ -119,12 +49,13 @@ type path struct {
 	n    int // nodes above the leaf
 }
 
-// descend returns the leaf in which an item belongs.
-func (o *order) descend(it *item, p *path) (uint32, *node) {
+// descend returns the leaf in which an item belongs, and adds to the counts on the way there.
+func (o *order) descend(it *item, p *path, by int32) (uint32, *node) {
 	n := o.root
 	d := o.node(n)
 	for !d.leaf {
 		i := d.below(it)
+		d.counts()[i] += uint32(by)
 		p.node[p.n], p.at[p.n] = n, i
 		p.n++
 		n = d.items[i].ref
@@ -133,47 +64,73 @@ func (o *order) descend(it *item, p *path) (uint32, *node) {
 	return n, d
 }
 
+// find returns the leaf in which an item belongs.
+func (o *order) find(it *item) *node {
+	d := o.node(o.root)
+	for !d.leaf {
+		d = o.node(d.items[d.below(it)].ref)
+	}
+	return d
+}
+
 // insert adds an item that is not there.
 func (o *order) insert(it item) {
 	if o.root == 0 {
 		o.root, _ = o.newNode(true)
 	}
 	var p path
-	n, d := o.descend(&it, &p)
+	n, d := o.descend(&it, &p, 1)
 	i := d.search(&it)
 	o.n++
-	for int(d.n) == nodeItems {
-		rn, right := o.split(n, d, i, it)
-		it = right.items[0]
+	count := uint32(0)
+	for int(d.n) == d.room() {
+		rn, right := o.split(n, d, i, it, count)
+		it, count = right.items[0], right.sum()
 		it.ref = rn
 		if p.n == 0 {
 			root, r := o.newNode(false)
-			r.n, r.items[0], r.items[1] = 2, item{ref: n}, it
+			r.insert(0, item{ref: n}, d.sum())
+			r.insert(1, it, count)
 			o.root = root
 			return
 		}
 		p.n--
 		n = p.node[p.n]
 		d, i = o.node(n), p.at[p.n]+1
+		d.counts()[i-1] -= count
 	}
-	d.insert(i, it)
+	d.insert(i, it, count)
+}
+
+// rank returns how many items are less than one.
+func (o *order) rank(it *item) (n int64) {
+	if o.root == 0 {
+		return 0
+	}
+	d := o.node(o.root)
+	for !d.leaf {
+		i := d.below(it)
+		n += int64(d.sumTo(i))
+		d = o.node(d.items[i].ref)
+	}
+	return n + int64(d.search(it))
 }
 
 // split makes two of a full node, the other one to the right of it, and puts an item into one
-// of them, which belongs at i. What comes in order leaves full nodes behind: where the item is
+// of them, which belongs at i and has so many entries below it. What comes in order leaves full nodes behind: where the item is
 // the last, of the node or of its place, what is before it stays together.
-func (o *order) split(n uint32, d *node, i int, it item) (uint32, *node) {
+func (o *order) split(n uint32, d *node, i int, it item, count uint32) (uint32, *node) {
 	rn, right := o.newNode(d.leaf)
-	cut := nodeItems / 2
-	if i == nodeItems || d.leaf && i > 0 && d.items[i].hi != it.hi {
+	full := int(d.n)
+	cut := full / 2
+	if i == full || d.leaf && i > 0 && d.items[i].hi != it.hi {
 		cut = i
 	}
-	right.n = uint32(copy(right.items[:], d.items[cut:]))
-	d.n = uint32(cut)
-	if i > cut || i == nodeItems {
-		right.insert(i-cut, it)
+	d.give(cut, right)
+	if i > cut || i == full {
+		right.insert(i-cut, it, count)
 	} else {
-		d.insert(i, it)
+		d.insert(i, it, count)
 	}
 	if d.leaf {
 		right.prev, right.next = n, d.next
@@ -191,14 +148,15 @@ func (o *order) remove(it item) bool {
 		return false
 	}
 	var p path
-	n, d := o.descend(&it, &p)
+	n, d := o.descend(&it, &p, -1)
 	i := d.search(&it)
 	if i == int(d.n) || it.less(&d.items[i]) {
+		o.descend(&it, new(path), 1)
 		return false
 	}
 	d.remove(i)
 	o.n--
-	for p.n > 0 && int(d.n) < fewItems {
+	for p.n > 0 && int(d.n) < d.room()/4 {
 		p.n--
 		up := p.node[p.n]
 		if !o.join(n, d, o.node(up), p.at[p.n]) {
@@ -223,10 +181,9 @@ func (o *order) remove(it item) bool {
 // join makes one of a node that has few items, the i-th below up, and one beside it, where they
 // fit, and reports whether up has one less then.
 func (o *order) join(n uint32, d, up *node, i int) bool {
-	const all = uint32(nodeItems)
-	most := all - 2
+	most := uint32(d.room()) - 2
 	if d.n == 0 {
-		most = all
+		most += 2
 	}
 	switch {
 	case i+1 < int(up.n) && d.n+o.node(up.items[i+1].ref).n <= most:
@@ -254,7 +211,9 @@ func (o *order) merge(left, up *node, i int) {
 			d.items[0] = first
 		}
 	}
-	left.n += uint32(copy(left.items[left.n:], d.items[:d.n]))
+	d.give(0, left)
+	c := up.counts()
+	c[i-1] += c[i]
 	o.leave(d)
 	up.remove(i)
 	o.freeNode(n)
@@ -286,7 +245,7 @@ type cursor struct {
 func (o *order) seek(it item) cursor {
 	c := cursor{o: o}
 	if o.root != 0 {
-		_, c.d = o.descend(&it, new(path))
+		c.d = o.find(&it)
 		c.i = c.d.search(&it) - 1
 		c.next()
 	}
@@ -297,7 +256,7 @@ func (o *order) seek(it item) cursor {
 func (o *order) before(it item) cursor {
 	c := cursor{o: o}
 	if o.root != 0 {
-		_, c.d = o.descend(&it, new(path))
+		c.d = o.find(&it)
 		c.i = c.d.search(&it)
 		c.prev()
 	}

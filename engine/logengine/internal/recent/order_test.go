@@ -12,6 +12,9 @@ func newTestPool() *pool { return &pool{onHeap: true, keep: 1 << 20} }
 func (o *order) check(t *testing.T, n uint32, depth int, low *item) (leaves []uint32, deep int) {
 	t.Helper()
 	d := o.node(n)
+	if int(d.n) > d.room() {
+		t.Fatalf("node %d has %d items", n, d.n)
+	}
 	for i := range d.items[:d.n] {
 		it := &d.items[i]
 		if i > 0 && !d.items[i-1].less(it) && (d.leaf || i > 1) || low != nil && it.less(low) && (d.leaf || i > 0) {
@@ -27,6 +30,13 @@ func (o *order) check(t *testing.T, n uint32, depth int, low *item) (leaves []ui
 		under, dd := o.check(t, it.ref, depth+1, least)
 		if leaves = append(leaves, under...); deep != 0 && dd != deep {
 			t.Fatalf("leaves at depths %d and %d", deep, dd)
+		}
+		sum := uint32(0)
+		for _, leaf := range under {
+			sum += o.node(leaf).n
+		}
+		if count := d.counts()[i]; count != sum {
+			t.Fatalf("node %d, item %d: %d entries lie below, counted %d", n, i, sum, count)
 		}
 		deep = dd
 	}
@@ -56,6 +66,13 @@ func (o *order) sound(t *testing.T) (items []item) {
 	}
 	if len(items) != o.n {
 		t.Fatalf("%d items, counted %d", len(items), o.n)
+	}
+	for i := 0; i < len(items); i += 1 + len(items)/50 {
+		it, after := items[i], items[i]
+		after.id++ // nothing lies between
+		if n, m := o.rank(&it), o.rank(&after); n != int64(i) || m != n+1 {
+			t.Fatalf("%d items are less than item %d, and %d than one after it", n, i, m)
+		}
 	}
 	return items
 }
@@ -123,7 +140,7 @@ func TestOrder(t *testing.T) {
 // without any below them beside full ones.
 func TestOrderRanges(t *testing.T) {
 	t.Parallel()
-	const n = nodeItems * nodeItems // below one node above the leaves
+	const n = leafItems * upperItems // below one node above the leaves
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	o := newOrder(newTestPool())
@@ -195,7 +212,7 @@ func TestOrderFill(t *testing.T) {
 		nodes int
 		least float64
 	}{{"ascending", nodes(&ascending), 0.9}, {"random", nodes(&random), 0.6}, {"ascending in many places", nodes(&queues), 0.8}} {
-		if fill := n / float64(o.nodes*nodeItems); fill < o.least {
+		if fill := n / float64(o.nodes*leafItems); fill < o.least {
 			t.Errorf("%s: nodes are full by %.2f, at least %.2f", o.name, fill, o.least)
 		}
 	}
@@ -205,7 +222,7 @@ func TestOrderFill(t *testing.T) {
 			random.remove(it)
 		}
 	}
-	if left := len(random.sound(t)); nodes(&random) > left/fewItems+left/100+2 {
+	if left := len(random.sound(t)); nodes(&random) > left/(leafItems/4)+left/100+2 {
 		t.Errorf("%d items are spread over %d nodes", left, nodes(&random))
 	}
 }

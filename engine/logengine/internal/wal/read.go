@@ -24,6 +24,21 @@ type Found struct {
 	Torn     *Torn // nil: the log ends clean
 }
 
+// Read gives fn the entries of a log that nobody has open, as Open does, and changes nothing. What
+// it gives need not be durable.
+func Read(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (Found, error) {
+	d := cfg.withDefaults()
+	c, err := scan(fs, dir, d.ID)
+	if err != nil {
+		return Found{}, fmt.Errorf("read the log: %w", err)
+	}
+	_, found, err := c.read(from, d.MaxEntry, fn)
+	if err = errors.Join(err, c.close()); err != nil {
+		return found, fmt.Errorf("read the log: %w", err)
+	}
+	return found, nil
+}
+
 // reading goes through a chain once.
 type reading struct {
 	*chain

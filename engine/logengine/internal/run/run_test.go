@@ -293,7 +293,7 @@ func TestFileGoesWithTheLastScan(t *testing.T) {
 	_, _, idErr := r.FindID(all[0].ID)
 	_, getErr := r.Get(0, nil)
 	_, searchErr := r.Search(Place{5, 20, 1})
-	for _, err := range []error{keyErr, idErr, getErr, searchErr, r.Verify(nil), r.VerifyKeys(nil)} {
+	for _, err := range []error{keyErr, idErr, getErr, searchErr, r.Verify(nil), EachKey([]*Run{r}, nil), EachID([]*Run{r}, nil)} {
 		if !errors.Is(err, ErrClosed) {
 			t.Error(err)
 		}

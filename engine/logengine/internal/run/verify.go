@@ -7,10 +7,14 @@ import "fmt"
 // through what is there. What does not match is a *disk.DamageError. pace is called with the bytes
 // that were read since the last call, and may be nil; an error of it ends the work.
 //
-// Whether a key leads to the entry whose key it is, only who knows values can tell: VerifyKeys
-// gives them all.
-func (r *Run) Verify(pace func(read int) error) error {
-	v := verifier{r: r, pace: pace}
+// Whether a key leads to the entry whose key it is, only who knows values can tell: VerifyValues.
+func (r *Run) Verify(pace func(read int) error) error { return r.VerifyValues(pace, nil) }
+
+// VerifyValues is Verify, and calls keyOf with each entry, dead or alive, in order, which returns
+// the entry's key or the zero Key: the index of keys has to lead to those that have one, each by
+// its key, and to no others. An error of keyOf says that the value cannot be read, and is damage.
+func (r *Run) VerifyValues(pace func(read int) error, keyOf func(Entry) (Key, error)) error {
+	v := verifier{r: r, pace: pace, keyOf: keyOf}
 	if err := v.entries(); err != nil {
 		return err
 	}
@@ -20,29 +24,57 @@ func (r *Run) Verify(pace func(read int) error) error {
 	if v.met != v.ids {
 		return r.damage(r.ids.off, "ids that lead to other entries than those that have them")
 	}
-	return v.index(&r.keys)
+	if err := v.index(&r.keys); err != nil {
+		return err
+	}
+	if keyOf != nil && v.metKeys != v.keys {
+		return r.damage(r.keys.off, "keys that lead to other entries than those that have them")
+	}
+	return nil
 }
 
-// VerifyKeys calls each with all keys and the positions they lead to, in the order of keys.
-func (r *Run) VerifyKeys(each func(key Key, pos uint32) error) error {
-	if !r.hold() {
-		return ErrClosed
-	}
-	err := merge([]stream{r.items(&r.keys)}, func(i item) error {
+// EachID gives the ids of some open runs, of the dead too, in order, each with which run it is in
+// and its position there. An error of each ends it. It reads a block of each run at a time.
+func EachID(runs []*Run, each func(id uint64, at int, pos uint32) error) error {
+	return eachItem(runs, func(r *Run) *index { return &r.ids }, func(i item) error { return each(i.hi, int(i.run), i.pos) })
+}
+
+// EachKey gives the keys of some open runs likewise.
+func EachKey(runs []*Run, each func(key Key, at int, pos uint32) error) error {
+	return eachItem(runs, func(r *Run) *index { return &r.keys }, func(i item) error {
 		var k Key
 		be.PutUint64(k[:], i.hi)
 		be.PutUint64(k[8:], i.lo)
-		return each(k, i.pos)
+		return each(k, int(i.run), i.pos)
 	})
-	return firstOf(err, r.release())
+}
+
+func eachItem(runs []*Run, of func(*Run) *index, each func(item) error) (err error) {
+	streams := make([]stream, len(runs))
+	for k, r := range runs {
+		if !r.hold() {
+			return ErrClosed
+		}
+		defer func() { err = firstOf(err, r.release()) }()
+		next := r.items(of(r))
+		streams[k] = func() (item, bool, error) {
+			i, ok, err := next()
+			i.run = uint32(k)
+			return i, ok, err
+		}
+	}
+	return merge(streams, each)
 }
 
 type verifier struct {
-	r    *Run
-	pace func(int) error
-	read int
-	ids  uint64 // sum over all pairs of id and position
-	met  uint64 // and over those in the index
+	r     *Run
+	pace  func(int) error
+	keyOf func(Entry) (Key, error)
+	read  int
+	ids   uint64 // sum over all pairs of id and position
+	met   uint64 // and over those in the index
+
+	keys, metKeys uint64 // the same of keys
 }
 
 func (v *verifier) done(read int) error {
@@ -80,6 +112,16 @@ func (v *verifier) entries() (err error) {
 		}
 		minID, maxID = min(minID, e.ID), max(maxID, e.ID)
 		v.ids += pairSum(e.ID, e.Pos)
+		if v.keyOf != nil {
+			key, err := v.keyOf(e)
+			if err != nil {
+				return r.damage(at, fmt.Sprintf("entry %d: %v", e.Pos, err))
+			}
+			if key != (Key{}) {
+				hi, lo := key.halves()
+				v.keys += keySum(hi, lo, e.Pos)
+			}
+		}
 		last = e
 		if err := v.done(s.read); err != nil {
 			return err
@@ -119,6 +161,8 @@ func (v *verifier) index(x *index) (err error) {
 		last = i
 		if x.kind == kindIDs {
 			v.met += pairSum(i.hi, i.pos)
+		} else {
+			v.metKeys += keySum(i.hi, i.lo, i.pos)
 		}
 		if err := v.done(x.width); err != nil {
 			return err
@@ -132,3 +176,6 @@ func pairSum(id uint64, pos uint32) uint64 {
 	h = (h ^ h>>32) * 0xc4ceb9fe1a85ec53
 	return h ^ h>>29
 }
+
+// keySum does so of a key and a position.
+func keySum(hi, lo uint64, pos uint32) uint64 { return pairSum(hi^pairSum(lo, pos), pos) }

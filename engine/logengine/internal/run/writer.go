@@ -53,7 +53,7 @@ func (w *Writer) Add(p Place, key Key, value []byte) error {
 	}
 	if key != (Key{}) {
 		hi, lo := key.halves()
-		w.keys.add(item{hi, lo, pos})
+		w.keys.add(item{hi: hi, lo: lo, pos: pos})
 	}
 	w.ids.add(item{hi: p.ID, pos: pos})
 	return nil

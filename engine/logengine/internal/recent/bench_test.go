@@ -109,6 +109,35 @@ func BenchmarkByKey(b *testing.B) {
 	}
 }
 
+// BenchmarkAscend walks 256 entries from some time on, of what stands in some windows.
+func BenchmarkAscend(b *testing.B) {
+	for windows := 1; windows <= 3; windows++ {
+		b.Run(fmt.Sprint("windows ", windows), func(b *testing.B) {
+			r, draw := sample(false)
+			defer r.Close()
+			for id := range *pending {
+				if id > 0 && id%(*pending/windows+1) == 0 {
+					r.Seal()
+				}
+				r.Add(draw(id + 1))
+			}
+			rng := rand.New(rand.NewPCG(3, 4))
+			const most = 256
+			walked, sum := 0, 0
+			each(b, func(int) {
+				n := 0
+				r.Ascend(1, Live, Position{At: 1893456000000 + rng.Int64N(47*3600e3)}, func(e Entry) bool {
+					n++
+					sum += len(e.Value)
+					return n < most
+				})
+				walked += n
+			})
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(walked), "ns/entry")
+		})
+	}
+}
+
 // BenchmarkCountRange counts what lies between two times, by chance.
 func BenchmarkCountRange(b *testing.B) {
 	r, _ := filled(b)

@@ -117,8 +117,9 @@ func (o *order) rank(it *item) (n int64) {
 }
 
 // split makes two of a full node, the other one to the right of it, and puts an item into one
-// of them, which belongs at i and has so many entries below it. What comes in order leaves full nodes behind: where the item is
-// the last, of the node or of its place, what is before it stays together.
+// of them, which belongs at i and has so many entries below it. What comes in order leaves full
+// nodes behind: where the item is the last, of the node or of its place, what is before it stays
+// together.
 func (o *order) split(n uint32, d *node, i int, it item, count uint32) (uint32, *node) {
 	rn, right := o.newNode(d.leaf)
 	full := int(d.n)
@@ -151,7 +152,7 @@ func (o *order) remove(it item) bool {
 	n, d := o.descend(&it, &p, -1)
 	i := d.search(&it)
 	if i == int(d.n) || it.less(&d.items[i]) {
-		o.descend(&it, new(path), 1)
+		o.descend(&it, new(path), 1) // as they were
 		return false
 	}
 	d.remove(i)

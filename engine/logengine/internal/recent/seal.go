@@ -48,7 +48,9 @@ func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 		from.id++ // nothing lies between
 	}
 	n := 0
+	var reads ahead
 	for c := w.order.seek(from); n < most && c.item() != nil && place(c.item().hi).area() == a; c.next() {
+		reads.next(w, &c)
 		p.last = *c.item()
 		r := ref(p.last.ref)
 		h := w.arena.at(r)

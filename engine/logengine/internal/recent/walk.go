@@ -4,9 +4,16 @@ import "math"
 
 // walker goes through an area of all windows at once.
 type walker struct {
-	r       *Recent
 	place   place
-	cursors []cursor // of the active window, then of the sealed ones
+	cursors []areaCursor // of the active window, then of the sealed ones
+}
+
+// areaCursor is a place in the order of a window.
+type areaCursor struct {
+	cursor
+	w      *window
+	sealed *Sealed // nil: it is the active one
+	reads  ahead
 }
 
 func (r *Recent) windows(fn func(w *window)) {
@@ -16,37 +23,51 @@ func (r *Recent) windows(fn func(w *window)) {
 	}
 }
 
+// cursors appends a cursor for each window, which seek finds.
+func (r *Recent) cursors(c []areaCursor, seek func(*order) cursor) []areaCursor {
+	c = append(c, areaCursor{cursor: seek(&r.active.order), w: r.active})
+	for _, s := range r.sealed {
+		c = append(c, areaCursor{cursor: seek(&s.w.order), w: s.w, sealed: s})
+	}
+	return c
+}
+
 // best returns the cursor whose item comes first, or last; nil: there is none left.
-func (k *walker) best(last bool) (c *cursor, window int) {
+func (k *walker) best(last bool) (best *areaCursor) {
 	for i := range k.cursors {
-		it := k.cursors[i].item()
+		c := &k.cursors[i]
+		it := c.item()
 		if it == nil || it.hi != uint32(k.place) {
 			continue
 		}
-		if c == nil || it.less(c.item()) != last {
-			c, window = &k.cursors[i], i
+		if best == nil || it.less(best.item()) != last {
+			best = c
 		}
 	}
-	return c, window
+	return best
 }
 
-func (k *walker) entry(c *cursor, window int) Entry {
-	at := ref(c.item().ref)
-	if window == 0 {
-		return k.r.active.entry(at, k.r.active.arena.at(at))
+func (c *areaCursor) entry() Entry {
+	r := ref(c.item().ref)
+	h := c.w.arena.at(r)
+	if c.sealed != nil {
+		return c.sealed.entry(r, h)
 	}
-	s := k.r.sealed[window-1]
-	return s.entry(at, s.w.arena.at(at))
+	return c.w.entry(r, h)
 }
 
 // Ascend gives fn the entries of an area of a queue in order, from a position on, until fn
 // returns false. fn must not change anything.
 func (r *Recent) Ascend(queue uint32, a Area, from Position, fn func(Entry) bool) {
-	var room [4]cursor
-	k := walker{r: r, place: placeOf(queue, a), cursors: room[:0]}
-	first := item{hi: uint32(k.place), at: from.At, id: from.ID}
-	r.windows(func(w *window) { k.cursors = append(k.cursors, w.order.seek(first)) })
-	for c, w := k.best(false); c != nil && fn(k.entry(c, w)); c, w = k.best(false) {
+	var room [4]areaCursor
+	p := placeOf(queue, a)
+	first := item{hi: uint32(p), at: from.At, id: from.ID}
+	k := walker{p, r.cursors(room[:0], func(o *order) cursor { return o.seek(first) })}
+	for c := k.best(false); c != nil; c = k.best(false) {
+		c.reads.next(c.w, &c.cursor)
+		if !fn(c.entry()) {
+			return
+		}
 		c.next()
 	}
 }
@@ -54,11 +75,11 @@ func (r *Recent) Ascend(queue uint32, a Area, from Position, fn func(Entry) bool
 // Descend gives fn the entries of an area of a queue that lie before a position, the last
 // first, until fn returns false. fn must not change anything.
 func (r *Recent) Descend(queue uint32, a Area, before Position, fn func(Entry) bool) {
-	var room [4]cursor
-	k := walker{r: r, place: placeOf(queue, a), cursors: room[:0]}
-	end := item{hi: uint32(k.place), at: before.At, id: before.ID}
-	r.windows(func(w *window) { k.cursors = append(k.cursors, w.order.before(end)) })
-	for c, w := k.best(true); c != nil && fn(k.entry(c, w)); c, w = k.best(true) {
+	var room [4]areaCursor
+	p := placeOf(queue, a)
+	end := item{hi: uint32(p), at: before.At, id: before.ID}
+	k := walker{p, r.cursors(room[:0], func(o *order) cursor { return o.before(end) })}
+	for c := k.best(true); c != nil && fn(c.entry()); c = k.best(true) {
 		c.prev()
 	}
 }

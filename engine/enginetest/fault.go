@@ -32,6 +32,11 @@ type Fault struct {
 	// there: one part of an engine of several parts did not answer.
 	Returns bool
 
+	// Anywhere says that it may strike in any call and chore, each of whose messages may
+	// then have been changed or not, and that it may end the engine later on, which Reopen,
+	// required, is to find out.
+	Anywhere bool
+
 	// Reopen, if not nil, opens the engine again after it has happened: it ended the
 	// engine, and what was answered must be there.
 	Reopen func(t *testing.T, e engine.Engine) engine.Engine
@@ -65,11 +70,7 @@ func (f *Fault) strikes(s step) bool {
 // suffer plays one step in which something may go wrong, and finds out what became
 // of it.
 func (p *player) suffer(s step) {
-	most := uint32(p.fault.Most)
-	if most == 0 {
-		most = 8
-	}
-	n := int(1 + s.fault>>8%most)
+	n := int(1 + s.fault>>8%p.fault.most())
 	switch s.kind { // one message each: it happened or not
 	case "push":
 		if p.caps.Keys && s.n[0]%5 == 0 {
@@ -80,12 +81,7 @@ func (p *player) suffer(s step) {
 	case "settle":
 		s.n[0] = 0
 	}
-	// What nobody is told the id of gets one that no other has or had.
-	for _, ids := range []iter.Seq[engine.ID]{slices.Values(p.ids), maps.Keys(p.m.ghosts), maps.Keys(p.swept)} {
-		for id := range ids {
-			p.m.lastID = max(p.m.lastID, id)
-		}
-	}
+	p.taken() // what nobody is told the id of gets one that no other has or had
 	before, swept := p.m.clone(), maps.Clone(p.swept)
 	p.logf("%s, the %d. time", p.fault.Name, n)
 	p.failed = false
@@ -121,6 +117,15 @@ func (p *player) suffer(s step) {
 	}
 	if problems != "" {
 		p.failf("the call failed (%s) and left what is neither as before nor as after it:%s", failure, problems)
+	}
+}
+
+// taken has the model give no id that is known.
+func (p *player) taken() {
+	for _, ids := range []iter.Seq[engine.ID]{slices.Values(p.ids), maps.Keys(p.m.ghosts), maps.Keys(p.swept)} {
+		for id := range ids {
+			p.m.lastID = max(p.m.lastID, id)
+		}
 	}
 }
 
@@ -186,6 +191,10 @@ func (p *player) identify(after, before *Model) *Model {
 			known := *y
 			known.id = f.ID
 			after.memories[i] = &known
+			if g, ok := after.ghosts[y.id]; ok {
+				delete(after.ghosts, y.id)
+				after.ghosts[f.ID] = g
+			}
 			p.queueOf[f.ID] = y.queue
 		}
 	}

@@ -30,6 +30,27 @@ type Harness struct {
 	// let happen in random histories. None: those are skipped.
 	Faults []Fault
 
+	// Crash ends an engine as a loss of power does, between two calls, and opens it again
+	// on what that left: what was answered must be there, but for leases of the process
+	// itself. Nil: random histories have none.
+	Crash func(t *testing.T, e engine.Engine) engine.Engine
+
+	// Chores are what random histories have the engine do, beside calls. None: nothing.
+	Chores []Chore
+
+	// Losses returns, for each instant since it was last asked at which the power might have
+	// gone, what opens an engine on what that had left; it is asked between calls. Nil: random
+	// histories look at none.
+	Losses func(e engine.Engine) []func(t *testing.T) engine.Engine
+
+	// Seed, if not nil, is told the seed of each random history before Open, for a harness
+	// that draws something itself.
+	Seed func(seed uint64)
+
+	// Steps is how many steps a random history has; 0: 250. Keys is how many keys they
+	// use; 0: 4.
+	Steps, Keys int
+
 	// Histories is how many random histories are run; 0: 20. With the environment
 	// variable TARRY_TEST_THOROUGH=1 it is four times as many.
 	Histories int
@@ -38,6 +59,16 @@ type Harness struct {
 	// of an engine that another variant shows the rest of. None: all. With
 	// TARRY_TEST_THOROUGH=1 all are run, whatever is named here.
 	Parts []string
+}
+
+// Chore is work that an engine does by itself now and then, and a random history at will.
+type Chore struct {
+	Name string
+
+	// Do does the work whole. Where the engine holds no lock in the midst of it, Do calls
+	// meanwhile, from one goroutine at a time and not once it has returned: that plays
+	// steps of the history there.
+	Do func(e engine.Engine, meanwhile func(where string)) error
 }
 
 // thorough says that all is to be run that is left out otherwise for its time.

@@ -1,11 +1,10 @@
 package enginetest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -19,8 +18,12 @@ type step struct {
 	fault uint32 // for histories in which something goes wrong beneath
 }
 
-// steps of a history, and how many of them, by weight, are of which kind.
+// steps of a history unless its harness says otherwise, and how many of them, by weight,
+// are of which kind.
 const historyLength = 250
+
+// endless is after how many messages a list is held to have no end.
+const endless = 100_000
 
 var kinds = []struct {
 	kind   string
@@ -31,21 +34,32 @@ var kinds = []struct {
 	{"pause", 1}, {"resume", 2}, {"purge", 1}, {"redrive", 3}, {"time", 12}, {"reopen", 1}, {"configure", 3}, {"settings", 1},
 }
 
-func newHistory(seed uint64) []step {
+func newHistory(seed uint64, h *Harness) []step {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var bag []string
 	for _, k := range kinds {
 		bag = append(bag, slices.Repeat([]string{k.kind}, k.weight)...)
 	}
-	steps := make([]step, historyLength)
+	if len(h.Chores) > 0 {
+		bag = append(bag, slices.Repeat([]string{"chore"}, 6)...)
+	}
+	if h.Crash != nil {
+		bag = append(bag, "crash")
+	}
+	steps := make([]step, cmp.Or(h.Steps, historyLength))
 	for i := range steps {
-		steps[i].kind = bag[r.IntN(len(bag))]
-		for j := range steps[i].n {
-			steps[i].n[j] = r.Uint32()
-		}
-		steps[i].fault = r.Uint32()
+		steps[i] = drawStep(r, bag)
 	}
 	return steps
+}
+
+func drawStep(r *rand.Rand, bag []string) step {
+	s := step{kind: bag[r.IntN(len(bag))]}
+	for j := range s.n {
+		s.n[j] = r.Uint32()
+	}
+	s.fault = r.Uint32()
+	return s
 }
 
 var historyTests = []test{{"random histories agree with the model", func(b *bed) { b.histories(nil) }}}
@@ -61,12 +75,8 @@ func (b *bed) histories(fault *Fault) {
 	if thorough() {
 		count *= 4
 	}
-	if s := os.Getenv("TARRY_TEST_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			b.Fatalf("TARRY_TEST_SEED: %v", err)
-		}
-		count, seed = 1, n
+	if s, ok := b.seed(); ok {
+		count, seed = 1, s
 	}
 	b.Logf("%d histories from seed %d", count, seed)
 	var start time.Time
@@ -74,23 +84,29 @@ func (b *bed) histories(fault *Fault) {
 		start = b.h.Clock.Now().Truncate(time.Hour).Add(30*time.Minute + 17*time.Second)
 	}
 	for i := range uint64(count) {
-		steps := newHistory(seed + i)
-		p := b.play(steps, start, fault)
-		if p.problem == "" {
-			continue
-		}
-		steps, p = b.shrink(steps, p, start)
-		b.Fatalf("replay with TARRY_TEST_SEED=%d; cut down to %d steps:\n%s\n%s", seed+i, len(steps), strings.Join(p.log, "\n"), p.problem)
+		b.history(seed+i, start, fault)
 	}
 }
 
+// history plays the history of a seed, with fault in some of its steps.
+func (b *bed) history(seed uint64, start time.Time, fault *Fault) {
+	b.Helper()
+	steps := newHistory(seed, &b.h)
+	p := b.play(seed, steps, start, fault)
+	if p.problem == "" {
+		return
+	}
+	steps, p = b.shrink(seed, steps, p, start)
+	b.Fatalf("replay with TARRY_TEST_SEED=%d; cut down to %d steps:\n%s\n%s", seed, len(steps), strings.Join(p.log, "\n"), p.problem)
+}
+
 // shrink leaves out what it can of a history that fails, so that it still fails.
-func (b *bed) shrink(steps []step, failed *player, start time.Time) ([]step, *player) {
+func (b *bed) shrink(seed uint64, steps []step, failed *player, start time.Time) ([]step, *player) {
 	tries := 400
 	for size := len(steps) / 2; size > 0 && tries > 0; size /= 2 {
 		for from := 0; from < len(steps) && tries > 0; tries-- {
 			less := slices.Concat(steps[:from], steps[min(from+size, len(steps)):])
-			if p := b.play(less, start, failed.fault); p.problem != "" {
+			if p := b.play(seed, less, start, failed.fault); p.problem != "" {
 				steps, failed = less, p
 			} else {
 				from += size
@@ -101,12 +117,15 @@ func (b *bed) shrink(steps []step, failed *player, start time.Time) ([]step, *pl
 }
 
 // play plays a history on a fresh engine and a fresh model.
-func (b *bed) play(steps []step, start time.Time, fault *Fault) *player {
+func (b *bed) play(seed uint64, steps []step, start time.Time, fault *Fault) *player {
 	b.Helper()
+	if b.h.Seed != nil {
+		b.h.Seed(seed)
+	}
 	p := newPlayer(b, start)
 	p.fault = fault
 	defer func() {
-		if err := p.e.Close(); err != nil && p.problem == "" {
+		if err := p.e.Close(); err != nil && p.problem == "" && !p.shaken {
 			p.failf("close: %v", err)
 		}
 	}()
@@ -116,7 +135,7 @@ func (b *bed) play(steps []step, start time.Time, fault *Fault) *player {
 		}
 	}
 	p.logf("(the end)")
-	p.compareAll()
+	p.guard(p.compareAll)
 	return p
 }
 

@@ -73,6 +73,9 @@ type modelMessage struct {
 	engine.Info
 	token  string
 	remote bool // leased by Want.Remote
+	// extended: who holds the lease has extended it, so an engine may take him for another
+	// process.
+	extended bool
 	// vague: the contract leaves open whether LastError is still an older reason.
 	vague bool
 }

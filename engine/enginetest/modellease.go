@@ -102,7 +102,7 @@ func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 	if ttr == 0 {
 		ttr = x.TTR
 	}
-	x.State, x.token, x.remote, x.Died = engine.Leased, newToken(x.ID), w.Remote, time.Time{}
+	x.State, x.token, x.remote, x.extended, x.Died = engine.Leased, newToken(x.ID), w.Remote, false, time.Time{}
 	x.Deadline = instant(engine.When{In: ttr}.Resolve(now))
 	return engine.Lease{Info: x.info(now), Token: x.token}
 }
@@ -199,7 +199,7 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 		if ttr == 0 {
 			ttr = x.TTR
 		}
-		x.Deadline = instant(engine.When{In: ttr}.Resolve(now))
+		x.Deadline, x.extended = instant(engine.When{In: ttr}.Resolve(now)), true
 		m.hint(x.Queue) // the new deadline may be nearer
 		return engine.Settled{Queue: x.Queue, State: engine.Leased, Until: x.Deadline}
 	case toDue:

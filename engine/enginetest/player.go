@@ -34,6 +34,12 @@ type player struct {
 
 	fault  *Fault // what goes wrong in some steps; nil: nothing
 	failed bool   // the engine failed in this step, by its own word
+	armed  bool   // the fault may strike now
+	shaken bool   // it has, and may yet show
+	found  bool   // it is one that a loss of power left
+	before *Model // as it was before the call under way; nil: as it is
+
+	was map[string]slack // by queue, what an engine that crashed may have to meet again
 
 	log     []string
 	problem string
@@ -55,6 +61,7 @@ func newPlayer(b *bed, start time.Time) *player {
 		revision: map[string]string{}, older: map[string]string{}, rated: map[string]engine.Settings{},
 	}
 	p.caps = p.e.Capabilities()
+	p.was = map[string]slack{}
 	p.m = NewModel(func() time.Time { return p.now })
 	p.tick()
 	p.base = p.now.Truncate(time.Second)
@@ -82,14 +89,33 @@ func (p *player) key(n uint32) string {
 	if !p.caps.Keys {
 		return ""
 	}
-	return pick([]string{"", "a", "b", "c", "d"}, n)
+	if p.armed || p.shaken {
+		n = cmp.Or(n%(p.keys()+1), 1) // found again by its key
+	}
+	return keyOf(n % (p.keys() + 1))
 }
+
+func (p *player) keys() uint32 { return uint32(cmp.Or(p.b.h.Keys, 4)) }
+
+// keyOf is the n-th key, counted from 1; that of 0 is none.
+func keyOf(n uint32) string {
+	if n == 0 {
+		return ""
+	}
+	if n <= 26 {
+		return string(rune('a' + n - 1))
+	}
+	return fmt.Sprint("k", n)
+}
+
+// young is how many of the newest messages most calls by id are about.
+func (p *player) young() int { return max(12, 3*int(p.keys())) }
 
 // ref picks a message by id or by key.
 func (p *player) ref(n, by uint32) engine.Ref {
 	if len(p.ids) > 0 && (by%2 == 0 || !p.caps.Keys) {
 		// Mostly a young one: the old ones are gone.
-		id := p.ids[len(p.ids)-1-int(n)%min(len(p.ids), 12)]
+		id := p.ids[len(p.ids)-1-int(n)%min(len(p.ids), p.young())]
 		return engine.Ref{Queue: p.queueOf[id], ID: id}
 	}
 	if !p.caps.Keys {
@@ -192,11 +218,14 @@ func (p *player) play(s step) {
 	if p.tick(); p.problem != "" {
 		return
 	}
-	if p.fault != nil && p.fault.strikes(s) {
+	switch {
+	case p.fault != nil && p.fault.Anywhere:
+		p.shake(s)
+	case p.fault != nil && p.fault.strikes(s):
 		p.suffer(s)
-		return
+	default:
+		p.call(s)
 	}
-	p.do(s)
 }
 
 func (p *player) do(s step) {
@@ -214,25 +243,25 @@ func (p *player) do(s step) {
 				n[j] = n[j]*2_654_435_761 + i
 			}
 			m := p.message(n[:])
-			if s.kind == "push atomic" && slices.ContainsFunc(msgs, func(o engine.Message) bool { return o.Queue == m.Queue && o.Key == m.Key }) {
+			if (s.kind == "push atomic" || p.armed || p.shaken) && slices.ContainsFunc(msgs, func(o engine.Message) bool { return o.Queue == m.Queue && o.Key == m.Key }) {
 				continue // one that expires on arrival may or may not be in the way of the next
 			}
 			msgs = append(msgs, m)
 		}
 		p.push(msgs, s.kind == "push atomic")
 	case "lease":
-		wants := []engine.Want{{Queue: p.queue(n[0]), Max: 1 + int(n[1]%4), TTR: p.ttr(n[2]), Remote: p.caps.RemoteLeases}}
+		wants := []engine.Want{{Queue: p.queue(n[0]), Max: 1 + int(n[1]%4), TTR: p.ttr(n[2]), Remote: p.remote(n[6])}}
 		if n[3]%2 == 0 {
 			wants[0].TTR = 0
 		}
 		if n[3]%5 == 0 {
-			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: p.caps.RemoteLeases})
+			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: p.remote(n[7])})
 		}
 		p.lease(wants)
 	case "settle":
 		p.settle(n[:])
 	case "claim":
-		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: p.caps.RemoteLeases})
+		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: p.remote(n[6])})
 	case "cancel":
 		p.cancel(p.inState(p.ref(n[0], n[1]), n[2]))
 	case "reschedule":
@@ -267,8 +296,17 @@ func (p *player) do(s step) {
 		if p.b.h.Reopen != nil && p.caps.RemoteLeases {
 			p.logf("reopen")
 			p.e = p.b.h.Reopen(p.b.T, p.e)
+			p.restart(p.m)
 			p.refill()
 		}
+	case "crash":
+		p.shaken = false
+		p.logf("crash")
+		p.e = p.b.h.Crash(p.b.T, p.e)
+		p.crashed(p.m)
+		p.refill()
+	case "chore":
+		p.chore(n)
 	case "configure":
 		p.configure(p.queue(n[0]), n[1:])
 	case "settings":

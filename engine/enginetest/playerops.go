@@ -88,6 +88,7 @@ func (p *player) lease(wants []engine.Want) {
 		}
 		_, paused := p.m.paused(queue, p.now)
 		if !paused {
+			p.was[queue] = slack{p.was[queue].faded + p.m.faded[queue], p.was[queue].culled + p.m.culled[queue]}
 			delete(p.m.faded, queue)
 			delete(p.m.culled, queue)
 		}
@@ -243,7 +244,7 @@ func (p *player) list(q engine.ListQuery) {
 	for {
 		page, err := l.List(p.ctx, q)
 		p.hear(err)
-		if err != nil || len(page.Messages) > q.Limit || len(got) > 10*historyLength {
+		if err != nil || len(page.Messages) > q.Limit || len(got) > endless {
 			p.failf("list: %v, %d on a page", err, len(page.Messages))
 			return
 		}
@@ -424,10 +425,8 @@ func (p *player) compareAll() {
 		p.get(engine.Ref{Queue: p.queueOf[id], ID: id})
 	}
 	for _, queue := range p.queues {
-		for key := range uint32(5) {
-			if k := p.key(key); k != "" {
-				p.get(engine.Ref{Queue: queue, Key: k})
-			}
+		for n := uint32(1); p.caps.Keys && n <= p.keys(); n++ {
+			p.get(engine.Ref{Queue: queue, Key: keyOf(n)})
 		}
 		for state := engine.Scheduled; state <= engine.Dead; state++ {
 			p.list(engine.ListQuery{Queue: queue, State: state, Limit: 100})

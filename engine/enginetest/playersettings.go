@@ -37,7 +37,7 @@ func (p *player) drawSettings(queue string, n []uint32) engine.Settings {
 	if exact {
 		s.DeadMax = pick([]int64{0, 0, 1, 3}, n[2]>>24)
 	}
-	if exact && p.fault == nil {
+	if exact && p.fault == nil && p.b.h.Losses == nil {
 		was, rated := p.rated[queue]
 		s.Rate, s.Burst = was.Rate, was.Burst // what a change makes of what was gathered is left open
 		if !rated && n[3]%3 == 0 {
@@ -104,7 +104,7 @@ func (p *player) settings(queue string) {
 
 // touch makes the engine meet what time has brought, where limits count it.
 func (p *player) touch(queue string) {
-	p.lease([]engine.Want{{Queue: queue, Max: 1, Remote: p.caps.RemoteLeases}})
+	p.lease([]engine.Want{{Queue: queue, Max: 1, Remote: p.remote(1)}})
 }
 
 // passed touches the queues whose limits count what may have died or expired.

@@ -1,0 +1,81 @@
+package enginetest
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// slack is how many finished and dead ones an engine may count that the model has
+// dropped, as it did before it met them.
+type slack struct{ faded, culled int64 }
+
+// remote says whether a lease is passed on to another process: all are, but for one in
+// four where the engine crashes, which ends those of the process itself.
+func (p *player) remote(n uint32) bool {
+	return p.caps.RemoteLeases && (p.b.h.Crash == nil || n%4 > 0)
+}
+
+// restart makes of a model what an engine holds that was opened again: leases of the
+// process itself have ended.
+func (p *player) restart(m *Model) {
+	for _, x := range m.msgs {
+		if x.State == engine.Leased && !x.remote {
+			if x.extended {
+				got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+				if x.remote = err == nil && got.State == engine.Leased; x.remote {
+					continue
+				}
+			}
+			p.lose(x)
+			x.vague = true
+			if p.now.Before(x.Deadline) {
+				x.Deadline = instant(p.now.UnixMilli())
+			}
+			if x.situation(p.now) != spent {
+				continue
+			}
+			// Its death is known from when it is met on, and until then made of the opening.
+			got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+			if err == nil && !got.Died.Before(x.Deadline) && !got.Died.After(p.now) {
+				x.Deadline = got.Died
+			}
+		}
+	}
+}
+
+// lose has the token of x be worth nothing. What the tokens before it are worth, if it has
+// never been, is left open.
+func (p *player) lose(x *modelMessage) {
+	p.leases = slices.DeleteFunc(p.leases, func(l heldLease) bool { return l.id == x.ID })
+	x.token = newToken(x.ID)
+}
+
+// crashed is restart for an engine that crashed. A lease may as well never have been, as the
+// engine tells, and what it met without being asked to may have to be met again.
+func (p *player) crashed(m *Model) {
+	p.restart(m)
+	for _, x := range m.msgs {
+		if x.State != engine.Leased {
+			continue
+		}
+		got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+		switch {
+		case errors.Is(err, engine.ErrNotFound) && !x.Expires.IsZero() && p.now.After(x.Expires):
+			p.lose(x)
+			x.wait() // and passed its expiry
+		case err != nil:
+		case got.Attempt < x.Attempt:
+			p.lose(x)
+			x.wait()
+			x.Attempt, x.vague = got.Attempt, true
+		}
+	}
+	m.advance(p.now)
+	for queue, s := range p.was {
+		m.faded[queue] += s.faded
+		m.culled[queue] += s.culled
+	}
+	clear(p.swept)
+}

@@ -1,0 +1,169 @@
+package enginetest
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// call plays one step, with the model kept as it was before.
+func (p *player) call(s step) {
+	if p.look(p.m); p.problem != "" {
+		return
+	}
+	if s.kind == "chore" || !p.upsets() {
+		p.do(s)
+		p.look(p.m)
+		return
+	}
+	p.taken() // what nobody is told the id of gets one that no other has or had
+	p.before = p.m.clone()
+	p.do(s)
+	if p.problem == "" {
+		p.look(p.before, p.m)
+		p.before = nil
+	}
+}
+
+// upsets reports whether it matters how things stood before a call.
+func (p *player) upsets() bool {
+	return p.b.h.Losses != nil || p.fault != nil && p.fault.Anywhere
+}
+
+// shake plays one step in which something may go wrong that may end the engine, or where
+// what went wrong before may.
+func (p *player) shake(s step) {
+	if s.kind == "reopen" && p.shaken {
+		s.kind = "crash" // closing it may fail
+	}
+	if !p.shaken && s.fault%4 == 0 && s.kind != "reopen" && s.kind != "crash" {
+		n := int(1 + s.fault>>8%p.fault.most())
+		p.logf("%s, the %d. time", p.fault.Name, n)
+		p.armed = true
+		p.fault.Arm(p.e, n)
+	}
+	p.guard(func() { p.call(s) })
+}
+
+// guard does something that may fail by what goes wrong, and finds out what became of it.
+func (p *player) guard(do func()) {
+	p.failed = false
+	do()
+	if p.armed {
+		p.armed = false
+		if p.fault.Disarm(p.e) {
+			p.logf("(it happened)")
+			p.shaken = true
+		}
+	}
+	if !p.shaken || p.problem != "" && !p.failed {
+		return
+	}
+	var known map[engine.ID]ghost
+	if p.before != nil {
+		known = maps.Clone(p.before.ghosts)
+	}
+	if p.reopenIfEnded(); !p.failed {
+		return
+	}
+	failure, models := p.problem, []*Model{p.m}
+	if p.before != nil {
+		after := p.identify(p.m, p.before)
+		models = []*Model{p.before, after, p.merged(p.before, after)}
+		p.before = nil
+	}
+	problems := p.becomes(models)
+	for range 3 { // the engine may end while it is looked at
+		if problems == "" || !p.failed || !p.shaken {
+			break
+		}
+		p.failed = false
+		p.reopenIfEnded()
+		problems = p.becomes(models)
+	}
+	for id, g := range p.m.ghosts {
+		if _, ok := known[id]; !ok && known != nil {
+			g.due = forGood // as before the call or after it: nothing shows
+			p.m.ghosts[id] = g
+		}
+	}
+	if problems != "" {
+		p.failf("the call failed (%s) and left what is neither as before nor as after it:%s", failure, problems)
+	}
+}
+
+// reopenIfEnded opens the engine again where the fault has ended it.
+func (p *player) reopenIfEnded() {
+	was := p.e
+	if p.e = p.fault.Reopen(p.b.T, was); p.e == was {
+		return
+	}
+	p.logf("(opened again)")
+	p.shaken = false
+	for _, m := range []*Model{p.m, p.before} {
+		if m != nil {
+			p.crashed(m)
+		}
+	}
+}
+
+func (f *Fault) most() uint32 {
+	if f.Most == 0 {
+		return 8
+	}
+	return uint32(f.Most)
+}
+
+// merged is the model in which each message is as the engine shows it, before or after a
+// call that changes several.
+func (p *player) merged(before, after *Model) *Model {
+	m := before.clone()
+	at := func(m *Model, id engine.ID) *modelMessage {
+		for _, x := range m.msgs {
+			if x.ID == id {
+				return x
+			}
+		}
+		return nil
+	}
+	for _, x := range slices.Concat(before.msgs, after.msgs) {
+		was, is := at(m, x.ID), at(after, x.ID)
+		got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+		gone := errors.Is(err, engine.ErrNotFound)
+		switch {
+		case is == nil && gone && was != nil:
+			m.remove(was)
+		case is != nil && err == nil && p.shows(got, is):
+			if was != nil {
+				m.remove(was)
+			}
+			taken := *is
+			m.msgs = append(m.msgs, &taken)
+		}
+	}
+	maps.Copy(m.ghosts, after.ghosts)
+	slices.SortStableFunc(m.msgs, func(a, b *modelMessage) int { return int(int64(a.ID) - int64(b.ID)) })
+	for _, y := range slices.Concat(before.memories, after.memories) {
+		got, err := p.e.Get(p.ctx, engine.Ref{Queue: y.queue, Key: y.key})
+		finished := err == nil && got.State == engine.Finished
+		was, is := m.remembered(y.queue, y.key), after.remembered(y.queue, y.key)
+		if was != nil && (!finished || got.ID != was.id) {
+			m.forget(y.queue, y.key)
+		}
+		if is != nil && finished && got.ID == is.id && (was == nil || was.id != is.id) {
+			m.memories = append(m.memories, is)
+		}
+	}
+	return m
+}
+
+// shows reports whether the engine shows a message as the model has it.
+func (p *player) shows(got engine.Info, x *modelMessage) bool {
+	want := x.info(p.now)
+	if want.State != engine.Dead && (x.vague || x.situation(p.now) == lapsed) {
+		want.LastError = got.LastError
+	}
+	return sameInfo(got, want) == ""
+}

@@ -1,0 +1,213 @@
+package enginetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// frail is a model that can fail, and err.
+type frail struct {
+	*Model
+	*frailty
+}
+
+// frailty is what the models of a harness fail and err by, one after another.
+type frailty struct {
+	left  int  // until a call fails; 0: none does
+	after bool // it fails when it has been carried out
+	ended bool // all fail
+	calls int
+
+	found func(m *Model)           // what a crash makes of a model
+	fails func(m *Model)           // what a call that fails makes of it
+	errs  func(m *Model, call int) // what a call makes of it besides
+}
+
+// call carries out a call, or fails.
+func (f frail) call(do func()) error {
+	failed := &engine.Error{Op: "call", Err: engine.ErrUnavailable}
+	if f.ended {
+		return failed
+	}
+	f.calls++
+	if f.left > 0 {
+		if f.left--; f.left == 0 {
+			if f.ended = true; f.after {
+				do()
+			}
+			if f.fails != nil {
+				f.fails(f.Model)
+			}
+			return failed
+		}
+	}
+	do()
+	if f.errs != nil {
+		f.errs(f.Model, f.calls)
+	}
+	return nil
+}
+
+func (f frail) Push(ctx context.Context, msgs []engine.Message) (r []engine.PushResult, err error) {
+	if failed := f.call(func() { r, err = f.Model.Push(ctx, msgs) }); failed != nil {
+		return nil, failed
+	}
+	return r, err
+}
+
+func (f frail) Lease(ctx context.Context, wants []engine.Want) (g engine.Grant, err error) {
+	if failed := f.call(func() { g, err = f.Model.Lease(ctx, wants) }); failed != nil {
+		return engine.Grant{}, failed
+	}
+	return g, err
+}
+
+func (f frail) Settle(ctx context.Context, s []engine.Settlement) (r []engine.Settled, err error) {
+	if failed := f.call(func() { r, err = f.Model.Settle(ctx, s) }); failed != nil {
+		return nil, failed
+	}
+	return r, err
+}
+
+func (f frail) Cancel(ctx context.Context, refs []engine.Ref) (errs []error, err error) {
+	if failed := f.call(func() { errs, err = f.Model.Cancel(ctx, refs) }); failed != nil {
+		return nil, failed
+	}
+	return errs, err
+}
+
+func (f frail) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (n int64, err error) {
+	if failed := f.call(func() { n, err = f.Model.Purge(ctx, queue, also) }); failed != nil {
+		return 0, failed
+	}
+	return n, err
+}
+
+func (f frail) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (r engine.Redriven, err error) {
+	if failed := f.call(func() { r, err = f.Model.Redrive(ctx, queue, ids, limit) }); failed != nil {
+		return engine.Redriven{}, failed
+	}
+	return r, err
+}
+
+func frailHarness(f *frailty) Harness {
+	clock := NewClock()
+	again := func(crash bool) func(*testing.T, engine.Engine) engine.Engine {
+		return func(_ *testing.T, e engine.Engine) engine.Engine {
+			m := e.(frail).Model
+			if crash && f.found != nil {
+				f.found(m)
+			}
+			f.ended = false
+			return frail{m.reopened(), f}
+		}
+	}
+	fault := func(name string, after bool) Fault {
+		return Fault{
+			Name: name, Anywhere: true, Most: 3,
+			Arm:    func(_ engine.Engine, n int) { f.left, f.after = n, after },
+			Disarm: func(engine.Engine) bool { f.left = 0; return f.ended },
+			Reopen: func(t *testing.T, e engine.Engine) engine.Engine {
+				if !f.ended {
+					return e
+				}
+				return again(true)(t, e)
+			},
+		}
+	}
+	return Harness{
+		Clock: clock,
+		Open: func(*testing.T) engine.Engine {
+			*f = frailty{found: f.found, fails: f.fails, errs: f.errs}
+			return frail{NewModel(clock.Now), f}
+		},
+		Reopen: again(false), Crash: again(true),
+		Faults: []Fault{fault("it ends before a call", false), fault("it ends after a call", true)},
+		Chores: []Chore{{Name: "nothing", Do: func(_ engine.Engine, meanwhile func(string)) error {
+			for range 5 {
+				meanwhile("nowhere")
+			}
+			return nil
+		}}},
+		Losses: func(e engine.Engine) []func(*testing.T) engine.Engine {
+			if f.calls%40 > 0 {
+				return nil
+			}
+			m := e.(frail).clone()
+			if f.found != nil {
+				f.found(m)
+			}
+			return []func(*testing.T) engine.Engine{func(*testing.T) engine.Engine { return frail{m.reopened(), &frailty{}} }}
+		},
+		Keys: 6, Steps: 150,
+	}
+}
+
+func TestSimulation(t *testing.T) {
+	Simulate(t, frailHarness(&frailty{}), 500*time.Millisecond)
+}
+
+func TestThrong(t *testing.T) {
+	clock := NewClock()
+	RunThrong(t, Harness{Clock: clock, Open: func(*testing.T) engine.Engine { return NewModel(clock.Now) }})
+}
+
+// TestSimulationFindsFaults has engines err in ways that are rare, each of which random
+// histories come upon.
+func TestSimulationFindsFaults(t *testing.T) {
+	for name, f := range map[string]*frailty{
+		"a crash forgets the newest": {found: func(m *Model) { m.msgs = m.msgs[:max(0, len(m.msgs)-1)] }},
+		"a crash forgets deaths": {found: func(m *Model) {
+			for _, x := range m.msgs {
+				if x.State == engine.Dead {
+					x.wait()
+				}
+			}
+		}},
+		"a crash ends leases and counts their attempts": {found: func(m *Model) {
+			for _, x := range m.msgs {
+				if x.State == engine.Leased {
+					x.wait()
+				}
+			}
+		}},
+		"a crash forgets pauses":      {found: func(m *Model) { clear(m.pauses) }},
+		"a crash forgets settings":    {found: func(m *Model) { clear(m.settings) }},
+		"a crash forgets who is gone": {found: func(m *Model) { m.memories = nil }},
+		"a crash has ids given again": {found: func(m *Model) { m.lastID = 0 }},
+		"a call that fails loses another's message": {fails: func(m *Model) {
+			if len(m.msgs) > 0 {
+				m.msgs = m.msgs[1:]
+			}
+		}},
+		"now and then a message is lost": {errs: func(m *Model, call int) {
+			if call%90 == 0 && len(m.msgs) > 0 {
+				m.msgs = m.msgs[1:]
+			}
+		}},
+		"now and then an attempt is": {errs: func(m *Model, call int) {
+			if call%90 == 0 && len(m.msgs) > 0 {
+				m.msgs[0].Attempt = 0
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := frailHarness(f)
+			b := newBed(t, h)
+			for seed := range uint64(60) {
+				fault := &h.Faults[seed%2]
+				if f.errs != nil || f.fails == nil && seed%3 == 0 {
+					fault = nil
+				}
+				if p := b.play(seed, newHistory(seed, &b.h), h.Clock.Now(), fault); p.problem != "" {
+					t.Logf("seed %d: %s", seed, p.problem)
+					return
+				}
+			}
+			t.Error("60 histories did not come upon it")
+		})
+	}
+}

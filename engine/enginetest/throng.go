@@ -1,0 +1,320 @@
+package enginetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Of a throng: its members, their keys each, their calls between two checks, and how often
+// it is checked.
+const (
+	members      = 8
+	memberKeys   = 20
+	memberCalls  = 60
+	throngRounds = 5
+)
+
+// throng is many callers at once, who work on the same queues while chores are done, time
+// goes on, and the engine may be ended.
+type throng struct {
+	*bed
+	*book
+	e     engine.Whole
+	fault *Fault
+}
+
+// RunThrong has many callers at once work on an engine: where one waits for another no
+// model tells what each is answered, so it checks what holds in any order: nothing is lost,
+// early, handed out twice at a time or after its end, ids and keys are unique, and counts are
+// those of lists. Between the rounds of calls the engine is ended by each of the harness's
+// faults in turn that may strike anywhere. The harness has a clock.
+func RunThrong(t *testing.T, h Harness) {
+	b := newBed(t, h)
+	seed, ok := b.seed()
+	if !ok {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	if h.Seed != nil {
+		h.Seed(seed)
+	}
+	c := &throng{bed: b, book: newBook(t, h.Clock.Now), e: h.Open(t).(engine.Whole)}
+	defer func() {
+		if err := c.e.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	r := rand.New(rand.NewPCG(seed, 3))
+	for round := range throngRounds {
+		if c.fault = nil; len(h.Faults) > 0 && round%2 == 1 {
+			c.fault = &h.Faults[r.IntN(len(h.Faults))]
+			c.fault.Arm(c.e, 1+r.IntN(40*int(c.fault.most())))
+		}
+		c.round(r)
+		if c.fault != nil {
+			c.fault.Disarm(c.e)
+			if again := c.fault.Reopen(t, c.e); again != engine.Engine(c.e) {
+				c.e = again.(engine.Whole)
+				c.ended()
+			}
+		}
+		if !t.Failed() {
+			c.check()
+		}
+		if t.Failed() {
+			t.Fatalf("replay with TARRY_TEST_SEED=%d, some times: it is another order each time", seed)
+		}
+	}
+	c.drain()
+}
+
+// round lets all members make their calls.
+func (c *throng) round(r *rand.Rand) {
+	var calls, beside sync.WaitGroup
+	done := make(chan struct{})
+	for m := range members {
+		own := rand.New(rand.NewPCG(r.Uint64(), 4))
+		calls.Go(func() {
+			for range memberCalls {
+				if !c.member(m, own) || c.Failed() {
+					return
+				}
+			}
+		})
+	}
+	own := rand.New(rand.NewPCG(r.Uint64(), 5))
+	beside.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			c.h.Clock.Advance(pick([]time.Duration{0, time.Millisecond, 100 * time.Millisecond, 5 * time.Second}, own.Uint32()))
+			if len(c.h.Chores) == 0 {
+				continue
+			}
+			chore := pick(c.h.Chores, own.Uint32())
+			if err := chore.Do(c.e, func(string) {}); err != nil && c.fault == nil {
+				c.Errorf("%s: %v", chore.Name, err)
+			}
+		}
+	})
+	calls.Wait()
+	close(done)
+	beside.Wait()
+}
+
+// queue is the queue of a key, so that each key stands in one.
+func (c *throng) queueOf(key string) string { return c.bed.queue + "-" + key[:1] }
+
+// over reports whether a call failed by what goes wrong beneath; that it fails otherwise
+// fails the test.
+func (c *throng) over(what string, err error) bool {
+	if err == nil {
+		return false
+	}
+	if code := engine.Code(err); c.fault == nil || code != "unavailable" && code != "internal" {
+		c.Errorf("%s: %v", what, err)
+	}
+	return true
+}
+
+// member makes one call, and reports whether to go on.
+func (c *throng) member(m int, r *rand.Rand) bool {
+	n := r.IntN(memberKeys)
+	key := fmt.Sprintf("%d-%d-%d", n%3, m, n)
+	queue, ctx := c.queueOf(key), c.Context()
+	when := engine.When{In: pick([]time.Duration{0, 0, time.Millisecond, time.Second, time.Minute, 50 * time.Hour}, r.Uint32())}
+	switch r.IntN(12) {
+	case 0, 1, 2, 3:
+		msg := engine.Message{
+			Queue: queue, Key: key, Due: when, OnConflict: engine.Conflict(r.IntN(5)),
+			Content: engine.Content{Body: fmt.Appendf(nil, "%s:%d", key, r.Uint32())},
+			Terms:   engine.Terms{TTR: time.Minute, MaxAttempts: 3, Backoff: []time.Duration{time.Second}, ExpireAfter: engine.Never, Remember: engine.Never},
+		}
+		c.pushing(key)
+		res, err := c.e.Push(ctx, []engine.Message{msg})
+		if c.over("push", err) || res[0].Err != nil && (engine.Code(res[0].Err) == "unavailable") && c.over("push", res[0].Err) {
+			return false
+		}
+		c.answered(key, res[0])
+	case 4:
+		id := c.live(key)
+		if id == 0 {
+			return true
+		}
+		c.ending(id)
+		errs, err := c.e.Cancel(ctx, []engine.Ref{{Queue: queue, ID: id}})
+		if c.over("cancel", err) || engine.Code(errs[0]) == "unavailable" && c.over("cancel", errs[0]) {
+			return false
+		}
+		c.settledEnd(id, "cancelled", errs[0] == nil)
+	case 5:
+		_, err := c.e.Reschedule(ctx, engine.Ref{Queue: queue, Key: key}, when)
+		if code := engine.Code(err); code != "not_found" && code != "leased" && c.over("reschedule", err) {
+			return false
+		}
+	case 6:
+		_, err := c.e.Get(ctx, engine.Ref{Queue: queue, Key: key})
+		if !errors.Is(err, engine.ErrNotFound) && c.over("get", err) {
+			return false
+		}
+	case 7:
+		_, err := c.e.Redrive(ctx, queue, nil, 3)
+		return !c.over("redrive", err)
+	default:
+		return c.work(queue, r)
+	}
+	return true
+}
+
+// work leases some messages and settles most of them.
+func (c *throng) work(queue string, r *rand.Rand) bool {
+	ttr := pick([]time.Duration{time.Hour, time.Hour, 50 * time.Millisecond}, r.Uint32())
+	began := c.instant()
+	g, err := c.e.Lease(c.Context(), []engine.Want{{Queue: queue, Max: 1 + r.IntN(5), TTR: ttr, Remote: r.IntN(2) == 0}})
+	if c.over("lease", err) || c.over("lease", g.Queues[0].Err) {
+		return false
+	}
+	for _, l := range g.Queues[0].Messages {
+		c.leased(l, g.Now, began)
+	}
+	for _, l := range g.Queues[0].Messages {
+		do := pick([]engine.Action{engine.Ack, engine.Ack, engine.Ack, engine.Retry, engine.Release, engine.Bury, engine.Extend, 0}, r.Uint32())
+		if do == 0 {
+			continue // it lapses
+		}
+		if do == engine.Ack {
+			c.ending(l.ID)
+		}
+		c.letGo(l.ID, do.String()) // how long it is held once it is extended is not followed
+		s, err := c.e.Settle(c.Context(), []engine.Settlement{{Token: l.Token, Do: do, TTR: time.Minute}})
+		if c.over("settle", err) || engine.Code(s[0].Err) == "unavailable" && c.over("settle", s[0].Err) {
+			return false
+		}
+		if do == engine.Ack {
+			c.settledEnd(l.ID, "acked", s[0].Err == nil)
+		}
+		if s[0].Err != nil && c.h.Clock.Now().Before(l.Deadline) {
+			c.Errorf("%v of id %v before its deadline: %v", do, l.ID, s[0].Err)
+		}
+	}
+	return true
+}
+
+// check compares what the engine holds, at rest, with the book.
+func (c *throng) check() {
+	ctx := c.Context()
+	there := map[engine.ID]bool{}
+	for _, first := range []string{"0", "1", "2"} {
+		queue, held := c.queueOf(first), map[string]bool{}
+		listed := map[engine.State]int64{}
+		for state := engine.Scheduled; state <= engine.Dead; state++ {
+			for q := (engine.ListQuery{Queue: queue, State: state, Limit: 50, Body: true}); ; {
+				page, err := c.e.List(ctx, q)
+				if err != nil {
+					c.Fatalf("list: %v", err)
+				}
+				for _, i := range page.Messages {
+					if there[i.ID] || state != engine.Dead && held[i.Key] {
+						c.Errorf("id %v, key %s, stands twice", i.ID, i.Key)
+					}
+					there[i.ID], held[i.Key] = true, held[i.Key] || state != engine.Dead
+					c.shown(i)
+					listed[state]++
+				}
+				if q.After = page.Next; q.After == "" {
+					break
+				}
+			}
+		}
+		q, err := c.e.Queue(ctx, queue)
+		if err != nil {
+			c.Fatalf("count: %v", err)
+		}
+		for state, n := range map[engine.State]int64{engine.Scheduled: q.Scheduled, engine.Ready: q.Ready, engine.Leased: q.Leased, engine.Dead: q.Dead} {
+			if n != listed[state] {
+				c.Errorf("%d %v in %s counted, %d listed", n, state, queue, listed[state])
+			}
+		}
+		buckets, err := c.e.Forecast(ctx, queue, time.Hour, 100*time.Hour)
+		if err != nil {
+			c.Fatalf("forecast: %v", err)
+		}
+		coming, early := int64(0), int64(0)
+		for _, b := range buckets {
+			coming += b.Count
+		}
+		for _, i := range c.listed(queue) {
+			if i.Due.Before(buckets[0].From) {
+				early++
+			}
+		}
+		if coming+early != q.Scheduled+q.Ready {
+			c.Errorf("forecast of %s: %d and %d before, of %d waiting", queue, coming, early, q.Scheduled+q.Ready)
+		}
+	}
+	c.compare(there)
+}
+
+// listed lists what waits in a queue.
+func (c *throng) listed(queue string) (all []engine.Info) {
+	for _, state := range []engine.State{engine.Scheduled, engine.Ready} {
+		for q := (engine.ListQuery{Queue: queue, State: state, Limit: 1000}); ; {
+			page, err := c.e.List(c.Context(), q)
+			if err != nil {
+				c.Fatalf("list: %v", err)
+			}
+			all = slices.Concat(all, page.Messages)
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// drain has everything handled, which must come once each.
+func (c *throng) drain() {
+	c.h.Clock.Advance(1000 * time.Hour)
+	for _, first := range []string{"0", "1", "2"} {
+		queue := c.queueOf(first)
+		for {
+			g, err := c.e.Lease(c.Context(), []engine.Want{{Queue: queue, Max: 100, TTR: time.Hour}})
+			if err != nil || g.Queues[0].Err != nil {
+				c.Fatalf("lease: %v, %+v", err, g)
+			}
+			var acks []engine.Settlement
+			for _, l := range g.Queues[0].Messages {
+				c.leased(l, g.Now, c.instant())
+				c.ending(l.ID)
+				acks = append(acks, engine.Settlement{Token: l.Token, Do: engine.Ack})
+			}
+			if len(acks) == 0 {
+				break
+			}
+			s, err := c.e.Settle(c.Context(), acks)
+			if err != nil {
+				c.Fatalf("settle: %v", err)
+			}
+			for i, l := range g.Queues[0].Messages {
+				if s[i].Err != nil {
+					c.Errorf("ack of id %v: %v", l.ID, s[i].Err)
+				}
+				c.settledEnd(l.ID, "acked", true)
+			}
+		}
+		if q, err := c.e.Queue(c.Context(), queue); err != nil || q.Scheduled+q.Ready+q.Leased != 0 {
+			c.Errorf("%+v is left, %v", q, err)
+		}
+	}
+	c.check()
+}

@@ -1,0 +1,194 @@
+package enginetest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// book is what the members of a throng know of each message, by the answers so far.
+type book struct {
+	t   *testing.T
+	now func() time.Time // goes forward
+
+	mu     sync.Mutex
+	events int64
+	notes  map[engine.ID]*note
+	newest map[string]engine.ID // by key, the last that its owner was answered
+	unsure map[string]bool      // keys of which a push was not answered
+}
+
+// note is what is known of one message.
+type note struct {
+	key     string
+	created bool   // its push was answered
+	unsure  int    // calls under way that end it
+	gone    string // how it ended
+	goneAt  int64  // the event by which that was known
+
+	from, until time.Time // the lease that is known to be held; zero: none
+
+	story []string // what it went through, for who has to find a fault
+}
+
+func newBook(t *testing.T, now func() time.Time) *book {
+	return &book{t: t, now: now, notes: map[engine.ID]*note{}, newest: map[string]engine.ID{}, unsure: map[string]bool{}}
+}
+
+// tell adds to the story of a message.
+func (n *note) tell(format string, args ...any) {
+	n.story = append(n.story, fmt.Sprintf(format, args...))
+}
+
+// wrong fails the test, with the story of the message.
+func (b *book) wrong(id engine.ID, format string, args ...any) {
+	b.t.Errorf("id %v %s\n%s", id, fmt.Sprintf(format, args...), strings.Join(b.notes[id].story, "\n"))
+}
+
+// instant is after all events so far, and before all to come.
+func (b *book) instant() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.events++
+	return b.events
+}
+
+func (b *book) note(id engine.ID, key string) *note {
+	n := b.notes[id]
+	if n == nil {
+		n = &note{key: key}
+		b.notes[id] = n
+	}
+	if key != "" && n.key != key {
+		b.wrong(id, "is of key %s, and was of %s", key, n.key)
+	}
+	return n
+}
+
+func (b *book) pushing(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unsure[key] = true
+}
+
+func (b *book) answered(key string, r engine.PushResult) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.unsure, key)
+	if r.Err != nil || r.State == engine.Finished {
+		return
+	}
+	n := b.note(r.ID, key)
+	n.tell("pushed, outcome %v, due %v, %v", r.Outcome, r.Due, r.State)
+	if r.Outcome == engine.Created {
+		if n.created {
+			b.wrong(r.ID, "was given twice")
+		}
+		n.created = true
+	}
+	b.newest[key] = r.ID
+}
+
+func (b *book) live(key string) engine.ID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.newest[key]
+}
+
+// ending begins a call that may end a message, settledEnd ends it.
+func (b *book) ending(id engine.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.note(id, "").unsure++
+}
+
+func (b *book) settledEnd(id engine.ID, how string, ended bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.notes[id]
+	n.unsure--
+	n.tell("%s: %v", how, ended)
+	if !ended {
+		return
+	}
+	if n.gone != "" {
+		b.wrong(id, "was %s, and is %s", n.gone, how)
+	}
+	b.events++
+	n.gone, n.goneAt = how, b.events
+}
+
+// leased notes a lease of a call that began after the event of that number.
+func (b *book) leased(l engine.Lease, now time.Time, began int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.note(l.ID, l.Key)
+	n.tell("leased from %v until %v, attempt %d", now, l.Deadline, l.Attempt)
+	switch {
+	case l.Due.After(now):
+		b.wrong(l.ID, "is early: due %v", l.Due)
+	case n.gone != "" && n.goneAt < began:
+		b.wrong(l.ID, "was %s, and is leased after that", n.gone)
+	case b.now().Before(n.until) && n.from.Before(l.Deadline):
+		b.wrong(l.ID, "is leased while it was")
+	case !strings.HasPrefix(string(l.Body), l.Key+":"):
+		b.wrong(l.ID, "has the body %q", l.Body)
+	}
+	if l.Deadline.After(n.until) { // they may be told late
+		n.from, n.until = now, l.Deadline
+	}
+}
+
+// letGo notes that a lease is about to end.
+func (b *book) letGo(id engine.ID, by string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notes[id].until = time.Time{}
+	b.notes[id].tell("%s", by)
+}
+
+// ended notes that the engine was opened again: leases may not be there any more.
+func (b *book) ended() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, n := range b.notes {
+		n.until = time.Time{}
+		n.tell("the engine was opened again")
+	}
+}
+
+// shown notes what a list shows.
+func (b *book) shown(i engine.Info) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.notes[i.ID] == nil && !b.unsure[i.Key] {
+		b.t.Errorf("id %v, key %s, is there and was never answered", i.ID, i.Key)
+	}
+	b.note(i.ID, i.Key).tell("listed as %v, due %v, attempt %d", i.State, i.Due, i.Attempt)
+	if !strings.HasPrefix(string(i.Body), i.Key+":") {
+		b.wrong(i.ID, "has the body %q", i.Body)
+	}
+}
+
+// compare compares the book with what is there; what was open is as it is found.
+func (b *book) compare(there map[engine.ID]bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.events++
+	for id, n := range b.notes {
+		switch {
+		case there[id] && n.gone != "":
+			b.wrong(id, "was %s, and is there", n.gone)
+		case !there[id] && n.gone == "" && n.unsure == 0 && n.created:
+			b.wrong(id, "is lost")
+		case !there[id] && n.gone == "":
+			n.gone, n.goneAt = "found gone", b.events
+		}
+		n.unsure = 0
+	}
+	clear(b.unsure)
+}

@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 
 	"engine/logengine/internal":        {"engine/logengine/internal"},
 	"engine/logengine/internal/record": {"engine", "engine/internal"},
+	"engine/logengine/internal/check":  {"engine", "engine/logengine/internal"},
 
 	"engine/enginetest/workertest":      {"", "engine"},
 	"engine/internal/ledger":            {""},

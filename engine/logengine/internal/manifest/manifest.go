@@ -10,10 +10,10 @@ import (
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 )
 
-// The names in the directory of a store.
+// The names in the directory of a store: of the manifest, and of the next one while it is written.
 const (
 	Name    = "MANIFEST"
-	newName = "MANIFEST.new"
+	NewName = "MANIFEST.new"
 )
 
 var (
@@ -106,7 +106,7 @@ func (m *Manifest) Write(s State) error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
-	name, made := filepath.Join(m.dir, Name), filepath.Join(m.dir, newName)
+	name, made := filepath.Join(m.dir, Name), filepath.Join(m.dir, NewName)
 	if err := m.fs.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the manifest: %w", err)
 	}

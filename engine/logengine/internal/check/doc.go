@@ -1,0 +1,30 @@
+// Package check verifies a store that nobody has open, and changes nothing in it but the file of
+// its lock, which it makes where it is missing.
+//
+// # What is compared
+//
+// First each file by itself: the manifest; each run it names, all of it, with each value taken
+// apart, its key looked for in the index, its place compared with what the value says; the marks;
+// the log from the position on from which it is replayed, and each record in it.
+//
+// Then, if all of that is sound, what stands together once the log has been replayed over the runs
+// and their marks: no id lives twice, no key has two live messages of a queue or is remembered
+// twice, no id was never given, and whoever lives belongs to a queue that has a name. What a record
+// says of a place in a run is compared with who stands there.
+//
+// What does not match is a Finding. An error of the file system is none, nor is a store of a newer
+// release: these end the check, and are returned.
+//
+// # What cannot be noticed
+//
+// That the end of the log is missing, if the process that wrote it did not close it: as package
+// wal says. Report.Torn tells that it was not closed. Bytes that nobody reads are not compared:
+// zeros between the parts of a run, what is left in a segment from an earlier use, and segments
+// and other files that nothing names; the latter are listed.
+//
+// # Bounds
+//
+// Memory: that of the open runs, about 1.8 bytes a message, and an eighth of a byte for each of the
+// largest one; about 150 bytes for each message that the log has from the replayed position on; and
+// names of queues. Each run is read once from its start to its end, its indexes twice.
+package check

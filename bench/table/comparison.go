@@ -75,7 +75,7 @@ func (c *Comparison) systems() []System { return slices.Concat(c.Field, c.Own) }
 func (c *Comparison) line(w io.Writer, text string, v []float64, better Better) {
 	cells := []string{text}
 	for _, f := range v {
-		cells = append(cells, number(f))
+		cells = append(cells, Number(f))
 	}
 	field, own := v[:len(c.Field)], v[len(c.Field):]
 	for _, f := range own {
@@ -123,7 +123,7 @@ func (c *Comparison) figures(r *Results, row Row, param string) (v []float64) {
 func words(param string) string {
 	name, value, _ := strings.Cut(param, "=")
 	if f, err := strconv.ParseFloat(value, 64); err == nil {
-		value = number(f)
+		value = Number(f)
 	}
 	return value + " " + name
 }
@@ -134,11 +134,11 @@ func ratio(v float64, field []float64, better Better) string {
 	case better == Neither:
 		return ""
 	case len(field) == 0:
-		return number(missing)
+		return Number(missing)
 	case better == More:
-		return number(divide(v, slices.Max(field)))
+		return Number(divide(v, slices.Max(field)))
 	default:
-		return number(divide(slices.Min(field), v))
+		return Number(divide(slices.Min(field), v))
 	}
 }
 
@@ -149,8 +149,8 @@ func divide(a, b float64) float64 {
 	return a / b
 }
 
-// number writes three digits, or a whole number with commas.
-func number(f float64) string {
+// Number writes three digits, or a whole number with commas.
+func Number(f float64) string {
 	switch {
 	case f < 0:
 		return "–"

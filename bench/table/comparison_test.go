@@ -16,7 +16,7 @@ func TestComparison(t *testing.T) {
 			{Scenario: "Cancel", Unit: "idle", Text: "idle, %s", Better: Less},
 		},
 	}
-	r, err := read(strings.NewReader(`goos: linux
+	r, err := Read(strings.NewReader(`goos: linux
 BenchmarkPush/impl=slow-2         1   1000 msgs/s   0 lost
 BenchmarkPush/impl=tarry-2        1   9000 msgs/s   0 lost
 BenchmarkPush/impl=slow#01-2      1   3000 msgs/s   0 lost

@@ -20,8 +20,9 @@ type Results struct {
 	// Figures are by benchmark, without the processor count, and unit. They are the
 	// medians of what ran several times.
 	Figures map[string]map[string]float64
-	Names   []string          // of the benchmarks, in the order in which they first ran
-	Config  map[string]string // what the run says of itself, such as "cpu"
+	Turns   map[string]map[string][]float64 // the same before medians are taken, in order
+	Names   []string                        // of the benchmarks, in the order in which they first ran
+	Config  map[string]string               // what the run says of itself, such as "cpu"
 }
 
 // Main is the main function of a command that has a file name as its argument and
@@ -33,14 +34,19 @@ func Main(target string, write func(w io.Writer, r *Results)) {
 		fmt.Fprintln(os.Stderr, "usage: go test -bench … | table FILE")
 		os.Exit(2)
 	}
-	if err := update(os.Args[1], target, os.Stdin, write); err != nil {
+	Into(os.Args[1], target, write)
+}
+
+// Into is Main with the file named, for commands that have further arguments.
+func Into(file, target string, write func(w io.Writer, r *Results)) {
+	if err := update(file, target, os.Stdin, write); err != nil {
 		fmt.Fprintln(os.Stderr, "table:", err)
 		os.Exit(1)
 	}
 }
 
 func update(file, target string, in io.Reader, write func(io.Writer, *Results)) error {
-	r, err := read(in)
+	r, err := Read(in)
 	if err != nil {
 		return err
 	}
@@ -53,7 +59,7 @@ func update(file, target string, in io.Reader, write func(io.Writer, *Results)) 
 	}
 	begin := "<!-- measured: made by make " + target + " -->\n"
 	from := bytes.Index(text, []byte(begin))
-	to := bytes.Index(text, []byte(end))
+	to := bytes.Index(text[max(from, 0):], []byte(end)) + max(from, 0)
 	if from < 0 || to < from {
 		return fmt.Errorf("%s lacks the marks %q and %q", file, begin, end)
 	}
@@ -69,9 +75,10 @@ func update(file, target string, in io.Reader, write func(io.Writer, *Results)) 
 // it ran before.
 var beside = regexp.MustCompile(`-\d+$|#\d+`)
 
-func read(in io.Reader) (*Results, error) {
-	r := &Results{Figures: map[string]map[string]float64{}, Config: map[string]string{}}
+// Read reads what benchmarks print.
+func Read(in io.Reader) (*Results, error) {
 	all := map[string]map[string][]float64{}
+	r := &Results{Figures: map[string]map[string]float64{}, Turns: all, Config: map[string]string{}}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
@@ -98,14 +105,15 @@ func read(in io.Reader) (*Results, error) {
 	for name, units := range all {
 		r.Figures[name] = map[string]float64{}
 		for unit, v := range units {
-			r.Figures[name][unit] = median(v)
+			r.Figures[name][unit] = Median(v)
 		}
 	}
 	return r, lines.Err()
 }
 
-func median(v []float64) float64 {
-	slices.Sort(v)
+// Median is the one in the middle, or between the two that are.
+func Median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
 	n := len(v)
 	return (v[(n-1)/2] + v[n/2]) / 2
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestUpdate(t *testing.T) {
-	const text = "before\n<!-- measured: made by make bench-x -->\nold\n" + end + "behind\n"
+	const text = "<!-- measured: made by make bench-w -->\n" + end + "before\n<!-- measured: made by make bench-x -->\nold\n" + end + "behind\n"
 	for in, want := range map[string]string{
 		"BenchmarkA-2 1 5 s\nwhole: yes\n":       strings.Replace(text, "old", "new", 1),
 		"BenchmarkA-2 1 5 s\n":                   text, // they were killed

@@ -10,7 +10,7 @@ import (
 func Burst(b *testing.B, open Open) {
 	Once(b)
 	s := open(b)
-	d := schedule(b, s, *burstSize, func(first time.Time, _ int) time.Time { return first })
+	d := schedule(b, s, *BurstSize, func(first time.Time, _ int) time.Time { return first })
 	cpu := CPU()
 	end := d.deliver(b, s)
 	Report(b, (CPU() - cpu).Seconds(), "cpu-s")

@@ -11,7 +11,7 @@ import (
 func Cancel(b *testing.B, open Open) {
 	s := open(b)
 	Fill(b, s, Queue, b.N)
-	at, cpu := leaps(b.N), CPU()
+	at, cpu := Leaps(b.N), CPU()
 	b.ResetTimer()
 	Each(b, Clients, b.N, 1, func(ctx context.Context, i, _ int) error {
 		return s.Cancel(ctx, Queue, at(i))
@@ -23,7 +23,7 @@ func Cancel(b *testing.B, open Open) {
 // which Fill has scheduled. What is cancelled is pushed anew, so that as many stay.
 func CancelAmong(b *testing.B, s System, pending int) {
 	const samples = 1000
-	at, took := leaps(pending), make([]time.Duration, samples)
+	at, took := Leaps(pending), make([]time.Duration, samples)
 	later := time.Now().Add(24 * time.Hour)
 	Each(b, 1, samples, 1, func(ctx context.Context, n, _ int) error {
 		i := at(n % pending)
@@ -44,7 +44,7 @@ func CancelAmong(b *testing.B, s System, pending int) {
 func CancelManyAmong(b *testing.B, s System, pending int) {
 	const samples = 5000
 	n := min(samples, pending/2)
-	at := leaps(pending)
+	at := Leaps(pending)
 	soonest := time.Now().Add(24 * time.Hour)
 	var took, cpu time.Duration
 	rounds := samples / n
@@ -66,8 +66,8 @@ func CancelManyAmong(b *testing.B, s System, pending int) {
 	Report(b, float64(cpu.Microseconds())/float64(rounds*n), "cpu-us/cancel")
 }
 
-// leaps returns an order of 0 to n-1 that jumps about.
-func leaps(n int) (at func(i int) int) {
+// Leaps returns an order of 0 to n-1 that jumps about.
+func Leaps(n int) (at func(i int) int) {
 	gcd := func(a, b int) int {
 		for b != 0 {
 			a, b = b, a%b

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -19,8 +20,13 @@ type delivery struct {
 	seen     []atomic.Bool
 	handled  atomic.Int64
 	early    atomic.Int64
+	twice    atomic.Int64
 	first    atomic.Int64 // Unix nanoseconds: the first handler's start
 	progress atomic.Int64 // the same, of the newest
+}
+
+func newDelivery(n int) *delivery {
+	return &delivery{dues: make([]time.Time, n), late: make([]time.Duration, n), seen: make([]atomic.Bool, n)}
 }
 
 // schedule schedules n messages, due as due says, and makes sure that all are kept
@@ -28,11 +34,11 @@ type delivery struct {
 func schedule(b *testing.B, s System, n int, due func(first time.Time, i int) time.Time) *delivery {
 	const probe = 5000
 	began := time.Now()
-	Fill(b, s, "probe", probe)
+	Fill(b, s, fmt.Sprint("probe-", began.UnixMilli()), probe) // of another time, where the store is kept
 	first := time.Now().Add(2*time.Second + 3*time.Since(began)*time.Duration(n)/probe).Truncate(time.Millisecond)
-	d := &delivery{late: make([]time.Duration, n), seen: make([]atomic.Bool, n)}
+	d := newDelivery(n)
 	for i := range n {
-		d.dues = append(d.dues, due(first, i))
+		d.dues[i] = due(first, i)
 	}
 	Each(b, Clients, n, 100, func(ctx context.Context, from, to int) error {
 		return s.PushMany(ctx, Queue, from, to, func(i int) time.Time { return d.dues[i] })
@@ -48,6 +54,7 @@ func (d *delivery) started(i int) {
 	now := time.Now()
 	late := now.Sub(d.dues[i])
 	if d.seen[i].Swap(true) {
+		d.twice.Add(1)
 		return
 	}
 	if late < 0 {
@@ -64,6 +71,11 @@ func (d *delivery) started(i int) {
 func (d *delivery) deliver(b *testing.B, s System) (end time.Time) {
 	stop := s.Work(b, []string{Queue}, d.started)
 	defer stop()
+	return d.await(b, s)
+}
+
+// await is what deliver does beside the worker.
+func (d *delivery) await(b *testing.B, s System) (end time.Time) {
 	ctx, cancel := context.WithTimeout(b.Context(), longest)
 	defer cancel()
 	last := slices.MaxFunc(d.dues, time.Time.Compare)
@@ -96,6 +108,7 @@ func (d *delivery) deliver(b *testing.B, s System) (end time.Time) {
 func (d *delivery) reportCounts(b *testing.B) {
 	Report(b, float64(d.early.Load()), "early")
 	Report(b, float64(len(d.dues)-int(d.handled.Load())), "lost")
+	Report(b, float64(d.twice.Load()), "twice")
 }
 
 // lateness returns that of the messages that were handled.

@@ -13,8 +13,15 @@ var (
 	// Span is how long Lateness lasts, and whatever watches an idle worker.
 	Span = flag.Duration("span", 20*time.Second, "how long Lateness and Idle last")
 
-	burstSize = flag.Int("burst", 100_000, "messages that Burst has due in one instant")
-	rate      = flag.Int("rate", 1000, "messages due each second in Lateness")
+	// BurstSize is how many messages Burst has due in one instant.
+	BurstSize = flag.Int("burst", 100_000, "messages that Burst has due in one instant")
+	// Keys says what keys look like.
+	Keys = flag.String("keys", "order", "what keys look like: order, which is order- and a number, or random")
+	// BodySize is how many bytes bodies have.
+	BodySize = flag.Int("body", 200, "bytes of a body, at most 200")
+
+	rate   = flag.Int("rate", 1000, "messages due each second in Lateness")
+	beside = flag.Int("beside", 0, "messages a second that Lateness pushes meanwhile, due a day later or more")
 )
 
 const (

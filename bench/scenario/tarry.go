@@ -14,8 +14,11 @@ type tarrySystem struct{ client *tarry.Client }
 // OpenTarry opens tarry with the engine that a URL names.
 func OpenTarry(ctx context.Context, url string) (System, error) {
 	c, err := tarry.Open(ctx, url, nil)
-	return &tarrySystem{c}, err
+	return Tarry(c), err
 }
+
+// Tarry is what is measured of a client that is open.
+func Tarry(c *tarry.Client) System { return &tarrySystem{c} }
 
 func (s *tarrySystem) Push(ctx context.Context, queue string, i int, due time.Time) error {
 	_, err := s.client.Push(ctx, queue, Body(i), tarry.Key(Key(i)), tarry.At(due))

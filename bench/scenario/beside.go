@@ -1,0 +1,79 @@
+package scenario
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// pushBeside pushes messages that are far away, in single calls of concurrent clients at
+// the rate that the flag says, until it is stopped, which reports the rate that was reached.
+func pushBeside(b *testing.B, s System) (stop func()) {
+	if *beside <= 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var (
+		pushes  = pace{rate: *beside, began: time.Now()}
+		first   = 1<<40 + rand.IntN(1<<40) // no other has these keys
+		soonest = pushes.began.Add(24 * time.Hour)
+		done    atomic.Int64
+		failed  = make(chan error, Clients)
+		callers sync.WaitGroup
+	)
+	for range Clients {
+		callers.Go(func() {
+			for {
+				n := pushes.next(ctx)
+				if ctx.Err() != nil {
+					return
+				}
+				// One under way is let come to its end.
+				if err := s.Push(context.WithoutCancel(ctx), Queue, first+n, soonest.Add(far(n))); err != nil {
+					failed <- err
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	return func() {
+		took := time.Since(pushes.began)
+		cancel()
+		callers.Wait()
+		close(failed)
+		Must(b, <-failed)
+		Report(b, float64(done.Load())/took.Seconds(), "beside/s")
+	}
+}
+
+// pace has calls begin at a rate.
+type pace struct {
+	rate  int
+	began time.Time
+	given atomic.Int64
+}
+
+// next waits until it is time for one more, or until ctx ends, and returns its number. Who
+// is late makes up for it.
+func (p *pace) next(ctx context.Context) int {
+	n := p.given.Add(1) - 1
+	wait := time.Until(p.at(n))
+	if wait <= 0 {
+		return int(n)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return int(n)
+}
+
+func (p *pace) at(n int64) time.Time {
+	return p.began.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
+}

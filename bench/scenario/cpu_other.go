@@ -1,0 +1,7 @@
+//go:build !linux
+
+package scenario
+
+import "time"
+
+func own() time.Duration { return 0 }

@@ -134,6 +134,30 @@ bench-viewers: ## Measure what 200 who watch the dashboard cost those who push, 
 	{ $(GO) test -run '^$$' -bench '^BenchmarkViewers$$' -benchtime 1x -timeout 60m ./cost -viewers $${VIEWERS:-200} -pushes $${PUSHES:-5000} -turns $${TURNS:-8} && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./cost/table ../docs/dashboard.md
 
+# How much make bench-disk measures: $(call size,NAME,by default,with QUICK=1).
+size = $(or $($1),$(if $(QUICK),$3,$2))
+DISK_SIZES = -turns $(call size,TURNS,3,1) -pushes $(call size,PUSHES,200000,20000) -million $(call size,MILLION,1000000,100000) \
+	-sustained $(call size,SUSTAINED,20000000,400000) -chunk $(call size,CHUNK,1000000,100000) -pending $(call size,PENDING,10000000,200000) \
+	-burst $(call size,BURST,100000,20000) -late-for $(call size,LATEFOR,10s,2s)
+
+.PHONY: bench-disk
+bench-disk: ## Measure the log-structured store of the disk engine beside the one on Pebble and a bare log, into docs/benchmarks.md (QUICK=1; TURNS PUSHES MILLION SUSTAINED CHUNK PENDING BURST LATEFOR; LOG='disk:DIR?store=log').
+	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
+	{ echo "sizes: $(DISK_SIZES)" && \
+	  $(GO) test -run '^$$' -bench '^Benchmark(Push|Batch|Sustained|Cancel|Burst|Churn|Lateness|Deep)$$' -benchtime 1x -timeout 3h ./disk \
+	    -log '$(or $(LOG),disk:DIR?store=log)' $(DISK_SIZES) && echo whole: yes; } \
+	| tee /dev/stderr | $(GO) run ./disk/table ../docs/benchmarks.md
+
+.PHONY: bench-disk-huge
+bench-disk-huge: ## Measure that store with 100 million messages beside a million, into docs/benchmarks.md (N=100000000 BODY=200 TURNS=3 PUSHES=200000; DIR=… keeps the store for the next time; LOG='disk:DIR?store=log').
+	cd bench $(if $(DIR),&& mkdir -p '$(abspath $(DIR))') && export TMPDIR=$$(mktemp -d $(if $(DIR),-p '$(abspath $(DIR))')) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
+	{ echo "sizes: $(HUGE_SIZES)" && \
+	  $(GO) test -run '^$$' -bench '^BenchmarkHuge$$' -benchtime 1x -timeout 6h ./disk \
+	    -log '$(or $(LOG),disk:DIR?store=log)' $(HUGE_SIZES) -huge-dir '$(abspath $(DIR))' && echo whole: yes; } \
+	| tee /dev/stderr | $(GO) run ./disk/table -huge ../docs/benchmarks.md
+
+HUGE_SIZES = -huge $(or $(N),100000000) -body $(or $(BODY),200) -turns $(or $(TURNS),3) -pushes $(or $(PUSHES),200000)
+
 .PHONY: bench-bloat
 bench-bloat: ## See that databases stay fast after many messages (BLOAT=5000000 MYSQL_BLOAT=1000000), and beside an old snapshot (SNAPSHOT=10m).
 	$(GO) test -run '^TestBloat$$' -v -timeout 3h ./engine/pgengine -bloat $${BLOAT:-5000000} -snapshot $${SNAPSHOT:-10m}

@@ -1,0 +1,18 @@
+// Package disk measures the disk engine's log-structured store beside the one on Pebble and
+// beside a bare log, which is the least code that makes records durable: what the disk and
+// the processors allow.
+//
+// BenchmarkSystem measures one of them, and takes the profiles of go test:
+//
+//	go test ./disk -run '^$' -bench System/push -benchtime 200000x -store disk:DIR -cpuprofile cpu.out
+//
+// The other benchmarks have all of them measured in turns. Each turn is a process of its
+// own, on a store of its own where none is kept, so that its processors' time, its memory
+// and what it writes are its own. In each turn one is divided by the other; of the turns
+// the table has the median. Who has to live longer than a turn is stopped while another
+// has its own, so that what it merges is not for free.
+//
+// Bytes written are those of the whole device, since what the kernel counts for a process
+// are pages or groups of pages that it changed, in some kernels hundreds of times as much as
+// is written. So nothing else may write to the device meanwhile.
+package disk

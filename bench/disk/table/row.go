@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tarryhq/tarry/bench/table"
+)
+
+// The systems beside each other.
+const (
+	bare   = "bare"
+	pebble = "pebble"
+	log    = "log"
+)
+
+// row is a line of the table: a figure of all systems.
+type row struct {
+	// scenario, param and unit say which figure it is.
+	scenario, param, unit string
+	text                  string
+	better                table.Better
+	worst                 bool     // the figure is that of the worst turn, not the median of all
+	targets               []target // all of them are to be reached
+}
+
+// target is what is to be reached.
+type target struct {
+	than  string  // the system that the store is divided by; "": none, the figure itself counts
+	least float64 // the ratio is to be at least that; without a system the figure at most
+}
+
+func times(least float64, than string) target { return target{than, least} }
+
+func atMost(v float64) target { return target{"", v} }
+
+func (t target) String() string {
+	switch t.than {
+	case bare:
+		return fmt.Sprintf("≥ %v of the bare log", t.least)
+	case pebble:
+		return fmt.Sprintf("≥ %v × Pebble", t.least)
+	}
+	if t.least == 0 {
+		return "0"
+	}
+	return "≤ " + table.Number(t.least)
+}
+
+func (x row) name(impl string) string {
+	name := x.scenario + "/impl=" + impl
+	if x.param != "" {
+		name += "/" + x.param
+	}
+	return name
+}
+
+// write writes the line, unless the store has no such figure.
+func (x row) write(w io.Writer, r *table.Results) {
+	if _, ok := x.figure(r, log); !ok {
+		return
+	}
+	cells := []string{x.text}
+	for _, impl := range []string{bare, pebble, log} {
+		text := ""
+		if v, ok := x.figure(r, impl); ok {
+			text = table.Number(v)
+		}
+		cells = append(cells, text)
+	}
+	for _, impl := range []string{bare, pebble} {
+		cells = append(cells, ratioText(x.ratio(r, impl), x.better))
+	}
+	cells = append(cells, goals(x.targets), x.reached(r))
+	fmt.Fprintln(w, "|", strings.Join(cells, " | "), "|")
+}
+
+// ratioText is empty where there is no ratio or none is better.
+func ratioText(v float64, better table.Better) string {
+	if math.IsNaN(v) || better == table.Neither {
+		return ""
+	}
+	return table.Number(v)
+}
+
+func goals(targets []target) string {
+	var texts []string
+	for _, t := range targets {
+		texts = append(texts, t.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// figure is that of a system.
+func (x row) figure(r *table.Results, impl string) (float64, bool) {
+	v, ok := r.Figures[x.name(impl)][x.unit]
+	if ok && x.worst {
+		v = slices.Max(r.Turns[x.name(impl)][x.unit])
+	}
+	return v, ok
+}
+
+// ratio says how many times better the store is than another. It is not a number where
+// there are no turns.
+func (x row) ratio(r *table.Results, than string) float64 {
+	return perTurn(r.Turns[x.name(log)][x.unit], r.Turns[x.name(than)][x.unit], x.better)
+}
+
+// perTurn says how many times better own figures are than other ones: the median of the
+// turns, in each of which one is divided by the other.
+func perTurn(own, other []float64, better table.Better) float64 {
+	var all []float64
+	for i := range min(len(own), len(other)) {
+		if better == table.Less {
+			all = append(all, other[i]/own[i])
+		} else {
+			all = append(all, own[i]/other[i])
+		}
+	}
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	return table.Median(all)
+}
+
+// reached says whether all targets are; "" where there are none, and a dash where it cannot
+// be told.
+func (x row) reached(r *table.Results) string {
+	if len(x.targets) == 0 {
+		return ""
+	}
+	for _, t := range x.targets {
+		ratio := x.ratio(r, t.than)
+		switch v, _ := x.figure(r, log); {
+		case t.than == "" && v > t.least, ratio < t.least:
+			return "no"
+		case t.than != "" && math.IsNaN(ratio):
+			return "–"
+		}
+	}
+	return "yes"
+}

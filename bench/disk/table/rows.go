@@ -1,0 +1,65 @@
+package main
+
+import "github.com/tarryhq/tarry/bench/table"
+
+const (
+	body    = 200 // bytes
+	records = 267 // bytes in the log of a message that is pushed, leased and acked, each for itself: docs/formats/records.md
+)
+
+// zero is for what must not happen.
+var zero = []target{atMost(0)}
+
+var rows = []row{
+	{scenario: "Push", param: "clients=64,keys=order", unit: "msgs/s", text: "push, single calls of 64 clients: messages a second", better: table.More, targets: []target{times(0.7, bare), times(2, pebble)}},
+	{scenario: "Push", param: "clients=64,keys=order", unit: "cpu-us/msg", text: "the same: processors' time for each, µs", better: table.Less},
+	{scenario: "Push", param: "clients=64,keys=order", unit: "written-B/msg", text: "the same: bytes written to the device for each", better: table.Less},
+	{scenario: "Push", param: "clients=64,keys=random", unit: "msgs/s", text: "the same, random keys", better: table.More, targets: []target{times(0.7, bare), times(2, pebble)}},
+	{scenario: "Push", param: "clients=512,keys=order", unit: "msgs/s", text: "push, single calls of 512 clients", better: table.More, targets: []target{times(2.5, pebble)}},
+	{scenario: "Push", param: "clients=512,keys=order", unit: "cpu-us/msg", text: "the same: processors' time for each, µs", better: table.Less},
+	{scenario: "Push", param: "clients=512,keys=random", unit: "msgs/s", text: "the same, random keys", better: table.More, targets: []target{times(2.5, pebble)}},
+	{scenario: "Batch", param: "keys=order", unit: "msgs/s", text: "push, 100 a call by 8 clients, the first million", better: table.More, targets: []target{times(4, pebble)}},
+	{scenario: "Batch", param: "keys=order", unit: "cpu-us/msg", text: "the same: processors' time for each, µs", better: table.Less},
+	{scenario: "Batch", param: "keys=random", unit: "msgs/s", text: "the same, random keys", better: table.More, targets: []target{times(4, pebble)}},
+	{scenario: "Sustained", unit: "msgs/s", text: "push, 100 a call by 8 clients, sustained", better: table.More, targets: []target{times(2, pebble)}},
+	{scenario: "Sustained", unit: "slowest-msgs/s", text: "the same: the slowest turn", better: table.More},
+	{scenario: "Sustained", unit: "cpu-us/msg", text: "the same: processors' time for each, µs", better: table.Less},
+	{scenario: "Sustained", unit: "written-B/msg", text: "the same: bytes written to the device for each, due over two days", better: table.Less, targets: []target{atMost(3.5 * body)}},
+	{scenario: "Sustained", unit: "disk-B/msg", text: "the same: bytes of disk for each", better: table.Less},
+	{scenario: "Sustained", unit: "most-rss-MB", text: "the same: resident at most, MB", better: table.Less},
+	{scenario: "Cancel", param: "keys=order", unit: "msgs/s", text: "cancel by key, single calls of 64 clients", better: table.More, targets: []target{times(2.5, pebble)}},
+	{scenario: "Cancel", param: "keys=order", unit: "cpu-us/msg", text: "the same: processors' time for each, µs", better: table.Less},
+	{scenario: "Cancel", param: "keys=random", unit: "msgs/s", text: "the same, random keys", better: table.More, targets: []target{times(2.5, pebble)}},
+	{scenario: "Burst", unit: "s", text: "burst, all due in one instant: to the last ack, s", better: table.Less, targets: []target{atMost(0.5)}},
+	{scenario: "Burst", unit: "cpu-s", text: "the same: processors' time, s", better: table.Less},
+	{scenario: "Burst", unit: "early", text: "the same: early", worst: true, targets: zero},
+	{scenario: "Burst", unit: "lost", text: "the same: lost", worst: true, targets: zero},
+	{scenario: "Burst", unit: "twice", text: "the same: twice", worst: true, targets: zero},
+	{scenario: "Churn", param: "batch=1", unit: "msgs/s", text: "pushed singly by 64 clients, handled and acked meanwhile: messages a second", better: table.More},
+	{scenario: "Churn", param: "batch=1", unit: "cpu-us/msg", text: "the same: processors' time for each, µs", better: table.Less},
+	{scenario: "Churn", param: "batch=1", unit: "written-B/msg", text: "the same: bytes written to the device for each", better: table.Less},
+	{scenario: "Churn", param: "batch=100", unit: "msgs/s", text: "pushed 100 a call, handled and acked meanwhile: messages a second", better: table.More},
+	{scenario: "Churn", param: "batch=100", unit: "written-B/msg", text: "the same: bytes written to the device for each", better: table.Less, targets: []target{atMost(1.5 * records)}},
+	{scenario: "Lateness", unit: "p50-ms", text: "lateness, 5,000 a second: p50, ms", better: table.Less},
+	{scenario: "Lateness", unit: "p99-ms", text: "the same: p99", better: table.Less, targets: []target{atMost(1)}},
+	{scenario: "Lateness", unit: "p99.9-ms", text: "the same: p99.9", better: table.Less, targets: []target{atMost(3)}},
+	{scenario: "Lateness", unit: "max-ms", text: "the same: the most", better: table.Less, worst: true},
+	{scenario: "Lateness", unit: "early", text: "the same: early", worst: true, targets: zero},
+	{scenario: "Lateness", unit: "lost", text: "the same: lost", worst: true, targets: zero},
+	{scenario: "Lateness", unit: "twice", text: "the same: twice", worst: true, targets: zero},
+	{scenario: "Deep", param: "step=late", unit: "p50-ms", text: "lateness beside all that pends and 20,000 pushes a second: p50, ms", better: table.Less},
+	{scenario: "Deep", param: "step=late", unit: "p99-ms", text: "the same: p99", better: table.Less, targets: []target{atMost(3)}},
+	{scenario: "Deep", param: "step=late", unit: "p99.9-ms", text: "the same: p99.9", better: table.Less, targets: []target{atMost(10)}},
+	{scenario: "Deep", param: "step=late", unit: "max-ms", text: "the same: the most", better: table.Less, worst: true, targets: []target{atMost(30)}},
+	{scenario: "Deep", param: "step=late", unit: "beside/s", text: "the same: pushes a second that were reached", better: table.More},
+	{scenario: "Deep", param: "step=late", unit: "most-rss-MB", text: "the same: resident at most, MB", better: table.Less},
+	{scenario: "Deep", param: "step=late", unit: "early", text: "the same: early", worst: true, targets: zero},
+	{scenario: "Deep", param: "step=late", unit: "lost", text: "the same: lost", worst: true, targets: zero},
+	{scenario: "Deep", param: "step=late", unit: "twice", text: "the same: twice", worst: true, targets: zero},
+	{scenario: "Deep", param: "step=fill", unit: "rss-MB", text: "all that pends pushed: resident, MB", better: table.Less},
+	{scenario: "Deep", param: "step=fill", unit: "disk-B/msg", text: "the same: bytes of disk for each", better: table.Less},
+	{scenario: "Deep", param: "step=reopen", unit: "reopen-s", text: "kill -9, opened again: until it serves, s", better: table.Less},
+	{scenario: "Deep", param: "step=reopen", unit: "missing", text: "the same: missing", worst: true, targets: zero},
+	{scenario: "Deep", param: "step=reopen", unit: "rss-MB", text: "the same: resident, MB", better: table.Less},
+	{scenario: "Deep", param: "step=reopen", unit: "idle-%", text: "idle with all that pends: % of a processor", better: table.Less, targets: []target{atMost(0.3)}},
+}

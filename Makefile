@@ -149,14 +149,14 @@ bench-disk: ## Measure the log-structured store of the disk engine beside the on
 	| tee /dev/stderr | $(GO) run ./disk/table ../docs/benchmarks.md
 
 .PHONY: bench-disk-huge
-bench-disk-huge: ## Measure that store with 100 million messages beside a million, into docs/benchmarks.md (N=100000000 BODY=200 TURNS=3 PUSHES=200000; DIR=… keeps the store for the next time; LOG='disk:DIR?store=log').
+bench-disk-huge: ## Measure that store with 100 million messages beside a million, into docs/benchmarks.md (N=100000000 BODY=200 KEYS=order TURNS=3 PUSHES=200000; DIR=… keeps the store for the next time; LOG='disk:DIR?store=log').
 	cd bench $(if $(DIR),&& mkdir -p '$(abspath $(DIR))') && export TMPDIR=$$(mktemp -d $(if $(DIR),-p '$(abspath $(DIR))')) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	{ echo "sizes: $(HUGE_SIZES)" && \
 	  $(GO) test -run '^$$' -bench '^BenchmarkHuge$$' -benchtime 1x -timeout 6h ./disk \
 	    -log '$(or $(LOG),disk:DIR?store=log)' $(HUGE_SIZES) -huge-dir '$(abspath $(DIR))' && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./disk/table -huge ../docs/benchmarks.md
 
-HUGE_SIZES = -huge $(or $(N),100000000) -body $(or $(BODY),200) -turns $(or $(TURNS),3) -pushes $(or $(PUSHES),200000)
+HUGE_SIZES = -huge $(or $(N),100000000) -body $(or $(BODY),200) -keys $(or $(KEYS),order) -turns $(or $(TURNS),3) -pushes $(or $(PUSHES),200000)
 
 .PHONY: bench-bloat
 bench-bloat: ## See that databases stay fast after many messages (BLOAT=5000000 MYSQL_BLOAT=1000000), and beside an old snapshot (SNAPSHOT=10m).

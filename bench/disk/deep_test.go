@@ -20,7 +20,7 @@ const pending = 1 << 32
 func BenchmarkDeep(b *testing.B) {
 	scenario.Once(b)
 	n := *scenario.Pending
-	demand(b, os.TempDir(), int64(len(stores()))*int64(n)*bytesOnDisk)
+	demand(b, os.TempDir(), room(len(stores())*n))
 	dirs := make(map[string]string)
 	for _, s := range stores() {
 		in := b.TempDir()

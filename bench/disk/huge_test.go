@@ -104,7 +104,7 @@ func makeHuge(b *testing.B, s system) made {
 	kept, err := readMade(m)
 	must(b, err)
 	if kept == nil {
-		demand(b, dir, int64(*huge)*int64(bytesOnDisk-200+*scenario.BodySize))
+		demand(b, dir, room(*huge))
 		b.Run("side=large/do=fill", func(b *testing.B) { m.fill(b, s).report(b) })
 		return m
 	}

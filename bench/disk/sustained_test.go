@@ -16,15 +16,18 @@ var (
 	chunk     = flag.Int("chunk", 1_000_000, "messages of a turn of these")
 )
 
-// bytesOnDisk is about what a message takes of it, with what is about to be merged.
-const bytesOnDisk = 450
+// room is about what so many messages take of the disk, with what is about to be merged.
+func room(messages int) int64 {
+	const beside = 50 // the body: key, terms, indexes
+	return int64(messages) * int64(*scenario.BodySize+beside) * 16 / 10
+}
 
 // BenchmarkSustained pushes many messages in batches, to all systems in turns of a chunk.
 // Who is not at its turn is stopped, and what each wrote has come to the device by the end
 // of its turn.
 func BenchmarkSustained(b *testing.B) {
 	scenario.Once(b)
-	demand(b, os.TempDir(), int64(len(stores()))*int64(*sustained)*bytesOnDisk)
+	demand(b, os.TempDir(), room(len(stores())**sustained))
 	all := make([]*stream, 0)
 	for _, s := range pushing() {
 		all = append(all, newStream(b, s, b.TempDir()))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
@@ -42,31 +43,33 @@ type Config struct {
 
 // Check checks the store in a directory. It has the store's lock meanwhile: disk.ErrLocked if
 // somebody has it open. A directory without a store is fs.ErrNotExist.
-func Check(f disk.FS, dir string, cfg *Config) (_ *Report, err error) {
-	c := checker{fs: f, dir: dir, pace: func(int) error { return nil }, rep: new(Report)}
-	if cfg != nil && cfg.Pace != nil {
-		c.pace = cfg.Pace
-	}
-	names, err := f.List(dir)
+func Check(f disk.FS, dir string, cfg *Config) (rep *Report, err error) {
+	err = locked(f, dir, func() error {
+		c := newChecker(f, dir, cfg)
+		rep = c.rep
+		return c.all()
+	})
 	if err != nil {
 		return nil, fmt.Errorf("check a store: %w", err)
 	}
+	return rep, nil
+}
+
+// locked calls fn with the lock of a store.
+func locked(f disk.FS, dir string, fn func() error) (err error) {
+	names, err := f.List(dir)
+	if err != nil {
+		return err
+	}
 	if !slices.ContainsFunc(names, func(n string) bool { return n == manifest.Name || n == logName || n == runsName }) {
-		return nil, fmt.Errorf("check a store: %s holds none: %w", dir, fs.ErrNotExist)
+		return fmt.Errorf("%s holds none: %w", dir, fs.ErrNotExist)
 	}
 	lock, err := f.Lock(filepath.Join(dir, lockName))
 	if err != nil {
-		return nil, fmt.Errorf("check a store: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	err = c.check()
-	for _, r := range c.runs {
-		err = errors.Join(err, r.Close())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("check a store: %w", err)
-	}
-	return c.rep, nil
+	return fn()
 }
 
 type checker struct {
@@ -79,17 +82,33 @@ type checker struct {
 
 	runs  []*run.Run // that are sound, by number
 	areas []uint8    // of each
+	sick  []uint64   // numbers of runs that are not
+	file  uint64     // the least number of a file that nothing has or names
 	items int        // of indexes that were gone through
+}
+
+func newChecker(f disk.FS, dir string, cfg *Config) *checker {
+	c := &checker{fs: f, dir: dir, pace: func(int) error { return nil }, rep: new(Report)}
+	if cfg != nil && cfg.Pace != nil {
+		c.pace = cfg.Pace
+	}
+	return c
 }
 
 func (c *checker) path(name string) string { return filepath.Join(c.dir, name) }
 
-// check goes through all there is.
-func (c *checker) check() (err error) {
+// all goes through all there is.
+func (c *checker) all() (err error) {
+	defer func() {
+		for _, r := range c.runs {
+			err = errors.Join(err, r.Close())
+		}
+	}()
 	if c.state, err = manifest.Read(c.fs, c.dir); err != nil {
 		return c.wrong(err, c.path(manifest.Name), mendManifest)
 	}
 	c.secret = c.state.Secret
+	c.file = c.state.NextFile
 	if err := c.leftovers(); err != nil {
 		return err
 	}
@@ -131,6 +150,9 @@ func (c *checker) wrong(err error, file, mend string) error {
 	return nil
 }
 
+// named notes that a number is that of a file, or was.
+func (c *checker) named(file uint64) { c.file = max(c.file, file+1) }
+
 var numbered = regexp.MustCompile(`^[0-9a-f]{16}\.(run|marks)$`)
 
 // leftovers lists what nothing names.
@@ -147,7 +169,13 @@ func (c *checker) leftovers() error {
 		}
 	}
 	for _, name := range names {
-		if path := filepath.Join(c.path(runsName), name); numbered.MatchString(name) && !named[path] {
+		if !numbered.MatchString(name) {
+			continue
+		}
+		if number, err := strconv.ParseUint(name[:16], 16, 64); err == nil {
+			c.named(number)
+		}
+		if path := filepath.Join(c.path(runsName), name); !named[path] {
 			c.rep.Leftovers = append(c.rep.Leftovers, path)
 		}
 	}

@@ -202,6 +202,7 @@ func (m *replayed) purge(r *run.Run, q run.Queue, p *record.Purge) error {
 
 // spot looks at who stands at a place in a run. ok is false if the run is not there.
 func (m *replayed) spot(id engine.ID, at record.Spot) (r *run.Run, ok bool, err error) {
+	m.named(at.Run)
 	i, ok := m.byNumber[at.Run]
 	if !ok {
 		return nil, false, nil

@@ -18,6 +18,7 @@ func (c *checker) run(m manifest.Run) error {
 	name := run.Name(dir, m.Number)
 	r, err := run.Open(c.fs, dir, m.Number, &run.Config{ID: c.state.Store})
 	if err != nil {
+		c.sick = append(c.sick, m.Number)
 		return c.wrong(err, name, mendRun)
 	}
 	c.rep.Runs++
@@ -31,6 +32,7 @@ func (c *checker) run(m manifest.Run) error {
 	}
 	err = r.VerifyValues(c.pace, func(e run.Entry) (run.Key, error) { return c.keyOf(recent.Area(m.Area), e) })
 	if err != nil {
+		c.sick = append(c.sick, m.Number)
 		return errors.Join(c.wrong(err, name, mendRun), r.Close())
 	}
 	c.runs, c.areas = append(c.runs, r), append(c.areas, m.Area)

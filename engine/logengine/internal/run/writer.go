@@ -93,17 +93,13 @@ func (w *Writer) add(p Place, value []byte) (pos uint32, err error) {
 
 // seen counts an entry.
 func (w *Writer) seen(p Place) {
-	if k := len(w.queues); k == 0 || w.queues[k-1].Queue != p.Queue {
-		w.queues = append(w.queues, Queue{Queue: p.Queue, From: w.n, MinAt: p.At})
-	}
+	w.queues = addPlace(w.queues, p, w.n)
 	if w.n == 0 {
 		w.minID = p.ID
 	}
 	w.minID, w.maxID = min(w.minID, p.ID), max(w.maxID, p.ID)
 	w.last = p
 	w.n++
-	q := &w.queues[len(w.queues)-1]
-	q.To, q.MaxAt = w.n, p.At
 }
 
 func (w *Writer) endBlock(values []byte) error {

@@ -24,12 +24,13 @@ var mayImport = map[string][]string{
 	"engine/internal":   {"engine", "internal", "engine/internal"},
 	"engine/enginetest": {"engine", "internal", "engine/internal"},
 	"engine/memengine":  {"engine", "timer", "internal", "engine/internal"},
-	"engine/diskengine": {"engine", "timer", "internal", "engine/internal"},
+	"engine/diskengine": {"engine", "timer", "internal", "engine/internal", "engine/logengine"},
 	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
 	"engine/logengine/internal":        {"engine/logengine/internal"},
 	"engine/logengine/internal/record": {"engine", "engine/internal"},
 	"engine/logengine/internal/check":  {"engine", "engine/logengine/internal"},
+	"engine/logengine":                 {"engine", "internal", "engine/internal", "engine/logengine/internal"},
 
 	"engine/enginetest/workertest":      {"", "engine"},
 	"engine/internal/ledger":            {""},

@@ -7,11 +7,15 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine"
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 func init() {
 	engine.Register("disk", func(_ context.Context, u *url.URL) (engine.Engine, error) {
+		if u.Query().Get("store") == "log" {
+			return openLog(u)
+		}
 		dir, cfg, err := ParseURL(u)
 		if err != nil {
 			return nil, err
@@ -22,6 +26,30 @@ func init() {
 		}
 		return e, nil
 	})
+}
+
+// openLog opens a store of package logengine, which is to take this one's place: disk:DIR?store=log,
+// with its options memory, max_pending, min_free and retry_for. It is experimental.
+func openLog(u *url.URL) (engine.Engine, error) {
+	r := storeurl.New(u)
+	var cfg logengine.Config
+	var store string
+	dir := r.Path()
+	r.Text("store", &store)
+	r.Int("max_pending", &cfg.MaxPending)
+	if r.Bytes("memory", &cfg.MemoryBytes) && cfg.MemoryBytes < logengine.LeastMemory {
+		r.Fail("memory is at least 8MiB")
+	}
+	none(r.Bytes("min_free", &cfg.MinFreeBytes), &cfg.MinFreeBytes)
+	none(r.Duration("retry_for", &cfg.RetryFor), &cfg.RetryFor)
+	if err := r.Done(); err != nil {
+		return nil, err
+	}
+	e, err := logengine.Open(dir, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // Option is an option of a disk: URL. Each sets a field of Config. Where 0 means the

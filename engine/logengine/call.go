@@ -1,0 +1,204 @@
+package logengine
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
+	"github.com/tarryhq/tarry/internal/leave"
+)
+
+// call is one call of the engine while it is carried out: in steps under the lock, each of
+// which is one entry of the log, with reading of runs in between.
+type call struct {
+	e   *Engine
+	ctx context.Context
+	op  string
+
+	// Of the step:
+	now     time.Time
+	ms      int64
+	group   []byte   // records
+	touched []*queue // that they are of
+	least   int64    // the least due of what they made wait; never: none
+	local   bool     // nobody waits until they are durable
+
+	over  *queue // one in which somebody has died, which may be more than may stay
+	hints []string
+	rests wal.Pos // up to where the log is to be durable when the call is answered
+	lacks lacks
+	found found
+
+	// Room for what is put together:
+	value, content []byte
+	turns          []turn // room
+	kept           []byte // of pictures
+}
+
+// never is the time that does not come.
+const never = record.Never
+
+// do carries out a call. What it answers is durable then.
+func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) error {
+	if err := e.calls.Enter(ctx, op); err != nil {
+		return err
+	}
+	defer e.calls.Leave()
+	c := &call{e: e, ctx: ctx, op: op, least: never}
+	err := fn(c)
+	if c.rests > 0 {
+		if werr := e.log.Wait(ctx, c.rests); werr != nil {
+			err = werr
+		}
+	}
+	e.watchers.Hint(c.hints...)
+	return wrap(op, err)
+}
+
+// step runs do under the lock, again when it lacked something, until it returns something else.
+// What do has changed by then is one entry of the log each time.
+func (c *call) step(do func() error) error {
+	for {
+		switch err := c.locked(do); err {
+		case errLack:
+			if err := c.read(); err != nil {
+				return err
+			}
+		case errYield:
+		default:
+			return err
+		}
+		if err := c.ctx.Err(); err != nil {
+			return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
+		}
+	}
+}
+
+func (c *call) locked(do func() error) error {
+	e := c.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failed(); err != nil {
+		return broken(c.op, err)
+	}
+	c.now = e.cfg.Now()
+	c.ms, c.least, c.local = c.now.UnixMilli(), never, false
+	err := do()
+	if fn := e.cfg.tune.stepped; fn != nil {
+		fn(e)
+	}
+	if cerr := c.commit(); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// commit appends to the log what a step has changed.
+func (c *call) commit() error {
+	if len(c.group) == 0 {
+		return nil
+	}
+	e := c.e
+	pos, err := e.log.Append(record.Group, c.group)
+	if err != nil {
+		e.stop(err) // memory is ahead of the log
+		return err
+	}
+	if !c.local {
+		c.rests = pos
+	}
+	for _, q := range c.touched {
+		q.pos = pos
+		c.hinted(q)
+	}
+	if c.least != never {
+		e.fresh.add(pos, c.least, e.log.Synced())
+	}
+	if cap(c.group) > keptGroup {
+		c.group = nil
+	}
+	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
+	if uint64(pos) >= e.lookAt {
+		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.window)/16)
+		e.keeper.wake()
+	}
+	return nil
+}
+
+const (
+	keptGroup = 1 << 20
+
+	// A step handles so many items, or bytes, before it lets others in.
+	stepItems = 256
+	stepBytes = 256 << 10
+)
+
+// full says that a step has done enough.
+func (c *call) full(items int) bool { return items >= stepItems || len(c.group) >= stepBytes }
+
+// touch notes that the records of the step change a queue.
+func (c *call) touch(q *queue) {
+	if n := len(c.touched); n == 0 || c.touched[n-1] != q {
+		c.touched = append(c.touched, q)
+	}
+}
+
+// see has the answer rest on what a queue is now.
+func (c *call) see(q *queue) { c.rests = max(c.rests, q.pos) }
+
+// after is the instant d from now.
+func (c *call) after(d time.Duration) int64 { return engine.When{In: d}.Resolve(c.now) }
+
+// apart carries out what may hang in the operating system, which its caller can leave.
+func (c *call) apart(fn func() error) error {
+	e := c.e
+	if e.made.Left() >= leave.Most {
+		return &engine.Error{Op: c.op, Err: engine.ErrUnavailable, Hint: "the disk does not answer: many calls wait for it whose callers left"}
+	}
+	if !e.calls.TryEnter() { // Close waits also for those whose callers left
+		return gate.Closed(c.op)
+	}
+	_, left, err := leave.Make(c.ctx, &e.made, 0, func(struct{}, error) { e.calls.Leave() },
+		func() (struct{}, error) { return struct{}{}, fn() })
+	if left {
+		return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
+	}
+	e.calls.Leave()
+	return err
+}
+
+// freshness knows of the entries of the log that are not durable yet which of them made something
+// wait that is due by some time: a lease rests on those alone.
+type freshness struct {
+	of []arrival
+}
+
+type arrival struct {
+	pos   wal.Pos
+	least int64
+}
+
+func (f *freshness) add(pos wal.Pos, least int64, synced wal.Pos) {
+	old := 0
+	for old < len(f.of) && f.of[old].pos <= synced {
+		old++
+	}
+	if old > 0 {
+		f.of = f.of[:copy(f.of, f.of[old:])]
+	}
+	f.of = append(f.of, arrival{pos, least})
+}
+
+// rests is the last entry that made something wait which is due by then; 0: there is none that
+// is not durable.
+func (f *freshness) rests(due int64) wal.Pos {
+	for i := len(f.of) - 1; i >= 0; i-- {
+		if f.of[i].least <= due {
+			return f.of[i].pos
+		}
+	}
+	return 0
+}

@@ -1,0 +1,188 @@
+package logengine
+
+import (
+	"context"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+)
+
+// Cancel removes messages; by id also dead ones.
+func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	errs := make([]error, len(refs))
+	err := e.do(ctx, "cancel", func(c *call) error {
+		var hash run.Key
+		for i := 0; i < len(refs); {
+			err := c.step(func() error {
+				for n := 0; i < len(refs) && !c.full(n); n++ {
+					refused, err := c.cancel(refs[i], &hash)
+					if err != nil {
+						return err
+					}
+					errs[i] = engine.Refuse("cancel", refs[i], refused)
+					i++
+					hash = run.Key{}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return errs, nil
+}
+
+// cancel removes one message, or says why it does not. err is one of the call.
+func (c *call) cancel(ref engine.Ref, hash *run.Key) (refused, err error) {
+	if err := ref.Check("cancel"); err != nil {
+		return err, nil
+	}
+	q, err := c.visit(ref.Queue, false)
+	if err != nil {
+		return nil, err
+	}
+	if q == nil {
+		return engine.ErrNotFound, nil
+	}
+	c.see(q)
+	m, ok, err := c.byRef(q, ref, hash)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return engine.ErrNotFound, nil
+	}
+	s := m.state(c.ms)
+	if err := engine.RefuseState("cancel", ref, s); err != nil {
+		return err, nil
+	}
+	switch {
+	case s == engine.Leased:
+		return engine.ErrLeased, nil
+	case m.area == recent.Dead:
+		c.drop(&m)
+	default:
+		c.leave(&m, engine.Cancelled, c.ms)
+	}
+	return nil, nil
+}
+
+// Reschedule moves the due time of a scheduled or ready message.
+func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	if err := ref.Check("reschedule"); err != nil {
+		return engine.Info{}, err
+	}
+	var p picture
+	err := e.do(ctx, "reschedule", func(c *call) error {
+		return c.refer(ref, func(q *queue, hash *run.Key) error {
+			m, err := c.waiting(q, ref, hash)
+			if err != nil {
+				return err
+			}
+			if err := c.needContent(&m); err != nil {
+				return err
+			}
+			s := m.base()
+			s.Due, s.Attempt = due.Resolve(c.now), 0
+			if s.Expires != never { // a redriven one never expires, whatever its policy
+				s.Expires = expiry(s.Due, &m.Policy)
+			}
+			c.become(&m, s, m.content)
+			p = c.picture(&m)
+			return nil
+		})
+	})
+	if err != nil {
+		return engine.Info{}, err
+	}
+	i, err := p.info(false)
+	return i, wrap("reschedule", err)
+}
+
+// Get looks a message up, with its body.
+func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	if err := ref.Check("get"); err != nil {
+		return engine.Info{}, err
+	}
+	var p picture
+	var finished *engine.Info
+	err := e.do(ctx, "get", func(c *call) error {
+		return c.refer(ref, func(q *queue, hash *run.Key) error {
+			m, ok, err := c.byRef(q, ref, hash)
+			if err != nil {
+				return err
+			}
+			if !ok && ref.ID == 0 {
+				t, left, err := c.finished(q, []byte(ref.Key), hash)
+				if err != nil {
+					return err
+				}
+				if left && t.forgotten > c.ms {
+					finished = &engine.Info{ID: t.id, Queue: q.name, Key: ref.Key, State: engine.Finished, Due: instant(t.Due),
+						Ending: t.Ending, Ended: instant(t.Ended), Forgotten: instant(t.forgotten)}
+					return nil
+				}
+				if m, ok, err = c.deadOf(q, []byte(ref.Key), hash); err != nil {
+					return err
+				}
+			}
+			if !ok {
+				return engine.ErrNotFound
+			}
+			if err := c.needContent(&m); err != nil {
+				return err
+			}
+			p = c.picture(&m)
+			return nil
+		})
+	})
+	if err != nil {
+		return engine.Info{}, err
+	}
+	if finished != nil {
+		return *finished, nil
+	}
+	i, err := p.info(true)
+	return i, wrap("get", err)
+}
+
+// deadOf finds the dead message of a key that died last.
+func (c *call) deadOf(q *queue, key []byte, hash *run.Key) (m message, ok bool, err error) {
+	if q.dead == 0 {
+		return m, false, nil
+	}
+	if e, found := c.e.recent.ByKey(q.num, recent.Dead, key); found {
+		if m, err = c.recent(q, e); err != nil {
+			return m, false, err
+		}
+		ok = true
+	}
+	spots, err := c.spotsOfKey(q, recent.Dead, key, hash)
+	if err != nil {
+		return m, false, err
+	}
+	for _, s := range spots {
+		at := s.now()
+		if at.src == nil {
+			continue
+		}
+		v, err := c.valueAt(at)
+		if err != nil {
+			return m, false, err
+		}
+		d, err := c.stored(q, at, v)
+		if err != nil {
+			return m, false, err
+		}
+		if !ok || d.Died > m.Died || d.Died == m.Died && d.id > m.id {
+			m, ok = d, true
+		}
+	}
+	return m, ok && c.shown(&m), nil
+}

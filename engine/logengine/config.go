@@ -1,0 +1,99 @@
+package logengine
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+)
+
+// Config sets up an Engine. A nil Config and the zero of each field mean the defaults stated.
+type Config struct {
+	// Now is the engine's clock; nil: time.Now. It may step either way.
+	Now func() time.Time
+
+	// MaxPending is how many live messages the engine keeps at most; a push beyond fails with
+	// engine.ErrLimit. 0: no limit.
+	MaxPending int64
+
+	// MemoryBytes is about how much memory is used for messages that are in no run yet, and for
+	// what is about to be leased, over all queues. Beside it a run takes about 1.8 bytes for
+	// each of its messages. 0: 256 MiB; at least 8 MiB.
+	MemoryBytes int64
+
+	// MinFreeBytes is the free space below which pushes fail with engine.ErrNoSpace, while
+	// lease, settle and cancel go on. 0: 256 MiB; negative: pushes go on until the disk is full.
+	MinFreeBytes int64
+
+	// RetryFor is for how long a write of the log is tried again that fails for want of space or
+	// of file descriptors, before the engine stops: every call then fails with
+	// engine.ErrUnavailable until the directory is opened again. 0: a minute; negative: not at
+	// all.
+	RetryFor time.Duration
+
+	// Logger gets what an operator should know; nil: slog.Default.
+	Logger *slog.Logger
+
+	tune tuning
+}
+
+// tuning is what tests make small, so that little happens often.
+type tuning struct {
+	fs      disk.FS
+	segment int64 // bytes of a segment of the log; 0: that of package wal
+	window  int64 // bytes of memory at which the recent messages are sealed
+	span    int64 // bytes of the log since the last seal, likewise
+	block   int   // bytes of a block of a run
+	fanIn   int   // runs of about one size that are merged
+	onHeap  bool  // recent messages are kept where the race detector sees them
+
+	between func(where string) // is called between the slices of what goes on in the background
+	stepped func(e *Engine)    // is called at the end of each step, under the lock; nil: nothing is
+}
+
+// LeastMemory is the least Config.MemoryBytes.
+const LeastMemory = 8 << 20
+
+const (
+	defaultMemory  = 256 << 20
+	defaultMinFree = 256 << 20
+	defaultSpan    = 256 << 20
+	defaultFanIn   = 8
+)
+
+func (c *Config) withDefaults() Config {
+	var d Config
+	if c != nil {
+		d = *c
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.MemoryBytes == 0 {
+		d.MemoryBytes = defaultMemory
+	}
+	d.MemoryBytes = max(LeastMemory, d.MemoryBytes)
+	if d.MinFreeBytes == 0 {
+		d.MinFreeBytes = defaultMinFree
+	}
+	if d.Logger == nil {
+		d.Logger = slog.Default()
+	}
+	t := &d.tune
+	if t.fs == nil {
+		t.fs = disk.OS{}
+	}
+	if t.window == 0 {
+		t.window = d.MemoryBytes / 3 // one takes messages in, one is written, and there is some for the rest
+	}
+	if t.span == 0 {
+		t.span = defaultSpan
+	}
+	if t.fanIn == 0 {
+		t.fanIn = defaultFanIn
+	}
+	if t.between == nil {
+		t.between = func(string) {}
+	}
+	return d
+}

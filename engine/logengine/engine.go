@@ -1,0 +1,121 @@
+package logengine
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
+	"github.com/tarryhq/tarry/internal/leave"
+)
+
+// Engine is the engine. Open makes one.
+type Engine struct {
+	cfg    Config
+	dir    string
+	fs     disk.FS
+	lock   io.Closer
+	log    *wal.Log
+	id     uint64 // what the store is called
+	secret run.Secret
+	slog   *slog.Logger
+
+	calls    gate.Gate
+	made     leave.Calls
+	watchers hint.Watchers
+	broken   atomic.Pointer[error] // why the store stopped, beside the log
+	closing  sync.Once
+	closed   chan struct{} // when all has ended; then closeErr is set
+	closeErr error
+	life     context.Context // ends when the engine closes
+	end      context.CancelFunc
+
+	keeper *keeper
+
+	// mu guards what follows, and all queues. It is held for no call of the file system.
+	mu       sync.Mutex
+	recent   *recent.Recent
+	runs     *sources
+	queues   map[string]*queue
+	numbered map[uint32]*queue
+	live     int64 // messages of all queues
+	fresh    freshness
+
+	nextID    engine.ID
+	nextQueue uint32
+	nextFile  uint64
+
+	epoch    uint32 // how many windows were dropped
+	sealedAt uint64 // the position of the log when the last one was sealed
+	lookAt   uint64 // and at which the keeper looks next
+}
+
+var _ interface {
+	engine.Whole
+	engine.AtomicPusher
+} = (*Engine)(nil)
+
+// Capabilities says that this engine can do everything but LeaseWait.
+func (e *Engine) Capabilities() engine.Capabilities {
+	c := engine.Full("disk")
+	c.Durable, c.Atomic, c.Prompt = true, true, true
+	c.MaxPending = e.cfg.MaxPending
+	c.Window = window
+	return c
+}
+
+// Watch calls fn when a queue may have something to lease sooner than was told.
+func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
+
+// failed is why the store has stopped; nil: it has not.
+func (e *Engine) failed() error {
+	if err := e.broken.Load(); err != nil {
+		return *err
+	}
+	select {
+	case <-e.log.Failed():
+		return e.log.Err()
+	default:
+		return nil
+	}
+}
+
+// stop stops the store: from now on all calls fail, until it is opened again.
+func (e *Engine) stop(err error) {
+	if e.broken.CompareAndSwap(nil, &err) {
+		e.slog.Error("tarry disk: the store stopped; what was answered is kept, and there when it is opened again", "dir", e.dir, "error", err)
+	}
+}
+
+// damaged tells the operator of a message that cannot be read. It stays where it is and is passed
+// over.
+func (e *Engine) damaged(q *queue, id engine.ID, err error) {
+	e.slog.Error("tarry disk: a message cannot be read and is passed over; cancel it by its id to be rid of it",
+		"queue", q.name, "id", id.String(), "error", err)
+}
+
+// Close waits for calls under way and ends the engine; what it does in the background ends early.
+// Leases given with Want.Remote stay valid; the others have lapsed when the directory is opened
+// again. A second Close waits likewise and returns the same.
+func (e *Engine) Close() error {
+	e.closing.Do(func() {
+		idle := e.calls.Close()
+		e.end()
+		go func() {
+			<-idle
+			e.made.Close()
+			e.closeErr = e.shut()
+			close(e.closed)
+		}()
+	})
+	<-e.closed
+	return e.closeErr
+}

@@ -1,0 +1,48 @@
+package logengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
+)
+
+var (
+	// errLack says that a step needs something from the disk first, as call.lacks tells, and
+	// has changed nothing for what it needs it for.
+	errLack = errors.New("something is to be read first")
+
+	// errYield says that a step has done a part of what there was to do, and lets others in.
+	errYield = errors.New("others are let in")
+)
+
+// broken is the error of every call once the store has stopped.
+func broken(op string, cause error) error {
+	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, cause),
+		Hint: "the store stopped at this error; see to the disk and open it again: nothing that was answered is lost"}
+}
+
+// wrap gives an error of a whole call the engine's shape.
+func wrap(op string, err error) error {
+	var ours *engine.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &ours):
+		return err
+	case errors.Is(err, wal.ErrUnknown):
+		return &engine.Error{Op: op, Err: err, Hint: engine.HintUnknown}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &engine.Error{Op: op, Err: err}
+	case errors.Is(err, wal.ErrFull):
+		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrNoSpace, err), Hint: "free some space; messages can be leased, settled and cancelled meanwhile"}
+	case errors.Is(err, wal.ErrClosed):
+		return gate.Closed(op)
+	case errors.Is(err, wal.ErrStopped):
+		return broken(op, err)
+	}
+	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err)}
+}

@@ -1,0 +1,156 @@
+package logengine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+)
+
+// Tune makes small what is large, so that little happens often. What is zero is as it comes.
+type Tune struct {
+	SegmentBytes int64 // of the log
+	WindowBytes  int64 // of memory, at which the recent messages are sealed
+	SpanBytes    int64 // of the log, likewise
+	BlockBytes   int   // of runs
+	MergeRuns    int   // of about one size are merged
+	OnHeap       bool  // the race detector sees the recent messages
+
+	// Between is called between the slices of what goes on in the background.
+	Between func(where string)
+
+	// Sound looks, at the end of each step, whether all that is in memory agrees.
+	Sound func(error)
+}
+
+// OpenOn is Open on a file system.
+func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
+	var c Config
+	if cfg != nil {
+		c = *cfg
+	}
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, block: t.BlockBytes,
+		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between}
+	if t.Sound != nil {
+		c.tune.stepped = func(e *Engine) {
+			if err := e.sound(); err != nil {
+				t.Sound(err)
+			}
+		}
+	}
+	return Open(dir, &c)
+}
+
+// Flush writes all recent messages to runs.
+func (e *Engine) Flush(ctx context.Context) error {
+	if w := e.keeper.next(true); w != nil {
+		return e.keeper.flushWindow(w)
+	}
+	return nil
+}
+
+// Merge merges all runs of each area into one.
+func (e *Engine) Merge(ctx context.Context) error {
+	for a := range e.runs.of {
+		e.mu.Lock()
+		list := e.runs.of[a]
+		e.mu.Unlock()
+		if len(list) == 0 {
+			continue
+		}
+		if err := e.keeper.mergeRuns(list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sound says what of all that is in memory does not agree: that each message stands once, that the
+// counters are right, and that each lease has a message.
+func (e *Engine) sound() error {
+	type place struct {
+		area recent.Area
+		due  int64
+		at   spot
+	}
+	total := int64(0)
+	where := make(map[*queue]map[engine.ID]place)
+	add := func(num uint32, id engine.ID, p place) error {
+		q := e.numbered[num]
+		if q == nil {
+			return fmt.Errorf("id %d is of queue %d, which is not there", id, num)
+		}
+		if where[q] == nil {
+			where[q] = make(map[engine.ID]place)
+		}
+		if o, ok := where[q][id]; ok {
+			return fmt.Errorf("id %d of %s stands at %v %v and at %v %v", id, q.name, o.at.record(), o.due, p.at.record(), p.due)
+		}
+		where[q][id] = p
+		return nil
+	}
+	var err error
+	e.recent.Places(func(num uint32, a recent.Area, _ int64) {
+		e.recent.Ascend(num, a, recent.First, func(x recent.Entry) bool {
+			if aerr := add(num, engine.ID(x.ID), place{a, x.At, spot{}}); err == nil {
+				err = aerr
+			}
+			return true
+		})
+	})
+	for _, src := range e.runs.all() {
+		s := src.Scan(0, src.Len())
+		for s.Next() {
+			x := s.Entry()
+			if aerr := add(x.Queue, engine.ID(x.ID), place{src.area, x.At, spot{src, x.Pos}}); err == nil {
+				err = aerr
+			}
+		}
+		if s.Err() != nil {
+			return s.Err()
+		}
+		_ = s.Close()
+	}
+	if err != nil {
+		return err
+	}
+	for _, q := range e.queues {
+		var count [3]int64
+		var leased, ready int64
+		for id, p := range where[q] {
+			count[p.area]++
+			if p.area != recent.Live {
+				continue
+			}
+			if q.held(id) {
+				leased++
+			} else if before(recent.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
+				ready++
+			}
+		}
+		total += count[0]
+		for id, l := range q.leases {
+			if p, ok := where[q][id]; !ok || p.area != recent.Live {
+				return fmt.Errorf("%s: id %d has a lease %+v, and stands at %+v", q.name, id, *l, p)
+			}
+		}
+		if count != [3]int64{q.live, q.dead, q.finished} || leased != q.leased || ready != q.ready {
+			return fmt.Errorf("%s: %v, %d leased, %d ready are counted as %d %d %d, %d leased, %d ready", q.name, count, leased, ready, q.live, q.dead, q.finished, q.leased, q.ready)
+		}
+		turned := make(map[engine.ID]bool)
+		for _, t := range q.turns {
+			turned[t.id] = true
+		}
+		for id, p := range where[q] {
+			if p.area == recent.Live && !q.held(id) && !turned[id] && before(recent.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
+				return fmt.Errorf("%s: id %d, due %d, waits before %v and has no turn", q.name, id, p.due, q.front)
+			}
+		}
+	}
+	if total != e.live {
+		return fmt.Errorf("%d live are counted as %d", total, e.live)
+	}
+	return nil
+}

@@ -1,0 +1,305 @@
+package logengine
+
+import (
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+)
+
+// flush writes what was sealed to runs, and seals what has grown.
+func (k *keeper) flush() error {
+	if err := k.tidy(); err != nil {
+		return err
+	}
+	for {
+		w := k.next(false)
+		if w == nil {
+			return nil
+		}
+		if err := k.flushWindow(w); err != nil {
+			return err
+		}
+		signal(k.merges)
+	}
+}
+
+// next returns the window to be flushed next, which is sealed if it has grown or must be; nil:
+// there is none.
+func (k *keeper) next(must bool) *sealedWindow {
+	e := k.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(k.sealed) == 0 && !must && !k.grown() {
+		return nil
+	}
+	if len(k.sealed) == 0 {
+		k.seal()
+	}
+	return &k.sealed[0]
+}
+
+// grown reports whether the recent messages or the log have grown so that it is time to seal.
+func (k *keeper) grown() bool {
+	e := k.e
+	taken, _ := e.recent.Memory()
+	return taken >= e.cfg.tune.window || uint64(e.log.End())-e.sealedAt >= uint64(e.cfg.tune.span)
+}
+
+// seal begins a new window. Engine.mu is held.
+func (k *keeper) seal() {
+	e := k.e
+	end := e.log.End()
+	e.sealedAt = uint64(end)
+	k.sealed = append(k.sealed, sealedWindow{e.recent.Seal(), end})
+}
+
+// flushWindow writes a window to runs. If it fails the window stays as it was.
+func (k *keeper) flushWindow(w *sealedWindow) (err error) {
+	e := k.e
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.rewrite(); err != nil {
+		return err
+	}
+	var made []*source
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, src := range made {
+			if errors.Is(err, manifest.ErrFailed) { // it may name them
+				err = errors.Join(err, src.Close())
+			} else {
+				err = errors.Join(err, src.Remove())
+			}
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		w.Again()
+	}()
+	for a := recent.Live; a <= recent.Finished; a++ {
+		src, err := k.write(w, a)
+		if err != nil {
+			return err
+		}
+		if src != nil {
+			made = append(made, src)
+		}
+	}
+	gone, err := k.commit(made, nil, w.replay)
+	if err != nil {
+		return err
+	}
+	e.cfg.tune.between("install")
+	k.install(w, made, gone)
+	e.log.Release(w.replay)
+	for e.recent.Trim() {
+	}
+	return k.clear(gone)
+}
+
+// write writes an area of a window to a run; nil: it has nothing.
+func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
+	e := k.e
+	var out *run.Writer
+	defer func() {
+		if out != nil && err != nil {
+			err = errors.Join(err, out.Abort())
+		}
+	}()
+	var some []passed
+	var room []byte
+	for {
+		some, room = some[:0], room[:0]
+		e.mu.Lock()
+		n := w.Pass(a, stepItems, func(x recent.Entry) {
+			from := len(room)
+			room = record.AppendKeyed(room, x.Key, x.Value)
+			some = append(some, passed{run.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from, len(room), len(x.Key)})
+		})
+		e.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if out == nil {
+			if out, err = run.Create(e.fs, e.runsDir(), e.number(), k.config("flush")); err != nil {
+				return nil, err
+			}
+		}
+		for _, p := range some {
+			value := room[p.from:p.to]
+			var key run.Key
+			if p.key > 0 {
+				b, _, err := record.ParseKeyed(value)
+				if err != nil {
+					return nil, err
+				}
+				key = e.secret.Key(p.Queue, string(b))
+			}
+			if err := out.Add(p.Place, key, value); err != nil {
+				return nil, err
+			}
+		}
+		if err := k.pace("pass")(0); err != nil {
+			return nil, err
+		}
+	}
+	if out == nil {
+		return nil, nil
+	}
+	r, err := out.Finish()
+	if err != nil {
+		return nil, err
+	}
+	return &source{Run: r, area: a}, nil
+}
+
+// passed is an entry that was copied out of a window.
+type passed struct {
+	run.Place
+	from, to int // of the bytes
+	key      int // bytes of it
+}
+
+// install puts runs in the place of a window.
+func (k *keeper) install(w *sealedWindow, made, gone []*source) {
+	e := k.e
+	kill := func() (n int) {
+		for _, src := range made {
+			for _, pos := range w.Left(src.area) {
+				spot{src, pos}.kill()
+				n++
+			}
+		}
+		return n
+	}
+	for n := stepItems; n >= stepItems; { // most of them in turns with others
+		e.mu.Lock()
+		n = kill()
+		e.mu.Unlock()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	kill()
+	e.runs = e.runs.with(made, gone)
+	e.epoch++
+	w.Drop()
+	k.sealed = append(k.sealed[:0:0], k.sealed[1:]...)
+	k.drew()
+}
+
+// rewrite writes again, behind the position from which the log will be replayed, what is neither
+// among the recent messages nor in runs: names, settings, pauses, leases and purges under way.
+func (k *keeper) rewrite() error {
+	e := k.e
+	e.mu.Lock()
+	nums := make([]uint32, 0, len(e.numbered))
+	for num := range e.numbered {
+		nums = append(nums, num)
+	}
+	e.mu.Unlock()
+	for len(nums) > 0 {
+		some := nums[:min(len(nums), stepItems)]
+		nums = nums[len(some):]
+		for _, num := range some {
+			if err := k.rewriteQueue(num); err != nil {
+				return err
+			}
+		}
+		if err := k.pace("rewrite")(0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) rewriteQueue(num uint32) error {
+	e := k.e
+	var ids []engine.ID
+	err := e.write(func(b []byte) []byte {
+		q := e.numbered[num]
+		if q == nil {
+			return b
+		}
+		b = (&record.Name{Queue: num, Name: []byte(q.name)}).Append(b)
+		if q.settings != nil {
+			b = (&record.Configure{Queue: num, Revision: q.settings.revision, Settings: q.settings.Settings}).Append(b)
+		}
+		if q.pause != 0 {
+			b = (&record.Pause{Queue: num, Until: q.pause}).Append(b)
+		}
+		if q.purge != nil {
+			b = q.purge.Append(b)
+		}
+		for id := range q.leases {
+			ids = append(ids, id)
+		}
+		return b
+	})
+	for len(ids) > 0 && err == nil {
+		some := ids[:min(len(ids), stepItems)]
+		ids = ids[len(some):]
+		err = e.write(func(b []byte) []byte {
+			q := e.numbered[num]
+			if q == nil {
+				return b
+			}
+			for _, id := range some {
+				l := q.leases[id]
+				if l == nil {
+					continue
+				}
+				r := record.Lease{ID: id, From: l.at.now().record(), Deadline: l.deadline, Attempt: l.attempt, Remote: l.remote, Nonce: l.nonce}
+				if l.over { // it has ended, whatever the clock will say
+					r.Deadline = min(r.Deadline, e.cfg.Now().UnixMilli())
+				}
+				b = r.Append(b)
+			}
+			return b
+		})
+	}
+	return err
+}
+
+// write appends records to the log that change nothing in memory.
+func (e *Engine) write(records func(b []byte) []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := records(nil)
+	if len(b) == 0 {
+		return nil
+	}
+	_, err := e.log.Append(record.Group, b)
+	return err
+}
+
+// tidy forgets queues that are empty.
+func (k *keeper) tidy() error {
+	e := k.e
+	e.mu.Lock()
+	var names []string
+	if len(e.queues) > fewQueues {
+		for name, q := range e.queues {
+			if q.empty() {
+				names = append(names, name)
+			}
+		}
+	}
+	e.mu.Unlock()
+	for len(names) > 0 {
+		some := names[:min(len(names), stepItems)]
+		names = names[len(some):]
+		c := &call{e: e, ctx: e.life, op: "tidy", least: never}
+		if err := c.step(func() error { c.forget(some); return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fewQueues are kept though they are empty.
+const fewQueues = 1024

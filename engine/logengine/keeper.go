@@ -1,0 +1,278 @@
+package logengine
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/logengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
+)
+
+// keeper does what is done in the background: it writes windows of recent messages to runs, merges
+// runs, and says in the manifest what counts. One goroutine flushes, another one merges, so that a
+// long merge holds up no flush.
+type keeper struct {
+	e       *Engine
+	flushes chan struct{} // there may be something to flush
+	merges  chan struct{} // or to merge
+	group   sync.WaitGroup
+
+	mu  sync.Mutex // one manifest at a time
+	man *manifest.Manifest
+
+	// Guarded by Engine.mu:
+	sealed []sealedWindow // that are still to be flushed, the oldest first
+	drawn  chan struct{}
+}
+
+// sealedWindow is a window of recent messages that was sealed.
+type sealedWindow struct {
+	*recent.Sealed
+	replay wal.Pos // from where on the log is replayed once it is in runs
+}
+
+func newKeeper(e *Engine, man *manifest.Manifest) *keeper {
+	return &keeper{e: e, man: man, flushes: make(chan struct{}, 1), merges: make(chan struct{}, 1), drawn: make(chan struct{})}
+}
+
+func (k *keeper) start() {
+	k.group.Go(func() { k.loop(k.flushes, k.flush) })
+	k.group.Go(func() { k.loop(k.merges, k.merge) })
+	k.wake()
+}
+
+// wake has the keeper look whether there is something to flush.
+func (k *keeper) wake() { signal(k.flushes) }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// wait waits until all has ended; the engine's life is over by then.
+func (k *keeper) wait() { k.group.Wait() }
+
+const (
+	lookEvery  = time.Second            // what has grown, and queues that are empty, are looked for
+	againAfter = 250 * time.Millisecond // what failed is tried again
+)
+
+// loop does some work whenever it is told that there may be some, and now and then, until the
+// engine closes or stops.
+func (k *keeper) loop(told <-chan struct{}, work func() error) {
+	wait := time.NewTimer(lookEvery)
+	defer wait.Stop()
+	for {
+		select {
+		case <-told:
+		case <-wait.C:
+		case <-k.e.life.Done():
+			return
+		case <-k.e.log.Failed():
+			return
+		}
+		err := work()
+		next := lookEvery
+		switch {
+		case k.e.life.Err() != nil:
+			return
+		case errors.Is(err, manifest.ErrFailed):
+			k.e.stop(err)
+			return
+		case err != nil:
+			k.e.slog.Warn("tarry disk: what is done in the background failed and is tried again", "dir", k.e.dir, "error", err)
+			next = againAfter
+		}
+		wait.Reset(next)
+	}
+}
+
+// pace is called between the slices of long work. It ends that when the engine closes.
+func (k *keeper) pace(where string) func(int) error {
+	return func(int) error {
+		k.e.cfg.tune.between(where)
+		return k.e.life.Err()
+	}
+}
+
+// config is that of a run which is written.
+func (k *keeper) config(where string) *run.Config {
+	c := k.e.runConfig()
+	c.Pace = k.pace(where)
+	return c
+}
+
+func (e *Engine) runsDir() string { return filepath.Join(e.dir, runsDir) }
+
+// number returns one for a file.
+func (e *Engine) number() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.nextFile
+	e.nextFile++
+	return n
+}
+
+// commit makes durable which runs count: those that do, with some more and without some others,
+// and from where on the log is replayed; 0: as before. What has died in any of them by then is
+// noted in marks. The runs without anybody alive are left out. It returns those and the files that
+// nobody needs any more.
+func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, err error) {
+	e := k.e
+	e.mu.Lock()
+	all := e.runs.with(more, less).all()
+	var dirty []*source
+	for _, src := range all {
+		if src.dirty {
+			src.dirty = false
+			dirty = append(dirty, src)
+		}
+	}
+	s := k.man.State()
+	s.NextID, s.NextQueue = uint64(e.nextID), e.nextQueue
+	e.mu.Unlock()
+	defer func() {
+		if err != nil {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			for _, src := range dirty {
+				src.dirty = true
+			}
+		}
+	}()
+	alive := make(map[*source]uint32)
+	var number uint64
+	if len(dirty) > 0 {
+		number = e.number()
+		runs := make([]*run.Run, len(dirty))
+		for i, src := range dirty {
+			runs[i] = src.Run
+		}
+		counts, err := marks.Write(e.fs, e.runsDir(), number, e.id, runs, k.pace("marks"))
+		if err != nil {
+			return nil, err
+		}
+		for i, src := range dirty {
+			alive[src] = counts[i]
+		}
+	}
+	// A death must not be durable before its record is: a message that moved would be lost.
+	if err := e.log.Wait(e.life, e.log.End()); err != nil {
+		return nil, err
+	}
+	was := k.man.State()
+	s.Runs = nil
+	if replay > 0 {
+		s.Replay = uint64(replay)
+	}
+	for _, src := range all {
+		r := manifest.Run{Number: src.Number(), Area: uint8(src.area), Entries: src.Len(), Alive: src.Len(), Bytes: uint64(src.Bytes()), Marks: src.marks}
+		if old, ok := was.Run(src.Number()); ok {
+			r.Alive = old.Alive
+		}
+		if n, ok := alive[src]; ok {
+			if r.Alive, r.Marks = n, number; n == 0 {
+				gone = append(gone, src)
+				continue
+			}
+		}
+		s.Runs = append(s.Runs, r)
+	}
+	e.mu.Lock()
+	s.NextFile = e.nextFile
+	e.mu.Unlock()
+	if err := k.man.Write(s); err != nil {
+		return nil, err
+	}
+	for src := range alive {
+		src.marks = number
+	}
+	return gone, nil
+}
+
+// clear removes files that the manifest in force does not name: runs that were left behind, and
+// marks.
+func (k *keeper) clear(gone []*source) error {
+	s := k.man.State()
+	var errs []error
+	for _, src := range gone {
+		errs = append(errs, src.Remove())
+	}
+	errs = append(errs, marks.Sweep(k.e.fs, k.e.runsDir(), s.Names))
+	return errors.Join(errs...)
+}
+
+// sweep removes the files in the directory of runs that do not count.
+func (e *Engine) sweep(s *manifest.State) error {
+	return errors.Join(run.Sweep(e.fs, e.runsDir(), s.Names), marks.Sweep(e.fs, e.runsDir(), s.Names))
+}
+
+// readMarks reads who has died in runs that were just opened.
+func (e *Engine) readMarks(all []*source) error {
+	by := make(map[uint64][]*run.Run)
+	for _, src := range all {
+		if src.marks != 0 {
+			by[src.marks] = append(by[src.marks], src.Run)
+		}
+	}
+	numbers := make([]uint64, 0, len(by))
+	for n := range by {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		if err := marks.Restore(e.fs, e.runsDir(), n, e.id, by[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admit is what pushes wait for: a log that follows, and windows and runs that are not too many.
+func (e *Engine) admit(ctx context.Context, op string) error {
+	if err := e.log.Admit(ctx); err != nil {
+		return wrap(op, err)
+	}
+	for {
+		e.mu.Lock()
+		wait := e.keeper.drawn
+		crowded := e.keeper.crowded()
+		e.mu.Unlock()
+		if !crowded {
+			return nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return wrap(op, ctx.Err())
+		case <-e.life.Done():
+			return wrap(op, wal.ErrClosed)
+		case <-e.log.Failed():
+			return wrap(op, e.log.Err())
+		}
+	}
+}
+
+// crowded says that flushes or merges are so far behind that pushes wait.
+func (k *keeper) crowded() bool {
+	taken, _ := k.e.recent.Memory()
+	return len(k.sealed) > 0 && taken > k.e.cfg.tune.window/2*5 || len(k.e.runs.of[recent.Live]) > mostRuns
+}
+
+// mostRuns is how many runs of messages that live there are before pushes wait for merges.
+const mostRuns = 256
+
+// drew lets those in who wait for room. Engine.mu is held.
+func (k *keeper) drew() {
+	close(k.drawn)
+	k.drawn = make(chan struct{})
+}

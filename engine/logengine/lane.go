@@ -1,0 +1,151 @@
+package logengine
+
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+)
+
+// lane is how far an area of a queue has been read from each run that has a part of it.
+type lane struct {
+	area    recent.Area
+	set     *sources // that the cursors are of
+	cursors []*cursor
+}
+
+// cursor is a place in the part of a queue in a run: some entries that were read, and from where
+// on to read more.
+type cursor struct {
+	src    *source
+	end    uint32 // of the queue's part
+	next   uint32 // the first that was not read
+	loaded []turn
+	many   int // how many to read next
+}
+
+const (
+	leastLoad = 64 // at least a block
+	mostLoad  = 4096
+)
+
+// refresh sees to it that there is a cursor in each run, at a position.
+func (l *lane) refresh(e *Engine, q *queue, from recent.Position) {
+	if l.set == e.runs {
+		return
+	}
+	old := l.cursors
+	l.set, l.cursors = e.runs, nil
+next:
+	for _, src := range e.runs.of[l.area] {
+		part, ok := src.Queue(q.num)
+		if !ok {
+			continue
+		}
+		for _, k := range old {
+			if k.src == src {
+				l.cursors = append(l.cursors, k)
+				continue next
+			}
+		}
+		at := min(part.To, src.Behind(run.Place{Queue: q.num, At: from.At, ID: from.ID}))
+		l.cursors = append(l.cursors, &cursor{src: src, end: part.To, next: max(part.From, at), many: leastLoad})
+	}
+}
+
+// heads sees to it that the first entry alive of each run is read that does not stand before a
+// position and may be due before some time.
+func (l *lane) heads(c *call, from recent.Position, until int64) error {
+	var err error
+	for _, k := range l.cursors {
+		if k.head(c, from) || k.next == k.end || k.src.Floor(k.next) >= until {
+			continue
+		}
+		c.lacks.cursors = append(c.lacks.cursors, reading{k, k.src, k.next, k.end, k.many})
+		k.many = min(2*k.many, mostLoad)
+		err = errLack
+	}
+	return err
+}
+
+// head passes over who has died or stands before a position, and reports whether there is one then
+// who was read.
+func (k *cursor) head(c *call, from recent.Position) bool {
+	for {
+		for len(k.loaded) > 0 {
+			t := &k.loaded[0]
+			if k.src.Alive(t.pos) && !before(recent.Position{At: t.due, ID: uint64(t.id)}, from) {
+				return true
+			}
+			k.loaded = k.loaded[1:]
+		}
+		next, ok := k.src.Live.Next(k.next, k.end)
+		if !ok {
+			k.next = k.end
+			return false
+		}
+		k.next = next
+		l, read := c.found.loads[k]
+		delete(c.found.loads, k)
+		if !read || next < l.from || next >= l.to {
+			return false
+		}
+		k.loaded, k.next = l.turns, l.to
+	}
+}
+
+// upTo appends who stands before a position, at most so many, takes them away, and returns before
+// which position that are all.
+func (k *cursor) upTo(some []turn, last recent.Position, most int) ([]turn, recent.Position) {
+	n := 0
+	for ; n < len(k.loaded); n++ {
+		t := &k.loaded[n]
+		at := recent.Position{At: t.due, ID: uint64(t.id)}
+		if !before(at, last) {
+			return some, last
+		}
+		if k.src.Alive(t.pos) {
+			some = append(some, *t)
+		}
+		if n+1 == most {
+			return some, after(at)
+		}
+	}
+	if n > 0 && k.next < k.end {
+		t := &k.loaded[n-1]
+		last = recent.Position{At: t.due, ID: uint64(t.id) + 1}
+	}
+	return some, last
+}
+
+// reading is what is to be read for a cursor.
+type reading struct {
+	of        *cursor
+	src       *source
+	from, end uint32
+	many      int
+}
+
+// loaded is what was read: who was alive in [from, to).
+type loaded struct {
+	from, to uint32
+	turns    []turn
+}
+
+// load reads it.
+func (r *reading) load() (some []turn, to uint32, err error) {
+	to = min(r.end, r.src.Reach(r.from, r.many))
+	s := r.src.Scan(r.from, to)
+	for s.Next() {
+		e := s.Entry()
+		t := turn{due: e.At, id: engine.ID(e.ID), pos: e.Pos, src: r.src}
+		if r.src.area == recent.Live {
+			t.priority = storedPriority(e)
+		}
+		some = append(some, t)
+	}
+	err = s.Err()
+	if cerr := s.Close(); err == nil {
+		err = cerr
+	}
+	return some, to, err
+}

@@ -1,0 +1,312 @@
+package logengine
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+)
+
+// Lease hands out what is due. Leases of other processes are durable when it answers; those that
+// stay in this process are not waited for: should they be lost in a crash, so is the process that
+// held them.
+func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
+	leased := make([][]picture, len(wants))
+	err := e.do(ctx, "lease", func(c *call) error {
+		defer func() { g.Now = instant(c.ms) }()
+		for i := range wants {
+			w := &wants[i]
+			if g.Queues[i].Err = w.Check(); g.Queues[i].Err != nil {
+				continue
+			}
+			if err := c.lease(w, &g.Queues[i], &leased[i]); err != nil {
+				e.giveBack(leased)
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		e.giveBack(leased)
+		return engine.Grant{}, err
+	}
+	for i, pictures := range leased {
+		q := &g.Queues[i]
+		if len(pictures) > 0 {
+			q.Messages = make([]engine.Lease, 0, len(pictures))
+		}
+		for k := range pictures {
+			l, err := pictures[k].lease()
+			if err != nil {
+				q.Err = cmp.Or(q.Err, wrap("lease", err))
+				continue
+			}
+			q.Messages = append(q.Messages, l)
+		}
+		if !q.NextDue.IsZero() && !q.NextDue.After(g.Now) {
+			q.NextDue = g.Now.Add(time.Millisecond)
+		}
+	}
+	return g, nil
+}
+
+// giveBack releases what was leased for somebody who has left. Without it the leases would end at
+// their deadlines.
+func (e *Engine) giveBack(leased [][]picture) {
+	var s []engine.Settlement
+	for _, pictures := range leased {
+		for i := range pictures {
+			s = append(s, engine.Settlement{Token: pictures[i].token.String(), Do: engine.Release})
+		}
+	}
+	if len(s) > 0 {
+		_, _ = e.settle(context.Background(), s) // a store that has stopped has no leases
+	}
+}
+
+// lease answers one want.
+func (c *call) lease(w *engine.Want, g *engine.Granted, leased *[]picture) error {
+	return c.step(func() error {
+		q, err := c.visit(w.Queue, false)
+		if q == nil || err != nil {
+			return err
+		}
+		if c.local = !w.Remote; c.local {
+			c.rests = max(c.rests, c.e.fresh.rests(c.ms))
+		}
+		if err := c.forgetOver(q); err != nil {
+			return err
+		}
+		if err := c.dropDead(q); err != nil {
+			return err
+		}
+		if err := c.grant(q, w, g, leased); err != nil {
+			return err
+		}
+		g.Expired += q.expired
+		g.Died += q.died
+		q.expired, q.died = 0, 0
+		return nil
+	})
+}
+
+// grant leases what is due and may be.
+func (c *call) grant(q *queue, w *engine.Want, g *engine.Granted, leased *[]picture) error {
+	if q.pause == 0 {
+		if err := c.advance(q); err != nil {
+			return err
+		}
+		if err := c.handOut(q, w, leased); err != nil {
+			return err
+		}
+		if err := c.advance(q); err != nil { // whether there are more
+			return err
+		}
+		if q.ready > 0 && len(q.turns) > 0 {
+			g.More = q.grantable(c.now, 1) > 0
+			g.Held = !g.More
+		}
+	}
+	next, err := c.nextOf(q)
+	if err != nil {
+		return err
+	}
+	if !g.More {
+		g.NextDue = instant(next)
+	}
+	// Who was told of a later instant, here or by another client, would not look after these
+	// leases in time.
+	if next < q.told && !g.More {
+		c.hints = append(c.hints, q.name)
+	}
+	q.told, q.hint = next, false
+	return nil
+}
+
+// handOut leases messages. What was leased in an earlier round of the step counts.
+func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
+	bytes := 0
+	for i := range *leased {
+		bytes += len((*leased)[i].content)
+	}
+	var aside []turn // whose contents are to be read
+	var lack error
+	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
+	for n := 0; len(aside) < most && n < stepItems; n++ {
+		t, m, ok, err := c.top(q)
+		if !ok {
+			break
+		}
+		switch {
+		case err == errLack:
+			lack = err
+			aside = append(aside, t)
+			q.turns.pop()
+			continue
+		case err != nil:
+			c.e.damaged(q, t.id, err)
+			continue
+		case m.past(c.ms):
+			c.expire(&m)
+			continue
+		case lack != nil: // who goes out before is to be read
+			aside = append(aside, t)
+			continue
+		case bytes >= engine.AnswerBytes:
+			aside = append(aside, t)
+		default:
+			p := c.hold(&m, w.TTR, w.Remote)
+			bytes += len(p.content)
+			*leased = append(*leased, p)
+			q.granted(1)
+			most--
+			continue
+		}
+		break
+	}
+	for i := range aside {
+		q.turns.push(aside[i])
+	}
+	if lack == nil && most > 0 && bytes < engine.AnswerBytes && len(q.turns) > 0 && q.ready > 0 {
+		return errYield
+	}
+	return lack
+}
+
+// hold leases a message that waits.
+func (c *call) hold(m *message, ttr time.Duration, remote bool) picture {
+	if m.lease != nil { // it has lapsed: what came of that is written down
+		c.become(m, m.base(), m.content)
+	}
+	q := m.q
+	q.leaves(m.Due, m.id)
+	q.leased++
+	if ttr <= 0 {
+		ttr = m.TTR
+	}
+	l := &lease{
+		id: m.id, at: m.at, epoch: c.e.epoch, deadline: max(c.ms+1, c.after(ttr)), attempt: m.Attempt + 1,
+		remote: remote, given: true, nonce: token.NewNonce(),
+	}
+	l.know(m)
+	q.latest = max(q.latest, m.Due)
+	q.lease(l)
+	c.writeLease(l, m.at)
+	c.touch(q)
+	m.lease, m.Attempt = l, l.attempt
+	p := c.picture(m)
+	p.token = token.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.nonce}
+	return p
+}
+
+// writeLease writes a lease to the log.
+func (c *call) writeLease(l *lease, at spot) {
+	r := record.Lease{ID: l.id, From: at.record(), Deadline: l.deadline, Attempt: l.attempt}
+	if l.remote {
+		r.Remote, r.Nonce = true, l.nonce
+	}
+	c.group = r.Append(c.group)
+}
+
+// nextOf is when a Lease may give something.
+func (c *call) nextOf(q *queue) (int64, error) {
+	if q.pause != 0 {
+		return q.pause, nil
+	}
+	next := q.ends.next(q)
+	if q.ready > 0 {
+		at := q.gathers(c.now, c.ms)
+		if at <= c.ms && !q.full() {
+			return c.ms, nil
+		}
+		if at > c.ms {
+			next = min(next, at)
+		}
+	}
+	due, err := c.next(q)
+	return max(c.ms+1, min(next, due)), err
+}
+
+// Claim leases the message that ref means if it is due.
+func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
+	if err := ref.Check("claim"); err != nil {
+		return engine.Lease{}, err
+	}
+	ref.IfState = engine.Gone // is not for claims
+	var got []picture
+	err := e.do(ctx, "claim", func(c *call) error {
+		return c.refer(ref, func(q *queue, hash *run.Key) error {
+			m, err := c.waiting(q, ref, hash)
+			switch {
+			case err != nil:
+				return err
+			case m.Due > c.ms:
+				return engine.RefuseNotDue(ref, instant(m.Due))
+			case q.pause != 0:
+				return engine.RefuseNotDue(ref, time.Time{})
+			}
+			if err := q.refuseClaim(ref, c.now, c.ms); err != nil {
+				return err
+			}
+			if err := c.needContent(&m); err != nil {
+				return err
+			}
+			q.granted(1)
+			c.local = !want.Remote
+			p := c.hold(&m, want.TTR, want.Remote)
+			got = append(got, p)
+			q.arrives(q.leases[m.id].deadline)
+			return nil
+		})
+	})
+	if err != nil {
+		e.giveBack([][]picture{got})
+		return engine.Lease{}, err
+	}
+	l, err := got[0].lease()
+	return l, wrap("claim", err)
+}
+
+// waiting finds the message that ref means, if it is scheduled or ready and as ref says.
+func (c *call) waiting(q *queue, ref engine.Ref, hash *run.Key) (message, error) {
+	m, ok, err := c.byRef(q, ref, hash)
+	if err != nil {
+		return m, err
+	}
+	if !ok {
+		return m, engine.RefuseUnlessWaiting(c.op, ref, engine.Gone)
+	}
+	s := m.state(c.ms)
+	if m.area == recent.Live {
+		if err := engine.RefuseState(c.op, ref, s); err != nil {
+			return m, err
+		}
+	}
+	return m, engine.RefuseUnlessWaiting(c.op, ref, s)
+}
+
+// refer runs do on the queue of a ref, brought up to the present. An unknown queue has no message.
+func (c *call) refer(ref engine.Ref, do func(q *queue, hash *run.Key) error) error {
+	var hash run.Key
+	err := c.step(func() error {
+		q, err := c.visit(ref.Queue, false)
+		if err != nil {
+			return err
+		}
+		if q == nil {
+			return engine.ErrNotFound
+		}
+		c.see(q)
+		return do(q, &hash)
+	})
+	if err == engine.ErrNotFound {
+		err = engine.Refuse(c.op, ref, err)
+	}
+	return err
+}

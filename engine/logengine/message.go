@@ -1,0 +1,285 @@
+package logengine
+
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+)
+
+// message is a message as a step has found it. Its bytes are good until the next change.
+type message struct {
+	id   engine.ID
+	q    *queue
+	area recent.Area // Live or Dead
+
+	at    spot // where it stands in a run; zero: among the recent
+	moves bool // it is among the recent and not sealed: a record without its content will do
+
+	key          []byte
+	record.State // as it stands, with what a lapsed lease makes of it
+	record.Head
+	content []byte // nil: it was not read
+
+	lease *lease // nil: none, not even one that has lapsed
+}
+
+// state is where the message stands.
+func (m *message) state(ms int64) engine.State {
+	switch {
+	case m.area == recent.Dead:
+		return engine.Dead
+	case m.lease != nil && !m.lease.over:
+		return engine.Leased
+	case m.Due > ms:
+		return engine.Scheduled
+	}
+	return engine.Ready
+}
+
+// past reports whether a message that waits is past its expiry.
+func (m *message) past(ms int64) bool {
+	return m.area == recent.Live && m.Expires < ms && (m.lease == nil || m.lease.over)
+}
+
+// recent is the message of an entry among the recent ones.
+func (c *call) recent(q *queue, e recent.Entry) (message, error) {
+	m := message{id: engine.ID(e.ID), q: q, area: e.Area, moves: !e.Sealed, key: e.Key}
+	var err error
+	if m.State, m.content, err = record.ParseValue(e.Value); err == nil {
+		m.Head, err = record.ParseHead(m.content)
+	}
+	m.leased()
+	return m, err
+}
+
+// stored is the message of an entry of a run.
+func (c *call) stored(q *queue, at spot, v run.Entry) (message, error) {
+	m := message{id: engine.ID(v.ID), q: q, area: at.src.area, at: at}
+	var err error
+	if m.key, m.State, m.content, err = parse(v); err == nil {
+		m.Head, err = record.ParseHead(m.content)
+	}
+	m.leased()
+	return m, err
+}
+
+// leased looks up the lease of a message, and what it makes of it.
+func (m *message) leased() {
+	if m.area != recent.Live {
+		return
+	}
+	l := m.q.leases[m.id]
+	if l == nil {
+		return
+	}
+	m.lease = l
+	m.Attempt = l.attempt
+	if l.over {
+		m.LastError = lapsedError
+		m.Lapsed, m.Nonce = l.given, l.nonce
+	}
+}
+
+var lapsedError = []byte(engine.Lapsed)
+
+// byID finds a message of a queue that lives or is dead.
+func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
+	if e, found := c.e.recent.ByID(uint64(id)); found {
+		if e.Queue != q.num || e.Area == recent.Finished {
+			return m, false, nil
+		}
+		if m, err = c.recent(q, e); err != nil {
+			return m, false, err
+		}
+		return m, c.shown(&m), nil
+	}
+	at := spot{}
+	if l := q.leases[id]; l != nil {
+		at = l.at.now()
+	}
+	if at.src == nil {
+		if at, err = c.spotOfID(id); err != nil {
+			return m, false, err
+		}
+	}
+	return c.standing(q, at)
+}
+
+// standing is the message at a spot, if it is one of a queue.
+func (c *call) standing(q *queue, at spot) (m message, ok bool, err error) {
+	if at.src == nil || at.src.area == recent.Finished || at.src.QueueAt(at.pos).Queue != q.num {
+		return m, false, nil
+	}
+	v, err := c.valueAt(at)
+	if err != nil {
+		return m, false, err
+	}
+	if m, err = c.stored(q, at, v); err != nil {
+		return m, false, err
+	}
+	return m, c.shown(&m), nil
+}
+
+// shown reports whether a message is there for callers. What a purge under way, or the time that
+// the dead stay, takes away is removed once it is met.
+func (c *call) shown(m *message) bool {
+	if m.q.hides(m.area, m.id) {
+		c.vanish(m)
+		return false
+	}
+	return m.area != recent.Dead || m.q.stays(m.Died, c.ms)
+}
+
+// byKey finds the message that lives and has a key. hash is that of the key, or zero.
+func (c *call) byKey(q *queue, key []byte, hash *run.Key) (m message, ok bool, err error) {
+	if e, found := c.e.recent.ByKey(q.num, recent.Live, key); found {
+		if m, err = c.recent(q, e); err != nil {
+			return m, false, err
+		}
+		return m, c.shown(&m), nil
+	}
+	spots, err := c.spotsOfKey(q, recent.Live, key, hash)
+	if err != nil {
+		return m, false, err
+	}
+	for _, s := range spots {
+		if at := s.now(); at.src != nil {
+			return c.standing(q, at)
+		}
+	}
+	return m, false, nil
+}
+
+// holds reports whether a message that lives holds a key. One past its expiry is dropped, and then
+// the step is to be done again: what it has found may have moved.
+func (c *call) holds(q *queue, key []byte, hash *run.Key) (bool, error) {
+	m, ok, err := c.byKey(q, key, hash)
+	if err != nil || !ok || !m.past(c.ms) {
+		return ok, err
+	}
+	if err := c.needKey(&m); err != nil {
+		return false, err
+	}
+	c.expire(&m)
+	return false, errYield
+}
+
+// byRef finds the message that a ref means, dead ones by id only. One past its expiry is dropped.
+func (c *call) byRef(q *queue, ref engine.Ref, hash *run.Key) (m message, ok bool, err error) {
+	if ref.ID != 0 {
+		m, ok, err = c.byID(q, ref.ID)
+	} else {
+		m, ok, err = c.byKey(q, []byte(ref.Key), hash)
+	}
+	if err == nil && ok && m.past(c.ms) {
+		if err := c.needKey(&m); err != nil {
+			return m, false, err
+		}
+		c.expire(&m)
+		return message{}, false, nil
+	}
+	return m, ok, err
+}
+
+// needContent sees to it that the content of a message is read.
+func (c *call) needContent(m *message) error {
+	if m.content != nil {
+		return nil
+	}
+	at, err := m.at, error(nil)
+	if at.src == nil {
+		if at, err = c.spotOfID(m.id); err != nil {
+			return err
+		}
+	}
+	v, err := c.valueAt(at)
+	if err != nil {
+		return err
+	}
+	full, err := c.stored(m.q, at, v)
+	if err == nil {
+		m.at, m.key, m.content, m.Head = at, full.key, full.content, full.Head
+		m.Due, m.Expires, m.State.LastError = full.Due, full.Expires, full.State.LastError
+	}
+	return err
+}
+
+// drop removes a message.
+func (c *call) drop(m *message) {
+	c.group = (&record.Gone{ID: m.id, From: m.at.record()}).Append(c.group)
+	c.touch(m.q)
+	c.vanish(m)
+}
+
+// vanish removes a message from memory, when the log tells of it otherwise.
+func (c *call) vanish(m *message) {
+	c.detach(m)
+	if m.at.src == nil {
+		c.e.recent.Remove(uint64(m.id))
+	}
+}
+
+// detach takes a message out of the counts, and its lease and its place in a run away.
+func (c *call) detach(m *message) {
+	q := m.q
+	*q.count(m.area)--
+	if m.area == recent.Live {
+		c.e.live--
+		if m.lease != nil && !m.lease.over {
+			if q.full() && q.ready > 0 {
+				q.arrives(c.ms)
+			}
+			q.leased--
+		} else {
+			q.leaves(m.Due, m.id)
+		}
+		delete(q.leases, m.id)
+	}
+	if m.at.src != nil {
+		m.at.kill()
+	}
+}
+
+// become makes another thing of a message: its state, and with other content that.
+func (c *call) become(m *message, s record.State, content []byte) {
+	c.value = record.AppendValue(c.value[:0], &s, content)
+	if m.moves && len(content) > 0 && &content[0] == &m.content[0] {
+		c.group = (&record.Move{ID: m.id, State: s}).Append(c.group)
+	} else {
+		c.group = (&record.Put{ID: m.id, Queue: m.q.num, From: m.at.record(), Key: m.key, State: s, Content: content}).Append(c.group)
+	}
+	c.touch(m.q)
+	c.detach(m)
+	e := recent.Entry{ID: uint64(m.id), Queue: m.q.num, Area: recent.Live, At: s.Due, Key: m.key, Value: c.value}
+	if s.Dead {
+		e.Area, e.At = recent.Dead, s.Died
+	}
+	c.e.recent.Put(e)
+	*m, _ = c.recent(m.q, c.mustRecent(m.id)) // what was just written can be read
+	c.attach(m)
+}
+
+// mustRecent returns the entry of a message that was just put among the recent ones.
+func (c *call) mustRecent(id engine.ID) recent.Entry {
+	e, _ := c.e.recent.ByID(uint64(id))
+	return e
+}
+
+// attach counts a message that was put among the recent ones.
+func (c *call) attach(m *message) {
+	*m.q.count(m.area)++
+	if m.area != recent.Live {
+		return
+	}
+	c.e.live++
+	c.waits(m.q, turn{due: m.Due, id: m.id, priority: m.Priority, epoch: c.e.epoch})
+}
+
+// base is the state that a message has without lapsed leases: from which the next is made.
+func (m *message) base() record.State {
+	s := m.State
+	s.Lapsed, s.Dead = false, false
+	s.Nonce, s.Died = [16]byte{}, 0
+	return s
+}

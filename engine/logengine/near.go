@@ -1,0 +1,226 @@
+package logengine
+
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+)
+
+// near is who of a queue is about to be leased. A position in the order of due times, front,
+// divides those who wait: all before it are in turns, where they stand in the order in which they
+// go out; those behind stand where they are kept, in the windows of recent messages and in the
+// runs. front follows the clock as far as somebody leases, and stops where turns is full.
+//
+// Who is removed or moved leaves his turn behind, and is passed over when it comes.
+type near struct {
+	front recent.Position
+	turns turns
+	lane  lane
+}
+
+// window is how many messages stand in turns: among so many the order is exact.
+const window = 65_536
+
+// walkItems is how many are moved to turns at a time, and walkMost how many before others are let
+// in.
+const (
+	walkItems = 256
+	walkMost  = 8
+)
+
+func before(a, b recent.Position) bool {
+	return a.At < b.At || a.At == b.At && a.ID < b.ID
+}
+
+// after is the position behind one.
+func after(p recent.Position) recent.Position { return recent.Position{At: p.At, ID: p.ID + 1} }
+
+// rewind forgets who is ready: the clock stepped back, or too many became so out of order. They
+// are found again where they are kept.
+func (q *queue) rewind() {
+	q.front, q.turns, q.ready = recent.First, nil, 0
+	q.lane.set, q.lane.cursors = nil, nil
+}
+
+// waits notes that a message waits, in the queue or in another order than before.
+func (c *call) waits(q *queue, t turn) {
+	c.least = min(c.least, t.due)
+	if before(recent.Position{At: t.due, ID: uint64(t.id)}, q.front) {
+		q.ready++
+		q.turns.push(t)
+		if len(q.turns) > 2*window {
+			q.tidy(c.e)
+		}
+	}
+	q.arrives(max(t.due, q.pause))
+}
+
+// leaves notes that a message which waits does so no more.
+func (q *queue) leaves(due int64, id engine.ID) {
+	if before(recent.Position{At: due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
+		q.ready--
+	}
+}
+
+// tidy makes turns shorter: of those that are left behind, or else by beginning anew.
+func (q *queue) tidy(e *Engine) { q.rewind() }
+
+// advance moves all who are due to turns, as far as there is room.
+func (c *call) advance(q *queue) error {
+	q.lane.refresh(c.e, q, q.front)
+	end := recent.Position{At: c.ms + 1}
+	for n := 0; before(q.front, end) && len(q.turns) < window; n++ {
+		if n == walkMost {
+			return errYield
+		}
+		if err := c.walk(q, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk moves some of those who are due to turns.
+func (c *call) walk(q *queue, end recent.Position) error {
+	if err := q.lane.heads(c, q.front, end.At); err != nil {
+		return err
+	}
+	most := min(walkItems, window-len(q.turns))
+	some := c.turns[:0]
+	last := end // all before it are in some
+	c.e.recent.Ascend(q.num, recent.Live, q.front, func(e recent.Entry) bool {
+		at := recent.Position{At: e.At, ID: e.ID}
+		if !before(at, end) {
+			return false
+		}
+		some = append(some, turn{due: e.At, id: engine.ID(e.ID), priority: priorityOf(e.Value), epoch: c.e.epoch})
+		if len(some) == most {
+			last = after(at)
+		}
+		return len(some) < most
+	})
+	for _, k := range q.lane.cursors {
+		some, last = k.upTo(some, last, most)
+	}
+	for _, t := range some {
+		at := recent.Position{At: t.due, ID: uint64(t.id)}
+		if !before(at, last) || q.held(t.id) || q.hides(recent.Live, t.id) {
+			continue
+		}
+		q.turns.push(t)
+		q.ready++
+	}
+	c.turns = some[:0]
+	q.front = last
+	return nil
+}
+
+// priorityOf is the priority in a value, which was checked when it was written.
+func priorityOf(value []byte) uint32 {
+	_, content, err := record.ParseValue(value)
+	if err != nil {
+		return engine.DefaultPriority
+	}
+	h, err := record.ParseHead(content)
+	if err != nil {
+		return engine.DefaultPriority
+	}
+	return h.Priority
+}
+
+// next is when the first message behind front is due; never: there is none.
+func (c *call) next(q *queue) (int64, error) {
+	q.lane.refresh(c.e, q, q.front)
+	at := int64(never)
+	c.e.recent.Ascend(q.num, recent.Live, q.front, func(e recent.Entry) bool {
+		if q.held(engine.ID(e.ID)) || q.hides(recent.Live, engine.ID(e.ID)) {
+			return true
+		}
+		at = e.At
+		return false
+	})
+	if err := q.lane.heads(c, q.front, at); err != nil {
+		return 0, err
+	}
+	for _, k := range q.lane.cursors {
+		at = min(at, k.first(q))
+	}
+	return at, nil
+}
+
+// first is when the first one that waits may be due, at the earliest.
+func (k *cursor) first(q *queue) int64 {
+	for i := range k.loaded {
+		t := &k.loaded[i]
+		if k.src.Alive(t.pos) && !q.held(t.id) && !q.hides(recent.Live, t.id) {
+			return t.due
+		}
+	}
+	if k.next < k.end {
+		return k.src.Floor(k.next)
+	}
+	return never
+}
+
+// top returns the message that goes out first, whose turn is taken away; ok is false: there is
+// none.
+func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
+	for len(q.turns) > 0 {
+		t = q.turns[0]
+		m, ok, err = c.turned(q, &t)
+		if err == errLack {
+			return t, m, true, err
+		}
+		q.turns.pop()
+		if ok || err != nil {
+			return t, m, ok, err
+		}
+	}
+	return turn{}, message{}, false, nil
+}
+
+// turned finds the message of a turn, if it still holds.
+func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
+	if q.held(t.id) || q.hides(recent.Live, t.id) {
+		return m, false, nil
+	}
+	if e, found := c.e.recent.ByID(uint64(t.id)); found {
+		if t.src != nil || e.Area != recent.Live || e.At != t.due || e.Queue != q.num {
+			return m, false, nil
+		}
+		m, err = c.recent(q, e)
+		return m, err == nil && m.Priority == t.priority, err
+	}
+	at := spot{t.src, t.pos}
+	if t.src == nil {
+		if t.epoch == c.e.epoch {
+			return m, false, nil // it would be there
+		}
+		if at, err = c.spotOfID(t.id); err != nil {
+			return m, false, err
+		}
+	}
+	if at = at.now(); at.src == nil || at.src.area != recent.Live {
+		return m, false, nil
+	}
+	t.src, t.pos = at.src, at.pos
+	v, err := c.valueAt(at)
+	if err != nil {
+		return m, false, err
+	}
+	if v.At != t.due {
+		return m, false, nil
+	}
+	m, err = c.stored(q, at, v)
+	return m, err == nil, err
+}
+
+// storedPriority is the priority in an entry of a run.
+func storedPriority(e run.Entry) uint32 {
+	_, value, err := record.ParseKeyed(e.Value)
+	if err != nil {
+		return engine.DefaultPriority
+	}
+	return priorityOf(value)
+}

@@ -1,0 +1,174 @@
+package logengine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
+)
+
+// The parts of a store's directory.
+const (
+	lockName = "LOCK"
+	logDir   = "log"
+	runsDir  = "runs"
+)
+
+// Open opens the store in a directory, and makes it when there is none. A nil cfg means all
+// defaults. It fails with engine.ErrUnavailable when another process has the directory open, or
+// when it cannot be read, and with engine.ErrInvalid when it is no store of this kind or of a newer
+// format.
+func Open(dir string, cfg *Config) (_ *Engine, err error) {
+	e := &Engine{
+		cfg: cfg.withDefaults(), dir: filepath.Clean(dir), closed: make(chan struct{}),
+		runs: new(sources), queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
+	}
+	e.fs, e.slog = e.cfg.tune.fs, e.cfg.Logger
+	e.life, e.end = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			e.end()
+			err = e.openError(errors.Join(err, e.shut()))
+		}
+	}()
+	if err := disk.MkdirAll(e.fs, e.dir); err != nil {
+		return nil, err
+	}
+	if e.lock, err = e.fs.Lock(filepath.Join(e.dir, lockName)); err != nil {
+		return nil, err
+	}
+	man, err := e.manifest()
+	if err != nil {
+		return nil, err
+	}
+	s := man.State()
+	e.id, e.secret = s.Store, s.Secret
+	e.nextID, e.nextQueue, e.nextFile = engine.ID(s.NextID), s.NextQueue, s.NextFile
+	e.sealedAt = s.Replay
+	e.recent = recent.New(&recent.Config{Keep: e.cfg.tune.window / 2, OnHeap: e.cfg.tune.onHeap})
+	if err := e.openRuns(&s); err != nil {
+		return nil, err
+	}
+	r := &replay{e: e}
+	e.log, _, err = wal.Open(e.fs, filepath.Join(e.dir, logDir), e.logConfig(), wal.Pos(s.Replay), func(x wal.Entry) error {
+		return record.Each(x.Kind, x.Bytes, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	e.keeper = newKeeper(e, man)
+	e.keeper.start()
+	return e, nil
+}
+
+// openError says what is wrong with a directory.
+func (e *Engine) openError(err error) error {
+	var ours *engine.Error
+	switch {
+	case errors.As(err, &ours):
+		return err
+	case errors.Is(err, disk.ErrLocked):
+		return &engine.Error{Op: "open", Err: engine.ErrUnavailable, Hint: "another process has the store in " + e.dir + " open"}
+	case errors.Is(err, wal.ErrDamaged), errors.Is(err, run.ErrDamaged), errors.Is(err, manifest.ErrDamaged):
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: "the store in " + e.dir + " is damaged: restore the directory from a copy"}
+	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the directory " + e.dir + " must be readable and writable"}
+	}
+	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: "the store in " + e.dir + " cannot be opened: see to the disk"}
+}
+
+// manifest opens the manifest, and makes the first one of a new store.
+func (e *Engine) manifest() (*manifest.Manifest, error) {
+	man, err := manifest.Open(e.fs, e.dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return man, err
+	}
+	names, err := e.fs.List(e.dir)
+	if err != nil {
+		return nil, err
+	}
+	// What a first opening leaves that was cut short is ours.
+	ours := []string{lockName, logDir, runsDir, manifest.Name + ".new"}
+	for _, name := range names {
+		if !slices.Contains(ours, name) {
+			return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid,
+				Hint: fmt.Sprintf("%s is no store of this kind: it holds %s; choose another directory, or an empty one", e.dir, name)}
+		}
+	}
+	for _, name := range []string{logDir, runsDir} {
+		if err := disk.MkdirAll(e.fs, filepath.Join(e.dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	var b [24]byte
+	_, _ = rand.Read(b[:]) // never fails
+	first := manifest.State{Store: binary.LittleEndian.Uint64(b[:]), NextID: 1, NextQueue: 1, NextFile: 1}
+	copy(first.Secret[:], b[8:])
+	return manifest.Create(e.fs, e.dir, first)
+}
+
+func (e *Engine) logConfig() *wal.Config {
+	return &wal.Config{ID: e.id, SegmentBytes: e.cfg.tune.segment, RetryFor: e.cfg.RetryFor, Logger: e.slog}
+}
+
+func (e *Engine) runConfig() *run.Config {
+	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block}
+}
+
+// openRuns opens the runs that count, with who has died in them, and removes the others.
+func (e *Engine) openRuns(s *manifest.State) error {
+	dir := filepath.Join(e.dir, runsDir)
+	if err := e.sweep(s); err != nil {
+		return err
+	}
+	var all []*source
+	defer func() { e.runs = e.runs.with(all, nil) }()
+	for _, r := range s.Runs {
+		open, err := run.Open(e.fs, dir, r.Number, e.runConfig())
+		if err != nil {
+			return err
+		}
+		all = append(all, &source{Run: open, area: recent.Area(r.Area), marks: r.Marks})
+	}
+	return e.readMarks(all)
+}
+
+// shut closes what is open.
+func (e *Engine) shut() error {
+	var errs []error
+	if e.keeper != nil {
+		e.keeper.wait()
+	}
+	if e.log != nil {
+		if err := e.log.Close(); err != nil && e.broken.Load() == nil && !errors.Is(err, wal.ErrStopped) {
+			errs = append(errs, err)
+		}
+	}
+	for _, src := range e.runs.all() {
+		errs = append(errs, src.Close())
+	}
+	if e.recent != nil {
+		e.recent.Close()
+	}
+	if e.lock != nil {
+		errs = append(errs, e.lock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,296 @@
+package logengine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+)
+
+// purging is a purge that is under way. One record says what it removes; from then on that is gone
+// for everybody, and it is removed in slices.
+type purging struct {
+	record.Purge
+	removed int64
+	done    chan struct{} // closed when all is removed, or the engine closes
+	err     error
+}
+
+// hides reports whether a purge under way has removed what has an id.
+func (q *queue) hides(a recent.Area, id engine.ID) bool {
+	p := q.purge
+	if p == nil || !p.covers(a) {
+		return false
+	}
+	return !p.Spares(id)
+}
+
+func (p *purging) covers(a recent.Area) bool {
+	switch a {
+	case recent.Dead:
+		return p.Also&engine.PurgeDead != 0
+	case recent.Finished:
+		return p.Also&engine.PurgeFinished != 0
+	}
+	return true
+}
+
+// Purge removes what was scheduled or ready when it began, and what also says. When ctx ends first
+// it goes on all the same.
+func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
+	var p *purging
+	err := e.do(ctx, "purge", func(c *call) error {
+		for {
+			var wait chan struct{}
+			err := c.step(func() error {
+				q, err := c.visit(name, false)
+				if q == nil || err != nil {
+					return err
+				}
+				if q.purge != nil { // one after the other
+					wait = q.purge.done
+					return nil
+				}
+				p, err = c.beginPurge(q, also)
+				return err
+			})
+			if err != nil || p != nil || wait == nil {
+				return err
+			}
+			select {
+			case <-wait:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+	if err != nil || p == nil {
+		return 0, err
+	}
+	select {
+	case <-p.done:
+		return p.removed, wrap("purge", p.err)
+	case <-ctx.Done():
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return p.removed, &engine.Error{Op: "purge", Queue: name, Err: ctx.Err(), Hint: "the rest is removed all the same"}
+	}
+}
+
+// beginPurge writes down what a purge removes, and begins to.
+func (c *call) beginPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
+	e := c.e
+	p := &purging{done: make(chan struct{})}
+	p.Purge = record.Purge{Queue: q.num, Also: also, UpTo: e.nextID - 1}
+	for id, l := range q.leases {
+		if l.over { // the message waits
+			delete(q.leases, id)
+		} else {
+			p.But = append(p.But, id)
+		}
+	}
+	slices.Sort(p.But)
+	if !e.calls.TryEnter() {
+		return nil, &engine.Error{Op: "purge", Err: engine.ErrClosed}
+	}
+	c.group = p.Append(c.group)
+	c.touch(q)
+	q.rewind()
+	q.purge = p
+	go func() {
+		defer e.calls.Leave()
+		e.carryOutPurge(q, p)
+	}()
+	return p, nil
+}
+
+// carryOutPurge removes what a purge names.
+func (e *Engine) carryOutPurge(q *queue, p *purging) {
+	c := &call{e: e, ctx: e.life, op: "purge", least: never}
+	s := sweep{q: q, p: p}
+	err := s.run(c)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.err = err
+	if err == nil {
+		q.purge = nil
+		q.told, q.hint = c.ms, false
+		defer e.watchers.Hint(q.name)
+	}
+	close(p.done)
+}
+
+// sweep removes what a purge names: first from the windows of recent messages, then from the runs.
+type sweep struct {
+	q *queue
+	p *purging
+
+	area  recent.Area
+	swept map[*source]bool
+}
+
+func (s *sweep) run(c *call) error {
+	s.swept = make(map[*source]bool)
+	for s.area = recent.Live; s.area <= recent.Finished; s.area++ {
+		if !s.p.covers(s.area) {
+			continue
+		}
+		for from := recent.First; ; {
+			more := false
+			err := c.step(func() (err error) {
+				from, more, err = s.recent(c, from)
+				return err
+			})
+			c.e.cfg.tune.between("purge")
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	for {
+		src := s.next(c)
+		if src == nil {
+			return nil
+		}
+		if err := s.runs(c, src); err != nil {
+			return err
+		}
+		s.swept[src] = true
+	}
+}
+
+// recent removes some of the recent messages, from a position on.
+func (s *sweep) recent(c *call, from recent.Position) (recent.Position, bool, error) {
+	var ids []uint64
+	looked, more := 0, false
+	c.e.recent.Ascend(s.q.num, s.area, from, func(e recent.Entry) bool {
+		if looked == stepItems {
+			more = true
+			return false
+		}
+		looked++
+		from = after(recent.Position{At: e.At, ID: e.ID})
+		if !s.p.Spares(engine.ID(e.ID)) && !s.q.held(engine.ID(e.ID)) {
+			ids = append(ids, e.ID)
+		}
+		return true
+	})
+	for _, id := range ids {
+		e, _ := c.e.recent.ByID(id)
+		s.remove(c, e.Area, e.At, spot{}, engine.ID(id))
+	}
+	return from, more, nil
+}
+
+// remove removes one from memory: the log tells of it.
+func (s *sweep) remove(c *call, a recent.Area, at int64, where spot, id engine.ID) {
+	m := message{id: id, q: s.q, area: a, at: where}
+	if a == recent.Live {
+		m.Due = at
+		m.leased()
+	}
+	c.vanish(&m)
+	s.p.removed++
+}
+
+// next is a run that is still to be looked through; nil: there is none.
+func (s *sweep) next(c *call) *source {
+	e := c.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for a, list := range e.runs.of {
+		if !s.p.covers(recent.Area(a)) {
+			continue
+		}
+		for _, src := range list {
+			if _, ok := src.Queue(s.q.num); ok && !s.swept[src] {
+				return src
+			}
+		}
+	}
+	return nil
+}
+
+// runs removes from a run, in slices read without the lock.
+func (s *sweep) runs(c *call, src *source) error {
+	part, _ := src.Queue(s.q.num)
+	if len(s.p.But) == 0 && src.MaxID() <= uint64(s.p.UpTo) {
+		return s.all(c, src, part)
+	}
+	for from := part.From; from < part.To; {
+		to := min(part.To, src.Reach(from, 4*stepItems))
+		var some []run.Entry
+		err := c.apart(func() error {
+			scan := src.Scan(from, to)
+			for scan.Next() {
+				e := scan.Entry()
+				e.Value = nil
+				some = append(some, e)
+			}
+			return errors.Join(scan.Err(), scan.Close())
+		})
+		if errors.Is(err, run.ErrClosed) {
+			return nil // it was merged away: the one that has its messages is looked through
+		}
+		if err != nil {
+			return err
+		}
+		for len(some) > 0 {
+			err := c.step(func() error {
+				n := min(len(some), stepItems)
+				for _, e := range some[:n] {
+					id := engine.ID(e.ID)
+					at := spot{src, e.Pos}.now()
+					if at.src == nil || s.p.Spares(id) || src.area == recent.Live && s.q.held(id) {
+						continue
+					}
+					s.remove(c, src.area, e.At, at, id)
+				}
+				some = some[n:]
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			c.e.cfg.tune.between("purge")
+		}
+		from = to
+	}
+	return nil
+}
+
+// all removes a part of a run of which all is named.
+func (s *sweep) all(c *call, src *source, part run.Queue) error {
+	const slice = 1 << 16
+	for from := part.From; from < part.To; from += min(slice, part.To-from) {
+		err := c.step(func() error {
+			if src.into != nil { // it was merged away
+				return errGone
+			}
+			n := int64(src.KillRange(from, min(part.To, from+slice)))
+			if n > 0 {
+				src.dirty = true
+			}
+			*s.q.count(src.area) -= n
+			if src.area == recent.Live {
+				c.e.live -= n
+			}
+			s.p.removed += n
+			return nil
+		})
+		if err == errGone {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package logengine
+
+import (
+	"math"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
+)
+
+// queue is what is in memory of a queue, guarded by Engine.mu.
+type queue struct {
+	name string
+	num  uint32
+	gone bool    // it was forgotten, and another may have its name
+	pos  wal.Pos // of the last entry of the log that changed it
+	ms   int64   // when it was last visited, by the engine's clock
+
+	// How many there are. Those who live are leased, or wait; of those who wait ready are
+	// those before front.
+	live, leased, ready int64
+	dead, finished      int64
+
+	near
+	leases map[engine.ID]*lease
+	ends   deadlines
+	latest int64 // the latest due of those who were ever leased
+
+	graves   lane // the dead, by death
+	memories lane // keys that are remembered, by when they are forgotten
+
+	pause    int64     // until when; 0: it is not paused
+	settings *settings // nil: never configured
+	purge    *purging  // nil: none is under way
+
+	told          int64 // the NextDue last told; never when nothing was
+	hint          bool  // tell those who watch
+	expired, died int   // that no Lease has told yet
+}
+
+func newQueue(name string, num uint32) *queue {
+	q := &queue{name: name, num: num, told: never, latest: math.MinInt64, leases: make(map[engine.ID]*lease)}
+	q.front = recent.First
+	q.lane.area, q.graves.area, q.memories.area = recent.Live, recent.Dead, recent.Finished
+	return q
+}
+
+// count returns the counter of an area.
+func (q *queue) count(a recent.Area) *int64 {
+	switch a {
+	case recent.Dead:
+		return &q.dead
+	case recent.Finished:
+		return &q.finished
+	}
+	return &q.live
+}
+
+// empty says that nothing is left of the queue that anybody could ask for.
+func (q *queue) empty() bool {
+	return q.live+q.dead+q.finished == 0 && q.pause == 0 && q.settings == nil && q.purge == nil
+}
+
+// visit returns a queue brought up to the present; nil: there is none. create makes it then.
+func (c *call) visit(name string, create bool) (*queue, error) {
+	q := c.e.queues[name]
+	if q == nil {
+		if !create {
+			return nil, nil
+		}
+		q = c.make(name)
+	}
+	return q, c.refresh(q)
+}
+
+// make makes a queue.
+func (c *call) make(name string) *queue {
+	e := c.e
+	q := newQueue(name, e.nextQueue)
+	e.nextQueue++
+	e.queues[name], e.numbered[q.num] = q, q
+	c.group = (&record.Name{Queue: q.num, Name: []byte(name)}).Append(c.group)
+	c.touch(q)
+	return q
+}
+
+// refresh brings a queue up to the present: what has outlived its deadline waits again, or is
+// dead.
+func (c *call) refresh(q *queue) error {
+	if c.ms < q.ms {
+		q.rewind()
+	}
+	q.ms = c.ms
+	if q.pause != 0 && q.pause <= c.ms {
+		q.pause = 0
+	}
+	if err := c.lapseAll(q); err != nil {
+		return err
+	}
+	if q.settings != nil && q.settings.DeadMax > 0 && q.dead > q.settings.DeadMax {
+		return c.dropDead(q)
+	}
+	return nil
+}
+
+// hinted gives a hint if something may be leased sooner than was told, and forgets it.
+func (c *call) hinted(q *queue) {
+	if q.hint {
+		q.hint = false
+		c.hints = append(c.hints, q.name)
+	}
+}
+
+// arrives notes that something may be leased from an instant on.
+func (q *queue) arrives(at int64) {
+	if at < q.told {
+		q.told, q.hint = at, true
+	}
+}
+
+// forget forgets empty queues, so that programs that make one for each user do not fill the
+// memory with names. It looks at some at a time, and reports whether it has seen all.
+func (c *call) forget(names []string) {
+	for _, name := range names {
+		q := c.e.queues[name]
+		if q == nil || !q.empty() || c.ms-q.ms < idleQueue.Milliseconds() {
+			continue
+		}
+		q.gone = true
+		delete(c.e.queues, name)
+		delete(c.e.numbered, q.num)
+		c.group = (&record.Name{Queue: q.num}).Append(c.group)
+	}
+}
+
+// idleQueue is how long an empty queue is kept after the last call.
+const idleQueue = time.Minute

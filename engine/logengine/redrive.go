@@ -1,0 +1,108 @@
+package logengine
+
+import (
+	"context"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+)
+
+// Redrive makes dead messages ready.
+func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limit int) (engine.Redriven, error) {
+	var out engine.Redriven
+	err := e.do(ctx, "redrive", func(c *call) error {
+		if len(ids) > 0 {
+			return c.redriveAll(name, ids, &out)
+		}
+		// Those that die meanwhile are not among them.
+		left, from := limit, token.All
+		for limit <= 0 || left > 0 {
+			most := engine.MaxPage
+			if limit > 0 {
+				most = min(most, left)
+			}
+			l := listing{name: name, state: engine.Dead, span: from, most: most, bare: true}
+			if err := l.run(c); err != nil {
+				return err
+			}
+			if from.High == token.All.High {
+				from.High = token.Place{At: c.ms + 1} // who died by now
+			}
+			some := make([]engine.ID, len(l.found))
+			for i := range l.found {
+				some[i] = l.found[i].id
+			}
+			if err := c.redriveAll(name, some, &out); err != nil {
+				return err
+			}
+			if left -= len(some); !l.more {
+				return nil
+			}
+			from.Low = token.Place{At: l.last.At, ID: l.last.ID + 1}
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.Redriven{}, err
+	}
+	return out, nil
+}
+
+func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) error {
+	var hash run.Key
+	for i := 0; i < len(ids); {
+		err := c.step(func() error {
+			for n := 0; i < len(ids) && !c.full(n); n++ {
+				q, err := c.visit(name, false)
+				if err != nil {
+					return err
+				}
+				did := false
+				if q != nil {
+					if did, err = c.redrive(q, ids[i], &hash); err != nil {
+						return err
+					}
+				}
+				if did {
+					out.Redriven++
+				} else {
+					out.Skipped++
+				}
+				i++
+				hash = run.Key{}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redrive brings a dead message back unless its key is another's by now.
+func (c *call) redrive(q *queue, id engine.ID, hash *run.Key) (bool, error) {
+	c.see(q)
+	m, ok, err := c.byID(q, id)
+	if err != nil || !ok || m.area != recent.Dead {
+		return false, err
+	}
+	if len(m.key) > 0 {
+		held, err := c.holds(q, m.key, hash)
+		if err != nil {
+			return false, err
+		}
+		if held {
+			return false, nil
+		}
+		if err := c.forgetKey(q, m.key, hash); err != nil {
+			return false, err
+		}
+	}
+	s := m.base()
+	s.Due, s.Expires, s.Attempt = c.ms, never, 0
+	c.become(&m, s, m.content)
+	return true, nil
+}

@@ -1,0 +1,321 @@
+package logengine
+
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+)
+
+// replay brings what is in memory to where the log ends. Nobody else has the engine yet.
+type replay struct {
+	e      *Engine
+	value  []byte
+	queues map[engine.ID]*queue // of who is leased
+}
+
+var _ record.Applier = (*replay)(nil)
+
+// queue returns that of a number; one whose name the log does not tell again is made without.
+func (r *replay) queue(num uint32) *queue {
+	q := r.e.numbered[num]
+	if q == nil {
+		q = newQueue("", num)
+		r.e.numbered[num] = q
+		r.e.nextQueue = max(r.e.nextQueue, num+1)
+	}
+	return q
+}
+
+// used notes an id and the number of a run, which are not to be given again.
+func (r *replay) used(id engine.ID, at record.Spot) {
+	r.e.nextID = max(r.e.nextID, id+1)
+	if at.Run != 0 {
+		r.e.nextFile = max(r.e.nextFile, at.Run+1)
+	}
+}
+
+// leave takes a message away from where it stood, but for the recent ones: its place in a run and
+// its lease.
+func (r *replay) leave(id engine.ID, from record.Spot) error {
+	r.unlease(id)
+	at, err := r.spot(id, from)
+	if at.src != nil {
+		at.kill()
+	}
+	return err
+}
+
+// spot is where a message stands in a run.
+func (r *replay) spot(id engine.ID, from record.Spot) (spot, error) {
+	if from.Run != 0 {
+		if src := r.e.runs.byNumber(from.Run); src != nil {
+			return spot{src, from.At}, nil
+		}
+	}
+	if !r.e.mayHoldID(id) {
+		return spot{}, nil
+	}
+	return r.e.runs.find(uint64(id))
+}
+
+// Put implements record.Applier.
+func (r *replay) Put(p *record.Put) error {
+	r.used(p.ID, p.From)
+	r.queue(p.Queue)
+	if !p.New {
+		if err := r.leave(p.ID, p.From); err != nil {
+			return err
+		}
+	}
+	r.put(p.ID, p.Queue, p.Key, &p.State, p.Content)
+	return nil
+}
+
+func (r *replay) put(id engine.ID, queue uint32, key []byte, s *record.State, content []byte) {
+	r.value = record.AppendValue(r.value[:0], s, content)
+	e := recent.Entry{ID: uint64(id), Queue: queue, Area: recent.Live, At: s.Due, Key: key, Value: r.value}
+	if s.Dead {
+		e.Area, e.At = recent.Dead, s.Died
+	}
+	r.e.recent.Put(e)
+}
+
+// Move implements record.Applier.
+func (r *replay) Move(m *record.Move) error {
+	e, ok := r.e.recent.ByID(uint64(m.ID))
+	if !ok {
+		return nil
+	}
+	_, content, err := record.ParseValue(e.Value)
+	if err != nil {
+		return err
+	}
+	r.unlease(m.ID)
+	r.put(m.ID, e.Queue, e.Key, &m.State, content)
+	return nil
+}
+
+// Lease implements record.Applier.
+func (r *replay) Lease(x *record.Lease) error {
+	r.used(x.ID, x.From)
+	l := &lease{id: x.ID, deadline: x.Deadline, attempt: x.Attempt, remote: x.Remote, given: x.Remote, nonce: x.Nonce}
+	var num uint32
+	if e, ok := r.e.recent.ByID(uint64(x.ID)); ok {
+		if e.Area != recent.Live {
+			return nil
+		}
+		num = e.Queue
+	} else {
+		at, err := r.spot(x.ID, x.From)
+		if err != nil {
+			return err
+		}
+		if at.src == nil || at.src.area != recent.Live || !at.src.Alive(at.pos) {
+			return nil
+		}
+		num, l.at = at.src.QueueAt(at.pos).Queue, at
+	}
+	q := r.queue(num)
+	q.leases[x.ID] = l
+	if r.queues == nil {
+		r.queues = make(map[engine.ID]*queue)
+	}
+	r.queues[x.ID] = q
+	return nil
+}
+
+// Extend implements record.Applier.
+func (r *replay) Extend(x *record.Extend) error {
+	if q := r.queues[x.ID]; q != nil {
+		q.leases[x.ID].deadline = x.Deadline
+	}
+	return nil
+}
+
+// Gone implements record.Applier.
+func (r *replay) Gone(g *record.Gone) error {
+	r.used(g.ID, g.From)
+	if r.e.recent.Remove(uint64(g.ID)) {
+		r.unlease(g.ID)
+		return nil
+	}
+	return r.leave(g.ID, g.From)
+}
+
+// Finish implements record.Applier.
+func (r *replay) Finish(f *record.Finish) error {
+	r.used(f.ID, record.Spot{})
+	r.queue(f.Queue)
+	r.value = (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(r.value[:0])
+	r.e.recent.Put(recent.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: recent.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
+	return nil
+}
+
+// Name implements record.Applier.
+func (r *replay) Name(n *record.Name) error {
+	q := r.queue(n.Queue)
+	if len(n.Name) == 0 {
+		delete(r.e.queues, q.name)
+		delete(r.e.numbered, n.Queue)
+		return nil
+	}
+	q.name = string(n.Name)
+	r.e.queues[q.name] = q
+	return nil
+}
+
+// Configure implements record.Applier.
+func (r *replay) Configure(c *record.Configure) error {
+	r.queue(c.Queue).settings = &settings{Settings: c.Settings, revision: c.Revision}
+	return nil
+}
+
+// Pause implements record.Applier.
+func (r *replay) Pause(p *record.Pause) error {
+	r.queue(p.Queue).pause = p.Until
+	return nil
+}
+
+// Purge implements record.Applier.
+func (r *replay) Purge(p *record.Purge) error {
+	r.used(p.UpTo, record.Spot{})
+	named := purging{Purge: *p}
+	for id := range r.queue(p.Queue).leases {
+		if !p.Spares(id) {
+			r.unlease(id)
+		}
+	}
+	for a := recent.Live; a <= recent.Finished; a++ {
+		if !named.covers(a) {
+			continue
+		}
+		var ids []uint64
+		r.e.recent.Ascend(p.Queue, a, recent.First, func(e recent.Entry) bool {
+			if !p.Spares(engine.ID(e.ID)) {
+				ids = append(ids, e.ID)
+			}
+			return true
+		})
+		for _, id := range ids {
+			r.e.recent.Remove(id)
+		}
+		for _, src := range r.e.runs.of[a] {
+			if err := r.purgeRun(p, src); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *replay) unlease(id engine.ID) {
+	if q := r.queues[id]; q != nil {
+		delete(q.leases, id)
+		delete(r.queues, id)
+	}
+}
+
+// purgeRun removes what a purge names from a run.
+func (r *replay) purgeRun(p *record.Purge, src *source) error {
+	part, ok := src.Queue(p.Queue)
+	if !ok {
+		return nil
+	}
+	if src.MaxID() <= uint64(p.UpTo) && len(p.But) == 0 {
+		src.KillRange(part.From, part.To)
+		src.dirty = true
+		return nil
+	}
+	s := src.Scan(part.From, part.To)
+	for s.Next() {
+		if e := s.Entry(); !p.Spares(engine.ID(e.ID)) {
+			spot{src, e.Pos}.kill()
+		}
+	}
+	if err := s.Err(); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// finish counts what there is, and ends the leases that nobody is left to settle.
+func (r *replay) finish() error {
+	e := r.e
+	for num, q := range e.numbered {
+		if q.name == "" {
+			delete(e.numbered, num)
+		}
+	}
+	e.recent.Places(func(num uint32, a recent.Area, n int64) {
+		if q := e.numbered[num]; q != nil {
+			*q.count(a) += n
+		}
+	})
+	for a, list := range e.runs.of {
+		for _, src := range list {
+			for _, part := range src.Queues() {
+				if q := e.numbered[part.Queue]; q != nil {
+					*q.count(recent.Area(a)) += int64(src.Count(part.From, part.To))
+				}
+			}
+		}
+	}
+	now := e.cfg.Now().UnixMilli()
+	for _, q := range e.queues {
+		e.live += q.live
+		if err := r.know(q); err != nil {
+			return err
+		}
+		for _, l := range q.leases {
+			if !l.remote {
+				l.deadline = min(l.deadline, now)
+			}
+			q.leased++
+			q.latest = max(q.latest, l.due)
+			q.ends.add(q, l)
+		}
+	}
+	return nil
+}
+
+// know looks up what is asked of the messages that are leased.
+func (r *replay) know(q *queue) error {
+	c := &call{e: r.e, op: "open"}
+	var spots []spot
+	for _, l := range q.leases {
+		if l.at.src != nil {
+			spots = append(spots, l.at)
+		}
+	}
+	for len(spots) > 0 {
+		some := spots[:min(len(spots), stepItems)]
+		spots = spots[len(some):]
+		if err := c.found.readValues(some); err != nil {
+			return err
+		}
+		for _, at := range some {
+			v, err := c.valueAt(at)
+			if err != nil {
+				return err
+			}
+			m, err := c.stored(q, at, v)
+			if err != nil {
+				return err
+			}
+			q.leases[m.id].know(&m)
+		}
+		clear(c.found.values)
+	}
+	for _, l := range q.leases {
+		if l.at.src != nil {
+			continue
+		}
+		x, _ := r.e.recent.ByID(uint64(l.id))
+		m, err := c.recent(q, x)
+		if err != nil {
+			return err
+		}
+		l.know(&m)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package logengine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+)
+
+// Settle ends or extends leases, and answers when that is durable.
+func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	return e.settle(ctx, s)
+}
+
+func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	settled := make([]engine.Settled, len(s))
+	err := e.do(ctx, "settle", func(c *call) error {
+		for i := 0; i < len(s); {
+			err := c.step(func() error {
+				for n := 0; ; n++ {
+					if err := c.trim(); err != nil || i == len(s) || c.full(n) {
+						return err
+					}
+					one, err := c.settle(&s[i])
+					if err != nil {
+						return err
+					}
+					settled[i] = one
+					i++
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return settled, nil
+}
+
+func lost(queue string, id engine.ID) error {
+	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
+}
+
+// settle carries out a settlement. An error is one of the call.
+func (c *call) settle(s *engine.Settlement) (engine.Settled, error) {
+	if err := s.Check(); err != nil {
+		return engine.Settled{Err: err}, nil
+	}
+	t, ok := token.Parse(s.Token)
+	var q *queue
+	if ok && t.Queue>>32 == 0 {
+		q = c.e.numbered[uint32(t.Queue)]
+	}
+	if q == nil {
+		return engine.Settled{Err: lost("", 0)}, nil
+	}
+	if err := c.refresh(q); err != nil {
+		return engine.Settled{}, err
+	}
+	c.see(q)
+	m, ok, err := c.tokened(q, &t)
+	if err != nil {
+		return engine.Settled{}, err
+	}
+	if !ok {
+		return engine.Settled{Queue: q.name, Err: lost(q.name, t.ID)}, nil
+	}
+	out, err := c.settleOf(&m, s)
+	out.Queue = q.name
+	return out, err
+}
+
+// tokened finds the message that a token settles. The lease may have lapsed: the message waits
+// again then, or is dead.
+func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error) {
+	if l := q.leases[t.ID]; l != nil {
+		if !l.given || l.nonce != t.Nonce {
+			return m, false, nil
+		}
+		if m, err = c.leasedMessage(q, l); err != nil {
+			return m, false, err
+		}
+		if l.over && q.hides(recent.Live, l.id) {
+			c.vanish(&m)
+			return m, false, nil
+		}
+		if m.past(c.ms) {
+			if err := c.needKey(&m); err != nil {
+				return m, false, err
+			}
+			c.expire(&m)
+			return m, false, nil
+		}
+		return m, true, nil
+	}
+	if m, ok, err = c.byID(q, t.ID); !ok || err != nil {
+		return m, false, err
+	}
+	return m, m.area == recent.Dead && m.Lapsed && m.Nonce == t.Nonce, nil
+}
+
+// needKey sees to it that the key of a message is known that is to be remembered.
+func (c *call) needKey(m *message) error {
+	if m.Remember > 0 && m.key == nil && m.at.src != nil {
+		return c.needContent(m)
+	}
+	return nil
+}
+
+// settleOf carries out a settlement of a message. It is lost too when the lapse made the message
+// dead and its key is by now another's, so that it cannot come back.
+func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error) {
+	last := m.Attempt >= m.MaxAttempts
+	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
+	if s.Do != engine.Ack && !(s.Do == engine.Extend && m.area == recent.Live) {
+		if err := c.needContent(m); err != nil {
+			return engine.Settled{}, err
+		}
+	}
+	if m.area == recent.Dead && len(m.key) > 0 && (revives || s.Do == engine.Ack && m.Remember > 0) {
+		var hash run.Key
+		held, err := c.holds(m.q, m.key, &hash)
+		switch {
+		case err != nil:
+			return engine.Settled{}, err
+		case held && revives:
+			return engine.Settled{Err: lost(m.q.name, m.id)}, nil
+		case held:
+			c.drop(m)
+			return engine.Settled{State: engine.Gone}, nil
+		}
+		if err := c.forgetKey(m.q, m.key, &hash); err != nil {
+			return engine.Settled{}, err
+		}
+	}
+	b := m.base()
+	switch s.Do {
+	case engine.Ack:
+		c.leave(m, engine.Acked, c.ms)
+		return engine.Settled{State: engine.Gone}, nil
+	case engine.Retry:
+		if last {
+			return c.bury(m, s.KeptReason()), nil
+		}
+		when := engine.When{In: m.RetryDelay(m.Attempt)}
+		if s.When != nil {
+			when = *s.When
+		}
+		b.Due, b.LastError = when.Resolve(c.now), []byte(s.KeptReason())
+	case engine.Bury:
+		return c.bury(m, s.KeptReason()), nil
+	case engine.Snooze:
+		b.Due, b.Attempt = s.When.Resolve(c.now), lessOne(m.Attempt)
+	case engine.Release:
+		b.Attempt = lessOne(m.Attempt)
+	case engine.Extend:
+		return c.extend(m, s), nil
+	}
+	c.become(m, b, m.content)
+	return engine.Settled{State: m.state(c.ms), Until: instant(m.Due)}, nil
+}
+
+func lessOne(n uint32) uint32 {
+	if n > 0 {
+		n--
+	}
+	return n
+}
+
+func (c *call) bury(m *message, reason string) engine.Settled {
+	c.die(m, m.base(), c.ms, reason)
+	c.over = m.q
+	return engine.Settled{State: engine.Dead}
+}
+
+// extend gives a lease another deadline, also one that has lapsed.
+func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
+	q, l := m.q, m.lease
+	ttr := s.TTR
+	if ttr <= 0 {
+		ttr = m.TTR
+	}
+	deadline := max(c.ms+1, c.after(ttr))
+	if l == nil { // the lapse made it dead
+		l = &lease{id: m.id, epoch: c.e.epoch, attempt: m.Attempt, remote: true, given: true, nonce: m.Nonce, deadline: deadline}
+		b := m.base()
+		c.become(m, b, m.content)
+		q.leaves(m.Due, m.id)
+		q.leased++
+		l.know(m)
+		q.lease(l)
+		c.writeLease(l, spot{})
+	} else {
+		if l.over {
+			q.leaves(m.Due, m.id)
+			q.leased++
+		}
+		l.over, l.deadline = false, deadline
+		q.ends.add(q, l)
+		c.group = (&record.Extend{ID: l.id, Deadline: deadline}).Append(c.group)
+	}
+	c.touch(q)
+	q.arrives(deadline)
+	return engine.Settled{State: engine.Leased, Until: instant(deadline)}
+}
+
+// errGone says that the message of a lease is nowhere, which cannot be.
+var errGone = errors.New("a message that is leased is not there")

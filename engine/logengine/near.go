@@ -213,7 +213,7 @@ func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
 		return m, false, nil
 	}
 	m, err = c.stored(q, at, v)
-	return m, err == nil, err
+	return m, err == nil && m.Priority == t.priority, err
 }
 
 // storedPriority is the priority in an entry of a run.

@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/bench/scenario"
 )
 
-var tested = []system{{"bare", "bare:DIR"}, {"pebble", "disk:DIR"}}
+var tested = []system{{"bare", "bare:DIR"}, {"pebble", "disk:DIR"}, {"log", "disk:DIR?store=log"}}
 
 // Each system does the jobs of its turns, and reports what the table is made of.
 func TestTurns(t *testing.T) {
@@ -23,30 +23,37 @@ func TestTurns(t *testing.T) {
 			t.Errorf("push by %s: %v", s.name, f)
 		}
 	}
-	for job, args := range map[string][]string{
-		"churn":    {"-keys", "random"},
-		"lateness": {"-rate", "1000", "-span", "300ms"},
+	for _, job := range []struct {
+		name, rate string
+		n          int
+		args       []string
+	}{
+		{"churn", "msgs/s", 300, []string{"-keys", "random"}},
+		{"lateness", "p50-ms", 1, []string{"-rate", "1000", "-span", "300ms"}},
+		{"burst", "s", 1, []string{"-burst", "300"}},
 	} {
-		n := 1
-		if job == "churn" {
-			n = 300
-		}
-		f := start(t, tested[1], job, n, args...).figures(t)
+		f := start(t, tested[2], job.name, job.n, job.args...).figures(t)
 		for _, unit := range []string{"early", "lost", "twice"} {
 			if v, ok := f[unit]; v != 0 || !ok {
-				t.Errorf("%s: %v %s", job, v, unit)
+				t.Errorf("%s: %v %s", job.name, v, unit)
 			}
 		}
-		if job == "lateness" && (f["p50-ms"] <= 0 || f["p99.9-ms"] < f["p99-ms"]) {
-			t.Errorf("%s: %v", job, f)
+		if f[job.rate] <= 0 || f["p99.9-ms"] < f["p99-ms"] {
+			t.Errorf("%s: %v", job.name, f)
 		}
 	}
 }
 
 // What is pushed outlives the process, and what is not there any more is missed.
 func TestKilled(t *testing.T) {
+	for _, s := range tested[1:] {
+		t.Run(s.name, func(t *testing.T) { testKilled(t, s) })
+	}
+}
+
+func testKilled(t *testing.T, store system) {
 	const n, cancelled = 2000, 30
-	dir, store := t.TempDir(), tested[1]
+	dir := t.TempDir()
 	p := start(t, store, "obey", 1, "-dir", dir)
 	c := command{Do: "push", From: pending, To: pending + n, Soonest: time.Now().Add(time.Hour), Spread: time.Hour, Clients: 8, Batch: 100}
 	a := p.ask(t, c)

@@ -126,7 +126,7 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 			break
 		}
 		if out == nil {
-			if out, err = run.Create(e.fs, e.runsDir(), e.number(), k.config("flush")); err != nil {
+			if out, err = run.Create(e.fs, e.runsDir(), e.number(), k.config("flush", k.flushing)); err != nil {
 				return nil, err
 			}
 		}
@@ -144,7 +144,7 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 				return nil, err
 			}
 		}
-		if err := k.pace("pass")(0); err != nil {
+		if err := k.between("pass"); err != nil {
 			return nil, err
 		}
 	}
@@ -210,7 +210,7 @@ func (k *keeper) rewrite() error {
 				return err
 			}
 		}
-		if err := k.pace("rewrite")(0); err != nil {
+		if err := k.between("rewrite"); err != nil {
 			return err
 		}
 	}

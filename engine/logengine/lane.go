@@ -20,12 +20,13 @@ type cursor struct {
 	end    uint32 // of the queue's part
 	next   uint32 // the first that was not read
 	loaded []turn
-	many   int // how many to read next
+	many   int  // how many were read last
+	late   bool // some were read before
 }
 
 const (
 	leastLoad = 64 // at least a block
-	mostLoad  = 4096
+	mostLoad  = 1024
 )
 
 // refresh sees to it that there is a cursor in each run, at a position.
@@ -60,8 +61,14 @@ func (l *lane) heads(c *call, from recent.Position, until int64) error {
 		if k.head(c, from) || k.next == k.end || k.src.Floor(k.next) >= until {
 			continue
 		}
+		// Who takes all that is due as it is read gets more at a time.
+		if k.late = k.late && k.src.Floor(k.next) <= c.ms; k.late {
+			k.many = min(2*k.many, mostLoad)
+		} else {
+			k.many = leastLoad
+		}
+		k.late = true
 		c.lacks.cursors = append(c.lacks.cursors, reading{k, k.src, k.next, k.end, k.many})
-		k.many = min(2*k.many, mostLoad)
 		err = errLack
 	}
 	return err

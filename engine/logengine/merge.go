@@ -77,7 +77,7 @@ func (k *keeper) mergeRuns(some []*source) error {
 	for i, src := range some {
 		runs[i] = src.Run
 	}
-	m, err := run.Merge(e.fs, e.runsDir(), e.number(), k.config("merge"), runs)
+	m, err := run.Merge(e.fs, e.runsDir(), e.number(), k.config("merge", k.merging), runs)
 	if errors.Is(err, run.ErrClosed) { // nobody in one of them lives any more
 		return nil
 	}

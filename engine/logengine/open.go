@@ -129,7 +129,7 @@ func (e *Engine) logConfig() *wal.Config {
 }
 
 func (e *Engine) runConfig() *run.Config {
-	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block}
+	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, SyncBytes: 512 << 10}
 }
 
 // openRuns opens the runs that count, with who has died in them, and removes the others.

@@ -196,10 +196,11 @@ func (l *listing) scanOf(src *source, part run.Queue) error {
 		return err
 	}
 	from, to = max(from, part.From), min(to, part.To)
-	s := src.Scan(from, to)
+	scan := src.Scan
 	if l.newest {
-		s = src.ScanBack(from, to)
+		scan = src.ScanBack
 	}
+	s := scan(from, to)
 	for n := 0; s.Next(); n++ {
 		if n == l.candidates() {
 			l.end = false

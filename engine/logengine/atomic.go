@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
@@ -112,6 +113,13 @@ func (c *call) seatOf(q *queue, key string, hash *run.Key, result *engine.PushRe
 		}
 		c.expire(&m)
 		ok = false
+	}
+	// Who has the key may be past its expiry when a later item asks: so what else there may be of
+	// it in runs is read now.
+	for _, a := range []recent.Area{recent.Live, recent.Finished} {
+		if _, err := c.spotsOfKey(q, a, []byte(key), hash); err != nil {
+			return s, err
+		}
 	}
 	if ok {
 		if err := c.needContent(&m); err != nil { // what takes its place needs it

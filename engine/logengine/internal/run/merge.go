@@ -33,8 +33,14 @@ type source struct {
 }
 
 // Merge copies who is alive in some runs, in order, to a new one. The runs stay open, and
-// entries may be killed in them meanwhile.
+// entries may be killed in them meanwhile. ErrClosed if one was closed before it was read.
 func Merge(fs disk.FS, dir string, number uint64, cfg *Config, sources []*Run) (*Merged, error) {
+	for _, r := range sources {
+		if !r.hold() {
+			return nil, ErrClosed
+		}
+		defer func() { _ = r.release() }() // a file that cannot be removed is swept some other time
+	}
 	m := &Merged{sources: make([]source, len(sources))}
 	total := 0
 	for i, r := range sources {

@@ -251,6 +251,9 @@ func (c *call) become(m *message, s record.State, content []byte) {
 	}
 	c.touch(m.q)
 	c.detach(m)
+	if !s.Dead {
+		m.q.spare(m.id)
+	}
 	e := recent.Entry{ID: uint64(m.id), Queue: m.q.num, Area: recent.Live, At: s.Due, Key: m.key, Value: c.value}
 	if s.Dead {
 		e.Area, e.At = recent.Dead, s.Died

@@ -29,6 +29,17 @@ func (q *queue) hides(a recent.Area, id engine.ID) bool {
 	return !p.Spares(id)
 }
 
+// spare notes that what has an id was not there to be purged, and is now: a dead message that was
+// brought back, or a key that is remembered since.
+func (q *queue) spare(id engine.ID) {
+	p := q.purge
+	if p == nil || p.Spares(id) {
+		return
+	}
+	at, _ := slices.BinarySearch(p.But, id)
+	p.But = slices.Insert(slices.Clone(p.But), at, id)
+}
+
 func (p *purging) covers(a recent.Area) bool {
 	switch a {
 	case recent.Dead:
@@ -45,24 +56,30 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	var p *purging
 	err := e.do(ctx, "purge", func(c *call) error {
 		for {
-			var wait chan struct{}
+			var other *purging
 			err := c.step(func() error {
 				q, err := c.visit(name, false)
 				if q == nil || err != nil {
 					return err
 				}
-				if q.purge != nil { // one after the other
-					wait = q.purge.done
+				if other = q.purge; other == nil {
+					p, err = c.beginPurge(q, also)
+					return err
+				}
+				if other.err == nil { // one after the other
 					return nil
 				}
-				p, err = c.beginPurge(q, also)
+				other, err = c.startPurge(q, &other.Purge) // what it hides is still there
 				return err
 			})
-			if err != nil || p != nil || wait == nil {
+			if err != nil || p != nil || other == nil {
 				return err
 			}
 			select {
-			case <-wait:
+			case <-other.done:
+				if other.err != nil {
+					return other.err
+				}
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -83,9 +100,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 
 // beginPurge writes down what a purge removes, and begins to.
 func (c *call) beginPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
-	e := c.e
-	p := &purging{done: make(chan struct{})}
-	p.Purge = record.Purge{Queue: q.num, Also: also, UpTo: e.nextID - 1}
+	p := &record.Purge{Queue: q.num, Also: also, UpTo: c.e.nextID - 1}
 	for id, l := range q.leases {
 		if l.over { // the message waits
 			delete(q.leases, id)
@@ -94,12 +109,23 @@ func (c *call) beginPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 		}
 	}
 	slices.Sort(p.But)
-	if !e.calls.TryEnter() {
-		return nil, &engine.Error{Op: "purge", Err: engine.ErrClosed}
+	begun, err := c.startPurge(q, p)
+	if err != nil {
+		return nil, err
 	}
 	c.group = p.Append(c.group)
 	c.touch(q)
 	q.rewind()
+	return begun, nil
+}
+
+// startPurge begins to remove what a purge names.
+func (c *call) startPurge(q *queue, named *record.Purge) (*purging, error) {
+	e := c.e
+	if !e.calls.TryEnter() {
+		return nil, &engine.Error{Op: "purge", Err: engine.ErrClosed}
+	}
+	p := &purging{Purge: *named, done: make(chan struct{})}
 	q.purge = p
 	go func() {
 		defer e.calls.Leave()
@@ -221,8 +247,10 @@ func (s *sweep) next(c *call) *source {
 // runs removes from a run, in slices read without the lock.
 func (s *sweep) runs(c *call, src *source) error {
 	part, _ := src.Queue(s.q.num)
-	if len(s.p.But) == 0 && src.MaxID() <= uint64(s.p.UpTo) {
-		return s.all(c, src, part)
+	if src.MaxID() <= uint64(s.p.UpTo) {
+		if err := s.all(c, src, part); err != errSpares {
+			return err
+		}
 	}
 	for from := part.From; from < part.To; {
 		to := min(part.To, src.Reach(from, 4*stepItems))
@@ -266,6 +294,9 @@ func (s *sweep) runs(c *call, src *source) error {
 	return nil
 }
 
+// errSpares says that a purge leaves some alone.
+var errSpares = errors.New("some are spared")
+
 // all removes a part of a run of which all is named.
 func (s *sweep) all(c *call, src *source, part run.Queue) error {
 	const slice = 1 << 16
@@ -273,6 +304,9 @@ func (s *sweep) all(c *call, src *source, part run.Queue) error {
 		err := c.step(func() error {
 			if src.into != nil { // it was merged away
 				return errGone
+			}
+			if len(s.p.But) > 0 {
+				return errSpares
 			}
 			n := int64(src.KillRange(from, min(part.To, from+slice)))
 			if n > 0 {

@@ -60,7 +60,11 @@ func (c *call) earliest(q *queue, l *lane) (m message, ok bool, err error) {
 		m.id, m.Died, ok = engine.ID(e.ID), e.At, true
 		return false
 	})
-	if err := l.heads(c, recent.First, m.Died); err != nil {
+	until := m.Died
+	if ok {
+		until++ // one of the same time may have a smaller id
+	}
+	if err := l.heads(c, recent.First, until); err != nil {
 		return m, false, err
 	}
 	for _, k := range l.cursors {

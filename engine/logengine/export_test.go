@@ -45,6 +45,8 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 
 // Flush writes all recent messages to runs.
 func (e *Engine) Flush(ctx context.Context) error {
+	e.keeper.flushMu.Lock()
+	defer e.keeper.flushMu.Unlock()
 	if w := e.keeper.next(true); w != nil {
 		return e.keeper.flushWindow(w)
 	}
@@ -53,6 +55,8 @@ func (e *Engine) Flush(ctx context.Context) error {
 
 // Merge merges all runs of each area into one.
 func (e *Engine) Merge(ctx context.Context) error {
+	e.keeper.mergeMu.Lock()
+	defer e.keeper.mergeMu.Unlock()
 	for a := range e.runs.of {
 		e.mu.Lock()
 		list := e.runs.of[a]
@@ -153,4 +157,11 @@ func (e *Engine) sound() error {
 		return fmt.Errorf("%d live are counted as %d", total, e.live)
 	}
 	return nil
+}
+
+// Sound says what of all that is in memory does not agree.
+func (e *Engine) Sound() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sound()
 }

@@ -12,6 +12,8 @@ import (
 
 // flush writes what was sealed to runs, and seals what has grown.
 func (k *keeper) flush() error {
+	k.flushMu.Lock()
+	defer k.flushMu.Unlock()
 	if err := k.tidy(); err != nil {
 		return err
 	}
@@ -65,9 +67,13 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 	if err := k.rewrite(); err != nil {
 		return err
 	}
+	e.mu.Lock()
+	e.sealedAt = uint64(e.log.End()) // what was written again is no reason to seal again
+	e.mu.Unlock()
 	var made []*source
+	counts := false // in the manifest: then it is past failing
 	defer func() {
-		if err == nil {
+		if err == nil || counts {
 			return
 		}
 		for _, src := range made {
@@ -96,6 +102,7 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 	}
 	e.cfg.tune.between("install")
 	k.install(w, made, gone)
+	counts = true
 	e.log.Release(w.replay)
 	for e.recent.Trim() {
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/logengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
@@ -23,6 +24,8 @@ type keeper struct {
 	flushes chan struct{} // there may be something to flush
 	merges  chan struct{} // or to merge
 	group   sync.WaitGroup
+
+	flushMu, mergeMu sync.Mutex // one of each at a time, come whence it may
 
 	mu  sync.Mutex // one manifest at a time
 	man *manifest.Manifest
@@ -286,10 +289,14 @@ func (e *Engine) admit(ctx context.Context, op string) error {
 		return wrap(op, err)
 	}
 	for {
+		if !e.calls.TryEnter() { // what is looked at goes with the engine
+			return gate.Closed(op)
+		}
 		e.mu.Lock()
 		wait := e.keeper.drawn
 		crowded := e.keeper.crowded()
 		e.mu.Unlock()
+		e.calls.Leave()
 		if !crowded {
 			return nil
 		}

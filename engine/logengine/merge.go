@@ -12,6 +12,8 @@ import (
 
 // merge merges runs as long as there are some that should be.
 func (k *keeper) merge() error {
+	k.mergeMu.Lock()
+	defer k.mergeMu.Unlock()
 	if k.anyDead() {
 		if err := k.dropDead(); err != nil {
 			return err

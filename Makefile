@@ -72,6 +72,10 @@ test: servers ui-packages ## Run all tests, with the race detector where a C com
 test-thorough: ## Run all tests with what make test leaves out for its time: whole suites of each variant, four times the histories.
 	TARRY_TEST_THOROUGH=1 $(MAKE) test TESTTIME=2h
 
+.PHONY: simulate
+simulate: ## Simulate crashes, losses of power, faults and many callers under the log-structured store, with the seed of each history (FOR=20m, three times; TARRY_TEST_SEED=N plays one again).
+	TARRY_SIMULATE=$${FOR:-20m} $(GO) test -count=1 -timeout 0 -v -run '^Test(Simulation|PowerLoss|Throng)$$' ./engine/logengine
+
 .PHONY: check
 check: ## Check format, vet, static analysis, module files and the documents made from code.
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi

@@ -52,12 +52,12 @@ func (p *player) lose(x *modelMessage) {
 	x.token = newToken(x.ID)
 }
 
-// crashed is restart for an engine that crashed. A lease may as well never have been, as the
-// engine tells, and what it met without being asked to may have to be met again.
+// crashed is restart for an engine that crashed. A lease of the process itself, and unless leases
+// last any, may as well never have been, as the engine tells; and what it met without being asked to may have to be met again.
 func (p *player) crashed(m *Model) {
 	p.restart(m)
 	for _, x := range m.msgs {
-		if x.State != engine.Leased {
+		if x.State != engine.Leased || x.remote && p.b.h.Lasting {
 			continue
 		}
 		got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})

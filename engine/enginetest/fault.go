@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -203,7 +204,9 @@ func (p *player) identify(after, before *Model) *Model {
 
 // hear notes an error that is no answer.
 func (p *player) hear(err error) {
-	if c := engine.Code(err); c == "unavailable" || c == "internal" {
+	c := engine.Code(err)
+	full := (p.armed || p.shaken) && errors.Is(err, engine.ErrNoSpace) // by what it met, it takes the disk to be full
+	if c == "unavailable" || c == "internal" || full {
 		p.failed = true
 	}
 }

@@ -35,6 +35,10 @@ type Harness struct {
 	// itself. Nil: random histories have none.
 	Crash func(t *testing.T, e engine.Engine) engine.Engine
 
+	// Lasting says that leases given with Want.Remote outlast Crash and Faults. Otherwise
+	// they may as well never have been.
+	Lasting bool
+
 	// Chores are what random histories have the engine do, beside calls. None: nothing.
 	Chores []Chore
 
@@ -42,6 +46,10 @@ type Harness struct {
 	// gone, what opens an engine on what that had left; it is asked between calls. Nil: random
 	// histories look at none.
 	Losses func(e engine.Engine) []func(t *testing.T) engine.Engine
+
+	// Sound says what of all that an engine holds does not agree with the rest; it is asked
+	// between the calls of random histories without faults. Nil: none is.
+	Sound func(e engine.Engine) error
 
 	// Seed, if not nil, is told the seed of each random history before Open, for a harness
 	// that draws something itself.

@@ -135,7 +135,9 @@ func (b *bed) play(seed uint64, steps []step, start time.Time, fault *Fault) *pl
 		}
 	}
 	p.logf("(the end)")
+	all := len(p.log)
 	p.guard(p.compareAll)
+	p.log = append(p.log[:all:all], p.log[max(all, len(p.log)-1):]...) // what was looked at last
 	return p
 }
 

@@ -16,6 +16,7 @@ func (p *player) call(s step) {
 	if s.kind == "chore" || !p.upsets() {
 		p.do(s)
 		p.look(p.m)
+		p.sound()
 		return
 	}
 	p.taken() // what nobody is told the id of gets one that no other has or had
@@ -24,6 +25,16 @@ func (p *player) call(s step) {
 	if p.problem == "" {
 		p.look(p.before, p.m)
 		p.before = nil
+	}
+}
+
+// sound has the engine look at itself.
+func (p *player) sound() {
+	if p.b.h.Sound == nil || p.fault != nil || p.problem != "" {
+		return
+	}
+	if err := p.b.h.Sound(p.e); err != nil {
+		p.failf("the engine does not agree with itself: %v", err)
 	}
 }
 
@@ -70,6 +81,7 @@ func (p *player) guard(do func()) {
 	}
 	failure, models := p.problem, []*Model{p.m}
 	if p.before != nil {
+		p.forgetLapsed(p.before)
 		after := p.identify(p.m, p.before)
 		models = []*Model{p.before, after, p.merged(p.before, after)}
 		p.before = nil
@@ -120,6 +132,8 @@ func (f *Fault) most() uint32 {
 // call that changes several.
 func (p *player) merged(before, after *Model) *Model {
 	m := before.clone()
+	m.advance(p.now)
+	after.advance(p.now)
 	at := func(m *Model, id engine.ID) *modelMessage {
 		for _, x := range m.msgs {
 			if x.ID == id {

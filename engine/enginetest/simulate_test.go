@@ -124,7 +124,7 @@ func frailHarness(f *frailty) Harness {
 			*f = frailty{found: f.found, fails: f.fails, errs: f.errs}
 			return frail{NewModel(clock.Now), f}
 		},
-		Reopen: again(false), Crash: again(true),
+		Reopen: again(false), Crash: again(true), Lasting: true,
 		Faults: []Fault{fault("it ends before a call", false), fault("it ends after a call", true)},
 		Chores: []Chore{{Name: "nothing", Do: func(_ engine.Engine, meanwhile func(string)) error {
 			for range 5 {

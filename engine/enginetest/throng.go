@@ -27,7 +27,7 @@ type throng struct {
 	*bed
 	*book
 	e     engine.Whole
-	fault *Fault
+	fault *Fault // what may go wrong in this round; nil: nothing
 }
 
 // RunThrong has many callers at once work on an engine: where one waits for another no
@@ -59,8 +59,12 @@ func RunThrong(t *testing.T, h Harness) {
 		}
 		c.round(r)
 		if c.fault != nil {
-			c.fault.Disarm(c.e)
-			if again := c.fault.Reopen(t, c.e); again != engine.Engine(c.e) {
+			happened := c.fault.Disarm(c.e)
+			again := c.fault.Reopen(t, c.e)
+			if happened && again == engine.Engine(c.e) && h.Crash != nil {
+				again = h.Crash(t, again) // it may end it yet
+			}
+			if again != engine.Engine(c.e) {
 				c.e = again.(engine.Whole)
 				c.ended()
 			}
@@ -121,7 +125,7 @@ func (c *throng) over(what string, err error) bool {
 	if err == nil {
 		return false
 	}
-	if code := engine.Code(err); c.fault == nil || code != "unavailable" && code != "internal" {
+	if code := engine.Code(err); c.fault == nil || code != "unavailable" && code != "internal" && !errors.Is(err, engine.ErrNoSpace) {
 		c.Errorf("%s: %v", what, err)
 	}
 	return true

@@ -1,0 +1,265 @@
+package logengine_test
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
+)
+
+// machine is a simulated disk, and the engines that are opened on it one after another.
+type machine struct {
+	clock *enginetest.Clock
+	tune  logengine.Tune
+	retry time.Duration
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	disk   *disktest.Disk
+	left   int // calls of the disk until the fault strikes; 0: it does not
+	fault  error
+	struck bool
+
+	// The power may go before each every-th call that changes the disk; 0: it does not.
+	every, changes int
+	losses         []*disktest.Disk
+
+	opened    map[string]int
+	inChore   sync.Mutex
+	meanwhile func(where string) // while a chore is under way
+}
+
+// errPower is the fault that takes the power away.
+var errPower = errors.New("the power goes")
+
+func (m *machine) open(t *testing.T) *logengine.Engine {
+	t.Helper()
+	e, err := m.tryOpen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (m *machine) tryOpen() (*logengine.Engine, error) {
+	m.disk.Hook(m.hook)
+	tune := m.tune
+	tune.Between = m.between
+	return logengine.OpenOn(m.disk, "data", &logengine.Config{Now: m.clock.Now, Logger: quiet, RetryFor: m.retry, MinFreeBytes: -1}, tune)
+}
+
+// hook lets faults happen, and keeps what a loss of power would leave.
+func (m *machine) hook(c disktest.Call) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.opened == nil {
+		m.opened = map[string]int{}
+	}
+	switch c.Op {
+	case disktest.Open, disktest.Create:
+		m.opened[c.Name]++
+	case disktest.Close:
+		m.opened[c.Name]--
+	}
+	if m.left > 0 && (m.fault != errPower || c.Changes()) {
+		if m.left--; m.left == 0 {
+			m.struck = true
+			if m.fault == errPower {
+				m.disk.Halt()
+				return disktest.ErrOff
+			}
+			if short := (*disktest.Short)(nil); errors.As(m.fault, &short) {
+				return &disktest.Short{Bytes: m.rng.IntN(1 + c.Len), Err: short.Err}
+			}
+			return m.fault
+		}
+	}
+	if m.every > 0 && c.Changes() {
+		if m.changes++; m.changes%m.every == 0 {
+			m.losses = append(m.losses, m.disk.Crash(disktest.Seeded(m.rng.Uint64())))
+		}
+	}
+	return nil
+}
+
+// between plays on in the midst of a chore, and else lets others in now and then.
+func (m *machine) between(where string) {
+	if m.inChore.TryLock() {
+		defer m.inChore.Unlock()
+		if m.meanwhile != nil {
+			m.meanwhile(where)
+			return
+		}
+	}
+	for range rand.IntN(8) {
+		runtime.Gosched()
+	}
+}
+
+// during is a chore with meanwhile played in the midst of it.
+func (m *machine) during(meanwhile func(where string), do func() error) error {
+	m.inChore.Lock()
+	m.meanwhile = meanwhile
+	m.inChore.Unlock()
+	defer func() {
+		m.inChore.Lock()
+		defer m.inChore.Unlock()
+		m.meanwhile = nil
+	}()
+	return do()
+}
+
+// after takes what an engine that came to an end left on the disk: without power, or of a
+// process that was killed.
+func (m *machine) after(power bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left, m.struck, m.opened = 0, false, nil
+	if power {
+		m.disk = m.disk.Crash(disktest.Seeded(m.rng.Uint64()))
+	} else {
+		m.disk = m.disk.Kill()
+	}
+}
+
+// machines are those of the engines of a harness.
+type machines struct {
+	clock *enginetest.Clock
+	every int
+	seed  uint64
+	of    map[engine.Engine]*machine
+}
+
+func (ms *machines) machine() *machine {
+	rng := rand.New(rand.NewPCG(ms.seed, 7))
+	cfg := disktest.Config{Stale: rng.IntN(2) == 0, Forgets: rng.IntN(2) == 0, Dropped: disktest.Seeded(rng.Uint64())}
+	if rng.IntN(4) == 0 {
+		cfg.Sector = 4096
+	}
+	return &machine{
+		clock: ms.clock, rng: rng, disk: disktest.New(&cfg), every: ms.every, retry: -1,
+		tune: logengine.Tune{
+			SegmentBytes: []int64{8 << 10, 16 << 10, 64 << 10}[rng.IntN(3)],
+			SpanBytes:    []int64{1 << 10, 4 << 10, 16 << 10, 1 << 20}[rng.IntN(4)],
+			BlockBytes:   []int{512, 1024, 4096}[rng.IntN(3)],
+			MergeRuns:    2 + rng.IntN(4),
+			OnHeap:       rng.IntN(2) == 0,
+		},
+	}
+}
+
+func (ms *machines) open(t *testing.T, m *machine) engine.Engine {
+	e := m.open(t)
+	ms.of[e] = m
+	return e
+}
+
+// crash ends an engine as a loss of power or a kill does.
+func (ms *machines) crash(t *testing.T, e engine.Engine) engine.Engine {
+	m := ms.of[e]
+	m.disk.Halt()
+	m.mu.Lock()
+	power := m.rng.IntN(3) > 0
+	m.mu.Unlock()
+	_ = e.Close() // as far as it comes
+	m.after(power)
+	return ms.open(t, m)
+}
+
+func (ms *machines) reopen(t *testing.T, e engine.Engine) engine.Engine {
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m := ms.of[e]
+	if n := m.disk.Handles(); n > 0 {
+		maps.DeleteFunc(m.opened, func(_ string, n int) bool { return n == 0 })
+		t.Errorf("%d files are open after Close: %v", n, m.opened)
+	}
+	return ms.open(t, m)
+}
+
+// fault is one that strikes at a call of the disk.
+func (ms *machines) fault(name string, err error) enginetest.Fault {
+	return enginetest.Fault{
+		Name: name, Anywhere: true, Most: 30,
+		Arm: func(e engine.Engine, n int) {
+			m := ms.of[e]
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.left, m.fault, m.struck = n, err, false
+		},
+		Disarm: func(e engine.Engine) bool {
+			m := ms.of[e]
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.left = 0
+			return m.struck
+		},
+		Reopen: func(t *testing.T, e engine.Engine) engine.Engine {
+			m := ms.of[e]
+			m.mu.Lock()
+			off := m.struck && err == errPower
+			m.struck = false
+			power := off || m.rng.IntN(2) == 0
+			m.mu.Unlock()
+			_, err := e.Get(t.Context(), engine.Ref{Queue: "stopped", Key: "k"})
+			switch goesOn := errors.Is(err, engine.ErrNotFound); {
+			case goesOn && !off:
+				return e
+			case !goesOn:
+				stopped(t, e)
+			}
+			_ = e.Close() // may say why it stopped
+			m.after(power)
+			return ms.open(t, m)
+		},
+	}
+}
+
+// losses are what was left at each instant at which the power might have gone.
+func (ms *machines) losses(e engine.Engine) (all []func(t *testing.T) engine.Engine) {
+	m := ms.of[e]
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, left := range m.losses {
+		all = append(all, func(t *testing.T) engine.Engine {
+			return ms.open(t, &machine{clock: m.clock, tune: m.tune, retry: m.retry, rng: rand.New(rand.NewPCG(ms.seed, 8)), disk: left})
+		})
+	}
+	m.losses = nil
+	return all
+}
+
+// stopped fails the test unless each call of an engine that has stopped says so.
+func stopped(t *testing.T, e engine.Engine) {
+	t.Helper()
+	ctx := t.Context()
+	whole := e.(engine.Whole)
+	ref := engine.Ref{Queue: "stopped", Key: "k"}
+	for name, call := range map[string]func() error{
+		"push":       func() error { _, err := e.Push(ctx, []engine.Message{{Queue: "stopped", Key: "k"}}); return err },
+		"lease":      func() error { _, err := e.Lease(ctx, []engine.Want{{Queue: "stopped", Max: 1}}); return err },
+		"cancel":     func() error { _, err := e.Cancel(ctx, []engine.Ref{ref}); return err },
+		"reschedule": func() error { _, err := e.Reschedule(ctx, ref, engine.When{}); return err },
+		"get":        func() error { _, err := e.Get(ctx, ref); return err },
+		"claim":      func() error { _, err := whole.Claim(ctx, ref, engine.Want{}); return err },
+		"count":      func() error { _, err := whole.Queue(ctx, "stopped"); return err },
+		"purge":      func() error { _, err := whole.Purge(ctx, "stopped", 0); return err },
+		"pause":      func() error { return whole.Pause(ctx, "stopped", 0) },
+	} {
+		if err := call(); !errors.Is(err, engine.ErrUnavailable) {
+			t.Errorf("%s after the store stopped: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package logengine_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
+)
+
+// simulation is a harness on simulated disks.
+func simulation() (enginetest.Harness, *machines) {
+	ms := &machines{clock: enginetest.NewClock(), of: map[engine.Engine]*machine{}}
+	chore := func(name string, do func(e *logengine.Engine, ctx context.Context) error) enginetest.Chore {
+		return enginetest.Chore{Name: name, Do: func(e engine.Engine, meanwhile func(string)) error {
+			return ms.of[e].during(meanwhile, func() error { return do(e.(*logengine.Engine), context.Background()) })
+		}}
+	}
+	h := enginetest.Harness{
+		Clock: ms.clock, Lasting: true,
+		Open:   func(t *testing.T) engine.Engine { clear(ms.of); return ms.open(t, ms.machine()) },
+		Reopen: ms.reopen, Crash: ms.crash,
+		Sound: func(e engine.Engine) error { return e.(*logengine.Engine).Sound() },
+		Seed:  func(seed uint64) { ms.seed = seed },
+		Faults: []enginetest.Fault{
+			ms.fault("the power goes", errPower), ms.fault("EIO", syscall.EIO), ms.fault("ENOSPC", syscall.ENOSPC),
+			ms.fault("EMFILE", syscall.EMFILE), ms.fault("a short write", &disktest.Short{Err: syscall.EIO}),
+		},
+		Chores: []enginetest.Chore{
+			chore("flush", (*logengine.Engine).Flush), chore("merge", (*logengine.Engine).Merge),
+		},
+	}
+	return h, ms
+}
+
+// span is how long simulations go on: as long as make simulate says.
+func span(t *testing.T, short time.Duration) time.Duration {
+	if s := os.Getenv("TARRY_SIMULATE"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatalf("TARRY_SIMULATE: %v", err)
+		}
+		return d
+	}
+	return short
+}
+
+// TestSimulation plays random histories of calls, flushes, merges, openings and crashes against the
+// model, some with a loss of power or a fault of the disk in the midst of it.
+func TestSimulation(t *testing.T) {
+	h, _ := simulation()
+	enginetest.Simulate(t, h, span(t, 3*time.Second))
+}
+
+// TestThrong has many callers at once work on simulated disks.
+func TestThrong(t *testing.T) {
+	began := time.Now()
+	for n, d := 0, span(t, 2*time.Second); time.Since(began) < d && !t.Failed(); n++ {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			h, _ := simulation()
+			enginetest.RunThrong(t, h)
+		})
+	}
+}
+
+// TestPowerLoss takes the power away before each call of the disk that changes something, in
+// random histories, and looks at what is left of each.
+func TestPowerLoss(t *testing.T) {
+	h, ms := simulation()
+	ms.every = 7
+	h.Faults, h.Losses, h.Steps = nil, ms.losses, 120
+	enginetest.Simulate(t, h, span(t, 3*time.Second))
+}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
-	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // mostAtomic is how many bytes messages may have together that are one entry of the log.
@@ -24,13 +23,13 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	if bytes > mostAtomic {
 		return nil, &engine.Error{Op: "push", Err: engine.ErrTooLarge, Hint: fmt.Sprintf("%d bytes are to be kept as one; at most %d are allowed", bytes, mostAtomic)}
 	}
-	if err := e.admit(ctx, "push"); err != nil {
-		return nil, err
-	}
 	results := make([]engine.PushResult, len(msgs))
 	var first error
 	err := e.do(ctx, "push", func(c *call) error {
-		hashes := make([]run.Key, len(msgs))
+		if err := e.admit(ctx); err != nil {
+			return err
+		}
+		hashes := make([]sought, len(msgs))
 		return c.step(func() error {
 			clear(results)
 			var err error
@@ -74,7 +73,7 @@ type rehearsal struct {
 
 // rehearse finds out whether any push would fail, and looks up what they need. It returns why the
 // first one would.
-func (c *call) rehearse(msgs []engine.Message, hashes []run.Key, results []engine.PushResult) (first, err error) {
+func (c *call) rehearse(msgs []engine.Message, hashes []sought, results []engine.PushResult) (first, err error) {
 	r := rehearsal{seats: make(map[name]*seat), live: make(map[*queue]int64)}
 	var lack error
 	for i := range msgs {
@@ -102,7 +101,7 @@ func (c *call) rehearse(msgs []engine.Message, hashes []run.Key, results []engin
 }
 
 // seatOf is what stands in the way of a key now.
-func (c *call) seatOf(q *queue, key string, hash *run.Key, result *engine.PushResult) (s seat, err error) {
+func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushResult) (s seat, err error) {
 	m, ok, err := c.byKey(q, []byte(key), hash)
 	if err != nil {
 		return s, err
@@ -138,7 +137,7 @@ func (c *call) seatOf(q *queue, key string, hash *run.Key, result *engine.PushRe
 }
 
 // rehearseOne says why one push would fail; nil: it would not.
-func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *run.Key, result *engine.PushResult) (refused, err error) {
+func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, result *engine.PushResult) (refused, err error) {
 	q, err := c.visit(in.Queue, true)
 	if err != nil {
 		return nil, err

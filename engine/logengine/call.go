@@ -23,6 +23,7 @@ type call struct {
 	ms      int64
 	group   []byte   // records
 	touched []*queue // that they are of
+	visited *queue   // the last that was brought up to the present
 	least   int64    // the least due of what they made wait; never: none
 	local   bool     // nobody waits until they are durable
 
@@ -85,7 +86,7 @@ func (c *call) locked(do func() error) error {
 		return broken(c.op, err)
 	}
 	c.now = e.cfg.Now()
-	c.ms, c.least, c.local = c.now.UnixMilli(), never, false
+	c.ms, c.least, c.local, c.visited = c.now.UnixMilli(), never, false, nil
 	err := do()
 	if fn := e.cfg.tune.stepped; fn != nil {
 		fn(e)
@@ -123,6 +124,7 @@ func (c *call) commit() error {
 	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
 	if uint64(pos) >= e.lookAt {
 		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.window)/16)
+		e.keeper.crowded()
 		e.keeper.wake()
 	}
 	return nil

@@ -5,24 +5,26 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
-	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Cancel removes messages; by id also dead ones.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	errs := make([]error, len(refs))
 	err := e.do(ctx, "cancel", func(c *call) error {
-		var hash run.Key
+		keys := make([]sought, len(refs))
+		err := c.seek(len(refs), func(i int) (string, string) { return refs[i].Queue, refs[i].Key }, keys)
+		if err != nil {
+			return err
+		}
 		for i := 0; i < len(refs); {
 			err := c.step(func() error {
 				for n := 0; i < len(refs) && !c.full(n); n++ {
-					refused, err := c.cancel(refs[i], &hash)
+					refused, err := c.cancel(refs[i], &keys[i])
 					if err != nil {
 						return err
 					}
 					errs[i] = engine.Refuse("cancel", refs[i], refused)
 					i++
-					hash = run.Key{}
 				}
 				return nil
 			})
@@ -39,7 +41,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 }
 
 // cancel removes one message, or says why it does not. err is one of the call.
-func (c *call) cancel(ref engine.Ref, hash *run.Key) (refused, err error) {
+func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
 	if err := ref.Check("cancel"); err != nil {
 		return err, nil
 	}
@@ -80,7 +82,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 	}
 	var p picture
 	err := e.do(ctx, "reschedule", func(c *call) error {
-		return c.refer(ref, func(q *queue, hash *run.Key) error {
+		return c.refer(ref, func(q *queue, hash *sought) error {
 			m, err := c.waiting(q, ref, hash)
 			if err != nil {
 				return err
@@ -113,7 +115,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	var p picture
 	var finished *engine.Info
 	err := e.do(ctx, "get", func(c *call) error {
-		return c.refer(ref, func(q *queue, hash *run.Key) error {
+		return c.refer(ref, func(q *queue, hash *sought) error {
 			m, ok, err := c.byRef(q, ref, hash)
 			if err != nil {
 				return err
@@ -153,7 +155,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 }
 
 // deadOf finds the dead message of a key that died last.
-func (c *call) deadOf(q *queue, key []byte, hash *run.Key) (m message, ok bool, err error) {
+func (c *call) deadOf(q *queue, key []byte, hash *sought) (m message, ok bool, err error) {
 	if q.dead == 0 {
 		return m, false, nil
 	}

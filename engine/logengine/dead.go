@@ -4,7 +4,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
-	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // stays reports whether a message that died then is still shown.
@@ -87,7 +86,7 @@ type trace struct {
 }
 
 // finished finds what is left of a key that was remembered, though its time may be over.
-func (c *call) finished(q *queue, key []byte, hash *run.Key) (t trace, ok bool, err error) {
+func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, err error) {
 	if len(key) == 0 || q.finished == 0 {
 		return t, false, nil
 	}
@@ -121,7 +120,7 @@ func (c *call) finished(q *queue, key []byte, hash *run.Key) (t trace, ok bool, 
 }
 
 // forgetKey frees a key, if it is remembered.
-func (c *call) forgetKey(q *queue, key []byte, hash *run.Key) error {
+func (c *call) forgetKey(q *queue, key []byte, hash *sought) error {
 	t, ok, err := c.finished(q, key, hash)
 	if ok {
 		c.forgetTrace(q, &t)

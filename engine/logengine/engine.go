@@ -40,6 +40,10 @@ type Engine struct {
 
 	keeper *keeper
 
+	// What of the following is asked without the lock: a hint of what there was a moment ago.
+	outer atomic.Pointer[sources] // runs
+	nums  sync.Map                // the numbers of queues, by name
+
 	// mu guards what follows, and all queues. It is held for no call of the file system.
 	mu       sync.Mutex
 	recent   *recent.Recent
@@ -74,6 +78,12 @@ func (e *Engine) Capabilities() engine.Capabilities {
 
 // Watch calls fn when a queue may have something to lease sooner than was told.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
+
+// setRuns replaces the set of runs. The lock is held.
+func (e *Engine) setRuns(s *sources) {
+	e.runs = s
+	e.outer.Store(s)
+}
 
 // failed is why the store has stopped; nil: it has not.
 func (e *Engine) failed() error {

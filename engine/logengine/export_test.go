@@ -35,6 +35,9 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between}
 	if t.Sound != nil {
 		c.tune.stepped = func(e *Engine) {
+			if e.live > 300 { // it looks at all
+				return
+			}
 			if err := e.sound(); err != nil {
 				t.Sound(err)
 			}

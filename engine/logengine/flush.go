@@ -192,7 +192,7 @@ func (k *keeper) install(w *sealedWindow, made, gone []*source) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	kill()
-	e.runs = e.runs.with(made, gone)
+	e.setRuns(e.runs.with(made, gone))
 	e.epoch++
 	w.Drop()
 	k.sealed = append(k.sealed[:0:0], k.sealed[1:]...)

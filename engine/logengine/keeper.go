@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/logengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
@@ -32,7 +32,9 @@ type keeper struct {
 
 	// Guarded by Engine.mu:
 	sealed []sealedWindow // that are still to be flushed, the oldest first
-	drawn  chan struct{}
+	drawn  chan struct{} // closed when there is more room
+
+	full atomic.Bool // pushes wait
 }
 
 // sealedWindow is a window of recent messages that was sealed.
@@ -284,38 +286,38 @@ func (e *Engine) readMarks(all []*source) error {
 }
 
 // admit is what pushes wait for: a log that follows, and windows and runs that are not too many.
-func (e *Engine) admit(ctx context.Context, op string) error {
+func (e *Engine) admit(ctx context.Context) error {
 	if err := e.log.Admit(ctx); err != nil {
-		return wrap(op, err)
+		return err
 	}
-	for {
-		if !e.calls.TryEnter() { // what is looked at goes with the engine
-			return gate.Closed(op)
-		}
+	for e.keeper.full.Load() {
 		e.mu.Lock()
 		wait := e.keeper.drawn
 		crowded := e.keeper.crowded()
 		e.mu.Unlock()
-		e.calls.Leave()
 		if !crowded {
 			return nil
 		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return wrap(op, ctx.Err())
+			return ctx.Err()
 		case <-e.life.Done():
-			return wrap(op, wal.ErrClosed)
+			return wal.ErrClosed
 		case <-e.log.Failed():
-			return wrap(op, e.log.Err())
+			return e.log.Err()
 		}
 	}
+	return nil
 }
 
-// crowded says that flushes or merges are so far behind that pushes wait.
+// crowded says that flushes or merges are so far behind that pushes wait, and notes it for those
+// who have no lock. Engine.mu is held.
 func (k *keeper) crowded() bool {
 	taken, _ := k.e.recent.Memory()
-	return len(k.sealed) > 0 && taken > k.e.cfg.tune.window/2*5 || len(k.e.runs.of[recent.Live]) > mostRuns
+	is := len(k.sealed) > 0 && taken > k.e.cfg.tune.window/2*5 || len(k.e.runs.of[recent.Live]) > mostRuns
+	k.full.Store(is)
+	return is
 }
 
 // mostRuns is how many runs of messages that live there are before pushes wait for merges.
@@ -323,6 +325,7 @@ const mostRuns = 256
 
 // drew lets those in who wait for room. Engine.mu is held.
 func (k *keeper) drew() {
+	k.crowded()
 	close(k.drawn)
 	k.drawn = make(chan struct{})
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
-	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Lease hands out what is due. Leases of other processes are durable when it answers; those that
@@ -241,7 +240,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 	ref.IfState = engine.Gone // is not for claims
 	var got []picture
 	err := e.do(ctx, "claim", func(c *call) error {
-		return c.refer(ref, func(q *queue, hash *run.Key) error {
+		return c.refer(ref, func(q *queue, hash *sought) error {
 			m, err := c.waiting(q, ref, hash)
 			switch {
 			case err != nil:
@@ -274,7 +273,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 }
 
 // waiting finds the message that ref means, if it is scheduled or ready and as ref says.
-func (c *call) waiting(q *queue, ref engine.Ref, hash *run.Key) (message, error) {
+func (c *call) waiting(q *queue, ref engine.Ref, hash *sought) (message, error) {
 	m, ok, err := c.byRef(q, ref, hash)
 	if err != nil {
 		return m, err
@@ -292,8 +291,11 @@ func (c *call) waiting(q *queue, ref engine.Ref, hash *run.Key) (message, error)
 }
 
 // refer runs do on the queue of a ref, brought up to the present. An unknown queue has no message.
-func (c *call) refer(ref engine.Ref, do func(q *queue, hash *run.Key) error) error {
-	var hash run.Key
+func (c *call) refer(ref engine.Ref, do func(q *queue, hash *sought) error) error {
+	var hash [1]sought
+	if err := c.seek(1, func(int) (string, string) { return ref.Queue, ref.Key }, hash[:]); err != nil {
+		return err
+	}
 	err := c.step(func() error {
 		q, err := c.visit(ref.Queue, false)
 		if err != nil {
@@ -303,7 +305,7 @@ func (c *call) refer(ref engine.Ref, do func(q *queue, hash *run.Key) error) err
 			return engine.ErrNotFound
 		}
 		c.see(q)
-		return do(q, &hash)
+		return do(q, &hash[0])
 	})
 	if err == engine.ErrNotFound {
 		err = engine.Refuse(c.op, ref, err)

@@ -182,6 +182,67 @@ func (f *found) readOf(src *source, spots []spot) (bytes int, err error) {
 	return bytes, nil
 }
 
+// sought is what is known of a key that is looked for: its hash in a queue, and a set of runs in
+// of whose messages that live, or are remembered, none has it.
+type sought struct {
+	num    uint32
+	key    run.Key
+	absent *sources
+}
+
+// seek looks keys up before a step asks for them: most are in no run, which is seen without the
+// lock, and what is to be read for the others is read at once.
+func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) error {
+	e := c.e
+	set := e.outer.Load()
+	if set.none() {
+		return nil
+	}
+	for i := range n {
+		queue, key := key(i)
+		if key == "" {
+			continue
+		}
+		num, ok := e.nums.Load(queue)
+		if !ok {
+			continue
+		}
+		h := sought{num: num.(uint32)}
+		h.key = e.secret.Key(h.num, key)
+		absent := true
+		for _, area := range [...]recent.Area{recent.Live, recent.Finished} {
+			if set.mayHold(area, h.key) {
+				absent = false
+				c.lacks.keys = append(c.lacks.keys, keyAt{area, h.key})
+			}
+		}
+		if absent {
+			h.absent = set
+		}
+		to[i] = h
+	}
+	if len(c.lacks.keys) == 0 {
+		return nil
+	}
+	c.lacks.set = set
+	return c.read()
+}
+
+// none reports whether there are no runs.
+func (s *sources) none() bool {
+	return len(s.of[recent.Live]) == 0 && len(s.of[recent.Finished]) == 0
+}
+
+// mayHold reports whether any run of an area may hold a key.
+func (s *sources) mayHold(a recent.Area, key run.Key) bool {
+	for _, src := range s.of[a] {
+		if src.MayHold(key) {
+			return true
+		}
+	}
+	return false
+}
+
 // lackKey says that a key is to be looked up.
 func (c *call) lackKey(k keyAt) error {
 	c.lacks.set = c.e.runs
@@ -228,16 +289,19 @@ func (e *Engine) mayHoldID(id engine.ID) bool {
 }
 
 // spotsOfKey returns where those stand in the runs who have a key, of each run one.
-func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *run.Key) ([]spot, error) {
+func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) ([]spot, error) {
 	e := c.e
 	list := e.runs.of[area]
 	if len(list) == 0 {
 		return nil, nil
 	}
-	if *hash == (run.Key{}) {
-		*hash = e.secret.Key(q.num, string(key))
+	if hash.num != q.num {
+		*hash = sought{num: q.num, key: e.secret.Key(q.num, string(key))}
 	}
-	k := keyAt{area, *hash}
+	if hash.absent == e.runs && area != recent.Dead {
+		return nil, nil
+	}
+	k := keyAt{area, hash.key}
 	c.found.in(e.runs)
 	spots, ok := c.found.keys[k]
 	if ok {

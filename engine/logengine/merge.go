@@ -114,7 +114,7 @@ func (k *keeper) mergeRuns(some []*source) error {
 	for i, src := range some {
 		src.merged, src.nth, src.into = m, i, into
 	}
-	e.runs = e.runs.with([]*source{into}, gone)
+	e.setRuns(e.runs.with([]*source{into}, gone))
 	k.drew()
 	e.mu.Unlock()
 	return k.clear(gone)
@@ -130,7 +130,7 @@ func (k *keeper) dropDead() error {
 		return err
 	}
 	e.mu.Lock()
-	e.runs = e.runs.with(nil, gone)
+	e.setRuns(e.runs.with(nil, gone))
 	k.drew()
 	e.mu.Unlock()
 	return k.clear(gone)

@@ -132,7 +132,7 @@ func (c *call) shown(m *message) bool {
 }
 
 // byKey finds the message that lives and has a key. hash is that of the key, or zero.
-func (c *call) byKey(q *queue, key []byte, hash *run.Key) (m message, ok bool, err error) {
+func (c *call) byKey(q *queue, key []byte, hash *sought) (m message, ok bool, err error) {
 	if e, found := c.e.recent.ByKey(q.num, recent.Live, key); found {
 		if m, err = c.recent(q, e); err != nil {
 			return m, false, err
@@ -153,7 +153,7 @@ func (c *call) byKey(q *queue, key []byte, hash *run.Key) (m message, ok bool, e
 
 // holds reports whether a message that lives holds a key. One past its expiry is dropped, and then
 // the step is to be done again: what it has found may have moved.
-func (c *call) holds(q *queue, key []byte, hash *run.Key) (bool, error) {
+func (c *call) holds(q *queue, key []byte, hash *sought) (bool, error) {
 	m, ok, err := c.byKey(q, key, hash)
 	if err != nil || !ok || !m.past(c.ms) {
 		return ok, err
@@ -166,7 +166,7 @@ func (c *call) holds(q *queue, key []byte, hash *run.Key) (bool, error) {
 }
 
 // byRef finds the message that a ref means, dead ones by id only. One past its expiry is dropped.
-func (c *call) byRef(q *queue, ref engine.Ref, hash *run.Key) (m message, ok bool, err error) {
+func (c *call) byRef(q *queue, ref engine.Ref, hash *sought) (m message, ok bool, err error) {
 	if ref.ID != 0 {
 		m, ok, err = c.byID(q, ref.ID)
 	} else {

@@ -33,8 +33,9 @@ const (
 func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e := &Engine{
 		cfg: cfg.withDefaults(), dir: filepath.Clean(dir), closed: make(chan struct{}),
-		runs: new(sources), queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
+		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
 	}
+	e.setRuns(new(sources))
 	e.fs, e.slog = e.cfg.tune.fs, e.cfg.Logger
 	e.life, e.end = context.WithCancel(context.Background())
 	defer func() {
@@ -139,7 +140,7 @@ func (e *Engine) openRuns(s *manifest.State) error {
 		return err
 	}
 	var all []*source
-	defer func() { e.runs = e.runs.with(all, nil) }()
+	defer func() { e.setRuns(e.runs.with(all, nil)) }()
 	for _, r := range s.Runs {
 		open, err := run.Open(e.fs, dir, r.Number, e.runConfig())
 		if err != nil {

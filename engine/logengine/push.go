@@ -7,27 +7,29 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
-	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Push keeps each message or applies its conflict policy, and answers when that is durable.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if err := e.admit(ctx, "push"); err != nil {
-		return nil, err
-	}
 	results := make([]engine.PushResult, len(msgs))
 	err := e.do(ctx, "push", func(c *call) error {
-		var hash run.Key
+		if err := e.admit(ctx); err != nil {
+			return err
+		}
+		keys := make([]sought, len(msgs))
+		err := c.seek(len(msgs), func(i int) (string, string) { return msgs[i].Queue, msgs[i].Key }, keys)
+		if err != nil {
+			return err
+		}
 		for i := 0; i < len(msgs); {
 			err := c.step(func() error {
 				for n := 0; i < len(msgs) && !c.full(n); n++ {
-					r, err := c.push(&msgs[i], &hash)
+					r, err := c.push(&msgs[i], &keys[i])
 					if err != nil {
 						return err
 					}
 					results[i] = r
 					i++
-					hash = run.Key{}
 				}
 				return nil
 			})
@@ -49,7 +51,7 @@ func refusePush(q *queue, key string, err error) error {
 }
 
 // push pushes one message. An error is one of the call.
-func (c *call) push(in *engine.Message, hash *run.Key) (engine.PushResult, error) {
+func (c *call) push(in *engine.Message, hash *sought) (engine.PushResult, error) {
 	q, err := c.visit(in.Queue, true)
 	if err != nil {
 		return engine.PushResult{}, err

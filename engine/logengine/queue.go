@@ -65,6 +65,9 @@ func (q *queue) empty() bool {
 
 // visit returns a queue brought up to the present; nil: there is none. create makes it then.
 func (c *call) visit(name string, create bool) (*queue, error) {
+	if q := c.visited; q != nil && q.name == name {
+		return q, nil
+	}
 	q := c.e.queues[name]
 	if q == nil {
 		if !create {
@@ -72,7 +75,11 @@ func (c *call) visit(name string, create bool) (*queue, error) {
 		}
 		q = c.make(name)
 	}
-	return q, c.refresh(q)
+	err := c.refresh(q)
+	if err == nil {
+		c.visited = q
+	}
+	return q, err
 }
 
 // make makes a queue.
@@ -81,6 +88,7 @@ func (c *call) make(name string) *queue {
 	q := newQueue(name, e.nextQueue)
 	e.nextQueue++
 	e.queues[name], e.numbered[q.num] = q, q
+	e.nums.Store(name, q.num)
 	c.group = (&record.Name{Queue: q.num, Name: []byte(name)}).Append(c.group)
 	c.touch(q)
 	return q
@@ -130,6 +138,7 @@ func (c *call) forget(names []string) {
 		}
 		q.gone = true
 		delete(c.e.queues, name)
+		c.e.nums.Delete(name)
 		delete(c.e.numbered, q.num)
 		c.group = (&record.Name{Queue: q.num}).Append(c.group)
 	}

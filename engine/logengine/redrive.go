@@ -6,7 +6,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
-	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Redrive makes dead messages ready.
@@ -51,7 +50,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 }
 
 func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) error {
-	var hash run.Key
+	var hash sought
 	for i := 0; i < len(ids); {
 		err := c.step(func() error {
 			for n := 0; i < len(ids) && !c.full(n); n++ {
@@ -71,7 +70,7 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) er
 					out.Skipped++
 				}
 				i++
-				hash = run.Key{}
+				hash = sought{}
 			}
 			return nil
 		})
@@ -83,7 +82,7 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) er
 }
 
 // redrive brings a dead message back unless its key is another's by now.
-func (c *call) redrive(q *queue, id engine.ID, hash *run.Key) (bool, error) {
+func (c *call) redrive(q *queue, id engine.ID, hash *sought) (bool, error) {
 	c.see(q)
 	m, ok, err := c.byID(q, id)
 	if err != nil || !ok || m.area != recent.Dead {

@@ -244,6 +244,8 @@ func (r *replay) finish() error {
 	for num, q := range e.numbered {
 		if q.name == "" {
 			delete(e.numbered, num)
+		} else {
+			e.nums.Store(q.name, num)
 		}
 	}
 	e.recent.Places(func(num uint32, a recent.Area, n int64) {

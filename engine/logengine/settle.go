@@ -8,7 +8,6 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
-	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Settle ends or extends leases, and answers when that is durable.
@@ -126,7 +125,7 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 		}
 	}
 	if m.area == recent.Dead && len(m.key) > 0 && (revives || s.Do == engine.Ack && m.Remember > 0) {
-		var hash run.Key
+		var hash sought
 		held, err := c.holds(m.q, m.key, &hash)
 		switch {
 		case err != nil:

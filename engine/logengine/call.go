@@ -89,7 +89,7 @@ func (c *call) locked(do func() error) error {
 	c.ms, c.least, c.local, c.visited = c.now.UnixMilli(), never, false, nil
 	err := do()
 	if fn := e.cfg.tune.stepped; fn != nil {
-		fn(e)
+		fn(c)
 	}
 	if cerr := c.commit(); cerr != nil {
 		return cerr

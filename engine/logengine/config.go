@@ -48,7 +48,7 @@ type tuning struct {
 	onHeap  bool  // recent messages are kept where the race detector sees them
 
 	between func(where string) // is called between the slices of what goes on in the background
-	stepped func(e *Engine)    // is called at the end of each step, under the lock; nil: nothing is
+	stepped func(c *call)      // is called at the end of each step, under the lock; nil: nothing is
 }
 
 // LeastMemory is the least Config.MemoryBytes.

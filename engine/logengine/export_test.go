@@ -23,6 +23,10 @@ type Tune struct {
 
 	// Sound looks, at the end of each step, whether all that is in memory agrees.
 	Sound func(error)
+
+	// Stepped is called at the end of each step that has changed something, under the lock,
+	// before that is in the log.
+	Stepped func()
 }
 
 // OpenOn is Open on a file system.
@@ -34,12 +38,19 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, block: t.BlockBytes,
 		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between}
 	if t.Sound != nil {
-		c.tune.stepped = func(e *Engine) {
-			if e.live > 300 { // it looks at all
+		c.tune.stepped = func(c *call) {
+			if c.e.live > 300 { // it looks at all
 				return
 			}
-			if err := e.sound(); err != nil {
+			if err := c.e.sound(); err != nil {
 				t.Sound(err)
+			}
+		}
+	}
+	if t.Stepped != nil {
+		c.tune.stepped = func(c *call) {
+			if len(c.group) > 0 {
+				t.Stepped()
 			}
 		}
 	}

@@ -213,8 +213,12 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 			alive[src] = counts[i]
 		}
 	}
-	// A death must not be durable before its record is: a message that moved would be lost.
-	if err := e.log.Wait(e.life, e.log.End()); err != nil {
+	// A death must not be durable before its record is: a message that moved would be lost. Who
+	// was found dead by now has his record once the step under way has ended.
+	e.mu.Lock()
+	end := e.log.End()
+	e.mu.Unlock()
+	if err := e.log.Wait(e.life, end); err != nil {
 		return nil, err
 	}
 	was := k.man.State()

@@ -67,12 +67,20 @@ var _ interface {
 	engine.AtomicPusher
 } = (*Engine)(nil)
 
+// coalesce is how many single calls are welcome as one, and lanes how many such calls at a time: one
+// call of many items takes the lock once, and the others wait for their syncs meanwhile.
+const (
+	coalesce = 128
+	lanes    = 8
+)
+
 // Capabilities says that this engine can do everything but LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
 	c.Durable, c.Atomic, c.Prompt = true, true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.Window = window
+	c.Coalesce, c.Lanes = coalesce, lanes
 	return c
 }
 

@@ -24,6 +24,7 @@ type keeper struct {
 	flushes chan struct{} // there may be something to flush
 	merges  chan struct{} // or to merge
 	group   sync.WaitGroup
+	tidied  time.Time // when tidy last looked; the flusher's
 
 	flushMu, mergeMu sync.Mutex // one of each at a time, come whence it may
 
@@ -32,7 +33,7 @@ type keeper struct {
 
 	// Guarded by Engine.mu:
 	sealed []sealedWindow // that are still to be flushed, the oldest first
-	drawn  chan struct{} // closed when there is more room
+	drawn  chan struct{}  // closed when there is more room
 
 	full atomic.Bool // pushes wait
 }

@@ -125,7 +125,7 @@ func (c *call) standing(q *queue, at spot) (m message, ok bool, err error) {
 // the dead stay, takes away is removed once it is met.
 func (c *call) shown(m *message) bool {
 	if m.q.hides(m.area, m.id) {
-		c.vanish(m)
+		c.purged(m)
 		return false
 	}
 	return m.area != recent.Dead || m.q.stays(m.Died, c.ms)

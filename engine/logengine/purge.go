@@ -222,8 +222,13 @@ func (s *sweep) remove(c *call, a recent.Area, at int64, where spot, id engine.I
 		m.Due = at
 		m.leased()
 	}
-	c.vanish(&m)
-	s.p.removed++
+	c.purged(&m)
+}
+
+// purged removes from memory what the purge under way has named, whoever meets it first.
+func (c *call) purged(m *message) {
+	c.vanish(m)
+	m.q.purge.removed++
 }
 
 // next is a run that is still to be looked through; nil: there is none.

@@ -88,7 +88,7 @@ func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error)
 			return m, false, err
 		}
 		if l.over && q.hides(recent.Live, l.id) {
-			c.vanish(&m)
+			c.purged(&m)
 			return m, false, nil
 		}
 		if m.past(c.ms) {

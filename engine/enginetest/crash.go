@@ -3,6 +3,7 @@ package enginetest
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -50,6 +51,37 @@ func (p *player) restart(m *Model) {
 func (p *player) lose(x *modelMessage) {
 	p.leases = slices.DeleteFunc(p.leases, func(l heldLease) bool { return l.id == x.ID })
 	x.token = newToken(x.ID)
+}
+
+// back sets the clock back, where that makes what was ready wait again and nothing else: what an
+// engine has met of all else by then is not taken back.
+func (p *player) back(d time.Duration) {
+	if p.clock == nil {
+		return
+	}
+	p.refresh()
+	then := p.now.Add(-d)
+	past := func(t time.Time) bool { return !t.IsZero() && t.After(then) }
+	for _, x := range p.m.msgs {
+		if x.State == engine.Leased || x.State == engine.Dead && p.m.settings[x.Queue].DeadKeep > 0 || past(x.Created) && x.ExpireAfter > 0 {
+			return
+		}
+	}
+	for id := range p.m.ghosts {
+		if !p.swept[id] {
+			return
+		}
+	}
+	for _, until := range p.m.pauses {
+		if past(until) && !until.Equal(forGood) {
+			return
+		}
+	}
+	if len(p.rated) > 0 || len(p.m.memories) > 0 || then.Before(p.base) {
+		return
+	}
+	p.logf("the clock goes back by %v", d)
+	p.clock.Advance(-d)
 }
 
 // crashed is restart for an engine that crashed. A lease of the process itself, and unless leases

@@ -47,6 +47,11 @@ type Harness struct {
 	// histories look at none.
 	Losses func(e engine.Engine) []func(t *testing.T) engine.Engine
 
+	// Meanwhile carries do out, and calls fn where the engine holds no lock in the midst of
+	// a chore or a purge, told what it does there, from one goroutine at a time and not once
+	// do has returned: that plays steps of a random history there. Nil: none are.
+	Meanwhile func(e engine.Engine, do func() error, fn func(where string)) error
+
 	// Sound says what of all that an engine holds does not agree with the rest; it is asked
 	// between the calls of random histories without faults. Nil: none is.
 	Sound func(e engine.Engine) error
@@ -72,11 +77,7 @@ type Harness struct {
 // Chore is work that an engine does by itself now and then, and a random history at will.
 type Chore struct {
 	Name string
-
-	// Do does the work whole. Where the engine holds no lock in the midst of it, Do calls
-	// meanwhile, from one goroutine at a time and not once it has returned: that plays
-	// steps of the history there.
-	Do func(e engine.Engine, meanwhile func(where string)) error
+	Do   func(e engine.Engine) error // does it whole
 }
 
 // thorough says that all is to be run that is left out otherwise for its time.

@@ -36,6 +36,8 @@ type player struct {
 	failed bool   // the engine failed in this step, by its own word
 	armed  bool   // the fault may strike now
 	shaken bool   // it has, and may yet show
+	purged string // the queue that is being purged: what it counts is left open
+	amid   bool   // in the midst of a chore or a purge
 	found  bool   // it is one that a loss of power left
 	before *Model // as it was before the call under way; nil: as it is
 
@@ -282,7 +284,7 @@ func (p *player) do(s step) {
 	case "resume":
 		p.resume(p.queue(n[0]))
 	case "purge":
-		p.purge(p.queue(n[0]), engine.PurgeAlso(n[1]%4))
+		p.purge(p.queue(n[0]), engine.PurgeAlso(n[1]%4), n)
 	case "redrive":
 		p.redrive(p.queue(n[0]), n[1:4])
 	case "time":
@@ -292,6 +294,8 @@ func (p *player) do(s step) {
 			p.clock.Advance(d)
 			p.passed()
 		}
+	case "back":
+		p.back(pick(spans[3:], n[0]))
 	case "reopen":
 		if p.b.h.Reopen != nil && p.caps.RemoteLeases {
 			p.logf("reopen")

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -13,7 +14,7 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 		p.logf("push key %q to %s, due %v, %v, %v (atomic %v)", m.Key, m.Queue, m.Due, m.OnConflict, said(m.Terms), atomic)
 	}
 	for _, m := range msgs {
-		if p.m.settings[m.Queue].MaxPending > 0 && len(p.ghosts(m.Queue)) > 0 {
+		if p.m.settings[m.Queue].MaxPending > 0 && (len(p.ghosts(m.Queue)) > 0 || m.Queue == p.purged) {
 			return // whether these are counted is left open
 		}
 	}
@@ -272,7 +273,7 @@ func (p *player) list(q engine.ListQuery) {
 
 func (p *player) count(queue string) {
 	c, ok := p.e.(engine.Counter)
-	if !ok || !p.caps.Count {
+	if !ok || !p.caps.Count || queue == p.purged {
 		return
 	}
 	p.logf("count %s", queue)
@@ -292,7 +293,7 @@ func (p *player) count(queue string) {
 
 func (p *player) forecast(queue string, step time.Duration) {
 	f, ok := p.e.(engine.Forecaster)
-	if !ok || !p.caps.Forecast || p.clock == nil {
+	if !ok || !p.caps.Forecast || p.clock == nil || queue == p.purged {
 		return
 	}
 	p.logf("forecast %s by %v", queue, step)
@@ -328,9 +329,9 @@ func (p *player) resume(queue string) {
 	}
 }
 
-func (p *player) purge(queue string, also engine.PurgeAlso) {
+func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 	e, ok := p.e.(engine.Purger)
-	if !ok || !p.caps.Purge || p.unmet(queue) {
+	if !ok || !p.caps.Purge || p.unmet(queue) || p.purged != "" { // one waits for the other
 		return
 	}
 	if !p.caps.Remember {
@@ -338,8 +339,24 @@ func (p *player) purge(queue string, also engine.PurgeAlso) {
 	}
 	slack := int64(len(p.ghosts(queue))) + p.m.faded[queue] + p.m.culled[queue]
 	p.logf("purge %s, also %d", queue, also)
-	got, err := e.Purge(p.ctx, queue, also)
-	want, wantErr := p.m.Purge(p.ctx, queue, also)
+	// From its first slice on what it names is gone.
+	var got, want int64
+	var wantErr error
+	var once sync.Once
+	p.purged = queue
+	purged := func() { want, wantErr = p.m.Purge(p.ctx, queue, also) }
+	err := p.meanwhile(n, func() (err error) {
+		got, err = e.Purge(p.ctx, queue, also)
+		return err
+	}, func(where string) bool {
+		if where != "purge" || p.fault != nil || p.b.h.Losses != nil {
+			return false
+		}
+		once.Do(purged)
+		return true
+	})
+	once.Do(purged)
+	p.purged = ""
 	if p.agree("purge", err, wantErr) && (got < want || got > want+slack) {
 		p.failf("purged %d, want %d", got, want)
 	}
@@ -347,7 +364,7 @@ func (p *player) purge(queue string, also engine.PurgeAlso) {
 
 func (p *player) redrive(queue string, n []uint32) {
 	e, ok := p.e.(engine.Redriver)
-	if !ok || !p.caps.Redrive || p.clock == nil {
+	if !ok || !p.caps.Redrive || p.clock == nil || queue == p.purged {
 		return // redriven ones are due now, which two clocks see apart
 	}
 	var ids []engine.ID

@@ -157,7 +157,11 @@ func (p *player) merged(before, after *Model) *Model {
 			m.msgs = append(m.msgs, &taken)
 		}
 	}
-	maps.Copy(m.ghosts, after.ghosts)
+	for id, g := range after.ghosts {
+		if at(m, id) == nil {
+			m.ghosts[id] = g
+		}
+	}
 	slices.SortStableFunc(m.msgs, func(a, b *modelMessage) int { return int(int64(a.ID) - int64(b.ID)) })
 	for _, y := range slices.Concat(before.memories, after.memories) {
 		got, err := p.e.Get(p.ctx, engine.Ref{Queue: y.queue, Key: y.key})

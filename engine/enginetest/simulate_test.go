@@ -126,12 +126,13 @@ func frailHarness(f *frailty) Harness {
 		},
 		Reopen: again(false), Crash: again(true), Lasting: true,
 		Faults: []Fault{fault("it ends before a call", false), fault("it ends after a call", true)},
-		Chores: []Chore{{Name: "nothing", Do: func(_ engine.Engine, meanwhile func(string)) error {
+		Chores: []Chore{{Name: "nothing", Do: func(engine.Engine) error { return nil }}},
+		Meanwhile: func(_ engine.Engine, do func() error, fn func(string)) error {
 			for range 5 {
-				meanwhile("nowhere")
+				fn("nowhere")
 			}
-			return nil
-		}}},
+			return do()
+		},
 		Losses: func(e engine.Engine) []func(*testing.T) engine.Engine {
 			if f.calls%40 > 0 {
 				return nil

@@ -106,7 +106,7 @@ func (c *throng) round(r *rand.Rand) {
 				continue
 			}
 			chore := pick(c.h.Chores, own.Uint32())
-			if err := chore.Do(c.e, func(string) {}); err != nil && c.fault == nil {
+			if err := chore.Do(c.e); err != nil && c.fault == nil {
 				c.Errorf("%s: %v", chore.Name, err)
 			}
 		}

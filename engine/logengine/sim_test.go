@@ -18,16 +18,15 @@ import (
 func simulation() (enginetest.Harness, *machines) {
 	ms := &machines{clock: enginetest.NewClock(), of: map[engine.Engine]*machine{}}
 	chore := func(name string, do func(e *logengine.Engine, ctx context.Context) error) enginetest.Chore {
-		return enginetest.Chore{Name: name, Do: func(e engine.Engine, meanwhile func(string)) error {
-			return ms.of[e].during(meanwhile, func() error { return do(e.(*logengine.Engine), context.Background()) })
-		}}
+		return enginetest.Chore{Name: name, Do: func(e engine.Engine) error { return do(e.(*logengine.Engine), context.Background()) }}
 	}
 	h := enginetest.Harness{
 		Clock: ms.clock, Lasting: true,
 		Open:   func(t *testing.T) engine.Engine { clear(ms.of); return ms.open(t, ms.machine()) },
 		Reopen: ms.reopen, Crash: ms.crash,
-		Sound: func(e engine.Engine) error { return e.(*logengine.Engine).Sound() },
-		Seed:  func(seed uint64) { ms.seed = seed },
+		Sound:     func(e engine.Engine) error { return e.(*logengine.Engine).Sound() },
+		Seed:      func(seed uint64) { ms.seed = seed },
+		Meanwhile: func(e engine.Engine, do func() error, fn func(string)) error { return ms.of[e].during(fn, do) },
 		Faults: []enginetest.Fault{
 			ms.fault("the power goes", errPower), ms.fault("EIO", syscall.EIO), ms.fault("ENOSPC", syscall.ENOSPC),
 			ms.fault("EMFILE", syscall.EMFILE), ms.fault("a short write", &disktest.Short{Err: syscall.EIO}),

@@ -53,8 +53,13 @@ func span(t *testing.T, short time.Duration) time.Duration {
 // TestSimulation plays random histories of calls, flushes, merges, openings and crashes against the
 // model, some with a loss of power or a fault of the disk in the midst of it.
 func TestSimulation(t *testing.T) {
-	h, _ := simulation()
-	enginetest.Simulate(t, h, span(t, 3*time.Second))
+	for name, size := range map[string]struct{ steps, keys int }{"small": {250, 4}, "large": {1500, 40}} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := simulation()
+			h.Steps, h.Keys = size.steps, size.keys
+			enginetest.Simulate(t, h, span(t, 4*time.Second)/2)
+		})
+	}
 }
 
 // TestThrong has many callers at once work on simulated disks.

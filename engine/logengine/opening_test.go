@@ -3,6 +3,7 @@ package logengine_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"syscall"
 	"testing"
 
@@ -80,7 +81,8 @@ func TestOpeningFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, states := full(t)
 			refused := 0
-			for at, struck := 1, true; struck && !t.Failed(); at++ {
+			step := max(1, 8/disktest.Thorough(1, 8))
+			for at, struck := 1+rand.IntN(step), true; struck && !t.Failed(); at += step {
 				m.mu.Lock()
 				m.disk = m.disk.Kill()
 				m.left, m.fault, m.struck = at, fault, false
@@ -108,7 +110,7 @@ func TestOpeningFails(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if refused < 10 {
+			if refused < 80/step/8 {
 				t.Errorf("refused only %d times", refused)
 			}
 		})

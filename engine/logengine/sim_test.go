@@ -38,6 +38,9 @@ func simulation() (enginetest.Harness, *machines) {
 	return h, ms
 }
 
+// simulating reports whether there is time.
+func simulating() bool { return os.Getenv("TARRY_SIMULATE") != "" }
+
 // span is how long simulations go on: as long as make simulate says.
 func span(t *testing.T, short time.Duration) time.Duration {
 	if s := os.Getenv("TARRY_SIMULATE"); s != "" {
@@ -53,11 +56,15 @@ func span(t *testing.T, short time.Duration) time.Duration {
 // TestSimulation plays random histories of calls, flushes, merges, openings and crashes against the
 // model, some with a loss of power or a fault of the disk in the midst of it.
 func TestSimulation(t *testing.T) {
-	for name, size := range map[string]struct{ steps, keys int }{"small": {250, 4}, "large": {1500, 40}} {
+	large := 400
+	if simulating() {
+		large = 1500
+	}
+	for name, size := range map[string]struct{ steps, keys int }{"small": {250, 4}, "large": {large, 40}} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := simulation()
 			h.Steps, h.Keys = size.steps, size.keys
-			enginetest.Simulate(t, h, span(t, 4*time.Second)/2)
+			enginetest.Simulate(t, h, span(t, 3*time.Second)/2)
 		})
 	}
 }
@@ -77,7 +84,9 @@ func TestThrong(t *testing.T) {
 // random histories, and looks at what is left of each.
 func TestPowerLoss(t *testing.T) {
 	h, ms := simulation()
-	ms.every = 7
+	if ms.every = 7; simulating() {
+		ms.every = 1
+	}
 	h.Faults, h.Losses, h.Steps = nil, ms.losses, 120
 	enginetest.Simulate(t, h, span(t, 3*time.Second))
 }

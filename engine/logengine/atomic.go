@@ -9,19 +9,29 @@ import (
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 )
 
-// mostAtomic is how many bytes messages may have together that are one entry of the log.
-const mostAtomic = 128 << 20
+// mostAtomic is how many bytes messages may have together that are one entry of the log: half of what
+// that may have.
+func (e *Engine) mostAtomic() int { return e.cfg.tune.entry / 2 }
+
+// refuseAtomic refuses messages that have too many bytes.
+func (e *Engine) refuseAtomic(bytes int) error {
+	most := e.mostAtomic()
+	if bytes <= most {
+		return nil
+	}
+	return &engine.Error{Op: "push", Err: engine.ErrTooLarge, Hint: fmt.Sprintf("%d bytes are to be kept as one; at most %d are allowed", bytes, most)}
+}
 
 // PushAtomic keeps all messages or none, also over several queues: they are one entry of the log.
-// Those that stood in the way have an error in the results. Together they may have 128 MiB, else it
-// is an ErrTooLarge.
+// Those that stood in the way have an error in the results. Together they may have 128 MiB, with the
+// bodies of those that are rearmed, else it is an ErrTooLarge.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	bytes := 0
 	for i := range msgs {
 		bytes += len(msgs[i].Body) + len(msgs[i].Key) + 256
 	}
-	if bytes > mostAtomic {
-		return nil, &engine.Error{Op: "push", Err: engine.ErrTooLarge, Hint: fmt.Sprintf("%d bytes are to be kept as one; at most %d are allowed", bytes, mostAtomic)}
+	if err := e.refuseAtomic(bytes); err != nil {
+		return nil, err
 	}
 	results := make([]engine.PushResult, len(msgs))
 	var first error
@@ -33,7 +43,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 		return c.step(func() error {
 			clear(results)
 			var err error
-			first, err = c.rehearse(msgs, hashes, results)
+			first, err = c.rehearse(msgs, bytes, hashes, results)
 			if err != nil || first != nil {
 				return err
 			}
@@ -58,6 +68,7 @@ type name struct{ queue, key string }
 type seat struct {
 	state engine.State // Gone: nothing does
 	due   int64
+	bytes int // of its content, unless Finished
 
 	policy *engine.Policy // unless Finished
 	ending engine.Ending  // when Finished
@@ -68,13 +79,14 @@ type seat struct {
 type rehearsal struct {
 	seats map[name]*seat
 	live  map[*queue]int64 // how many more live messages than there are
-	news  int64            // of all queues, with those that expire at once
+	bytes int
+	news  int64 // of all queues, with those that expire at once
 }
 
 // rehearse finds out whether any push would fail, and looks up what they need. It returns why the
 // first one would.
-func (c *call) rehearse(msgs []engine.Message, hashes []sought, results []engine.PushResult) (first, err error) {
-	r := rehearsal{seats: make(map[name]*seat), live: make(map[*queue]int64)}
+func (c *call) rehearse(msgs []engine.Message, bytes int, hashes []sought, results []engine.PushResult) (first, err error) {
+	r := rehearsal{bytes: bytes, seats: make(map[name]*seat), live: make(map[*queue]int64)}
 	var lack error
 	for i := range msgs {
 		refused, err := c.rehearseOne(&r, &msgs[i], &hashes[i], &results[i])
@@ -126,7 +138,7 @@ func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushRes
 		}
 		policy := m.Policy
 		*result = c.result(&m, 0, nil)
-		return seat{state: m.state(c.ms), due: m.Due, policy: &policy}, nil
+		return seat{state: m.state(c.ms), due: m.Due, bytes: len(m.content), policy: &policy}, nil
 	}
 	t, left, err := c.finished(q, []byte(key), hash)
 	if err != nil || !left || t.forgotten <= c.ms {
@@ -170,7 +182,9 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, resul
 	}
 	if created || in.OnConflict != engine.Rearm {
 		policy := in.Resolve(q.defaults())
-		s.policy = &policy
+		s.policy, s.bytes = &policy, len(in.Body)
+	} else if r.bytes += s.bytes; r.bytes > c.e.mostAtomic() {
+		return nil, c.e.refuseAtomic(r.bytes)
 	}
 	s.state = engine.Scheduled                    // or ready
 	if at := expiry(s.due, s.policy); at < c.ms { // gone before the next is pushed

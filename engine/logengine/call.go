@@ -62,6 +62,7 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 // step runs do under the lock, again when it lacked something, until it returns something else.
 // What do has changed by then is one entry of the log each time.
 func (c *call) step(do func() error) error {
+	c.found.trim()
 	for {
 		switch err := c.locked(do); err {
 		case errLack:

@@ -43,6 +43,7 @@ type tuning struct {
 	segment int64 // bytes of a segment of the log; 0: that of package wal
 	window  int64 // bytes of memory at which the recent messages are sealed
 	span    int64 // bytes of the log since the last seal, likewise
+	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
 	fanIn   int   // runs of about one size that are merged
 	onHeap  bool  // recent messages are kept where the race detector sees them
@@ -58,6 +59,7 @@ const (
 	defaultMemory  = 256 << 20
 	defaultMinFree = 256 << 20
 	defaultSpan    = 256 << 20
+	defaultEntry   = 256 << 20
 	defaultFanIn   = 8
 )
 
@@ -88,6 +90,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if t.span == 0 {
 		t.span = defaultSpan
+	}
+	if t.entry == 0 {
+		t.entry = defaultEntry
 	}
 	if t.fanIn == 0 {
 		t.fanIn = defaultFanIn

@@ -29,8 +29,9 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	}
 	err = e.do(ctx, "queues", func(c *call) error {
 		e.mu.Lock()
-		names := slices.Sorted(maps.Keys(e.queues))
+		names := slices.Collect(maps.Keys(e.queues))
 		e.mu.Unlock()
+		slices.Sort(names)
 		at, found := slices.BinarySearch(names, after)
 		if found {
 			at++

@@ -14,6 +14,7 @@ type Tune struct {
 	SegmentBytes int64 // of the log
 	WindowBytes  int64 // of memory, at which the recent messages are sealed
 	SpanBytes    int64 // of the log, likewise
+	EntryBytes   int   // that an entry of the log may have
 	BlockBytes   int   // of runs
 	MergeRuns    int   // of about one size are merged
 	OnHeap       bool  // the race detector sees the recent messages
@@ -35,7 +36,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if cfg != nil {
 		c = *cfg
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, block: t.BlockBytes,
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, entry: t.EntryBytes, block: t.BlockBytes,
 		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {

@@ -122,10 +122,10 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 	}()
 	var some []passed
 	var room []byte
-	for {
+	for most := passFirst; ; most = min(2*most, stepItems, max(1, most*passBytes/max(1, len(room)))) {
 		some, room = some[:0], room[:0]
 		e.mu.Lock()
-		n := w.Pass(a, stepItems, func(x recent.Entry) {
+		n := w.Pass(a, most, func(x recent.Entry) {
 			from := len(room)
 			room = record.AppendKeyed(room, x.Key, x.Value)
 			some = append(some, passed{run.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from, len(room), len(x.Key)})
@@ -166,6 +166,12 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 	}
 	return &source{Run: r, area: a}, nil
 }
+
+// One entry is copied at first, and then so many at a time as are about so many bytes.
+const (
+	passFirst = 1
+	passBytes = stepBytes
+)
 
 // passed is an entry that was copied out of a window.
 type passed struct {

@@ -137,7 +137,7 @@ func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
 	var aside []turn // whose contents are to be read
 	var lack error
 	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
-	for n := 0; len(aside) < most && n < stepItems; n++ {
+	for n := 0; len(aside) < most && n < stepItems && bytes < engine.AnswerBytes; n++ {
 		t, m, ok, err := c.top(q)
 		if !ok {
 			break
@@ -148,6 +148,8 @@ func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
 			aside = append(aside, t)
 			q.turns.pop()
 			continue
+		case err == errYield:
+			lack = cmp.Or(lack, err)
 		case err != nil:
 			c.e.damaged(q, t.id, err)
 			continue
@@ -157,8 +159,6 @@ func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
 		case lack != nil: // who goes out before is to be read
 			aside = append(aside, t)
 			continue
-		case bytes >= engine.AnswerBytes:
-			aside = append(aside, t)
 		default:
 			p := c.hold(&m, w.TTR, w.Remote)
 			bytes += len(p.content)

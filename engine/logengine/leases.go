@@ -138,7 +138,7 @@ func (c *call) lapseAll(q *queue) error {
 		if l == nil || l.deadline > c.ms {
 			return nil
 		}
-		if n == stepItems {
+		if n > 0 && c.full(n) {
 			return errYield
 		}
 		if err := c.lapse(q, l); err != nil {

@@ -35,6 +35,24 @@ type found struct {
 	values map[spot]run.Entry
 	broken map[spot]error // values that are damaged
 	loads  map[*cursor]loaded
+	bytes  int // of values
+}
+
+// mostFound is how many bytes of values, and how many keys, ids and values, a call keeps from step
+// to step.
+const (
+	mostFound      = 2 * engine.AnswerBytes
+	mostFoundItems = 1 << 16
+)
+
+// trim forgets what was found when it has become much: what is still needed is read again.
+func (f *found) trim() {
+	if f.bytes > mostFound || len(f.values)+len(f.ids)+len(f.keys) > mostFoundItems {
+		f.bytes = 0
+		clear(f.values)
+		clear(f.ids)
+		clear(f.keys)
+	}
 }
 
 // in forgets what was found in another set of runs.
@@ -122,7 +140,8 @@ func (s *sources) find(id uint64) (spot, error) {
 	return spot{}, nil
 }
 
-// readValues reads values, each block once, up to AnswerBytes and one more.
+// readValues reads values up to AnswerBytes and one more, the first in any case. Each block is read
+// a few times at most: values are read some at a time, more and more, since they may be large.
 func (f *found) readValues(spots []spot) error {
 	if len(spots) == 0 {
 		return nil
@@ -131,20 +150,20 @@ func (f *found) readValues(spots []spot) error {
 		f.values, f.broken = make(map[spot]run.Entry), make(map[spot]error)
 	}
 	bytes := 0
-	for len(spots) > 0 && bytes < engine.AnswerBytes {
-		some := spots[:min(len(spots), stepItems)]
+	for n := 1; len(spots) > 0 && bytes < engine.AnswerBytes; n = min(2*n, stepItems) {
+		some := spots[:min(len(spots), n)]
 		spots = spots[len(some):]
 		some = slices.Clone(some)
 		slices.SortFunc(some, func(a, b spot) int {
 			return cmp.Or(cmp.Compare(a.src.Number(), b.src.Number()), cmp.Compare(a.pos, b.pos))
 		})
 		some = slices.Compact(some)
-		for len(some) > 0 {
+		for len(some) > 0 && bytes < engine.AnswerBytes {
 			n := 1
 			for n < len(some) && some[n].src == some[0].src {
 				n++
 			}
-			read, err := f.readOf(some[0].src, some[:n])
+			read, err := f.readOf(some[0].src, some[:n], engine.AnswerBytes-bytes)
 			if err != nil {
 				return err
 			}
@@ -155,8 +174,9 @@ func (f *found) readValues(spots []spot) error {
 	return nil
 }
 
-// readOf reads values of one run.
-func (f *found) readOf(src *source, spots []spot) (bytes int, err error) {
+// readOf reads values of one run, until they have so many bytes.
+func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err error) {
+	defer func() { f.bytes += bytes }()
 	for len(spots) > 0 {
 		positions := make([]uint32, len(spots))
 		for i, s := range spots {
@@ -168,7 +188,7 @@ func (f *found) readOf(src *source, spots []spot) (bytes int, err error) {
 			f.values[spots[done]] = e
 			done++
 			bytes += len(e.Value)
-			return true
+			return bytes < most
 		})
 		switch {
 		case err == nil, errors.Is(err, run.ErrClosed): // it was merged away: the next step knows

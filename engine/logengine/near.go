@@ -132,10 +132,12 @@ func priorityOf(value []byte) uint32 {
 // next is when the first message behind front is due; never: there is none.
 func (c *call) next(q *queue) (int64, error) {
 	q.lane.refresh(c.e, q, q.front)
-	at := int64(never)
+	at, passed := int64(never), 0
 	c.e.recent.Ascend(q.num, recent.Live, q.front, func(e recent.Entry) bool {
 		if q.held(engine.ID(e.ID)) || q.hides(recent.Live, engine.ID(e.ID)) {
-			return true
+			if passed++; passed < walkMost*walkItems { // behind so many there is none before this
+				return true
+			}
 		}
 		at = e.At
 		return false
@@ -164,9 +166,12 @@ func (k *cursor) first(q *queue) int64 {
 }
 
 // top returns the message that goes out first, whose turn is taken away; ok is false: there is
-// none.
+// none, or, with errYield, there were many whose turns are left behind.
 func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
-	for len(q.turns) > 0 {
+	for n := 0; len(q.turns) > 0; n++ {
+		if n == 4*stepItems {
+			return t, m, true, errYield
+		}
 		t = q.turns[0]
 		m, ok, err = c.turned(q, &t)
 		if err == errLack {

@@ -126,7 +126,7 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 }
 
 func (e *Engine) logConfig() *wal.Config {
-	return &wal.Config{ID: e.id, SegmentBytes: e.cfg.tune.segment, RetryFor: e.cfg.RetryFor, Logger: e.slog}
+	return &wal.Config{ID: e.id, SegmentBytes: e.cfg.tune.segment, MaxEntry: e.cfg.tune.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog}
 }
 
 func (e *Engine) runConfig() *run.Config {

@@ -30,10 +30,16 @@ func (c *call) picture(m *message) picture {
 	return p
 }
 
+// keptRoom is how much room there is for bytes that are kept, at a time.
+const keptRoom = 16 << 10
+
 // keep returns bytes that outlast the step. Those of a run do.
 func (c *call) keep(m *message, b []byte) []byte {
 	if len(b) == 0 || m.at.src != nil {
 		return b
+	}
+	if len(b) > cap(c.kept)-len(c.kept) {
+		c.kept = make([]byte, 0, max(keptRoom, len(b)))
 	}
 	from := len(c.kept)
 	c.kept = append(c.kept, b...)

@@ -291,12 +291,14 @@ func (r *replay) know(q *queue) error {
 	}
 	for len(spots) > 0 {
 		some := spots[:min(len(spots), stepItems)]
-		spots = spots[len(some):]
 		if err := c.found.readValues(some); err != nil {
 			return err
 		}
 		for _, at := range some {
 			v, err := c.valueAt(at)
+			if err == errLack { // they are large
+				break
+			}
 			if err != nil {
 				return err
 			}
@@ -305,8 +307,10 @@ func (r *replay) know(q *queue) error {
 				return err
 			}
 			q.leases[m.id].know(&m)
+			spots = spots[1:]
 		}
 		clear(c.found.values)
+		c.lacks = lacks{}
 	}
 	for _, l := range q.leases {
 		if l.at.src != nil {

@@ -1,0 +1,106 @@
+package logengine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
+)
+
+// large pushes messages with long bodies and keys 0, 1 and so on.
+func large(t *testing.T, e engine.Engine, n, body int, m engine.Message) {
+	t.Helper()
+	for i := range n {
+		m.Queue, m.Key, m.Body = "q", fmt.Sprint(i), make([]byte, body)
+		r, err := e.Push(t.Context(), []engine.Message{m})
+		if err != nil || r[0].Err != nil {
+			t.Fatal(r, err)
+		}
+	}
+}
+
+// TestLargeContentsAreReadFewAtATime leases from a run, lists it, and opens the store with all of
+// them leased: no more is read at a time than an answer holds.
+func TestLargeContentsAreReadFewAtATime(t *testing.T) {
+	const n, body = 80, 256 << 10 // 20 MiB
+	d, clock := disktest.New(nil), enginetest.NewClock()
+	p := place{d, "data", logengine.Config{Now: clock.Now, Logger: quiet}, logengine.Tune{}}
+	e := p.open(t)
+	large(t, e, n, body, engine.Message{})
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var read atomic.Int64
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
+			read.Add(int64(c.Len))
+		}
+		return nil
+	})
+	g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: n, TTR: time.Hour}})
+	if err != nil || g.Queues[0].Err != nil || !g.Queues[0].More {
+		t.Fatal(err, g.Queues[0].Err, g.Queues[0].More)
+	}
+	if got := len(g.Queues[0].Messages); got < engine.AnswerBytes/body || got > engine.AnswerBytes/body+1 {
+		t.Errorf("%d messages of %d bytes are leased at a time", got, body)
+	}
+	// They are read for the order, and for the answer.
+	t.Logf("%d MiB were read for a lease", read.Load()>>20)
+	if most := int64(n*body + 3*engine.AnswerBytes/2); read.Load() > most {
+		t.Errorf("%d bytes were read, at most %d are needed", read.Load(), most)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLongEntriesAreCut lets messages die whose contents are more than an entry of the log may
+// have, and rearms them as one: that is refused, and the store goes on.
+func TestLongEntriesAreCut(t *testing.T) {
+	const n, body = 24, 128 << 10 // 3 MiB
+	d, clock := disktest.New(nil), enginetest.NewClock()
+	p := place{d, "data", logengine.Config{Now: clock.Now, Logger: quiet}, logengine.Tune{EntryBytes: 2 << 20}}
+	var sealed atomic.Bool
+	hold, held := make(chan struct{}), make(chan struct{})
+	p.tune.Between = func(where string) {
+		if where == "install" && sealed.CompareAndSwap(false, true) {
+			close(held)
+			<-hold
+		}
+	}
+	e := p.open(t)
+	large(t, e, n, body, engine.Message{Terms: engine.Terms{MaxAttempts: 1}})
+	var all []engine.Message
+	for i := range n {
+		all = append(all, engine.Message{Queue: "q", Key: fmt.Sprint(i), OnConflict: engine.Rearm})
+	}
+	flushed := make(chan error, 1)
+	go func() { flushed <- e.Flush(t.Context()) }() // who stands in a sealed window is written with his content
+	<-held
+	if _, err := e.PushAtomic(t.Context(), all); !errors.Is(err, engine.ErrTooLarge) {
+		t.Errorf("an atomic push of too much: %v", err)
+	}
+	g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: n, TTR: time.Second}})
+	if err != nil || len(g.Queues[0].Messages) != n {
+		t.Fatal(err, len(g.Queues[0].Messages))
+	}
+	clock.Advance(time.Minute)
+	i, err := e.Queue(t.Context(), "q")
+	if err != nil || i.Dead != n {
+		t.Errorf("%d of %d are dead: %v", i.Dead, n, err)
+	}
+	close(hold)
+	if err := <-flushed; err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -265,7 +265,8 @@ func (w *writer) finish(marked bool) {
 func (s *segment) room(size int64) int { return int(size - s.off - frameSize) }
 
 // fillAhead is how far ahead zeros are written where the file was never written: syncs in
-// between then have no new blocks to note.
+// between then have no new blocks to note. Behind a write of which few fit into that it would save
+// few syncs, and write everything twice.
 const fillAhead = 256 << 10
 
 var zeros [fillAhead]byte
@@ -276,6 +277,10 @@ func (s *segment) write(b []byte) error {
 		return err
 	}
 	if s.off += int64(len(b)); s.off <= s.filled {
+		return nil
+	}
+	if len(b) > fillAhead/4 {
+		s.filled = s.off
 		return nil
 	}
 	to := min(max(s.size, s.off), (s.off+fillAhead-1)/fillAhead*fillAhead)

@@ -24,6 +24,8 @@ const (
 	lockName = "LOCK"
 	logDir   = "log"
 	runsDir  = "runs"
+
+	olderName = "TARRY" // is in the directories of package diskengine
 )
 
 // Open opens the store in a directory, and makes it when there is none. A nil cfg means all
@@ -107,6 +109,10 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 	}
 	// What a first opening leaves that was cut short is ours.
 	ours := []string{lockName, logDir, runsDir, manifest.Name + ".new"}
+	if slices.Contains(names, olderName) {
+		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid,
+			Hint: fmt.Sprintf("%s is a store on Pebble: open it as disk:%[1]s, or name another directory", e.dir)}
+	}
 	for _, name := range names {
 		if !slices.Contains(ours, name) {
 			return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid,

@@ -2,9 +2,13 @@ package logengine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Cancel removes messages; by id also dead ones.
@@ -54,6 +58,9 @@ func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
 	}
 	c.see(q)
 	m, ok, err := c.byRef(q, ref, hash)
+	if errors.Is(err, run.ErrDamaged) {
+		return c.discard(q, ref, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +80,43 @@ func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
 		c.leave(&m, engine.Cancelled, c.ms)
 	}
 	return nil, nil
+}
+
+// discard removes a message that cannot be read, unless it is leased, or known by its key alone.
+func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err error) {
+	if ref.ID == 0 || ref.IfState != engine.Gone {
+		return c.unreadable(damage), nil
+	}
+	l, at := q.leases[ref.ID], spot{}
+	if l != nil {
+		at = l.at.now()
+	}
+	if at.src == nil {
+		if at, err = c.spotOfID(ref.ID); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case at.src == nil:
+		return engine.ErrNotFound, nil
+	case l != nil && !l.over:
+		return engine.ErrLeased, nil
+	}
+	c.group = (&record.Gone{ID: ref.ID, From: at.record()}).Append(c.group)
+	c.touch(q)
+	delete(q.leases, ref.ID)
+	*q.count(at.src.area)--
+	if at.src.area == recent.Live {
+		c.e.live--
+	}
+	at.kill()
+	q.rewind() // it may be among those who are ready, or not
+	return nil, nil
+}
+
+// unreadable is the error of an item whose message cannot be read.
+func (c *call) unreadable(damage error) error {
+	return &engine.Error{Op: c.op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), Hint: "the message cannot be read; cancel it by its id to be rid of it"}
 }
 
 // Reschedule moves the due time of a scheduled or ready message.

@@ -210,6 +210,9 @@ func (t *tally) search(num uint32) error {
 		p := part{src: src, from: q.From, before: make([]uint32, len(t.times))}
 		for i, at := range t.times {
 			pos, err := src.Search(run.Place{Queue: num, At: at})
+			if errors.Is(err, run.ErrDamaged) { // where it is in the block is not known
+				pos, err = src.Behind(run.Place{Queue: num, At: at}), nil
+			}
 			if errors.Is(err, run.ErrClosed) {
 				t.set = new(sources) // it was merged away: again
 				return nil

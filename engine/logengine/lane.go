@@ -1,6 +1,8 @@
 package logengine
 
 import (
+	"errors"
+
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/run"
@@ -138,10 +140,24 @@ type loaded struct {
 	turns    []turn
 }
 
-// load reads it.
-func (r *reading) load() (some []turn, to uint32, err error) {
+// load reads it, and passes over blocks that are damaged: the last such error is told.
+func (r *reading) load() (some []turn, to uint32, damage, err error) {
 	to = min(r.end, r.src.Reach(r.from, r.many))
-	s := r.src.Scan(r.from, to)
+	for from := r.from; from < to; {
+		some, from, err = r.loadFrom(some, from, to)
+		if errors.Is(err, run.ErrDamaged) {
+			damage, err = err, nil
+		}
+		if err != nil {
+			break
+		}
+	}
+	return some, to, damage, err
+}
+
+// loadFrom reads as far as it can, and returns from where on to go on.
+func (r *reading) loadFrom(some []turn, from, to uint32) (_ []turn, next uint32, err error) {
+	s := r.src.Scan(from, to)
 	for s.Next() {
 		e := s.Entry()
 		t := turn{due: e.At, id: engine.ID(e.ID), pos: e.Pos, src: r.src}
@@ -150,9 +166,11 @@ func (r *reading) load() (some []turn, to uint32, err error) {
 		}
 		some = append(some, t)
 	}
-	err = s.Err()
+	if next, err = to, s.Err(); errors.Is(err, run.ErrDamaged) {
+		next = r.src.Reach(s.At(), 1)
+	}
 	if cerr := s.Close(); err == nil {
 		err = cerr
 	}
-	return some, to, err
+	return some, next, err
 }

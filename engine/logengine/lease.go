@@ -3,6 +3,7 @@ package logengine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -24,10 +25,16 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 			if g.Queues[i].Err = w.Check(); g.Queues[i].Err != nil {
 				continue
 			}
-			if err := c.lease(w, &g.Queues[i], &leased[i]); err != nil {
+			err := c.lease(w, &g.Queues[i], &leased[i])
+			if err == nil {
+				continue
+			}
+			if !c.alone(err) {
 				e.giveBack(leased)
 				return err
 			}
+			e.giveBack(leased[i : i+1])
+			leased[i], g.Queues[i] = nil, engine.Granted{Err: wrap("lease", err)}
 		}
 		return nil
 	})
@@ -53,6 +60,13 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 	}
 	return g, nil
+}
+
+// alone reports whether an error is of one queue, of which something could not be read, and not of
+// the whole call.
+func (c *call) alone(err error) bool {
+	var ours *engine.Error
+	return !errors.As(err, &ours) && c.ctx.Err() == nil && c.e.failed() == nil
 }
 
 // giveBack releases what was leased for somebody who has left. Without it the leases would end at
@@ -152,6 +166,7 @@ func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
 			lack = cmp.Or(lack, err)
 		case err != nil:
 			c.e.damaged(q, t.id, err)
+			q.ready = max(0, q.ready-1) // nobody gets it
 			continue
 		case m.past(c.ms):
 			c.expire(&m)
@@ -219,7 +234,7 @@ func (c *call) nextOf(q *queue) (int64, error) {
 		return q.pause, nil
 	}
 	next := q.ends.next(q)
-	if q.ready > 0 {
+	if q.ready > 0 && len(q.turns) > 0 {
 		at := q.gathers(c.now, c.ms)
 		if at <= c.ms && !q.full() {
 			return c.ms, nil

@@ -2,12 +2,14 @@ package logengine
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // lease is that of a message, which stays where it stands meanwhile. One that has lapsed is kept
@@ -141,7 +143,12 @@ func (c *call) lapseAll(q *queue) error {
 		if n > 0 && c.full(n) {
 			return errYield
 		}
-		if err := c.lapse(q, l); err != nil {
+		if err := c.lapse(q, l); errors.Is(err, run.ErrDamaged) {
+			c.e.damaged(q, l.id, err)
+			q.ends.pop()
+			l.over = true // and has no turn
+			q.leased--
+		} else if err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/run"
@@ -37,7 +38,7 @@ func (k *keeper) choose() []*source {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for a := recent.Live; a <= recent.Finished; a++ {
-		list := e.runs.of[a]
+		list := slices.DeleteFunc(slices.Clone(e.runs.of[a]), func(s *source) bool { return s.bad })
 		for _, src := range list {
 			if alive := src.Count(0, src.Len()); uint64(alive)*5 < uint64(src.Len())*3 && alive > 0 {
 				return k.beside(list, src)
@@ -84,6 +85,7 @@ func (k *keeper) mergeRuns(some []*source) error {
 		return nil
 	}
 	if err != nil {
+		k.spoiled(some, err)
 		return err
 	}
 	if m.Run.Len() == 0 {
@@ -118,6 +120,19 @@ func (k *keeper) mergeRuns(some []*source) error {
 	k.drew()
 	e.mu.Unlock()
 	return k.clear(gone)
+}
+
+// spoiled notes which run could not be merged since it is damaged, so that others are.
+func (k *keeper) spoiled(some []*source, err error) {
+	var damage *disk.DamageError
+	if !errors.As(err, &damage) {
+		return
+	}
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	for _, src := range some {
+		src.bad = src.bad || run.Name(k.e.runsDir(), src.Number()) == damage.File
+	}
 }
 
 // dropDead leaves out the runs in which nobody lives.

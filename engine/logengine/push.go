@@ -2,11 +2,13 @@ package logengine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Push keeps each message or applies its conflict policy, and answers when that is durable.
@@ -25,6 +27,9 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			err := c.step(func() error {
 				for n := 0; i < len(msgs) && !c.full(n); n++ {
 					r, err := c.push(&msgs[i], &keys[i])
+					if errors.Is(err, run.ErrDamaged) {
+						r, err = engine.PushResult{Err: c.unreadable(err)}, nil
+					}
 					if err != nil {
 						return err
 					}

@@ -1,9 +1,12 @@
 package logengine
 
 import (
+	"errors"
+
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // replay brings what is in memory to where the log ends. Nobody else has the engine yet.
@@ -298,6 +301,10 @@ func (r *replay) know(q *queue) error {
 			v, err := c.valueAt(at)
 			if err == errLack { // they are large
 				break
+			}
+			if errors.Is(err, run.ErrDamaged) { // the lease will end, and nobody get the message
+				spots = spots[1:]
+				continue
 			}
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Settle ends or extends leases, and answers when that is durable.
@@ -25,6 +26,9 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 						return err
 					}
 					one, err := c.settle(&s[i])
+					if errors.Is(err, run.ErrDamaged) {
+						one, err = engine.Settled{Err: c.unreadable(err)}, nil
+					}
 					if err != nil {
 						return err
 					}

@@ -15,6 +15,7 @@ type source struct {
 	area  recent.Area
 	marks uint64 // the file that says who has died, in the manifest in force
 	dirty bool   // somebody has died since it was written
+	bad   bool   // it cannot be merged, since it is damaged
 
 	// Where the run has been merged into another one:
 	merged *run.Merged

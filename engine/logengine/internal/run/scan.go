@@ -9,7 +9,8 @@ type Scan struct {
 	all      bool // the dead too
 	buf      *buffer
 	block    block // the one read last
-	read     int   // bytes, by the last Next
+	pos      uint32
+	read     int // bytes, by the last Next
 	entry    Entry
 	err      error
 }
@@ -41,6 +42,7 @@ func (s *Scan) Next() bool {
 	if !ok {
 		return false
 	}
+	s.pos = pos
 	if pos < s.block.first || pos-s.block.first >= uint32(s.block.count) {
 		i := s.r.blockAt(pos)
 		s.read = int(s.r.blockEnd(i) - s.r.blocks[i].off)
@@ -75,6 +77,9 @@ func (s *Scan) step() (pos uint32, ok bool) {
 
 // Entry is the entry that Next turned to. Its value holds until the next call of Next or Close.
 func (s *Scan) Entry() Entry { return s.entry }
+
+// At is the position that Next turned to, or at which it found that the block is damaged.
+func (s *Scan) At() uint32 { return s.pos }
 
 // Err is why Next found none; nil at the end.
 func (s *Scan) Err() error { return s.err }

@@ -15,36 +15,54 @@ func (p *player) chore(n [8]uint32) {
 	}
 	c := pick(p.b.h.Chores, n[0])
 	p.logf("%s", c.Name)
-	err := p.meanwhile(n, func() error { return c.Do(p.e) }, func(string) bool { return true })
+	err := p.meanwhile("chore", n, func() error { return c.Do(p.e) }, nil)
 	p.hear(err)
 	if err != nil {
 		p.failf("%s: %v", c.Name, err)
 	}
 }
 
-// meanwhile carries something out, and plays steps in the midst of it where that may be.
-func (p *player) meanwhile(n [8]uint32, do func() error, may func(where string) bool) error {
-	if p.b.h.Meanwhile == nil || p.amid {
+// meanwhile carries something out, and plays steps in the midst of it, having called first before
+// the first of them.
+func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func()) error {
+	if p.b.h.Meanwhile == nil || p.amid || what != "chore" && (p.fault != nil || p.b.h.Losses != nil) {
 		return do()
 	}
 	p.amid = true
 	defer func() { p.amid = false }()
 	r := rand.New(rand.NewPCG(uint64(n[1]), uint64(n[2])))
-	var bag []string
+	bag := slices.Repeat([]string{"chore"}, 6)
 	for _, k := range kinds {
 		if k.kind != "reopen" {
 			bag = append(bag, slices.Repeat([]string{k.kind}, k.weight)...)
 		}
 	}
 	often, left := 1+r.IntN(4), mostMeanwhile
-	return p.b.h.Meanwhile(p.e, do, func(where string) {
-		if left == 0 || p.problem != "" || p.failed || !may(where) || r.IntN(often) > 0 {
+	return p.b.h.Meanwhile(p.e, what, do, func(where string) {
+		if left == 0 || p.problem != "" || p.failed || what == "purge" && where != what || r.IntN(often) > 0 {
 			return
 		}
+		s := drawStep(r, bag)
+		if s.kind == "time" && p.purged != "" || s.kind == "chore" && what == "chore" {
+			return // whether time or the purge takes what is over is left open; chores wait for each other
+		}
 		left--
+		if first != nil {
+			first()
+		}
 		p.logf("(meanwhile, at %s)", where)
 		if p.tick(); p.problem == "" {
-			p.call(drawStep(r, bag))
+			p.call(s)
 		}
 	})
+}
+
+// alone plays a step in which an engine decides on one message, once, as it stands then.
+func (p *player) alone(s step) {
+	switch s.kind {
+	case "push", "cancel", "reschedule", "get": // others read on when they have decided
+		_ = p.meanwhile("call", s.n, func() error { p.do(s); return nil }, nil)
+	default:
+		p.do(s)
+	}
 }

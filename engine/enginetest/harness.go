@@ -47,10 +47,11 @@ type Harness struct {
 	// histories look at none.
 	Losses func(e engine.Engine) []func(t *testing.T) engine.Engine
 
-	// Meanwhile carries do out, and calls fn where the engine holds no lock in the midst of
-	// a chore or a purge, told what it does there, from one goroutine at a time and not once
-	// do has returned: that plays steps of a random history there. Nil: none are.
-	Meanwhile func(e engine.Engine, do func() error, fn func(where string)) error
+	// Meanwhile carries do out, which is a chore, a purge or another call, as what says, and
+	// calls fn where the engine holds no lock in the midst of it, from one goroutine at a time
+	// and not once do has returned: that plays steps of a random history there. Of another call
+	// it is where that reads before it decides. Nil: none are.
+	Meanwhile func(e engine.Engine, what string, do func() error, fn func(where string)) error
 
 	// Sound says what of all that an engine holds does not agree with the rest; it is asked
 	// between the calls of random histories without faults. Nil: none is.

@@ -345,16 +345,10 @@ func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 	var once sync.Once
 	p.purged = queue
 	purged := func() { want, wantErr = p.m.Purge(p.ctx, queue, also) }
-	err := p.meanwhile(n, func() (err error) {
+	err := p.meanwhile("purge", n, func() (err error) {
 		got, err = e.Purge(p.ctx, queue, also)
 		return err
-	}, func(where string) bool {
-		if where != "purge" || p.fault != nil || p.b.h.Losses != nil {
-			return false
-		}
-		once.Do(purged)
-		return true
-	})
+	}, func() { once.Do(purged) })
 	once.Do(purged)
 	p.purged = ""
 	if p.agree("purge", err, wantErr) && (got < want || got > want+slack) {

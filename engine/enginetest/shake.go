@@ -14,7 +14,11 @@ func (p *player) call(s step) {
 		return
 	}
 	if s.kind == "chore" || !p.upsets() {
-		p.do(s)
+		if s.fault%3 == 0 {
+			p.alone(s)
+		} else {
+			p.do(s)
+		}
 		p.look(p.m)
 		p.sound()
 		return

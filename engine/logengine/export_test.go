@@ -60,8 +60,21 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 
 // Flush writes all recent messages to runs.
 func (e *Engine) Flush(ctx context.Context) error {
+	return e.Still(func() error { return e.FlushStill(ctx) })
+}
+
+// Still carries do out while nothing is flushed or merged, unless do does so itself by FlushStill
+// and MergeStill.
+func (e *Engine) Still(do func() error) error {
 	e.keeper.flushMu.Lock()
 	defer e.keeper.flushMu.Unlock()
+	e.keeper.mergeMu.Lock()
+	defer e.keeper.mergeMu.Unlock()
+	return do()
+}
+
+// FlushStill is Flush within Still.
+func (e *Engine) FlushStill(context.Context) error {
 	if w := e.keeper.next(true); w != nil {
 		return e.keeper.flushWindow(w)
 	}
@@ -70,8 +83,11 @@ func (e *Engine) Flush(ctx context.Context) error {
 
 // Merge merges all runs of each area into one.
 func (e *Engine) Merge(ctx context.Context) error {
-	e.keeper.mergeMu.Lock()
-	defer e.keeper.mergeMu.Unlock()
+	return e.Still(func() error { return e.MergeStill(ctx) })
+}
+
+// MergeStill is Merge within Still.
+func (e *Engine) MergeStill(context.Context) error {
 	for a := range e.runs.of {
 		e.mu.Lock()
 		list := e.runs.of[a]

@@ -5,7 +5,9 @@ import (
 	"maps"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +35,7 @@ type machine struct {
 	losses         []*disktest.Disk
 
 	opened    map[string]int
+	still     atomic.Bool // nothing is flushed or merged by itself
 	inChore   sync.Mutex
 	meanwhile func(where string) // while a chore is under way
 }
@@ -58,6 +61,9 @@ func (m *machine) tryOpen() (*logengine.Engine, error) {
 
 // hook lets faults happen, and keeps what a loss of power would leave.
 func (m *machine) hook(c disktest.Call) error {
+	if c.Op == disktest.Read && m.still.Load() && strings.HasSuffix(c.Name, ".run") {
+		m.between("read")
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.opened == nil {

@@ -20,19 +20,38 @@ func simulation() (enginetest.Harness, *machines) {
 	chore := func(name string, do func(e *logengine.Engine, ctx context.Context) error) enginetest.Chore {
 		return enginetest.Chore{Name: name, Do: func(e engine.Engine) error { return do(e.(*logengine.Engine), context.Background()) }}
 	}
+	still := func(name string, do, within func(e *logengine.Engine, ctx context.Context) error) enginetest.Chore {
+		return chore(name, func(e *logengine.Engine, ctx context.Context) error {
+			if ms.of[e].still.Load() {
+				return within(e, ctx)
+			}
+			return do(e, ctx)
+		})
+	}
 	h := enginetest.Harness{
 		Clock: ms.clock, Lasting: true,
 		Open:   func(t *testing.T) engine.Engine { clear(ms.of); return ms.open(t, ms.machine()) },
 		Reopen: ms.reopen, Crash: ms.crash,
-		Sound:     func(e engine.Engine) error { return e.(*logengine.Engine).Sound() },
-		Seed:      func(seed uint64) { ms.seed = seed },
-		Meanwhile: func(e engine.Engine, do func() error, fn func(string)) error { return ms.of[e].during(fn, do) },
+		Sound: func(e engine.Engine) error { return e.(*logengine.Engine).Sound() },
+		Seed:  func(seed uint64) { ms.seed = seed },
+		Meanwhile: func(e engine.Engine, what string, do func() error, fn func(string)) error {
+			m := ms.of[e]
+			if what != "call" {
+				return m.during(fn, do)
+			}
+			return e.(*logengine.Engine).Still(func() error {
+				m.still.Store(true)
+				defer m.still.Store(false)
+				return m.during(fn, do)
+			})
+		},
 		Faults: []enginetest.Fault{
 			ms.fault("the power goes", errPower), ms.fault("EIO", syscall.EIO), ms.fault("ENOSPC", syscall.ENOSPC),
 			ms.fault("EMFILE", syscall.EMFILE), ms.fault("a short write", &disktest.Short{Err: syscall.EIO}),
 		},
 		Chores: []enginetest.Chore{
-			chore("flush", (*logengine.Engine).Flush), chore("merge", (*logengine.Engine).Merge),
+			still("flush", (*logengine.Engine).Flush, (*logengine.Engine).FlushStill),
+			still("merge", (*logengine.Engine).Merge, (*logengine.Engine).MergeStill),
 		},
 	}
 	return h, ms

@@ -16,8 +16,8 @@ type Config struct {
 	// engine.ErrLimit. 0: no limit.
 	MaxPending int64
 
-	// MemoryBytes is about how much memory is used for messages that are in no run yet, and for
-	// what is about to be leased, over all queues. Beside it a run takes about 1.8 bytes for
+	// MemoryBytes is about how much memory is used for messages that are in no run yet, and, a
+	// quarter of it, for what is about to be leased, over all queues. Beside it a run takes about 1.8 bytes for
 	// each of its messages. 0: 256 MiB; at least 8 MiB.
 	MemoryBytes int64
 
@@ -43,6 +43,7 @@ type tuning struct {
 	segment int64 // bytes of a segment of the log; 0: that of package wal
 	window  int64 // bytes of memory at which the recent messages are sealed
 	span    int64 // bytes of the log since the last seal, likewise
+	near    int64 // bytes of memory of what is about to be leased
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
 	fanIn   int   // runs of about one size that are merged
@@ -60,6 +61,7 @@ const (
 	defaultMinFree = 256 << 20
 	defaultSpan    = 256 << 20
 	defaultEntry   = 256 << 20
+	leastNear      = 4 << 20
 	defaultFanIn   = 8
 )
 
@@ -90,6 +92,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if t.span == 0 {
 		t.span = defaultSpan
+	}
+	if t.near == 0 {
+		t.near = max(leastNear, d.MemoryBytes/4)
 	}
 	if t.entry == 0 {
 		t.entry = defaultEntry

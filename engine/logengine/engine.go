@@ -51,6 +51,7 @@ type Engine struct {
 	queues   map[string]*queue
 	numbered map[uint32]*queue
 	live     int64 // messages of all queues
+	near     int64 // bytes of memory that what is near takes
 	fresh    freshness
 
 	nextID    engine.ID

@@ -14,6 +14,7 @@ type Tune struct {
 	SegmentBytes int64 // of the log
 	WindowBytes  int64 // of memory, at which the recent messages are sealed
 	SpanBytes    int64 // of the log, likewise
+	NearBytes    int64 // of memory of what is about to be leased
 	EntryBytes   int   // that an entry of the log may have
 	BlockBytes   int   // of runs
 	MergeRuns    int   // of about one size are merged
@@ -36,7 +37,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if cfg != nil {
 		c = *cfg
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, entry: t.EntryBytes, block: t.BlockBytes,
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, near: t.NearBytes, entry: t.EntryBytes, block: t.BlockBytes,
 		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
@@ -100,6 +101,21 @@ func (e *Engine) MergeStill(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Near is how many bytes what is about to be leased takes, over all queues.
+func (e *Engine) Near() (n int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, q := range e.queues {
+		n += int64(cap(q.turns)) * turnBytes
+		for _, l := range []*lane{&q.lane, &q.graves, &q.memories} {
+			for _, k := range l.cursors {
+				n += int64(cap(k.loaded)) * turnBytes
+			}
+		}
+	}
+	return n
 }
 
 // sound says what of all that is in memory does not agree: that each message stands once, that the

@@ -325,11 +325,13 @@ func (k *keeper) tidy() error {
 			if q == nil || err != nil {
 				return err
 			}
+			defer e.weigh(q)
 			if err := c.forgetOver(q); err != nil {
 				return err
 			}
 			return c.dropDead(q)
 		})
+		e.watchers.Hint(c.hints...)
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ type cursor struct {
 	end    uint32 // of the queue's part
 	next   uint32 // the first that was not read
 	loaded []turn
+	room   int  // how many there was room for when they were read
 	many   int  // how many were read last
 	late   bool // some were read before
 }
@@ -30,6 +31,19 @@ const (
 	leastLoad = 64 // at least a block
 	mostLoad  = 1024
 )
+
+// forget forgets what was read.
+func (l *lane) forget() { l.set, l.cursors = nil, nil }
+
+// bytes is about how much memory the lane takes.
+func (l *lane) bytes() (n int64) {
+	for _, k := range l.cursors {
+		if n += cursorBytes; len(k.loaded) > 0 {
+			n += int64(k.room) * turnBytes
+		}
+	}
+	return n
+}
 
 // refresh sees to it that there is a cursor in each run, at a position.
 func (l *lane) refresh(e *Engine, q *queue, from recent.Position) {
@@ -87,6 +101,7 @@ func (k *cursor) head(c *call, from recent.Position) bool {
 			}
 			k.loaded = k.loaded[1:]
 		}
+		k.loaded = nil
 		next, ok := k.src.Live.Next(k.next, k.end)
 		if !ok {
 			k.next = k.end
@@ -98,7 +113,7 @@ func (k *cursor) head(c *call, from recent.Position) bool {
 		if !read || next < l.from || next >= l.to {
 			return false
 		}
-		k.loaded, k.next = l.turns, l.to
+		k.loaded, k.next, k.room = l.turns, l.to, cap(l.turns)
 	}
 }
 

@@ -139,6 +139,7 @@ func (c *call) grant(q *queue, w *engine.Want, g *engine.Granted, leased *[]pict
 		c.hints = append(c.hints, q.name)
 	}
 	q.told, q.hint = next, false
+	c.e.weigh(q)
 	return nil
 }
 

@@ -227,7 +227,7 @@ func (c *call) detach(m *message) {
 	if m.area == recent.Live {
 		c.e.live--
 		if m.lease != nil && !m.lease.over {
-			if q.full() && q.ready > 0 {
+			if q.full() && (q.ready > 0 || q.front == recent.First) { // from there on nobody has looked
 				q.arrives(c.ms)
 			}
 			q.leased--

@@ -1,6 +1,8 @@
 package logengine
 
 import (
+	"unsafe"
+
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
@@ -40,8 +42,41 @@ func after(p recent.Position) recent.Position { return recent.Position{At: p.At,
 // are found again where they are kept.
 func (q *queue) rewind() {
 	q.front, q.turns, q.ready = recent.First, nil, 0
-	q.lane.set, q.lane.cursors = nil, nil
+	q.lane.forget()
 }
+
+// weigh notes how much memory is taken by what is near in a queue. Where that of all queues is more
+// than its share, others forget what they have: it is found again when they are called.
+func (e *Engine) weigh(q *queue) {
+	was := q.weight
+	q.weight = int64(cap(q.turns))*turnBytes + q.lane.bytes() + q.graves.bytes() + q.memories.bytes()
+	if q.gone {
+		q.weight = 0
+	}
+	e.near += q.weight - was
+	most, looked := e.cfg.tune.near, 0
+	if e.near <= most {
+		return
+	}
+	for _, o := range e.queues { // in no order
+		if o != q && o.weight > 0 {
+			o.rewind()
+			o.graves.forget()
+			o.memories.forget()
+			e.near -= o.weight
+			o.weight = 0
+		}
+		if looked++; e.near <= most/4*3 || looked == mostShed {
+			return
+		}
+	}
+}
+
+const (
+	mostShed    = 4096 // queues are looked at at a time
+	turnBytes   = int64(unsafe.Sizeof(turn{}))
+	cursorBytes = int64(unsafe.Sizeof(cursor{})) + 8
+)
 
 // waits notes that a message waits, in the queue or in another order than before.
 func (c *call) waits(q *queue, t turn) {

@@ -24,6 +24,7 @@ type queue struct {
 	dead, finished      int64
 
 	near
+	weight int64 // bytes of memory that near and the lanes took when they were last weighed
 	leases map[engine.ID]*lease
 	ends   deadlines
 	latest int64 // the latest due of those who were ever leased
@@ -137,6 +138,7 @@ func (c *call) forget(names []string) {
 			continue
 		}
 		q.gone = true
+		c.e.weigh(q)
 		delete(c.e.queues, name)
 		c.e.nums.Delete(name)
 		delete(c.e.numbered, q.num)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
@@ -62,14 +63,9 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 				if q == nil || err != nil {
 					return err
 				}
-				if other = q.purge; other == nil {
+				if other = q.purge; other == nil { // one after the other
 					p, err = c.beginPurge(q, also)
-					return err
 				}
-				if other.err == nil { // one after the other
-					return nil
-				}
-				other, err = c.startPurge(q, &other.Purge) // what it hides is still there
 				return err
 			})
 			if err != nil || p != nil || other == nil {
@@ -100,7 +96,9 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 
 // beginPurge writes down what a purge removes, and begins to.
 func (c *call) beginPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
-	p := &record.Purge{Queue: q.num, Also: also, UpTo: c.e.nextID - 1}
+	e := c.e
+	p := &purging{done: make(chan struct{})}
+	p.Purge = record.Purge{Queue: q.num, Also: also, UpTo: e.nextID - 1}
 	for id, l := range q.leases {
 		if l.over { // the message waits
 			delete(q.leases, id)
@@ -109,23 +107,12 @@ func (c *call) beginPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 		}
 	}
 	slices.Sort(p.But)
-	begun, err := c.startPurge(q, p)
-	if err != nil {
-		return nil, err
+	if !e.calls.TryEnter() {
+		return nil, &engine.Error{Op: "purge", Err: engine.ErrClosed}
 	}
 	c.group = p.Append(c.group)
 	c.touch(q)
 	q.rewind()
-	return begun, nil
-}
-
-// startPurge begins to remove what a purge names.
-func (c *call) startPurge(q *queue, named *record.Purge) (*purging, error) {
-	e := c.e
-	if !e.calls.TryEnter() {
-		return nil, &engine.Error{Op: "purge", Err: engine.ErrClosed}
-	}
-	p := &purging{Purge: *named, done: make(chan struct{})}
 	q.purge = p
 	go func() {
 		defer e.calls.Leave()
@@ -134,20 +121,41 @@ func (c *call) startPurge(q *queue, named *record.Purge) (*purging, error) {
 	return p, nil
 }
 
-// carryOutPurge removes what a purge names.
+// carryOutPurge removes what a purge names. If that fails whoever asked for it is told, and it is
+// tried again, since what is not removed is counted.
 func (e *Engine) carryOutPurge(q *queue, p *purging) {
-	c := &call{e: e, ctx: e.life, op: "purge", least: never}
-	s := sweep{q: q, p: p}
-	err := s.run(c)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p.err = err
-	if err == nil {
-		q.purge = nil
-		q.told, q.hint = c.ms, false
-		defer e.watchers.Hint(q.name)
+	for {
+		c := &call{e: e, ctx: e.life, op: "purge", least: never}
+		s := sweep{q: q, p: p}
+		err := s.run(c)
+		e.mu.Lock()
+		if p.err = err; err == nil {
+			q.purge = nil
+			q.told, q.hint = c.ms, false
+		}
+		ends := err == nil || e.life.Err() != nil || e.failed() != nil
+		again := &purging{Purge: p.Purge, done: make(chan struct{})}
+		if !ends {
+			q.purge = again
+		}
+		close(p.done)
+		e.mu.Unlock()
+		if err == nil {
+			e.watchers.Hint(q.name)
+		}
+		if ends {
+			return
+		}
+		e.slog.Warn("tarry disk: a purge failed and is tried again", "dir", e.dir, "queue", q.name, "error", err)
+		p = again
+		wait := time.NewTimer(againAfter)
+		select {
+		case <-wait.C:
+		case <-e.life.Done():
+		case <-e.log.Failed():
+		}
+		wait.Stop()
 	}
-	close(p.done)
 }
 
 // sweep removes what a purge names: first from the windows of recent messages, then from the runs.

@@ -215,10 +215,14 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 		}
 	}
 	// A death must not be durable before its record is: a message that moved would be lost. Who
-	// was found dead by now has his record once the step under way has ended.
+	// was found dead by now has his record once the step under way has ended, unless the log did
+	// not take it.
 	e.mu.Lock()
-	end := e.log.End()
+	end, failed := e.log.End(), e.failed()
 	e.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
 	if err := e.log.Wait(e.life, end); err != nil {
 		return nil, err
 	}

@@ -256,7 +256,7 @@ func (p *player) do(s step) {
 		if n[3]%2 == 0 {
 			wants[0].TTR = 0
 		}
-		if n[3]%5 == 0 {
+		if n[3]%5 == 0 && !p.armed && !p.shaken { // one may fail and the other get what it was to get
 			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: p.remote(n[7])})
 		}
 		p.lease(wants)

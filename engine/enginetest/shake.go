@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -91,9 +92,10 @@ func (p *player) guard(do func()) {
 		p.before = nil
 	}
 	problems := p.becomes(models)
-	for range 3 { // the engine may end while it is looked at
-		if problems == "" || !p.failed || !p.shaken {
-			break
+	// The engine may end while it is looked at, or yet have to do again what failed.
+	for giveUp := time.Now().Add(time.Second); problems != "" && p.shaken && time.Now().Before(giveUp); {
+		if !p.failed {
+			time.Sleep(2 * time.Millisecond)
 		}
 		p.failed = false
 		p.reopenIfEnded()

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"io"
 
@@ -86,8 +87,11 @@ func (w *window) proof(seed uint32, off int64, beyond Pos) (at int64, found bool
 		if err != nil || len(b) < frameSize {
 			return 0, false, err
 		}
-		// Most places fail here, most of those of zeros at once.
-		f, _, ok := decodeFrameHead(b)
+		if n := w.zeros(off); n > frameSize {
+			off += int64(n-frameSize) - align // no head that lies in zeros says anything
+			continue
+		}
+		f, _, ok := decodeFrameHead(b) // most places fail here
 		if f.synced <= beyond || !ok {
 			continue
 		}
@@ -95,4 +99,13 @@ func (w *window) proof(seed uint32, off int64, beyond Pos) (at int64, found bool
 			return off, err == nil, err
 		}
 	}
+}
+
+// zeros is how many bytes from off on are zeros, of what was read, in whole pages.
+func (w *window) zeros(off int64) (n int) {
+	const page = 4 << 10
+	for b := w.b[off-w.off:]; len(b) >= page && bytes.Equal(b[:page], zeros[:page]); b = b[page:] {
+		n += page
+	}
+	return n
 }

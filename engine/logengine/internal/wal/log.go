@@ -46,9 +46,11 @@ type Log struct {
 	live     []*segment // that were begun, in order
 	spares   []*segment // that are next, in order
 	used     []*segment // that nobody needs
-	number   uint64     // of the next spare
-	spareErr error      // why there are not enough spares
-	noSpace  bool       // that is the reason
+	released Pos        // all before is needed by nobody but those who hold it
+	holds    []*Hold
+	number   uint64 // of the next spare
+	spareErr error  // why there are not enough spares
+	noSpace  bool   // that is the reason
 }
 
 // flush is all who wait for the same sync.
@@ -232,9 +234,15 @@ func (f *flush) wait(ctx context.Context) error {
 }
 
 // Release says that nothing before a position is needed any more: the log is never opened from
-// before it again. Segments that lie before it are used again, or removed.
+// before it again. Segments that lie before it are used again, or removed, once nobody has a Hold
+// on them.
 func (l *Log) Release(pos Pos) {
 	l.mu.Lock()
+	l.released = max(l.released, pos)
+	pos = l.released
+	for _, h := range l.holds {
+		pos = min(pos, h.from)
+	}
 	n := 0
 	for n+1 < len(l.live) && l.live[n+1].durable && l.live[n+1].base <= min(pos, l.Synced()) {
 		n++

@@ -130,6 +130,22 @@ type Redriver interface {
 // Redriven is the answer to Redrive.
 type Redriven struct{ Redriven, Skipped int64 }
 
+// Backup tells of a backup.
+type Backup struct {
+	Taken  time.Time // what was answered before is in it
+	Files  int       // it consists of
+	Bytes  int64     // in them
+	Copied int64     // of these bytes that were written; the others are shared with the store or the backup before
+}
+
+// Backuper makes copies of what it keeps, while it serves.
+type Backuper interface {
+	// Backup brings the backup of that name to what is kept now. What was answered before the
+	// call is in it, and durable, on return; after an error it is what it was before. A name is
+	// a directory for an engine that keeps messages in one.
+	Backup(ctx context.Context, name string) (Backup, error)
+}
+
 // Whole is an engine with all the calls that Full claims.
 type Whole interface {
 	Engine

@@ -38,7 +38,8 @@ type Engine struct {
 	life     context.Context // ends when the engine closes
 	end      context.CancelFunc
 
-	keeper *keeper
+	keeper  *keeper
+	copying sync.Mutex // one backup at a time
 
 	// What of the following is asked without the lock: a hint of what there was a moment ago.
 	outer atomic.Pointer[sources] // runs
@@ -66,6 +67,7 @@ type Engine struct {
 var _ interface {
 	engine.Whole
 	engine.AtomicPusher
+	engine.Backuper
 } = (*Engine)(nil)
 
 // coalesce is how many single calls are welcome as one, and lanes how many such calls at a time: one

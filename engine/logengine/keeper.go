@@ -28,8 +28,9 @@ type keeper struct {
 
 	flushMu, mergeMu sync.Mutex // one of each at a time, come whence it may
 
-	mu  sync.Mutex // one manifest at a time
-	man *manifest.Manifest
+	mu     sync.Mutex // one manifest at a time
+	man    *manifest.Manifest
+	pinned *manifest.State // that is being copied; nil: none is
 
 	// Guarded by Engine.mu:
 	sealed []sealedWindow // that are still to be flushed, the oldest first
@@ -264,7 +265,7 @@ func (k *keeper) clear(gone []*source) error {
 	for _, src := range gone {
 		errs = append(errs, src.Remove())
 	}
-	errs = append(errs, marks.Sweep(k.e.fs, k.e.runsDir(), s.Names))
+	errs = append(errs, marks.Sweep(k.e.fs, k.e.runsDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) }))
 	return errors.Join(errs...)
 }
 

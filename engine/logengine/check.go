@@ -1,0 +1,91 @@
+package logengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/backup"
+	"github.com/tarryhq/tarry/engine/logengine/internal/check"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/logengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
+	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
+)
+
+// Report is what a check found.
+type Report = check.Report
+
+// Finding is something that is wrong with a store.
+type Finding = check.Finding
+
+// Check reads all of the store in a directory that nobody has open, or of a backup, and says what is
+// wrong with it. It changes nothing. progress, if it is not nil, is called with the bytes that were
+// read by then. It fails with engine.ErrUnavailable when a process has the store open, or the disk
+// cannot be read, and with engine.ErrInvalid when there is no store of this kind or of a newer format.
+func Check(ctx context.Context, dir string, progress func(read int64)) (*Report, error) {
+	f, pace := disk.OS{}, paced(ctx, progress)
+	if backup.Is(f, dir) {
+		rep, err := backup.Check(f, dir, &backup.Config{Pace: pace})
+		if err != nil {
+			return nil, checkError(dir, backupError("check", dir, err))
+		}
+		return rep, nil
+	}
+	rep, err := check.Check(f, dir, &check.Config{Pace: pace})
+	if err != nil {
+		return nil, checkError(dir, err)
+	}
+	return rep, nil
+}
+
+// Repair checks a store and mends what can be mended without losing anything: done is what it did,
+// a line each, and the report is of a check behind it. A backup it refuses.
+func Repair(ctx context.Context, dir string, progress func(read int64)) (done []string, after *Report, err error) {
+	f := disk.OS{}
+	if backup.Is(f, dir) {
+		return nil, nil, &engine.Error{Op: "repair", Err: engine.ErrInvalid, Hint: dir + " is a backup, and is left as it is: make another one, or restore it and repair that"}
+	}
+	done, after, err = check.Repair(f, dir, &check.Config{Pace: paced(ctx, progress)})
+	if err != nil {
+		return done, nil, checkError(dir, err)
+	}
+	return done, after, nil
+}
+
+// paced ends work with a context, and tells how far it has come.
+func paced(ctx context.Context, progress func(bytes int64)) func(int) error {
+	all := int64(0)
+	return func(n int) error {
+		all += int64(n)
+		if progress != nil {
+			progress(all)
+		}
+		return ctx.Err()
+	}
+}
+
+// checkError says why a store cannot be checked.
+func checkError(dir string, err error) error {
+	fail := func(sentinel error, hint string) error {
+		return &engine.Error{Op: "check", Err: fmt.Errorf("%w: %w", sentinel, err), Hint: hint}
+	}
+	var ours *engine.Error
+	switch {
+	case errors.As(err, &ours), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, disk.ErrLocked):
+		return fail(engine.ErrUnavailable, "another process has "+dir+" open: stop that first")
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(engine.ErrInvalid, "name the directory of a store made with store=log, or of a backup of one")
+	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, marks.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
+		return fail(engine.ErrInvalid, dir+" was written by a newer release: use that")
+	case errors.Is(err, fs.ErrPermission):
+		return fail(engine.ErrInvalid, "the directory "+dir+" must be readable and writable")
+	}
+	return fail(engine.ErrUnavailable, "see to the disk of "+dir)
+}

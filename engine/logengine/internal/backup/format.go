@@ -1,0 +1,96 @@
+package backup
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+	"strconv"
+)
+
+// The names in the directory of a backup, beside those of generations.
+const (
+	Name     = "BACKUP"
+	newName  = "BACKUP.new"
+	lockName = "LOCK"
+)
+
+// The parts of a store's directory.
+const (
+	logName  = "log"
+	runsName = "runs"
+
+	// restoring stands in the directory of a store until it has been restored.
+	restoring = "RESTORING"
+)
+
+const (
+	magic    = "tarrybak"
+	version  = 1
+	headSize = 64
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	le         = binary.LittleEndian
+)
+
+// head says which generation is in force.
+type head struct {
+	store      uint64
+	generation uint64
+	taken      int64  // Unix milliseconds
+	end        uint64 // of the log
+	bytes      uint64 // of all files
+	files      uint64
+}
+
+func (h *head) encode() []byte {
+	b := make([]byte, headSize)
+	copy(b, magic)
+	le.PutUint32(b[8:], version)
+	le.PutUint64(b[16:], h.store)
+	le.PutUint64(b[24:], h.generation)
+	le.PutUint64(b[32:], uint64(h.taken))
+	le.PutUint64(b[40:], h.end)
+	le.PutUint64(b[48:], h.bytes)
+	le.PutUint64(b[56:], h.files)
+	le.PutUint32(b[12:], sum(b))
+	return b
+}
+
+func sum(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:])
+}
+
+// decode reads a head; a reason says what is wrong with it, and where.
+func decode(b []byte) (h head, off int64, reason string, err error) {
+	switch {
+	case len(b) < headSize || !bytes.Equal(b[:8], []byte(magic)):
+		return h, 0, "this says of no backup what is in force", nil
+	case sum(b) != le.Uint32(b[12:]):
+		return h, 12, "the checksum does not match", nil
+	}
+	if v := le.Uint32(b[8:]); v != version {
+		return h, 8, "", fmt.Errorf("%w (its format is %d, this one reads %d)", ErrNewer, v, version)
+	}
+	if len(b) != headSize {
+		return h, headSize, "the file is too long", nil
+	}
+	return head{
+		store: le.Uint64(b[16:]), generation: le.Uint64(b[24:]), taken: int64(le.Uint64(b[32:])),
+		end: le.Uint64(b[40:]), bytes: le.Uint64(b[48:]), files: le.Uint64(b[56:]),
+	}, 0, "", nil
+}
+
+// generationName is the name of a generation's directory.
+func generationName(n uint64) string { return fmt.Sprintf("%016x", n) }
+
+// parseGeneration returns the number of a generation by its name.
+func parseGeneration(name string) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(name, 16, 64)
+	return n, err == nil && name == generationName(n)
+}
+
+func (p *place) generation(n uint64) string { return filepath.Join(p.dir, generationName(n)) }

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/internal/storeurl"
+)
+
+func (p *Program) backupCommand() *cobra.Command {
+	var t target
+	cmd := &cobra.Command{
+		Use:   "backup TO",
+		Short: "Copy a disk store made with store=log to a directory",
+		Long: `Backup brings the backup in the directory TO to what the store holds now: all that was
+answered before is in it, and on the disk, when it ends. The directory is made when it is
+missing; one that holds anything but a backup of this store is refused. A backup that is
+cut off leaves the one before.
+
+Files that never change are shared with the store by hard links; on another file system
+only what is new since the backup before is copied.`,
+		Example: `  tarry backup /backups/orders --store 'disk:tarry-data?store=log'`,
+		Args:    exactly("TO"),
+	}
+	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		b, ok := c.Engine().(engine.Backuper)
+		if !ok {
+			return &engine.Error{Op: "backup", Err: engine.ErrUnsupported, Hint: "only a disk store made with store=log is backed up so"}
+		}
+		made, err := b.Backup(cmd.Context(), args[0]) // it may rightly take long
+		if err != nil {
+			return ofThisMachine(err)
+		}
+		return p.showBackup(t.json, "backed up", args[0], made)
+	})
+	t.clientFlags(cmd)
+	return cmd
+}
+
+func (p *Program) restoreCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "restore FROM TO",
+		Short: "Make a disk store of a backup",
+		Long: `Restore checks the backup in the directory FROM and makes a store of it in TO, a
+directory that is missing or empty: DIR, or disk:DIR. It asks no server.
+
+The store is the same one as of the instant of the backup. What became of its messages
+since is not known there: what was handled after the backup is handed out again.`,
+		Example: `  tarry restore /backups/orders disk:tarry-data`,
+		Args:    exactly("FROM", "TO"),
+		RunE: run(func(cmd *cobra.Command, args []string) error {
+			to, err := storeDir(args[1])
+			if err != nil {
+				return err
+			}
+			note := p.note()
+			defer note.clear()
+			made, err := logengine.Restore(cmd.Context(), args[0], to, func(n int64) { note.say("%d MiB checked and copied", n>>20) })
+			note.clear()
+			if err != nil {
+				return ofThisMachine(err)
+			}
+			return p.showBackup(asJSON, "restored", to, made)
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	asSetting(cmd, "json")
+	return cmd
+}
+
+// ofThisMachine has a store or backup that cannot be reached count as a failure of this call, not of
+// a server somewhere.
+func ofThisMachine(err error) error {
+	if errors.Is(err, tarry.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+		return &failedError{line: err.Error(), err: err}
+	}
+	return err
+}
+
+// storeDir is the directory of a disk store that is given as DIR or disk:DIR.
+func storeDir(arg string) (string, error) {
+	if !strings.HasPrefix(arg, "disk:") {
+		return arg, nil
+	}
+	u, err := url.Parse(arg)
+	if err != nil {
+		return "", usagef("as in disk:tarry-data", "%q is no store", arg)
+	}
+	r := storeurl.New(u)
+	dir := r.Path()
+	r.Rest()
+	return dir, r.Done()
+}
+
+// backupShown is a backup in JSON.
+type backupShown struct {
+	Outcome string    `json:"outcome"`
+	To      string    `json:"to"`
+	Taken   time.Time `json:"taken"`
+	Files   int       `json:"files"`
+	Bytes   int64     `json:"bytes"`
+	Copied  int64     `json:"copied"`
+}
+
+func (p *Program) showBackup(asJSON bool, outcome, to string, b engine.Backup) error {
+	o := p.printer(asJSON)
+	object := backupShown{strings.ReplaceAll(outcome, " ", "_"), to, b.Taken.UTC(), b.Files, b.Bytes, b.Copied}
+	if err := o.line(object, "%s to %s what was answered before %s: %d files, %s, of which %s were copied",
+		outcome, to, formatTime(b.Taken), b.Files, sizeText(b.Bytes), sizeText(b.Copied)); err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+// sizeText writes a size for people.
+func sizeText(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

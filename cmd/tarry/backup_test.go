@@ -1,0 +1,106 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const logStore = "disk:data?store=log"
+
+// A store is backed up, again to the same place, and restored; both are sound.
+func TestBackupAndRestore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	w := world{env: []string{"TARRY_STORE=" + logStore}}
+	for _, s := range []step{
+		{args: "push mail x --key ann --in 1h", stdout: `created .*\n`},
+		{args: "push mail y --key bob --in 1h", stdout: `created .*\n`},
+		{args: "backup copies/mail", stdout: `backed up to copies/mail what was answered before TIME: \d+ files, .* were copied\n`},
+		{args: "cancel mail ann", stdout: `cancelled mail ann\n`},
+		{args: "push mail z --key cat --in 1h", stdout: `created .*\n`},
+		{args: "backup copies/mail --json", stdout: `{"outcome":"backed_up","to":"copies/mail","taken":"TIME","files":\d+,"bytes":\d+,"copied":\d+}\n`},
+		{args: "push mail late --key dan --in 1h", stdout: `created .*\n`},
+		{args: "check copies/mail", stdout: `copies/mail is sound: \d+ runs with \d+ entries, \d+ records in the log\nQUEUE  LIVE  DEAD  FINISHED\nmail  2  0  0\n`},
+		{args: "restore copies/mail disk:again", stdout: `restored to again what was answered before TIME: .*\n`},
+		{args: "check again --json", stdout: `{"dir":"again","sound":true,"closed":true,"runs":\d+,"entries":\d+,"records":\d+,"findings":\[\],"more":0,"leftovers":\[\],"done":\[\],"queues":\[{"queue":"mail","live":2,"dead":0,"finished":0}\]}\n`},
+		{args: "ls mail --store disk:again?store=log", stdout: `ID .*\n\d+  bob .*\n\d+  cat .*\n`},
+		{args: "ls mail", stdout: `ID .*\n\d+  bob .*\n\d+  cat .*\n\d+  dan .*\n`},
+		{args: "restore copies/mail third --json", stdout: `{"outcome":"restored","to":"third",.*}\n`},
+	} {
+		run1(t, w, s)
+	}
+}
+
+func TestBackupRefusals(t *testing.T) {
+	t.Chdir(t.TempDir())
+	w := world{env: []string{"TARRY_STORE=" + logStore}}
+	w.must(t, "push", "mail", "x")
+	w.must(t, "backup", "copy")
+	w.must(t, "push", "mail", "x", "--store", "disk:other?store=log")
+	w.must(t, "push", "mail", "x", "--store", "disk:pebble")
+	if err := os.MkdirAll("photos/holiday", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []step{
+		{args: "backup", code: exitUsage, stderr: `tarry: TO is missing .*\n`},
+		{args: "backup photos", code: exitUsage, stderr: `tarry: .*this is no backup: photos holds holiday \(name another directory\)\n`},
+		{args: "backup data", code: exitUsage, stderr: `tarry: .*this is no backup: data holds MANIFEST .*\n`},
+		{args: "backup copy --store disk:other?store=log", code: exitUsage, stderr: `tarry: .*this is a backup of another store: copy \(name another directory\)\n`},
+		{args: "backup more --store disk:pebble", code: exitFailed, stderr: `tarry: .*only a disk store made with store=log .*\n`},
+		{args: "restore copy", code: exitUsage, stderr: `tarry: TO is missing .*\n`},
+		{args: "restore copy data", code: exitUsage, stderr: `tarry: .*the directory is not empty: data holds LOCK \(name one that is missing or empty\)\n`},
+		{args: "restore data new", code: exitUsage, stderr: `tarry: .*this is no backup: data holds MANIFEST .*\n`},
+		{args: "restore nowhere new", code: exitUsage, stderr: `tarry: .*nowhere: .*\n`},
+		{args: "check photos", code: exitUsage, stderr: `tarry: .*\(name the directory of a store made with store=log, or of a backup of one\)\n`},
+		{args: "check pebble", code: exitUsage, stderr: `tarry: .*\(name the directory of a store made with store=log, or of a backup of one\)\n`},
+		{args: "check nowhere", code: exitUsage, stderr: `tarry: .*nowhere.*\n`},
+		{args: "check copy --repair", code: exitUsage, stderr: `tarry: .*copy is a backup, and is left as it is.*\n`},
+	} {
+		run1(t, w, s)
+	}
+	if names, _ := filepath.Glob("*"); !slices.Equal(names, []string{"copy", "data", "other", "pebble", "photos"}) {
+		t.Errorf("left %v", names)
+	}
+	served(t, logStore)
+	run1(t, w, step{args: "check data", code: exitFailed, stderr: `tarry: .*\(another process has data open: stop that first\)\n`})
+}
+
+// What is damaged is told, with file and place, and is not restored. What a repair does it tells.
+func TestCheckTellsDamage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	w := world{env: []string{"TARRY_STORE=" + logStore}}
+	w.must(t, "push", "mail", "x")
+	w.must(t, "backup", "copy")
+	left := filepath.Join("data", "runs", strings.Repeat("0", 14)+"ff.run")
+	if err := os.WriteFile(left, []byte("half of it"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run1(t, w, step{args: "check data", stdout: `data.runs.00000000000000ff.run: nothing names it; opening removes it\ndata is sound: .*`})
+	run1(t, w, step{args: "check disk:data --repair", stdout: `mended data.runs.00000000000000ff.run: removed, since nothing names it\ndata is sound: .*`})
+	run1(t, w, step{args: "check data --repair --json", stdout: `{"dir":"data","sound":true,.*"done":\[\],.*}\n`})
+	logs, _ := filepath.Glob("copy/*/log/*.log")
+	more, _ := filepath.Glob("data/log/*1.log")
+	for _, name := range append(logs, more...) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[4096+40] ^= 1
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []step{
+		{args: "check data", code: exitFailed, stdout: `data.log.0000000000000001.log, offset 4096: .* \(it would have to drop the log from there on\)\n`, stderr: `tarry: data is damaged: 1 findings \(restore a backup, .*\)\n`},
+		{args: "check copy", code: exitFailed, stdout: `copy.0000000000000001.log.*, offset 4096: .*\n`, stderr: `tarry: copy is damaged: 1 findings .*\n`},
+		{args: "check data --repair --json", code: exitFailed, stdout: `{"dir":"data","sound":false,.*"findings":\[{"file":"data.log.0000000000000001.log","offset":4096,"what":".*","mend":".*"}\].*}\n`, stderr: `tarry: .*\n`},
+		{args: "restore copy new", code: exitFailed, stderr: `tarry: restore: .*the backup is damaged: copy.*offset 4096: .* \(a check of copy shows all that is wrong\)\n`},
+	} {
+		run1(t, w, s)
+	}
+	if _, err := os.Stat("new"); !os.IsNotExist(err) {
+		t.Errorf("something was restored: %v", err)
+	}
+}

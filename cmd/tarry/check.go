@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry/engine/logengine"
+)
+
+func (p *Program) checkCommand() *cobra.Command {
+	var repair, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check DIR",
+		Short: "Verify a disk store made with store=log, or a backup of one",
+		Long: `Check reads all of the store in a directory, DIR or disk:DIR, that no process has open:
+checksums, indexes and counters, and that each message stands in one place alone. It
+changes nothing. What is wrong it says, a line each, with what would mend it; exit code 1
+when there is something.
+
+With --repair it mends what loses nothing, and checks again: files that nothing names are
+removed, and a run of messages all of which can be read is written anew. What is replaced
+is kept, with .damaged behind its name. A backup is never repaired.`,
+		Example: "  tarry check tarry-data\n  tarry check /backups/orders --json",
+		Args:    exactly("DIR"),
+		RunE: run(func(cmd *cobra.Command, args []string) error {
+			dir, err := storeDir(args[0])
+			if err != nil {
+				return err
+			}
+			note := p.note()
+			defer note.clear()
+			progress := func(n int64) { note.say("%d MiB read", n>>20) }
+			c := checked{Dir: dir}
+			if repair {
+				c.Done, c.rep, err = logengine.Repair(cmd.Context(), dir, progress)
+			} else {
+				c.rep, err = logengine.Check(cmd.Context(), dir, progress)
+			}
+			note.clear()
+			if c.rep == nil {
+				return ofThisMachine(p.midRepair(c.Done, err))
+			}
+			return p.showChecked(asJSON, &c)
+		}),
+	}
+	cmd.Flags().BoolVar(&repair, "repair", false, "mend what loses nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	asSetting(cmd, "json")
+	return cmd
+}
+
+// midRepair is the error of a repair that was cut off.
+func (p *Program) midRepair(done []string, err error) error {
+	for _, line := range done {
+		fmt.Fprintln(p.Stderr, shown(line))
+	}
+	return err
+}
+
+// checked is what came of a check, in JSON.
+type checked struct {
+	rep *logengine.Report
+
+	Dir       string         `json:"dir"`
+	Sound     bool           `json:"sound"`
+	Closed    bool           `json:"closed"` // the log ends as that of a store that was closed
+	Runs      int            `json:"runs"`
+	Entries   int64          `json:"entries"` // of runs, dead and alive
+	Records   int64          `json:"records"` // of the log
+	Findings  []checkFinding `json:"findings"`
+	More      int            `json:"more"` // findings that are left out
+	Leftovers []string       `json:"leftovers"`
+	Done      []string       `json:"done"` // by a repair
+	Queues    []checkQueue   `json:"queues"`
+}
+
+type checkFinding struct {
+	File   string `json:"file"`
+	Offset *int64 `json:"offset"`
+	What   string `json:"what"`
+	Mend   string `json:"mend"`
+}
+
+type checkQueue struct {
+	Queue    string `json:"queue"`
+	Live     int64  `json:"live"`
+	Dead     int64  `json:"dead"`
+	Finished int64  `json:"finished"`
+}
+
+// fill takes over what a report says.
+func (c *checked) fill() {
+	r := c.rep
+	c.Sound, c.Closed, c.Runs, c.Entries, c.Records, c.More = r.Sound(), r.Torn == nil, r.Runs, r.Entries, r.Records, r.More
+	c.Findings, c.Queues = []checkFinding{}, []checkQueue{}
+	c.Leftovers, c.Done = append([]string{}, r.Leftovers...), append([]string{}, c.Done...)
+	for _, f := range r.Findings {
+		one := checkFinding{File: f.File, What: f.What, Mend: f.Mend}
+		if f.Offset >= 0 {
+			one.Offset = &f.Offset
+		}
+		c.Findings = append(c.Findings, one)
+	}
+	for _, q := range r.Queues {
+		c.Queues = append(c.Queues, checkQueue{q.Name, q.Live, q.Dead, q.Finished})
+	}
+}
+
+func (p *Program) showChecked(asJSON bool, c *checked) error {
+	c.fill()
+	o := p.printer(asJSON)
+	if asJSON {
+		if err := o.row(c); err != nil {
+			return err
+		}
+	} else {
+		c.text(o)
+	}
+	if err := o.flush(); err != nil || c.Sound {
+		return err
+	}
+	return &failedError{line: fmt.Sprintf("%s is damaged: %d findings", c.Dir, len(c.Findings)+c.More), hint: "restore a backup, or keep a copy and see what --repair mends"}
+}
+
+// text writes a report for people.
+func (c *checked) text(o *printer) {
+	line := func(format string, args ...any) { _ = o.line(nil, format, args...) } // flush says what fails
+	for _, d := range c.Done {
+		line("mended %s", d)
+	}
+	for _, f := range c.rep.Findings {
+		mend := ""
+		if f.Mend != "" {
+			mend = " (it would have to " + f.Mend + ")"
+		}
+		line("%s%s", f.String(), mend)
+	}
+	if c.More > 0 {
+		line("and %d more", c.More)
+	}
+	for _, l := range c.Leftovers {
+		line("%s: nothing names it; opening removes it", l)
+	}
+	if !c.Sound {
+		return
+	}
+	if !c.Closed {
+		line("the log was not closed, as after a crash; it ends at %s, offset %d", c.rep.Torn.File, c.rep.Torn.Offset)
+	}
+	line("%s is sound: %d runs with %d entries, %d records in the log", c.Dir, c.Runs, c.Entries, c.Records)
+	if len(c.Queues) > 0 {
+		o.head("QUEUE", "LIVE", "DEAD", "FINISHED")
+	}
+	for _, q := range c.Queues {
+		_ = o.row(nil, q.Queue, q.Live, q.Dead, q.Finished)
+	}
+}

@@ -93,10 +93,11 @@ func (c *call) lease(w *engine.Want, g *engine.Granted, leased *[]picture) error
 		if c.local = !w.Remote; c.local {
 			c.rests = max(c.rests, c.e.fresh.rests(c.ms))
 		}
-		if err := c.forgetOver(q); err != nil {
+		// What has been kept for long enough goes some at a time: who is due does not wait for it.
+		if err := c.forgetOver(q); err != nil && err != errYield {
 			return err
 		}
-		if err := c.dropDead(q); err != nil {
+		if err := c.dropDead(q); err != nil && err != errYield {
 			return err
 		}
 		if err := c.grant(q, w, g, leased); err != nil {

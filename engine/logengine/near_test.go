@@ -104,3 +104,40 @@ func TestHintAfterAStepBack(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestNobodyWaitsForWhatIsForgotten leases a message in a queue with many keys that are remembered no
+// longer: a few of them are dropped on the way.
+func TestNobodyWaitsForWhatIsForgotten(t *testing.T) {
+	const n = 3000
+	clock := enginetest.NewClock()
+	steps := 0
+	p := place{disktest.New(nil), "data", logengine.Config{Now: clock.Now, Logger: quiet},
+		logengine.Tune{SegmentBytes: 256 << 10, Stepped: func() { steps++ }}}
+	e := p.open(t)
+	var msgs []engine.Message
+	var refs []engine.Ref
+	for i := range n {
+		key := fmt.Sprint(i)
+		msgs = append(msgs, engine.Message{Queue: "q", Key: key, Terms: engine.Terms{Remember: time.Second}})
+		refs = append(refs, engine.Ref{Queue: "q", Key: key})
+	}
+	if _, err := e.Push(t.Context(), msgs); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Cancel(t.Context(), refs); err != nil {
+		t.Fatal(err)
+	}
+	push(t, e, "due", 0)
+	clock.Advance(time.Minute)
+	steps = 0
+	g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1}})
+	if err != nil || len(g.Queues[0].Messages) != 1 {
+		t.Fatal(g, err)
+	}
+	if steps > 3 {
+		t.Errorf("the message waited for %d steps that changed something", steps)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -25,18 +25,36 @@ type call struct {
 	touched []*queue // that they are of
 	visited *queue   // the last that was brought up to the present
 	least   int64    // the least due of what they made wait; never: none
-	local   bool     // nobody waits until they are durable
+	lasting lasting  // what they are to outlive when the call is answered
 
-	over  *queue // one in which somebody has died, which may be more than may stay
-	hints []string
-	rests wal.Pos // up to where the log is to be durable when the call is answered
-	lacks lacks
-	found found
+	over   *queue // one in which somebody has died, which may be more than may stay
+	hints  []string
+	rests  wal.Pos // up to where the log is to be durable when the call is answered
+	writes wal.Pos // and up to where written
+	lacks  lacks
+	found  found
 
 	// Room for what is put together:
 	value, content []byte
 	turns          []turn // room
 	kept           []byte // of pictures
+}
+
+// lasting is what records are to outlive when a call is answered.
+type lasting uint8
+
+const (
+	untilSynced  lasting = iota // a loss of power
+	untilWritten                // the end of the process
+	untilTold                   // nothing
+)
+
+// ofLease is how lasting a lease is: one for another process outlives this one.
+func ofLease(remote bool) lasting {
+	if remote {
+		return untilWritten
+	}
+	return untilTold
 }
 
 // never is the time that does not come.
@@ -52,6 +70,11 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 	err := fn(c)
 	if c.rests > 0 {
 		if werr := e.log.Wait(ctx, c.rests); werr != nil {
+			err = werr
+		}
+	}
+	if c.writes > c.rests {
+		if werr := e.log.WaitWritten(ctx, c.writes); werr != nil {
 			err = werr
 		}
 	}
@@ -87,7 +110,7 @@ func (c *call) locked(do func() error) error {
 		return broken(c.op, err)
 	}
 	c.now = e.cfg.Now()
-	c.ms, c.least, c.local, c.visited = c.now.UnixMilli(), never, false, nil
+	c.ms, c.least, c.lasting, c.visited = c.now.UnixMilli(), never, untilSynced, nil
 	err := do()
 	if fn := e.cfg.tune.stepped; fn != nil {
 		fn(c)
@@ -109,8 +132,11 @@ func (c *call) commit() error {
 		e.stop(err) // memory is ahead of the log
 		return err
 	}
-	if !c.local {
+	switch c.lasting {
+	case untilSynced:
 		c.rests = pos
+	case untilWritten:
+		c.writes = pos
 	}
 	for _, q := range c.touched {
 		q.pos = pos

@@ -12,9 +12,9 @@ import (
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
 )
 
-// Lease hands out what is due. Leases of other processes are durable when it answers; those that
-// stay in this process are not waited for: should they be lost in a crash, so is the process that
-// held them.
+// Lease hands out what is due. Leases of other processes are written when it answers, so that they
+// outlive this one, but not synced; those that stay in this process are not waited for: should they
+// be lost in a crash, so is the process that held them.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
 	leased := make([][]picture, len(wants))
@@ -90,9 +90,8 @@ func (c *call) lease(w *engine.Want, g *engine.Granted, leased *[]picture) error
 		if q == nil || err != nil {
 			return err
 		}
-		if c.local = !w.Remote; c.local {
-			c.rests = max(c.rests, c.e.fresh.rests(c.ms))
-		}
+		c.lasting = ofLease(w.Remote)
+		c.rests = max(c.rests, c.e.fresh.rests(c.ms))
 		// What has been kept for long enough goes some at a time: who is due does not wait for it.
 		if err := c.forgetOver(q); err != nil && err != errYield {
 			return err
@@ -274,7 +273,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 				return err
 			}
 			q.granted(1)
-			c.local = !want.Remote
+			c.lasting = ofLease(want.Remote)
 			p := c.hold(&m, want.TTR, want.Remote)
 			got = append(got, p)
 			q.arrives(q.leases[m.id].deadline)

@@ -19,7 +19,8 @@ type Log struct {
 	cfg  Config
 	seed uint32
 
-	synced atomic.Uint64 // a Pos: all before is durable
+	synced  atomic.Uint64 // a Pos: all before is durable
+	written atomic.Uint64 // a Pos: all before is with the operating system
 
 	wake     chan struct{} // the writer has something to do
 	kick     chan struct{} // the keeper has
@@ -55,13 +56,14 @@ type Log struct {
 
 // flush is all who wait for the same sync.
 type flush struct {
-	done  chan struct{}
+	wrote chan struct{} // closed when it is written, if it is
+	done  chan struct{} // closed when it is synced, or has failed
 	end   Pos // known once it is busy
 	bytes int
 	err   error
 }
 
-func newFlush() *flush { return &flush{done: make(chan struct{})} }
+func newFlush() *flush { return &flush{wrote: make(chan struct{}), done: make(chan struct{})} }
 
 // Open opens the log in a directory that is there and to which nobody else has access, and
 // gives fn its entries from a position on: 0, or the end of an entry that was durable. An
@@ -90,6 +92,7 @@ func Open(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (
 	}
 	l.end = found.End
 	l.synced.Store(uint64(found.End))
+	l.written.Store(uint64(found.End))
 	l.Release(from)
 	l.writing.Add(1)
 	go (&writer{l: l, pos: found.End, holder: r.cut.prev}).run()
@@ -195,6 +198,26 @@ func (l *Log) Wait(ctx context.Context, pos Pos) error {
 		return err
 	}
 	return f.wait(ctx)
+}
+
+// WaitWritten waits until the log is written up to a position that Append or Slot told: what is
+// written outlives this process, but not a loss of power. It returns as Wait does.
+func (l *Log) WaitWritten(ctx context.Context, pos Pos) error {
+	if pos <= Pos(l.written.Load()) {
+		return nil
+	}
+	f, err := l.flushOf(pos)
+	if f == nil {
+		return err
+	}
+	select {
+	case <-f.wrote:
+		return nil
+	case <-f.done: // it may have been written all the same
+		return f.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnknown, context.Cause(ctx))
+	}
 }
 
 // flushOf returns the flush that makes a position durable; nil without an error if that has

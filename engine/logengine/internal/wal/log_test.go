@@ -606,3 +606,63 @@ func TestRaces(t *testing.T) {
 	same(t, all, want)
 	must(t, l.Close())
 }
+
+// TestWaitWritten: who waits for no more than the write has his answer while the sync is under way,
+// and what was written is there when the process is killed then.
+func TestWaitWritten(t *testing.T) {
+	d, cfg := newDisk(t), small()
+	l, _ := open(t, d, cfg, 0)
+	want := add(t, l, 1, []byte("first"))
+	must(t, l.Wait(t.Context(), want.end))
+	syncing, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync && c.Name == segmentName("/log", 1) { // not that of a spare
+			once.Do(func() { close(syncing); <-goOn })
+		}
+		return nil
+	})
+	next, err := l.Append(2, []byte("second"))
+	must(t, err)
+	must(t, l.WaitWritten(t.Context(), next))
+	<-syncing
+	if l.Synced() >= next {
+		t.Error("it is synced before the sync has ended")
+	}
+	must(t, l.WaitWritten(t.Context(), want.end))
+	late, err := l.Append(3, []byte("third"))
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.WaitWritten(ctx, late); !errors.Is(err, ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("what comes behind the sync: %v", err)
+	}
+	killed, all := open(t, d.Kill(), cfg, 0)
+	same(t, all, []item{want, {2, []byte("second"), want.end, next}})
+	must(t, killed.Close())
+	close(goOn)
+	must(t, l.Wait(t.Context(), late))
+	must(t, l.WaitWritten(t.Context(), late))
+	must(t, l.Close())
+	if err := l.WaitWritten(t.Context(), late+1); err == nil {
+		t.Error("beyond the end")
+	}
+}
+
+// TestWaitWrittenFails: what cannot be written fails those who wait for it.
+func TestWaitWrittenFails(t *testing.T) {
+	d, cfg := newDisk(t), small()
+	l, _ := open(t, d, cfg, 0)
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Write {
+			return syscall.EIO
+		}
+		return nil
+	})
+	x, err := l.Append(1, []byte("lost"))
+	must(t, err)
+	if err := l.WaitWritten(t.Context(), x); !errors.Is(err, ErrStopped) || !errors.Is(err, syscall.EIO) {
+		t.Errorf("%v", err)
+	}
+	_ = l.Close()
+}

@@ -24,7 +24,7 @@ func (w *writer) run() {
 		f, bufs, end := w.l.take()
 		switch {
 		case f != nil:
-			if err := w.flush(bufs); err != nil {
+			if err := w.flush(f, bufs); err != nil {
 				w.l.fail(err)
 			}
 			if w.l.done(f, bufs, w.pos) {
@@ -109,8 +109,8 @@ func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 	return true
 }
 
-// flush writes buffers as frames and syncs them.
-func (w *writer) flush(bufs []*buffer) error {
+// flush writes buffers as frames, tells those who wait for no more, and syncs them.
+func (w *writer) flush(f *flush, bufs []*buffer) error {
 	if len(bufs) == 0 {
 		return nil // the log has stopped
 	}
@@ -131,6 +131,8 @@ func (w *writer) flush(bufs []*buffer) error {
 			at, first = at+n, next
 		}
 	}
+	w.l.written.Store(uint64(w.pos))
+	close(f.wrote)
 	return w.sync()
 }
 

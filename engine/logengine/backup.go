@@ -20,8 +20,8 @@ import (
 //
 // Runs are shared with the store by hard links, or where the directory is on another file system,
 // with the backup before. What is copied stays in the store until Backup returns, also when it would
-// be removed meanwhile; what is copied is written at 64 MiB a second at most. One Backup at a time is made: another one fails with engine.ErrLimit. A full
-// disk is engine.ErrNoSpace.
+// be removed meanwhile; what is copied is written at 64 MiB a second at most. One Backup at a time
+// is made: another one fails with engine.ErrLimit. A full disk is engine.ErrNoSpace.
 func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) {
 	const op = "backup"
 	var out engine.Backup

@@ -58,7 +58,7 @@ type Log struct {
 type flush struct {
 	wrote chan struct{} // closed when it is written, if it is
 	done  chan struct{} // closed when it is synced, or has failed
-	end   Pos // known once it is busy
+	end   Pos           // known once it is busy
 	bytes int
 	err   error
 }

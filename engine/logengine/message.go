@@ -207,6 +207,10 @@ func (c *call) needContent(m *message) error {
 
 // drop removes a message.
 func (c *call) drop(m *message) {
+	if m.q.hides(m.area, m.id) { // its time was over too
+		c.purged(m)
+		return
+	}
 	c.group = (&record.Gone{ID: m.id, From: m.at.record()}).Append(c.group)
 	c.touch(m.q)
 	c.vanish(m)

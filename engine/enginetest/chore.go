@@ -43,8 +43,8 @@ func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func
 			return
 		}
 		s := drawStep(r, bag)
-		if s.kind == "time" && p.purged != "" || s.kind == "chore" && what == "chore" {
-			return // whether time or the purge takes what is over is left open; chores wait for each other
+		if s.kind == "chore" && what == "chore" {
+			return // one waits for the other
 		}
 		left--
 		if first != nil {

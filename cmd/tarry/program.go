@@ -80,7 +80,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		p.statusCommand(), p.topCommand(), p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
 		p.workCommand(), p.deadCommand(), p.routeCommand(), p.tokenCommand(),
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
-		p.migrateCommand(), p.backupCommand(), p.restoreCommand(), p.checkCommand(),
+		p.copyCommand(), p.migrateCommand(), p.backupCommand(), p.restoreCommand(), p.checkCommand(),
 		p.benchCommand(), p.benchHoldCommand(),
 		p.completionCommand(), p.versionCommand(),
 	)

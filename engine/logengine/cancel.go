@@ -92,7 +92,11 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 		at = l.at.now()
 	}
 	if at.src == nil {
-		if at, err = c.spotOfID(ref.ID); err != nil {
+		at, err = c.spotOfID(ref.ID)
+		if errors.Is(err, run.ErrDamaged) {
+			return c.unreadable(err), nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -173,5 +174,77 @@ func TestDamageOfTheLeased(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestDamageOfAnIndex damages the index of keys of a run: calls with keys that are looked for there
+// are refused one by one, those beside them are carried out, and all is leased.
+func TestDamageOfAnIndex(t *testing.T) {
+	const n = 50
+	d, clock := disktest.New(nil), enginetest.NewClock()
+	p := place{d, "data", logengine.Config{Now: clock.Now, Logger: quiet}, logengine.Tune{SegmentBytes: 64 << 10}}
+	e := p.open(t)
+	for i := range n {
+		push(t, e, fmt.Sprint(i), 0)
+	}
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for off := int64(4096); ; off += 4096 { // where an index begins
+		spoil(t, d, off+8)
+		_, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "7"})
+		if errors.Is(err, run.ErrDamaged) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: "7"}, {Queue: "q"}})
+	if err != nil || !errors.Is(r[0].Err, run.ErrDamaged) || r[1].Err != nil {
+		t.Errorf("a push of a key, and of none: %v %v", r, err)
+	}
+	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "7"}, {Queue: "q", ID: r[1].ID}})
+	if err != nil || !errors.Is(errs[0], run.ErrDamaged) || errs[1] != nil {
+		t.Errorf("a cancel by key, and of another: %v %v", errs, err)
+	}
+	if got := drain(t, e); len(got) != n {
+		t.Errorf("%d of %d are leased", len(got), n)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAWantFailsAlone leases from two queues while what one of them has cannot be read for a while:
+// the other gets its messages, and the first one its own when it can.
+func TestAWantFailsAlone(t *testing.T) {
+	d, clock := disktest.New(nil), enginetest.NewClock()
+	p := place{d, "data", logengine.Config{Now: clock.Now, Logger: quiet}, logengine.Tune{SegmentBytes: 64 << 10}}
+	e := p.open(t)
+	push(t, e, "a", 0)
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := e.Push(t.Context(), []engine.Message{{Queue: "other", Key: "b"}}); err != nil || r[0].Err != nil {
+		t.Fatal(r, err)
+	}
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	wants := []engine.Want{{Queue: "q", Max: 1}, {Queue: "other", Max: 1}}
+	g, err := e.Lease(t.Context(), wants)
+	if err != nil || !errors.Is(g.Queues[0].Err, engine.ErrUnavailable) || len(g.Queues[1].Messages) != 1 {
+		t.Fatal(g, err)
+	}
+	d.Hook(nil)
+	if g, err = e.Lease(t.Context(), wants); err != nil || len(g.Queues[0].Messages) != 1 || len(g.Queues[1].Messages) != 0 {
+		t.Fatal(g, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

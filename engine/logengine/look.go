@@ -33,7 +33,9 @@ type found struct {
 	keys   map[keyAt][]spot
 	ids    map[engine.ID]spot
 	values map[spot]run.Entry
-	broken map[spot]error // values that are damaged
+	broken map[spot]error  // values that are damaged
+	badKey map[keyAt]error // keys and ids that cannot be looked up, since an index is damaged
+	badID  map[engine.ID]error
 	loads  map[*cursor]loaded
 	bytes  int // of values
 }
@@ -61,6 +63,8 @@ func (f *found) in(set *sources) {
 		f.set = set
 		clear(f.keys)
 		clear(f.ids)
+		clear(f.badKey)
+		clear(f.badID)
 	}
 }
 
@@ -76,6 +80,7 @@ func (c *call) readAll(l *lacks) error {
 	if l.set != nil {
 		f.in(l.set)
 	}
+nextKey:
 	for _, k := range l.keys {
 		var spots []spot
 		list := l.set.of[k.area]
@@ -84,6 +89,13 @@ func (c *call) readAll(l *lacks) error {
 				continue
 			}
 			pos, ok, err := list[i].FindKey(k.key)
+			if errors.Is(err, run.ErrDamaged) {
+				if f.badKey == nil {
+					f.badKey = make(map[keyAt]error)
+				}
+				f.badKey[k] = err
+				continue nextKey
+			}
 			if err != nil && !errors.Is(err, run.ErrClosed) {
 				return err
 			}
@@ -99,6 +111,13 @@ func (c *call) readAll(l *lacks) error {
 	}
 	for _, id := range l.ids {
 		at, err := l.set.find(uint64(id))
+		if errors.Is(err, run.ErrDamaged) {
+			if f.badID == nil {
+				f.badID = make(map[engine.ID]error)
+			}
+			f.badID[id] = err
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -293,6 +312,9 @@ func (c *call) spotOfID(id engine.ID) (spot, error) {
 		return spot{}, nil
 	}
 	c.found.in(e.runs)
+	if err := c.found.badID[id]; err != nil {
+		return spot{}, err
+	}
 	at, ok := c.found.ids[id]
 	if !ok {
 		return spot{}, c.lackID(id)
@@ -327,6 +349,9 @@ func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) 
 	}
 	k := keyAt{area, hash.key}
 	c.found.in(e.runs)
+	if err := c.found.badKey[k]; err != nil {
+		return nil, err
+	}
 	spots, ok := c.found.keys[k]
 	if ok {
 		for _, s := range spots {

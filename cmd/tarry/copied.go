@@ -18,6 +18,8 @@ type copied struct {
 	Begun    int64 `json:"begun"`    // of those copied: had attempts behind them, which no longer count
 	Stripped int64 `json:"stripped"` // of those copied: lost what TO has not
 
+	Buried int64 `json:"buried"` // dead messages copied
+
 	Settings string `json:"settings"` // "copied", "kept": TO had some, "left": not asked for, or TO has none; "": there are none
 	Pause    string `json:"pause"`    // likewise
 
@@ -36,13 +38,14 @@ func (c *copied) add(q *copied) {
 	c.Unkeyed += q.Unkeyed
 	c.Begun += q.Begun
 	c.Stripped += q.Stripped
+	c.Buried += q.Buried
 	c.Leased += q.Leased
 	c.Dead += q.Dead
 	c.Finished += q.Finished
 }
 
 func (c *copied) cells() []any {
-	return []any{c.Queue, c.Copied, c.Kept, c.Refused, c.Expired, orDash(c.Settings), orDash(c.Pause), orDash(c.left())}
+	return []any{c.Queue, c.Copied, c.Kept, c.Refused, c.Expired, c.Buried, orDash(c.Settings), orDash(c.Pause), orDash(c.left())}
 }
 
 // left says what was not copied.

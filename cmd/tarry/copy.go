@@ -21,11 +21,11 @@ import (
 
 // copyFlags say what is copied, and how.
 type copyFlags struct {
-	bearer           bearer
-	timeout          time.Duration
-	json, dryRun     bool
-	merge, lossy     bool
-	settings, pauses bool
+	bearer                 bearer
+	timeout                time.Duration
+	json, dryRun           bool
+	merge, lossy           bool
+	settings, pauses, dead bool
 }
 
 func (p *Program) copyCommand() *cobra.Command {
@@ -41,8 +41,9 @@ Stop the workers of both before, and who pushes to FROM; start them on TO when c
 ended. A queue that holds messages in TO is refused without --merge, as messages without
 a key would be there twice; those with a key whose key TO knows are left as TO has them.
 
-Leased and dead messages, remembered keys, attempts used up, ids and times of creation
-are not copied; copy tells how many it left.`,
+Leased messages, remembered keys, attempts used up, ids and times of creation are not
+copied; copy tells how many it left. Dead messages are copied with --dead: they die anew
+in TO, with the last error that they had.`,
 		Example: `  tarry copy disk:old 'disk:new?store=log' --dry-run
   tarry copy disk:tarry-data @postgres.url
   tarry copy http://127.0.0.1:8277 disk:saved order.unpaid`,
@@ -59,6 +60,7 @@ are not copied; copy tells how many it left.`,
 	flags.BoolVar(&f.lossy, "lossy", false, "copy also where TO has not all that messages may have in FROM")
 	flags.BoolVar(&f.settings, "settings", true, "with the settings of queues")
 	flags.BoolVar(&f.pauses, "pauses", true, "with the pauses of queues")
+	flags.BoolVar(&f.dead, "dead", false, "with dead messages, where the queue holds nothing in TO")
 	f.bearer.add(cmd)
 	f.timeout = 30 * time.Second
 	flags.Var((*durationValue)(&f.timeout), "timeout", "how long each store may take to open; 0: as long as it takes")
@@ -184,7 +186,7 @@ func (c *copier) run(ctx context.Context, queues []string) error {
 		return err
 	}
 	c.out = c.p.printer(c.flags.json)
-	c.out.head("QUEUE", "COPIED", "KEPT", "REFUSED", "EXPIRED", "SETTINGS", "PAUSE", "LEFT")
+	c.out.head("QUEUE", "COPIED", "KEPT", "REFUSED", "EXPIRED", "DEAD", "SETTINGS", "PAUSE", "LEFT")
 	err := c.each(ctx, queues)
 	c.note.clear()
 	if flushErr := c.out.flush(); err == nil {

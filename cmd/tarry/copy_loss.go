@@ -83,7 +83,7 @@ func (c *copier) summary() string {
 		did = "would copy"
 	}
 	line := fmt.Sprintf("%s %d messages of %d queues", did, t.Copied, c.queues)
-	if what := counts(t.Kept, "kept as TO has them", t.Begun, "begin again with attempt 0", t.Stripped, "lost what TO has not", t.Expired, "expire before they are due"); what != "" {
+	if what := counts(t.Buried, "dead copied", t.Kept, "kept as TO has them", t.Begun, "begin again with attempt 0", t.Stripped, "lost what TO has not", t.Expired, "expire before they are due"); what != "" {
 		line += "; " + what
 	}
 	if left := t.left(); left != "" {

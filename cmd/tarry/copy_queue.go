@@ -20,10 +20,13 @@ type queueCopy struct {
 	name string
 }
 
-// run copies what there is, and counts what is left. The pause comes first, so that nobody
-// is handed what he was not to have; the settings come last, as messages that waited in FROM
+// run copies what there is, and counts what is left. The dead come first, while nothing else
+// can be leased; then the pause, so that nobody is handed what he was not to have; the settings come last, as messages that waited in FROM
 // may be more than its max_pending has become.
 func (q *queueCopy) run(ctx context.Context) error {
+	if err := q.bury(ctx); err != nil {
+		return err
+	}
 	if err := q.pause(ctx); err != nil {
 		return err
 	}
@@ -34,7 +37,7 @@ func (q *queueCopy) run(ctx context.Context) error {
 		return err
 	}
 	n, err := q.from.Queue(ctx, q.name)
-	q.Leased, q.Dead, q.Finished = n.Leased, n.Dead, n.Finished
+	q.Leased, q.Dead, q.Finished = n.Leased, max(0, n.Dead-q.Buried), n.Finished
 	return err
 }
 

@@ -118,12 +118,12 @@ func TestCopy(t *testing.T) {
 func copies(t *testing.T, from, to string) {
 	stock(t, from)
 	const (
-		mail = `mail  2  0  0  0  -  -  1 remembered\n`
-		slow = `slow  1  0  0  0  copied  copied  -\n`
-		soon = `soon  0  0  0  0  -  copied  -\n`
-		work = `work  1  0  0  0  -  -  1 leased, 1 dead\n`
+		mail = `mail  2  0  0  0  0  -  -  1 remembered\n`
+		slow = `slow  1  0  0  0  0  copied  copied  -\n`
+		soon = `soon  0  0  0  0  0  -  copied  -\n`
+		work = `work  1  0  0  0  0  -  -  1 leased, 1 dead\n`
 		said = ` 4 messages of 4 queues; 1 begin again with attempt 0; left in FROM: 1 leased, 1 dead, 1 remembered\n`
-		head = `QUEUE  COPIED  KEPT  REFUSED  EXPIRED  SETTINGS  PAUSE  LEFT\n`
+		head = `QUEUE  COPIED  KEPT  REFUSED  EXPIRED  DEAD  SETTINGS  PAUSE  LEFT\n`
 	)
 	w := world{}
 	run1(t, w, step{args: "copy --dry-run " + from + " " + to, stdout: head + mail + slow + soon + work, stderr: "would copy" + said})
@@ -266,6 +266,59 @@ func TestCopyRefuses(t *testing.T) {
 	run1(t, world{}, step{args: "copy disk:old @url --settings=false mail", stdout: `QUEUE .*\nmail  1 .*`, stderr: "copied 1 messages of 1 queues\n"})
 	if entries, err := os.ReadDir(filepath.Join(".", "made")); err != nil || len(entries) == 0 {
 		t.Errorf("made: %v", err)
+	}
+}
+
+// Dead messages come out dead, in their order, each with its last error.
+func TestCopyOfTheDead(t *testing.T) {
+	for name, pair := range map[string][2]string{"disk": {"disk:old", "disk:new?store=log"}, "server": {"disk:old?store=log", "served"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if pair[1] == "served" {
+				w, _ := served(t, "mem:")
+				pair[1], _ = w.program(nil, nil).env("TARRY_SERVER")
+			}
+			const n = deadChunk + 20
+			c := opened(t, pair[0])
+			for i := range n { // the same keys again and again, also that of a live message
+				o := []tarry.PushOption{tarry.Priority(uint32(1000 - i)), tarry.ExpireAfter(time.Hour), tarry.MaxAttempts(3), tarry.Header("h", "v")}
+				if i%3 > 0 {
+					o = append(o, tarry.Key(fmt.Sprint("k", i%40)))
+				}
+				if _, err := c.Push(t.Context(), "q", fmt.Append(nil, i), o...); err != nil {
+					t.Fatal(err)
+				}
+				got, err := c.LeaseNow(t.Context(), []tarry.Want{{Queue: "q", Max: 1}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := tarry.Settlement{Token: got.Queues[0].Messages[0].Token, Do: tarry.DoBury, Reason: fmt.Sprint("failed ", i)}
+				if r, err := c.Settle(t.Context(), []tarry.Settlement{s}); err != nil || r[0].Err != nil {
+					t.Fatal(err, r)
+				}
+			}
+			if _, err := c.Push(t.Context(), "q", []byte("live"), tarry.Key("k1"), tarry.In(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			closed(t, c)
+			run1(t, world{}, step{args: "copy --dead --dry-run " + pair[0] + " " + pair[1], stdout: `QUEUE .*\nq  1  0  0  0  120  -  -  -\n`, stderr: `would copy 1 messages of 1 queues; 120 dead copied\n`})
+			run1(t, world{}, step{args: "copy --dead " + pair[0] + " " + pair[1], stdout: `QUEUE .*\nq  1  0  0  0  120  -  -  -\n`, stderr: `copied 1 messages of 1 queues; 120 dead copied\n`})
+			lines := strings.Split(strings.TrimSpace(at(pair[1]).must(t, "ls", "q", "--state", "dead", "--limit", "0", "--body", "--json")), "\n")
+			if len(lines) != n {
+				t.Fatalf("%d are dead, of %d", len(lines), n)
+			}
+			for i, line := range lines {
+				m := object(t, line)
+				key := ""
+				if i%3 > 0 {
+					key = fmt.Sprint("k", i%40)
+				}
+				if m["last_error"] != fmt.Sprint("failed ", i) || m["key"] != key || m["max_attempts"] != 3.0 || m["priority"] != float64(1000-i) {
+					t.Errorf("the dead message %d is %s", i, line)
+				}
+			}
+			run1(t, world{}, step{args: "copy --dead --merge " + pair[0] + " " + pair[1], stdout: `QUEUE .*\nq  0  1  0  0  0  -  -  120 dead\n`, stderr: `copied 0 .*left in FROM: 120 dead\n`})
+		})
 	}
 }
 

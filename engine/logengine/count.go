@@ -62,7 +62,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 // census counts a queue, and reports whether there is anything to tell of it.
 func (c *call) census(name string, info *engine.QueueInfo) (known bool, err error) {
 	var t tally
-	oldest, next := lane{area: recent.Live}, lane{area: recent.Live}
+	var oldest, next first
 	err = c.tallied(name, &t, func(c *call) []int64 { return []int64{c.ms + 1} }, func(q *queue) error {
 		known = q.live+q.dead+q.finished > 0 || q.pause != 0 || q.settings != nil && !q.settings.Unset()
 		info.Leased, info.Dead, info.Finished = q.leased, q.dead, q.finished
@@ -250,19 +250,35 @@ func (q *queue) leasedUpTo(at int64) (n int64) {
 	return n
 }
 
-// firstFrom is when the first message that waits is due, from a position on; never: there is none.
-// The lane is used for nothing else.
-func (c *call) firstFrom(q *queue, l *lane, from recent.Position) (int64, error) {
+// first looks for the first message of a queue that waits, from a position on.
+type first struct {
+	lane
+	from   recent.Position
+	walked recent.Position // of the recent ones, those before were looked at
+	begun  bool
+}
+
+// firstFrom is when it is due; never: there is none.
+func (c *call) firstFrom(q *queue, l *first, from recent.Position) (int64, error) {
+	if !l.begun {
+		l.from, l.walked, l.begun = from, from, true
+		l.area = recent.Live
+	}
+	from = l.from
 	l.refresh(c.e, q, from)
 	at, steps := int64(never), 0
-	c.e.recent.Ascend(q.num, recent.Live, from, func(e recent.Entry) bool {
+	c.e.recent.Ascend(q.num, recent.Live, l.walked, func(e recent.Entry) bool {
 		if id := engine.ID(e.ID); q.held(id) || q.hides(recent.Live, id) {
 			steps++
-			return steps < 64*stepItems // as many leased before it: what was found will do
+			l.walked = after(recent.Position{At: e.At, ID: e.ID})
+			return steps < 4*stepItems
 		}
 		at = e.At
 		return false
 	})
+	if steps == 4*stepItems { // as many are leased
+		return 0, errYield
+	}
 	for {
 		if err := l.heads(c, from, at); err != nil {
 			return 0, err

@@ -27,9 +27,24 @@ func engineRows(t *testing.T) []string {
 	return regexp.MustCompile("(?m)^\\| `tarry_[^|]*\\|[^|]*\\|[^|]*\\|[^|]*\\|$").FindAllString(string(page), -1)
 }
 
+// storeRows are those of the section about a store.
+func storeRows(t *testing.T, engine, section string) []string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(page), "\n"+section+"\n")
+	if !ok {
+		t.Fatalf("docs/metrics.md has no section %s", section)
+	}
+	rest, _, _ = strings.Cut(rest, "\n##")
+	return regexp.MustCompile("(?m)^\\| `tarry_"+engine+"_[^|]*\\|[^|]*\\|[^|]*\\|[^|]*\\|$").FindAllString(rest, -1)
+}
+
 // documented fails the test unless the docs list all that the engine behind a server
 // measures of itself, and nothing else.
-func documented(t *testing.T, server, engine string) {
+func documented(t *testing.T, server, engine, section string) {
 	t.Helper()
 	_, body, err := fetch(t, server+"/metrics")
 	if err != nil {
@@ -51,7 +66,7 @@ func documented(t *testing.T, server, engine string) {
 		}
 		served = append(served, "| `"+name+"` | "+strings.ToLower(f.GetType().String())+" |"+label+"| "+f.GetHelp()+" |")
 	}
-	listed := slices.DeleteFunc(engineRows(t), func(row string) bool { return !strings.HasPrefix(row, "| `tarry_"+engine+"_") })
+	listed := storeRows(t, engine, section)
 	slices.Sort(served)
 	slices.Sort(listed)
 	if len(served) == 0 || !slices.Equal(served, listed) {
@@ -67,15 +82,16 @@ func TestFiguresInTheDocs(t *testing.T) {
 	}
 	behind, _ := served(t, "mem:")
 	remote, _ := behind.program(nil, nil).env("TARRY_SERVER")
-	for engine, store := range map[string]string{
-		"remote":   remote,
-		"disk":     "disk:" + t.TempDir(),
-		"postgres": pgtest.Shared(t) + "&migrate=true",
-		"mysql":    mysqltest.Shared(t) + "?migrate=true",
-		"rabbit":   rabbittest.Shared(t),
+	for section, is := range map[string]struct{ engine, store string }{
+		"### Another server":         {"remote", remote},
+		"### Disk":                   {"disk", "disk:" + t.TempDir()},
+		"### Disk, with `store=log`": {"disk", "disk:" + t.TempDir() + "?store=log"},
+		"### PostgreSQL":             {"postgres", pgtest.Shared(t) + "&migrate=true"},
+		"### MySQL and MariaDB":      {"mysql", mysqltest.Shared(t) + "?migrate=true"},
+		"### RabbitMQ":               {"rabbit", rabbittest.Shared(t)},
 	} {
-		w, _ := served(t, store)
+		w, _ := served(t, is.store)
 		url, _ := w.program(nil, nil).env("TARRY_SERVER")
-		documented(t, url, engine)
+		documented(t, url, is.engine, section)
 	}
 }

@@ -22,7 +22,7 @@ func TestServeOnRedis(t *testing.T) {
 	w, s := served(t, url)
 	other, _ := served(t, url)
 	server, _ := w.program(nil, nil).env("TARRY_SERVER")
-	documented(t, server, "redis")
+	documented(t, server, "redis", "### Redis")
 	r := w.start(t, "work", "mail", "--", "cat")
 	r.stderr.await(t, "waiting for messages of mail")
 	other.must(t, "push", "mail", "hello", "--key", "ann", "--in", "20ms")

@@ -29,7 +29,7 @@ func init() {
 }
 
 // openLog opens a store of package logengine, which is to take this one's place: disk:DIR?store=log,
-// with its options memory, max_pending, min_free and retry_for. It is experimental.
+// with its options memory, max_pending, min_free, ballast and retry_for. It is experimental.
 func openLog(u *url.URL) (engine.Engine, error) {
 	r := storeurl.New(u)
 	var cfg logengine.Config
@@ -41,6 +41,7 @@ func openLog(u *url.URL) (engine.Engine, error) {
 		r.Fail("memory is at least 8MiB")
 	}
 	none(r.Bytes("min_free", &cfg.MinFreeBytes), &cfg.MinFreeBytes)
+	none(r.Bytes("ballast", &cfg.BallastBytes), &cfg.BallastBytes)
 	none(r.Duration("retry_for", &cfg.RetryFor), &cfg.RetryFor)
 	if err := r.Done(); err != nil {
 		return nil, err

@@ -25,6 +25,12 @@ type Config struct {
 	// lease, settle and cancel go on. 0: 256 MiB; negative: pushes go on until the disk is full.
 	MinFreeBytes int64
 
+	// BallastBytes is the size of a file kept in the directory only to be removed when the disk is
+	// full: from then on pushes fail with engine.ErrNoSpace until there is room for it again, while
+	// what the log has grown by is written to runs, and lets the log go on. It is reserved
+	// without being written, which Linux can do; elsewhere there is none. 0: 64 MiB; negative: none.
+	BallastBytes int64
+
 	// RetryFor is for how long a write of the log is tried again that fails for want of space or
 	// of file descriptors, before the engine stops: every call then fails with
 	// engine.ErrUnavailable until the directory is opened again. 0: a minute; negative: not at
@@ -59,6 +65,8 @@ const LeastMemory = 8 << 20
 const (
 	defaultMemory  = 256 << 20
 	defaultMinFree = 256 << 20
+	defaultBallast = 64 << 20
+	defaultSegment = 32 << 20
 	defaultSpan    = 256 << 20
 	defaultEntry   = 256 << 20
 	leastNear      = 4 << 20
@@ -80,6 +88,9 @@ func (c *Config) withDefaults() Config {
 	if d.MinFreeBytes == 0 {
 		d.MinFreeBytes = defaultMinFree
 	}
+	if d.BallastBytes == 0 {
+		d.BallastBytes = defaultBallast
+	}
 	if d.Logger == nil {
 		d.Logger = slog.Default()
 	}
@@ -89,6 +100,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if t.window == 0 {
 		t.window = d.MemoryBytes / 3 // one takes messages in, one is written, and there is some for the rest
+	}
+	if t.segment == 0 {
+		t.segment = defaultSegment
 	}
 	if t.span == 0 {
 		t.span = defaultSpan

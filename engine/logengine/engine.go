@@ -21,7 +21,9 @@ import (
 type Engine struct {
 	cfg    Config
 	dir    string
-	fs     disk.FS
+	fs     disk.FS // disk
+	disk   *measured
+	space  *space
 	lock   io.Closer
 	log    *wal.Log
 	id     uint64 // what the store is called
@@ -58,6 +60,9 @@ type Engine struct {
 	nextID    engine.ID
 	nextQueue uint32
 	nextFile  uint64
+
+	last     *sizes // when the engine closed
+	replayed uint64 // the position from which the log is replayed
 
 	epoch    uint32 // how many windows were dropped
 	sealedAt uint64 // the position of the log when the last one was sealed

@@ -38,7 +38,7 @@ func wrap(op string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &engine.Error{Op: op, Err: err}
 	case errors.Is(err, wal.ErrFull):
-		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrNoSpace, err), Hint: "free some space; messages can be leased, settled and cancelled meanwhile"}
+		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrNoSpace, err), Hint: noSpaceHint}
 	case errors.Is(err, wal.ErrClosed):
 		return gate.Closed(op)
 	case errors.Is(err, wal.ErrStopped):

@@ -37,6 +37,9 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if cfg != nil {
 		c = *cfg
 	}
+	if c.BallastBytes == 0 {
+		c.BallastBytes = -1
+	}
 	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, near: t.NearBytes, entry: t.EntryBytes, block: t.BlockBytes,
 		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between}
 	if t.Sound != nil {

@@ -12,6 +12,17 @@ import (
 	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
+// flushAll flushes, and notes whether that succeeds.
+func (k *keeper) flushAll() error {
+	err := k.flush()
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	if k.failing = err; err != nil {
+		k.drew() // who waits need not
+	}
+	return err
+}
+
 // flush writes what was sealed to runs, and seals what has grown.
 func (k *keeper) flush() error {
 	k.flushMu.Lock()
@@ -24,10 +35,10 @@ func (k *keeper) flush() error {
 		if w == nil {
 			return nil
 		}
-		if err := k.flushWindow(w); err != nil {
+		if err := k.e.space.spared(func() error { return k.flushWindow(w) }); err != nil {
 			return err
 		}
-		signal(k.merges)
+		signal(k.merges.told)
 	}
 }
 
@@ -46,11 +57,13 @@ func (k *keeper) next(must bool) *sealedWindow {
 	return &k.sealed[0]
 }
 
-// grown reports whether the recent messages or the log have grown so that it is time to seal.
+// grown reports whether the recent messages or the log have grown so that it is time to seal. Where
+// space is short the log is given no more than a segment.
 func (k *keeper) grown() bool {
 	e := k.e
 	taken, _ := e.recent.Memory()
-	return taken >= e.cfg.tune.window || uint64(e.log.End())-e.sealedAt >= uint64(e.cfg.tune.span)
+	return taken >= e.cfg.tune.window || uint64(e.log.End())-e.sealedAt >= uint64(e.cfg.tune.span) ||
+		e.tight() && e.log.Size() > e.cfg.tune.segment
 }
 
 // seal begins a new window. Engine.mu is held.
@@ -58,7 +71,7 @@ func (k *keeper) seal() {
 	e := k.e
 	end := e.log.End()
 	e.sealedAt = uint64(end)
-	k.sealed = append(k.sealed, sealedWindow{e.recent.Seal(), end})
+	k.sealed = append(k.sealed, sealedWindow{Sealed: e.recent.Seal(), replay: end})
 }
 
 // flushWindow writes a window to runs. If it fails the window stays as it was.
@@ -66,12 +79,15 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 	e := k.e
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.rewrite(); err != nil {
-		return err
+	if !w.told { // once, though it is tried again: the log is to grow no more than it must
+		if err := k.rewrite(); err != nil {
+			return err
+		}
+		w.told = true
+		e.mu.Lock()
+		e.sealedAt = uint64(e.log.End()) // what was written again is no reason to seal again
+		e.mu.Unlock()
 	}
-	e.mu.Lock()
-	e.sealedAt = uint64(e.log.End()) // what was written again is no reason to seal again
-	e.mu.Unlock()
 	var made []*source
 	counts := false // in the manifest: then it is past failing
 	defer func() {
@@ -108,7 +124,9 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 	e.log.Release(w.replay)
 	for e.recent.Trim() {
 	}
-	return k.clear(gone)
+	k.counts.flushes.Add(1)
+	k.clear(gone)
+	return nil
 }
 
 // write writes an area of a window to a run; nil: it has nothing.
@@ -201,6 +219,7 @@ func (k *keeper) install(w *sealedWindow, made, gone []*source) {
 	defer e.mu.Unlock()
 	kill()
 	e.setRuns(e.runs.with(made, gone))
+	e.replayed = uint64(w.replay)
 	e.epoch++
 	w.Drop()
 	k.sealed = append(k.sealed[:0:0], k.sealed[1:]...)

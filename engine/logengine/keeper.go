@@ -3,12 +3,15 @@ package logengine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/logengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
@@ -18,90 +21,70 @@ import (
 
 // keeper does what is done in the background: it writes windows of recent messages to runs, merges
 // runs, and says in the manifest what counts. One goroutine flushes, another one merges, so that a
-// long merge holds up no flush.
+// long merge holds up no flush; a third looks at the free space.
 type keeper struct {
 	e       *Engine
-	flushes chan struct{} // there may be something to flush
-	merges  chan struct{} // or to merge
+	flushes chore // there may be something to flush
+	merges  chore // or to merge
+	looks   chore // or to look at
 	group   sync.WaitGroup
 	tidied  time.Time // when tidy last looked; the flusher's
+	counts  keeperCounts
 
-	flushMu, mergeMu sync.Mutex // one of each at a time, come whence it may
+	flushMu, mergeMu baton // one of each at a time, come whence it may
 
-	mu     sync.Mutex // one manifest at a time
+	mu     baton // one manifest at a time
 	man    *manifest.Manifest
 	pinned *manifest.State // that is being copied; nil: none is
 
 	// Guarded by Engine.mu:
-	sealed []sealedWindow // that are still to be flushed, the oldest first
-	drawn  chan struct{}  // closed when there is more room
+	sealed  []sealedWindow // that are still to be flushed, the oldest first
+	drawn   chan struct{}  // closed when there is more room
+	failing error          // of the last flush
+	cramped bool           // there is no space for merges
 
 	full atomic.Bool // pushes wait
 }
+
+// keeperCounts are what it has done.
+type keeperCounts struct{ flushes, merges, failures atomic.Int64 }
 
 // sealedWindow is a window of recent messages that was sealed.
 type sealedWindow struct {
 	*recent.Sealed
 	replay wal.Pos // from where on the log is replayed once it is in runs
+	told   bool    // behind that it has been said again what is in no run
 }
 
 func newKeeper(e *Engine, man *manifest.Manifest) *keeper {
-	return &keeper{e: e, man: man, flushes: make(chan struct{}, 1), merges: make(chan struct{}, 1), drawn: make(chan struct{})}
+	return &keeper{e: e, man: man, flushes: newChore(), merges: newChore(), looks: newChore(),
+		flushMu: newBaton(), mergeMu: newBaton(), mu: newBaton(), drawn: make(chan struct{})}
 }
 
 func (k *keeper) start() {
-	k.group.Go(func() { k.loop(k.flushes, k.flush) })
+	k.group.Go(func() { k.loop(k.flushes, k.flushAll) })
 	k.group.Go(func() { k.loop(k.merges, k.merge) })
+	k.group.Go(func() { k.loop(k.looks, k.look) })
 	k.wake()
 }
 
 // wake has the keeper look whether there is something to flush.
-func (k *keeper) wake() { signal(k.flushes) }
+func (k *keeper) wake() {
+	signal(k.flushes.told)
+	signal(k.looks.told)
+}
 
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// look looks at what others use up too.
+func (k *keeper) look() error {
+	if k.e.space.look() {
+		signal(k.flushes.eased)
+		signal(k.merges.eased)
 	}
+	return nil
 }
 
 // wait waits until all has ended; the engine's life is over by then.
 func (k *keeper) wait() { k.group.Wait() }
-
-const (
-	lookEvery  = time.Second            // what has grown, and queues that are empty, are looked for
-	againAfter = 250 * time.Millisecond // what failed is tried again
-)
-
-// loop does some work whenever it is told that there may be some, and now and then, until the
-// engine closes or stops.
-func (k *keeper) loop(told <-chan struct{}, work func() error) {
-	wait := time.NewTimer(lookEvery)
-	defer wait.Stop()
-	for {
-		select {
-		case <-told:
-		case <-wait.C:
-		case <-k.e.life.Done():
-			return
-		case <-k.e.log.Failed():
-			return
-		}
-		err := work()
-		next := lookEvery
-		switch {
-		case k.e.life.Err() != nil:
-			return
-		case errors.Is(err, manifest.ErrFailed):
-			k.e.stop(err)
-			return
-		case err != nil:
-			k.e.slog.Warn("tarry disk: what is done in the background failed and is tried again", "dir", k.e.dir, "error", err)
-			next = againAfter
-		}
-		wait.Reset(next)
-	}
-}
 
 // pace returns what is called between the slices of long work, with the bytes that were written. It
 // ends that when the engine closes.
@@ -130,8 +113,12 @@ func (k *keeper) between(where string) error {
 // of the log wait for what else the disk has to write.
 const calm = 32 << 20
 
-// flushing is how much haste there is to write a window, from 0 to 1, since the next one grows.
+// flushing is how much haste there is to write a window, from 0 to 1, since the next one grows or
+// the log is to be let go.
 func (k *keeper) flushing() float64 {
+	if k.e.tight() {
+		return 1
+	}
 	taken, _ := k.memory()
 	return within01(2 * (float64(taken)/float64(k.e.cfg.tune.window) - 1))
 }
@@ -201,6 +188,11 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 	}()
 	alive := make(map[*source]uint32)
 	var number uint64
+	defer func() {
+		if err != nil && number != 0 && !errors.Is(err, manifest.ErrFailed) { // which may name them
+			err = errors.Join(err, k.sweepMarks())
+		}
+	}()
 	if len(dirty) > 0 {
 		number = e.number()
 		runs := make([]*run.Run, len(dirty))
@@ -258,15 +250,22 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 }
 
 // clear removes files that the manifest in force does not name: runs that were left behind, and
-// marks.
-func (k *keeper) clear(gone []*source) error {
-	s := k.man.State()
+// marks. What cannot be removed only takes up space, until the store is opened again.
+func (k *keeper) clear(gone []*source) {
 	var errs []error
 	for _, src := range gone {
 		errs = append(errs, src.Remove())
 	}
-	errs = append(errs, marks.Sweep(k.e.fs, k.e.runsDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) }))
-	return errors.Join(errs...)
+	errs = append(errs, k.sweepMarks())
+	if err := errors.Join(errs...); err != nil {
+		k.e.slog.Warn("tarry disk: files that nobody needs could not be removed; they are when the store is opened again", "dir", k.e.dir, "error", err)
+	}
+}
+
+// sweepMarks removes marks that no manifest names that anybody needs.
+func (k *keeper) sweepMarks() error {
+	s := k.man.State()
+	return marks.Sweep(k.e.fs, k.e.runsDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
 }
 
 // sweep removes the files in the directory of runs that do not count.
@@ -295,18 +294,25 @@ func (e *Engine) readMarks(all []*source) error {
 	return nil
 }
 
-// admit is what pushes wait for: a log that follows, and windows and runs that are not too many.
+// admit is what pushes wait for: space, a log that follows, and windows and runs that are not too
+// many.
 func (e *Engine) admit(ctx context.Context) error {
+	if err := e.refused("push"); err != nil {
+		return err
+	}
 	if err := e.log.Admit(ctx); err != nil {
 		return err
 	}
 	for e.keeper.full.Load() {
 		e.mu.Lock()
 		wait := e.keeper.drawn
-		crowded := e.keeper.crowded()
+		crowded, err := e.keeper.crowded()
 		e.mu.Unlock()
-		if !crowded {
+		switch {
+		case !crowded:
 			return nil
+		case err != nil:
+			return err
 		}
 		select {
 		case <-wait:
@@ -321,13 +327,21 @@ func (e *Engine) admit(ctx context.Context) error {
 	return nil
 }
 
-// crowded says that flushes or merges are so far behind that pushes wait, and notes it for those
-// who have no lock. Engine.mu is held.
-func (k *keeper) crowded() bool {
+// crowded says that flushes or merges are so far behind that pushes wait, and why that would take
+// long; nil: they follow. It notes it for those who have no lock. Engine.mu is held.
+func (k *keeper) crowded() (is bool, err error) {
 	taken, _ := k.e.recent.Memory()
-	is := len(k.sealed) > 0 && taken > k.e.cfg.tune.window/2*5 || len(k.e.runs.of[recent.Live]) > mostRuns
-	k.full.Store(is)
-	return is
+	windows := len(k.sealed) > 0 && taken > k.e.cfg.tune.window/2*5
+	runs := len(k.e.runs.of[recent.Live]) > mostRuns
+	k.full.Store(windows || runs)
+	switch {
+	case windows && disk.IsFull(k.failing), runs && k.cramped:
+		err = &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
+	case windows && k.failing != nil:
+		err = &engine.Error{Op: "push", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, k.failing),
+			Hint: "what was pushed before cannot be written to a run; see to the disk"}
+	}
+	return windows || runs, err
 }
 
 // mostRuns is how many runs of messages that live there are before pushes wait for merges.
@@ -335,7 +349,7 @@ const mostRuns = 256
 
 // drew lets those in who wait for room. Engine.mu is held.
 func (k *keeper) drew() {
-	k.crowded()
+	_, _ = k.crowded()
 	close(k.drawn)
 	k.drawn = make(chan struct{})
 }

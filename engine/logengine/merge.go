@@ -22,9 +22,16 @@ func (k *keeper) merge() error {
 	}
 	for {
 		some := k.choose()
-		if len(some) == 0 {
+		fit := k.fitting(some)
+		k.e.mu.Lock()
+		if k.cramped = len(fit) < len(some); k.cramped {
+			k.drew() // who waits need not
+		}
+		k.e.mu.Unlock()
+		if len(fit) == 0 {
 			return nil
 		}
+		some = fit
 		if err := k.mergeRuns(some); err != nil {
 			return err
 		}
@@ -40,7 +47,7 @@ func (k *keeper) choose() []*source {
 	for a := recent.Live; a <= recent.Finished; a++ {
 		list := slices.DeleteFunc(slices.Clone(e.runs.of[a]), func(s *source) bool { return s.bad })
 		for _, src := range list {
-			if alive := src.Count(0, src.Len()); uint64(alive)*5 < uint64(src.Len())*3 && alive > 0 {
+			if src.thin() && src.living() > 0 {
 				return k.beside(list, src)
 			}
 		}
@@ -72,6 +79,30 @@ func (k *keeper) beside(list []*source, src *source) (some []*source) {
 	}
 	return some
 }
+
+// fitting returns those of some runs that are to be merged for which there is space: what is left
+// of them is written before they are removed.
+func (k *keeper) fitting(some []*source) []*source {
+	some = slices.Clone(some)
+	slices.SortFunc(some, func(a, b *source) int { return cmp.Compare(a.left(), b.left()) })
+	n, bytes := 0, int64(0)
+	for n < len(some) && k.e.space.fits(bytes+some[n].left()) {
+		bytes += some[n].left()
+		n++
+	}
+	if n == 1 && !some[0].thin() {
+		n = 0 // nothing would be won
+	}
+	return some[:n]
+}
+
+// left is about how many bytes those take that are alive in a run.
+func (s *source) left() int64 {
+	return int64(float64(s.Bytes()) * float64(s.living()) / float64(max(1, s.Len())))
+}
+
+// thin reports whether many have died in a run.
+func (s *source) thin() bool { return uint64(s.living())*5 < uint64(s.Len())*3 }
 
 // mergeRuns puts one run in the place of some.
 func (k *keeper) mergeRuns(some []*source) error {
@@ -119,7 +150,9 @@ func (k *keeper) mergeRuns(some []*source) error {
 	e.setRuns(e.runs.with([]*source{into}, gone))
 	k.drew()
 	e.mu.Unlock()
-	return k.clear(gone)
+	k.counts.merges.Add(1)
+	k.clear(gone)
+	return nil
 }
 
 // spoiled notes which run could not be merged since it is damaged, so that others are.
@@ -140,7 +173,11 @@ func (k *keeper) dropDead() error {
 	e := k.e
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	gone, err := k.commit(nil, nil, 0)
+	var gone []*source
+	err := e.space.spared(func() (err error) {
+		gone, err = k.commit(nil, nil, 0)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -148,7 +185,8 @@ func (k *keeper) dropDead() error {
 	e.setRuns(e.runs.with(nil, gone))
 	k.drew()
 	e.mu.Unlock()
-	return k.clear(gone)
+	k.clear(gone)
+	return nil
 }
 
 // anyDead reports whether there is a run in which nobody lives.

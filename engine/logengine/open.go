@@ -38,7 +38,8 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
 	}
 	e.setRuns(new(sources))
-	e.fs, e.slog = e.cfg.tune.fs, e.cfg.Logger
+	e.disk = &measured{FS: e.cfg.tune.fs}
+	e.fs, e.slog = e.disk, e.cfg.Logger
 	e.life, e.end = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -59,11 +60,12 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	s := man.State()
 	e.id, e.secret = s.Store, s.Secret
 	e.nextID, e.nextQueue, e.nextFile = engine.ID(s.NextID), s.NextQueue, s.NextFile
-	e.sealedAt = s.Replay
+	e.sealedAt, e.replayed = s.Replay, s.Replay
 	e.recent = recent.New(&recent.Config{Keep: e.cfg.tune.window / 2, OnHeap: e.cfg.tune.onHeap})
 	if err := e.openRuns(&s); err != nil {
 		return nil, err
 	}
+	e.space = openSpace(e)
 	r := &replay{e: e}
 	e.log, _, err = wal.Open(e.fs, filepath.Join(e.dir, logDir), e.logConfig(), wal.Pos(s.Replay), func(x wal.Entry) error {
 		return record.Each(x.Kind, x.Bytes, r)
@@ -108,7 +110,7 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 		return nil, err
 	}
 	// What a first opening leaves that was cut short is ours.
-	ours := []string{lockName, logDir, runsDir, manifest.Name + ".new"}
+	ours := []string{lockName, ballastName, logDir, runsDir, manifest.Name + ".new"}
 	if slices.Contains(names, olderName) {
 		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid,
 			Hint: fmt.Sprintf("%s is a store on Pebble: open it as disk:%[1]s, or name another directory", e.dir)}
@@ -132,7 +134,8 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 }
 
 func (e *Engine) logConfig() *wal.Config {
-	return &wal.Config{ID: e.id, SegmentBytes: e.cfg.tune.segment, MaxEntry: e.cfg.tune.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog}
+	return &wal.Config{ID: e.id, SegmentBytes: e.cfg.tune.segment, MaxEntry: e.cfg.tune.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog,
+		Short: e.space.isShort, Relieve: e.space.giveUp, Synced: e.disk.syncs.Observe}
 }
 
 func (e *Engine) runConfig() *run.Config {
@@ -172,6 +175,7 @@ func (e *Engine) shut() error {
 		errs = append(errs, src.Close())
 	}
 	if e.recent != nil {
+		e.endFigures()
 		e.recent.Close()
 	}
 	if e.lock != nil {

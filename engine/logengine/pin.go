@@ -45,7 +45,7 @@ func (p *pin) leave() {
 	for _, leave := range p.runs {
 		errs = append(errs, leave())
 	}
-	if err := errors.Join(append(errs, p.k.clear(nil))...); err != nil {
+	if err := errors.Join(append(errs, p.k.sweepMarks())...); err != nil {
 		p.k.e.slog.Warn("tarry disk: what was copied and is not needed any more could not be removed", "dir", p.k.e.dir, "error", err)
 	}
 }

@@ -138,9 +138,9 @@ func (l *Log) room(kind byte, n int) (*buffer, error) {
 }
 
 // Admit is called before what may be refused is appended, outside of all locks. It waits while
-// more than Config.MaxPending bytes wait for the disk, and returns ErrFull while there is no
-// space for further segments. Who has been admitted may still come to append when it is
-// full.
+// more than Config.MaxPending bytes wait for the disk, or no segment is ahead, and returns
+// ErrFull while there is no space for further segments. Who has been admitted may still come
+// to append when it is full.
 func (l *Log) Admit(ctx context.Context) error {
 	for {
 		l.mu.Lock()
@@ -149,21 +149,49 @@ func (l *Log) Admit(ctx context.Context) error {
 		case err != nil:
 		case l.closed:
 			err = ErrClosed
-		case l.noSpace:
-			err = fmt.Errorf("%w: %w", ErrFull, l.spareErr)
+		default:
+			err = l.noRoom()
 		}
 		if f == nil {
 			f = l.next
 		}
-		wait := l.pending > l.cfg.MaxPending
+		wait, made := l.pending > l.cfg.MaxPending, l.made
+		if len(l.spares) > 0 || l.spareErr != nil {
+			made = nil
+		}
 		l.mu.Unlock()
-		if err != nil || !wait {
+		switch {
+		case err != nil, !wait && made == nil:
 			return err
+		case !wait:
+			f = nil
 		}
 		select {
-		case <-f.done:
+		case <-f.over():
+		case <-made:
+		case <-l.failed:
 		case <-ctx.Done():
 			return context.Cause(ctx) // nothing was appended
 		}
 	}
+}
+
+// Full is the error with which Admit refuses for want of space, or nil.
+func (l *Log) Full() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.noRoom()
+}
+
+// noRoom is why there is none; mu is held.
+func (l *Log) noRoom() error {
+	switch {
+	case l.err != nil: // Err says so
+		return nil
+	case l.writeErr != nil:
+		return fmt.Errorf("%w: %w", ErrFull, l.writeErr)
+	case l.noSpace:
+		return fmt.Errorf("%w: %w", ErrFull, l.spareErr)
+	}
+	return nil
 }

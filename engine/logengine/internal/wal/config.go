@@ -32,8 +32,21 @@ type Config struct {
 	MaxPending int
 
 	// RetryFor is how long the log waits for a next segment that cannot be made, for want of
-	// space or of file descriptors, before it stops. 0: a minute; negative: not at all.
+	// space or of file descriptors, or for space in one where it cannot be taken ahead, before
+	// it stops. 0: a minute; negative: not at all.
 	RetryFor time.Duration
+
+	// Short reports whether space is short: then a segment is made only where none is ahead, so
+	// that others have it. nil: it never is.
+	Short func() bool
+
+	// Relieve is called while the log cannot go on for want of space, and reports whether it
+	// made some: then it is tried again at once. nil: nobody can.
+	Relieve func() bool
+
+	// Synced is told how long each sync took that somebody may wait for, by the goroutine that
+	// writes. nil: nobody is.
+	Synced func(time.Duration)
 
 	// Logger gets what an operator should know. nil: slog.Default.
 	Logger *slog.Logger
@@ -79,6 +92,15 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.Logger == nil {
 		d.Logger = slog.Default()
+	}
+	if d.Short == nil {
+		d.Short = func() bool { return false }
+	}
+	if d.Relieve == nil {
+		d.Relieve = func() bool { return false }
+	}
+	if d.Synced == nil {
+		d.Synced = func(time.Duration) {}
 	}
 	if d.Salt == nil {
 		d.Salt = rand.Uint64

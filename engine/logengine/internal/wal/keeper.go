@@ -11,10 +11,11 @@ import (
 // keep has spares ready until the log is closed.
 func (l *Log) keep() {
 	defer l.keeping.Done()
+	defer l.tell()
 	for {
 		more, err := l.prepare()
-		l.noteSpare(err)
-		if more && err == nil {
+		l.noteSpare(more, err)
+		if more && err == nil || l.relieved(err) {
 			continue
 		}
 		wait := retryEvery
@@ -36,17 +37,40 @@ func (l *Log) keep() {
 	}
 }
 
-// noteSpare notes whether spares can be made.
-func (l *Log) noteSpare(err error) {
+// relieved reports whether space was made that a segment needs while none is ahead.
+func (l *Log) relieved(err error) bool {
+	if !disk.IsFull(err) {
+		return false
+	}
+	l.mu.Lock()
+	ahead := len(l.spares)
+	l.mu.Unlock()
+	return ahead == 0 && l.cfg.Relieve()
+}
+
+// noteSpare notes whether spares can be made. Where they could not, there is space again when there
+// are all of them.
+func (l *Log) noteSpare(more bool, err error) {
 	l.mu.Lock()
 	was := l.noSpace
-	l.spareErr, l.noSpace = err, disk.IsFull(err)
+	if err != nil || !more {
+		l.spareErr, l.noSpace = err, disk.IsFull(err)
+	}
 	isFull := l.noSpace
 	l.mu.Unlock()
+	l.tell()
 	signal(l.ready)
 	if isFull && !was {
 		l.cfg.Logger.Warn("the disk is full: no space for a further segment of the log; what may be refused is", "dir", l.dir, "error", err)
 	}
+}
+
+// tell has those look who wait for a segment.
+func (l *Log) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.made)
+	l.made = make(chan struct{})
 }
 
 // prepare makes one segment ready, or removes one that is too many, and reports whether there
@@ -66,7 +90,7 @@ func (l *Log) prepare() (more bool, err error) {
 		return true, nil
 	case s != nil:
 		return true, l.reuse(s, number)
-	case spares < l.cfg.Spares:
+	case spares < l.cfg.Spares && (spares == 0 || !l.cfg.Short()):
 		return true, l.make(number)
 	}
 	return false, nil

@@ -49,9 +49,11 @@ type Log struct {
 	used     []*segment // that nobody needs
 	released Pos        // all before is needed by nobody but those who hold it
 	holds    []*Hold
-	number   uint64 // of the next spare
-	spareErr error  // why there are not enough spares
-	noSpace  bool   // that is the reason
+	number   uint64        // of the next spare
+	spareErr error         // why there are not enough spares
+	noSpace  bool          // that is the reason
+	writeErr error         // why the writer waits for space
+	made     chan struct{} // closed when the keeper has made one, or failed to
 }
 
 // flush is all who wait for the same sync.
@@ -61,6 +63,14 @@ type flush struct {
 	end   Pos           // known once it is busy
 	bytes int
 	err   error
+}
+
+// over is closed when a flush is; nil, which never is, for no flush.
+func (f *flush) over() <-chan struct{} {
+	if f == nil {
+		return nil
+	}
+	return f.done
 }
 
 func newFlush() *flush { return &flush{wrote: make(chan struct{}), done: make(chan struct{})} }
@@ -73,7 +83,7 @@ func newFlush() *flush { return &flush{wrote: make(chan struct{}), done: make(ch
 func Open(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (*Log, Found, error) {
 	l := &Log{fs: fs, dir: dir, cfg: cfg.withDefaults(),
 		wake: make(chan struct{}, 1), kick: make(chan struct{}, 1), ready: make(chan struct{}, 1),
-		failed: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}), next: newFlush()}
+		failed: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}), made: make(chan struct{}), next: newFlush()}
 	l.filled = sync.NewCond(&l.mu)
 	l.seed = seed(l.cfg.ID)
 	c, err := scan(fs, dir, l.cfg.ID)
@@ -281,6 +291,13 @@ func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int64(len(l.live)) * l.cfg.SegmentBytes
+}
+
+// Taken is how many bytes all segments take up, those that are made ahead or wait to be used again too.
+func (l *Log) Taken() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(len(l.live)+len(l.spares)+len(l.used)) * l.cfg.SegmentBytes
 }
 
 // Close makes durable what was appended and closes the log. It waits, also for slots that are

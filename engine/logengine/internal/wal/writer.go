@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 )
 
 // writer is the goroutine that writes and syncs.
@@ -140,7 +142,7 @@ func (w *writer) flush(f *flush, bufs []*buffer) error {
 func (w *writer) frame(b []byte, n, first int) error {
 	f := frame{pos: w.pos, synced: w.l.Synced(), prev: w.prev, first: uint32(first)}
 	f.encode(w.l.seed, b, n)
-	if err := w.seg.write(b); err != nil {
+	if err := w.write(b); err != nil {
 		return err
 	}
 	w.prev, w.pos = f.crc, w.pos+Pos(n)
@@ -187,7 +189,42 @@ func (w *writer) turn() error {
 	w.l.live = append(w.l.live, s)
 	w.l.mu.Unlock()
 	w.seg, w.prev = s, s.header.crc
-	return s.write(b)
+	return w.write(b)
+}
+
+// write writes to the segment. Where its space could not be taken ahead and the disk is full it
+// waits for some.
+func (w *writer) write(b []byte) error {
+	err := w.seg.write(b)
+	if !disk.IsFull(err) || w.l.cfg.RetryFor < 0 {
+		return err
+	}
+	defer w.l.noteWrite(nil)
+	for over := time.Now().Add(w.l.cfg.RetryFor); disk.IsFull(err) && time.Now().Before(over); err = w.seg.write(b) {
+		w.l.noteWrite(err)
+		if w.l.cfg.Relieve() {
+			continue
+		}
+		again := time.NewTimer(retryEvery)
+		select {
+		case <-again.C:
+		case <-w.l.failed:
+			again.Stop()
+			return err
+		}
+	}
+	return err
+}
+
+// noteWrite notes why the writer waits for space; nil: it does not.
+func (l *Log) noteWrite(err error) {
+	l.mu.Lock()
+	was := l.writeErr
+	l.writeErr = err
+	l.mu.Unlock()
+	if err != nil && was == nil {
+		l.cfg.Logger.Warn("the disk is full: no space to write the log; what may be refused is", "dir", l.dir, "error", err)
+	}
 }
 
 // spare waits for the next segment.
@@ -225,9 +262,11 @@ func (l *Log) spare() (*segment, error) {
 
 // sync makes durable what was written to the segment.
 func (w *writer) sync() error {
+	begun := time.Now()
 	if err := w.seg.file.Sync(); err != nil {
 		return err
 	}
+	w.l.cfg.Synced(time.Since(begun))
 	if !w.seg.durable {
 		w.l.mu.Lock()
 		w.seg.durable = true
@@ -286,9 +325,11 @@ func (s *segment) write(b []byte) error {
 		return nil
 	}
 	to := min(max(s.size, s.off), (s.off+fillAhead-1)/fillAhead*fillAhead)
-	if _, err := s.file.WriteAt(zeros[:to-s.off], s.off); err != nil {
+	switch _, err := s.file.WriteAt(zeros[:to-s.off], s.off); {
+	case err == nil:
+		s.filled = to
+	case !disk.IsFull(err): // without zeros syncs only take longer
 		return err
 	}
-	s.filled = to
 	return nil
 }

@@ -1,0 +1,164 @@
+package logengine
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+)
+
+// space watches the free space of the disk, and has the ballast: a file that only takes up space.
+// It is given up when a flush, or the log, cannot go on for want of space; from then on no push is
+// accepted until it is back, and what ends messages can still be written.
+type space struct {
+	e     *Engine
+	tells bool         // the file system tells its free space
+	free  atomic.Int64 // bytes, when it was last looked at
+	low   atomic.Bool  // they are too few
+	out   atomic.Bool  // the ballast is not there, though it should be
+
+	mu   sync.Mutex
+	held bool // the ballast is there
+}
+
+const ballastName = "BALLAST"
+
+// openSpace looks for the first time, and takes the ballast.
+func openSpace(e *Engine) *space {
+	s := &space{e: e}
+	_, err := e.fs.Free(e.dir)
+	s.tells = err == nil
+	s.held = s.found()
+	s.look()
+	return s
+}
+
+func (s *space) ballast() string { return filepath.Join(s.e.dir, ballastName) }
+
+// found reports whether the ballast is there from before. What is too small is removed.
+func (s *space) found() bool {
+	f, err := s.e.fs.Open(s.ballast())
+	if err != nil {
+		return false
+	}
+	size, err := f.Size()
+	if err = errors.Join(err, f.Close()); err == nil && s.e.cfg.BallastBytes > 0 && size >= s.e.cfg.BallastBytes {
+		return true
+	}
+	_ = s.e.fs.Remove(s.ballast()) // where that fails no other is made
+	return false
+}
+
+// isShort reports whether pushes are refused.
+func (s *space) isShort() bool { return s.low.Load() || s.out.Load() }
+
+// least is the free space below which pushes are refused.
+func (s *space) least() int64 { return max(0, s.e.cfg.MinFreeBytes) }
+
+// look looks at the free space, and takes the ballast where there is enough. It reports whether
+// there was too little before and is enough now.
+func (s *space) look() (relieved bool) {
+	was := s.isShort()
+	free, err := s.e.fs.Free(s.e.dir)
+	if err == nil {
+		s.free.Store(free)
+		s.low.Store(free < s.least())
+	}
+	s.take(free, err == nil)
+	is := s.isShort()
+	if is != was {
+		s.tell(is)
+	}
+	return was && !is
+}
+
+func (s *space) tell(short bool) {
+	if short {
+		s.e.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.e.dir, "free_bytes", s.free.Load())
+	} else {
+		s.e.slog.Info("tarry disk: there is space again: pushes are accepted", "dir", s.e.dir, "free_bytes", s.free.Load())
+	}
+}
+
+// take makes the ballast, unless it is there. One that was given up comes back when there is
+// room for it twice.
+func (s *space) take(free int64, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size := s.e.cfg.BallastBytes
+	if s.held || size <= 0 {
+		return
+	}
+	room := size
+	if s.out.Load() {
+		room = 2 * size
+	}
+	if known && free < s.least()+room {
+		s.out.Store(true)
+		return
+	}
+	err := s.make(size)
+	s.held = err == nil
+	s.out.Store(disk.IsFull(err)) // a file system that cannot reserve space has no ballast
+}
+
+// make makes the file.
+func (s *space) make(size int64) error {
+	f, err := s.e.fs.Create(s.ballast())
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(f.Preallocate(0, size), f.Close()); err != nil {
+		err = errors.Join(err, s.e.fs.Remove(s.ballast()))
+	}
+	return err
+}
+
+// giveUp gives the ballast up, and reports whether that made room.
+func (s *space) giveUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.held || s.e.fs.Remove(s.ballast()) != nil {
+		return false
+	}
+	s.held = false
+	if !s.out.Swap(true) && !s.low.Load() {
+		s.tell(true)
+	}
+	return true
+}
+
+// spared carries out what makes room in the end, and gives the ballast up where there is too
+// little space for it.
+func (s *space) spared(do func() error) error {
+	err := do()
+	if disk.IsFull(err) && s.giveUp() {
+		err = do()
+	}
+	return err
+}
+
+// fits reports whether so many bytes may be written that nobody waits for.
+func (s *space) fits(bytes int64) bool {
+	free, err := s.e.fs.Free(s.e.dir)
+	return err != nil || free-bytes >= max(s.least(), s.e.cfg.BallastBytes)
+}
+
+const noSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"
+
+// refused is the error of a push for which there is no space; nil: there is.
+func (e *Engine) refused(op string) error {
+	if err := e.failed(); err != nil {
+		return broken(op, err)
+	}
+	if e.space.isShort() {
+		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: noSpaceHint}
+	}
+	return wrap(op, e.log.Full())
+}
+
+// tight reports whether there is too little space for something.
+func (e *Engine) tight() bool { return e.space.isShort() || e.log.Full() != nil }

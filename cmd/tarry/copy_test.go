@@ -104,15 +104,22 @@ func TestCopy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			for i := range pair {
-				if pair[i] == "served" {
-					w, _ := served(t, "mem:")
-					pair[i], _ = w.program(nil, nil).env("TARRY_SERVER")
-				}
-			}
+			pair := serve(t, pair)
 			copies(t, pair[0], pair[1])
 		})
 	}
+}
+
+// serve puts servers of their own in the places of stores that are to be served.
+func serve(t *testing.T, pair [2]string) [2]string {
+	t.Helper()
+	for i := range pair {
+		if pair[i] == "served" {
+			w, _ := served(t, "mem:")
+			pair[i], _ = w.program(nil, nil).env("TARRY_SERVER")
+		}
+	}
+	return pair
 }
 
 func copies(t *testing.T, from, to string) {
@@ -271,13 +278,10 @@ func TestCopyRefuses(t *testing.T) {
 
 // Dead messages come out dead, in their order, each with its last error.
 func TestCopyOfTheDead(t *testing.T) {
-	for name, pair := range map[string][2]string{"disk": {"disk:old", "disk:new?store=log"}, "server": {"disk:old?store=log", "served"}} {
+	for name, pair := range map[string][2]string{"disk": {"served", "disk:new?store=log"}, "server": {"served", "served"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if pair[1] == "served" {
-				w, _ := served(t, "mem:")
-				pair[1], _ = w.program(nil, nil).env("TARRY_SERVER")
-			}
+			pair := serve(t, pair)
 			const n = deadChunk + 20
 			c := opened(t, pair[0])
 			for i := range n { // the same keys again and again, also that of a live message

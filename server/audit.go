@@ -63,6 +63,8 @@ func named(name string, most int) string {
 // a token that is an operator's and not a producer's.
 func (s *Server) byOperator(x *exchange, e *route) bool {
 	switch {
+	case e.scope == access.Admin:
+		return s.cfg.Guard == nil || x.token != nil
 	case e.scope&access.Operate == 0 || e.scope == access.Known || s.cfg.Guard != nil && x.token == nil:
 		return false
 	case e.scope == access.Operate:

@@ -80,7 +80,7 @@ type Config struct {
 
 	// Audit gets a line for each change that an operator makes: pause, resume, purge,
 	// redrive and settings, and what is cancelled and rescheduled by a token without the
-	// right to push; also for those that were not allowed. A change goes on without its
+	// right to push, and of backups; also for those that were not allowed. A change goes on without its
 	// line where that cannot be written: see access.Audit. Default: none.
 	Audit *access.Audit
 
@@ -103,6 +103,10 @@ type Config struct {
 	// Trends answers GET /v1/trends and /v1/queues/{queue}/trend; its Meter has to be the
 	// client's, or one of them. Default: these answer 501.
 	Trends *trend.Recorder
+
+	// BackupDir is the directory for backups that POST /v1/backup asks for, each in a directory of
+	// its name below. Who may ask has the scope admin on all queues. Default: there are none.
+	BackupDir string
 
 	// Answered, if not nil, is told of each request that was answered, by many at a time:
 	// its route, such as /v1/queues/{queue}/messages, or "other"; its method, or "other";

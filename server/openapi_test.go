@@ -70,7 +70,7 @@ func TestDocumentExamples(t *testing.T) {
 			}
 			example, _ := json.Marshal(op.RequestBody.Value.Content["application/json"].Example)
 			at := strings.NewReplacer("{queue}", "order.unpaid", "{key}", "42", "{id}", "1").Replace(path)
-			if w := a.send(method, at, string(example)); w.Code == 400 || w.Code >= 500 {
+			if w := a.send(method, at, string(example)); w.Code == 400 || w.Code >= 500 && w.Code != 501 {
 				t.Errorf("%s %s %s: %d %s", method, path, example, w.Code, w.Body)
 			}
 		}

@@ -68,6 +68,8 @@ func (s *Server) routes() []route {
 		newRoute("POST", "/v1/queues/*/redrive", access.Operate, s.redrive, callRedrive),
 		newRoute("POST", "/v1/queues/*/drop", access.Operate, s.drop, callDrop),
 
+		newRoute("POST", "/v1/backup", access.Admin, s.backup, callBackup),
+
 		newRoute("GET", "/v1/info", access.Known, s.info, callInfo),
 		newRoute("GET", "/v1/me", access.Known, s.me, callMe),
 		newRoute("GET", "/healthz", access.Anyone, s.healthz, callHealthz),

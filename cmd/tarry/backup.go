@@ -22,13 +22,14 @@ func (p *Program) backupCommand() *cobra.Command {
 		Use:   "backup TO",
 		Short: "Copy a disk store made with store=log to a directory",
 		Long: `Backup brings the backup in the directory TO to what the store holds now: all that was
-answered before is in it, and on the disk, when it ends. The directory is made when it is
-missing; one that holds anything but a backup of this store is refused. A backup that is
-cut off leaves the one before.
+answered before is in it, and on the disk, when it ends. A server makes it itself, in the
+directory of the name TO below its --backup-dir; with --store TO is any directory. It is
+made when it is missing; one that holds anything but a backup of this store is refused. A
+backup that is cut off leaves the one before.
 
 Files that never change are shared with the store by hard links; on another file system
 only what is new since the backup before is copied.`,
-		Example: `  tarry backup /backups/orders --store 'disk:tarry-data?store=log'`,
+		Example: "  tarry backup orders\n  tarry backup /backups/orders --store 'disk:tarry-data?store=log'",
 		Args:    exactly("TO"),
 	}
 	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
@@ -38,7 +39,10 @@ only what is new since the backup before is copied.`,
 		}
 		made, err := b.Backup(cmd.Context(), args[0]) // it may rightly take long
 		if err != nil {
-			return ofThisMachine(err)
+			if p.settings.levels["store"] > p.settings.levels["server"] {
+				err = ofThisMachine(err)
+			}
+			return err
 		}
 		return p.showBackup(t.json, "backed up", args[0], made)
 	})

@@ -33,6 +33,28 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
+// A server makes the backup itself, in its own directory.
+func TestBackupOfAServer(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := world{}.start(t, "serve", "--store", logStore, "--http", "127.0.0.1:0", "--backup-dir", "copies")
+	w := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try: curl`)[1]}}
+	for _, s := range []step{
+		{args: "push mail x --key ann --in 1h", stdout: `created .*\n`},
+		{args: "backup daily", stdout: `backed up to daily what was answered before TIME: \d+ files, .* were copied\n`},
+		{args: "push mail x --key bob --in 1h", stdout: `created .*\n`},
+		{args: "backup daily --json", stdout: `{"outcome":"backed_up","to":"daily","taken":"TIME","files":\d+,"bytes":\d+,"copied":\d+}\n`},
+		{args: "backup ../elsewhere", code: exitUsage, stderr: `tarry: .*name: 1 to 100 letters, .*\n`},
+		{args: "restore copies/daily again", stdout: `restored .*\n`},
+		{args: "check again", stdout: `again is sound: .*\nmail  2  0  0\n`},
+	} {
+		run1(t, w, s)
+	}
+	for store, hint := range map[string]string{logStore + "2": `--backup-dir`, "mem:": `not backed up`} {
+		w, _ := served(t, strings.Replace(store, "data?store=log2", "other?store=log", 1))
+		run1(t, w, step{args: "backup daily", code: exitFailed, stderr: `tarry: .*not supported.*` + hint + `.*\n`})
+	}
+}
+
 func TestBackupRefusals(t *testing.T) {
 	t.Chdir(t.TempDir())
 	w := world{env: []string{"TARRY_STORE=" + logStore}}

@@ -37,6 +37,7 @@ type serveFlags struct {
 	trends           bool
 	readOnly         bool
 	secure           bool
+	backupDir        string
 	disk             diskFlags
 	guard            guardFlags
 }
@@ -80,9 +81,10 @@ other names under which it is called, as behind a proxy, it is told with --host.
 	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way, and what is being handed on, may take after an interrupt")
 	f.BoolVar(&s.readOnly, "ui-read-only", false, "have the dashboard change nothing, whoever looks; other clients may as before")
 	f.BoolVar(&s.secure, "ui-secure", false, "have browsers send the dashboard's cookie over TLS alone: for a proxy that ends TLS before this server")
+	f.StringVar(&s.backupDir, "backup-dir", "", "directory for the backups that tarry backup asks for, each below it under its name; without it there are none")
 	s.disk.add(cmd)
 	s.guard.add(cmd)
-	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure")
+	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "backup-dir")
 	return cmd
 }
 
@@ -151,6 +153,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		Metrics:         metrics.Handler(),
 		Answered:        metrics.Answered,
 		Trends:          trends,
+		BackupDir:       s.backupDir,
 		Logger:          logger,
 	}
 	// Probes are answered while the store is being opened.

@@ -43,7 +43,7 @@ const settingMark = "tarry-setting"
 var allSettings = func() []string {
 	all := []string{
 		"server", "server-file", "store", "store-file", "token", "token-file", "timeout", "json",
-		"http", "host", "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "concurrency",
+		"http", "host", "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "backup-dir", "concurrency",
 	}
 	for _, o := range diskengine.Options() {
 		all = append(all, diskFlag(o.Name))

@@ -136,7 +136,7 @@ var Shapes = []*Shape{
 	Leasing, roomFields, LeaseAnswer, grantedFields, Claiming, PollEnding,
 	Settling, settlementFields, SettleResults, settledFields,
 	QueuePage, QueueHolds, ForecastAnswer, bucketFields, TrendAnswer, TrendsAnswer, DeadGroupsAnswer,
-	Configuring, settingFields, Configured, settingsTold, Pausing, Purging, Redriving, Dropping, None, Counted, Redriven,
+	Configuring, settingFields, Configured, settingsTold, Pausing, Purging, Redriving, Dropping, None, Counted, Redriven, Backing, BackedUp,
 	ServerTells, CallerTold, Health, troubleFields,
 	Failed, errorFields,
 }

@@ -1,0 +1,16 @@
+package httpengine
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// Backup has the server bring the backup of a name up to date, in the directory that it was given
+// for backups.
+func (e *Engine) Backup(ctx context.Context, name string) (engine.Backup, error) {
+	return ask(ctx, e, call{op: "backup", method: http.MethodPost, path: "/v1/backup", body: wire.AppendBackup(nil, name), free: true},
+		(*wire.Reader).BackedUp)
+}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
@@ -366,4 +368,46 @@ func TestCopiedInTheDocs(t *testing.T) {
 			t.Errorf("docs/cli.md says nothing of %s", name)
 		}
 	}
+}
+
+func TestCopyToDatabases(t *testing.T) {
+	for name, to := range map[string]string{"postgres": pgtest.Shared(t), "mysql": mysqltest.Shared(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			at(to).must(t, "migrate", "up")
+			copies(t, "disk:old?store=log", to)
+		})
+	}
+}
+
+// An interrupt between two pages ends a copy, and tells how far it has come.
+func TestCopyIsInterrupted(t *testing.T) {
+	from, _ := served(t, "mem:")
+	to, _ := served(t, "mem:")
+	source, _ := from.program(nil, nil).env("TARRY_SERVER")
+	sink, _ := to.program(nil, nil).env("TARRY_SERVER")
+	c := opened(t, source)
+	drafts := make([]tarry.Draft, 10_000)
+	for i := range drafts {
+		drafts[i] = tarry.NewDraft("q", make([]byte, 1000), tarry.In(time.Hour))
+	}
+	for range 10 {
+		if _, err := c.PushMany(t.Context(), drafts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, c)
+	r := world{}.start(t, "copy", source, sink)
+	for c := opened(t, sink); ; {
+		if q, err := c.Queue(t.Context(), "q"); err != nil {
+			t.Fatal(err)
+		} else if q.Scheduled > 0 {
+			closed(t, c)
+			break
+		}
+	}
+	if code := r.stop(t); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	r.stderr.await(t, `tarry: interrupted; \d+ messages were copied before, \d+ of them without a key \(run it again with --merge.*those without would be there twice: empty TO first\)\n`)
 }

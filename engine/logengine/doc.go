@@ -26,7 +26,7 @@
 // One lock, Engine.mu, guards all that is in memory. It is held for no call of the file system. A
 // call goes in steps under it (call.go). A step that needs something of the runs - who has a key, a
 // content, who is due next - changes nothing for what it needs it for, and says what it lacks;
-// that is read without the lock, and the step is done again (look.go). What was read of an immutable
+// that is read without the lock, and the step is done again (look.go, found.go). What was read of an immutable
 // file stays right; where a message stands is asked under the lock each time.
 //
 // In the background a keeper seals windows and flushes them (flush.go), merges runs (merge.go) and

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
-	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
 )
 
@@ -246,85 +245,4 @@ func (c *call) nextOf(q *queue) (int64, error) {
 	}
 	due, err := c.next(q)
 	return max(c.ms+1, min(next, due)), err
-}
-
-// Claim leases the message that ref means if it is due.
-func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
-	if err := ref.Check("claim"); err != nil {
-		return engine.Lease{}, err
-	}
-	ref.IfState = engine.Gone // is not for claims
-	var got []picture
-	err := e.do(ctx, "claim", func(c *call) error {
-		return c.refer(ref, func(q *queue, hash *sought) error {
-			m, err := c.waiting(q, ref, hash)
-			switch {
-			case err != nil:
-				return err
-			case m.Due > c.ms:
-				return engine.RefuseNotDue(ref, instant(m.Due))
-			case q.pause != 0:
-				return engine.RefuseNotDue(ref, time.Time{})
-			}
-			if err := q.refuseClaim(ref, c.now, c.ms); err != nil {
-				return err
-			}
-			if err := c.needContent(&m); err != nil {
-				return err
-			}
-			q.granted(1)
-			c.lasting = ofLease(want.Remote)
-			p := c.hold(&m, want.TTR, want.Remote)
-			got = append(got, p)
-			q.arrives(q.leases[m.id].deadline)
-			return nil
-		})
-	})
-	if err != nil {
-		e.giveBack([][]picture{got})
-		return engine.Lease{}, err
-	}
-	l, err := got[0].lease()
-	return l, wrap("claim", err)
-}
-
-// waiting finds the message that ref means, if it is scheduled or ready and as ref says.
-func (c *call) waiting(q *queue, ref engine.Ref, hash *sought) (message, error) {
-	m, ok, err := c.byRef(q, ref, hash)
-	if err != nil {
-		return m, err
-	}
-	if !ok {
-		return m, engine.RefuseUnlessWaiting(c.op, ref, engine.Gone)
-	}
-	s := m.state(c.ms)
-	if m.area == recent.Live {
-		if err := engine.RefuseState(c.op, ref, s); err != nil {
-			return m, err
-		}
-	}
-	return m, engine.RefuseUnlessWaiting(c.op, ref, s)
-}
-
-// refer runs do on the queue of a ref, brought up to the present. An unknown queue has no message.
-func (c *call) refer(ref engine.Ref, do func(q *queue, hash *sought) error) error {
-	var hash [1]sought
-	if err := c.seek(1, func(int) (string, string) { return ref.Queue, ref.Key }, hash[:]); err != nil {
-		return err
-	}
-	err := c.step(func() error {
-		q, err := c.visit(ref.Queue, false)
-		if err != nil {
-			return err
-		}
-		if q == nil {
-			return engine.ErrNotFound
-		}
-		c.see(q)
-		return do(q, &hash[0])
-	})
-	if err == engine.ErrNotFound {
-		err = engine.Refuse(c.op, ref, err)
-	}
-	return err
 }

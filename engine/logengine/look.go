@@ -1,9 +1,7 @@
 package logengine
 
 import (
-	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
@@ -26,47 +24,12 @@ type lacks struct {
 	cursors []reading
 }
 
-// found is what a call has read of the runs. Where keys and ids stand it knows of one set of them
-// only.
-type found struct {
-	set    *sources
-	keys   map[keyAt][]spot
-	ids    map[engine.ID]spot
-	values map[spot]run.Entry
-	broken map[spot]error  // values that are damaged
-	badKey map[keyAt]error // keys and ids that cannot be looked up, since an index is damaged
-	badID  map[engine.ID]error
-	loads  map[*cursor]loaded
-	bytes  int // of values
-}
-
 // mostFound is how many bytes of values, and how many keys, ids and values, a call keeps from step
 // to step.
 const (
 	mostFound      = 2 * engine.AnswerBytes
 	mostFoundItems = 1 << 16
 )
-
-// trim forgets what was found when it has become much: what is still needed is read again.
-func (f *found) trim() {
-	if f.bytes > mostFound || len(f.values)+len(f.ids)+len(f.keys) > mostFoundItems {
-		f.bytes = 0
-		clear(f.values)
-		clear(f.ids)
-		clear(f.keys)
-	}
-}
-
-// in forgets what was found in another set of runs.
-func (f *found) in(set *sources) {
-	if f.set != set {
-		f.set = set
-		clear(f.keys)
-		clear(f.ids)
-		clear(f.badKey)
-		clear(f.badID)
-	}
-}
 
 // read reads what the last step lacked. No lock is held.
 func (c *call) read() error {
@@ -161,129 +124,6 @@ func (s *sources) find(id uint64) (spot, error) {
 		}
 	}
 	return spot{}, nil
-}
-
-// readValues reads values up to AnswerBytes and one more, the first in any case. Each block is read
-// a few times at most: values are read some at a time, more and more, since they may be large.
-func (f *found) readValues(spots []spot) error {
-	if len(spots) == 0 {
-		return nil
-	}
-	if f.values == nil {
-		f.values, f.broken = make(map[spot]run.Entry), make(map[spot]error)
-	}
-	bytes := 0
-	for n := 1; len(spots) > 0 && bytes < engine.AnswerBytes; n = min(2*n, stepItems) {
-		some := spots[:min(len(spots), n)]
-		spots = spots[len(some):]
-		some = slices.Clone(some)
-		slices.SortFunc(some, func(a, b spot) int {
-			return cmp.Or(cmp.Compare(a.src.Number(), b.src.Number()), cmp.Compare(a.pos, b.pos))
-		})
-		some = slices.Compact(some)
-		for len(some) > 0 && bytes < engine.AnswerBytes {
-			n := 1
-			for n < len(some) && some[n].src == some[0].src {
-				n++
-			}
-			read, err := f.readOf(some[0].src, some[:n], engine.AnswerBytes-bytes)
-			if err != nil {
-				return err
-			}
-			bytes += read
-			some = some[n:]
-		}
-	}
-	return nil
-}
-
-// readOf reads values of one run, until they have so many bytes.
-func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err error) {
-	defer func() { f.bytes += bytes }()
-	for len(spots) > 0 {
-		positions := make([]uint32, len(spots))
-		for i, s := range spots {
-			positions[i] = s.pos
-		}
-		done := 0
-		err := src.GetEach(positions, func(e run.Entry) bool {
-			e.Value = slices.Clone(e.Value)
-			f.values[spots[done]] = e
-			done++
-			bytes += len(e.Value)
-			return bytes < most
-		})
-		switch {
-		case err == nil, errors.Is(err, run.ErrClosed): // it was merged away: the next step knows
-			return bytes, nil
-		case !errors.Is(err, run.ErrDamaged):
-			return bytes, err
-		}
-		f.broken[spots[done]] = err
-		spots = spots[done+1:]
-	}
-	return bytes, nil
-}
-
-// sought is what is known of a key that is looked for: its hash in a queue, and a set of runs in
-// of whose messages that live, or are remembered, none has it.
-type sought struct {
-	num    uint32
-	key    run.Key
-	absent *sources
-}
-
-// seek looks keys up before a step asks for them: most are in no run, which is seen without the
-// lock, and what is to be read for the others is read at once.
-func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) error {
-	e := c.e
-	set := e.outer.Load()
-	if set.none() {
-		return nil
-	}
-	for i := range n {
-		queue, key := key(i)
-		if key == "" {
-			continue
-		}
-		num, ok := e.nums.Load(queue)
-		if !ok {
-			continue
-		}
-		h := sought{num: num.(uint32)}
-		h.key = e.secret.Key(h.num, key)
-		absent := true
-		for _, area := range [...]recent.Area{recent.Live, recent.Finished} {
-			if set.mayHold(area, h.key) {
-				absent = false
-				c.lacks.keys = append(c.lacks.keys, keyAt{area, h.key})
-			}
-		}
-		if absent {
-			h.absent = set
-		}
-		to[i] = h
-	}
-	if len(c.lacks.keys) == 0 {
-		return nil
-	}
-	c.lacks.set = set
-	return c.read()
-}
-
-// none reports whether there are no runs.
-func (s *sources) none() bool {
-	return len(s.of[recent.Live]) == 0 && len(s.of[recent.Finished]) == 0
-}
-
-// mayHold reports whether any run of an area may hold a key.
-func (s *sources) mayHold(a recent.Area, key run.Key) bool {
-	for _, src := range s.of[a] {
-		if src.MayHold(key) {
-			return true
-		}
-	}
-	return false
 }
 
 // lackKey says that a key is to be looked up.

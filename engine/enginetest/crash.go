@@ -88,8 +88,9 @@ func (p *player) back(d time.Duration) {
 // last any, may as well never have been, as the engine tells; and what it met without being asked to may have to be met again.
 func (p *player) crashed(m *Model) {
 	p.restart(m)
+	lasting := p.b.h.Lasting != nil && p.b.h.Lasting(p.e)
 	for _, x := range m.msgs {
-		if x.State != engine.Leased || x.remote && p.b.h.Lasting {
+		if x.State != engine.Leased || x.remote && lasting {
 			continue
 		}
 		got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})

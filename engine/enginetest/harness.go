@@ -35,9 +35,9 @@ type Harness struct {
 	// itself. Nil: random histories have none.
 	Crash func(t *testing.T, e engine.Engine) engine.Engine
 
-	// Lasting says that leases given with Want.Remote outlast Crash and Faults. Otherwise
-	// they may as well never have been.
-	Lasting bool
+	// Lasting says whether leases given with Want.Remote outlasted the Crash or Fault behind
+	// which an engine was opened. Otherwise, and if it is nil, they may as well never have been.
+	Lasting func(e engine.Engine) bool
 
 	// Chores are what random histories have the engine do, beside calls. None: nothing.
 	Chores []Chore

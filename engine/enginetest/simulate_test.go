@@ -124,7 +124,7 @@ func frailHarness(f *frailty) Harness {
 			*f = frailty{found: f.found, fails: f.fails, errs: f.errs}
 			return frail{NewModel(clock.Now), f}
 		},
-		Reopen: again(false), Crash: again(true), Lasting: true,
+		Reopen: again(false), Crash: again(true), Lasting: func(engine.Engine) bool { return true },
 		Faults: []Fault{fault("it ends before a call", false), fault("it ends after a call", true)},
 		Chores: []Chore{{Name: "nothing", Do: func(engine.Engine) error { return nil }}},
 		Meanwhile: func(_ engine.Engine, what string, do func() error, fn func(string)) error {

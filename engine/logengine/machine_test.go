@@ -35,6 +35,7 @@ type machine struct {
 	losses         []*disktest.Disk
 
 	opened    map[string]int
+	killed    bool        // the disk was left by a process that was killed, and did what it was asked to
 	still     atomic.Bool // nothing is flushed or merged by itself
 	inChore   sync.Mutex
 	meanwhile func(where string) // while a chore is under way
@@ -128,7 +129,7 @@ func (m *machine) during(meanwhile func(where string), do func() error) error {
 func (m *machine) after(power bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.left, m.struck, m.opened = 0, false, nil
+	m.left, m.struck, m.opened, m.killed = 0, false, nil, false
 	if power {
 		m.disk = m.disk.Crash(disktest.Seeded(m.rng.Uint64()))
 	} else {
@@ -171,12 +172,15 @@ func (ms *machines) open(t *testing.T, m *machine) engine.Engine {
 // crash ends an engine as a loss of power or a kill does.
 func (ms *machines) crash(t *testing.T, e engine.Engine) engine.Engine {
 	m := ms.of[e]
-	m.disk.Halt()
 	m.mu.Lock()
 	power := m.rng.IntN(3) > 0
 	m.mu.Unlock()
+	left := m.disk.Kill()
+	m.disk.Halt()
 	_ = e.Close() // as far as it comes
-	m.after(power)
+	if m.after(power); !power {
+		m.disk, m.killed = left, true
+	}
 	return ms.open(t, m)
 }
 

@@ -29,7 +29,7 @@ func simulation() (enginetest.Harness, *machines) {
 		})
 	}
 	h := enginetest.Harness{
-		Clock: ms.clock, Lasting: true,
+		Clock: ms.clock, Lasting: func(e engine.Engine) bool { return ms.of[e].killed },
 		Open:   func(t *testing.T) engine.Engine { clear(ms.of); return ms.open(t, ms.machine()) },
 		Reopen: ms.reopen, Crash: ms.crash,
 		Sound: func(e engine.Engine) error { return e.(*logengine.Engine).Sound() },

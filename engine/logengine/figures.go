@@ -42,7 +42,7 @@ func (e *Engine) Figures() []engine.Figure {
 	l.Total("flushes", "Windows written to runs.", float64(k.counts.flushes.Load()))
 	l.Total("merges", "Merges of runs.", float64(k.counts.merges.Load()))
 	l.Total("background_failures", "Flushes and merges that failed.", float64(k.counts.failures.Load()))
-	l.Flag("full", "Whether pushes are refused because too little space is free.", e.space.isShort())
+	l.Flag("full", "Whether pushes are refused because too little space is free.", e.tight())
 	l.Flag("stopped", "Whether a failure of the disk has stopped the store until it is opened again.", e.failed() != nil)
 	return l.All()
 }

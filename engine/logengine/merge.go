@@ -86,9 +86,12 @@ func (k *keeper) fitting(some []*source) []*source {
 	some = slices.Clone(some)
 	slices.SortFunc(some, func(a, b *source) int { return cmp.Compare(a.left(), b.left()) })
 	n, bytes := 0, int64(0)
-	for n < len(some) && k.e.space.fits(bytes+some[n].left()) {
+	for thin := true; n < len(some); n++ {
+		thin = thin && some[n].thin()
+		if !k.e.space.fits(bytes+some[n].left(), thin) {
+			break
+		}
 		bytes += some[n].left()
-		n++
 	}
 	if n == 1 && !some[0].thin() {
 		n = 0 // nothing would be won

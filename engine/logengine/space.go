@@ -141,9 +141,13 @@ func (s *space) spared(do func() error) error {
 	return err
 }
 
-// fits reports whether so many bytes may be written that nobody waits for.
-func (s *space) fits(bytes int64) bool {
+// fits reports whether so many bytes may be written that nobody waits for. What gives more back
+// than it takes may have all that is free.
+func (s *space) fits(bytes int64, reclaims bool) bool {
 	free, err := s.e.fs.Free(s.e.dir)
+	if reclaims {
+		return err != nil || free >= bytes
+	}
 	return err != nil || free-bytes >= max(s.least(), s.e.cfg.BallastBytes)
 }
 

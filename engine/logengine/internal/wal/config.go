@@ -36,8 +36,8 @@ type Config struct {
 	// it stops. 0: a minute; negative: not at all.
 	RetryFor time.Duration
 
-	// Short reports whether space is short: then a segment is made only where none is ahead, so
-	// that others have it. nil: it never is.
+	// Short reports whether space is short: then a segment is made only where none is ahead, and
+	// no more than Spares are kept, so that others have it. nil: it never is.
 	Short func() bool
 
 	// Relieve is called while the log cannot go on for want of space, and reports whether it

@@ -85,7 +85,7 @@ func (l *Log) prepare() (more bool, err error) {
 	}
 	l.mu.Unlock()
 	switch {
-	case s != nil && spares >= l.cfg.Keep:
+	case s != nil && (spares >= l.cfg.Keep || spares >= l.cfg.Spares && l.cfg.Short()):
 		l.drop(s)
 		return true, nil
 	case s != nil:

@@ -1,8 +1,10 @@
 package logengine_test
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -14,7 +16,13 @@ import (
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(victimDir); dir != "" {
+		fmt.Println("stopped", victim(dir))
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 

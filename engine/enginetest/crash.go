@@ -72,6 +72,11 @@ func (p *player) back(d time.Duration) {
 			return
 		}
 	}
+	for _, queue := range p.queues {
+		if p.m.faded[queue]+p.m.culled[queue] > 0 {
+			return
+		}
+	}
 	for _, until := range p.m.pauses {
 		if past(until) && !until.Equal(forGood) {
 			return

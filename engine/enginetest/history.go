@@ -102,9 +102,9 @@ func (b *bed) history(seed uint64, start time.Time, fault *Fault) {
 
 // shrink leaves out what it can of a history that fails, so that it still fails.
 func (b *bed) shrink(seed uint64, steps []step, failed *player, start time.Time) ([]step, *player) {
-	tries := 400
+	tries, giveUp := 400, time.Now().Add(30*time.Second)
 	for size := len(steps) / 2; size > 0 && tries > 0; size /= 2 {
-		for from := 0; from < len(steps) && tries > 0; tries-- {
+		for from := 0; from < len(steps) && tries > 0 && time.Now().Before(giveUp); tries-- {
 			less := slices.Concat(steps[:from], steps[min(from+size, len(steps)):])
 			if p := b.play(seed, less, start, failed.fault); p.problem != "" {
 				steps, failed = less, p

@@ -67,7 +67,7 @@ const (
 	defaultMinFree = 256 << 20
 	defaultBallast = 64 << 20
 	defaultSegment = 32 << 20
-	defaultSpan    = 256 << 20
+	defaultSpan    = 128 << 20
 	defaultEntry   = 256 << 20
 	leastNear      = 4 << 20
 	defaultFanIn   = 8

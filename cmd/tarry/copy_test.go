@@ -391,7 +391,7 @@ func TestCopyIsInterrupted(t *testing.T) {
 	for i := range drafts {
 		drafts[i] = tarry.NewDraft("q", make([]byte, 1000), tarry.In(time.Hour))
 	}
-	for range 10 {
+	for range 2 {
 		if _, err := c.PushMany(t.Context(), drafts); err != nil {
 			t.Fatal(err)
 		}
@@ -401,7 +401,7 @@ func TestCopyIsInterrupted(t *testing.T) {
 	for c := opened(t, sink); ; {
 		if q, err := c.Queue(t.Context(), "q"); err != nil {
 			t.Fatal(err)
-		} else if q.Scheduled > 0 {
+		} else if q.Scheduled > 1000 { // some calls were answered
 			closed(t, c)
 			break
 		}

@@ -102,6 +102,28 @@ func (c *call) step(do func() error) error {
 	}
 }
 
+// each handles n items in steps, as many in each as it takes. An item that lacked something is handled
+// again.
+func (c *call) each(n int, item func(i int) error) error {
+	for i := 0; i < n; {
+		err := c.step(func() error {
+			for k := 0; ; k++ {
+				if err := c.trim(); err != nil || i == n || c.full(k) {
+					return err
+				}
+				if err := item(i); err != nil {
+					return err
+				}
+				i++
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *call) locked(do func() error) error {
 	e := c.e
 	e.mu.Lock()

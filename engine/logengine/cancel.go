@@ -20,23 +20,11 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		if err != nil {
 			return err
 		}
-		for i := 0; i < len(refs); {
-			err := c.step(func() error {
-				for n := 0; i < len(refs) && !c.full(n); n++ {
-					refused, err := c.cancel(refs[i], &keys[i])
-					if err != nil {
-						return err
-					}
-					errs[i] = engine.Refuse("cancel", refs[i], refused)
-					i++
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.each(len(refs), func(i int) error {
+			refused, err := c.cancel(refs[i], &keys[i])
+			errs[i] = engine.Refuse("cancel", refs[i], refused)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err

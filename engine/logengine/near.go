@@ -85,7 +85,7 @@ func (c *call) waits(q *queue, t turn) {
 		q.ready++
 		q.turns.push(t)
 		if len(q.turns) > 2*window {
-			q.tidy(c.e)
+			q.rewind()
 		}
 	}
 	q.arrives(max(t.due, q.pause))
@@ -97,9 +97,6 @@ func (q *queue) leaves(due int64, id engine.ID) {
 		q.ready--
 	}
 }
-
-// tidy makes turns shorter: of those that are left behind, or else by beginning anew.
-func (q *queue) tidy(e *Engine) { q.rewind() }
 
 // advance moves all who are due to turns, as far as there is room.
 func (c *call) advance(q *queue) error {

@@ -23,26 +23,14 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		if err != nil {
 			return err
 		}
-		for i := 0; i < len(msgs); {
-			err := c.step(func() error {
-				for n := 0; i < len(msgs) && !c.full(n); n++ {
-					r, err := c.push(&msgs[i], &keys[i])
-					if errors.Is(err, run.ErrDamaged) {
-						r, err = engine.PushResult{Err: c.unreadable(err)}, nil
-					}
-					if err != nil {
-						return err
-					}
-					results[i] = r
-					i++
-				}
-				return nil
-			})
-			if err != nil {
-				return err
+		return c.each(len(msgs), func(i int) error {
+			r, err := c.push(&msgs[i], &keys[i])
+			if errors.Is(err, run.ErrDamaged) {
+				r, err = engine.PushResult{Err: c.unreadable(err)}, nil
 			}
-		}
-		return nil
+			results[i] = r
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err

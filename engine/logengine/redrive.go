@@ -50,35 +50,24 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 }
 
 func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) error {
-	var hash sought
-	for i := 0; i < len(ids); {
-		err := c.step(func() error {
-			for n := 0; i < len(ids) && !c.full(n); n++ {
-				q, err := c.visit(name, false)
-				if err != nil {
-					return err
-				}
-				did := false
-				if q != nil {
-					if did, err = c.redrive(q, ids[i], &hash); err != nil {
-						return err
-					}
-				}
-				if did {
-					out.Redriven++
-				} else {
-					out.Skipped++
-				}
-				i++
-				hash = sought{}
-			}
-			return nil
-		})
+	return c.each(len(ids), func(i int) error {
+		q, err := c.visit(name, false)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
+		did := false
+		if q != nil {
+			if did, err = c.redrive(q, ids[i], new(sought)); err != nil {
+				return err
+			}
+		}
+		if did {
+			out.Redriven++
+		} else {
+			out.Skipped++
+		}
+		return nil
+	})
 }
 
 // redrive brings a dead message back unless its key is another's by now.

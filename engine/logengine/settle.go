@@ -19,28 +19,14 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
 	err := e.do(ctx, "settle", func(c *call) error {
-		for i := 0; i < len(s); {
-			err := c.step(func() error {
-				for n := 0; ; n++ {
-					if err := c.trim(); err != nil || i == len(s) || c.full(n) {
-						return err
-					}
-					one, err := c.settle(&s[i])
-					if errors.Is(err, run.ErrDamaged) {
-						one, err = engine.Settled{Err: c.unreadable(err)}, nil
-					}
-					if err != nil {
-						return err
-					}
-					settled[i] = one
-					i++
-				}
-			})
-			if err != nil {
-				return err
+		return c.each(len(s), func(i int) error {
+			one, err := c.settle(&s[i])
+			if errors.Is(err, run.ErrDamaged) {
+				one, err = engine.Settled{Err: c.unreadable(err)}, nil
 			}
-		}
-		return nil
+			settled[i] = one
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err

@@ -108,6 +108,25 @@ func MkdirAll(f FS, dir string) error {
 	return f.SyncDir(up)
 }
 
+// Sweep removes the names in a directory that nobody needs, durably. One that cannot be removed keeps
+// no other from it.
+func Sweep(f FS, dir string, needless func(name string) bool) error {
+	names, err := f.List(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		if needless(name) {
+			errs = append(errs, f.Remove(filepath.Join(dir, name)))
+		}
+	}
+	if len(errs) > 0 {
+		errs = append(errs, f.SyncDir(dir))
+	}
+	return errors.Join(errs...)
+}
+
 // IsFull reports whether an error says that there is no space left, on the disk or for
 // this user.
 func IsFull(err error) bool {

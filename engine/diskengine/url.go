@@ -13,7 +13,7 @@ import (
 
 func init() {
 	engine.Register("disk", func(_ context.Context, u *url.URL) (engine.Engine, error) {
-		if u.Query().Get("store") == "log" {
+		if u.Query().Has("store") {
 			return openLog(u)
 		}
 		dir, cfg, err := ParseURL(u)
@@ -35,7 +35,9 @@ func openLog(u *url.URL) (engine.Engine, error) {
 	var cfg logengine.Config
 	var store string
 	dir := r.Path()
-	r.Text("store", &store)
+	if r.Text("store", &store) && store != "log" {
+		r.Fail("store is log, or left out")
+	}
 	r.Int("max_pending", &cfg.MaxPending)
 	if r.Bytes("memory", &cfg.MemoryBytes) && cfg.MemoryBytes < logengine.LeastMemory {
 		r.Fail("memory is at least 8MiB")

@@ -18,24 +18,24 @@ import (
 func Restore(f disk.FS, from, to string, cfg *Config) (_ Result, err error) {
 	c := cfg.withDefaults()
 	if err := vacant(f, to); err != nil {
-		return Result{}, fmt.Errorf("restore: %w", err)
+		return Result{}, err
 	}
 	p, err := open(f, from, false)
 	if err != nil {
-		return Result{}, fmt.Errorf("restore: %w", err)
+		return Result{}, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	rep, err := p.check(&c)
 	if err != nil {
-		return Result{}, fmt.Errorf("restore: %w", err)
+		return Result{}, err
 	}
 	if !rep.Sound() {
 		first := rep.Findings[0]
-		return Result{}, fmt.Errorf("restore: %w", &disk.DamageError{What: ErrDamaged, File: first.File, Offset: max(0, first.Offset), Reason: first.What})
+		return Result{}, &disk.DamageError{What: ErrDamaged, File: first.File, Offset: max(0, first.Offset), Reason: first.What}
 	}
 	x := &files{fs: f, pace: c.Pace}
 	if err := x.restore(p.generation(p.head.generation), filepath.Clean(to)); err != nil {
-		return Result{}, fmt.Errorf("restore: %w", err)
+		return Result{}, err
 	}
 	return p.head.result(x.copied), nil
 }

@@ -12,12 +12,14 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Cut cuts all connections again and again while somebody pushes, cancels and works.
+// Cut cuts all connections again and again while somebody pushes, cancels and works; before
+// that one within a transaction.
 func Cut(t *testing.T, url string) {
 	beside := Open(t, url)
 	p, through := behind(t, url)
 	l := ledger.New(t, queue)
 	c := Open(t, through)
+	within(t, p, beside, c)
 	for n := range 5 {
 		_, err := c.Queue(t.Context(), queue)
 		check(t, err)
@@ -36,9 +38,35 @@ func Cut(t *testing.T, url string) {
 	stop()
 	t.Logf("the rest was handled after %v", l.Rest(patience))
 	l.Settled(beside, patience)
-	if undone(t, c, "connection") == 0 {
-		t.Error("no figure tells of the connections")
+}
+
+// within loses each answer of a call in turn, with its connection, until a transaction ends
+// before its commit: the call goes on, and a figure tells of it. Nobody else calls meanwhile.
+func within(t *testing.T, p *servertest.Proxy, beside, c *tarry.Client) {
+	t.Helper()
+	_, err := beside.Push(t.Context(), queue, nil, tarry.Key("within"), tarry.In(time.Hour))
+	check(t, err)
+	call := func() error { // it reads before it writes
+		_, err := c.Reschedule(t.Context(), tarry.ByKey("within").Of(queue), tarry.In(time.Hour))
+		return err
 	}
+	was := undone(t, c, "connection")
+	for range 10 { // other answers may come between
+		lost := true
+		for n := 1; lost; n++ {
+			p.LoseAnswer(n)
+			err := call()
+			lost = p.LoseAnswer(0)
+			switch told := undone(t, c, "connection") > was; {
+			case err != nil && (told || !lost):
+				t.Fatalf("nothing was committed of what was cut, and it says %v", err)
+			case told:
+				check(t, beside.Cancel(t.Context(), tarry.ByKey("within").Of(queue)))
+				return
+			}
+		}
+	}
+	t.Fatal("each answer of a call was lost in turn, and no figure tells of the connections")
 }
 
 // lossy is a store whose answers are lost, one at a time.

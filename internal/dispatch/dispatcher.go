@@ -129,7 +129,7 @@ func (d *Dispatcher) hint(queue string) {
 // run is the dispatcher's goroutine. It makes the calls itself; when one takes long,
 // another goroutine takes its place meanwhile, and it ends with the call.
 func (d *Dispatcher) run() {
-	n := nap.New()
+	n := nap.Exact()
 	defer n.Stop()
 	r := &runner{d: d}
 	r.ctx, r.cancel = context.WithCancel(d.ctx)

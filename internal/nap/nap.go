@@ -6,22 +6,41 @@ import "time"
 // Nap sleeps until an instant of this process's wall clock. The sleep itself is on
 // the monotonic clock, which a step of the wall clock does not move; so it looks
 // up once a second and ends early when the two have drifted apart.
-type Nap struct{ timer *time.Timer }
+type Nap struct {
+	timer *time.Timer
+	nudge *nudge    // nil: none
+	armed time.Time // when it comes; zero: it has come
+}
 
 const (
 	look  = time.Second
 	Drift = 5 * time.Millisecond
 )
 
-// New returns a Nap, which one goroutine uses until it calls Stop.
+// New returns a Nap, which one goroutine uses until it calls Stop. It may end a
+// millisecond late.
 func New() *Nap {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
-	return &Nap{t}
+	return &Nap{timer: t}
+}
+
+// Exact returns a Nap that ends within some ten microseconds where the system and its
+// load allow. It takes a file descriptor until Stop; without one to be had it is like any
+// other.
+func Exact() *Nap {
+	n := New()
+	n.nudge = new(nudge)
+	return n
 }
 
 // Stop lets go of the timer.
-func (n *Nap) Stop() { n.timer.Stop() }
+func (n *Nap) Stop() {
+	n.timer.Stop()
+	if n.nudge != nil {
+		n.nudge.close()
+	}
+}
 
 // Sleep returns when wake has a token or until has come, and true at once when the
 // wall clock has stepped. A zero until is never.
@@ -40,11 +59,16 @@ func (n *Nap) Sleep(wake <-chan struct{}, until time.Time) (step bool) {
 			return false
 		}
 		n.timer.Reset(min(left, look))
+		if n.nudge != nil && left <= look && !n.armed.Equal(until) {
+			n.nudge.arm(left) // after the timer, so as not to come before it
+			n.armed = until
+		}
 		select {
 		case <-wake:
 			n.timer.Stop()
 			return false
 		case <-n.timer.C:
+			n.armed = time.Time{}
 		}
 	}
 }

@@ -1,0 +1,144 @@
+package nap
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestExactNapsEndInTime(t *testing.T) {
+	n := Exact()
+	defer n.Stop()
+	// A scheduler that sleeps in whole milliseconds ends such naps 0.7 ms late. Where
+	// others keep the machine from being in time, it is so for some of them.
+	const d, late, batch = 1300 * time.Microsecond, 300 * time.Microsecond, 50
+	for give := time.Now().Add(30 * time.Second); ; {
+		exact := 0
+		for range batch {
+			until := time.Now().Add(d)
+			if n.Sleep(nil, until) {
+				continue
+			}
+			switch after := time.Since(until); {
+			case after < 0:
+				t.Fatalf("ended %s early", -after)
+			case after < late:
+				exact++
+			}
+		}
+		if exact > batch/2 {
+			return
+		}
+		if time.Now().After(give) {
+			t.Fatalf("of the last %d naps %d ended within %s", batch, exact, late)
+		}
+	}
+}
+
+func TestANudgeComesWhenItWasLastArmedFor(t *testing.T) {
+	n := Exact()
+	defer n.Stop()
+	wake := make(chan struct{}, 1)
+	for _, left := range []time.Duration{time.Millisecond, 40 * time.Millisecond, 10 * time.Millisecond} {
+		until := time.Now().Add(left)
+		for range 3 { // woken early, it goes on to the same instant
+			wake <- struct{}{}
+			n.Sleep(wake, until)
+		}
+		if n.come(t, 0) && time.Now().Before(until) {
+			t.Fatalf("of a sleep of %s it came %s early", left, time.Until(until))
+		}
+		n.Sleep(wake, until)
+		if !n.come(t, 10*time.Second) {
+			t.Fatalf("it did not come for a sleep of %s", left)
+		}
+	}
+}
+
+// come waits so long for the nudge to come, and reports whether it has.
+func (n *Nap) come(t *testing.T, patience time.Duration) bool {
+	t.Helper()
+	k, err := unix.Poll([]unix.PollFd{{Fd: int32(n.nudge.fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
+	if err != nil && err != unix.EINTR {
+		t.Fatal(err)
+	}
+	return k == 1
+}
+
+func TestNapsGiveTheirDescriptorsBack(t *testing.T) {
+	before := timers(t)
+	for range 10 {
+		n := Exact()
+		n.Sleep(nil, time.Now().Add(time.Microsecond))
+		if got := timers(t); got != before+1 {
+			t.Fatalf("%d descriptors during a nap, %d before", got, before)
+		}
+		n.Stop()
+		n.Stop()
+	}
+	n := Exact()
+	wake := make(chan struct{}, 1)
+	wake <- struct{}{}
+	n.Sleep(wake, time.Time{})
+	n.Sleep(nil, time.Now().Add(-time.Second))
+	if got := timers(t); got != before {
+		t.Fatalf("%d descriptors after all naps and one that needs none, %d before", got, before)
+	}
+}
+
+// timers counts this process's timerfds.
+func timers(t *testing.T) (n int) {
+	t.Helper()
+	fds, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil || len(fds) == 0 {
+		t.Fatal("no /proc/self/fd", err)
+	}
+	for _, fd := range fds {
+		if to, err := os.Readlink(fd); err == nil && strings.Contains(to, "timerfd") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestNapsWithoutADescriptorEndAllTheSame(t *testing.T) {
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	n := Exact()
+	defer n.Stop()
+	none := was
+	none.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(2 * time.Millisecond)
+	step := n.Sleep(nil, until)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if step || time.Now().Before(until) || n.nudge.file != nil {
+		t.Errorf("step %t, %s early, file %v", step, time.Until(until), n.nudge.file)
+	}
+	n.Sleep(nil, time.Now().Add(2*time.Millisecond))
+	if n.nudge.file == nil {
+		t.Error("no descriptor when there are some again")
+	}
+}
+
+func TestExactNapsInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := Exact()
+		defer n.Stop()
+		start := time.Now()
+		if n.Sleep(nil, start.Add(time.Hour+time.Microsecond)) || time.Since(start) != time.Hour+time.Microsecond {
+			t.Errorf("slept %s", time.Since(start))
+		}
+	})
+}

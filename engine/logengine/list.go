@@ -71,7 +71,7 @@ func (l *listing) run(c *call) error {
 		}
 		again = false
 		if l.state != engine.Leased {
-			err := c.apart(l.scan)
+			err := c.apart(func() error { return l.scan(c) })
 			if again = errors.Is(err, run.ErrClosed); err != nil && !again { // one was merged away
 				return err
 			}
@@ -172,26 +172,26 @@ func (l *listing) area() recent.Area {
 func (l *listing) candidates() int { return l.most + 64 }
 
 // scan takes the candidates in runs.
-func (l *listing) scan() error {
+func (l *listing) scan(c *call) error {
 	for _, src := range l.set.of[l.area()] {
 		part, ok := src.Queue(l.q.num)
 		if !ok {
 			continue
 		}
-		if err := l.scanOf(src, part); err != nil {
+		if err := l.scanOf(c, src, part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *listing) scanOf(src *source, part run.Queue) error {
-	place := func(p token.Place) run.Place { return run.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)} }
-	from, err := src.Search(place(l.span.Low))
+// scanOf takes those in one run. Who stands in a damaged block is passed over, as a lease does.
+func (l *listing) scanOf(c *call, src *source, part run.Queue) error {
+	from, err := l.search(src, l.span.Low)
 	if err != nil {
 		return err
 	}
-	to, err := src.Search(place(l.span.High))
+	to, err := l.search(src, l.span.High)
 	if err != nil {
 		return err
 	}
@@ -200,16 +200,38 @@ func (l *listing) scanOf(src *source, part run.Queue) error {
 	if l.newest {
 		scan = src.ScanBack
 	}
-	s := scan(from, to)
-	for n := 0; s.Next(); n++ {
-		if n == l.candidates() {
-			l.end = false
-			break
+	for n := 0; from < to; {
+		s := scan(from, to)
+		for ; s.Next(); n++ {
+			if n == l.candidates() {
+				l.end = false
+				return s.Close()
+			}
+			e := s.Entry()
+			l.seen = append(l.seen, candidate{token.Place{At: e.At, ID: engine.ID(e.ID)}, spot{src, e.Pos}})
 		}
-		e := s.Entry()
-		l.seen = append(l.seen, candidate{token.Place{At: e.At, ID: engine.ID(e.ID)}, spot{src, e.Pos}})
+		at, err := s.At(), errors.Join(s.Err(), s.Close())
+		switch {
+		case !errors.Is(err, run.ErrDamaged):
+			return err
+		case l.newest:
+			to = src.Begin(at)
+		default:
+			from = src.Reach(at, 1)
+		}
+		c.e.slog.Error("tarry disk: messages in a damaged block of a run are not listed; tarry check --repair saves the others", "dir", c.e.dir, "error", err)
 	}
-	return errors.Join(s.Err(), s.Close())
+	return nil
+}
+
+// search is where a place is in a run; in a damaged block, which nobody reads, where that begins.
+func (l *listing) search(src *source, p token.Place) (uint32, error) {
+	at := run.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
+	pos, err := src.Search(at)
+	if errors.Is(err, run.ErrDamaged) {
+		return src.Behind(at), nil
+	}
+	return pos, err
 }
 
 // order sorts the candidates. Where a source had more than were looked at, all behind the last of

@@ -275,7 +275,13 @@ func (s *sweep) runs(c *call, src *source) error {
 				e.Value = nil
 				some = append(some, e)
 			}
-			return errors.Join(scan.Err(), scan.Close())
+			at := scan.At()
+			err := errors.Join(scan.Err(), scan.Close())
+			if errors.Is(err, run.ErrDamaged) { // who is named in the block is not known: it is passed over
+				c.e.unpurged(err)
+				to, err = src.Reach(at, 1), nil
+			}
+			return err
 		})
 		if errors.Is(err, run.ErrClosed) {
 			return nil // it was merged away: the one that has its messages is looked through
@@ -305,6 +311,12 @@ func (s *sweep) runs(c *call, src *source) error {
 		from = to
 	}
 	return nil
+}
+
+// unpurged tells the operator that a purge has left out messages that cannot be read. They stay where
+// they are, and nobody gets them.
+func (e *Engine) unpurged(damage error) {
+	e.slog.Error("tarry disk: a purge passes over messages in a damaged block of a run; tarry check --repair saves them", "dir", e.dir, "error", damage)
 }
 
 // errSpares says that a purge leaves some alone.

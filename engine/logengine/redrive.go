@@ -2,10 +2,12 @@ package logengine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Redrive makes dead messages ready.
@@ -57,7 +59,10 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) er
 		}
 		did := false
 		if q != nil {
-			if did, err = c.redrive(q, ids[i], new(sought)); err != nil {
+			did, err = c.redrive(q, ids[i], new(sought))
+			if errors.Is(err, run.ErrDamaged) { // it stays dead, and the others are brought back
+				c.e.damaged(q, ids[i], err)
+			} else if err != nil {
 				return err
 			}
 		}

@@ -229,16 +229,24 @@ func (r *replay) purgeRun(p *record.Purge, src *source) error {
 		src.dirty = true
 		return nil
 	}
-	s := src.Scan(part.From, part.To)
-	for s.Next() {
-		if e := s.Entry(); !p.Spares(engine.ID(e.ID)) {
-			spot{src, e.Pos}.kill()
+	for from := part.From; from < part.To; {
+		s := src.Scan(from, part.To)
+		for s.Next() {
+			if e := s.Entry(); !p.Spares(engine.ID(e.ID)) {
+				spot{src, e.Pos}.kill()
+			}
+		}
+		from = part.To
+		at, err := s.At(), errors.Join(s.Err(), s.Close())
+		if errors.Is(err, run.ErrDamaged) { // as the purge itself did
+			r.e.unpurged(err)
+			from, err = src.Reach(at, 1), nil
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if err := s.Err(); err != nil {
-		return err
-	}
-	return s.Close()
+	return nil
 }
 
 // finish counts what there is, and ends the leases that nobody is left to settle.

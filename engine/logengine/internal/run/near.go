@@ -41,6 +41,9 @@ func (r *Run) Reach(pos uint32, n int) uint32 {
 	return r.n
 }
 
+// Begin returns where the block begins in which the entry at a position stands.
+func (r *Run) Begin(pos uint32) uint32 { return r.blocks[r.blockAt(pos)].first }
+
 // QueueAt returns the part of the queue that has the entry at a position.
 func (r *Run) QueueAt(pos uint32) Queue {
 	return r.queues[sort.Search(len(r.queues), func(i int) bool { return r.queues[i].To > pos })]

@@ -40,7 +40,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		})
 	})
 	if err != nil {
-		e.giveBack([][]picture{got})
+		e.giveBack(ctx, [][]picture{got})
 		return engine.Lease{}, err
 	}
 	l, err := got[0].lease()

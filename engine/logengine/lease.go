@@ -9,6 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/internal/leave"
 )
 
 // Lease hands out what is due. Leases of other processes are written when it answers, so that they
@@ -29,16 +30,16 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 				continue
 			}
 			if !c.alone(err) {
-				e.giveBack(leased)
+				e.giveBack(ctx, leased)
 				return err
 			}
-			e.giveBack(leased[i : i+1])
+			e.giveBack(ctx, leased[i:i+1])
 			leased[i], g.Queues[i] = nil, engine.Granted{Err: wrap("lease", err)}
 		}
 		return nil
 	})
 	if err != nil {
-		e.giveBack(leased)
+		e.giveBack(ctx, leased)
 		return engine.Grant{}, err
 	}
 	for i, pictures := range leased {
@@ -69,18 +70,23 @@ func (c *call) alone(err error) bool {
 }
 
 // giveBack releases what was leased for somebody who has left. Without it the leases would end at
-// their deadlines.
-func (e *Engine) giveBack(leased [][]picture) {
+// their deadlines. When his context is over it goes on without him if the disk does not answer soon.
+func (e *Engine) giveBack(ctx context.Context, leased [][]picture) {
 	var s []engine.Settlement
 	for _, pictures := range leased {
 		for i := range pictures {
 			s = append(s, engine.Settlement{Token: pictures[i].token.String(), Do: engine.Release})
 		}
 	}
-	if len(s) > 0 {
-		_, _ = e.settle(context.Background(), s) // a store that has stopped has no leases
+	if len(s) == 0 || e.made.Left() >= leave.Most {
+		return
 	}
+	_, _, _ = leave.Make(ctx, &e.made, givePatience, func([]engine.Settled, error) {},
+		func() ([]engine.Settled, error) { return e.settle(context.Background(), s) }) // a store that has stopped has no leases
 }
+
+// givePatience is how long whoever has left waits until what was leased for him is released, durably.
+const givePatience = 100 * time.Millisecond
 
 // lease answers one want.
 func (c *call) lease(w *engine.Want, g *engine.Granted, leased *[]picture) error {

@@ -150,6 +150,9 @@ func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushRes
 
 // rehearseOne says why one push would fail; nil: it would not.
 func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, result *engine.PushResult) (refused, err error) {
+	if err := c.e.refuseBody(in); err != nil {
+		return err, nil
+	}
 	q, err := c.visit(in.Queue, true)
 	if err != nil {
 		return nil, err

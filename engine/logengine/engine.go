@@ -87,6 +87,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
 	c.Durable, c.Atomic, c.Prompt = true, true, true
 	c.MaxPending = e.cfg.MaxPending
+	c.MaxBody = e.maxBody()
 	c.Window = window
 	c.Coalesce, c.Lanes = coalesce, lanes
 	return c

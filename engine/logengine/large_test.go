@@ -104,3 +104,31 @@ func TestLongEntriesAreCut(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestTooLargeABody pushes bodies that are larger than any may be, alone, beside others and as one: each
+// is refused, and the store goes on.
+func TestTooLargeABody(t *testing.T) {
+	p := place{disktest.New(nil), "data", logengine.Config{Logger: quiet}, logengine.Tune{SegmentBytes: 64 << 10, EntryBytes: 400 << 10}}
+	e := p.open(t)
+	most := e.Capabilities().MaxBody
+	msgs := make([]engine.Message, 3)
+	for i, size := range []int{most, most + 1, 500 << 10} {
+		msgs[i] = message("q", fmt.Sprint(i), time.Hour)
+		msgs[i].Body = noise(size)
+	}
+	r, err := e.Push(t.Context(), msgs)
+	if err != nil || r[0].Err != nil || !errors.Is(r[1].Err, engine.ErrTooLarge) || !errors.Is(r[2].Err, engine.ErrTooLarge) {
+		t.Errorf("bodies of at most %d bytes: %v %v", most, r, err)
+	}
+	atomic := []engine.Message{message("q", "a", time.Hour), msgs[1]}
+	if _, err = e.PushAtomic(t.Context(), atomic); !errors.Is(err, engine.ErrTooLarge) {
+		t.Errorf("one that is too large, as one with another: %v", err)
+	}
+	push(t, e, "b", 0)
+	if i, err := e.Queue(t.Context(), "q"); err != nil || i.Scheduled != 1 || i.Ready != 1 {
+		t.Errorf("%+v, %v", i, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

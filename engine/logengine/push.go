@@ -3,6 +3,7 @@ package logengine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -43,8 +44,27 @@ func refusePush(q *queue, key string, err error) error {
 	return engine.Refuse("push", engine.Ref{Queue: q.name, Key: key}, err)
 }
 
+// maxBody is the largest body of a message. What becomes of one is written with it, as an entry of the
+// log with others, and read whole.
+const maxBody = 64 << 20
+
+func (e *Engine) maxBody() int { return min(maxBody, e.mostAtomic()/2) }
+
+// refuseBody refuses a message that is too large.
+func (e *Engine) refuseBody(in *engine.Message) error {
+	most := e.maxBody()
+	if len(in.Body) <= most {
+		return nil
+	}
+	return &engine.Error{Op: "push", Queue: in.Queue, Key: in.Key, Err: engine.ErrTooLarge,
+		Hint: fmt.Sprintf("a body has at most %d bytes on the disk; keep a larger one elsewhere and send its address", most)}
+}
+
 // push pushes one message. An error is one of the call.
 func (c *call) push(in *engine.Message, hash *sought) (engine.PushResult, error) {
+	if err := c.e.refuseBody(in); err != nil {
+		return engine.PushResult{Err: err}, nil
+	}
 	q, err := c.visit(in.Queue, true)
 	if err != nil {
 		return engine.PushResult{}, err

@@ -240,7 +240,8 @@ func (c *call) nextOf(q *queue) (int64, error) {
 		return q.pause, nil
 	}
 	next := q.ends.next(q)
-	if q.ready > 0 && len(q.turns) > 0 {
+	held := q.ready > 0 && len(q.turns) > 0
+	if held {
 		at := q.gathers(c.now, c.ms)
 		if at <= c.ms && !q.full() {
 			return c.ms, nil
@@ -250,5 +251,8 @@ func (c *call) nextOf(q *queue) (int64, error) {
 		}
 	}
 	due, err := c.next(q)
+	if held && due <= c.ms { // there are more than turns has room for, and they are held back too
+		due = never
+	}
 	return max(c.ms+1, min(next, due)), err
 }

@@ -2,6 +2,7 @@ package logengine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -139,5 +140,34 @@ func TestNobodyWaitsForWhatIsForgotten(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestNobodyAsksInVain leases from a queue that has more ready than turns has room for, and holds them
+// back: whoever asks is told when some may be had, not to come again at once.
+func TestNobodyAsksInVain(t *testing.T) {
+	const n = 66_000
+	for name, s := range map[string]engine.Settings{"rate": {Rate: 0.1, Burst: 1}, "in flight": {InFlight: 1}} {
+		clock := enginetest.NewClock()
+		p := place{disktest.New(nil), "data", logengine.Config{Now: clock.Now, Logger: quiet}, logengine.Tune{}}
+		e := p.open(t)
+		if _, err := e.Configure(t.Context(), "q", s, ""); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := e.Push(t.Context(), slices.Repeat([]engine.Message{{Queue: "q"}}, n)); err != nil || r[n-1].Err != nil {
+			t.Fatal(err)
+		}
+		for want := 1; want >= 0; want-- {
+			g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 10, TTR: 10 * time.Second}})
+			if err != nil || len(g.Queues[0].Messages) != want || !g.Queues[0].Held {
+				t.Fatalf("%s: %d are leased, %d may be: %v", name, len(g.Queues[0].Messages), want, err)
+			}
+			if next := g.Queues[0].NextDue.Sub(g.Now); next < 9*time.Second || next > 10*time.Second {
+				t.Errorf("%s: some may be leased in 10 s, and are asked for in %v", name, next)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

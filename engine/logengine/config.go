@@ -50,6 +50,7 @@ type tuning struct {
 	window  int64 // bytes of memory at which the recent messages are sealed
 	span    int64 // bytes of the log since the last seal, likewise
 	near    int64 // bytes of memory of what is about to be leased
+	ready   int   // of how many messages of a queue the order is exact
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
 	fanIn   int   // runs of about one size that are merged
@@ -109,6 +110,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if t.near == 0 {
 		t.near = max(leastNear, d.MemoryBytes/4)
+	}
+	if t.ready == 0 {
+		t.ready = window
 	}
 	if t.entry == 0 {
 		t.entry = defaultEntry

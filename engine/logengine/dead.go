@@ -62,7 +62,7 @@ func (c *call) earliest(q *queue, l *lane) (m message, ok bool, err error) {
 	if ok {
 		until++ // one of the same time may have a smaller id
 	}
-	if err := l.heads(c, recent.First, until); err != nil {
+	if err := l.heads(c, recent.First, until, false); err != nil {
 		return m, false, err
 	}
 	for _, k := range l.cursors {

@@ -88,7 +88,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 	c.Durable, c.Atomic, c.Prompt = true, true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.MaxBody = e.maxBody()
-	c.Window = window
+	c.Window = e.cfg.tune.ready
 	c.Coalesce, c.Lanes = coalesce, lanes
 	return c
 }

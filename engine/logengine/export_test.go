@@ -15,6 +15,7 @@ type Tune struct {
 	WindowBytes  int64 // of memory, at which the recent messages are sealed
 	SpanBytes    int64 // of the log, likewise
 	NearBytes    int64 // of memory of what is about to be leased
+	Ready        int   // of how many messages of a queue the order is exact
 	EntryBytes   int   // that an entry of the log may have
 	BlockBytes   int   // of runs
 	MergeRuns    int   // of about one size are merged
@@ -40,7 +41,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, near: t.NearBytes, entry: t.EntryBytes, block: t.BlockBytes,
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, near: t.NearBytes, ready: t.Ready, entry: t.EntryBytes, block: t.BlockBytes,
 		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
@@ -215,3 +216,6 @@ func (e *Engine) Sound() error {
 	defer e.mu.Unlock()
 	return e.sound()
 }
+
+// Secret is that under which keys are hashed.
+func (e *Engine) Secret() [16]byte { return e.secret }

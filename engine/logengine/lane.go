@@ -70,15 +70,19 @@ next:
 }
 
 // heads sees to it that the first entry alive of each run is read that does not stand before a
-// position and may be due before some time.
-func (l *lane) heads(c *call, from recent.Position, until int64) error {
+// position and may be due before some time; when its time will do, only if that is not known.
+func (l *lane) heads(c *call, from recent.Position, until int64, timeWillDo bool) error {
 	var err error
 	for _, k := range l.cursors {
-		if k.head(c, from) || k.next == k.end || k.src.Floor(k.next) >= until {
+		if k.head(c, from) || k.next == k.end {
+			continue
+		}
+		at, exact := k.src.Floor(k.next)
+		if at >= until || timeWillDo && exact && !before(recent.Position{At: at}, from) {
 			continue
 		}
 		// Who takes all that is due as it is read gets more at a time.
-		if k.late = k.late && k.src.Floor(k.next) <= c.ms; k.late {
+		if k.late = k.late && at <= c.ms; k.late {
 			k.many = min(2*k.many, mostLoad)
 		} else {
 			k.many = leastLoad
@@ -88,6 +92,14 @@ func (l *lane) heads(c *call, from recent.Position, until int64) error {
 		err = errLack
 	}
 	return err
+}
+
+// time is that of the first entry that was not read, if it is known without that and he lives.
+func (k *cursor) time() (at int64, known bool) {
+	if k.next == k.end || !k.src.Alive(k.next) {
+		return 0, false
+	}
+	return k.src.Floor(k.next)
 }
 
 // head passes over who has died or stands before a position, and reports whether there is one then

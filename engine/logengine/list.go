@@ -171,69 +171,6 @@ func (l *listing) area() recent.Area {
 // candidates is how many are looked at of each source at most: some may not be shown.
 func (l *listing) candidates() int { return l.most + 64 }
 
-// scan takes the candidates in runs.
-func (l *listing) scan(c *call) error {
-	for _, src := range l.set.of[l.area()] {
-		part, ok := src.Queue(l.q.num)
-		if !ok {
-			continue
-		}
-		if err := l.scanOf(c, src, part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// scanOf takes those in one run. Who stands in a damaged block is passed over, as a lease does.
-func (l *listing) scanOf(c *call, src *source, part run.Queue) error {
-	from, err := l.search(src, l.span.Low)
-	if err != nil {
-		return err
-	}
-	to, err := l.search(src, l.span.High)
-	if err != nil {
-		return err
-	}
-	from, to = max(from, part.From), min(to, part.To)
-	scan := src.Scan
-	if l.newest {
-		scan = src.ScanBack
-	}
-	for n := 0; from < to; {
-		s := scan(from, to)
-		for ; s.Next(); n++ {
-			if n == l.candidates() {
-				l.end = false
-				return s.Close()
-			}
-			e := s.Entry()
-			l.seen = append(l.seen, candidate{token.Place{At: e.At, ID: engine.ID(e.ID)}, spot{src, e.Pos}})
-		}
-		at, err := s.At(), errors.Join(s.Err(), s.Close())
-		switch {
-		case !errors.Is(err, run.ErrDamaged):
-			return err
-		case l.newest:
-			to = src.Begin(at)
-		default:
-			from = src.Reach(at, 1)
-		}
-		c.e.slog.Error("tarry disk: messages in a damaged block of a run are not listed; tarry check --repair saves the others", "dir", c.e.dir, "error", err)
-	}
-	return nil
-}
-
-// search is where a place is in a run; in a damaged block, which nobody reads, where that begins.
-func (l *listing) search(src *source, p token.Place) (uint32, error) {
-	at := run.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
-	pos, err := src.Search(at)
-	if errors.Is(err, run.ErrDamaged) {
-		return src.Behind(at), nil
-	}
-	return pos, err
-}
-
 // order sorts the candidates. Where a source had more than were looked at, all behind the last of
 // those is left to the next page.
 func (l *listing) order() {

@@ -21,7 +21,8 @@ type near struct {
 	lane  lane
 }
 
-// window is how many messages stand in turns: among so many the order is exact.
+// window is how many messages stand in turns, unless tests say otherwise: among so many the order is
+// exact.
 const window = 65_536
 
 // walkItems is how many are moved to turns at a time, and walkMost how many before others are let
@@ -84,7 +85,7 @@ func (c *call) waits(q *queue, t turn) {
 	if before(recent.Position{At: t.due, ID: uint64(t.id)}, q.front) {
 		q.ready++
 		q.turns.push(t)
-		if len(q.turns) > 2*window {
+		if len(q.turns) > 2*c.e.cfg.tune.ready {
 			q.rewind()
 		}
 	}
@@ -102,7 +103,7 @@ func (q *queue) leaves(due int64, id engine.ID) {
 func (c *call) advance(q *queue) error {
 	q.lane.refresh(c.e, q, q.front)
 	end := recent.Position{At: c.ms + 1}
-	for n := 0; before(q.front, end) && len(q.turns) < window; n++ {
+	for n := 0; before(q.front, end) && len(q.turns) < c.e.cfg.tune.ready; n++ {
 		if n == walkMost {
 			return errYield
 		}
@@ -115,10 +116,10 @@ func (c *call) advance(q *queue) error {
 
 // walk moves some of those who are due to turns.
 func (c *call) walk(q *queue, end recent.Position) error {
-	if err := q.lane.heads(c, q.front, end.At); err != nil {
+	if err := q.lane.heads(c, q.front, end.At, false); err != nil {
 		return err
 	}
-	most := min(walkItems, window-len(q.turns))
+	most := min(walkItems, c.e.cfg.tune.ready-len(q.turns))
 	some := c.turns[:0]
 	last := end // all before it are in some
 	c.e.recent.Ascend(q.num, recent.Live, q.front, func(e recent.Entry) bool {
@@ -174,7 +175,7 @@ func (c *call) next(q *queue) (int64, error) {
 		at = e.At
 		return false
 	})
-	if err := q.lane.heads(c, q.front, at); err != nil {
+	if err := q.lane.heads(c, q.front, at, true); err != nil {
 		return 0, err
 	}
 	for _, k := range q.lane.cursors {
@@ -192,7 +193,8 @@ func (k *cursor) first(q *queue) int64 {
 		}
 	}
 	if k.next < k.end {
-		return k.src.Floor(k.next)
+		at, _ := k.src.Floor(k.next)
+		return at
 	}
 	return never
 }

@@ -135,8 +135,9 @@ func (c *call) firstFrom(q *queue, l *first, from recent.Position) (int64, error
 	if steps == 4*stepItems { // as many are leased
 		return 0, errYield
 	}
+	timeWillDo := q.purge == nil && q.latest < from.At // nobody from there on is hidden, or leased
 	for {
-		if err := l.heads(c, from, at); err != nil {
+		if err := l.heads(c, from, at, timeWillDo); err != nil {
 			return 0, err
 		}
 		again := false
@@ -147,6 +148,8 @@ func (c *call) firstFrom(q *queue, l *first, from recent.Position) (int64, error
 			}
 			if len(k.loaded) > 0 {
 				at = min(at, k.loaded[0].due)
+			} else if due, known := k.time(); known && timeWillDo {
+				at = min(at, due)
 			}
 		}
 		if !again {

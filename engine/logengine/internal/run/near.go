@@ -10,7 +10,7 @@ func (r *Run) Behind(p Place) uint32 {
 		return r.n
 	}
 	q := r.queues[i]
-	if q.Queue > p.Queue || p.At <= q.MinAt {
+	if q.Queue > p.Queue || p.At < q.MinAt || p.At == q.MinAt && p.ID == 0 {
 		return q.From
 	}
 	if p.At > q.MaxAt {
@@ -21,14 +21,14 @@ func (r *Run) Behind(p Place) uint32 {
 	return max(q.From, r.blocks[max(0, b-1)].first)
 }
 
-// Floor returns a time that is not after that of the entry at a position. It reads nothing.
-func (r *Run) Floor(pos uint32) int64 {
-	i := sort.Search(len(r.queues), func(i int) bool { return r.queues[i].To > pos })
-	q := r.queues[i]
+// Floor returns a time that is not after that of the entry at a position, and whether it is its
+// very time. It reads nothing.
+func (r *Run) Floor(pos uint32) (at int64, exact bool) {
+	q := r.QueueAt(pos)
 	if b := r.blocks[r.blockAt(pos)]; b.Queue == q.Queue {
-		return b.At
+		return b.At, b.first == pos
 	}
-	return q.MinAt
+	return q.MinAt, q.From == pos
 }
 
 // Reach returns the end of the block in which the n-th entry from a position on stands: who reads

@@ -24,7 +24,9 @@ func (e *Engine) admit(ctx context.Context) error {
 		wait := e.keeper.drawn
 		crowded, err := e.keeper.crowded()
 		e.mu.Unlock()
-		switch {
+		switch failed := e.failed(); {
+		case failed != nil:
+			return broken("push", failed)
 		case !crowded:
 			return nil
 		case err != nil:

@@ -64,6 +64,9 @@ func (k *keeper) loop(c chore, work func() error) {
 			return
 		case errors.Is(err, manifest.ErrFailed):
 			k.e.stop(err)
+			k.e.mu.Lock()
+			k.drew() // who waits for room hears that there will be none
+			k.e.mu.Unlock()
 			return
 		case err == nil:
 			told, pause = c.told, 0

@@ -128,6 +128,9 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 		c := &call{e: e, ctx: e.life, op: "purge", least: never}
 		s := sweep{q: q, p: p}
 		err := s.run(c)
+		if err != nil && e.life.Err() != nil {
+			err = &engine.Error{Op: "purge", Queue: q.name, Err: engine.ErrClosed, Hint: "the engine was closed; the rest is removed when it is opened again"}
+		}
 		e.mu.Lock()
 		if p.err = err; err == nil {
 			q.purge = nil

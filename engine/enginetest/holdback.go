@@ -103,6 +103,24 @@ var maxPendingTests = []test{
 		_, err = p.PushAtomic(b.Context(), []engine.Message{b.msg("", dueNow), b.msg("", dueNow)})
 		b.is(err, nil)
 	}},
+	{"an atomic push of which one expires at once is kept whole or not at all", func(b *bed) {
+		b.needWhole()
+		b.need("Keys", b.caps.Keys)
+		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)
+		b.configure(engine.Settings{MaxPending: 1})
+		past := b.msg("a", engine.When{At: b.now().Add(-time.Hour)})
+		past.ExpireAfter = time.Millisecond
+		r, err := p.PushAtomic(b.Context(), []engine.Message{past, b.msg("b", dueLater)})
+		if err == nil {
+			b.is(r[0].Err, nil)
+			b.is(r[1].Err, nil)
+			return
+		}
+		b.is(err, engine.ErrLimit)
+		_, err = b.e.Get(b.Context(), b.key("b"))
+		b.is(err, engine.ErrNotFound)
+		b.none("nothing was kept")
+	}},
 	{"shares of it take about as many", func(b *bed) {
 		b.need("Settings", b.caps.Settings)
 		b.configure(engine.Settings{MaxPending: 100})

@@ -73,6 +73,8 @@ type seat struct {
 	policy *engine.Policy // unless Finished
 	ending engine.Ending  // when Finished
 	ended  int64
+
+	lingers bool // it has expired as it was pushed, and counts until it is met
 }
 
 // rehearsal is what pushes so far would have made.
@@ -103,7 +105,7 @@ func (c *call) rehearse(msgs []engine.Message, bytes int, hashes []sought, resul
 	if lack != nil || first != nil {
 		return first, lack
 	}
-	if most := c.e.cfg.MaxPending; most > 0 && c.e.live+r.news > most {
+	if most := c.e.cfg.MaxPending; most > 0 && c.e.pending()+r.news > most {
 		for i := range results {
 			results[i].Err = engine.Refuse("push", engine.Ref{Queue: msgs[i].Queue, Key: msgs[i].Key}, engine.ErrLimit)
 			first = cmp.Or(first, results[i].Err)
@@ -168,10 +170,14 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, resul
 			r.seats[n] = s
 		}
 		s = r.seats[n]
+		if s.lingers {
+			s.lingers = false
+			r.live[q]--
+		}
 	}
 	created := s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
 	if created {
-		if x := q.settings; x != nil && x.MaxPending > 0 && q.live+r.live[q] >= x.MaxPending {
+		if x := q.settings; x != nil && x.MaxPending > 0 && q.pending()+r.live[q] >= x.MaxPending {
 			*result = engine.PushResult{}
 			return engine.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, x.MaxPending), nil
 		}
@@ -191,8 +197,7 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, resul
 	}
 	s.state = engine.Scheduled                    // or ready
 	if at := expiry(s.due, s.policy); at < c.ms { // gone before the next is pushed
-		r.live[q]--
-		s.state, s.ending, s.ended = engine.Gone, engine.Expired, at
+		s.state, s.ending, s.ended, s.lingers = engine.Gone, engine.Expired, at, true
 		if at+millis(s.policy.Remember) > c.ms {
 			s.state = engine.Finished
 		}

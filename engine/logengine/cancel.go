@@ -96,6 +96,9 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	}
 	c.group = (&record.Gone{ID: ref.ID, From: at.record()}).Append(c.group)
 	c.touch(q)
+	if at.src.area == recent.Live && q.hides(recent.Live, ref.ID) {
+		c.e.hide(q, -1)
+	}
 	delete(q.leases, ref.ID)
 	*q.count(at.src.area)--
 	if at.src.area == recent.Live {

@@ -54,6 +54,7 @@ type Engine struct {
 	queues   map[string]*queue
 	numbered map[uint32]*queue
 	live     int64 // messages of all queues
+	hidden   int64 // queue.hidden of all queues
 	near     int64 // bytes of memory that what is near takes
 	fresh    freshness
 
@@ -95,6 +96,9 @@ func (e *Engine) Capabilities() engine.Capabilities {
 
 // Watch calls fn when a queue may have something to lease sooner than was told.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
+
+// pending is queue.pending of all queues.
+func (e *Engine) pending() int64 { return e.live - e.hidden }
 
 // setRuns replaces the set of runs. The lock is held.
 func (e *Engine) setRuns(s *sources) {

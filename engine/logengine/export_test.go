@@ -173,11 +173,14 @@ func (e *Engine) sound() error {
 	}
 	for _, q := range e.queues {
 		var count [3]int64
-		var leased, ready int64
+		var leased, ready, hidden int64
 		for id, p := range where[q] {
 			count[p.area]++
 			if p.area != recent.Live {
 				continue
+			}
+			if q.hides(recent.Live, id) {
+				hidden++
 			}
 			if q.held(id) {
 				leased++
@@ -193,6 +196,9 @@ func (e *Engine) sound() error {
 		}
 		if count != [3]int64{q.live, q.dead, q.finished} || leased != q.leased || ready != q.ready {
 			return fmt.Errorf("%s: %v, %d leased, %d ready are counted as %d %d %d, %d leased, %d ready", q.name, count, leased, ready, q.live, q.dead, q.finished, q.leased, q.ready)
+		}
+		if hidden != q.hidden {
+			return fmt.Errorf("%s: %d are hidden by a purge, and counted as %d", q.name, hidden, q.hidden)
 		}
 		turned := make(map[engine.ID]bool)
 		for _, t := range q.turns {

@@ -114,6 +114,7 @@ func (c *call) beginPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 	c.touch(q)
 	q.rewind()
 	q.purge = p
+	c.e.hide(q, q.live-q.leased)
 	go func() {
 		defer e.calls.Leave()
 		e.carryOutPurge(q, p)
@@ -236,8 +237,17 @@ func (s *sweep) remove(c *call, a recent.Area, at int64, where spot, id engine.I
 	c.purged(&m)
 }
 
+// hide notes that so many more of those who live are still to be removed.
+func (e *Engine) hide(q *queue, n int64) {
+	q.hidden += n
+	e.hidden += n
+}
+
 // purged removes from memory what the purge under way has named, whoever meets it first.
 func (c *call) purged(m *message) {
+	if m.area == recent.Live {
+		c.e.hide(m.q, -1)
+	}
 	c.vanish(m)
 	m.q.purge.removed++
 }
@@ -343,6 +353,7 @@ func (s *sweep) all(c *call, src *source, part run.Queue) error {
 			*s.q.count(src.area) -= n
 			if src.area == recent.Live {
 				c.e.live -= n
+				c.e.hide(s.q, -n)
 			}
 			s.p.removed += n
 			return nil

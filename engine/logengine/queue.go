@@ -22,6 +22,7 @@ type queue struct {
 	// those before front.
 	live, leased, ready int64
 	dead, finished      int64
+	hidden              int64 // of those who live, whom a purge under way has still to remove
 
 	near
 	weight int64 // bytes of memory that near and the lanes took when they were last weighed
@@ -58,6 +59,9 @@ func (q *queue) count(a recent.Area) *int64 {
 	}
 	return &q.live
 }
+
+// pending is how many of those live whom no purge under way has removed.
+func (q *queue) pending() int64 { return q.live - q.hidden }
 
 // empty says that nothing is left of the queue that anybody could ask for.
 func (q *queue) empty() bool {

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -93,6 +94,7 @@ func (p *player) back(d time.Duration) {
 // last any, may as well never have been, as the engine tells; and what it met without being asked to may have to be met again.
 func (p *player) crashed(m *Model) {
 	p.restart(m)
+	lost := false
 	lasting := p.b.h.Lasting != nil && p.b.h.Lasting(p.e)
 	for _, x := range m.msgs {
 		if x.State != engine.Leased || x.remote && lasting {
@@ -103,17 +105,57 @@ func (p *player) crashed(m *Model) {
 		case errors.Is(err, engine.ErrNotFound) && !x.Expires.IsZero() && p.now.After(x.Expires):
 			p.lose(x)
 			x.wait() // and passed its expiry
+			lost = true
 		case err != nil:
 		case got.Attempt < x.Attempt:
 			p.lose(x)
 			x.wait()
-			x.Attempt, x.vague = got.Attempt, true
+			x.Attempt, x.Died, x.vague = got.Attempt, time.Time{}, true
+			lost = true
 		}
 	}
+	for _, state := range []engine.State{engine.Leased, engine.Dead} {
+		m.dropped = slices.DeleteFunc(m.dropped, func(x *modelMessage) bool {
+			back := x.State == state && (state == engine.Dead || !x.remote || !lasting) && p.undropped(m, x, lost)
+			lost = lost || back
+			return back
+		})
+	}
+	slices.SortStableFunc(m.msgs, func(a, b *modelMessage) int { return cmp.Compare(a.ID, b.ID) })
 	m.advance(p.now)
 	for queue, s := range p.was {
 		m.faded[queue] += s.faded
 		m.culled[queue] += s.culled
 	}
 	clear(p.swept)
+}
+
+// undropped brings back a message that the settings of its queue had dropped, and reports whether it
+// does: the lease at whose end it died was lost, or, when some were lost, those that died after it.
+func (p *player) undropped(m *Model, x *modelMessage, lost bool) bool {
+	y := *x
+	got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+	switch {
+	case x.State == engine.Dead:
+		if !lost || err != nil || got.State != engine.Dead {
+			return false
+		}
+	case err == nil:
+		if !got.State.Live() || got.Attempt >= x.Attempt {
+			return false
+		}
+		y.wait()
+		y.Attempt, y.Died, y.vague = got.Attempt, time.Time{}, true
+	case !errors.Is(err, engine.ErrNotFound) || x.Expires.IsZero() || !p.now.After(x.Expires):
+		return false
+	default: // it may have passed its expiry instead
+		if x.Key != "" && x.Remember > 0 {
+			if f, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, Key: x.Key}); err != nil || f.ID != x.ID {
+				return false
+			}
+		}
+		y.wait()
+	}
+	m.msgs = append(m.msgs, &y)
+	return true
 }

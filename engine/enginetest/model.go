@@ -29,6 +29,11 @@ type Model struct {
 	// nextIDs, when not empty, are the ids that the next creations take: so the
 	// model orders messages as the engine it is compared with does.
 	nextIDs []engine.ID
+
+	// refused, when not nil, says whether the engine it is compared with has refused the i-th push
+	// of the call by max_pending, as it may where there is room for so many more and as many have
+	// expired that it may not have met.
+	refused func(i int, queue string, room int64) bool
 }
 
 // contents is what a model holds.
@@ -47,6 +52,8 @@ type contents struct {
 	faded map[string]int64
 	// culled counts, by queue, the dead that its settings have dropped.
 	culled map[string]int64
+	// dropped are those: should a crash have lost the leases that led to that, they are there.
+	dropped []*modelMessage
 }
 
 // copied returns contents that go their own way from here.
@@ -55,6 +62,7 @@ func (c *contents) copied() contents {
 		memories: slices.Clone(c.memories), pauses: maps.Clone(c.pauses),
 		settings: maps.Clone(c.settings), buckets: maps.Clone(c.buckets),
 		expired: map[string][]engine.ID{}, ghosts: maps.Clone(c.ghosts), faded: maps.Clone(c.faded), culled: maps.Clone(c.culled),
+		dropped: slices.Clone(c.dropped),
 	}
 	for _, x := range c.msgs {
 		y := *x
@@ -281,7 +289,7 @@ func (m *Model) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushR
 	defer m.mu.Unlock()
 	results := make([]engine.PushResult, len(msgs))
 	for i := range msgs {
-		results[i] = m.push(&msgs[i], now)
+		results[i] = m.push(i, &msgs[i], now)
 	}
 	return results, nil
 }
@@ -296,7 +304,7 @@ func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine
 	before := m.copied()
 	results := make([]engine.PushResult, len(msgs))
 	for i := range msgs {
-		results[i] = m.push(&msgs[i], now)
+		results[i] = m.push(i, &msgs[i], now)
 		if err := results[i].Err; err != nil {
 			m.contents = before
 			failed := make([]engine.PushResult, len(msgs))
@@ -310,7 +318,8 @@ func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine
 	return results, nil
 }
 
-func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
+// push pushes the i-th message of a call.
+func (m *Model) push(i int, msg *engine.Message, now time.Time) engine.PushResult {
 	m.advance(now) // one pushed just before in the same call may be past its expiry
 	ref := engine.Ref{Queue: msg.Queue, Key: msg.Key}
 	x := m.find(ref, now)
@@ -320,8 +329,11 @@ func (m *Model) push(msg *engine.Message, now time.Time) engine.PushResult {
 	r := engine.PushResult{}
 	switch t.Result {
 	case "created":
-		if most := m.settings[msg.Queue].MaxPending; most > 0 && m.pending(msg.Queue, now) >= most {
-			return engine.PushResult{Err: engine.RefusePending(ref, most)}
+		if most := m.settings[msg.Queue].MaxPending; most > 0 {
+			room := most - m.pending(msg.Queue, now)
+			if room <= 0 || m.refused != nil && m.refused(i, msg.Queue, room) {
+				return engine.PushResult{Err: engine.RefusePending(ref, most)}
+			}
 		}
 		m.forget(msg.Queue, msg.Key)
 		gone = nil

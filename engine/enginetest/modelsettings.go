@@ -61,7 +61,9 @@ func (m *Model) cull(now time.Time) {
 			old := s.DeadKeep > 0 && x.Died.Add(s.DeadKeep).Before(now)
 			many := s.DeadMax > 0 && int64(len(all)-i) > s.DeadMax
 			if old || many {
-				m.remove(m.find(engine.Ref{Queue: queue, ID: x.ID}, now))
+				y := m.find(engine.Ref{Queue: queue, ID: x.ID}, now)
+				m.remove(y)
+				m.dropped = append(m.dropped, y)
 				m.culled[queue]++
 			}
 		}

@@ -202,9 +202,6 @@ func (p *player) message(n []uint32) engine.Message {
 		m.Remember = pick([]time.Duration{0, 0, 1000 * time.Hour}, n[6]>>8)
 	}
 	s := p.m.settings[m.Queue]
-	if s.MaxPending > 0 {
-		m.ExpireAfter = engine.Never // whether the expired are counted is left open
-	}
 	if len(s.Defaults.Backoff) > 0 && n[6]>>16%2 == 0 {
 		m.Backoff = nil
 	}

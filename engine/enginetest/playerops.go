@@ -13,11 +13,6 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 	for _, m := range msgs {
 		p.logf("push key %q to %s, due %v, %v, %v (atomic %v)", m.Key, m.Queue, m.Due, m.OnConflict, said(m.Terms), atomic)
 	}
-	for _, m := range msgs {
-		if p.m.settings[m.Queue].MaxPending > 0 && (len(p.ghosts(m.Queue)) > 0 || m.Queue == p.purged) {
-			return // whether these are counted is left open
-		}
-	}
 	push, model := p.e.Push, p.m.Push
 	if atomic {
 		push, model = p.e.(engine.AtomicPusher).PushAtomic, p.m.PushAtomic
@@ -31,7 +26,12 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 			p.queueOf[r.ID] = msgs[i].Queue
 		}
 	}
+	// Whether those who have expired are counted is left open.
+	p.m.refused = func(i int, queue string, room int64) bool {
+		return i < len(got) && engine.Code(got[i].Err) == "limit" && p.unswept(queue) >= room
+	}
 	want, wantErr := model(p.ctx, msgs)
+	p.m.refused = nil
 	p.hear(err)
 	for _, r := range got {
 		p.hear(r.Err)
@@ -399,6 +399,16 @@ func (p *player) ghosts(queue string) map[engine.ID]bool {
 		}
 	}
 	return all
+}
+
+// unswept is how many ghosts there are by what the model has met, which may be locked.
+func (p *player) unswept(queue string) (n int64) {
+	for id, g := range p.m.ghosts {
+		if g.queue == queue && !p.swept[id] {
+			n++
+		}
+	}
+	return n
 }
 
 // near reports whether two instants agree: exactly on one clock, to a minute

@@ -54,8 +54,7 @@ func (p *player) shake(s step) {
 	if s.kind == "reopen" && p.shaken {
 		s.kind = "crash" // closing it may fail
 	}
-	// A redrive of many that is cut may have come to any of them, each of which may free or take a key.
-	if !p.shaken && s.fault%4 == 0 && s.kind != "reopen" && s.kind != "crash" && s.kind != "redrive" {
+	if !p.shaken && s.fault%4 == 0 && s.kind != "reopen" && s.kind != "crash" {
 		n := int(1 + s.fault>>8%p.fault.most())
 		p.logf("%s, the %d. time", p.fault.Name, n)
 		p.armed = true

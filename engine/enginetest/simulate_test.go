@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,17 @@ type frailty struct {
 	found func(m *Model)           // what a crash makes of a model
 	fails func(m *Model)           // what a call that fails makes of it
 	errs  func(m *Model, call int) // what a call makes of it besides
+
+	refuses func(m *Model, queue string, room int64) bool // a push, by max_pending, where there is room
+	halves  bool                                          // an atomic push may keep some
+}
+
+// model is an engine that fails and errs so.
+func (f *frailty) model(m *Model) frail {
+	if f.refuses != nil {
+		m.refused = func(_ int, queue string, room int64) bool { return f.refuses(m, queue, room) }
+	}
+	return frail{m, f}
 }
 
 // call carries out a call, or fails.
@@ -56,6 +68,13 @@ func (f frail) Push(ctx context.Context, msgs []engine.Message) (r []engine.Push
 		return nil, failed
 	}
 	return r, err
+}
+
+func (f frail) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	if f.halves {
+		return f.Push(ctx, msgs)
+	}
+	return f.Model.PushAtomic(ctx, msgs)
 }
 
 func (f frail) Lease(ctx context.Context, wants []engine.Want) (g engine.Grant, err error) {
@@ -102,7 +121,7 @@ func frailHarness(f *frailty) Harness {
 				f.found(m)
 			}
 			f.ended = false
-			return frail{m.reopened(), f}
+			return f.model(m.reopened())
 		}
 	}
 	fault := func(name string, after bool) Fault {
@@ -121,8 +140,8 @@ func frailHarness(f *frailty) Harness {
 	return Harness{
 		Clock: clock,
 		Open: func(*testing.T) engine.Engine {
-			*f = frailty{found: f.found, fails: f.fails, errs: f.errs}
-			return frail{NewModel(clock.Now), f}
+			*f = frailty{found: f.found, fails: f.fails, errs: f.errs, refuses: f.refuses, halves: f.halves}
+			return f.model(NewModel(clock.Now))
 		},
 		Reopen: again(false), Crash: again(true), Lasting: func(engine.Engine) bool { return true },
 		Faults: []Fault{fault("it ends before a call", false), fault("it ends after a call", true)},
@@ -143,19 +162,112 @@ func frailHarness(f *frailty) Harness {
 			if f.found != nil {
 				f.found(m)
 			}
-			return []func(*testing.T) engine.Engine{func(*testing.T) engine.Engine { return frail{m.reopened(), &frailty{}} }}
+			return []func(*testing.T) engine.Engine{func(*testing.T) engine.Engine { return (&frailty{refuses: f.refuses}).model(m.reopened()) }}
 		},
 		Keys: 6, Steps: 150,
 	}
 }
 
+// loseLeases makes of a model what a crash leaves that loses all leases, and the deaths they led to.
+func loseLeases(m *Model) {
+	for _, x := range slices.Concat(m.msgs, m.dropped) {
+		if o := m.live(x.Queue, x.Key, m.now()); x.State != engine.Leased || o != nil && o != x {
+			continue
+		}
+		x.wait()
+		x.count(minusOne)
+		x.Died = time.Time{}
+		if !slices.Contains(m.msgs, x) {
+			m.msgs = append(m.msgs, x)
+		}
+	}
+	m.dropped = nil
+}
+
+// TestDroppedMayBeBack has a crash lose a lease at whose end its message had died and been dropped,
+// and has that expire in its stead, or be there again.
+func TestDroppedMayBeBack(t *testing.T) {
+	for _, expires := range []time.Duration{0, 30 * time.Second} {
+		t.Run(expires.String(), func(t *testing.T) {
+			b := newBed(t, frailHarness(&frailty{found: loseLeases}))
+			b.h.Lasting = nil
+			p := newPlayer(b, b.h.Clock.Now())
+			q := p.queues[0]
+			for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
+				if _, err := e.Configure(t.Context(), q, engine.Settings{DeadKeep: time.Second}, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.push([]engine.Message{{Queue: q, Key: "a", Due: engine.When{At: p.now}, Terms: engine.Terms{MaxAttempts: 1, ExpireAfter: expires, Remember: time.Hour}}}, false)
+			p.lease([]engine.Want{{Queue: q, Max: 1, TTR: time.Second}})
+			p.clock.Advance(time.Minute)
+			p.tick()
+			p.get(engine.Ref{Queue: q, Key: "a"})
+			p.e = b.h.Crash(t, p.e)
+			p.crashed(p.m)
+			if p.compareAll(); p.problem != "" {
+				t.Error(p.problem)
+			}
+		})
+	}
+}
+
+// TestSimulation has engines do what the contract leaves open, each in its way.
 func TestSimulation(t *testing.T) {
-	Simulate(t, frailHarness(&frailty{}), 500*time.Millisecond)
+	for name, f := range map[string]*frailty{
+		"as the model does": {},
+		"who has expired counts until the queue is leased from": {refuses: func(m *Model, queue string, room int64) bool {
+			return int64(len(m.expired[queue])) >= room
+		}},
+		"a crash loses leases, and the deaths they led to": {found: loseLeases},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := frailHarness(f)
+			h.Lasting = func(engine.Engine) bool { return f.found == nil }
+			Simulate(t, h, 250*time.Millisecond)
+		})
+	}
 }
 
 func TestThrong(t *testing.T) {
 	clock := NewClock()
 	RunThrong(t, Harness{Clock: clock, Open: func(*testing.T) engine.Engine { return NewModel(clock.Now) }})
+}
+
+// TestExpiredMayBePending has pushes refused for the sake of some who have expired, one of them in
+// the same call: as the contract allows, and when it does no more.
+func TestExpiredMayBePending(t *testing.T) {
+	for name, x := range map[string]struct {
+		refuses func(m *Model, queue string, room int64) bool
+		agrees  bool
+	}{
+		"never":                          {nil, true},
+		"until the queue is leased from": {func(m *Model, queue string, room int64) bool { return int64(len(m.expired[queue])) >= room }, true},
+		"for good":                       {func(m *Model, _ string, room int64) bool { return int64(len(m.ghosts)) >= room }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, frailHarness(&frailty{refuses: x.refuses}))
+			p := newPlayer(b, b.h.Clock.Now())
+			q := p.queues[0]
+			for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
+				if _, err := e.Configure(t.Context(), q, engine.Settings{MaxPending: 1}, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			message := func(key string, after time.Duration) engine.Message {
+				return engine.Message{Queue: q, Key: key, Due: engine.When{At: p.now.Add(-time.Hour)}, Terms: engine.Terms{ExpireAfter: after}}
+			}
+			p.push([]engine.Message{message("a", time.Minute), message("b", 0)}, false)
+			p.push([]engine.Message{message("c", 0)}, false)
+			p.cancel(engine.Ref{Queue: q, Key: "b"})
+			p.cancel(engine.Ref{Queue: q, Key: "c"})
+			p.touch(q)
+			p.push([]engine.Message{message("d", 0)}, false)
+			if agrees := p.problem == ""; agrees != x.agrees {
+				t.Errorf("agrees: %v; %s", agrees, p.problem)
+			}
+		})
+	}
 }
 
 // TestSimulationFindsFaults has engines err in ways that are rare, each of which random
@@ -196,13 +308,15 @@ func TestSimulationFindsFaults(t *testing.T) {
 				m.msgs[0].Attempt = 0
 			}
 		}},
+		"a push is refused where there is room": {refuses: func(_ *Model, _ string, room int64) bool { return room < 3 }},
+		"an atomic push keeps some":             {halves: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := frailHarness(f)
 			b := newBed(t, h)
 			for seed := range uint64(60) {
 				fault := &h.Faults[seed%2]
-				if f.errs != nil || f.fails == nil && seed%3 == 0 {
+				if f.errs != nil || f.refuses != nil || f.halves || f.fails == nil && seed%3 == 0 {
 					fault = nil
 				}
 				if p := b.play(seed, newHistory(seed, &b.h), h.Clock.Now(), fault); p.problem != "" {

@@ -19,13 +19,12 @@ type call struct {
 	op  string
 
 	// Of the step:
-	now     time.Time
-	ms      int64
-	group   []byte   // records
-	touched []*queue // that they are of
-	visited *queue   // the last that was brought up to the present
-	least   int64    // the least due of what they made wait; never: none
-	lasting lasting  // what they are to outlive when the call is answered
+	now      time.Time
+	ms       int64
+	*scratch         // whose group is the records
+	visited  *queue  // the last that was brought up to the present
+	least    int64   // the least due of what they made wait; never: none
+	lasting  lasting // what they are to outlive when the call is answered
 
 	over   *queue // one in which somebody has died, which may be more than may stay
 	hints  []string
@@ -33,11 +32,7 @@ type call struct {
 	writes wal.Pos // and up to where written
 	lacks  lacks
 	found  found
-
-	// Room for what is put together:
-	value, content []byte
-	turns          []turn // room
-	kept           []byte // of pictures
+	kept   []byte // of pictures
 }
 
 // lasting is what records are to outlive when a call is answered.
@@ -66,8 +61,9 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 		return err
 	}
 	defer e.calls.Leave()
-	c := &call{e: e, ctx: ctx, op: op, least: never}
+	c := &call{e: e, ctx: ctx, op: op, least: never, scratch: scratches.Get().(*scratch)}
 	err := fn(c)
+	c.free()
 	if c.rests > 0 {
 		if werr := e.log.Wait(ctx, c.rests); werr != nil {
 			err = werr
@@ -167,9 +163,6 @@ func (c *call) commit() error {
 	if c.least != never {
 		e.fresh.add(pos, c.least, e.log.Synced())
 	}
-	if cap(c.group) > keptGroup {
-		c.group = nil
-	}
 	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
 	if uint64(pos) >= e.lookAt {
 		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.window)/16)
@@ -180,8 +173,6 @@ func (c *call) commit() error {
 }
 
 const (
-	keptGroup = 1 << 20
-
 	// A step handles so many items, or bytes, before it lets others in.
 	stepItems = 256
 	stepBytes = 256 << 10

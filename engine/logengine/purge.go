@@ -126,7 +126,7 @@ func (c *call) beginPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 // tried again, since what is not removed is counted.
 func (e *Engine) carryOutPurge(q *queue, p *purging) {
 	for {
-		c := &call{e: e, ctx: e.life, op: "purge", least: never}
+		c := &call{e: e, ctx: e.life, op: "purge", least: never, scratch: new(scratch)}
 		s := sweep{q: q, p: p}
 		err := s.run(c)
 		if err != nil && e.life.Err() != nil {

@@ -293,7 +293,7 @@ func (r *replay) finish() error {
 
 // know looks up what is asked of the messages that are leased.
 func (r *replay) know(q *queue) error {
-	c := &call{e: r.e, op: "open"}
+	c := &call{e: r.e, op: "open", scratch: new(scratch)}
 	var spots []spot
 	for _, l := range q.leases {
 		if l.at.src != nil {

@@ -26,13 +26,13 @@ func (k *keeper) tidy() error {
 	}
 	e.mu.Unlock()
 	for some := range slices.Chunk(empty, stepItems) {
-		c := &call{e: e, ctx: e.life, op: "tidy", least: never}
+		c := &call{e: e, ctx: e.life, op: "tidy", least: never, scratch: new(scratch)}
 		if err := c.step(func() error { c.forget(some); return nil }); err != nil {
 			return err
 		}
 	}
 	for _, name := range over {
-		c := &call{e: e, ctx: e.life, op: "tidy", least: never}
+		c := &call{e: e, ctx: e.life, op: "tidy", least: never, scratch: new(scratch)}
 		err := c.step(func() error {
 			q, err := c.visit(name, false)
 			if q == nil || err != nil {

@@ -25,6 +25,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			return err
 		}
 		return c.each(len(msgs), func(i int) error {
+			c.expect(msgs, i)
 			r, err := c.push(&msgs[i], &keys[i])
 			if errors.Is(err, run.ErrDamaged) {
 				r, err = engine.PushResult{Err: c.unreadable(err)}, nil
@@ -37,6 +38,30 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return nil, err
 	}
 	return results, nil
+}
+
+// expectMost is how many keys are read ahead.
+const expectMost = 16
+
+// expect reads where the keys of the next messages are looked for, some at a time before the first of
+// them is.
+func (c *call) expect(msgs []engine.Message, i int) {
+	if i%expectMost != 0 {
+		return
+	}
+	var q *queue
+	for k := range msgs[i:min(i+expectMost, len(msgs))] {
+		m := &msgs[i+k]
+		if m.Key == "" {
+			continue
+		}
+		if q == nil || q.name != m.Queue {
+			if q = c.e.queues[m.Queue]; q == nil {
+				continue
+			}
+		}
+		c.e.recent.Expect(q.num, bytesOf(m.Key))
+	}
 }
 
 // refusePush is the error of a push of a key.

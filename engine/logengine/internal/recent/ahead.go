@@ -24,3 +24,14 @@ func (a *ahead) next(w *window, c *cursor) {
 	a.left--
 	a.given++
 }
+
+// Expect reads from where a live entry with a key stands or would stand. Who looks for many keys has
+// some of them expected before the first is looked for: what is read lies anywhere in memory, and
+// comes side by side. It counts as a change.
+func (r *Recent) Expect(queue uint32, key []byte) {
+	hash := hashKey(r.seed, queue, Live, key)
+	r.active.keys.expect(hash)
+	for _, s := range r.sealed {
+		s.w.keys.expect(hash)
+	}
+}

@@ -12,9 +12,11 @@
 // what they hold, so that what is freed is used again however entries come and go: most are
 // cancelled soon, and a window grows with what lives in it, not with the log. Around them stand
 //
-//   - two indexes, of keys and of ids: pages of hashes, found through a directory by extendible
-//     hashing, which divides one page at a time and never all. Keys are hashed with a secret of
-//     the process and compared whole;
+//   - an index of keys: pages of hashes, found through a directory by extendible hashing, which
+//     divides one page at a time and never all. Keys are hashed with a secret of the process and
+//     compared whole;
+//   - a table of ids, since new ones follow each other, and such an index of those that came from
+//     elsewhere;
 //   - an order of (area, queue, time, id): a B+ tree with nodes of 1 KiB. What comes in order
 //     fills its nodes, and those that have emptied are joined. Nodes above the leaves tell how
 //     many entries lie below, so that those between two times are counted without a walk;

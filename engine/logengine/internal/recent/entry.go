@@ -78,6 +78,5 @@ func hashKey(seed maphash.Seed, queue uint32, a Area, key []byte) uint32 {
 	return uint32(h >> 32)
 }
 
-// hashID spreads ids, which are ours and not hostile, 64 at a time: those that follow each other,
-// as they are pushed and mostly leased, stand side by side.
-func hashID(id uint64) uint32 { return uint32(id>>6*0x9e3779b97f4a7c15>>32)&^63 | uint32(id&63) }
+// hashID spreads ids, which are ours and not hostile.
+func hashID(id uint64) uint32 { return uint32(id * 0x9e3779b97f4a7c15 >> 32) }

@@ -37,6 +37,7 @@ type index struct {
 	memory [][]byte         // of parts
 	spill  map[uint32][]ref // of one hash more than a page holds: never, but for misuse
 	n      int
+	read   uint32 // which nobody needs: for the compiler
 }
 
 // pageInfo is what is kept of a page beside it.
@@ -67,6 +68,9 @@ func (x *index) newPage(bits uint8) uint32 {
 
 // of returns the number of the page of a hash. A shift by 32 gives 0.
 func (x *index) of(hash uint32) uint32 { return x.dir[hash>>(32-x.bits)] }
+
+// expect reads where a hash would stand.
+func (x *index) expect(hash uint32) { x.read += x.page(x.of(hash))[hash%pageSlots].hash }
 
 // find gives fn who has a hash until it returns true, and returns that one, or 0.
 func (x *index) find(hash uint32, fn func(r ref) bool) ref {

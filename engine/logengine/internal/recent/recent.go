@@ -21,7 +21,7 @@ type Config struct {
 // that are being written to runs.
 //
 // Methods that look may be called side by side. Those that change something - Add, Put, Move,
-// Remove, Seal, and Pass and Drop of what is sealed - are called while nothing else is: the
+// Remove, Expect, Seal, and Pass and Drop of what is sealed - are called while nothing else is: the
 // caller has a lock. What is found is to be read until the next of them.
 type Recent struct {
 	pool   *pool
@@ -58,6 +58,7 @@ func (r *Recent) Close() {
 // Add takes in an entry whose id was never there.
 func (r *Recent) Add(e Entry) {
 	e.check()
+	r.active.ids.extend(e.ID)
 	r.active.add(&e)
 }
 

@@ -12,7 +12,7 @@ type window struct {
 	seed   maphash.Seed
 	arena  arena
 	keys   index // but for the dead
-	ids    index
+	ids    ids
 	order  order
 	graves order // dead entries with keys, by hash and death: many may have one key
 	counts map[place]int64
@@ -23,13 +23,13 @@ type window struct {
 
 func newWindow(p *pool, seed maphash.Seed) *window {
 	return &window{
-		pool: p, seed: seed, arena: newArena(p), keys: newIndex(p), ids: newIndex(p),
+		pool: p, seed: seed, arena: newArena(p), keys: newIndex(p), ids: newIDs(p),
 		order: newOrder(p), graves: newOrder(p), counts: make(map[place]int64),
 	}
 }
 
 func (w *window) byID(id uint64) (ref, *header) {
-	r := w.ids.find(hashID(id), func(r ref) bool { return w.arena.at(r).id == id })
+	r := w.ids.find(id, &w.arena)
 	if r == 0 {
 		return 0, nil
 	}
@@ -85,7 +85,7 @@ func (w *window) add(e *Entry) {
 
 func (w *window) enter(r ref, h *header, e *Entry) {
 	h.id = e.ID
-	w.ids.insert(hashID(h.id), r)
+	w.ids.insert(h.id, r)
 	w.stand(r, h, placeOf(e.Queue, e.Area), e.At)
 }
 
@@ -128,7 +128,7 @@ func (w *window) remove(r ref, h *header) {
 		p.left = append(p.left, h.ordinal-1)
 	}
 	w.fall(r, h)
-	w.ids.remove(hashID(h.id), r)
+	w.ids.remove(h.id, r)
 	w.arena.drop(r)
 }
 

@@ -34,6 +34,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 		"fsync = off",
 		"unix_socket_directories = ''",
 		"shared_memory_type = mmap",
+		"dynamic_shared_memory_type = mmap", // in its folder, which goes with it, killed or not
 	}, c.settings...))
 	return start(t, c.command)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Idle measures what a worker costs that has nothing to do, as a share of one processor, by a
-// system that holds what it holds, once what that began before has ended.
+// Idle reports how much of a processor a worker with nothing to do and its server take
+// together, in percent, once what they began before has ended.
 func Idle(b *testing.B, s System) {
 	stop := s.Work(b, []string{Queue}, func(int) {})
 	defer stop()

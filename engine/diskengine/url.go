@@ -29,7 +29,7 @@ func init() {
 }
 
 // openLog opens a store of package logengine, which is to take this one's place: disk:DIR?store=log,
-// with its options memory, max_pending, min_free, ballast and retry_for. It is experimental.
+// with its options memory, max_pending, max_leases, min_free, ballast and retry_for. It is experimental.
 func openLog(u *url.URL) (engine.Engine, error) {
 	r := storeurl.New(u)
 	var cfg logengine.Config
@@ -39,6 +39,9 @@ func openLog(u *url.URL) (engine.Engine, error) {
 		r.Fail("store is log, or left out")
 	}
 	r.Int("max_pending", &cfg.MaxPending)
+	if r.Int("max_leases", &cfg.MaxLeases) && cfg.MaxLeases < 1 {
+		r.Fail("max_leases is at least 1")
+	}
 	if r.Bytes("memory", &cfg.MemoryBytes) && cfg.MemoryBytes < logengine.LeastMemory {
 		r.Fail("memory is at least 8MiB")
 	}

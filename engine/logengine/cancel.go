@@ -75,9 +75,9 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	if ref.ID == 0 || ref.IfState != engine.Gone {
 		return c.unreadable(damage), nil
 	}
-	l, at := q.leases[ref.ID], spot{}
+	l, at := q.leaseOf(ref.ID), spot{}
 	if l != nil {
-		at = l.at.now()
+		at = c.e.spotOfLease(l)
 	}
 	if at.src == nil {
 		at, err = c.spotOfID(ref.ID)
@@ -91,7 +91,7 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	switch {
 	case at.src == nil:
 		return engine.ErrNotFound, nil
-	case l != nil && !l.over:
+	case l != nil && !l.Over():
 		return engine.ErrLeased, nil
 	}
 	c.group = (&record.Gone{ID: ref.ID, From: at.record()}).Append(c.group)
@@ -99,7 +99,9 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	if at.src.area == recent.Live && q.hides(recent.Live, ref.ID) {
 		c.e.hide(q, -1)
 	}
-	delete(q.leases, ref.ID)
+	if l != nil {
+		q.unlease(l)
+	}
 	*q.count(at.src.area)--
 	if at.src.area == recent.Live {
 		c.e.live--

@@ -35,7 +35,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			c.lasting = ofLease(want.Remote)
 			p := c.hold(&m, want.TTR, want.Remote)
 			got = append(got, p)
-			q.arrives(q.leases[m.id].deadline)
+			q.arrives(p.deadline)
 			return nil
 		})
 	})

@@ -21,6 +21,13 @@ type Config struct {
 	// each of its messages. 0: 256 MiB; at least 8 MiB.
 	MemoryBytes int64
 
+	// MaxLeases is how many leases there are at most over all queues, those with them that have
+	// lapsed while nothing else was decided. A Lease beyond grants fewer than it was asked for, a
+	// Claim is held back. One queue has at most as many as it leaves for others: half of them when
+	// it is alone. Each takes about 190 bytes of memory, beside MemoryBytes. What was leased before the
+	// store was opened stays so. 0: one for each 256 bytes of MemoryBytes, 1,048,576 by default.
+	MaxLeases int64
+
 	// MinFreeBytes is the free space below which pushes fail with engine.ErrNoSpace, while
 	// lease, settle and cancel go on. 0: 256 MiB; negative: pushes go on until the disk is full.
 	MinFreeBytes int64
@@ -57,6 +64,7 @@ type tuning struct {
 	onHeap  bool  // recent messages are kept where the race detector sees them
 
 	between func(where string) // is called between the slices of what goes on in the background
+	held    func(begins bool)  // is called when somebody has the lock, and before he gives it away; nil: nothing is
 	stepped func(c *call)      // is called at the end of each step, under the lock; nil: nothing is
 }
 
@@ -65,6 +73,7 @@ const LeastMemory = 8 << 20
 
 const (
 	defaultMemory  = 256 << 20
+	bytesPerLease  = 256
 	defaultMinFree = 256 << 20
 	defaultBallast = 64 << 20
 	defaultSegment = 32 << 20
@@ -86,6 +95,9 @@ func (c *Config) withDefaults() Config {
 		d.MemoryBytes = defaultMemory
 	}
 	d.MemoryBytes = max(LeastMemory, d.MemoryBytes)
+	if d.MaxLeases <= 0 {
+		d.MaxLeases = d.MemoryBytes / bytesPerLease
+	}
 	if d.MinFreeBytes == 0 {
 		d.MinFreeBytes = defaultMinFree
 	}

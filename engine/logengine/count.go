@@ -2,7 +2,6 @@ package logengine
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
@@ -25,10 +24,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		return nil, "", err
 	}
 	err = e.do(ctx, "queues", func(c *call) error {
-		e.mu.Lock()
-		names := slices.Collect(maps.Keys(e.queues))
-		e.mu.Unlock()
-		slices.Sort(names)
+		names := slices.Sorted(e.names())
 		at, found := slices.BinarySearch(names, after)
 		if found {
 			at++
@@ -66,7 +62,7 @@ func (c *call) census(name string, info *engine.QueueInfo) (known bool, err erro
 		if info.Paused = q.pause != 0; info.Paused {
 			info.PausedUntil = instant(q.pause)
 		}
-		info.Ready = t.upTo(c, q, 0) - q.leasedUpTo(t.times[0])
+		info.Ready = t.upTo(c, q, 0)
 		info.Scheduled = q.live - q.leased - info.Ready
 		if info.Ready > 0 {
 			due, err := c.firstFrom(q, &oldest, recent.First)

@@ -32,8 +32,9 @@
 // In the background a keeper seals windows and flushes them (flush.go), merges runs (merge.go) and
 // writes the manifest (keeper.go). What it reads of windows it takes in slices under the lock.
 //
-// Leases stand in a table of their own, and the message stays where it is. One that has lapsed is
-// kept there until something else is decided: a lapse writes nothing.
+// Leases stand in a table of their own (recent.Leases), bounded in number, and the message stays where
+// it is. One that has lapsed is kept there until something else is decided, or room is short: a lapse
+// writes nothing.
 //
 // docs/decisions/log-engine.md says why it is so, docs/formats has the formats.
 package logengine

@@ -48,11 +48,13 @@ type Engine struct {
 	nums  sync.Map                // the numbers of queues, by name
 
 	// mu guards what follows, and all queues. It is held for no call of the file system.
-	mu       sync.Mutex
+	mu       lock
 	recent   *recent.Recent
+	leases   *recent.Leases
 	runs     *sources
 	queues   map[string]*queue
 	numbered map[uint32]*queue
+	most     int   // queues that the maps have room for
 	live     int64 // messages of all queues
 	hidden   int64 // queue.hidden of all queues
 	near     int64 // bytes of memory that what is near takes
@@ -66,8 +68,11 @@ type Engine struct {
 	replayed uint64 // the position from which the log is replayed
 
 	epoch    uint32 // how many windows were dropped
+	seals    uint64 // how many windows were sealed
 	sealedAt uint64 // the position of the log when the last one was sealed
 	lookAt   uint64 // and at which the keeper looks next
+
+	beginning int // purges that are about to begin
 }
 
 var _ interface {

@@ -3,6 +3,7 @@ package logengine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
@@ -24,6 +25,9 @@ type Tune struct {
 	// Between is called between the slices of what goes on in the background.
 	Between func(where string)
 
+	// Held is called when somebody has the lock of the engine, and before he gives it away.
+	Held func(begins bool)
+
 	// Sound looks, at the end of each step, whether all that is in memory agrees.
 	Sound func(error)
 
@@ -42,7 +46,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 		c.BallastBytes = -1
 	}
 	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, near: t.NearBytes, ready: t.Ready, entry: t.EntryBytes, block: t.BlockBytes,
-		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between}
+		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between, held: t.Held}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
 			if c.e.live > 300 { // it looks at all
@@ -189,10 +193,11 @@ func (e *Engine) sound() error {
 			}
 		}
 		total += count[0]
-		for id, l := range q.leases {
-			if p, ok := where[q][id]; !ok || p.area != recent.Live {
-				return fmt.Errorf("%s: id %d has a lease %+v, and stands at %+v", q.name, id, *l, p)
-			}
+		if err := e.soundLeases(q, func(id engine.ID) bool {
+			p, ok := where[q][id]
+			return ok && p.area == recent.Live
+		}); err != nil {
+			return err
 		}
 		if count != [3]int64{q.live, q.dead, q.finished} || leased != q.leased || ready != q.ready {
 			return fmt.Errorf("%s: %v, %d leased, %d ready are counted as %d %d %d, %d leased, %d ready", q.name, count, leased, ready, q.live, q.dead, q.finished, q.leased, q.ready)
@@ -216,6 +221,35 @@ func (e *Engine) sound() error {
 	return nil
 }
 
+// soundLeases says what is wrong of those of a queue.
+func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err error) {
+	held, last := int64(0), recent.First
+	look := func(l *lease) bool {
+		id, at := engine.ID(l.ID), recent.Position{At: l.Deadline, ID: l.ID}
+		switch {
+		case !stands(id):
+			err = fmt.Errorf("%s: id %d has a lease %+v, and stands nowhere", q.name, id, *l)
+		case q.leaseOf(id) != l:
+			err = fmt.Errorf("%s: the lease %+v is not found by its id", q.name, *l)
+		case before(at, last):
+			err = fmt.Errorf("%s: the lease %+v stands behind %v", q.name, *l, last)
+		case !l.Over() && l.Deadline < q.ends:
+			err = fmt.Errorf("%s: the lease %+v ends before %d", q.name, *l, q.ends)
+		}
+		if last = at; !l.Over() {
+			held++
+		}
+		return err == nil
+	}
+	e.leases.Ascend(q.num, recent.First, look)
+	last = recent.First
+	e.leases.AscendOver(q.num, recent.First, look)
+	if err == nil && held != q.leased {
+		err = fmt.Errorf("%s: %d are leased, counted as %d", q.name, held, q.leased)
+	}
+	return err
+}
+
 // Sound says what of all that is in memory does not agree.
 func (e *Engine) Sound() error {
 	e.mu.Lock()
@@ -225,3 +259,11 @@ func (e *Engine) Sound() error {
 
 // Secret is that under which keys are hashed.
 func (e *Engine) Secret() [16]byte { return e.secret }
+
+// Tidy forgets queues that are empty, as is done every now and then.
+func (e *Engine) Tidy() error {
+	e.keeper.flushMu.Lock()
+	defer e.keeper.flushMu.Unlock()
+	e.keeper.tidied = time.Time{}
+	return e.keeper.tidy()
+}

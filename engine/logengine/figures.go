@@ -34,11 +34,12 @@ func (e *Engine) Figures() []engine.Figure {
 		figure.By{Label: "gone", Value: float64(s.gone)})
 	l.Gauge("recent_messages", "Messages, and keys that are remembered, that are in no run yet.", float64(s.recent))
 	l.Gauge("windows", "Windows of such that are being written to runs.", float64(s.windows))
-	l.GaugeBy("memory_bytes", "Memory that messages in no run, room kept for more, indexes of runs, and what is about to be leased take.", "use",
+	l.GaugeBy("memory_bytes", "Memory that messages in no run, room kept for more, indexes of runs, what is about to be leased, and leases take.", "use",
 		figure.By{Label: "recent", Value: float64(s.taken)},
 		figure.By{Label: "spare", Value: float64(s.spare)},
 		figure.By{Label: "runs", Value: float64(s.runMemory)},
-		figure.By{Label: "near", Value: float64(s.near)})
+		figure.By{Label: "near", Value: float64(s.near)},
+		figure.By{Label: "leases", Value: float64(s.leases)})
 	l.Total("flushes", "Windows written to runs.", float64(k.counts.flushes.Load()))
 	l.Total("merges", "Merges of runs.", float64(k.counts.merges.Load()))
 	l.Total("background_failures", "Flushes and merges that failed.", float64(k.counts.failures.Load()))
@@ -63,7 +64,7 @@ type sizes struct {
 	alive, gone         int64
 	recent, windows     int
 	taken, spare        int64
-	near                int64
+	near, leases        int64
 }
 
 // sizes returns them, or what they were when the engine closed.
@@ -75,6 +76,7 @@ func (e *Engine) sizes() sizes {
 	}
 	s := sizes{log: uint64(e.log.End()) - e.replayed, recent: e.recent.Len(), windows: len(e.keeper.sealed), near: e.near}
 	s.taken, s.spare = e.recent.Memory()
+	s.leases, _ = e.leases.Memory()
 	for a, list := range e.runs.of {
 		s.runs[a] = len(list)
 		for _, src := range list {

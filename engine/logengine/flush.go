@@ -45,7 +45,7 @@ func (k *keeper) next(must bool) *sealedWindow {
 	e := k.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(k.sealed) == 0 && !must && !k.grown() {
+	if len(k.sealed) == 0 && !must && (e.beginning > 0 || !k.grown()) {
 		return nil
 	}
 	if len(k.sealed) == 0 {
@@ -68,6 +68,7 @@ func (k *keeper) seal() {
 	e := k.e
 	end := e.log.End()
 	e.sealedAt = uint64(end)
+	e.seals++
 	k.sealed = append(k.sealed, sealedWindow{Sealed: e.recent.Seal(), replay: end})
 }
 

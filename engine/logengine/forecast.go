@@ -40,11 +40,6 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 				last = now
 				done++
 			}
-			for _, l := range q.leases {
-				if i := (l.due - first) / step.Milliseconds(); l.known && !l.over && l.due >= first && i < int64(len(buckets)) {
-					buckets[i].Count--
-				}
-			}
 			return nil
 		})
 		if first == 0 {

@@ -120,6 +120,11 @@ func (c *call) grant(q *queue, w *engine.Want, g *engine.Granted, leased *[]pict
 		if err := c.advance(q); err != nil {
 			return err
 		}
+		if q.leases.Room(q.leased) < w.Max-len(*leased) {
+			if err := c.makeRoom(); err != nil {
+				return err
+			}
+		}
 		if err := c.handOut(q, w, leased); err != nil {
 			return err
 		}
@@ -206,40 +211,47 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) picture {
 	}
 	q := m.q
 	q.leaves(m.Due, m.id)
-	q.leased++
 	if ttr <= 0 {
 		ttr = m.TTR
 	}
-	l := &lease{
-		id: m.id, at: m.at, epoch: c.e.epoch, deadline: max(c.ms+1, c.after(ttr)), attempt: m.Attempt + 1,
-		remote: remote, given: true, nonce: token.NewNonce(),
+	l := lease{
+		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: max(c.ms+1, c.after(ttr)), Epoch: c.e.epoch, Attempt: m.Attempt + 1,
+		Remote: remote, Given: true, Nonce: token.NewNonce(),
 	}
-	l.know(m)
-	q.latest = max(q.latest, m.Due)
-	q.lease(l)
-	c.writeLease(l, m.at)
+	know(&l, m)
+	stands(&l, m.at)
+	m.lease = q.lease(&l)
+	c.writeLease(&l)
 	c.touch(q)
-	m.lease, m.Attempt = l, l.attempt
+	m.Attempt = l.Attempt
 	p := c.picture(m)
-	p.token = token.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.nonce}
+	p.token = token.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}
 	return p
 }
 
 // writeLease writes a lease to the log.
-func (c *call) writeLease(l *lease, at spot) {
-	r := record.Lease{ID: l.id, From: at.record(), Deadline: l.deadline, Attempt: l.attempt}
-	if l.remote {
-		r.Remote, r.Nonce = true, l.nonce
-	}
-	c.group = r.Append(c.group)
+func (c *call) writeLease(l *lease) {
+	c.group = recordOf(l).Append(c.group)
 }
+
+// recordOf is what the log says of a lease.
+func recordOf(l *lease) *record.Lease {
+	r := &record.Lease{ID: engine.ID(l.ID), From: record.Spot{Run: l.Run, At: l.Pos}, Deadline: l.Deadline, Attempt: l.Attempt}
+	if l.Remote {
+		r.Remote, r.Nonce = true, l.Nonce
+	}
+	return r
+}
+
+// roomEvery is when a queue should look again that found the table of leases full.
+const roomEvery = time.Second
 
 // nextOf is when a Lease may give something.
 func (c *call) nextOf(q *queue) (int64, error) {
 	if q.pause != 0 {
 		return q.pause, nil
 	}
-	next := q.ends.next(q)
+	next := q.nextEnd()
 	held := q.ready > 0 && len(q.turns) > 0
 	if held {
 		at := q.gathers(c.now, c.ms)
@@ -249,6 +261,9 @@ func (c *call) nextOf(q *queue) (int64, error) {
 		if at > c.ms {
 			next = min(next, at)
 		}
+	}
+	if q.ready > 0 && q.leases.Room(q.leased) == 0 { // others may make room
+		next = min(next, c.ms+roomEvery.Milliseconds())
 	}
 	due, err := c.next(q)
 	if held && due <= c.ms { // there are more than turns has room for, and they are held back too

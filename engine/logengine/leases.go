@@ -1,12 +1,11 @@
 package logengine
 
 import (
-	"cmp"
 	"errors"
-	"slices"
+	"math"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
 	"github.com/tarryhq/tarry/engine/logengine/internal/run"
@@ -14,160 +13,127 @@ import (
 
 // lease is that of a message, which stays where it stands meanwhile. One that has lapsed is kept
 // until something else is decided: by then its attempt counts, and its token settles.
-type lease struct {
-	id       engine.ID
-	at       spot   // where the message stood in a run; zero: among the recent
-	epoch    uint32 // then, Engine.epoch
-	deadline int64
-	attempt  uint32
-	remote   bool // another process has it
-	over     bool // it has lapsed, and the message waits
-	given    bool // somebody has a token with this nonce
-	nonce    token.Nonce
+type lease = recent.Lease
 
-	// What is asked of the message at the end of the lease, if that is known:
-	known        bool
-	due, expires int64
-	head         record.Head
-	key          []byte // unless nobody remembers it
-}
-
-// know notes what is asked of the message at the end.
-func (l *lease) know(m *message) {
-	l.known, l.due, l.expires, l.head = true, m.Due, m.Expires, m.Head
-	if m.Remember > 0 {
-		l.key = slices.Clone(m.key)
+// know notes what is asked of the message of a lease at the end.
+func know(l *lease, m *message) {
+	l.Known, l.Expires, l.Priority, l.MaxAttempts, l.TTR = true, m.Expires, m.Priority, m.MaxAttempts, int64(m.TTR)
+	if l.Remember = int64(m.Remember); len(m.key) == 0 && m.content != nil {
+		l.Remember = 0
 	}
 }
 
-// lease enters a lease.
-func (q *queue) lease(l *lease) {
-	q.leases[l.id] = l
-	q.ends.add(q, l)
-}
-
-// held reports whether a message is leased.
-func (q *queue) held(id engine.ID) bool {
-	l := q.leases[id]
-	return l != nil && !l.over
-}
-
-// deadlines finds the leases that end first: a heap, in which what has ended or was extended
-// leaves its place behind.
-type deadlines []deadline
-
-type deadline struct {
-	at int64
-	id engine.ID
-}
-
-func (d deadline) compare(o deadline) int {
-	return cmp.Or(cmp.Compare(d.at, o.at), cmp.Compare(d.id, o.id))
-}
-
-func (h *deadlines) add(q *queue, l *lease) {
-	if len(*h) > 2*len(q.leases)+1024 {
-		*h = slices.DeleteFunc(*h, func(d deadline) bool { return q.ending(d) == nil })
-		slices.SortFunc(*h, deadline.compare) // a heap too
-		*h = slices.Compact(*h)
+// stands notes where the message of a lease stands in a run.
+func stands(l *lease, at spot) {
+	l.Run, l.Pos = 0, 0
+	if at.src != nil {
+		l.Run, l.Pos = at.src.Number(), at.pos
 	}
-	s := append(*h, deadline{l.deadline, l.id})
-	at := len(s) - 1
-	for at > 0 && s[at].compare(s[(at-1)/2]) < 0 {
-		s[at], s[(at-1)/2] = s[(at-1)/2], s[at]
-		at = (at - 1) / 2
-	}
-	*h = s
 }
 
-// ending is the lease of a place; nil: it has ended or was extended.
-func (q *queue) ending(d deadline) *lease {
-	l := q.leases[d.id]
-	if l == nil || l.over || l.deadline != d.at {
-		return nil
+// spotOfLease is where the message of a lease stands in a run, as far as that is known without looking
+// for it.
+func (e *Engine) spotOfLease(l *lease) spot {
+	if l.Run == 0 {
+		return spot{}
 	}
-	return l
+	return spot{e.runs.byNumber(l.Run), l.Pos}.now()
 }
 
-// first is the lease that ends first; nil: there is none.
-func (h *deadlines) first(q *queue) *lease {
-	for len(*h) > 0 {
-		if l := q.ending((*h)[0]); l != nil {
-			return l
-		}
-		h.pop()
+// leaseOf is the lease of a message, though it may have lapsed; nil: there is none.
+func (q *queue) leaseOf(id engine.ID) *lease {
+	if l := q.leases.ByID(uint64(id)); l != nil && l.Queue == q.num {
+		return l
 	}
 	return nil
 }
 
-func (h *deadlines) pop() {
-	s := *h
-	last := len(s) - 1
-	s[0] = s[last]
-	s = s[:last]
-	for at := 0; ; {
-		kid := 2*at + 1
-		if kid >= last {
-			break
-		}
-		if kid+1 < last && s[kid+1].compare(s[kid]) < 0 {
-			kid++
-		}
-		if s[kid].compare(s[at]) >= 0 {
-			break
-		}
-		s[at], s[kid] = s[kid], s[at]
-		at = kid
+// held reports whether a message is leased.
+func (q *queue) held(id engine.ID) bool {
+	if q.leased == 0 {
+		return false
 	}
-	if *h = s; last == 0 && cap(s) > 1024 {
-		*h = nil
-	}
+	l := q.leaseOf(id)
+	return l != nil && !l.Over()
 }
 
-// next is when the first lease ends; never: there is none.
-func (h *deadlines) next(q *queue) int64 {
-	if l := h.first(q); l != nil {
-		return l.deadline
+// lease enters a lease.
+func (q *queue) lease(l *lease) *lease {
+	q.leased++
+	q.ends = min(q.ends, l.Deadline)
+	return q.leases.Add(l)
+}
+
+// unlease takes a lease away, whatever became of it.
+func (q *queue) unlease(l *lease) {
+	if !l.Over() {
+		q.leased--
 	}
-	return never
+	q.leases.Remove(l)
+}
+
+// nextEnd is when the first lease ends; never: there is none.
+func (q *queue) nextEnd() int64 {
+	q.ends = never
+	if q.leased > 0 {
+		if l := q.leases.First(q.num); l != nil {
+			q.ends = l.Deadline
+		}
+	}
+	return q.ends
 }
 
 // lapseAll ends the leases that have outlived their deadlines.
 func (c *call) lapseAll(q *queue) error {
 	defer c.hinted(q)
-	for n := 0; ; n++ {
-		l := q.ends.first(q)
-		if l == nil || l.deadline > c.ms {
+	for n := 0; q.ends <= c.ms; n++ {
+		if q.nextEnd() > c.ms {
 			return nil
 		}
 		if n > 0 && c.full(n) {
 			return errYield
 		}
+		l := q.leases.First(q.num)
 		if err := c.lapse(q, l); errors.Is(err, run.ErrDamaged) {
-			c.e.damaged(q, l.id, err)
-			q.ends.pop()
-			l.over = true // and has no turn
-			q.leased--
+			c.e.damaged(q, engine.ID(l.ID), err)
+			q.lapse(l) // and has no turn
 		} else if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// lapse notes that a lease has lapsed.
+func (q *queue) lapse(l *lease) {
+	at := l.Deadline
+	if l.Untold {
+		at = math.MaxInt64
+	}
+	q.leases.Lapse(l, at)
+	q.leased--
+	q.spare(engine.ID(l.ID))
 }
 
 // lapse ends a lease at its deadline. The token goes on settling.
 func (c *call) lapse(q *queue, l *lease) error {
-	if !l.known {
+	if !l.Known {
 		m, err := c.leasedMessage(q, l)
 		if err != nil {
 			return err
 		}
-		l.know(&m)
+		q.leases.SetDue(l, m.Due)
+		know(l, &m)
 	}
-	if l.attempt < l.head.MaxAttempts {
-		q.ends.pop()
-		l.over = true
-		q.leased--
-		c.waits(q, turn{due: l.due, id: l.id, priority: l.head.Priority, src: l.at.src, pos: l.at.pos, epoch: l.epoch})
+	if l.Attempt < l.MaxAttempts {
+		q.lapse(l)
+		t := turn{due: l.Due, id: engine.ID(l.ID), priority: l.Priority, epoch: l.Epoch}
+		if at := c.e.spotOfLease(l); at.src != nil {
+			t.src, t.pos = at.src, at.pos
+		} else if l.Run != 0 {
+			t.epoch = c.e.epoch - 1 // it is to be looked for in the runs
+		}
+		c.waits(q, t)
 		return nil
 	}
 	m, err := c.leasedMessage(q, l)
@@ -178,9 +144,9 @@ func (c *call) lapse(q *queue, l *lease) error {
 		return err
 	}
 	s := m.base()
-	s.Attempt = l.attempt
-	s.Lapsed, s.Nonce = l.given, l.nonce
-	c.die(&m, s, l.deadline, engine.Lapsed)
+	s.Attempt = l.Attempt
+	s.Lapsed, s.Nonce = l.Given, l.Nonce
+	c.die(&m, s, l.Deadline, engine.Lapsed)
 	q.died++
 	return nil
 }
@@ -193,28 +159,80 @@ func (c *call) die(m *message, s record.State, at int64, reason string) {
 
 // leasedMessage finds the message of a lease.
 func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
-	if e, ok := c.e.recent.ByID(uint64(l.id)); ok && e.Area == recent.Live {
+	id := engine.ID(l.ID)
+	if e, ok := c.e.recent.ByID(l.ID); ok && e.Area == recent.Live {
 		return c.recent(q, e)
 	}
-	if l.at = l.at.now(); l.at.src == nil {
-		at, err := c.spotOfID(l.id)
-		if err != nil {
+	at := c.e.spotOfLease(l)
+	if at.src == nil {
+		var err error
+		if at, err = c.spotOfID(id); err != nil {
 			return message{}, err
 		}
 		if at.src == nil {
 			return message{}, errGone
 		}
-		l.at = at
+		stands(l, at)
 	}
-	if l.known {
-		m := message{id: l.id, q: q, area: recent.Live, at: l.at, key: l.key, Head: l.head}
-		m.Due, m.Expires = l.due, l.expires
+	if l.Known {
+		m := message{id: id, q: q, area: recent.Live, at: at}
+		m.Due, m.Expires = l.Due, l.Expires
+		m.Priority, m.MaxAttempts = l.Priority, l.MaxAttempts
+		m.TTR, m.Remember = time.Duration(l.TTR), time.Duration(l.Remember)
 		m.leased()
 		return m, nil
 	}
-	v, err := c.valueAt(l.at)
+	v, err := c.valueAt(at)
 	if err != nil {
 		return message{}, err
 	}
-	return c.stored(q, l.at, v)
+	return c.stored(q, at, v)
+}
+
+// makeRoom takes some leases that have lapsed out of the table, of whichever queue: what came of them is
+// written down. If there are any it returns what is an error of the step.
+func (c *call) makeRoom() error {
+	var some []*lease
+	c.e.leases.Overs(func(l *lease) bool {
+		some = append(some, l)
+		return len(some) < stepItems
+	})
+	if len(some) == 0 {
+		return nil
+	}
+	again := errYield
+	for n, l := range some {
+		if c.full(n) {
+			break
+		}
+		switch err := c.writeDown(l); {
+		case err == errLack:
+			again = err
+		case err != nil:
+			return err
+		}
+	}
+	return again
+}
+
+// writeDown writes down what came of a lease that has lapsed. Its token goes on settling.
+func (c *call) writeDown(l *lease) error {
+	q := c.e.numbered[l.Queue]
+	if q.hides(recent.Live, engine.ID(l.ID)) {
+		q.unlease(l)
+		return nil
+	}
+	m, err := c.leasedMessage(q, l)
+	if err == nil {
+		err = c.needContent(&m)
+	}
+	switch {
+	case errors.Is(err, run.ErrDamaged):
+		q.unlease(l) // nobody gets it
+	case err != nil:
+		return err
+	default:
+		c.become(&m, m.State, m.content)
+	}
+	return nil
 }

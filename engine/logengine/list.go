@@ -121,11 +121,7 @@ func (l *listing) begin(c *call) error {
 	l.seen = l.seen[:0]
 	switch low, high := (token.Place{At: c.ms + 1}), (token.Place{At: c.ms + 1}); l.state {
 	case engine.Leased:
-		for _, x := range q.leases {
-			if p := (token.Place{At: x.deadline, ID: x.id}); !x.over && l.span.Holds(p) {
-				l.seen = append(l.seen, candidate{p, x.at})
-			}
-		}
+		l.leased(c, q)
 		return nil
 	case engine.Scheduled:
 		if l.span.Low.Compare(low) < 0 {
@@ -159,6 +155,26 @@ func (l *listing) begin(c *call) error {
 		return true
 	})
 	return nil
+}
+
+// leased takes the candidates of those who are leased.
+func (l *listing) leased(c *call, q *queue) {
+	walk, from := q.leases.Ascend, l.span.Low
+	if l.newest {
+		walk, from = q.leases.Descend, l.span.High
+	}
+	walk(q.num, recent.Position{At: from.At, ID: uint64(from.ID)}, func(x *lease) bool {
+		p := token.Place{At: x.Deadline, ID: engine.ID(x.ID)}
+		if !l.span.Holds(p) {
+			return false
+		}
+		if len(l.seen) == l.candidates() {
+			l.end = false
+			return false
+		}
+		l.seen = append(l.seen, candidate{p, c.e.spotOfLease(x)})
+		return true
+	})
 }
 
 func (l *listing) area() recent.Area {
@@ -245,7 +261,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 func (l *listing) place(m *message) token.Place {
 	switch l.state {
 	case engine.Leased:
-		return token.Place{At: m.lease.deadline, ID: m.id}
+		return token.Place{At: m.lease.Deadline, ID: m.id}
 	case engine.Dead:
 		return token.Place{At: m.Died, ID: m.id}
 	}

@@ -29,7 +29,7 @@ func (m *message) state(ms int64) engine.State {
 	switch {
 	case m.area == recent.Dead:
 		return engine.Dead
-	case m.lease != nil && !m.lease.over:
+	case m.lease != nil && !m.lease.Over():
 		return engine.Leased
 	case m.Due > ms:
 		return engine.Scheduled
@@ -39,7 +39,7 @@ func (m *message) state(ms int64) engine.State {
 
 // past reports whether a message that waits is past its expiry.
 func (m *message) past(ms int64) bool {
-	return m.area == recent.Live && m.Expires < ms && (m.lease == nil || m.lease.over)
+	return m.area == recent.Live && m.Expires < ms && (m.lease == nil || m.lease.Over())
 }
 
 // recent is the message of an entry among the recent ones.
@@ -69,15 +69,15 @@ func (m *message) leased() {
 	if m.area != recent.Live {
 		return
 	}
-	l := m.q.leases[m.id]
+	l := m.q.leaseOf(m.id)
 	if l == nil {
 		return
 	}
 	m.lease = l
-	m.Attempt = l.attempt
-	if l.over {
+	m.Attempt = l.Attempt
+	if l.Over() {
 		m.LastError = lapsedError
-		m.Lapsed, m.Nonce = l.given, l.nonce
+		m.Lapsed, m.Nonce = l.Given, l.Nonce
 	}
 }
 
@@ -131,15 +131,16 @@ func (c *call) detach(m *message) {
 	*q.count(m.area)--
 	if m.area == recent.Live {
 		c.e.live--
-		if m.lease != nil && !m.lease.over {
+		if m.lease != nil && !m.lease.Over() {
 			if q.full() && (q.ready > 0 || q.front == recent.First) { // from there on nobody has looked
 				q.arrives(c.ms)
 			}
-			q.leased--
 		} else {
 			q.leaves(m.Due, m.id)
 		}
-		delete(q.leases, m.id)
+		if m.lease != nil {
+			q.unlease(m.lease)
+		}
 	}
 	if m.at.src != nil {
 		m.at.kill()
@@ -156,9 +157,7 @@ func (c *call) become(m *message, s record.State, content []byte) {
 	}
 	c.touch(m.q)
 	c.detach(m)
-	if !s.Dead {
-		m.q.spare(m.id)
-	}
+	m.q.spare(m.id)
 	e := recent.Entry{ID: uint64(m.id), Queue: m.q.num, Area: recent.Live, At: s.Due, Key: m.key, Value: c.value}
 	if s.Dead {
 		e.Area, e.At = recent.Dead, s.Died

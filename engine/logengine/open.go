@@ -37,6 +37,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		cfg: cfg.withDefaults(), dir: filepath.Clean(dir), closed: make(chan struct{}),
 		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
 	}
+	e.mu.held = e.cfg.tune.held
 	e.setRuns(new(sources))
 	e.disk = &measured{FS: e.cfg.tune.fs}
 	e.fs, e.slog = e.disk, e.cfg.Logger
@@ -62,6 +63,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e.nextID, e.nextQueue, e.nextFile = engine.ID(s.NextID), s.NextQueue, s.NextFile
 	e.sealedAt, e.replayed = s.Replay, s.Replay
 	e.recent = recent.New(&recent.Config{Keep: e.cfg.tune.window / 2, OnHeap: e.cfg.tune.onHeap})
+	e.leases = recent.NewLeases(&recent.Config{OnHeap: e.cfg.tune.onHeap}, e.cfg.MaxLeases)
 	if err := e.openRuns(&s); err != nil {
 		return nil, err
 	}
@@ -177,6 +179,7 @@ func (e *Engine) shut() error {
 	if e.recent != nil {
 		e.endFigures()
 		e.recent.Close()
+		e.leases.Close()
 	}
 	if e.lock != nil {
 		errs = append(errs, e.lock.Close())

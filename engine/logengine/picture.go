@@ -25,7 +25,7 @@ func (c *call) picture(m *message) picture {
 	p := picture{id: m.id, queue: m.q.name, key: c.keep(m, m.key), content: c.keep(m, m.content), State: m.State, is: m.state(c.ms)}
 	p.LastError = c.keep(m, m.LastError)
 	if p.is == engine.Leased {
-		p.deadline = m.lease.deadline
+		p.deadline = m.lease.Deadline
 	}
 	return p
 }

@@ -3,7 +3,6 @@ package logengine
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -16,29 +15,48 @@ import (
 // for everybody, and it is removed in slices.
 type purging struct {
 	record.Purge
+	spares  *spares
 	removed int64
 	done    chan struct{} // closed when all is removed, or the engine closes
 	err     error
 }
 
+// spares are messages that a purge does not touch though they are not leased: they were when it
+// began, or were dead and brought back since.
+type spares struct {
+	of    map[engine.ID]struct{}
+	order []engine.ID // in which they came
+}
+
+func (s *spares) add(id engine.ID) {
+	if _, ok := s.of[id]; ok {
+		return
+	}
+	if s.of == nil {
+		s.of = make(map[engine.ID]struct{})
+	}
+	s.of[id] = struct{}{}
+	s.order = append(s.order, id)
+}
+
 // hides reports whether a purge under way has removed what has an id.
 func (q *queue) hides(a recent.Area, id engine.ID) bool {
 	p := q.purge
-	if p == nil || !p.covers(a) {
+	if p == nil || id > p.UpTo || !p.covers(a) {
 		return false
 	}
-	return !p.Spares(id)
+	if _, spared := p.spares.of[id]; spared {
+		return false
+	}
+	return a != recent.Live || !q.held(id) // who is leased now was so when it began
 }
 
-// spare notes that what has an id was not there to be purged, and is now: a dead message that was
-// brought back, or a key that is remembered since.
+// spare notes that what has an id was not there to be purged, and is now: a message whose lease has
+// ended, a dead one that was brought back, or a key that is remembered since.
 func (q *queue) spare(id engine.ID) {
-	p := q.purge
-	if p == nil || p.Spares(id) {
-		return
+	if p := q.purge; p != nil && id <= p.UpTo {
+		p.spares.add(id)
 	}
-	at, _ := slices.BinarySearch(p.But, id)
-	p.But = slices.Insert(slices.Clone(p.But), at, id)
 }
 
 func (p *purging) covers(a recent.Area) bool {
@@ -57,17 +75,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	var p *purging
 	err := e.do(ctx, "purge", func(c *call) error {
 		for {
-			var other *purging
-			err := c.step(func() error {
-				q, err := c.visit(name, false)
-				if q == nil || err != nil {
-					return err
-				}
-				if other = q.purge; other == nil { // one after the other
-					p, err = c.beginPurge(q, also)
-				}
-				return err
-			})
+			other, err := e.beginPurge(c, name, also, &p)
 			if err != nil || p != nil || other == nil {
 				return err
 			}
@@ -94,19 +102,94 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	}
 }
 
-// beginPurge writes down what a purge removes, and begins to.
-func (c *call) beginPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
-	e := c.e
-	p := &purging{done: make(chan struct{})}
-	p.Purge = record.Purge{Queue: q.num, Also: also, UpTo: e.nextID - 1}
-	for id, l := range q.leases {
-		if l.over { // the message waits
-			delete(q.leases, id)
-		} else {
-			p.But = append(p.But, id)
+// beginPurge begins a purge, or returns the one that is under way. The log is to know before of all
+// who are leased.
+func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **purging) (other *purging, err error) {
+	e.mu.Lock()
+	e.beginning++ // windows are sealed when that is over: it might never be otherwise
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.beginning--
+		e.keeper.wake()
+	}()
+	var t telling
+	for {
+		again := false
+		err := c.step(func() error {
+			q, err := c.visit(name, false)
+			if q == nil || err != nil {
+				return err
+			}
+			if other = q.purge; other != nil { // one after the other
+				return nil
+			}
+			if again = !c.tellLeases(q, &t); again {
+				return nil
+			}
+			*p, err = c.startPurge(q, also)
+			return err
+		})
+		if err != nil || !again {
+			return other, err
 		}
+		e.cfg.tune.between("purge begins")
 	}
-	slices.Sort(p.But)
+}
+
+// telling is how far the log was told of leases.
+type telling struct {
+	q     *queue
+	seals uint64
+	next  recent.Position
+}
+
+// tellLeases sees to it that what the log says behind the last seal tells who is leased, and who is
+// not any more by the clock. It reports whether that is so, or has told of some.
+func (c *call) tellLeases(q *queue, t *telling) bool {
+	e := c.e
+	if t.q != q || t.seals != e.seals {
+		*t = telling{q, e.seals, recent.First}
+	}
+	if q.toldAt != e.seals {
+		n := 0
+		q.leases.Ascend(q.num, t.next, func(l *lease) bool {
+			c.writeLease(l)
+			t.next = after(recent.Position{At: l.Deadline, ID: l.ID})
+			n++
+			return n < stepItems
+		})
+		if n == stepItems {
+			c.touch(q)
+			return false
+		}
+		q.toldAt = e.seals
+	}
+	// Some have lapsed by a clock that was ahead of this one, or with the process that had them.
+	for n := 0; ; n++ {
+		l := q.leases.FirstOver(q.num, recent.Position{At: c.ms + 1})
+		if l == nil {
+			return true
+		}
+		if n == stepItems {
+			return false
+		}
+		c.group = (&record.Extend{ID: engine.ID(l.ID), Deadline: lapsed}).Append(c.group)
+		c.touch(q)
+		l.Untold = false
+		q.leases.Lapse(l, lapsed)
+	}
+}
+
+// lapsed is the deadline in the log of a lease that has lapsed, whatever the clock says.
+const lapsed = 0
+
+// startPurge writes down what a purge removes, and begins to.
+func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
+	e := c.e
+	p := &purging{spares: new(spares), done: make(chan struct{})}
+	p.Purge = record.Purge{Queue: q.num, Also: also, UpTo: e.nextID - 1, At: c.ms}
 	if !e.calls.TryEnter() {
 		return nil, &engine.Error{Op: "purge", Err: engine.ErrClosed}
 	}
@@ -138,7 +221,7 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 			q.told, q.hint = c.ms, false
 		}
 		ends := err == nil || e.life.Err() != nil || e.failed() != nil
-		again := &purging{Purge: p.Purge, done: make(chan struct{})}
+		again := &purging{Purge: p.Purge, spares: p.spares, done: make(chan struct{})}
 		if !ends {
 			q.purge = again
 		}
@@ -173,6 +256,9 @@ type sweep struct {
 
 func (s *sweep) run(c *call) error {
 	s.swept = make(map[*source]bool)
+	if err := s.leases(c); err != nil {
+		return err
+	}
 	for s.area = recent.Live; s.area <= recent.Finished; s.area++ {
 		if !s.p.covers(s.area) {
 			continue
@@ -204,6 +290,32 @@ func (s *sweep) run(c *call) error {
 	}
 }
 
+// leases forgets those that had lapsed: their messages are gone.
+func (s *sweep) leases(c *call) error {
+	from, q := recent.First, s.q
+	for more := true; more; c.e.cfg.tune.between("purge") {
+		err := c.step(func() error {
+			var some []*lease
+			q.leases.AscendOver(q.num, from, func(l *lease) bool {
+				from = after(recent.Position{At: l.Deadline, ID: l.ID})
+				some = append(some, l)
+				return len(some) < stepItems
+			})
+			more = len(some) == stepItems
+			for _, l := range some {
+				if q.hides(recent.Live, engine.ID(l.ID)) {
+					q.unlease(l)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // recent removes some of the recent messages, from a position on.
 func (s *sweep) recent(c *call, from recent.Position) (recent.Position, bool, error) {
 	var ids []uint64
@@ -215,7 +327,7 @@ func (s *sweep) recent(c *call, from recent.Position) (recent.Position, bool, er
 		}
 		looked++
 		from = after(recent.Position{At: e.At, ID: e.ID})
-		if !s.p.Spares(engine.ID(e.ID)) && !s.q.held(engine.ID(e.ID)) {
+		if s.q.hides(s.area, engine.ID(e.ID)) {
 			ids = append(ids, e.ID)
 		}
 		return true
@@ -308,7 +420,7 @@ func (s *sweep) runs(c *call, src *source) error {
 				for _, e := range some[:n] {
 					id := engine.ID(e.ID)
 					at := spot{src, e.Pos}.now()
-					if at.src == nil || s.p.Spares(id) || src.area == recent.Live && s.q.held(id) {
+					if at.src == nil || !s.q.hides(src.area, id) {
 						continue
 					}
 					s.remove(c, src.area, e.At, at, id)
@@ -343,7 +455,7 @@ func (s *sweep) all(c *call, src *source, part run.Queue) error {
 			if src.into != nil { // it was merged away
 				return errGone
 			}
-			if len(s.p.But) > 0 {
+			if len(s.p.spares.order) > 0 || s.q.leased > 0 {
 				return errSpares
 			}
 			n := int64(src.KillRange(from, min(part.To, from+slice)))

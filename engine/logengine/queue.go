@@ -1,10 +1,10 @@
 package logengine
 
 import (
-	"math"
+	"iter"
+	"maps"
 	"time"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
 	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
@@ -25,10 +25,10 @@ type queue struct {
 	hidden              int64 // of those who live, whom a purge under way has still to remove
 
 	near
-	weight int64 // bytes of memory that near and the lanes took when they were last weighed
-	leases map[engine.ID]*lease
-	ends   deadlines
-	latest int64 // the latest due of those who were ever leased
+	weight int64          // bytes of memory that near and the lanes took when they were last weighed
+	leases *recent.Leases // of all queues
+	ends   int64          // no lease ends before
+	toldAt uint64         // Engine.seals, when the log last knew of all leases behind the last seal
 
 	graves   lane // the dead, by death
 	memories lane // keys that are remembered, by when they are forgotten
@@ -42,8 +42,8 @@ type queue struct {
 	expired, died int   // that no Lease has told yet
 }
 
-func newQueue(name string, num uint32) *queue {
-	q := &queue{name: name, num: num, told: never, latest: math.MinInt64, leases: make(map[engine.ID]*lease)}
+func (e *Engine) newQueue(name string, num uint32) *queue {
+	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never, toldAt: e.seals}
 	q.front = recent.First
 	q.lane.area, q.graves.area, q.memories.area = recent.Live, recent.Dead, recent.Finished
 	return q
@@ -68,6 +68,13 @@ func (q *queue) empty() bool {
 	return q.live+q.dead+q.finished == 0 && q.pause == 0 && q.settings == nil && q.purge == nil
 }
 
+// names are those of all queues there are, in no order. The lock is not needed.
+func (e *Engine) names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		e.nums.Range(func(name, _ any) bool { return yield(name.(string)) })
+	}
+}
+
 // visit returns a queue brought up to the present; nil: there is none. create makes it then.
 func (c *call) visit(name string, create bool) (*queue, error) {
 	if q := c.visited; q != nil && q.name == name {
@@ -90,7 +97,7 @@ func (c *call) visit(name string, create bool) (*queue, error) {
 // make makes a queue.
 func (c *call) make(name string) *queue {
 	e := c.e
-	q := newQueue(name, e.nextQueue)
+	q := e.newQueue(name, e.nextQueue)
 	e.nextQueue++
 	e.queues[name], e.numbered[q.num] = q, q
 	e.nums.Store(name, q.num)
@@ -136,6 +143,7 @@ func (q *queue) arrives(at int64) {
 // forget forgets empty queues, so that programs that make one for each user do not fill the
 // memory with names. It looks at some at a time, and reports whether it has seen all.
 func (c *call) forget(names []string) {
+	c.e.most = max(c.e.most, len(c.e.queues))
 	for _, name := range names {
 		q := c.e.queues[name]
 		if q == nil || !q.empty() || c.ms-q.ms < idleQueue.Milliseconds() {
@@ -148,6 +156,19 @@ func (c *call) forget(names []string) {
 		delete(c.e.numbered, q.num)
 		c.group = (&record.Name{Queue: q.num}).Append(c.group)
 	}
+	e := c.e
+	if e.most > 8*len(e.queues)+mostCopied && len(e.queues) <= mostCopied {
+		e.queues, e.numbered, e.most = copied(e.queues), copied(e.numbered), 0 // maps do not shrink
+	}
+}
+
+// mostCopied is how many queues are copied to maps of their size.
+const mostCopied = 4096
+
+func copied[K comparable](of map[K]*queue) map[K]*queue {
+	m := make(map[K]*queue, len(of))
+	maps.Copy(m, of)
+	return m
 }
 
 // idleQueue is how long an empty queue is kept after the last call.

@@ -89,8 +89,8 @@ func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 		return m, c.shown(&m), nil
 	}
 	at := spot{}
-	if l := q.leases[id]; l != nil {
-		at = l.at.now()
+	if l := q.leaseOf(id); l != nil {
+		at = c.e.spotOfLease(l)
 	}
 	if at.src == nil {
 		if at, err = c.spotOfID(id); err != nil {

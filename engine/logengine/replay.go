@@ -13,7 +13,7 @@ import (
 type replay struct {
 	e      *Engine
 	value  []byte
-	queues map[engine.ID]*queue // of who is leased
+	spares map[uint32]*spares // that were named for the next purge of a queue
 }
 
 var _ record.Applier = (*replay)(nil)
@@ -22,7 +22,7 @@ var _ record.Applier = (*replay)(nil)
 func (r *replay) queue(num uint32) *queue {
 	q := r.e.numbered[num]
 	if q == nil {
-		q = newQueue("", num)
+		q = r.e.newQueue("", num)
 		r.e.numbered[num] = q
 		r.e.nextQueue = max(r.e.nextQueue, num+1)
 	}
@@ -101,13 +101,12 @@ func (r *replay) Move(m *record.Move) error {
 // Lease implements record.Applier.
 func (r *replay) Lease(x *record.Lease) error {
 	r.used(x.ID, x.From)
-	l := &lease{id: x.ID, deadline: x.Deadline, attempt: x.Attempt, remote: x.Remote, given: x.Remote, nonce: x.Nonce}
-	var num uint32
+	l := &lease{ID: uint64(x.ID), Deadline: x.Deadline, Attempt: x.Attempt, Remote: x.Remote, Given: x.Remote, Nonce: x.Nonce}
 	if e, ok := r.e.recent.ByID(uint64(x.ID)); ok {
 		if e.Area != recent.Live {
 			return nil
 		}
-		num = e.Queue
+		l.Queue = e.Queue
 	} else {
 		at, err := r.spot(x.ID, x.From)
 		if err != nil {
@@ -116,21 +115,19 @@ func (r *replay) Lease(x *record.Lease) error {
 		if at.src == nil || at.src.area != recent.Live || !at.src.Alive(at.pos) {
 			return nil
 		}
-		num, l.at = at.src.QueueAt(at.pos).Queue, at
+		l.Queue = at.src.QueueAt(at.pos).Queue
+		stands(l, at)
 	}
-	q := r.queue(num)
-	q.leases[x.ID] = l
-	if r.queues == nil {
-		r.queues = make(map[engine.ID]*queue)
-	}
-	r.queues[x.ID] = q
+	r.queue(l.Queue)
+	r.unlease(x.ID)
+	r.e.leases.Add(l)
 	return nil
 }
 
 // Extend implements record.Applier.
 func (r *replay) Extend(x *record.Extend) error {
-	if q := r.queues[x.ID]; q != nil {
-		q.leases[x.ID].deadline = x.Deadline
+	if l := r.e.leases.ByID(uint64(x.ID)); l != nil {
+		r.e.leases.Extend(l, x.Deadline)
 	}
 	return nil
 }
@@ -179,13 +176,38 @@ func (r *replay) Pause(p *record.Pause) error {
 	return nil
 }
 
+// Spare implements record.Applier.
+func (r *replay) Spare(s *record.Spare) error {
+	if r.spares == nil {
+		r.spares = make(map[uint32]*spares)
+	}
+	if s.First || r.spares[s.Queue] == nil {
+		r.spares[s.Queue] = new(spares)
+	}
+	for _, id := range s.IDs {
+		r.spares[s.Queue].add(id)
+	}
+	return nil
+}
+
 // Purge implements record.Applier.
 func (r *replay) Purge(p *record.Purge) error {
 	r.used(p.UpTo, record.Spot{})
-	named := purging{Purge: *p}
-	for id := range r.queue(p.Queue).leases {
-		if !p.Spares(id) {
-			r.unlease(id)
+	q := r.queue(p.Queue)
+	named := purging{Purge: *p, spares: new(spares)}
+	if s := r.spares[p.Queue]; s != nil && p.Spares {
+		named.spares = s
+	}
+	delete(r.spares, p.Queue)
+	all := r.leasesOf(q)
+	q.leased = int64(len(all))
+	q.purge = &named
+	defer func() { q.purge, q.leased = nil, 0 }()
+	var lapsed []*lease
+	for _, l := range all {
+		if l.Deadline <= p.At {
+			lapsed = append(lapsed, l)
+			r.e.leases.Lapse(l, l.Deadline)
 		}
 	}
 	for a := recent.Live; a <= recent.Finished; a++ {
@@ -194,7 +216,7 @@ func (r *replay) Purge(p *record.Purge) error {
 		}
 		var ids []uint64
 		r.e.recent.Ascend(p.Queue, a, recent.First, func(e recent.Entry) bool {
-			if !p.Spares(engine.ID(e.ID)) {
+			if q.hides(a, engine.ID(e.ID)) {
 				ids = append(ids, e.ID)
 			}
 			return true
@@ -203,28 +225,34 @@ func (r *replay) Purge(p *record.Purge) error {
 			r.e.recent.Remove(id)
 		}
 		for _, src := range r.e.runs.of[a] {
-			if err := r.purgeRun(p, src); err != nil {
+			if err := r.purgeRun(q, src); err != nil {
 				return err
 			}
+		}
+	}
+	for _, l := range lapsed {
+		if q.hides(recent.Live, engine.ID(l.ID)) {
+			r.e.leases.Remove(l)
+		} else {
+			r.e.leases.Extend(l, l.Deadline) // nobody knows yet that it has lapsed
 		}
 	}
 	return nil
 }
 
 func (r *replay) unlease(id engine.ID) {
-	if q := r.queues[id]; q != nil {
-		delete(q.leases, id)
-		delete(r.queues, id)
+	if l := r.e.leases.ByID(uint64(id)); l != nil {
+		r.e.leases.Remove(l)
 	}
 }
 
 // purgeRun removes what a purge names from a run.
-func (r *replay) purgeRun(p *record.Purge, src *source) error {
-	part, ok := src.Queue(p.Queue)
+func (r *replay) purgeRun(q *queue, src *source) error {
+	part, ok := src.Queue(q.num)
 	if !ok {
 		return nil
 	}
-	if src.MaxID() <= uint64(p.UpTo) && len(p.But) == 0 {
+	if src.MaxID() <= uint64(q.purge.UpTo) && q.leased == 0 && len(q.purge.spares.order) == 0 {
 		src.KillRange(part.From, part.To)
 		src.dirty = true
 		return nil
@@ -232,7 +260,7 @@ func (r *replay) purgeRun(p *record.Purge, src *source) error {
 	for from := part.From; from < part.To; {
 		s := src.Scan(from, part.To)
 		for s.Next() {
-			if e := s.Entry(); !p.Spares(engine.ID(e.ID)) {
+			if e := s.Entry(); q.hides(src.area, engine.ID(e.ID)) {
 				spot{src, e.Pos}.kill()
 			}
 		}
@@ -254,6 +282,9 @@ func (r *replay) finish() error {
 	e := r.e
 	for num, q := range e.numbered {
 		if q.name == "" {
+			for _, l := range r.leasesOf(q) {
+				e.leases.Remove(l)
+			}
 			delete(e.numbered, num)
 		} else {
 			e.nums.Store(q.name, num)
@@ -276,29 +307,47 @@ func (r *replay) finish() error {
 	now := e.cfg.Now().UnixMilli()
 	for _, q := range e.queues {
 		e.live += q.live
-		if err := r.know(q); err != nil {
+		all := r.leasesOf(q)
+		if err := r.know(q, all); err != nil {
 			return err
 		}
-		for _, l := range q.leases {
-			if !l.remote {
-				l.deadline = min(l.deadline, now)
+		for _, l := range all {
+			if !l.Remote && l.Deadline > now {
+				e.leases.Extend(l, now)
+				l.Untold = true
 			}
-			q.leased++
-			q.latest = max(q.latest, l.due)
-			q.ends.add(q, l)
+			q.ends = min(q.ends, l.Deadline)
 		}
+		q.leased = int64(len(all))
 	}
 	return nil
 }
 
+// leasesOf is those of a queue: none is known to have lapsed.
+func (r *replay) leasesOf(q *queue) (all []*lease) {
+	r.e.leases.Ascend(q.num, recent.First, func(l *lease) bool { all = append(all, l); return true })
+	return all
+}
+
 // know looks up what is asked of the messages that are leased.
-func (r *replay) know(q *queue) error {
+func (r *replay) know(q *queue, all []*lease) error {
 	c := &call{e: r.e, op: "open", scratch: new(scratch)}
+	knows := func(l *lease, m *message) {
+		r.e.leases.SetDue(l, m.Due)
+		know(l, m)
+	}
 	var spots []spot
-	for _, l := range q.leases {
-		if l.at.src != nil {
-			spots = append(spots, l.at)
+	for _, l := range all {
+		if at := r.e.spotOfLease(l); at.src != nil {
+			spots = append(spots, at)
+			continue
 		}
+		x, _ := r.e.recent.ByID(l.ID)
+		m, err := c.recent(q, x)
+		if err != nil {
+			return err
+		}
+		knows(l, &m)
 	}
 	for len(spots) > 0 {
 		some := spots[:min(len(spots), stepItems)]
@@ -321,22 +370,11 @@ func (r *replay) know(q *queue) error {
 			if err != nil {
 				return err
 			}
-			q.leases[m.id].know(&m)
+			knows(m.lease, &m)
 			spots = spots[1:]
 		}
 		clear(c.found.values)
 		c.lacks = lacks{}
-	}
-	for _, l := range q.leases {
-		if l.at.src != nil {
-			continue
-		}
-		x, _ := r.e.recent.ByID(uint64(l.id))
-		m, err := c.recent(q, x)
-		if err != nil {
-			return err
-		}
-		l.know(&m)
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 package logengine
 
 import (
-	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
 )
 
@@ -9,12 +9,8 @@ import (
 // among the recent messages nor in runs: names, settings, pauses, leases and purges under way.
 func (k *keeper) rewrite() error {
 	e := k.e
-	e.mu.Lock()
-	nums := make([]uint32, 0, len(e.numbered))
-	for num := range e.numbered {
-		nums = append(nums, num)
-	}
-	e.mu.Unlock()
+	var nums []uint32
+	e.nums.Range(func(_, num any) bool { nums = append(nums, num.(uint32)); return true })
 	for len(nums) > 0 {
 		some := nums[:min(len(nums), stepItems)]
 		nums = nums[len(some):]
@@ -32,12 +28,7 @@ func (k *keeper) rewrite() error {
 
 func (k *keeper) rewriteQueue(num uint32) error {
 	e := k.e
-	var ids []engine.ID
-	err := e.write(func(b []byte) []byte {
-		q := e.numbered[num]
-		if q == nil {
-			return b
-		}
+	err := e.write(func(q *queue, b []byte) []byte {
 		b = (&record.Name{Queue: num, Name: []byte(q.name)}).Append(b)
 		if q.settings != nil {
 			b = (&record.Configure{Queue: num, Revision: q.settings.revision, Settings: q.settings.Settings}).Append(b)
@@ -45,44 +36,92 @@ func (k *keeper) rewriteQueue(num uint32) error {
 		if q.pause != 0 {
 			b = (&record.Pause{Queue: num, Until: q.pause}).Append(b)
 		}
-		if q.purge != nil {
-			b = q.purge.Append(b)
-		}
-		for id := range q.leases {
-			ids = append(ids, id)
-		}
 		return b
-	})
-	for len(ids) > 0 && err == nil {
-		some := ids[:min(len(ids), stepItems)]
-		ids = ids[len(some):]
-		err = e.write(func(b []byte) []byte {
-			q := e.numbered[num]
-			if q == nil {
-				return b
-			}
-			for _, id := range some {
-				l := q.leases[id]
-				if l == nil {
-					continue
-				}
-				r := record.Lease{ID: id, From: l.at.now().record(), Deadline: l.deadline, Attempt: l.attempt, Remote: l.remote, Nonce: l.nonce}
-				if l.over { // it has ended, whatever the clock will say
-					r.Deadline = min(r.Deadline, e.cfg.Now().UnixMilli())
-				}
-				b = r.Append(b)
-			}
-			return b
-		})
+	}, num)
+	if err == nil {
+		err = k.rewriteLeases(num)
+	}
+	if err == nil {
+		err = k.rewritePurge(num)
 	}
 	return err
 }
 
-// write appends records to the log that change nothing in memory.
-func (e *Engine) write(records func(b []byte) []byte) error {
+// rewriteLeases writes those that have not lapsed, by their deadlines, and then those that have. What
+// changes meanwhile is written by who changes it.
+func (k *keeper) rewriteLeases(num uint32) error {
+	e := k.e
+	for over := range 2 {
+		for from, n := recent.First, stepItems; n == stepItems; {
+			n = 0
+			err := e.write(func(q *queue, b []byte) []byte {
+				walk := q.leases.Ascend
+				if over > 0 {
+					walk = q.leases.AscendOver
+				}
+				walk(num, from, func(l *lease) bool {
+					from = after(recent.Position{At: l.Deadline, ID: l.ID})
+					r := recordOf(l)
+					if r.From = e.spotOfLease(l).record(); l.Over() {
+						r.Deadline = lapsed
+					}
+					b = r.Append(b)
+					n++
+					return n < stepItems
+				})
+				if over == 0 && n < stepItems {
+					q.toldAt = e.seals
+				}
+				return b
+			}, num)
+			if err == nil {
+				err = k.between("rewrite leases")
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rewritePurge writes one that is under way, with whom it spares of those who are not leased now.
+func (k *keeper) rewritePurge(num uint32) error {
+	var of *spares
+	for more, at := true, 0; more; {
+		more = false
+		err := k.e.write(func(q *queue, b []byte) []byte {
+			if q.purge == nil || of != nil && q.purge.spares != of { // one that has begun since is in the log
+				return b
+			}
+			of = q.purge.spares
+			some := of.order[at:]
+			some = some[:min(len(some), stepItems)]
+			b = (&record.Spare{Queue: num, First: at == 0, IDs: some}).Append(b)
+			at += len(some)
+			if more = at < len(of.order); !more {
+				p := q.purge.Purge
+				p.At, p.Spares = lapsed, true // who has lapsed was said so above, or is spared
+				b = p.Append(b)
+			}
+			return b
+		}, num)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write appends records to the log that change nothing in memory, of a queue if that is there.
+func (e *Engine) write(records func(q *queue, b []byte) []byte, num uint32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b := records(nil)
+	q := e.numbered[num]
+	if q == nil {
+		return nil
+	}
+	b := records(q, nil)
 	if len(b) == 0 {
 		return nil
 	}

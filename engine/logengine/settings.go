@@ -115,14 +115,15 @@ func (q *queue) defaults() *engine.Terms {
 
 func (s *settings) rate() pace.Rate { return pace.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
 
-// full reports whether as many messages are leased as may be.
+// full reports whether as many messages are leased as may be, of the queue or of all.
 func (q *queue) full() bool {
 	s := q.settings
-	return s != nil && s.InFlight > 0 && q.leased >= s.InFlight
+	return s != nil && s.InFlight > 0 && q.leased >= s.InFlight || q.leases.Room(q.leased) == 0
 }
 
-// grantable is how many of n messages the settings let be leased now.
+// grantable is how many of n messages the settings, and the table of leases, let be leased now.
 func (q *queue) grantable(now time.Time, n int) int {
+	n = min(n, q.leases.Room(q.leased))
 	s := q.settings
 	if s == nil {
 		return n
@@ -158,6 +159,9 @@ func (q *queue) refuseClaim(ref engine.Ref, now time.Time, ms int64) error {
 	switch {
 	case q.grantable(now, 1) > 0:
 		return nil
+	case q.leases.Room(q.leased) == 0:
+		return &engine.Error{Op: "claim", Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: engine.ErrLimit,
+			Hint: "as many messages are leased as the store allows; settle some, or raise max_leases"}
 	case q.full():
 		return engine.RefuseClaim(ref, time.Time{})
 	}

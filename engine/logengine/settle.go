@@ -68,32 +68,30 @@ func (c *call) settle(s *engine.Settlement) (engine.Settled, error) {
 }
 
 // tokened finds the message that a token settles. The lease may have lapsed: the message waits
-// again then, or is dead.
+// again then, or is dead, and its state may tell of the lease.
 func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error) {
-	if l := q.leases[t.ID]; l != nil {
-		if !l.given || l.nonce != t.Nonce {
+	if l := q.leaseOf(t.ID); l != nil {
+		if !l.Given || l.Nonce != t.Nonce {
 			return m, false, nil
 		}
 		if m, err = c.leasedMessage(q, l); err != nil {
 			return m, false, err
 		}
-		if l.over && q.hides(recent.Live, l.id) {
+		if l.Over() && q.hides(recent.Live, m.id) {
 			c.purged(&m)
 			return m, false, nil
 		}
-		if m.past(c.ms) {
-			if err := c.needKey(&m); err != nil {
-				return m, false, err
-			}
-			c.expire(&m)
-			return m, false, nil
-		}
-		return m, true, nil
-	}
-	if m, ok, err = c.byID(q, t.ID); !ok || err != nil {
+	} else if m, ok, err = c.byID(q, t.ID); !ok || err != nil || !m.Lapsed || m.Nonce != t.Nonce {
 		return m, false, err
 	}
-	return m, m.area == recent.Dead && m.Lapsed && m.Nonce == t.Nonce, nil
+	if m.past(c.ms) {
+		if err := c.needKey(&m); err != nil {
+			return m, false, err
+		}
+		c.expire(&m)
+		return m, false, nil
+	}
+	return m, true, nil
 }
 
 // needKey sees to it that the key of a message is known that is to be remembered.
@@ -109,8 +107,15 @@ func (c *call) needKey(m *message) error {
 func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error) {
 	last := m.Attempt >= m.MaxAttempts
 	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
-	if s.Do != engine.Ack && !(s.Do == engine.Extend && m.area == recent.Live) {
-		if err := c.needContent(m); err != nil {
+	need := c.needContent
+	switch {
+	case s.Do == engine.Ack:
+		need = c.needKey
+	case s.Do == engine.Extend && m.area == recent.Live:
+		need = nil
+	}
+	if need != nil {
+		if err := need(m); err != nil {
 			return engine.Settled{}, err
 		}
 	}
@@ -178,23 +183,27 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 		ttr = m.TTR
 	}
 	deadline := max(c.ms+1, c.after(ttr))
-	if l == nil { // the lapse made it dead
-		l = &lease{id: m.id, epoch: c.e.epoch, attempt: m.Attempt, remote: true, given: true, nonce: m.Nonce, deadline: deadline}
-		b := m.base()
-		c.become(m, b, m.content)
+	if l == nil { // the lapse made it dead, or was written down
+		nonce := m.Nonce
+		c.become(m, m.base(), m.content)
 		q.leaves(m.Due, m.id)
-		q.leased++
-		l.know(m)
+		l = &lease{ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: deadline, Epoch: c.e.epoch, Attempt: m.Attempt, Remote: true, Given: true, Nonce: nonce}
+		know(l, m)
 		q.lease(l)
-		c.writeLease(l, spot{})
+		c.writeLease(l)
 	} else {
-		if l.over {
+		if l.Over() {
 			q.leaves(m.Due, m.id)
 			q.leased++
 		}
-		l.over, l.deadline = false, deadline
-		q.ends.add(q, l)
-		c.group = (&record.Extend{ID: l.id, Deadline: deadline}).Append(c.group)
+		l.Untold = false
+		q.leases.Extend(l, deadline)
+		q.ends = min(q.ends, deadline)
+		if q.toldAt == c.e.seals {
+			c.group = (&record.Extend{ID: m.id, Deadline: deadline}).Append(c.group)
+		} else { // behind the seal nothing may have been said of it
+			c.writeLease(l)
+		}
 	}
 	c.touch(q)
 	q.arrives(deadline)

@@ -25,7 +25,7 @@ type source struct {
 
 // sources are the runs of each area, the newest last. It is never changed, only replaced.
 type sources struct {
-	of [recent.Finished + 1][]*source
+	of [recent.Finished + 1][]*source // by their numbers
 }
 
 // all returns all of them by their numbers.
@@ -40,10 +40,9 @@ func (s *sources) all() (all []*source) {
 // byNumber finds a run; nil: it is none of these.
 func (s *sources) byNumber(number uint64) *source {
 	for _, list := range s.of {
-		for _, src := range list {
-			if src.Number() == number {
-				return src
-			}
+		at, ok := slices.BinarySearchFunc(list, number, func(src *source, n uint64) int { return cmp.Compare(src.Number(), n) })
+		if ok {
+			return list[at]
 		}
 	}
 	return nil

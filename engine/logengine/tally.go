@@ -91,25 +91,14 @@ func (t *tally) search(num uint32) error {
 	return nil
 }
 
-// upTo counts who is due before a time.
+// upTo counts who waits and is due before a time.
 func (t *tally) upTo(c *call, q *queue, i int) int64 {
 	n := c.e.recent.CountRange(q.num, recent.Live, recent.First, recent.Position{At: t.times[i]})
+	if q.leased > 0 {
+		n -= q.leases.DueBefore(q.num, t.times[i])
+	}
 	for _, p := range t.parts {
 		n += int64(p.src.Count(p.from, p.before[i]))
-	}
-	return n
-}
-
-// leasedUpTo is how many of those who are leased are due before a time: all, unless the clock
-// stepped back.
-func (q *queue) leasedUpTo(at int64) (n int64) {
-	if q.latest < at {
-		return q.leased
-	}
-	for _, l := range q.leases {
-		if !l.over && (!l.known || l.due < at) {
-			n++
-		}
 	}
 	return n
 }
@@ -135,7 +124,7 @@ func (c *call) firstFrom(q *queue, l *first, from recent.Position) (int64, error
 	if steps == 4*stepItems { // as many are leased
 		return 0, errYield
 	}
-	timeWillDo := q.purge == nil && q.latest < from.At // nobody from there on is hidden, or leased
+	timeWillDo := q.purge == nil && q.leased == q.leases.DueBefore(q.num, from.At) // nobody from there on is hidden, or leased
 	for {
 		if err := l.heads(c, from, at, timeWillDo); err != nil {
 			return 0, err

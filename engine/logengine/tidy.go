@@ -14,17 +14,25 @@ func (k *keeper) tidy() error {
 	} else {
 		k.tidied = now
 	}
-	e.mu.Lock()
 	var empty, over []string
-	for name, q := range e.queues {
-		switch {
-		case len(e.queues) > fewQueues && q.empty():
-			empty = append(empty, name)
-		case q.finished > 0 || q.dead > 0 && q.settings != nil && q.settings.DeadKeep > 0:
-			over = append(over, name)
+	for some := range slices.Chunk(slices.Collect(e.names()), stepItems) {
+		e.mu.Lock()
+		for _, name := range some {
+			switch q := e.queues[name]; {
+			case q == nil:
+			case len(e.queues) > fewQueues && q.empty():
+				empty = append(empty, name)
+			case q.finished > 0 || q.dead > 0 && q.settings != nil && q.settings.DeadKeep > 0:
+				over = append(over, name)
+			}
 		}
+		e.mu.Unlock()
 	}
+	e.mu.Lock()
+	e.leases.Shrink()
 	e.mu.Unlock()
+	for e.leases.Trim() {
+	}
 	for some := range slices.Chunk(empty, stepItems) {
 		c := &call{e: e, ctx: e.life, op: "tidy", least: never, scratch: new(scratch)}
 		if err := c.step(func() error { c.forget(some); return nil }); err != nil {

@@ -22,6 +22,8 @@ type replayed struct {
 	byNumber map[uint64]int // index of a run
 	recent   map[engine.ID]message
 	names    map[uint32]string
+	leases   map[engine.ID]int64               // deadlines
+	spares   map[uint32]map[engine.ID]struct{} // who the next purge of a queue does not touch
 
 	nextID   engine.ID // the least that was never given
 	lastPush engine.ID
@@ -37,7 +39,8 @@ type message struct {
 }
 
 func newReplayed(c *checker) *replayed {
-	m := &replayed{checker: c, byNumber: map[uint64]int{}, recent: map[engine.ID]message{}, names: map[uint32]string{}}
+	m := &replayed{checker: c, byNumber: map[uint64]int{}, recent: map[engine.ID]message{}, names: map[uint32]string{},
+		leases: map[engine.ID]int64{}, spares: map[uint32]map[engine.ID]struct{}{}}
 	m.nextID = engine.ID(c.state.NextID)
 	for i, r := range c.runs {
 		m.byNumber[r.Number()] = i
@@ -124,6 +127,7 @@ func areaOf(s *record.State) recent.Area {
 // Move implements record.Applier.
 func (m *replayed) Move(r *record.Move) error {
 	if was, ok := m.recent[r.ID]; ok {
+		delete(m.leases, r.ID)
 		was.area = areaOf(&r.State)
 		m.recent[r.ID] = was
 		return nil
@@ -137,12 +141,18 @@ func (m *replayed) Move(r *record.Move) error {
 
 // Lease implements record.Applier.
 func (m *replayed) Lease(l *record.Lease) error {
+	m.leases[l.ID] = l.Deadline
 	_, _, err := m.spot(l.ID, l.From)
 	return err
 }
 
 // Extend implements record.Applier.
-func (m *replayed) Extend(*record.Extend) error { return nil }
+func (m *replayed) Extend(x *record.Extend) error {
+	if _, ok := m.leases[x.ID]; ok {
+		m.leases[x.ID] = x.Deadline
+	}
+	return nil
+}
 
 // Gone implements record.Applier.
 func (m *replayed) Gone(g *record.Gone) error { return m.remove(g.ID, g.From) }
@@ -170,19 +180,47 @@ func (m *replayed) Configure(*record.Configure) error { return nil }
 // Pause implements record.Applier.
 func (m *replayed) Pause(*record.Pause) error { return nil }
 
+// Spare implements record.Applier.
+func (m *replayed) Spare(s *record.Spare) error {
+	if s.First || m.spares[s.Queue] == nil {
+		m.spares[s.Queue] = map[engine.ID]struct{}{}
+	}
+	for _, id := range s.IDs {
+		m.spares[s.Queue][id] = struct{}{}
+	}
+	return nil
+}
+
 // Purge implements record.Applier.
 func (m *replayed) Purge(p *record.Purge) error {
-	gone := func(a recent.Area) bool {
-		return a == recent.Live || a == recent.Dead && p.Also&engine.PurgeDead != 0 || a == recent.Finished && p.Also&engine.PurgeFinished != 0
+	spares := m.spares[p.Queue]
+	if !p.Spares {
+		spares = nil
+	}
+	delete(m.spares, p.Queue)
+	gone := func(a recent.Area, id engine.ID) bool {
+		if _, spared := spares[id]; spared || id > p.UpTo {
+			return false
+		}
+		switch a {
+		case recent.Dead:
+			return p.Also&engine.PurgeDead != 0
+		case recent.Finished:
+			return p.Also&engine.PurgeFinished != 0
+		}
+		deadline, leased := m.leases[id]
+		return !leased || deadline <= p.At
 	}
 	for id, is := range m.recent {
-		if is.queue == p.Queue && gone(is.area) && !p.Spares(id) {
+		if is.queue == p.Queue && gone(is.area, id) {
 			delete(m.recent, id)
+			delete(m.leases, id)
 		}
 	}
 	for i, r := range m.runs {
-		if q, ok := r.Queue(p.Queue); ok && gone(recent.Area(m.areas[i])) {
-			if err := m.purge(r, q, p); err != nil {
+		if q, ok := r.Queue(p.Queue); ok {
+			area := recent.Area(m.areas[i])
+			if err := m.purge(r, q, func(id engine.ID) bool { return gone(area, id) }); err != nil {
 				return m.failed(err)
 			}
 		}
@@ -190,11 +228,13 @@ func (m *replayed) Purge(p *record.Purge) error {
 	return nil
 }
 
-func (m *replayed) purge(r *run.Run, q run.Queue, p *record.Purge) error {
+func (m *replayed) purge(r *run.Run, q run.Queue, gone func(engine.ID) bool) error {
 	s := r.Scan(q.From, q.To)
 	for s.Next() {
-		if e := s.Entry(); !p.Spares(engine.ID(e.ID)) {
+		e := s.Entry()
+		if id := engine.ID(e.ID); gone(id) {
 			r.Kill(e.Pos)
+			delete(m.leases, id)
 		}
 	}
 	return errors.Join(s.Err(), s.Close())
@@ -226,6 +266,7 @@ func (m *replayed) spot(id engine.ID, at record.Spot) (r *run.Run, ok bool, err 
 func (m *replayed) remove(id engine.ID, from record.Spot) error {
 	_, told := m.recent[id]
 	delete(m.recent, id)
+	delete(m.leases, id)
 	r, ok, err := m.spot(id, from)
 	switch {
 	case err != nil:

@@ -257,18 +257,20 @@ func (m *maker) step() {
 
 func (m *maker) purge() {
 	p := &record.Purge{Queue: 1 + m.rng.Uint32N(4), Also: engine.PurgeAlso(m.rng.IntN(4)), UpTo: engine.ID(m.rng.Uint64N(m.next.NextID))}
+	p.Spares, p.At = true, record.Never-1 // all leases have lapsed
+	spare := &record.Spare{Queue: p.Queue, First: true}
 	for _, id := range slices.Sorted(maps.Keys(m.things)) {
 		x := m.things[id]
 		if x.queue != p.Queue || id > p.UpTo {
 			continue
 		}
 		if x.area == recent.Live && m.rng.IntN(2) == 0 {
-			p.But = append(p.But, id)
+			spare.IDs = append(spare.IDs, id)
 		} else if x.area == recent.Live || x.area == recent.Dead && p.Also&engine.PurgeDead != 0 || x.area == recent.Finished && p.Also&engine.PurgeFinished != 0 {
 			m.gone(x)
 		}
 	}
-	m.do(p)
+	m.do(spare, p)
 }
 
 // file is the number of the next run or marks.

@@ -30,6 +30,11 @@
 // directory, 4 bytes for 300 entries and more. What it all takes is counted by chunks, and so
 // known exactly.
 //
+// # Leases
+//
+// A table of leases has memory of the same kind: slots without pointers, an index of ids, and trees by
+// deadline, with those that have lapsed apart, and by due time.
+//
 // # Rules
 //
 // A sealed window takes nothing in, and its entries do not move: they are passed to the run in

@@ -22,7 +22,7 @@
 // # What is durable, and what is made again
 //
 // In the log: messages, what becomes of them, leases, remembered keys, the names, settings and
-// pauses of queues, purges. Leases given to other processes stand with their nonce, so that they
+// pauses of queues, purges and whom they spare. Leases given to other processes stand with their nonce, so that they
 // can be settled after a restart; those of the process itself without, since nobody is left to
 // settle them: opening ends them, the attempt counted.
 //

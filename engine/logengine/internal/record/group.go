@@ -24,6 +24,7 @@ const (
 	kindConfigure
 	kindPause
 	kindPurge
+	kindSpare
 	kindEnd
 )
 
@@ -43,6 +44,7 @@ type Applier interface {
 	Configure(*Configure) error
 	Pause(*Pause) error
 	Purge(*Purge) error
+	Spare(*Spare) error
 }
 
 // Each gives the records of an entry of the log to an Applier, until that returns an error. It
@@ -72,6 +74,7 @@ type decoder struct {
 	extend Extend
 	gone   Gone
 	finish Finish
+	spare  Spare
 }
 
 func (d *decoder) one(to Applier) error {
@@ -111,6 +114,9 @@ func (d *decoder) one(to Applier) error {
 		p := new(Purge)
 		p.read(in)
 		return given(in, p, to.Purge)
+	case kindSpare:
+		d.spare.read(in)
+		return given(in, &d.spare, to.Spare)
 	default:
 		return fmt.Errorf("%w (kind %d of records)", ErrNewer, kind)
 	}

@@ -2,7 +2,6 @@ package record
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
@@ -54,55 +53,72 @@ func (p *Pause) Append(b []byte) []byte {
 
 func (p *Pause) read(in *codec.Reader) { *p = Pause{Queue: readQueue(in), Until: in.Varint()} }
 
-// Purge says that all messages of a queue that wait are gone whose ids are at most UpTo, and
-// those of the other states in Also. What was leased then is named in But: it is not touched,
-// whatever it is when the log is replayed.
+// Purge says that all messages of a queue that wait are gone whose ids are at most UpTo, and those
+// of the other states in Also. What was leased then is not touched, whatever it is when the log is
+// replayed: all leases that end after At. Each of them has a Lease behind any position from which the
+// log is replayed.
 type Purge struct {
 	Queue uint32
 	Also  engine.PurgeAlso
 	UpTo  engine.ID
-	But   []engine.ID // ascending; shares nothing with what it was read from
+	At    int64
+
+	// Spares says that what the Spare records before name, up to the first of them, is not
+	// touched either.
+	Spares bool
 }
 
-const purgeAll = engine.PurgeDead | engine.PurgeFinished
+const (
+	purgeAll         = engine.PurgeDead | engine.PurgeFinished
+	purgeSpares byte = 4
+)
 
 // Append writes the record.
 func (p *Purge) Append(b []byte) []byte {
-	b = binary.AppendUvarint(append(b, kindPurge), uint64(p.Queue))
-	b = binary.AppendUvarint(append(b, byte(p.Also)), uint64(p.UpTo))
-	b = binary.AppendUvarint(b, uint64(len(p.But)))
-	last := engine.ID(0)
-	for _, id := range p.But {
-		b = binary.AppendUvarint(b, uint64(id-last))
-		last = id
+	how := byte(p.Also)
+	if p.Spares {
+		how |= purgeSpares
+	}
+	b = append(binary.AppendUvarint(append(b, kindPurge), uint64(p.Queue)), how)
+	return binary.AppendVarint(binary.AppendUvarint(b, uint64(p.UpTo)), p.At)
+}
+
+func (p *Purge) read(in *codec.Reader) {
+	*p = Purge{Queue: readQueue(in)}
+	how := in.Byte()
+	p.Also, p.Spares = engine.PurgeAlso(how&^purgeSpares), how&purgeSpares != 0
+	if p.UpTo, p.At = engine.ID(in.Uvarint()), in.Varint(); p.Also&^purgeAll != 0 {
+		in.Fail()
+	}
+}
+
+// Spare names messages that the next Purge of a queue does not touch: those that were leased when the
+// purge began and are not any more, or were dead.
+type Spare struct {
+	Queue uint32
+	First bool // what was named before does not count
+	IDs   []engine.ID
+}
+
+// Append writes the record.
+func (s *Spare) Append(b []byte) []byte {
+	b = binary.AppendUvarint(append(b, kindSpare), uint64(s.Queue))
+	n := uint64(len(s.IDs)) << 1
+	if s.First {
+		n |= 1
+	}
+	b = binary.AppendUvarint(b, n)
+	for _, id := range s.IDs {
+		b = binary.AppendUvarint(b, uint64(id))
 	}
 	return b
 }
 
-func (p *Purge) read(in *codec.Reader) {
-	*p = Purge{Queue: readQueue(in), Also: engine.PurgeAlso(in.Byte()), UpTo: engine.ID(in.Uvarint())}
-	if p.Also&^purgeAll != 0 {
-		in.Fail()
+func (s *Spare) read(in *codec.Reader) {
+	*s = Spare{Queue: readQueue(in), IDs: s.IDs[:0]}
+	n := in.Uvarint()
+	s.First = n&1 != 0
+	for n >>= 1; n > 0 && in.Err == nil; n-- {
+		s.IDs = append(s.IDs, readID(in))
 	}
-	last := engine.ID(0)
-	if n := in.Count(1); n > 0 {
-		p.But = make([]engine.ID, n)
-		for i := range p.But {
-			step := engine.ID(in.Uvarint())
-			if step == 0 || last+step < last {
-				in.Fail()
-			}
-			last += step
-			p.But[i] = last
-		}
-	}
-}
-
-// Spares reports whether the purge leaves a message alone because of its id.
-func (p *Purge) Spares(id engine.ID) bool {
-	if id > p.UpTo {
-		return true
-	}
-	_, found := slices.BinarySearch(p.But, id)
-	return found
 }

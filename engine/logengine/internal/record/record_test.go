@@ -32,6 +32,10 @@ func (l *list) Name(n *Name) error           { *l = append(*l, new(*n)); return 
 func (l *list) Configure(c *Configure) error { *l = append(*l, new(*c)); return nil }
 func (l *list) Pause(p *Pause) error         { *l = append(*l, new(*p)); return nil }
 func (l *list) Purge(p *Purge) error         { *l = append(*l, new(*p)); return nil }
+func (l *list) Spare(s *Spare) error {
+	*l = append(*l, &Spare{s.Queue, s.First, append([]engine.ID(nil), s.IDs...)})
+	return nil
+}
 
 func group(records ...written) (b []byte) {
 	for _, r := range records {
@@ -61,7 +65,10 @@ var samples = []struct {
 	{&Name{Queue: 1, Name: []byte("orders")}, "0901066f7264657273"},
 	{&Configure{Queue: 1, Revision: 2, Settings: engine.Settings{DeadMax: 3, Rate: 1}}, "0a01020000000000" + "000600" + "0000" + "3ff0000000000000" + "00"},
 	{&Pause{Queue: 1, Until: 1}, "0b0102"},
-	{&Purge{Queue: 1, Also: engine.PurgeDead, UpTo: 9, But: []engine.ID{2, 5}}, "0c010109020203"},
+	{&Purge{Queue: 1, Also: engine.PurgeDead, UpTo: 9, At: 1}, "0c01010902"},
+	{&Purge{Queue: 1, UpTo: 9, Spares: true}, "0c01040900"},
+	{&Spare{Queue: 1, First: true, IDs: []engine.ID{2, 300}}, "0d010502ac02"},
+	{&Spare{Queue: 1, IDs: []engine.ID{1}}, "0d010201"},
 }
 
 // TestFormat: bytes do not change by accident.
@@ -144,7 +151,7 @@ func anySpot(t *rapid.T) (s Spot) {
 func anyRecord(t *rapid.T) written {
 	id := engine.ID(rapid.Uint64Min(1).Draw(t, "id"))
 	queue := rapid.Uint32Min(1).Draw(t, "queue")
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	switch rapid.IntRange(0, 10).Draw(t, "kind") {
 	case 0:
 		p := &Put{ID: id, Queue: queue, New: rapid.Bool().Draw(t, "new"), Key: anyBytes(20).Draw(t, "key"), State: anyState(t), Content: anyBytes(300).Draw(t, "content")}
 		if !p.New {
@@ -175,15 +182,10 @@ func anyRecord(t *rapid.T) written {
 			DeadMax:  rapid.Int64().Draw(t, "dead max"), Rate: 0.5}}
 	case 8:
 		return &Pause{Queue: queue, Until: rapid.Int64().Draw(t, "until")}
+	case 9:
+		return &Spare{queue, rapid.Bool().Draw(t, "first"), rapid.SliceOfN(rapid.Map(rapid.Uint64Min(1), func(n uint64) engine.ID { return engine.ID(n) }), 1, 8).Draw(t, "ids")}
 	default:
-		p := &Purge{Queue: queue, Also: engine.PurgeAlso(rapid.IntRange(0, 3).Draw(t, "also")), UpTo: id}
-		for _, step := range rapid.SliceOfN(rapid.Uint64Range(1, 1<<40), 0, 8).Draw(t, "but") {
-			last := engine.ID(0)
-			if len(p.But) > 0 {
-				last = p.But[len(p.But)-1]
-			}
-			p.But = append(p.But, last+engine.ID(step))
-		}
+		p := &Purge{Queue: queue, Also: engine.PurgeAlso(rapid.IntRange(0, 3).Draw(t, "also")), UpTo: id, At: rapid.Int64().Draw(t, "at"), Spares: rapid.Bool().Draw(t, "spares")}
 		return p
 	}
 }
@@ -276,26 +278,16 @@ func TestNewerKinds(t *testing.T) {
 // TestRefused: what no release writes is malformed.
 func TestRefused(t *testing.T) {
 	for name, r := range map[string]written{
-		"id 0":              &Gone{},
-		"queue 0":           &Pause{},
-		"attempt 0":         &Lease{ID: 1},
-		"no key":            &Finish{ID: 1, Queue: 1, Ending: engine.Acked},
-		"no ending":         &Finish{ID: 1, Queue: 1, Key: []byte("k")},
-		"ids out of order":  &Purge{Queue: 1, But: []engine.ID{2, 2}},
-		"ids that overflow": &Purge{Queue: 1, But: []engine.ID{2, 1}},
-		"unknown also":      &Purge{Queue: 1, Also: 4},
+		"id 0":          &Gone{},
+		"queue 0":       &Pause{},
+		"attempt 0":     &Lease{ID: 1},
+		"no key":        &Finish{ID: 1, Queue: 1, Ending: engine.Acked},
+		"no ending":     &Finish{ID: 1, Queue: 1, Key: []byte("k")},
+		"a spared id 0": &Spare{Queue: 1, IDs: []engine.ID{2, 0}},
+		"unknown also":  &Purge{Queue: 1, Also: 8},
 	} {
 		if err := Each(Group, r.Append(nil), new(list)); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestSpares(t *testing.T) {
-	p := &Purge{UpTo: 10, But: []engine.ID{3, 7}}
-	for id := engine.ID(1); id < 13; id++ {
-		if got, want := p.Spares(id), id == 3 || id == 7 || id > 10; got != want {
-			t.Errorf("id %d: %v", id, got)
 		}
 	}
 }
@@ -310,8 +302,8 @@ func FuzzEach(f *testing.F) {
 		var got list
 		err := Each(Group, b, &got)
 		for _, r := range got {
-			if p, ok := r.(*Purge); ok && cap(p.But) > 2*len(b) {
-				t.Fatalf("%d bytes became %d ids", len(b), cap(p.But))
+			if s, ok := r.(*Spare); ok && len(s.IDs) > len(b) {
+				t.Fatalf("%d bytes became %d ids", len(b), len(s.IDs))
 			}
 		}
 		if err != nil {

@@ -34,12 +34,13 @@ type store struct {
 	names  map[uint32]string
 	rules  map[uint32]uint64
 	pauses map[uint32]int64
+	spares map[uint32][]engine.ID
 }
 
 func newStore() *store {
 	return &store{
 		runs: map[uint64]*run{}, active: map[engine.ID]stored{}, sealed: map[engine.ID]stored{}, leases: map[engine.ID]Lease{},
-		names: map[uint32]string{}, rules: map[uint32]uint64{}, pauses: map[uint32]int64{},
+		names: map[uint32]string{}, rules: map[uint32]uint64{}, pauses: map[uint32]int64{}, spares: map[uint32][]engine.ID{},
 	}
 }
 
@@ -121,6 +122,14 @@ func (s *store) Extend(e *Extend) error {
 
 func (s *store) Gone(g *Gone) error { s.remove(g.ID, g.From); return nil }
 
+func (s *store) Spare(x *Spare) error {
+	if x.First {
+		s.spares[x.Queue] = nil
+	}
+	s.spares[x.Queue] = append(s.spares[x.Queue], x.IDs...)
+	return nil
+}
+
 func (s *store) Finish(f *Finish) error {
 	s.remove(f.ID, Spot{})
 	s.active[f.ID] = stored{Put: Put{ID: f.ID, Queue: f.Queue, Key: slices.Clone(f.Key), State: State{Due: f.Forgotten}}, finish: true}
@@ -143,7 +152,9 @@ func (s *store) Pause(p *Pause) error { s.pauses[p.Queue] = p.Until; return nil 
 func (s *store) Purge(p *Purge) error {
 	for id, m := range s.all() {
 		gone := !m.Dead && !m.finish || m.Dead && p.Also&engine.PurgeDead != 0 || m.finish && p.Also&engine.PurgeFinished != 0
-		if m.Queue == p.Queue && gone && !p.Spares(id) {
+		l, leased := s.leases[id]
+		spared := id > p.UpTo || leased && l.Deadline > p.At || p.Spares && slices.Contains(s.spares[p.Queue], id)
+		if m.Queue == p.Queue && gone && !spared {
 			s.remove(id, Spot{})
 		}
 	}
@@ -263,10 +274,22 @@ func (l *life) step() {
 		}
 	case op < 82:
 		p := &Purge{Queue: 1 + l.rng.Uint32N(3), Also: engine.PurgeAlso(l.rng.IntN(4)), UpTo: l.id}
-		p.But = slices.Sorted(maps.Keys(l.leases))
-		if l.do(p); len(l.leases) != len(p.But) {
-			panic("a purge ended a lease")
+		spare := &Spare{Queue: p.Queue, First: l.rng.IntN(2) == 0}
+		for id, lease := range l.leases {
+			if l.rng.IntN(8) == 0 {
+				p.At = max(p.At, lease.Deadline)
+			}
+			if l.rng.IntN(4) == 0 {
+				spare.IDs = append(spare.IDs, id)
+			}
 		}
+		if p.Spares = l.rng.IntN(2) == 0; l.rng.IntN(2) == 0 && p.Spares {
+			l.do(&Spare{Queue: p.Queue, First: true, IDs: []engine.ID{1, 2}})
+			spare.First = false
+		} else {
+			spare.First = true
+		}
+		l.do(spare, p)
 	case op < 86:
 		q := 1 + l.rng.Uint32N(3)
 		l.do(&Name{q, fmt.Append(nil, "q", q)}, &Configure{Queue: q, Revision: uint64(due)}, &Pause{q, due})

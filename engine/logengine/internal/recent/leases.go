@@ -1,0 +1,273 @@
+package recent
+
+import (
+	"math"
+	"unsafe"
+)
+
+// Lease is that of a message, which stays where it stands meanwhile. It holds no pointers.
+type Lease struct {
+	// By these it is found; only methods of Leases change them.
+	ID       uint64
+	Deadline int64
+	Due      int64 // of the message
+	Queue    uint32
+	ref      ref
+	over     bool
+
+	Remote bool // another process has it
+	Given  bool // somebody has a token with this nonce
+	Known  bool // Due and what follows Attempt is known
+	Untold bool // the log knows of a later deadline
+	Nonce  [16]byte
+
+	// Where the message stood in a run, by its number; 0: among the recent, or nobody knows.
+	Run   uint64
+	Pos   uint32
+	Epoch uint32
+
+	Attempt uint32
+
+	// What is asked of the message at the end of the lease:
+	Priority    uint32
+	MaxAttempts uint32
+	Expires     int64
+	TTR         int64 // nanoseconds
+	Remember    int64 // nanoseconds; 0: or it has no key
+}
+
+// Over reports whether the lease has lapsed, and the message waits.
+func (l *Lease) Over() bool { return l.over }
+
+// Leases is a table of leases, in memory outside of Go's heap: they are found by id and, for each
+// queue, in the order of their deadlines, and counted by the due times of their messages. Nothing
+// takes longer than a look-up in a tree. What has lapsed is in an order, and in no count, of its
+// own.
+//
+// Who changes it has a lock, as for Recent. A lease that is found may be read, and what is not told
+// above be changed, until it is removed.
+type Leases struct {
+	pool   *pool
+	most   int64
+	ids    index
+	ends   order // by queue, deadline, id
+	dues   order // by queue, due, id
+	overs  order // by queue, deadline, id
+	memory [][]byte
+	parts  []*[chunkLeases]Lease
+	free   ref    // of slots, by their ref; 0: none
+	begun  uint32 // slots that were ever used; the first is none
+}
+
+const (
+	// LeaseBytes is how much memory a lease takes itself; what finds it takes about half as
+	// much again.
+	LeaseBytes = int(unsafe.Sizeof(Lease{}))
+
+	chunkLeases = chunkSize / LeaseBytes
+	keptChunks  = 8
+)
+
+// NewLeases returns a table that is empty, for so many leases at most: it is for the caller to hold
+// to that (Room). Config.Keep is not for it.
+func NewLeases(cfg *Config, most int64) *Leases {
+	x := &Leases{pool: &pool{onHeap: cfg != nil && cfg.OnHeap, keep: keptChunks}, most: most}
+	x.clear()
+	return x
+}
+
+func (x *Leases) clear() {
+	x.ids, x.ends, x.dues, x.overs = newIndex(x.pool), newOrder(x.pool), newOrder(x.pool), newOrder(x.pool)
+	x.memory, x.parts, x.free, x.begun = nil, nil, 0, 1
+}
+
+// Shrink gives up memory that the table has grown by, if it is empty.
+func (x *Leases) Shrink() {
+	if x.ids.n > 0 || x.begun <= uint32(chunkLeases) {
+		return
+	}
+	x.close()
+	x.clear()
+}
+
+func (x *Leases) close() {
+	x.ids.close()
+	x.ends.close()
+	x.dues.close()
+	x.overs.close()
+	x.pool.put(x.memory...)
+}
+
+// Close gives all memory back to the system. Nothing else is called afterwards.
+func (x *Leases) Close() {
+	x.close()
+	x.pool.keep = 0
+	for x.Trim() {
+	}
+}
+
+// Trim is as Recent.Trim.
+func (x *Leases) Trim() bool { return x.pool.trim(trimChunks) }
+
+// Memory is how many bytes the table takes up, and how many are spare.
+func (x *Leases) Memory() (taken, spare int64) {
+	taken, spare = x.pool.memory()
+	return taken + x.ids.tables(), spare
+}
+
+// Len is how many there are, lapsed ones with the others.
+func (x *Leases) Len() int { return x.ids.n }
+
+// Room is how many more leases a queue that has some may take: it never has more than are left for the
+// others then, so that none takes all.
+func (x *Leases) Room(has int64) int {
+	return int(min(math.MaxInt32, max(0, (x.most-int64(x.Len())-has+1)/2)))
+}
+
+func (x *Leases) slot(r ref) *Lease { return &x.parts[int(r)/chunkLeases][int(r)%chunkLeases] }
+
+// ByID finds a lease; nil: there is none.
+func (x *Leases) ByID(id uint64) *Lease {
+	r := x.ids.find(hashID(id), func(r ref) bool { return x.slot(r).ID == id })
+	if r == 0 {
+		return nil
+	}
+	return x.slot(r)
+}
+
+// Add takes in the lease of a message that has none, and returns it as it stands in the table.
+func (x *Leases) Add(l *Lease) *Lease {
+	r := x.free
+	if r != 0 {
+		x.free = x.slot(r).ref
+	} else {
+		if int(x.begun) >= len(x.parts)*chunkLeases {
+			b := x.pool.get(false)
+			x.memory = append(x.memory, b)
+			x.parts = append(x.parts, (*[chunkLeases]Lease)(unsafe.Pointer(unsafe.SliceData(b))))
+		}
+		r = ref(x.begun)
+		x.begun++
+	}
+	s := x.slot(r)
+	*s = *l
+	s.ref, s.over = r, false
+	x.ids.insert(hashID(s.ID), r)
+	x.ends.insert(s.end())
+	x.dues.insert(s.due())
+	return s
+}
+
+func (l *Lease) end() item { return item{hi: l.Queue, ref: uint32(l.ref), at: l.Deadline, id: l.ID} }
+func (l *Lease) due() item { return item{hi: l.Queue, ref: uint32(l.ref), at: l.Due, id: l.ID} }
+
+// Remove takes a lease away.
+func (x *Leases) Remove(l *Lease) {
+	x.leave(l)
+	x.ids.remove(hashID(l.ID), l.ref)
+	r := l.ref
+	*l = Lease{ref: x.free}
+	x.free = r
+}
+
+// leave takes a lease out of the orders.
+func (x *Leases) leave(l *Lease) {
+	if l.over {
+		x.overs.remove(l.end())
+		return
+	}
+	x.ends.remove(l.end())
+	x.dues.remove(l.due())
+}
+
+// Lapse notes that a lease has lapsed, at a deadline.
+func (x *Leases) Lapse(l *Lease, deadline int64) {
+	x.leave(l)
+	l.over, l.Deadline = true, deadline
+	x.overs.insert(l.end())
+}
+
+// Extend gives a lease, which may have lapsed, another deadline.
+func (x *Leases) Extend(l *Lease, deadline int64) {
+	was := l.over
+	if was {
+		x.overs.remove(l.end())
+	} else {
+		x.ends.remove(l.end())
+	}
+	l.over, l.Deadline = false, deadline
+	x.ends.insert(l.end())
+	if was {
+		x.dues.insert(l.due())
+	}
+}
+
+// SetDue says when the message is due.
+func (x *Leases) SetDue(l *Lease, due int64) {
+	if l.Due == due {
+		return
+	}
+	if !l.over {
+		x.dues.remove(l.due())
+	}
+	if l.Due = due; !l.over {
+		x.dues.insert(l.due())
+	}
+}
+
+// First is the lease of a queue that ends first; nil: it has none.
+func (x *Leases) First(queue uint32) *Lease { return x.first(&x.ends, queue, First) }
+
+// FirstOver is the first one that has lapsed, from a position on.
+func (x *Leases) FirstOver(queue uint32, from Position) *Lease { return x.first(&x.overs, queue, from) }
+
+// Overs gives fn those of all queues that have lapsed until fn returns false. fn must not change
+// anything in the table.
+func (x *Leases) Overs(fn func(*Lease) bool) {
+	c := x.overs.seek(item{at: First.At})
+	for it := c.item(); it != nil && fn(x.slot(ref(it.ref))); it = c.item() {
+		c.next()
+	}
+}
+
+func (x *Leases) first(o *order, queue uint32, from Position) *Lease {
+	c := o.seek(item{hi: queue, at: from.At, id: from.ID})
+	it := c.item()
+	if it == nil || it.hi != queue {
+		return nil
+	}
+	return x.slot(ref(it.ref))
+}
+
+// Ascend gives fn the leases of a queue that have not lapsed, by their deadlines, from a position
+// on, until fn returns false. fn must not change anything in the table.
+func (x *Leases) Ascend(queue uint32, from Position, fn func(*Lease) bool) {
+	x.ascend(&x.ends, queue, from, fn)
+}
+
+// AscendOver is Ascend of those that have lapsed.
+func (x *Leases) AscendOver(queue uint32, from Position, fn func(*Lease) bool) {
+	x.ascend(&x.overs, queue, from, fn)
+}
+
+func (x *Leases) ascend(o *order, queue uint32, from Position, fn func(*Lease) bool) {
+	c := o.seek(item{hi: queue, at: from.At, id: from.ID})
+	for it := c.item(); it != nil && it.hi == queue && fn(x.slot(ref(it.ref))); it = c.item() {
+		c.next()
+	}
+}
+
+// Descend is Ascend backwards, of those before a position.
+func (x *Leases) Descend(queue uint32, before Position, fn func(*Lease) bool) {
+	c := x.ends.before(item{hi: queue, at: before.At, id: before.ID})
+	for it := c.item(); it != nil && it.hi == queue && fn(x.slot(ref(it.ref))); it = c.item() {
+		c.prev()
+	}
+}
+
+// DueBefore counts the leases of a queue that have not lapsed and whose messages are due before a
+// time.
+func (x *Leases) DueBefore(queue uint32, at int64) int64 {
+	first, end := item{hi: queue, at: First.At}, item{hi: queue, at: at}
+	return x.dues.rank(&end) - x.dues.rank(&first)
+}

@@ -1,0 +1,83 @@
+package logengine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
+)
+
+// TestLeasesAreBounded leases as much as may be: one queue does not take all, a claim is held back, and
+// what ends makes room. What has lapsed makes room too, also where nobody asks for it any more, and
+// comes back with its attempt and its error.
+func TestLeasesAreBounded(t *testing.T) {
+	clock := enginetest.NewClock()
+	p := place{disktest.New(nil), "data", logengine.Config{Now: clock.Now, Logger: quiet, MaxLeases: 40}, logengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
+	e := p.open(t)
+	for _, queue := range []string{"a", "b"} {
+		var all []engine.Message
+		for i := range 100 {
+			all = append(all, message(queue, fmt.Sprint(i), 0))
+		}
+		if err := pushAll(t, e, all...); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take := func(queue string, want int, ttr time.Duration) []engine.Lease {
+		t.Helper()
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: queue, Max: 100, Remote: true, TTR: ttr}})
+		if err != nil || g.Queues[0].Err != nil {
+			t.Fatal(err, g.Queues[0].Err)
+		}
+		q := g.Queues[0]
+		if len(q.Messages) != want || q.More || !q.Held {
+			t.Fatalf("%d of %s were leased, want %d; more %v, held %v", len(q.Messages), queue, want, q.More, q.Held)
+		}
+		if !q.NextDue.After(g.Now) || q.NextDue.After(g.Now.Add(time.Second)) {
+			t.Errorf("it is to look again at %v, now is %v", q.NextDue, g.Now)
+		}
+		return q.Messages
+	}
+	first := take("a", 20, time.Minute)
+	take("a", 0, time.Minute)
+	take("b", 10, time.Hour)
+	ref := engine.Ref{Queue: "a", Key: "99"}
+	if _, err := e.Claim(t.Context(), ref, engine.Want{}); !errors.Is(err, engine.ErrLimit) {
+		t.Errorf("a claim beyond: %v", err)
+	}
+	settle(t, e, first[:6], engine.Ack)
+	take("a", 1, time.Minute) // it has 15 then, and as many are left
+	clock.Advance(2 * time.Minute)
+	if i, err := e.Queue(t.Context(), "a"); err != nil || i.Leased != 0 || i.Ready != 94 {
+		t.Fatal(err, i)
+	}
+	take("b", 10, time.Hour)             // those that have lapsed do not count: they are written down
+	settle(t, e, first[6:7], engine.Ack) // their tokens settle all the same
+	settle(t, e, first[7:8], engine.Extend)
+	settle(t, e, first[8:9], engine.Bury)
+	if out, err := e.Settle(t.Context(), []engine.Settlement{{Token: first[6].Token, Do: engine.Ack}}); err != nil || !errors.Is(out[0].Err, engine.ErrLeaseLost) {
+		t.Errorf("settled twice: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = p.open(t)
+	take("b", 0, time.Hour)            // those stay leased
+	again := take("a", 9, time.Minute) // beside the one
+	for _, l := range again {
+		if l.Attempt != 2 || l.LastError != engine.Lapsed {
+			t.Errorf("%s comes back with attempt %d, %q", l.Key, l.Attempt, l.LastError)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -30,6 +30,8 @@ type cursor struct {
 const (
 	leastLoad = 64 // at least a block
 	mostLoad  = 1024
+	loadBytes = 1 << 20 // of values, after which no more are read at a time
+	headBytes = 4 << 10 // of a long value: its priority stands before its body
 )
 
 // forget forgets what was read.
@@ -170,8 +172,12 @@ type loaded struct {
 // load reads it, and passes over blocks that are damaged: the last such error is told.
 func (r *reading) load() (some []turn, to uint32, damage, err error) {
 	to = min(r.end, r.src.Reach(r.from, r.many))
+	left := loadBytes
 	for from := r.from; from < to; {
-		some, from, err = r.loadFrom(some, from, to)
+		some, from, err = r.loadFrom(some, from, to, &left)
+		if left <= 0 {
+			to = from
+		}
 		if errors.Is(err, run.ErrDamaged) {
 			damage, err = err, nil
 		}
@@ -182,18 +188,23 @@ func (r *reading) load() (some []turn, to uint32, damage, err error) {
 	return some, to, damage, err
 }
 
-// loadFrom reads as far as it can, and returns from where on to go on.
-func (r *reading) loadFrom(some []turn, from, to uint32) (_ []turn, next uint32, err error) {
-	s := r.src.Scan(from, to)
-	for s.Next() {
+// loadFrom reads as far as it can, or so many bytes are left for, and returns from where on to go on.
+func (r *reading) loadFrom(some []turn, from, to uint32, left *int) (_ []turn, next uint32, err error) {
+	s := r.src.Scan(from, to).Heads(headBytes)
+	for next = to; *left > 0 && err == nil && s.Next(); {
 		e := s.Entry()
 		t := turn{due: e.At, id: engine.ID(e.ID), pos: e.Pos, src: r.src}
 		if r.src.area == recent.Live {
-			t.priority = storedPriority(e)
+			t.priority, err = storedPriority(r.src, e)
 		}
-		some = append(some, t)
+		if err == nil {
+			some = append(some, t)
+		}
+		if *left -= len(e.Value); *left <= 0 {
+			next = e.Pos + 1
+		}
 	}
-	if next, err = to, s.Err(); errors.Is(err, run.ErrDamaged) {
+	if err = errors.Join(err, s.Err()); errors.Is(err, run.ErrDamaged) {
 		next = r.src.Reach(s.At(), 1)
 	}
 	if cerr := s.Close(); err == nil {

@@ -106,9 +106,9 @@ func (s *scanned) next(c *call) (bool, error) {
 		switch {
 		case s.scan != nil:
 		case s.back:
-			s.scan = s.src.ScanBack(s.from, s.to)
+			s.scan = s.src.ScanBack(s.from, s.to).Heads(0)
 		default:
-			s.scan = s.src.Scan(s.from, s.to)
+			s.scan = s.src.Scan(s.from, s.to).Heads(0)
 		}
 		if s.scan.Next() {
 			return true, nil

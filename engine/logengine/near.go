@@ -255,11 +255,25 @@ func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
 	return m, err == nil && m.Priority == t.priority, err
 }
 
-// storedPriority is the priority in an entry of a run.
-func storedPriority(e run.Entry) uint32 {
+// storedPriority is the priority in an entry of a run, of which the first bytes may be enough.
+func storedPriority(src *source, e run.Entry) (uint32, error) {
 	_, value, err := record.ParseKeyed(e.Value)
-	if err != nil {
-		return engine.DefaultPriority
+	if err == nil {
+		_, value, err = record.ParseValue(value)
 	}
-	return priorityOf(value)
+	var h record.Head
+	if err == nil {
+		h, err = record.ParseHead(value)
+	}
+	switch {
+	case err == nil:
+		return h.Priority, nil
+	case !e.Cut:
+		return engine.DefaultPriority, nil
+	}
+	e, err = src.Get(e.Pos, nil)
+	if err != nil {
+		return 0, err
+	}
+	return storedPriority(src, e)
 }

@@ -66,27 +66,27 @@ func (e *Engine) anyRun(q *queue) bool {
 // search looks for the times in the runs.
 func (t *tally) search(num uint32) error {
 	t.parts = nil
+	places := make([]run.Place, len(t.times))
+	for i, at := range t.times {
+		places[i] = run.Place{Queue: num, At: at}
+	}
 	for _, src := range t.set.of[recent.Live] {
 		q, ok := src.Queue(num)
 		if !ok {
 			continue
 		}
-		p := part{src: src, from: q.From, before: make([]uint32, len(t.times))}
-		for i, at := range t.times {
-			pos, err := src.Search(run.Place{Queue: num, At: at})
-			if errors.Is(err, run.ErrDamaged) { // where it is in the block is not known
-				pos, err = src.Behind(run.Place{Queue: num, At: at}), nil
-			}
-			if errors.Is(err, run.ErrClosed) {
-				t.set = new(sources) // it was merged away: again
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			p.before[i] = min(max(pos, q.From), q.To)
+		before, _, err := src.SearchAll(places) // in a damaged block it is not known exactly
+		if errors.Is(err, run.ErrClosed) {
+			t.set = new(sources) // it was merged away: again
+			return nil
 		}
-		t.parts = append(t.parts, p)
+		if err != nil {
+			return err
+		}
+		for i, pos := range before {
+			before[i] = min(max(pos, q.From), q.To)
+		}
+		t.parts = append(t.parts, part{src, q.From, before})
 	}
 	return nil
 }

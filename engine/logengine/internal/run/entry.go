@@ -25,4 +25,5 @@ type Entry struct {
 	Place
 	Pos   uint32 // its position in the run, from 0 on
 	Value []byte
+	Cut   bool // Value is only the first bytes of it
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 )
@@ -60,30 +61,78 @@ func (r *Run) queueAt(queue uint32) int {
 // Search returns the position of the first entry, dead or alive, that does not stand before
 // p; Len if all do. It reads a block at most, and none for the bounds of a queue.
 func (r *Run) Search(p Place) (uint32, error) {
+	at, damage, err := r.SearchAll([]Place{p})
+	if err = firstOf(err, damage); err != nil {
+		return 0, err
+	}
+	return at[0], nil
+}
+
+// SearchAll is Search for some places, none of which stands before the last: it reads no block
+// twice. Where one is damaged the position is that of Behind, and damage says so.
+func (r *Run) SearchAll(places []Place) (at []uint32, damage, err error) {
+	at = make([]uint32, len(places))
+	var buf *buffer
+	var b block
+	read := -1
+	for i, p := range places {
+		pos, in := r.place(p)
+		if at[i] = pos; in < 0 {
+			continue
+		}
+		if buf == nil {
+			if !r.hold() {
+				return nil, nil, ErrClosed
+			}
+			defer func() { err = firstOf(err, r.release()) }()
+			buf = dataBuffers.Get().(*buffer)
+			defer func() { buf.leave() }()
+		}
+		if in != read {
+			if cap(buf.b) > maxBlock {
+				buf = new(buffer) // a long entry is not kept
+			}
+			if b, err = r.entries(in, buf); errors.Is(err, ErrDamaged) {
+				damage, err, read = err, nil, -1
+				at[i] = r.Behind(p)
+				continue
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			read = in
+		}
+		at[i] = b.first + uint32(b.search(p))
+	}
+	return at, damage, nil
+}
+
+// place is where the first entry is that does not stand before p, or, if that is to be read, in
+// which block; -1: in none.
+func (r *Run) place(p Place) (pos uint32, in int) {
 	i := r.queueAt(p.Queue)
 	if i == len(r.queues) {
-		return r.n, nil
+		return r.n, -1
 	}
 	switch q := r.queues[i]; {
 	case q.Queue > p.Queue, p.At < q.MinAt, p.At == q.MinAt && p.ID == 0:
-		return q.From, nil
+		return q.From, -1
 	case p.At > q.MaxAt:
-		return q.To, nil
+		return q.To, -1
 	}
-	at := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Compare(p) >= 0 })
-	if at == 0 {
-		return 0, nil
+	in = sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Compare(p) >= 0 }) - 1
+	if in >= 0 && r.alone(in) {
+		return r.blocks[in].first + 1, -1
 	}
-	if !r.hold() {
-		return 0, ErrClosed
+	return 0, in
+}
+
+// alone reports whether block i has one entry, as those of long ones do: its place is in memory.
+func (r *Run) alone(i int) bool {
+	if i+1 < len(r.blocks) {
+		return r.blocks[i+1].first == r.blocks[i].first+1
 	}
-	buf := dataBuffers.Get().(*buffer)
-	defer buf.leave()
-	b, err := r.entries(at-1, buf)
-	if err = firstOf(err, r.release()); err != nil {
-		return 0, err
-	}
-	return b.first + uint32(b.search(p)), nil
+	return r.n == r.blocks[i].first+1
 }
 
 // Get returns the entry at a position, dead or alive. The value is appended to room, which may

@@ -1,9 +1,85 @@
 package run
 
 import (
+	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 )
+
+// TestHeads scans the first bytes of values: short ones are whole, and so are all others that stand
+// with somebody in a block; of the rest no more is read.
+func TestHeads(t *testing.T) {
+	all := things(rand.New(rand.NewPCG(2, 2)), 2000)
+	r := written(t, newDisk(t), 1, small(), all)
+	r.Kill(7)
+	for _, most := range []int{0, 100, 1 << 20} {
+		cut := 0
+		for _, s := range []*Scan{r.Scan(0, r.n).Heads(most), r.ScanBack(0, r.n).Heads(most)} {
+			n := 0
+			for ; s.Next(); n++ {
+				e := s.Entry()
+				x := all[e.Pos]
+				want := x.value
+				if e.Cut {
+					want = want[:most]
+					cut++
+				}
+				if e.Place != x.Place || e.Cut && len(x.value) <= most || !bytes.Equal(e.Value, want) {
+					t.Fatalf("%d: entry %d is %v with %d bytes, cut %v", most, e.Pos, e.Place, len(e.Value), e.Cut)
+				}
+			}
+			must(t, s.Err())
+			must(t, s.Close())
+			if n != len(all)-1 {
+				t.Errorf("%d: %d of %d entries", most, n, len(all)-1)
+			}
+		}
+		if (cut > 0) != (most < 900) {
+			t.Errorf("%d: %d are cut", most, cut)
+		}
+	}
+	must(t, r.Close())
+}
+
+// TestSearchAll finds places as Search does, and reads a block once.
+func TestSearchAll(t *testing.T) {
+	all := things(rand.New(rand.NewPCG(3, 3)), 2000)
+	d := newDisk(t)
+	r := written(t, d, 1, small(), all)
+	var places []Place
+	for i, x := range all {
+		places = append(places, x.Place)
+		if i%10 == 0 {
+			places = append(places, Place{x.Queue, x.At, x.ID + 1})
+		}
+	}
+	var want []uint32
+	for _, p := range places {
+		pos, err := r.Search(p)
+		must(t, err)
+		want = append(want, pos)
+	}
+	reads := 0
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read {
+			reads++
+		}
+		return nil
+	})
+	at, damage, err := r.SearchAll(places)
+	must(t, err)
+	must(t, damage)
+	if !slices.Equal(at, want) {
+		t.Error("they stand elsewhere than Search says")
+	}
+	if reads == 0 || reads > len(r.blocks) {
+		t.Errorf("%d blocks were read of %d", reads, len(r.blocks))
+	}
+	must(t, r.Close())
+}
 
 // TestNear compares what is told of places without reading with what is read: in runs whose entries
 // have many times, and few.

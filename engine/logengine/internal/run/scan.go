@@ -7,6 +7,7 @@ type Scan struct {
 	from, to uint32 // what is left
 	back     bool
 	all      bool // the dead too
+	most     int  // bytes of a long value that are read; negative: all
 	buf      *buffer
 	block    block // the one read last
 	pos      uint32
@@ -21,8 +22,15 @@ func (r *Run) Scan(from, to uint32) *Scan { return r.scan(from, to, false) }
 // ScanBack goes from the last to the first.
 func (r *Run) ScanBack(from, to uint32) *Scan { return r.scan(from, to, true) }
 
+// Heads has Next read no more than the first bytes of long values, so many at least; of them a
+// checksum is not looked at. It returns s.
+func (s *Scan) Heads(most int) *Scan {
+	s.most = most
+	return s
+}
+
 func (r *Run) scan(from, to uint32, back bool) *Scan {
-	s := &Scan{r: r, from: from, to: min(to, r.n), back: back}
+	s := &Scan{r: r, from: from, to: min(to, r.n), back: back, most: -1}
 	if !r.hold() {
 		s.err = ErrClosed
 		return s
@@ -45,6 +53,10 @@ func (s *Scan) Next() bool {
 	s.pos = pos
 	if pos < s.block.first || pos-s.block.first >= uint32(s.block.count) {
 		i := s.r.blockAt(pos)
+		if long := int(s.r.blockEnd(i)-s.r.blocks[i].off) - blockHead - entryHead; s.most >= 0 && long > s.most && s.r.alone(i) {
+			s.err = s.head(i, long)
+			return s.err == nil
+		}
 		s.read = int(s.r.blockEnd(i) - s.r.blocks[i].off)
 		if cap(s.buf.b) > maxBlock {
 			s.buf = new(buffer) // a long entry is not kept
@@ -55,6 +67,18 @@ func (s *Scan) Next() bool {
 	}
 	s.entry = s.block.entry(int(pos - s.block.first))
 	return true
+}
+
+// head reads the first bytes of the value, which has more, of the one entry of a block.
+func (s *Scan) head(i, long int) error {
+	s.entry = Entry{Place: s.r.blocks[i].Place, Pos: s.r.blocks[i].first, Cut: true}
+	if s.most == 0 {
+		return nil
+	}
+	s.block = block{} // the room is used
+	s.entry.Value = s.buf.sized(s.most)
+	s.read = s.most
+	return s.r.readAt(s.entry.Value, s.r.blocks[i].off+blockHead+entryHead)
 }
 
 func (s *Scan) step() (pos uint32, ok bool) {

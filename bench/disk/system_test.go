@@ -30,6 +30,7 @@ func BenchmarkSystem(b *testing.B) {
 	b.Run("push", measured(func(b *testing.B, open scenario.Open) { scenario.PushBy(b, open, *clients, *batch) }))
 	b.Run("cancel", measured(scenario.Cancel))
 	b.Run("burst", measured(scenario.Burst))
+	b.Run("instant", measured(instant))
 	b.Run("lateness", measured(scenario.Lateness))
 	b.Run("churn", measured(func(b *testing.B, open scenario.Open) { scenario.Churn(b, open, *clients, *batch) }))
 	b.Run("obey", obey)

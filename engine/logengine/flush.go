@@ -142,9 +142,15 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 		some, room = some[:0], room[:0]
 		e.mu.Lock()
 		n := w.Pass(a, most, func(x recent.Entry) {
-			from := len(room)
-			room = record.AppendKeyed(room, x.Key, x.Value)
-			some = append(some, passed{run.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from, len(room), len(x.Key)})
+			p := passed{Place: run.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from: len(room), key: len(x.Key)}
+			if len(x.Value) > recent.Long { // it stays where it is until Trim
+				p.long = x.Value
+				room = record.AppendKeyed(room, x.Key, nil)
+			} else {
+				room = record.AppendKeyed(room, x.Key, x.Value)
+			}
+			p.to = len(room)
+			some = append(some, p)
 		})
 		e.mu.Unlock()
 		if n == 0 {
@@ -165,7 +171,7 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 				}
 				key = e.secret.Key(p.Queue, string(b))
 			}
-			if err := out.Add(p.Place, key, value); err != nil {
+			if err := out.Add(p.Place, key, value, p.long); err != nil {
 				return nil, err
 			}
 		}
@@ -192,8 +198,9 @@ const (
 // passed is an entry that was copied out of a window.
 type passed struct {
 	run.Place
-	from, to int // of the bytes
-	key      int // bytes of it
+	from, to int    // of the bytes
+	long     []byte // that follow them
+	key      int    // bytes of it
 }
 
 // install puts runs in the place of a window.

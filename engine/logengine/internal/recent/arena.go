@@ -8,11 +8,15 @@ import (
 // ref names a slot of an arena: its chunk and, in 16 bytes, its place there. 0 is none.
 type ref uint32
 
+// Long is beyond how many bytes a value has memory of its own: what it is there does not change, and
+// stays until Trim, though the entry be gone.
+const Long = 64 << 10
+
 const (
 	granule   = 16
 	refBits   = 14 // chunkSize / granule
 	minSlot   = 64
-	maxSlot   = 64 << 10
+	maxSlot   = Long
 	lowSlot   = 512
 	lowSteps  = (lowSlot-minSlot)/granule + 1
 	highSteps = 8 // from one power of two to the next

@@ -19,7 +19,8 @@ type Writer struct {
 	out    out
 	err    error // why nothing more can be written
 
-	heads, values []byte // of the block that is being filled
+	heads, values []byte   // of the block that is being filled
+	parts         [][]byte // room
 	count         int
 	blocks        []blockRef
 	lengths       []uint32 // of the blocks
@@ -45,9 +46,9 @@ func Create(fs disk.FS, dir string, number uint64, cfg *Config) (*Writer, error)
 }
 
 // Add writes the next entry, which does not stand before the last one, with its key or the
-// zero Key. Nothing is kept of value.
-func (w *Writer) Add(p Place, key Key, value []byte) error {
-	pos, err := w.add(p, value)
+// zero Key. Its value is all parts. Nothing is kept of them.
+func (w *Writer) Add(p Place, key Key, parts ...[]byte) error {
+	pos, err := w.add(p, parts...)
 	if err != nil {
 		return err
 	}
@@ -60,19 +61,23 @@ func (w *Writer) Add(p Place, key Key, value []byte) error {
 }
 
 // add writes an entry and does not index it.
-func (w *Writer) add(p Place, value []byte) (pos uint32, err error) {
+func (w *Writer) add(p Place, parts ...[]byte) (pos uint32, err error) {
+	long := 0
+	for _, b := range parts {
+		long += len(b)
+	}
 	switch {
 	case w.err != nil:
 		return 0, w.err
-	case len(value) > MaxValue:
-		return 0, fmt.Errorf("%w: %d bytes of at most %d", ErrTooLong, len(value), MaxValue)
+	case long > MaxValue:
+		return 0, fmt.Errorf("%w: %d bytes of at most %d", ErrTooLong, long, MaxValue)
 	case w.n == MaxEntries:
 		return 0, ErrFull
 	case w.n > 0 && p.Compare(w.last) < 0:
 		return 0, fmt.Errorf("%w: %v comes after %v", ErrOrder, p, w.last)
 	}
 	room := w.cfg.BlockBytes - blockHead
-	if w.count > 0 && len(w.heads)+len(w.values)+entryHead+len(value) > room {
+	if w.count > 0 && len(w.heads)+len(w.values)+entryHead+long > room {
 		if w.err = w.endBlock(w.values); w.err != nil {
 			return 0, w.err
 		}
@@ -80,13 +85,15 @@ func (w *Writer) add(p Place, value []byte) (pos uint32, err error) {
 	if w.count == 0 {
 		w.blocks = append(w.blocks, blockRef{off: w.out.off, first: w.n, Place: p})
 	}
-	w.heads = appendHead(w.heads, p, len(w.values)+len(value))
+	w.heads = appendHead(w.heads, p, len(w.values)+long)
 	w.count++
 	w.seen(p)
-	if entryHead+len(value) > room { // it stands alone, and is not copied
-		w.err = w.endBlock(value)
-	} else {
-		w.values = append(w.values, value...)
+	if entryHead+long > room { // it stands alone, and is not copied
+		w.err = w.endBlock(parts...)
+		return w.n - 1, w.err
+	}
+	for _, b := range parts {
+		w.values = append(w.values, b...)
 	}
 	return w.n - 1, w.err
 }
@@ -102,11 +109,13 @@ func (w *Writer) seen(p Place) {
 	w.n++
 }
 
-func (w *Writer) endBlock(values []byte) error {
+func (w *Writer) endBlock(values ...[]byte) error {
 	if w.count == 0 {
 		return nil
 	}
-	err := w.out.block(kindData, w.count, w.heads, values)
+	w.parts = append(append(w.parts[:0], w.heads), values...)
+	err := w.out.block(kindData, w.count, w.parts...)
+	clear(w.parts)
 	w.lengths = append(w.lengths, uint32(w.out.off-w.blocks[len(w.blocks)-1].off))
 	w.heads, w.values, w.count = w.heads[:0], w.values[:0], 0
 	return err

@@ -27,6 +27,27 @@ var lapseTests = []test{
 		b.lost(first.Token)
 		b.ack(second.Token)
 	}},
+	{"a call gives no message out twice, however short the leases", func(b *bed) {
+		const n = 30
+		ids := map[engine.ID]bool{}
+		for range n {
+			ids[b.push(b.msg("", dueNow)).ID] = true
+		}
+		b.eventually("each to come", func() bool {
+			for more := true; more; {
+				given := map[engine.ID]bool{}
+				for _, l := range b.lease(n, engine.MinTTR).Messages {
+					if given[l.ID] {
+						b.Fatalf("id %v is given out twice", l.ID)
+					}
+					given[l.ID] = true
+					delete(ids, l.ID)
+				}
+				more = len(given) > 0 && len(ids) > 0
+			}
+			return len(ids) == 0
+		})
+	}},
 	{"it shows as ready at once", func(b *bed) {
 		b.need("Get", b.caps.Get)
 		r := b.push(b.msg("k", dueNow))

@@ -87,31 +87,18 @@ func (e *Engine) leaseOne(ctx context.Context, w engine.Want) (g engine.Granted)
 	e.mu.Unlock()
 	defer e.unpolled(q)
 	take := taking{e: e, q: q, max: w.Max, ttr: w.TTR}
-	for left := uint32(0); ; {
-		e.mu.Lock()
-		e.lapse()
-		g.More = take.all() || len(q.here) > 0 || left > 0
-		g.Messages = take.got
-		if !g.More {
-			g.NextDue = e.firstEnd(q)
-		}
-		g.Died, q.died = g.Died+q.died, 0
-		e.mu.Unlock()
-		if take.full() {
-			break
-		}
-		d, ch, err := s.get(w.Queue)
-		if err != nil {
-			if len(take.got) == 0 {
-				g.Err = fault("lease", w.Queue, err)
-			}
-			break
-		}
-		if d == nil {
-			break
-		}
-		left = d.MessageCount
-		e.arrived(q, s, ch, nil, d)
+	left, err := take.gather(s)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lapse()
+	g.More = take.all() || len(q.here) > 0 || left
+	g.Messages = take.got
+	if !g.More {
+		g.NextDue = e.firstEnd(q)
+	}
+	g.Died, q.died = q.died, 0
+	if len(take.got) == 0 {
+		g.Err = fault("lease", w.Queue, err)
 	}
 	return g
 }
@@ -163,7 +150,7 @@ func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
 	return &d, ch, nil
 }
 
-// taking leases what is here of a queue. Engine.mu is held while it works.
+// taking leases what is here of a queue. Engine.mu is held while all and one work.
 type taking struct {
 	e    *Engine
 	q    *queue
@@ -171,6 +158,38 @@ type taking struct {
 	ttr  time.Duration
 	got  []engine.Lease
 	size int
+}
+
+// gather asks the broker for as much as is not here yet, and reports whether it has more.
+// Nothing is leased meanwhile: a short lease that lapsed before the call is over would be
+// given out in it once more.
+func (t *taking) gather(s *session) (left bool, err error) {
+	for !t.enough() {
+		d, ch, err := s.get(t.q.name)
+		if err != nil || d == nil {
+			return left, err
+		}
+		left = d.MessageCount > 0
+		t.e.arrived(t.q, s, ch, nil, d)
+	}
+	return left, nil
+}
+
+// enough reports whether as much is here as is asked for.
+func (t *taking) enough() bool {
+	t.e.mu.Lock()
+	defer t.e.mu.Unlock()
+	t.e.lapse()
+	n, size := 0, 0
+	for _, x := range t.q.here {
+		if n >= t.max || size >= engine.AnswerBytes {
+			break
+		}
+		if x.Attempt < x.MaxAttempts && !x.ch.IsClosed() {
+			n, size = n+1, size+len(x.Body)
+		}
+	}
+	return n >= t.max || size >= engine.AnswerBytes
 }
 
 func (t *taking) full() bool { return len(t.got) >= t.max || t.size >= engine.AnswerBytes }

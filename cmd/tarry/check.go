@@ -120,7 +120,7 @@ func (p *Program) showChecked(asJSON bool, c *checked) error {
 	if err := o.flush(); err != nil || c.Sound {
 		return err
 	}
-	return &failedError{line: fmt.Sprintf("%s is damaged: %d findings", c.Dir, len(c.Findings)+c.More), hint: "restore a backup, or keep a copy and see what --repair mends"}
+	return &failedError{line: fmt.Sprintf("%s is damaged: %s", c.Dir, counted(len(c.Findings)+c.More, "finding")), hint: "restore a backup, or keep a copy and see what --repair mends"}
 }
 
 // text writes a report for people.
@@ -148,7 +148,7 @@ func (c *checked) text(o *printer) {
 	if !c.Closed {
 		line("the log was not closed, as after a crash; it ends at %s, offset %d", c.rep.Torn.File, c.rep.Torn.Offset)
 	}
-	line("%s is sound: %d runs with %d entries, %d records in the log", c.Dir, c.Runs, c.Entries, c.Records)
+	line("%s is sound: %s with %s, %s in the log", c.Dir, counted(c.Runs, "run"), counted(c.Entries, "entry"), counted(c.Records, "record"))
 	if len(c.Queues) > 0 {
 		o.head("QUEUE", "LIVE", "DEAD", "FINISHED")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 // diskFlags are the options of a disk store as flags: what they say is added to the
@@ -50,12 +51,13 @@ func (d *diskFlags) on(store string) (string, error) {
 	return u.String(), nil
 }
 
-// diskDir returns the directory of a disk store, and whether store is one.
+// diskDir returns the directory of a disk store of either kind, whatever its options, and whether
+// store is one.
 func diskDir(store string) (dir string, ok bool) {
 	u, err := url.Parse(store)
 	if err != nil || u.Scheme != "disk" {
 		return "", false
 	}
-	dir, _, err = diskengine.ParseURL(u)
-	return dir, err == nil
+	dir = storeurl.New(u).Path()
+	return dir, dir != ""
 }

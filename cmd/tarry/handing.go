@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
@@ -88,9 +89,12 @@ func (h *handing) end() error {
 }
 
 // counted is a number of things.
-func counted(n int, what string) string {
+func counted[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok && !strings.HasSuffix(stem, "e") { // entries, keys
+		what = stem + "ie"
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

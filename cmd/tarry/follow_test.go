@@ -215,7 +215,7 @@ func TestOperationsCanBeFollowed(t *testing.T) {
 	}
 	// What is revoked afterwards, by root, the server's user reads.
 	m.shell("security.md", m.put.Replace("tarry token revoke ann --tokens /etc/tarry/tokens.json"))
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		status, body := m.get("https", "/v1/queues", "ann.token")
 		if status == 401 {

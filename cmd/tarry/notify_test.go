@@ -56,7 +56,7 @@ func (m *manager) told(wait time.Duration) string {
 func (m *manager) want(patterns ...string) {
 	m.Helper()
 	for _, p := range patterns {
-		if got := m.told(30 * time.Second); !regexp.MustCompile(`^` + p + `$`).MatchString(got) {
+		if got := m.told(patience); !regexp.MustCompile(`^` + p + `$`).MatchString(got) {
 			m.Fatalf("told is %q, not %q", got, p)
 		}
 	}

@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m).Run())
 }
 
+// patience is how long something may take on a machine that is busy with other things.
+const patience = 3 * time.Minute
+
 // world is what a Program of a test sees of the world.
 type world struct {
 	reloads  <-chan os.Signal // wishes to have files read again
@@ -47,7 +50,7 @@ func (w world) tarry(t *testing.T, args ...string) outcome {
 func (w world) program(stdout, stderr interface{ Write([]byte) (int, error) }, args ...string) *Program {
 	return &Program{
 		Args:     args,
-		Env:      append([]string{"PATH=" + os.Getenv("PATH"), "TARRY_TEST_MAIN=1"}, w.env...),
+		Env:      append([]string{"PATH=" + os.Getenv("PATH"), "TARRY_TEST_MAIN=1", "TARRY_TIMEOUT=" + patience.String()}, w.env...),
 		Stdin:    strings.NewReader(w.stdin),
 		Stdout:   stdout,
 		Stderr:   stderr,
@@ -106,7 +109,7 @@ func (a *awaited) String() string {
 func (a *awaited) await(t *testing.T, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	limit := time.NewTimer(30 * time.Second)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		a.mu.Lock()
@@ -118,7 +121,7 @@ func (a *awaited) await(t *testing.T, pattern string) []string {
 		select {
 		case <-changed:
 		case <-limit.C:
-			t.Fatalf("%q was not written within 30 s, but this:\n%s", pattern, text)
+			t.Fatalf("%q was not written within %s, but this:\n%s", pattern, patience, text)
 		}
 	}
 }
@@ -154,8 +157,8 @@ func (r *running) wait(t *testing.T) int {
 	case code := <-r.exited:
 		r.exited <- code
 		return code
-	case <-time.After(30 * time.Second):
-		t.Fatalf("it did not end within 30 s:\n%s%s", r.stdout, r.stderr)
+	case <-time.After(patience):
+		t.Fatalf("it did not end within %s:\n%s%s", patience, r.stdout, r.stderr)
 		return -1
 	}
 }

@@ -88,13 +88,13 @@ func asked(t *testing.T, from string, into any) error {
 // awaits asks until it is answered with nil.
 func awaits(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	for giveUp := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for giveUp := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		err := ask()
 		if err == nil {
 			return
 		}
 		if time.Now().After(giveUp) {
-			t.Fatalf("waited 30 s in vain for %s: %v", what, err)
+			t.Fatalf("waited %s in vain for %s: %v", patience, what, err)
 		}
 	}
 }

@@ -46,8 +46,8 @@ func (l *listener) next(t *testing.T) string {
 	select {
 	case got := <-l.got:
 		return got
-	case <-time.After(30 * time.Second):
-		t.Fatal("nothing was handed on within 30 s")
+	case <-time.After(patience):
+		t.Fatal("nothing was handed on")
 		return ""
 	}
 }

@@ -107,7 +107,7 @@ func TestServeProcessDrainsOnSignal(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, stderr)
 	}
-	if took := time.Since(started); took > 20*time.Second {
+	if took := time.Since(started); took > patience {
 		t.Errorf("it took %s to stop", took)
 	}
 	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving; closing the store$`, stderr.String()); !ok {

@@ -99,7 +99,7 @@ func (x *terminalOf) key(keys string) {
 func (x *terminalOf) see(pattern string) {
 	x.Helper()
 	re := regexp.MustCompile("(?m)" + pattern)
-	limit := time.NewTimer(30 * time.Second)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		x.mu.Lock()
@@ -111,7 +111,7 @@ func (x *terminalOf) see(pattern string) {
 		select {
 		case <-changed:
 		case <-limit.C:
-			x.Fatalf("%q is not on the screen within 30 s:\n%s", pattern, text)
+			x.Fatalf("%q is not on the screen within %s:\n%s", pattern, patience, text)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (x *terminalOf) see(pattern string) {
 // restored fails the test unless the terminal is as it was.
 func (x *terminalOf) restored() {
 	x.Helper()
-	limit := time.Now().Add(30 * time.Second)
+	limit := time.Now().Add(patience)
 	for { // what was written last may be on its way
 		x.mu.Lock()
 		alt, hidden, changed := x.screen.IsAltScreen(), x.screen.CursorHidden(), x.changed
@@ -246,8 +246,8 @@ func (x *terminalOf) code(code chan int) int {
 	select {
 	case c := <-code:
 		return c
-	case <-time.After(30 * time.Second):
-		x.Fatal("it has not ended within 30 s")
+	case <-time.After(patience):
+		x.Fatal("it has not ended")
 		return -1
 	}
 }

@@ -29,7 +29,8 @@ func init() {
 }
 
 // openLog opens a store of package logengine, which is to take this one's place: disk:DIR?store=log,
-// with its options memory, max_pending, max_leases, min_free, ballast and retry_for. It is experimental.
+// with its options memory, max_pending, max_leases, min_free, ballast, retry_for and close_timeout.
+// It is experimental.
 func openLog(u *url.URL) (engine.Engine, error) {
 	r := storeurl.New(u)
 	var cfg logengine.Config
@@ -48,6 +49,7 @@ func openLog(u *url.URL) (engine.Engine, error) {
 	none(r.Bytes("min_free", &cfg.MinFreeBytes), &cfg.MinFreeBytes)
 	none(r.Bytes("ballast", &cfg.BallastBytes), &cfg.BallastBytes)
 	none(r.Duration("retry_for", &cfg.RetryFor), &cfg.RetryFor)
+	closeTimeout(r, &cfg.CloseTimeout)
 	if err := r.Done(); err != nil {
 		return nil, err
 	}
@@ -92,11 +94,15 @@ var options = []Option{
 	{"retry_for", "how long a write that fails for want of space or file descriptors is tried again before the engine stops; 0s: not at all", "1m", func(r *storeurl.Reader, name string, c *Config) {
 		none(r.Duration(name, &c.RetryFor), &c.RetryFor)
 	}},
-	{"close_timeout", "how long closing waits for a disk that does not answer; at least 1ms", "20s", func(r *storeurl.Reader, name string, c *Config) {
-		if r.Duration(name, &c.CloseTimeout) && c.CloseTimeout < time.Millisecond {
-			r.Fail("%s is at least 1ms", name)
-		}
+	{"close_timeout", "how long closing waits for a disk that does not answer; at least 1ms", "20s", func(r *storeurl.Reader, _ string, c *Config) {
+		closeTimeout(r, &c.CloseTimeout)
 	}},
+}
+
+func closeTimeout(r *storeurl.Reader, d *time.Duration) {
+	if r.Duration("close_timeout", d) && *d < time.Millisecond {
+		r.Fail("close_timeout is at least 1ms")
+	}
 }
 
 // none makes of a 0 that is given what stands for none in a Config.

@@ -42,14 +42,16 @@ func TestURLSetsTheConfig(t *testing.T) {
 
 func TestURLRefusesBadOptions(t *testing.T) {
 	for text, hint := range map[string]string{
-		"disk:x?cash=1":              `a disk: URL has no option "cash"; it has ballast, cache, close_timeout, max_pending, mem_table, min_free, retry_for`,
-		"disk:x?cache=big":           "cache is a size such as",
-		"disk:x?cache=1":             "cache is at least 1MiB",
-		"disk:x?mem_table=2GiB":      "mem_table is 1MiB to 1GiB",
-		"disk:x?max_pending=-1":      "max_pending is a whole number",
-		"disk:x?retry_for=-1s":       "retry_for is a duration",
-		"disk:x?close_timeout=0s":    "close_timeout is at least 1ms",
-		"disk:x?ballast=1&ballast=2": "ballast is given twice",
+		"disk:x?cash=1":           `a disk: URL has no option "cash"; it has ballast, cache, close_timeout, max_pending, mem_table, min_free, retry_for`,
+		"disk:x?cache=big":        "cache is a size such as",
+		"disk:x?cache=1":          "cache is at least 1MiB",
+		"disk:x?mem_table=2GiB":   "mem_table is 1MiB to 1GiB",
+		"disk:x?max_pending=-1":   "max_pending is a whole number",
+		"disk:x?retry_for=-1s":    "retry_for is a duration",
+		"disk:x?close_timeout=0s": "close_timeout is at least 1ms",
+
+		"disk:x?store=log&close_timeout=0s": "close_timeout is at least 1ms",
+		"disk:x?ballast=1&ballast=2":        "ballast is given twice",
 	} {
 		if _, err := engine.Open(t.Context(), text); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: %v, want %q", text, err, hint)

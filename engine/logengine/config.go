@@ -44,6 +44,9 @@ type Config struct {
 	// all.
 	RetryFor time.Duration
 
+	// CloseTimeout is how long Close waits for a disk that does not answer. 0: 20 s.
+	CloseTimeout time.Duration
+
 	// Logger gets what an operator should know; nil: slog.Default.
 	Logger *slog.Logger
 
@@ -76,6 +79,7 @@ const (
 	bytesPerLease  = 256
 	defaultMinFree = 256 << 20
 	defaultBallast = 64 << 20
+	defaultClose   = 20 * time.Second
 	defaultSegment = 32 << 20
 	defaultSpan    = 128 << 20
 	defaultEntry   = 256 << 20
@@ -103,6 +107,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.BallastBytes == 0 {
 		d.BallastBytes = defaultBallast
+	}
+	if d.CloseTimeout <= 0 {
+		d.CloseTimeout = defaultClose
 	}
 	if d.Logger == nil {
 		d.Logger = slog.Default()

@@ -36,5 +36,8 @@
 // it is. One that has lapsed is kept there until something else is decided, or room is short: a lapse
 // writes nothing.
 //
+// A disk that hangs holds up who waits for it, and no longer than their contexts last; Close gives up
+// waiting after Config.CloseTimeout. What then still runs ends with the disk's answer.
+//
 // docs/decisions/log-engine.md says why it is so, docs/formats has the formats.
 package logengine

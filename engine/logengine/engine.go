@@ -2,10 +2,12 @@ package logengine
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
@@ -140,7 +142,9 @@ func (e *Engine) damaged(q *queue, id engine.ID, err error) {
 
 // Close waits for calls under way and ends the engine; what it does in the background ends early.
 // Leases given with Want.Remote stay valid; the others have lapsed when the directory is opened
-// again. A second Close waits likewise and returns the same.
+// again. A disk that does not answer is waited for as long as Config.CloseTimeout says: Close then
+// fails with engine.ErrUnavailable and says what hangs, and the directory stays locked until the disk
+// answers or the process ends. A second Close waits likewise, and returns the same once all has ended.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		idle := e.calls.Close()
@@ -152,6 +156,16 @@ func (e *Engine) Close() error {
 			close(e.closed)
 		}()
 	})
-	<-e.closed
-	return e.closeErr
+	late := time.NewTimer(e.cfg.CloseTimeout)
+	defer late.Stop()
+	select {
+	case <-e.closed:
+		return e.closeErr
+	case <-late.C:
+		hint := fmt.Sprintf("the store in %s has not ended within %s and goes on", e.dir, e.cfg.CloseTimeout)
+		if hangs := e.disk.hangs(min(e.cfg.CloseTimeout, time.Second)); hangs != "" {
+			hint += "; " + hangs
+		}
+		return &engine.Error{Op: "close", Err: engine.ErrUnavailable, Hint: hint}
+	}
 }

@@ -60,13 +60,21 @@ const stuckAfter = 5 * time.Second
 
 // stuck returns an error when something has been under way for too long.
 func (m *measured) stuck() error {
-	op, ok := m.slowest()
-	took := time.Since(op.since)
-	if !ok || took < stuckAfter {
+	hangs := m.hangs(stuckAfter)
+	if hangs == "" {
 		return nil
 	}
-	return &engine.Error{Op: "ready", Err: engine.ErrUnavailable,
-		Hint: fmt.Sprintf("the disk does not answer: %s %s is under way for %s; see to the disk", op.what, op.name, took.Round(time.Second))}
+	return &engine.Error{Op: "ready", Err: engine.ErrUnavailable, Hint: hangs + "; see to the disk"}
+}
+
+// hangs says what the disk has not answered for so long at least; empty: nothing.
+func (m *measured) hangs(least time.Duration) string {
+	op, ok := m.slowest()
+	took := time.Since(op.since)
+	if !ok || took < least {
+		return ""
+	}
+	return fmt.Sprintf("the disk does not answer: %s %s is under way for %s", op.what, op.name, took.Round(time.Second))
 }
 
 // bytes is what counts those written to a file.
@@ -163,4 +171,16 @@ func (f *measuredFile) Sync() error {
 func (f *measuredFile) Preallocate(off, n int64) error {
 	defer f.m.begin("reserve space for", f.name)()
 	return f.File.Preallocate(off, n)
+}
+
+// Truncate implements disk.File.
+func (f *measuredFile) Truncate(size int64) error {
+	defer f.m.begin("truncate", f.name)()
+	return f.File.Truncate(size)
+}
+
+// Close implements disk.File.
+func (f *measuredFile) Close() error {
+	defer f.m.begin("close", f.name)()
+	return f.File.Close()
 }

@@ -1,8 +1,10 @@
 package logengine_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,6 +78,73 @@ func TestLeasesAreBounded(t *testing.T) {
 		if l.Attempt != 2 || l.LastError != engine.Lapsed {
 			t.Errorf("%s comes back with attempt %d, %q", l.Key, l.Attempt, l.LastError)
 		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLeasedAreListedByDeadline lists those who are leased page by page, from either end: each appears
+// once, in the order of the deadlines, whatever has lapsed, been settled or extended.
+func TestLeasedAreListedByDeadline(t *testing.T) {
+	const n = 120
+	clock := enginetest.NewClock()
+	p := place{disktest.New(nil), "data", logengine.Config{Now: clock.Now, Logger: quiet}, logengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
+	e := p.open(t)
+	var msgs []engine.Message
+	for i := range n {
+		msgs = append(msgs, message("q", fmt.Sprint(i), 0))
+	}
+	if err := pushAll(t, e, msgs...); err != nil {
+		t.Fatal(err)
+	}
+	var want []engine.ID
+	for i := range n {
+		ttr := time.Duration(1+i*37%n/4) * time.Minute // some alike
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1, Remote: i%2 == 0, TTR: ttr}})
+		if err != nil || len(g.Queues[0].Messages) != 1 {
+			t.Fatal(err)
+		}
+		l := g.Queues[0].Messages
+		switch i % 10 {
+		case 1:
+			settle(t, e, l, engine.Ack)
+		case 2:
+			settle(t, e, l, engine.Extend) // for an hour
+		}
+	}
+	clock.Advance(10*time.Minute + time.Second)
+	deadlines := make(map[engine.ID]time.Time)
+	for _, newest := range []bool{false, true} {
+		var got []engine.ID
+		q := engine.ListQuery{Queue: "q", State: engine.Leased, Limit: 7, Newest: newest}
+		for {
+			page, err := e.List(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range page.Messages {
+				got = append(got, i.ID)
+				deadlines[i.ID] = i.Deadline
+			}
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+		if newest {
+			slices.Reverse(got)
+		}
+		i, err := e.Queue(t.Context(), "q")
+		if err != nil || int64(len(got)) != i.Leased {
+			t.Errorf("%d are listed of %d: %v", len(got), i.Leased, err)
+		}
+		sorted := slices.IsSortedFunc(got, func(a, b engine.ID) int {
+			return cmp.Or(deadlines[a].Compare(deadlines[b]), cmp.Compare(a, b))
+		})
+		if !sorted || newest && !slices.Equal(got, want) {
+			t.Errorf("newest first %v: listed %v", newest, got)
+		}
+		want = got
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)

@@ -79,6 +79,13 @@ func TestPurgeSparesTheLeased(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	extend := func(l engine.Lease, ttr time.Duration) {
+		t.Helper()
+		out, err := e.Settle(t.Context(), []engine.Settlement{{Token: l.Token, Do: engine.Extend, TTR: ttr}})
+		if err != nil || out[0].Err != nil {
+			t.Error(out, err)
+		}
+	}
 	begun, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	meanwhile["rewrite leases"] = func() {
 		go func() {
@@ -90,7 +97,7 @@ func TestPurgeSparesTheLeased(t *testing.T) {
 		<-begun
 	}
 	meanwhile["purge begins"] = func() {
-		settle(t, e, held[len(held)-1:], engine.Extend)
+		extend(held[len(held)-1], 30*time.Minute) // which ends before some of whom the log was told
 		crash("before it counts")
 	}
 	meanwhile["purge"] = func() {
@@ -100,11 +107,15 @@ func TestPurgeSparesTheLeased(t *testing.T) {
 		<-goOn
 	}
 	flush()
+	crash("when the flush is over")
 	settle(t, e, held[:released], engine.Release)
 	clock.Advance(2 * time.Minute)
 	if i, err := e.Queue(t.Context(), "q"); err != nil || i.Leased != leased-released-lapsing {
 		t.Error(err, i)
 	}
+	clock.Advance(-time.Hour) // the lease of one ends before the purge began, by a clock that steps back
+	extend(held[released], time.Minute)
+	clock.Advance(time.Hour)
 	flush()
 	crash("when it was written again")
 	close(goOn)
@@ -121,7 +132,7 @@ func TestPurgeSparesTheLeased(t *testing.T) {
 			t.Errorf("%s: %d are leased, %d ready, want %d, %d: %v", when, i.Leased, i.Ready, want.Leased, want.Ready, err)
 		}
 	}
-	look("now", e, engine.QueueInfo{Leased: leased - released - lapsing, Ready: released + lapsing + 2})
+	look("now", e, engine.QueueInfo{Leased: leased - released - lapsing - 1, Ready: released + lapsing + 1 + 2})
 	settle(t, e, lapse[:1], engine.Ack)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -129,8 +140,9 @@ func TestPurgeSparesTheLeased(t *testing.T) {
 	for when, want := range map[string]engine.QueueInfo{ // those of the process are ready again
 		"before it counts":          {Leased: leased - local - lapsing, Ready: total - leased + local + lapsing},
 		"when it has begun":         {Leased: leased - local - lapsing, Ready: local + lapsing + 1},
-		"when it was written again": {Leased: leased - local - released - lapsing, Ready: local + released + lapsing + 1},
-		"when it is over":           {Leased: leased - local - released - lapsing, Ready: local + released + lapsing + 2},
+		"when the flush is over":    {Leased: leased - local - lapsing, Ready: local + lapsing + 1},
+		"when it was written again": {Leased: leased - local - released - lapsing - 1, Ready: local + released + lapsing + 1 + 1},
+		"when it is over":           {Leased: leased - local - released - lapsing - 1, Ready: local + released + lapsing + 1 + 2},
 	} {
 		again := p
 		again.fs, again.tune.Between = crashed[when], nil

@@ -8,6 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
 // Tune makes small what is large, so that little happens often. What is zero is as it comes.
@@ -130,9 +131,10 @@ func (e *Engine) Near() (n int64) {
 // counters are right, and that each lease has a message.
 func (e *Engine) sound() error {
 	type place struct {
-		area recent.Area
-		due  int64
-		at   spot
+		area     recent.Area
+		due      int64
+		at       spot
+		priority uint32
 	}
 	total := int64(0)
 	where := make(map[*queue]map[engine.ID]place)
@@ -153,7 +155,7 @@ func (e *Engine) sound() error {
 	var err error
 	e.recent.Places(func(num uint32, a recent.Area, _ int64) {
 		e.recent.Ascend(num, a, recent.First, func(x recent.Entry) bool {
-			if aerr := add(num, engine.ID(x.ID), place{a, x.At, spot{}}); err == nil {
+			if aerr := add(num, engine.ID(x.ID), place{a, x.At, spot{}, priorityOf(x.Value)}); err == nil {
 				err = aerr
 			}
 			return true
@@ -163,7 +165,7 @@ func (e *Engine) sound() error {
 		s := src.Scan(0, src.Len())
 		for s.Next() {
 			x := s.Entry()
-			if aerr := add(x.Queue, engine.ID(x.ID), place{src.area, x.At, spot{src, x.Pos}}); err == nil {
+			if aerr := add(x.Queue, engine.ID(x.ID), place{src.area, x.At, spot{src, x.Pos}, priorityIn(src, x)}); err == nil {
 				err = aerr
 			}
 		}
@@ -177,7 +179,7 @@ func (e *Engine) sound() error {
 	}
 	for _, q := range e.queues {
 		var count [3]int64
-		var leased, ready, hidden int64
+		var leased, ready, hidden, sure int64
 		for id, p := range where[q] {
 			count[p.area]++
 			if p.area != recent.Live {
@@ -190,6 +192,11 @@ func (e *Engine) sound() error {
 				leased++
 			} else if before(recent.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
 				ready++
+			}
+			if !q.held(id) && before(recent.Position{At: p.due, ID: uint64(id)}, q.known) && !q.hides(recent.Live, id) {
+				if sure++; p.priority < q.least {
+					return fmt.Errorf("%s: id %d, due %d, of priority %d waits before %v, where none has one before %d", q.name, id, p.due, p.priority, q.known, q.least)
+				}
 			}
 		}
 		total += count[0]
@@ -205,9 +212,14 @@ func (e *Engine) sound() error {
 		if hidden != q.hidden {
 			return fmt.Errorf("%s: %d are hidden by a purge, and counted as %d", q.name, hidden, q.hidden)
 		}
-		turned := make(map[engine.ID]bool)
+		turned, best := make(map[engine.ID]bool), 0
 		for _, t := range q.turns {
-			turned[t.id] = true
+			if turned[t.id] = true; t.priority <= q.least {
+				best++
+			}
+		}
+		if sure != q.sure || q.best > best {
+			return fmt.Errorf("%s: %d wait before %v, and are counted as %d; of %d turns that go out first %d are counted", q.name, sure, q.known, q.sure, best, q.best)
 		}
 		for id, p := range where[q] {
 			if p.area == recent.Live && !q.held(id) && !turned[id] && before(recent.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
@@ -248,6 +260,15 @@ func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err erro
 		err = fmt.Errorf("%s: %d are leased, counted as %d", q.name, held, q.leased)
 	}
 	return err
+}
+
+// priorityIn is the priority in an entry of a run; 0: it has none.
+func priorityIn(src *source, e run.Entry) uint32 {
+	if src.area != recent.Live {
+		return 0
+	}
+	p, _ := storedPriority(src, e)
+	return p
 }
 
 // Sound says what of all that is in memory does not agree.

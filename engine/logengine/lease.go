@@ -8,6 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
 	"github.com/tarryhq/tarry/internal/leave"
 )
@@ -117,7 +118,7 @@ func (c *call) lease(w *engine.Want, g *engine.Granted, leased *[]picture) error
 // grant leases what is due and may be.
 func (c *call) grant(q *queue, w *engine.Want, g *engine.Granted, leased *[]picture) error {
 	if q.pause == 0 {
-		if err := c.advance(q); err != nil {
+		if err := c.advance(q, min(stepItems, w.Max)); err != nil {
 			return err
 		}
 		if q.leases.Room(q.leased) < w.Max-len(*leased) {
@@ -128,7 +129,7 @@ func (c *call) grant(q *queue, w *engine.Want, g *engine.Granted, leased *[]pict
 		if err := c.handOut(q, w, leased); err != nil {
 			return err
 		}
-		if err := c.advance(q); err != nil { // whether there are more
+		if err := c.advance(q, 1); err != nil { // whether there are more
 			return err
 		}
 		if q.ready > 0 && len(q.turns) > 0 {
@@ -162,6 +163,7 @@ func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
 	var aside []turn // whose contents are to be read
 	var lack error
 	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
+	early := before(q.front, recent.Position{At: c.ms + 1}) && len(q.turns) < c.e.room()
 	for n := 0; len(aside) < most && n < stepItems && bytes < engine.AnswerBytes; n++ {
 		t, m, ok, err := c.top(q)
 		if !ok {
@@ -171,17 +173,20 @@ func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
 		case err == errLack:
 			lack = err
 			aside = append(aside, t)
-			q.turns.pop()
+			q.drop()
 			continue
 		case err == errYield:
 			lack = cmp.Or(lack, err)
 		case err != nil:
 			c.e.damaged(q, t.id, err)
-			q.ready = max(0, q.ready-1) // nobody gets it
+			q.leaves(t.due, t.id) // nobody gets it
 			continue
 		case m.past(c.ms):
 			c.expire(&m)
 			continue
+		case early && t.priority > q.least: // another one may go out before
+			lack = cmp.Or(lack, errYield)
+			aside = append(aside, t)
 		case lack != nil: // who goes out before is to be read
 			aside = append(aside, t)
 			continue
@@ -196,7 +201,7 @@ func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
 		break
 	}
 	for i := range aside {
-		q.turns.push(aside[i])
+		q.take(aside[i])
 	}
 	if lack == nil && most > 0 && bytes < engine.AnswerBytes && len(q.turns) > 0 && q.ready > 0 {
 		return errYield

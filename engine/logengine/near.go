@@ -1,6 +1,7 @@
 package logengine
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/tarryhq/tarry/engine"
@@ -15,13 +16,23 @@ import (
 // runs. front follows the clock as far as somebody leases, and stops where turns is full.
 //
 // Who is removed or moved leaves his turn behind, and is passed over when it comes.
+//
+// Where memory is short turns are forgotten, and found again from the start. So that this need not go
+// through all of them each time a few are leased, it is known of those who wait before some position
+// that none has a priority before least: as soon as turns has as many of that as are asked for, they go
+// out, and front stays where it is.
 type near struct {
 	front recent.Position
 	turns turns
 	lane  lane
+
+	known recent.Position
+	least uint32
+	sure  int64 // who wait before known
+	best  int   // in turns, of least or before it
 }
 
-// window is how many messages stand in turns, unless tests say otherwise: among so many the order is
+// window is how many messages stand in turns at least, unless tests say otherwise: among so many the order is
 // exact.
 const window = 65_536
 
@@ -42,8 +53,46 @@ func after(p recent.Position) recent.Position { return recent.Position{At: p.At,
 // rewind forgets who is ready: the clock stepped back, or too many became so out of order. They
 // are found again where they are kept.
 func (q *queue) rewind() {
-	q.front, q.turns, q.ready = recent.First, nil, 0
+	q.forgetTurns()
+	q.known, q.least, q.sure = recent.First, 0, 0
+}
+
+// forgetTurns gives back the memory of what is near, and keeps in mind which priorities wait.
+func (q *queue) forgetTurns() {
+	if !before(q.front, q.known) {
+		q.known, q.least, q.sure = q.front, math.MaxUint32, q.ready
+		if len(q.turns) > 0 {
+			q.least = q.turns[0].priority
+		}
+	}
+	q.front, q.turns, q.ready, q.best = recent.First, nil, 0, 0
 	q.lane.forget()
+}
+
+// room is how many turns there are at most: more than need be, so that where turns are forgotten they
+// are not all looked for again at once.
+func (e *Engine) room() int { return e.cfg.tune.ready + e.cfg.tune.ready/4 }
+
+// take puts a turn to the others.
+func (q *queue) take(t turn) {
+	if t.priority <= q.least {
+		q.best++
+	}
+	q.turns.push(t)
+}
+
+// drop takes the first turn away.
+func (q *queue) drop() {
+	if q.turns[0].priority <= q.least {
+		q.best--
+	}
+	q.turns.pop()
+}
+
+// knows reports whether who stands first in turns does so of all who may go out by now, if he is of the
+// least priority that waits, though front has not come to the end.
+func (c *call) knows(q *queue) bool {
+	return before(q.front, q.known) && (q.known.At > c.ms || q.sure >= int64(c.e.cfg.tune.ready))
 }
 
 // weigh notes how much memory is taken by what is near in a queue. Where that of all queues is more
@@ -61,7 +110,7 @@ func (e *Engine) weigh(q *queue) {
 	}
 	for _, o := range e.queues { // in no order
 		if o != q && o.weight > 0 {
-			o.rewind()
+			o.forgetTurns()
 			o.graves.forget()
 			o.memories.forget()
 			e.near -= o.weight
@@ -82,9 +131,16 @@ const (
 // waits notes that a message waits, in the queue or in another order than before.
 func (c *call) waits(q *queue, t turn) {
 	c.least = min(c.least, t.due)
-	if before(recent.Position{At: t.due, ID: uint64(t.id)}, q.front) {
+	at := recent.Position{At: t.due, ID: uint64(t.id)}
+	if before(at, q.known) {
+		q.sure++
+		if t.priority < q.least {
+			q.least, q.best = t.priority, 0
+		}
+	}
+	if before(at, q.front) {
 		q.ready++
-		q.turns.push(t)
+		q.take(t)
 		if len(q.turns) > 2*c.e.cfg.tune.ready {
 			q.rewind()
 		}
@@ -94,16 +150,24 @@ func (c *call) waits(q *queue, t turn) {
 
 // leaves notes that a message which waits does so no more.
 func (q *queue) leaves(due int64, id engine.ID) {
-	if before(recent.Position{At: due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
+	at := recent.Position{At: due, ID: uint64(id)}
+	if q.hides(recent.Live, id) {
+		return
+	}
+	if before(at, q.front) {
 		q.ready--
+	}
+	if before(at, q.known) {
+		q.sure--
 	}
 }
 
-// advance moves all who are due to turns, as far as there is room.
-func (c *call) advance(q *queue) error {
+// advance moves all who are due to turns, as far as there is room, or until it is known who are the next
+// so many.
+func (c *call) advance(q *queue, most int) error {
 	q.lane.refresh(c.e, q, q.front)
 	end := recent.Position{At: c.ms + 1}
-	for n := 0; before(q.front, end) && len(q.turns) < c.e.cfg.tune.ready; n++ {
+	for n := 0; before(q.front, end) && len(q.turns) < c.e.room() && !(q.best >= most && c.knows(q)); n++ {
 		if n == walkMost {
 			return errYield
 		}
@@ -119,7 +183,7 @@ func (c *call) walk(q *queue, end recent.Position) error {
 	if err := q.lane.heads(c, q.front, end.At, false); err != nil {
 		return err
 	}
-	most := min(walkItems, c.e.cfg.tune.ready-len(q.turns))
+	most := min(walkItems, c.e.room()-len(q.turns))
 	some := c.turns[:0]
 	last := end // all before it are in some
 	c.e.recent.Ascend(q.num, recent.Live, q.front, func(e recent.Entry) bool {
@@ -141,7 +205,7 @@ func (c *call) walk(q *queue, end recent.Position) error {
 		if !before(at, last) || q.held(t.id) || q.hides(recent.Live, t.id) {
 			continue
 		}
-		q.turns.push(t)
+		q.take(t)
 		q.ready++
 	}
 	c.turns = some[:0]
@@ -211,7 +275,7 @@ func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
 		if err == errLack {
 			return t, m, true, err
 		}
-		q.turns.pop()
+		q.drop()
 		if ok || err != nil {
 			return t, m, ok, err
 		}

@@ -218,6 +218,7 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 		e.mu.Lock()
 		if p.err = err; err == nil {
 			q.purge = nil
+			e.hide(q, -q.hidden) // who could not be read stays
 			q.told, q.hint = c.ms, false
 		}
 		ends := err == nil || e.life.Err() != nil || e.failed() != nil

@@ -1,6 +1,7 @@
 package logengine_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -48,6 +49,12 @@ func TestPurgeOfDamage(t *testing.T) {
 	for _, when := range []string{"at once", "opened again"} {
 		if info, err := e.Queue(t.Context(), "q"); err != nil || info.Scheduled != n-removed || info.Leased != 1 {
 			t.Errorf("%s: of %d %d were removed, and left is %+v: %v", when, n, removed, info, err)
+		}
+		if _, err := e.Configure(t.Context(), "q", engine.Settings{MaxPending: n - removed + 1}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := pushAll(t, e, message("q", "one more", 0)); !errors.Is(err, engine.ErrLimit) {
+			t.Errorf("%s: a push beyond max_pending: %v", when, err)
 		}
 		if err := e.Close(); err != nil {
 			t.Fatal(err)

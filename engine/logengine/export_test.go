@@ -112,6 +112,13 @@ func (e *Engine) MergeStill(context.Context) error {
 	return nil
 }
 
+// Names is how many queues are known by name, and by number.
+func (e *Engine) Names() (names, numbers int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.queues), len(e.numbered)
+}
+
 // Near is how many bytes what is about to be leased takes, over all queues.
 func (e *Engine) Near() (n int64) {
 	e.mu.Lock()

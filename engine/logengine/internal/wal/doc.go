@@ -7,7 +7,9 @@
 // what was durable. Append copies an entry to a buffer under a short lock and returns where it
 // ends; Wait returns when the stream is durable up to there. One goroutine, the writer, takes
 // all that has been gathered, writes it, syncs, and tells those who wait; meanwhile the next
-// buffers fill. What it writes are frames: a piece of the stream with a checksum.
+// buffers fill. What it writes are frames: a piece of the stream with a checksum. Who waits for no
+// more than the write (WaitWritten) does not wait for a sync under way: what has been gathered is
+// written beside it then, and made durable by the next one.
 //
 // Frames lie in segments, files of one size that are used again and again: a sync that finds
 // its blocks written before has no metadata of the file system to write. Another goroutine,
@@ -40,9 +42,10 @@
 // # Rules
 //
 // Log.mu guards what the fields say it guards, is held for no call of the file system and for
-// no copy of more than 64 KiB. Only the writer writes to segments that were begun, only the keeper
-// makes, renames and removes files. A segment is given away only when the next one is durably
-// begun: there is always one that says where the stream is.
+// no copy of more than 64 KiB. Frames are written by whoever holds the writer's own mutex: the
+// writer, and beside its syncs a write ahead, which begins no segment. A sync covers what was written
+// when it began. Only the keeper makes, renames and removes files. A segment is given away only when
+// the next one is durably begun: there is always one that says where the stream is.
 //
 // The format is in docs/formats/log.md.
 package wal

@@ -62,6 +62,14 @@ func (h *history) wait(t testing.TB, l *Log) error {
 	return nil
 }
 
+// written waits for the write, which promises nothing where the power goes.
+func (h *history) written(t testing.TB, l *Log) error {
+	h.mu.Lock()
+	end := h.end
+	h.mu.Unlock()
+	return l.WaitWritten(t.Context(), end)
+}
+
 func (h *history) release(l *Log) {
 	h.mu.Lock()
 	h.from = h.synced
@@ -80,14 +88,16 @@ func (h *history) reopened(end Pos) {
 	h.end, h.synced = end, end
 }
 
-// run appends, waits and releases at random, n times.
+// run appends, waits, for syncs or writes only, and releases at random, n times.
 func (h *history) run(t testing.TB, l *Log, rng *rand.Rand, n int) error {
 	sizes := []int{0, 10, 200, 200, 200, 3000, 12000, 12000, 40000}
 	for range n {
 		var err error
 		switch k := rng.IntN(20); {
-		case k < 9:
+		case k < 5:
 			err = h.put(l, sizes[rng.IntN(len(sizes))])
+		case k < 9:
+			err = errors.Join(h.put(l, sizes[rng.IntN(len(sizes))]), h.written(t, l))
 		case k < 18:
 			err = errors.Join(h.put(l, sizes[rng.IntN(len(sizes))]), h.wait(t, l))
 		case k == 18:

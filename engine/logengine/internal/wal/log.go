@@ -27,6 +27,7 @@ type Log struct {
 	ready    chan struct{} // the keeper has done something, or failed to
 	failed   chan struct{} // closed: err is set
 	stop     chan struct{} // closed: the keeper is to end
+	writer   *writer
 	writing  sync.WaitGroup
 	keeping  sync.WaitGroup
 	ended    chan struct{} // closed: closeErr is set
@@ -43,6 +44,10 @@ type Log struct {
 	idle    bool       // the writer waits for wake
 	closed  bool
 	err     error
+
+	syncing bool          // busy is written, and being synced
+	ahead   bool          // some of next is written
+	early   chan struct{} // closed when that was tried; nil: nobody is about to
 
 	live     []*segment // that were begun, in order
 	spares   []*segment // that are next, in order
@@ -105,7 +110,8 @@ func Open(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (
 	l.written.Store(uint64(found.End))
 	l.Release(from)
 	l.writing.Add(1)
-	go (&writer{l: l, pos: found.End, holder: r.cut.prev}).run()
+	l.writer = &writer{l: l, pos: found.End, holder: r.cut.prev}
+	go l.writer.run()
 	l.keeping.Add(1)
 	go l.keep()
 	return l, found, nil
@@ -208,26 +214,6 @@ func (l *Log) Wait(ctx context.Context, pos Pos) error {
 		return err
 	}
 	return f.wait(ctx)
-}
-
-// WaitWritten waits until the log is written up to a position that Append or Slot told: what is
-// written outlives this process, but not a loss of power. It returns as Wait does.
-func (l *Log) WaitWritten(ctx context.Context, pos Pos) error {
-	if pos <= Pos(l.written.Load()) {
-		return nil
-	}
-	f, err := l.flushOf(pos)
-	if f == nil {
-		return err
-	}
-	select {
-	case <-f.wrote:
-		return nil
-	case <-f.done: // it may have been written all the same
-		return f.err
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrUnknown, context.Cause(ctx))
-	}
 }
 
 // flushOf returns the flush that makes a position durable; nil without an error if that has

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -607,46 +609,213 @@ func TestRaces(t *testing.T) {
 	must(t, l.Close())
 }
 
-// TestWaitWritten: who waits for no more than the write has his answer while the sync is under way,
-// and what was written is there when the process is killed then.
+// TestWaitWritten: who waits for no more than the write has his answer while a sync is under way,
+// also one that began before he came. What was written is there when the process is killed then,
+// and counts as synced when a sync has ended that began behind it.
 func TestWaitWritten(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	l, _ := open(t, d, cfg, 0)
 	want := add(t, l, 1, []byte("first"))
 	must(t, l.Wait(t.Context(), want.end))
 	syncing, goOn := make(chan struct{}), make(chan struct{})
-	var once sync.Once
 	d.Hook(func(c disktest.Call) error {
 		if c.Op == disktest.Sync && c.Name == segmentName("/log", 1) { // not that of a spare
-			once.Do(func() { close(syncing); <-goOn })
+			syncing <- struct{}{}
+			<-goOn
 		}
 		return nil
 	})
-	next, err := l.Append(2, []byte("second"))
-	must(t, err)
-	must(t, l.WaitWritten(t.Context(), next))
+	all := []item{want}
+	write := func(kind byte, b string) {
+		t.Helper()
+		i, err := put(l, kind, []byte(b))
+		must(t, err)
+		must(t, l.WaitWritten(t.Context(), i.end))
+		if l.Synced() >= i.end {
+			t.Error("it is synced before the sync has ended")
+		}
+		all = append(all, i)
+	}
+	write(2, "second")
 	<-syncing
-	if l.Synced() >= next {
-		t.Error("it is synced before the sync has ended")
-	}
 	must(t, l.WaitWritten(t.Context(), want.end))
-	late, err := l.Append(3, []byte("third"))
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := l.WaitWritten(ctx, late); !errors.Is(err, ErrUnknown) || !errors.Is(err, context.Canceled) {
-		t.Errorf("what comes behind the sync: %v", err)
-	}
-	killed, all := open(t, d.Kill(), cfg, 0)
-	same(t, all, []item{want, {2, []byte("second"), want.end, next}})
+	write(3, "third")
+	write(4, "fourth")
+	killed, found := open(t, d.Kill(), cfg, 0)
+	same(t, found, all)
 	must(t, killed.Close())
-	close(goOn)
-	must(t, l.Wait(t.Context(), late))
-	must(t, l.WaitWritten(t.Context(), late))
+	goOn <- struct{}{}
+	<-syncing // for those behind
+	must(t, l.Wait(t.Context(), all[1].end))
+	if got := l.Synced(); got != all[1].end {
+		t.Errorf("synced up to %d, behind what was written when the sync began, %d", got, all[1].end)
+	}
+	lost, found := open(t, d.Crash(disktest.Nothing()), cfg, 0)
+	same(t, found, all[:2])
+	must(t, lost.Close())
+	write(5, "fifth")
+	d.Hook(nil)
+	goOn <- struct{}{}
+	must(t, l.Wait(t.Context(), all[4].end))
 	must(t, l.Close())
-	if err := l.WaitWritten(t.Context(), late+1); err == nil {
+	if err := l.WaitWritten(t.Context(), all[4].end+1); err == nil {
 		t.Error("beyond the end")
 	}
+	l, found = open(t, d.Crash(disktest.Nothing()), cfg, 0)
+	same(t, found, all)
+	must(t, l.Close())
+}
+
+// TestWaitWrittenGivesUp: what cannot be written beside a sync, for want of room in the segment or
+// of a slot's bytes, or since the disk hangs, is left by who waits when his context ends, and comes
+// behind the sync.
+func TestWaitWrittenGivesUp(t *testing.T) {
+	for name, then := range map[string]func(t *testing.T, l *Log, d *disktest.Disk) (end Pos, release func()){
+		"no room": func(t *testing.T, l *Log, _ *disktest.Disk) (Pos, func()) {
+			i, err := put(l, 3, text(3, minSegment))
+			must(t, err)
+			return i.end, func() {}
+		},
+		"an open slot": func(t *testing.T, l *Log, _ *disktest.Disk) (Pos, func()) {
+			s, err := l.Reserve(3, 8)
+			must(t, err)
+			i, err := put(l, 4, []byte("behind"))
+			must(t, err)
+			return i.end, s.Commit
+		},
+		"hangs": func(t *testing.T, l *Log, d *disktest.Disk) (Pos, func()) {
+			hang := make(chan struct{})
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Write {
+					<-hang
+				}
+				return nil
+			})
+			i, err := put(l, 3, []byte("third"))
+			must(t, err)
+			return i.end, func() { close(hang) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, cfg := newDisk(t), small()
+				cfg.RetryFor = time.Minute
+				l, _ := open(t, d, cfg, 0)
+				add(t, l, 1, []byte("first"))
+				synctest.Wait() // for the next segment
+				goOn := make(chan struct{})
+				var syncs atomic.Int32
+				d.Hook(func(c disktest.Call) error {
+					if c.Op == disktest.Sync {
+						if syncs.Add(1) > 1 && c.Name == segmentName("/log", 1) {
+							t.Error("a sync beside another")
+						}
+						<-goOn
+						syncs.Add(-1)
+					}
+					return nil
+				})
+				second, err := put(l, 2, []byte("second"))
+				must(t, err)
+				must(t, l.WaitWritten(t.Context(), second.end))
+				end, release := then(t, l, d)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := l.WaitWritten(ctx, end); !errors.Is(err, ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v", err)
+				}
+				release()
+				close(goOn)
+				must(t, l.WaitWritten(t.Context(), end))
+				must(t, l.Wait(t.Context(), end))
+				must(t, l.Close())
+			})
+		})
+	}
+}
+
+// TestWriteAheadThatComesTooLate: when the sync ends before anything was written beside it, the
+// writer comes first, with what it has taken.
+func TestWriteAheadThatComesTooLate(t *testing.T) {
+	d, cfg := newDisk(t), small()
+	l, _ := open(t, d, cfg, 0)
+	all := []item{add(t, l, 1, []byte("first"))}
+	appended := func(kind byte, b string) item {
+		i, err := put(l, kind, []byte(b))
+		must(t, err)
+		all = append(all, i)
+		return i
+	}
+	goOn := make(chan struct{})
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync && c.Name == segmentName("/log", 1) {
+			<-goOn
+		}
+		return nil
+	})
+	second := appended(2, "second")
+	must(t, l.WaitWritten(t.Context(), second.end))
+	l.writer.mu.Lock()
+	third := appended(3, "third")
+	if l.hurry(third.end) == nil {
+		t.Error("nothing is written beside the sync")
+	}
+	time.Sleep(5 * time.Millisecond) // so that he stands before the writer, which no event tells
+	d.Hook(nil)
+	close(goOn)
+	for taken := false; !taken; runtime.Gosched() {
+		l.mu.Lock()
+		taken = l.busy != nil && l.busy.end >= third.end
+		l.mu.Unlock()
+	}
+	fourth := appended(4, "fourth")
+	l.writer.mu.Unlock()
+	must(t, l.Wait(t.Context(), fourth.end))
+	must(t, l.Close())
+	l, found := open(t, d, cfg, 0)
+	same(t, found, all)
+	must(t, l.Close())
+}
+
+// TestWaitWrittenByMany: many who wait for writes only, beside many who wait for syncs, in segments
+// that come and go.
+func TestWaitWrittenByMany(t *testing.T) {
+	d, cfg := newDisk(t), small()
+	cfg.RetryFor = time.Minute
+	l, _ := open(t, d, cfg, 0)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var want []item
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 300 {
+				entry, err := put(l, byte(g), text(g<<16+i, 8+i*g%700))
+				wait := l.WaitWritten
+				if g%4 == 0 {
+					wait = l.Wait
+				}
+				if err == nil {
+					err = wait(t.Context(), entry.end)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				want = append(want, entry)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(want, func(a, b item) int { return int(a.start) - int(b.start) })
+	killed, all := open(t, d.Kill(), cfg, 0)
+	same(t, all, want)
+	must(t, killed.Close())
+	must(t, l.Close())
+	l, all = open(t, d.Crash(disktest.Nothing()), cfg, 0)
+	same(t, all, want)
+	must(t, l.Close())
 }
 
 // TestWaitWrittenFails: what cannot be written fails those who wait for it.

@@ -46,6 +46,9 @@ func losePower(t *testing.T, dc *disktest.Config, seed uint64) {
 		if !c.Changes() {
 			return nil
 		}
+		if c.Op == disktest.Sync {
+			defer time.Sleep(time.Millisecond) // others go on beside it
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		ops[c.Op]++

@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 	for range 150 {
 		name := names[rand.IntN(len(names))]
 		spoiled := d.Kill()
-		if off := rand.Int64N(used[name] + 2*frameSize); rand.IntN(8) > 0 {
+		if off := rand.Int64N(min(used[name]+2*frameSize, minSegment)); rand.IntN(8) > 0 {
 			spoiled.Flip(name, off, 1<<rand.IntN(8))
 		} else {
 			must(t, spoiled.Remove(name))

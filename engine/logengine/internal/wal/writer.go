@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
@@ -10,11 +11,13 @@ import (
 
 // writer is the goroutine that writes and syncs.
 type writer struct {
-	l      *Log
-	seg    *segment // being written; nil: none was begun yet
-	prev   uint32   // checksum of the last frame in it, or of its header
-	holder uint32   // of the last frame that is not empty
-	pos    Pos      // of the end of what was written
+	l *Log
+
+	mu     sync.Mutex // held while frames are written, not while they are synced
+	seg    *segment   // being written; nil: none was begun yet
+	prev   uint32     // checksum of the last frame in it, or of its header
+	holder uint32     // of the last frame that is not empty
+	pos    Pos        // of the end of what was written
 }
 
 func (w *writer) run() {
@@ -26,10 +29,11 @@ func (w *writer) run() {
 		f, bufs, end := w.l.take()
 		switch {
 		case f != nil:
-			if err := w.flush(f, bufs); err != nil {
+			pos, err := w.flush(f, bufs)
+			if err != nil {
 				w.l.fail(err)
 			}
-			if w.l.done(f, bufs, w.pos) {
+			if w.l.done(f, bufs, pos) {
 				return
 			}
 			if last = time.Now(); marked {
@@ -67,7 +71,7 @@ func (l *Log) take() (f *flush, bufs []*buffer, end bool) {
 		l.busy, l.next = l.next, newFlush() // nobody waits for that one
 		return l.busy, nil, false
 	}
-	if l.cur == nil && len(l.full) == 0 {
+	if l.cur == nil && len(l.full) == 0 && !l.ahead {
 		l.idle = !l.closed
 		return nil, nil, l.closed
 	}
@@ -75,7 +79,7 @@ func (l *Log) take() (f *flush, bufs []*buffer, end bool) {
 	if l.cur != nil {
 		bufs = append(bufs, l.cur)
 	}
-	l.full, l.cur = nil, nil
+	l.full, l.cur, l.ahead = nil, nil, false
 	l.busy, l.next = l.next, newFlush()
 	l.busy.end, l.busy.bytes = l.end, l.pending
 	for _, b := range bufs {
@@ -94,7 +98,7 @@ func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 		l.synced.Store(uint64(pos))
 		l.pending -= f.bytes
 	}
-	l.busy = nil
+	l.busy, l.syncing = nil, false
 	next := l.next
 	l.mu.Unlock()
 	close(f.done)
@@ -111,11 +115,33 @@ func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 	return true
 }
 
-// flush writes buffers as frames, tells those who wait for no more, and syncs them.
-func (w *writer) flush(f *flush, bufs []*buffer) error {
-	if len(bufs) == 0 {
-		return nil // the log has stopped
+// flush writes buffers, tells those who wait for no more, and syncs them. It returns up to where.
+func (w *writer) flush(f *flush, bufs []*buffer) (Pos, error) {
+	if w.l.Err() != nil {
+		return 0, nil // the log has stopped
 	}
+	w.mu.Lock()
+	err := w.frames(bufs)
+	pos := w.pos // not what is written beside the sync
+	w.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	w.l.wrote(f, pos)
+	return pos, w.sync()
+}
+
+// wrote tells those who wait for no more than the write of a flush that is about to be synced.
+func (l *Log) wrote(f *flush, pos Pos) {
+	l.mu.Lock()
+	l.syncing = true
+	l.written.Store(uint64(pos))
+	l.mu.Unlock()
+	close(f.wrote)
+}
+
+// frames writes buffers as frames. mu is held.
+func (w *writer) frames(bufs []*buffer) error {
 	for _, buf := range bufs {
 		stream := buf.b[frameSize:]
 		for at, first := 0, 0; at < len(stream); {
@@ -133,9 +159,7 @@ func (w *writer) flush(f *flush, bufs []*buffer) error {
 			at, first = at+n, next
 		}
 	}
-	w.l.written.Store(uint64(w.pos))
-	close(f.wrote)
-	return w.sync()
+	return nil
 }
 
 // frame writes a frame of which the piece of n bytes stands in b already.

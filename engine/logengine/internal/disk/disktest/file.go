@@ -122,8 +122,11 @@ func (f *file) write(p []byte, off int64) (n int) {
 	return n
 }
 
-// Sync implements disk.File.
+// Sync implements disk.File. What is written while it is under way may be lost as before.
 func (f *file) Sync() error {
+	f.disk.mu.Lock()
+	began := f.inode.mark()
+	f.disk.mu.Unlock()
 	if err := f.disk.begin(Sync, f.name, 0, 0); err != nil {
 		f.disk.mu.Lock()
 		defer f.disk.mu.Unlock()
@@ -140,7 +143,7 @@ func (f *file) Sync() error {
 	if f.closed {
 		return fail(Sync, f.name, fs.ErrClosed)
 	}
-	f.inode.settle(nil, nil)
+	f.inode.settleTo(began)
 	return nil
 }
 

@@ -16,6 +16,8 @@ type inode struct {
 	sure     [][]byte         // as it is on the disk
 	sizes    []int64          // since the last sync
 	unsure   map[int][][]byte // what was written to a sector since, in order
+	changes  int              // so many are counted in both, also of what was settled
+	settled  int              // how often it was
 
 	links, handles int
 }
@@ -27,12 +29,14 @@ func (n *inode) put(i int, b []byte) {
 	n.data = grown(n.data, i)
 	n.data[i] = b
 	n.unsure[i] = append(n.unsure[i], b)
+	n.changes++
 }
 
 func (n *inode) setSize(size int64) {
 	if size != n.size {
 		n.size = size
 		n.sizes = append(n.sizes, size)
+		n.changes++
 	}
 }
 
@@ -64,6 +68,42 @@ func (n *inode) settle(c Chooser, stale func() []byte) {
 		}
 	}
 	n.sizes, n.unsure = nil, make(map[int][][]byte)
+	n.settled++
+}
+
+// mark is how far a file was written when a sync began.
+type mark struct {
+	changes, settled, sizes int
+	unsure                  map[int]int // how many versions of a sector
+}
+
+func (n *inode) mark() mark {
+	m := mark{n.changes, n.settled, len(n.sizes), make(map[int]int, len(n.unsure))}
+	for i, versions := range n.unsure {
+		m.unsure[i] = len(versions)
+	}
+	return m
+}
+
+// settleTo has on the disk what was written before a mark.
+func (n *inode) settleTo(m mark) {
+	if n.settled != m.settled { // another sync did
+		return
+	}
+	if n.changes == m.changes {
+		n.settle(nil, nil)
+		return
+	}
+	sizes, unsure := n.sizes[m.sizes:], n.unsure
+	n.sizes, n.unsure = n.sizes[:m.sizes], make(map[int][][]byte)
+	for i, k := range m.unsure {
+		n.unsure[i] = unsure[i][:k]
+		if unsure[i] = unsure[i][k:]; len(unsure[i]) == 0 {
+			delete(unsure, i)
+		}
+	}
+	n.settle(nil, nil)
+	n.sizes, n.unsure = sizes, unsure
 }
 
 // revert lets be seen what is on the disk.

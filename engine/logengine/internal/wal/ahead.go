@@ -1,0 +1,94 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+)
+
+// WaitWritten waits until the log is written up to a position that Append or Slot told: what is
+// written outlives this process, but not a loss of power. It returns as Wait does. A sync that is
+// under way is not waited for: what comes behind it is written beside it.
+func (l *Log) WaitWritten(ctx context.Context, pos Pos) error {
+	// A write ahead that has begun already may miss what comes now; the next one has it, if any
+	// can.
+	for tries := 2; pos > Pos(l.written.Load()); tries-- {
+		f, err := l.flushOf(pos)
+		if f == nil {
+			return err
+		}
+		var early <-chan struct{}
+		if tries > 0 {
+			early = l.hurry(pos)
+		}
+		select {
+		case <-f.wrote:
+			return nil
+		case <-f.done: // it may have been written all the same
+			return f.err
+		case <-early:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnknown, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// hurry has what was gathered written beside the sync under way, and returns what is closed
+// when that has been tried; nil when there is none, or it covers the position.
+func (l *Log) hurry(pos Pos) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.syncing || l.err != nil || pos <= l.busy.end {
+		return nil
+	}
+	if l.early == nil {
+		l.early = make(chan struct{})
+		l.writing.Go(l.writeAhead) // the writer is among those, so nobody has waited for them to end
+	}
+	return l.early
+}
+
+// writeAhead writes what was gathered, for the next flush to sync.
+func (l *Log) writeAhead() {
+	w := l.writer
+	w.mu.Lock()
+	if bufs := l.takeAhead(); len(bufs) > 0 {
+		if err := w.frames(bufs); err != nil {
+			l.fail(err)
+		} else {
+			l.written.Store(uint64(w.pos))
+		}
+		for _, b := range bufs {
+			b.free()
+		}
+	}
+	w.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.early)
+	l.early = nil
+}
+
+// takeAhead returns what may be written now: all that was gathered, or nothing where the next
+// segment would have to be begun, for which all is to be synced, or a slot is not committed.
+// The writer's mu is held.
+func (l *Log) takeAhead() []*buffer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.syncing || l.err != nil { // the writer takes it
+		return nil
+	}
+	bufs := l.full
+	if l.cur != nil {
+		bufs = append(bufs, l.cur)
+	}
+	room := l.writer.seg.room(l.cfg.SegmentBytes)
+	for _, b := range bufs {
+		n := len(b.b) - frameSize
+		if room -= n + (n/maxPiece+1)*(frameSize+align); room < 0 || b.open > 0 {
+			return nil
+		}
+	}
+	l.full, l.cur, l.ahead = nil, nil, len(bufs) > 0
+	return bufs
+}

@@ -58,7 +58,7 @@ type tuning struct {
 	fs      disk.FS
 	segment int64 // bytes of a segment of the log; 0: that of package wal
 	window  int64 // bytes of memory at which the recent messages are sealed
-	span    int64 // bytes of the log since the last seal, likewise
+	span    int64 // bytes of the log since the last seal, at most, likewise
 	near    int64 // bytes of memory of what is about to be leased
 	ready   int   // of how many messages of a queue the order is exact
 	entry   int   // bytes that an entry of the log may have
@@ -80,8 +80,8 @@ const (
 	defaultMinFree = 256 << 20
 	defaultBallast = 64 << 20
 	defaultClose   = 20 * time.Second
-	defaultSegment = 32 << 20
-	defaultSpan    = 128 << 20
+	defaultSegment = 16 << 20
+	defaultSpan    = 7 * defaultSegment
 	defaultEntry   = 256 << 20
 	leastNear      = 4 << 20
 	defaultFanIn   = 8

@@ -72,6 +72,7 @@ type Engine struct {
 	epoch    uint32 // how many windows were dropped
 	seals    uint64 // how many windows were sealed
 	sealedAt uint64 // the position of the log when the last one was sealed
+	retold   int64  // bytes by which it grew then while it was said again what is in no run
 	lookAt   uint64 // and at which the keeper looks next
 
 	beginning int // purges that are about to begin

@@ -59,8 +59,18 @@ func (k *keeper) next(must bool) *sealedWindow {
 func (k *keeper) grown() bool {
 	e := k.e
 	taken, _ := e.recent.Memory()
-	return taken >= e.cfg.tune.window || uint64(e.log.End())-e.sealedAt >= uint64(e.cfg.tune.span) ||
+	return taken >= e.cfg.tune.window || uint64(e.log.End())-e.sealedAt >= uint64(e.span(taken)) ||
 		e.tight() && e.log.Size() > e.cfg.tune.segment
+}
+
+// span is by how much the log grows before it is time to seal: to several times what is written
+// for that, messages that wait and what is said again, but not to less than a quarter of the most.
+// So little is written for it, and the log takes no more space than it needs for that, all of which
+// is written twice at first. Engine.mu is held.
+func (e *Engine) span(taken int64) int64 {
+	const times = 8
+	most := e.cfg.tune.span
+	return max(most/4, min(most, times*(taken+e.retold)))
 }
 
 // seal begins a new window. Engine.mu is held.
@@ -78,12 +88,14 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !w.told { // once, though it is tried again: the log is to grow no more than it must
+		begun := e.log.End()
 		if err := k.rewrite(); err != nil {
 			return err
 		}
 		w.told = true
 		e.mu.Lock()
-		e.sealedAt = uint64(e.log.End()) // what was written again is no reason to seal again
+		end := e.log.End()
+		e.sealedAt, e.retold = uint64(end), int64(end-begun) // what was written again is no reason to seal again
 		e.mu.Unlock()
 	}
 	var made []*source

@@ -136,7 +136,9 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 }
 
 func (e *Engine) logConfig() *wal.Config {
-	return &wal.Config{ID: e.id, SegmentBytes: e.cfg.tune.segment, MaxEntry: e.cfg.tune.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog,
+	t := &e.cfg.tune
+	keep := int(t.span/t.segment) + 3 // what is let go at once, so that no segment is written for the first time where one was
+	return &wal.Config{ID: e.id, SegmentBytes: t.segment, Keep: keep, MaxEntry: t.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog,
 		Short: e.space.isShort, Relieve: e.space.giveUp, Synced: e.disk.syncs.Observe}
 }
 

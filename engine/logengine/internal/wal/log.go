@@ -144,8 +144,10 @@ func (r *reading) makeSure() error {
 // adopt takes the segments of a chain, and sees that one is ready where the disk has room.
 func (l *Log) adopt(c *chain) error {
 	l.live, l.number = c.begun, c.last()+1
-	for _, s := range l.live {
-		s.durable = true
+	for i, s := range l.live {
+		if s.durable = true; i+1 < len(l.live) {
+			s.filled = s.size
+		}
 	}
 	for _, s := range c.others {
 		if s.number == l.number {

@@ -281,7 +281,7 @@ func TestBackupCopiesWhatIsNew(t *testing.T) {
 				if want := map[bool]int{true: 1}[far && i < 3]; made != want {
 					t.Errorf("backup %d: %d runs were copied, want %d", i, made, want)
 				}
-				const run, log = 20_000, 64 << 10 // a run is longer, the log at most a segment
+				const run, log = 10_000, 64 << 10 // a run is longer, the log at most a segment
 				if b.Bytes < min(int64(i)+1, 3)*run || b.Copied > log+int64(made)*2*run || b.Copied > b.Bytes {
 					t.Errorf("backup %d: %+v", i, b)
 				}

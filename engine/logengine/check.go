@@ -84,6 +84,8 @@ func checkError(dir string, err error) error {
 		return fail(engine.ErrInvalid, "name the directory of a store made with store=log, or of a backup of one")
 	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, marks.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
 		return fail(engine.ErrInvalid, dir+" was written by a newer release: use that")
+	case errors.Is(err, run.ErrOlder):
+		return fail(engine.ErrInvalid, dir+" was written by an earlier release: use that")
 	case errors.Is(err, fs.ErrPermission):
 		return fail(engine.ErrInvalid, "the directory "+dir+" must be readable and writable")
 	}

@@ -86,7 +86,7 @@ func TestDamageIsPassedOver(t *testing.T) {
 		if err := e.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		spoil(t, d, 5000)
+		spoil(t, d, 2000)
 		if again {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
@@ -135,7 +135,7 @@ func TestDamageOfTheLeased(t *testing.T) {
 		p := place{d, "data", logengine.Config{Now: clock.Now, Logger: quiet}, logengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}
 		e := p.open(t)
 		for i := range 20 {
-			m := engine.Message{Queue: "q", Key: fmt.Sprint(i), Terms: engine.Terms{MaxAttempts: 1}}
+			m := engine.Message{Queue: "q", Key: fmt.Sprint(i), Terms: engine.Terms{MaxAttempts: 1}, Content: engine.Content{Body: noise(100)}}
 			if r, err := e.Push(t.Context(), []engine.Message{m}); err != nil || r[0].Err != nil {
 				t.Fatal(r, err)
 			}

@@ -41,7 +41,7 @@ func TestPurgeOfDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := lease(t, e, "q", 1) // so that the purge spares somebody
-	spoil(t, d, 5000)
+	spoil(t, d, 2000)
 	removed, err := e.Purge(t.Context(), "q", 0)
 	if err != nil || removed >= n || removed < n-30 {
 		t.Errorf("%d of %d were removed: %v", removed, n, err)
@@ -75,7 +75,7 @@ func TestListOfDamage(t *testing.T) {
 	if err := e.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	spoil(t, d, 5000)
+	spoil(t, d, 2000)
 	var all [2][]string
 	for i, newest := range []bool{false, true} {
 		q := engine.ListQuery{Queue: "q", State: engine.Scheduled, Limit: 7, Newest: newest}
@@ -128,7 +128,7 @@ func TestRedriveOfDamage(t *testing.T) {
 		if err := e.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		spoil(t, d, 5000)
+		spoil(t, d, 1000)
 		if all {
 			ids = nil
 		}

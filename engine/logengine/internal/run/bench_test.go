@@ -19,20 +19,32 @@ const benchValue = 200
 
 // BenchmarkRun writes a run, 10 million entries long if TARRY_TEST_THOROUGH is set, in the
 // directory for temporary files, and then does to it what an engine does. Values are of 200
-// bytes, each entry has a key, ten queues share them.
+// bytes, noise or documents that are packed, each entry has a key, ten queues share them.
 func BenchmarkRun(b *testing.B) {
+	some := noise(1 << 20)
+	b.Run("noise", func(b *testing.B) {
+		benchRun(b, func(i int) []byte { return some[i*251%(len(some)-benchValue):][:benchValue] })
+	})
+	value := make([]byte, 0, 1<<10)
+	b.Run("documents", func(b *testing.B) {
+		benchRun(b, func(i int) []byte {
+			for value = value[:0]; len(value) < benchValue; i += 7919 {
+				value = append(value, document(i)...)
+			}
+			return value[:benchValue]
+		})
+	})
+}
+
+func benchRun(b *testing.B, value func(i int) []byte) {
 	n := disktest.Thorough(1_000_000, 10)
 	dir, cfg := b.TempDir(), &Config{ID: 1}
-	value := make([]byte, benchValue)
-	for i := range value {
-		value[i] = byte(rand.Uint32())
-	}
 	start, used := time.Now(), processors(b)
 	make := func(number uint64, n int, id func(int) uint64) *Run {
 		w, err := Create(disk.OS{}, dir, number, cfg)
 		must(b, err)
 		for i := range n {
-			must(b, w.Add(Place{uint32(i / (n / 10)), int64(i % (n / 10)), id(i)}, keyOf(int(id(i))), value))
+			must(b, w.Add(Place{uint32(i / (n / 10)), int64(i % (n / 10)), id(i)}, keyOf(int(id(i))), value(i)))
 		}
 		r, err := w.Finish()
 		must(b, err)

@@ -20,8 +20,8 @@ type Config struct {
 	// ID is what the store is called; a run of another store is refused.
 	ID uint64
 
-	// BlockBytes is how large blocks of entries become, each read and checked as a whole. A
-	// longer entry has one of its own. It may change from run to run. 0: 32 KiB; 512 bytes
+	// BlockBytes is how large blocks of entries become before they are packed, each read and checked as a whole. A
+	// longer entry has one of its own. It may change from run to run. 0: 16 KiB; 512 bytes
 	// to 1 MiB.
 	BlockBytes int
 
@@ -46,7 +46,7 @@ func (c *Config) withDefaults() Config {
 		d = *c
 	}
 	if d.BlockBytes == 0 {
-		d.BlockBytes = 32 << 10
+		d.BlockBytes = 16 << 10
 	}
 	d.BlockBytes = min(maxBlock, max(minBlock, d.BlockBytes))
 	if d.SyncBytes <= 0 {

@@ -12,6 +12,9 @@ var (
 	// ErrNewer says that a newer release wrote the run.
 	ErrNewer = errors.New("the run was written by a newer release; use that one")
 
+	// ErrOlder says that an earlier release wrote the run, in a format that is not read any more.
+	ErrOlder = errors.New("the run was written by an earlier release, in a format that is not read any more")
+
 	// ErrOrder says that entries were not added in their order.
 	ErrOrder = errors.New("entries must be added to a run in the order of queue, time and id")
 

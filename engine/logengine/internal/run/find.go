@@ -89,8 +89,8 @@ func (r *Run) SearchAll(places []Place) (at []uint32, damage, err error) {
 			defer func() { buf.leave() }()
 		}
 		if in != read {
-			if cap(buf.b) > maxBlock {
-				buf = new(buffer) // a long entry is not kept
+			if buf.large() {
+				buf = new(buffer) // it is not kept
 			}
 			if b, err = r.entries(in, buf); errors.Is(err, ErrDamaged) {
 				damage, err, read = err, nil, -1

@@ -9,15 +9,12 @@ import (
 
 const (
 	magic   = "tarryrun"
-	version = 1
+	version = 2
 
 	headerSize = 64   // of a file
 	blockHead  = 16   // of a block, before its payload
 	indexBlock = 4096 // a full block of an index, with its head; where an index begins
 
-	keyWidth     = 20 // of an item in the index of keys
-	idWidth      = 12 // and of ids
-	entryHead    = 24 // of an entry in a block, apart from its value
 	blockWidth   = 28 // of a row in the table of blocks
 	queueWidth   = 28 // and of queues
 	firstWidth   = 8  // and of the first items of the blocks of an index
@@ -83,7 +80,9 @@ func decodeHeader(b []byte) (h header, reason string, err error) {
 	case headerSum(b) != le.Uint32(b[12:]):
 		return h, "the checksum of the header does not match", nil
 	}
-	if v := le.Uint32(b[8:]); v != version {
+	if v := le.Uint32(b[8:]); v < version {
+		return h, "", fmt.Errorf("%w (its format is %d, this one reads %d)", ErrOlder, v, version)
+	} else if v > version {
 		return h, "", fmt.Errorf("%w (its format is %d, this one reads %d)", ErrNewer, v, version)
 	}
 	return header{store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), salt: le.Uint64(b[32:]), crc: le.Uint32(b[12:])}, "", nil
@@ -102,26 +101,26 @@ func sum(seed uint32, off int64, parts ...[]byte) uint32 {
 }
 
 // putHead fills the head of a block but for the checksum.
-func putHead(b []byte, kind byte, count, length int) {
+func putHead(b []byte, kind, coding byte, count, length int) {
 	clear(b[:blockHead])
 	le.PutUint32(b[4:], uint32(length))
-	b[8] = kind
+	b[8], b[9] = kind, coding
 	le.PutUint32(b[12:], uint32(count))
 }
 
-// decodeBlock checks a block with its head and returns its payload.
-func decodeBlock(seed uint32, off int64, kind byte, b []byte) (payload []byte, count int, reason string) {
+// decodeBlock checks a block with its head and returns its payload, as it is coded.
+func decodeBlock(seed uint32, off int64, kind byte, b []byte) (payload []byte, coding byte, count int, reason string) {
 	switch {
 	case len(b) < blockHead:
-		return nil, 0, "no room for a block"
+		return nil, 0, 0, "no room for a block"
 	case sum(seed, off, b[4:]) != le.Uint32(b):
-		return nil, 0, "the checksum of a block does not match"
+		return nil, 0, 0, "the checksum of a block does not match"
 	case uint64(le.Uint32(b[4:])) != uint64(len(b)-blockHead), b[8] != kind:
-		return nil, 0, "another block than expected"
-	case b[9] != 0:
-		return nil, 0, fmt.Sprintf("a block is coded in a way (%d) that this release does not know", b[9])
+		return nil, 0, 0, "another block than expected"
+	case b[9] != plain && (b[9] != packed || kind != kindData):
+		return nil, 0, 0, fmt.Sprintf("a block is coded in a way (%d) that this release does not know", b[9])
 	}
-	return b[blockHead:], int(le.Uint32(b[12:])), ""
+	return b[blockHead:], b[9], int(le.Uint32(b[12:])), ""
 }
 
 // extent is where blocks of a kind stand.
@@ -168,10 +167,14 @@ func decodeFooter(b []byte, size int64) (f footer, reason string) {
 		}
 		at = p.end
 	}
-	if p := f.part(kindKeys); p.end-p.off != indexLen(f.keys, keyWidth) {
+	if f.minID > f.maxID {
+		return f, "a footer with ids that cannot be"
+	}
+	keys, ids := f.layout(kindKeys), f.layout(kindIDs)
+	if p := f.part(kindKeys); p.end-p.off != keys.indexLen(f.keys) {
 		return f, "an index of keys of the wrong length"
 	}
-	if p := f.part(kindIDs); p.end-p.off != indexLen(f.entries, idWidth) {
+	if p := f.part(kindIDs); p.end-p.off != ids.indexLen(f.entries) {
 		return f, "an index of ids of the wrong length"
 	}
 	return f, ""

@@ -8,49 +8,95 @@ import (
 
 // index is where a run has its items, sorted, in blocks of one size.
 type index struct {
+	layout
 	kind    byte
-	width   int // of an item
 	off     int64
 	items   uint64
 	firsts  []uint64 // hi of the first item of each block
 	filters []filter // one for each filterBlocks blocks; of keys only
 }
 
-func perBlock(width int) int { return (indexBlock - blockHead) / width }
+// perBlock is how many items a full block has.
+func (l *layout) perBlock() int { return (indexBlock - blockHead) / l.width }
+
+// blockLen is how long a block is, with its head. What is left over in a full one is zeros.
+func (l *layout) blockLen(items int) int {
+	if items == l.perBlock() {
+		return indexBlock
+	}
+	return blockHead + items*l.width
+}
 
 // indexLen is how long an index is.
-func indexLen(items uint64, width int) int64 {
-	per := uint64(perBlock(width))
+func (l *layout) indexLen(items uint64) int64 {
+	per := uint64(l.perBlock())
 	n := int64(items/per) * indexBlock
 	if rest := items % per; rest > 0 {
-		n += blockHead + int64(rest)*int64(width)
+		n += int64(l.blockLen(int(rest)))
 	}
 	return n
 }
 
 // place is where block b stands, and how many items it has.
 func (x *index) place(b int) (off int64, items int) {
-	per := perBlock(x.width)
+	per := x.perBlock()
 	return x.off + int64(b)*indexBlock, int(min(uint64(per), x.items-uint64(b)*uint64(per)))
 }
 
-func putItem(b []byte, width int, i item) []byte {
-	// Big-endian, so that items are in the order of their bytes.
-	b = be.AppendUint64(b, i.hi)
-	if width == keyWidth {
-		b = be.AppendUint64(b, i.lo)
-	}
-	return le.AppendUint32(b, i.pos)
+// layout is how the items of an index stand there: each number in as many bytes as the largest of
+// the run takes.
+type layout struct {
+	base       uint64 // is taken off hi
+	hi, lo     int    // bytes of each
+	pos, width int    // of the position, and of all
 }
 
-func getItem(b []byte, width, i int) (it item) {
-	b = b[i*width:][:width]
-	it.hi = be.Uint64(b)
-	if width == keyWidth {
-		it.lo = be.Uint64(b[8:])
+// layout returns that of an index.
+func (f *footer) layout(kind byte) layout {
+	l := layout{hi: 8, lo: 8, pos: bytesOf(max(f.entries, 1) - 1)}
+	if kind == kindIDs {
+		l.base, l.hi, l.lo = f.minID, bytesOf(f.maxID-f.minID), 0
 	}
-	it.pos = le.Uint32(b[width-4:])
+	l.width = l.hi + l.lo + l.pos
+	return l
+}
+
+// bytesOf is how many bytes a number takes, at least one.
+func bytesOf(v uint64) int { return max(1, (bits.Len64(v)+7)/8) }
+
+// put appends an item. The most significant bytes come first.
+func (l *layout) put(b []byte, i item) []byte {
+	b = appendUint(b, i.hi-l.base, l.hi)
+	b = appendUint(b, i.lo, l.lo)
+	return appendUint(b, uint64(i.pos), l.pos)
+}
+
+// item returns the i-th one of a block.
+func (l *layout) item(b []byte, i int) (it item) {
+	b = b[i*l.width:][:l.width]
+	it.hi = l.base + getUint(b[:l.hi])
+	if l.lo > 0 {
+		it.lo = getUint(b[l.hi:][:l.lo])
+	}
+	it.pos = uint32(getUint(b[l.hi+l.lo:]))
 	return it
+}
+
+func appendUint(b []byte, v uint64, n int) []byte {
+	for n--; n >= 0; n-- {
+		b = append(b, byte(v>>(8*n)))
+	}
+	return b
+}
+
+func getUint(b []byte) (v uint64) {
+	if len(b) == 8 {
+		return be.Uint64(b)
+	}
+	for _, c := range b {
+		v = v<<8 | uint64(c)
+	}
+	return v
 }
 
 // last returns the last block that may have items with hi, or -1. Those before it may have some
@@ -99,7 +145,7 @@ func gallop(a []uint64, v uint64, even bool) int {
 // search returns the first item of a block that is beyond (hi, lo).
 func (x *index) search(payload []byte, hi, lo uint64) int {
 	return sort.Search(len(payload)/x.width, func(i int) bool {
-		it := getItem(payload, x.width, i)
+		it := x.item(payload, i)
 		return it.hi > hi || it.hi == hi && it.lo > lo
 	})
 }
@@ -118,7 +164,7 @@ func (r *Run) find(x *index, hi, lo uint64) (pos uint32, ok bool, err error) {
 				return 0, false, err
 			}
 			for i := x.search(p, hi, lo) - 1; i >= 0; i-- {
-				it := getItem(p, x.width, i)
+				it := x.item(p, i)
 				if it.hi != hi || it.lo != lo {
 					return 0, false, nil
 				}
@@ -141,11 +187,14 @@ func (r *Run) find(x *index, hi, lo uint64) (pos uint32, ok bool, err error) {
 // indexBlock reads a block of an index.
 func (r *Run) indexBlock(x *index, b int, buf []byte) ([]byte, error) {
 	off, items := x.place(b)
-	p, count, err := r.block(x.kind, off, buf[:blockHead+items*x.width])
-	if err == nil && count != items {
-		err = r.damage(off, "a block of an index with another number of items")
+	p, count, err := r.block(x.kind, off, buf[:x.blockLen(items)])
+	switch {
+	case err != nil:
+		return nil, err
+	case count != items:
+		return nil, r.damage(off, "a block of an index with another number of items")
 	}
-	return p, err
+	return p[:items*x.width], nil
 }
 
 // items gives all items of an index in order.
@@ -164,7 +213,7 @@ func (r *Run) items(x *index) stream {
 			at = 0
 			b++
 		}
-		i = getItem(p, x.width, at)
+		i = x.item(p, at)
 		if at++; i.pos >= r.n {
 			off, _ := x.place(b - 1)
 			return i, false, r.damage(off, "an index leads to no entry")

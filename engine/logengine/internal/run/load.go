@@ -23,8 +23,8 @@ func (r *Run) load(store uint64) error {
 	}
 	r.footer = f
 	r.Live = newLive(uint32(f.entries))
-	r.keys = index{kind: kindKeys, width: keyWidth, off: f.part(kindKeys).off, items: f.keys}
-	r.ids = index{kind: kindIDs, width: idWidth, off: f.part(kindIDs).off, items: f.entries}
+	r.keys = index{layout: f.layout(kindKeys), kind: kindKeys, off: f.part(kindKeys).off, items: f.keys}
+	r.ids = index{layout: f.layout(kindIDs), kind: kindIDs, off: f.part(kindIDs).off, items: f.entries}
 	if err := r.loadBlocks(); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (r *Run) loadBlocks() error {
 	err := r.table(kindBlocks, blockWidth, func(b []byte) bool {
 		length, count := int64(le.Uint32(b)), uint64(le.Uint32(b[4:]))
 		p := Place{Queue: le.Uint32(b[8:]), At: int64(le.Uint64(b[12:])), ID: le.Uint64(b[20:])}
-		if length < blockHead+entryHead || count == 0 || pos+count > uint64(r.n) || at+length > data.end || pos > 0 && p.Compare(last) < 0 {
+		if length <= blockHead || count == 0 || pos+count > uint64(r.n) || at+length > data.end || pos > 0 && p.Compare(last) < 0 {
 			return false
 		}
 		r.blocks = append(r.blocks, blockRef{off: at, first: uint32(pos), Place: p})
@@ -131,7 +131,7 @@ func (r *Run) loadBlocks() error {
 }
 
 func (r *Run) loadFirsts(kind byte, x *index) ([]uint64, error) {
-	per := uint64(perBlock(x.width))
+	per := uint64(x.perBlock())
 	want := int((x.items + per - 1) / per)
 	firsts := make([]uint64, 0, want)
 	err := r.table(kind, firstWidth, func(b []byte) bool {

@@ -67,8 +67,8 @@ func (r *Run) GetEach(positions []uint32, each func(Entry) bool) (err error) {
 			return ErrNoEntry
 		}
 		if b.count == 0 || pos < b.first || pos-b.first >= uint32(b.count) {
-			if cap(buf.b) > maxBlock {
-				buf = new(buffer) // a long entry is not kept
+			if buf.large() {
+				buf = new(buffer) // it is not kept
 			}
 			if b, err = r.entries(r.blockAt(pos), buf); err != nil {
 				return err

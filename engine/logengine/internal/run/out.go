@@ -81,12 +81,12 @@ func (o *out) tick(read int) error {
 }
 
 // block writes a block, whose payload is all parts.
-func (o *out) block(kind byte, count int, parts ...[]byte) error {
+func (o *out) block(kind, coding byte, count int, parts ...[]byte) error {
 	n := 0
 	for _, p := range parts {
 		n += len(p)
 	}
-	putHead(o.head[:], kind, count, n)
+	putHead(o.head[:], kind, coding, count, n)
 	crc := sum(o.seed, o.off, o.head[4:])
 	for _, p := range parts {
 		for ; len(p) > outSlice; p = p[outSlice:] {
@@ -109,9 +109,10 @@ func (o *out) block(kind byte, count int, parts ...[]byte) error {
 	return nil
 }
 
+var zeros [indexBlock]byte
+
 // pad writes zeros up to where an index may begin.
 func (o *out) pad() error {
-	var zeros [indexBlock]byte
 	return o.write(zeros[:-o.off&(indexBlock-1)])
 }
 
@@ -126,7 +127,7 @@ func (o *out) table(kind byte, width, rows int, row func(b []byte, i int) []byte
 		for ; i < min(rows, from+per); i++ {
 			b = row(b, i)
 		}
-		err = o.block(kind, i-from, b)
+		err = o.block(kind, plain, i-from, b)
 	}
 	e.end = o.off
 	return e, err

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -113,15 +114,18 @@ func TestOthersAreRefused(t *testing.T) {
 	if _, err := Open(d, "/runs", 2, cfg); !errors.Is(err, ErrDamaged) {
 		t.Errorf("with another number: %v", err)
 	}
-	h := (&header{store: 7, number: 3}).encode()
-	le.PutUint32(h[8:], version+1)
-	le.PutUint32(h[12:], headerSum(h))
-	f, err := d.Create(Name("/runs", 3))
-	must(t, err)
-	_, err = f.WriteAt(h, 0)
-	must(t, errors.Join(err, f.Close()))
-	if _, err := Open(d, "/runs", 3, cfg); !errors.Is(err, ErrNewer) {
-		t.Errorf("of a newer release: %v", err)
+	for v, want := range map[uint32]error{version + 1: ErrNewer, version - 1: ErrOlder} {
+		number := uint64(10 + v)
+		h := (&header{store: 7, number: number}).encode()
+		le.PutUint32(h[8:], v)
+		le.PutUint32(h[12:], headerSum(h))
+		f, err := d.Create(Name("/runs", number))
+		must(t, err)
+		_, err = f.WriteAt(h, 0)
+		must(t, errors.Join(err, f.Close()))
+		if _, err := Open(d, "/runs", number, cfg); !errors.Is(err, want) {
+			t.Errorf("of version %d: %v", v, err)
+		}
 	}
 	if d.Handles() > 0 {
 		t.Errorf("%d files are open", d.Handles())
@@ -200,8 +204,8 @@ func FuzzOpen(f *testing.F) {
 // TestMisplacedBlocks puts a sound block where another of its kind and length belongs.
 func TestMisplacedBlocks(t *testing.T) {
 	d, cfg := newDisk(t), small()
-	r := written(t, d, 1, cfg, things(rand.New(rand.NewPCG(13, 13)), 1500))
-	other := written(t, d, 2, cfg, things(rand.New(rand.NewPCG(13, 13)), 1500))
+	r := written(t, d, 1, cfg, things(rand.New(rand.NewPCG(13, 13)), 4000))
+	other := written(t, d, 2, cfg, things(rand.New(rand.NewPCG(13, 13)), 4000))
 	if len(r.keys.firsts) < 3 || len(r.ids.firsts) < 3 {
 		t.Fatal("too few blocks")
 	}
@@ -227,6 +231,9 @@ func TestMisplacedBlocks(t *testing.T) {
 func TestVerifyComparesTheParts(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	all := things(rand.New(rand.NewPCG(14, 14)), 50)
+	for i := range all {
+		all[i].value = noise(20) // which is not packed
+	}
 	r := written(t, d, 1, cfg, all)
 	must(t, r.Verify(nil))
 	forge := func(name, reason string, off int64, length int, change func(b []byte)) {
@@ -245,24 +252,33 @@ func TestVerifyComparesTheParts(t *testing.T) {
 		must(t, err)
 	}
 	for _, x := range []*index{&r.keys, &r.ids} {
-		length := int(indexLen(x.items, x.width))
+		length := int(x.indexLen(x.items))
 		forge("two lead to one", "an index leads to an entry twice", x.off, length, func(b []byte) {
-			copy(b[x.width-4:x.width], b[2*x.width-4:])
+			copy(b[x.width-x.pos:x.width], b[2*x.width-x.pos:])
 		})
 		forge("out of order", "an index out of order", x.off, length, func(b []byte) {
-			copy(b[2*x.width:], b[:x.width-4])
+			copy(b[2*x.width:], b[:x.width-x.pos])
 		})
-		forge("another first", "a block of an index begins otherwise than its table says", x.off, length, func(b []byte) { b[7]-- })
+		forge("another first", "a block of an index begins otherwise than its table says", x.off, length, func(b []byte) { b[x.hi-1]-- })
 	}
-	forge("exchanged", "ids that lead to other entries than those that have them", r.ids.off, int(indexLen(r.ids.items, idWidth)), func(b []byte) {
-		var pos [4]byte
-		copy(pos[:], b[idWidth-4:])
-		copy(b[idWidth-4:idWidth], b[2*idWidth-4:])
-		copy(b[2*idWidth-4:], pos[:])
+	forge("exchanged", "ids that lead to other entries than those that have them", r.ids.off, int(r.ids.indexLen(r.ids.items)), func(b []byte) {
+		w, n := r.ids.width, r.ids.pos
+		pos := bytes.Clone(b[w-n : w])
+		copy(b[w-n:w], b[2*w-n:])
+		copy(b[2*w-n:], pos)
 	})
 	at, length := r.blocks[0].off, int(r.blockEnd(0)-r.blocks[0].off)
-	forge("an entry out of order", "entries out of order", at, length, func(b []byte) { b[2*entryHead+15] = 0x80 })
-	forge("another id", "ids that lead to other entries than those that have them", at, length, func(b []byte) { b[2*entryHead-8]++ })
+	heads := func(n int) (c columns) { // of the first block, without those of the last n entries
+		for _, x := range all[:int(r.blocks[1].first)-n] {
+			c.add(x.Place, len(x.value))
+		}
+		return c
+	}
+	whole, short := heads(0), heads(1)
+	times := len(whole.lengths) + len(whole.queues)
+	ids := times + len(whole.times)
+	forge("an entry out of order", "entries out of order", at, length, func(b []byte) { b[times+len(short.times)] |= 1 })
+	forge("another id", "ids that lead to other entries than those that have them", at, length, func(b []byte) { b[ids+len(short.ids)] ^= 2 })
 	for _, wrong := range []func(*Queue){func(q *Queue) { q.Queue++ }, func(q *Queue) { q.MinAt-- }, func(q *Queue) { q.MaxAt++ }} {
 		was := r.queues[1]
 		wrong(&r.queues[1])

@@ -132,17 +132,39 @@ func (r *Run) readAt(b []byte, off int64) error {
 	return fmt.Errorf("read %s: %w", r.name, err)
 }
 
-// block reads and checks a block of len(b) bytes.
+// block reads and checks a block of len(b) bytes, of a kind that is never packed.
 func (r *Run) block(kind byte, off int64, b []byte) (payload []byte, count int, err error) {
 	if err := r.readAt(b, off); err != nil {
 		return nil, 0, err
 	}
-	payload, count, reason := decodeBlock(r.seed, off, kind, b)
+	payload, _, count, reason := decodeBlock(r.seed, off, kind, b)
 	if reason != "" {
 		return nil, 0, r.damage(off, reason)
 	}
 	return payload, count, nil
 }
+
+// dataBlock reads and checks the n bytes of a block of entries.
+func (r *Run) dataBlock(off int64, n int, buf *buffer) (b block, err error) {
+	read := buf.sized(n)
+	if err := r.readAt(read, off); err != nil {
+		return b, err
+	}
+	payload, coding, count, reason := decodeBlock(r.seed, off, kindData, read)
+	if reason == "" && coding == packed {
+		payload, reason = unpack(payload, buf)
+	}
+	if reason != "" {
+		return b, r.damage(off, reason)
+	}
+	b, ok := decodeEntries(payload, count, buf)
+	if !ok {
+		return b, r.damage(off, otherEntries)
+	}
+	return b, nil
+}
+
+const otherEntries = "a block of other entries than expected"
 
 // blockEnd is where block i of the entries ends.
 func (r *Run) blockEnd(i int) int64 {
@@ -155,34 +177,45 @@ func (r *Run) blockEnd(i int) int64 {
 // entries reads block i of the entries to a buffer.
 func (r *Run) entries(i int, buf *buffer) (block, error) {
 	ref := &r.blocks[i]
-	payload, count, err := r.block(kindData, ref.off, buf.sized(int(r.blockEnd(i)-ref.off)))
+	b, err := r.dataBlock(ref.off, int(r.blockEnd(i)-ref.off), buf)
 	if err != nil {
 		return block{}, err
 	}
-	b, ok := decodeEntries(payload, count)
 	next := r.n
 	if i+1 < len(r.blocks) {
 		next = r.blocks[i+1].first
 	}
-	if b.first = ref.first; !ok || count != int(next-ref.first) || b.place(0) != ref.Place {
-		return block{}, r.damage(ref.off, "a block of other entries than expected")
+	if b.first = ref.first; b.count != int(next-ref.first) || b.place(0) != ref.Place {
+		return block{}, r.damage(ref.off, otherEntries)
 	}
 	return b, nil
 }
 
 // buffer is room for a block.
-type buffer struct{ b []byte }
-
-func (b *buffer) sized(n int) []byte {
-	if cap(b.b) < n {
-		b.b = make([]byte, n)
-	}
-	return b.b[:n]
+type buffer struct {
+	b        []byte // as it is read
+	unpacked []byte
+	places   []Place
+	ends     []uint32
 }
 
-// leave gives the room to others, unless it was for a long entry.
+func (b *buffer) sized(n int) []byte       { return grown(&b.b, n) }
+func (b *buffer) unpackedFor(n int) []byte { return grown(&b.unpacked, n) }
+func (b *buffer) placesFor(n int) []Place  { return grown(&b.places, n) }
+func (b *buffer) endsFor(n int) []uint32   { return grown(&b.ends, n) }
+func grown[T any](room *[]T, n int) []T {
+	if cap(*room) < n {
+		*room = make([]T, n)
+	}
+	return (*room)[:n:n]
+}
+
+// large reports whether the room was for a long entry, or for more entries than is usual.
+func (b *buffer) large() bool { return cap(b.b) > maxBlock || cap(b.places) > maxBlock/64 }
+
+// leave gives the room to others, unless it is large.
 func (b *buffer) leave() {
-	if cap(b.b) <= maxBlock {
+	if !b.large() {
 		dataBuffers.Put(b)
 	}
 }

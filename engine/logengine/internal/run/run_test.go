@@ -191,8 +191,8 @@ func TestLongValues(t *testing.T) {
 	all := []thing{
 		{Place{1, 1, 1}, keyOf(1), long(1, 3<<20)},
 		{Place{1, 1, 2}, keyOf(2), nil},
-		{Place{1, 2, 3}, keyOf(3), long(3, 1024-blockHead-entryHead)},
-		{Place{1, 2, 4}, keyOf(4), long(4, 1024-blockHead-entryHead+1)},
+		{Place{1, 2, 3}, keyOf(3), long(3, 1024-blockHead-mostHead)},
+		{Place{1, 2, 4}, keyOf(4), long(4, 1024-blockHead-mostHead+1)},
 		{Place{1, 2, 5}, keyOf(5), long(5, 2<<20)},
 		{Place{2, 1, 6}, keyOf(6), []byte("short")},
 	}

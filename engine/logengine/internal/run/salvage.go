@@ -33,7 +33,7 @@ func (r *Run) salvage(store uint64, entries uint32) error {
 	if err := r.loadHeader(size, store); err != nil {
 		return err
 	}
-	r.keys, r.ids = index{kind: kindKeys, width: keyWidth}, index{kind: kindIDs, width: idWidth}
+	r.keys, r.ids = index{layout: r.footer.layout(kindKeys), kind: kindKeys}, index{layout: r.footer.layout(kindIDs), kind: kindIDs}
 	off, n, last := int64(headerSize), uint32(0), Place{}
 	var head [blockHead]byte
 	var buf buffer
@@ -45,16 +45,15 @@ func (r *Run) salvage(store uint64, entries uint32) error {
 		if length > size-off {
 			return r.damage(off, "a block that is too long")
 		}
-		payload, count, err := r.block(kindData, off, buf.sized(int(length)))
+		b, err := r.dataBlock(off, int(length), &buf)
 		if err != nil {
 			return err
 		}
-		b, ok := decodeEntries(payload, count)
-		if !ok || uint64(count) > uint64(entries-n) {
-			return r.damage(off, "a block of other entries than expected")
+		if uint64(b.count) > uint64(entries-n) {
+			return r.damage(off, otherEntries)
 		}
 		r.blocks = append(r.blocks, blockRef{off: off, first: n, Place: b.place(0)})
-		for i := range count {
+		for i := range b.count {
 			p := b.place(i)
 			if n > 0 && p.Compare(last) < 0 {
 				return r.damage(off, "entries out of order")

@@ -1,5 +1,7 @@
 package run
 
+import "encoding/binary"
+
 // Scan goes through the entries of a range of positions. It holds a block of them and keeps
 // the file open until Close: who waits for long keeps a Place instead.
 type Scan struct {
@@ -53,13 +55,15 @@ func (s *Scan) Next() bool {
 	s.pos = pos
 	if pos < s.block.first || pos-s.block.first >= uint32(s.block.count) {
 		i := s.r.blockAt(pos)
-		if long := int(s.r.blockEnd(i)-s.r.blocks[i].off) - blockHead - entryHead; s.most >= 0 && long > s.most && s.r.alone(i) {
-			s.err = s.head(i, long)
-			return s.err == nil
+		if least := int(s.r.blockEnd(i)-s.r.blocks[i].off) - blockHead - mostHead; s.most >= 0 && least > s.most && s.r.alone(i) {
+			if cut, err := s.head(i); cut || err != nil {
+				s.err = err
+				return err == nil
+			}
 		}
 		s.read = int(s.r.blockEnd(i) - s.r.blocks[i].off)
-		if cap(s.buf.b) > maxBlock {
-			s.buf = new(buffer) // a long entry is not kept
+		if s.buf.large() {
+			s.buf = new(buffer) // it is not kept
 		}
 		if s.block, s.err = s.r.entries(i, s.buf); s.err != nil {
 			return false
@@ -69,16 +73,29 @@ func (s *Scan) Next() bool {
 	return true
 }
 
-// head reads the first bytes of the value, which has more, of the one entry of a block.
-func (s *Scan) head(i, long int) error {
+// head reads the first bytes of the value, which has more, of the one entry of a block. It reports
+// false if the block is packed: then it is not long.
+func (s *Scan) head(i int) (cut bool, err error) {
 	s.entry = Entry{Place: s.r.blocks[i].Place, Pos: s.r.blocks[i].first, Cut: true}
 	if s.most == 0 {
-		return nil
+		return true, nil
 	}
 	s.block = block{} // the room is used
-	s.entry.Value = s.buf.sized(s.most)
-	s.read = s.most
-	return s.r.readAt(s.entry.Value, s.r.blocks[i].off+blockHead+entryHead)
+	b := s.buf.sized(blockHead + mostHead + s.most)
+	s.read = len(b)
+	if err := s.r.readAt(b, s.r.blocks[i].off); err != nil || b[9] != plain {
+		return false, err
+	}
+	b = b[blockHead:]
+	for range leastHead { // a number in each column
+		_, n := binary.Uvarint(b)
+		if n <= 0 {
+			return false, nil // it is damaged, which is told by who reads all of it
+		}
+		b = b[n:]
+	}
+	s.entry.Value = b[:s.most]
+	return true, nil
 }
 
 func (s *Scan) step() (pos uint32, ok bool) {

@@ -179,3 +179,12 @@ func scanned(s *Scan, all []thing, alive []bool, from, to int, back bool) error 
 	}
 	return nil
 }
+
+// noise is bytes that cannot be packed.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return b
+}

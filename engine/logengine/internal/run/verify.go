@@ -146,10 +146,10 @@ func (v *verifier) index(x *index) (err error) {
 		if err != nil || !ok {
 			return err
 		}
-		b := int(k / uint64(perBlock(x.width)))
+		b := int(k / uint64(x.perBlock()))
 		at, _ := x.place(b)
 		switch {
-		case k%uint64(perBlock(x.width)) == 0 && i.hi != x.firsts[b]:
+		case k%uint64(x.perBlock()) == 0 && i.hi != x.firsts[b]:
 			return r.damage(at, "a block of an index begins otherwise than its table says")
 		case k > 0 && i.compare(last) < 0:
 			return r.damage(at, "an index out of order")

@@ -19,15 +19,18 @@ type Writer struct {
 	out    out
 	err    error // why nothing more can be written
 
-	heads, values []byte   // of the block that is being filled
-	parts         [][]byte // room
-	count         int
-	blocks        []blockRef
-	lengths       []uint32 // of the blocks
-	queues        []Queue
-	minID, maxID  uint64
-	n             uint32
-	last          Place
+	heads        columns // of the block that is being filled
+	values       []byte
+	count        int
+	whole        []byte   // room for its payload
+	packed       []byte   // and for that packed
+	parts        [][]byte // room
+	blocks       []blockRef
+	lengths      []uint32 // of the blocks
+	queues       []Queue
+	minID, maxID uint64
+	n            uint32
+	last         Place
 
 	keys, ids sorter
 }
@@ -77,7 +80,7 @@ func (w *Writer) add(p Place, parts ...[]byte) (pos uint32, err error) {
 		return 0, fmt.Errorf("%w: %v comes after %v", ErrOrder, p, w.last)
 	}
 	room := w.cfg.BlockBytes - blockHead
-	if w.count > 0 && len(w.heads)+len(w.values)+entryHead+long > room {
+	if w.count > 0 && w.heads.size()+len(w.values)+mostHead+long > room {
 		if w.err = w.endBlock(w.values); w.err != nil {
 			return 0, w.err
 		}
@@ -85,10 +88,10 @@ func (w *Writer) add(p Place, parts ...[]byte) (pos uint32, err error) {
 	if w.count == 0 {
 		w.blocks = append(w.blocks, blockRef{off: w.out.off, first: w.n, Place: p})
 	}
-	w.heads = appendHead(w.heads, p, len(w.values)+long)
+	w.heads.add(p, long)
 	w.count++
 	w.seen(p)
-	if entryHead+long > room { // it stands alone, and is not copied
+	if mostHead+long > room { // it stands alone
 		w.err = w.endBlock(parts...)
 		return w.n - 1, w.err
 	}
@@ -113,16 +116,38 @@ func (w *Writer) endBlock(values ...[]byte) error {
 	if w.count == 0 {
 		return nil
 	}
-	w.parts = append(append(w.parts[:0], w.heads), values...)
-	err := w.out.block(kindData, w.count, w.parts...)
-	clear(w.parts)
+	long := 0
+	for _, b := range values {
+		long += len(b)
+	}
+	err := w.writeBlock(long, values...)
 	w.lengths = append(w.lengths, uint32(w.out.off-w.blocks[len(w.blocks)-1].off))
-	w.heads, w.values, w.count = w.heads[:0], w.values[:0], 0
+	w.heads.reset()
+	w.values, w.count = w.values[:0], 0
 	return err
 }
 
-// Bytes is how long the file is so far.
-func (w *Writer) Bytes() int64 { return w.out.off + int64(len(w.heads)+len(w.values)) }
+// writeBlock writes a block, packed if that is worth it. Values that are too long for that are not
+// copied.
+func (w *Writer) writeBlock(long int, values ...[]byte) error {
+	w.whole = w.heads.append(w.whole[:0])
+	if len(w.whole)+long > maxPacked {
+		w.parts = append(append(w.parts[:0], w.whole), values...)
+		defer clear(w.parts)
+		return w.out.block(kindData, plain, w.count, w.parts...)
+	}
+	for _, b := range values {
+		w.whole = append(w.whole, b...)
+	}
+	var ok bool
+	if w.packed, ok = pack(w.packed, w.whole); ok {
+		return w.out.block(kindData, packed, w.count, w.packed)
+	}
+	return w.out.block(kindData, plain, w.count, w.whole)
+}
+
+// Bytes is how long the file is so far, about.
+func (w *Writer) Bytes() int64 { return w.out.off + int64(w.heads.size()+len(w.values)) }
 
 // Finish writes the indexes, makes the run durable, and opens it.
 func (w *Writer) Finish() (*Run, error) { return w.finish(w.keys.streams(), w.ids.streams()) }
@@ -157,12 +182,12 @@ func (w *Writer) complete(keys, ids []stream) (err error) {
 		return err
 	}
 	*f.part(kindData) = extent{headerSize, w.out.off}
-	kx := indexWriter{out: &w.out, kind: kindKeys, width: keyWidth}
+	kx := indexWriter{layout: f.layout(kindKeys), out: &w.out, kind: kindKeys}
 	if *f.part(kindKeys), err = kx.write(keys); err != nil {
 		return err
 	}
 	f.keys = kx.items
-	ix := indexWriter{out: &w.out, kind: kindIDs, width: idWidth}
+	ix := indexWriter{layout: f.layout(kindIDs), out: &w.out, kind: kindIDs}
 	if *f.part(kindIDs), err = ix.write(ids); err != nil {
 		return err
 	}
@@ -183,7 +208,7 @@ func (w *Writer) complete(keys, ids []stream) (err error) {
 		*f.part(kindQueues), err = w.out.table(kindQueues, queueWidth, len(w.queues), w.queueRow)
 	}
 	if err == nil {
-		err = w.out.block(kindFooter, 0, f.encode())
+		err = w.out.block(kindFooter, plain, 0, f.encode())
 	}
 	if err == nil {
 		err = w.out.flush(0)
@@ -232,9 +257,9 @@ func (w *Writer) Abort() error {
 
 // indexWriter writes an index.
 type indexWriter struct {
+	layout
 	out     *out
 	kind    byte
-	width   int
 	items   uint64
 	firsts  []uint64
 	b       []byte // payload of the block that is being filled
@@ -261,12 +286,12 @@ func (x *indexWriter) add(i item) error {
 	if len(x.b) == 0 {
 		x.firsts = append(x.firsts, i.hi)
 	}
-	x.b = putItem(x.b, x.width, i)
+	x.b = x.put(x.b, i)
 	x.items++
 	if n := len(x.hashes); x.kind == kindKeys && (n == 0 || x.hashes[n-1] != i.hi) {
 		x.hashes = append(x.hashes, i.hi)
 	}
-	if len(x.b) < perBlock(x.width)*x.width {
+	if len(x.b) < x.perBlock()*x.width {
 		return x.out.tick(0)
 	}
 	if err := x.endBlock(); err != nil || len(x.firsts)%filterBlocks != 0 {
@@ -280,7 +305,9 @@ func (x *indexWriter) endBlock() error {
 	if len(x.b) == 0 {
 		return nil
 	}
-	err := x.out.block(x.kind, len(x.b)/x.width, x.b)
+	items := len(x.b) / x.width
+	x.b = append(x.b, zeros[:x.blockLen(items)-blockHead-len(x.b)]...)
+	err := x.out.block(x.kind, plain, items, x.b)
 	x.b = x.b[:0]
 	return err
 }
@@ -295,7 +322,7 @@ func (x *indexWriter) endFilter() {
 func (x *indexWriter) writeFilters() (e extent, err error) {
 	e.off = x.out.off
 	for _, f := range x.filters {
-		if err := x.out.block(kindFilter, 0, f); err != nil {
+		if err := x.out.block(kindFilter, plain, 0, f); err != nil {
 			return e, err
 		}
 	}

@@ -362,7 +362,7 @@ func (p *tab) run(expression string) {
 
 // text is what the first element that fits a selector shows.
 func (p *tab) text(selector string) string {
-	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, *timeout)
 	defer cancel()
 	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`document.querySelector(`+quoted(selector)+`)?.innerText ?? ""`))
 	return text

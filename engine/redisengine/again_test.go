@@ -120,7 +120,7 @@ func TestLostAnswersAreAskedForAgain(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			case <-time.After(15 * time.Second):
+			case <-time.After(longWait):
 				t.Fatal("the call does not end")
 			}
 			if c.name == "redrive" {

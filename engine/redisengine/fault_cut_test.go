@@ -55,7 +55,7 @@ func (c cutOff) lose(t *testing.T, call func() error, scheduled, ready, leased i
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(10 * time.Second):
+	case <-time.After(longWait):
 		t.Fatal("the call does not end")
 		return nil
 	}

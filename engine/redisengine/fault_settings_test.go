@@ -67,7 +67,7 @@ func (w *writers) write(e *Engine) {
 // more waits until n more writes have succeeded.
 func (w *writers) more(n int64) {
 	w.t.Helper()
-	giveUp := time.After(20 * time.Second)
+	giveUp := time.After(longWait)
 	for until := int64(0); ; {
 		w.mu.Lock()
 		done := w.done

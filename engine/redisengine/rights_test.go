@@ -77,7 +77,7 @@ func TestRightsTakenAway(t *testing.T) {
 		if !strings.Contains(line, "hints cannot be listened to") || !strings.Contains(line, "&prefix* channels") {
 			t.Errorf("the log says %q", line)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(longWait):
 		t.Fatal("nobody is told that nothing is heard")
 	}
 	r := push(t, e, plain("q", "k"))[0]

@@ -111,7 +111,7 @@ func fails(t testing.TB, err, want error, parts ...string) {
 // eventually waits for cond.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	giveUp := time.After(20 * time.Second)
+	giveUp := time.After(longWait)
 	for wait := time.Millisecond; !cond(); wait = min(2*wait, 50*time.Millisecond) {
 		select {
 		case <-giveUp:

@@ -29,7 +29,7 @@ const (
 	leaseTTR = 2 * time.Second
 
 	// patience is how long it may take, on a slow machine, until all goes on.
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 )
 
 // With returns a URL with an option more.

@@ -24,7 +24,7 @@
 //
 // # Bounds
 //
-// Memory: that of the open runs, about 1.8 bytes a message, and an eighth of a byte for each of the
+// Memory: that of the open runs, about 2.2 bytes a message, and an eighth of a byte for each of the
 // largest one; about 150 bytes for each message that the log has from the replayed position on; and
 // names of queues. A repair needs 48 bytes for each entry of one run that it writes anew. Each run
 // is read once from its start to its end, its indexes twice.

@@ -62,7 +62,7 @@ func (r *Run) Keys() int { return int(r.footer.keys) }
 // Bytes is how long the file is.
 func (r *Run) Bytes() int64 { return r.footer.part(kindQueues).end + footerSize }
 
-// Memory is how many bytes of memory the run takes while it is open: about 1.8 for each entry of
+// Memory is how many bytes of memory the run takes while it is open: about 2.2 for each entry of
 // 200 bytes with a key, fewer for longer ones.
 func (r *Run) Memory() int64 {
 	n := 32*(cap(r.blocks)+cap(r.queues)) + 8*(cap(r.keys.firsts)+cap(r.ids.firsts)+len(r.dead)) + 4*len(r.left)

@@ -24,11 +24,12 @@ func instant(b *testing.B, open scenario.Open) {
 		b.Skip("-instant says no number")
 	}
 	n, s := *instantSize, open(b)
-	due := time.Now().Add(10 * time.Second).Truncate(time.Millisecond)
+	pushing := time.Now()
+	due := pushing.Add(200*time.Millisecond + time.Duration(n)*10*time.Microsecond).Truncate(time.Millisecond)
 	scenario.Each(b, fewClients, n, batchSize, func(ctx context.Context, from, to int) error {
 		return s.PushMany(ctx, scenario.Queue, from, to, func(int) time.Time { return due })
 	})
-	reportPushed(b, n, time.Since(due.Add(-10*time.Second)))
+	scenario.Report(b, float64(n)/time.Since(pushing).Seconds(), "pushed/s")
 	seen := make([]uint64, (n+63)/64)
 	var handled, twice, early atomic.Int64
 	stop := s.Work(b, []string{scenario.Queue}, func(i int) {
@@ -56,10 +57,6 @@ func instant(b *testing.B, open scenario.Open) {
 	scenario.Report(b, float64(twice.Load()), "twice")
 	scenario.Report(b, float64(int64(n)-handled.Load()+twice.Load()), "lost")
 	others.report(b)
-}
-
-func reportPushed(b *testing.B, n int, took time.Duration) {
-	scenario.Report(b, float64(n)/took.Seconds(), "pushed/s")
 }
 
 // others are messages of another queue that fall due while a great many are handled.

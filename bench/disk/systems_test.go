@@ -42,6 +42,10 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%s: %v", job.name, f)
 		}
 	}
+	f := start(t, tested[2], "instant", 1, "-instant", "300").figures(t)
+	if f["early"]+f["twice"]+f["lost"]+f["others-lost"] != 0 || f["s"] <= 0 || f["others-max-ms"] < f["others-p50-ms"] {
+		t.Errorf("instant: %v", f)
+	}
 }
 
 // What is pushed outlives the process, and what is not there any more is missed.

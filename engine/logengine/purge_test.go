@@ -70,3 +70,54 @@ func TestPurgedAreNotPending(t *testing.T) {
 		})
 	}
 }
+
+// TestPurgeSparesWhoIsBroughtBack redrives a dead message in the midst of a purge that leaves the
+// dead alone: it is there at once, and is not removed, nor when the store is opened again.
+func TestPurgeSparesWhoIsBroughtBack(t *testing.T) {
+	h, _ := simulation()
+	e := h.Open(t).(*logengine.Engine)
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := pushAll(t, e, message("q", "dead", 0), message("q", "a", time.Hour), message("q", "b", time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, e, lease(t, e, "q", 1), engine.Bury)
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	back := func(when string) {
+		t.Helper()
+		if i, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "dead"}); err != nil || i.State != engine.Ready {
+			t.Errorf("%s: %v, %+v", when, err, i)
+		}
+	}
+	tried := false
+	err := h.Meanwhile(e, "purge", func() error {
+		_, err := e.Purge(t.Context(), "q", 0)
+		return err
+	}, func(where string) {
+		if where != "purge" || tried {
+			return
+		}
+		tried = true
+		if r, err := e.Redrive(t.Context(), "q", nil, 0); err != nil || r.Redriven != 1 {
+			t.Errorf("redrive in the midst of a purge: %v, %+v", err, r)
+		}
+		back("in the midst of the purge")
+		if err := e.FlushStill(t.Context()); err != nil { // the log tells again of the purge
+			t.Error(err)
+		}
+	})
+	if err != nil || !tried {
+		t.Errorf("purge: %v; redriven meanwhile: %v", err, tried)
+	}
+	back("after the purge")
+	e = h.Reopen(t, e).(*logengine.Engine)
+	back("opened again")
+	if q, err := e.Queue(t.Context(), "q"); err != nil || q.Ready != 1 || q.Scheduled != 0 {
+		t.Errorf("%v, %+v", err, q)
+	}
+}

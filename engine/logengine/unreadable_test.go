@@ -46,6 +46,12 @@ func TestPurgeOfDamage(t *testing.T) {
 	if err != nil || removed >= n || removed < n-30 {
 		t.Errorf("%d of %d were removed: %v", removed, n, err)
 	}
+	if _, err := e.Configure(t.Context(), "q", engine.Settings{MaxPending: n - removed + 1}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := pushAll(t, e, message("q", "beyond", time.Hour)); !errors.Is(err, engine.ErrLimit) {
+		t.Errorf("a push where all places are taken, some by who cannot be read: %v", err)
+	}
 	for _, when := range []string{"at once", "opened again"} {
 		if info, err := e.Queue(t.Context(), "q"); err != nil || info.Scheduled != n-removed || info.Leased != 1 {
 			t.Errorf("%s: of %d %d were removed, and left is %+v: %v", when, n, removed, info, err)

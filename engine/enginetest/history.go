@@ -68,13 +68,7 @@ var historyTests = []test{{"random histories agree with the model", func(b *bed)
 func (b *bed) histories(fault *Fault) {
 	b.Helper()
 	b.need("Get", b.caps.Get)
-	count, seed := b.h.Histories, rand.Uint64()
-	if count == 0 {
-		count = 20
-	}
-	if thorough() {
-		count *= 4
-	}
+	count, seed := b.count(), rand.Uint64()
 	if s, ok := b.seed(); ok {
 		count, seed = 1, s
 	}
@@ -86,6 +80,15 @@ func (b *bed) histories(fault *Fault) {
 	for i := range uint64(count) {
 		b.history(seed+i, start, fault)
 	}
+}
+
+// count is how many random histories are run.
+func (b *bed) count() int {
+	count := cmp.Or(b.h.Histories, 20)
+	if thorough() {
+		count *= 4
+	}
+	return count
 }
 
 // history plays the history of a seed, with fault in some of its steps.

@@ -161,6 +161,8 @@ func (p *player) merged(before, after *Model) *Model {
 			}
 			taken := *is
 			m.msgs = append(m.msgs, &taken)
+			delete(m.ghosts, x.ID) // that it passed its expiry, had its lease been lost, is not what came to pass
+			m.expired[x.Queue] = slices.DeleteFunc(m.expired[x.Queue], func(id engine.ID) bool { return id == x.ID })
 		}
 	}
 	for id, g := range after.ghosts {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Simulate plays random histories one after another until so much time has passed, each
-// with one of the harness's faults or none, as its seed says. It stops at the first that
-// does not agree with the model, and says by which seed it is played again: with the
-// environment variable TARRY_TEST_SEED only that one is. They are the same each time, and others
-// when the environment variable TARRY_SIMULATE is set. The harness has a clock.
+// Simulate plays random histories one after another, each with one of the harness's faults or none,
+// as its seed says: as many as the harness has, from seed 1 on, so that they are the same each time
+// and everywhere, or with a span others, until so much time has passed. It stops at the first that
+// does not agree with the model, and says by which seed it is played again: with the environment
+// variable TARRY_TEST_SEED only that one is. The harness has a clock.
 func Simulate(t *testing.T, h Harness, span time.Duration) {
 	b := newBed(t, h)
 	start := h.Clock.Now().Truncate(time.Hour).Add(30*time.Minute + 17*time.Second)
@@ -31,15 +31,18 @@ func Simulate(t *testing.T, h Harness, span time.Duration) {
 		return
 	}
 	began, n := time.Now(), 0
-	first := uint64(1)
-	if os.Getenv("TARRY_SIMULATE") != "" {
-		first = rand.Uint64()
-	}
-	for seed := first; time.Since(began) < span; seed++ {
-		one(seed)
-		n++
+	for first := b.first(span); span > 0 && time.Since(began) < span || span == 0 && n < b.count(); n++ {
+		one(first + uint64(n))
 	}
 	t.Logf("%d histories", n)
+}
+
+// first is the seed of the first history.
+func (b *bed) first(span time.Duration) uint64 {
+	if span == 0 {
+		return 1
+	}
+	return rand.Uint64()
 }
 
 // seed is the one of the environment variable TARRY_TEST_SEED, if that is set.

@@ -57,33 +57,32 @@ func simulation() (enginetest.Harness, *machines) {
 	return h, ms
 }
 
-// simulating reports whether there is time.
-func simulating() bool { return os.Getenv("TARRY_SIMULATE") != "" }
-
-// span is how long simulations go on: as long as make simulate says.
-func span(t *testing.T, short time.Duration) time.Duration {
-	if s := os.Getenv("TARRY_SIMULATE"); s != "" {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			t.Fatalf("TARRY_SIMULATE: %v", err)
-		}
-		return d
+// span is how long simulations of other histories go on each time, as make simulate says; 0: some
+// that are always the same are played.
+func span(t *testing.T) time.Duration {
+	s := os.Getenv("TARRY_SIMULATE")
+	if s == "" {
+		return 0
 	}
-	return short
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatalf("TARRY_SIMULATE: %v", err)
+	}
+	return d
 }
 
 // TestSimulation plays random histories of calls, flushes, merges, openings and crashes against the
 // model, some with a loss of power or a fault of the disk in the midst of it.
 func TestSimulation(t *testing.T) {
-	large := 400
-	if simulating() {
+	large, d := 400, span(t)/2
+	if d > 0 {
 		large = 1500
 	}
-	for name, size := range map[string]struct{ steps, keys int }{"small": {250, 4}, "large": {large, 40}} {
+	for name, size := range map[string]struct{ steps, keys, histories int }{"small": {250, 4, 24}, "large": {large, 40, 6}} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := simulation()
-			h.Steps, h.Keys = size.steps, size.keys
-			enginetest.Simulate(t, h, span(t, 3*time.Second)/2)
+			h.Steps, h.Keys, h.Histories = size.steps, size.keys, size.histories
+			enginetest.Simulate(t, h, d)
 		})
 	}
 }
@@ -91,7 +90,7 @@ func TestSimulation(t *testing.T) {
 // TestThrong has many callers at once work on simulated disks.
 func TestThrong(t *testing.T) {
 	began := time.Now()
-	for n, d := 0, span(t, 2*time.Second); time.Since(began) < d && !t.Failed(); n++ {
+	for n, d := 0, span(t); (n < 10 || time.Since(began) < d) && !t.Failed(); n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			h, _ := simulation()
 			enginetest.RunThrong(t, h)
@@ -103,9 +102,10 @@ func TestThrong(t *testing.T) {
 // random histories, and looks at what is left of each.
 func TestPowerLoss(t *testing.T) {
 	h, ms := simulation()
-	if ms.every = 7; simulating() {
+	d := span(t)
+	if ms.every = 7; d > 0 {
 		ms.every = 1
 	}
-	h.Faults, h.Losses, h.Steps = nil, ms.losses, 120
-	enginetest.Simulate(t, h, span(t, 3*time.Second))
+	h.Faults, h.Losses, h.Steps, h.Histories = nil, ms.losses, 120, 6
+	enginetest.Simulate(t, h, d)
 }

@@ -139,10 +139,16 @@ func (m *machine) after(power bool) {
 
 // machines are those of the engines of a harness.
 type machines struct {
-	clock *enginetest.Clock
-	every int
-	seed  uint64
-	of    map[engine.Engine]*machine
+	clock   *enginetest.Clock
+	every   int
+	seed    uint64
+	engines sync.Map // of each engine, its machine: engines are opened while others are looked at
+}
+
+// of returns the machine of an engine.
+func (ms *machines) of(e engine.Engine) *machine {
+	m, _ := ms.engines.Load(e)
+	return m.(*machine)
 }
 
 func (ms *machines) machine() *machine {
@@ -165,13 +171,13 @@ func (ms *machines) machine() *machine {
 
 func (ms *machines) open(t *testing.T, m *machine) engine.Engine {
 	e := m.open(t)
-	ms.of[e] = m
+	ms.engines.Store(e, m)
 	return e
 }
 
 // crash ends an engine as a loss of power or a kill does.
 func (ms *machines) crash(t *testing.T, e engine.Engine) engine.Engine {
-	m := ms.of[e]
+	m := ms.of(e)
 	m.mu.Lock()
 	power := m.rng.IntN(3) > 0
 	m.mu.Unlock()
@@ -188,7 +194,7 @@ func (ms *machines) reopen(t *testing.T, e engine.Engine) engine.Engine {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m := ms.of[e]
+	m := ms.of(e)
 	if n := m.disk.Handles(); n > 0 {
 		maps.DeleteFunc(m.opened, func(_ string, n int) bool { return n == 0 })
 		t.Errorf("%d files are open after Close: %v", n, m.opened)
@@ -201,20 +207,20 @@ func (ms *machines) fault(name string, err error) enginetest.Fault {
 	return enginetest.Fault{
 		Name: name, Anywhere: true, Most: 30,
 		Arm: func(e engine.Engine, n int) {
-			m := ms.of[e]
+			m := ms.of(e)
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.left, m.fault, m.struck = n, err, false
 		},
 		Disarm: func(e engine.Engine) bool {
-			m := ms.of[e]
+			m := ms.of(e)
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.left = 0
 			return m.struck
 		},
 		Reopen: func(t *testing.T, e engine.Engine) engine.Engine {
-			m := ms.of[e]
+			m := ms.of(e)
 			m.mu.Lock()
 			off := m.struck && err == errPower
 			m.struck = false
@@ -236,7 +242,7 @@ func (ms *machines) fault(name string, err error) enginetest.Fault {
 
 // losses are what was left at each instant at which the power might have gone.
 func (ms *machines) losses(e engine.Engine) (all []func(t *testing.T) engine.Engine) {
-	m := ms.of[e]
+	m := ms.of(e)
 	if m == nil {
 		return nil
 	}

@@ -16,26 +16,26 @@ import (
 
 // simulation is a harness on simulated disks.
 func simulation() (enginetest.Harness, *machines) {
-	ms := &machines{clock: enginetest.NewClock(), of: map[engine.Engine]*machine{}}
+	ms := &machines{clock: enginetest.NewClock()}
 	chore := func(name string, do func(e *logengine.Engine, ctx context.Context) error) enginetest.Chore {
 		return enginetest.Chore{Name: name, Do: func(e engine.Engine) error { return do(e.(*logengine.Engine), context.Background()) }}
 	}
 	still := func(name string, do, within func(e *logengine.Engine, ctx context.Context) error) enginetest.Chore {
 		return chore(name, func(e *logengine.Engine, ctx context.Context) error {
-			if ms.of[e].still.Load() {
+			if ms.of(e).still.Load() {
 				return within(e, ctx)
 			}
 			return do(e, ctx)
 		})
 	}
 	h := enginetest.Harness{
-		Clock: ms.clock, Lasting: func(e engine.Engine) bool { return ms.of[e].killed },
-		Open:   func(t *testing.T) engine.Engine { clear(ms.of); return ms.open(t, ms.machine()) },
+		Clock: ms.clock, Lasting: func(e engine.Engine) bool { return ms.of(e).killed },
+		Open:   func(t *testing.T) engine.Engine { ms.engines.Clear(); return ms.open(t, ms.machine()) },
 		Reopen: ms.reopen, Crash: ms.crash,
 		Sound: func(e engine.Engine) error { return e.(*logengine.Engine).Sound() },
 		Seed:  func(seed uint64) { ms.seed = seed },
 		Meanwhile: func(e engine.Engine, what string, do func() error, fn func(string)) error {
-			m := ms.of[e]
+			m := ms.of(e)
 			if what != "call" {
 				return m.during(fn, do)
 			}

@@ -94,6 +94,7 @@ func (p *player) back(d time.Duration) {
 // last any, may as well never have been, as the engine tells; and what it met without being asked to may have to be met again.
 func (p *player) crashed(m *Model) {
 	p.restart(m)
+	m.advance(p.now) // who has died and been dropped has not expired
 	lost := false
 	lasting := p.b.h.Lasting != nil && p.b.h.Lasting(p.e)
 	for _, x := range m.msgs {

@@ -72,7 +72,7 @@ func TestWrongConfiguration(t *testing.T) {
 		`["server"]`:                        `tarry: \S+: it is not an object .*\n`,
 		"{\n\"server\": 1,\n\"server\": 2}": `tarry: \S+: line 3: duplicate object member name at /server .*\n`,
 	} {
-		run1(t, world{}, step{args: "queues --config " + write(t, "c.json", content), code: exitUsage, stderr: want})
+		run1(t, world{env: []string{"TARRY_TIMEOUT="}}, step{args: "queues --config " + write(t, "c.json", content), code: exitUsage, stderr: want})
 	}
 	for _, s := range []step{
 		{args: "queues --config /no/such/file", stderr: `tarry: --config: open /no/such/file: .*\n`},

@@ -137,12 +137,14 @@ func (p *player) undropped(m *Model, x *modelMessage, lost bool) bool {
 	y := *x
 	got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
 	switch {
-	case x.State == engine.Dead:
-		if !lost || err != nil || got.State != engine.Dead {
+	case err == nil && got.State == engine.Dead:
+		if !lost {
 			return false
 		}
+	case x.State == engine.Dead:
+		return false
 	case err == nil:
-		if !got.State.Live() || got.Attempt >= x.Attempt {
+		if got.Attempt >= x.Attempt {
 			return false
 		}
 		y.wait()

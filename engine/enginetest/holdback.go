@@ -106,6 +106,7 @@ var maxPendingTests = []test{
 	{"an atomic push of which one expires at once is kept whole or not at all", func(b *bed) {
 		b.needWhole()
 		b.need("Keys", b.caps.Keys)
+		b.need("Expiry", b.caps.Expiry)
 		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)
 		b.configure(engine.Settings{MaxPending: 1})
 		past := b.msg("a", engine.When{At: b.now().Add(-time.Hour)})

@@ -15,7 +15,9 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	var out engine.Redriven
 	err := e.do(ctx, "redrive", func(c *call) error {
 		if len(ids) > 0 {
-			return c.redriveAll(name, ids, &out)
+			gone, err := c.redriveAll(name, ids, &out)
+			out.Skipped += gone
+			return err
 		}
 		// Those that die meanwhile are not among them.
 		left, from := limit, token.All
@@ -35,7 +37,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			for i := range l.found {
 				some[i] = l.found[i].id
 			}
-			if err := c.redriveAll(name, some, &out); err != nil {
+			if _, err := c.redriveAll(name, some, &out); err != nil { // who went meanwhile was not asked for
 				return err
 			}
 			if left -= len(some); !l.more {
@@ -51,37 +53,45 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	return out, nil
 }
 
-func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) error {
-	return c.each(len(ids), func(i int) error {
+// redriveAll brings dead messages back, and returns how many are not there.
+func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (gone int64, err error) {
+	err = c.each(len(ids), func(i int) error {
 		q, err := c.visit(name, false)
 		if err != nil {
 			return err
 		}
-		did := false
-		if q != nil {
-			did, err = c.redrive(q, ids[i], new(sought))
-			if errors.Is(err, run.ErrDamaged) { // it stays dead, and the others are brought back
-				c.e.damaged(q, ids[i], err)
-			} else if err != nil {
-				return err
+		if q == nil {
+			gone++
+			return nil
+		}
+		c.see(q)
+		m, ok, err := c.byID(q, ids[i])
+		switch {
+		case err != nil:
+		case !ok || m.area != recent.Dead:
+			gone++
+			return nil
+		default:
+			if ok, err = c.redrive(&m); ok && err == nil {
+				out.Redriven++
+				return nil
 			}
 		}
-		if did {
-			out.Redriven++
-		} else {
+		if errors.Is(err, run.ErrDamaged) { // it stays dead, and the others are brought back
+			c.e.damaged(q, ids[i], err)
+			err = nil
+		}
+		if err == nil {
 			out.Skipped++
 		}
-		return nil
+		return err
 	})
+	return gone, err
 }
 
 // redrive brings a dead message back unless its key is another's by now.
-func (c *call) redrive(q *queue, id engine.ID, hash *sought) (bool, error) {
-	c.see(q)
-	m, ok, err := c.byID(q, id)
-	if err != nil || !ok || m.area != recent.Dead {
-		return false, err
-	}
+func (c *call) redrive(m *message) (bool, error) {
+	q, hash := m.q, new(sought)
 	if len(m.key) > 0 {
 		held, err := c.holds(q, m.key, hash)
 		if err != nil {
@@ -96,6 +106,6 @@ func (c *call) redrive(q *queue, id engine.ID, hash *sought) (bool, error) {
 	}
 	s := m.base()
 	s.Due, s.Expires, s.Attempt = c.ms, never, 0
-	c.become(&m, s, m.content)
+	c.become(m, s, m.content)
 	return true, nil
 }

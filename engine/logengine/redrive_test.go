@@ -54,3 +54,57 @@ func TestRedriveEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A redrive of all that meets some who went since it looked does not count them.
+func TestRedriveCountsThoseThatThereAre(t *testing.T) {
+	const n, some = 100, 3
+	met := 0
+	for after, more := 0, true; more; after += 3 { // reads
+		d := disktest.New(nil)
+		e := place{d, "data", logengine.Config{Logger: quiet}, logengine.Tune{SegmentBytes: 1 << 20, BlockBytes: 1 << 10}}.open(t)
+		for i := range n {
+			if err := pushAll(t, e, message("q", fmt.Sprint(i), 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := lease(t, e, "q", n)
+		settle(t, e, got, engine.Bury)
+		if err := e.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var refs []engine.Ref
+		for _, m := range got[n-some:] {
+			refs = append(refs, engine.Ref{Queue: "q", ID: m.ID})
+		}
+		reads, went := 0, false
+		d.Hook(func(c disktest.Call) error {
+			if c.Op != disktest.Read || !strings.HasSuffix(c.Name, ".run") || went {
+				return nil
+			}
+			if reads++; reads > after {
+				went = true
+				if _, err := e.Cancel(t.Context(), refs); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		})
+		r, err := e.Redrive(t.Context(), "q", nil, 0)
+		d.Hook(nil)
+		if err != nil || r.Skipped != 0 || r.Redriven < n-some || r.Redriven > n {
+			t.Errorf("after %d reads %d of %d went, and the answer is %+v, %v", after, some, n, r, err)
+		}
+		if more = went; went && r.Redriven == n-some {
+			met++
+		}
+		if r, err = e.Redrive(t.Context(), "q", []engine.ID{refs[0].ID}, 0); err != nil || r != (engine.Redriven{Skipped: 1}) {
+			t.Errorf("who is named and is not there is %+v, %v", r, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if met == 0 {
+		t.Error("nobody went while all were brought back")
+	}
+}

@@ -169,7 +169,9 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 			break
 		}
 		if out == nil {
-			if out, err = run.Create(e.fs, e.runsDir(), e.number(), k.config("flush", k.flushing)); err != nil {
+			c := k.config("flush", k.flushing)
+			c.Plain = func() bool { return k.flushing() > packs } // a merge packs it
+			if out, err = run.Create(e.fs, e.runsDir(), e.number(), c); err != nil {
 				return nil, err
 			}
 		}

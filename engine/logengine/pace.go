@@ -53,6 +53,9 @@ func (k *keeper) merging() float64 {
 	return within01((float64(runs) - 3*fan) / (3 * fan))
 }
 
+// packs is up to which haste a flush packs what it writes.
+const packs = 0.5
+
 func within01(x float64) float64 { return max(0, min(1, x)) }
 
 // memory is what the recent messages take.

@@ -18,6 +18,27 @@ func document(i int) []byte {
 	return fmt.Appendf(nil, `{"order":%d,"state":"unpaid","customer":{"id":%d,"mail":"%x@example.com"}}`, i, i*7919, i*104729)
 }
 
+// A run has blocks of both kinds where it is said in the midst of it that they stand as they are.
+func TestPlain(t *testing.T) {
+	d, cfg := newDisk(t), small()
+	asked := 0
+	cfg.Plain = func() bool { asked++; return asked%2 == 0 }
+	all := make([]thing, 500)
+	for i := range all {
+		all[i] = thing{Place{1, int64(i) * 1000, uint64(i + 1)}, keyOf(i), document(i)}
+	}
+	r := written(t, d, 1, cfg, all)
+	must(t, whole(r, all, nil))
+	half := r.footer.part(kindData).end - headerSize
+	must(t, r.Remove())
+	cfg.Plain = nil
+	r = written(t, d, 2, cfg, all)
+	if packed := r.footer.part(kindData).end - headerSize; asked < 4 || half < packed*5/4 {
+		t.Errorf("asked %d times, %d bytes where half is packed, %d where all is", asked, half, packed)
+	}
+	must(t, r.Remove())
+}
+
 // TestPacked writes what resembles itself, what does not, and what is too long to be packed: each
 // is read as it was written.
 func TestPacked(t *testing.T) {

@@ -29,6 +29,10 @@ type Config struct {
 	// sync is short for all who use the disk. 0: 8 MiB.
 	SyncBytes int
 
+	// Plain is asked for each block of entries whether it is to stand as it is: packing takes the
+	// processor about as long as all else that is done with the entries. nil: none is.
+	Plain func() bool
+
 	// Pace is called between slices of the work of Writer and Merge, each below a
 	// millisecond or about 128 KiB, with the bytes that were written since the last call. It
 	// may wait. An error of it ends the work. nil: nothing.
@@ -54,6 +58,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.slice == 0 {
 		d.slice = outSlice
+	}
+	if d.Plain == nil {
+		d.Plain = func() bool { return false }
 	}
 	if d.Pace == nil {
 		d.Pace = func(int) error { return nil }

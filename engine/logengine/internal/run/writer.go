@@ -139,9 +139,11 @@ func (w *Writer) writeBlock(long int, values ...[]byte) error {
 	for _, b := range values {
 		w.whole = append(w.whole, b...)
 	}
-	var ok bool
-	if w.packed, ok = pack(w.packed, w.whole); ok {
-		return w.out.block(kindData, packed, w.count, w.packed)
+	if !w.cfg.Plain() {
+		var ok bool
+		if w.packed, ok = pack(w.packed, w.whole); ok {
+			return w.out.block(kindData, packed, w.count, w.packed)
+		}
 	}
 	return w.out.block(kindData, plain, w.count, w.whole)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,6 +104,9 @@ func (d *directory) inspect() (int, error) {
 		default:
 			foreign = name
 		}
+	}
+	if slices.Contains(names, "MANIFEST") && slices.Contains(names, "runs") {
+		return 0, invalid(fmt.Sprintf("%s is a store made with store=log: open it as disk:%[1]s?store=log, or name another directory", d.path))
 	}
 	if foreign != "" {
 		return 0, invalid(fmt.Sprintf("%s is not a directory of tarry (it holds %s): name an empty or a new one", d.path, foreign))

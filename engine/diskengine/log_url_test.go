@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,6 +37,24 @@ func TestLogURLBoundsLeases(t *testing.T) {
 		_, err := engine.Open(t.Context(), "disk://"+t.TempDir()+"?store=log&max_leases="+bad)
 		if err == nil || !strings.Contains(err.Error(), "max_leases is ") {
 			t.Errorf("max_leases=%s: %v", bad, err)
+		}
+	}
+}
+
+// TestEachStoreNamesTheOther opens the directory of each store as one of the other.
+func TestEachStoreNamesTheOther(t *testing.T) {
+	for made, as := range map[string]string{"": "?store=log", "?store=log": ""} {
+		url := "disk://" + t.TempDir()
+		e, err := engine.Open(t.Context(), url+made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := "open it as disk:" + strings.TrimPrefix(url, "disk://") + made + ","
+		if _, err := engine.Open(t.Context(), url+as); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a store of %q opened as one of %q: %v, want %q", made, as, err, want)
 		}
 	}
 }

@@ -43,21 +43,39 @@ func TestExactNapsEndInTime(t *testing.T) {
 func TestANudgeComesWhenItWasLastArmedFor(t *testing.T) {
 	n := Exact()
 	defer n.Stop()
-	wake := make(chan struct{}, 1)
 	for _, left := range []time.Duration{time.Millisecond, 40 * time.Millisecond, 10 * time.Millisecond} {
-		until := time.Now().Add(left)
-		for range 3 { // woken early, it goes on to the same instant
-			wake <- struct{}{}
-			n.Sleep(wake, until)
-		}
+		until := n.begin(t, left)
+		n.Sleep(woken, until) // woken early, it goes on to the same instant
+		n.Sleep(woken, until)
 		if n.come(t, 0) && time.Now().Before(until) {
 			t.Fatalf("of a sleep of %s it came %s early", left, time.Until(until))
 		}
-		n.Sleep(wake, until)
+		n.Sleep(woken, until)
 		if !n.come(t, 10*time.Second) {
 			t.Fatalf("it did not come for a sleep of %s", left)
 		}
 	}
+}
+
+// woken ends each sleep at once.
+var woken = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// begin arms the nudge to come in d, and returns when that is. A sleep whose time has
+// come before it begins arms nothing, so it may take another.
+func (n *Nap) begin(t *testing.T, d time.Duration) time.Time {
+	t.Helper()
+	for range 10_000 {
+		until := time.Now().Add(d)
+		if n.Sleep(woken, until); n.armed.Equal(until) {
+			return until
+		}
+	}
+	t.Fatalf("no sleep of %s has begun in time", d)
+	return time.Time{}
 }
 
 // come waits so long for the nudge to come, and reports whether it has.
@@ -74,7 +92,7 @@ func TestNapsGiveTheirDescriptorsBack(t *testing.T) {
 	before := timers(t)
 	for range 10 {
 		n := Exact()
-		n.Sleep(nil, time.Now().Add(time.Microsecond))
+		n.begin(t, time.Second)
 		if got := timers(t); got != before+1 {
 			t.Fatalf("%d descriptors during a nap, %d before", got, before)
 		}
@@ -82,9 +100,7 @@ func TestNapsGiveTheirDescriptorsBack(t *testing.T) {
 		n.Stop()
 	}
 	n := Exact()
-	wake := make(chan struct{}, 1)
-	wake <- struct{}{}
-	n.Sleep(wake, time.Time{})
+	n.Sleep(woken, time.Time{})
 	n.Sleep(nil, time.Now().Add(-time.Second))
 	if got := timers(t); got != before {
 		t.Fatalf("%d descriptors after all naps and one that needs none, %d before", got, before)
@@ -126,8 +142,7 @@ func TestNapsWithoutADescriptorEndAllTheSame(t *testing.T) {
 	if step || time.Now().Before(until) || n.nudge.file != nil {
 		t.Errorf("step %t, %s early, file %v", step, time.Until(until), n.nudge.file)
 	}
-	n.Sleep(nil, time.Now().Add(2*time.Millisecond))
-	if n.nudge.file == nil {
+	if n.begin(t, time.Second); n.nudge.file == nil {
 		t.Error("no descriptor when there are some again")
 	}
 }

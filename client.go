@@ -115,7 +115,7 @@ func (c *Client) On(eng engine.Engine) *Client {
 		seam:     s,
 		meter:    c.meter,
 		caps:     caps,
-		maxBody:  min(c.maxBody, caps.MaxBody),
+		maxBody:  within(c.maxBody, caps.MaxBody),
 		log:      c.log,
 		now:      c.now,
 		dispatch: dispatch.New(eng, caps, c.log),

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	_ "github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/engine/memengine"
 )
 
 func TestOpenAndClose(t *testing.T) {
@@ -283,4 +283,30 @@ func TestOperations(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// unlimited is an engine that sets no limit to bodies.
+type unlimited struct{ engine.Engine }
+
+func (u unlimited) Capabilities() engine.Capabilities {
+	caps := u.Engine.Capabilities()
+	caps.MaxBody = 0
+	return caps
+}
+
+func TestOnKeepsTheLimitOfBodies(t *testing.T) {
+	mem := memengine.New(nil)
+	defer mem.Close()
+	c := tarry.New(mem, nil)
+	defer c.Close()
+	on := c.On(unlimited{mem})
+	if on.MaxBody() != c.MaxBody() {
+		t.Errorf("a body has at most %d bytes where the engine has no limit, want %d", on.MaxBody(), c.MaxBody())
+	}
+	if _, err := on.Push(t.Context(), "q", []byte("body")); err != nil {
+		t.Error(err)
+	}
+	if _, err := on.Push(t.Context(), "q", make([]byte, c.MaxBody()+1)); !errors.Is(err, tarry.ErrTooLarge) {
+		t.Errorf("a larger one: %v", err)
+	}
 }

@@ -43,8 +43,13 @@ func (cfg *Config) maxBody(engineLimit int) int {
 	if cfg != nil && cfg.MaxBody > 0 {
 		n = cfg.MaxBody
 	}
-	if engineLimit > 0 {
-		n = min(n, engineLimit)
+	return within(n, engineLimit)
+}
+
+// within is a limit, or an engine's own where that is less; 0: it has none.
+func within(limit, engines int) int {
+	if engines > 0 {
+		return min(limit, engines)
 	}
-	return n
+	return limit
 }

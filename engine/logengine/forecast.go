@@ -14,13 +14,16 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		return nil, err
 	}
 	buckets := make([]engine.Bucket, span/step)
-	var first int64
+	var at []int64 // where the buckets begin, and the last ends: by the clock when the call began
 	err := e.do(ctx, "forecast", func(c *call) error {
 		const minute = 60_000
 		var t tally
 		times := func(c *call) []int64 {
-			first = c.ms - (c.ms%minute+minute)%minute
-			at := make([]int64, len(buckets)+1)
+			if at != nil {
+				return at
+			}
+			first := c.ms - (c.ms%minute+minute)%minute
+			at = make([]int64, len(buckets)+1)
 			for i := range at {
 				at[i] = first + int64(i)*step.Milliseconds()
 			}
@@ -42,16 +45,14 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 			}
 			return nil
 		})
-		if first == 0 {
-			times(c)
-		}
+		times(c) // of a queue that is not there too
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range buckets {
-		buckets[i].From = instant(first + int64(i)*step.Milliseconds())
+		buckets[i].From = instant(at[i])
 		buckets[i].Count = max(0, buckets[i].Count)
 	}
 	return buckets, nil

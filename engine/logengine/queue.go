@@ -28,7 +28,7 @@ type queue struct {
 	weight int64          // bytes of memory that near and the lanes took when they were last weighed
 	leases *recent.Leases // of all queues
 	ends   int64          // no lease ends before
-	toldAt uint64         // Engine.seals, when the log last knew of all leases behind the last seal
+	toldAt uint64         // Engine.seals, when the log last knew behind the last seal of all leases that had not lapsed
 
 	graves   lane // the dead, by death
 	memories lane // keys that are remembered, by when they are forgotten

@@ -192,14 +192,15 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 		q.lease(l)
 		c.writeLease(l)
 	} else {
-		if l.Over() {
+		over := l.Over()
+		if over {
 			q.leaves(m.Due, m.id)
 			q.leased++
 		}
 		l.Untold = false
 		q.leases.Extend(l, deadline)
 		q.ends = min(q.ends, deadline)
-		if q.toldAt == c.e.seals {
+		if q.toldAt == c.e.seals && !over {
 			c.group = (&record.Extend{ID: m.id, Deadline: deadline}).Append(c.group)
 		} else { // behind the seal nothing may have been said of it
 			c.writeLease(l)

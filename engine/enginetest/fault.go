@@ -179,6 +179,11 @@ func (p *player) identify(after, before *Model) *Model {
 			continue
 		}
 		if i, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, Key: x.Key}); err == nil && p.queueOf[i.ID] == "" {
+			for _, y := range after.msgs { // one that the engine has not made, or whose own is still to come
+				if y.ID == i.ID {
+					y.ID = x.ID
+				}
+			}
 			x.ID = i.ID
 			p.ids = append(p.ids, i.ID)
 			p.queueOf[i.ID] = x.Queue

@@ -241,6 +241,33 @@ func TestPartOfARedrive(t *testing.T) {
 	}
 }
 
+// TestPushOfSomeIsRefused has a push of two fail that an engine has carried out, which took the first
+// for refused by max_pending: the other has the id that the model had given to that one.
+func TestPushOfSomeIsRefused(t *testing.T) {
+	f := &frailty{refuses: func(m *Model, queue string, room int64) bool { return int64(len(m.expired[queue])) >= room }}
+	b := newBed(t, frailHarness(f))
+	p := newPlayer(b, b.h.Clock.Now())
+	p.fault, p.shaken = &b.h.Faults[1], true
+	q, other := p.queues[0], p.queues[1]
+	for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
+		if _, err := e.Configure(t.Context(), q, engine.Settings{MaxPending: 1}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	message := func(queue, key string, due, after time.Duration) engine.Message {
+		return engine.Message{Queue: queue, Key: key, Due: engine.When{At: p.now.Add(due)}, Terms: engine.Terms{ExpireAfter: after}}
+	}
+	p.push([]engine.Message{message(q, "a", -time.Hour, time.Minute)}, false) // expires at once
+	p.before = p.m.clone()
+	p.guard(func() {
+		p.fault.Arm(p.e, 1)
+		p.push([]engine.Message{message(q, "b", 0, 0), message(other, "c", time.Hour, 0)}, false)
+	})
+	if p.compareAll(); p.problem != "" {
+		t.Error(p.problem)
+	}
+}
+
 // TestSimulation has engines do what the contract leaves open, each in its way.
 func TestSimulation(t *testing.T) {
 	for name, f := range map[string]*frailty{

@@ -117,7 +117,7 @@ func (p *player) crashed(m *Model) {
 	}
 	for _, state := range []engine.State{engine.Leased, engine.Dead} {
 		m.dropped = slices.DeleteFunc(m.dropped, func(x *modelMessage) bool {
-			back := x.State == state && (state == engine.Dead || !x.remote || !lasting) && p.undropped(m, x, lost)
+			back := x.State == state && p.undropped(m, x, lost, lasting && x.remote)
 			lost = lost || back
 			return back
 		})
@@ -132,8 +132,9 @@ func (p *player) crashed(m *Model) {
 }
 
 // undropped brings back a message that the settings of its queue had dropped, and reports whether it
-// does: the lease at whose end it died was lost, or, when some were lost, those that died after it.
-func (p *player) undropped(m *Model, x *modelMessage, lost bool) bool {
+// does: the lease at whose end it died was lost, unless that lasts, or, when some were lost, those that
+// died after it.
+func (p *player) undropped(m *Model, x *modelMessage, lost, lasts bool) bool {
 	y := *x
 	got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
 	switch {
@@ -141,7 +142,7 @@ func (p *player) undropped(m *Model, x *modelMessage, lost bool) bool {
 		if !lost {
 			return false
 		}
-	case x.State == engine.Dead:
+	case x.State == engine.Dead || lasts:
 		return false
 	case err == nil:
 		if got.Attempt >= x.Attempt {

@@ -212,6 +212,37 @@ func TestDroppedMayBeBack(t *testing.T) {
 	}
 }
 
+// TestDroppedBehindALostLease has a kill lose a lease of the process itself, at whose end its message
+// would have died, and one that had died before at the end of a lease that lasts be dropped.
+func TestDroppedBehindALostLease(t *testing.T) {
+	b := newBed(t, frailHarness(&frailty{found: func(m *Model) {
+		for _, x := range m.msgs {
+			if x.State == engine.Leased && !x.remote {
+				x.wait()
+				x.count(minusOne)
+			}
+		}
+	}}))
+	p := newPlayer(b, b.h.Clock.Now())
+	q := p.queues[0]
+	for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
+		if _, err := e.Configure(t.Context(), q, engine.Settings{DeadMax: 1}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, w := range []engine.Want{{Queue: q, Max: 1, TTR: time.Second, Remote: true}, {Queue: q, Max: 1, TTR: time.Hour}} {
+		p.push([]engine.Message{{Queue: q, Key: w.TTR.String(), Due: engine.When{At: p.now}, Terms: engine.Terms{MaxAttempts: 1}}}, false)
+		p.lease([]engine.Want{w})
+		p.clock.Advance(time.Minute)
+		p.tick()
+	}
+	p.e = b.h.Crash(t, p.e)
+	p.crashed(p.m)
+	if p.compareAll(); p.problem != "" {
+		t.Error(p.problem)
+	}
+}
+
 // TestPartOfARedrive has a redrive of two be cut short behind the first, which had died at the end of a
 // lease: by what the model was before, that is lost with the power, and the message has expired.
 func TestPartOfARedrive(t *testing.T) {

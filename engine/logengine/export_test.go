@@ -295,3 +295,21 @@ func (e *Engine) Tidy() error {
 	e.keeper.tidied = time.Time{}
 	return e.keeper.tidy()
 }
+
+// CatchUp does what the background has to do, to its end.
+func (e *Engine) CatchUp() error {
+	if err := e.keeper.flush(); err != nil {
+		return err
+	}
+	return e.keeper.merge()
+}
+
+// RunBytes is what all runs take of the disk.
+func (e *Engine) RunBytes() (n int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, src := range e.runs.all() {
+		n += src.Bytes()
+	}
+	return n
+}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
@@ -38,31 +37,43 @@ func (k *keeper) merge() error {
 	}
 }
 
-// choose returns runs to be merged into one; none: all is well. Those of about one size are, once
-// there are some of them, and each in which too many have died.
+// choose returns runs to be merged into one; none: all is well. Each in which too many have died is, and
+// those of about one size, once there are some of them; and when the runs all told take half as much
+// again as is alive in them, the one of which the largest share is dead.
 func (k *keeper) choose() []*source {
-	e := k.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for a := recent.Live; a <= recent.Finished; a++ {
-		list := slices.DeleteFunc(slices.Clone(e.runs.of[a]), func(s *source) bool { return s.bad })
+	var all sources
+	k.e.mu.Lock()
+	for a, list := range k.e.runs.of {
+		all.of[a] = slices.DeleteFunc(slices.Clone(list), func(s *source) bool { return s.bad })
+	}
+	k.e.mu.Unlock()
+	var worst *source
+	bytes, left := int64(0), int64(0)
+	for _, list := range all.of {
+		list = slices.DeleteFunc(list, func(s *source) bool { return s.living() == 0 })
 		for _, src := range list {
-			if src.thin() && src.living() > 0 {
-				return k.beside(list, src)
+			if src.thin() {
+				return beside(list, src)
+			}
+			bytes, left = bytes+src.Bytes(), left+src.left()
+			if worst == nil || src.share() < worst.share() {
+				worst = src
 			}
 		}
-		by := slices.DeleteFunc(slices.Clone(list), func(s *source) bool { return s.living() == 0 })
-		slices.SortFunc(by, func(a, b *source) int { return cmp.Compare(a.living(), b.living()) })
-		for i := 0; i < len(by); {
+		slices.SortFunc(list, func(a, b *source) int { return cmp.Compare(a.living(), b.living()) })
+		for i := 0; i < len(list); {
 			n := i + 1
-			for n < len(by) && by[n].living() <= 4*by[i].living()+1024 {
+			for n < len(list) && list[n].living() <= 4*list[i].living()+1024 {
 				n++
 			}
-			if n-i >= e.cfg.tune.fanIn {
-				return by[i:min(n, i+4*e.cfg.tune.fanIn)]
+			if fan := k.e.cfg.tune.fanIn; n-i >= fan {
+				return list[i:min(n, i+4*fan)]
 			}
 			i = n
 		}
+	}
+	if bytes*2 > left*3 && worst.wins() {
+		return []*source{worst}
 	}
 	return nil
 }
@@ -71,9 +82,9 @@ func (k *keeper) choose() []*source {
 func (s *source) living() int { return s.Count(0, s.Len()) }
 
 // beside returns a run and those that are not larger and have lost many too.
-func (k *keeper) beside(list []*source, src *source) (some []*source) {
+func beside(list []*source, src *source) (some []*source) {
 	for _, o := range list {
-		if n := o.living(); o == src || n*5 < int(o.Len())*4 && n <= 4*src.living() {
+		if o == src || o.share() < 0.8 && o.living() <= 4*src.living() {
 			some = append(some, o)
 		}
 	}
@@ -86,26 +97,31 @@ func (k *keeper) fitting(some []*source) []*source {
 	some = slices.Clone(some)
 	slices.SortFunc(some, func(a, b *source) int { return cmp.Compare(a.left(), b.left()) })
 	n, bytes := 0, int64(0)
-	for thin := true; n < len(some); n++ {
-		thin = thin && some[n].thin()
-		if !k.e.space.fits(bytes+some[n].left(), thin) {
+	for wins := true; n < len(some); n++ {
+		wins = wins && some[n].wins()
+		if !k.e.space.fits(bytes+some[n].left(), wins) {
 			break
 		}
 		bytes += some[n].left()
 	}
-	if n == 1 && !some[0].thin() {
-		n = 0 // nothing would be won
+	if n == 1 && !some[0].wins() {
+		n = 0 // nothing would be gained
 	}
 	return some[:n]
 }
 
 // left is about how many bytes those take that are alive in a run.
-func (s *source) left() int64 {
-	return int64(float64(s.Bytes()) * float64(s.living()) / float64(max(1, s.Len())))
-}
+func (s *source) left() int64 { return s.Weight() }
 
-// thin reports whether many have died in a run.
-func (s *source) thin() bool { return uint64(s.living())*5 < uint64(s.Len())*3 }
+// share is about what part of its bytes that is.
+func (s *source) share() float64 { return float64(s.left()) / float64(s.Bytes()) }
+
+// thin reports whether much of a run is dead: two fifths of its bytes, or three quarters of its
+// entries, each of which takes memory.
+func (s *source) thin() bool { return s.share() < 0.6 || uint64(s.living())*4 < uint64(s.Len()) }
+
+// wins reports whether a merge of the run alone gives space back that is worth it.
+func (s *source) wins() bool { return s.share() < 0.75 || s.thin() }
 
 // mergeRuns puts one run in the place of some.
 func (k *keeper) mergeRuns(some []*source) error {

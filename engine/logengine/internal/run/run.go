@@ -24,6 +24,7 @@ type Run struct {
 	blocks    []blockRef
 	queues    []Queue
 	keys, ids index
+	weight    weight
 
 	refs   atomic.Int64 // the owner and each that reads; 0: the file is closed
 	closed atomic.Bool  // the owner has left
@@ -65,7 +66,7 @@ func (r *Run) Bytes() int64 { return r.footer.part(kindQueues).end + footerSize 
 // Memory is how many bytes of memory the run takes while it is open: about 2.2 for each entry of
 // 200 bytes with a key, fewer for longer ones.
 func (r *Run) Memory() int64 {
-	n := 32*(cap(r.blocks)+cap(r.queues)) + 8*(cap(r.keys.firsts)+cap(r.ids.firsts)+len(r.dead)) + 4*len(r.left)
+	n := 32*(cap(r.blocks)+cap(r.queues)) + 8*(cap(r.keys.firsts)+cap(r.ids.firsts)+len(r.dead)) + (4+12)*len(r.left)
 	for i := range r.keys.filters {
 		n += 56 + len(r.keys.filters[i].fuse.Fingerprints)
 	}

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimDir); dir != "" {
-		fmt.Println("stopped", victim(dir))
+		fmt.Println("stopped", runVictim(dir))
 		return
 	}
 	goleak.VerifyTestMain(m)

@@ -1,12 +1,15 @@
 package logengine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/logengine/internal/record"
+	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
 )
 
 // mostAtomic is how many bytes messages may have together that are one entry of the log: half of what
@@ -22,7 +25,8 @@ func (e *Engine) refuseAtomic(bytes int) error {
 	return &engine.Error{Op: "push", Err: engine.ErrTooLarge, Hint: fmt.Sprintf("%d bytes are to be kept as one; at most %d are allowed", bytes, most)}
 }
 
-// PushAtomic keeps all messages or none, also over several queues: they are one entry of the log.
+// PushAtomic keeps all messages or none, also over several queues: they are one entry of the log, and
+// nobody sees some of them without the others.
 // Those that stood in the way have an error in the results. Together they may have 128 MiB, with the
 // bodies of those that are rearmed, else it is an ErrTooLarge.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
@@ -33,189 +37,404 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	if err := e.refuseAtomic(bytes); err != nil {
 		return nil, err
 	}
-	results := make([]engine.PushResult, len(msgs))
-	var first error
+	a := atomicPush{msgs: msgs, bytes: bytes, results: make([]engine.PushResult, len(msgs)),
+		hashes: make([]sought, len(msgs)), creates: make([]bool, len(msgs))}
 	err := e.do(ctx, "push", func(c *call) error {
 		if err := e.admit(ctx); err != nil {
 			return err
 		}
-		hashes := make([]sought, len(msgs))
-		return c.step(func() error {
-			clear(results)
-			var err error
-			first, err = c.rehearse(msgs, bytes, hashes, results)
-			if err != nil || first != nil {
-				return err
-			}
-			for i := range msgs {
-				if results[i], err = c.push(&msgs[i], &hashes[i]); err != nil {
-					return err // which cannot be: all that is needed was read
-				}
-			}
-			return nil
-		})
+		return a.run(c)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return results, first
+	for i := range a.results {
+		if err := a.results[i].Err; err != nil {
+			return a.results, err
+		}
+	}
+	return a.results, nil
 }
 
-// name is a key of a queue.
-type name struct{ queue, key string }
+// atomicPush is messages that are kept as one.
+//
+// Where they are many the lock is not held for all of them at once. In slices it is looked who is new:
+// who has no key, or one that nobody has; from then on it is noted who else comes to have one of those
+// keys. Without the lock those who are new are put into a window of recent messages of their own and
+// into an entry of the log, where nobody finds them. Then, in one step, those who are not new are
+// rehearsed and pushed, and the window and the entry join the others: that takes no longer however many
+// are new, and about 1.5 µs for each of those that replace something. What has changed meanwhile that
+// matters - one of the keys, settings, a purge that has begun - lets it begin anew, and the third time
+// all is one step. At last the window is folded into that of all others, in slices.
+//
+// So nobody waits for a push that may still fail, an error before that step leaves nothing behind, and
+// a crash leaves the entry or none.
+type atomicPush struct {
+	msgs    []engine.Message
+	bytes   int
+	hashes  []sought
+	results []engine.PushResult
+	creates []bool // whether a message is a new one
+	refused bool   // one is, as results say
+	full    bool   // there are to be no more messages
+	rooms   map[string]*room
 
-// seat is what stands in the way of a push of a key.
-type seat struct {
-	state engine.State // Gone: nothing does
-	due   int64
-	bytes int // of its content, unless Finished
+	others []int // who are pushed one by one
+	fresh  []int // who are new
 
-	policy *engine.Policy // unless Finished
-	ending engine.Ending  // when Finished
-	ended  int64
+	keys   map[name]int         // of each key the first who has it
+	twice  map[int]bool         // who have one of another's
+	queues map[string]*arrivals // of those who are new
+	dues   []int64              // of fresh
+	ids    []engine.ID          // likewise
+	first  engine.ID            // none of them is before
+	window *recent.Staged
+	entry  *wal.Prepared
+	shown  bool
 
-	lingers bool // it has expired as it was pushed, and counts until it is met
+	// Guarded by Engine.mu:
+	isNew []bool
+	met   bool // one of the new keys has come to be somebody's
 }
 
-// rehearsal is what pushes so far would have made.
-type rehearsal struct {
-	seats map[name]*seat
-	live  map[*queue]int64 // how many more live messages than there are
-	bytes int
-	news  int64 // of all queues, with those that expire at once
+// arrivals are those of a queue who are new.
+type arrivals struct {
+	*queue
+	terms    *engine.Terms // that pushes get; a copy
+	revision uint64        // of the settings that have them
+	n        int64
+	least    int64  // the first due
+	priority uint32 // and the first one of them
 }
 
-// rehearse finds out whether any push would fail, and looks up what they need. It returns why the
-// first one would.
-func (c *call) rehearse(msgs []engine.Message, bytes int, hashes []sought, results []engine.PushResult) (first, err error) {
-	r := rehearsal{bytes: bytes, seats: make(map[name]*seat), live: make(map[*queue]int64)}
-	var lack error
-	for i := range msgs {
-		refused, err := c.rehearseOne(&r, &msgs[i], &hashes[i], &results[i])
-		if err == errLack {
-			lack = err
+// room is how many messages a queue has, and may have.
+type room struct{ pending, most int64 }
+
+// atomicTries is how often many messages are put together beside the others.
+const atomicTries = 3
+
+func (a *atomicPush) run(c *call) error {
+	err := c.seek(len(a.msgs), func(i int) (string, string) { return a.msgs[i].Queue, a.msgs[i].Key }, a.hashes)
+	if err != nil {
+		return err
+	}
+	if len(a.msgs) > c.e.cfg.tune.atomic || a.bytes > stepBytes {
+		a.index()
+		for range atomicTries {
+			if done, err := a.try(c); done || err != nil {
+				return err
+			}
+		}
+	}
+	a.queues, a.fresh, a.others = nil, nil, a.others[:0]
+	for i := range a.msgs {
+		a.others = append(a.others, i)
+	}
+	if err := c.step(func() error { return a.push(c) }); err != nil {
+		return err
+	}
+	a.refuse()
+	return nil
+}
+
+// index notes who has which key.
+func (a *atomicPush) index() {
+	a.keys, a.twice = make(map[name]int, len(a.msgs)), make(map[int]bool)
+	for i := range a.msgs {
+		if a.msgs[i].Key == "" {
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		results[i].Err = refused
-		first = cmp.Or(first, refused)
-	}
-	if lack != nil || first != nil {
-		return first, lack
-	}
-	if most := c.e.cfg.MaxPending; most > 0 && c.e.pending()+r.news > most {
-		for i := range results {
-			results[i].Err = engine.Refuse("push", engine.Ref{Queue: msgs[i].Queue, Key: msgs[i].Key}, engine.ErrLimit)
-			first = cmp.Or(first, results[i].Err)
+		n := name{a.msgs[i].Queue, a.msgs[i].Key}
+		if k, ok := a.keys[n]; ok {
+			a.twice[k], a.twice[i] = true, true
+		} else {
+			a.keys[n] = i
 		}
 	}
-	return first, nil
 }
 
-// seatOf is what stands in the way of a key now.
-func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushResult) (s seat, err error) {
-	m, ok, err := c.byKey(q, []byte(key), hash)
-	if err != nil {
-		return s, err
-	}
-	if ok && m.past(c.ms) {
-		if err := c.needKey(&m); err != nil {
-			return s, err
+// try pushes all, unless something has changed meanwhile that matters.
+func (a *atomicPush) try(c *call) (done bool, err error) {
+	e := c.e
+	a.isNew, a.met, a.queues = make([]bool, len(a.msgs)), false, make(map[string]*arrivals)
+	e.mu.Lock()
+	e.atomics = append(e.atomics, a)
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.atomics = slices.DeleteFunc(e.atomics, func(o *atomicPush) bool { return o == a })
+		e.mu.Unlock()
+		if a.window != nil && !a.shown {
+			a.window.Drop()
 		}
-		c.expire(&m)
-		ok = false
+		a.window, a.entry = nil, nil
+	}()
+	if err := a.sift(c); err != nil {
+		return false, err
 	}
-	// Who has the key may be past its expiry when a later item asks: so what else there may be of
-	// it in runs is read now.
-	for _, a := range []recent.Area{recent.Live, recent.Finished} {
-		if _, err := c.spotsOfKey(q, a, []byte(key), hash); err != nil {
-			return s, err
+	if !a.stage(c) {
+		return false, nil
+	}
+	e.cfg.tune.between("atomic")
+	if err := c.ctx.Err(); err != nil {
+		return false, err
+	}
+	err = c.step(func() error {
+		if done = a.holds(); !done {
+			return nil
 		}
+		return a.push(c)
+	})
+	if a.shown {
+		e.foldAll()
 	}
-	if ok {
-		if err := c.needContent(&m); err != nil { // what takes its place needs it
-			return s, err
+	if err != nil || !done {
+		return false, err
+	}
+	a.refuse()
+	for k, i := range a.fresh {
+		if !a.shown {
+			break
 		}
-		policy := m.Policy
-		*result = c.result(&m, 0, nil)
-		return seat{state: m.state(c.ms), due: m.Due, bytes: len(m.content), policy: &policy}, nil
+		r := engine.PushResult{Outcome: engine.Created, ID: a.ids[k], Due: instant(a.dues[k]), State: engine.Scheduled}
+		if a.dues[k] <= c.ms {
+			r.State = engine.Ready
+		}
+		a.results[i] = r
 	}
-	t, left, err := c.finished(q, []byte(key), hash)
-	if err != nil || !left || t.forgotten <= c.ms {
-		return s, err
-	}
-	*result = engine.PushResult{ID: t.id, Due: instant(t.Due), State: engine.Finished, Ending: t.Ending, Ended: instant(t.Ended)}
-	return seat{state: engine.Finished, due: t.Due, ending: t.Ending, ended: t.Ended}, nil
+	return true, nil
 }
 
-// rehearseOne says why one push would fail; nil: it would not.
-func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, result *engine.PushResult) (refused, err error) {
-	if err := c.e.refuseBody(in); err != nil {
-		return err, nil
-	}
-	q, err := c.visit(in.Queue, true)
-	if err != nil {
-		return nil, err
-	}
-	c.see(q)
-	s := new(seat)
-	if in.Key != "" {
-		n := name{q.name, in.Key}
-		if r.seats[n] == nil {
-			if *s, err = c.seatOf(q, in.Key, hash, result); err != nil {
-				return nil, err
+// sift looks in slices who is new.
+func (a *atomicPush) sift(c *call) error {
+	for i := 0; i < len(a.msgs); {
+		err := c.step(func() error {
+			var lack error
+			to := min(len(a.msgs), i+stepItems)
+			for k := i; k < to; k++ {
+				err := a.look(c, k)
+				if err == errLack {
+					lack = err
+				} else if err != nil {
+					return err
+				}
 			}
-			r.seats[n] = s
+			if lack == nil {
+				i = to
+			}
+			return lack
+		})
+		c.e.cfg.tune.between("atomic")
+		if err == nil {
+			err = c.ctx.Err()
 		}
-		s = r.seats[n]
-		if s.lingers {
-			s.lingers = false
-			r.live[q]--
+		if err != nil {
+			return err
 		}
-	}
-	created := s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
-	if created {
-		if x := q.settings; x != nil && x.MaxPending > 0 && q.pending()+r.live[q] >= x.MaxPending {
-			*result = engine.PushResult{}
-			return engine.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, x.MaxPending), nil
-		}
-		r.news++
-		r.live[q]++
-	} else if refused := s.refusal(q, in); refused != nil || in.OnConflict == engine.Keep {
-		return refused, nil
-	}
-	if created || in.OnConflict != engine.KeepDue {
-		s.due = in.Due.Resolve(c.now)
-	}
-	if created || in.OnConflict != engine.Rearm {
-		policy := in.Resolve(q.defaults())
-		s.policy, s.bytes = &policy, len(in.Body)
-	} else if r.bytes += s.bytes; r.bytes > c.e.mostAtomic() {
-		return nil, c.e.refuseAtomic(r.bytes)
-	}
-	s.state = engine.Scheduled                    // or ready
-	if at := expiry(s.due, s.policy); at < c.ms { // gone before the next is pushed
-		s.state, s.ending, s.ended, s.lingers = engine.Gone, engine.Expired, at, true
-		if at+millis(s.policy.Remember) > c.ms {
-			s.state = engine.Finished
-		}
-	}
-	return nil, nil
-}
-
-// refusal says why a push does not get past what stands in its way; nil: it does.
-func (s *seat) refusal(q *queue, in *engine.Message) error {
-	switch {
-	case in.OnConflict == engine.Keep:
-		return nil
-	case s.state == engine.Finished:
-		return engine.RefuseFinished(engine.Ref{Queue: q.name, Key: in.Key}, s.ending, instant(s.ended))
-	case in.OnConflict == engine.Reject:
-		return refusePush(q, in.Key, engine.ErrExists)
-	case s.state == engine.Leased:
-		return refusePush(q, in.Key, engine.ErrLeased)
 	}
 	return nil
+}
+
+// look looks whether a message is new.
+func (a *atomicPush) look(c *call, i int) error {
+	in := &a.msgs[i]
+	q, err := c.visit(in.Queue, true)
+	if err != nil {
+		return err
+	}
+	s := a.queues[in.Queue]
+	if s == nil {
+		s = &arrivals{queue: q, revision: q.revised(), least: never, priority: math.MaxUint32}
+		if d := q.defaults(); d != nil {
+			s.terms = new(*d)
+		}
+		a.queues[in.Queue] = s
+	}
+	if a.twice[i] || c.e.refuseBody(in) != nil {
+		return nil
+	}
+	if in.Key != "" {
+		if _, ok, err := c.byKey(q, bytesOf(in.Key), &a.hashes[i]); ok || err != nil {
+			return err
+		}
+		if _, left, err := c.finished(q, bytesOf(in.Key), &a.hashes[i]); left || err != nil {
+			return err
+		}
+	}
+	a.isNew[i] = true
+	return nil
+}
+
+// appears tells atomic pushes under way who comes to have a key.
+func (c *call) appears(q *queue, key []byte) {
+	for _, a := range c.e.atomics {
+		if i, ok := a.keys[name{q.name, string(key)}]; ok && a.isNew[i] {
+			a.met = true
+		}
+	}
+}
+
+// stage puts those who are new together. It reports false if some expire at once: they count until
+// they are met, and what is pushed behind them may meet them.
+func (a *atomicPush) stage(c *call) bool {
+	e := c.e
+	a.fresh, a.others, a.ids, a.dues = a.fresh[:0], a.others[:0], a.ids[:0], a.dues[:0]
+	e.mu.Lock()
+	c.now = e.cfg.Now()
+	id := e.nextID
+	isNew := slices.Clone(a.isNew)
+	for _, is := range isNew {
+		if is {
+			e.nextID++
+		}
+	}
+	e.mu.Unlock()
+	c.ms = c.now.UnixMilli()
+	a.first = id
+	a.window, a.entry = e.recent.Stage(), wal.Prepare(a.bytes)
+	for i := range a.msgs {
+		in := &a.msgs[i]
+		s := a.queues[in.Queue]
+		due := in.Due.Resolve(c.now)
+		content := record.Content{Created: c.ms, Policy: in.Resolve(s.terms), Content: in.Content}
+		state := record.State{Due: due, Expires: expiry(due, &content.Policy)}
+		if state.Expires < c.ms {
+			return false
+		}
+		if !isNew[i] {
+			a.others = append(a.others, i)
+			continue
+		}
+		c.content = content.Append(c.content[:0])
+		a.entry.Bytes = (&record.Put{ID: id, Queue: s.num, New: true, Key: bytesOf(in.Key), State: state, Content: c.content}).Append(a.entry.Bytes)
+		c.value = record.AppendValue(c.value[:0], &state, c.content)
+		a.window.Add(recent.Entry{ID: uint64(id), Queue: s.num, Area: recent.Live, At: due, Key: bytesOf(in.Key), Value: c.value})
+		a.fresh, a.ids, a.dues = append(a.fresh, i), append(a.ids, id), append(a.dues, due)
+		s.n++
+		s.least, s.priority = min(s.least, due), min(s.priority, content.Priority)
+		id++
+	}
+	return true
+}
+
+// holds reports whether what was put together may still be shown.
+func (a *atomicPush) holds() bool {
+	if a.met {
+		return false
+	}
+	for _, s := range a.queues {
+		if s.gone || s.revised() != s.revision {
+			return false
+		}
+		if p := s.purge; p != nil && p.UpTo >= a.first { // it would take them for those that it removes
+			return false
+		}
+	}
+	return true
+}
+
+// push is the step in which all are pushed, or one is refused.
+func (a *atomicPush) push(c *call) error {
+	clear(a.results)
+	clear(a.creates)
+	a.refused, a.full, a.rooms = false, false, nil
+	r, err := a.rehearse(c)
+	if err != nil {
+		return err
+	}
+	for q, n := range r.live {
+		a.limit(q, n+a.newsOf(q))
+	}
+	for _, s := range a.queues {
+		c.see(s.queue)
+		a.limit(s.queue, s.n+r.live[s.queue])
+	}
+	most := c.e.cfg.MaxPending
+	a.full = most > 0 && c.e.pending()+r.news+int64(len(a.fresh)) > most
+	if a.refused || a.full || a.rooms != nil {
+		return nil
+	}
+	for _, i := range a.others {
+		if a.results[i], err = c.push(&a.msgs[i], &a.hashes[i]); err != nil {
+			return err // which cannot be: all that is needed was read
+		}
+	}
+	if len(a.fresh) > 0 {
+		a.show(c)
+	}
+	return nil
+}
+
+func (a *atomicPush) newsOf(q *queue) int64 {
+	if s := a.queues[q.name]; s != nil {
+		return s.n
+	}
+	return 0
+}
+
+// limit notes that so many more are too many for a queue.
+func (a *atomicPush) limit(q *queue, more int64) {
+	x := q.settings
+	if len(a.fresh) == 0 || more == 0 || x == nil || x.MaxPending == 0 || q.pending()+more <= x.MaxPending {
+		return
+	}
+	if a.rooms == nil {
+		a.rooms = make(map[string]*room)
+	}
+	a.rooms[q.name] = &room{q.pending(), x.MaxPending}
+}
+
+// show lets those be found who are new.
+func (a *atomicPush) show(c *call) {
+	e := c.e
+	a.shown = true
+	e.recent.Reveal(a.window)
+	for _, s := range a.queues {
+		if s.n == 0 {
+			continue
+		}
+		s.live += s.n
+		e.live += s.n
+		c.touch(s.queue)
+		c.waitAll(s, a.window)
+	}
+	c.entry = a.entry
+}
+
+// refuse says of all who are refused why.
+func (a *atomicPush) refuse() {
+	for _, i := range a.fresh {
+		a.creates[i] = true
+	}
+	for i := range a.msgs {
+		in, r := &a.msgs[i], &a.results[i]
+		room := a.rooms[in.Queue]
+		if room == nil || !a.creates[i] || r.Err != nil {
+			continue
+		}
+		if room.pending >= room.most {
+			*r = engine.PushResult{Err: engine.RefusePending(engine.Ref{Queue: in.Queue, Key: in.Key}, room.most)}
+			a.refused = true
+		}
+		room.pending++
+	}
+	if !a.full || a.refused {
+		return
+	}
+	for i := range a.msgs {
+		a.results[i].Err = engine.Refuse("push", engine.Ref{Queue: a.msgs[i].Queue, Key: a.msgs[i].Key}, engine.ErrLimit)
+	}
+}
+
+// foldItems is how many messages that were revealed are folded at a time.
+const foldItems = 128
+
+// foldAll folds what was revealed into the window of recent messages.
+func (e *Engine) foldAll() {
+	for more := true; more; {
+		e.mu.Lock()
+		more = e.recent.Fold(foldItems, stepBytes)
+		e.mu.Unlock()
+		e.cfg.tune.between("fold")
+	}
 }

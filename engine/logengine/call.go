@@ -21,10 +21,11 @@ type call struct {
 	// Of the step:
 	now      time.Time
 	ms       int64
-	*scratch         // whose group is the records
-	visited  *queue  // the last that was brought up to the present
-	least    int64   // the least due of what they made wait; never: none
-	lasting  lasting // what they are to outlive when the call is answered
+	*scratch               // whose group is the records
+	entry    *wal.Prepared // which the records join; nil: they are an entry themselves
+	visited  *queue        // the last that was brought up to the present
+	least    int64         // the least due of what they made wait; never: none
+	lasting  lasting       // what they are to outlive when the call is answered
 
 	over   *queue // one in which somebody has died, which may be more than may stay
 	hints  []string
@@ -141,11 +142,11 @@ func (c *call) locked(do func() error) error {
 
 // commit appends to the log what a step has changed.
 func (c *call) commit() error {
-	if len(c.group) == 0 {
+	if len(c.group) == 0 && c.entry == nil {
 		return nil
 	}
 	e := c.e
-	pos, err := e.log.Append(record.Group, c.group)
+	pos, err := c.append()
 	if err != nil {
 		e.stop(err) // memory is ahead of the log
 		return err
@@ -170,6 +171,15 @@ func (c *call) commit() error {
 		e.keeper.wake()
 	}
 	return nil
+}
+
+// append appends what a step has changed to the log.
+func (c *call) append() (wal.Pos, error) {
+	if p := c.entry; p != nil {
+		c.entry = nil
+		return c.e.log.AppendPrepared(record.Group, p, c.group)
+	}
+	return c.e.log.Append(record.Group, c.group)
 }
 
 const (

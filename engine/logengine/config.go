@@ -61,6 +61,7 @@ type tuning struct {
 	span    int64 // bytes of the log since the last seal, at most, likewise
 	near    int64 // bytes of memory of what is about to be leased
 	ready   int   // of how many messages of a queue the order is exact
+	atomic  int   // up to how many messages are pushed as one in one step
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
 	fanIn   int   // runs of about one size that are merged
@@ -135,6 +136,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if t.entry == 0 {
 		t.entry = defaultEntry
+	}
+	if t.atomic == 0 {
+		t.atomic = stepItems
 	}
 	if t.fanIn == 0 {
 		t.fanIn = defaultFanIn

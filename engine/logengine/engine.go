@@ -76,6 +76,8 @@ type Engine struct {
 	lookAt   uint64 // and at which the keeper looks next
 
 	beginning int // purges that are about to begin
+
+	atomics []*atomicPush // that are put together
 }
 
 var _ interface {

@@ -48,8 +48,13 @@ func (k *keeper) next(must bool) *sealedWindow {
 	if len(k.sealed) == 0 && !must && (e.beginning > 0 || !k.grown()) {
 		return nil
 	}
-	if len(k.sealed) == 0 {
-		k.seal()
+	for len(k.sealed) == 0 {
+		if !e.recent.Fold(foldItems, stepBytes) {
+			k.seal()
+			break
+		}
+		e.mu.Unlock()
+		e.mu.Lock()
 	}
 	return &k.sealed[0]
 }

@@ -157,6 +157,7 @@ func (ms *machines) machine() *machine {
 	if rng.IntN(4) == 0 {
 		cfg.Sector = 4096
 	}
+	atomic := []int{0, 1, 1}[rand.New(rand.NewPCG(ms.seed, 8)).IntN(3)]
 	return &machine{
 		clock: ms.clock, rng: rng, disk: disktest.New(&cfg), every: ms.every, retry: -1,
 		tune: logengine.Tune{
@@ -165,6 +166,7 @@ func (ms *machines) machine() *machine {
 			BlockBytes:   []int{512, 1024, 4096}[rng.IntN(3)],
 			MergeRuns:    2 + rng.IntN(4),
 			OnHeap:       rng.IntN(2) == 0,
+			Atomic:       atomic,
 		},
 	}
 }

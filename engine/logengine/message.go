@@ -156,6 +156,9 @@ func (c *call) become(m *message, s record.State, content []byte) {
 		c.group = (&record.Put{ID: m.id, Queue: m.q.num, From: m.at.record(), Key: m.key, State: s, Content: content}).Append(c.group)
 	}
 	c.touch(m.q)
+	if len(m.key) > 0 && !s.Dead {
+		c.appears(m.q, m.key)
+	}
 	c.detach(m)
 	m.q.spare(m.id)
 	e := recent.Entry{ID: uint64(m.id), Queue: m.q.num, Area: recent.Live, At: s.Due, Key: m.key, Value: c.value}

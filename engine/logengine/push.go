@@ -151,6 +151,9 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	c.content = content.Append(c.content[:0])
 	c.group = (&record.Put{ID: id, Queue: q.num, New: true, Key: bytesOf(in.Key), State: s, Content: c.content}).Append(c.group)
 	c.touch(q)
+	if in.Key != "" && len(e.atomics) > 0 {
+		c.appears(q, bytesOf(in.Key))
+	}
 	c.value = record.AppendValue(c.value[:0], &s, c.content)
 	e.recent.Add(recent.Entry{ID: uint64(id), Queue: q.num, Area: recent.Live, At: due, Key: bytesOf(in.Key), Value: c.value})
 	q.live++

@@ -82,12 +82,17 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 
 const unwritten = "0"
 
+// revised is how often they were configured.
+func (q *queue) revised() uint64 {
+	if q.settings == nil {
+		return 0
+	}
+	return q.settings.revision
+}
+
 // revision is that of the settings.
 func (q *queue) revision() string {
-	if q.settings == nil {
-		return unwritten
-	}
-	return strconv.FormatUint(q.settings.revision, 10)
+	return strconv.FormatUint(q.revised(), 10)
 }
 
 func (c *call) configure(q *queue, s engine.Settings) {

@@ -25,10 +25,9 @@ type replayed struct {
 	leases   map[engine.ID]int64               // deadlines
 	spares   map[uint32]map[engine.ID]struct{} // who the next purge of a queue does not touch
 
-	nextID   engine.ID // the least that was never given
-	lastPush engine.ID
-	at       wal.Pos // of the entry of the log that is being taken in
-	err      error   // of the file system
+	nextID engine.ID // the least that was never given
+	at     wal.Pos   // of the entry of the log that is being taken in
+	err    error     // of the file system
 }
 
 // message is one that the log tells of, or a key that is remembered.
@@ -92,10 +91,9 @@ func (m *replayed) given(id engine.ID) {
 // Put implements record.Applier.
 func (m *replayed) Put(p *record.Put) error {
 	if p.New {
-		if p.ID <= m.lastPush {
-			m.wrongRecord("message %d is pushed after message %d", p.ID, m.lastPush)
+		if _, ok := m.recent[p.ID]; ok {
+			m.wrongRecord("message %d is pushed twice", p.ID)
 		}
-		m.lastPush = max(m.lastPush, p.ID)
 		m.nextID = max(m.nextID, p.ID+1)
 	} else {
 		m.given(p.ID)

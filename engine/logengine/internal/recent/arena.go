@@ -196,8 +196,10 @@ func (a *arena) unlink(n uint32) {
 }
 
 // takeLarge returns one more than the place of memory for n bytes.
-func (a *arena) takeLarge(n int) uint32 {
-	b := a.pool.takeLarge(n)
+func (a *arena) takeLarge(n int) uint32 { return a.keepLarge(a.pool.takeLarge(n)) }
+
+// keepLarge returns one more than the place of such memory.
+func (a *arena) keepLarge(b []byte) uint32 {
 	if k := len(a.largeFree); k > 0 {
 		i := a.largeFree[k-1]
 		a.largeFree = a.largeFree[:k-1]

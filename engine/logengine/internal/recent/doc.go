@@ -30,6 +30,9 @@
 // directory, 4 bytes for 300 entries and more. What it all takes is counted by chunks, and so
 // known exactly.
 //
+// What belongs together and is much is put into a window of its own first, which needs no lock and which
+// nobody finds (Stage), is shown whole (Reveal), and then moved to the other one in slices (Fold).
+//
 // # Leases
 //
 // A table of leases has memory of the same kind: slots without pointers, an index of ids, and trees by

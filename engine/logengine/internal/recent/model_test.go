@@ -133,6 +133,41 @@ func (m *model) actions() map[string]func(*rapid.T) {
 				m.set(e)
 			}
 		},
+		"stage": func(t *rapid.T) {
+			s := m.Stage()
+			var all []Entry
+			for range rapid.IntRange(0, 20).Draw(t, "staged") {
+				m.id++
+				e := m.draw(t, m.id)
+				if e.Area != Dead && slices.ContainsFunc(all, func(o Entry) bool { return o.Area == e.Area && o.Queue == e.Queue && bytes.Equal(o.Key, e.Key) }) {
+					e.Key = fmt.Append(nil, "own", m.id)
+				}
+				s.Add(e)
+				all = append(all, e)
+			}
+			for q := range uint32(4) {
+				to := Position{At: rapid.Int64Range(-4, 4).Draw(t, "to"), ID: m.any(t)}
+				n := int64(0)
+				for _, e := range all {
+					if e.Queue == q && e.Area == Live && compare(e, Entry{Queue: q, At: to.At, ID: to.ID}) < 0 {
+						n++
+					}
+				}
+				if got := s.CountBefore(q, Live, to); got != n {
+					t.Fatalf("%d staged before %v, counted %d", n, to, got)
+				}
+			}
+			m.check(t) // nothing is seen of them
+			if rapid.IntRange(0, 3).Draw(t, "drop") == 0 {
+				s.Drop()
+				return
+			}
+			m.Reveal(s)
+			for _, e := range all {
+				m.set(e)
+			}
+		},
+		"fold":   func(t *rapid.T) { m.Fold(rapid.IntRange(1, 20).Draw(t, "fold"), maxSlot) },
 		"remove": func(t *rapid.T) { m.remove(t, m.any(t)) },
 		"remove many": func(t *rapid.T) {
 			from, n := m.any(t), rapid.Uint64Range(1, 200).Draw(t, "n")
@@ -143,6 +178,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"seal": func(t *rapid.T) {
 			if m.flight != nil {
 				t.Skip()
+			}
+			for m.Fold(100, maxSlot) {
 			}
 			m.begin(m.Seal())
 			for id, e := range m.all {

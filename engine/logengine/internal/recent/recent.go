@@ -17,16 +17,17 @@ type Config struct {
 	OnHeap bool
 }
 
-// Recent is the entries that stand in no run yet: a window that takes them in, and sealed ones
-// that are being written to runs.
+// Recent is the entries that stand in no run yet: a window that takes them in, sealed ones that are
+// being written to runs, and those that were put together beside and are still to be folded.
 //
 // Methods that look may be called side by side. Those that change something - Add, Put, Move,
-// Remove, Expect, Seal, and Pass and Drop of what is sealed - are called while nothing else is: the
+// Remove, Expect, Seal, Reveal, Fold, and Pass and Drop of what is sealed - are called while nothing else is: the
 // caller has a lock. What is found is to be read until the next of them.
 type Recent struct {
 	pool   *pool
 	seed   maphash.Seed
 	active *window
+	staged []*Staged // revealed, and not folded
 	sealed []*Sealed // the oldest first
 }
 
@@ -48,6 +49,9 @@ func New(cfg *Config) *Recent {
 func (r *Recent) Close() {
 	for len(r.sealed) > 0 {
 		r.sealed[0].Drop()
+	}
+	for _, s := range r.staged {
+		s.w.close()
 	}
 	r.active.close()
 	r.pool.keep = 0
@@ -71,7 +75,7 @@ func (r *Recent) Put(e Entry) {
 		return
 	}
 	r.active.add(&e) // whose bytes may be those of the one that is sealed
-	r.removeSealed(e.ID)
+	r.removeOther(e.ID)
 }
 
 // check panics where an entry cannot be kept: the caller has seen to it that it can.
@@ -86,6 +90,10 @@ func (e *Entry) check() {
 func (r *Recent) Move(id uint64, a Area, at int64) bool {
 	w := r.active
 	ref, h := w.byID(id)
+	for i := 0; h == nil && i < len(r.staged); i++ {
+		w = r.staged[i].w
+		ref, h = w.byID(id)
+	}
 	if h == nil {
 		return false
 	}
@@ -102,10 +110,17 @@ func (r *Recent) Remove(id uint64) bool {
 		r.active.remove(at, h)
 		return true
 	}
-	return r.removeSealed(id)
+	return r.removeOther(id)
 }
 
-func (r *Recent) removeSealed(id uint64) bool {
+// removeOther takes an entry away that is not in the active window.
+func (r *Recent) removeOther(id uint64) bool {
+	for _, s := range r.staged {
+		if at, h := s.w.byID(id); h != nil {
+			s.w.remove(at, h)
+			return true
+		}
+	}
 	for _, s := range r.sealed {
 		if at, h := s.w.byID(id); h != nil {
 			s.w.remove(at, h)
@@ -119,6 +134,11 @@ func (r *Recent) removeSealed(id uint64) bool {
 func (r *Recent) ByID(id uint64) (Entry, bool) {
 	if at, h := r.active.byID(id); h != nil {
 		return r.active.entry(at, h), true
+	}
+	for _, s := range r.staged {
+		if at, h := s.w.byID(id); h != nil {
+			return s.w.entry(at, h), true
+		}
 	}
 	for _, s := range r.sealed {
 		if at, h := s.w.byID(id); h != nil {
@@ -136,6 +156,12 @@ func (r *Recent) ByKey(queue uint32, a Area, key []byte) (Entry, bool) {
 	if found {
 		best = r.active.entry(at, h)
 	}
+	for i := 0; i < len(r.staged) && (!found || a == Dead); i++ {
+		w := r.staged[i].w
+		if at, h := w.byKey(queue, a, key); h != nil && (!found || best.before(h)) {
+			best, found = w.entry(at, h), true
+		}
+	}
 	for i := len(r.sealed) - 1; i >= 0 && (!found || a == Dead); i-- {
 		s := r.sealed[i]
 		if at, h := s.w.byKey(queue, a, key); h != nil && (!found || best.before(h)) {
@@ -151,19 +177,14 @@ func (e *Entry) before(h *header) bool {
 
 // Len is how many entries there are.
 func (r *Recent) Len() int {
-	n := r.active.len()
-	for _, s := range r.sealed {
-		n += s.w.len()
-	}
+	n := 0
+	r.windows(func(w *window) { n += w.len() })
 	return n
 }
 
 // Count is how many entries an area of a queue has.
-func (r *Recent) Count(queue uint32, a Area) int64 {
-	n := r.active.counts[placeOf(queue, a)]
-	for _, s := range r.sealed {
-		n += s.w.counts[placeOf(queue, a)]
-	}
+func (r *Recent) Count(queue uint32, a Area) (n int64) {
+	r.windows(func(w *window) { n += w.counts[placeOf(queue, a)] })
 	return n
 }
 
@@ -171,10 +192,7 @@ func (r *Recent) Count(queue uint32, a Area) int64 {
 // chunk and for each area of a queue.
 func (r *Recent) Memory() (taken, spare int64) {
 	taken, spare = r.pool.memory()
-	taken += r.active.tables()
-	for _, s := range r.sealed {
-		taken += s.w.tables()
-	}
+	r.windows(func(w *window) { taken += w.tables() })
 	return taken, spare
 }
 

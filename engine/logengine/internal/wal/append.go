@@ -112,16 +112,24 @@ func (s Slot) Commit() {
 	}
 }
 
+// takes says why an entry of n bytes cannot be appended. mu is held.
+func (l *Log) takes(n int) error {
+	switch {
+	case l.err != nil:
+		return l.err
+	case l.closed:
+		return ErrClosed
+	case n > l.cfg.MaxEntry:
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, n, l.cfg.MaxEntry)
+	}
+	return nil
+}
+
 // room returns a buffer to which n bytes of an entry can be appended, whose head it appends.
 // It counts them.
 func (l *Log) room(kind byte, n int) (*buffer, error) {
-	switch {
-	case l.err != nil:
-		return nil, l.err
-	case l.closed:
-		return nil, ErrClosed
-	case n > l.cfg.MaxEntry:
-		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, n, l.cfg.MaxEntry)
+	if err := l.takes(n); err != nil {
+		return nil, err
 	}
 	if l.cur != nil && !l.cur.fits(maxEntryHead+n) {
 		l.full, l.cur = append(l.full, l.cur), nil

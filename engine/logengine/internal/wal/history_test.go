@@ -42,7 +42,16 @@ func (h *history) put(l *Log, n int) error {
 	i.end = h.end + Pos(len(appendEntryHead(nil, i.kind, n))+n)
 	h.items, h.end = append(h.items, i), i.end
 	h.mu.Unlock()
-	end, err := l.Append(i.kind, i.bytes)
+	var end Pos
+	var err error
+	if h.counter%3 == 0 { // some are put together before
+		cut := n * (h.counter % 5) / 4
+		p := Prepare(cut + h.counter%2*100)
+		p.Bytes = append(p.Bytes, i.bytes[:cut]...)
+		end, err = l.AppendPrepared(i.kind, p, i.bytes[cut:])
+	} else {
+		end, err = l.Append(i.kind, i.bytes)
+	}
 	if err == nil && end != i.end {
 		err = fmt.Errorf("an entry ends at %d, not at %d", end, i.end)
 	}

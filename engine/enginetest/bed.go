@@ -49,6 +49,15 @@ func newBed(t *testing.T, h Harness) *bed {
 
 func queueName() string { return "t-" + strings.ToLower(rand.Text()) }
 
+// queueName is that of a queue of a random history, new on every run unless each history has a store
+// of its own.
+func (b *bed) queueName(own string) string {
+	if b.h.Seed != nil {
+		return own
+	}
+	return queueName()
+}
+
 // need skips the test, aloud, when the engine lacks a capability.
 func (b *bed) need(capability string, has bool) {
 	b.Helper()

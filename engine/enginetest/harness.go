@@ -58,8 +58,18 @@ type Harness struct {
 	Sound func(e engine.Engine) error
 
 	// Seed, if not nil, is told the seed of each random history before Open, for a harness
-	// that draws something itself.
+	// that draws something itself. Open opens an engine that holds nothing at all then: queues
+	// have the same names each time.
 	Seed func(seed uint64)
+
+	// Turn has an engine do what it is to do in the background, where it does nothing of that by
+	// itself so that histories are the same each time; it is called between the steps of random
+	// histories. Nil: that goes on by itself.
+	Turn func(e engine.Engine)
+
+	// Last tells what an engine of a random history that fails did last, for who has to find a fault.
+	// Nil: nothing.
+	Last func(e engine.Engine) string
 
 	// Steps is how many steps a random history has; 0: 250. Keys is how many keys they
 	// use; 0: 4.

@@ -100,7 +100,7 @@ func (b *bed) history(seed uint64, start time.Time, fault *Fault) {
 		return
 	}
 	steps, p = b.shrink(seed, steps, p, start)
-	b.Fatalf("replay with TARRY_TEST_SEED=%d; cut down to %d steps:\n%s\n%s", seed, len(steps), strings.Join(p.log, "\n"), p.problem)
+	b.Fatalf("replay with TARRY_TEST_SEED=%d; cut down to %d steps:\n%s\n%s\n%s", seed, len(steps), strings.Join(p.log, "\n"), p.last, p.problem)
 }
 
 // shrink leaves out what it can of a history that fails, so that it still fails.
@@ -128,6 +128,9 @@ func (b *bed) play(seed uint64, steps []step, start time.Time, fault *Fault) *pl
 	p := newPlayer(b, start)
 	p.fault = fault
 	defer func() {
+		if p.problem != "" && b.h.Last != nil {
+			p.last = b.h.Last(p.e)
+		}
 		if err := p.e.Close(); err != nil && p.problem == "" && !p.shaken {
 			p.failf("close: %v", err)
 		}

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -52,7 +53,8 @@ func (m *Model) Configure(ctx context.Context, queue string, s engine.Settings, 
 
 // cull drops the dead that a queue keeps no longer.
 func (m *Model) cull(now time.Time) {
-	for queue, s := range m.settings {
+	for _, queue := range slices.Sorted(maps.Keys(m.settings)) {
+		s := m.settings[queue]
 		if s.DeadKeep == 0 && s.DeadMax == 0 {
 			continue
 		}

@@ -45,6 +45,7 @@ type player struct {
 
 	log     []string
 	problem string
+	last    string // what the engine did last
 }
 
 // heldLease is one lease as the engine and the model name it.
@@ -59,7 +60,7 @@ func newPlayer(b *bed, start time.Time) *player {
 	}
 	p := &player{
 		b: b, ctx: b.Context(), e: b.h.Open(b.T), clock: b.h.Clock,
-		queues: []string{queueName(), queueName()}, queueOf: map[engine.ID]string{}, swept: map[engine.ID]bool{},
+		queues: []string{b.queueName("t-1"), b.queueName("t-2")}, queueOf: map[engine.ID]string{}, swept: map[engine.ID]bool{},
 		revision: map[string]string{}, older: map[string]string{}, rated: map[string]engine.Settings{},
 	}
 	p.caps = p.e.Capabilities()

@@ -20,6 +20,7 @@ func (p *player) call(s step) {
 		} else {
 			p.do(s)
 		}
+		p.turn()
 		p.look(p.m)
 		p.sound()
 		return
@@ -27,9 +28,17 @@ func (p *player) call(s step) {
 	p.taken() // what nobody is told the id of gets one that no other has or had
 	p.before = p.m.clone()
 	p.do(s)
+	p.turn()
 	if p.problem == "" {
 		p.look(p.before, p.m)
 		p.before = nil
+	}
+}
+
+// turn has the engine do what is to be done in the background, where it does not do so itself.
+func (p *player) turn() {
+	if p.b.h.Turn != nil && !p.amid && p.problem == "" {
+		p.b.h.Turn(p.e)
 	}
 }
 

@@ -41,6 +41,22 @@ const (
 	tellEvery  = 10 * time.Second       // the operator hears of what goes on failing
 )
 
+// ends reports whether nothing more is to be done, after something was: the engine closes, or has to
+// stop.
+func (k *keeper) ends(err error) bool {
+	switch {
+	case k.e.life.Err() != nil:
+		return true
+	case errors.Is(err, manifest.ErrFailed):
+		k.e.stop(err)
+		k.e.mu.Lock()
+		k.drew() // who waits for room hears that there will be none
+		k.e.mu.Unlock()
+		return true
+	}
+	return false
+}
+
 // loop does some work whenever it is told that there may be some, and now and then, until the
 // engine closes or stops.
 func (k *keeper) loop(c chore, work func() error) {
@@ -60,13 +76,7 @@ func (k *keeper) loop(c chore, work func() error) {
 		}
 		err := work()
 		switch {
-		case k.e.life.Err() != nil:
-			return
-		case errors.Is(err, manifest.ErrFailed):
-			k.e.stop(err)
-			k.e.mu.Lock()
-			k.drew() // who waits for room hears that there will be none
-			k.e.mu.Unlock()
+		case k.ends(err):
 			return
 		case err == nil:
 			told, pause = c.told, 0

@@ -65,9 +65,11 @@ type tuning struct {
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
 	fanIn   int   // runs of about one size that are merged
+	still   bool  // nothing is done by itself: by whom it is, says export_test.go
 	onHeap  bool  // recent messages are kept where the race detector sees them
 
 	between func(where string) // is called between the slices of what goes on in the background
+	random  func(b []byte)     // fills b; nil: crypto/rand does
 	held    func(begins bool)  // is called when somebody has the lock, and before he gives it away; nil: nothing is
 	stepped func(c *call)      // is called at the end of each step, under the lock; nil: nothing is
 }

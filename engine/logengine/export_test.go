@@ -24,6 +24,13 @@ type Tune struct {
 	MergeRuns    int   // of about one size are merged
 	OnHeap       bool  // the race detector sees the recent messages
 
+	// Still says that nothing is done by itself: Turn does it, and whoever waits for the log. One
+	// goroutine may use the engine at a time.
+	Still bool
+
+	// Random fills b with what is drawn by chance otherwise.
+	Random func(b []byte)
+
 	// Between is called between the slices of what goes on in the background.
 	Between func(where string)
 
@@ -48,7 +55,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 		c.BallastBytes = -1
 	}
 	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, near: t.NearBytes, ready: t.Ready, atomic: t.Atomic, entry: t.EntryBytes, block: t.BlockBytes,
-		fanIn: t.MergeRuns, onHeap: t.OnHeap, between: t.Between, held: t.Held}
+		fanIn: t.MergeRuns, onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
 			if c.e.live > 300 { // it looks at all
@@ -90,6 +97,31 @@ func (e *Engine) FlushStill(context.Context) error {
 		return e.keeper.flushWindow(w)
 	}
 	return nil
+}
+
+// Turn does what is done in the background otherwise.
+func (e *Engine) Turn() {
+	k := e.keeper
+	for _, c := range []struct {
+		chore
+		work func() error
+	}{{k.looks, k.look}, {k.flushes, k.flushAll}, {k.merges, k.merge}} {
+		select {
+		case <-c.told:
+		case <-c.eased:
+		default:
+			continue
+		}
+		if e.life.Err() != nil || e.failed() != nil {
+			return
+		}
+		k.tidied = time.Now() // Tidy does that
+		if err := c.work(); k.ends(err) {
+			return
+		} else if err != nil {
+			signal(c.told)
+		}
+	}
 }
 
 // Merge merges all runs of each area into one.
@@ -293,6 +325,11 @@ func (e *Engine) Secret() [16]byte { return e.secret }
 func (e *Engine) Tidy() error {
 	e.keeper.flushMu.Lock()
 	defer e.keeper.flushMu.Unlock()
+	return e.TidyStill(context.Background())
+}
+
+// TidyStill is Tidy within Still.
+func (e *Engine) TidyStill(context.Context) error {
 	e.keeper.tidied = time.Time{}
 	return e.keeper.tidy()
 }

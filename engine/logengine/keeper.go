@@ -55,6 +55,10 @@ func newKeeper(e *Engine, man *manifest.Manifest) *keeper {
 }
 
 func (k *keeper) start() {
+	if k.e.cfg.tune.still {
+		k.wake()
+		return
+	}
 	k.group.Go(func() { k.loop(k.flushes, k.flushAll) })
 	k.group.Go(func() { k.loop(k.merges, k.merge) })
 	k.group.Go(func() { k.loop(k.looks, k.look) })

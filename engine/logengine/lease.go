@@ -221,7 +221,7 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) picture {
 	}
 	l := lease{
 		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: max(c.ms+1, c.after(ttr)), Epoch: c.e.epoch, Attempt: m.Attempt + 1,
-		Remote: remote, Given: true, Nonce: token.NewNonce(),
+		Remote: remote, Given: true, Nonce: c.e.nonce(),
 	}
 	know(&l, m)
 	stands(&l, m.at)

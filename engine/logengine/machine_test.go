@@ -34,6 +34,9 @@ type machine struct {
 	every, changes int
 	losses         []*disktest.Disk
 
+	exact bool // nothing is done by itself, and all is drawn by the seed
+	tape  *tape
+
 	opened    map[string]int
 	killed    bool        // the disk was left by a process that was killed, and did what it was asked to
 	still     atomic.Bool // nothing is flushed or merged by itself
@@ -57,7 +60,19 @@ func (m *machine) tryOpen() (*logengine.Engine, error) {
 	m.disk.Hook(m.hook)
 	tune := m.tune
 	tune.Between = m.between
+	if m.exact {
+		tune.Still, tune.Random = true, m.random
+	}
 	return logengine.OpenOn(m.disk, "data", &logengine.Config{Now: m.clock.Now, Logger: quiet, RetryFor: m.retry, MinFreeBytes: -1}, tune)
+}
+
+// random fills b.
+func (m *machine) random(b []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range b {
+		b[i] = byte(m.rng.Uint32())
+	}
 }
 
 // hook lets faults happen, and keeps what a loss of power would leave.
@@ -65,6 +80,7 @@ func (m *machine) hook(c disktest.Call) error {
 	if c.Op == disktest.Read && m.still.Load() && strings.HasSuffix(c.Name, ".run") {
 		m.between("read")
 	}
+	m.tape.note(c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.opened == nil {
@@ -106,6 +122,9 @@ func (m *machine) between(where string) {
 			return
 		}
 	}
+	if m.exact {
+		return
+	}
 	for range rand.IntN(8) {
 		runtime.Gosched()
 	}
@@ -142,6 +161,8 @@ type machines struct {
 	clock   *enginetest.Clock
 	every   int
 	seed    uint64
+	free    bool     // what is done in the background is, whatever the seed
+	tape    *tape    // of the machine that was made last
 	engines sync.Map // of each engine, its machine: engines are opened while others are looked at
 }
 
@@ -158,8 +179,9 @@ func (ms *machines) machine() *machine {
 		cfg.Sector = 4096
 	}
 	atomic := []int{0, 1, 1}[rand.New(rand.NewPCG(ms.seed, 8)).IntN(3)]
+	ms.tape = newTape()
 	return &machine{
-		clock: ms.clock, rng: rng, disk: disktest.New(&cfg), every: ms.every, retry: -1,
+		clock: ms.clock, rng: rng, disk: disktest.New(&cfg), every: ms.every, retry: -1, exact: ms.exact(), tape: ms.tape,
 		tune: logengine.Tune{
 			SegmentBytes: []int64{8 << 10, 16 << 10, 64 << 10}[rng.IntN(3)],
 			SpanBytes:    []int64{1 << 10, 4 << 10, 16 << 10, 1 << 20}[rng.IntN(4)],
@@ -170,6 +192,10 @@ func (ms *machines) machine() *machine {
 		},
 	}
 }
+
+// exact reports whether the history of the seed is the same each time it is played: nothing is done
+// by itself then. In the others the background goes on as it comes.
+func (ms *machines) exact() bool { return !ms.free && ms.seed/6%3 != 1 }
 
 func (ms *machines) open(t *testing.T, m *machine) engine.Engine {
 	e := m.open(t)
@@ -252,7 +278,7 @@ func (ms *machines) losses(e engine.Engine) (all []func(t *testing.T) engine.Eng
 	defer m.mu.Unlock()
 	for _, left := range m.losses {
 		all = append(all, func(t *testing.T) engine.Engine {
-			return ms.open(t, &machine{clock: m.clock, tune: m.tune, retry: m.retry, rng: rand.New(rand.NewPCG(ms.seed, 8)), disk: left})
+			return ms.open(t, &machine{clock: m.clock, tune: m.tune, retry: m.retry, rng: rand.New(rand.NewPCG(ms.seed, 8)), disk: left, exact: m.exact, tape: newTape()})
 		})
 	}
 	m.losses = nil

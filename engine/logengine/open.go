@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
@@ -131,21 +132,46 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 		}
 	}
 	var b [24]byte
-	_, _ = rand.Read(b[:]) // never fails
+	e.random(b[:])
 	first := manifest.State{Store: binary.LittleEndian.Uint64(b[:]), NextID: 1, NextQueue: 1, NextFile: 1}
 	copy(first.Secret[:], b[8:])
 	return manifest.Create(e.fs, e.dir, first)
 }
 
+// random fills b with what nobody can know.
+func (e *Engine) random(b []byte) {
+	if fn := e.cfg.tune.random; fn != nil {
+		fn(b)
+		return
+	}
+	_, _ = rand.Read(b) // never fails
+}
+
+// nonce is that of a lease.
+func (e *Engine) nonce() token.Nonce {
+	if e.cfg.tune.random == nil {
+		return token.NewNonce()
+	}
+	n := new(token.Nonce)
+	e.random(n[:])
+	return *n
+}
+
+func (e *Engine) salt() uint64 {
+	var b [8]byte
+	e.random(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
 func (e *Engine) logConfig() *wal.Config {
 	t := &e.cfg.tune
 	keep := int(t.span/t.segment) + 3 // what is let go at once, so that no segment is written for the first time where one was
-	return &wal.Config{ID: e.id, SegmentBytes: t.segment, Keep: keep, MaxEntry: t.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog,
+	return &wal.Config{ID: e.id, SegmentBytes: t.segment, Keep: keep, MaxEntry: t.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog, Still: t.still, Salt: e.salt,
 		Short: e.space.isShort, Relieve: e.space.giveUp, Synced: e.disk.syncs.Observe}
 }
 
 func (e *Engine) runConfig() *run.Config {
-	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, SyncBytes: 512 << 10}
+	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, SyncBytes: 512 << 10, Salt: e.salt}
 }
 
 // openRuns opens the runs that count, with who has died in them, and removes the others.

@@ -18,6 +18,7 @@ type purging struct {
 	spares  *spares
 	removed int64
 	done    chan struct{} // closed when all is removed, or the engine closes
+	carry   func()        // carries it out, where nothing is done by itself
 	err     error
 }
 
@@ -89,6 +90,9 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 			}
 		}
 	})
+	if p != nil && p.carry != nil {
+		p.carry()
+	}
 	if err != nil || p == nil {
 		return 0, err
 	}
@@ -198,17 +202,22 @@ func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 	q.rewind()
 	q.purge = p
 	c.e.hide(q, q.live-q.leased)
-	go func() {
+	carry := func() {
 		defer e.calls.Leave()
 		e.carryOutPurge(q, p)
-	}()
+	}
+	if e.cfg.tune.still {
+		p.carry = carry
+	} else {
+		go carry()
+	}
 	return p, nil
 }
 
 // carryOutPurge removes what a purge names. If that fails whoever asked for it is told, and it is
 // tried again, since what is not removed is counted.
 func (e *Engine) carryOutPurge(q *queue, p *purging) {
-	for {
+	for tries := 1; ; tries++ {
 		c := &call{e: e, ctx: e.life, op: "purge", least: never, scratch: new(scratch)}
 		s := sweep{q: q, p: p}
 		err := s.run(c)
@@ -236,6 +245,14 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 		}
 		e.slog.Warn("tarry disk: a purge failed and is tried again", "dir", e.dir, "queue", q.name, "error", err)
 		p = again
+		if e.cfg.tune.still {
+			if tries == stillTries {
+				p.err = err
+				close(p.done)
+				return
+			}
+			continue
+		}
 		wait := time.NewTimer(againAfter)
 		select {
 		case <-wait.C:
@@ -245,6 +262,9 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 		wait.Stop()
 	}
 }
+
+// stillTries is how often a purge is tried where nothing is done by itself.
+const stillTries = 3
 
 // sweep removes what a purge names: first from the windows of recent messages, then from the runs.
 type sweep struct {

@@ -1,7 +1,10 @@
 package logengine
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
@@ -305,7 +308,7 @@ func (r *replay) finish() error {
 		}
 	}
 	now := e.cfg.Now().UnixMilli()
-	for _, q := range e.queues {
+	for _, q := range slices.SortedFunc(maps.Values(e.queues), func(a, b *queue) int { return cmp.Compare(a.num, b.num) }) {
 		e.live += q.live
 		all := r.leasesOf(q)
 		if err := r.know(q, all); err != nil {

@@ -1,6 +1,8 @@
 package logengine
 
 import (
+	"slices"
+
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
 )
@@ -11,6 +13,7 @@ func (k *keeper) rewrite() error {
 	e := k.e
 	var nums []uint32
 	e.nums.Range(func(_, num any) bool { nums = append(nums, num.(uint32)); return true })
+	slices.Sort(nums)
 	for len(nums) > 0 {
 		some := nums[:min(len(nums), stepItems)]
 		nums = nums[len(some):]

@@ -2,6 +2,7 @@ package logengine_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strconv"
 	"syscall"
@@ -34,6 +35,21 @@ func simulation() (enginetest.Harness, *machines) {
 		Reopen: ms.reopen, Crash: ms.crash,
 		Sound: func(e engine.Engine) error { return e.(*logengine.Engine).Sound() },
 		Seed:  func(seed uint64) { ms.seed = seed },
+		Turn: func(e engine.Engine) {
+			if m := ms.of(e); m.exact {
+				e.(*logengine.Engine).Turn()
+			}
+		},
+		Last: func(e engine.Engine) string {
+			m, each := ms.of(e), "others each time"
+			if m.exact {
+				each = "the same each time"
+			}
+			if os.Getenv("TARRY_SIMULATE") != "" {
+				each += ", with TARRY_SIMULATE=1s beside the seed"
+			}
+			return fmt.Sprintf("the last calls of the disk, of %s, %s:\n%s", m.tape.Sum(), each, m.tape)
+		},
 		Meanwhile: func(e engine.Engine, what string, do func() error, fn func(string)) error {
 			m := ms.of(e)
 			if what != "call" {
@@ -52,6 +68,7 @@ func simulation() (enginetest.Harness, *machines) {
 		Chores: []enginetest.Chore{
 			still("flush", (*logengine.Engine).Flush, (*logengine.Engine).FlushStill),
 			still("merge", (*logengine.Engine).Merge, (*logengine.Engine).MergeStill),
+			still("tidy", func(e *logengine.Engine, _ context.Context) error { return e.Tidy() }, (*logengine.Engine).TidyStill),
 		},
 	}
 	return h, ms
@@ -92,7 +109,8 @@ func TestThrong(t *testing.T) {
 	began := time.Now()
 	for n, d := 0, span(t); (n < 10 || time.Since(began) < d) && !t.Failed(); n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			h, _ := simulation()
+			h, ms := simulation()
+			ms.free = true // many call at once
 			enginetest.RunThrong(t, h)
 		})
 	}

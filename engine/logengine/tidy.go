@@ -15,7 +15,7 @@ func (k *keeper) tidy() error {
 		k.tidied = now
 	}
 	var empty, over []string
-	for some := range slices.Chunk(slices.Collect(e.names()), stepItems) {
+	for some := range slices.Chunk(slices.Sorted(e.names()), stepItems) {
 		e.mu.Lock()
 		for _, name := range some {
 			switch q := e.queues[name]; {

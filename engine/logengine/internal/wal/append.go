@@ -150,6 +150,7 @@ func (l *Log) room(kind byte, n int) (*buffer, error) {
 // ErrFull while there is no space for further segments. Who has been admitted may still come
 // to append when it is full.
 func (l *Log) Admit(ctx context.Context) error {
+	l.refill()
 	for {
 		l.mu.Lock()
 		f, err := l.busy, l.err

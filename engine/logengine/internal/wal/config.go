@@ -51,6 +51,11 @@ type Config struct {
 	// Logger gets what an operator should know. nil: slog.Default.
 	Logger *slog.Logger
 
+	// Still says that nothing is done by itself: whoever waits for the log writes it, and makes the
+	// segments that come next, so that a test can play the same again. One goroutine may use the log
+	// at a time, and RetryFor is negative.
+	Still bool
+
 	// Salt returns a random number for each segment that is begun. nil: crypto/rand.
 	Salt func() uint64
 }

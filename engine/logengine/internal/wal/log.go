@@ -109,8 +109,11 @@ func Open(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (
 	l.synced.Store(uint64(found.End))
 	l.written.Store(uint64(found.End))
 	l.Release(from)
-	l.writing.Add(1)
 	l.writer = &writer{l: l, pos: found.End, holder: r.cut.prev}
+	if l.cfg.Still {
+		return l, found, nil
+	}
+	l.writing.Add(1)
 	go l.writer.run()
 	l.keeping.Add(1)
 	go l.keep()
@@ -211,6 +214,7 @@ func (l *Log) Wait(ctx context.Context, pos Pos) error {
 	if pos <= l.Synced() {
 		return nil
 	}
+	l.turn()
 	f, err := l.flushOf(pos)
 	if f == nil {
 		return err
@@ -300,6 +304,7 @@ func (l *Log) Close() error {
 		return l.closeErr
 	}
 	signal(l.wake)
+	l.rest()
 	l.writing.Wait()
 	close(l.stop)
 	l.keeping.Wait()

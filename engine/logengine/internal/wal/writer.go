@@ -272,6 +272,10 @@ func (l *Log) spare() (*segment, error) {
 		if why != nil && l.cfg.RetryFor < 0 {
 			return nil, fmt.Errorf("the next segment cannot be made: %w", why)
 		}
+		if l.cfg.Still {
+			l.noteSpare(l.prepare())
+			continue
+		}
 		select {
 		case <-l.ready:
 		case <-l.failed:

@@ -34,6 +34,7 @@ type Call struct {
 	Name string // what it is about; of a rename or link, the new name
 	Off  int64
 	Len  int
+	Data []byte // what is to be written; good until the hook returns
 }
 
 // Changes reports whether the call may change what is on the disk.
@@ -85,17 +86,22 @@ func (d *Disk) Halt() {
 
 // begin counts a call and asks the hook.
 func (d *Disk) begin(op, name string, off int64, n int) error {
+	return d.ask(Call{Op: op, Name: name, Off: off, Len: n})
+}
+
+func (d *Disk) ask(c Call) error {
 	d.mu.Lock()
 	d.calls++
-	hook, c, isOff := d.hook, Call{d.calls, op, name, off, n}, d.off
+	c.N = d.calls
+	hook, isOff := d.hook, d.off
 	d.mu.Unlock()
 	if isOff {
-		return fail(op, name, ErrOff)
+		return fail(c.Op, c.Name, ErrOff)
 	}
 	if hook == nil {
 		return nil
 	}
-	return fail(op, name, hook(c))
+	return fail(c.Op, c.Name, hook(c))
 }
 
 func fail(op, name string, err error) error {

@@ -69,7 +69,7 @@ func (f *file) each(off int64, n int, fn func(i, from, to, at int) bool) {
 
 // WriteAt implements io.WriterAt.
 func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
-	failed := f.disk.begin(Write, f.name, off, len(p))
+	failed := f.disk.ask(Call{Op: Write, Name: f.name, Off: off, Len: len(p), Data: p})
 	if failed != nil {
 		var short *Short
 		if !errors.As(failed, &short) {

@@ -2,6 +2,7 @@ package logengine
 
 import (
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
@@ -65,6 +66,7 @@ type tuning struct {
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
 	fanIn   int   // runs of about one size that are merged
+	openers int   // runs that are opened at the same time
 	still   bool  // nothing is done by itself: by whom it is, says export_test.go
 	onHeap  bool  // recent messages are kept where the race detector sees them
 
@@ -144,6 +146,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if t.fanIn == 0 {
 		t.fanIn = defaultFanIn
+	}
+	if t.openers == 0 {
+		t.openers = runtime.GOMAXPROCS(0)
 	}
 	if t.between == nil {
 		t.between = func(string) {}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
@@ -174,20 +176,31 @@ func (e *Engine) runConfig() *run.Config {
 	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, SyncBytes: 512 << 10, Salt: e.salt}
 }
 
-// openRuns opens the runs that count, with who has died in them, and removes the others.
+// openRuns opens the runs that count, some beside one another, with who has died in them, and removes
+// the others.
 func (e *Engine) openRuns(s *manifest.State) error {
 	dir := filepath.Join(e.dir, runsDir)
 	if err := e.sweep(s); err != nil {
 		return err
 	}
-	var all []*source
-	defer func() { e.setRuns(e.runs.with(all, nil)) }()
-	for _, r := range s.Runs {
-		open, err := run.Open(e.fs, dir, r.Number, e.runConfig())
-		if err != nil {
+	all := make([]*source, len(s.Runs))
+	defer func() {
+		opened := slices.DeleteFunc(slices.Clone(all), func(src *source) bool { return src == nil })
+		e.setRuns(e.runs.with(opened, nil))
+	}()
+	var group errgroup.Group
+	group.SetLimit(e.cfg.tune.openers)
+	for i, r := range s.Runs {
+		group.Go(func() error {
+			open, err := run.Open(e.fs, dir, r.Number, e.runConfig())
+			if err == nil {
+				all[i] = &source{Run: open, area: recent.Area(r.Area), marks: r.Marks}
+			}
 			return err
-		}
-		all = append(all, &source{Run: open, area: recent.Area(r.Area), marks: r.Marks})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	return e.readMarks(all)
 }

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
@@ -112,6 +115,54 @@ func TestOpeningFails(t *testing.T) {
 			}
 			if refused < 80/step/8 {
 				t.Errorf("refused only %d times", refused)
+			}
+		})
+	}
+}
+
+// TestRunsAreOpenedBesideOneAnother has a run wait at opening for another one to be opened. Where one
+// of them cannot be, the store is not, and nothing stays open.
+func TestRunsAreOpenedBesideOneAnother(t *testing.T) {
+	for name, fault := range map[string]error{"all can be": nil, "one cannot be": syscall.EIO} {
+		t.Run(name, func(t *testing.T) {
+			m, states := full(t)
+			m.tune.Openers = 2
+			second, n := make(chan struct{}), atomic.Int32{}
+			m.disk.Hook(func(c disktest.Call) error {
+				if c.Op != disktest.Open || !strings.HasSuffix(c.Name, ".run") {
+					return nil
+				}
+				switch n.Add(1) {
+				case 1:
+					select {
+					case <-second:
+					case <-time.After(time.Minute):
+						t.Error("no other run is opened")
+					}
+				case 2:
+					close(second)
+					return fault
+				}
+				return nil
+			})
+			e, err := logengine.OpenOn(m.disk, "data", &logengine.Config{Now: m.clock.Now, Logger: quiet, MinFreeBytes: -1}, m.tune)
+			if fault != nil {
+				if !errors.Is(err, engine.ErrUnavailable) || m.disk.Handles() > 0 {
+					t.Errorf("%v; %d files are open", err, m.disk.Handles())
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for key, want := range states {
+				info, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key})
+				if is := info.State; err == nil && is != want || err != nil && want != engine.Gone {
+					t.Errorf("%s is %v, %v, want %v", key, is, err, want)
+				}
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 // once, those of priority first within what is put in order, and what is near keeps to its share.
 func TestOneInstant(t *testing.T) {
 	const ready, callers = 256, 64
-	n := disktest.Thorough(6000, 100_000)
+	n := disktest.Thorough(6000, 50)
 	clock := enginetest.NewClock()
 	p := place{disktest.New(nil), "data", logengine.Config{Now: clock.Now, Logger: quiet},
 		logengine.Tune{SegmentBytes: 1 << 20, BlockBytes: 4 << 10, MergeRuns: 100, Ready: ready, OnHeap: true}}

@@ -1,8 +1,10 @@
 package logengine_test
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 )
 
@@ -140,5 +143,57 @@ func TestTooLargeABody(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLargestBodies takes bodies as large as any may be through memory, a run, a merge and an opening, to
+// those who lease them.
+func TestLargestBodies(t *testing.T) {
+	n := disktest.Thorough(1, 20)
+	p := place{disk.OS{}, t.TempDir(), logengine.Config{Logger: quiet, MemoryBytes: 64 << 20}, logengine.Tune{}}
+	e := p.open(t)
+	most := e.Capabilities().MaxBody
+	if most != 64<<20 {
+		t.Errorf("a body has at most %d bytes", most)
+	}
+	random := rand.NewChaCha8([32]byte{})
+	sums := make(map[string][sha256.Size]byte)
+	body := make([]byte, most)
+	for i := range n {
+		_, _ = random.Read(body) // never fails
+		m := message("q", fmt.Sprint(i), 0)
+		m.Body, sums[m.Key] = body, sha256.Sum256(body)
+		if err := pushAll(t, e, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(body []byte, key string) {
+		t.Helper()
+		if sha256.Sum256(body) != sums[key] {
+			t.Errorf("%s is another, of %d bytes", key, len(body))
+		}
+	}
+	info, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(info.Body, "0")
+	err = errors.Join(e.Flush(t.Context()), e.Merge(t.Context()), e.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e = p.open(t)
+	for range n {
+		for _, l := range lease(t, e, "q", 1) {
+			check(l.Body, l.Key)
+			delete(sums, l.Key)
+			settle(t, e, []engine.Lease{l}, engine.Ack)
+		}
+	}
+	if len(sums) > 0 {
+		t.Errorf("%d of %d did not come", len(sums), n)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // TestManyQueues spreads messages over many queues in several runs, and asks all of the queues at once:
 // nobody is missing, and nothing is read of a queue in which nobody is due.
 func TestManyQueues(t *testing.T) {
-	queues, each, runs := disktest.Thorough(300, 10_000), disktest.Thorough(6, 300), 3
+	queues, each, runs := disktest.Thorough(250, 40), disktest.Thorough(6, 50), 3
 	clock := enginetest.NewClock()
 	p := place{disktest.New(nil), "data", logengine.Config{Now: clock.Now, Logger: quiet}, logengine.Tune{SegmentBytes: 4 << 20, BlockBytes: 4 << 10, MergeRuns: 100}}
 	var reads atomic.Int64

@@ -44,8 +44,8 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%d was not set once", i)
 		}
 	}
-	if m.n != 4 {
-		t.Errorf("%d are set", m.n)
+	if m.n.Load() != 4 {
+		t.Errorf("%d are set", m.n.Load())
 	}
 }
 

@@ -44,6 +44,10 @@ func BenchmarkHuge(b *testing.B) {
 	for _, o := range open {
 		o.process = start(b, s, "obey", 1, "-dir", o.made.dir)
 	}
+	for _, o := range open {
+		o.ask(b, command{Do: "rest"})
+		o.pause(b)
+	}
 	must(b, large.forget()) // until what is cancelled has been pushed anew
 	for turn := range *turns {
 		for _, do := range []string{"cancel", "push"} {

@@ -16,7 +16,7 @@ import (
 
 // command is what obey does, one after the other.
 type command struct {
-	Do       string        // push, cancel, or more: push to another queue until the process ends
+	Do       string        // push, cancel, rest: wait until the background has caught up, or more: push to another queue until the process ends
 	From, To int           // which messages
 	Among    int           // of so many, jumping about, again from the first after the last; 0: in order
 	Soonest  time.Time     // when they begin to fall due
@@ -79,6 +79,8 @@ func (c *command) run(b *testing.B, s scenario.System) {
 		scenario.Each(b, c.Clients, c.To-c.From, 1, func(ctx context.Context, i, _ int) error {
 			return s.Cancel(ctx, scenario.Queue, c.message(i))
 		})
+	case "rest":
+		rest(b)
 	case "more":
 		pushMore(s)
 	default:
@@ -95,6 +97,17 @@ func (c *command) message(i int) int {
 }
 
 func (c *command) due(i int) time.Time { return c.Soonest.Add(scenario.Far(i, c.Spread)) }
+
+// rest waits until the store has written nothing that changes the size of its directory for ten
+// seconds: merges have caught up.
+func rest(b *testing.B) {
+	for last, since := sizeOf(*dir), time.Now(); time.Since(since) < 10*time.Second; time.Sleep(200 * time.Millisecond) {
+		if now := sizeOf(*dir); now != last {
+			last, since = now, time.Now()
+		}
+		must(b, b.Context().Err())
+	}
+}
 
 // pushMore has clients push to another queue until the process is killed, so that this
 // happens in the middle of writes. It returns once they have begun.

@@ -38,7 +38,7 @@ func start(b testing.TB, s system, job string, n int, args ...string) *process {
 		"-test.run", "^$", "-test.bench", "^BenchmarkSystem$/^" + job + "$", "-test.benchtime", strconv.Itoa(n) + "x",
 		"-store", s.store, "-keys", *scenario.Keys, "-body", strconv.Itoa(*scenario.BodySize),
 	}, args...)...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.output, io.MultiWriter(os.Stderr, &p.output)
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, os.Stderr // where progress is told
 	// Else one that is stopped would stay when this one is killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	answers, theirs, err := os.Pipe()

@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/bench/scenario"
@@ -88,49 +92,67 @@ func lookFew(ctx context.Context, c *tarry.Client, n int) (missing int, err erro
 	return missing, nil
 }
 
-// lookAll reads all lists, and takes no count of the store's for it.
+// lookAll reads all lists, and takes no count of the store's for it: a slice of time after the other,
+// as many beside one another as there are processors.
 func lookAll(ctx context.Context, c *tarry.Client, n int) (missing int, err error) {
+	const slice = 6 * time.Hour
+	edges := make([]time.Time, 1)
+	for from := time.Now().Truncate(slice); len(edges) < int((hugeLead+hugeSpread)/slice); from = from.Add(slice) {
+		edges = append(edges, from)
+	}
+	edges = append(edges, time.Time{})
 	found := newMarks(n)
-	for _, state := range []tarry.State{tarry.Scheduled, tarry.Ready} {
-		for q := (tarry.ListQuery{Queue: scenario.Queue, State: state, Limit: 1000}); ; {
-			page, err := c.ListPage(ctx, q)
-			if err != nil {
-				return 0, err
-			}
-			for _, m := range page.Messages {
-				if i := scenario.Index(m.Key) - *first; i < 0 || i >= n {
-					return 0, fmt.Errorf("the store holds %s, which was not pushed", m.Key)
-				} else if !found.set(i) {
-					return 0, fmt.Errorf("the store holds %s twice", m.Key)
-				}
-				if found.n%1_000_000 == 0 {
-					fmt.Fprintf(os.Stderr, "%d of %d found\n", found.n, n)
-				}
-			}
-			if q.After = page.Next; page.Next == "" {
-				break
-			}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, to := range edges[1:] {
+		for _, state := range []tarry.State{tarry.Scheduled, tarry.Ready} {
+			q := tarry.ListQuery{Queue: scenario.Queue, State: state, From: edges[i], To: to, Limit: 1000}
+			group.Go(func() error { return found.read(ctx, c, q) })
 		}
 	}
-	return n - found.n, nil
+	err = group.Wait()
+	return n - int(found.n.Load()), err
 }
 
 // marks are a bit for each message, and how many are set.
 type marks struct {
 	bits []uint64
-	n    int
+	size int
+	n    atomic.Int64
 }
 
-func newMarks(n int) *marks { return &marks{bits: make([]uint64, (n+63)/64)} }
+func newMarks(n int) *marks { return &marks{bits: make([]uint64, (n+63)/64), size: n} }
 
 // set sets bit i; false: it was.
 func (m *marks) set(i int) bool {
-	if m.bits[i/64]>>(i%64)&1 == 1 {
+	bit := uint64(1) << (i % 64)
+	if atomic.OrUint64(&m.bits[i/64], bit)&bit != 0 {
 		return false
 	}
-	m.bits[i/64] |= 1 << (i % 64)
-	m.n++
+	if n := m.n.Add(1); n%1_000_000 == 0 {
+		fmt.Fprintf(os.Stderr, "%d of %d found\n", n, m.size)
+	}
 	return true
+}
+
+// read sets the bits of the messages in a list.
+func (m *marks) read(ctx context.Context, c *tarry.Client, q tarry.ListQuery) error {
+	for {
+		page, err := c.ListPage(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, x := range page.Messages {
+			if i := scenario.Index(x.Key) - *first; i < 0 || i >= m.size {
+				return fmt.Errorf("the store holds %s, which was not pushed", x.Key)
+			} else if !m.set(i) {
+				return fmt.Errorf("the store holds %s twice", x.Key)
+			}
+		}
+		if q.After = page.Next; page.Next == "" {
+			return nil
+		}
+	}
 }
 
 // late measures lateness in the store of -dir beside what pends there.

@@ -37,6 +37,11 @@ func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func
 			bag = append(bag, slices.Repeat([]string{k.kind}, k.weight)...)
 		}
 	}
+	if what == "purge" { // what is said again of it
+		bag = append(bag, slices.Repeat([]string{"chore"}, 30)...)
+	} else { // leases are told again
+		bag = append(bag, slices.Repeat([]string{"settle"}, 10)...)
+	}
 	often, left := 1+r.IntN(4), mostMeanwhile
 	return p.b.h.Meanwhile(p.e, what, do, func(where string) {
 		if left == 0 || p.problem != "" || p.failed || what == "purge" && where != what || r.IntN(often) > 0 {

@@ -44,7 +44,7 @@ func newHistory(seed uint64, h *Harness) []step {
 		bag = append(bag, slices.Repeat([]string{"chore"}, 6)...)
 	}
 	if h.Crash != nil {
-		bag = append(bag, "crash", "back", "back")
+		bag = append(bag, "crash", "crash", "purge", "back", "back")
 	}
 	steps := make([]step, cmp.Or(h.Steps, historyLength))
 	for i := range steps {

@@ -21,6 +21,7 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/logengine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 )
 
 var (
@@ -121,6 +122,54 @@ func (c *tally) report(b *testing.B, n int) {
 	b.ReportMetric(float64(total)/float64(n), "all-B/msg")
 	b.ReportMetric(float64(n)/float64(c.syncs), "msgs/sync")
 	b.ReportMetric(0, "ns/op")
+}
+
+// TestHandledSoonIsWrittenOnce has messages pushed, leased and acked, of which always about a
+// thousand wait: nothing of them but their records is written, and the log is let go all the same.
+func TestHandledSoonIsWrittenOnce(t *testing.T) {
+	const n, batch, waits, limit = 20_000, 250, 4, 400
+	c := &tally{FS: disktest.New(nil), by: make(map[string]int64)}
+	e := place{c, "data", logengine.Config{Logger: quiet}, logengine.Tune{SegmentBytes: 128 << 10, SpanBytes: 1 << 20}}.open(t)
+	defer e.Close()
+	var leased []string
+	for i := range n/batch + waits {
+		if i < n/batch {
+			msgs := make([]engine.Message, batch)
+			for k := range msgs {
+				msgs[k] = message("q", fmt.Sprint("order-", i*batch+k), 0)
+				msgs[k].Body = noise(200)
+			}
+			if err := pushAll(t, e, msgs...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i < waits {
+			continue
+		}
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: batch, TTR: time.Minute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle(t, e, g.Queues[0].Messages, engine.Ack)
+		for _, l := range g.Queues[0].Messages {
+			leased = append(leased, l.Key)
+		}
+	}
+	if len(leased) != n {
+		t.Fatalf("%d of %d were leased", len(leased), n)
+	}
+	if flushes := enginetest.FigureOf(t, e, "disk_flushes", ""); flushes < 2 {
+		t.Errorf("the log was let go %v times", flushes)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := int64(0)
+	for _, v := range c.by {
+		total += v
+	}
+	if t.Logf("%v", c.by); c.by["flush"] > 0 || total > n*limit {
+		t.Errorf("%d bytes were written for each, %d of them to runs; want at most %d and none", total/n, c.by["flush"]/n, limit)
+	}
 }
 
 // BenchmarkBytes counts what of each message goes to the device and why, which the speed of the

@@ -5,9 +5,9 @@
 // # The idea
 //
 // A call changes memory and appends what it changed to the log, as one entry, and answers when the
-// log is synced up to there. Messages stand in a window of recent ones until that has grown; then
-// they are written to a run, an immutable file sorted by queue, due time and id, and the log behind
-// is let go. Most are handled or cancelled before, and never cost more than their records. Who dies
+// log is synced up to there. Messages stand in a window of recent ones until that has grown, and, if
+// they are due soon, a while longer; then they are written to a run, an immutable file sorted by
+// queue, due time and id, and the log behind is let go. Most are handled or cancelled before, and never cost more than their records. Who dies
 // in a run loses a bit; what lives there is copied to another run when many have died.
 //
 // # What stands where
@@ -29,7 +29,7 @@
 // that is read without the lock, and the step is done again (look.go, found.go). What was read of an immutable
 // file stays right; where a message stands is asked under the lock each time.
 //
-// In the background a keeper seals windows and flushes them (flush.go), merges runs (merge.go) and
+// In the background a keeper seals windows, lets them rest and flushes them (flush.go), merges runs (merge.go) and
 // writes the manifest (keeper.go). What it reads of windows it takes in slices under the lock.
 //
 // Leases stand in a table of their own (recent.Leases), bounded in number, and the message stays where

@@ -3,6 +3,7 @@ package logengine
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -94,8 +95,25 @@ func (e *Engine) Still(do func() error) error {
 
 // FlushStill is Flush within Still.
 func (e *Engine) FlushStill(context.Context) error {
-	if w := e.keeper.next(true); w != nil {
-		return e.keeper.flushWindow(w)
+	for {
+		e.mu.Lock()
+		sealed := len(e.keeper.sealed)
+		e.mu.Unlock()
+		if err := e.keeper.flushWindow(e.keeper.next(true)); err != nil || sealed == 0 {
+			return err
+		}
+	}
+}
+
+// Seal seals the recent messages, unless others are sealed, and leaves it to the background to write
+// them.
+func (e *Engine) Seal(context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.keeper.sealed) == 0 && e.beginning == 0 {
+		for e.recent.Fold(math.MaxInt, math.MaxInt) {
+		}
+		e.keeper.seal()
 	}
 	return nil
 }

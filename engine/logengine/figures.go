@@ -33,7 +33,7 @@ func (e *Engine) Figures() []engine.Figure {
 		figure.By{Label: "alive", Value: float64(s.alive)},
 		figure.By{Label: "gone", Value: float64(s.gone)})
 	l.Gauge("recent_messages", "Messages, and keys that are remembered, that are in no run yet.", float64(s.recent))
-	l.Gauge("windows", "Windows of such that are being written to runs.", float64(s.windows))
+	l.Gauge("windows", "Windows of such that are sealed: they are written to runs, or will be unless they empty.", float64(s.windows))
 	l.GaugeBy("memory_bytes", "Memory that messages in no run, room kept for more, indexes of runs, what is about to be leased, and leases take.", "use",
 		figure.By{Label: "recent", Value: float64(s.taken)},
 		figure.By{Label: "spare", Value: float64(s.spare)},

@@ -2,6 +2,7 @@ package logengine
 
 import (
 	"errors"
+	"time"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
@@ -40,7 +41,7 @@ func (k *keeper) flush() error {
 }
 
 // next returns the window to be flushed next, which is sealed if it has grown or must be; nil:
-// there is none.
+// there is none, or it rests.
 func (k *keeper) next(must bool) *sealedWindow {
 	e := k.e
 	e.mu.Lock()
@@ -56,7 +57,10 @@ func (k *keeper) next(must bool) *sealedWindow {
 		e.mu.Unlock()
 		e.mu.Lock()
 	}
-	return &k.sealed[0]
+	if w := &k.sealed[0]; must || !k.rests(w) {
+		return w
+	}
+	return nil
 }
 
 // grown reports whether the recent messages or the log have grown so that it is time to seal. Where
@@ -67,6 +71,29 @@ func (k *keeper) grown() bool {
 	return taken >= e.cfg.tune.window || uint64(e.log.End())-e.sealedAt >= uint64(e.span(taken)) ||
 		e.tight() && e.log.Size() > e.cfg.tune.segment
 }
+
+// rests reports whether a window that was sealed is not written yet, since most of what is in it
+// will have been handled soon, and never be written then: for a minute at most, as long as there
+// is memory for another window beside it, and while the log has grown by no more than twice what
+// the recent messages take. So much is written, and more, for as many again that come after them.
+// Engine.mu is held.
+func (k *keeper) rests(w *sealedWindow) bool {
+	e := k.e
+	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() {
+		return false
+	}
+	taken, _ := e.recent.Memory()
+	most := e.cfg.tune.span
+	return taken < 2*e.cfg.tune.window &&
+		int64(uint64(e.log.End())-e.replayed) < e.span(taken)+max(most/4, min(most, 2*taken))
+}
+
+// soon is within what time most of a window must be due for it to rest.
+const soon = time.Minute
+
+// soonQueues is of how many queues of a window that is found out, so that the lock is not held for
+// long.
+const soonQueues = 64
 
 // span is by how much the log grows before it is time to seal: to several times what is written
 // for that, messages that wait and what is said again, but not to less than a quarter of the most.
@@ -84,7 +111,10 @@ func (k *keeper) seal() {
 	end := e.log.End()
 	e.sealedAt = uint64(end)
 	e.seals++
-	k.sealed = append(k.sealed, sealedWindow{Sealed: e.recent.Seal(), replay: end})
+	w := sealedWindow{Sealed: e.recent.Seal(), replay: end, at: time.Now()}
+	due, all := w.DueBefore(e.cfg.Now().Add(soon).UnixMilli(), soonQueues)
+	w.soon = 2*due >= all
+	k.sealed = append(k.sealed, w)
 }
 
 // flushWindow writes a window to runs. If it fails the window stays as it was.
@@ -99,8 +129,8 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 		}
 		w.told = true
 		e.mu.Lock()
-		end := e.log.End()
-		e.sealedAt, e.retold = uint64(end), int64(end-begun) // what was written again is no reason to seal again
+		e.retold = int64(e.log.End() - begun)
+		e.sealedAt += uint64(e.retold) // what was written again is no reason to seal again
 		e.mu.Unlock()
 	}
 	var made []*source

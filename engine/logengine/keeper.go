@@ -47,6 +47,8 @@ type sealedWindow struct {
 	*recent.Sealed
 	replay wal.Pos // from where on the log is replayed once it is in runs
 	told   bool    // behind that it has been said again what is in no run
+	at     time.Time
+	soon   bool // most of it was due within a minute then
 }
 
 func newKeeper(e *Engine, man *manifest.Manifest) *keeper {

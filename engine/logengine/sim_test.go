@@ -66,6 +66,7 @@ func simulation() (enginetest.Harness, *machines) {
 			ms.fault("EMFILE", syscall.EMFILE), ms.fault("a short write", &disktest.Short{Err: syscall.EIO}),
 		},
 		Chores: []enginetest.Chore{
+			chore("seal", (*logengine.Engine).Seal),
 			still("flush", (*logengine.Engine).Flush, (*logengine.Engine).FlushStill),
 			still("merge", (*logengine.Engine).Merge, (*logengine.Engine).MergeStill),
 			still("tidy", func(e *logengine.Engine, _ context.Context) error { return e.Tidy() }, (*logengine.Engine).TidyStill),

@@ -73,6 +73,23 @@ func (c *counted) check(t *testing.T) {
 			t.Fatalf("%d entries of queue %d, area %d from %v to %v, want %d", got, queue, a, from, to, want)
 		}
 	}
+	for _, s := range c.sealed {
+		at, due, all := c.position().At, int64(0), int64(0)
+		for _, e := range c.all {
+			if _, h := s.w.byID(e.ID); h == nil {
+				continue
+			}
+			if all++; e.Area == Live && e.At < at {
+				due++
+			}
+		}
+		if gotDue, gotAll := s.DueBefore(at, 3); gotDue != due || gotAll != all {
+			t.Fatalf("%d of %d entries of a sealed window are due before %d, want %d of %d", gotDue, gotAll, at, due, all)
+		}
+		if due, _ := s.DueBefore(at, 1); due < 0 || due > s.Count(Live) {
+			t.Fatalf("by one queue %d are due of %d", due, s.Count(Live))
+		}
+	}
 	for a := range areas {
 		if got, want := c.CountRange(1, a, First, Last), c.Count(1, a); got != want {
 			t.Fatalf("area %d: %d entries in all, want %d", a, got, want)

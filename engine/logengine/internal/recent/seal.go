@@ -33,6 +33,31 @@ func (s *Sealed) entry(r ref, h *header) Entry {
 // Len is how many entries are left in the window.
 func (s *Sealed) Len() int { return s.w.len() }
 
+// DueBefore is how many live entries of the window stand before a time, and how many entries it
+// has, of all areas. Where live ones are of more queues than so many, the first of these tell for
+// the others.
+func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
+	w := s.w
+	of := int64(0)
+	from := item{hi: uint32(placeOf(0, Live)), at: math.MinInt64}
+	for ; queues > 0; queues-- {
+		c := w.order.seek(from)
+		if c.item() == nil || place(c.item().hi).area() != Live {
+			break
+		}
+		from.hi = c.item().hi
+		to := from
+		to.at = at
+		due += w.order.rank(&to) - w.order.rank(&from)
+		of += w.counts[place(from.hi)]
+		from.hi++
+	}
+	if of > 0 {
+		due = int64(float64(due) * float64(s.Count(Live)) / float64(of))
+	}
+	return due, int64(w.len())
+}
+
 // pass is how far an area of a sealed window has been written to a run.
 type pass struct {
 	last item     // that was passed

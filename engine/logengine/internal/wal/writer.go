@@ -18,6 +18,8 @@ type writer struct {
 	prev   uint32     // checksum of the last frame in it, or of its header
 	holder uint32     // of the last frame that is not empty
 	pos    Pos        // of the end of what was written
+	fresh  int64      // bytes written since the last flush began to sync
+	mean   int64      // about how many the last ones wrote
 }
 
 func (w *writer) run() {
@@ -123,6 +125,8 @@ func (w *writer) flush(f *flush, bufs []*buffer) (Pos, error) {
 	w.mu.Lock()
 	err := w.frames(bufs)
 	pos := w.pos // not what is written beside the sync
+	w.mean += (w.fresh - w.mean) / 16
+	w.fresh = 0
 	w.mu.Unlock()
 	if err != nil {
 		return 0, err
@@ -219,12 +223,14 @@ func (w *writer) turn() error {
 // write writes to the segment. Where its space could not be taken ahead and the disk is full it
 // waits for some.
 func (w *writer) write(b []byte) error {
-	err := w.seg.write(b)
+	ahead := w.mean <= fillMean
+	err := w.seg.write(b, ahead)
+	w.fresh += int64(len(b))
 	if !disk.IsFull(err) || w.l.cfg.RetryFor < 0 {
 		return err
 	}
 	defer w.l.noteWrite(nil)
-	for over := time.Now().Add(w.l.cfg.RetryFor); disk.IsFull(err) && time.Now().Before(over); err = w.seg.write(b) {
+	for over := time.Now().Add(w.l.cfg.RetryFor); disk.IsFull(err) && time.Now().Before(over); err = w.seg.write(b, ahead) {
 		w.l.noteWrite(err)
 		if w.l.cfg.Relieve() {
 			continue
@@ -334,21 +340,25 @@ func (w *writer) finish(marked bool) {
 func (s *segment) room(size int64) int { return int(size - s.off - frameSize) }
 
 // fillAhead is how far ahead zeros are written where the file was never written: syncs in
-// between then have no new blocks to note. Behind a write of which few fit into that it would save
-// few syncs, and write everything twice.
-const fillAhead = 256 << 10
+// between then have no new blocks to note, and take two thirds of the time. Behind a write of which
+// few fit into that it would save few syncs, and write everything twice; so it would where syncs
+// write more than fillMean.
+const (
+	fillAhead = 256 << 10
+	fillMean  = 16 << 10
+)
 
 var zeros [fillAhead]byte
 
-// write writes at the end of a segment.
-func (s *segment) write(b []byte) error {
+// write writes at the end of a segment, and zeros ahead where that is called for.
+func (s *segment) write(b []byte, ahead bool) error {
 	if _, err := s.file.WriteAt(b, s.off); err != nil {
 		return err
 	}
 	if s.off += int64(len(b)); s.off <= s.filled {
 		return nil
 	}
-	if len(b) > fillAhead/4 {
+	if !ahead || len(b) > fillAhead/4 {
 		s.filled = s.off
 		return nil
 	}

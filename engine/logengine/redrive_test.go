@@ -59,7 +59,7 @@ func TestRedriveEnds(t *testing.T) {
 func TestRedriveCountsThoseThatThereAre(t *testing.T) {
 	const n, some = 100, 3
 	met := 0
-	for after, more := 0, true; more; after += 3 { // reads
+	for after, more := int64(0), true; more; after += 3 { // reads
 		d := disktest.New(nil)
 		e := place{d, "data", logengine.Config{Logger: quiet}, logengine.Tune{SegmentBytes: 1 << 20, BlockBytes: 1 << 10}}.open(t)
 		for i := range n {
@@ -76,13 +76,10 @@ func TestRedriveCountsThoseThatThereAre(t *testing.T) {
 		for _, m := range got[n-some:] {
 			refs = append(refs, engine.Ref{Queue: "q", ID: m.ID})
 		}
-		reads, went := 0, false
+		var reads atomic.Int64 // the background reads too
+		var went atomic.Bool
 		d.Hook(func(c disktest.Call) error {
-			if c.Op != disktest.Read || !strings.HasSuffix(c.Name, ".run") || went {
-				return nil
-			}
-			if reads++; reads > after {
-				went = true
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && !went.Load() && reads.Add(1) > after && went.CompareAndSwap(false, true) {
 				if _, err := e.Cancel(t.Context(), refs); err != nil {
 					t.Error(err)
 				}
@@ -94,7 +91,7 @@ func TestRedriveCountsThoseThatThereAre(t *testing.T) {
 		if err != nil || r.Skipped != 0 || r.Redriven < n-some || r.Redriven > n {
 			t.Errorf("after %d reads %d of %d went, and the answer is %+v, %v", after, some, n, r, err)
 		}
-		if more = went; went && r.Redriven == n-some {
+		if more = went.Load(); more && r.Redriven == n-some {
 			met++
 		}
 		if r, err = e.Redrive(t.Context(), "q", []engine.ID{refs[0].ID}, 0); err != nil || r != (engine.Redriven{Skipped: 1}) {

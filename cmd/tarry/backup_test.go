@@ -24,7 +24,7 @@ func TestBackupAndRestore(t *testing.T) {
 		{args: "push mail late --key dan --in 1h", stdout: `created .*\n`},
 		{args: "check copies/mail", stdout: `copies/mail is sound: 0 runs with 0 entries, \d+ records in the log\nQUEUE  LIVE  DEAD  FINISHED\nmail  2  0  0\n`},
 		{args: "restore copies/mail disk:again", stdout: `restored to again what was answered before TIME: .*\n`},
-		{args: "check again --json", stdout: `{"dir":"again","sound":true,"closed":true,"runs":\d+,"entries":\d+,"records":\d+,"findings":\[\],"more":0,"leftovers":\[\],"done":\[\],"queues":\[{"queue":"mail","live":2,"dead":0,"finished":0}\]}\n`},
+		{args: "check again --json", stdout: `{"dir":"again","sound":true,"closed":true,"runs":\d+,"entries":\d+,"records":\d+,"findings":\[\],"more":0,"leftovers":\[\],"done":\[\],"losses":\[\],"notes":\[\],"aside":"","queues":\[{"queue":"mail","live":2,"dead":0,"finished":0}\]}\n`},
 		{args: "ls mail --store disk:again?store=log", stdout: `ID .*\n\d+  bob .*\n\d+  cat .*\n`},
 		{args: "ls mail", stdout: `ID .*\n\d+  bob .*\n\d+  cat .*\n\d+  dan .*\n`},
 		{args: "restore copies/mail third --json", stdout: `{"outcome":"restored","to":"third",.*}\n`},

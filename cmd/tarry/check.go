@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -9,7 +10,7 @@ import (
 )
 
 func (p *Program) checkCommand() *cobra.Command {
-	var repair, asJSON bool
+	var repair, allowLoss, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Verify a disk store made with store=log, or a backup of one",
@@ -20,13 +21,21 @@ when there is something.
 
 With --repair it mends what loses nothing, and checks again: files that nothing names are
 removed, and a run of messages all of which can be read is written anew. What is replaced
-is kept, with .damaged behind its name. A backup is never repaired.`,
-		Example: "  tarry check tarry-data\n  tarry check /backups/orders --json",
+is kept, with .damaged behind its name. Of what is left it says what would be lost. A
+backup is never repaired.
+
+With --allow-loss too, it names what is lost, keeps all files as they are in a directory
+beside them, damaged-INSTANT, and makes a sound store of every message that can be read.
+Messages that had been acked or cancelled may be handed out again.`,
+		Example: "  tarry check tarry-data\n  tarry check /backups/orders --json\n  tarry check tarry-data --repair --allow-loss",
 		Args:    exactly("DIR"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			dir, err := storeDir(args[0])
 			if err != nil {
 				return err
+			}
+			if allowLoss && !repair {
+				return usagef("--allow-loss goes with --repair", "nothing is repaired without --repair")
 			}
 			note := p.note()
 			defer note.clear()
@@ -37,17 +46,48 @@ is kept, with .damaged behind its name. A backup is never repaired.`,
 			} else {
 				c.rep, err = logengine.Check(cmd.Context(), dir, progress)
 			}
+			if c.rep != nil && repair && !c.rep.Sound() {
+				err = p.mendLossy(cmd.Context(), &c, allowLoss, asJSON, note, progress)
+			}
 			note.clear()
-			if c.rep == nil {
+			if c.rep == nil || err != nil {
 				return ofThisMachine(p.midRepair(c.Done, err))
 			}
 			return p.showChecked(asJSON, &c)
 		}),
 	}
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what loses nothing")
+	cmd.Flags().BoolVar(&allowLoss, "allow-loss", false, "mend the rest too, from what can be read")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	asSetting(cmd, "json")
 	return cmd
+}
+
+// mendLossy says what a repair that loses something gives up, and does it if it may.
+func (p *Program) mendLossy(ctx context.Context, c *checked, may, asJSON bool, note *note, progress func(int64)) (err error) {
+	if !may {
+		c.losses, err = logengine.Losses(ctx, c.Dir, progress)
+		return err
+	}
+	o := p.printer(asJSON)
+	out, err := logengine.Rescue(ctx, c.Dir, func(all []logengine.Loss) error {
+		note.clear()
+		if asJSON {
+			return nil
+		}
+		for _, d := range c.Done {
+			_ = o.line(nil, "mended %s", d)
+		}
+		for _, l := range all {
+			_ = o.line(nil, "lost %s", l.String())
+		}
+		return o.flush()
+	}, progress)
+	c.losses, c.Notes, c.Aside, c.rep = out.Losses, out.Notes, out.Aside, out.After
+	if err == nil && !asJSON {
+		c.Done, c.told = nil, true
+	}
+	return err
 }
 
 // midRepair is the error of a repair that was cut off.
@@ -60,7 +100,9 @@ func (p *Program) midRepair(done []string, err error) error {
 
 // checked is what came of a check, in JSON.
 type checked struct {
-	rep *logengine.Report
+	rep    *logengine.Report
+	losses []logengine.Loss
+	told   bool // the losses have been
 
 	Dir       string         `json:"dir"`
 	Sound     bool           `json:"sound"`
@@ -71,7 +113,10 @@ type checked struct {
 	Findings  []checkFinding `json:"findings"`
 	More      int            `json:"more"` // findings that are left out
 	Leftovers []string       `json:"leftovers"`
-	Done      []string       `json:"done"` // by a repair
+	Done      []string       `json:"done"`   // by a repair
+	Losses    []checkLoss    `json:"losses"` // what one would lose, or has lost
+	Notes     []string       `json:"notes"`  // what else became of the store
+	Aside     string         `json:"aside"`  // where the files are as they were
 	Queues    []checkQueue   `json:"queues"`
 }
 
@@ -80,6 +125,17 @@ type checkFinding struct {
 	Offset *int64 `json:"offset"`
 	What   string `json:"what"`
 	Mend   string `json:"mend"`
+}
+
+type checkLoss struct {
+	File     string   `json:"file"`
+	Offset   *int64   `json:"offset"`
+	What     string   `json:"what"`
+	Messages *int64   `json:"messages"` // null: that is not known
+	Keys     bool     `json:"keys"`     // of keys that are remembered
+	Queues   []string `json:"queues"`
+	IDs      []string `json:"ids"`
+	Again    bool     `json:"again"`
 }
 
 type checkQueue struct {
@@ -102,6 +158,20 @@ func (c *checked) fill() {
 		}
 		c.Findings = append(c.Findings, one)
 	}
+	c.Losses, c.Notes = []checkLoss{}, append([]string{}, c.Notes...)
+	for _, l := range c.losses {
+		one := checkLoss{File: l.File, What: l.What, Keys: l.Keys, Queues: append([]string{}, l.Queues...), IDs: []string{}, Again: l.Again}
+		if l.Offset >= 0 {
+			one.Offset = &l.Offset
+		}
+		if l.Messages >= 0 {
+			one.Messages = &l.Messages
+		}
+		for _, id := range l.IDs {
+			one.IDs = append(one.IDs, id.String())
+		}
+		c.Losses = append(c.Losses, one)
+	}
 	for _, q := range r.Queues {
 		c.Queues = append(c.Queues, checkQueue{q.Name, q.Live, q.Dead, q.Finished})
 	}
@@ -120,7 +190,32 @@ func (p *Program) showChecked(asJSON bool, c *checked) error {
 	if err := o.flush(); err != nil || c.Sound {
 		return err
 	}
-	return &failedError{line: fmt.Sprintf("%s is damaged: %s", c.Dir, counted(len(c.Findings)+c.More, "finding")), hint: "restore a backup, or keep a copy and see what --repair mends"}
+	hint := "restore a backup, or see what --repair mends"
+	if len(c.losses) > 0 && c.Aside == "" {
+		hint = "restore a backup, or give up what would be lost: --repair --allow-loss"
+	}
+	return &failedError{line: fmt.Sprintf("%s is damaged: %s", c.Dir, counted(len(c.Findings)+c.More, "finding")), hint: hint}
+}
+
+// kept says how many messages there are and how many are not any more.
+func (c *checked) kept() string {
+	live, dead, finished, lost, keys := int64(0), int64(0), int64(0), int64(0), int64(0)
+	for _, q := range c.rep.Queues {
+		live, dead, finished = live+q.Live, dead+q.Dead, finished+q.Finished
+	}
+	more := ""
+	for _, l := range c.losses {
+		switch {
+		case l.Messages < 0:
+			more = ", and some of which it is not known how many"
+		case l.Keys:
+			keys += l.Messages
+		default:
+			lost += l.Messages
+		}
+	}
+	return fmt.Sprintf("kept: %d live, %d dead, %d remembered; lost: %s, %s%s", live, dead, finished,
+		counted(int(lost), "message"), counted(int(keys), "remembered key"), more)
 }
 
 // text writes a report for people.
@@ -141,6 +236,20 @@ func (c *checked) text(o *printer) {
 	}
 	for _, l := range c.Leftovers {
 		line("%s: nothing names it; opening removes it", l)
+	}
+	if !c.told {
+		for _, l := range c.losses {
+			line("would be lost: %s", l.String())
+		}
+	}
+	for _, n := range c.Notes {
+		line("%s", n)
+	}
+	if c.Aside != "" {
+		line("the files as they were are in %s, with the list of what is lost; remove it when nobody needs it", c.Aside)
+		if c.Sound {
+			line("%s", c.kept())
+		}
 	}
 	if !c.Sound {
 		return

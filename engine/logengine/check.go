@@ -23,6 +23,12 @@ type Report = check.Report
 // Finding is something that is wrong with a store.
 type Finding = check.Finding
 
+// Loss is something that a rescue gives up.
+type Loss = check.Loss
+
+// Rescued tells of a store that was made of what could be read of a damaged one.
+type Rescued = check.Rescued
+
 // Check reads all of the store in a directory that nobody has open, or of a backup, and says what is
 // wrong with it. It changes nothing. progress, if it is not nil, is called with the bytes that were
 // read by then. It fails with engine.ErrUnavailable when a process has the store open, or the disk
@@ -48,13 +54,42 @@ func Check(ctx context.Context, dir string, progress func(read int64)) (*Report,
 func Repair(ctx context.Context, dir string, progress func(read int64)) (done []string, after *Report, err error) {
 	f := disk.OS{}
 	if backup.Is(f, dir) {
-		return nil, nil, &engine.Error{Op: "repair", Err: engine.ErrInvalid, Hint: dir + " is a backup, and is left as it is: make another one, or restore it and repair that"}
+		return nil, nil, isBackup(dir)
 	}
 	done, after, err = check.Repair(f, dir, &check.Config{Pace: paced(ctx, progress)})
 	if err != nil {
 		return done, nil, checkError(dir, err)
 	}
 	return done, after, nil
+}
+
+// Losses says what Rescue would give up of a store: nothing of one that is sound. It changes nothing.
+func Losses(ctx context.Context, dir string, progress func(read int64)) ([]Loss, error) {
+	all, err := check.Losses(disk.OS{}, dir, &check.Config{Pace: paced(ctx, progress)})
+	if err != nil {
+		return nil, checkError(dir, err)
+	}
+	return all, nil
+}
+
+// Rescue makes a sound store, in its place, of what can be read of a damaged one. First it calls tell with
+// what is lost; an error of that ends it, and nothing was changed. All files are kept as they were in a
+// directory beside them. What had been acked or cancelled, and the record of it is lost, may be handed out
+// again. A store that is sound is left alone, and so is, with engine.ErrInvalid, a backup.
+func Rescue(ctx context.Context, dir string, tell func([]Loss) error, progress func(read int64)) (Rescued, error) {
+	f := disk.OS{}
+	if backup.Is(f, dir) {
+		return Rescued{}, isBackup(dir)
+	}
+	out, err := check.Rescue(f, dir, &check.Config{Pace: paced(ctx, progress)}, tell)
+	if err != nil {
+		return out, checkError(dir, err)
+	}
+	return out, nil
+}
+
+func isBackup(dir string) error {
+	return &engine.Error{Op: "repair", Err: engine.ErrInvalid, Hint: dir + " is a backup, and is left as it is: make another one, or restore it and repair that"}
 }
 
 // paced ends work with a context, and tells how far it has come.
@@ -86,6 +121,10 @@ func checkError(dir string, err error) error {
 		return fail(engine.ErrInvalid, dir+" was written by a newer release: use that")
 	case errors.Is(err, run.ErrOlder):
 		return fail(engine.ErrInvalid, dir+" was written by an earlier release: use that")
+	case disk.IsFull(err):
+		return fail(engine.ErrNoSpace, "free some space; the store is as it was")
+	case errors.Is(err, manifest.ErrDamaged):
+		return fail(engine.ErrUnavailable, "restore a backup: of this store nothing can be told")
 	case errors.Is(err, fs.ErrPermission):
 		return fail(engine.ErrInvalid, "the directory "+dir+" must be readable and writable")
 	}

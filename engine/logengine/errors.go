@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/wal"
 )
 
@@ -18,6 +20,11 @@ var (
 	// errYield says that a step has done a part of what there was to do, and lets others in.
 	errYield = errors.New("others are let in")
 )
+
+// damagedHint says what to do about a store in a directory.
+func damagedHint(dir string) string {
+	return "the store in " + dir + " is damaged: restore a backup, or see by tarry check " + dir + " --repair what can be mended"
+}
 
 // broken is the error of every call once the store has stopped.
 func broken(op string, cause error) error {
@@ -43,6 +50,12 @@ func wrap(op string, err error) error {
 		return gate.Closed(op)
 	case errors.Is(err, wal.ErrStopped):
 		return broken(op, err)
+	}
+	var damage *disk.DamageError
+	if errors.As(err, &damage) {
+		dir := filepath.Dir(filepath.Dir(damage.File)) // of the log or the runs
+		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err),
+			Hint: damagedHint(dir) + ", once it is closed; the rest of it serves until then"}
 	}
 	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err)}
 }

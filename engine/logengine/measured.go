@@ -12,6 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/figure"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
 )
 
 // measured is a file system of which is known what was written and what is under way.
@@ -79,8 +80,9 @@ func (m *measured) hangs(least time.Duration) string {
 
 // bytes is what counts those written to a file.
 func (m *measured) bytes(name string) *atomic.Int64 {
+	_, isLog := manifest.ParseLogName(filepath.Base(filepath.Dir(name)))
 	switch {
-	case filepath.Base(filepath.Dir(name)) == logDir:
+	case isLog:
 		return &m.log
 	case strings.HasSuffix(name, ".run"):
 		return &m.runs

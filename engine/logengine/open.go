@@ -25,7 +25,6 @@ import (
 // The parts of a store's directory.
 const (
 	lockName = "LOCK"
-	logDir   = "log"
 	runsDir  = "runs"
 
 	olderName = "TARRY" // is in the directories of package diskengine
@@ -72,7 +71,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	}
 	e.space = openSpace(e)
 	r := &replay{e: e}
-	e.log, _, err = wal.Open(e.fs, filepath.Join(e.dir, logDir), e.logConfig(), wal.Pos(s.Replay), func(x wal.Entry) error {
+	e.log, _, err = wal.Open(e.fs, filepath.Join(e.dir, manifest.LogName(s.Log)), e.logConfig(), wal.Pos(s.Replay), func(x wal.Entry) error {
 		return record.Each(x.Kind, x.Bytes, r)
 	})
 	if err != nil {
@@ -95,7 +94,7 @@ func (e *Engine) openError(err error) error {
 	case errors.Is(err, disk.ErrLocked):
 		return &engine.Error{Op: "open", Err: engine.ErrUnavailable, Hint: "another process has the store in " + e.dir + " open"}
 	case errors.Is(err, wal.ErrDamaged), errors.Is(err, run.ErrDamaged), errors.Is(err, manifest.ErrDamaged):
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: "the store in " + e.dir + " is damaged: restore the directory from a copy"}
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: damagedHint(e.dir)}
 	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
 	case errors.Is(err, run.ErrOlder):
@@ -117,7 +116,7 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 		return nil, err
 	}
 	// What a first opening leaves that was cut short is ours.
-	ours := []string{lockName, ballastName, logDir, runsDir, manifest.Name + ".new"}
+	ours := []string{lockName, ballastName, manifest.LogName(0), runsDir, manifest.Name + ".new"}
 	if slices.Contains(names, olderName) {
 		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid,
 			Hint: fmt.Sprintf("%s is a store on Pebble: open it as disk:%[1]s, or name another directory", e.dir)}
@@ -128,7 +127,14 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 				Hint: fmt.Sprintf("%s is no store of this kind: it holds %s; choose another directory, or an empty one", e.dir, name)}
 		}
 	}
-	for _, name := range []string{logDir, runsDir} {
+	for _, name := range []string{manifest.LogName(0), runsDir} {
+		within, err := e.fs.List(filepath.Join(e.dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if len(within) > 0 { // a first opening makes the manifest before anything in them
+			return nil, &disk.DamageError{What: manifest.ErrDamaged, File: filepath.Join(e.dir, manifest.Name), Reason: "it is missing, and " + name + " is not empty"}
+		}
 		if err := disk.MkdirAll(e.fs, filepath.Join(e.dir, name)); err != nil {
 			return nil, err
 		}

@@ -120,7 +120,9 @@ func (p *place) fill(x *files, h *head, before string, src Source) error {
 	if err := x.runs(&src.State, src.Runs, before, filepath.Join(dir, runsName)); err != nil {
 		return err
 	}
-	_, err = manifest.Create(p.fs, dir, src.State)
+	state := src.State.Clone()
+	state.Log = 0 // as it has been copied
+	_, err = manifest.Create(p.fs, dir, state)
 	return err
 }
 

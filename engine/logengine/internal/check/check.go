@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
@@ -18,7 +19,6 @@ import (
 // What stands in the directory of a store beside the manifest.
 const (
 	lockName = "LOCK"
-	logName  = "log"
 	runsName = "runs"
 )
 
@@ -39,6 +39,11 @@ type Config struct {
 	// Pace is called between slices of the work with the bytes that were read since the last
 	// call. It may wait; an error of it ends the check. nil: nothing.
 	Pace func(read int) error
+
+	// Now is the time by which the directory of a rescue is named. nil: time.Now.
+	Now func() time.Time
+
+	segment int64 // bytes of a segment of the log that a rescue makes; 0: as usual
 }
 
 // Check checks the store in a directory. It has the store's lock meanwhile: disk.ErrLocked if
@@ -61,7 +66,10 @@ func locked(f disk.FS, dir string, fn func() error) (err error) {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(names, func(n string) bool { return n == manifest.Name || n == logName || n == runsName }) {
+	if !slices.ContainsFunc(names, func(n string) bool {
+		_, isLog := manifest.ParseLogName(n)
+		return n == manifest.Name || isLog || n == runsName
+	}) {
 		return fmt.Errorf("%s holds none: %w", dir, fs.ErrNotExist)
 	}
 	lock, err := f.Lock(filepath.Join(dir, lockName))
@@ -88,7 +96,7 @@ type checker struct {
 }
 
 func newChecker(f disk.FS, dir string, cfg *Config) *checker {
-	c := &checker{fs: f, dir: dir, pace: func(int) error { return nil }, rep: new(Report)}
+	c := &checker{fs: &surface{FS: f}, dir: dir, pace: func(int) error { return nil }, rep: new(Report)}
 	if cfg != nil && cfg.Pace != nil {
 		c.pace = cfg.Pace
 	}
@@ -96,6 +104,8 @@ func newChecker(f disk.FS, dir string, cfg *Config) *checker {
 }
 
 func (c *checker) path(name string) string { return filepath.Join(c.dir, name) }
+
+func (c *checker) logDir() string { return c.path(manifest.LogName(c.state.Log)) }
 
 // all goes through all there is.
 func (c *checker) all() (err error) {
@@ -107,7 +117,7 @@ func (c *checker) all() (err error) {
 	if c.state, err = manifest.Read(c.fs, c.dir); err != nil {
 		return c.wrong(err, c.path(manifest.Name), mendManifest)
 	}
-	c.secret = c.state.Secret
+	c.secret, c.rep.log = c.state.Secret, c.logDir()
 	c.file = c.state.NextFile
 	if err := c.leftovers(); err != nil {
 		return err
@@ -180,8 +190,14 @@ func (c *checker) leftovers() error {
 		}
 	}
 	names, err = c.fs.List(c.dir)
-	if slices.Contains(names, manifest.NewName) {
-		c.rep.Leftovers = append(c.rep.Leftovers, c.path(manifest.NewName))
+	for _, name := range names {
+		number, isLog := manifest.ParseLogName(name)
+		if isLog {
+			c.named(number)
+		}
+		if isLog && number != c.state.Log || name == manifest.NewName {
+			c.rep.Leftovers = append(c.rep.Leftovers, c.path(name))
+		}
 	}
 	return err
 }

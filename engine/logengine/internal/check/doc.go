@@ -1,5 +1,6 @@
 // Package check verifies a store that nobody has open: Check changes nothing in it but the file of
-// its lock, which it makes where it is missing. Repair mends what can be mended without loss.
+// its lock, which it makes where it is missing. Repair mends what can be mended without loss. Rescue makes
+// a sound store of what can be read; Losses says before what that gives up.
 //
 // # What is compared
 //
@@ -26,6 +27,7 @@
 //
 // Memory: that of the open runs, about 2.2 bytes a message, and an eighth of a byte for each of the
 // largest one; about 150 bytes for each message that the log has from the replayed position on; and
-// names of queues. A repair needs 48 bytes for each entry of one run that it writes anew. Each run
+// names of queues. A repair needs 48 bytes for each entry of one run that it writes anew; a rescue
+// also the messages that the log tells of, whole. Each run
 // is read once from its start to its end, its indexes twice.
 package check

@@ -326,7 +326,7 @@ func TestOS(t *testing.T) {
 		t.Error("an empty directory is a store")
 	}
 	dir := t.TempDir()
-	must(t, disk.OS{}.Mkdir(dir+"/"+logName))
+	must(t, disk.OS{}.Mkdir(dir+"/"+manifest.LogName(0)))
 	_, err := manifest.Create(disk.OS{}, dir, manifest.State{NextID: 1, NextQueue: 1, NextFile: 1})
 	must(t, err)
 	if rep, err := Check(disk.OS{}, dir, nil); err != nil || !rep.Sound() {

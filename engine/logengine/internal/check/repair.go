@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
@@ -64,7 +65,7 @@ func (r *repair) mend() error {
 		}
 	}
 	for _, name := range r.rep.Leftovers {
-		if err := r.fs.Remove(name); err != nil {
+		if err := remove(r.fs, name); err != nil {
 			return err
 		}
 		r.did("%s: removed, since nothing names it", name)
@@ -124,6 +125,9 @@ func (r *repair) anew(m manifest.Run) (err error) {
 		return lost(err)
 	}
 	defer func() { err = errors.Join(err, old.Close()) }()
+	if len(old.Holes) > 0 || old.Read() != m.Entries {
+		return errLost
+	}
 	is := m
 	is.Number, is.Marks = r.next.NextFile, 0
 	made, err := r.copied(old, is, cfg)
@@ -134,7 +138,7 @@ func (r *repair) anew(m manifest.Run) (err error) {
 	r.next.NextFile++
 	is.Bytes = uint64(made.Bytes())
 	if m.Marks != 0 {
-		if err := marks.Restore(r.fs, dir, m.Marks, r.state.Store, []*run.Run{old}); err != nil {
+		if err := marks.Restore(r.fs, dir, m.Marks, r.state.Store, []*run.Run{old.Run}); err != nil {
 			return err
 		}
 		for pos := range old.Len() {
@@ -156,22 +160,19 @@ func (r *repair) anew(m manifest.Run) (err error) {
 }
 
 // copied writes the entries of a run to another one, at the same positions.
-func (r *repair) copied(old *run.Run, is manifest.Run, cfg *run.Config) (*run.Run, error) {
+func (r *repair) copied(old *run.Salvaged, is manifest.Run, cfg *run.Config) (*run.Run, error) {
 	w, err := run.Create(r.fs, r.path(runsName), is.Number, cfg)
 	if err != nil {
 		return nil, err
 	}
-	s := old.Scan(0, old.Len())
-	for err == nil && s.Next() {
-		e := s.Entry()
-		key, kerr := r.keyOf(recent.Area(is.Area), e)
-		if kerr != nil {
-			err = errLost
-			break
+	err = old.Each(func(e run.Entry, _ bool) error {
+		key, err := r.keyOf(recent.Area(is.Area), e)
+		if err != nil {
+			return errLost
 		}
-		err = w.Add(e.Place, key, e.Value)
-	}
-	if err = errors.Join(err, s.Err(), s.Close()); err != nil {
+		return w.Add(e.Place, key, e.Value)
+	})
+	if err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
 	made, err := w.Finish()
@@ -179,6 +180,17 @@ func (r *repair) copied(old *run.Run, is manifest.Run, cfg *run.Config) (*run.Ru
 		return nil, errors.Join(err, w.Abort())
 	}
 	return made, nil
+}
+
+// remove removes a file, or a directory of files.
+func remove(f disk.FS, name string) error {
+	if _, isLog := manifest.ParseLogName(filepath.Base(name)); !isLog {
+		return f.Remove(name)
+	}
+	if err := disk.Sweep(f, name, func(string) bool { return true }); err != nil {
+		return err
+	}
+	return f.Remove(name)
 }
 
 // take puts a run in the place of another. Its number is the highest.

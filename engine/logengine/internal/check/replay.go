@@ -49,7 +49,7 @@ func newReplayed(c *checker) *replayed {
 
 // replay reads the log.
 func (m *replayed) replay() error {
-	dir := m.path(logName)
+	dir := m.logDir()
 	found, err := wal.Read(m.fs, dir, &wal.Config{ID: m.state.Store, MaxEntry: mostEntry}, wal.Pos(m.state.Replay), func(e wal.Entry) error {
 		m.at = e.Start
 		err := record.Each(e.Kind, e.Bytes, m)
@@ -68,7 +68,7 @@ func (m *replayed) replay() error {
 }
 
 func (m *replayed) wrongRecord(format string, args ...any) {
-	m.rep.add(m.path(logName), int64(m.at), mendRecord, "%s", fmt.Sprintf(format, args...))
+	m.rep.add(m.logDir(), int64(m.at), mendRecord, "%s", fmt.Sprintf(format, args...))
 }
 
 // failed keeps an error that came of reading a run; damage is a finding.

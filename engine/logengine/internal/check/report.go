@@ -28,6 +28,8 @@ type Report struct {
 
 	// Queues are those that have a name, by it. Nil where something is wrong.
 	Queues []Queue
+
+	log string // the directory of the log
 }
 
 // MaxFindings is how many findings a report holds.

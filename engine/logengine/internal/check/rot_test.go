@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -100,18 +101,27 @@ func files(t testing.TB, d *disktest.Disk) (all []file) {
 			all = append(all, file{name: path, size: int64(len(b)), log: in == logDir})
 		}
 	}
-	all[last].last = true
+	if last >= 0 {
+		all[last].last = true
+	}
 	return all
 }
 
-// damage does something to a store. It returns the files it was done to.
-func damage(t *testing.T, d *disktest.Disk, rng *rand.Rand) (what string, to []file) {
+// span is a part of a file.
+type span struct {
+	name     string
+	from, to int64
+}
+
+// damage does something to a store. It returns the files it was done to, and which of their bytes are
+// not what they were.
+func damage(t *testing.T, d *disktest.Disk, rng *rand.Rand) (what string, to []file, spoilt []span) {
 	t.Helper()
 	all := files(t, d)
 	f := all[rng.IntN(len(all))]
-	off := rng.Int64N(f.size)
+	off := rng.Int64N(max(1, f.size))
 	if f.log && rng.IntN(4) > 0 {
-		off = rng.Int64N(min(f.size, 12<<10)) // where it is full
+		off = rng.Int64N(max(1, min(f.size, 12<<10))) // where it is full
 	}
 	truncate := func(size int64) {
 		h, err := d.Open(f.name)
@@ -119,22 +129,28 @@ func damage(t *testing.T, d *disktest.Disk, rng *rand.Rand) (what string, to []f
 		must(t, errors.Join(h.Truncate(size), h.Close()))
 	}
 	switch op := rng.IntN(100); {
+	case f.size == 0:
+		what = "nothing in it"
 	case op < 50:
 		what = fmt.Sprint("a bit at ", off)
 		d.Flip(f.name, off, 1<<rng.IntN(8))
+		spoilt = []span{{f.name, off, off + 1}}
 	case op < 60:
 		n := min(f.size-off, 1+rng.Int64N(2000))
 		what = fmt.Sprintf("zeros for %d bytes at %d", n, off)
 		d.Zero(f.name, off, n)
+		spoilt = []span{{f.name, off, off + n}}
 	case op < 75:
 		what = fmt.Sprint("the end at ", off)
 		truncate(off)
+		spoilt = []span{{f.name, off, math.MaxInt64}}
 	case op < 80:
 		what = fmt.Sprint("more at ", f.size)
 		truncate(f.size + 1 + rng.Int64N(5000))
 	case op < 90:
 		what = "no file"
 		must(t, d.Remove(f.name))
+		spoilt = []span{{f.name, 0, math.MaxInt64}}
 	default:
 		g := all[rng.IntN(len(all))]
 		what = "each other's name"
@@ -143,9 +159,9 @@ func damage(t *testing.T, d *disktest.Disk, rng *rand.Rand) (what string, to []f
 			must(t, d.Rename(g.name, f.name))
 			must(t, d.Rename(dir+"/other", g.name))
 		}
-		return what, []file{f, g}
+		return what, []file{f, g}, nil
 	}
-	return what, []file{f}
+	return what, []file{f}, spoilt
 }
 
 // TestDamages does something to a file of a store, 500 times: the check never fails, and calls
@@ -168,7 +184,7 @@ func TestDamages(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		for k := range disktest.Thorough(100, 50) {
 			d := sound.Kill()
-			what, to := damage(t, d, rng)
+			what, to, _ := damage(t, d, rng)
 			names := []string{}
 			for _, f := range to {
 				names = append(names, f.name)

@@ -24,7 +24,7 @@ import (
 const (
 	dir     = "/store"
 	runsDir = dir + "/" + runsName
-	logDir  = dir + "/" + logName
+	logDir  = dir + "/log"
 	store   = 7
 )
 

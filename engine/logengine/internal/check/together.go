@@ -68,7 +68,7 @@ func (m *replayed) keys(area recent.Area) error {
 			continue
 		}
 		if other, ok := told[is.key]; ok {
-			m.rep.add(m.path(logName), -1, mendTwice, "messages %d and %d of queue %d have one key", min(id, other), max(id, other), is.queue)
+			m.rep.add(m.logDir(), -1, mendTwice, "messages %d and %d of queue %d have one key", min(id, other), max(id, other), is.queue)
 		}
 		told[is.key] = id
 	}
@@ -114,14 +114,14 @@ func (m *replayed) queues() {
 	}
 	for _, n := range slices.Sorted(maps.Keys(lives)) {
 		if _, ok := m.names[n]; !ok {
-			m.rep.add(m.path(logName), -1, mendName, "queue %d holds something, and has no name", n)
+			m.rep.add(m.logDir(), -1, mendName, "queue %d holds something, and has no name", n)
 		}
 	}
 	has := map[string]uint32{}
 	for _, n := range slices.Sorted(maps.Keys(m.names)) {
 		name := m.names[n]
 		if other, ok := has[name]; ok {
-			m.rep.add(m.path(logName), -1, mendName, "queues %d and %d have one name, %q", other, n, name)
+			m.rep.add(m.logDir(), -1, mendName, "queues %d and %d have one name, %q", other, n, name)
 		}
 		has[name] = n
 	}

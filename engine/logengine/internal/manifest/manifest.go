@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 )
@@ -15,6 +17,26 @@ const (
 	Name    = "MANIFEST"
 	NewName = "MANIFEST.new"
 )
+
+const firstLog = "log"
+
+// LogName is the name of the directory of a log in that of its store.
+func LogName(number uint64) string {
+	if number == 0 {
+		return firstLog
+	}
+	return fmt.Sprintf("%s-%016x", firstLog, number)
+}
+
+// ParseLogName returns the number of a log by the name of its directory; ok is false for other names.
+func ParseLogName(name string) (number uint64, ok bool) {
+	digits, _ := strings.CutPrefix(name, firstLog+"-")
+	number, err := strconv.ParseUint(digits, 16, 64)
+	if name == firstLog {
+		number, err = 0, nil
+	}
+	return number, err == nil && name == LogName(number)
+}
 
 var (
 	// ErrDamaged says that the manifest cannot be read. The error is a *disk.DamageError.
@@ -91,6 +113,12 @@ func Create(f disk.FS, dir string, first State) (*Manifest, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// Replace puts a state in place of whatever manifest there is, readable or not, and returns when it
+// is durable. After an error the one before counts, unless the error is ErrFailed.
+func Replace(f disk.FS, dir string, s State) error {
+	return (&Manifest{fs: f, dir: dir}).Write(s)
 }
 
 // State is what the manifest says that is in force. It is not to be changed.

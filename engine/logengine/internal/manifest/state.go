@@ -15,6 +15,10 @@ type State struct {
 	Store  uint64
 	Secret [16]byte
 
+	// Log is the number of the directory in which the log is, as LogName has it. It is 0 until a
+	// repair writes the log anew.
+	Log uint64
+
 	// Replay is the position in the log from which it is replayed: what came before is in the
 	// runs.
 	Replay uint64
@@ -52,6 +56,9 @@ func (s *State) check() error {
 	}
 	if len(s.Runs) > MaxRuns {
 		return fmt.Errorf("%d runs; at most %d are allowed", len(s.Runs), MaxRuns)
+	}
+	if s.Log >= s.NextFile && s.Log > 0 {
+		return fmt.Errorf("log %d: the next file is %d", s.Log, s.NextFile)
 	}
 	last := uint64(0)
 	for _, r := range s.Runs {

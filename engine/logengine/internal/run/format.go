@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
+
+	"github.com/tarryhq/tarry/engine/logengine/internal/crc"
 )
 
 const (
@@ -68,6 +70,13 @@ func (h *header) encode() []byte {
 	return b
 }
 
+// Identify reads which run of which store a file is by its first bytes; ok is false if they are not
+// those of a run.
+func Identify(b []byte) (store, number uint64, ok bool) {
+	h, reason, err := decodeHeader(b)
+	return h.store, h.number, reason == "" && err == nil
+}
+
 func headerSum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:headerSize])
 }
@@ -93,11 +102,16 @@ func decodeHeader(b []byte) (h header, reason string, err error) {
 func sum(seed uint32, off int64, parts ...[]byte) uint32 {
 	var b [8]byte
 	le.PutUint64(b[:], uint64(off))
-	crc := crc32.Update(seed, castagnoli, b[:])
+	sum := crc32.Update(seed, castagnoli, b[:])
 	for _, p := range parts {
-		crc = crc32.Update(crc, castagnoli, p)
+		sum = crc32.Update(sum, castagnoli, p)
 	}
-	return crc
+	return sum
+}
+
+// unsum is with what the checksum of a block that stands at off begins, if nothing in it has changed.
+func unsum(off int64, b []byte) uint32 {
+	return crc.Before(crc.Before(le.Uint32(b), b[4:]), le.AppendUint64(nil, uint64(off)))
 }
 
 // putHead fills the head of a block but for the checksum.

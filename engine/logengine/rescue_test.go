@@ -1,0 +1,94 @@
+package logengine_test
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine/internal/check"
+	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
+)
+
+// TestRescuedStoreServes spoils a store: it says what to do instead of being opened, and when that was
+// done it serves, with what was not spoilt: messages, leases, and the dead.
+func TestRescuedStoreServes(t *testing.T) {
+	for _, what := range []string{"MANIFEST", "runs", "log"} {
+		t.Run(what, func(t *testing.T) {
+			m, want := full(t)
+			name := filepath.Join("data", what)
+			if what == "MANIFEST" {
+				if err := m.disk.Remove(name); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				names, err := m.disk.List(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, ".run") || strings.HasSuffix(n, ".log") })
+				m.disk.Flip(filepath.Join(name, names[i]), 70, 1) // in the first block, or in the header
+			}
+			if what != "runs" { // of which blocks are read when they are needed
+				var ours *engine.Error
+				e, err := m.tryOpen()
+				if err == nil {
+					t.Fatal(e.Close())
+				}
+				if !errors.As(err, &ours) || !strings.Contains(ours.Hint, "tarry check data --repair") {
+					t.Fatal(err)
+				}
+			}
+			m.disk.Hook(nil)
+			out, err := check.Rescue(m.disk, "data", nil, func(l []check.Loss) error {
+				if len(l) == 0 {
+					t.Error("nothing is lost")
+				}
+				return nil
+			})
+			if err != nil || !out.After.Sound() {
+				t.Fatal(err, out.After)
+			}
+			state, err := manifest.Read(m.disk, "data")
+			if err != nil || state.Log == 0 {
+				t.Fatal(state, err)
+			}
+			e := m.open(t)
+			ctx := t.Context()
+			kept := 0
+			for key, s := range want {
+				msg, err := e.Get(ctx, engine.Ref{Queue: "q", Key: key})
+				if errors.Is(err, engine.ErrNotFound) {
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if msg.State == s {
+					kept++
+				} else if what == "MANIFEST" && s != engine.Gone {
+					t.Errorf("%s is %v, was %v", key, msg.State, s)
+				}
+			}
+			if kept < 20 {
+				t.Errorf("%d of %d are what they were", kept, len(want))
+			}
+			r, err := e.Push(ctx, []engine.Message{{Queue: "q", Key: "new"}})
+			if err != nil || r[0].Err != nil {
+				t.Error(r, err)
+			}
+			if err := e.Flush(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			rep, err := check.Check(m.disk, "data", nil)
+			if err != nil || !rep.Sound() {
+				t.Error(err, rep)
+			}
+		})
+	}
+}

@@ -63,7 +63,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 // keys. Without the lock those who are new are put into a window of recent messages of their own and
 // into an entry of the log, where nobody finds them. Then, in one step, those who are not new are
 // rehearsed and pushed, and the window and the entry join the others: that takes no longer however many
-// are new, and about 1.5 µs for each of those that replace something. What has changed meanwhile that
+// are new, but 0.3 µs for each queue, and about 2.9 µs for each of those that replace something. What has changed meanwhile that
 // matters - one of the keys, settings, a purge that has begun - lets it begin anew, and the third time
 // all is one step. At last the window is folded into that of all others, in slices.
 //

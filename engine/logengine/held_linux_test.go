@@ -200,6 +200,27 @@ func BenchmarkHeld(b *testing.B) {
 		{"push", func() error { return pushAll(b, s.Engine, message("many", "one", time.Hour)) }},
 		{"push 10,000", func() error { return pushAll(b, s.Engine, all(10_000, "b")...) }},
 		{"push 10,000 as one", func() error { _, err := s.PushAtomic(ctx, all(10_000, "a")); return err }},
+		{"push 10,000 as one to as many queues", func() error {
+			msgs := all(10_000, "c")
+			for i := range msgs {
+				msgs[i].Queue = fmt.Sprint("q", i)
+			}
+			_, err := s.PushAtomic(ctx, msgs)
+			return err
+		}},
+		{"replace 10,000 as one", func() error {
+			msgs := all(10_000, "a")
+			for i := range msgs {
+				msgs[i].OnConflict = engine.Replace
+			}
+			_, err := s.PushAtomic(ctx, msgs)
+			return err
+		}},
+		{"push a body of 64 MiB", func() error {
+			m := message("many", "large", time.Hour)
+			m.Body = make([]byte, 64<<20)
+			return pushAll(b, s.Engine, m)
+		}},
 		{"lease", func() error { s.take("q1", 1); return nil }},
 		{"claim", func() error { _, err := s.Claim(ctx, ref("q0", "p0"), engine.Want{}); return err }},
 		{"get", func() error { _, err := s.Get(ctx, ref("leased", "k7")); return err }},

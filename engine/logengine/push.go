@@ -40,28 +40,25 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	return results, nil
 }
 
-// expectMost is how many keys are read ahead.
-const expectMost = 16
-
-// expect reads where the keys of the next messages are looked for, some at a time before the first of
-// them is.
+// expect reads where the next messages are looked for and put, some at a time before the first of them
+// is.
 func (c *call) expect(msgs []engine.Message, i int) {
-	if i%expectMost != 0 {
+	if i%recent.ExpectMost != 0 || len(msgs) == 1 {
 		return
 	}
+	var room [recent.ExpectMost]recent.Expected
+	next := room[:0]
 	var q *queue
-	for k := range msgs[i:min(i+expectMost, len(msgs))] {
+	for k := range msgs[i:min(i+recent.ExpectMost, len(msgs))] {
 		m := &msgs[i+k]
-		if m.Key == "" {
-			continue
-		}
 		if q == nil || q.name != m.Queue {
 			if q = c.e.queues[m.Queue]; q == nil {
 				continue
 			}
 		}
-		c.e.recent.Expect(q.num, bytesOf(m.Key))
+		next = append(next, recent.Expected{Queue: q.num, Key: bytesOf(m.Key), At: m.Due.Resolve(c.now)})
 	}
+	c.e.recent.Expect(next)
 }
 
 // refusePush is the error of a push of a key.

@@ -1,5 +1,7 @@
 package recent
 
+import "math"
+
 // ahead reads from the headers of entries before it is their turn, while a window is walked in
 // order. They lie anywhere in memory, and each takes its time to come from there; several come
 // side by side where nothing is done but to read them.
@@ -25,13 +27,61 @@ func (a *ahead) next(w *window, c *cursor) {
 	a.given++
 }
 
-// Expect reads from where a live entry with a key stands or would stand. Who looks for many keys has
-// some of them expected before the first is looked for: what is read lies anywhere in memory, and
-// comes side by side. It counts as a change.
-func (r *Recent) Expect(queue uint32, key []byte) {
-	hash := hashKey(r.seed, queue, Live, key)
-	r.active.keys.expect(hash)
-	for _, s := range r.sealed {
-		s.w.keys.expect(hash)
-	}
+// ExpectMost is how many entries are expected at a time.
+const ExpectMost = 16
+
+// Expected is a live entry that is about to be looked for by its key, and added where it is not
+// there.
+type Expected struct {
+	Queue uint32
+	Key   []byte // empty: none
+	At    int64
 }
+
+// Expect reads from where entries stand, ExpectMost at most, or would stand. Who adds many has some of
+// them expected before the first is looked for: what is read lies anywhere in memory, and comes side
+// by side. It counts as a change.
+func (r *Recent) Expect(all []Expected) {
+	var room [ExpectMost]uint32
+	hashes := room[:0]
+	for i := range all {
+		if e := &all[i]; len(e.Key) > 0 {
+			hashes = append(hashes, hashKey(r.seed, e.Queue, Live, e.Key))
+		}
+	}
+	r.active.keys.expect(hashes)
+	for _, s := range r.sealed {
+		s.w.keys.expect(hashes)
+	}
+	r.active.order.expect(all)
+}
+
+// expect reads the leaves in which entries belong.
+func (o *order) expect(all []Expected) {
+	if len(all) == 0 || o.n < leastAhead {
+		return
+	}
+	var room [ExpectMost]*node
+	nodes := room[:len(all)]
+	for i := range nodes {
+		nodes[i] = o.node(o.root)
+	}
+	sum := uint32(0)
+	for !nodes[0].leaf { // all leaves are at one level
+		for i := range nodes {
+			e := &all[i]
+			it := item{hi: uint32(placeOf(e.Queue, Live)), at: e.At, id: math.MaxUint64}
+			d := nodes[i]
+			nodes[i] = o.node(d.items[d.below(&it)].ref)
+		}
+		for _, d := range nodes {
+			for k := 0; k < leafItems; k += 5 { // two lines of the processors' caches
+				sum += d.items[k].ref
+			}
+		}
+	}
+	o.read += sum
+}
+
+// leastAhead is how many items an order has that is not read ahead: less lie in the processors' caches.
+const leastAhead = 4096

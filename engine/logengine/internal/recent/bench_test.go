@@ -74,6 +74,35 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
+// BenchmarkAddExpected adds more to one that is full, having them expected.
+func BenchmarkAddExpected(b *testing.B) {
+	for _, expected := range []bool{false, true} {
+		b.Run(fmt.Sprint("expected ", expected), func(b *testing.B) {
+			r, draw := filled(b)
+			all, next := make([]Entry, b.N), make([]Expected, 0, ExpectMost)
+			for i := range all {
+				all[i] = draw(*pending + i + 1)
+			}
+			each(b, func(i int) {
+				if i%ExpectMost == 0 {
+					next = next[:0]
+					for k := range all[i:min(i+ExpectMost, len(all))] {
+						e := &all[i+k]
+						next = append(next, Expected{e.Queue, e.Key, e.At})
+					}
+					if expected {
+						r.Expect(next)
+					}
+				}
+				if _, found := r.ByKey(1, Live, all[i].Key); found {
+					b.Fatal("found")
+				}
+				r.Add(all[i])
+			})
+		})
+	}
+}
+
 // BenchmarkReplaceAll removes one entry and adds another, as entries come and go.
 func BenchmarkReplaceAll(b *testing.B) {
 	r, draw := filled(b)

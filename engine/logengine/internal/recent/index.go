@@ -69,8 +69,14 @@ func (x *index) newPage(bits uint8) uint32 {
 // of returns the number of the page of a hash. A shift by 32 gives 0.
 func (x *index) of(hash uint32) uint32 { return x.dir[hash>>(32-x.bits)] }
 
-// expect reads where a hash would stand.
-func (x *index) expect(hash uint32) { x.read += x.page(x.of(hash))[hash%pageSlots].hash }
+// expect reads where hashes would stand.
+func (x *index) expect(hashes []uint32) {
+	sum := uint32(0)
+	for _, hash := range hashes {
+		sum += x.page(x.of(hash))[hash%pageSlots].hash
+	}
+	x.read += sum
+}
 
 // find gives fn who has a hash until it returns true, and returns that one, or 0.
 func (x *index) find(hash uint32, fn func(r ref) bool) ref {

@@ -24,25 +24,22 @@ func TestBallast(t *testing.T) {
 	e := p.open(t)
 	var kept []string
 	queues := 0
-	await(t, "the ballast is given up", func() bool { // until then there is room now and then
-		some, err := fill(t, e, fmt.Sprint("q", queues), 100, 0)
-		if err != nil && !errors.Is(err, engine.ErrNoSpace) {
-			t.Fatal(err)
+	await(t, "the ballast is given up, and that is told", func() bool { // until then there is room now and then
+		if !e.Behind() { // else the log fills the disk, and leaves no room to write what is to be flushed
+			some, err := fill(t, e, fmt.Sprint("q", queues), 100, 0)
+			if err != nil && !errors.Is(err, engine.ErrNoSpace) {
+				t.Fatal(err)
+			}
+			kept = append(kept, some...)
+			queues++
 		}
-		kept = append(kept, some...)
-		queues++
 		names, err := d.List("data")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return !slices.Contains(names, "BALLAST")
+		return !slices.Contains(names, "BALLAST") && enginetest.FigureOf(t, e, "disk_full", "") == 1 &&
+			errors.Is(e.Ready(t.Context()), engine.ErrNoSpace)
 	})
-	if n := enginetest.FigureOf(t, e, "disk_full", ""); n != 1 {
-		t.Errorf("disk_full is %v", n)
-	}
-	if err := e.Ready(t.Context()); !errors.Is(err, engine.ErrNoSpace) {
-		t.Errorf("ready: %v", err)
-	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}

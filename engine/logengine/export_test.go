@@ -118,6 +118,13 @@ func (e *Engine) Seal(context.Context) error {
 	return nil
 }
 
+// Behind reports whether something is still to be flushed.
+func (e *Engine) Behind() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.keeper.sealed) > 0
+}
+
 // Turn does what is done in the background otherwise.
 func (e *Engine) Turn() {
 	k := e.keeper

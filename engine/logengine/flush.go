@@ -76,7 +76,8 @@ func (k *keeper) grown() bool {
 // will have been handled soon, and never be written then: for a minute at most, as long as there
 // is memory for another window beside it, and while the log has grown by no more than twice what
 // the recent messages take. So much is written, and more, for as many again that come after them.
-// Engine.mu is held.
+// What waits then is more, and so is what comes while it is written: where space is getting short it
+// does not rest. Engine.mu is held.
 func (k *keeper) rests(w *sealedWindow) bool {
 	e := k.e
 	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() {
@@ -84,12 +85,15 @@ func (k *keeper) rests(w *sealedWindow) bool {
 	}
 	taken, _ := e.recent.Memory()
 	most := e.cfg.tune.span
-	return taken < 2*e.cfg.tune.window &&
+	return taken < 2*e.cfg.tune.window && e.space.has(restSpans*most) &&
 		int64(uint64(e.log.End())-e.replayed) < e.span(taken)+max(most/4, min(most, 2*taken))
 }
 
 // soon is within what time most of a window must be due for it to rest.
 const soon = time.Minute
+
+// restSpans is how many spans of the log must be free for a window to rest.
+const restSpans = 16
 
 // soonQueues is of how many queues of a window that is found out, so that the lock is not held for
 // long.

@@ -151,6 +151,11 @@ func (s *space) fits(bytes int64, reclaims bool) bool {
 	return err != nil || free-bytes >= max(s.least(), s.e.cfg.BallastBytes)
 }
 
+// has reports whether so many bytes were free a moment ago, beside what is kept free.
+func (s *space) has(bytes int64) bool {
+	return !s.tells || s.free.Load() >= s.least()+max(0, s.e.cfg.BallastBytes)+bytes
+}
+
 const noSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"
 
 // refused is the error of a push for which there is no space; nil: there is.

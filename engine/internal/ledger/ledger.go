@@ -51,6 +51,7 @@ type Entry struct {
 	In      time.Duration
 	Due     time.Time // at the earliest: counted from before the push
 	Pushed  bool      // it was answered
+	Open    bool      // an attempt before was not, which may still take effect, also behind a cancel
 	Gone    bool      // a cancel was answered, or an ack
 	Handled int
 	Running bool // a handler has it

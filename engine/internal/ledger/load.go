@@ -42,12 +42,19 @@ func (l *Ledger) insist(what string, call func(context.Context) error) (answered
 // Push pushes a message until that is answered.
 func (l *Ledger) Push(c *tarry.Client, key string, in time.Duration) {
 	l.Change(func() { l.Entries[key] = &Entry{In: in, Due: time.Now().Add(in)} })
-	if l.insist("the push of "+key, func(ctx context.Context) error {
+	push := func(ctx context.Context) error {
 		if l.Keyless {
 			_, err := tarry.NewTopic[string](l.queue).Push(ctx, c, key, tarry.In(in))
 			return err
 		}
 		_, err := c.Push(ctx, l.queue, nil, tarry.Key(key), tarry.In(in), tarry.OnConflict(tarry.Keep))
+		return err
+	}
+	if l.insist("the push of "+key, func(ctx context.Context) error {
+		err := push(ctx)
+		if err != nil {
+			l.Change(func() { l.Entries[key].Open = true })
+		}
 		return err
 	}) {
 		l.Change(func() { l.Entries[key].Pushed = true; l.Pushed++ })
@@ -169,7 +176,7 @@ func (l *Ledger) handle(_ context.Context, m *tarry.Message[string]) error {
 		l.t.Errorf("%s is handled %v before its due", key, e.Due.Sub(now))
 	case e.Running && !l.Keyless:
 		l.t.Errorf("%s is handled by two at once", key)
-	case e.Gone && !l.Forgetful:
+	case e.Gone && !e.Open && !l.Forgetful:
 		l.t.Errorf("%s is handled, which was acked or cancelled", key)
 	}
 	e.Running = true

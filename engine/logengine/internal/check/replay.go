@@ -192,50 +192,24 @@ func (m *replayed) Spare(s *record.Spare) error {
 // Purge implements record.Applier.
 func (m *replayed) Purge(p *record.Purge) error {
 	spares := m.spares[p.Queue]
-	if !p.Spares {
-		spares = nil
-	}
 	delete(m.spares, p.Queue)
-	gone := func(a recent.Area, id engine.ID) bool {
-		if _, spared := spares[id]; spared || id > p.UpTo {
-			return false
-		}
-		switch a {
-		case recent.Dead:
-			return p.Also&engine.PurgeDead != 0
-		case recent.Finished:
-			return p.Also&engine.PurgeFinished != 0
-		}
+	takes := takenBy(p, spares, func(id engine.ID) (int64, bool) {
 		deadline, leased := m.leases[id]
-		return !leased || deadline <= p.At
-	}
+		return deadline, leased
+	})
 	for id, is := range m.recent {
-		if is.queue == p.Queue && gone(is.area, id) {
+		if is.queue == p.Queue && takes(is.area, id) {
 			delete(m.recent, id)
 			delete(m.leases, id)
 		}
 	}
 	for i, r := range m.runs {
-		if q, ok := r.Queue(p.Queue); ok {
-			area := recent.Area(m.areas[i])
-			if err := m.purge(r, q, func(id engine.ID) bool { return gone(area, id) }); err != nil {
-				return m.failed(err)
-			}
+		err := purgeRun(r, p.Queue, recent.Area(m.areas[i]), takes, func(id engine.ID) { delete(m.leases, id) })
+		if err != nil {
+			return m.failed(err)
 		}
 	}
 	return nil
-}
-
-func (m *replayed) purge(r *run.Run, q run.Queue, gone func(engine.ID) bool) error {
-	s := r.Scan(q.From, q.To)
-	for s.Next() {
-		e := s.Entry()
-		if id := engine.ID(e.ID); gone(id) {
-			r.Kill(e.Pos)
-			delete(m.leases, id)
-		}
-	}
-	return errors.Join(s.Err(), s.Close())
 }
 
 // spot looks at who stands at a place in a run. ok is false if the run is not there.

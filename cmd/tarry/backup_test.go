@@ -106,14 +106,7 @@ func TestCheckTellsDamage(t *testing.T) {
 	logs, _ := filepath.Glob("copy/*/log/*.log")
 	more, _ := filepath.Glob("data/log/*1.log")
 	for _, name := range append(logs, more...) {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b[4096+40] ^= 1
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		spoilLog(t, name)
 	}
 	for _, s := range []step{
 		{args: "check data", code: exitFailed, stdout: `data.log.0000000000000001.log, offset 4096: .* \(it would have to drop the log from there on\)\n`, stderr: `tarry: data is damaged: 1 finding \(restore a backup, .*\)\n`},

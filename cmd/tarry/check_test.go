@@ -13,15 +13,7 @@ func TestCheckAllowsLoss(t *testing.T) {
 	for _, key := range []string{"a", "b", "c"} {
 		w.must(t, "push", "mail", "x", "--key", key, "--in", "1h")
 	}
-	name := filepath.Join("data", "log", "0000000000000001.log")
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[4096+40] ^= 1
-	if err := os.WriteFile(name, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b := spoilLog(t, filepath.Join("data", "log", "0000000000000001.log"))
 	const loss = `data.log: \d+ bytes of the log are missing, from position 0 on: it is not known how many messages are lost; what was acked or cancelled there may be handed out again\n`
 	for _, s := range []step{
 		{args: "check data --allow-loss", code: exitUsage, stderr: `tarry: .*--allow-loss goes with --repair.*\n`},
@@ -43,4 +35,18 @@ func TestCheckAllowsLoss(t *testing.T) {
 	}
 	w.must(t, "push", "mail", "x", "--key", "d")
 	run1(t, w, step{args: "check data", stdout: `data is sound: (?s:.*)`})
+}
+
+// spoilLog changes a bit of the first frame of a segment, and returns what is in the file then.
+func spoilLog(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[4096+40] ^= 1
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

@@ -401,7 +401,12 @@ func TestAmidAFold(t *testing.T) {
 // TestManyAsOne pushes many as one where some of them, or one at the end, meet others: what comes of it
 // is what comes of few.
 func TestManyAsOne(t *testing.T) {
-	remembered := func(m *engine.Message) { m.Remember = time.Hour }
+	finishOne := func(t *testing.T, a *amidst) {
+		m := message("q", "300", 0)
+		m.Remember = time.Hour
+		a.must(pushAll(t, a.Engine, m))
+		settle(t, a.Engine, lease(t, a.Engine, "q", 1), engine.Ack)
+	}
 	for name, test := range map[string]struct {
 		before func(t *testing.T, a *amidst)
 		change func(m *engine.Message, i int)
@@ -437,21 +442,11 @@ func TestManyAsOne(t *testing.T) {
 			err:    engine.ErrLeased,
 		},
 		"one is remembered": {
-			before: func(t *testing.T, a *amidst) {
-				m := message("q", "300", 0)
-				remembered(&m)
-				a.must(pushAll(t, a.Engine, m))
-				settle(t, a.Engine, lease(t, a.Engine, "q", 1), engine.Ack)
-			},
-			err: engine.ErrExists,
+			before: finishOne,
+			err:    engine.ErrExists,
 		},
 		"one was remembered, and begins anew": {
-			before: func(t *testing.T, a *amidst) {
-				m := message("q", "300", 0)
-				remembered(&m)
-				a.must(pushAll(t, a.Engine, m))
-				settle(t, a.Engine, lease(t, a.Engine, "q", 1), engine.Ack)
-			},
+			before: finishOne,
 			change: func(m *engine.Message, _ int) { m.OnConflict = engine.Replace },
 			left:   atomics,
 		},

@@ -149,7 +149,7 @@ func (r *rescue) plan() error {
 
 // planLog looks what is missing of the log, and reads the names of queues.
 func (r *rescue) planLog() error {
-	err := r.log(&nameReader{names: r.names}, func(g wal.Gap) error {
+	err := r.log(&nameReader{names: r.names}, func() error { return nil }, func(g wal.Gap) error {
 		r.broken = true
 		l := Loss{File: g.File, Offset: g.Offset, Messages: -1, Again: true, What: fmt.Sprintf("%d bytes of the log are missing from here on", g.To-g.From)}
 		if g.To == wal.Unknown {
@@ -175,15 +175,17 @@ func (r *rescue) planLog() error {
 	return nil
 }
 
-// log gives what can be read of the log to an applier.
-func (r *rescue) log(to record.Applier, gap func(wal.Gap) error) error {
+// log gives what can be read of the log to an applier, unless that has failed. A record that is none is
+// passed over.
+func (r *rescue) log(to record.Applier, failed func() error, gap func(wal.Gap) error) error {
 	return wal.Salvage(r.raw, r.logSegments(), &wal.Config{ID: r.state.Store, MaxEntry: mostEntry}, wal.Pos(r.state.Replay), func(e wal.Entry) error {
 		if err := record.Each(e.Kind, e.Bytes, to); errors.Is(err, record.ErrNewer) {
 			return err
-		} else if m, ok := to.(*restored); ok && m.err != nil {
-			return m.err
 		}
-		return r.pace(len(e.Bytes)) // a record that is none is passed over
+		if err := failed(); err != nil {
+			return err
+		}
+		return r.pace(len(e.Bytes))
 	}, gap)
 }
 
@@ -202,7 +204,7 @@ func (r *rescue) mend() error {
 		}
 	}
 	m := newRestored(r)
-	if err := r.log(m, m.gap); err != nil {
+	if err := r.log(m, func() error { return m.err }, m.gap); err != nil {
 		return err
 	}
 	if err := m.together(); err != nil {

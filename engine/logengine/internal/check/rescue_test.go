@@ -17,7 +17,6 @@ import (
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/logengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/logengine/internal/record"
 	"github.com/tarryhq/tarry/engine/logengine/internal/run"
@@ -129,11 +128,7 @@ func holds(t testing.TB, d *disktest.Disk) map[engine.ID][]byte {
 	must(t, err)
 	all := map[engine.ID][]byte{}
 	for _, is := range state.Runs {
-		r, err := run.Open(d, runsDir, is.Number, runConfig())
-		must(t, err)
-		if is.Marks != 0 {
-			must(t, marks.Restore(d, runsDir, is.Marks, store, []*run.Run{r}))
-		}
+		r := openRun(t, d, is)
 		s := r.Scan(0, r.Len())
 		for s.Next() {
 			all[engine.ID(s.Entry().ID)] = slices.Clone(s.Entry().Value)
@@ -181,20 +176,10 @@ func keeps(t testing.TB, m *maker, d *disktest.Disk, at map[engine.ID][]span, sp
 // TestRescues does something to a file of a store, often: what is made of it is sound, has all
 // messages whose bytes are what they were, and the files are kept as they were.
 func TestRescues(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
 	rescues, lost := 0, 0
-	for i := range uint64(5) {
-		m := newMaker(t, seed+i)
-		m.history(150)
-		m.flush()
-		m.history(60)
-		sound := m.kill()
-		if i%2 == 0 {
-			sound = m.d
-		}
+	for h := range histories(t) {
+		m, sound, rng := h.maker, h.sound, h.rng
 		at := where(t, m, sound)
-		rng := rand.New(rand.NewPCG(seed, i))
 		for k := range disktest.Thorough(20, 50) {
 			d := sound.Kill()
 			what, to, spoilt := damage(t, d, rng)
@@ -206,7 +191,7 @@ func TestRescues(t *testing.T) {
 			for _, f := range to {
 				names = append(names, f.name)
 			}
-			hint := fmt.Sprintf("seed %d, store %d, damage %d: %v has %s", seed, i, k, names, what)
+			hint := fmt.Sprintf("%s, damage %d: %v has %s", h.name, k, names, what)
 			damaged := d.Kill()
 			planned, err := Losses(d, dir, rescueConfig())
 			must(t, err)

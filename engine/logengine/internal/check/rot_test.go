@@ -5,10 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,11 +37,7 @@ func read(t *testing.T, d *disktest.Disk) (h held) {
 	secret := run.Secret(state.Secret)
 	h.runs = append(h.runs, fmt.Sprintf("%+v", state))
 	for _, is := range state.Runs {
-		r, err := run.Open(d, runsDir, is.Number, runConfig())
-		must(t, err)
-		if is.Marks != 0 {
-			must(t, marks.Restore(d, runsDir, is.Marks, store, []*run.Run{r}))
-		}
+		r := openRun(t, d, is)
 		s := r.Scan(0, r.Len())
 		for s.Next() {
 			e := s.Entry()
@@ -164,32 +163,54 @@ func damage(t *testing.T, d *disktest.Disk, rng *rand.Rand) (what string, to []f
 	return what, []file{f}, spoilt
 }
 
+// history is one that was made of a store, and what it left.
+type history struct {
+	*maker
+	sound  *disktest.Disk
+	closed bool // else it was killed
+	rng    *rand.Rand
+	name   string // by which it is made again
+}
+
+// histories are five, of the seed in the environment variable TARRY_TEST_SEED or of a random one.
+func histories(t *testing.T) iter.Seq[history] {
+	seed := rand.Uint64()
+	if s := os.Getenv("TARRY_TEST_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		must(t, err)
+	}
+	return func(yield func(history) bool) {
+		for i := range uint64(5) {
+			m := newMaker(t, seed+i)
+			m.history(150)
+			m.flush()
+			m.history(60)
+			h := history{maker: m, sound: m.kill(), closed: i%2 == 0, rng: rand.New(rand.NewPCG(seed, i)), name: fmt.Sprintf("TARRY_TEST_SEED=%d, store %d", seed, i)}
+			if h.closed {
+				h.sound = m.d
+			}
+			if !yield(h) {
+				return
+			}
+		}
+	}
+}
+
 // TestDamages does something to a file of a store, 500 times: the check never fails, and calls
 // the store sound only if those who read it are given the same as before.
 func TestDamages(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
 	noticed, harmless, cut := 0, 0, 0
-	for i := range uint64(5) {
-		m := newMaker(t, seed+i)
-		m.history(150)
-		m.flush()
-		m.history(60)
-		sound := m.kill()
-		isClosed := i%2 == 0
-		if isClosed {
-			sound = m.d
-		}
-		before := read(t, sound)
-		rng := rand.New(rand.NewPCG(seed, i))
+	for h := range histories(t) {
+		before := read(t, h.sound)
 		for k := range disktest.Thorough(100, 50) {
-			d := sound.Kill()
-			what, to, _ := damage(t, d, rng)
+			d := h.sound.Kill()
+			what, to, _ := damage(t, d, h.rng)
 			names := []string{}
 			for _, f := range to {
 				names = append(names, f.name)
 			}
-			at := fmt.Sprintf("seed %d, store %d, damage %d: %v has %s", seed, i, k, names, what)
+			at := fmt.Sprintf("%s, damage %d: %v has %s", h.name, k, names, what)
 			rep := checked(t, d)
 			if !rep.Sound() {
 				noticed++
@@ -213,7 +234,7 @@ func TestDamages(t *testing.T) {
 			// Only what was written last can be taken for what a crash cut off.
 			ofLast := slices.ContainsFunc(to, func(f file) bool { return f.last })
 			isStart := len(after.log) <= len(before.log) && slices.Equal(after.log, before.log[:len(after.log)])
-			if !ofLast || !isStart || rep.Torn == nil || isClosed && strings.HasPrefix(what, "a bit") {
+			if !ofLast || !isStart || rep.Torn == nil || h.closed && strings.HasPrefix(what, "a bit") {
 				t.Fatalf("%s: it is called sound, and the log has %d entries of %d: %+v", at, len(after.log), len(before.log), rep.Torn)
 			}
 		}

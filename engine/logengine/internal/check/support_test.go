@@ -461,3 +461,14 @@ func checked(t testing.TB, d *disktest.Disk) *Report {
 	}
 	return rep
 }
+
+// openRun opens a run of a store, with who has died in it.
+func openRun(t testing.TB, d *disktest.Disk, is manifest.Run) *run.Run {
+	t.Helper()
+	r, err := run.Open(d, runsDir, is.Number, runConfig())
+	must(t, err)
+	if is.Marks != 0 {
+		must(t, marks.Restore(d, runsDir, is.Marks, store, []*run.Run{r}))
+	}
+	return r
+}

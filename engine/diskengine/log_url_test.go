@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/logengine"
 )
 
 // TestLogURLBoundsLeases opens a store for two leases at most by its URL, of which a queue that is alone has
@@ -56,5 +57,19 @@ func TestEachStoreNamesTheOther(t *testing.T) {
 		if _, err := engine.Open(t.Context(), url+as); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("a store of %q opened as one of %q: %v, want %q", made, as, err, want)
 		}
+	}
+}
+
+func TestCheckNamesAStoreOnPebble(t *testing.T) {
+	dir := t.TempDir()
+	e, err := engine.Open(t.Context(), "disk://"+dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := logengine.Check(t.Context(), dir, nil); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), dir+" is a store on Pebble") {
+		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/backup"
@@ -115,6 +116,8 @@ func checkError(dir string, err error) error {
 		return err
 	case errors.Is(err, disk.ErrLocked):
 		return fail(engine.ErrUnavailable, "another process has "+dir+" open: stop that first")
+	case errors.Is(err, fs.ErrNotExist) && isOlder(disk.OS{}, dir):
+		return &engine.Error{Op: "check", Err: engine.ErrInvalid, Hint: dir + " is a store on Pebble, which is not checked here: name one made with store=log, or a backup of one"}
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(engine.ErrInvalid, "name the directory of a store made with store=log, or of a backup of one")
 	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, marks.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
@@ -129,4 +132,10 @@ func checkError(dir string, err error) error {
 		return fail(engine.ErrInvalid, "the directory "+dir+" must be readable and writable")
 	}
 	return fail(engine.ErrUnavailable, "see to the disk of "+dir)
+}
+
+// isOlder reports whether a directory is a store of package diskengine.
+func isOlder(f disk.FS, dir string) bool {
+	names, err := f.List(dir)
+	return err == nil && slices.Contains(names, olderName)
 }

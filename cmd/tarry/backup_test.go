@@ -76,7 +76,7 @@ func TestBackupRefusals(t *testing.T) {
 		{args: "restore data new", code: exitUsage, stderr: `tarry: .*this is no backup: data holds [A-Z]+ .*\n`},
 		{args: "restore nowhere new", code: exitUsage, stderr: `tarry: .*nowhere: .*\n`},
 		{args: "check photos", code: exitUsage, stderr: `tarry: .*\(name the directory of a store made with store=log, or of a backup of one\)\n`},
-		{args: "check pebble", code: exitUsage, stderr: `tarry: .*\(name the directory of a store made with store=log, or of a backup of one\)\n`},
+		{args: "check pebble", code: exitUsage, stderr: `tarry: .*\(pebble is a store on Pebble, which is not checked here: name one made with store=log, or a backup of one\)\n`},
 		{args: "check nowhere", code: exitUsage, stderr: `tarry: .*nowhere.*\n`},
 		{args: "check copy --repair", code: exitUsage, stderr: `tarry: .*copy is a backup, and is left as it is.*\n`},
 	} {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -131,6 +132,22 @@ func (v *inventory) byName(name string) {
 	v.highest = max(v.highest, number)
 	if _, is := of[number]; !is && err == nil {
 		of[number] = name
+	}
+}
+
+// without leaves out the files of a repair that was cut off: those with a number and above.
+func (v *inventory) without(from uint64) {
+	ofRepair := func(name string) bool {
+		number, isLog := manifest.ParseLogName(filepath.Base(filepath.Dir(name)))
+		if base := filepath.Base(name); !isLog && numbered.MatchString(base) {
+			number, _ = strconv.ParseUint(base[:16], 16, 64)
+		}
+		return number >= from
+	}
+	v.files = slices.DeleteFunc(v.files, ofRepair)
+	v.segments = slices.DeleteFunc(v.segments, ofRepair)
+	for _, of := range []map[uint64]string{v.runs, v.marks} {
+		maps.DeleteFunc(of, func(_ uint64, name string) bool { return ofRepair(name) })
 	}
 }
 

@@ -30,6 +30,12 @@ func (r *rescue) manifest() (err error) {
 		return err
 	}
 	if r.rebuilt = err != nil; r.rebuilt {
+		if r.from, err = manifest.RepairFrom(r.fs, r.dir); err != nil {
+			return err
+		}
+		if r.from > 0 {
+			r.has.without(r.from)
+		}
 		if err := r.rebuild(); err != nil {
 			return err
 		}

@@ -77,7 +77,8 @@ type rescue struct {
 	raw     *surface // where files have the names they have
 	found   *Report
 	has     inventory
-	rebuilt bool // there is no manifest to go by
+	rebuilt bool   // there is no manifest to go by
+	from    uint64 // from what number on files are of a repair that had none either and was cut off; 0: there are none
 	names   map[uint32]string
 	broken  bool // something of the log is missing
 	losses  []Loss
@@ -193,6 +194,11 @@ func (r *rescue) log(to record.Applier, failed func() error, gap func(wal.Gap) e
 func (r *rescue) mend() error {
 	if err := r.keepAside(); err != nil {
 		return err
+	}
+	if r.rebuilt && r.from == 0 {
+		if err := manifest.BeginRepair(r.disk.FS, r.dir, r.file); err != nil {
+			return err
+		}
 	}
 	r.next = manifest.State{Store: r.state.Store, Secret: r.state.Secret, NextID: 1, NextQueue: 1}
 	if !r.rebuilt {

@@ -280,11 +280,22 @@ func spoilt(t testing.TB, seed uint64) (*maker, *disktest.Disk) {
 // TestRescuePowerLoss lets the power go before each call of a rescue that changes the disk: the store
 // is what it was, or what it is to be; and another rescue ends in the same.
 func TestRescuePowerLoss(t *testing.T) {
-	_, d := spoilt(t, 21)
+	for name, seed := range map[string]uint64{"manifest": 21, "none": 32} {
+		t.Run(name, func(t *testing.T) {
+			_, d := spoilt(t, seed)
+			if name == "none" {
+				d.Flip(filepath.Join(dir, manifest.Name), 40, 1)
+			}
+			rescuePowerLoss(t, d)
+		})
+	}
+}
+
+func rescuePowerLoss(t *testing.T, d *disktest.Disk) {
 	before := fmt.Sprint(checked(t, d).Findings)
 	whole := d.Kill()
 	rescued(t, whole)
-	want := holds(t, whole)
+	want, queues := holds(t, whole), fmt.Sprint(checked(t, whole).Queues)
 	draws, old := rand.Uint64(), 0
 	type loss struct {
 		call disktest.Call
@@ -319,6 +330,9 @@ func TestRescuePowerLoss(t *testing.T) {
 		}
 		if got := holds(t, l.disk); !same(got, want) {
 			t.Fatalf("power lost before %+v: %d live, want %d", l.call, len(got), len(want))
+		}
+		if got := fmt.Sprint(checked(t, l.disk).Queues); got != queues {
+			t.Fatalf("power lost before %+v: queues %s, want %s", l.call, got, queues)
 		}
 	}
 	if len(losses) < 30 || old == 0 || old == len(losses) {

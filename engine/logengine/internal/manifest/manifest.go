@@ -86,6 +86,9 @@ func Open(f disk.FS, dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := endRepair(f, dir); err != nil { // durable with the manifest
+		return nil, err
+	}
 	m := &Manifest{fs: f, dir: dir, state: state}
 	err = m.Write(state)
 	if disk.IsFull(err) && m.err == nil {
@@ -116,9 +119,16 @@ func Create(f disk.FS, dir string, first State) (*Manifest, error) {
 }
 
 // Replace puts a state in place of whatever manifest there is, readable or not, and returns when it
-// is durable. After an error the one before counts, unless the error is ErrFailed.
+// is durable. After an error the one before counts, unless the error is ErrFailed. Last it ends a repair:
+// an error of that is ErrFailed too.
 func Replace(f disk.FS, dir string, s State) error {
-	return (&Manifest{fs: f, dir: dir}).Write(s)
+	if err := (&Manifest{fs: f, dir: dir}).Write(s); err != nil {
+		return err
+	}
+	if err := errors.Join(endRepair(f, dir), f.SyncDir(dir)); err != nil {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	return nil
 }
 
 // State is what the manifest says that is in force. It is not to be changed.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/logengine/internal/check"
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/logengine/internal/recent"
@@ -115,19 +116,26 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What a first opening leaves that was cut short is ours.
-	ours := []string{lockName, ballastName, manifest.LogName(0), runsDir, manifest.Name + ".new"}
 	if slices.Contains(names, olderName) {
 		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid,
 			Hint: fmt.Sprintf("%s is a store on Pebble: open it as disk:%[1]s, or name another directory", e.dir)}
 	}
+	// What a first opening leaves that was cut short is ours, and what a repair made of a store.
+	ours := []string{lockName, ballastName, manifest.NewName, manifest.RepairName, manifest.LogName(0), runsDir}
+	parts, aside := []string{manifest.LogName(0), runsDir}, ""
 	for _, name := range names {
-		if !slices.Contains(ours, name) {
-			return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid,
-				Hint: fmt.Sprintf("%s is no store of this kind: it holds %s; choose another directory, or an empty one", e.dir, name)}
+		_, isLog := manifest.ParseLogName(name)
+		switch {
+		case slices.Contains(ours, name):
+		case isLog:
+			parts = append(parts, name)
+		case check.IsAside(name):
+			aside = name
+		default:
+			return nil, e.foreign(name)
 		}
 	}
-	for _, name := range []string{manifest.LogName(0), runsDir} {
+	for _, name := range parts {
 		within, err := e.fs.List(filepath.Join(e.dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -135,6 +143,11 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 		if len(within) > 0 { // a first opening makes the manifest before anything in them
 			return nil, &disk.DamageError{What: manifest.ErrDamaged, File: filepath.Join(e.dir, manifest.Name), Reason: "it is missing, and " + name + " is not empty"}
 		}
+	}
+	if aside != "" {
+		return nil, e.foreign(aside)
+	}
+	for _, name := range parts {
 		if err := disk.MkdirAll(e.fs, filepath.Join(e.dir, name)); err != nil {
 			return nil, err
 		}
@@ -144,6 +157,12 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 	first := manifest.State{Store: binary.LittleEndian.Uint64(b[:]), NextID: 1, NextQueue: 1, NextFile: 1}
 	copy(first.Secret[:], b[8:])
 	return manifest.Create(e.fs, e.dir, first)
+}
+
+// foreign is the error of a directory that holds something else.
+func (e *Engine) foreign(name string) error {
+	return &engine.Error{Op: "open", Err: engine.ErrInvalid,
+		Hint: fmt.Sprintf("%s is no store of this kind: it holds %s; choose another directory, or an empty one", e.dir, name)}
 }
 
 // random fills b with what nobody can know.

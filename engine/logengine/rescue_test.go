@@ -32,14 +32,7 @@ func TestRescuedStoreServes(t *testing.T) {
 				m.disk.Flip(filepath.Join(name, names[i]), 70, 1) // in the first block, or in the header
 			}
 			if what != "runs" { // of which blocks are read when they are needed
-				var ours *engine.Error
-				e, err := m.tryOpen()
-				if err == nil {
-					t.Fatal(e.Close())
-				}
-				if !errors.As(err, &ours) || !strings.Contains(ours.Hint, "tarry check data --repair") {
-					t.Fatal(err)
-				}
+				refusedAsDamaged(t, m)
 			}
 			m.disk.Hook(nil)
 			out, err := check.Rescue(m.disk, "data", nil, func(l []check.Loss) error {
@@ -89,6 +82,23 @@ func TestRescuedStoreServes(t *testing.T) {
 			if err != nil || !rep.Sound() {
 				t.Error(err, rep)
 			}
+			if err := m.disk.Remove(filepath.Join("data", "MANIFEST")); err != nil {
+				t.Fatal(err)
+			}
+			refusedAsDamaged(t, m) // with a log and files aside that a new store has not
 		})
+	}
+}
+
+// refusedAsDamaged: a store is not opened, and it is said how it may be repaired.
+func refusedAsDamaged(t *testing.T, m *machine) {
+	t.Helper()
+	e, err := m.tryOpen()
+	if err == nil {
+		t.Fatal(e.Close())
+	}
+	var ours *engine.Error
+	if !errors.As(err, &ours) || !strings.Contains(ours.Hint, "tarry check data --repair") {
+		t.Fatal(err)
 	}
 }

@@ -10,6 +10,18 @@ import (
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 )
 
+// asideName is what the names of the directories begin with in which a rescue keeps all files.
+const asideName = "damaged-"
+
+// IsAside reports whether a name in the directory of a store is that of such a directory.
+func IsAside(name string) bool {
+	at, is := strings.CutPrefix(name, asideName)
+	_, err := time.Parse(asideTime, at)
+	return is && err == nil
+}
+
+const asideTime = "20060102T150405.000Z"
+
 // keepAside gives all files a second name in a directory of their own. Where the file system cannot, they
 // are copied as far as they can be read.
 func (r *rescue) keepAside() error {
@@ -17,7 +29,7 @@ func (r *rescue) keepAside() error {
 	if r.cfg.Now != nil {
 		now = r.cfg.Now
 	}
-	dir := r.path("damaged-" + now().UTC().Format("20060102T150405.000Z"))
+	dir := r.path(asideName + now().UTC().Format(asideTime))
 	if err := r.fs.Mkdir(dir); err != nil {
 		return err
 	}

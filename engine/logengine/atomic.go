@@ -350,7 +350,8 @@ func (a *atomicPush) push(c *call) error {
 		a.limit(s.queue, s.n+r.live[s.queue])
 	}
 	most := c.e.cfg.MaxPending
-	a.full = most > 0 && c.e.pending()+r.news+int64(len(a.fresh)) > most
+	news := r.news + int64(len(a.fresh))
+	a.full = most > 0 && news > 0 && c.e.pending()+news > most
 	if a.refused || a.full || a.rooms != nil {
 		return nil
 	}

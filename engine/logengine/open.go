@@ -100,6 +100,8 @@ func (e *Engine) openError(err error) error {
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
 	case errors.Is(err, run.ErrOlder):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}
+	case errors.Is(err, fs.ErrNotExist) && e.recent != nil: // something that the manifest names
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: damagedHint(e.dir)}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the directory " + e.dir + " must be readable and writable"}
 	}
@@ -205,6 +207,11 @@ func (e *Engine) runConfig() *run.Config {
 // the others.
 func (e *Engine) openRuns(s *manifest.State) error {
 	dir := filepath.Join(e.dir, runsDir)
+	if len(s.Runs) == 0 { // what copies a store may leave out what is empty
+		if err := disk.MkdirAll(e.fs, dir); err != nil {
+			return err
+		}
+	}
 	if err := e.sweep(s); err != nil {
 		return err
 	}

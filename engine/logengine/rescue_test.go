@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/logengine/internal/check"
 	"github.com/tarryhq/tarry/engine/logengine/internal/manifest"
 )
@@ -88,6 +89,51 @@ func TestRescuedStoreServes(t *testing.T) {
 			refusedAsDamaged(t, m) // with a log and files aside that a new store has not
 		})
 	}
+}
+
+// TestOpeningWithoutAPart: a store of which something is missing is damaged, and repaired also without one of
+// its directories; one that was empty is made again.
+func TestOpeningWithoutAPart(t *testing.T) {
+	remove := func(t *testing.T, m *machine, name string) {
+		t.Helper()
+		names, _ := m.disk.List(name)
+		for _, n := range names {
+			if err := m.disk.Remove(filepath.Join(name, n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.disk.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, what := range []string{"runs", "log", "runs/0000000000000001.run", "runs/0000000000000008.marks"} {
+		t.Run(what, func(t *testing.T) {
+			m, _ := full(t)
+			remove(t, m, filepath.Join("data", what))
+			refusedAsDamaged(t, m)
+			if m.disk.Hook(nil); filepath.Dir(what) != "." {
+				return
+			}
+			out, err := check.Rescue(m.disk, "data", nil, func([]check.Loss) error { return nil })
+			if err != nil || !out.After.Sound() || len(out.Losses) == 0 {
+				t.Fatal(err, out)
+			}
+			if err := m.open(t).Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("empty", func(t *testing.T) {
+		m := (&machines{clock: enginetest.NewClock()}).machine()
+		if err := m.open(t).Close(); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, m, "data/runs")
+		e := m.open(t)
+		if err := errors.Join(pushAll(t, e, message("q", "a", 0)), e.Flush(t.Context()), e.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // refusedAsDamaged: a store is not opened, and it is said how it may be repaired.

@@ -200,6 +200,9 @@ func (r *rescue) mend() error {
 			return err
 		}
 	}
+	if err := disk.MkdirAll(r.disk.FS, r.path(runsName)); err != nil {
+		return err
+	}
 	r.next = manifest.State{Store: r.state.Store, Secret: r.state.Secret, NextID: 1, NextQueue: 1}
 	if !r.rebuilt {
 		r.next.NextID, r.next.NextQueue = r.state.NextID, r.state.NextQueue

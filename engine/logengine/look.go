@@ -202,10 +202,8 @@ func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) 
 		}
 		return spots, nil
 	}
-	for _, src := range list {
-		if src.MayHold(k.key) {
-			return nil, c.lackKey(k)
-		}
+	if e.runs.filters[area].MayHold(k.key) {
+		return nil, c.lackKey(k)
 	}
 	return nil, nil
 }

@@ -34,7 +34,7 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) err
 		h.key = e.secret.Key(h.num, key)
 		absent := true
 		for _, area := range [...]recent.Area{recent.Live, recent.Finished} {
-			if set.mayHold(area, h.key) {
+			if set.filters[area].MayHold(h.key) {
 				absent = false
 				c.lacks.keys = append(c.lacks.keys, keyAt{area, h.key})
 			}
@@ -54,14 +54,4 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) err
 // none reports whether there are no runs.
 func (s *sources) none() bool {
 	return len(s.of[recent.Live]) == 0 && len(s.of[recent.Finished]) == 0
-}
-
-// mayHold reports whether any run of an area may hold a key.
-func (s *sources) mayHold(a recent.Area, key run.Key) bool {
-	for _, src := range s.of[a] {
-		if src.MayHold(key) {
-			return true
-		}
-	}
-	return false
 }

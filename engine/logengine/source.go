@@ -25,7 +25,8 @@ type source struct {
 
 // sources are the runs of each area, the newest last. It is never changed, only replaced.
 type sources struct {
-	of [recent.Finished + 1][]*source // by their numbers
+	of      [recent.Finished + 1][]*source // by their numbers
+	filters [recent.Finished + 1]run.Filters
 }
 
 // all returns all of them by their numbers.
@@ -65,6 +66,13 @@ func (s *sources) with(more, less []*source) *sources {
 		list := append(n.of[src.area], src)
 		slices.SortFunc(list, func(a, b *source) int { return cmp.Compare(a.Number(), b.Number()) })
 		n.of[src.area] = list
+	}
+	for a, list := range n.of {
+		runs := make([]*run.Run, len(list))
+		for i, src := range list {
+			runs[i] = src.Run
+		}
+		n.filters[a] = run.FiltersOf(runs)
 	}
 	return n
 }

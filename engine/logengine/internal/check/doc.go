@@ -25,7 +25,7 @@
 //
 // # Bounds
 //
-// Memory: that of the open runs, about 2.2 bytes a message, and an eighth of a byte for each of the
+// Memory: that of the open runs, 1.9 to 2.7 bytes a message, and an eighth of a byte for each of the
 // largest one; about 150 bytes for each message that the log has from the replayed position on; and
 // names of queues. A repair needs 48 bytes for each entry of one run that it writes anew; a rescue
 // also the messages that the log tells of, whole. Each run

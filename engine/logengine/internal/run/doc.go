@@ -27,7 +27,7 @@
 //   - Nothing is served that was not checked: each block carries a checksum that also binds it
 //     to its place, its run and its store. What does not match is a *disk.DamageError that names
 //     file and offset. An error of the file system is not damage, and is returned as it is.
-//   - Open reads the footer, the tables and the filters, about 2 bytes an entry, and no more.
+//   - Open reads the footer, the tables and the filter, about 2 bytes an entry, and no more.
 //   - A file is closed, and removed if Remove was called, when the last Scan is closed.
 //
 // # Rules

@@ -1,48 +1,80 @@
 package run
 
-import (
-	"math/bits"
+import "github.com/parquet-go/parquet-go/bloom"
 
-	"github.com/FastFilter/xorfilter"
+// filter tells which keys are surely not in a run: the split block Bloom filter of Parquet over the
+// first halves of their hashes. All that is asked of it for a key stands in one block of 32 bytes, so
+// who asks many runs waits for memory once for each, and for several at a time. An index is written
+// in the order of hashes, and a filter with it from its start to its end. The zero one has nothing.
+type filter struct{ blocks bloom.SplitBlockFilter }
+
+const (
+	// How many bits a filter takes for each key. Of those that are not there it lets through one in
+	// 1,000, and one in 120. Runs that come out of memory are many and do not stay long; merged ones
+	// have most of the entries.
+	freshBits  = 17
+	mergedBits = 11
 )
 
-// filter tells which of the keys in some blocks of the index are surely not there: of those
-// that are not, all but one in 256. The zero one knows nothing.
-type filter struct{ fuse xorfilter.BinaryFuse[uint8] }
-
-func (f *filter) may(hi uint64) bool { return len(f.fuse.Fingerprints) == 0 || f.fuse.Contains(hi) }
-
-// appendFilter appends one over sorted numbers. One that cannot be made, which does not happen
-// with hashes, knows nothing.
-func appendFilter(b []byte, builder *xorfilter.BinaryFuseBuilder, sorted []uint64) []byte {
-	f, err := xorfilter.BuildBinaryFuse[uint8](builder, sorted)
-	if err != nil {
-		f = xorfilter.BinaryFuse[uint8]{}
-	}
-	b = le.AppendUint64(b, f.Seed)
-	b = le.AppendUint32(b, f.SegmentLength)
-	b = le.AppendUint32(b, f.SegmentCount)
-	return append(b, f.Fingerprints...)
+// newFilter returns one for so many keys at most.
+func newFilter(keys int, bitsEach uint) filter {
+	return filter{make(bloom.SplitBlockFilter, blocksFor(int64(keys), bitsEach))}
 }
 
-// decodeFilter reads one, and reports whether it can be asked without harm.
-func decodeFilter(b []byte) (f filter, ok bool) {
-	if len(b) < filterHead {
-		return f, false
+func blocksFor(keys int64, bitsEach uint) int64 {
+	const each = 8 * bloom.BlockSize
+	return (keys*int64(bitsEach) + each - 1) / each
+}
+
+// filterBlocks is how many blocks a filter has at most in a run of so many entries.
+func filterBlocks(entries uint32) int { return int(entries/4) + 1 }
+
+// add adds a key. A filter without blocks has no room for one, which the library does not notice.
+func (f filter) add(hi uint64) {
+	_ = f.blocks[0]
+	f.blocks.Insert(hi)
+}
+
+// may reports whether a key may be there.
+func (f filter) may(hi uint64) bool { return len(f.blocks) > 0 && f.blocks.Check(hi) }
+
+// row appends block i as it stands in a table.
+func (f filter) row(b []byte, i int) []byte {
+	for _, w := range f.blocks[i] {
+		b = le.AppendUint32(b, uint32(w))
 	}
-	length, count := le.Uint32(b[8:]), le.Uint32(b[12:])
-	prints := b[filterHead:]
-	if len(prints) == 0 {
-		return f, length == 0 && count == 0
+	return b
+}
+
+// appendRow reads one.
+func (f *filter) appendRow(b []byte) {
+	var block bloom.Block
+	for i := range block {
+		block[i] = bloom.Word(le.Uint32(b[4*i:]))
 	}
-	if bits.OnesCount32(length) != 1 || count == 0 || (uint64(count)+2)*uint64(length) != uint64(len(prints)) {
-		return f, false
+	f.blocks = append(f.blocks, block)
+}
+
+// Filters are those of some runs, which are asked together. They are never changed.
+type Filters []bloom.SplitBlockFilter
+
+// FiltersOf returns those of runs.
+func FiltersOf(runs []*Run) (fs Filters) {
+	for _, r := range runs {
+		if len(r.filter.blocks) > 0 {
+			fs = append(fs, r.filter.blocks)
+		}
 	}
-	f.fuse = xorfilter.BinaryFuse[uint8]{
-		Seed:          le.Uint64(b),
-		SegmentLength: length, SegmentLengthMask: length - 1,
-		SegmentCount: count, SegmentCountLength: count * length,
-		Fingerprints: append(make([]byte, 0, len(prints)), prints...),
+	return fs
+}
+
+// MayHold reports whether MayHold of any of the runs does.
+func (fs Filters) MayHold(key Key) bool {
+	hi, _ := key.halves()
+	for _, f := range fs {
+		if f.Check(hi) {
+			return true
+		}
 	}
-	return f, true
+	return false
 }

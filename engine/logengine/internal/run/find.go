@@ -7,18 +7,10 @@ import (
 )
 
 // MayHold reports whether an entry with a key may be here, dead or alive, by what is in memory:
-// it says so of all that are, and of one in 256 of those that are not.
+// it says so of all that are, and of one in 120, or of fewer, of those that are not.
 func (r *Run) MayHold(key Key) bool {
 	hi, _ := key.halves()
-	for b := r.keys.last(hi); b >= 0; b-- {
-		if r.keys.may(b, hi) {
-			return true
-		}
-		if r.keys.firsts[b] != hi {
-			break
-		}
-	}
-	return false
+	return r.filter.may(hi)
 }
 
 // FindKey returns the position of the entry alive that has a key, of several the last. It reads
@@ -27,8 +19,9 @@ func (r *Run) FindKey(key Key) (pos uint32, ok bool, err error) {
 	if !r.hold() {
 		return 0, false, ErrClosed
 	}
-	hi, lo := key.halves()
-	pos, ok, err = r.find(&r.keys, hi, lo)
+	if hi, lo := key.halves(); r.filter.may(hi) {
+		pos, ok, err = r.find(&r.keys, hi, lo)
+	}
 	return pos, ok, firstOf(err, r.release())
 }
 

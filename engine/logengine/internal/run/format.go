@@ -11,17 +11,15 @@ import (
 
 const (
 	magic   = "tarryrun"
-	version = 2
+	version = 3
 
 	headerSize = 64   // of a file
 	blockHead  = 16   // of a block, before its payload
 	indexBlock = 4096 // a full block of an index, with its head; where an index begins
 
-	blockWidth   = 28 // of a row in the table of blocks
-	queueWidth   = 28 // and of queues
-	firstWidth   = 8  // and of the first items of the blocks of an index
-	filterHead   = 16 // of a filter, before its fingerprints
-	filterBlocks = 128
+	blockWidth = 28 // of a row in the table of blocks
+	queueWidth = 28 // and of queues
+	firstWidth = 8  // and of the first items of the blocks of an index
 
 	tableBytes = 64 << 10 // payload of a block of a table, at most
 )

@@ -9,11 +9,10 @@ import (
 // index is where a run has its items, sorted, in blocks of one size.
 type index struct {
 	layout
-	kind    byte
-	off     int64
-	items   uint64
-	firsts  []uint64 // hi of the first item of each block
-	filters []filter // one for each filterBlocks blocks; of keys only
+	kind   byte
+	off    int64
+	items  uint64
+	firsts []uint64 // hi of the first item of each block
 }
 
 // perBlock is how many items a full block has.
@@ -108,11 +107,6 @@ func (x *index) last(hi uint64) int {
 	return gallop(x.firsts, hi+1, x.kind == kindKeys) - 1
 }
 
-// may reports whether a filter lets through that block b has hi.
-func (x *index) may(b int, hi uint64) bool {
-	return x.filters == nil || x.filters[b/filterBlocks].may(hi)
-}
-
 // gallop returns the first of sorted numbers that is v or more. Those that are spread evenly,
 // as hashes are, are guessed; the search widens from there, so that it is never slow.
 func gallop(a []uint64, v uint64, even bool) int {
@@ -154,27 +148,25 @@ func (x *index) search(payload []byte, hi, lo uint64) int {
 func (r *Run) find(x *index, hi, lo uint64) (pos uint32, ok bool, err error) {
 	var buf *[indexBlock]byte
 	for b := x.last(hi); b >= 0; b-- {
-		if x.may(b, hi) {
-			if buf == nil {
-				buf = indexBuffers.Get().(*[indexBlock]byte)
-				defer indexBuffers.Put(buf)
+		if buf == nil {
+			buf = indexBuffers.Get().(*[indexBlock]byte)
+			defer indexBuffers.Put(buf)
+		}
+		p, err := r.indexBlock(x, b, buf[:])
+		if err != nil {
+			return 0, false, err
+		}
+		for i := x.search(p, hi, lo) - 1; i >= 0; i-- {
+			it := x.item(p, i)
+			if it.hi != hi || it.lo != lo {
+				return 0, false, nil
 			}
-			p, err := r.indexBlock(x, b, buf[:])
-			if err != nil {
-				return 0, false, err
+			if it.pos >= r.n {
+				off, _ := x.place(b)
+				return 0, false, r.damage(off, "an index leads to no entry")
 			}
-			for i := x.search(p, hi, lo) - 1; i >= 0; i-- {
-				it := x.item(p, i)
-				if it.hi != hi || it.lo != lo {
-					return 0, false, nil
-				}
-				if it.pos >= r.n {
-					off, _ := x.place(b)
-					return 0, false, r.damage(off, "an index leads to no entry")
-				}
-				if r.Alive(it.pos) {
-					return it.pos, true, nil
-				}
+			if r.Alive(it.pos) {
+				return it.pos, true, nil
 			}
 		}
 		if x.firsts[b] != hi {

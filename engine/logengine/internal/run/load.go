@@ -1,5 +1,7 @@
 package run
 
+import "github.com/parquet-go/parquet-go/bloom"
+
 // load reads what is needed in memory.
 func (r *Run) load(store uint64) error {
 	size, err := r.file.Size()
@@ -34,7 +36,7 @@ func (r *Run) load(store uint64) error {
 	if r.ids.firsts, err = r.loadFirsts(kindIDFirsts, &r.ids); err != nil {
 		return err
 	}
-	if err := r.loadFilters(); err != nil {
+	if err := r.loadFilter(); err != nil {
 		return err
 	}
 	return r.loadQueues()
@@ -85,7 +87,7 @@ func (r *Run) part(kind byte, each func(off int64, payload []byte) bool) error {
 			return err
 		}
 		if !each(off, payload) {
-			return r.damage(off, "a table or filter that cannot be")
+			return r.damage(off, "a table that cannot be")
 		}
 		off += n
 	}
@@ -148,16 +150,19 @@ func (r *Run) loadFirsts(kind byte, x *index) ([]uint64, error) {
 	return firsts, err
 }
 
-func (r *Run) loadFilters() error {
-	want := (len(r.keys.firsts) + filterBlocks - 1) / filterBlocks
-	r.keys.filters = make([]filter, 0, want)
-	err := r.part(kindFilter, func(_ int64, payload []byte) bool {
-		f, ok := decodeFilter(payload)
-		r.keys.filters = append(r.keys.filters, f)
-		return ok && len(r.keys.filters) <= want
+func (r *Run) loadFilter() error {
+	most := filterBlocks(r.n)
+	room := r.filter.blocks[:0]
+	if n := min(r.rows(kindFilter, bloom.BlockSize), int64(most)); int64(cap(room)) < n {
+		room = make(bloom.SplitBlockFilter, 0, n)
+	}
+	r.filter.blocks = room
+	err := r.table(kindFilter, bloom.BlockSize, func(b []byte) bool {
+		r.filter.appendRow(b)
+		return len(r.filter.blocks) <= most
 	})
-	if err == nil && len(r.keys.filters) != want {
-		err = r.damage(r.footer.part(kindFilter).off, "filters that are not whole")
+	if err == nil && len(r.filter.blocks) == 0 && r.keys.items > 0 {
+		err = r.damage(r.footer.part(kindFilter).off, "no filter")
 	}
 	return err
 }

@@ -60,11 +60,14 @@ func Merge(fs disk.FS, dir string, number uint64, cfg *Config, sources []*Run) (
 	}
 	if err = m.copy(w, sources, uint32(total)); err == nil {
 		var keys, ids []stream
+		most := uint64(0) // keys
 		for i, r := range sources {
+			most += r.footer.keys
 			keys = append(keys, m.moved(i, r.items(&r.keys), &w.out))
 			ids = append(ids, m.moved(i, r.items(&r.ids), &w.out))
 		}
-		m.Run, err = w.finish(keys, ids)
+		most = min(most, uint64(w.n))
+		m.Run, err = w.finish(newFilter(int(most), mergedBits), keys, ids)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.Abort())

@@ -306,39 +306,6 @@ func TestFileGoesWithTheLastScan(t *testing.T) {
 	}
 }
 
-// TestFilters lets through what is there and few others, in memory that is bounded.
-func TestFilters(t *testing.T) {
-	const n = 60_000 // more than two filters
-	d := newDisk(t)
-	w, err := Create(d, "/runs", 1, nil)
-	must(t, err)
-	value := make([]byte, 200)
-	for i := range n {
-		must(t, w.Add(Place{1, int64(i), uint64(i)}, keyOf(i), value))
-	}
-	r, err := w.Finish()
-	must(t, err)
-	reads := 0
-	d.Hook(func(disktest.Call) error { reads++; return nil })
-	through := 0
-	for i := range n {
-		if !r.MayHold(keyOf(i)) {
-			t.Fatalf("%d is not let through", i)
-		}
-		if r.MayHold(keyOf(n + i)) {
-			through++
-		}
-	}
-	if most := n / 256 * 2; through > most || reads > 0 || len(r.keys.filters) != 3 {
-		t.Errorf("%d of others were let through, want %d at most; %d calls; %d filters", through, most, reads, len(r.keys.filters))
-	}
-	if per := float64(r.Memory()) / n; per < 1.3 || per > 2 {
-		t.Errorf("%.2f bytes of memory an entry", per)
-	}
-	d.Hook(nil)
-	must(t, r.Close())
-}
-
 // TestSweep removes the runs that nobody names, and nothing else.
 func TestSweep(t *testing.T) {
 	d := newDisk(t)

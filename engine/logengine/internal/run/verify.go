@@ -3,7 +3,7 @@ package run
 import "fmt"
 
 // Verify reads all of the file and compares its parts: checksums, the order of entries, the
-// tables, that each index leads to each entry it should, once, and that the filters let
+// tables, that each index leads to each entry it should, once, and that the filter lets
 // through what is there. What does not match is a *disk.DamageError. pace is called with the bytes
 // that were read since the last call, and may be nil; an error of it ends the work.
 //
@@ -155,8 +155,8 @@ func (v *verifier) index(x *index) (err error) {
 			return r.damage(at, "an index out of order")
 		case !led.Kill(i.pos):
 			return r.damage(at, "an index leads to an entry twice")
-		case x.filters != nil && !x.filters[b/filterBlocks].may(i.hi):
-			return r.damage(at, "a key that its filter does not let through")
+		case x.kind == kindKeys && !r.filter.may(i.hi):
+			return r.damage(at, "a key that the filter does not let through")
 		}
 		last = i
 		if x.kind == kindIDs {

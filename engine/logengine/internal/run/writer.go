@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/FastFilter/xorfilter"
+	"github.com/parquet-go/parquet-go/bloom"
 
 	"github.com/tarryhq/tarry/engine/logengine/internal/disk"
 )
@@ -152,13 +152,15 @@ func (w *Writer) writeBlock(long int, values ...[]byte) error {
 func (w *Writer) Bytes() int64 { return w.out.off + int64(w.heads.size()+len(w.values)) }
 
 // Finish writes the indexes, makes the run durable, and opens it.
-func (w *Writer) Finish() (*Run, error) { return w.finish(w.keys.streams(), w.ids.streams()) }
+func (w *Writer) Finish() (*Run, error) {
+	return w.finish(newFilter(w.keys.n, freshBits), w.keys.streams(), w.ids.streams())
+}
 
-func (w *Writer) finish(keys, ids []stream) (*Run, error) {
+func (w *Writer) finish(f filter, keys, ids []stream) (*Run, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
-	if w.err = w.complete(keys, ids); w.err != nil {
+	if w.err = w.complete(f, keys, ids); w.err != nil {
 		return nil, w.err
 	}
 	if err := w.out.file.Close(); err != nil {
@@ -169,7 +171,7 @@ func (w *Writer) finish(keys, ids []stream) (*Run, error) {
 	if w.err = w.fs.SyncDir(w.dir); w.err != nil {
 		return nil, w.err
 	}
-	r, err := Open(w.fs, w.dir, w.number, &w.cfg)
+	r, err := open(w.fs, w.dir, w.number, &w.cfg, f)
 	if w.err = err; err == nil {
 		w.err = ErrDone
 		w.fs = nil
@@ -178,13 +180,13 @@ func (w *Writer) finish(keys, ids []stream) (*Run, error) {
 }
 
 // complete writes all that follows the entries.
-func (w *Writer) complete(keys, ids []stream) (err error) {
+func (w *Writer) complete(lets filter, keys, ids []stream) (err error) {
 	f := footer{entries: uint64(w.n), minID: w.minID, maxID: w.maxID}
 	if err = w.endBlock(w.values); err != nil {
 		return err
 	}
 	*f.part(kindData) = extent{headerSize, w.out.off}
-	kx := indexWriter{layout: f.layout(kindKeys), out: &w.out, kind: kindKeys}
+	kx := indexWriter{layout: f.layout(kindKeys), out: &w.out, kind: kindKeys, filter: lets}
 	if *f.part(kindKeys), err = kx.write(keys); err != nil {
 		return err
 	}
@@ -193,7 +195,7 @@ func (w *Writer) complete(keys, ids []stream) (err error) {
 	if *f.part(kindIDs), err = ix.write(ids); err != nil {
 		return err
 	}
-	if *f.part(kindFilter), err = kx.writeFilters(); err != nil {
+	if *f.part(kindFilter), err = w.out.table(kindFilter, bloom.BlockSize, len(lets.blocks), lets.row); err != nil {
 		return err
 	}
 	first := func(a []uint64) func([]byte, int) []byte {
@@ -260,14 +262,12 @@ func (w *Writer) Abort() error {
 // indexWriter writes an index.
 type indexWriter struct {
 	layout
-	out     *out
-	kind    byte
-	items   uint64
-	firsts  []uint64
-	b       []byte // payload of the block that is being filled
-	builder xorfilter.BinaryFuseBuilder
-	hashes  []uint64 // of the filter that is being filled, without repetitions
-	filters [][]byte
+	out    *out
+	kind   byte
+	items  uint64
+	firsts []uint64
+	b      []byte // payload of the block that is being filled
+	filter filter // of keys, with room for all
 }
 
 func (x *indexWriter) write(streams []stream) (e extent, err error) {
@@ -279,7 +279,6 @@ func (x *indexWriter) write(streams []stream) (e extent, err error) {
 	if err == nil {
 		err = x.endBlock()
 	}
-	x.endFilter()
 	e.end = x.out.off
 	return e, err
 }
@@ -290,17 +289,13 @@ func (x *indexWriter) add(i item) error {
 	}
 	x.b = x.put(x.b, i)
 	x.items++
-	if n := len(x.hashes); x.kind == kindKeys && (n == 0 || x.hashes[n-1] != i.hi) {
-		x.hashes = append(x.hashes, i.hi)
+	if x.kind == kindKeys {
+		x.filter.add(i.hi)
 	}
 	if len(x.b) < x.perBlock()*x.width {
 		return x.out.tick(0)
 	}
-	if err := x.endBlock(); err != nil || len(x.firsts)%filterBlocks != 0 {
-		return err
-	}
-	x.endFilter()
-	return x.out.pace()
+	return x.endBlock()
 }
 
 func (x *indexWriter) endBlock() error {
@@ -312,23 +307,4 @@ func (x *indexWriter) endBlock() error {
 	err := x.out.block(x.kind, plain, items, x.b)
 	x.b = x.b[:0]
 	return err
-}
-
-func (x *indexWriter) endFilter() {
-	if len(x.hashes) > 0 {
-		x.filters = append(x.filters, appendFilter(nil, &x.builder, x.hashes))
-		x.hashes = x.hashes[:0]
-	}
-}
-
-func (x *indexWriter) writeFilters() (e extent, err error) {
-	e.off = x.out.off
-	for _, f := range x.filters {
-		if err := x.out.block(kindFilter, plain, 0, f); err != nil {
-			return e, err
-		}
-	}
-	x.filters = nil
-	e.end = x.out.off
-	return e, nil
 }

@@ -13,6 +13,12 @@ import (
 // dropped, as it did before it met them.
 type slack struct{ faded, culled int64 }
 
+// slack is what an engine may still count of a queue.
+func (m *Model) slack(queue string) slack {
+	met := m.met[queue]
+	return slack{m.faded[queue] - met.faded, m.culled[queue] - met.culled}
+}
+
 // remote says whether a lease is passed on to another process: all are, but for one in
 // four where the engine crashes, which ends those of the process itself.
 func (p *player) remote(n uint32) bool {
@@ -74,7 +80,7 @@ func (p *player) back(d time.Duration) {
 		}
 	}
 	for _, queue := range p.queues {
-		if p.m.faded[queue]+p.m.culled[queue] > 0 {
+		if p.m.slack(queue) != (slack{}) {
 			return
 		}
 	}
@@ -124,10 +130,7 @@ func (p *player) crashed(m *Model) {
 	}
 	slices.SortStableFunc(m.msgs, func(a, b *modelMessage) int { return cmp.Compare(a.ID, b.ID) })
 	m.advance(p.now)
-	for queue, s := range p.was {
-		m.faded[queue] += s.faded
-		m.culled[queue] += s.culled
-	}
+	clear(m.met)
 	clear(p.swept)
 }
 

@@ -29,7 +29,7 @@ func (p *player) find(open func(t *testing.T) engine.Engine, models []*Model) {
 	q := *p
 	q.found, q.log = true, slices.Clone(p.log)
 	q.ids, q.leases = slices.Clone(p.ids), slices.Clone(p.leases)
-	q.queueOf, q.swept, q.was = maps.Clone(p.queueOf), maps.Clone(p.swept), maps.Clone(p.was)
+	q.queueOf, q.swept = maps.Clone(p.queueOf), maps.Clone(p.swept)
 	q.revision, q.older = map[string]string{}, map[string]string{}
 	q.logf("(the power goes)")
 	q.e = open(p.b.T)

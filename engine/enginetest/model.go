@@ -52,6 +52,9 @@ type contents struct {
 	faded map[string]int64
 	// culled counts, by queue, the dead that its settings have dropped.
 	culled map[string]int64
+	// met is, by queue, how many of the faded and the culled an engine has met for sure; one that
+	// crashed may have to meet all again.
+	met map[string]slack
 	// dropped are those: should a crash have lost the leases that led to that, they are there.
 	dropped []*modelMessage
 }
@@ -61,7 +64,7 @@ func (c *contents) copied() contents {
 	o := contents{
 		memories: slices.Clone(c.memories), pauses: maps.Clone(c.pauses),
 		settings: maps.Clone(c.settings), buckets: maps.Clone(c.buckets),
-		expired: map[string][]engine.ID{}, ghosts: maps.Clone(c.ghosts), faded: maps.Clone(c.faded), culled: maps.Clone(c.culled),
+		expired: map[string][]engine.ID{}, ghosts: maps.Clone(c.ghosts), faded: maps.Clone(c.faded), culled: maps.Clone(c.culled), met: maps.Clone(c.met),
 		dropped: slices.Clone(c.dropped),
 	}
 	for _, x := range c.msgs {
@@ -95,7 +98,7 @@ var forGood = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 func NewModel(now func() time.Time) *Model {
 	return &Model{now: now, watchers: map[int]func(string){}, contents: contents{
 		pauses: map[string]time.Time{}, settings: map[string]configured{}, buckets: map[string]pace.Bucket{},
-		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]ghost{}, faded: map[string]int64{}, culled: map[string]int64{},
+		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]ghost{}, faded: map[string]int64{}, culled: map[string]int64{}, met: map[string]slack{},
 	}}
 }
 

@@ -41,8 +41,6 @@ type player struct {
 	found  bool   // it is one that a loss of power left
 	before *Model // as it was before the call under way; nil: as it is
 
-	was map[string]slack // by queue, what an engine that crashed may have to meet again
-
 	log     []string
 	problem string
 	last    string // what the engine did last
@@ -64,7 +62,6 @@ func newPlayer(b *bed, start time.Time) *player {
 		revision: map[string]string{}, older: map[string]string{}, rated: map[string]engine.Settings{},
 	}
 	p.caps = p.e.Capabilities()
-	p.was = map[string]slack{}
 	p.m = NewModel(func() time.Time { return p.now })
 	p.tick()
 	p.base = p.now.Truncate(time.Second)

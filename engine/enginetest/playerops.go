@@ -89,9 +89,7 @@ func (p *player) lease(wants []engine.Want) {
 		}
 		_, paused := p.m.paused(queue, p.now)
 		if !paused {
-			p.was[queue] = slack{p.was[queue].faded + p.m.faded[queue], p.was[queue].culled + p.m.culled[queue]}
-			delete(p.m.faded, queue)
-			delete(p.m.culled, queue)
+			p.m.met[queue] = slack{p.m.faded[queue], p.m.culled[queue]}
 		}
 		if !paused && !g.More && !g.Held {
 			for id, g := range p.m.ghosts {
@@ -280,11 +278,11 @@ func (p *player) count(queue string) {
 	got, err := c.Queue(p.ctx, queue)
 	want, _ := p.m.Queue(p.ctx, queue)
 	p.hear(err)
-	ghosts := int64(len(p.ghosts(queue)))
+	ghosts, unmet := int64(len(p.ghosts(queue))), p.m.slack(queue)
 	live := got.Scheduled + got.Ready - want.Scheduled - want.Ready
 	dead, gone := got.Dead-want.Dead, got.Finished-want.Finished
 	if err != nil || live < 0 || live > ghosts || got.Leased != want.Leased ||
-		dead < 0 || dead > p.m.culled[queue] || gone < -ghosts || gone > p.m.faded[queue] ||
+		dead < 0 || dead > unmet.culled || gone < -ghosts || gone > unmet.faded ||
 		got.Paused != want.Paused || !p.near(got.PausedUntil, want.PausedUntil) ||
 		ghosts == 0 && (got.Ready != want.Ready || !p.near(got.NextDue, want.NextDue) || !p.near(got.OldestReady, want.OldestReady)) {
 		p.failf("count: %v, %+v, want %+v", err, got, want)
@@ -337,7 +335,8 @@ func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 	if !p.caps.Remember {
 		also &^= engine.PurgeFinished
 	}
-	slack := int64(len(p.ghosts(queue))) + p.m.faded[queue] + p.m.culled[queue]
+	unmet := p.m.slack(queue)
+	slack := int64(len(p.ghosts(queue))) + unmet.faded + unmet.culled
 	p.logf("purge %s, also %d", queue, also)
 	// From its first slice on what it names is gone.
 	var got, want int64

@@ -243,6 +243,38 @@ func TestDroppedBehindALostLease(t *testing.T) {
 	}
 }
 
+// TestSlackOfManyCrashes has an engine crash again and again: what it may have to meet again does not
+// grow by that.
+func TestSlackOfManyCrashes(t *testing.T) {
+	b := newBed(t, frailHarness(&frailty{found: func(*Model) {}}))
+	p := newPlayer(b, b.h.Clock.Now())
+	q := p.queues[0]
+	for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
+		if _, err := e.Configure(t.Context(), q, engine.Settings{DeadKeep: time.Second}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.push([]engine.Message{{Queue: q, Due: engine.When{At: p.now}, Terms: engine.Terms{MaxAttempts: 1}}}, false)
+	want := engine.Want{Queue: q, Max: 1, TTR: time.Second, Remote: true}
+	p.lease([]engine.Want{want})
+	for range 3 {
+		p.clock.Advance(time.Minute)
+		p.tick()
+		p.lease([]engine.Want{want})
+		if met := p.m.slack(q); met != (slack{}) {
+			t.Errorf("%+v once met", met)
+		}
+		p.e = b.h.Crash(t, p.e)
+		p.crashed(p.m)
+		if again := p.m.slack(q); again.culled != 1 {
+			t.Errorf("%+v of one behind a crash", again)
+		}
+	}
+	if p.compareAll(); p.problem != "" {
+		t.Error(p.problem)
+	}
+}
+
 // TestPartOfARedrive has a redrive of two be cut short behind the first, which had died at the end of a
 // lease: by what the model was before, that is lost with the power, and the message has expired.
 func TestPartOfARedrive(t *testing.T) {

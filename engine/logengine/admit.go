@@ -11,18 +11,18 @@ import (
 )
 
 // admit is what pushes wait for: space, a log that follows, and windows and runs that are not too
-// many.
-func (e *Engine) admit(ctx context.Context) error {
+// many. A push of large bodies also waits until windows are sealed that are as large.
+func (e *Engine) admit(ctx context.Context, large bool) error {
 	if err := e.refused("push"); err != nil {
 		return err
 	}
 	if err := e.log.Admit(ctx); err != nil {
 		return err
 	}
-	for e.keeper.full.Load() {
+	for large || e.keeper.full.Load() {
 		e.mu.Lock()
 		wait := e.keeper.drawn
-		crowded, err := e.keeper.crowded()
+		crowded, err := e.keeper.crowded(large)
 		e.mu.Unlock()
 		switch failed := e.failed(); {
 		case failed != nil:
@@ -46,12 +46,19 @@ func (e *Engine) admit(ctx context.Context) error {
 }
 
 // crowded says that flushes or merges are so far behind that pushes wait, and why that would take
-// long; nil: they follow. It notes it for those who have no lock. Engine.mu is held.
-func (k *keeper) crowded() (is bool, err error) {
+// long; nil: they follow. It notes it for those who have no lock. For a large push also what is about
+// to be sealed counts, and the keeper is told of it: whoever waits then looks again when it has
+// looked. Engine.mu is held.
+func (k *keeper) crowded(large bool) (is bool, err error) {
 	taken, _ := k.e.recent.Memory()
-	windows := len(k.sealed) > 0 && taken > k.e.cfg.tune.window/2*5
+	heavy := taken > k.e.cfg.tune.window/2*5
+	windows := heavy && len(k.sealed) > 0
 	runs := len(k.e.runs.of[recent.Live]) > mostRuns
 	k.full.Store(windows || runs)
+	if heavy && large && !windows && k.e.beginning == 0 && k.grown() {
+		windows = true
+		k.wake()
+	}
 	switch {
 	case windows && disk.IsFull(k.failing), runs && k.cramped:
 		err = &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
@@ -65,9 +72,9 @@ func (k *keeper) crowded() (is bool, err error) {
 // mostRuns is how many runs of messages that live there are before pushes wait for merges.
 const mostRuns = 256
 
-// drew lets those in who wait for room. Engine.mu is held.
+// drew lets those look again who wait for room. Engine.mu is held.
 func (k *keeper) drew() {
-	_, _ = k.crowded()
+	_, _ = k.crowded(false)
 	close(k.drawn)
 	k.drawn = make(chan struct{})
 }

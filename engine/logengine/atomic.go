@@ -30,17 +30,17 @@ func (e *Engine) refuseAtomic(bytes int) error {
 // Those that stood in the way have an error in the results. Together they may have 128 MiB, with the
 // bodies of those that are rearmed, else it is an ErrTooLarge.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	bytes := 0
-	for i := range msgs {
-		bytes += len(msgs[i].Body) + len(msgs[i].Key) + 256
-	}
-	if err := e.refuseAtomic(bytes); err != nil {
+	a := newAtomicPush(msgs)
+	if err := e.refuseAtomic(a.bytes); err != nil {
 		return nil, err
 	}
-	a := atomicPush{msgs: msgs, bytes: bytes, results: make([]engine.PushResult, len(msgs)),
-		hashes: make([]sought, len(msgs)), creates: make([]bool, len(msgs))}
-	err := e.do(ctx, "push", func(c *call) error {
-		if err := e.admit(ctx); err != nil {
+	leave, err := e.enter(ctx, a.bytes)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	err = e.do(ctx, "push", func(c *call) error {
+		if err := e.admit(ctx, a.bytes > largePush); err != nil {
 			return err
 		}
 		return a.run(c)
@@ -97,6 +97,14 @@ type atomicPush struct {
 	met   bool // one of the new keys has come to be somebody's
 }
 
+func newAtomicPush(msgs []engine.Message) *atomicPush {
+	a := &atomicPush{msgs: msgs, results: make([]engine.PushResult, len(msgs)), hashes: make([]sought, len(msgs)), creates: make([]bool, len(msgs))}
+	for i := range msgs {
+		a.bytes += len(msgs[i].Body) + len(msgs[i].Key) + 256
+	}
+	return a
+}
+
 // arrivals are those of a queue who are new.
 type arrivals struct {
 	*queue
@@ -118,7 +126,7 @@ func (a *atomicPush) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if len(a.msgs) > c.e.cfg.tune.atomic || a.bytes > stepBytes {
+	if n := len(a.msgs); n > c.e.cfg.tune.atomic || a.bytes > stepBytes || n == 1 && a.bytes > recent.Long {
 		a.index()
 		for range atomicTries {
 			if done, err := a.try(c); done || err != nil {
@@ -166,6 +174,8 @@ func (a *atomicPush) try(c *call) (done bool, err error) {
 		e.mu.Unlock()
 		if a.window != nil && !a.shown {
 			a.window.Drop()
+			a.entry.Drop()
+			e.ease()
 		}
 		a.window, a.entry = nil, nil
 	}()
@@ -291,7 +301,7 @@ func (a *atomicPush) stage(c *call) bool {
 	e.mu.Unlock()
 	c.ms = c.now.UnixMilli()
 	a.first = id
-	a.window, a.entry = e.recent.Stage(), wal.Prepare(a.bytes)
+	a.window, a.entry = e.recent.Stage(), wal.Prepare(a.bytes, e.borrow(a.bytes))
 	for i := range a.msgs {
 		in := &a.msgs[i]
 		s := a.queues[in.Queue]
@@ -305,10 +315,11 @@ func (a *atomicPush) stage(c *call) bool {
 			a.others = append(a.others, i)
 			continue
 		}
+		content.Body = nil // it is copied once to each of both
 		c.content = content.Append(c.content[:0])
-		a.entry.Bytes = (&record.Put{ID: id, Queue: s.num, New: true, Key: bytesOf(in.Key), State: state, Content: c.content}).Append(a.entry.Bytes)
+		a.entry.Bytes = (&record.Put{ID: id, Queue: s.num, New: true, Key: bytesOf(in.Key), State: state, Content: c.content, Body: in.Body}).Append(a.entry.Bytes)
 		c.value = record.AppendValue(c.value[:0], &state, c.content)
-		a.window.Add(recent.Entry{ID: uint64(id), Queue: s.num, Area: recent.Live, At: due, Key: bytesOf(in.Key), Value: c.value})
+		a.window.Add(recent.Entry{ID: uint64(id), Queue: s.num, Area: recent.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body})
 		a.fresh, a.ids, a.dues = append(a.fresh, i), append(a.ids, id), append(a.dues, due)
 		s.n++
 		s.least, s.priority = min(s.least, due), min(s.priority, content.Priority)

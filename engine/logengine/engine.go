@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
@@ -39,7 +41,8 @@ type Engine struct {
 	closing  sync.Once
 	closed   chan struct{} // when all has ended; then closeErr is set
 	closeErr error
-	life     context.Context // ends when the engine closes
+	bodies   *semaphore.Weighted // bytes of large pushes under way
+	life     context.Context     // ends when the engine closes
 	end      context.CancelFunc
 
 	keeper  *keeper

@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/engine/logengine/internal/run"
 )
 
-// flushAll flushes, and notes whether that succeeds.
+// flushAll flushes, and notes whether that succeeds. Whoever waits for room looks again: there may be
+// some though nothing was flushed, since messages were handled.
 func (k *keeper) flushAll() error {
 	err := k.flush()
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
-	if k.failing = err; err != nil {
-		k.drew() // who waits need not
-	}
+	k.failing = err
+	k.drew()
 	return err
 }
 
@@ -68,7 +68,7 @@ func (k *keeper) next(must bool) *sealedWindow {
 func (k *keeper) grown() bool {
 	e := k.e
 	taken, _ := e.recent.Memory()
-	return taken >= e.cfg.tune.window || uint64(e.log.End())-e.sealedAt >= uint64(e.span(taken)) ||
+	return taken >= e.cfg.tune.window && e.recent.Unsealed() > 0 || uint64(e.log.End())-e.sealedAt >= uint64(e.span(taken)) ||
 		e.tight() && e.log.Size() > e.cfg.tune.segment
 }
 

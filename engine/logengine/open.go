@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
@@ -41,6 +42,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
 	}
 	e.mu.held = e.cfg.tune.held
+	e.bodies = semaphore.NewWeighted(e.cfg.MemoryBytes / largePart)
 	e.setRuns(new(sources))
 	e.disk = &measured{FS: e.cfg.tune.fs}
 	e.fs, e.slog = e.disk, e.cfg.Logger

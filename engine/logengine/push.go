@@ -15,8 +15,14 @@ import (
 // Push keeps each message or applies its conflict policy, and answers when that is durable.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
-	err := e.do(ctx, "push", func(c *call) error {
-		if err := e.admit(ctx); err != nil {
+	bytes := bodyBytes(msgs)
+	leave, err := e.enter(ctx, bytes)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	err = e.do(ctx, "push", func(c *call) error {
+		if err := e.admit(ctx, bytes > largePush); err != nil {
 			return err
 		}
 		keys := make([]sought, len(msgs))
@@ -24,20 +30,53 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		if err != nil {
 			return err
 		}
-		return c.each(len(msgs), func(i int) error {
-			c.expect(msgs, i)
-			r, err := c.push(&msgs[i], &keys[i])
-			if errors.Is(err, run.ErrDamaged) {
-				r, err = engine.PushResult{Err: c.unreadable(err)}, nil
+		for from, to := 0, 0; from < len(msgs); from = to {
+			if isLarge(&msgs[from]) {
+				to = from + 1
+				err = c.pushLarge(msgs[from:to], results[from:to])
+			} else {
+				for to = from; to < len(msgs) && !isLarge(&msgs[to]); to++ {
+				}
+				err = c.each(to-from, func(i int) error {
+					c.expect(msgs[from:to], i)
+					r, err := c.push(&msgs[from+i], &keys[from+i])
+					if errors.Is(err, run.ErrDamaged) {
+						r, err = engine.PushResult{Err: c.unreadable(err)}, nil
+					}
+					results[from+i] = r
+					return err
+				})
 			}
-			results[i] = r
-			return err
-		})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return results, nil
+}
+
+// isLarge reports whether a message is put together outside of the lock: its body is large, and it is not
+// that of another that counts.
+func isLarge(m *engine.Message) bool {
+	return len(m.Body) > recent.Long && m.OnConflict != engine.Rearm
+}
+
+// pushLarge pushes one.
+func (c *call) pushLarge(msgs []engine.Message, results []engine.PushResult) error {
+	a := newAtomicPush(msgs)
+	a.results = results
+	err := a.run(c)
+	if errors.Is(err, run.ErrDamaged) {
+		results[0], err = engine.PushResult{Err: c.unreadable(err)}, nil
+	}
+	if err != nil && err == c.ctx.Err() { // those before it may have been kept
+		err = &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
+	}
+	return err
 }
 
 // expect reads where the next messages are looked for and put, some at a time before the first of them

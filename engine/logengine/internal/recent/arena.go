@@ -88,10 +88,10 @@ func (a *arena) payload(r ref, h *header) []byte {
 	return a.slot(r)[headerSize:][:int(h.key)+int(h.value)]
 }
 
-// take returns a slot for a key and a value, which are copied there. The rest of the header is
-// left to the caller.
-func (a *arena) take(key, value []byte) (ref, *header) {
-	n := len(key) + len(value)
+// take returns a slot for a key and a value, with what follows it, which are copied there. The rest of
+// the header is left to the caller.
+func (a *arena) take(key, value, tail []byte) (ref, *header) {
+	n := len(key) + len(value) + len(tail)
 	size, large := headerSize+n, uint32(0)
 	if size > maxSlot {
 		size, large = headerSize, a.takeLarge(n)
@@ -99,9 +99,11 @@ func (a *arena) take(key, value []byte) (ref, *header) {
 	class := classOf(size)
 	r := a.takeSlot(class)
 	h := a.at(r)
-	*h = header{class: uint8(class), key: uint16(len(key)), value: uint32(len(value)), large: large}
+	*h = header{class: uint8(class), key: uint16(len(key)), value: uint32(len(value) + len(tail)), large: large}
 	b := a.payload(r, h)
-	copy(b[copy(b, key):], value)
+	at := copy(b, key)
+	at += copy(b[at:], value)
+	copy(b[at:], tail)
 	return r, h
 }
 

@@ -19,6 +19,7 @@ type pool struct {
 	large [][]byte // larger ones, to be given back
 	left  int64    // bytes of them
 	taken int64    // bytes that are neither
+	lent  [][]byte // that were given back, and are to be unmapped
 }
 
 // get returns a chunk, which holds what it held before unless it is to be clear.
@@ -51,6 +52,7 @@ func (p *pool) put(chunks ...[]byte) {
 // trim gives back to the system some at most of what is spare beyond what to keep, and reports
 // whether there is more.
 func (p *pool) trim(most int) bool {
+	p.trimLent()
 	p.mu.Lock()
 	large := min(most, len(p.large))
 	give := slices.Clone(p.large[:large])
@@ -89,6 +91,26 @@ func (p *pool) freeLarge(b []byte) {
 }
 
 const pageSize = 4 << 10
+
+// lend returns memory that is no window's, and counts as none's.
+func (p *pool) lend(n int) []byte { return p.system((n + pageSize - 1) / pageSize * pageSize) }
+
+func (p *pool) takeBack(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lent = append(p.lent, b)
+}
+
+// trimLent gives what was lent back to the system.
+func (p *pool) trimLent() {
+	p.mu.Lock()
+	lent := p.lent
+	p.lent = nil
+	p.mu.Unlock()
+	for _, b := range lent {
+		p.giveBack(b)
+	}
+}
 
 func (p *pool) memory() (taken, spare int64) {
 	p.mu.Lock()

@@ -80,7 +80,7 @@ func (r *Recent) Put(e Entry) {
 
 // check panics where an entry cannot be kept: the caller has seen to it that it can.
 func (e *Entry) check() {
-	if e.ID == 0 || e.ID == math.MaxUint64 || e.Queue > maxQueue || e.Area >= areas || len(e.Key) > math.MaxUint16 || uint64(len(e.Value)) > math.MaxUint32-math.MaxUint16 {
+	if e.ID == 0 || e.ID == math.MaxUint64 || e.Queue > maxQueue || e.Area >= areas || len(e.Key) > math.MaxUint16 || uint64(len(e.Value)+len(e.Tail)) > math.MaxUint32-math.MaxUint16 {
 		panic(fmt.Sprintf("recent: entry %d of queue %d, area %d, with %d bytes of key and %d of value", e.ID, e.Queue, e.Area, len(e.Key), len(e.Value)))
 	}
 }
@@ -194,6 +194,26 @@ func (r *Recent) Memory() (taken, spare int64) {
 	taken, spare = r.pool.memory()
 	r.windows(func(w *window) { taken += w.tables() })
 	return taken, spare
+}
+
+// Borrow returns memory of the same kind, of so many bytes or some more, that is the caller's and not
+// counted. It and the next two may be called at any time.
+func (r *Recent) Borrow(bytes int) []byte { return r.pool.lend(bytes) }
+
+// GiveBack takes back all of what Borrow returned, in no time: TrimBorrowed, or a Trim, gives it to the
+// system.
+func (r *Recent) GiveBack(b []byte) { r.pool.takeBack(b) }
+
+// TrimBorrowed gives to the system what was given back. It is best called outside of locks.
+func (r *Recent) TrimBorrowed() { r.pool.trimLent() }
+
+// Unsealed is how many entries stand in windows that are not sealed.
+func (r *Recent) Unsealed() int {
+	n := r.active.len()
+	for _, s := range r.staged {
+		n += s.w.len()
+	}
+	return n
 }
 
 // Trim gives some of the memory back to the system that is spare beyond Config.Keep, or too

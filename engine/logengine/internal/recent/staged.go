@@ -81,7 +81,7 @@ func (w *window) adopt(from *window, r ref, h *header) {
 	var nr ref
 	var nh *header
 	if h.large == 0 {
-		nr, nh = w.arena.take(key, value)
+		nr, nh = w.arena.take(key, value, nil)
 	} else { // what is large stays where it is
 		nr, nh = w.arena.adopt(&from.arena, h)
 	}

@@ -79,7 +79,7 @@ func (h *header) grave(r ref) item { return item{hi: h.hash, ref: uint32(r), at:
 
 // add takes an entry in whose id is not there.
 func (w *window) add(e *Entry) {
-	r, h := w.arena.take(e.Key, e.Value)
+	r, h := w.arena.take(e.Key, e.Value, e.Tail)
 	w.enter(r, h, e)
 }
 
@@ -136,7 +136,7 @@ func (w *window) remove(r ref, h *header) {
 func (w *window) put(r ref, h *header, e *Entry) {
 	key, _ := w.arena.bytes(r, h)
 	if !h.fits(e.Key, e.Value) || !bytes.Equal(key, e.Key) {
-		nr, nh := w.arena.take(e.Key, e.Value)
+		nr, nh := w.arena.take(e.Key, e.Value, nil)
 		w.remove(r, h)
 		w.enter(nr, nh, e)
 		return

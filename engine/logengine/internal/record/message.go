@@ -15,7 +15,8 @@ type Put struct {
 	From  Spot   // where it stood in a run, if that is known; not when New
 	Key   []byte // empty: none
 	State
-	Content []byte // of AppendContent
+	Content []byte // of Content.Append
+	Body    []byte // what follows it, where it is written without a body; nil: nothing, as in what is read
 }
 
 // Append writes the record.
@@ -26,7 +27,8 @@ func (p *Put) Append(b []byte) []byte {
 		b = p.From.append(binary.AppendUvarint(append(b, kindPut), uint64(p.ID)))
 	}
 	b = appendBytes(binary.AppendUvarint(b, uint64(p.Queue)), p.Key)
-	return appendBytes(p.State.Append(b), p.Content)
+	b = binary.AppendUvarint(p.State.Append(b), uint64(len(p.Content)+len(p.Body)))
+	return append(append(b, p.Content...), p.Body...)
 }
 
 func (p *Put) read(in *codec.Reader, kind byte) {

@@ -60,6 +60,7 @@ func (l *Log) writeAhead() {
 			l.written.Store(uint64(w.pos))
 		}
 		for _, b := range bufs {
+			b.give()
 			b.free()
 		}
 	}

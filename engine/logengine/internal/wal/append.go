@@ -10,7 +10,8 @@ import (
 // frameSize bytes are for the head of a frame.
 type buffer struct {
 	b    []byte
-	open int // slots that are not committed
+	open int    // slots that are not committed
+	back func() // gives b back to whom it belongs; nil: it is the log's
 }
 
 // bufferSize is how large a buffer is, unless an entry needs a larger one.
@@ -27,7 +28,18 @@ func newBuffer(atLeast int) *buffer {
 
 func (b *buffer) fits(n int) bool { return len(b.b)+n+align <= cap(b.b) }
 
+// give gives back what is not the log's.
+func (b *buffer) give() {
+	if back := b.back; back != nil {
+		b.b, b.back = nil, nil
+		back()
+	}
+}
+
 func (b *buffer) free() {
+	if b.b == nil {
+		return
+	}
 	if b.b = b.b[:frameSize]; cap(b.b) == frameSize+bufferSize+align {
 		buffers.Put(b)
 	}

@@ -46,7 +46,7 @@ func (h *history) put(l *Log, n int) error {
 	var err error
 	if h.counter%3 == 0 { // some are put together before
 		cut := n * (h.counter % 5) / 4
-		p := Prepare(cut + h.counter%2*100)
+		p := Prepare(cut+h.counter%2*100, nil)
 		p.Bytes = append(p.Bytes, i.bytes[:cut]...)
 		end, err = l.AppendPrepared(i.kind, p, i.bytes[cut:])
 	} else {

@@ -309,6 +309,9 @@ func (l *Log) Close() error {
 	close(l.stop)
 	l.keeping.Wait()
 	l.closeErr = l.Err()
+	for _, b := range l.full { // where the log stopped before they were written
+		b.give()
+	}
 	for _, list := range [][]*segment{l.live, l.spares, l.used} {
 		for _, s := range list {
 			l.closeErr = errors.Join(l.closeErr, s.file.Close())

@@ -666,6 +666,65 @@ func TestWaitWritten(t *testing.T) {
 	must(t, l.Close())
 }
 
+// TestRoomIsGivenBack: the room in which an entry was put together is given back once, when it is written,
+// when that was beside a sync, when it is not appended, and at last when the log stopped before.
+func TestRoomIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cfg := newDisk(t), small()
+		l, _ := open(t, d, cfg, 0)
+		var given [5]atomic.Int32
+		prepare := func(i int) *Prepared {
+			p := Prepare(100, func(n int) ([]byte, func()) { return make([]byte, n), func() { given[i].Add(1) } })
+			p.Bytes = append(p.Bytes, text(i, 100)...)
+			return p
+		}
+		add := func(i int) Pos {
+			t.Helper()
+			end, err := l.AppendPrepared(1, prepare(i), text(i, 10))
+			must(t, err)
+			return end
+		}
+		back := func(want ...int32) {
+			t.Helper()
+			for i := range given {
+				if got := given[i].Load(); got != want[i] {
+					t.Errorf("%d was given back %d times, want %d", i, got, want[i])
+				}
+			}
+		}
+		goOn, fails := make(chan struct{}), error(nil)
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync && c.Name == segmentName("/log", 1) {
+				<-goOn
+				return fails
+			}
+			return nil
+		})
+		end := add(0)
+		synctest.Wait()
+		back(0, 0, 0, 0, 0)
+		must(t, l.WaitWritten(t.Context(), add(1)))
+		back(0, 1, 0, 0, 0)
+		goOn <- struct{}{}
+		must(t, l.Wait(t.Context(), end))
+		back(1, 1, 0, 0, 0)
+		prepare(2).Drop()
+		synctest.Wait() // until the sync of the one that was written
+		add(3)
+		fails = errors.New("EIO")
+		close(goOn)
+		<-l.Failed()
+		synctest.Wait()
+		if _, err := l.AppendPrepared(1, prepare(4), nil); !errors.Is(err, ErrStopped) {
+			t.Errorf("appended to a log that stopped: %v", err)
+		}
+		if err := l.Close(); !errors.Is(err, ErrStopped) {
+			t.Error(err)
+		}
+		back(1, 1, 1, 1, 1)
+	})
+}
+
 // TestWaitWrittenGivesUp: what cannot be written beside a sync, for want of room in the segment or
 // of a slot's bytes, or since the disk hangs, is left by who waits when his context ends, and comes
 // behind the sync.

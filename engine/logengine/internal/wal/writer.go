@@ -103,6 +103,9 @@ func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 	l.busy, l.syncing = nil, false
 	next := l.next
 	l.mu.Unlock()
+	for _, b := range bufs {
+		b.give()
+	}
 	close(f.done)
 	for _, b := range bufs {
 		b.free()

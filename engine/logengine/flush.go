@@ -272,6 +272,7 @@ func (k *keeper) install(w *sealedWindow, made, gone []*source) {
 		e.mu.Lock()
 		n = kill()
 		e.mu.Unlock()
+		e.cfg.tune.between("installing")
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

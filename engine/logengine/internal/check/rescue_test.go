@@ -481,6 +481,32 @@ func (f *wornFile) ReadAt(b []byte, off int64) (int, error) {
 	return f.File.ReadAt(b, off)
 }
 
+// TestRescueSkipsIDs: where something of the log is missing, no id is given again of which only others know.
+func TestRescueSkipsIDs(t *testing.T) {
+	m := newMaker(t, 26)
+	must(t, m.log.Wait(t.Context(), m.end))
+	sound := m.end
+	m.history(50)
+	d := m.close()
+	name := logDir + "/0000000000000001.log"
+	for b, at := contents(t, d, name), int64(4096); ; {
+		n := int64(binary.LittleEndian.Uint32(b[at+4:]))
+		if n == 0 {
+			break // it says that the log was closed
+		}
+		if binary.LittleEndian.Uint64(b[at+8:]) >= uint64(sound) {
+			d.Flip(name, at+32, 1)
+		}
+		at += (32 + n + 7) / 8 * 8
+	}
+	rescued(t, d)
+	state, err := manifest.Read(d, dir)
+	must(t, err)
+	if state.NextID < m.next.NextID {
+		t.Errorf("the next id is %d; %d was given", state.NextID, m.next.NextID-1)
+	}
+}
+
 // TestRescuePurge loses the record of whom a purge spared: nobody is taken by it, and that is said.
 func TestRescuePurge(t *testing.T) {
 	m := newMaker(t, 25)

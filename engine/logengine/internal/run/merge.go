@@ -33,7 +33,8 @@ type source struct {
 }
 
 // Merge copies who is alive in some runs, in order, to a new one. The runs stay open, and
-// entries may be killed in them meanwhile. ErrClosed if one was closed before it was read.
+// entries may be killed in them meanwhile. Of long values one is in memory at a time, of as many runs
+// as there are. ErrClosed if one was closed before it was read.
 func Merge(fs disk.FS, dir string, number uint64, cfg *Config, sources []*Run) (*Merged, error) {
 	for _, r := range sources {
 		if !r.hold() {
@@ -78,6 +79,7 @@ func Merge(fs disk.FS, dir string, number uint64, cfg *Config, sources []*Run) (
 // copy copies the entries and notes where each goes; there are total at most.
 func (m *Merged) copy(w *Writer, sources []*Run, total uint32) (err error) {
 	var heads scans
+	var long buffer // for entries that are long, one at a time
 	defer func() {
 		for _, h := range heads {
 			err = errors.Join(err, h.Close())
@@ -86,6 +88,7 @@ func (m *Merged) copy(w *Writer, sources []*Run, total uint32) (err error) {
 	for i, r := range sources {
 		m.sources[i].into = newRanks(total)
 		s := r.Scan(0, r.n)
+		s.late = true
 		if s.Next() {
 			heads = append(heads, head{s, i})
 		} else if err := errors.Join(s.Err(), s.Close()); err != nil {
@@ -95,6 +98,10 @@ func (m *Merged) copy(w *Writer, sources []*Run, total uint32) (err error) {
 	heap.Init(&heads)
 	for len(heads) > 0 {
 		h := heads[0]
+		read, err := h.whole(&long)
+		if err != nil {
+			return err
+		}
 		pos, err := w.add(h.entry.Place, h.entry.Value)
 		if err != nil {
 			return err
@@ -108,7 +115,7 @@ func (m *Merged) copy(w *Writer, sources []*Run, total uint32) (err error) {
 			err = errors.Join(h.Err(), h.Close())
 		}
 		if err == nil {
-			err = w.out.tick(h.read)
+			err = w.out.tick(read + h.read)
 		}
 		if err != nil {
 			return err

@@ -221,3 +221,58 @@ func TestRanks(t *testing.T) {
 		}
 	})
 }
+
+// TestMergeHoldsOneLongValue merges runs whose values are long, whose turns come by turns: none is read
+// before the one before it has been written.
+func TestMergeHoldsOneLongValue(t *testing.T) {
+	const runs, each, long = 12, 3, 1 << 20
+	d, cfg := newDisk(t), small()
+	var sources []*Run
+	var all []thing
+	for i := range runs {
+		some := make([]thing, each)
+		for k := range some {
+			n := k*runs + i
+			some[k] = thing{Place{1, int64(n), uint64(n)}, keyOf(n), noise(long + n)}
+		}
+		sources, all = append(sources, written(t, d, uint64(1+i), cfg, some)), append(all, some...)
+	}
+	order(all)
+	held, most := 0, 0
+	d.Hook(func(c disktest.Call) error {
+		switch {
+		case c.Op == disktest.Read && c.Len > long:
+			held += c.Len
+		case c.Op == disktest.Write:
+			held -= c.Len
+		}
+		most = max(most, held)
+		return nil
+	})
+	m, err := Merge(d, "/runs", 100, cfg, sources)
+	must(t, err)
+	d.Hook(nil)
+	if most > long+long/2 {
+		t.Errorf("%d bytes of long values were in memory, of which one has %d", most, long)
+	}
+	must(t, whole(m.Run, all, nil))
+	for _, r := range append(sources, m.Run) {
+		must(t, r.Close())
+	}
+}
+
+// TestMergeTellsOfDamageInALongValue: it is read when its turn comes, and then told.
+func TestMergeTellsOfDamageInALongValue(t *testing.T) {
+	d, cfg := newDisk(t), small()
+	r := written(t, d, 1, cfg, []thing{{Place{1, 1, 1}, keyOf(1), noise(10)}, {Place{1, 2, 2}, keyOf(2), noise(1 << 20)}})
+	d.Flip(r.name, r.blocks[1].off+500_000, 1)
+	_, err := Merge(d, "/runs", 2, cfg, []*Run{r})
+	var damage *disk.DamageError
+	if !errors.As(err, &damage) || damage.File != r.name || damage.Offset != r.blocks[1].off {
+		t.Errorf("%v", err)
+	}
+	if names, err := d.List("/runs"); err != nil || len(names) != 1 {
+		t.Errorf("%v %v", names, err)
+	}
+	must(t, r.Close())
+}

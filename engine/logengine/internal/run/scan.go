@@ -10,6 +10,7 @@ type Scan struct {
 	back     bool
 	all      bool // the dead too
 	most     int  // bytes of a long value that are read; negative: all
+	late     bool // blocks of one entry that are long are read by whole
 	buf      *buffer
 	block    block // the one read last
 	pos      uint32
@@ -55,6 +56,10 @@ func (s *Scan) Next() bool {
 	s.pos = pos
 	if pos < s.block.first || pos-s.block.first >= uint32(s.block.count) {
 		i := s.r.blockAt(pos)
+		if s.late && s.r.blockEnd(i)-s.r.blocks[i].off > longBlock && s.r.alone(i) {
+			s.entry = Entry{Place: s.r.blocks[i].Place, Pos: pos, Cut: true}
+			return true
+		}
 		if least := int(s.r.blockEnd(i)-s.r.blocks[i].off) - blockHead - mostHead; s.most >= 0 && least > s.most && s.r.alone(i) {
 			if cut, err := s.head(i); cut || err != nil {
 				s.err = err
@@ -71,6 +76,24 @@ func (s *Scan) Next() bool {
 	}
 	s.entry = s.block.entry(int(pos - s.block.first))
 	return true
+}
+
+// longBlock is from how many bytes in the file on a block is long for whole.
+const longBlock = outSlice
+
+// whole reads the entry that Next turned to, if Next left that to it, and returns how many bytes that
+// were. Its value is in a buffer that many scans may share: none holds a long one before its turn.
+func (s *Scan) whole(buf *buffer) (read int, err error) {
+	if !s.late || !s.entry.Cut {
+		return 0, nil
+	}
+	i := s.r.blockAt(s.pos)
+	b, err := s.r.entries(i, buf)
+	if err != nil {
+		return 0, err
+	}
+	s.entry = b.entry(0)
+	return int(s.r.blockEnd(i) - s.r.blocks[i].off), nil
 }
 
 // head reads the first bytes of the value, which has more, of the one entry of a block. It reports

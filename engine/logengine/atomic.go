@@ -40,9 +40,11 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	}
 	defer leave()
 	err = e.do(ctx, "push", func(c *call) error {
-		if err := e.admit(ctx, a.bytes > largePush); err != nil {
+		n := weight(msgs)
+		if err := e.admit(ctx, n, a.bytes > largePush); err != nil {
 			return err
 		}
+		defer e.keeper.came(n)
 		return a.run(c)
 	})
 	if err != nil {

@@ -60,6 +60,7 @@ type tuning struct {
 	segment int64 // bytes of a segment of the log; 0: that of package wal
 	window  int64 // bytes of memory at which the recent messages are sealed
 	span    int64 // bytes of the log since the last seal, at most, likewise
+	ahead   int   // spans by which the log may be ahead of runs before pushes wait; negative: any
 	near    int64 // bytes of memory of what is about to be leased
 	ready   int   // of how many messages of a queue the order is exact
 	atomic  int   // up to how many messages are pushed as one in one step
@@ -131,6 +132,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if t.span == 0 {
 		t.span = defaultSpan
+	}
+	if t.ahead == 0 {
+		t.ahead = aheadSpans
 	}
 	if t.near == 0 {
 		t.near = max(leastNear, d.MemoryBytes/4)

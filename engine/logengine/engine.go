@@ -76,6 +76,7 @@ type Engine struct {
 	seals    uint64 // how many windows were sealed
 	sealedAt uint64 // the position of the log when the last one was sealed
 	retold   int64  // bytes by which it grew then while it was said again what is in no run
+	said     int64  // bytes behind replayed by which it grew likewise
 	lookAt   uint64 // and at which the keeper looks next
 
 	beginning int // purges that are about to begin

@@ -17,6 +17,7 @@ type Tune struct {
 	SegmentBytes int64 // of the log
 	WindowBytes  int64 // of memory, at which the recent messages are sealed
 	SpanBytes    int64 // of the log, likewise
+	AheadSpans   int   // that the log may be ahead of runs before pushes wait; negative: any
 	NearBytes    int64 // of memory of what is about to be leased
 	Ready        int   // of how many messages of a queue the order is exact
 	Atomic       int   // up to how many messages are pushed as one in one step
@@ -56,7 +57,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, near: t.NearBytes, ready: t.Ready, atomic: t.Atomic, entry: t.EntryBytes, block: t.BlockBytes,
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, atomic: t.Atomic, entry: t.EntryBytes, block: t.BlockBytes,
 		fanIn: t.MergeRuns, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {

@@ -40,6 +40,7 @@ func (e *Engine) Figures() []engine.Figure {
 		figure.By{Label: "runs", Value: float64(s.runMemory)},
 		figure.By{Label: "near", Value: float64(s.near)},
 		figure.By{Label: "leases", Value: float64(s.leases)})
+	l.Gauge("waiting_pushes", "Pushes that wait, since flushes or merges are behind.", float64(k.waiting.Load()))
 	l.Total("flushes", "Windows written to runs.", float64(k.counts.flushes.Load()))
 	l.Total("merges", "Merges of runs.", float64(k.counts.merges.Load()))
 	l.Total("background_failures", "Flushes and merges that failed.", float64(k.counts.failures.Load()))

@@ -56,7 +56,7 @@ func TestFiguresOfWrites(t *testing.T) {
 	}
 	settle(t, e, lease(t, e, "r", 20), engine.Ack)
 	lease(t, e, "s", 10)
-	for name, want := range map[string]float64{"disk_recent_messages": 0, "disk_windows": 0, "disk_background_failures": 0, "disk_flushes": 3} {
+	for name, want := range map[string]float64{"disk_recent_messages": 0, "disk_windows": 0, "disk_background_failures": 0, "disk_waiting_pushes": 0, "disk_flushes": 3} {
 		if n := is(name, ""); n != want {
 			t.Errorf("%s is %v, want %v", name, n, want)
 		}

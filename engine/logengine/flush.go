@@ -69,7 +69,7 @@ func (k *keeper) grown() bool {
 	e := k.e
 	taken, _ := e.recent.Memory()
 	return taken >= e.cfg.tune.window && e.recent.Unsealed() > 0 || uint64(e.log.End())-e.sealedAt >= uint64(e.span(taken)) ||
-		e.tight() && e.log.Size() > e.cfg.tune.segment
+		e.tight() && e.log.Size() > e.cfg.tune.segment || k.isAhead(0)
 }
 
 // rests reports whether a window that was sealed is not written yet, since most of what is in it
@@ -80,7 +80,7 @@ func (k *keeper) grown() bool {
 // does not rest. Engine.mu is held.
 func (k *keeper) rests(w *sealedWindow) bool {
 	e := k.e
-	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() {
+	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.isAhead(0) {
 		return false
 	}
 	taken, _ := e.recent.Memory()
@@ -134,6 +134,7 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 		w.told = true
 		e.mu.Lock()
 		e.retold = int64(e.log.End() - begun)
+		e.said += e.retold
 		e.sealedAt += uint64(e.retold) // what was written again is no reason to seal again
 		e.mu.Unlock()
 	}
@@ -168,6 +169,7 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 		return err
 	}
 	e.cfg.tune.between("install")
+	e.space.measure() // whoever is let in now counts on it
 	k.install(w, made, gone)
 	counts = true
 	e.log.Release(w.replay)
@@ -278,7 +280,7 @@ func (k *keeper) install(w *sealedWindow, made, gone []*source) {
 	defer e.mu.Unlock()
 	kill()
 	e.setRuns(e.runs.with(made, gone))
-	e.replayed = uint64(w.replay)
+	e.replayed, e.said = uint64(w.replay), e.retold
 	e.epoch++
 	w.Drop()
 	k.sealed = append(k.sealed[:0:0], k.sealed[1:]...)

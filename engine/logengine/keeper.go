@@ -36,7 +36,9 @@ type keeper struct {
 	failing error          // of the last flush
 	cramped bool           // there is no space for merges
 
-	full atomic.Bool // pushes wait
+	full    atomic.Bool  // pushes wait
+	coming  atomic.Int64 // bytes of those that were let in, and are to come to the log
+	waiting atomic.Int64 // pushes that wait
 }
 
 // keeperCounts are what it has done.
@@ -78,6 +80,11 @@ func (k *keeper) look() error {
 	if k.e.space.look() {
 		signal(k.flushes.eased)
 		signal(k.merges.eased)
+	}
+	if k.full.Load() {
+		k.e.mu.Lock()
+		defer k.e.mu.Unlock()
+		k.drew()
 	}
 	return nil
 }

@@ -180,6 +180,10 @@ func (ms *machines) machine() *machine {
 	}
 	atomic := []int{0, 1, 1}[rand.New(rand.NewPCG(ms.seed, 8)).IntN(3)]
 	ms.tape = newTape()
+	ahead := -1 // a push in the midst of a flush would wait for it, and one is told of a flush that failed
+	if ms.free {
+		ahead = 0
+	}
 	return &machine{
 		clock: ms.clock, rng: rng, disk: disktest.New(&cfg), every: ms.every, retry: -1, exact: ms.exact(), tape: ms.tape,
 		tune: logengine.Tune{
@@ -189,6 +193,7 @@ func (ms *machines) machine() *machine {
 			MergeRuns:    2 + rng.IntN(4),
 			OnHeap:       rng.IntN(2) == 0,
 			Atomic:       atomic,
+			AheadSpans:   ahead,
 		},
 	}
 }

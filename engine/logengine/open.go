@@ -194,10 +194,13 @@ func (e *Engine) salt() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
+// logSpares is how many segments of the log are made ahead.
+const logSpares = 2
+
 func (e *Engine) logConfig() *wal.Config {
 	t := &e.cfg.tune
 	keep := int(t.span/t.segment) + 3 // what is let go at once, so that no segment is written for the first time where one was
-	return &wal.Config{ID: e.id, SegmentBytes: t.segment, Keep: keep, MaxEntry: t.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog, Still: t.still, Salt: e.salt,
+	return &wal.Config{ID: e.id, SegmentBytes: t.segment, Spares: logSpares, Keep: keep, MaxEntry: t.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog, Still: t.still, Salt: e.salt,
 		Short: e.space.isShort, Relieve: e.space.giveUp, Synced: e.disk.syncs.Observe}
 }
 

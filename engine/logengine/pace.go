@@ -40,8 +40,10 @@ func (k *keeper) flushing() float64 {
 	if k.e.tight() {
 		return 1
 	}
-	taken, _ := k.memory()
-	return within01(2 * (float64(taken)/float64(k.e.cfg.tune.window) - 1))
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	taken, _ := k.e.recent.Memory()
+	return within01(max(2*(float64(taken)/float64(k.e.cfg.tune.window)-1), 2*k.ahead(0)-1))
 }
 
 // merging is how much haste there is to merge, since runs are many.
@@ -57,13 +59,6 @@ func (k *keeper) merging() float64 {
 const packs = 0.5
 
 func within01(x float64) float64 { return max(0, min(1, x)) }
-
-// memory is what the recent messages take.
-func (k *keeper) memory() (taken, spare int64) {
-	k.e.mu.Lock()
-	defer k.e.mu.Unlock()
-	return k.e.recent.Memory()
-}
 
 // config is that of a run which is written.
 func (k *keeper) config(where string, haste func() float64) *run.Config {

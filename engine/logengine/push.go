@@ -22,9 +22,11 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	}
 	defer leave()
 	err = e.do(ctx, "push", func(c *call) error {
-		if err := e.admit(ctx, bytes > largePush); err != nil {
+		n := weight(msgs)
+		if err := e.admit(ctx, n, bytes > largePush); err != nil {
 			return err
 		}
+		defer e.keeper.came(n)
 		keys := make([]sought, len(msgs))
 		err := c.seek(len(msgs), func(i int) (string, string) { return msgs[i].Queue, msgs[i].Key }, keys)
 		if err != nil {
@@ -77,6 +79,15 @@ func (c *call) pushLarge(msgs []engine.Message, results []engine.PushResult) err
 		err = &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
 	}
 	return err
+}
+
+// weight is about how many bytes messages take in the log.
+func weight(msgs []engine.Message) (n int64) {
+	const rest = 64 // of a record
+	for i := range msgs {
+		n += int64(len(msgs[i].Body) + len(msgs[i].Key) + rest)
+	}
+	return n
 }
 
 // expect reads where the next messages are looked for and put, some at a time before the first of them

@@ -2,6 +2,7 @@ package logengine
 
 import (
 	"errors"
+	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -17,11 +18,16 @@ type space struct {
 	e     *Engine
 	tells bool         // the file system tells its free space
 	free  atomic.Int64 // bytes, when it was last looked at
+	total atomic.Int64 // those, and what the log took by then; 0: it was not open
 	low   atomic.Bool  // they are too few
 	out   atomic.Bool  // the ballast is not there, though it should be
 
-	mu   sync.Mutex
-	held bool // the ballast is there
+	held atomic.Bool // the ballast is there
+
+	measuring sync.Mutex // so that what was found last stays
+
+	mu     sync.Mutex
+	spares int // how many use the space that the ballast took: it does not come back meanwhile
 }
 
 const ballastName = "BALLAST"
@@ -31,7 +37,7 @@ func openSpace(e *Engine) *space {
 	s := &space{e: e}
 	_, err := e.fs.Free(e.dir)
 	s.tells = err == nil
-	s.held = s.found()
+	s.held.Store(s.found())
 	s.look()
 	return s
 }
@@ -62,17 +68,35 @@ func (s *space) least() int64 { return max(0, s.e.cfg.MinFreeBytes) }
 // there was too little before and is enough now.
 func (s *space) look() (relieved bool) {
 	was := s.isShort()
-	free, err := s.e.fs.Free(s.e.dir)
-	if err == nil {
-		s.free.Store(free)
+	free, known := s.measure()
+	if known {
 		s.low.Store(free < s.least())
 	}
-	s.take(free, err == nil)
+	s.take(free, known)
 	is := s.isShort()
 	if is != was {
 		s.tell(is)
 	}
 	return was && !is
+}
+
+// measure asks for the free space.
+func (s *space) measure() (free int64, known bool) {
+	s.measuring.Lock()
+	defer s.measuring.Unlock()
+	taken := int64(0)
+	if s.e.log != nil {
+		taken = s.e.log.Taken() // before: what it takes meanwhile is not counted twice
+	}
+	free, err := s.e.fs.Free(s.e.dir)
+	if err != nil {
+		return 0, false
+	}
+	s.free.Store(free)
+	if taken > 0 {
+		s.total.Store(min(free, math.MaxInt64/2) + taken)
+	}
+	return free, true
 }
 
 func (s *space) tell(short bool) {
@@ -89,7 +113,7 @@ func (s *space) take(free int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	size := s.e.cfg.BallastBytes
-	if s.held || size <= 0 {
+	if s.held.Load() || size <= 0 || s.spares > 0 {
 		return
 	}
 	room := size
@@ -101,7 +125,8 @@ func (s *space) take(free int64, known bool) {
 		return
 	}
 	err := s.make(size)
-	s.held = err == nil
+	s.measure() // without it
+	s.held.Store(err == nil)
 	s.out.Store(disk.IsFull(err)) // a file system that cannot reserve space has no ballast
 }
 
@@ -121,10 +146,10 @@ func (s *space) make(size int64) error {
 func (s *space) giveUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.held || s.e.fs.Remove(s.ballast()) != nil {
+	if !s.held.Load() || s.e.fs.Remove(s.ballast()) != nil {
 		return false
 	}
-	s.held = false
+	s.held.Store(false)
 	if !s.out.Swap(true) && !s.low.Load() {
 		s.tell(true)
 	}
@@ -135,10 +160,21 @@ func (s *space) giveUp() bool {
 // little space for it.
 func (s *space) spared(do func() error) error {
 	err := do()
-	if disk.IsFull(err) && s.giveUp() {
+	if !disk.IsFull(err) {
+		return err
+	}
+	s.spare(1)
+	defer s.spare(-1)
+	if s.giveUp() {
 		err = do()
 	}
 	return err
+}
+
+func (s *space) spare(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spares += n
 }
 
 // fits reports whether so many bytes may be written that nobody waits for. What gives more back
@@ -154,6 +190,21 @@ func (s *space) fits(bytes int64, reclaims bool) bool {
 // has reports whether so many bytes were free a moment ago, beside what is kept free.
 func (s *space) has(bytes int64) bool {
 	return !s.tells || s.free.Load() >= s.least()+max(0, s.e.cfg.BallastBytes)+bytes
+}
+
+// room is how many bytes are left for a flush, with those of the ballast, once the log has grown to so
+// many; ok is false: that is not known.
+func (s *space) room(log int64) (bytes int64, ok bool) {
+	bytes = s.total.Load()
+	if !s.tells || bytes == 0 {
+		return 0, false
+	}
+	if s.held.Load() {
+		bytes += s.e.cfg.BallastBytes
+	}
+	segment := s.e.cfg.tune.segment
+	log = max(log+segment+logSpares*segment, s.e.log.Taken()) // one has been begun
+	return bytes - log - segment, true                        // which is for marks and the manifest
 }
 
 const noSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"

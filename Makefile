@@ -73,7 +73,7 @@ test-thorough: ## Run all tests with what make test leaves out for its time: who
 	TARRY_TEST_THOROUGH=1 $(MAKE) test TESTTIME=2h
 
 .PHONY: simulate
-simulate: ## Simulate crashes, losses of power, faults and many callers under the log-structured store, with the seed of each history (FOR=20m, three times; TARRY_TEST_SEED=N plays one again).
+simulate: ## Simulate crashes, losses of power, faults and many callers under the disk engine, with the seed of each history (FOR=20m, three times; TARRY_TEST_SEED=N plays one again).
 	TARRY_SIMULATE=$${FOR:-20m} $(GO) test -count=1 -timeout 0 -v -run '^Test(Simulation|PowerLoss|Throng)$$' ./engine/logengine
 
 .PHONY: check
@@ -145,19 +145,19 @@ DISK_SIZES = -turns $(call size,TURNS,3,1) -pushes $(call size,PUSHES,200000,200
 	-burst $(call size,BURST,100000,20000) -late-for $(call size,LATEFOR,10s,2s)
 
 .PHONY: bench-disk
-bench-disk: ## Measure the log-structured store of the disk engine beside the one on Pebble and a bare log, into docs/benchmarks.md (QUICK=1; TURNS PUSHES MILLION SUSTAINED CHUNK PENDING BURST LATEFOR; LOG='disk:DIR?store=log').
+bench-disk: ## Measure the disk engine beside a bare log, into docs/benchmarks.md (QUICK=1; TURNS PUSHES MILLION SUSTAINED CHUNK PENDING BURST LATEFOR; STORE='disk:DIR?memory=256MiB').
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	{ echo "sizes: $(DISK_SIZES)" && \
 	  $(GO) test -run '^$$' -bench '^Benchmark(Push|Batch|Sustained|Cancel|Burst|Churn|Lateness|Deep)$$' -benchtime 1x -timeout 3h ./disk \
-	    -log '$(or $(LOG),disk:DIR?store=log)' $(DISK_SIZES) && echo whole: yes; } \
+	    -url '$(or $(STORE),disk:DIR)' $(DISK_SIZES) && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./disk/table ../docs/benchmarks.md
 
 .PHONY: bench-disk-huge
-bench-disk-huge: ## Measure that store with 100 million messages beside a million, into docs/benchmarks.md (N=100000000 BODY=200 KEYS=order TURNS=3 PUSHES=200000; DIR=… keeps the store for the next time; LOG='disk:DIR?store=log').
+bench-disk-huge: ## Measure the disk engine with 100 million messages beside a million, into docs/benchmarks.md (N=100000000 BODY=200 KEYS=order TURNS=3 PUSHES=200000; DIR=… keeps the store for the next time; STORE='disk:DIR?memory=256MiB').
 	cd bench $(if $(DIR),&& mkdir -p '$(abspath $(DIR))') && export TMPDIR=$$(mktemp -d $(if $(DIR),-p '$(abspath $(DIR))')) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	{ echo "sizes: $(HUGE_SIZES)" && \
 	  $(GO) test -run '^$$' -bench '^BenchmarkHuge$$' -benchtime 1x -timeout 6h ./disk \
-	    -log '$(or $(LOG),disk:DIR?store=log)' $(HUGE_SIZES) -huge-dir '$(abspath $(DIR))' && echo whole: yes; } \
+	    -url '$(or $(STORE),disk:DIR)' $(HUGE_SIZES) -huge-dir '$(abspath $(DIR))' && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./disk/table -huge ../docs/benchmarks.md
 
 HUGE_SIZES = -huge $(or $(N),100000000) -body $(or $(BODY),200) -keys $(or $(KEYS),order) -turns $(or $(TURNS),3) -pushes $(or $(PUSHES),200000)

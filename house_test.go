@@ -24,7 +24,6 @@ var mayImport = map[string][]string{
 	"engine/internal":   {"engine", "internal", "engine/internal"},
 	"engine/enginetest": {"engine", "internal", "engine/internal"},
 	"engine/memengine":  {"engine", "timer", "internal", "engine/internal"},
-	"engine/diskengine": {"engine", "timer", "internal", "engine/internal", "engine/logengine"},
 	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
 	"engine/logengine/internal":        {"engine/logengine/internal"},
@@ -52,8 +51,8 @@ var mayImport = map[string][]string{
 	"ui":                                {"internal"},
 	"tarryotel":                         {"", "engine"},
 	"forward":                           {"", "engine", "internal", "forward", "forward/internal"},
-	"cmd/tarry":                         {"", "tarryprom", "trend", "engine", "internal", "server", "server/access", "tarryotel", "ui", "engine/memengine", "engine/diskengine", "engine/logengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
-	"examples":                          {"", "tarryprom", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
+	"cmd/tarry":                         {"", "tarryprom", "trend", "engine", "internal", "server", "server/access", "tarryotel", "ui", "engine/memengine", "engine/logengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
+	"examples":                          {"", "tarryprom", "engine/memengine", "engine/logengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 }
 
 var buckets = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg", "models"}

@@ -138,7 +138,7 @@ func TestMade(t *testing.T) {
 		t.Errorf("it is %v, %v", m, err)
 	}
 	for name, change := range map[string]func(*made){
-		"store": func(m *made) { m.Store = "disk:DIR?store=log" }, "messages": func(m *made) { m.Messages++ },
+		"store": func(m *made) { m.Store = "disk:DIR?memory=1GiB" }, "messages": func(m *made) { m.Messages++ },
 		"keys": func(m *made) { m.Keys = "random" }, "body": func(m *made) { m.Body = 100 },
 	} {
 		other := want

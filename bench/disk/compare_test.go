@@ -13,23 +13,20 @@ import (
 )
 
 var (
-	logURL    = flag.String("log", "disk:DIR?store=log", "the store that is measured, with DIR for its directory")
-	pebbleURL = flag.String("pebble", "disk:DIR", "the one beside; \"\": none")
-	turns     = flag.Int("turns", 3, "how often the systems take turns")
-	pushes    = flag.Int("pushes", 200_000, "messages of each turn of single pushes, and of cancels")
-	million   = flag.Int("million", 1_000_000, "messages of each turn of pushes in batches")
-	lateFor   = flag.Duration("late-for", 10*time.Second, "how long each turn of lateness lasts")
+	storeURL = flag.String("url", "disk:DIR", "the store that is measured, with DIR for its directory")
+	turns    = flag.Int("turns", 3, "how often the systems take turns")
+	pushes   = flag.Int("pushes", 200_000, "messages of each turn of single pushes, and of cancels")
+	million  = flag.Int("million", 1_000_000, "messages of each turn of pushes in batches")
+	lateFor  = flag.Duration("late-for", 10*time.Second, "how long each turn of lateness lasts")
 )
 
-// stores are the systems that do all, and pushing is who pushes.
-func stores() (s []system) {
-	if *pebbleURL != "" {
-		s = append(s, system{"pebble", *pebbleURL})
-	}
-	return append(s, system{"log", *logURL})
-}
+// measuredStore is the system that does all, and pushing is who pushes.
+func measuredStore() system { return system{"store", *storeURL} }
 
-func pushing() []system { return append([]system{{"bare", "bare:DIR"}}, stores()...) }
+func pushing() []system { return []system{{"bare", "bare:DIR"}, measuredStore()} }
+
+// alone is the store with nothing beside it.
+func alone() []system { return []system{measuredStore()} }
 
 // take has systems run a job in turn, again and again, and reports what each says. param
 // names the way in which they do.
@@ -83,22 +80,22 @@ func BenchmarkBatch(b *testing.B) {
 func BenchmarkCancel(b *testing.B) {
 	scenario.Once(b)
 	for _, keys := range kindsOfKeys {
-		take(b, stores(), "/keys="+keys, "cancel", *pushes, "-keys", keys)
+		take(b, alone(), "/keys="+keys, "cancel", *pushes, "-keys", keys)
 	}
 }
 
 func BenchmarkBurst(b *testing.B) {
 	scenario.Once(b)
-	take(b, stores(), "", "burst", 1, "-burst", strconv.Itoa(*scenario.BurstSize))
+	take(b, alone(), "", "burst", 1, "-burst", strconv.Itoa(*scenario.BurstSize))
 }
 
 func BenchmarkLateness(b *testing.B) {
 	scenario.Once(b)
-	take(b, stores(), "", "lateness", 1, "-rate", "5000", "-span", lateFor.String())
+	take(b, alone(), "", "lateness", 1, "-rate", "5000", "-span", lateFor.String())
 }
 
 func BenchmarkChurn(b *testing.B) {
 	scenario.Once(b)
-	take(b, stores(), "/batch=1", "churn", *pushes)
-	take(b, stores(), "/batch="+strconv.Itoa(batchSize), "churn", *million, "-clients", strconv.Itoa(fewClients), "-batch", strconv.Itoa(batchSize))
+	take(b, alone(), "/batch=1", "churn", *pushes)
+	take(b, alone(), "/batch="+strconv.Itoa(batchSize), "churn", *million, "-clients", strconv.Itoa(fewClients), "-batch", strconv.Itoa(batchSize))
 }

@@ -20,24 +20,18 @@ const pending = 1 << 32
 func BenchmarkDeep(b *testing.B) {
 	scenario.Once(b)
 	n := *scenario.Pending
-	demand(b, os.TempDir(), room(len(stores())*n))
-	dirs := make(map[string]string)
-	for _, s := range stores() {
-		in := b.TempDir()
-		dirs[s.name] = in
-		b.Run("impl="+s.name+"/step=fill", func(b *testing.B) { fill(b, s, in, n).report(b) })
-		b.Run("impl="+s.name+"/step=reopen", func(b *testing.B) {
-			report(b, start(b, s, "reopen", 1, "-dir", in, "-first", strconv.Itoa(pending),
-				"-pending", strconv.Itoa(n), "-span", lateFor.String()).figures(b))
+	demand(b, os.TempDir(), room(n))
+	s, in := measuredStore(), b.TempDir()
+	b.Run("impl="+s.name+"/step=fill", func(b *testing.B) { fill(b, s, in, n).report(b) })
+	b.Run("impl="+s.name+"/step=reopen", func(b *testing.B) {
+		report(b, start(b, s, "reopen", 1, "-dir", in, "-first", strconv.Itoa(pending),
+			"-pending", strconv.Itoa(n), "-span", lateFor.String()).figures(b))
+	})
+	for range *turns {
+		b.Run("impl="+s.name+"/step=late", func(b *testing.B) {
+			report(b, start(b, s, "late", 1, "-dir", in,
+				"-rate", "5000", "-beside", "20000", "-span", lateFor.String()).figures(b))
 		})
-	}
-	for turn := range *turns {
-		for _, s := range order(stores(), turn) {
-			b.Run("impl="+s.name+"/step=late", func(b *testing.B) {
-				report(b, start(b, s, "late", 1, "-dir", dirs[s.name],
-					"-rate", "5000", "-beside", "20000", "-span", lateFor.String()).figures(b))
-			})
-		}
 	}
 }
 

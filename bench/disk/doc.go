@@ -1,12 +1,11 @@
-// Package disk measures the disk engine's log-structured store beside the one on Pebble and
-// beside a bare log, which is the least code that makes records durable: what the disk and
-// the processors allow.
+// Package disk measures the disk engine beside a bare log, which is the least code that makes
+// records durable: what the disk and the processors allow.
 //
 // BenchmarkSystem measures one of them, and takes the profiles of go test:
 //
 //	go test ./disk -run '^$' -bench System/push -benchtime 200000x -store disk:DIR -cpuprofile cpu.out
 //
-// The other benchmarks have all of them measured in turns. Each turn is a process of its
+// The other benchmarks have both measured in turns. Each turn is a process of its
 // own, on a store of its own where none is kept, so that its processors' time, its memory
 // and what it writes are its own. In each turn one is divided by the other; of the turns
 // the table has the median. Who has to live longer than a turn is stopped while another

@@ -38,7 +38,7 @@ func BenchmarkHuge(b *testing.B) {
 	if *huge == 0 {
 		b.Skip("-huge says no number")
 	}
-	s := system{"log", *logURL}
+	s := measuredStore()
 	large, small := makeHuge(b, s), makeSmall(b, s)
 	open := []*side{{label: "large", made: large}, {label: "small", made: small}}
 	for _, o := range open {

@@ -27,7 +27,7 @@ func room(messages int) int64 {
 // of its turn.
 func BenchmarkSustained(b *testing.B) {
 	scenario.Once(b)
-	demand(b, os.TempDir(), room(len(stores())**sustained))
+	demand(b, os.TempDir(), room(*sustained))
 	all := make([]*stream, 0)
 	for _, s := range pushing() {
 		all = append(all, newStream(b, s, b.TempDir()))

@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/bench/scenario"
 )
 
-var tested = []system{{"bare", "bare:DIR"}, {"pebble", "disk:DIR"}, {"log", "disk:DIR?store=log"}}
+var tested = []system{{"bare", "bare:DIR"}, {"store", "disk:DIR"}}
 
 // Each system does the jobs of its turns, and reports what the table is made of.
 func TestTurns(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTurns(t *testing.T) {
 		{"lateness", "p50-ms", 1, []string{"-rate", "1000", "-span", "300ms"}},
 		{"burst", "s", 1, []string{"-burst", "300"}},
 	} {
-		f := start(t, tested[2], job.name, job.n, job.args...).figures(t)
+		f := start(t, tested[1], job.name, job.n, job.args...).figures(t)
 		for _, unit := range []string{"early", "lost", "twice"} {
 			if v, ok := f[unit]; v != 0 || !ok {
 				t.Errorf("%s: %v %s", job.name, v, unit)
@@ -42,7 +42,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%s: %v", job.name, f)
 		}
 	}
-	f := start(t, tested[2], "instant", 1, "-instant", "300").figures(t)
+	f := start(t, tested[1], "instant", 1, "-instant", "300").figures(t)
 	if f["early"]+f["twice"]+f["lost"]+f["others-lost"] != 0 || f["s"] <= 0 || f["others-max-ms"] < f["others-p50-ms"] {
 		t.Errorf("instant: %v", f)
 	}
@@ -50,14 +50,8 @@ func TestTurns(t *testing.T) {
 
 // What is pushed outlives the process, and what is not there any more is missed.
 func TestKilled(t *testing.T) {
-	for _, s := range tested[1:] {
-		t.Run(s.name, func(t *testing.T) { testKilled(t, s) })
-	}
-}
-
-func testKilled(t *testing.T, store system) {
 	const n, cancelled = 2000, 30
-	dir := t.TempDir()
+	store, dir := tested[1], t.TempDir()
 	p := start(t, store, "obey", 1, "-dir", dir)
 	c := command{Do: "push", From: pending, To: pending + n, Soonest: time.Now().Add(time.Hour), Spread: time.Hour, Clients: 8, Batch: 100}
 	a := p.ask(t, c)

@@ -20,7 +20,7 @@ func (p *Program) backupCommand() *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
 		Use:   "backup TO",
-		Short: "Copy a disk store made with store=log to a directory",
+		Short: "Copy a disk store to a directory",
 		Long: `Backup brings the backup in the directory TO to what the store holds now: all that was
 answered before is in it, and on the disk, when it ends. A server makes it itself, in the
 directory of the name TO below its --backup-dir; with --store TO is any directory. It is
@@ -29,13 +29,13 @@ backup that is cut off leaves the one before.
 
 Files that never change are shared with the store by hard links; on another file system
 only what is new since the backup before is copied.`,
-		Example: "  tarry backup orders\n  tarry backup /backups/orders --store 'disk:tarry-data?store=log'",
+		Example: "  tarry backup orders\n  tarry backup /backups/orders --store disk:tarry-data",
 		Args:    exactly("TO"),
 	}
 	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		b, ok := c.Engine().(engine.Backuper)
 		if !ok {
-			return &engine.Error{Op: "backup", Err: engine.ErrUnsupported, Hint: "only a disk store made with store=log is backed up so"}
+			return &engine.Error{Op: "backup", Err: engine.ErrUnsupported, Hint: "only a disk store is backed up so"}
 		}
 		made, err := b.Backup(cmd.Context(), args[0]) // it may rightly take long
 		if err != nil {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-const logStore = "disk:data?store=log"
+const diskStore = "disk:data"
 
 // A store is backed up, again to the same place, and restored; both are sound.
 func TestBackupAndRestore(t *testing.T) {
 	t.Chdir(t.TempDir())
-	w := world{env: []string{"TARRY_STORE=" + logStore}}
+	w := world{env: []string{"TARRY_STORE=" + diskStore}}
 	for _, s := range []step{
 		{args: "push mail x --key ann --in 1h", stdout: `created .*\n`},
 		{args: "push mail y --key bob --in 1h", stdout: `created .*\n`},
@@ -25,7 +25,7 @@ func TestBackupAndRestore(t *testing.T) {
 		{args: "check copies/mail", stdout: `copies/mail is sound: 0 runs with 0 entries, \d+ records in the log\nQUEUE  LIVE  DEAD  FINISHED\nmail  2  0  0\n`},
 		{args: "restore copies/mail disk:again", stdout: `restored to again what was answered before TIME: .*\n`},
 		{args: "check again --json", stdout: `{"dir":"again","sound":true,"closed":true,"runs":\d+,"entries":\d+,"records":\d+,"findings":\[\],"more":0,"leftovers":\[\],"done":\[\],"losses":\[\],"notes":\[\],"aside":"","queues":\[{"queue":"mail","live":2,"dead":0,"finished":0}\]}\n`},
-		{args: "ls mail --store disk:again?store=log", stdout: `ID .*\n\d+  bob .*\n\d+  cat .*\n`},
+		{args: "ls mail --store disk:again", stdout: `ID .*\n\d+  bob .*\n\d+  cat .*\n`},
 		{args: "ls mail", stdout: `ID .*\n\d+  bob .*\n\d+  cat .*\n\d+  dan .*\n`},
 		{args: "restore copies/mail third --json", stdout: `{"outcome":"restored","to":"third",.*}\n`},
 	} {
@@ -36,7 +36,7 @@ func TestBackupAndRestore(t *testing.T) {
 // A server makes the backup itself, in its own directory.
 func TestBackupOfAServer(t *testing.T) {
 	t.Chdir(t.TempDir())
-	s := world{}.start(t, "serve", "--store", logStore, "--http", "127.0.0.1:0", "--backup-dir", "copies")
+	s := world{}.start(t, "serve", "--store", diskStore, "--http", "127.0.0.1:0", "--backup-dir", "copies")
 	w := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try: curl`)[1]}}
 	for _, s := range []step{
 		{args: "push mail x --key ann --in 1h", stdout: `created .*\n`},
@@ -49,34 +49,39 @@ func TestBackupOfAServer(t *testing.T) {
 	} {
 		run1(t, w, s)
 	}
-	for store, hint := range map[string]string{logStore + "2": `--backup-dir`, "mem:": `not backed up`} {
-		w, _ := served(t, strings.Replace(store, "data?store=log2", "other?store=log", 1))
+	for store, hint := range map[string]string{"disk:other": `--backup-dir`, "mem:": `not backed up`} {
+		w, _ := served(t, store)
 		run1(t, w, step{args: "backup daily", code: exitFailed, stderr: `tarry: .*not supported.*` + hint + `.*\n`})
 	}
 }
 
 func TestBackupRefusals(t *testing.T) {
 	t.Chdir(t.TempDir())
-	w := world{env: []string{"TARRY_STORE=" + logStore}}
+	w := world{env: []string{"TARRY_STORE=" + diskStore}}
 	w.must(t, "push", "mail", "x")
 	w.must(t, "backup", "copy")
-	w.must(t, "push", "mail", "x", "--store", "disk:other?store=log")
-	w.must(t, "push", "mail", "x", "--store", "disk:pebble")
-	if err := os.MkdirAll("photos/holiday", 0o755); err != nil {
+	w.must(t, "push", "mail", "x", "--store", "disk:other")
+	for _, dir := range []string{"photos/holiday", "pebble/store"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("pebble/TARRY", []byte("tarry disk 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []step{
 		{args: "backup", code: exitUsage, stderr: `tarry: TO is missing .*\n`},
 		{args: "backup photos", code: exitUsage, stderr: `tarry: .*this is no backup: photos holds holiday \(name another directory\)\n`},
 		{args: "backup data", code: exitUsage, stderr: `tarry: .*this is no backup: data holds [A-Z]+ .*\n`},
-		{args: "backup copy --store disk:other?store=log", code: exitUsage, stderr: `tarry: .*this is a backup of another store: copy \(name another directory\)\n`},
-		{args: "backup more --store disk:pebble", code: exitFailed, stderr: `tarry: .*only a disk store made with store=log .*\n`},
+		{args: "backup copy --store disk:other", code: exitUsage, stderr: `tarry: .*this is a backup of another store: copy \(name another directory\)\n`},
+		{args: "backup more --store mem:", code: exitFailed, stderr: `tarry: .*only a disk store .*\n`},
+		{args: "queues --store disk:pebble", code: exitUsage, stderr: `tarry: .*pebble is a store of an earlier tarry, on Pebble: .*tarry copy http://127.0.0.1:8277 disk:NEW.*\n`},
 		{args: "restore copy", code: exitUsage, stderr: `tarry: TO is missing .*\n`},
 		{args: "restore copy data", code: exitUsage, stderr: `tarry: .*the directory is not empty: data holds [A-Z]+ \(name one that is missing or empty\)\n`},
 		{args: "restore data new", code: exitUsage, stderr: `tarry: .*this is no backup: data holds [A-Z]+ .*\n`},
 		{args: "restore nowhere new", code: exitUsage, stderr: `tarry: .*nowhere: .*\n`},
-		{args: "check photos", code: exitUsage, stderr: `tarry: .*\(name the directory of a store made with store=log, or of a backup of one\)\n`},
-		{args: "check pebble", code: exitUsage, stderr: `tarry: .*\(pebble is a store on Pebble, which is not checked here: name one made with store=log, or a backup of one\)\n`},
+		{args: "check photos", code: exitUsage, stderr: `tarry: .*\(name the directory of a disk store, or of a backup of one\)\n`},
+		{args: "check pebble", code: exitUsage, stderr: `tarry: .*pebble is a store of an earlier tarry, on Pebble: .*\n`},
 		{args: "check nowhere", code: exitUsage, stderr: `tarry: .*nowhere.*\n`},
 		{args: "check copy --repair", code: exitUsage, stderr: `tarry: .*copy is a backup, and is left as it is.*\n`},
 	} {
@@ -85,15 +90,15 @@ func TestBackupRefusals(t *testing.T) {
 	if names, _ := filepath.Glob("*"); !slices.Equal(names, []string{"copy", "data", "other", "pebble", "photos"}) {
 		t.Errorf("left %v", names)
 	}
-	served(t, logStore)
+	served(t, diskStore)
 	run1(t, w, step{args: "check data", code: exitFailed, stderr: `tarry: .*\(another process has data open: stop that first\)\n`})
-	run1(t, w, step{args: "queues", code: exitFailed, stderr: `tarry: open: .*another process has the store in data open.*\n`})
+	run1(t, w, step{args: "queues", code: exitFailed, stderr: `tarry: open: .*one process at a time has a store open.*\n`})
 }
 
 // What is damaged is told, with file and place, and is not restored. What a repair does it tells.
 func TestCheckTellsDamage(t *testing.T) {
 	t.Chdir(t.TempDir())
-	w := world{env: []string{"TARRY_STORE=" + logStore}}
+	w := world{env: []string{"TARRY_STORE=" + diskStore}}
 	w.must(t, "push", "mail", "x")
 	w.must(t, "backup", "copy")
 	left := filepath.Join("data", "runs", strings.Repeat("0", 14)+"ff.run")

@@ -13,7 +13,7 @@ func (p *Program) checkCommand() *cobra.Command {
 	var repair, allowLoss, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check DIR",
-		Short: "Verify a disk store made with store=log, or a backup of one",
+		Short: "Verify a disk store, or a backup of one",
 		Long: `Check reads all of the store in a directory, DIR or disk:DIR, that no process has open:
 checksums, indexes and counters, and that each message stands in one place alone. It
 changes nothing. What is wrong it says, a line each, with what would mend it; exit code 1

@@ -9,7 +9,7 @@ import (
 // A repair says what it would lose, loses it only when it may, and says where the files are as they were.
 func TestCheckAllowsLoss(t *testing.T) {
 	t.Chdir(t.TempDir())
-	w := world{env: []string{"TARRY_STORE=" + logStore}}
+	w := world{env: []string{"TARRY_STORE=" + diskStore}}
 	for _, key := range []string{"a", "b", "c"} {
 		w.must(t, "push", "mail", "x", "--key", key, "--in", "1h")
 	}

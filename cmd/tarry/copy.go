@@ -44,7 +44,7 @@ a key would be there twice; those with a key whose key TO knows are left as TO h
 Leased messages, remembered keys, attempts used up, ids and times of creation are not
 copied; copy tells how many it left. Dead messages are copied with --dead: they die anew
 in TO, with the last error that they had.`,
-		Example: `  tarry copy disk:old 'disk:new?store=log' --dry-run
+		Example: `  tarry copy disk:old disk:new --dry-run
   tarry copy disk:tarry-data @postgres.url
   tarry copy http://127.0.0.1:8277 disk:saved order.unpaid`,
 		Args: func(cmd *cobra.Command, args []string) error {

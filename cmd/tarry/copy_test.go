@@ -99,9 +99,8 @@ func stock(t *testing.T, store string) {
 
 func TestCopy(t *testing.T) {
 	for name, pair := range map[string][2]string{
-		"to the log":    {"disk:old", "disk:new?store=log"},
-		"from the log":  {"disk:old?store=log", "disk:new"},
-		"from a server": {"served", "disk:new?store=log"},
+		"to another":    {"disk:old", "disk:new"},
+		"from a server": {"served", "disk:new"},
 		"to a server":   {"disk:old", "served"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,8 +184,8 @@ func TestCopyOfWhatFallsDueMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, c)
-	w.must(t, "copy", from, "disk:new?store=log")
-	to := opened(t, "disk:new?store=log")
+	w.must(t, "copy", from, "disk:new")
+	to := opened(t, "disk:new")
 	defer closed(t, to)
 	q, err := to.Queue(t.Context(), "q")
 	if err != nil || q.Scheduled+q.Ready != n {
@@ -280,7 +279,7 @@ func TestCopyRefuses(t *testing.T) {
 
 // Dead messages come out dead, in their order, each with its last error.
 func TestCopyOfTheDead(t *testing.T) {
-	for name, pair := range map[string][2]string{"disk": {"served", "disk:new?store=log"}, "server": {"served", "served"}} {
+	for name, pair := range map[string][2]string{"disk": {"served", "disk:new"}, "server": {"served", "served"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			pair := serve(t, pair)
@@ -375,7 +374,7 @@ func TestCopyToDatabases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			at(to).must(t, "migrate", "up")
-			copies(t, "disk:old?store=log", to)
+			copies(t, "disk:old", to)
 		})
 	}
 }

@@ -83,12 +83,11 @@ func TestFiguresInTheDocs(t *testing.T) {
 	behind, _ := served(t, "mem:")
 	remote, _ := behind.program(nil, nil).env("TARRY_SERVER")
 	for section, is := range map[string]struct{ engine, store string }{
-		"### Another server":         {"remote", remote},
-		"### Disk":                   {"disk", "disk:" + t.TempDir()},
-		"### Disk, with `store=log`": {"disk", "disk:" + t.TempDir() + "?store=log"},
-		"### PostgreSQL":             {"postgres", pgtest.Shared(t) + "&migrate=true"},
-		"### MySQL and MariaDB":      {"mysql", mysqltest.Shared(t) + "?migrate=true"},
-		"### RabbitMQ":               {"rabbit", rabbittest.Shared(t)},
+		"### Another server":    {"remote", remote},
+		"### Disk":              {"disk", "disk:" + t.TempDir()},
+		"### PostgreSQL":        {"postgres", pgtest.Shared(t) + "&migrate=true"},
+		"### MySQL and MariaDB": {"mysql", mysqltest.Shared(t) + "?migrate=true"},
+		"### RabbitMQ":          {"rabbit", rabbittest.Shared(t)},
 	} {
 		w, _ := served(t, is.store)
 		url, _ := w.program(nil, nil).env("TARRY_SERVER")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/logengine/internal/backup"
@@ -116,10 +115,11 @@ func checkError(dir string, err error) error {
 		return err
 	case errors.Is(err, disk.ErrLocked):
 		return fail(engine.ErrUnavailable, "another process has "+dir+" open: stop that first")
-	case errors.Is(err, fs.ErrNotExist) && isOlder(disk.OS{}, dir):
-		return &engine.Error{Op: "check", Err: engine.ErrInvalid, Hint: dir + " is a store on Pebble, which is not checked here: name one made with store=log, or a backup of one"}
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(engine.ErrInvalid, "name the directory of a store made with store=log, or of a backup of one")
+		if names, _ := (disk.OS{}).List(dir); onPebble(names) {
+			return pebbleError("check", dir)
+		}
+		return fail(engine.ErrInvalid, "name the directory of a disk store, or of a backup of one")
 	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, marks.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
 		return fail(engine.ErrInvalid, dir+" was written by a newer release: use that")
 	case errors.Is(err, run.ErrOlder):
@@ -132,10 +132,4 @@ func checkError(dir string, err error) error {
 		return fail(engine.ErrInvalid, "the directory "+dir+" must be readable and writable")
 	}
 	return fail(engine.ErrUnavailable, "see to the disk of "+dir)
-}
-
-// isOlder reports whether a directory is a store of package diskengine.
-func isOlder(f disk.FS, dir string) bool {
-	names, err := f.List(dir)
-	return err == nil && slices.Contains(names, olderName)
 }

@@ -149,17 +149,19 @@ func (e *Engine) damaged(q *queue, id engine.ID, err error) {
 
 // Close waits for calls under way and ends the engine; what it does in the background ends early.
 // Leases given with Want.Remote stay valid; the others have lapsed when the directory is opened
-// again. A disk that does not answer is waited for as long as Config.CloseTimeout says: Close then
-// fails with engine.ErrUnavailable and says what hangs, and the directory stays locked until the disk
-// answers or the process ends. A second Close waits likewise, and returns the same once all has ended.
+// again. What fails as the engine ends, such as the last sync, fails Close. A disk that does not answer
+// is waited for as long as Config.CloseTimeout says: Close then fails with engine.ErrUnavailable and
+// says what hangs, and the directory stays locked until the disk answers or the process ends. A second
+// Close waits likewise, and returns the same once all has ended.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		idle := e.calls.Close()
+		stopped := e.failed() != nil // and all who called were told
 		e.end()
 		go func() {
 			<-idle
 			e.made.Close()
-			e.closeErr = e.shut()
+			e.closeErr = e.shut(stopped)
 			close(e.closed)
 		}()
 	})

@@ -41,6 +41,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	})
 	if err != nil {
 		e.giveBack(ctx, leased)
+		e.untold(wants, g.Queues)
 		return engine.Grant{}, err
 	}
 	for i, pictures := range leased {
@@ -84,6 +85,18 @@ func (e *Engine) giveBack(ctx context.Context, leased [][]picture) {
 	}
 	_, _, _ = leave.Make(ctx, &e.made, givePatience, func([]engine.Settled, error) {},
 		func() ([]engine.Settled, error) { return e.settle(context.Background(), s) }) // a store that has stopped has no leases
+}
+
+// untold keeps, for the next lease, what was counted for a lease that nobody is told of.
+func (e *Engine) untold(wants []engine.Want, granted []engine.Granted) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range granted {
+		if q := e.queues[wants[i].Queue]; q != nil {
+			q.expired += granted[i].Expired
+			q.died += granted[i].Died
+		}
+	}
 }
 
 // givePatience is how long whoever has left waits until what was leased for him is released, durably.

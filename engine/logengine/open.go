@@ -1,6 +1,7 @@
 package logengine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -28,8 +30,6 @@ import (
 const (
 	lockName = "LOCK"
 	runsDir  = "runs"
-
-	olderName = "TARRY" // is in the directories of package diskengine
 )
 
 // Open opens the store in a directory, and makes it when there is none. A nil cfg means all
@@ -50,10 +50,13 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	defer func() {
 		if err != nil {
 			e.end()
-			err = e.openError(errors.Join(err, e.shut()))
+			err = e.openError(errors.Join(err, e.shut(true)))
 		}
 	}()
 	if err := disk.MkdirAll(e.fs, e.dir); err != nil {
+		return nil, err
+	}
+	if err := e.ours(); err != nil {
 		return nil, err
 	}
 	if e.lock, err = e.fs.Lock(filepath.Join(e.dir, lockName)); err != nil {
@@ -95,7 +98,9 @@ func (e *Engine) openError(err error) error {
 	case errors.As(err, &ours):
 		return err
 	case errors.Is(err, disk.ErrLocked):
-		return &engine.Error{Op: "open", Err: engine.ErrUnavailable, Hint: "another process has the store in " + e.dir + " open"}
+		who := cmp.Or(disk.Holder(filepath.Join(e.dir, lockName)), "another process")
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %s is in use by %s", engine.ErrUnavailable, e.dir, who),
+			Hint: "one process at a time has a store open: end that one, or talk to its server"}
 	case errors.Is(err, wal.ErrDamaged), errors.Is(err, run.ErrDamaged), errors.Is(err, manifest.ErrDamaged):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: damagedHint(e.dir)}
 	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
@@ -104,10 +109,36 @@ func (e *Engine) openError(err error) error {
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}
 	case errors.Is(err, fs.ErrNotExist) && e.recent != nil: // something that the manifest names
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: damagedHint(e.dir)}
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the directory " + e.dir + " must be readable and writable"}
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: e.dir + " must be a directory, readable and writable"}
 	}
 	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: "the store in " + e.dir + " cannot be opened: see to the disk"}
+}
+
+// ours refuses a directory that holds something else than a store, before anything is written to it.
+func (e *Engine) ours() error {
+	names, err := e.fs.List(e.dir)
+	if err != nil || slices.Contains(names, manifest.Name) {
+		return err
+	}
+	if onPebble(names) {
+		return pebbleError("open", e.dir)
+	}
+	// What a first opening leaves that was cut short is ours, and what a repair made of a store.
+	ours := []string{lockName, disk.HolderName, ballastName, manifest.NewName, manifest.RepairName, runsDir}
+	for _, name := range names {
+		_, isLog := manifest.ParseLogName(name)
+		if !isLog && !slices.Contains(ours, name) && !check.IsAside(name) {
+			return e.foreign(name)
+		}
+	}
+	return nil
+}
+
+// foreign is the error of a directory that holds something else.
+func (e *Engine) foreign(name string) error {
+	return &engine.Error{Op: "open", Err: engine.ErrInvalid,
+		Hint: fmt.Sprintf("%s is no store of tarry: it holds %s; name an empty directory or a new one", e.dir, name)}
 }
 
 // manifest opens the manifest, and makes the first one of a new store.
@@ -120,23 +151,12 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.Contains(names, olderName) {
-		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid,
-			Hint: fmt.Sprintf("%s is a store on Pebble: open it as disk:%[1]s, or name another directory", e.dir)}
-	}
-	// What a first opening leaves that was cut short is ours, and what a repair made of a store.
-	ours := []string{lockName, ballastName, manifest.NewName, manifest.RepairName, manifest.LogName(0), runsDir}
 	parts, aside := []string{manifest.LogName(0), runsDir}, ""
 	for _, name := range names {
-		_, isLog := manifest.ParseLogName(name)
-		switch {
-		case slices.Contains(ours, name):
-		case isLog:
+		if _, isLog := manifest.ParseLogName(name); isLog {
 			parts = append(parts, name)
-		case check.IsAside(name):
+		} else if check.IsAside(name) {
 			aside = name
-		default:
-			return nil, e.foreign(name)
 		}
 	}
 	for _, name := range parts {
@@ -161,12 +181,6 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 	first := manifest.State{Store: binary.LittleEndian.Uint64(b[:]), NextID: 1, NextQueue: 1, NextFile: 1}
 	copy(first.Secret[:], b[8:])
 	return manifest.Create(e.fs, e.dir, first)
-}
-
-// foreign is the error of a directory that holds something else.
-func (e *Engine) foreign(name string) error {
-	return &engine.Error{Op: "open", Err: engine.ErrInvalid,
-		Hint: fmt.Sprintf("%s is no store of this kind: it holds %s; choose another directory, or an empty one", e.dir, name)}
 }
 
 // random fills b with what nobody can know.
@@ -242,15 +256,15 @@ func (e *Engine) openRuns(s *manifest.State) error {
 	return e.readMarks(all)
 }
 
-// shut closes what is open.
-func (e *Engine) shut() error {
+// shut closes what is open. Why the log fails meanwhile is not told again once the store has stopped.
+func (e *Engine) shut(stopped bool) error {
 	var errs []error
 	if e.keeper != nil {
 		e.keeper.wait()
 	}
 	if e.log != nil {
-		if err := e.log.Close(); err != nil && e.broken.Load() == nil && !errors.Is(err, wal.ErrStopped) {
-			errs = append(errs, err)
+		if err := e.log.Close(); err != nil && e.broken.Load() == nil && !(stopped && errors.Is(err, wal.ErrStopped)) {
+			errs = append(errs, wrap("close", err))
 		}
 	}
 	for _, src := range e.runs.all() {

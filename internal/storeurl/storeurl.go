@@ -1,5 +1,5 @@
 // Package storeurl reads the URLs that name stores and the targets that messages are
-// handed on to, such as disk:tarry-data?cache=1GiB or
+// handed on to, such as disk:tarry-data?memory=1GiB or
 // redis://user@host:6379/0?password_file=/run/secrets/redis.
 //
 // An engine makes a Reader, takes the parts and options out that it knows, and asks
@@ -8,7 +8,7 @@
 //	r := storeurl.New(u)
 //	cfg := new(Config)
 //	r.Int("max_pending", &cfg.MaxPending)
-//	r.Bytes("cache", &cfg.CacheBytes)
+//	r.Bytes("memory", &cfg.MemoryBytes)
 //	if err := r.Done(); err != nil {
 //		return nil, err
 //	}

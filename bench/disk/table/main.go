@@ -1,4 +1,4 @@
-// Command table turns the output of the benchmarks of the disk engine's stores, on standard
+// Command table turns the output of the benchmarks of the disk engine, on standard
 // input, into a table of docs/benchmarks.md, between the two marks in that file; with -huge
 // those of a store in which a great many messages pend.
 //
@@ -23,8 +23,8 @@ func main() {
 
 func write(w io.Writer, r *table.Results) {
 	fmt.Fprintf(w, "Measured on: %s, with `%s`.\n\n", r.Config["cpu"], r.Config["sizes"])
-	fmt.Fprintln(w, "| | bare log | on Pebble | log-structured | × bare log | × Pebble | to reach | reached |")
-	fmt.Fprintln(w, "|---|---:|---:|---:|---:|---:|---|---|")
+	fmt.Fprintln(w, "| | bare log | disk engine | × bare log | to reach | reached |")
+	fmt.Fprintln(w, "|---|---:|---:|---:|---|---|")
 	for _, row := range rows {
 		row.write(w, r)
 	}

@@ -12,9 +12,8 @@ import (
 
 // The systems beside each other.
 const (
-	bare   = "bare"
-	pebble = "pebble"
-	log    = "log"
+	bare  = "bare"
+	store = "store"
 )
 
 // row is a line of the table: a figure of all systems.
@@ -38,13 +37,10 @@ func times(least float64, than string) target { return target{than, least} }
 func atMost(v float64) target { return target{"", v} }
 
 func (t target) String() string {
-	switch t.than {
-	case bare:
+	switch {
+	case t.than == bare:
 		return fmt.Sprintf("≥ %v of the bare log", t.least)
-	case pebble:
-		return fmt.Sprintf("≥ %v × Pebble", t.least)
-	}
-	if t.least == 0 {
+	case t.least == 0:
 		return "0"
 	}
 	return "≤ " + table.Number(t.least)
@@ -60,21 +56,18 @@ func (x row) name(impl string) string {
 
 // write writes the line, unless the store has no such figure.
 func (x row) write(w io.Writer, r *table.Results) {
-	if _, ok := x.figure(r, log); !ok {
+	if _, ok := x.figure(r, store); !ok {
 		return
 	}
 	cells := []string{x.text}
-	for _, impl := range []string{bare, pebble, log} {
+	for _, impl := range []string{bare, store} {
 		text := ""
 		if v, ok := x.figure(r, impl); ok {
 			text = table.Number(v)
 		}
 		cells = append(cells, text)
 	}
-	for _, impl := range []string{bare, pebble} {
-		cells = append(cells, ratioText(x.ratio(r, impl), x.better))
-	}
-	cells = append(cells, goals(x.targets), x.reached(r))
+	cells = append(cells, ratioText(x.ratio(r, bare), x.better), goals(x.targets), x.reached(r))
 	fmt.Fprintln(w, "|", strings.Join(cells, " | "), "|")
 }
 
@@ -106,7 +99,7 @@ func (x row) figure(r *table.Results, impl string) (float64, bool) {
 // ratio says how many times better the store is than another. It is not a number where
 // there are no turns.
 func (x row) ratio(r *table.Results, than string) float64 {
-	return perTurn(r.Turns[x.name(log)][x.unit], r.Turns[x.name(than)][x.unit], x.better)
+	return perTurn(r.Turns[x.name(store)][x.unit], r.Turns[x.name(than)][x.unit], x.better)
 }
 
 // perTurn says how many times better own figures are than other ones: the median of the
@@ -134,7 +127,7 @@ func (x row) reached(r *table.Results) string {
 	}
 	for _, t := range x.targets {
 		ratio := x.ratio(r, t.than)
-		switch v, _ := x.figure(r, log); {
+		switch v, _ := x.figure(r, store); {
 		case t.than == "" && v > t.least, ratio < t.least:
 			return "no"
 		case t.than != "" && math.IsNaN(ratio):

@@ -64,7 +64,7 @@ func (p *place) look() error {
 				return err
 			}
 			p.head = &h
-		case name != newName && name != lockName:
+		case name != newName && name != lockName && name != disk.HolderName:
 			return fmt.Errorf("%w: %s holds %s", ErrNone, p.dir, name)
 		}
 	}

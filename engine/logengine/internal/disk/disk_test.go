@@ -93,6 +93,20 @@ func TestLock(t *testing.T) {
 	})
 }
 
+// TestLockSaysWhoHasIt takes a lock that was left by somebody, and is told of by its holder alone.
+func TestLockSaysWhoHasIt(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "LOCK")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(name), disk.HolderName), []byte("pid 1234567890 on a host of old since a very long time ago\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := must((disk.OS{}).Lock(name))(t)
+	defer l.Close()
+	want := fmt.Sprintf("pid %d on ", os.Getpid())
+	if _, err := (disk.OS{}).Lock(name); !errors.Is(err, disk.ErrLocked) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "old") {
+		t.Errorf("the second lock: %v, want %q", err, want)
+	}
+}
+
 func TestMkdirAllMakesDurably(t *testing.T) {
 	d := disktest.New(nil)
 	for range 2 {

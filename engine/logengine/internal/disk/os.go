@@ -6,7 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -76,16 +79,62 @@ func (OS) Free(dir string) (int64, error) {
 	return n, nil
 }
 
-// Lock implements FS.
+// HolderName is of a file beside a lock of OS that says, for people, who has it.
+const HolderName = "HOLDER"
+
+// Lock implements FS. While it is held there is a file HolderName beside it, and who comes later is told
+// what that says.
 func (OS) Lock(name string) (io.Closer, error) {
 	l := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o640))
 	switch ok, err := l.TryLock(); {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), l.Close())
 	case !ok:
-		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: ErrLocked}, l.Close())
+		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: held(name)}, l.Close())
 	}
-	return l, nil
+	return &osLock{l, hold(name)}, nil
+}
+
+type osLock struct {
+	*flock.Flock
+	holder string
+}
+
+func (l *osLock) Close() error {
+	_ = os.Remove(l.holder) // what stays behind misleads nobody: the lock counts
+	return l.Flock.Close()
+}
+
+// hold writes down who has a lock, in a file. It is not made durable, and where it cannot be written there
+// is none.
+func hold(lock string) (file string) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	file = filepath.Join(filepath.Dir(lock), HolderName)
+	if err := os.WriteFile(file, fmt.Appendf(nil, "pid %d on %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339)), 0o640); err != nil {
+		_ = os.Remove(file) // it may be of an earlier one
+	}
+	return file
+}
+
+// held is the error of a lock that another has.
+func held(lock string) error {
+	if who := Holder(lock); who != "" {
+		return fmt.Errorf("%w: %s", ErrLocked, who)
+	}
+	return ErrLocked
+}
+
+// Holder says who has a lock of OS, or had it last; "" where that is not known.
+func Holder(lock string) string {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(lock), HolderName))
+	line, _, whole := strings.Cut(string(text), "\n")
+	if err != nil || !whole {
+		return ""
+	}
+	return line
 }
 
 type osFile struct{ *os.File }

@@ -74,7 +74,7 @@ test-thorough: ## Run all tests with what make test leaves out for its time: who
 
 .PHONY: simulate
 simulate: ## Simulate crashes, losses of power, faults and many callers under the disk engine, with the seed of each history (FOR=20m, three times; TARRY_TEST_SEED=N plays one again).
-	TARRY_SIMULATE=$${FOR:-20m} $(GO) test -count=1 -timeout 0 -v -run '^Test(Simulation|PowerLoss|Throng)$$' ./engine/logengine
+	TARRY_SIMULATE=$${FOR:-20m} $(GO) test -count=1 -timeout 0 -v -run '^Test(Simulation|PowerLoss|Throng)$$' ./engine/diskengine
 
 .PHONY: check
 check: ## Check format, vet, static analysis, module files and the documents made from code.

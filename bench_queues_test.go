@@ -12,8 +12,8 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
 	_ "github.com/tarryhq/tarry/engine/httpengine"
-	"github.com/tarryhq/tarry/engine/logengine"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server"
 )
@@ -25,7 +25,7 @@ func BenchmarkSpread(b *testing.B) {
 	engines := map[string]func(b *testing.B) engine.Engine{
 		"mem": func(*testing.B) engine.Engine { return memengine.New(nil) },
 		"disk": func(b *testing.B) engine.Engine {
-			e, err := logengine.Open(b.TempDir(), nil)
+			e, err := diskengine.Open(b.TempDir(), nil)
 			if err != nil {
 				b.Fatal(err)
 			}

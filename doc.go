@@ -7,7 +7,7 @@
 //
 //	var Unpaid = tarry.NewTopic[Order]("order.unpaid")
 //
-//	c, err := tarry.Open(ctx, "disk:tarry-data", nil) // import _ ".../engine/logengine"
+//	c, err := tarry.Open(ctx, "disk:tarry-data", nil) // import _ ".../engine/diskengine"
 //	defer c.Close()
 //
 //	_, err = Unpaid.Push(ctx, c, Order{"42"}, tarry.In(30*time.Minute), tarry.Key("42"))
@@ -25,7 +25,7 @@
 // and is handled at least once: twice only when a lease ran out or a process died
 // between handling and ack.
 //
-// Messages are kept by an engine: package engine/memengine, engine/logengine,
+// Messages are kept by an engine: package engine/memengine, engine/diskengine,
 // engine/redisengine, or a tarry server over HTTP by engine/httpengine. The code that
 // uses them is the same. A key is the caller's own name for a message, unique among the live
 // messages of its queue, so that a repeated push makes no second one, and anybody

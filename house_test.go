@@ -26,10 +26,10 @@ var mayImport = map[string][]string{
 	"engine/memengine":  {"engine", "timer", "internal", "engine/internal"},
 	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
-	"engine/logengine/internal":        {"engine/logengine/internal"},
-	"engine/logengine/internal/record": {"engine", "engine/internal"},
-	"engine/logengine/internal/check":  {"engine", "engine/logengine/internal"},
-	"engine/logengine":                 {"engine", "internal", "engine/internal", "engine/logengine/internal"},
+	"engine/diskengine/internal":        {"engine/diskengine/internal"},
+	"engine/diskengine/internal/record": {"engine", "engine/internal"},
+	"engine/diskengine/internal/check":  {"engine", "engine/diskengine/internal"},
+	"engine/diskengine":                 {"engine", "internal", "engine/internal", "engine/diskengine/internal"},
 
 	"engine/enginetest/workertest":      {"", "engine"},
 	"engine/internal/ledger":            {""},
@@ -51,8 +51,8 @@ var mayImport = map[string][]string{
 	"ui":                                {"internal"},
 	"tarryotel":                         {"", "engine"},
 	"forward":                           {"", "engine", "internal", "forward", "forward/internal"},
-	"cmd/tarry":                         {"", "tarryprom", "trend", "engine", "internal", "server", "server/access", "tarryotel", "ui", "engine/memengine", "engine/logengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
-	"examples":                          {"", "tarryprom", "engine/memengine", "engine/logengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
+	"cmd/tarry":                         {"", "tarryprom", "trend", "engine", "internal", "server", "server/access", "tarryotel", "ui", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
+	"examples":                          {"", "tarryprom", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},
 }
 
 var buckets = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg", "models"}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/server/access"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestBackup(t *testing.T) {
 	g := newGuarded(t)
 	dir := t.TempDir()
-	e, err := logengine.Open(filepath.Join(dir, "store"), nil)
+	e, err := diskengine.Open(filepath.Join(dir, "store"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

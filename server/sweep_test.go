@@ -14,7 +14,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/server/access"
@@ -174,7 +174,7 @@ func TestSweep(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) engine.Engine{
 		"mem": func(*testing.T) engine.Engine { return memengine.New(nil) },
 		"disk": func(t *testing.T) engine.Engine {
-			e, err := logengine.Open(filepath.Join(t.TempDir(), "store"), nil)
+			e, err := diskengine.Open(filepath.Join(t.TempDir(), "store"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

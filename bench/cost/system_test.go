@@ -20,7 +20,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/tarryhq/tarry"
-	_ "github.com/tarryhq/tarry/engine/logengine"
+	_ "github.com/tarryhq/tarry/engine/diskengine"
 	_ "github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/tarryotel"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/bench/scenario"
-	_ "github.com/tarryhq/tarry/engine/logengine"
+	_ "github.com/tarryhq/tarry/engine/diskengine"
 )
 
 var (

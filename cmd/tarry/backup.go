@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
@@ -69,7 +69,7 @@ since is not known there: what was handled after the backup is handed out again.
 			}
 			note := p.note()
 			defer note.clear()
-			made, err := logengine.Restore(cmd.Context(), args[0], to, func(n int64) { note.say("%d MiB checked and copied", n>>20) })
+			made, err := diskengine.Restore(cmd.Context(), args[0], to, func(n int64) { note.say("%d MiB checked and copied", n>>20) })
 			note.clear()
 			if err != nil {
 				return ofThisMachine(err)

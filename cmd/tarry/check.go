@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/diskengine"
 )
 
 func (p *Program) checkCommand() *cobra.Command {
@@ -42,9 +42,9 @@ Messages that had been acked or cancelled may be handed out again.`,
 			progress := func(n int64) { note.say("%d MiB read", n>>20) }
 			c := checked{Dir: dir}
 			if repair {
-				c.Done, c.rep, err = logengine.Repair(cmd.Context(), dir, progress)
+				c.Done, c.rep, err = diskengine.Repair(cmd.Context(), dir, progress)
 			} else {
-				c.rep, err = logengine.Check(cmd.Context(), dir, progress)
+				c.rep, err = diskengine.Check(cmd.Context(), dir, progress)
 			}
 			if c.rep != nil && repair && !c.rep.Sound() {
 				err = p.mendLossy(cmd.Context(), &c, allowLoss, asJSON, note, progress)
@@ -66,11 +66,11 @@ Messages that had been acked or cancelled may be handed out again.`,
 // mendLossy says what a repair that loses something gives up, and does it if it may.
 func (p *Program) mendLossy(ctx context.Context, c *checked, may, asJSON bool, note *note, progress func(int64)) (err error) {
 	if !may {
-		c.losses, err = logengine.Losses(ctx, c.Dir, progress)
+		c.losses, err = diskengine.Losses(ctx, c.Dir, progress)
 		return err
 	}
 	o := p.printer(asJSON)
-	out, err := logengine.Rescue(ctx, c.Dir, func(all []logengine.Loss) error {
+	out, err := diskengine.Rescue(ctx, c.Dir, func(all []diskengine.Loss) error {
 		note.clear()
 		if asJSON {
 			return nil
@@ -100,8 +100,8 @@ func (p *Program) midRepair(done []string, err error) error {
 
 // checked is what came of a check, in JSON.
 type checked struct {
-	rep    *logengine.Report
-	losses []logengine.Loss
+	rep    *diskengine.Report
+	losses []diskengine.Loss
 	told   bool // the losses have been
 
 	Dir       string         `json:"dir"`

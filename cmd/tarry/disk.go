@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
@@ -21,7 +21,7 @@ func diskFlag(option string) string { return "disk-" + strings.ReplaceAll(option
 
 func (d *diskFlags) add(cmd *cobra.Command) {
 	d.values = make(map[string]*string)
-	for _, o := range logengine.Options() {
+	for _, o := range diskengine.Options() {
 		d.values[o.Name] = cmd.Flags().String(diskFlag(o.Name), "", "of a disk store: "+o.What+"; default "+o.Default)
 		asSetting(cmd, diskFlag(o.Name))
 	}

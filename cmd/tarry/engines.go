@@ -2,8 +2,8 @@ package main
 
 // The engines that the binary knows, by the scheme of their URLs.
 import (
+	_ "github.com/tarryhq/tarry/engine/diskengine"
 	_ "github.com/tarryhq/tarry/engine/httpengine"
-	_ "github.com/tarryhq/tarry/engine/logengine"
 	_ "github.com/tarryhq/tarry/engine/memengine"
 	_ "github.com/tarryhq/tarry/engine/mysqlengine"
 	_ "github.com/tarryhq/tarry/engine/pgengine"

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/internal/private"
 )
 
@@ -45,7 +45,7 @@ var allSettings = func() []string {
 		"server", "server-file", "store", "store-file", "token", "token-file", "timeout", "json",
 		"http", "host", "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "backup-dir", "concurrency",
 	}
-	for _, o := range logengine.Options() {
+	for _, o := range diskengine.Options() {
 		all = append(all, diskFlag(o.Name))
 	}
 	return all

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/mysqlengine"
 	"github.com/tarryhq/tarry/engine/pgengine"
 )
@@ -24,7 +24,7 @@ var errNoDatabase = errors.New("--messages is postgres://user@host/database or m
 // directory. It goes by the clock. A second process on a database would not be noticed.
 func openMessages(ctx context.Context, of, dir string, now func() time.Time) (c *tarry.Client, closeAll func() error, err error) {
 	if of == "" {
-		eng, err := logengine.Open(dir, &logengine.Config{Now: now})
+		eng, err := diskengine.Open(dir, &diskengine.Config{Now: now})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -44,8 +44,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	_ "github.com/tarryhq/tarry/engine/diskengine"
 	_ "github.com/tarryhq/tarry/engine/httpengine"
-	_ "github.com/tarryhq/tarry/engine/logengine"
 	_ "github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/forward/webhook"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/logengine"
+	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/forward"
 )
@@ -61,7 +61,7 @@ func BenchmarkLateness(b *testing.B) {
 	})
 	b.Run("disk", func(b *testing.B) {
 		for b.Loop() {
-			e, err := logengine.Open(b.TempDir(), nil)
+			e, err := diskengine.Open(b.TempDir(), nil)
 			if err != nil {
 				b.Fatal(err)
 			}

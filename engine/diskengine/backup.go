@@ -1,0 +1,129 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// Backup brings the backup in a directory to what the store is now, and serves meanwhile. The
+// directory is made when it is missing; it is refused with engine.ErrInvalid when it holds anything
+// but a backup of this store. What was answered before the call is in the backup when it returns
+// without an error, and durable. After an error the backup is what it was before.
+//
+// Runs are shared with the store by hard links, or where the directory is on another file system,
+// with the backup before. What is copied stays in the store until Backup returns, also when it would
+// be removed meanwhile; what is copied is written at 64 MiB a second at most. One Backup at a time
+// is made: another one fails with engine.ErrLimit. A full disk is engine.ErrNoSpace.
+func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) {
+	const op = "backup"
+	var out engine.Backup
+	err := e.do(ctx, op, func(c *call) error {
+		if err := e.failed(); err != nil {
+			return broken(op, err)
+		}
+		if !e.copying.TryLock() {
+			return &engine.Error{Op: op, Err: engine.ErrLimit, Hint: "another backup is being made; wait until that is done"}
+		}
+		made := make(chan engine.Backup, 1)
+		err := c.apart(func() error {
+			defer e.copying.Unlock()
+			b, err := e.backup(ctx, dir)
+			made <- b
+			return err
+		})
+		if err == nil {
+			out = <-made
+		}
+		return err
+	})
+	return out, err
+}
+
+// backup makes a backup of what is in force now.
+func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) {
+	pin := e.keeper.pin()
+	defer pin.leave()
+	if err := e.log.Wait(ctx, e.log.End()); err != nil {
+		return engine.Backup{}, err
+	}
+	calmly := e.keeper.pace("backup", func() float64 { return 0.5 })
+	pace := func(n int) error {
+		if calmly(n) != nil {
+			return wal.ErrClosed
+		}
+		return ctx.Err()
+	}
+	src := backup.Source{State: *pin.state, Runs: e.runsDir(), Taken: e.cfg.Now(), Log: func(dir string) (wal.Copied, error) {
+		defer pin.log.Release()
+		return pin.log.Copy(e.fs, dir, pace)
+	}}
+	r, err := backup.Take(e.fs, dir, src, &backup.Config{Pace: pace, Left: func(err error) {
+		e.slog.Warn("tarry disk: what a backup does not need any more could not be removed; the next one tries again", "dir", dir, "error", err)
+	}})
+	if err != nil {
+		return engine.Backup{}, backupError("backup", dir, err)
+	}
+	return told(r), nil
+}
+
+func told(r backup.Result) engine.Backup {
+	return engine.Backup{Taken: r.Taken, Files: r.Files, Bytes: r.Bytes, Copied: r.Copied}
+}
+
+// Restore makes a store of the backup in a directory that Backup made, in another one that is
+// missing or empty. It checks the backup first. Who has died in it stays dead; the store is opened as
+// after a crash at the instant of the backup. It fails with engine.ErrInvalid when from is no backup or
+// to is not empty, and with engine.ErrUnavailable when the backup is damaged or another process
+// works on it. progress, if it is not nil, is called with the bytes that were read and written by then.
+func Restore(ctx context.Context, from, to string, progress func(bytes int64)) (engine.Backup, error) {
+	return restore(ctx, disk.OS{}, from, to, progress)
+}
+
+func restore(ctx context.Context, f disk.FS, from, to string, progress func(bytes int64)) (engine.Backup, error) {
+	r, err := backup.Restore(f, from, to, &backup.Config{Pace: paced(ctx, progress)})
+	if err != nil {
+		return engine.Backup{}, backupError("restore", from, err)
+	}
+	return told(r), nil
+}
+
+// backupError says what is wrong with a backup in a directory.
+func backupError(op, dir string, err error) error {
+	fail := func(sentinel error, hint string) error {
+		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", sentinel, err), Hint: hint}
+	}
+	var damage *disk.DamageError
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, wal.ErrClosed), errors.Is(err, wal.ErrStopped):
+		return err
+	case disk.IsFull(err):
+		return fail(engine.ErrNoSpace, "free some space; what was written has been removed")
+	case errors.Is(err, disk.ErrLocked):
+		return fail(engine.ErrUnavailable, "another process works there; wait until it is done")
+	case errors.Is(err, backup.ErrOther), errors.Is(err, backup.ErrNone):
+		return fail(engine.ErrInvalid, "name another directory")
+	case errors.Is(err, backup.ErrTaken):
+		return fail(engine.ErrInvalid, "name one that is missing or empty")
+	case errors.Is(err, backup.ErrUnfinished):
+		return fail(engine.ErrInvalid, "")
+	case errors.Is(err, backup.ErrNewer):
+		return fail(engine.ErrInvalid, "")
+	case errors.As(err, &damage) && op == "backup" && errors.Is(err, backup.ErrDamaged):
+		return fail(engine.ErrUnavailable, "name another directory, or remove this backup")
+	case errors.As(err, &damage) && op == "backup":
+		return fail(engine.ErrUnavailable, "the store itself is damaged: check it once it is closed")
+	case errors.As(err, &damage):
+		return fail(engine.ErrUnavailable, "a check of "+dir+" shows all that is wrong")
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
+		return fail(engine.ErrInvalid, "the directory must be there and writable")
+	}
+	return fail(engine.ErrUnavailable, "see to the disk of "+filepath.Clean(dir))
+}

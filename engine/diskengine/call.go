@@ -1,0 +1,256 @@
+package diskengine
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/internal/leave"
+)
+
+// call is one call of the engine while it is carried out: in steps under the lock, each of
+// which is one entry of the log, with reading of runs in between.
+type call struct {
+	e   *Engine
+	ctx context.Context
+	op  string
+
+	// Of the step:
+	now      time.Time
+	ms       int64
+	*scratch               // whose group is the records
+	entry    *wal.Prepared // which the records join; nil: they are an entry themselves
+	visited  *queue        // the last that was brought up to the present
+	least    int64         // the least due of what they made wait; never: none
+	lasting  lasting       // what they are to outlive when the call is answered
+
+	over   *queue // one in which somebody has died, which may be more than may stay
+	hints  []string
+	rests  wal.Pos // up to where the log is to be durable when the call is answered
+	writes wal.Pos // and up to where written
+	lacks  lacks
+	found  found
+	kept   []byte // of pictures
+}
+
+// lasting is what records are to outlive when a call is answered.
+type lasting uint8
+
+const (
+	untilSynced  lasting = iota // a loss of power
+	untilWritten                // the end of the process
+	untilTold                   // nothing
+)
+
+// ofLease is how lasting a lease is: one for another process outlives this one.
+func ofLease(remote bool) lasting {
+	if remote {
+		return untilWritten
+	}
+	return untilTold
+}
+
+// never is the time that does not come.
+const never = record.Never
+
+// do carries out a call. What it answers is durable then.
+func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) error {
+	if err := e.calls.Enter(ctx, op); err != nil {
+		return err
+	}
+	defer e.calls.Leave()
+	c := &call{e: e, ctx: ctx, op: op, least: never, scratch: scratches.Get().(*scratch)}
+	err := fn(c)
+	c.free()
+	if c.rests > 0 {
+		if werr := e.log.Wait(ctx, c.rests); werr != nil {
+			err = werr
+		}
+	}
+	if c.writes > c.rests {
+		if werr := e.log.WaitWritten(ctx, c.writes); werr != nil {
+			err = werr
+		}
+	}
+	e.watchers.Hint(c.hints...)
+	return wrap(op, err)
+}
+
+// step runs do under the lock, again when it lacked something, until it returns something else.
+// What do has changed by then is one entry of the log each time.
+func (c *call) step(do func() error) error {
+	c.found.trim()
+	for {
+		switch err := c.locked(do); err {
+		case errLack:
+			if err := c.read(); err != nil {
+				return err
+			}
+		case errYield:
+		default:
+			return err
+		}
+		if err := c.ctx.Err(); err != nil {
+			return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
+		}
+	}
+}
+
+// each handles n items in steps, as many in each as it takes. An item that lacked something is handled
+// again.
+func (c *call) each(n int, item func(i int) error) error {
+	for i := 0; i < n; {
+		err := c.step(func() error {
+			for k := 0; ; k++ {
+				if err := c.trim(); err != nil || i == n || c.full(k) {
+					return err
+				}
+				if err := item(i); err != nil {
+					return err
+				}
+				i++
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) locked(do func() error) error {
+	e := c.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failed(); err != nil {
+		return broken(c.op, err)
+	}
+	c.now = e.cfg.Now()
+	c.ms, c.least, c.lasting, c.visited = c.now.UnixMilli(), never, untilSynced, nil
+	err := do()
+	if fn := e.cfg.tune.stepped; fn != nil {
+		fn(c)
+	}
+	if cerr := c.commit(); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// commit appends to the log what a step has changed.
+func (c *call) commit() error {
+	if len(c.group) == 0 && c.entry == nil {
+		return nil
+	}
+	e := c.e
+	pos, err := c.append()
+	if err != nil {
+		e.stop(err) // memory is ahead of the log
+		return err
+	}
+	switch c.lasting {
+	case untilSynced:
+		c.rests = pos
+	case untilWritten:
+		c.writes = pos
+	}
+	for _, q := range c.touched {
+		q.pos = pos
+		c.hinted(q)
+	}
+	if c.least != never {
+		e.fresh.add(pos, c.least, e.log.Synced())
+	}
+	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
+	if uint64(pos) >= e.lookAt {
+		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.window)/16)
+		e.keeper.crowded(false)
+		e.keeper.wake()
+	}
+	return nil
+}
+
+// append appends what a step has changed to the log.
+func (c *call) append() (wal.Pos, error) {
+	if p := c.entry; p != nil {
+		c.entry = nil
+		return c.e.log.AppendPrepared(record.Group, p, c.group)
+	}
+	return c.e.log.Append(record.Group, c.group)
+}
+
+const (
+	// A step handles so many items, or bytes, before it lets others in.
+	stepItems = 256
+	stepBytes = 256 << 10
+)
+
+// full says that a step has done enough.
+func (c *call) full(items int) bool { return items >= stepItems || len(c.group) >= stepBytes }
+
+// touch notes that the records of the step change a queue.
+func (c *call) touch(q *queue) {
+	if n := len(c.touched); n == 0 || c.touched[n-1] != q {
+		c.touched = append(c.touched, q)
+	}
+}
+
+// see has the answer rest on what a queue is now.
+func (c *call) see(q *queue) { c.rests = max(c.rests, q.pos) }
+
+// after is the instant d from now.
+func (c *call) after(d time.Duration) int64 { return engine.When{In: d}.Resolve(c.now) }
+
+// apart carries out what may hang in the operating system, which its caller can leave.
+func (c *call) apart(fn func() error) error {
+	e := c.e
+	if e.made.Left() >= leave.Most {
+		return &engine.Error{Op: c.op, Err: engine.ErrUnavailable, Hint: "the disk does not answer: many calls wait for it whose callers left"}
+	}
+	if !e.calls.TryEnter() { // Close waits also for those whose callers left
+		return gate.Closed(c.op)
+	}
+	_, left, err := leave.Make(c.ctx, &e.made, 0, func(struct{}, error) { e.calls.Leave() },
+		func() (struct{}, error) { return struct{}{}, fn() })
+	if left {
+		return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
+	}
+	e.calls.Leave()
+	return err
+}
+
+// freshness knows of the entries of the log that are not durable yet which of them made something
+// wait that is due by some time: a lease rests on those alone.
+type freshness struct {
+	of []arrival
+}
+
+type arrival struct {
+	pos   wal.Pos
+	least int64
+}
+
+func (f *freshness) add(pos wal.Pos, least int64, synced wal.Pos) {
+	old := 0
+	for old < len(f.of) && f.of[old].pos <= synced {
+		old++
+	}
+	if old > 0 {
+		f.of = f.of[:copy(f.of, f.of[old:])]
+	}
+	f.of = append(f.of, arrival{pos, least})
+}
+
+// rests is the last entry that made something wait which is due by then; 0: there is none that
+// is not durable.
+func (f *freshness) rests(due int64) wal.Pos {
+	for i := len(f.of) - 1; i >= 0; i-- {
+		if f.of[i].least <= due {
+			return f.of[i].pos
+		}
+	}
+	return 0
+}

@@ -1,0 +1,117 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// Cancel removes messages; by id also dead ones.
+func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	errs := make([]error, len(refs))
+	err := e.do(ctx, "cancel", func(c *call) error {
+		keys := make([]sought, len(refs))
+		err := c.seek(len(refs), func(i int) (string, string) { return refs[i].Queue, refs[i].Key }, keys)
+		if err != nil {
+			return err
+		}
+		return c.each(len(refs), func(i int) error {
+			refused, err := c.cancel(refs[i], &keys[i])
+			errs[i] = engine.Refuse("cancel", refs[i], refused)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return errs, nil
+}
+
+// cancel removes one message, or says why it does not. err is one of the call.
+func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
+	if err := ref.Check("cancel"); err != nil {
+		return err, nil
+	}
+	q, err := c.visit(ref.Queue, false)
+	if err != nil {
+		return nil, err
+	}
+	if q == nil {
+		return engine.ErrNotFound, nil
+	}
+	c.see(q)
+	m, ok, err := c.byRef(q, ref, hash)
+	if errors.Is(err, run.ErrDamaged) {
+		return c.discard(q, ref, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return engine.ErrNotFound, nil
+	}
+	s := m.state(c.ms)
+	if err := engine.RefuseState("cancel", ref, s); err != nil {
+		return err, nil
+	}
+	switch {
+	case s == engine.Leased:
+		return engine.ErrLeased, nil
+	case m.area == recent.Dead:
+		c.drop(&m)
+	default:
+		c.leave(&m, engine.Cancelled, c.ms)
+	}
+	return nil, nil
+}
+
+// discard removes a message that cannot be read, unless it is leased, or known by its key alone.
+func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err error) {
+	if ref.ID == 0 || ref.IfState != engine.Gone {
+		return c.unreadable(damage), nil
+	}
+	l, at := q.leaseOf(ref.ID), spot{}
+	if l != nil {
+		at = c.e.spotOfLease(l)
+	}
+	if at.src == nil {
+		at, err = c.spotOfID(ref.ID)
+		if errors.Is(err, run.ErrDamaged) {
+			return c.unreadable(err), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case at.src == nil:
+		return engine.ErrNotFound, nil
+	case l != nil && !l.Over():
+		return engine.ErrLeased, nil
+	}
+	c.group = (&record.Gone{ID: ref.ID, From: at.record()}).Append(c.group)
+	c.touch(q)
+	if at.src.area == recent.Live && q.hides(recent.Live, ref.ID) {
+		c.e.hide(q, -1)
+	}
+	if l != nil {
+		q.unlease(l)
+	}
+	*q.count(at.src.area)--
+	if at.src.area == recent.Live {
+		c.e.live--
+	}
+	at.kill()
+	q.rewind() // it may be among those who are ready, or not
+	return nil, nil
+}
+
+// unreadable is the error of an item whose message cannot be read.
+func (c *call) unreadable(damage error) error {
+	return &engine.Error{Op: c.op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), Hint: "the message cannot be read; cancel it by its id to be rid of it"}
+}

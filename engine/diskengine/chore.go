@@ -1,0 +1,94 @@
+package diskengine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+)
+
+// chore is something that is done in the background, again and again.
+type chore struct {
+	told  chan struct{} // there may be something to do
+	eased chan struct{} // what failed may succeed now
+}
+
+func newChore() chore { return chore{make(chan struct{}, 1), make(chan struct{}, 1)} }
+
+// baton is a lock that is held for long: in a bubble of package synctest time goes on while somebody
+// waits for it.
+type baton chan struct{}
+
+func newBaton() baton { return make(baton, 1) }
+
+// Lock implements sync.Locker.
+func (b baton) Lock() { b <- struct{}{} }
+
+// Unlock implements sync.Locker.
+func (b baton) Unlock() { <-b }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	lookEvery  = time.Second            // what has grown, and queues that are empty, are looked for
+	againAfter = 250 * time.Millisecond // what failed is tried again, first
+	againMost  = 10 * time.Second       // and each time after twice as long, up to this
+	tellEvery  = 10 * time.Second       // the operator hears of what goes on failing
+)
+
+// ends reports whether nothing more is to be done, after something was: the engine closes, or has to
+// stop.
+func (k *keeper) ends(err error) bool {
+	switch {
+	case k.e.life.Err() != nil:
+		return true
+	case errors.Is(err, manifest.ErrFailed):
+		k.e.stop(err)
+		k.e.mu.Lock()
+		k.drew() // who waits for room hears that there will be none
+		k.e.mu.Unlock()
+		return true
+	}
+	return false
+}
+
+// loop does some work whenever it is told that there may be some, and now and then, until the
+// engine closes or stops.
+func (k *keeper) loop(c chore, work func() error) {
+	wait := time.NewTimer(lookEvery)
+	defer wait.Stop()
+	told, pause := c.told, time.Duration(0)
+	var last time.Time // the operator heard of it
+	for {
+		select {
+		case <-told:
+		case <-c.eased:
+		case <-wait.C:
+		case <-k.e.life.Done():
+			return
+		case <-k.e.log.Failed():
+			return
+		}
+		err := work()
+		switch {
+		case k.ends(err):
+			return
+		case err == nil:
+			told, pause = c.told, 0
+			wait.Reset(lookEvery)
+			continue
+		}
+		k.counts.failures.Add(1)
+		if now := time.Now(); last.IsZero() || now.Sub(last) >= tellEvery {
+			last = now
+			k.e.slog.Warn("tarry disk: what is done in the background failed and is tried again", "dir", k.e.dir, "error", err)
+		}
+		told, pause = nil, min(max(againAfter, 2*pause), againMost)
+		wait.Reset(pause)
+	}
+}

@@ -1,0 +1,140 @@
+package diskengine
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// commit makes durable which runs count: those that do, with some more and without some others,
+// and from where on the log is replayed; 0: as before. What has died in any of them by then is
+// noted in marks. The runs without anybody alive are left out. It returns those and the files that
+// nobody needs any more.
+func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, err error) {
+	e := k.e
+	e.mu.Lock()
+	all := e.runs.with(more, less).all()
+	var dirty []*source
+	for _, src := range all {
+		if src.dirty {
+			src.dirty = false
+			dirty = append(dirty, src)
+		}
+	}
+	s := k.man.State()
+	s.NextID, s.NextQueue = uint64(e.nextID), e.nextQueue
+	e.mu.Unlock()
+	defer func() {
+		if err != nil {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			for _, src := range dirty {
+				src.dirty = true
+			}
+		}
+	}()
+	alive := make(map[*source]uint32)
+	var number uint64
+	defer func() {
+		if err != nil && number != 0 && !errors.Is(err, manifest.ErrFailed) { // which may name them
+			err = errors.Join(err, k.sweepMarks())
+		}
+	}()
+	if len(dirty) > 0 {
+		number = e.number()
+		runs := make([]*run.Run, len(dirty))
+		for i, src := range dirty {
+			runs[i] = src.Run
+		}
+		counts, err := marks.Write(e.fs, e.runsDir(), number, e.id, runs, k.pace("marks", k.flushing))
+		if err != nil {
+			return nil, err
+		}
+		for i, src := range dirty {
+			alive[src] = counts[i]
+		}
+	}
+	// A death must not be durable before its record is: a message that moved would be lost. Who
+	// was found dead by now has his record once the step under way has ended, unless the log did
+	// not take it.
+	e.mu.Lock()
+	end, failed := e.log.End(), e.failed()
+	e.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
+	if err := e.log.Wait(e.life, end); err != nil {
+		return nil, err
+	}
+	was := k.man.State()
+	s.Runs = nil
+	if replay > 0 {
+		s.Replay = uint64(replay)
+	}
+	for _, src := range all {
+		r := manifest.Run{Number: src.Number(), Area: uint8(src.area), Entries: src.Len(), Alive: src.Len(), Bytes: uint64(src.Bytes()), Marks: src.marks}
+		if old, ok := was.Run(src.Number()); ok {
+			r.Alive = old.Alive
+		}
+		if n, ok := alive[src]; ok {
+			if r.Alive, r.Marks = n, number; n == 0 {
+				gone = append(gone, src)
+				continue
+			}
+		}
+		s.Runs = append(s.Runs, r)
+	}
+	e.mu.Lock()
+	s.NextFile = e.nextFile
+	e.mu.Unlock()
+	if err := k.man.Write(s); err != nil {
+		return nil, err
+	}
+	for src := range alive {
+		src.marks = number
+	}
+	return gone, nil
+}
+
+// clear removes files that the manifest in force does not name: runs that were left behind, and
+// marks. What cannot be removed only takes up space, until the store is opened again.
+func (k *keeper) clear(gone []*source) {
+	var errs []error
+	for _, src := range gone {
+		errs = append(errs, src.Remove())
+	}
+	errs = append(errs, k.sweepMarks())
+	if err := errors.Join(errs...); err != nil {
+		k.e.slog.Warn("tarry disk: files that nobody needs could not be removed; they are when the store is opened again", "dir", k.e.dir, "error", err)
+	}
+}
+
+// sweep removes the files in the directory of runs that do not count.
+func (e *Engine) sweep(s *manifest.State) error {
+	return errors.Join(run.Sweep(e.fs, e.runsDir(), s.Names), marks.Sweep(e.fs, e.runsDir(), s.Names))
+}
+
+// readMarks reads who has died in runs that were just opened.
+func (e *Engine) readMarks(all []*source) error {
+	by := make(map[uint64][]*run.Run)
+	for _, src := range all {
+		if src.marks != 0 {
+			by[src.marks] = append(by[src.marks], src.Run)
+		}
+	}
+	numbers := make([]uint64, 0, len(by))
+	for n := range by {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		if err := marks.Restore(e.fs, e.runsDir(), n, e.id, by[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

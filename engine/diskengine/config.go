@@ -1,0 +1,161 @@
+package diskengine
+
+import (
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+)
+
+// Config sets up an Engine. A nil Config and the zero of each field mean the defaults stated.
+type Config struct {
+	// Now is the engine's clock; nil: time.Now. It may step either way.
+	Now func() time.Time
+
+	// MaxPending is how many live messages the engine keeps at most; a push beyond fails with
+	// engine.ErrLimit. 0: no limit.
+	MaxPending int64
+
+	// MemoryBytes is about how much memory is used for messages that are in no run yet, and, a
+	// quarter of it, for what is about to be leased, over all queues. Beside it a run takes about 1.9 bytes for
+	// each of its messages, 2.7 until it is merged. 0: 256 MiB; at least 8 MiB.
+	MemoryBytes int64
+
+	// MaxLeases is how many leases there are at most over all queues, those with them that have
+	// lapsed while nothing else was decided. A Lease beyond grants fewer than it was asked for, a
+	// Claim is held back. One queue has at most as many as it leaves for others: half of them when
+	// it is alone. Each takes about 190 bytes of memory, beside MemoryBytes. What was leased before the
+	// store was opened stays so. 0: one for each 256 bytes of MemoryBytes, 1,048,576 by default.
+	MaxLeases int64
+
+	// MinFreeBytes is the free space below which pushes fail with engine.ErrNoSpace, while
+	// lease, settle and cancel go on. 0: 256 MiB; negative: pushes go on until the disk is full.
+	MinFreeBytes int64
+
+	// BallastBytes is the size of a file kept in the directory only to be removed when the disk is
+	// full: from then on pushes fail with engine.ErrNoSpace until there is room for it again, while
+	// what the log has grown by is written to runs, and lets the log go on. It is reserved
+	// without being written, which Linux can do; elsewhere there is none. 0: 64 MiB; negative: none.
+	BallastBytes int64
+
+	// RetryFor is for how long a write of the log is tried again that fails for want of space or
+	// of file descriptors, before the engine stops: every call then fails with
+	// engine.ErrUnavailable until the directory is opened again. 0: a minute; negative: not at
+	// all.
+	RetryFor time.Duration
+
+	// CloseTimeout is how long Close waits for a disk that does not answer. 0: 20 s.
+	CloseTimeout time.Duration
+
+	// Logger gets what an operator should know; nil: slog.Default.
+	Logger *slog.Logger
+
+	tune tuning
+}
+
+// tuning is what tests make small, so that little happens often.
+type tuning struct {
+	fs      disk.FS
+	segment int64 // bytes of a segment of the log; 0: that of package wal
+	window  int64 // bytes of memory at which the recent messages are sealed
+	span    int64 // bytes of the log since the last seal, at most, likewise
+	ahead   int   // spans by which the log may be ahead of runs before pushes wait; negative: any
+	near    int64 // bytes of memory of what is about to be leased
+	ready   int   // of how many messages of a queue the order is exact
+	atomic  int   // up to how many messages are pushed as one in one step
+	entry   int   // bytes that an entry of the log may have
+	block   int   // bytes of a block of a run
+	fanIn   int   // runs of about one size that are merged
+	openers int   // runs that are opened at the same time
+	still   bool  // nothing is done by itself: by whom it is, says export_test.go
+	onHeap  bool  // recent messages are kept where the race detector sees them
+
+	between func(where string) // is called between the slices of what goes on in the background
+	random  func(b []byte)     // fills b; nil: crypto/rand does
+	held    func(begins bool)  // is called when somebody has the lock, and before he gives it away; nil: nothing is
+	stepped func(c *call)      // is called at the end of each step, under the lock; nil: nothing is
+}
+
+// LeastMemory is the least Config.MemoryBytes.
+const LeastMemory = 8 << 20
+
+const (
+	defaultMemory  = 256 << 20
+	bytesPerLease  = 256
+	defaultMinFree = 256 << 20
+	defaultBallast = 64 << 20
+	defaultClose   = 20 * time.Second
+	defaultSegment = 16 << 20
+	defaultSpan    = 7 * defaultSegment
+	defaultEntry   = 256 << 20
+	leastNear      = 4 << 20
+	defaultFanIn   = 8
+)
+
+func (c *Config) withDefaults() Config {
+	var d Config
+	if c != nil {
+		d = *c
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.MemoryBytes == 0 {
+		d.MemoryBytes = defaultMemory
+	}
+	d.MemoryBytes = max(LeastMemory, d.MemoryBytes)
+	if d.MaxLeases <= 0 {
+		d.MaxLeases = d.MemoryBytes / bytesPerLease
+	}
+	if d.MinFreeBytes == 0 {
+		d.MinFreeBytes = defaultMinFree
+	}
+	if d.BallastBytes == 0 {
+		d.BallastBytes = defaultBallast
+	}
+	if d.CloseTimeout <= 0 {
+		d.CloseTimeout = defaultClose
+	}
+	if d.Logger == nil {
+		d.Logger = slog.Default()
+	}
+	t := &d.tune
+	if t.fs == nil {
+		t.fs = disk.OS{}
+	}
+	if t.window == 0 {
+		t.window = d.MemoryBytes / 3 // one takes messages in, one is written, and there is some for the rest
+	}
+	if t.segment == 0 {
+		t.segment = defaultSegment
+	}
+	if t.span == 0 {
+		t.span = defaultSpan
+	}
+	if t.ahead == 0 {
+		t.ahead = aheadSpans
+	}
+	if t.near == 0 {
+		t.near = max(leastNear, d.MemoryBytes/4)
+	}
+	if t.ready == 0 {
+		t.ready = window
+	}
+	if t.entry == 0 {
+		t.entry = defaultEntry
+	}
+	if t.atomic == 0 {
+		t.atomic = stepItems
+	}
+	if t.fanIn == 0 {
+		t.fanIn = defaultFanIn
+	}
+	if t.openers == 0 {
+		t.openers = runtime.GOMAXPROCS(0)
+	}
+	if t.between == nil {
+		t.between = func(string) {}
+	}
+	return d
+}

@@ -1,0 +1,92 @@
+package diskengine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+)
+
+// Queue tells what one queue holds.
+func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
+	info := engine.QueueInfo{Queue: name}
+	err := e.do(ctx, "queue", func(c *call) error {
+		_, err := c.census(name, &info)
+		return err
+	})
+	return info, err
+}
+
+// Queues tells it of the queues that hold something, are paused or have settings, by name.
+func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
+	if err := engine.CheckLimit("queues", "", limit); err != nil {
+		return nil, "", err
+	}
+	err = e.do(ctx, "queues", func(c *call) error {
+		names := slices.Sorted(e.names())
+		at, found := slices.BinarySearch(names, after)
+		if found {
+			at++
+		}
+		for _, name := range names[at:] {
+			info := engine.QueueInfo{Queue: name}
+			known, err := c.census(name, &info)
+			if err != nil {
+				return err
+			}
+			if !known {
+				continue
+			}
+			if len(queues) == limit {
+				next = queues[limit-1].Queue
+				return nil
+			}
+			queues = append(queues, info)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return queues, next, nil
+}
+
+// census counts a queue, and reports whether there is anything to tell of it.
+func (c *call) census(name string, info *engine.QueueInfo) (known bool, err error) {
+	var t tally
+	var oldest, next first
+	err = c.tallied(name, &t, func(c *call) []int64 { return []int64{c.ms + 1} }, func(q *queue) error {
+		known = q.live+q.dead+q.finished > 0 || q.pause != 0 || q.settings != nil && !q.settings.Unset()
+		info.Leased, info.Dead, info.Finished = q.leased, q.dead, q.finished
+		if info.Paused = q.pause != 0; info.Paused {
+			info.PausedUntil = instant(q.pause)
+		}
+		info.Ready = t.upTo(c, q, 0)
+		info.Scheduled = q.live - q.leased - info.Ready
+		if info.Ready > 0 {
+			due, err := c.firstFrom(q, &oldest, recent.First)
+			if err != nil {
+				return err
+			}
+			info.OldestReady = instant(due)
+		}
+		if info.Scheduled > 0 {
+			due, err := c.firstFrom(q, &next, recent.Position{At: t.times[0]})
+			if err != nil {
+				return err
+			}
+			info.NextDue = instant(due)
+		}
+		return nil
+	})
+	return known, err
+}
+
+// first looks for the first message of a queue that waits, from a position on.
+type first struct {
+	lane
+	from   recent.Position
+	walked recent.Position // of the recent ones, those before were looked at
+	begun  bool
+}

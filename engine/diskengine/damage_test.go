@@ -1,0 +1,250 @@
+package diskengine_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/enginetest"
+)
+
+// spoil flips a bit in the only run of a store, some way into its entries.
+func spoil(t *testing.T, d *disktest.Disk, off int64) {
+	t.Helper()
+	names, err := d.List(filepath.Join("data", "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, ".run") })
+	if len(names) != 1 {
+		t.Fatal(names)
+	}
+	d.Flip(filepath.Join("data", "runs", names[0]), off, 1)
+}
+
+// drain leases and acks all there is of queue q, and returns the keys.
+func drain(t *testing.T, e engine.Engine) (keys []string) {
+	t.Helper()
+	for {
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 50}})
+		if err == nil {
+			err = g.Queues[0].Err
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var acks []engine.Settlement
+		for _, m := range g.Queues[0].Messages {
+			keys = append(keys, m.Key)
+			acks = append(acks, engine.Settlement{Token: m.Token, Do: engine.Ack})
+		}
+		settled, err := e.Settle(t.Context(), acks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range settled {
+			if s.Err != nil {
+				t.Fatal(s.Err)
+			}
+		}
+		if !g.Queues[0].More {
+			if next := g.Queues[0].NextDue; !next.IsZero() && next.Sub(g.Now) < time.Second {
+				t.Errorf("nothing is due, and one is to come again in %v", next.Sub(g.Now))
+			}
+			return keys
+		}
+	}
+}
+
+// TestDamageIsPassedOver damages a block of a run: who stands there is neither leased nor found, and
+// is dropped by a cancel of the id; all others of the queue are leased as ever, also by who opens
+// the store again.
+func TestDamageIsPassedOver(t *testing.T) {
+	const n = 200
+	for _, again := range []bool{false, true} {
+		d, clock := disktest.New(nil), enginetest.NewClock()
+		p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}
+		e := p.open(t)
+		ids := make(map[string]engine.ID)
+		for i := range n {
+			key := fmt.Sprint("k", i)
+			r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: key, Content: engine.Content{Body: []byte(key)}}})
+			if err != nil || r[0].Err != nil {
+				t.Fatal(r, err)
+			}
+			ids[key] = r[0].ID
+		}
+		if err := e.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		spoil(t, d, 2000)
+		if again {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e = p.open(t)
+		}
+		got := drain(t, e)
+		if len(got) >= n || len(got) < n-30 {
+			t.Fatalf("%d of %d are leased", len(got), n)
+		}
+		for _, key := range got {
+			delete(ids, key)
+		}
+		info, err := e.Queue(t.Context(), "q")
+		if left := info.Ready + info.Scheduled; err != nil || left != int64(len(ids)) {
+			t.Errorf("%d are left, %d are counted: %v", len(ids), left, err)
+		}
+		for key, id := range ids {
+			r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: key}, {Queue: "q", Key: "other" + key}})
+			if err != nil || !errors.Is(r[0].Err, run.ErrDamaged) || r[1].Err != nil {
+				t.Errorf("a push of the key of one who cannot be read, and of another: %v %v", r, err)
+			}
+			errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: key}, {Queue: "q", ID: id}, {Queue: "q", Key: "other" + key}})
+			if err != nil || !errors.Is(errs[0], run.ErrDamaged) || errs[1] != nil || errs[2] != nil {
+				t.Errorf("cancels by key, by id, and of another: %v %v", errs, err)
+			}
+			push(t, e, key, 0)
+		}
+		if got := drain(t, e); len(got) != len(ids) {
+			t.Errorf("%d were pushed with keys that were freed, %d are leased", len(ids), len(got))
+		}
+		if info, err := e.Queue(t.Context(), "q"); err != nil || info.Ready+info.Scheduled+info.Leased+info.Dead != 0 {
+			t.Errorf("left is %+v %v", info, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDamageOfTheLeased damages a block while its messages are leased, for the last time: when that
+// is over the queue goes on, and the store can be opened.
+func TestDamageOfTheLeased(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		d, clock := disktest.New(nil), enginetest.NewClock()
+		p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}
+		e := p.open(t)
+		for i := range 20 {
+			m := engine.Message{Queue: "q", Key: fmt.Sprint(i), Terms: engine.Terms{MaxAttempts: 1}, Content: engine.Content{Body: noise(100)}}
+			if r, err := e.Push(t.Context(), []engine.Message{m}); err != nil || r[0].Err != nil {
+				t.Fatal(r, err)
+			}
+		}
+		if err := e.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 20, TTR: time.Second, Remote: true}})
+		if err != nil || len(g.Queues[0].Messages) != 20 {
+			t.Fatal(g, err)
+		}
+		spoil(t, d, 300)
+		if again {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e = p.open(t)
+		}
+		clock.Advance(time.Minute)
+		push(t, e, "new", 0)
+		if got := drain(t, e); len(got) != 1 {
+			t.Errorf("%v are leased", got)
+		}
+		info, err := e.Queue(t.Context(), "q")
+		if err != nil || info.Dead == 0 || info.Dead == 20 || info.Leased != 0 {
+			t.Errorf("%+v %v", info, err)
+		}
+		for _, m := range g.Queues[0].Messages {
+			if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", ID: m.ID}}); err != nil || errs[0] != nil {
+				t.Errorf("cancel %s: %v %v", m.Key, errs, err)
+			}
+		}
+		if info, err := e.Queue(t.Context(), "q"); err != nil || info.Ready+info.Scheduled+info.Leased+info.Dead != 0 {
+			t.Errorf("left is %+v %v", info, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDamageOfAnIndex damages the index of keys of a run: calls with keys that are looked for there
+// are refused one by one, those beside them are carried out, and all is leased.
+func TestDamageOfAnIndex(t *testing.T) {
+	const n = 50
+	d, clock := disktest.New(nil), enginetest.NewClock()
+	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
+	e := p.open(t)
+	for i := range n {
+		push(t, e, fmt.Sprint(i), 0)
+	}
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for off := int64(4096); ; off += 4096 { // where an index begins
+		spoil(t, d, off+8)
+		_, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "7"})
+		if errors.Is(err, run.ErrDamaged) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: "7"}, {Queue: "q"}})
+	if err != nil || !errors.Is(r[0].Err, run.ErrDamaged) || r[1].Err != nil {
+		t.Errorf("a push of a key, and of none: %v %v", r, err)
+	}
+	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "7"}, {Queue: "q", ID: r[1].ID}})
+	if err != nil || !errors.Is(errs[0], run.ErrDamaged) || errs[1] != nil {
+		t.Errorf("a cancel by key, and of another: %v %v", errs, err)
+	}
+	if got := drain(t, e); len(got) != n {
+		t.Errorf("%d of %d are leased", len(got), n)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAWantFailsAlone leases from two queues while what one of them has cannot be read for a while:
+// the other gets its messages, and the first one its own when it can.
+func TestAWantFailsAlone(t *testing.T) {
+	d, clock := disktest.New(nil), enginetest.NewClock()
+	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
+	e := p.open(t)
+	push(t, e, "a", 0)
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := e.Push(t.Context(), []engine.Message{{Queue: "other", Key: "b"}}); err != nil || r[0].Err != nil {
+		t.Fatal(r, err)
+	}
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	wants := []engine.Want{{Queue: "q", Max: 1}, {Queue: "other", Max: 1}}
+	g, err := e.Lease(t.Context(), wants)
+	if err != nil || !errors.Is(g.Queues[0].Err, engine.ErrUnavailable) || len(g.Queues[1].Messages) != 1 {
+		t.Fatal(g, err)
+	}
+	d.Hook(nil)
+	if g, err = e.Lease(t.Context(), wants); err != nil || len(g.Queues[0].Messages) != 1 || len(g.Queues[1].Messages) != 0 {
+		t.Fatal(g, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

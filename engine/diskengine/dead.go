@@ -1,0 +1,77 @@
+package diskengine
+
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+)
+
+// stays reports whether a message that died then is still shown.
+func (q *queue) stays(died, ms int64) bool {
+	return q.settings == nil || q.settings.DeadKeep == 0 || died >= ms-millis(q.settings.DeadKeep)
+}
+
+// trim drops the dead that are too many since an item of the call made one more.
+func (c *call) trim() error {
+	if c.over == nil {
+		return nil
+	}
+	if err := c.dropDead(c.over); err != nil {
+		return err
+	}
+	c.over = nil
+	return nil
+}
+
+// dropDead drops the dead that the settings do not let stay.
+func (c *call) dropDead(q *queue) error {
+	s := q.settings
+	if s == nil || s.DeadKeep == 0 && s.DeadMax == 0 {
+		return nil
+	}
+	for n := 0; q.dead > 0; n++ {
+		many := s.DeadMax > 0 && q.dead > s.DeadMax
+		if !many && s.DeadKeep == 0 {
+			return nil
+		}
+		if n == stepItems {
+			return errYield
+		}
+		m, ok, err := c.earliest(q, &q.graves)
+		if !ok || err != nil {
+			return err
+		}
+		if !many && q.stays(m.Died, c.ms) {
+			return nil
+		}
+		c.drop(&m)
+	}
+	return nil
+}
+
+// earliest finds the first of the dead, or of the keys that are remembered, with nothing but its
+// place and its time in Died.
+func (c *call) earliest(q *queue, l *lane) (m message, ok bool, err error) {
+	l.refresh(c.e, q, recent.First)
+	m = message{q: q, area: l.area}
+	m.Died = never
+	c.e.recent.Ascend(q.num, l.area, recent.First, func(e recent.Entry) bool {
+		m.id, m.Died, ok = engine.ID(e.ID), e.At, true
+		return false
+	})
+	until := m.Died
+	if ok {
+		until++ // one of the same time may have a smaller id
+	}
+	if err := l.heads(c, recent.First, until, false); err != nil {
+		return m, false, err
+	}
+	for _, k := range l.cursors {
+		if len(k.loaded) == 0 {
+			continue
+		}
+		if t := &k.loaded[0]; !ok || t.due < m.Died || t.due == m.Died && t.id < m.id {
+			m.id, m.Died, m.at, ok = t.id, t.due, spot{k.src, t.pos}, true
+		}
+	}
+	return m, ok, nil
+}

@@ -1,0 +1,114 @@
+package diskengine_test
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/enginetest"
+)
+
+// TestNoDeathIsDurableBeforeItsRecord moves a message out of a run while a flush writes who has
+// died there: the step has changed memory, and appends its record only when the marks are written.
+// When the power goes as soon as the manifest names them, the message is there, moved or not.
+func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
+	var (
+		d         = disktest.New(nil)
+		clock     = enginetest.NewClock()
+		armed     atomic.Bool
+		moving    sync.Once
+		writing   = make(chan struct{}) // the file of marks is begun
+		moved     = make(chan struct{}) // the message is in memory elsewhere
+		recording = make(chan struct{}) // the step may end
+		installed = make(chan struct{}) // the manifest is durable
+		syncing   = make(chan struct{}) // the log may be
+		done      = make(chan struct{})
+	)
+	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
+	p.tune.Between = func(where string) {
+		if armed.Load() && where == "install" {
+			close(installed)
+		}
+	}
+	p.tune.Stepped = func() {
+		if armed.Load() {
+			moving.Do(func() { close(moved); <-recording })
+		}
+	}
+	e := p.open(t)
+	push(t, e, "X", time.Hour)
+	push(t, e, "Z", time.Hour)
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "Z"}}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	var begun sync.Once
+	d.Hook(func(c disktest.Call) error {
+		switch {
+		case c.Op == disktest.Create && strings.HasSuffix(c.Name, ".marks"):
+			begun.Do(func() { close(writing); <-moved })
+		case c.Op == disktest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" && armed.Load():
+			<-syncing
+		}
+		return nil
+	})
+	go func() {
+		defer close(done)
+		if err := e.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-writing
+	push(t, e, "Y", time.Hour) // all that is in the log is durable
+	armed.Store(true)
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		_, err := e.Reschedule(t.Context(), engine.Ref{Queue: "q", Key: "X"}, engine.When{In: time.Minute})
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	<-moved
+	time.Sleep(20 * time.Millisecond) // the flush comes as far as it can
+	close(recording)
+	select {
+	case <-installed:
+	case <-time.After(50 * time.Millisecond): // it waits for the log, as it should
+	}
+	after := p
+	after.fs = d.Crash(disktest.Nothing())
+	after.tune.Stepped = nil
+	close(syncing)
+	<-answered
+	<-done
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = after.open(t)
+	if i, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "X"}); err != nil {
+		t.Errorf("the message is lost: %v", err)
+	} else if i.State != engine.Scheduled {
+		t.Errorf("the message is %v", i.State)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// push pushes a message with a key to queue q.
+func push(t testing.TB, e engine.Engine, key string, in time.Duration) {
+	t.Helper()
+	r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: key, Due: engine.When{In: in}}})
+	if err != nil || r[0].Err != nil {
+		t.Fatal(r, err)
+	}
+}

@@ -1,0 +1,180 @@
+package diskengine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/internal/leave"
+)
+
+// Engine is the engine. Open makes one.
+type Engine struct {
+	cfg    Config
+	dir    string
+	fs     disk.FS // disk
+	disk   *measured
+	space  *space
+	lock   io.Closer
+	log    *wal.Log
+	id     uint64 // what the store is called
+	secret run.Secret
+	slog   *slog.Logger
+
+	calls    gate.Gate
+	made     leave.Calls
+	watchers hint.Watchers
+	broken   atomic.Pointer[error] // why the store stopped, beside the log
+	closing  sync.Once
+	closed   chan struct{} // when all has ended; then closeErr is set
+	closeErr error
+	bodies   *semaphore.Weighted // bytes of large pushes under way
+	life     context.Context     // ends when the engine closes
+	end      context.CancelFunc
+
+	keeper  *keeper
+	copying sync.Mutex // one backup at a time
+
+	// What of the following is asked without the lock: a hint of what there was a moment ago.
+	outer atomic.Pointer[sources] // runs
+	nums  sync.Map                // the numbers of queues, by name
+
+	// mu guards what follows, and all queues. It is held for no call of the file system.
+	mu       lock
+	recent   *recent.Recent
+	leases   *recent.Leases
+	runs     *sources
+	queues   map[string]*queue
+	numbered map[uint32]*queue
+	most     int   // queues that the maps have room for
+	live     int64 // messages of all queues
+	hidden   int64 // queue.hidden of all queues
+	near     int64 // bytes of memory that what is near takes
+	fresh    freshness
+
+	nextID    engine.ID
+	nextQueue uint32
+	nextFile  uint64
+
+	last     *sizes // when the engine closed
+	replayed uint64 // the position from which the log is replayed
+
+	epoch    uint32 // how many windows were dropped
+	seals    uint64 // how many windows were sealed
+	sealedAt uint64 // the position of the log when the last one was sealed
+	retold   int64  // bytes by which it grew then while it was said again what is in no run
+	said     int64  // bytes behind replayed by which it grew likewise
+	lookAt   uint64 // and at which the keeper looks next
+
+	beginning int // purges that are about to begin
+
+	atomics []*atomicPush // that are put together
+}
+
+var _ interface {
+	engine.Whole
+	engine.AtomicPusher
+	engine.Backuper
+} = (*Engine)(nil)
+
+// coalesce is how many single calls are welcome as one, and lanes how many such calls at a time: one
+// call of many items takes the lock once, and the others wait for their syncs meanwhile.
+const (
+	coalesce = 128
+	lanes    = 8
+)
+
+// Capabilities says that this engine can do everything but LeaseWait.
+func (e *Engine) Capabilities() engine.Capabilities {
+	c := engine.Full("disk")
+	c.Durable, c.Atomic, c.Prompt = true, true, true
+	c.MaxPending = e.cfg.MaxPending
+	c.MaxBody = e.maxBody()
+	c.Window = e.cfg.tune.ready
+	c.Coalesce, c.Lanes = coalesce, lanes
+	return c
+}
+
+// Watch calls fn when a queue may have something to lease sooner than was told.
+func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
+
+// pending is queue.pending of all queues.
+func (e *Engine) pending() int64 { return e.live - e.hidden }
+
+// setRuns replaces the set of runs. The lock is held.
+func (e *Engine) setRuns(s *sources) {
+	e.runs = s
+	e.outer.Store(s)
+}
+
+// failed is why the store has stopped; nil: it has not.
+func (e *Engine) failed() error {
+	if err := e.broken.Load(); err != nil {
+		return *err
+	}
+	select {
+	case <-e.log.Failed():
+		return e.log.Err()
+	default:
+		return nil
+	}
+}
+
+// stop stops the store: from now on all calls fail, until it is opened again.
+func (e *Engine) stop(err error) {
+	if e.broken.CompareAndSwap(nil, &err) {
+		e.slog.Error("tarry disk: the store stopped; what was answered is kept, and there when it is opened again", "dir", e.dir, "error", err)
+	}
+}
+
+// damaged tells the operator of a message that cannot be read. It stays where it is and is passed
+// over.
+func (e *Engine) damaged(q *queue, id engine.ID, err error) {
+	e.slog.Error("tarry disk: a message cannot be read and is passed over; cancel it by its id to be rid of it",
+		"queue", q.name, "id", id.String(), "error", err)
+}
+
+// Close waits for calls under way and ends the engine; what it does in the background ends early.
+// Leases given with Want.Remote stay valid; the others have lapsed when the directory is opened
+// again. What fails as the engine ends, such as the last sync, fails Close. A disk that does not answer
+// is waited for as long as Config.CloseTimeout says: Close then fails with engine.ErrUnavailable and
+// says what hangs, and the directory stays locked until the disk answers or the process ends. A second
+// Close waits likewise, and returns the same once all has ended.
+func (e *Engine) Close() error {
+	e.closing.Do(func() {
+		idle := e.calls.Close()
+		stopped := e.failed() != nil // and all who called were told
+		e.end()
+		go func() {
+			<-idle
+			e.made.Close()
+			e.closeErr = e.shut(stopped)
+			close(e.closed)
+		}()
+	})
+	late := time.NewTimer(e.cfg.CloseTimeout)
+	defer late.Stop()
+	select {
+	case <-e.closed:
+		return e.closeErr
+	case <-late.C:
+		hint := fmt.Sprintf("the store in %s has not ended within %s and goes on", e.dir, e.cfg.CloseTimeout)
+		if hangs := e.disk.hangs(min(e.cfg.CloseTimeout, time.Second)); hangs != "" {
+			hint += "; " + hangs
+		}
+		return &engine.Error{Op: "close", Err: engine.ErrUnavailable, Hint: hint}
+	}
+}

@@ -1,0 +1,380 @@
+package diskengine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// Tune makes small what is large, so that little happens often. What is zero is as it comes.
+type Tune struct {
+	SegmentBytes int64 // of the log
+	WindowBytes  int64 // of memory, at which the recent messages are sealed
+	SpanBytes    int64 // of the log, likewise
+	AheadSpans   int   // that the log may be ahead of runs before pushes wait; negative: any
+	NearBytes    int64 // of memory of what is about to be leased
+	Ready        int   // of how many messages of a queue the order is exact
+	Atomic       int   // up to how many messages are pushed as one in one step
+	EntryBytes   int   // that an entry of the log may have
+	BlockBytes   int   // of runs
+	MergeRuns    int   // of about one size are merged
+	Openers      int   // runs that are opened at the same time; 0: 1, so that one call of the disk follows another
+	OnHeap       bool  // the race detector sees the recent messages
+
+	// Still says that nothing is done by itself: Turn does it, and whoever waits for the log. One
+	// goroutine may use the engine at a time.
+	Still bool
+
+	// Random fills b with what is drawn by chance otherwise.
+	Random func(b []byte)
+
+	// Between is called between the slices of what goes on in the background.
+	Between func(where string)
+
+	// Held is called when somebody has the lock of the engine, and before he gives it away.
+	Held func(begins bool)
+
+	// Sound looks, at the end of each step, whether all that is in memory agrees.
+	Sound func(error)
+
+	// Stepped is called at the end of each step that has changed something, under the lock,
+	// before that is in the log.
+	Stepped func()
+}
+
+// OpenOn is Open on a file system.
+func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
+	var c Config
+	if cfg != nil {
+		c = *cfg
+	}
+	if c.BallastBytes == 0 {
+		c.BallastBytes = -1
+	}
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, atomic: t.Atomic, entry: t.EntryBytes, block: t.BlockBytes,
+		fanIn: t.MergeRuns, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
+	if t.Sound != nil {
+		c.tune.stepped = func(c *call) {
+			if c.e.live > 300 { // it looks at all
+				return
+			}
+			if err := c.e.sound(); err != nil {
+				t.Sound(err)
+			}
+		}
+	}
+	if t.Stepped != nil {
+		c.tune.stepped = func(c *call) {
+			if len(c.group) > 0 {
+				t.Stepped()
+			}
+		}
+	}
+	return Open(dir, &c)
+}
+
+// Flush writes all recent messages to runs.
+func (e *Engine) Flush(ctx context.Context) error {
+	return e.Still(func() error { return e.FlushStill(ctx) })
+}
+
+// Still carries do out while nothing is flushed or merged, unless do does so itself by FlushStill
+// and MergeStill.
+func (e *Engine) Still(do func() error) error {
+	e.keeper.flushMu.Lock()
+	defer e.keeper.flushMu.Unlock()
+	e.keeper.mergeMu.Lock()
+	defer e.keeper.mergeMu.Unlock()
+	return do()
+}
+
+// FlushStill is Flush within Still.
+func (e *Engine) FlushStill(context.Context) error {
+	for {
+		e.mu.Lock()
+		sealed := len(e.keeper.sealed)
+		e.mu.Unlock()
+		if err := e.keeper.flushWindow(e.keeper.next(true)); err != nil || sealed == 0 {
+			return err
+		}
+	}
+}
+
+// Seal seals the recent messages, unless others are sealed, and leaves it to the background to write
+// them.
+func (e *Engine) Seal(context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.keeper.sealed) == 0 && e.beginning == 0 {
+		for e.recent.Fold(math.MaxInt, math.MaxInt) {
+		}
+		e.keeper.seal()
+	}
+	return nil
+}
+
+// Behind reports whether something is still to be flushed.
+func (e *Engine) Behind() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.keeper.sealed) > 0
+}
+
+// Turn does what is done in the background otherwise.
+func (e *Engine) Turn() {
+	k := e.keeper
+	for _, c := range []struct {
+		chore
+		work func() error
+	}{{k.looks, k.look}, {k.flushes, k.flushAll}, {k.merges, k.merge}} {
+		select {
+		case <-c.told:
+		case <-c.eased:
+		default:
+			continue
+		}
+		if e.life.Err() != nil || e.failed() != nil {
+			return
+		}
+		k.tidied = time.Now() // Tidy does that
+		if err := c.work(); k.ends(err) {
+			return
+		} else if err != nil {
+			signal(c.told)
+		}
+	}
+}
+
+// Merge merges all runs of each area into one.
+func (e *Engine) Merge(ctx context.Context) error {
+	return e.Still(func() error { return e.MergeStill(ctx) })
+}
+
+// MergeStill is Merge within Still.
+func (e *Engine) MergeStill(context.Context) error {
+	for a := range e.runs.of {
+		e.mu.Lock()
+		list := e.runs.of[a]
+		e.mu.Unlock()
+		if len(list) == 0 {
+			continue
+		}
+		if err := e.keeper.mergeRuns(list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names is how many queues are known by name, and by number.
+func (e *Engine) Names() (names, numbers int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.queues), len(e.numbered)
+}
+
+// Near is how many bytes what is about to be leased takes, over all queues.
+func (e *Engine) Near() (n int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, q := range e.queues {
+		n += int64(cap(q.turns)) * turnBytes
+		for _, l := range []*lane{&q.lane, &q.graves, &q.memories} {
+			for _, k := range l.cursors {
+				n += int64(cap(k.loaded)) * turnBytes
+			}
+		}
+	}
+	return n
+}
+
+// sound says what of all that is in memory does not agree: that each message stands once, that the
+// counters are right, and that each lease has a message.
+func (e *Engine) sound() error {
+	type place struct {
+		area     recent.Area
+		due      int64
+		at       spot
+		priority uint32
+	}
+	total := int64(0)
+	where := make(map[*queue]map[engine.ID]place)
+	add := func(num uint32, id engine.ID, p place) error {
+		q := e.numbered[num]
+		if q == nil {
+			return fmt.Errorf("id %d is of queue %d, which is not there", id, num)
+		}
+		if where[q] == nil {
+			where[q] = make(map[engine.ID]place)
+		}
+		if o, ok := where[q][id]; ok {
+			return fmt.Errorf("id %d of %s stands at %v %v and at %v %v", id, q.name, o.at.record(), o.due, p.at.record(), p.due)
+		}
+		where[q][id] = p
+		return nil
+	}
+	var err error
+	e.recent.Places(func(num uint32, a recent.Area, _ int64) {
+		e.recent.Ascend(num, a, recent.First, func(x recent.Entry) bool {
+			if aerr := add(num, engine.ID(x.ID), place{a, x.At, spot{}, priorityOf(x.Value)}); err == nil {
+				err = aerr
+			}
+			return true
+		})
+	})
+	for _, src := range e.runs.all() {
+		s := src.Scan(0, src.Len())
+		for s.Next() {
+			x := s.Entry()
+			if aerr := add(x.Queue, engine.ID(x.ID), place{src.area, x.At, spot{src, x.Pos}, priorityIn(src, x)}); err == nil {
+				err = aerr
+			}
+		}
+		if s.Err() != nil {
+			return s.Err()
+		}
+		_ = s.Close()
+	}
+	if err != nil {
+		return err
+	}
+	for _, q := range e.queues {
+		var count [3]int64
+		var leased, ready, hidden, sure int64
+		for id, p := range where[q] {
+			count[p.area]++
+			if p.area != recent.Live {
+				continue
+			}
+			if q.hides(recent.Live, id) {
+				hidden++
+			}
+			if q.held(id) {
+				leased++
+			} else if before(recent.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
+				ready++
+			}
+			if !q.held(id) && before(recent.Position{At: p.due, ID: uint64(id)}, q.known) && !q.hides(recent.Live, id) {
+				if sure++; p.priority < q.least {
+					return fmt.Errorf("%s: id %d, due %d, of priority %d waits before %v, where none has one before %d", q.name, id, p.due, p.priority, q.known, q.least)
+				}
+			}
+		}
+		total += count[0]
+		if err := e.soundLeases(q, func(id engine.ID) bool {
+			p, ok := where[q][id]
+			return ok && p.area == recent.Live
+		}); err != nil {
+			return err
+		}
+		if count != [3]int64{q.live, q.dead, q.finished} || leased != q.leased || ready != q.ready {
+			return fmt.Errorf("%s: %v, %d leased, %d ready are counted as %d %d %d, %d leased, %d ready", q.name, count, leased, ready, q.live, q.dead, q.finished, q.leased, q.ready)
+		}
+		if hidden != q.hidden {
+			return fmt.Errorf("%s: %d are hidden by a purge, and counted as %d", q.name, hidden, q.hidden)
+		}
+		turned, best := make(map[engine.ID]bool), 0
+		for _, t := range q.turns {
+			if turned[t.id] = true; t.priority <= q.least {
+				best++
+			}
+		}
+		if sure != q.sure || q.best > best {
+			return fmt.Errorf("%s: %d wait before %v, and are counted as %d; of %d turns that go out first %d are counted", q.name, sure, q.known, q.sure, best, q.best)
+		}
+		for id, p := range where[q] {
+			if p.area == recent.Live && !q.held(id) && !turned[id] && before(recent.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
+				return fmt.Errorf("%s: id %d, due %d, waits before %v and has no turn", q.name, id, p.due, q.front)
+			}
+		}
+	}
+	if total != e.live {
+		return fmt.Errorf("%d live are counted as %d", total, e.live)
+	}
+	return nil
+}
+
+// soundLeases says what is wrong of those of a queue.
+func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err error) {
+	held, last := int64(0), recent.First
+	look := func(l *lease) bool {
+		id, at := engine.ID(l.ID), recent.Position{At: l.Deadline, ID: l.ID}
+		switch {
+		case !stands(id):
+			err = fmt.Errorf("%s: id %d has a lease %+v, and stands nowhere", q.name, id, *l)
+		case q.leaseOf(id) != l:
+			err = fmt.Errorf("%s: the lease %+v is not found by its id", q.name, *l)
+		case before(at, last):
+			err = fmt.Errorf("%s: the lease %+v stands behind %v", q.name, *l, last)
+		case !l.Over() && l.Deadline < q.ends:
+			err = fmt.Errorf("%s: the lease %+v ends before %d", q.name, *l, q.ends)
+		}
+		if last = at; !l.Over() {
+			held++
+		}
+		return err == nil
+	}
+	e.leases.Ascend(q.num, recent.First, look)
+	last = recent.First
+	e.leases.AscendOver(q.num, recent.First, look)
+	if err == nil && held != q.leased {
+		err = fmt.Errorf("%s: %d are leased, counted as %d", q.name, held, q.leased)
+	}
+	return err
+}
+
+// priorityIn is the priority in an entry of a run; 0: it has none.
+func priorityIn(src *source, e run.Entry) uint32 {
+	if src.area != recent.Live {
+		return 0
+	}
+	p, _ := storedPriority(src, e)
+	return p
+}
+
+// Sound says what of all that is in memory does not agree.
+func (e *Engine) Sound() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sound()
+}
+
+// Secret is that under which keys are hashed.
+func (e *Engine) Secret() [16]byte { return e.secret }
+
+// Tidy forgets queues that are empty, as is done every now and then.
+func (e *Engine) Tidy() error {
+	e.keeper.flushMu.Lock()
+	defer e.keeper.flushMu.Unlock()
+	return e.TidyStill(context.Background())
+}
+
+// TidyStill is Tidy within Still.
+func (e *Engine) TidyStill(context.Context) error {
+	e.keeper.tidied = time.Time{}
+	return e.keeper.tidy()
+}
+
+// CatchUp does what the background has to do, to its end.
+func (e *Engine) CatchUp() error {
+	if err := e.keeper.flush(); err != nil {
+		return err
+	}
+	return e.keeper.merge()
+}
+
+// RunBytes is what all runs take of the disk.
+func (e *Engine) RunBytes() (n int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, src := range e.runs.all() {
+		n += src.Bytes()
+	}
+	return n
+}

@@ -1,0 +1,103 @@
+package diskengine
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/internal/figure"
+)
+
+var _ engine.Measurer = (*Engine)(nil)
+
+// Figures implements engine.Measurer.
+func (e *Engine) Figures() []engine.Figure {
+	l, d, k, s := figure.Of("disk"), e.disk, e.keeper, e.sizes()
+	l.Times("sync_seconds", "How long syncs of the log took.", &d.syncs)
+	pending := time.Duration(0)
+	if op, ok := d.slowest(); ok {
+		pending = max(0, time.Since(op.since))
+	}
+	l.Gauge("operation_seconds", "For how long the oldest operation that the disk has not answered is under way; 0: there is none.", pending.Seconds())
+	l.TotalBy("written_bytes", "Bytes written, to the log, to runs and to other files.", "file",
+		figure.By{Label: "log", Value: float64(d.log.Load())},
+		figure.By{Label: "run", Value: float64(d.runs.Load())},
+		figure.By{Label: "other", Value: float64(d.other.Load())})
+	if e.space.tells {
+		l.Gauge("free_bytes", "Free space of the file system.", float64(e.space.free.Load()))
+	}
+	l.Gauge("used_bytes", "Space that the log, what is taken ahead for it, and runs take.", float64(e.log.Taken()+s.runBytes))
+	l.Gauge("log_bytes", "What the log holds that is in no run yet.", float64(s.log))
+	l.GaugeBy("runs", "Runs: of live messages, of dead ones, of keys that are remembered.", "of", byArea(s.runs)...)
+	l.GaugeBy("run_entries", "Entries of runs: those that count, and those that have gone and still take space.", "state",
+		figure.By{Label: "alive", Value: float64(s.alive)},
+		figure.By{Label: "gone", Value: float64(s.gone)})
+	l.Gauge("recent_messages", "Messages, and keys that are remembered, that are in no run yet.", float64(s.recent))
+	l.Gauge("windows", "Windows of such that are sealed: they are written to runs, or will be unless they empty.", float64(s.windows))
+	l.GaugeBy("memory_bytes", "Memory that messages in no run, room kept for more, indexes of runs, what is about to be leased, and leases take.", "use",
+		figure.By{Label: "recent", Value: float64(s.taken)},
+		figure.By{Label: "spare", Value: float64(s.spare)},
+		figure.By{Label: "runs", Value: float64(s.runMemory)},
+		figure.By{Label: "near", Value: float64(s.near)},
+		figure.By{Label: "leases", Value: float64(s.leases)})
+	l.Gauge("waiting_pushes", "Pushes that wait, since flushes or merges are behind.", float64(k.waiting.Load()))
+	l.Total("flushes", "Windows written to runs.", float64(k.counts.flushes.Load()))
+	l.Total("merges", "Merges of runs.", float64(k.counts.merges.Load()))
+	l.Total("background_failures", "Flushes and merges that failed.", float64(k.counts.failures.Load()))
+	l.Flag("full", "Whether pushes are refused because too little space is free.", e.tight())
+	l.Flag("stopped", "Whether a failure of the disk has stopped the store until it is opened again.", e.failed() != nil)
+	return l.All()
+}
+
+func byArea(n [recent.Finished + 1]int) []figure.By {
+	return []figure.By{
+		{Label: "live", Value: float64(n[recent.Live])},
+		{Label: "dead", Value: float64(n[recent.Dead])},
+		{Label: "finished", Value: float64(n[recent.Finished])},
+	}
+}
+
+// sizes are how large things are that are guarded by Engine.mu.
+type sizes struct {
+	log                 uint64
+	runs                [recent.Finished + 1]int
+	runBytes, runMemory int64
+	alive, gone         int64
+	recent, windows     int
+	taken, spare        int64
+	near, leases        int64
+}
+
+// sizes returns them, or what they were when the engine closed.
+func (e *Engine) sizes() sizes {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last != nil {
+		return *e.last
+	}
+	s := sizes{log: uint64(e.log.End()) - e.replayed, recent: e.recent.Len(), windows: len(e.keeper.sealed), near: e.near}
+	s.taken, s.spare = e.recent.Memory()
+	s.leases, _ = e.leases.Memory()
+	for a, list := range e.runs.of {
+		s.runs[a] = len(list)
+		for _, src := range list {
+			n := int64(src.living())
+			s.runBytes += src.Bytes()
+			s.runMemory += src.Memory()
+			s.alive += n
+			s.gone += int64(src.Len()) - n
+		}
+	}
+	return s
+}
+
+// endFigures keeps them from now on as they are.
+func (e *Engine) endFigures() {
+	if e.keeper == nil {
+		return // nobody has the engine
+	}
+	s := e.sizes()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = &s
+}

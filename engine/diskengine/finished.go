@@ -1,0 +1,101 @@
+package diskengine
+
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+)
+
+// trace is a key that is remembered.
+type trace struct {
+	id engine.ID
+	at spot // zero: among the recent
+	record.Trace
+	forgotten int64 // until when
+}
+
+// finished finds what is left of a key that was remembered, though its time may be over.
+func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, err error) {
+	if len(key) == 0 || q.finished == 0 {
+		return t, false, nil
+	}
+	if e, found := c.e.recent.ByKey(q.num, recent.Finished, key); found {
+		t = trace{id: engine.ID(e.ID), forgotten: e.At}
+		t.Trace, err = record.ParseTrace(e.Value)
+		return t, err == nil && !q.hides(recent.Finished, t.id), err
+	}
+	spots, err := c.spotsOfKey(q, recent.Finished, key, hash)
+	if err != nil {
+		return t, false, err
+	}
+	for _, s := range spots {
+		at := s.now()
+		if at.src == nil {
+			continue
+		}
+		v, err := c.valueAt(at)
+		if err != nil {
+			return t, false, err
+		}
+		_, value, err := record.ParseKeyed(v.Value)
+		if err != nil {
+			return t, false, err
+		}
+		t = trace{id: engine.ID(v.ID), at: at, forgotten: v.At}
+		t.Trace, err = record.ParseTrace(value)
+		return t, err == nil && !q.hides(recent.Finished, t.id), err
+	}
+	return t, false, nil
+}
+
+// forgetKey frees a key, if it is remembered.
+func (c *call) forgetKey(q *queue, key []byte, hash *sought) error {
+	t, ok, err := c.finished(q, key, hash)
+	if ok {
+		c.forgetTrace(q, &t)
+	}
+	return err
+}
+
+func (c *call) forgetTrace(q *queue, t *trace) {
+	c.drop(&message{id: t.id, q: q, area: recent.Finished, at: t.at})
+}
+
+// leave is drop of a message that went by such an ending, whose key may be remembered.
+func (c *call) leave(m *message, how engine.Ending, ended int64) {
+	until := ended + millis(m.Remember)
+	if len(m.key) == 0 || m.Remember <= 0 || until <= c.ms {
+		c.drop(m)
+		return
+	}
+	q, due := m.q, m.Due
+	key := append([]byte(nil), m.key...) // the entry goes
+	c.drop(m)
+	q.spare(m.id)
+	c.appears(q, key)
+	c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)
+	c.value = (&record.Trace{Due: due, Ending: how, Ended: ended}).Append(c.value[:0])
+	c.e.recent.Put(recent.Entry{ID: uint64(m.id), Queue: q.num, Area: recent.Finished, At: until, Key: key, Value: c.value})
+	q.finished++
+}
+
+// expire drops a message that is past its expiry.
+func (c *call) expire(m *message) {
+	c.leave(m, engine.Expired, m.Expires)
+	m.q.expired++
+}
+
+// forgetOver forgets keys whose time is over.
+func (c *call) forgetOver(q *queue) error {
+	for n := 0; q.finished > 0; n++ {
+		if n == stepItems {
+			return errYield
+		}
+		m, ok, err := c.earliest(q, &q.memories)
+		if !ok || err != nil || m.Died > c.ms {
+			return err
+		}
+		c.drop(&m)
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package diskengine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// flushAll flushes, and notes whether that succeeds. Whoever waits for room looks again: there may be
+// some though nothing was flushed, since messages were handled.
+func (k *keeper) flushAll() error {
+	err := k.flush()
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	k.failing = err
+	k.drew()
+	return err
+}
+
+// flush writes what was sealed to runs, and seals what has grown.
+func (k *keeper) flush() error {
+	k.flushMu.Lock()
+	defer k.flushMu.Unlock()
+	if err := k.tidy(); err != nil {
+		return err
+	}
+	for {
+		w := k.next(false)
+		if w == nil {
+			return nil
+		}
+		if err := k.e.space.spared(func() error { return k.flushWindow(w) }); err != nil {
+			return err
+		}
+		signal(k.merges.told)
+	}
+}
+
+// next returns the window to be flushed next, which is sealed if it has grown or must be; nil:
+// there is none, or it rests.
+func (k *keeper) next(must bool) *sealedWindow {
+	e := k.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(k.sealed) == 0 && !must && (e.beginning > 0 || !k.grown()) {
+		return nil
+	}
+	for len(k.sealed) == 0 {
+		if !e.recent.Fold(foldItems, stepBytes) {
+			k.seal()
+			break
+		}
+		e.mu.Unlock()
+		e.mu.Lock()
+	}
+	if w := &k.sealed[0]; must || !k.rests(w) {
+		return w
+	}
+	return nil
+}
+
+// grown reports whether the recent messages or the log have grown so that it is time to seal. Where
+// space is short the log is given no more than a segment.
+func (k *keeper) grown() bool {
+	e := k.e
+	taken, _ := e.recent.Memory()
+	return taken >= e.cfg.tune.window && e.recent.Unsealed() > 0 || uint64(e.log.End())-e.sealedAt >= uint64(e.span(taken)) ||
+		e.tight() && e.log.Size() > e.cfg.tune.segment || k.isAhead(0)
+}
+
+// rests reports whether a window that was sealed is not written yet, since most of what is in it
+// will have been handled soon, and never be written then: for a minute at most, as long as there
+// is memory for another window beside it, and while the log has grown by no more than twice what
+// the recent messages take. So much is written, and more, for as many again that come after them.
+// What waits then is more, and so is what comes while it is written: where space is getting short it
+// does not rest. Engine.mu is held.
+func (k *keeper) rests(w *sealedWindow) bool {
+	e := k.e
+	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.isAhead(0) {
+		return false
+	}
+	taken, _ := e.recent.Memory()
+	most := e.cfg.tune.span
+	return taken < 2*e.cfg.tune.window && e.space.has(restSpans*most) &&
+		int64(uint64(e.log.End())-e.replayed) < e.span(taken)+max(most/4, min(most, 2*taken))
+}
+
+// soon is within what time most of a window must be due for it to rest.
+const soon = time.Minute
+
+// restSpans is how many spans of the log must be free for a window to rest.
+const restSpans = 16
+
+// soonQueues is of how many queues of a window that is found out, so that the lock is not held for
+// long.
+const soonQueues = 64
+
+// span is by how much the log grows before it is time to seal: to several times what is written
+// for that, messages that wait and what is said again, but not to less than a quarter of the most.
+// So little is written for it, and the log takes no more space than it needs for that, all of which
+// is written twice at first. Engine.mu is held.
+func (e *Engine) span(taken int64) int64 {
+	const times = 8
+	most := e.cfg.tune.span
+	return max(most/4, min(most, times*(taken+e.retold)))
+}
+
+// seal begins a new window. Engine.mu is held.
+func (k *keeper) seal() {
+	e := k.e
+	end := e.log.End()
+	e.sealedAt = uint64(end)
+	e.seals++
+	w := sealedWindow{Sealed: e.recent.Seal(), replay: end, at: time.Now()}
+	due, all := w.DueBefore(e.cfg.Now().Add(soon).UnixMilli(), soonQueues)
+	w.soon = 2*due >= all
+	k.sealed = append(k.sealed, w)
+}
+
+// flushWindow writes a window to runs. If it fails the window stays as it was.
+func (k *keeper) flushWindow(w *sealedWindow) (err error) {
+	e := k.e
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !w.told { // once, though it is tried again: the log is to grow no more than it must
+		begun := e.log.End()
+		if err := k.rewrite(); err != nil {
+			return err
+		}
+		w.told = true
+		e.mu.Lock()
+		e.retold = int64(e.log.End() - begun)
+		e.said += e.retold
+		e.sealedAt += uint64(e.retold) // what was written again is no reason to seal again
+		e.mu.Unlock()
+	}
+	var made []*source
+	counts := false // in the manifest: then it is past failing
+	defer func() {
+		if err == nil || counts {
+			return
+		}
+		for _, src := range made {
+			if errors.Is(err, manifest.ErrFailed) { // it may name them
+				err = errors.Join(err, src.Close())
+			} else {
+				err = errors.Join(err, src.Remove())
+			}
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		w.Again()
+	}()
+	for a := recent.Live; a <= recent.Finished; a++ {
+		src, err := k.write(w, a)
+		if err != nil {
+			return err
+		}
+		if src != nil {
+			made = append(made, src)
+		}
+	}
+	gone, err := k.commit(made, nil, w.replay)
+	if err != nil {
+		return err
+	}
+	e.cfg.tune.between("install")
+	e.space.measure() // whoever is let in now counts on it
+	k.install(w, made, gone)
+	counts = true
+	e.log.Release(w.replay)
+	for e.recent.Trim() {
+	}
+	k.counts.flushes.Add(1)
+	k.clear(gone)
+	return nil
+}
+
+// write writes an area of a window to a run; nil: it has nothing.
+func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
+	e := k.e
+	var out *run.Writer
+	defer func() {
+		if out != nil && err != nil {
+			err = errors.Join(err, out.Abort())
+		}
+	}()
+	var some []passed
+	var room []byte
+	for most := passFirst; ; most = min(2*most, stepItems, max(1, most*passBytes/max(1, len(room)))) {
+		some, room = some[:0], room[:0]
+		e.mu.Lock()
+		n := w.Pass(a, most, func(x recent.Entry) {
+			p := passed{Place: run.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from: len(room), key: len(x.Key)}
+			if len(x.Value) > recent.Long { // it stays where it is until Trim
+				p.long = x.Value
+				room = record.AppendKeyed(room, x.Key, nil)
+			} else {
+				room = record.AppendKeyed(room, x.Key, x.Value)
+			}
+			p.to = len(room)
+			some = append(some, p)
+		})
+		e.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if out == nil {
+			c := k.config("flush", k.flushing)
+			c.Plain = func() bool { return k.flushing() > packs } // a merge packs it
+			if out, err = run.Create(e.fs, e.runsDir(), e.number(), c); err != nil {
+				return nil, err
+			}
+		}
+		for _, p := range some {
+			value := room[p.from:p.to]
+			var key run.Key
+			if p.key > 0 {
+				b, _, err := record.ParseKeyed(value)
+				if err != nil {
+					return nil, err
+				}
+				key = e.secret.Key(p.Queue, string(b))
+			}
+			if err := out.Add(p.Place, key, value, p.long); err != nil {
+				return nil, err
+			}
+		}
+		if err := k.between("pass"); err != nil {
+			return nil, err
+		}
+	}
+	if out == nil {
+		return nil, nil
+	}
+	r, err := out.Finish()
+	if err != nil {
+		return nil, err
+	}
+	return &source{Run: r, area: a}, nil
+}
+
+// One entry is copied at first, and then so many at a time as are about so many bytes.
+const (
+	passFirst = 1
+	passBytes = stepBytes
+)
+
+// passed is an entry that was copied out of a window.
+type passed struct {
+	run.Place
+	from, to int    // of the bytes
+	long     []byte // that follow them
+	key      int    // bytes of it
+}
+
+// install puts runs in the place of a window.
+func (k *keeper) install(w *sealedWindow, made, gone []*source) {
+	e := k.e
+	kill := func() (n int) {
+		for _, src := range made {
+			for _, pos := range w.Left(src.area) {
+				spot{src, pos}.kill()
+				n++
+			}
+		}
+		return n
+	}
+	for n := stepItems; n >= stepItems; { // most of them in turns with others
+		e.mu.Lock()
+		n = kill()
+		e.mu.Unlock()
+		e.cfg.tune.between("installing")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	kill()
+	e.setRuns(e.runs.with(made, gone))
+	e.replayed, e.said = uint64(w.replay), e.retold
+	e.epoch++
+	w.Drop()
+	k.sealed = append(k.sealed[:0:0], k.sealed[1:]...)
+	k.drew()
+}

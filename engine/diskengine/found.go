@@ -1,0 +1,107 @@
+package diskengine
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// found is what a call has read of the runs. Where keys and ids stand it knows of one set of them
+// only.
+type found struct {
+	set    *sources
+	keys   map[keyAt][]spot
+	ids    map[engine.ID]spot
+	values map[spot]run.Entry
+	broken map[spot]error  // values that are damaged
+	badKey map[keyAt]error // keys and ids that cannot be looked up, since an index is damaged
+	badID  map[engine.ID]error
+	loads  map[*cursor]loaded
+	bytes  int // of values
+}
+
+// trim forgets what was found when it has become much: what is still needed is read again.
+func (f *found) trim() {
+	if f.bytes > mostFound || len(f.values)+len(f.ids)+len(f.keys) > mostFoundItems {
+		f.bytes = 0
+		clear(f.values)
+		clear(f.ids)
+		clear(f.keys)
+	}
+}
+
+// in forgets what was found in another set of runs.
+func (f *found) in(set *sources) {
+	if f.set != set {
+		f.set = set
+		clear(f.keys)
+		clear(f.ids)
+		clear(f.badKey)
+		clear(f.badID)
+	}
+}
+
+// readValues reads values up to AnswerBytes and one more, the first in any case. Each block is read
+// a few times at most: values are read some at a time, more and more, since they may be large.
+func (f *found) readValues(spots []spot) error {
+	if len(spots) == 0 {
+		return nil
+	}
+	if f.values == nil {
+		f.values, f.broken = make(map[spot]run.Entry), make(map[spot]error)
+	}
+	bytes := 0
+	for n := 1; len(spots) > 0 && bytes < engine.AnswerBytes; n = min(2*n, stepItems) {
+		some := spots[:min(len(spots), n)]
+		spots = spots[len(some):]
+		some = slices.Clone(some)
+		slices.SortFunc(some, func(a, b spot) int {
+			return cmp.Or(cmp.Compare(a.src.Number(), b.src.Number()), cmp.Compare(a.pos, b.pos))
+		})
+		some = slices.Compact(some)
+		for len(some) > 0 && bytes < engine.AnswerBytes {
+			n := 1
+			for n < len(some) && some[n].src == some[0].src {
+				n++
+			}
+			read, err := f.readOf(some[0].src, some[:n], engine.AnswerBytes-bytes)
+			if err != nil {
+				return err
+			}
+			bytes += read
+			some = some[n:]
+		}
+	}
+	return nil
+}
+
+// readOf reads values of one run, until they have so many bytes.
+func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err error) {
+	defer func() { f.bytes += bytes }()
+	for len(spots) > 0 {
+		positions := make([]uint32, len(spots))
+		for i, s := range spots {
+			positions[i] = s.pos
+		}
+		done := 0
+		err := src.GetEach(positions, func(e run.Entry) bool {
+			e.Value = slices.Clone(e.Value)
+			f.values[spots[done]] = e
+			done++
+			bytes += len(e.Value)
+			return bytes < most
+		})
+		switch {
+		case err == nil, errors.Is(err, run.ErrClosed): // it was merged away: the next step knows
+			return bytes, nil
+		case !errors.Is(err, run.ErrDamaged):
+			return bytes, err
+		}
+		f.broken[spots[done]] = err
+		spots = spots[done+1:]
+	}
+	return bytes, nil
+}

@@ -1,0 +1,155 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// Source is a store as of an instant. Its files stay where they are until Take returns.
+type Source struct {
+	State manifest.State
+	Runs  string    // the directory of runs and marks
+	Taken time.Time // the instant
+
+	// Log copies the log, from where it is replayed on, to a directory that is empty.
+	Log func(dir string) (wal.Copied, error)
+}
+
+// Config is how a backup is made, restored or checked. Nil works.
+type Config struct {
+	// Pace is called between slices of the work with the bytes that were read or written since
+	// the last call. It may wait; an error of it ends the work. nil: nothing.
+	Pace func(bytes int) error
+
+	// Left is called with an error when what is not needed any more could not be removed: the
+	// next Take tries again. nil: nothing.
+	Left func(error)
+}
+
+func (c *Config) withDefaults() Config {
+	var d Config
+	if c != nil {
+		d = *c
+	}
+	if d.Pace == nil {
+		d.Pace = func(int) error { return nil }
+	}
+	if d.Left == nil {
+		d.Left = func(error) {}
+	}
+	return d
+}
+
+// Result tells of a backup that was made or restored.
+type Result struct {
+	Taken  time.Time // the instant of the store that it holds
+	Files  int       // it consists of
+	Bytes  int64     // in them
+	Copied int64     // of these bytes that were written; the others are shared
+}
+
+// Take brings the backup in a directory to what a store is now. The directory is made when it is
+// missing. After an error the backup is what it was before, or, where the disk does not say, one or
+// the other.
+func Take(f disk.FS, dir string, src Source, cfg *Config) (_ Result, err error) {
+	c := cfg.withDefaults()
+	p, err := open(f, dir, true)
+	if err != nil {
+		return Result{}, fmt.Errorf("back up: %w", err)
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	if p.head != nil && p.head.store != src.State.Store {
+		return Result{}, fmt.Errorf("back up: %w: %s", ErrOther, p.dir)
+	}
+	if err := p.sweep(); err != nil {
+		return Result{}, fmt.Errorf("back up: remove what an unfinished backup left: %w", err)
+	}
+	h := head{store: src.State.Store, generation: 1, taken: src.Taken.UnixMilli()}
+	before := ""
+	if p.head != nil {
+		h.generation = p.head.generation + 1
+		before = p.generation(p.head.generation)
+	}
+	x := &files{fs: f, pace: c.Pace}
+	p.generations = append(p.generations, h.generation)
+	unsure := false
+	if err = p.fill(x, &h, before, src); err == nil {
+		h.bytes, h.files = uint64(x.bytes), uint64(x.n)
+		unsure, err = p.install(h)
+	}
+	if !unsure {
+		if lerr := p.sweep(); lerr != nil {
+			c.Left(lerr)
+		}
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("back up: %w", err)
+	}
+	return h.result(x.copied), nil
+}
+
+func (h *head) result(copied int64) Result {
+	return Result{Taken: time.UnixMilli(h.taken).UTC(), Files: int(h.files), Bytes: int64(h.bytes), Copied: copied}
+}
+
+// fill makes a generation durable, but for its name.
+func (p *place) fill(x *files, h *head, before string, src Source) error {
+	dir := p.generation(h.generation)
+	for _, d := range []string{dir, filepath.Join(dir, logName), filepath.Join(dir, runsName)} {
+		if err := p.fs.Mkdir(d); err != nil {
+			return err
+		}
+	}
+	copied, err := src.Log(filepath.Join(dir, logName))
+	if err != nil {
+		return err
+	}
+	h.end = uint64(copied.End)
+	x.n, x.bytes, x.copied = x.n+copied.Files, x.bytes+copied.Bytes, x.copied+copied.Bytes
+	if before != "" {
+		before = filepath.Join(before, runsName)
+	}
+	if err := x.runs(&src.State, src.Runs, before, filepath.Join(dir, runsName)); err != nil {
+		return err
+	}
+	state := src.State.Clone()
+	state.Log = 0 // as it has been copied
+	_, err = manifest.Create(p.fs, dir, state)
+	return err
+}
+
+// runs puts the runs and marks of a store into a directory that is empty, durably.
+func (x *files) runs(s *manifest.State, from, like, to string) error {
+	done := map[uint64]bool{0: true}
+	put := func(name func(dir string, number uint64) string, number uint64) error {
+		same := ""
+		if like != "" {
+			same = name(like, number)
+		}
+		if err := x.link(name(from, number), same, name(to, number)); err != nil {
+			return err
+		}
+		return x.pace(0)
+	}
+	for _, r := range s.Runs {
+		if err := put(run.Name, r.Number); err != nil {
+			return err
+		}
+		if done[r.Marks] {
+			continue
+		}
+		done[r.Marks] = true
+		if err := put(marks.Name, r.Marks); err != nil {
+			return err
+		}
+	}
+	return x.fs.SyncDir(to)
+}

@@ -1,0 +1,335 @@
+package check
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// lie makes a run of what is not so.
+func (m *maker) lie(area recent.Area, change func(x *thing) (run.Place, run.Key, []byte)) {
+	m.t.Helper()
+	x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == area })
+	if x == nil {
+		m.t.Fatal("there is none")
+	}
+	w, err := run.Create(m.d, runsDir, m.file(), runConfig())
+	must(m.t, err)
+	p, k, v := change(x)
+	must(m.t, w.Add(p, k, v))
+	r, err := w.Finish()
+	must(m.t, err)
+	m.take(area, r)
+	m.do(m.gone(x)) // of the log
+	m.write()
+}
+
+// plain is what a run should have of a thing.
+func (m *maker) plain(x *thing) (run.Place, run.Key, []byte) {
+	return x.place(), x.hash(m.next.Secret), x.value()
+}
+
+// stood is a live message with a key, in a run.
+func (m *maker) stood() *thing {
+	return m.any(func(x *thing) bool { return x.at.Run != 0 && x.area == recent.Live && x.key != "" })
+}
+
+// id is one that was given.
+func (m *maker) id() engine.ID {
+	m.next.NextID++
+	return engine.ID(m.next.NextID - 1)
+}
+
+// unknown is one that was not.
+func (m *maker) unknown() engine.ID { return engine.ID(m.next.NextID) + 5 }
+
+func (m *maker) secret() *run.Secret { s := run.Secret(m.next.Secret); return &s }
+
+// marked writes marks of all runs that lost somebody.
+func (m *maker) marked() {
+	for was := m.next.NextFile; m.next.NextFile == was; {
+		m.install()
+	}
+}
+
+// apart is a content whose body has a file of its own.
+func apart() []byte {
+	c := record.Content{Apart: record.Body{File: 3, Bytes: 10}}
+	return c.Append(nil)
+}
+
+// TestLies writes what no engine should, with checksums that match: each is a finding.
+func TestLies(t *testing.T) {
+	for name, c := range map[string]struct {
+		what string
+		tell func(m *maker)
+	}{
+		"nothing": {"", func(m *maker) {
+			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+				p, k, v := m.plain(x)
+				p.ID = uint64(m.next.NextID)
+				m.next.NextID++
+				return p, k, v
+			})
+		}},
+		"a message in two runs": {"and also in run", func(m *maker) {
+			x := m.stood()
+			m.run(recent.Live, []*thing{{id: x.id, queue: x.queue, State: x.State, content: x.content, key: "another"}})
+			m.write()
+		}},
+		"a message in a run and in the log": {"the log tells of it too", func(m *maker) {
+			x := m.stood()
+			m.do(&record.Finish{ID: x.id, Queue: x.queue, Key: []byte("another"), Ending: engine.Acked})
+		}},
+		"a key in two runs": {"has the key of one in run", func(m *maker) {
+			x := m.stood()
+			m.run(recent.Live, []*thing{{id: m.id(), queue: x.queue, key: x.key, State: x.State, content: x.content}})
+			m.write()
+		}},
+		"a key in a run and in the log": {"has the key of message", func(m *maker) {
+			x := m.stood()
+			m.push(x.queue, x.key)
+		}},
+		"a key twice in the log": {"have one key", func(m *maker) {
+			m.push(1, "twice")
+			m.push(1, "twice")
+		}},
+		"a key remembered twice": {"have one key", func(m *maker) {
+			for range 2 {
+				x := m.push(1, "f")
+				m.do(m.gone(x), &record.Finish{ID: x.id, Queue: 1, Key: []byte("f"), Ending: engine.Acked})
+			}
+		}},
+		"a queue without a name": {"queue 3 holds something", func(m *maker) {
+			m.push(3, "")
+			m.do(&record.Name{Queue: 3})
+		}},
+		"a name twice": {"have one name", func(m *maker) { m.do(&record.Name{Queue: 4, Name: []byte("queue-1")}) }},
+		"an id of a run that was never given": {"was not given", func(m *maker) {
+			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+				p, k, v := m.plain(x)
+				p.ID = uint64(m.next.NextID)
+				return p, k, v
+			})
+		}},
+		"an id of the log that was never given": {"was not given", func(m *maker) {
+			m.do(&record.Put{ID: m.unknown(), Queue: 1, State: record.State{Expires: record.Never}, Content: m.content()})
+		}},
+		"a remembered id that was never given": {"was not given", func(m *maker) {
+			m.do(&record.Finish{ID: m.unknown(), Queue: 1, Key: []byte("f"), Ending: engine.Acked})
+		}},
+		"a push twice": {"is pushed twice", func(m *maker) {
+			id := m.id()
+			for range 2 {
+				m.do(&record.Put{ID: id, New: true, Queue: 1, State: record.State{Expires: record.Never}, Content: m.content()})
+			}
+		}},
+		"a queue of a run that there never was": {"there was no queue 9", func(m *maker) {
+			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+				p, k, v := m.plain(x)
+				p.Queue = 9
+				return p, k, v
+			})
+		}},
+		"a live message among the dead": {"whether it is dead is false", func(m *maker) {
+			m.push(1, "")
+			x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == recent.Live })
+			m.run(recent.Dead, []*thing{x})
+			m.write()
+		}},
+		"a message at another time": {"stands at time", func(m *maker) {
+			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+				p, k, v := m.plain(x)
+				p.At++
+				return p, k, v
+			})
+		}},
+		"a key that is not in the index": {"keys that lead to other entries", func(m *maker) {
+			m.push(1, "a")
+			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+				x.key = "a"
+				p, _, v := m.plain(x)
+				return p, run.Key{}, v
+			})
+		}},
+		"a key that is another": {"keys that lead to other entries", func(m *maker) {
+			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+				x.key = "a"
+				p, _, v := m.plain(x)
+				return p, m.secret().Key(x.queue, "b"), v
+			})
+		}},
+		"a key of another queue": {"keys that lead to other entries", func(m *maker) {
+			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+				x.key = "a"
+				p, _, v := m.plain(x)
+				return p, m.secret().Key(x.queue+1, "a"), v
+			})
+		}},
+		"a value that cannot be read": {"malformed", func(m *maker) {
+			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+				p, k, v := m.plain(x)
+				return p, k, v[:2]
+			})
+		}},
+		"a trace that cannot be read": {"malformed", func(m *maker) {
+			m.push(1, "")
+			x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == recent.Live })
+			m.run(recent.Finished, []*thing{x})
+			m.write()
+		}},
+		"no key that is remembered": {"no key is remembered", func(m *maker) {
+			m.run(recent.Finished, []*thing{{id: m.id(), queue: 1, area: recent.Finished, trace: record.Trace{Ending: engine.Acked}}})
+			m.write()
+		}},
+		"a body that stands apart": {"which this release does not keep", func(m *maker) {
+			m.run(recent.Live, []*thing{{id: m.id(), queue: 1, State: record.State{Expires: record.Never}, content: apart()}})
+			m.write()
+		}},
+		"an area that there is not": {"of area 3", func(m *maker) { m.next.Runs[0].Area = 3; m.write() }},
+		"a run of another length":   {"bytes", func(m *maker) { m.next.Runs[0].Bytes++; m.write() }},
+		"a run of other entries": {"entries", func(m *maker) {
+			m.next.Runs[0].Entries++
+			m.next.Runs[0].Alive++
+			m.write()
+		}},
+		"another number alive": {"are alive in run", func(m *maker) {
+			x := m.any(func(x *thing) bool { return x.at.Run != 0 })
+			m.do(m.gone(x))
+			m.marked()
+			for i := range m.next.Runs {
+				if r := &m.next.Runs[i]; r.Marks != 0 {
+					r.Alive--
+				}
+			}
+			m.write()
+		}},
+		"marks that do not hold the run": {"is not in it", func(m *maker) {
+			x := m.any(func(x *thing) bool { return x.at.Run != 0 })
+			m.do(m.gone(x))
+			m.marked()
+			for i := range m.next.Runs {
+				m.next.Runs[i].Marks = m.next.NextFile - 1
+			}
+			m.write()
+		}},
+		"a record that cannot be read": {"byte 0 of an entry of the log", func(m *maker) { m.entry(record.Group, []byte{7, 0}) }},
+		"a content that cannot be read": {"malformed", func(m *maker) {
+			m.do(&record.Put{ID: m.id(), New: true, Queue: 1, State: record.State{Expires: record.Never}, Content: []byte{9}})
+		}},
+		"a body apart in the log": {"which this release does not keep", func(m *maker) {
+			m.do(&record.Put{ID: m.id(), New: true, Queue: 1, State: record.State{Expires: record.Never}, Content: apart()})
+		}},
+		"another message at a place": {"where", func(m *maker) {
+			x := m.stood()
+			m.do(&record.Gone{ID: x.id + 1, From: x.at})
+		}},
+		"a lease of another message": {"where", func(m *maker) {
+			x := m.stood()
+			m.do(&record.Lease{ID: x.id + 1, From: x.at, Attempt: 1})
+		}},
+		"a place that there is not": {"is said to stand at 5000000", func(m *maker) {
+			x := m.stood()
+			m.do(&record.Gone{ID: x.id, From: record.Spot{Run: x.at.Run, At: 5_000_000}})
+		}},
+		"a move of what stands in a run": {"the log does not tell its content", func(m *maker) { m.do(&record.Move{ID: m.stood().id, State: record.State{Expires: record.Never}}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaker(t, 6)
+			m.history(150)
+			m.flush()
+			m.history(30)
+			m.push(1, "at hand")
+			c.tell(m)
+			rep := checked(t, m.close())
+			if c.what == "" {
+				if !rep.Sound() {
+					t.Error(rep.Findings)
+				}
+				return
+			}
+			for _, f := range rep.Findings {
+				if strings.Contains(f.String(), c.what) && !strings.Contains(f.String(), "\n") {
+					return
+				}
+			}
+			t.Errorf("%v", rep.Findings)
+		})
+	}
+}
+
+// TestNewer: what a newer release wrote is no finding, but an error.
+func TestNewer(t *testing.T) {
+	for _, kind := range []byte{record.Group, record.Group + 1} {
+		m := newMaker(t, 7)
+		m.entry(kind, []byte{200})
+		if rep, err := Check(m.close(), dir, nil); !errors.Is(err, record.ErrNewer) || rep != nil {
+			t.Errorf("kind %d: %v", kind, err)
+		}
+	}
+}
+
+// TestManyFindings: a report does not grow without end.
+func TestManyFindings(t *testing.T) {
+	m := newMaker(t, 9)
+	for range MaxFindings + 50 {
+		m.entry(record.Group, []byte{7, 0})
+	}
+	rep := checked(t, m.close())
+	if len(rep.Findings) != MaxFindings || rep.More != 50 || rep.Queues != nil {
+		t.Errorf("%d findings and %d more", len(rep.Findings), rep.More)
+	}
+}
+
+// TestMissing: each file that is needed is named when it is missing.
+func TestMissing(t *testing.T) {
+	m := newMaker(t, 10)
+	m.history(200)
+	m.flush()
+	m.history(100)
+	m.flush()
+	sound := m.close()
+	for _, f := range files(t, sound) {
+		if f.log {
+			continue
+		}
+		d := sound.Kill()
+		must(t, d.Remove(f.name))
+		if rep := checked(t, d); rep.Sound() || rep.Findings[0] != (Finding{File: f.name, Offset: -1, What: "it is missing", Mend: rep.Findings[0].Mend}) {
+			t.Errorf("without %s: %v", f.name, rep.Findings)
+		}
+	}
+	for _, in := range []string{logDir, runsDir} {
+		d := sound.Kill()
+		names, err := d.List(in)
+		must(t, err)
+		for _, name := range names {
+			must(t, d.Remove(in+"/"+name))
+		}
+		must(t, d.Remove(in))
+		if rep := checked(t, d); rep.Sound() || rep.Findings[0].File != in {
+			t.Errorf("without %s: %v", in, rep.Findings)
+		}
+	}
+}
+
+// TestOS checks a store on the disk of this machine.
+func TestOS(t *testing.T) {
+	if _, err := Check(disk.OS{}, t.TempDir(), nil); err == nil {
+		t.Error("an empty directory is a store")
+	}
+	dir := t.TempDir()
+	must(t, disk.OS{}.Mkdir(dir+"/"+manifest.LogName(0)))
+	_, err := manifest.Create(disk.OS{}, dir, manifest.State{NextID: 1, NextQueue: 1, NextFile: 1})
+	must(t, err)
+	if rep, err := Check(disk.OS{}, dir, nil); err != nil || !rep.Sound() {
+		t.Errorf("%+v, %v", rep, err)
+	}
+}

@@ -1,0 +1,137 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// Loss is something that a rescue gives up.
+type Loss struct {
+	File   string
+	Offset int64 // in the file; -1: all of it
+	What   string
+
+	// Messages is how many are lost with it, of those that had not died before, or keys that are
+	// remembered; -1: that is not known. Keys says that they are keys.
+	Messages int64
+	Keys     bool
+
+	Queues   []string    // they were in, as far as that is known
+	From, To time.Time   // between which they were due, or died; zero: that is not known
+	IDs      []engine.ID // of at most MaxLostIDs of them, as far as these are known
+	Again    bool        // what had been acked or cancelled may be handed out again
+}
+
+// MaxLostIDs is how many ids a Loss has at most.
+const MaxLostIDs = 1000
+
+// String is one line.
+func (l *Loss) String() string {
+	var b strings.Builder
+	b.WriteString(l.File)
+	if l.Offset >= 0 {
+		fmt.Fprintf(&b, ", offset %d", l.Offset)
+	}
+	what := "message"
+	if l.Keys {
+		what = "remembered key"
+	}
+	if l.Messages != 1 {
+		what += "s"
+	}
+	fmt.Fprintf(&b, ": %s", l.What)
+	switch {
+	case l.Messages > 0:
+		fmt.Fprintf(&b, ": %d %s lost", l.Messages, what)
+	case l.Messages < 0:
+		fmt.Fprintf(&b, ": it is not known how many %s are lost", what)
+	case !l.Again:
+		fmt.Fprintf(&b, ": no %s lost", what)
+	}
+	if len(l.Queues) > 0 {
+		fmt.Fprintf(&b, " of %s", strings.Join(l.Queues, ", "))
+	}
+	if !l.From.IsZero() {
+		fmt.Fprintf(&b, ", due from %s to %s", l.From.Format(time.RFC3339), l.To.Format(time.RFC3339))
+	}
+	if n := len(l.IDs); n > 0 {
+		fmt.Fprintf(&b, ", ids %s", ids(l.IDs[:min(n, 10)]))
+		if n > 10 {
+			b.WriteString(" and others")
+		}
+	}
+	if l.Again {
+		b.WriteString("; what was acked or cancelled there may be handed out again")
+	}
+	return b.String()
+}
+
+func ids(all []engine.ID) string {
+	var b strings.Builder
+	for i, id := range all {
+		if i > 0 {
+			b.WriteString(" ")
+		}
+		fmt.Fprint(&b, uint64(id))
+	}
+	return b.String()
+}
+
+// lostRun is the loss of all of a run.
+func (r *rescue) lostRun(p *part, what string) {
+	l := Loss{File: run.Name(r.path(runsName), p.number), Offset: -1, What: what, Messages: -1, Keys: p.keys()}
+	if !r.rebuilt {
+		l.Messages = int64(p.is.Alive)
+	}
+	r.losses = append(r.losses, l)
+}
+
+// holes are the losses of what cannot be read of a run.
+func (r *rescue) holes(p *part) error {
+	s, area := p.salvaged, p.keys()
+	lost := map[int][]engine.ID{}
+	err := s.Lost(func(id uint64, pos uint32) {
+		i := slices.IndexFunc(s.Holes, func(h run.Hole) bool { return h.Counted && pos >= h.From && pos < h.To })
+		if s.Alive(pos) && len(lost[i]) < MaxLostIDs {
+			lost[i] = append(lost[i], engine.ID(id))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, h := range s.Holes {
+		l := Loss{File: run.Name(r.path(runsName), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: area, IDs: lost[i]}
+		if h.Counted {
+			l.Messages = int64(s.Count(h.From, h.To))
+		}
+		if h.After != nil && h.Before != nil && h.After.Queue == h.Before.Queue {
+			l.Queues = []string{r.queueName(h.After.Queue)}
+			l.From, l.To = time.UnixMilli(h.After.At).UTC(), time.UnixMilli(h.Before.At).UTC()
+		} else {
+			for _, at := range []*run.Place{h.After, h.Before} {
+				if at != nil {
+					l.Queues = append(l.Queues, r.queueName(at.Queue))
+				}
+			}
+			l.Queues = slices.Compact(l.Queues)
+			if len(l.Queues) > 0 {
+				l.Queues[len(l.Queues)-1] += " or between them"
+			}
+		}
+		r.losses = append(r.losses, l)
+	}
+	return nil
+}
+
+// queueName is what a queue is called in a line.
+func (r *rescue) queueName(number uint32) string {
+	if name, ok := r.names[number]; ok {
+		return "queue " + name
+	}
+	return fmt.Sprintf("queue number %d", number)
+}

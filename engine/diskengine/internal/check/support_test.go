@@ -1,0 +1,474 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+const (
+	dir     = "/store"
+	runsDir = dir + "/" + runsName
+	logDir  = dir + "/log"
+	store   = 7
+)
+
+var errTest = errors.New("of the test")
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runConfig() *run.Config { return &run.Config{ID: store, BlockBytes: 1024} }
+
+func logConfig() *wal.Config {
+	return &wal.Config{ID: store, SegmentBytes: 64 << 10, Spares: 1, Keep: 2, RetryFor: -1, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// thing is a message, or a key that is remembered, as it stands.
+type thing struct {
+	id    engine.ID
+	queue uint32
+	area  recent.Area
+	key   string
+	record.State
+	content []byte
+	trace   record.Trace
+	at      record.Spot // the zero one: among the recent
+}
+
+func (x *thing) time() int64 {
+	switch {
+	case x.area == recent.Finished:
+		return x.trace.Ended + 1000
+	case x.Dead:
+		return x.Died
+	}
+	return x.Due
+}
+
+func (x *thing) place() run.Place {
+	return run.Place{Queue: x.queue, At: x.time(), ID: uint64(x.id)}
+}
+
+func (x *thing) value() []byte {
+	value := record.AppendValue(nil, &x.State, x.content)
+	if x.area == recent.Finished {
+		value = x.trace.Append(nil)
+	}
+	return record.AppendKeyed(nil, []byte(x.key), value)
+}
+
+func (x *thing) hash(secret run.Secret) run.Key {
+	if x.key == "" {
+		return run.Key{}
+	}
+	return secret.Key(x.queue, x.key)
+}
+
+// maker makes a store of the packages below, as an engine would that does one thing at a time.
+type maker struct {
+	t      testing.TB
+	d      *disktest.Disk
+	rng    *rand.Rand
+	log    *wal.Log
+	end    wal.Pos
+	man    *manifest.Manifest
+	next   manifest.State
+	runs   map[uint64]*run.Run
+	things map[engine.ID]*thing
+	merged int // runs that are no more
+}
+
+func newMaker(t testing.TB, seed uint64) *maker {
+	m := &maker{t: t, d: disktest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), runs: map[uint64]*run.Run{}, things: map[engine.ID]*thing{}}
+	must(t, disk.MkdirAll(m.d, logDir))
+	must(t, disk.MkdirAll(m.d, runsDir))
+	m.next = manifest.State{Store: store, Secret: [16]byte{1, 2}, NextID: 1, NextQueue: 5, NextFile: 1}
+	var err error
+	m.man, err = manifest.Create(m.d, dir, m.next)
+	must(t, err)
+	m.log, _, err = wal.Open(m.d, logDir, logConfig(), 0, func(wal.Entry) error { return nil })
+	must(t, err)
+	m.names()
+	return m
+}
+
+// written is a record.
+type written interface{ Append([]byte) []byte }
+
+// do writes a group of records.
+func (m *maker) do(records ...written) {
+	m.t.Helper()
+	var b []byte
+	for _, r := range records {
+		b = r.Append(b)
+	}
+	m.entry(record.Group, b)
+}
+
+func (m *maker) entry(kind byte, b []byte) {
+	m.t.Helper()
+	var err error
+	m.end, err = m.log.Append(kind, b)
+	must(m.t, err)
+}
+
+func (m *maker) names() {
+	for q := range uint32(4) {
+		m.do(&record.Name{Queue: q + 1, Name: fmt.Append(nil, "queue-", q+1)})
+	}
+}
+
+// spot is what a record says of where a thing stands: that is not always known.
+func (m *maker) spot(x *thing) record.Spot {
+	if m.rng.IntN(4) == 0 {
+		return record.Spot{}
+	}
+	return x.at
+}
+
+// any returns one of those that are wanted.
+func (m *maker) any(want func(*thing) bool) *thing {
+	ids := slices.Sorted(maps.Keys(m.things))
+	ids = slices.DeleteFunc(ids, func(id engine.ID) bool { return !want(m.things[id]) })
+	if len(ids) == 0 {
+		return nil
+	}
+	return m.things[ids[m.rng.IntN(len(ids))]]
+}
+
+// holder is who has a key in an area.
+func (m *maker) holder(queue uint32, key string, area recent.Area) *thing {
+	for _, x := range m.things {
+		if x.queue == queue && x.key == key && x.area == area && key != "" {
+			return x
+		}
+	}
+	return nil
+}
+
+func (m *maker) content() []byte {
+	c := record.Content{Created: 5, Policy: engine.Policy{Priority: 1024, MaxAttempts: 20}, Content: engine.Content{Body: make([]byte, m.rng.IntN(400))}}
+	return c.Append(nil)
+}
+
+// gone takes a thing away.
+func (m *maker) gone(x *thing) written {
+	g := &record.Gone{ID: x.id, From: m.spot(x)}
+	if r := m.runs[x.at.Run]; r != nil {
+		r.Kill(x.at.At)
+	}
+	delete(m.things, x.id)
+	return g
+}
+
+// becomes gives a message another state.
+func (m *maker) becomes(x *thing, s record.State) {
+	x.State, x.area = s, areaOf(&s)
+	if x.at.Run == 0 {
+		m.do(&record.Move{ID: x.id, State: s})
+		return
+	}
+	m.do(&record.Put{ID: x.id, Queue: x.queue, From: m.spot(x), Key: []byte(x.key), State: s, Content: x.content})
+	m.runs[x.at.Run].Kill(x.at.At)
+	x.at = record.Spot{}
+}
+
+func (m *maker) push(queue uint32, key string) *thing {
+	x := &thing{id: engine.ID(m.next.NextID), queue: queue, key: key, State: record.State{Due: m.rng.Int64N(1000), Expires: record.Never}, content: m.content()}
+	m.next.NextID++
+	var group []written
+	if old := m.holder(queue, key, recent.Finished); old != nil {
+		group = append(group, m.gone(old))
+	}
+	m.do(append(group, &record.Put{ID: x.id, Queue: queue, New: true, Key: []byte(key), State: x.State, Content: x.content})...)
+	m.things[x.id] = x
+	return x
+}
+
+func (m *maker) step() {
+	area := func(a recent.Area) func(*thing) bool { return func(x *thing) bool { return x.area == a } }
+	state := record.State{Due: m.rng.Int64N(1000), Expires: record.Never, Attempt: m.rng.Uint32N(3)}
+	switch op := m.rng.IntN(100); {
+	case op < 50:
+		queue, key := 1+m.rng.Uint32N(4), ""
+		if m.rng.IntN(3) > 0 {
+			key = fmt.Sprint("key-", m.rng.IntN(200))
+		}
+		if m.holder(queue, key, recent.Live) == nil {
+			m.push(queue, key)
+		}
+	case op < 60:
+		if x := m.any(area(recent.Live)); x != nil {
+			m.do(&record.Lease{ID: x.id, From: m.spot(x), Deadline: 5, Attempt: 1}, &record.Extend{ID: x.id, Deadline: 6})
+		}
+	case op < 68:
+		if x := m.any(area(recent.Live)); x != nil {
+			m.becomes(x, state)
+		}
+	case op < 76:
+		if x := m.any(area(recent.Live)); x != nil {
+			state.Dead, state.Died = true, m.rng.Int64N(1000)
+			m.becomes(x, state)
+		}
+	case op < 80:
+		if x := m.any(area(recent.Dead)); x != nil && m.holder(x.queue, x.key, recent.Live) == nil {
+			m.becomes(x, state)
+		}
+	case op < 94:
+		x := m.any(func(x *thing) bool { return x.area != recent.Finished })
+		if x == nil {
+			break
+		}
+		group := []written{m.gone(x)}
+		if x.key != "" && m.holder(x.queue, x.key, recent.Finished) == nil && m.rng.IntN(2) == 0 {
+			y := &thing{id: x.id, queue: x.queue, area: recent.Finished, key: x.key, trace: record.Trace{Due: x.Due, Ending: engine.Acked, Ended: m.rng.Int64N(1000)}}
+			m.things[y.id] = y
+			group = append(group, &record.Finish{ID: y.id, Queue: y.queue, Key: []byte(y.key), Due: x.Due, Ending: engine.Acked, Ended: y.trace.Ended, Forgotten: y.time()})
+		}
+		m.do(group...)
+	case op < 98:
+		if x := m.any(area(recent.Finished)); x != nil {
+			m.do(m.gone(x))
+		}
+	default:
+		m.purge()
+	}
+}
+
+func (m *maker) purge() {
+	p := &record.Purge{Queue: 1 + m.rng.Uint32N(4), Also: engine.PurgeAlso(m.rng.IntN(4)), UpTo: engine.ID(m.rng.Uint64N(m.next.NextID))}
+	p.Spares, p.At = true, record.Never-1 // all leases have lapsed
+	spare := &record.Spare{Queue: p.Queue, First: true}
+	for _, id := range slices.Sorted(maps.Keys(m.things)) {
+		x := m.things[id]
+		if x.queue != p.Queue || id > p.UpTo {
+			continue
+		}
+		if x.area == recent.Live && m.rng.IntN(2) == 0 {
+			spare.IDs = append(spare.IDs, id)
+		} else if x.area == recent.Live || x.area == recent.Dead && p.Also&engine.PurgeDead != 0 || x.area == recent.Finished && p.Also&engine.PurgeFinished != 0 {
+			m.gone(x)
+		}
+	}
+	m.do(spare, p)
+}
+
+// file is the number of the next run or marks.
+func (m *maker) file() uint64 {
+	m.next.NextFile++
+	return m.next.NextFile - 1
+}
+
+// flush writes what is recent to runs.
+func (m *maker) flush() {
+	m.next.Replay = uint64(m.end)
+	m.names()
+	for area := range recent.Finished + 1 {
+		var of []*thing
+		for _, x := range m.things {
+			if x.at.Run == 0 && x.area == area {
+				of = append(of, x)
+			}
+		}
+		m.run(area, of)
+	}
+	m.install()
+}
+
+// run writes a run.
+func (m *maker) run(area recent.Area, of []*thing) {
+	if len(of) == 0 {
+		return
+	}
+	slices.SortFunc(of, func(a, b *thing) int { return a.place().Compare(b.place()) })
+	number := m.file()
+	w, err := run.Create(m.d, runsDir, number, runConfig())
+	must(m.t, err)
+	for i, x := range of {
+		must(m.t, w.Add(x.place(), x.hash(m.next.Secret), x.value()))
+		x.at = record.Spot{Run: number, At: uint32(i)}
+	}
+	r, err := w.Finish()
+	must(m.t, err)
+	m.take(area, r)
+}
+
+// take counts a run.
+func (m *maker) take(area recent.Area, r *run.Run) {
+	m.runs[r.Number()] = r
+	m.next.Runs = append(m.next.Runs, manifest.Run{Number: r.Number(), Area: uint8(area), Entries: r.Len(), Alive: r.Len(), Bytes: uint64(r.Bytes())})
+}
+
+// merge makes one run of all of an area.
+func (m *maker) merge(area recent.Area) {
+	var sources []*run.Run
+	for _, r := range m.next.Runs {
+		if r.Area == uint8(area) {
+			sources = append(sources, m.runs[r.Number])
+		}
+	}
+	if len(sources) < 2 {
+		return
+	}
+	merged, err := run.Merge(m.d, runsDir, m.file(), runConfig(), sources)
+	must(m.t, err)
+	for i, r := range sources {
+		for _, x := range m.things {
+			if x.at.Run == r.Number() {
+				pos, ok := merged.Locate(i, x.at.At)
+				if !ok {
+					m.t.Fatalf("message %d was lost", x.id)
+				}
+				x.at = record.Spot{Run: merged.Run.Number(), At: pos}
+			}
+		}
+		m.next.Runs = slices.DeleteFunc(m.next.Runs, func(is manifest.Run) bool { return is.Number == r.Number() })
+		delete(m.runs, r.Number())
+		m.merged++
+	}
+	if merged.Run.Len() > 0 {
+		m.take(area, merged.Run)
+	} else {
+		must(m.t, merged.Run.Remove())
+	}
+	m.install()
+	for _, r := range sources {
+		must(m.t, r.Remove())
+	}
+}
+
+// install writes marks, sometimes only some, and the manifest.
+func (m *maker) install() {
+	m.t.Helper()
+	must(m.t, m.log.Wait(m.t.Context(), m.end))
+	var of []*run.Run
+	for _, r := range m.next.Runs {
+		if is := m.runs[r.Number]; is.Count(0, is.Len()) < int(r.Alive) && (m.rng.IntN(4) > 0 || m.next.Replay > m.man.State().Replay) {
+			of = append(of, is)
+		}
+	}
+	if len(of) > 0 {
+		number := m.file()
+		alive, err := marks.Write(m.d, runsDir, number, store, of, nil)
+		must(m.t, err)
+		for i, r := range of {
+			at := slices.IndexFunc(m.next.Runs, func(is manifest.Run) bool { return is.Number == r.Number() })
+			m.next.Runs[at].Marks, m.next.Runs[at].Alive = number, alive[i]
+		}
+	}
+	m.write()
+}
+
+// write writes the manifest.
+func (m *maker) write() {
+	m.t.Helper()
+	slices.SortFunc(m.next.Runs, func(a, b manifest.Run) int { return cmp.Compare(a.Number, b.Number) })
+	must(m.t, m.man.Write(m.next))
+	must(m.t, marks.Sweep(m.d, runsDir, m.next.Names))
+	m.log.Release(wal.Pos(m.next.Replay))
+}
+
+// history does n things, with flushes and merges between them.
+func (m *maker) history(n int) {
+	for range n {
+		m.step()
+		switch op := m.rng.IntN(400); {
+		case op < 4:
+			m.flush()
+		case op < 7:
+			m.merge(recent.Area(m.rng.IntN(3)))
+		}
+	}
+}
+
+// close closes the store, and returns its disk.
+func (m *maker) close() *disktest.Disk {
+	m.t.Helper()
+	must(m.t, m.log.Close())
+	m.closeRuns()
+	return m.d
+}
+
+// kill ends the process, and returns the disk as it is then.
+func (m *maker) kill() *disktest.Disk {
+	m.t.Helper()
+	must(m.t, m.log.Wait(m.t.Context(), m.end))
+	d := m.d.Kill()
+	m.close()
+	return d
+}
+
+func (m *maker) closeRuns() {
+	for _, r := range m.runs {
+		must(m.t, r.Close())
+	}
+}
+
+// queues is what a report should say.
+func (m *maker) queues() []Queue {
+	all := make([]Queue, 4)
+	for i := range all {
+		all[i] = Queue{Name: fmt.Sprint("queue-", i+1), Number: uint32(i + 1)}
+	}
+	for _, x := range m.things {
+		q := &all[x.queue-1]
+		switch x.area {
+		case recent.Live:
+			q.Live++
+		case recent.Dead:
+			q.Dead++
+		default:
+			q.Finished++
+		}
+	}
+	return all
+}
+
+// checked checks a store, which must change nothing.
+func checked(t testing.TB, d *disktest.Disk) *Report {
+	t.Helper()
+	d.Hook(func(c disktest.Call) error {
+		if c.Changes() {
+			t.Errorf("the check changes something: %+v", c)
+		}
+		return nil
+	})
+	rep, err := Check(d, dir, nil)
+	d.Hook(nil)
+	must(t, err)
+	if d.Handles() > 0 {
+		t.Fatalf("%d files are open", d.Handles())
+	}
+	return rep
+}
+
+// openRun opens a run of a store, with who has died in it.
+func openRun(t testing.TB, d *disktest.Disk, is manifest.Run) *run.Run {
+	t.Helper()
+	r, err := run.Open(d, runsDir, is.Number, runConfig())
+	must(t, err)
+	if is.Marks != 0 {
+		must(t, marks.Restore(d, runsDir, is.Marks, store, []*run.Run{r}))
+	}
+	return r
+}

@@ -1,0 +1,197 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+)
+
+// The names in the directory of a store: of the manifest, and of the next one while it is written.
+const (
+	Name    = "MANIFEST"
+	NewName = "MANIFEST.new"
+)
+
+const firstLog = "log"
+
+// LogName is the name of the directory of a log in that of its store.
+func LogName(number uint64) string {
+	if number == 0 {
+		return firstLog
+	}
+	return fmt.Sprintf("%s-%016x", firstLog, number)
+}
+
+// ParseLogName returns the number of a log by the name of its directory; ok is false for other names.
+func ParseLogName(name string) (number uint64, ok bool) {
+	digits, _ := strings.CutPrefix(name, firstLog+"-")
+	number, err := strconv.ParseUint(digits, 16, 64)
+	if name == firstLog {
+		number, err = 0, nil
+	}
+	return number, err == nil && name == LogName(number)
+}
+
+var (
+	// ErrDamaged says that the manifest cannot be read. The error is a *disk.DamageError.
+	ErrDamaged = errors.New("the manifest is damaged")
+
+	// ErrNewer says that a newer release wrote the manifest.
+	ErrNewer = errors.New("the manifest was written by a newer release; use that one")
+
+	// ErrFailed says that an earlier Write failed midway.
+	ErrFailed = errors.New("an earlier write of the manifest failed and it is not known which one counts; open the store again")
+)
+
+// Manifest is that of an open store. Its methods are for one goroutine at a time.
+type Manifest struct {
+	fs    disk.FS
+	dir   string
+	state State
+	err   error
+}
+
+// Read reads the manifest of a store. Where there is none it returns an fs.ErrNotExist: who calls
+// knows whether that may be.
+func Read(f disk.FS, dir string) (State, error) {
+	b, err := read(f, filepath.Join(dir, Name))
+	if err != nil {
+		return State{}, fmt.Errorf("read the manifest: %w", err)
+	}
+	return parse(filepath.Join(dir, Name), b)
+}
+
+func parse(name string, b []byte) (State, error) {
+	state, off, reason, newer := decode(b)
+	if newer {
+		return State{}, fmt.Errorf("%w: %s", ErrNewer, name)
+	}
+	if reason != "" {
+		return State{}, &disk.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
+	}
+	return state, nil
+}
+
+// Open reads the manifest of a store in a directory to which nobody else has access, as Read
+// does, and makes it durable: it may be that its name never was. So it is written once more,
+// unless the disk is full.
+func Open(f disk.FS, dir string) (*Manifest, error) {
+	state, err := Read(f, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := endRepair(f, dir); err != nil { // durable with the manifest
+		return nil, err
+	}
+	m := &Manifest{fs: f, dir: dir, state: state}
+	err = m.Write(state)
+	if disk.IsFull(err) && m.err == nil {
+		err = f.SyncDir(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the manifest: %w", err)
+	}
+	return m, nil
+}
+
+// Create writes the first manifest of a store. One that is there is fs.ErrExist.
+func Create(f disk.FS, dir string, first State) (*Manifest, error) {
+	names, err := f.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("make a manifest: %w", err)
+	}
+	for _, name := range names {
+		if name == Name {
+			return nil, fmt.Errorf("make a manifest: %s: %w", filepath.Join(dir, Name), fs.ErrExist)
+		}
+	}
+	m := &Manifest{fs: f, dir: dir}
+	if err := m.Write(first); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Replace puts a state in place of whatever manifest there is, readable or not, and returns when it
+// is durable. After an error the one before counts, unless the error is ErrFailed. Last it ends a repair:
+// an error of that is ErrFailed too.
+func Replace(f disk.FS, dir string, s State) error {
+	if err := (&Manifest{fs: f, dir: dir}).Write(s); err != nil {
+		return err
+	}
+	if err := errors.Join(endRepair(f, dir), f.SyncDir(dir)); err != nil {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	return nil
+}
+
+// State is what the manifest says that is in force. It is not to be changed.
+func (m *Manifest) State() State { return m.state }
+
+// Write puts a state in place of the one before, and returns when it is durable. After an error
+// the one before counts, unless the error is ErrFailed, which is returned from then on.
+func (m *Manifest) Write(s State) error {
+	if m.err != nil {
+		return m.err
+	}
+	s = s.Clone()
+	if err := s.check(); err != nil {
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	name, made := filepath.Join(m.dir, Name), filepath.Join(m.dir, NewName)
+	if err := m.fs.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	if err := m.write(made, s.encode()); err != nil {
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	err := m.fs.Rename(made, name)
+	if err == nil {
+		err = m.fs.SyncDir(m.dir)
+	}
+	if err != nil {
+		m.err = fmt.Errorf("%w: %w", ErrFailed, err)
+		return m.err
+	}
+	m.state = s
+	return nil
+}
+
+// write makes a file durable, but not its name.
+func (m *Manifest) write(name string, b []byte) error {
+	f, err := m.fs.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func read(fs disk.FS, name string) (b []byte, err error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > maxSize {
+		return nil, &disk.DamageError{What: ErrDamaged, File: name, Offset: maxSize, Reason: "it is longer than any manifest"}
+	}
+	b = make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return b, nil
+}

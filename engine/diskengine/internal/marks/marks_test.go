@@ -1,0 +1,179 @@
+package marks
+
+import (
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// TestFormat: bytes do not change by accident, and are those of docs/formats/marks.md.
+func TestFormat(t *testing.T) {
+	d := newDisk(t, nil)
+	runs := []*run.Run{newRun(t, d, 2, 3, 1), newRun(t, d, 1, 1)}
+	_, err := Write(d, dir, 10, store, runs, nil)
+	must(t, err)
+	want := strings.Join([]string{
+		"74617272796d726b", "01000000", "cd71b41f", "0700000000000000", "0a00000000000000", "9600000000000000",
+		"02000000", "c590e00a", "00000000000000000000000000000000",
+		"0200000000000000", "1d000000", "cc250323",
+		"0100000000000000", "19000000", "fc71b122",
+		"4529cd4d", "01000000", "0200000000000000", "03000000", "05000000", "0201000100",
+		"156b9633", "01000000", "0100000000000000", "01000000", "01000000", "00",
+	}, "")
+	if got := hex.EncodeToString(written(t, d, Name(dir, 10))); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	closed(t, runs)
+}
+
+// TestRoundTrip writes who is dead in some runs and restores it in some of them, in any order.
+func TestRoundTrip(t *testing.T) {
+	d := newDisk(t, nil)
+	all := []*run.Run{newRun(t, d, 9, 1), newRun(t, d, 3, 64), newRun(t, d, 1, 5000), newRun(t, d, 5, 70_000)}
+	number := uint64(100)
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		runs := rapid.Permutation(all).Draw(t, "runs")[rapid.IntRange(0, len(all)).Draw(t, "without"):]
+		was := reopened(t, d, runs)
+		for _, r := range was {
+			from := rng.IntN(int(r.Len()))
+			r.KillRange(uint32(from), uint32(from+rng.IntN(int(r.Len())-from)))
+			kill(r, some(rng, rng.IntN(3000), int(r.Len()))...)
+		}
+		number++
+		alive, err := Write(d, dir, number, store, was, nil)
+		must(t, err)
+		held, err := Verify(d, dir, number, store, nil)
+		must(t, err)
+		for i, r := range was {
+			if int(alive[i]) != r.Count(0, r.Len()) || held[i] != r.Number() {
+				t.Fatalf("%d of run %d are alive, held is %d; want %d of %d", alive[i], held[i], held[i], r.Count(0, r.Len()), r.Number())
+			}
+		}
+		order := rapid.Permutation(was).Draw(t, "order")
+		wanted := order[rapid.IntRange(0, len(order)).Draw(t, "passed over"):]
+		got := reopened(t, d, wanted)
+		must(t, Restore(d, dir, number, store, got))
+		for i := range got {
+			must(t, same(got[i], wanted[i]))
+		}
+		if len(held) != len(was) || d.Handles() != len(all)+len(was)+len(got) {
+			t.Fatalf("%d runs are held of %d, %d files are open", len(held), len(was), d.Handles())
+		}
+		closed(t, slices.Concat(was, got))
+		must(t, d.Remove(Name(dir, number)))
+	})
+	closed(t, all)
+}
+
+// TestTaken: a file that is there is not touched.
+func TestTaken(t *testing.T) {
+	d := newDisk(t, nil)
+	runs := []*run.Run{newRun(t, d, 1, 10, 3)}
+	_, err := Write(d, dir, 5, store, runs, nil)
+	must(t, err)
+	was := written(t, d, Name(dir, 5))
+	kill(runs[0], 4)
+	if _, err := Write(d, dir, 5, store, runs, nil); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a number that is taken: %v", err)
+	}
+	if string(written(t, d, Name(dir, 5))) != string(was) {
+		t.Error("the file was changed")
+	}
+	if err := Restore(d, dir, 6, store, runs); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("marks that are not there: %v", err)
+	}
+	closed(t, runs)
+}
+
+// TestRefusedToWrite: what could not be read again is not left behind.
+func TestRefusedToWrite(t *testing.T) {
+	d := newDisk(t, nil)
+	r := newRun(t, d, 1, 10)
+	if _, err := Write(d, dir, 5, store, []*run.Run{r, r}, nil); err == nil {
+		t.Error("the same run twice")
+	}
+	calls := 0
+	if _, err := Write(d, dir, 5, store, []*run.Run{r}, func(n int) error {
+		calls++
+		return errTest
+	}); !errors.Is(err, errTest) || calls != 1 {
+		t.Errorf("an error of pace: %v, %d calls", err, calls)
+	}
+	if names, err := d.List(dir); err != nil || len(names) != 1 || d.Handles() != 1 {
+		t.Errorf("left behind %v, %v, %d files are open", names, err, d.Handles())
+	}
+	must(t, r.Close())
+}
+
+// TestPaced: the work stands in small slices with syncs between them, and what they tell is all
+// there is.
+func TestPaced(t *testing.T) {
+	d := newDisk(t, nil)
+	runs := []*run.Run{newRun(t, d, 1, 20_000), newRun(t, d, 2, 10_000)}
+	for _, r := range runs {
+		for i := range r.Len() / 2 {
+			r.Kill(2 * i)
+		}
+	}
+	total, most, syncs := 0, 0, 0
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync {
+			syncs++
+		}
+		return nil
+	})
+	file, err := d.Create(Name(dir, 50))
+	must(t, err)
+	w := writer{file: file, slice: 500, sync: 1500, pace: func(n int) error {
+		total += n
+		most = max(most, n)
+		return nil
+	}}
+	_, err = w.write(header{store: store, number: 50}, runs)
+	must(t, errors.Join(err, file.Close()))
+	size := len(written(t, d, Name(dir, 50)))
+	if total != size || most != 500 || syncs != (size-headerSize-2*rowSize)/1500 {
+		t.Errorf("told of %d bytes of %d, at most %d at a time, with %d syncs", total, size, most, syncs)
+	}
+	read := 0
+	_, err = Verify(d, dir, 50, store, func(n int) error { read += n; return nil })
+	must(t, err)
+	if read != size-headerSize-2*rowSize {
+		t.Errorf("told of %d bytes of %d", read, size)
+	}
+	if _, err := Verify(d, dir, 50, store, func(int) error { return errTest }); !errors.Is(err, errTest) {
+		t.Errorf("an error of pace: %v", err)
+	}
+	closed(t, runs)
+}
+
+// TestSweep removes what is not wanted, and nothing else.
+func TestSweep(t *testing.T) {
+	d := newDisk(t, nil)
+	r := newRun(t, d, 1, 10)
+	for n := range uint64(4) {
+		_, err := Write(d, dir, n+0xa0, store, []*run.Run{r}, nil)
+		must(t, err)
+	}
+	others := []string{"00000000000000A1.marks", "a1.marks", "00000000000000a1.marks.new", "+0000000000000a1.marks", "x0000000000000a1.marks"}
+	for _, name := range others {
+		rewrite(t, d, dir+"/"+name, nil)
+	}
+	must(t, Sweep(d, dir, func(n uint64) bool { return n%2 == 1 }))
+	want := append(others, "0000000000000001.run", "00000000000000a1.marks", "00000000000000a3.marks")
+	slices.Sort(want)
+	if names, err := d.Crash(disktest.Nothing()).List(dir); err != nil || !slices.Equal(names, want) {
+		t.Errorf("durable are %v, %v, want %v", names, err, want)
+	}
+	must(t, r.Close())
+}

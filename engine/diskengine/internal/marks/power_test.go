@@ -1,0 +1,196 @@
+package marks
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// becomes says what became of a file that holds who is dead in some runs; an error is what must
+// not be.
+func becomes(t *testing.T, d *disktest.Disk, number uint64, want []*run.Run) (string, error) {
+	runs := reopened(t, d, want)
+	defer closed(t, runs)
+	err := Restore(d, dir, number, store, runs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "missing", nil
+	case errors.Is(err, ErrDamaged):
+		return "damaged", nil
+	case err != nil:
+		return "unreadable", err
+	}
+	for i := range want {
+		if err := same(runs[i], want[i]); err != nil {
+			return "another", err
+		}
+	}
+	_, err = Verify(d, dir, number, store, nil)
+	return "whole", err
+}
+
+// TestPowerLoss lets the power go before each call that changes the disk while marks are written
+// and those before are swept, and leaves sets of what was not synced. A file that was written is
+// whole; any other is missing, whole, or says that it is damaged.
+func TestPowerLoss(t *testing.T) {
+	for _, cfg := range []disktest.Config{{Stale: true}, {Sector: 64, Stale: true}, {Sector: 4096}} {
+		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			rng := rand.New(rand.NewPCG(seed, 2))
+			d := newDisk(t, &cfg)
+			// What is dead in each file is told by runs of another disk, which do not change.
+			held := map[uint64][]*run.Run{}
+			models := newDisk(t, nil)
+			numbers := []uint64{1, 2, 3}
+			runs := []*run.Run{}
+			for _, n := range numbers {
+				runs = append(runs, newRun(t, d, n, 5000))
+				newRun(t, models, n, 5000)
+			}
+			sure := map[uint64]bool{}
+			losses, found, draws := 0, map[string]int{}, seed
+			lose := func(at string) {
+				draws++
+				for _, chooser := range []disktest.Chooser{disktest.Seeded(draws), disktest.Seeded(draws * 31), disktest.Nothing(), disktest.Everything(),
+					disktest.Only(int(draws % 40)), disktest.AllBut(int(draws % 40))} {
+					losses++
+					after := d.Crash(chooser)
+					for number, want := range held {
+						what, err := becomes(t, after, number, want)
+						found[what]++
+						if err != nil || sure[number] && what != "whole" {
+							t.Fatalf("seed %d: power lost at %s: marks %d, sure %v, are %s: %v", seed, at, number, sure[number], what, err)
+						}
+					}
+					if err := Sweep(after, dir, func(n uint64) bool { return sure[n] }); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			d.Hook(func(c disktest.Call) error {
+				if c.Changes() {
+					lose(fmt.Sprintf("%+v", c))
+				}
+				return nil
+			})
+			for number := uint64(10); number < 14; number++ {
+				want := reopened(t, models, runs)
+				for i, r := range runs {
+					kill(r, some(rng, rng.IntN(1500), 5000)...)
+					for k := range r.Len() {
+						if !r.Alive(k) {
+							want[i].Kill(k)
+						}
+					}
+				}
+				held[number] = want
+				_, err := Write(d, dir, number, store, runs, nil)
+				must(t, err)
+				sure[number] = true
+				lose("the end")
+				delete(sure, number-1)
+				must(t, Sweep(d, dir, func(n uint64) bool { return sure[n] }))
+			}
+			d.Hook(nil)
+			for _, what := range []string{"missing", "whole", "damaged"} {
+				if found[what] == 0 {
+					t.Errorf("seed %d: no marks were %s", seed, what)
+				}
+			}
+			t.Logf("%d losses: %v", losses, found)
+		})
+	}
+}
+
+// TestFaults lets each call fail in turn, in several ways, while marks are written: then there is
+// an error, nothing is open, and no half file is there unless removing failed too; and another
+// one can be written. What was written is durable.
+func TestFaults(t *testing.T) {
+	for name, fault := range map[string]error{
+		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "short": &disktest.Short{Bytes: 20, Err: syscall.EIO},
+	} {
+		for _, lasting := range []bool{false, true} {
+			ops := map[string]int{}
+			for at := int64(1); ; at++ {
+				d := newDisk(t, nil)
+				runs := []*run.Run{newRun(t, d, 1, 40, 3, 5), newRun(t, d, 2, 10)}
+				start, hit, removed := d.Calls(), false, true
+				d.Hook(func(c disktest.Call) error {
+					if c.N == start+at || hit && lasting {
+						hit = true
+						ops[c.Op]++
+						removed = removed && c.Op != disktest.Remove
+						return fault
+					}
+					return nil
+				})
+				_, err := Write(d, dir, 9, store, runs, nil)
+				d.Hook(nil)
+				if hit != (err != nil) || hit && !errors.Is(err, fault) && !errors.Is(err, errors.Unwrap(fault)) || d.Handles() != len(runs) {
+					t.Fatalf("%s, lasting %v, call %d: %v, %d files are open", name, lasting, at, err, d.Handles())
+				}
+				names, listed := d.List(dir)
+				must(t, listed)
+				if err != nil && removed && len(names) != len(runs) {
+					t.Fatalf("%s, lasting %v, call %d: left behind %v", name, lasting, at, names)
+				}
+				must(t, Sweep(d, dir, func(uint64) bool { return err == nil }))
+				if err != nil {
+					_, err := Write(d, dir, 9, store, runs, nil)
+					must(t, err)
+				}
+				if what, err := becomes(t, d.Crash(disktest.Nothing()), 9, runs); what != "whole" && !hit || err != nil {
+					t.Fatalf("%s, lasting %v, call %d: %s, %v", name, lasting, at, what, err)
+				}
+				closed(t, runs)
+				if !hit {
+					break
+				}
+			}
+			for _, op := range []string{disktest.Create, disktest.Write, disktest.Sync, disktest.SyncDir, disktest.Close} {
+				if ops[op] == 0 {
+					t.Errorf("%s, lasting %v: no %s failed", name, lasting, op)
+				}
+			}
+		}
+	}
+}
+
+// TestReadErrorIsNoDamage lets each call fail in turn while marks are read.
+func TestReadErrorIsNoDamage(t *testing.T) {
+	d := newDisk(t, nil)
+	runs := []*run.Run{newRun(t, d, 1, 40, 3, 5), newRun(t, d, 2, 10)}
+	_, err := Write(d, dir, 9, store, runs, nil)
+	must(t, err)
+	for at := int64(1); ; at++ {
+		again := reopened(t, d, runs)
+		start, hit := d.Calls(), false
+		d.Hook(func(c disktest.Call) error {
+			if hit = hit || c.N == start+at; c.N == start+at {
+				return errTest
+			}
+			return nil
+		})
+		err := Restore(d, dir, 9, store, again)
+		if err == nil {
+			_, err = Verify(d, dir, 9, store, nil)
+		}
+		d.Hook(nil)
+		if hit != errors.Is(err, errTest) || !hit && err != nil || errors.Is(err, ErrDamaged) || d.Handles() != 2*len(runs) {
+			t.Fatalf("call %d: %v, %d files are open", at, err, d.Handles())
+		}
+		closed(t, again)
+		if !hit {
+			break
+		}
+	}
+	closed(t, runs)
+}

@@ -1,0 +1,159 @@
+package marks
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// Restore marks as dead in some open runs who is so by the file with a number; other runs that it
+// holds are passed over. That one of these is not in it, or that its marks are not sound, is a
+// *disk.DamageError: then nothing was changed in that run and those behind it.
+func Restore(fs disk.FS, dir string, number, store uint64, runs []*run.Run) error {
+	return read(fs, dir, number, store, func(f *file) error {
+		at := make(map[uint64]row, len(f.rows))
+		for _, r := range f.rows {
+			at[r.run] = r
+		}
+		for _, r := range runs {
+			row, ok := at[r.Number()]
+			if !ok {
+				return f.damage(headerSize, fmt.Sprintf("run %d is not in it", r.Number()))
+			}
+			if err := f.restore(row, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Verify reads all of the file with a number, compares it with its checksums, and returns the
+// numbers of the runs it holds. Whether what it says fits the runs, Restore tells. pace is called
+// with the bytes that were read since the last call, and may be nil; an error of it ends the work.
+func Verify(fs disk.FS, dir string, number, store uint64, pace func(read int) error) (runs []uint64, err error) {
+	err = read(fs, dir, number, store, func(f *file) error {
+		for _, r := range f.rows {
+			b, err := f.marks(r)
+			if err == nil && pace != nil {
+				err = pace(len(b))
+			}
+			if err != nil {
+				return err
+			}
+			runs = append(runs, r.run)
+		}
+		return nil
+	})
+	return runs, err
+}
+
+// file is one that is being read.
+type file struct {
+	disk.File
+	name string
+	rows []row
+	b    []byte // room
+}
+
+func read(fs disk.FS, dir string, number, store uint64, fn func(*file) error) (err error) {
+	f := &file{name: Name(dir, number)}
+	if f.File, err = fs.Open(f.name); err != nil {
+		return err
+	}
+	if err = f.load(number, store); err == nil {
+		err = fn(f)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// load reads header and table.
+func (f *file) load(number, store uint64) error {
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	b, err := f.bytes(0, min(size, headerSize))
+	if err != nil {
+		return err
+	}
+	h, off, reason, newer := decodeHeader(b)
+	switch {
+	case newer:
+		return fmt.Errorf("%w: %s", ErrNewer, f.name)
+	case reason != "":
+	case h.store != store:
+		off, reason = 16, "marks of another store"
+	case h.number != number:
+		off, reason = 24, "marks with another number than their name"
+	case h.length != uint64(size):
+		off, reason = 32, "the file is not as long as it says"
+	case headerSize+int64(h.runs)*rowSize > size:
+		off, reason = 40, "the table is longer than the file"
+	}
+	if reason != "" {
+		return f.damage(off, reason)
+	}
+	if b, err = f.bytes(headerSize, int64(h.runs)*rowSize); err != nil {
+		return err
+	}
+	if crc32.Checksum(b, castagnoli) != h.table {
+		return f.damage(headerSize, "the checksum of the table does not match")
+	}
+	if f.rows, reason = decodeTable(b, size); reason != "" {
+		return f.damage(headerSize, reason)
+	}
+	return nil
+}
+
+// restore marks the dead of a run.
+func (f *file) restore(at row, r *run.Run) error {
+	b, err := f.marks(at)
+	if err != nil {
+		return err
+	}
+	rest, err := r.RestoreLive(b)
+	var damage *disk.DamageError
+	switch {
+	case errors.Is(err, run.ErrNewer):
+		return fmt.Errorf("%w: %s", ErrNewer, f.name)
+	case errors.As(err, &damage):
+		return f.damage(at.off+damage.Offset, fmt.Sprintf("%s: %s", damage.File, damage.Reason))
+	case err == nil && len(rest) > 0:
+		return f.damage(at.off, fmt.Sprintf("more than who is dead in run %d", at.run))
+	}
+	return err
+}
+
+// marks reads those of a run. They hold until the next call.
+func (f *file) marks(at row) ([]byte, error) {
+	b, err := f.bytes(at.off, int64(at.length))
+	if err == nil && crc32.Checksum(b, castagnoli) != at.checksum {
+		err = f.damage(at.off, fmt.Sprintf("the checksum of the marks of run %d does not match", at.run))
+	}
+	return b, err
+}
+
+// bytes reads what is there. It holds until the next call.
+func (f *file) bytes(off, n int64) ([]byte, error) {
+	if int64(cap(f.b)) < n {
+		f.b = make([]byte, n)
+	}
+	b := f.b[:n]
+	got, err := f.ReadAt(b, off)
+	switch {
+	case int64(got) == n:
+		return b, nil
+	case err == nil || errors.Is(err, io.EOF):
+		return nil, f.damage(off+int64(got), "the file ends")
+	}
+	return nil, fmt.Errorf("read %s: %w", f.name, err)
+}
+
+func (f *file) damage(off int64, reason string) error {
+	return &disk.DamageError{What: ErrDamaged, File: f.name, Offset: off, Reason: reason}
+}

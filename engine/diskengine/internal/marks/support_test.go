@@ -1,0 +1,122 @@
+package marks
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+const (
+	dir   = "/store"
+	store = 7
+)
+
+var errTest = errors.New("of the test")
+
+// failer is a testing.TB or a rapid.T.
+type failer interface {
+	Helper()
+	Fatal(...any)
+}
+
+func must(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newDisk(t failer, cfg *disktest.Config) *disktest.Disk {
+	d := disktest.New(cfg)
+	must(t, disk.MkdirAll(d, dir))
+	return d
+}
+
+func config() *run.Config {
+	return &run.Config{ID: store, Salt: func() uint64 { return 99 }}
+}
+
+// newRun writes a run of n entries, opens it, and kills some.
+func newRun(t failer, fs disk.FS, number uint64, n int, dead ...int) *run.Run {
+	t.Helper()
+	w, err := run.Create(fs, dir, number, config())
+	must(t, err)
+	for i := range n {
+		must(t, w.Add(run.Place{Queue: 1, ID: uint64(i) + 1}, run.Key{}, nil))
+	}
+	r, err := w.Finish()
+	must(t, err)
+	kill(r, dead...)
+	return r
+}
+
+func kill(r *run.Run, dead ...int) {
+	for _, i := range dead {
+		r.Kill(uint32(i))
+	}
+}
+
+// some are n positions below a bound.
+func some(rng *rand.Rand, n, bound int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = rng.IntN(bound)
+	}
+	return all
+}
+
+// reopened opens runs once more, in which all are alive.
+func reopened(t failer, fs disk.FS, runs []*run.Run) []*run.Run {
+	t.Helper()
+	again := make([]*run.Run, len(runs))
+	for i, r := range runs {
+		var err error
+		again[i], err = run.Open(fs, dir, r.Number(), config())
+		must(t, err)
+	}
+	return again
+}
+
+func closed(t failer, runs []*run.Run) {
+	t.Helper()
+	for _, r := range runs {
+		must(t, r.Close())
+	}
+}
+
+// same compares who is alive in two runs.
+func same(got, want *run.Run) error {
+	for i := range want.Len() {
+		if got.Alive(i) != want.Alive(i) {
+			return fmt.Errorf("run %d, entry %d: alive is %v", want.Number(), i, got.Alive(i))
+		}
+	}
+	return nil
+}
+
+// written returns the bytes of a file.
+func written(t failer, fs disk.FS, name string) []byte {
+	t.Helper()
+	f, err := fs.Open(name)
+	must(t, err)
+	size, err := f.Size()
+	must(t, err)
+	b := make([]byte, size)
+	_, err = f.ReadAt(b, 0)
+	must(t, errors.Join(err, f.Close()))
+	return b
+}
+
+// rewrite puts a file of the bytes in place of one that may be there.
+func rewrite(t failer, fs disk.FS, name string, b []byte) {
+	t.Helper()
+	_ = fs.Remove(name)
+	f, err := fs.Create(name)
+	must(t, err)
+	_, err = f.WriteAt(b, 0)
+	must(t, errors.Join(err, f.Close()))
+}

@@ -1,0 +1,97 @@
+package marks
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+const (
+	outSlice  = 128 << 10 // bytes in a write, at most
+	syncBytes = 8 << 20   // written between two syncs, so that the last one is short for all who use the disk
+)
+
+// Write writes who is dead in some runs to the file with a number, in a store that is called store,
+// and returns how many are alive in each by what was written. A number that is taken is
+// fs.ErrExist. After an error there is no file, but where it could not be removed.
+//
+// pace is called with the bytes that were written since the last call, 128 KiB or fewer, and may
+// wait; an error of it ends the work. nil: nothing.
+func Write(fs disk.FS, dir string, number, store uint64, runs []*run.Run, pace func(written int) error) (alive []uint32, err error) {
+	name := Name(dir, number)
+	file, err := fs.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	w := writer{file: file, pace: pace, slice: outSlice, sync: syncBytes}
+	alive, err = w.write(header{store: store, number: number}, runs)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = fs.SyncDir(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write who has died in runs: %w", errors.Join(err, fs.Remove(name)))
+	}
+	return alive, nil
+}
+
+type writer struct {
+	file   disk.File
+	pace   func(written int) error
+	slice  int   // bytes in a write, at most
+	sync   int64 // bytes between two syncs
+	off    int64
+	synced int64
+}
+
+// write fills the file. Header and table come last, when all lengths are known.
+func (w *writer) write(h header, runs []*run.Run) (alive []uint32, err error) {
+	head := int64(headerSize + len(runs)*rowSize)
+	w.off, w.synced = head, head
+	table := make([]byte, 0, len(runs)*rowSize)
+	var b []byte
+	for _, r := range runs {
+		var n int
+		b, n = r.AppendLive(b[:0])
+		alive = append(alive, uint32(n))
+		table = appendRow(table, row{run: r.Number(), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli)})
+		if err := w.append(b); err != nil {
+			return nil, err
+		}
+	}
+	h.length, h.runs, h.table = uint64(w.off), uint32(len(runs)), crc32.Checksum(table, castagnoli)
+	if _, reason := decodeTable(table, w.off); reason != "" {
+		return nil, errors.New(reason)
+	}
+	w.off = 0
+	return alive, w.append(append(h.encode(), table...))
+}
+
+func (w *writer) append(b []byte) error {
+	for len(b) > 0 {
+		n := min(w.slice, len(b))
+		if _, err := w.file.WriteAt(b[:n], w.off); err != nil {
+			return err
+		}
+		b = b[n:]
+		if w.off += int64(n); w.off-w.synced >= w.sync {
+			w.synced = w.off
+			if err := w.file.Sync(); err != nil {
+				return err
+			}
+		}
+		if w.pace == nil {
+			continue
+		}
+		if err := w.pace(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package wal
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+)
+
+// Hold keeps what stands in the log from a position on, whatever is released meanwhile.
+type Hold struct {
+	log  *Log
+	from Pos
+}
+
+// Hold holds what stands from a position on, which has not been released.
+func (l *Log) Hold(from Pos) *Hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := &Hold{l, from}
+	l.holds = append(l.holds, h)
+	return h
+}
+
+// Release ends the hold. It is idempotent.
+func (h *Hold) Release() {
+	l := h.log
+	l.mu.Lock()
+	l.holds = slices.DeleteFunc(l.holds, func(o *Hold) bool { return o == h })
+	l.mu.Unlock()
+	l.Release(0)
+}
+
+// Copied tells of a copy of a log.
+type Copied struct {
+	End   Pos // of its last entry
+	Files int
+	Bytes int64
+}
+
+const copySync = 512 << 10 // bytes of a copy between two syncs, so that the last one is short for all who use the disk
+
+// Copy copies what is held, up to where the log is synced by now, to a directory that is empty: as
+// a log that was closed there. It is durable on return. Frames are checked; one that is not sound is
+// a *disk.DamageError. The log goes on meanwhile.
+//
+// pace is called with the bytes that were written since the last call, and may wait; an error of it
+// ends the work. nil: nothing.
+func (h *Hold) Copy(fs disk.FS, dir string, pace func(written int) error) (Copied, error) {
+	c := copying{Hold: h, fs: fs, dir: dir, pace: pace, end: h.log.Synced()}
+	segs := h.segments(c.end)
+	valid := (&chain{begun: segs}).valid()
+	for len(valid) > 1 && valid[1].base <= h.from {
+		valid = valid[1:]
+	}
+	c.cut = cutter{from: h.from, most: h.log.cfg.MaxEntry, fn: func(Entry) error { return nil }}
+	if len(valid) > 0 {
+		segs = segs[slices.Index(segs, valid[0]):]
+		c.cut.prev, c.cut.end, c.cut.whole = segs[0].prev, segs[0].base, segs[0].base == 0
+	}
+	for _, s := range segs {
+		to := s.base // of one that was cut off whole the header alone, so that no number is missing
+		if len(valid) > 0 && valid[0] == s {
+			if valid = valid[1:]; len(valid) > 0 {
+				to = valid[0].base
+			} else {
+				to = c.end
+			}
+		}
+		if err := c.segment(s, to, len(valid) == 0); err != nil {
+			return Copied{}, err
+		}
+	}
+	return Copied{c.cut.end, len(segs), c.bytes}, fs.SyncDir(dir)
+}
+
+// segments are those that hold something before a position, and those between them.
+func (h *Hold) segments(end Pos) []*segment {
+	h.log.mu.Lock()
+	defer h.log.mu.Unlock()
+	segs := slices.Clone(h.log.live)
+	for len(segs) > 1 && segs[len(segs)-1].base >= end {
+		segs = segs[:len(segs)-1]
+	}
+	return segs
+}
+
+// copying is a copy that is being made.
+type copying struct {
+	*Hold
+	fs    disk.FS
+	dir   string
+	pace  func(int) error
+	end   Pos // up to where it is copied, maybe within an entry
+	cut   cutter
+	bytes int64
+
+	win  window
+	out  disk.File
+	buf  []byte // that is to be written
+	off  int64  // where
+	told int64  // bytes since the last sync
+}
+
+// segment copies the frames of a segment up to a position. Behind the last one stands an empty frame,
+// which says that all is synced.
+func (c *copying) segment(s *segment, to Pos, last bool) (err error) {
+	if c.out, err = c.fs.Create(segmentName(c.dir, s.number)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.out.Close()) }()
+	head := s.header
+	c.buf, c.off = append(c.buf[:0], head.encode(c.log.seed)...), 0
+	c.win.reset(s)
+	prev, pos, off := s.crc, s.base, int64(headerSize)
+	for pos < to {
+		f, reason, err := c.win.frame(c.log.seed, off)
+		if err != nil {
+			return err
+		}
+		if reason == "" && (f.pos != pos || f.prev != prev) {
+			reason = "the frame does not follow the one before it"
+		}
+		if reason != "" {
+			return damage(s, off, pos, reason)
+		}
+		size := padded(len(f.piece))
+		b, err := c.win.bytes(off, int(size))
+		if err != nil {
+			return err
+		}
+		if len(f.piece) > 0 {
+			piece := f
+			if !last && f.end() > to {
+				piece.piece = f.piece[:to-f.pos]
+				piece.first = min(f.first, uint32(len(piece.piece)))
+			}
+			var m misfit
+			if err := c.cut.add(piece); errors.As(err, &m) {
+				return damage(s, off, pos, m.Error())
+			} else if err != nil {
+				return err
+			}
+		}
+		prev, pos, off = f.crc, f.end(), off+size
+		if c.buf = append(c.buf, b...); len(c.buf) >= windowSize {
+			if err := c.write(); err != nil {
+				return err
+			}
+		}
+	}
+	if last {
+		mark := frame{pos: pos, synced: pos, prev: prev}
+		b := make([]byte, frameSize)
+		mark.encode(c.log.seed, b, 0)
+		c.buf = append(c.buf, b...)
+	}
+	if err := c.write(); err != nil {
+		return err
+	}
+	return c.out.Sync()
+}
+
+func (c *copying) write() error {
+	n := len(c.buf)
+	if _, err := c.out.WriteAt(c.buf, c.off); err != nil {
+		return err
+	}
+	c.off, c.bytes, c.buf = c.off+int64(n), c.bytes+int64(n), c.buf[:0]
+	if c.told += int64(n); c.told >= copySync {
+		c.told = 0
+		if err := c.out.Sync(); err != nil {
+			return err
+		}
+	}
+	if c.pace == nil {
+		return nil
+	}
+	return c.pace(n)
+}

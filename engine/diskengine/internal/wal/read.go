@@ -1,0 +1,203 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+)
+
+// Torn is what lies behind the end of a log that was not closed: what a crash cut off, or
+// what was there before. It is dropped.
+type Torn struct {
+	File   string
+	Offset int64
+	Reason string
+}
+
+// Found is what opening a log found.
+type Found struct {
+	Entries  int64 // from the position asked for on
+	End      Pos   // of the log
+	Segments int   // that were read
+	Torn     *Torn // nil: the log ends clean
+}
+
+// Read gives fn the entries of a log that nobody has open, as Open does, and changes nothing. What
+// it gives need not be durable.
+func Read(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (Found, error) {
+	d := cfg.withDefaults()
+	c, err := scan(fs, dir, d.ID)
+	if err != nil {
+		return Found{}, fmt.Errorf("read the log: %w", err)
+	}
+	_, found, err := c.read(from, d.MaxEntry, fn)
+	if err = errors.Join(err, c.close()); err != nil {
+		return found, fmt.Errorf("read the log: %w", err)
+	}
+	return found, nil
+}
+
+// reading goes through a chain once.
+type reading struct {
+	*chain
+	from Pos
+	cut  cutter
+	win  window
+
+	holder uint32 // checksum of the last frame that is not empty
+	torn   *Torn
+
+	// Of the last segment: how long it is, and from where on it may be that it was never
+	// synced.
+	off, unsure int64
+}
+
+// read gives fn the entries from a position on, which is 0 or one that was durable.
+func (c *chain) read(from Pos, most int, fn func(Entry) error) (*reading, Found, error) {
+	var found Found
+	r := &reading{chain: c, from: from}
+	r.cut = cutter{from: from, most: most, fn: func(e Entry) error { found.Entries++; return fn(e) }}
+	if len(c.begun) == 0 {
+		return r, found, r.nothing()
+	}
+	segs := c.valid()
+	for len(segs) > 1 && segs[1].base <= from {
+		segs = segs[1:] // all of it is before
+	}
+	if segs[0].base > from {
+		return r, found, r.missing(segs[0])
+	}
+	r.holder, r.cut.prev, r.cut.end, r.cut.whole = segs[0].prev, segs[0].prev, segs[0].base, segs[0].base == 0
+	for i, s := range segs {
+		var next *segment
+		if i+1 < len(segs) {
+			next = segs[i+1]
+		}
+		if err := r.segment(s, next); err != nil {
+			return r, found, err
+		}
+	}
+	found.Segments, found.End, found.Torn = len(segs), r.cut.end, r.torn
+	return r, found, nil
+}
+
+func damage(s *segment, off int64, pos Pos, reason string) error {
+	return damageOf(s.name, off, pos, reason)
+}
+
+// damageOf says that all before a position is sound.
+func damageOf(file string, off int64, pos Pos, reason string) error {
+	return &disk.DamageError{What: ErrDamaged, File: file, Offset: off, Reason: fmt.Sprintf("%s (position %d of the log)", reason, pos)}
+}
+
+// missing says which segment before the first one is missing or has no header.
+func (r *reading) missing(first *segment) error {
+	reason := fmt.Sprintf("the segment is missing, and with it the log from position %d on", r.from)
+	name := segmentName(r.dir, first.number-1)
+	if slices.ContainsFunc(r.others, func(s *segment) bool { return s.name == name }) {
+		reason = "the header of the segment is broken, and segments behind it say that it was durable"
+	}
+	return damageOf(name, 0, r.from, reason)
+}
+
+// nothing is for a log of which no segment was begun.
+func (r *reading) nothing() error {
+	if r.from > 0 {
+		return damageOf(r.dir, 0, r.from, "no segment has a sound header")
+	}
+	for _, s := range r.others {
+		if err := r.unheaded(s, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unheaded looks whether a segment without a header was begun, when the log ends at pos.
+func (r *reading) unheaded(s *segment, pos Pos) error {
+	r.win.reset(s)
+	off, found, err := r.win.proof(r.seed, headerSize, pos)
+	if err == nil && found {
+		err = damage(s, 0, pos, fmt.Sprintf("the header of the segment is broken, and the frame at offset %d says that it was durable", off))
+	}
+	return err
+}
+
+// segment reads a segment. next is the one behind it, nil for the last.
+func (r *reading) segment(s, next *segment) error {
+	if s.prev != r.holder {
+		return damage(s, 0, s.base, "the segment does not follow the one before it")
+	}
+	r.win.reset(s)
+	prev, pos, off := s.crc, s.base, int64(headerSize)
+	synced, unsure, marked := s.base, int64(0), false
+	for next == nil || pos < next.base {
+		f, reason, err := r.win.frame(r.seed, off)
+		if err != nil {
+			return err
+		}
+		if reason == "" && (f.pos != pos || f.prev != prev) {
+			reason = "the frame does not follow the one before it"
+		}
+		if reason != "" {
+			if err := r.broken(s, next, off, pos, reason); err != nil {
+				return err
+			}
+			if !marked {
+				r.torn = &Torn{File: s.name, Offset: off, Reason: reason}
+			}
+			break
+		}
+		size := padded(len(f.piece))
+		if marked = len(f.piece) == 0; !marked {
+			if next != nil && f.end() > next.base {
+				f.piece = f.piece[:next.base-f.pos] // an entry that was dropped begins there
+				f.first = min(f.first, uint32(len(f.piece)))
+			}
+			if err := r.add(s, off, f); err != nil {
+				return err
+			}
+			r.holder = f.crc
+		}
+		if f.synced > synced {
+			synced, unsure = f.synced, off
+		}
+		prev, pos, off = f.crc, f.end(), off+size
+	}
+	r.off, r.unsure = off, unsure
+	return nil
+}
+
+func (r *reading) add(s *segment, off int64, f frame) error {
+	err := r.cut.add(f)
+	var m misfit
+	if errors.As(err, &m) {
+		return damage(s, off, f.pos, m.Error())
+	}
+	return err
+}
+
+// broken decides whether a frame that cannot be read is the end of the log.
+func (r *reading) broken(s, next *segment, off int64, pos Pos, reason string) error {
+	if next != nil {
+		return damage(s, off, pos, reason+"; the next segment says that it was durable")
+	}
+	if pos < r.from {
+		return damage(s, off, pos, fmt.Sprintf("%s; the log was durable up to position %d", reason, r.from))
+	}
+	at, found, err := r.win.proof(r.seed, off, pos)
+	if err != nil {
+		return err
+	}
+	if found {
+		return damage(s, off, pos, fmt.Sprintf("%s; the frame at offset %d says that it was durable", reason, at))
+	}
+	for _, o := range r.others {
+		if o.number == s.number+1 {
+			return r.unheaded(o, pos)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package diskengine
+
+import (
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// keeper does what is done in the background: it writes windows of recent messages to runs, merges
+// runs, and says in the manifest what counts. One goroutine flushes, another one merges, so that a
+// long merge holds up no flush; a third looks at the free space.
+type keeper struct {
+	e       *Engine
+	flushes chore // there may be something to flush
+	merges  chore // or to merge
+	looks   chore // or to look at
+	group   sync.WaitGroup
+	tidied  time.Time // when tidy last looked; the flusher's
+	counts  keeperCounts
+
+	flushMu, mergeMu baton // one of each at a time, come whence it may
+
+	mu     baton // one manifest at a time
+	man    *manifest.Manifest
+	pinned *manifest.State // that is being copied; nil: none is
+
+	// Guarded by Engine.mu:
+	sealed  []sealedWindow // that are still to be flushed, the oldest first
+	drawn   chan struct{}  // closed when there is more room
+	failing error          // of the last flush
+	cramped bool           // there is no space for merges
+
+	full    atomic.Bool  // pushes wait
+	coming  atomic.Int64 // bytes of those that were let in, and are to come to the log
+	waiting atomic.Int64 // pushes that wait
+}
+
+// keeperCounts are what it has done.
+type keeperCounts struct{ flushes, merges, failures atomic.Int64 }
+
+// sealedWindow is a window of recent messages that was sealed.
+type sealedWindow struct {
+	*recent.Sealed
+	replay wal.Pos // from where on the log is replayed once it is in runs
+	told   bool    // behind that it has been said again what is in no run
+	at     time.Time
+	soon   bool // most of it was due within a minute then
+}
+
+func newKeeper(e *Engine, man *manifest.Manifest) *keeper {
+	return &keeper{e: e, man: man, flushes: newChore(), merges: newChore(), looks: newChore(),
+		flushMu: newBaton(), mergeMu: newBaton(), mu: newBaton(), drawn: make(chan struct{})}
+}
+
+func (k *keeper) start() {
+	if k.e.cfg.tune.still {
+		k.wake()
+		return
+	}
+	k.group.Go(func() { k.loop(k.flushes, k.flushAll) })
+	k.group.Go(func() { k.loop(k.merges, k.merge) })
+	k.group.Go(func() { k.loop(k.looks, k.look) })
+	k.wake()
+}
+
+// wake has the keeper look whether there is something to flush.
+func (k *keeper) wake() {
+	signal(k.flushes.told)
+	signal(k.looks.told)
+}
+
+// look looks at what others use up too.
+func (k *keeper) look() error {
+	if k.e.space.look() {
+		signal(k.flushes.eased)
+		signal(k.merges.eased)
+	}
+	if k.full.Load() {
+		k.e.mu.Lock()
+		defer k.e.mu.Unlock()
+		k.drew()
+	}
+	return nil
+}
+
+// wait waits until all has ended; the engine's life is over by then.
+func (k *keeper) wait() { k.group.Wait() }
+
+func (e *Engine) runsDir() string { return filepath.Join(e.dir, runsDir) }
+
+// number returns one for a file.
+func (e *Engine) number() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.nextFile
+	e.nextFile++
+	return n
+}
+
+// sweepMarks removes marks that no manifest names that anybody needs.
+func (k *keeper) sweepMarks() error {
+	s := k.man.State()
+	return marks.Sweep(k.e.fs, k.e.runsDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
+}

@@ -1,0 +1,214 @@
+package diskengine
+
+import (
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// lane is how far an area of a queue has been read from each run that has a part of it.
+type lane struct {
+	area    recent.Area
+	set     *sources // that the cursors are of
+	cursors []*cursor
+}
+
+// cursor is a place in the part of a queue in a run: some entries that were read, and from where
+// on to read more.
+type cursor struct {
+	src    *source
+	end    uint32 // of the queue's part
+	next   uint32 // the first that was not read
+	loaded []turn
+	room   int  // how many there was room for when they were read
+	many   int  // how many were read last
+	late   bool // some were read before
+}
+
+const (
+	leastLoad = 64 // at least a block
+	mostLoad  = 1024
+	loadBytes = 1 << 20 // of values, after which no more are read at a time
+	headBytes = 4 << 10 // of a long value: its priority stands before its body
+)
+
+// forget forgets what was read.
+func (l *lane) forget() { l.set, l.cursors = nil, nil }
+
+// bytes is about how much memory the lane takes.
+func (l *lane) bytes() (n int64) {
+	for _, k := range l.cursors {
+		if n += cursorBytes; len(k.loaded) > 0 {
+			n += int64(k.room) * turnBytes
+		}
+	}
+	return n
+}
+
+// refresh sees to it that there is a cursor in each run, at a position.
+func (l *lane) refresh(e *Engine, q *queue, from recent.Position) {
+	if l.set == e.runs {
+		return
+	}
+	old := l.cursors
+	l.set, l.cursors = e.runs, nil
+next:
+	for _, src := range e.runs.of[l.area] {
+		part, ok := src.Queue(q.num)
+		if !ok {
+			continue
+		}
+		for _, k := range old {
+			if k.src == src {
+				l.cursors = append(l.cursors, k)
+				continue next
+			}
+		}
+		at := min(part.To, src.Behind(run.Place{Queue: q.num, At: from.At, ID: from.ID}))
+		l.cursors = append(l.cursors, &cursor{src: src, end: part.To, next: max(part.From, at), many: leastLoad})
+	}
+}
+
+// heads sees to it that the first entry alive of each run is read that does not stand before a
+// position and may be due before some time; when its time will do, only if that is not known.
+func (l *lane) heads(c *call, from recent.Position, until int64, timeWillDo bool) error {
+	var err error
+	for _, k := range l.cursors {
+		if k.head(c, from) || k.next == k.end {
+			continue
+		}
+		at, exact := k.src.Floor(k.next)
+		if at >= until || timeWillDo && exact && !before(recent.Position{At: at}, from) {
+			continue
+		}
+		// Who takes all that is due as it is read gets more at a time.
+		if k.late = k.late && at <= c.ms; k.late {
+			k.many = min(2*k.many, mostLoad)
+		} else {
+			k.many = leastLoad
+		}
+		k.late = true
+		c.lacks.cursors = append(c.lacks.cursors, reading{k, k.src, k.next, k.end, k.many})
+		err = errLack
+	}
+	return err
+}
+
+// time is that of the first entry that was not read, if it is known without that and he lives.
+func (k *cursor) time() (at int64, known bool) {
+	if k.next == k.end || !k.src.Alive(k.next) {
+		return 0, false
+	}
+	return k.src.Floor(k.next)
+}
+
+// head passes over who has died or stands before a position, and reports whether there is one then
+// who was read.
+func (k *cursor) head(c *call, from recent.Position) bool {
+	for {
+		for len(k.loaded) > 0 {
+			t := &k.loaded[0]
+			if k.src.Alive(t.pos) && !before(recent.Position{At: t.due, ID: uint64(t.id)}, from) {
+				return true
+			}
+			k.loaded = k.loaded[1:]
+		}
+		k.loaded = nil
+		next, ok := k.src.Live.Next(k.next, k.end)
+		if !ok {
+			k.next = k.end
+			return false
+		}
+		k.next = next
+		l, read := c.found.loads[k]
+		delete(c.found.loads, k)
+		if !read || next < l.from || next >= l.to {
+			return false
+		}
+		k.loaded, k.next, k.room = l.turns, l.to, cap(l.turns)
+	}
+}
+
+// upTo appends who stands before a position, at most so many, takes them away, and returns before
+// which position that are all.
+func (k *cursor) upTo(some []turn, last recent.Position, most int) ([]turn, recent.Position) {
+	n := 0
+	for ; n < len(k.loaded); n++ {
+		t := &k.loaded[n]
+		at := recent.Position{At: t.due, ID: uint64(t.id)}
+		if !before(at, last) {
+			return some, last
+		}
+		if k.src.Alive(t.pos) {
+			some = append(some, *t)
+		}
+		if n+1 == most {
+			return some, after(at)
+		}
+	}
+	if n > 0 && k.next < k.end {
+		t := &k.loaded[n-1]
+		last = recent.Position{At: t.due, ID: uint64(t.id) + 1}
+	}
+	return some, last
+}
+
+// reading is what is to be read for a cursor.
+type reading struct {
+	of        *cursor
+	src       *source
+	from, end uint32
+	many      int
+}
+
+// loaded is what was read: who was alive in [from, to).
+type loaded struct {
+	from, to uint32
+	turns    []turn
+}
+
+// load reads it, and passes over blocks that are damaged: the last such error is told.
+func (r *reading) load() (some []turn, to uint32, damage, err error) {
+	to = min(r.end, r.src.Reach(r.from, r.many))
+	left := loadBytes
+	for from := r.from; from < to; {
+		some, from, err = r.loadFrom(some, from, to, &left)
+		if left <= 0 {
+			to = from
+		}
+		if errors.Is(err, run.ErrDamaged) {
+			damage, err = err, nil
+		}
+		if err != nil {
+			break
+		}
+	}
+	return some, to, damage, err
+}
+
+// loadFrom reads as far as it can, or so many bytes are left for, and returns from where on to go on.
+func (r *reading) loadFrom(some []turn, from, to uint32, left *int) (_ []turn, next uint32, err error) {
+	s := r.src.Scan(from, to).Heads(headBytes)
+	for next = to; *left > 0 && err == nil && s.Next(); {
+		e := s.Entry()
+		t := turn{due: e.At, id: engine.ID(e.ID), pos: e.Pos, src: r.src}
+		if r.src.area == recent.Live {
+			t.priority, err = storedPriority(r.src, e)
+		}
+		if err == nil {
+			some = append(some, t)
+		}
+		if *left -= len(e.Value); *left <= 0 {
+			next = e.Pos + 1
+		}
+	}
+	if err = errors.Join(err, s.Err()); errors.Is(err, run.ErrDamaged) {
+		next = r.src.Reach(s.At(), 1)
+	}
+	if cerr := s.Close(); err == nil {
+		err = cerr
+	}
+	return some, next, err
+}

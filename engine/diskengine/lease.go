@@ -1,0 +1,291 @@
+package diskengine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/internal/leave"
+)
+
+// Lease hands out what is due. Leases of other processes are written when it answers, so that they
+// outlive this one, but not synced; those that stay in this process are not waited for: should they
+// be lost in a crash, so is the process that held them.
+func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
+	leased := make([][]picture, len(wants))
+	err := e.do(ctx, "lease", func(c *call) error {
+		defer func() { g.Now = instant(c.ms) }()
+		for i := range wants {
+			w := &wants[i]
+			if g.Queues[i].Err = w.Check(); g.Queues[i].Err != nil {
+				continue
+			}
+			err := c.lease(w, &g.Queues[i], &leased[i])
+			if err == nil {
+				continue
+			}
+			if !c.alone(err) {
+				e.giveBack(ctx, leased)
+				return err
+			}
+			e.giveBack(ctx, leased[i:i+1])
+			leased[i], g.Queues[i] = nil, engine.Granted{Err: wrap("lease", err)}
+		}
+		return nil
+	})
+	if err != nil {
+		e.giveBack(ctx, leased)
+		e.untold(wants, g.Queues)
+		return engine.Grant{}, err
+	}
+	for i, pictures := range leased {
+		q := &g.Queues[i]
+		if len(pictures) > 0 {
+			q.Messages = make([]engine.Lease, 0, len(pictures))
+		}
+		for k := range pictures {
+			l, err := pictures[k].lease()
+			if err != nil {
+				q.Err = cmp.Or(q.Err, wrap("lease", err))
+				continue
+			}
+			q.Messages = append(q.Messages, l)
+		}
+		if !q.NextDue.IsZero() && !q.NextDue.After(g.Now) {
+			q.NextDue = g.Now.Add(time.Millisecond)
+		}
+	}
+	return g, nil
+}
+
+// alone reports whether an error is of one queue, of which something could not be read, and not of
+// the whole call.
+func (c *call) alone(err error) bool {
+	var ours *engine.Error
+	return !errors.As(err, &ours) && c.ctx.Err() == nil && c.e.failed() == nil
+}
+
+// giveBack releases what was leased for somebody who has left. Without it the leases would end at
+// their deadlines. When his context is over it goes on without him if the disk does not answer soon.
+func (e *Engine) giveBack(ctx context.Context, leased [][]picture) {
+	var s []engine.Settlement
+	for _, pictures := range leased {
+		for i := range pictures {
+			s = append(s, engine.Settlement{Token: pictures[i].token.String(), Do: engine.Release})
+		}
+	}
+	if len(s) == 0 || e.made.Left() >= leave.Most {
+		return
+	}
+	_, _, _ = leave.Make(ctx, &e.made, givePatience, func([]engine.Settled, error) {},
+		func() ([]engine.Settled, error) { return e.settle(context.Background(), s) }) // a store that has stopped has no leases
+}
+
+// untold keeps, for the next lease, what was counted for a lease that nobody is told of.
+func (e *Engine) untold(wants []engine.Want, granted []engine.Granted) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range granted {
+		if q := e.queues[wants[i].Queue]; q != nil {
+			q.expired += granted[i].Expired
+			q.died += granted[i].Died
+		}
+	}
+}
+
+// givePatience is how long whoever has left waits until what was leased for him is released, durably.
+const givePatience = 100 * time.Millisecond
+
+// lease answers one want.
+func (c *call) lease(w *engine.Want, g *engine.Granted, leased *[]picture) error {
+	return c.step(func() error {
+		q, err := c.visit(w.Queue, false)
+		if q == nil || err != nil {
+			return err
+		}
+		c.lasting = ofLease(w.Remote)
+		c.rests = max(c.rests, c.e.fresh.rests(c.ms))
+		// What has been kept for long enough goes some at a time: who is due does not wait for it.
+		if err := c.forgetOver(q); err != nil && err != errYield {
+			return err
+		}
+		if err := c.dropDead(q); err != nil && err != errYield {
+			return err
+		}
+		if err := c.grant(q, w, g, leased); err != nil {
+			return err
+		}
+		g.Expired += q.expired
+		g.Died += q.died
+		q.expired, q.died = 0, 0
+		return nil
+	})
+}
+
+// grant leases what is due and may be.
+func (c *call) grant(q *queue, w *engine.Want, g *engine.Granted, leased *[]picture) error {
+	if q.pause == 0 {
+		if err := c.advance(q, min(stepItems, w.Max)); err != nil {
+			return err
+		}
+		if q.leases.Room(q.leased) < w.Max-len(*leased) {
+			if err := c.makeRoom(); err != nil {
+				return err
+			}
+		}
+		if err := c.handOut(q, w, leased); err != nil {
+			return err
+		}
+		if err := c.advance(q, 1); err != nil { // whether there are more
+			return err
+		}
+		if q.ready > 0 && len(q.turns) > 0 {
+			g.More = q.grantable(c.now, 1) > 0
+			g.Held = !g.More
+		}
+	}
+	next, err := c.nextOf(q)
+	if err != nil {
+		return err
+	}
+	if !g.More {
+		g.NextDue = instant(next)
+	}
+	// Who was told of a later instant, here or by another client, would not look after these
+	// leases in time.
+	if next < q.told && !g.More {
+		c.hints = append(c.hints, q.name)
+	}
+	q.told, q.hint = next, false
+	c.e.weigh(q)
+	return nil
+}
+
+// handOut leases messages. What was leased in an earlier round of the step counts.
+func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
+	bytes := 0
+	for i := range *leased {
+		bytes += len((*leased)[i].content)
+	}
+	var aside []turn // whose contents are to be read
+	var lack error
+	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
+	early := before(q.front, recent.Position{At: c.ms + 1}) && len(q.turns) < c.e.room()
+	for n := 0; len(aside) < most && n < stepItems && bytes < engine.AnswerBytes; n++ {
+		t, m, ok, err := c.top(q)
+		if !ok {
+			break
+		}
+		switch {
+		case err == errLack:
+			lack = err
+			aside = append(aside, t)
+			q.drop()
+			continue
+		case err == errYield:
+			lack = cmp.Or(lack, err)
+		case err != nil:
+			c.e.damaged(q, t.id, err)
+			q.leaves(t.due, t.id) // nobody gets it
+			continue
+		case m.past(c.ms):
+			c.expire(&m)
+			continue
+		case early && t.priority > q.least: // another one may go out before
+			lack = cmp.Or(lack, errYield)
+			aside = append(aside, t)
+		case lack != nil: // who goes out before is to be read
+			aside = append(aside, t)
+			continue
+		default:
+			p := c.hold(&m, w.TTR, w.Remote)
+			bytes += len(p.content)
+			*leased = append(*leased, p)
+			q.granted(1)
+			most--
+			continue
+		}
+		break
+	}
+	for i := range aside {
+		q.take(aside[i])
+	}
+	if lack == nil && most > 0 && bytes < engine.AnswerBytes && len(q.turns) > 0 && q.ready > 0 {
+		return errYield
+	}
+	return lack
+}
+
+// hold leases a message that waits.
+func (c *call) hold(m *message, ttr time.Duration, remote bool) picture {
+	if m.lease != nil { // it has lapsed: what came of that is written down
+		c.become(m, m.base(), m.content)
+	}
+	q := m.q
+	q.leaves(m.Due, m.id)
+	if ttr <= 0 {
+		ttr = m.TTR
+	}
+	l := lease{
+		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: max(c.ms+1, c.after(ttr)), Epoch: c.e.epoch, Attempt: m.Attempt + 1,
+		Remote: remote, Given: true, Nonce: c.e.nonce(),
+	}
+	know(&l, m)
+	stands(&l, m.at)
+	m.lease = q.lease(&l)
+	c.writeLease(&l)
+	c.touch(q)
+	m.Attempt = l.Attempt
+	p := c.picture(m)
+	p.token = token.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}
+	return p
+}
+
+// writeLease writes a lease to the log.
+func (c *call) writeLease(l *lease) {
+	c.group = recordOf(l).Append(c.group)
+}
+
+// recordOf is what the log says of a lease.
+func recordOf(l *lease) *record.Lease {
+	r := &record.Lease{ID: engine.ID(l.ID), From: record.Spot{Run: l.Run, At: l.Pos}, Deadline: l.Deadline, Attempt: l.Attempt}
+	if l.Remote {
+		r.Remote, r.Nonce = true, l.Nonce
+	}
+	return r
+}
+
+// roomEvery is when a queue should look again that found the table of leases full.
+const roomEvery = time.Second
+
+// nextOf is when a Lease may give something.
+func (c *call) nextOf(q *queue) (int64, error) {
+	if q.pause != 0 {
+		return q.pause, nil
+	}
+	next := q.nextEnd()
+	held := q.ready > 0 && len(q.turns) > 0
+	if held {
+		at := q.gathers(c.now, c.ms)
+		if at <= c.ms && !q.full() {
+			return c.ms, nil
+		}
+		if at > c.ms {
+			next = min(next, at)
+		}
+	}
+	if q.ready > 0 && q.leases.Room(q.leased) == 0 { // others may make room
+		next = min(next, c.ms+roomEvery.Milliseconds())
+	}
+	due, err := c.next(q)
+	if held && due <= c.ms { // there are more than turns has room for, and they are held back too
+		due = never
+	}
+	return max(c.ms+1, min(next, due)), err
+}

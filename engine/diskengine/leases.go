@@ -1,0 +1,238 @@
+package diskengine
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// lease is that of a message, which stays where it stands meanwhile. One that has lapsed is kept
+// until something else is decided: by then its attempt counts, and its token settles.
+type lease = recent.Lease
+
+// know notes what is asked of the message of a lease at the end.
+func know(l *lease, m *message) {
+	l.Known, l.Expires, l.Priority, l.MaxAttempts, l.TTR = true, m.Expires, m.Priority, m.MaxAttempts, int64(m.TTR)
+	if l.Remember = int64(m.Remember); len(m.key) == 0 && m.content != nil {
+		l.Remember = 0
+	}
+}
+
+// stands notes where the message of a lease stands in a run.
+func stands(l *lease, at spot) {
+	l.Run, l.Pos = 0, 0
+	if at.src != nil {
+		l.Run, l.Pos = at.src.Number(), at.pos
+	}
+}
+
+// spotOfLease is where the message of a lease stands in a run, as far as that is known without looking
+// for it.
+func (e *Engine) spotOfLease(l *lease) spot {
+	if l.Run == 0 {
+		return spot{}
+	}
+	return spot{e.runs.byNumber(l.Run), l.Pos}.now()
+}
+
+// leaseOf is the lease of a message, though it may have lapsed; nil: there is none.
+func (q *queue) leaseOf(id engine.ID) *lease {
+	if l := q.leases.ByID(uint64(id)); l != nil && l.Queue == q.num {
+		return l
+	}
+	return nil
+}
+
+// held reports whether a message is leased.
+func (q *queue) held(id engine.ID) bool {
+	if q.leased == 0 {
+		return false
+	}
+	l := q.leaseOf(id)
+	return l != nil && !l.Over()
+}
+
+// lease enters a lease.
+func (q *queue) lease(l *lease) *lease {
+	q.leased++
+	q.ends = min(q.ends, l.Deadline)
+	return q.leases.Add(l)
+}
+
+// unlease takes a lease away, whatever became of it.
+func (q *queue) unlease(l *lease) {
+	if !l.Over() {
+		q.leased--
+	}
+	q.leases.Remove(l)
+}
+
+// nextEnd is when the first lease ends; never: there is none.
+func (q *queue) nextEnd() int64 {
+	q.ends = never
+	if q.leased > 0 {
+		if l := q.leases.First(q.num); l != nil {
+			q.ends = l.Deadline
+		}
+	}
+	return q.ends
+}
+
+// lapseAll ends the leases that have outlived their deadlines.
+func (c *call) lapseAll(q *queue) error {
+	defer c.hinted(q)
+	for n := 0; q.ends <= c.ms; n++ {
+		if q.nextEnd() > c.ms {
+			return nil
+		}
+		if c.full(n) { // also by what is of other queues: all is one entry of the log
+			return errYield
+		}
+		l := q.leases.First(q.num)
+		if err := c.lapse(q, l); errors.Is(err, run.ErrDamaged) {
+			c.e.damaged(q, engine.ID(l.ID), err)
+			q.lapse(l) // and has no turn
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lapse notes that a lease has lapsed.
+func (q *queue) lapse(l *lease) {
+	at := l.Deadline
+	if l.Untold {
+		at = math.MaxInt64
+	}
+	q.leases.Lapse(l, at)
+	q.leased--
+	q.spare(engine.ID(l.ID))
+}
+
+// lapse ends a lease at its deadline. The token goes on settling.
+func (c *call) lapse(q *queue, l *lease) error {
+	if !l.Known {
+		m, err := c.leasedMessage(q, l)
+		if err != nil {
+			return err
+		}
+		q.leases.SetDue(l, m.Due)
+		know(l, &m)
+	}
+	if l.Attempt < l.MaxAttempts {
+		q.lapse(l)
+		t := turn{due: l.Due, id: engine.ID(l.ID), priority: l.Priority, epoch: l.Epoch}
+		if at := c.e.spotOfLease(l); at.src != nil {
+			t.src, t.pos = at.src, at.pos
+		} else if l.Run != 0 {
+			t.epoch = c.e.epoch - 1 // it is to be looked for in the runs
+		}
+		c.waits(q, t)
+		return nil
+	}
+	m, err := c.leasedMessage(q, l)
+	if err != nil {
+		return err
+	}
+	if err := c.needContent(&m); err != nil {
+		return err
+	}
+	s := m.base()
+	s.Attempt = l.Attempt
+	s.Lapsed, s.Nonce = l.Given, l.Nonce
+	c.die(&m, s, l.Deadline, engine.Lapsed)
+	q.died++
+	return nil
+}
+
+// die makes a message dead since at.
+func (c *call) die(m *message, s record.State, at int64, reason string) {
+	s.Dead, s.Died, s.LastError = true, at, []byte(reason)
+	c.become(m, s, m.content)
+}
+
+// leasedMessage finds the message of a lease.
+func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
+	id := engine.ID(l.ID)
+	if e, ok := c.e.recent.ByID(l.ID); ok && e.Area == recent.Live {
+		return c.recent(q, e)
+	}
+	at := c.e.spotOfLease(l)
+	if at.src == nil {
+		var err error
+		if at, err = c.spotOfID(id); err != nil {
+			return message{}, err
+		}
+		if at.src == nil {
+			return message{}, errGone
+		}
+		stands(l, at)
+	}
+	if l.Known {
+		m := message{id: id, q: q, area: recent.Live, at: at}
+		m.Due, m.Expires = l.Due, l.Expires
+		m.Priority, m.MaxAttempts = l.Priority, l.MaxAttempts
+		m.TTR, m.Remember = time.Duration(l.TTR), time.Duration(l.Remember)
+		m.leased()
+		return m, nil
+	}
+	v, err := c.valueAt(at)
+	if err != nil {
+		return message{}, err
+	}
+	return c.stored(q, at, v)
+}
+
+// makeRoom takes some leases that have lapsed out of the table, of whichever queue: what came of them is
+// written down. If there are any it returns what is an error of the step.
+func (c *call) makeRoom() error {
+	var some []*lease
+	c.e.leases.Overs(func(l *lease) bool {
+		some = append(some, l)
+		return len(some) < stepItems
+	})
+	if len(some) == 0 {
+		return nil
+	}
+	again := errYield
+	for n, l := range some {
+		if c.full(n) {
+			break
+		}
+		switch err := c.writeDown(l); {
+		case err == errLack:
+			again = err
+		case err != nil:
+			return err
+		}
+	}
+	return again
+}
+
+// writeDown writes down what came of a lease that has lapsed. Its token goes on settling.
+func (c *call) writeDown(l *lease) error {
+	q := c.e.numbered[l.Queue]
+	if q.hides(recent.Live, engine.ID(l.ID)) {
+		q.unlease(l)
+		return nil
+	}
+	m, err := c.leasedMessage(q, l)
+	if err == nil {
+		err = c.needContent(&m)
+	}
+	switch {
+	case errors.Is(err, run.ErrDamaged):
+		q.unlease(l) // nobody gets it
+	case err != nil:
+		return err
+	default:
+		c.become(&m, m.State, m.content)
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// List lists the messages of a queue in one state.
+func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, error) {
+	if err := lq.Check(); err != nil {
+		return engine.Page{}, err
+	}
+	span, err := token.SpanOf(&lq)
+	if err != nil {
+		return engine.Page{}, err
+	}
+	l := listing{name: lq.Queue, state: lq.State, span: span, newest: lq.Newest, most: lq.Limit}
+	if err := e.do(ctx, "list", l.run); err != nil {
+		return engine.Page{}, err
+	}
+	page := engine.Page{Messages: make([]engine.Info, 0, len(l.found))}
+	for i := range l.found {
+		info, err := l.found[i].info(lq.Body)
+		if err != nil {
+			return engine.Page{}, wrap("list", err)
+		}
+		page.Messages = append(page.Messages, info)
+	}
+	if l.more {
+		page.Next = l.last.Cursor(&lq)
+	}
+	return page, nil
+}
+
+// listing is a page of a list: what stands among the recent is copied in one step, what stands in
+// the runs that there are then is read without the lock, and what has changed meanwhile is left out.
+type listing struct {
+	name   string
+	state  engine.State
+	span   token.Span
+	newest bool
+	most   int
+	bare   bool // ids will do
+
+	found []picture
+	more  bool
+	last  token.Place // looked at
+
+	seen []candidate
+	set  *sources
+	q    *queue
+	end  bool // seen has all there are
+}
+
+// candidate is a message that may be on the page.
+type candidate struct {
+	token.Place
+	at spot // zero: among the recent
+}
+
+func (l *listing) run(c *call) error {
+	for again := true; again; {
+		if err := c.step(func() error { return l.begin(c) }); err != nil || l.q == nil {
+			return err
+		}
+		again = false
+		if l.state != engine.Leased {
+			err := c.apart(func() error { return l.scan(c) })
+			if again = errors.Is(err, run.ErrClosed); err != nil && !again { // one was merged away
+				return err
+			}
+		}
+	}
+	l.order()
+	if err := c.apart(func() error { return l.read(c) }); err != nil {
+		return err
+	}
+	for i := 0; i < len(l.seen); {
+		bytes := 0
+		err := c.step(func() error {
+			if _, err := c.visit(l.name, false); err != nil {
+				return err
+			}
+			for n := 0; i < len(l.seen) && n < stepItems; n++ {
+				if len(l.found) == l.most || bytes >= engine.AnswerBytes {
+					l.more = true
+					return nil
+				}
+				read, err := l.show(c, &l.seen[i])
+				if err != nil {
+					return err
+				}
+				bytes += read
+				l.last = l.seen[i].Place
+				i++
+			}
+			return nil
+		})
+		if err != nil || l.more {
+			return err
+		}
+	}
+	l.more = !l.end
+	return nil
+}
+
+// begin takes the candidates that are in memory.
+func (l *listing) begin(c *call) error {
+	q, err := c.visit(l.name, false)
+	if q == nil || err != nil {
+		return err
+	}
+	c.see(q)
+	l.q, l.set, l.end = q, c.e.runs, true
+	l.seen = l.seen[:0]
+	switch low, high := (token.Place{At: c.ms + 1}), (token.Place{At: c.ms + 1}); l.state {
+	case engine.Leased:
+		l.leased(c, q)
+		return nil
+	case engine.Scheduled:
+		if l.span.Low.Compare(low) < 0 {
+			l.span.Low = low
+		}
+	case engine.Ready:
+		if l.span.High.Compare(high) > 0 {
+			l.span.High = high
+		}
+	case engine.Dead:
+		if q.settings != nil && q.settings.DeadKeep > 0 {
+			if low.At = c.ms - millis(q.settings.DeadKeep); l.span.Low.Compare(low) < 0 {
+				l.span.Low = low
+			}
+		}
+	}
+	walk, from := c.e.recent.Ascend, l.span.Low
+	if l.newest {
+		walk, from = c.e.recent.Descend, l.span.High
+	}
+	walk(q.num, l.area(), recent.Position{At: from.At, ID: uint64(from.ID)}, func(e recent.Entry) bool {
+		p := token.Place{At: e.At, ID: engine.ID(e.ID)}
+		if !l.span.Holds(p) {
+			return false
+		}
+		if len(l.seen) == l.candidates() {
+			l.end = false
+			return false
+		}
+		l.seen = append(l.seen, candidate{Place: p})
+		return true
+	})
+	return nil
+}
+
+// leased takes the candidates of those who are leased.
+func (l *listing) leased(c *call, q *queue) {
+	walk, from := q.leases.Ascend, l.span.Low
+	if l.newest {
+		walk, from = q.leases.Descend, l.span.High
+	}
+	walk(q.num, recent.Position{At: from.At, ID: uint64(from.ID)}, func(x *lease) bool {
+		p := token.Place{At: x.Deadline, ID: engine.ID(x.ID)}
+		if !l.span.Holds(p) {
+			return false
+		}
+		if len(l.seen) == l.candidates() {
+			l.end = false
+			return false
+		}
+		l.seen = append(l.seen, candidate{p, c.e.spotOfLease(x)})
+		return true
+	})
+}
+
+func (l *listing) area() recent.Area {
+	if l.state == engine.Dead {
+		return recent.Dead
+	}
+	return recent.Live
+}
+
+// candidates is how many are looked at of each source at most: some may not be shown.
+func (l *listing) candidates() int { return l.most + 64 }
+
+// order sorts the candidates. Where a source had more than were looked at, all behind the last of
+// those is left to the next page.
+func (l *listing) order() {
+	slices.SortFunc(l.seen, func(a, b candidate) int {
+		if l.newest {
+			a, b = b, a
+		}
+		return a.Compare(b.Place)
+	})
+	l.seen = slices.CompactFunc(l.seen, func(a, b candidate) bool { return a.Place == b.Place })
+	if n := l.candidates(); !l.end && len(l.seen) > n {
+		l.seen = l.seen[:n]
+	}
+}
+
+// read reads what stands in runs and is to be shown first.
+func (l *listing) read(c *call) error {
+	if l.bare {
+		return nil
+	}
+	var spots []spot
+	for i := range l.seen[:min(len(l.seen), l.most)] {
+		if at := l.seen[i].at; at.src != nil && at.src.Alive(at.pos) {
+			spots = append(spots, at)
+		}
+	}
+	return c.found.readValues(spots)
+}
+
+// show takes a message up that is still where it was, in the state that is listed.
+func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
+	q := l.q
+	if q.gone {
+		return 0, nil
+	}
+	var m message
+	ok := false
+	if e, found := c.e.recent.ByID(uint64(x.ID)); found {
+		if e.Area == recent.Finished || e.Queue != q.num {
+			return 0, nil
+		}
+		m, err = c.recent(q, e)
+		ok = err == nil
+	} else {
+		at := x.at.now()
+		if at.src == nil && (x.at.src == nil || l.state == engine.Leased) { // it was among the recent
+			if at, err = c.spotOfID(x.ID); err != nil {
+				return 0, err
+			}
+		}
+		if at.src != nil {
+			if l.bare {
+				l.found = append(l.found, picture{id: x.ID})
+				return 0, nil
+			}
+			m, ok, err = c.standing(q, at)
+		}
+	}
+	if errors.Is(err, run.ErrDamaged) {
+		c.e.damaged(q, x.ID, err)
+		return 0, nil
+	}
+	if err != nil || !ok || !c.shown(&m) || m.past(c.ms) || m.state(c.ms) != l.state || l.place(&m) != x.Place {
+		return 0, err
+	}
+	p := c.picture(&m)
+	l.found = append(l.found, p)
+	return len(p.content), nil
+}
+
+// place is where a message stands in the list.
+func (l *listing) place(m *message) token.Place {
+	switch l.state {
+	case engine.Leased:
+		return token.Place{At: m.lease.Deadline, ID: m.id}
+	case engine.Dead:
+		return token.Place{At: m.Died, ID: m.id}
+	}
+	return token.Place{At: m.Due, ID: m.id}
+}

@@ -1,0 +1,83 @@
+package diskengine_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/enginetest"
+)
+
+// TestPagesReadWhatTheyShow lists a queue whose messages lie in many runs, in both directions: each is
+// on one page, and of each run little more is read than is shown of it.
+func TestPagesReadWhatTheyShow(t *testing.T) {
+	const runs, each, limit = 12, 400, 100
+	d, clock := disktest.New(nil), enginetest.NewClock()
+	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 1 << 10, MergeRuns: 100}}
+	e := p.open(t)
+	n := 0
+	for range runs {
+		var msgs []engine.Message
+		for range each {
+			// They lie among those of the other runs, and many are due at the same time.
+			msgs = append(msgs, message("q", fmt.Sprint(n), time.Hour+time.Duration(n*7919%(runs*each)/3)*time.Second))
+			n++
+		}
+		if err := pushAll(t, e, msgs...); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "5"}}); err != nil {
+		t.Fatal(err)
+	}
+	i, err := e.Queue(t.Context(), "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int64(enginetest.FigureOf(t, e, "disk_written_bytes", "run"))
+	var read atomic.Int64
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
+			read.Add(int64(c.Len))
+		}
+		return nil
+	})
+	for _, newest := range []bool{false, true} {
+		read.Store(0)
+		seen, pages := make(map[string]bool), 0
+		var last engine.Info
+		for q := (engine.ListQuery{Queue: "q", State: engine.Scheduled, Newest: newest, Limit: limit}); ; pages++ {
+			page, err := e.List(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range page.Messages {
+				if seen[m.Key] || last.ID != 0 && m.Due.Before(last.Due) != newest && !m.Due.Equal(last.Due) {
+					t.Errorf("%s, due %v, comes behind %s, due %v, or twice", m.Key, m.Due, last.Key, last.Due)
+				}
+				seen[m.Key], last = true, m
+			}
+			if q.After = page.Next; page.Next == "" {
+				break
+			}
+		}
+		if len(seen) != int(i.Scheduled) || seen["5"] {
+			t.Errorf("newest %v: %d are listed, %d are there", newest, len(seen), i.Scheduled)
+		}
+		t.Logf("newest %v: %d pages of %d read %d KiB of %d", newest, pages, limit, read.Load()>>10, size>>10)
+		if read.Load() > 12*size {
+			t.Errorf("newest %v: %d bytes were read of %d", newest, read.Load(), size)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,174 @@
+package diskengine
+
+import (
+	"container/heap"
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// scan takes the candidates in runs, in the order of the list: of each run is read what comes next.
+func (l *listing) scan(c *call) (err error) {
+	heads := scans{newest: l.newest}
+	defer func() {
+		for _, h := range heads.of {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	for _, src := range l.set.of[l.area()] {
+		part, ok := src.Queue(l.q.num)
+		if !ok {
+			continue
+		}
+		h, err := l.scanOf(src, part)
+		if err != nil {
+			return err
+		}
+		if ok, err := h.next(c); err != nil {
+			return err
+		} else if ok {
+			heads.of = append(heads.of, h)
+		}
+	}
+	heap.Init(&heads)
+	for n := 0; len(heads.of) > 0; {
+		h := heads.of[0]
+		x, more := h.candidate(), false
+		if l.span.Holds(x.Place) { // else it does not hold those behind either
+			if n == 0 || x.Place != l.seen[len(l.seen)-1].Place {
+				if n == l.candidates() {
+					l.end = false
+					return nil
+				}
+				l.seen = append(l.seen, x)
+				n++
+			}
+			if more, err = h.next(c); err != nil {
+				return err
+			}
+		}
+		if more {
+			heap.Fix(&heads, 0)
+			continue
+		}
+		heap.Pop(&heads)
+		if err := h.close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scanOf begins with the part of the queue in a run.
+func (l *listing) scanOf(src *source, part run.Queue) (*scanned, error) {
+	edge := l.span.Low
+	if l.newest {
+		edge = l.span.High
+	}
+	at, err := l.search(src, edge)
+	if err != nil {
+		return nil, err
+	}
+	h := &scanned{src: src, from: part.From, to: part.To, back: l.newest}
+	if l.newest {
+		h.to = min(at, part.To)
+	} else {
+		h.from = max(at, part.From)
+	}
+	return h, nil
+}
+
+// search is where a place is in a run; in a damaged block, which nobody reads, where that begins.
+func (l *listing) search(src *source, p token.Place) (uint32, error) {
+	at := run.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
+	pos, err := src.Search(at)
+	if errors.Is(err, run.ErrDamaged) {
+		return src.Behind(at), nil
+	}
+	return pos, err
+}
+
+// scanned is a run that is being read for a list, at its next entry.
+type scanned struct {
+	src      *source
+	from, to uint32
+	back     bool
+	scan     *run.Scan // nil: it is to begin at from, or, back, at to
+}
+
+// next turns to the next entry, and reports whether there is one. Who stands in a damaged block is
+// passed over, as a lease does.
+func (s *scanned) next(c *call) (bool, error) {
+	for s.scan != nil || s.from < s.to {
+		switch {
+		case s.scan != nil:
+		case s.back:
+			s.scan = s.src.ScanBack(s.from, s.to).Heads(0)
+		default:
+			s.scan = s.src.Scan(s.from, s.to).Heads(0)
+		}
+		if s.scan.Next() {
+			return true, nil
+		}
+		at, err := s.scan.At(), errors.Join(s.scan.Err(), s.close())
+		switch {
+		case !errors.Is(err, run.ErrDamaged):
+			return false, err
+		case s.back:
+			s.to = s.src.Begin(at)
+		default:
+			s.from = s.src.Reach(at, 1)
+		}
+		c.e.slog.Error("tarry disk: messages in a damaged block of a run are not listed; tarry check --repair saves the others", "dir", c.e.dir, "error", err)
+	}
+	return false, nil
+}
+
+func (s *scanned) close() error {
+	if s.scan == nil {
+		return nil
+	}
+	err := s.scan.Close()
+	s.scan = nil
+	return err
+}
+
+func (s *scanned) candidate() candidate {
+	e := s.scan.Entry()
+	return candidate{token.Place{At: e.At, ID: engine.ID(e.ID)}, spot{s.src, e.Pos}}
+}
+
+func (s *scanned) position() recent.Position {
+	e := s.scan.Entry()
+	return recent.Position{At: e.At, ID: e.ID}
+}
+
+// scans is a heap of them, for package heap.
+type scans struct {
+	of     []*scanned
+	newest bool
+}
+
+func (s *scans) Len() int      { return len(s.of) }
+func (s *scans) Swap(i, j int) { s.of[i], s.of[j] = s.of[j], s.of[i] }
+func (s *scans) Less(i, j int) bool {
+	a, b := s.of[i].position(), s.of[j].position()
+	if s.newest {
+		a, b = b, a
+	}
+	return before(a, b)
+}
+
+// Push implements heap.Interface.
+func (s *scans) Push(x any) { s.of = append(s.of, x.(*scanned)) }
+
+// Pop implements heap.Interface.
+func (s *scans) Pop() any {
+	last := len(s.of) - 1
+	h := s.of[last]
+	s.of = s.of[:last]
+	return h
+}

@@ -1,0 +1,25 @@
+package diskengine
+
+import "sync"
+
+// lock is Engine.mu. Tests see to it that nobody holds it for long.
+type lock struct {
+	mu   sync.Mutex
+	held func(begins bool) // nil: nobody looks
+}
+
+// Lock implements sync.Locker.
+func (l *lock) Lock() {
+	l.mu.Lock()
+	if l.held != nil {
+		l.held(true)
+	}
+}
+
+// Unlock implements sync.Locker.
+func (l *lock) Unlock() {
+	if l.held != nil {
+		l.held(false)
+	}
+	l.mu.Unlock()
+}

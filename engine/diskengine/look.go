@@ -1,0 +1,230 @@
+package diskengine
+
+import (
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// keyAt is a key in an area of a queue.
+type keyAt struct {
+	area recent.Area
+	key  run.Key
+}
+
+// lacks is what a step needs of the runs.
+type lacks struct {
+	set     *sources
+	keys    []keyAt
+	ids     []engine.ID
+	values  []spot
+	cursors []reading
+}
+
+// mostFound is how many bytes of values, and how many keys, ids and values, a call keeps from step
+// to step.
+const (
+	mostFound      = 2 * engine.AnswerBytes
+	mostFoundItems = 1 << 16
+)
+
+// read reads what the last step lacked. No lock is held.
+func (c *call) read() error {
+	l := c.lacks
+	c.lacks = lacks{}
+	return c.apart(func() error { return c.readAll(&l) })
+}
+
+func (c *call) readAll(l *lacks) error {
+	f := &c.found
+	if l.set != nil {
+		f.in(l.set)
+	}
+nextKey:
+	for _, k := range l.keys {
+		var spots []spot
+		list := l.set.of[k.area]
+		for i := len(list) - 1; i >= 0; i-- {
+			if !list[i].MayHold(k.key) {
+				continue
+			}
+			pos, ok, err := list[i].FindKey(k.key)
+			if errors.Is(err, run.ErrDamaged) {
+				if f.badKey == nil {
+					f.badKey = make(map[keyAt]error)
+				}
+				f.badKey[k] = err
+				continue nextKey
+			}
+			if err != nil && !errors.Is(err, run.ErrClosed) {
+				return err
+			}
+			if ok {
+				spots = append(spots, spot{list[i], pos})
+			}
+		}
+		if f.keys == nil {
+			f.keys = make(map[keyAt][]spot)
+		}
+		f.keys[k] = spots
+		l.values = append(l.values, spots...)
+	}
+	for _, id := range l.ids {
+		at, err := l.set.find(uint64(id))
+		if errors.Is(err, run.ErrDamaged) {
+			if f.badID == nil {
+				f.badID = make(map[engine.ID]error)
+			}
+			f.badID[id] = err
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if f.ids == nil {
+			f.ids = make(map[engine.ID]spot)
+		}
+		if f.ids[id] = at; at.src != nil {
+			l.values = append(l.values, at)
+		}
+	}
+	for _, r := range l.cursors {
+		turns, to, damage, err := r.load()
+		if damage != nil {
+			c.e.slog.Error("tarry disk: messages in a damaged block of a run cannot be read and are passed over; tarry check --repair saves the others",
+				"dir", c.e.dir, "error", damage)
+		}
+		if err != nil && !errors.Is(err, run.ErrClosed) {
+			return err
+		}
+		if err == nil {
+			if f.loads == nil {
+				f.loads = make(map[*cursor]loaded)
+			}
+			f.loads[r.of] = loaded{r.from, to, turns}
+		}
+	}
+	return f.readValues(l.values)
+}
+
+// find returns where the message with an id lives, or a key is remembered under it.
+func (s *sources) find(id uint64) (spot, error) {
+	for _, list := range s.of {
+		for i := len(list) - 1; i >= 0; i-- {
+			pos, ok, err := list[i].FindID(id)
+			if err != nil && !errors.Is(err, run.ErrClosed) {
+				return spot{}, err
+			}
+			if ok {
+				return spot{list[i], pos}, nil
+			}
+		}
+	}
+	return spot{}, nil
+}
+
+// lackKey says that a key is to be looked up.
+func (c *call) lackKey(k keyAt) error {
+	c.lacks.set = c.e.runs
+	c.lacks.keys = append(c.lacks.keys, k)
+	return errLack
+}
+
+func (c *call) lackID(id engine.ID) error {
+	c.lacks.set = c.e.runs
+	c.lacks.ids = append(c.lacks.ids, id)
+	return errLack
+}
+
+func (c *call) lackValue(at spot) error {
+	c.lacks.values = append(c.lacks.values, at)
+	return errLack
+}
+
+// spotOfID returns where a message stands in the runs that is not among the recent ones; the zero
+// spot: nowhere.
+func (c *call) spotOfID(id engine.ID) (spot, error) {
+	e := c.e
+	if !e.mayHoldID(id) {
+		return spot{}, nil
+	}
+	c.found.in(e.runs)
+	if err := c.found.badID[id]; err != nil {
+		return spot{}, err
+	}
+	at, ok := c.found.ids[id]
+	if !ok {
+		return spot{}, c.lackID(id)
+	}
+	return at.now(), nil
+}
+
+// mayHoldID reports whether any run may have an id.
+func (e *Engine) mayHoldID(id engine.ID) bool {
+	for _, list := range e.runs.of {
+		for _, src := range list {
+			if uint64(id) <= src.MaxID() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// spotsOfKey returns where those stand in the runs who have a key, of each run one.
+func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) ([]spot, error) {
+	e := c.e
+	list := e.runs.of[area]
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if hash.num != q.num {
+		*hash = sought{num: q.num, key: e.secret.Key(q.num, string(key))}
+	}
+	if hash.absent == e.runs && area != recent.Dead {
+		return nil, nil
+	}
+	k := keyAt{area, hash.key}
+	c.found.in(e.runs)
+	if err := c.found.badKey[k]; err != nil {
+		return nil, err
+	}
+	spots, ok := c.found.keys[k]
+	if ok {
+		for _, s := range spots {
+			if area == recent.Dead && s.now().src == nil {
+				delete(c.found.keys, k) // another one of the same run may have the key
+				return nil, c.lackKey(k)
+			}
+		}
+		return spots, nil
+	}
+	if e.runs.filters[area].MayHold(k.key) {
+		return nil, c.lackKey(k)
+	}
+	return nil, nil
+}
+
+// valueAt returns what stands at a spot.
+func (c *call) valueAt(at spot) (run.Entry, error) {
+	v, ok := c.found.values[at]
+	if !ok {
+		if err := c.found.broken[at]; err != nil {
+			return run.Entry{}, err
+		}
+		return run.Entry{}, c.lackValue(at)
+	}
+	return v, nil
+}
+
+// parse takes the value of an entry of a run apart.
+func parse(v run.Entry) (key []byte, s record.State, content []byte, err error) {
+	key, value, err := record.ParseKeyed(v.Value)
+	if err == nil {
+		s, content, err = record.ParseValue(value)
+	}
+	return key, s, content, err
+}

@@ -1,0 +1,188 @@
+package diskengine
+
+import (
+	"container/list"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/internal/figure"
+)
+
+// measured is a file system of which is known what was written and what is under way.
+type measured struct {
+	disk.FS
+	syncs figure.Times // of the log
+	log   atomic.Int64 // bytes written to it, zeros ahead included
+	runs  atomic.Int64 // to runs
+	other atomic.Int64
+
+	mu  sync.Mutex
+	ops list.List // of operation, under way, the oldest first
+}
+
+// operation is one that the disk has not answered.
+type operation struct {
+	what, name string
+	since      time.Time
+}
+
+// begin notes an operation until the function that it returns is called.
+func (m *measured) begin(what, name string) (end func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := m.ops.PushBack(operation{what, name, time.Now()})
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.ops.Remove(at)
+	}
+}
+
+// slowest returns the operation that has been under way for longest.
+func (m *measured) slowest() (op operation, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at := m.ops.Front(); at != nil {
+		return at.Value.(operation), true
+	}
+	return op, false
+}
+
+// stuckAfter is how long the disk may take over one operation before the engine says that it is
+// not ready. A sync under load may take a second.
+const stuckAfter = 5 * time.Second
+
+// stuck returns an error when something has been under way for too long.
+func (m *measured) stuck() error {
+	hangs := m.hangs(stuckAfter)
+	if hangs == "" {
+		return nil
+	}
+	return &engine.Error{Op: "ready", Err: engine.ErrUnavailable, Hint: hangs + "; see to the disk"}
+}
+
+// hangs says what the disk has not answered for so long at least; empty: nothing.
+func (m *measured) hangs(least time.Duration) string {
+	op, ok := m.slowest()
+	took := time.Since(op.since)
+	if !ok || took < least {
+		return ""
+	}
+	return fmt.Sprintf("the disk does not answer: %s %s is under way for %s", op.what, op.name, took.Round(time.Second))
+}
+
+// bytes is what counts those written to a file.
+func (m *measured) bytes(name string) *atomic.Int64 {
+	_, isLog := manifest.ParseLogName(filepath.Base(filepath.Dir(name)))
+	switch {
+	case isLog:
+		return &m.log
+	case strings.HasSuffix(name, ".run"):
+		return &m.runs
+	}
+	return &m.other
+}
+
+func (m *measured) file(f disk.File, err error, name string) (disk.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &measuredFile{f, m, name, m.bytes(name)}, nil
+}
+
+// Create implements disk.FS.
+func (m *measured) Create(name string) (disk.File, error) {
+	defer m.begin("create", name)()
+	f, err := m.FS.Create(name)
+	return m.file(f, err, name)
+}
+
+// Open implements disk.FS.
+func (m *measured) Open(name string) (disk.File, error) {
+	defer m.begin("open", name)()
+	f, err := m.FS.Open(name)
+	return m.file(f, err, name)
+}
+
+// Rename implements disk.FS.
+func (m *measured) Rename(from, to string) error {
+	defer m.begin("rename", to)()
+	return m.FS.Rename(from, to)
+}
+
+// Remove implements disk.FS.
+func (m *measured) Remove(name string) error {
+	defer m.begin("remove", name)()
+	return m.FS.Remove(name)
+}
+
+// List implements disk.FS.
+func (m *measured) List(dir string) ([]string, error) {
+	defer m.begin("list", dir)()
+	return m.FS.List(dir)
+}
+
+// SyncDir implements disk.FS.
+func (m *measured) SyncDir(dir string) error {
+	defer m.begin("sync", dir)()
+	return m.FS.SyncDir(dir)
+}
+
+// Free implements disk.FS.
+func (m *measured) Free(dir string) (int64, error) {
+	defer m.begin("free space of", dir)()
+	return m.FS.Free(dir)
+}
+
+// measuredFile is an open file of a measured file system.
+type measuredFile struct {
+	disk.File
+	m     *measured
+	name  string
+	bytes *atomic.Int64
+}
+
+// ReadAt implements io.ReaderAt.
+func (f *measuredFile) ReadAt(p []byte, off int64) (int, error) {
+	defer f.m.begin("read", f.name)()
+	return f.File.ReadAt(p, off)
+}
+
+// WriteAt implements io.WriterAt.
+func (f *measuredFile) WriteAt(p []byte, off int64) (int, error) {
+	defer f.m.begin("write", f.name)()
+	n, err := f.File.WriteAt(p, off)
+	f.bytes.Add(int64(n))
+	return n, err
+}
+
+// Sync implements disk.File.
+func (f *measuredFile) Sync() error {
+	defer f.m.begin("sync", f.name)()
+	return f.File.Sync()
+}
+
+// Preallocate implements disk.File.
+func (f *measuredFile) Preallocate(off, n int64) error {
+	defer f.m.begin("reserve space for", f.name)()
+	return f.File.Preallocate(off, n)
+}
+
+// Truncate implements disk.File.
+func (f *measuredFile) Truncate(size int64) error {
+	defer f.m.begin("truncate", f.name)()
+	return f.File.Truncate(size)
+}
+
+// Close implements disk.File.
+func (f *measuredFile) Close() error {
+	defer f.m.begin("close", f.name)()
+	return f.File.Close()
+}

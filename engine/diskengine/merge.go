@@ -1,0 +1,216 @@
+package diskengine
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// merge merges runs as long as there are some that should be.
+func (k *keeper) merge() error {
+	k.mergeMu.Lock()
+	defer k.mergeMu.Unlock()
+	if k.anyDead() {
+		if err := k.dropDead(); err != nil {
+			return err
+		}
+	}
+	for {
+		some := k.choose()
+		fit := k.fitting(some)
+		k.e.mu.Lock()
+		if k.cramped = len(fit) < len(some); k.cramped {
+			k.drew() // who waits need not
+		}
+		k.e.mu.Unlock()
+		if len(fit) == 0 {
+			return nil
+		}
+		some = fit
+		if err := k.mergeRuns(some); err != nil {
+			return err
+		}
+	}
+}
+
+// choose returns runs to be merged into one; none: all is well. Each in which too many have died is, and
+// those of about one size, once there are some of them; and when the runs all told take half as much
+// again as is alive in them, the one of which the largest share is dead.
+func (k *keeper) choose() []*source {
+	var all sources
+	k.e.mu.Lock()
+	for a, list := range k.e.runs.of {
+		all.of[a] = slices.DeleteFunc(slices.Clone(list), func(s *source) bool { return s.bad })
+	}
+	k.e.mu.Unlock()
+	var worst *source
+	bytes, left := int64(0), int64(0)
+	for _, list := range all.of {
+		list = slices.DeleteFunc(list, func(s *source) bool { return s.living() == 0 })
+		for _, src := range list {
+			if src.thin() {
+				return beside(list, src)
+			}
+			bytes, left = bytes+src.Bytes(), left+src.left()
+			if worst == nil || src.share() < worst.share() {
+				worst = src
+			}
+		}
+		slices.SortFunc(list, func(a, b *source) int { return cmp.Compare(a.living(), b.living()) })
+		for i := 0; i < len(list); {
+			n := i + 1
+			for n < len(list) && list[n].living() <= 4*list[i].living()+1024 {
+				n++
+			}
+			if fan := k.e.cfg.tune.fanIn; n-i >= fan {
+				return list[i:min(n, i+4*fan)]
+			}
+			i = n
+		}
+	}
+	if bytes*2 > left*3 && worst.wins() {
+		return []*source{worst}
+	}
+	return nil
+}
+
+// living is how many are alive in a run.
+func (s *source) living() int { return s.Count(0, s.Len()) }
+
+// beside returns a run and those that are not larger and have lost many too.
+func beside(list []*source, src *source) (some []*source) {
+	for _, o := range list {
+		if o == src || o.share() < 0.8 && o.living() <= 4*src.living() {
+			some = append(some, o)
+		}
+	}
+	return some
+}
+
+// fitting returns those of some runs that are to be merged for which there is space: what is left
+// of them is written before they are removed.
+func (k *keeper) fitting(some []*source) []*source {
+	some = slices.Clone(some)
+	slices.SortFunc(some, func(a, b *source) int { return cmp.Compare(a.left(), b.left()) })
+	n, bytes := 0, int64(0)
+	for wins := true; n < len(some); n++ {
+		wins = wins && some[n].wins()
+		if !k.e.space.fits(bytes+some[n].left(), wins) {
+			break
+		}
+		bytes += some[n].left()
+	}
+	if n == 1 && !some[0].wins() {
+		n = 0 // nothing would be gained
+	}
+	return some[:n]
+}
+
+// left is about how many bytes those take that are alive in a run.
+func (s *source) left() int64 { return s.Weight() }
+
+// share is about what part of its bytes that is.
+func (s *source) share() float64 { return float64(s.left()) / float64(s.Bytes()) }
+
+// thin reports whether much of a run is dead: two fifths of its bytes, or three quarters of its
+// entries, each of which takes memory.
+func (s *source) thin() bool { return s.share() < 0.6 || uint64(s.living())*4 < uint64(s.Len()) }
+
+// wins reports whether a merge of the run alone gives space back that is worth it.
+func (s *source) wins() bool { return s.share() < 0.75 || s.thin() }
+
+// mergeRuns puts one run in the place of some.
+func (k *keeper) mergeRuns(some []*source) error {
+	e := k.e
+	runs := make([]*run.Run, len(some))
+	for i, src := range some {
+		runs[i] = src.Run
+	}
+	m, err := run.Merge(e.fs, e.runsDir(), e.number(), k.config("merge", k.merging), runs)
+	if errors.Is(err, run.ErrClosed) { // nobody in one of them lives any more
+		return nil
+	}
+	if err != nil {
+		k.spoiled(some, err)
+		return err
+	}
+	if m.Run.Len() == 0 {
+		if err := m.Run.Remove(); err != nil {
+			return err
+		}
+		return k.dropDead()
+	}
+	for m.CatchUp() > stepItems {
+	}
+	into := &source{Run: m.Run, area: some[0].area, dirty: true}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m.CatchUp()
+	e.cfg.tune.between("merged")
+	gone, err := k.commit([]*source{into}, some, 0)
+	if err != nil {
+		if errors.Is(err, manifest.ErrFailed) { // it may name it
+			return errors.Join(err, m.Run.Close())
+		}
+		return errors.Join(err, m.Run.Remove())
+	}
+	gone = append(gone, some...)
+	e.mu.Lock()
+	if m.CatchUp() > 0 {
+		into.dirty = true
+	}
+	for i, src := range some {
+		src.merged, src.nth, src.into = m, i, into
+	}
+	e.setRuns(e.runs.with([]*source{into}, gone))
+	k.drew()
+	e.mu.Unlock()
+	k.counts.merges.Add(1)
+	k.clear(gone)
+	return nil
+}
+
+// spoiled notes which run could not be merged since it is damaged, so that others are.
+func (k *keeper) spoiled(some []*source, err error) {
+	var damage *disk.DamageError
+	if !errors.As(err, &damage) {
+		return
+	}
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	for _, src := range some {
+		src.bad = src.bad || run.Name(k.e.runsDir(), src.Number()) == damage.File
+	}
+}
+
+// dropDead leaves out the runs in which nobody lives.
+func (k *keeper) dropDead() error {
+	e := k.e
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var gone []*source
+	err := e.space.spared(func() (err error) {
+		gone, err = k.commit(nil, nil, 0)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.setRuns(e.runs.with(nil, gone))
+	k.drew()
+	e.mu.Unlock()
+	k.clear(gone)
+	return nil
+}
+
+// anyDead reports whether there is a run in which nobody lives.
+func (k *keeper) anyDead() bool {
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	return slices.ContainsFunc(k.e.runs.all(), func(s *source) bool { return s.living() == 0 && s.dirty })
+}

@@ -1,0 +1,195 @@
+package diskengine
+
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// message is a message as a step has found it. Its bytes are good until the next change.
+type message struct {
+	id   engine.ID
+	q    *queue
+	area recent.Area // Live or Dead
+
+	at    spot // where it stands in a run; zero: among the recent
+	moves bool // it is among the recent and not sealed: a record without its content will do
+
+	key          []byte
+	record.State // as it stands, with what a lapsed lease makes of it
+	record.Head
+	content []byte // nil: it was not read
+
+	lease *lease // nil: none, not even one that has lapsed
+}
+
+// state is where the message stands.
+func (m *message) state(ms int64) engine.State {
+	switch {
+	case m.area == recent.Dead:
+		return engine.Dead
+	case m.lease != nil && !m.lease.Over():
+		return engine.Leased
+	case m.Due > ms:
+		return engine.Scheduled
+	}
+	return engine.Ready
+}
+
+// past reports whether a message that waits is past its expiry.
+func (m *message) past(ms int64) bool {
+	return m.area == recent.Live && m.Expires < ms && (m.lease == nil || m.lease.Over())
+}
+
+// recent is the message of an entry among the recent ones.
+func (c *call) recent(q *queue, e recent.Entry) (message, error) {
+	m := message{id: engine.ID(e.ID), q: q, area: e.Area, moves: !e.Sealed, key: e.Key}
+	var err error
+	if m.State, m.content, err = record.ParseValue(e.Value); err == nil {
+		m.Head, err = record.ParseHead(m.content)
+	}
+	m.leased()
+	return m, err
+}
+
+// stored is the message of an entry of a run.
+func (c *call) stored(q *queue, at spot, v run.Entry) (message, error) {
+	m := message{id: engine.ID(v.ID), q: q, area: at.src.area, at: at}
+	var err error
+	if m.key, m.State, m.content, err = parse(v); err == nil {
+		m.Head, err = record.ParseHead(m.content)
+	}
+	m.leased()
+	return m, err
+}
+
+// leased looks up the lease of a message, and what it makes of it.
+func (m *message) leased() {
+	if m.area != recent.Live {
+		return
+	}
+	l := m.q.leaseOf(m.id)
+	if l == nil {
+		return
+	}
+	m.lease = l
+	m.Attempt = l.Attempt
+	if l.Over() {
+		m.LastError = lapsedError
+		m.Lapsed, m.Nonce = l.Given, l.Nonce
+	}
+}
+
+var lapsedError = []byte(engine.Lapsed)
+
+// needContent sees to it that the content of a message is read.
+func (c *call) needContent(m *message) error {
+	if m.content != nil {
+		return nil
+	}
+	at, err := m.at, error(nil)
+	if at.src == nil {
+		if at, err = c.spotOfID(m.id); err != nil {
+			return err
+		}
+	}
+	v, err := c.valueAt(at)
+	if err != nil {
+		return err
+	}
+	full, err := c.stored(m.q, at, v)
+	if err == nil {
+		m.at, m.key, m.content, m.Head = at, full.key, full.content, full.Head
+		m.Due, m.Expires, m.State.LastError = full.Due, full.Expires, full.State.LastError
+	}
+	return err
+}
+
+// drop removes a message.
+func (c *call) drop(m *message) {
+	if m.q.hides(m.area, m.id) { // its time was over too
+		c.purged(m)
+		return
+	}
+	c.group = (&record.Gone{ID: m.id, From: m.at.record()}).Append(c.group)
+	c.touch(m.q)
+	c.vanish(m)
+}
+
+// vanish removes a message from memory, when the log tells of it otherwise.
+func (c *call) vanish(m *message) {
+	c.detach(m)
+	if m.at.src == nil {
+		c.e.recent.Remove(uint64(m.id))
+	}
+}
+
+// detach takes a message out of the counts, and its lease and its place in a run away.
+func (c *call) detach(m *message) {
+	q := m.q
+	*q.count(m.area)--
+	if m.area == recent.Live {
+		c.e.live--
+		if m.lease != nil && !m.lease.Over() {
+			if q.full() && (q.ready > 0 || q.front == recent.First) { // from there on nobody has looked
+				q.arrives(c.ms)
+			}
+		} else {
+			q.leaves(m.Due, m.id)
+		}
+		if m.lease != nil {
+			q.unlease(m.lease)
+		}
+	}
+	if m.at.src != nil {
+		m.at.kill()
+	}
+}
+
+// become makes another thing of a message: its state, and with other content that.
+func (c *call) become(m *message, s record.State, content []byte) {
+	c.value = record.AppendValue(c.value[:0], &s, content)
+	if m.moves && len(content) > 0 && &content[0] == &m.content[0] {
+		c.group = (&record.Move{ID: m.id, State: s}).Append(c.group)
+	} else {
+		c.group = (&record.Put{ID: m.id, Queue: m.q.num, From: m.at.record(), Key: m.key, State: s, Content: content}).Append(c.group)
+	}
+	c.touch(m.q)
+	if len(m.key) > 0 && !s.Dead {
+		c.appears(m.q, m.key)
+	}
+	c.detach(m)
+	m.q.spare(m.id)
+	e := recent.Entry{ID: uint64(m.id), Queue: m.q.num, Area: recent.Live, At: s.Due, Key: m.key, Value: c.value}
+	if s.Dead {
+		e.Area, e.At = recent.Dead, s.Died
+	}
+	c.e.recent.Put(e)
+	*m, _ = c.recent(m.q, c.mustRecent(m.id)) // what was just written can be read
+	c.attach(m)
+}
+
+// mustRecent returns the entry of a message that was just put among the recent ones.
+func (c *call) mustRecent(id engine.ID) recent.Entry {
+	e, _ := c.e.recent.ByID(uint64(id))
+	return e
+}
+
+// attach counts a message that was put among the recent ones.
+func (c *call) attach(m *message) {
+	*m.q.count(m.area)++
+	if m.area != recent.Live {
+		return
+	}
+	c.e.live++
+	c.waits(m.q, turn{due: m.Due, id: m.id, priority: m.Priority, epoch: c.e.epoch})
+}
+
+// base is the state that a message has without lapsed leases: from which the next is made.
+func (m *message) base() record.State {
+	s := m.State
+	s.Lapsed, s.Dead = false, false
+	s.Nonce, s.Died = [16]byte{}, 0
+	return s
+}

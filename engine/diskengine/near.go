@@ -1,0 +1,368 @@
+package diskengine
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// near is who of a queue is about to be leased. A position in the order of due times, front,
+// divides those who wait: all before it are in turns, where they stand in the order in which they
+// go out; those behind stand where they are kept, in the windows of recent messages and in the
+// runs. front follows the clock as far as somebody leases, and stops where turns is full.
+//
+// Who is removed or moved leaves his turn behind, and is passed over when it comes.
+//
+// Where memory is short turns are forgotten, and found again from the start. So that this need not go
+// through all of them each time a few are leased, it is known of those who wait before some position
+// that none has a priority before least: as soon as turns has as many of that as are asked for, they go
+// out, and front stays where it is.
+type near struct {
+	front recent.Position
+	turns turns
+	lane  lane
+
+	known recent.Position
+	least uint32
+	sure  int64 // who wait before known
+	best  int   // in turns, of least or before it
+}
+
+// window is how many messages stand in turns at least, unless tests say otherwise: among so many the order is
+// exact.
+const window = 65_536
+
+// walkItems is how many are moved to turns at a time, and walkMost how many before others are let
+// in.
+const (
+	walkItems = 256
+	walkMost  = 8
+)
+
+func before(a, b recent.Position) bool {
+	return a.At < b.At || a.At == b.At && a.ID < b.ID
+}
+
+// after is the position behind one.
+func after(p recent.Position) recent.Position { return recent.Position{At: p.At, ID: p.ID + 1} }
+
+// rewind forgets who is ready: the clock stepped back, or too many became so out of order. They
+// are found again where they are kept.
+func (q *queue) rewind() {
+	q.forgetTurns()
+	q.known, q.least, q.sure = recent.First, 0, 0
+}
+
+// forgetTurns gives back the memory of what is near, and keeps in mind which priorities wait.
+func (q *queue) forgetTurns() {
+	if !before(q.front, q.known) {
+		q.known, q.least, q.sure = q.front, math.MaxUint32, q.ready
+		if len(q.turns) > 0 {
+			q.least = q.turns[0].priority
+		}
+	}
+	q.front, q.turns, q.ready, q.best = recent.First, nil, 0, 0
+	q.lane.forget()
+}
+
+// room is how many turns there are at most: more than need be, so that where turns are forgotten they
+// are not all looked for again at once.
+func (e *Engine) room() int { return e.cfg.tune.ready + e.cfg.tune.ready/4 }
+
+// take puts a turn to the others.
+func (q *queue) take(t turn) {
+	if t.priority <= q.least {
+		q.best++
+	}
+	q.turns.push(t)
+}
+
+// drop takes the first turn away.
+func (q *queue) drop() {
+	if q.turns[0].priority <= q.least {
+		q.best--
+	}
+	q.turns.pop()
+}
+
+// knows reports whether who stands first in turns does so of all who may go out by now, if he is of the
+// least priority that waits, though front has not come to the end.
+func (c *call) knows(q *queue) bool {
+	return before(q.front, q.known) && (q.known.At > c.ms || q.sure >= int64(c.e.cfg.tune.ready))
+}
+
+// weigh notes how much memory is taken by what is near in a queue. Where that of all queues is more
+// than its share, others forget what they have: it is found again when they are called.
+func (e *Engine) weigh(q *queue) {
+	was := q.weight
+	q.weight = int64(cap(q.turns))*turnBytes + q.lane.bytes() + q.graves.bytes() + q.memories.bytes()
+	if q.gone {
+		q.weight = 0
+	}
+	e.near += q.weight - was
+	most, looked := e.cfg.tune.near, 0
+	if e.near <= most {
+		return
+	}
+	for _, o := range e.queues { // in no order
+		if o != q && o.weight > 0 {
+			o.forgetTurns()
+			o.graves.forget()
+			o.memories.forget()
+			e.near -= o.weight
+			o.weight = 0
+		}
+		if looked++; e.near <= most/4*3 || looked == mostShed {
+			return
+		}
+	}
+}
+
+const (
+	mostShed    = 4096 // queues are looked at at a time
+	turnBytes   = int64(unsafe.Sizeof(turn{}))
+	cursorBytes = int64(unsafe.Sizeof(cursor{})) + 8
+)
+
+// waits notes that a message waits, in the queue or in another order than before.
+func (c *call) waits(q *queue, t turn) {
+	c.least = min(c.least, t.due)
+	at := recent.Position{At: t.due, ID: uint64(t.id)}
+	if before(at, q.known) {
+		q.sure++
+		if t.priority < q.least {
+			q.least, q.best = t.priority, 0
+		}
+	}
+	if before(at, q.front) {
+		q.ready++
+		q.take(t)
+		if len(q.turns) > 2*c.e.cfg.tune.ready {
+			q.rewind()
+		}
+	}
+	q.arrives(max(t.due, q.pause))
+}
+
+// waitAll is waits of all of a queue who are new, and stand in a window of their own.
+func (c *call) waitAll(s *arrivals, w *recent.Staged) {
+	q, at := s.queue, recent.Position{At: s.least}
+	c.least = min(c.least, s.least)
+	if before(at, q.front) && w.CountBefore(q.num, recent.Live, q.front) > walkItems {
+		q.forgetTurns() // and are found again as somebody leases
+	}
+	if before(at, q.known) {
+		q.sure += w.CountBefore(q.num, recent.Live, q.known)
+		if s.priority < q.least {
+			q.least, q.best = s.priority, 0
+		}
+	}
+	if before(at, q.front) {
+		w.AscendBefore(q.num, recent.Live, q.front, func(e recent.Entry) {
+			q.ready++
+			q.take(turn{due: e.At, id: engine.ID(e.ID), priority: priorityOf(e.Value), epoch: c.e.epoch})
+		})
+		if len(q.turns) > 2*c.e.cfg.tune.ready {
+			q.rewind()
+		}
+	}
+	q.arrives(max(s.least, q.pause))
+}
+
+// leaves notes that a message which waits does so no more.
+func (q *queue) leaves(due int64, id engine.ID) {
+	at := recent.Position{At: due, ID: uint64(id)}
+	if q.hides(recent.Live, id) {
+		return
+	}
+	if before(at, q.front) {
+		q.ready--
+	}
+	if before(at, q.known) {
+		q.sure--
+	}
+}
+
+// advance moves all who are due to turns, as far as there is room, or until it is known who are the next
+// so many.
+func (c *call) advance(q *queue, most int) error {
+	q.lane.refresh(c.e, q, q.front)
+	end := recent.Position{At: c.ms + 1}
+	for n := 0; before(q.front, end) && len(q.turns) < c.e.room() && !(q.best >= most && c.knows(q)); n++ {
+		if n == walkMost {
+			return errYield
+		}
+		if err := c.walk(q, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk moves some of those who are due to turns.
+func (c *call) walk(q *queue, end recent.Position) error {
+	if err := q.lane.heads(c, q.front, end.At, false); err != nil {
+		return err
+	}
+	most := min(walkItems, c.e.room()-len(q.turns))
+	some := c.turns[:0]
+	last := end // all before it are in some
+	c.e.recent.Ascend(q.num, recent.Live, q.front, func(e recent.Entry) bool {
+		at := recent.Position{At: e.At, ID: e.ID}
+		if !before(at, end) {
+			return false
+		}
+		some = append(some, turn{due: e.At, id: engine.ID(e.ID), priority: priorityOf(e.Value), epoch: c.e.epoch})
+		if len(some) == most {
+			last = after(at)
+		}
+		return len(some) < most
+	})
+	for _, k := range q.lane.cursors {
+		some, last = k.upTo(some, last, most)
+	}
+	for _, t := range some {
+		at := recent.Position{At: t.due, ID: uint64(t.id)}
+		if !before(at, last) || q.held(t.id) || q.hides(recent.Live, t.id) {
+			continue
+		}
+		q.take(t)
+		q.ready++
+	}
+	c.turns = some[:0]
+	q.front = last
+	return nil
+}
+
+// priorityOf is the priority in a value, which was checked when it was written.
+func priorityOf(value []byte) uint32 {
+	_, content, err := record.ParseValue(value)
+	if err != nil {
+		return engine.DefaultPriority
+	}
+	h, err := record.ParseHead(content)
+	if err != nil {
+		return engine.DefaultPriority
+	}
+	return h.Priority
+}
+
+// next is when the first message behind front is due; never: there is none.
+func (c *call) next(q *queue) (int64, error) {
+	q.lane.refresh(c.e, q, q.front)
+	at, passed := int64(never), 0
+	c.e.recent.Ascend(q.num, recent.Live, q.front, func(e recent.Entry) bool {
+		if q.held(engine.ID(e.ID)) || q.hides(recent.Live, engine.ID(e.ID)) {
+			if passed++; passed < walkMost*walkItems { // behind so many there is none before this
+				return true
+			}
+		}
+		at = e.At
+		return false
+	})
+	if err := q.lane.heads(c, q.front, at, true); err != nil {
+		return 0, err
+	}
+	for _, k := range q.lane.cursors {
+		at = min(at, k.first(q))
+	}
+	return at, nil
+}
+
+// first is when the first one that waits may be due, at the earliest.
+func (k *cursor) first(q *queue) int64 {
+	for i := range k.loaded {
+		t := &k.loaded[i]
+		if k.src.Alive(t.pos) && !q.held(t.id) && !q.hides(recent.Live, t.id) {
+			return t.due
+		}
+	}
+	if k.next < k.end {
+		at, _ := k.src.Floor(k.next)
+		return at
+	}
+	return never
+}
+
+// top returns the message that goes out first, whose turn is taken away; ok is false: there is
+// none, or, with errYield, there were many whose turns are left behind.
+func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
+	for n := 0; len(q.turns) > 0; n++ {
+		if n == 4*stepItems {
+			return t, m, true, errYield
+		}
+		t = q.turns[0]
+		m, ok, err = c.turned(q, &t)
+		if err == errLack {
+			return t, m, true, err
+		}
+		q.drop()
+		if ok || err != nil {
+			return t, m, ok, err
+		}
+	}
+	return turn{}, message{}, false, nil
+}
+
+// turned finds the message of a turn, if it still holds.
+func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
+	if q.held(t.id) || q.hides(recent.Live, t.id) {
+		return m, false, nil
+	}
+	if e, found := c.e.recent.ByID(uint64(t.id)); found {
+		if t.src != nil || e.Area != recent.Live || e.At != t.due || e.Queue != q.num {
+			return m, false, nil
+		}
+		m, err = c.recent(q, e)
+		return m, err == nil && m.Priority == t.priority, err
+	}
+	at := spot{t.src, t.pos}
+	if t.src == nil {
+		if t.epoch == c.e.epoch {
+			return m, false, nil // it would be there
+		}
+		if at, err = c.spotOfID(t.id); err != nil {
+			return m, false, err
+		}
+	}
+	if at = at.now(); at.src == nil || at.src.area != recent.Live {
+		return m, false, nil
+	}
+	t.src, t.pos = at.src, at.pos
+	v, err := c.valueAt(at)
+	if err != nil {
+		return m, false, err
+	}
+	if v.At != t.due {
+		return m, false, nil
+	}
+	m, err = c.stored(q, at, v)
+	return m, err == nil && m.Priority == t.priority, err
+}
+
+// storedPriority is the priority in an entry of a run, of which the first bytes may be enough.
+func storedPriority(src *source, e run.Entry) (uint32, error) {
+	_, value, err := record.ParseKeyed(e.Value)
+	if err == nil {
+		_, value, err = record.ParseValue(value)
+	}
+	var h record.Head
+	if err == nil {
+		h, err = record.ParseHead(value)
+	}
+	switch {
+	case err == nil:
+		return h.Priority, nil
+	case !e.Cut:
+		return engine.DefaultPriority, nil
+	}
+	e, err = src.Get(e.Pos, nil)
+	if err != nil {
+		return 0, err
+	}
+	return storedPriority(src, e)
+}

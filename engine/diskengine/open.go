@@ -1,0 +1,282 @@
+package diskengine
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// The parts of a store's directory.
+const (
+	lockName = "LOCK"
+	runsDir  = "runs"
+)
+
+// Open opens the store in a directory, and makes it when there is none. A nil cfg means all
+// defaults. It fails with engine.ErrUnavailable when another process has the directory open, or
+// when it cannot be read, and with engine.ErrInvalid when it is no store of this kind or of a newer
+// format.
+func Open(dir string, cfg *Config) (_ *Engine, err error) {
+	e := &Engine{
+		cfg: cfg.withDefaults(), dir: filepath.Clean(dir), closed: make(chan struct{}),
+		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
+	}
+	e.mu.held = e.cfg.tune.held
+	e.bodies = semaphore.NewWeighted(e.cfg.MemoryBytes / largePart)
+	e.setRuns(new(sources))
+	e.disk = &measured{FS: e.cfg.tune.fs}
+	e.fs, e.slog = e.disk, e.cfg.Logger
+	e.life, e.end = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			e.end()
+			err = e.openError(errors.Join(err, e.shut(true)))
+		}
+	}()
+	if err := disk.MkdirAll(e.fs, e.dir); err != nil {
+		return nil, err
+	}
+	if err := e.ours(); err != nil {
+		return nil, err
+	}
+	if e.lock, err = e.fs.Lock(filepath.Join(e.dir, lockName)); err != nil {
+		return nil, err
+	}
+	man, err := e.manifest()
+	if err != nil {
+		return nil, err
+	}
+	s := man.State()
+	e.id, e.secret = s.Store, s.Secret
+	e.nextID, e.nextQueue, e.nextFile = engine.ID(s.NextID), s.NextQueue, s.NextFile
+	e.sealedAt, e.replayed = s.Replay, s.Replay
+	e.recent = recent.New(&recent.Config{Keep: e.cfg.tune.window / 2, OnHeap: e.cfg.tune.onHeap})
+	e.leases = recent.NewLeases(&recent.Config{OnHeap: e.cfg.tune.onHeap}, e.cfg.MaxLeases)
+	if err := e.openRuns(&s); err != nil {
+		return nil, err
+	}
+	e.space = openSpace(e)
+	r := &replay{e: e}
+	e.log, _, err = wal.Open(e.fs, filepath.Join(e.dir, manifest.LogName(s.Log)), e.logConfig(), wal.Pos(s.Replay), func(x wal.Entry) error {
+		return record.Each(x.Kind, x.Bytes, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	e.keeper = newKeeper(e, man)
+	e.keeper.start()
+	return e, nil
+}
+
+// openError says what is wrong with a directory.
+func (e *Engine) openError(err error) error {
+	var ours *engine.Error
+	switch {
+	case errors.As(err, &ours):
+		return err
+	case errors.Is(err, disk.ErrLocked):
+		who := cmp.Or(disk.Holder(filepath.Join(e.dir, lockName)), "another process")
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %s is in use by %s", engine.ErrUnavailable, e.dir, who),
+			Hint: "one process at a time has a store open: end that one, or talk to its server"}
+	case errors.Is(err, wal.ErrDamaged), errors.Is(err, run.ErrDamaged), errors.Is(err, manifest.ErrDamaged):
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: damagedHint(e.dir)}
+	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
+	case errors.Is(err, run.ErrOlder):
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}
+	case errors.Is(err, fs.ErrNotExist) && e.recent != nil: // something that the manifest names
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: damagedHint(e.dir)}
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: e.dir + " must be a directory, readable and writable"}
+	}
+	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: "the store in " + e.dir + " cannot be opened: see to the disk"}
+}
+
+// ours refuses a directory that holds something else than a store, before anything is written to it.
+func (e *Engine) ours() error {
+	names, err := e.fs.List(e.dir)
+	if err != nil || slices.Contains(names, manifest.Name) {
+		return err
+	}
+	if onPebble(names) {
+		return pebbleError("open", e.dir)
+	}
+	// What a first opening leaves that was cut short is ours, and what a repair made of a store.
+	ours := []string{lockName, disk.HolderName, ballastName, manifest.NewName, manifest.RepairName, runsDir}
+	for _, name := range names {
+		_, isLog := manifest.ParseLogName(name)
+		if !isLog && !slices.Contains(ours, name) && !check.IsAside(name) {
+			return e.foreign(name)
+		}
+	}
+	return nil
+}
+
+// foreign is the error of a directory that holds something else.
+func (e *Engine) foreign(name string) error {
+	return &engine.Error{Op: "open", Err: engine.ErrInvalid,
+		Hint: fmt.Sprintf("%s is no store of tarry: it holds %s; name an empty directory or a new one", e.dir, name)}
+}
+
+// manifest opens the manifest, and makes the first one of a new store.
+func (e *Engine) manifest() (*manifest.Manifest, error) {
+	man, err := manifest.Open(e.fs, e.dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return man, err
+	}
+	names, err := e.fs.List(e.dir)
+	if err != nil {
+		return nil, err
+	}
+	parts, aside := []string{manifest.LogName(0), runsDir}, ""
+	for _, name := range names {
+		if _, isLog := manifest.ParseLogName(name); isLog {
+			parts = append(parts, name)
+		} else if check.IsAside(name) {
+			aside = name
+		}
+	}
+	for _, name := range parts {
+		within, err := e.fs.List(filepath.Join(e.dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if len(within) > 0 { // a first opening makes the manifest before anything in them
+			return nil, &disk.DamageError{What: manifest.ErrDamaged, File: filepath.Join(e.dir, manifest.Name), Reason: "it is missing, and " + name + " is not empty"}
+		}
+	}
+	if aside != "" {
+		return nil, e.foreign(aside)
+	}
+	for _, name := range parts {
+		if err := disk.MkdirAll(e.fs, filepath.Join(e.dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	var b [24]byte
+	e.random(b[:])
+	first := manifest.State{Store: binary.LittleEndian.Uint64(b[:]), NextID: 1, NextQueue: 1, NextFile: 1}
+	copy(first.Secret[:], b[8:])
+	return manifest.Create(e.fs, e.dir, first)
+}
+
+// random fills b with what nobody can know.
+func (e *Engine) random(b []byte) {
+	if fn := e.cfg.tune.random; fn != nil {
+		fn(b)
+		return
+	}
+	_, _ = rand.Read(b) // never fails
+}
+
+// nonce is that of a lease.
+func (e *Engine) nonce() token.Nonce {
+	if e.cfg.tune.random == nil {
+		return token.NewNonce()
+	}
+	n := new(token.Nonce)
+	e.random(n[:])
+	return *n
+}
+
+func (e *Engine) salt() uint64 {
+	var b [8]byte
+	e.random(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// logSpares is how many segments of the log are made ahead.
+const logSpares = 2
+
+func (e *Engine) logConfig() *wal.Config {
+	t := &e.cfg.tune
+	keep := int(t.span/t.segment) + 3 // what is let go at once, so that no segment is written for the first time where one was
+	return &wal.Config{ID: e.id, SegmentBytes: t.segment, Spares: logSpares, Keep: keep, MaxEntry: t.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog, Still: t.still, Salt: e.salt,
+		Short: e.space.isShort, Relieve: e.space.giveUp, Synced: e.disk.syncs.Observe}
+}
+
+func (e *Engine) runConfig() *run.Config {
+	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, SyncBytes: 512 << 10, Salt: e.salt}
+}
+
+// openRuns opens the runs that count, some beside one another, with who has died in them, and removes
+// the others.
+func (e *Engine) openRuns(s *manifest.State) error {
+	dir := filepath.Join(e.dir, runsDir)
+	if len(s.Runs) == 0 { // what copies a store may leave out what is empty
+		if err := disk.MkdirAll(e.fs, dir); err != nil {
+			return err
+		}
+	}
+	if err := e.sweep(s); err != nil {
+		return err
+	}
+	all := make([]*source, len(s.Runs))
+	defer func() {
+		opened := slices.DeleteFunc(slices.Clone(all), func(src *source) bool { return src == nil })
+		e.setRuns(e.runs.with(opened, nil))
+	}()
+	var group errgroup.Group
+	group.SetLimit(e.cfg.tune.openers)
+	for i, r := range s.Runs {
+		group.Go(func() error {
+			open, err := run.Open(e.fs, dir, r.Number, e.runConfig())
+			if err == nil {
+				all[i] = &source{Run: open, area: recent.Area(r.Area), marks: r.Marks}
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return e.readMarks(all)
+}
+
+// shut closes what is open. Why the log fails meanwhile is not told again once the store has stopped.
+func (e *Engine) shut(stopped bool) error {
+	var errs []error
+	if e.keeper != nil {
+		e.keeper.wait()
+	}
+	if e.log != nil {
+		if err := e.log.Close(); err != nil && e.broken.Load() == nil && !(stopped && errors.Is(err, wal.ErrStopped)) {
+			errs = append(errs, wrap("close", err))
+		}
+	}
+	for _, src := range e.runs.all() {
+		errs = append(errs, src.Close())
+	}
+	if e.recent != nil {
+		e.endFigures()
+		e.recent.Close()
+		e.leases.Close()
+	}
+	if e.lock != nil {
+		errs = append(errs, e.lock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,104 @@
+package diskengine_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+)
+
+// pebbleFiles are those of a store on Pebble, some with what they hold.
+var pebbleFiles = map[string]string{
+	"TARRY": "tarry disk 2\n", "HOLDER": "pid 1 on host since 2030-01-02T15:04:05Z\n", "LOCK": "", "BALLAST": "",
+	"store/LOCK": "", "store/000002.log": "", "store/MANIFEST-000001": "", "store/OPTIONS-000003": "",
+	"store/marker.format-version.000011.024": "", "store/marker.manifest.000001.MANIFEST-000001": "",
+}
+
+// TestOpenRefuses opens what is no store: it is refused with one line, and left as it is.
+func TestOpenRefuses(t *testing.T) {
+	inUse := t.TempDir()
+	e, err := diskengine.Open(inUse, &diskengine.Config{Logger: quiet, BallastBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	old := directory(t, pebbleFiles)
+	for name, c := range map[string]struct {
+		dir  string
+		is   error
+		says string
+	}{
+		"a store on Pebble":             {old, engine.ErrInvalid, old + " is a store of an earlier tarry, on Pebble: serve it with that one, and copy what waits with this one: tarry copy http://127.0.0.1:8277 disk:NEW"},
+		"a directory of something else": {directory(t, map[string]string{"notes.txt": "milk"}), engine.ErrInvalid, "it holds notes.txt; name an empty directory or a new one"},
+		"a log without a manifest":      {directory(t, map[string]string{"log-0000000000000007/1.log": "milk", "damaged-20300102T150405.000Z/LOST": ""}), engine.ErrUnavailable, "is missing, and log-0000000000000007 is not empty"},
+		"a file":                        {filepath.Join(old, "TARRY"), engine.ErrInvalid, "TARRY must be a directory"},
+		"a manifest that is none":       {directory(t, map[string]string{"MANIFEST": "milk"}), engine.ErrUnavailable, "is damaged"},
+		"a store in use":                {inUse, engine.ErrUnavailable, "pid "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := files(t, c.dir)
+			e, err := diskengine.Open(c.dir, &diskengine.Config{Logger: quiet, BallastBytes: -1})
+			if err == nil {
+				_ = e.Close()
+			}
+			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v; want %q", err, c.says)
+			}
+			if after := files(t, c.dir); c.is == engine.ErrInvalid && !slices.Equal(after, before) {
+				t.Errorf("it left %v of %v", after, before)
+			}
+		})
+	}
+	for what, err := range map[string]error{
+		"check":  second(diskengine.Check(t.Context(), old, nil)),
+		"repair": third(diskengine.Repair(t.Context(), old, nil)),
+		"losses": second(diskengine.Losses(t.Context(), old, nil)),
+		"rescue": second(diskengine.Rescue(t.Context(), old, func([]diskengine.Loss) error { return nil }, nil)),
+	} {
+		if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "on Pebble: serve it with") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func second[A any](_ A, err error) error        { return err }
+func third[A, B any](_ A, _ B, err error) error { return err }
+
+// directory makes one with such files.
+func directory(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// files lists the names below a directory, each with what the file holds.
+func files(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	if err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			all = append(all, name)
+			return err
+		}
+		text, err := os.ReadFile(name)
+		all = append(all, name+" "+string(text))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,68 @@
+package diskengine
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// pace returns what is called between the slices of long work, with the bytes that were written. It
+// ends that when the engine closes.
+func (k *keeper) pace(where string, haste func() float64) func(int) error {
+	return func(n int) error {
+		k.e.cfg.tune.between(where)
+		if rest := time.Duration(float64(n) / calm * (1 - haste()) * float64(time.Second)); rest > 0 {
+			timer := time.NewTimer(rest)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-k.e.life.Done():
+			}
+		}
+		return k.e.life.Err()
+	}
+}
+
+// between is called between slices that write nothing.
+func (k *keeper) between(where string) error {
+	k.e.cfg.tune.between(where)
+	return k.e.life.Err()
+}
+
+// calm is how many bytes a second are written in the background while there is no haste: the syncs
+// of the log wait for what else the disk has to write.
+const calm = 32 << 20
+
+// flushing is how much haste there is to write a window, from 0 to 1, since the next one grows or
+// the log is to be let go.
+func (k *keeper) flushing() float64 {
+	if k.e.tight() {
+		return 1
+	}
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	taken, _ := k.e.recent.Memory()
+	return within01(max(2*(float64(taken)/float64(k.e.cfg.tune.window)-1), 2*k.ahead(0)-1))
+}
+
+// merging is how much haste there is to merge, since runs are many.
+func (k *keeper) merging() float64 {
+	k.e.mu.Lock()
+	runs := len(k.e.runs.of[recent.Live])
+	k.e.mu.Unlock()
+	fan := float64(k.e.cfg.tune.fanIn)
+	return within01((float64(runs) - 3*fan) / (3 * fan))
+}
+
+// packs is up to which haste a flush packs what it writes.
+const packs = 0.5
+
+func within01(x float64) float64 { return max(0, min(1, x)) }
+
+// config is that of a run which is written.
+func (k *keeper) config(where string, haste func() float64) *run.Config {
+	c := k.e.runConfig()
+	c.Pace = k.pace(where, haste)
+	return c
+}

@@ -1,0 +1,55 @@
+package diskengine
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+)
+
+// Pause stops leasing and claiming of a queue for d, for good when d is 0.
+func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
+	if err := engine.CheckPause(name, d); err != nil {
+		return err
+	}
+	return e.do(ctx, "pause", func(c *call) error {
+		return c.step(func() error {
+			q, err := c.visit(name, true)
+			if err != nil {
+				return err
+			}
+			until := int64(never)
+			if d > 0 {
+				until = c.after(d)
+			}
+			c.pause(q, until)
+			return nil
+		})
+	})
+}
+
+// Resume ends a pause; a queue that is not paused stays as it is.
+func (e *Engine) Resume(ctx context.Context, name string) error {
+	return e.do(ctx, "resume", func(c *call) error {
+		return c.step(func() error {
+			q, err := c.visit(name, false)
+			if q == nil || err != nil {
+				return err
+			}
+			c.see(q)
+			if q.pause != 0 {
+				c.pause(q, 0)
+			}
+			return nil
+		})
+	})
+}
+
+// pause writes until when a queue is paused; 0: it is not.
+func (c *call) pause(q *queue, until int64) {
+	q.pause = until
+	c.group = (&record.Pause{Queue: q.num, Until: until}).Append(c.group)
+	c.touch(q)
+	q.told, q.hint = c.ms, true // it may end sooner than was said
+}

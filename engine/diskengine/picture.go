@@ -1,0 +1,83 @@
+package diskengine
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// picture is a message as a step has seen it, in bytes of its own: what callers are told of it is
+// made of that outside of the lock.
+type picture struct {
+	id           engine.ID
+	queue        string
+	key, content []byte
+	record.State
+	is       engine.State
+	deadline int64       // when leased
+	token    token.Token // likewise, for who leased it
+}
+
+// picture takes one of a message whose content was read.
+func (c *call) picture(m *message) picture {
+	p := picture{id: m.id, queue: m.q.name, key: c.keep(m, m.key), content: c.keep(m, m.content), State: m.State, is: m.state(c.ms)}
+	p.LastError = c.keep(m, m.LastError)
+	if p.is == engine.Leased {
+		p.deadline = m.lease.Deadline
+	}
+	return p
+}
+
+// keptRoom is how much room there is for bytes that are kept, at a time.
+const keptRoom = 16 << 10
+
+// keep returns bytes that outlast the step. Those of a run do.
+func (c *call) keep(m *message, b []byte) []byte {
+	if len(b) == 0 || m.at.src != nil {
+		return b
+	}
+	if len(b) > cap(c.kept)-len(c.kept) {
+		c.kept = make([]byte, 0, max(keptRoom, len(b)))
+	}
+	from := len(c.kept)
+	c.kept = append(c.kept, b...)
+	return c.kept[from:len(c.kept):len(c.kept)]
+}
+
+// info is what callers may see.
+func (p *picture) info(body bool) (engine.Info, error) {
+	c, err := record.ParseContent(p.content)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	i := engine.Info{
+		ID: p.id, Queue: p.queue, Key: string(p.key), State: p.is, Due: instant(p.Due), Created: instant(c.Created),
+		Expires: instant(p.Expires), Attempt: p.Attempt, Content: c.Content, Policy: c.Policy, LastError: string(p.LastError),
+	}
+	if !body {
+		i.Body = nil
+	}
+	switch p.is {
+	case engine.Leased:
+		i.Deadline = instant(p.deadline)
+	case engine.Dead:
+		i.Died = instant(p.Died)
+	}
+	return i, nil
+}
+
+// lease is that of who leased it.
+func (p *picture) lease() (engine.Lease, error) {
+	i, err := p.info(true)
+	return engine.Lease{Info: i, Token: p.token.String()}, err
+}
+
+// instant is ms as the contract has it: UTC, zero for never.
+func instant(ms int64) time.Time {
+	if ms == never {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,51 @@
+package diskengine
+
+import (
+	"errors"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// pin keeps what a manifest names, and the log from its position on, whatever is flushed and merged
+// meanwhile. There is one at a time.
+type pin struct {
+	k     *keeper
+	state *manifest.State
+	log   *wal.Hold
+	runs  []func() error // that are kept
+}
+
+// pin pins what is in force.
+func (k *keeper) pin() *pin {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.man.State()
+	s = s.Clone()
+	p := &pin{k: k, state: &s, log: k.e.log.Hold(wal.Pos(s.Replay))}
+	k.e.mu.Lock()
+	runs := k.e.runs
+	k.e.mu.Unlock()
+	k.pinned = p.state
+	for _, r := range s.Runs {
+		if leave, ok := runs.byNumber(r.Number).Keep(); ok {
+			p.runs = append(p.runs, leave)
+		}
+	}
+	return p
+}
+
+// leave lets go of it, and removes what nobody else needs.
+func (p *pin) leave() {
+	p.log.Release()
+	p.k.mu.Lock()
+	defer p.k.mu.Unlock()
+	p.k.pinned = nil
+	var errs []error
+	for _, leave := range p.runs {
+		errs = append(errs, leave())
+	}
+	if err := errors.Join(append(errs, p.k.sweepMarks())...); err != nil {
+		p.k.e.slog.Warn("tarry disk: what was copied and is not needed any more could not be removed", "dir", p.k.e.dir, "error", err)
+	}
+}

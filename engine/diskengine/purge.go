@@ -1,0 +1,502 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// purging is a purge that is under way. One record says what it removes; from then on that is gone
+// for everybody, and it is removed in slices.
+type purging struct {
+	record.Purge
+	spares  *spares
+	removed int64
+	done    chan struct{} // closed when all is removed, or the engine closes
+	carry   func()        // carries it out, where nothing is done by itself
+	err     error
+}
+
+// spares are messages that a purge does not touch though they are not leased: they were when it
+// began, or were dead and brought back since.
+type spares struct {
+	of    map[engine.ID]struct{}
+	order []engine.ID // in which they came
+}
+
+func (s *spares) add(id engine.ID) {
+	if _, ok := s.of[id]; ok {
+		return
+	}
+	if s.of == nil {
+		s.of = make(map[engine.ID]struct{})
+	}
+	s.of[id] = struct{}{}
+	s.order = append(s.order, id)
+}
+
+// hides reports whether a purge under way has removed what has an id.
+func (q *queue) hides(a recent.Area, id engine.ID) bool {
+	p := q.purge
+	if p == nil || id > p.UpTo || !p.covers(a) {
+		return false
+	}
+	if _, spared := p.spares.of[id]; spared {
+		return false
+	}
+	return a != recent.Live || !q.held(id) // who is leased now was so when it began
+}
+
+// spare notes that what has an id was not there to be purged, and is now: a message whose lease has
+// ended, a dead one that was brought back, or a key that is remembered since.
+func (q *queue) spare(id engine.ID) {
+	if p := q.purge; p != nil && id <= p.UpTo {
+		p.spares.add(id)
+	}
+}
+
+func (p *purging) covers(a recent.Area) bool {
+	switch a {
+	case recent.Dead:
+		return p.Also&engine.PurgeDead != 0
+	case recent.Finished:
+		return p.Also&engine.PurgeFinished != 0
+	}
+	return true
+}
+
+// Purge removes what was scheduled or ready when it began, and what also says. When ctx ends first
+// it goes on all the same.
+func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
+	var p *purging
+	err := e.do(ctx, "purge", func(c *call) error {
+		for {
+			other, err := e.beginPurge(c, name, also, &p)
+			if err != nil || p != nil || other == nil {
+				return err
+			}
+			select {
+			case <-other.done:
+				if other.err != nil {
+					return other.err
+				}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+	if p != nil && p.carry != nil {
+		p.carry()
+	}
+	if err != nil || p == nil {
+		return 0, err
+	}
+	select {
+	case <-p.done:
+		return p.removed, wrap("purge", p.err)
+	case <-ctx.Done():
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return p.removed, &engine.Error{Op: "purge", Queue: name, Err: ctx.Err(), Hint: "the rest is removed all the same"}
+	}
+}
+
+// beginPurge begins a purge, or returns the one that is under way. The log is to know before of all
+// who are leased.
+func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **purging) (other *purging, err error) {
+	e.mu.Lock()
+	e.beginning++ // windows are sealed when that is over: it might never be otherwise
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.beginning--
+		e.keeper.wake()
+	}()
+	var t telling
+	for {
+		again := false
+		err := c.step(func() error {
+			q, err := c.visit(name, false)
+			if q == nil || err != nil {
+				return err
+			}
+			if other = q.purge; other != nil { // one after the other
+				return nil
+			}
+			if again = !c.tellLeases(q, &t); again {
+				return nil
+			}
+			*p, err = c.startPurge(q, also)
+			return err
+		})
+		if err != nil || !again {
+			return other, err
+		}
+		e.cfg.tune.between("purge begins")
+	}
+}
+
+// telling is how far the log was told of leases.
+type telling struct {
+	q     *queue
+	seals uint64
+	next  recent.Position
+}
+
+// tellLeases sees to it that what the log says behind the last seal tells who is leased, and who is
+// not any more by the clock. It reports whether that is so, or has told of some.
+func (c *call) tellLeases(q *queue, t *telling) bool {
+	e := c.e
+	if t.q != q || t.seals != e.seals {
+		*t = telling{q, e.seals, recent.First}
+	}
+	if q.toldAt != e.seals {
+		n := 0
+		q.leases.Ascend(q.num, t.next, func(l *lease) bool {
+			c.writeLease(l)
+			t.next = after(recent.Position{At: l.Deadline, ID: l.ID})
+			n++
+			return n < stepItems
+		})
+		if n == stepItems {
+			c.touch(q)
+			return false
+		}
+		q.toldAt = e.seals
+	}
+	// Some have lapsed by a clock that was ahead of this one, or with the process that had them.
+	for n := 0; ; n++ {
+		l := q.leases.FirstOver(q.num, recent.Position{At: c.ms + 1})
+		if l == nil {
+			return true
+		}
+		if n == stepItems {
+			return false
+		}
+		c.group = (&record.Extend{ID: engine.ID(l.ID), Deadline: lapsed}).Append(c.group)
+		c.touch(q)
+		l.Untold = false
+		q.leases.Lapse(l, lapsed)
+	}
+}
+
+// lapsed is the deadline in the log of a lease that has lapsed, whatever the clock says.
+const lapsed = 0
+
+// startPurge writes down what a purge removes, and begins to.
+func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
+	e := c.e
+	p := &purging{spares: new(spares), done: make(chan struct{})}
+	p.Purge = record.Purge{Queue: q.num, Also: also, UpTo: e.nextID - 1, At: c.ms}
+	if !e.calls.TryEnter() {
+		return nil, &engine.Error{Op: "purge", Err: engine.ErrClosed}
+	}
+	c.group = p.Append(c.group)
+	c.touch(q)
+	q.rewind()
+	q.purge = p
+	c.e.hide(q, q.live-q.leased)
+	carry := func() {
+		defer e.calls.Leave()
+		e.carryOutPurge(q, p)
+	}
+	if e.cfg.tune.still {
+		p.carry = carry
+	} else {
+		go carry()
+	}
+	return p, nil
+}
+
+// carryOutPurge removes what a purge names. If that fails whoever asked for it is told, and it is
+// tried again, since what is not removed is counted.
+func (e *Engine) carryOutPurge(q *queue, p *purging) {
+	for tries := 1; ; tries++ {
+		c := &call{e: e, ctx: e.life, op: "purge", least: never, scratch: new(scratch)}
+		s := sweep{q: q, p: p}
+		err := s.run(c)
+		if err != nil && e.life.Err() != nil {
+			err = &engine.Error{Op: "purge", Queue: q.name, Err: engine.ErrClosed, Hint: "the engine was closed; the rest is removed when it is opened again"}
+		}
+		e.mu.Lock()
+		if p.err = err; err == nil {
+			q.purge = nil
+			e.hide(q, -q.hidden) // who could not be read stays
+			q.told, q.hint = c.ms, false
+		}
+		ends := err == nil || e.life.Err() != nil || e.failed() != nil
+		again := &purging{Purge: p.Purge, spares: p.spares, done: make(chan struct{})}
+		if !ends {
+			q.purge = again
+		}
+		close(p.done)
+		e.mu.Unlock()
+		if err == nil {
+			e.watchers.Hint(q.name)
+		}
+		if ends {
+			return
+		}
+		e.slog.Warn("tarry disk: a purge failed and is tried again", "dir", e.dir, "queue", q.name, "error", err)
+		p = again
+		if e.cfg.tune.still {
+			if tries == stillTries {
+				p.err = err
+				close(p.done)
+				return
+			}
+			continue
+		}
+		wait := time.NewTimer(againAfter)
+		select {
+		case <-wait.C:
+		case <-e.life.Done():
+		case <-e.log.Failed():
+		}
+		wait.Stop()
+	}
+}
+
+// stillTries is how often a purge is tried where nothing is done by itself.
+const stillTries = 3
+
+// sweep removes what a purge names: first from the windows of recent messages, then from the runs.
+type sweep struct {
+	q *queue
+	p *purging
+
+	area  recent.Area
+	swept map[*source]bool
+}
+
+func (s *sweep) run(c *call) error {
+	s.swept = make(map[*source]bool)
+	if err := s.leases(c); err != nil {
+		return err
+	}
+	for s.area = recent.Live; s.area <= recent.Finished; s.area++ {
+		if !s.p.covers(s.area) {
+			continue
+		}
+		for from := recent.First; ; {
+			more := false
+			err := c.step(func() (err error) {
+				from, more, err = s.recent(c, from)
+				return err
+			})
+			c.e.cfg.tune.between("purge")
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	for {
+		src := s.next(c)
+		if src == nil {
+			return nil
+		}
+		if err := s.runs(c, src); err != nil {
+			return err
+		}
+		s.swept[src] = true
+	}
+}
+
+// leases forgets those that had lapsed: their messages are gone.
+func (s *sweep) leases(c *call) error {
+	from, q := recent.First, s.q
+	for more := true; more; c.e.cfg.tune.between("purge") {
+		err := c.step(func() error {
+			var some []*lease
+			q.leases.AscendOver(q.num, from, func(l *lease) bool {
+				from = after(recent.Position{At: l.Deadline, ID: l.ID})
+				some = append(some, l)
+				return len(some) < stepItems
+			})
+			more = len(some) == stepItems
+			for _, l := range some {
+				if q.hides(recent.Live, engine.ID(l.ID)) {
+					q.unlease(l)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recent removes some of the recent messages, from a position on.
+func (s *sweep) recent(c *call, from recent.Position) (recent.Position, bool, error) {
+	var ids []uint64
+	looked, more := 0, false
+	c.e.recent.Ascend(s.q.num, s.area, from, func(e recent.Entry) bool {
+		if looked == stepItems {
+			more = true
+			return false
+		}
+		looked++
+		from = after(recent.Position{At: e.At, ID: e.ID})
+		if s.q.hides(s.area, engine.ID(e.ID)) {
+			ids = append(ids, e.ID)
+		}
+		return true
+	})
+	for _, id := range ids {
+		e, _ := c.e.recent.ByID(id)
+		s.remove(c, e.Area, e.At, spot{}, engine.ID(id))
+	}
+	return from, more, nil
+}
+
+// remove removes one from memory: the log tells of it.
+func (s *sweep) remove(c *call, a recent.Area, at int64, where spot, id engine.ID) {
+	m := message{id: id, q: s.q, area: a, at: where}
+	if a == recent.Live {
+		m.Due = at
+		m.leased()
+	}
+	c.purged(&m)
+}
+
+// hide notes that so many more of those who live are still to be removed.
+func (e *Engine) hide(q *queue, n int64) {
+	q.hidden += n
+	e.hidden += n
+}
+
+// purged removes from memory what the purge under way has named, whoever meets it first.
+func (c *call) purged(m *message) {
+	if m.area == recent.Live {
+		c.e.hide(m.q, -1)
+	}
+	c.vanish(m)
+	m.q.purge.removed++
+}
+
+// next is a run that is still to be looked through; nil: there is none.
+func (s *sweep) next(c *call) *source {
+	e := c.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for a, list := range e.runs.of {
+		if !s.p.covers(recent.Area(a)) {
+			continue
+		}
+		for _, src := range list {
+			if _, ok := src.Queue(s.q.num); ok && !s.swept[src] {
+				return src
+			}
+		}
+	}
+	return nil
+}
+
+// runs removes from a run, in slices read without the lock.
+func (s *sweep) runs(c *call, src *source) error {
+	part, _ := src.Queue(s.q.num)
+	if src.MaxID() <= uint64(s.p.UpTo) {
+		if err := s.all(c, src, part); err != errSpares {
+			return err
+		}
+	}
+	for from := part.From; from < part.To; {
+		to := min(part.To, src.Reach(from, 4*stepItems))
+		var some []run.Entry
+		err := c.apart(func() error {
+			scan := src.Scan(from, to)
+			for scan.Next() {
+				e := scan.Entry()
+				e.Value = nil
+				some = append(some, e)
+			}
+			at := scan.At()
+			err := errors.Join(scan.Err(), scan.Close())
+			if errors.Is(err, run.ErrDamaged) { // who is named in the block is not known: it is passed over
+				c.e.unpurged(err)
+				to, err = src.Reach(at, 1), nil
+			}
+			return err
+		})
+		if errors.Is(err, run.ErrClosed) {
+			return nil // it was merged away: the one that has its messages is looked through
+		}
+		if err != nil {
+			return err
+		}
+		for len(some) > 0 {
+			err := c.step(func() error {
+				n := min(len(some), stepItems)
+				for _, e := range some[:n] {
+					id := engine.ID(e.ID)
+					at := spot{src, e.Pos}.now()
+					if at.src == nil || !s.q.hides(src.area, id) {
+						continue
+					}
+					s.remove(c, src.area, e.At, at, id)
+				}
+				some = some[n:]
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			c.e.cfg.tune.between("purge")
+		}
+		from = to
+	}
+	return nil
+}
+
+// unpurged tells the operator that a purge has left out messages that cannot be read. They stay where
+// they are, and nobody gets them.
+func (e *Engine) unpurged(damage error) {
+	e.slog.Error("tarry disk: a purge passes over messages in a damaged block of a run; tarry check --repair saves them", "dir", e.dir, "error", damage)
+}
+
+// errSpares says that a purge leaves some alone.
+var errSpares = errors.New("some are spared")
+
+// all removes a part of a run of which all is named.
+func (s *sweep) all(c *call, src *source, part run.Queue) error {
+	const slice = 1 << 16
+	for from := part.From; from < part.To; from += min(slice, part.To-from) {
+		err := c.step(func() error {
+			if src.into != nil { // it was merged away
+				return errGone
+			}
+			if len(s.p.spares.order) > 0 || s.q.leased > 0 {
+				return errSpares
+			}
+			n := int64(src.KillRange(from, min(part.To, from+slice)))
+			if n > 0 {
+				src.dirty = true
+			}
+			*s.q.count(src.area) -= n
+			if src.area == recent.Live {
+				c.e.live -= n
+				c.e.hide(s.q, -n)
+			}
+			s.p.removed += n
+			return nil
+		})
+		if err == errGone {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package diskengine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+)
+
+// TestPurgedAreNotPending pushes in the midst of a purge: what that removes takes no place under
+// max_pending from its beginning on, and what is leased does.
+func TestPurgedAreNotPending(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		t.Run(fmt.Sprint("flushed ", flushed), func(t *testing.T) {
+			h, _ := simulation()
+			e := h.Open(t).(*diskengine.Engine)
+			defer func() {
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			const many = 600 // not removed at once
+			var msgs, others []engine.Message
+			for i := range many {
+				msgs = append(msgs, message("q", fmt.Sprint(i), time.Hour))
+				others = append(others, message("q", fmt.Sprint("other", i), time.Hour))
+			}
+			if _, err := e.Configure(t.Context(), "q", engine.Settings{MaxPending: many + 1}, ""); err != nil {
+				t.Fatal(err)
+			}
+			if err := pushAll(t, e, append(msgs, message("q", "held", 0))...); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(lease(t, e, "q", 1)); n != 1 {
+				t.Fatalf("leased %d", n)
+			}
+			if flushed {
+				if err := e.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tried := false
+			err := h.Meanwhile(e, "purge", func() error {
+				_, err := e.Purge(t.Context(), "q", 0)
+				return err
+			}, func(where string) {
+				if where != "purge" || tried {
+					return
+				}
+				tried = true
+				if err := pushAll(t, e, others...); err != nil {
+					t.Errorf("push in the midst of a purge: %v", err)
+				}
+				if err := pushAll(t, e, message("q", "beyond", time.Hour)); !errors.Is(err, engine.ErrLimit) {
+					t.Errorf("push beyond max_pending: %v", err)
+				}
+			})
+			if err != nil || !tried {
+				t.Errorf("purge: %v; pushed meanwhile: %v", err, tried)
+			}
+			if err := e.Sound(); err != nil {
+				t.Error(err)
+			}
+			if q, err := e.Queue(t.Context(), "q"); err != nil || q.Leased != 1 || q.Scheduled != many {
+				t.Errorf("%v, %+v", err, q)
+			}
+		})
+	}
+}
+
+// TestPurgeSparesWhoIsBroughtBack redrives a dead message in the midst of a purge that leaves the
+// dead alone: it is there at once, and is not removed, nor when the store is opened again.
+func TestPurgeSparesWhoIsBroughtBack(t *testing.T) {
+	h, _ := simulation()
+	e := h.Open(t).(*diskengine.Engine)
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := pushAll(t, e, message("q", "dead", 0), message("q", "a", time.Hour), message("q", "b", time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, e, lease(t, e, "q", 1), engine.Bury)
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	back := func(when string) {
+		t.Helper()
+		if i, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "dead"}); err != nil || i.State != engine.Ready {
+			t.Errorf("%s: %v, %+v", when, err, i)
+		}
+	}
+	tried := false
+	err := h.Meanwhile(e, "purge", func() error {
+		_, err := e.Purge(t.Context(), "q", 0)
+		return err
+	}, func(where string) {
+		if where != "purge" || tried {
+			return
+		}
+		tried = true
+		if r, err := e.Redrive(t.Context(), "q", nil, 0); err != nil || r.Redriven != 1 {
+			t.Errorf("redrive in the midst of a purge: %v, %+v", err, r)
+		}
+		back("in the midst of the purge")
+		if err := e.FlushStill(t.Context()); err != nil { // the log tells again of the purge
+			t.Error(err)
+		}
+	})
+	if err != nil || !tried {
+		t.Errorf("purge: %v; redriven meanwhile: %v", err, tried)
+	}
+	back("after the purge")
+	e = h.Reopen(t, e).(*diskengine.Engine)
+	back("opened again")
+	if q, err := e.Queue(t.Context(), "q"); err != nil || q.Ready != 1 || q.Scheduled != 0 {
+		t.Errorf("%v, %+v", err, q)
+	}
+}

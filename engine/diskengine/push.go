@@ -1,0 +1,276 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// Push keeps each message or applies its conflict policy, and answers when that is durable.
+func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	results := make([]engine.PushResult, len(msgs))
+	bytes := bodyBytes(msgs)
+	leave, err := e.enter(ctx, bytes)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	err = e.do(ctx, "push", func(c *call) error {
+		n := weight(msgs)
+		if err := e.admit(ctx, n, bytes > largePush); err != nil {
+			return err
+		}
+		defer e.keeper.came(n)
+		keys := make([]sought, len(msgs))
+		err := c.seek(len(msgs), func(i int) (string, string) { return msgs[i].Queue, msgs[i].Key }, keys)
+		if err != nil {
+			return err
+		}
+		for from, to := 0, 0; from < len(msgs); from = to {
+			if isLarge(&msgs[from]) {
+				to = from + 1
+				err = c.pushLarge(msgs[from:to], results[from:to])
+			} else {
+				for to = from; to < len(msgs) && !isLarge(&msgs[to]); to++ {
+				}
+				err = c.each(to-from, func(i int) error {
+					c.expect(msgs[from:to], i)
+					r, err := c.push(&msgs[from+i], &keys[from+i])
+					if errors.Is(err, run.ErrDamaged) {
+						r, err = engine.PushResult{Err: c.unreadable(err)}, nil
+					}
+					results[from+i] = r
+					return err
+				})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// isLarge reports whether a message is put together outside of the lock: its body is large, and it is not
+// that of another that counts.
+func isLarge(m *engine.Message) bool {
+	return len(m.Body) > recent.Long && m.OnConflict != engine.Rearm
+}
+
+// pushLarge pushes one.
+func (c *call) pushLarge(msgs []engine.Message, results []engine.PushResult) error {
+	a := newAtomicPush(msgs)
+	a.results = results
+	err := a.run(c)
+	if errors.Is(err, run.ErrDamaged) {
+		results[0], err = engine.PushResult{Err: c.unreadable(err)}, nil
+	}
+	if err != nil && err == c.ctx.Err() { // those before it may have been kept
+		err = &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
+	}
+	return err
+}
+
+// weight is about how many bytes messages take in the log.
+func weight(msgs []engine.Message) (n int64) {
+	const rest = 64 // of a record
+	for i := range msgs {
+		n += int64(len(msgs[i].Body) + len(msgs[i].Key) + rest)
+	}
+	return n
+}
+
+// expect reads where the next messages are looked for and put, some at a time before the first of them
+// is.
+func (c *call) expect(msgs []engine.Message, i int) {
+	if i%recent.ExpectMost != 0 || len(msgs) == 1 {
+		return
+	}
+	var room [recent.ExpectMost]recent.Expected
+	next := room[:0]
+	var q *queue
+	for k := range msgs[i:min(i+recent.ExpectMost, len(msgs))] {
+		m := &msgs[i+k]
+		if q == nil || q.name != m.Queue {
+			if q = c.e.queues[m.Queue]; q == nil {
+				continue
+			}
+		}
+		next = append(next, recent.Expected{Queue: q.num, Key: bytesOf(m.Key), At: m.Due.Resolve(c.now)})
+	}
+	c.e.recent.Expect(next)
+}
+
+// refusePush is the error of a push of a key.
+func refusePush(q *queue, key string, err error) error {
+	return engine.Refuse("push", engine.Ref{Queue: q.name, Key: key}, err)
+}
+
+// maxBody is the largest body of a message. What becomes of one is written with it, as an entry of the
+// log with others, and read whole.
+const maxBody = 64 << 20
+
+func (e *Engine) maxBody() int { return min(maxBody, e.mostAtomic()/2) }
+
+// refuseBody refuses a message that is too large.
+func (e *Engine) refuseBody(in *engine.Message) error {
+	most := e.maxBody()
+	if len(in.Body) <= most {
+		return nil
+	}
+	return &engine.Error{Op: "push", Queue: in.Queue, Key: in.Key, Err: engine.ErrTooLarge,
+		Hint: fmt.Sprintf("a body has at most %d bytes on the disk; keep a larger one elsewhere and send its address", most)}
+}
+
+// push pushes one message. An error is one of the call.
+func (c *call) push(in *engine.Message, hash *sought) (engine.PushResult, error) {
+	if err := c.e.refuseBody(in); err != nil {
+		return engine.PushResult{Err: err}, nil
+	}
+	q, err := c.visit(in.Queue, true)
+	if err != nil {
+		return engine.PushResult{}, err
+	}
+	var left trace
+	remembered := false
+	if in.Key != "" {
+		m, ok, err := c.byKey(q, []byte(in.Key), hash)
+		if err != nil {
+			return engine.PushResult{}, err
+		}
+		if ok && m.past(c.ms) {
+			if err := c.needKey(&m); err != nil {
+				return engine.PushResult{}, err
+			}
+			c.expire(&m)
+			ok = false
+		}
+		if ok {
+			return c.conflict(&m, in)
+		}
+		if left, remembered, err = c.finished(q, []byte(in.Key), hash); err != nil {
+			return engine.PushResult{}, err
+		}
+	}
+	if remembered && left.forgotten > c.ms && !passes(in.OnConflict) {
+		c.see(q)
+		r := engine.PushResult{ID: left.id, Due: instant(left.Due), State: engine.Finished, Ending: left.Ending, Ended: instant(left.Ended)}
+		if in.OnConflict == engine.Keep {
+			r.Outcome = engine.Kept
+		} else {
+			r.Err = engine.RefuseFinished(engine.Ref{Queue: q.name, Key: in.Key}, left.Ending, r.Ended)
+		}
+		return r, nil
+	}
+	if s := q.settings; s != nil && s.MaxPending > 0 && q.pending() >= s.MaxPending {
+		return engine.PushResult{Err: engine.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, s.MaxPending)}, nil
+	}
+	if most := c.e.cfg.MaxPending; most > 0 && c.e.pending() >= most {
+		return engine.PushResult{Err: refusePush(q, in.Key, engine.ErrLimit)}, nil
+	}
+	if remembered {
+		c.forgetTrace(q, &left)
+	}
+	return c.create(q, in), nil
+}
+
+// passes reports whether a push takes the place of a finished message.
+func passes(policy engine.Conflict) bool { return policy != engine.Reject && policy != engine.Keep }
+
+// create makes a new message.
+func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
+	e := c.e
+	due := in.Due.Resolve(c.now)
+	id := e.nextID
+	e.nextID++
+	content := record.Content{Created: c.ms, Policy: in.Resolve(q.defaults()), Content: in.Content}
+	s := record.State{Due: due, Expires: expiry(due, &content.Policy)}
+	c.content = content.Append(c.content[:0])
+	c.group = (&record.Put{ID: id, Queue: q.num, New: true, Key: bytesOf(in.Key), State: s, Content: c.content}).Append(c.group)
+	c.touch(q)
+	if in.Key != "" && len(e.atomics) > 0 {
+		c.appears(q, bytesOf(in.Key))
+	}
+	c.value = record.AppendValue(c.value[:0], &s, c.content)
+	e.recent.Add(recent.Entry{ID: uint64(id), Queue: q.num, Area: recent.Live, At: due, Key: bytesOf(in.Key), Value: c.value})
+	q.live++
+	e.live++
+	c.waits(q, turn{due: due, id: id, priority: content.Priority, epoch: e.epoch})
+	r := engine.PushResult{Outcome: engine.Created, ID: id, Due: instant(due), State: engine.Scheduled}
+	if due <= c.ms {
+		r.State = engine.Ready
+	}
+	return r
+}
+
+// refusal says why a push does not get past what stands in its way; nil: it does.
+func (m *message) refusal(in *engine.Message, ms int64) error {
+	switch {
+	case in.OnConflict == engine.Reject:
+		return refusePush(m.q, in.Key, engine.ErrExists)
+	case in.OnConflict != engine.Keep && m.state(ms) == engine.Leased:
+		return refusePush(m.q, in.Key, engine.ErrLeased)
+	}
+	return nil
+}
+
+func (c *call) result(m *message, o engine.Outcome, err error) engine.PushResult {
+	return engine.PushResult{Outcome: o, ID: m.id, Due: instant(m.Due), State: m.state(c.ms), Err: err}
+}
+
+// conflict applies the policy of a push whose key a message holds.
+func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, error) {
+	c.see(m.q)
+	if err := m.refusal(in, c.ms); err != nil {
+		return c.result(m, 0, err), nil
+	}
+	if in.OnConflict == engine.Keep {
+		return c.result(m, engine.Kept, nil), nil
+	}
+	if err := c.needContent(m); err != nil {
+		return engine.PushResult{}, err
+	}
+	content, policy := m.content, m.Policy
+	if in.OnConflict != engine.Rearm {
+		policy = in.Resolve(m.q.defaults())
+		with := record.Content{Created: m.Created, Policy: policy, Content: in.Content}
+		c.content = with.Append(c.content[:0])
+		content = c.content
+	}
+	s := m.base()
+	if in.OnConflict != engine.KeepDue {
+		s.Due = in.Due.Resolve(c.now)
+	}
+	s.Expires, s.Attempt = expiry(s.Due, &policy), 0
+	c.become(m, s, content)
+	return c.result(m, engine.Replaced, nil), nil
+}
+
+// expiry returns when a message due then expires under a policy.
+func expiry(due int64, p *engine.Policy) int64 {
+	if p.ExpireAfter <= 0 {
+		return never
+	}
+	return due + millis(p.ExpireAfter)
+}
+
+// millis is d in milliseconds, rounded up.
+func millis(d time.Duration) int64 {
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
+}
+
+func bytesOf(s string) []byte { return []byte(s) }

@@ -1,0 +1,175 @@
+package diskengine
+
+import (
+	"iter"
+	"maps"
+	"time"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// queue is what is in memory of a queue, guarded by Engine.mu.
+type queue struct {
+	name string
+	num  uint32
+	gone bool    // it was forgotten, and another may have its name
+	pos  wal.Pos // of the last entry of the log that changed it
+	ms   int64   // when it was last visited, by the engine's clock
+
+	// How many there are. Those who live are leased, or wait; of those who wait ready are
+	// those before front.
+	live, leased, ready int64
+	dead, finished      int64
+	hidden              int64 // of those who live, whom a purge under way has still to remove
+
+	near
+	weight int64          // bytes of memory that near and the lanes took when they were last weighed
+	leases *recent.Leases // of all queues
+	ends   int64          // no lease ends before
+	toldAt uint64         // Engine.seals, when the log last knew behind the last seal of all leases that had not lapsed
+
+	graves   lane // the dead, by death
+	memories lane // keys that are remembered, by when they are forgotten
+
+	pause    int64     // until when; 0: it is not paused
+	settings *settings // nil: never configured
+	purge    *purging  // nil: none is under way
+
+	told          int64 // the NextDue last told; never when nothing was
+	hint          bool  // tell those who watch
+	expired, died int   // that no Lease has told yet
+}
+
+func (e *Engine) newQueue(name string, num uint32) *queue {
+	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never, toldAt: e.seals}
+	q.front = recent.First
+	q.lane.area, q.graves.area, q.memories.area = recent.Live, recent.Dead, recent.Finished
+	return q
+}
+
+// count returns the counter of an area.
+func (q *queue) count(a recent.Area) *int64 {
+	switch a {
+	case recent.Dead:
+		return &q.dead
+	case recent.Finished:
+		return &q.finished
+	}
+	return &q.live
+}
+
+// pending is how many of those live whom no purge under way has removed.
+func (q *queue) pending() int64 { return q.live - q.hidden }
+
+// empty says that nothing is left of the queue that anybody could ask for.
+func (q *queue) empty() bool {
+	return q.live+q.dead+q.finished == 0 && q.pause == 0 && q.settings == nil && q.purge == nil
+}
+
+// names are those of all queues there are, in no order. The lock is not needed.
+func (e *Engine) names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		e.nums.Range(func(name, _ any) bool { return yield(name.(string)) })
+	}
+}
+
+// visit returns a queue brought up to the present; nil: there is none. create makes it then.
+func (c *call) visit(name string, create bool) (*queue, error) {
+	if q := c.visited; q != nil && q.name == name {
+		return q, nil
+	}
+	q := c.e.queues[name]
+	if q == nil {
+		if !create {
+			return nil, nil
+		}
+		q = c.make(name)
+	}
+	err := c.refresh(q)
+	if err == nil {
+		c.visited = q
+	}
+	return q, err
+}
+
+// make makes a queue.
+func (c *call) make(name string) *queue {
+	e := c.e
+	q := e.newQueue(name, e.nextQueue)
+	e.nextQueue++
+	e.queues[name], e.numbered[q.num] = q, q
+	e.nums.Store(name, q.num)
+	c.group = (&record.Name{Queue: q.num, Name: []byte(name)}).Append(c.group)
+	c.touch(q)
+	return q
+}
+
+// refresh brings a queue up to the present: what has outlived its deadline waits again, or is
+// dead.
+func (c *call) refresh(q *queue) error {
+	if c.ms < q.ms {
+		q.rewind()
+	}
+	q.ms = c.ms
+	if q.pause != 0 && q.pause <= c.ms {
+		q.pause = 0
+	}
+	if err := c.lapseAll(q); err != nil {
+		return err
+	}
+	if q.settings != nil && q.settings.DeadMax > 0 && q.dead > q.settings.DeadMax {
+		return c.dropDead(q)
+	}
+	return nil
+}
+
+// hinted gives a hint if something may be leased sooner than was told, and forgets it.
+func (c *call) hinted(q *queue) {
+	if q.hint {
+		q.hint = false
+		c.hints = append(c.hints, q.name)
+	}
+}
+
+// arrives notes that something may be leased from an instant on.
+func (q *queue) arrives(at int64) {
+	if at < q.told {
+		q.told, q.hint = at, true
+	}
+}
+
+// forget forgets empty queues, so that programs that make one for each user do not fill the
+// memory with names. It looks at some at a time, and reports whether it has seen all.
+func (c *call) forget(names []string) {
+	c.e.most = max(c.e.most, len(c.e.queues))
+	for _, name := range names {
+		q := c.e.queues[name]
+		if q == nil || !q.empty() || c.ms-q.ms < idleQueue.Milliseconds() {
+			continue
+		}
+		q.gone = true
+		c.e.weigh(q)
+		delete(c.e.queues, name)
+		c.e.nums.Delete(name)
+		delete(c.e.numbered, q.num)
+		c.group = (&record.Name{Queue: q.num}).Append(c.group)
+	}
+	e := c.e
+	if e.most > 8*len(e.queues)+mostCopied && len(e.queues) <= mostCopied {
+		e.queues, e.numbered, e.most = copied(e.queues), copied(e.numbered), 0 // maps do not shrink
+	}
+}
+
+// mostCopied is how many queues are copied to maps of their size.
+const mostCopied = 4096
+
+func copied[K comparable](of map[K]*queue) map[K]*queue {
+	m := make(map[K]*queue, len(of))
+	maps.Copy(m, of)
+	return m
+}
+
+// idleQueue is how long an empty queue is kept after the last call.
+const idleQueue = time.Minute

@@ -1,0 +1,111 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// Redrive makes dead messages ready.
+func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limit int) (engine.Redriven, error) {
+	var out engine.Redriven
+	err := e.do(ctx, "redrive", func(c *call) error {
+		if len(ids) > 0 {
+			gone, err := c.redriveAll(name, ids, &out)
+			out.Skipped += gone
+			return err
+		}
+		// Those that die meanwhile are not among them.
+		left, from := limit, token.All
+		for limit <= 0 || left > 0 {
+			most := engine.MaxPage
+			if limit > 0 {
+				most = min(most, left)
+			}
+			l := listing{name: name, state: engine.Dead, span: from, most: most, bare: true}
+			if err := l.run(c); err != nil {
+				return err
+			}
+			if from.High == token.All.High {
+				from.High = token.Place{At: c.ms + 1} // who died by now
+			}
+			some := make([]engine.ID, len(l.found))
+			for i := range l.found {
+				some[i] = l.found[i].id
+			}
+			if _, err := c.redriveAll(name, some, &out); err != nil { // who went meanwhile was not asked for
+				return err
+			}
+			if left -= len(some); !l.more {
+				return nil
+			}
+			from.Low = token.Place{At: l.last.At, ID: l.last.ID + 1}
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.Redriven{}, err
+	}
+	return out, nil
+}
+
+// redriveAll brings dead messages back, and returns how many are not there.
+func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (gone int64, err error) {
+	err = c.each(len(ids), func(i int) error {
+		q, err := c.visit(name, false)
+		if err != nil {
+			return err
+		}
+		if q == nil {
+			gone++
+			return nil
+		}
+		c.see(q)
+		m, ok, err := c.byID(q, ids[i])
+		switch {
+		case err != nil:
+		case !ok || m.area != recent.Dead:
+			gone++
+			return nil
+		default:
+			if ok, err = c.redrive(&m); ok && err == nil {
+				out.Redriven++
+				return nil
+			}
+		}
+		if errors.Is(err, run.ErrDamaged) { // it stays dead, and the others are brought back
+			c.e.damaged(q, ids[i], err)
+			err = nil
+		}
+		if err == nil {
+			out.Skipped++
+		}
+		return err
+	})
+	return gone, err
+}
+
+// redrive brings a dead message back unless its key is another's by now.
+func (c *call) redrive(m *message) (bool, error) {
+	q, hash := m.q, new(sought)
+	if len(m.key) > 0 {
+		held, err := c.holds(q, m.key, hash)
+		if err != nil {
+			return false, err
+		}
+		if held {
+			return false, nil
+		}
+		if err := c.forgetKey(q, m.key, hash); err != nil {
+			return false, err
+		}
+	}
+	s := m.base()
+	s.Due, s.Expires, s.Attempt = c.ms, never, 0
+	c.become(m, s, m.content)
+	return true, nil
+}

@@ -1,0 +1,146 @@
+package diskengine
+
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+)
+
+// refer runs do on the queue of a ref, brought up to the present. An unknown queue has no message.
+func (c *call) refer(ref engine.Ref, do func(q *queue, hash *sought) error) error {
+	var hash [1]sought
+	if err := c.seek(1, func(int) (string, string) { return ref.Queue, ref.Key }, hash[:]); err != nil {
+		return err
+	}
+	err := c.step(func() error {
+		q, err := c.visit(ref.Queue, false)
+		if err != nil {
+			return err
+		}
+		if q == nil {
+			return engine.ErrNotFound
+		}
+		c.see(q)
+		return do(q, &hash[0])
+	})
+	if err == engine.ErrNotFound {
+		err = engine.Refuse(c.op, ref, err)
+	}
+	return err
+}
+
+// waiting finds the message that ref means, if it is scheduled or ready and as ref says.
+func (c *call) waiting(q *queue, ref engine.Ref, hash *sought) (message, error) {
+	m, ok, err := c.byRef(q, ref, hash)
+	if err != nil {
+		return m, err
+	}
+	if !ok {
+		return m, engine.RefuseUnlessWaiting(c.op, ref, engine.Gone)
+	}
+	s := m.state(c.ms)
+	if m.area == recent.Live {
+		if err := engine.RefuseState(c.op, ref, s); err != nil {
+			return m, err
+		}
+	}
+	return m, engine.RefuseUnlessWaiting(c.op, ref, s)
+}
+
+// byRef finds the message that a ref means, dead ones by id only. One past its expiry is dropped.
+func (c *call) byRef(q *queue, ref engine.Ref, hash *sought) (m message, ok bool, err error) {
+	if ref.ID != 0 {
+		m, ok, err = c.byID(q, ref.ID)
+	} else {
+		m, ok, err = c.byKey(q, []byte(ref.Key), hash)
+	}
+	if err == nil && ok && m.past(c.ms) {
+		if err := c.needKey(&m); err != nil {
+			return m, false, err
+		}
+		c.expire(&m)
+		return message{}, false, nil
+	}
+	return m, ok, err
+}
+
+// holds reports whether a message that lives holds a key. One past its expiry is dropped, and then
+// the step is to be done again: what it has found may have moved.
+func (c *call) holds(q *queue, key []byte, hash *sought) (bool, error) {
+	m, ok, err := c.byKey(q, key, hash)
+	if err != nil || !ok || !m.past(c.ms) {
+		return ok, err
+	}
+	if err := c.needKey(&m); err != nil {
+		return false, err
+	}
+	c.expire(&m)
+	return false, errYield
+}
+
+// byID finds a message of a queue that lives or is dead.
+func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
+	if e, found := c.e.recent.ByID(uint64(id)); found {
+		if e.Queue != q.num || e.Area == recent.Finished {
+			return m, false, nil
+		}
+		if m, err = c.recent(q, e); err != nil {
+			return m, false, err
+		}
+		return m, c.shown(&m), nil
+	}
+	at := spot{}
+	if l := q.leaseOf(id); l != nil {
+		at = c.e.spotOfLease(l)
+	}
+	if at.src == nil {
+		if at, err = c.spotOfID(id); err != nil {
+			return m, false, err
+		}
+	}
+	return c.standing(q, at)
+}
+
+// standing is the message at a spot, if it is one of a queue.
+func (c *call) standing(q *queue, at spot) (m message, ok bool, err error) {
+	if at.src == nil || at.src.area == recent.Finished || at.src.QueueAt(at.pos).Queue != q.num {
+		return m, false, nil
+	}
+	v, err := c.valueAt(at)
+	if err != nil {
+		return m, false, err
+	}
+	if m, err = c.stored(q, at, v); err != nil {
+		return m, false, err
+	}
+	return m, c.shown(&m), nil
+}
+
+// shown reports whether a message is there for callers. What a purge under way, or the time that
+// the dead stay, takes away is removed once it is met.
+func (c *call) shown(m *message) bool {
+	if m.q.hides(m.area, m.id) {
+		c.purged(m)
+		return false
+	}
+	return m.area != recent.Dead || m.q.stays(m.Died, c.ms)
+}
+
+// byKey finds the message that lives and has a key. hash is that of the key, or zero.
+func (c *call) byKey(q *queue, key []byte, hash *sought) (m message, ok bool, err error) {
+	if e, found := c.e.recent.ByKey(q.num, recent.Live, key); found {
+		if m, err = c.recent(q, e); err != nil {
+			return m, false, err
+		}
+		return m, c.shown(&m), nil
+	}
+	spots, err := c.spotsOfKey(q, recent.Live, key, hash)
+	if err != nil {
+		return m, false, err
+	}
+	for _, s := range spots {
+		if at := s.now(); at.src != nil {
+			return c.standing(q, at)
+		}
+	}
+	return m, false, nil
+}

@@ -1,0 +1,159 @@
+package diskengine
+
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+)
+
+// name is a key of a queue.
+type name struct{ queue, key string }
+
+// seat is what stands in the way of a push of a key.
+type seat struct {
+	state engine.State // Gone: nothing does
+	due   int64
+	bytes int // of its content, unless Finished
+
+	policy *engine.Policy // unless Finished
+	ending engine.Ending  // when Finished
+	ended  int64
+
+	lingers bool // it has expired as it was pushed, and counts until it is met
+}
+
+// rehearsal is what pushes so far would have made.
+type rehearsal struct {
+	seats   map[name]*seat
+	live    map[*queue]int64 // how many more live messages than there are
+	bytes   int
+	news    int64 // of all queues, with those that expire at once
+	creates bool  // the last one would make a new message
+	later   bool  // what queues may have is looked at when all are known
+}
+
+// rehearse finds out whether any push of some would fail, and looks up what they need.
+func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
+	r := &rehearsal{bytes: a.bytes, seats: make(map[name]*seat), live: make(map[*queue]int64), later: len(a.fresh) > 0}
+	var lack error
+	for _, i := range a.others {
+		refused, err := c.rehearseOne(r, &a.msgs[i], &a.hashes[i], &a.results[i])
+		if err == errLack {
+			lack = err
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		a.results[i].Err, a.creates[i] = refused, r.creates
+		a.refused = a.refused || refused != nil
+	}
+	return r, lack
+}
+
+// seatOf is what stands in the way of a key now.
+func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushResult) (s seat, err error) {
+	m, ok, err := c.byKey(q, []byte(key), hash)
+	if err != nil {
+		return s, err
+	}
+	if ok && m.past(c.ms) {
+		if err := c.needKey(&m); err != nil {
+			return s, err
+		}
+		c.expire(&m)
+		ok = false
+	}
+	// Who has the key may be past its expiry when a later item asks: so what else there may be of
+	// it in runs is read now.
+	for _, a := range []recent.Area{recent.Live, recent.Finished} {
+		if _, err := c.spotsOfKey(q, a, []byte(key), hash); err != nil {
+			return s, err
+		}
+	}
+	if ok {
+		if err := c.needContent(&m); err != nil { // what takes its place needs it
+			return s, err
+		}
+		policy := m.Policy
+		*result = c.result(&m, 0, nil)
+		return seat{state: m.state(c.ms), due: m.Due, bytes: len(m.content), policy: &policy}, nil
+	}
+	t, left, err := c.finished(q, []byte(key), hash)
+	if err != nil || !left || t.forgotten <= c.ms {
+		return s, err
+	}
+	*result = engine.PushResult{ID: t.id, Due: instant(t.Due), State: engine.Finished, Ending: t.Ending, Ended: instant(t.Ended)}
+	return seat{state: engine.Finished, due: t.Due, ending: t.Ending, ended: t.Ended}, nil
+}
+
+// rehearseOne says why one push would fail; nil: it would not.
+func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, result *engine.PushResult) (refused, err error) {
+	r.creates = false
+	if err := c.e.refuseBody(in); err != nil {
+		return err, nil
+	}
+	q, err := c.visit(in.Queue, true)
+	if err != nil {
+		return nil, err
+	}
+	c.see(q)
+	s := new(seat)
+	if in.Key != "" {
+		n := name{q.name, in.Key}
+		if r.seats[n] == nil {
+			if *s, err = c.seatOf(q, in.Key, hash, result); err != nil {
+				return nil, err
+			}
+			r.seats[n] = s
+		}
+		s = r.seats[n]
+		if s.lingers {
+			s.lingers = false
+			r.live[q]--
+		}
+	}
+	created := s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
+	if created {
+		if x := q.settings; !r.later && x != nil && x.MaxPending > 0 && q.pending()+r.live[q] >= x.MaxPending {
+			*result = engine.PushResult{}
+			return engine.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, x.MaxPending), nil
+		}
+		r.news++
+		r.live[q]++
+		r.creates = true
+	} else if refused := s.refusal(q, in); refused != nil || in.OnConflict == engine.Keep {
+		return refused, nil
+	}
+	if created || in.OnConflict != engine.KeepDue {
+		s.due = in.Due.Resolve(c.now)
+	}
+	if created || in.OnConflict != engine.Rearm {
+		policy := in.Resolve(q.defaults())
+		s.policy, s.bytes = &policy, len(in.Body)
+	} else if r.bytes += s.bytes; r.bytes > c.e.mostAtomic() {
+		return nil, c.e.refuseAtomic(r.bytes)
+	}
+	s.state = engine.Scheduled                    // or ready
+	if at := expiry(s.due, s.policy); at < c.ms { // gone before the next is pushed
+		s.state, s.ending, s.ended, s.lingers = engine.Gone, engine.Expired, at, true
+		if at+millis(s.policy.Remember) > c.ms {
+			s.state = engine.Finished
+		}
+	}
+	return nil, nil
+}
+
+// refusal says why a push does not get past what stands in its way; nil: it does.
+func (s *seat) refusal(q *queue, in *engine.Message) error {
+	switch {
+	case in.OnConflict == engine.Keep:
+		return nil
+	case s.state == engine.Finished:
+		return engine.RefuseFinished(engine.Ref{Queue: q.name, Key: in.Key}, s.ending, instant(s.ended))
+	case in.OnConflict == engine.Reject:
+		return refusePush(q, in.Key, engine.ErrExists)
+	case s.state == engine.Leased:
+		return refusePush(q, in.Key, engine.ErrLeased)
+	}
+	return nil
+}

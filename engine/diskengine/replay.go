@@ -1,0 +1,383 @@
+package diskengine
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// replay brings what is in memory to where the log ends. Nobody else has the engine yet.
+type replay struct {
+	e      *Engine
+	value  []byte
+	spares map[uint32]*spares // that were named for the next purge of a queue
+}
+
+var _ record.Applier = (*replay)(nil)
+
+// queue returns that of a number; one whose name the log does not tell again is made without.
+func (r *replay) queue(num uint32) *queue {
+	q := r.e.numbered[num]
+	if q == nil {
+		q = r.e.newQueue("", num)
+		r.e.numbered[num] = q
+		r.e.nextQueue = max(r.e.nextQueue, num+1)
+	}
+	return q
+}
+
+// used notes an id and the number of a run, which are not to be given again.
+func (r *replay) used(id engine.ID, at record.Spot) {
+	r.e.nextID = max(r.e.nextID, id+1)
+	if at.Run != 0 {
+		r.e.nextFile = max(r.e.nextFile, at.Run+1)
+	}
+}
+
+// leave takes a message away from where it stood, but for the recent ones: its place in a run and
+// its lease.
+func (r *replay) leave(id engine.ID, from record.Spot) error {
+	r.unlease(id)
+	at, err := r.spot(id, from)
+	if at.src != nil {
+		at.kill()
+	}
+	return err
+}
+
+// spot is where a message stands in a run.
+func (r *replay) spot(id engine.ID, from record.Spot) (spot, error) {
+	if from.Run != 0 {
+		if src := r.e.runs.byNumber(from.Run); src != nil {
+			return spot{src, from.At}, nil
+		}
+	}
+	if !r.e.mayHoldID(id) {
+		return spot{}, nil
+	}
+	return r.e.runs.find(uint64(id))
+}
+
+// Put implements record.Applier.
+func (r *replay) Put(p *record.Put) error {
+	r.used(p.ID, p.From)
+	r.queue(p.Queue)
+	if !p.New {
+		if err := r.leave(p.ID, p.From); err != nil {
+			return err
+		}
+	}
+	r.put(p.ID, p.Queue, p.Key, &p.State, p.Content)
+	return nil
+}
+
+func (r *replay) put(id engine.ID, queue uint32, key []byte, s *record.State, content []byte) {
+	r.value = record.AppendValue(r.value[:0], s, content)
+	e := recent.Entry{ID: uint64(id), Queue: queue, Area: recent.Live, At: s.Due, Key: key, Value: r.value}
+	if s.Dead {
+		e.Area, e.At = recent.Dead, s.Died
+	}
+	r.e.recent.Put(e)
+}
+
+// Move implements record.Applier.
+func (r *replay) Move(m *record.Move) error {
+	e, ok := r.e.recent.ByID(uint64(m.ID))
+	if !ok {
+		return nil
+	}
+	_, content, err := record.ParseValue(e.Value)
+	if err != nil {
+		return err
+	}
+	r.unlease(m.ID)
+	r.put(m.ID, e.Queue, e.Key, &m.State, content)
+	return nil
+}
+
+// Lease implements record.Applier.
+func (r *replay) Lease(x *record.Lease) error {
+	r.used(x.ID, x.From)
+	l := &lease{ID: uint64(x.ID), Deadline: x.Deadline, Attempt: x.Attempt, Remote: x.Remote, Given: x.Remote, Nonce: x.Nonce}
+	if e, ok := r.e.recent.ByID(uint64(x.ID)); ok {
+		if e.Area != recent.Live {
+			return nil
+		}
+		l.Queue = e.Queue
+	} else {
+		at, err := r.spot(x.ID, x.From)
+		if err != nil {
+			return err
+		}
+		if at.src == nil || at.src.area != recent.Live || !at.src.Alive(at.pos) {
+			return nil
+		}
+		l.Queue = at.src.QueueAt(at.pos).Queue
+		stands(l, at)
+	}
+	r.queue(l.Queue)
+	r.unlease(x.ID)
+	r.e.leases.Add(l)
+	return nil
+}
+
+// Extend implements record.Applier.
+func (r *replay) Extend(x *record.Extend) error {
+	if l := r.e.leases.ByID(uint64(x.ID)); l != nil {
+		r.e.leases.Extend(l, x.Deadline)
+	}
+	return nil
+}
+
+// Gone implements record.Applier.
+func (r *replay) Gone(g *record.Gone) error {
+	r.used(g.ID, g.From)
+	if r.e.recent.Remove(uint64(g.ID)) {
+		r.unlease(g.ID)
+		return nil
+	}
+	return r.leave(g.ID, g.From)
+}
+
+// Finish implements record.Applier.
+func (r *replay) Finish(f *record.Finish) error {
+	r.used(f.ID, record.Spot{})
+	r.queue(f.Queue)
+	r.value = (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(r.value[:0])
+	r.e.recent.Put(recent.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: recent.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
+	return nil
+}
+
+// Name implements record.Applier.
+func (r *replay) Name(n *record.Name) error {
+	q := r.queue(n.Queue)
+	if len(n.Name) == 0 {
+		delete(r.e.queues, q.name)
+		delete(r.e.numbered, n.Queue)
+		return nil
+	}
+	q.name = string(n.Name)
+	r.e.queues[q.name] = q
+	return nil
+}
+
+// Configure implements record.Applier.
+func (r *replay) Configure(c *record.Configure) error {
+	r.queue(c.Queue).settings = &settings{Settings: c.Settings, revision: c.Revision}
+	return nil
+}
+
+// Pause implements record.Applier.
+func (r *replay) Pause(p *record.Pause) error {
+	r.queue(p.Queue).pause = p.Until
+	return nil
+}
+
+// Spare implements record.Applier.
+func (r *replay) Spare(s *record.Spare) error {
+	if r.spares == nil {
+		r.spares = make(map[uint32]*spares)
+	}
+	if s.First || r.spares[s.Queue] == nil {
+		r.spares[s.Queue] = new(spares)
+	}
+	for _, id := range s.IDs {
+		r.spares[s.Queue].add(id)
+	}
+	return nil
+}
+
+// Purge implements record.Applier.
+func (r *replay) Purge(p *record.Purge) error {
+	r.used(p.UpTo, record.Spot{})
+	q := r.queue(p.Queue)
+	named := purging{Purge: *p, spares: new(spares)}
+	if s := r.spares[p.Queue]; s != nil && p.Spares {
+		named.spares = s
+	}
+	delete(r.spares, p.Queue)
+	all := r.leasesOf(q)
+	q.leased = int64(len(all))
+	q.purge = &named
+	defer func() { q.purge, q.leased = nil, 0 }()
+	var lapsed []*lease
+	for _, l := range all {
+		if l.Deadline <= p.At {
+			lapsed = append(lapsed, l)
+			r.e.leases.Lapse(l, l.Deadline)
+		}
+	}
+	for a := recent.Live; a <= recent.Finished; a++ {
+		if !named.covers(a) {
+			continue
+		}
+		var ids []uint64
+		r.e.recent.Ascend(p.Queue, a, recent.First, func(e recent.Entry) bool {
+			if q.hides(a, engine.ID(e.ID)) {
+				ids = append(ids, e.ID)
+			}
+			return true
+		})
+		for _, id := range ids {
+			r.e.recent.Remove(id)
+		}
+		for _, src := range r.e.runs.of[a] {
+			if err := r.purgeRun(q, src); err != nil {
+				return err
+			}
+		}
+	}
+	for _, l := range lapsed {
+		if q.hides(recent.Live, engine.ID(l.ID)) {
+			r.e.leases.Remove(l)
+		} else {
+			r.e.leases.Extend(l, l.Deadline) // nobody knows yet that it has lapsed
+		}
+	}
+	return nil
+}
+
+func (r *replay) unlease(id engine.ID) {
+	if l := r.e.leases.ByID(uint64(id)); l != nil {
+		r.e.leases.Remove(l)
+	}
+}
+
+// purgeRun removes what a purge names from a run.
+func (r *replay) purgeRun(q *queue, src *source) error {
+	part, ok := src.Queue(q.num)
+	if !ok {
+		return nil
+	}
+	if src.MaxID() <= uint64(q.purge.UpTo) && q.leased == 0 && len(q.purge.spares.order) == 0 {
+		src.KillRange(part.From, part.To)
+		src.dirty = true
+		return nil
+	}
+	for from := part.From; from < part.To; {
+		s := src.Scan(from, part.To)
+		for s.Next() {
+			if e := s.Entry(); q.hides(src.area, engine.ID(e.ID)) {
+				spot{src, e.Pos}.kill()
+			}
+		}
+		from = part.To
+		at, err := s.At(), errors.Join(s.Err(), s.Close())
+		if errors.Is(err, run.ErrDamaged) { // as the purge itself did
+			r.e.unpurged(err)
+			from, err = src.Reach(at, 1), nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish counts what there is, and ends the leases that nobody is left to settle.
+func (r *replay) finish() error {
+	e := r.e
+	for num, q := range e.numbered {
+		if q.name == "" {
+			for _, l := range r.leasesOf(q) {
+				e.leases.Remove(l)
+			}
+			delete(e.numbered, num)
+		} else {
+			e.nums.Store(q.name, num)
+		}
+	}
+	e.recent.Places(func(num uint32, a recent.Area, n int64) {
+		if q := e.numbered[num]; q != nil {
+			*q.count(a) += n
+		}
+	})
+	for a, list := range e.runs.of {
+		for _, src := range list {
+			for _, part := range src.Queues() {
+				if q := e.numbered[part.Queue]; q != nil {
+					*q.count(recent.Area(a)) += int64(src.Count(part.From, part.To))
+				}
+			}
+		}
+	}
+	now := e.cfg.Now().UnixMilli()
+	for _, q := range slices.SortedFunc(maps.Values(e.queues), func(a, b *queue) int { return cmp.Compare(a.num, b.num) }) {
+		e.live += q.live
+		all := r.leasesOf(q)
+		if err := r.know(q, all); err != nil {
+			return err
+		}
+		for _, l := range all {
+			if !l.Remote && l.Deadline > now {
+				e.leases.Extend(l, now)
+				l.Untold = true
+			}
+			q.ends = min(q.ends, l.Deadline)
+		}
+		q.leased = int64(len(all))
+	}
+	return nil
+}
+
+// leasesOf is those of a queue: none is known to have lapsed.
+func (r *replay) leasesOf(q *queue) (all []*lease) {
+	r.e.leases.Ascend(q.num, recent.First, func(l *lease) bool { all = append(all, l); return true })
+	return all
+}
+
+// know looks up what is asked of the messages that are leased.
+func (r *replay) know(q *queue, all []*lease) error {
+	c := &call{e: r.e, op: "open", scratch: new(scratch)}
+	knows := func(l *lease, m *message) {
+		r.e.leases.SetDue(l, m.Due)
+		know(l, m)
+	}
+	var spots []spot
+	for _, l := range all {
+		if at := r.e.spotOfLease(l); at.src != nil {
+			spots = append(spots, at)
+			continue
+		}
+		x, _ := r.e.recent.ByID(l.ID)
+		m, err := c.recent(q, x)
+		if err != nil {
+			return err
+		}
+		knows(l, &m)
+	}
+	for len(spots) > 0 {
+		some := spots[:min(len(spots), stepItems)]
+		if err := c.found.readValues(some); err != nil {
+			return err
+		}
+		for _, at := range some {
+			v, err := c.valueAt(at)
+			if err == errLack { // they are large
+				break
+			}
+			if errors.Is(err, run.ErrDamaged) { // the lease will end, and nobody get the message
+				spots = spots[1:]
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			m, err := c.stored(q, at, v)
+			if err != nil {
+				return err
+			}
+			knows(m.lease, &m)
+			spots = spots[1:]
+		}
+		clear(c.found.values)
+		c.lacks = lacks{}
+	}
+	return nil
+}

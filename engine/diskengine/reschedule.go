@@ -1,0 +1,39 @@
+package diskengine
+
+import (
+	"context"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Reschedule moves the due time of a scheduled or ready message.
+func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	if err := ref.Check("reschedule"); err != nil {
+		return engine.Info{}, err
+	}
+	var p picture
+	err := e.do(ctx, "reschedule", func(c *call) error {
+		return c.refer(ref, func(q *queue, hash *sought) error {
+			m, err := c.waiting(q, ref, hash)
+			if err != nil {
+				return err
+			}
+			if err := c.needContent(&m); err != nil {
+				return err
+			}
+			s := m.base()
+			s.Due, s.Attempt = due.Resolve(c.now), 0
+			if s.Expires != never { // a redriven one never expires, whatever its policy
+				s.Expires = expiry(s.Due, &m.Policy)
+			}
+			c.become(&m, s, m.content)
+			p = c.picture(&m)
+			return nil
+		})
+	})
+	if err != nil {
+		return engine.Info{}, err
+	}
+	i, err := p.info(false)
+	return i, wrap("reschedule", err)
+}

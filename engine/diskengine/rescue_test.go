@@ -1,0 +1,150 @@
+package diskengine_test
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/enginetest"
+)
+
+// TestRescuedStoreServes spoils a store: it says what to do instead of being opened, and when that was
+// done it serves, with what was not spoilt: messages, leases, and the dead.
+func TestRescuedStoreServes(t *testing.T) {
+	for _, what := range []string{"MANIFEST", "runs", "log"} {
+		t.Run(what, func(t *testing.T) {
+			m, want := full(t)
+			name := filepath.Join("data", what)
+			if what == "MANIFEST" {
+				if err := m.disk.Remove(name); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				names, err := m.disk.List(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, ".run") || strings.HasSuffix(n, ".log") })
+				m.disk.Flip(filepath.Join(name, names[i]), 70, 1) // in the first block, or in the header
+			}
+			if what != "runs" { // of which blocks are read when they are needed
+				refusedAsDamaged(t, m)
+			}
+			m.disk.Hook(nil)
+			out, err := check.Rescue(m.disk, "data", nil, func(l []check.Loss) error {
+				if len(l) == 0 {
+					t.Error("nothing is lost")
+				}
+				return nil
+			})
+			if err != nil || !out.After.Sound() {
+				t.Fatal(err, out.After)
+			}
+			state, err := manifest.Read(m.disk, "data")
+			if err != nil || state.Log == 0 {
+				t.Fatal(state, err)
+			}
+			e := m.open(t)
+			ctx := t.Context()
+			kept := 0
+			for key, s := range want {
+				msg, err := e.Get(ctx, engine.Ref{Queue: "q", Key: key})
+				if errors.Is(err, engine.ErrNotFound) {
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if msg.State == s {
+					kept++
+				} else if what == "MANIFEST" && s != engine.Gone {
+					t.Errorf("%s is %v, was %v", key, msg.State, s)
+				}
+			}
+			if kept < 20 {
+				t.Errorf("%d of %d are what they were", kept, len(want))
+			}
+			r, err := e.Push(ctx, []engine.Message{{Queue: "q", Key: "new"}})
+			if err != nil || r[0].Err != nil {
+				t.Error(r, err)
+			}
+			if err := e.Flush(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			rep, err := check.Check(m.disk, "data", nil)
+			if err != nil || !rep.Sound() {
+				t.Error(err, rep)
+			}
+			if err := m.disk.Remove(filepath.Join("data", "MANIFEST")); err != nil {
+				t.Fatal(err)
+			}
+			refusedAsDamaged(t, m) // with a log and files aside that a new store has not
+		})
+	}
+}
+
+// TestOpeningWithoutAPart: a store of which something is missing is damaged, and repaired also without one of
+// its directories; one that was empty is made again.
+func TestOpeningWithoutAPart(t *testing.T) {
+	remove := func(t *testing.T, m *machine, name string) {
+		t.Helper()
+		names, _ := m.disk.List(name)
+		for _, n := range names {
+			if err := m.disk.Remove(filepath.Join(name, n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.disk.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, what := range []string{"runs", "log", "runs/0000000000000001.run", "runs/0000000000000008.marks"} {
+		t.Run(what, func(t *testing.T) {
+			m, _ := full(t)
+			remove(t, m, filepath.Join("data", what))
+			refusedAsDamaged(t, m)
+			if m.disk.Hook(nil); filepath.Dir(what) != "." {
+				return
+			}
+			out, err := check.Rescue(m.disk, "data", nil, func([]check.Loss) error { return nil })
+			if err != nil || !out.After.Sound() || len(out.Losses) == 0 {
+				t.Fatal(err, out)
+			}
+			if err := m.open(t).Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("empty", func(t *testing.T) {
+		m := (&machines{clock: enginetest.NewClock()}).machine()
+		if err := m.open(t).Close(); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, m, "data/runs")
+		e := m.open(t)
+		if err := errors.Join(pushAll(t, e, message("q", "a", 0)), e.Flush(t.Context()), e.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// refusedAsDamaged: a store is not opened, and it is said how it may be repaired.
+func refusedAsDamaged(t *testing.T, m *machine) {
+	t.Helper()
+	e, err := m.tryOpen()
+	if err == nil {
+		t.Fatal(e.Close())
+	}
+	var ours *engine.Error
+	if !errors.As(err, &ours) || !strings.Contains(ours.Hint, "tarry check data --repair") {
+		t.Fatal(err)
+	}
+}

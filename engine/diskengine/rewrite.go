@@ -1,0 +1,133 @@
+package diskengine
+
+import (
+	"slices"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+)
+
+// rewrite writes again, behind the position from which the log will be replayed, what is neither
+// among the recent messages nor in runs: names, settings, pauses, leases and purges under way.
+func (k *keeper) rewrite() error {
+	e := k.e
+	var nums []uint32
+	e.nums.Range(func(_, num any) bool { nums = append(nums, num.(uint32)); return true })
+	slices.Sort(nums)
+	for len(nums) > 0 {
+		some := nums[:min(len(nums), stepItems)]
+		nums = nums[len(some):]
+		for _, num := range some {
+			if err := k.rewriteQueue(num); err != nil {
+				return err
+			}
+		}
+		if err := k.between("rewrite"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) rewriteQueue(num uint32) error {
+	e := k.e
+	err := e.write(func(q *queue, b []byte) []byte {
+		b = (&record.Name{Queue: num, Name: []byte(q.name)}).Append(b)
+		if q.settings != nil {
+			b = (&record.Configure{Queue: num, Revision: q.settings.revision, Settings: q.settings.Settings}).Append(b)
+		}
+		if q.pause != 0 {
+			b = (&record.Pause{Queue: num, Until: q.pause}).Append(b)
+		}
+		return b
+	}, num)
+	if err == nil {
+		err = k.rewriteLeases(num)
+	}
+	if err == nil {
+		err = k.rewritePurge(num)
+	}
+	return err
+}
+
+// rewriteLeases writes those that have not lapsed, by their deadlines, and then those that have. What
+// changes meanwhile is written by who changes it.
+func (k *keeper) rewriteLeases(num uint32) error {
+	e := k.e
+	for over := range 2 {
+		for from, n := recent.First, stepItems; n == stepItems; {
+			n = 0
+			err := e.write(func(q *queue, b []byte) []byte {
+				walk := q.leases.Ascend
+				if over > 0 {
+					walk = q.leases.AscendOver
+				}
+				walk(num, from, func(l *lease) bool {
+					from = after(recent.Position{At: l.Deadline, ID: l.ID})
+					r := recordOf(l)
+					if r.From = e.spotOfLease(l).record(); l.Over() {
+						r.Deadline = lapsed
+					}
+					b = r.Append(b)
+					n++
+					return n < stepItems
+				})
+				if over == 0 && n < stepItems {
+					q.toldAt = e.seals
+				}
+				return b
+			}, num)
+			if err == nil {
+				err = k.between("rewrite leases")
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rewritePurge writes one that is under way, with whom it spares of those who are not leased now.
+func (k *keeper) rewritePurge(num uint32) error {
+	var of *spares
+	for more, at := true, 0; more; {
+		more = false
+		err := k.e.write(func(q *queue, b []byte) []byte {
+			if q.purge == nil || of != nil && q.purge.spares != of { // one that has begun since is in the log
+				return b
+			}
+			of = q.purge.spares
+			some := of.order[at:]
+			some = some[:min(len(some), stepItems)]
+			b = (&record.Spare{Queue: num, First: at == 0, IDs: some}).Append(b)
+			at += len(some)
+			if more = at < len(of.order); !more {
+				p := q.purge.Purge
+				p.At, p.Spares = lapsed, true // who has lapsed was said so above, or is spared
+				b = p.Append(b)
+			}
+			return b
+		}, num)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write appends records to the log that change nothing in memory, of a queue if that is there.
+func (e *Engine) write(records func(q *queue, b []byte) []byte, num uint32) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	q := e.numbered[num]
+	if q == nil {
+		return nil
+	}
+	b := records(q, nil)
+	if len(b) == 0 {
+		return nil
+	}
+	_, err := e.log.Append(record.Group, b)
+	return err
+}

@@ -1,0 +1,29 @@
+package diskengine
+
+import "sync"
+
+// scratch is room in which a call puts things together. Calls use it one after another: it is most
+// of what each would allocate.
+type scratch struct {
+	group          []byte   // records of a step
+	touched        []*queue // that they are of
+	value, content []byte   // of a message
+	turns          []turn   // that were read
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// keptScratch is how many bytes each part of a scratch has at most that is kept.
+const keptScratch = 1 << 20
+
+// free gives the room back, of which nothing is to be used afterwards.
+func (s *scratch) free() {
+	for _, b := range []*[]byte{&s.group, &s.value, &s.content} {
+		if *b = (*b)[:0]; cap(*b) > keptScratch {
+			*b = nil
+		}
+	}
+	clear(s.touched[:cap(s.touched)])
+	s.touched = s.touched[:0]
+	scratches.Put(s)
+}

@@ -1,0 +1,215 @@
+package diskengine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/internal/token"
+)
+
+// Settle ends or extends leases, and answers when that is durable.
+func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	return e.settle(ctx, s)
+}
+
+func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+	settled := make([]engine.Settled, len(s))
+	err := e.do(ctx, "settle", func(c *call) error {
+		return c.each(len(s), func(i int) error {
+			one, err := c.settle(&s[i])
+			if errors.Is(err, run.ErrDamaged) {
+				one, err = engine.Settled{Err: c.unreadable(err)}, nil
+			}
+			settled[i] = one
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return settled, nil
+}
+
+func lost(queue string, id engine.ID) error {
+	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
+}
+
+// settle carries out a settlement. An error is one of the call.
+func (c *call) settle(s *engine.Settlement) (engine.Settled, error) {
+	if err := s.Check(); err != nil {
+		return engine.Settled{Err: err}, nil
+	}
+	t, ok := token.Parse(s.Token)
+	var q *queue
+	if ok && t.Queue>>32 == 0 {
+		q = c.e.numbered[uint32(t.Queue)]
+	}
+	if q == nil {
+		return engine.Settled{Err: lost("", 0)}, nil
+	}
+	if err := c.refresh(q); err != nil {
+		return engine.Settled{}, err
+	}
+	c.see(q)
+	m, ok, err := c.tokened(q, &t)
+	if err != nil {
+		return engine.Settled{}, err
+	}
+	if !ok {
+		return engine.Settled{Queue: q.name, Err: lost(q.name, t.ID)}, nil
+	}
+	out, err := c.settleOf(&m, s)
+	out.Queue = q.name
+	return out, err
+}
+
+// tokened finds the message that a token settles. The lease may have lapsed: the message waits
+// again then, or is dead, and its state may tell of the lease.
+func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error) {
+	if l := q.leaseOf(t.ID); l != nil {
+		if !l.Given || l.Nonce != t.Nonce {
+			return m, false, nil
+		}
+		if m, err = c.leasedMessage(q, l); err != nil {
+			return m, false, err
+		}
+		if l.Over() && q.hides(recent.Live, m.id) {
+			c.purged(&m)
+			return m, false, nil
+		}
+	} else if m, ok, err = c.byID(q, t.ID); !ok || err != nil || !m.Lapsed || m.Nonce != t.Nonce {
+		return m, false, err
+	}
+	if m.past(c.ms) {
+		if err := c.needKey(&m); err != nil {
+			return m, false, err
+		}
+		c.expire(&m)
+		return m, false, nil
+	}
+	return m, true, nil
+}
+
+// needKey sees to it that the key of a message is known that is to be remembered.
+func (c *call) needKey(m *message) error {
+	if m.Remember > 0 && m.key == nil && m.at.src != nil {
+		return c.needContent(m)
+	}
+	return nil
+}
+
+// settleOf carries out a settlement of a message. It is lost too when the lapse made the message
+// dead and its key is by now another's, so that it cannot come back.
+func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error) {
+	last := m.Attempt >= m.MaxAttempts
+	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
+	need := c.needContent
+	switch {
+	case s.Do == engine.Ack:
+		need = c.needKey
+	case s.Do == engine.Extend && m.area == recent.Live:
+		need = nil
+	}
+	if need != nil {
+		if err := need(m); err != nil {
+			return engine.Settled{}, err
+		}
+	}
+	if m.area == recent.Dead && len(m.key) > 0 && (revives || s.Do == engine.Ack && m.Remember > 0) {
+		var hash sought
+		held, err := c.holds(m.q, m.key, &hash)
+		switch {
+		case err != nil:
+			return engine.Settled{}, err
+		case held && revives:
+			return engine.Settled{Err: lost(m.q.name, m.id)}, nil
+		case held:
+			c.drop(m)
+			return engine.Settled{State: engine.Gone}, nil
+		}
+		if err := c.forgetKey(m.q, m.key, &hash); err != nil {
+			return engine.Settled{}, err
+		}
+	}
+	b := m.base()
+	switch s.Do {
+	case engine.Ack:
+		c.leave(m, engine.Acked, c.ms)
+		return engine.Settled{State: engine.Gone}, nil
+	case engine.Retry:
+		if last {
+			return c.bury(m, s.KeptReason()), nil
+		}
+		when := engine.When{In: m.RetryDelay(m.Attempt)}
+		if s.When != nil {
+			when = *s.When
+		}
+		b.Due, b.LastError = when.Resolve(c.now), []byte(s.KeptReason())
+	case engine.Bury:
+		return c.bury(m, s.KeptReason()), nil
+	case engine.Snooze:
+		b.Due, b.Attempt = s.When.Resolve(c.now), lessOne(m.Attempt)
+	case engine.Release:
+		b.Attempt = lessOne(m.Attempt)
+	case engine.Extend:
+		return c.extend(m, s), nil
+	}
+	c.become(m, b, m.content)
+	return engine.Settled{State: m.state(c.ms), Until: instant(m.Due)}, nil
+}
+
+func lessOne(n uint32) uint32 {
+	if n > 0 {
+		n--
+	}
+	return n
+}
+
+func (c *call) bury(m *message, reason string) engine.Settled {
+	c.die(m, m.base(), c.ms, reason)
+	c.over = m.q
+	return engine.Settled{State: engine.Dead}
+}
+
+// extend gives a lease another deadline, also one that has lapsed.
+func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
+	q, l := m.q, m.lease
+	ttr := s.TTR
+	if ttr <= 0 {
+		ttr = m.TTR
+	}
+	deadline := max(c.ms+1, c.after(ttr))
+	if l == nil { // the lapse made it dead, or was written down
+		nonce := m.Nonce
+		c.become(m, m.base(), m.content)
+		q.leaves(m.Due, m.id)
+		l = &lease{ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: deadline, Epoch: c.e.epoch, Attempt: m.Attempt, Remote: true, Given: true, Nonce: nonce}
+		know(l, m)
+		q.lease(l)
+		c.writeLease(l)
+	} else {
+		over := l.Over()
+		if over {
+			q.leaves(m.Due, m.id)
+			q.leased++
+		}
+		l.Untold = false
+		q.leases.Extend(l, deadline)
+		q.ends = min(q.ends, deadline)
+		if q.toldAt == c.e.seals && !over {
+			c.group = (&record.Extend{ID: m.id, Deadline: deadline}).Append(c.group)
+		} else { // behind the seal nothing may have been said of it
+			c.writeLease(l)
+		}
+	}
+	c.touch(q)
+	q.arrives(deadline)
+	return engine.Settled{State: engine.Leased, Until: instant(deadline)}
+}
+
+// errGone says that the message of a lease is nowhere, which cannot be.
+var errGone = errors.New("a message that is leased is not there")

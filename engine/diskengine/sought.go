@@ -1,0 +1,57 @@
+package diskengine
+
+import (
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// sought is what is known of a key that is looked for: its hash in a queue, and a set of runs in
+// which nobody has it who lives or is remembered.
+type sought struct {
+	num    uint32
+	key    run.Key
+	absent *sources
+}
+
+// seek looks keys up before a step asks for them: most are in no run, which is seen without the
+// lock, and what is to be read for the others is read at once.
+func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) error {
+	e := c.e
+	set := e.outer.Load()
+	if set.none() {
+		return nil
+	}
+	for i := range n {
+		queue, key := key(i)
+		if key == "" {
+			continue
+		}
+		num, ok := e.nums.Load(queue)
+		if !ok {
+			continue
+		}
+		h := sought{num: num.(uint32)}
+		h.key = e.secret.Key(h.num, key)
+		absent := true
+		for _, area := range [...]recent.Area{recent.Live, recent.Finished} {
+			if set.filters[area].MayHold(h.key) {
+				absent = false
+				c.lacks.keys = append(c.lacks.keys, keyAt{area, h.key})
+			}
+		}
+		if absent {
+			h.absent = set
+		}
+		to[i] = h
+	}
+	if len(c.lacks.keys) == 0 {
+		return nil
+	}
+	c.lacks.set = set
+	return c.read()
+}
+
+// none reports whether there are no runs.
+func (s *sources) none() bool {
+	return len(s.of[recent.Live]) == 0 && len(s.of[recent.Finished]) == 0
+}

@@ -1,0 +1,113 @@
+package diskengine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// source is an open run. Its fields are guarded by Engine.mu, but for those of the run.
+type source struct {
+	*run.Run
+	area  recent.Area
+	marks uint64 // the file that says who has died, in the manifest in force
+	dirty bool   // somebody has died since it was written
+	bad   bool   // it cannot be merged, since it is damaged
+
+	// Where the run has been merged into another one:
+	merged *run.Merged
+	nth    int // of its sources
+	into   *source
+}
+
+// sources are the runs of each area, the newest last. It is never changed, only replaced.
+type sources struct {
+	of      [recent.Finished + 1][]*source // by their numbers
+	filters [recent.Finished + 1]run.Filters
+}
+
+// all returns all of them by their numbers.
+func (s *sources) all() (all []*source) {
+	for _, list := range s.of {
+		all = append(all, list...)
+	}
+	slices.SortFunc(all, func(a, b *source) int { return cmp.Compare(a.Number(), b.Number()) })
+	return all
+}
+
+// byNumber finds a run; nil: it is none of these.
+func (s *sources) byNumber(number uint64) *source {
+	for _, list := range s.of {
+		at, ok := slices.BinarySearchFunc(list, number, func(src *source, n uint64) int { return cmp.Compare(src.Number(), n) })
+		if ok {
+			return list[at]
+		}
+	}
+	return nil
+}
+
+// with returns the sources with some more and without some others.
+func (s *sources) with(more, less []*source) *sources {
+	n := new(sources)
+	for a, list := range s.of {
+		for _, src := range list {
+			if !slices.Contains(less, src) {
+				n.of[a] = append(n.of[a], src)
+			}
+		}
+	}
+	for _, src := range more {
+		if slices.Contains(less, src) {
+			continue
+		}
+		list := append(n.of[src.area], src)
+		slices.SortFunc(list, func(a, b *source) int { return cmp.Compare(a.Number(), b.Number()) })
+		n.of[src.area] = list
+	}
+	for a, list := range n.of {
+		runs := make([]*run.Run, len(list))
+		for i, src := range list {
+			runs[i] = src.Run
+		}
+		n.filters[a] = run.FiltersOf(runs)
+	}
+	return n
+}
+
+// spot is where a message stands in a run. The zero spot is nowhere.
+type spot struct {
+	src *source
+	pos uint32
+}
+
+// now is where the message of a spot stands now, if it lives; the zero spot: it does not.
+func (s spot) now() spot {
+	for s.src != nil && s.src.into != nil {
+		pos, ok := s.src.merged.Locate(s.src.nth, s.pos)
+		if !ok {
+			return spot{}
+		}
+		s = spot{s.src.into, pos}
+	}
+	if s.src == nil || !s.src.Alive(s.pos) {
+		return spot{}
+	}
+	return s
+}
+
+// record is the spot as the log has it.
+func (s spot) record() record.Spot {
+	if s.src == nil {
+		return record.Spot{}
+	}
+	return record.Spot{Run: s.src.Number(), At: s.pos}
+}
+
+// kill marks the message of a spot as dead.
+func (s spot) kill() bool {
+	s.src.dirty = true
+	return s.src.Kill(s.pos)
+}

@@ -1,0 +1,224 @@
+package diskengine
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+)
+
+// space watches the free space of the disk, and has the ballast: a file that only takes up space.
+// It is given up when a flush, or the log, cannot go on for want of space; from then on no push is
+// accepted until it is back, and what ends messages can still be written.
+type space struct {
+	e     *Engine
+	tells bool         // the file system tells its free space
+	free  atomic.Int64 // bytes, when it was last looked at
+	total atomic.Int64 // those, and what the log took by then; 0: it was not open
+	low   atomic.Bool  // they are too few
+	out   atomic.Bool  // the ballast is not there, though it should be
+
+	held atomic.Bool // the ballast is there
+
+	measuring sync.Mutex // so that what was found last stays
+
+	mu     sync.Mutex
+	spares int // how many use the space that the ballast took: it does not come back meanwhile
+}
+
+const ballastName = "BALLAST"
+
+// openSpace looks for the first time, and takes the ballast.
+func openSpace(e *Engine) *space {
+	s := &space{e: e}
+	_, err := e.fs.Free(e.dir)
+	s.tells = err == nil
+	s.held.Store(s.found())
+	s.look()
+	return s
+}
+
+func (s *space) ballast() string { return filepath.Join(s.e.dir, ballastName) }
+
+// found reports whether the ballast is there from before. What is too small is removed.
+func (s *space) found() bool {
+	f, err := s.e.fs.Open(s.ballast())
+	if err != nil {
+		return false
+	}
+	size, err := f.Size()
+	if err = errors.Join(err, f.Close()); err == nil && s.e.cfg.BallastBytes > 0 && size >= s.e.cfg.BallastBytes {
+		return true
+	}
+	_ = s.e.fs.Remove(s.ballast()) // where that fails no other is made
+	return false
+}
+
+// isShort reports whether pushes are refused.
+func (s *space) isShort() bool { return s.low.Load() || s.out.Load() }
+
+// least is the free space below which pushes are refused.
+func (s *space) least() int64 { return max(0, s.e.cfg.MinFreeBytes) }
+
+// look looks at the free space, and takes the ballast where there is enough. It reports whether
+// there was too little before and is enough now.
+func (s *space) look() (relieved bool) {
+	was := s.isShort()
+	free, known := s.measure()
+	if known {
+		s.low.Store(free < s.least())
+	}
+	s.take(free, known)
+	is := s.isShort()
+	if is != was {
+		s.tell(is)
+	}
+	return was && !is
+}
+
+// measure asks for the free space.
+func (s *space) measure() (free int64, known bool) {
+	s.measuring.Lock()
+	defer s.measuring.Unlock()
+	taken := int64(0)
+	if s.e.log != nil {
+		taken = s.e.log.Taken() // before: what it takes meanwhile is not counted twice
+	}
+	free, err := s.e.fs.Free(s.e.dir)
+	if err != nil {
+		return 0, false
+	}
+	s.free.Store(free)
+	if taken > 0 {
+		s.total.Store(min(free, math.MaxInt64/2) + taken)
+	}
+	return free, true
+}
+
+func (s *space) tell(short bool) {
+	if short {
+		s.e.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.e.dir, "free_bytes", s.free.Load())
+	} else {
+		s.e.slog.Info("tarry disk: there is space again: pushes are accepted", "dir", s.e.dir, "free_bytes", s.free.Load())
+	}
+}
+
+// take makes the ballast, unless it is there. One that was given up comes back when there is
+// room for it twice.
+func (s *space) take(free int64, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size := s.e.cfg.BallastBytes
+	if s.held.Load() || size <= 0 || s.spares > 0 {
+		return
+	}
+	room := size
+	if s.out.Load() {
+		room = 2 * size
+	}
+	if known && free < s.least()+room {
+		s.out.Store(true)
+		return
+	}
+	err := s.make(size)
+	s.measure() // without it
+	s.held.Store(err == nil)
+	s.out.Store(disk.IsFull(err)) // a file system that cannot reserve space has no ballast
+}
+
+// make makes the file.
+func (s *space) make(size int64) error {
+	f, err := s.e.fs.Create(s.ballast())
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(f.Preallocate(0, size), f.Close()); err != nil {
+		err = errors.Join(err, s.e.fs.Remove(s.ballast()))
+	}
+	return err
+}
+
+// giveUp gives the ballast up, and reports whether that made room.
+func (s *space) giveUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.held.Load() || s.e.fs.Remove(s.ballast()) != nil {
+		return false
+	}
+	s.held.Store(false)
+	if !s.out.Swap(true) && !s.low.Load() {
+		s.tell(true)
+	}
+	return true
+}
+
+// spared carries out what makes room in the end, and gives the ballast up where there is too
+// little space for it.
+func (s *space) spared(do func() error) error {
+	err := do()
+	if !disk.IsFull(err) {
+		return err
+	}
+	s.spare(1)
+	defer s.spare(-1)
+	if s.giveUp() {
+		err = do()
+	}
+	return err
+}
+
+func (s *space) spare(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spares += n
+}
+
+// fits reports whether so many bytes may be written that nobody waits for. What gives more back
+// than it takes may have all that is free.
+func (s *space) fits(bytes int64, reclaims bool) bool {
+	free, err := s.e.fs.Free(s.e.dir)
+	if reclaims {
+		return err != nil || free >= bytes
+	}
+	return err != nil || free-bytes >= max(s.least(), s.e.cfg.BallastBytes)
+}
+
+// has reports whether so many bytes were free a moment ago, beside what is kept free.
+func (s *space) has(bytes int64) bool {
+	return !s.tells || s.free.Load() >= s.least()+max(0, s.e.cfg.BallastBytes)+bytes
+}
+
+// room is how many bytes are left for a flush, with those of the ballast, once the log has grown to so
+// many; ok is false: that is not known.
+func (s *space) room(log int64) (bytes int64, ok bool) {
+	bytes = s.total.Load()
+	if !s.tells || bytes == 0 {
+		return 0, false
+	}
+	if s.held.Load() {
+		bytes += s.e.cfg.BallastBytes
+	}
+	segment := s.e.cfg.tune.segment
+	log = max(log+segment+logSpares*segment, s.e.log.Taken()) // one has been begun
+	return bytes - log - segment, true                        // which is for marks and the manifest
+}
+
+const noSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"
+
+// refused is the error of a push for which there is no space; nil: there is.
+func (e *Engine) refused(op string) error {
+	if err := e.failed(); err != nil {
+		return broken(op, err)
+	}
+	if e.space.isShort() {
+		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: noSpaceHint}
+	}
+	return wrap(op, e.log.Full())
+}
+
+// tight reports whether there is too little space for something.
+func (e *Engine) tight() bool { return e.space.isShort() || e.log.Full() != nil }

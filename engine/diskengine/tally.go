@@ -1,0 +1,148 @@
+package diskengine
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// tally counts those of a queue who live by due time: in the runs up to places that were looked for
+// without the lock.
+type tally struct {
+	set   *sources
+	times []int64 // ascending
+	parts []part
+}
+
+// part is the part of a queue in a run, and where each of the times is in it.
+type part struct {
+	src    *source
+	from   uint32
+	before []uint32
+}
+
+// tallied runs do on a queue that is there, with the places of some times.
+func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func(*queue) error) error {
+	var num uint32
+	for {
+		err := c.step(func() error {
+			q, err := c.visit(name, false)
+			if err != nil || q == nil {
+				return err
+			}
+			c.see(q)
+			if t.set == nil && !c.e.anyRun(q) {
+				t.set, t.times = c.e.runs, times(c)
+			}
+			if t.set != c.e.runs {
+				t.set, t.times, num = c.e.runs, times(c), q.num
+				return errSearch
+			}
+			return do(q)
+		})
+		if err != errSearch {
+			return err
+		}
+		if err := c.apart(func() error { return t.search(num) }); err != nil {
+			return err
+		}
+	}
+}
+
+// errSearch says that places in runs are to be looked for first.
+var errSearch = errors.New("places in runs are to be found first")
+
+// anyRun reports whether any run has messages of a queue that live.
+func (e *Engine) anyRun(q *queue) bool {
+	return slices.ContainsFunc(e.runs.of[recent.Live], func(src *source) bool {
+		_, ok := src.Queue(q.num)
+		return ok
+	})
+}
+
+// search looks for the times in the runs.
+func (t *tally) search(num uint32) error {
+	t.parts = nil
+	places := make([]run.Place, len(t.times))
+	for i, at := range t.times {
+		places[i] = run.Place{Queue: num, At: at}
+	}
+	for _, src := range t.set.of[recent.Live] {
+		q, ok := src.Queue(num)
+		if !ok {
+			continue
+		}
+		before, _, err := src.SearchAll(places) // in a damaged block it is not known exactly
+		if errors.Is(err, run.ErrClosed) {
+			t.set = new(sources) // it was merged away: again
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i, pos := range before {
+			before[i] = min(max(pos, q.From), q.To)
+		}
+		t.parts = append(t.parts, part{src, q.From, before})
+	}
+	return nil
+}
+
+// upTo counts who waits and is due before a time.
+func (t *tally) upTo(c *call, q *queue, i int) int64 {
+	n := c.e.recent.CountRange(q.num, recent.Live, recent.First, recent.Position{At: t.times[i]})
+	if q.leased > 0 {
+		n -= q.leases.DueBefore(q.num, t.times[i])
+	}
+	for _, p := range t.parts {
+		n += int64(p.src.Count(p.from, p.before[i]))
+	}
+	return n
+}
+
+// firstFrom is when it is due; never: there is none.
+func (c *call) firstFrom(q *queue, l *first, from recent.Position) (int64, error) {
+	if !l.begun {
+		l.from, l.walked, l.begun = from, from, true
+		l.area = recent.Live
+	}
+	from = l.from
+	l.refresh(c.e, q, from)
+	at, steps := int64(never), 0
+	c.e.recent.Ascend(q.num, recent.Live, l.walked, func(e recent.Entry) bool {
+		if id := engine.ID(e.ID); q.held(id) || q.hides(recent.Live, id) {
+			steps++
+			l.walked = after(recent.Position{At: e.At, ID: e.ID})
+			return steps < 4*stepItems
+		}
+		at = e.At
+		return false
+	})
+	if steps == 4*stepItems { // as many are leased
+		return 0, errYield
+	}
+	timeWillDo := q.purge == nil && q.leased == q.leases.DueBefore(q.num, from.At) // nobody from there on is hidden, or leased
+	for {
+		if err := l.heads(c, from, at, timeWillDo); err != nil {
+			return 0, err
+		}
+		again := false
+		for _, k := range l.cursors {
+			for len(k.loaded) > 0 && (!k.src.Alive(k.loaded[0].pos) || q.held(k.loaded[0].id) || q.hides(recent.Live, k.loaded[0].id)) {
+				k.loaded = k.loaded[1:]
+				again = true
+			}
+			if len(k.loaded) > 0 {
+				at = min(at, k.loaded[0].due)
+			} else if due, known := k.time(); known && timeWillDo {
+				at = min(at, due)
+			}
+		}
+		if !again {
+			return at, nil
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package diskengine
+
+import (
+	"slices"
+	"time"
+)
+
+// tidy forgets queues that are empty, and drops what has been kept for long enough in those that
+// nobody calls.
+func (k *keeper) tidy() error {
+	e := k.e
+	if now := time.Now(); now.Sub(k.tidied) < tidyEvery {
+		return nil
+	} else {
+		k.tidied = now
+	}
+	var empty, over []string
+	for some := range slices.Chunk(slices.Sorted(e.names()), stepItems) {
+		e.mu.Lock()
+		for _, name := range some {
+			switch q := e.queues[name]; {
+			case q == nil:
+			case len(e.queues) > fewQueues && q.empty():
+				empty = append(empty, name)
+			case q.finished > 0 || q.dead > 0 && q.settings != nil && q.settings.DeadKeep > 0:
+				over = append(over, name)
+			}
+		}
+		e.mu.Unlock()
+	}
+	e.mu.Lock()
+	e.leases.Shrink()
+	e.mu.Unlock()
+	for e.leases.Trim() {
+	}
+	for some := range slices.Chunk(empty, stepItems) {
+		c := &call{e: e, ctx: e.life, op: "tidy", least: never, scratch: new(scratch)}
+		if err := c.step(func() error { c.forget(some); return nil }); err != nil {
+			return err
+		}
+	}
+	for _, name := range over {
+		c := &call{e: e, ctx: e.life, op: "tidy", least: never, scratch: new(scratch)}
+		err := c.step(func() error {
+			q, err := c.visit(name, false)
+			if q == nil || err != nil {
+				return err
+			}
+			defer e.weigh(q)
+			if err := c.forgetOver(q); err != nil {
+				return err
+			}
+			return c.dropDead(q)
+		})
+		e.watchers.Hint(c.hints...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const tidyEvery = 10 * time.Second
+
+// fewQueues are kept though they are empty.
+const fewQueues = 1024

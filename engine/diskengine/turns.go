@@ -1,0 +1,70 @@
+package diskengine
+
+import "github.com/tarryhq/tarry/engine"
+
+// turn is a message in the order in which those go out that are ready.
+type turn struct {
+	due      int64
+	id       engine.ID
+	priority uint32
+	pos      uint32  // in src
+	src      *source // nil: it was among the recent
+	epoch    uint32  // then, Engine.epoch
+}
+
+func (t *turn) before(o *turn) bool {
+	if t.priority != o.priority {
+		return t.priority < o.priority
+	}
+	return t.due < o.due || t.due == o.due && t.id < o.id
+}
+
+// turns is a heap of them.
+type turns []turn
+
+func (h *turns) push(t turn) {
+	s := append(*h, t)
+	at := len(s) - 1
+	for at > 0 {
+		up := (at - 1) / 2
+		if !t.before(&s[up]) {
+			break
+		}
+		s[at] = s[up]
+		at = up
+	}
+	s[at] = t
+	*h = s
+}
+
+// pop removes the first.
+func (h *turns) pop() {
+	s := *h
+	last := len(s) - 1
+	t := s[last]
+	s[last] = turn{}
+	if s = s[:last]; last == 0 {
+		*h = nil
+		if cap(s) <= 1024 {
+			*h = s
+		}
+		return
+	}
+	at := 0
+	for {
+		kid := 2*at + 1
+		if kid >= last {
+			break
+		}
+		if kid+1 < last && s[kid+1].before(&s[kid]) {
+			kid++
+		}
+		if !s[kid].before(&t) {
+			break
+		}
+		s[at] = s[kid]
+		at = kid
+	}
+	s[at] = t
+	*h = s
+}

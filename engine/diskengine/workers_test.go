@@ -1,0 +1,16 @@
+package diskengine_test
+
+import (
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/enginetest/workertest"
+)
+
+func TestRepeatedPushesRunOnce(t *testing.T) {
+	t.Parallel()
+	e := place{disk.OS{}, t.TempDir(), diskengine.Config{Logger: quiet}, small}.open(t)
+	defer e.Close()
+	workertest.RunRepeats(t, 500, e, e)
+}

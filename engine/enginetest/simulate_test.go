@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -301,6 +302,32 @@ func TestPartOfARedrive(t *testing.T) {
 	}
 	if problems := p.becomes([]*Model{before, p.m, p.merged(before, p.m)}); problems != "" {
 		t.Error(problems)
+	}
+}
+
+// TestExpiredAtOnceBesideTheDead has two die under one key, and a push under it expire at once: which of
+// the dead is shown is open where none is remembered, but not that the key is.
+func TestExpiredAtOnceBesideTheDead(t *testing.T) {
+	b := newBed(t, frailHarness(&frailty{}))
+	p := newPlayer(b, b.h.Clock.Now())
+	q := p.queues[0]
+	message := engine.Message{Queue: q, Key: "a", Due: engine.When{At: p.now}, Terms: engine.Terms{MaxAttempts: 1, Remember: time.Hour}}
+	for range 2 {
+		p.push([]engine.Message{message}, false)
+		p.lease([]engine.Want{{Queue: q, Max: 1, TTR: time.Second}})
+		p.clock.Advance(time.Minute)
+		p.tick()
+		p.lease([]engine.Want{{Queue: q, Max: 1, TTR: time.Second}})
+	}
+	before := p.m.clone()
+	message.ExpireAfter = time.Second
+	p.push([]engine.Message{message}, false)
+	if problems := p.becomes([]*Model{p.m}); problems != "" {
+		t.Error(problems)
+	}
+	before.faded[q]++ // which hides that one more is counted
+	if problems := p.becomes([]*Model{before}); !strings.Contains(problems, "shown") {
+		t.Errorf("without the push: %q", problems)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -178,9 +179,14 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	opening.Opened(s.pages(server.New(c, cfg)))
 	p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
 	notifyReady(logger)
-	stopping := context.AfterFunc(ctx, func() { notify(logger, daemon.SdNotifyStopping, "STATUS=answering the requests under way") })
+	stopping := sync.OnceFunc(func() {
+		if ctx.Err() != nil {
+			notify(logger, daemon.SdNotifyStopping, "STATUS=answering the requests under way")
+		}
+	})
+	defer context.AfterFunc(ctx, stopping)()
 	err = <-served
-	stopping()
+	stopping() // where nothing was under way it may have ended before that was told
 	undrained := handing.end()
 	if ctx.Err() != nil {
 		switch {

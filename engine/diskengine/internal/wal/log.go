@@ -162,6 +162,11 @@ func (l *Log) adopt(c *chain) error {
 			l.used = append(l.used, s)
 		}
 	}
+	if len(l.spares) > 0 { // it may be that their names never were durable
+		if err := l.fs.SyncDir(l.dir); err != nil {
+			return err
+		}
+	}
 	for len(l.spares) == 0 {
 		if _, err := l.prepare(); disk.IsFull(err) {
 			l.noSpace, l.spareErr = true, err

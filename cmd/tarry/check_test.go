@@ -17,9 +17,9 @@ func TestCheckAllowsLoss(t *testing.T) {
 	const loss = `data.log: \d+ bytes of the log are missing, from position 0 on: it is not known how many messages are lost; what was acked or cancelled there may be handed out again\n`
 	for _, s := range []step{
 		{args: "check data --allow-loss", code: exitUsage, stderr: `tarry: .*--allow-loss goes with --repair.*\n`},
-		{args: "ls mail", code: exitFailed, stderr: `tarry: open: .*data.log.0000000000000001.log, offset 4096: .*restore a backup, or see by tarry check data --repair .*\n`},
-		{args: "check data", code: exitFailed, stdout: `data.log.*offset 4096: .*\n`, stderr: `tarry: data is damaged: 1 finding \(restore a backup, or see what --repair mends\)\n`},
-		{args: "check data --repair", code: exitFailed, stdout: `data.log.*offset 4096: .*\nwould be lost: ` + loss, stderr: `tarry: data is damaged: 1 finding \(restore a backup, or give up what would be lost: --repair --allow-loss\)\n`},
+		{args: "ls mail", code: exitFailed, stderr: `tarry: open: .*data.log.0000000000000001.log, offset 4128: .*restore a backup, or see by tarry check data --repair .*\n`},
+		{args: "check data", code: exitFailed, stdout: `data.log.*offset 4128: .*\n`, stderr: `tarry: data is damaged: 1 finding \(restore a backup, or see what --repair mends\)\n`},
+		{args: "check data --repair", code: exitFailed, stdout: `data.log.*offset 4128: .*\nwould be lost: ` + loss, stderr: `tarry: data is damaged: 1 finding \(restore a backup, or give up what would be lost: --repair --allow-loss\)\n`},
 		{args: "check data --repair --json", code: exitFailed, stdout: `{"dir":"data","sound":false,.*"losses":\[{"file":"data.log","offset":null,.*"messages":null,.*"again":true}\],"notes":\[.*\],"aside":"",.*}\n`, stderr: `tarry: .*\n`},
 		{args: "check data --repair --allow-loss", stdout: `lost ` + loss + `(?s:.*)the files as they were are in data.damaged-.*Z, with the list of what is lost; remove it when nobody needs it\nkept: 2 live, 0 dead, 0 remembered; lost: 0 messages, 0 remembered keys, and some of which it is not known how many\ndata is sound: .*\n(?s:.*)`},
 		{args: "check data --repair --allow-loss --json", stdout: `{"dir":"data","sound":true,"closed":true,.*"losses":\[\],"notes":\[\],"aside":"",.*"live":2,.*}\n`},

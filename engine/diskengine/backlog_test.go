@@ -259,8 +259,8 @@ func TestFlushHasRoomOnASmallDisk(t *testing.T) {
 				p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, BallastBytes: tune.ballast},
 					diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: aheadSpan}}
 				e := p.open(t)
-				synctest.Wait() // the log has its segments ahead
-				d.SetSpace(d.Used() + tune.spans*aheadSpan)
+				synctest.Wait() // the log has one segment, and others ahead
+				d.SetSpace(d.Used() + tune.spans*aheadSpan - p.tune.SegmentBytes)
 				time.Sleep(2 * time.Second) // which is noticed
 				answers := make(chan error, 4)
 				for i := range cap(answers) {

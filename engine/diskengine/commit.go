@@ -75,6 +75,7 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 	if replay > 0 {
 		s.Replay = uint64(replay)
 	}
+	s.Begun = s.Begun || e.log.Synced() > 0
 	for _, src := range all {
 		r := manifest.Run{Number: src.Number(), Area: uint8(src.area), Entries: src.Len(), Alive: src.Len(), Bytes: uint64(src.Bytes()), Marks: src.marks}
 		if old, ok := was.Run(src.Number()); ok {

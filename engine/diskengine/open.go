@@ -77,13 +77,18 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	}
 	e.space = openSpace(e)
 	r := &replay{e: e}
-	e.log, _, err = wal.Open(e.fs, filepath.Join(e.dir, manifest.LogName(s.Log)), e.logConfig(), wal.Pos(s.Replay), func(x wal.Entry) error {
+	cfgLog := e.logConfig()
+	cfgLog.Begun = s.Begun
+	e.log, _, err = wal.Open(e.fs, filepath.Join(e.dir, manifest.LogName(s.Log)), cfgLog, wal.Pos(s.Replay), func(x wal.Entry) error {
 		return record.Each(x.Kind, x.Bytes, r)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	if err := e.begin(man); err != nil {
 		return nil, err
 	}
 	e.keeper = newKeeper(e, man)
@@ -175,6 +180,9 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 		if err := disk.MkdirAll(e.fs, filepath.Join(e.dir, name)); err != nil {
 			return nil, err
 		}
+	}
+	if err := e.syncAbove(); err != nil {
+		return nil, err
 	}
 	var b [24]byte
 	e.random(b[:])

@@ -141,7 +141,7 @@ func (p *place) check(c *Config) (*check.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := wal.Read(p.fs, filepath.Join(dir, logName), &wal.Config{ID: state.Store, MaxEntry: mostEntry}, wal.Pos(state.Replay),
+	found, err := wal.Read(p.fs, filepath.Join(dir, logName), &wal.Config{ID: state.Store, Begun: state.Begun, MaxEntry: mostEntry}, wal.Pos(state.Replay),
 		func(e wal.Entry) error { return c.Pace(len(e.Bytes)) })
 	if err != nil {
 		return nil, err

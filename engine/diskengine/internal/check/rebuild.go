@@ -59,7 +59,7 @@ const most = 1<<63 - 1
 
 // rebuild makes a state of the files that there are.
 func (r *rescue) rebuild() error {
-	r.state = manifest.State{Replay: uint64(wal.Unknown), NextID: most, NextQueue: 1<<32 - 1, NextFile: most}
+	r.state = manifest.State{Begun: true, Replay: uint64(wal.Unknown), NextID: most, NextQueue: 1<<32 - 1, NextFile: most}
 	l := Loss{File: r.path(manifest.Name), Offset: -1, What: "which runs count, who has died in them, and from where on the log counts is taken from the files that there are", Again: true}
 	if len(r.has.stores) > 0 {
 		slices.Sort(r.has.stores)

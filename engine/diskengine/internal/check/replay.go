@@ -50,7 +50,7 @@ func newReplayed(c *checker) *replayed {
 // replay reads the log.
 func (m *replayed) replay() error {
 	dir := m.logDir()
-	found, err := wal.Read(m.fs, dir, &wal.Config{ID: m.state.Store, MaxEntry: mostEntry}, wal.Pos(m.state.Replay), func(e wal.Entry) error {
+	found, err := wal.Read(m.fs, dir, &wal.Config{ID: m.state.Store, Begun: m.state.Begun, MaxEntry: mostEntry}, wal.Pos(m.state.Replay), func(e wal.Entry) error {
 		m.at = e.Start
 		err := record.Each(e.Kind, e.Bytes, m)
 		switch {

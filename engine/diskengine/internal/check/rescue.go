@@ -158,7 +158,10 @@ func (r *rescue) planLog() error {
 		}
 		if g.File == "" {
 			l.File, l.Offset = r.logDir(), -1
-			l.What = fmt.Sprintf("%d bytes of the log are missing, from position %d on", g.To-g.From, g.From)
+			l.What = "all of the log is missing"
+			if g.To != wal.Unknown {
+				l.What = fmt.Sprintf("%d bytes of the log are missing, from position %d on", g.To-g.From, g.From)
+			}
 		}
 		r.losses = append(r.losses, l)
 		return nil
@@ -179,7 +182,7 @@ func (r *rescue) planLog() error {
 // log gives what can be read of the log to an applier, unless that has failed. A record that is none is
 // passed over.
 func (r *rescue) log(to record.Applier, failed func() error, gap func(wal.Gap) error) error {
-	return wal.Salvage(r.raw, r.logSegments(), &wal.Config{ID: r.state.Store, MaxEntry: mostEntry}, wal.Pos(r.state.Replay), func(e wal.Entry) error {
+	return wal.Salvage(r.raw, r.logSegments(), &wal.Config{ID: r.state.Store, Begun: r.state.Begun, MaxEntry: mostEntry}, wal.Pos(r.state.Replay), func(e wal.Entry) error {
 		if err := record.Each(e.Kind, e.Bytes, to); errors.Is(err, record.ErrNewer) {
 			return err
 		}
@@ -203,7 +206,7 @@ func (r *rescue) mend() error {
 	if err := disk.MkdirAll(r.disk.FS, r.path(runsName)); err != nil {
 		return err
 	}
-	r.next = manifest.State{Store: r.state.Store, Secret: r.state.Secret, NextID: 1, NextQueue: 1}
+	r.next = manifest.State{Store: r.state.Store, Secret: r.state.Secret, Begun: true, NextID: 1, NextQueue: 1}
 	if !r.rebuilt {
 		r.next.NextID, r.next.NextQueue = r.state.NextID, r.state.NextQueue
 	}

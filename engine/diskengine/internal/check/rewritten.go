@@ -117,6 +117,9 @@ func (m *restored) writeLog() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	if err := log.Begin(); err != nil {
+		return err
+	}
 	for _, n := range slices.Sorted(maps.Keys(m.queues)) {
 		b := (&record.Name{Queue: n, Name: []byte(m.queues[n])}).Append(nil)
 		if c, ok := m.settings[n]; ok {

@@ -11,7 +11,8 @@ const (
 	version = 2 // of a store whose log has a directory of its own number; of all others it is first
 	first   = 1
 
-	headSize  = 32 // magic, version, checksum, length, zeros
+	begunAt   = 24
+	headSize  = 32 // magic, version, checksum, length, begun, zeros
 	fixedSize = 8 + 16 + 8 + 8 + 8 + 8 + 4 + 4
 	runSize   = 8 + 8 + 8 + 4 + 4 + 1 + 7
 	maxSize   = headSize + fixedSize + MaxRuns*runSize
@@ -30,6 +31,9 @@ func (s *State) encode() []byte {
 	le.PutUint32(b[8:], s.version())
 	b = le.AppendUint64(b, uint64(size))
 	b = append(b, make([]byte, headSize-len(b))...)
+	if s.Begun {
+		b[begunAt] = 1
+	}
 	b = append(le.AppendUint64(b, s.Store), s.Secret[:]...)
 	b = le.AppendUint64(b, s.Replay)
 	b = le.AppendUint64(b, s.NextID)
@@ -80,6 +84,7 @@ func decode(b []byte) (s State, off int64, reason string, newer bool) {
 	if len(b) < headSize+fixedSize {
 		return s, headSize, "it is too short", false
 	}
+	s.Begun = b[begunAt] == 1
 	in := b[headSize:]
 	s.Store = le.Uint64(in)
 	copy(s.Secret[:], in[8:])

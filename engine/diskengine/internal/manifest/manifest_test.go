@@ -51,13 +51,19 @@ func TestFormat(t *testing.T) {
 	if got := hex.EncodeToString(s.encode()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	s.Begun = true
+	want = strings.Replace(want, "8800000000000000"+"0000000000000000", "8800000000000000"+"0100000000000000", 1)
+	want = strings.Replace(want, "6f649cde", "5f7845f4", 1)
+	if got := hex.EncodeToString(s.encode()); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }
 
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := State{
 			Store: rapid.Uint64().Draw(t, "store"), Replay: rapid.Uint64().Draw(t, "replay"), NextID: rapid.Uint64Min(1).Draw(t, "id"),
-			NextQueue: rapid.Uint32Min(1).Draw(t, "queue"), NextFile: math.MaxUint64,
+			NextQueue: rapid.Uint32Min(1).Draw(t, "queue"), NextFile: math.MaxUint64, Begun: rapid.Bool().Draw(t, "begun"),
 		}
 		last := uint64(0)
 		for range rapid.IntRange(0, 20).Draw(t, "runs") {
@@ -184,10 +190,10 @@ func TestRot(t *testing.T) {
 
 // TestZeros: what no release wrote is damage, though its checksum is right.
 func TestZeros(t *testing.T) {
-	for _, off := range []int{24, 80, headSize + fixedSize + 33} {
+	for _, off := range []int{24, 25, 31, 80, headSize + fixedSize + 33} {
 		s := state(1)
 		b := s.encode()
-		b[off] = 1
+		b[off] = 2
 		le.PutUint32(b[12:], sum(b))
 		if _, err := parse("f", b); !errors.Is(err, ErrDamaged) {
 			t.Errorf("byte %d: %v", off, err)

@@ -19,6 +19,10 @@ type State struct {
 	// repair writes the log anew.
 	Log uint64
 
+	// Begun says that a segment of the log was begun, durably: there is always one from then on. Where
+	// it is not set a log without any is that of a first opening that was cut off.
+	Begun bool
+
 	// Replay is the position in the log from which it is replayed: what came before is in the
 	// runs.
 	Replay uint64

@@ -12,6 +12,10 @@ type Config struct {
 	// another store is never read as one of this.
 	ID uint64
 
+	// Begun says that a segment of the log was begun before, durably: where none is left the log is
+	// damaged, not new.
+	Begun bool
+
 	// SegmentBytes is how large segments are made, in whole blocks of 4 KiB. It may
 	// change from opening to opening. 0: 32 MiB; at least 64 KiB.
 	SegmentBytes int64

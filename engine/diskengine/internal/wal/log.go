@@ -95,7 +95,7 @@ func Open(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (
 	if err != nil {
 		return nil, Found{}, fmt.Errorf("open the log: %w", err)
 	}
-	r, found, err := c.read(from, l.cfg.MaxEntry, fn)
+	r, found, err := c.read(from, &l.cfg, fn)
 	if err == nil {
 		err = r.makeSure()
 	}

@@ -32,7 +32,7 @@ func Read(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (
 	if err != nil {
 		return Found{}, fmt.Errorf("read the log: %w", err)
 	}
-	_, found, err := c.read(from, d.MaxEntry, fn)
+	_, found, err := c.read(from, &d, fn)
 	if err = errors.Join(err, c.close()); err != nil {
 		return found, fmt.Errorf("read the log: %w", err)
 	}
@@ -42,9 +42,10 @@ func Read(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (
 // reading goes through a chain once.
 type reading struct {
 	*chain
-	from Pos
-	cut  cutter
-	win  window
+	from     Pos
+	wasBegun bool
+	cut      cutter
+	win      window
 
 	holder uint32 // checksum of the last frame that is not empty
 	torn   *Torn
@@ -55,10 +56,10 @@ type reading struct {
 }
 
 // read gives fn the entries from a position on, which is 0 or one that was durable.
-func (c *chain) read(from Pos, most int, fn func(Entry) error) (*reading, Found, error) {
+func (c *chain) read(from Pos, cfg *Config, fn func(Entry) error) (*reading, Found, error) {
 	var found Found
-	r := &reading{chain: c, from: from}
-	r.cut = cutter{from: from, most: most, fn: func(e Entry) error { found.Entries++; return fn(e) }}
+	r := &reading{chain: c, from: from, wasBegun: cfg.Begun}
+	r.cut = cutter{from: from, most: cfg.MaxEntry, fn: func(e Entry) error { found.Entries++; return fn(e) }}
 	if len(c.begun) == 0 {
 		return r, found, r.nothing()
 	}
@@ -102,9 +103,9 @@ func (r *reading) missing(first *segment) error {
 	return damageOf(name, 0, r.from, reason)
 }
 
-// nothing is for a log of which no segment was begun.
+// nothing is for a log of which no segment was begun, or none that was is left.
 func (r *reading) nothing() error {
-	if r.from > 0 {
+	if r.from > 0 || r.wasBegun {
 		return damageOf(r.dir, 0, r.from, "no segment has a sound header")
 	}
 	for _, s := range r.others {

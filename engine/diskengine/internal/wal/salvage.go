@@ -19,7 +19,7 @@ const Unknown Pos = math.MaxUint64
 // Gap is a part of a log that cannot be read, or of which there is no file. To is Unknown for one at the
 // end of the log.
 type Gap struct {
-	File     string // behind what can be read of it; empty: before all that can be read
+	File     string // behind what can be read of it; empty: before all that can be read, or nothing can
 	Offset   int64
 	From, To Pos
 }
@@ -34,7 +34,7 @@ type Gap struct {
 // each frame.
 func Salvage(fs disk.FS, names []string, cfg *Config, from Pos, fn func(Entry) error, gap func(Gap) error) (err error) {
 	d := cfg.withDefaults()
-	v := salvage{seed: seed(d.ID), from: from, most: d.MaxEntry, fn: fn, gap: gap}
+	v := salvage{seed: seed(d.ID), from: from, begun: d.Begun, most: d.MaxEntry, fn: fn, gap: gap}
 	defer func() {
 		for _, s := range v.all {
 			err = errors.Join(err, s.file.Close())
@@ -55,11 +55,12 @@ func Salvage(fs disk.FS, names []string, cfg *Config, from Pos, fn func(Entry) e
 }
 
 type salvage struct {
-	seed uint32
-	from Pos
-	most int
-	fn   func(Entry) error
-	gap  func(Gap) error
+	seed  uint32
+	from  Pos
+	begun bool
+	most  int
+	fn    func(Entry) error
+	gap   func(Gap) error
 
 	all    []*segment // durable: the header is sound
 	frames []located
@@ -241,6 +242,9 @@ func (v *salvage) missing(to Pos) error {
 
 // end looks whether anything says that more was durable than there is.
 func (v *salvage) end() error {
+	if v.begun && len(v.frames) == 0 && !slices.ContainsFunc(v.all, func(s *segment) bool { return s.durable }) {
+		return v.missing(Unknown)
+	}
 	for _, s := range v.all {
 		if s.durable && s.base > v.at {
 			return v.missing(Unknown)

@@ -1,0 +1,42 @@
+package diskengine
+
+import (
+	"errors"
+	"path/filepath"
+	"syscall"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+)
+
+// syncAbove makes the name of the directory durable, and those above it: a process may have made them
+// that died before they were.
+func (e *Engine) syncAbove() error {
+	for dir := e.dir; dir != filepath.Dir(dir); {
+		dir = filepath.Dir(dir)
+		if err := e.fs.SyncDir(dir); errors.Is(err, syscall.EIO) {
+			return err
+		} else if err != nil {
+			break // it is somebody else's, or cannot be synced
+		}
+	}
+	return nil
+}
+
+// begin has the manifest say that the log was begun, once it is. Where the disk is full the next manifest
+// says it.
+func (e *Engine) begin(man *manifest.Manifest) error {
+	s := man.State()
+	if s.Begun {
+		return nil
+	}
+	err := e.log.Begin()
+	if err == nil {
+		s.Begun = true
+		err = man.Write(s)
+	}
+	if disk.IsFull(err) && !errors.Is(err, manifest.ErrFailed) {
+		return nil
+	}
+	return err
+}

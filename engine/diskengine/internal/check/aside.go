@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
@@ -23,47 +25,76 @@ func IsAside(name string) bool {
 const asideTime = "20060102T150405.000Z"
 
 // keepAside gives all files a second name in a directory of their own. Where the file system cannot, they
-// are copied as far as they can be read.
+// are copied as far as they can be read. Segments of the log are copied anyway, if they can be read whole:
+// a store that is still opened, where the rescue is cut off, writes on in them.
 func (r *rescue) keepAside() error {
 	now := time.Now
 	if r.cfg.Now != nil {
 		now = r.cfg.Now
 	}
 	dir := r.path(asideName + now().UTC().Format(asideTime))
-	if err := r.fs.Mkdir(dir); err != nil {
+	mkdir := func(name string) error {
+		err := r.fs.Mkdir(name)
+		if err == nil {
+			r.made = append(r.made, name)
+		}
 		return err
 	}
-	made := map[string]bool{dir: true}
+	if err := mkdir(dir); err != nil {
+		return err
+	}
 	for _, name := range r.has.files {
 		rel, err := filepath.Rel(r.dir, name)
 		if err != nil {
 			return err
 		}
 		to := filepath.Join(dir, rel)
-		if up := filepath.Dir(to); !made[up] {
-			if err := r.fs.Mkdir(up); err != nil {
+		if up := filepath.Dir(to); !slices.Contains(r.made, up) {
+			if err := mkdir(up); err != nil {
 				return err
 			}
-			made[up] = true
 		}
-		err = r.fs.Link(name, to)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) && !disk.IsFull(err) {
-			err = r.copy(name, to)
-		}
-		if err != nil {
+		if err := r.keep(name, to); err != nil {
 			return err
 		}
 	}
 	if err := r.list(filepath.Join(dir, "LOST")); err != nil {
 		return err
 	}
-	for up := range made {
+	for _, up := range r.made {
 		if err := r.fs.SyncDir(up); err != nil {
 			return err
 		}
 	}
 	r.aside = dir
 	return r.fs.SyncDir(r.dir)
+}
+
+// keep gives a file a second name, or copies it.
+func (r *rescue) keep(name, to string) error {
+	if strings.HasSuffix(name, ".log") {
+		err := r.copy(r.raw.FS, name, to)
+		if !errors.Is(err, syscall.EIO) {
+			return err
+		}
+		if err := r.fs.Remove(to); err != nil {
+			return err
+		}
+	}
+	err := r.fs.Link(name, to)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) && !disk.IsFull(err) {
+		err = r.copy(r.raw, name, to)
+	}
+	return err
+}
+
+// drop removes what was kept aside, where the store stays what it was. What cannot be removed is left.
+func (r *rescue) drop() {
+	for _, dir := range slices.Backward(r.made) {
+		_ = disk.Sweep(r.disk.FS, dir, func(string) bool { return true })
+		_ = r.disk.FS.Remove(dir)
+	}
+	r.aside = ""
 }
 
 // list writes down what is lost, with all ids that are known.
@@ -86,9 +117,9 @@ func (r *rescue) list(name string) (err error) {
 	return f.Sync()
 }
 
-// copy copies a file.
-func (r *rescue) copy(from, to string) (err error) {
-	in, err := r.raw.Open(from)
+// copy copies a file as a file system reads it, but for what is zeros.
+func (r *rescue) copy(f disk.FS, from, to string) (err error) {
+	in, err := f.Open(from)
 	if err != nil {
 		return err
 	}
@@ -108,12 +139,17 @@ func (r *rescue) copy(from, to string) (err error) {
 		if n == 0 && err != nil {
 			return err
 		}
-		if _, err := out.WriteAt(b[:n], off); err != nil {
-			return err
+		if slices.ContainsFunc(b[:n], func(c byte) bool { return c != 0 }) {
+			if _, err := out.WriteAt(b[:n], off); err != nil {
+				return err
+			}
 		}
 		if off += int64(n); r.pace(n) != nil {
 			return r.pace(0)
 		}
+	}
+	if err := out.Truncate(size); err != nil {
+		return err
 	}
 	return out.Sync()
 }

@@ -39,8 +39,9 @@ func Losses(f disk.FS, dir string, cfg *Config) (all []Loss, err error) {
 
 // Rescue makes a sound store of what can be read of a damaged one, in its place. First it calls tell
 // with what is given up; an error of that ends it with nothing changed. Then the files get a second
-// name in a directory beside them, Rescued.Aside, what is damaged is written anew from what can be read
-// of it, and one rename of the manifest puts that in force: until then the store is what it was.
+// name in a directory beside them, Rescued.Aside, where segments of the log are copied; what is damaged is written anew from what can be read
+// of it, and one rename of the manifest puts that in force: until then the store is what it was, and after
+// an error by then nothing stays aside.
 //
 // Messages that can be read are kept, one by one. What had been acked, cancelled or purged by something
 // that is lost comes back.
@@ -87,6 +88,7 @@ type rescue struct {
 	parts []*part
 	next  manifest.State
 	aside string
+	made  []string // it, and the directories in it
 }
 
 // newRescue looks at a store; nil: it is sound.
@@ -194,7 +196,13 @@ func (r *rescue) log(to record.Applier, failed func() error, gap func(wal.Gap) e
 }
 
 // mend makes the other store, and puts it in force.
-func (r *rescue) mend() error {
+func (r *rescue) mend() (err error) {
+	inForce := false
+	defer func() {
+		if err != nil && !inForce {
+			r.drop()
+		}
+	}()
 	if err := r.keepAside(); err != nil {
 		return err
 	}
@@ -226,7 +234,8 @@ func (r *rescue) mend() error {
 		return err
 	}
 	r.next.NextFile = r.file
-	if err := manifest.Replace(r.disk.FS, r.dir, r.next); err != nil {
+	err = manifest.Replace(r.disk.FS, r.dir, r.next)
+	if inForce = err == nil || errors.Is(err, manifest.ErrFailed); err != nil { // which of the two is, nobody knows
 		return err
 	}
 	return r.clear()

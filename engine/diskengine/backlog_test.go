@@ -211,7 +211,7 @@ func TestLargePushesWaitForEachOther(t *testing.T) {
 // again: pushes go on.
 func TestWhatIsSaidAgainHoldsNoPushUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const leases, span = 4000, 32 << 10
+		const leases, span = 6000, 32 << 10
 		p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: span}}
 		e := p.open(t)
 		defer e.Close()

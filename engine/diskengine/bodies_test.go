@@ -234,6 +234,34 @@ func (b *bodies) cancel(key string) {
 	}
 }
 
+// TestLargeBodiesThatAreRefusedTakeNothing pushes large bodies to a queue that is full, again and again: no
+// memory is kept for them.
+func TestLargeBodiesThatAreRefusedTakeNothing(t *testing.T) {
+	inBubble(t, func(b *bodies) {
+		if _, err := b.Configure(b.Context(), "q", engine.Settings{MaxPending: 1}, ""); err != nil {
+			b.Fatal(err)
+		}
+		if err := <-b.push(b.Context(), "one", 1); err != nil {
+			b.Fatal(err)
+		}
+		m := message("q", "two", time.Hour)
+		m.Body = b.large("two", 1<<20)
+		for range 20 {
+			if r, err := b.Push(b.Context(), []engine.Message{m}); err != nil || !errors.Is(r[0].Err, engine.ErrLimit) {
+				b.Fatalf("a push to a full queue: %v, %v", r, err)
+			}
+			if _, err := b.PushAtomic(b.Context(), []engine.Message{m}); !errors.Is(err, engine.ErrLimit) {
+				b.Fatalf("an atomic push to a full queue: %v", err)
+			}
+		}
+		for _, of := range []string{"recent", "spare"} {
+			if n := int(enginetest.FigureOf(b.T, b.Engine, "disk_memory_bytes", of)); n > diskengine.LeastMemory/2 {
+				b.Errorf("%s are %d bytes, for one small message", of, n)
+			}
+		}
+	})
+}
+
 // TestLargeBodiesOfAllKinds pushes large bodies beside small ones, in the place of others and beyond what
 // a queue may have: each is answered as if it were small.
 func TestLargeBodiesOfAllKinds(t *testing.T) {

@@ -212,6 +212,16 @@ func (a *arena) keepLarge(b []byte) uint32 {
 	return uint32(len(a.large))
 }
 
+// giveBackLarge gives the memory of what is large to the system, of which nobody has a part.
+func (a *arena) giveBackLarge() {
+	for i, b := range a.large {
+		if b != nil {
+			a.pool.giveBackLarge(b)
+			a.large[i] = nil
+		}
+	}
+}
+
 // close gives all memory back.
 func (a *arena) close() {
 	for i := range a.chunks {

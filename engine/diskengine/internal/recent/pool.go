@@ -90,6 +90,14 @@ func (p *pool) freeLarge(b []byte) {
 	p.large = append(p.large, b[:cap(b)])
 }
 
+// giveBackLarge gives such memory to the system at once.
+func (p *pool) giveBackLarge(b []byte) {
+	p.mu.Lock()
+	p.taken -= int64(cap(b))
+	p.mu.Unlock()
+	p.giveBack(b[:cap(b)])
+}
+
 const pageSize = 4 << 10
 
 // lend returns memory that is no window's, and counts as none's.

@@ -44,8 +44,12 @@ func (s *Staged) AscendBefore(queue uint32, a Area, to Position, fn func(Entry))
 	}
 }
 
-// Drop forgets them all, in place of Reveal.
-func (s *Staged) Drop() { s.w.close() }
+// Drop forgets them all, in place of Reveal, and gives what is large back to the system: nobody has seen
+// it. It is best called outside of locks.
+func (s *Staged) Drop() {
+	s.w.arena.giveBackLarge()
+	s.w.close()
+}
 
 // Reveal lets all of them be found, in a step that takes no longer however many they are. They stand in
 // a window of their own then: Fold moves them to the one that takes in what comes.

@@ -53,9 +53,9 @@ func (k *keeper) letOrWait(bytes int64, large bool) (wait <-chan struct{}, err e
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	crowded, err := k.crowded(large)
-	switch failed := k.e.failed(); {
-	case failed != nil:
-		return nil, broken("push", failed)
+	switch refused := k.e.refused("push"); {
+	case refused != nil: // space has become short since it came
+		return nil, refused
 	case crowded && err == nil:
 		return k.drawn, nil
 	case !crowded && !k.takes(bytes):

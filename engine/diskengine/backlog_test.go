@@ -26,7 +26,9 @@ const (
 type starved struct {
 	*diskengine.Engine
 	place
-	let func()
+	disk  *disktest.Disk
+	let   func()
+	again func() // while it is said again what is in no run; nil: nothing is done
 }
 
 func starve(t *testing.T) *starved {
@@ -37,18 +39,33 @@ func starve(t *testing.T) *starved {
 		}
 		return nil
 	})
+	s := &starved{disk: d, let: sync.OnceFunc(func() { close(gate) })}
 	between := func(where string) {
-		if where == "atomic" { // let in, and not in the log yet
+		switch {
+		case where == "atomic": // let in, and not in the log yet
 			time.Sleep(time.Millisecond)
+		case where == "rewrite" && s.again != nil:
+			s.again()
 		}
 	}
-	p := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: aheadSpan, Between: between}}
-	return &starved{p.open(t), p, sync.OnceFunc(func() { close(gate) })}
+	s.place = place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: aheadSpan, Between: between}}
+	s.Engine = s.open(t)
+	return s
 }
 
 func (s *starved) is(t *testing.T, name string) int {
 	t.Helper()
 	return int(enginetest.FigureOf(t, s.Engine, name, ""))
+}
+
+// scheduled is how many messages of a queue are not due yet.
+func (s *starved) scheduled(t *testing.T, queue string) int64 {
+	t.Helper()
+	i, err := s.Queue(t.Context(), queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i.Scheduled
 }
 
 // waits has n callers push a megabyte each, and returns when the last of them waits. What they are
@@ -137,6 +154,58 @@ func TestPushesWaitForTheFlush(t *testing.T) {
 			}
 		}
 		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestWhatIsPushedMeanwhileIsNotSaidAgain pushes while a flush says again what is in no run: that counts for
+// how far the log is ahead.
+func TestWhatIsPushedMeanwhileIsNotSaidAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := starve(t)
+		defer e.let()
+		e.again = func() { time.Sleep(time.Second) }
+		answers := e.waits(t, t.Context(), 4)
+		time.Sleep(time.Minute)
+		if n := e.is(t, "disk_log_bytes"); n < mostAhead*3/4 || n > mostAhead+aheadSpan {
+			t.Errorf("while pushes wait the log holds %d bytes, about %d it may", n, mostAhead)
+		}
+		e.let()
+		for range cap(answers) {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestPushesThatWaitHearOfTooLittleSpace has others use the disk up while pushes wait for a flush: they are
+// told so, as those are that come then.
+func TestPushesThatWaitHearOfTooLittleSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := starve(t)
+		defer e.let()
+		answers := e.waits(t, t.Context(), 3)
+		were := e.scheduled(t, "late")
+		e.disk.SetSpace(e.disk.Used() + 128<<20) // less than is to stay free
+		time.Sleep(2 * time.Second)
+		if err := pushAll(t, e, message("late", "new", time.Hour)); !errors.Is(err, engine.ErrNoSpace) {
+			t.Errorf("a push that comes is told: %v", err)
+		}
+		e.let()
+		for range cap(answers) {
+			if err := <-answers; !errors.Is(err, engine.ErrNoSpace) {
+				t.Errorf("a push that waited is told: %v", err)
+			}
+		}
+		if are := e.scheduled(t, "late"); are != were {
+			t.Errorf("%d messages were pushed where pushes are refused", are-were)
+		}
+		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -75,9 +75,11 @@ type Engine struct {
 	epoch    uint32 // how many windows were dropped
 	seals    uint64 // how many windows were sealed
 	sealedAt uint64 // the position of the log when the last one was sealed
-	retold   int64  // bytes by which it grew then while it was said again what is in no run
-	said     int64  // bytes behind replayed by which it grew likewise
+	retold   int64  // bytes of what was said again then since it is in no run
+	said     int64  // bytes of such behind replayed
 	lookAt   uint64 // and at which the keeper looks next
+
+	retelling int64 // bytes of what is being said again
 
 	beginning int // purges that are about to begin
 

@@ -127,13 +127,15 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !w.told { // once, though it is tried again: the log is to grow no more than it must
-		begun := e.log.End()
+		e.mu.Lock()
+		e.retelling = 0
+		e.mu.Unlock()
 		if err := k.rewrite(); err != nil {
 			return err
 		}
 		w.told = true
 		e.mu.Lock()
-		e.retold = int64(e.log.End() - begun)
+		e.retold = e.retelling // others have pushed meanwhile
 		e.said += e.retold
 		e.sealedAt += uint64(e.retold) // what was written again is no reason to seal again
 		e.mu.Unlock()

@@ -128,6 +128,8 @@ func (e *Engine) write(records func(q *queue, b []byte) []byte, num uint32) erro
 	if len(b) == 0 {
 		return nil
 	}
-	_, err := e.log.Append(record.Group, b)
+	begun := e.log.End()
+	end, err := e.log.Append(record.Group, b)
+	e.retelling += int64(end - begun)
 	return err
 }

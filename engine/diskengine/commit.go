@@ -44,31 +44,35 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 			err = errors.Join(err, k.sweepMarks())
 		}
 	}()
-	if len(dirty) > 0 {
+	// A death must not be durable before its record is, not even in marks that do not count yet: a message
+	// that moved would be lost. Who was found dead by now has his record once the step under way has
+	// ended, unless the log did not take it.
+	settled := func() error {
+		e.mu.Lock()
+		end, failed := e.log.End(), e.failed()
+		e.mu.Unlock()
+		if failed != nil {
+			return failed
+		}
+		return e.log.Wait(e.life, end)
+	}
+	if len(dirty) == 0 {
+		if err := settled(); err != nil {
+			return nil, err
+		}
+	} else {
 		number = e.number()
 		runs := make([]*run.Run, len(dirty))
 		for i, src := range dirty {
 			runs[i] = src.Run
 		}
-		counts, err := marks.Write(e.fs, e.runsDir(), number, e.id, runs, k.pace("marks", k.flushing))
+		counts, err := marks.WriteBehind(e.fs, e.runsDir(), number, e.id, runs, k.pace("marks", k.flushing), settled)
 		if err != nil {
 			return nil, err
 		}
 		for i, src := range dirty {
 			alive[src] = counts[i]
 		}
-	}
-	// A death must not be durable before its record is: a message that moved would be lost. Who
-	// was found dead by now has his record once the step under way has ended, unless the log did
-	// not take it.
-	e.mu.Lock()
-	end, failed := e.log.End(), e.failed()
-	e.mu.Unlock()
-	if failed != nil {
-		return nil, failed
-	}
-	if err := e.log.Wait(e.life, end); err != nil {
-		return nil, err
 	}
 	was := k.man.State()
 	s.Runs = nil

@@ -177,3 +177,32 @@ func TestSweep(t *testing.T) {
 	}
 	must(t, r.Close())
 }
+
+// TestWriteBehind: until all has settled the file is none of marks, whatever a loss of power leaves of it; and
+// where that fails there is none.
+func TestWriteBehind(t *testing.T) {
+	d := newDisk(t, nil)
+	runs := []*run.Run{newRun(t, d, 1, 3, 1)}
+	settled := func(result error) func() error {
+		return func() error {
+			for _, after := range []*disktest.Disk{d.Crash(disktest.Everything()), d.Kill()} {
+				if _, _, ok := Identify(written(t, after, Name(dir, 10))); ok {
+					t.Error("it is one already")
+				}
+			}
+			return result
+		}
+	}
+	failed := errors.New("of the test")
+	if _, err := WriteBehind(d, dir, 10, store, runs, nil, settled(failed)); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	if _, err := d.Open(Name(dir, 10)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what failed is left: %v", err)
+	}
+	alive, err := WriteBehind(d, dir, 10, store, runs, nil, settled(nil))
+	must(t, err)
+	if _, number, ok := Identify(written(t, d, Name(dir, 10))); !ok || number != 10 || alive[0] != uint32(runs[0].Count(0, runs[0].Len())) {
+		t.Errorf("it is marks %d, %v; %v are alive", number, ok, alive)
+	}
+}

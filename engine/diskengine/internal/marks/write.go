@@ -21,12 +21,19 @@ const (
 // pace is called with the bytes that were written since the last call, 128 KiB or fewer, and may
 // wait; an error of it ends the work. nil: nothing.
 func Write(fs disk.FS, dir string, number, store uint64, runs []*run.Run, pace func(written int) error) (alive []uint32, err error) {
+	return WriteBehind(fs, dir, number, store, runs, pace, nil)
+}
+
+// WriteBehind is Write that calls settled when all is known that the file says, and before it says that
+// it is one of marks: what else tells of these deaths is durable when that returns. An error of it ends
+// the work.
+func WriteBehind(fs disk.FS, dir string, number, store uint64, runs []*run.Run, pace func(written int) error, settled func() error) (alive []uint32, err error) {
 	name := Name(dir, number)
 	file, err := fs.Create(name)
 	if err != nil {
 		return nil, err
 	}
-	w := writer{file: file, pace: pace, slice: outSlice, sync: syncBytes}
+	w := writer{file: file, pace: pace, settled: settled, slice: outSlice, sync: syncBytes}
 	alive, err = w.write(header{store: store, number: number}, runs)
 	if err == nil {
 		err = file.Sync()
@@ -42,12 +49,13 @@ func Write(fs disk.FS, dir string, number, store uint64, runs []*run.Run, pace f
 }
 
 type writer struct {
-	file   disk.File
-	pace   func(written int) error
-	slice  int   // bytes in a write, at most
-	sync   int64 // bytes between two syncs
-	off    int64
-	synced int64
+	file    disk.File
+	pace    func(written int) error
+	settled func() error
+	slice   int   // bytes in a write, at most
+	sync    int64 // bytes between two syncs
+	off     int64
+	synced  int64
 }
 
 // write fills the file. Header and table come last, when all lengths are known.
@@ -68,6 +76,11 @@ func (w *writer) write(h header, runs []*run.Run) (alive []uint32, err error) {
 	h.length, h.runs, h.table = uint64(w.off), uint32(len(runs)), crc32.Checksum(table, castagnoli)
 	if _, reason := decodeTable(table, w.off); reason != "" {
 		return nil, errors.New(reason)
+	}
+	if w.settled != nil {
+		if err := w.settled(); err != nil {
+			return nil, err
+		}
 	}
 	w.off = 0
 	return alive, w.append(append(h.encode(), table...))

@@ -1,0 +1,70 @@
+package diskengine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+)
+
+// TestMarksComeBehindTheLog loses the power while a flush waits for the log, which is to tell what its marks
+// say: that a message moved out of a run. The manifest is lost too, and a repair has nothing but the files
+// there are to go by: the message is kept.
+func TestMarksComeBehindTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, gate := disktest.New(nil), make(chan struct{})
+		var moves func()
+		p := newPlace(d, func(where string) {
+			if where == "pass" && moves != nil {
+				moves()
+			}
+		})
+		p.cfg.Now = time.Now
+		e := p.open(t)
+		large := message("q", "large", time.Hour)
+		large.Body = noise(80 << 10) // more than a segment of the log
+		must(t, pushAll(t, e, message("q", "a", time.Hour), message("q", "b", time.Hour), large))
+		must(t, e.Flush(t.Context()))
+		time.Sleep(time.Second) // the log gives back what told of them
+		must(t, pushAll(t, e, message("q", "c", time.Hour)))
+		moves = func() {
+			moves = nil
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Sync && strings.HasSuffix(c.Name, ".log") {
+					<-gate
+				}
+				return nil
+			})
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			if _, err := e.Reschedule(ctx, engine.Ref{Queue: "q", Key: "a"}, engine.When{In: 2 * time.Hour}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		flushed := make(chan error)
+		go func() { flushed <- e.Flush(t.Context()) }()
+		time.Sleep(time.Minute)
+		lost := d.Crash(disktest.Nothing())
+		close(gate)
+		must(t, errors.Join(<-flushed, e.Close()))
+		must(t, lost.Remove("/data/MANIFEST"))
+		out, err := check.Rescue(lost, "/data", nil, func([]check.Loss) error { return nil })
+		if err != nil || !out.After.Sound() {
+			t.Fatal(err, out)
+		}
+		p.fs = lost
+		e = p.open(t)
+		for _, key := range []string{"a", "b", "c"} {
+			if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key}); err != nil {
+				t.Error(err)
+			}
+		}
+		must(t, e.Close())
+	})
+}

@@ -312,6 +312,47 @@ func TestWhatIsSaidAgainHoldsNoPushUp(t *testing.T) {
 	})
 }
 
+// TestWhatIsSaidAgainIsNoReasonToFlush has more leases than a segment of the log has room for, which each
+// flush says again, and then too little space: nothing is flushed over and over.
+func TestWhatIsSaidAgainIsNoReasonToFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const leases, segment = 4000, 64 << 10
+		d := disktest.New(nil)
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Rename { // of a manifest, as each flush does
+				time.Sleep(time.Second)
+			}
+			return nil
+		})
+		p := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: segment, SpanBytes: 4 * segment}}
+		e := p.open(t)
+		for range leases / 500 {
+			msgs := make([]engine.Message, 500)
+			for k := range msgs {
+				msgs[k] = message("q", "", 0)
+			}
+			if err := pushAll(t, e, msgs...); err != nil {
+				t.Fatal(err)
+			}
+			lease(t, e, "q", len(msgs))
+		}
+		is := func(name string) int { t.Helper(); return int(enginetest.FigureOf(t, e, name, "")) }
+		time.Sleep(time.Minute)
+		before := is("disk_flushes")
+		d.SetSpace(d.Used() + 128<<20) // less than is to stay free
+		time.Sleep(time.Minute)
+		if n := is("disk_flushes") - before; is("disk_full") == 0 || n > 2 {
+			t.Errorf("%d flushes in a minute in which nobody did anything", n)
+		}
+		if n := is("disk_log_bytes"); n <= segment {
+			t.Errorf("what is said again are %d bytes, no more than a segment has", n)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestFlushHasRoomOnASmallDisk pushes as much as is accepted to a disk of some spans while nothing is
 // flushed: there is room left for the flush, which has pushes accepted again.
 func TestFlushHasRoomOnASmallDisk(t *testing.T) {

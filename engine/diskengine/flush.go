@@ -64,12 +64,14 @@ func (k *keeper) next(must bool) *sealedWindow {
 }
 
 // grown reports whether the recent messages or the log have grown so that it is time to seal. Where
-// space is short the log is given no more than a segment.
+// space is short the log is given no more than a segment, unless what would be said again is as much as
+// what came since the last seal: nothing is gained then.
 func (k *keeper) grown() bool {
 	e := k.e
 	taken, _ := e.recent.Memory()
-	return taken >= e.cfg.tune.window && e.recent.Unsealed() > 0 || uint64(e.log.End())-e.sealedAt >= uint64(e.span(taken)) ||
-		e.tight() && e.log.Size() > e.cfg.tune.segment || k.isAhead(0)
+	came := uint64(e.log.End()) - e.sealedAt
+	return taken >= e.cfg.tune.window && e.recent.Unsealed() > 0 || came >= uint64(e.span(taken)) ||
+		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.retold) || k.isAhead(0)
 }
 
 // rests reports whether a window that was sealed is not written yet, since most of what is in it

@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -39,7 +40,8 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 }
 
 // listing is a page of a list: what stands among the recent is copied in one step, what stands in
-// the runs that there are then is read without the lock, and what has changed meanwhile is left out.
+// the runs that there are then is read without the lock, then what is among the recent by then is copied
+// too, and what is not there any more is left out.
 type listing struct {
 	name   string
 	state  engine.State
@@ -65,16 +67,26 @@ type candidate struct {
 }
 
 func (l *listing) run(c *call) error {
-	for again := true; again; {
+	for tries := 1; ; tries++ {
 		if err := c.step(func() error { return l.begin(c) }); err != nil || l.q == nil {
 			return err
 		}
-		again = false
-		if l.state != engine.Leased {
-			err := c.apart(func() error { return l.scan(c) })
-			if again = errors.Is(err, run.ErrClosed); err != nil && !again { // one was merged away
-				return err
-			}
+		if l.state == engine.Leased {
+			break
+		}
+		err := c.apart(func() error { return l.scan(c) })
+		if errors.Is(err, run.ErrClosed) { // one was merged away
+			continue
+		}
+		same := false
+		if err == nil {
+			err = c.step(func() error { same = l.anew(c); return nil })
+		}
+		if err != nil {
+			return err
+		}
+		if same || tries >= listTries {
+			break
 		}
 	}
 	l.order()
@@ -138,23 +150,42 @@ func (l *listing) begin(c *call) error {
 			}
 		}
 	}
+	l.walk(c)
+	return nil
+}
+
+// listTries is how often a page is begun at most because there are other runs: who changed meanwhile and
+// went to one of these may then be missing, as who changes may.
+const listTries = 4
+
+// anew takes the candidates that are in memory by now: who was in a run, and was written down before that
+// was read, is among them. It reports whether the runs are the same as when the page was begun.
+func (l *listing) anew(c *call) bool {
+	c.see(l.q)
+	l.walk(c)
+	return l.set == c.e.runs
+}
+
+// walk takes the candidates among the recent.
+func (l *listing) walk(c *call) {
+	n := 0
 	walk, from := c.e.recent.Ascend, l.span.Low
 	if l.newest {
 		walk, from = c.e.recent.Descend, l.span.High
 	}
-	walk(q.num, l.area(), recent.Position{At: from.At, ID: uint64(from.ID)}, func(e recent.Entry) bool {
+	walk(l.q.num, l.area(), recent.Position{At: from.At, ID: uint64(from.ID)}, func(e recent.Entry) bool {
 		p := token.Place{At: e.At, ID: engine.ID(e.ID)}
 		if !l.span.Holds(p) {
 			return false
 		}
-		if len(l.seen) == l.candidates() {
+		if n == l.candidates() {
 			l.end = false
 			return false
 		}
 		l.seen = append(l.seen, candidate{Place: p})
+		n++
 		return true
 	})
-	return nil
 }
 
 // leased takes the candidates of those who are leased.
@@ -191,6 +222,9 @@ func (l *listing) candidates() int { return l.most + 64 }
 // those is left to the next page.
 func (l *listing) order() {
 	slices.SortFunc(l.seen, func(a, b candidate) int {
+		if a.Place == b.Place { // who was written down is found by his id
+			return cmp.Compare(a.at.record().Run, b.at.record().Run)
+		}
 		if l.newest {
 			a, b = b, a
 		}

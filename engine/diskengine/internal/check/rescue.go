@@ -39,9 +39,9 @@ func Losses(f disk.FS, dir string, cfg *Config) (all []Loss, err error) {
 
 // Rescue makes a sound store of what can be read of a damaged one, in its place. First it calls tell
 // with what is given up; an error of that ends it with nothing changed. Then the files get a second
-// name in a directory beside them, Rescued.Aside, where segments of the log are copied; what is damaged is written anew from what can be read
-// of it, and one rename of the manifest puts that in force: until then the store is what it was, and after
-// an error by then nothing stays aside.
+// name in a directory beside them, Rescued.Aside, where segments of the log are copied; what is damaged
+// is written anew from what can be read of it, and one rename of the manifest puts that in force: until
+// then the store is what it was, and after an error by then nothing stays aside.
 //
 // Messages that can be read are kept, one by one. What had been acked, cancelled or purged by something
 // that is lost comes back.

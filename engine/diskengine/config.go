@@ -85,6 +85,7 @@ const (
 	bytesPerLease  = 256
 	defaultMinFree = 256 << 20
 	defaultBallast = 64 << 20
+	defaultRetry   = time.Minute
 	defaultClose   = 20 * time.Second
 	defaultSegment = 16 << 20
 	defaultSpan    = 7 * defaultSegment
@@ -113,6 +114,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.BallastBytes == 0 {
 		d.BallastBytes = defaultBallast
+	}
+	if d.RetryFor == 0 {
+		d.RetryFor = defaultRetry
 	}
 	if d.CloseTimeout <= 0 {
 		d.CloseTimeout = defaultClose

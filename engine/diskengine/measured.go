@@ -23,6 +23,8 @@ type measured struct {
 	runs  atomic.Int64 // to runs
 	other atomic.Int64
 
+	patience patience // with what the disk cannot be asked for
+
 	mu  sync.Mutex
 	ops list.List // of operation, under way, the oldest first
 }
@@ -129,10 +131,12 @@ func (m *measured) List(dir string) ([]string, error) {
 	return m.FS.List(dir)
 }
 
-// SyncDir implements disk.FS.
+// SyncDir implements disk.FS. It takes a file descriptor, and waits for one where there is none.
 func (m *measured) SyncDir(dir string) error {
-	defer m.begin("sync", dir)()
-	return m.FS.SyncDir(dir)
+	return m.patience.with(func() error {
+		defer m.begin("sync", dir)()
+		return m.FS.SyncDir(dir)
+	})
 }
 
 // Free implements disk.FS.

@@ -44,7 +44,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e.mu.held = e.cfg.tune.held
 	e.bodies = semaphore.NewWeighted(e.cfg.MemoryBytes / largePart)
 	e.setRuns(new(sources))
-	e.disk = &measured{FS: e.cfg.tune.fs}
+	e.disk = &measured{FS: e.cfg.tune.fs, patience: patience{e.cfg.RetryFor, e.cfg.Logger}}
 	e.fs, e.slog = e.disk, e.cfg.Logger
 	e.life, e.end = context.WithCancel(context.Background())
 	defer func() {

@@ -116,15 +116,61 @@ func TestSegmentsThatCannotBeMade(t *testing.T) {
 					t.Error(err)
 				}
 				e = p.open(t)
-				for _, key := range kept {
-					if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key}); err != nil {
-						t.Fatal(err)
-					}
-				}
+				holdKeys(t, e, "q", kept)
 				if err := e.Close(); err != nil {
 					t.Error(err)
 				}
 			})
 		})
+	}
+}
+
+// TestDirectoriesThatCannotBeOpened takes away the file descriptor that it takes to make the names in a
+// directory durable: for a while again and again, which nobody notices, and for good, which stops the store
+// once it has tried for as long as it is to.
+func TestDirectoriesThatCannotBeOpened(t *testing.T) {
+	for name, forGood := range map[string]bool{"for a while": false, "for good": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := disktest.New(nil)
+				p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, RetryFor: 5 * time.Second},
+					diskengine.Tune{SegmentBytes: 32 << 10, SpanBytes: 64 << 10}}
+				e := p.open(t)
+				var refused atomic.Int64
+				d.Hook(func(c disktest.Call) error {
+					if c.Op == disktest.SyncDir && (forGood || refused.Add(1)%5 != 0) {
+						return syscall.EMFILE
+					}
+					return nil
+				})
+				begun := time.Now()
+				kept, err := fill(t, e, "q", 3000, time.Hour)
+				switch took := time.Since(begun); {
+				case forGood && (!errors.Is(err, engine.ErrUnavailable) || !errors.Is(err, syscall.EMFILE) || took < 5*time.Second):
+					t.Errorf("%d are kept after %v: %v", len(kept), took, err)
+				case !forGood && (err != nil || refused.Load() < 50):
+					t.Errorf("refused %d times, %d are kept: %v", refused.Load(), len(kept), err)
+				}
+				if err := e.Close(); err != nil && !forGood {
+					t.Error(err)
+				}
+				d.Hook(nil)
+				e = p.open(t)
+				holdKeys(t, e, "q", kept)
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// holdKeys fails the test unless an engine has messages of such keys.
+func holdKeys(t *testing.T, e engine.Engine, queue string, keys []string) {
+	t.Helper()
+	for _, key := range keys {
+		if _, err := e.Get(t.Context(), engine.Ref{Queue: queue, Key: key}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -1,0 +1,38 @@
+package diskengine
+
+import (
+	"errors"
+	"log/slog"
+	"syscall"
+	"time"
+)
+
+// patience is with calls for which there is no file descriptor, as while as many connections are open as
+// the process may have files. Such a call has done nothing and is made again: taken for a sync that failed
+// it would stop the store.
+type patience struct {
+	most time.Duration // with each call; not above 0: none
+	slog *slog.Logger
+}
+
+const (
+	firstPatience = time.Millisecond // before a call is made again; each time twice as long
+	mostPatience  = 100 * time.Millisecond
+)
+
+// with makes a call, and again while there is no file descriptor for it.
+func (p *patience) with(call func() error) error {
+	err := call()
+	for begun, wait := time.Now(), firstPatience; isScarce(err) && time.Since(begun) < p.most; wait = min(2*wait, mostPatience) {
+		time.Sleep(wait)
+		if err = call(); isScarce(err) && wait < mostPatience && 2*wait >= mostPatience {
+			p.slog.Warn("tarry disk: no file descriptor is left: what needs one is tried again", "error", err)
+		}
+	}
+	return err
+}
+
+// isScarce reports whether an error says that the process, or the machine, may open no more files.
+func isScarce(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}

@@ -33,7 +33,7 @@ func TestTooLittleSpaceRefusesPushesOnly(t *testing.T) {
 		}
 		d.SetSpace(d.Used() + least/2)
 		time.Sleep(2 * time.Second)
-		if err := e.Ready(t.Context()); !errors.Is(err, engine.ErrNoSpace) || !strings.Contains(err.Error(), "free some space") {
+		if err := e.Ready(t.Context()); !errors.Is(err, engine.ErrNoSpace) || !strings.Contains(err.Error(), "1 MiB are to be left free (min_free): free some space") {
 			t.Errorf("ready: %v", err)
 		}
 		if err := pushAll(t, e, message("q", "c", 0)); !errors.Is(err, engine.ErrNoSpace) || !errors.Is(err, engine.ErrLimit) {

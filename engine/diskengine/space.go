@@ -2,6 +2,7 @@ package diskengine
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"sync"
@@ -101,7 +102,7 @@ func (s *space) measure() (free int64, known bool) {
 
 func (s *space) tell(short bool) {
 	if short {
-		s.e.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.e.dir, "free_bytes", s.free.Load())
+		s.e.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.e.dir, "free_bytes", s.free.Load(), "min_free_bytes", s.least())
 	} else {
 		s.e.slog.Info("tarry disk: there is space again: pushes are accepted", "dir", s.e.dir, "free_bytes", s.free.Load())
 	}
@@ -214,7 +215,10 @@ func (e *Engine) refused(op string) error {
 	if err := e.failed(); err != nil {
 		return broken(op, err)
 	}
-	if e.space.isShort() {
+	switch {
+	case e.space.low.Load():
+		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: fmt.Sprintf("%d MiB are to be left free (min_free): %s", e.space.least()>>20, noSpaceHint)}
+	case e.space.isShort():
 		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: noSpaceHint}
 	}
 	return wrap(op, e.log.Full())

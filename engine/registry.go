@@ -49,6 +49,9 @@ func parse(rawURL string) (*url.URL, error) {
 }
 
 func unknown(scheme string) error {
+	if scheme == "" {
+		return &Error{Op: "open", Err: ErrInvalid, Hint: "the store has no scheme; of a directory it is disk:, as in disk:tarry-data"}
+	}
 	return &Error{Op: "open", Err: ErrInvalid, Hint: fmt.Sprintf(
 		"no engine has the scheme %q; known here: %s; programs import the engine's package", scheme, strings.Join(Schemes(), ", "))}
 }

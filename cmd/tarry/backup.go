@@ -119,8 +119,8 @@ type backupShown struct {
 func (p *Program) showBackup(asJSON bool, outcome, to string, b engine.Backup) error {
 	o := p.printer(asJSON)
 	object := backupShown{strings.ReplaceAll(outcome, " ", "_"), to, b.Taken.UTC(), b.Files, b.Bytes, b.Copied}
-	if err := o.line(object, "%s to %s what was answered before %s: %d files, %s, of which %s were copied",
-		outcome, to, formatTime(b.Taken), b.Files, sizeText(b.Bytes), sizeText(b.Copied)); err != nil {
+	if err := o.line(object, "%s to %s what was answered before %s: %s, %s, of which %s were copied",
+		outcome, to, formatTime(b.Taken), counted(b.Files, "file"), sizeText(b.Bytes), sizeText(b.Copied)); err != nil {
 		return err
 	}
 	return o.flush()

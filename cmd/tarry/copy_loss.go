@@ -82,7 +82,7 @@ func (c *copier) summary() string {
 	if c.flags.dryRun {
 		did = "would copy"
 	}
-	line := fmt.Sprintf("%s %d messages of %d queues", did, t.Copied, c.queues)
+	line := fmt.Sprintf("%s %s of %s", did, counted(t.Copied, "message"), counted(c.queues, "queue"))
 	if what := counts(t.Buried, "dead copied", t.Kept, "kept as TO has them", t.Begun, "begin again with attempt 0", t.Stripped, "lost what TO has not", t.Expired, "expire before they are due"); what != "" {
 		line += "; " + what
 	}

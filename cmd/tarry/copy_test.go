@@ -222,7 +222,7 @@ func TestCopyIsTakenUpAgain(t *testing.T) {
 	closed(t, c)
 	run1(t, world{}, step{args: "copy disk:old disk:new?max_pending=3", code: exitFailed, stdout: `QUEUE .*\nq  3  0 .*`,
 		stderr: `tarry: .*limit.*; 3 messages were copied before, 0 of them without a key: run it again with --merge.*\n`})
-	run1(t, world{}, step{args: "copy disk:old disk:new --merge", stdout: `QUEUE .*\nq  3  3  0 .*`, stderr: "copied 3 messages of 1 queues; 3 kept as TO has them\n"})
+	run1(t, world{}, step{args: "copy disk:old disk:new --merge", stdout: `QUEUE .*\nq  3  3  0 .*`, stderr: "copied 3 messages of 1 queue; 3 kept as TO has them\n"})
 	if got := waiting(t, "disk:new", "q", "scheduled", "ready"); len(got) != 6 {
 		t.Errorf("there are %v", got)
 	}
@@ -262,7 +262,7 @@ func TestCopyRefuses(t *testing.T) {
 		{args: "copy disk:old disk:new ma!l", code: exitUsage, stderr: `tarry: copy .*byte 3 of the queue's name.*\n`},
 		{args: "copy disk:none disk:new", code: exitNotFound, stderr: `tarry: copy: not found .there is no directory none.\n`},
 		{args: "copy disk:old http://127.0.0.1:1", code: exitUnavailable, stderr: `tarry: open: .*is it running.*\n`},
-		{args: "copy disk:old @url --dry-run", stdout: `QUEUE .*\nmail  1 .*`, stderr: "would copy 1 messages of 1 queues\n"},
+		{args: "copy disk:old @url --dry-run", stdout: `QUEUE .*\nmail  1 .*`, stderr: "would copy 1 message of 1 queue\n"},
 	} {
 		run1(t, world{}, s)
 	}
@@ -271,7 +271,7 @@ func TestCopyRefuses(t *testing.T) {
 			t.Errorf("%s was made", dir)
 		}
 	}
-	run1(t, world{}, step{args: "copy disk:old @url --settings=false mail", stdout: `QUEUE .*\nmail  1 .*`, stderr: "copied 1 messages of 1 queues\n"})
+	run1(t, world{}, step{args: "copy disk:old @url --settings=false mail", stdout: `QUEUE .*\nmail  1 .*`, stderr: "copied 1 message of 1 queue\n"})
 	if entries, err := os.ReadDir(filepath.Join(".", "made")); err != nil || len(entries) == 0 {
 		t.Errorf("made: %v", err)
 	}
@@ -306,8 +306,8 @@ func TestCopyOfTheDead(t *testing.T) {
 				t.Fatal(err)
 			}
 			closed(t, c)
-			run1(t, world{}, step{args: "copy --dead --dry-run " + pair[0] + " " + pair[1], stdout: `QUEUE .*\nq  1  0  0  0  120  -  -  -\n`, stderr: `would copy 1 messages of 1 queues; 120 dead copied\n`})
-			run1(t, world{}, step{args: "copy --dead " + pair[0] + " " + pair[1], stdout: `QUEUE .*\nq  1  0  0  0  120  -  -  -\n`, stderr: `copied 1 messages of 1 queues; 120 dead copied\n`})
+			run1(t, world{}, step{args: "copy --dead --dry-run " + pair[0] + " " + pair[1], stdout: `QUEUE .*\nq  1  0  0  0  120  -  -  -\n`, stderr: `would copy 1 message of 1 queue; 120 dead copied\n`})
+			run1(t, world{}, step{args: "copy --dead " + pair[0] + " " + pair[1], stdout: `QUEUE .*\nq  1  0  0  0  120  -  -  -\n`, stderr: `copied 1 message of 1 queue; 120 dead copied\n`})
 			lines := strings.Split(strings.TrimSpace(at(pair[1]).must(t, "ls", "q", "--state", "dead", "--limit", "0", "--body", "--json")), "\n")
 			if len(lines) != n {
 				t.Fatalf("%d are dead, of %d", len(lines), n)
@@ -336,7 +336,7 @@ func TestCopyAndRabbitMQ(t *testing.T) {
 	run1(t, world{}, step{args: "copy " + rabbit + " disk:new", code: exitFailed, stderr: `tarry: copy: .*FROM cannot be read.*\n`})
 	run1(t, world{}, step{args: "copy disk:old " + rabbit, code: exitUsage, stderr: `tarry: the engine rabbit cannot tell whether TO holds something .--merge.*\n`})
 	run1(t, world{}, step{args: "copy disk:old --merge " + rabbit, code: exitFailed, stderr: `tarry: copy: .*has no keys, priorities, expire_after, remember; --lossy copies without.*\n`})
-	run1(t, world{}, step{args: "copy disk:old --merge --lossy " + rabbit, stdout: `QUEUE .*\ncopied  2 .*`, stderr: `copied 2 messages of 1 queues; 1 lost what TO has not\n`})
+	run1(t, world{}, step{args: "copy disk:old --merge --lossy " + rabbit, stdout: `QUEUE .*\ncopied  2 .*`, stderr: `copied 2 messages of 1 queue; 1 lost what TO has not\n`})
 }
 
 func TestDraftOfWhatExpiresBeforeItIsDue(t *testing.T) {

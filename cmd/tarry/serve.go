@@ -49,8 +49,9 @@ func (p *Program) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the HTTP API and the dashboard on a store",
 		Long: `Serve opens a store and serves the HTTP API on it, and at / the dashboard, until
-interrupted; then it takes no new requests, answers those under way and closes the store. Its defaults need
-nothing else: messages lie in ./tarry-data, and only this machine may call.
+interrupted; then it takes no new requests, answers those under way and closes the
+store. Its defaults need nothing else: messages lie in ./tarry-data, and only this
+machine may call.
 
 Messages that are due it hands on by the routes of the --config file (tarry route
 --help); SIGHUP has it read the routes again.

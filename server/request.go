@@ -104,7 +104,7 @@ func isType(contentType string) bool {
 
 func (s *Server) tooLarge() error {
 	return refusal(http.StatusRequestEntityTooLarge, "too_large",
-		"the request is larger than "+strconv.Itoa(s.cfg.MaxRequest)+" bytes", "send fewer messages in one request")
+		"the request is larger than "+strconv.Itoa(s.cfg.MaxRequest)+" bytes", "send fewer messages in one request, or have the server take larger bodies (tarry serve --max-body)")
 }
 
 func brokenOff(err error) error {

@@ -1,0 +1,41 @@
+package diskengine_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// TestSinglePushWaitsForHalfAMinute has the disk be behind, and says what a client is told of it: nothing
+// for as long as docs/engines/disk.md says, then that the store does not answer.
+func TestSinglePushWaitsForHalfAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := starve(t)
+		defer e.let()
+		const others = 4
+		answers := e.waits(t, t.Context(), others)
+		c := tarry.New(e.Engine, &tarry.Config{Logger: quiet})
+		begun := time.Now()
+		_, err := c.Push(t.Context(), "q", noise(1000), tarry.Key("a"))
+		if took := time.Since(begun); !errors.Is(err, tarry.ErrUnavailable) || !strings.Contains(err.Error(), engine.HintUnknown) || took.Round(time.Second) != 30*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+		e.let()
+		for range others {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := c.Push(t.Context(), "q", noise(1000), tarry.Key("a")); err != nil {
+			t.Errorf("once the disk has caught up: %v", err)
+		}
+		if err := errors.Join(c.Close(), e.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -29,7 +29,8 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 	})
 }
 
-// Resume ends a pause; a queue that is not paused stays as it is.
+// Resume ends a pause, also one that is over: it is not to come back where the clock is set back and
+// the store is opened again.
 func (e *Engine) Resume(ctx context.Context, name string) error {
 	return e.do(ctx, "resume", func(c *call) error {
 		return c.step(func() error {
@@ -37,10 +38,7 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 			if q == nil || err != nil {
 				return err
 			}
-			c.see(q)
-			if q.pause != 0 {
-				c.pause(q, 0)
-			}
+			c.pause(q, 0)
 			return nil
 		})
 	})

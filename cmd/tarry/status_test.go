@@ -42,8 +42,8 @@ func TestStatusOfAFullDisk(t *testing.T) {
 	t.Chdir(t.TempDir())
 	w, _ := served(t, "disk:data?min_free=1000000GiB")
 	run1(t, w, step{args: "status", code: exitFailed,
-		stdout: `tarry .*: not ready\n! .*no space left on disk.*\n  free some space.*\n0 queues: .*`, stderr: `tarry: there is 1 problem .*\n`})
-	run1(t, w, step{args: "status --ready", code: exitFailed, stderr: `tarry: status: pushes fail: no space left on disk: limit reached \(free some space.*\)\n`})
+		stdout: `tarry .*: not ready\n! .*no space left on disk.*\n  [0-9]+ MiB are to be left free \(min_free\): free some space.*\n0 queues: .*`, stderr: `tarry: there is 1 problem .*\n`})
+	run1(t, w, step{args: "status --ready", code: exitFailed, stderr: `tarry: status: pushes fail: no space left on disk: limit reached \([0-9]+ MiB are to be left free \(min_free\): free some space.*\)\n`})
 	o := w.tarry(t, "status", "--json")
 	s := object(t, o.stdout)
 	if o.code != exitFailed || s["ready"] != false || len(s["problems"].([]any)) != 1 || s["problems"].([]any)[0].(map[string]any)["problem"] != "not_ready" {

@@ -97,14 +97,15 @@ func (p *player) back(d time.Duration) {
 }
 
 // crashed is restart for an engine that crashed. A lease of the process itself, and unless leases
-// last any, may as well never have been, as the engine tells; and what it met without being asked to may have to be met again.
+// last any, may as well never have been, as the engine tells, but for one at whose end the key has passed
+// on; and what it met without being asked to may have to be met again.
 func (p *player) crashed(m *Model) {
 	p.restart(m)
 	m.advance(p.now) // who has died and been dropped has not expired
 	lost := false
 	lasting := p.b.h.Lasting != nil && p.b.h.Lasting(p.e)
 	for _, x := range m.msgs {
-		if x.State != engine.Leased || x.remote && lasting {
+		if x.State != engine.Leased || x.remote && lasting || m.passedOn(x, p.now) {
 			continue
 		}
 		got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})

@@ -79,3 +79,10 @@ func (m *Model) standing(ref engine.Ref, x *modelMessage, now time.Time) (Situat
 	}
 	return s, nil
 }
+
+// passedOn reports whether the key of x has passed on to another, which may have gone since and be
+// remembered: that was answered, so no crash undoes that x had died or gone before.
+func (m *Model) passedOn(x *modelMessage, now time.Time) bool {
+	o := m.live(x.Queue, x.Key, now)
+	return o != nil && o != x || m.remembered(x.Queue, x.Key) != nil
+}

@@ -172,7 +172,7 @@ func frailHarness(f *frailty) Harness {
 // loseLeases makes of a model what a crash leaves that loses all leases, and the deaths they led to.
 func loseLeases(m *Model) {
 	for _, x := range slices.Concat(m.msgs, m.dropped) {
-		if o := m.live(x.Queue, x.Key, m.now()); x.State != engine.Leased || o != nil && o != x {
+		if x.State != engine.Leased || m.passedOn(x, m.now()) {
 			continue
 		}
 		x.wait()
@@ -302,6 +302,40 @@ func TestPartOfARedrive(t *testing.T) {
 	}
 	if problems := p.becomes([]*Model{before, p.m, p.merged(before, p.m)}); problems != "" {
 		t.Error(problems)
+	}
+}
+
+// TestReleaseBehindACancel has one be released that had died at the end of a lease, when another under its
+// key had been pushed and cancelled: that forgets the key, which a loss of the lease would not, and who has
+// expired in the queue hides that none is counted.
+func TestReleaseBehindACancel(t *testing.T) {
+	b := newBed(t, frailHarness(&frailty{}))
+	b.h.Lasting = nil
+	p := newPlayer(b, b.h.Clock.Now())
+	q := p.queues[0]
+	message := func(key string, expires time.Duration) []engine.Message {
+		due := engine.When{At: p.now.Add(-time.Hour)}
+		return []engine.Message{{Queue: q, Key: key, Due: due, Terms: engine.Terms{MaxAttempts: 1, ExpireAfter: expires, Remember: time.Hour}}}
+	}
+	p.push(message("a", 0), false)
+	p.lease([]engine.Want{{Queue: q, Max: 1, TTR: time.Second, Remote: true}})
+	p.clock.Advance(time.Minute)
+	p.tick()
+	p.push(message("a", 0), false)
+	p.cancel(engine.Ref{Queue: q, Key: "a"})
+	p.push(message("b", time.Minute), false)
+	before, after := p.m.clone(), p.m
+	for e, token := range map[engine.Engine]string{p.e: p.leases[0].engine, after: p.leases[0].model} {
+		if r, err := e.Settle(t.Context(), []engine.Settlement{{Token: token, Do: engine.Release}}); err != nil || r[0].Err != nil {
+			t.Fatal(r, err)
+		}
+	}
+	p.e = b.h.Crash(t, p.e)
+	for _, m := range []*Model{before, after} {
+		p.crashed(m)
+	}
+	if problems := p.becomes([]*Model{before, after}); problems != "" || p.m != after || p.m.remembered(q, "a") != nil {
+		t.Errorf("taken for what was before: %v%s", p.m == before, problems)
 	}
 }
 

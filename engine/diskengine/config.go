@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"cmp"
 	"log/slog"
 	"runtime"
 	"time"
@@ -102,22 +103,14 @@ func (c *Config) withDefaults() Config {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	if d.MemoryBytes == 0 {
-		d.MemoryBytes = defaultMemory
-	}
+	d.MemoryBytes = cmp.Or(d.MemoryBytes, defaultMemory)
 	d.MemoryBytes = max(LeastMemory, d.MemoryBytes)
 	if d.MaxLeases <= 0 {
 		d.MaxLeases = d.MemoryBytes / bytesPerLease
 	}
-	if d.MinFreeBytes == 0 {
-		d.MinFreeBytes = defaultMinFree
-	}
-	if d.BallastBytes == 0 {
-		d.BallastBytes = defaultBallast
-	}
-	if d.RetryFor == 0 {
-		d.RetryFor = defaultRetry
-	}
+	d.MinFreeBytes = cmp.Or(d.MinFreeBytes, defaultMinFree)
+	d.BallastBytes = cmp.Or(d.BallastBytes, defaultBallast)
+	d.RetryFor = cmp.Or(d.RetryFor, defaultRetry)
 	if d.CloseTimeout <= 0 {
 		d.CloseTimeout = defaultClose
 	}
@@ -128,36 +121,16 @@ func (c *Config) withDefaults() Config {
 	if t.fs == nil {
 		t.fs = disk.OS{}
 	}
-	if t.window == 0 {
-		t.window = d.MemoryBytes / 3 // one takes messages in, one is written, and there is some for the rest
-	}
-	if t.segment == 0 {
-		t.segment = defaultSegment
-	}
-	if t.span == 0 {
-		t.span = defaultSpan
-	}
-	if t.ahead == 0 {
-		t.ahead = aheadSpans
-	}
-	if t.near == 0 {
-		t.near = max(leastNear, d.MemoryBytes/4)
-	}
-	if t.ready == 0 {
-		t.ready = window
-	}
-	if t.entry == 0 {
-		t.entry = defaultEntry
-	}
-	if t.atomic == 0 {
-		t.atomic = stepItems
-	}
-	if t.fanIn == 0 {
-		t.fanIn = defaultFanIn
-	}
-	if t.openers == 0 {
-		t.openers = runtime.GOMAXPROCS(0)
-	}
+	t.window = cmp.Or(t.window, d.MemoryBytes/3) // one takes messages in, one is written, and there is some for the rest
+	t.segment = cmp.Or(t.segment, defaultSegment)
+	t.span = cmp.Or(t.span, defaultSpan)
+	t.ahead = cmp.Or(t.ahead, aheadSpans)
+	t.near = cmp.Or(t.near, max(leastNear, d.MemoryBytes/4))
+	t.ready = cmp.Or(t.ready, window)
+	t.entry = cmp.Or(t.entry, defaultEntry)
+	t.atomic = cmp.Or(t.atomic, stepItems)
+	t.fanIn = cmp.Or(t.fanIn, defaultFanIn)
+	t.openers = cmp.Or(t.openers, runtime.GOMAXPROCS(0))
 	if t.between == nil {
 		t.between = func(string) {}
 	}

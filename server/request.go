@@ -112,7 +112,7 @@ func brokenOff(err error) error {
 	if errors.As(err, &ne) && ne.Timeout() {
 		return refusal(http.StatusRequestTimeout, "invalid", "the request's body did not come in time", "")
 	}
-	return wire.Wrong("the request's body broke off: %v", err)
+	return wire.Wrong("the request's body broke off: %v", err).WithHint("nothing was done; send as many bytes as the Content-Length says")
 }
 
 // leave is drain for who has no token: he does not hold a connection by what he does not

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"go.uber.org/goleak"
 
@@ -321,6 +322,27 @@ func TestBadRequests(t *testing.T) {
 	}
 	if q := a.call(200, "GET", "/v1/queues", ""); len(q["queues"].([]any)) != 0 {
 		t.Errorf("something was kept: %v", q)
+	}
+}
+
+// Whose JSON is cut off, by himself or on its way, hears what to send.
+func TestCutOffRequests(t *testing.T) {
+	a := newAPI(t)
+	for name, c := range map[string]struct {
+		body io.Reader
+		hint string
+	}{
+		"nothing":   {strings.NewReader(""), "send one whole JSON object"},
+		"a part":    {strings.NewReader(`{"body":{"to":"an`), "send one whole JSON object"},
+		"broke off": {io.MultiReader(strings.NewReader(`{"body"`), iotest.ErrReader(io.ErrUnexpectedEOF)), "nothing was done; send as many bytes as"},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/queues/q/messages", c.body)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		a.s.ServeHTTP(w, r)
+		if code, _ := checkError(t, w); w.Code != 400 || code != "invalid" || !strings.Contains(w.Body.String(), `"hint":"`+c.hint) {
+			t.Errorf("%s: %d %s, want the hint %q", name, w.Code, w.Body, c.hint)
+		}
 	}
 }
 

@@ -30,3 +30,11 @@ func TestErrorsKeepWhatTheyAre(t *testing.T) {
 		t.Errorf("%+v", shown)
 	}
 }
+
+// An answer that is cut off is no fault of whoever reads it: nothing says how he should send it.
+func TestCutOffAnswersHaveNoHint(t *testing.T) {
+	err := ReadAnswer([]byte(`{"error":{"code":"inv`), func(r *Reader) { r.Failure() })
+	if e, ok := err.(*Error); !ok || e.Hint != "" {
+		t.Errorf("%+v", err)
+	}
+}

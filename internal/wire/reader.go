@@ -79,12 +79,19 @@ func ReadAnswer(data []byte, f func(r *Reader)) error {
 	return err
 }
 
+// cutHint is for who sends less than a whole object, or nothing.
+const cutHint = "send one whole JSON object, up to its last brace; in a shell it stands in single quotes"
+
 func (r *Reader) malformed(err error) {
 	if r.err != nil {
 		return
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		r.err = Wrong("malformed JSON: it ends too early")
+		cut := Wrong("malformed JSON: it ends too early")
+		if !r.lenient {
+			cut.Hint = cutHint
+		}
+		r.err = cut
 		return
 	}
 	var se *jsontext.SyntacticError

@@ -29,11 +29,11 @@ func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) 
 		if err := e.failed(); err != nil {
 			return broken(op, err)
 		}
-		if !e.copying.TryLock() {
-			return &engine.Error{Op: op, Err: engine.ErrLimit, Hint: "another backup is being made; wait until that is done"}
-		}
 		made := make(chan engine.Backup, 1)
 		err := c.apart(func() error {
+			if !e.copying.TryLock() {
+				return &engine.Error{Op: op, Err: engine.ErrLimit, Hint: "another backup is being made; wait until that is done"}
+			}
 			defer e.copying.Unlock()
 			b, err := e.backup(ctx, dir)
 			made <- b

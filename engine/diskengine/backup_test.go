@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -22,6 +23,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/internal/leave"
 )
 
 // far is a file system on which the first directories of paths lie on different disks.
@@ -433,6 +435,45 @@ func TestBackupEnds(t *testing.T) {
 	if names, err := p.fs.List("/backup"); err != nil || !slices.Equal(names, []string{"LOCK"}) {
 		t.Errorf("left %v, %v", names, err)
 	}
+}
+
+// TestBackupOnceTheDiskAnswers refuses one while as many calls as may be wait for the disk whose callers have
+// left, and makes the next.
+func TestBackupOnceTheDiskAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := disktest.New(nil)
+		p := newPlace(d, nil)
+		e := p.open(t)
+		pushKeys(t, e, "k")
+		must(t, e.Flush(t.Context()))
+		gate := make(chan struct{})
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read {
+				<-gate
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var left sync.WaitGroup
+		for range leave.Most {
+			left.Go(func() {
+				if _, err := e.Get(ctx, engine.Ref{Queue: "q", Key: "k"}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("a look-up: %v", err)
+				}
+			})
+		}
+		left.Wait()
+		if _, err := e.Backup(t.Context(), "/backup"); !errors.Is(err, engine.ErrUnavailable) {
+			t.Errorf("while the disk does not answer: %v", err)
+		}
+		close(gate)
+		synctest.Wait()
+		if _, err := e.Backup(t.Context(), "/backup"); err != nil {
+			t.Error(err)
+		}
+		must(t, e.Close())
+	})
 }
 
 // TestBackupPowerLoss lets the power go at each call by which backups change the disk: the source is

@@ -27,8 +27,8 @@ func (e *Engine) refuseAtomic(bytes int) error {
 
 // PushAtomic keeps all messages or none, also over several queues: they are one entry of the log, and
 // nobody sees some of them without the others.
-// Those that stood in the way have an error in the results. Together they may have 128 MiB, with the
-// bodies of those that are rearmed, else it is an ErrTooLarge.
+// Those that stood in the way have an error in the results. Together they may have 128 MiB, with their headers
+// and the bodies of those that are rearmed, else it is an ErrTooLarge.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	a := newAtomicPush(msgs)
 	if err := e.refuseAtomic(a.bytes); err != nil {
@@ -102,8 +102,9 @@ type atomicPush struct {
 func newAtomicPush(msgs []engine.Message) *atomicPush {
 	a := &atomicPush{msgs: msgs, results: make([]engine.PushResult, len(msgs)), hashes: make([]sought, len(msgs)), creates: make([]bool, len(msgs))}
 	for i := range msgs {
-		a.bytes += len(msgs[i].Body) + len(msgs[i].Key) + 256
+		a.bytes += len(msgs[i].Key) + 256
 	}
+	a.bytes += contentBytes(msgs)
 	return a
 }
 

@@ -276,6 +276,45 @@ func TestLargePushesWaitForEachOther(t *testing.T) {
 	})
 }
 
+// TestHeadersCountAsBodiesDo pushes messages without a body whose headers are larger together than the log may
+// be ahead by: one push goes in, and no other until that is written to a run.
+func TestHeadersCountAsBodiesDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pushers, n, each = 5, 300, mostAhead * 3 / 2 / 300
+		e := starve(t)
+		defer e.let()
+		headers := []engine.Header{{Name: "h", Value: string(noise(each))}}
+		answers := make(chan error, pushers)
+		for i := range pushers {
+			go func() {
+				msgs := make([]engine.Message, n)
+				for k := range msgs {
+					msgs[k] = message("q", fmt.Sprint(i, "-", k), time.Hour)
+					msgs[k].Headers = headers
+				}
+				_, err := e.PushAtomic(t.Context(), msgs)
+				answers <- err
+			}()
+		}
+		time.Sleep(time.Second)
+		if k := e.is(t, "disk_waiting_pushes"); k != pushers-1 {
+			t.Errorf("%d of %d pushes wait", k, pushers)
+		}
+		if k := e.is(t, "disk_log_bytes"); k < n*each || k > n*each*5/4 {
+			t.Errorf("the log holds %d bytes, one push has %d", k, n*each)
+		}
+		e.let()
+		for range pushers {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestWhatIsSaidAgainHoldsNoPushUp has more leases than the log may be ahead by, which each flush writes
 // again: pushes go on.
 func TestWhatIsSaidAgainHoldsNoPushUp(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // those under way have no more bytes than a quarter of Config.MemoryBytes together, or one of them is
 // alone. So what they take beside that memory is at most as much again, or twice the largest.
 const (
-	largePush = recent.Long // bytes of bodies from which a push is large
+	largePush = recent.Long // bytes of bodies and headers from which a push is large
 	largePart = 4
 )
 
@@ -66,10 +66,14 @@ func (e *Engine) borrow(bytes int) func(bytes int) ([]byte, func()) {
 	}
 }
 
-// bodyBytes is how many bytes the bodies of messages have.
-func bodyBytes(msgs []engine.Message) (n int) {
+// contentBytes is how many bytes the bodies of messages have, and their headers.
+func contentBytes(msgs []engine.Message) (n int) {
 	for i := range msgs {
-		n += len(msgs[i].Body)
+		m := &msgs[i]
+		n += len(m.Body) + len(m.ContentType)
+		for _, h := range m.Headers {
+			n += len(h.Name) + len(h.Value)
+		}
 	}
 	return n
 }

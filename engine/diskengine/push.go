@@ -15,7 +15,7 @@ import (
 // Push keeps each message or applies its conflict policy, and answers when that is durable.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
-	bytes := bodyBytes(msgs)
+	bytes := contentBytes(msgs)
 	leave, err := e.enter(ctx, bytes)
 	if err != nil {
 		return nil, err
@@ -85,9 +85,9 @@ func (c *call) pushLarge(msgs []engine.Message, results []engine.PushResult) err
 func weight(msgs []engine.Message) (n int64) {
 	const rest = 64 // of a record
 	for i := range msgs {
-		n += int64(len(msgs[i].Body) + len(msgs[i].Key) + rest)
+		n += int64(len(msgs[i].Key) + rest)
 	}
-	return n
+	return n + int64(contentBytes(msgs))
 }
 
 // expect reads where the next messages are looked for and put, some at a time before the first of them

@@ -59,6 +59,7 @@ func (k *keeper) letOrWait(bytes int64, large bool) (wait <-chan struct{}, err e
 	case crowded && err == nil:
 		return k.drawn, nil
 	case !crowded && !k.takes(bytes):
+		k.makeRoom(bytes)
 		return nil, &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
 	case !crowded:
 		k.coming.Add(bytes)

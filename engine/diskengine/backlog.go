@@ -41,8 +41,33 @@ func (k *keeper) takes(bytes int64) bool {
 	}
 	n := k.backlog() + k.coming.Load() + bytes
 	room, ok := k.roomBeside(n)
-	return !ok || n+n/8 <= room // a run has indexes
+	return !ok || asRun(n) <= room
 }
+
+// asRun is what so many bytes may take in a run, which has indexes.
+func asRun(bytes int64) int64 { return bytes + bytes/8 }
+
+// makeRoom has the backlog flushed where a push of so many bytes that has no room has some then. It is
+// to be worth a run of its own: not little, and more than is said again for it. And what is free meanwhile
+// is to be enough for other pushes. What comes while that goes on is no reason to flush once more: who
+// has no room then either comes again. Engine.mu is held.
+func (k *keeper) makeRoom(bytes int64) {
+	e, n := k.e, k.backlog()
+	if k.isWanted() || n <= max(k.littleAhead(), e.retold) {
+		return
+	}
+	taken, _ := e.recent.Memory()
+	run := asRun(min(n, taken)) // who was handled is not written
+	n = k.coming.Load() + bytes
+	if room, ok := e.space.roomLater(n + e.retold); ok && asRun(n)+run <= room && e.space.leaves(run) {
+		k.wanted = uint64(e.log.End())
+		k.wake()
+	}
+}
+
+// isWanted reports whether something is to be flushed so that there is room for a push. Engine.mu is
+// held.
+func (k *keeper) isWanted() bool { return k.wanted > k.e.replayed }
 
 // roomBeside is how much room there is for a flush once the backlog has grown to so many bytes. Engine.mu
 // is held.

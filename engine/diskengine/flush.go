@@ -71,7 +71,7 @@ func (k *keeper) grown() bool {
 	taken, _ := e.recent.Memory()
 	came := uint64(e.log.End()) - e.sealedAt
 	return taken >= e.cfg.tune.window && e.recent.Unsealed() > 0 || came >= uint64(e.span(taken)) ||
-		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.retold) || k.isAhead(0)
+		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.retold) || k.isAhead(0) || k.isWanted()
 }
 
 // rests reports whether a window that was sealed is not written yet, since most of what is in it
@@ -82,7 +82,7 @@ func (k *keeper) grown() bool {
 // does not rest. Engine.mu is held.
 func (k *keeper) rests(w *sealedWindow) bool {
 	e := k.e
-	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.isAhead(0) {
+	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.isAhead(0) || k.isWanted() {
 		return false
 	}
 	taken, _ := e.recent.Memory()

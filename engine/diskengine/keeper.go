@@ -34,6 +34,7 @@ type keeper struct {
 	sealed  []sealedWindow // that are still to be flushed, the oldest first
 	drawn   chan struct{}  // closed when there is more room
 	failing error          // of the last flush
+	wanted  uint64         // up to where the log is to be in runs, as a push has no room
 	cramped bool           // there is no space for merges
 
 	full    atomic.Bool  // pushes wait

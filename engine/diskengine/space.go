@@ -196,6 +196,16 @@ func (s *space) has(bytes int64) bool {
 // room is how many bytes are left for a flush, with those of the ballast, once the log has grown to so
 // many; ok is false: that is not known.
 func (s *space) room(log int64) (bytes int64, ok bool) {
+	return s.roomBeside(max(s.segments(log), s.e.log.Taken()))
+}
+
+// roomLater is room when the log has given back what it takes beyond that.
+func (s *space) roomLater(log int64) (bytes int64, ok bool) { return s.roomBeside(s.segments(log)) }
+
+// segments is what a log of so many bytes takes: one segment has been begun, and others are ahead.
+func (s *space) segments(log int64) int64 { return log + (1+logSpares)*s.e.cfg.tune.segment }
+
+func (s *space) roomBeside(log int64) (bytes int64, ok bool) {
 	bytes = s.total.Load()
 	if !s.tells || bytes == 0 {
 		return 0, false
@@ -203,10 +213,11 @@ func (s *space) room(log int64) (bytes int64, ok bool) {
 	if s.held.Load() {
 		bytes += s.e.cfg.BallastBytes
 	}
-	segment := s.e.cfg.tune.segment
-	log = max(log+segment+logSpares*segment, s.e.log.Taken()) // one has been begun
-	return bytes - log - segment, true                        // which is for marks and the manifest
+	return bytes - log - s.e.cfg.tune.segment, true // which is for marks and the manifest
 }
+
+// leaves reports whether as much is left free as is to be, once so many bytes more are written.
+func (s *space) leaves(bytes int64) bool { return !s.tells || s.free.Load()-bytes >= s.least() }
 
 const noSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"
 

@@ -1,8 +1,10 @@
 package diskengine_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,6 +52,36 @@ func TestTooLittleSpaceRefusesPushesOnly(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if err := pushAll(t, e, message("q", "c", 0)); err != nil {
 			t.Errorf("push after space was freed: %v", err)
+		}
+	})
+}
+
+// TestTooLittleSpaceIsToldTwice has pushes be refused for want of space, again and again: whoever reads
+// warnings alone hears when that begins and when it ends.
+func TestTooLittleSpaceIsToldTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, log := disktest.New(nil), new(bytes.Buffer)
+		warnings := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		e := place{d, "data", diskengine.Config{Logger: warnings, MinFreeBytes: 1 << 20}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
+		d.SetSpace(d.Used() + 1<<19)
+		time.Sleep(2 * time.Second)
+		for range 100 {
+			if err := pushAll(t, e, message("q", "", 0)); !errors.Is(err, engine.ErrNoSpace) {
+				t.Errorf("push: %v", err)
+			}
+			time.Sleep(time.Second)
+		}
+		d.SetSpace(0)
+		time.Sleep(2 * time.Second)
+		if err := pushAll(t, e, message("q", "", 0)); err != nil {
+			t.Errorf("push after space was freed: %v", err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], "pushes are refused") || !strings.Contains(lines[1], "pushes are accepted") {
+			t.Errorf("the log says: %s", log)
 		}
 	})
 }

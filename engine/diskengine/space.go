@@ -100,11 +100,12 @@ func (s *space) measure() (free int64, known bool) {
 	return free, true
 }
 
+// tell tells the log, at its end no less loudly: who reads warnings alone would take it to last.
 func (s *space) tell(short bool) {
 	if short {
 		s.e.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.e.dir, "free_bytes", s.free.Load(), "min_free_bytes", s.least())
 	} else {
-		s.e.slog.Info("tarry disk: there is space again: pushes are accepted", "dir", s.e.dir, "free_bytes", s.free.Load())
+		s.e.slog.Warn("tarry disk: there is space again: pushes are accepted", "dir", s.e.dir, "free_bytes", s.free.Load())
 	}
 }
 

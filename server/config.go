@@ -93,7 +93,8 @@ type Config struct {
 	// Default: none.
 	Certificate *Certificate
 
-	// Logger gets panics and errors of class 5xx. Default: nothing is logged.
+	// Logger gets panics and errors of class 5xx: all while they are few, and of a full disk one a minute,
+	// each with how many were left out before it. Default: nothing is logged.
 	Logger *slog.Logger
 
 	// Metrics answers GET /metrics, such as tarryprom.Metrics.Handler. Default: there is

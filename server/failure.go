@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/sparse"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -39,9 +40,31 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 
 // log tells the log of what failed by no fault of whoever asked, and still waits.
 func (s *Server) log(r *http.Request, f *wire.Error, err error) {
-	if f.Status >= 500 && f.Code != "unsupported" && r.Context().Err() == nil {
-		s.cfg.Logger.Error("a request failed", logged(r, "status", f.Status, "error", err)...)
+	if f.Status < 500 || f.Code == "unsupported" || r.Context().Err() != nil {
+		return
 	}
+	if left, ok := s.told.of(f.Status).Next(); ok {
+		s.cfg.Logger.Error("a request failed", logged(r, "status", f.Status, "error", err, "not_told", left)...)
+	}
+}
+
+// failures are which of the requests that failed the log is told of: what is wrong with the store is
+// wrong with each that comes meanwhile.
+type failures struct{ full, away, others *sparse.Lines }
+
+func newFailures() failures {
+	return failures{full: sparse.New(1, time.Minute), away: sparse.New(100, time.Second), others: sparse.New(100, time.Second)}
+}
+
+// of are the lines of those that are answered with a status.
+func (f *failures) of(status int) *sparse.Lines {
+	switch status {
+	case http.StatusInsufficientStorage:
+		return f.full
+	case http.StatusServiceUnavailable:
+		return f.away
+	}
+	return f.others
 }
 
 // mayRetry reports whether an answer of a status says when to try again.

@@ -27,6 +27,7 @@ type Server struct {
 	sets   sets
 	waits  atomic.Int64 // lease requests that wait
 	live   *sampler
+	told   failures
 
 	document func() []byte // the OpenAPI document, made when somebody asks for it
 }
@@ -38,7 +39,7 @@ const maxPages = 8
 // New returns a server for a client, which stays the caller's to close, after the
 // server. cfg may be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), pages: make(turns, maxPages), groups: make(turns, maxLooks), sweeps: make(chan struct{}, maxSweeps)}
+	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), told: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), sweeps: make(chan struct{}, maxSweeps)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)
 	s.document = sync.OnceValue(func() []byte { return describe(s.table, s.cfg.Version) })

@@ -28,8 +28,7 @@ func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, e
 	if err != nil {
 		return t, false, err
 	}
-	for _, s := range spots {
-		at := s.now()
+	for _, at := range spots {
 		if at.src == nil {
 			continue
 		}
@@ -41,9 +40,12 @@ func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, e
 		if err != nil {
 			return t, false, err
 		}
+		if q.hides(recent.Finished, engine.ID(v.ID)) {
+			continue
+		}
 		t = trace{id: engine.ID(v.ID), at: at, forgotten: v.At}
 		t.Trace, err = record.ParseTrace(value)
-		return t, err == nil && !q.hides(recent.Finished, t.id), err
+		return t, err == nil, err
 	}
 	return t, false, nil
 }

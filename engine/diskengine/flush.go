@@ -283,6 +283,9 @@ func (k *keeper) install(w *sealedWindow, made, gone []*source) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	kill()
+	for _, src := range made {
+		src.since = e.runs.latest + 1
+	}
 	e.setRuns(e.runs.with(made, gone))
 	e.replayed, e.said = uint64(w.replay), e.retold
 	e.epoch++

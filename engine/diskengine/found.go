@@ -9,11 +9,12 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
-// found is what a call has read of the runs. Where keys and ids stand it knows of one set of them
-// only.
+// found is what a call has read of the runs. Where ids stand it knows of one set of them only; of keys it
+// stays known, so that a call with many of them ends though runs come and go: those are looked up again
+// only in what was flushed since.
 type found struct {
 	set    *sources
-	keys   map[keyAt][]spot
+	keys   map[keyAt]holders
 	ids    map[engine.ID]spot
 	values map[spot]run.Entry
 	broken map[spot]error  // values that are damaged
@@ -21,6 +22,12 @@ type found struct {
 	badID  map[engine.ID]error
 	loads  map[*cursor]loaded
 	bytes  int // of values
+}
+
+// holders are those in runs who have a key, of each run one.
+type holders struct {
+	spots []spot
+	upTo  uint64 // sources.latest when they were looked for; 0: they were not
 }
 
 // trim forgets what was found when it has become much: what is still needed is read again.
@@ -37,11 +44,22 @@ func (f *found) trim() {
 func (f *found) in(set *sources) {
 	if f.set != set {
 		f.set = set
-		clear(f.keys)
 		clear(f.ids)
 		clear(f.badKey)
 		clear(f.badID)
 	}
+}
+
+// now is spot.now. What was read there stays right.
+func (f *found) now(s spot) spot {
+	at := s.now()
+	if at != s && at.src != nil {
+		if v, ok := f.values[s]; ok {
+			f.values[at] = v
+			delete(f.values, s)
+		}
+	}
+	return at
 }
 
 // readValues reads values up to AnswerBytes and one more, the first in any case. Each block is read

@@ -69,11 +69,7 @@ func (c *call) deadOf(q *queue, key []byte, hash *sought) (m message, ok bool, e
 	if err != nil {
 		return m, false, err
 	}
-	for _, s := range spots {
-		at := s.now()
-		if at.src == nil {
-			continue
-		}
+	for _, at := range spots {
 		v, err := c.valueAt(at)
 		if err != nil {
 			return m, false, err

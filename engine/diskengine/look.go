@@ -43,33 +43,28 @@ func (c *call) readAll(l *lacks) error {
 	if l.set != nil {
 		f.in(l.set)
 	}
-nextKey:
 	for _, k := range l.keys {
-		var spots []spot
-		list := l.set.of[k.area]
-		for i := len(list) - 1; i >= 0; i-- {
-			if !list[i].MayHold(k.key) {
-				continue
+		h := f.keys[k]
+		spots, err := l.set.holders(k, h.upTo)
+		for errors.Is(err, run.ErrClosed) && l.set != c.e.outer.Load() { // it was merged away
+			l.set = c.e.outer.Load()
+			f.in(l.set)
+			spots, err = l.set.holders(k, h.upTo)
+		}
+		if errors.Is(err, run.ErrDamaged) {
+			if f.badKey == nil {
+				f.badKey = make(map[keyAt]error)
 			}
-			pos, ok, err := list[i].FindKey(k.key)
-			if errors.Is(err, run.ErrDamaged) {
-				if f.badKey == nil {
-					f.badKey = make(map[keyAt]error)
-				}
-				f.badKey[k] = err
-				continue nextKey
-			}
-			if err != nil && !errors.Is(err, run.ErrClosed) {
-				return err
-			}
-			if ok {
-				spots = append(spots, spot{list[i], pos})
-			}
+			f.badKey[k] = err
+			continue
+		}
+		if err != nil {
+			return err
 		}
 		if f.keys == nil {
-			f.keys = make(map[keyAt][]spot)
+			f.keys = make(map[keyAt]holders)
 		}
-		f.keys[k] = spots
+		f.keys[k] = holders{append(h.spots, spots...), l.set.latest}
 		l.values = append(l.values, spots...)
 	}
 	for _, id := range l.ids {
@@ -108,6 +103,24 @@ nextKey:
 		}
 	}
 	return f.readValues(l.values)
+}
+
+// holders returns where those stand who have a key, of runs of flushes after one.
+func (s *sources) holders(k keyAt, after uint64) (spots []spot, err error) {
+	list := s.of[k.area]
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].since <= after || !list[i].MayHold(k.key) {
+			continue
+		}
+		pos, ok, err := list[i].FindKey(k.key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			spots = append(spots, spot{list[i], pos})
+		}
+	}
+	return spots, nil
 }
 
 // find returns where the message with an id lives, or a key is remembered under it.
@@ -174,17 +187,17 @@ func (e *Engine) mayHoldID(id engine.ID) bool {
 	return false
 }
 
-// spotsOfKey returns where those stand in the runs who have a key, of each run one.
+// spotsOfKey returns where those stand now in the runs who have a key, of each run one; the zero spot: he
+// has gone.
 func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) ([]spot, error) {
 	e := c.e
-	list := e.runs.of[area]
-	if len(list) == 0 {
+	if len(e.runs.of[area]) == 0 {
 		return nil, nil
 	}
 	if hash.num != q.num {
 		*hash = sought{num: q.num, key: e.secret.Key(q.num, string(key))}
 	}
-	if hash.absent == e.runs && area != recent.Dead {
+	if hash.absent == e.runs.latest && area != recent.Dead {
 		return nil, nil
 	}
 	k := keyAt{area, hash.key}
@@ -192,20 +205,26 @@ func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) 
 	if err := c.found.badKey[k]; err != nil {
 		return nil, err
 	}
-	spots, ok := c.found.keys[k]
-	if ok {
-		for _, s := range spots {
-			if area == recent.Dead && s.now().src == nil {
-				delete(c.found.keys, k) // another one of the same run may have the key
-				return nil, c.lackKey(k)
-			}
-		}
-		return spots, nil
+	h := c.found.keys[k]
+	if area != recent.Dead {
+		h.upTo = max(h.upTo, hash.absent)
 	}
-	if e.runs.filters[area].MayHold(k.key) {
+	lives, gone := false, false
+	for i, s := range h.spots {
+		at := c.found.now(s)
+		h.spots[i] = at
+		lives, gone = lives || at.src != nil, gone || at.src == nil
+	}
+	switch {
+	case area == recent.Dead && gone: // another one of the same run may have the key
+		delete(c.found.keys, k)
+		return nil, c.lackKey(k)
+	case area != recent.Dead && lives && q.purge == nil: // which may hide him, and then there may be another
+		return h.spots, nil
+	case e.runs.mayHold(k, h.upTo):
 		return nil, c.lackKey(k)
 	}
-	return nil, nil
+	return h.spots, nil
 }
 
 // valueAt returns what stands at a spot.

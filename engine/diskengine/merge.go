@@ -147,6 +147,9 @@ func (k *keeper) mergeRuns(some []*source) error {
 	for m.CatchUp() > stepItems {
 	}
 	into := &source{Run: m.Run, area: some[0].area, dirty: true}
+	for _, src := range some {
+		into.since = max(into.since, src.since)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m.CatchUp()

@@ -329,7 +329,7 @@ func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
 			return m, false, err
 		}
 	}
-	if at = at.now(); at.src == nil || at.src.area != recent.Live {
+	if at = c.found.now(at); at.src == nil || at.src.area != recent.Live {
 		return m, false, nil
 	}
 	t.src, t.pos = at.src, at.pos

@@ -253,7 +253,7 @@ func (e *Engine) openRuns(s *manifest.State) error {
 		group.Go(func() error {
 			open, err := run.Open(e.fs, dir, r.Number, e.runConfig())
 			if err == nil {
-				all[i] = &source{Run: open, area: recent.Area(r.Area), marks: r.Marks}
+				all[i] = &source{Run: open, area: recent.Area(r.Area), since: 1, marks: r.Marks}
 			}
 			return err
 		})

@@ -137,8 +137,8 @@ func (c *call) byKey(q *queue, key []byte, hash *sought) (m message, ok bool, er
 	if err != nil {
 		return m, false, err
 	}
-	for _, s := range spots {
-		if at := s.now(); at.src != nil {
+	for _, at := range spots {
+		if at.src != nil {
 			return c.standing(q, at)
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
-// sought is what is known of a key that is looked for: its hash in a queue, and a set of runs in
-// which nobody has it who lives or is remembered.
+// sought is what is known of a key that is looked for: its hash in a queue, and up to which flush no run
+// has anybody with it who lives or is remembered.
 type sought struct {
 	num    uint32
 	key    run.Key
-	absent *sources
+	absent uint64 // 0: that is not known
 }
 
 // seek looks keys up before a step asks for them: most are in no run, which is seen without the
@@ -40,7 +40,7 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) err
 			}
 		}
 		if absent {
-			h.absent = set
+			h.absent = set.latest
 		}
 		to[i] = h
 	}

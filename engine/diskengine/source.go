@@ -13,6 +13,7 @@ import (
 type source struct {
 	*run.Run
 	area  recent.Area
+	since uint64 // all in it was in runs once so many flushes were, or had been when the store was opened
 	marks uint64 // the file that says who has died, in the manifest in force
 	dirty bool   // somebody has died since it was written
 	bad   bool   // it cannot be merged, since it is damaged
@@ -27,6 +28,15 @@ type source struct {
 type sources struct {
 	of      [recent.Finished + 1][]*source // by their numbers
 	filters [recent.Finished + 1]run.Filters
+	latest  uint64 // the largest since of these and all that were before
+}
+
+// mayHold reports whether one of them may hold a key that are of flushes after one; 0: any.
+func (s *sources) mayHold(k keyAt, after uint64) bool {
+	if after == 0 {
+		return s.filters[k.area].MayHold(k.key)
+	}
+	return after < s.latest && slices.ContainsFunc(s.of[k.area], func(src *source) bool { return src.since > after && src.MayHold(k.key) })
 }
 
 // all returns all of them by their numbers.
@@ -51,7 +61,7 @@ func (s *sources) byNumber(number uint64) *source {
 
 // with returns the sources with some more and without some others.
 func (s *sources) with(more, less []*source) *sources {
-	n := new(sources)
+	n := &sources{latest: s.latest}
 	for a, list := range s.of {
 		for _, src := range list {
 			if !slices.Contains(less, src) {
@@ -63,6 +73,7 @@ func (s *sources) with(more, less []*source) *sources {
 		if slices.Contains(less, src) {
 			continue
 		}
+		n.latest = max(n.latest, src.since)
 		list := append(n.of[src.area], src)
 		slices.SortFunc(list, func(a, b *source) int { return cmp.Compare(a.Number(), b.Number()) })
 		n.of[src.area] = list

@@ -1,0 +1,98 @@
+package diskengine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+)
+
+// TestLookUpsEndThoughRunsChange has another set of runs in force each time that a call has begun to read
+// what a step of it lacked: what it has found stays right, so that it ends after a few of them. What has come
+// to stand elsewhere meanwhile is found there.
+func TestLookUpsEndThoughRunsChange(t *testing.T) {
+	const most = 60
+	flush := func(e *diskengine.Engine) error { return e.Flush(context.Background()) }
+	merge := func(e *diskengine.Engine) error { return errors.Join(flush(e), e.Merge(context.Background())) }
+	moveOne := func(e *diskengine.Engine, n int) {
+		if n > 5 {
+			return
+		}
+		key := fmt.Sprint(n)
+		errs, err := e.Cancel(context.Background(), []engine.Ref{{Queue: "q", Key: key}})
+		if err != nil || errs[0] != nil {
+			t.Error(errs, err)
+		}
+		must(t, pushAll(t, e, message("q", key, 0)))
+	}
+	for name, change := range map[string]func(e *diskengine.Engine, n int) error{
+		"flush":                func(e *diskengine.Engine, _ int) error { return flush(e) },
+		"merge":                func(e *diskengine.Engine, _ int) error { return merge(e) },
+		"others move, flushed": func(e *diskengine.Engine, n int) error { moveOne(e, n); return flush(e) },
+		"others move, merged":  func(e *diskengine.Engine, n int) error { moveOne(e, n); return merge(e) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			d := disktest.New(nil)
+			var mu sync.Mutex
+			stepped, changing, changes := true, false, 0
+			p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 128 << 10, MergeRuns: 1000}}
+			p.tune.Held = func(bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				stepped = stepped || !changing
+			}
+			e := p.open(t)
+			_, err := e.PushAtomic(ctx, atomicMessages(nil))
+			must(t, errors.Join(err, e.Flush(ctx)))
+			due := func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				was := changing
+				changing = changing || stepped
+				stepped = false
+				return !was && changing
+			}
+			d.Hook(func(c disktest.Call) error {
+				if c.Op != disktest.Read || !strings.HasSuffix(c.Name, ".run") || !due() {
+					return nil
+				}
+				if changes++; changes == most {
+					t.Errorf("it has not ended after %d changes", most)
+					stop()
+				}
+				err := pushAll(t, e, message("other", fmt.Sprint(changes), time.Hour))
+				if err = errors.Join(err, change(e, changes)); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				changing = false
+				return nil
+			})
+			_, err = e.PushAtomic(ctx, atomicMessages(func(m *engine.Message, i int) { m.OnConflict, m.Body = engine.Replace, fmt.Append(nil, i) }))
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			d.Hook(nil)
+			t.Logf("%d changes", changes)
+			if err == nil {
+				for _, i := range []int{0, 1, 2, 300, atomics - 1} {
+					if m, err := e.Get(ctx, engine.Ref{Queue: "q", Key: fmt.Sprint(i)}); err != nil || string(m.Body) != fmt.Sprint(i) {
+						t.Errorf("%s: %q, %v", m.Key, m.Body, err)
+					}
+				}
+				holdsReady(t, e, atomics)
+			}
+			must(t, errors.Join(e.Sound(), e.Close()))
+		})
+	}
+}

@@ -241,10 +241,12 @@ func (c *Client) able(can bool, op, queue, what string) error {
 // of that: who has set none must not be told of one.
 func overdue(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return coalesce.ErrOverdue
+		return coalesce.Overdue(err)
 	}
 	return err
 }
+
+const hintWithdrawn = "nothing was done: it still waited for others before it; repeating it is safe"
 
 // fail gives an error from below its operation and message, once.
 func fail(op string, ref Ref, err error) error {
@@ -256,7 +258,9 @@ func fail(op string, ref Ref, err error) error {
 		return err
 	}
 	e = &Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == coalesce.ErrOverdue {
+	if w := (*coalesce.Withdrawn)(nil); errors.As(err, &w) {
+		e.Err, e.Hint = w.Err, hintWithdrawn
+	} else if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == coalesce.ErrOverdue {
 		e.Hint = engine.HintUnknown
 	}
 	return e

@@ -41,6 +41,40 @@ func TestCoalescedPushThatIsNotAnswered(t *testing.T) {
 	})
 }
 
+// Who leaves while his push, or cancel, waits for those before it hears that nothing was done, and nothing
+// is; who leaves one that is under way does not.
+func TestCoalescedCallOfACallerWhoLeftBeforeIt(t *testing.T) {
+	s := coalescing()
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		s.push = func(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+			time.Sleep(10 * time.Second)
+			return s.Engine.Push(ctx, msgs)
+		}
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		first, second := make(chan error, 1), make(chan error, 1)
+		push := func(key string, answer chan<- error) {
+			_, err := c.Push(ctx, "q", nil, tarry.Key(key))
+			answer <- err
+		}
+		go push("first", first)
+		synctest.Wait()
+		go push("second", second)
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), engine.HintUnknown) {
+			t.Errorf("who was before: %v", err)
+		}
+		if err := <-second; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `push q key "second": context deadline exceeded (nothing was done: `) {
+			t.Errorf("who waited for it: %v", err)
+		}
+		pass(time.Minute)
+		for key, want := range map[string]error{"first": nil, "second": tarry.ErrNotFound} {
+			if _, err := c.Get(t.Context(), tarry.ByKey(key).Of("q")); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", key, err, want)
+			}
+		}
+	})
+}
+
 func TestCoalescedPushOfACallerWhoLeftIsHisNoMore(t *testing.T) {
 	s := coalescing()
 	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {

@@ -19,7 +19,7 @@ func (e *Engine) admit(ctx context.Context, bytes int64, large bool) error {
 		return err
 	}
 	if err := e.log.Admit(ctx); err != nil {
-		return err
+		return behind(ctx, err)
 	}
 	k := e.keeper
 	if !large && k.let(bytes) {
@@ -39,7 +39,7 @@ func (e *Engine) admit(ctx context.Context, bytes int64, large bool) error {
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return &engine.Error{Op: "push", Err: ctx.Err(), Hint: behindHint}
+			return behind(ctx, ctx.Err())
 		case <-e.life.Done():
 			return wal.ErrClosed
 		case <-e.log.Failed():
@@ -65,6 +65,14 @@ func (k *keeper) letOrWait(bytes int64, large bool) (wait <-chan struct{}, err e
 		k.coming.Add(bytes)
 	}
 	return nil, err
+}
+
+// behind is the error of a push that waited to be let in; where its context has ended it says for what.
+func behind(ctx context.Context, err error) error {
+	if over := ctx.Err(); over != nil && (err == over || err == context.Cause(ctx)) {
+		return &engine.Error{Op: "push", Err: over, Hint: behindHint}
+	}
+	return err
 }
 
 const behindHint = "nothing was pushed: the disk is behind with what was pushed before; push more slowly, allow more time, or see to the disk"

@@ -36,7 +36,7 @@ func (e *Engine) enter(ctx context.Context, bytes int) (leave func(), err error)
 			if e.life.Err() != nil {
 				return nil, gate.Closed("push")
 			}
-			return nil, wrap("push", err)
+			return nil, behind(ctx, err)
 		}
 	}
 	return func() {

@@ -3,7 +3,9 @@ package diskengine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,63 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 )
+
+// TestPushesToAHangingDiskSayWhatTheyKnow has pushes end while the disk does not answer: each is there once
+// it does, or was told that nothing was pushed, and who was told neither may be either.
+func TestPushesToAHangingDiskSayWhatTheyKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 24
+		d, gate := disktest.New(nil), make(chan struct{})
+		e := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{}}.open(t)
+		synctest.Wait() // segments are ahead
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync && strings.HasSuffix(c.Name, ".log") {
+				<-gate
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var errs [n]error
+		var group sync.WaitGroup
+		for i := range n {
+			group.Go(func() {
+				var msgs []engine.Message
+				for k := range 20 {
+					m := message("q", fmt.Sprint(i, "-", k), time.Hour)
+					m.Body = noise(50 << 10)
+					msgs = append(msgs, m)
+				}
+				_, errs[i] = e.Push(ctx, msgs)
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		close(gate)
+		d.Hook(nil)
+		let := 0
+		for i, err := range errs {
+			switch {
+			case !errors.Is(err, context.DeadlineExceeded):
+				t.Errorf("push %d: %v", i, err)
+			case strings.Contains(err.Error(), engine.HintUnknown):
+				let++
+			case !strings.Contains(err.Error(), "nothing was pushed: "):
+				t.Errorf("push %d is told neither: %v", i, err)
+			}
+			_, gerr := e.Get(t.Context(), engine.Ref{Queue: "q", Key: fmt.Sprint(i, "-0")})
+			if there := gerr == nil; there != strings.Contains(err.Error(), engine.HintUnknown) {
+				t.Errorf("push %d: %v; it is there: %t", i, err, there)
+			}
+		}
+		if let == 0 || let == n {
+			t.Errorf("%d of %d pushes were let in", let, n)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
 
 // TestCloseOnAHangingDisk: Close says what hangs, and what goes on ends with the disk's answer.
 func TestCloseOnAHangingDisk(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type Coalescer[In, Out any] struct {
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
+	left    int // of those who wait, whose callers do not
 	running int // lanes
 	slow    int // lanes whose calls are slow
 	closed  bool
@@ -41,6 +43,10 @@ type coalesced[In, Out any] struct {
 	out  Out
 	err  error
 	done chan struct{} // holds one token when out and err are set
+
+	// Guarded by Coalescer.mu:
+	taken bool // a call has it
+	left  bool // its caller does not wait; never both
 }
 
 // Timeout bounds a call that no caller's context bounds.
@@ -48,6 +54,28 @@ const Timeout = 30 * time.Second
 
 // ErrOverdue is the failure of a call that took longer than that.
 var ErrOverdue = fmt.Errorf("%w: it has not answered within %s", engine.ErrUnavailable, Timeout)
+
+// Overdue is ErrOverdue in the place of the deadline with which a call ended. What the engine says of
+// the outcome is kept.
+func Overdue(err error) error {
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Hint == "" {
+		return ErrOverdue
+	}
+	with := *e
+	with.Err = ErrOverdue
+	return &with
+}
+
+// Withdrawn is the error of an item whose caller left before a call took it: nothing has come of it, nor
+// will. It wraps that of his context.
+type Withdrawn struct{ Err error }
+
+// Error returns that of the context.
+func (w *Withdrawn) Error() string { return w.Err.Error() }
+
+// Unwrap returns the error of the context.
+func (w *Withdrawn) Unwrap() error { return w.Err }
 
 // bytesMost bounds what gathers in one call, so that large items do not hold up
 // small ones for long.
@@ -59,8 +87,8 @@ func New[In, Out any](most, lanes int, size func(*In) int, call func(context.Con
 	return &Coalescer[In, Out]{call: call, most: most, lanes: max(1, lanes), worth: min(most, laneWorth/max(1, lanes-1)), size: size}
 }
 
-// Do hands in one item and returns its answer. When ctx ends first the item is
-// still on its way and its outcome unknown.
+// Do hands in one item and returns its answer. When ctx ends first, and a call has the item, it is
+// still on its way and its outcome unknown; else it is a *Withdrawn.
 func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	it, _ := c.items.Get().(*coalesced[In, Out])
 	if it == nil {
@@ -82,7 +110,33 @@ func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error)
 		c.items.Put(it)
 		return out, err
 	case <-ctx.Done():
+		if c.withdraw(it) {
+			return out, &Withdrawn{ctx.Err()}
+		}
 		return out, ctx.Err()
+	}
+}
+
+// withdraw takes an item back that no call has taken, and reports whether that is so.
+func (c *Coalescer[In, Out]) withdraw(it *coalesced[In, Out]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if it.taken {
+		return false
+	}
+	var none In // what is still in line does not hold it
+	it.in, it.left = none, true
+	if c.left++; c.left > len(c.waiting)/2 {
+		c.tidy()
+	}
+	return true
+}
+
+// tidy forgets those whose callers left. Called with c.mu held.
+func (c *Coalescer[In, Out]) tidy() {
+	if c.left > 0 {
+		c.waiting = slices.DeleteFunc(c.waiting, func(it *coalesced[In, Out]) bool { return it.left })
+		c.left = 0
 	}
 }
 
@@ -136,6 +190,7 @@ func (c *Coalescer[In, Out]) run() {
 			l.slow = false
 			c.slow--
 		}
+		c.tidy()
 		n := c.fill()
 		if n == 0 || n == len(c.waiting) && n < c.worth && c.running-1 > c.slow {
 			c.running-- // what few have come goes with the next call of a lane under way
@@ -143,6 +198,9 @@ func (c *Coalescer[In, Out]) run() {
 			return
 		}
 		items := c.waiting[:n:n]
+		for _, it := range items {
+			it.taken = true
+		}
 		c.waiting = c.waiting[n:]
 		if len(c.waiting) == 0 {
 			c.waiting = nil
@@ -183,7 +241,7 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
 	ctx, cancel := context.WithTimeout(engine.Gathered(context.Background()), Timeout)
 	outs, err := c.call(ctx, ins)
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
-		err = ErrOverdue // no caller has set this deadline
+		err = Overdue(err) // no caller has set this deadline
 	}
 	if ctx.Err() == nil {
 		clear(ins)

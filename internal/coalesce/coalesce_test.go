@@ -82,6 +82,63 @@ func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
 	})
 }
 
+// Who leaves while others are served before him has not handed anything in: no call gets it, and he is
+// told so. Who leaves a call that has it is not.
+func TestCoalescerTakesBackWhatNoCallHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var served []int
+		c := New(10, 1, nil, func(_ context.Context, in []int) ([]int, error) {
+			served = append(served, in...)
+			time.Sleep(time.Second)
+			return slices.Clone(in), nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make([]error, 6)
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() {
+				if i == 3 {
+					_, errs[i] = c.Do(t.Context(), i)
+				} else {
+					_, errs[i] = c.Do(ctx, i)
+				}
+			})
+			synctest.Wait() // the first has a call of its own
+		}
+		cancel()
+		all.Wait()
+		for i, err := range errs {
+			var w *Withdrawn
+			if withdrawn := errors.As(err, &w); withdrawn != (i != 0 && i != 3) || errors.Is(err, context.Canceled) != (i != 3) {
+				t.Errorf("%d: %v, withdrawn: %t", i, err, withdrawn)
+			}
+		}
+		c.Wait()
+		if !slices.Equal(served, []int{0, 3}) {
+			t.Errorf("calls had %v", served)
+		}
+	})
+}
+
+// What the engine says of the outcome is told in the place of its own deadline.
+func TestCoalescerKeepsHintsOfWhatIsOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hint := ""
+		c := New(10, 1, nil, func(ctx context.Context, _ []int) ([]int, error) {
+			<-ctx.Done()
+			return nil, &engine.Error{Op: "push", Err: ctx.Err(), Hint: hint}
+		})
+		for _, hint = range []string{"", "nothing was pushed"} {
+			_, err := c.Do(t.Context(), 1)
+			var e *engine.Error
+			if !errors.Is(err, ErrOverdue) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &e) && e.Hint != hint || e == nil && hint != "" {
+				t.Errorf("with the hint %q: %v", hint, err)
+			}
+		}
+		c.Wait()
+	})
+}
+
 func TestCoalescerCallFails(t *testing.T) {
 	boom := errors.New("boom")
 	c := New(10, 1, nil, func(context.Context, []int) ([]int, error) { return nil, boom })

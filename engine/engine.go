@@ -68,7 +68,9 @@ type Want struct {
 
 // AnswerBytes is how much of bodies a want is granted, or a page lists, before the
 // answer ends and says that there is more: a thousand large messages must not be
-// in memory together.
+// in memory together. An engine may grant no more than so much to all wants of a call
+// together: others get none then, are told of More, and come first in a call that
+// asks again.
 const AnswerBytes = 8 << 20
 
 // Grant is the answer to Lease.

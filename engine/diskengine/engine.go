@@ -48,6 +48,8 @@ type Engine struct {
 	keeper  *keeper
 	copying sync.Mutex // one backup at a time
 
+	leaseFrom atomic.Int64 // with which want the next Lease begins
+
 	// What of the following is asked without the lock: a hint of what there was a moment ago.
 	outer atomic.Pointer[sources] // runs
 	nums  sync.Map                // the numbers of queues, by name

@@ -21,13 +21,22 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	leased := make([][]picture, len(wants))
 	err := e.do(ctx, "lease", func(c *call) error {
 		defer func() { g.Now = instant(c.ms) }()
-		for i := range wants {
+		first, left := int(e.leaseFrom.Load()), e.mostLeased()
+		for n := range wants {
+			i := (first + n) % len(wants)
 			w := &wants[i]
 			if g.Queues[i].Err = w.Check(); g.Queues[i].Err != nil {
 				continue
 			}
-			err := c.lease(w, &g.Queues[i], &leased[i])
+			had := left > 0
+			err := c.lease(w, left, &g.Queues[i], &leased[i])
 			if err == nil {
+				for k := range leased[i] {
+					left -= leased[i][k].bytes()
+				}
+				if had && left <= 0 {
+					e.leaseFrom.Store(int64(i + 1)) // who gets nothing now gets something next time
+				}
 				continue
 			}
 			if !c.alone(err) {
@@ -57,12 +66,17 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 			}
 			q.Messages = append(q.Messages, l)
 		}
+		leased[i] = nil // of which that is a copy
 		if !q.NextDue.IsZero() && !q.NextDue.After(g.Now) {
 			q.NextDue = g.Now.Add(time.Millisecond)
 		}
 	}
 	return g, nil
 }
+
+// mostLeased is how many bytes all that is leased at a time may take, over all queues; the last message
+// may exceed it.
+func (e *Engine) mostLeased() int { return int(max(engine.AnswerBytes, e.cfg.MemoryBytes/8)) }
 
 // alone reports whether an error is of one queue, of which something could not be read, and not of
 // the whole call.
@@ -102,8 +116,8 @@ func (e *Engine) untold(wants []engine.Want, granted []engine.Granted) {
 // givePatience is how long whoever has left waits until what was leased for him is released, durably.
 const givePatience = 100 * time.Millisecond
 
-// lease answers one want.
-func (c *call) lease(w *engine.Want, g *engine.Granted, leased *[]picture) error {
+// lease answers one want, by messages of so many bytes or one more; none where that is not above zero.
+func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]picture) error {
 	return c.step(func() error {
 		q, err := c.visit(w.Queue, false)
 		if q == nil || err != nil {
@@ -118,7 +132,7 @@ func (c *call) lease(w *engine.Want, g *engine.Granted, leased *[]picture) error
 		if err := c.dropDead(q); err != nil && err != errYield {
 			return err
 		}
-		if err := c.grant(q, w, g, leased); err != nil {
+		if err := c.grant(q, w, bytes, g, leased); err != nil {
 			return err
 		}
 		g.Expired += q.expired
@@ -129,7 +143,7 @@ func (c *call) lease(w *engine.Want, g *engine.Granted, leased *[]picture) error
 }
 
 // grant leases what is due and may be.
-func (c *call) grant(q *queue, w *engine.Want, g *engine.Granted, leased *[]picture) error {
+func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, leased *[]picture) error {
 	if q.pause == 0 {
 		if err := c.advance(q, min(stepItems, w.Max)); err != nil {
 			return err
@@ -139,7 +153,7 @@ func (c *call) grant(q *queue, w *engine.Want, g *engine.Granted, leased *[]pict
 				return err
 			}
 		}
-		if err := c.handOut(q, w, leased); err != nil {
+		if err := c.handOut(q, w, min(engine.AnswerBytes, bytes), leased); err != nil {
 			return err
 		}
 		if err := c.advance(q, 1); err != nil { // whether there are more
@@ -168,16 +182,15 @@ func (c *call) grant(q *queue, w *engine.Want, g *engine.Granted, leased *[]pict
 }
 
 // handOut leases messages. What was leased in an earlier round of the step counts.
-func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
-	bytes := 0
+func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) error {
 	for i := range *leased {
-		bytes += len((*leased)[i].content)
+		room -= len((*leased)[i].content)
 	}
 	var aside []turn // whose contents are to be read
 	var lack error
 	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
 	early := before(q.front, recent.Position{At: c.ms + 1}) && len(q.turns) < c.e.room()
-	for n := 0; len(aside) < most && n < stepItems && bytes < engine.AnswerBytes; n++ {
+	for n := 0; len(aside) < most && n < stepItems && room > 0; n++ {
 		t, m, ok, err := c.top(q)
 		if !ok {
 			break
@@ -205,7 +218,7 @@ func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
 			continue
 		default:
 			p := c.hold(&m, w.TTR, w.Remote)
-			bytes += len(p.content)
+			room -= len(p.content)
 			*leased = append(*leased, p)
 			q.granted(1)
 			most--
@@ -216,7 +229,7 @@ func (c *call) handOut(q *queue, w *engine.Want, leased *[]picture) error {
 	for i := range aside {
 		q.take(aside[i])
 	}
-	if lack == nil && most > 0 && bytes < engine.AnswerBytes && len(q.turns) > 0 && q.ready > 0 {
+	if lack == nil && most > 0 && room > 0 && len(q.turns) > 0 && q.ready > 0 {
 		return errYield
 	}
 	return lack

@@ -30,6 +30,12 @@ func (c *call) picture(m *message) picture {
 	return p
 }
 
+// pictureRest is about how many bytes one takes, and what callers are told of it, beside what both have of
+// the message.
+const pictureRest = 512
+
+func (p *picture) bytes() int { return len(p.key) + len(p.content) + len(p.LastError) + pictureRest }
+
 // keptRoom is how much room there is for bytes that are kept, at a time.
 const keptRoom = 16 << 10
 

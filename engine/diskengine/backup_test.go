@@ -476,6 +476,52 @@ func TestBackupOnceTheDiskAnswers(t *testing.T) {
 	})
 }
 
+// TestRestoredGivesNoNumberAgain: what died while a backup was made may have stood in a run that is not in it.
+// No run of the store that is made of the backup has its number: another message would be taken for that one.
+func TestRestoredGivesNoNumberAgain(t *testing.T) {
+	d := disktest.New(nil)
+	p := newPlace(d, nil)
+	p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000
+	e := p.open(t)
+	for _, half := range []string{"a", "b"} {
+		for k := range 5 {
+			pushKeys(t, e, fmt.Sprint(half, k))
+		}
+		must(t, e.Flush(t.Context()))
+	}
+	died := false
+	d.Hook(func(c disktest.Call) error {
+		if died || c.Op != disktest.Mkdir || filepath.Base(c.Name) != "log" {
+			return nil
+		}
+		died = true
+		must(t, e.Merge(t.Context()))
+		errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "a1"}})
+		must(t, errors.Join(err, errs[0]))
+		return nil
+	})
+	_, err := e.Backup(t.Context(), "/backup")
+	must(t, errors.Join(err, e.Close()))
+	d.Hook(nil)
+	if !died {
+		t.Fatal("nobody died meanwhile")
+	}
+	p.dir = "/restored"
+	_, err = diskengine.RestoreOn(t.Context(), d, "/backup", p.dir)
+	must(t, err)
+	e = p.open(t)
+	must(t, errors.Join(e.Merge(t.Context()), e.Close()))
+	e = p.open(t) // which replays the log once more
+	has, _ := whatLives(t, e)
+	if _, back := has["a1"]; back || len(has) != 9 {
+		t.Errorf("%d live, want 9: %v", len(has), slices.Sorted(maps.Keys(has)))
+	}
+	must(t, e.Close())
+	if rep, err := check.Check(d, p.dir, nil); err != nil || !rep.Sound() {
+		t.Errorf("%v, %+v", err, rep)
+	}
+}
+
 // TestBackupPowerLoss lets the power go at each call by which backups change the disk: the source is
 // as it was, and the backup whole, the one before or the new one, or refused when there was none.
 func TestBackupPowerLoss(t *testing.T) {

@@ -1,6 +1,7 @@
 package diskengine_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 )
@@ -20,9 +22,9 @@ const (
 	largeBodies  = 16 << 20
 )
 
-// TestLargeBodiesAreBounded has 20 callers push large bodies at once, in a process of their own: what it
-// takes at most is the memory that is allowed and twice a body, beside the one that all push and what a
-// process takes anyway.
+// TestLargeBodiesAreBounded has 20 callers push large bodies at once, in a process of their own, and one after
+// the other to a queue that is full: what it takes at most is the memory that is allowed and twice a body,
+// beside the one that all push and what a process takes anyway.
 func TestLargeBodiesAreBounded(t *testing.T) {
 	if dir := os.Getenv(bodiesDir); dir != "" {
 		pushBodies(t, dir)
@@ -65,6 +67,19 @@ func pushBodies(t *testing.T, dir string) {
 		})
 	}
 	group.Wait()
+	if _, err := e.Configure(t.Context(), "full", engine.Settings{MaxPending: 1}, ""); err != nil {
+		t.Fatal(err)
+	}
+	m := message("full", "", time.Hour)
+	if err := pushAll(t, e, m); err != nil {
+		t.Fatal(err)
+	}
+	m.Body = body
+	for range 20 {
+		if err := pushAll(t, e, m); !errors.Is(err, engine.ErrLimit) {
+			t.Fatalf("a push to a full queue: %v", err)
+		}
+	}
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		t.Fatal(err)

@@ -165,7 +165,7 @@ func (c *call) commit() error {
 		e.fresh.add(pos, c.least, e.log.Synced())
 	}
 	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
-	if uint64(pos) >= e.lookAt {
+	if uint64(pos) >= e.lookAt || e.recent.Loose() >= e.cfg.tune.window/mostLoose {
 		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.window)/16)
 		e.keeper.crowded(false)
 		e.keeper.wake()

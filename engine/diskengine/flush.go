@@ -28,6 +28,7 @@ func (k *keeper) flush() error {
 	if err := k.tidy(); err != nil {
 		return err
 	}
+	k.trimLoose()
 	for {
 		w := k.next(false)
 		if w == nil {
@@ -39,6 +40,18 @@ func (k *keeper) flush() error {
 		signal(k.merges.told)
 	}
 }
+
+// trimLoose gives the memory of long values back that nobody has any more. They may be moved again and again,
+// which takes memory each time and hardly any log, so that no window is sealed for it. Only who flushes may
+// do it, and not while he has some.
+func (k *keeper) trimLoose() {
+	for k.e.recent.Loose() > 0 {
+		k.e.recent.Trim()
+	}
+}
+
+// mostLoose is what part of a window may be loose before the keeper looks.
+const mostLoose = 16
 
 // next returns the window to be flushed next, which is sealed if it has grown or must be; nil:
 // there is none, or it rests.
@@ -234,6 +247,7 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 				return nil, err
 			}
 		}
+		k.trimLoose()
 		if err := k.between("pass"); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package recent
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // chunkSize is how much memory is taken at a time, from the system and by each part of a
@@ -17,9 +18,10 @@ type pool struct {
 	mu    sync.Mutex
 	spare [][]byte
 	large [][]byte // larger ones, to be given back
-	left  int64    // bytes of them
 	taken int64    // bytes that are neither
 	lent  [][]byte // that were given back, and are to be unmapped
+
+	loose atomic.Int64 // bytes of those that are larger; with mu held where it changes
 }
 
 // get returns a chunk, which holds what it held before unless it is to be clear.
@@ -58,7 +60,7 @@ func (p *pool) trim(most int) bool {
 	give := slices.Clone(p.large[:large])
 	p.large = slices.Delete(p.large, 0, large)
 	for _, b := range give {
-		p.left -= int64(len(b))
+		p.loose.Add(-int64(len(b)))
 	}
 	rest := len(p.spare) - min(most-large, max(0, len(p.spare)-p.keep))
 	give = append(give, p.spare[rest:]...)
@@ -86,7 +88,7 @@ func (p *pool) freeLarge(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken -= int64(cap(b))
-	p.left += int64(cap(b))
+	p.loose.Add(int64(cap(b)))
 	p.large = append(p.large, b[:cap(b)])
 }
 
@@ -123,7 +125,7 @@ func (p *pool) trimLent() {
 func (p *pool) memory() (taken, spare int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.taken, int64(len(p.spare))*chunkSize + p.left
+	return p.taken, int64(len(p.spare))*chunkSize + p.loose.Load()
 }
 
 // system returns n bytes, which are zeros, from outside of Go's heap if that can be: so the

@@ -196,6 +196,10 @@ func (r *Recent) Memory() (taken, spare int64) {
 	return taken, spare
 }
 
+// Loose is how many of the spare bytes are too large to be used again: those of long values that were
+// removed, or took another place. It may be called at any time.
+func (r *Recent) Loose() int64 { return r.pool.loose.Load() }
+
 // Borrow returns memory of the same kind, of so many bytes or some more, that is the caller's and not
 // counted. It and the next two may be called at any time.
 func (r *Recent) Borrow(bytes int) []byte { return r.pool.lend(bytes) }

@@ -2,6 +2,7 @@ package diskengine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -34,21 +35,17 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	if err := e.refuseAtomic(a.bytes); err != nil {
 		return nil, err
 	}
-	leave, err := e.enter(ctx, a.bytes)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	err = e.do(ctx, "push", func(c *call) error {
-		n := weight(msgs)
-		if err := e.admit(ctx, n, a.bytes > largePush); err != nil {
-			return err
+	for {
+		more, err := e.pushAtomic(ctx, a)
+		if err != nil {
+			return nil, err
 		}
-		defer e.keeper.came(n)
-		return a.run(c)
-	})
-	if err != nil {
-		return nil, err
+		if more == 0 {
+			break
+		}
+		older := more
+		a = newAtomicPush(msgs)
+		a.older = older
 	}
 	for i := range a.results {
 		if err := a.results[i].Err; err != nil {
@@ -56,6 +53,29 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 		}
 	}
 	return a.results, nil
+}
+
+// pushAtomic pushes, unless bodies that are kept are larger together than was said: more is how large.
+func (e *Engine) pushAtomic(ctx context.Context, a *atomicPush) (more olderBody, err error) {
+	bytes := a.bytes + int(a.older)
+	leave, err := e.enter(ctx, bytes)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	err = e.do(ctx, "push", func(c *call) error {
+		n := weight(a.msgs) + int64(a.older)
+		if err := e.admit(ctx, n, bytes > largePush); err != nil {
+			return err
+		}
+		defer e.keeper.came(n)
+		err := a.run(c)
+		if errors.As(err, &more) {
+			return nil
+		}
+		return err
+	})
+	return more, err
 }
 
 // atomicPush is messages that are kept as one.
@@ -74,6 +94,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 type atomicPush struct {
 	msgs    []engine.Message
 	bytes   int
+	older   olderBody // of bodies that are kept, for which it is let in
 	hashes  []sought
 	results []engine.PushResult
 	creates []bool // whether a message is a new one
@@ -369,6 +390,9 @@ func (a *atomicPush) push(c *call) error {
 	if a.refused || a.full || a.rooms != nil {
 		return nil
 	}
+	older := c.older
+	defer func() { c.older = older }()
+	c.older = math.MaxInt // rehearse has looked
 	for _, i := range a.others {
 		if a.results[i], err = c.push(&a.msgs[i], &a.hashes[i]); err != nil {
 			return err // which cannot be: all that is needed was read

@@ -9,7 +9,8 @@ import (
 )
 
 // A push of large bodies takes their bytes twice, in the window of recent messages and in the log until
-// that is written. Such pushes are let in one after the other, in the order in which they come, while
+// that is written; so does one that keeps large bodies of others, which is let in for them once it has met
+// them. Such pushes are let in one after the other, in the order in which they come, while
 // those under way have no more bytes than a quarter of Config.MemoryBytes together, or one of them is
 // alone. So what they take beside that memory is at most as much again, or twice the largest.
 const (

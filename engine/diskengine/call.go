@@ -27,7 +27,8 @@ type call struct {
 	least    int64         // the least due of what they made wait; never: none
 	lasting  lasting       // what they are to outlive when the call is answered
 
-	over   *queue // one in which somebody has died, which may be more than may stay
+	older  olderBody // for how many bytes of bodies that pushes keep it was let in, and has not used
+	over   *queue    // one in which somebody has died, which may be more than may stay
 	hints  []string
 	rests  wal.Pos // up to where the log is to be durable when the call is answered
 	writes wal.Pos // and up to where written

@@ -15,18 +15,39 @@ import (
 // Push keeps each message or applies its conflict policy, and answers when that is durable.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
-	bytes := contentBytes(msgs)
+	for done, older := 0, olderBody(0); ; {
+		n, more, err := e.pushSome(ctx, msgs[done:], results[done:], older)
+		switch {
+		case err != nil && done == 0:
+			return nil, err
+		case err != nil: // those before are durable
+			for i := range results[done:] {
+				results[done+i] = engine.PushResult{Err: err}
+			}
+			return results, nil
+		case more == 0:
+			return results, nil
+		}
+		done, older = done+n, max(more, leastOlder)
+	}
+}
+
+// pushSome pushes messages up to one that keeps a larger body of another than older, and returns how many
+// and how large that is; 0: all are pushed.
+func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []engine.PushResult, older olderBody) (pushed int, more olderBody, err error) {
+	bytes := contentBytes(msgs) + int(older)
 	leave, err := e.enter(ctx, bytes)
 	if err != nil {
-		return nil, err
+		return 0, 0, err
 	}
 	defer leave()
 	err = e.do(ctx, "push", func(c *call) error {
-		n := weight(msgs)
+		n := weight(msgs) + int64(older)
 		if err := e.admit(ctx, n, bytes > largePush); err != nil {
 			return err
 		}
 		defer e.keeper.came(n)
+		c.older = older
 		keys := make([]sought, len(msgs))
 		err := c.seek(len(msgs), func(i int) (string, string) { return msgs[i].Queue, msgs[i].Key }, keys)
 		if err != nil {
@@ -45,9 +66,12 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 					if errors.Is(err, run.ErrDamaged) {
 						r, err = engine.PushResult{Err: c.unreadable(err)}, nil
 					}
-					results[from+i] = r
+					results[from+i], pushed = r, from+i
 					return err
 				})
+			}
+			if errors.As(err, &more) {
+				return nil
 			}
 			if err != nil {
 				return err
@@ -55,10 +79,29 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	return pushed, more, err
+}
+
+// olderBody is the error of a push that keeps the body of another message, which is written again: it is
+// large, and the call was not let in for so many bytes.
+type olderBody int
+
+func (o olderBody) Error() string { return fmt.Sprintf("it keeps a body of %d bytes", int(o)) }
+
+// leastOlder is for how many bytes of such bodies a call is let in at least that has met one.
+const leastOlder olderBody = 1 << 20
+
+// keeps has a push keep the content of another message.
+func (c *call) keeps(in *engine.Message, content []byte) error {
+	if len(content) <= recent.Long {
+		return nil
 	}
-	return results, nil
+	n := olderBody(max(0, len(content)-len(in.Body))) // which is not written
+	if n > c.older {
+		return n
+	}
+	c.older -= n
+	return nil
 }
 
 // isLarge reports whether a message is put together outside of the lock: its body is large, and it is not
@@ -241,7 +284,11 @@ func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, erro
 		return engine.PushResult{}, err
 	}
 	content, policy := m.content, m.Policy
-	if in.OnConflict != engine.Rearm {
+	if in.OnConflict == engine.Rearm {
+		if err := c.keeps(in, content); err != nil {
+			return engine.PushResult{}, err
+		}
+	} else {
 		policy = in.Resolve(m.q.defaults())
 		with := record.Content{Created: m.Created, Policy: policy, Content: in.Content}
 		c.content = with.Append(c.content[:0])

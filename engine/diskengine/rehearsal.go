@@ -26,9 +26,10 @@ type rehearsal struct {
 	seats   map[name]*seat
 	live    map[*queue]int64 // how many more live messages than there are
 	bytes   int
-	news    int64 // of all queues, with those that expire at once
-	creates bool  // the last one would make a new message
-	later   bool  // what queues may have is looked at when all are known
+	older   olderBody // of those that are large and kept
+	news    int64     // of all queues, with those that expire at once
+	creates bool      // the last one would make a new message
+	later   bool      // what queues may have is looked at when all are known
 }
 
 // rehearse finds out whether any push of some would fail, and looks up what they need.
@@ -46,6 +47,9 @@ func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
 		}
 		a.results[i].Err, a.creates[i] = refused, r.creates
 		a.refused = a.refused || refused != nil
+	}
+	if lack == nil && r.older > a.older {
+		return nil, r.older
 	}
 	return r, lack
 }
@@ -132,6 +136,8 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, resul
 		s.policy, s.bytes = &policy, len(in.Body)
 	} else if r.bytes += s.bytes; r.bytes > c.e.mostAtomic() {
 		return nil, c.e.refuseAtomic(r.bytes)
+	} else if s.bytes > recent.Long {
+		r.older += olderBody(s.bytes)
 	}
 	s.state = engine.Scheduled                    // or ready
 	if at := expiry(s.due, s.policy); at < c.ms { // gone before the next is pushed

@@ -85,9 +85,9 @@ func (e *Engine) pushAtomic(ctx context.Context, a *atomicPush) (more olderBody,
 // keys. Without the lock those who are new are put into a window of recent messages of their own and
 // into an entry of the log, where nobody finds them. Then, in one step, those who are not new are
 // rehearsed and pushed, and the window and the entry join the others: that takes no longer however many
-// are new, but 0.3 µs for each queue, and about 2.9 µs for each of those that replace something. What has changed meanwhile that
-// matters - one of the keys, settings, a purge that has begun - lets it begin anew, and the third time
-// all is one step. At last the window is folded into that of all others, in slices.
+// are new, but 0.07 µs for each queue, and about 1 µs for each of those that replace something. What has
+// changed meanwhile that matters - one of the keys, settings, a purge that has begun - lets it begin anew,
+// and the third time all is one step. At last the window is folded into that of all others, in slices.
 //
 // So nobody waits for a push that may still fail, an error before that step leaves nothing behind, and
 // a crash leaves the entry or none.
@@ -105,15 +105,16 @@ type atomicPush struct {
 	others []int // who are pushed one by one
 	fresh  []int // who are new
 
-	keys   map[name]int         // of each key the first who has it
-	twice  map[int]bool         // who have one of another's
-	queues map[string]*arrivals // of those who are new
-	dues   []int64              // of fresh
-	ids    []engine.ID          // likewise
-	first  engine.ID            // none of them is before
-	window *recent.Staged
-	entry  *wal.Prepared
-	shown  bool
+	keys    map[name]int         // of each key the first who has it
+	twice   map[int]bool         // who have one of another's
+	queues  map[string]*arrivals // of those who are new
+	present []*arrivals          // the same, as they came
+	dues    []int64              // of fresh
+	ids     []engine.ID          // likewise
+	first   engine.ID            // none of them is before
+	window  *recent.Staged
+	entry   *wal.Prepared
+	shown   bool
 
 	// Guarded by Engine.mu:
 	isNew []bool
@@ -150,18 +151,19 @@ func (a *atomicPush) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	a.index()
 	if n := len(a.msgs); n > c.e.cfg.tune.atomic || a.bytes > stepBytes || n == 1 && a.bytes > recent.Long {
-		a.index()
 		for range atomicTries {
 			if done, err := a.try(c); done || err != nil {
 				return err
 			}
 		}
 	}
-	a.queues, a.fresh, a.others = nil, nil, a.others[:0]
+	a.queues, a.present, a.fresh, a.others = nil, nil, nil, a.others[:0]
 	for i := range a.msgs {
 		a.others = append(a.others, i)
 	}
+	a.makeRoom(c)
 	if err := c.step(func() error { return a.push(c) }); err != nil {
 		return err
 	}
@@ -188,7 +190,7 @@ func (a *atomicPush) index() {
 // try pushes all, unless something has changed meanwhile that matters.
 func (a *atomicPush) try(c *call) (done bool, err error) {
 	e := c.e
-	a.isNew, a.met, a.queues = make([]bool, len(a.msgs)), false, make(map[string]*arrivals)
+	a.isNew, a.met, a.queues, a.present = make([]bool, len(a.msgs)), false, make(map[string]*arrivals), a.present[:0]
 	e.mu.Lock()
 	e.atomics = append(e.atomics, a)
 	e.mu.Unlock()
@@ -213,6 +215,8 @@ func (a *atomicPush) try(c *call) (done bool, err error) {
 	if err := c.ctx.Err(); err != nil {
 		return false, err
 	}
+	a.makeRoom(c)
+	c.shows = a
 	err = c.step(func() error {
 		if done = a.holds(); !done {
 			return nil
@@ -282,7 +286,7 @@ func (a *atomicPush) look(c *call, i int) error {
 		if d := q.defaults(); d != nil {
 			s.terms = new(*d)
 		}
-		a.queues[in.Queue] = s
+		a.queues[in.Queue], a.present = s, append(a.present, s)
 	}
 	if a.twice[i] || c.e.refuseBody(in) != nil {
 		return nil
@@ -302,6 +306,9 @@ func (a *atomicPush) look(c *call, i int) error {
 // appears tells atomic pushes under way who comes to have a key.
 func (c *call) appears(q *queue, key []byte) {
 	for _, a := range c.e.atomics {
+		if a == c.shows {
+			continue
+		}
 		if i, ok := a.keys[name{q.name, string(key)}]; ok && a.isNew[i] {
 			a.met = true
 		}
@@ -352,12 +359,24 @@ func (a *atomicPush) stage(c *call) bool {
 	return true
 }
 
+// makeRoom makes room for what a step notes, which would grow under the lock.
+func (a *atomicPush) makeRoom(c *call) {
+	n := 0
+	for _, i := range a.others {
+		if m := &a.msgs[i]; passes(m.OnConflict) {
+			n += len(m.Body) + len(m.Key) + 128
+		}
+	}
+	c.group = slices.Grow(c.group, n)
+	c.touched = slices.Grow(c.touched, len(a.present))
+}
+
 // holds reports whether what was put together may still be shown.
 func (a *atomicPush) holds() bool {
 	if a.met {
 		return false
 	}
-	for _, s := range a.queues {
+	for _, s := range a.present {
 		if s.gone || s.revised() != s.revision {
 			return false
 		}
@@ -380,7 +399,7 @@ func (a *atomicPush) push(c *call) error {
 	for q, n := range r.live {
 		a.limit(q, n+a.newsOf(q))
 	}
-	for _, s := range a.queues {
+	for _, s := range a.present {
 		c.see(s.queue)
 		a.limit(s.queue, s.n+r.live[s.queue])
 	}
@@ -428,7 +447,7 @@ func (a *atomicPush) show(c *call) {
 	e := c.e
 	a.shown = true
 	e.recent.Reveal(a.window)
-	for _, s := range a.queues {
+	for _, s := range a.present {
 		if s.n == 0 {
 			continue
 		}

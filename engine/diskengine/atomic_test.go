@@ -184,6 +184,21 @@ func TestAmidAnAtomicPush(t *testing.T) {
 				a.must(a.push())
 				a.has(atomics)
 			},
+			"who is to be replaced goes": func(t *testing.T, a *amidst) {
+				replaces := func(m *engine.Message, _ int) { m.Remember, m.OnConflict = time.Hour, engine.Replace }
+				msgs := atomicMessages(replaces)
+				a.must(pushAll(t, a.Engine, msgs[7], msgs[8]))
+				a.once("atomic", n, func() {
+					a.must(errors.Join(cancelled(a, 7), cancelled(a, 8))) // and the keys are remembered
+					a.must(pushAll(t, a.Engine, msgs[8]))
+				})
+				r, err := a.PushAtomic(a.Context(), msgs)
+				a.must(err)
+				if r[7].Outcome != engine.Created || r[8].Outcome != engine.Replaced {
+					t.Errorf("%+v, %+v", r[7], r[8])
+				}
+				a.has(atomics)
+			},
 			"a dead one comes back": func(t *testing.T, a *amidst) {
 				a.must(one(a, 7))
 				settle(t, a.Engine, lease(t, a.Engine, "q", 1), engine.Bury)

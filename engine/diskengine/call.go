@@ -23,6 +23,7 @@ type call struct {
 	ms       int64
 	*scratch               // whose group is the records
 	entry    *wal.Prepared // which the records join; nil: they are an entry themselves
+	shows    *atomicPush   // which need not be told of its own keys
 	visited  *queue        // the last that was brought up to the present
 	least    int64         // the least due of what they made wait; never: none
 	lasting  lasting       // what they are to outlive when the call is answered

@@ -149,6 +149,13 @@ func (c *call) detach(m *message) {
 
 // become makes another thing of a message: its state, and with other content that.
 func (c *call) become(m *message, s record.State, content []byte) {
+	c.rewrite(m, s, content)
+	*m, _ = c.recent(m.q, c.mustRecent(m.id)) // what was just written can be read
+	c.attach(m)
+}
+
+// rewrite is become but for what m is, and that it is to be attached.
+func (c *call) rewrite(m *message, s record.State, content []byte) {
 	c.value = record.AppendValue(c.value[:0], &s, content)
 	if m.moves && len(content) > 0 && &content[0] == &m.content[0] {
 		c.group = (&record.Move{ID: m.id, State: s}).Append(c.group)
@@ -166,8 +173,6 @@ func (c *call) become(m *message, s record.State, content []byte) {
 		e.Area, e.At = recent.Dead, s.Died
 	}
 	c.e.recent.Put(e)
-	*m, _ = c.recent(m.q, c.mustRecent(m.id)) // what was just written can be read
-	c.attach(m)
 }
 
 // mustRecent returns the entry of a message that was just put among the recent ones.

@@ -299,7 +299,9 @@ func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, erro
 		s.Due = in.Due.Resolve(c.now)
 	}
 	s.Expires, s.Attempt = expiry(s.Due, &policy), 0
-	c.become(m, s, content)
+	c.rewrite(m, s, content)
+	m.State, m.Priority, m.lease = s, policy.Priority, nil // all that is asked of it
+	c.attach(m)
 	return c.result(m, engine.Replaced, nil), nil
 }
 

@@ -127,7 +127,7 @@ func (c *call) shown(m *message) bool {
 
 // byKey finds the message that lives and has a key. hash is that of the key, or zero.
 func (c *call) byKey(q *queue, key []byte, hash *sought) (m message, ok bool, err error) {
-	if e, found := c.e.recent.ByKey(q.num, recent.Live, key); found {
+	if e, found := c.holder(q, key, hash); found {
 		if m, err = c.recent(q, e); err != nil {
 			return m, false, err
 		}

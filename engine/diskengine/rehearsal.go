@@ -14,8 +14,8 @@ type seat struct {
 	due   int64
 	bytes int // of its content, unless Finished
 
-	policy *engine.Policy // unless Finished
-	ending engine.Ending  // when Finished
+	policy engine.Policy // unless Finished
+	ending engine.Ending // when Finished
 	ended  int64
 
 	lingers bool // it has expired as it was pushed, and counts until it is met
@@ -23,7 +23,7 @@ type seat struct {
 
 // rehearsal is what pushes so far would have made.
 type rehearsal struct {
-	seats   map[name]*seat
+	seats   map[name]*seat   // of keys that several have
 	live    map[*queue]int64 // how many more live messages than there are
 	bytes   int
 	older   olderBody // of those that are large and kept
@@ -34,10 +34,10 @@ type rehearsal struct {
 
 // rehearse finds out whether any push of some would fail, and looks up what they need.
 func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
-	r := &rehearsal{bytes: a.bytes, seats: make(map[name]*seat), live: make(map[*queue]int64), later: len(a.fresh) > 0}
+	r := &rehearsal{bytes: a.bytes, live: make(map[*queue]int64), later: len(a.fresh) > 0}
 	var lack error
 	for _, i := range a.others {
-		refused, err := c.rehearseOne(r, &a.msgs[i], &a.hashes[i], &a.results[i])
+		refused, err := c.rehearseOne(r, &a.msgs[i], a.twice[i], &a.hashes[i], &a.results[i])
 		if err == errLack {
 			lack = err
 			continue
@@ -78,9 +78,8 @@ func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushRes
 		if err := c.needContent(&m); err != nil { // what takes its place needs it
 			return s, err
 		}
-		policy := m.Policy
 		*result = c.result(&m, 0, nil)
-		return seat{state: m.state(c.ms), due: m.Due, bytes: len(m.content), policy: &policy}, nil
+		return seat{state: m.state(c.ms), due: m.Due, bytes: len(m.content), policy: m.Policy}, nil
 	}
 	t, left, err := c.finished(q, []byte(key), hash)
 	if err != nil || !left || t.forgotten <= c.ms {
@@ -90,8 +89,30 @@ func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushRes
 	return seat{state: engine.Finished, due: t.Due, ending: t.Ending, ended: t.Ended}, nil
 }
 
-// rehearseOne says why one push would fail; nil: it would not.
-func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, result *engine.PushResult) (refused, err error) {
+// shared is the seat of a key that several have.
+func (c *call) shared(r *rehearsal, q *queue, key string, hash *sought, result *engine.PushResult) (*seat, error) {
+	n := name{q.name, key}
+	s := r.seats[n]
+	if s == nil {
+		is, err := c.seatOf(q, key, hash, result)
+		if err != nil {
+			return nil, err
+		}
+		if r.seats == nil {
+			r.seats = make(map[name]*seat)
+		}
+		s = &is
+		r.seats[n] = s
+	}
+	if s.lingers {
+		s.lingers = false
+		r.live[q]--
+	}
+	return s, nil
+}
+
+// rehearseOne says why one push would fail; nil: it would not. twice says that another has its key.
+func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *sought, result *engine.PushResult) (refused, err error) {
 	r.creates = false
 	if err := c.e.refuseBody(in); err != nil {
 		return err, nil
@@ -101,19 +122,17 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, resul
 		return nil, err
 	}
 	c.see(q)
-	s := new(seat)
-	if in.Key != "" {
-		n := name{q.name, in.Key}
-		if r.seats[n] == nil {
-			if *s, err = c.seatOf(q, in.Key, hash, result); err != nil {
-				return nil, err
-			}
-			r.seats[n] = s
+	var alone seat
+	s := &alone
+	switch {
+	case in.Key == "":
+	case twice:
+		if s, err = c.shared(r, q, in.Key, hash, result); err != nil {
+			return nil, err
 		}
-		s = r.seats[n]
-		if s.lingers {
-			s.lingers = false
-			r.live[q]--
+	default:
+		if alone, err = c.seatOf(q, in.Key, hash, result); err != nil {
+			return nil, err
 		}
 	}
 	created := s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
@@ -132,15 +151,14 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, hash *sought, resul
 		s.due = in.Due.Resolve(c.now)
 	}
 	if created || in.OnConflict != engine.Rearm {
-		policy := in.Resolve(q.defaults())
-		s.policy, s.bytes = &policy, len(in.Body)
+		s.policy, s.bytes = in.Resolve(q.defaults()), len(in.Body)
 	} else if r.bytes += s.bytes; r.bytes > c.e.mostAtomic() {
 		return nil, c.e.refuseAtomic(r.bytes)
 	} else if s.bytes > recent.Long {
 		r.older += olderBody(s.bytes)
 	}
-	s.state = engine.Scheduled                    // or ready
-	if at := expiry(s.due, s.policy); at < c.ms { // gone before the next is pushed
+	s.state = engine.Scheduled                     // or ready
+	if at := expiry(s.due, &s.policy); at < c.ms { // gone before the next is pushed
 		s.state, s.ending, s.ended, s.lingers = engine.Gone, engine.Expired, at, true
 		if at+millis(s.policy.Remember) > c.ms {
 			s.state = engine.Finished

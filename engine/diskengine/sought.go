@@ -1,6 +1,9 @@
 package diskengine
 
 import (
+	"bytes"
+
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
@@ -11,6 +14,8 @@ type sought struct {
 	num    uint32
 	key    run.Key
 	absent uint64 // 0: that is not known
+
+	id engine.ID // who had it when it was last looked for among the recent; 0: nobody
 }
 
 // seek looks keys up before a step asks for them: most are in no run, which is seen without the
@@ -49,6 +54,19 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) err
 	}
 	c.lacks.set = set
 	return c.read()
+}
+
+// holder finds who lives and has a key among the recent. Who had it last is found faster by his id.
+func (c *call) holder(q *queue, key []byte, hash *sought) (recent.Entry, bool) {
+	if hash.id != 0 {
+		e, ok := c.e.recent.ByID(uint64(hash.id))
+		if ok && e.Queue == q.num && e.Area == recent.Live && bytes.Equal(e.Key, key) {
+			return e, true
+		}
+	}
+	e, ok := c.e.recent.ByKey(q.num, recent.Live, key)
+	hash.id = engine.ID(e.ID)
+	return e, ok
 }
 
 // none reports whether there are no runs.

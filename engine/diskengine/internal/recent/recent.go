@@ -97,10 +97,7 @@ func (r *Recent) Move(id uint64, a Area, at int64) bool {
 	if h == nil {
 		return false
 	}
-	if p := placeOf(h.place.queue(), a); h.place != p || h.at != at {
-		w.fall(ref, h)
-		w.stand(ref, h, p, at)
-	}
+	w.move(ref, h, placeOf(h.place.queue(), a), at)
 	return true
 }
 

@@ -121,6 +121,19 @@ func (w *window) fall(r ref, h *header) {
 	}
 }
 
+// move puts an entry to another place or time.
+func (w *window) move(r ref, h *header, p place, at int64) {
+	switch {
+	case h.place != p || h.at != at && p.area() == Dead:
+		w.fall(r, h)
+		w.stand(r, h, p, at)
+	case h.at != at: // its key stays where it is
+		w.order.remove(h.item(r))
+		h.at = at
+		w.order.insert(h.item(r))
+	}
+}
+
 // remove takes an entry away.
 func (w *window) remove(r ref, h *header) {
 	if h.ordinal != 0 {
@@ -141,10 +154,7 @@ func (w *window) put(r ref, h *header, e *Entry) {
 		w.enter(nr, nh, e)
 		return
 	}
-	if p := placeOf(e.Queue, e.Area); h.place != p || h.at != e.At {
-		w.fall(r, h)
-		w.stand(r, h, p, e.At)
-	}
+	w.move(r, h, placeOf(e.Queue, e.Area), e.At)
 	h.value = uint32(len(e.Value))
 	_, value := w.arena.bytes(r, h)
 	copy(value, e.Value)

@@ -121,3 +121,35 @@ func TestPurgeSparesWhoIsBroughtBack(t *testing.T) {
 		t.Errorf("%v, %+v", err, q)
 	}
 }
+
+// TestPurgeAtADeadline: a message whose lease ends at the instant of a purge is removed, one that is leased for
+// a millisecond more stays, also when the store is opened again.
+func TestPurgeAtADeadline(t *testing.T) {
+	for left, want := range map[time.Duration]int64{0: 0, time.Millisecond: 1} {
+		for _, flushed := range []bool{false, true} {
+			h, _ := simulation()
+			e := h.Open(t).(*diskengine.Engine)
+			if err := pushAll(t, e, message("q", "leased", 0)); err != nil {
+				t.Fatal(err)
+			}
+			if flushed {
+				if err := e.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.Clock.Set(lease(t, e, "q", 1)[0].Deadline.Add(-left))
+			if n, err := e.Purge(t.Context(), "q", 0); err != nil || n != 1-want {
+				t.Errorf("%v left, flushed %v: %d are purged, %v", left, flushed, n, err)
+			}
+			for _, when := range []string{"at once", "opened again"} {
+				if q, err := e.Queue(t.Context(), "q"); err != nil || q.Leased != want || q.Ready != 0 {
+					t.Errorf("%v left, flushed %v, %s: %+v, %v", left, flushed, when, q, err)
+				}
+				e = h.Reopen(t, e).(*diskengine.Engine)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -153,3 +153,62 @@ func TestPurgeAtADeadline(t *testing.T) {
 		}
 	}
 }
+
+// TestPurgedIsNotSettled settles a lease that has lapsed in the midst of the purge that removes its message: it
+// is lost, and the message does not come back.
+func TestPurgedIsNotSettled(t *testing.T) {
+	const many = 300 // not removed at once
+	for _, flushed := range []bool{false, true} {
+		for _, do := range []engine.Action{engine.Ack, engine.Release, engine.Extend, engine.Bury} {
+			h, _ := simulation()
+			e := h.Open(t).(*diskengine.Engine)
+			var msgs []engine.Message
+			for i := range many {
+				msgs = append(msgs, message("q", fmt.Sprint(i), 0))
+			}
+			if err := pushAll(t, e, msgs...); err != nil {
+				t.Fatal(err)
+			}
+			if flushed {
+				if err := e.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			leased := lease(t, e, "q", many)
+			last := leased[many-1]
+			h.Clock.Set(last.Deadline)
+			tried := false
+			err := h.Meanwhile(e, "purge", func() error {
+				n, err := e.Purge(t.Context(), "q", engine.PurgeDead)
+				if n != many {
+					t.Errorf("%v, flushed %v: %d are purged", do, flushed, n)
+				}
+				return err
+			}, func(where string) {
+				if where != "purge" || tried {
+					return
+				}
+				tried = true
+				out, err := e.Settle(t.Context(), []engine.Settlement{{Token: last.Token, Do: do}})
+				if err != nil || !errors.Is(out[0].Err, engine.ErrLeaseLost) {
+					t.Errorf("%v, flushed %v: %v, %+v", do, flushed, err, out)
+				}
+			})
+			if err != nil || !tried {
+				t.Errorf("purge: %v; settled meanwhile: %v", err, tried)
+			}
+			for _, when := range []string{"at once", "opened again"} {
+				if err := e.Sound(); err != nil {
+					t.Error(err)
+				}
+				if q, err := e.Queue(t.Context(), "q"); err != nil || q.Leased+q.Ready+q.Scheduled+q.Dead > 0 {
+					t.Errorf("%v, flushed %v, %s: %+v, %v", do, flushed, when, q, err)
+				}
+				e = h.Reopen(t, e).(*diskengine.Engine)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // The messages of an atomic push: three slices of who is new, and some that fold.
@@ -213,6 +214,22 @@ func TestAmidAnAtomicPush(t *testing.T) {
 				}
 				a.has(1)
 			},
+			"the key of a dead one is remembered": func(t *testing.T, a *amidst) {
+				m := message("q", "7", 0)
+				m.MaxAttempts, m.Remember = 1, time.Hour
+				a.must(pushAll(t, a.Engine, m))
+				g, err := a.Lease(a.Context(), []engine.Want{{Queue: "q", Max: 1, Remote: true, TTR: time.Millisecond}})
+				a.must(err)
+				await(t, "its lease lapses, which was the last", func() bool {
+					i, err := a.Queue(a.Context(), "q")
+					return err == nil && i.Dead == 1
+				})
+				a.once("atomic", n, func() { settle(t, a.Engine, g.Queues[0].Messages, engine.Ack) })
+				if err := a.push(); !errors.Is(err, engine.ErrExists) {
+					t.Errorf("pushed: %v", err)
+				}
+				a.has(0)
+			},
 			"purge": func(t *testing.T, a *amidst) {
 				a.must(pushAll(t, a.Engine, message("q", "old", 0)))
 				a.once("atomic", n, func() {
@@ -335,6 +352,32 @@ func TestAmidAnAtomicPush(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) { do(t, newAmidst(t)) })
 		}
 	}
+}
+
+// TestAtomicPushToAQueueThatIsForgotten has a queue be forgotten, as one that nobody has called for a minute and
+// in which nothing is, in the midst of an atomic push: its messages are found in the queue of that name.
+func TestAtomicPushToAQueueThatIsForgotten(t *testing.T) {
+	clock := enginetest.NewClock()
+	a := newAmidst(t)
+	a.must(a.Close())
+	a.cfg.Now = clock.Now
+	a.Engine = a.place.open(t)
+	var others []engine.Message
+	for i := range 1100 { // fewer are not forgotten
+		others = append(others, message(fmt.Sprint("other", i), "", time.Hour))
+	}
+	a.must(pushAll(t, a.Engine, others...))
+	a.once("atomic", (atomics+255)/256+1, func() {
+		clock.Advance(2 * time.Minute)
+		names, _ := a.Names()
+		a.must(a.Tidy())
+		if left, _ := a.Names(); left != names-1 {
+			t.Errorf("%d queues are left of %d", left, names)
+		}
+	})
+	a.must(a.push())
+	a.has(atomics)
+	a.again(a.disk.Crash(disktest.Nothing()), atomics)
 }
 
 // TestAmidAFold does something while what an atomic push has revealed is folded: all is there.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // TestPurgedAreNotPending pushes in the midst of a purge: what that removes takes no place under
@@ -209,6 +211,58 @@ func TestPurgedIsNotSettled(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// TestPurgedIsNotWrittenDown has others lease in the midst of a purge, for whom there is room once the leases
+// that have lapsed are out of the table: those whose messages are purged are not kept for that.
+func TestPurgedIsNotWrittenDown(t *testing.T) {
+	const many = 300 // not removed at once
+	for _, flushed := range []bool{false, true} {
+		clock := enginetest.NewClock()
+		var e *diskengine.Engine
+		tried := false
+		p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1, MaxLeases: 2 * many}, diskengine.Tune{SegmentBytes: 128 << 10}}
+		p.tune.Between = func(where string) {
+			if where == "purge" && !tried {
+				tried = true
+				if n := len(lease(t, e, "other", engine.MaxLease)); n == 0 {
+					t.Error("nobody was leased")
+				}
+			}
+		}
+		e = p.open(t)
+		var msgs []engine.Message
+		for i := range many {
+			msgs = append(msgs, message("q", fmt.Sprint(i), 0), message("other", fmt.Sprint(i), 0))
+		}
+		if err := pushAll(t, e, msgs...); err != nil {
+			t.Fatal(err)
+		}
+		if flushed {
+			if err := e.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock.Set(lease(t, e, "q", many)[many-1].Deadline)
+		if n, err := e.Purge(t.Context(), "q", 0); err != nil || n != many || !tried {
+			t.Errorf("flushed %v: %d are purged, %v; leased meanwhile: %v", flushed, n, err, tried)
+		}
+		for _, when := range []string{"at once", "opened again"} {
+			if err := e.Sound(); err != nil {
+				t.Error(err)
+			}
+			if q, err := e.Queue(t.Context(), "q"); err != nil || q.Leased+q.Ready+q.Scheduled > 0 {
+				t.Errorf("flushed %v, %s: %+v, %v", flushed, when, q, err)
+			}
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e = p.open(t)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -192,6 +192,14 @@ func BenchmarkHeld(b *testing.B) {
 		}
 		return all
 	}
+	replace := func() error {
+		msgs := all(10_000, "a")
+		for i := range msgs {
+			msgs[i].OnConflict = engine.Replace
+		}
+		_, err := s.PushAtomic(ctx, msgs)
+		return err
+	}
 	ref := func(queue, key string) engine.Ref { return engine.Ref{Queue: queue, Key: key} }
 	for _, call := range []struct {
 		name string
@@ -208,14 +216,7 @@ func BenchmarkHeld(b *testing.B) {
 			_, err := s.PushAtomic(ctx, msgs)
 			return err
 		}},
-		{"replace 10,000 as one", func() error {
-			msgs := all(10_000, "a")
-			for i := range msgs {
-				msgs[i].OnConflict = engine.Replace
-			}
-			_, err := s.PushAtomic(ctx, msgs)
-			return err
-		}},
+		{"replace 10,000 as one", replace},
 		{"push a body of 64 MiB", func() error {
 			m := message("many", "large", time.Hour)
 			m.Body = make([]byte, 64<<20)
@@ -253,6 +254,7 @@ func BenchmarkHeld(b *testing.B) {
 		{"flush", func() error { return s.Flush(ctx) }},
 		{"merge", func() error { return s.Merge(ctx) }},
 		{"lease from a run", func() error { s.take("q5", 1); return nil }},
+		{"replace 10,000 of a run as one", replace},
 		{"backup", func() error { _, err := s.Backup(ctx, b.TempDir()); return err }},
 		{"purge", func() error { _, err := s.Purge(ctx, "leased", engine.PurgeDead|engine.PurgeFinished); return err }},
 		{"purge of another queue", func() error { _, err := s.Purge(ctx, "many", 0); return err }},

@@ -87,9 +87,21 @@ func (t *target) limit(ctx context.Context) (context.Context, context.CancelFunc
 
 // with runs one client command: it opens the target, calls f within the timeout
 // and closes. What may rightly take long goes by cmd.Context instead.
-func (p *Program) with(t *target, f func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+func (p *Program) with(t *target, f clientCommand) func(*cobra.Command, []string) error {
+	return t.opened(f, func(ctx context.Context) (*tarry.Client, error) { return t.open(ctx, &p.settings) })
+}
+
+// look is with for a command that changes nothing.
+func (p *Program) look(t *target, f clientCommand) func(*cobra.Command, []string) error {
+	return t.opened(f, func(ctx context.Context) (*tarry.Client, error) { return p.openToLook(ctx, t) })
+}
+
+// clientCommand is what a client command does once its target is open.
+type clientCommand func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error
+
+func (t *target) opened(f clientCommand, open func(context.Context) (*tarry.Client, error)) func(*cobra.Command, []string) error {
 	return run(func(cmd *cobra.Command, args []string) error {
-		c, err := t.open(cmd.Context(), &p.settings)
+		c, err := open(cmd.Context())
 		if err != nil {
 			return err
 		}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math"
 	"net/url"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 // copyFlags say what is copied, and how.
@@ -90,8 +87,8 @@ func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg s
 			return err
 		}
 	}
-	if dir, missing := missingDir(from); missing {
-		return &engine.Error{Op: "copy", Err: tarry.ErrNotFound, Hint: "there is no directory " + dir}
+	if dir, absent := absentDir(from); absent {
+		return &engine.Error{Op: "copy", Err: tarry.ErrNotFound, Hint: "there is no store in " + dir}
 	}
 	c := &copier{p: p, flags: f, note: p.note()}
 	defer c.note.clear()
@@ -99,7 +96,7 @@ func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg s
 		return err
 	}
 	defer func() { _ = c.from.Close() }() // nothing was written to it
-	if _, missing := missingDir(to); missing && f.dryRun {
+	if _, absent := absentDir(to); absent && f.dryRun {
 		return c.run(ctx, queues) // it would be empty, and must not be made
 	}
 	if c.to, err = f.open(ctx, to); err != nil {
@@ -133,16 +130,6 @@ func (p *Program) storeArg(f *copyFlags, arg string) (*url.URL, error) {
 		return nil, err
 	}
 	return u, nil
-}
-
-// missingDir returns the directory of a disk store that is not there.
-func missingDir(u *url.URL) (dir string, missing bool) {
-	if u.Scheme != "disk" {
-		return "", false
-	}
-	dir = storeurl.New(u).Path()
-	_, err := os.Stat(dir)
-	return dir, errors.Is(err, fs.ErrNotExist)
 }
 
 func (f *copyFlags) open(ctx context.Context, u *url.URL) (*tarry.Client, error) {

@@ -260,7 +260,7 @@ func TestCopyRefuses(t *testing.T) {
 		{args: "copy old disk:new", code: exitUsage, stderr: `tarry: FROM and TO are URLs of stores .*\n`},
 		{args: "copy @none disk:new", code: exitUsage, stderr: `tarry: @none: .*no such file.*\n`},
 		{args: "copy disk:old disk:new ma!l", code: exitUsage, stderr: `tarry: copy .*byte 3 of the queue's name.*\n`},
-		{args: "copy disk:none disk:new", code: exitNotFound, stderr: `tarry: copy: not found .there is no directory none.\n`},
+		{args: "copy disk:none disk:new", code: exitNotFound, stderr: `tarry: copy: not found .there is no store in none.\n`},
 		{args: "copy disk:old http://127.0.0.1:1", code: exitUnavailable, stderr: `tarry: open: .*is it running.*\n`},
 		{args: "copy disk:old @url --dry-run", stdout: `QUEUE .*\nmail  1 .*`, stderr: "would copy 1 message of 1 queue\n"},
 	} {

@@ -34,7 +34,7 @@ func (p *Program) deadListCommand() *cobra.Command {
   tarry dead ls order.unpaid --error timeout --key-prefix eu-`,
 		Args: exactly("QUEUE"),
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		f, err := filter.of(args[0], tarry.Dead)
 		if err != nil {
 			return err

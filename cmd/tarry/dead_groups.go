@@ -42,7 +42,7 @@ redrive and drop take such a group with --group.`,
   tarry dead groups order.unpaid --since 2h --json`,
 		Args: exactly("QUEUE"),
 	}
-	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.look(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		f, err := filter.of(args[0], tarry.Dead)
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ empty steps out; --json has them all.`,
 		Example: "  tarry forecast order.unpaid --step 10m --span 6h",
 		Args:    exactly("QUEUE"),
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		buckets, err := c.Forecast(ctx, args[0], step, span)
 		if err != nil {
 			return err

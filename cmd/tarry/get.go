@@ -25,7 +25,7 @@ remembered, else the newest dead one; by id any but a finished one. Of a finishe
 it tells how and when it ended; it has no body.`,
 		Example: "  tarry get order.unpaid 42\n  tarry get order.unpaid --id 1234 --raw > body",
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		ref, _, err := arg.ref(args[1:])
 		if err != nil {
 			return err

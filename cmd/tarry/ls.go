@@ -47,7 +47,7 @@ duration from now.`,
 		Example: "  tarry ls order.unpaid --state scheduled --to +30m\n  tarry ls order.unpaid --state dead --from -2h --newest",
 		Args:    exactly("QUEUE"),
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		states := []tarry.State{tarry.Leased, tarry.Ready, tarry.Scheduled}
 		if name != "" {
 			s, err := engine.ParseState(name)

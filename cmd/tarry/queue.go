@@ -29,7 +29,7 @@ func (p *Program) queueGetCommand() *cobra.Command {
 		Example: "  tarry queue get order.unpaid",
 		Args:    exactly("QUEUE"),
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		s, revision, err := c.Settings(ctx, args[0])
 		if err != nil {
 			return err

@@ -11,8 +11,8 @@ import (
 )
 
 var queueSteps = []step{
-	{args: `queue get mail`, stdout: `nothing is set for mail: defaults hold, and no limits \(revision 0\)\n`},
-	{args: `queue get mail --json`, stdout: `{"settings":{},"revision":"0"}\n`},
+	{args: `queue get mail`, stdout: `nothing is set for mail: defaults hold, and no limits \(revision 0\)\n`, stderr: noStoreYet},
+	{args: `queue get mail --json`, stdout: `{"settings":{},"revision":"0"}\n`, stderr: noStoreYet},
 	{args: `queue set mail --rate 100 --burst 5 --in-flight 10 --dead-keep 7d --dead-max 50 --max-pending 1000 --max-attempts 5 --backoff 1s,2m --ttr 30s --priority 0 --expire-after 0 --remember 1d`,
 		stdout: `SETTING  VALUE  MEANING\npriority  0  .*\nmax-attempts  5  .*\nbackoff  1s,2m  .*\nttr  30s  .*\nexpire-after  never  .*\nremember  24h  .*\ndead-keep  168h  .*\ndead-max  50  .*\nmax-pending  1000  .*\nin-flight  10  .*\nrate  100  .*\nburst  5  .*\nrevision  1  .*\n`},
 	{args: `queue set mail --unset rate,dead_keep --unset burst --in-flight 2 --json`,
@@ -65,7 +65,8 @@ func TestSettingsOfQueuesOverHTTP(t *testing.T) {
 
 // Each command opens the store anew: what is set lasts.
 func TestSettingsOfQueuesOnAStore(t *testing.T) {
-	w := world{env: []string{"TARRY_STORE=disk:" + t.TempDir()}}
+	t.Chdir(t.TempDir())
+	w := world{env: []string{"TARRY_STORE=disk:data"}}
 	for _, s := range queueSteps {
 		run1(t, w, s)
 	}

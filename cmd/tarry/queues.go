@@ -20,7 +20,7 @@ named. Finished counts the keys that are remembered.`,
 		Example: "  tarry queues\n  tarry queues order.unpaid --json",
 		Args:    cobra.ArbitraryArgs,
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		o := p.printer(t.json)
 		o.head("QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "FINISHED", "NEXT DUE", "OLDEST READY", "PAUSED")
 		for _, name := range args {

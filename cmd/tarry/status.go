@@ -41,7 +41,7 @@ token, and waits for no store.`,
 	cmd.Flags().Var((*durationValue)(&late), "late", "messages that are ready for longer are late")
 	ready := false
 	cmd.Flags().BoolVar(&ready, "ready", false, "only ask whether the server is ready")
-	whole := p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, _ []string) error {
+	whole := p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, _ []string) error {
 		where, err := t.url(&p.settings)
 		if err != nil {
 			return err

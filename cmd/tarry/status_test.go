@@ -11,7 +11,7 @@ import (
 )
 
 var statusSteps = []step{
-	{args: `status`, stdout: `tarry \S+, (server http://127.0.0.1:\d+|store disk:data), engine (http\+)?(mem|disk): ready\nno problems\n0 queues: 0 scheduled, 0 ready, 0 leased, 0 dead\n`},
+	{args: `status`, stdout: `tarry \S+, (server http://127.0.0.1:\d+|store disk:data), engine (http\+mem|disk): ready\nno problems\n0 queues: 0 scheduled, 0 ready, 0 leased, 0 dead\n`, stderr: noStoreYet},
 	{args: `push mail later --in 1h`, stdout: `created .*\n`},
 	{args: `push mail now`, stdout: `created .*\n`},
 	{args: `status`, stdout: `tarry .*: ready\nno problems\n1 queue: 1 scheduled, 1 ready, 0 leased, 0 dead\noldest ready: AWAY, of mail\nnext due: AWAY, of mail\n\nQUEUE  SCHEDULED .*\nmail  1  1  0  0  AWAY  AWAY  -\n`},

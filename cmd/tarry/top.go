@@ -66,7 +66,7 @@ Where there is no terminal, with --n and with --json, it prints a table or an ob
 			defer slog.SetDefault(slog.Default())
 			slog.SetDefault(slog.New(slog.DiscardHandler))
 		}
-		c, err := f.open(cmd.Context(), &p.settings)
+		c, err := p.openToLook(cmd.Context(), &f.target)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 const topHead = `QUEUE  READY  SCHEDULED  LEASED  DEAD  LATE P50  LATE P99  PUSHED/S  HANDLED/S  NEXT DUE  OLDEST READY  PAUSED\n`
 
 var topSteps = []step{
-	{args: `top`, stdout: `tarry \S+, (server http://127.0.0.1:\d+|store disk:data), engine (http\+)?(mem|disk), TIME\nno problems\n0 queues: 0 scheduled, 0 ready, 0 leased, 0 dead\n` + topHead},
+	{args: `top`, stdout: `tarry \S+, (server http://127.0.0.1:\d+|store disk:data), engine (http\+mem|disk), TIME\nno problems\n0 queues: 0 scheduled, 0 ready, 0 leased, 0 dead\n` + topHead, stderr: noStoreYet},
 	{args: `push order.unpaid x --in 1h`, stdout: `created .*\n`},
 	{args: `push mail x`, stdout: `created .*\n`},
 	{args: `top --late 0s`, stdout: `tarry .*\n! mail: 1 message is due, the first since \S+, and nobody works on the queue\n  start a worker, .*\n2 queues: 1 scheduled, 1 ready, 0 leased, 0 dead\n` +

@@ -70,7 +70,8 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 					return err
 				})
 			}
-			if errors.As(err, &more) {
+			if older, ok := errors.AsType[olderBody](err); ok {
+				more = older
 				return nil
 			}
 			if err != nil {

@@ -138,8 +138,9 @@ const (
 
 // Close first ends the client's workers and waits until they have drained, each for
 // its DrainTimeout and what comes after it at most, so that no result is lost; their
-// handlers may go on using the client. Then it ends waiting leases, waits for calls in
-// the background, for those that their callers have left, with what these still lease given
+// handlers may go on using the client. Then it ends waiting leases, and with ErrClosed the
+// pushes and cancels that still wait for others before them, waits for calls in the
+// background, for those that their callers have left, with what these still lease given
 // back, 5 s at most, and closes the engine if Open opened it. For that it waits 30 s at
 // most: when the engine has not answered by then it fails with ErrUnavailable, and goes
 // on by itself for as long as the engine takes. A second Close returns what the first

@@ -261,10 +261,19 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
 	return ins
 }
 
-// Wait takes no more items and returns when nothing is under way.
+// Wait takes no more items, refuses those that no call has taken, and returns when nothing is under way: where
+// calls are slow those would be waited for one after the other.
 func (c *Coalescer[In, Out]) Wait() {
 	c.mu.Lock()
 	c.closed = true
+	rest := c.waiting
+	c.waiting, c.left = nil, 0
+	for _, it := range rest {
+		it.taken, it.err = true, engine.ErrClosed
+	}
 	c.mu.Unlock()
+	for _, it := range rest {
+		it.done <- struct{}{}
+	}
 	c.done.Wait()
 }

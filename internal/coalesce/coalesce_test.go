@@ -120,6 +120,35 @@ func TestCoalescerTakesBackWhatNoCallHas(t *testing.T) {
 	})
 }
 
+// Who waits while others are served before him when no more is taken is refused, and no call gets what he has
+// handed in. Who is in a call is answered.
+func TestCoalescerRefusesWhoWaitsAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var served []int
+		c := New(10, 1, nil, func(_ context.Context, in []int) ([]int, error) {
+			served = append(served, in...)
+			time.Sleep(time.Second)
+			return slices.Clone(in), nil
+		})
+		errs := make([]error, 4)
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() { _, errs[i] = c.Do(t.Context(), i) })
+			synctest.Wait() // the first has a call of its own
+		}
+		c.Wait()
+		all.Wait()
+		for i, err := range errs {
+			if (i == 0) != (err == nil) || i > 0 && !errors.Is(err, engine.ErrClosed) {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		if !slices.Equal(served, []int{0}) {
+			t.Errorf("calls had %v", served)
+		}
+	})
+}
+
 // What the engine says of the outcome is told in the place of its own deadline.
 func TestCoalescerKeepsHintsOfWhatIsOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

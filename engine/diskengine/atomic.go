@@ -116,6 +116,7 @@ type atomicPush struct {
 	window  *recent.Staged
 	entry   *wal.Prepared
 	shown   bool
+	shares  map[*atomicPush]bool // of others under way, whether they have one of its keys
 
 	// Guarded by Engine.mu:
 	isNew []bool
@@ -217,6 +218,7 @@ func (a *atomicPush) try(c *call) (done bool, err error) {
 		return false, err
 	}
 	a.makeRoom(c)
+	a.compare(e)
 	c.shows = a
 	err = c.step(func() error {
 		if done = a.holds(); !done {
@@ -313,6 +315,46 @@ func (c *call) appears(q *queue, key []byte) {
 		if i, ok := a.keys[name{q.name, string(key)}]; ok && a.isNew[i] {
 			a.met = true
 		}
+	}
+}
+
+// compare finds out who else is under way with one of the keys, without the lock: of whoever comes until all
+// is shown it is found out then.
+func (a *atomicPush) compare(e *Engine) {
+	e.mu.Lock()
+	others := slices.Clone(e.atomics)
+	e.mu.Unlock()
+	a.shares = make(map[*atomicPush]bool, len(others))
+	for _, o := range others {
+		a.shares[o] = a.sharesWith(o)
+	}
+}
+
+// sharesWith reports whether two have a key in common.
+func (a *atomicPush) sharesWith(o *atomicPush) bool {
+	few, many := a.keys, o.keys
+	if len(few) > len(many) {
+		few, many = many, few
+	}
+	for n := range few {
+		if _, ok := many[n]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// meet tells others under way who are new with one of the keys that they begin anew.
+func (a *atomicPush) meet(e *Engine) {
+	for _, o := range e.atomics {
+		if o == a {
+			continue
+		}
+		shares, known := a.shares[o]
+		if !known {
+			shares = a.sharesWith(o)
+		}
+		o.met = o.met || shares
 	}
 }
 
@@ -447,6 +489,7 @@ func (a *atomicPush) limit(q *queue, more int64) {
 func (a *atomicPush) show(c *call) {
 	e := c.e
 	a.shown = true
+	a.meet(e)
 	e.recent.Reveal(a.window)
 	for _, s := range a.present {
 		if s.n == 0 {

@@ -175,6 +175,13 @@ func TestAmidAnAtomicPush(t *testing.T) {
 				}
 				a.has(1)
 			},
+			"another one of the same keys": func(t *testing.T, a *amidst) {
+				a.once("atomic", n, func() { a.must(a.push()) })
+				if err := a.push(); !errors.Is(err, engine.ErrExists) {
+					t.Errorf("pushed: %v", err)
+				}
+				a.has(atomics)
+			},
 			"another had a key": func(t *testing.T, a *amidst) {
 				a.once("atomic", n, func() { a.must(one(a, 7)); a.must(cancelled(a, 7)) })
 				a.must(a.push())
@@ -351,6 +358,22 @@ func TestAmidAnAtomicPush(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) { do(t, newAmidst(t)) })
 		}
+	}
+}
+
+// TestLargeBodiesOfOneKey pushes a message with a large body in the midst of a push of another with its key: one
+// of them is refused.
+func TestLargeBodiesOfOneKey(t *testing.T) {
+	for n := 1; n <= 2; n++ { // once it is known that the key is free, and once it is still to be shown
+		a := newAmidst(t)
+		m := message("q", "a", 0)
+		m.Body = noise(300 << 10)
+		a.once("atomic", n, func() { a.must(pushAll(t, a.Engine, m)) })
+		if err := pushAll(t, a.Engine, m); !errors.Is(err, engine.ErrExists) {
+			t.Errorf("pushed: %v", err)
+		}
+		holdsReady(t, a.Engine, 1)
+		a.must(a.Sound())
 	}
 }
 

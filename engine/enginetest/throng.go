@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Of a throng: its members, their keys each, their calls between two checks, and how often
+// Of a throng: its members, their keys each beside those that all push, their calls between two checks, and how often
 // it is checked.
 const (
 	members      = 8
@@ -137,7 +137,9 @@ func (c *throng) member(m int, r *rand.Rand) bool {
 	key := fmt.Sprintf("%d-%d-%d", n%3, m, n)
 	queue, ctx := c.queueOf(key), c.Context()
 	when := engine.When{In: pick([]time.Duration{0, 0, time.Millisecond, time.Second, time.Minute, 50 * time.Hour}, r.Uint32())}
-	switch r.IntN(12) {
+	switch r.IntN(13) {
+	case 12:
+		return c.together(r)
 	case 0, 1, 2, 3:
 		msg := engine.Message{
 			Queue: queue, Key: key, Due: when, OnConflict: engine.Conflict(r.IntN(5)),
@@ -176,6 +178,37 @@ func (c *throng) member(m int, r *rand.Rand) bool {
 		return !c.over("redrive", err)
 	default:
 		return c.work(queue, r)
+	}
+	return true
+}
+
+// together pushes some messages as one, of keys that all members push.
+func (c *throng) together(r *rand.Rand) bool {
+	p, ok := c.e.(engine.AtomicPusher)
+	if !ok {
+		return true
+	}
+	first, from := r.IntN(3), r.IntN(4)
+	var msgs []engine.Message
+	for n := range 3 {
+		key := fmt.Sprintf("%d-all-%d", first, from+n)
+		msgs = append(msgs, engine.Message{
+			Queue: c.queueOf(key), Key: key, Due: engine.When{In: time.Minute}, OnConflict: pick([]engine.Conflict{engine.Reject, engine.Keep}, r.Uint32()),
+			Content: engine.Content{Body: fmt.Appendf(nil, "%s:%d", key, r.Uint32())},
+			Terms:   engine.Terms{TTR: time.Minute, MaxAttempts: 3, Backoff: []time.Duration{time.Second}, ExpireAfter: engine.Never, Remember: engine.Never},
+		})
+		c.pushing(key)
+	}
+	res, err := p.PushAtomic(c.Context(), msgs)
+	if !errors.Is(err, engine.ErrExists) && c.over("push as one", err) {
+		return false
+	}
+	for i := range msgs {
+		answer := engine.PushResult{Err: err} // then of none
+		if err == nil {
+			answer = res[i]
+		}
+		c.answered(msgs[i].Key, answer)
 	}
 	return true
 }

@@ -19,7 +19,7 @@ type book struct {
 	events int64
 	notes  map[engine.ID]*note
 	newest map[string]engine.ID // by key, the last that its owner was answered
-	unsure map[string]bool      // keys of which a push was not answered
+	unsure map[string]int       // by key, pushes that were not answered
 }
 
 // note is what is known of one message.
@@ -36,7 +36,7 @@ type note struct {
 }
 
 func newBook(t *testing.T, now func() time.Time) *book {
-	return &book{t: t, now: now, notes: map[engine.ID]*note{}, newest: map[string]engine.ID{}, unsure: map[string]bool{}}
+	return &book{t: t, now: now, notes: map[engine.ID]*note{}, newest: map[string]engine.ID{}, unsure: map[string]int{}}
 }
 
 // tell adds to the story of a message.
@@ -72,13 +72,13 @@ func (b *book) note(id engine.ID, key string) *note {
 func (b *book) pushing(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.unsure[key] = true
+	b.unsure[key]++
 }
 
 func (b *book) answered(key string, r engine.PushResult) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.unsure, key)
+	b.unsure[key]--
 	if r.Err != nil || r.State == engine.Finished {
 		return
 	}
@@ -165,7 +165,7 @@ func (b *book) ended() {
 func (b *book) shown(i engine.Info) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.notes[i.ID] == nil && !b.unsure[i.Key] {
+	if b.notes[i.ID] == nil && b.unsure[i.Key] == 0 {
 		b.t.Errorf("id %v, key %s, is there and was never answered", i.ID, i.Key)
 	}
 	b.note(i.ID, i.Key).tell("listed as %v, due %v, attempt %d", i.State, i.Due, i.Attempt)

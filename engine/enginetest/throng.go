@@ -195,7 +195,7 @@ func (c *throng) together(r *rand.Rand) bool {
 		msgs = append(msgs, engine.Message{
 			Queue: c.queueOf(key), Key: key, Due: engine.When{In: time.Minute}, OnConflict: pick([]engine.Conflict{engine.Reject, engine.Keep}, r.Uint32()),
 			Content: engine.Content{Body: fmt.Appendf(nil, "%s:%d", key, r.Uint32())},
-			Terms:   engine.Terms{TTR: time.Minute, MaxAttempts: 3, Backoff: []time.Duration{time.Second}, ExpireAfter: engine.Never, Remember: engine.Never},
+			Terms:   engine.Terms{TTR: time.Minute, MaxAttempts: 3, Backoff: []time.Duration{time.Second}, ExpireAfter: engine.Never, Remember: pick([]time.Duration{engine.Never, 10 * time.Second, 10 * time.Minute}, r.Uint32())},
 		})
 		c.pushing(key)
 	}

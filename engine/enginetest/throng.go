@@ -137,6 +137,12 @@ func (c *throng) member(m int, r *rand.Rand) bool {
 	key := fmt.Sprintf("%d-%d-%d", n%3, m, n)
 	queue, ctx := c.queueOf(key), c.Context()
 	when := engine.When{In: pick([]time.Duration{0, 0, time.Millisecond, time.Second, time.Minute, 50 * time.Hour}, r.Uint32())}
+	if r.IntN(30) == 0 {
+		c.purging(key[:1])
+		_, err := c.e.Purge(ctx, queue, engine.PurgeAlso(r.IntN(4)))
+		c.purged(key[:1])
+		return !c.over("purge", err)
+	}
 	switch r.IntN(13) {
 	case 12:
 		return c.together(r)

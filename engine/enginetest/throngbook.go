@@ -20,6 +20,8 @@ type book struct {
 	notes  map[engine.ID]*note
 	newest map[string]engine.ID // by key, the last that its owner was answered
 	unsure map[string]int       // by key, pushes that were not answered
+	purges map[string]int       // under way, by how the keys of a queue begin
+	beside map[string]bool      // keys of which a push and a purge were under way at a time
 }
 
 // note is what is known of one message.
@@ -36,7 +38,7 @@ type note struct {
 }
 
 func newBook(t *testing.T, now func() time.Time) *book {
-	return &book{t: t, now: now, notes: map[engine.ID]*note{}, newest: map[string]engine.ID{}, unsure: map[string]int{}}
+	return &book{t: t, now: now, notes: map[engine.ID]*note{}, newest: map[string]engine.ID{}, unsure: map[string]int{}, purges: map[string]int{}, beside: map[string]bool{}}
 }
 
 // tell adds to the story of a message.
@@ -73,16 +75,26 @@ func (b *book) pushing(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.unsure[key]++
+	if b.purges[key[:1]] > 0 {
+		b.beside[key] = true
+	}
 }
 
 func (b *book) answered(key string, r engine.PushResult) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.unsure[key]--
+	beside := b.beside[key]
+	if b.unsure[key] == 0 {
+		delete(b.beside, key)
+	}
 	if r.Err != nil || r.State == engine.Finished {
 		return
 	}
 	n := b.note(r.ID, key)
+	if beside { // the purge may have taken it
+		n.unsure++
+	}
 	n.tell("pushed, outcome %v, due %v, %v", r.Outcome, r.Due, r.State)
 	if r.Outcome == engine.Created {
 		if n.created {
@@ -191,4 +203,30 @@ func (b *book) compare(there map[engine.ID]bool) {
 		n.unsure = 0
 	}
 	clear(b.unsure)
+	clear(b.beside)
+}
+
+// purging begins a purge of the queue of the keys that begin so, purged ends it. Who is there by then may be
+// gone, until it is looked what is.
+func (b *book) purging(first string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.purges[first]++
+	for _, n := range b.notes {
+		if n.key[:1] == first {
+			n.unsure++
+			n.tell("a purge begins")
+		}
+	}
+	for key, n := range b.unsure {
+		if n > 0 && key[:1] == first {
+			b.beside[key] = true
+		}
+	}
+}
+
+func (b *book) purged(first string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.purges[first]--
 }

@@ -199,14 +199,14 @@ func (c *throng) together(r *rand.Rand) bool {
 	for n := range 3 {
 		key := fmt.Sprintf("%d-all-%d", first, from+n)
 		msgs = append(msgs, engine.Message{
-			Queue: c.queueOf(key), Key: key, Due: engine.When{In: time.Minute}, OnConflict: pick([]engine.Conflict{engine.Reject, engine.Keep}, r.Uint32()),
+			Queue: c.queueOf(key), Key: key, Due: engine.When{In: time.Minute}, OnConflict: engine.Conflict(r.IntN(5)),
 			Content: engine.Content{Body: fmt.Appendf(nil, "%s:%d", key, r.Uint32())},
 			Terms:   engine.Terms{TTR: time.Minute, MaxAttempts: 3, Backoff: []time.Duration{time.Second}, ExpireAfter: engine.Never, Remember: pick([]time.Duration{engine.Never, 10 * time.Second, 10 * time.Minute}, r.Uint32())},
 		})
 		c.pushing(key)
 	}
 	res, err := p.PushAtomic(c.Context(), msgs)
-	if !errors.Is(err, engine.ErrExists) && c.over("push as one", err) {
+	if !errors.Is(err, engine.ErrExists) && !errors.Is(err, engine.ErrLeased) && c.over("push as one", err) {
 		return false
 	}
 	for i := range msgs {

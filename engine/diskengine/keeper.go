@@ -104,8 +104,12 @@ func (e *Engine) number() uint64 {
 	return n
 }
 
-// sweepMarks removes marks that no manifest names that anybody needs.
+// sweepMarks removes marks that no manifest names that anybody needs; none, where it is not known which
+// manifest counts.
 func (k *keeper) sweepMarks() error {
+	if k.man.Failed() {
+		return nil
+	}
 	s := k.man.State()
 	return marks.Sweep(k.e.fs, k.e.runsDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
 }

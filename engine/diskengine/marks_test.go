@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,4 +68,44 @@ func TestMarksComeBehindTheLog(t *testing.T) {
 		}
 		must(t, e.Close())
 	})
+}
+
+// TestMarksOfAManifestThatMayCount has the name of a manifest not be made durable, so that nobody knows which one
+// counts, and a merge fail after that: the marks that the new one names stay.
+func TestMarksOfAManifestThatMayCount(t *testing.T) {
+	d := disktest.New(nil)
+	p := newPlace(d, nil)
+	p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000
+	e := p.open(t)
+	for _, key := range []string{"a", "b"} {
+		pushKeys(t, e, key, key+"1")
+		must(t, e.Flush(t.Context()))
+	}
+	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "a"}})
+	must(t, errors.Join(err, errs[0]))
+	pushKeys(t, e, "c")
+	fails := func(op, end string) {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == op && strings.HasSuffix(c.Name, end) {
+				return syscall.EIO
+			}
+			return nil
+		})
+	}
+	fails(disktest.SyncDir, "data")
+	if err := e.Flush(t.Context()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("flush: %v", err)
+	}
+	fails(disktest.Write, ".marks")
+	if err := e.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("merge: %v", err)
+	}
+	d.Hook(nil)
+	p.fs = d.Kill()
+	again := p.open(t)
+	if has, _ := whatLives(t, again); len(has) != 4 {
+		t.Errorf("%d live: %v", len(has), has)
+	}
+	must(t, again.Close())
+	_ = e.Close()
 }

@@ -134,6 +134,9 @@ func Replace(f disk.FS, dir string, s State) error {
 // State is what the manifest says that is in force. It is not to be changed.
 func (m *Manifest) State() State { return m.state }
 
+// Failed reports whether it is not known which state counts: that of State, or one that Write was given.
+func (m *Manifest) Failed() bool { return m.err != nil }
+
 // Write puts a state in place of the one before, and returns when it is durable. After an error
 // the one before counts, unless the error is ErrFailed, which is returned from then on.
 func (m *Manifest) Write(s State) error {

@@ -26,10 +26,12 @@
 // between handling and ack.
 //
 // Messages are kept by an engine: package engine/memengine, engine/diskengine,
-// engine/redisengine, engine/pgengine, engine/mysqlengine, engine/rabbitengine, or a tarry
-// server over HTTP by engine/httpengine. The code that uses them is the same. A key is the caller's own name for a message, unique among the live
-// messages of its queue, so that a repeated push makes no second one, and anybody
-// can cancel, reschedule or find the message without having kept its id.
+// engine/redisengine, engine/pgengine, engine/mysqlengine, engine/rabbitengine, or a
+// tarry server over HTTP by engine/httpengine. The code that uses them is the same.
+//
+// A key is the caller's own name for a message, unique among the live messages of its
+// queue, so that a repeated push makes no second one, and anybody can cancel, reschedule
+// or find the message without having kept its id.
 //
 // Calls of a Client name a message by its queue too: ByKey("42").Of("order.unpaid").
 // Calls on many messages answer with one result each, whose Err is that message's own;

@@ -28,6 +28,7 @@ type Coalescer[In, Out any] struct {
 	worth int           // items that open a further lane
 	size  func(*In) int // bytes; nil: small
 	items sync.Pool     // of *coalesced[In, Out], for those to come
+	rooms sync.Pool     // of *[]In, for the inputs of calls to come
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
@@ -179,7 +180,6 @@ func (c *Coalescer[In, Out]) slowed(l *lane, call uint64) {
 }
 
 func (c *Coalescer[In, Out]) run() {
-	var ins []In
 	var l lane
 	for {
 		// Who was just answered, or can call now, should: it makes the calls fewer.
@@ -208,11 +208,11 @@ func (c *Coalescer[In, Out]) run() {
 		call := l.call
 		c.mu.Unlock()
 		if c.lanes == 1 {
-			ins = c.serve(items, ins)
+			c.serve(items)
 			continue
 		}
 		slow := time.AfterFunc(slowLane, func() { c.slowed(&l, call) })
-		ins = c.serve(items, ins)
+		c.serve(items)
 		slow.Stop()
 	}
 }
@@ -232,9 +232,14 @@ func (c *Coalescer[In, Out]) fill() int {
 	return n
 }
 
-// serve makes one call. It returns the room for the inputs of the next, in the place
-// of what it was given, unless an engine that was left may still look at it.
-func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
+// serve makes one call. Its room for inputs is used again, unless an engine that was left may still
+// look at it.
+func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
+	room, _ := c.rooms.Get().(*[]In)
+	if room == nil {
+		room = new([]In)
+	}
+	ins := (*room)[:0]
 	for _, it := range items {
 		ins = append(ins, it.in)
 	}
@@ -245,9 +250,8 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
 	}
 	if ctx.Err() == nil {
 		clear(ins)
-		ins = ins[:0]
-	} else {
-		ins = nil
+		*room = ins
+		c.rooms.Put(room)
 	}
 	cancel()
 	for i, it := range items {
@@ -258,7 +262,6 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out], ins []In) []In {
 		}
 		it.done <- struct{}{}
 	}
-	return ins
 }
 
 // Wait takes no more items, refuses those that no call has taken, and returns when nothing is under way: where

@@ -97,8 +97,8 @@ var _ interface {
 // coalesce is how many single calls are welcome as one, and lanes how many such calls at a time: one
 // call of many items takes the lock once, and the others wait for their syncs meanwhile.
 const (
-	coalesce = 128
-	lanes    = 8
+	coalesce = 256
+	lanes    = 4
 )
 
 // Capabilities says that this engine can do everything but LeaseWait.

@@ -48,7 +48,7 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 		}
 		defer e.keeper.came(n)
 		c.older = older
-		keys := make([]sought, len(msgs))
+		keys := c.soughtFor(len(msgs))
 		err := c.seek(len(msgs), func(i int) (string, string) { return msgs[i].Queue, msgs[i].Key }, keys)
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (c *call) expect(msgs []engine.Message, i int) {
 				continue
 			}
 		}
-		next = append(next, recent.Expected{Queue: q.num, Key: bytesOf(m.Key), At: m.Due.Resolve(c.now)})
+		next = append(next, recent.Expected{Queue: q.num, Key: m.Key, At: m.Due.Resolve(c.now)})
 	}
 	c.e.recent.Expect(next)
 }

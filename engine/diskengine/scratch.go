@@ -1,6 +1,9 @@
 package diskengine
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // scratch is room in which a call puts things together. Calls use it one after another: it is most
 // of what each would allocate.
@@ -9,9 +12,17 @@ type scratch struct {
 	touched        []*queue // that they are of
 	value, content []byte   // of a message
 	turns          []turn   // that were read
+	sought         []sought // keys of a push
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// soughtFor returns room for what is known of n keys, of which nothing is known yet.
+func (s *scratch) soughtFor(n int) []sought {
+	s.sought = slices.Grow(s.sought[:0], n)[:n]
+	clear(s.sought)
+	return s.sought
+}
 
 // keptScratch is how many bytes each part of a scratch has at most that is kept.
 const keptScratch = 1 << 20

@@ -34,7 +34,7 @@ const ExpectMost = 16
 // there.
 type Expected struct {
 	Queue uint32
-	Key   []byte // empty: none
+	Key   string // empty: none
 	At    int64
 }
 
@@ -45,8 +45,8 @@ func (r *Recent) Expect(all []Expected) {
 	var room [ExpectMost]uint32
 	hashes := room[:0]
 	for i := range all {
-		if e := &all[i]; len(e.Key) > 0 {
-			hashes = append(hashes, hashKey(r.seed, e.Queue, Live, e.Key))
+		if e := &all[i]; e.Key != "" {
+			hashes = append(hashes, hashKey(r.seed, e.Queue, Live, []byte(e.Key)))
 		}
 	}
 	r.active.keys.expect(hashes)

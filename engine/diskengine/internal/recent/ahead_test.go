@@ -8,7 +8,7 @@ func TestExpect(t *testing.T) {
 	t.Parallel()
 	r := small()
 	defer r.Close()
-	r.Expect([]Expected{{Queue: 1, Key: []byte("nobody")}})
+	r.Expect([]Expected{{Queue: 1, Key: "nobody"}})
 	const n = 3 * leastAhead
 	for id := uint64(1); id <= n; id++ {
 		if id == n/2 {
@@ -21,7 +21,7 @@ func TestExpect(t *testing.T) {
 		var some [ExpectMost]Expected
 		for i := range some {
 			e := message(at + uint64(i))
-			some[i] = Expected{e.Queue + uint32(i)%2, e.Key[:len(e.Key)*(i%3)/2], e.At}
+			some[i] = Expected{e.Queue + uint32(i)%2, string(e.Key[:len(e.Key)*(i%3)/2]), e.At}
 		}
 		r.Expect(some[:1+at%ExpectMost])
 	}

@@ -88,7 +88,7 @@ func BenchmarkAddExpected(b *testing.B) {
 					next = next[:0]
 					for k := range all[i:min(i+ExpectMost, len(all))] {
 						e := &all[i+k]
-						next = append(next, Expected{e.Queue, e.Key, e.At})
+						next = append(next, Expected{e.Queue, string(e.Key), e.At})
 					}
 					if expected {
 						r.Expect(next)

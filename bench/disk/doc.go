@@ -1,9 +1,12 @@
 // Package disk measures the disk engine beside a bare log, which is the least code that makes
 // records durable: what the disk and the processors allow.
 //
-// BenchmarkSystem measures one of them, and takes the profiles of go test:
+// BenchmarkSystem measures one of them, and takes the profiles of go test, here on two cores:
 //
-//	go test ./disk -run '^$' -bench System/push -benchtime 200000x -store disk:DIR -cpuprofile cpu.out
+//	go test ./disk -run '^$' -bench System/push -benchtime 200000x -cpu 4 -store disk:DIR -cpuprofile cpu.out
+//
+// As the command tarry does, it runs with twice as many processors as there are cores, and lets a small
+// heap grow by 16 MiB between collections (docs/decisions/runtime.md).
 //
 // The other benchmarks have both measured in turns. Each turn is a process of its
 // own, on a store of its own where none is kept, so that its processors' time, its memory

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -19,7 +20,7 @@ import (
 // system is one of those that are measured in turns.
 type system struct{ name, store string }
 
-// process is this program once more, measuring a system.
+// process is this program once more, measuring a system. It runs as the command tarry does.
 type process struct {
 	system  system
 	job     string
@@ -36,7 +37,7 @@ func start(b testing.TB, s system, job string, n int, args ...string) *process {
 	p := &process{system: s, job: job}
 	p.cmd = exec.Command(os.Args[0], append([]string{
 		"-test.run", "^$", "-test.bench", "^BenchmarkSystem$/^" + job + "$", "-test.benchtime", strconv.Itoa(n) + "x",
-		"-store", s.store, "-keys", *scenario.Keys, "-body", strconv.Itoa(*scenario.BodySize),
+		"-test.cpu", strconv.Itoa(2 * runtime.NumCPU()), "-store", s.store, "-keys", *scenario.Keys, "-body", strconv.Itoa(*scenario.BodySize),
 	}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, os.Stderr // where progress is told
 	// Else one that is stopped would stay when this one is killed.

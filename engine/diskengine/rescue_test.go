@@ -106,22 +106,58 @@ func TestOpeningWithoutAPart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, what := range []string{"runs", "log", "runs/0000000000000001.run", "runs/0000000000000008.marks"} {
+	long := func(t *testing.T) *machine { // its log has several segments
+		m, _ := full(t)
+		e := m.open(t)
+		for range 5 {
+			large := message("q", "", 0)
+			large.Body = make([]byte, 40<<10)
+			must(t, pushAll(t, e, large))
+		}
+		must(t, e.Close())
+		return m
+	}
+	of := long(t)
+	parts := []string{"MANIFEST", "runs", "log"}
+	for _, in := range parts[1:] {
+		names, err := of.disk.List(filepath.Join("data", in))
+		must(t, err)
+		for _, name := range names {
+			if path := filepath.Join(in, name); in == "runs" || begun(t, of, filepath.Join("data", path)) {
+				parts = append(parts, path)
+			}
+		}
+	}
+	parts = parts[:len(parts)-1] // without the last segment the log ends as after a crash
+	met := map[string]int{}
+	for _, what := range parts {
+		met[filepath.Ext(what)]++
 		t.Run(what, func(t *testing.T) {
-			m, _ := full(t)
+			m := long(t)
 			remove(t, m, filepath.Join("data", what))
 			refusedAsDamaged(t, m)
-			if m.disk.Hook(nil); filepath.Dir(what) != "." {
-				return
+			m.disk.Hook(nil)
+			done, rep, err := check.Repair(m.disk, "data", nil)
+			if err != nil || len(done) > 0 || rep.Sound() {
+				t.Fatal(err, done, rep)
+			}
+			would, err := check.Losses(m.disk, "data", nil)
+			if err != nil || len(would) == 0 {
+				t.Fatal(err, would)
 			}
 			out, err := check.Rescue(m.disk, "data", nil, func([]check.Loss) error { return nil })
-			if err != nil || !out.After.Sound() || len(out.Losses) == 0 {
+			if err != nil || !out.After.Sound() || len(out.Losses) != len(would) {
 				t.Fatal(err, out)
 			}
 			if err := m.open(t).Close(); err != nil {
 				t.Error(err)
 			}
 		})
+	}
+	for _, ext := range []string{".run", ".marks", ".log"} {
+		if met[ext] < 2 && (ext != ".marks" || met[ext] == 0) {
+			t.Errorf("no file %q was missing: %v", ext, parts)
+		}
 	}
 	t.Run("empty", func(t *testing.T) {
 		m := (&machines{clock: enginetest.NewClock()}).machine()
@@ -134,6 +170,17 @@ func TestOpeningWithoutAPart(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// begun reports whether a segment of a log has been written to.
+func begun(t *testing.T, m *machine, name string) bool {
+	t.Helper()
+	f, err := m.disk.Open(name)
+	must(t, err)
+	b := make([]byte, 8)
+	_, err = f.ReadAt(b, 0)
+	must(t, errors.Join(err, f.Close()))
+	return string(b) == "tarrylog"
 }
 
 // refusedAsDamaged: a store is not opened, and it is said how it may be repaired.

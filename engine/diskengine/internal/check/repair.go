@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
@@ -73,7 +74,11 @@ func (r *repair) mend() error {
 	if len(r.done) == 0 {
 		return nil
 	}
-	return errors.Join(r.fs.SyncDir(r.path(runsName)), r.fs.SyncDir(r.dir))
+	err := r.fs.SyncDir(r.path(runsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // it is missing
+	}
+	return errors.Join(err, r.fs.SyncDir(r.dir))
 }
 
 // runsAnew writes those runs anew of which all entries can be read.
@@ -108,10 +113,10 @@ func (r *repair) runsAnew() error {
 // errLost says that a run cannot be written anew without losing something.
 var errLost = errors.New("some of the run cannot be read")
 
-// lost is errLost for damage.
+// lost is errLost for damage, and for a file that is missing.
 func lost(err error) error {
 	var damage *disk.DamageError
-	if errors.As(err, &damage) {
+	if errors.As(err, &damage) || errors.Is(err, fs.ErrNotExist) {
 		return errLost
 	}
 	return err

@@ -18,6 +18,12 @@ var (
 	// ErrDamaged says that a backup cannot be read.
 	ErrDamaged = errors.New("the backup is damaged")
 
+	// ErrSource says that the store of which a backup is made cannot be read.
+	ErrSource = errors.New("the store is damaged")
+
+	// ErrCopy says that a file of a store is sound, and its copy is not.
+	ErrCopy = errors.New("a copy is not what was copied")
+
 	// ErrNewer says that a newer release wrote a backup.
 	ErrNewer = errors.New("the backup was written by a newer release; use that one")
 )

@@ -51,26 +51,27 @@ type files struct {
 	bytes, copied int64
 }
 
-// link gives a file that is never changed another name. Where the file system cannot, it links one
-// of the same contents, if that is given and there is one, or copies.
-func (x *files) link(from, like, to string) error {
-	err := x.fs.Link(from, to)
-	if err == nil {
-		return x.linked(to)
-	}
-	if errors.Is(err, fs.ErrNotExist) || disk.IsFull(err) {
-		return err
-	}
+// link gives a file that is never changed another name: of one of the same contents, if that is given
+// and there is one, which was verified when it came there. Else it is fresh, and copied where the file
+// system cannot link it.
+func (x *files) link(from, like, to string) (fresh bool, err error) {
 	if like != "" {
 		same, err := x.same(from, like)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if same && x.fs.Link(like, to) == nil {
-			return x.linked(to)
+			return false, x.linked(to)
 		}
 	}
-	return x.copy(from, to)
+	err = x.fs.Link(from, to)
+	switch {
+	case err == nil:
+		return true, x.linked(to)
+	case errors.Is(err, fs.ErrNotExist) || disk.IsFull(err):
+		return false, err
+	}
+	return true, x.copy(from, to)
 }
 
 func (x *files) linked(name string) error {

@@ -18,7 +18,9 @@ type place struct {
 	lock io.Closer
 
 	head        *head    // nil: none is in force
+	spoilt      error    // the head is there, and damaged
 	generations []uint64 // that there are, also unfinished ones
+	begun       bool     // there is something, if only what a first backup left that failed
 }
 
 // open opens the directory of a backup. One that is missing is made, if it may be.
@@ -32,7 +34,7 @@ func open(f disk.FS, dir string, make bool) (_ *place, err error) {
 	if err := p.look(); err != nil {
 		return nil, err
 	}
-	if !make && p.head == nil && len(p.generations) == 0 {
+	if !make && !p.begun {
 		return nil, fmt.Errorf("%w: %s", ErrNone, p.dir)
 	}
 	if p.lock, err = f.Lock(filepath.Join(p.dir, lockName)); err != nil {
@@ -52,7 +54,7 @@ func (p *place) look() error {
 	if err != nil {
 		return err
 	}
-	p.head, p.generations = nil, nil
+	p.head, p.spoilt, p.generations, p.begun = nil, nil, nil, len(names) > 0
 	for _, name := range names {
 		n, ok := parseGeneration(name)
 		switch {
@@ -60,6 +62,11 @@ func (p *place) look() error {
 			p.generations = append(p.generations, n)
 		case name == Name:
 			h, err := p.readHead()
+			var damage *disk.DamageError
+			if errors.As(err, &damage) {
+				p.spoilt = err
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -86,6 +93,9 @@ func (p *place) readHead() (head, error) {
 
 // inForce is the head of a backup that there has to be.
 func (p *place) inForce() (*head, error) {
+	if p.spoilt != nil {
+		return nil, p.spoilt
+	}
 	if p.head == nil {
 		return nil, fmt.Errorf("%w: %s", ErrUnfinished, p.dir)
 	}

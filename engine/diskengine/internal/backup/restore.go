@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
@@ -25,7 +27,11 @@ func Restore(f disk.FS, from, to string, cfg *Config) (_ Result, err error) {
 		return Result{}, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	rep, err := p.check(&c)
+	h, err := p.inForce()
+	if err != nil {
+		return Result{}, err
+	}
+	rep, err := p.check(&c, h)
 	if err != nil {
 		return Result{}, err
 	}
@@ -34,10 +40,124 @@ func Restore(f disk.FS, from, to string, cfg *Config) (_ Result, err error) {
 		return Result{}, &disk.DamageError{What: ErrDamaged, File: first.File, Offset: max(0, first.Offset), Reason: first.What}
 	}
 	x := &files{fs: f, pace: c.Pace}
-	if err := x.restore(p.generation(p.head.generation), filepath.Clean(to)); err != nil {
+	if err := x.restore(p.generation(h.generation), filepath.Clean(to)); err != nil {
 		return Result{}, err
 	}
-	return p.head.result(x.copied), nil
+	return h.result(x.copied), nil
+}
+
+// Salvage is Restore of what can be read of a backup, also of one that is damaged: then all there is of
+// it is copied, and check.Rescue makes a store of that in its place. Where it cannot be read which
+// generation is in force, the oldest one that was finished is taken; when it was taken is not known then.
+func Salvage(f disk.FS, from, to string, cfg *Config) (_ Result, saved check.Rescued, err error) {
+	c := cfg.withDefaults()
+	to = filepath.Clean(to)
+	if err := vacant(f, to); err != nil {
+		return Result{}, saved, err
+	}
+	p, err := open(f, from, false)
+	if err != nil {
+		return Result{}, saved, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	h, err := p.best()
+	if err != nil {
+		return Result{}, saved, err
+	}
+	rep, err := p.check(&c, h)
+	if err != nil {
+		return Result{}, saved, err
+	}
+	x := &files{fs: f, pace: c.Pace}
+	if rep.Sound() {
+		saved.After = rep
+		err = x.restore(p.generation(h.generation), to)
+	} else {
+		saved, err = x.rescue(p.generation(h.generation), to, rep)
+	}
+	out := Result{Files: x.n, Bytes: x.bytes, Copied: x.copied}
+	if h.store != 0 {
+		out.Taken = h.result(0).Taken
+	} else {
+		saved.Notes = append(saved.Notes, "which backup counts could not be read: whether the end of its log is missing cannot be told")
+	}
+	return out, saved, err
+}
+
+// rescue makes a store of what can be read of a generation.
+func (x *files) rescue(from, to string, found *check.Report) (check.Rescued, error) {
+	plain := x.fs
+	x.fs = check.Zeroed(plain)
+	if err := x.salvage(from, to); err != nil {
+		return check.Rescued{}, err
+	}
+	saved, err := check.Rescue(plain, to, &check.Config{Pace: x.pace}, func([]check.Loss) error { return nil })
+	if err != nil {
+		return saved, err
+	}
+	if len(saved.Losses) == 0 { // it is sound as a store, and not what was backed up
+		for _, w := range found.Findings {
+			saved.Losses = append(saved.Losses, check.Loss{File: w.File, Offset: w.Offset, What: w.What, Messages: -1, Again: true})
+		}
+	}
+	return saved, errors.Join(plain.Remove(filepath.Join(to, restoring)), plain.SyncDir(to))
+}
+
+// best is the head of the generation in force, or of the one that is most likely so.
+func (p *place) best() (*head, error) {
+	h, err := p.inForce()
+	var damage *disk.DamageError
+	if !errors.As(err, &damage) && !errors.Is(err, ErrUnfinished) {
+		return h, err
+	}
+	slices.Sort(p.generations)
+	for _, n := range p.generations {
+		if names, lerr := p.fs.List(p.generation(n)); lerr == nil && slices.Contains(names, manifest.Name) { // which comes last
+			return &head{generation: n}, nil
+		}
+	}
+	return nil, err
+}
+
+// salvage makes a directory of all files of a generation, sound or not. Its manifest comes last, and it
+// keeps the file that says that it is no store yet.
+func (x *files) salvage(from, to string) error {
+	if err := disk.MkdirAll(x.fs, to); err != nil {
+		return err
+	}
+	if err := errors.Join(writeFile(x.fs, filepath.Join(to, restoring), nil), x.fs.SyncDir(to)); err != nil {
+		return err
+	}
+	for _, sub := range []string{logName, runsName, ""} {
+		names, err := x.fs.List(filepath.Join(from, sub))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if sub != "" {
+			if err := x.fs.Mkdir(filepath.Join(to, sub)); err != nil {
+				return err
+			}
+		}
+		for _, name := range names {
+			old, made := filepath.Join(from, sub, name), filepath.Join(to, sub, name)
+			switch {
+			case sub == runsName:
+				_, err = x.link(old, "", made)
+			case name == manifest.Name, strings.HasSuffix(name, ".log"): // the store will write to them
+				err = x.copy(old, made)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := x.fs.SyncDir(filepath.Join(to, sub)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // vacant says why a store cannot be restored to a directory.
@@ -88,7 +208,7 @@ func (x *files) restore(from, to string) error {
 	if err := x.fs.SyncDir(filepath.Join(to, logName)); err != nil {
 		return err
 	}
-	if err := x.runs(&state, filepath.Join(from, runsName), "", filepath.Join(to, runsName)); err != nil {
+	if err := x.runs(&state, filepath.Join(from, runsName), "", filepath.Join(to, runsName), false); err != nil {
 		return err
 	}
 	if _, err := manifest.Create(x.fs, to, state); err != nil {
@@ -105,36 +225,42 @@ func Check(f disk.FS, dir string, cfg *Config) (_ *check.Report, err error) {
 		return nil, fmt.Errorf("check a backup: %w", err)
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	rep, err := p.check(&c)
+	h, err := p.inForce()
+	if err != nil {
+		return nil, fmt.Errorf("check a backup: %w", err)
+	}
+	rep, err := p.check(&c, h)
 	if err != nil {
 		return nil, fmt.Errorf("check a backup: %w", err)
 	}
 	return rep, nil
 }
 
-// Is reports whether a directory holds a backup, finished or not.
+// Is reports whether a directory holds a backup, finished or not, or what a first one left that failed.
 func Is(f disk.FS, dir string) bool {
 	p := &place{fs: f, dir: filepath.Clean(dir)}
 	err := p.look()
-	var damage *disk.DamageError
-	return err == nil && (p.head != nil || len(p.generations) > 0) || errors.As(err, &damage) || errors.Is(err, ErrNewer)
+	return err == nil && p.begun || errors.Is(err, ErrNewer)
+}
+
+// Finished reports whether a directory holds a backup that was put in force once, sound or not.
+func Finished(f disk.FS, dir string) bool {
+	p := &place{fs: f, dir: filepath.Clean(dir)}
+	err := p.look()
+	return err == nil && (p.head != nil || p.spoilt != nil) || errors.Is(err, ErrNewer)
 }
 
 // mostEntry is the longest entry that any log may have.
 const mostEntry = 1 << 30
 
-// check checks the generation in force: as a store, and that its log ends where it was to.
-func (p *place) check(c *Config) (*check.Report, error) {
-	h, err := p.inForce()
-	if err != nil {
-		return nil, err
-	}
+// check checks a generation: as a store, and that its log ends where it was to, if that is known.
+func (p *place) check(c *Config, h *head) (*check.Report, error) {
 	dir := p.generation(h.generation)
 	rep, err := check.Check(p.fs, dir, &check.Config{Pace: c.Pace})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &disk.DamageError{What: ErrDamaged, File: dir, Reason: "it is empty"}
 	}
-	if err != nil || !rep.Sound() {
+	if err != nil || !rep.Sound() || h.store == 0 {
 		return rep, err
 	}
 	state, err := manifest.Read(p.fs, dir)

@@ -3,13 +3,12 @@ package backup
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -57,7 +56,9 @@ type Result struct {
 }
 
 // Take brings the backup in a directory to what a store is now. The directory is made when it is
-// missing. After an error the backup is what it was before, or, where the disk does not say, one or
+// missing. What the generation in force has not yet is read again before the new one is put in force:
+// a store that is damaged is a *disk.DamageError with ErrSource, or ErrCopy where only a copy is. After
+// an error the backup is what it was before, or, where the disk does not say, one or
 // the other.
 func Take(f disk.FS, dir string, src Source, cfg *Config) (_ Result, err error) {
 	c := cfg.withDefaults()
@@ -66,6 +67,9 @@ func Take(f disk.FS, dir string, src Source, cfg *Config) (_ Result, err error) 
 		return Result{}, fmt.Errorf("back up: %w", err)
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
+	if p.spoilt != nil {
+		return Result{}, fmt.Errorf("back up: %w", p.spoilt)
+	}
 	if p.head != nil && p.head.store != src.State.Store {
 		return Result{}, fmt.Errorf("back up: %w: %s", ErrOther, p.dir)
 	}
@@ -109,6 +113,10 @@ func (p *place) fill(x *files, h *head, before string, src Source) error {
 		}
 	}
 	copied, err := src.Log(filepath.Join(dir, logName))
+	var damage *disk.DamageError
+	if errors.As(err, &damage) { // it is verified as it is copied
+		return &disk.DamageError{What: ErrSource, File: damage.File, Offset: damage.Offset, Reason: damage.Reason}
+	}
 	if err != nil {
 		return err
 	}
@@ -117,7 +125,7 @@ func (p *place) fill(x *files, h *head, before string, src Source) error {
 	if before != "" {
 		before = filepath.Join(before, runsName)
 	}
-	if err := x.runs(&src.State, src.Runs, before, filepath.Join(dir, runsName)); err != nil {
+	if err := x.runs(&src.State, src.Runs, before, filepath.Join(dir, runsName), true); err != nil {
 		return err
 	}
 	state := src.State.Clone()
@@ -126,28 +134,37 @@ func (p *place) fill(x *files, h *head, before string, src Source) error {
 	return err
 }
 
-// runs puts the runs and marks of a store into a directory that is empty, durably.
-func (x *files) runs(s *manifest.State, from, like, to string) error {
+// runs puts the runs and marks of a store into a directory that is empty, durably, and verifies those
+// that are fresh if it is to.
+func (x *files) runs(s *manifest.State, from, like, to string, verify bool) error {
 	done := map[uint64]bool{0: true}
-	put := func(name func(dir string, number uint64) string, number uint64) error {
+	put := func(kind *kind, number uint64) error {
 		same := ""
 		if like != "" {
-			same = name(like, number)
+			same = kind.name(like, number)
 		}
-		if err := x.link(name(from, number), same, name(to, number)); err != nil {
+		copied := x.copied
+		fresh, err := x.link(kind.name(from, number), same, kind.name(to, number))
+		if errors.Is(err, fs.ErrNotExist) && verify {
+			err = &disk.DamageError{What: ErrSource, File: kind.name(from, number), Reason: "it is missing"}
+		}
+		if err == nil && fresh && verify {
+			err = x.verify(kind, s.Store, number, from, to, x.copied > copied)
+		}
+		if err != nil {
 			return err
 		}
 		return x.pace(0)
 	}
 	for _, r := range s.Runs {
-		if err := put(run.Name, r.Number); err != nil {
+		if err := put(&ofRuns, r.Number); err != nil {
 			return err
 		}
 		if done[r.Marks] {
 			continue
 		}
 		done[r.Marks] = true
-		if err := put(marks.Name, r.Marks); err != nil {
+		if err := put(&ofMarks, r.Marks); err != nil {
 			return err
 		}
 	}

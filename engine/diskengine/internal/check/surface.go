@@ -21,6 +21,9 @@ type surface struct {
 	also  map[string]string // where files are that have lost their names
 }
 
+// Zeroed is a file system on which sectors that cannot be read are zeros.
+func Zeroed(f disk.FS) disk.FS { return &surface{FS: f, zeros: true} }
+
 // Open implements disk.FS.
 func (s *surface) Open(name string) (disk.File, error) {
 	if other, ok := s.also[name]; ok {

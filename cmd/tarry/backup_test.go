@@ -117,7 +117,7 @@ func TestCheckTellsDamage(t *testing.T) {
 		{args: "check data", code: exitFailed, stdout: `data.log.0000000000000001.log, offset 4128: .* \(it would have to drop the log from there on\)\n`, stderr: `tarry: data is damaged: 1 finding \(restore a backup, .*\)\n`},
 		{args: "check copy", code: exitFailed, stdout: `copy.0000000000000001.log.*, offset 4128: .*\n`, stderr: `tarry: copy is damaged: 1 finding .*\n`},
 		{args: "check data --repair --json", code: exitFailed, stdout: `{"dir":"data","sound":false,.*"findings":\[{"file":"data.log.0000000000000001.log","offset":4128,"what":".*","mend":".*"}\].*}\n`, stderr: `tarry: .*\n`},
-		{args: "restore copy new", code: exitFailed, stderr: `tarry: restore: .*the backup is damaged: copy.*offset 4128: .* \(a check of copy shows all that is wrong\)\n`},
+		{args: "restore copy new", code: exitFailed, stderr: `tarry: restore: .*the backup is damaged: copy.*offset 4128: .* \(a check of copy shows all that is wrong; .*\)\n`},
 	} {
 		run1(t, w, s)
 	}

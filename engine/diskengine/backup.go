@@ -16,12 +16,14 @@ import (
 // Backup brings the backup in a directory to what the store is now, and serves meanwhile. The
 // directory is made when it is missing; it is refused with engine.ErrInvalid when it holds anything
 // but a backup of this store. What was answered before the call is in the backup when it returns
-// without an error, and durable. After an error the backup is what it was before.
+// without an error, and durable. After an error the backup is what it was before. Files that it has not
+// yet are read again before it counts: where the store is damaged the error names the file, and is
+// engine.ErrUnavailable.
 //
-// Runs are shared with the store by hard links, or where the directory is on another file system,
-// with the backup before. What is copied stays in the store until Backup returns, also when it would
-// be removed meanwhile; what is copied is written at 64 MiB a second at most. One Backup at a time
-// is made: another one fails with engine.ErrLimit. A full disk is engine.ErrNoSpace.
+// Runs are shared with the backup before, or by hard links with the store. What is copied stays in the
+// store until Backup returns, also when it would be removed meanwhile; what is new is copied, and read
+// again, at 64 MiB a second at most. One Backup at a time is made: another one fails with
+// engine.ErrLimit. A full disk is engine.ErrNoSpace.
 func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) {
 	const op = "backup"
 	var out engine.Backup
@@ -68,6 +70,10 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 	r, err := backup.Take(e.fs, dir, src, &backup.Config{Pace: pace, Left: func(err error) {
 		e.slog.Warn("tarry disk: what a backup does not need any more could not be removed; the next one tries again", "dir", dir, "error", err)
 	}})
+	if errors.Is(err, backup.ErrSource) {
+		return engine.Backup{}, &engine.Error{Op: "backup", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err),
+			Hint: "the backup is what it was before; stop the store, and see by tarry check " + e.dir + " --repair what can be mended"}
+	}
 	if err != nil {
 		return engine.Backup{}, backupError("backup", dir, err)
 	}
@@ -95,6 +101,21 @@ func restore(ctx context.Context, f disk.FS, from, to string, progress func(byte
 	return told(r), nil
 }
 
+// Salvage is Restore of what can be read of a backup that is damaged: what Rescue would do to the store
+// that it holds is done in the new directory, and the backup stays as it is. Taken is zero where it is
+// not known any more.
+func Salvage(ctx context.Context, from, to string, progress func(bytes int64)) (engine.Backup, Rescued, error) {
+	return salvage(ctx, disk.OS{}, from, to, progress)
+}
+
+func salvage(ctx context.Context, f disk.FS, from, to string, progress func(bytes int64)) (engine.Backup, Rescued, error) {
+	r, saved, err := backup.Salvage(f, from, to, &backup.Config{Pace: paced(ctx, progress)})
+	if err != nil {
+		return engine.Backup{}, saved, backupError("restore", from, err)
+	}
+	return told(r), saved, nil
+}
+
 // backupError says what is wrong with a backup in a directory.
 func backupError(op, dir string, err error) error {
 	fail := func(sentinel error, hint string) error {
@@ -116,12 +137,14 @@ func backupError(op, dir string, err error) error {
 		return fail(engine.ErrInvalid, "")
 	case errors.Is(err, backup.ErrNewer):
 		return fail(engine.ErrInvalid, "")
+	case errors.Is(err, backup.ErrCopy):
+		return fail(engine.ErrUnavailable, "the backup is what it was before; see to the disk of "+filepath.Clean(dir))
 	case errors.As(err, &damage) && op == "backup" && errors.Is(err, backup.ErrDamaged):
 		return fail(engine.ErrUnavailable, "name another directory, or remove this backup")
 	case errors.As(err, &damage) && op == "backup":
 		return fail(engine.ErrUnavailable, "the store itself is damaged: check it once it is closed")
 	case errors.As(err, &damage):
-		return fail(engine.ErrUnavailable, "a check of "+dir+" shows all that is wrong")
+		return fail(engine.ErrUnavailable, "a check of "+dir+" shows all that is wrong; tarry restore --allow-loss makes a store of what can be read")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		return fail(engine.ErrInvalid, "the directory must be there and writable")
 	}

@@ -11,3 +11,8 @@ import (
 func RestoreOn(ctx context.Context, fs disk.FS, from, to string) (engine.Backup, error) {
 	return restore(ctx, fs, from, to, nil)
 }
+
+// SalvageOn is Salvage on a file system.
+func SalvageOn(ctx context.Context, fs disk.FS, from, to string) (engine.Backup, Rescued, error) {
+	return salvage(ctx, fs, from, to, nil)
+}

@@ -835,3 +835,222 @@ func TestRestoreRefusesDamage(t *testing.T) {
 		}
 	}
 }
+
+// TestBackupOfADamagedStore spoils what the backup before has not yet, here and there: the next one fails and
+// says what to do, and the one before stays. Neither is a first one put in force.
+func TestBackupOfADamagedStore(t *testing.T) {
+	for name, far := range map[string]bool{"linked": false, "far": true} {
+		t.Run(name, func(t *testing.T) {
+			seed := rand.Uint64()
+			rng := rand.New(rand.NewPCG(seed, 6))
+			d := disktest.New(nil)
+			p := newPlace(on(d, far), nil)
+			p.tune.SpanBytes = 1 << 30
+			e := p.open(t)
+			for k := range 20 {
+				pushKeys(t, e, fmt.Sprint("a", k))
+			}
+			must(t, e.Flush(t.Context()))
+			_, err := e.Backup(t.Context(), "/backup")
+			must(t, err)
+			had, err := d.List("/data/runs")
+			must(t, err)
+			before := restored(t, p, "/backup")
+			for k := range 20 {
+				pushKeys(t, e, fmt.Sprint("b", k))
+			}
+			_, err = e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "a3"}})
+			must(t, err)
+			must(t, e.Flush(t.Context()))
+			pushKeys(t, e, "last")
+			now, err := d.List("/data/runs")
+			must(t, err)
+			spoil := []string{}
+			for _, name := range now {
+				if !slices.Contains(had, name) {
+					spoil = append(spoil, "/data/runs/"+name)
+				}
+			}
+			refused := map[string]int{}
+			spoilt := func(name string, off int64, undo func()) {
+				t.Helper()
+				for _, dir := range []string{"/backup", "/first"} {
+					_, err := e.Backup(t.Context(), dir)
+					if err == nil {
+						undo()
+						t.Fatalf("seed %d: %s is spoilt at %d: taken for sound", seed, name, off)
+					}
+					refused[filepath.Ext(name)]++
+					for _, want := range []string{name, "tarry check /data --repair"} {
+						if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+							t.Errorf("seed %d: %s is spoilt at %d: %v", seed, name, off, err)
+						}
+					}
+				}
+				if names, _ := d.List("/backup"); !slices.Equal(names, []string{fmt.Sprintf("%016x", 1), "BACKUP", "LOCK"}) {
+					t.Errorf("left %v", names)
+				}
+				if names, _ := d.List("/first"); !slices.Equal(names, []string{"LOCK"}) {
+					t.Errorf("left %v", names)
+				}
+			}
+			for _, name := range spoil {
+				f, err := d.Open(name)
+				must(t, err)
+				size, err := f.Size()
+				must(t, errors.Join(err, f.Close()))
+				for range 10 {
+					off, bit := rng.Int64N(min(size, 200)), byte(1)<<rng.IntN(8) // where no gap is
+					undo := func() { d.Flip(name, off, bit) }
+					undo()
+					spoilt(name, off, undo)
+					undo()
+				}
+			}
+			d.Flip("/data/log/0000000000000001.log", 4096+40, 1)
+			spoilt("/data/log/0000000000000001.log", 4096+40, func() {})
+			if has := restored(t, p, "/backup"); !maps.Equal(has, before) {
+				t.Errorf("seed %d: %d messages, %d before", seed, len(has), len(before))
+			}
+			d.Flip("/data/log/0000000000000001.log", 4096+40, 1)
+			read := 0
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && slices.Contains(had, filepath.Base(c.Name)) {
+					read++
+				}
+				return nil
+			})
+			_, err = e.Backup(t.Context(), "/backup")
+			d.Hook(nil)
+			must(t, err)
+			if read > 3*len(had) { // the first bytes, of the new name too
+				t.Errorf("what the backup has was read %d times", read)
+			}
+			if has := restored(t, p, "/backup"); len(has) != 40 || has["last"] == "" {
+				t.Errorf("%d messages once it is mended", len(has))
+			}
+			for _, ext := range []string{".run", ".marks", ".log"} {
+				if refused[ext] == 0 {
+					t.Errorf("no file %q was spoilt: %v", ext, spoil)
+				}
+			}
+			must(t, e.Close())
+		})
+	}
+}
+
+// TestBackupOfWhatCannotBeCopied: a copy that is not what it was copied from is no fault of the store, and the
+// backup before stays.
+func TestBackupOfWhatCannotBeCopied(t *testing.T) {
+	d := disktest.New(nil)
+	p := newPlace(far{d}, nil)
+	e := p.open(t)
+	pushKeys(t, e, "a")
+	must(t, e.Flush(t.Context()))
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync && strings.HasPrefix(c.Name, "/backup") && filepath.Ext(c.Name) == ".run" {
+			d.Flip(c.Name, 100, 1)
+		}
+		return nil
+	})
+	_, err := e.Backup(t.Context(), "/backup")
+	d.Hook(nil)
+	if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "/backup/0000000000000001/runs") || !strings.Contains(err.Error(), "see to the disk of /backup") {
+		t.Error(err)
+	}
+	_, err = e.Backup(t.Context(), "/backup")
+	must(t, errors.Join(err, e.Close()))
+}
+
+// TestSalvage spoils a backup, each of its files in turn, or removes that: it is not restored, but what can be
+// read of it is, what is lost is told, and the backup stays as it is.
+func TestSalvage(t *testing.T) {
+	for name, far := range map[string]bool{"linked": false, "far": true} {
+		t.Run(name, func(t *testing.T) {
+			sound := disktest.New(nil)
+			p := newPlace(on(sound, far), nil)
+			p.tune.SpanBytes = 1 << 30
+			e := p.open(t)
+			for k := range 60 {
+				pushKeys(t, e, fmt.Sprint("k", k))
+				if k%20 == 0 {
+					must(t, e.Flush(t.Context()))
+				}
+			}
+			_, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "k3"}})
+			must(t, errors.Join(err, e.Flush(t.Context())))
+			pushKeys(t, e, "last")
+			_, err = e.Backup(t.Context(), "/backup")
+			must(t, errors.Join(err, e.Close()))
+			want := restored(t, p, "/backup")
+			for _, file := range filesOf(t, sound, "/backup") {
+				for _, how := range []string{"spoilt", "removed"} {
+					d := sound.Kill()
+					if how == "removed" {
+						must(t, d.Remove(file))
+					} else {
+						off := map[string]int64{".log": 4096 + 40, ".run": 100}[filepath.Ext(file)]
+						d.Flip(file, max(off, 20), 1)
+					}
+					was := map[string]string{}
+					for _, name := range filesOf(t, d, "/backup") {
+						was[name] = contentsOf(t, d, name)
+					}
+					p.fs, p.dir = on(d, far), "/new"
+					if _, err := diskengine.RestoreOn(t.Context(), p.fs, "/backup", p.dir); err == nil {
+						t.Fatalf("%s, %s: taken for sound", file, how)
+					}
+					b, saved, err := diskengine.SalvageOn(t.Context(), p.fs, "/backup", p.dir)
+					if err != nil {
+						t.Fatalf("%s, %s: %v", file, how, err)
+					}
+					ofHead := filepath.Base(file) == "BACKUP"
+					if b.Taken.IsZero() != ofHead || len(saved.Losses)+len(saved.Notes) == 0 {
+						t.Errorf("%s, %s: %+v, %+v", file, how, b, saved)
+					}
+					for name, is := range was {
+						if contentsOf(t, d, name) != is {
+							t.Errorf("%s, %s: %s is changed", file, how, name)
+						}
+					}
+					e := p.open(t)
+					has, _ := whatLives(t, e)
+					must(t, e.Close())
+					if len(has) < 30 && filepath.Ext(file) != ".log" || ofHead && !maps.Equal(has, want) {
+						t.Errorf("%s, %s: %d messages of %d", file, how, len(has), len(want))
+					}
+					if rep, err := check.Check(p.fs, p.dir, nil); err != nil || !rep.Sound() {
+						t.Errorf("%s, %s: %v, %+v", file, how, err, rep)
+					}
+				}
+			}
+		})
+	}
+}
+
+// filesOf are the files of a backup, but its locks.
+func filesOf(t testing.TB, d *disktest.Disk, dir string) (all []string) {
+	t.Helper()
+	for _, sub := range []string{"", "0000000000000001", "0000000000000001/log", "0000000000000001/runs"} {
+		names, err := d.List(filepath.Join(dir, sub))
+		must(t, err)
+		for _, name := range names {
+			if strings.Contains(name, ".") || name == "MANIFEST" || name == "BACKUP" {
+				all = append(all, filepath.Join(dir, sub, name))
+			}
+		}
+	}
+	return all
+}
+
+func contentsOf(t testing.TB, d *disktest.Disk, name string) string {
+	t.Helper()
+	f, err := d.Open(name)
+	must(t, err)
+	size, err := f.Size()
+	must(t, err)
+	b := make([]byte, size)
+	_, err = f.ReadAt(b, 0)
+	must(t, errors.Join(err, f.Close()))
+	return string(b)
+}

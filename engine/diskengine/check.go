@@ -88,8 +88,14 @@ func Rescue(ctx context.Context, dir string, tell func([]Loss) error, progress f
 	return out, nil
 }
 
+// IsBackup reports whether a directory holds a backup, finished or not.
+func IsBackup(dir string) bool { return backup.Is(disk.OS{}, dir) }
+
 func isBackup(dir string) error {
-	return &engine.Error{Op: "repair", Err: engine.ErrInvalid, Hint: dir + " is a backup, and is left as it is: make another one, or restore it and repair that"}
+	if !backup.Finished(disk.OS{}, dir) {
+		return &engine.Error{Op: "repair", Err: engine.ErrInvalid, Hint: dir + " is a backup that was never finished: make it again"}
+	}
+	return &engine.Error{Op: "repair", Err: engine.ErrInvalid, Hint: dir + " is a backup, and is left as it is: tarry restore --allow-loss makes a store of what can be read of it"}
 }
 
 // paced ends work with a context, and tells how far it has come.

@@ -125,3 +125,50 @@ func TestCheckTellsDamage(t *testing.T) {
 		t.Errorf("something was restored: %v", err)
 	}
 }
+
+// A store that is damaged is not backed up, by a server neither: the backup before stays, and the error says
+// what to do. Of one that is damaged itself is restored what can be read.
+func TestBackupOfADamagedStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	w := world{env: []string{"TARRY_STORE=" + diskStore}}
+	w.must(t, "push", "mail", "x", "--key", "ann", "--in", "1h")
+	w.must(t, "backup", "copies/mail")
+	w.must(t, "push", "mail", "y", "--key", "bob", "--in", "1h")
+	s := world{}.start(t, "serve", "--store", diskStore, "--http", "127.0.0.1:0", "--backup-dir", "copies")
+	of := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try: curl`)[1]}}
+	name := filepath.Join("data", "log", strings.Repeat("0", 15)+"1.log")
+	spoilLog(t, name)
+	for _, dir := range []string{"mail", "first"} {
+		run1(t, of, step{args: "backup " + dir, code: exitUnavailable, stderr: `tarry: .*the store is damaged: data.log.0000000000000001.log, offset 4128: .*tarry check data --repair.*\n`})
+	}
+	spoilLog(t, name)
+	for _, s := range []step{
+		{args: "check copies/mail", stdout: `copies/mail is sound: .*\n.*\nmail  1  0  0\n`},
+		{args: "check copies/first", code: exitUsage, stderr: `tarry: .*the backup was never finished: make it again: copies.first\n`},
+		{args: "restore copies/first new", code: exitUsage, stderr: `tarry: .*the backup was never finished: make it again: copies.first\n`},
+		{args: "check copies/first --repair", code: exitUsage, stderr: `tarry: .*copies/first is a backup that was never finished: make it again\)\n`},
+	} {
+		run1(t, w, s)
+	}
+	run1(t, of, step{args: "backup mail", stdout: `backed up .*\n`})
+	logs, err := filepath.Glob("copies/mail/*/log/*.log")
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	was := spoilLog(t, logs[0])
+	const loss = `new.log.*the log are missing.*\n`
+	for _, s := range []step{
+		{args: "check copies/mail", code: exitFailed, stdout: `.*offset 4128: .*\n`, stderr: `tarry: .*\(make another one elsewhere, or restore what can be read: tarry restore --allow-loss copies/mail NEW\)\n`},
+		{args: "check copies/mail --repair --allow-loss", code: exitUsage, stderr: `tarry: .*copies/mail is a backup, and is left as it is: tarry restore --allow-loss makes a store .*\n`},
+		{args: "restore copies/mail new", code: exitFailed, stderr: `tarry: .*tarry restore --allow-loss makes a store of what can be read\)\n`},
+		{args: "restore --allow-loss copies/mail new", stdout: `lost ` + loss + `(?s:.*)restored to new what can be read of what was answered before TIME\n`},
+		{args: "check new", stdout: `new is sound: .*\n(?s:.*)lost-1  1  0  0\n`}, // its name stood there too
+		{args: "ls lost-1 --store disk:new", stdout: `ID .*\n\d+  bob .*\n`},
+		{args: "restore --allow-loss copies/mail third --json", stdout: `{"outcome":"restored","to":"third",.*"losses":\[{.*}\],"notes":\[.*\],"aside":"third.damaged-.*"}\n`},
+	} {
+		run1(t, w, s)
+	}
+	if is, err := os.ReadFile(logs[0]); err != nil || string(is) != string(was) {
+		t.Errorf("the backup is changed: %v", err)
+	}
+}

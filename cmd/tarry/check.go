@@ -22,7 +22,7 @@ when there is something.
 With --repair it mends what loses nothing, and checks again: files that nothing names are
 removed, and a run of messages all of which can be read is written anew. What is replaced
 is kept, with .damaged behind its name. Of what is left it says what would be lost. A
-backup is never repaired.
+backup is never repaired: see tarry restore --allow-loss.
 
 With --allow-loss too, it names what is lost, keeps all files as they are in a directory
 beside them, damaged-INSTANT, and makes a sound store of every message that can be read.
@@ -158,8 +158,15 @@ func (c *checked) fill() {
 		}
 		c.Findings = append(c.Findings, one)
 	}
-	c.Losses, c.Notes = []checkLoss{}, append([]string{}, c.Notes...)
-	for _, l := range c.losses {
+	c.Losses, c.Notes = shownLosses(c.losses), append([]string{}, c.Notes...)
+	for _, q := range r.Queues {
+		c.Queues = append(c.Queues, checkQueue{q.Name, q.Live, q.Dead, q.Finished})
+	}
+}
+
+func shownLosses(losses []diskengine.Loss) []checkLoss {
+	all := []checkLoss{}
+	for _, l := range losses {
 		one := checkLoss{File: l.File, What: l.What, Keys: l.Keys, Queues: append([]string{}, l.Queues...), IDs: []string{}, Again: l.Again}
 		if l.Offset >= 0 {
 			one.Offset = &l.Offset
@@ -170,11 +177,9 @@ func (c *checked) fill() {
 		for _, id := range l.IDs {
 			one.IDs = append(one.IDs, id.String())
 		}
-		c.Losses = append(c.Losses, one)
+		all = append(all, one)
 	}
-	for _, q := range r.Queues {
-		c.Queues = append(c.Queues, checkQueue{q.Name, q.Live, q.Dead, q.Finished})
-	}
+	return all
 }
 
 func (p *Program) showChecked(asJSON bool, c *checked) error {
@@ -191,6 +196,9 @@ func (p *Program) showChecked(asJSON bool, c *checked) error {
 		return err
 	}
 	hint := "restore a backup, or see what --repair mends"
+	if diskengine.IsBackup(c.Dir) {
+		hint = "make another one elsewhere, or restore what can be read: tarry restore --allow-loss " + c.Dir + " NEW"
+	}
 	if len(c.losses) > 0 && c.Aside == "" {
 		hint = "restore a backup, or give up what would be lost: --repair --allow-loss"
 	}

@@ -133,7 +133,7 @@ func (r *reading) segment(s, next *segment) error {
 	}
 	r.win.reset(s)
 	prev, pos, off := s.crc, s.base, int64(headerSize)
-	synced, unsure, marked := s.base, int64(0), false
+	synced, unsure, since, marked := s.base, int64(0), int64(0), false
 	for next == nil || pos < next.base {
 		f, reason, err := r.win.frame(r.seed, off)
 		if err != nil {
@@ -162,8 +162,8 @@ func (r *reading) segment(s, next *segment) error {
 			}
 			r.holder = f.crc
 		}
-		if f.synced > synced {
-			synced, unsure = f.synced, off
+		if f.synced > synced { // those that were written beside that sync say what the sync before did
+			synced, unsure, since = f.synced, since, off
 		}
 		prev, pos, off = f.crc, f.end(), off+size
 	}

@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
@@ -194,8 +196,8 @@ func (e *Engine) Near() (n int64) {
 	return n
 }
 
-// sound says what of all that is in memory does not agree: that each message stands once, that the
-// counters are right, and that each lease has a message.
+// sound says what of all that is in memory does not agree: that each message stands once, that a
+// key is of one who lives or is remembered, that the counters are right, and that each lease has a message.
 func (e *Engine) sound() error {
 	type place struct {
 		area     recent.Area
@@ -205,6 +207,22 @@ func (e *Engine) sound() error {
 	}
 	total := int64(0)
 	where := make(map[*queue]map[engine.ID]place)
+	type name struct {
+		queue uint32
+		key   string
+	}
+	keys := make(map[name]uint64) // of those that live or are remembered
+	taken := func(a recent.Area, num uint32, id uint64, key []byte) error {
+		n := name{num, string(key)}
+		if a == recent.Dead || len(key) == 0 {
+			return nil
+		}
+		if other, ok := keys[n]; ok {
+			return fmt.Errorf("key %q of queue %d is that of id %d and of id %d", key, num, other, id)
+		}
+		keys[n] = id
+		return nil
+	}
 	add := func(num uint32, id engine.ID, p place) error {
 		q := e.numbered[num]
 		if q == nil {
@@ -222,9 +240,7 @@ func (e *Engine) sound() error {
 	var err error
 	e.recent.Places(func(num uint32, a recent.Area, _ int64) {
 		e.recent.Ascend(num, a, recent.First, func(x recent.Entry) bool {
-			if aerr := add(num, engine.ID(x.ID), place{a, x.At, spot{}, priorityOf(x.Value)}); err == nil {
-				err = aerr
-			}
+			err = cmp.Or(err, add(num, engine.ID(x.ID), place{a, x.At, spot{}, priorityOf(x.Value)}), taken(a, num, x.ID, x.Key))
 			return true
 		})
 	})
@@ -232,9 +248,8 @@ func (e *Engine) sound() error {
 		s := src.Scan(0, src.Len())
 		for s.Next() {
 			x := s.Entry()
-			if aerr := add(x.Queue, engine.ID(x.ID), place{src.area, x.At, spot{src, x.Pos}, priorityIn(src, x)}); err == nil {
-				err = aerr
-			}
+			key, kerr := keyIn(src, x)
+			err = cmp.Or(err, kerr, add(x.Queue, engine.ID(x.ID), place{src.area, x.At, spot{src, x.Pos}, priorityIn(src, x)}), taken(src.area, x.Queue, x.ID, key))
 		}
 		if s.Err() != nil {
 			return s.Err()
@@ -327,6 +342,17 @@ func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err erro
 		err = fmt.Errorf("%s: %d are leased, counted as %d", q.name, held, q.leased)
 	}
 	return err
+}
+
+// keyIn is the key of an entry of a run.
+func keyIn(src *source, e run.Entry) (key []byte, err error) {
+	if e.Cut {
+		if e, err = src.Get(e.Pos, nil); err != nil {
+			return nil, err
+		}
+	}
+	key, _, err = record.ParseKeyed(e.Value)
+	return key, err
 }
 
 // priorityIn is the priority in an entry of a run; 0: it has none.

@@ -21,8 +21,12 @@ func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, e
 	}
 	if e, found := c.e.recent.ByKey(q.num, recent.Finished, key); found {
 		t = trace{id: engine.ID(e.ID), forgotten: e.At}
+		if q.hides(recent.Finished, t.id) { // it must not stand in the way of who comes to be remembered
+			c.purged(&message{id: t.id, q: q, area: recent.Finished})
+			return trace{}, false, nil
+		}
 		t.Trace, err = record.ParseTrace(e.Value)
-		return t, err == nil && !q.hides(recent.Finished, t.id), err
+		return t, err == nil, err
 	}
 	spots, err := c.spotsOfKey(q, recent.Finished, key, hash)
 	if err != nil {
@@ -41,6 +45,7 @@ func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, e
 			return t, false, err
 		}
 		if q.hides(recent.Finished, engine.ID(v.ID)) {
+			c.purged(&message{id: engine.ID(v.ID), q: q, area: recent.Finished, at: at})
 			continue
 		}
 		t = trace{id: engine.ID(v.ID), at: at, forgotten: v.At}

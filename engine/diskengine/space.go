@@ -52,7 +52,11 @@ func (s *space) found() bool {
 		return false
 	}
 	size, err := f.Size()
-	if err = errors.Join(err, f.Close()); err == nil && s.e.cfg.BallastBytes > 0 && size >= s.e.cfg.BallastBytes {
+	is := err == nil && s.e.cfg.BallastBytes > 0 && size >= s.e.cfg.BallastBytes
+	if is { // what copied the directory may have left holes in it
+		err = f.Preallocate(0, size)
+	}
+	if err = errors.Join(err, f.Close()); is && err == nil {
 		return true
 	}
 	_ = s.e.fs.Remove(s.ballast()) // where that fails no other is made

@@ -154,6 +154,7 @@ func (l *Log) adopt(c *chain) error {
 	}
 	for _, s := range c.others {
 		if s.number == l.number {
+			s.size = 0 // what copied the log may have left holes in it
 			if err := l.reserve(s); err != nil && !disk.IsFull(err) {
 				return err
 			}

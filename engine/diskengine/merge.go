@@ -3,7 +3,9 @@ package diskengine
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"slices"
+	"syscall"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
@@ -177,16 +179,22 @@ func (k *keeper) mergeRuns(some []*source) error {
 	return nil
 }
 
-// spoiled notes which run could not be merged since it is damaged, so that others are.
+// spoiled notes which run could not be merged since it is damaged, or the disk cannot read it, so that
+// others are.
 func (k *keeper) spoiled(some []*source, err error) {
 	var damage *disk.DamageError
-	if !errors.As(err, &damage) {
-		return
+	var unread *fs.PathError
+	name := ""
+	switch {
+	case errors.As(err, &damage):
+		name = damage.File
+	case errors.Is(err, syscall.EIO) && errors.As(err, &unread):
+		name = unread.Path // of the run that is written it is none of these
 	}
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	for _, src := range some {
-		src.bad = src.bad || run.Name(k.e.runsDir(), src.Number()) == damage.File
+		src.bad = src.bad || run.Name(k.e.runsDir(), src.Number()) == name
 	}
 }
 

@@ -41,6 +41,11 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		cfg: cfg.withDefaults(), dir: filepath.Clean(dir), closed: make(chan struct{}),
 		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
 	}
+	if _, ok := e.cfg.tune.fs.(disk.OS); ok { // also when the process goes to another directory
+		if e.dir, err = filepath.Abs(e.dir); err != nil {
+			return nil, &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err)}
+		}
+	}
 	e.mu.held = e.cfg.tune.held
 	e.bodies = semaphore.NewWeighted(e.cfg.MemoryBytes / largePart)
 	e.setRuns(new(sources))
@@ -76,10 +81,10 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.space = openSpace(e)
-	r := &replay{e: e}
+	r := &replay{e: e, log: filepath.Join(e.dir, manifest.LogName(s.Log))}
 	cfgLog := e.logConfig()
 	cfgLog.Begun = s.Begun
-	e.log, _, err = wal.Open(e.fs, filepath.Join(e.dir, manifest.LogName(s.Log)), cfgLog, wal.Pos(s.Replay), func(x wal.Entry) error {
+	e.log, _, err = wal.Open(e.fs, r.log, cfgLog, wal.Pos(s.Replay), func(x wal.Entry) error {
 		return record.Each(x.Kind, x.Bytes, r)
 	})
 	if err != nil {

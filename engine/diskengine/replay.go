@@ -3,18 +3,22 @@ package diskengine
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
 // replay brings what is in memory to where the log ends. Nobody else has the engine yet.
 type replay struct {
 	e      *Engine
+	log    string // its directory
 	value  []byte
 	spares map[uint32]*spares // that were named for the next purge of a queue
 }
@@ -293,19 +297,28 @@ func (r *replay) finish() error {
 			e.nums.Store(q.name, num)
 		}
 	}
+	var nameless uint32
 	e.recent.Places(func(num uint32, a recent.Area, n int64) {
 		if q := e.numbered[num]; q != nil {
 			*q.count(a) += n
+		} else if n > 0 {
+			nameless = num
 		}
 	})
 	for a, list := range e.runs.of {
 		for _, src := range list {
 			for _, part := range src.Queues() {
+				n := int64(src.Count(part.From, part.To))
 				if q := e.numbered[part.Queue]; q != nil {
-					*q.count(recent.Area(a)) += int64(src.Count(part.From, part.To))
+					*q.count(recent.Area(a)) += n
+				} else if n > 0 {
+					nameless = part.Queue
 				}
 			}
 		}
+	}
+	if nameless != 0 { // its name stood in what is missing of the log
+		return &disk.DamageError{What: wal.ErrDamaged, File: r.log, Reason: fmt.Sprintf("queue %d holds something, and has no name", nameless)}
 	}
 	now := e.cfg.Now().UnixMilli()
 	for _, q := range slices.SortedFunc(maps.Values(e.queues), func(a, b *queue) int { return cmp.Compare(a.num, b.num) }) {

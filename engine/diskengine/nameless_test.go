@@ -1,0 +1,48 @@
+package diskengine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+)
+
+// The log is cut off behind the position from which it is replayed, where the names of queues are told again:
+// who opens the store is told, and does not get one in which whole queues are missing.
+func TestNamesCutOff(t *testing.T) {
+	d := disktest.New(nil)
+	p := newPlace(d, nil)
+	p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000
+	e := p.open(t)
+	for i := range 30 {
+		pushKeys(t, e, fmt.Sprint("k", i))
+	}
+	must(t, e.Flush(t.Context()))
+	must(t, e.Close())
+	const log = "/data/log/0000000000000001.log"
+	all, refused := int64(len(contentsOf(t, d, log))), 0
+	for cut := int64(4096); cut <= all; cut += 8 {
+		f := d.Kill()
+		file, err := f.Open(log)
+		must(t, err)
+		must(t, file.Truncate(cut))
+		must(t, file.Close())
+		e, err := diskengine.OpenOn(f, p.dir, &p.cfg, p.tune)
+		var damage *disk.DamageError
+		if errors.As(err, &damage) {
+			refused++
+			continue
+		}
+		must(t, err)
+		if has, _ := whatLives(t, e); len(has) < 30 {
+			t.Fatalf("cut at %d: opened, and %d of 30 are there", cut, len(has))
+		}
+		must(t, e.Close())
+	}
+	if refused == 0 {
+		t.Error("no store was refused")
+	}
+}

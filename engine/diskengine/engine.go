@@ -48,7 +48,7 @@ type Engine struct {
 	keeper  *keeper
 	copying sync.Mutex // one backup at a time
 
-	leaseFrom atomic.Int64 // with which want the next Lease begins
+	leaseTurn atomic.Uint64 // how many times a Lease was given all that it may have
 
 	// What of the following is asked without the lock: a hint of what there was a moment ago.
 	outer atomic.Pointer[sources] // runs

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/bits"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -21,7 +22,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	leased := make([][]picture, len(wants))
 	err := e.do(ctx, "lease", func(c *call) error {
 		defer func() { g.Now = instant(c.ms) }()
-		first, left := int(e.leaseFrom.Load()), e.mostLeased()
+		first, left := e.leaseFirst(len(wants)), e.mostLeased()
 		for n := range wants {
 			i := (first + n) % len(wants)
 			w := &wants[i]
@@ -35,7 +36,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 					left -= leased[i][k].bytes()
 				}
 				if had && left <= 0 {
-					e.leaseFrom.Store(int64(i + 1)) // who gets nothing now gets something next time
+					e.leaseTurn.Add(1) // who gets nothing now gets something before long
 				}
 				continue
 			}
@@ -72,6 +73,15 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 	}
 	return g, nil
+}
+
+// leaseFirst is which of n wants is answered first: another one each time that one call was given all that it
+// may have. Multiples of the golden ratio lie evenly also where callers with different wants take turns, so
+// that each sees but every second, or tenth, of them (Knuth, The Art of Computer Programming, 6.4).
+func (e *Engine) leaseFirst(n int) int {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by it
+	first, _ := bits.Mul64(e.leaseTurn.Load()*golden, uint64(n))
+	return int(first)
 }
 
 // mostLeased is how many bytes all that is leased at a time may take, over all queues; the last message

@@ -214,7 +214,7 @@ func (a *atomicPush) try(c *call) (done bool, err error) {
 		return false, nil
 	}
 	e.cfg.tune.between("atomic")
-	if err := c.ctx.Err(); err != nil {
+	if err := c.left(); err != nil {
 		return false, err
 	}
 	a.makeRoom(c)
@@ -267,7 +267,7 @@ func (a *atomicPush) sift(c *call) error {
 		})
 		c.e.cfg.tune.between("atomic")
 		if err == nil {
-			err = c.ctx.Err()
+			err = c.left()
 		}
 		if err != nil {
 			return err
@@ -295,7 +295,11 @@ func (a *atomicPush) look(c *call, i int) error {
 		return nil
 	}
 	if in.Key != "" {
-		if _, ok, err := c.byKey(q, bytesOf(in.Key), &a.hashes[i]); ok || err != nil {
+		_, ok, err := c.byKey(q, bytesOf(in.Key), &a.hashes[i])
+		if ok && err == nil && len(a.msgs) > 1 && in.OnConflict != engine.Rearm {
+			c.found.cut(a.hashes[i].key)
+		}
+		if ok || err != nil {
 			return err
 		}
 		if _, left, err := c.finished(q, bytesOf(in.Key), &a.hashes[i]); left || err != nil {

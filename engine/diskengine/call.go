@@ -95,10 +95,18 @@ func (c *call) step(do func() error) error {
 		default:
 			return err
 		}
-		if err := c.ctx.Err(); err != nil {
-			return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
+		if err := c.left(); err != nil {
+			return err
 		}
 	}
+}
+
+// left is the error of a call whose caller has left; nil: he has not.
+func (c *call) left() error {
+	if err := c.ctx.Err(); err != nil {
+		return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
+	}
+	return nil
 }
 
 // each handles n items in steps, as many in each as it takes. An item that lacked something is handled

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
@@ -123,3 +125,29 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 	}
 	return bytes, nil
 }
+
+// cut forgets the contents of those who live and have a key, but for their heads: nothing else is asked of
+// them in this call, and many of them would take much memory.
+func (f *found) cut(key run.Key) {
+	for _, at := range f.keys[keyAt{recent.Live, key}].spots {
+		v, ok := f.values[at]
+		if !ok || len(v.Value) <= mostWhole {
+			continue
+		}
+		_, _, content, err := parse(v)
+		if err != nil {
+			continue
+		}
+		head, err := record.HeadOf(content)
+		if err != nil {
+			continue
+		}
+		was := len(v.Value)
+		v.Value = slices.Clone(v.Value[:was-len(content)+len(head)])
+		f.values[at] = v
+		f.bytes -= was - len(v.Value)
+	}
+}
+
+// mostWhole is up to how many bytes values are not worth to be cut.
+const mostWhole = 1 << 10

@@ -15,9 +15,15 @@ import (
 // Push keeps each message or applies its conflict policy, and answers when that is durable.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
-	for done, older := 0, olderBody(0); ; {
-		n, more, err := e.pushSome(ctx, msgs[done:], results[done:], older)
+	for done, to, older := 0, len(msgs), olderBody(0); ; {
+		n, more, err := e.pushSome(ctx, msgs[done:to], results[done:to], older)
 		switch {
+		case err != nil && older > 0 && errors.Is(err, engine.ErrNoSpace) && to > done+1:
+			to = done + 1 // for which there is no room: there may be for the others
+			continue
+		case err != nil && older > 0 && errors.Is(err, engine.ErrNoSpace):
+			results[done] = engine.PushResult{Err: err}
+			n, to, older = 1, len(msgs), 0
 		case err != nil && done == 0:
 			return nil, err
 		case err != nil: // those before are durable
@@ -26,9 +32,13 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 			}
 			return results, nil
 		case more == 0:
+			n, to, older = to-done, len(msgs), 0
+		default:
+			older = max(more, leastOlder)
+		}
+		if done += n; done == len(msgs) {
 			return results, nil
 		}
-		done, older = done+n, max(more, leastOlder)
 	}
 }
 
@@ -118,9 +128,6 @@ func (c *call) pushLarge(msgs []engine.Message, results []engine.PushResult) err
 	err := a.run(c)
 	if errors.Is(err, run.ErrDamaged) {
 		results[0], err = engine.PushResult{Err: c.unreadable(err)}, nil
-	}
-	if err != nil && err == c.ctx.Err() { // those before it may have been kept
-		err = &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
 	}
 	return err
 }

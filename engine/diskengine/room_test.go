@@ -155,3 +155,37 @@ func TestLargePushEndsTheRestOfAWindow(t *testing.T) {
 		}
 	})
 }
+
+// TestLargeRearmWithoutRoom rearms a large message among others, where there is room for those and not for
+// it: it alone is refused.
+func TestLargeRearmWithoutRoom(t *testing.T) {
+	onNarrow(t, diskengine.Config{MinFreeBytes: -1}, 1<<20, func(n *narrow) {
+		for _, key := range []string{"a", "b"} {
+			if err := n.large(key, 400<<10); err != nil {
+				n.Fatal(err)
+			}
+		}
+		if err := n.Flush(n.Context()); err != nil {
+			n.Fatal(err)
+		}
+		n.leave(1180 << 10)
+		rearm := func(key string) engine.Message {
+			m := message("large", key, 2*time.Hour)
+			m.OnConflict = engine.Rearm
+			return m
+		}
+		msgs := []engine.Message{message("q", "1", 0), rearm("a"), message("q", "2", 0), rearm("b"), message("q", "3", 0)}
+		r, err := n.Push(n.Context(), msgs)
+		if err != nil {
+			n.Fatal(err)
+		}
+		for i := range r {
+			if full := errors.Is(r[i].Err, engine.ErrNoSpace); full != (i == 1 || i == 3) || !full && r[i].Err != nil {
+				n.Errorf("push %d comes to %+v", i, r[i])
+			}
+		}
+		if got := lease(n, n, "q", 10); len(got) != 3 {
+			n.Errorf("%d of 3 small ones are there", len(got))
+		}
+	})
+}

@@ -70,6 +70,13 @@ func ParseHead(b []byte) (h Head, err error) {
 	return h, in.Err
 }
 
+// HeadOf is the part of a content that is its head.
+func HeadOf(b []byte) ([]byte, error) {
+	in := codec.Reader{B: b}
+	new(Head).read(&in)
+	return b[:len(b)-len(in.B)], in.Err
+}
+
 func (h *Head) read(in *codec.Reader) {
 	form := in.Byte()
 	h.Created = in.Varint()

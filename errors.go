@@ -23,5 +23,6 @@ var (
 	ErrNoSpace      = engine.ErrNoSpace      // the limit is the disk's; also an ErrLimit
 	ErrUnsupported  = engine.ErrUnsupported  // this engine cannot do that
 	ErrUnavailable  = engine.ErrUnavailable  // the store does not answer
+	ErrDamaged      = engine.ErrDamaged      // what the store keeps cannot be read; Error.Hint says what mends it
 	ErrClosed       = engine.ErrClosed       // the client is closed
 )

@@ -23,6 +23,7 @@ var (
 	ErrLimit        = errors.New("limit reached")
 	ErrUnsupported  = errors.New("not supported by this engine")
 	ErrUnavailable  = errors.New("store is not reachable")
+	ErrDamaged      = errors.New("store is damaged")
 	ErrClosed       = errors.New("closed")
 
 	// ErrNoSpace is the ErrLimit of a full disk.
@@ -57,7 +58,7 @@ var codes = []struct {
 }
 
 // Code names err as the HTTP API does: "invalid", "not_found", "exists", …;
-// "internal" for an error that is none of this package's; "" for nil.
+// "internal" for ErrDamaged, and for an error that is none of this package's; "" for nil.
 func Code(err error) string {
 	if err == nil {
 		return ""

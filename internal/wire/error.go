@@ -53,7 +53,7 @@ var statuses = []struct {
 }
 
 // internalDoc is what "internal" means.
-const internalDoc = "the server failed; its log says how"
+const internalDoc = "the server failed, and its log says how; or its store is damaged, and the message says where"
 
 // Meaning is the status and the code of an error, and what the code says.
 func Meaning(err error) (code string, of int, doc string) {
@@ -156,6 +156,9 @@ func (e *Error) Err(op string, ref engine.Ref) error {
 	is := engine.FromCode(e.Code)
 	if is == engine.ErrLimit && strings.Contains(e.Message, "no space left on disk") {
 		is = engine.ErrNoSpace
+	}
+	if e.Code == "internal" && strings.Contains(e.Message, engine.ErrDamaged.Error()) {
+		is = engine.ErrDamaged
 	}
 	own.Hint, own.Until = e.Hint, e.Until
 	switch {

@@ -14,7 +14,7 @@ func TestErrorsKeepWhatTheyAre(t *testing.T) {
 	for is, want := range map[error]int{
 		engine.ErrInvalid: 400, engine.ErrUnauthorized: 401, engine.ErrForbidden: 403, engine.ErrNotFound: 404, engine.ErrExists: 409,
 		engine.ErrLeased: 409, engine.ErrStale: 409, engine.ErrNotDue: 409, engine.ErrLeaseLost: 410, engine.ErrTooLarge: 413, engine.ErrLimit: 429,
-		engine.ErrNoSpace: 507, engine.ErrUnsupported: 501, engine.ErrUnavailable: 503,
+		engine.ErrNoSpace: 507, engine.ErrUnsupported: 501, engine.ErrUnavailable: 503, engine.ErrDamaged: 500,
 	} {
 		before := &engine.Error{Op: "push", Queue: "q", Key: "k", Err: is, Hint: "do this"}
 		shown := Shown(before)

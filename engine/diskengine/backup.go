@@ -10,6 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -18,7 +19,7 @@ import (
 // but a backup of this store. What was answered before the call is in the backup when it returns
 // without an error, and durable. After an error the backup is what it was before. Files that it has not
 // yet are read again before it counts: where the store is damaged the error names the file, and is
-// engine.ErrUnavailable.
+// engine.ErrDamaged.
 //
 // Runs are shared with the backup before, or by hard links with the store. What is copied stays in the
 // store until Backup returns, also when it would be removed meanwhile; what is new is copied, and read
@@ -71,13 +72,27 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 		e.slog.Warn("tarry disk: what a backup does not need any more could not be removed; the next one tries again", "dir", dir, "error", err)
 	}})
 	if errors.Is(err, backup.ErrSource) {
-		return engine.Backup{}, &engine.Error{Op: "backup", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err),
+		e.noteSpoilt(err)
+		return engine.Backup{}, &engine.Error{Op: "backup", Err: &counted{err, engine.ErrDamaged},
 			Hint: "the backup is what it was before; stop the store, and see by tarry check " + e.dir + " --repair what can be mended"}
 	}
 	if err != nil {
 		return engine.Backup{}, backupError("backup", dir, err)
 	}
 	return told(r), nil
+}
+
+// noteSpoilt counts a block of a run that a backup found damaged, by files that it had opened itself.
+func (e *Engine) noteSpoilt(err error) {
+	damage, ok := errors.AsType[*disk.DamageError](err)
+	if !ok {
+		return
+	}
+	for _, src := range e.outer.Load().all() {
+		if run.Name(e.runsDir(), src.Number()) == damage.File {
+			src.NoteSpoilt(damage.Offset)
+		}
+	}
 }
 
 func told(r backup.Result) engine.Backup {
@@ -87,8 +102,8 @@ func told(r backup.Result) engine.Backup {
 // Restore makes a store of the backup in a directory that Backup made, in another one that is
 // missing or empty. It checks the backup first. Who has died in it stays dead; the store is opened as
 // after a crash at the instant of the backup. It fails with engine.ErrInvalid when from is no backup or
-// to is not empty, and with engine.ErrUnavailable when the backup is damaged or another process
-// works on it. progress, if it is not nil, is called with the bytes that were read and written by then.
+// to is not empty, and with engine.ErrDamaged when the backup is damaged, and with engine.ErrUnavailable when another
+// process works on it. progress, if it is not nil, is called with the bytes that were read and written by then.
 func Restore(ctx context.Context, from, to string, progress func(bytes int64)) (engine.Backup, error) {
 	return restore(ctx, disk.OS{}, from, to, progress)
 }
@@ -121,6 +136,9 @@ func backupError(op, dir string, err error) error {
 	fail := func(sentinel error, hint string) error {
 		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", sentinel, err), Hint: hint}
 	}
+	failDamaged := func(hint string) error {
+		return &engine.Error{Op: op, Err: &counted{err, engine.ErrDamaged}, Hint: hint}
+	}
 	var damage *disk.DamageError
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, wal.ErrClosed), errors.Is(err, wal.ErrStopped):
@@ -128,7 +146,7 @@ func backupError(op, dir string, err error) error {
 	case disk.IsFull(err):
 		return fail(engine.ErrNoSpace, "free some space; what was written has been removed")
 	case errors.Is(err, disk.ErrLocked):
-		return fail(engine.ErrUnavailable, "another process works there; wait until it is done")
+		return &engine.Error{Op: op, Err: &counted{err, engine.ErrUnavailable}, Hint: "another process works there; wait until it is done"}
 	case errors.Is(err, backup.ErrOther), errors.Is(err, backup.ErrNone):
 		return fail(engine.ErrInvalid, "name another directory")
 	case errors.Is(err, backup.ErrTaken):
@@ -140,11 +158,11 @@ func backupError(op, dir string, err error) error {
 	case errors.Is(err, backup.ErrCopy):
 		return fail(engine.ErrUnavailable, "the backup is what it was before; see to the disk of "+filepath.Clean(dir))
 	case errors.As(err, &damage) && op == "backup" && errors.Is(err, backup.ErrDamaged):
-		return fail(engine.ErrUnavailable, "name another directory, or remove this backup")
+		return failDamaged("name another directory, or remove this backup")
 	case errors.As(err, &damage) && op == "backup":
-		return fail(engine.ErrUnavailable, "the store itself is damaged: check it once it is closed")
+		return failDamaged("the store itself is damaged: check it once it is closed")
 	case errors.As(err, &damage):
-		return fail(engine.ErrUnavailable, "a check of "+dir+" shows all that is wrong; tarry restore --allow-loss makes a store of what can be read")
+		return failDamaged("a check of " + dir + " shows all that is wrong; tarry restore --allow-loss makes a store of what can be read")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		return fail(engine.ErrInvalid, "the directory must be there and writable")
 	}

@@ -822,7 +822,7 @@ func TestRestoreRefusesDamage(t *testing.T) {
 			continue
 		}
 		refused[filepath.Ext(name)]++
-		if !errors.Is(err, engine.ErrUnavailable) && !errors.Is(err, engine.ErrInvalid) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, engine.ErrDamaged) && !errors.Is(err, engine.ErrInvalid) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("seed %d: %s, %s: %v", seed, name, what, err)
 		}
 		if _, err := spoiled.List("/new"); err == nil {
@@ -882,7 +882,7 @@ func TestBackupOfADamagedStore(t *testing.T) {
 					}
 					refused[filepath.Ext(name)]++
 					for _, want := range []string{name, "tarry check /data --repair"} {
-						if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+						if !errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 							t.Errorf("seed %d: %s is spoilt at %d: %v", seed, name, off, err)
 						}
 					}

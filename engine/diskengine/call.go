@@ -2,6 +2,7 @@ package diskengine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -36,6 +37,8 @@ type call struct {
 	lacks  lacks
 	found  found
 	kept   []byte // of pictures
+
+	unnamed []unnamed
 }
 
 // lasting is what records are to outlive when a call is answered.
@@ -67,6 +70,12 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 	c := &call{e: e, ctx: ctx, op: op, least: never, scratch: scratches.Get().(*scratch)}
 	err := fn(c)
 	c.free()
+	if u, ok := errors.AsType[*unread](err); ok && !isShaped(err) {
+		err = c.unreadable(engine.Ref{}, u)
+	}
+	if len(c.unnamed) > 0 {
+		c.name()
+	}
 	if c.rests > 0 {
 		if werr := e.log.Wait(ctx, c.rests); werr != nil {
 			err = werr

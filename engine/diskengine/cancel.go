@@ -3,7 +3,6 @@ package diskengine
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
@@ -73,7 +72,7 @@ func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
 // discard removes a message that cannot be read, unless it is leased, or known by its key alone.
 func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err error) {
 	if ref.ID == 0 || ref.IfState != engine.Gone {
-		return c.unreadable(damage), nil
+		return c.unreadable(ref, damage), nil
 	}
 	l, at := q.leaseOf(ref.ID), spot{}
 	if l != nil {
@@ -82,7 +81,7 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	if at.src == nil {
 		at, err = c.spotOfID(ref.ID)
 		if errors.Is(err, run.ErrDamaged) {
-			return c.unreadable(err), nil
+			return c.unreadable(ref, err), nil
 		}
 		if err != nil {
 			return nil, err
@@ -109,9 +108,4 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	at.kill()
 	q.rewind() // it may be among those who are ready, or not
 	return nil, nil
-}
-
-// unreadable is the error of an item whose message cannot be read.
-func (c *call) unreadable(damage error) error {
-	return &engine.Error{Op: c.op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), Hint: "the message cannot be read; cancel it by its id to be rid of it"}
 }

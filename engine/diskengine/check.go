@@ -32,7 +32,8 @@ type Rescued = check.Rescued
 // Check reads all of the store in a directory that nobody has open, or of a backup, and says what is
 // wrong with it. It changes nothing. progress, if it is not nil, is called with the bytes that were
 // read by then. It fails with engine.ErrUnavailable when a process has the store open, or the disk
-// cannot be read, and with engine.ErrInvalid when there is no store of this kind or of a newer format.
+// cannot be read, with engine.ErrDamaged when nothing can be told of what lies there, and with
+// engine.ErrInvalid when there is no store of this kind or of a newer format.
 func Check(ctx context.Context, dir string, progress func(read int64)) (*Report, error) {
 	f, pace := disk.OS{}, paced(ctx, progress)
 	if backup.Is(f, dir) {
@@ -120,7 +121,7 @@ func checkError(dir string, err error) error {
 	case errors.As(err, &ours), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, disk.ErrLocked):
-		return fail(engine.ErrUnavailable, "another process has "+dir+" open: stop that first")
+		return &engine.Error{Op: "check", Err: &counted{err, engine.ErrUnavailable}, Hint: "another process has " + dir + " open: stop that first"}
 	case errors.Is(err, fs.ErrNotExist):
 		if names, _ := (disk.OS{}).List(dir); onPebble(names) {
 			return pebbleError("check", dir)
@@ -133,7 +134,7 @@ func checkError(dir string, err error) error {
 	case disk.IsFull(err):
 		return fail(engine.ErrNoSpace, "free some space; the store is as it was")
 	case errors.Is(err, manifest.ErrDamaged):
-		return fail(engine.ErrUnavailable, "restore a backup: of this store nothing can be told")
+		return fail(engine.ErrDamaged, "restore a backup: of this store nothing can be told")
 	case errors.Is(err, fs.ErrPermission):
 		return fail(engine.ErrInvalid, "the directory "+dir+" must be readable and writable")
 	}

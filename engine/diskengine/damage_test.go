@@ -100,6 +100,12 @@ func TestDamageIsPassedOver(t *testing.T) {
 		for _, key := range got {
 			delete(ids, key)
 		}
+		if n := enginetest.FigureOf(t, e, "disk_damaged_blocks", ""); n != 1 {
+			t.Errorf("%v blocks are told to be damaged", n)
+		}
+		if all := e.Troubles(); len(all) != 1 || !strings.Contains(all[0].Message, "a block of the store in data is damaged") || !strings.Contains(all[0].Hint, "tarry check data --repair") {
+			t.Errorf("%+v", all)
+		}
 		info, err := e.Queue(t.Context(), "q")
 		if left := info.Ready + info.Scheduled; err != nil || left != int64(len(ids)) {
 			t.Errorf("%d are left, %d are counted: %v", len(ids), left, err)
@@ -109,10 +115,20 @@ func TestDamageIsPassedOver(t *testing.T) {
 			if err != nil || !errors.Is(r[0].Err, run.ErrDamaged) || r[1].Err != nil {
 				t.Errorf("a push of the key of one who cannot be read, and of another: %v %v", r, err)
 			}
+			toldOf(t, r[0].Err, id)
+			_, err = e.Get(t.Context(), engine.Ref{Queue: "q", Key: key})
+			toldOf(t, err, id)
+			_, err = e.Reschedule(t.Context(), engine.Ref{Queue: "q", ID: id}, engine.When{In: time.Hour})
+			toldOf(t, err, id)
+			_, err = e.Claim(t.Context(), engine.Ref{Queue: "q", Key: key}, engine.Want{TTR: time.Second})
+			toldOf(t, err, id)
+			_, err = e.PushAtomic(t.Context(), []engine.Message{{Queue: "q", Key: key}})
+			toldOf(t, err, id)
 			errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: key}, {Queue: "q", ID: id}, {Queue: "q", Key: "other" + key}})
 			if err != nil || !errors.Is(errs[0], run.ErrDamaged) || errs[1] != nil || errs[2] != nil {
 				t.Errorf("cancels by key, by id, and of another: %v %v", errs, err)
 			}
+			toldOf(t, errs[0], id)
 			push(t, e, key, 0)
 		}
 		if got := drain(t, e); len(got) != len(ids) {
@@ -123,6 +139,20 @@ func TestDamageIsPassedOver(t *testing.T) {
 		}
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// toldOf sees to it that an error says that the store is damaged, and how to be rid of a message.
+func toldOf(t *testing.T, err error, id engine.ID) {
+	t.Helper()
+	if !errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrUnavailable) || engine.Code(err) != "internal" {
+		t.Errorf("%v", err)
+		return
+	}
+	for _, want := range []string{".run, offset", "cancel it by its id alone, " + id.String() + ",", "tarry check data --repair"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
 		}
 	}
 }
@@ -201,8 +231,11 @@ func TestDamageOfAnIndex(t *testing.T) {
 		}
 	}
 	r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: "7"}, {Queue: "q"}})
-	if err != nil || !errors.Is(r[0].Err, run.ErrDamaged) || r[1].Err != nil {
+	if err != nil || !errors.Is(r[0].Err, engine.ErrDamaged) || !errors.Is(r[0].Err, run.ErrDamaged) || r[1].Err != nil {
 		t.Errorf("a push of a key, and of none: %v %v", r, err)
+	}
+	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "7"}); strings.Contains(err.Error(), "by its id") || !strings.Contains(err.Error(), "tarry check data --repair") {
+		t.Errorf("of a key that cannot be looked for: %v", err)
 	}
 	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "7"}, {Queue: "q", ID: r[1].ID}})
 	if err != nil || !errors.Is(errs[0], run.ErrDamaged) || errs[1] != nil {
@@ -237,12 +270,109 @@ func TestAWantFailsAlone(t *testing.T) {
 	})
 	wants := []engine.Want{{Queue: "q", Max: 1}, {Queue: "other", Max: 1}}
 	g, err := e.Lease(t.Context(), wants)
-	if err != nil || !errors.Is(g.Queues[0].Err, engine.ErrUnavailable) || len(g.Queues[1].Messages) != 1 {
+	if err != nil || !errors.Is(g.Queues[0].Err, engine.ErrUnavailable) || !strings.Contains(g.Queues[0].Err.Error(), "tarry check --repair") || len(g.Queues[1].Messages) != 1 {
 		t.Fatal(g, err)
+	}
+	if n := enginetest.FigureOf(t, e, "disk_damaged_blocks", ""); n != 1 {
+		t.Errorf("%v blocks are told to be damaged", n)
 	}
 	d.Hook(nil)
 	if g, err = e.Lease(t.Context(), wants); err != nil || len(g.Queues[0].Messages) != 1 || len(g.Queues[1].Messages) != 0 {
 		t.Fatal(g, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSettlementOfDamage settles a message that cannot be read any more: the error names it.
+func TestSettlementOfDamage(t *testing.T) {
+	d, clock := disktest.New(nil), enginetest.NewClock()
+	e := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}.open(t)
+	push(t, e, "a", 0)
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leased := lease(t, e, "q", 1)
+	spoil(t, d, 100)
+	settled, err := e.Settle(t.Context(), []engine.Settlement{{Token: leased[0].Token, Do: engine.Bury}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := errors.AsType[*engine.Error](settled[0].Err); !ok || e.Queue != "q" || !strings.Contains(e.Hint, "once its lease is over") {
+		t.Errorf("%v", settled[0].Err)
+	}
+	toldOf(t, settled[0].Err, leased[0].ID)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPurgeDropsWhatCannotBeRead purges a queue of which nobody is leased and some cannot be read:
+// these go with the others, be the block damaged or refused by the disk. What is dropped is forgotten
+// with the run, and so is the damage.
+func TestPurgeDropsWhatCannotBeRead(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		d, _, e, ids := unreadable(t, 100)
+		if err := e.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if refused {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
+					return syscall.EIO
+				}
+				return nil
+			})
+		} else {
+			spoil(t, d, 100)
+		}
+		if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: ids[0]}); err == nil {
+			t.Error("it can be read")
+		}
+		if n, err := e.Purge(t.Context(), "q", 0); err != nil || n != 100 {
+			t.Errorf("%d of 100 were dropped: %v", n, err)
+		}
+		d.Hook(nil)
+		if info, err := e.Queue(t.Context(), "q"); err != nil || info.Scheduled != 0 {
+			t.Errorf("left is %+v: %v", info, err)
+		}
+		if err := e.Merge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		reads(t, e, "disk_damaged_blocks", "", none)
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLeasesWaitForADiskThatCannotRead leases from a queue whose first block the disk refuses to read:
+// that fails each time, and of nothing behind it either.
+func TestLeasesWaitForADiskThatCannotRead(t *testing.T) {
+	d, clock := disktest.New(nil), enginetest.NewClock()
+	e := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}.open(t)
+	for i := range 200 {
+		push(t, e, fmt.Sprint(i), 0)
+	}
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off < 300 {
+			return syscall.EIO
+		}
+		return nil
+	})
+	for range 3 {
+		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 200}})
+		if err != nil || !errors.Is(g.Queues[0].Err, syscall.EIO) || len(g.Queues[0].Messages) != 0 {
+			t.Error(g, err)
+		}
+	}
+	d.Hook(nil)
+	if got := drain(t, e); len(got) != 200 {
+		t.Errorf("%d of 200 are leased when the disk reads again", len(got))
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
@@ -26,19 +27,40 @@ func damagedHint(dir string) string {
 	return "the store in " + dir + " is damaged: restore a backup, or see by tarry check " + dir + " --repair what can be mended"
 }
 
+// untilThen goes on where the store serves.
+const untilThen = ", once it is closed; the rest of it serves until then"
+
+// damaged is the cause of an error that says where something cannot be read.
+func damaged(err error) error { return fmt.Errorf("%w: %w", engine.ErrDamaged, err) }
+
+// counted is an error that programs find to be another one, whose words would mislead people: a store
+// that is in use is not out of reach, and one whose backup is damaged may be sound.
+type counted struct {
+	error
+	as error
+}
+
+// Unwrap returns both.
+func (e *counted) Unwrap() []error { return []error{e.error, e.as} }
+
 // broken is the error of every call once the store has stopped.
 func broken(op string, cause error) error {
 	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, cause),
 		Hint: "the store stopped at this error; see to the disk and open it again: nothing that was answered is lost"}
 }
 
+// isShaped reports whether an error has the engine's shape.
+func isShaped(err error) bool {
+	_, ok := errors.AsType[*engine.Error](err)
+	return ok
+}
+
 // wrap gives an error of a whole call the engine's shape.
 func wrap(op string, err error) error {
-	var ours *engine.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &ours):
+	case isShaped(err):
 		return err
 	case errors.Is(err, wal.ErrUnknown):
 		return &engine.Error{Op: op, Err: err, Hint: engine.HintUnknown}
@@ -54,8 +76,11 @@ func wrap(op string, err error) error {
 	var damage *disk.DamageError
 	if errors.As(err, &damage) {
 		dir := filepath.Dir(filepath.Dir(damage.File)) // of the log or the runs
-		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err),
-			Hint: damagedHint(dir) + ", once it is closed; the rest of it serves until then"}
+		return &engine.Error{Op: op, Err: damaged(err), Hint: damagedHint(dir) + untilThen}
 	}
-	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err)}
+	hint := ""
+	if errors.Is(err, syscall.EIO) { // of a read: one of a write stops the store
+		hint = "see to the disk; should it not be able to read that any more, close the store, and see by tarry check --repair what can be mended"
+	}
+	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: hint}
 }

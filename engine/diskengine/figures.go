@@ -44,6 +44,7 @@ func (e *Engine) Figures() []engine.Figure {
 	l.Total("flushes", "Windows written to runs.", float64(k.counts.flushes.Load()))
 	l.Total("merges", "Merges of runs.", float64(k.counts.merges.Load()))
 	l.Total("background_failures", "Flushes and merges that failed.", float64(k.counts.failures.Load()))
+	l.Gauge("damaged_blocks", "Blocks of runs that are damaged, or that the disk could not read, of those that were met since the store was opened.", float64(s.damaged))
 	l.Flag("full", "Whether pushes are refused because too little space is free.", e.tight())
 	l.Flag("stopped", "Whether a failure of the disk has stopped the store until it is opened again.", e.failed() != nil)
 	return l.All()
@@ -66,6 +67,7 @@ type sizes struct {
 	recent, windows     int
 	taken, spare        int64
 	near, leases        int64
+	damaged             int
 }
 
 // sizes returns them, or what they were when the engine closed.
@@ -86,6 +88,7 @@ func (e *Engine) sizes() sizes {
 			s.runMemory += src.Memory()
 			s.alive += n
 			s.gone += int64(src.Len()) - n
+			s.damaged += src.Spoilt()
 		}
 	}
 	return s

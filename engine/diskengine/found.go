@@ -120,7 +120,7 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 		case !errors.Is(err, run.ErrDamaged):
 			return bytes, err
 		}
-		f.broken[spots[done]] = err
+		f.broken[spots[done]] = &unread{err, spots[done]}
 		spots = spots[done+1:]
 	}
 	return bytes, nil

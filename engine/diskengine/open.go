@@ -34,8 +34,8 @@ const (
 
 // Open opens the store in a directory, and makes it when there is none. A nil cfg means all
 // defaults. It fails with engine.ErrUnavailable when another process has the directory open, or
-// when it cannot be read, and with engine.ErrInvalid when it is no store of this kind or of a newer
-// format.
+// the disk does not answer, with engine.ErrDamaged when what lies there cannot be read, and with
+// engine.ErrInvalid when it is no store of this kind or of a newer format.
 func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e := &Engine{
 		cfg: cfg.withDefaults(), dir: filepath.Clean(dir), closed: make(chan struct{}),
@@ -109,16 +109,16 @@ func (e *Engine) openError(err error) error {
 		return err
 	case errors.Is(err, disk.ErrLocked):
 		who := cmp.Or(disk.Holder(filepath.Join(e.dir, lockName)), "another process")
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %s is in use by %s", engine.ErrUnavailable, e.dir, who),
+		return &engine.Error{Op: "open", Err: &counted{fmt.Errorf("%s is in use by %s", e.dir, who), engine.ErrUnavailable},
 			Hint: "one process at a time has a store open: end that one, or talk to its server"}
 	case errors.Is(err, wal.ErrDamaged), errors.Is(err, run.ErrDamaged), errors.Is(err, manifest.ErrDamaged):
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: damagedHint(e.dir)}
+		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
 	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
 	case errors.Is(err, run.ErrOlder):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}
 	case errors.Is(err, fs.ErrNotExist) && e.recent != nil: // something that the manifest names
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: damagedHint(e.dir)}
+		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: e.dir + " must be a directory, readable and writable"}
 	}

@@ -74,7 +74,7 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 					c.expect(msgs[from:to], i)
 					r, err := c.push(&msgs[from+i], &keys[from+i])
 					if errors.Is(err, run.ErrDamaged) {
-						r, err = engine.PushResult{Err: c.unreadable(err)}, nil
+						r, err = engine.PushResult{Err: c.unreadable(refOf(&msgs[from+i]), err)}, nil
 					}
 					results[from+i], pushed = r, from+i
 					return err
@@ -121,13 +121,16 @@ func isLarge(m *engine.Message) bool {
 	return len(m.Body) > recent.Long && m.OnConflict != engine.Rearm
 }
 
+// refOf names a message that is pushed.
+func refOf(m *engine.Message) engine.Ref { return engine.Ref{Queue: m.Queue, Key: m.Key} }
+
 // pushLarge pushes one.
 func (c *call) pushLarge(msgs []engine.Message, results []engine.PushResult) error {
 	a := newAtomicPush(msgs)
 	a.results = results
 	err := a.run(c)
 	if errors.Is(err, run.ErrDamaged) {
-		results[0], err = engine.PushResult{Err: c.unreadable(err)}, nil
+		results[0], err = engine.PushResult{Err: c.unreadable(refOf(&msgs[0]), err)}, nil
 	}
 	return err
 }

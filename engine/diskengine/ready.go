@@ -2,11 +2,15 @@ package diskengine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tarryhq/tarry/engine"
 )
 
-var _ engine.Readier = (*Engine)(nil)
+var _ interface {
+	engine.Readier
+	engine.Troubler
+} = (*Engine)(nil)
 
 // Ready implements engine.Readier: the store must not have stopped, and the disk must answer and
 // have space for more messages.
@@ -19,4 +23,18 @@ func (e *Engine) Ready(ctx context.Context) error {
 		return err
 	}
 	return e.refused("ready")
+}
+
+// Troubles implements engine.Troubler.
+func (e *Engine) Troubles() []engine.Trouble {
+	n := e.sizes().damaged
+	if n == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("%d blocks of the store in %s are damaged, or the disk cannot read them", n, e.dir)
+	if n == 1 {
+		what = "a block of the store in " + e.dir + " is damaged, or the disk cannot read it"
+	}
+	return []engine.Trouble{{Message: what + ": messages are not handed out",
+		Hint: "the log of the process names the file; restore a backup, or see by tarry check " + e.dir + " --repair what can be mended, once the store is closed"}}
 }

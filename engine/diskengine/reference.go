@@ -1,8 +1,11 @@
 package diskengine
 
 import (
+	"errors"
+
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
 // refer runs do on the queue of a ref, brought up to the present. An unknown queue has no message.
@@ -20,7 +23,11 @@ func (c *call) refer(ref engine.Ref, do func(q *queue, hash *sought) error) erro
 			return engine.ErrNotFound
 		}
 		c.see(q)
-		return do(q, &hash[0])
+		err = do(q, &hash[0])
+		if errors.Is(err, run.ErrDamaged) {
+			err = c.unreadable(ref, err)
+		}
+		return err
 	})
 	if err == engine.ErrNotFound {
 		err = engine.Refuse(c.op, ref, err)

@@ -22,7 +22,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		return c.each(len(s), func(i int) error {
 			one, err := c.settle(&s[i])
 			if errors.Is(err, run.ErrDamaged) {
-				one, err = engine.Settled{Err: c.unreadable(err)}, nil
+				one, err = engine.Settled{Err: c.unreadable(c.e.tokenRef(s[i].Token), err)}, nil
 			}
 			settled[i] = one
 			return err
@@ -32,6 +32,17 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		return nil, err
 	}
 	return settled, nil
+}
+
+// tokenRef names the message of a token.
+func (e *Engine) tokenRef(s string) (ref engine.Ref) {
+	if t, ok := token.Parse(s); ok {
+		ref.ID = t.ID
+		if q := e.numbered[uint32(t.Queue)]; q != nil {
+			ref.Queue = q.name
+		}
+	}
+	return ref
 }
 
 func lost(queue string, id engine.ID) error {

@@ -37,6 +37,24 @@ func (r *Run) FindID(id uint64) (pos uint32, ok bool, err error) {
 	return pos, ok, firstOf(err, r.release())
 }
 
+// IDsIn gives the ids of the entries in [from, to), dead or alive, also of blocks that are damaged. It
+// reads all of the index of ids.
+func (r *Run) IDsIn(from, to uint32, each func(pos uint32, id uint64)) (err error) {
+	if !r.hold() {
+		return ErrClosed
+	}
+	defer func() { err = firstOf(err, r.release()) }()
+	for next := r.items(&r.ids); ; {
+		i, ok, err := next()
+		if err != nil || !ok {
+			return err
+		}
+		if from <= i.pos && i.pos < to {
+			each(i.pos, i.hi)
+		}
+	}
+}
+
 // Queue returns the part of a queue; ok is false if it has none.
 func (r *Run) Queue(queue uint32) (q Queue, ok bool) {
 	i := r.queueAt(queue)

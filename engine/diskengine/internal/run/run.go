@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/parquet-go/parquet-go/bloom"
 
@@ -32,6 +33,8 @@ type Run struct {
 	refs   atomic.Int64 // the owner and each that reads; 0: the file is closed
 	closed atomic.Bool  // the owner has left
 	gone   atomic.Bool  // the file is to be removed
+
+	spoilt spoilt
 }
 
 // Queue is the part of a run that one queue has: the positions in [From, To), not empty, and
@@ -123,6 +126,7 @@ func (r *Run) Remove() error {
 }
 
 func (r *Run) damage(off int64, reason string) error {
+	r.spoilt.note(off)
 	return &disk.DamageError{What: ErrDamaged, File: r.name, Offset: off, Reason: reason}
 }
 
@@ -134,6 +138,9 @@ func (r *Run) readAt(b []byte, off int64) error {
 		return nil
 	case err == nil || errors.Is(err, io.EOF):
 		return r.damage(off+int64(n), "the file ends")
+	}
+	if errors.Is(err, syscall.EIO) {
+		r.spoilt.note(off)
 	}
 	return fmt.Errorf("read %s: %w", r.name, err)
 }

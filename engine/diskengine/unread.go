@@ -1,0 +1,66 @@
+package diskengine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// unread is the error of a message that stands in a block that is damaged.
+type unread struct {
+	error
+	at spot
+}
+
+// Unwrap returns what is damaged.
+func (u *unread) Unwrap() error { return u.error }
+
+// unnamed is an error about such a message whose id is still to be found.
+type unnamed struct {
+	of *engine.Error
+	at spot
+}
+
+// unreadable is the error of an item whose message cannot be read. The id of one that is known by its
+// key is looked for when the call ends, since no lock is to be held then.
+func (c *call) unreadable(ref engine.Ref, damage error) error {
+	e := &engine.Error{Op: c.op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: damaged(damage), Hint: damagedHint(c.e.dir) + untilThen}
+	if u, ok := errors.AsType[*unread](damage); ok {
+		if ref.ID != 0 {
+			e.Hint = c.rid(ref.ID)
+		} else {
+			c.unnamed = append(c.unnamed, unnamed{e, u.at})
+		}
+	}
+	return e
+}
+
+// rid says how to be rid of a message that cannot be read.
+func (c *call) rid(id engine.ID) string {
+	after := ""
+	if c.op == "settle" {
+		after = " once its lease is over"
+	}
+	return fmt.Sprintf("the message cannot be read: cancel it by its id alone, %s,%s to be rid of it, or restore a backup, or see by tarry check %s --repair what can be mended, once the store is closed", id, after, c.e.dir)
+}
+
+// name puts the ids of messages that cannot be read into the hints of their errors. The index of ids
+// has them, but for the order in which they stand: it is read once for each block that is damaged.
+func (c *call) name() {
+	ids := make(map[spot]engine.ID)
+	for _, u := range c.unnamed {
+		src := u.at.src
+		if _, ok := ids[u.at]; !ok {
+			from, to := src.Begin(u.at.pos), src.Reach(u.at.pos, 1)
+			for pos := from; pos < to; pos++ {
+				ids[spot{src, pos}] = 0
+			}
+			_ = src.IDsIn(from, to, func(pos uint32, id uint64) { ids[spot{src, pos}] = engine.ID(id) }) // the hint that is there will do
+		}
+		if id := ids[u.at]; id != 0 {
+			u.of.Hint = c.rid(id)
+		}
+	}
+	c.unnamed = nil
+}

@@ -79,6 +79,11 @@ func (s *Server) knows(r *http.Request) bool {
 
 // troubles are what is wrong though requests are welcome.
 func (s *Server) troubles() (all []wire.Trouble) {
+	if e, ok := s.c.Engine().(engine.Troubler); ok {
+		for _, t := range e.Troubles() {
+			all = append(all, wire.Trouble(t))
+		}
+	}
 	if s.cfg.Guard != nil {
 		if err := s.cfg.Guard.Trouble(); err != nil {
 			all = append(all, wire.Trouble{Message: "the tokens cannot be read again, and those read before are good: " + err.Error(),

@@ -22,7 +22,7 @@ const (
 
 // problem is what is wrong, and what to do about it.
 type problem struct {
-	Problem string `json:"problem"` // not_ready, server, no_worker, late, was_late, paused, deaths
+	Problem string `json:"problem"` // not_ready, server, store, no_worker, late, was_late, paused, deaths
 	Queue   string `json:"queue,omitempty"`
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
@@ -62,6 +62,16 @@ func (f *finder) readiness(ctx context.Context, c *tarry.Client) (ready bool, er
 		}
 	}
 	return true, nil
+}
+
+// store finds what is wrong with the engine of a store that is worked on directly, though it is ready:
+// what was met by then.
+func (f *finder) store(c *tarry.Client) {
+	if e, ok := c.Engine().(engine.Troubler); ok {
+		for _, t := range e.Troubles() {
+			f.add("store", "", t.Message, t.Hint)
+		}
+	}
 }
 
 // backlog finds what is due for too long, and why that may be.

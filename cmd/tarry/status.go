@@ -26,7 +26,7 @@ func (p *Program) statusCommand() *cobra.Command {
 		Short: "Show on one screen what stands, and what to do about what is wrong",
 		Long: `Status shows the server or store, what its queues hold, of a server how late messages were
 in the last 15 minutes (half of them at most, 99 of 100, the worst), and the problems: a
-store that is not ready, messages that are or were late, queues that are due and on which nobody works,
+store that is not ready or in which damage was met, messages that are or were late, queues that are due and on which nobody works,
 queues that are paused while messages are due, messages that died of late. With each
 problem it says what to do.
 
@@ -209,6 +209,7 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 			}
 		}
 	}
+	s.store(c)
 	s.sort()
 	return nil
 }

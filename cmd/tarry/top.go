@@ -163,6 +163,7 @@ type deathsSeen struct {
 func (w *deathWatch) look(ctx context.Context, queues []tarry.QueueInfo, now time.Time) []problem {
 	f := finder{late: w.late, now: now}
 	_, _ = f.readiness(ctx, w.c) // what comes of it is a problem, or the connection's
+	f.store(w.c)
 	caps := w.c.Capabilities()
 	before := w.seen
 	w.seen = make(map[string]deathsSeen, len(queues))

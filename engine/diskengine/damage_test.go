@@ -378,3 +378,41 @@ func TestLeasesWaitForADiskThatCannotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestOpenOfDamagedMarks opens a store of which it cannot be read who has died in a run.
+func TestOpenOfDamagedMarks(t *testing.T) {
+	d, p, e, ids := unreadable(t, 50)
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids[:5] {
+		if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", ID: id}}); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+	}
+	push(t, e, "another", time.Hour)
+	if err := e.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := d.List(filepath.Join("data", "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, ".marks") {
+			d.Flip(filepath.Join("data", "runs", name), 13, 1)
+			spoilt++
+		}
+	}
+	if spoilt == 0 {
+		t.Fatal(names)
+	}
+	_, err = diskengine.OpenOn(d, p.dir, &p.cfg, p.tune)
+	if !errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "tarry check data --repair") {
+		t.Error(err)
+	}
+}

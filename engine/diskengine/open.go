@@ -19,6 +19,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
@@ -111,9 +112,9 @@ func (e *Engine) openError(err error) error {
 		who := cmp.Or(disk.Holder(filepath.Join(e.dir, lockName)), "another process")
 		return &engine.Error{Op: "open", Err: &counted{fmt.Errorf("%s is in use by %s", e.dir, who), engine.ErrUnavailable},
 			Hint: "one process at a time has a store open: end that one, or talk to its server"}
-	case errors.Is(err, wal.ErrDamaged), errors.Is(err, run.ErrDamaged), errors.Is(err, manifest.ErrDamaged):
+	case errors.As(err, new(*disk.DamageError)):
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
-	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
+	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, marks.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
 	case errors.Is(err, run.ErrOlder):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}

@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"errors"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -12,7 +13,10 @@ import (
 // with ErrInvalid.
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := duration.Parse(s)
-	if err != nil {
+	switch {
+	case errors.Is(err, duration.ErrRange):
+		return 0, engine.Invalid("parse duration", Ref{}, "%q is %v", engine.Clip(s), err)
+	case err != nil:
 		return 0, engine.Invalid("parse duration", Ref{}, `%q is not a duration; examples are "1500ms", "30m", "48h" and "7d"`, engine.Clip(s))
 	}
 	return d, nil

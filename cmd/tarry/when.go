@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -19,8 +21,11 @@ func (d *durationValue) String() string { return orNothing(time.Duration(*d)) }
 func (d *durationValue) Type() string   { return "duration" }
 
 func (d *durationValue) Set(s string) error {
-	v, err := tarry.ParseDuration(s)
-	if err != nil {
+	v, err := duration.Parse(s)
+	switch {
+	case errors.Is(err, duration.ErrRange):
+		return fmt.Errorf("%q is %w", s, err)
+	case err != nil:
 		return fmt.Errorf("%q is not a duration such as 1500ms, 30m, 48h or 7d", s)
 	}
 	if v < 0 {
@@ -109,7 +114,8 @@ func (b boundValue) Set(s string) error {
 	if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {
 		direction = 1
 	}
-	if d, err := tarry.ParseDuration(s); err == nil && direction != 0 {
+	d, wrong := duration.Parse(s)
+	if wrong == nil && direction != 0 {
 		*b.Time = b.now().Add(direction * d)
 		return nil
 	}
@@ -118,6 +124,8 @@ func (b boundValue) Set(s string) error {
 	case err == nil:
 		*b.Time = t
 		return nil
+	case errors.Is(wrong, duration.ErrRange):
+		return fmt.Errorf("%q is %w", s, wrong)
 	case b.bare != 0:
 		return fmt.Errorf("%q is neither a time such as 2030-01-02T15:04:05Z nor a duration such as 2h", s)
 	}

@@ -9,12 +9,37 @@ import (
 	"time"
 )
 
-// ErrSyntax is what Parse returns for a text that is no duration.
-var ErrSyntax = errors.New("not a duration")
+// What Parse fails with. Both go on behind the text and "is".
+var (
+	ErrSyntax = errors.New("not a duration")
+	ErrRange  = errors.New("out of range: a duration is at most 106751d, which is 292 years")
+)
 
 // Parse reads what time.ParseDuration does, and whole or fractional days in front:
-// "1500ms", "30m", "7d", "1d12h", "-1.5d". A day is 24 hours. It fails with ErrSyntax.
+// "1500ms", "30m", "7d", "1d12h", "-1.5d". A day is 24 hours. It fails with ErrSyntax,
+// or with ErrRange where the text is a duration longer than 64 bits hold.
 func Parse(s string) (time.Duration, error) {
+	d, err := parse(s)
+	if err == nil {
+		return d, nil
+	}
+	// time.ParseDuration does not tell the two apart. With no digit but 0 a text is
+	// never out of range; that a 0 needs no unit holds for no other number.
+	if _, wrong := parse(strings.Map(zeroed, s)); wrong == nil && !strings.ContainsAny(s[len(s)-1:], "0123456789") {
+		return 0, ErrRange
+	}
+	return 0, ErrSyntax
+}
+
+func zeroed(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return '0'
+	}
+	return r
+}
+
+// parse is Parse, but for what it fails with.
+func parse(s string) (time.Duration, error) {
 	head, tail, days := strings.Cut(s, "d")
 	if !days {
 		if d, err := time.ParseDuration(s); err == nil {

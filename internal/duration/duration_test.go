@@ -19,11 +19,19 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, s := range []string{
-		"", "d", "7", "7 d", "1h1d", "1d1d", "1d-1h", "1d+1h", "dd", "d1h", "1w", "-", "1dx", "106752d", "-106752d",
-		"106751d24h", "9999999999999999999d", "NaNd", "infd", "1e3s", "0xd",
+		"", "d", "7", "7 d", "1h1d", "1d1d", "1d-1h", "1d+1h", "dd", "d1h", "1w", "-", "1dx", "NaNd", "infd", "1e3s", "0xd",
+		"-7", "7.", "1h7", "7d5", "99999999999999999999", "999999999999h1", "999999999999x", "999999999999h-1s", "1h999999999999d",
 	} {
 		if got, err := Parse(s); !errors.Is(err, ErrSyntax) {
 			t.Errorf("Parse(%q) = %v, %v; want ErrSyntax", s, got, err)
+		}
+	}
+	for _, s := range []string{
+		"999999999999h", "-999999999999h", "+999999999999.5h30m", "9999999999999999999999ns", "99999999999999999999µs", "106752d", "-106752d",
+		"106751d24h", "-106751d24h", "9999999999999999999d", "1d999999999999h", "9.5d999999999999h",
+	} {
+		if got, err := Parse(s); !errors.Is(err, ErrRange) {
+			t.Errorf("Parse(%q) = %v, %v; want ErrRange", s, got, err)
 		}
 	}
 }

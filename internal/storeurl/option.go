@@ -1,6 +1,7 @@
 package storeurl
 
 import (
+	"errors"
 	"math"
 	"net/url"
 	"os"
@@ -131,6 +132,9 @@ func set[T any](r *Reader, name string, to *T, parse func(string) (T, error), fo
 	}
 	v, err := parse(text)
 	if err != nil {
+		if errors.Is(err, duration.ErrRange) {
+			form = err.Error()
+		}
 		r.Fail("%s is %s", name, form)
 		return false
 	}

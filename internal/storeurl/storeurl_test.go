@@ -95,6 +95,7 @@ func TestOptionsThatWillNotDo(t *testing.T) {
 		"x:?cache=8388608TiB":                  "cache is a size such as",
 		"x:?timeout=30":                        "timeout is a duration such as",
 		"x:?timeout=-1s":                       "timeout is a duration such as",
+		"x:?timeout=999999999999h":             "timeout is out of range: a duration is at most 106751d",
 		"x:?password_file=/nowhere":            "password_file: open /nowhere",
 		"x:?password_file=/dev/null":           "password_file: the file is empty",
 		"x://:p@h?password_file=/etc/hostname": "one is enough",

@@ -82,9 +82,7 @@ func (r *Reader) LeaseRequest() LeaseRequest {
 	r.fields("request", Leasing, func(f int) {
 		switch f {
 		case 0:
-			if l.Max = int(r.whole("max", engine.MaxLease)); l.Max == 0 {
-				r.Wrong("max: must be from 1 to %d", engine.MaxLease)
-			}
+			l.Max = int(r.wholeFrom("max", 1, engine.MaxLease))
 		case 1:
 			r.texts("queues", MaxQueues, func(q string) { l.Queues = append(l.Queues, q) })
 		case 2:
@@ -94,9 +92,7 @@ func (r *Reader) LeaseRequest() LeaseRequest {
 		case 4:
 			r.all("room", func() { l.Room = append(l.Room, r.room(len(l.Room))) })
 		case 5:
-			if l.Wait = r.duration("wait"); l.Wait > MaxWait {
-				r.Wrong("wait: must be from 0s to %s", duration.Format(MaxWait))
-			}
+			l.Wait = r.within("wait", 0, MaxWait)
 		case 6:
 			l.TTR = r.ttr("ttr")
 		case 7:

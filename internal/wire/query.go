@@ -231,8 +231,8 @@ func ParseForecastQuery(raw string) (step, span time.Duration, err error) {
 		d    *time.Duration
 	}{{"step", &step}, {"span", &span}} {
 		if v := q.Get(p.name); v != "" {
-			if *p.d, err = duration.Parse(v); err != nil {
-				return 0, 0, Wrong("%s: %q is not a duration", p.name, engine.Clip(v)).WithHint(durationHint)
+			if *p.d, err = asDuration(p.name, v); err != nil {
+				return 0, 0, err
 			}
 		}
 	}

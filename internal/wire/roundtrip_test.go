@@ -319,7 +319,7 @@ func (g *values) content() engine.Content {
 }
 
 func (g *values) policy() engine.Policy {
-	p := engine.Policy{Priority: g.Uint32(), MaxAttempts: g.Uint32N(engine.MaxMaxAttempts), TTR: g.ttr(), ExpireAfter: g.duration(), Remember: g.duration()}
+	p := engine.Policy{Priority: g.Uint32(), MaxAttempts: g.Uint32N(engine.MaxMaxAttempts), TTR: g.ttr(), ExpireAfter: g.duration(), Remember: min(g.duration(), engine.MaxRemember)}
 	if g.coin() {
 		p.Backoff = some(g, g.duration)
 	}

@@ -101,14 +101,17 @@ func (r *Reader) number(name string) (text []byte, ok bool) {
 }
 
 // whole reads a whole number from 0 to most.
-func (r *Reader) whole(name string, most uint64) uint64 {
+func (r *Reader) whole(name string, most uint64) uint64 { return r.wholeFrom(name, 0, most) }
+
+// wholeFrom reads a whole number from least to most.
+func (r *Reader) wholeFrom(name string, least, most uint64) uint64 {
 	raw, ok := r.number(name)
 	if !ok {
 		return 0
 	}
 	n, err := strconv.ParseUint(string(raw), 10, 64)
-	if err != nil || n > most {
-		r.Wrong("%s: must be a whole number from 0 to %d, not %s", name, most, engine.Clip(string(raw)))
+	if err != nil || n < least || n > most {
+		r.Wrong("%s: must be a whole number from %d to %d, not %s", name, least, most, engine.Clip(string(raw)))
 		return 0
 	}
 	return n
@@ -134,32 +137,59 @@ const durationHint = `a duration is a string such as "1500ms", "30m", "48h" or "
 
 // duration reads a duration that is not negative.
 func (r *Reader) duration(name string) time.Duration {
-	if r.err == nil && r.dec.PeekKind() == '0' {
-		r.mismatch(name, "a string", '0', durationHint)
-		return 0
-	}
-	s, ok := r.bytes(name)
-	if !ok || (s == nil && r.lenient) {
-		return 0
-	}
-	d, err := duration.Parse(string(s))
-	switch {
-	case err != nil:
-		r.wrongHint(durationHint, "%s: %q is not a duration", name, engine.Clip(string(s)))
-	case d < 0:
-		r.Wrong("%s: %s is negative", name, engine.Clip(string(s)))
-	}
-	return max(d, 0)
-}
-
-// ttr reads how long a lease lasts.
-func (r *Reader) ttr(name string) time.Duration {
-	d := r.duration(name)
-	if r.bad == nil && (d < engine.MinTTR || d > engine.MaxTTR) {
-		r.Wrong("%s: %s is outside 1ms to 24h", name, duration.Format(d))
+	d, text, err := r.span(name)
+	if err != nil {
+		r.Wrong("%s: %q is %v", name, engine.Clip(string(text)), err)
 	}
 	return d
 }
+
+// within reads a duration from least to most.
+func (r *Reader) within(name string, least, most time.Duration) time.Duration {
+	d, text, err := r.span(name)
+	if err != nil || d < least || d > most {
+		r.Wrong("%s: %s is outside %s to %s", name, engine.Clip(string(text)), duration.Format(least), duration.Format(most))
+	}
+	return d
+}
+
+// span reads a duration that is not negative, and its text. It fails with
+// duration.ErrRange; what else is wrong it notes.
+func (r *Reader) span(name string) (d time.Duration, text []byte, err error) {
+	if r.err == nil && r.dec.PeekKind() == '0' {
+		r.mismatch(name, "a string", '0', durationHint)
+		return 0, nil, nil
+	}
+	text, ok := r.bytes(name)
+	if !ok || (text == nil && r.lenient) {
+		return 0, nil, nil
+	}
+	d, err = duration.Parse(string(text))
+	switch {
+	case d < 0, err == duration.ErrRange && text[0] == '-':
+		r.Wrong("%s: %s is negative", name, engine.Clip(string(text)))
+		return 0, text, nil
+	case err == duration.ErrSyntax:
+		r.wrongHint(durationHint, "%s: %q is not a duration", name, engine.Clip(string(text)))
+		return 0, text, nil
+	}
+	return d, text, err
+}
+
+// asDuration reads a duration of a query.
+func asDuration(name, s string) (time.Duration, error) {
+	switch d, err := duration.Parse(s); err {
+	case nil:
+		return d, nil
+	case duration.ErrRange:
+		return 0, Wrong("%s: %q is %v", name, engine.Clip(s), err)
+	default:
+		return 0, Wrong("%s: %q is not a duration", name, engine.Clip(s)).WithHint(durationHint)
+	}
+}
+
+// ttr reads how long a lease lasts.
+func (r *Reader) ttr(name string) time.Duration { return r.within(name, engine.MinTTR, engine.MaxTTR) }
 
 const timeHint = `a time is a string in RFC 3339 such as "2030-01-31T23:59:59.999Z"`
 

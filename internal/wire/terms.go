@@ -45,15 +45,15 @@ func (r *Reader) term(name string, t *engine.Terms) {
 	case "backoff":
 		t.Backoff = r.backoff(name)
 	case "expire_after":
-		t.ExpireAfter = r.orNever(name)
+		t.ExpireAfter = orNever(r.duration(name))
 	case "remember":
-		t.Remember = r.orNever(name)
+		t.Remember = orNever(r.within(name, 0, engine.MaxRemember))
 	}
 }
 
-// orNever reads a duration of which 0 says Never.
-func (r *Reader) orNever(name string) time.Duration {
-	if d := r.duration(name); d != 0 {
+// orNever is a duration of which 0 says Never.
+func orNever(d time.Duration) time.Duration {
+	if d != 0 {
 		return d
 	}
 	return engine.Never

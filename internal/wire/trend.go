@@ -193,8 +193,8 @@ func spanAndStep(q url.Values) (span, step time.Duration, err error) {
 		if v == "" {
 			continue
 		}
-		if *p.d, err = duration.Parse(v); err != nil {
-			return 0, 0, Wrong("%s: %q is not a duration", p.name, engine.Clip(v)).WithHint(durationHint)
+		if *p.d, err = asDuration(p.name, v); err != nil {
+			return 0, 0, err
 		}
 		if *p.d <= 0 {
 			return 0, 0, Wrong("%s: must be longer than nothing", p.name)

@@ -18,7 +18,7 @@ import (
 // conn bounds each stride that is written, so that a client that does not read holds
 // nothing for long while one that reads slowly gets all of it, and gives our shape to
 // the errors that net/http writes by itself before any handler is asked: malformed
-// requests and headers beyond all bounds.
+// requests, headers beyond all bounds and expectations that it does not know.
 type conn struct {
 	net.Conn
 	timeout time.Duration
@@ -136,6 +136,9 @@ var plainError = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnecti
 
 // shaped returns an error of net/http's own in our shape, nil for anything else.
 func shaped(p []byte) []byte {
+	if q := expectation(p); q != nil {
+		return q
+	}
 	const start = "HTTP/1.1 "
 	if len(p) > 1024 || !bytes.HasPrefix(p, []byte(start)) || len(p) == len(start) || p[len(start)] < '4' {
 		return nil
@@ -161,4 +164,29 @@ func shaped(p []byte) []byte {
 	q = strconv.AppendInt(q, int64(len(body)), 10)
 	q = append(q, "\r\nConnection: close\r\n\r\n"...)
 	return append(q, body...)
+}
+
+// expectation returns the answer to a request with an Expect that net/http does not know, which
+// it writes without a body; nil for any other, also for one to HEAD, which may have none. No
+// handler of ours answers with this status.
+func expectation(p []byte) []byte {
+	const (
+		start, version = "HTTP/1.", len("HTTP/1.1")
+		status         = " 417 Expectation Failed\r\n"
+		empty, end     = "\r\nContent-Length: 0\r\n", "\r\n\r\n"
+	)
+	if len(p) > 1024 || len(p) < version || !bytes.HasPrefix(p, []byte(start)) || !bytes.HasPrefix(p[version:], []byte(status)) || !bytes.HasSuffix(p, []byte(end)) {
+		return nil
+	}
+	head, rest, ok := bytes.Cut(p, []byte(empty))
+	if !ok {
+		return nil
+	}
+	body := wire.AppendError(nil, &wire.Error{Code: "invalid", Message: "the Expect of the request cannot be met",
+		Hint: "leave the header away; the only one that is known is Expect: 100-continue"})
+	q := append([]byte(nil), head...)
+	q = append(q, "\r\nContent-Type: application/json\r\nContent-Length: "...)
+	q = strconv.AppendInt(q, int64(len(body)), 10)
+	q = append(q, "\r\n"...)
+	return append(append(q, rest...), body...)
 }

@@ -158,8 +158,11 @@ func TestUnreadableRequests(t *testing.T) {
 			"NONSENSE\r\n\r\n":                  400,
 			"GET / HTTP/1.1\r\n\r\n":            400, // no Host
 			"GET / HTTP/9.9\r\nHost: a\r\n\r\n": 505,
-			"GET /v1/info HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n":                501,
-			"GET /v1/info HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n": 431,
+			"GET /v1/info HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n":                   501,
+			"GET /v1/info HTTP/1.1\r\nHost: a\r\nExpect: a-banana\r\n\r\n":                          417,
+			"GET /v1/info HTTP/1.0\r\nHost: a\r\nExpect: a-banana\r\n\r\n":                          417,
+			"POST /v1/lease HTTP/1.1\r\nHost: a\r\nExpect: a-banana\r\nContent-Length: 2\r\n\r\n{}": 417,
+			"GET /v1/info HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n":    431,
 		} {
 			w := s.wire()
 			w.say(request)

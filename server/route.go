@@ -83,7 +83,7 @@ func (s *Server) routes() []route {
 func (s *Server) route(x *exchange, r *http.Request) error {
 	path, ok := wire.ParsePath(r.URL.EscapedPath())
 	if !ok {
-		return notFound(r).WithHint("a queue or key in a path is percent-encoded: / is %2F")
+		return notFound(r).WithHint(slashHint)
 	}
 	x.path = path
 	method := r.Method
@@ -107,7 +107,11 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	}
 	allow := s.methods(&x.path)
 	if allow == nil {
-		return notFound(r)
+		err := notFound(r)
+		if x.path.BelowQueue() { // the segments may be of one name
+			err.Hint = slashHint
+		}
+		return err
 	}
 	allowed := strings.Join(allow, ", ")
 	x.Header().Set("Allow", allowed)
@@ -128,6 +132,8 @@ func (s *Server) methods(path *wire.Path) (all []string) {
 	slices.Sort(all)
 	return all
 }
+
+const slashHint = "a queue or key in a path is percent-encoded: / is %2F"
 
 func notFound(r *http.Request) *wire.Error {
 	return refusal(http.StatusNotFound, "not_found", "there is no "+engine.Clip(r.URL.EscapedPath()), "the paths of the API begin with /v1/")

@@ -218,6 +218,28 @@ func TestContract(t *testing.T) {
 	a.call(200, "GET", "/readyz", "")
 }
 
+// What is wrong with a message to cancel is said in the words of the request.
+func TestBadRefs(t *testing.T) {
+	a := newAPI(t)
+	wants := []struct{ ref, message string }{
+		{`{"key":"k"}`, "queue: is missing"},
+		{`{"queue":"","key":"k"}`, "queue: is missing"},
+		{`{"queue":"q"}`, "key: is missing, and so is id; give one"},
+		{`{"queue":"q","key":""}`, "key: is empty"},
+		{`{"queue":"q","key":"k","id":"1"}`, "key: give key or id, not both"},
+	}
+	var refs []string
+	for _, w := range wants {
+		refs = append(refs, w.ref)
+	}
+	r := a.call(200, "POST", "/v1/cancel", `{"refs":[`+strings.Join(refs, ",")+`]}`)
+	for i, w := range wants {
+		if got := field(t, r, "results", i, "error", "message"); got != w.message {
+			t.Errorf("%s: %v, want %s", w.ref, got, w.message)
+		}
+	}
+}
+
 func TestBadRequests(t *testing.T) {
 	a := newAPI(t)
 	const push, lease, settle = "/v1/queues/q/messages", "/v1/lease", "/v1/settle"
@@ -289,6 +311,7 @@ func TestBadRequests(t *testing.T) {
 		{400, "POST", lease, `{"queues":"q"}`, "invalid", "queues: must be an array"},
 		{400, "POST", lease, `{"queues":[""]}`, "invalid", "no name"},
 		{400, "POST", settle, `{}`, "invalid", "settlements: is missing"},
+		{400, "POST", "/v1/cancel", `{}`, "invalid", "refs: is missing"},
 		{400, "PATCH", push + "/1", `{}`, "invalid", "delay: is missing"},
 		{400, "GET", push + "/01", ``, "invalid", "id: "},
 		{400, "GET", push + "?limit=0", ``, "invalid", "limit: "},
@@ -328,6 +351,27 @@ func TestBadRequests(t *testing.T) {
 	if q := a.call(200, "GET", "/v1/queues", ""); len(q["queues"].([]any)) != 0 {
 		t.Errorf("something was kept: %v", q)
 	}
+}
+
+// Who wrote a slash of a name as it is hears how it is written.
+func TestSlashesInPaths(t *testing.T) {
+	a := newAPI(t)
+	const slashHint = "a queue or key in a path is percent-encoded: / is %2F"
+	for path, want := range map[string]string{
+		"/v1/queues/a/b":              slashHint,
+		"/v1/queues/a/b/messages":     slashHint,
+		"/v1/queues/q/keys/a/b":       slashHint,
+		"/v1/queues/q/keys/a/b/c/d/e": slashHint,
+		"/v1/queues/q/keys/a//b":      slashHint,
+		"/v1/nope":                    "the paths of the API begin with /v1/",
+		"/v2/queues/a/b":              "the paths of the API begin with /v1/",
+	} {
+		if got := field(t, a.call(404, "GET", path, ""), "error", "hint"); got != want {
+			t.Errorf("%s: the hint is %v, want %s", path, got, want)
+		}
+	}
+	a.call(201, "PUT", "/v1/queues/a%2Fb/keys/c%2Fd", `{}`)
+	a.call(200, "GET", "/v1/queues/a%2Fb/keys/c%2Fd", "")
 }
 
 // Whose JSON is cut off, by himself or on its way, hears what to send.

@@ -69,7 +69,7 @@ var (
 func (r *Reader) Cancel() (refs []engine.Ref, bad []error) {
 	r.batch(Cancelling, func() {
 		var ref engine.Ref
-		r.fields("ref", refFields, func(f int) {
+		seen := r.fields("ref", refFields, func(f int) {
 			switch f {
 			case 0:
 				ref.Queue = r.queueName()
@@ -86,6 +86,17 @@ func (r *Reader) Cancel() (refs []engine.Ref, bad []error) {
 				}
 			}
 		})
+		const key, id = 1 << 1, 1 << 2
+		switch {
+		case ref.Queue == "":
+			r.Wrong("queue: is missing")
+		case seen&(key|id) == 0:
+			r.Wrong("key: is missing, and so is id; give one")
+		case seen&key != 0 && seen&id != 0:
+			r.Wrong("key: give key or id, not both")
+		case seen&key != 0 && ref.Key == "":
+			r.Wrong("key: is empty")
+		}
 		refs, bad = append(refs, ref), append(bad, r.wrong())
 	})
 	return refs, bad

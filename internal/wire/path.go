@@ -74,6 +74,11 @@ func (p *Path) Is(pattern []string) bool {
 	return true
 }
 
+// BelowQueue reports whether the path goes on behind a queue.
+func (p *Path) BelowQueue() bool {
+	return p.n > 3 && p.segments[0] == "v1" && p.segments[1] == "queues"
+}
+
 // Queue is the queue that the path names.
 func (p *Path) Queue() string { return p.segments[2] }
 

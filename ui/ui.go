@@ -41,26 +41,35 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch name := strings.TrimPrefix(path, "/"); {
 	case path == "" && (h.cfg.Path != "" || r.URL.Path == ""):
-		h.toSlash(w, r)
+		if looks(w, r) {
+			h.toSlash(w, r)
+		}
 	case name == "session":
 		h.session(w, r)
 	case h.files[name] != nil:
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			fail(w, http.StatusMethodNotAllowed, "invalid", r.Method+" is not allowed here", "allowed: GET, HEAD")
-			return
+		if looks(w, r) {
+			h.files[name].serve(w, r, name != index)
 		}
-		h.files[name].serve(w, r, name != index)
 	default:
 		h.pass(w, r)
 	}
+}
+
+// looks reports whether a request only looks, and refuses it if not.
+func looks(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return true
+	}
+	w.Header().Set("Allow", "GET, HEAD")
+	fail(w, http.StatusMethodNotAllowed, "invalid", r.Method+" is not allowed here", "allowed: GET, HEAD")
+	return false
 }
 
 // toSlash sends who asks for the path without its slash to that with it, on which the
 // page's own addresses rest.
 func (h *Handler) toSlash(w http.ResponseWriter, r *http.Request) {
 	u, err := url.ParseRequestURI(r.RequestURI)
-	if err != nil || strings.HasSuffix(u.Path, "/") {
+	if err != nil || u.Path == "" || strings.HasSuffix(u.Path, "/") { // a URL without a path is one with its slash
 		h.files[index].serve(w, r, false)
 		return
 	}

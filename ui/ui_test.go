@@ -339,7 +339,20 @@ func TestSlash(t *testing.T) {
 		if w := v.status(302, "GET", url); w.Header().Get("Location") != "./here/" {
 			t.Errorf("%s: %v", url, w.Header())
 		}
+		v.status(302, "HEAD", url)
+		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS"} {
+			if w := v.status(405, method, url); w.Header().Get("Allow") != "GET, HEAD" || w.Header().Get("Location") != "" ||
+				!strings.HasPrefix(w.Body.String(), `{"error":{"code":"invalid","message":"`+method+` is not allowed here"`) {
+				t.Errorf("%s %s: %v %s", method, url, w.Header(), w.Body)
+			}
+		}
 		v.status(200, "GET", url+"/")
+	}
+	root := httptest.NewRequest("GET", "http://localhost", nil) // as proxies ask: there is no path in it
+	root.RequestURI = "http://localhost"
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, root); w.Code != 200 {
+		t.Errorf("a URL without a path: %d %v", w.Code, w.Header())
 	}
 	v := &viewer{T: t, h: ui.New(http.HandlerFunc(told), &ui.Config{Path: "/here"})}
 	v.status(404, "GET", "/there")

@@ -148,10 +148,13 @@ func (r *remote) Unwrap() error { return r.is }
 // and ref: it wraps the same sentinel, and keeps message and hint.
 func (e *Error) Err(op string, ref engine.Ref) error {
 	own := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key}
-	// The server names op and message as we do.
+	// The server names op and message as we do; of a call for many it names less.
 	message := e.Message
-	if rest, ok := strings.CutPrefix(message, strings.TrimPrefix(own.Error(), "tarry: ")+": "); ok {
-		message = rest
+	for _, named := range []*engine.Error{own, {Op: op, Queue: ref.Queue}, {Op: op}} {
+		if rest, ok := strings.CutPrefix(message, strings.TrimPrefix(named.Error(), "tarry: ")+": "); ok {
+			message = rest
+			break
+		}
 	}
 	is := engine.FromCode(e.Code)
 	if is == engine.ErrLimit && strings.Contains(e.Message, "no space left on disk") {

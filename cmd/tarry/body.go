@@ -76,8 +76,8 @@ func (m *messageFlags) draft(queue string, body []byte) (tarry.Draft, error) {
 	return d, err
 }
 
-// showPushed prints the answer to a push.
-func (p *Program) showPushed(asJSON bool, r tarry.Pushed) error {
+// showPushed prints the answer to a push by a policy.
+func (p *Program) showPushed(asJSON bool, r tarry.Pushed, policy tarry.Conflict) error {
 	o := p.printer(asJSON)
 	j := asAPI(func(b []byte) []byte {
 		return wire.AppendPushed(b, &wire.Pushed{
@@ -85,6 +85,10 @@ func (p *Program) showPushed(asJSON bool, r tarry.Pushed) error {
 			Queue:      r.Queue, Key: r.Key,
 		})
 	})
+	outcome := r.Outcome.String()
+	if r.Outcome == tarry.Replaced && policy == tarry.KeepBody {
+		outcome = "rearmed" // for people: its body was not replaced
+	}
 	key := ""
 	if r.Key != "" {
 		key = " key " + shown(r.Key)
@@ -93,7 +97,7 @@ func (p *Program) showPushed(asJSON bool, r tarry.Pushed) error {
 	if r.State == tarry.Finished {
 		ended = ", " + r.Ending.String() + " " + p.dueText(r.Ended)
 	}
-	if err := o.line(j, "%s %s id %s%s, due %s%s", r.Outcome.String(), r.Queue, r.ID.String(), key, p.dueText(r.Due), ended); err != nil {
+	if err := o.line(j, "%s %s id %s%s, due %s%s", outcome, r.Queue, r.ID.String(), key, p.dueText(r.Due), ended); err != nil {
 		return err
 	}
 	return o.flush()

@@ -14,8 +14,9 @@ func (p *Program) cancelCommand() *cobra.Command {
 		arg refArg
 	)
 	cmd := &cobra.Command{
-		Use:   "cancel QUEUE KEY",
-		Short: "Cancel a message before it is handled",
+		Use:        "cancel QUEUE KEY",
+		SuggestFor: []string{"delete", "remove", "rm"},
+		Short:      "Cancel a message before it is handled",
 		Long: `Cancel removes a scheduled or ready message: once it has returned, no worker gets
 the message. A message that a worker holds is not cancelled (exit code 4). By id
 it drops a dead message too.`,

@@ -58,9 +58,10 @@ var commandSteps = []step{
 	{args: `reschedule mail ann --in 2h`, stdout: `rescheduled mail ann, due TIME \(AWAY\)\n`},
 	{args: `reschedule mail ann`, code: exitUsage, stderr: `tarry: no new due time is given \(as in --in 30m.*\)\n`},
 	{args: `reschedule mail nobody --in 2h`, code: exitNotFound, stderr: `tarry: .*not found.*\n`},
-	{args: `rearm mail ann --in 30s`, stdout: `replaced mail id N key ann, due TIME \(AWAY\)\n`},
+	{args: `rearm mail ann --in 30s`, stdout: `rearmed mail id N key ann, due TIME \(AWAY\)\n`},
 	{args: `rearm mail cat purr --in 1h`, stdout: `created mail id N key cat, .*\n`},
-	{args: `rearm mail cat hiss --in 2h`, stdout: `replaced .*\n`},
+	{args: `rearm mail cat hiss --in 2h`, stdout: `rearmed mail id N key cat, .*\n`},
+	{args: `push mail hiss --key cat --on-conflict rearm --in 2h`, stdout: `rearmed mail id N key cat, .*\n`},
 	{args: `get mail cat --raw`, stdout: `purr`},
 	{args: `cancel mail cat`, stdout: `cancelled mail cat\n`},
 	{args: `cancel mail cat`, code: exitNotFound, stderr: `tarry: cancel mail key "cat": not found.*\n`},
@@ -107,13 +108,20 @@ func TestByID(t *testing.T) {
 	} {
 		w.must(t, args...)
 	}
+	id = object(t, w.must(t, "push", "mail", "x", "--in", "1h", "--json"))["id"].(string)
+	run1(t, w, step{args: "rearm mail --id " + id + " --in 3h", stdout: `rearmed mail id N, due TIME \(AWAY\)\n`})
+	w.must(t, "cancel", "mail", "--id", id)
 	run1(t, w, step{args: "get mail --id " + id, code: exitNotFound, stderr: "tarry: get mail id N: not found.*\n"})
 }
 
 func TestWrongUsage(t *testing.T) {
 	w, _ := served(t, "mem:")
 	for _, s := range []step{
-		{args: "bogus", stderr: `tarry: unknown command "bogus".*`},
+		{args: "bogus", stderr: `tarry: unknown command "bogus" \(tarry help lists the commands\)`},
+		{args: "serv", stderr: `tarry: unknown command "serv" \(did you mean tarry serve\? tarry help lists the commands\)`},
+		{args: "delete mail x --yes", stderr: `tarry: unknown command "delete" \(did you mean tarry cancel\? .*`},
+		{args: "help bogus", stderr: `tarry: unknown command "bogus" \(tarry help lists the commands\)`},
+		{args: "help dead bury", stderr: `tarry: unknown command "bury" for tarry dead \(.*`},
 		{args: "push", stderr: `tarry: QUEUE is missing \(usage: tarry push QUEUE BODY.*`},
 		{args: "push mail", stderr: `tarry: BODY is missing .*`},
 		{args: "push mail a b", stderr: `tarry: too many arguments .*quote.*`},
@@ -205,15 +213,23 @@ func TestConfirm(t *testing.T) {
 	w.terminal = true
 	for _, no := range []string{"", "\n", "n\n", "yep\n"} {
 		run1(t, w, step{args: "purge mail", stdin: no, code: exitFailed,
-			stderr: `This will remove 1 messages of mail for good. Go on\? \[y/N\] \n?tarry: nothing was done.*\n`})
+			stderr: `This will remove 1 message of mail for good. Go on\? \[y/N\] \n?tarry: nothing was done.*\n`})
 	}
-	run1(t, w, step{args: "purge mail", stdin: "y\n", stdout: "purged 1 messages of mail\n", stderr: "This will .*"})
+	run1(t, w, step{args: "purge mail", stdin: "y\n", stdout: "purged 1 message of mail\n", stderr: "This will .*"})
 }
 
 func TestVersionHelpAndCompletion(t *testing.T) {
 	w := world{}
 	if got := w.must(t, "version"); !strings.HasPrefix(got, "tarry ") {
 		t.Errorf("version prints %q", got)
+	}
+	for _, flag := range []string{"--version", "-v"} {
+		if got, want := w.must(t, flag), w.must(t, "version"); got != want {
+			t.Errorf("%s prints %q, version %q", flag, got, want)
+		}
+	}
+	if got := w.must(t, "help", "dead", "drop"); !strings.Contains(got, "tarry dead drop QUEUE") {
+		t.Errorf("help dead drop prints %q", got)
 	}
 	if v := object(t, w.must(t, "version", "--json")); v["version"] == "" || v["go"] == "" {
 		t.Errorf("version --json prints %v", v)

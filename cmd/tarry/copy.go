@@ -184,7 +184,7 @@ func (c *copier) run(ctx context.Context, queues []string) error {
 	}
 	fmt.Fprintln(c.p.Stderr, c.summary())
 	if n := c.total.Refused; n > 0 {
-		return &failedError{line: fmt.Sprintf("%d messages were refused; the first: %v", n, c.refused), err: c.refused}
+		return &failedError{line: fmt.Sprintf("%s refused; the first: %v", messagesWere(n), c.refused), err: c.refused}
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (c *copier) vacant(ctx context.Context, queues []string) error {
 		}
 		if n := q.Scheduled + q.Ready + q.Leased + q.Dead; n > 0 {
 			return usagef("--merge copies all the same: what has a key in both stays as it is in TO, what has none is there twice when it was copied before",
-				"the queue %s holds %d messages in TO", name, n)
+				"the queue %s holds %s in TO", name, counted(n, "message"))
 		}
 	}
 	return nil
@@ -260,7 +260,7 @@ func (c *copier) cut(ctx context.Context, err error) error {
 	if n == 0 || c.flags.dryRun {
 		return err
 	}
-	what := fmt.Sprintf("%d messages were copied before, %d of them without a key", n, unkeyed)
+	what := fmt.Sprintf("%s copied before, %d without a key", messagesWere(n), unkeyed)
 	hint := "run it again with --merge, which leaves those with a key as they are in TO"
 	if unkeyed > 0 {
 		hint += "; those without would be there twice: empty TO first"

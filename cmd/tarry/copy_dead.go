@@ -147,7 +147,7 @@ func given(all []tarry.Settlement) (some []tarry.Settlement) {
 
 // alive is the error of a chunk that could not be buried.
 func alive(queue string, n int, err error) error {
-	what := fmt.Sprintf("up to %d messages of %s that are dead in FROM are alive in TO", n, queue)
+	what := fmt.Sprintf("up to %s of %s, dead in FROM, may be alive in TO", counted(n, "message"), queue)
 	hint := "purge the queue there, before anybody works on it; somebody else may lease from it, or its settings hold leases back"
 	return &failedError{line: what + because(err), hint: hint, err: err}
 }

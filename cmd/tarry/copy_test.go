@@ -221,7 +221,7 @@ func TestCopyIsTakenUpAgain(t *testing.T) {
 	}
 	closed(t, c)
 	run1(t, world{}, step{args: "copy disk:old disk:new?max_pending=3", code: exitFailed, stdout: `QUEUE .*\nq  3  0 .*`,
-		stderr: `tarry: .*limit.*; 3 messages were copied before, 0 of them without a key: run it again with --merge.*\n`})
+		stderr: `tarry: .*limit.*; 3 messages were copied before, 0 without a key: run it again with --merge.*\n`})
 	run1(t, world{}, step{args: "copy disk:old disk:new --merge", stdout: `QUEUE .*\nq  3  3  0 .*`, stderr: "copied 3 messages of 1 queue; 3 kept as TO has them\n"})
 	if got := waiting(t, "disk:new", "q", "scheduled", "ready"); len(got) != 6 {
 		t.Errorf("there are %v", got)
@@ -240,7 +240,7 @@ func TestCopyTellsWhatIsRefused(t *testing.T) {
 	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--max-body", "1000")
 	to := s.stdout.await(t, `listens on (http://\S+)\n`)[1]
 	o := world{}.tarry(t, "copy", "disk:old", to, "--json")
-	if m := object(t, o.stdout); o.code != exitFailed || m["copied"] != 1.0 || m["refused"] != 1.0 || !strings.Contains(o.stderr, "1 messages were refused; the first: tarry: push q: too large") {
+	if m := object(t, o.stdout); o.code != exitFailed || m["copied"] != 1.0 || m["refused"] != 1.0 || !strings.Contains(o.stderr, "1 message was refused; the first: tarry: push q: too large") {
 		t.Errorf("%+v", o)
 	}
 }
@@ -408,5 +408,5 @@ func TestCopyIsInterrupted(t *testing.T) {
 	if code := r.stop(t); code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}
-	r.stderr.await(t, `tarry: interrupted; \d+ messages were copied before, \d+ of them without a key \(run it again with --merge.*those without would be there twice: empty TO first\)\n`)
+	r.stderr.await(t, `tarry: interrupted; \d+ messages were copied before, \d+ without a key \(run it again with --merge.*those without would be there twice: empty TO first\)\n`)
 }

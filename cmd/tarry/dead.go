@@ -161,7 +161,7 @@ now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
 		if n.Skipped > 0 {
 			text = fmt.Sprintf("; skipped %d that are not dead or whose key a live message holds", n.Skipped)
 		}
-		if err := o.line(object, "redriven %d messages of %s%s", n.Done, queue, text); err != nil {
+		if err := o.line(object, "redriven %s of %s%s", counted(n.Done, "message"), queue, text); err != nil {
 			return err
 		}
 		return o.flush()

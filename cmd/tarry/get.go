@@ -18,8 +18,9 @@ func (p *Program) getCommand() *cobra.Command {
 		raw bool
 	)
 	cmd := &cobra.Command{
-		Use:   "get QUEUE KEY",
-		Short: "Look a message up",
+		Use:        "get QUEUE KEY",
+		SuggestFor: []string{"show", "peek"},
+		Short:      "Look a message up",
 		Long: `Get shows a message: by key the live one, else the finished one whose key is
 remembered, else the newest dead one; by id any but a finished one. Of a finished one
 it tells how and when it ended; it has no body.`,

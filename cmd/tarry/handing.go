@@ -88,6 +88,14 @@ func (h *handing) end() error {
 	return <-h.ended
 }
 
+// messagesWere says of how many messages something was done.
+func messagesWere[N int | int64](n N) string {
+	if n == 1 {
+		return "1 message was"
+	}
+	return counted(n, "message") + " were"
+}
+
 // counted is a number of things.
 func counted[N int | int64](n N, what string) string {
 	if n == 1 {

@@ -37,8 +37,9 @@ func (p *Program) lsCommand() *cobra.Command {
 		name string
 	)
 	cmd := &cobra.Command{
-		Use:   "ls QUEUE",
-		Short: "List a queue's live messages",
+		Use:        "ls QUEUE",
+		SuggestFor: []string{"list"},
+		Short:      "List a queue's live messages",
 		Long: `Ls lists the live messages in the order in which their states end: ready and
 scheduled ones by due time, leased ones by the end of the lease. With --state it
 lists one state alone, dead ones too, which are in the order of their deaths. --from

@@ -45,7 +45,12 @@ func (p *Program) Run(ctx context.Context) int {
 	}
 	// What did not come out of a command's own work is a mistake in its call.
 	if !errors.As(err, new(*failure)) && !errors.As(err, new(*usageError)) {
-		err = &usageError{line: err.Error(), hint: "tarry help lists the commands"}
+		var name string
+		if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 { // cobra's own has several lines
+			err = unknownCommand(root, name)
+		} else {
+			err = &usageError{line: err.Error(), hint: "tarry help lists the commands"}
+		}
 	}
 	return p.report(ctx, err)
 }
@@ -65,11 +70,13 @@ the JSON file named by --config or TARRY_CONFIG.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 4 conflict (exists, leased, not due, stale); 5 server or store not reachable.`,
+		Version:           readBuild().text(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return p.settings.load(p, cmd) },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().String("config", "", "JSON file with settings (TARRY_CONFIG)")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{line: err.Error(), hint: cmd.CommandPath() + " --help shows the flags"}
@@ -84,7 +91,36 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		p.benchCommand(), p.benchHoldCommand(),
 		p.completionCommand(), p.versionCommand(),
 	)
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Run, cmd.RunE = nil, help
+		}
+	}
 	return root
+}
+
+// help is cobra's, but that what it does not know is an error.
+func help(cmd *cobra.Command, args []string) error {
+	to, rest, err := cmd.Root().Find(args)
+	if err != nil {
+		return unknownCommand(cmd.Root(), args[0])
+	}
+	if to.HasSubCommands() && len(rest) > 0 {
+		return usagef(to.CommandPath()+" --help lists those there are", "unknown command %q for %s", rest[0], to.CommandPath())
+	}
+	to.InitDefaultHelpFlag()
+	return to.Help()
+}
+
+// unknownCommand is the error of a command that does not exist, with those that may be meant.
+func unknownCommand(root *cobra.Command, name string) error {
+	root.SuggestionsMinimumDistance = min(2, len(name)/3) // of few letters any two are nearly the same
+	hint := "tarry help lists the commands"
+	if meant := root.SuggestionsFor(name); len(meant) > 0 {
+		hint = "did you mean tarry " + strings.Join(meant, " or tarry ") + "? " + hint
+	}
+	return usagef(hint, "unknown command %q", name)
 }
 
 // run makes a command's work its RunE, and marks its errors as such.

@@ -53,7 +53,7 @@ It asks first, or wants --yes.`,
 		if finished {
 			n, also = n+q.Finished, also|tarry.PurgeFinished
 		}
-		if err := p.confirm(cmd.Context(), yes, fmt.Sprintf("remove %d messages of %s for good", n, args[0])); err != nil {
+		if err := p.confirm(cmd.Context(), yes, fmt.Sprintf("remove %s of %s for good", counted(n, "message"), args[0])); err != nil {
 			return err
 		}
 		// A long purge is no reason to give up, nor is a person who thinks it over.

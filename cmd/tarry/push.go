@@ -51,7 +51,7 @@ for "-". It answers when the message is as safe as the store makes it.`,
 		if err != nil {
 			return conflictHint(err, r)
 		}
-		return p.showPushed(t.json, r)
+		return p.showPushed(t.json, r, policy)
 	})
 	due.add(cmd)
 	f := cmd.Flags()

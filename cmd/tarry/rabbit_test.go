@@ -17,7 +17,7 @@ func TestCommandsOnRabbitMQ(t *testing.T) {
 	if out := w.must(t, "dead", "ls", "mail"); !strings.Contains(out, "exit status 65") {
 		t.Errorf("the dead are %s", out)
 	}
-	if out := w.must(t, "dead", "redrive", "mail", "--yes"); !strings.Contains(out, "redriven 1 messages of mail") {
+	if out := w.must(t, "dead", "redrive", "mail", "--yes"); !strings.Contains(out, "redriven 1 message of mail") {
 		t.Errorf("%s", out)
 	}
 	r = w.start(t, "work", "mail", "--", "cat")

@@ -36,7 +36,7 @@ is none it creates one with the body and flags given. By --id it never creates.`
 			if len(rest) > 0 {
 				return usagef("an id names a message that has one already", "rearm by --id takes no body")
 			}
-			return p.reschedule(ctx, t.json, c, args[0], ref, d)
+			return p.reschedule(ctx, t.json, c, args[0], ref, d, "rearmed")
 		}
 		var body []byte
 		if len(rest) > 0 {
@@ -53,7 +53,7 @@ is none it creates one with the body and flags given. By --id it never creates.`
 		if err != nil {
 			return conflictHint(err, r)
 		}
-		return p.showPushed(t.json, r)
+		return p.showPushed(t.json, r, tarry.KeepBody)
 	})
 	arg.add(cmd)
 	due.add(cmd)

@@ -41,7 +41,7 @@ same time. Before it moves all it asks, or wants --yes.`,
 		if err != nil {
 			return err
 		}
-		return p.reschedule(ctx, t.json, c, args[0], ref, d)
+		return p.reschedule(ctx, t.json, c, args[0], ref, d, "rescheduled")
 	})
 	arg.add(cmd)
 	one := cmd.Args
@@ -87,14 +87,14 @@ func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue stri
 	return p.showCount(t.json, "rescheduled", queue, n.Done, n.Skipped)
 }
 
-// reschedule moves a message and prints what it has become.
-func (p *Program) reschedule(ctx context.Context, asJSON bool, c *tarry.Client, queue string, ref tarry.Ref, d tarry.Due) error {
+// reschedule moves a message and prints what it has become, and by which word.
+func (p *Program) reschedule(ctx context.Context, asJSON bool, c *tarry.Client, queue string, ref tarry.Ref, d tarry.Due, done string) error {
 	m, err := c.Reschedule(ctx, ref.Of(queue), d)
 	if err != nil {
 		return err
 	}
 	o := p.printer(asJSON)
-	if err := o.line(messageJSON(&m, false), "rescheduled %s %s, due %s", queue, refText(ref), p.dueText(m.Due)); err != nil {
+	if err := o.line(messageJSON(&m, false), "%s %s %s, due %s", done, queue, refText(ref), p.dueText(m.Due)); err != nil {
 		return err
 	}
 	return o.flush()

@@ -46,8 +46,9 @@ type serveFlags struct {
 func (p *Program) serveCommand() *cobra.Command {
 	s := serveFlags{drain: 30 * time.Second}
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the HTTP API and the dashboard on a store",
+		Use:        "serve",
+		SuggestFor: []string{"server", "start"},
+		Short:      "Serve the HTTP API and the dashboard on a store",
 		Long: `Serve opens a store and serves the HTTP API on it, and at / the dashboard, until
 interrupted; then it takes no new requests, answers those under way and closes the
 store. Its defaults need nothing else: messages lie in ./tarry-data, and only this

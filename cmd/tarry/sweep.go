@@ -37,7 +37,7 @@ func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.
 		}
 		of = fmt.Sprintf(" of %d", hits)
 		if all || !s.mild {
-			what := fmt.Sprintf("%s %d messages of %s", s.do, hits, s.filter.Queue)
+			what := fmt.Sprintf("%s %s of %s", s.do, counted(hits, "message"), s.filter.Queue)
 			if all {
 				what += ", all there are"
 			}
@@ -80,9 +80,9 @@ func midway(ctx context.Context, err error, n int64, done string) error {
 	case err == nil || n == 0:
 		return err
 	case interrupted(ctx, err):
-		return &failedError{line: fmt.Sprintf("interrupted; %d messages were %s before", n, done), hint: "run it again for the rest"}
+		return &failedError{line: fmt.Sprintf("interrupted; %s %s before", messagesWere(n), done), hint: "run it again for the rest"}
 	}
-	return fmt.Errorf("%w; %d messages were %s before, run it again for the rest", err, n, done)
+	return fmt.Errorf("%w; %s %s before, run it again for the rest", err, messagesWere(n), done)
 }
 
 // hits counts what a sweep would hit, and tells whether that is all there is.
@@ -124,7 +124,7 @@ func (p *Program) showCount(asJSON bool, what, queue string, n, skipped int64) e
 	if skipped > 0 {
 		text = fmt.Sprintf("; skipped %d that had changed meanwhile", skipped)
 	}
-	if err := o.line(object, "%s %d messages of %s%s", what, n, queue, text); err != nil {
+	if err := o.line(object, "%s %s of %s%s", what, counted(n, "message"), queue, text); err != nil {
 		return err
 	}
 	return o.flush()

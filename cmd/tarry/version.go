@@ -39,6 +39,15 @@ func readBuild() build {
 	return b
 }
 
+// text is one line for people.
+func (b build) text() string {
+	s := "tarry " + b.Version
+	if b.Revision != "" {
+		s += " " + b.Revision[:min(len(b.Revision), 12)]
+	}
+	return s + " " + b.Go + " " + b.Platform
+}
+
 func (p *Program) versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -48,11 +57,7 @@ func (p *Program) versionCommand() *cobra.Command {
 		RunE: run(func(*cobra.Command, []string) error {
 			b := readBuild()
 			o := p.printer(asJSON)
-			text := "tarry " + b.Version
-			if b.Revision != "" {
-				text += " " + b.Revision[:min(len(b.Revision), 12)]
-			}
-			if err := o.line(b, "%s %s %s", text, b.Go, b.Platform); err != nil {
+			if err := o.line(b, "%s", b.text()); err != nil {
 				return err
 			}
 			return o.flush()

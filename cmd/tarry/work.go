@@ -25,8 +25,9 @@ type workFlags struct {
 func (p *Program) workCommand() *cobra.Command {
 	w := workFlags{drain: tarry.DefaultDrainTimeout}
 	cmd := &cobra.Command{
-		Use:   "work QUEUE -- CMD ARGS…",
-		Short: "Run a command for each message that comes due",
+		Use:        "work QUEUE -- CMD ARGS…",
+		SuggestFor: []string{"worker", "lease"},
+		Short:      "Run a command for each message that comes due",
 		Long: `Work waits for messages of a queue and runs the command once for each, with the
 body on standard input and TARRY_QUEUE, TARRY_ID, TARRY_KEY, TARRY_ATTEMPT and
 TARRY_DUE in the environment.
@@ -120,12 +121,12 @@ func tell(e tarry.Event) string {
 	case tarry.Acked:
 		return fmt.Sprintf("%s in %s, %s late", what, e.Duration.Round(time.Millisecond), max(e.Lateness, 0).Round(time.Millisecond))
 	case tarry.Expired:
-		return fmt.Sprintf("tarry: dropped %d messages of %s past their expiry", e.Count, e.Queue)
+		return fmt.Sprintf("tarry: dropped %s of %s past expiry", counted(e.Count, "message"), e.Queue)
 	case tarry.EngineFailed:
 		return oneLine(fmt.Sprint("the store fails, trying again: ", e.Err))
 	case tarry.Died:
 		if e.ID == 0 {
-			return fmt.Sprintf("tarry: %d messages of %s died: their attempts are used up", e.Count, e.Queue)
+			return fmt.Sprintf("tarry: %s of %s died: all attempts are used up", counted(e.Count, "message"), e.Queue)
 		}
 	case tarry.Retried:
 		what += fmt.Sprintf(" attempt %d, again at %s", e.Attempt, formatTime(e.Until))

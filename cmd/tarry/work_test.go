@@ -44,7 +44,7 @@ func TestWorkBuriesOn65(t *testing.T) {
 	r.stderr.await(t, "no such customer\n(?s:.*)buried mail id")
 	run1(t, w, step{args: "dead ls mail", stdout: `ID .*\n\d+  ann  dead  .*1/20  exit status 65: no such customer\n`})
 	r.stop(t)
-	run1(t, w, step{args: "dead redrive mail --yes", stdout: "redriven 1 messages of mail\n"})
+	run1(t, w, step{args: "dead redrive mail --yes", stdout: "redriven 1 message of mail\n"})
 	run1(t, w, step{args: "ls mail", stdout: `ID .*\n\d+  ann  ready .*0/20\n`})
 }
 
@@ -69,7 +69,7 @@ func TestWorkLastAttemptDies(t *testing.T) {
 	r.stderr.await(t, "died mail id")
 	r.stop(t)
 	id := object(t, w.must(t, "dead", "ls", "mail", "--json"))["id"].(string)
-	run1(t, w, step{args: "dead drop mail " + id + " --yes", stdout: "dropped 1 messages of mail\n"})
+	run1(t, w, step{args: "dead drop mail " + id + " --yes", stdout: "dropped 1 message of mail\n"})
 	run1(t, w, step{args: "queues mail", stdout: `.*\nmail  0  0  0  0  0  -  -  -\n`})
 }
 
@@ -81,7 +81,7 @@ func TestDeadDropSparesTheLiving(t *testing.T) {
 	r.stderr.await(t, "buried mail id")
 	r.stop(t)
 	run1(t, w, step{args: "dead drop mail " + live + " --yes", code: exitConflict, stderr: "tarry: drop mail id N: changed meanwhile .it is scheduled, not dead.*\n"})
-	run1(t, w, step{args: "dead drop mail --yes", stdout: "dropped 1 messages of mail\n"})
+	run1(t, w, step{args: "dead drop mail --yes", stdout: "dropped 1 message of mail\n"})
 	w.must(t, "get", "mail", "--id", live)
 }
 
@@ -184,9 +184,9 @@ func TestTailWriterKeepsTheEnd(t *testing.T) {
 func TestTell(t *testing.T) {
 	for want, e := range map[string]tarry.Event{
 		"": {Kind: tarry.Started, Queue: "q"},
-		"tarry: dropped 3 messages of q past their expiry":        {Kind: tarry.Expired, Queue: "q", Count: 3},
-		"tarry: 2 messages of q died: their attempts are used up": {Kind: tarry.Died, Queue: "q", Count: 2},
-		"tarry: snoozed q id 7 key k":                             {Kind: tarry.Snoozed, Queue: "q", ID: 7, Key: "k"},
+		"tarry: dropped 3 messages of q past expiry":            {Kind: tarry.Expired, Queue: "q", Count: 3},
+		"tarry: 2 messages of q died: all attempts are used up": {Kind: tarry.Died, Queue: "q", Count: 2},
+		"tarry: snoozed q id 7 key k":                           {Kind: tarry.Snoozed, Queue: "q", ID: 7, Key: "k"},
 	} {
 		if got := tell(e); got != want {
 			t.Errorf("got %q, want %q", got, want)

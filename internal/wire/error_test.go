@@ -31,6 +31,22 @@ func TestErrorsKeepWhatTheyAre(t *testing.T) {
 	}
 }
 
+// What was called is said once, also where the server names less of it.
+func TestErrorsNameTheCallOnce(t *testing.T) {
+	ref := engine.Ref{Queue: "q", Key: "k"}
+	want := (&engine.Error{Op: "push", Queue: "q", Key: "k", Err: engine.ErrLimit}).Error()
+	for _, before := range []*engine.Error{{Op: "push"}, {Op: "push", Queue: "q"}, {Op: "push", Queue: "q", Key: "k"}} {
+		before.Err = engine.ErrLimit
+		if after := Shown(before).Err("push", ref); after.Error() != want || !errors.Is(after, engine.ErrLimit) {
+			t.Errorf("%v became %v", before, after)
+		}
+	}
+	other := (&engine.Error{Op: "push", Queue: "other", Err: engine.ErrLimit})
+	if after := Shown(other).Err("push", ref); after.Error() != "tarry: push q key \"k\": push other: limit reached" {
+		t.Errorf("%v became %v", other, after)
+	}
+}
+
 // An answer that is cut off is no fault of whoever reads it: nothing says how he should send it.
 func TestCutOffAnswersHaveNoHint(t *testing.T) {
 	err := ReadAnswer([]byte(`{"error":{"code":"inv`), func(r *Reader) { r.Failure() })

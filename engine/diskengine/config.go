@@ -26,7 +26,7 @@ type Config struct {
 	// MaxLeases is how many leases there are at most over all queues, those with them that have
 	// lapsed while nothing else was decided. A Lease beyond grants fewer than it was asked for, a
 	// Claim is held back. One queue has at most as many as it leaves for others: half of them when
-	// it is alone. Each takes about 190 bytes of memory, beside MemoryBytes. What was leased before the
+	// it is alone. Each takes about 200 bytes of memory, beside MemoryBytes. What was leased before the
 	// store was opened stays so. 0: one for each 256 bytes of MemoryBytes, 1,048,576 by default.
 	MaxLeases int64
 

@@ -14,12 +14,13 @@ import (
 
 // keeper does what is done in the background: it writes windows of recent messages to runs, merges
 // runs, and says in the manifest what counts. One goroutine flushes, another one merges, so that a
-// long merge holds up no flush; a third looks at the free space.
+// long merge holds up no flush; a third looks at the free space, a fourth has memory ready.
 type keeper struct {
 	e       *Engine
-	flushes chore // there may be something to flush
-	merges  chore // or to merge
-	looks   chore // or to look at
+	flushes chore         // there may be something to flush
+	merges  chore         // or to merge
+	looks   chore         // or to look at
+	low     chan struct{} // memory that the system has made ready is
 	group   sync.WaitGroup
 	tidied  time.Time // when tidy last looked; the flusher's
 	counts  keeperCounts
@@ -55,7 +56,7 @@ type sealedWindow struct {
 }
 
 func newKeeper(e *Engine, man *manifest.Manifest) *keeper {
-	return &keeper{e: e, man: man, flushes: newChore(), merges: newChore(), looks: newChore(),
+	return &keeper{e: e, man: man, flushes: newChore(), merges: newChore(), looks: newChore(), low: make(chan struct{}, 1),
 		flushMu: newBaton(), mergeMu: newBaton(), mu: newBaton(), drawn: make(chan struct{})}
 }
 
@@ -67,6 +68,7 @@ func (k *keeper) start() {
 	k.group.Go(func() { k.loop(k.flushes, k.flushAll) })
 	k.group.Go(func() { k.loop(k.merges, k.merge) })
 	k.group.Go(func() { k.loop(k.looks, k.look) })
+	k.group.Go(k.stock)
 	k.wake()
 }
 
@@ -88,6 +90,18 @@ func (k *keeper) look() error {
 		k.drew()
 	}
 	return nil
+}
+
+// stock has memory ready, so that who takes messages in does not wait for it under the lock.
+func (k *keeper) stock() {
+	for {
+		select {
+		case <-k.low:
+			k.e.recent.Stock()
+		case <-k.e.life.Done():
+			return
+		}
+	}
 }
 
 // wait waits until all has ended; the engine's life is over by then.

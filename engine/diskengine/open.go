@@ -76,7 +76,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e.id, e.secret = s.Store, s.Secret
 	e.nextID, e.nextQueue, e.nextFile = engine.ID(s.NextID), s.NextQueue, s.NextFile
 	e.sealedAt, e.replayed = s.Replay, s.Replay
-	e.recent = recent.New(&recent.Config{Keep: e.cfg.tune.window / 2, OnHeap: e.cfg.tune.onHeap})
+	e.recent = recent.New(&recent.Config{Keep: e.cfg.tune.window / 2, OnHeap: e.cfg.tune.onHeap, Low: e.low})
 	e.leases = recent.NewLeases(&recent.Config{OnHeap: e.cfg.tune.onHeap}, e.cfg.MaxLeases)
 	if err := e.openRuns(&s); err != nil {
 		return nil, err
@@ -100,6 +100,13 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e.keeper = newKeeper(e, man)
 	e.keeper.start()
 	return e, nil
+}
+
+// low has the keeper make memory ready, if it is there yet.
+func (e *Engine) low() {
+	if e.keeper != nil {
+		signal(e.keeper.low)
+	}
 }
 
 // openError says what is wrong with a directory.

@@ -13,7 +13,8 @@ const chunkSize = 256 << 10
 // pool has the chunks that no window needs. Its methods may be called from many goroutines.
 type pool struct {
 	onHeap bool
-	keep   int // chunks
+	keep   int    // chunks
+	low    func() // tells that few are spare; nil: nobody wants to know
 
 	mu    sync.Mutex
 	spare [][]byte
@@ -24,11 +25,45 @@ type pool struct {
 	loose atomic.Int64 // bytes of those that are larger; with mu held where it changes
 }
 
+// stock is how many chunks are made ready: the system gives memory page by page, as each is first
+// touched, and whoever touches it has a lock.
+const stock = 16
+
+// ready is how many chunks are to be spare.
+func (p *pool) ready() int {
+	if p.low == nil {
+		return 0
+	}
+	return min(stock, p.keep/8)
+}
+
+// fill makes chunks ready until there are enough.
+func (p *pool) fill() {
+	for {
+		p.mu.Lock()
+		enough := len(p.spare) >= p.ready()
+		p.mu.Unlock()
+		if enough {
+			return
+		}
+		b := p.system(chunkSize)
+		if !p.onHeap {
+			populate(b)
+		}
+		p.mu.Lock()
+		p.spare = append(p.spare, b)
+		p.mu.Unlock()
+	}
+}
+
 // get returns a chunk, which holds what it held before unless it is to be clear.
 func (p *pool) get(zero bool) []byte {
 	p.mu.Lock()
 	p.taken += chunkSize
 	n := len(p.spare)
+	if n < p.ready() {
+		p.low()
+	}
 	if n == 0 {
 		p.mu.Unlock()
 		return p.system(chunkSize)

@@ -15,6 +15,10 @@ type Config struct {
 	// OnHeap takes memory from Go's heap, as is done anyway on systems other than Unix. The
 	// race detector does not see memory elsewhere.
 	OnHeap bool
+
+	// Low is called by who takes memory when Stock had better be, maybe under a lock: it must not
+	// wait. Nil: it never is.
+	Low func()
 }
 
 // Recent is the entries that stand in no run yet: a window that takes them in, sealed ones that are
@@ -40,7 +44,7 @@ func New(cfg *Config) *Recent {
 	if c.Keep == 0 {
 		c.Keep = 64 << 20
 	}
-	r := &Recent{pool: &pool{onHeap: c.OnHeap, keep: int(max(0, c.Keep) / chunkSize)}, seed: maphash.MakeSeed()}
+	r := &Recent{pool: &pool{onHeap: c.OnHeap, keep: int(max(0, c.Keep) / chunkSize), low: c.Low}, seed: maphash.MakeSeed()}
 	r.active = newWindow(r.pool, r.seed)
 	return r
 }
@@ -223,3 +227,7 @@ func (r *Recent) Unsealed() int {
 func (r *Recent) Trim() bool { return r.pool.trim(trimChunks) }
 
 const trimChunks = 16
+
+// Stock has the system make up to 4 MiB of memory ready, no more than an eighth of what is kept, so that
+// who takes it under a lock does not wait for that. It may be called beside all else but Close.
+func (r *Recent) Stock() { r.pool.fill() }

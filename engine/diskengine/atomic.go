@@ -297,7 +297,7 @@ func (a *atomicPush) look(c *call, i int) error {
 	if in.Key != "" {
 		_, ok, err := c.byKey(q, bytesOf(in.Key), &a.hashes[i])
 		if ok && err == nil && len(a.msgs) > 1 && in.OnConflict != engine.Rearm {
-			c.found.cut(a.hashes[i].key)
+			c.found.cut(a.hashes[i].key, c.e.cfg.tune.whole)
 		}
 		if ok || err != nil {
 			return err

@@ -65,6 +65,7 @@ type tuning struct {
 	near    int64 // bytes of memory of what is about to be leased
 	ready   int   // of how many messages of a queue the order is exact
 	atomic  int   // up to how many messages are pushed as one in one step
+	whole   int   // bytes up to which what is read is not worth to be cut
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
 	fanIn   int   // runs of about one size that are merged
@@ -93,6 +94,7 @@ const (
 	defaultEntry   = 256 << 20
 	leastNear      = 4 << 20
 	defaultFanIn   = 8
+	defaultWhole   = 1 << 10
 )
 
 func (c *Config) withDefaults() Config {
@@ -129,6 +131,7 @@ func (c *Config) withDefaults() Config {
 	t.ready = cmp.Or(t.ready, window)
 	t.entry = cmp.Or(t.entry, defaultEntry)
 	t.atomic = cmp.Or(t.atomic, stepItems)
+	t.whole = cmp.Or(t.whole, defaultWhole)
 	t.fanIn = cmp.Or(t.fanIn, defaultFanIn)
 	t.openers = cmp.Or(t.openers, runtime.GOMAXPROCS(0))
 	if t.between == nil {

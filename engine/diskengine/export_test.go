@@ -23,6 +23,7 @@ type Tune struct {
 	NearBytes    int64 // of memory of what is about to be leased
 	Ready        int   // of how many messages of a queue the order is exact
 	Atomic       int   // up to how many messages are pushed as one in one step
+	Whole        int   // bytes up to which what an atomic push reads is not cut
 	EntryBytes   int   // that an entry of the log may have
 	BlockBytes   int   // of runs
 	MergeRuns    int   // of about one size are merged
@@ -59,7 +60,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, atomic: t.Atomic, entry: t.EntryBytes, block: t.BlockBytes,
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, atomic: t.Atomic, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes,
 		fanIn: t.MergeRuns, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {

@@ -127,11 +127,11 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 }
 
 // cut forgets the contents of those who live and have a key, but for their heads: nothing else is asked of
-// them in this call, and many of them would take much memory.
-func (f *found) cut(key run.Key) {
+// them in this call but of few, and many of them would take much memory. Values up to whole bytes stay as they are.
+func (f *found) cut(key run.Key, whole int) {
 	for _, at := range f.keys[keyAt{recent.Live, key}].spots {
 		v, ok := f.values[at]
-		if !ok || len(v.Value) <= mostWhole {
+		if !ok || len(v.Value) <= whole {
 			continue
 		}
 		_, _, content, err := parse(v)
@@ -143,11 +143,14 @@ func (f *found) cut(key run.Key) {
 			continue
 		}
 		was := len(v.Value)
-		v.Value = slices.Clone(v.Value[:was-len(content)+len(head)])
+		v.Value, v.Cut = slices.Clone(v.Value[:was-len(content)+len(head)]), true
 		f.values[at] = v
 		f.bytes -= was - len(v.Value)
 	}
 }
 
-// mostWhole is up to how many bytes values are not worth to be cut.
-const mostWhole = 1 << 10
+// forget has a value read again.
+func (f *found) forget(at spot) {
+	f.bytes -= len(f.values[at].Value)
+	delete(f.values, at)
+}

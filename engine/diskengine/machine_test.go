@@ -194,6 +194,7 @@ func (ms *machines) machine() *machine {
 			OnHeap:       rng.IntN(2) == 0,
 			Atomic:       atomic,
 			AheadSpans:   ahead,
+			Whole:        int(ms.seed / 18 % 2),
 		},
 	}
 }

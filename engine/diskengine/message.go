@@ -60,6 +60,9 @@ func (c *call) stored(q *queue, at spot, v run.Entry) (message, error) {
 	if m.key, m.State, m.content, err = parse(v); err == nil {
 		m.Head, err = record.ParseHead(m.content)
 	}
+	if v.Cut { // that is all there is of it
+		m.content = nil
+	}
 	m.leased()
 	return m, err
 }
@@ -95,6 +98,10 @@ func (c *call) needContent(m *message) error {
 		}
 	}
 	v, err := c.valueAt(at)
+	if err == nil && v.Cut {
+		c.found.forget(at)
+		err = c.lackValue(at)
+	}
 	if err != nil {
 		return err
 	}

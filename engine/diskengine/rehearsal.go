@@ -46,7 +46,7 @@ func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
 			return nil, err
 		}
 		if in := &a.msgs[i]; len(a.msgs) > 1 && !a.twice[i] && in.OnConflict != engine.Rearm {
-			c.found.cut(a.hashes[i].key)
+			c.found.cut(a.hashes[i].key, c.e.cfg.tune.whole)
 		}
 		a.results[i].Err, a.creates[i] = refused, r.creates
 		a.refused = a.refused || refused != nil
@@ -58,7 +58,7 @@ func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
 }
 
 // seatOf is what stands in the way of a key now.
-func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushResult) (s seat, err error) {
+func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushResult, whole bool) (s seat, err error) {
 	m, ok, err := c.byKey(q, []byte(key), hash)
 	if err != nil {
 		return s, err
@@ -78,8 +78,10 @@ func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushRes
 		}
 	}
 	if ok {
-		if err := c.needContent(&m); err != nil { // what takes its place needs it
-			return s, err
+		if whole { // what takes its place needs it
+			if err := c.needContent(&m); err != nil {
+				return s, err
+			}
 		}
 		*result = c.result(&m, 0, nil)
 		return seat{state: m.state(c.ms), due: m.Due, bytes: len(m.content), policy: m.Policy}, nil
@@ -97,7 +99,7 @@ func (c *call) shared(r *rehearsal, q *queue, key string, hash *sought, result *
 	n := name{q.name, key}
 	s := r.seats[n]
 	if s == nil {
-		is, err := c.seatOf(q, key, hash, result)
+		is, err := c.seatOf(q, key, hash, result, true)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +136,7 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *s
 			return nil, err
 		}
 	default:
-		if alone, err = c.seatOf(q, in.Key, hash, result); err != nil {
+		if alone, err = c.seatOf(q, in.Key, hash, result, in.OnConflict == engine.Rearm); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package diskengine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -84,4 +85,40 @@ func TestCallerOfAnAtomicPushLeaves(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	must(t, e.Close())
+}
+
+// TestDiesAmidAnAtomicPush: the last lease of a message lapses amid an atomic push that meets it: it dies with
+// its body.
+func TestDiesAmidAnAtomicPush(t *testing.T) {
+	for name, policy := range map[string]engine.Conflict{"keep": engine.Keep, "replace": engine.Replace, "reject": engine.Reject} {
+		t.Run(name, func(t *testing.T) {
+			var later atomic.Int64
+			var armed atomic.Bool
+			begun := time.Now()
+			cfg := diskengine.Config{Logger: quiet, MinFreeBytes: -1, Now: func() time.Time { return begun.Add(time.Duration(later.Load())) }}
+			e := place{disktest.New(nil), "data", cfg, diskengine.Tune{Atomic: 1, Between: func(where string) {
+				if where == "atomic" && armed.CompareAndSwap(true, false) {
+					later.Add(int64(2 * time.Hour))
+				}
+			}}}.open(t)
+			m := message("q", "k", 0)
+			m.MaxAttempts, m.Body = 1, noise(10_000)
+			r, err := e.Push(t.Context(), []engine.Message{m})
+			must(t, err)
+			must(t, e.Flush(t.Context()))
+			if got := lease(t, e, "q", 10); len(got) != 1 {
+				t.Fatal(got)
+			}
+			other := message("q", "k", time.Hour)
+			other.OnConflict = policy
+			armed.Store(true)
+			_, err = e.PushAtomic(t.Context(), []engine.Message{message("q", "new", time.Hour), other})
+			must(t, err)
+			i, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: r[0].ID})
+			if err != nil || i.State != engine.Dead || !bytes.Equal(i.Body, m.Body) {
+				t.Errorf("it is %v with %d bytes of body: %v", i.State, len(i.Body), err)
+			}
+			must(t, e.Close())
+		})
+	}
 }

@@ -1,13 +1,16 @@
 package diskengine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -415,4 +418,81 @@ func TestOpenOfDamagedMarks(t *testing.T) {
 	if !errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "tarry check data --repair") {
 		t.Error(err)
 	}
+}
+
+// TestCallerLeavesTheLookForAnId: the disk hangs while the id is looked for of a message that cannot be read:
+// its caller can leave.
+func TestCallerLeavesTheLookForAnId(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := disktest.New(nil)
+		e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{BlockBytes: 512}}.open(t)
+		for i := range 20 {
+			pushKeys(t, e, fmt.Sprint(i))
+		}
+		must(t, e.Flush(t.Context()))
+		spoil(t, d, 100)
+		ref := engine.Ref{Queue: "q", Key: "0"}
+		var reads, hangs atomic.Int64
+		gate := make(chan struct{})
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && reads.Add(1) == hangs.Load() {
+				<-gate
+			}
+			return nil
+		})
+		if _, err := e.Get(t.Context(), ref); !errors.Is(err, engine.ErrDamaged) {
+			t.Errorf("%v", err)
+		}
+		hangs.Store(2 * reads.Load()) // at the last of them
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		left := make(chan error, 1)
+		go func() {
+			_, err := e.Get(ctx, ref)
+			left <- err
+		}()
+		select {
+		case <-left:
+		case <-time.After(time.Minute):
+			t.Error("he is still there")
+		}
+		if reads.Load() != hangs.Load() {
+			t.Errorf("%d reads, and the disk was to hang at the one with number %d", reads.Load(), hangs.Load())
+		}
+		close(gate)
+		must(t, e.Close())
+	})
+}
+
+// TestDamageOfWhatIsRemembered: a key that is remembered cannot be read. The error does not say that a cancel
+// frees it, since that finds none; a purge does.
+func TestDamageOfWhatIsRemembered(t *testing.T) {
+	d := disktest.New(nil)
+	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{BlockBytes: 512}}.open(t)
+	const n = 20
+	for i := range n {
+		m := message("q", fmt.Sprint(i), 0)
+		m.Remember = time.Hour
+		must(t, pushAll(t, e, m))
+	}
+	settle(t, e, lease(t, e, "q", n), engine.Ack)
+	must(t, e.Flush(t.Context()))
+	spoil(t, d, 100)
+	damaged := ""
+	for i := range n {
+		key := fmt.Sprint(i)
+		if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key}); errors.Is(err, engine.ErrDamaged) {
+			damaged = key
+			if strings.Contains(err.Error(), "by its id") {
+				t.Errorf("%v", err)
+			}
+		}
+	}
+	if damaged == "" {
+		t.Fatal("all can be read")
+	}
+	_, err := e.Purge(t.Context(), "q", engine.PurgeFinished)
+	must(t, err)
+	must(t, pushAll(t, e, message("q", damaged, 0)))
+	must(t, e.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 )
 
 // unread is the error of a message that stands in a block that is damaged.
@@ -26,7 +27,7 @@ type unnamed struct {
 // key is looked for when the call ends, since no lock is to be held then.
 func (c *call) unreadable(ref engine.Ref, damage error) error {
 	e := &engine.Error{Op: c.op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: damaged(damage), Hint: damagedHint(c.e.dir) + untilThen}
-	if u, ok := errors.AsType[*unread](damage); ok {
+	if u, ok := errors.AsType[*unread](damage); ok && u.at.src.area != recent.Finished { // a cancel does not find that
 		if ref.ID != 0 {
 			e.Hint = c.rid(ref.ID)
 		} else {
@@ -48,19 +49,30 @@ func (c *call) rid(id engine.ID) string {
 // name puts the ids of messages that cannot be read into the hints of their errors. The index of ids
 // has them, but for the order in which they stand: it is read once for each block that is damaged.
 func (c *call) name() {
-	ids := make(map[spot]engine.ID)
-	for _, u := range c.unnamed {
-		src := u.at.src
-		if _, ok := ids[u.at]; !ok {
-			from, to := src.Begin(u.at.pos), src.Reach(u.at.pos, 1)
-			for pos := from; pos < to; pos++ {
-				ids[spot{src, pos}] = 0
+	all := c.unnamed
+	c.unnamed = nil
+	var ids map[spot]engine.ID
+	err := c.apart(func() error { // whose caller may leave: then the hint that is there will do
+		found := make(map[spot]engine.ID)
+		for _, u := range all {
+			src := u.at.src
+			if _, ok := found[u.at]; !ok {
+				from, to := src.Begin(u.at.pos), src.Reach(u.at.pos, 1)
+				for pos := from; pos < to; pos++ {
+					found[spot{src, pos}] = 0
+				}
+				_ = src.IDsIn(from, to, func(pos uint32, id uint64) { found[spot{src, pos}] = engine.ID(id) })
 			}
-			_ = src.IDsIn(from, to, func(pos uint32, id uint64) { ids[spot{src, pos}] = engine.ID(id) }) // the hint that is there will do
 		}
+		ids = found
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	for _, u := range all {
 		if id := ids[u.at]; id != 0 {
 			u.of.Hint = c.rid(id)
 		}
 	}
-	c.unnamed = nil
 }

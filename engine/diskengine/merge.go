@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
@@ -44,9 +45,10 @@ func (k *keeper) merge() error {
 // again as is alive in them, the one of which the largest share is dead.
 func (k *keeper) choose() []*source {
 	var all sources
+	now := time.Now()
 	k.e.mu.Lock()
 	for a, list := range k.e.runs.of {
-		all.of[a] = slices.DeleteFunc(slices.Clone(list), func(s *source) bool { return s.bad })
+		all.of[a] = slices.DeleteFunc(slices.Clone(list), func(s *source) bool { return now.Before(s.rests) })
 	}
 	k.e.mu.Unlock()
 	var worst *source
@@ -179,22 +181,31 @@ func (k *keeper) mergeRuns(some []*source) error {
 	return nil
 }
 
-// spoiled notes which run could not be merged since it is damaged, or the disk cannot read it, so that
-// others are.
+// How long a run rests, so that others are merged, which is damaged, or which the disk could not read: that
+// may pass.
+const (
+	restDamaged = 100 * 365 * 24 * time.Hour
+	restUnread  = time.Hour
+)
+
+// spoiled has the run rest that could not be merged.
 func (k *keeper) spoiled(some []*source, err error) {
 	var damage *disk.DamageError
 	var unread *fs.PathError
-	name := ""
+	name, rest := "", restDamaged
 	switch {
 	case errors.As(err, &damage):
 		name = damage.File
 	case errors.Is(err, syscall.EIO) && errors.As(err, &unread):
-		name = unread.Path // of the run that is written it is none of these
+		name, rest = unread.Path, restUnread // of the run that is written it is none of these
 	}
+	until := time.Now().Add(rest)
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	for _, src := range some {
-		src.bad = src.bad || run.Name(k.e.runsDir(), src.Number()) == name
+		if run.Name(k.e.runsDir(), src.Number()) == name && src.rests.Before(until) {
+			src.rests = until
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package diskengine
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
@@ -13,10 +14,10 @@ import (
 type source struct {
 	*run.Run
 	area  recent.Area
-	since uint64 // all in it was in runs once so many flushes were, or had been when the store was opened
-	marks uint64 // the file that says who has died, in the manifest in force
-	dirty bool   // somebody has died since it was written
-	bad   bool   // it cannot be merged, since it is damaged
+	since uint64    // all in it was in runs once so many flushes were, or had been when the store was opened
+	marks uint64    // the file that says who has died, in the manifest in force
+	dirty bool      // somebody has died since it was written
+	rests time.Time // until when it is not merged, since it cannot be read
 
 	// Where the run has been merged into another one:
 	merged *run.Merged

@@ -15,15 +15,16 @@ import (
 // Push keeps each message or applies its conflict policy, and answers when that is durable.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
-	for done, to, older := 0, len(msgs), olderBody(0); ; {
+	for done, width, older := 0, len(msgs), olderBody(0); ; {
+		to := min(len(msgs), done+width)
 		n, more, err := e.pushSome(ctx, msgs[done:to], results[done:to], older)
 		switch {
 		case err != nil && older > 0 && errors.Is(err, engine.ErrNoSpace) && to > done+1:
-			to = done + 1 // for which there is no room: there may be for the others
+			width = 1 // for which there is no room: there may be for the others
 			continue
 		case err != nil && older > 0 && errors.Is(err, engine.ErrNoSpace):
 			results[done] = engine.PushResult{Err: err}
-			n, to, older = 1, len(msgs), 0
+			n, older = 1, 0
 		case err != nil && done == 0:
 			return nil, err
 		case err != nil: // those before are durable
@@ -31,8 +32,8 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 				results[done+i] = engine.PushResult{Err: err}
 			}
 			return results, nil
-		case more == 0:
-			n, to, older = to-done, len(msgs), 0
+		case more == 0: // where one had no room, many others may have none: what is read for them is read in vain
+			n, width, older = to-done, min(2*width, len(msgs)), 0
 		default:
 			older = max(more, leastOlder)
 		}
@@ -291,11 +292,12 @@ func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, erro
 	if in.OnConflict == engine.Keep {
 		return c.result(m, engine.Kept, nil), nil
 	}
-	if err := c.needContent(m); err != nil {
-		return engine.PushResult{}, err
-	}
-	content, policy := m.content, m.Policy
+	content, policy := []byte(nil), m.Policy
 	if in.OnConflict == engine.Rearm {
+		if err := c.needContent(m); err != nil {
+			return engine.PushResult{}, err
+		}
+		content = m.content
 		if err := c.keeps(in, content); err != nil {
 			return engine.PushResult{}, err
 		}

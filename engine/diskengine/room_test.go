@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,4 +189,46 @@ func TestLargeRearmWithoutRoom(t *testing.T) {
 			n.Errorf("%d of 3 small ones are there", len(got))
 		}
 	})
+}
+
+// TestManyLargeRearmsWithoutRoom: what is read for rearms that are all refused grows with them, not with their
+// square.
+func TestManyLargeRearmsWithoutRoom(t *testing.T) {
+	const large = 150 << 10
+	for _, rearms := range []int{8, 32} {
+		onNarrow(t, diskengine.Config{MinFreeBytes: -1}, 1<<20, func(n *narrow) {
+			var msgs []engine.Message
+			for i := range rearms {
+				if err := n.large(fmt.Sprint(i), large); err != nil {
+					n.Fatal(err)
+				}
+				m := message("large", fmt.Sprint(i), 2*time.Hour)
+				m.OnConflict = engine.Rearm
+				msgs = append(msgs, m)
+			}
+			if err := n.Flush(n.Context()); err != nil {
+				n.Fatal(err)
+			}
+			n.leave(1000 << 10)
+			var read atomic.Int64
+			n.disk.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
+					read.Add(int64(c.Len))
+				}
+				return nil
+			})
+			r, err := n.Push(n.Context(), msgs)
+			if err != nil {
+				n.Fatal(err)
+			}
+			for i := range r {
+				if !errors.Is(r[i].Err, engine.ErrNoSpace) {
+					n.Errorf("rearm %d comes to %+v", i, r[i])
+				}
+			}
+			if most := int64(4 * (rearms + 8) * large); read.Load() > most {
+				n.Errorf("for %d rearms %d KiB were read, at most %d are needed", rearms, read.Load()>>10, most>>10)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package diskengine
 import (
 	"slices"
 	"sync"
+	"unsafe"
 )
 
 // scratch is room in which a call puts things together. Calls use it one after another: it is most
@@ -29,12 +30,17 @@ const keptScratch = 1 << 20
 
 // free gives the room back, of which nothing is to be used afterwards.
 func (s *scratch) free() {
-	for _, b := range []*[]byte{&s.group, &s.value, &s.content} {
-		if *b = (*b)[:0]; cap(*b) > keptScratch {
-			*b = nil
-		}
-	}
+	s.group, s.value, s.content = kept(s.group), kept(s.value), kept(s.content)
 	clear(s.touched[:cap(s.touched)])
-	s.touched = s.touched[:0]
+	s.touched, s.turns, s.sought = kept(s.touched), kept(s.turns), kept(s.sought)
 	scratches.Put(s)
+}
+
+// kept is the room of a part; nil: it is too much to be kept.
+func kept[T any](part []T) []T {
+	var one T
+	if uintptr(cap(part))*unsafe.Sizeof(one) > keptScratch {
+		return nil
+	}
+	return part[:0]
 }

@@ -17,7 +17,7 @@ func TestCheckAllowsLoss(t *testing.T) {
 	const loss = `data.log: \d+ bytes of the log are missing, from position 0 on: it is not known how many messages are lost; what was acked or cancelled there may be handed out again\n`
 	for _, s := range []step{
 		{args: "check data --allow-loss", code: exitUsage, stderr: `tarry: .*--allow-loss goes with --repair.*\n`},
-		{args: "ls mail", code: exitFailed, stderr: `tarry: open: .*data.log.0000000000000001.log, offset 4128: .*restore a backup, or see by tarry check data --repair .*\n`},
+		{args: "ls mail", code: exitFailed, stderr: `tarry: open: .*data.log.0000000000000001.log, offset 4128: .*restore a backup, or see by tarry check \S*data --repair .*\n`},
 		{args: "check data", code: exitFailed, stdout: `data.log.*offset 4128: .*\n`, stderr: `tarry: data is damaged: 1 finding \(restore a backup, or see what --repair mends\)\n`},
 		{args: "check data --repair", code: exitFailed, stdout: `data.log.*offset 4128: .*\nwould be lost: ` + loss, stderr: `tarry: data is damaged: 1 finding \(restore a backup, or give up what would be lost: --repair --allow-loss\)\n`},
 		{args: "check data --repair --json", code: exitFailed, stdout: `{"dir":"data","sound":false,.*"losses":\[{"file":"data.log","offset":null,.*"messages":null,.*"again":true}\],"notes":\[.*\],"aside":"",.*}\n`, stderr: `tarry: .*\n`},

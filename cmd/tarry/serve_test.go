@@ -59,7 +59,7 @@ func TestServeDirectoryInUse(t *testing.T) {
 	t.Chdir(t.TempDir())
 	served(t, "disk:data")
 	for _, args := range []string{"serve --store disk:data --http 127.0.0.1:0", "queues --store disk:data"} {
-		run1(t, world{}, step{args: args, code: exitFailed, stderr: `tarry: open: data is in use by pid \d+ .*\(one process at a time .*\n`})
+		run1(t, world{}, step{args: args, code: exitFailed, stderr: `tarry: open: \S*data is in use by pid \d+ .*\(one process at a time .*\n`})
 	}
 }
 

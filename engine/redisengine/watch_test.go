@@ -111,10 +111,9 @@ func TestWatchIsTold(t *testing.T) {
 				}
 				then := c.before(t, by)
 				hints := make(chan string, 100)
+				e.queue("q") // the subscription begins with a hint at all queues that are known
 				stop := e.Watch(func(queue string) { hints <- queue })
 				defer stop()
-				// The subscription begins with a hint at all queues that are known.
-				e.queue("q")
 				<-hints
 				settled(t, e)
 				for len(hints) > 0 {

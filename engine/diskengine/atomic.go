@@ -296,8 +296,8 @@ func (a *atomicPush) look(c *call, i int) error {
 	}
 	if in.Key != "" {
 		_, ok, err := c.byKey(q, bytesOf(in.Key), &a.hashes[i])
-		if ok && err == nil && len(a.msgs) > 1 && in.OnConflict != engine.Rearm {
-			c.found.cut(a.hashes[i].key, c.e.cfg.tune.whole)
+		if ok && err == nil {
+			a.cut(c, i)
 		}
 		if ok || err != nil {
 			return err
@@ -308,6 +308,13 @@ func (a *atomicPush) look(c *call, i int) error {
 	}
 	a.isNew[i] = true
 	return nil
+}
+
+// cut forgets what is not asked for of who stands in the way of a message, where others come with it.
+func (a *atomicPush) cut(c *call, i int) {
+	if len(a.msgs) > 1 && !a.twice[i] && a.msgs[i].OnConflict != engine.Rearm {
+		c.found.cut(a.hashes[i].key, c.e.cfg.tune.whole)
+	}
 }
 
 // appears tells atomic pushes under way who comes to have a key.

@@ -22,10 +22,13 @@ var (
 	errYield = errors.New("others are let in")
 )
 
-// damagedHint says what to do about a store in a directory.
-func damagedHint(dir string) string {
-	return "the store in " + dir + " is damaged: restore a backup, or see by tarry check " + dir + " --repair what can be mended"
+// mendHint says what to do about damage of a store in a directory.
+func mendHint(dir string) string {
+	return "restore a backup, or see by tarry check " + dir + " --repair what can be mended"
 }
+
+// damagedHint is mendHint for who does not know yet that there is any.
+func damagedHint(dir string) string { return "the store in " + dir + " is damaged: " + mendHint(dir) }
 
 // untilThen goes on where the store serves.
 const untilThen = ", once it is closed; the rest of it serves until then"

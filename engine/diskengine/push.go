@@ -19,10 +19,11 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		to := min(len(msgs), done+width)
 		n, more, err := e.pushSome(ctx, msgs[done:to], results[done:to], older)
 		switch {
-		case err != nil && older > 0 && errors.Is(err, engine.ErrNoSpace) && to > done+1:
-			width = 1 // for which there is no room: there may be for the others
-			continue
-		case err != nil && older > 0 && errors.Is(err, engine.ErrNoSpace):
+		case older > 0 && errors.Is(err, engine.ErrNoSpace):
+			if to > done+1 {
+				width = 1 // for which there is no room: there may be for the others
+				continue
+			}
 			results[done] = engine.PushResult{Err: err}
 			n, older = 1, 0
 		case err != nil && done == 0:

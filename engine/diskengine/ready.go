@@ -36,5 +36,5 @@ func (e *Engine) Troubles() []engine.Trouble {
 		what = "a block of the store in " + e.dir + " is damaged, or the disk cannot read it"
 	}
 	return []engine.Trouble{{Message: what + ": messages are not handed out",
-		Hint: "the log of the process names the file; restore a backup, or see by tarry check " + e.dir + " --repair what can be mended, once the store is closed"}}
+		Hint: "the log of the process names the file; " + mendHint(e.dir) + ", once the store is closed"}}
 }

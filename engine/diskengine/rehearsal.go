@@ -45,9 +45,7 @@ func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
 		if err != nil {
 			return nil, err
 		}
-		if in := &a.msgs[i]; len(a.msgs) > 1 && !a.twice[i] && in.OnConflict != engine.Rearm {
-			c.found.cut(a.hashes[i].key, c.e.cfg.tune.whole)
-		}
+		a.cut(c, i)
 		a.results[i].Err, a.creates[i] = refused, r.creates
 		a.refused = a.refused || refused != nil
 	}

@@ -43,7 +43,7 @@ func (c *call) rid(id engine.ID) string {
 	if c.op == "settle" {
 		after = " once its lease is over"
 	}
-	return fmt.Sprintf("the message cannot be read: cancel it by its id alone, %s,%s to be rid of it, or restore a backup, or see by tarry check %s --repair what can be mended, once the store is closed", id, after, c.e.dir)
+	return fmt.Sprintf("the message cannot be read: cancel it by its id alone, %s,%s to be rid of it, or %s, once the store is closed", id, after, mendHint(c.e.dir))
 }
 
 // name puts the ids of messages that cannot be read into the hints of their errors. The index of ids

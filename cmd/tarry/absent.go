@@ -26,6 +26,14 @@ func absentDir(u *url.URL) (dir string, absent bool) {
 	return dir, errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0
 }
 
+// present fails where a disk store that is to be copied is not there: its name may be wrong.
+func present(op string, u *url.URL) error {
+	if dir, absent := absentDir(u); absent {
+		return &engine.Error{Op: op, Err: tarry.ErrNotFound, Hint: "there is no store in " + dir}
+	}
+	return nil
+}
+
 // absent stands for a disk store that is not there, before those who only look: it is empty, and none is
 // made by that, which would hide that its name is wrong.
 type absent struct{ *memengine.Engine }
@@ -35,6 +43,20 @@ func (a absent) Capabilities() engine.Capabilities {
 	c := a.Engine.Capabilities()
 	c.Name = "disk"
 	return c
+}
+
+// openToBackUp is open for a command that copies a store that is there.
+func (p *Program) openToBackUp(ctx context.Context, t *target) (*tarry.Client, error) {
+	store, err := t.url(&p.settings)
+	if err != nil {
+		return nil, err
+	}
+	if u, err := url.Parse(store); err == nil { // else open says what is wrong
+		if err := present("backup", u); err != nil {
+			return nil, err
+		}
+	}
+	return t.open(ctx, &p.settings)
 }
 
 // openToLook is open for a command that changes nothing.

@@ -32,7 +32,8 @@ only what is new since the backup before is copied.`,
 		Example: "  tarry backup orders\n  tarry backup /backups/orders --store disk:tarry-data",
 		Args:    exactly("TO"),
 	}
-	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	open := func(ctx context.Context) (*tarry.Client, error) { return p.openToBackUp(ctx, &t) }
+	cmd.RunE = t.opened(func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		b, ok := c.Engine().(engine.Backuper)
 		if !ok {
 			return &engine.Error{Op: "backup", Err: engine.ErrUnsupported, Hint: "only a disk store is backed up so"}
@@ -45,7 +46,7 @@ only what is new since the backup before is copied.`,
 			return err
 		}
 		return p.showBackup(t.json, "backed up", args[0], made)
-	})
+	}, open)
 	t.clientFlags(cmd)
 	return cmd
 }

@@ -87,8 +87,8 @@ func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg s
 			return err
 		}
 	}
-	if dir, absent := absentDir(from); absent {
-		return &engine.Error{Op: "copy", Err: tarry.ErrNotFound, Hint: "there is no store in " + dir}
+	if err := present("copy", from); err != nil {
+		return err
 	}
 	c := &copier{p: p, flags: f, note: p.note()}
 	defer c.note.clear()

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Program is one run of the command with everything it touches of the world, so
@@ -78,9 +80,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().String("config", "", "JSON file with settings (TARRY_CONFIG)")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{line: err.Error(), hint: cmd.CommandPath() + " --help shows the flags"}
-	})
+	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(
 		p.serveCommand(),
 		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
@@ -121,6 +121,34 @@ func unknownCommand(root *cobra.Command, name string) error {
 		hint = "did you mean tarry " + strings.Join(meant, " or tarry ") + "? " + hint
 	}
 	return usagef(hint, "unknown command %q", name)
+}
+
+// wrongFlag is the error of a flag that a command does not have or cannot read, with the one that may be
+// meant.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	hint := cmd.CommandPath() + " --help shows the flags"
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if meant := meantFlag(cmd.Flags(), unknown.GetSpecifiedName()); meant != "" {
+			hint = "did you mean --" + meant + "? " + hint
+		}
+	}
+	return &usageError{line: err.Error(), hint: hint}
+}
+
+// alsoCalled is the annotation of a flag that has the names it has elsewhere.
+const alsoCalled = "also called"
+
+// meantFlag is the flag that may be meant by a name which is none's; "": there is none.
+func meantFlag(flags *pflag.FlagSet, name string) (meant string) {
+	if f := flags.Lookup(strings.ReplaceAll(name, "_", "-")); f != nil { // as the HTTP API has it
+		return f.Name
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(f.Annotations[alsoCalled], name) {
+			meant = f.Name
+		}
+	})
+	return meant
 }
 
 // run makes a command's work its RunE, and marks its errors as such.

@@ -496,3 +496,32 @@ func TestDamageOfWhatIsRemembered(t *testing.T) {
 	must(t, pushAll(t, e, message("q", damaged, 0)))
 	must(t, e.Close())
 }
+
+// TestDamageWithARightChecksum: the value of a message in a run is as it was written, and means nothing. It is
+// damaged as one whose checksum is wrong, and the others are not.
+func TestDamageWithARightChecksum(t *testing.T) {
+	d := disktest.New(nil)
+	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+	ids := make(map[string]engine.ID)
+	for _, key := range []string{"a", "b", "c"} {
+		r, err := e.Push(t.Context(), []engine.Message{message("q", key, 0)})
+		must(t, err)
+		ids[key] = r[0].ID
+	}
+	e.Garble(ids["b"])
+	must(t, e.Flush(t.Context()))
+	if got := drain(t, e); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("leased are %q", got)
+	}
+	if n := enginetest.FigureOf(t, e, "disk_damaged_blocks", ""); n != 1 {
+		t.Errorf("%v blocks are told to be damaged", n)
+	}
+	_, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: ids["b"]})
+	toldOf(t, err, ids["b"])
+	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", ID: ids["b"]}})
+	must(t, errors.Join(append(errs, err)...))
+	if info, err := e.Queue(t.Context(), "q"); err != nil || info.Ready+info.Leased != 0 {
+		t.Errorf("left is %+v %v", info, err)
+	}
+	must(t, e.Close())
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -107,6 +108,15 @@ func (e *Engine) FlushStill(context.Context) error {
 			return err
 		}
 	}
+}
+
+// Garble makes something of the value of a recent message that is none.
+func (e *Engine) Garble(id engine.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x, _ := e.recent.ByID(uint64(id))
+	x.Key, x.Value = slices.Clone(x.Key), []byte{0xff}
+	e.recent.Put(x)
 }
 
 // Seal seals the recent messages, unless others are sealed, and leaves it to the background to write

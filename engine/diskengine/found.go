@@ -108,9 +108,14 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 		}
 		done := 0
 		err := src.GetEach(positions, func(e run.Entry) bool {
-			e.Value = slices.Clone(e.Value)
-			f.values[spots[done]] = e
+			at := spots[done]
 			done++
+			if err := legible(src.area, e); err != nil {
+				f.broken[at] = &unread{src.Misread(e.Pos, err), at}
+				return true
+			}
+			e.Value = slices.Clone(e.Value)
+			f.values[at] = e
 			bytes += len(e.Value)
 			return bytes < most
 		})

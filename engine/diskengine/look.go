@@ -247,3 +247,20 @@ func parse(v run.Entry) (key []byte, s record.State, content []byte, err error) 
 	}
 	return key, s, content, err
 }
+
+// legible looks whether the value of an entry of a run can be taken apart.
+func legible(a recent.Area, v run.Entry) error {
+	_, value, err := record.ParseKeyed(v.Value)
+	if err != nil {
+		return err
+	}
+	if a == recent.Finished {
+		_, err = record.ParseTrace(value)
+		return err
+	}
+	_, content, err := record.ParseValue(value)
+	if err == nil {
+		_, err = record.ParseHead(content)
+	}
+	return err
+}

@@ -1,6 +1,9 @@
 package run
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // mostSpoilt is how many places that cannot be read are remembered of a run: enough to tell that
 // there are many.
@@ -34,3 +37,9 @@ func (r *Run) Spoilt() int {
 
 // NoteSpoilt has another reader of the same file tell of a block that is damaged.
 func (r *Run) NoteSpoilt(off int64) { r.spoilt.note(off) }
+
+// Misread says that the value of the entry at a position, which is as it was written, is not what the caller
+// writes: the error is that of damage.
+func (r *Run) Misread(pos uint32, err error) error {
+	return r.damage(r.blocks[r.blockAt(pos)].off, fmt.Sprintf("the value of entry %d: %v", pos, err))
+}

@@ -26,8 +26,8 @@ func absentDir(u *url.URL) (dir string, absent bool) {
 	return dir, errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0
 }
 
-// present fails where a disk store that is to be copied is not there: its name may be wrong.
-func present(op string, u *url.URL) error {
+// checkPresent fails where a disk store is not there: its name may be wrong.
+func checkPresent(op string, u *url.URL) error {
 	if dir, absent := absentDir(u); absent {
 		return &engine.Error{Op: op, Err: tarry.ErrNotFound, Hint: "there is no store in " + dir}
 	}
@@ -45,14 +45,14 @@ func (a absent) Capabilities() engine.Capabilities {
 	return c
 }
 
-// openToBackUp is open for a command that copies a store that is there.
-func (p *Program) openToBackUp(ctx context.Context, t *target) (*tarry.Client, error) {
+// openPresent is open for a command about what is in a store already: none is made by that.
+func (p *Program) openPresent(ctx context.Context, t *target, op string) (*tarry.Client, error) {
 	store, err := t.url(&p.settings)
 	if err != nil {
 		return nil, err
 	}
 	if u, err := url.Parse(store); err == nil { // else open says what is wrong
-		if err := present("backup", u); err != nil {
+		if err := checkPresent(op, u); err != nil {
 			return nil, err
 		}
 	}

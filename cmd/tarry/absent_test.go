@@ -42,3 +42,19 @@ func TestLookingMakesNoStore(t *testing.T) {
 	}
 	run1(t, world{}, step{args: "copy disk:none disk:new", code: exitNotFound, stderr: `tarry: copy: not found .there is no store in none.\n`})
 }
+
+// Who changes what is in a store already makes none where he mistyped its name.
+func TestChangingMakesNoStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	w := world{env: []string{"TARRY_STORE=disk:typo"}}
+	for op, args := range map[string]string{
+		"cancel": "cancel mail k", "reschedule": "reschedule mail k --in 1h", "pause": "pause mail", "resume": "resume mail",
+		"purge": "purge mail --yes", "redrive": "dead redrive mail --yes", "drop": "dead drop mail --yes", "work": "work mail -- true",
+		"backup": "backup kept",
+	} {
+		run1(t, w, step{args: args, code: exitNotFound, stderr: `tarry: ` + op + `: not found \(there is no store in typo\)\n`})
+	}
+	if names, err := os.ReadDir("."); err != nil || len(names) > 0 {
+		t.Errorf("there are %v, %v", names, err)
+	}
+}

@@ -32,8 +32,7 @@ only what is new since the backup before is copied.`,
 		Example: "  tarry backup orders\n  tarry backup /backups/orders --store disk:tarry-data",
 		Args:    exactly("TO"),
 	}
-	open := func(ctx context.Context) (*tarry.Client, error) { return p.openToBackUp(ctx, &t) }
-	cmd.RunE = t.opened(func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.present("backup", &t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		b, ok := c.Engine().(engine.Backuper)
 		if !ok {
 			return &engine.Error{Op: "backup", Err: engine.ErrUnsupported, Hint: "only a disk store is backed up so"}
@@ -46,8 +45,9 @@ only what is new since the backup before is copied.`,
 			return err
 		}
 		return p.showBackup(t.json, "backed up", args[0], made)
-	}, open)
+	})
 	t.clientFlags(cmd)
+	cmd.Flags().Lookup("timeout").Usage = "how long the store or the server may take to open; 0: as long as it takes"
 	return cmd
 }
 

@@ -127,15 +127,6 @@ func TestCheckTellsDamage(t *testing.T) {
 }
 
 // A store that is damaged is not backed up, by a server neither: the backup before stays, and the error says
-// A store whose name is mistyped is not made and backed up as an empty one.
-func TestBackupOfNoStore(t *testing.T) {
-	t.Chdir(t.TempDir())
-	run1(t, world{}, step{args: "backup copy --store disk:dta", code: exitNotFound, stderr: `tarry: backup: not found \(there is no store in dta\)\n`})
-	if names, err := os.ReadDir("."); err != nil || len(names) > 0 {
-		t.Errorf("%v was made: %v", names, err)
-	}
-}
-
 // what to do. Of one that is damaged itself is restored what can be read.
 func TestBackupOfADamagedStore(t *testing.T) {
 	t.Chdir(t.TempDir())

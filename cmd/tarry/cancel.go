@@ -22,7 +22,7 @@ the message. A message that a worker holds is not cancelled (exit code 4). By id
 it drops a dead message too.`,
 		Example: "  tarry cancel order.unpaid 42\n  tarry cancel order.unpaid --id 1234",
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	cmd.RunE = p.present("cancel", &t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		ref, _, err := arg.ref(args[1:])
 		if err != nil {
 			return err

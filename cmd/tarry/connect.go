@@ -91,6 +91,11 @@ func (p *Program) with(t *target, f clientCommand) func(*cobra.Command, []string
 	return t.opened(f, func(ctx context.Context) (*tarry.Client, error) { return t.open(ctx, &p.settings) })
 }
 
+// present is with for a command about what is in a store already.
+func (p *Program) present(op string, t *target, f clientCommand) func(*cobra.Command, []string) error {
+	return t.opened(f, func(ctx context.Context) (*tarry.Client, error) { return p.openPresent(ctx, t, op) })
+}
+
 // look is with for a command that changes nothing.
 func (p *Program) look(t *target, f clientCommand) func(*cobra.Command, []string) error {
 	return t.opened(f, func(ctx context.Context) (*tarry.Client, error) { return p.openToLook(ctx, t) })

@@ -87,7 +87,7 @@ func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg s
 			return err
 		}
 	}
-	if err := present("copy", from); err != nil {
+	if err := checkPresent("copy", from); err != nil {
 		return err
 	}
 	c := &copier{p: p, flags: f, note: p.note()}

@@ -127,7 +127,7 @@ now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
   tarry dead redrive order.unpaid --yes`,
 		Args: atLeastQueue,
 	}
-	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.present("redrive", &t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
 		ids, err := filter.ids(cmd, args[1:])
 		if err != nil {
@@ -190,7 +190,7 @@ dead stays.`,
   tarry dead drop order.unpaid 17 18 --yes`,
 		Args: atLeastQueue,
 	}
-	cmd.RunE = p.with(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.present("drop", &t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
 		ids, err := filter.ids(cmd, args[1:])
 		if err != nil {

@@ -21,7 +21,7 @@ func (p *Program) pauseCommand() *cobra.Command {
 		Example: "  tarry pause order.unpaid --for 10m",
 		Args:    exactly("QUEUE"),
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.present("pause", &t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("for") && d == 0 {
 			return usagef("leave --for away to pause until tarry resume", "--for is 0")
 		}

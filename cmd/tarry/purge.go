@@ -27,7 +27,7 @@ It asks first, or wants --yes.`,
   tarry purge order.unpaid --due-before 1h --key-prefix test-`,
 		Args: exactly("QUEUE"),
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.present("purge", &t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		f, err := filter.of(args[0], tarry.Scheduled, tarry.Ready)
 		if err != nil {
 			return err

@@ -29,7 +29,7 @@ same time. Before it moves all it asks, or wants --yes.`,
   tarry reschedule order.unpaid --all --in 1h --yes`,
 	}
 	many := func() bool { return all || filter.given(cmd) }
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	cmd.RunE = p.present("reschedule", &t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		if many() {
 			return p.rescheduleMany(c, cmd, args[0], &t, &filter, &due, yes)
 		}

@@ -16,7 +16,7 @@ func (p *Program) resumeCommand() *cobra.Command {
 		Example: "  tarry resume order.unpaid",
 		Args:    exactly("QUEUE"),
 	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	cmd.RunE = p.present("resume", &t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		if err := c.Resume(ctx, args[0]); err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ commands finish, for up to --drain; a second one ends at once.`,
 			return usagef("give the path of a program", "the command cannot be run: %v", err)
 		}
 		w.timeout = 30 * time.Second
-		c, err := w.open(cmd.Context(), &p.settings)
+		c, err := p.openPresent(cmd.Context(), &w.target, "work")
 		if err != nil {
 			return err
 		}

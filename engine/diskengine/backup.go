@@ -16,7 +16,8 @@ import (
 
 // Backup brings the backup in a directory to what the store is now, and serves meanwhile. The
 // directory is made when it is missing; it is refused with engine.ErrInvalid when it holds anything
-// but a backup of this store. What was answered before the call is in the backup when it returns
+// but a backup of this store, and when that is of a later instant, since the store was restored from an
+// older one. What was answered before the call is in the backup when it returns
 // without an error, and durable. After an error the backup is what it was before. Files that it has not
 // yet are read again before it counts: where the store is damaged the error names the file, and is
 // engine.ErrDamaged.
@@ -147,6 +148,8 @@ func backupError(op, dir string, err error) error {
 		return fail(engine.ErrNoSpace, "free some space; what was written has been removed")
 	case errors.Is(err, disk.ErrLocked):
 		return &engine.Error{Op: op, Err: &counted{err, engine.ErrUnavailable}, Hint: "another process works there; wait until it is done"}
+	case errors.Is(err, backup.ErrLater):
+		return fail(engine.ErrInvalid, "name another directory, or remove this backup if what came later may be lost")
 	case errors.Is(err, backup.ErrOther), errors.Is(err, backup.ErrNone):
 		return fail(engine.ErrInvalid, "name another directory")
 	case errors.Is(err, backup.ErrTaken):

@@ -715,6 +715,45 @@ func TestBackupRefuses(t *testing.T) {
 	must(t, e.Close())
 }
 
+// TestBackupOfAnOlderStore: a store that was restored does not overwrite a backup that goes on where it does
+// not, as one of the store from which that backup came would.
+func TestBackupOfAnOlderStore(t *testing.T) {
+	d := disktest.New(nil)
+	p := newPlace(d, nil)
+	e := p.open(t)
+	pushKeys(t, e, "a")
+	_, err := e.Backup(t.Context(), "/backup")
+	must(t, err)
+	_, err = diskengine.RestoreOn(t.Context(), d, "/backup", "/restored")
+	must(t, err)
+	pushKeys(t, e, "b")
+	_, err = e.Backup(t.Context(), "/backup")
+	must(t, err)
+	want := restored(t, p, "/backup")
+	again := p
+	again.dir = "/restored"
+	r := again.open(t)
+	_, err = r.Backup(t.Context(), "/backup")
+	if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "later instant") {
+		t.Errorf("a backup of the older store: %v", err)
+	}
+	if _, err := r.Backup(t.Context(), "/drill"); err != nil {
+		t.Errorf("in another directory: %v", err)
+	}
+	must(t, r.Close())
+	if got := restored(t, p, "/backup"); !maps.Equal(got, want) {
+		t.Errorf("the backup holds %v, not %v", got, want)
+	}
+	_, err = e.Backup(t.Context(), "/backup")
+	must(t, err)
+	must(t, e.Close())
+	again.dir = "/backup"
+	_, err = diskengine.OpenOn(again.fs, again.dir, &again.cfg, again.tune)
+	if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "/backup is a backup; make a store of it with tarry restore /backup DIR") {
+		t.Errorf("a backup is opened: %v", err)
+	}
+}
+
 // TestRestoreCutOff: what is left of a restore that was cut off is not opened as an empty store.
 func TestRestoreCutOff(t *testing.T) {
 	d := disktest.New(nil)

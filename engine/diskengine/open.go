@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
@@ -155,6 +156,10 @@ func (e *Engine) ours() error {
 
 // foreign is the error of a directory that holds something else.
 func (e *Engine) foreign(name string) error {
+	if backup.Is(e.fs, e.dir) {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid,
+			Hint: fmt.Sprintf("%s is a backup; make a store of it with tarry restore %s DIR", e.dir, e.dir)}
+	}
 	return &engine.Error{Op: "open", Err: engine.ErrInvalid,
 		Hint: fmt.Sprintf("%s is no store of tarry: it holds %s; name an empty directory or a new one", e.dir, name)}
 }

@@ -166,9 +166,9 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	case cause == nil:
 	case cause == errTimeout:
 		e.measured.lost()
-		return c.fail(engine.ErrUnavailable, e.base.String()+" did not answer in time; "+engine.HintUnknown)
+		return c.fail(engine.ErrUnavailable, e.base.String()+" did not answer in time"+c.unknown())
 	case ctx.Err() != nil:
-		return c.fail(ctx.Err(), "")
+		return c.fail(ctx.Err(), e.base.String()+" had not answered by then"+c.unknown())
 	}
 	e.measured.lost()
 	var ue *url.Error
@@ -176,10 +176,18 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 		err = ue.Err // it repeats the URL
 	}
 	hint := "the server at " + e.base.String() + " does not answer: " + engine.KeptReason(err.Error())
-	if c.method != http.MethodGet && attempt.FateOf(err) == attempt.Unknown {
-		hint += "; " + engine.HintUnknown
+	if attempt.FateOf(err) == attempt.Unknown {
+		hint += c.unknown()
 	}
 	return c.fail(engine.ErrUnavailable, hint)
+}
+
+// unknown is what is added to the hint of a call that was sent and got no answer.
+func (c *call) unknown() string {
+	if c.method == http.MethodGet { // it changes nothing
+		return ""
+	}
+	return "; " + engine.HintUnknown
 }
 
 // partial is the error of a call that did a part of its work.

@@ -59,7 +59,7 @@ type Result struct {
 // missing. What the generation in force has not yet is read again before the new one is put in force:
 // a store that is damaged is a *disk.DamageError with ErrSource, or ErrCopy where only a copy is. After
 // an error the backup is what it was before, or, where the disk does not say, one or
-// the other.
+// the other. A backup that goes on where the store does not is refused with ErrLater.
 func Take(f disk.FS, dir string, src Source, cfg *Config) (_ Result, err error) {
 	c := cfg.withDefaults()
 	p, err := open(f, dir, true)
@@ -120,7 +120,9 @@ func (p *place) fill(x *files, h *head, before string, src Source) error {
 	if err != nil {
 		return err
 	}
-	h.end = uint64(copied.End)
+	if h.end = uint64(copied.End); p.head != nil && h.end < p.head.end { // a log never gets shorter
+		return fmt.Errorf("%w: %s", ErrLater, p.dir)
+	}
 	x.n, x.bytes, x.copied = x.n+copied.Files, x.bytes+copied.Bytes, x.copied+copied.Bytes
 	if before != "" {
 		before = filepath.Join(before, runsName)

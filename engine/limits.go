@@ -150,7 +150,7 @@ func (m *Message) Validate(op string, maxBody int) error {
 		return err
 	}
 	if len(m.Body) > maxBody {
-		return refusal(op, ref, ErrTooLarge, fmt.Sprintf("the body has %d bytes; at most %d are allowed", len(m.Body), maxBody))
+		return refusal(op, ref, ErrTooLarge, fmt.Sprintf("the body has %d bytes; at most %d are allowed: push a reference to the data, or allow more (MaxBody of the client or server, --max-body of tarry serve)", len(m.Body), maxBody))
 	}
 	if m.OnConflict > Rearm {
 		return Invalid(op, ref, "unknown conflict policy %d", m.OnConflict)

@@ -113,6 +113,8 @@ func conflictHint(err error, r tarry.Pushed) error {
 	switch {
 	case errors.Is(err, tarry.ErrExists) && r.State == tarry.Finished:
 		with.Hint = fmt.Sprintf("id %s held it and was %s at %s, which is remembered; --on-conflict replace begins anew", r.ID, r.Ending, formatTime(r.Ended))
+	case errors.Is(err, tarry.ErrExists) && r.State == tarry.Leased:
+		with.Hint = fmt.Sprintf("id %s holds it, and a worker has it: until that is settled only --on-conflict keep is not refused", r.ID)
 	case errors.Is(err, tarry.ErrExists):
 		with.Hint = fmt.Sprintf("id %s holds it, %s, due %s; choose with --on-conflict keep, replace, keep_due or rearm", r.ID, r.State, formatTime(r.Due))
 	case errors.Is(err, tarry.ErrLeased):

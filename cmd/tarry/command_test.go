@@ -172,6 +172,7 @@ func TestWrongUsage(t *testing.T) {
 		{args: "version 2", stderr: `tarry: too many arguments.*`},
 		{args: "serve --http nowhere", stderr: `tarry: --http "nowhere" is not an address.*`},
 		{args: "serve --http 127.0.0.1:99999", stderr: `tarry: cannot listen on .*`},
+		{args: "serve --max-body 10MO --http 127.0.0.1:0", stderr: `tarry: .*"10MO" is not a size such as 65536, 64KiB, 512MiB or 2GiB.*`},
 		{args: "serve --max-body 0 --http 127.0.0.1:0", stderr: `tarry: --max-body 0.*`},
 		{args: "serve --max-buffered 0 --http 127.0.0.1:0", stderr: `tarry: --max-buffered 0.*`},
 		{args: "serve --max-connections -1 --http 127.0.0.1:0", stderr: `tarry: --max-connections -1.*`},
@@ -190,6 +191,8 @@ func TestWrongUsage(t *testing.T) {
 		s.stderr += "\n"
 		run1(t, w, s)
 	}
+	env := world{env: []string{"TARRY_SERVER=nowhere"}}
+	run1(t, env, step{args: "queues", code: exitUsage, stderr: `tarry: TARRY_SERVER is not an http URL.*\n`})
 }
 
 func TestTooLargeBody(t *testing.T) {

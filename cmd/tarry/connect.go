@@ -58,7 +58,7 @@ func (t *target) url(s *settings) (string, error) {
 	}
 	u, err := url.Parse(t.server)
 	if err != nil || !isServer(u) {
-		return "", usagef("a server is given as in "+defaultServer, "--server is not an http URL")
+		return "", usagef("a server is given as in "+defaultServer, "%s is not an http URL", s.where("server"))
 	}
 	if err := t.bearer.check(); err != nil {
 		return "", err

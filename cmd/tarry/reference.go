@@ -21,15 +21,18 @@ func (v *idValue) Type() string   { return "id" }
 
 func (v *idValue) Set(s string) error {
 	v.given = true
-	if s != "\x00" {
+	if s != asArgument {
 		v.value = s
 	}
 	return nil
 }
 
+// asArgument is the value of --id where the id stands as an argument behind it, as help shows it.
+const asArgument = "the argument"
+
 func (r *refArg) add(cmd *cobra.Command) {
 	f := cmd.Flags().VarPF(&r.id, "id", "", "name the message by its id instead of its key")
-	f.NoOptDefVal = "\x00"
+	f.NoOptDefVal = asArgument
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		names := []string{"QUEUE", "KEY"}
 		if r.id.given {

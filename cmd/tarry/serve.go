@@ -30,7 +30,7 @@ type serveFlags struct {
 	store, storeFile string
 	http             string
 	hosts            []string
-	maxBody          int
+	maxBody          int64
 	maxBuffered      int64
 	maxConnections   int
 	maxViewers       int
@@ -72,12 +72,13 @@ other names under which it is called, as behind a proxy, it is told with --host.
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.store, "store", defaultStore, "where the messages lie: disk:DIR, or mem: for nothing that must last")
+	f.StringVar(&s.store, "store", defaultStore, "where the messages lie: disk:DIR, mem: for nothing that must last, or the URL of a Redis, PostgreSQL, MySQL or RabbitMQ server, such as redis://127.0.0.1:6379")
 	f.StringVar(&s.storeFile, "store-file", "", "file that holds the store's URL")
 	f.StringVar(&s.http, "http", "127.0.0.1:8277", "address to listen on; port 0 takes a free one")
 	f.StringSliceVar(&s.hosts, "host", nil, "name that the server answers for, such as tarry.example.com or *.example.com; may be repeated")
-	f.IntVar(&s.maxBody, "max-body", tarry.DefaultMaxBody, "largest body of a message, in bytes")
-	f.Int64Var(&s.maxBuffered, "max-buffered", server.DefaultMaxBuffered, "bytes of requests and answers held in memory at once")
+	s.maxBody, s.maxBuffered = tarry.DefaultMaxBody, server.DefaultMaxBuffered
+	f.Var((*sizeValue)(&s.maxBody), "max-body", "largest body of a message, such as 64KiB or 2MiB")
+	f.Var((*sizeValue)(&s.maxBuffered), "max-buffered", "bytes of requests and answers held in memory at once, such as 512MiB")
 	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
 	f.IntVar(&s.maxViewers, "max-viewers", server.DefaultMaxViewers, "who may watch the dashboard and GET /v1/live at once; at most half of the connections")
 	f.BoolVar(&s.trends, "trends", true, "keep in memory what happened in the last three days, for the dashboard, tarry top and tarry status")
@@ -165,7 +166,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	opening, served := server.NewOpening(cfg), make(chan error, 1)
 	go func() { served <- opening.Serve(serving, l) }()
 	notify(logger, "STATUS=opening the store")
-	c, err := openStore(ctx, store, &tarry.Config{MaxBody: s.maxBody, PushMiddleware: spans.pushes(), Logger: logger, Meter: meter})
+	c, err := openStore(ctx, store, &tarry.Config{MaxBody: int(s.maxBody), PushMiddleware: spans.pushes(), Logger: logger, Meter: meter})
 	if err != nil {
 		end()
 		<-served
@@ -212,9 +213,9 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 func (s *serveFlags) check() error {
 	switch {
 	case s.maxBody < 1:
-		return usagef("it is a number of bytes, such as 1048576", "--max-body %d is less than 1", s.maxBody)
+		return usagef("it is a size such as 1MiB", "--max-body %d is less than 1", s.maxBody)
 	case s.maxBuffered < 1:
-		return usagef("it is a number of bytes, such as 268435456", "--max-buffered %d is less than 1", s.maxBuffered)
+		return usagef("it is a size such as 256MiB", "--max-buffered %d is less than 1", s.maxBuffered)
 	case s.maxConnections < 1:
 		return usagef("it is a number of connections, such as 4096", "--max-connections %d is less than 1", s.maxConnections)
 	case s.maxViewers < 1:

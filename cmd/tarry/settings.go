@@ -72,6 +72,17 @@ func envName(flag string) string {
 	return "TARRY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// where names what gave a setting.
+func (s *settings) where(flag string) string {
+	switch s.levels[flag] {
+	case fromEnv:
+		return envName(flag)
+	case fromFile:
+		return s.file.path + ": " + fileName(flag)
+	}
+	return "--" + flag
+}
+
 func fileName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // load fills the settings of cmd that no flag gives.

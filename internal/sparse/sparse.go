@@ -24,6 +24,13 @@ func New(first int, every time.Duration) *Lines {
 	return &Lines{limit: rate.NewLimiter(rate.Every(every), first)}
 }
 
+// Skip notes a line that its writer leaves out.
+func (l *Lines) Skip() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left++
+}
+
 // Next reports whether the next line is to be written, and how many were not since the
 // last that was.
 func (l *Lines) Next() (left int, ok bool) {

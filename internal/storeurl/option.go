@@ -67,7 +67,7 @@ func (r *Reader) Duration(name string, to *time.Duration) bool {
 
 // Bytes takes out an option that is a size: a number of bytes, or one with a unit.
 func (r *Reader) Bytes(name string, to *int64) bool {
-	return set(r, name, to, parseBytes, "a size such as 65536, 64KiB, 512MiB or 2GiB")
+	return set(r, name, to, ParseBytes, "a size such as 65536, 64KiB, 512MiB or 2GiB")
 }
 
 // Secret takes out an option that names a file, and reads the secret in it, without
@@ -156,7 +156,8 @@ var units = []struct {
 	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
 }
 
-func parseBytes(s string) (int64, error) {
+// ParseBytes reads a number of bytes, or one with a unit: KiB, MiB, GiB, TiB, kB, KB, MB, GB, TB or B.
+func ParseBytes(s string) (int64, error) {
 	unit := int64(1)
 	for _, u := range units {
 		if number, ok := strings.CutSuffix(s, u.name); ok {

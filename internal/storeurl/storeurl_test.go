@@ -169,7 +169,7 @@ func FuzzBytes(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if n, err := parseBytes(s); err == nil && n < 0 {
+		if n, err := ParseBytes(s); err == nil && n < 0 {
 			t.Errorf("%q is read as %d", s, n)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -176,7 +177,7 @@ func (r *Reader) next(names []string, seen *uint32) int {
 		switch {
 		case i < 0 && r.lenient:
 		case i < 0:
-			r.Wrong("%s: no such field", engine.Clip(string(name)))
+			r.unknown(name, names)
 		case *seen&(1<<i) != 0 && !r.lenient:
 			r.Wrong("%s: given twice", names[i])
 		default:
@@ -186,6 +187,18 @@ func (r *Reader) next(names []string, seen *uint32) int {
 		r.skip()
 	}
 	return -1
+}
+
+// unknown notes a field that is not among those known.
+func (r *Reader) unknown(name []byte, known []string) {
+	if r.bad != nil {
+		return
+	}
+	hint := "none is known here"
+	if len(known) > 0 {
+		hint = "known here: " + strings.Join(known, ", ")
+	}
+	r.wrongHint(hint, "%s: no such field", engine.Clip(string(name)))
 }
 
 // find returns the index of name in names, or -1. It begins behind the last one found:

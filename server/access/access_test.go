@@ -342,6 +342,9 @@ func TestFailuresAreHeldUp(t *testing.T) {
 		if got := strings.Count(log.String(), "\n"); got != 4 { // 1, 2, 4, 8
 			t.Errorf("%d lines were logged: %s", got, &log)
 		}
+		if !strings.Contains(log.String(), "failures=8 not_told=3") { // 5, 6, 7
+			t.Errorf("it is not told how many were left out: %s", &log)
+		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if got := fail(ended, "192.0.2.1:1"); got != 0 {

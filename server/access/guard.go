@@ -188,10 +188,10 @@ func bearer(r *http.Request) (string, error) {
 func (g *Guard) Refused(ctx context.Context, address string, err error) {
 	n, wait, done := g.fails.add(address, time.Now())
 	defer done()
-	if n&(n-1) == 0 {
-		if left, ok := g.told.Next(); ok {
-			g.log.Warn("a request had no valid token", "from", address, "reason", err.Error(), "failures", n, "not_told", left)
-		}
+	if n&(n-1) != 0 {
+		g.told.Skip()
+	} else if left, ok := g.told.Next(); ok {
+		g.log.Warn("a request had no valid token", "from", address, "reason", err.Error(), "failures", n, "not_told", left)
 	}
 	if wait <= 0 {
 		return

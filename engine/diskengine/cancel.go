@@ -48,6 +48,9 @@ func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
 	if errors.Is(err, run.ErrDamaged) {
 		return c.discard(q, ref, err)
 	}
+	if illegible(err) {
+		return c.unreadable(ref, err), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +83,7 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	}
 	if at.src == nil {
 		at, err = c.spotOfID(ref.ID)
-		if errors.Is(err, run.ErrDamaged) {
+		if illegible(err) {
 			return c.unreadable(ref, err), nil
 		}
 		if err != nil {

@@ -59,6 +59,7 @@ type Engine struct {
 	recent   *recent.Recent
 	leases   *recent.Leases
 	runs     *sources
+	changes  uint64 // how often the runs have become others
 	queues   map[string]*queue
 	numbered map[uint32]*queue
 	most     int   // queues that the maps have room for
@@ -120,6 +121,7 @@ func (e *Engine) pending() int64 { return e.live - e.hidden }
 
 // setRuns replaces the set of runs. The lock is held.
 func (e *Engine) setRuns(s *sources) {
+	e.changes++
 	e.runs = s
 	e.outer.Store(s)
 }
@@ -146,9 +148,9 @@ func (e *Engine) stop(err error) {
 
 // damaged tells the operator of a message that cannot be read. It stays where it is and is passed
 // over.
-func (e *Engine) damaged(q *queue, id engine.ID, err error) {
+func (e *Engine) damaged(queue string, id engine.ID, err error) {
 	e.slog.Error("tarry disk: a message cannot be read and is passed over; cancel it by its id to be rid of it",
-		"queue", q.name, "id", id.String(), "error", err)
+		"queue", queue, "id", id.String(), "error", err)
 }
 
 // Close waits for calls under way and ends the engine; what it does in the background ends early.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 )
@@ -35,6 +36,12 @@ const untilThen = ", once it is closed; the rest of it serves until then"
 
 // damaged is the cause of an error that says where something cannot be read.
 func damaged(err error) error { return fmt.Errorf("%w: %w", engine.ErrDamaged, err) }
+
+// illegible reports whether an error is that a part of a run cannot be read: it is damaged, or the disk
+// does not give it, now or any more.
+func illegible(err error) bool {
+	return errors.Is(err, run.ErrDamaged) || errors.Is(err, syscall.EIO)
+}
 
 // counted is an error that programs find to be another one, whose words would mislead people: a store
 // that is in use is not out of reach, and one whose backup is damaged may be sound.
@@ -83,7 +90,10 @@ func wrap(op string, err error) error {
 	}
 	hint := ""
 	if errors.Is(err, syscall.EIO) { // of a read: one of a write stops the store
-		hint = "see to the disk; should it not be able to read that any more, close the store, and see by tarry check --repair what can be mended"
+		hint = notGivenHint
 	}
 	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: hint}
 }
+
+// notGivenHint is what to do where the disk does not give what is to be read.
+const notGivenHint = "see to the disk; should it not be able to read that any more, close the store, and see by tarry check --repair what can be mended"

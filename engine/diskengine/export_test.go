@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"time"
+	"weak"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
@@ -108,6 +109,21 @@ func (e *Engine) FlushStill(context.Context) error {
 			return err
 		}
 	}
+}
+
+// Runs are those that count, which it does not keep in memory.
+func (e *Engine) Runs() (runs []weak.Pointer[run.Run]) {
+	for _, src := range e.outer.Load().all() {
+		runs = append(runs, weak.Make(src.Run))
+	}
+	return runs
+}
+
+// LastQueue leaves a number for one more queue.
+func (e *Engine) LastQueue() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.nextQueue = recent.MaxQueue
 }
 
 // Garble makes something of the value of a recent message that is none.

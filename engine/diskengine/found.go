@@ -19,8 +19,8 @@ type found struct {
 	keys   map[keyAt]holders
 	ids    map[engine.ID]spot
 	values map[spot]run.Entry
-	broken map[spot]error  // values that are damaged
-	badKey map[keyAt]error // keys and ids that cannot be looked up, since an index is damaged
+	broken map[spot]error  // values that cannot be read
+	badKey map[keyAt]error // keys and ids that cannot be looked up, since an index cannot be read
 	badID  map[engine.ID]error
 	loads  map[*cursor]loaded
 	bytes  int // of values
@@ -122,11 +122,13 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 		switch {
 		case err == nil, errors.Is(err, run.ErrClosed): // it was merged away: the next step knows
 			return bytes, nil
-		case !errors.Is(err, run.ErrDamaged):
+		case !illegible(err):
 			return bytes, err
 		}
-		f.broken[spots[done]] = &unread{err, spots[done]}
-		spots = spots[done+1:]
+		for to := src.Reach(spots[done].pos, 1); done < len(spots) && spots[done].pos < to; done++ { // it may take long to fail
+			f.broken[spots[done]] = &unread{err, spots[done]}
+		}
+		spots = spots[done:]
 	}
 	return bytes, nil
 }

@@ -11,7 +11,8 @@ import (
 // lane is how far an area of a queue has been read from each run that has a part of it.
 type lane struct {
 	area    recent.Area
-	set     *sources // that the cursors are of
+	passes  bool   // over what the disk does not give, too: nobody waits for it
+	seen    uint64 // Engine.changes, when the cursors were made; 0: they are not
 	cursors []*cursor
 }
 
@@ -35,7 +36,10 @@ const (
 )
 
 // forget forgets what was read.
-func (l *lane) forget() { l.set, l.cursors = nil, nil }
+func (l *lane) forget() { l.seen, l.cursors = 0, nil }
+
+// stale reports whether it was read from runs that may be gone by now.
+func (l *lane) stale(e *Engine) bool { return l.seen != 0 && l.seen != e.changes }
 
 // bytes is about how much memory the lane takes.
 func (l *lane) bytes() (n int64) {
@@ -49,11 +53,11 @@ func (l *lane) bytes() (n int64) {
 
 // refresh sees to it that there is a cursor in each run, at a position.
 func (l *lane) refresh(e *Engine, q *queue, from recent.Position) {
-	if l.set == e.runs {
+	if l.seen == e.changes {
 		return
 	}
 	old := l.cursors
-	l.set, l.cursors = e.runs, nil
+	l.seen, l.cursors = e.changes, nil
 next:
 	for _, src := range e.runs.of[l.area] {
 		part, ok := src.Queue(q.num)
@@ -90,7 +94,7 @@ func (l *lane) heads(c *call, from recent.Position, until int64, timeWillDo bool
 			k.many = leastLoad
 		}
 		k.late = true
-		c.lacks.cursors = append(c.lacks.cursors, reading{k, k.src, k.next, k.end, k.many})
+		c.lacks.cursors = append(c.lacks.cursors, reading{k, k.src, k.next, k.end, k.many, l.passes})
 		err = errLack
 	}
 	return err
@@ -161,6 +165,7 @@ type reading struct {
 	src       *source
 	from, end uint32
 	many      int
+	passes    bool
 }
 
 // loaded is what was read: who was alive in [from, to).
@@ -169,7 +174,8 @@ type loaded struct {
 	turns    []turn
 }
 
-// load reads it, and passes over blocks that are damaged: the last such error is told.
+// load reads it, and passes over blocks that are damaged, or cannot be read if it may: the last such
+// error is told.
 func (r *reading) load() (some []turn, to uint32, damage, err error) {
 	to = min(r.end, r.src.Reach(r.from, r.many))
 	left := loadBytes
@@ -178,7 +184,7 @@ func (r *reading) load() (some []turn, to uint32, damage, err error) {
 		if left <= 0 {
 			to = from
 		}
-		if errors.Is(err, run.ErrDamaged) {
+		if errors.Is(err, run.ErrDamaged) || r.passes && illegible(err) {
 			damage, err = err, nil
 		}
 		if err != nil {
@@ -204,7 +210,7 @@ func (r *reading) loadFrom(some []turn, from, to uint32, left *int) (_ []turn, n
 			next = e.Pos + 1
 		}
 	}
-	if err = errors.Join(err, s.Err()); errors.Is(err, run.ErrDamaged) {
+	if err = errors.Join(err, s.Err()); illegible(err) {
 		next = r.src.Reach(s.At(), 1)
 	}
 	if cerr := s.Close(); err == nil {

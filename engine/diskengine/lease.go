@@ -10,6 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/internal/leave"
 )
@@ -61,8 +62,8 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 		for k := range pictures {
 			l, err := pictures[k].lease()
-			if err != nil {
-				q.Err = cmp.Or(q.Err, wrap("lease", err))
+			if err != nil { // nobody gets it: it dies with its last attempt
+				e.damaged(wants[i].Queue, pictures[k].id, err)
 				continue
 			}
 			q.Messages = append(q.Messages, l)
@@ -202,7 +203,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) er
 	early := before(q.front, recent.Position{At: c.ms + 1}) && len(q.turns) < c.e.room()
 	for n := 0; len(aside) < most && n < stepItems && room > 0; n++ {
 		t, m, ok, err := c.top(q)
-		if !ok {
+		if !ok && err == nil {
 			break
 		}
 		switch {
@@ -213,10 +214,12 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) er
 			continue
 		case err == errYield:
 			lack = cmp.Or(lack, err)
-		case err != nil:
-			c.e.damaged(q, t.id, err)
+		case errors.Is(err, run.ErrDamaged):
+			c.e.damaged(q.name, t.id, err)
 			q.leaves(t.due, t.id) // nobody gets it
 			continue
+		case err != nil:
+			lack = err
 		case m.past(c.ms):
 			c.expire(&m)
 			continue

@@ -94,15 +94,22 @@ func (c *call) lapseAll(q *queue) error {
 			return errYield
 		}
 		l := q.leases.First(q.num)
-		if err := c.lapse(q, l); errors.Is(err, run.ErrDamaged) {
-			c.e.damaged(q, engine.ID(l.ID), err)
+		switch err := c.lapse(q, l); {
+		case errors.Is(err, run.ErrDamaged):
+			c.e.damaged(q.name, engine.ID(l.ID), err)
 			q.lapse(l) // and has no turn
-		} else if err != nil {
+		case illegible(err): // the disk may give it later; until then it is as if it were leased
+			c.e.slog.Warn("tarry disk: what is to become of a message whose lease is over cannot be read; it is tried again", "queue", q.name, "id", engine.ID(l.ID).String(), "error", err)
+			q.leases.Extend(l, c.ms+lapseAgain.Milliseconds())
+		case err != nil:
 			return err
 		}
 	}
 	return nil
 }
+
+// lapseAgain is after what time it is tried again to end a lease whose message the disk does not give.
+const lapseAgain = 10 * time.Second
 
 // lapse notes that a lease has lapsed.
 func (q *queue) lapse(l *lease) {
@@ -227,8 +234,8 @@ func (c *call) writeDown(l *lease) error {
 		err = c.needContent(&m)
 	}
 	switch {
-	case errors.Is(err, run.ErrDamaged):
-		q.unlease(l) // nobody gets it
+	case illegible(err):
+		q.unlease(l) // nobody gets it, before the store is opened again
 	case err != nil:
 		return err
 	default:

@@ -29,7 +29,8 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	for i := range l.found {
 		info, err := l.found[i].info(lq.Body)
 		if err != nil {
-			return engine.Page{}, wrap("list", err)
+			e.damaged(lq.Queue, l.found[i].id, err)
+			continue
 		}
 		page.Messages = append(page.Messages, info)
 	}
@@ -280,7 +281,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 		}
 	}
 	if errors.Is(err, run.ErrDamaged) {
-		c.e.damaged(q, x.ID, err)
+		c.e.damaged(q.name, x.ID, err)
 		return 0, nil
 	}
 	if err != nil || !ok || !c.shown(&m) || m.past(c.ms) || m.state(c.ms) != l.state || l.place(&m) != x.Place {

@@ -51,7 +51,7 @@ func (c *call) readAll(l *lacks) error {
 			f.in(l.set)
 			spots, err = l.set.holders(k, h.upTo)
 		}
-		if errors.Is(err, run.ErrDamaged) {
+		if illegible(err) {
 			if f.badKey == nil {
 				f.badKey = make(map[keyAt]error)
 			}
@@ -69,7 +69,7 @@ func (c *call) readAll(l *lacks) error {
 	}
 	for _, id := range l.ids {
 		at, err := l.set.find(uint64(id))
-		if errors.Is(err, run.ErrDamaged) {
+		if illegible(err) {
 			if f.badID == nil {
 				f.badID = make(map[engine.ID]error)
 			}

@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"errors"
 	"math"
 	"unsafe"
 
@@ -93,6 +94,20 @@ func (q *queue) drop() {
 // least priority that waits, though front has not come to the end.
 func (c *call) knows(q *queue) bool {
 	return before(q.front, q.known) && (q.known.At > c.ms || q.sure >= int64(c.e.cfg.tune.ready))
+}
+
+// letGo forgets what was read of runs that may be gone by now, and are in memory as long as somebody has
+// something of them, which may be long where nobody calls the queue.
+func (e *Engine) letGo(q *queue) {
+	if !q.lane.stale(e) && !q.graves.stale(e) && !q.memories.stale(e) {
+		return
+	}
+	if q.lane.stale(e) {
+		q.forgetTurns()
+	}
+	q.graves.forget()
+	q.memories.forget()
+	e.weigh(q)
 }
 
 // weigh notes how much memory is taken by what is near in a queue. Where that of all queues is more
@@ -288,8 +303,9 @@ func (k *cursor) first(q *queue) int64 {
 	return never
 }
 
-// top returns the message that goes out first, whose turn is taken away; ok is false: there is
-// none, or, with errYield, there were many whose turns are left behind.
+// top returns the message that goes out first, whose turn is taken away, also when it is damaged; with
+// another error it stays. ok is false: there is none. errYield: there were many whose turns are left
+// behind.
 func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
 	for n := 0; len(q.turns) > 0; n++ {
 		if n == 4*stepItems {
@@ -297,7 +313,7 @@ func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
 		}
 		t = q.turns[0]
 		m, ok, err = c.turned(q, &t)
-		if err == errLack {
+		if err != nil && !errors.Is(err, run.ErrDamaged) { // he is asked for again
 			return t, m, true, err
 		}
 		q.drop()

@@ -137,8 +137,15 @@ func (e *Engine) openError(err error) error {
 // ours refuses a directory that holds something else than a store, before anything is written to it.
 func (e *Engine) ours() error {
 	names, err := e.fs.List(e.dir)
-	if err != nil || slices.Contains(names, manifest.Name) {
+	if err != nil {
 		return err
+	}
+	if slices.Contains(names, backup.Restoring) {
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid,
+			Hint: fmt.Sprintf("%s holds %s: a restore to it was cut off; remove it, and restore again", e.dir, backup.Restoring)}
+	}
+	if slices.Contains(names, manifest.Name) {
+		return nil
 	}
 	if onPebble(names) {
 		return pebbleError("open", e.dir)

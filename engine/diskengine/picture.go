@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"errors"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -55,6 +56,9 @@ func (c *call) keep(m *message, b []byte) []byte {
 // info is what callers may see.
 func (p *picture) info(body bool) (engine.Info, error) {
 	c, err := record.ParseContent(p.content)
+	if err == nil && c.Apart.File != 0 {
+		err = errors.New("its body stands in a file of its own, which this release does not keep")
+	}
 	if err != nil {
 		return engine.Info{}, err
 	}

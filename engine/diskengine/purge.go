@@ -253,7 +253,7 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 			}
 			continue
 		}
-		wait := time.NewTimer(againAfter)
+		wait := time.NewTimer(min(againAfter<<min(tries-1, 16), againMost))
 		select {
 		case <-wait.C:
 		case <-e.life.Done():

@@ -9,7 +9,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
 // Push keeps each message or applies its conflict policy, and answers when that is durable.
@@ -75,7 +74,7 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 				err = c.each(to-from, func(i int) error {
 					c.expect(msgs[from:to], i)
 					r, err := c.push(&msgs[from+i], &keys[from+i])
-					if errors.Is(err, run.ErrDamaged) {
+					if illegible(err) {
 						r, err = engine.PushResult{Err: c.unreadable(refOf(&msgs[from+i]), err)}, nil
 					}
 					results[from+i], pushed = r, from+i
@@ -131,7 +130,7 @@ func (c *call) pushLarge(msgs []engine.Message, results []engine.PushResult) err
 	a := newAtomicPush(msgs)
 	a.results = results
 	err := a.run(c)
-	if errors.Is(err, run.ErrDamaged) {
+	if illegible(err) {
 		results[0], err = engine.PushResult{Err: c.unreadable(refOf(&msgs[0]), err)}, nil
 	}
 	return err
@@ -194,6 +193,9 @@ func (c *call) push(in *engine.Message, hash *sought) (engine.PushResult, error)
 		return engine.PushResult{Err: err}, nil
 	}
 	q, err := c.visit(in.Queue, true)
+	if errors.Is(err, engine.ErrLimit) {
+		return engine.PushResult{Err: err}, nil
+	}
 	if err != nil {
 		return engine.PushResult{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -45,7 +46,8 @@ type queue struct {
 func (e *Engine) newQueue(name string, num uint32) *queue {
 	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never, toldAt: e.seals}
 	q.front = recent.First
-	q.lane.area, q.graves.area, q.memories.area = recent.Live, recent.Dead, recent.Finished
+	q.graves.area, q.memories.area = recent.Dead, recent.Finished
+	q.graves.passes, q.memories.passes = true, true
 	return q
 }
 
@@ -84,6 +86,10 @@ func (c *call) visit(name string, create bool) (*queue, error) {
 	if q == nil {
 		if !create {
 			return nil, nil
+		}
+		if c.e.nextQueue > recent.MaxQueue {
+			return nil, &engine.Error{Op: c.op, Queue: name, Err: engine.ErrLimit,
+				Hint: "of the numbers that the store gives to queues, also to those it has forgotten, all are used up; tarry copy brings what waits to a new one"}
 		}
 		q = c.make(name)
 	}

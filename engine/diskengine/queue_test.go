@@ -1,14 +1,19 @@
 package diskengine_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -63,4 +68,54 @@ func TestQueuesThatWentTakeNoMemory(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestQueuesThatNobodyCallsKeepNoRuns: who asked a queue once, and waits until something is due, does not
+// keep the runs in memory that there were then.
+func TestQueuesThatNobodyCallsKeepNoRuns(t *testing.T) {
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
+	var all []weak.Pointer[run.Run]
+	for i := range 20 {
+		idle := fmt.Sprint("idle", i)
+		must(t, pushAll(t, e, message(idle, "k", 1000*time.Hour), message("busy", idle, 1000*time.Hour)))
+		must(t, e.Flush(t.Context()))
+		must(t, e.Merge(t.Context()))
+		if _, err := e.Lease(t.Context(), []engine.Want{{Queue: idle, Max: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e.Runs()...)
+	}
+	must(t, e.Tidy())
+	runtime.GC()
+	runtime.GC() // those that have finalizers
+	kept := 0
+	for _, r := range all {
+		if r.Value() != nil {
+			kept++
+		}
+	}
+	if n := len(e.Runs()); kept > n || len(all) < 2*n {
+		t.Errorf("%d runs of %d are in memory, and %d count", kept, len(all), n)
+	}
+	must(t, e.Close())
+}
+
+// TestQueueNumbersEnd: the store has given all numbers to queues that there are.
+func TestQueueNumbersEnd(t *testing.T) {
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+	e.LastQueue()
+	must(t, pushAll(t, e, message("last", "", time.Hour)))
+	for range 2 {
+		r, err := e.Push(t.Context(), []engine.Message{message("beyond", "k", time.Hour), message("last", "", time.Hour)})
+		if err != nil || !errors.Is(r[0].Err, engine.ErrLimit) || !strings.Contains(r[0].Err.Error(), "tarry copy") || r[1].Err != nil {
+			t.Errorf("%v, %v", r, err)
+		}
+	}
+	if _, err := e.PushAtomic(t.Context(), []engine.Message{message("beyond", "k", time.Hour)}); !errors.Is(err, engine.ErrLimit) {
+		t.Error(err)
+	}
+	if err := e.Pause(t.Context(), "beyond", time.Hour); !errors.Is(err, engine.ErrLimit) {
+		t.Error(err)
+	}
+	must(t, e.Close())
 }

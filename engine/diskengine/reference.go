@@ -1,11 +1,8 @@
 package diskengine
 
 import (
-	"errors"
-
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
 // refer runs do on the queue of a ref, brought up to the present. An unknown queue has no message.
@@ -24,7 +21,7 @@ func (c *call) refer(ref engine.Ref, do func(q *queue, hash *sought) error) erro
 		}
 		c.see(q)
 		err = do(q, &hash[0])
-		if errors.Is(err, run.ErrDamaged) {
+		if illegible(err) {
 			err = c.unreadable(ref, err)
 		}
 		return err

@@ -11,7 +11,6 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -273,7 +272,7 @@ func (r *replay) purgeRun(q *queue, src *source) error {
 		}
 		from = part.To
 		at, err := s.At(), errors.Join(s.Err(), s.Close())
-		if errors.Is(err, run.ErrDamaged) { // as the purge itself did
+		if illegible(err) { // as the purge itself did
 			r.e.unpurged(err)
 			from, err = src.Reach(at, 1), nil
 		}
@@ -375,7 +374,7 @@ func (r *replay) know(q *queue, all []*lease) error {
 			if err == errLack { // they are large
 				break
 			}
-			if errors.Is(err, run.ErrDamaged) { // the lease will end, and nobody get the message
+			if illegible(err) { // the lease will end, and nobody get the message
 				spots = spots[1:]
 				continue
 			}

@@ -7,7 +7,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -21,7 +20,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	err := e.do(ctx, "settle", func(c *call) error {
 		return c.each(len(s), func(i int) error {
 			one, err := c.settle(&s[i])
-			if errors.Is(err, run.ErrDamaged) {
+			if illegible(err) {
 				one, err = engine.Settled{Err: c.unreadable(c.e.tokenRef(s[i].Token), err)}, nil
 			}
 			settled[i] = one

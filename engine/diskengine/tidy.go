@@ -18,8 +18,12 @@ func (k *keeper) tidy() error {
 	for some := range slices.Chunk(slices.Sorted(e.names()), stepItems) {
 		e.mu.Lock()
 		for _, name := range some {
-			switch q := e.queues[name]; {
-			case q == nil:
+			q := e.queues[name]
+			if q == nil {
+				continue
+			}
+			e.letGo(q)
+			switch {
 			case len(e.queues) > fewQueues && q.empty():
 				empty = append(empty, name)
 			case q.finished > 0 || q.dead > 0 && q.settings != nil && q.settings.DeadKeep > 0:

@@ -6,9 +6,10 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
-// unread is the error of a message that stands in a block that is damaged.
+// unread is the error of a message that stands in a block that cannot be read.
 type unread struct {
 	error
 	at spot
@@ -23,10 +24,15 @@ type unnamed struct {
 	at spot
 }
 
-// unreadable is the error of an item whose message cannot be read. The id of one that is known by its
+// unreadable is the error of an item whose message cannot be read. One that the disk does not give may be
+// given later. Of one that is damaged the id of one that is known by its
 // key is looked for when the call ends, since no lock is to be held then.
 func (c *call) unreadable(ref engine.Ref, damage error) error {
 	e := &engine.Error{Op: c.op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: damaged(damage), Hint: damagedHint(c.e.dir) + untilThen}
+	if !errors.Is(damage, run.ErrDamaged) {
+		e.Err, e.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), notGivenHint
+		return e
+	}
 	if u, ok := errors.AsType[*unread](damage); ok && u.at.src.area != recent.Finished { // a cancel does not find that
 		if ref.ID != 0 {
 			e.Hint = c.rid(ref.ID)

@@ -21,8 +21,8 @@ const (
 	logName  = "log"
 	runsName = "runs"
 
-	// restoring stands in the directory of a store until it has been restored.
-	restoring = "RESTORING"
+	// Restoring stands in the directory of a store until it has been restored.
+	Restoring = "RESTORING"
 )
 
 const (

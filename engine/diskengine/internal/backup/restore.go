@@ -100,7 +100,7 @@ func (x *files) rescue(from, to string, found *check.Report) (check.Rescued, err
 			saved.Losses = append(saved.Losses, check.Loss{File: w.File, Offset: w.Offset, What: w.What, Messages: -1, Again: true})
 		}
 	}
-	return saved, errors.Join(plain.Remove(filepath.Join(to, restoring)), plain.SyncDir(to))
+	return saved, errors.Join(plain.Remove(filepath.Join(to, Restoring)), plain.SyncDir(to))
 }
 
 // best is the head of the generation in force, or of the one that is most likely so.
@@ -125,7 +125,7 @@ func (x *files) salvage(from, to string) error {
 	if err := disk.MkdirAll(x.fs, to); err != nil {
 		return err
 	}
-	if err := errors.Join(writeFile(x.fs, filepath.Join(to, restoring), nil), x.fs.SyncDir(to)); err != nil {
+	if err := errors.Join(writeFile(x.fs, filepath.Join(to, Restoring), nil), x.fs.SyncDir(to)); err != nil {
 		return err
 	}
 	for _, sub := range []string{logName, runsName, ""} {
@@ -184,7 +184,7 @@ func (x *files) restore(from, to string) error {
 	if err := disk.MkdirAll(x.fs, to); err != nil {
 		return err
 	}
-	note := filepath.Join(to, restoring)
+	note := filepath.Join(to, Restoring)
 	if err := errors.Join(writeFile(x.fs, note, nil), x.fs.SyncDir(to)); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ const (
 // Entry is a message, or a key that is remembered.
 type Entry struct {
 	ID    uint64 // neither 0 nor the greatest number
-	Queue uint32 // below 1<<30
+	Queue uint32 // at most MaxQueue
 	Area  Area
 	At    int64  // the time by which it is ordered
 	Key   []byte // at most 65,535; empty: none
@@ -61,14 +61,14 @@ const headerSize = int(unsafe.Sizeof(header{}))
 // then the next area.
 type place uint32
 
-const (
-	areaShift = 30
-	maxQueue  = 1<<areaShift - 1
-)
+const areaShift = 30
+
+// MaxQueue is the greatest number that a queue may have.
+const MaxQueue = 1<<areaShift - 1
 
 func placeOf(queue uint32, a Area) place { return place(a)<<areaShift | place(queue) }
 
-func (p place) queue() uint32 { return uint32(p & maxQueue) }
+func (p place) queue() uint32 { return uint32(p & MaxQueue) }
 func (p place) area() Area    { return Area(p >> areaShift) }
 
 // hashKey is the hash of a key in an area.

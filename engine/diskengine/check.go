@@ -30,7 +30,7 @@ type Loss = check.Loss
 type Rescued = check.Rescued
 
 // Check reads all of the store in a directory that nobody has open, or of a backup, and says what is
-// wrong with it. It changes nothing. progress, if it is not nil, is called with the bytes that were
+// wrong with it. It changes nothing but who has the lock. progress, if it is not nil, is called with the bytes that were
 // read by then. It fails with engine.ErrUnavailable when a process has the store open, or the disk
 // cannot be read, with engine.ErrDamaged when nothing can be told of what lies there, and with
 // engine.ErrInvalid when there is no store of this kind or of a newer format.

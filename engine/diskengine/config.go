@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
 // Config sets up an Engine. A nil Config and the zero of each field mean the defaults stated.
@@ -69,6 +70,7 @@ type tuning struct {
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
 	fanIn   int   // runs of about one size that are merged
+	merged  int   // entries that they have together at most
 	openers int   // runs that are opened at the same time
 	still   bool  // nothing is done by itself: by whom it is, says export_test.go
 	onHeap  bool  // recent messages are kept where the race detector sees them
@@ -133,6 +135,7 @@ func (c *Config) withDefaults() Config {
 	t.atomic = cmp.Or(t.atomic, stepItems)
 	t.whole = cmp.Or(t.whole, defaultWhole)
 	t.fanIn = cmp.Or(t.fanIn, defaultFanIn)
+	t.merged = cmp.Or(t.merged, run.MaxEntries)
 	t.openers = cmp.Or(t.openers, runtime.GOMAXPROCS(0))
 	if t.between == nil {
 		t.between = func(string) {}

@@ -78,11 +78,11 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 		}
 	}()
 	<-moved
-	time.Sleep(20 * time.Millisecond) // the flush comes as far as it can
+	time.Sleep(100 * time.Millisecond) // the flush comes as far as it can
 	close(recording)
 	select {
 	case <-installed:
-	case <-time.After(50 * time.Millisecond): // it waits for the log, as it should
+	case <-time.After(500 * time.Millisecond): // it waits for the log, as it should
 	}
 	after := p
 	after.fs = d.Crash(disktest.Nothing())

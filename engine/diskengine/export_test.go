@@ -29,6 +29,7 @@ type Tune struct {
 	EntryBytes   int   // that an entry of the log may have
 	BlockBytes   int   // of runs
 	MergeRuns    int   // of about one size are merged
+	Merged       int   // entries that they have together at most
 	Openers      int   // runs that are opened at the same time; 0: 1, so that one call of the disk follows another
 	OnHeap       bool  // the race detector sees the recent messages
 
@@ -63,7 +64,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 		c.BallastBytes = -1
 	}
 	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, atomic: t.Atomic, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes,
-		fanIn: t.MergeRuns, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
+		fanIn: t.MergeRuns, merged: t.Merged, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
 			if c.e.live > 300 { // it looks at all

@@ -57,7 +57,7 @@ func (k *keeper) choose() []*source {
 		list = slices.DeleteFunc(list, func(s *source) bool { return s.living() == 0 })
 		for _, src := range list {
 			if src.thin() {
-				return beside(list, src)
+				return k.within(beside(list, src))
 			}
 			bytes, left = bytes+src.Bytes(), left+src.left()
 			if worst == nil || src.share() < worst.share() {
@@ -71,7 +71,9 @@ func (k *keeper) choose() []*source {
 				n++
 			}
 			if fan := k.e.cfg.tune.fanIn; n-i >= fan {
-				return list[i:min(n, i+4*fan)]
+				if some := k.within(list[i:min(n, i+4*fan)]); len(some) > 1 {
+					return some
+				}
 			}
 			i = n
 		}
@@ -85,10 +87,22 @@ func (k *keeper) choose() []*source {
 // living is how many are alive in a run.
 func (s *source) living() int { return s.Count(0, s.Len()) }
 
-// beside returns a run and those that are not larger and have lost many too.
-func beside(list []*source, src *source) (some []*source) {
+// within returns the first of some runs, as many as one may hold all that is alive in them.
+func (k *keeper) within(some []*source) []*source {
+	entries := 0
+	for n, src := range some {
+		if entries += src.living(); n > 0 && entries > k.e.cfg.tune.merged {
+			return some[:n]
+		}
+	}
+	return some
+}
+
+// beside returns a run, and behind it those that are not larger and have lost many too.
+func beside(list []*source, src *source) []*source {
+	some := []*source{src}
 	for _, o := range list {
-		if o == src || o.share() < 0.8 && o.living() <= 4*src.living() {
+		if o != src && o.share() < 0.8 && o.living() <= 4*src.living() {
 			some = append(some, o)
 		}
 	}

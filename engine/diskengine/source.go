@@ -10,7 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
-// source is an open run. Its fields are guarded by Engine.mu, but for those of the run.
+// source is an open run. Its fields are guarded by Engine.mu, but for those of the run, and marks, which is
+// the keeper's.
 type source struct {
 	*run.Run
 	area  recent.Area

@@ -41,15 +41,10 @@ func (c *counted) step(grow float64) {
 	}
 	i := c.rng.IntN(len(c.all))
 	e := c.draw(c.all[i].ID)
-	switch c.rng.IntN(4) {
+	switch c.rng.IntN(2) {
 	case 0:
 		c.Put(e)
 		c.all[i] = e
-	case 1:
-		e.Queue = c.all[i].Queue
-		if c.Move(e.ID, e.Area, e.At) {
-			c.all[i] = e
-		}
 	default:
 		c.Remove(e.ID)
 		last := len(c.all) - 1

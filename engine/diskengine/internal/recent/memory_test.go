@@ -181,8 +181,9 @@ func TestReadersSideBySide(t *testing.T) {
 			mu.Lock()
 			r.Add(message(id))
 			r.Remove(id - 1500)
-			if id%4 == 0 {
-				r.Move(id, Dead, 5)
+			if e, ok := r.ByID(id); ok && id%4 == 0 {
+				e.Area, e.At = Dead, 5
+				r.Put(e)
 			}
 			mu.Unlock()
 		}

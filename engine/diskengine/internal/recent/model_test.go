@@ -123,16 +123,6 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			m.went(e.ID)
 			m.set(want)
 		},
-		"move": func(t *rapid.T) {
-			id := m.any(t)
-			was, ok := m.all[id]
-			e := m.moved(t, was)
-			if got, want := m.Move(id, e.Area, e.At), ok && !was.Sealed; got != want {
-				t.Fatalf("move %d: %v, want %v", id, got, want)
-			} else if want {
-				m.set(e)
-			}
-		},
 		"stage": func(t *rapid.T) {
 			s := m.Stage()
 			var all []Entry

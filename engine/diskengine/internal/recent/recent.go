@@ -24,8 +24,8 @@ type Config struct {
 // Recent is the entries that stand in no run yet: a window that takes them in, sealed ones that are
 // being written to runs, and those that were put together beside and are still to be folded.
 //
-// Methods that look may be called side by side. Those that change something - Add, Put, Move,
-// Remove, Expect, Seal, Reveal, Fold, and Pass and Drop of what is sealed - are called while nothing else is: the
+// Methods that look may be called side by side. Those that change something - Add, Put, Remove,
+// Expect, Seal, Reveal, Fold, and Pass and Drop of what is sealed - are called while nothing else is: the
 // caller has a lock. What is found is to be read until the next of them.
 type Recent struct {
 	pool   *pool
@@ -87,22 +87,6 @@ func (e *Entry) check() {
 	if e.ID == 0 || e.ID == math.MaxUint64 || e.Queue > MaxQueue || e.Area >= areas || len(e.Key) > math.MaxUint16 || uint64(len(e.Value)+len(e.Tail)) > math.MaxUint32-math.MaxUint16 {
 		panic(fmt.Sprintf("recent: entry %d of queue %d, area %d, with %d bytes of key and %d of value", e.ID, e.Queue, e.Area, len(e.Key), len(e.Value)))
 	}
-}
-
-// Move changes the area and the time of an entry, and reports whether it did: if the entry
-// stands in a sealed window, or nowhere, nothing is changed.
-func (r *Recent) Move(id uint64, a Area, at int64) bool {
-	w := r.active
-	ref, h := w.byID(id)
-	for i := 0; h == nil && i < len(r.staged); i++ {
-		w = r.staged[i].w
-		ref, h = w.byID(id)
-	}
-	if h == nil {
-		return false
-	}
-	w.move(ref, h, placeOf(h.place.queue(), a), at)
-	return true
 }
 
 // Remove takes an entry away, and reports whether it was there.

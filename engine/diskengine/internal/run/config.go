@@ -38,7 +38,7 @@ type Config struct {
 	// may wait. An error of it ends the work. nil: nothing.
 	Pace func(written int) error
 
-	// Salt returns a random number for each run. nil: crypto/rand.
+	// Salt returns a random number for each run. nil: math/rand/v2 does.
 	Salt func() uint64
 
 	slice int // bytes in a write, at most; 0: outSlice

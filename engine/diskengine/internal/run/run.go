@@ -68,9 +68,6 @@ func open(fs disk.FS, dir string, number uint64, cfg *Config, room filter) (*Run
 // Number is that of the run.
 func (r *Run) Number() uint64 { return r.number }
 
-// Keys is how many entries have keys.
-func (r *Run) Keys() int { return int(r.footer.keys) }
-
 // Bytes is how long the file is.
 func (r *Run) Bytes() int64 { return r.footer.part(kindQueues).end + footerSize }
 

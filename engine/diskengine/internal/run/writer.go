@@ -148,9 +148,6 @@ func (w *Writer) writeBlock(long int, values ...[]byte) error {
 	return w.out.block(kindData, plain, w.count, w.whole)
 }
 
-// Bytes is how long the file is so far, about.
-func (w *Writer) Bytes() int64 { return w.out.off + int64(w.heads.size()+len(w.values)) }
-
 // Finish writes the indexes, makes the run durable, and opens it.
 func (w *Writer) Finish() (*Run, error) {
 	return w.finish(newFilter(w.keys.n, freshBits), w.keys.streams(), w.ids.streams())

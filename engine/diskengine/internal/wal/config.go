@@ -60,7 +60,7 @@ type Config struct {
 	// at a time, and RetryFor is negative.
 	Still bool
 
-	// Salt returns a random number for each segment that is begun. nil: crypto/rand.
+	// Salt returns a random number for each segment that is begun. nil: math/rand/v2 does.
 	Salt func() uint64
 }
 

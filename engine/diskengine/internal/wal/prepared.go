@@ -28,9 +28,6 @@ func (p *Prepared) Drop() {
 	}
 }
 
-// Len is how many bytes the entry has by now.
-func (p *Prepared) Len() int { return len(p.Bytes) - preparedHead }
-
 // AppendPrepared is Append of what was prepared, and of a last part that is copied. The bytes are the
 // log's afterwards.
 func (l *Log) AppendPrepared(kind byte, p *Prepared, last []byte) (Pos, error) {

@@ -65,11 +65,12 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 		}
 		return ctx.Err()
 	}
+	fs := e.cfg.tune.fs // not the store's: should another disk not answer, that says nothing of its own
 	src := backup.Source{State: *pin.state, Runs: e.runsDir(), Taken: e.cfg.Now(), Log: func(dir string) (wal.Copied, error) {
 		defer pin.log.Release()
-		return pin.log.Copy(e.fs, dir, pace)
+		return pin.log.Copy(fs, dir, pace)
 	}}
-	r, err := backup.Take(e.fs, dir, src, &backup.Config{Pace: pace, Left: func(err error) {
+	r, err := backup.Take(fs, dir, src, &backup.Config{Pace: pace, Left: func(err error) {
 		e.slog.Warn("tarry disk: what a backup does not need any more could not be removed; the next one tries again", "dir", dir, "error", err)
 	}})
 	if errors.Is(err, backup.ErrSource) {

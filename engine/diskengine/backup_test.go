@@ -715,6 +715,33 @@ func TestBackupRefuses(t *testing.T) {
 	must(t, e.Close())
 }
 
+// TestBackupToADiskThatDoesNotAnswer: the store, on another one, is as ready as it was.
+func TestBackupToADiskThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := disktest.New(nil)
+		p := newPlace(d, nil)
+		e := p.open(t)
+		pushKeys(t, e, "a")
+		answers := make(chan struct{})
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync && strings.HasPrefix(c.Name, "/backup") {
+				<-answers
+			}
+			return nil
+		})
+		made := make(chan error)
+		go func() {
+			_, err := e.Backup(t.Context(), "/backup")
+			made <- err
+		}()
+		time.Sleep(time.Minute)
+		pushKeys(t, e, "b")
+		must(t, e.Ready(t.Context()))
+		close(answers)
+		must(t, errors.Join(<-made, e.Close()))
+	})
+}
+
 // TestBackupOfAnOlderStore: a store that was restored does not overwrite a backup that goes on where it does
 // not, as one of the store from which that backup came would.
 func TestBackupOfAnOlderStore(t *testing.T) {

@@ -168,9 +168,11 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 				err = errors.Join(err, src.Remove())
 			}
 		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		w.Again()
+		for more := true; more; {
+			e.mu.Lock()
+			more = w.Again(16 * stepItems)
+			e.mu.Unlock()
+		}
 	}()
 	for a := recent.Live; a <= recent.Finished; a++ {
 		src, err := k.write(w, a)

@@ -199,7 +199,11 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			if m.flight == nil {
 				t.Skip()
 			}
-			m.flight.Again()
+			for m.flight.Again(rapid.IntRange(0, 10).Draw(t, "undone") + 1) {
+				if rapid.Bool().Draw(t, "remove meanwhile") {
+					m.remove(t, m.any(t))
+				}
+			}
 			m.begin(m.flight)
 		},
 		"drop": func(t *rapid.T) {

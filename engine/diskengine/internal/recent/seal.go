@@ -7,6 +7,9 @@ import "math"
 type Sealed struct {
 	of *Recent
 	w  *window
+
+	undoing bool // Again has begun
+	undone  item // the first that it has not looked at
 }
 
 // Seal begins a new window, and returns the one before. There may be several that are sealed. All that
@@ -91,14 +94,22 @@ func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 	return n
 }
 
-// Again lets Pass begin anew in all areas, when what was passed could not be written. It takes
-// as long as there are entries.
-func (s *Sealed) Again() {
+// Again lets Pass begin anew in all areas, when what was passed could not be written. It looks at so many
+// entries at most, and reports whether there are more: Pass is called once there are none.
+func (s *Sealed) Again(most int) (more bool) {
 	w := s.w
-	for c := w.order.seek(item{at: math.MinInt64}); c.item() != nil; c.next() {
+	if !s.undoing {
+		s.undoing, s.undone = true, item{at: math.MinInt64}
+	}
+	for c := w.order.seek(s.undone); c.item() != nil; c.next() {
+		if most--; most < 0 {
+			s.undone = *c.item()
+			return true
+		}
 		w.arena.at(ref(c.item().ref)).ordinal = 0
 	}
-	w.passes = [areas]pass{}
+	s.undoing, w.passes = false, [areas]pass{}
+	return false
 }
 
 // Left returns the ordinals of those of an area that were removed after they had been passed,

@@ -49,6 +49,10 @@ func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
 	defer calls.Close()
 	late := func(eng engine.Engine) { _ = eng.Close() }
 	eng, err := leaving(ctx, &calls, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
+	var shaped *Error
+	if cerr := ctx.Err(); err != nil && cerr != nil && !errors.As(err, &shaped) {
+		return nil, &Error{Op: "open", Err: cerr, Hint: "the store had not answered by then"}
+	}
 	if err != nil {
 		return nil, fail("open", Ref{}, err)
 	}

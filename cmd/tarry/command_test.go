@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"regexp"
 	"strings"
 	"testing"
@@ -210,6 +211,12 @@ func TestTooLargeBody(t *testing.T) {
 
 func TestNotReachable(t *testing.T) {
 	run1(t, world{}, step{args: "queues --server http://127.0.0.1:1", code: exitUnavailable, stderr: "tarry: open: .*is it running. tarry serve starts a server.*\n"})
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	run1(t, world{}, step{args: "queues --timeout 100ms --server http://" + silent.Addr().String(), code: exitUnavailable, stderr: `tarry: open: .*\(the server at 127\.0\.0\.1:\d+ did not answer within 100ms; --timeout allows more\)\n`})
 	run1(t, world{}, step{args: "serve --store redis://127.0.0.1:1 --http 127.0.0.1:0", code: exitUnavailable, stderr: "tarry: open: .*check that Redis runs.*\n"})
 }
 

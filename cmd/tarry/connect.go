@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 )
 
 const (
@@ -75,7 +78,15 @@ func (t *target) open(ctx context.Context, s *settings) (*tarry.Client, error) {
 	}
 	ctx, cancel := t.limit(ctx)
 	defer cancel()
-	return openStore(ctx, u, nil)
+	c, err := openStore(ctx, u, nil)
+	if errors.Is(err, context.DeadlineExceeded) {
+		what := "the store"
+		if u, perr := url.Parse(u); perr == nil && isServer(u) {
+			what = "the server at " + u.Host
+		}
+		return nil, &engine.Error{Op: "open", Err: tarry.ErrUnavailable, Hint: fmt.Sprintf("%s did not answer within %s; --timeout allows more", what, t.timeout)}
+	}
+	return c, err
 }
 
 func (t *target) limit(ctx context.Context) (context.Context, context.CancelFunc) {

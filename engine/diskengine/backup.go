@@ -17,7 +17,7 @@ import (
 // Backup brings the backup in a directory to what the store is now, and serves meanwhile. The
 // directory is made when it is missing; it is refused with engine.ErrInvalid when it holds anything
 // but a backup of this store, and when that is of a later instant, since the store was restored from an
-// older one. What was answered before the call is in the backup when it returns
+// older one or repaired. What was answered before the call is in the backup when it returns
 // without an error, and durable. After an error the backup is what it was before. Files that it has not
 // yet are read again before it counts: where the store is damaged the error names the file, and is
 // engine.ErrDamaged.

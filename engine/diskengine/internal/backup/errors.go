@@ -12,8 +12,9 @@ var (
 	// ErrOther says that a backup is one of another store.
 	ErrOther = errors.New("this is a backup of another store")
 
-	// ErrLater says that a backup goes on where the store does not: that was restored from an older one.
-	ErrLater = errors.New("the backup is of a later instant than this store, which was restored from an older one")
+	// ErrLater says that a backup goes on where the store does not: that was restored from an older one, or
+	// repaired.
+	ErrLater = errors.New("the backup is of a later instant than this store, which was restored from an older one, or repaired")
 
 	// ErrTaken says that a directory holds something.
 	ErrTaken = errors.New("the directory is not empty")

@@ -37,6 +37,9 @@ func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
 		return err, nil
 	}
 	q, err := c.visit(ref.Queue, false)
+	if illegible(err) {
+		return c.unreadable(ref, err), nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -522,6 +523,71 @@ func TestDamageWithARightChecksum(t *testing.T) {
 	must(t, errors.Join(append(errs, err)...))
 	if info, err := e.Queue(t.Context(), "q"); err != nil || info.Ready+info.Leased != 0 {
 		t.Errorf("left is %+v %v", info, err)
+	}
+	must(t, e.Close())
+}
+
+// TestTurnOfWhatIsDamaged: a message has its turn, and is in a run that is damaged when it comes. The operator is
+// told, and no one waits for it.
+func TestTurnOfWhatIsDamaged(t *testing.T) {
+	var log lines
+	d := disktest.New(nil)
+	e := place{d, "data", diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+	must(t, pushAll(t, e, message("q", "a", 0), message("q", "b", 0)))
+	settle(t, e, lease(t, e, "q", 1), engine.Ack) // the other has its turn
+	must(t, e.Flush(t.Context()))
+	spoil(t, d, 100)
+	g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 5}})
+	if err != nil || g.Queues[0].Err != nil || len(g.Queues[0].Messages) > 0 || g.Queues[0].More {
+		t.Errorf("%+v, %v", g, err)
+	}
+	if !strings.Contains(log.String(), "a message cannot be read and is passed over") {
+		t.Errorf("nobody is told: %s", log.String())
+	}
+	must(t, e.Close())
+}
+
+// TestRecentThatMeansNothing: nor does one keep the others back that is in no run yet.
+func TestRecentThatMeansNothing(t *testing.T) {
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+	r, err := e.Push(t.Context(), []engine.Message{message("q", "a", 0)})
+	must(t, err)
+	must(t, pushAll(t, e, message("q", "b", 0)))
+	e.Garble(r[0].ID)
+	if got := drain(t, e); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("leased are %q", got)
+	}
+	must(t, e.Close())
+}
+
+// TestFlushOfManyFails: a flush of more than is begun anew in one slice fails, and then succeeds.
+func TestFlushOfManyFails(t *testing.T) {
+	const n = 10_000
+	d := disktest.New(nil)
+	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 1 << 20, AheadSpans: -1}}.open(t)
+	for i := 0; i < n; i += 1000 {
+		var some []engine.Message
+		for k := range 1000 {
+			some = append(some, message("q", fmt.Sprint(i+k), 0))
+		}
+		must(t, pushAll(t, e, some...))
+	}
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Create && strings.HasSuffix(c.Name, "MANIFEST.new") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	if err := e.Flush(t.Context()); err == nil {
+		t.Error("it has not failed")
+	}
+	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "1"}, {Queue: "q", Key: "9999"}})
+	must(t, errors.Join(append(errs, err)...))
+	d.Hook(nil)
+	must(t, e.Flush(t.Context()))
+	must(t, e.Sound())
+	if got := drain(t, e); len(got) != n-2 {
+		t.Errorf("%d are leased", len(got))
 	}
 	must(t, e.Close())
 }

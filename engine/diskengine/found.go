@@ -20,6 +20,7 @@ type found struct {
 	ids    map[engine.ID]spot
 	values map[spot]run.Entry
 	broken map[spot]error  // values that cannot be read
+	blocks map[spot]error  // blocks that cannot be read, by their first entries
 	badKey map[keyAt]error // keys and ids that cannot be looked up, since an index cannot be read
 	badID  map[engine.ID]error
 	loads  map[*cursor]loaded
@@ -67,6 +68,9 @@ func (f *found) now(s spot) spot {
 // readValues reads values up to AnswerBytes and one more, the first in any case. Each block is read
 // a few times at most: values are read some at a time, more and more, since they may be large.
 func (f *found) readValues(spots []spot) error {
+	if len(f.blocks) > 0 {
+		spots = slices.DeleteFunc(slices.Clone(spots), func(at spot) bool { return f.unread(at) != nil })
+	}
 	if len(spots) == 0 {
 		return nil
 	}
@@ -125,12 +129,29 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 		case !illegible(err):
 			return bytes, err
 		}
-		for to := src.Reach(spots[done].pos, 1); done < len(spots) && spots[done].pos < to; done++ { // it may take long to fail
-			f.broken[spots[done]] = &unread{err, spots[done]}
+		if f.blocks == nil {
+			f.blocks = make(map[spot]error)
+		}
+		f.blocks[blockOf(spots[done])] = err // it may have taken long to fail
+		for to := src.Reach(spots[done].pos, 1); done < len(spots) && spots[done].pos < to; done++ {
 		}
 		spots = spots[done:]
 	}
 	return bytes, nil
+}
+
+// blockOf is the first entry of the block in which a spot is.
+func blockOf(at spot) spot { return spot{at.src, at.src.Begin(at.pos)} }
+
+// unread is why a value cannot be read; nil: nobody has tried, or it can.
+func (f *found) unread(at spot) error {
+	if err := f.broken[at]; err != nil || len(f.blocks) == 0 {
+		return err
+	}
+	if err := f.blocks[blockOf(at)]; err != nil {
+		return &unread{err, at}
+	}
+	return nil
 }
 
 // cut forgets the contents of those who live and have a key, but for their heads: nothing else is asked of

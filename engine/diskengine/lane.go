@@ -2,6 +2,7 @@ package diskengine
 
 import (
 	"errors"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
@@ -11,8 +12,8 @@ import (
 // lane is how far an area of a queue has been read from each run that has a part of it.
 type lane struct {
 	area    recent.Area
-	passes  bool   // over what the disk does not give, too: nobody waits for it
-	seen    uint64 // Engine.changes, when the cursors were made; 0: they are not
+	used    time.Time // when it was last
+	seen    uint64    // Engine.changes, when the cursors were made; 0: they are not
 	cursors []*cursor
 }
 
@@ -38,8 +39,13 @@ const (
 // forget forgets what was read.
 func (l *lane) forget() { l.seen, l.cursors = 0, nil }
 
-// stale reports whether it was read from runs that may be gone by now.
-func (l *lane) stale(e *Engine) bool { return l.seen != 0 && l.seen != e.changes }
+// idle reports whether it was read from runs that may be gone by now, long ago.
+func (l *lane) idle(e *Engine) bool {
+	return l.seen != 0 && l.seen != e.changes && time.Since(l.used) >= idleLane
+}
+
+// idleLane is how long a lane is kept that nobody uses, though runs that it was read from may be gone.
+const idleLane = 10 * time.Minute
 
 // bytes is about how much memory the lane takes.
 func (l *lane) bytes() (n int64) {
@@ -53,6 +59,7 @@ func (l *lane) bytes() (n int64) {
 
 // refresh sees to it that there is a cursor in each run, at a position.
 func (l *lane) refresh(e *Engine, q *queue, from recent.Position) {
+	l.used = time.Now()
 	if l.seen == e.changes {
 		return
 	}
@@ -94,7 +101,7 @@ func (l *lane) heads(c *call, from recent.Position, until int64, timeWillDo bool
 			k.many = leastLoad
 		}
 		k.late = true
-		c.lacks.cursors = append(c.lacks.cursors, reading{k, k.src, k.next, k.end, k.many, l.passes})
+		c.lacks.cursors = append(c.lacks.cursors, reading{k, k.src, k.next, k.end, k.many})
 		err = errLack
 	}
 	return err
@@ -165,7 +172,6 @@ type reading struct {
 	src       *source
 	from, end uint32
 	many      int
-	passes    bool
 }
 
 // loaded is what was read: who was alive in [from, to).
@@ -174,8 +180,7 @@ type loaded struct {
 	turns    []turn
 }
 
-// load reads it, and passes over blocks that are damaged, or cannot be read if it may: the last such
-// error is told.
+// load reads it, and passes over blocks that are damaged: the last such error is told.
 func (r *reading) load() (some []turn, to uint32, damage, err error) {
 	to = min(r.end, r.src.Reach(r.from, r.many))
 	left := loadBytes
@@ -184,8 +189,17 @@ func (r *reading) load() (some []turn, to uint32, damage, err error) {
 		if left <= 0 {
 			to = from
 		}
-		if errors.Is(err, run.ErrDamaged) || r.passes && illegible(err) {
+		switch {
+		case errors.Is(err, run.ErrDamaged):
 			damage, err = err, nil
+		case illegible(err): // those before the block will do for now
+			block := r.src.Begin(from - 1)
+			for len(some) > 0 && some[len(some)-1].pos >= block {
+				some = some[:len(some)-1]
+			}
+			if len(some) > 0 {
+				return some, block, damage, nil
+			}
 		}
 		if err != nil {
 			break

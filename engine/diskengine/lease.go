@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"math/bits"
+	"syscall"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/internal/leave"
 )
@@ -214,12 +214,12 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) er
 			continue
 		case err == errYield:
 			lack = cmp.Or(lack, err)
-		case errors.Is(err, run.ErrDamaged):
+		case errors.Is(err, syscall.EIO):
+			lack = cmp.Or(lack, err)
+		case err != nil:
 			c.e.damaged(q.name, t.id, err)
 			q.leaves(t.due, t.id) // nobody gets it
 			continue
-		case err != nil:
-			lack = err
 		case m.past(c.ms):
 			c.expire(&m)
 			continue

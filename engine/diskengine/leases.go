@@ -1,6 +1,7 @@
 package diskengine
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
@@ -94,22 +95,15 @@ func (c *call) lapseAll(q *queue) error {
 			return errYield
 		}
 		l := q.leases.First(q.num)
-		switch err := c.lapse(q, l); {
-		case errors.Is(err, run.ErrDamaged):
+		if err := c.lapse(q, l); errors.Is(err, run.ErrDamaged) {
 			c.e.damaged(q.name, engine.ID(l.ID), err)
 			q.lapse(l) // and has no turn
-		case illegible(err): // the disk may give it later; until then it is as if it were leased
-			c.e.slog.Warn("tarry disk: what is to become of a message whose lease is over cannot be read; it is tried again", "queue", q.name, "id", engine.ID(l.ID).String(), "error", err)
-			q.leases.Extend(l, c.ms+lapseAgain.Milliseconds())
-		case err != nil:
+		} else if err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// lapseAgain is after what time it is tried again to end a lease whose message the disk does not give.
-const lapseAgain = 10 * time.Second
 
 // lapse notes that a lease has lapsed.
 func (q *queue) lapse(l *lease) {
@@ -197,17 +191,15 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 }
 
 // makeRoom takes some leases that have lapsed out of the table, of whichever queue: what came of them is
-// written down. If there are any it returns what is an error of the step.
+// written down. If there are any it returns what is an error of the step. One whose message the disk does
+// not give stays.
 func (c *call) makeRoom() error {
 	var some []*lease
 	c.e.leases.Overs(func(l *lease) bool {
 		some = append(some, l)
 		return len(some) < stepItems
 	})
-	if len(some) == 0 {
-		return nil
-	}
-	again := errYield
+	var again error
 	for n, l := range some {
 		if c.full(n) {
 			break
@@ -215,7 +207,9 @@ func (c *call) makeRoom() error {
 		switch err := c.writeDown(l); {
 		case err == errLack:
 			again = err
-		case err != nil:
+		case err == nil:
+			again = cmp.Or(again, errYield)
+		case !illegible(err):
 			return err
 		}
 	}
@@ -234,8 +228,8 @@ func (c *call) writeDown(l *lease) error {
 		err = c.needContent(&m)
 	}
 	switch {
-	case illegible(err):
-		q.unlease(l) // nobody gets it, before the store is opened again
+	case errors.Is(err, run.ErrDamaged):
+		q.unlease(l) // nobody gets it
 	case err != nil:
 		return err
 	default:

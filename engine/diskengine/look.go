@@ -231,7 +231,7 @@ func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) 
 func (c *call) valueAt(at spot) (run.Entry, error) {
 	v, ok := c.found.values[at]
 	if !ok {
-		if err := c.found.broken[at]; err != nil {
+		if err := c.found.unread(at); err != nil {
 			return run.Entry{}, err
 		}
 		return run.Entry{}, c.lackValue(at)

@@ -3,6 +3,7 @@ package diskengine
 import (
 	"errors"
 	"math"
+	"syscall"
 	"unsafe"
 
 	"github.com/tarryhq/tarry/engine"
@@ -97,12 +98,13 @@ func (c *call) knows(q *queue) bool {
 }
 
 // letGo forgets what was read of runs that may be gone by now, and are in memory as long as somebody has
-// something of them, which may be long where nobody calls the queue.
+// something of them, where nobody has asked the queue for long: he would read all of it again.
 func (e *Engine) letGo(q *queue) {
-	if !q.lane.stale(e) && !q.graves.stale(e) && !q.memories.stale(e) {
+	idle := q.lane.idle(e)
+	if !idle && !q.graves.idle(e) && !q.memories.idle(e) {
 		return
 	}
-	if q.lane.stale(e) {
+	if idle {
 		q.forgetTurns()
 	}
 	q.graves.forget()
@@ -303,9 +305,9 @@ func (k *cursor) first(q *queue) int64 {
 	return never
 }
 
-// top returns the message that goes out first, whose turn is taken away, also when it is damaged; with
-// another error it stays. ok is false: there is none. errYield: there were many whose turns are left
-// behind.
+// top returns the message that goes out first, whose turn is taken away, also where it cannot be read; where it
+// is to be read first, or the disk does not give it, the turn stays. ok is false: there is none. errYield: there
+// were many whose turns are left behind.
 func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
 	for n := 0; len(q.turns) > 0; n++ {
 		if n == 4*stepItems {
@@ -313,7 +315,7 @@ func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
 		}
 		t = q.turns[0]
 		m, ok, err = c.turned(q, &t)
-		if err != nil && !errors.Is(err, run.ErrDamaged) { // he is asked for again
+		if err == errLack || errors.Is(err, syscall.EIO) { // he is asked for again
 			return t, m, true, err
 		}
 		q.drop()

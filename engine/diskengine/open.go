@@ -132,7 +132,11 @@ func (e *Engine) openError(err error) error {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: e.dir + " must be a directory, readable and writable"}
 	}
-	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: "the store in " + e.dir + " cannot be opened: see to the disk"}
+	hint := "the store in " + e.dir + " cannot be opened: see to the disk"
+	if errors.Is(err, syscall.EIO) {
+		hint += "; should it not be able to read that any more, " + mendHint(e.dir)
+	}
+	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: hint}
 }
 
 // ours refuses a directory that holds something else than a store, before anything is written to it.
@@ -143,7 +147,7 @@ func (e *Engine) ours() error {
 	}
 	if slices.Contains(names, backup.Restoring) {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid,
-			Hint: fmt.Sprintf("%s holds %s: a restore to it was cut off; remove it, and restore again", e.dir, backup.Restoring)}
+			Hint: fmt.Sprintf("%s holds %s: a restore to it was cut off; remove the directory, and restore again", e.dir, backup.Restoring)}
 	}
 	if slices.Contains(names, manifest.Name) {
 		return nil

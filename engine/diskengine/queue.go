@@ -46,8 +46,7 @@ type queue struct {
 func (e *Engine) newQueue(name string, num uint32) *queue {
 	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never, toldAt: e.seals}
 	q.front = recent.First
-	q.graves.area, q.memories.area = recent.Dead, recent.Finished
-	q.graves.passes, q.memories.passes = true, true
+	q.lane.area, q.graves.area, q.memories.area = recent.Live, recent.Dead, recent.Finished
 	return q
 }
 

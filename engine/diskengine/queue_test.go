@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"weak"
 
@@ -73,31 +74,32 @@ func TestQueuesThatWentTakeNoMemory(t *testing.T) {
 // TestQueuesThatNobodyCallsKeepNoRuns: who asked a queue once, and waits until something is due, does not
 // keep the runs in memory that there were then.
 func TestQueuesThatNobodyCallsKeepNoRuns(t *testing.T) {
-	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
-	var all []weak.Pointer[run.Run]
-	for i := range 20 {
-		idle := fmt.Sprint("idle", i)
-		must(t, pushAll(t, e, message(idle, "k", 1000*time.Hour), message("busy", idle, 1000*time.Hour)))
-		must(t, e.Flush(t.Context()))
-		must(t, e.Merge(t.Context()))
-		if _, err := e.Lease(t.Context(), []engine.Want{{Queue: idle, Max: 1}}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
+		var all []weak.Pointer[run.Run]
+		for i := range 20 {
+			idle := fmt.Sprint("idle", i)
+			must(t, pushAll(t, e, message(idle, "k", 1000*time.Hour), message("busy", idle, 1000*time.Hour), message(idle, "ready", 0), message(idle, "held", 0)))
+			must(t, e.Flush(t.Context()))
+			must(t, e.Merge(t.Context()))
+			lease(t, e, idle, 1) // the other one has a turn
+			all = append(all, e.Runs()...)
 		}
-		all = append(all, e.Runs()...)
-	}
-	must(t, e.Tidy())
-	runtime.GC()
-	runtime.GC() // those that have finalizers
-	kept := 0
-	for _, r := range all {
-		if r.Value() != nil {
-			kept++
+		time.Sleep(time.Hour)
+		must(t, e.Tidy())
+		runtime.GC()
+		runtime.GC() // those that have finalizers
+		kept := 0
+		for _, r := range all {
+			if r.Value() != nil {
+				kept++
+			}
 		}
-	}
-	if n := len(e.Runs()); kept > n || len(all) < 2*n {
-		t.Errorf("%d runs of %d are in memory, and %d count", kept, len(all), n)
-	}
-	must(t, e.Close())
+		if n := len(e.Runs()); kept > n || len(all) < 2*n {
+			t.Errorf("%d runs of %d are in memory, and %d count", kept, len(all), n)
+		}
+		must(t, e.Close())
+	})
 }
 
 // TestQueueNumbersEnd: the store has given all numbers to queues that there are.

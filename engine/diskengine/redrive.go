@@ -2,9 +2,11 @@ package diskengine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -75,7 +77,7 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (g
 				return nil
 			}
 		}
-		if illegible(err) { // it stays dead, and the others are brought back
+		if errors.Is(err, run.ErrDamaged) { // it stays dead, and the others are brought back
 			c.e.damaged(q.name, ids[i], err)
 			err = nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -272,7 +273,7 @@ func (r *replay) purgeRun(q *queue, src *source) error {
 		}
 		from = part.To
 		at, err := s.At(), errors.Join(s.Err(), s.Close())
-		if illegible(err) { // as the purge itself did
+		if errors.Is(err, run.ErrDamaged) { // as the purge itself did
 			r.e.unpurged(err)
 			from, err = src.Reach(at, 1), nil
 		}

@@ -107,7 +107,7 @@ func (t *tally) upTo(c *call, q *queue, i int) int64 {
 func (c *call) firstFrom(q *queue, l *first, from recent.Position) (int64, error) {
 	if !l.begun {
 		l.from, l.walked, l.begun = from, from, true
-		l.passes = true // it is for a person to see
+		l.area = recent.Live
 	}
 	from = l.from
 	l.refresh(c.e, q, from)

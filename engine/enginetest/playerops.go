@@ -18,6 +18,9 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 		push, model = p.e.(engine.AtomicPusher).PushAtomic, p.m.PushAtomic
 	}
 	got, err := push(p.ctx, msgs)
+	if p.fault != nil && p.fault.Anywhere {
+		msgs, got = withoutFailed(msgs, got)
+	}
 	p.m.nextIDs = nil
 	for i, r := range got {
 		if r.Outcome == engine.Created && r.Err == nil && i < len(msgs) {
@@ -49,6 +52,20 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 			p.failf("push: %+v, want %+v", g, w)
 		}
 	}
+}
+
+// withoutFailed returns what a push was asked for and has answered, without the messages of which it says that
+// they failed: nothing came of these.
+func withoutFailed(msgs []engine.Message, got []engine.PushResult) (asked []engine.Message, answered []engine.PushResult) {
+	if len(got) != len(msgs) {
+		return msgs, got
+	}
+	for i, r := range got {
+		if engine.Code(r.Err) != "unavailable" {
+			asked, answered = append(asked, msgs[i]), append(answered, r)
+		}
+	}
+	return asked, answered
 }
 
 func (p *player) lease(wants []engine.Want) {

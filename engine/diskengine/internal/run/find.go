@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sort"
-	"syscall"
 )
 
 // MayHold reports whether an entry with a key may be here, dead or alive, by what is in memory:
@@ -81,8 +80,7 @@ func (r *Run) Search(p Place) (uint32, error) {
 }
 
 // SearchAll is Search for some places, none of which stands before the last: it reads no block
-// twice. Where one is damaged, or the disk does not give it, the position is that of Behind,
-// and damage says so.
+// twice. Where one is damaged the position is that of Behind, and damage says so.
 func (r *Run) SearchAll(places []Place) (at []uint32, damage, err error) {
 	at = make([]uint32, len(places))
 	var buf *buffer
@@ -105,7 +103,7 @@ func (r *Run) SearchAll(places []Place) (at []uint32, damage, err error) {
 			if buf.large() {
 				buf = new(buffer) // it is not kept
 			}
-			if b, err = r.entries(in, buf); errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EIO) {
+			if b, err = r.entries(in, buf); errors.Is(err, ErrDamaged) {
 				damage, err, read = err, nil, -1
 				at[i] = r.Behind(p)
 				continue

@@ -101,8 +101,12 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	}
 	c.group = (&record.Gone{ID: ref.ID, From: at.record()}).Append(c.group)
 	c.touch(q)
-	if at.src.area == recent.Live && q.hides(recent.Live, ref.ID) {
+	switch {
+	case !q.hides(at.src.area, ref.ID):
+	case at.src.area == recent.Live:
 		c.e.hide(q, -1)
+	case at.src.area == recent.Dead:
+		q.purge.dead--
 	}
 	if l != nil {
 		q.unlease(l)

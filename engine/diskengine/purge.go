@@ -16,6 +16,7 @@ import (
 type purging struct {
 	record.Purge
 	spares  *spares
+	dead    int64 // how many of the dead that it names are still to be removed
 	removed int64
 	done    chan struct{} // closed when all is removed, or the engine closes
 	carry   func()        // carries it out, where nothing is done by itself
@@ -200,6 +201,9 @@ func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 	c.group = p.Append(c.group)
 	c.touch(q)
 	q.rewind()
+	if p.covers(recent.Dead) {
+		p.dead = q.dead
+	}
 	q.purge = p
 	c.e.hide(q, q.live-q.leased)
 	carry := func() {
@@ -231,7 +235,7 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 			q.told, q.hint = c.ms, false
 		}
 		ends := err == nil || e.life.Err() != nil || e.failed() != nil
-		again := &purging{Purge: p.Purge, spares: p.spares, done: make(chan struct{})}
+		again := &purging{Purge: p.Purge, spares: p.spares, dead: p.dead, done: make(chan struct{})}
 		if !ends {
 			q.purge = again
 		}
@@ -378,8 +382,11 @@ func (e *Engine) hide(q *queue, n int64) {
 
 // purged removes from memory what the purge under way has named, whoever meets it first.
 func (c *call) purged(m *message) {
-	if m.area == recent.Live {
+	switch m.area {
+	case recent.Live:
 		c.e.hide(m.q, -1)
+	case recent.Dead:
+		m.q.purge.dead--
 	}
 	c.vanish(m)
 	m.q.purge.removed++
@@ -484,9 +491,12 @@ func (s *sweep) all(c *call, src *source, part run.Queue) error {
 				src.dirty = true
 			}
 			*s.q.count(src.area) -= n
-			if src.area == recent.Live {
+			switch src.area {
+			case recent.Live:
 				c.e.live -= n
 				c.e.hide(s.q, -n)
+			case recent.Dead:
+				s.p.dead -= n
 			}
 			s.p.removed += n
 			return nil

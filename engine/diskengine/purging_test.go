@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // TestPurgeEndsWithTheEngine closes an engine while a queue is purged: who asked for it is told so, and
@@ -102,5 +104,39 @@ func TestPurgeOutlivesAFlush(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestDeathAmidAPurgeOfTheDead: a message dies while the dead of its queue are purged, of whom as many may stay
+// as there were. It stays, though it died in the same instant and has the smaller id.
+func TestDeathAmidAPurgeOfTheDead(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		clock := enginetest.NewClock()
+		var e *diskengine.Engine
+		var held []engine.Lease
+		var once sync.Once
+		p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}
+		p.tune.Between = func(where string) {
+			if where == "purge" {
+				once.Do(func() { settle(t, e, held, engine.Bury) })
+			}
+		}
+		e = p.open(t)
+		_, err := e.Configure(t.Context(), "q", engine.Settings{DeadMax: 1}, "")
+		must(t, err)
+		must(t, pushAll(t, e, message("q", "a", 0)))
+		held = lease(t, e, "q", 1)
+		must(t, pushAll(t, e, message("q", "b", 0)))
+		settle(t, e, lease(t, e, "q", 1), engine.Bury)
+		if flushed {
+			must(t, e.Flush(t.Context()))
+		}
+		if n, err := e.Purge(t.Context(), "q", engine.PurgeDead); err != nil || n != 1 {
+			t.Errorf("%d are purged, %v", n, err)
+		}
+		if m, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: held[0].ID}); err != nil || m.State != engine.Dead {
+			t.Errorf("%+v, %v", m, err)
+		}
+		must(t, errors.Join(e.Sound(), e.Close()))
 	}
 }

@@ -61,6 +61,14 @@ func (q *queue) count(a recent.Area) *int64 {
 	return &q.live
 }
 
+// buried is how many are dead whom no purge under way has removed.
+func (q *queue) buried() int64 {
+	if q.purge == nil {
+		return q.dead
+	}
+	return q.dead - q.purge.dead
+}
+
 // pending is how many of those live whom no purge under way has removed.
 func (q *queue) pending() int64 { return q.live - q.hidden }
 
@@ -124,7 +132,7 @@ func (c *call) refresh(q *queue) error {
 	if err := c.lapseAll(q); err != nil {
 		return err
 	}
-	if q.settings != nil && q.settings.DeadMax > 0 && q.dead > q.settings.DeadMax {
+	if q.settings != nil && q.settings.DeadMax > 0 && q.buried() > q.settings.DeadMax {
 		return c.dropDead(q)
 	}
 	return nil

@@ -126,7 +126,7 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 		switch {
 		case err == nil, errors.Is(err, run.ErrClosed): // it was merged away: the next step knows
 			return bytes, nil
-		case !illegible(err):
+		case !illegible(err), done == len(spots): // all were read: it is of the end of a run that was merged away
 			return bytes, err
 		}
 		if f.blocks == nil {

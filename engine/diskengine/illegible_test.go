@@ -2,11 +2,13 @@ package diskengine_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -326,5 +328,33 @@ func TestSlowConsumerReadsOn(t *testing.T) {
 		bytes = 0
 	}
 	d.Hook(nil)
+	must(t, e.Close())
+}
+
+// TestEndOfARunThatTheDiskDoesNotGive: a run is merged away while a message of it is read, and its file cannot be
+// removed by who reads last.
+func TestEndOfARunThatTheDiskDoesNotGive(t *testing.T) {
+	d, _, e, _, _ := notGiving(t, diskengine.Config{})
+	must(t, pushAll(t, e, blockful("q", "a", time.Hour)))
+	must(t, e.Flush(t.Context()))
+	var merges, ends atomic.Bool
+	d.Hook(func(c disktest.Call) error {
+		switch {
+		case c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 && merges.CompareAndSwap(false, true):
+			must(t, pushAll(t, e, blockful("q", "b", time.Hour)))
+			must(t, errors.Join(e.Flush(context.Background()), e.Merge(context.Background())))
+			ends.Store(true)
+		case c.Op == disktest.Remove && strings.HasSuffix(c.Name, ".run") && ends.Load():
+			return syscall.EIO
+		}
+		return nil
+	})
+	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: 1}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("it ends with %v", err)
+	}
+	d.Hook(nil)
+	if m, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: 1}); err != nil || m.Key != "a" {
+		t.Errorf("%+v, %v", m, err)
+	}
 	must(t, e.Close())
 }

@@ -142,9 +142,16 @@ func holdsUpWhoPublishes(t *testing.T, s *rabbittest.Server) {
 	declare(t, ch, "q", "quorum")
 	confirmed(t, publish(t, ch, "q", "1"))
 	s.Alarm(true)
-	d := publish(t, ch, "q", "2")
-	if b := <-blocked; !b.Active || !strings.Contains(b.Reason, "memory") {
-		t.Fatalf("it says %+v", b)
+	var d *amqp.DeferredConfirmation
+	for told := false; !told; {
+		d = publish(t, ch, "q", "2")
+		select {
+		case b := <-blocked:
+			if told = true; !b.Active || !strings.Contains(b.Reason, "memory") {
+				t.Fatalf("it says %+v", b)
+			}
+		case <-d.Done(): // the connection does not know of the alarm yet
+		}
 	}
 	if d.Acked() {
 		t.Fatal("it is confirmed")

@@ -47,7 +47,7 @@ only what is new since the backup before is copied.`,
 		return p.showBackup(t.json, "backed up", args[0], made)
 	})
 	t.clientFlags(cmd)
-	cmd.Flags().Lookup("timeout").Usage = "how long the store or the server may take to open; 0: as long as it takes"
+	cmd.Flags().Lookup("timeout").Usage = "how long the store or the server may take to open; 0: as long as it takes (" + envName("timeout") + ")"
 	return cmd
 }
 

@@ -88,7 +88,10 @@ func (k *keeper) loop(c chore, work func() error) {
 			last = now
 			k.e.slog.Warn("tarry disk: what is done in the background failed and is tried again", "dir", k.e.dir, "error", err)
 		}
-		told, pause = nil, min(max(againAfter, 2*pause), againMost)
+		told, pause = nil, longer(pause)
 		wait.Reset(pause)
 	}
 }
+
+// longer is after what time something is tried again that failed, and did so after a pause before.
+func longer(pause time.Duration) time.Duration { return min(max(againAfter, 2*pause), againMost) }

@@ -54,6 +54,7 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 		if failed != nil {
 			return failed
 		}
+		e.cfg.tune.between("settling")
 		return e.log.Wait(e.life, end)
 	}
 	if len(dirty) == 0 {

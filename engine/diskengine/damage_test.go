@@ -1,6 +1,7 @@
 package diskengine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -530,7 +531,7 @@ func TestDamageWithARightChecksum(t *testing.T) {
 // TestTurnOfWhatIsDamaged: a message has its turn, and is in a run that is damaged when it comes. The operator is
 // told, and no one waits for it.
 func TestTurnOfWhatIsDamaged(t *testing.T) {
-	var log lines
+	var log bytes.Buffer
 	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 	must(t, pushAll(t, e, message("q", "a", 0), message("q", "b", 0)))
@@ -541,10 +542,10 @@ func TestTurnOfWhatIsDamaged(t *testing.T) {
 	if err != nil || g.Queues[0].Err != nil || len(g.Queues[0].Messages) > 0 || g.Queues[0].More {
 		t.Errorf("%+v, %v", g, err)
 	}
+	must(t, e.Close())
 	if !strings.Contains(log.String(), "a message cannot be read and is passed over") {
 		t.Errorf("nobody is told: %s", log.String())
 	}
-	must(t, e.Close())
 }
 
 // TestRecentThatMeansNothing: nor does one keep the others back that is in no run yet.

@@ -26,13 +26,20 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 		writing   = make(chan struct{}) // the file of marks is begun
 		moved     = make(chan struct{}) // the message is in memory elsewhere
 		recording = make(chan struct{}) // the step may end
+		settling  = make(chan struct{}) // the flush waits until the log is durable
 		installed = make(chan struct{}) // the manifest is durable
 		syncing   = make(chan struct{}) // the log may be
 		done      = make(chan struct{})
 	)
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
 	p.tune.Between = func(where string) {
-		if armed.Load() && where == "install" {
+		if !armed.Load() {
+			return
+		}
+		switch where {
+		case "settling":
+			close(settling)
+		case "install":
 			close(installed)
 		}
 	}
@@ -78,11 +85,10 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 		}
 	}()
 	<-moved
-	time.Sleep(100 * time.Millisecond) // the flush comes as far as it can
 	close(recording)
 	select {
 	case <-installed:
-	case <-time.After(500 * time.Millisecond): // it waits for the log, as it should
+	case <-settling: // as it should
 	}
 	after := p
 	after.fs = d.Crash(disktest.Nothing())

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -131,7 +130,7 @@ func TestOpenOfWhatTheDiskDoesNotGive(t *testing.T) {
 	})
 	t.Run("purged", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			var log lines
+			var log bytes.Buffer
 			d, p, e, _, spoil := notGiving(t, diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			for i := range 20 {
 				must(t, pushAll(t, e, blockful("q", fmt.Sprint(i), time.Duration(i)*time.Hour)))
@@ -144,10 +143,10 @@ func TestOpenOfWhatTheDiskDoesNotGive(t *testing.T) {
 				t.Errorf("a purge of what cannot be read: %v", err)
 			}
 			time.Sleep(time.Minute)
+			must(t, e.Close())
 			if n := strings.Count(log.String(), "a purge failed"); n < 5 || n > 15 {
 				t.Errorf("it was tried %d times in a minute", n)
 			}
-			must(t, e.Close())
 			if _, err := diskengine.OpenOn(p.fs, p.dir, &p.cfg, p.tune); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "tarry check data --repair") {
 				t.Errorf("it is opened though who was purged cannot be read: %v", err)
 			}
@@ -159,24 +158,6 @@ func TestOpenOfWhatTheDiskDoesNotGive(t *testing.T) {
 			must(t, e.Close())
 		})
 	})
-}
-
-// lines is a log that is read while it is written.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // TestRoomBesideWhatTheDiskDoesNotGive: the table of leases is full of some that are over and of messages that

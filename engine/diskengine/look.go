@@ -250,15 +250,14 @@ func parse(v run.Entry) (key []byte, s record.State, content []byte, err error) 
 
 // legible looks whether the value of an entry of a run can be taken apart.
 func legible(a recent.Area, v run.Entry) error {
-	_, value, err := record.ParseKeyed(v.Value)
-	if err != nil {
-		return err
-	}
 	if a == recent.Finished {
-		_, err = record.ParseTrace(value)
+		_, value, err := record.ParseKeyed(v.Value)
+		if err == nil {
+			_, err = record.ParseTrace(value)
+		}
 		return err
 	}
-	_, content, err := record.ParseValue(value)
+	_, _, content, err := parse(v)
 	if err == nil {
 		_, err = record.ParseHead(content)
 	}

@@ -221,6 +221,7 @@ func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 // carryOutPurge removes what a purge names. If that fails whoever asked for it is told, and it is
 // tried again, since what is not removed is counted.
 func (e *Engine) carryOutPurge(q *queue, p *purging) {
+	pause := time.Duration(0)
 	for tries := 1; ; tries++ {
 		c := &call{e: e, ctx: e.life, op: "purge", least: never, scratch: new(scratch)}
 		s := sweep{q: q, p: p}
@@ -257,7 +258,8 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 			}
 			continue
 		}
-		wait := time.NewTimer(min(againAfter<<min(tries-1, 16), againMost))
+		pause = longer(pause)
+		wait := time.NewTimer(pause)
 		select {
 		case <-wait.C:
 		case <-e.life.Done():

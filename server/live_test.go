@@ -376,8 +376,15 @@ func TestLiveTellsHowManyWatch(t *testing.T) {
 		b := l.watch("overview=changes")
 		l.push("q")
 		time.Sleep(300 * time.Millisecond)
-		if events := a.events(t); len(events) != 1 || !strings.HasSuffix(string(events[0].data), `],"viewers":2}`) {
-			t.Errorf("beside another one was told %s", events)
+		events := a.events(t)
+		if len(events) == 0 {
+			t.Error("nothing was told of the push")
+		}
+		// A reading in the millisecond of the push may see a part of it: the rest is told of with the next.
+		for _, e := range events {
+			if !strings.HasSuffix(string(e.data), `],"viewers":2}`) {
+				t.Errorf("beside another one was told %s", e)
+			}
 		}
 		a.leave()
 		b.leave()

@@ -74,8 +74,9 @@ func (p *player) back(d time.Duration) {
 			return
 		}
 	}
-	for id := range p.m.ghosts {
-		if !p.swept[id] {
+	crashes := p.upsets() || p.b.h.Crash != nil
+	for id, g := range p.m.ghosts {
+		if !p.swept[id] || crashes && past(g.expires) { // a crash may bring back what was met of it
 			return
 		}
 	}

@@ -133,8 +133,9 @@ func (m *Model) Watch(fn func(queue string)) (stop func()) {
 
 // ghost is what the engine knows of a message past its expiry until it meets it.
 type ghost struct {
-	queue string
-	due   time.Time
+	queue   string
+	due     time.Time
+	expires time.Time
 }
 
 // begin locks the model for one call, drops what is past its expiry and returns
@@ -161,7 +162,7 @@ func (m *Model) advance(now time.Time) {
 		past := !x.Expires.IsZero() && now.After(x.Expires)
 		if past && transition(x.situation(now), opExpiryPasses).Next == toFinished {
 			m.expired[x.Queue] = append(m.expired[x.Queue], x.ID)
-			m.ghosts[x.ID] = ghost{x.Queue, x.Due}
+			m.ghosts[x.ID] = ghost{x.Queue, x.Due, x.Expires}
 			m.end(x, engine.Expired, x.Expires, now)
 		}
 	}

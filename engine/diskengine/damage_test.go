@@ -528,6 +528,65 @@ func TestDamageWithARightChecksum(t *testing.T) {
 	must(t, e.Close())
 }
 
+// TestRememberedWithARightChecksum: nor does what is known of a key that is remembered mean anything.
+func TestRememberedWithARightChecksum(t *testing.T) {
+	d := disktest.New(nil)
+	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+	for _, key := range []string{"a", "b"} {
+		m := message("q", key, 0)
+		m.Remember = time.Hour
+		must(t, pushAll(t, e, m))
+	}
+	held := lease(t, e, "q", 2)
+	settle(t, e, held, engine.Ack)
+	e.Garble(held[0].ID)
+	must(t, e.Flush(t.Context()))
+	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: held[0].Key}); !errors.Is(err, engine.ErrDamaged) || !strings.Contains(err.Error(), "tarry check data --repair") {
+		t.Errorf("%v", err)
+	}
+	if got, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: held[1].Key}); err != nil || got.State != engine.Finished {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if n := enginetest.FigureOf(t, e, "disk_damaged_blocks", ""); n != 1 {
+		t.Errorf("%v blocks are told to be damaged", n)
+	}
+	must(t, e.Close())
+}
+
+// TestContentThatMeansNothing: it is known when a message is due, and not what it carries, or that stands where
+// this release does not look. The operator is told of it, lists and leases pass it over, and it can be cancelled.
+func TestContentThatMeansNothing(t *testing.T) {
+	for name, apart := range map[string]bool{"nothing": false, "apart": true} {
+		for _, flushed := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", flushed ", flushed), func(t *testing.T) {
+				var log bytes.Buffer
+				e := place{disktest.New(nil), "data", diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+				r, err := e.Push(t.Context(), []engine.Message{message("q", "a", 0)})
+				must(t, err)
+				must(t, pushAll(t, e, message("q", "b", 0)))
+				e.GarbleContent(r[0].ID, apart)
+				if flushed {
+					must(t, e.Flush(t.Context()))
+				}
+				page, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: engine.Ready, Limit: 10})
+				if err != nil || len(page.Messages) != 1 || page.Messages[0].Key != "b" {
+					t.Errorf("listed are %+v, %v", page, err)
+				}
+				if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "a"}); err == nil {
+					t.Error("it is shown")
+				}
+				if got := drain(t, e); !slices.Equal(got, []string{"b"}) {
+					t.Errorf("leased are %q", got)
+				}
+				must(t, e.Close())
+				if n := strings.Count(log.String(), fmt.Sprint("id=", r[0].ID)); n < 2 {
+					t.Errorf("it is told of %d times: %s", n, log.String())
+				}
+			})
+		}
+	}
+}
+
 // TestTurnOfWhatIsDamaged: a message has its turn, and is in a run that is damaged when it comes. The operator is
 // told, and no one waits for it.
 func TestTurnOfWhatIsDamaged(t *testing.T) {

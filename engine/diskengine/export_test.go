@@ -127,12 +127,41 @@ func (e *Engine) LastQueue() {
 	e.nextQueue = recent.MaxQueue
 }
 
-// Garble makes something of the value of a recent message that is none.
+// Garble makes something of the value of a recent message, or of a key that is remembered, that is none.
 func (e *Engine) Garble(id engine.ID) {
+	e.revalue(id, func([]byte) []byte { return []byte{0xff} })
+}
+
+// GarbleContent leaves the head of a recent message as it is, and makes something of what it carries: where
+// apart, a body in another file, and otherwise nothing that could be read.
+func (e *Engine) GarbleContent(id engine.ID, apart bool) {
+	e.revalue(id, func(v []byte) []byte {
+		s, content, err := record.ParseValue(v)
+		if err != nil {
+			panic(err)
+		}
+		head, err := record.HeadOf(content)
+		if err != nil {
+			panic(err)
+		}
+		if !apart {
+			return record.AppendValue(nil, &s, append(slices.Clone(head), 0xff))
+		}
+		c, err := record.ParseContent(content)
+		if err != nil {
+			panic(err)
+		}
+		c.Body, c.Apart = nil, record.Body{File: 1, Bytes: 10}
+		return record.AppendValue(nil, &s, c.Append(nil))
+	})
+}
+
+func (e *Engine) revalue(id engine.ID, value func([]byte) []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x, _ := e.recent.ByID(uint64(id))
-	x.Key, x.Value = slices.Clone(x.Key), []byte{0xff}
+	x.Key, x.Value = slices.Clone(x.Key), value(slices.Concat(x.Value, x.Tail))
+	x.Tail = nil
 	e.recent.Put(x)
 }
 

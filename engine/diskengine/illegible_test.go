@@ -79,6 +79,34 @@ func TestOneThatTheDiskDoesNotGive(t *testing.T) {
 	must(t, e.Close())
 }
 
+// TestIndexThatTheDiskDoesNotGive: of the items of a call only that fails that is looked for in an index of a run,
+// of keys or of ids, that the disk does not give.
+func TestIndexThatTheDiskDoesNotGive(t *testing.T) {
+	for by, ref := range map[string]engine.Ref{"key": {Queue: "q", Key: "a"}, "id": {Queue: "q", ID: 2}} {
+		t.Run(by, func(t *testing.T) {
+			d, _, e, _, _ := notGiving(t, diskengine.Config{})
+			must(t, pushAll(t, e, message("q", "a", time.Hour), message("q", "b", time.Hour)))
+			must(t, e.Flush(t.Context()))
+			must(t, pushAll(t, e, message("other", "c", time.Hour)))
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off != 64 {
+					return syscall.EIO
+				}
+				return nil
+			})
+			refs := []engine.Ref{ref, {Queue: "other", Key: "c"}}
+			errs, err := e.Cancel(t.Context(), refs)
+			if err != nil || !errors.Is(errs[0], syscall.EIO) || !errors.Is(errs[0], engine.ErrUnavailable) || errs[1] != nil {
+				t.Errorf("cancelled are %v, %v", errs, err)
+			}
+			d.Hook(nil)
+			errs, err = e.Cancel(t.Context(), refs[:1])
+			must(t, errors.Join(append(errs, err)...))
+			must(t, e.Close())
+		})
+	}
+}
+
 // TestLapseOfWhatTheDiskDoesNotGive: the last lease of a message is over, and what is to become of it cannot be
 // read. What is asked of its queue fails, and of no other one in the same call; the message dies once it can.
 func TestLapseOfWhatTheDiskDoesNotGive(t *testing.T) {

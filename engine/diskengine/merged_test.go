@@ -1,9 +1,12 @@
 package diskengine_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 )
@@ -31,6 +34,36 @@ func TestMergedIsWithinOneRun(t *testing.T) {
 	}
 	if got := drain(t, e); len(got) != flushes*each {
 		t.Errorf("%d are leased", len(got))
+	}
+	must(t, e.Close())
+}
+
+// TestThinRunsAreMergedWithinOne: nor are more of those from which many have gone.
+func TestThinRunsAreMergedWithinOne(t *testing.T) {
+	const most, runs, each = 40, 6, 30
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 100, Merged: most, Still: true}}.open(t)
+	var gone []engine.Ref
+	for i := range runs {
+		for k := range each {
+			key := fmt.Sprint(i, "-", k)
+			push(t, e, key, time.Hour)
+			if k%2 == 0 {
+				gone = append(gone, engine.Ref{Queue: "q", Key: key})
+			}
+		}
+		must(t, e.Flush(t.Context()))
+	}
+	errs, err := e.Cancel(t.Context(), gone)
+	must(t, errors.Join(append(errs, err)...))
+	must(t, e.CatchUp())
+	after := e.Runs()
+	for _, r := range after {
+		if n := r.Value().Len(); n > most {
+			t.Errorf("a run has %d entries", n)
+		}
+	}
+	if n := len(after); n != runs/2 {
+		t.Errorf("there are %d runs of %d", n, runs)
 	}
 	must(t, e.Close())
 }

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"sync"
 	"testing"
 )
 
@@ -17,22 +16,30 @@ const (
 	portCount = 12_000
 )
 
-// givenPorts are kept until the test's end, as a server that is down may come back.
-var givenPorts sync.Map
-
-// Free finds a loopback port on which nothing listens, for this test alone.
+// Free finds a loopback port on which nothing listens, for this test alone until its end, as a
+// server that is down may come back. Tests of other packages run at the same time in processes of
+// their own: who has a port over TCP keeps it over UDP, which no server under test uses.
 func Free(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := leastPort + rand.IntN(portCount)
-		if _, given := givenPorts.LoadOrStore(port, true); given {
-			continue
-		}
-		t.Cleanup(func() { givenPorts.Delete(port) })
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		kept, err := net.ListenPacket("udp", addr)
 		if err != nil {
 			continue
 		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			if err := kept.Close(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		t.Cleanup(func() {
+			if err := kept.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}

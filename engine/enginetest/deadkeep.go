@@ -188,6 +188,14 @@ var deadKeepTests = []test{
 		b.unseen(lost.ID)
 		b.dead(buried.ID)
 	}},
+	{"one that lapsed before the settings counts", func(b *bed) {
+		b.needWhole()
+		first := b.deadOnes("buried")[0]
+		l := b.spent("lapsed")
+		b.configure(engine.Settings{DeadMax: 1})
+		b.unseen(first)
+		b.dead(l.ID)
+	}},
 	{"of many more at once", func(b *bed) {
 		b.needWhole()
 		c := optional[engine.Counter](b, "Count", b.caps.Count)

@@ -40,7 +40,7 @@ const bareSize = 64 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func openBare(dir string) (scenario.System, error) {
+func openBare(dir string) (*bareLog, error) {
 	f, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
@@ -92,13 +92,11 @@ const bareHead = 4
 
 var bareRecords = sync.Pool{New: func() any { return new([]byte) }}
 
-// append appends messages and waits until they are durable.
-func (l *bareLog) append(from, to int, due func(i int) time.Time) error {
+// append appends n records and waits until they are durable.
+func (l *bareLog) append(n int, record func(b []byte, i int) []byte) error {
 	records := bareRecords.Get().(*[]byte)
-	for i := from; i < to; i++ {
-		*records = binary.AppendVarint(*records, due(i).UnixMilli())
-		*records = append(*records, scenario.Key(i)...)
-		*records = append(*records, scenario.Body(i)...)
+	for i := range n {
+		*records = record(*records, i)
 	}
 	l.mu.Lock()
 	if len(l.buf) == 0 {
@@ -114,13 +112,20 @@ func (l *bareLog) append(from, to int, due func(i int) time.Time) error {
 	return push.err
 }
 
+// appendRecord appends what is kept of a message.
+func appendRecord(b []byte, due int64, key string, body []byte) []byte {
+	return append(append(binary.AppendVarint(b, due), key...), body...)
+}
+
 // Push does not look whether ctx has ended: nobody else would wait so short a time.
-func (l *bareLog) Push(_ context.Context, _ string, i int, due time.Time) error {
-	return l.append(i, i+1, func(int) time.Time { return due })
+func (l *bareLog) Push(ctx context.Context, queue string, i int, due time.Time) error {
+	return l.PushMany(ctx, queue, i, i+1, func(int) time.Time { return due })
 }
 
 func (l *bareLog) PushMany(_ context.Context, _ string, from, to int, due func(i int) time.Time) error {
-	return l.append(from, to, due)
+	return l.append(to-from, func(b []byte, i int) []byte {
+		return appendRecord(b, due(from+i).UnixMilli(), scenario.Key(from+i), scenario.Body(from+i))
+	})
 }
 
 var errBare = errors.New("a bare log cannot do this")

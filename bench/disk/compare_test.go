@@ -23,7 +23,9 @@ var (
 // measuredStore is the system that does all, and pushing is who pushes.
 func measuredStore() system { return system{"store", *storeURL} }
 
-func pushing() []system { return []system{{"bare", "bare:DIR"}, measuredStore()} }
+func pushing() []system {
+	return []system{{"bare", "bare:DIR"}, {"behind", "behind:DIR"}, measuredStore()}
+}
 
 // alone is the store with nothing beside it.
 func alone() []system { return []system{measuredStore()} }

@@ -57,7 +57,7 @@ func obey(b *testing.B) {
 		c.run(b, s)
 		a := answer{Seconds: time.Since(began).Seconds(), CPU: (scenario.CPU() - cpu).Seconds()}
 		a.RSS, a.Most = memory(b)
-		if !isBare() {
+		if keeps() {
 			a.Disk = sizeOf(*dir)
 		}
 		must(b, out.Encode(a))

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	store    = flag.String("store", "", "what BenchmarkSystem measures: the URL of a store with DIR for its directory, or bare:DIR")
+	store    = flag.String("store", "", "what BenchmarkSystem measures: the URL of a store with DIR for its directory, bare:DIR, or behind:DIR")
 	dir      = flag.String("dir", "", "the directory of the store where it is to be kept; otherwise each has one of its own")
 	clients  = flag.Int("clients", scenario.Clients, "who push at the same time")
 	batch    = flag.Int("batch", 1, "messages they push a call")
@@ -63,8 +63,11 @@ func measured(run func(*testing.B, scenario.Open)) func(*testing.B) {
 }
 
 func openIn(ctx context.Context, dir string) (scenario.System, error) {
-	if isBare() {
+	switch *store {
+	case "bare:DIR":
 		return openBare(dir)
+	case "behind:DIR":
+		return openBehind(dir)
 	}
 	c, err := openClient(ctx, dir)
 	if err != nil {
@@ -73,7 +76,8 @@ func openIn(ctx context.Context, dir string) (scenario.System, error) {
 	return scenario.Tarry(c), nil
 }
 
-func isBare() bool { return strings.HasPrefix(*store, "bare:") }
+// keeps reports whether the system keeps what it is given, so that it matters how much it takes.
+func keeps() bool { return *store != "bare:DIR" && *store != "behind:DIR" }
 
 func openClient(ctx context.Context, dir string) (*tarry.Client, error) {
 	return tarry.Open(ctx, strings.ReplaceAll(*store, "DIR", dir), nil)

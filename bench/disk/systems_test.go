@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/bench/scenario"
 )
 
-var tested = []system{{"bare", "bare:DIR"}, {"store", "disk:DIR"}}
+var tested = []system{{"bare", "bare:DIR"}, {"behind", "behind:DIR"}, {"store", "disk:DIR"}}
 
 // Each system does the jobs of its turns, and reports what the table is made of.
 func TestTurns(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTurns(t *testing.T) {
 		{"lateness", "p50-ms", 1, []string{"-rate", "1000", "-span", "300ms"}},
 		{"burst", "s", 1, []string{"-burst", "300"}},
 	} {
-		f := start(t, tested[1], job.name, job.n, job.args...).figures(t)
+		f := start(t, tested[2], job.name, job.n, job.args...).figures(t)
 		for _, unit := range []string{"early", "lost", "twice"} {
 			if v, ok := f[unit]; v != 0 || !ok {
 				t.Errorf("%s: %v %s", job.name, v, unit)
@@ -42,7 +42,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%s: %v", job.name, f)
 		}
 	}
-	f := start(t, tested[1], "instant", 1, "-instant", "300").figures(t)
+	f := start(t, tested[2], "instant", 1, "-instant", "300").figures(t)
 	if f["early"]+f["twice"]+f["lost"]+f["others-lost"] != 0 || f["s"] <= 0 || f["others-max-ms"] < f["others-p50-ms"] {
 		t.Errorf("instant: %v", f)
 	}
@@ -51,7 +51,7 @@ func TestTurns(t *testing.T) {
 // What is pushed outlives the process, and what is not there any more is missed.
 func TestKilled(t *testing.T) {
 	const n, cancelled = 2000, 30
-	store, dir := tested[1], t.TempDir()
+	store, dir := tested[2], t.TempDir()
 	p := start(t, store, "obey", 1, "-dir", dir)
 	c := command{Do: "push", From: pending, To: pending + n, Soonest: time.Now().Add(time.Hour), Spread: time.Hour, Clients: 8, Batch: 100}
 	a := p.ask(t, c)
@@ -76,41 +76,48 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// What a bare log was given is in its file, of many callers at once.
+// What a bare log was given is in its file, of many callers at once, also behind a client.
 func TestBare(t *testing.T) {
-	dir := t.TempDir()
-	s, err := openBare(dir)
-	must(t, err)
-	const callers, each = 8, 50
-	done := make(chan error)
-	for caller := range callers {
-		go func() {
-			for i := caller * each; i < (caller+1)*each; i += 5 {
-				if err := s.Push(t.Context(), "", i, time.Now()); err != nil {
-					done <- err
-					return
-				}
-				if err := s.PushMany(t.Context(), "", i+1, i+5, func(int) time.Time { return time.Now() }); err != nil {
-					done <- err
-					return
+	for name, open := range map[string]func(dir string) (scenario.System, error){
+		"bare":   func(dir string) (scenario.System, error) { return openBare(dir) },
+		"behind": openBehind,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := open(dir)
+			must(t, err)
+			const callers, each = 8, 50
+			done := make(chan error)
+			for caller := range callers {
+				go func() {
+					for i := caller * each; i < (caller+1)*each; i += 5 {
+						if err := s.Push(t.Context(), "q", i, time.Now()); err != nil {
+							done <- err
+							return
+						}
+						if err := s.PushMany(t.Context(), "q", i+1, i+5, func(int) time.Time { return time.Now() }); err != nil {
+							done <- err
+							return
+						}
+					}
+					done <- nil
+				}()
+			}
+			for range callers {
+				must(t, <-done)
+			}
+			text, err := os.ReadFile(filepath.Join(dir, "log"))
+			must(t, err)
+			must(t, s.Close())
+			if len(text) != bareSize {
+				t.Errorf("the file has %d bytes", len(text))
+			}
+			written := strings.TrimRight(string(text), "\x00")
+			for i := range callers * each {
+				if record := scenario.Key(i) + string(scenario.Body(i)); strings.Count(written, record) != 1 {
+					t.Errorf("%s is not there once", scenario.Key(i))
 				}
 			}
-			done <- nil
-		}()
-	}
-	for range callers {
-		must(t, <-done)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "log"))
-	must(t, err)
-	must(t, s.Close())
-	if len(text) != bareSize {
-		t.Errorf("the file has %d bytes", len(text))
-	}
-	written := strings.TrimRight(string(text), "\x00")
-	for i := range callers * each {
-		if record := scenario.Key(i) + string(scenario.Body(i)); strings.Count(written, record) != 1 {
-			t.Errorf("%s is not there once", scenario.Key(i))
-		}
+		})
 	}
 }

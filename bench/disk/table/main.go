@@ -23,8 +23,8 @@ func main() {
 
 func write(w io.Writer, r *table.Results) {
 	fmt.Fprintf(w, "Measured on: %s, with `%s`.\n\n", r.Config["cpu"], r.Config["sizes"])
-	fmt.Fprintln(w, "| | bare log | disk engine | × bare log | to reach | reached |")
-	fmt.Fprintln(w, "|---|---:|---:|---:|---|---|")
+	fmt.Fprintln(w, "| | bare log | bare log behind a client | disk engine | × bare log | × behind a client | to reach | reached |")
+	fmt.Fprintln(w, "|---|---:|---:|---:|---:|---:|---|---|")
 	for _, row := range rows {
 		row.write(w, r)
 	}

@@ -12,8 +12,9 @@ import (
 
 // The systems beside each other.
 const (
-	bare  = "bare"
-	store = "store"
+	bare   = "bare"
+	behind = "behind" // the bare log behind a client of tarry
+	store  = "store"
 )
 
 // row is a line of the table: a figure of all systems.
@@ -60,14 +61,14 @@ func (x row) write(w io.Writer, r *table.Results) {
 		return
 	}
 	cells := []string{x.text}
-	for _, impl := range []string{bare, store} {
+	for _, impl := range []string{bare, behind, store} {
 		text := ""
 		if v, ok := x.figure(r, impl); ok {
 			text = table.Number(v)
 		}
 		cells = append(cells, text)
 	}
-	cells = append(cells, ratioText(x.ratio(r, bare), x.better), goals(x.targets), x.reached(r))
+	cells = append(cells, ratioText(x.ratio(r, bare), x.better), ratioText(x.ratio(r, behind), x.better), goals(x.targets), x.reached(r))
 	fmt.Fprintln(w, "|", strings.Join(cells, " | "), "|")
 }
 

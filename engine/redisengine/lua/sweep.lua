@@ -6,19 +6,25 @@ local function some(zset, min, max)
 	return ids
 end
 
+-- lapses ends leases that are over. It returns whether there are more than one script should
+-- end, else when the next lease ends.
+local function lapses()
+	local head = earliest(LEASES)
+	if head > now then return false, head end
+	for _, id in ipairs(some(LEASES, '-inf', now)) do
+		if not messages().present(id) then call('ZREM', LEASES, id) end
+	end
+	if room == 0 then return true end
+	return false, earliest(LEASES)
+end
+
 -- sweep brings what lives up to now: leases that are over lapse, and of RARE what has come
 -- due takes its turn. It returns whether there is more to do than one script should, else
 -- when the next lease ends and whether there is more than messages of the usual kind.
 local function sweep()
 	if still then return false end
-	local head = earliest(LEASES)
-	if head <= now then
-		for _, id in ipairs(some(LEASES, '-inf', now)) do
-			if not messages().present(id) then call('ZREM', LEASES, id) end
-		end
-		if room == 0 then return true end
-		head = earliest(LEASES)
-	end
+	local busy, head = lapses()
+	if busy then return true end
 	if call('EXISTS', RARE, READY, FINISHED) == 0 then return false, head, false end
 	local M = messages()
 	-- After the clock has stepped back, what is not due any more waits again.

@@ -67,7 +67,7 @@ func New(cfg *Config) *Disk {
 	}
 	d.names.sure = make(map[string]*inode)
 	for _, top := range []string{"/", "."} {
-		n := newInode(true)
+		n := &inode{dir: true}
 		n.links = 1
 		d.names.sure[filepath.FromSlash(top)] = n
 	}
@@ -202,7 +202,7 @@ func (d *Disk) Create(name string) (disk.File, error) {
 		if err := d.vacant(name); err != nil {
 			return nil, err
 		}
-		n := newInode(false)
+		n := new(inode)
 		n.links = 1
 		d.names.set(rename{names: []string{name}, inodes: []*inode{n}})
 		return n, nil
@@ -366,7 +366,7 @@ func (d *Disk) Mkdir(dir string) error {
 		if err := d.vacant(dir); err != nil {
 			return err
 		}
-		n := newInode(true)
+		n := &inode{dir: true}
 		n.links = 1
 		d.names.set(rename{names: []string{dir}, inodes: []*inode{n}})
 		return nil
@@ -405,7 +405,7 @@ func (d *Disk) Lock(name string) (io.Closer, error) {
 			if err := d.vacant(name); err != nil {
 				return err
 			}
-			n := newInode(false)
+			n := new(inode)
 			n.links = 1
 			d.names.set(rename{names: []string{name}, inodes: []*inode{n}})
 		}

@@ -163,11 +163,10 @@ func (f *file) Preallocate(off, n int64) error {
 		if int64(len(holes)) > f.disk.left() {
 			return syscall.ENOSPC
 		}
-		zeros := make([]byte, f.disk.cfg.Sector)
-		for _, i := range holes {
-			f.inode.put(i, zeros)
+		if len(holes) > 0 {
+			f.inode.fill(holes, make([]byte, f.disk.cfg.Sector))
+			f.disk.take(len(holes))
 		}
-		f.disk.take(len(holes))
 		f.inode.setSize(max(f.inode.size, off+n))
 		return nil
 	})

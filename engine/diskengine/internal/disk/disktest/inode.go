@@ -1,7 +1,7 @@
 package disktest
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 )
 
@@ -13,33 +13,44 @@ type inode struct {
 	data [][]byte // as it is seen, by sector
 
 	sureSize int64
-	sure     [][]byte         // as it is on the disk
-	sizes    []int64          // since the last sync
-	unsure   map[int][][]byte // what was written to a sector since, in order
-	changes  int              // so many are counted in both, also of what was settled
-	settled  int              // how often it was
+	sure     [][]byte  // as it is on the disk
+	sizes    []int64   // since the last sync
+	unsure   []version // what was written to sectors since, in order
+	settled  int       // how often something was
 
 	links, handles int
 }
 
-func newInode(dir bool) *inode { return &inode{dir: dir, unsure: make(map[int][][]byte)} }
+// version is what was written to a sector.
+type version struct {
+	sector int
+	b      []byte // nil: it was cut off
+}
 
 // put changes what is seen of a sector.
 func (n *inode) put(i int, b []byte) {
 	n.data = grown(n.data, i)
 	n.data[i] = b
-	n.unsure[i] = append(n.unsure[i], b)
-	n.changes++
+	n.unsure = append(n.unsure, version{i, b})
+}
+
+// fill is put for many sectors in order, of one content.
+func (n *inode) fill(all []int, b []byte) {
+	n.data = grown(n.data, all[len(all)-1])
+	n.unsure = slices.Grow(n.unsure, len(all))
+	for _, i := range all {
+		n.put(i, b)
+	}
 }
 
 func (n *inode) setSize(size int64) {
 	if size != n.size {
 		n.size = size
 		n.sizes = append(n.sizes, size)
-		n.changes++
 	}
 }
 
+// grown is a slice that has the i-th element.
 func grown(s [][]byte, i int) [][]byte {
 	if i >= len(s) {
 		s = append(s, make([][]byte, i+1-len(s))...)
@@ -49,59 +60,63 @@ func grown(s [][]byte, i int) [][]byte {
 
 // settle decides what of the file is on the disk. With a nil Chooser it is all.
 func (n *inode) settle(c Chooser, stale func() []byte) {
+	n.sure = slices.Clone(n.sure) // shared with clones
 	if c == nil {
-		c = Everything()
+		n.settleAll()
+	} else {
+		n.settleSome(c, stale)
 	}
+	n.sizes, n.unsure = nil, nil
+	n.settled++
+}
+
+func (n *inode) settleAll() {
+	if k := len(n.sizes); k > 0 {
+		n.sureSize = n.sizes[k-1]
+	}
+	last := -1
+	for _, v := range n.unsure {
+		last = max(last, v.sector)
+	}
+	n.sure = grown(n.sure, last)
+	for _, v := range n.unsure {
+		n.sure[v.sector] = v.b
+	}
+}
+
+func (n *inode) settleSome(c Chooser, stale func() []byte) {
 	if len(n.sizes) > 0 {
 		if k := c.Choose(len(n.sizes) + 1); k > 0 {
 			n.sureSize = n.sizes[k-1]
 		}
 	}
-	n.sure = slices.Clone(n.sure) // shared with clones
-	for _, i := range slices.Sorted(maps.Keys(n.unsure)) {
+	all := slices.Clone(n.unsure)
+	slices.SortStableFunc(all, func(a, b version) int { return cmp.Compare(a.sector, b.sector) })
+	for to := 0; len(all) > 0; all = all[to:] {
+		i := all[0].sector
+		for to = 1; to < len(all) && all[to].sector == i; to++ {
+		}
 		n.sure = grown(n.sure, i)
-		versions := n.unsure[i]
-		if k := c.Choose(len(versions) + 1); k > 0 {
-			n.sure[i] = versions[k-1]
+		if k := c.Choose(to + 1); k > 0 {
+			n.sure[i] = all[k-1].b
 		} else if stale != nil && n.sure[i] == nil && c.Choose(2) == 1 {
 			n.sure[i] = stale()
 		}
 	}
-	n.sizes, n.unsure = nil, make(map[int][][]byte)
-	n.settled++
 }
 
 // mark is how far a file was written when a sync began.
-type mark struct {
-	changes, settled, sizes int
-	unsure                  map[int]int // how many versions of a sector
-}
+type mark struct{ settled, sizes, unsure int }
 
-func (n *inode) mark() mark {
-	m := mark{n.changes, n.settled, len(n.sizes), make(map[int]int, len(n.unsure))}
-	for i, versions := range n.unsure {
-		m.unsure[i] = len(versions)
-	}
-	return m
-}
+func (n *inode) mark() mark { return mark{n.settled, len(n.sizes), len(n.unsure)} }
 
 // settleTo has on the disk what was written before a mark.
 func (n *inode) settleTo(m mark) {
 	if n.settled != m.settled { // another sync did
 		return
 	}
-	if n.changes == m.changes {
-		n.settle(nil, nil)
-		return
-	}
-	sizes, unsure := n.sizes[m.sizes:], n.unsure
-	n.sizes, n.unsure = n.sizes[:m.sizes], make(map[int][][]byte)
-	for i, k := range m.unsure {
-		n.unsure[i] = unsure[i][:k]
-		if unsure[i] = unsure[i][k:]; len(unsure[i]) == 0 {
-			delete(unsure, i)
-		}
-	}
+	sizes, unsure := n.sizes[m.sizes:], n.unsure[m.unsure:]
+	n.sizes, n.unsure = n.sizes[:m.sizes], n.unsure[:m.unsure]
 	n.settle(nil, nil)
 	n.sizes, n.unsure = sizes, unsure
 }
@@ -130,11 +145,7 @@ func (n *inode) cut(sector int) {
 // clone shares the contents of sectors.
 func (n *inode) clone() *inode {
 	c := *n
-	c.data, c.sure, c.sizes = slices.Clone(n.data), slices.Clone(n.sure), slices.Clone(n.sizes)
-	c.unsure = make(map[int][][]byte, len(n.unsure))
-	for i, v := range n.unsure {
-		c.unsure[i] = slices.Clone(v)
-	}
+	c.data, c.sure, c.sizes, c.unsure = slices.Clone(n.data), slices.Clone(n.sure), slices.Clone(n.sizes), slices.Clone(n.unsure)
 	c.handles = 0
 	return &c
 }

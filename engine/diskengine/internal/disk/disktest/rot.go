@@ -3,6 +3,7 @@ package disktest
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 )
 
 // Flip changes the bits of mask in one byte of a file, on the disk and as it is seen. It
@@ -36,7 +37,7 @@ func (d *Disk) spoil(name string, off int64, n int, fn func(b []byte)) {
 			d.take(1)
 		}
 		node.data[i], node.sure[i] = b, b
-		delete(node.unsure, i)
+		node.unsure = slices.DeleteFunc(node.unsure, func(v version) bool { return v.sector == i })
 		return true
 	})
 	node.sureSize, node.sizes = node.size, nil

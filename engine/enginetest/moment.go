@@ -38,19 +38,28 @@ func (c *census) left() int {
 
 // handle leases and acks up to max messages, each of which must be news.
 func (c *census) handle(max int) (got int) {
-	for _, l := range c.b.take(max) {
-		if err := c.b.settled(engine.Settlement{Token: l.Token, Do: engine.Ack}); err != nil {
-			c.b.Errorf("ack: %v", err)
+	leases := c.b.take(max)
+	acks := make([]engine.Settlement, len(leases))
+	for i, l := range leases {
+		acks[i] = engine.Settlement{Token: l.Token, Do: engine.Ack}
+	}
+	settled, err := c.b.e.Settle(c.b.Context(), acks)
+	if err != nil || len(settled) != len(acks) {
+		c.b.Errorf("%d acks: %d results, %v", len(acks), len(settled), err)
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, l := range leases {
+		if settled[i].Err != nil {
+			c.b.Errorf("ack: %v", settled[i].Err)
 		}
-		c.mu.Lock()
 		if c.handled[l.ID] || c.cancelled[l.ID] {
 			c.b.Errorf("id %v is leased; handled before: %v, cancelled: %v", l.ID, c.handled[l.ID], c.cancelled[l.ID])
 		}
 		c.handled[l.ID] = true
-		c.mu.Unlock()
-		got++
 	}
-	return got
+	return len(leases)
 }
 
 func (c *census) cancel(id engine.ID) {

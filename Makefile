@@ -152,6 +152,15 @@ bench-disk: ## Measure the disk engine beside a bare log, into docs/benchmarks.m
 	    -url '$(or $(STORE),disk:DIR)' $(DISK_SIZES) && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./disk/table ../docs/benchmarks.md
 
+.PHONY: bench-disk-behind
+bench-disk-behind: ## Measure the disk engine beside a bare log behind the same client, into docs/benchmarks.md (QUICK=1; TURNS PUSHES MILLION).
+	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
+	{ echo "sizes: $(BEHIND_SIZES)" && \
+	  $(GO) test -run '^$$' -bench '^BenchmarkBehind$$' -benchtime 1x -timeout 1h ./disk $(BEHIND_SIZES) && echo whole: yes; } \
+	| tee /dev/stderr | $(GO) run ./disk/table -behind ../docs/benchmarks.md
+
+BEHIND_SIZES = -turns $(call size,TURNS,5,1) -pushes $(call size,PUSHES,200000,20000) -million $(call size,MILLION,1000000,100000)
+
 .PHONY: bench-disk-huge
 bench-disk-huge: ## Measure the disk engine with 100 million messages beside a million, into docs/benchmarks.md (N=100000000 BODY=200 KEYS=order TURNS=3 PUSHES=200000; DIR=… keeps the store for the next time; STORE='disk:DIR?memory=256MiB').
 	cd bench $(if $(DIR),&& mkdir -p '$(abspath $(DIR))') && export TMPDIR=$$(mktemp -d $(if $(DIR),-p '$(abspath $(DIR))')) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \

@@ -23,9 +23,7 @@ var (
 // measuredStore is the system that does all, and pushing is who pushes.
 func measuredStore() system { return system{"store", *storeURL} }
 
-func pushing() []system {
-	return []system{{"bare", "bare:DIR"}, {"behind", "behind:DIR"}, measuredStore()}
-}
+func pushing() []system { return []system{{"bare", "bare:DIR"}, measuredStore()} }
 
 // alone is the store with nothing beside it.
 func alone() []system { return []system{measuredStore()} }
@@ -77,6 +75,16 @@ func BenchmarkBatch(b *testing.B) {
 	for _, keys := range kindsOfKeys {
 		take(b, pushing(), "/keys="+keys, "push", *million, "-clients", strconv.Itoa(fewClients), "-batch", strconv.Itoa(batchSize), "-keys", keys)
 	}
+}
+
+// BenchmarkBehind has the store pushed to beside a bare log behind a client too.
+func BenchmarkBehind(b *testing.B) {
+	scenario.Once(b)
+	systems := []system{{"behind", "behind:DIR"}, measuredStore()}
+	for _, clients := range []int{64, 512} {
+		take(b, systems, fmt.Sprintf("/clients=%d", clients), "push", *pushes, "-clients", strconv.Itoa(clients))
+	}
+	take(b, systems, "/batch="+strconv.Itoa(batchSize), "push", *million, "-clients", strconv.Itoa(fewClients), "-batch", strconv.Itoa(batchSize))
 }
 
 func BenchmarkCancel(b *testing.B) {

@@ -1,6 +1,6 @@
 // Package disk measures the disk engine beside a bare log, which is the least code that makes
-// records durable: what the disk and the processors allow; and where there is only pushed, beside
-// such a log behind a client of tarry, which is what an engine that had nothing else to do would reach.
+// records durable: what the disk and the processors allow; and in BenchmarkBehind beside such a log behind a
+// client of tarry, which is what an engine that had nothing else to do would reach.
 //
 // BenchmarkSystem measures one of them, and takes the profiles of go test, here on two cores:
 //

@@ -1,6 +1,7 @@
 // Command table turns the output of the benchmarks of the disk engine, on standard
 // input, into a table of docs/benchmarks.md, between the two marks in that file; with -huge
-// those of a store in which a great many messages pend.
+// those of a store in which a great many messages pend, with -behind those beside a bare log
+// behind a client.
 //
 //	go test -bench … | go run ./disk/table ../docs/benchmarks.md
 package main
@@ -14,18 +15,31 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "-huge" {
-		table.Into(os.Args[2], "bench-disk-huge", writeHuge)
-		return
+	if len(os.Args) == 3 {
+		switch os.Args[1] {
+		case "-huge":
+			table.Into(os.Args[2], "bench-disk-huge", writeHuge)
+			return
+		case "-behind":
+			table.Into(os.Args[2], "bench-disk-behind", writeBehind)
+			return
+		}
 	}
 	table.Main("bench-disk", write)
 }
 
-func write(w io.Writer, r *table.Results) {
+func write(w io.Writer, r *table.Results) { writeBeside(w, r, bare, "bare log", rows) }
+
+func writeBehind(w io.Writer, r *table.Results) {
+	writeBeside(w, r, behind, "bare log behind a client", behindRows)
+}
+
+// writeBeside writes the table of the store beside another system.
+func writeBeside(w io.Writer, r *table.Results, other, name string, rows []row) {
 	fmt.Fprintf(w, "Measured on: %s, with `%s`.\n\n", r.Config["cpu"], r.Config["sizes"])
-	fmt.Fprintln(w, "| | bare log | bare log behind a client | disk engine | × bare log | × behind a client | to reach | reached |")
-	fmt.Fprintln(w, "|---|---:|---:|---:|---:|---:|---|---|")
+	fmt.Fprintf(w, "| | %s | disk engine | × %[1]s | to reach | reached |\n", name)
+	fmt.Fprintln(w, "|---|---:|---:|---:|---|---|")
 	for _, row := range rows {
-		row.write(w, r)
+		row.write(w, r, other)
 	}
 }

@@ -55,20 +55,20 @@ func (x row) name(impl string) string {
 	return name
 }
 
-// write writes the line, unless the store has no such figure.
-func (x row) write(w io.Writer, r *table.Results) {
+// write writes the line of the store beside another system, unless it has no such figure.
+func (x row) write(w io.Writer, r *table.Results, other string) {
 	if _, ok := x.figure(r, store); !ok {
 		return
 	}
 	cells := []string{x.text}
-	for _, impl := range []string{bare, behind, store} {
+	for _, impl := range []string{other, store} {
 		text := ""
 		if v, ok := x.figure(r, impl); ok {
 			text = table.Number(v)
 		}
 		cells = append(cells, text)
 	}
-	cells = append(cells, ratioText(x.ratio(r, bare), x.better), ratioText(x.ratio(r, behind), x.better), goals(x.targets), x.reached(r))
+	cells = append(cells, ratioText(x.ratio(r, other), x.better), goals(x.targets), x.reached(r))
 	fmt.Fprintln(w, "|", strings.Join(cells, " | "), "|")
 }
 

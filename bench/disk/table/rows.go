@@ -63,3 +63,12 @@ var rows = []row{
 	{scenario: "Deep", param: "step=reopen", unit: "rss-MB", text: "the same: resident, MB", better: table.Less},
 	{scenario: "Deep", param: "step=reopen", unit: "idle-%", text: "idle with all that pends: % of a processor", better: table.Less, targets: []target{atMost(0.3)}},
 }
+
+var behindRows = []row{
+	{scenario: "Behind", param: "clients=64", unit: "msgs/s", text: "push, single calls of 64 clients: messages a second", better: table.More},
+	{scenario: "Behind", param: "clients=64", unit: "cpu-us/msg", text: "the same: processors' time for each, µs", better: table.Less},
+	{scenario: "Behind", param: "clients=512", unit: "msgs/s", text: "push, single calls of 512 clients", better: table.More},
+	{scenario: "Behind", param: "clients=512", unit: "cpu-us/msg", text: "the same: processors' time for each, µs", better: table.Less},
+	{scenario: "Behind", param: "batch=100", unit: "msgs/s", text: "push, 100 a call by 8 clients", better: table.More},
+	{scenario: "Behind", param: "batch=100", unit: "cpu-us/msg", text: "the same: processors' time for each, µs", better: table.Less},
+}

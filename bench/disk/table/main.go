@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/tarryhq/tarry/bench/table"
 )
@@ -37,9 +39,16 @@ func writeBehind(w io.Writer, r *table.Results) {
 // writeBeside writes the table of the store beside another system.
 func writeBeside(w io.Writer, r *table.Results, other, name string, rows []row) {
 	fmt.Fprintf(w, "Measured on: %s, with `%s`.\n\n", r.Config["cpu"], r.Config["sizes"])
-	fmt.Fprintf(w, "| | %s | disk engine | × %[1]s | to reach | reached |\n", name)
-	fmt.Fprintln(w, "|---|---:|---:|---:|---|---|")
-	for _, row := range rows {
-		row.write(w, r, other)
+	head, rule := []string{"", name, "disk engine", "× " + name}, []string{"---", "---:", "---:", "---:"}
+	if hasTargets(rows) {
+		head, rule = append(head, "to reach", "reached"), append(rule, "---", "---")
 	}
+	fmt.Fprintf(w, "|%s |\n|%s|\n", strings.Join(head, " | "), strings.Join(rule, "|"))
+	for _, row := range rows {
+		row.write(w, r, other, len(head))
+	}
+}
+
+func hasTargets(rows []row) bool {
+	return slices.ContainsFunc(rows, func(x row) bool { return len(x.targets) > 0 })
 }

@@ -55,8 +55,9 @@ func (x row) name(impl string) string {
 	return name
 }
 
-// write writes the line of the store beside another system, unless it has no such figure.
-func (x row) write(w io.Writer, r *table.Results, other string) {
+// write writes so many cells of the line of the store beside another system, unless it has no such
+// figure.
+func (x row) write(w io.Writer, r *table.Results, other string, width int) {
 	if _, ok := x.figure(r, store); !ok {
 		return
 	}
@@ -69,7 +70,7 @@ func (x row) write(w io.Writer, r *table.Results, other string) {
 		cells = append(cells, text)
 	}
 	cells = append(cells, ratioText(x.ratio(r, other), x.better), goals(x.targets), x.reached(r))
-	fmt.Fprintln(w, "|", strings.Join(cells, " | "), "|")
+	fmt.Fprintln(w, "|", strings.Join(cells[:width], " | "), "|")
 }
 
 // ratioText is empty where there is no ratio or none is better.

@@ -51,11 +51,11 @@ BenchmarkBehind/impl=behind/batch=100-2      1  1000 msgs/s  2 cpu-us/msg
 sizes: few
 `, "Measured on: some, with `few`."+`
 
-| | bare log behind a client | disk engine | × bare log behind a client | to reach | reached |
-|---|---:|---:|---:|---|---|
-| push, single calls of 64 clients: messages a second | 200 | 180 | 0.9 |  |  |
-| push, 100 a call by 8 clients | 1,000 | 500 | 0.5 |  |  |
-| the same: processors' time for each, µs | 2 | 6 | 0.333 |  |  |
+| | bare log behind a client | disk engine | × bare log behind a client |
+|---|---:|---:|---:|
+| push, single calls of 64 clients: messages a second | 200 | 180 | 0.9 |
+| push, 100 a call by 8 clients | 1,000 | 500 | 0.5 |
+| the same: processors' time for each, µs | 2 | 6 | 0.333 |
 `)
 }
 

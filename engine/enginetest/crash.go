@@ -76,7 +76,7 @@ func (p *player) back(d time.Duration) {
 	}
 	crashes := p.upsets() || p.b.h.Crash != nil
 	for id, g := range p.m.ghosts {
-		if !p.swept[id] || crashes && past(g.expires) { // a crash may bring back what was met of it
+		if !p.swept[id] || crashes && !g.expires.Before(then) { // a crash may bring back what was met of it
 			return
 		}
 	}

@@ -39,6 +39,9 @@ func (c *census) left() int {
 // handle leases and acks up to max messages, each of which must be news.
 func (c *census) handle(max int) (got int) {
 	leases := c.b.take(max)
+	if len(leases) == 0 {
+		return 0
+	}
 	acks := make([]engine.Settlement, len(leases))
 	for i, l := range leases {
 		acks[i] = engine.Settlement{Token: l.Token, Do: engine.Ack}

@@ -1,6 +1,7 @@
 package redisengine
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -106,6 +108,57 @@ func TestOlderSettingsAreNotBrought(t *testing.T) {
 	}
 	if q.learn(known[0]); q.known.Load() != known[1] {
 		t.Errorf("it knows revision %s, not %s", q.known.Load().at(), revision)
+	}
+}
+
+// TestSettingsMeetTheLapsed: in each shard those who died of a lapse that nobody has met are counted by dead_max,
+// and the older ones go for them.
+func TestSettingsMeetTheLapsed(t *testing.T) {
+	t.Parallel()
+	clock := enginetest.NewClock()
+	e := openStore(t, redistest.Start(t).URL(), "shards=3")
+	e.stopped = clock.Now
+	ctx := t.Context()
+	const n = 60
+	leased := func() []engine.Lease {
+		t.Helper()
+		msgs := make([]engine.Message, n)
+		for i := range msgs {
+			msgs[i] = engine.Message{Queue: "q", Key: strconv.Itoa(i), Terms: engine.Terms{MaxAttempts: 1, TTR: time.Minute}}
+		}
+		_, err := e.Push(ctx, msgs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.Advance(time.Second)
+		var all []engine.Lease
+		for len(all) < n {
+			g, err := e.Lease(ctx, []engine.Want{{Queue: "q", Max: n, Remote: true}})
+			if err != nil || g.Queues[0].Err != nil || len(g.Queues[0].Messages) == 0 {
+				t.Fatalf("%d are leased, %+v, %v", len(all), g, err)
+			}
+			all = append(all, g.Queues[0].Messages...)
+		}
+		return all
+	}
+	buried := leased()
+	for _, l := range buried {
+		if _, err := e.Settle(ctx, []engine.Settlement{{Token: l.Token, Do: engine.Bury}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leased()
+	clock.Advance(time.Hour)
+	if _, err := e.Configure(ctx, "q", engine.Settings{DeadMax: 3}, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range buried {
+		if i, err := e.Get(ctx, engine.Ref{Queue: "q", ID: l.ID}); !errors.Is(err, engine.ErrNotFound) {
+			t.Errorf("one that died before is %v, %v", i.State, err)
+		}
+	}
+	if info, err := e.Queue(ctx, "q"); err != nil || info.Dead != 3 || info.Leased != 0 {
+		t.Errorf("%+v, %v", info, err)
 	}
 }
 

@@ -496,3 +496,23 @@ func TestReadBeyondTheEnd(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 }
+
+// TestRotWhileASyncIsUnderWay: what rots meanwhile is so afterwards, and what is written meanwhile may be lost.
+func TestRotWhileASyncIsUnderWay(t *testing.T) {
+	d, f := bed(t, nil)
+	write(t, f, 0, "abc")
+	check(t, f.Sync())
+	write(t, f, 0, "de")
+	d.Hook(func(c Call) error {
+		if c.Op == Sync {
+			write(t, f, 2, "f")
+			d.Flip("f", 0, 'd'^'x')
+		}
+		return nil
+	})
+	check(t, f.Sync())
+	d.Hook(nil)
+	if got := look(t, d.Crash(Nothing()), "f"); got != "?ec" { // of the first a byte has changed
+		t.Errorf("it has %q", got)
+	}
+}

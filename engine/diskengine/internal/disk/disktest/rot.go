@@ -3,7 +3,6 @@ package disktest
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 )
 
 // Flip changes the bits of mask in one byte of a file, on the disk and as it is seen. It
@@ -37,8 +36,15 @@ func (d *Disk) spoil(name string, off int64, n int, fn func(b []byte)) {
 			d.take(1)
 		}
 		node.data[i], node.sure[i] = b, b
-		node.unsure = slices.DeleteFunc(node.unsure, func(v version) bool { return v.sector == i })
+		for k := range node.unsure { // which a sync under way counts
+			if node.unsure[k].sector == i {
+				node.unsure[k].b = b
+			}
+		}
 		return true
 	})
-	node.sureSize, node.sizes = node.size, nil
+	node.sureSize = node.size
+	for k := range node.sizes {
+		node.sizes[k] = node.size
+	}
 }

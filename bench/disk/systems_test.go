@@ -13,11 +13,12 @@ import (
 	"github.com/tarryhq/tarry/bench/scenario"
 )
 
-var tested = []system{{"bare", "bare:DIR"}, {"behind", "behind:DIR"}, {"store", "disk:DIR"}}
+// whole is the system that does all jobs.
+var whole = system{"store", "disk:DIR"}
 
 // Each system does the jobs of its turns, and reports what the table is made of.
 func TestTurns(t *testing.T) {
-	for _, s := range tested {
+	for _, s := range []system{{"bare", "bare:DIR"}, {"behind", "behind:DIR"}, whole} {
 		f := start(t, s, "push", 300, "-clients", "8", "-keys", "random").figures(t)
 		if f["msgs/s"] <= 0 || f["cpu-us/msg"] <= 0 || f["rss-MB"] <= 0 || f["most-rss-MB"] < f["rss-MB"] {
 			t.Errorf("push by %s: %v", s.name, f)
@@ -32,7 +33,7 @@ func TestTurns(t *testing.T) {
 		{"lateness", "p50-ms", 1, []string{"-rate", "1000", "-span", "300ms"}},
 		{"burst", "s", 1, []string{"-burst", "300"}},
 	} {
-		f := start(t, tested[2], job.name, job.n, job.args...).figures(t)
+		f := start(t, whole, job.name, job.n, job.args...).figures(t)
 		for _, unit := range []string{"early", "lost", "twice"} {
 			if v, ok := f[unit]; v != 0 || !ok {
 				t.Errorf("%s: %v %s", job.name, v, unit)
@@ -42,7 +43,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%s: %v", job.name, f)
 		}
 	}
-	f := start(t, tested[2], "instant", 1, "-instant", "300").figures(t)
+	f := start(t, whole, "instant", 1, "-instant", "300").figures(t)
 	if f["early"]+f["twice"]+f["lost"]+f["others-lost"] != 0 || f["s"] <= 0 || f["others-max-ms"] < f["others-p50-ms"] {
 		t.Errorf("instant: %v", f)
 	}
@@ -51,7 +52,7 @@ func TestTurns(t *testing.T) {
 // What is pushed outlives the process, and what is not there any more is missed.
 func TestKilled(t *testing.T) {
 	const n, cancelled = 2000, 30
-	store, dir := tested[2], t.TempDir()
+	store, dir := whole, t.TempDir()
 	p := start(t, store, "obey", 1, "-dir", dir)
 	c := command{Do: "push", From: pending, To: pending + n, Soonest: time.Now().Add(time.Hour), Spread: time.Hour, Clients: 8, Batch: 100}
 	a := p.ask(t, c)

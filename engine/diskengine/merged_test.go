@@ -11,6 +11,18 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 )
 
+// runsWithin looks whether all runs have so many entries at most, and returns how many runs there are.
+func runsWithin(t *testing.T, e *diskengine.Engine, most uint32) int {
+	t.Helper()
+	runs := e.Runs()
+	for _, r := range runs {
+		if n := r.Value().Len(); n > most {
+			t.Errorf("a run has %d entries", n)
+		}
+	}
+	return len(runs)
+}
+
 // TestMergedIsWithinOneRun: no more is merged than one run may hold, and what cannot be merged any more keeps
 // nothing else from being so.
 func TestMergedIsWithinOneRun(t *testing.T) {
@@ -23,13 +35,7 @@ func TestMergedIsWithinOneRun(t *testing.T) {
 		must(t, e.Flush(t.Context()))
 		must(t, e.CatchUp())
 	}
-	runs := e.Runs()
-	for _, r := range runs {
-		if n := r.Value().Len(); n > most {
-			t.Errorf("a run has %d entries", n)
-		}
-	}
-	if n := len(runs); n < flushes*each/most || n > flushes/2 {
+	if n := runsWithin(t, e, most); n < flushes*each/most || n > flushes/2 {
 		t.Errorf("there are %d runs", n)
 	}
 	if got := drain(t, e); len(got) != flushes*each {
@@ -56,13 +62,7 @@ func TestThinRunsAreMergedWithinOne(t *testing.T) {
 	errs, err := e.Cancel(t.Context(), gone)
 	must(t, errors.Join(append(errs, err)...))
 	must(t, e.CatchUp())
-	after := e.Runs()
-	for _, r := range after {
-		if n := r.Value().Len(); n > most {
-			t.Errorf("a run has %d entries", n)
-		}
-	}
-	if n := len(after); n != runs/2 {
+	if n := runsWithin(t, e, most); n != runs/2 {
 		t.Errorf("there are %d runs of %d", n, runs)
 	}
 	must(t, e.Close())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -126,13 +127,34 @@ func unknownCommand(root *cobra.Command, name string) error {
 // wrongFlag is the error of a flag that a command does not have or cannot read, with the one that may be
 // meant.
 func wrongFlag(cmd *cobra.Command, err error) error {
-	hint := cmd.CommandPath() + " --help shows the flags"
+	hint, line := cmd.CommandPath()+" --help shows the flags", err.Error()
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if meant := meantFlag(cmd.Flags(), unknown.GetSpecifiedName()); meant != "" {
 			hint = "did you mean --" + meant + "? " + hint
 		}
 	}
-	return &usageError{line: err.Error(), hint: hint}
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if n, ok := errors.AsType[*strconv.NumError](bad); ok { // which speaks of Go
+			line = fmt.Sprintf("invalid argument %q for --%s: %s", bad.GetValue(), bad.GetFlag().Name, notNumber(n, bad.GetFlag()))
+		}
+	}
+	return &usageError{line: line, hint: hint}
+}
+
+// notNumber says why what was given for a flag is no number.
+func notNumber(err *strconv.NumError, f *pflag.Flag) string {
+	kind := f.Value.Type()
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return "out of range"
+	case kind == "bool":
+		return "not true or false"
+	case strings.HasPrefix(kind, "float"):
+		return "not a number"
+	case strings.HasPrefix(kind, "uint"):
+		return "not a whole number from 0 on"
+	}
+	return "not a whole number"
 }
 
 // alsoCalled is the annotation of a flag that has the names it has elsewhere.

@@ -44,7 +44,7 @@ var queueSteps = []step{
 	{args: `queue set mail --rate 0`, code: exitUsage, stderr: `tarry: --rate must be more than 0 \(tarry pause mail hands out nothing; .*\)\n`},
 	{args: `queue set mail --rate NaN`, code: exitUsage, stderr: `tarry: .*the rate is NaN leases a second; allowed are .*\n`},
 	{args: `queue set mail --rate -1`, code: exitUsage, stderr: `tarry: .*the rate is -1 leases a second; allowed are .*\n`},
-	{args: `queue set mail --rate fast`, code: exitUsage, stderr: `tarry: invalid argument "fast" for "--rate".*\n`},
+	{args: `queue set mail --rate fast`, code: exitUsage, stderr: `tarry: invalid argument "fast" for --rate.*\n`},
 	{args: `queue set mail --in-flight 0`, code: exitUsage, stderr: `tarry: --in-flight must be more than 0 \(tarry pause mail .*\n`},
 	{args: `queue set mail --dead-max -1`, code: exitUsage, stderr: `tarry: .*dead_max is -1; allowed are .*\n`},
 	{args: `queue set mail --dead-keep 0s`, code: exitUsage, stderr: `tarry: --dead-keep must be more than 0 \(--unset dead-keep unsets it\)\n`},

@@ -75,6 +75,7 @@ other names under which it is called, as behind a proxy, it is told with --host.
 	f.StringVar(&s.store, "store", defaultStore, "where the messages lie: disk:DIR, mem: for nothing that must last, or the URL of a Redis, PostgreSQL, MySQL or RabbitMQ server, such as redis://127.0.0.1:6379")
 	f.StringVar(&s.storeFile, "store-file", "", "file that holds the store's URL")
 	f.StringVar(&s.http, "http", "127.0.0.1:8277", "address to listen on; port 0 takes a free one")
+	f.Lookup("http").Annotations = map[string][]string{alsoCalled: {"listen", "addr", "address", "bind", "port"}}
 	f.StringSliceVar(&s.hosts, "host", nil, "name that the server answers for, such as tarry.example.com or *.example.com; may be repeated")
 	s.maxBody, s.maxBuffered = tarry.DefaultMaxBody, server.DefaultMaxBuffered
 	f.Var((*sizeValue)(&s.maxBody), "max-body", "largest body of a message, such as 64KiB or 2MiB")

@@ -64,7 +64,10 @@ func asSetting(cmd *cobra.Command, names ...string) {
 			panic("tarry: setting " + n + " is not in allSettings")
 		}
 		f.Usage += " (" + envName(n) + ")"
-		f.Annotations = map[string][]string{settingMark: nil}
+		if f.Annotations == nil {
+			f.Annotations = make(map[string][]string)
+		}
+		f.Annotations[settingMark] = nil
 	}
 }
 

@@ -17,8 +17,9 @@ const clockCheck = time.Second
 // are first, so one element wakes one taker.
 //
 // The wall clock decides what is due; a step of it is noticed within a second.
-// Dues are kept to the microsecond, rounded up, and lie within 146,000 years.
-// All methods may be called by many goroutines at once.
+// Dues are kept to the nanosecond; elements with equal dues come out in the
+// order in which they were put. Dues lie within 146 years of the queue's making,
+// as those of a [Heap] do. All methods may be called by many goroutines at once.
 type DelayQueue[T any] struct {
 	mu     sync.Mutex
 	heap   *Heap[T]
@@ -27,7 +28,7 @@ type DelayQueue[T any] struct {
 
 // NewDelayQueue returns an empty queue.
 func NewDelayQueue[T any]() *DelayQueue[T] {
-	return &DelayQueue[T]{heap: newHeap[T](time.Microsecond, time.Now())}
+	return &DelayQueue[T]{heap: NewHeap[T](time.Now())}
 }
 
 // Len is the number of elements, due or not.

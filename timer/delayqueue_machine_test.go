@@ -25,8 +25,7 @@ func playDelayQueue(t *testing.T, tape []byte) {
 		}
 		delay := func() time.Duration { return time.Duration(next()-16) << (next() % 30) }
 
-		q, epoch := timer.NewDelayQueue[int](), time.Now()
-		up := grain{epoch.Truncate(time.Microsecond), time.Microsecond, 1}
+		q := timer.NewDelayQueue[int]()
 		type element struct {
 			handle timer.Handle
 			due    time.Time
@@ -65,7 +64,7 @@ func playDelayQueue(t *testing.T, tape []byte) {
 			mu.Lock()
 			switch n := len(elements); {
 			case op < 80:
-				due := up.up(time.Now().Add(delay()), time.Microsecond)
+				due := time.Now().Add(delay())
 				elements = append(elements, &element{due: due})
 				elements[n].handle = q.Put(due, n)
 			case op < 150:
@@ -101,7 +100,7 @@ func playDelayQueue(t *testing.T, tape []byte) {
 					}
 					e.gone = true
 				} else {
-					due := up.up(time.Now().Add(delay()), time.Microsecond)
+					due := time.Now().Add(delay())
 					if ok := q.Reset(e.handle, due); ok == e.gone {
 						t.Errorf("reset of %d: %t", at, ok)
 					}

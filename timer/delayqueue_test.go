@@ -26,6 +26,24 @@ func TestDelayQueueTakesInOrderWhenDue(t *testing.T) {
 	})
 }
 
+// TestDelayQueueKeepsDuesAsGiven puts elements a nanosecond apart, latest first,
+// and two with one due: all are due at once, and come out in order.
+func TestDelayQueueKeepsDuesAsGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(123 * time.Nanosecond) // off the whole microsecond
+		q, now := timer.NewDelayQueue[int](), time.Now()
+		for i := 9; i > 0; i-- {
+			q.Put(now.Add(time.Duration(i-9)*time.Nanosecond), i)
+		}
+		q.Put(now, 10)
+		for want := 1; want <= 10; want++ {
+			if v, ok := q.Poll(); !ok || v != want {
+				t.Errorf("polled %d, %t; want %d", v, ok, want)
+			}
+		}
+	})
+}
+
 func TestDelayQueueNewHeadWakesTheTaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, start := timer.NewDelayQueue[string](), time.Now()
@@ -141,8 +159,8 @@ func TestDelayQueueManyTakers(t *testing.T) {
 func TestDelayQueueFarDues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, year := timer.NewDelayQueue[int](), 365*24*time.Hour
-		q.Put(time.Now().Add(200*year), 200)
-		q.Put(time.Now().Add(150*year), 150)
+		q.Put(time.Now().Add(140*year), 140)
+		q.Put(time.Now().Add(100*year), 100)
 		q.Put(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), 9999)
 		q.Put(time.Time{}, 1)
 		if v, ok := q.Poll(); !ok || v != 1 {
@@ -151,11 +169,14 @@ func TestDelayQueueFarDues(t *testing.T) {
 		if v, ok := q.Poll(); ok {
 			t.Errorf("took %d early", v)
 		}
-		for _, want := range []int{150, 200} {
-			time.Sleep(150 * year)
+		for _, want := range []int{100, 140} {
+			time.Sleep(100 * year)
 			if v, ok := q.Poll(); !ok || v != want {
 				t.Errorf("took %d, %t; want %d", v, ok, want)
 			}
+		}
+		if v, ok := q.Poll(); ok || q.Len() != 1 {
+			t.Errorf("took %d, due beyond what the queue reaches", v)
 		}
 	})
 }

@@ -7,8 +7,9 @@ import (
 
 // Heap is a binary heap of timers, exact to the nanosecond. Starting and
 // cancelling cost O(log n), asking for the next is free. Dues and instants lie
-// within 146 years of its beginning: what is due later never fires, and what
-// was due earlier counts as due at the first instant of that span.
+// within 146 years of its beginning: what is due later never fires, and its due
+// reads as an instant beyond that span; what was due earlier counts as due at
+// the first instant of the span.
 //
 // The heap orders indexes of entries that do not move, so handles and the
 // blindness of the collector are those of [Wheel]. An entry takes 48 bytes
@@ -22,11 +23,8 @@ type Heap[T any] struct {
 }
 
 // NewHeap returns an empty heap. now places its range of dues.
-func NewHeap[T any](now time.Time) *Heap[T] { return newHeap[T](1, now) }
-
-// newHeap returns a heap that is exact to the tick, not above a microsecond.
-func newHeap[T any](tick time.Duration, now time.Time) *Heap[T] {
-	h := &Heap[T]{scale: newScale(tick, now), slab: newSlab[T]()}
+func NewHeap[T any](now time.Time) *Heap[T] {
+	h := &Heap[T]{scale: newScale(1, now), slab: newSlab[T]()}
 	h.heap.slab = &h.slab
 	return h
 }

@@ -19,5 +19,8 @@
 // What costs much to make, and serves many tests, lasts until Main has run all of them;
 // see Lasting.
 //
+// The environment variable TARRY_TEST_ROOT names a folder with other releases of the servers
+// than the machine's own; see root.go.
+//
 // The methods fail the test when they fail, so call them from its goroutine.
 package servertest

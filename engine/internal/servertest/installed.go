@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -12,17 +11,17 @@ import (
 const require = "TARRY_TEST_SERVERS"
 
 // Installed returns the path of a program, which the Debian package pkg has: in the PATH
-// or else in one of the folders that fit a pattern, the last of them. Where it is missing
-// the test is skipped, and says so, or fails if TARRY_TEST_SERVERS=require.
+// or else in one of the folders that fit a pattern, the last of them; see also Root. Where it
+// is missing the test is skipped, and says so, or fails if TARRY_TEST_SERVERS=require.
 func Installed(t testing.TB, program, pkg string, folders ...string) string {
 	t.Helper()
-	path, err := exec.LookPath(program)
+	path, err := lookPath(program)
 	if err == nil {
 		return path
 	}
 	where := "the PATH"
 	for _, folder := range folders {
-		paths, err := filepath.Glob(filepath.Join(folder, program))
+		paths, err := filepath.Glob(filepath.Join(Root(), folder, program))
 		if err == nil && len(paths) > 0 {
 			return paths[len(paths)-1]
 		}
@@ -35,7 +34,7 @@ func Installed(t testing.TB, program, pkg string, folders ...string) string {
 // libfaketime is the path of the library.
 func libfaketime(t testing.TB) string {
 	t.Helper()
-	paths, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
+	paths, err := filepath.Glob(filepath.Join(Root(), "/usr/lib/*/faketime/libfaketime.so.1"))
 	if err != nil || len(paths) == 0 {
 		missing(t, "libfaketime.so.1 is not installed", "faketime")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,14 +14,24 @@ import (
 	"time"
 )
 
-// attributes gives a server a process group of its own, lest what is typed at the
+// setAttributes gives a server a process group of its own, lest what is typed at the
 // test's terminal reach it, and lets it die with the process of the test.
-func attributes(as *account) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func setAttributes(cmd *exec.Cmd, as *account) {
+	a := attributes(cmd)
+	a.Setpgid, a.Pdeathsig = true, syscall.SIGKILL
 	if as != nil {
 		a.Credential = &syscall.Credential{Uid: as.uid, Gid: as.gid}
 	}
-	return a
+}
+
+// changeRoot has a command run in a root of its own.
+func changeRoot(cmd *exec.Cmd, root string) { attributes(cmd).Chroot = root }
+
+func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	return cmd.SysProcAttr
 }
 
 // halt stops a process and all that it has forked, also those that left its process

@@ -4,12 +4,14 @@ package servertest
 
 import (
 	"os"
-	"syscall"
+	"os/exec"
 	"testing"
 )
 
-// attributes lets a server run as the test does: changing the user needs Linux.
-func attributes(*account) *syscall.SysProcAttr { return nil }
+// setAttributes lets a server run as the test does: changing the user needs Linux.
+func setAttributes(*exec.Cmd, *account) {}
+
+func changeRoot(*exec.Cmd, string) { panic(rootVariable + " needs Linux") }
 
 func killFamily(p *os.Process) { _ = p.Kill() } // it may have ended
 

@@ -1,15 +1,15 @@
 package servertest
 
 import (
+	"context"
 	"errors"
-	"github.com/tarryhq/tarry/internal/porttest"
-	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/porttest"
 )
 
 // Command says how a server is run.
@@ -76,7 +76,7 @@ func Start(t testing.TB, c Command) *Server {
 	if c.Patience == 0 {
 		c.Patience = Patience
 	}
-	s := &Server{t: t, command: c, env: slices.Concat(os.Environ(), c.Env)}
+	s := &Server{t: t, command: c, env: slices.Clone(c.Env)}
 	if c.Clock != "" {
 		s.env = append(s.env, clockEnv(libfaketime(t), c.Dir)...)
 		setClock(t, c.Dir, c.Clock)
@@ -99,13 +99,13 @@ func Start(t testing.TB, c Command) *Server {
 }
 
 func (s *Server) run() error {
-	cmd := exec.Command(s.command.Program, s.command.Args(s.ports)...)
-	cmd.Dir, cmd.Env = s.command.Dir, s.env
+	cmd := CommandContext(context.Background(), s.command.Program, s.command.Args(s.ports)...)
+	cmd.Dir, cmd.Env = s.command.Dir, append(cmd.Env, s.env...)
 	as, err := owner(s.command.User)
 	if err != nil {
 		return err
 	}
-	cmd.SysProcAttr = attributes(as)
+	setAttributes(cmd, as)
 	p, err := startProcess(cmd, s.command.Ready, s.command.Patience)
 	if err != nil {
 		return err

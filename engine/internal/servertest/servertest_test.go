@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -257,5 +258,24 @@ func (c conn) broken() {
 	c.t.Helper()
 	if n, err := c.Read(make([]byte, 1)); n > 0 || err == nil {
 		c.t.Fatalf("%d bytes, %v", n, err)
+	}
+}
+
+func TestProgramsOfAnotherRoot(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("TARRY_TEST_ROOT", root)
+	for _, path := range []string{"usr/sbin/direct", "opt/db-9/bin/apart"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("/not/outside", filepath.Join(root, path)); err != nil {
+			t.Fatal(err)
+		}
+		if got := servertest.Installed(t, filepath.Base(path), "pkg", "/opt/db-*/bin"); got != filepath.Join(root, path) {
+			t.Errorf("%s is found as %s", path, got)
+		}
+	}
+	if cmd := servertest.CommandContext(t.Context(), "direct"); cmd.SysProcAttr.Chroot != root {
+		t.Errorf("it runs in %q", cmd.SysProcAttr.Chroot)
 	}
 }

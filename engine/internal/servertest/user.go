@@ -3,7 +3,6 @@ package servertest
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"runtime"
 	"strconv"
@@ -37,13 +36,13 @@ func Folder(t testing.TB, user string) string {
 // wrote. Unless it succeeds the test fails.
 func Run(t testing.TB, user, dir, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd := CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
 	as, err := owner(user)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.SysProcAttr = attributes(as)
+	setAttributes(cmd, as)
 	runtime.LockOSThread() // the program dies with the thread that has started it
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()

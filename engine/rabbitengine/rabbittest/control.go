@@ -3,9 +3,6 @@ package rabbittest
 import (
 	"context"
 	"crypto/rand"
-	"os"
-	"os/exec"
-	"slices"
 	"strings"
 
 	"github.com/tarryhq/tarry/engine/internal/servertest"
@@ -57,8 +54,8 @@ func (s *Server) run(input, program string, args ...string) string {
 	// Not the test's context, which has ended when its cleanups run.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = slices.Concat(os.Environ(), s.env)
+	cmd := servertest.CommandContext(ctx, program, args...)
+	cmd.Env = append(cmd.Env, s.env...)
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -150,6 +150,7 @@ func (r *recorder) stop(format string, args []any) {
 
 func TestMissingServer(t *testing.T) {
 	t.Setenv("PATH", "")
+	t.Setenv("TARRY_TEST_ROOT", "")
 	for require, want := range map[string]string{"": "skip: ", "require": "fail: "} {
 		t.Setenv("TARRY_TEST_SERVERS", require)
 		r := &recorder{TB: t}

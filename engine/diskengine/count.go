@@ -2,7 +2,6 @@ package diskengine
 
 import (
 	"context"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
@@ -24,27 +23,28 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		return nil, "", err
 	}
 	err = e.do(ctx, "queues", func(c *call) error {
-		names := slices.Sorted(e.names())
-		at, found := slices.BinarySearch(names, after)
-		if found {
-			at++
-		}
-		for _, name := range names[at:] {
-			info := engine.QueueInfo{Queue: name}
-			known, err := c.census(name, &info)
-			if err != nil {
-				return err
-			}
-			if !known {
-				continue
-			}
-			if len(queues) == limit {
-				next = queues[limit-1].Queue
+		for {
+			some := e.namesAfter(after, min(limit+1, stepItems))
+			if len(some) == 0 {
 				return nil
 			}
-			queues = append(queues, info)
+			for _, name := range some {
+				after = name
+				info := engine.QueueInfo{Queue: name}
+				known, err := c.census(name, &info)
+				if err != nil {
+					return err
+				}
+				if !known {
+					continue
+				}
+				if len(queues) == limit {
+					next = queues[limit-1].Queue
+					return nil
+				}
+				queues = append(queues, info)
+			}
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, "", err

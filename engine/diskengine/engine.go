@@ -18,6 +18,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/engine/internal/names"
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
@@ -61,6 +62,7 @@ type Engine struct {
 	runs     *sources
 	changes  uint64 // how often the runs have become others
 	queues   map[string]*queue
+	names    names.Set // of the same
 	numbered map[uint32]*queue
 	most     int   // queues that the maps have room for
 	live     int64 // messages of all queues

@@ -1,7 +1,6 @@
 package diskengine
 
 import (
-	"iter"
 	"maps"
 	"time"
 
@@ -77,11 +76,11 @@ func (q *queue) empty() bool {
 	return q.live+q.dead+q.finished == 0 && q.pause == 0 && q.settings == nil && q.purge == nil
 }
 
-// names are those of all queues there are, in no order. The lock is not needed.
-func (e *Engine) names() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		e.nums.Range(func(name, _ any) bool { return yield(name.(string)) })
-	}
+// namesAfter is at most n names of queues after one, in order.
+func (e *Engine) namesAfter(after string, n int) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.names.After(nil, after, n)
 }
 
 // visit returns a queue brought up to the present; nil: there is none. create makes it then.
@@ -114,6 +113,7 @@ func (c *call) make(name string) *queue {
 	e.nextQueue++
 	e.queues[name], e.numbered[q.num] = q, q
 	e.nums.Store(name, q.num)
+	e.names.Add(name)
 	c.group = (&record.Name{Queue: q.num, Name: []byte(name)}).Append(c.group)
 	c.touch(q)
 	return q
@@ -166,6 +166,7 @@ func (c *call) forget(names []string) {
 		c.e.weigh(q)
 		delete(c.e.queues, name)
 		c.e.nums.Delete(name)
+		c.e.names.Remove(name)
 		delete(c.e.numbered, q.num)
 		c.group = (&record.Name{Queue: q.num}).Append(c.group)
 	}

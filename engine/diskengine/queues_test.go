@@ -117,3 +117,10 @@ func TestManyQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestPageOfManyQueues(t *testing.T) {
+	p := newPlace(disktest.New(nil), nil)
+	e := p.open(t)
+	defer func() { must(t, e.Close()) }()
+	enginetest.PageOfManyQueues(t, e)
+}

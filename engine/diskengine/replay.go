@@ -295,6 +295,7 @@ func (r *replay) finish() error {
 			delete(e.numbered, num)
 		} else {
 			e.nums.Store(q.name, num)
+			e.names.Add(q.name)
 		}
 	}
 	var nameless uint32

@@ -15,13 +15,12 @@ func (k *keeper) tidy() error {
 		k.tidied = now
 	}
 	var empty, over []string
-	for some := range slices.Chunk(slices.Sorted(e.names()), stepItems) {
+	for after, some := "", []string(nil); ; {
 		e.mu.Lock()
+		some = e.names.After(some[:0], after, stepItems)
 		for _, name := range some {
+			after = name
 			q := e.queues[name]
-			if q == nil {
-				continue
-			}
 			e.letGo(q)
 			switch {
 			case len(e.queues) > fewQueues && q.empty():
@@ -31,6 +30,9 @@ func (k *keeper) tidy() error {
 			}
 		}
 		e.mu.Unlock()
+		if len(some) < stepItems {
+			break
+		}
 	}
 	e.mu.Lock()
 	e.leases.Shrink()

@@ -2,8 +2,6 @@ package memengine
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -28,23 +26,25 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	if err := engine.CheckLimit("queues", "", limit); err != nil {
 		return nil, "", err
 	}
-	e.mu.RLock()
-	names := slices.Sorted(maps.Keys(e.queues))
-	e.mu.RUnlock()
-	for _, name := range names {
-		if name <= after {
-			continue
+	for {
+		e.mu.RLock()
+		some := e.names.After(nil, after, min(limit+1, engine.MaxPage))
+		e.mu.RUnlock()
+		if len(some) == 0 {
+			return queues, "", nil
 		}
-		info, configured := e.count(name)
-		if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused && !configured {
-			continue
+		for _, name := range some {
+			after = name
+			info, configured := e.count(name)
+			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused && !configured {
+				continue
+			}
+			if len(queues) == limit {
+				return queues, queues[limit-1].Queue, nil
+			}
+			queues = append(queues, info)
 		}
-		if len(queues) == limit {
-			return queues, queues[limit-1].Queue, nil
-		}
-		queues = append(queues, info)
 	}
-	return queues, "", nil
 }
 
 // count tells what a queue holds, and whether it has settings, within a call already begun.

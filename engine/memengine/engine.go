@@ -36,6 +36,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/engine/internal/names"
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
@@ -79,10 +80,11 @@ type Engine struct {
 	// mu guards what follows. It is never taken while a queue's lock is held.
 	mu        sync.RWMutex
 	queues    map[string]*queue
-	numbered  []*queue // the same, each at the lower half of queue.number
-	free      []uint32 // where there is none
-	lastQueue uint64   // the upper half of the number given last
-	tidyAt    int      // how many queues there are when the empty ones are next forgotten
+	names     names.Set // of the same
+	numbered  []*queue  // the same, each at the lower half of queue.number
+	free      []uint32  // where there is none
+	lastQueue uint64    // the upper half of the number given last
+	tidyAt    int       // how many queues there are when the empty ones are next forgotten
 }
 
 var _ interface {
@@ -124,7 +126,7 @@ func (e *Engine) Close() error {
 	<-e.calls.Close()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.queues, e.numbered, e.free = nil, nil, nil
+	e.queues, e.names, e.numbered, e.free = nil, names.Set{}, nil, nil
 	return nil
 }
 

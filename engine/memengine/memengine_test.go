@@ -25,3 +25,9 @@ func TestConformanceOnRealClock(t *testing.T) {
 func BenchmarkEngine(b *testing.B) {
 	enginetest.Bench(b, func(*testing.B) engine.Engine { return memengine.New(nil) })
 }
+
+func TestPageOfManyQueues(t *testing.T) {
+	e := memengine.New(nil)
+	defer e.Close()
+	enginetest.PageOfManyQueues(t, e)
+}

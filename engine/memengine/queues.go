@@ -86,6 +86,7 @@ func (e *Engine) queue(name string, create bool) *queue {
 	e.lastQueue++
 	q = newQueue(e, name, e.lastQueue<<32|uint64(at))
 	e.queues[name] = q
+	e.names.Add(name)
 	e.numbered[at] = q
 	return q
 }
@@ -113,6 +114,7 @@ func (e *Engine) tidy() {
 		if q.empty() {
 			q.retired = true
 			delete(e.queues, name)
+			e.names.Remove(name)
 			e.numbered[uint32(q.number)] = nil
 			e.free = append(e.free, uint32(q.number))
 		}

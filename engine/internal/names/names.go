@@ -1,0 +1,80 @@
+// Package names keeps the names of queues in order, so that a page of them costs what is in it and not what there
+// is in all.
+package names
+
+import (
+	"cmp"
+	"slices"
+)
+
+// chunkNames is how many names a chunk has at most.
+const chunkNames = 256
+
+// Set is a set of names in order. The zero Set is empty. Callers lock.
+//
+// It is a list of chunks in order, none empty: a name that comes or goes moves at most a chunk of names, and a list
+// of chunks when one is split or emptied.
+type Set struct {
+	chunks [][]string
+}
+
+// find returns the chunk that a name belongs to, the place in it, and whether the name is there.
+func (s *Set) find(name string) (chunk, at int, found bool) {
+	chunk, found = slices.BinarySearchFunc(s.chunks, name, func(c []string, name string) int { return cmp.Compare(c[0], name) })
+	if found || len(s.chunks) == 0 {
+		return chunk, 0, found
+	}
+	chunk = max(0, chunk-1)
+	at, found = slices.BinarySearch(s.chunks[chunk], name)
+	return chunk, at, found
+}
+
+// Add adds a name.
+func (s *Set) Add(name string) {
+	i, at, found := s.find(name)
+	switch {
+	case found:
+		return
+	case len(s.chunks) == 0:
+		s.chunks = [][]string{{name}}
+		return
+	}
+	c := slices.Insert(s.chunks[i], at, name)
+	if len(c) <= chunkNames {
+		s.chunks[i] = c
+		return
+	}
+	half := len(c) / 2
+	if at == len(c)-1 && i == len(s.chunks)-1 { // names that come in order fill their chunks
+		half = at
+	}
+	s.chunks[i] = slices.Clip(c[:half])
+	s.chunks = slices.Insert(s.chunks, i+1, slices.Clone(c[half:]))
+}
+
+// Remove removes a name.
+func (s *Set) Remove(name string) {
+	i, at, found := s.find(name)
+	if !found {
+		return
+	}
+	if c := slices.Delete(s.chunks[i], at, at+1); len(c) > 0 {
+		s.chunks[i] = c
+	} else {
+		s.chunks = slices.Delete(s.chunks, i, i+1)
+	}
+}
+
+// After appends to names at most n of the names after one, in order.
+func (s *Set) After(names []string, after string, n int) []string {
+	i, at, found := s.find(after)
+	if found {
+		at++
+	}
+	for ; i < len(s.chunks) && n > 0; i, at = i+1, 0 {
+		c := s.chunks[i][at:]
+		c = c[:min(n, len(c))]
+		names, n = append(names, c...), n-len(c)
+	}
+	return names
+}

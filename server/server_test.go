@@ -275,7 +275,7 @@ func TestBadRequests(t *testing.T) {
 		{400, "POST", push, `{"due":"tomorrow"}`, "invalid", "due: "},
 		{400, "POST", push, `{"due":"10000-01-01T00:00:00Z"}`, "invalid", "due: "},
 		{400, "POST", push, `{"key":""}`, "invalid", "key: is empty"},
-		{400, "POST", push, `{"key":null}`, "invalid", "key: must be a string, not null"},
+		{400, "POST", push, `{"key":[null]}`, "invalid", "key: must be a string, not an array"},
 		{400, "POST", push, `{"key":".."}`, "invalid", "key"},
 		{400, "POST", push, `{"key":"` + strings.Repeat("k", 513) + `"}`, "invalid", "513 bytes"},
 		{400, "POST", push, `{"priority":-1}`, "invalid", "priority: "},

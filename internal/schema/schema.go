@@ -79,12 +79,21 @@ func Array(items Object, most int) Object {
 // Ref is the schema of a component's name.
 func Ref(name string) Object { return Object{{"$ref", "#/components/schemas/" + name}} }
 
-// OrNull is a schema that has a type, or null.
+// OrNull is a schema that has a type or choices, or null.
 func OrNull(o Object) Object {
 	n := append(Object(nil), o...)
 	for i, m := range n {
-		if m.Name == "type" {
+		switch m.Name {
+		case "type":
 			n[i].Value = []any{m.Value, "null"}
+		case "enum":
+			words := []any{nil}
+			for _, w := range m.Value.([]string) {
+				words = append(words, w)
+			}
+			n[i].Value = words
+		case "anyOf":
+			n[i].Value = append([]Object{Type("null")}, m.Value.([]Object)...)
 		}
 	}
 	return n

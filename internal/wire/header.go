@@ -94,16 +94,14 @@ func (r *Reader) headers(name string) []engine.Header {
 }
 
 func (r *Reader) pairs(name string) (all []engine.Header) {
-	r.all(name, func() {
+	r.all(name, engine.MaxHeaders, func(int) {
 		var pair [2]string
 		n := 0
 		r.texts(name, len(pair), func(s string) { pair[n], n = s, n+1 })
-		switch {
-		case n != len(pair):
+		if n != len(pair) {
 			r.Wrong("%s: an array of headers holds pairs of name and value", name)
-		case len(all) <= engine.MaxHeaders: // more are refused further up
-			all = append(all, engine.Header{Name: pair[0], Value: pair[1]})
 		}
+		all = append(all, engine.Header{Name: pair[0], Value: pair[1]})
 	})
 	return all
 }

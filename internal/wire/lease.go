@@ -90,7 +90,7 @@ func (r *Reader) LeaseRequest() LeaseRequest {
 		case 3:
 			l.Keep = r.flag("keep")
 		case 4:
-			r.all("room", func() { l.Room = append(l.Room, r.room(len(l.Room))) })
+			r.all("room", MaxQueues, func(int) { l.Room = append(l.Room, r.room()) })
 		case 5:
 			l.Wait = r.within("wait", 0, MaxWait)
 		case 6:
@@ -126,19 +126,18 @@ var roomFields = asked("Room", "How many messages of a queue are wanted at most.
 	must("queue", isText, ""),
 	must("max", schema.Whole(0, engine.MaxLease), "0: none"))
 
-// room reads the n-th room of a lease request.
-func (r *Reader) room(n int) (room Room) {
-	if n == MaxQueues {
-		r.Wrong("room: more than %d entries", MaxQueues)
-	}
-	r.fields("room", roomFields, func(f int) {
+// room reads a room of a lease request.
+func (r *Reader) room() (room Room) {
+	if r.fields("room", roomFields, func(f int) {
 		switch f {
 		case 0:
 			room.Queue = r.text("queue")
 		case 1:
 			room.Max = int(r.whole("max", engine.MaxLease))
 		}
-	})
+	}) != 3 {
+		r.Wrong("room: give a queue and its max")
+	}
 	return room
 }
 
@@ -206,7 +205,7 @@ func (r *Reader) Leased() (l Leased) {
 	r.fields("answer", LeaseAnswer, func(f int) {
 		switch f {
 		case 0:
-			r.all("messages", func() { l.Messages = append(l.Messages, r.Info()) })
+			r.all("messages", 0, func(int) { l.Messages = append(l.Messages, r.Info()) })
 		case 1:
 			l.NextDue = r.time("next_due")
 		case 2:
@@ -214,7 +213,7 @@ func (r *Reader) Leased() (l Leased) {
 		case 3:
 			l.Set = r.text("set")
 		case 4:
-			r.all("queues", func() { l.Queues = append(l.Queues, r.granted()) })
+			r.all("queues", 0, func(int) { l.Queues = append(l.Queues, r.granted()) })
 		}
 	})
 	return l

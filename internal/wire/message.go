@@ -79,7 +79,7 @@ func appendBody(b []byte, m *engine.Info, how Bodies) []byte {
 	switch {
 	case how == NoBodies:
 		return b
-	case how == AsJSON && IsJSON(m.ContentType) && validJSON(m.Body):
+	case how == AsJSON && IsJSON(m.ContentType) && !deep(m.Body) && validJSON(m.Body):
 		b = append(b, `,"body":`...)
 		return append(b, m.Body...)
 	}
@@ -121,7 +121,7 @@ var infoFields = answered("", "",
 	may("expires", isInstant, "when it is dropped unless leased"),
 	must("headers", isHeaders, "an object, where a repeated name has an array; with Tarry-Exact an array of pairs when a name is repeated"),
 	must("content_type", isText, "of the body; empty: not said"),
-	may("body", schema.Object{}, "when its content type is JSON and it is JSON"),
+	may("body", schema.Object{}, "when its content type is JSON and it is JSON, nested at most 50 deep"),
 	may("body_base64", isBase64, "else, and with Tarry-Exact"),
 	must("last_error", isText, "why the last attempt failed"),
 	may("died", isInstant, "when it became dead"),
@@ -152,7 +152,7 @@ func (r *Reader) Info() (l engine.Lease) {
 	if !r.open("message", '{') {
 		return l
 	}
-	var seen uint32
+	var seen seen
 	for f := r.next(infoFields.names, &seen); f >= 0; f = r.next(infoFields.names, &seen) {
 		r.infoField(f, &l)
 	}
@@ -231,7 +231,7 @@ var MessagePage = answered("MessagePage", "A page of a list.",
 func (r *Reader) Page() (p engine.Page) {
 	r.fields("answer", MessagePage, func(f int) {
 		if f == 0 {
-			r.all("messages", func() { p.Messages = append(p.Messages, r.Info().Info) })
+			r.all("messages", 0, func(int) { p.Messages = append(p.Messages, r.Info().Info) })
 		} else {
 			p.Next = r.text("next")
 		}

@@ -96,7 +96,7 @@ func (r *Reader) message(m *engine.Message) Fields {
 	if !r.open("message", '{') {
 		return 0
 	}
-	var seen uint32
+	var seen seen
 	for f := r.next(messageFields.names, &seen); f >= 0; f = r.next(messageFields.names, &seen) {
 		r.messageField(f, m)
 	}

@@ -81,7 +81,7 @@ var QueuePage = answered("QueuePage", "A page of queues: those that hold somethi
 func (r *Reader) Queues() (all []engine.QueueInfo, next string) {
 	r.fields("answer", QueuePage, func(f int) {
 		if f == 0 {
-			r.all("queues", func() { all = append(all, r.Queue()) })
+			r.all("queues", 0, func(int) { all = append(all, r.Queue()) })
 		} else {
 			next = r.text("next")
 		}
@@ -117,7 +117,7 @@ func (r *Reader) Forecast() (step time.Duration, buckets []engine.Bucket) {
 		if f == 0 {
 			step = r.duration("step")
 		} else {
-			r.all("buckets", func() { buckets = append(buckets, r.bucket()) })
+			r.all("buckets", 0, func(int) { buckets = append(buckets, r.bucket()) })
 		}
 	})
 	return step, buckets

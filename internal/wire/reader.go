@@ -29,6 +29,7 @@ type Reader struct {
 	dec     jsontext.Decoder
 	lenient bool // an answer is read
 	queue   string
+	deep    bool // something nested deep was read
 	err     error
 	bad     *Error
 }
@@ -40,7 +41,7 @@ var options = jsontext.AllowDuplicateNames(true)
 // Reset begins to read a request. Bodies that are read point into data, and into
 // memory of the Reader's that the next Reset uses again.
 func (r *Reader) Reset(data []byte) {
-	r.data, r.err, r.bad, r.lenient = data, nil, nil, false
+	r.data, r.err, r.bad, r.lenient, r.deep = data, nil, nil, false, false
 	r.arena = r.arena[:0]
 	r.rd = *bytes.NewBuffer(data)
 	r.dec.Reset(&r.rd, options)
@@ -97,7 +98,11 @@ func (r *Reader) malformed(err error) {
 	}
 	var se *jsontext.SyntacticError
 	if errors.As(err, &se) && se.Err != nil {
-		r.err = Wrong("malformed JSON at byte %d: %v", se.ByteOffset+1, se.Err)
+		bad := Wrong("malformed JSON at byte %d: %v", se.ByteOffset+1, se.Err)
+		if strings.Contains(se.Err.Error(), "surrogate") {
+			bad.Hint = "a text was cut in the middle of a character; cut between characters (in JavaScript text.toWellFormed() mends it), or send bytes as body_base64"
+		}
+		r.err = bad
 		return
 	}
 	r.err = Wrong("malformed JSON: %v", err)
@@ -115,6 +120,9 @@ func (r *Reader) wrongHint(hint, format string, args ...any) {
 
 // end checks that nothing follows.
 func (r *Reader) end() {
+	if r.deep {
+		defer func() { r.dec = jsontext.Decoder{} }() // its stack has grown large
+	}
 	if r.err != nil {
 		return
 	}
@@ -162,24 +170,30 @@ func (r *Reader) more() bool {
 	return true
 }
 
+// seen is which fields of an object there were, a bit for each. One that is null counts
+// as missing, and is kept apart, 32 bits further up.
+type seen uint64
+
 // next goes to the next field of the object that was opened and returns the index
-// of its name in names, or -1 at the object's end, which it leaves. Of a request,
-// fields that are unknown or were seen before are noted as wrong and skipped; of an
-// answer the unknown ones are skipped.
-func (r *Reader) next(names []string, seen *uint32) int {
+// of its name in names, or -1 at the object's end, which it leaves. A field that is null
+// is skipped, but for a body, which may be null. Of a request, fields that are unknown or
+// given twice are noted as wrong and skipped; of an answer the unknown ones are skipped.
+func (r *Reader) next(names []string, seen *seen) int {
 	for r.more() {
 		raw, ok := r.value()
 		if !ok {
 			return -1
 		}
 		name := r.unquote(raw)
-		i := find(names, name, bits.Len32(*seen))
+		i := find(names, name, bits.Len32(uint32(*seen|*seen>>32)))
 		switch {
 		case i < 0 && r.lenient:
 		case i < 0:
 			r.unknown(name, names)
-		case *seen&(1<<i) != 0 && !r.lenient:
+		case (*seen|*seen>>32)&(1<<i) != 0 && !r.lenient:
 			r.Wrong("%s: given twice", names[i])
+		case r.dec.PeekKind() == 'n' && names[i] != "body":
+			*seen |= 1 << (32 + i)
 		default:
 			*seen |= 1 << i
 			return i
@@ -219,29 +233,41 @@ func find(names []string, name []byte, first int) int {
 
 // fields reads an object: each reads the value of the field whose index it gets. It
 // returns which there were, a bit for each.
-func (r *Reader) fields(what string, s *Shape, each func(field int)) (seen uint32) {
+func (r *Reader) fields(what string, s *Shape, each func(field int)) uint32 {
+	var seen seen
 	if !r.open(what, '{') {
 		return 0
 	}
 	for f := r.next(s.names, &seen); f >= 0; f = r.next(s.names, &seen) {
 		each(f)
 	}
-	return seen
+	return uint32(seen)
 }
 
-// all reads an array, each an element of it.
-func (r *Reader) all(what string, each func()) {
+// all reads an array, each an element of it. Of a request it reads at most most elements
+// and skips the others, so that they take no memory.
+func (r *Reader) all(what string, most int, each func(n int)) {
 	if !r.open(what, '[') {
 		return
 	}
-	for r.more() {
-		each()
+	for n := 0; r.more(); n++ {
+		if n < most || r.lenient {
+			each(n)
+			continue
+		}
+		if n == most {
+			r.Wrong("%s: more than %d entries", what, most)
+		}
+		r.skip()
 	}
 }
 
 func (r *Reader) skip() {
 	if r.err != nil {
 		return
+	}
+	if k := r.dec.PeekKind(); k == '[' || k == '{' {
+		r.deep = r.deep || deep(r.data[r.dec.InputOffset():])
 	}
 	if err := r.dec.SkipValue(); err != nil {
 		r.malformed(err)
@@ -250,6 +276,13 @@ func (r *Reader) skip() {
 
 // value reads the next value and returns its text as it stands in data.
 func (r *Reader) value() ([]byte, bool) {
+	if k := r.dec.PeekKind(); (k == '[' || k == '{') && deep(r.data[r.dec.InputOffset():]) {
+		// To read it as one would take a frame of the goroutine's stack for each level.
+		start := r.dec.InputOffset()
+		r.skip()
+		end := r.dec.InputOffset()
+		return bytes.TrimLeft(r.data[start:end:end], " \t\r\n:,"), r.err == nil
+	}
 	v, err := r.dec.ReadValue()
 	if err != nil {
 		r.malformed(err)

@@ -71,7 +71,7 @@ var anyResults = answered("", "", must("results", schema.Array(schema.Object{}, 
 
 // Results reads an answer with one result for each item: each reads one of them.
 func (r *Reader) Results(each func()) {
-	r.fields("answer", anyResults, func(int) { r.all("results", each) })
+	r.fields("answer", anyResults, func(int) { r.all("results", 0, func(int) { each() }) })
 }
 
 // batch reads a request of one field, an array whose elements fail alone.

@@ -26,18 +26,12 @@ func (r *Reader) unquote(raw []byte) []byte {
 	return s
 }
 
-// bytes reads a string; ok is false when it is something else. In an answer null is
-// an empty one.
+// bytes reads a string; ok is false when it is something else.
 func (r *Reader) bytes(name string) (s []byte, ok bool) {
 	if r.err != nil {
 		return nil, false
 	}
-	switch got := r.dec.PeekKind(); {
-	case got == '"':
-	case got == 'n' && r.lenient:
-		r.skip()
-		return nil, r.err == nil
-	default:
+	if got := r.dec.PeekKind(); got != '"' {
 		r.mismatch(name, "a string", got, "")
 		return nil, false
 	}
@@ -161,7 +155,7 @@ func (r *Reader) span(name string) (d time.Duration, text []byte, err error) {
 		return 0, nil, nil
 	}
 	text, ok := r.bytes(name)
-	if !ok || (text == nil && r.lenient) {
+	if !ok {
 		return 0, nil, nil
 	}
 	d, err = duration.Parse(string(text))
@@ -193,10 +187,9 @@ func (r *Reader) ttr(name string) time.Duration { return r.within(name, engine.M
 
 const timeHint = `a time is a string in RFC 3339 such as "2030-01-31T23:59:59.999Z"`
 
-// time reads an instant; in an answer null is none.
 func (r *Reader) time(name string) time.Time {
 	s, ok := r.bytes(name)
-	if !ok || (s == nil && r.lenient) {
+	if !ok {
 		return time.Time{}
 	}
 	if t, ok := ownTime(s); ok {
@@ -289,18 +282,13 @@ func (r *Reader) base64(name string) []byte {
 
 // texts reads an array of strings, at most most of them.
 func (r *Reader) texts(name string, most int, each func(s string)) {
-	n := 0
-	r.all(name, func() {
+	r.all(name, most, func(n int) {
 		before := r.bad
 		s, ok := r.bytes(name)
 		r.element(name, n, before)
-		switch {
-		case n == most:
-			r.Wrong("%s: more than %d entries", name, most)
-		case n < most && ok:
+		if ok {
 			each(string(s))
 		}
-		n++
 	})
 }
 
@@ -312,14 +300,11 @@ func (r *Reader) element(name string, n int, before *Error) {
 }
 
 func (r *Reader) backoff(name string) (all []time.Duration) {
-	r.all(name, func() {
+	r.all(name, engine.MaxBackoffs, func(n int) {
 		before := r.bad
 		d := r.duration(name)
-		r.element(name, len(all), before)
-		if all = append(all, d); len(all) > engine.MaxBackoffs && !r.lenient {
-			r.Wrong("%s: more than %d entries", name, engine.MaxBackoffs)
-			all = all[:0]
-		}
+		r.element(name, n, before)
+		all = append(all, d)
 	})
 	return all
 }

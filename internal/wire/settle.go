@@ -65,7 +65,7 @@ func (r *Reader) settlement() (s engine.Settlement) {
 	if !r.open("settlement", '{') {
 		return s
 	}
-	var seen uint32
+	var seen seen
 	for f := r.next(settlementFields.names, &seen); f >= 0; f = r.next(settlementFields.names, &seen) {
 		switch f {
 		case 0:

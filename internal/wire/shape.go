@@ -94,6 +94,9 @@ func (s *Shape) Schema() schema.Object {
 	var properties schema.Object
 	var required []string
 	for _, f := range s.fields {
+		if s.strict && !f.must {
+			f.is = schema.OrNull(f.is) // as good as missing
+		}
 		properties = properties.With(f.name, f.schema())
 		if f.must {
 			required = append(required, f.name)

@@ -333,22 +333,25 @@ func (w *oneLease) end() {
 	}
 }
 
-// result is called when no more can be delivered.
+// result is called when no more can be delivered. It holds no lock when it calls the
+// dispatcher, which locks w under its own.
 func (w *oneLease) result(ctx context.Context, c *Client, o dispatch.Outlook) (LeasedMessages, error) {
+	ended := ctx.Err()
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		c.dispatch.GiveBack(w.got.Messages)
-		return LeasedMessages{}, &Error{Op: "lease", Err: err}
+	got, failure := w.got, w.err
+	w.mu.Unlock()
+	switch {
+	case ended != nil:
+		c.dispatch.GiveBack(got.Messages)
+		return LeasedMessages{}, &Error{Op: "lease", Err: ended}
+	case len(got.Messages) > 0:
+		return got, nil
 	}
-	if len(w.got.Messages) > 0 {
-		return w.got, nil
+	if failure == nil {
+		failure = o.Err
 	}
-	if w.err == nil {
-		w.err = o.Err
-	}
-	w.got.Now, w.got.NextDue = o.Now, o.Next
-	return w.got, fail("lease", Ref{}, w.err)
+	got.Now, got.NextDue = o.Now, o.Next
+	return got, fail("lease", Ref{}, failure)
 }
 
 // Settle ends or extends leases; each succeeds or fails alone, with its error in

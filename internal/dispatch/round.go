@@ -292,12 +292,13 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 		if !c.slow {
 			s.taken -= n
 		}
-		if c.slow || sh.turn != s.turn {
+		switch {
+		case s.gone || s.leaving && !s.Once || !s.takes(&c.wants[sh.want]):
+			n = 0 // it has left, drains, or takes another turn, which wants others
+		case c.slow || sh.turn != s.turn:
 			n = min(n, s.room(b.queue, s.taken))
 		}
-		if n = min(n, len(*left)); s.leaving && !s.Once || !s.takes(&c.wants[sh.want]) {
-			n = 0 // it drains, or takes another turn, which wants others
-		}
+		n = min(n, len(*left))
 		if !s.gone {
 			d.tell(c, b, s)
 			if n > 0 {

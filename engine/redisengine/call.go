@@ -241,7 +241,6 @@ func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []
 	}
 	sent := time.Now()
 	replies := e.eval(ctx, reqs, until)
-	now := time.Now()
 	answers := make([]answer, len(qs))
 	for i, r := range replies {
 		a := &answers[i]
@@ -262,8 +261,7 @@ func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []
 		}
 		a.us, a.now, a.values = us, us/1000, r.values[2:]
 		if us != 0 && e.stopped == nil { // else it was not needed
-			e.clock.told(us, sent, now)
-			qs[i].shard.clock.told(us, sent, now)
+			e.heardClock(qs[i].shard, us, sent)
 		}
 	}
 	return answers

@@ -92,6 +92,13 @@ func (e *Engine) now(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
+// heardClock takes in what the clock of a shard's server showed since a question was sent.
+func (e *Engine) heardClock(s *shard, us int64, sent time.Time) {
+	now := time.Now()
+	e.clock.told(us, sent, now)
+	s.clock.told(us, sent, now)
+}
+
 // askTime asks all nodes for the time until one has told it.
 func (e *Engine) askTime(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -126,20 +133,12 @@ func (e *Engine) askTime(ctx context.Context) error {
 	return err
 }
 
-// clockArg is what scripts are told of the time: what the nodes agree on, or nothing;
-// to insist on it puts "!" before, and then it counts more than the node's own clock.
-func (e *Engine) clockArg(insist bool) string {
+// clockArg is what scripts are told of the time: what a test's clock shows, or nothing.
+func (e *Engine) clockArg() string {
 	if e.stopped != nil {
 		return "@" + string(appendInt(nil, e.stopped().UnixMicro()))
 	}
-	now, ok := e.median.now()
-	switch {
-	case !ok:
-		return ""
-	case insist:
-		return "!" + string(appendInt(nil, now.UnixMicro()))
-	}
-	return string(appendInt(nil, now.UnixMicro()))
+	return ""
 }
 
 // clockOf is how late it is by the clock of a shard's server, or by the next best as

@@ -32,7 +32,6 @@ type Engine struct {
 	origin   string
 	channel  string
 	clock    clock
-	median   median
 	stopped  func() time.Time // a test's clock; nil: the servers'
 	ids      ids
 	registry *registry
@@ -103,10 +102,6 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 		return nil, err
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.agree(ctx)
-	if e.cluster() {
-		e.tasks.Go(e.keepAgreeing)
-	}
 	return e, nil
 }
 

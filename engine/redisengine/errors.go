@@ -18,12 +18,6 @@ func isNoScript(err error) bool {
 	return ok && e.IsNoScript()
 }
 
-// isAstray says that a node's clock is not what it was told, so that it did nothing.
-func isAstray(err error) bool {
-	e, ok := rueidis.IsRedisErr(err)
-	return ok && strings.HasPrefix(e.Error(), "CLOCK ")
-}
-
 // turnedAway are the beginnings of errors with which Redis answers instead of running
 // a command, and which pass by themselves.
 var turnedAway = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "BUSY ", "MOVED", "ASK"}
@@ -96,8 +90,6 @@ func fault(op, queue string, err error) error {
 		out.Hint = "Redis refuses writes because too few replicas are in step (min-replicas-to-write)"
 	case has("CLUSTERDOWN"), has("MASTERDOWN"), has("LOADING"), has("TRYAGAIN"), has("MOVED"), has("ASK"):
 		out.Hint = "Redis is starting, failing over or moving slots; try again"
-	case has("CLOCK"):
-		out.Hint = "the clocks of the cluster's nodes disagree, and it is not clear which is right; run NTP on all of them"
 	case answered:
 		out.Err = err // a fault of ours, or of a server that is none of Redis
 	case fateOf(err) == attempt.NotRun:

@@ -12,9 +12,6 @@ import (
 // suspend makes an engine count on as if its machine had stood still for so long,
 // together with its clocks, as a virtual machine's do.
 func suspend(e *Engine, d time.Duration) {
-	e.median.mu.Lock()
-	e.median.ahead -= d
-	e.median.mu.Unlock()
 	back := func(c *clock) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -29,93 +26,60 @@ func suspend(e *Engine, d time.Duration) {
 }
 
 // TestFaultSuspended: a worker's machine comes back after ten minutes. Its clock does not
-// count, be the nodes' clocks right or one of them an hour ahead.
+// count.
 func TestFaultSuspended(t *testing.T) {
 	t.Parallel()
-	for _, off := range []string{"+0", "+1h"} {
-		t.Run(off, func(t *testing.T) {
-			t.Parallel()
-			cluster := newClustered(t, "shards=6", redistest.NodeOption(0, redistest.Clock(off)))
-			cluster.spread("q")
-			e := cluster.engine
-			const away, in, slack = 10 * time.Minute, 30 * time.Minute, time.Minute
-			for n := range 3 {
-				var msgs, due []engine.Message
-				for i := range 60 {
-					m := plain("q", fmt.Sprint(n, ".", i))
-					m.Due.In = in
-					msgs, due = append(msgs, m), append(due, plain("q", fmt.Sprint(n, ".due.", i)))
-				}
-				suspend(e, away)
-				objected := grown(t, e, "redis_retries", "clock")
-				for _, r := range push(t, e, msgs...) {
-					if left := time.Until(r.Due); left < in-slack || left > in+slack {
-						t.Fatalf("what is due in %v is due in %v", in, left)
-					}
-				}
-				objected()
-				push(t, e, due...)
-				suspend(e, away)
-				var all []engine.Lease
-				eventually(t, "all that is due", func() bool {
-					all = append(all, leaseAll(t, e, "q")...)
-					return len(all) >= len(due)
-				})
-				for _, l := range all {
-					if left := time.Until(l.Deadline); left < time.Hour-slack || left > time.Hour+slack {
-						t.Fatalf("a lease for an hour ends in %v", left)
-					}
-				}
-				suspend(e, away)
-				for _, l := range all {
-					if s := settle1(t, e, engine.Settlement{Token: l.Token, Do: engine.Ack}); s.Err != nil {
-						t.Fatal(s.Err)
-					}
-				}
-				suspend(e, away)
-				refs := make([]engine.Ref, len(msgs)) // of which some are cancelled in the quick way
-				for i := range refs {
-					refs[i] = engine.Ref{Queue: "q", Key: msgs[i].Key}
-				}
-				errs, err := e.Cancel(t.Context(), append(refs, engine.Ref{Queue: "q", Key: "none"}))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i, err := range errs {
-					if i == len(refs) {
-						fails(t, err, engine.ErrNotFound)
-					} else if err != nil {
-						t.Errorf("a cancel: %v", err)
-					}
-				}
+	cluster := newClustered(t, "shards=6")
+	cluster.spread("q")
+	e := cluster.engine
+	const away, in, slack = 10 * time.Minute, 30 * time.Minute, time.Minute
+	for n := range 3 {
+		var msgs, due []engine.Message
+		for i := range 60 {
+			m := plain("q", fmt.Sprint(n, ".", i))
+			m.Due.In = in
+			msgs, due = append(msgs, m), append(due, plain("q", fmt.Sprint(n, ".due.", i)))
+		}
+		suspend(e, away)
+		for _, r := range push(t, e, msgs...) {
+			if left := time.Until(r.Due); left < in-slack || left > in+slack {
+				t.Fatalf("what is due in %v is due in %v", in, left)
 			}
+		}
+		push(t, e, due...)
+		suspend(e, away)
+		var all []engine.Lease
+		eventually(t, "all that is due", func() bool {
+			all = append(all, leaseAll(t, e, "q")...)
+			return len(all) >= len(due)
 		})
-	}
-}
-
-// TestMedianExpires: what the nodes have agreed on is worth nothing when it is old.
-func TestMedianExpires(t *testing.T) {
-	t.Parallel()
-	var m median
-	if _, ok := m.now(); ok {
-		t.Error("a time is known that nobody has told")
-	}
-	m.settle(time.Hour)
-	if now, ok := m.now(); !ok || now.Sub(time.UnixMicro(time.Since(start).Microseconds())).Round(time.Second) != time.Hour {
-		t.Errorf("it is %v, known %v", now, ok)
-	}
-	m.read = time.Now().Add(-medianAge / 2)
-	if _, ok := m.now(); !ok {
-		t.Error("it is forgotten too soon")
-	}
-	m.read = time.Now().Add(-medianAge)
-	if _, ok := m.now(); ok {
-		t.Error("it is still known")
-	}
-	m.settle(time.Hour)
-	m.forget()
-	if _, ok := m.now(); ok {
-		t.Error("it is not forgotten")
+		for _, l := range all {
+			if left := time.Until(l.Deadline); left < time.Hour-slack || left > time.Hour+slack {
+				t.Fatalf("a lease for an hour ends in %v", left)
+			}
+		}
+		suspend(e, away)
+		for _, l := range all {
+			if s := settle1(t, e, engine.Settlement{Token: l.Token, Do: engine.Ack}); s.Err != nil {
+				t.Fatal(s.Err)
+			}
+		}
+		suspend(e, away)
+		refs := make([]engine.Ref, len(msgs)) // of which some are cancelled in the quick way
+		for i := range refs {
+			refs[i] = engine.Ref{Queue: "q", Key: msgs[i].Key}
+		}
+		errs, err := e.Cancel(t.Context(), append(refs, engine.Ref{Queue: "q", Key: "none"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range errs {
+			if i == len(refs) {
+				fails(t, err, engine.ErrNotFound)
+			} else if err != nil {
+				t.Errorf("a cancel: %v", err)
+			}
+		}
 	}
 }
 

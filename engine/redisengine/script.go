@@ -124,7 +124,6 @@ type request struct {
 	keys   []string
 	args   []string
 	shard  *shard // nil: none
-	insist bool   // on what the nodes agree on, after one has objected
 }
 
 // reply is what came of it.
@@ -163,13 +162,13 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 		left[i] = i
 	}
 	whole, doubted := make([]bool, len(reqs)), make([]bool, len(reqs))
-	tries, pause := 0, pauses()
+	pause := pauses()
 	for {
 		cmds := make([]rueidis.Completed, len(left))
 		for n, i := range left {
 			cmds[n] = e.command(&reqs[i], whole[i])
 		}
-		again, unknown, objected := left[:0], false, false
+		again, unknown := left[:0], false
 		var why retries
 		send := e.send
 		if e.replicas > 0 && len(left) > 0 && reqs[left[0]].script.again != nil {
@@ -186,10 +185,6 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 			case isNoScript(err):
 				whole[i], unknown = true, true
 				why[retryUnknown]++
-				again = append(again, i)
-			case isAstray(err) && tries < objections && reqs[i].shard != nil:
-				reqs[i].insist, objected = true, true
-				why[retryClock]++
 				again = append(again, i)
 			case fateOf(err) == attempt.NotRun:
 				why[retryRefused]++
@@ -209,14 +204,10 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 			}
 		}
 		left = again
-		if objected {
-			tries++
-			e.agreeAnew(ctx)
-		}
 		switch {
 		case len(left) == 0:
 			return replies
-		case unknown, objected:
+		case unknown:
 			e.measured.repeated(why)
 			continue
 		case until.Over():
@@ -231,7 +222,7 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 
 func (e *Engine) command(r *request, whole bool) rueidis.Completed {
 	if r.shard != nil {
-		r.args[0] = e.clockArg(r.insist) // anew for each try
+		r.args[0] = e.clockArg() // anew for each try
 	}
 	if whole {
 		return e.client.B().Eval().Script(r.script.text).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()

@@ -99,16 +99,16 @@ func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 	}
 }
 
+// wakesScript also tells the time, since the server's clock may have stepped. It is sent
+// whole each time: to find out that a server does not know it costs more than its length.
+const wakesScript = "local t = redis.call('TIME') return {t[1] * 1000000 + t[2], tonumber(redis.call('HGET', KEYS[1], 'wakes') or 0)}"
+
 // askWakes asks shards how often they have woken anybody, for a moment: unknown of one
 // that does not answer. The client would ask again and again.
 func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
-	cmds := make([]rueidis.Completed, len(shards), len(shards)+1)
+	cmds := make([]rueidis.Completed, len(shards))
 	for i, s := range shards {
-		cmds[i] = e.client.B().Hget().Key(s.keys[metaKey]).Field("wakes").Build()
-	}
-	if !e.cluster() {
-		// Its clock may have stepped; those of a cluster are looked after by agree.
-		cmds = append(cmds, e.client.B().Time().Build())
+		cmds[i] = e.client.B().EvalRo().Script(wakesScript).Numkeys(1).Key(s.keys[metaKey]).Build()
 	}
 	ctx, cancel := context.WithTimeout(ctx, downPatience)
 	defer cancel()
@@ -116,19 +116,14 @@ func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
 	results := e.send(ctx, cmds)
 	all := make([]int64, len(shards))
 	for i, r := range results {
-		if i == len(shards) {
-			if got, err := r.message.AsIntSlice(); r.err == nil && err == nil && len(got) == 2 {
-				e.clock.told(got[0]*1e6+got[1], sent, time.Now())
-			}
-			break
-		}
-		var err error
-		switch all[i], err = r.message.AsInt64(); {
-		case rueidis.IsRedisNil(r.err):
-			all[i] = 0
+		got, err := r.message.AsIntSlice()
+		switch {
+		case r.err == nil && err == nil && len(got) == 2:
+			all[i] = got[1]
+			e.heardClock(shards[i], got[0], sent)
 		case fateOf(r.err) == attempt.Answered:
 			all[i] = unreadable
-		case r.err != nil || err != nil:
+		default:
 			all[i] = unknown
 		}
 	}
@@ -333,8 +328,8 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 			continue
 		}
 		at := time.UnixMilli(next).UTC()
-		if !at.After(now) {
-			// It lies ahead by the clock of the shard's server, which is behind.
+		if !at.After(now) || v.e.cluster() {
+			// It lies ahead by the clock of the shard's server, which may show another time.
 			at = now.Add(max(time.Millisecond, at.Sub(v.e.clockOf(s)))).Truncate(time.Millisecond)
 		}
 		if g.NextDue.IsZero() || at.Before(g.NextDue) {

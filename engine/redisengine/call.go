@@ -234,7 +234,7 @@ func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []
 		if keys == nil {
 			keys = q.shard.keys
 		}
-		if q.script.again != nil {
+		if q.script.keeps {
 			keys = append(slices.Clip(keys), q.shard.answers+strconv.FormatUint(e.asked.Add(1), 36))
 		}
 		reqs[i] = request{script: q.script, keys: keys, args: q.args, shard: q.shard}
@@ -255,14 +255,13 @@ func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []
 			continue
 		}
 		us, err1 := r.values[0].AsInt64()
-		if err1 != nil {
+		raw, err2 := r.values[1].AsInt64()
+		if err1 != nil || err2 != nil {
 			a.err = errAnswer
 			continue
 		}
 		a.us, a.now, a.values = us, us/1000, r.values[2:]
-		if us != 0 && e.stopped == nil { // else it was not needed
-			e.heardClock(qs[i].shard, us, sent)
-		}
+		e.heardClock(qs[i].shard, raw, sent)
 	}
 	return answers
 }

@@ -133,12 +133,30 @@ func (e *Engine) askTime(ctx context.Context) error {
 	return err
 }
 
-// clockArg is what scripts are told of the time: what a test's clock shows, or nothing.
-func (e *Engine) clockArg() string {
-	if e.stopped != nil {
-		return "@" + string(appendInt(nil, e.stopped().UnixMicro()))
+// timeArg is what a script is told of the time: when nobody waits for it any more, by the
+// server's clock. What is known of that is the least it may show, so that a script which
+// is carried out has been in time; where nothing is known the server objects, and tells.
+func (e *Engine) timeArg(r *request, until time.Time) string {
+	c := r.clock
+	if c == nil {
+		c = e.clockFor(r.shard)
 	}
-	return ""
+	now, _ := c.now()
+	arg := appendInt(nil, now.Add(time.Until(until)).UnixMicro())
+	if e.stopped != nil && r.shard != nil {
+		arg = appendInt(append(arg, '@'), e.stopped().UnixMicro())
+	}
+	return string(arg)
+}
+
+// clockFor is the clock that is known of a shard's server, or the next best.
+func (e *Engine) clockFor(s *shard) *clock {
+	if s != nil && e.cluster() {
+		if _, ok := s.clock.now(); ok {
+			return &s.clock
+		}
+	}
+	return &e.clock
 }
 
 // clockOf is how late it is by the clock of a shard's server, or by the next best as
@@ -147,12 +165,7 @@ func (e *Engine) clockOf(s *shard) time.Time {
 	if e.stopped != nil {
 		return e.stopped().UTC()
 	}
-	if e.cluster() {
-		if now, ok := s.clock.now(); ok {
-			return now
-		}
-	}
-	if now, ok := e.clock.now(); ok {
+	if now, ok := e.clockFor(s).now(); ok {
 		return now
 	}
 	return time.Now()

@@ -18,9 +18,18 @@ func isNoScript(err error) bool {
 	return ok && e.IsNoScript()
 }
 
+// timeOf returns what the clock of a server showed that did nothing because by it nobody
+// waited any more, in microseconds; 0: err is something else.
+func timeOf(err error) (us int64) {
+	if e, ok := rueidis.IsRedisErr(err); ok {
+		_, _ = fmt.Sscanf(e.Error(), "LATE %d", &us) // 0 where it is not that
+	}
+	return us
+}
+
 // turnedAway are the beginnings of errors with which Redis answers instead of running
 // a command, and which pass by themselves.
-var turnedAway = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "BUSY ", "MOVED", "ASK"}
+var turnedAway = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "BUSY ", "MOVED", "ASK", "LATE "}
 
 // fateOf tells what became of a command.
 func fateOf(err error) attempt.Fate {
@@ -90,6 +99,8 @@ func fault(op, queue string, err error) error {
 		out.Hint = "Redis refuses writes because too few replicas are in step (min-replicas-to-write)"
 	case has("CLUSTERDOWN"), has("MASTERDOWN"), has("LOADING"), has("TRYAGAIN"), has("MOVED"), has("ASK"):
 		out.Hint = "Redis is starting, failing over or moving slots; try again"
+	case has("LATE"):
+		out.Hint = "nothing was done: the server's clock jumps, or its answers take too long"
 	case answered:
 		out.Err = err // a fault of ours, or of a server that is none of Redis
 	case fateOf(err) == attempt.NotRun:

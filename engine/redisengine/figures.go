@@ -30,7 +30,7 @@ type retryCause int
 
 const (
 	retryUnknown retryCause = iota // the node did not know it
-	retryClock                     // the node's clock is not what it was told
+	retryClock                     // by the server's clock it came too late
 	retryRefused                   // the node had turned it away, or it had not got there
 	retryLost                      // its answer had not come
 	retryCauses
@@ -75,7 +75,7 @@ func (e *Engine) Figures() []engine.Figure {
 	by := func(cause retryCause, name string) figure.By {
 		return figure.By{Label: name, Value: float64(m.again[cause].Load())}
 	}
-	l.TotalBy("retries", "Scripts run again: because the server did not know them, had another clock, or turned them away, or because the answer was lost.", "cause",
+	l.TotalBy("retries", "Scripts run again: because the server did not know them, had a clock further ahead than was known, or turned them away, or because the answer was lost.", "cause",
 		by(retryUnknown, "unknown_script"), by(retryClock, "clock"), by(retryRefused, "turned_away"), by(retryLost, "answer_lost"))
 	l.Total("failures", "Round trips that did not bring all answers.", float64(m.failures.Load()))
 	up := !e.shaky.Load()

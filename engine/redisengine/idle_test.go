@@ -53,7 +53,7 @@ func idle(t *testing.T, pending int) {
 		before = after
 	}
 	t.Logf("%d commands in %d s", n, seconds)
-	if n > 2*seconds {
+	if n > 3*seconds {
 		t.Errorf("%d commands in %d s are too many", n, seconds)
 	}
 	if n == 0 {

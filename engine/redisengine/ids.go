@@ -194,7 +194,7 @@ func (e *Engine) newBlock() (uint64, error) {
 }
 
 func (e *Engine) blockRequest(k int) request {
-	return request{script: idsScript, keys: []string{e.prefix + idKeys[k]}, args: []string{strconv.Itoa(len(idKeys)), strconv.Itoa(k)}}
+	return request{script: idsScript, keys: []string{e.prefix + idKeys[k]}, args: []string{"", strconv.Itoa(len(idKeys)), strconv.Itoa(k)}}
 }
 
 func readBlock(values []rueidis.RedisMessage, err error) (uint64, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -22,12 +23,12 @@ const minVersion = 7
 // examine asks the servers whether they will do: of a cluster, all that answer.
 func (e *Engine) examine(ctx context.Context, evict bool) error {
 	if !e.cluster() {
-		return suits(ctx, e.client, true, evict)
+		return e.suits(ctx, e.client, true, evict)
 	}
 	var last error
 	answered := false
 	for _, node := range e.client.Nodes() {
-		switch err := suits(ctx, node, false, evict); {
+		switch err := e.suits(ctx, node, false, evict); {
 		case errors.Is(err, engine.ErrUnavailable):
 			last = err // the others can do its work
 		case err != nil:
@@ -42,8 +43,9 @@ func (e *Engine) examine(ctx context.Context, evict bool) error {
 	return last
 }
 
-// suits asks one server whether it will do.
-func suits(ctx context.Context, client rueidis.Client, master, evict bool) error {
+// suits asks one server whether it will do, and what time it is.
+func (e *Engine) suits(ctx context.Context, client rueidis.Client, master, evict bool) error {
+	sent := time.Now()
 	info, err := client.Do(ctx, client.B().Info().Build()).ToString()
 	if err != nil {
 		return fault("open", "", err)
@@ -52,6 +54,9 @@ func suits(ctx context.Context, client rueidis.Client, master, evict bool) error
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		facts[name] = value
+	}
+	if us, err := strconv.ParseInt(facts["server_time_usec"], 10, 64); err == nil {
+		e.clock.told(us, sent, time.Now())
 	}
 	refuse := func(hint string, args ...any) error {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf(hint, args...)}
@@ -87,7 +92,7 @@ func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
 	}
 	key := e.prefix + ":store"
 	values, err := e.eval1(ctx, request{
-		script: openScript, keys: []string{key}, args: []string{strconv.Itoa(format), strconv.Itoa(wanted)},
+		script: openScript, keys: []string{key}, args: []string{"", strconv.Itoa(format), strconv.Itoa(wanted)},
 	})
 	if err != nil {
 		return 0, fault("open", "", err)

@@ -195,7 +195,7 @@ func (e *Engine) keepNoting() {
 func (e *Engine) register(queues []*queue) ([]error, error) {
 	var reqs []request
 	for from := 0; from < len(queues); from += scriptNames {
-		var args []string
+		args := []string{""}
 		for _, q := range queues[from:min(from+scriptNames, len(queues))] {
 			args = append(args, q.name, q.print.String())
 		}
@@ -288,7 +288,7 @@ func (e *Engine) forgetQueues(ctx context.Context, names []string) {
 	if len(names) == 0 {
 		return
 	}
-	args := []string{string(appendInt(nil, int64(forgetAfter/time.Second)))}
+	args := []string{"", string(appendInt(nil, int64(forgetAfter/time.Second)))}
 	for _, name := range names {
 		args = append(args, name, fingerprintOf(name).String())
 	}

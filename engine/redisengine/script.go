@@ -25,20 +25,9 @@ type script struct {
 	// still does the same without a write, if less exactly, on a server that takes
 	// none; nil: nothing does.
 	still *script
-	// again is to be run where the script may have been run already for the same call;
-	// nil: that would act twice.
-	again *script
-}
-
-// instead returns what to run after a script ended so; nil: nothing.
-func (s *script) instead(err error) *script {
-	switch {
-	case refusesWrites(err):
-		return s.still
-	case fateOf(err) == attempt.Unknown:
-		return s.again
-	}
-	return nil
+	// repeats says that it may run again for a call for which it may have run already, and
+	// keeps that it keeps its answer for that, as lua/tell.lua says.
+	repeats, keeps bool
 }
 
 // newScript puts the named files together. Only a script that makes the store grow
@@ -65,22 +54,21 @@ func sweeping(files ...string) *script {
 
 // telling makes a script that keeps its answer for a while, as lua/tell.lua says.
 func telling(grows bool, files ...string) *script {
-	s := newScript(grows, append([]string{"shard", "tell"}, files...)...)
-	s.again = newScript(grows, append([]string{"shard", "tell", "again"}, files...)...)
-	s.again.again = s.again
+	s := repeatable(newScript(grows, append([]string{"shard", "tell"}, files...)...))
+	s.keeps = true
 	return s
 }
 
-// repeatable is a script that may run again where its answer was lost.
+// repeatable is a script that does no more when it runs again.
 func repeatable(s *script) *script {
-	s.again = s
+	s.repeats = true
 	return s
 }
 
 func compose(head string, files []string) *script {
 	var b strings.Builder
 	b.WriteString(head)
-	for _, name := range files {
+	for _, name := range append([]string{"clock"}, files...) {
 		text, err := sources.ReadFile("lua/" + name + ".lua")
 		if err != nil {
 			panic(err) // the file is part of the program
@@ -103,9 +91,9 @@ var (
 	fetchScript      = sweeping("shard", "message", "fetch")
 	countScript      = sweeping("shard", "message", "sweep", "count")
 	forecastScript   = sweeping("shard", "message", "sweep", "forecast")
-	purgeScript      = newScript(false, "shard", "message", "sweep", "order", "place", "purge")
+	purgeScript      = telling(false, "message", "sweep", "order", "place", "purge")
 	redriveScript    = telling(false, "message", "redrive")
-	pauseScript      = newScript(false, "shard", "pause")
+	pauseScript      = telling(false, "pause")
 	clearScript      = newScript(false, "shard", "sweep", "clear")
 	reclaimScript    = newScript(false, "shard", "message", "limit", "take", "reclaim")
 	configureScript  = telling(false, "message", "sweep", "configure")
@@ -117,13 +105,18 @@ var (
 	forgetScript     = newScript(false, "forget")
 )
 
-// request is one call of a script. One on a shard has room ahead in its arguments for
-// what every script is told: see put.
+// request is one call of a script. Its arguments have room ahead for what every script is
+// told: see lua/clock.lua.
 type request struct {
 	script *script
 	keys   []string
 	args   []string
 	shard  *shard // nil: none
+
+	whole   bool   // the server does not know the script
+	doubted bool   // an answer was lost
+	late    int    // how often it came too late by the server's clock
+	clock   *clock // which that then told; nil: what is known of the shard's counts
 }
 
 // reply is what came of it.
@@ -141,6 +134,9 @@ const (
 	// answerPatience is how long an answer may take: a connection on which nothing comes
 	// may not be known to be dead for some time.
 	answerPatience = 5 * time.Second
+	// lates is how often a request may come too late by a server's clock, which that tells,
+	// before the server is treated like one that turns calls away.
+	lates = 3
 )
 
 func patient() attempt.Bound { return attempt.Within(patience, answerPatience) }
@@ -148,83 +144,84 @@ func patient() attempt.Bound { return attempt.Within(patience, answerPatience) }
 // pauses are those between the attempts of a call.
 func pauses() attempt.Pause { return attempt.Pause{Least: retryPauseMin, Most: retryPauseMax} }
 
-// eval runs scripts, all in one round trip to each node concerned. A script that a
-// node does not know is sent whole. One that was certainly not run is tried again
-// within the bound; one whose answer was lost is too if that cannot make it act twice,
-// since it may have been run.
+// eval runs scripts, all in one round trip to each node concerned, and again, within the
+// bound, as again says.
 func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) []reply {
 	defer e.measured.scripts.Since(time.Now())
 	ctx, cancel := context.WithDeadline(ctx, until.Answer)
 	defer cancel()
+	deadline, _ := ctx.Deadline()
 	replies := make([]reply, len(reqs))
 	left := make([]int, len(reqs)) // which are still to be run
 	for i := range left {
 		left[i] = i
 	}
-	whole, doubted := make([]bool, len(reqs)), make([]bool, len(reqs))
-	pause := pauses()
-	for {
+	for pause := pauses(); ; {
 		cmds := make([]rueidis.Completed, len(left))
 		for n, i := range left {
-			cmds[n] = e.command(&reqs[i], whole[i])
+			cmds[n] = e.command(&reqs[i], deadline)
 		}
-		again, unknown := left[:0], false
-		var why retries
 		send := e.send
-		if e.replicas > 0 && len(left) > 0 && reqs[left[0]].script.again != nil {
+		if e.replicas > 0 && len(left) > 0 && reqs[left[0]].script.repeats {
 			send = e.sendReplicated
 		}
+		var why retries
+		sent, again := time.Now(), left[:0]
 		for n, r := range send(ctx, cmds) {
 			i := left[n]
 			replies[i] = reply{err: r.err}
 			if r.err == nil {
 				replies[i].values, replies[i].err = r.message.ToArray()
 			}
-			switch err := replies[i].err; {
-			case err == nil:
-			case isNoScript(err):
-				whole[i], unknown = true, true
-				why[retryUnknown]++
-				again = append(again, i)
-			case fateOf(err) == attempt.NotRun:
-				why[retryRefused]++
-				again = append(again, i)
-			case reqs[i].script.instead(err) != nil && ctx.Err() == nil:
-				if fateOf(err) == attempt.Unknown {
-					doubted[i] = true
-					why[retryLost]++
-				} else {
-					why[retryRefused]++
-				}
-				reqs[i].script, whole[i] = reqs[i].script.instead(err), false
+			if cause := reqs[i].again(replies[i].err, sent); cause < retryCauses {
+				why[cause]++
 				again = append(again, i)
 			}
-			if err := replies[i].err; doubted[i] && err != nil && fateOf(err) != attempt.Unknown {
+			if err := replies[i].err; reqs[i].doubted && err != nil && fateOf(err) != attempt.Unknown {
 				replies[i].err = fmt.Errorf("an answer was lost, and then: %v", err)
 			}
 		}
 		left = again
-		switch {
-		case len(left) == 0:
-			return replies
-		case unknown:
-			e.measured.repeated(why)
-			continue
-		case until.Over():
-			return replies
-		}
-		if !pause.Wait(ctx) {
+		atOnce := why[retryUnknown]+why[retryClock] > 0
+		if len(left) == 0 || !atOnce && (until.Over() || !pause.Wait(ctx)) {
 			return replies
 		}
 		e.measured.repeated(why)
 	}
 }
 
-func (e *Engine) command(r *request, whole bool) rueidis.Completed {
-	if r.shard != nil {
-		r.args[0] = e.clockArg() // anew for each try
+// again decides whether a request that ended so is sent again, and why; retryCauses: it is
+// not. A script that a server does not know is then sent whole. One that was certainly not
+// run is sent again; one whose answer was lost only where it may run twice.
+func (r *request) again(err error, sent time.Time) retryCause {
+	us := timeOf(err)
+	switch {
+	case err == nil:
+		return retryCauses
+	case isNoScript(err):
+		r.whole = true
+		return retryUnknown
+	case us > 0 && r.late < lates:
+		if r.late++; r.clock == nil {
+			r.clock = new(clock)
+		}
+		r.clock.told(us, sent, time.Now())
+		return retryClock
+	case fateOf(err) == attempt.NotRun:
+		return retryRefused
+	case refusesWrites(err) && r.script.still != nil:
+		r.script, r.whole = r.script.still, false
+		return retryRefused
+	case fateOf(err) == attempt.Unknown && r.script.repeats:
+		r.doubted = true
+		return retryLost
 	}
-	if whole {
+	return retryCauses
+}
+
+func (e *Engine) command(r *request, until time.Time) rueidis.Completed {
+	r.args[0] = e.timeArg(r, until)
+	if r.whole {
 		return e.client.B().Eval().Script(r.script.text).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()
 	}
 	return e.client.B().Evalsha().Sha1(r.script.sha).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()

@@ -101,31 +101,47 @@ func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 
 // wakesScript also tells the time, since the server's clock may have stepped. It is sent
 // whole each time: to find out that a server does not know it costs more than its length.
-const wakesScript = "local t = redis.call('TIME') return {t[1] * 1000000 + t[2], tonumber(redis.call('HGET', KEYS[1], 'wakes') or 0)}"
+const wakesScript = `local time = redis.call('TIME')
+local answer = {time[1] * 1000000 + time[2]}
+for i, key in ipairs(KEYS) do
+	local wakes = redis.pcall('HGET', key, 'wakes')
+	answer[i + 1] = tonumber(type(wakes) ~= 'table' and (wakes or 0)) or -2
+end
+return answer`
 
 // askWakes asks shards how often they have woken anybody, for a moment: unknown of one
 // that does not answer. The client would ask again and again.
 func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
-	cmds := make([]rueidis.Completed, len(shards))
-	for i, s := range shards {
-		cmds[i] = e.client.B().EvalRo().Script(wakesScript).Numkeys(1).Key(s.keys[metaKey]).Build()
+	some := scriptMessages // for one command
+	if e.cluster() {
+		some = 1
+	}
+	var cmds []rueidis.Completed
+	for part := range slices.Chunk(shards, some) {
+		keys := make([]string, len(part))
+		for i, s := range part {
+			keys[i] = s.keys[metaKey]
+		}
+		cmds = append(cmds, e.client.B().EvalRo().Script(wakesScript).Numkeys(int64(len(keys))).Key(keys...).Build())
 	}
 	ctx, cancel := context.WithTimeout(ctx, downPatience)
 	defer cancel()
 	sent := time.Now()
 	results := e.send(ctx, cmds)
-	all := make([]int64, len(shards))
-	for i, r := range results {
+	all := make([]int64, 0, len(shards))
+	for part := range slices.Chunk(shards, some) {
+		r := results[len(all)/some]
 		got, err := r.message.AsIntSlice()
-		switch {
-		case r.err == nil && err == nil && len(got) == 2:
-			all[i] = got[1]
-			e.heardClock(shards[i], got[0], sent)
-		case fateOf(r.err) == attempt.Answered:
-			all[i] = unreadable
-		default:
-			all[i] = unknown
+		if r.err == nil && err == nil && len(got) == 1+len(part) {
+			e.heardClock(part[0], got[0], sent)
+			all = append(all, got[1:]...)
+			continue
 		}
+		what := int64(unknown)
+		if fateOf(r.err) == attempt.Answered {
+			what = unreadable
+		}
+		all = append(all, slices.Repeat([]int64{what}, len(part))...)
 	}
 	return all
 }
@@ -328,8 +344,8 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 			continue
 		}
 		at := time.UnixMilli(next).UTC()
-		if !at.After(now) || v.e.cluster() {
-			// It lies ahead by the clock of the shard's server, which may show another time.
+		if left := at.Sub(now); left <= 0 || left < Recheck && v.e.cluster() {
+			// What counts is the clock of the shard's server, which may show another time.
 			at = now.Add(max(time.Millisecond, at.Sub(v.e.clockOf(s)))).Truncate(time.Millisecond)
 		}
 		if g.NextDue.IsZero() || at.Before(g.NextDue) {

@@ -1,13 +1,16 @@
 package servertest
 
 import (
+	"bytes"
 	"errors"
-	"github.com/tarryhq/tarry/internal/porttest"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/porttest"
 )
 
 // Proxy passes connections on to a server, and spoils them as it is told.
@@ -25,6 +28,15 @@ type Proxy struct {
 	lost     bool
 	delay    time.Duration
 	hung     chan struct{} // closed when it goes on; nil: it does not hang
+	wanted   string        // the next request with this in it is withheld; "": none
+	withheld *withheld     // what was
+}
+
+// withheld is a request that the server is still to get.
+type withheld struct {
+	request  []byte
+	server   net.Conn
+	answered chan struct{} // closed when the server has answered, or hung up
 }
 
 // link is one connection through a proxy.
@@ -34,6 +46,7 @@ type link struct {
 	cut    bool
 	gone   chan struct{} // closed then
 	deaf   bool          // it has lost an answer, so later ones would be taken for it
+	ended  chan struct{} // closed when nothing comes from the server any more
 }
 
 // StartProxy starts a proxy for the server at a host:port.
@@ -130,6 +143,50 @@ func (p *Proxy) LoseAnswer(n int) (lost bool) {
 	return lost
 }
 
+// Withhold keeps the next request with a text in it from the server, and breaks its client's
+// connection: Deliver sends it on.
+func (p *Proxy) Withhold(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted = text
+}
+
+// Deliver sends the request that was withheld to the server, and waits until the server has
+// answered, which nobody hears. It reports whether there was one.
+func (p *Proxy) Deliver() bool {
+	p.t.Helper()
+	p.mu.Lock()
+	w := p.withheld
+	p.wanted, p.withheld = "", nil
+	p.mu.Unlock()
+	if w == nil {
+		return false
+	}
+	defer w.server.Close()
+	if _, err := w.server.Write(w.request); err != nil {
+		p.t.Fatal(err)
+	}
+	select {
+	case <-w.answered:
+	case <-time.After(Patience):
+		p.t.Fatal("the server does not answer what was delivered late")
+	}
+	return true
+}
+
+// withholds reports whether a request is to be withheld, and notes it then.
+func (p *Proxy) withholds(k *link, request []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wanted == "" || k.cut || !bytes.Contains(request, []byte(p.wanted)) {
+		return false
+	}
+	p.wanted = ""
+	p.withheld = &withheld{slices.Clone(request), k.server, k.ended}
+	k.server = nil // it outlives the link
+	return true
+}
+
 // loses counts an answer, and reports whether it is the one to lose.
 func (p *Proxy) loses() bool {
 	p.mu.Lock()
@@ -145,6 +202,11 @@ func (p *Proxy) loses() bool {
 func (p *Proxy) close() {
 	p.Refuse(true)
 	p.Cut()
+	p.mu.Lock()
+	if p.withheld != nil {
+		_ = p.withheld.server.Close() // nobody wants it any more
+	}
+	p.mu.Unlock()
 	p.work.Wait()
 }
 
@@ -156,7 +218,7 @@ func (p *Proxy) accept(l net.Listener) {
 		}
 		p.mu.Lock()
 		if p.listener == l {
-			k := &link{client: client, gone: make(chan struct{})}
+			k := &link{client: client, gone: make(chan struct{}), ended: make(chan struct{})}
 			p.links[k] = true
 			p.work.Go(func() { p.serve(k) })
 		} else {
@@ -174,9 +236,15 @@ func (p *Proxy) serve(k *link) {
 	}
 	p.work.Go(func() {
 		defer p.forget(k)
-		pass(server, k.client, func() fate { return p.wait(k, 0) })
+		pass(server, k.client, func(request []byte) fate {
+			if p.withholds(k, request) {
+				return ended
+			}
+			return p.wait(k, 0)
+		})
 	})
-	pass(k.client, server, func() fate {
+	defer close(k.ended)
+	pass(k.client, server, func([]byte) fate {
 		if p.loses() {
 			return ended
 		}
@@ -194,12 +262,12 @@ const (
 )
 
 // pass passes on what comes from one side of a link until either ends.
-func pass(to io.Writer, from io.Reader, next func() fate) {
+func pass(to io.Writer, from io.Reader, next func(piece []byte) fate) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			f := next()
+			f := next(buf[:n])
 			if f == ended {
 				return
 			}

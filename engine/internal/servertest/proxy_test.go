@@ -129,3 +129,26 @@ func TestProxyEndsAConnectionWithItsServer(t *testing.T) {
 	c.broken()
 	dial(t, p.Addr()).broken()
 }
+
+func TestProxyDeliversLate(t *testing.T) {
+	t.Parallel()
+	s, p := proxied(t)
+	c := dial(t, p.Addr())
+	p.Withhold("two")
+	c.ask("one")
+	c.write("two")
+	c.broken()
+	dial(t, p.Addr()).ask("three")
+	heard(t, s, 2)
+	if !p.Deliver() {
+		t.Error("nothing was withheld")
+	}
+	heard(t, s, 3)
+	if p.Deliver() {
+		t.Error("it is delivered twice")
+	}
+	c = dial(t, p.Addr())
+	p.Withhold("four") // and nobody ever delivers it
+	c.write("four")
+	c.broken()
+}

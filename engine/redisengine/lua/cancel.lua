@@ -1,14 +1,13 @@
 -- Cancels messages: ARGV has in which state each must be, a byte as messages().state gives
 -- it and 0 for any ('' if that is said of none), then id and key of each, one of them ''.
--- Answers the clock, 0 where it was not needed, and for each 0 cancelled, 1 not found,
+-- Answers the clock, and for each 0 cancelled, 1 not found,
 -- 2 leased, else 10 and the state that it is in.
 if told ~= nil then
 	local answer = {us, raw}
 	for i = 3, (#args + 1) / 2 do answer[i] = 0 end
 	return answer
 end
-us, raw = 0, 0
-local states, answer = args[4], {0, 0}
+local states, answer = args[4], {us, raw}
 
 -- one cancels one message, which must be in a state.
 local function one(id, key, state)
@@ -51,13 +50,6 @@ if n > 0 then
 	end
 end
 
--- The clock is looked at before anything is written, since it may be objected to.
-for place = 3, (#args + 1) / 2 do
-	if not answer[place] then
-		tick()
-		break
-	end
-end
 if g > 0 then
 	call('ZREM', DUE, unpack(gone))
 	call('HDEL', KEY, unpack(free))
@@ -72,5 +64,4 @@ for place = 3, (#args + 1) / 2 do
 		answer[place] = one(args[2 * place - 1], args[2 * place], states ~= '' and byte(states, place - 2) or 0)
 	end
 end
-answer[1], answer[2] = us, raw
 return tell(answer, g == (#args - 4) / 2)

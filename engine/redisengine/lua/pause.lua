@@ -1,6 +1,5 @@
 -- Pauses or resumes a shard: ARGV has until when: "inf" for good, "+" and microseconds, or '' to resume.
 -- Answers the clock.
-tick()
 if args[4] == '' then
 	call('HDEL', META, 'paused')
 elseif args[4] == 'inf' then
@@ -9,4 +8,4 @@ else
 	call('HSET', META, 'paused', format('%.0f', resolve(args[4])))
 end
 wake(now)
-return {us, raw}
+return tell({us, raw})

@@ -3,8 +3,7 @@
 -- which to begin. Answers the clock, how many were removed, and the place to go on behind,
 -- unless that was all; to begin, whether to call again because there was too much to
 -- sweep.
-tick()
-if args[5] == '' then return {us, raw, swept() and 1 or 0} end
+if args[5] == '' then return tell({us, raw, swept() and 1 or 0}) end
 local M = messages()
 local zset = ({due = DUE, rare = RARE, ready = READY, dead = DEAD, finished = FINISHED})[args[4]]
 local last = tonumber(args[5])
@@ -34,5 +33,5 @@ for i = 1, #found, 2 do
 		n = n + 1
 	end
 end
-if #found < 2 * CHUNK then return {us, raw, n} end
-return {us, raw, n, found[#found], found[#found - 1]}
+if #found < 2 * CHUNK then return tell({us, raw, n}) end
+return tell({us, raw, n, found[#found], found[#found - 1]})

@@ -5,7 +5,6 @@
 -- created, else {what was done, id, due, mark}, or {what was done, memory} where the key is
 -- remembered, or taken where another message has its id. Where
 -- the revision is another it does nothing and answers "settings" and the settings.
-if told == nil then tick() end
 local count, how = tonumber(args[4]), args[6]
 
 -- A due is a byte and a double: 0 and microseconds from now, 1 and milliseconds, or 2
@@ -29,7 +28,7 @@ end
 if told ~= nil then return {us, raw, told, unpack(dues, 1, count)} end
 local meta = call('HMGET', META, 'block', 'settings')
 know(meta[2])
-if (limits and sub(meta[2], 1, 8) or '') ~= args[8] then return {us, raw, 'settings', limits and meta[2] or ''} end
+if (limits and sub(meta[2], 1, 8) or '') ~= args[8] then return tell({us, raw, 'settings', limits and meta[2] or ''}) end
 
 -- What to do is a byte: the flags of the message, and eight times its policy for a
 -- key that is taken.

@@ -2,13 +2,12 @@
 -- be, as messages().state gives it, 0 for any. Answers the clock, the soonest due if others
 -- were woken, and what stands in the way, before the state that it is in, else '' and the
 -- message without content.
-tick()
 local M, before = messages(), first()
 local m = M.named(args[4], args[5])
-if not m then return {us, raw, false, 'not_found'} end
-if m.mark == 'D' then return {us, raw, false, 'dead'} end
-if args[7] ~= '0' and tonumber(args[7]) ~= M.state(m) then return {us, raw, false, 'stale', M.state(m)} end
-if m.mark == 'L' then return {us, raw, false, 'leased'} end
+if not m then return tell({us, raw, false, 'not_found'}) end
+if m.mark == 'D' then return tell({us, raw, false, 'dead'}) end
+if args[7] ~= '0' and tonumber(args[7]) ~= M.state(m) then return tell({us, raw, false, 'stale', M.state(m)}) end
+if m.mark == 'L' then return tell({us, raw, false, 'leased'}) end
 M.leave(m)
 -- A redriven message never expires, whatever its policy.
 local forever = m.expire > 0 and m.expires == math.huge

@@ -5,7 +5,6 @@
 -- deadline}; to a retry without a time, as long as attempts are left, {'B', attempt,
 -- record}: the client knows the backoff.
 if told ~= nil then return {us, raw, told} end
-tick()
 local actions = {[0] = 'ack', 'retry', 'snooze', 'release', 'bury', 'extend'}
 local how, ids, from, n = args[4], {}, {}, 0
 do

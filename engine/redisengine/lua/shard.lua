@@ -19,12 +19,9 @@
 -- An id is 8 bytes, big-endian, so that Redis, which orders equal scores by member, orders
 -- by (due, id). Instants are Unix milliseconds.
 --
--- ARGV begins with the clock, and the channel and the hint for those who sleep; each
+-- ARGV begins as clock.lua says, with the channel and the hint for those who sleep; each
 -- script says what follows.
 local DUE, RARE, READY, TURN, LEASES, STATE, MSG, BODY, KEY, DEAD, GRAVE, FINISHED, META = unpack(KEYS)
-local call = redis.call
--- Scripts run often, and globals are slow to find.
-local args, tonumber, byte, sub, ceil, format = ARGV, tonumber, string.byte, string.sub, math.ceil, string.format
 
 -- Flags of a message.
 local IS_RARE, IS_LARGE, IS_REMEMBERED = 1, 2, 4
@@ -34,15 +31,6 @@ local USUAL = 1024
 -- holds up the server for long: each takes up to 20 commands. room is how many are left.
 local CHUNK = 500
 local room = CHUNK
-
--- The clock is the server's. "@" stands before one that a test has stopped.
-local us, raw, now
-local function tick()
-	local time = call('TIME')
-	raw = time[1] * 1000000 + time[2]
-	us = byte(args[1]) == 64 and tonumber(sub(args[1], 2)) or raw
-	now = math.floor(us / 1000)
-end
 
 -- resolve turns a due time as sent into an instant: "+" and microseconds from now,
 -- or milliseconds, with "~" behind if a fraction was cut off.

@@ -100,6 +100,7 @@ func (l *listing) run(c *call) error {
 			if _, err := c.visit(l.name, false); err != nil {
 				return err
 			}
+			c.see(l.q)
 			for n := 0; i < len(l.seen) && n < stepItems; n++ {
 				if len(l.found) == l.most || bytes >= engine.AnswerBytes {
 					l.more = true

@@ -173,3 +173,46 @@ func TestCountsOfALeaseLeft(t *testing.T) {
 		}
 	})
 }
+
+// TestListsWhatIsDurable replaces a message at each read of a list, while no sync of the log returns: the list does
+// not show what a loss of power would undo.
+func TestListsWhatIsDurable(t *testing.T) {
+	for k, through, shown := 1, false, 0; !through; k++ {
+		synctest.Test(t, func(t *testing.T) {
+			h := openHanging(t)
+			old := message("q", "k", time.Hour)
+			old.Body = []byte("old")
+			must(t, pushAll(t, h, old))
+			must(t, h.Flush(t.Context()))
+			time.Sleep(10 * time.Second) // nothing is under way
+			h.gate = make(chan struct{})
+			defer h.release(t)
+			n := 0
+			h.disk.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Sync && ofLog(c) {
+					<-h.gate
+				}
+				if c.Op == disktest.Read && n < k {
+					if n++; n == k {
+						replace := old
+						replace.Body, replace.OnConflict = []byte("new"), engine.KeepDue
+						go h.Push(context.Background(), []engine.Message{replace})
+						synctest.Wait()
+					}
+				}
+				return nil
+			})
+			page, err := h.List(brief(t), engine.ListQuery{Queue: "q", State: engine.Scheduled, Limit: 10, Body: true})
+			if err == nil && len(page.Messages) == 1 && string(page.Messages[0].Body) == "new" {
+				t.Errorf("replaced at read %d: it is listed before it is durable", k)
+			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				shown++
+			}
+			through = n < k
+		})
+		if through && (k == 1 || shown == 0) {
+			t.Errorf("a list made %d reads, and waited for none", k-1)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 )
 
 // holdTimes notes for how long the lock of an engine was held at most, by processor time: how busy the
@@ -265,5 +266,48 @@ func BenchmarkHeld(b *testing.B) {
 			b.ReportMetric(float64(longest.wall.Nanoseconds())/1000, "held-on-the-wall-µs")
 			b.Log(by)
 		})
+	}
+}
+
+// TestMergeHoldsTheLockForFew has messages removed of a run while what it was merged to is made to count: the lock is
+// held as long for many of them as for few.
+func TestMergeHoldsTheLockForFew(t *testing.T) {
+	const few, many = 400, 40_000
+	longest := func(n int) (longest time.Duration) {
+		s := &stock{TB: t, holdTimes: new(holdTimes)}
+		purge, merging, settled := "", false, false
+		between := func(where string) {
+			if merging = merging || where == "merged"; where != "settling" || !merging || settled {
+				return
+			}
+			settled = true
+			_, err := s.Purge(context.Background(), purge, 0)
+			s.must(err)
+			s.mu.Lock()
+			s.most = map[string]hold{} // of what comes now
+			s.mu.Unlock()
+		}
+		e, err := diskengine.OpenOn(disktest.New(nil), "data", &diskengine.Config{Logger: quiet}, diskengine.Tune{Held: s.held, Between: between, SegmentBytes: 64 << 20})
+		s.must(err)
+		defer func() { s.must(e.Close()) }()
+		s.Engine, purge = e, "q"
+		s.fill(n, func(i int) engine.Message { return message("q", "", time.Hour) })
+		s.fill(few, func(i int) engine.Message { return message("stays", "", time.Hour) })
+		s.must(e.Flush(t.Context()))
+		hold, _ := s.during(func() { s.must(e.Merge(t.Context())) })
+		if !settled {
+			t.Fatal("nothing was purged while the merge was made to count")
+		}
+		return hold.cpu
+	}
+	shortest := map[int]time.Duration{few: time.Hour, many: time.Hour}
+	for range 3 {
+		for n := range shortest {
+			shortest[n] = min(shortest[n], longest(n))
+		}
+	}
+	t.Log(shortest)
+	if shortest[many] > 6*shortest[few] {
+		t.Errorf("the lock is held for %v where %d go meanwhile, for %v where %d do", shortest[many], many, shortest[few], few)
 	}
 }

@@ -180,8 +180,13 @@ func (k *keeper) mergeRuns(some []*source) error {
 		return errors.Join(err, m.Run.Remove())
 	}
 	gone = append(gone, some...)
+	late := 0
+	for n := stepItems + 1; n > stepItems; { // a purge may have removed any number of them meanwhile
+		n = m.CatchUp()
+		late += n
+	}
 	e.mu.Lock()
-	if m.CatchUp() > 0 {
+	if late+m.CatchUp() > 0 {
 		into.dirty = true
 	}
 	for i, src := range some {

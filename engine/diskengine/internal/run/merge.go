@@ -9,7 +9,7 @@ import (
 )
 
 // Merged is a run made of others, which stay as they are. While it is kept it knows where each
-// entry went, for an eighth of a byte an entry of the new run and source.
+// entry went, for a quarter of a byte an entry of a source and an eighth of one of the new run.
 //
 //	m, err := run.Merge(fs, dir, number, cfg, sources)
 //	m.CatchUp()                       // without a lock, so that little is left
@@ -30,6 +30,7 @@ type source struct {
 	copied ranks    // of its positions: those that were alive
 	into   ranks    // of positions of the new run: those that came from here
 	seen   []uint32 // alive in each group when they were last taken over
+	told   []uint64 // deaths that were taken over
 }
 
 // Merge copies who is alive in some runs, in order, to a new one. The runs stay open, and
@@ -46,7 +47,7 @@ func Merge(fs disk.FS, dir string, number uint64, cfg *Config, sources []*Run) (
 	total := 0
 	for i, r := range sources {
 		s := &m.sources[i]
-		s.live, s.copied, s.seen = r.Live, newRanks(r.n), make([]uint32, len(r.left))
+		s.live, s.copied, s.seen, s.told = r.Live, newRanks(r.n), make([]uint32, len(r.left)), make([]uint64, len(r.dead))
 		for g := range r.left {
 			s.seen[g] = r.left[g].Load()
 			total += int(s.seen[g])
@@ -156,8 +157,8 @@ func (m *Merged) Locate(i int, pos uint32) (now uint32, ok bool) {
 	return s.into.at(s.copied.below(pos)), true
 }
 
-// CatchUp kills in the new run who has died in the sources since, and returns how many. It
-// looks only at the groups of 16,384 entries in which somebody died since the last call.
+// CatchUp kills in the new run who has died in the sources since, and returns how many. It looks only at the groups
+// of 16,384 entries in which somebody died since the last call, and there only at those that it has not taken over.
 func (m *Merged) CatchUp() (n int) {
 	for i := range m.sources {
 		s := &m.sources[i]
@@ -169,7 +170,8 @@ func (m *Merged) CatchUp() (n int) {
 			s.seen[g] = left
 			from := g * groupWords
 			for w := from; w < min(from+groupWords, len(s.live.dead)); w++ {
-				for died := s.live.word(uint32(w)) & s.copied.words[w]; died != 0; died &= died - 1 {
+				died := s.live.word(uint32(w)) & s.copied.words[w] &^ s.told[w]
+				for s.told[w] |= died; died != 0; died &= died - 1 {
 					pos, _ := m.Locate(i, uint32(w*64+bits.TrailingZeros64(died)))
 					if m.Run.Kill(pos) {
 						n++

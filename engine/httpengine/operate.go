@@ -19,9 +19,6 @@ func (e *Engine) Pause(ctx context.Context, queue string, d time.Duration) error
 // Resume ends a pause.
 func (e *Engine) Resume(ctx context.Context, queue string) error {
 	_, err := e.operate(ctx, "resume", queue, []byte("{}"))
-	if err == nil {
-		e.watch.Hint(queue)
-	}
 	return err
 }
 
@@ -37,14 +34,10 @@ func (e *Engine) Purge(ctx context.Context, queue string, also engine.PurgeAlso)
 
 // Redrive makes dead messages ready.
 func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
-	var all engine.Redriven
 	if len(ids) == 0 {
-		all, err := e.operate(ctx, "redrive", queue, wire.AppendRedrive(nil, nil, limit))
-		if err == nil {
-			e.watch.Hint(queue)
-		}
-		return all, err
+		return e.operate(ctx, "redrive", queue, wire.AppendRedrive(nil, nil, limit))
 	}
+	var all engine.Redriven
 	for part := range slices.Chunk(ids, e.limits.MaxBatch) {
 		done, err := e.operate(ctx, "redrive", queue, wire.AppendRedrive(nil, part, 0))
 		if err != nil {
@@ -53,15 +46,19 @@ func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, lim
 		all.Redriven += done.Redriven
 		all.Skipped += done.Skipped
 	}
-	e.watch.Hint(queue)
 	return all, nil
 }
 
+// operate carries out a call about a queue, after which it may have something sooner.
 func (e *Engine) operate(ctx context.Context, op, queue string, body []byte) (engine.Redriven, error) {
-	return ask(ctx, e, call{op: op, ref: engine.Ref{Queue: queue}, method: http.MethodPost,
+	done, err := ask(ctx, e, call{op: op, ref: engine.Ref{Queue: queue}, method: http.MethodPost,
 		path: wire.QueuePath(queue) + "/" + op, body: body, free: op == "purge" || op == "redrive"},
 		func(r *wire.Reader) (n engine.Redriven) {
 			n.Redriven, n.Skipped = r.Count()
 			return n
 		})
+	if err == nil {
+		e.watch.Hint(queue)
+	}
+	return done, err
 }

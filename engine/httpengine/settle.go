@@ -48,8 +48,6 @@ func (e *Engine) settle(ctx context.Context, part []engine.Settlement) ([]engine
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(part, func(s engine.Settlement) bool { return s.Do != engine.Ack }) {
-		e.watch.settled()
-	}
+	e.watch.settled()
 	return out, nil
 }

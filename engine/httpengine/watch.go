@@ -14,7 +14,7 @@ type watch struct {
 	hint.Watchers
 
 	mu     sync.Mutex
-	queues map[string]struct{} // leased from while somebody watches
+	queues map[string]struct{} // leased from
 }
 
 // maxQueues bounds the queues remembered.
@@ -27,9 +27,6 @@ func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watch.Wat
 
 // leased remembers that a settlement may concern a queue: tokens do not tell theirs.
 func (w *watch) leased(queue string) {
-	if !w.Any() { // as in most programs
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queues == nil {
@@ -42,7 +39,7 @@ func (w *watch) leased(queue string) {
 
 // settled hints at all queues that a settlement may concern.
 func (w *watch) settled() {
-	if !w.Any() {
+	if !w.Any() { // as in most programs
 		return
 	}
 	w.mu.Lock()

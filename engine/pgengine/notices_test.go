@@ -119,6 +119,47 @@ func TestListenerTellsWhatItMissed(t *testing.T) {
 	}
 }
 
+// Other processes are told when a place of a queue with in_flight is free again.
+func TestFreedPlaceIsTold(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	schema := newSchema(t, pool)
+	e, other := another(t, pool, schema), another(t, pool, schema)
+	_, err := e.Configure(t.Context(), "q", engine.Settings{InFlight: 1}, "")
+	ok(t, err)
+	push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q"}, engine.Message{Queue: "q"})
+	heard := make(chan string, 100)
+	defer other.Watch(func(queue string) { heard <- queue })()
+	servertest.Await(t, "both to hear", func() error {
+		push(t, e, engine.Message{Queue: rand.Text()})
+		select {
+		case <-heard:
+			return nil
+		case <-time.After(100 * time.Millisecond):
+			return errDeaf
+		}
+	})
+	for _, do := range []engine.Action{engine.Ack, engine.Bury} {
+		l := lease(t, e, "q", 1).Messages[0]
+		if g := lease(t, other, "q", 1); len(g.Messages) > 0 || !g.Held {
+			t.Fatalf("%+v", g)
+		}
+		for len(heard) > 0 {
+			<-heard
+		}
+		r, err := e.Settle(t.Context(), []engine.Settlement{{Token: l.Token, Do: do}})
+		ok(t, err)
+		ok(t, r[0].Err)
+		for q := ""; q != "q"; {
+			select {
+			case q = <-heard:
+			case <-time.After(time.Minute):
+				t.Fatalf("%v: nobody told of the place", do)
+			}
+		}
+	}
+}
+
 // What a transaction of a caller's pushed other processes are told of when it has committed.
 func TestInTxTellsOthers(t *testing.T) {
 	t.Parallel()

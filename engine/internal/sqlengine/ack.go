@@ -29,7 +29,7 @@ func (e *Engine) ack(ctx context.Context, s []engine.Settlement, tokens []token.
 			acks, queues = append(acks, t), append(queues, int64(t.Queue))
 		}
 	}
-	if acks == nil || e.seen.plain(sorted(queues), func(*engine.Settings) bool { return false }) == nil {
+	if acks == nil || e.seen.plain(sorted(queues), boundsFlight) == nil {
 		return false, nil
 	}
 	slices.SortFunc(acks, func(a, b token.Token) int { return cmp.Compare(a.ID, b.ID) })

@@ -166,7 +166,10 @@ func (h *Heads) due(ms int64) bool {
 }
 
 // boundsLeases reports whether a call that leases must have a queue for itself.
-func boundsLeases(s *engine.Settings) bool { return s.InFlight > 0 || s.Rate > 0 }
+func boundsLeases(s *engine.Settings) bool { return boundsFlight(s) || s.Rate > 0 }
+
+// boundsFlight reports whether others may wait for a lease of a queue to end.
+func boundsFlight(s *engine.Settings) bool { return s.InFlight > 0 }
 
 // visit is one want, and what becomes of it.
 type visit struct {

@@ -37,6 +37,7 @@ type work struct {
 	met    map[int64]meetings
 	least  map[int64]int64  // when each queue may have something because of this work
 	low    map[int64]*Floor // below all that this work has written
+	freed  map[int64]bool   // queues with in_flight of which it has ended leases that held
 	quiet  bool             // it hints nothing: who asked is told
 	died   map[int64]bool   // queues in which something has
 
@@ -154,6 +155,7 @@ func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queu
 		met:    make(map[int64]meetings),
 		least:  make(map[int64]int64),
 		low:    make(map[int64]*Floor),
+		freed:  make(map[int64]bool),
 		died:   make(map[int64]bool),
 	}
 }
@@ -380,6 +382,10 @@ func (w *work) write() error {
 		if !x.gone {
 			t.count(&x.Row, 1)
 		}
+		if x.was.Kind == Leased && x.was.Ends > w.ms && (x.gone || x.Kind != Leased) && boundsFlight(&w.queues[x.Queue].Settings) {
+			w.freed[x.Queue] = true
+			w.soon(x.Queue, w.ms)
+		}
 		switch {
 		case fresh:
 			inserted = append(inserted, &x.Row)
@@ -524,7 +530,7 @@ func (w *work) conclude() {
 		if w.e.told.sooner(q, at) {
 			hints = append(hints, h.Name)
 		}
-		if first := min(h.Waiting, h.Leased); w.e.tells(at, ms) && (at < first || old && first <= ms) {
+		if first := min(h.Waiting, h.Leased); w.e.tells(at, ms) && (at < first || w.freed[q] || old && first <= ms) {
 			notices = append(notices, Sooner{h.Name, at})
 		}
 	}

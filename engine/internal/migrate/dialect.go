@@ -59,6 +59,6 @@ var MySQL = Dialect{
 	record: `INSERT INTO {{name "migrations"}} (version) VALUES (?)`,
 	forget: `DELETE FROM {{name "migrations"}} WHERE version = ?`,
 	// Such locks are the server's, not the database's, and their names are short.
-	lock:   `SELECT GET_LOCK(CONCAT('tarry ', SHA1(CONCAT(DATABASE(), '.', ?))), 1) = 1`,
-	unlock: `SELECT COALESCE(RELEASE_LOCK(CONCAT('tarry ', SHA1(CONCAT(DATABASE(), '.', ?)))) = 1, FALSE)`,
+	lock:   `SELECT GET_LOCK(CONCAT('tarry ', SHA2(CONCAT(DATABASE(), '.', ?), 224)), 1) = 1`,
+	unlock: `SELECT COALESCE(RELEASE_LOCK(CONCAT('tarry ', SHA2(CONCAT(DATABASE(), '.', ?), 224))) = 1, FALSE)`,
 }

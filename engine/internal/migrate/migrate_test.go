@@ -155,7 +155,7 @@ func holdLock(t *testing.T, d dbms, url string, begun, goOn chan struct{}) {
 	}
 	lock := map[string]string{
 		"postgres": "SELECT pg_advisory_lock(hashtextextended('tarry migrations tarry', 0))",
-		"mysql":    "DO GET_LOCK(CONCAT('tarry ', SHA1(CONCAT(DATABASE(), '.tarry'))), 1)",
+		"mysql":    "DO GET_LOCK(CONCAT('tarry ', SHA2(CONCAT(DATABASE(), '.tarry'), 224)), 1)",
 	}[d.name]
 	if _, err := conn.ExecContext(t.Context(), lock); err != nil {
 		t.Error(err)

@@ -1,4 +1,4 @@
-// Package mysqlengine keeps messages in MySQL 8 or MariaDB 10.6, or later ones. The rules
+// Package mysqlengine keeps messages in MySQL 8.0.19 or MariaDB 10.6, or later ones. The rules
 // are those of package sqlengine; here are the statements and the connections.
 //
 // These databases wake nobody. A process that waits looks every Recheck at what its queues

@@ -110,7 +110,7 @@ func (s *store) ask(ctx context.Context) error {
 		return err
 	}
 	if tooOld(version) {
-		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: "the server is of version " + version + "; tarry needs MySQL 8.0, MariaDB 10.6, or a later one"}
+		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: "the server is of version " + version + "; tarry needs MySQL 8.0.19, MariaDB 10.6, or a later one"}
 	}
 	s.packet = int(min(packet, driverPacket)) - 1<<10
 	if s.packet < 4*rowBytes {
@@ -126,16 +126,16 @@ func (s *store) ask(ctx context.Context) error {
 	return err
 }
 
-// tooOld reports whether a server of a version knows no SKIP LOCKED. What does not tell its
-// version in the usual way is believed to.
+// tooOld reports whether a server of a version lacks SKIP LOCKED, or an alias for what is to be
+// inserted. One that does not tell its version in the usual way passes.
 func tooOld(version string) bool {
-	var major, minor int
+	var major, minor, patch int
 	version = strings.TrimPrefix(version, "5.5.5-") // which MariaDB once said first, for old clients
-	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n != 2 {
+	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n < 2 {
 		return false
 	}
 	if strings.Contains(version, "MariaDB") {
 		return major < 10 || major == 10 && minor < 6
 	}
-	return major < 8
+	return major < 8 || major == 8 && minor == 0 && patch < 19
 }

@@ -72,7 +72,7 @@ func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) error
 		for i, c := range some {
 			s.row(i, c.queue, c.count, c.minute, sums[c])
 		}
-		if err := t.write(ctx, s.end(" ON DUPLICATE KEY UPDATE n = n + VALUES(n)")); err != nil {
+		if err := t.write(ctx, s.end(t.say.onSum)); err != nil {
 			return err
 		}
 	}

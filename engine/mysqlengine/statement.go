@@ -137,7 +137,7 @@ type statements struct {
 
 	over, remember, forget string
 
-	tally, stock, due, changes, sum, zero, unsum string
+	tally, stock, due, changes, sum, onSum, zero, unsum string
 }
 
 const (
@@ -245,6 +245,7 @@ func statementsOf(prefix string) *statements {
 			"GROUP BY t.minute HAVING SUM(t.n) <> 0",
 		changes: "SELECT seq, queue, `count`, changes FROM {tally_change} WHERE seq >= ? ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
 		sum:     "INSERT INTO {tally} (queue, `count`, minute, n) VALUES ",
+		onSum:   meeting + "n = {tally}.n + " + met("n"),
 		zero:    "DELETE FROM {tally} WHERE queue = ? AND `count` = ? AND minute IN (?) AND n = 0",
 		unsum:   "DELETE FROM {tally_change} WHERE seq IN (?)",
 	}
@@ -255,7 +256,7 @@ func statementsOf(prefix string) *statements {
 		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
 		&s.meant, &s.leased, &s.insert, &s.check, &s.believed, &s.plain, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
-		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.zero, &s.unsum,
+		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.onSum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)
 	}
@@ -263,7 +264,9 @@ func statementsOf(prefix string) *statements {
 }
 
 // Rows are changed by an insertion that meets them: of the ways to give each row of many
-// its own values it is the one that both databases know and take least time for.
+// its own values it is the one that both databases know and take least time for. What was to
+// be inserted MariaDB calls VALUES(column), which MySQL deprecates, and MySQL by an alias,
+// which MariaDB lacks: each skips what is in the other's comments.
 var (
 	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error")
 	onReplace = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error", "priority", "policy", "size", "meta", "body", "large")
@@ -271,11 +274,17 @@ var (
 	onRemember = onMeeting("id", "due", "ending", "ended", "forgotten")
 )
 
+const meeting = " /*!80019 AS new */ ON DUPLICATE KEY UPDATE "
+
+func met(column string) string {
+	return "/*M! VALUES(" + column + ") */ /*!80019 new." + column + " */"
+}
+
 func onMeeting(columns ...string) string {
 	for i, c := range columns {
-		columns[i] = c + " = VALUES(" + c + ")"
+		columns[i] = c + " = " + met(c)
 	}
-	return " ON DUPLICATE KEY UPDATE " + strings.Join(columns, ", ")
+	return meeting + strings.Join(columns, ", ")
 }
 
 // Besides those of sqlengine there are locks for which a transaction waits briefly, or not

@@ -2,12 +2,16 @@ package mysqlengine
 
 import (
 	"bytes"
+	"cmp"
+	"database/sql"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
@@ -69,4 +73,36 @@ func TestStatementsKeepBytes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A version of MySQL warns of what the next ones lack.
+func TestStatementsCauseNoWarnings(t *testing.T) {
+	t.Parallel()
+	db := connect(t, mysqltest.Shared(t), true)
+	prefix := newPrefix()
+	t.Cleanup(func() { dropTables(t, db, prefix) })
+	e := openOn(t, db, prefix)
+	ok(t, e.store.in(t.Context(), "test", func(tx *tx) error {
+		ctx := t.Context()
+		row := &sqlengine.Row{ID: 1, Queue: 1, Key: "k", Expires: math.MaxInt64}
+		memory := sqlengine.Memory{Name: sqlengine.Name{Queue: 1, Key: "k"}}
+		for what, write := range map[string]func() error{
+			"insert":   func() error { return tx.Insert(ctx, []*sqlengine.Row{{ID: 2, Queue: 1, Expires: math.MaxInt64}}) },
+			"move":     func() error { return tx.Move(ctx, []*sqlengine.Row{row}) },
+			"replace":  func() error { return tx.Replace(ctx, []*sqlengine.Row{row}) },
+			"remember": func() error { return tx.Remember(ctx, []sqlengine.Memory{memory}) },
+			"fold":     func() error { return tx.fold(ctx, []int64{1}, map[count]int64{{1, 0, 0}: 1}) },
+		} {
+			err := cmp.Or(write(), tx.read(ctx, say("SHOW WARNINGS"), func(r *sql.Rows) error {
+				var level, number, text string
+				err := r.Scan(&level, &number, &text)
+				t.Errorf("%s: %s %s: %s", what, level, number, text)
+				return err
+			}))
+			if err = cmp.Or(err, tx.send(ctx)); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+		}
+		return nil
+	}))
 }

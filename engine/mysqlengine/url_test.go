@@ -90,7 +90,7 @@ func TestOpen(t *testing.T) {
 func TestTooOld(t *testing.T) {
 	t.Parallel()
 	for version, old := range map[string]bool{
-		"5.7.44-log": true, "8.0.36": false, "9.1.0": false, "10.5.23-MariaDB": true, "5.5.5-10.5.23-MariaDB-log": true,
+		"5.7.44-log": true, "8.0.18": true, "8.0.19": false, "8.4.0": false, "9.1.0": false, "10.5.23-MariaDB": true, "5.5.5-10.5.23-MariaDB-log": true,
 		"10.6.16-MariaDB": false, "5.5.5-10.11.6-MariaDB-0+deb12u1": false, "11.4.2-MariaDB": false, "unknown": false,
 	} {
 		if tooOld(version) != old {

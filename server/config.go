@@ -33,8 +33,10 @@ type Config struct {
 	// two of these.
 	MaxBuffered int64
 
-	// MaxConnections bounds the connections that Serve holds. One more closes that
-	// which has been idle for longest, at least 100 ms; when there is none it gets 503.
+	// MaxConnections bounds the connections that Serve holds. One more closes one that has
+	// waited for its client for at least 100 ms, for a request or 5 s for more of its body:
+	// of the address, of IPv6 the network, with most of these the one that waits for longest.
+	// When there is none it gets 503.
 	// So does a lease request that waits beside as many as seven in eight of them,
 	// wherever the Server is mounted. Default 4096.
 	MaxConnections int

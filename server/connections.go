@@ -1,34 +1,69 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
-	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/sparse"
+	"github.com/tarryhq/tarry/server/access"
 )
 
-// connections is a listener that hands out at most so many connections at a time.
-// When there is one more it closes that which has been idle for longest, between
-// requests or before the first, and when none is idle it refuses the new one with an
-// answer, rather than let it wait without a word.
+// connections is a listener that holds at most so many connections at a time. One more
+// closes one that waits for its client: of the peer that has most of these, the one that
+// waits for longest. Silent and slow clients then keep nobody out, and those of one peer
+// push out each other before anybody else's.
 type connections struct {
 	net.Listener
-	most int
-	cfg  *Config
-	told *sparse.Lines // of handshakes that failed
+	cfg *Config
+	tls *tls.Config // nil: none
 
-	mu       sync.Mutex
-	open     map[*conn]struct{}
-	refusals int
-	done     sync.WaitGroup // connections and refusals that have not ended
+	mu      sync.Mutex
+	open    map[*conn]struct{}
+	peers   map[netip.Prefix]*peer
+	stopped bool
+	done    sync.WaitGroup // connections that have not ended
 }
 
+// conn is a connection as it was accepted, below TLS.
+type conn struct {
+	net.Conn
+	peer    *peer
+	waits   atomic.Int64 // since when it waits for its client, in Unix nanoseconds; 0: a request is at work
+	surplus bool         // it is one too many: it is told so, whatever it asks
+}
+
+// peer is where connections come from: an address, of IPv6 a network.
+type peer struct {
+	from  netip.Prefix
+	open  int          // connections
+	waits atomic.Int64 // those of them that wait for their client
+}
+
+// The bounds of making room.
+const (
+	leastWait  = 100 * time.Millisecond // what has just been opened, or used, is about to be
+	bodyGrace  = 5 * time.Second        // within which more of a request's body comes
+	maxSurplus = 64                     // connections that are told that they are too many; further ones are closed
+
+	// sendBuffer is how much of an answer the kernel takes ahead of the client. It wakes
+	// a writer when a third is free again, and what it takes at a time has to be less than
+	// slow clients read within the timeout.
+	sendBuffer = 128 << 10
+)
+
 func newConnections(ln net.Listener, cfg *Config) *connections {
-	return &connections{Listener: ln, most: cfg.MaxConnections, cfg: cfg, told: sparse.New(10, 10*time.Second), open: make(map[*conn]struct{})}
+	l := &connections{Listener: ln, cfg: cfg, open: make(map[*conn]struct{}), peers: make(map[netip.Prefix]*peer)}
+	if cfg.TLS != nil {
+		l.tls = cfg.TLS.Clone()
+		l.tls.NextProtos = slices.DeleteFunc(slices.Clone(l.tls.NextProtos), func(p string) bool { return p == "h2" })
+	}
+	return l
 }
 
 // Accept returns the next connection for which there is room.
@@ -38,80 +73,131 @@ func (l *connections) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := newConn(nc, l.cfg.WriteTimeout)
-		if l.cfg.TLS == nil {
-			if l.admit(c) {
-				return c, nil
-			}
-			continue
+		if tcp, ok := nc.(*net.TCPConn); ok {
+			_ = tcp.SetWriteBuffer(sendBuffer) // without it only the slowest are cut too early
 		}
-		secure := tls.Server(nc, l.cfg.TLS)
-		if c.Conn = secure; l.admit(c) {
-			return &secureConn{c, secure, l.cfg.ReadHeaderTimeout, l.cfg.Logger, l.told}, nil
+		c := &conn{Conn: nc}
+		switch {
+		case !l.admit(c):
+			_ = nc.Close()
+		case l.tls != nil:
+			return tls.Server(c, l.tls), nil
+		default:
+			return c, nil
 		}
 	}
 }
 
 func (l *connections) admit(c *conn) bool {
+	from := access.HostOf(c.RemoteAddr().String())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.open) >= l.most && !l.evict() {
-		if l.refusals == maxRefusals {
-			_ = c.Close()
-			return false
-		}
-		l.refusals++
-		l.done.Go(func() { l.refuse(c) })
+	if len(l.open) >= l.cfg.MaxConnections {
+		l.evict()
+	}
+	c.surplus = len(l.open) >= l.cfg.MaxConnections
+	if l.stopped || len(l.open) >= l.cfg.MaxConnections+maxSurplus {
 		return false
 	}
-	c.idle.Store(time.Now().UnixNano())
+	if c.peer = l.peers[from]; c.peer == nil {
+		c.peer = &peer{from: from}
+		l.peers[from] = c.peer
+	}
+	c.peer.open++
 	l.open[c] = struct{}{}
 	l.done.Add(1)
+	c.rest(time.Now())
 	return true
 }
 
-// leastIdle is how long a connection rests before it may have to make room: one that
-// has just been opened, or used, is about to be.
-const leastIdle = 100 * time.Millisecond
-
-// evict closes the connection that has been idle for longest.
-func (l *connections) evict() bool {
-	recent := time.Now().Add(-leastIdle).UnixNano()
-	for {
-		var longest *conn
-		var since int64
+// evict closes a connection that waits for its client, if there is one. Called with l.mu
+// held.
+func (l *connections) evict() {
+	for recent := time.Now().Add(-leastWait).UnixNano(); ; {
+		var victim *conn
+		var since, most int64
 		for c := range l.open {
-			if t := c.idle.Load(); t != 0 && t <= recent && (longest == nil || t < since) {
-				longest, since = c, t
+			t, n := c.waits.Load(), c.peer.waits.Load()
+			if t != 0 && t <= recent && (victim == nil || n > most || n == most && t < since) {
+				victim, since, most = c, t, n
 			}
 		}
-		if longest == nil {
-			return false
+		if victim == nil {
+			return
 		}
-		if longest.idle.CompareAndSwap(since, 0) {
-			delete(l.open, longest)
-			longest.cut()
-			return true
+		if victim.waits.CompareAndSwap(since, 0) {
+			victim.peer.waits.Add(-1)
+			delete(l.open, victim)
+			_ = victim.Conn.Close() // without a farewell over TLS, which may have to wait
+			return
 		}
 	}
 }
 
-// changed is http.Server.ConnState.
-func (l *connections) changed(nc net.Conn, state http.ConnState) {
-	c, ok := nc.(*conn)
-	if !ok {
-		c = nc.(*secureConn).conn
+// rest notes that a connection waits for its client since then. It is for connections
+// that are not ours, too: those are nil.
+func (c *conn) rest(since time.Time) {
+	if c != nil && c.waits.Swap(since.UnixNano()) == 0 {
+		c.peer.waits.Add(1)
 	}
+}
+
+// work notes that the client waits for us.
+func (c *conn) work() {
+	if c != nil && c.waits.Load() != 0 && c.waits.Swap(0) != 0 {
+		c.peer.waits.Add(-1)
+	}
+}
+
+// accepted is the connection below what net/http was given.
+func accepted(nc net.Conn) *conn {
+	if secure, ok := nc.(*tls.Conn); ok {
+		nc = secure.NetConn()
+	}
+	return nc.(*conn)
+}
+
+// connKey finds in a request's context the connection that it came by.
+type connKey struct{}
+
+// connOf is the connection of a request; nil: another server's.
+func connOf(ctx context.Context) *conn {
+	c, _ := ctx.Value(connKey{}).(*conn)
+	return c
+}
+
+// changed is http.Server.ConnState. A connection is active once the head of a request has
+// been read.
+func (l *connections) changed(nc net.Conn, state http.ConnState) {
+	c := accepted(nc)
 	switch state {
 	case http.StateIdle:
-		c.idle.Store(time.Now().UnixNano())
+		c.rest(time.Now())
 	case http.StateActive:
-		c.idle.Store(0)
+		c.work()
 	case http.StateClosed, http.StateHijacked:
+		c.work()
 		l.mu.Lock()
 		delete(l.open, c)
+		if c.peer.open--; c.peer.open == 0 {
+			delete(l.peers, c.peer.from)
+		}
 		l.mu.Unlock()
 		l.done.Done()
+	}
+}
+
+// stop closes the connections that wait for a request, and all that still come. By itself
+// net/http waits for those that have never sent one.
+func (l *connections) stop() {
+	now := time.Now().UnixNano()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+	for c := range l.open {
+		if t := c.waits.Load(); t != 0 && t <= now {
+			_ = c.Conn.Close()
+		}
 	}
 }
 
@@ -129,37 +215,4 @@ func (l *connections) wait(most time.Duration) {
 	case <-ended:
 	case <-timer.C:
 	}
-}
-
-// The bounds of refusing a connection.
-const (
-	maxRefusals   = 64 // at a time; beyond it connections are closed without a word
-	refuseTimeout = 2 * time.Second
-	maxRefused    = 64 << 10 // bytes of the request that are read
-)
-
-var refused = lastAnswer(refusal(http.StatusServiceUnavailable, "unavailable", "the server holds as many connections as it may",
-	"try again, with fewer connections; tarry serve --max-connections allows more"), "Retry-After: 1")
-
-// refuse answers whatever is asked, and reads on for a moment: a connection that is
-// closed with something unread takes the answer away again.
-func (l *connections) refuse(c *conn) {
-	defer func() {
-		_ = c.Close()
-		l.mu.Lock()
-		l.refusals--
-		l.mu.Unlock()
-	}()
-	_ = c.SetReadDeadline(time.Now().Add(refuseTimeout))
-	if _, err := c.Read(make([]byte, 4<<10)); err != nil {
-		return
-	}
-	c.timeout = min(c.timeout, refuseTimeout)
-	if _, err := c.write(refused); err != nil {
-		return
-	}
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
-	_, _ = io.CopyN(io.Discard, c, maxRefused)
 }

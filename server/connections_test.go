@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,31 +88,104 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	})
 }
 
-// Connections that have said nothing yet make room too, once they had the time to.
-func TestSilentConnectionsMakeRoom(t *testing.T) {
+// Whatever a connection has said, as long as that is no whole request it makes room.
+func TestConnectionsWithoutARequestMakeRoom(t *testing.T) {
+	for name, said := range map[string]string{
+		"nothing":                           "",
+		"a byte":                            "G",
+		"half a head":                       "GET /v1/info HTTP/1.1\r\nHost: localhost\r\n",
+		"half a body":                       "POST /v1/queues/q/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{",
+		"no more":                           request("POST", "/v1/queues/q/messages", `{}`) + "P",
+		"a flood of a body that is refused": "POST /v1/nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000\r\n\r\n{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := serveConfig(t, &server.Config{MaxConnections: 3, ReadTimeout: time.Minute, ReadHeaderTimeout: time.Minute})
+				defer s.end()
+				for range 3 {
+					w := s.wire()
+					defer w.Close()
+					w.say(said)
+					if strings.HasSuffix(said, "P") {
+						w.answer(201)
+					}
+				}
+				time.Sleep(6 * time.Second)
+				synctest.Wait()
+				var honest []*wire
+				for _, asked := range []string{"GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n", request("POST", "/v1/lease", wait20), request("POST", "/v1/lease", wait20)} {
+					w := s.wire()
+					defer w.Close()
+					w.say(asked)
+					synctest.Wait()
+					honest = append(honest, w)
+				}
+				time.Sleep(time.Second)
+				w := s.wire() // a request at work makes no room, however long it has been
+				w.say(request("GET", "/v1/info", ""))
+				w.answer(503)
+				_ = w.Close()
+				if line, err := honest[0].in.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+					t.Errorf("%s, %v", line, err)
+				}
+				for _, w := range honest[1:] {
+					w.answer(200)
+				}
+			})
+		})
+	}
+}
+
+// from is a connection as from another address.
+type from struct {
+	net.Conn
+	address netip.Addr
+}
+
+func (f from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(f.address, 1234))
+}
+
+// wireFrom is a connection from an address.
+func (s *served) wireFrom(address string) *wire {
+	ours, theirs := net.Pipe()
+	s.ln.conns <- from{theirs, netip.MustParseAddr(address)}
+	return s.over(ours)
+}
+
+// Who holds most of the connections without a request gives way first, and of its own the
+// oldest, however new they are; of IPv6 a network counts as one.
+func TestEachAddressHasAShareOfConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := serveConfig(t, &server.Config{MaxConnections: 2})
+		s := serveConfig(t, &server.Config{MaxConnections: 4})
 		defer s.end()
-		silent, half := s.wire(), s.wire()
-		half.say("GET /v1/info HTTP/1.1\r\n")
-		synctest.Wait()
-		early := s.wire()
-		early.say(request("POST", "/v1/queues/q/messages", `{}`))
-		early.answer(503)
-		_ = early.Close()
-		time.Sleep(time.Second)
-		w := s.wire()
-		silent.ended()
-		w.say(request("POST", "/v1/queues/q/messages", `{}`))
-		w.answer(201)
-		half.say("Host: localhost\r\n\r\n")
-		half.answer(200)
-		_ = w.Close()
-		_ = half.Close()
+		honest := s.wireFrom("192.0.2.1")
+		defer honest.Close()
+		honest.say(request("POST", "/v1/queues/q/messages", `{}`))
+		honest.answer(201)
+		var silent []*wire
+		for i := range 3 {
+			time.Sleep(time.Second)
+			silent = append(silent, s.wireFrom(fmt.Sprintf("2001:db8::%d", i+1)))
+			defer silent[i].Close()
+		}
+		for i := range 20 {
+			time.Sleep(time.Second)
+			silent = append(silent, s.wireFrom(fmt.Sprintf("2001:db8::%d:1", i+1)))
+			defer silent[i+3].Close()
+			silent[i].ended()
+		}
+		honest.say(request("POST", "/v1/queues/q/messages", `{}`))
+		honest.answer(201)
+		other := s.wireFrom("192.0.2.2")
+		defer other.Close()
+		silent[20].ended()
+		other.say(request("POST", "/v1/queues/q/messages", `{}`))
+		other.answer(201)
 	})
 }
 
-// Refusing is bounded as well: in number, and in time for those who say nothing.
+// Beyond the connections that are told that they are too many none is left open.
 func TestRefusalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveConfig(t, &server.Config{MaxConnections: 1})
@@ -118,24 +193,51 @@ func TestRefusalsAreBounded(t *testing.T) {
 		busy := s.wire()
 		busy.say(request("POST", "/v1/lease", wait20))
 		synctest.Wait()
-		start := time.Now()
-		var silent []*wire
+		var refused []*wire
 		for range 64 {
-			silent = append(silent, s.wire())
+			w := s.wire()
+			defer w.Close()
+			refused = append(refused, w)
 		}
 		synctest.Wait()
 		s.wire().ended()
-		if d := time.Since(start); d > 0 {
-			t.Errorf("one too many was left open for %v", d)
-		}
-		for _, w := range silent {
+		for _, w := range refused {
+			w.say(request("POST", "/v1/queues/q/messages", `{}`))
+			w.answer(503)
 			w.ended()
 		}
-		if d := time.Since(start); d != 2*time.Second {
-			t.Errorf("the silent were left open for %v", d)
+		for range 64 {
+			silent := s.wire()
+			defer silent.Close()
+		}
+		time.Sleep(time.Second)
+		for range 100 { // the silent make room
+			w := s.wire()
+			w.say(request("GET", "/v1/info", ""))
+			w.answer(503)
+			_ = w.Close()
+			synctest.Wait()
 		}
 		busy.answer(200)
 		_ = busy.Close()
+	})
+}
+
+// The server does not wait for the request of a connection that has sent none.
+func TestShutdownWaitsForNoFirstRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t)
+		for _, said := range []string{"", "G", "GET /v1/info HTTP/1.1\r\nHost: localhost\r\n"} {
+			w := s.wire()
+			defer w.Close()
+			w.say(said)
+		}
+		synctest.Wait()
+		began := time.Now()
+		s.end()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the server ended after %s", took)
+		}
 	})
 }
 

@@ -16,7 +16,9 @@ import (
 type exchange struct {
 	http.ResponseWriter
 	s       *Server
+	conn    *conn     // nil: another server's
 	began   time.Time // its headers had been read
+	last    time.Time // until when all may be written; zero: as long as the client reads
 	ended   time.Time // the answer was written, where that is known for certain; zero: it is over when the handler is
 	path    wire.Path
 	route   *route        // nil: none
@@ -34,7 +36,7 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := exchanges.Get().(*exchange)
-	*x = exchange{ResponseWriter: w, s: s, began: time.Now(), get: r.Method == http.MethodGet || r.Method == http.MethodHead}
+	*x = exchange{ResponseWriter: w, s: s, conn: connOf(r.Context()), began: time.Now(), get: r.Method == http.MethodGet || r.Method == http.MethodHead}
 	if r.Body != nil && r.Body != http.NoBody && (x.get || r.Method == http.MethodDelete) {
 		x.readFrom(x.began) // nobody will read it but net/http, before it sends the answer
 	}
@@ -54,6 +56,32 @@ func (x *exchange) WriteHeader(status int) {
 		x.status = status
 	}
 	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write gives the client a time of its own for each stride. A short one that comes soon has
+// that which net/http gave it.
+func (x *exchange) Write(p []byte) (n int, err error) {
+	for {
+		if len(p) > shortWrite || time.Since(x.began) > x.s.cfg.WriteTimeout/8 {
+			x.writeBy()
+		}
+		m, err := x.ResponseWriter.Write(p[n:min(n+stride, len(p))])
+		if n += m; err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// writeBy bounds how long the client may take to read what is written next.
+func (x *exchange) writeBy() {
+	if x.conn == nil {
+		return
+	}
+	by := time.Now().Add(x.s.cfg.WriteTimeout)
+	if !x.last.IsZero() && x.last.Before(by) {
+		by = x.last
+	}
+	_ = x.conn.SetWriteDeadline(by)
 }
 
 // answered tells Config.Answered of a request.
@@ -98,6 +126,9 @@ func (x *exchange) take(n int64) error {
 	x.held += n
 	return nil
 }
+
+// shortWrite is for how many bytes the kernel nearly always has room at once.
+const shortWrite = 4 << 10
 
 // stride is how much a client has to send, or read, within each timeout.
 const stride = 64 << 10

@@ -236,7 +236,11 @@ func TestHostsOnTheWire(t *testing.T) {
 		} {
 			w := s.wire()
 			w.say(request)
-			w.answer(status)
+			if status == 400 {
+				w.unread(status)
+			} else {
+				w.answer(status)
+			}
 			_ = w.Close()
 		}
 	})

@@ -216,7 +216,7 @@ func TestContentLengthTooSmall(t *testing.T) {
 		w.say(request("POST", "/v1/queues/q/messages", `{"key":"a"}`) + request("POST", "/v1/queues/q/messages", `{"key":"b"}`) + `{"key":"c"}` + "\r\n\r\n")
 		w.answer(201)
 		w.answer(201)
-		w.answer(400)
+		w.unread(400)
 		w.ended()
 		if q := s.call(200, "GET", "/v1/queues/q", ""); q["ready"] != 2.0 {
 			t.Errorf("%v", q)

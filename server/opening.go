@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -61,10 +62,15 @@ func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case <-o.opened:
-		(*o.server.Load()).ServeHTTP(w, r)
 	case <-stop:
-		failAlone(w, errStopping())
 	case <-r.Context().Done():
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(o.cfg.WriteTimeout)) // waiting took some of it
+	if h := o.server.Load(); h != nil {
+		(*h).ServeHTTP(w, r)
+	} else {
+		failAlone(w, errStopping())
 	}
 }
 

@@ -149,7 +149,7 @@ func TestShutdownEndsLongPolls(t *testing.T) {
 	})
 }
 
-// net/http answers by itself when it cannot read a request at all.
+// net/http answers by itself, in plain text, when it cannot read a request at all.
 func TestUnreadableRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t)
@@ -166,7 +166,8 @@ func TestUnreadableRequests(t *testing.T) {
 		} {
 			w := s.wire()
 			w.say(request)
-			w.answer(want)
+			w.unread(want)
+			w.ended()
 			_ = w.Close()
 		}
 	})

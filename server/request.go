@@ -36,7 +36,11 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 		buf = nil
 	}
 	x.reading = true
-	x.readFrom(x.began) // which is now, or nearly so
+	if x.conn == nil { // else it is bounded already
+		x.readFrom(x.began)
+	}
+	x.conn.rest(x.began.Add(bodyGrace))
+	defer x.conn.work()
 	for strides := 1; ; {
 		if len(buf) == cap(buf) {
 			size := s.nextSize(len(buf), r.ContentLength)
@@ -57,9 +61,16 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 			return nil, brokenOff(err)
 		case len(buf) >= strides*stride:
 			strides = len(buf)/stride + 1
-			x.readFrom(time.Now())
+			x.await(time.Now())
 		}
 	}
+}
+
+// await bounds how long the client may take for the next stride of a body, and has its
+// connection make room for others if nothing comes for a while.
+func (x *exchange) await(now time.Time) {
+	x.readFrom(now)
+	x.conn.rest(now.Add(bodyGrace))
 }
 
 // nextSize is how large a full buffer of n bytes should become: twice as large, but
@@ -122,7 +133,9 @@ func (s *Server) leave(x *exchange, r *http.Request) {
 		return
 	}
 	x.reading = true
-	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Now().Add(min(s.cfg.ReadTimeout, leaveTimeout)))
+	now := time.Now()
+	x.readBy(now.Add(min(s.cfg.ReadTimeout, leaveTimeout)))
+	x.conn.rest(now)
 	if _, err := io.CopyN(io.Discard, r.Body, stride); err != io.EOF {
 		x.Header().Set("Connection", "close")
 	}
@@ -140,7 +153,7 @@ func (s *Server) drain(x *exchange, r *http.Request) {
 	}
 	x.reading = true
 	for read := 0; read < maxDrain; read += stride {
-		x.readFrom(time.Now())
+		x.await(time.Now())
 		if _, err := io.CopyN(io.Discard, r.Body, stride); err != nil {
 			return
 		}

@@ -3,10 +3,14 @@ package server
 import (
 	"context"
 	"errors"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/sparse"
 )
 
 // stoppingKey finds in a request's context the one that ends when the server shuts
@@ -18,11 +22,11 @@ func stopping(ctx context.Context) context.Context {
 	return c
 }
 
-// Serve answers requests on a listener until ctx ends. Then it stops accepting, ends
-// long polls at once with what they have, and waits for the other requests under
-// way, for as long as Config.ShutdownTimeout says; those that take longer lose their
-// connection. It returns nil after an end in good order, and closes the listener in
-// any case.
+// Serve answers requests on a listener until ctx ends. Then it stops accepting, closes
+// connections without a request, ends long polls at once with what they have, and waits
+// for the other requests under way, for as long as Config.ShutdownTimeout says; those that
+// take longer lose their connection. It returns nil after an end in good order, and closes
+// the listener in any case.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return serve(ctx, ln, s, &s.cfg)
 }
@@ -31,14 +35,19 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 	base := context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx)
 	conns := newConnections(ln, cfg)
 	hs := &http.Server{
-		Handler:           timed(handler, cfg),
-		BaseContext:       func(net.Listener) context.Context { return base },
+		Handler:     bounded(handler, cfg),
+		BaseContext: func(net.Listener) context.Context { return base },
+		ConnContext: func(ctx context.Context, nc net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, accepted(nc))
+		},
 		ConnState:         conns.changed,
 		ReadHeaderTimeout: cfg.ReadHeaderTimeout,
+		WriteTimeout:      cfg.WriteTimeout,
 		IdleTimeout:       cfg.IdleTimeout,
 		MaxHeaderBytes:    cfg.MaxHeader,
-		ErrorLog:          slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(&errorLog{cfg.Logger, sparse.New(10, 10*time.Second)}, "", 0),
 	}
+	hs.RegisterOnShutdown(conns.stop)
 	served := make(chan error, 1)
 	go func() { served <- hs.Serve(conns) }()
 	// What a request still has to do, such as to release leases, it does before the
@@ -59,17 +68,51 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 	return err
 }
 
-// timed bounds how long a client may take to send the body of a request also where nobody
-// reads it but net/http, which does so before it sends the answer: that is not for the
-// API alone to do, as others may stand before it. Who reads a body moves the bound.
-func timed(handler http.Handler, cfg *Config) http.Handler {
+// bounded refuses what comes by a connection too many. It also bounds how long a client
+// may take to send the body of a request where nobody reads it but net/http, which does so
+// before it sends the answer. Who reads a body moves the bound.
+func bounded(handler http.Handler, cfg *Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		patience, crowded := cfg.ReadTimeout, connOf(r.Context()).surplus
+		if crowded {
+			patience = min(patience, refuseTimeout)
+		}
 		if r.Body != http.NoBody {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(cfg.ReadTimeout))
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
+		}
+		if crowded {
+			w.Header().Set("Connection", "close")
+			failAlone(w, errCrowded)
+			return
 		}
 		handler.ServeHTTP(w, r)
 	})
 }
 
-// lastGrace is how long Serve waits for requests whose connection it has cut.
-const lastGrace = 5 * time.Second
+const (
+	// lastGrace is how long Serve waits for requests whose connection it has cut.
+	lastGrace = 5 * time.Second
+	// refuseTimeout is how long the body of a request is read that is refused unseen.
+	refuseTimeout = 2 * time.Second
+)
+
+var errCrowded = refusal(http.StatusServiceUnavailable, "unavailable", "the server holds as many connections as it may",
+	"try again, with fewer connections; tarry serve --max-connections allows more")
+
+// errorLog takes the lines of net/http, such as those of handshakes that failed: any
+// client can bring them about, as often as it likes.
+type errorLog struct {
+	log   *slog.Logger
+	lines *sparse.Lines
+}
+
+func (l *errorLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if strings.HasSuffix(text, ": EOF") { // it only looked whether somebody listens
+		return len(line), nil
+	}
+	if left, ok := l.lines.Next(); ok {
+		l.log.Warn(text, "not_told", left)
+	}
+	return len(line), nil
+}

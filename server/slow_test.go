@@ -44,9 +44,9 @@ func TestSlowReader(t *testing.T) {
 		w := s.wire()
 		start := time.Now()
 		w.say(request("POST", "/v1/lease", leaseAll))
-		w.in = bufio.NewReaderSize(slow{w.Conn, 32 << 10, 400 * time.Millisecond}, 32<<10)
+		w.in = bufio.NewReaderSize(slow{w.Conn, 32 << 10, 300 * time.Millisecond}, 32<<10)
 		w.answer(200)
-		if d := time.Since(start); d < time.Minute {
+		if d := time.Since(start); d < 45*time.Second {
 			t.Errorf("%v is not slow", d)
 		}
 		_ = w.Close()

@@ -53,6 +53,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 type served struct {
 	*api
 	http *http.Client
+	ln   *pipes // of serve and serveConfig
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	stop context.CancelFunc
 	done chan error
@@ -63,7 +64,7 @@ func serve(t *testing.T) *served { return serveConfig(t, nil) }
 func serveConfig(t *testing.T, cfg *server.Config) *served {
 	p := newPipes()
 	s := serveListener(t, cfg, p)
-	s.dial = p.dial
+	s.ln, s.dial = p, p.dial
 	s.http = &http.Client{Transport: &http.Transport{DialContext: s.dial, MaxIdleConnsPerHost: 200}}
 	return s
 }
@@ -150,6 +151,19 @@ func (w *wire) answer(status int) string {
 		checkError(w.t, rec)
 	}
 	return rec.Body.String()
+}
+
+// unread reads the answer to a request that net/http could not read.
+func (w *wire) unread(status int) {
+	w.t.Helper()
+	resp, err := http.ReadResponse(w.in, nil)
+	if err != nil {
+		w.t.Fatalf("no answer: %v", err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != status || !resp.Close || strings.HasPrefix(string(text), "{") {
+		w.t.Errorf("status %d, want %d: %s, %v", resp.StatusCode, status, text, err)
+	}
 }
 
 // slow reads from a connection no more than n bytes, and then not for a while.

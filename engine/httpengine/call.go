@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -208,5 +209,9 @@ func (e *Engine) refused(c call, status int, body []byte) error {
 	if status/100 != 5 {
 		sentinel = engine.ErrInvalid
 	}
-	return c.fail(sentinel, e.base.String()+" answers "+http.StatusText(status)+", but not as a tarry server does")
+	hint := e.base.String() + " answers " + http.StatusText(status) + ", but not as a tarry server does"
+	if text := strings.TrimSpace(string(body)); text != "" {
+		hint += ": " + engine.Clip(text)
+	}
+	return c.fail(sentinel, hint)
 }

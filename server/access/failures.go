@@ -34,7 +34,7 @@ const (
 // add counts a failure: it returns how many the host has had and how long to hold it up;
 // done has to be called then.
 func (f *failures) add(address string, now time.Time) (n int, wait time.Duration, done func()) {
-	host := hostOf(address)
+	host := HostOf(address)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sweep(now)
@@ -77,8 +77,9 @@ func (f *failures) sweep(now time.Time) {
 	}
 }
 
-// hostOf is the host of an address: of IPv6 the network, as one host has all of it.
-func hostOf(address string) netip.Prefix {
+// HostOf is the host of an address, HOST:PORT: of IPv6 the network, as one host has all of
+// it. Of what is no such address it is the zero Prefix.
+func HostOf(address string) netip.Prefix {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return netip.Prefix{}

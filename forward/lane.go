@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/trouble"
 )
 
 // lane is a route that runs: one target, and a worker on the queues that are the route's.
@@ -29,7 +30,7 @@ type lane struct {
 	slots   chan struct{} // holds a token for each message that is being handed on
 	waiting atomic.Int64  // messages that are leased and have no slot
 	limit   *rate.Limiter // nil: none
-	trouble trouble
+	trouble *trouble.Log
 
 	end   chan struct{}   // closed when it drains for good
 	life  context.Context // ends when it has drained for too long
@@ -44,6 +45,8 @@ type lane struct {
 	ended bool
 	errs  []error
 }
+
+var unforwarded = trouble.Kind{Text: "messages could not be handed on", Level: slog.LevelWarn}
 
 // overlap is how long a worker goes on when another takes its place: what is known of
 // its queues is then known to that.
@@ -60,7 +63,7 @@ func newLane(c *tarry.Client, r Route, cfg *RouterConfig) (*lane, error) {
 		c: c, route: r, target: target, drain: cfg.DrainTimeout, log: log,
 		send:    target.Send,
 		slots:   make(chan struct{}, r.width()),
-		trouble: trouble{log: log, what: "messages could not be handed on"},
+		trouble: trouble.New(log),
 		end:     make(chan struct{}),
 	}
 	if l.drain == 0 {
@@ -88,7 +91,9 @@ func (l *lane) work(queues map[string]struct{}, broken func(error)) {
 	before := l.leave
 	l.leave = nil
 	if len(queues) > 0 {
-		w := tarry.NewWorker(l.c, &tarry.WorkerConfig{Concurrency: cap(l.slots), DrainTimeout: l.route.longest(), Logger: l.log})
+		w := tarry.NewWorker(l.c, &tarry.WorkerConfig{Concurrency: cap(l.slots), DrainTimeout: l.route.longest(), Logger: l.log,
+			OnError: func(tarry.Info, error) {}, // hand tells the log
+		})
 		for q := range queues {
 			tarry.Handle(w, tarry.NewTopic[[]byte](q), l.hand)
 		}
@@ -103,7 +108,7 @@ func (l *lane) work(queues map[string]struct{}, broken func(error)) {
 				broken(err)
 			case l.lasts():
 				// Another has its place: this is of no meaning for the end.
-				l.trouble.note("error", err)
+				l.trouble.Note(unforwarded, "", "error", err)
 			default:
 				l.fail(err)
 			}
@@ -157,7 +162,7 @@ func (l *lane) close() error {
 	if !within(late, func() { l.fail(l.target.Close()) }) {
 		l.log.Warn("the target does not close; it is left behind", "after", late)
 	}
-	l.trouble.flush()
+	l.trouble.Flush()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := errors.Join(l.errs...); err != nil {
@@ -219,12 +224,12 @@ func (l *lane) hand(ctx context.Context, m *tarry.Message[[]byte]) (err error) {
 		if p := recover(); p != nil {
 			e := &tarry.PanicError{Value: p, Stack: debug.Stack()}
 			err = e
-			l.trouble.note("queue", m.Queue, "id", m.ID, "error", err, "stack", string(e.Stack))
+			l.trouble.Note(unforwarded, "", "queue", m.Queue, "id", m.ID, "error", err, "stack", string(e.Stack))
 		}
 	}()
 	err = l.send(ctx, m)
 	if err != nil && ctx.Err() == nil {
-		l.trouble.note("queue", m.Queue, "id", m.ID, "key", m.Key, "attempt", m.Attempt, "error", err)
+		l.trouble.Note(unforwarded, "", "queue", m.Queue, "id", m.ID, "key", m.Key, "attempt", m.Attempt, "error", err)
 	}
 	return err
 }

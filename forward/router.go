@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/trouble"
 )
 
 // The defaults of a RouterConfig.
@@ -63,13 +64,17 @@ type Router struct {
 	told   chan struct{}    // holds one token: they were set
 
 	// Of Run's goroutine.
-	find   *finder
-	after  time.Time // when workers may change again because queues were found
-	broken chan error
-	crowd  trouble // more queues than may be
-	blind  trouble // the list of queues cannot be had
-	gone   sync.WaitGroup
+	find    *finder
+	after   time.Time // when workers may change again because queues were found
+	broken  chan error
+	trouble *trouble.Log
+	gone    sync.WaitGroup
 }
+
+var (
+	crowded = trouble.Kind{Text: "patterns fit more queues than may be taken at a time", Level: slog.LevelWarn}
+	blind   = trouble.Kind{Text: "queues cannot be listed; new ones may be found late", Level: slog.LevelWarn}
+)
 
 // NewRouter returns a Router on the messages of a client.
 func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
@@ -89,8 +94,7 @@ func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
 	if r.cfg.Logger == nil {
 		r.cfg.Logger = slog.Default()
 	}
-	r.crowd = trouble{log: r.cfg.Logger, what: "patterns fit more queues than may be taken at a time"}
-	r.blind = trouble{log: r.cfg.Logger, what: "queues cannot be listed; new ones may be found late"}
+	r.trouble = trouble.New(r.cfg.Logger)
 	return r
 }
 
@@ -185,8 +189,7 @@ func (r *Router) Run(ctx context.Context) error {
 	for e := range errs {
 		err = errors.Join(err, e)
 	}
-	r.crowd.flush()
-	r.blind.flush()
+	r.trouble.Flush()
 	return err
 }
 
@@ -244,13 +247,12 @@ func (r *Router) direct(ctx context.Context) error {
 			lists = nil
 			again = time.Now().Add(listShare * time.Since(l.began))
 			if l.err != nil {
-				r.blind.note("error", l.err)
+				r.trouble.Note(blind, "", "error", l.err)
 				break
 			}
 			r.find.take(l)
 			r.assign()
 		case <-tick.C:
-			r.tick()
 			due = unwatch != nil && !time.Now().Before(again)
 		}
 		if due && lists == nil {
@@ -269,17 +271,6 @@ func (r *Router) heed() (patterns bool) {
 	defer r.mu.Unlock()
 	r.find.heed(r.routes)
 	return slices.ContainsFunc(r.routes, func(r Route) bool { return r.pattern() })
-}
-
-// tick has the log told of what goes on going wrong.
-func (r *Router) tick() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, l := range r.lanes {
-		l.trouble.tick()
-	}
-	r.crowd.tick()
-	r.blind.tick()
 }
 
 // Between two changes of the queues that workers have is a rest, the longer the more
@@ -319,7 +310,7 @@ func (r *Router) assign() {
 		}
 	}
 	if more > 0 {
-		r.crowd.note("waiting", more, "most", r.cfg.MaxQueues)
+		r.trouble.Note(crowded, "", "waiting", more, "most", r.cfg.MaxQueues)
 	}
 	for l, queues := range sets {
 		switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/tarryhq/tarry/internal/coalesce"
 	"github.com/tarryhq/tarry/internal/dispatch"
 	"github.com/tarryhq/tarry/internal/leave"
+	"github.com/tarryhq/tarry/internal/trouble"
 )
 
 // Client pushes, finds, changes and leases messages of one engine. It may be used
@@ -24,7 +25,9 @@ type Client struct {
 	owned   bool // Close closes the engine too
 	maxBody int
 	log     *slog.Logger
+	trouble *trouble.Log
 	now     func() time.Time // time.Now
+	inHand  *inHand
 
 	dispatch *dispatch.Dispatcher
 	pushes   *coalesce.Coalescer[engine.Message, engine.PushResult] // nil: the engine wants none
@@ -80,9 +83,11 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		log:     cfg.logger(),
 		now:     time.Now,
 		workers: make(map[*Worker]struct{}),
+		inHand:  new(inHand),
 		closed:  make(chan struct{}),
 	}
 	c.dispatch = dispatch.New(eng, caps, c.log)
+	c.trouble = trouble.New(c.log)
 	if caps.Coalesce > 1 {
 		c.pushes = coalesce.New(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
 		c.cancels = coalesce.New(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
@@ -122,6 +127,8 @@ func (c *Client) On(eng engine.Engine) *Client {
 		maxBody:  within(c.maxBody, caps.MaxBody),
 		log:      c.log,
 		now:      c.now,
+		trouble:  c.trouble,
+		inHand:   c.inHand,
 		dispatch: dispatch.New(eng, caps, c.log),
 		closed:   make(chan struct{}),
 	}
@@ -163,6 +170,7 @@ func (c *Client) Close() error {
 			c.closeErr = &Error{Op: "close", Err: ErrUnavailable,
 				Hint: fmt.Sprintf("the engine has not answered for %s; what it was doing goes on", closePatience)}
 		}
+		c.trouble.Flush()
 		flushLog(c.log)
 	})
 	return c.closeErr

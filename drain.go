@@ -29,7 +29,9 @@ func (w *Worker) drain(op string) error {
 
 	if !w.waitIdle(w.cfg.DrainTimeout) {
 		w.interrupt()
-		w.waitIdle(drainGrace)
+		if !w.waitIdle(drainGrace) {
+			w.leave()
+		}
 	}
 	w.sets.flush(drainGrace)
 
@@ -93,11 +95,22 @@ func (w *Worker) checkIdle() {
 	}
 }
 
+// leave tells of the handlers that are left behind.
+func (w *Worker) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.kept {
+		if d.cancel != nil {
+			d.stick(w.now())
+		}
+	}
+}
+
 // interrupt ends the contexts of the handlers that still run.
 func (w *Worker) interrupt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for d := w.first; d != nil; d = d.next {
+	for _, d := range w.kept {
 		if d.cancel != nil {
 			w.cut++
 			d.cancel(errDrained)

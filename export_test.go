@@ -22,7 +22,7 @@ func Holds(w *Worker) WorkerHolds {
 	defer w.mu.Unlock()
 	h := WorkerHolds{
 		Running: w.running, Queued: w.queued, Unsaid: w.unsaid, Idle: len(w.idle),
-		Kept: w.first != nil, Turn: w.turn.first != nil, Rousing: w.rousing,
+		Kept: len(w.kept) > 0, Turn: w.turn.first != nil, Rousing: w.rousing,
 	}
 	for _, q := range w.queues {
 		h.Handlings += q.running + q.queued

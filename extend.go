@@ -73,7 +73,7 @@ func (d *delivery) extend(ctx context.Context, by time.Duration) error {
 		return err
 	}
 	d.wishes = append(d.wishes, extension{by, told})
-	w.lookBy(w.now())
+	w.lookAt(d, w.now())
 	w.mu.Unlock()
 	select {
 	case err := <-told:
@@ -88,11 +88,12 @@ func (d *delivery) extend(ctx context.Context, by time.Duration) error {
 	}
 }
 
-// grant tells those who wished for more time what the engine said. Called with
-// Worker.mu held.
-func (d *delivery) grant(err error) {
-	for _, x := range d.granting {
-		x.told <- err
+// grant tells those who wished for more time what the engine said first.
+func grant(wishes []extension, err error) {
+	for _, x := range wishes {
+		select {
+		case x.told <- err:
+		default:
+		}
 	}
-	d.granting = nil
 }

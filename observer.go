@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"strconv"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/trouble"
 )
 
 // EventKind is what happened.
@@ -23,10 +25,12 @@ const (
 	LeaseLost                         // the lease was lost before the handler began, while it ran, or before it could be settled
 	EngineFailed                      // the engine could not be asked, or a settlement not be delivered
 	SelfSettled                       // its handler says that it has settled it by itself
+	Stuck                             // its handler has not returned though its context ended 5 s before
+	Unstuck                           // its handler, which was stuck, has returned
 )
 
 var eventNames = [...]string{"", "started", "acked", "dropped", "retried", "snoozed", "released",
-	"buried", "died", "expired", "lease_lost", "engine_failed", "self_settled"}
+	"buried", "died", "expired", "lease_lost", "engine_failed", "self_settled", "stuck", "unstuck"}
 
 // String returns the kind's name in lower case.
 func (k EventKind) String() string {
@@ -113,3 +117,11 @@ func (d *delivery) event(kind EventKind, took time.Duration, err error) Event {
 func (d *delivery) attrs(err error) []any {
 	return []any{"queue", d.lease.Queue, "id", d.lease.ID, "key", d.lease.Key, "attempt", d.lease.Attempt, slog.Any("error", err)}
 }
+
+// What the log is told of, at most a line a minute for each queue after the first.
+var (
+	lostLease    = trouble.Kind{Text: "a lease was lost while its handler ran", Level: slog.LevelWarn, First: 10}
+	stuckHandler = trouble.Kind{Text: "a handler is stuck: it has not returned though its context has ended", Level: slog.LevelWarn, First: 10}
+	cameAgain    = trouble.Kind{Text: "a message came again while its handler still runs here; it was put off", Level: slog.LevelWarn}
+	unrenewed    = trouble.Kind{Text: "leases could not be renewed", Level: slog.LevelWarn}
+)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -13,7 +14,7 @@ import (
 
 // keep is the keeper's goroutine. It renews the leases of running handlers when
 // half of their time is over, and ends the contexts of those that lost theirs. It
-// sleeps until the first lease needs it, and while nothing runs, until it is woken.
+// sleeps until the first delivery needs it, and while there is none, until it is woken.
 func (w *Worker) keep() {
 	n := nap.New()
 	defer n.Stop()
@@ -26,14 +27,18 @@ func (w *Worker) keep() {
 			return
 		}
 		renew := w.tend(now, stepped)
-		until := w.look
+		until := w.kept.next()
+		if w.lineBy.Before(until) {
+			until = w.lineBy
+		}
+		w.look = until
 		w.mu.Unlock()
 
-		for len(renew) > 0 {
-			k := min(len(renew), settleBatch)
-			batch := renew[:k]
-			renew = renew[k:]
+		for batch := range slices.Chunk(renew, settleBatch) {
 			w.tasks.Go(func() { w.renew(batch) })
+		}
+		if until == never {
+			until = time.Time{}
 		}
 		stepped = n.Sleep(w.wake, until)
 	}
@@ -41,19 +46,16 @@ func (w *Worker) keep() {
 
 // lookBy makes the keeper look at t or earlier. Called with w.mu held.
 func (w *Worker) lookBy(t time.Time) {
-	if w.lookAt(t) {
+	if t.Before(w.look) {
+		w.look = t
 		w.kick()
 	}
 }
 
-// lookAt notes that the keeper is to look at t, and reports whether that is sooner
-// than it was. Called with w.mu held.
-func (w *Worker) lookAt(t time.Time) bool {
-	sooner := w.look.IsZero() || t.Before(w.look)
-	if sooner {
-		w.look = t
-	}
-	return sooner
+// lookAt makes the keeper look at a delivery at t. Called with w.mu held.
+func (w *Worker) lookAt(d *delivery, t time.Time) {
+	w.kept.move(d, t)
+	w.lookBy(t)
 }
 
 // The causes with which a handler's context ends when its lease is lost.
@@ -62,49 +64,102 @@ var (
 	errTaken  = fmt.Errorf("%w: the engine gave it up or to another", ErrLeaseLost)
 )
 
+// renewal is what is asked for a lease.
+type renewal struct {
+	d      *delivery
+	length time.Duration
+	wishes []extension // of the handler
+}
+
 // tend picks the leases to renew, all of them after a step of the clock, and ends
-// the contexts of handlers whose lease has lapsed. One that was not begun has none:
-// start looks for itself. Who has waited in line for too
-// long is given back. Called with w.mu held.
-func (w *Worker) tend(now time.Time, all bool) (renew []*delivery) {
-	w.look = time.Time{}
-	var late []*handling
-	for d := w.first; d != nil; d = d.next {
-		if d.waits {
-			if !now.Before(d.begin) {
-				late = append(late, d.h)
-				continue
-			}
-			w.lookAt(d.begin)
-		}
-		if d.term.endless() || d.lost || d.lapsed || d.unsure && d.renewing {
-			continue
-		}
-		if d.term.ended(now) && !d.unsure {
-			d.lapsed = true
-			if d.cancel != nil {
-				d.cancel(errLapsed)
-				d.lose(now, errLapsed)
-			}
-			continue
-		}
-		next := d.term.end()
-		if w.renewable(d) {
-			if all || d.unsure || len(d.wishes) > 0 || !now.Before(d.renew) {
-				d.renewing = true
-				d.asks = d.term.most(now, d.wishes)
-				d.granting, d.wishes = d.wishes, nil
-				renew = append(renew, d)
-			} else {
-				next = d.renew
-			}
-		}
-		w.lookAt(next)
+// the contexts of handlers whose lease has lapsed. What has waited in line for too long
+// is given back. With leases that are due for renewal go those that soon will be, so that
+// many need few calls. Called with w.mu held.
+func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
+	w.tendLines(now)
+	until, ahead := now, time.Duration(0)
+	if all {
+		until = never
 	}
-	for _, h := range late {
-		w.giveBackWaiting(h, now)
+	for _, d := range w.kept.take(until) {
+		if r, ok := w.see(d, now, all); ok {
+			renew = append(renew, r)
+			ahead = max(ahead, d.term.usual/renewAhead)
+		}
+	}
+	if ahead == 0 {
+		return renew
+	}
+	for _, d := range w.kept.take(now.Add(ahead)) {
+		if r, ok := w.see(d, now, !now.Before(d.renew.Add(-d.term.usual/renewAhead))); ok {
+			renew = append(renew, r)
+		}
 	}
 	return renew
+}
+
+// A lease lasts a usual time after each renewal. One that others need renewed is renewed
+// with them a renewAhead-th of that early; a call that failed is repeated after as long;
+// beside one without an answer another is made after a renewAgain-th.
+const (
+	renewAhead = 16
+	renewAgain = 8
+)
+
+// errNoAnswer stands for the answer to a renewal beside which another is made.
+var errNoAnswer = errors.New("there is no answer yet")
+
+// see looks at a delivery that was taken from the agenda, puts it back, and tells how to
+// renew its lease, if it is to be renewed. early: although it is not due. One that was not
+// begun has no context: start looks for itself. Called with w.mu held.
+func (w *Worker) see(d *delivery, now time.Time, early bool) (r renewal, ok bool) {
+	w.looks++
+	switch {
+	case !w.minds(d):
+	case d.term.ended(now) && !d.unsure:
+		d.lapsed = true
+		if d.cancel != nil {
+			d.end(now, errLapsed)
+		}
+	case w.renewable(d) && (early || d.unsure || len(d.wishes) > 0 || !now.Before(d.renew)):
+		d.renewing = true
+		r, ok = renewal{d, d.term.most(now, d.wishes), d.wishes}, true
+		d.wishes = nil
+	}
+	if !d.over.IsZero() && !now.Before(d.over.Add(stuckAfter)) {
+		d.stick(now)
+	}
+	w.kept.add(d, w.nextLook(d))
+	return r, ok
+}
+
+// minds reports whether the lease of a delivery needs looking after. Called with w.mu held.
+func (w *Worker) minds(d *delivery) bool {
+	return !d.term.endless() && !d.lost && !d.lapsed && !(d.unsure && d.renewing)
+}
+
+// nextLook is when the keeper has to look at a delivery. Called with w.mu held.
+func (w *Worker) nextLook(d *delivery) time.Time {
+	t := never
+	if w.minds(d) {
+		t = d.term.end()
+		if w.renewable(d) && d.renew.Before(t) {
+			t = d.renew
+		}
+	}
+	if stuck := d.over.Add(stuckAfter); !d.over.IsZero() && !d.stuck && stuck.Before(t) {
+		t = stuck
+	}
+	return t
+}
+
+// end ends the context of a handler whose lease is lost. Called with w.mu held.
+func (d *delivery) end(now time.Time, cause error) {
+	d.cancel(cause)
+	if d.over.IsZero() || now.Before(d.over) {
+		d.over = now
+	}
+	d.lose(now, cause)
 }
 
 // lose tells the observer and the log that the lease was lost, once: when its handler has
@@ -122,67 +177,83 @@ func (d *delivery) lose(now time.Time, cause error) {
 // tellLoss is called with w.mu held.
 func (d *delivery) tellLoss(ran time.Duration, cause error) {
 	d.told = true
-	d.w.cfg.Logger.Warn("a lease was lost while its handler ran", d.attrs(cause)...)
+	d.w.trouble.Note(lostLease, d.lease.Queue, d.attrs(cause)...)
 	d.w.observe(d.event(LeaseLost, ran, cause))
 }
 
-// renewable reports whether a lease is still worth keeping: one whose handler has
-// outlived its time goes back to others when it ends.
+// renewable reports whether a lease is still worth keeping: that of a handler which has
+// outlived its time, or is stuck, runs out. Called with w.mu held.
 func (w *Worker) renewable(d *delivery) bool {
-	return w.c.caps.Extend && !d.renewing && (d.ctx == nil || d.ctx.Err() != context.DeadlineExceeded)
+	return w.c.caps.Extend && !d.renewing && !d.stuck && (d.ctx == nil || d.ctx.Err() != context.DeadlineExceeded)
 }
 
-// renew extends leases in one call. One that cannot be reached is tried again soon,
-// until the leases are over.
-func (w *Worker) renew(batch []*delivery) {
+// renew extends leases in one call. Beside a call that has no answer soon others are made,
+// so that one that hangs costs no lease.
+func (w *Worker) renew(batch []renewal) {
 	sent := w.now()
 	extend := make([]engine.Settlement, len(batch))
-	patience := coalesce.Timeout
-	for i, d := range batch {
-		extend[i] = engine.Settlement{Token: d.lease.Token, Do: engine.Extend, TTR: w.cfg.LeaseTTR}
-		if d.asks > d.term.usual {
-			extend[i].TTR = d.asks
+	usual := 2 * coalesce.Timeout
+	for i, r := range batch {
+		extend[i] = engine.Settlement{Token: r.d.lease.Token, Do: engine.Extend, TTR: w.cfg.LeaseTTR}
+		if r.length > r.d.term.usual {
+			extend[i].TTR = r.length
 		}
-		patience = min(patience, max(d.term.usual/2, time.Millisecond))
+		usual = min(usual, max(r.d.term.usual, 2*time.Millisecond))
 	}
-	ctx, cancel := context.WithTimeout(engine.Gathered(w.sets.ctx), patience)
+	ctx, cancel := context.WithTimeout(engine.Gathered(w.sets.ctx), usual/2)
+	defer cancel()
+	again := time.AfterFunc(usual/renewAgain, func() {
+		w.renewed(batch, sent, failedAll(len(batch), errNoAnswer), func(d *delivery) bool { return !d.unsure })
+	})
 	out, err := w.c.eng.Settle(ctx, extend)
-	cancel()
+	repeated := !again.Stop()
 	if err != nil {
 		out = failedAll(len(batch), err)
 		if w.sets.ctx.Err() == nil { // else all has been settled meanwhile
-			w.cfg.Logger.Warn("leases could not be renewed", "count", len(batch), "error", err)
+			w.trouble.Note(unrenewed, "", "count", len(batch), "error", err)
 		}
 	}
+	w.renewed(batch, sent, out, func(d *delivery) bool { return err == nil || !repeated || d.unsure })
+}
+
+// renewed takes in what the engine says of renewals that were asked for at sent, of those
+// deliveries that it is of meaning for.
+func (w *Worker) renewed(batch []renewal, sent time.Time, out []engine.Settled, of func(*delivery) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, d := range batch {
-		w.renewed(d, sent, out[i].Err)
+	for i, r := range batch {
+		if of(r.d) {
+			w.answered(r, sent, out[i].Err)
+		}
 	}
 }
 
-// renewed notes the engine's answer to a renewal that was asked for at sent. One that
+// answered notes the engine's answer to a renewal. One that
 // comes after the deadline counts all the same: the engine has decided, and keeps the
 // message from others; a context that has ended stays so. Called with w.mu held.
-func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
+func (w *Worker) answered(r renewal, sent time.Time, err error) {
+	d := r.d
 	d.renewing = false
-	defer d.grant(err)
-	if d.next == nil && d.prev == nil && w.first != d {
+	defer grant(r.wishes, err)
+	if d.place == 0 {
 		return // concluded meanwhile: its own settlement decided
 	}
-	switch {
+	switch now := w.now(); {
 	case err == nil:
-		d.term = d.term.renewed(sent, d.asks)
-		d.renew = d.term.due()
-		d.lapsed = false
-	case errors.Is(err, ErrLeaseLost):
-		d.lost = true
-		if d.cancel != nil {
-			d.cancel(errTaken)
+		if t := d.term.renewed(sent, r.length); t.end().After(d.term.end()) {
+			d.term = t
 		}
-		d.lose(w.now(), errTaken)
+		d.renew, d.lapsed = d.term.due(), false
+	case errors.Is(err, ErrLeaseLost):
+		if d.lost = true; d.cancel != nil {
+			d.end(now, errTaken)
+		} else {
+			d.lose(now, errTaken)
+		}
+	case err == errNoAnswer: // it has waited long enough
+		d.renew = now
 	default:
-		d.renew = w.now().Add(max(d.term.usual/16, time.Millisecond))
+		d.renew = now.Add(max(d.term.usual/renewAhead, time.Millisecond))
 	}
 	if d.unsure {
 		d.unsure, d.asked = false, err == nil || errors.Is(err, context.DeadlineExceeded)
@@ -195,11 +266,12 @@ func (w *Worker) renewed(d *delivery, sent time.Time, err error) {
 			w.heed(now)
 		}
 	}
-	switch {
-	case d.lost:
-	case len(d.wishes) > 0:
-		w.lookBy(w.now())
-	default:
-		w.lookBy(d.renew)
+	if d.place == 0 {
+		return // given back
 	}
+	t := w.nextLook(d)
+	if len(d.wishes) > 0 && !d.lost {
+		t = w.now()
+	}
+	w.lookAt(d, t)
 }

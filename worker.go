@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/dispatch"
+	"github.com/tarryhq/tarry/internal/trouble"
 )
 
 // Worker leases what is due in its queues and handles it, many messages at a time.
@@ -40,14 +41,14 @@ type Worker struct {
 	mu       sync.Mutex
 	ran      bool
 	queues   map[string]*handling
-	first    *delivery // the deliveries that were leased and have not ended, newest first
-	idle     []*hand   // the hands that have nothing to do
-	rousing  bool      // a hand was roused and has not looked yet who else waits
-	running  int       // deliveries that hold slots
-	queued   int       // deliveries that were not begun
-	narrow   int       // for how many reasons there may be less room for a queue than for others
-	turn     turn      // whose line is next
-	untold   bool      // the dispatcher was not told of freed slots, which the line is to take
+	kept     agenda  // the deliveries that were leased and have not ended
+	idle     []*hand // the hands that have nothing to do
+	rousing  bool    // a hand was roused and has not looked yet who else waits
+	running  int     // deliveries that hold slots
+	queued   int     // deliveries that were not begun
+	narrow   int     // for how many reasons there may be less room for a queue than for others
+	turn     turn    // whose line is next
+	untold   bool    // the dispatcher was not told of freed slots, which the line is to take
 	pace     pace
 	unsaid   int // handled, but the engine has not confirmed it yet
 	draining bool
@@ -57,13 +58,16 @@ type Worker struct {
 	cut      int           // handlers interrupted by the drain
 	failed   int           // settlements that could not be delivered
 
-	look  time.Time     // when the keeper looks next; zero: when it is woken
-	wake  chan struct{} // holds one token: the keeper has to look
-	ended bool          // the keeper has to end
+	look   time.Time     // when the keeper looks next
+	lineBy time.Time     // when it looks at the line next
+	looks  int           // how many deliveries it has looked at
+	wake   chan struct{} // holds one token: the keeper has to look
+	ended  bool          // the keeper has to end
 
-	events teller[Event]  // to the observer
-	faults *teller[fault] // to OnError
-	held   atomic.Bool    // nothing was leased because the observer is behind
+	events  teller[Event]  // to the observer
+	faults  *teller[fault] // to OnError
+	trouble *trouble.Log
+	held    atomic.Bool // nothing was leased because the observer is behind
 }
 
 // maxUnsaid bounds the results that wait to be confirmed by the engine, so that a
@@ -84,6 +88,12 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 		quiet:   make(chan struct{}),
 		stopped: make(chan struct{}),
 		wake:    make(chan struct{}, 1),
+		look:    never,
+		lineBy:  never,
+		trouble: c.trouble,
+	}
+	if cfg != nil && cfg.Logger != nil {
+		w.trouble = trouble.New(w.cfg.Logger)
 	}
 	w.events.tell, w.events.told = w.tell, w.heard
 	w.faults = w.newFaults()

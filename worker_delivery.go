@@ -34,24 +34,26 @@ type delivery struct {
 	tokenOut atomic.Bool // its handler has the token, and may settle the message itself
 
 	// Guarded by Worker.mu.
-	prev, next *delivery
-	behind     *delivery // in line
-	begin      time.Time // when it goes back if it is still there
-	ctx        context.Context
-	cancel     context.CancelCauseFunc // nil: not started
-	term       term                    // of the lease; once concluded nobody writes it
-	renew      time.Time               // when to renew the lease
-	asks       time.Duration           // what the renewal under way asks for
-	wishes     []extension             // of the handler, for the next renewal
-	granting   []extension             // those of the renewal under way
-	waits      bool                    // in line
-	renewing   bool
-	unsure     bool // came too late to begin it, unless a renewal shows that it is ours
-	asked      bool // was unsure, and its renewal came, or took longer than it lasts
-	lapsed     bool // not renewed before the deadline
-	lost       bool // the engine says that the lease is another's
-	told       bool // the observer knows that the lease was lost
-	untold     bool // it is to know when the handler has returned
+	behind   *delivery // in line
+	place    int       // in the agenda, from 1; 0: it has ended
+	look     time.Time // when the keeper looks at it
+	begin    time.Time // when it goes back if it is still there
+	ctx      context.Context
+	cancel   context.CancelCauseFunc // nil: not started
+	term     term                    // of the lease; once concluded nobody writes it
+	renew    time.Time               // when to renew the lease
+	over     time.Time               // when its context has ended, or will; zero: that is not known
+	wishes   []extension             // of the handler, for the next renewal
+	waits    bool                    // in line
+	renewing bool
+	unsure   bool // came too late to begin it, unless a renewal shows that it is ours
+	asked    bool // was unsure, and its renewal came, or took longer than it lasts
+	lapsed   bool // not renewed before the deadline
+	lost     bool // the engine says that the lease is another's
+	told     bool // the observer knows that the lease was lost
+	untold   bool // it is to know when the handler has returned
+	stuck    bool // the handler has not returned in good time after the end of its context
+	again    bool // not begun: its handler runs already
 }
 
 // room tells how many more messages of a queue, or of one without slots of its own, can
@@ -126,27 +128,11 @@ func (w *Worker) enter(d *delivery, now time.Time) {
 				d.renew = now
 			}
 		}
-		w.lookBy(d.renew)
 	}
 	d.mixed = w.cfg.Retry.fill(&d.lease.Policy)
-	d.next = w.first
-	if w.first != nil {
-		w.first.prev = d
-	}
-	w.first = d
-}
-
-// unlink takes a delivery from among those that are kept. Called with w.mu held.
-func (w *Worker) unlink(d *delivery) {
-	if d.prev != nil {
-		d.prev.next = d.next
-	} else {
-		w.first = d.next
-	}
-	if d.next != nil {
-		d.next.prev = d.prev
-	}
-	d.prev, d.next = nil, nil
+	t := w.nextLook(d)
+	w.kept.add(d, t)
+	w.lookBy(t)
 }
 
 // hand is a goroutine that runs handlers, one after the other. It is kept while the
@@ -210,10 +196,14 @@ var ErrHandlerTimeout = fmt.Errorf("the handler's time is over: %w", context.Dea
 func (d *delivery) work() {
 	ctx := d.ctx
 	if ctx == nil {
-		d.settle = release(d)
-		if d.hasty() {
+		switch {
+		case d.again:
+			d.settle = d.putOff()
+		case d.hasty():
 			d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Retry, Reason: errHasty.Error()}
 			d.err = errHasty
+		default:
+			d.settle = release(d)
 		}
 		d.w.finish(d)
 		return
@@ -263,14 +253,25 @@ func release(d *delivery) engine.Settlement {
 	return engine.Settlement{Token: d.lease.Token, Do: engine.Release}
 }
 
-// start gives the handler its context, unless the worker drains already or the
-// lease may be over: then another may have decided on the message, and it goes back
-// as it came. Called with w.mu held.
+// start gives the handler its context, unless the worker drains already, the message is
+// in hand in this process, or the lease may be over: then another may have decided on the
+// message, and it goes back as it came. Called with w.mu held.
 func (d *delivery) start() {
 	w := d.w
-	if now := w.now(); !w.draining && d.held(now) == nil {
-		d.started = now
-		d.ctx, d.cancel = context.WithCancelCause(w.base)
+	now := w.now()
+	if w.draining || d.held(now) != nil {
+		return
+	}
+	if d.again = !w.c.inHand.take(d.lease.Queue, d.lease.ID); d.again {
+		return
+	}
+	d.started = now
+	d.ctx, d.cancel = context.WithCancelCause(w.base)
+	if d.h.timeout > 0 {
+		d.over = now.Add(d.h.timeout)
+		if t := d.over.Add(stuckAfter); t.Before(d.look) {
+			w.lookAt(d, t)
+		}
 	}
 }
 
@@ -344,10 +345,14 @@ func (w *Worker) finish(d *delivery) {
 		d.report(d.err)
 	}
 	w.mu.Lock()
-	w.unlink(d)
+	w.kept.remove(d)
 	w.running--
 	if !d.started.IsZero() {
 		w.pace.finished(d.took)
+		w.c.inHand.leave(d.lease.Queue, d.lease.ID)
+	}
+	if d.stuck {
+		w.observe(d.event(Unstuck, d.took, nil))
 	}
 	h := d.h
 	h.running--

@@ -31,23 +31,6 @@ func (l *line) take() *delivery {
 	return d
 }
 
-// drop takes out the deliveries that are not kept.
-func (l *line) drop(keep func(*delivery) bool) (dropped []*delivery) {
-	all := l.first
-	l.first, l.last = nil, nil
-	for d := all; d != nil; {
-		next := d.behind
-		d.behind, d.waits = nil, false
-		if keep(d) {
-			l.add(d)
-		} else {
-			dropped = append(dropped, d)
-		}
-		d = next
-	}
-	return dropped
-}
-
 // turn is the handlings that have somebody in line and a slot. Guarded by Worker.mu.
 type turn struct{ first, last *handling }
 
@@ -88,7 +71,7 @@ func (w *Worker) await(d *delivery, now time.Time) {
 // is about to take. Called with w.mu held.
 func (w *Worker) heed(now time.Time) {
 	if w.queued > 1 || w.queued == 1 && w.running >= w.cfg.Concurrency {
-		w.lookBy(now.Add(linePatience))
+		w.lineWithin(now.Add(linePatience))
 	}
 }
 
@@ -116,7 +99,7 @@ func (w *Worker) next() *delivery {
 func (w *Worker) giveBack(d *delivery) {
 	w.queued--
 	d.h.queued--
-	w.unlink(d)
+	w.kept.remove(d)
 	if !d.lost {
 		d.settle = release(d)
 		w.unsaid++
@@ -125,10 +108,31 @@ func (w *Worker) giveBack(d *delivery) {
 	w.checkIdle()
 }
 
-// giveBackWaiting releases who was to be begun by t. Called with w.mu held.
+// giveBackWaiting releases what was to be begun by t.
 func (w *Worker) giveBackWaiting(h *handling, t time.Time) {
-	for _, d := range h.line.drop(func(d *delivery) bool { return t.Before(d.begin) }) {
-		w.giveBack(d)
+	for h.line.first != nil && !t.Before(h.line.first.begin) {
+		w.giveBack(h.line.take())
+	}
+}
+
+// lineWithin makes the keeper look at the line at t or earlier. Called with w.mu held.
+func (w *Worker) lineWithin(t time.Time) {
+	if t.Before(w.lineBy) {
+		w.lineBy = t
+		w.lookBy(t)
+	}
+}
+
+// tendLines gives back what has waited in line for too long. Called with w.mu held.
+func (w *Worker) tendLines(now time.Time) {
+	if now.Before(w.lineBy) {
+		return
+	}
+	w.lineBy = never
+	for _, h := range w.queues {
+		if w.giveBackWaiting(h, now); h.line.first != nil {
+			w.lineWithin(h.line.first.begin)
+		}
 	}
 }
 

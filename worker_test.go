@@ -395,35 +395,3 @@ func TestWorkerHandlerTimeout(t *testing.T) {
 		stop()
 	})
 }
-
-func TestWorkerHangingHandlerLosesItsMessage(t *testing.T) {
-	bubble(t, func(t *testing.T, c *tarry.Client) {
-		var rec record
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{HandlerTimeout: time.Minute, LeaseTTR: 10 * time.Second, Observer: rec.observe})
-		hang := make(chan struct{})
-		var calls atomic.Int32
-		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
-			if calls.Add(1) == 1 {
-				<-hang // whatever its context says
-				return errors.New("too late to matter")
-			}
-			return nil
-		})
-		stop := run(t, w)
-		p := push(t, c, "q", "x")
-		pass(59 * time.Second)
-		if calls.Load() != 1 {
-			t.Fatalf("%d calls while the handler's time ran", calls.Load())
-		}
-		pass(12 * time.Second)
-		if calls.Load() != 2 {
-			t.Errorf("%d calls, want a second one once the lease has lapsed", calls.Load())
-		}
-		gone(t, c, p)
-		rec.one(t, tarry.LeaseLost)
-		close(hang)
-		synctest.Wait()
-		rec.one(t, tarry.LeaseLost)
-		stop()
-	})
-}

@@ -65,6 +65,8 @@ func TestMetricsInTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	m.Meter().Handled([]tarry.Event{{Kind: tarry.Stuck, Queue: "w", Count: 1}})
+
 	resp, err := s.Client().Get(s.URL + "/metrics")
 	if err != nil {
 		t.Fatal(err)

@@ -148,6 +148,12 @@ func (m *Metrics) handled(events []tarry.Event) {
 	)
 	for i := range events {
 		e := &events[i]
+		switch e.Kind {
+		case tarry.Stuck:
+			m.all.of(e.Queue).stick(1)
+		case tarry.Unstuck:
+			m.all.of(e.Queue).stick(-1)
+		}
 		r := byEvent[e.Kind]
 		if r == none || e.Queue == "" { // a failure to lease is a call that failed
 			continue

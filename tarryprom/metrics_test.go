@@ -294,3 +294,35 @@ func TestEventsToldAtOnce(t *testing.T) {
 		`tarry_handle_seconds{queue="b"} sum`:                2,
 	})
 }
+
+// Handlers that are stuck are counted, and those that are stuck now are told apart.
+func TestMetricsOfStuckHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(nil)
+		c := tarry.New(memengine.New(nil), &tarry.Config{Meter: m.Meter()})
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{HandlerTimeout: time.Second})
+		hang := make(chan struct{})
+		tarry.Handle(w, tarry.NewTopic[[]byte]("work"), func(context.Context, *tarry.Message[[]byte]) error {
+			<-hang
+			return nil
+		})
+		for range 2 {
+			if _, err := c.Push(t.Context(), "work", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		want(t, values(t, m), map[string]float64{`tarry_stuck_handlers{queue="work"}`: 2, `tarry_stuck_total{queue="work"}`: 2})
+		close(hang)
+		synctest.Wait()
+		want(t, values(t, m), map[string]float64{`tarry_stuck_handlers{queue="work"}`: 0, `tarry_stuck_total{queue="work"}`: 2})
+		cancel()
+		if err := errors.Join(<-done, c.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -111,6 +111,14 @@ func (s *series) add(k kind, r result, n int) {
 func (s *series) late(seconds float64) { observe(&s.lateness, s.vecs.lateness, s.queue, seconds) }
 func (s *series) took(seconds float64) { observe(&s.handling, s.vecs.handling, s.queue, seconds) }
 
+// stick counts a handler that is stuck, or with -1 one that is no more.
+func (s *series) stick(n float64) {
+	s.vecs.stuckNow.WithLabelValues(s.queue).Add(n)
+	if n > 0 {
+		s.add(stuck, none, 1)
+	}
+}
+
 func observe(p *atomic.Pointer[distribution], all *distributions, queue string, seconds float64) {
 	h := p.Load()
 	if h == nil {

@@ -7,6 +7,7 @@ type vectors struct {
 	counts [kinds]*prometheus.CounterVec
 
 	lateness, handling *distributions
+	stuckNow           *prometheus.GaugeVec
 
 	calls       *prometheus.CounterVec
 	callTime    *distributions
@@ -27,6 +28,7 @@ const (
 	claims
 	expired
 	deaths
+	stuck
 	kinds
 )
 
@@ -45,6 +47,7 @@ func newVectors() vectors {
 	v := vectors{
 		lateness:    newDistributions("tarry_lateness_seconds", "From due to the start of handling, or to the lease by who is no worker here.", latenessBuckets, "queue"),
 		handling:    newDistributions("tarry_handle_seconds", "How long the handlers of workers here ran.", handlingBuckets, "queue"),
+		stuckNow:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tarry_stuck_handlers", Help: "Handlers that have not returned though their context has ended."}, []string{"queue"}),
 		calls:       counter("tarry_store_calls_total", "Calls of the store by what came of them.", "op", "result"),
 		callTime:    newDistributions("tarry_store_call_seconds", "How long calls of the store took.", callBuckets, "op"),
 		idle:        prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_idle_leases_total", Help: "Lease calls of the store that brought nothing."}),
@@ -60,12 +63,13 @@ func newVectors() vectors {
 		claims:  counter("tarry_claims_total", "Claims by result.", "queue", "result"),
 		expired: counter("tarry_expired_total", "Messages dropped past their expiry.", "queue"),
 		deaths:  counter("tarry_deaths_total", "Messages that became dead.", "queue"),
+		stuck:   counter("tarry_stuck_total", "Handlers that did not return though their context had ended.", "queue"),
 	}
 	return v
 }
 
 func (v *vectors) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{v.lateness, v.handling, v.calls, v.callTime, v.idle, v.requests, v.requestTime, v.auditLost}
+	all := []prometheus.Collector{v.lateness, v.handling, v.stuckNow, v.calls, v.callTime, v.idle, v.requests, v.requestTime, v.auditLost}
 	for _, c := range v.counts {
 		all = append(all, c)
 	}

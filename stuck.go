@@ -1,0 +1,78 @@
+package tarry
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// A handler is stuck when it has not returned so long after the end of its context.
+const stuckAfter = 5 * time.Second
+
+// inHandPause is for how long a message is put off that comes again while its handler
+// still runs here.
+const inHandPause = 5 * time.Second
+
+// errInHand is why a message was not begun.
+var errInHand = fmt.Errorf("%w: its handler still runs in this process", ErrLeased)
+
+// stick tells once that a handler is stuck. Called with Worker.mu held.
+func (d *delivery) stick(now time.Time) {
+	if d.stuck {
+		return
+	}
+	d.stuck = true
+	cause := context.Cause(d.ctx)
+	d.w.observe(d.event(Stuck, now.Sub(d.started), cause))
+	d.w.trouble.Note(stuckHandler, d.lease.Queue, append(d.attrs(cause), "ran", now.Sub(d.started))...)
+}
+
+// putOff is the settlement of a message that came again while its handler still runs
+// here: it leaves it to other processes for a while, with no attempt counted. A claim, whose
+// caller decides when to try again, leaves it as it was.
+func (d *delivery) putOff() engine.Settlement {
+	d.err = errInHand
+	if d.one != nil {
+		return release(d)
+	}
+	d.w.trouble.Note(cameAgain, d.lease.Queue, d.attrs(errInHand)...)
+	pause := inHandPause
+	return engine.Settlement{Token: d.lease.Token, Do: engine.Snooze, When: &engine.When{In: pause}}
+}
+
+// inHand is the messages whose handlers run in this process, for all workers and claims of
+// a client. A handler that ignores the end of its context is not begun a second time
+// beside itself: each lapse of its lease would take another slot.
+type inHand struct {
+	mu  sync.Mutex
+	all map[messageID]struct{}
+}
+
+type messageID struct {
+	queue string
+	id    ID
+}
+
+// take notes that a handler begins, and reports whether it may.
+func (h *inHand) take(queue string, id ID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, runs := h.all[messageID{queue, id}]; runs {
+		return false
+	}
+	if h.all == nil {
+		h.all = make(map[messageID]struct{})
+	}
+	h.all[messageID{queue, id}] = struct{}{}
+	return true
+}
+
+// leave notes that a handler has returned.
+func (h *inHand) leave(queue string, id ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.all, messageID{queue, id})
+}

@@ -32,3 +32,10 @@ func Holds(w *Worker) WorkerHolds {
 	}
 	return h
 }
+
+// Looks is how many deliveries the keeper of a worker has looked at.
+func Looks(w *Worker) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.looks
+}

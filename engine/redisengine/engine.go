@@ -24,7 +24,7 @@ const Recheck = 5 * time.Second
 type Engine struct {
 	client   rueidis.Client
 	log      *slog.Logger
-	own      bool // the client is closed with the engine
+	conns    *connections // of a client that is closed with the engine; nil: it is the program's own
 	prefix   string
 	shards   int
 	forget   bool // Config.AtMostOnce
@@ -137,7 +137,7 @@ func (e *Engine) Close() error {
 		e.giveBack()
 		e.cancel()
 		e.tasks.Wait()
-		if e.own {
+		if e.conns != nil {
 			e.client.Close()
 		}
 	})

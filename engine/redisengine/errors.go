@@ -18,6 +18,13 @@ func isNoScript(err error) bool {
 	return ok && e.IsNoScript()
 }
 
+// isReadOnly says that a server is the replica of another, which may have been the master
+// before: then the name by which it was found leads elsewhere by now.
+func isReadOnly(err error) bool {
+	e, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(e.Error(), "READONLY")
+}
+
 // timeOf returns what the clock of a server showed that did nothing because by it nobody
 // waited any more, in microseconds; 0: err is something else.
 func timeOf(err error) (us int64) {

@@ -2,9 +2,7 @@ package redisengine
 
 import (
 	"context"
-	"net"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -20,7 +18,6 @@ type measured struct {
 	failures atomic.Int64
 	again    [retryCauses]atomic.Int64
 	heard    atomic.Int64  // subscriptions that stood
-	dials    *atomic.Int64 // nil: the client is the program's own
 	downs    atomic.Int64  // how often a shard was found to be down or dark
 	up       atomic.Int64  // how often by when none was
 }
@@ -47,16 +44,6 @@ func (m *measured) repeated(n retries) {
 	}
 }
 
-// counting has a dialer count the connections that it begins.
-func counting(d net.Dialer) (net.Dialer, *atomic.Int64) {
-	n := new(atomic.Int64)
-	d.ControlContext = func(context.Context, string, string, syscall.RawConn) error {
-		n.Add(1)
-		return nil
-	}
-	return d, n
-}
-
 // trip sends commands to the node, or the nodes, that they are for.
 func (e *Engine) trip(ctx context.Context, client interface {
 	DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult
@@ -80,8 +67,8 @@ func (e *Engine) Figures() []engine.Figure {
 	l.Total("failures", "Round trips that did not bring all answers.", float64(m.failures.Load()))
 	up := !e.shaky.Load()
 	l.Flag("up", "Whether the last round trip brought all answers.", up)
-	if m.dials != nil {
-		l.Total("dials", "Connections begun.", float64(m.dials.Load()))
+	if e.conns != nil {
+		l.Total("dials", "Connections begun.", float64(e.conns.dials.Load()))
 	}
 	l.Flag("subscribed", "Whether hints of other processes are heard; a process in which nobody waits for messages does not listen.", e.hears.Load() && up)
 	l.Total("subscriptions", "Times that hints were subscribed to: each but the first after an interruption.", float64(m.heard.Load()))

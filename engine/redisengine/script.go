@@ -173,6 +173,9 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 			if r.err == nil {
 				replies[i].values, replies[i].err = r.message.ToArray()
 			}
+			if isReadOnly(replies[i].err) {
+				e.conns.hangUp()
+			}
 			if cause := reqs[i].again(replies[i].err, sent); cause < retryCauses {
 				why[cause]++
 				again = append(again, i)

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -45,8 +44,8 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	var dials *atomic.Int64
-	option.Dialer, dials = counting(option.Dialer)
+	conns := &connections{open: make(map[*connection]struct{})}
+	option.DialCtxFn = conns.dial
 	client, err := connect(ctx, option)
 	if err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 		client.Close()
 		return nil, err
 	}
-	e.own, e.measured.dials = true, dials
+	e.conns = conns
 	return e, nil
 }
 

@@ -112,6 +112,14 @@ func (p *Proxy) DropReplies(drop bool) {
 	p.dropping = drop
 }
 
+// Lead has connections made from now on lead to another server; those that are there stay
+// where they are.
+func (p *Proxy) Lead(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
+}
+
 // Hang sets whether the proxy holds up all that comes, from both sides; connections are
 // still made, and stay. What was held up goes on when it ends.
 func (p *Proxy) Hang(hang bool) {
@@ -230,7 +238,10 @@ func (p *Proxy) accept(l net.Listener) {
 
 func (p *Proxy) serve(k *link) {
 	defer p.forget(k)
-	server, err := net.DialTimeout("tcp", p.to, Patience)
+	p.mu.Lock()
+	to := p.to
+	p.mu.Unlock()
+	server, err := net.DialTimeout("tcp", to, Patience)
 	if err != nil || !p.connect(k, server) {
 		return
 	}

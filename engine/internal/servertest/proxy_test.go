@@ -152,3 +152,16 @@ func TestProxyDeliversLate(t *testing.T) {
 	c.write("four")
 	c.broken()
 }
+
+func TestProxyLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	one, p := proxied(t)
+	other := servertest.Start(t, command())
+	c := dial(t, p.Addr())
+	c.ask("one")
+	p.Lead(other.Addr())
+	c.ask("two")
+	dial(t, p.Addr()).ask("three")
+	heard(t, one, 2)
+	heard(t, other, 1)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,10 +35,14 @@ func (c *connection) Close() error {
 // dial makes a connection, as rueidis.ClientOption.DialCtxFn.
 func (c *connections) dial(ctx context.Context, addr string, d *net.Dialer, secure *tls.Config) (conn net.Conn, err error) {
 	c.dials.Add(1)
+	network := "tcp"
+	if strings.HasPrefix(addr, "/") { // a socket
+		network = "unix"
+	}
 	if secure != nil {
-		conn, err = (&tls.Dialer{NetDialer: d, Config: secure}).DialContext(ctx, "tcp", addr)
+		conn, err = (&tls.Dialer{NetDialer: d, Config: secure}).DialContext(ctx, network, addr)
 	} else {
-		conn, err = d.DialContext(ctx, "tcp", addr)
+		conn, err = d.DialContext(ctx, network, addr)
 	}
 	if err != nil {
 		return nil, err

@@ -17,9 +17,9 @@ type measured struct {
 	scripts  figure.Times // with all tries
 	failures atomic.Int64
 	again    [retryCauses]atomic.Int64
-	heard    atomic.Int64  // subscriptions that stood
-	downs    atomic.Int64  // how often a shard was found to be down or dark
-	up       atomic.Int64  // how often by when none was
+	heard    atomic.Int64 // subscriptions that stood
+	downs    atomic.Int64 // how often a shard was found to be down or dark
+	up       atomic.Int64 // how often by when none was
 }
 
 // retryCause is why a script is run again.

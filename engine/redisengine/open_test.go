@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -341,4 +343,25 @@ func TestOpenClosesItsClient(t *testing.T) {
 		list, err := m.ToString()
 		return err == nil && !strings.Contains(list, "name=tarry")
 	})
+}
+
+// TestOpenSocket opens a store by a socket of this machine.
+func TestOpenSocket(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "tarry") // a socket's path has at most 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // what is left is the system's to clean up
+	path := filepath.Join(dir, "redis.sock")
+	s := redistest.Start(t, redistest.Args("--unixsocket", path))
+	e := openStore(t, "redis+unix://"+path+"?db=3")
+	push(t, e, plain("q", "k"))
+	s.Do("SELECT", "3")
+	m := s.Do("EXISTS", "tarry:store")
+	if n, err := m.AsInt64(); err != nil || n != 1 {
+		t.Errorf("the store is not there: %d, %v", n, err)
+	}
+	_, err = Open(t.Context(), params(t, "redis+unix://"+path+".other"))
+	fails(t, err, engine.ErrUnavailable, path+".other")
 }

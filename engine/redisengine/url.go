@@ -19,7 +19,7 @@ import (
 )
 
 func init() {
-	for _, scheme := range []string{"redis", "rediss", "redis+cluster", "redis+sentinel"} {
+	for _, scheme := range []string{"redis", "rediss", "redis+unix", "redis+cluster", "redis+sentinel"} {
 		engine.Register(scheme, func(ctx context.Context, u *url.URL) (engine.Engine, error) { return Open(ctx, u) })
 	}
 }
@@ -28,6 +28,7 @@ func init() {
 //
 //	redis://user:password@host:6379/0
 //	rediss://host:6379                                   over TLS
+//	redis+unix:///run/redis/redis.sock?db=0              over a socket of this machine
 //	redis+cluster://host:7000?addr=host:7001&addr=…      Redis Cluster
 //	redis+sentinel://host:26379/master/0?addr=host:26380 a master by Sentinel
 //
@@ -163,6 +164,11 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 		option.ForceSingleClient = true
 	case "rediss":
 		option.ForceSingleClient, useTLS = true, true
+	case "redis+unix":
+		option.ForceSingleClient = true
+		if path = ""; r.Int("db", &n) {
+			option.SelectDB = int(min(n, math.MaxInt32))
+		}
 	case "redis+cluster":
 		r.Bool("tls", &useTLS)
 		option.ClusterOption.ShardsRefreshInterval = topology
@@ -181,7 +187,7 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 		option.Sentinel.Dialer = option.Dialer
 		option.Sentinel.TopologyRefreshInterval = refresh
 	default:
-		r.Fail("the scheme is redis, rediss, redis+cluster or redis+sentinel")
+		r.Fail("the scheme is redis, rediss, redis+unix, redis+cluster or redis+sentinel")
 	}
 	if path != "" {
 		r.Number("the database", path, &n)
@@ -196,11 +202,19 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 	for _, addr := range addrs {
 		option.InitAddress = append(option.InitAddress, storeurl.Address(addr, port))
 	}
+	if u.Scheme == "redis+unix" {
+		option.InitAddress = []string{u.Path}
+		if u.Path == "" || u.Host != "" {
+			r.Fail("an example is redis+unix:///run/redis/redis.sock?db=0")
+		}
+	} else if u.Host == "" {
+		r.Fail("an example is redis://127.0.0.1:6379/0")
+	}
 	if useTLS {
 		option.TLSConfig = r.TLS() // each node is held to its own name
 		option.Sentinel.TLSConfig = option.TLSConfig
 	}
-	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
+	if u.Opaque != "" || u.Fragment != "" {
 		r.Fail("an example is redis://127.0.0.1:6379/0")
 	}
 	return option, cfg, r.Done()

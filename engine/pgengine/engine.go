@@ -84,25 +84,41 @@ const minVersion = 15
 
 // examine asks the server whether it will do.
 func examine(ctx context.Context, pool *pgxpool.Pool) error {
-	var version int
-	var text string
-	var readonly bool
+	var s server
 	err := pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'),
-		pg_is_in_recovery() OR current_setting('transaction_read_only')::bool`).Scan(&version, &text, &readonly)
+		pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, current_setting('server_encoding'), current_setting('client_encoding')`).
+		Scan(&s.number, &s.version, &s.readOnly, &s.encoding, &s.client)
 	if err != nil {
 		return fault(ctx, "open", err, false)
 	}
-	return suits(version, text, readonly)
+	return s.suits()
 }
 
-func suits(version int, text string, readonly bool) error {
+// server is what matters of a server, its database and the sessions of a pool.
+type server struct {
+	number           int
+	version          string
+	readOnly         bool
+	encoding, client string
+}
+
+// suits reports what will not do. An encoding other than UTF8 has no room for some keys, and
+// sessions that convert would know one key by two names; SQL_ASCII keeps what it is sent.
+func (s *server) suits() error {
+	hint := ""
 	switch {
-	case version < minVersion*10000:
-		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("this PostgreSQL is of version %s; tarry needs %d or later", text, minVersion)}
-	case readonly:
-		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: readOnly}
+	case s.number < minVersion*10000:
+		hint = fmt.Sprintf("this PostgreSQL is of version %s; tarry needs %d or later", s.version, minVersion)
+	case s.readOnly:
+		hint = readOnly
+	case s.encoding != "UTF8" && s.encoding != "SQL_ASCII":
+		hint = "the encoding of the database is " + s.encoding + "; keep tarry's tables in one whose encoding is UTF8"
+	case s.client != "UTF8":
+		hint = "the client_encoding of the pool's sessions is " + s.client + "; set it to UTF8"
+	default:
+		return nil
 	}
-	return nil
+	return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: hint}
 }
 
 func orDefault(schema string) string {

@@ -122,9 +122,13 @@ var meanings = map[string]struct {
 	"28000": {engine.ErrUnauthorized, ""},
 	"3D000": {engine.ErrInvalid, "create the database, or name another in the URL"},
 	"42704": {engine.ErrInvalid, "neither tarry nor PostgreSQL knows such an option of the URL; tarry has migrate, password_file, pool and schema"},
+	"22021": {engine.ErrInvalid, encodings}, // character_not_in_repertoire
+	"22P05": {engine.ErrInvalid, encodings}, // untranslatable_character
 	"22023": {engine.ErrInvalid, "an option of the URL has a value that PostgreSQL refuses"},
 	"08P01": {engine.ErrUnavailable, "a PgBouncer takes only the options that its ignore_startup_parameters names, and needs the server"},
 	"25006": {engine.ErrUnavailable, readOnly},
 }
+
+const encodings = "database and sessions need the encoding UTF8; close the store and open it anew"
 
 const readOnly = "the server is read-only: name the primary, or all servers and target_session_attrs=read-write"

@@ -2,6 +2,7 @@ package pgengine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -140,10 +141,55 @@ func TestLeastRights(t *testing.T) {
 
 func TestSuits(t *testing.T) {
 	t.Parallel()
-	if err := suits(140020, "14.20", false); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "of version 14.20; tarry needs 15") {
+	if err := (&server{140020, "14.20", false, "UTF8", "UTF8"}).suits(); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "of version 14.20; tarry needs 15") {
 		t.Error(err)
 	}
-	ok(t, suits(150000, "15.0", false))
+	ok(t, (&server{150000, "15.0", false, "UTF8", "UTF8"}).suits())
+}
+
+// A database whose encoding has no room for some keys is refused, one that takes bytes as they
+// are is not. What a database, or a role, sets for its sessions does not matter to those of
+// Open; a pool of the caller's whose sessions would convert keys is refused.
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	raw := pgtest.Shared(t)
+	pool := connect(t, raw)
+	say := func(text, database string) {
+		_, err := pool.Exec(context.WithoutCancel(t.Context()), fmt.Sprintf(text, database))
+		ok(t, err)
+	}
+	for encoding, hint := range map[string]string{"LATIN1": "the encoding of the database is LATIN1", "SQL_ASCII": ""} {
+		name := "tarry_test_" + strings.ToLower(rand.Text())
+		say("CREATE DATABASE %s ENCODING '"+encoding+"' LOCALE 'C' TEMPLATE template0", name)
+		t.Cleanup(func() { say("DROP DATABASE %s WITH (FORCE)", name) })
+		u, err := url.Parse(raw)
+		ok(t, err)
+		u.Path = name
+		if hint == "" {
+			use(t, with(t, u.String(), "migrate=true"))
+			use(t, with(t, u.String(), "default_query_exec_mode=simple_protocol"))
+		} else {
+			refused(t, with(t, u.String(), "migrate=true"), engine.ErrInvalid, hint)
+		}
+	}
+	say("ALTER DATABASE %s SET client_encoding = 'LATIN1'", pool.Config().ConnConfig.Database)
+	converts := connect(t, raw)
+	_, err := New(t.Context(), converts, nil)
+	if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "client_encoding of the pool's sessions is LATIN1") {
+		t.Errorf("a pool of sessions that convert: %v", err)
+	}
+	c, err := tarry.Open(t.Context(), with(t, raw, "migrate=true"), nil)
+	ok(t, err)
+	defer c.Close()
+	for _, key := range []string{"é", "日本 😀"} {
+		_, err = c.Push(t.Context(), "orders", nil, tarry.Key(key), tarry.In(time.Hour))
+		ok(t, err)
+		var there bool
+		ok(t, pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM tarry.message WHERE key = $1)", key).Scan(&there)) // by a session in UTF8
+		if !there {
+			t.Errorf("%q is stored as another key", key)
+		}
+	}
 }
 
 // A standby is refused, and of several servers the primary is found, also when it becomes

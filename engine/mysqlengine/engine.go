@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -106,7 +107,13 @@ const driverPacket = 64 << 20
 func (s *store) ask(ctx context.Context) error {
 	var packet int64
 	var version string
-	if err := s.db.QueryRowContext(ctx, "SELECT @@max_allowed_packet, VERSION()").Scan(&packet, &version); err != nil {
+	var session session
+	err := s.db.QueryRowContext(ctx, "SELECT @@max_allowed_packet, VERSION(), @@sql_mode, @@sql_safe_updates, @@sql_select_limit").
+		Scan(&packet, &version, &session.mode, &session.safe, &session.limit)
+	if err == nil {
+		err = session.suits()
+	}
+	if err != nil {
 		return err
 	}
 	if tooOld(version) {
@@ -124,6 +131,29 @@ func (s *store) ask(ctx context.Context) error {
 		err = nil
 	}
 	return err
+}
+
+// session is what matters of the sessions of a pool.
+type session struct {
+	mode  string
+	safe  bool
+	limit uint64
+}
+
+// suits reports what changes the meaning of tarry's statements.
+func (s *session) suits() error {
+	hint := ""
+	switch {
+	case s.safe:
+		hint = "sql_safe_updates is on; turn it off"
+	case s.limit < math.MaxUint32:
+		hint = fmt.Sprintf("sql_select_limit is %d; set it to 18446744073709551615", s.limit)
+	case strings.Contains(s.mode, "ORACLE"):
+		hint = "sql_mode has ORACLE; set it to STRICT_TRANS_TABLES"
+	default:
+		return nil
+	}
+	return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: "in the sessions of the pool " + hint + ", in its data source name"}
 }
 
 // tooOld reports whether a server of a version lacks SKIP LOCKED, or an alias for what is to be

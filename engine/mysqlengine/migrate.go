@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/url"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -51,7 +52,10 @@ func migrationFault(ctx context.Context, err error) error {
 	}
 	known := fault(ctx, "migrate", err, false)
 	if e, ok := known.(*engine.Error); ok && ctx.Err() == nil {
-		e.Hint = err.Error() // it tells which statement failed
+		advice, _, known := strings.Cut(e.Hint, "; the database says")
+		if e.Hint = err.Error(); known { // which tells what statement failed
+			e.Hint = advice + "; " + e.Hint
+		}
 	}
 	return known
 }

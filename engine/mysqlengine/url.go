@@ -101,8 +101,13 @@ func parse(u *url.URL) (*mysql.Config, int, *Config, error) {
 		r.Fail("an example is mysql://user@127.0.0.1:3306/database")
 	}
 	driver.InterpolateParams, driver.MultiStatements = true, true
-	// Else a transaction waits for 50 s before it is rolled back, and run again.
-	driver.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
+	driver.Params = map[string]string{
+		"innodb_lock_wait_timeout": "1", // else a transaction waits for 50 s before it is rolled back, and run again
+		// Whatever the server sets for all.
+		"sql_mode":         "'STRICT_TRANS_TABLES'",
+		"sql_safe_updates": "0",
+		"sql_select_limit": "18446744073709551615",
+	}
 	driver.Timeout = dialTimeout
 	driver.Logger = &mysql.NopLogger{} // of what its errors say
 	return driver, int(pool), cfg, r.Done()

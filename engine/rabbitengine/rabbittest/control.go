@@ -1,8 +1,11 @@
 package rabbittest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/tarryhq/tarry/engine/internal/servertest"
@@ -62,4 +65,20 @@ func (s *Server) run(input, program string, args ...string) string {
 		s.t.Fatalf("%s: %s: %v\n%s", s.name, cmd, err, out)
 	}
 	return string(out)
+}
+
+// Policy gives the queues of a vhost of the broker whose names begin with a prefix a policy,
+// such as {"message-ttl":500}. Of several that fit a queue the one of highest priority holds.
+func (s *Server) Policy(vhost, prefix, definition string, priority int) {
+	s.t.Helper()
+	u, err := url.Parse(vhost)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	name := cmp.Or(strings.TrimPrefix(u.Path, "/"), "/")
+	said := s.Eval(fmt.Sprintf("rabbit_policy:parse_set(<<%q>>, <<%q>>, <<%q>>, <<%q>>, %d, <<%q>>, <<%q>>).",
+		name, fmt.Sprint("test-", priority), "^"+prefix, definition, priority, "queues", tester))
+	if said != "ok" {
+		s.t.Fatalf("%s: %s: %s", s.name, definition, said)
+	}
 }

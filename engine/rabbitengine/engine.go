@@ -111,7 +111,8 @@ func nodes(first string, further []string) ([]string, error) {
 	return all, nil
 }
 
-// maxBody is how large a message may be by RabbitMQ's own default, max_message_size.
+// maxBody is how large a body may be here. The broker's max_message_size may be less: RabbitMQ 4
+// takes 16 MiB by default, and tells nobody before it refuses a message.
 const maxBody = 128 << 20
 
 // heartbeat is how often each side shows that it is there: a connection on which nothing

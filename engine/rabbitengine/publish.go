@@ -15,6 +15,7 @@ import (
 type exit struct {
 	mu sync.Mutex
 	line
+	closes chan *amqp.Error // why the channel was closed
 }
 
 // channel returns an open channel in confirm mode.
@@ -31,12 +32,17 @@ func (x *exit) channel(c *amqp.Connection) (*amqp.Channel, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.closes = ch.NotifyClose(make(chan *amqp.Error, 1))
 	x.ch.Store(ch)
 	return ch, nil
 }
 
 // errNacked says that the broker has not taken a message.
 var errNacked = errors.New("RabbitMQ has refused the message")
+
+// large is how large a message is that has a channel of its own. A broker closes the channel on
+// which it gets more than its max_message_size, with all that is on its way there.
+const large = 1 << 20
 
 // sending is a message on its way to the broker.
 type sending struct {
@@ -47,18 +53,41 @@ type sending struct {
 }
 
 // send begins to publish a message. An error says that the broker has not got it.
-func (s *session) send(ctx context.Context, to route, m *engine.Info) (sending, error) {
+func (s *session) send(ctx context.Context, via *exit, to route, m *engine.Info) (sending, error) {
 	if why := s.blocked.Load(); why != nil {
 		return sending{}, &engine.Error{Op: "push", Queue: m.Queue, Err: engine.ErrLimit,
 			Hint: "RabbitMQ takes no messages for now: " + *why + " (an alarm of the broker)"}
 	}
-	ch, err := s.exits[s.turn.Add(1)%publishers].channel(s.out)
+	ch, err := via.channel(s.out)
 	if err != nil {
 		return sending{}, err
 	}
 	began := time.Now()
 	confirm, err := ch.PublishWithDeferredConfirmWithContext(ctx, to.exchange, to.key, false, false, publishing(m))
 	return sending{ch, confirm, began, s.measured}, err
+}
+
+// alone publishes a large message on a channel of its own, and waits until the broker has it.
+func (s *session) alone(ctx context.Context, to route, m *engine.Info) (sent bool, err error) {
+	var own exit
+	x, err := s.send(ctx, &own, to, m)
+	ch := own.ch.Load()
+	if ch == nil {
+		return false, err
+	}
+	defer func() {
+		go func() { _ = ch.Close() }() // which waits as long as the broker reads nothing
+	}()
+	if sent = err == nil; sent {
+		err = x.confirmed(ctx)
+	}
+	if ch.IsClosed() {
+		if why := <-own.closes; why != nil && why.Code == amqp.PreconditionFailed {
+			return false, &engine.Error{Queue: m.Queue, Err: engine.ErrTooLarge,
+				Hint: "RabbitMQ takes no message so large; raise its max_message_size, or push a reference to the data: " + said(why)}
+		}
+	}
+	return sent, err
 }
 
 // confirmed waits until the broker has a message for good.

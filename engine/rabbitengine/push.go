@@ -63,7 +63,7 @@ func (e *Engine) message(m *engine.Message) (*engine.Info, error) {
 		return nil, err
 	}
 	if len(m.Body) > maxBody {
-		return nil, &engine.Error{Op: "push", Queue: m.Queue, Err: engine.ErrTooLarge, Hint: fmt.Sprintf("RabbitMQ takes bodies of up to %d bytes", maxBody)}
+		return nil, &engine.Error{Op: "push", Queue: m.Queue, Err: engine.ErrTooLarge, Hint: fmt.Sprintf("this engine takes bodies of up to %d bytes", maxBody)}
 	}
 	due := time.UnixMilli(m.Due.Resolve(now)).UTC()
 	return &engine.Info{
@@ -125,7 +125,13 @@ func (p *posting) bury(ctx context.Context, m *engine.Info) {
 }
 
 func (p *posting) send(ctx context.Context, to route, m *engine.Info) {
-	x, err := p.s.send(ctx, to, m)
+	if len(m.Body) > large {
+		if sent, err := p.s.alone(ctx, to, m); err != nil {
+			p.errs[len(p.errs)-1] = refused(p.op, m, err, sent)
+		}
+		return
+	}
+	x, err := p.s.send(ctx, p.s.exit(), to, m)
 	if err != nil {
 		p.fail(m, err)
 		return

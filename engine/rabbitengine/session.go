@@ -184,6 +184,9 @@ func (s *session) ensureDead(queue string) error {
 	return s.ensure(s.layout.deadQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareDead(ch, queue) })
 }
 
+// exit is one of those that small messages share.
+func (s *session) exit() *exit { return &s.exits[s.turn.Add(1)%publishers] }
+
 // keep has a session as long as the engine is open: it connects, waits for the end, and
 // connects again.
 func (e *Engine) keep(first *session) {

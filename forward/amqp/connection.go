@@ -178,11 +178,18 @@ func (e *errBlocked) Error() string {
 
 func (e *errBlocked) Unwrap() error { return e.error }
 
+// large is how large a message is that has a channel of its own, lest the broker find it too large
+// and close the channel with what others have under way.
+const large = 1 << 20
+
 // publish publishes on one of the channels, and once more on a channel of its own when
 // that was closed, maybe for the sake of another message.
 func (c *connection) publish(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
 	if err := c.unblocked(ctx); err != nil {
 		return err
+	}
+	if len(msg.Body) > large {
+		return c.alone(ctx, exchange, key, msg)
 	}
 	line := c.lines[c.next.Add(1)%channels]
 	err := line.Send(ctx, func(ctx context.Context, ch *channel) error {
@@ -206,12 +213,17 @@ func (c *connection) publish(ctx context.Context, exchange, key string, msg *amq
 		}
 		return err
 	}
-	alone, err := open(c.amqp)
+	return c.alone(ctx, exchange, key, msg)
+}
+
+// alone publishes on a channel of its own.
+func (c *connection) alone(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
+	ch, err := open(c.amqp)
 	if err != nil {
 		return err
 	}
-	defer alone.close()
-	return alone.publish(ctx, exchange, key, msg)
+	defer func() { go ch.close() }() // which takes as long as the broker is blocked
+	return ch.publish(ctx, exchange, key, msg)
 }
 
 func isClosed(err error) bool {

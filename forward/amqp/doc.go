@@ -27,9 +27,10 @@
 // confirm is lost a message may be there twice, with the same message-id.
 //
 // Buried is what RabbitMQ will never take (PRECONDITION_FAILED, as for more than its
-// max_message_size), and headers larger than its frame_max. It tells of that by closing
-// the channel with all that is under way there: what was not sent alone is sent once more,
-// each on a channel of its own, so that one bad message harms no other.
+// max_message_size, 16 MiB by default from RabbitMQ 4.0), and headers larger than its
+// frame_max. It tells of that by closing the channel with all that is under way there: what
+// was not sent alone is sent once more, each on a channel of its own, so that one bad message
+// harms no other. Bodies of more than 1 MiB are sent alone at once.
 //
 // Sends share one connection and few channels. The order on RabbitMQ is that of handling
 // only for a queue that is handled one at a time, and a message that is retried comes

@@ -240,14 +240,11 @@ func (s *session) awaitStock(ctx context.Context, name string, n int) {
 	ctx, cancel := context.WithTimeout(ctx, stockWithin)
 	defer cancel()
 	pause := attempt.Pause{Least: time.Millisecond, Most: 50 * time.Millisecond}
-	_ = s.withChannel(func(ch *amqp.Channel) error {
-		for {
-			stands, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
-			if err != nil || stands.Messages >= n || !pause.Wait(ctx) {
-				return err
-			}
+	for {
+		if stock, err := s.stock(name); err != nil || stock >= n || !pause.Wait(ctx) {
+			return
 		}
-	})
+	}
 }
 
 // attempts are those that count of a message that is dead or parked, however often it has been

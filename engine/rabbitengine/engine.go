@@ -38,14 +38,15 @@ type Engine struct {
 	deadTurn  sync.Mutex // held by who looks through the dead
 	measured  measured
 
-	mu      sync.Mutex
-	session *session      // nil: there is none for now
-	reason  error         // why not
-	news    chan struct{} // closed when either changes
-	queues  map[string]*queue
-	leases  map[token.Nonce]*lease
-	ends    deadlines
-	wake    chan struct{} // holds one token: a lease ends sooner, or a queue has come to be watched
+	mu        sync.Mutex
+	session   *session      // nil: there is none for now
+	reason    error         // why not
+	news      chan struct{} // closed when either changes
+	queues    map[string]*queue
+	leases    map[token.Nonce]*lease
+	ends      deadlines
+	saidEarly time.Time
+	wake      chan struct{} // holds one token: a lease ends sooner, or a queue has come to be watched
 }
 
 var (

@@ -3,6 +3,7 @@ package rabbitengine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,9 @@ import (
 // by itself.
 func TestFaultBroker(t *testing.T) {
 	t.Parallel()
-	s := rabbittest.Start(t, soon())
+	s := rabbittest.Start(t, soon(), rabbittest.Settings(fmt.Sprint("max_message_size = ", maxMessage)))
+	t.Run("too large", func(t *testing.T) { largest(t, s) })
+	t.Run("policies", func(t *testing.T) { policies(t, s) })
 	t.Run("figures", func(t *testing.T) { measures(t, s) })
 	t.Run("alarm", func(t *testing.T) { alarmed(t, s) })
 	t.Run("killed", func(t *testing.T) { killed(t, s) })

@@ -44,11 +44,22 @@ func (e *Engine) tend() {
 		back, spent, s := e.idle(), e.spentSince(time.Now().Add(-spentFor)), e.session
 		e.mu.Unlock()
 		if s != nil && len(spent)+len(back) > 0 {
-			e.tasks.Go(func() { // for which the broker may take its time
-				e.buryAll(e.closing, s, spent)
-				e.putBack(e.closing, s, back)
+			e.aside(func() { // for which the broker may take its time
+				e.buryAll(context.Background(), s, spent)
+				e.putBack(context.Background(), s, back)
 			})
 		}
+	}
+}
+
+// aside does something beside the calls, and as they are, it is awaited by Close: what was
+// published anew and is not acknowledged would come twice.
+func (e *Engine) aside(do func()) {
+	if e.gate.TryEnter() {
+		e.tasks.Go(func() {
+			defer e.gate.Leave()
+			do()
+		})
 	}
 }
 
@@ -114,9 +125,12 @@ func (e *Engine) unlease(x *item) {
 	}
 }
 
-// idle ends the flow of queues that nobody asks for, and takes out what is here of them.
-// Called with Engine.mu held.
+// idle ends the flow of queues that nobody asks for, and takes out what is here of them, unless
+// the broker takes nothing back. Called with Engine.mu held.
 func (e *Engine) idle() (back []*item) {
+	if e.session != nil && e.session.blocked.Load() != nil {
+		return nil
+	}
 	for name, q := range e.queues {
 		if q.polls > 0 || time.Since(q.polled) < e.cfg.idleAfter {
 			continue
@@ -148,8 +162,8 @@ func (e *Engine) buryAll(ctx context.Context, s *session, items []*item) {
 	e.goRound(ctx, s, items, (*posting).bury)
 }
 
-// goRound publishes messages anew and acknowledges them. What fails is delivered again by
-// the broker, which is told to after a while, or has ended the channel.
+// goRound publishes messages anew and acknowledges them. What fails is tried again until the
+// session ends, when the broker has it back.
 func (e *Engine) goRound(ctx context.Context, s *session, items []*item, post func(*posting, context.Context, *engine.Info)) {
 	items = slices.DeleteFunc(items, func(x *item) bool { return x.ch.IsClosed() })
 	if len(items) == 0 {
@@ -170,21 +184,20 @@ func (e *Engine) goRound(ctx context.Context, s *session, items []*item, post fu
 	if failed == nil {
 		return
 	}
-	later := time.NewTimer(refuseAfter)
-	defer later.Stop()
-	select {
-	case <-later.C:
-	case <-s.ended:
-	case <-ctx.Done():
-	}
-	for _, x := range failed {
-		x.refuse()
-	}
+	e.aside(func() {
+		later := time.NewTimer(againAfter)
+		defer later.Stop()
+		select {
+		case <-later.C:
+			e.goRound(context.Background(), s, failed, post)
+		case <-s.ended:
+		case <-e.closing.Done():
+		}
+	})
 }
 
-// refuseAfter is how long what could not go round is kept before the broker, which delivers
-// it at once to who waits, has it back: what keeps it from going round may last.
-const refuseAfter = time.Second
+// againAfter is how long after it failed something is tried again.
+const againAfter = time.Second
 
 // forgetLeases forgets what came in a session. Called with Engine.mu held.
 func (e *Engine) forgetLeases(s *session) {

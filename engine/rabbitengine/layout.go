@@ -131,16 +131,27 @@ func (l *layout) longest() time.Duration {
 	return (1<<l.levels - 1) * l.unit
 }
 
-// arguments are those of a queue, which dead-letters to an exchange what has been in it
-// for some time; 0: what the broker has delivered in vain too often.
+// deliveries is how often a quorum queue delivers a message in vain before it gives it up.
+// RabbitMQ 4 takes -1 for no limit, and 20 without this; before, any negative number is none at
+// all, so one that all versions take for large is given.
+const deliveries = 1 << 30
+
+// arguments are those of a queue. It dead-letters to an exchange, if one is named, what has been
+// in it for some time; 0: what a policy has it put out.
 func (l *layout) arguments(ttl time.Duration, then string) amqp.Table {
-	t := amqp.Table{amqp.QueueTypeArg: string(Classic), "x-dead-letter-exchange": then}
+	t := amqp.Table{amqp.QueueTypeArg: string(Classic)}
 	if ttl > 0 {
 		t["x-message-ttl"] = ttl.Milliseconds()
 	}
+	if then != "" {
+		t["x-dead-letter-exchange"] = then
+	}
 	if l.quorum {
-		t[amqp.QueueTypeArg] = string(Quorum)
-		t["x-dead-letter-strategy"], t["x-overflow"] = "at-least-once", "reject-publish"
+		t[amqp.QueueTypeArg], t["x-delivery-limit"] = string(Quorum), deliveries
+		t["x-overflow"] = "reject-publish"
+	}
+	if l.quorum && then != "" {
+		t["x-dead-letter-strategy"] = "at-least-once"
 	}
 	return t
 }
@@ -149,7 +160,7 @@ func (l *layout) arguments(ttl time.Duration, then string) amqp.Table {
 func (l *layout) declare(ch *amqp.Channel) error {
 	d := declarer{ch: ch}
 	d.exchange(l.parking(), amqp.ExchangeFanout, "")
-	d.queue(l.parking(), l.arguments(0, l.parking()))
+	d.queue(l.parking(), l.arguments(0, "")) // RabbitMQ forwards nothing from a queue to itself
 	d.bind(l.parking(), "", l.parking())
 	d.exchange(l.deliver(), amqp.ExchangeTopic, l.parking())
 	d.exchange(l.dead(), amqp.ExchangeDirect, l.parking())

@@ -114,10 +114,7 @@ func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
 	name := s.layout.workQueue(queue)
 	if !s.knows(name) {
 		// To ask for what is not there ends the channel, and with it the leases on it.
-		err := s.withChannel(func(ch *amqp.Channel) error {
-			_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
-			return err
-		})
+		_, err := s.stock(name)
 		if notFound(err) {
 			return nil, nil, nil
 		}

@@ -1,6 +1,8 @@
 package rabbitengine
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -8,17 +10,33 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// parkedFor is how long messages stay parked at most.
-const parkedFor = 5 * time.Second
+const (
+	// parkedFor is how long messages stay parked that can be put on their way.
+	parkedFor = 5 * time.Second
+	// heldFor is how long those that cannot are held before they are tried again.
+	heldFor = 30 * time.Second
+)
 
-// attend looks for parked messages as long as a session lasts.
+// parked looks after the parking queue as long as a session lasts. What it cannot put on its way
+// it leaves unacknowledged on its channel, so that no process reads it again and again.
+type parked struct {
+	e     *Engine
+	s     *session
+	ch    *amqp.Channel // nil: none yet
+	since time.Time     // when it was opened
+	held  int           // on it
+}
+
+// attend looks for parked messages, and for queues that are gone, as long as a session lasts.
 func (e *Engine) attend(s *session) {
 	every := time.NewTicker(parkedFor)
 	defer every.Stop()
-	for foreign := 0; ; {
-		was := foreign
-		if foreign = e.unpark(s, was); foreign > was {
-			e.cfg.Logger.Warn("RabbitMQ holds messages that can be routed nowhere and are not tarry's", "queue", s.layout.parking(), "count", foreign)
+	p, said := &parked{e: e, s: s}, ""
+	for {
+		s.missQueue(e.cfg.Logger)
+		if err := p.look(); err != nil && err.Error() != said && !s.over() && e.closing.Err() == nil {
+			said = err.Error()
+			e.cfg.Logger.Warn("what RabbitMQ could route nowhere cannot be put on its way", "queue", s.layout.parking(), "error", err)
 		}
 		select {
 		case <-every.C:
@@ -28,66 +46,90 @@ func (e *Engine) attend(s *session) {
 	}
 }
 
-// unpark puts messages on their way again that an exchange could route nowhere, because
-// somebody has deleted a queue: all are declared first. What is not tarry's stays where it is,
-// and is not looked at again while there are no more than those that are known.
-func (e *Engine) unpark(s *session, known int) (foreign int) {
-	name := s.layout.parking()
-	parked := 0
-	err := s.withChannel(func(ch *amqp.Channel) error {
-		stands, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
-		parked = stands.Messages
+// look puts messages on their way that an exchange could route nowhere, or that a policy has
+// put out of their queues. All that they need is declared first. A broker that takes no
+// messages would only have them back.
+func (p *parked) look() error {
+	if p.s.blocked.Load() != nil {
+		return nil
+	}
+	if p.held > 0 && time.Since(p.since) > heldFor {
+		p.release()
+	}
+	n, err := p.s.stock(p.s.layout.parking())
+	if notFound(err) {
+		return p.s.withChannel(p.s.layout.declare)
+	}
+	if err == nil && n > 0 {
+		err = p.s.withChannel(p.s.layout.declare)
+	}
+	if err != nil || n == 0 {
 		return err
-	})
-	if err == nil && parked <= known {
-		return parked
 	}
-	if err == nil || notFound(err) {
-		err = s.withChannel(s.layout.declare)
+	p.s.forgetDelays()
+	if p.ch == nil || p.ch.IsClosed() {
+		if p.ch, err = p.s.in.Channel(); err != nil {
+			return err
+		}
+		p.since, p.held = time.Now(), 0
 	}
-	if err == nil && parked > 0 {
-		s.forgetDelays()
-		err = s.withChannel(func(ch *amqp.Channel) error {
-			var failed error // of one, which is tried again; the others go on
-			var acks acks
-			defer acks.wait(s.ended)
-			for range parked {
-				d, ok, err := ch.Get(name, false)
-				if err != nil {
-					return err
-				}
-				if !ok {
-					break
-				}
-				queue, _ := d.Headers[headerQueue].(string)
-				if engine.CheckQueue("lease", queue) != nil {
-					foreign++
-					continue
-				}
-				m := received(&d, queue, time.Now(), e.ids.next)
-				m.Attempt = attempts(&d)
-				p := posting{op: "push", s: s}
-				if m.Died.IsZero() {
-					s.forget(s.layout.workQueue(queue))
-					p.put(e.closing, m)
-				} else {
-					s.forget(s.layout.deadQueue(queue))
-					p.bury(e.closing, m)
-				}
-				if err := p.confirm(e.closing)[0]; err != nil {
-					failed = err
-					continue
-				}
-				if err := d.Ack(false); err != nil {
-					return err
-				}
-				acks.sent()
-			}
-			return failed
-		})
+	return p.unpark(n)
+}
+
+// release gives back what is held.
+func (p *parked) release() {
+	_ = p.ch.Close() // it may be over
+	p.ch, p.held = nil, 0
+}
+
+// unpark puts up to so many messages on their way.
+func (p *parked) unpark(n int) (failed error) {
+	moved := 0
+	var acks acks
+	defer acks.wait(p.s.ended)
+	for range n {
+		d, there, err := p.ch.Get(p.s.layout.parking(), false)
+		if err != nil {
+			return err
+		}
+		if !there || !p.e.gate.TryEnter() {
+			break
+		}
+		if err = p.post(&d); err == nil {
+			err = d.Ack(false)
+			acks.sent()
+		}
+		p.e.gate.Leave()
+		if err != nil {
+			p.held, failed = p.held+1, err // the others go on
+			continue
+		}
+		moved++
 	}
-	if err != nil && !s.over() && e.closing.Err() == nil {
-		e.cfg.Logger.Warn("what RabbitMQ could route nowhere could not be put on its way", "error", err)
+	if moved > 0 {
+		p.e.cfg.Logger.Warn("RabbitMQ has parked messages, which go on: a queue was deleted, or a policy limits how long, or how often, it keeps messages", "count", moved)
 	}
-	return foreign
+	return failed
+}
+
+// post publishes a parked message anew.
+func (p *parked) post(d *amqp.Delivery) error {
+	queue, _ := d.Headers[headerQueue].(string)
+	if engine.CheckQueue("lease", queue) != nil {
+		return errors.New("a message is not tarry's")
+	}
+	m := received(d, queue, time.Now(), p.e.ids.next)
+	m.Attempt = attempts(d)
+	if givenUp(d) {
+		m.Attempt++
+	}
+	ctx, out := context.Background(), posting{op: "push", s: p.s}
+	if m.Died.IsZero() {
+		p.s.forget(p.s.layout.workQueue(queue))
+		out.put(ctx, m)
+	} else {
+		p.s.forget(p.s.layout.deadQueue(queue))
+		out.bury(ctx, m)
+	}
+	return out.confirm(ctx)[0]
 }

@@ -1,6 +1,7 @@
 package rabbitengine
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"sync"
@@ -49,12 +50,6 @@ func (x *item) ack() error {
 	}
 	x.flow.less()
 	return err
-}
-
-// refuse has the broker deliver it again.
-func (x *item) refuse() {
-	_ = x.ch.Nack(x.tag, false, true) // else its channel has ended, which does the same
-	x.flow.less()
 }
 
 // flow are consumers: deliveries come by themselves, up to so many that are not acknowledged.
@@ -201,22 +196,27 @@ func (e *Engine) receive(q *queue, f *flow, deliveries <-chan amqp.Delivery) {
 	}
 }
 
-// early is how much before its due a message may come, at most, by which RabbitMQ's
-// reckoning of expiry is to be mended: less than a millisecond for each digit. What comes
-// earlier than that was pushed by another clock, and the broker's counts: it is due now.
-const early = 50 * time.Millisecond
+// early is how long before its due a message that came is held here. What comes earlier goes
+// round again: a policy has cut its way short.
+const early = time.Second
 
 // arrived takes in a delivery.
 func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amqp.Delivery) {
 	e.measured.deliveries.Add(1)
-	x := &item{Info: *received(d, q.name, time.Now(), e.ids.next), session: s, ch: ch, flow: f, tag: d.DeliveryTag}
-	wait := time.Until(x.Due)
-	if wait > early {
-		x.Due, wait = time.Now().UTC().Truncate(time.Millisecond), 0
+	now := time.Now()
+	x := &item{Info: *received(d, q.name, now, e.ids.next), session: s, ch: ch, flow: f, tag: d.DeliveryTag}
+	if ahead := x.Created.Sub(now).Truncate(time.Millisecond); ahead > 0 {
+		// The clock of the process that pushed it is ahead, by so much at least.
+		x.Due, x.Created = x.Due.Add(-ahead), x.Created.Add(-ahead)
 	}
-	if _, counted := d.Headers[headerDeliveries]; d.Redelivered && !counted {
-		// A classic queue tells no more than that it was delivered in vain: this is noted now.
-		e.tasks.Go(func() { e.putBack(e.closing, s, []*item{x}) })
+	wait := x.Due.Sub(now)
+	if wait > early {
+		e.sayEarly(q.name, wait)
+	}
+	if wait > early || d.Redelivered && s.blocked.Load() == nil {
+		// Going round, the message itself notes its attempts: the broker would count them only
+		// up to a limit, and a classic queue does not count at all.
+		e.aside(func() { e.putBack(context.Background(), s, []*item{x}) })
 		return
 	}
 	if wait > 0 {
@@ -232,6 +232,18 @@ func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amq
 		return
 	}
 	e.put(x)
+}
+
+// sayEarly warns, once a minute at most, of messages that come too early.
+func (e *Engine) sayEarly(queue string, by time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if time.Since(e.saidEarly) < time.Minute {
+		return
+	}
+	e.saidEarly = time.Now()
+	e.cfg.Logger.Warn("RabbitMQ delivers messages before they are due, which wait again: keep policies with message-ttl or max-length off tarry's queues, and clocks in step",
+		"queue", queue, "early", by)
 }
 
 // put makes a delivery ready.

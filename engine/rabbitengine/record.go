@@ -1,6 +1,7 @@
 package rabbitengine
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,10 +23,21 @@ const (
 	headerTerms   = "tarry-terms"   // bytes: the policy, the content type and the headers, as package codec writes them
 )
 
-// broker's headers.
+// The broker's headers.
 const (
 	headerDeliveries = "x-delivery-count" // how often it was delivered in vain
+	headerDeaths     = "x-death"          // the queues that it was dead-lettered from, and why
 )
+
+// givenUp reports whether a queue has given a message up because it was delivered in vain too
+// often, before that could be noted.
+func givenUp(d *amqp.Delivery) bool {
+	deaths, _ := d.Headers[headerDeaths].([]any)
+	return slices.ContainsFunc(deaths, func(death any) bool {
+		why, _ := death.(amqp.Table)
+		return why["reason"] == "delivery_limit"
+	})
+}
 
 // shortMost is how many bytes a short text of AMQP has at most.
 const shortMost = 255

@@ -3,6 +3,7 @@ package rabbitengine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,6 +119,35 @@ func (s *session) withChannel(do func(*amqp.Channel) error) error {
 		err = closed
 	}
 	return err
+}
+
+// stock is how many messages a queue of the broker has ready.
+func (s *session) stock(name string) (n int, err error) {
+	err = s.withChannel(func(ch *amqp.Channel) error {
+		stands, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		n = stands.Messages
+		return err
+	})
+	return n, err
+}
+
+// missQueue looks whether one of the queues is still there that were declared, any of them, and
+// warns if not.
+func (s *session) missQueue(log *slog.Logger) {
+	name := ""
+	s.mu.Lock()
+	for name = range s.declared {
+		break
+	}
+	s.mu.Unlock()
+	if name == "" {
+		return
+	}
+	if _, err := s.stock(name); notFound(err) {
+		log.Warn("RabbitMQ has a queue no more: what it held is lost; keep policies with expires off tarry's queues", "queue", name)
+		s.forgetDelays()
+		s.forget(name)
+	}
 }
 
 // ensure has a queue declared, unless it is known to be there.

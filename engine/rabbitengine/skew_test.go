@@ -10,16 +10,26 @@ import (
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
-// The clock of who pushed may be ahead: what the broker delivers is due, is leased for as long
-// as any other, and does not wait again when it goes round.
+// The clock of a process that pushes may be ahead: what it pushed to be due at once is, is leased
+// for as long as any other, and does not wait when it goes round. What it pushed with a delay waits
+// for no longer than that.
 func TestMessagesOfAClockThatIsAhead(t *testing.T) {
 	t.Parallel()
+	for _, delay := range []time.Duration{0, 1500 * time.Millisecond} {
+		t.Run(delay.String(), func(t *testing.T) {
+			t.Parallel()
+			ahead(t, delay)
+		})
+	}
+}
+
+func ahead(t *testing.T, delay time.Duration) {
 	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		ok(t, now(t, e).ensureWork("q"))
 		m, err := e.message(&engine.Message{Queue: "q"})
 		ok(t, err)
-		m.Due, m.Created = m.Due.Add(time.Hour), m.Created.Add(time.Hour)
+		m.Due, m.Created = m.Due.Add(time.Hour+delay), m.Created.Add(time.Hour)
 		p := publishing(m)
 		p.DeliveryMode = amqp.Persistent
 		send(t, bare(t, url), "", "tarry.queue.q", p)

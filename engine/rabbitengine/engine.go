@@ -14,6 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
 	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/internal/trouble"
 )
 
 // Engine keeps messages in RabbitMQ. Its methods may be called from many goroutines.
@@ -37,16 +38,16 @@ type Engine struct {
 	tasks     sync.WaitGroup
 	deadTurn  sync.Mutex // held by who looks through the dead
 	measured  measured
+	trouble   *trouble.Log
 
-	mu        sync.Mutex
-	session   *session      // nil: there is none for now
-	reason    error         // why not
-	news      chan struct{} // closed when either changes
-	queues    map[string]*queue
-	leases    map[token.Nonce]*lease
-	ends      deadlines
-	saidEarly time.Time
-	wake      chan struct{} // holds one token: a lease ends sooner, or a queue has come to be watched
+	mu      sync.Mutex
+	session *session      // nil: there is none for now
+	reason  error         // why not
+	news    chan struct{} // closed when either changes
+	queues  map[string]*queue
+	leases  map[token.Nonce]*lease
+	ends    deadlines
+	wake    chan struct{} // holds one token: a lease ends sooner, or a queue has come to be watched
 }
 
 var (
@@ -73,6 +74,7 @@ func open(rawURL string, dial amqp.Config, cfg *Config) (*Engine, error) {
 	e := &Engine{
 		cfg: full, urls: urls, dialAs: dial, ids: newIDs(), news: make(chan struct{}),
 		queues: make(map[string]*queue), leases: make(map[token.Nonce]*lease), wake: make(chan struct{}, 1), quiet: make(chan struct{}),
+		trouble: trouble.New(full.Logger),
 	}
 	e.closing, e.close = context.WithCancel(context.Background())
 	s, err := e.dial()
@@ -174,6 +176,7 @@ func (e *Engine) Close() error {
 	e.quietOnce.Do(func() { close(e.quiet) })
 	<-idle
 	e.tasks.Wait()
+	e.trouble.Flush()
 	return nil
 }
 

@@ -3,11 +3,13 @@ package rabbitengine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/trouble"
 )
 
 const (
@@ -15,6 +17,12 @@ const (
 	parkedFor = 5 * time.Second
 	// heldFor is how long those that cannot are held before they are tried again.
 	heldFor = 30 * time.Second
+)
+
+var (
+	wasParked = trouble.Kind{Level: slog.LevelWarn,
+		Text: "RabbitMQ has parked messages, which go on: a queue was deleted, or a policy limits how long, or how often, it keeps messages"}
+	staysParked = trouble.Kind{Level: slog.LevelWarn, Text: "what RabbitMQ could route nowhere cannot be put on its way"}
 )
 
 // parked looks after the parking queue as long as a session lasts. What it cannot put on its way
@@ -31,12 +39,11 @@ type parked struct {
 func (e *Engine) attend(s *session) {
 	every := time.NewTicker(parkedFor)
 	defer every.Stop()
-	p, said := &parked{e: e, s: s}, ""
+	p := &parked{e: e, s: s}
 	for {
 		s.missQueue(e.cfg.Logger)
-		if err := p.look(); err != nil && err.Error() != said && !s.over() && e.closing.Err() == nil {
-			said = err.Error()
-			e.cfg.Logger.Warn("what RabbitMQ could route nowhere cannot be put on its way", "queue", s.layout.parking(), "error", err)
+		if err := p.look(); err != nil && !s.over() && e.closing.Err() == nil {
+			e.trouble.Note(staysParked, "", "queue", s.layout.parking(), "error", err)
 		}
 		select {
 		case <-every.C:
@@ -107,7 +114,7 @@ func (p *parked) unpark(n int) (failed error) {
 		moved++
 	}
 	if moved > 0 {
-		p.e.cfg.Logger.Warn("RabbitMQ has parked messages, which go on: a queue was deleted, or a policy limits how long, or how often, it keeps messages", "count", moved)
+		p.e.trouble.Note(wasParked, "", "count", moved)
 	}
 	return failed
 }

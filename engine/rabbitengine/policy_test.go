@@ -62,7 +62,7 @@ func policies(t *testing.T, s *rabbittest.Server) {
 		for _, queues := range []QueueType{Quorum, Classic} {
 			url := s.Vhost()
 			s.Policy(url, "", `{"message-ttl":300,"expires":60000,"delivery-limit":2}`, 0)
-			s.Policy(url, `tarry\\.`, `{"max-length":1000000000}`, 100)
+			s.Policy(url, `tarry\.`, `{"max-length":1000000000}`, 100)
 			e := opened(t, url, Config{Unit: unit, Queues: queues})
 			pushed(t, e, engine.Message{Due: engine.When{In: 2 * time.Second}})
 			leased(t, e, 1, time.Minute)

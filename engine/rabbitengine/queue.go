@@ -3,6 +3,7 @@ package rabbitengine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/trouble"
 )
 
 // queue is what this process has of a queue. Engine.mu guards it.
@@ -211,7 +213,7 @@ func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amq
 	}
 	wait := x.Due.Sub(now)
 	if wait > early {
-		e.sayEarly(q.name, wait)
+		e.trouble.Note(cameEarly, q.name, "queue", q.name, "early", wait)
 	}
 	if wait > early || d.Redelivered && s.blocked.Load() == nil {
 		// Going round, the message itself notes its attempts: the broker would count them only
@@ -234,17 +236,8 @@ func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amq
 	e.put(x)
 }
 
-// sayEarly warns, once a minute at most, of messages that come too early.
-func (e *Engine) sayEarly(queue string, by time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if time.Since(e.saidEarly) < time.Minute {
-		return
-	}
-	e.saidEarly = time.Now()
-	e.cfg.Logger.Warn("RabbitMQ delivers messages before they are due, which wait again: keep policies with message-ttl or max-length off tarry's queues, and clocks in step",
-		"queue", queue, "early", by)
-}
+var cameEarly = trouble.Kind{Level: slog.LevelWarn,
+	Text: "RabbitMQ delivers messages before they are due, which wait again: keep policies with message-ttl or max-length off tarry's queues, and clocks in step"}
 
 // put makes a delivery ready.
 func (e *Engine) put(x *item) {

@@ -293,54 +293,6 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	})
 }
 
-// Ack sends all at once: what is locked first stays as it is for what follows, and of a
-// message that leaves a memory the queue remembers before it is leased.
-func (s *store) Ack(ctx context.Context, acks []token.Token, until int64, p sqlengine.Patience) (gone []engine.ID, err error) {
-	err = s.in(ctx, "settle", func(t *tx) error {
-		t.patience = p
-		for some := range slices.Chunk(acks, listMost) {
-			ids, queues := make([]int64, len(some)), make([]int64, len(some))
-			for i := range some {
-				ids[i], queues[i] = int64(some[i].ID), int64(some[i].Queue)
-			}
-			slices.Sort(queues)
-			those := func(s *statement, end string) *statement {
-				for i := range some {
-					s.row(i, int64(some[i].ID), int64(some[i].Queue), some[i].Nonce[:])
-				}
-				return s.end(")" + end)
-			}
-			lock := locks[patient[p]]
-			err := t.read(ctx, those(say(lock.first+t.say.acked+t.say.meant, until, ids), lock.last), func(r *sql.Rows) error {
-				var id int64
-				var leased bool
-				err := r.Scan(&id, &leased)
-				if leased {
-					gone = append(gone, engine.ID(id))
-				}
-				return err
-			})
-			if err == nil {
-				err = t.read(ctx, say(t.say.plain, slices.Compact(queues)), none)
-			}
-			if err == nil {
-				err = t.write(ctx, those(say(t.say.acks+t.say.leased, int64(sqlengine.CountLeased), until, ids), " GROUP BY m.queue"))
-			}
-			if err == nil {
-				err = t.write(ctx, those(say(t.say.ack+t.say.leased, until, ids), ""))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return gone, nil
-}
-
 func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) error {
 	return t.writeRows(ctx, t.say.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
 		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError))

@@ -133,7 +133,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
-	meant, leased, insert, check, believed, plain, acked, acks, ack, move, replace, remove string
+	insert, check, believed, move, replace, remove string
 
 	over, remember, forget string
 
@@ -213,18 +213,9 @@ func statementsOf(prefix string) *statements {
 		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
 		// Those queues that have the revisions and remember nothing.
 		believed: " FROM {queue} WHERE NOT remembers AND (num, revision) IN (",
-		// It fails when one of the queues remembers. A DELETE that asked for itself would lock
-		// their rows.
-		plain: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM DUAL WHERE EXISTS (SELECT 1 FROM {queue} WHERE num IN (?) AND remembers))",
-		// It locks what has the nonces, also what no lease holds by then, so that none of that
-		// changes before the rest.
-		acked: "m.id, m.kind = 2 AND m.ends > ? FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
-		// It counts what acks are about to delete.
-		acks:    "INSERT INTO {tally_change} (queue, `count`, changes) SELECT m.queue, ?, CONCAT('[[0,-', COUNT(*), ']]') FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
-		ack:     "DELETE m FROM {message} m FORCE INDEX (PRIMARY) WHERE ",
-		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
-		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
-		remove:  "DELETE FROM {message} WHERE id IN (?)",
+		move:     "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
+		replace:  "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
+		remove:   "DELETE FROM {message} WHERE id IN (?)",
 
 		over: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (by_end) " +
 			"WHERE " + one("m.queue", "?") + " AND m.forgotten >= ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.queue, m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
@@ -249,13 +240,11 @@ func statementsOf(prefix string) *statements {
 		zero:    "DELETE FROM {tally} WHERE queue = ? AND `count` = ? AND minute IN (?) AND n = 0",
 		unsum:   "DELETE FROM {tally_change} WHERE seq IN (?)",
 	}
-	s.meant = "m.id IN (?) AND (m.id, m.queue, m.nonce) IN ("
-	s.leased = "m.kind = 2 AND m.ends > ? AND " + s.meant
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.meant, &s.leased, &s.insert, &s.check, &s.believed, &s.plain, &s.acked, &s.acks, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.insert, &s.check, &s.believed, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.onSum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)

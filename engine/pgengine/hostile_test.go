@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tarryhq/tarry"
@@ -264,25 +263,6 @@ func TestInTxLeavesPlansAlone(t *testing.T) {
 		if got != setting.want {
 			t.Errorf("%s is %s after a push", setting.name, got)
 		}
-	}
-}
-
-// The plan of acks that is made while there is no message is one for when there are many.
-func TestPlanOfAcks(t *testing.T) {
-	t.Parallel()
-	pool := connect(t, pgtest.Shared(t))
-	s := say(newSchema(t, pool))
-	tx := begin(t, pool)
-	for _, text := range []string{byIndex, "PREPARE ack AS " + s.ack} {
-		_, err := tx.Exec(t.Context(), text)
-		ok(t, err)
-	}
-	rows, err := tx.Query(t.Context(), "EXPLAIN EXECUTE ack(NULL, NULL, NULL, 0, 0)")
-	ok(t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	ok(t, err)
-	if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "Index Cond: (id = ANY (ARRAY[u.id]))") {
-		t.Errorf("acks do not look for ids: %s", plan)
 	}
 }
 

@@ -244,33 +244,6 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	return nil
 }
 
-func (s *store) Ack(ctx context.Context, acks []token.Token, until int64, p sqlengine.Patience) (gone []engine.ID, err error) {
-	ids, queues, nonces := make([]int64, len(acks)), make([]int64, len(acks)), make([][]byte, len(acks))
-	for i := range acks {
-		ids[i], queues[i], nonces[i] = int64(acks[i].ID), int64(acks[i].Queue), acks[i].Nonce[:]
-	}
-	conn, err := s.acquire(ctx)
-	if err != nil {
-		return nil, fault(ctx, "settle", err, false)
-	}
-	defer conn.Release()
-	t := &tx{sender: conn, store: s, say: s.say, batch: new(pgx.Batch)}
-	t.plan(conn.Conn())
-	if wait := waits[p]; wait != "" {
-		t.write(wait)
-	}
-	t.read(t.say.ack, func(r pgx.CollectableRow) error {
-		var id int64
-		err := r.Scan(&id)
-		gone = append(gone, engine.ID(id))
-		return err
-	}, ids, queues, nonces, until, int16(sqlengine.CountLeased))
-	if err := t.send(ctx); err != nil {
-		return nil, told(ctx, "settle", err, true)
-	}
-	return gone, nil
-}
-
 func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) error {
 	p := pageOf(rows, false)
 	t.write(t.say.move, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors)

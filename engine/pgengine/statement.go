@@ -16,7 +16,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, forward, backward, ranked, bodies, holding string
 
-	insert, check, examine, ack, move, replace, remove string
+	insert, check, examine, move, replace, remove string
 
 	over, remember, forget string
 
@@ -105,15 +105,6 @@ func say(schema string) *statements {
 		examine: `SELECT 1 / CASE WHEN cardinality($1::bigint[]) = (SELECT count(*) FROM unnest($1::bigint[], $2::bigint[]) u(num, revision)
 				JOIN {queue} q ON q.num = u.num AND q.revision = u.revision AND NOT q.remembers)
 			AND ($3::bigint IS NULL OR ` + micros + ` - $3::bigint BETWEEN 0 AND $4::bigint) THEN 1 ELSE 0 END`,
-		// Made while there are few messages, a plan by another index than that of ids would read
-		// all of that when there are many: what is added to columns keeps it from them.
-		ack: `WITH gone AS (
-				DELETE FROM {message} m USING unnest($1::bigint[], $2::bigint[], $3::bytea[]) u(id, queue, nonce)
-				WHERE {id} AND m.queue + 0 = u.queue AND m.kind + 0 = 2 AND m.nonce = u.nonce AND m.ends + 0 > $4
-					AND u.queue <> ALL(ARRAY(SELECT num FROM {queue} WHERE num = ANY($2) AND remembers))
-				RETURNING m.id, m.queue),
-			counted AS (INSERT INTO {tally_change} (queue, count, minutes, ns) SELECT queue, $5::smallint, ARRAY[0], ARRAY[-count(*)] FROM gone GROUP BY queue)
-			SELECT id FROM gone`,
 		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
 				u(id, kind, ends, due, expires, attempt, nonce, last_error) WHERE {id}`,
@@ -162,7 +153,7 @@ func say(schema string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.examine, &s.ack, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+		&s.insert, &s.check, &s.examine, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {
 		*text = tables.Replace(*text)
 	}

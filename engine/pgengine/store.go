@@ -99,8 +99,9 @@ const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('e
 	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// unsynced has a transaction commit without waiting for the disk: who loses a lease with the
-// server's crash is where he would be without it, and what is settled later waits for both.
+// unsynced has a transaction commit without waiting for the disk or a standby: a message would be
+// late by that. A lease that is lost in a crash leaves its message ready, and a settlement waits
+// for all that was committed before.
 const unsynced = "SELECT set_config('synchronous_commit', 'off', true)"
 
 // A plan is kept for so long at most: one that was made while a table was all but empty may

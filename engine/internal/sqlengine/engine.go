@@ -70,7 +70,6 @@ func New(store Store, cfg Config) *Engine {
 	p.told.until = make(map[int64]int64)
 	p.told.pauses = make(map[int64]int64)
 	p.told.spares = make(map[int64]int)
-	p.told.ranked = make(map[int64]bool)
 	p.told.asking = make(map[int64]int)
 	p.met.queues = make(map[int64]meetings)
 	p.held.leases = make(map[string]int64)

@@ -38,30 +38,19 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 	}
 	if len(busy) > 0 {
-		if e.divides(ahead, visits) {
-			now, err = e.handOutTwice(ctx, ahead, visits[0])
-		} else {
-			now, err = e.handOut(ctx, busy, ahead, visits, nil)
-		}
-		if err != nil {
+		if now, err = e.handOut(ctx, busy, ahead, visits); err != nil {
 			return engine.Grant{}, err
 		}
 	}
 	return e.granted(now, visits, idle), nil
 }
 
-// handOut answers visits of queues that have something to do, in one transaction, unless
-// what that finds first is refused.
-func (e *Engine) handOut(ctx context.Context, queues []int64, ahead []Range, visits []*visit, refuse func(*work) error) (now time.Time, err error) {
+// handOut answers visits of queues that have something to do, in one transaction.
+func (e *Engine) handOut(ctx context.Context, queues []int64, ahead []Range, visits []*visit) (now time.Time, err error) {
 	var finish func()
 	err = e.do(ctx, "lease", queues, First{Ranges: ahead}, boundsLeases, func(w *work) (err error) {
 		w.quiet = true
 		now = w.now
-		if refuse != nil {
-			if err := refuse(w); err != nil {
-				return err
-			}
-		}
 		for _, v := range visits {
 			if v.granted.Err == nil && w.queues[v.num] != nil {
 				v.granted = engine.Granted{}
@@ -499,7 +488,6 @@ func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64)
 	if !paused {
 		h.Paused = was
 	}
-	w.e.told.rank(h.Num, h.First[Ranked].At <= w.ms)
 	next := h.next(w.ms)
 	until, held := spent[h.Num]
 	more := false

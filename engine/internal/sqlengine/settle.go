@@ -2,7 +2,6 @@ package sqlengine
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
@@ -47,10 +46,6 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 			tokens[i] = t
 		}
 	}
-	some, err := e.ack(ctx, s, tokens, settled, p)
-	if err != nil {
-		return nil, err
-	}
 	var ids []engine.ID
 	var queues []int64
 	for _, t := range tokens {
@@ -62,7 +57,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 		return settled, nil
 	}
 	ids, queues = sorted(ids), sorted(queues)
-	err = e.do(ctx, "settle", queues, First{IDs: ids, Patience: p}, nil, func(w *work) error {
+	err := e.do(ctx, "settle", queues, First{IDs: ids, Patience: p}, nil, func(w *work) error {
 		var names []Name // of those that lapsed dead
 		for _, x := range w.order {
 			if x.Kind == Dead && x.Nonce != nil && x.Key != "" {
@@ -82,17 +77,6 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 		}
 		return nil
 	})
-	if err != nil && some { // which are done, whatever becomes of the rest
-		if errors.Is(err, ErrBusy) {
-			err = engine.ErrBusy
-		}
-		for i := range tokens {
-			if tokens[i].ID != 0 {
-				settled[i] = engine.Settled{Err: engine.Refuse("settle", engine.Ref{ID: tokens[i].ID}, err)}
-			}
-		}
-		return settled, nil
-	}
 	if err != nil {
 		return nil, err
 	}

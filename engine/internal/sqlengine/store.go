@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // ErrAgain says that a transaction met others in a way that undid it: run it once more.
@@ -59,11 +58,6 @@ type Store interface {
 	// IDs reserves at least n ids that nobody had, greater than all before: first to last.
 	// It commits at once.
 	IDs(ctx context.Context, n int) (first, last engine.ID, err error)
-
-	// Ack deletes, in a transaction of its own, those messages which their leases still hold
-	// beyond an instant, in milliseconds, and whose queues remember nothing, and returns which
-	// of acks these were. The acks are of different messages, in the order of ids.
-	Ack(ctx context.Context, acks []token.Token, until int64, p Patience) (gone []engine.ID, err error)
 
 	// Notify tells other processes that queues may have something sooner, and when; what it
 	// cannot tell is lost. It does not wait.

@@ -10,7 +10,6 @@ type told struct {
 	asking map[int64]int   // leases that have not answered: what they have seen nobody knows
 	pauses map[int64]int64 // how soon to look again where others hold all there is
 	spares map[int64]int   // how many more ranked ones are looked at where others hold some
-	ranked map[int64]bool  // queues in which something ranked was due
 }
 
 // spareLeast is how many more are looked at, at first.
@@ -27,24 +26,6 @@ func (t *told) passOver(queue int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.spares[queue] = min(max(spareLeast, 4*t.spares[queue]), window)
-}
-
-// rank notes whether something ranked is due in a queue.
-func (t *told) rank(queue int64, due bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if due {
-		t.ranked[queue] = true
-	} else {
-		delete(t.ranked, queue)
-	}
-}
-
-// ranks reports whether something ranked was due in a queue when it was looked at last.
-func (t *told) ranks(queue int64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ranked[queue]
 }
 
 // freed ends passOver.

@@ -95,7 +95,6 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a slow answer":                     slowAnswer,
 		"gathered acks":                     acks,
 		"acks beside a bounded push":        acksBesideBounded,
-		"a lease of many":                   leaseOfMany,
 		"whole looks that take long":        dearLooks,
 		"closed beside a long look":         closeBesideDearLook,
 		"a look that is due sooner":         missedNotices,

@@ -24,6 +24,7 @@ type Client struct {
 	caps    engine.Capabilities
 	owned   bool // Close closes the engine too
 	maxBody int
+	most    int // queues of leases that wait
 	log     *slog.Logger
 	trouble *trouble.Log
 	now     func() time.Time // time.Now
@@ -80,13 +81,14 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		meter:   meter,
 		caps:    caps,
 		maxBody: cfg.maxBody(caps.MaxBody),
+		most:    cfg.maxWaitQueues(),
 		log:     cfg.logger(),
 		now:     time.Now,
 		workers: make(map[*Worker]struct{}),
 		inHand:  new(inHand),
 		closed:  make(chan struct{}),
 	}
-	c.dispatch = dispatch.New(eng, caps, c.log)
+	c.dispatch = dispatch.New(eng, caps, c.log, c.most)
 	c.trouble = trouble.New(c.log)
 	if caps.Coalesce > 1 {
 		c.pushes = coalesce.New(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
@@ -129,7 +131,8 @@ func (c *Client) On(eng engine.Engine) *Client {
 		now:      c.now,
 		trouble:  c.trouble,
 		inHand:   c.inHand,
-		dispatch: dispatch.New(eng, caps, c.log),
+		most:     c.most,
+		dispatch: dispatch.New(eng, caps, c.log, c.most),
 		closed:   make(chan struct{}),
 	}
 	on.wrapPushes(c.middleware)

@@ -8,6 +8,12 @@ type Config struct {
 	// engine's own limit counts as well.
 	MaxBody int
 
+	// MaxWaitQueues bounds the queues that all leases which wait name together, each
+	// counted as often as it is named; so it bounds the memory that waiting takes, some
+	// 300 bytes and the name for each. A Leaser counts as long as it is open. One that
+	// would exceed it fails with ErrLimit. Workers do not count. Default 250,000.
+	MaxWaitQueues int
+
 	// PushMiddleware wraps the calls that push, the first outermost; see PushMiddleware
 	// and, for handlers, WorkerConfig.Middleware. Default: none.
 	PushMiddleware []PushMiddleware
@@ -44,6 +50,13 @@ func (cfg *Config) maxBody(engineLimit int) int {
 		n = cfg.MaxBody
 	}
 	return within(n, engineLimit)
+}
+
+func (cfg *Config) maxWaitQueues() int {
+	if cfg != nil && cfg.MaxWaitQueues > 0 {
+		return cfg.MaxWaitQueues
+	}
+	return DefaultMaxWaitQueues
 }
 
 // within is a limit, or an engine's own where that is less; 0: it has none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,10 +16,11 @@ type handling struct {
 	timeout time.Duration
 	within  []Middleware // inside the worker's
 
+	free atomic.Int64 // of slots; written with Worker.mu held
+
 	// Guarded by Worker.mu.
-	running int  // handlers
-	queued  int  // leased and not begun
-	held    bool // more is ready, and held back by the settings of the queue
+	running int // handlers
+	queued  int // leased and not begun
 	line    line
 	behind  *handling // in the turn
 	inTurn  bool

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -130,19 +129,6 @@ func (r *LeaseRequest) leaveOut() {
 	}
 }
 
-// limited are the queues that there may be less room for than for others.
-func (r *LeaseRequest) limited() (limited []string) {
-	if len(r.Room) == 0 {
-		return nil
-	}
-	for _, q := range r.Queues {
-		if _, less := r.Room[q]; less {
-			limited = append(limited, q)
-		}
-	}
-	return limited
-}
-
 // roomLeft is what room is left beside what was leased.
 func roomLeft(room map[string]int, got []Lease) map[string]int {
 	room = maps.Clone(room)
@@ -156,49 +142,25 @@ func roomLeft(room map[string]int, got []Lease) map[string]int {
 
 // leaseOnce leases by one subscription, which takes of each queue if it spreads.
 func (c *Client) leaseOnce(ctx context.Context, req LeaseRequest, spread bool) (LeasedMessages, error) {
-	w := newOneLease(&req)
-	s := &dispatch.Subscription{
-		Queues:  req.Queues,
-		TTR:     req.TTR,
-		Remote:  req.Remote,
-		Room:    w.room,
-		Limited: req.limited(),
-		Deliver: w.deliver,
-		Fail:    w.fail,
-		Noted:   w.noted,
-		Held:    w.holds,
-		Once:    true,
-		Spread:  spread,
-		Ctx:     ctx,
-		Asked:   make(chan struct{}),
-	}
-	var over <-chan time.Time
-	if req.Wait > 0 {
-		s.Until = time.Now().Add(req.Wait)
-		timer := time.NewTimer(req.Wait)
-		defer timer.Stop()
-		over = timer.C
-	}
-	leave := c.dispatch.Subscribe(s)
-	if req.Wait > 0 {
-		select {
-		case <-w.done:
-		case <-over:
-		case <-ctx.Done():
-		}
-	}
-	select {
-	case <-w.done:
-		// What else is on its way comes along if it comes soon.
-		return w.result(ctx, c, leave(ctx, leaseCompany))
-	case <-s.Asked:
-	case <-ctx.Done():
-	}
-	return w.result(ctx, c, leave(ctx, 0))
+	o := req.order()
+	o.Spread = spread
+	return leased(c.dispatch.Lease(ctx, o))
 }
 
-// leaseCompany is how long a lease that has messages waits for others that are being
-// leased for it.
+func (r *LeaseRequest) order() dispatch.Order {
+	return dispatch.Order{Queues: r.Queues, Max: r.Max, Room: r.Room, Wait: r.Wait, TTR: r.TTR, Remote: r.Remote}
+}
+
+// leased is the dispatcher's answer as it is told.
+func leased(a dispatch.Answer, err error) (LeasedMessages, error) {
+	l := LeasedMessages{Messages: a.Messages, Now: a.Now, NextDue: a.Next}
+	for _, t := range a.Told {
+		l.Told = append(l.Told, Told(t))
+	}
+	return l, fail("lease", Ref{}, err)
+}
+
+// leaseCompany is how long a lease that has messages waits for more of the same queues.
 const leaseCompany = 100 * time.Millisecond
 
 func (r *LeaseRequest) check(op string) error {
@@ -228,130 +190,6 @@ func (r *LeaseRequest) checkBut(op string) error {
 	}
 	w := Want{Queue: r.Queues[0], Max: r.Max, TTR: r.TTR}
 	return w.Validate()
-}
-
-// oneLease gathers what one call of Lease gets.
-type oneLease struct {
-	fills bool // it goes on after the first
-	mu    sync.Mutex
-	left  int
-	bytes int            // of the bodies that came
-	of    map[string]int // how many of a queue are left, where that may be less
-	got   LeasedMessages
-	told  map[string]int // where a queue stands in got.Told
-	err   error
-	ended bool
-	done  chan struct{}
-}
-
-func newOneLease(req *LeaseRequest) *oneLease {
-	return &oneLease{left: req.Max, of: maps.Clone(req.Room), done: make(chan struct{})}
-}
-
-func (w *oneLease) room(queue string, taken int) (n int, full bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended || taken >= w.left {
-		return 0, true
-	}
-	n = w.left - taken
-	if most, ok := w.of[queue]; ok {
-		n = min(n, most)
-	}
-	return n, false
-}
-
-func (w *oneLease) deliver(leases []Lease, now, _ time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.left -= len(leases)
-	w.got.Messages = append(w.got.Messages, leases...)
-	w.got.Now = now
-	for i := range leases {
-		l := &leases[i]
-		if n, ok := w.of[l.Queue]; ok {
-			w.of[l.Queue] = n - 1
-		}
-		w.bytes += len(l.Body)
-	}
-	if !w.fills || w.left <= 0 || w.bytes >= engine.AnswerBytes {
-		w.end()
-	}
-}
-
-func (w *oneLease) fail(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err == nil && len(w.got.Messages) == 0 {
-		w.err = err
-	}
-	w.end()
-}
-
-// noted adds up what ended before anybody got it.
-func (w *oneLease) noted(queue string, expired, died int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t := w.tell(queue)
-	t.Expired += expired
-	t.Died += died
-}
-
-// holds notes that more of a queue is held back; that it is no more need not be told.
-func (w *oneLease) holds(queue string, held bool) {
-	if !held {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.tell(queue).Held = true
-}
-
-// tell is what is told of a queue. Called with w.mu held.
-func (w *oneLease) tell(queue string) *Told {
-	i, known := w.told[queue]
-	if !known {
-		if w.told == nil {
-			w.told = make(map[string]int)
-		}
-		i = len(w.got.Told)
-		w.told[queue], w.got.Told = i, append(w.got.Told, Told{Queue: queue})
-	}
-	return &w.got.Told[i]
-}
-
-func (w *oneLease) empty() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.got.Messages) == 0
-}
-
-func (w *oneLease) end() {
-	if !w.ended {
-		w.ended = true
-		close(w.done)
-	}
-}
-
-// result is called when no more can be delivered. It holds no lock when it calls the
-// dispatcher, which locks w under its own.
-func (w *oneLease) result(ctx context.Context, c *Client, o dispatch.Outlook) (LeasedMessages, error) {
-	ended := ctx.Err()
-	w.mu.Lock()
-	got, failure := w.got, w.err
-	w.mu.Unlock()
-	switch {
-	case ended != nil:
-		c.dispatch.GiveBack(got.Messages)
-		return LeasedMessages{}, &Error{Op: "lease", Err: ended}
-	case len(got.Messages) > 0:
-		return got, nil
-	}
-	if failure == nil {
-		failure = o.Err
-	}
-	got.Now, got.NextDue = o.Now, o.Next
-	return got, fail("lease", Ref{}, failure)
 }
 
 // Settle ends or extends leases; each succeeds or fails alone, with its error in

@@ -24,3 +24,7 @@ const (
 	DefaultTTR         = engine.DefaultTTR
 	DefaultMaxBody     = 1 << 20
 )
+
+// DefaultMaxWaitQueues is how many queues all leases that wait may name together, where
+// Config.MaxWaitQueues does not say.
+const DefaultMaxWaitQueues = 250_000

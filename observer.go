@@ -97,6 +97,9 @@ func (w *Worker) deaf() bool {
 // heard goes on leasing when the observer has caught up.
 func (w *Worker) heard() {
 	if w.held.Load() && w.events.untold.Load() < maxUntold/2 && w.held.Swap(false) {
+		w.mu.Lock()
+		w.tellRoom()
+		w.mu.Unlock()
 		w.c.dispatch.Freed()
 	}
 }

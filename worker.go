@@ -38,6 +38,8 @@ type Worker struct {
 	base  context.Context // handlers' contexts: Run's values, not its end
 	tasks sync.WaitGroup  // the keeper and its calls
 
+	room dispatch.Room // written with mu held
+
 	mu       sync.Mutex
 	ran      bool
 	queues   map[string]*handling
@@ -46,7 +48,6 @@ type Worker struct {
 	rousing  bool    // a hand was roused and has not looked yet who else waits
 	running  int     // deliveries that hold slots
 	queued   int     // deliveries that were not begun
-	narrow   int     // for how many reasons there may be less room for a queue than for others
 	turn     turn    // whose line is next
 	untold   bool    // the dispatcher was not told of freed slots, which the line is to take
 	pace     pace
@@ -122,7 +123,7 @@ func (w *Worker) register(h *handling) {
 // and when the engine is; then with ErrClosed. A worker runs once.
 func (w *Worker) Run(ctx context.Context) error {
 	const op = "work"
-	queues, limited, err := w.start(ctx, op)
+	queues, err := w.start(ctx, op)
 	if err != nil {
 		return err
 	}
@@ -135,12 +136,10 @@ func (w *Worker) Run(ctx context.Context) error {
 		Queues:  queues,
 		TTR:     w.cfg.LeaseTTR,
 		Spread:  true,
-		Room:    w.room,
-		Limited: limited,
+		Room:    &w.room,
 		Deliver: w.deliver,
 		Fail:    w.fail,
 		Noted:   w.noted,
-		Held:    w.holds,
 	})
 	select {
 	case <-ctx.Done():
@@ -150,37 +149,38 @@ func (w *Worker) Run(ctx context.Context) error {
 	return w.drain(op)
 }
 
-// start returns the queues, and those of them whose handlers have slots of their own.
-func (w *Worker) start(ctx context.Context, op string) (queues, limited []string, err error) {
+// start returns the queues.
+func (w *Worker) start(ctx context.Context, op string) (queues []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.ran:
-		return nil, nil, engine.Invalid(op, Ref{}, "a worker runs once; make a new one")
+		return nil, engine.Invalid(op, Ref{}, "a worker runs once; make a new one")
 	case len(w.queues) == 0:
-		return nil, nil, engine.Invalid(op, Ref{}, "no handler is registered; call Handle before Run")
+		return nil, engine.Invalid(op, Ref{}, "no handler is registered; call Handle before Run")
 	}
 	if err := w.cfg.check(op); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	w.room.Of = make(map[string]*atomic.Int64)
 	for q, h := range w.queues {
 		if err := engine.CheckQueue(op, q); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		queues = append(queues, q)
 		if h.slots > 0 {
-			limited = append(limited, q)
-			w.narrow++
+			h.free.Store(int64(h.slots))
+			w.room.Of[q] = &h.free
 		}
 	}
 	slices.Sort(queues)
 	w.ran = true
 	w.base = context.WithoutCancel(ctx)
-	return queues, limited, nil
+	w.tellRoom()
+	return queues, nil
 }
 
-// fail is told by the dispatcher, under its lock, that the engine could not be
-// asked. The dispatcher tries again, unless that is hopeless.
+// fail is told by the dispatcher that the engine could not be asked. The dispatcher tries again, unless that is hopeless.
 func (w *Worker) fail(err error) {
 	w.observe(Event{Kind: EngineFailed, Count: 1, Err: err})
 	if errors.Is(err, ErrClosed) {
@@ -198,30 +198,14 @@ func (w *Worker) stop(err error) {
 	}
 }
 
-// noted is told by the dispatcher, under its lock, of messages of a queue that
-// ended without any handler.
+// noted is told by the dispatcher of messages of a queue that ended without any
+// handler.
 func (w *Worker) noted(queue string, expired, died int) {
 	if expired > 0 {
 		w.observeAlone(Event{Kind: Expired, Queue: queue, Count: expired})
 	}
 	if died > 0 {
 		w.observeAlone(Event{Kind: Died, Queue: queue, Count: died})
-	}
-}
-
-// holds is told by the dispatcher, under its lock, that more of a queue is ready than may
-// be leased, or is no more.
-func (w *Worker) holds(queue string, held bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h := w.queues[queue]
-	if h.held == held {
-		return
-	}
-	if h.held = held; held {
-		w.narrow++
-	} else {
-		w.narrow--
 	}
 }
 

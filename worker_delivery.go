@@ -56,33 +56,20 @@ type delivery struct {
 	again    bool // not begun: its handler runs already
 }
 
-// room tells how many more messages of a queue, or of one without slots of its own, can
-// be started soon, and whether there is room for none of any queue.
-func (w *Worker) room(queue string, taken int) (n int, full bool) {
-	if w.deaf() {
-		return 0, true
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	slots := w.cfg.Concurrency - w.running - w.queued - taken
-	n = slots
+// tellRoom has the dispatcher know how many messages can be started soon. Called with
+// w.mu held whenever that has changed.
+func (w *Worker) tellRoom() {
+	free := w.cfg.Concurrency - w.running - w.queued
+	ahead := 0
 	if w.queued <= w.low() {
-		n += w.pace.lead()
+		ahead = w.pace.lead()
 	}
-	if n = min(n, slots+maxUnsaid-w.unsaid); n <= 0 {
-		return 0, true
+	ahead = free + min(ahead, maxUnsaid-w.unsaid)
+	if w.deaf() {
+		ahead = 0
 	}
-	if w.narrow == 0 {
-		return n, false
-	}
-	h := w.queues[queue]
-	if h != nil && h.slots > 0 {
-		n = min(n, h.slots-h.running-h.queued)
-	}
-	if h != nil && h.held {
-		n = min(n, slots) // what is leased ahead is kept from others who could begin it
-	}
-	return n, false
+	w.room.Free.Store(int64(free))
+	w.room.Ahead.Store(int64(ahead))
 }
 
 // low is how many stand in line when more are asked for. Called with w.mu held.
@@ -110,12 +97,14 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 		w.enter(d, now)
 		w.queued++
 		h.queued++
+		h.free.Add(-1)
 		if !d.unsure {
 			w.await(d, now)
 		}
 	}
 	w.rouse()
 	w.heed(now)
+	w.tellRoom()
 }
 
 // enter takes up a delivery among those that are kept. Called with w.mu held.
@@ -173,6 +162,7 @@ func (h *hand) run() {
 		h.w.rouse()
 		freed := h.w.untold && h.w.turn.first == nil
 		h.w.untold = h.w.untold && !freed
+		h.w.tellRoom()
 		h.w.mu.Unlock()
 		if freed {
 			h.w.c.dispatch.Freed()
@@ -356,6 +346,7 @@ func (w *Worker) finish(d *delivery) {
 	}
 	h := d.h
 	h.running--
+	h.free.Add(1)
 	w.turn.add(h)
 	if d.untold && d.settle.Do != byHandler {
 		d.tellLoss(d.took, errSelfSettled)
@@ -393,6 +384,7 @@ func (w *Worker) finish(d *delivery) {
 	freed := h.slots > 0 || w.queued <= w.low() || w.turn.first == nil
 	w.untold = !freed
 	w.checkIdle()
+	w.tellRoom()
 	w.mu.Unlock()
 	if freed {
 		w.c.dispatch.Freed()
@@ -409,6 +401,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			w.failed++
 		}
 	}
+	w.tellRoom()
 	w.mu.Unlock()
 	if full {
 		w.c.dispatch.Freed()

@@ -100,11 +100,13 @@ func (w *Worker) giveBack(d *delivery) {
 	w.queued--
 	d.h.queued--
 	w.kept.remove(d)
+	d.h.free.Add(1)
 	if !d.lost {
 		d.settle = release(d)
 		w.unsaid++
 		w.sets.add(d)
 	}
+	w.tellRoom()
 	w.checkIdle()
 }
 

@@ -75,7 +75,7 @@ func (d *Dispatcher) ask(b *belief) {
 		d.untime(b)
 		b.ready = true
 		d.ready.add(&b.place)
-		b.tellSpread(1)
+		b.tellSpread(1, 0)
 	}
 }
 
@@ -87,35 +87,58 @@ func (d *Dispatcher) unready(b *belief) {
 	d.unpark(b)
 	d.ready.remove(&b.place)
 	b.ready = false
-	b.tellSpread(-1)
+	b.tellSpread(-1, 0)
 }
 
-// tellSpread has those that spread over their queues count this one among the ready, or
-// no more.
-func (b *belief) tellSpread(n int) {
+// tellSpread has those that spread over their queues count this one among those that are
+// ready or being asked, or no more.
+func (b *belief) tellSpread(ready, busy int) {
 	left := b.spread
 	for l := b.seats.first; left > 0; l = l.next {
-		if l.of.Spread {
-			l.of.asks += n
-			left--
+		s := l.of
+		if !s.Spread {
+			continue
 		}
+		s.asks += ready
+		s.busy += busy
+		if s.asks == 0 && s.once() {
+			s.answer.wide = 0
+		}
+		left--
 	}
 }
 
-// tellHeld tells those who stay that more is held back, or no more. Others hear it with
+// tellFailing has all who wait on a queue count it among those that could not be asked,
+// or no more.
+func (b *belief) tellFailing(n int) {
+	for l := b.seats.first; l != nil; l = l.next {
+		l.of.failing += n
+	}
+}
+
+// tellHeld tells those that stand that more is held back, or no more. Others hear it with
 // their answer.
 func (b *belief) tellHeld() {
 	for l := b.seats.first; l != nil; l = l.next {
-		if s := l.of; s.Held != nil && (!s.Once || s.stands) {
-			s.Held(b.queue, b.held)
+		s := l.of
+		switch {
+		case !s.stands:
+		case b.held:
+			s.held[b.queue] = struct{}{}
+		default:
+			delete(s.held, b.queue)
 		}
 	}
 }
 
-// hold tells a subscription if more of a queue is held back.
+// hold tells a lease if more of a queue is held back.
 func (s *Subscription) hold(b *belief) {
-	if b.held && s.Held != nil {
-		s.Held(b.queue, true)
+	switch {
+	case !b.held:
+	case s.stands:
+		s.held[b.queue] = struct{}{}
+	case s.once():
+		s.answer.tell(b.queue).Held = true
 	}
 }
 
@@ -129,7 +152,10 @@ func (d *Dispatcher) untime(b *belief) {
 // place puts a queue, of which an answer has come, where it belongs. Called with d.mu
 // held.
 func (d *Dispatcher) place(b *belief, ask bool) {
-	b.busy = false
+	if b.busy {
+		b.busy = false
+		b.tellSpread(0, -1)
+	}
 	switch {
 	case b.seats.first == nil:
 		d.forget(b)
@@ -154,6 +180,13 @@ func (d *Dispatcher) forget(b *belief) {
 // learn sets the belief in a queue by the engine's answer to a call that began at
 // began, and reports whether it is to be asked again at once. Called with d.mu held.
 func (d *Dispatcher) learn(b *belief, got *engine.Granted, engineNow, began, now time.Time) (again bool) {
+	if failed := got.Err != nil; failed != (b.err != nil) {
+		if failed {
+			b.tellFailing(1)
+		} else {
+			b.tellFailing(-1)
+		}
+	}
 	b.wake, b.next, b.err = 0, none, got.Err
 	if got.Err != nil {
 		b.wake = d.moment(now.Add(FailPause(int(b.fails))))

@@ -36,11 +36,15 @@ import (
 // which the engine is slow does not hold up the rest. A call that takes very long is
 // ended by its context, and its subscribers are told.
 //
+// It calls nothing of others with its lock held: what they are to know is gathered under
+// it (handed) and told afterwards (tell). So their locks may be held when they call it.
+//
 // Its goroutines live only while somebody is subscribed, or a call is under way.
 type Dispatcher struct {
 	eng  engine.Engine
 	caps engine.Capabilities
-	log  *slog.Logger // never blocks
+	log  *slog.Logger
+	most int // queues that all leases that wait may name together
 
 	epoch     time.Time       // what moments count from
 	ctx       context.Context // ends with close
@@ -53,6 +57,9 @@ type Dispatcher struct {
 
 	mu      sync.Mutex
 	subs    map[*Subscription]struct{}
+	named   int             // queues that leases wait on, each counted as often as it is named
+	handed  *sync.Cond      // broadcast when what was gathered for others has been told
+	failed  []handed        // to be told by the goroutine that runs
 	fresh   []*Subscription // of one answer, not all of whose queues have been asked yet
 	queues  map[string]*belief
 	ready   chain[belief] // to be asked, first come first served
@@ -63,7 +70,7 @@ type Dispatcher struct {
 	rounds  uint64
 	open    int             // subscriptions that are not known to be full in this round
 	resting int             // standing ones that have no turn
-	waiting []*Subscription // standing ones, to be told when they are quiet
+	waiting []*Subscription // standing ones that are to be told when they are quiet
 	running bool
 	closed  bool
 
@@ -74,17 +81,19 @@ type Dispatcher struct {
 }
 
 // New returns a Dispatcher of an engine, whose calls must return when their contexts
-// end. log must not block.
-func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger) *Dispatcher {
+// end. Leases that wait at the same time may name most queues together.
+func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger, most int) *Dispatcher {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Dispatcher{
-		eng: eng, caps: caps, log: log, epoch: time.Now(),
+	d := &Dispatcher{
+		eng: eng, caps: caps, log: log, most: most, epoch: time.Now(),
 		ctx: ctx, cancel: cancel,
 		wake:    make(chan struct{}, 1),
 		subs:    make(map[*Subscription]struct{}),
 		queues:  make(map[string]*belief),
 		pollers: make(map[*poller]struct{}),
 	}
+	d.handed = sync.NewCond(&d.mu)
+	return d
 }
 
 // Freed tells that a subscription may have more room.
@@ -154,7 +163,10 @@ func (d *Dispatcher) run() {
 		}
 		d.hush()
 		until := d.earliest()
+		failed := d.failed
+		d.failed = nil
 		d.mu.Unlock()
+		d.tell(failed)
 		switch {
 		case c != nil:
 			if r.make(c) {
@@ -254,12 +266,14 @@ func (d *Dispatcher) Close() {
 		d.stopWatch()
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	var failed []handed
 	for _, s := range subs {
 		if !s.gone {
-			s.Fail(errClientClosed("lease"))
+			d.fail(&failed, s, errClientClosed("lease"))
 		}
 	}
+	d.mu.Unlock()
+	d.tell(failed)
 }
 
 // waitFor waits for tasks, and reports whether they have ended before the time given

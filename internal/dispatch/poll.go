@@ -30,26 +30,23 @@ type poller struct {
 	freed  chan struct{} // holds one token: there may be more room
 	ended  chan struct{} // closed when nothing comes any more
 	fails  int
-	held   map[string]struct{} // queues of which more is held back, as the last messages told
+	asked  bool
+	held   map[string]struct{} // worker: queues of which more is held back, as the last messages told
 
-	mu      sync.Mutex
-	leaving bool // no further poll is begun
-	gone    bool // what comes is given back
-	asked   bool
-	outlook Outlook
+	outlook Outlook // guarded by Dispatcher.mu
 }
 
 // poll starts a poller.
 func (d *Dispatcher) poll(lw engine.LeaseWaiter, s *Subscription) Leave {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return d.refuse(s)
+	if err := d.admit(s); err != nil {
+		return d.refuse(s, err)
 	}
-	p := &poller{d: d, lw: lw, s: s, freed: make(chan struct{}, 1), ended: make(chan struct{})}
+	p := &poller{d: d, lw: lw, s: s, freed: make(chan struct{}, 1), ended: make(chan struct{}), held: make(map[string]struct{})}
 	p.ctx, p.cancel = context.WithCancel(d.ctx)
 	d.subs[s] = struct{}{}
-	if !s.Once {
+	if !s.once() {
 		d.pollers[p] = struct{}{}
 	}
 	d.tasks.Go(func() {
@@ -69,11 +66,12 @@ func (p *poller) look() {
 
 // leave ends the poller. The poll of one whose wait is over comes back by itself.
 func (p *poller) leave(ctx context.Context, patience time.Duration) Outlook {
-	p.mu.Lock()
-	p.leaving = true
-	p.mu.Unlock()
+	d := p.d
+	d.mu.Lock()
+	p.s.leaving = true
+	d.mu.Unlock()
 	p.look()
-	if p.s.Once {
+	if p.s.once() {
 		await(ctx, pollGrace, p.ended)
 	}
 	p.cancel()
@@ -81,34 +79,31 @@ func (p *poller) leave(ctx context.Context, patience time.Duration) Outlook {
 		patience = leaseTimeout
 	}
 	late := !await(ctx, patience, p.ended)
-	p.mu.Lock()
-	p.gone = true
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.depart(p.s)
+	delete(d.pollers, p)
+	d.dismiss(p.s)
 	o := p.outlook
-	p.mu.Unlock()
 	if late && ctx.Err() == nil {
 		o.Err = errNoAnswer
 	}
-	p.d.mu.Lock()
-	p.s.gone = true
-	delete(p.d.pollers, p)
-	delete(p.d.subs, p.s)
-	p.d.mu.Unlock()
 	return o
 }
 
 // next reports whether another poll is to be made.
 func (p *poller) next() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.d.mu.Lock()
+	defer p.d.mu.Unlock()
 	s := p.s
-	return !p.leaving && p.ctx.Err() == nil &&
-		!(s.Once && (s.Ctx.Err() != nil || p.asked && !time.Now().Before(s.Until)))
+	return !s.leaving && p.ctx.Err() == nil &&
+		!(s.once() && (s.ended() || p.asked && !time.Now().Before(s.until)))
 }
 
 func (p *poller) run() {
 	for p.next() {
 		w := p.demand()
-		if w.Max == 0 && p.s.Once {
+		if w.Max == 0 && p.s.once() {
 			break // it has all that it wants
 		}
 		if w.Max == 0 {
@@ -126,7 +121,7 @@ func (p *poller) run() {
 		case p.ctx.Err() != nil || err == errFreed:
 			err = nil
 		default:
-			p.s.Fail(err)
+			p.fail(err)
 		}
 		p.answered()
 		if err != nil {
@@ -140,10 +135,21 @@ func (p *poller) run() {
 
 // answered tells a subscription for one answer that all its queues have been asked.
 func (p *poller) answered() {
-	if p.s.Once && !p.asked {
+	if p.s.once() && !p.asked {
 		p.asked = true
-		close(p.s.Asked)
+		close(p.s.asked)
 	}
+}
+
+// fail tells that the engine could not be asked.
+func (p *poller) fail(err error) {
+	var failed []handed
+	p.d.mu.Lock()
+	if !p.s.gone {
+		p.d.fail(&failed, p.s, err)
+	}
+	p.d.mu.Unlock()
+	p.d.tell(failed)
 }
 
 // wait polls once. A poll that had to leave out a queue for want of room ends when
@@ -190,7 +196,7 @@ func (p *poller) gains(out []string, over <-chan struct{}) bool {
 	}
 	for {
 		for _, q := range out {
-			if p.s.room(q, 0) > 0 {
+			if p.room(q) > 0 {
 				return true
 			}
 		}
@@ -202,35 +208,58 @@ func (p *poller) gains(out []string, over <-chan struct{}) bool {
 	}
 }
 
+// room tells how many messages of a queue there is room for; "": of any that is not held
+// and has no slots of its own.
+func (p *poller) room(queue string) int {
+	_, held := p.held[queue]
+	p.d.mu.Lock()
+	defer p.d.mu.Unlock()
+	n, _ := p.s.room(queue, held)
+	return n
+}
+
+// limited are the queues that there may be less room for than for others.
+func (p *poller) limited() (limited []string) {
+	if a := p.s.answer; a != nil {
+		for q := range a.of {
+			if p.asks(q) {
+				limited = append(limited, q)
+			}
+		}
+		return limited
+	}
+	for q := range p.s.Room.Of {
+		limited = append(limited, q)
+	}
+	for q := range p.held {
+		if p.s.Room.Of[q] == nil {
+			limited = append(limited, q)
+		}
+	}
+	return limited
+}
+
 // demand is what there is room for; its Max is 0 when there is none.
 func (p *poller) demand() engine.Wait {
 	s := p.s
-	w := engine.Wait{Queues: s.Queues, Max: min(s.room("", 0), engine.MaxLease), For: pollWait, TTR: s.TTR, Remote: s.Remote}
-	if s.Once {
-		w.For = max(0, min(w.For, time.Until(s.Until)))
+	w := engine.Wait{Queues: s.Queues, Max: min(p.room(""), engine.MaxLease), For: pollWait, TTR: s.TTR, Remote: s.Remote}
+	if s.once() {
+		w.For = max(0, min(w.For, time.Until(s.until)))
 	}
-	most, limited := 0, 0
-	limit := func(q string) {
-		n := s.room(q, 0)
+	most := 0
+	limited := p.limited()
+	for _, q := range limited {
+		n := p.room(q)
 		most += n
-		limited++
 		if n >= w.Max {
-			return
+			continue
 		}
 		if w.Room == nil {
 			w.Room = make(map[string]int)
 		}
 		w.Room[q] = n
 	}
-	for _, q := range s.Limited {
-		limit(q)
-	}
-	for q := range p.held {
-		if _, is := slices.BinarySearch(s.Limited, q); !is {
-			limit(q)
-		}
-	}
-	if limited == len(s.Queues) {
+	if len(limited) == len(s.Queues) {
 		w.Max = min(w.Max, most)
 	}
 	return w
@@ -240,7 +269,7 @@ func (p *poller) demand() engine.Wait {
 func (p *poller) rest(err error) {
 	pause := FailPause(p.fails)
 	p.fails++
-	if !p.s.Once { // whoever wants one answer gets the error
+	if !p.s.once() { // a lease gets the error
 		p.d.log.Warn("the engine could not be asked for messages", "error", err, "again_in", pause)
 	}
 	t := time.NewTimer(pause)
@@ -261,59 +290,63 @@ func (p *poller) rest(err error) {
 
 // hand delivers what came. It fails when nothing came and a queue could not be asked.
 func (p *poller) hand(got engine.Waited, sent time.Time) (failure error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	d, s := p.d, p.s
+	var all []handed
+	var back []engine.Lease
 	failed := 0
+	p.hear(&got)
+	d.mu.Lock()
 	for _, t := range got.Told {
 		if t.Err != nil {
 			failed, failure = failed+1, t.Err
 		}
-		if p.s.Noted != nil && (t.Expired > 0 || t.Died > 0) {
-			p.s.Noted(t.Queue, t.Expired, t.Died)
+		if s.gone {
+			continue
+		}
+		if t.Expired > 0 || t.Died > 0 {
+			d.note(&all, s, t.Queue, t.Expired, t.Died)
+		}
+		if t.Held && s.once() && p.asks(t.Queue) {
+			s.answer.tell(t.Queue).Held = true
 		}
 	}
-	p.hear(&got)
 	p.outlook = Outlook{Now: got.Now, Next: got.NextDue, Err: failure}
-	var back []engine.Lease
-	if p.gone || p.leaving && !p.s.Once {
+	switch {
+	case s.gone || s.leaving && !s.once():
 		back = got.Messages
-	} else if len(got.Messages) > 0 {
-		p.s.Deliver(got.Messages, got.Now, sent)
+	case len(got.Messages) > 0:
+		d.deliver(&all, s, got.Messages, got.Now, sent)
 	}
-	if failed > 0 && (!p.s.Once || failed == len(p.s.Queues)) {
-		p.s.Fail(failure)
+	if failed > 0 && !s.gone && (!s.once() || failed == len(s.Queues)) {
+		d.fail(&all, s, failure)
 	}
-	if len(back) > 0 {
-		p.mu.Unlock()
-		p.d.release(back)
-		p.mu.Lock()
-	}
+	d.mu.Unlock()
+	d.tell(all)
+	d.release(back)
 	if len(got.Messages) > 0 {
 		return nil
 	}
 	return failure
 }
 
+// asks reports whether a queue is among those that are asked.
+func (p *poller) asks(queue string) bool {
+	_, is := slices.BinarySearch(p.s.Queues, queue)
+	return is
+}
+
 // hear notes of which queues more is held back. What is not told of a queue of which
 // messages come is not so.
 func (p *poller) hear(got *engine.Waited) {
-	if p.s.Held == nil {
+	if p.s.once() {
 		return
 	}
 	for i := 0; i < len(got.Messages) && len(p.held) > 0; i++ {
-		q := got.Messages[i].Queue
-		if _, held := p.held[q]; held {
-			delete(p.held, q)
-			p.s.Held(q, false)
-		}
+		delete(p.held, got.Messages[i].Queue)
 	}
 	for _, t := range got.Told {
-		if _, asked := slices.BinarySearch(p.s.Queues, t.Queue); t.Held && asked {
-			if p.held == nil {
-				p.held = make(map[string]struct{})
-			}
+		if t.Held && p.asks(t.Queue) {
 			p.held[t.Queue] = struct{}{}
-			p.s.Held(t.Queue, true)
 		}
 	}
 }

@@ -28,6 +28,7 @@ type asked struct {
 	wants   []engine.Want
 	beliefs []*belief // for each want; those of one queue stand together
 	shares  []share   // queue by queue, in the order of subscription
+	handed  []handed  // what came for workers
 }
 
 type share struct {
@@ -114,6 +115,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		}
 		d.unready(b)
 		b.busy, b.hinted = true, false
+		b.tellSpread(0, 1)
 		if b.apart {
 			break
 		}
@@ -146,7 +148,10 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		if w < len(c.wants) {
 			most -= c.wants[w].Max
 		}
-		n, full := s.Room(b.queue, s.taken)
+		if s.Spread {
+			d.visit(s)
+		}
+		n, full := s.room(b.queue, b.held)
 		if full {
 			s.full = d.rounds
 			d.open--
@@ -154,7 +159,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		}
 		n = min(n, most)
 		if s.Spread {
-			n = d.spread(s, n)
+			n = s.spread(n)
 		}
 		if n <= 0 {
 			if s.stands {
@@ -179,12 +184,20 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	return reached > 0
 }
 
+// visit notes that a round comes to a subscription that spreads. Called with d.mu held.
+func (d *Dispatcher) visit(s *Subscription) {
+	if s.round == d.rounds {
+		return
+	}
+	if s.once() && s.round != 0 && d.caps.GiveBack {
+		s.answer.widen() // the rounds before did not bring enough
+	}
+	s.round, s.left = d.rounds, s.asks
+}
+
 // spread divides the room of a subscription among those of its ready queues that the
 // round has not come to yet. Called with d.mu held.
-func (d *Dispatcher) spread(s *Subscription, n int) int {
-	if s.round != d.rounds {
-		s.round, s.left = d.rounds, s.asks
-	}
+func (s *Subscription) spread(n int) int {
 	left := max(s.left, 1)
 	s.left--
 	return (n + left - 1) / left
@@ -195,8 +208,8 @@ func (d *Dispatcher) cannot(b *belief, err error, now time.Time) {
 	d.unready(b)
 	d.place(b, d.learn(b, &engine.Granted{Err: err}, time.Time{}, now, now))
 	for l := b.seats.first; l != nil; l = l.next {
-		if s := l.of; !s.leaving && (!s.Once || d.hopeless(s)) {
-			s.Fail(err)
+		if s := l.of; !s.leaving && (!s.once() || s.hopeless()) {
+			d.fail(&d.failed, s, err)
 		}
 	}
 	d.see()
@@ -215,8 +228,8 @@ func (d *Dispatcher) see() {
 	d.fresh = left
 }
 
-// conclude notes what the answer to a call says of its queues, and hands out the
-// leases.
+// conclude notes what the answer to a call says of its queues, hands out the leases, and
+// tells workers of theirs when it has let go of the lock.
 func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 	d.mu.Lock()
 	c.concluded = true
@@ -229,33 +242,50 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 		err = errNoAnswer
 	}
 	now := time.Now()
-	orphans := d.share(c, g, err, now)
+	failed, failure := d.heed(c, &g, err, now)
+	orphans := d.share(c, &g, now)
 	d.see()
-	if len(orphans) == 0 {
+	if d.closed {
+		failed = 0
+	}
+	queue, over := c.wants[0].Queue, len(c.handed) == 0 && len(orphans) == 0
+	if over {
 		d.over(c)
-	} else {
-		d.tasks.Go(func() { // the engine may take long over it, and others wait
-			d.release(orphans)
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.over(c)
-		})
 	}
 	d.mu.Unlock()
+	if failed > 0 {
+		d.log.Warn("the engine could not be asked for messages", "queue", queue, "queues", failed, "error", failure)
+	}
+	if over {
+		return
+	}
+	d.tell(c.handed)
+	end := func() {
+		d.release(orphans)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.over(c)
+	}
+	if len(orphans) == 0 {
+		end()
+	} else {
+		d.tasks.Go(end) // the engine may take long over it, and others wait
+	}
 }
 
 // over has those who drain leave, if this was the last call for them: what it brought
-// that nobody has room for has been released. Called with d.mu held.
+// has been delivered, or released. Called with d.mu held.
 func (d *Dispatcher) over(c *call) {
 	for _, sh := range c.shares {
-		if !sh.sub.Once {
+		if !sh.sub.once() {
 			sh.sub.done()
 		}
 	}
 	if cap(c.shares) <= spareShares {
 		clear(c.beliefs)
 		clear(c.shares)
-		d.spare = asked{c.wants[:0], c.beliefs[:0], c.shares[:0]}
+		clear(c.handed)
+		d.spare = asked{c.wants[:0], c.beliefs[:0], c.shares[:0], c.handed[:0]}
 	}
 	c.asked = asked{}
 }
@@ -268,10 +298,9 @@ func (s *Subscription) done() {
 	}
 }
 
-// share hands out the answer to a call, and returns what nobody has room for. Called
-// with d.mu held.
-func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (orphans []engine.Lease) {
-	failed, failure := 0, error(nil)
+// heed learns what the answer to a call says of its queues, and returns how many could
+// not be asked, and why. Called with d.mu held.
+func (d *Dispatcher) heed(c *call, g *engine.Grant, err error, now time.Time) (failed int, failure error) {
 	if err != nil {
 		g.Queues = slices.Repeat([]engine.Granted{{Err: err}}, len(c.wants))
 	}
@@ -286,6 +315,12 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 			failed, failure = failed+1, got.Err
 		}
 	}
+	return failed, failure
+}
+
+// share hands out the answer to a call, and returns what nobody has room for. Called
+// with d.mu held.
+func (d *Dispatcher) share(c *call, g *engine.Grant, now time.Time) (orphans []engine.Lease) {
 	for _, sh := range c.shares {
 		s, b, left := sh.sub, c.beliefs[sh.want], &g.Queues[sh.want].Messages
 		n := sh.n
@@ -293,20 +328,20 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 			s.taken -= n
 		}
 		switch {
-		case s.gone || s.leaving && !s.Once || !s.takes(&c.wants[sh.want]):
+		case s.gone || s.leaving && !s.once() || !s.takes(&c.wants[sh.want]):
 			n = 0 // it has left, drains, or takes another turn, which wants others
-		case c.slow || sh.turn != s.turn:
-			n = min(n, s.room(b.queue, s.taken))
+		case c.slow || s.once():
+			n = min(n, s.canTake(b.queue, b.held))
 		}
 		n = min(n, len(*left))
 		if !s.gone {
-			d.tell(c, b, s)
+			d.explain(c, b, s)
 			if n > 0 {
-				s.Deliver((*left)[:n:n], g.Now, c.began)
+				d.deliver(&c.handed, s, (*left)[:n:n], g.Now, c.began)
 				*left = (*left)[n:]
 			}
 		}
-		if s.Once {
+		if s.once() {
 			s.done()
 		}
 	}
@@ -315,38 +350,35 @@ func (d *Dispatcher) share(c *call, g engine.Grant, err error, now time.Time) (o
 			orphans = append(orphans, d.rehome(c, i, left, g.Now, now)...)
 		}
 	}
-	if failed > 0 && !d.closed {
-		d.log.Warn("the engine could not be asked for messages", "queue", c.wants[0].Queue, "queues", failed, "error", failure)
-	}
 	return orphans
 }
 
-// tell tells a subscription what an answer says of a queue beside its messages. Called
-// with d.mu held.
-func (d *Dispatcher) tell(c *call, b *belief, s *Subscription) {
-	if s.Noted != nil && (b.expired > 0 || b.died > 0) {
-		s.Noted(b.queue, b.expired, b.died) // to one alone, so that none is counted twice
+// explain tells a subscription what an answer says of a queue beside its messages.
+// Called with d.mu held.
+func (d *Dispatcher) explain(c *call, b *belief, s *Subscription) {
+	if b.expired > 0 || b.died > 0 {
+		d.note(&c.handed, s, b.queue, b.expired, b.died) // to one alone, so that none is counted twice
 		b.expired, b.died = 0, 0
 	}
 	s.hold(b)
-	if b.err != nil && s.told != c.round && (!s.Once || d.hopeless(s)) {
+	if b.err != nil && s.told != c.round && (!s.once() || s.hopeless()) {
 		s.told = c.round
-		s.Fail(b.err)
+		d.fail(&c.handed, s, b.err)
 	}
 }
 
-// rehome hands leases of whoever has gone to others who wait for such. It returns what
-// is left. Called with d.mu held.
+// rehome hands leases that are left to others who wait for such. It returns what is
+// left then. Called with d.mu held.
 func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now time.Time) []engine.Lease {
 	w, b := &c.wants[want], c.beliefs[want]
 	for l := b.seats.first; l != nil && len(ls) > 0; l = l.next {
 		s := l.of
-		if !s.takes(w) || s.over(now) {
+		if !s.takes(w) || s.over(now) || s.once() && s.answer.ended {
 			continue
 		}
-		if n := min(s.room(b.queue, s.taken), len(ls)); n > 0 {
+		if n := min(s.canTake(b.queue, b.held), len(ls)); n > 0 {
 			s.hold(b)
-			s.Deliver(ls[:n:n], engineNow, c.began)
+			d.deliver(&c.handed, s, ls[:n:n], engineNow, c.began)
 			ls = ls[n:]
 		}
 	}

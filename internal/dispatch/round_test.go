@@ -17,22 +17,63 @@ type unasked struct{ engine.Engine }
 func (unasked) Watch(func(string)) func()         { return func() {} }
 func (unasked) Capabilities() engine.Capabilities { return engine.Capabilities{} }
 
+// unrun is a dispatcher that nothing runs.
+func unrun() *Dispatcher {
+	var caps engine.Capabilities
+	caps.GiveBack = true
+	d := New(unasked{}, caps, slog.New(slog.DiscardHandler), 1_000_000)
+	d.running = true
+	return d
+}
+
+// numbered are the names of n queues.
+func numbered(n int) []string {
+	queues := make([]string, n)
+	for i := range queues {
+		queues[i] = strconv.Itoa(i)
+	}
+	return queues
+}
+
+// ofWorker is the subscription of a worker that has room for n messages.
+func ofWorker(n int, queues ...string) *Subscription {
+	s := &Subscription{Queues: queues, Spread: true, Room: new(Room)}
+	s.Room.Free.Store(int64(n))
+	s.Room.Ahead.Store(int64(n))
+	return s
+}
+
+// ofLease is the subscription of a lease of n messages.
+func ofLease(ctx context.Context, wait time.Duration, n int, queues ...string) *Subscription {
+	return &Subscription{
+		Queues: queues, Spread: true, answer: newAnswer(&Order{Max: n}), asked: make(chan struct{}),
+		ends: ctx.Done(), until: time.Now().Add(wait),
+	}
+}
+
+// planned is what is asked now.
+func (d *Dispatcher) planned() *call {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.plan(time.Now())
+	if c != nil {
+		d.calls = append(d.calls, c)
+	}
+	return c
+}
+
+// nothing is an answer to n wants.
+func nothing(n int) engine.Grant { return engine.Grant{Queues: make([]engine.Granted, n)} }
+
 // Whatever woke the dispatcher, as when the process was suspended past both, the end of
 // a wait is noticed before anything is leased for it.
 func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
-		d.running = true // nobody is to run it
+		d := unrun()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		sub := func(ctx context.Context, wait time.Duration) *Subscription {
-			s := &Subscription{Queues: []string{"q"}, Once: true, Ctx: ctx, Until: time.Now().Add(wait), Asked: make(chan struct{}),
-				Room: func(_ string, taken int) (int, bool) { return 1 - taken, taken >= 1 }}
-			d.Subscribe(s)
-			return s
-		}
-		sub(t.Context(), time.Second)
-		sub(ctx, time.Hour)
+		d.Subscribe(ofLease(t.Context(), time.Second, 1, "q"))
+		d.Subscribe(ofLease(ctx, time.Hour, 1, "q"))
 		b := d.queues["q"]
 		plan := func() (n int) {
 			d.mu.Lock()
@@ -64,7 +105,7 @@ func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 
 // A wait that is over before the first answer is asked for all the same.
 func TestRoundAsksForAllOnce(t *testing.T) {
-	s := &Subscription{Queues: []string{"q"}, Once: true, Ctx: t.Context()}
+	s := ofLease(t.Context(), 0, 1, "q")
 	if s.over(time.Now()) {
 		t.Error("it is over before it was asked for")
 	}
@@ -77,22 +118,16 @@ func TestRoundAsksForAllOnce(t *testing.T) {
 // says that there is more.
 func TestRoundReachesFewOfThousands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
-		d.running = true // nobody is to run it
-		asked := 0
+		d := unrun()
 		for range 5000 {
-			d.Subscribe(&Subscription{Queues: []string{"q"}, Once: true, Spread: true, Ctx: t.Context(), Until: time.Now().Add(time.Hour), Asked: make(chan struct{}),
-				Room: func(_ string, taken int) (int, bool) { asked++; return 1 - taken, taken >= 1 }})
+			d.Subscribe(ofLease(t.Context(), time.Hour, 1, "q"))
 		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
 		for _, want := range []int{reachMin, 2 * reachMin, 4 * reachMin} {
-			asked = 0
-			c := d.plan(time.Now())
-			if n := c.wants[0].Max; n != want || asked > want+1 {
-				t.Errorf("it asks for %d after a look at %d, want %d", n, asked, want)
+			c := d.planned()
+			if n := c.wants[0].Max; n != want || len(c.shares) != want {
+				t.Errorf("it asks for %d of %d, want %d", n, len(c.shares), want)
 			}
-			d.share(c, engine.Grant{Queues: []engine.Granted{{More: true}}}, nil, time.Now())
+			d.conclude(c, engine.Grant{Queues: []engine.Granted{{More: true}}}, nil)
 		}
 		if n := d.queues["q"].spread; n > 0 {
 			t.Errorf("%d that wait on one queue are walked over each time it is asked", n)
@@ -100,31 +135,23 @@ func TestRoundReachesFewOfThousands(t *testing.T) {
 	})
 }
 
-// A round does not ask again for room who has none for any queue.
-func TestRoundLeavesAloneWhoIsFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
-		d.running = true // nobody is to run it
-		queues := make([]string, 1000)
-		for i := range queues {
-			queues[i] = strconv.Itoa(i)
-		}
-		looks := 0
-		d.Subscribe(&Subscription{Queues: queues, Spread: true, Room: func(_ string, taken int) (int, bool) {
-			looks++
-			return 10 - taken, taken >= 10
-		}})
-		d.Subscribe(&Subscription{Queues: []string{"other"}, Room: func(_ string, taken int) (int, bool) { return 1 - taken, taken >= 1 }})
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if c := d.plan(time.Now()); len(c.wants) != 11 || looks != 11 {
-			t.Errorf("%d looks for %d wants", looks, len(c.wants))
-		}
-		if looks = 0; d.plan(time.Now()) != nil || looks != 1 {
-			t.Errorf("%d looks when there is no room", looks)
-		}
-		if !d.short.Load() {
-			t.Error("freed room would not be heard")
-		}
-	})
+// A round ends when nobody has room for any queue.
+func TestRoundEndsWhenAllAreFull(t *testing.T) {
+	d := unrun()
+	some, other := ofWorker(10, numbered(1000)...), ofWorker(1, "other")
+	d.Subscribe(some)
+	d.Subscribe(other)
+	if c := d.planned(); len(c.wants) != 11 {
+		t.Errorf("%d wants", len(c.wants))
+	}
+	if d.planned() != nil || some.full != d.rounds || other.full == d.rounds && d.queues["other"].ready {
+		t.Error("it asks for more than there is room for")
+	}
+	if !d.short.Load() {
+		t.Error("freed room would not be heard")
+	}
+	some.Room.Ahead.Store(12)
+	if c := d.planned(); len(c.wants) != 2 {
+		t.Errorf("%d wants when there is room again", len(c.wants))
+	}
 }

@@ -7,10 +7,8 @@ import (
 
 // Standing is a subscription that is for answer after answer. Its turns begin and end;
 // between two of them nothing is leased for it, and what is known of its queues is kept,
-// so that a turn costs what it brings and not what queues there are.
-//
-// Its functions are called as those of any subscription. All its methods
-// are for one goroutine at a time.
+// so that a turn costs what it brings and not what queues there are. All its methods are
+// for one goroutine at a time.
 type Standing struct {
 	d *Dispatcher
 	s *Subscription
@@ -18,43 +16,50 @@ type Standing struct {
 
 // Stand adds a subscription that has no turn yet, of an engine whose other side does
 // not wait. It is for one answer a turn, and spreads over its queues.
-func (d *Dispatcher) Stand(s *Subscription) *Standing {
+func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
+	s := &Subscription{
+		Queues: queues, Spread: true, stands: true, leaving: true, gone: true, rested: time.Now(),
+		answer: newAnswer(&Order{}), held: make(map[string]struct{}), look: make(chan struct{}, 1),
+	}
 	s.sort()
-	s.Once, s.Spread, s.stands = true, true, true
-	s.leaving, s.gone, s.rested = true, true, time.Now()
 	d.watch()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.admit(s); err != nil {
+		return nil, err
+	}
 	d.enter(s)
 	d.resting++
-	return &Standing{d, s}
+	return &Standing{d, s}, nil
 }
 
-// Demand is what one turn is for.
-type Demand struct {
-	TTR    time.Duration
-	Remote bool
-	Ctx    context.Context // nothing is leased once it has ended
-	Until  time.Time       // nor after this, once all queues have been asked
+// Lease is Dispatcher.Lease of the queues of a Standing, in a turn.
+func (t *Standing) Lease(ctx context.Context, o Order) (Answer, error) {
+	a := newAnswer(&o)
+	a.fills = true
+	t.begin(ctx, &o, a)
+	t.await(ctx, a, o.Wait)
+	return t.d.result(ctx, a, t.end(ctx, company))
 }
 
-// Begin begins a turn.
-func (t *Standing) Begin(o Demand) {
+// begin begins a turn.
+func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 	d, s := t.d, t.s
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	s.answer = a
 	if d.closed {
-		s.Fail(errClientClosed("lease"))
+		a.fail(errClientClosed("lease"))
 		return
 	}
-	s.TTR, s.Remote, s.Ctx, s.Until = o.TTR, o.Remote, o.Ctx, o.Until
+	s.TTR, s.Remote, s.ends, s.until = o.TTR, o.Remote, ctx.Done(), time.Now().Add(o.Wait)
 	if s.parks {
 		for _, q := range s.Queues {
 			d.unpark(d.queues[q])
 		}
 		s.parks = false
 	}
-	s.leaving, s.gone, s.idle, s.told, s.out = false, false, nil, 0, 0
+	s.leaving, s.gone, s.idle, s.told, s.out, s.round = false, false, nil, 0, 0, 0
 	s.turn++
 	d.resting--
 	if s.asks > 0 {
@@ -62,23 +67,69 @@ func (t *Standing) Begin(o Demand) {
 	}
 }
 
-// Quiet reports whether there is nothing to be asked for it now; else it will be told.
-func (t *Standing) Quiet() bool {
+// fillFor is for how long a turn that has got something goes on while there is more.
+const fillFor = 10 * time.Millisecond
+
+// await waits for the end of a turn: when it is full; when it has something and there is
+// nothing else to be had at once; or when the wait is over, and all has been asked.
+func (t *Standing) await(ctx context.Context, a *answer, wait time.Duration) {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	var full <-chan time.Time
+	late := false
+	for {
+		select {
+		case <-a.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-full:
+			return
+		case <-over.C:
+			late = true
+		case <-t.s.look:
+		}
+		came, quiet := t.quiet(late)
+		if quiet {
+			return
+		}
+		if came && full == nil {
+			full = time.After(fillFor)
+		}
+	}
+}
+
+// quiet reports whether something came, and whether a turn of which that is so, or whose
+// wait is over, has nothing to be asked for now; else it will be told.
+func (t *Standing) quiet(late bool) (came, quiet bool) {
 	d, s := t.d, t.s
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if came = len(s.answer.Messages) > 0; !came && !late {
+		return false, false
+	}
 	if s.quiet() {
-		return true
+		return came, true
 	}
 	if !s.awaits {
 		s.awaits = true
 		d.waiting = append(d.waiting, s)
 	}
 	d.kick()
-	return false
+	return came, false
 }
 
-func (s *Subscription) quiet() bool { return s.calls == 0 && s.wasAsked() }
+// quiet reports whether all queues of one that stands have been asked, also those that
+// another's call is asking.
+func (s *Subscription) quiet() bool { return s.calls == 0 && s.busy == 0 && s.wasAsked() }
+
+// wake has a turn look whether it is over.
+func (s *Subscription) wake() {
+	select {
+	case s.look <- struct{}{}:
+	default:
+	}
+}
 
 // hush tells those that are quiet. Called with d.mu held, after a look at what is ready.
 func (d *Dispatcher) hush() {
@@ -89,7 +140,7 @@ func (d *Dispatcher) hush() {
 			s.awaits = false
 		case s.quiet():
 			s.awaits = false
-			s.Quiet()
+			s.wake()
 		default:
 			left = append(left, s)
 		}
@@ -106,18 +157,26 @@ func (d *Dispatcher) leftOut(s *Subscription) {
 	s.out++
 }
 
-// End ends a turn: what a call under way brings is still delivered, until ctx ends or
+// end ends a turn: what a call under way brings is still delivered, until ctx ends or
 // patience is over (0: it has no end). What comes later is given back.
-func (t *Standing) End(ctx context.Context, patience time.Duration) {
+func (t *Standing) end(ctx context.Context, patience time.Duration) (o Outlook) {
 	d, s := t.d, t.s
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s.leaving { // it never began
-		return
+		return o
 	}
 	s.rested = time.Now()
 	d.rest(ctx, patience, s)
 	d.resting++
+	for queue := range s.held {
+		s.answer.tell(queue).Held = true
+	}
+	clear(s.held)
+	if len(s.answer.Messages) == 0 {
+		o = d.outlook(s)
+	}
+	return o
 }
 
 // parkAfter is how long all who wait on a ready queue have to have rested until rounds
@@ -147,13 +206,6 @@ func (d *Dispatcher) unpark(b *belief) {
 		d.ready.add(&b.place)
 		b.parked = false
 	}
-}
-
-// Outlook is what is known of its queues.
-func (t *Standing) Outlook() Outlook {
-	t.d.mu.Lock()
-	defer t.d.mu.Unlock()
-	return t.d.outlook(t.s)
 }
 
 // Leave takes the subscription away, between two turns.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,22 +15,19 @@ import (
 // another comes.
 func TestRoundPassesByWhoRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
-		d.running = true // nobody is to run it
-		queues := make([]string, 1000)
-		for i := range queues {
-			queues[i] = strconv.Itoa(i)
+		d := unrun()
+		st, err := d.Stand(numbered(1000))
+		if err != nil {
+			t.Fatal(err)
 		}
-		room := func(_ string, taken int) (int, bool) { return 50 - taken, taken >= 50 }
-		st := d.Stand(&Subscription{Queues: queues, Room: room})
-		d.Subscribe(&Subscription{Queues: []string{"other"}, Room: room})
+		d.Subscribe(ofWorker(50, "other"))
 		plan := func() (wants, ready int) {
+			if c := d.planned(); c != nil {
+				wants = len(c.wants)
+				d.conclude(c, nothing(wants), nil)
+			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			if c := d.plan(time.Now()); c != nil {
-				wants = len(c.wants)
-				d.share(c, engine.Grant{Queues: make([]engine.Granted, wants)}, nil, time.Now())
-			}
 			for l := d.ready.first; l != nil; l = l.next {
 				ready++
 			}
@@ -46,15 +42,16 @@ func TestRoundPassesByWhoRests(t *testing.T) {
 		if wants, ready := plan(); wants != 1 || ready != 0 {
 			t.Errorf("%d asked, %d ready when it has rested", wants, ready)
 		}
-		d.Subscribe(&Subscription{Queues: []string{"7"}, Room: room})
+		d.Subscribe(ofWorker(50, "7"))
 		if wants, ready := plan(); wants != 1 || ready != 0 {
 			t.Errorf("%d asked, %d ready when another waits for one of its queues", wants, ready)
 		}
-		st.Begin(Demand{Ctx: context.Background(), Until: time.Now().Add(time.Hour)})
+		o := Order{Max: 50, Wait: time.Hour}
+		st.begin(t.Context(), &o, newAnswer(&o))
 		if wants, ready := plan(); wants != 50 || ready != 1000-1-50 {
 			t.Errorf("%d asked, %d ready in its turn", wants, ready)
 		}
-		st.End(context.Background(), 0)
+		st.end(context.Background(), 0)
 		time.Sleep(parkAfter)
 		hint()
 		plan()
@@ -68,52 +65,52 @@ func TestRoundPassesByWhoRests(t *testing.T) {
 // What rounds passed by while a turn took long to end is there for the next.
 func TestTurnBeginsWithAllThatIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
-		d.running = true // nobody is to run it
-		n := 1
-		st := d.Stand(&Subscription{Queues: []string{"a", "b"}, Room: func(_ string, taken int) (int, bool) { return n - taken, taken >= n }})
-		d.Subscribe(&Subscription{Queues: []string{"other"}, Room: func(string, int) (int, bool) { return 0, false }})
-		plan := func() *call {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return d.plan(time.Now())
+		d := unrun()
+		st, err := d.Stand([]string{"a", "b"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		begin := func() { st.Begin(Demand{Ctx: context.Background(), Until: time.Now().Add(time.Hour)}) }
+		d.Subscribe(ofWorker(0, "other"))
+		o := Order{Max: 1, Wait: time.Hour}
+		begin := func() { st.begin(t.Context(), &o, newAnswer(&o)) }
 		begin()
 		time.Sleep(parkAfter)
-		c := plan()
+		c := d.planned()
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			st.End(context.Background(), 0)
+			st.end(context.Background(), 0)
 		}()
 		synctest.Wait()
 		time.Sleep(parkAfter / 2)
-		plan()
+		d.planned()
 		time.Sleep(parkAfter)
-		plan()
-		d.conclude(c, engine.Grant{Queues: make([]engine.Granted, 1)}, nil)
+		d.planned()
+		d.conclude(c, nothing(1), nil)
 		<-ended
 		begin()
-		if c := plan(); c == nil || c.wants[0].Queue != "b" {
+		if c := d.planned(); c == nil || c.wants[0].Queue != "b" {
 			t.Errorf("it asks for %+v, want b", c)
 		}
 	})
 }
 
-// Who stands where all is closed has nothing begun for him.
-func TestStandAfterClose(t *testing.T) {
-	d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler))
+// A closed dispatcher takes nobody in, and fails the turn of one that stands.
+func TestStandAndTurnAfterClose(t *testing.T) {
+	d := New(unasked{}, engine.Capabilities{}, slog.New(slog.DiscardHandler), 10)
+	st, err := d.Stand([]string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	d.Close()
-	var failed error
-	st := d.Stand(&Subscription{Queues: []string{"a"}, Fail: func(err error) { failed = err }})
-	if d.running {
-		t.Error("the dispatcher runs")
+	if _, err := d.Stand([]string{"a"}); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("it stands: %v", err)
 	}
-	st.Begin(Demand{Ctx: context.Background()})
-	if !errors.Is(failed, engine.ErrClosed) {
-		t.Errorf("a turn begins with %v", failed)
+	if _, err := st.Lease(t.Context(), Order{Max: 1, Wait: time.Hour}); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("a turn ends with %v", err)
 	}
-	st.End(context.Background(), 0)
 	st.Leave()
+	if d.named != 0 {
+		t.Errorf("%d queues are counted of nobody", d.named)
+	}
 }

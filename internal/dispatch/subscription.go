@@ -2,59 +2,52 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Subscription is a standing demand for messages of some queues. Its functions
-// must not block; they are called with the dispatcher's lock held.
+// Subscription is a demand for messages of some queues: that of a worker, which has
+// functions, or of a lease, which has an answer. The functions are called without a lock
+// of the dispatcher, by several goroutines at a time, and never after the subscription
+// has left.
 type Subscription struct {
 	Queues []string
 	TTR    time.Duration
 	Remote bool
+	Spread bool // it would rather have something of each queue than all of one
 
-	// Room tells how many more messages of a queue could be started now, when taken
-	// more are on their way already. It must keep that promise until they come. full:
-	// there is none for any queue. Of Limited queues it may tell less than of the
-	// others, whose room is that of the queue "".
-	Room    func(queue string, taken int) (n int, full bool)
-	Limited []string
+	Room *Room
 	// Deliver hands over leases, of one queue or several, never more than there was room for:
 	// now is the engine's clock when it answered, sent ours before it was asked.
 	Deliver func(leases []engine.Lease, now, sent time.Time)
 	// Fail tells that the engine could not be asked. The dispatcher tries again.
 	Fail func(err error)
-	// Noted, if not nil, tells of messages that ended before anybody got them.
+	// Noted tells of messages that ended before anybody got them.
 	Noted func(queue string, expired, died int)
-	// Held, if not nil, tells that more of a queue is ready and held back, as often as that
-	// is found, or is no more. Until it is told it is not so. One that is for one answer and
-	// does not stand is not told that it is no more.
-	Held func(queue string, held bool)
 
-	Spread bool // it would rather have something of each queue than all of one
-
-	// A subscription that is for one answer leaves with it. It fails only when none of
-	// its queues can be asked. Nothing is leased for it once its context has ended, nor,
-	// when its queues have all been asked, after the end of its wait.
-	Once  bool
-	Ctx   context.Context
-	Until time.Time
-	Asked chan struct{} // once: closed when all queues have been asked since it came
-
-	// Quiet tells one that stands, and has asked, that there is nothing to be asked for.
-	Quiet func()
+	// A lease fails only when none of its queues can be asked. Nothing is leased for it
+	// once its context has ended, nor, when its queues have all been asked, after the end
+	// of its wait.
+	answer *answer         // nil: it is a worker's
+	ends   <-chan struct{} // closed when the context ends
+	until  time.Time
+	asked  chan struct{} // closed when all queues have been asked since it came; nil: it stands
 
 	// Guarded by Dispatcher.mu.
 	seats   []link[Subscription] // in the beliefs in its queues
-	seen    int                  // once: how many of its queues have been asked
+	seen    int                  // lease: how many of its queues have been asked
+	failing int                  // how many of its queues could not be asked the last time
 	asks    int                  // spread: how many of its queues are ready
+	busy    int                  // spread: how many of its queues are being asked
 	round   uint64               // spread: the round that left is for
 	left    int                  // spread: how many of its ready queues the round has still to come to
 	full    uint64               // the last round in which it had no room for any queue
 	taken   int                  // messages on the way to it
 	calls   int                  // calls under way for it
+	handing int                  // calls of its functions under way, or about to begin
 	leaving bool                 // nothing more is asked for
 	gone    bool                 // nothing more is delivered
 	told    uint64               // the round of the last call whose failure it was told
@@ -66,7 +59,12 @@ type Subscription struct {
 	awaits  bool                 // stands: it is to be told when it is quiet
 	rested  time.Time            // stands: when the end of its last turn began
 	parks   bool                 // stands: rounds pass by some of its queues
+	held    map[string]struct{}  // stands: queues of which more is held back, which was not told yet
+	look    chan struct{}        // stands: has a token when something came, or it is quiet
 }
+
+// once reports whether it leaves with one answer.
+func (s *Subscription) once() bool { return s.answer != nil }
 
 // Outlook is what is known of a subscription's queues when it leaves.
 type Outlook struct {
@@ -77,10 +75,20 @@ type Outlook struct {
 
 // over reports whether nothing is to be leased for it any more.
 func (s *Subscription) over(now time.Time) bool {
-	return s.leaving || s.Once && (s.Ctx.Err() != nil || s.wasAsked() && !now.Before(s.Until))
+	return s.leaving || s.once() && (s.ended() || s.wasAsked() && !now.Before(s.until))
 }
 
-// wasAsked reports whether all queues of one that is for one answer have been asked.
+// ended reports whether the context of a lease has ended.
+func (s *Subscription) ended() bool {
+	select {
+	case <-s.ends:
+		return true
+	default:
+		return false
+	}
+}
+
+// wasAsked reports whether all queues of a lease have been asked.
 func (s *Subscription) wasAsked() bool {
 	if s.stands {
 		return s.asks <= s.out
@@ -91,15 +99,6 @@ func (s *Subscription) wasAsked() bool {
 // takes reports whether leases asked for by w are such as it wants.
 func (s *Subscription) takes(w *engine.Want) bool { return s.TTR == w.TTR && s.Remote == w.Remote }
 
-// room tells how many more messages of a queue it could start, none below 0.
-func (s *Subscription) room(queue string, taken int) int {
-	n, full := s.Room(queue, taken)
-	if full {
-		return 0
-	}
-	return max(0, n)
-}
-
 // Leave ends a subscription.
 type Leave func(ctx context.Context, patience time.Duration) Outlook
 
@@ -109,18 +108,18 @@ type Leave func(ctx context.Context, patience time.Duration) Outlook
 // is over (0: it has no end), what comes later is given back.
 func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 	s.sort()
-	s.Spread = s.Spread && len(s.Queues) > 1 // whoever does is walked over each time a queue is asked
+	s.Spread = s.Spread && len(s.Queues) > 1 // those that do are walked over each time a queue is asked
 	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
 		return d.poll(lw, s)
 	}
 	d.watch()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return d.refuse(s)
+	if err := d.admit(s); err != nil {
+		return d.refuse(s, err)
 	}
 	d.enter(s)
-	if s.Once && !d.seen(s) {
+	if s.once() && !d.seen(s) {
 		d.fresh = append(d.fresh, s)
 	}
 	d.kick()
@@ -128,10 +127,7 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 }
 
 // sort has a subscription name each queue once, in order.
-func (s *Subscription) sort() {
-	s.Queues = sorted(s.Queues)
-	s.Limited = sorted(s.Limited)
-}
+func (s *Subscription) sort() { s.Queues = sorted(s.Queues) }
 
 func sorted(queues []string) []string {
 	queues = slices.Clone(queues)
@@ -156,8 +152,11 @@ func (d *Dispatcher) enter(s *Subscription) {
 		}
 		d.unpark(b)
 		s.hold(b)
-		if b.err != nil && s.Once && s.Until.IsZero() {
-			d.ask(b) // it cannot wait for the next try
+		if b.err != nil {
+			s.failing++
+			if s.once() && s.until.IsZero() {
+				d.ask(b) // it cannot wait for the next try
+			}
 		}
 		s.seats[i].of = s
 		b.seats.add(&s.seats[i])
@@ -165,6 +164,9 @@ func (d *Dispatcher) enter(s *Subscription) {
 			b.spread++
 			if b.ready {
 				s.asks++
+			}
+			if b.busy {
+				s.busy++
 			}
 		}
 	}
@@ -175,9 +177,41 @@ func (d *Dispatcher) enter(s *Subscription) {
 	}
 }
 
-// refuse tells a subscription that the client is closed.
-func (d *Dispatcher) refuse(s *Subscription) Leave {
-	s.Fail(errClientClosed("lease"))
+// admit notes the queues that a lease waits on, unless the client is closed or they are
+// too many. Called with d.mu held.
+func (d *Dispatcher) admit(s *Subscription) error {
+	switch {
+	case d.closed:
+		return errClientClosed("lease")
+	case !s.once():
+	case d.named+len(s.Queues) > d.most:
+		return &engine.Error{Op: "lease", Err: engine.ErrLimit, Hint: fmt.Sprintf(
+			"all that wait for messages would name %d queues; at most %d are allowed: wait for fewer queues, or allow more (Config.MaxWaitQueues)", d.named+len(s.Queues), d.most)}
+	default:
+		d.named += len(s.Queues)
+	}
+	return nil
+}
+
+// dismiss notes that a subscription waits on its queues no more. Called with d.mu held.
+func (d *Dispatcher) dismiss(s *Subscription) {
+	delete(d.subs, s)
+	if s.once() {
+		d.named -= len(s.Queues)
+	}
+}
+
+// refuse fails a subscription that was not admitted. It is called with d.mu held, which
+// it lets go of meanwhile.
+func (d *Dispatcher) refuse(s *Subscription, err error) Leave {
+	s.gone = true
+	if s.once() {
+		s.answer.fail(err)
+	} else {
+		d.mu.Unlock()
+		s.Fail(err)
+		d.mu.Lock()
+	}
 	return func(context.Context, time.Duration) Outlook { return Outlook{} }
 }
 
@@ -189,7 +223,7 @@ func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subsc
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rest(ctx, patience, s)
-	if s.Once && !s.stands && s.seen < len(s.Queues) {
+	if s.asked != nil && s.seen < len(s.Queues) {
 		d.fresh = slices.DeleteFunc(d.fresh, func(o *Subscription) bool { return o == s })
 	}
 	o := d.outlook(s)
@@ -208,7 +242,15 @@ func (d *Dispatcher) rest(ctx context.Context, patience time.Duration, s *Subscr
 		await(ctx, patience, idle)
 		d.mu.Lock()
 	}
-	s.gone = true
+	d.depart(s)
+}
+
+// depart has nothing more delivered to a subscription, once what is being delivered has
+// been. Called with d.mu held, which it lets go of while it waits.
+func (d *Dispatcher) depart(s *Subscription) {
+	for s.gone = true; s.handing > 0; {
+		d.handed.Wait()
+	}
 }
 
 // outlook is what is known of a subscription's queues. Called with d.mu held.
@@ -232,7 +274,7 @@ func (d *Dispatcher) outlook(s *Subscription) (o Outlook) {
 
 // remove takes out a subscription that rests. Called with d.mu held.
 func (d *Dispatcher) remove(s *Subscription) {
-	delete(d.subs, s)
+	d.dismiss(s)
 	for i, q := range s.Queues {
 		b := d.queues[q]
 		b.seats.remove(&s.seats[i])
@@ -255,7 +297,7 @@ func (d *Dispatcher) seen(s *Subscription) bool {
 		}
 		s.seen++
 	}
-	close(s.Asked)
+	close(s.asked)
 	return true
 }
 
@@ -279,11 +321,4 @@ func await(ctx context.Context, patience time.Duration, done <-chan struct{}) bo
 
 // hopeless reports whether none of the subscription's queues can be asked. Called with
 // d.mu held.
-func (d *Dispatcher) hopeless(s *Subscription) bool {
-	for _, q := range s.Queues {
-		if d.queues[q].err == nil {
-			return false
-		}
-	}
-	return true
-}
+func (s *Subscription) hopeless() bool { return s.failing == len(s.Queues) }

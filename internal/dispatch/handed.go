@@ -1,0 +1,81 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// handed is something that a worker is to be told: leases, what ended in a queue, or why
+// the engine could not be asked. What is for a lease goes into its answer at once.
+type handed struct {
+	s             *Subscription
+	leases        []engine.Lease
+	now, sent     time.Time
+	queue         string
+	expired, died int
+	err           error
+}
+
+// hand gathers something for a worker. Called with d.mu held.
+func hand(all *[]handed, h handed) {
+	h.s.handing++
+	*all = append(*all, h)
+}
+
+// deliver hands over leases for which there is room: that of a worker is kept until it
+// has them. Called with d.mu held.
+func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lease, now, sent time.Time) {
+	if !s.once() {
+		s.taken += len(leases)
+		hand(all, handed{s: s, leases: leases, now: now, sent: sent})
+		return
+	}
+	s.answer.add(leases, now)
+	if s.stands {
+		s.wake()
+	}
+}
+
+// note tells what ended in a queue. Called with d.mu held.
+func (d *Dispatcher) note(all *[]handed, s *Subscription, queue string, expired, died int) {
+	if s.once() {
+		s.answer.noted(queue, expired, died)
+	} else {
+		hand(all, handed{s: s, queue: queue, expired: expired, died: died})
+	}
+}
+
+// fail tells that the engine could not be asked. Called with d.mu held.
+func (d *Dispatcher) fail(all *[]handed, s *Subscription, err error) {
+	if s.once() {
+		s.answer.fail(err)
+	} else {
+		hand(all, handed{s: s, err: err})
+	}
+}
+
+// tell tells workers what was gathered for them. Called without a lock.
+func (d *Dispatcher) tell(all []handed) {
+	if len(all) == 0 {
+		return
+	}
+	for i := range all {
+		switch h := &all[i]; {
+		case h.err != nil:
+			h.s.Fail(h.err)
+		case h.leases != nil:
+			h.s.Deliver(h.leases, h.now, h.sent)
+		default:
+			h.s.Noted(h.queue, h.expired, h.died)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range all {
+		s := all[i].s
+		s.taken -= len(all[i].leases)
+		s.handing--
+	}
+	d.handed.Broadcast()
+}

@@ -40,7 +40,7 @@ func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, 
 //
 // Claim returns nil when the message is acked, or settled by handler itself, else what
 // handler returned; joined with ErrLeaseLost when somebody else had decided on the
-// message by then. When there is nothing to take: ErrNotDue, ErrLeased, ErrNotFound. It
+// message by then, or ErrUnconfirmed when it cannot be known. When there is nothing to take: ErrNotDue, ErrLeased, ErrNotFound. It
 // returns within a second of handler when ctx has ended; what the engine was not told yet
 // it is told in the background.
 func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(context.Context, *Message[T]) error, opts ...HandleOption) error {
@@ -55,30 +55,35 @@ func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(c
 	if err != nil {
 		return err
 	}
-	return w.handleOne(ctx, h, l, sent)
+	d := &delivery{w: w, h: h, lease: l, due: l.Due, one: newOne()}
+	if !c.enlist(w) { // closed meanwhile
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+		defer cancel()
+		_, _ = c.eng.Settle(ctx, []engine.Settlement{release(d)})
+		return errClosed("claim", ref.Queue)
+	}
+	return w.handleOne(ctx, d, sent)
 }
 
 // handleOne handles one lease, which was asked for at sent, on the caller's
 // goroutine.
-func (w *Worker) handleOne(ctx context.Context, h *handling, l Lease, sent time.Time) error {
-	d := &delivery{w: w, h: h, lease: l, due: l.Due, one: newOne()}
-	if l.TTR > 0 {
-		d.term = termFor(sent, l.TTR)
+func (w *Worker) handleOne(ctx context.Context, d *delivery, sent time.Time) error {
+	if d.lease.TTR > 0 {
+		d.term = termFor(sent, d.lease.TTR)
 	}
 	w.base = ctx
 	w.tasks.Go(w.keep)
-	defer func() {
-		w.mu.Lock()
-		w.ended = true
-		w.mu.Unlock()
-		w.kick()
-	}()
 	w.mu.Lock()
 	w.enter(d, w.now())
 	w.running++
-	h.running++
+	d.h.running++
 	unsure := d.unsure
 	w.mu.Unlock()
+	go func() {
+		<-w.stopped // by Close, or when the engine knows the result
+		_ = w.drain("claim")
+		w.c.dismiss(w)
+	}()
 	if unsure {
 		<-d.one.sure
 	}
@@ -89,10 +94,28 @@ func (w *Worker) handleOne(ctx context.Context, h *handling, l Lease, sent time.
 	return d.one.result(ctx, d)
 }
 
+// unbegun is why the handler of a claim was not begun.
+func (w *Worker) unbegun() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if errors.Is(w.broken, ErrClosed) {
+		return w.broken
+	}
+	return errLapsed
+}
+
 // one is what a delivery that is no worker's tells the goroutine that runs it.
 type one struct {
 	sure    chan struct{}       // closed when its lease need not be confirmed any more
 	settled chan engine.Settled // what the engine says of it
+}
+
+// tell tells the claim what the engine says of its message, after which the worker ends.
+func (d *delivery) tell(s engine.Settled) {
+	if d.one != nil {
+		d.one.settled <- s
+		d.w.end(errConcluded)
+	}
 }
 
 func newOne() *one { return &one{make(chan struct{}), make(chan engine.Settled, 1)} }
@@ -112,8 +135,8 @@ func (o *one) result(ctx context.Context, d *delivery) error {
 			s.Err = ctx.Err()
 		}
 	}
-	if d.started.IsZero() && s.Err == nil {
-		s.Err = errLapsed
+	if d.started.IsZero() && s.Err == nil && !d.again {
+		s.Err = d.w.unbegun()
 	}
 	err := fail("claim", ref, s.Err)
 	switch {

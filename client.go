@@ -150,8 +150,8 @@ const (
 	leftPatience = 5 * time.Second
 )
 
-// Close first ends the client's workers and waits until they have drained, each for
-// its DrainTimeout and what comes after it at most, so that no result is lost; their
+// Close first ends the client's workers and claims and waits until they have drained, each
+// for its DrainTimeout and what comes after it at most, so that no result is lost; their
 // handlers may go on using the client. Then it ends waiting leases, and with ErrClosed the
 // pushes and cancels that still wait for others before them, waits for calls in the
 // background, for those that their callers have left, with what these still lease given

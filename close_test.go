@@ -117,3 +117,59 @@ func TestCloseWaitsForLeasesToBeGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// Close waits for the handlers of claims, and for what becomes of their messages.
+func TestCloseWaitsForClaims(t *testing.T) {
+	for name, tc := range map[string]struct {
+		heeds bool          // the handler returns when its context ends
+		runs  time.Duration // else it runs for so long
+		took  time.Duration // of Close
+		state tarry.State   // afterwards
+	}{
+		"finishes": {runs: 10 * time.Second, took: 10 * time.Second, state: tarry.Gone},
+		"too long": {heeds: true, took: tarry.DefaultDrainTimeout, state: tarry.Ready},
+		"never":    {runs: time.Hour, took: tarry.DefaultDrainTimeout + 5*time.Second, state: tarry.Leased},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eng := memengine.New(nil)
+			synctest.Test(t, func(t *testing.T) {
+				c := tarry.New(eng, nil)
+				p := push(t, c, "q", "x", tarry.Key("k"))
+				done := make(chan error, 1)
+				go func() {
+					done <- bytesTopic.Claim(t.Context(), c, tarry.ByKey("k"), func(ctx context.Context, _ *tarry.Message[string]) error {
+						if tc.heeds {
+							<-ctx.Done()
+							return ctx.Err()
+						}
+						time.Sleep(tc.runs)
+						return nil
+					})
+				}()
+				synctest.Wait()
+				start := time.Now()
+				if err := c.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				if took := time.Since(start); took != tc.took {
+					t.Errorf("closed after %s, want %s", took, tc.took)
+				}
+				info, err := eng.Get(t.Context(), engine.Ref{Queue: "q", ID: p.ID})
+				if tc.state == tarry.Gone && !errors.Is(err, tarry.ErrNotFound) || tc.state != tarry.Gone && info.State != tc.state {
+					t.Errorf("the message is %s, %v; want %s", info.State, err, tc.state)
+				}
+				if tc.heeds && info.Attempt != 0 {
+					t.Errorf("attempt %d was counted", info.Attempt)
+				}
+				if err := <-done; tc.state == tarry.Gone && err != nil {
+					t.Errorf("Claim: %v", err)
+				}
+				if err := bytesTopic.Claim(t.Context(), c, tarry.ByKey("k"), doNothing); !errors.Is(err, tarry.ErrClosed) {
+					t.Errorf("a claim afterwards: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func doNothing(context.Context, *tarry.Message[string]) error { return nil }

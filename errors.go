@@ -1,6 +1,10 @@
 package tarry
 
-import "github.com/tarryhq/tarry/engine"
+import (
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+)
 
 // Error is what every call of this package fails with: the operation, the
 // message concerned, and a hint on what to do. It wraps one of the errors below,
@@ -26,3 +30,8 @@ var (
 	ErrDamaged      = engine.ErrDamaged      // what the store keeps cannot be read; Error.Hint says what mends it
 	ErrClosed       = engine.ErrClosed       // the client is closed
 )
+
+// ErrUnconfirmed is why what became of a message is not known: its result was told to the
+// engine, the answer was lost, and when it was told again the lease was over. Most likely
+// the first time had counted; else others have decided on the message.
+var ErrUnconfirmed = errors.New("the result was told, but its answer was lost, and the lease is over")

@@ -27,10 +27,11 @@ const (
 	SelfSettled                       // its handler says that it has settled it by itself
 	Stuck                             // its handler has not returned though its context ended 5 s before
 	Unstuck                           // its handler, which was stuck, has returned
+	Unconfirmed                       // its result was told, but whether that counted is not known: see ErrUnconfirmed
 )
 
 var eventNames = [...]string{"", "started", "acked", "dropped", "retried", "snoozed", "released",
-	"buried", "died", "expired", "lease_lost", "engine_failed", "self_settled", "stuck", "unstuck"}
+	"buried", "died", "expired", "lease_lost", "engine_failed", "self_settled", "stuck", "unstuck", "unconfirmed"}
 
 // String returns the kind's name in lower case.
 func (k EventKind) String() string {
@@ -126,5 +127,7 @@ var (
 	lostLease    = trouble.Kind{Text: "a lease was lost while its handler ran", Level: slog.LevelWarn, First: 10}
 	stuckHandler = trouble.Kind{Text: "a handler is stuck: it has not returned though its context has ended", Level: slog.LevelWarn, First: 10}
 	cameAgain    = trouble.Kind{Text: "a message came again while its handler still runs here; it was put off", Level: slog.LevelWarn}
+	unsettled    = trouble.Kind{Text: "a result came too late, or could not be told to the engine", Level: slog.LevelWarn, First: 10}
+	unconfirmed  = trouble.Kind{Text: "results were told, but the engine's answers were lost", Level: slog.LevelInfo}
 	unrenewed    = trouble.Kind{Text: "leases could not be renewed", Level: slog.LevelWarn}
 )

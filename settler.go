@@ -55,6 +55,9 @@ const (
 	// settleLeft is how long the lease of a result that can wait lasts at least.
 	settleLeft = time.Second
 
+	// settleLeast is how long a call may take at least.
+	settleLeast = 250 * time.Millisecond
+
 	// settlePace is the pace across a network: a few calls that tell much leave engine
 	// and network to those who lease.
 	settlePace = 5 * time.Millisecond
@@ -237,7 +240,7 @@ func (s *settler) settle(batch []*delivery, aside bool) {
 		for i, d := range batch {
 			tokens[i] = d.settle
 		}
-		ctx, cancel := context.WithTimeout(engine.Gathered(s.ctx), coalesce.Timeout)
+		ctx, cancel := context.WithTimeout(engine.Gathered(s.ctx), patience(batch))
 		out, err := s.eng.Settle(ctx, tokens)
 		cancel()
 		if err == nil {
@@ -250,6 +253,18 @@ func (s *settler) settle(batch []*delivery, aside bool) {
 		s.log.Warn("results could not be told to the engine", "count", len(batch), "error", err)
 		batch = s.sort(batch, failedAll(len(batch), err))
 	}
+}
+
+// patience is how long a call that tells a batch may take: a quarter of what the leases
+// have left, so that one that hangs is repeated while it is of use.
+func patience(batch []*delivery) time.Duration {
+	p, now := coalesce.Timeout, time.Now()
+	for _, d := range batch {
+		if !d.term.endless() {
+			p = min(p, max(d.term.end().Sub(now)/4, settleLeast))
+		}
+	}
+	return p
 }
 
 func failedAll(n int, err error) []engine.Settled {
@@ -275,6 +290,7 @@ func (s *settler) sort(batch []*delivery, out []engine.Settled) (again []*delive
 			told = batch[:i:i]
 			again = make([]*delivery, 0, len(batch)-i)
 		}
+		d.retold = true
 		again = append(again, d)
 	}
 	s.told(told, out[:len(told)])

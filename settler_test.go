@@ -3,8 +3,10 @@ package tarry_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -124,7 +126,7 @@ func TestSettlementsPassACallThatHangs(t *testing.T) {
 		w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 10 * time.Second})
 		var again atomic.Int32
 		tarry.Handle(w, tarry.NewTopic[string]("q"), func(_ context.Context, m *tarry.Message[string]) error {
-			if m.Attempt > 1 && m.Body != "hangs" {
+			if m.Attempt > 1 {
 				again.Add(1)
 			}
 			return nil
@@ -133,16 +135,141 @@ func TestSettlementsPassACallThatHangs(t *testing.T) {
 		for range 5 {
 			push(t, c, "q", "x", tarry.In(time.Millisecond))
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.Run(ctx) }()
+		stop := run(t, w)
 		pass(time.Minute)
 		if n := again.Load(); n > 0 {
 			t.Errorf("%d messages were handled again", n)
 		}
-		cancel()
-		if err := <-done; !errors.Is(err, tarry.ErrUnavailable) { // of the one that hung
-			t.Errorf("Run: %v", err)
-		}
+		stop()
 	})
+}
+
+// An ack that hangs is told again while its lease holds, whatever that lasts.
+func TestHungAckIsToldAgain(t *testing.T) {
+	for _, ttr := range []time.Duration{time.Second, 5 * time.Second, time.Minute} {
+		t.Run(ttr.String(), func(t *testing.T) {
+			eng := newStage()
+			var calls, handled atomic.Int32
+			eng.settle = func(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+				if calls.Add(1) == 1 {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return eng.Engine.Settle(ctx, s)
+			}
+			bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+				var rec record
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: ttr, Observer: rec.observe})
+				tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+					handled.Add(1)
+					return nil
+				})
+				stop := run(t, w)
+				push(t, c, "q", "x")
+				pass(time.Hour)
+				rec.one(t, tarry.Acked)
+				if handled.Load() != 1 || calls.Load() != 2 {
+					t.Errorf("handled %d times, told %d times", handled.Load(), calls.Load())
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// Whether a result counted whose answer was lost is not known when the lease is over at
+// the repetition: that is no lost lease.
+func TestLostAnswerIsNoLostLease(t *testing.T) {
+	for name, lost := range map[string]func(out []engine.Settled) ([]engine.Settled, error){
+		"call": func([]engine.Settled) ([]engine.Settled, error) { return nil, engine.ErrUnavailable },
+		"item": func(out []engine.Settled) ([]engine.Settled, error) {
+			out[0] = engine.Settled{Err: engine.ErrUnavailable}
+			return out, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eng := newStage()
+			var calls atomic.Int32
+			eng.settle = func(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+				out, err := eng.Engine.Settle(ctx, s)
+				if calls.Add(1) == 1 {
+					return lost(out)
+				}
+				return out, err
+			}
+			synctest.Test(t, func(t *testing.T) {
+				var log logged
+				c := tarry.New(eng, &tarry.Config{Logger: log.logger()})
+				var rec record
+				var errs list[error]
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{Observer: rec.observe, OnError: func(_ tarry.Info, err error) { errs.add(err) }})
+				tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error { return nil })
+				stop := run(t, w)
+				p := push(t, c, "q", "x")
+				pass(time.Minute)
+				gone(t, c, p)
+				if e := rec.one(t, tarry.Unconfirmed); !errors.Is(e.Err, tarry.ErrUnconfirmed) || e.ID != p.ID {
+					t.Errorf("event %+v", e)
+				}
+				if len(rec.of(tarry.LeaseLost))+len(rec.of(tarry.EngineFailed)) > 0 {
+					t.Error("it is told of as lost or failed too")
+				}
+				if all := errs.all(); len(all) != 1 || !errors.Is(all[0], tarry.ErrUnconfirmed) || errors.Is(all[0], tarry.ErrLeaseLost) {
+					t.Errorf("OnError heard %v", all)
+				}
+				stop()
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				if s := log.String(); !strings.Contains(s, "answers were lost") || strings.Contains(s, "came too late") {
+					t.Errorf("the log says %s", s)
+				}
+
+				c = tarry.New(eng, nil)
+				push(t, c, "q", "claimed", tarry.Key("k"))
+				calls.Store(0)
+				err := bytesTopic.Claim(t.Context(), c, tarry.ByKey("k"), func(context.Context, *tarry.Message[string]) error { return nil })
+				if !errors.Is(err, tarry.ErrUnconfirmed) || errors.Is(err, tarry.ErrLeaseLost) {
+					t.Errorf("claim: %v", err)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A worker that ends waits for results that the engine has refused singly and is told
+// again.
+func TestDrainWaitsForWhatIsToldAgain(t *testing.T) {
+	eng := newStage()
+	var calls atomic.Int32
+	eng.settle = func(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
+		if calls.Add(1) <= 4 {
+			return failed(len(s), engine.ErrUnavailable), nil
+		}
+		return eng.Engine.Settle(ctx, s)
+	}
+	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+		w := tarry.NewWorker(c, nil)
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error { return nil })
+		stop := run(t, w)
+		p := push(t, c, "q", "x")
+		synctest.Wait() // the first refusal, and it is set aside
+		if calls.Load() != 1 {
+			t.Fatalf("told %d times", calls.Load())
+		}
+		stop()
+		gone(t, c, p)
+	})
+}
+
+// failed is the answer to n settlements that fail one by one.
+func failed(n int, err error) []engine.Settled {
+	out := make([]engine.Settled, n)
+	for i := range out {
+		out[i].Err = err
+	}
+	return out
 }

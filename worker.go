@@ -192,6 +192,11 @@ func (w *Worker) fail(err error) {
 func (w *Worker) stop(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.end(err)
+}
+
+// end is stop. Called with w.mu held.
+func (w *Worker) end(err error) {
 	if w.broken == nil {
 		w.broken = err
 		close(w.stopped)

@@ -31,6 +31,7 @@ type delivery struct {
 	mixed    bool        // the worker has said something of its policy
 	spent    bool        // it has had its attempts, by the worker's policy
 	dropped  bool        // the guard said no; set and read by the handler's goroutine
+	retold   bool        // the engine was told its result before, and what came of that is not known
 	tokenOut atomic.Bool // its handler has the token, and may settle the message itself
 
 	// Guarded by Worker.mu.
@@ -354,17 +355,13 @@ func (w *Worker) finish(d *delivery) {
 	switch {
 	case d.settle.Do == byHandler:
 		w.observe(d.event(SelfSettled, d.took, nil))
-		if d.one != nil {
-			d.one.settled <- engine.Settled{}
-		}
+		d.tell(engine.Settled{})
 	case !d.lost:
 		w.unsaid++
 		w.sets.add(d)
 	default:
 		d.report(d.unsettled(errTaken))
-		if d.one != nil {
-			d.one.settled <- engine.Settled{Err: errTaken}
-		}
+		d.tell(engine.Settled{Err: errTaken})
 	}
 	switch hand := d.hand; {
 	case hand == nil: // its goroutine ends
@@ -393,11 +390,16 @@ func (w *Worker) finish(d *delivery) {
 
 // settled is told by the settler what became of a result.
 func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
+	for i, d := range ds {
+		if d.retold && !d.told && !d.tokenOut.Load() && errors.Is(out[i].Err, ErrLeaseLost) {
+			out[i].Err = ErrUnconfirmed
+		}
+	}
 	w.mu.Lock()
 	w.unsaid -= len(ds)
 	full := w.unsaid+len(ds) >= maxUnsaid
 	for i := range out {
-		if out[i].Err != nil && !errors.Is(out[i].Err, ErrLeaseLost) {
+		if err := out[i].Err; err != nil && !errors.Is(err, ErrLeaseLost) && err != ErrUnconfirmed {
 			w.failed++
 		}
 	}
@@ -408,13 +410,19 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	}
 	for i, d := range ds {
 		if out[i].Err != nil {
-			d.report(d.unsettled(out[i].Err))
-			if !d.told {
-				w.cfg.Logger.Warn("a result came too late, or could not be told to the engine", d.attrs(d.unsettled(out[i].Err))...)
+			err := d.unsettled(out[i].Err)
+			d.report(err)
+			switch {
+			case out[i].Err == ErrUnconfirmed:
+				w.trouble.Note(unconfirmed, d.lease.Queue, d.attrs(err)...)
+			case !d.told:
+				w.trouble.Note(unsettled, d.lease.Queue, d.attrs(err)...)
 			}
 		}
 		if d.one != nil {
-			d.one.settled <- out[i]
+			w.mu.Lock()
+			d.tell(out[i])
+			w.mu.Unlock()
 		}
 	}
 	if w.cfg.Observer == nil && !w.c.meter.handles() {
@@ -470,6 +478,8 @@ func (d *delivery) outcome(s engine.Settled) EventKind {
 			return 0
 		}
 		return LeaseLost
+	case s.Err == ErrUnconfirmed:
+		return Unconfirmed
 	case s.Err != nil:
 		return EngineFailed
 	}

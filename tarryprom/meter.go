@@ -137,6 +137,7 @@ func (s *series) ended(r result, n int) {
 var byEvent = [math.MaxUint8 + 1]result{
 	tarry.Acked: acked, tarry.Dropped: dropped, tarry.Retried: retried, tarry.Snoozed: snoozed, tarry.Released: released, tarry.Buried: buried,
 	tarry.Died: died, tarry.LeaseLost: leaseLost, tarry.EngineFailed: failed, tarry.SelfSettled: selfSettled,
+	tarry.Unconfirmed: unconfirmed,
 }
 
 // handled counts what became of leases: at once those that follow each other.

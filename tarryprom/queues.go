@@ -80,11 +80,12 @@ const (
 	died
 	leaseLost
 	selfSettled
+	unconfirmed
 	results
 )
 
 var resultNames = [results]string{"", "created", "kept", "replaced", "exists", "leased", "limit", "failed", "removed",
-	"not_found", "not_due", "claimed", "stale", "acked", "dropped", "retried", "snoozed", "released", "buried", "died", "lease_lost", "self_settled"}
+	"not_found", "not_due", "claimed", "stale", "acked", "dropped", "retried", "snoozed", "released", "buried", "died", "lease_lost", "self_settled", "unconfirmed"}
 
 // series are the figures of one queue, each made when it is first needed.
 type series struct {

@@ -47,6 +47,9 @@ func (w *Worker) drain(op string) error {
 	if !w.faults.flush(drainGrace) {
 		w.cfg.Logger.Warn("OnError did not return in time; it is told the rest when it does", "errors", w.faults.untold.Load())
 	}
+	if w.trouble != w.c.trouble {
+		w.trouble.Flush()
+	}
 	flushLog(w.cfg.Logger)
 
 	e := &Error{Op: op, Err: context.DeadlineExceeded}

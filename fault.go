@@ -55,6 +55,25 @@ func (d *delivery) report(err error) {
 	d.w.faults.add(fault{info, err})
 }
 
+// reportFailure tells OnError of a failed handler, or else the log, unless that has the
+// panic already or whoever claimed the message gets the error.
+func (d *delivery) reportFailure() {
+	if d.w.cfg.OnError != nil {
+		d.report(d.err)
+		return
+	}
+	if _, panicked := d.err.(*PanicError); !panicked && d.one == nil {
+		d.w.trouble.Note(handlerFailed, d.lease.Queue, d.attrs(d.err)...)
+	}
+}
+
+// died tells the log that a message is dead, unless OnError has heard why.
+func (w *Worker) died(d *delivery) {
+	if w.cfg.OnError == nil && d.one == nil {
+		w.trouble.Note(messageDied, d.lease.Queue, d.attrs(d.err)...)
+	}
+}
+
 // failed reports whether it is for a failure that the message goes back or dies.
 func (d *delivery) failed() bool {
 	return d.err != nil && (d.settle.Do == engine.Retry || d.settle.Do == engine.Bury)

@@ -2,13 +2,17 @@ package tarry_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/memengine"
 )
 
 // Without a Logger, panics and lost leases are heard where the program logs.
@@ -42,5 +46,101 @@ func TestDefaultLogger(t *testing.T) {
 		if !strings.Contains(log.String(), line) {
 			t.Errorf("the default log lacks %q: %s", line, log.String())
 		}
+	}
+}
+
+// logging runs a worker that is set up by nothing on n messages of each queue, and returns
+// what its client logs.
+func logging(t *testing.T, queues, n int, fails func(m *tarry.Message[string]) error, long time.Duration) (log *logged) {
+	t.Helper()
+	log = new(logged)
+	synctest.Test(t, func(t *testing.T) {
+		c := tarry.New(memengine.New(nil), &tarry.Config{Logger: log.logger()})
+		w := tarry.NewWorker(c, nil)
+		for q := range queues {
+			name := fmt.Sprint("q", q)
+			tarry.Handle(w, tarry.NewTopic[string](name), func(_ context.Context, m *tarry.Message[string]) error { return fails(m) })
+			for range n {
+				push(t, c, name, "x", tarry.MaxAttempts(3), tarry.Backoff(time.Second))
+			}
+		}
+		stop := run(t, w)
+		pass(long)
+		stop()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return log
+}
+
+func alwaysFails(*tarry.Message[string]) error { return errors.New("no route to the mail server") }
+
+// Failures and deaths are heard where the program logs, though nothing was set up.
+func TestFailuresAndDeathsAreLogged(t *testing.T) {
+	log := logging(t, 1, 1, alwaysFails, 10*time.Second).String()
+	failed := strings.Index(log, "a handler failed")
+	dead := strings.Index(log, "a message is dead")
+	if failed < 0 || dead < failed || !strings.Contains(log, "no route to the mail server") || !strings.Contains(log, "queue=q0") || !strings.Contains(log, "attempt=3") {
+		t.Errorf("the log says %s", log)
+	}
+	if log := logging(t, 1, 1, func(*tarry.Message[string]) error { return tarry.Bury(errors.New("hopeless")) }, time.Second).String(); !strings.Contains(log, "a message is dead") {
+		t.Errorf("of a buried message the log says %s", log)
+	}
+	if log := logging(t, 1, 100, func(*tarry.Message[string]) error { return nil }, time.Second).String(); log != "" {
+		t.Errorf("without failures the log says %s", log)
+	}
+}
+
+// However much fails, the log has few lines, and their counts leave nothing out.
+func TestLogOfManyFailuresIsShort(t *testing.T) {
+	for _, queues := range []int{1, 2000} {
+		t.Run(fmt.Sprint(queues, " queues"), func(t *testing.T) {
+			const n = 2000
+			log := logging(t, queues, n/queues, alwaysFails, 5*time.Minute).String()
+			lines, failures, deaths := 0, 0, 0
+			for line := range strings.Lines(log) {
+				lines++
+				var times int
+				_, after, _ := strings.Cut(line, "times=")
+				if _, err := fmt.Sscan(after, &times); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				if strings.Contains(line, "a handler failed") {
+					failures += times
+				} else {
+					deaths += times
+				}
+			}
+			if failures != 3*n || deaths != n {
+				t.Errorf("%d failures were told of %d, %d deaths of %d", failures, 3*n, deaths, n)
+			}
+			if lines > 150 {
+				t.Errorf("%d lines in 5 minutes", lines)
+			}
+		})
+	}
+}
+
+// Deaths that no handler saw are logged too.
+func TestDeathsByLapseAreLogged(t *testing.T) {
+	var log logged
+	synctest.Test(t, func(t *testing.T) {
+		c := tarry.New(memengine.New(nil), &tarry.Config{Logger: log.logger()})
+		push(t, c, "q", "x", tarry.MaxAttempts(1))
+		if _, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1, LeaseOptions: tarry.LeaseOptions{TTR: time.Second}}); err != nil {
+			t.Fatal(err)
+		}
+		w := tarry.NewWorker(c, nil)
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error { return nil })
+		stop := run(t, w)
+		pass(10 * time.Second)
+		stop()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if !strings.Contains(log.String(), "their last lease lapsed") {
+		t.Errorf("the log says %s", log.String())
 	}
 }

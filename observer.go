@@ -124,10 +124,13 @@ func (d *delivery) attrs(err error) []any {
 
 // What the log is told of, at most a line a minute for each queue after the first.
 var (
-	lostLease    = trouble.Kind{Text: "a lease was lost while its handler ran", Level: slog.LevelWarn, First: 10}
-	stuckHandler = trouble.Kind{Text: "a handler is stuck: it has not returned though its context has ended", Level: slog.LevelWarn, First: 10}
-	cameAgain    = trouble.Kind{Text: "a message came again while its handler still runs here; it was put off", Level: slog.LevelWarn}
-	unsettled    = trouble.Kind{Text: "a result came too late, or could not be told to the engine", Level: slog.LevelWarn, First: 10}
-	unconfirmed  = trouble.Kind{Text: "results were told, but the engine's answers were lost", Level: slog.LevelInfo}
-	unrenewed    = trouble.Kind{Text: "leases could not be renewed", Level: slog.LevelWarn}
+	handlerFailed  = trouble.Kind{Text: "a handler failed", Level: slog.LevelWarn}
+	messageDied    = trouble.Kind{Text: "a message is dead", Level: slog.LevelWarn, First: 10}
+	messagesLapsed = trouble.Kind{Text: "messages are dead: their last lease lapsed", Level: slog.LevelWarn, First: 10}
+	lostLease      = trouble.Kind{Text: "a lease was lost while its handler ran", Level: slog.LevelWarn, First: 10}
+	stuckHandler   = trouble.Kind{Text: "a handler is stuck: it has not returned though its context has ended", Level: slog.LevelWarn, First: 10}
+	cameAgain      = trouble.Kind{Text: "a message came again while its handler still runs here; it was put off", Level: slog.LevelWarn}
+	unsettled      = trouble.Kind{Text: "a result came too late, or could not be told to the engine", Level: slog.LevelWarn, First: 10}
+	unconfirmed    = trouble.Kind{Text: "results were told, but the engine's answers were lost", Level: slog.LevelInfo}
+	unrenewed      = trouble.Kind{Text: "leases could not be renewed", Level: slog.LevelWarn}
 )

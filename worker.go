@@ -210,6 +210,7 @@ func (w *Worker) noted(queue string, expired, died int) {
 		w.observeAlone(Event{Kind: Expired, Queue: queue, Count: expired})
 	}
 	if died > 0 {
+		w.trouble.Note(messagesLapsed, queue, "queue", queue, "count", died)
 		w.observeAlone(Event{Kind: Died, Queue: queue, Count: died})
 	}
 }
@@ -256,7 +257,8 @@ type WorkerConfig struct {
 	// why a result could not be told to the engine, such as ErrLeaseLost. The Info has no
 	// Body. It is called for one error after the other, on a goroutine of its own, and
 	// nothing waits for it: what comes while 1000 wait is dropped and counted in the log.
-	// In the end Run waits 5 s at most for it to hear the rest. Default: none.
+	// In the end Run waits 5 s at most for it to hear the rest. Default: Logger is told
+	// of failures and deaths.
 	OnError func(Info, error)
 
 	// Middleware wraps the handlers of all queues, the first outermost.
@@ -268,9 +270,12 @@ type WorkerConfig struct {
 	// end Run waits 5 s at most for it to hear the rest.
 	Observer func(Event)
 
-	// Logger gets panics of handlers, with their stack, and what goes wrong between
-	// worker and engine. Nothing waits for it: see Config.Logger. Default: the client's
-	// logger.
+	// Logger gets panics of handlers, with their stack, lost leases, stuck handlers, what
+	// goes wrong between worker and engine, and without OnError failures of handlers and
+	// deaths of messages. What happens again and again gets a line at once and then one a
+	// minute for each queue, with its count; of deaths, lost leases and stuck handlers the
+	// first ten get one. Beyond 32 such things at a time queues share a line. Nothing
+	// waits for it: see Config.Logger. Default: the client's logger.
 	Logger *slog.Logger
 }
 

@@ -333,7 +333,7 @@ func (d *delivery) interrupted(err error) bool {
 // go on with who is next in line.
 func (w *Worker) finish(d *delivery) {
 	if d.failed() {
-		d.report(d.err)
+		d.reportFailure()
 	}
 	w.mu.Lock()
 	w.kept.remove(d)
@@ -423,6 +423,11 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			w.mu.Lock()
 			d.tell(out[i])
 			w.mu.Unlock()
+		}
+	}
+	for i, d := range ds {
+		if kind := d.outcome(out[i]); kind == Died || kind == Buried {
+			w.died(d)
 		}
 	}
 	if w.cfg.Observer == nil && !w.c.meter.handles() {

@@ -88,6 +88,7 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 	if w.drain == 0 {
 		cfg.DrainTimeout = -1
 	}
+	cfg.OnError = func(tarry.Info, error) {} // each message gets a line below
 	if !w.quiet {
 		cfg.Observer = func(e tarry.Event) {
 			if line := tell(e); line != "" {

@@ -28,11 +28,6 @@ type Fault struct {
 	// it may as well have happened, whole.
 	Harmless bool
 
-	// Returns says that what was leased without an answer comes back, as if it had
-	// never been leased but that the token of a lease before it is over, a little later. A lease may then have found less than is
-	// there: one part of an engine of several parts did not answer.
-	Returns bool
-
 	// Anywhere says that it may strike in any call and chore, each of whose messages may
 	// then have been changed or not, and that it may end the engine later on, which Reopen,
 	// required, is to find out.
@@ -95,27 +90,19 @@ func (p *player) suffer(s step) {
 	if p.fault.Reopen != nil {
 		p.e = p.fault.Reopen(p.b.T, p.e)
 	}
-	returns := p.fault.Returns && (s.kind == "lease" || s.kind == "claim")
 	if p.problem == "" && p.fault.Reopen == nil {
 		p.outlive()
 		return
 	}
-	if p.problem == "" || !p.failed && !returns {
+	if p.problem == "" || !p.failed {
 		return
 	}
 	p.swept = swept
-	if returns {
-		p.forgetLapsed(before)
-	}
 	failure, outcomes := p.problem, []*Model{before}
-	if !p.fault.Harmless && !returns {
+	if !p.fault.Harmless {
 		outcomes = append(outcomes, p.identify(p.m, before))
 	}
 	problems := p.becomes(outcomes)
-	for giveUp := time.Now().Add(patience); problems != "" && returns && time.Now().Before(giveUp); {
-		time.Sleep(2 * time.Millisecond)
-		problems = p.becomes(outcomes)
-	}
 	if problems != "" {
 		p.failf("the call failed (%s) and left what is neither as before nor as after it:%s", failure, problems)
 	}

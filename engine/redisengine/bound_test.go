@@ -207,12 +207,6 @@ func TestNoScriptDoesMuch(t *testing.T) {
 			_, err := e.Cancel(t.Context(), refs)
 			return err
 		}},
-		{"reclaim", gone, func(e *Engine) error {
-			s := e.queue("q").shards[0]
-			e.reclaim(s, "seed", s.lane())
-			e.tasks.Wait()
-			return nil
-		}},
 	} {
 		e := prepare(c.of, 1)
 		m := newMonitor(t, s)

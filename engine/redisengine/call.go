@@ -153,7 +153,6 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 type question struct {
 	script *script
 	shard  *shard
-	keys   []string // nil: those of the shard
 	args   []string
 }
 
@@ -230,10 +229,7 @@ func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []
 	reqs := make([]request, len(qs))
 	for i, q := range qs {
 		q.args[1], q.args[2] = e.channel, q.shard.hint
-		keys := q.keys
-		if keys == nil {
-			keys = q.shard.keys
-		}
+		keys := q.shard.keys
 		if q.script.keeps {
 			keys = append(slices.Clip(keys), q.shard.answers+strconv.FormatUint(e.asked.Add(1), 36))
 		}

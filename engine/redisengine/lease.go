@@ -8,7 +8,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -117,18 +116,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		if e.forget {
 			mode = "forget"
 		}
-		lane := noLane
-		if !e.forget {
-			lane = s.lane()
-		}
-		a := e.ask(ctx, []question{{
-			script: claimScript, shard: s, keys: s.keysOf(lane), args: with(id, key, ttr, secret, mode, takenMillis),
-		}}, patient())[0]
-		if a.err != nil && fateOf(a.err) == attempt.Unknown {
-			e.reclaim(s, secret, lane)
-			return a.err
-		}
-		s.leaveLane(lane)
+		a := e.ask1(ctx, claimScript, s, id, key, ttr, secret, mode)
 		if a.err != nil {
 			return a.err
 		}

@@ -95,7 +95,6 @@ var (
 	redriveScript    = telling(false, "message", "redrive")
 	pauseScript      = telling(false, "pause")
 	clearScript      = newScript(false, "shard", "sweep", "clear")
-	reclaimScript    = newScript(false, "shard", "message", "limit", "take", "reclaim")
 	configureScript  = telling(false, "message", "sweep", "configure")
 	spreadScript     = repeatable(newScript(false, "shard", "message", "sweep", "spread"))
 	settingsScript   = looking("shard", "settings")

@@ -16,7 +16,7 @@ import (
 
 var allScripts = []*script{
 	pushScript, leaseScript, claimScript, settleScript, cancelScript, rescheduleScript, getScript, listScript, fetchScript, countScript,
-	configureScript, spreadScript, settingsScript, forecastScript, purgeScript, redriveScript, pauseScript, clearScript, reclaimScript, openScript, idsScript, registerScript, forgetScript,
+	configureScript, spreadScript, settingsScript, forecastScript, purgeScript, redriveScript, pauseScript, clearScript, openScript, idsScript, registerScript, forgetScript,
 }
 
 // everyCall makes all calls of an engine once, each of which must do something, with
@@ -108,11 +108,6 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 		{"clear", func() (bool, error) {
 			a := e.ask1(ctx, clearScript, e.queue("q").shards[0])
 			return len(a.values) == 0, a.err
-		}},
-		{"reclaim", func() (bool, error) {
-			s := e.queue("q").shards[0]
-			a := e.ask(ctx, []question{{script: reclaimScript, shard: s, keys: s.keysOf(s.lane()), args: with("seed", "0")}}, patient())[0]
-			return len(a.values) == 2, a.err
 		}},
 	} {
 		before()

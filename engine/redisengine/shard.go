@@ -25,7 +25,6 @@ type shard struct {
 	queue string
 	n     int
 	keys  []string // as KEYS of lua/shard.lua
-	taken string   // begins the keys where this engine's leases are noted
 	hint  string   // what a script tells others, but for the due
 
 	// answers begins the keys in which scripts keep what they have answered for a while;
@@ -36,14 +35,12 @@ type shard struct {
 	down  atomic.Bool // it did not answer when it was asked last
 	dark  atomic.Bool // it is not asked for leases until a probe is answered
 
-	mu       sync.Mutex
-	held     bool       // the settings hold messages back until then
-	next     int64      // nothing happens before this; never: nothing is known to come
-	wakes    int64      // how often it had woken others by then
-	asked    time.Time  // when that was learned; zero: not yet
-	lanes    uint64     // those in use
-	turns    uint64     // how often something came up that an answer under way may not know
-	laneKeys [][]string // keys, and the one where the leases of a lane are noted
+	mu    sync.Mutex
+	held  bool      // the settings hold messages back until then
+	next  int64     // nothing happens before this; never: nothing is known to come
+	wakes int64     // how often it had woken others by then
+	asked time.Time // when that was learned; zero: not yet
+	turns uint64    // how often something came up that an answer under way may not know
 
 	fails int // how often in a row it could not be asked
 }
@@ -66,7 +63,6 @@ func newQueue(e *Engine, name string) *queue {
 		for _, key := range keyNames {
 			s.keys = append(s.keys, base+key)
 		}
-		s.taken = base + "taken:" + e.origin + "."
 		q.shards[n] = s
 	}
 	return q

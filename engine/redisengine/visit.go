@@ -35,7 +35,6 @@ type stop struct {
 	look   bool   // ask what it has, before anything is taken
 	share  int    // how many messages to take from it
 	secret string // of the leases
-	lane   int    // where they are noted
 	heads  []head // what it has
 	bytes  int    // of bodies at most
 	swept  int    // how often it had too much to sweep
@@ -156,7 +155,7 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 		for _, v := range visits {
 			for _, s := range v.open {
 				args := v.args(s)
-				qs = append(qs, question{script: leaseScript, shard: s.shard, keys: s.shard.keysOf(s.lane), args: args})
+				qs = append(qs, question{script: leaseScript, shard: s.shard, args: args})
 				whose, which = append(whose, v), append(which, s)
 			}
 			v.open = nil
@@ -190,15 +189,12 @@ func (v *visit) args(s *stop) []string {
 	case v.e.forget:
 		mode = "forget"
 	}
-	s.secret, s.lane = newSecret(), noLane
-	if mode == "lease" {
-		s.lane = s.shard.lane()
-	}
+	s.secret = newSecret()
 	ttr := ""
 	if v.want.TTR > 0 {
 		ttr = strconv.FormatInt(ceil(v.want.TTR, time.Microsecond), 10)
 	}
-	return with(mode, strconv.Itoa(s.share), ttr, s.secret, strconv.Itoa(s.bytes), takenMillis)
+	return with(mode, strconv.Itoa(s.share), ttr, s.secret, strconv.Itoa(s.bytes))
 }
 
 // take takes in the answer of one shard.
@@ -210,14 +206,8 @@ func (v *visit) take(s *stop, a answer) {
 		v.failed++
 		v.cause = a.err
 		v.e.leaseFailed(s.shard, a.err, v.left())
-		if s.lane != noLane && fateOf(a.err) == attempt.Unknown {
-			v.e.reclaim(s.shard, s.secret, s.lane)
-		} else {
-			s.shard.leaveLane(s.lane)
-		}
 		return
 	}
-	s.shard.leaveLane(s.lane)
 	v.us = max(v.us, a.us)
 	more, _ := a.values[0].AsInt64()
 	again, _ := a.values[1].AsInt64()

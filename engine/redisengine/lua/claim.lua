@@ -1,5 +1,5 @@
 -- Takes one message if it is due: ARGV has id, key, the span of the lease
--- ('' for its own), its secret, and "forget" to delete it at once; and see jot.
+-- ('' for its own), its secret, and "forget" to delete it at once.
 -- Answers the clock and what stands in the way, with the due of one that is not due, and
 -- for a limit when the rate lets it pass ('' where too many are leased), else the message.
 tick()
@@ -15,5 +15,4 @@ if permits(1) < 1 then return {us, raw, 'limit', full() and '' or gathers()} end
 local answer = {us, raw, ''}
 take(answer, {m.id}, {m.due}, 1, args[6], args[7], args[8] == 'forget', 1)
 given(1)
-jot(answer, 4, args[7])
 return answer

@@ -1,6 +1,6 @@
 -- Hands out what is due: ARGV has what to do (lease, forget or look), how many at most, the span of the leases
 -- in microseconds ('' for each message's own), their secret, and how many
--- bytes of bodies at most; and see jot.
+-- bytes of bodies at most.
 --
 -- Answers the clock, whether more is ready (2: and held back by the settings), whether to call again because there was
 -- too much to sweep, when something happens next, how often others were woken, how
@@ -152,7 +152,6 @@ if dispose(rares) then
 	end
 	answer[3] = 1
 end
-jot(answer, 9, args[7])
 answer[7] = tonumber(meta[3] or 0) + fallen.expired
 answer[8] = tonumber(meta[4] or 0) + fallen.died
 if answer[7] + answer[8] > 0 then call('HDEL', META, 'expired', 'died') end

@@ -1,10 +1,6 @@
 -- A lease's secret is the same for all leases of one call, and stays with the client that
 -- called, which makes the nonces of its tokens of it: see sealed in lua/settle.lua.
 
--- The ids of what take has handed out that was leased before, each with the secret of that
--- lease: it has lapsed, but would settle still.
-local former = {}
-
 -- begun is the past, up to its key, of a message of the usual policy on its first lease.
 local function begun(flags, due, ends, secret)
 	return struct.pack('>c1BI4I4ddddBc0', 'L', flags, 1, MAX_ATTEMPTS, due, math.huge, ends, 0, #secret, secret)
@@ -39,9 +35,9 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 		else
 			local sound, _, max, ttr, expire
 			if record then sound, flags, _, key, max, ttr, expire = parse(record) end
-			local attempt, expires, before, reason = 0, math.huge, '', ''
+			local attempt, expires, reason = 0, math.huge, ''
 			if sound and pasts[i] then
-				sound, _, _, attempt, _, _, expires, _, _, before, _, reason = story(pasts[i])
+				sound, _, _, attempt, _, _, expires, _, _, _, _, reason = story(pasts[i])
 			elseif sound and expire > 0 then
 				expires = due + expire
 			end
@@ -51,7 +47,6 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 				ends = till or deadline(ttr)
 				state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
 					#secret, secret, #key, key, #reason, reason)
-				if before ~= '' then former[#former + 1] = id .. before end
 			end
 		end
 		if state then
@@ -83,19 +78,4 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 		end
 	end
 	return looked, gone, lapse
-end
-
--- jot notes what take has appended to out from a place on, for a client that gets no
--- answer: the secret, how many ids, the ids, and what is former. KEYS[14], if there is one,
--- is where, and for how many milliseconds ARGV says last.
-local function jot(out, from, secret)
-	if not KEYS[14] or #out < from then return end
-	local taken, t = {secret, ''}, 2
-	for i = from, #out, 4 do
-		t = t + 1
-		taken[t] = out[i]
-	end
-	taken[2] = struct.pack('>I4', t - 2)
-	taken[t + 1] = table.concat(former)
-	call('SET', KEYS[14], table.concat(taken), 'PX', args[#args])
 end

@@ -161,11 +161,12 @@ func (c *lateCall) withheld(t *testing.T, rawURL string) *late {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 	}
-	if err := l.client.Do(l.ctx, l.client.B().ScriptLoad().Script(c.of.text).Build()).Error(); err != nil {
+	text, sha := c.of.source()
+	if err := l.client.Do(l.ctx, l.client.B().ScriptLoad().Script(text).Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
 	does(c.prepare, true)
-	p.Withhold(c.of.sha)
+	p.Withhold(sha)
 	does(c.call, c.of.keeps)
 	does(c.undo, true)
 	return l

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -19,8 +20,11 @@ var sources embed.FS
 
 // script is a Lua script as Redis knows it.
 type script struct {
-	text string
-	sha  string
+	head  string
+	files []string // of folder lua
+	made  sync.Once
+	text  string
+	sha   string
 
 	// still does the same without a write, if less exactly, on a server that takes
 	// none; nil: nothing does.
@@ -35,14 +39,14 @@ type script struct {
 // memory to free more.
 func newScript(grows bool, files ...string) *script {
 	if grows {
-		return compose("#!lua\nlocal still = false\n", files)
+		return &script{head: "#!lua\nlocal still = false\n", files: files}
 	}
-	return compose("#!lua flags=allow-oom\nlocal still = false\n", files)
+	return &script{head: "#!lua flags=allow-oom\nlocal still = false\n", files: files}
 }
 
 // looking makes a script that writes nothing.
 func looking(files ...string) *script {
-	return compose("#!lua flags=no-writes\nlocal still = true\n", files)
+	return &script{head: "#!lua flags=no-writes\nlocal still = true\n", files: files}
 }
 
 // sweeping makes a script that looks at a shard and sweeps it first if it can.
@@ -65,18 +69,24 @@ func repeatable(s *script) *script {
 	return s
 }
 
-func compose(head string, files []string) *script {
-	var b strings.Builder
-	b.WriteString(head)
-	for _, name := range append([]string{"clock"}, files...) {
-		text, err := sources.ReadFile("lua/" + name + ".lua")
-		if err != nil {
-			panic(err) // the file is part of the program
+// source is a script's text, and the name that Redis gives it. It is made when it is first
+// used: most programs use none, or few.
+func (s *script) source() (text, sha string) {
+	s.made.Do(func() {
+		var b strings.Builder
+		b.WriteString(s.head)
+		for _, name := range append([]string{"clock"}, s.files...) {
+			text, err := sources.ReadFile("lua/" + name + ".lua")
+			if err != nil {
+				panic(err) // the file is part of the program
+			}
+			b.Write(text)
 		}
-		b.Write(text)
-	}
-	sum := sha1.Sum([]byte(b.String()))
-	return &script{text: b.String(), sha: hex.EncodeToString(sum[:])}
+		s.text = b.String()
+		sum := sha1.Sum([]byte(s.text))
+		s.sha = hex.EncodeToString(sum[:])
+	})
+	return s.text, s.sha
 }
 
 var (
@@ -223,10 +233,11 @@ func (r *request) again(err error, sent time.Time) retryCause {
 
 func (e *Engine) command(r *request, until time.Time) rueidis.Completed {
 	r.args[0] = e.timeArg(r, until)
+	text, sha := r.script.source()
 	if r.whole {
-		return e.client.B().Eval().Script(r.script.text).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()
+		return e.client.B().Eval().Script(text).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()
 	}
-	return e.client.B().Evalsha().Sha1(r.script.sha).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()
+	return e.client.B().Evalsha().Sha1(sha).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()
 }
 
 // eval1 runs one script.

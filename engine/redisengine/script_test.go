@@ -19,6 +19,30 @@ var allScripts = []*script{
 	configureScript, spreadScript, settingsScript, forecastScript, purgeScript, redriveScript, pauseScript, clearScript, openScript, idsScript, registerScript, forgetScript,
 }
 
+// atStart is how many scripts were made before TestMain.
+var atStart int
+
+func scriptsMade() (n int) {
+	for _, s := range allScripts {
+		if s.text != "" || s.sha != "" || s.still != nil && s.still.text != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// TestScriptsAreMadeWhenUsed, since every program that can open a store pays for what is
+// done before main.
+func TestScriptsAreMadeWhenUsed(t *testing.T) {
+	t.Parallel()
+	if atStart > 0 {
+		t.Errorf("%d scripts were made before anybody used one", atStart)
+	}
+	if text, sha := pushScript.source(); len(sha) != 40 || !strings.Contains(text, "return tell(answer") {
+		t.Errorf("%s is %q", sha, text)
+	}
+}
+
 // everyCall makes all calls of an engine once, each of which must do something, with
 // before in front of each.
 func everyCall(t *testing.T, e *Engine, before func()) {
@@ -146,9 +170,10 @@ func TestScriptsAreSentAgain(t *testing.T) {
 		t.Errorf("scripts were sent whole %d times, and named %d times", sent, named)
 	}
 	for _, sc := range allScripts {
-		m := s.Do("SCRIPT", "EXISTS", sc.sha)
+		text, sha := sc.source()
+		m := s.Do("SCRIPT", "EXISTS", sha)
 		if known, err := m.AsIntSlice(); err != nil || known[0] != 1 {
-			t.Errorf("%v, %v: no call has run %.200s", known, err, sc.text)
+			t.Errorf("%v, %v: no call has run %.200s", known, err, text)
 		}
 	}
 	s.Do("CONFIG", "RESETSTAT")

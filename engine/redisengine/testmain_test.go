@@ -8,6 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	atStart = scriptsMade()
 	flag.Parse()
 	said := make(map[string]bool)
 	flag.Visit(func(f *flag.Flag) { said[f.Name] = true })

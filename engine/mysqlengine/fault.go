@@ -27,8 +27,7 @@ func deadlocked(err error) bool {
 func undone(err error) bool {
 	switch numberOf(err) {
 	case 1062, // duplicate key
-		1242, // more than one row in a subquery: a key has come to be remembered
-		1690: // a number out of range: what was believed is wrong
+		1242: // more than one row in a subquery: a key has come to be remembered
 		return true
 	}
 	return false

@@ -260,9 +260,6 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 		}
 	}
 	insert += ") VALUES "
-	if t.belief != nil && t.patience == sqlengine.Brief {
-		insert = briefly + insert
-	}
 	room := make([]any, 0, 7+len(others))
 	err := t.writeRows(ctx, insert, "", rows, func(s *statement, i int, m *sqlengine.Row) {
 		body, _ := bodyOf(m)
@@ -278,9 +275,6 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	})
 	if err != nil {
 		return err
-	}
-	if t.belief != nil {
-		return nil // that there are no memories
 	}
 	var names []sqlengine.Name
 	for _, m := range rows {

@@ -133,7 +133,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
-	insert, check, believed, move, replace, remove string
+	insert, check, move, replace, remove string
 
 	over, remember, forget string
 
@@ -210,19 +210,17 @@ func statementsOf(prefix string) *statements {
 
 		insert: "INSERT INTO {message} (id, queue, `key`, ends, created, size, body",
 		// It fails when one is remembered.
-		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
-		// Those queues that have the revisions and remember nothing.
-		believed: " FROM {queue} WHERE NOT remembers AND (num, revision) IN (",
-		move:     "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
-		replace:  "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
-		remove:   "DELETE FROM {message} WHERE id IN (?)",
+		check:   "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
+		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
+		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
+		remove:  "DELETE FROM {message} WHERE id IN (?)",
 
 		over: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (by_end) " +
 			"WHERE " + one("m.queue", "?") + " AND m.forgotten >= ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.queue, m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
 		remember: "INSERT INTO {memory} (queue, `key`, id, due, ending, ended, forgotten) VALUES ",
 		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
 
-		tally: "INSERT INTO {tally_change} (queue, `count`, changes) ",
+		tally: "INSERT INTO {tally_change} (queue, `count`, changes) VALUES ",
 		// A count of 0 is by now that of what is ready.
 		stock: "SELECT t.queue, CAST(SUM(t.waiting) AS SIGNED), " + sum("0") + ", " + sum("2") + ", " + sum("3") + ", " + sum("4") + " FROM (" +
 			"SELECT queue, `count` AS c, n, IF(`count` = 1, n, 0) AS waiting FROM {tally} WHERE queue IN (?) AND `count` IN (1, 2, 3, 4) " +
@@ -244,7 +242,7 @@ func statementsOf(prefix string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.believed, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.onSum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)

@@ -45,13 +45,7 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
-		if t.belief != nil && !t.examined {
-			err = t.read(ctx, t.examining("", 1), none)
-		}
-		if err == nil {
-			err = t.write(ctx, say("COMMIT"))
-		}
-		if err == nil {
+		if err = t.write(ctx, say("COMMIT")); err == nil {
 			err = t.send(ctx)
 		}
 	}

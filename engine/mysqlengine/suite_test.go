@@ -26,6 +26,7 @@ func connect(t testing.TB, url string, several bool) *sql.DB {
 		t.Fatal(err)
 	}
 	cfg.InterpolateParams, cfg.MultiStatements = several, several
+	cfg.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
 	c, err := mysql.NewConnector(cfg)
 	if err != nil {
 		t.Fatal(err)

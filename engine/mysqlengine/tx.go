@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -28,8 +27,6 @@ type tx struct {
 	bytes   int
 
 	patience sqlengine.Patience
-	belief   *sqlengine.Belief // to be examined before the commit
-	examined bool
 }
 
 // write queues what has no answer.
@@ -149,39 +146,6 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 	return o, again()
 }
 
-func (t *tx) Believe(ctx context.Context, b sqlengine.Belief) (opened func() sqlengine.Opened, err error) {
-	answer := func() (now time.Time, _ []sqlengine.Heads) { return now, nil }
-	if b.Ask {
-		if answer, err = t.askHeads(ctx, nil); err != nil { // nobody is to be told of what comes first
-			return nil, err
-		}
-	}
-	t.belief, t.patience = &b, b.Patience
-	return func() (o sqlengine.Opened) {
-		o.Now, o.Heads = answer()
-		return o
-	}, nil
-}
-
-// examining is a statement that selects a number greater than 0, and more, unless what the
-// transaction believes is wrong: then the number is too large, which undoes the transaction.
-func (t *tx) examining(first string, number int64, more ...any) *statement {
-	t.examined = true
-	s := say(first+"SELECT ? + ? * (COUNT(*) <> ?", number, int64(math.MaxInt64), len(t.belief.Queues))
-	if at := t.belief.Now; !at.IsZero() {
-		s.say(" OR "+now+" - ? NOT BETWEEN 0 AND ?", at.UnixMicro(), sqlengine.Somewhat.Microseconds())
-	}
-	s.end(")")
-	for _, v := range more {
-		s.end(", ").put(v)
-	}
-	s.end(t.say.believed)
-	for i, q := range t.belief.Queues {
-		s.row(i, q.Num, int64(q.Revision))
-	}
-	return s.end(")")
-}
-
 // none expects nothing of rows.
 func none(*sql.Rows) error { return nil }
 
@@ -209,9 +173,9 @@ func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) error {
 	return t.write(ctx, say(t.say.saveQueue, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0, q.Num))
 }
 
-// Tally writes a row for each count of a queue. With the first goes what examines the belief.
+// Tally writes a row for each count of a queue.
 func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
-	s, n := say(t.say.tally+"VALUES "), 0
+	s, n := say(t.say.tally), 0
 	for len(changes) > 0 {
 		c := changes[0]
 		var of []byte
@@ -222,16 +186,11 @@ func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
 		switch {
 		case c.Count == sqlengine.CountWaiting:
 			continue // is what the minutes add up to
-		case t.belief != nil && !t.examined:
-			if err := t.write(ctx, t.examining(t.say.tally, c.Queue, int64(c.Count), of)); err != nil {
-				return err
-			}
-			continue
 		case n == rowsMost:
 			if err := t.write(ctx, s); err != nil {
 				return err
 			}
-			s, n = say(t.say.tally+"VALUES "), 0
+			s, n = say(t.say.tally), 0
 		}
 		s.row(n, c.Queue, int64(c.Count), of)
 		n++

@@ -226,7 +226,7 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	err := t.pages(ctx, rows, func(p *page) {
 		t.write(t.say.insert, p.ids, p.queues, p.keys, p.dues, engine.DefaultPriority, rows[0].Created, p.expires, p.priorities, p.policies, p.metas, p.bodies)
 	})
-	if err != nil || t.belief != nil { // it is believed that there are no memories
+	if err != nil {
 		return err
 	}
 	var queues []int64

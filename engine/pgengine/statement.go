@@ -16,7 +16,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, forward, backward, ranked, bodies, holding string
 
-	insert, check, examine, move, replace, remove string
+	insert, check, move, replace, remove string
 
 	over, remember, forget string
 
@@ -100,11 +100,6 @@ func say(schema string) *statements {
 		// with no need to wait for an answer.
 		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key),
 			LATERAL (SELECT FROM {memory} m WHERE {key} OFFSET 0) m) THEN 0 ELSE 1 END`,
-		// It divides by zero unless queues have the revisions and remember nothing, and the time
-		// is as believed.
-		examine: `SELECT 1 / CASE WHEN cardinality($1::bigint[]) = (SELECT count(*) FROM unnest($1::bigint[], $2::bigint[]) u(num, revision)
-				JOIN {queue} q ON q.num = u.num AND q.revision = u.revision AND NOT q.remembers)
-			AND ($3::bigint IS NULL OR ` + micros + ` - $3::bigint BETWEEN 0 AND $4::bigint) THEN 1 ELSE 0 END`,
 		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
 				u(id, kind, ends, due, expires, attempt, nonce, last_error) WHERE {id}`,
@@ -153,7 +148,7 @@ func say(schema string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.examine, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {
 		*text = tables.Replace(*text)
 	}

@@ -42,7 +42,6 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
-		t.examine()
 		t.write("COMMIT")
 		err = t.send(ctx)
 	}

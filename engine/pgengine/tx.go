@@ -18,10 +18,9 @@ type sender interface {
 // read or it commits: each batch is one round trip.
 type tx struct {
 	sender
-	store  *store
-	say    *statements
-	batch  *pgx.Batch
-	belief *sqlengine.Belief // to be examined before the commit
+	store *store
+	say   *statements
+	batch *pgx.Batch
 }
 
 // write queues what has no answer.
@@ -75,34 +74,6 @@ func (t *tx) time(now *time.Time) {
 		*now = time.UnixMicro(us).UTC()
 		return err
 	})
-}
-
-func (t *tx) Believe(_ context.Context, b sqlengine.Belief) (func() sqlengine.Opened, error) {
-	var o sqlengine.Opened
-	if wait := waits[b.Patience]; wait != "" {
-		t.write(wait)
-	}
-	t.time(&o.Now)
-	t.heads(b.From, &o.Heads)
-	t.belief = &b
-	return func() sqlengine.Opened { return o }, nil
-}
-
-// examine undoes the transaction if what it believes is wrong.
-func (t *tx) examine() {
-	if t.belief == nil {
-		return
-	}
-	queues, revisions := make([]int64, len(t.belief.Queues)), make([]int64, len(t.belief.Queues))
-	for i, q := range t.belief.Queues {
-		queues[i], revisions[i] = q.Num, int64(q.Revision)
-	}
-	var now *int64
-	if !t.belief.Now.IsZero() {
-		us := t.belief.Now.UnixMicro()
-		now = &us
-	}
-	t.write(t.say.examine, queues, revisions, now, sqlengine.Somewhat.Microseconds())
 }
 
 func (t *tx) Heads(ctx context.Context, from []sqlengine.Floor) (heads []sqlengine.Heads, err error) {

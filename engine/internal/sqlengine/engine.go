@@ -45,7 +45,6 @@ type process struct {
 	present  present
 	met      met
 	seen     seen
-	blind    blind
 	stalls   stalls
 	floors   floors
 	surveys  surveys
@@ -65,7 +64,6 @@ func New(store Store, cfg Config) *Engine {
 	p.present.began = time.Now()
 	p.surveys.ctx, p.surveys.cancel = context.WithCancel(context.Background())
 	p.seen.queues = make(map[int64]view)
-	p.blind.queues = make(map[int64]*luck)
 	p.names.numbers = make(map[string]int64)
 	p.told.until = make(map[int64]int64)
 	p.told.pauses = make(map[int64]int64)

@@ -28,7 +28,7 @@ type undoing int
 
 const (
 	byDeadlock undoing = iota
-	byConflict         // others took a key, or what was believed was wrong
+	byConflict         // others took a key
 	byLocks            // others held something for too long
 	byEnd              // of the connection
 	byQueue            // a queue is to be locked first

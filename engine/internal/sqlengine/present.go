@@ -40,19 +40,8 @@ func (p *present) besides(took time.Duration) time.Duration {
 	return max(0, took-p.trip)
 }
 
-// old reports whether the time should be asked for anew.
-func (p *present) old() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.asked == 0 || time.Since(p.began)-p.asked > askAfter
-}
-
-// askAfter is after how long, while all is well: a clock that goes differently, or that has
-// been set by less than Somewhat, is noticed then.
-const askAfter = 100 * time.Millisecond
-
 // trusted is for how long what is known of a clock is taken for granted, if it is known that
-// well: what a push brings is due so much too late by it.
+// well.
 const (
 	trusted   = 10 * time.Second
 	knownWell = 50 * time.Millisecond

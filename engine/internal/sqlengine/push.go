@@ -89,10 +89,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 		}
 		return nil
 	}
-	done, err := e.pushBlind(ctx, distinct, names, p, e.far(msgs), push)
-	if !done {
-		err = e.do(ctx, "push", distinct, First{Names: names, Patience: p}, boundsPending, push)
-	}
+	err = e.do(ctx, "push", distinct, First{Names: names, Patience: p}, boundsPending, push)
 	if refused, ok := err.(errRefused); ok {
 		for i := range results {
 			if results[i].Err == nil {
@@ -115,13 +112,6 @@ const tellWithin = 2 * lookMost
 // get there at once.
 func (e *Engine) tells(at, ms int64) bool {
 	return e.cfg.Now != nil || at <= ms+tellWithin.Milliseconds()
-}
-
-// far reports whether others are told of none of messages.
-func (e *Engine) far(msgs []engine.Message) bool {
-	_, now, _ := e.span()
-	ms := now.UnixMilli()
-	return !slices.ContainsFunc(msgs, func(m engine.Message) bool { return e.tells(m.Due.Resolve(now), ms) })
 }
 
 // queuesOf returns the numbers of the queues of n items, and each of them once. 0 stands for
@@ -195,7 +185,7 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 	}
 	x := &row{Row: Row{ID: id, Queue: num, Key: in.Key, Created: w.now.UnixMicro()}}
 	w.fill(x, in)
-	x.wait(w.due(in.Due))
+	x.wait(in.Due.Resolve(w.now))
 	x.Expires = expiry(x.Due, &x.Policy)
 	w.enter(x)
 	if s != nil {
@@ -209,14 +199,6 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 		}
 	}
 	return r
-}
-
-// due returns when a message falls due that comes now: at once, or not before its time.
-func (w *work) due(when engine.When) int64 {
-	if when.In > 0 && !w.latest.IsZero() {
-		return when.Resolve(w.latest)
-	}
-	return when.Resolve(w.now)
 }
 
 // fill gives a row what a push brings.
@@ -249,7 +231,7 @@ func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 	}
 	due := x.Due
 	if in.OnConflict != engine.KeepDue {
-		due = w.due(in.Due)
+		due = in.Due.Resolve(w.now)
 	}
 	x.renew()
 	x.wait(due)

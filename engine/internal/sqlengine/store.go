@@ -89,11 +89,6 @@ type Tx interface {
 	// lock, a part of them, are locked, in the order of numbers, before anything is read: who
 	// else locks one waits until the transaction ends. It leaves out what is no queue.
 	Open(ctx context.Context, from []Floor, lock []int64, first First) (Opened, error)
-	// Believe comes first in place of Open: what opened returns, once the transaction has
-	// committed, is the time and the heads that Open would have: maybe no time unless b asks, no
-	// heads where From is nil or Notify does nothing. Insert does not look for memories then.
-	// ErrAgain if in the end it was wrong.
-	Believe(ctx context.Context, b Belief) (opened func() Opened, err error)
 	// Heads is Store.Heads with what this transaction has written, without the time.
 	Heads(ctx context.Context, from []Floor) ([]Heads, error)
 	// Leave is Heads as the transaction leaves them: heads returns them once it has
@@ -145,19 +140,6 @@ type Opened struct {
 	Memories []Memory
 	Ranges   [][]*Row // those of each
 }
-
-// Belief is what a transaction takes for granted.
-type Belief struct {
-	Queues []Queue   // have these revisions, and remember nothing
-	From   []Floor   // from where they are looked at; nil: they are not
-	Now    time.Time // the database's time is this, or later by less than Somewhat; zero: nothing is believed of it
-
-	Ask      bool     // the time is asked for
-	Patience Patience // Endless or Brief
-}
-
-// Somewhat bounds how much later.
-const Somewhat = time.Second
 
 // Messages are the rows of messages.
 type Messages interface {

@@ -24,8 +24,6 @@ type work struct {
 	op  string
 	now time.Time
 	ms  int64
-	// latest is up to when it may be by the database's clock; zero: now is its time.
-	latest time.Time
 
 	heads  []Heads
 	queues map[int64]*Heads // the same

@@ -79,6 +79,7 @@ func lease(t *testing.T, e engine.Engine, most int) []engine.Lease {
 func Run(t *testing.T, bed func(t *testing.T) Bed) {
 	for name, test := range map[string]func(*testing.T, Bed){
 		"gathered pushes":                   pushes,
+		"gathered pushes begun meanwhile":   pushesBegunMeanwhile,
 		"gathered pushes of many keys":      pushesOfMany,
 		"gathered pushes to a full queue":   pushesToBounded,
 		"gathered cancels":                  cancels,
@@ -91,7 +92,6 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a pool of one connection":          alone,
 		"a lease beside a pause":            pauseBeside,
 		"a push that has expired":           pushExpired,
-		"pushes that believe what was seen": believed,
 		"a slow answer":                     slowAnswer,
 		"gathered acks":                     acks,
 		"acks beside a bounded push":        acksBesideBounded,

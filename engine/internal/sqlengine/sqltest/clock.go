@@ -44,18 +44,6 @@ func (t *clockedTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int
 	return o, err
 }
 
-func (t *clockedTx) Believe(ctx context.Context, b sqlengine.Belief) (func() sqlengine.Opened, error) {
-	if !b.Now.IsZero() {
-		b.Now = b.Now.Add(-time.Duration(t.c.by.Load()))
-	}
-	opened, err := t.Tx.Believe(ctx, b)
-	return func() sqlengine.Opened {
-		o := opened()
-		o.Now = t.c.set(o.Now)
-		return o
-	}, err
-}
-
 // openClocked returns an engine that makes no whole look any more, and another process; both by
 // a clock that is set, or the other one alone.
 func openClocked(t *testing.T, bed Bed, both bool) (e, other engine.Whole, by *atomic.Int64) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
 func hour(key string) engine.Message {
@@ -65,6 +66,19 @@ func pushes(t *testing.T, bed Bed) {
 			t.Errorf("a push of the key %s: %v; want %v", key, got, want)
 		}
 	}
+}
+
+// Nor does it wait for who has begun to push a key just after it had looked for that.
+func pushesBegunMeanwhile(t *testing.T, bed Bed) {
+	b := new(between)
+	e := bed.Open(t, func(s sqlengine.Store) sqlengine.Store {
+		b.Store = s
+		return b
+	})
+	tx := bed.Begin(t, bed.Open(t, nil))
+	push(t, e, hour("there"))
+	b.open = func() { push(t, tx, hour("new")) }
+	only(t, 1, gatheredPush(t, e, hour("a"), hour("new"), hour("b"))...)
 }
 
 // However many keys a transaction has, others do not wait for it.

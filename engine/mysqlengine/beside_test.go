@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,15 @@ func TestBesideOthers(t *testing.T) {
 							ok(t, db.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &waits))
 						}
 					},
+					Lose: func(t *testing.T) {
+						for _, text := range []string{
+							"DELETE FROM {queue}", "DELETE FROM {message}", "DELETE FROM {memory}", "DELETE FROM {tally}", "DELETE FROM {tally_change}",
+							"ALTER TABLE {queue} AUTO_INCREMENT = 1", "UPDATE {id_block} SET last = 0",
+						} {
+							_, err := db.ExecContext(t.Context(), strings.NewReplacer("{", prefix+"_", "}", "").Replace(text))
+							ok(t, err)
+						}
+					},
 					Begin: func(t *testing.T, e engine.Engine) sqltest.Transaction {
 						tx := begin(t, e.(*Engine).store.db)
 						in, err := InTx(sqltest.Client{E: e}, tx)
@@ -69,6 +79,8 @@ func TestLastDeadOfMany(t *testing.T) {
 	prefix := newPrefix()
 	t.Cleanup(func() { dropTables(t, db, prefix) })
 	e := openOn(t, db, prefix)
+	nums, err := e.store.Names(t.Context(), []string{"q"}, true)
+	ok(t, err)
 	var last engine.ID
 	for range 20 {
 		r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: "k"}})
@@ -92,7 +104,7 @@ func TestLastDeadOfMany(t *testing.T) {
 	ok(t, e.store.in(t.Context(), "get", func(in *tx) error {
 		before, err := read(in)
 		ok(t, err)
-		row, err := in.LastDead(t.Context(), sqlengine.Name{Queue: 1, Key: "k"}, math.MinInt64, false)
+		row, err := in.LastDead(t.Context(), sqlengine.Name{Queue: nums[0], Key: "k"}, math.MinInt64, false)
 		if err == nil && (row == nil || row.ID != last) {
 			t.Errorf("got %+v; want %d", row, last)
 		}

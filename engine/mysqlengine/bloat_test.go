@@ -28,6 +28,7 @@ func lone(t *testing.T, settings ...string) (e *Engine, db, other *sql.DB) {
 // fill puts messages into queue q that are due from an instant on.
 func fill(t *testing.T, e *Engine, db *sql.DB, from string, n int) {
 	t.Helper()
+	run(t, db, "INSERT INTO tarry_queue (num, name) VALUES (1, 'q')")
 	_, err := e.store.Names(t.Context(), []string{"q"}, true)
 	ok(t, err)
 	run(t, db, fmt.Sprintf("INSERT INTO tarry_message (id, queue, `key`, kind, grave, ends, due, attempt, priority) "+

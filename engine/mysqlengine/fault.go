@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
 // deadlocked reports whether an error is that of transactions that got in each other's way.
@@ -86,8 +87,8 @@ func cut(err error) bool {
 // fault makes an engine.Error of what the database or the way to it says. committing: the
 // call may have been carried out all the same.
 func fault(ctx context.Context, op string, err error, committing bool) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, sqlengine.ErrGone) {
+		return err
 	}
 	var known *engine.Error
 	if errors.As(err, &known) {

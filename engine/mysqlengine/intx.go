@@ -61,11 +61,8 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 		s.several = false
 		return sqlengine.ErrAgain
 	}
-	switch {
-	case errors.Is(err, sql.ErrTxDone):
+	if errors.Is(err, sql.ErrTxDone) {
 		return &engine.Error{Op: op, Err: engine.ErrInvalid, Hint: "the transaction is over"}
-	case errors.Is(err, sqlengine.ErrGone): // made since the transaction began
-		return &engine.Error{Op: op, Err: engine.ErrInvalid, Hint: "begin the transaction with sql.LevelReadCommitted: it does not see the queue"}
 	}
 	if _, undo := s.tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT tarry"); undo != nil {
 		if numberOf(undo) == noSavepoint {

@@ -78,7 +78,7 @@ func TestFencesAreMended(t *testing.T) {
 	prefix := newPrefix()
 	t.Cleanup(func() { dropTables(t, db, prefix) })
 	e := openOn(t, db, prefix)
-	run(t, db, "INSERT INTO "+prefix+"_queue (name) VALUES ('half')")
+	run(t, db, "INSERT INTO "+prefix+"_queue (num, name) VALUES (1, 'half')")
 	for range 2 {
 		for _, queue := range []string{"whole", "half"} {
 			_, err := e.Push(t.Context(), []engine.Message{{Queue: queue}})

@@ -191,11 +191,11 @@ func statementsOf(prefix string) *statements {
 		saveQueue:  "UPDATE {queue} SET paused = ?, settings = ?, revision = ?, base = ?, remembers = ?, keeps = ? WHERE num = ?",
 
 		names:     "SELECT name, num FROM {queue} WHERE name IN (?)",
-		makeNames: "INSERT INTO {queue} (name) VALUES ",
+		makeNames: "INSERT INTO {queue} (num, name) VALUES ",
 		fenced:    "SELECT id FROM {message} WHERE id IN (?)",
 		fence:     "INSERT IGNORE INTO {message} (id, queue, kind, ends, due, grave, attempt) VALUES ",
 		queues:    "SELECT num, name, paused, settings, revision FROM {queue} WHERE name > ? ORDER BY name LIMIT ?",
-		block:     "UPDATE {id_block} SET last = LAST_INSERT_ID(last + ?) WHERE one = 1",
+		block:     "UPDATE {id_block} SET last = LAST_INSERT_ID(GREATEST(last, " + now + ") + ?) WHERE one = 1",
 		same:      "UPDATE {id_block} SET last = last WHERE one = 1",
 
 		byID:       "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) ORDER BY m.id",

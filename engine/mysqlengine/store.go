@@ -142,7 +142,7 @@ func (s *store) Names(ctx context.Context, names []string, make_ bool) (found []
 			for some := range slices.Chunk(slices.Compact(missing), rowsMost) {
 				made := say(s.say.makeNames)
 				for i, name := range some {
-					made.row(i, name)
+					made.row(i, sqlengine.NewNumber(), name)
 				}
 				// Others may have made them by now.
 				if err := t.write(ctx, made.end(" ON DUPLICATE KEY UPDATE num = num")); err != nil {

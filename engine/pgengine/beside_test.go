@@ -1,7 +1,10 @@
 package pgengine
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
@@ -31,6 +34,12 @@ func TestBesideOthers(t *testing.T) {
 				for waits := 0; waits == 0; {
 					ok(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'`, schema).Scan(&waits))
 				}
+			},
+			Lose: func(t *testing.T) {
+				// A failover takes a while.
+				text := `SELECT pg_sleep(0.3); TRUNCATE {queue}, {message}, {memory}, {tally}, {tally_change} RESTART IDENTITY; ALTER SEQUENCE {id_block} RESTART`
+				_, err := pool.Exec(t.Context(), strings.NewReplacer("{", pgx.Identifier{schema}.Sanitize()+".", "}", "").Replace(text), pgx.QueryExecModeSimpleProtocol)
+				ok(t, err)
 			},
 			Begin: func(t *testing.T, e engine.Engine) sqltest.Transaction {
 				tx := begin(t, e.(*Engine).store.pool)

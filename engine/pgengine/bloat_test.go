@@ -38,7 +38,7 @@ func fill(t *testing.T, pool *pgxpool.Pool, schema, rest string, n int) {
 	t.Helper()
 	for _, text := range []string{
 		"ALTER TABLE " + schema + ".message SET (autovacuum_enabled = false)",
-		"INSERT INTO " + schema + ".queue (name) VALUES ('q') ON CONFLICT DO NOTHING",
+		"INSERT INTO " + schema + ".queue (num, name) VALUES (1, 'q') ON CONFLICT DO NOTHING",
 		fmt.Sprintf(`INSERT INTO %s.message (id, queue, key, kind, ends, due, created, attempt, priority, policy)
 			SELECT 1000000000 + i, num, 'k' || i, 0, %s, %[2]s, 0, 0, 1024, '' FROM %[1]s.queue, generate_series(1, %[3]d) i`, schema, rest, n),
 	} {

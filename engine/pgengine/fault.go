@@ -9,13 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
 // fault makes an engine.Error of what the database or the way to it says. committing: the
 // call may have been carried out all the same.
 func fault(ctx context.Context, op string, err error, committing bool) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, sqlengine.ErrGone) {
+		return err
 	}
 	var known *engine.Error
 	if errors.As(err, &known) {
@@ -110,6 +111,7 @@ var meanings = map[string]struct {
 }{
 	"42703": {engine.ErrInvalid, otherTables}, // undefined_column
 	"42P01": {engine.ErrInvalid, otherTables}, // undefined_table
+	"428C9": {engine.ErrInvalid, otherTables}, // generated_always
 	"53100": {engine.ErrNoSpace, "make room on the disk of the server"},
 	"53200": {engine.ErrLimit, "give the server more memory"},
 	"53300": {engine.ErrUnavailable, "raise max_connections of the server, or give processes smaller pools by the option pool"},

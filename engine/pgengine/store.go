@@ -175,7 +175,11 @@ func (s *store) Names(ctx context.Context, names []string, make_ bool) ([]int64,
 	numbers := make([]int64, len(names))
 	return numbers, s.outside(ctx, "queue", func(t *tx) {
 		if make_ {
-			t.write(t.say.makeNames, names)
+			nums := make([]int64, len(names))
+			for i := range nums {
+				nums[i] = sqlengine.NewNumber()
+			}
+			t.write(t.say.makeNames, nums, names)
 		}
 		t.names(names, numbers)
 	})

@@ -11,8 +11,8 @@
 // keys and counts; the Store sends that together with the commit. Others can undo a
 // transaction, by a key that they took first or a lock: it is then run again from nothing.
 //
-// Nothing is kept in the process that has to be right: names of queues, which never
-// change, reserved ids, what was last seen of queues (seen.go), of the database's clock
+// Nothing is kept in the process that has to be right: numbers of queues (names.go), which
+// never change, reserved ids, what was last seen of queues (seen.go), of the database's clock
 // (present.go) and of where there is nothing (floors.go), what was told of queues (told.go)
 // and which leases to give back (held.go).
 package sqlengine

@@ -44,11 +44,18 @@ func (s *ids) some(n int) engine.ID {
 	return first
 }
 
-// add takes ids in, unless greater ones are there: what comes later gets a greater one.
+// add takes ids in, unless greater ones are left: what comes later gets a greater one.
 func (s *ids) add(next, last engine.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if next > s.next {
+	if next > s.next || s.next > s.last {
 		s.next, s.last = next, last
 	}
+}
+
+// drop gives up what is left, in case that somebody else has the same.
+func (s *ids) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next, s.last = 0, 0
 }

@@ -86,7 +86,7 @@ func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
 	g := e.floors.of(queues, timed)
 	sent := time.Now()
-	now, heads, err := e.store.Heads(ctx, g.from)
+	now, heads, err := e.heads(ctx, "lease", g.from)
 	if err != nil {
 		e.floors.drop(g)
 		return now, nil, err

@@ -40,7 +40,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 // lapseAll brings all leases of queues that are over to the present.
 func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error {
 	for {
-		now, heads, err := e.store.Heads(ctx, grounds(queues))
+		now, heads, err := e.heads(ctx, op, grounds(queues))
 		if err != nil {
 			return err
 		}

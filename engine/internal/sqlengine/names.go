@@ -2,14 +2,46 @@ package sqlengine
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
-// names knows the numbers of queues, which never change.
+// names knows the numbers of queues. The number of a queue never changes, and no other queue
+// has ever had it.
 type names struct {
 	mu      sync.RWMutex
 	numbers map[string]int64
+}
+
+// NewNumber draws the number of a new queue. A database that counted them would count some
+// again after a failover that lost transactions, and what a process knows of the old queue
+// would lead it to the new one.
+func NewNumber() int64 { return 1 + rand.Int64N(1<<57) }
+
+// gone turns ErrGone into an error for callers, and forgets the numbers of all queues: the
+// next call asks for them again.
+func (e *Engine) gone(op string, err error) error {
+	if !errors.Is(err, ErrGone) {
+		return err
+	}
+	e.names.mu.Lock()
+	clear(e.names.numbers)
+	e.names.mu.Unlock()
+	if e.cfg.later != nil {
+		return &engine.Error{Op: op, Err: engine.ErrInvalid, Hint: "the transaction does not see the queue: begin it as READ COMMITTED, and try again"}
+	}
+	return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: "a queue is no longer in the database, as after a failover that lost transactions: try again"}
+}
+
+// heads is Store.Heads for callers.
+func (e *Engine) heads(ctx context.Context, op string, from []Floor) (now time.Time, heads []Heads, err error) {
+	now, heads, err = e.store.Heads(ctx, from)
+	return now, heads, e.gone(op, err)
 }
 
 // numbers returns the numbers of queues, 0 for one that is not there and is not to be made.

@@ -99,6 +99,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 		return results, refused.error
 	}
 	if err != nil {
+		e.ids.drop()
 		return nil, err
 	}
 	return results, nil

@@ -2,6 +2,8 @@ package sqlengine
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/tarryhq/tarry/engine"
@@ -17,7 +19,7 @@ func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, st
 	if err != nil || num == 0 {
 		return engine.Settings{}, revision(0), err
 	}
-	_, heads, err := e.store.Heads(ctx, e.floors.from([]int64{num}, rough))
+	_, heads, err := e.heads(ctx, "settings", e.floors.from([]int64{num}, rough))
 	if err != nil {
 		return engine.Settings{}, "", err
 	}
@@ -49,7 +51,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 		}
 		h.Settings = s
 		h.Settings.Defaults = s.Defaults.Clone()
-		h.Revision++
+		h.Revision = uint64(1 + rand.Int64N(math.MaxInt64)) // one that was lost does not come again
 		if s.Rate == 0 {
 			h.Base = 0 // full when there is a rate again
 		}
@@ -69,7 +71,7 @@ func revision(n uint64) string { return strconv.FormatUint(n, 10) }
 // dropDead drops all the dead that the settings of a queue do not let stay.
 func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
 	for more := true; more; {
-		now, heads, err := e.store.Heads(ctx, grounds([]int64{num}))
+		now, heads, err := e.heads(ctx, op, grounds([]int64{num}))
 		if err != nil {
 			return err
 		}

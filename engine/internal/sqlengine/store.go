@@ -28,8 +28,8 @@ type again struct{ reason error }
 func (a *again) Error() string        { return ErrAgain.Error() + ": " + a.reason.Error() }
 func (a *again) Is(target error) bool { return target == ErrAgain }
 
-// ErrGone says that queues have gone, which are never deleted.
-var ErrGone = errors.New("the row of a queue has gone: have other tables been put in place of these?")
+// ErrGone says that there are no queues of some numbers. Nobody deletes a queue.
+var ErrGone = errors.New("a queue has gone")
 
 // ErrInternal marks errors by which the engine undoes a transaction for reasons of its own.
 var ErrInternal = errors.New("undone")
@@ -55,8 +55,8 @@ type Store interface {
 	// Queues lists queues by name, behind after.
 	Queues(ctx context.Context, after string, limit int) ([]Queue, error)
 
-	// IDs reserves at least n ids that nobody had, greater than all before: first to last.
-	// It commits at once.
+	// IDs reserves at least n ids that nobody had, first to last, and commits at once. They go
+	// by the database's clock, so that none is reserved again when that has been lost.
 	IDs(ctx context.Context, n int) (first, last engine.ID, err error)
 
 	// Notify tells other processes that queues may have something sooner, and when; what it

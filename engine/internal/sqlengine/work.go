@@ -174,7 +174,7 @@ func (e *Engine) repeat(ctx context.Context, op string, patience Patience, try f
 			n--
 		case err == errAlone && n < tries:
 		case !errors.Is(err, ErrAgain) && err != errAlone:
-			return err
+			return e.gone(op, err)
 		case n == tries || time.Since(begun) > triesWithin:
 			if a, ok := errors.AsType[*again](err); ok {
 				return a.reason

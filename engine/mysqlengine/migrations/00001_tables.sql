@@ -47,8 +47,9 @@ CREATE TABLE IF NOT EXISTS {{name "memory"}} (
     KEY by_end (queue, forgotten)
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
+-- num is drawn at random.
 CREATE TABLE IF NOT EXISTS {{name "queue"}} (
-    num       BIGINT          NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    num       BIGINT          NOT NULL PRIMARY KEY,
     name      VARBINARY(200)  NOT NULL UNIQUE,
     paused    BIGINT          NOT NULL DEFAULT 0,
     revision  BIGINT          NOT NULL DEFAULT 0,
@@ -77,7 +78,8 @@ CREATE TABLE IF NOT EXISTS {{name "tally_change"}} (
     changes MEDIUMTEXT CHARACTER SET ascii NOT NULL -- JSON: [[minute, n], ...]
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
--- Ids are handed to processes in blocks; last is the last of them.
+-- Ids are handed to processes in blocks; last is the last of them. A block begins no lower than
+-- the microseconds since 1970.
 CREATE TABLE IF NOT EXISTS {{name "id_block"}} (
     one  TINYINT NOT NULL PRIMARY KEY,
     last BIGINT  NOT NULL

@@ -43,8 +43,9 @@ CREATE TABLE {{name "memory"}} (
 -- Those whose time is over first.
 CREATE INDEX memory_forgotten ON {{name "memory"}} (queue, forgotten);
 
+-- num is drawn at random.
 CREATE TABLE {{name "queue"}} (
-    num       bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    num       bigint  NOT NULL PRIMARY KEY,
     name      text    COLLATE "C" NOT NULL UNIQUE,
     paused    bigint  NOT NULL DEFAULT 0,
     revision  bigint  NOT NULL DEFAULT 0,
@@ -72,7 +73,7 @@ CREATE TABLE {{name "tally_change"}} (
     ns      bigint[] NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
--- Ids are handed to processes in blocks of 1000.
+-- Ids are handed to processes in blocks of 1000, whose numbers this and the time add up to.
 CREATE SEQUENCE {{name "id_block"}} AS bigint;
 
 -- +goose Down

@@ -24,6 +24,9 @@ type Bed struct {
 	// Begin begins a transaction of a caller's, in which calls are made by such an engine, on
 	// a connection of its pool. It is rolled back with the test, unless it has been committed.
 	Begin func(t *testing.T, e engine.Engine) Transaction
+	// Lose loses all that has been committed, as a failover to a server that had heard of none
+	// of it does.
+	Lose func(t *testing.T)
 }
 
 // Transaction is one of a caller's.
@@ -85,6 +88,8 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"gathered cancels":                  cancels,
 		"gathered settlements":              settlements,
 		"a late ack beside a push":          lateAck,
+		"a queue that was lost":             lostQueue,
+		"ids that were lost":                lostIDs,
 		"ranked behind those that wait":     ranked,
 		"a purge that had to wait":          purgeWaits,
 		"a redrive that had to wait":        redriveWaits,

@@ -48,6 +48,9 @@ func (e *Engine) cancel(ctx context.Context, refs []engine.Ref, p Patience) ([]e
 	first.Patience = p
 	err = e.do(ctx, "cancel", distinct, first, nil, func(w *work) error {
 		errs = append([]error(nil), refused...)
+		if err := w.findAgain(first.Names); err != nil {
+			return err
+		}
 		if err := w.bury(); err != nil {
 			return err
 		}
@@ -135,7 +138,11 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only alon
 	}
 	var refused error
 	nums := []int64{num}
-	err = e.do(ctx, op, nums, meant([]engine.Ref{ref}, nums), only, func(w *work) error {
+	first := meant([]engine.Ref{ref}, nums)
+	err = e.do(ctx, op, nums, first, only, func(w *work) error {
+		if err := w.findAgain(first.Names); err != nil {
+			return err
+		}
 		err := w.bury()
 		if err != nil {
 			return err

@@ -342,6 +342,18 @@ func (w *work) find(names []Name) error {
 	return nil
 }
 
+// findAgain reads once more who has those of keys that nobody seemed to have. Who has waited
+// for a transaction that put a new message in the place of an old one is shown by PostgreSQL
+// that the old one has gone, and sees the new one by another statement only.
+func (w *work) findAgain(names []Name) error {
+	for _, name := range names {
+		if s := w.seats[name]; s.holder == nil && (s.memory == nil || s.memory == s.stored) {
+			delete(w.seats, name)
+		}
+	}
+	return w.find(names)
+}
+
 // soon notes that a queue may have something at an instant.
 func (w *work) soon(queue, at int64) {
 	if least, ok := w.least[queue]; !ok || at < least {

@@ -90,6 +90,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a late ack beside a push":          lateAck,
 		"a queue that was lost":             lostQueue,
 		"ids that were lost":                lostIDs,
+		"a key beside its replacement":      besideReplacement,
 		"ranked behind those that wait":     ranked,
 		"a purge that had to wait":          purgeWaits,
 		"a redrive that had to wait":        redriveWaits,

@@ -111,7 +111,7 @@ const aheadMost = 8
 // ahead returns what to read of queues at once with the opening of a transaction, in all of
 // which something is expected to be due; else nil.
 func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
-	_, most, fresh := e.span()
+	most, fresh := e.latest()
 	ms := most.UnixMilli() + 1
 	if !fresh || len(queues) > aheadMost || !e.told.expects(queues, ms) || e.floors.untimed(queues) {
 		return nil

@@ -47,13 +47,13 @@ const (
 	knownWell = 50 * time.Millisecond
 )
 
-// span returns between which times the engine's clock is, as far as is known, and whether
+// latest returns the latest that the engine's clock may be at, as far as is known, and whether
 // the database has told its time lately, and that is known well.
-func (e *Engine) span() (least, most time.Time, fresh bool) {
+func (e *Engine) latest() (at time.Time, fresh bool) {
 	p := &e.present
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Since(p.began)
-	at := p.began.Add(now).UTC()
-	return e.clock(at.Add(p.least)), e.clock(at.Add(p.most)), p.asked != 0 && now-p.asked < trusted && p.most-p.least <= knownWell
+	at = e.clock(p.began.Add(now + p.most).UTC())
+	return at, p.asked != 0 && now-p.asked < trusted && p.most-p.least <= knownWell
 }

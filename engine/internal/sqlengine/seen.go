@@ -9,7 +9,7 @@ import (
 )
 
 // seen are queues as this process last saw them: by them a call guesses which queues it must
-// lock, and what it may leave out. The transaction finds out whether that was right.
+// lock. The transaction finds out whether that was right.
 type seen struct {
 	mu      sync.RWMutex
 	queues  map[int64]view
@@ -18,10 +18,9 @@ type seen struct {
 
 // view is what is seen of a queue.
 type view struct {
-	name      string
-	settings  *engine.Settings // nil: none is set
-	revision  uint64
-	remembers bool
+	name     string
+	settings *engine.Settings // nil: none is set
+	revision uint64
 }
 
 // note takes note of what a transaction has seen.
@@ -30,7 +29,7 @@ func (s *seen) note(heads []Heads) {
 	s.mu.RLock()
 	for i := range heads {
 		h := &heads[i]
-		if v, ok := s.queues[h.Num]; !ok || v.revision != h.Revision || v.remembers != h.Remembers {
+		if v, ok := s.queues[h.Num]; !ok || v.revision != h.Revision {
 			news = append(news, h)
 		}
 	}
@@ -41,7 +40,7 @@ func (s *seen) note(heads []Heads) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range news {
-		v := view{name: h.Name, revision: h.Revision, remembers: h.Remembers}
+		v := view{name: h.Name, revision: h.Revision}
 		if s.queues[h.Num].settings != nil {
 			s.limited--
 		}
@@ -68,25 +67,6 @@ func (s *seen) of(queues []int64, only alone) (lock []int64) {
 	}
 	slices.Sort(lock)
 	return lock
-}
-
-// plain returns queues as they were seen, or nil, unless all were, and none remembers keys
-// or has settings for which only holds.
-func (s *seen) plain(queues []int64, only alone) []Queue {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	plain := make([]Queue, len(queues))
-	for i, q := range queues {
-		v, ok := s.queues[q]
-		if !ok || v.remembers || v.settings != nil && only(v.settings) {
-			return nil
-		}
-		plain[i] = Queue{Num: q, Name: v.name, Revision: v.revision}
-		if v.settings != nil {
-			plain[i].Settings = *v.settings
-		}
-	}
-	return plain
 }
 
 // name tells of which queues leases were that were settled.

@@ -530,7 +530,7 @@ func (w *work) conclude() {
 	// In a transaction of a caller's it was long ago what queues had first: what is due of
 	// that may be gone by now.
 	old := w.e.cfg.later != nil
-	_, now, _ := w.e.span()
+	now, _ := w.e.latest()
 	ms := now.UnixMilli()
 	var hints []string
 	var notices []Sooner

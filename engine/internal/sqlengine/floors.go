@@ -96,6 +96,7 @@ type glance struct {
 
 const (
 	lookCheap = 5 * time.Millisecond   // whole looks that take less are made all the time
+	lookMany  = 50 * time.Millisecond  // a look at many that takes more may do so because of one
 	lookShare = 20                     // the others take one of so many parts of the time
 	lookLeast = time.Second            // how long after one that is timed the next one is due
 	lookMost  = 30 * time.Second       // and at most
@@ -191,6 +192,9 @@ func (f *floors) saw(g *glance, heads []Heads, ms int64, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.looks, g)
+	if took < lookMany {
+		took /= time.Duration(max(1, len(heads))) // each queue's share
+	}
 	for i := range g.from {
 		if len(heads) == 0 {
 			return

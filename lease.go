@@ -32,9 +32,13 @@ type LeaseRequest struct {
 // LeasedMessages is the answer to a LeaseRequest.
 type LeasedMessages struct {
 	Messages []Lease
-	Now      time.Time // the engine's clock
+	Now      time.Time // the engine's clock, after the messages were leased
 	NextDue  time.Time // when nothing was due: the earliest known time at which something may be; zero: unknown
 	Told     []Told    // of queues of which there is more to tell
+
+	// Waited is how long the call had waited when the engine was asked for the first of
+	// the messages. By the caller's own clock their leases last from then on.
+	Waited time.Duration
 }
 
 // Told is what is told of a queue beside its messages.
@@ -84,6 +88,9 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	}
 	if err == nil {
 		got.Messages = append(got.Messages, more.Messages...)
+		if more.Now.After(got.Now) {
+			got.Now = more.Now
+		}
 		for _, t := range more.Told {
 			got.tell(t)
 		}
@@ -144,16 +151,21 @@ func roomLeft(room map[string]int, got []Lease) map[string]int {
 func (c *Client) leaseOnce(ctx context.Context, req LeaseRequest, spread bool) (LeasedMessages, error) {
 	o := req.order()
 	o.Spread = spread
-	return leased(c.dispatch.Lease(ctx, o))
+	start := time.Now()
+	a, err := c.dispatch.Lease(ctx, o)
+	return leased(a, err, start)
 }
 
 func (r *LeaseRequest) order() dispatch.Order {
 	return dispatch.Order{Queues: r.Queues, Max: r.Max, Room: r.Room, Wait: r.Wait, TTR: r.TTR, Remote: r.Remote}
 }
 
-// leased is the dispatcher's answer as it is told.
-func leased(a dispatch.Answer, err error) (LeasedMessages, error) {
+// leased is the dispatcher's answer to a call that began at start, as it is told.
+func leased(a dispatch.Answer, err error, start time.Time) (LeasedMessages, error) {
 	l := LeasedMessages{Messages: a.Messages, Now: a.Now, NextDue: a.Next}
+	if len(a.Messages) > 0 {
+		l.Waited = max(0, a.Sent.Sub(start))
+	}
 	for _, t := range a.Told {
 		l.Told = append(l.Told, Told(t))
 	}

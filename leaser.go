@@ -3,6 +3,7 @@ package tarry
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tarryhq/tarry/internal/dispatch"
 )
@@ -47,6 +48,7 @@ func (l *Leaser) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	if err := l.c.begin(ctx, op, ""); err != nil {
 		return LeasedMessages{}, err
 	}
+	start := time.Now()
 	req.Queues = l.queues
 	if err := req.checkBut(op); err != nil {
 		return LeasedMessages{}, err
@@ -66,7 +68,8 @@ func (l *Leaser) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	case l.standing == nil:
 		return l.c.Lease(ctx, req)
 	}
-	got, err := leased(l.standing.Lease(ctx, req.order()))
+	a, err := l.standing.Lease(ctx, req.order())
+	got, err := leased(a, err, start)
 	l.c.meter.handedOut(got.Messages, got.Now)
 	return got, err
 }

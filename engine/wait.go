@@ -33,6 +33,10 @@ type Waited struct {
 	Now      time.Time // the engine's clock, as in a Grant
 	NextDue  time.Time // when no message came: when there may be one; zero: nothing known
 	Told     []Told    // of queues of which there is more to tell
+
+	// Waited is how long the call had waited when the other side leased the messages, or
+	// less: their leases last from then on. 0: not known.
+	Waited time.Duration
 }
 
 // Told is what Waited tells of a queue beside its messages.

@@ -57,7 +57,7 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 		s.release(r, got.Messages)
 		return err
 	}
-	answered := wire.Leased{Messages: got.Messages, NextDue: got.NextDue, Now: got.Now, Set: set}
+	answered := wire.Leased{Messages: got.Messages, NextDue: got.NextDue, Now: got.Now, Set: set, Waited: got.Waited}
 	for _, t := range got.Told {
 		answered.Queues = append(answered.Queues, wire.Granted{Queue: t.Queue, Waited: true, Granted: engine.Granted{Expired: t.Expired, Died: t.Died, Held: t.Held}})
 	}
@@ -173,8 +173,10 @@ func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) e
 		}
 		g, err := s.c.LeaseNow(r.Context(), []engine.Want{{Queue: req.Queues[q], Max: left, TTR: req.TTR, Remote: true}})
 		if err == nil {
-			queues[q], l.Now = &wire.Granted{Queue: req.Queues[q], Granted: g.Queues[0]}, g.Now
-			err = g.Queues[0].Err
+			queues[q] = &wire.Granted{Queue: req.Queues[q], Granted: g.Queues[0]}
+			if err = g.Queues[0].Err; g.Now.After(l.Now) {
+				l.Now = g.Now
+			}
 		}
 		if err != nil && len(l.Messages) == 0 {
 			return err

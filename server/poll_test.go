@@ -30,6 +30,24 @@ func TestLongPoll(t *testing.T) {
 	})
 }
 
+// An answer tells how long the request had waited for what it brings.
+func TestLongPollTellsHowLongItWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t)
+		defer s.end()
+		for _, keep := range []string{"false", "true"} {
+			s.call(201, "POST", "/v1/queues/q/messages", `{"delay":"5s"}`)
+			if got, err := s.poll(t.Context(), `{"queues":["q"],"wait":"20s","keep":`+keep+`}`); err != nil || !strings.Contains(got, `"waited":"5s"`) {
+				t.Errorf("%s, %v", got, err)
+			}
+		}
+		s.call(201, "POST", "/v1/queues/q/messages", `{}`)
+		if got, err := s.poll(t.Context(), `{"queues":["q"],"wait":"20s"}`); err != nil || strings.Contains(got, "waited") {
+			t.Errorf("%s, %v", got, err)
+		}
+	})
+}
+
 // A client that leaves while it waits gets nothing, and takes nothing along.
 func TestLongPollClientGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

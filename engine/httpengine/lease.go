@@ -61,7 +61,9 @@ func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Grante
 		if err != nil {
 			return all, now, err
 		}
-		now = a.Now
+		if a.Now.After(now) {
+			now = a.Now
+		}
 		if len(a.Queues) != 1 {
 			return all, now, problem("%d queues were asked, not 1", len(a.Queues))
 		}

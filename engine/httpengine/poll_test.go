@@ -170,6 +170,22 @@ func TestWaitsTellWhatEnded(t *testing.T) {
 	}
 }
 
+// A wait tells how long it was before the message was leased, over as many requests as
+// it took.
+func TestWaitTellsHowLongItWas(t *testing.T) {
+	c, local, _, _ := counted(t)
+	e := c.Engine().(engine.LeaseWaiter)
+	const delay = 200 * time.Millisecond
+	if _, err := local.Push(t.Context(), "q", nil, tarry.In(delay)); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	got, err := e.LeaseWait(t.Context(), engine.Wait{Queues: []string{"q"}, Max: 1, For: time.Minute})
+	if took := time.Since(start); err != nil || len(got.Messages) != 1 || got.Waited < delay/2 || got.Waited > took {
+		t.Errorf("%d messages after %v, of which it waited %v; %v", len(got.Messages), took, got.Waited, err)
+	}
+}
+
 // half is an engine whose purges fail midway.
 type half struct{ *memengine.Engine }
 

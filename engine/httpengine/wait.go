@@ -17,7 +17,8 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waite
 	for q, n := range w.Room {
 		req.Room = append(req.Room, wire.Room{Queue: q, Max: n})
 	}
-	for left, end := w.For, time.Now().Add(w.For); ; {
+	start := time.Now()
+	for left, end := w.For, start.Add(w.For); ; {
 		req.Wait = left
 		if e.limits.MaxWait > 0 {
 			req.Wait = min(req.Wait, e.limits.MaxWait.D())
@@ -25,6 +26,7 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waite
 		if e.limits.MaxNow > 0 && len(w.Queues) > e.limits.MaxNow {
 			req.Wait = max(req.Wait, time.Millisecond)
 		}
+		sent := time.Now()
 		got, err := e.leaseOf(ctx, w.Queues, req)
 		if err != nil {
 			return engine.Waited{}, err
@@ -35,6 +37,7 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waite
 			}
 		}
 		all.Messages, all.Now, all.NextDue = got.Messages, got.Now, behind(got.Now, got.NextDue)
+		all.Waited = sent.Sub(start) + min(got.Waited, time.Since(sent))
 		if left = time.Until(end); len(got.Messages) > 0 || left < time.Millisecond {
 			return all, nil
 		}

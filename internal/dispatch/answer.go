@@ -22,7 +22,8 @@ type Order struct {
 // Answer is what a lease got.
 type Answer struct {
 	Messages []engine.Lease
-	Now      time.Time // the engine's clock
+	Now      time.Time // the engine's clock, not before any of the messages was leased
+	Sent     time.Time // when the engine was asked for the first of the messages, by our clock
 	Next     time.Time // when nothing came: when something may be there; zero: unknown
 	Told     []Told
 }
@@ -73,10 +74,15 @@ func (a *answer) leftOf(queue string) int {
 // brought nothing; what they bring beyond the room is released.
 func (a *answer) widen() { a.wide = min(max(1, 2*a.wide), wantsMax) }
 
-func (a *answer) add(leases []engine.Lease, now time.Time) {
+func (a *answer) add(leases []engine.Lease, now, sent time.Time) {
 	a.left -= len(leases)
 	a.Messages = append(a.Messages, leases...)
-	a.Now = now
+	if now.After(a.Now) { // calls beside each other may be answered in any order
+		a.Now = now
+	}
+	if a.Sent.IsZero() || sent.Before(a.Sent) {
+		a.Sent = sent
+	}
 	for i := range leases {
 		l := &leases[i]
 		if n, ok := a.of[l.Queue]; ok {

@@ -31,7 +31,7 @@ func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lea
 		hand(all, handed{s: s, leases: leases, now: now, sent: sent})
 		return
 	}
-	s.answer.add(leases, now)
+	s.answer.add(leases, now, sent)
 	if s.stands {
 		s.wake()
 	}

@@ -291,6 +291,7 @@ func (p *poller) rest(err error) {
 // hand delivers what came. It fails when nothing came and a queue could not be asked.
 func (p *poller) hand(got engine.Waited, sent time.Time) (failure error) {
 	d, s := p.d, p.s
+	sent = sent.Add(max(0, got.Waited))
 	var all []handed
 	var back []engine.Lease
 	failed := 0

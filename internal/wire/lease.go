@@ -148,6 +148,7 @@ type Leased struct {
 	Now      time.Time
 	Set      string // the id of the set that the server keeps; "": none
 	Queues   []Granted
+	Waited   time.Duration // how long the request had waited when the messages were leased, or less
 }
 
 // Granted is what is told of one queue. Whatever went wrong with it is read as an
@@ -169,6 +170,9 @@ func AppendLeased(b []byte, l *Leased, how Bodies) []byte {
 	}
 	if len(l.Queues) > 0 {
 		b = appendAll(append(b, `,"queues":`...), l.Queues, appendGranted)
+	}
+	if waited := l.Waited.Truncate(time.Millisecond); waited > 0 {
+		b = appendDuration(b, `,"waited":`, waited)
 	}
 	return append(b, '}')
 }
@@ -198,7 +202,8 @@ var LeaseAnswer = answered("Leased", "What was leased.",
 	must("next_due", isInstant, "when there may be more; null: not known"),
 	must("now", isTime, "by the clock of the store"),
 	may("set", isName, "the id of the set of queues, if the server keeps one"),
-	may("queues", schema.Array(grantedFields.Ref(), 0), "of the queues that were asked; after a wait of those alone that have something to tell"))
+	may("queues", schema.Array(grantedFields.Ref(), 0), "of the queues that were asked; after a wait of those alone that have something to tell"),
+	may("waited", isDuration, "how long the request had waited when the messages were leased, rounded down; none: less than 1 ms"))
 
 // Leased reads the answer to a lease request.
 func (r *Reader) Leased() (l Leased) {
@@ -214,6 +219,8 @@ func (r *Reader) Leased() (l Leased) {
 			l.Set = r.text("set")
 		case 4:
 			r.all("queues", 0, func(int) { l.Queues = append(l.Queues, r.granted()) })
+		case 5:
+			l.Waited = r.duration("waited")
 		}
 	})
 	return l

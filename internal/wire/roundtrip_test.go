@@ -172,7 +172,7 @@ func answers(t *testing.T, g *values) {
 		return all
 	})
 
-	leased := Leased{Messages: some(g, g.lease), NextDue: g.time(), Now: g.time(), Queues: some(g, func() Granted {
+	leased := Leased{Messages: some(g, g.lease), NextDue: g.time(), Now: g.time(), Waited: time.Duration(g.IntN(60_000)) * time.Millisecond, Queues: some(g, func() Granted {
 		q := Granted{Queue: g.text(), Waited: g.coin(), Granted: engine.Granted{Expired: g.IntN(9), Died: g.IntN(9) - 2, Held: g.coin()}}
 		if !q.Waited {
 			q.More, q.NextDue = g.coin(), g.time()

@@ -2,9 +2,11 @@ package mysqlengine
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/internal/outage"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
@@ -26,6 +28,19 @@ func TestOutageAnswersLost(t *testing.T) {
 func TestOutageHung(t *testing.T) {
 	t.Parallel()
 	outage.Hung(t, mysqltest.Shared(t))
+}
+
+func TestOutageVanished(t *testing.T) {
+	t.Parallel()
+	raw := mysqltest.Shared(t)
+	other := outage.Open(t, raw).Engine().(*Engine)
+	var version string
+	ok(t, other.store.db.QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version))
+	if !strings.Contains(version, "MariaDB") {
+		t.Skip("MySQL takes two minutes")
+	}
+	p := mysqltest.StartProxy(t, raw)
+	sqltest.Vanished(t, other, outage.Open(t, p.URL()).Engine().(*Engine).store, p.Proxy)
 }
 
 // otherSession holds locks in a store.

@@ -26,7 +26,7 @@ const DefaultPool = 10
 const (
 	maxPool     = 1000
 	dialTimeout = 3 * time.Second
-	idleTime    = 5 * time.Minute // after which a connection is closed
+	idleTime    = time.Minute // after which a connection is closed
 )
 
 // Open opens the engine that a URL names, in a database that is there:
@@ -63,15 +63,19 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 }
 
 // connector makes connections whose transactions are READ COMMITTED, so that none has to say
-// so.
+// so, and which the server ends soon, with their locks, when the client's machine has vanished.
+// MySQL cannot bound how long a transaction rests, so there it is how long a connection does.
 type connector struct{ driver.Connector }
+
+const settings = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION wait_timeout = CAST(LEAST(@@wait_timeout, 120) AS UNSIGNED)" +
+	"/*M! , idle_transaction_timeout = IF(@@idle_transaction_timeout = 0, 10, @@idle_transaction_timeout) */"
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
+	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, settings, nil); err != nil {
 		_ = conn.Close() // the error tells more
 		return nil, err
 	}

@@ -98,3 +98,25 @@ func TestTooOld(t *testing.T) {
 		}
 	}
 }
+
+// Connections of a pool that Open has made read what is committed, with no need to say so, and
+// the server ends those that rest.
+func TestOwnConnections(t *testing.T) {
+	t.Parallel()
+	db := openURL(t, mysqltest.Shared(t)+"?migrate=true").Engine().(*Engine).store.db
+	rows, err := db.QueryContext(t.Context(), "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', 'wait_timeout', 'idle_transaction_timeout')")
+	ok(t, err)
+	defer rows.Close()
+	wants := map[string]string{"tx_isolation": "READ-COMMITTED", "transaction_isolation": "READ-COMMITTED", "wait_timeout": "120", "idle_transaction_timeout": "10"}
+	n := 0
+	for ; rows.Next(); n++ {
+		var name, value string
+		ok(t, rows.Scan(&name, &value))
+		if value != wants[name] {
+			t.Errorf("%s is %s, not %s", name, value, wants[name])
+		}
+	}
+	if ok(t, rows.Err()); n < 2 {
+		t.Errorf("there are %d of these settings", n)
+	}
+}

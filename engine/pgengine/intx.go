@@ -55,8 +55,8 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 		return outer(ctx, op, err)
 	}
 	t := &tx{sender: sp, store: s.store, say: s.say, batch: new(pgx.Batch)}
-	t.write(keepPlans)
-	t.plan(s.tx.Conn())
+	t.write(keep)
+	t.begin(s.tx.Conn(), settings)
 	if err = do(t); err == nil {
 		t.write(asBefore)
 		err = t.send(ctx)

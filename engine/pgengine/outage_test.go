@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/internal/outage"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
@@ -90,6 +91,14 @@ func TestOutageIdleInTransaction(t *testing.T) {
 	slow := time.AfterFunc(500*time.Millisecond, func() { p.Delay(0) })
 	defer slow.Stop()
 	ok(t, push())
+}
+
+func TestOutageVanished(t *testing.T) {
+	t.Parallel()
+	raw := pgtest.Shared(t)
+	other := outage.Open(t, raw).Engine().(*Engine)
+	p := pgtest.StartProxy(t, raw)
+	sqltest.Vanished(t, other, outage.Open(t, p.URL()).Engine().(*Engine).store, p.Proxy)
 }
 
 func TestOutageFull(t *testing.T) {

@@ -35,7 +35,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	}
 	t := &tx{sender: conn, store: s, say: s.say, batch: new(pgx.Batch)}
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
-	t.plan(conn.Conn())
+	t.begin(conn.Conn(), settings+vanished)
 	if op == "lease" {
 		t.write(unsynced)
 	}
@@ -90,13 +90,18 @@ func (s *store) rollback(conn *pgxpool.Conn) {
 	}
 }
 
-// byIndex holds for the rest of a transaction. A connection keeps the plans of statements,
+// settings hold for the rest of a transaction. A connection keeps the plans of statements,
 // and those made while a table is small, or its statistics old, would read all of it when
 // it has grown. With the ways left there is nothing to choose by the values, for which each
-// statement would be planned anew.
-const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+// statement would be planned anew. Bytes that come as text are read as hex only.
+const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
-	set_config('plan_cache_mode', 'force_generic_plan', true)`
+	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('bytea_output', 'hex', true)`
+
+// vanished follows settings in a transaction of the engine's own: its locks end soon when the
+// client's machine has vanished. Whoever has set another bound keeps it.
+const vanished = `, set_config('idle_in_transaction_session_timeout',
+	CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '10s' ELSE current_setting('idle_in_transaction_session_timeout') END, true)`
 
 // unsynced has a transaction commit without waiting for the disk or a standby: a message would be
 // late by that. A lease that is lost in a crash leaves its message ready, and a settlement waits
@@ -110,24 +115,26 @@ const planKept = time.Second
 // planned is under what a connection keeps when its plans were given up last.
 const planned = "tarry.planned"
 
-// plan begins what is said on a connection.
-func (t *tx) plan(conn *pgx.Conn) {
+// begin begins what is said on a connection.
+func (t *tx) begin(conn *pgx.Conn, settings string) {
 	data, now := conn.PgConn().CustomData(), time.Now()
 	if last, ok := data[planned].(time.Time); !ok || now.Sub(last) >= planKept {
 		data[planned] = now
 		t.write("DISCARD PLANS")
 	}
-	t.write(byIndex)
+	t.write(settings)
 }
 
-// asBefore ends byIndex in a transaction that goes on; keepPlans comes first.
+// asBefore ends settings in a transaction that goes on; keep comes first.
 const (
-	keepPlans = `SELECT set_config('tarry.seqscan', current_setting('enable_seqscan'), true), set_config('tarry.hashjoin', current_setting('enable_hashjoin'), true),
+	keep = `SELECT set_config('tarry.seqscan', current_setting('enable_seqscan'), true), set_config('tarry.hashjoin', current_setting('enable_hashjoin'), true),
 	set_config('tarry.mergejoin', current_setting('enable_mergejoin'), true), set_config('tarry.bitmapscan', current_setting('enable_bitmapscan'), true),
-	set_config('tarry.jit', current_setting('jit'), true), set_config('tarry.plans', current_setting('plan_cache_mode'), true)`
+	set_config('tarry.jit', current_setting('jit'), true), set_config('tarry.plans', current_setting('plan_cache_mode'), true),
+	set_config('tarry.bytea', current_setting('bytea_output'), true)`
 	asBefore = `SELECT set_config('enable_seqscan', current_setting('tarry.seqscan'), true), set_config('enable_hashjoin', current_setting('tarry.hashjoin'), true),
 	set_config('enable_mergejoin', current_setting('tarry.mergejoin'), true), set_config('enable_bitmapscan', current_setting('tarry.bitmapscan'), true),
-	set_config('jit', current_setting('tarry.jit'), true), set_config('plan_cache_mode', current_setting('tarry.plans'), true)`
+	set_config('jit', current_setting('tarry.jit'), true), set_config('plan_cache_mode', current_setting('tarry.plans'), true),
+	set_config('bytea_output', current_setting('tarry.bytea'), true)`
 )
 
 // waits set how long a transaction waits for a lock, by sqlengine.Patience.
@@ -145,7 +152,7 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 			return fault(ctx, op, err, false)
 		}
 		t := &tx{sender: conn, store: s, say: s.say, batch: new(pgx.Batch)}
-		t.plan(conn.Conn())
+		t.begin(conn.Conn(), settings)
 		queue(t)
 		err = t.send(ctx)
 		ended := conn.Conn().IsClosed()

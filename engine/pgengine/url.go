@@ -111,6 +111,14 @@ func parse(u *url.URL) (*target, error) {
 			return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWithin}
 		}
 	}
+	// Nor does a server wait for minutes with locks held to send to a machine that has vanished.
+	// A PgBouncer refuses this as an option of the connection.
+	if params["tcp_user_timeout"] == "" {
+		cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, "SET tcp_user_timeout = '10s'")
+			return err
+		}
+	}
 	// A PgBouncer may pass on what another listened for.
 	cfg.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	return to, nil

@@ -184,18 +184,11 @@ type leaving struct {
 	gone int
 }
 
-// confirm acknowledges what the broker has in the work queue. What is on its way when ctx ends
-// it waits for, up to confirmWithin, since otherwise it would be dead as well.
+// confirm acknowledges what the broker has in the work queue. It waits for that when ctx has
+// ended, too, since otherwise it would be dead as well.
 func (l *leaving) confirm(ctx context.Context) (failed error) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmWithin)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(confirmWithin):
-			cancel()
-		case <-longer.Done():
-		}
-	})()
 	for i, err := range l.posting.confirm(longer) {
 		if err == nil {
 			err = l.from[i].Ack(false)
@@ -210,8 +203,7 @@ func (l *leaving) confirm(ctx context.Context) (failed error) {
 	return failed
 }
 
-// confirmWithin is how long a call that has been given up waits for what would be doubled
-// otherwise.
+// confirmWithin is how long that takes at most.
 const confirmWithin = 10 * time.Second
 
 // next is the next delivery; nil: others have it, or it is not there.

@@ -170,6 +170,37 @@ func TestWhatCannotBePutBackStays(t *testing.T) {
 	})
 }
 
+// What dies while the broker takes no messages is put away once it does.
+func TestWhatCannotBeBuriedIsBuriedLater(t *testing.T) {
+	t.Parallel()
+	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+		e := opened(t, url, cfg)
+		pushed(t, e, engine.Message{Terms: engine.Terms{MaxAttempts: 1}})
+		l := leased(t, e, 1, time.Millisecond)[0]
+		ok(t, now(t, e).ensureDead("q"))
+		s, alarm := now(t, e), "low on memory"
+		s.blocked.Store(&alarm)
+		servertest.Await(t, "its death", func() error {
+			if len(deadOf(t, e, 10)) > 0 {
+				t.Fatal("it is buried")
+			}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if e.leaseOf(l.Token) != nil {
+				return engine.ErrLeased
+			}
+			return nil
+		})
+		s.blocked.Store(nil)
+		servertest.Await(t, "its burial", func() error {
+			if dead := deadOf(t, e, 10); len(dead) != 1 || dead[0].ID != l.ID {
+				return engine.ErrNotFound
+			}
+			return nil
+		})
+	})
+}
+
 // While something is put back, for which the broker takes its time, leases lapse.
 func TestLeasesLapseWhileTheBrokerIsSlow(t *testing.T) {
 	t.Parallel()

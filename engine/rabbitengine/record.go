@@ -99,9 +99,9 @@ func received(d *amqp.Delivery, queue string, now time.Time, newID func() engine
 	m.Due, m.Created = m.Due.UTC().Truncate(time.Millisecond), m.Created.UTC().Truncate(time.Millisecond)
 	m.LastError, _ = d.Headers[headerError].(string)
 	n, _ := number(d.Headers[headerAttempt])
-	again, counted := number(d.Headers[headerDeliveries])
-	if !counted && d.Redelivered {
-		again = 1
+	again, _ := number(d.Headers[headerDeliveries])
+	if d.Redelivered {
+		again = max(again, 1) // a classic queue does not count
 	}
 	m.Attempt = uint32(min(clamped(n)+clamped(again), engine.MaxMaxAttempts))
 	return m

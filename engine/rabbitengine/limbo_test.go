@@ -2,6 +2,7 @@ package rabbitengine
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -156,14 +157,18 @@ func TestWhatCannotBePutBackStays(t *testing.T) {
 		s, alarm := now(t, e), "low on memory"
 		s.blocked.Store(&alarm)
 		defer s.blocked.Store(nil)
-		e.mu.Lock()
-		e.lapse()
-		q := e.queues["q"]
-		q.polled = time.Time{}
-		if back := e.idle(); len(back) > 0 {
-			t.Errorf("%d are put back", len(back))
-		}
-		e.mu.Unlock()
+		servertest.Await(t, "its lapse", func() error {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if e.lapse(); len(e.queues["q"].here) == 0 {
+				return engine.ErrLeased
+			}
+			e.queues["q"].polled = time.Time{}
+			if back := e.idle(); len(back) > 0 {
+				t.Fatalf("%d are put back", len(back))
+			}
+			return nil
+		})
 		if l := leased(t, e, 1, 0)[0]; l.ID != first.ID || l.Attempt != 2 {
 			t.Errorf("%+v", l)
 		}
@@ -237,6 +242,8 @@ func TestParkedMessagesKeepNoneBack(t *testing.T) {
 	_, err := ch.QueueDeclare("tarry.queue.bad", true, false, false, false, nil) // of other settings
 	ok(t, err)
 	s := now(t, e)
+	alarm := "low on memory"
+	s.blocked.Store(&alarm) // the engine's own session does not look
 	for _, queue := range []string{"bad", "q", ""} {
 		m, err := e.message(&engine.Message{Queue: queue, Terms: engine.Terms{MaxAttempts: 3}})
 		ok(t, err)
@@ -246,21 +253,25 @@ func TestParkedMessagesKeepNoneBack(t *testing.T) {
 		}
 		send(t, ch, s.layout.parking(), "", p)
 	}
-	p, alarm := &parked{e: e, s: s}, "low on memory"
-	s.blocked.Store(&alarm)
+	other, err := e.dial()
+	ok(t, err)
+	defer other.end()
+	p := &parked{e: e, s: other}
+	other.blocked.Store(&alarm)
 	if err := p.look(); err != nil || p.ch != nil {
 		t.Errorf("it looks while the broker takes nothing: %v", err)
 	}
-	s.blocked.Store(nil)
-	for reads := 0; reads < 25; { // more than a quorum queue of RabbitMQ 4 bears without a limit of its own
-		if err := p.look(); err == nil && p.held == 0 {
-			continue // the broker has not got them back yet
-		}
-		if p.held == 2 {
-			reads++
-		}
+	other.blocked.Store(nil)
+	for range 25 { // more than a quorum queue of RabbitMQ 4 bears without a limit of its own
+		servertest.Await(t, "both to be read", func() error {
+			if err := p.look(); p.held < 2 {
+				return fmt.Errorf("%d are held: %w", p.held, err)
+			}
+			return nil
+		})
 		p.release()
 	}
+	s.blocked.Store(nil)
 	if l := leased(t, e, 1, 0)[0]; l.Queue != "q" || l.Attempt != 1 {
 		t.Fatalf("%+v", l)
 	}

@@ -57,6 +57,17 @@ func policies(t *testing.T, s *rabbittest.Server) {
 		}
 		log.says(t, "before they are due")
 	})
+	t.Run("dead-letter-routing-key", func(t *testing.T) {
+		t.Parallel()
+		url, log := s.Vhost(), new(journal)
+		s.Policy(url, "tarry.delay", `{"dead-letter-routing-key":"elsewhere"}`, 0)
+		e := opened(t, url, Config{Unit: unit, Logger: log.logger()})
+		want := pushed(t, e, engine.Message{Due: engine.When{In: 4 * unit}})
+		if l := leased(t, e, 1, time.Minute)[0]; l.ID != want.ID || l.Attempt != 1 {
+			t.Errorf("%+v", l)
+		}
+		log.says(t, "has parked messages")
+	})
 	t.Run("kept off", func(t *testing.T) {
 		t.Parallel()
 		for _, queues := range []QueueType{Quorum, Classic} {

@@ -22,7 +22,7 @@ func newAnswer() *answer {
 }
 
 func (a *answer) free() {
-	if cap(a.b) <= maxPooled {
+	if cap(a.b) <= pooledAnswer {
 		answers.Put(a)
 	}
 }
@@ -54,6 +54,7 @@ const saysLength = 1 << 10
 
 // write sends the answer as a whole. One that is flushed says its length in any case.
 func (a *answer) write(x *exchange, status int, flushed bool) error {
+	x.dropHeaders()
 	h, now := x.Header(), time.Now()
 	h["Content-Type"] = jsonType
 	h["Date"] = dateHeader(now)
@@ -70,10 +71,8 @@ func (a *answer) write(x *exchange, status int, flushed bool) error {
 // send writes an answer that nobody needs to take back when it does not arrive. For
 // what only looks there may be no room; what is done is answered in any case.
 func (s *Server) send(x *exchange, a *answer, status int) error {
-	if x.get {
-		if err := x.hold(len(a.b)); err != nil {
-			return err
-		}
+	if err := x.hold(cap(a.b)); err != nil && x.get {
+		return err
 	}
 	_ = a.write(x, status, false) // whoever asked is gone
 	return nil

@@ -27,10 +27,12 @@ type Config struct {
 	// Default 8 MiB, or what two of the client's largest message bodies need.
 	MaxRequest int
 
-	// MaxBuffered bounds the bytes of requests and answers that are held in memory
-	// at once, over all connections, not counting the first 16 KiB of each. A request
-	// beyond it gets 503. Default 256 MiB, or four of the largest requests; at least
-	// two of these.
+	// MaxBuffered bounds the memory of all requests at work, of their answers until clients
+	// have taken them, and of kept names of queues. Each request counts 16 KiB and its
+	// headers, beyond that what its buffers have room for. One too many gets 503; small
+	// ones, as nearly all are, have 16 MiB more. Beside it connections that wait for their
+	// clients cost at most 48 MiB. Default 256 MiB, or four of the largest requests; at
+	// least two of these.
 	MaxBuffered int64
 
 	// MaxConnections bounds the connections that Serve holds. One more closes one that has

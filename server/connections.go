@@ -28,21 +28,26 @@ type connections struct {
 	peers   map[netip.Prefix]*peer
 	stopped bool
 	done    sync.WaitGroup // connections that have not ended
+
+	cost atomic.Int64 // bytes of memory of those that wait for their clients
 }
 
 // conn is a connection as it was accepted, below TLS.
 type conn struct {
 	net.Conn
+	l       *connections
 	peer    *peer
 	waits   atomic.Int64 // since when it waits for its client, in Unix nanoseconds; 0: a request is at work
+	cost    atomic.Int64 // bytes of memory, while it waits
+	heading atomic.Bool  // it waits for the head of a request
 	surplus bool         // it is one too many: it is told so, whatever it asks
 }
 
 // peer is where connections come from: an address, of IPv6 a network.
 type peer struct {
-	from  netip.Prefix
-	open  int          // connections
-	waits atomic.Int64 // those of them that wait for their client
+	from netip.Prefix
+	open int          // connections
+	cost atomic.Int64 // of those of them that wait
 }
 
 // The bounds of making room.
@@ -50,6 +55,13 @@ const (
 	leastWait  = 100 * time.Millisecond // what has just been opened, or used, is about to be
 	bodyGrace  = 5 * time.Second        // within which more of a request's body comes
 	maxSurplus = 64                     // connections that are told that they are too many; further ones are closed
+
+	// What waits for its client costs at most maxWaiting bytes in all: each connection what
+	// net/http needs for one, and for each byte of a head what a map of very short headers
+	// takes.
+	maxWaiting = 48 << 20
+	connCost   = 11 << 10
+	headCost   = 20
 
 	// sendBuffer is how much of an answer the kernel takes ahead of the client. It wakes
 	// a writer when a third is free again, and what it takes at a time has to be less than
@@ -76,7 +88,7 @@ func (l *connections) Accept() (net.Conn, error) {
 		if tcp, ok := nc.(*net.TCPConn); ok {
 			_ = tcp.SetWriteBuffer(sendBuffer) // without it only the slowest are cut too early
 		}
-		c := &conn{Conn: nc}
+		c := &conn{Conn: nc, l: l}
 		switch {
 		case !l.admit(c):
 			_ = nc.Close()
@@ -92,7 +104,7 @@ func (l *connections) admit(c *conn) bool {
 	from := access.HostOf(c.RemoteAddr().String())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.open) >= l.cfg.MaxConnections {
+	if len(l.open) >= l.cfg.MaxConnections || l.cost.Load() > maxWaiting-connCost {
 		l.evict()
 	}
 	c.surplus = len(l.open) >= l.cfg.MaxConnections
@@ -106,46 +118,86 @@ func (l *connections) admit(c *conn) bool {
 	c.peer.open++
 	l.open[c] = struct{}{}
 	l.done.Add(1)
-	c.rest(time.Now())
+	c.rest(time.Now(), true)
 	return true
 }
 
-// evict closes a connection that waits for its client, if there is one. Called with l.mu
-// held.
-func (l *connections) evict() {
+// evict closes a connection that waits for its client, and reports whether there was one.
+// Called with l.mu held.
+func (l *connections) evict() bool {
 	for recent := time.Now().Add(-leastWait).UnixNano(); ; {
 		var victim *conn
 		var since, most int64
 		for c := range l.open {
-			t, n := c.waits.Load(), c.peer.waits.Load()
+			t, n := c.waits.Load(), c.peer.cost.Load()
 			if t != 0 && t <= recent && (victim == nil || n > most || n == most && t < since) {
 				victim, since, most = c, t, n
 			}
 		}
 		if victim == nil {
-			return
+			return false
 		}
 		if victim.waits.CompareAndSwap(since, 0) {
-			victim.peer.waits.Add(-1)
+			victim.work()
 			delete(l.open, victim)
 			_ = victim.Conn.Close() // without a farewell over TLS, which may have to wait
-			return
+			return true
 		}
 	}
 }
 
-// rest notes that a connection waits for its client since then. It is for connections
-// that are not ours, too: those are nil.
-func (c *conn) rest(since time.Time) {
-	if c != nil && c.waits.Swap(since.UnixNano()) == 0 {
-		c.peer.waits.Add(1)
+// Read counts what it reads of the head of a request.
+func (c *conn) Read(p []byte) (n int, err error) {
+	n, err = c.Conn.Read(p)
+	if n > 0 && c.heading.Load() && !c.charge(int64(n)*headCost) {
+		_ = c.Conn.Close()
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+// charge notes that a connection that waits costs more, and reports whether there is room
+// for that, or room could be made.
+func (c *conn) charge(more int64) bool {
+	c.cost.Add(more)
+	c.peer.cost.Add(more)
+	if c.l.cost.Add(more) <= maxWaiting {
+		return true
+	}
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	for c.l.cost.Load() > maxWaiting {
+		if !c.l.evict() {
+			return false
+		}
+	}
+	return true
+}
+
+// rest notes that a connection waits for its client since then, for the head of a request
+// or else for more of its body. It is for connections of other servers, too: those are nil.
+func (c *conn) rest(since time.Time, head bool) {
+	if c == nil {
+		return
+	}
+	c.waits.Store(since.UnixNano())
+	c.heading.Store(head)
+	if c.cost.CompareAndSwap(0, connCost) {
+		c.peer.cost.Add(connCost)
+		c.l.cost.Add(connCost)
 	}
 }
 
 // work notes that the client waits for us.
 func (c *conn) work() {
-	if c != nil && c.waits.Load() != 0 && c.waits.Swap(0) != 0 {
-		c.peer.waits.Add(-1)
+	if c == nil {
+		return
+	}
+	c.waits.Store(0)
+	c.heading.Store(false)
+	if cost := c.cost.Swap(0); cost > 0 {
+		c.peer.cost.Add(-cost)
+		c.l.cost.Add(-cost)
 	}
 }
 
@@ -172,7 +224,7 @@ func (l *connections) changed(nc net.Conn, state http.ConnState) {
 	c := accepted(nc)
 	switch state {
 	case http.StateIdle:
-		c.rest(time.Now())
+		c.rest(time.Now(), true)
 	case http.StateActive:
 		c.work()
 	case http.StateClosed, http.StateHijacked:

@@ -16,7 +16,8 @@ import (
 type exchange struct {
 	http.ResponseWriter
 	s       *Server
-	conn    *conn     // nil: another server's
+	conn    *conn // nil: another server's
+	request *http.Request
 	began   time.Time // its headers had been read
 	last    time.Time // until when all may be written; zero: as long as the client reads
 	ended   time.Time // the answer was written, where that is known for certain; zero: it is over when the handler is
@@ -36,7 +37,7 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := exchanges.Get().(*exchange)
-	*x = exchange{ResponseWriter: w, s: s, conn: connOf(r.Context()), began: time.Now(), get: r.Method == http.MethodGet || r.Method == http.MethodHead}
+	*x = exchange{ResponseWriter: w, s: s, conn: connOf(r.Context()), request: r, began: time.Now(), get: r.Method == http.MethodGet || r.Method == http.MethodHead}
 	if r.Body != nil && r.Body != http.NoBody && (x.get || r.Method == http.MethodDelete) {
 		x.readFrom(x.began) // nobody will read it but net/http, before it sends the answer
 	}
@@ -104,10 +105,14 @@ func (x *exchange) answered(method string) {
 // Unwrap is for http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// unheld is how many bytes each buffer of an exchange has for nothing, so that what
-// is small, as nearly all is, needs no counting and always finds room. The number of
-// connections bounds it.
-const unheld = 16 << 10
+// What an exchange takes from the budget.
+const (
+	exchangeCost = 16 << 10 // each, with what net/http and its first buffers need
+	unheld       = 4 << 10  // of each buffer, which exchangeCost covers
+	headerCost   = 100      // each header, beside its bytes
+	smallMost    = 40 << 10 // the small ones, as nearly all are, have
+	smallReserve = 16 << 20 // bytes more than all others, so that they go on beside large ones
+)
 
 // hold takes n bytes from the budget until the exchange ends, but for the unheld
 // first. When there is no room it returns the error to answer with.
@@ -119,7 +124,11 @@ func (x *exchange) hold(n int) error {
 }
 
 func (x *exchange) take(n int64) error {
-	if !x.s.budget.take(n) {
+	more := int64(0)
+	if x.held+n <= smallMost {
+		more = smallReserve
+	}
+	if !x.s.budget.take(n, more) {
 		return refusal(http.StatusServiceUnavailable, "unavailable",
 			"the server holds as many bytes of requests and answers as it may", "try again, with fewer messages in a request")
 	}
@@ -129,6 +138,20 @@ func (x *exchange) take(n int64) error {
 
 // shortWrite is for how many bytes the kernel nearly always has room at once.
 const shortWrite = 4 << 10
+
+// dropHeaders lets go of the headers of a request, of which nothing more is needed, before
+// the client is waited for.
+func (x *exchange) dropHeaders() {
+	if x.conn != nil { // else others may look at them
+		x.request.Header = nil
+	}
+}
+
+// give gives back n of the bytes that were taken.
+func (x *exchange) give(n int64) {
+	x.held -= n
+	x.s.budget.give(n)
+}
 
 // stride is how much a client has to send, or read, within each timeout.
 const stride = 64 << 10
@@ -154,9 +177,9 @@ type budget struct {
 	used atomic.Int64
 }
 
-// take takes n bytes unless fewer are left.
-func (b *budget) take(n int64) bool {
-	if b.used.Add(n) > b.most {
+// take takes n bytes unless fewer are left, with some more than for others.
+func (b *budget) take(n, more int64) bool {
+	if b.used.Add(n) > b.most+more {
 		b.used.Add(-n)
 		return false
 	}

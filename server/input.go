@@ -18,19 +18,23 @@ var (
 
 // inputFor returns an input for a request whose body is said to have so many bytes.
 func inputFor(said int64) *input {
-	if said <= unheld {
+	if said <= smallInput {
 		return inputs.Get().(*input)
 	}
 	return largeInputs.Get().(*input)
 }
 
-// maxPooled is the largest buffer kept for the next request.
-const maxPooled = 1 << 20
+// The largest buffers kept for the next requests.
+const (
+	smallInput   = 16 << 10
+	maxPooled    = 1 << 20
+	pooledAnswer = 64 << 10
+)
 
 // free hands the buffers to the next request. Nobody may hold bodies of this one.
 func (in *input) free() {
 	switch size := in.Held(); {
-	case size <= unheld:
+	case size <= smallInput:
 		inputs.Put(in)
 	case size <= maxPooled:
 		largeInputs.Put(in)

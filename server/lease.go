@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -20,6 +21,9 @@ const (
 	MaxQueues    = wire.MaxQueues
 	MaxQueuesNow = wire.MaxQueuesNow // without a wait: each is asked by itself
 )
+
+// nameCost is about how many bytes the name of a queue takes beside its own.
+const nameCost = 48
 
 var callLease = &call{
 	id: "leaseMessages", group: groupWork, does: "Lease messages that are due", exact: true,
@@ -41,10 +45,18 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 		return err
 	}
 	in.free()
+	size := 0
 	for _, q := range req.Queues {
 		if err := x.may(access.Work, q); err != nil {
 			return err
 		}
+		size += len(q) + nameCost
+	}
+	for _, r := range req.Room {
+		size += len(r.Queue) + 2*nameCost
+	}
+	if err := x.hold(size); err != nil {
+		return err
 	}
 	if req.Wait == 0 {
 		return s.leaseNow(x, r, req)
@@ -64,16 +76,9 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	return s.leased(x, r, &answered)
 }
 
-// leased answers with what was leased, or gives it back where there is no room.
+// leased answers with what was leased.
 func (s *Server) leased(x *exchange, r *http.Request, l *wire.Leased) error {
-	if err := x.holdLeases(l.Messages); err != nil {
-		s.release(r, l.Messages)
-		return err
-	}
-	a := newAnswer()
-	defer a.free()
-	a.b = wire.AppendLeased(a.b, l, wantBodies(r))
-	return s.handOver(x, r, a, l.Messages)
+	return s.handOver(x, r, l.Messages, func(b []byte) []byte { return wire.AppendLeased(b, l, wantBodies(r)) })
 }
 
 // leaseWaiting waits in the client's dispatcher, but for one connection in eight: those
@@ -203,22 +208,33 @@ func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) e
 	return s.leased(x, r, &l)
 }
 
-// holdLeases makes room for an answer with leases.
-func (x *exchange) holdLeases(ls []engine.Lease) error {
-	size := 0
+// messageSize is about how many bytes a message takes in an answer.
+func messageSize(m *engine.Info) int {
+	size := 512 + len(m.Key) + len(m.LastError) + len(m.Body)*4/3
+	for _, h := range m.Headers {
+		size += len(h.Name) + len(h.Value) + 8
+	}
+	return size
+}
+
+// handOver writes an answer with leases. When there is no room for it, or it cannot be
+// written, they are given back, attempt and all.
+func (s *Server) handOver(x *exchange, r *http.Request, ls []engine.Lease, write func(b []byte) []byte) error {
+	a, size := newAnswer(), 0
+	defer a.free()
 	for i := range ls {
 		size += messageSize(&ls[i].Info)
 	}
-	return x.hold(size)
-}
-
-// messageSize is about how many bytes a message takes in an answer.
-func messageSize(m *engine.Info) int { return 512 + len(m.Key) + len(m.Body)*4/3 }
-
-// handOver writes an answer with leases. When it cannot be written they are given
-// back, attempt and all.
-func (s *Server) handOver(x *exchange, r *http.Request, a *answer, ls []engine.Lease) error {
-	err := r.Context().Err() // once it is written, the client may be gone with good reason
+	err := x.hold(size)
+	if err == nil {
+		a.b = write(slices.Grow(a.b, size))
+		err = x.hold(cap(a.b) - size)
+	}
+	if err != nil {
+		s.release(r, ls)
+		return err
+	}
+	err = r.Context().Err() // once it is written, the client may be gone with good reason
 	if err == nil {
 		for i := range ls {
 			ls[i].Info = engine.Info{} // the answer has it; writing may take long
@@ -280,13 +296,5 @@ func (s *Server) claim(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ls := []engine.Lease{l}
-	if err := x.holdLeases(ls); err != nil {
-		s.release(r, ls)
-		return err
-	}
-	a := newAnswer()
-	defer a.free()
-	a.b = wire.AppendInfo(a.b, &l.Info, l.Token, wantBodies(r))
-	return s.handOver(x, r, a, ls)
+	return s.handOver(x, r, []engine.Lease{l}, func(b []byte) []byte { return wire.AppendInfo(b, &l.Info, l.Token, wantBodies(r)) })
 }

@@ -81,7 +81,9 @@ func (o *Opening) Serve(ctx context.Context, ln net.Listener) error {
 
 // failAlone answers with an error where there is no Server yet.
 func failAlone(w http.ResponseWriter, e *wire.Error) {
-	w.Header().Set("Retry-After", "1")
+	if mayRetry(e.Status) {
+		w.Header().Set("Retry-After", "1")
+	}
 	answerAlone(w, e.Status, wire.AppendError(nil, e))
 }
 

@@ -89,7 +89,7 @@ func (s *Server) list(x *exchange, r *http.Request) error {
 	}
 	a := newAnswer()
 	defer a.free()
-	if err := s.page(r, a, q, how); err != nil {
+	if err := s.page(x, r, a, q, how); err != nil {
 		return err
 	}
 	return s.send(x, a, http.StatusOK)
@@ -97,8 +97,15 @@ func (s *Server) list(x *exchange, r *http.Request) error {
 
 // page writes a page of messages of one state, or of all when none is given. It
 // waits for its turn.
-func (s *Server) page(r *http.Request, a *answer, q engine.ListQuery, how wire.Bodies) error {
+func (s *Server) page(x *exchange, r *http.Request, a *answer, q engine.ListQuery, how wire.Bodies) error {
 	return s.pages.take(r.Context(), func() (err error) {
+		if q.Body { // while it is made: the messages, and the answer as it grows
+			making := min(3*engine.AnswerBytes, s.cfg.MaxBuffered/2)
+			if err := x.take(making); err != nil {
+				return err
+			}
+			defer x.give(making)
+		}
 		var page engine.Page
 		if q.State == engine.Gone {
 			page, err = s.listAll(r, q)

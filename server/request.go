@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -22,6 +23,9 @@ func (s *Server) read(x *exchange, r *http.Request) (*input, error) {
 	}
 	in := inputFor(r.ContentLength)
 	data, err := s.body(x, r, in.Buffer())
+	if err == nil && bytes.Contains(data, []byte("body_base64")) {
+		err = x.hold(len(data)) // into which they are decoded
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +43,7 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 	if x.conn == nil { // else it is bounded already
 		x.readFrom(x.began)
 	}
-	x.conn.rest(x.began.Add(bodyGrace))
+	x.conn.rest(x.began.Add(bodyGrace), false)
 	defer x.conn.work()
 	for strides := 1; ; {
 		if len(buf) == cap(buf) {
@@ -70,7 +74,7 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 // connection make room for others if nothing comes for a while.
 func (x *exchange) await(now time.Time) {
 	x.readFrom(now)
-	x.conn.rest(now.Add(bodyGrace))
+	x.conn.rest(now.Add(bodyGrace), false)
 }
 
 // nextSize is how large a full buffer of n bytes should become: twice as large, but
@@ -133,9 +137,10 @@ func (s *Server) leave(x *exchange, r *http.Request) {
 		return
 	}
 	x.reading = true
+	x.dropHeaders()
 	now := time.Now()
 	x.readBy(now.Add(min(s.cfg.ReadTimeout, leaveTimeout)))
-	x.conn.rest(now)
+	x.conn.rest(now, false)
 	if _, err := io.CopyN(io.Discard, r.Body, stride); err != io.EOF {
 		x.Header().Set("Connection", "close")
 	}

@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/internal/sparse"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // stoppingKey finds in a request's context the one that ends when the server shuts
@@ -68,21 +70,28 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 	return err
 }
 
-// bounded refuses what comes by a connection too many. It also bounds how long a client
+// bounded refuses what comes by a connection too many, or has too many headers. It also bounds how long a client
 // may take to send the body of a request where nobody reads it but net/http, which does so
 // before it sends the answer. Who reads a body moves the bound.
 func bounded(handler http.Handler, cfg *Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		patience, crowded := cfg.ReadTimeout, connOf(r.Context()).surplus
-		if crowded {
+		patience, refused := cfg.ReadTimeout, (*wire.Error)(nil)
+		switch {
+		case connOf(r.Context()).surplus:
+			refused = errCrowded
+		case fields(r.Header) > maxFields:
+			refused = errManyFields
+		}
+		if refused != nil {
 			patience = min(patience, refuseTimeout)
+			r.Header = nil // which may be much
 		}
 		if r.Body != http.NoBody {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
 		}
-		if crowded {
+		if refused != nil {
 			w.Header().Set("Connection", "close")
-			failAlone(w, errCrowded)
+			failAlone(w, refused)
 			return
 		}
 		handler.ServeHTTP(w, r)
@@ -96,8 +105,21 @@ const (
 	refuseTimeout = 2 * time.Second
 )
 
-var errCrowded = refusal(http.StatusServiceUnavailable, "unavailable", "the server holds as many connections as it may",
-	"try again, with fewer connections; tarry serve --max-connections allows more")
+// maxFields is how many headers a request may have: each costs far more than its bytes.
+const maxFields = 100
+
+func fields(h http.Header) (n int) {
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
+}
+
+var (
+	errCrowded = refusal(http.StatusServiceUnavailable, "unavailable", "the server holds as many connections as it may",
+		"try again, with fewer connections; tarry serve --max-connections allows more")
+	errManyFields = refusal(http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request has more than "+strconv.Itoa(maxFields)+" headers", "")
+)
 
 // errorLog takes the lines of net/http, such as those of handshakes that failed: any
 // client can bring them about, as often as it likes.

@@ -41,6 +41,7 @@ const maxPages = 8
 func New(c *tarry.Client, cfg *Config) *Server {
 	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), told: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), sweeps: make(chan struct{}, maxSweeps)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
+	s.sets.budget = &s.budget
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)
 	s.document = sync.OnceValue(func() []byte { return describe(s.table, s.cfg.Version) })
 	return s
@@ -54,7 +55,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer x.answered(r.Method)
 	}
 	defer s.recovered(x, r)
-	err := s.acceptable(r)
+	err := s.acceptable(x, r)
 	if err == nil {
 		err = s.route(x, r)
 	}
@@ -79,19 +80,23 @@ func (s *Server) recovered(x *exchange, r *http.Request) {
 // errPanicked answers for a handler that panicked.
 var errPanicked error = refusal(http.StatusInternalServerError, "internal", "the server failed; its log says how", "")
 
-// acceptable refuses requests that are not for us, or too large.
-func (s *Server) acceptable(r *http.Request) error {
+// acceptable refuses requests that are not for us, too large, or too many.
+func (s *Server) acceptable(x *exchange, r *http.Request) error {
 	if r.RequestURI == "*" || r.Method == http.MethodConnect {
 		return wire.Wrong("this is no path of the API")
 	}
-	size := len(r.Method) + len(r.RequestURI)
+	size, cost := len(r.Method)+len(r.RequestURI), exchangeCost
 	for name, values := range r.Header {
 		for _, v := range values {
 			size += len(name) + len(v) + 4
+			cost += headerCost
 		}
 	}
 	if size > s.cfg.MaxHeader {
 		return refusal(http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request's line and headers are too large", "")
+	}
+	if err := x.take(int64(cost + size)); err != nil {
+		return err
 	}
 	return s.hosts.admit(r)
 }

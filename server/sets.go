@@ -15,7 +15,8 @@ import (
 // and again. Whoever knows the id of one may poll it: it cannot be guessed. While no
 // poll with it is under way a set rests, and may have to give way to others.
 type sets struct {
-	most int // queues of all sets together
+	most   int // queues of all sets together
+	budget *budget
 
 	mu      sync.Mutex
 	byID    map[string]*set
@@ -28,6 +29,7 @@ type set struct {
 	id     string
 	owner  *access.Token // whose it is, by the tokens as they were then; nil: anybody's
 	weight int
+	held   int64         // bytes of the budget
 	place  *list.Element // nil: a poll is under way
 	lapse  *time.Timer
 	rests  int // how often it has begun to
@@ -36,14 +38,19 @@ type set struct {
 const (
 	// setRest is how long a set is kept without a poll.
 	setRest = time.Minute
+	// setCost is about how many bytes a queue of a set takes beside its name.
+	setCost = 250
 	// setLeast is as how many queues a set of fewer counts.
 	setLeast = 16
 )
 
 // add makes a set, with a poll under way; nil: there is no room for it.
 func (s *sets) add(c *tarry.Client, queues []string, owner *access.Token) (*set, error) {
-	weight := max(len(queues), setLeast)
-	gone, ok := s.reserve(weight)
+	weight, held := max(len(queues), setLeast), int64(0)
+	for _, q := range queues {
+		held += int64(len(q) + setCost)
+	}
+	gone, ok := s.reserve(weight, held)
 	for _, o := range gone {
 		o.Close()
 	}
@@ -55,21 +62,25 @@ func (s *sets) add(c *tarry.Client, queues []string, owner *access.Token) (*set,
 	defer s.mu.Unlock()
 	if err != nil {
 		s.queues -= weight
+		s.budget.give(held)
 		return nil, err
 	}
 	if s.byID == nil {
 		s.byID = make(map[string]*set)
 	}
-	n := &set{Leaser: l, id: rand.Text(), owner: owner, weight: weight}
+	n := &set{Leaser: l, id: rand.Text(), owner: owner, weight: weight, held: held}
 	s.byID[n.id] = n
 	return n, nil
 }
 
-// reserve makes room for so many queues. The sets that had to go for that are to be
-// closed.
-func (s *sets) reserve(weight int) (gone []*set, ok bool) {
+// reserve makes room for so many queues and bytes. The sets that had to go for that are to
+// be closed.
+func (s *sets) reserve(weight int, held int64) (gone []*set, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.budget.take(held, 0) {
+		return nil, false
+	}
 	room := s.most - s.queues
 	for e := s.resting.Front(); e != nil && room < weight; e = e.Next() {
 		n := e.Value.(*set)
@@ -77,6 +88,7 @@ func (s *sets) reserve(weight int) (gone []*set, ok bool) {
 		gone = append(gone, n)
 	}
 	if room < weight { // nobody goes in vain
+		s.budget.give(held)
 		return nil, false
 	}
 	for _, n := range gone {
@@ -97,6 +109,7 @@ func (s *sets) drop(n *set) {
 func (s *sets) forget(n *set) {
 	delete(s.byID, n.id)
 	s.queues -= n.weight
+	s.budget.give(n.held)
 }
 
 // end ends a set as its poll is over.

@@ -71,7 +71,11 @@ func serveConfig(t *testing.T, cfg *server.Config) *served {
 
 func serveListener(t testing.TB, cfg *server.Config, ln net.Listener) *served {
 	c := tarry.New(memengine.New(nil), nil)
-	s := &served{api: &api{TB: t, c: c, s: newServer(t, c, cfg)}, http: new(http.Client), done: make(chan error, 1)}
+	return serveAs(t, c, newServer(t, c, cfg), ln)
+}
+
+func serveAs(t testing.TB, c *tarry.Client, as *server.Watched, ln net.Listener) *served {
+	s := &served{api: &api{TB: t, c: c, s: as}, http: new(http.Client), done: make(chan error, 1)}
 	s.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", ln.Addr().String())
 	}

@@ -496,3 +496,22 @@ func TestSweepsBesideEachOther(t *testing.T) {
 		}
 	})
 }
+
+// What a filter may not ask for is refused also where the engine redrives all of a queue
+// without looking at them.
+func TestRedriveWhereOfAPlainEngine(t *testing.T) {
+	mem := memengine.New(nil)
+	defer mem.Close()
+	caps := mem.Capabilities()
+	caps.List, caps.Range, caps.IfState = false, false, false
+	c := tarry.New(&plainEngine{Whole: mem, caps: caps}, nil)
+	defer c.Close()
+	for _, f := range []tarry.Filter{{Queue: "q", States: []tarry.State{tarry.Ready}}, {Queue: "q", Limit: -1}} {
+		if _, err := c.RedriveWhere(t.Context(), f); !errors.Is(err, tarry.ErrInvalid) {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	if _, err := c.RedriveWhere(t.Context(), tarry.Filter{Queue: "q", States: []tarry.State{tarry.Dead}}); err != nil {
+		t.Error(err)
+	}
+}

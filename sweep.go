@@ -30,6 +30,9 @@ type Swept struct {
 // RedriveWhere makes the dead messages that a filter chooses ready again, with attempt 0.
 // See Swept.
 func (c *Client) RedriveWhere(ctx context.Context, f Filter, progress ...func(Swept)) (Swept, error) {
+	if err := f.check("redrive", Dead); err != nil {
+		return Swept{}, err
+	}
 	s := &sweep{c: c, op: "redrive", f: f, progress: progress}
 	if c.caps.Redrive && !c.filters() && f.all() {
 		r, err := c.Redrive(ctx, f.Queue, nil, int(min(f.Limit, math.MaxInt)))

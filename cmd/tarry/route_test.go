@@ -92,6 +92,8 @@ func TestServeHandsOn(t *testing.T) {
 func TestServeWithWrongRoutes(t *testing.T) {
 	good := route("first", "https://shop.example/", "")
 	empty, two := write(t, "empty", "\n"), write(t, "two", "https://a.example\nhttps://b.example\n")
+	open := filepath.Join(t.TempDir(), "open")
+	writeMode(t, open, "whsec_x\n", 0o644)
 	for routes, want := range map[string]string{
 		`{"routes": {}}`:                   `routes is not an array of routes \(as in .*\)`,
 		`{"routes": null}`:                 `routes is not an array of routes \(as in .*\)`,
@@ -118,6 +120,8 @@ func TestServeWithWrongRoutes(t *testing.T) {
 		routesFile(`{"queue": "q", "target_file": "/no/such"}`):                                            `route 1 \(q\): target_file: open /no/such: .*`,
 		routesFile(`{"queue": "q", "target_file": "` + empty + `"}`):                                       `route 1 \(q\): target_file: the file \S+ is empty`,
 		routesFile(`{"queue": "q", "target_file": "` + two + `"}`):                                         `route 1 \(q\): target_file: \S+ holds 2 lines .*`,
+		routesFile(`{"queue": "q", "target_file": "` + open + `"}`):                                        `route 1 \(q\): target_file: others may read or write \S+, its mode is 0644 .*`,
+		routesFile(route("q", "https://a.example", `, "secret_file": "`+open+`"`)):                         `route 1 \(q\): secret_file: others may read or write \S+, its mode is 0644 .*`,
 		routesFile(route("q", "https://a.example", `, "secret_file": "/no/such"`)):                         `route 1 \(q\): secret_file: open /no/such: .*`,
 		routesFile(route("q", "https://a.example", `, "secret_file": "`+two+`"`)):                          `route 1 \(q\): invalid \(.*\)`,
 		routesFile(route("q", "https://a.example", `, "headers": {"Tarry-Id": "7"}`)):                      `route 1 \(q\): invalid \(the header Tarry-Id is tarry's own; .*\)`,

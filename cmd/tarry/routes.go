@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tarryhq/tarry/forward"
+	"github.com/tarryhq/tarry/internal/private"
 )
 
 // routesName is what routes are called in a --config file.
@@ -183,9 +183,9 @@ func atLeastOne(field string, n *int) (int, error) {
 	return *n, nil
 }
 
-// readLines reads what a file holds, a value a line.
+// readLines reads what a file of secrets holds, a value a line.
 func readLines(field, path string) (lines []string, err error) {
-	data, err := os.ReadFile(path)
+	data, err := private.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}

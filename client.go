@@ -80,7 +80,7 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		seam:    s,
 		meter:   meter,
 		caps:    caps,
-		maxBody: cfg.maxBody(caps.MaxBody),
+		maxBody: cfg.maxBody(caps),
 		most:    cfg.maxWaitQueues(),
 		log:     cfg.logger(),
 		now:     time.Now,

@@ -1,11 +1,15 @@
 package tarry
 
-import "log/slog"
+import (
+	"log/slog"
+
+	"github.com/tarryhq/tarry/engine"
+)
 
 // Config sets up a Client. The zero value, and a nil Config, work.
 type Config struct {
-	// MaxBody bounds the body of a pushed message, in bytes. Default 1 MiB; the
-	// engine's own limit counts as well.
+	// MaxBody bounds the body of a pushed message, in bytes. Default 1 MiB, or what the
+	// server of a remote engine allows; the engine's own limit counts as well.
 	MaxBody int
 
 	// MaxWaitQueues bounds the queues that all leases which wait name together, each
@@ -44,12 +48,16 @@ func (cfg *Config) logger() *slog.Logger {
 	return logAside(l)
 }
 
-func (cfg *Config) maxBody(engineLimit int) int {
+// maxBody is the largest body for an engine. A remote one's limit is what the server was
+// set up for: it is the default.
+func (cfg *Config) maxBody(caps engine.Capabilities) int {
 	n := DefaultMaxBody
 	if cfg != nil && cfg.MaxBody > 0 {
 		n = cfg.MaxBody
+	} else if caps.LeaseWait && caps.MaxBody > 0 {
+		n = caps.MaxBody
 	}
-	return within(n, engineLimit)
+	return within(n, caps.MaxBody)
 }
 
 func (cfg *Config) maxWaitQueues() int {

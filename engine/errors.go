@@ -32,7 +32,15 @@ var (
 
 // HintUnknown is the hint of an error that leaves open whether the call was carried out:
 // its context ended, or its answer was lost.
-const HintUnknown = "the outcome is unknown; repeating with the same key is safe"
+const HintUnknown = "the outcome is unknown"
+
+// Advice is the hint, and of a push whose outcome is unknown that it may be repeated.
+func (e *Error) Advice() string {
+	if strings.HasPrefix(e.Op, "push") && strings.HasSuffix(e.Hint, HintUnknown) {
+		return e.Hint + "; repeating with the same key is safe"
+	}
+	return e.Hint
+}
 
 // codes is ordered: the first that errors.Is finds names the error.
 var codes = []struct {
@@ -113,7 +121,7 @@ func (e *Error) Error() string {
 	}
 	if e.Hint != "" {
 		b.WriteString(" (")
-		b.WriteString(e.Hint)
+		b.WriteString(e.Advice())
 		b.WriteString(")")
 	}
 	return b.String()

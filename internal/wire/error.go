@@ -128,7 +128,7 @@ func Shown(err error) *Error {
 	bare := *e
 	bare.Hint = ""
 	shown.Message = strings.TrimPrefix(bare.Error(), "tarry: ")
-	shown.Hint, shown.Until = e.Hint, e.Until
+	shown.Hint, shown.Until = e.Advice(), e.Until
 	if shown.Hint == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		shown.Hint = engine.HintUnknown
 	}

@@ -15,6 +15,7 @@ import (
 const (
 	heartbeat     = 15 * time.Second // a comment, when there is nothing to tell
 	overviewEvery = time.Second
+	tokenEvery    = time.Second     // whether it still may watch is looked at, when there is nothing to tell
 	retryIn       = 2 * time.Second // after which a browser comes again
 	farewell      = time.Second     // in which a viewer has to read that the server stops
 )
@@ -49,7 +50,6 @@ func (s *Server) watch(x *exchange, r *http.Request) error {
 	defer s.live.leave(v.queues, v.all)
 	h := x.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // proxies pass each event on at once
 	x.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -503,13 +504,82 @@ func TestLiveOfATokenWithSomeQueues(t *testing.T) {
 		if _, err := file.Revoke("reader"); err != nil {
 			t.Fatal(err)
 		}
-		guard.Refresh()
-		time.Sleep(20 * time.Second)
-		<-s.done
+		time.Sleep(3 * time.Second) // though nothing happens, and nobody asks
+		synctest.Wait()
+		select {
+		case <-s.done:
+		default:
+			t.Fatal("the token still watches 3 s after it was revoked")
+		}
 		if events := s.events(t); len(events) != 1 || events[0].name != "end" || !strings.Contains(string(events[0].data), "revoked") {
 			t.Errorf("%s", events)
 		}
 	})
+}
+
+// Who watches a queue by its name is told of it no more once the token may not read it,
+// though it is good for others.
+func TestLiveEndsWithTheRight(t *testing.T) {
+	g := newGuardedLive(t)
+	synctest.Test(t, func(t *testing.T) {
+		guard, err := access.NewGuard(g.file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := tarry.New(memengine.New(nil), nil)
+		defer c.Close()
+		l := &liveServer{TB: t, Server: server.New(c, &server.Config{Guard: guard}), Client: c}
+		auth := []string{"Authorization", "Bearer " + g.secret}
+		named, overview := l.watch("queues=mine.a", auth...), l.watch("overview=all", auth...)
+		time.Sleep(2 * time.Second)
+		data, err := os.ReadFile(string(g.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(string(g.file), []byte(strings.Replace(string(data), `"mine.*"`, `"mine.b"`, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		named.events(t)
+		overview.events(t)
+		for _, q := range []string{"mine.a", "mine.b"} {
+			l.push(q)
+		}
+		time.Sleep(3 * time.Second)
+		if got := named.queues(t); len(got) > 0 {
+			t.Errorf("by its name it is told of %v", got)
+		}
+		select {
+		case <-named.done:
+		default:
+			t.Error("who watches what it may not read is still there")
+		}
+		if got := overview.queues(t); len(got) != 1 || got["mine.b"].Ready != 1 {
+			t.Errorf("of all queues it is told of %v", got)
+		}
+		if _, err := g.file.Revoke("reader"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		<-overview.done
+	})
+}
+
+// guardedLive is a file with a token that may read some queues.
+type guardedLive struct {
+	file   access.File
+	secret string
+}
+
+func newGuardedLive(t *testing.T) guardedLive {
+	t.Helper()
+	file := access.File(filepath.Join(t.TempDir(), "tokens"))
+	_, secret, err := file.Create(access.Token{Name: "reader", Scopes: access.Read, Queues: []string{"mine.*"}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return guardedLive{file, secret}
 }
 
 // Over a real connection events come as they are written, and the server's end ends them.

@@ -88,7 +88,8 @@ func failAlone(w http.ResponseWriter, e *wire.Error) {
 }
 
 func answerAlone(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
+	h := w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, notKept, asSaid
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // whoever asked may be gone
 }

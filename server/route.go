@@ -136,5 +136,9 @@ func (s *Server) methods(path *wire.Path) (all []string) {
 const slashHint = "a queue or key in a path is percent-encoded: / is %2F"
 
 func notFound(r *http.Request) *wire.Error {
-	return refusal(http.StatusNotFound, "not_found", "there is no "+engine.Clip(r.URL.EscapedPath()), "the paths of the API begin with /v1/")
+	hint := "the paths of the API begin with /v1/"
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		hint = "a queue is at /v1/queues/{queue}, its messages at /v1/queues/{queue}/messages; GET /openapi.json tells all paths"
+	}
+	return refusal(http.StatusNotFound, "not_found", "there is no "+engine.Clip(r.URL.EscapedPath()), hint)
 }

@@ -253,3 +253,27 @@ func TestConnectionsOverTLSGiveWay(t *testing.T) {
 		t.Error("it is still open")
 	}
 }
+
+// Ciphers that are broken are not spoken, with TLS 1.2 either.
+func TestCiphersOfTLS12(t *testing.T) {
+	t.Parallel()
+	_, cert, key := certtest.New(t)
+	s := newSecured(t, server.TLSFiles{Cert: cert, Key: key}, server.Config{})
+	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		cfg := trusting(t, cert, nil)
+		cfg.MaxVersion, cfg.CipherSuites = tls.VersionTLS12, []uint16{suite.ID}
+		c, err := tls.Dial("tcp", s.address, cfg)
+		if err != nil {
+			continue
+		}
+		_ = c.Close()
+		if strings.Contains(suite.Name, "_CBC_") || !strings.Contains(suite.Name, "_ECDHE_") {
+			t.Errorf("%s is spoken", suite.Name)
+		}
+	}
+	cfg := trusting(t, cert, nil)
+	cfg.MaxVersion = tls.VersionTLS12
+	if got, err := s.get(t, cfg, "/healthz"); err != nil || !strings.HasPrefix(got, "200 ") {
+		t.Errorf("over TLS 1.2: %q, %v", got, err)
+	}
+}

@@ -55,6 +55,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer x.answered(r.Method)
 	}
 	defer s.recovered(x, r)
+	h := x.Header()
+	h["Cache-Control"], h["X-Content-Type-Options"] = notKept, asSaid
 	err := s.acceptable(x, r)
 	if err == nil {
 		err = s.route(x, r)
@@ -63,6 +65,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(x, r, err)
 	}
 }
+
+// The headers of all answers: headers hold slices.
+var (
+	notKept = []string{"no-store"}
+	asSaid  = []string{"nosniff"}
+)
 
 // recovered answers for a handler that panicked.
 func (s *Server) recovered(x *exchange, r *http.Request) {

@@ -178,7 +178,6 @@ func (w *sweeping) line() error {
 		w.begun = true
 		h := w.x.Header()
 		h.Set("Content-Type", linesType)
-		h.Set("Cache-Control", "no-store")
 		h.Set("X-Accel-Buffering", "no") // proxies pass each line on at once
 		w.x.WriteHeader(http.StatusOK)
 	}

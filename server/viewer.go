@@ -46,23 +46,27 @@ func (v *viewer) run(ctx context.Context, last string) {
 	defer wake.Stop()
 	beat := time.Now().Add(heartbeat)
 	for {
-		tick, next := v.news(last)
 		why := v.barred()
 		if why != "" {
-			v.out, v.row, v.end = nil, nil, nil
 			v.event("end", map[string]string{"reason": why})
+			_ = v.send()
+			return
 		}
+		tick, next := v.news(last)
 		if now := time.Now(); v.waits() {
 			beat = now.Add(heartbeat)
 		} else if !now.Before(beat) {
 			v.say(":\n\n")
 			beat = now.Add(heartbeat)
 		}
-		if v.send() != nil || why != "" {
+		if v.send() != nil {
 			return
 		}
 		if next.IsZero() || beat.Before(next) {
 			next = beat
+		}
+		if by := time.Now().Add(tokenEvery); v.x.token != nil && by.Before(next) {
+			next = by
 		}
 		wake.Reset(time.Until(next))
 		select {

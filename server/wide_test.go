@@ -87,3 +87,33 @@ func TestHalfCharactersAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// No answer of the API is kept by caches, or taken for what it does not say it is.
+func TestAnswersAreNotKept(t *testing.T) {
+	a := newAPI(t)
+	a.call(201, "POST", "/v1/queues/q/messages", `{"key":"k"}`)
+	for _, request := range []string{"GET /v1/info", "GET /v1/queues/q/keys/k", "GET /v1/nowhere", "DELETE /v1/queues/q/keys/k", "GET /openapi.json", "GET /healthz", "GET /readyz", "POST /v1/lease"} {
+		method, path, _ := strings.Cut(request, " ")
+		h := a.send(method, path, "").Header()
+		if h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", request, h)
+		}
+	}
+}
+
+// Who mistakes a path or a time is told what is right.
+func TestHintsOfBadRequests(t *testing.T) {
+	a := newAPI(t)
+	for request, want := range map[string]string{
+		`GET /v1/queue/x `: "/v1/queues/",
+		`GET /queues `:     "begin with /v1/",
+		`POST /v1/queues/q/messages {"due":1900000000}`: `"2030-01-31T23:59:59.999Z"`,
+		`POST /v1/queues/q/messages {"delay":5}`:        `"30m"`,
+	} {
+		parts := strings.SplitN(request, " ", 3)
+		w := a.send(parts[0], parts[1], parts[2])
+		if !strings.Contains(w.Body.String(), strings.ReplaceAll(want, `"`, `\"`)) {
+			t.Errorf("%s: %s, want %s", request, w.Body, want)
+		}
+	}
+}

@@ -188,6 +188,10 @@ func (r *Reader) ttr(name string) time.Duration { return r.within(name, engine.M
 const timeHint = `a time is a string in RFC 3339 such as "2030-01-31T23:59:59.999Z"`
 
 func (r *Reader) time(name string) time.Time {
+	if r.err == nil && r.dec.PeekKind() == '0' {
+		r.mismatch(name, "a string", '0', timeHint)
+		return time.Time{}
+	}
 	s, ok := r.bytes(name)
 	if !ok {
 		return time.Time{}

@@ -22,8 +22,8 @@ const (
 	MaxQueuesNow = wire.MaxQueuesNow // without a wait: each is asked by itself
 )
 
-// nameCost is about how many bytes the name of a queue takes beside its own.
-const nameCost = 48
+// nameCost is about how many bytes a queue that is waited for takes beside its name.
+const nameCost = 300
 
 var callLease = &call{
 	id: "leaseMessages", group: groupWork, does: "Lease messages that are due", exact: true,
@@ -53,7 +53,7 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 		size += len(q) + nameCost
 	}
 	for _, r := range req.Room {
-		size += len(r.Queue) + 2*nameCost
+		size += len(r.Queue) + nameCost
 	}
 	if err := x.hold(size); err != nil {
 		return err

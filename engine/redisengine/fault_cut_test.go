@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -115,6 +116,49 @@ func TestFaultLeaseAnswerLost(t *testing.T) {
 	t.Logf("all were handled %v after leases of %v were lost", l.Rest(longWait), ttr)
 	ledger.Counts(t, c.beside, "q", longWait, 0, 0, 0)
 	l.Once()
+}
+
+// TestFaultLeaseAnswerLate: the answer of a lease comes when its caller waits no more. Its
+// messages are given back, the attempt not counted, also where the engine is closed first.
+func TestFaultLeaseAnswerLate(t *testing.T) {
+	t.Parallel()
+	for _, closing := range []bool{false, true} {
+		c := newCutOff(t, "shards=1")
+		push(t, c.engine, plain("q", "k"))
+		ctx, leave := context.WithCancel(t.Context())
+		c.Delay(2 * time.Second)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.engine.Lease(ctx, []engine.Want{{Queue: "q", Max: 1, TTR: time.Hour}})
+			ended <- err
+		}()
+		eventually(t, "the message to be leased", func() bool {
+			m := c.server.Do("HLEN", c.engine.queue("q").shards[0].keys[stateKey])
+			n, err := m.AsInt64()
+			return err == nil && n == 1
+		})
+		leave()
+		if <-ended == nil {
+			t.Skip("the answer came too soon")
+		}
+		closed := make(chan error, 1)
+		if closing {
+			go func() { closed <- c.engine.Close() }()
+		}
+		c.Delay(0)
+		ledger.Succeeds(t, longWait, func() error {
+			i, err := c.beside.Get(t.Context(), tarry.ByKey("k").Of("q"))
+			if err == nil && (i.State != engine.Ready || i.Attempt != 0) {
+				err = fmt.Errorf("it is %v, attempt %d", i.State, i.Attempt)
+			}
+			return err
+		})
+		if closing {
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 // TestFaultClaimAnswerLost loses a claim.

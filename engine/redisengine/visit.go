@@ -172,14 +172,69 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 	}
 }
 
-// askForLeases is ask for the shards of a lease. In a cluster some may be on a node that
-// is down or hangs; the others must not wait for it.
+// askForLeases is put for the shards of a lease. In a cluster each is asked by itself, and
+// not waited for longer than a moment, since some may be on a node that hangs. What comes
+// when nobody waits any more is given back.
 func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
-	if !e.cluster() {
-		return e.put(ctx, qs, patient())
+	until, wait, part := patient(), answerPatience, len(qs)
+	if e.cluster() {
+		until, wait, part = attempt.Once(answerPatience), shardPatience, 1
 	}
-	return e.put(ctx, qs, attempt.Once(shardPatience))
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	type arrival struct {
+		from int
+		of   []answer
+	}
+	arrivals := make(chan arrival)
+	for from := 0; from < len(qs); from += part {
+		entered := e.calls.TryEnter() // Close waits for what is to be given back
+		e.tasks.Go(func() {
+			if entered {
+				defer e.calls.Leave()
+			}
+			some := qs[from : from+part]
+			a := arrival{from, e.put(e.ctx, some, until)}
+			select {
+			case arrivals <- a:
+			case <-ctx.Done():
+				e.giveBackLate(some, a.of)
+			}
+		})
+	}
+	answers := make([]answer, len(qs))
+	for i := range answers {
+		answers[i].err = context.DeadlineExceeded // unless it comes
+	}
+	for left := len(qs); left > 0; {
+		select {
+		case a := <-arrivals:
+			left -= copy(answers[a.from:], a.of)
+		case <-ctx.Done():
+			return answers
+		}
+	}
+	return answers
 }
+
+// giveBackLate releases what scripts have leased to callers that wait no more.
+func (e *Engine) giveBackLate(qs []question, answers []answer) {
+	var back []engine.Settlement
+	for i, a := range answers {
+		q := e.queue(qs[i].shard.queue)
+		for n := leaseHead; n+4 <= len(a.values); n += 4 {
+			if l, err := e.leased(q, a.values[n:n+4], a.now); err == nil {
+				back = append(back, engine.Settlement{Token: l.Token, Do: engine.Release})
+			}
+		}
+	}
+	if len(back) > 0 {
+		_, _ = e.settle(e.ctx, back) // else they lapse
+	}
+}
+
+// leaseHead is how many values an answer to a lease has before those of messages.
+const leaseHead = 6
 
 func (v *visit) args(s *stop) []string {
 	mode := "lease"
@@ -199,7 +254,7 @@ func (v *visit) args(s *stop) []string {
 
 // take takes in the answer of one shard.
 func (v *visit) take(s *stop, a answer) {
-	if a.err == nil && len(a.values) < 6 {
+	if a.err == nil && len(a.values) < leaseHead {
 		a.err = errAnswer
 	}
 	if a.err != nil {
@@ -224,7 +279,7 @@ func (v *visit) take(s *stop, a answer) {
 	if n, err := a.values[2].AsInt64(); err == nil {
 		next = n
 	}
-	messages := a.values[6:]
+	messages := a.values[leaseHead:]
 	if s.look {
 		if s.heads = readHeads(messages); len(s.heads) > 0 {
 			v.looked = append(v.looked, s)

@@ -129,7 +129,10 @@ func TestFaultLeaseAnswerLate(t *testing.T) {
 		c.Delay(2 * time.Second)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := c.engine.Lease(ctx, []engine.Want{{Queue: "q", Max: 1, TTR: time.Hour}})
+			g, err := c.engine.Lease(ctx, []engine.Want{{Queue: "q", Max: 1, TTR: time.Hour}})
+			if err == nil {
+				err = g.Queues[0].Err
+			}
 			ended <- err
 		}()
 		eventually(t, "the message to be leased", func() bool {

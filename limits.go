@@ -14,6 +14,8 @@ const (
 	MaxTTR         = engine.MaxTTR
 	MaxLease       = engine.MaxLease
 	MaxBatch       = engine.MaxBatch
+	MaxAtomic      = engine.MaxAtomic
+	MaxAtomicBytes = engine.MaxAtomicBytes
 )
 
 // The defaults of a pushed message, where neither it nor its queue's settings say

@@ -155,7 +155,8 @@ func (c *Client) keepMany(ctx context.Context, drafts []Draft, bad []error) ([]P
 }
 
 // PushAtomic keeps all messages or none; its error is then that of the first that
-// failed. ErrUnsupported where the engine cannot.
+// failed. ErrUnsupported where the engine cannot; ErrTooLarge where there are more than
+// MaxAtomic, or their bodies, headers and keys have more than MaxAtomicBytes together.
 func (c *Client) PushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, error) {
 	if c.wrapped != nil && len(drafts) > 0 {
 		return c.through(ctx, PushCall{Drafts: drafts, Atomic: true})

@@ -20,9 +20,11 @@ const (
 	MinTTR         = time.Millisecond
 	MaxTTR         = 24 * time.Hour
 	MaxRemember    = 10 * 365 * 24 * time.Hour
-	MaxLease       = 1000   // messages of one lease call
-	MaxBatch       = 10_000 // messages, refs or settlements of one call
-	MaxYear        = 9999   // of a due time: RFC 3339 ends there
+	MaxLease       = 1000    // messages of one lease call
+	MaxBatch       = 10_000  // messages, refs or settlements of one call
+	MaxAtomic      = 1000    // messages of an atomic push
+	MaxAtomicBytes = 8 << 20 // bytes that their bodies, headers and keys have together
+	MaxYear        = 9999    // of a due time: RFC 3339 ends there
 )
 
 const queueChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()"
@@ -161,11 +163,37 @@ func (m *Message) Validate(op string, maxBody int) error {
 	return m.Terms.validate(op, ref)
 }
 
+// CheckAtomic returns an ErrTooLarge unless messages may be pushed as one: others wait while they are. Engines call it,
+// after the checks of each message.
+func CheckAtomic(msgs []Message) error {
+	const op = "push"
+	if n := len(msgs); n > MaxAtomic {
+		return refusal(op, Ref{}, ErrTooLarge, fmt.Sprintf("%d messages in one atomic push; at most %d are allowed: push them in several, or not as one", n, MaxAtomic))
+	}
+	bytes := 0
+	for i := range msgs {
+		m := &msgs[i]
+		bytes += len(m.Key) + len(m.Body) + m.Content.headBytes()
+	}
+	if bytes > MaxAtomicBytes {
+		return refusal(op, Ref{}, ErrTooLarge, fmt.Sprintf("the messages of one atomic push have %d bytes together; at most %d are allowed: push them in several, or not as one", bytes, MaxAtomicBytes))
+	}
+	return nil
+}
+
+// headBytes is how many bytes the headers and the content type have.
+func (c *Content) headBytes() int {
+	bytes := len(c.ContentType)
+	for _, h := range c.Headers {
+		bytes += len(h.Name) + len(h.Value)
+	}
+	return bytes
+}
+
 func (c *Content) validate(op string, ref Ref) error {
 	if len(c.Headers) > MaxHeaders {
 		return Invalid(op, ref, "%d headers; at most %d are allowed", len(c.Headers), MaxHeaders)
 	}
-	bytes := len(c.ContentType)
 	for _, h := range c.Headers {
 		if h.Name == "" {
 			return Invalid(op, ref, "a header has no name")
@@ -173,9 +201,8 @@ func (c *Content) validate(op string, ref Ref) error {
 		if !utf8.ValidString(h.Name) || !utf8.ValidString(h.Value) {
 			return Invalid(op, ref, "a header is not valid UTF-8")
 		}
-		bytes += len(h.Name) + len(h.Value)
 	}
-	if bytes > MaxHeaderBytes {
+	if bytes := c.headBytes(); bytes > MaxHeaderBytes {
 		return Invalid(op, ref, "the headers have %d bytes; at most %d are allowed", bytes, MaxHeaderBytes)
 	}
 	return nil

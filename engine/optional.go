@@ -17,7 +17,8 @@ type Claimer interface {
 // AtomicPusher pushes many messages as one.
 type AtomicPusher interface {
 	// PushAtomic keeps all messages or none. When any fails the error is that of
-	// the first that failed, and the results say which.
+	// the first that failed, and the results say which. CheckAtomic says how many
+	// there may be.
 	PushAtomic(ctx context.Context, msgs []Message) ([]PushResult, error)
 }
 

@@ -22,7 +22,7 @@ func (s *Server) info(x *exchange, r *http.Request) error {
 		Version: s.cfg.Version,
 		Limits: wire.Limits{
 			MaxBody: s.c.MaxBody(), MaxRequest: s.cfg.MaxRequest,
-			MaxBatch: tarry.MaxBatch, MaxLease: tarry.MaxLease, MaxWait: wire.Duration(MaxWait),
+			MaxBatch: tarry.MaxBatch, MaxAtomic: engine.MaxAtomic, AtomicBytes: engine.MaxAtomicBytes, MaxLease: tarry.MaxLease, MaxWait: wire.Duration(MaxWait),
 			MaxQueues: MaxQueues, MaxNow: MaxQueuesNow,
 			MinTTR: wire.Duration(tarry.MinTTR), MaxTTR: wire.Duration(tarry.MaxTTR),
 			MaxQueue: tarry.MaxQueueBytes, MaxKey: tarry.MaxKeyBytes,

@@ -41,7 +41,6 @@ func (e *Engine) enter(ctx context.Context, bytes int) (leave func(), err error)
 		}
 	}
 	return func() {
-		e.recent.TrimBorrowed()
 		e.bodies.Release(n)
 		e.ease()
 		e.calls.Leave()
@@ -56,15 +55,10 @@ func (e *Engine) ease() {
 	e.keeper.drew()
 }
 
-// borrow is where an entry of the log of so many bytes is put together; nil: anywhere.
-func (e *Engine) borrow(bytes int) func(bytes int) ([]byte, func()) {
-	if bytes <= largePush {
-		return nil
-	}
-	return func(bytes int) ([]byte, func()) {
-		b := e.recent.Borrow(bytes)
-		return b, func() { e.recent.GiveBack(b) }
-	}
+// borrow is where the body of a large push is put for the log.
+func (e *Engine) borrow(bytes int) (b []byte, give func()) {
+	b = e.recent.Borrow(bytes)
+	return b, func() { e.recent.GiveBack(b) }
 }
 
 // contentBytes is how many bytes the bodies of messages have, and their headers.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
@@ -23,11 +24,15 @@ type call struct {
 	now      time.Time
 	ms       int64
 	*scratch               // whose group is the records
-	entry    *wal.Prepared // which the records join; nil: they are an entry themselves
-	shows    *atomicPush   // which need not be told of its own keys
+	entry    *wal.Prepared // a body that follows those before; nil: none does
+	before   int           // bytes of group
 	visited  *queue        // the last that was brought up to the present
 	least    int64         // the least due of what they made wait; never: none
 	lasting  lasting       // what they are to outlive when the call is answered
+
+	// Of the push under way whose body is large: that body where it will be. An entry that has it takes it.
+	ahead    *recent.Ahead
+	prepared *wal.Prepared
 
 	older  olderBody // for how many bytes of bodies that pushes keep it was let in, and has not used
 	over   *queue    // one in which somebody has died, which may be more than may stay
@@ -161,7 +166,7 @@ func (c *call) locked(do func() error) error {
 
 // commit appends to the log what a step has changed.
 func (c *call) commit() error {
-	if len(c.group) == 0 && c.entry == nil {
+	if len(c.group) == 0 {
 		return nil
 	}
 	e := c.e
@@ -196,7 +201,7 @@ func (c *call) commit() error {
 func (c *call) append() (wal.Pos, error) {
 	if p := c.entry; p != nil {
 		c.entry = nil
-		return c.e.log.AppendPrepared(record.Group, p, c.group)
+		return c.e.log.AppendPrepared(record.Group, c.group[:c.before], p, c.group[c.before:])
 	}
 	return c.e.log.Append(record.Group, c.group)
 }
@@ -208,7 +213,9 @@ const (
 )
 
 // full says that a step has done enough.
-func (c *call) full(items int) bool { return items >= stepItems || len(c.group) >= stepBytes }
+func (c *call) full(items int) bool {
+	return items >= stepItems || len(c.group) >= stepBytes || c.entry != nil
+}
 
 // touch notes that the records of the step change a queue.
 func (c *call) touch(q *queue) {

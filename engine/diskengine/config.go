@@ -65,7 +65,6 @@ type tuning struct {
 	ahead   int   // spans by which the log may be ahead of runs before pushes wait; negative: any
 	near    int64 // bytes of memory of what is about to be leased
 	ready   int   // of how many messages of a queue the order is exact
-	atomic  int   // up to how many messages are pushed as one in one step
 	whole   int   // bytes up to which what is read is not worth to be cut
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
@@ -132,7 +131,6 @@ func (c *Config) withDefaults() Config {
 	t.near = cmp.Or(t.near, max(leastNear, d.MemoryBytes/4))
 	t.ready = cmp.Or(t.ready, window)
 	t.entry = cmp.Or(t.entry, defaultEntry)
-	t.atomic = cmp.Or(t.atomic, stepItems)
 	t.whole = cmp.Or(t.whole, defaultWhole)
 	t.fanIn = cmp.Or(t.fanIn, defaultFanIn)
 	t.merged = cmp.Or(t.merged, run.MaxEntries)

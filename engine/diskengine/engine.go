@@ -87,8 +87,6 @@ type Engine struct {
 	retelling int64 // bytes of what is being said again
 
 	beginning int // purges that are about to begin
-
-	atomics []*atomicPush // that are put together
 }
 
 var _ interface {

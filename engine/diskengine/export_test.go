@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 	"weak"
@@ -24,7 +23,6 @@ type Tune struct {
 	AheadSpans   int   // that the log may be ahead of runs before pushes wait; negative: any
 	NearBytes    int64 // of memory of what is about to be leased
 	Ready        int   // of how many messages of a queue the order is exact
-	Atomic       int   // up to how many messages are pushed as one in one step
 	Whole        int   // bytes up to which what an atomic push reads is not cut
 	EntryBytes   int   // that an entry of the log may have
 	BlockBytes   int   // of runs
@@ -46,6 +44,9 @@ type Tune struct {
 	// Held is called when somebody has the lock of the engine, and before he gives it away.
 	Held func(begins bool)
 
+	// Found is told, at the end of each step, how many bytes the call keeps that it has read of runs.
+	Found func(bytes int)
+
 	// Sound looks, at the end of each step, whether all that is in memory agrees.
 	Sound func(error)
 
@@ -63,7 +64,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, atomic: t.Atomic, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes,
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes,
 		fanIn: t.MergeRuns, merged: t.Merged, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
@@ -74,6 +75,9 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 				t.Sound(err)
 			}
 		}
+	}
+	if t.Found != nil {
+		c.tune.stepped = func(c *call) { t.Found(c.found.bytes) }
 	}
 	if t.Stepped != nil {
 		c.tune.stepped = func(c *call) {
@@ -171,8 +175,6 @@ func (e *Engine) Seal(context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.keeper.sealed) == 0 && e.beginning == 0 {
-		for e.recent.Fold(math.MaxInt, math.MaxInt) {
-		}
 		e.keeper.seal()
 	}
 	return nil

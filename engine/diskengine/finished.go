@@ -79,7 +79,6 @@ func (c *call) leave(m *message, how engine.Ending, ended int64) {
 	key := append([]byte(nil), m.key...) // the entry goes
 	c.drop(m)
 	q.spare(m.id)
-	c.appears(q, key)
 	c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)
 	c.value = (&record.Trace{Due: due, Ending: how, Ended: ended}).Append(c.value[:0])
 	c.e.recent.Put(recent.Entry{ID: uint64(m.id), Queue: q.num, Area: recent.Finished, At: until, Key: key, Value: c.value})

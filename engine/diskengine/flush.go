@@ -62,13 +62,8 @@ func (k *keeper) next(must bool) *sealedWindow {
 	if len(k.sealed) == 0 && !must && (e.beginning > 0 || !k.grown()) {
 		return nil
 	}
-	for len(k.sealed) == 0 {
-		if !e.recent.Fold(foldItems, stepBytes) {
-			k.seal()
-			break
-		}
-		e.mu.Unlock()
-		e.mu.Lock()
+	if len(k.sealed) == 0 {
+		k.seal()
 	}
 	if w := &k.sealed[0]; must || !k.rests(w) {
 		return w

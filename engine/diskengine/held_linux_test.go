@@ -194,7 +194,7 @@ func BenchmarkHeld(b *testing.B) {
 		return all
 	}
 	replace := func() error {
-		msgs := all(10_000, "a")
+		msgs := all(1000, "a")
 		for i := range msgs {
 			msgs[i].OnConflict = engine.Replace
 		}
@@ -208,16 +208,16 @@ func BenchmarkHeld(b *testing.B) {
 	}{
 		{"push", func() error { return pushAll(b, s.Engine, message("many", "one", time.Hour)) }},
 		{"push 10,000", func() error { return pushAll(b, s.Engine, all(10_000, "b")...) }},
-		{"push 10,000 as one", func() error { _, err := s.PushAtomic(ctx, all(10_000, "a")); return err }},
-		{"push 10,000 as one to as many queues", func() error {
-			msgs := all(10_000, "c")
+		{"push 1,000 as one", func() error { _, err := s.PushAtomic(ctx, all(1000, "a")); return err }},
+		{"push 1,000 as one to as many queues", func() error {
+			msgs := all(1000, "c")
 			for i := range msgs {
 				msgs[i].Queue = fmt.Sprint("q", i)
 			}
 			_, err := s.PushAtomic(ctx, msgs)
 			return err
 		}},
-		{"replace 10,000 as one", replace},
+		{"replace 1,000 as one", replace},
 		{"push a body of 64 MiB", func() error {
 			m := message("many", "large", time.Hour)
 			m.Body = make([]byte, 64<<20)
@@ -255,7 +255,7 @@ func BenchmarkHeld(b *testing.B) {
 		{"flush", func() error { return s.Flush(ctx) }},
 		{"merge", func() error { return s.Merge(ctx) }},
 		{"lease from a run", func() error { s.take("q5", 1); return nil }},
-		{"replace 10,000 of a run as one", replace},
+		{"replace 1,000 of a run as one", replace},
 		{"backup", func() error { _, err := s.Backup(ctx, b.TempDir()); return err }},
 		{"purge", func() error { _, err := s.Purge(ctx, "leased", engine.PurgeDead|engine.PurgeFinished); return err }},
 		{"purge of another queue", func() error { _, err := s.Purge(ctx, "many", 0); return err }},

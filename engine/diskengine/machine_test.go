@@ -178,7 +178,6 @@ func (ms *machines) machine() *machine {
 	if rng.IntN(4) == 0 {
 		cfg.Sector = 4096
 	}
-	atomic := []int{0, 1, 1}[rand.New(rand.NewPCG(ms.seed, 8)).IntN(3)]
 	ms.tape = newTape()
 	ahead := -1 // a push in the midst of a flush would wait for it, and one is told of a flush that failed
 	if ms.free {
@@ -192,7 +191,6 @@ func (ms *machines) machine() *machine {
 			BlockBytes:   []int{512, 1024, 4096}[rng.IntN(3)],
 			MergeRuns:    2 + rng.IntN(4),
 			OnHeap:       rng.IntN(2) == 0,
-			Atomic:       atomic,
 			AheadSpans:   ahead,
 			Whole:        int(ms.seed / 18 % 2),
 		},

@@ -156,28 +156,29 @@ func (c *call) detach(m *message) {
 
 // become makes another thing of a message: its state, and with other content that.
 func (c *call) become(m *message, s record.State, content []byte) {
-	c.rewrite(m, s, content)
+	c.rewrite(m, s, content, nil)
 	*m, _ = c.recent(m.q, c.mustRecent(m.id)) // what was just written can be read
 	c.attach(m)
 }
 
-// rewrite is become but for what m is, and that it is to be attached.
-func (c *call) rewrite(m *message, s record.State, content []byte) {
+// rewrite is become but for what m is, and that it is to be attached. The body is what follows the content, of one
+// that is pushed; else nil.
+func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 	c.value = record.AppendValue(c.value[:0], &s, content)
 	if m.moves && len(content) > 0 && &content[0] == &m.content[0] {
 		c.group = (&record.Move{ID: m.id, State: s}).Append(c.group)
 	} else {
-		c.group = (&record.Put{ID: m.id, Queue: m.q.num, From: m.at.record(), Key: m.key, State: s, Content: content}).Append(c.group)
+		c.put(&record.Put{ID: m.id, Queue: m.q.num, From: m.at.record(), Key: m.key, State: s, Content: content, Body: body})
 	}
 	c.touch(m.q)
-	if len(m.key) > 0 && !s.Dead {
-		c.appears(m.q, m.key)
-	}
 	c.detach(m)
 	m.q.spare(m.id)
 	e := recent.Entry{ID: uint64(m.id), Queue: m.q.num, Area: recent.Live, At: s.Due, Key: m.key, Value: c.value}
 	if s.Dead {
 		e.Area, e.At = recent.Dead, s.Died
+	}
+	if body != nil {
+		e.Tail, e.Ahead = body, c.ahead
 	}
 	c.e.recent.Put(e)
 }

@@ -165,31 +165,6 @@ func (c *call) waits(q *queue, t turn) {
 	q.arrives(max(t.due, q.pause))
 }
 
-// waitAll is waits of all of a queue who are new, and stand in a window of their own.
-func (c *call) waitAll(s *arrivals, w *recent.Staged) {
-	q, at := s.queue, recent.Position{At: s.least}
-	c.least = min(c.least, s.least)
-	if before(at, q.front) && w.CountBefore(q.num, recent.Live, q.front) > walkItems {
-		q.forgetTurns() // and are found again as somebody leases
-	}
-	if before(at, q.known) {
-		q.sure += w.CountBefore(q.num, recent.Live, q.known)
-		if s.priority < q.least {
-			q.least, q.best = s.priority, 0
-		}
-	}
-	if before(at, q.front) {
-		w.AscendBefore(q.num, recent.Live, q.front, func(e recent.Entry) {
-			q.ready++
-			q.take(turn{due: e.At, id: engine.ID(e.ID), priority: priorityOf(e.Value), epoch: c.e.epoch})
-		})
-		if len(q.turns) > 2*c.e.cfg.tune.ready {
-			q.rewind()
-		}
-	}
-	q.arrives(max(s.least, q.pause))
-}
-
 // leaves notes that a message which waits does so no more.
 func (q *queue) leaves(due int64, id engine.ID) {
 	at := recent.Position{At: due, ID: uint64(id)}

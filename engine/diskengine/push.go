@@ -9,6 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
 // Push keeps each message or applies its conflict policy, and answers when that is durable.
@@ -46,52 +47,53 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 // pushSome pushes messages up to one that keeps a larger body of another than older, and returns how many
 // and how large that is; 0: all are pushed.
 func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []engine.PushResult, older olderBody) (pushed int, more olderBody, err error) {
+	err = e.admitted(ctx, msgs, older, func(c *call) error {
+		keys := c.soughtFor(len(msgs))
+		err := c.seek(len(msgs), func(i int) (string, string) { return msgs[i].Queue, msgs[i].Key }, keys)
+		for from, to := 0, 0; from < len(msgs) && err == nil; from = to {
+			if to = from + 1; isLarge(&msgs[from]) {
+				c.prepare(&msgs[from])
+			} else {
+				for to < len(msgs) && !isLarge(&msgs[to]) {
+					to++
+				}
+			}
+			err = c.each(to-from, func(i int) error {
+				c.expect(msgs[from:to], i)
+				r, err := c.push(&msgs[from+i], &keys[from+i])
+				if illegible(err) {
+					r, err = engine.PushResult{Err: c.unreadable(refOf(&msgs[from+i]), err)}, nil
+				}
+				results[from+i], pushed = r, from+i
+				return err
+			})
+			c.unprepare()
+		}
+		return err
+	})
+	if older, ok := errors.AsType[olderBody](err); ok {
+		return pushed, older, nil
+	}
+	return pushed, 0, err
+}
+
+// admitted carries out a push of messages, which keep so many bytes of others, once it is let in.
+func (e *Engine) admitted(ctx context.Context, msgs []engine.Message, older olderBody, do func(c *call) error) error {
 	bytes := contentBytes(msgs) + int(older)
 	leave, err := e.enter(ctx, bytes)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer leave()
-	err = e.do(ctx, "push", func(c *call) error {
+	return e.do(ctx, "push", func(c *call) error {
 		n := weight(msgs) + int64(older)
 		if err := e.admit(ctx, n, bytes > largePush); err != nil {
 			return err
 		}
 		defer e.keeper.came(n)
 		c.older = older
-		keys := c.soughtFor(len(msgs))
-		err := c.seek(len(msgs), func(i int) (string, string) { return msgs[i].Queue, msgs[i].Key }, keys)
-		if err != nil {
-			return err
-		}
-		for from, to := 0, 0; from < len(msgs); from = to {
-			if isLarge(&msgs[from]) {
-				to = from + 1
-				err = c.pushLarge(msgs[from:to], results[from:to])
-			} else {
-				for to = from; to < len(msgs) && !isLarge(&msgs[to]); to++ {
-				}
-				err = c.each(to-from, func(i int) error {
-					c.expect(msgs[from:to], i)
-					r, err := c.push(&msgs[from+i], &keys[from+i])
-					if illegible(err) {
-						r, err = engine.PushResult{Err: c.unreadable(refOf(&msgs[from+i]), err)}, nil
-					}
-					results[from+i], pushed = r, from+i
-					return err
-				})
-			}
-			if older, ok := errors.AsType[olderBody](err); ok {
-				more = older
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return do(c)
 	})
-	return pushed, more, err
 }
 
 // olderBody is the error of a push that keeps the body of another message, which is written again: it is
@@ -116,25 +118,46 @@ func (c *call) keeps(in *engine.Message, content []byte) error {
 	return nil
 }
 
-// isLarge reports whether a message is put together outside of the lock: its body is large, and it is not
-// that of another that counts.
-func isLarge(m *engine.Message) bool {
-	return len(m.Body) > recent.Long && m.OnConflict != engine.Rearm
+// isLarge reports whether the body of a message is copied before the lock is taken.
+func isLarge(m *engine.Message) bool { return len(m.Body) > recent.Long }
+
+// beforeBody is about the most that there is of a message before its body.
+func beforeBody(m *engine.Message) int {
+	const rest = 4 << 10 // an error, delays, numbers
+	return len(m.Key) + contentBytes([]engine.Message{*m}) - len(m.Body) + rest
+}
+
+// prepare copies the body of a message that is large to where it will be, among the recent ones and in the log.
+func (c *call) prepare(m *engine.Message) {
+	if c.e.refuseBody(m) == nil {
+		n := beforeBody(m)
+		c.ahead, c.prepared = c.e.recent.Ahead(n, m.Body), wal.Prepare(2*n, m.Body, c.e.borrow)
+	}
+}
+
+// unprepare drops what was not used.
+func (c *call) unprepare() {
+	if c.ahead != nil {
+		c.ahead.Drop()
+	}
+	if c.prepared != nil {
+		c.prepared.Drop()
+	}
+	c.ahead, c.prepared = nil, nil
+}
+
+// put appends a record, without its body where that is prepared.
+func (c *call) put(p *record.Put) {
+	if c.prepared == nil || p.Body == nil {
+		c.group = p.Append(c.group)
+		return
+	}
+	c.group = p.AppendHead(c.group)
+	c.entry, c.prepared, c.before = c.prepared, nil, len(c.group)
 }
 
 // refOf names a message that is pushed.
 func refOf(m *engine.Message) engine.Ref { return engine.Ref{Queue: m.Queue, Key: m.Key} }
-
-// pushLarge pushes one.
-func (c *call) pushLarge(msgs []engine.Message, results []engine.PushResult) error {
-	a := newAtomicPush(msgs)
-	a.results = results
-	err := a.run(c)
-	if illegible(err) {
-		results[0], err = engine.PushResult{Err: c.unreadable(refOf(&msgs[0]), err)}, nil
-	}
-	return err
-}
 
 // weight is about how many bytes messages take in the log.
 func weight(msgs []engine.Message) (n int64) {
@@ -175,7 +198,7 @@ func refusePush(q *queue, key string, err error) error {
 // log with others, and read whole.
 const maxBody = 64 << 20
 
-func (e *Engine) maxBody() int { return min(maxBody, e.mostAtomic()/2) }
+func (e *Engine) maxBody() int { return min(maxBody, e.cfg.tune.entry/4) }
 
 // refuseBody refuses a message that is too large.
 func (e *Engine) refuseBody(in *engine.Message) error {
@@ -253,14 +276,11 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	e.nextID++
 	content := record.Content{Created: c.ms, Policy: in.Resolve(q.defaults()), Content: in.Content}
 	s := record.State{Due: due, Expires: expiry(due, &content.Policy)}
-	c.content = content.Append(c.content[:0])
-	c.group = (&record.Put{ID: id, Queue: q.num, New: true, Key: bytesOf(in.Key), State: s, Content: c.content}).Append(c.group)
+	c.contentOf(&content)
+	c.put(&record.Put{ID: id, Queue: q.num, New: true, Key: bytesOf(in.Key), State: s, Content: c.content, Body: in.Body})
 	c.touch(q)
-	if in.Key != "" && len(e.atomics) > 0 {
-		c.appears(q, bytesOf(in.Key))
-	}
 	c.value = record.AppendValue(c.value[:0], &s, c.content)
-	e.recent.Add(recent.Entry{ID: uint64(id), Queue: q.num, Area: recent.Live, At: due, Key: bytesOf(in.Key), Value: c.value})
+	e.recent.Add(recent.Entry{ID: uint64(id), Queue: q.num, Area: recent.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
 	q.live++
 	e.live++
 	c.waits(q, turn{due: due, id: id, priority: content.Priority, epoch: e.epoch})
@@ -269,6 +289,12 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 		r.State = engine.Ready
 	}
 	return r
+}
+
+// contentOf makes the bytes of a content without its body, which follows them: it is copied where it is to be.
+func (c *call) contentOf(content *record.Content) {
+	content.Body = nil
+	c.content = content.Append(c.content[:0])
 }
 
 // refusal says why a push does not get past what stands in its way; nil: it does.
@@ -295,7 +321,8 @@ func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, erro
 	if in.OnConflict == engine.Keep {
 		return c.result(m, engine.Kept, nil), nil
 	}
-	content, policy := []byte(nil), m.Policy
+	var content, body []byte
+	policy := m.Policy
 	if in.OnConflict == engine.Rearm {
 		if err := c.needContent(m); err != nil {
 			return engine.PushResult{}, err
@@ -306,16 +333,15 @@ func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, erro
 		}
 	} else {
 		policy = in.Resolve(m.q.defaults())
-		with := record.Content{Created: m.Created, Policy: policy, Content: in.Content}
-		c.content = with.Append(c.content[:0])
-		content = c.content
+		c.contentOf(&record.Content{Created: m.Created, Policy: policy, Content: in.Content})
+		content, body = c.content, in.Body
 	}
 	s := m.base()
 	if in.OnConflict != engine.KeepDue {
 		s.Due = in.Due.Resolve(c.now)
 	}
 	s.Expires, s.Attempt = expiry(s.Due, &policy), 0
-	c.rewrite(m, s, content)
+	c.rewrite(m, s, content, body)
 	m.State, m.Priority, m.lease = s, policy.Priority, nil // all that is asked of it
 	c.attach(m)
 	return c.result(m, engine.Replaced, nil), nil

@@ -23,21 +23,20 @@ type seat struct {
 
 // rehearsal is what pushes so far would have made.
 type rehearsal struct {
-	seats   map[name]*seat   // of keys that several have
-	live    map[*queue]int64 // how many more live messages than there are
-	bytes   int
-	older   olderBody // of those that are large and kept
-	news    int64     // of all queues, with those that expire at once
-	creates bool      // the last one would make a new message
-	later   bool      // what queues may have is looked at when all are known
+	seats map[name]*seat   // of keys that several have
+	live  map[*queue]int64 // how many more live messages than there are
+	kept  int              // bytes of contents that are kept
+	older olderBody        // and of those that are large
+	news  int64            // of all queues, with those that expire at once
 }
 
-// rehearse finds out whether any push of some would fail, and looks up what they need.
+// rehearse finds out whether any push would fail, and looks up what they need.
 func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
-	r := &rehearsal{bytes: a.bytes, live: make(map[*queue]int64), later: len(a.fresh) > 0}
+	r := &rehearsal{live: make(map[*queue]int64)}
 	var lack error
-	for _, i := range a.others {
-		refused, err := c.rehearseOne(r, &a.msgs[i], a.twice[i], &a.hashes[i], &a.results[i])
+	for i := range a.msgs {
+		in := &a.msgs[i]
+		refused, err := c.rehearseOne(r, in, a.twice[i], &a.hashes[i], &a.results[i])
 		if err == errLack {
 			lack = err
 			continue
@@ -45,11 +44,13 @@ func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.cut(c, i)
-		a.results[i].Err, a.creates[i] = refused, r.creates
+		if !a.twice[i] && in.OnConflict != engine.Rearm {
+			c.found.cut(a.hashes[i].key, c.e.cfg.tune.whole)
+		}
+		a.results[i].Err = refused
 		a.refused = a.refused || refused != nil
 	}
-	if lack == nil && r.older > a.older {
+	if lack == nil && r.older > c.older {
 		return nil, r.older
 	}
 	return r, lack
@@ -116,7 +117,6 @@ func (c *call) shared(r *rehearsal, q *queue, key string, hash *sought, result *
 
 // rehearseOne says why one push would fail; nil: it would not. twice says that another has its key.
 func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *sought, result *engine.PushResult) (refused, err error) {
-	r.creates = false
 	if err := c.e.refuseBody(in); err != nil {
 		return err, nil
 	}
@@ -140,13 +140,12 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *s
 	}
 	created := s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
 	if created {
-		if x := q.settings; !r.later && x != nil && x.MaxPending > 0 && q.pending()+r.live[q] >= x.MaxPending {
+		if x := q.settings; x != nil && x.MaxPending > 0 && q.pending()+r.live[q] >= x.MaxPending {
 			*result = engine.PushResult{}
 			return engine.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, x.MaxPending), nil
 		}
 		r.news++
 		r.live[q]++
-		r.creates = true
 	} else if refused := s.refusal(q, in); refused != nil || in.OnConflict == engine.Keep {
 		return refused, nil
 	}
@@ -155,8 +154,8 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *s
 	}
 	if created || in.OnConflict != engine.Rearm {
 		s.policy, s.bytes = in.Resolve(q.defaults()), len(in.Body)
-	} else if r.bytes += s.bytes; r.bytes > c.e.mostAtomic() {
-		return nil, c.e.refuseAtomic(r.bytes)
+	} else if r.kept += s.bytes; r.kept > engine.MaxAtomicBytes {
+		return nil, refuseKept(r.kept)
 	} else if s.bytes > recent.Long {
 		r.older += olderBody(s.bytes)
 	}

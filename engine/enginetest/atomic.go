@@ -1,6 +1,12 @@
 package enginetest
 
-import "github.com/tarryhq/tarry/engine"
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine"
+)
 
 var atomicTests = []test{
 	{"all are kept", func(b *bed) {
@@ -45,4 +51,51 @@ var atomicTests = []test{
 		b.is(err, engine.ErrExists)
 		b.none("nothing was kept")
 	}},
+	{"as many and as large as may be", func(b *bed) {
+		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)
+		msgs := b.asOne(engine.MaxAtomic, engine.MaxAtomicBytes)
+		r, err := p.PushAtomic(b.Context(), msgs)
+		if err != nil || len(r) != len(msgs) {
+			b.Fatalf("%v, %d results", err, len(r))
+		}
+		for i, r := range r {
+			if r.Err != nil || r.Outcome != engine.Created {
+				b.Fatalf("%d: %+v", i, r)
+			}
+		}
+		if b.caps.Get {
+			for _, i := range []int{0, len(msgs) / 2, len(msgs) - 1} {
+				if got := b.get(b.key(msgs[i].Key)); !bytes.Equal(got.Body, msgs[i].Body) {
+					b.Fatalf("%s has %d bytes, not %d", got.Key, len(got.Body), len(msgs[i].Body))
+				}
+			}
+		}
+	}},
+	{"more, or larger ones, are too large", func(b *bed) {
+		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)
+		for limit, msgs := range map[string][]engine.Message{
+			fmt.Sprint(engine.MaxAtomic):      b.asOne(engine.MaxAtomic+1, 0),
+			fmt.Sprint(engine.MaxAtomicBytes): b.asOne(10, engine.MaxAtomicBytes+1),
+		} {
+			_, err := p.PushAtomic(b.Context(), msgs)
+			b.is(err, engine.ErrTooLarge)
+			if !strings.Contains(err.Error(), limit) {
+				b.Errorf("%v: it does not name %s", err, limit)
+			}
+		}
+		b.none("nothing was kept")
+	}},
+}
+
+// asOne is n messages that are due now and have so many bytes together.
+func (b *bed) asOne(n, size int) []engine.Message {
+	msgs := make([]engine.Message, n)
+	for i := range msgs {
+		msgs[i] = b.msg(fmt.Sprintf("%04d", i), dueNow)
+		msgs[i].ContentType = ""
+		msgs[i].Body = bytes.Repeat([]byte("x"), max(0, size/n-len(msgs[i].Key)))
+		size -= len(msgs[i].Key) + len(msgs[i].Body)
+		n--
+	}
+	return msgs
 }

@@ -16,7 +16,7 @@ import (
 func serve(t testing.TB, eng engine.Engine) string {
 	t.Helper()
 	c := tarry.New(eng, nil)
-	s := httptest.NewServer(watched(t, server.New(c, nil)))
+	s := httptest.NewServer(watched(t, server.New(c, &server.Config{MaxRequest: 2 * engine.MaxAtomicBytes})))
 	t.Cleanup(func() {
 		_ = c.Close()
 		s.Close()

@@ -16,6 +16,9 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 		return nil, err
 	}
 	defer e.end()
+	if err := engine.CheckAtomic(msgs); err != nil {
+		return nil, err
+	}
 	queues := e.lockAll(msgs)
 	results, err := e.pushAll(queues, msgs)
 	var hints []string

@@ -25,6 +25,8 @@ type Limits struct {
 	MaxPending  int64      `json:"max_pending" doc:"live messages"`
 	MaxRequest  int        `json:"max_request" doc:"bytes of a request"`
 	MaxBatch    int        `json:"max_batch" doc:"messages, refs or settlements of a request"`
+	MaxAtomic   int        `json:"max_atomic" doc:"messages of an atomic push"`
+	AtomicBytes int        `json:"max_atomic_bytes" doc:"bytes of their bodies, headers and keys together"`
 	MaxLease    int        `json:"max_lease" doc:"messages of a lease request"`
 	MaxWait     Duration   `json:"max_wait" doc:"of a lease request"`
 	MaxQueues   int        `json:"max_queues" doc:"of a lease request"`

@@ -181,7 +181,7 @@ type Batch struct {
 // NewBatch is a request to push many messages.
 var NewBatch = asked("Batch", "Messages to push.",
 	must("messages", schema.Array(batchMessage.Ref(), engine.MaxBatch), ""),
-	may("atomic", isFlag, "all are kept, or none is and the first error answers; else each alone"))
+	may("atomic", isFlag, "all are kept, or none is and the first error answers; else each alone. Limits of GET /v1/info bound it: max_atomic, max_atomic_bytes"))
 
 // Batch reads a request to push many messages. It appends to what b holds.
 func (r *Reader) Batch(b *Batch) {

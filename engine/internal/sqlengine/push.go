@@ -40,6 +40,9 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 		return nil, err
 	}
 	defer e.end()
+	if err := engine.CheckAtomic(msgs); err != nil {
+		return nil, err
+	}
 	return e.push(ctx, msgs, Endless, true)
 }
 

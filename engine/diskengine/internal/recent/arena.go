@@ -32,8 +32,14 @@ type arena struct {
 	free   []uint32
 	room   [classes]uint32 // a chunk that has room; 0: none
 
-	large     [][]byte
+	large     []large
 	largeFree []uint32
+}
+
+// large is memory in which the key and the value of one entry begin at some place.
+type large struct {
+	mem  []byte
+	from int
 }
 
 type chunk struct {
@@ -83,33 +89,42 @@ func (a *arena) bytes(r ref, h *header) (key, value []byte) {
 
 func (a *arena) payload(r ref, h *header) []byte {
 	if h.large != 0 {
-		return a.large[h.large-1]
+		l := &a.large[h.large-1]
+		return l.mem[l.from:][:int(h.key)+int(h.value)]
 	}
 	return a.slot(r)[headerSize:][:int(h.key)+int(h.value)]
 }
 
-// take returns a slot for a key and a value, with what follows it, which are copied there. The rest of
-// the header is left to the caller.
-func (a *arena) take(key, value, tail []byte) (ref, *header) {
-	n := len(key) + len(value) + len(tail)
-	size, large := headerSize+n, uint32(0)
+// take returns a slot for the key and the value of an entry, which are copied there. The rest of the header is left
+// to the caller.
+func (a *arena) take(e *Entry) (ref, *header) {
+	n := len(e.Key) + len(e.Value) + len(e.Tail)
+	size, place := headerSize+n, uint32(0)
+	copied := false // the tail is there
 	if size > maxSlot {
-		size, large = headerSize, a.takeLarge(n)
+		size = headerSize
+		var l large
+		if l, copied = e.Ahead.take(len(e.Key) + len(e.Value)); !copied {
+			l = large{mem: a.pool.takeLarge(n)}
+		}
+		place = a.keepLarge(l)
 	}
 	class := classOf(size)
 	r := a.takeSlot(class)
 	h := a.at(r)
-	*h = header{class: uint8(class), key: uint16(len(key)), value: uint32(len(value) + len(tail)), large: large}
+	*h = header{class: uint8(class), key: uint16(len(e.Key)), value: uint32(len(e.Value) + len(e.Tail)), large: place}
 	b := a.payload(r, h)
-	at := copy(b, key)
-	at += copy(b[at:], value)
-	copy(b[at:], tail)
+	at := copy(b, e.Key)
+	at += copy(b[at:], e.Value)
+	if !copied {
+		copy(b[at:], e.Tail)
+	}
 	return r, h
 }
 
-// fits reports whether a key and a value can take the place of those of an entry.
-func (h *header) fits(key, value []byte) bool {
-	size := headerSize + len(key) + len(value)
+// fits reports whether the key and the value of an entry can take the place of those that are there.
+func (h *header) fits(e *Entry) bool {
+	size := headerSize + len(e.Key) + len(e.Value) + len(e.Tail)
 	return h.large == 0 && size <= maxSlot && classOf(size) == int(h.class)
 }
 
@@ -142,8 +157,8 @@ func (a *arena) link(chunk, at uint32) *uint32 {
 // drop frees a slot.
 func (a *arena) drop(r ref) {
 	if h := a.at(r); h.large != 0 {
-		a.pool.freeLarge(a.large[h.large-1])
-		a.large[h.large-1] = nil
+		a.pool.freeLarge(a.large[h.large-1].mem)
+		a.large[h.large-1] = large{}
 		a.largeFree = append(a.largeFree, h.large)
 	}
 	n, at := uint32(r>>refBits), uint32(r&(1<<refBits-1))
@@ -197,29 +212,16 @@ func (a *arena) unlink(n uint32) {
 	c.next, c.prev = 0, 0
 }
 
-// takeLarge returns one more than the place of memory for n bytes.
-func (a *arena) takeLarge(n int) uint32 { return a.keepLarge(a.pool.takeLarge(n)) }
-
 // keepLarge returns one more than the place of such memory.
-func (a *arena) keepLarge(b []byte) uint32 {
+func (a *arena) keepLarge(l large) uint32 {
 	if k := len(a.largeFree); k > 0 {
 		i := a.largeFree[k-1]
 		a.largeFree = a.largeFree[:k-1]
-		a.large[i-1] = b
+		a.large[i-1] = l
 		return i
 	}
-	a.large = append(a.large, b)
+	a.large = append(a.large, l)
 	return uint32(len(a.large))
-}
-
-// giveBackLarge gives the memory of what is large to the system, of which nobody has a part.
-func (a *arena) giveBackLarge() {
-	for i, b := range a.large {
-		if b != nil {
-			a.pool.giveBackLarge(b)
-			a.large[i] = nil
-		}
-	}
 }
 
 // close gives all memory back.
@@ -229,9 +231,9 @@ func (a *arena) close() {
 			a.pool.put(b)
 		}
 	}
-	for _, b := range a.large {
-		if b != nil {
-			a.pool.freeLarge(b)
+	for _, l := range a.large {
+		if l.mem != nil {
+			a.pool.freeLarge(l.mem)
 		}
 	}
 	*a = arena{}
@@ -239,5 +241,5 @@ func (a *arena) close() {
 
 // tables is how many bytes of Go's heap the arena takes up.
 func (a *arena) tables() int64 {
-	return int64(cap(a.chunks))*int64(unsafe.Sizeof(chunk{})) + 24*int64(cap(a.large)) + 4*int64(cap(a.free)+cap(a.largeFree))
+	return int64(cap(a.chunks))*int64(unsafe.Sizeof(chunk{})) + int64(cap(a.large))*int64(unsafe.Sizeof(large{})) + 4*int64(cap(a.free)+cap(a.largeFree))
 }

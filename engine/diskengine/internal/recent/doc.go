@@ -30,8 +30,8 @@
 // directory, 4 bytes for 300 entries and more. What it all takes is counted by chunks, and so
 // known exactly.
 //
-// What belongs together and is much is put into a window of its own first, which needs no lock and which
-// nobody finds (Stage), is shown whole (Reveal), and then moved to the other one in slices (Fold).
+// A long value has memory of its own, to which most of it is copied before the lock is taken (Ahead). Some of that
+// memory is kept for others: it takes long to get it from the system, and to give it back.
 //
 // # Leases
 //

@@ -25,7 +25,8 @@ type Entry struct {
 	At    int64  // the time by which it is ordered
 	Key   []byte // at most 65,535; empty: none
 	Value []byte // of the caller's; at most 4 GiB - 64 KiB
-	Tail  []byte // what follows it, of one that is added to what is staged; else nil
+	Tail  []byte // what follows it, of one that is added or put; else nil
+	Ahead *Ahead // to which that was copied; nil: nowhere
 
 	// Sealed, of an entry that is found, says that it stands in a sealed window: it is
 	// moved by a Put only, and what is said of it in the log must carry its content. Passed

@@ -17,7 +17,7 @@ func TestIDs(t *testing.T) {
 		if refs[id] != 0 {
 			return
 		}
-		r, h := a.take(nil, nil, nil)
+		r, h := a.take(&Entry{})
 		h.id, refs[id] = id, r
 		if isNew {
 			x.extend(id)

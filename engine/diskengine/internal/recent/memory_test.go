@@ -118,29 +118,64 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestLargeAreGivenBackLater: what is larger than a chunk is spare when it is freed, whatever is
-// to be kept, and goes with the next Trim.
+// TestLargeAreGivenBackLater: what is larger than a chunk is spare when it is freed, and nobody gets it before the next
+// Trim, since it may still be read. That keeps some, which is used again, and gives back the rest.
 func TestLargeAreGivenBackLater(t *testing.T) {
 	t.Parallel()
 	r := New(nil)
 	defer r.Close()
-	const n, size = 40, chunkSize
-	for id := uint64(1); id <= n; id++ {
-		r.Add(Entry{ID: id, Queue: 1, Value: make([]byte, size)})
+	const n, size = 100, chunkSize
+	add := func(from, to uint64) {
+		for id := from; id <= to; id++ {
+			r.Add(Entry{ID: id, Queue: 1, Value: make([]byte, size)})
+		}
 	}
+	add(1, n)
 	full, _ := r.Memory()
 	for id := uint64(1); id <= n/2; id++ {
 		r.Remove(id)
 	}
 	r.Seal().Drop()
 	taken, spare := r.Memory()
-	if full-taken < n*size || spare < n*size {
-		t.Errorf("of %d bytes %d are taken and %d spare", full, taken, spare)
+	if full-taken < n*size || spare < n*size || r.Loose() < n*size {
+		t.Errorf("of %d bytes %d are taken and %d spare, %d of them loose", full, taken, spare, r.Loose())
+	}
+	if add(n+1, n+1); r.Loose() < n*size {
+		t.Error("what may still be read is used again")
 	}
 	for r.Trim() {
 	}
-	if _, now := r.Memory(); spare-now < n*size {
-		t.Errorf("%d bytes are spare, and after Trim %d", spare, now)
+	_, now := r.Memory()
+	if kept := now - (spare - n*size); kept > mostIdle+size || kept < mostIdle/2 || r.Loose() != 0 {
+		t.Errorf("%d bytes are spare, and after Trim %d, %d of them loose", spare, now, r.Loose())
+	}
+	add(n+2, n+11)
+	if _, after := r.Memory(); now-after < 10*size {
+		t.Errorf("%d bytes are spare, and %d once as large values have come", now, after)
+	}
+}
+
+// TestBorrowedIsUsedAgain borrows memory again and again: it is the same where it has about the size, and where other
+// sizes are asked for those go that nobody asked for.
+func TestBorrowedIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	r := New(nil)
+	defer r.Close()
+	for size := 60_000; size < 4*mostIdle; size = size*5/4 + 1 {
+		first := r.Borrow(size)
+		if len(first) < size || len(first) > size+max(pageSize, size/8) {
+			t.Fatalf("%d bytes are borrowed, %d come", size, len(first))
+		}
+		r.GiveBack(first)
+		_, spare := r.Memory()
+		if spare > mostIdle {
+			t.Fatalf("%d bytes are kept", spare)
+		}
+		again := r.Borrow(size)
+		if _, left := r.Memory(); len(first) <= mostIdle && spare-left != int64(len(first)) {
+			t.Errorf("%d bytes are borrowed anew", size)
+		}
+		r.GiveBack(again)
 	}
 }
 

@@ -123,41 +123,25 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			m.went(e.ID)
 			m.set(want)
 		},
-		"stage": func(t *rapid.T) {
-			s := m.Stage()
-			var all []Entry
-			for range rapid.IntRange(0, 20).Draw(t, "staged") {
-				m.id++
-				e := m.draw(t, m.id)
-				if e.Area != Dead && slices.ContainsFunc(all, func(o Entry) bool { return o.Area == e.Area && o.Queue == e.Queue && bytes.Equal(o.Key, e.Key) }) {
-					e.Key = fmt.Append(nil, "own", m.id)
-				}
-				s.Add(e)
-				all = append(all, e)
+		"add or put long": func(t *rapid.T) {
+			id := m.any(t)
+			if rapid.Bool().Draw(t, "new") {
+				id = m.id + 1
 			}
-			for q := range uint32(4) {
-				to := Position{At: rapid.Int64Range(-4, 4).Draw(t, "to"), ID: m.any(t)}
-				n := int64(0)
-				for _, e := range all {
-					if e.Queue == q && e.Area == Live && compare(e, Entry{Queue: q, At: to.At, ID: to.ID}) < 0 {
-						n++
-					}
-				}
-				if got := s.CountBefore(q, Live, to); got != n {
-					t.Fatalf("%d staged before %v, counted %d", n, to, got)
-				}
+			m.id = max(m.id, id)
+			e := m.draw(t, id)
+			want := own(e)
+			tail := bytes.Repeat([]byte{byte(m.id)}, rapid.SampledFrom([]int{1, 100, maxSlot, maxSlot + 1}).Draw(t, "tail"))
+			if rapid.Bool().Draw(t, "ahead") {
+				e.Ahead = m.Ahead(rapid.IntRange(0, 100).Draw(t, "head"), tail)
+				defer e.Ahead.Drop()
 			}
-			m.check(t) // nothing is seen of them
-			if rapid.IntRange(0, 3).Draw(t, "drop") == 0 {
-				s.Drop()
-				return
-			}
-			m.Reveal(s)
-			for _, e := range all {
-				m.set(e)
-			}
+			e.Tail, want.Value = tail, slices.Concat(want.Value, tail)
+			m.Put(e)
+			m.went(id)
+			m.set(want)
 		},
-		"fold":   func(t *rapid.T) { m.Fold(rapid.IntRange(1, 20).Draw(t, "fold"), maxSlot) },
+		"trim":   func(*rapid.T) { m.Trim() },
 		"remove": func(t *rapid.T) { m.remove(t, m.any(t)) },
 		"remove many": func(t *rapid.T) {
 			from, n := m.any(t), rapid.Uint64Range(1, 200).Draw(t, "n")
@@ -168,8 +152,6 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"seal": func(t *rapid.T) {
 			if m.flight != nil {
 				t.Skip()
-			}
-			for m.Fold(100, maxSlot) {
 			}
 			m.begin(m.Seal())
 			for id, e := range m.all {

@@ -1,6 +1,8 @@
 package recent
 
 import (
+	"math"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,10 +21,11 @@ type pool struct {
 	mu    sync.Mutex
 	spare [][]byte
 	large [][]byte // larger ones, to be given back
-	taken int64    // bytes that are neither
-	lent  [][]byte // that were given back, and are to be unmapped
+	idle  [][]byte // larger ones that nobody has, to be used again
+	kept  int      // bytes of those
+	taken int64    // bytes that are none of these
 
-	loose atomic.Int64 // bytes of those that are larger; with mu held where it changes
+	loose atomic.Int64 // bytes of large; with mu held where it changes
 }
 
 // stock is how many chunks are made ready: the system gives memory page by page, as each is first
@@ -89,32 +92,34 @@ func (p *pool) put(chunks ...[]byte) {
 // trim gives back to the system some at most of what is spare beyond what to keep, and reports
 // whether there is more.
 func (p *pool) trim(most int) bool {
-	p.trimLent()
 	p.mu.Lock()
 	large := min(most, len(p.large))
-	give := slices.Clone(p.large[:large])
+	loose := slices.Clone(p.large[:large])
 	p.large = slices.Delete(p.large, 0, large)
-	for _, b := range give {
+	for _, b := range loose {
 		p.loose.Add(-int64(len(b)))
 	}
 	rest := len(p.spare) - min(most-large, max(0, len(p.spare)-p.keep))
-	give = append(give, p.spare[rest:]...)
+	give := slices.Clone(p.spare[rest:])
 	p.spare = slices.Delete(p.spare, rest, len(p.spare))
 	more := len(p.spare) > p.keep || len(p.large) > 0
 	p.mu.Unlock()
 	for _, b := range give {
 		p.giveBack(b)
 	}
+	for _, b := range loose {
+		p.takeBack(b)
+	}
 	return more
 }
 
-// takeLarge returns memory for n bytes that do not fit into a chunk.
+// takeLarge returns memory for n bytes, or some more, that do not fit into a chunk.
 func (p *pool) takeLarge(n int) []byte {
-	size := (n + pageSize - 1) / pageSize * pageSize
+	b := p.lend(n)
 	p.mu.Lock()
-	p.taken += int64(size)
+	p.taken += int64(len(b))
 	p.mu.Unlock()
-	return p.system(size)[:n]
+	return b
 }
 
 // freeLarge takes such memory back. It goes with the next trim: that takes the longer the more it
@@ -122,37 +127,54 @@ func (p *pool) takeLarge(n int) []byte {
 func (p *pool) freeLarge(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taken -= int64(cap(b))
-	p.loose.Add(int64(cap(b)))
-	p.large = append(p.large, b[:cap(b)])
+	p.taken -= int64(len(b))
+	p.loose.Add(int64(len(b)))
+	p.large = append(p.large, b)
 }
 
-// giveBackLarge gives such memory to the system at once.
+// giveBackLarge takes such memory back that no window has had.
 func (p *pool) giveBackLarge(b []byte) {
 	p.mu.Lock()
-	p.taken -= int64(cap(b))
+	p.taken -= int64(len(b))
 	p.mu.Unlock()
-	p.giveBack(b[:cap(b)])
+	p.takeBack(b)
 }
+
+// mostIdle is how many bytes of larger memory are kept, no more than of chunks: to map and unmap memory, and to touch
+// each page for the first time, takes several times as long as to fill it.
+const mostIdle = 16 << 20
 
 const pageSize = 4 << 10
 
-// lend returns memory that is no window's, and counts as none's.
-func (p *pool) lend(n int) []byte { return p.system((n + pageSize - 1) / pageSize * pageSize) }
-
-func (p *pool) takeBack(b []byte) {
+// lend returns memory that is no window's, and counts as none's. Its size is one of few, at most an eighth larger.
+func (p *pool) lend(n int) []byte {
+	step := max(pageSize, 1<<(bits.Len(uint(n-1)))>>4)
+	size := (n + step - 1) / step * step
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lent = append(p.lent, b)
+	for i, b := range slices.Backward(p.idle) {
+		if len(b) == size {
+			p.idle, p.kept = slices.Delete(p.idle, i, i+1), p.kept-size
+			p.mu.Unlock()
+			return b
+		}
+	}
+	p.mu.Unlock()
+	return p.system(size)
 }
 
-// trimLent gives what was lent back to the system.
-func (p *pool) trimLent() {
+// takeBack takes back what nobody has any more, and gives to the system what is beyond what is kept. It is best
+// called outside of locks.
+func (p *pool) takeBack(b []byte) {
 	p.mu.Lock()
-	lent := p.lent
-	p.lent = nil
+	p.idle, p.kept = append(p.idle, b), p.kept+len(b)
+	n := 0 // the oldest
+	for ; p.kept > min(mostIdle, p.keep*chunkSize); n++ {
+		p.kept -= len(p.idle[n])
+	}
+	give := slices.Clone(p.idle[:n])
+	p.idle = slices.Delete(p.idle, 0, n)
 	p.mu.Unlock()
-	for _, b := range lent {
+	for _, b := range give {
 		p.giveBack(b)
 	}
 }
@@ -160,7 +182,15 @@ func (p *pool) trimLent() {
 func (p *pool) memory() (taken, spare int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.taken, int64(len(p.spare))*chunkSize + p.loose.Load()
+	return p.taken, int64(len(p.spare))*chunkSize + int64(p.kept) + p.loose.Load()
+}
+
+// close gives back all that is spare.
+func (p *pool) close() {
+	p.keep = 0
+	p.takeBack(nil)
+	for p.trim(math.MaxInt) {
+	}
 }
 
 // system returns n bytes, which are zeros, from outside of Go's heap if that can be: so the

@@ -21,17 +21,16 @@ type Config struct {
 	Low func()
 }
 
-// Recent is the entries that stand in no run yet: a window that takes them in, sealed ones that are
-// being written to runs, and those that were put together beside and are still to be folded.
+// Recent is the entries that stand in no run yet: a window that takes them in, and sealed ones that are
+// being written to runs.
 //
 // Methods that look may be called side by side. Those that change something - Add, Put, Remove,
-// Expect, Seal, Reveal, Fold, and Pass and Drop of what is sealed - are called while nothing else is: the
+// Expect, Seal, and Pass and Drop of what is sealed - are called while nothing else is: the
 // caller has a lock. What is found is to be read until the next of them.
 type Recent struct {
 	pool   *pool
 	seed   maphash.Seed
 	active *window
-	staged []*Staged // revealed, and not folded
 	sealed []*Sealed // the oldest first
 }
 
@@ -54,13 +53,8 @@ func (r *Recent) Close() {
 	for len(r.sealed) > 0 {
 		r.sealed[0].Drop()
 	}
-	for _, s := range r.staged {
-		s.w.close()
-	}
 	r.active.close()
-	r.pool.keep = 0
-	for r.pool.trim(math.MaxInt) {
-	}
+	r.pool.close()
 }
 
 // Add takes in an entry whose id was never there.
@@ -100,12 +94,6 @@ func (r *Recent) Remove(id uint64) bool {
 
 // removeOther takes an entry away that is not in the active window.
 func (r *Recent) removeOther(id uint64) bool {
-	for _, s := range r.staged {
-		if at, h := s.w.byID(id); h != nil {
-			s.w.remove(at, h)
-			return true
-		}
-	}
 	for _, s := range r.sealed {
 		if at, h := s.w.byID(id); h != nil {
 			s.w.remove(at, h)
@@ -119,11 +107,6 @@ func (r *Recent) removeOther(id uint64) bool {
 func (r *Recent) ByID(id uint64) (Entry, bool) {
 	if at, h := r.active.byID(id); h != nil {
 		return r.active.entry(at, h), true
-	}
-	for _, s := range r.staged {
-		if at, h := s.w.byID(id); h != nil {
-			return s.w.entry(at, h), true
-		}
 	}
 	for _, s := range r.sealed {
 		if at, h := s.w.byID(id); h != nil {
@@ -140,12 +123,6 @@ func (r *Recent) ByKey(queue uint32, a Area, key []byte) (Entry, bool) {
 	found := h != nil
 	if found {
 		best = r.active.entry(at, h)
-	}
-	for i := 0; i < len(r.staged) && (!found || a == Dead); i++ {
-		w := r.staged[i].w
-		if at, h := w.byKey(queue, a, key); h != nil && (!found || best.before(h)) {
-			best, found = w.entry(at, h), true
-		}
 	}
 	for i := len(r.sealed) - 1; i >= 0 && (!found || a == Dead); i-- {
 		s := r.sealed[i]
@@ -181,32 +158,22 @@ func (r *Recent) Memory() (taken, spare int64) {
 	return taken, spare
 }
 
-// Loose is how many of the spare bytes are too large to be used again: those of long values that were
-// removed, or took another place. It may be called at any time.
+// Loose is how many of the spare bytes wait for Trim: those of long values that were removed, or took another place. It
+// may be called at any time.
 func (r *Recent) Loose() int64 { return r.pool.loose.Load() }
 
 // Borrow returns memory of the same kind, of so many bytes or some more, that is the caller's and not
-// counted. It and the next two may be called at any time.
+// counted. It and the next may be called at any time.
 func (r *Recent) Borrow(bytes int) []byte { return r.pool.lend(bytes) }
 
-// GiveBack takes back all of what Borrow returned, in no time: TrimBorrowed, or a Trim, gives it to the
-// system.
+// GiveBack takes back all of what Borrow returned. It is best called outside of locks.
 func (r *Recent) GiveBack(b []byte) { r.pool.takeBack(b) }
 
-// TrimBorrowed gives to the system what was given back. It is best called outside of locks.
-func (r *Recent) TrimBorrowed() { r.pool.trimLent() }
+// Unsealed is how many entries stand in the window that is not sealed.
+func (r *Recent) Unsealed() int { return r.active.len() }
 
-// Unsealed is how many entries stand in windows that are not sealed.
-func (r *Recent) Unsealed() int {
-	n := r.active.len()
-	for _, s := range r.staged {
-		n += s.w.len()
-	}
-	return n
-}
-
-// Trim gives some of the memory back to the system that is spare beyond Config.Keep, or too
-// large to be used again, and reports whether there is more of it. It may be called at any time,
+// Trim gives some of the memory back to the system that is spare beyond Config.Keep, or was that of long values, of
+// which it keeps 16 MiB at most for others, and reports whether there is more of it. It may be called at any time,
 // and is best called outside of locks.
 func (r *Recent) Trim() bool { return r.pool.trim(trimChunks) }
 

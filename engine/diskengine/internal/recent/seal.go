@@ -12,12 +12,8 @@ type Sealed struct {
 	undone  item // the first that it has not looked at
 }
 
-// Seal begins a new window, and returns the one before. There may be several that are sealed. All that
-// was revealed has been folded: what is in no window that is sealed is told behind it by the log.
+// Seal begins a new window, and returns the one before. There may be several that are sealed.
 func (r *Recent) Seal() *Sealed {
-	if len(r.staged) > 0 {
-		panic("recent: a window is sealed before what was revealed is in it")
-	}
 	s := &Sealed{of: r, w: r.active}
 	r.sealed = append(r.sealed, s)
 	r.active = newWindow(r.pool, r.seed)

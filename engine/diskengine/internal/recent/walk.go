@@ -5,7 +5,7 @@ import "math"
 // walker goes through an area of all windows at once.
 type walker struct {
 	place   place
-	cursors []areaCursor // of the active window, then of those to be folded and of the sealed ones
+	cursors []areaCursor // of the active window, then of the sealed ones
 }
 
 // areaCursor is a place in the order of a window.
@@ -18,9 +18,6 @@ type areaCursor struct {
 
 func (r *Recent) windows(fn func(w *window)) {
 	fn(r.active)
-	for _, s := range r.staged {
-		fn(s.w)
-	}
 	for _, s := range r.sealed {
 		fn(s.w)
 	}
@@ -29,9 +26,6 @@ func (r *Recent) windows(fn func(w *window)) {
 // cursors appends a cursor for each window, which seek finds.
 func (r *Recent) cursors(c []areaCursor, seek func(*order) cursor) []areaCursor {
 	c = append(c, areaCursor{cursor: seek(&r.active.order), w: r.active})
-	for _, s := range r.staged {
-		c = append(c, areaCursor{cursor: seek(&s.w.order), w: s.w})
-	}
 	for _, s := range r.sealed {
 		c = append(c, areaCursor{cursor: seek(&s.w.order), w: s.w, sealed: s})
 	}

@@ -79,7 +79,7 @@ func (h *header) grave(r ref) item { return item{hi: h.hash, ref: uint32(r), at:
 
 // add takes an entry in whose id is not there.
 func (w *window) add(e *Entry) {
-	r, h := w.arena.take(e.Key, e.Value, e.Tail)
+	r, h := w.arena.take(e)
 	w.enter(r, h, e)
 }
 
@@ -148,16 +148,16 @@ func (w *window) remove(r ref, h *header) {
 // put changes an entry that is there to what e says, whose bytes may be those of the entry.
 func (w *window) put(r ref, h *header, e *Entry) {
 	key, _ := w.arena.bytes(r, h)
-	if !h.fits(e.Key, e.Value) || !bytes.Equal(key, e.Key) {
-		nr, nh := w.arena.take(e.Key, e.Value, nil)
+	if !h.fits(e) || !bytes.Equal(key, e.Key) {
+		nr, nh := w.arena.take(e)
 		w.remove(r, h)
 		w.enter(nr, nh, e)
 		return
 	}
 	w.move(r, h, placeOf(e.Queue, e.Area), e.At)
-	h.value = uint32(len(e.Value))
+	h.value = uint32(len(e.Value) + len(e.Tail))
 	_, value := w.arena.bytes(r, h)
-	copy(value, e.Value)
+	copy(value[copy(value, e.Value):], e.Tail)
 }
 
 func (w *window) len() int { return w.order.n }

@@ -20,7 +20,10 @@ type Put struct {
 }
 
 // Append writes the record.
-func (p *Put) Append(b []byte) []byte {
+func (p *Put) Append(b []byte) []byte { return append(p.AppendHead(b), p.Body...) }
+
+// AppendHead writes it but for the body.
+func (p *Put) AppendHead(b []byte) []byte {
 	if p.New {
 		b = binary.AppendUvarint(append(b, kindPush), uint64(p.ID))
 	} else {
@@ -28,7 +31,7 @@ func (p *Put) Append(b []byte) []byte {
 	}
 	b = appendBytes(binary.AppendUvarint(b, uint64(p.Queue)), p.Key)
 	b = binary.AppendUvarint(p.State.Append(b), uint64(len(p.Content)+len(p.Body)))
-	return append(append(b, p.Content...), p.Body...)
+	return append(b, p.Content...)
 }
 
 func (p *Put) read(in *codec.Reader, kind byte) {

@@ -45,10 +45,10 @@ func (h *history) put(l *Log, n int) error {
 	var end Pos
 	var err error
 	if h.counter%3 == 0 { // some are put together before
-		cut := n * (h.counter % 5) / 4
-		p := Prepare(cut+h.counter%2*100, nil)
-		p.Bytes = append(p.Bytes, i.bytes[:cut]...)
-		end, err = l.AppendPrepared(i.kind, p, i.bytes[cut:])
+		head := n * (h.counter % 5) / 4
+		middle := head + (n-head)*(h.counter%4)/3
+		p := Prepare(max(0, head-h.counter%2*5), i.bytes[head:middle], nil) // sometimes with too little room
+		end, err = l.AppendPrepared(i.kind, i.bytes[:head], p, i.bytes[middle:])
 	} else {
 		end, err = l.Append(i.kind, i.bytes)
 	}

@@ -674,13 +674,11 @@ func TestRoomIsGivenBack(t *testing.T) {
 		l, _ := open(t, d, cfg, 0)
 		var given [5]atomic.Int32
 		prepare := func(i int) *Prepared {
-			p := Prepare(100, func(n int) ([]byte, func()) { return make([]byte, n), func() { given[i].Add(1) } })
-			p.Bytes = append(p.Bytes, text(i, 100)...)
-			return p
+			return Prepare(10, text(i, 100), func(n int) ([]byte, func()) { return make([]byte, n), func() { given[i].Add(1) } })
 		}
 		add := func(i int) Pos {
 			t.Helper()
-			end, err := l.AppendPrepared(1, prepare(i), text(i, 10))
+			end, err := l.AppendPrepared(1, text(i, 10), prepare(i), text(i, 10))
 			must(t, err)
 			return end
 		}
@@ -715,7 +713,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 		close(goOn)
 		<-l.Failed()
 		synctest.Wait()
-		if _, err := l.AppendPrepared(1, prepare(4), nil); !errors.Is(err, ErrStopped) {
+		if _, err := l.AppendPrepared(1, nil, prepare(4), nil); !errors.Is(err, ErrStopped) {
 			t.Errorf("appended to a log that stopped: %v", err)
 		}
 		if err := l.Close(); !errors.Is(err, ErrStopped) {

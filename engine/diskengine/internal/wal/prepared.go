@@ -1,44 +1,46 @@
 package wal
 
-// Prepared is an entry that is put together before it is appended, outside of all locks: appending it
-// copies only what is added last.
+// Prepared is the middle of an entry, a long one, that is copied before the entry is appended, outside of all locks.
 type Prepared struct {
-	Bytes []byte // of the entry, behind some that are the log's: to be appended to
-	give  func()
+	b        []byte // with room before and after the middle
+	from, to int    // of it
+	give     func()
 }
 
-const preparedHead = frameSize + maxEntryHead
+// preparedTail is how many bytes after the middle are copied to where it is: more have everything copied.
+const preparedTail = 4 << 10
 
-// Prepare begins with an entry of about so many bytes. Where room is not nil it is put together in what
-// that returns, and give is called once it is written, or when Drop is: by any goroutine, and it does not
-// block.
-func Prepare(bytes int, room func(bytes int) (b []byte, give func())) *Prepared {
-	n := preparedHead + bytes + align
+// Prepare copies the middle of an entry, which will have at most head bytes before it, or everything is copied once
+// more. It is copied to what room returns, and give is called once the entry is written, or by Drop: by any
+// goroutine. A nil room is Go's heap.
+func Prepare(head int, middle []byte, room func(bytes int) (b []byte, give func())) *Prepared {
 	if room == nil {
-		return &Prepared{Bytes: make([]byte, preparedHead, n)}
+		room = func(bytes int) ([]byte, func()) { return make([]byte, bytes), nil }
 	}
-	b, give := room(n)
-	return &Prepared{b[:preparedHead:n], give}
+	from := frameSize + maxEntryHead + head
+	b, give := room(from + len(middle) + preparedTail + align)
+	return &Prepared{b, from, from + copy(b[from:], middle), give}
 }
 
-// Drop forgets an entry that is not appended.
+// Drop forgets what is not appended.
 func (p *Prepared) Drop() {
 	if p.give != nil {
 		p.give()
 	}
 }
 
-// AppendPrepared is Append of what was prepared, and of a last part that is copied. The bytes are the
-// log's afterwards.
-func (l *Log) AppendPrepared(kind byte, p *Prepared, last []byte) (Pos, error) {
-	b := append(p.Bytes, last...)
-	if cap(b)-len(b) < align {
-		b = append(b, make([]byte, align)...)[:len(b)]
+// AppendPrepared is Append of what was prepared, between a head and a tail that are copied. The bytes are the log's
+// afterwards.
+func (l *Log) AppendPrepared(kind byte, head []byte, p *Prepared, tail []byte) (Pos, error) {
+	n := len(head) + p.to - p.from + len(tail)
+	if from, to := p.from-len(head), p.to+len(tail); from < frameSize+maxEntryHead || to+align > len(p.b) {
+		defer p.Drop()
+		return l.Append(kind, head, p.b[p.from:p.to], tail)
 	}
-	n := len(b) - preparedHead
-	var head [maxEntryHead]byte
-	from := maxEntryHead - len(appendEntryHead(head[:0], kind, n)) // so that the head ends where the bytes begin
-	appendEntryHead(b[from:from+frameSize], kind, n)
+	at := p.from - copy(p.b[p.from-len(head):], head)
+	end := p.to + copy(p.b[p.to:], tail)
+	var room [maxEntryHead]byte
+	at -= copy(p.b[at-len(appendEntryHead(room[:0], kind, n)):], appendEntryHead(room[:0], kind, n))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.takes(n); err != nil {
@@ -48,10 +50,9 @@ func (l *Log) AppendPrepared(kind byte, p *Prepared, last []byte) (Pos, error) {
 	if l.cur != nil {
 		l.full, l.cur = append(l.full, l.cur), nil
 	}
-	l.full = append(l.full, &buffer{b: b[from:], back: p.give})
-	size := len(b) - from - frameSize
-	l.end += Pos(size)
-	l.pending += size
+	l.full = append(l.full, &buffer{b: p.b[at-frameSize : end : len(p.b)], back: p.give})
+	l.end += Pos(end - at)
+	l.pending += end - at
 	if l.idle {
 		l.idle = false
 		signal(l.wake)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // TestPushHearsThatTheStoreStopped pushes while there are too many runs, and has a manifest fail of
@@ -60,5 +63,53 @@ func TestPushHearsThatTheStoreStopped(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Log(err) // why it stopped
 		}
+	})
+}
+
+// TestPushesAreSlowedGradually has four callers push in batches, as fast as they can, to a disk that writes runs more
+// slowly: none waits for as long as it takes to write a window.
+func TestPushesAreSlowedGradually(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers, calls, batch, speed = 4, 500, 30, 8 << 20
+		d := disktest.New(nil)
+		d.Hook(func(c disktest.Call) error {
+			switch {
+			case c.Op == disktest.Write && strings.HasSuffix(c.Name, ".run"):
+				time.Sleep(time.Duration(c.Len) * time.Second / speed)
+			case c.Op == disktest.Sync && ofLog(c):
+				time.Sleep(200 * time.Microsecond)
+			}
+			return nil
+		})
+		e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, MemoryBytes: diskengine.LeastMemory}, diskengine.Tune{SegmentBytes: 4 << 20}}.open(t)
+		var longest [callers]time.Duration
+		var group sync.WaitGroup
+		begun := time.Now()
+		for i := range callers {
+			group.Go(func() {
+				for n := range calls {
+					msgs := make([]engine.Message, batch)
+					for k := range msgs {
+						msgs[k] = message("q", fmt.Sprint(i, "-", n, "-", k), time.Hour)
+						msgs[k].Body = noise(300)
+					}
+					since := time.Now()
+					if err := pushAll(t, e, msgs...); err != nil {
+						t.Error(err)
+					}
+					longest[i] = max(longest[i], time.Since(since))
+				}
+			})
+		}
+		group.Wait()
+		took := time.Since(begun)
+		if flushes := enginetest.FigureOf(t, e, "disk_flushes", ""); flushes < 4 {
+			t.Errorf("there were %v flushes", flushes)
+		}
+		t.Logf("%d bytes in %v, the longest push %v", callers*calls*batch*300, took, slices.Max(longest[:]))
+		if most := 100 * time.Millisecond; slices.Max(longest[:]) > most {
+			t.Errorf("a push took %v, at most %v is well", slices.Max(longest[:]), most)
+		}
+		must(t, e.Close())
 	})
 }

@@ -82,7 +82,7 @@ func (k *keeper) littleAhead() int64 { return k.e.cfg.tune.span / 16 }
 // let lets a push of so many bytes in, if nobody waits and they are few together with those that
 // others were let in with.
 func (k *keeper) let(bytes int64) bool {
-	if k.full.Load() {
+	if k.full.Load() || k.slowed.Load() {
 		return false
 	}
 	if k.coming.Add(bytes) <= k.littleAhead() {

@@ -41,10 +41,7 @@ func starve(t *testing.T) *starved {
 	})
 	s := &starved{disk: d, let: sync.OnceFunc(func() { close(gate) })}
 	between := func(where string) {
-		switch {
-		case where == "atomic": // let in, and not in the log yet
-			time.Sleep(time.Millisecond)
-		case where == "rewrite" && s.again != nil:
+		if where == "rewrite" && s.again != nil {
 			s.again()
 		}
 	}
@@ -87,6 +84,7 @@ func (s *starved) waits(t *testing.T, ctx context.Context, n int) <-chan error {
 			answers <- err
 		}()
 	}
+	time.Sleep(10 * time.Second) // pushes are slowed before they wait
 	synctest.Wait()
 	if got := s.is(t, "disk_waiting_pushes"); got != n {
 		t.Errorf("%d pushes wait, want %d", got, n)

@@ -37,8 +37,11 @@ type keeper struct {
 	failing error          // of the last flush
 	wanted  uint64         // up to where the log is to be in runs, as a push has no room
 	cramped bool           // there is no space for merges
+	level   float64        // how far flushes and merges are behind: above 0 pushes are slowed, above 1 they wait
+	turns   time.Time      // when the next push has its turn that is slowed
 
 	full    atomic.Bool  // pushes wait
+	slowed  atomic.Bool  // pushes are slowed
 	coming  atomic.Int64 // bytes of those that were let in, and are to come to the log
 	waiting atomic.Int64 // pushes that wait
 }

@@ -257,7 +257,7 @@ func (e *Engine) logConfig() *wal.Config {
 }
 
 func (e *Engine) runConfig() *run.Config {
-	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, SyncBytes: 512 << 10, Salt: e.salt}
+	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, Salt: e.salt}
 }
 
 // openRuns opens the runs that count, some beside one another, with who has died in them, and removes

@@ -55,7 +55,8 @@ func (k *keeper) merging() float64 {
 	return within01((float64(runs) - 3*fan) / (3 * fan))
 }
 
-// packs is up to which haste a flush packs what it writes.
+// packs is up to which haste a flush packs what it writes, and what is written in the background is synced each half
+// MiB, so that the syncs of the log have little to wait for.
 const packs = 0.5
 
 func within01(x float64) float64 { return max(0, min(1, x)) }
@@ -64,5 +65,11 @@ func within01(x float64) float64 { return max(0, min(1, x)) }
 func (k *keeper) config(where string, haste func() float64) *run.Config {
 	c := k.e.runConfig()
 	c.Pace = k.pace(where, haste)
+	c.SyncBytes = func() int {
+		if haste() > packs {
+			return 8 << 20
+		}
+		return 512 << 10
+	}
 	return c
 }

@@ -26,8 +26,8 @@ type Config struct {
 	BlockBytes int
 
 	// SyncBytes is after how many bytes what was written so far is synced, so that the last
-	// sync is short for all who use the disk. 0: 8 MiB.
-	SyncBytes int
+	// sync is short for all who use the disk. It is asked for each slice. nil: 8 MiB.
+	SyncBytes func() int
 
 	// Plain is asked for each block of entries whether it is to stand as it is: packing takes the
 	// processor about as long as all else that is done with the entries. nil: none is.
@@ -53,8 +53,8 @@ func (c *Config) withDefaults() Config {
 		d.BlockBytes = 16 << 10
 	}
 	d.BlockBytes = min(maxBlock, max(minBlock, d.BlockBytes))
-	if d.SyncBytes <= 0 {
-		d.SyncBytes = 8 << 20
+	if d.SyncBytes == nil {
+		d.SyncBytes = func() int { return 8 << 20 }
 	}
 	if d.slice == 0 {
 		d.slice = outSlice

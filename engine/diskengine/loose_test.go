@@ -2,6 +2,7 @@ package diskengine_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,8 @@ import (
 type moving struct {
 	*testing.T
 	*diskengine.Engine
-	spare int // bytes that were kept at most, of it and others
+	spare int         // bytes that were kept at most, of it and others
+	over  atomic.Bool // the test is: what the background does yet moves nothing
 }
 
 const movingSize = 1 << 20
@@ -25,7 +27,7 @@ const movingSize = 1 << 20
 func (m *moving) push() {
 	m.Helper()
 	large := message("q", "large", time.Hour)
-	large.Body = noise(movingSize)
+	large.Body, large.OnConflict = noise(movingSize), engine.Replace // the background may have flushed, and so moved it, before
 	if err := pushAll(m.T, m, large); err != nil {
 		m.Fatal(err)
 	}
@@ -35,7 +37,11 @@ func (m *moving) rearm() {
 	m.Helper()
 	again := message("q", "large", time.Hour)
 	again.OnConflict = engine.Rearm
-	if err := pushAll(m.T, m, again); err != nil {
+	err := pushAll(m.T, m, again)
+	if m.over.Load() {
+		return
+	}
+	if err != nil {
 		m.Error(err)
 	}
 	m.spare = max(m.spare, int(enginetest.FigureOf(m.T, m.Engine, "disk_memory_bytes", "spare")))
@@ -46,7 +52,10 @@ func inMotion(t *testing.T, memory int64, between func(m *moving, where string),
 		m := &moving{T: t}
 		tune := diskengine.Tune{Between: func(where string) { between(m, where) }}
 		m.Engine = place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MemoryBytes: memory}, tune}.open(t)
+		synctest.Wait() // until the background has looked
+		defer m.over.Store(true)
 		fn(m)
+		m.over.Store(true)
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}

@@ -2,10 +2,12 @@ package tarry_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -126,33 +128,59 @@ func TestWorkerGivesBackWhatItCannotBegin(t *testing.T) {
 	})
 }
 
-// A drain gives back at once all that was not begun.
+// An orderly end gives back at once all that was not begun, and counts no attempt of it.
 func TestWorkerDrainGivesBackTheLine(t *testing.T) {
-	s, held, _ := far(10 * time.Millisecond)
-	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		const n = 8000
-		pushBurst(t, c, "q", n)
-		var handled atomic.Int64
-		half := make(chan struct{})
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
-		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
-			if handled.Add(1) == n/2 {
-				close(half)
-			}
-			held.Add(-1)
-			return nil
+	for name, closes := range map[string]bool{"its context ends": false, "its client is closed": true} {
+		t.Run(name, func(t *testing.T) {
+			s, held, _ := far(10 * time.Millisecond)
+			synctest.Test(t, func(t *testing.T) {
+				c := tarry.New(s, nil)
+				const n = 8000
+				pushBurst(t, c, "q", n)
+				var handled atomic.Int64
+				half := make(chan struct{})
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
+				tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+					if handled.Add(1) == n/2 {
+						close(half)
+					}
+					held.Add(-1)
+					return nil
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				done := make(chan error, 1)
+				go func() { done <- w.Run(ctx) }()
+				<-half
+				if closes {
+					if err := c.Close(); err != nil {
+						t.Error(err)
+					}
+				} else {
+					cancel()
+				}
+				if err := <-done; closes != errors.Is(err, tarry.ErrClosed) || !closes && err != nil {
+					t.Errorf("Run: %v", err)
+				}
+				if held.Load() != 0 {
+					t.Errorf("%d messages are held after the drain", held.Load())
+				}
+				c2 := tarry.New(s.Engine, nil)
+				info, err := c2.Queue(t.Context(), "q")
+				if err != nil || int64(info.Ready) != n-handled.Load() || info.Leased != 0 {
+					t.Errorf("%d of %d were handled, and the queue holds %+v, %v", handled.Load(), n, info, err)
+				}
+				for m, err := range c2.List(t.Context(), "q", tarry.Ready) {
+					if err != nil || m.Attempt != 0 {
+						t.Fatalf("message %s was not begun and has attempt %d, %v", m.ID, m.Attempt, err)
+					}
+				}
+				if err := errors.Join(c.Close(), c2.Close()); err != nil {
+					t.Error(err)
+				}
+			})
 		})
-		stop := run(t, w)
-		<-half
-		stop()
-		if held.Load() != 0 {
-			t.Errorf("%d messages are held after the drain", held.Load())
-		}
-		info, err := c.Queue(t.Context(), "q")
-		if err != nil || int64(info.Ready) != n-handled.Load() || info.Leased != 0 {
-			t.Errorf("%d of %d were handled, and the queue holds %+v, %v", handled.Load(), n, info, err)
-		}
-	})
+	}
 }
 
 // Bounds on a queue hold, also when its worker is quick and leases ahead elsewhere.

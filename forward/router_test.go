@@ -324,6 +324,11 @@ func TestRateDoesNotHoldUpTheEnd(t *testing.T) {
 		if q := s.holds("q"); q.Ready != 4 {
 			t.Errorf("left: %+v", q)
 		}
+		for m, err := range s.c.List(t.Context(), "q", tarry.Ready) {
+			if err != nil || m.Attempt != 0 {
+				t.Errorf("message %s was not handed on and has attempt %d, %v", m.ID, m.Attempt, err)
+			}
+		}
 		s.run <- nil
 		s.done()
 	})

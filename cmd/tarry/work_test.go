@@ -151,6 +151,23 @@ func TestWorkDrains(t *testing.T) {
 	r.stderr.await(t, "acked mail id")
 }
 
+// What stood in line when a worker is told to end has no attempt counted.
+func TestWorkCountsNoAttemptOfWhatItDoesNotBegin(t *testing.T) {
+	w, _ := served(t, "mem:")
+	for range 40 {
+		w.must(t, "push", "mail", "x")
+	}
+	r := w.start(t, "work", "mail", "--concurrency", "1", "--", "true")
+	r.stderr.await(t, "(?s)(acked mail.*){5}")
+	if code := r.stop(t); code != exitOK {
+		t.Errorf("exit code %d: %s", code, r.stderr)
+	}
+	out := w.must(t, "ls", "mail")
+	if lines := strings.Count(out, "\n") - 1; lines < 1 || strings.Count(out, "  ready  ") != lines || strings.Count(out, "0/20\n") != lines {
+		t.Errorf("left are %s", out)
+	}
+}
+
 func TestWorkGivesBackWhatItsDrainInterrupts(t *testing.T) {
 	w, _ := served(t, "mem:")
 	w.must(t, "push", "mail", "x", "--key", "ann")

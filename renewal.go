@@ -67,6 +67,7 @@ var (
 // renewal is what is asked for a lease.
 type renewal struct {
 	d      *delivery
+	usual  time.Duration // of its term
 	length time.Duration
 	wishes []extension // of the handler
 }
@@ -84,7 +85,7 @@ func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
 	for _, d := range w.kept.take(until) {
 		if r, ok := w.see(d, now, all); ok {
 			renew = append(renew, r)
-			ahead = max(ahead, d.term.usual/renewAhead)
+			ahead = max(ahead, r.usual/renewAhead)
 		}
 	}
 	if ahead == 0 {
@@ -123,7 +124,7 @@ func (w *Worker) see(d *delivery, now time.Time, early bool) (r renewal, ok bool
 		}
 	case w.renewable(d) && (early || d.unsure || len(d.wishes) > 0 || !now.Before(d.renew)):
 		d.renewing = true
-		r, ok = renewal{d, d.term.most(now, d.wishes), d.wishes}, true
+		r, ok = renewal{d, d.term.usual, d.term.most(now, d.wishes), d.wishes}, true
 		d.wishes = nil
 	}
 	if !d.over.IsZero() && !now.Before(d.over.Add(stuckAfter)) {
@@ -195,10 +196,10 @@ func (w *Worker) renew(batch []renewal) {
 	usual := 2 * coalesce.Timeout
 	for i, r := range batch {
 		extend[i] = engine.Settlement{Token: r.d.lease.Token, Do: engine.Extend, TTR: w.cfg.LeaseTTR}
-		if r.length > r.d.term.usual {
+		if r.length > r.usual {
 			extend[i].TTR = r.length
 		}
-		usual = min(usual, max(r.d.term.usual, 2*time.Millisecond))
+		usual = min(usual, max(r.usual, 2*time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(engine.Gathered(w.sets.ctx), usual/2)
 	defer cancel()

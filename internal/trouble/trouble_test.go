@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,16 +14,31 @@ import (
 
 var failing = trouble.Kind{Text: "it fails", Level: slog.LevelWarn}
 
+// page is what was written to a log since it was read last.
+type page struct {
+	mu  sync.Mutex
+	buf strings.Builder
+}
+
+func (p *page) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.buf.Write(b)
+}
+
+func (p *page) lines() []string {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.buf.Reset()
+	return strings.FieldsFunc(p.buf.String(), func(r rune) bool { return r == '\n' })
+}
+
 // in runs f in a bubble, with a Log and what tells the lines it wrote since the last time.
 func in(t *testing.T, f func(t *testing.T, l *trouble.Log, lines func() []string)) {
 	synctest.Test(t, func(t *testing.T) {
-		var buf strings.Builder
-		lines := func() []string {
-			synctest.Wait()
-			defer buf.Reset()
-			return strings.FieldsFunc(buf.String(), func(r rune) bool { return r == '\n' })
-		}
-		f(t, trouble.New(slog.New(slog.NewTextHandler(&buf, nil))), lines)
+		var p page
+		f(t, trouble.New(slog.New(slog.NewTextHandler(&p, nil))), p.lines)
 	})
 }
 

@@ -156,7 +156,8 @@ func TestUndoneOnce(t *testing.T) {
 	for range 3 {
 		push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q"})
 	}
-	for _, l := range lease(t, e, "q", 6).Messages {
+	leases := lease(t, e, "q", 6).Messages
+	for _, l := range leases {
 		settle(t, e, engine.Settlement{Token: l.Token, Do: engine.Bury})
 	}
 	s.undo.Store(true)
@@ -165,7 +166,7 @@ func TestUndoneOnce(t *testing.T) {
 		t.Errorf("%+v redriven, %v", got, err)
 	}
 	s.undo.Store(true)
-	if info, err := again.Get(t.Context(), engine.Ref{Queue: "q", ID: 1}); err != nil || info.ID != 1 {
+	if info, err := again.Get(t.Context(), engine.Ref{Queue: "q", ID: leases[0].ID}); err != nil || info.ID != leases[0].ID {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	s.undo.Store(true)

@@ -46,6 +46,7 @@ func TestWhatAnEngineLacksIsRefused(t *testing.T) {
 		"priority":     func() error { return push(c, tarry.Priority(0)) },
 		"expiry":       func() error { return push(c, tarry.ExpireAfter(time.Hour)) },
 		"remember":     func() error { return push(c, tarry.Remember(time.Hour)) },
+		"isolate":      func() error { return push(c, tarry.Isolate(true)) },
 		"long delay":   func() error { return push(c, tarry.In(time.Hour+1)) },
 		"far due":      func() error { return push(c, tarry.At(time.Now().Add(2*time.Hour))) },
 		"put off":      func() error { _, err := c.Reschedule(ctx, ref, tarry.In(2*time.Hour)); return err },

@@ -101,6 +101,14 @@ func Remember(d time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.Remember = orNever(d) })
 }
 
+// Isolate says whether the message is isolated from its second attempt on: its leases
+// then end apart from those of messages that were leased with it, and when one has lapsed
+// it is leased alone, so that a message which kills its process takes no other with it.
+// Default: what the queue's settings say, else true.
+func Isolate(on bool) PushOption {
+	return pushOption(func(m *Draft) { m.Terms.Isolate = &on })
+}
+
 // orNever is d, or what says that an explicit 0 is meant.
 func orNever(d time.Duration) time.Duration {
 	if d == 0 {

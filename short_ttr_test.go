@@ -27,7 +27,7 @@ func TestTTRShorterThanTheWayToTheEngine(t *testing.T) {
 		return out, err
 	}
 	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		push(t, c, "q", "x", tarry.Key("k"), tarry.TTR(time.Millisecond), tarry.MaxAttempts(3), tarry.Backoff(time.Second))
+		push(t, c, "q", "x", tarry.Key("k"), tarry.TTR(time.Millisecond), tarry.MaxAttempts(3), tarry.Backoff(time.Second), tarry.Isolate(false))
 		w := tarry.NewWorker(c, nil)
 		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error { return nil })
 		stop := run(t, w)

@@ -1,6 +1,10 @@
 package tarry
 
-import "time"
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
 
 // A worker leases ahead: what it has leased and no hand has begun stands in line, so
 // that hands go from one message to the next while the engine is asked for more. How
@@ -20,6 +24,15 @@ func (l *line) add(d *delivery) {
 		l.last.behind = d
 	}
 	l.last, d.waits = d, true
+}
+
+// addFirst has a delivery begun before all others: one that is isolated, lest it wait for a
+// hand while another kills the process.
+func (l *line) addFirst(d *delivery) {
+	d.behind, l.first, d.waits = l.first, d, true
+	if l.last == nil {
+		l.last = d
+	}
 }
 
 func (l *line) take() *delivery {
@@ -63,7 +76,11 @@ func (w *Worker) await(d *delivery, now time.Time) {
 		return
 	}
 	d.begin = now.Add(linePatience)
-	d.h.line.add(d)
+	if d.lease.LastError == engine.Lapsed && d.lease.Alone(d.lease.Attempt-1) {
+		d.h.line.addFirst(d)
+	} else {
+		d.h.line.add(d)
+	}
 	w.turn.add(d.h)
 }
 

@@ -38,6 +38,7 @@ type Abilities struct {
 	Range        bool // ListQuery.From, To and Newest
 	IfState      bool // Ref.IfState
 	Remember     bool // Policy.Remember
+	Isolate      bool // Policy.Isolate
 	Settings     bool // Configurer
 	Atomic       bool // AtomicPusher
 	LeaseWait    bool // LeaseWaiter
@@ -88,7 +89,7 @@ func Full(name string) Capabilities {
 			Keys: true, Priority: true, Expiry: true, Cancel: true, Reschedule: true, Get: true, Extend: true,
 			GiveBack: true, RemoteLeases: true,
 			Claim: true, List: true, Count: true, Forecast: true, Pause: true, Purge: true, Redrive: true,
-			Range: true, IfState: true, Remember: true, Settings: true, Foresight: true,
+			Range: true, IfState: true, Remember: true, Isolate: true, Settings: true, Foresight: true,
 		},
 		Limits: Limits{Precision: time.Millisecond},
 	}
@@ -106,6 +107,8 @@ func (c *Capabilities) CheckTerms(op string, ref Ref, t *Terms) error {
 		return c.lacks(op, ref, "expire_after")
 	case !c.Remember && t.Remember > 0:
 		return c.lacks(op, ref, "remember")
+	case !c.Isolate && t.Isolate != nil && *t.Isolate:
+		return c.lacks(op, ref, "isolate")
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type Terms struct {
 	TTR         time.Duration   // 0: unset
 	ExpireAfter time.Duration   // 0: unset; Never
 	Remember    time.Duration   // 0: unset; Never
+	Isolate     *bool           // nil: unset
 }
 
 // Policy is how a message is handled: the terms of its push with all that was unset
@@ -36,12 +37,13 @@ type Policy struct {
 	TTR         time.Duration   // how long a lease lasts unless the one who leases says otherwise
 	ExpireAfter time.Duration   // dropped instead of leased later than this after due; 0: never
 	Remember    time.Duration   // how long the key is remembered when the message has gone; 0: not
+	Isolate     bool            // after a second lapse: see Spread and Alone
 }
 
 // Resolve returns the policy of a message pushed on these terms to a queue with such
 // defaults, which may be nil.
 func (t *Terms) Resolve(defaults *Terms) Policy {
-	p := Policy{Priority: DefaultPriority, MaxAttempts: DefaultMaxAttempts, TTR: DefaultTTR}
+	p := Policy{Priority: DefaultPriority, MaxAttempts: DefaultMaxAttempts, TTR: DefaultTTR, Isolate: true}
 	if defaults != nil {
 		defaults.fill(&p)
 	}
@@ -55,6 +57,9 @@ func (t *Terms) Clone() Terms {
 	c.Backoff = slices.Clone(t.Backoff)
 	if t.Priority != nil {
 		c.Priority = new(*t.Priority)
+	}
+	if t.Isolate != nil {
+		c.Isolate = new(*t.Isolate)
 	}
 	return c
 }
@@ -79,12 +84,15 @@ func (t *Terms) fill(p *Policy) {
 	if t.Remember != 0 {
 		p.Remember = max(0, t.Remember)
 	}
+	if t.Isolate != nil {
+		p.Isolate = *t.Isolate
+	}
 }
 
 // Terms returns terms that resolve to this policy whatever a queue's settings say, but
 // for an empty Backoff.
 func (p *Policy) Terms() Terms {
-	t := Terms{Priority: &p.Priority, MaxAttempts: p.MaxAttempts, Backoff: p.Backoff, TTR: p.TTR, ExpireAfter: p.ExpireAfter, Remember: p.Remember}
+	t := Terms{Priority: &p.Priority, MaxAttempts: p.MaxAttempts, Backoff: p.Backoff, TTR: p.TTR, ExpireAfter: p.ExpireAfter, Remember: p.Remember, Isolate: &p.Isolate}
 	if t.ExpireAfter == 0 {
 		t.ExpireAfter = Never
 	}

@@ -38,7 +38,7 @@ func (s *Settings) Bursts() int64 {
 // Unset reports whether nothing is set.
 func (s *Settings) Unset() bool {
 	d := &s.Defaults
-	return d.Priority == nil && d.MaxAttempts == 0 && len(d.Backoff) == 0 && d.TTR == 0 && d.ExpireAfter == 0 && d.Remember == 0 &&
+	return d.Priority == nil && d.MaxAttempts == 0 && len(d.Backoff) == 0 && d.TTR == 0 && d.ExpireAfter == 0 && d.Remember == 0 && d.Isolate == nil &&
 		s.DeadKeep == 0 && s.DeadMax == 0 && s.MaxPending == 0 && s.InFlight == 0 && s.Rate == 0 && s.Burst == 0
 }
 

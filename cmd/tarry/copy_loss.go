@@ -73,6 +73,9 @@ func stripTerms(t *tarry.Terms, caps tarry.Capabilities) (lost bool) {
 		lost = lost || t.Remember > 0
 		t.Remember = 0
 	}
+	if !caps.Isolate {
+		t.Isolate = nil
+	}
 	return lost
 }
 

@@ -55,6 +55,16 @@ var queueSettings = []queueSetting{
 		take: func(to, from *tarry.Settings) { to.Defaults.Remember = from.Defaults.Remember },
 	},
 	{
+		name: "isolate", means: "whether a message that lapsed twice is leased alone, unless its push says otherwise",
+		show: func(s *tarry.Settings) string {
+			if s.Defaults.Isolate == nil {
+				return ""
+			}
+			return strconv.FormatBool(*s.Defaults.Isolate)
+		},
+		take: func(to, from *tarry.Settings) { to.Defaults.Isolate = from.Defaults.Isolate },
+	},
+	{
 		name: "dead-keep", means: "after their death dead messages are dropped",
 		show: func(s *tarry.Settings) string { return orNothing(s.DeadKeep) },
 		take: func(to, from *tarry.Settings) { to.DeadKeep = from.DeadKeep },

@@ -13,6 +13,7 @@ type termFlags struct {
 	given    func(flag string) bool
 	terms    tarry.Terms
 	priority uint32
+	isolate  bool
 }
 
 // add gives a command the flags; otherwise says for %s, a default, what holds without one.
@@ -26,6 +27,7 @@ func (t *termFlags) add(cmd *cobra.Command, otherwise string) {
 	f.Var((*durationValue)(&t.terms.TTR), "ttr", unset("how long a worker may hold it", tarry.FormatDuration(tarry.DefaultTTR)))
 	f.Var((*durationValue)(&t.terms.ExpireAfter), "expire-after", unset("drop it when it cannot be handed out until this long after it was due; 0: never", "never"))
 	f.Var((*durationValue)(&t.terms.Remember), "remember", unset("how long its key stays known when it has gone; 0: not at all", "not at all"))
+	f.BoolVar(&t.isolate, "isolate", true, unset("lease it alone once it has lapsed twice", "true"))
 }
 
 // get returns what the flags say.
@@ -39,6 +41,9 @@ func (t *termFlags) get() (tarry.Terms, error) {
 	terms := t.terms
 	if t.given("priority") {
 		terms.Priority = &t.priority
+	}
+	if t.given("isolate") {
+		terms.Isolate = &t.isolate
 	}
 	if t.given("expire-after") && terms.ExpireAfter == 0 {
 		terms.ExpireAfter = tarry.Never

@@ -28,7 +28,7 @@ type call struct {
 	before   int           // bytes of group
 	visited  *queue        // the last that was brought up to the present
 	least    int64         // the least due of what they made wait; never: none
-	lasting  lasting       // what they are to outlive when the call is answered
+	written  bool          // it will do that they are written when the call is answered, not synced
 
 	// Of the push under way whose body is large: that body where it will be. An entry that has it takes it.
 	ahead    *recent.Ahead
@@ -44,23 +44,6 @@ type call struct {
 	kept   []byte // of pictures
 
 	unnamed []unnamed
-}
-
-// lasting is what records are to outlive when a call is answered.
-type lasting uint8
-
-const (
-	untilSynced  lasting = iota // a loss of power
-	untilWritten                // the end of the process
-	untilTold                   // nothing
-)
-
-// ofLease is how lasting a lease is: one for another process outlives this one.
-func ofLease(remote bool) lasting {
-	if remote {
-		return untilWritten
-	}
-	return untilTold
 }
 
 // never is the time that does not come.
@@ -153,7 +136,7 @@ func (c *call) locked(do func() error) error {
 		return broken(c.op, err)
 	}
 	c.now = e.cfg.Now()
-	c.ms, c.least, c.lasting, c.visited = c.now.UnixMilli(), never, untilSynced, nil
+	c.ms, c.least, c.written, c.visited = c.now.UnixMilli(), never, false, nil
 	err := do()
 	if fn := e.cfg.tune.stepped; fn != nil {
 		fn(c)
@@ -175,11 +158,10 @@ func (c *call) commit() error {
 		e.stop(err) // memory is ahead of the log
 		return err
 	}
-	switch c.lasting {
-	case untilSynced:
-		c.rests = pos
-	case untilWritten:
+	if c.written {
 		c.writes = pos
+	} else {
+		c.rests = pos
 	}
 	for _, q := range c.touched {
 		q.pos = pos

@@ -32,7 +32,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 				return err
 			}
 			q.granted(1)
-			c.lasting = ofLease(want.Remote)
+			c.written = true
 			p := c.hold(&m, want.TTR, want.Remote)
 			got = append(got, p)
 			q.arrives(p.deadline)

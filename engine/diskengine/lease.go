@@ -15,9 +15,8 @@ import (
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
-// Lease hands out what is due. Leases of other processes are written when it answers, so that they
-// outlive this one, but not synced; those that stay in this process are not waited for: should they
-// be lost in a crash, so is the process that held them.
+// Lease hands out what is due. The leases are written when it answers, but not synced: an attempt
+// counts also if its handler kills the process.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
 	leased := make([][]picture, len(wants))
@@ -134,7 +133,7 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]pic
 		if q == nil || err != nil {
 			return err
 		}
-		c.lasting = ofLease(w.Remote)
+		c.written = true
 		c.rests = max(c.rests, c.e.fresh.rests(c.ms))
 		// What has been kept for long enough goes some at a time: who is due does not wait for it.
 		if err := c.forgetOver(q); err != nil && err != errYield {
@@ -200,6 +199,9 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) er
 	var aside []turn // whose contents are to be read
 	var lack error
 	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
+	if len(*leased) > 0 && (*leased)[0].alone {
+		most = 0
+	}
 	early := before(q.front, recent.Position{At: c.ms + 1}) && len(q.turns) < c.e.room()
 	for n := 0; len(aside) < most && n < stepItems && room > 0; n++ {
 		t, m, ok, err := c.top(q)
@@ -229,12 +231,18 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) er
 		case lack != nil: // who goes out before is to be read
 			aside = append(aside, t)
 			continue
+		case len(*leased) > 0 && m.alone():
+			aside, most = append(aside, t), 0
 		default:
+			alone := m.alone()
 			p := c.hold(&m, w.TTR, w.Remote)
+			p.alone = alone
 			room -= len(p.content)
 			*leased = append(*leased, p)
 			q.granted(1)
-			most--
+			if most--; alone {
+				most = 0
+			}
 			continue
 		}
 		break
@@ -255,11 +263,9 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) picture {
 	}
 	q := m.q
 	q.leaves(m.Due, m.id)
-	if ttr <= 0 {
-		ttr = m.TTR
-	}
+	m.Attempt++
 	l := lease{
-		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: max(c.ms+1, c.after(ttr)), Epoch: c.e.epoch, Attempt: m.Attempt + 1,
+		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: c.deadline(m, ttr), Epoch: c.e.epoch, Attempt: m.Attempt,
 		Remote: remote, Given: true, Nonce: c.e.nonce(),
 	}
 	know(&l, m)
@@ -267,10 +273,17 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) picture {
 	m.lease = q.lease(&l)
 	c.writeLease(&l)
 	c.touch(q)
-	m.Attempt = l.Attempt
 	p := c.picture(m)
 	p.token = token.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}
 	return p
+}
+
+// deadline is that of a lease of a message that begins now, or is extended.
+func (c *call) deadline(m *message, ttr time.Duration) int64 {
+	if ttr <= 0 {
+		ttr = m.TTR
+	}
+	return max(c.ms+1, c.after(ttr+m.Spread(m.id, m.Attempt)))
 }
 
 // writeLease writes a lease to the log.

@@ -18,7 +18,7 @@ type lease = recent.Lease
 
 // know notes what is asked of the message of a lease at the end.
 func know(l *lease, m *message) {
-	l.Known, l.Expires, l.Priority, l.MaxAttempts, l.TTR = true, m.Expires, m.Priority, m.MaxAttempts, int64(m.TTR)
+	l.Known, l.Expires, l.Priority, l.MaxAttempts, l.TTR, l.Isolate = true, m.Expires, m.Priority, m.MaxAttempts, int64(m.TTR), m.Isolate
 	if l.Remember = int64(m.Remember); len(m.key) == 0 && m.content != nil {
 		l.Remember = 0
 	}
@@ -178,7 +178,7 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 	if l.Known {
 		m := message{id: id, q: q, area: recent.Live, at: at}
 		m.Due, m.Expires = l.Due, l.Expires
-		m.Priority, m.MaxAttempts = l.Priority, l.MaxAttempts
+		m.Priority, m.MaxAttempts, m.Isolate = l.Priority, l.MaxAttempts, l.Isolate
 		m.TTR, m.Remember = time.Duration(l.TTR), time.Duration(l.Remember)
 		m.leased()
 		return m, nil

@@ -37,6 +37,9 @@ func (m *message) state(ms int64) engine.State {
 	return engine.Ready
 }
 
+// alone reports whether a message that is ready is to be leased by itself.
+func (m *message) alone() bool { return (m.lease != nil || m.Lapsed) && m.Alone(m.Attempt) }
+
 // past reports whether a message that waits is past its expiry.
 func (m *message) past(ms int64) bool {
 	return m.area == recent.Live && m.Expires < ms && (m.lease == nil || m.lease.Over())

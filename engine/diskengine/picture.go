@@ -19,6 +19,7 @@ type picture struct {
 	is       engine.State
 	deadline int64       // when leased
 	token    token.Token // likewise, for who leased it
+	alone    bool        // it is leased by itself
 }
 
 // picture takes one of a message whose content was read.

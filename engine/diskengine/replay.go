@@ -329,8 +329,9 @@ func (r *replay) finish() error {
 			return err
 		}
 		for _, l := range all {
-			if !l.Remote && l.Deadline > now {
-				e.leases.Extend(l, now)
+			p := engine.Policy{MaxAttempts: l.MaxAttempts, Isolate: l.Isolate}
+			if end := now + p.Spread(engine.ID(l.ID), l.Attempt).Milliseconds(); !l.Remote && l.Deadline > end {
+				e.leases.Extend(l, end)
 				l.Untold = true
 			}
 			q.ends = min(q.ends, l.Deadline)

@@ -188,11 +188,7 @@ func (c *call) bury(m *message, reason string) engine.Settled {
 // extend gives a lease another deadline, also one that has lapsed.
 func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 	q, l := m.q, m.lease
-	ttr := s.TTR
-	if ttr <= 0 {
-		ttr = m.TTR
-	}
-	deadline := max(c.ms+1, c.after(ttr))
+	deadline := c.deadline(m, s.TTR)
 	if l == nil { // the lapse made it dead, or was written down
 		nonce := m.Nonce
 		c.become(m, m.base(), m.content)

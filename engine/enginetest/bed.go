@@ -102,6 +102,9 @@ func (b *bed) able(t engine.Terms) engine.Terms {
 	if !b.caps.Remember {
 		t.Remember = 0
 	}
+	if !b.caps.Isolate && t.Isolate != nil && *t.Isolate {
+		t.Isolate = nil
+	}
 	return t
 }
 
@@ -171,7 +174,7 @@ func (b *bed) checkGrant(now time.Time, w engine.Want, g engine.Granted) string 
 		return fmt.Sprintf("NextDue %v is not after now %v: a waiter would spin", g.NextDue, now)
 	}
 	for _, l := range g.Messages {
-		ttr := cmp.Or(w.TTR, l.TTR)
+		ttr := cmp.Or(w.TTR, l.TTR) + l.Spread(l.ID, l.Attempt)
 		switch {
 		case l.Due.After(now):
 			return fmt.Sprintf("id %v is early: due %v, now %v", l.ID, l.Due, now)

@@ -116,6 +116,7 @@ func Run(t *testing.T, h Harness) {
 		{"LeaseOrder", orderTests},
 		{"LeaseDue", dueTests},
 		{"Lapse", lapseTests},
+		{"Isolate", isolateTests},
 		{"ClockStep", clockStepTests},
 		{"Settle", settleTests},
 		{"Cancel", cancelTests},

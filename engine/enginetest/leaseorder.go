@@ -158,7 +158,8 @@ var dueTests = []test{
 				due = dueNow
 			}
 			m := b.msg("", due)
-			m.MaxAttempts = 1_000_000
+			m.MaxAttempts, m.Isolate = 1_000_000, new(false)
+			m.Terms = b.able(m.Terms)
 			b.push(m)
 		}
 		seen := map[engine.ID]bool{}

@@ -206,7 +206,7 @@ func TestSuiteWithoutOneCapability(t *testing.T) {
 		"Keys": "", "Cancel": "", "Reschedule": "", "Get": "", "Extend": "",
 		"Atomic": "AtomicPusher", "Claim": "Claimer", "List": "Lister", "Count": "Counter",
 		"Forecast": "Forecaster", "Pause": "Pauser", "Purge": "Purger", "Redrive": "Redriver",
-		"Settings": "Configurer", "Remember": "", "Range": "", "IfState": "",
+		"Settings": "Configurer", "Remember": "", "Isolate": "", "Range": "", "IfState": "",
 		"Priority": "", "Expiry": "", "GiveBack": "", "RemoteLeases": "",
 	} {
 		t.Run(lacks, func(t *testing.T) {

@@ -89,6 +89,9 @@ type modelMessage struct {
 	extended bool
 	// vague: the contract leaves open whether LastError is still an older reason.
 	vague bool
+	// unsure: whether x, which waits, lapsed before a crash is left open; lone says what the engine
+	// makes of it.
+	unsure, lone bool
 }
 
 // forGood marks a pause without an end.

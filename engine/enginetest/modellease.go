@@ -55,14 +55,16 @@ func (m *Model) lease(w engine.Want, now time.Time) engine.Granted {
 	slices.SortFunc(due, func(a, b *modelMessage) int { return byLease(a.Info, b.Info) })
 	places := m.places(w.Queue, now)
 	tokens, _ := m.tokens(w.Queue, 0, now)
-	bytes := 0
+	bytes, lone := 0, false
 	for i, x := range due {
 		if g.Held = i == min(places, tokens); g.Held {
 			break
 		}
-		if g.More = i == w.Max || bytes >= engine.AnswerBytes; g.More {
+		alone := i > 0 && (lone || x.alone(now))
+		if g.More = i == w.Max || bytes >= engine.AnswerBytes || alone; g.More {
 			break
 		}
+		lone = x.alone(now)
 		g.Messages = append(g.Messages, x.lease(w, now))
 		bytes += len(x.Body)
 	}
@@ -103,8 +105,22 @@ func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 		ttr = x.TTR
 	}
 	x.State, x.token, x.remote, x.extended, x.Died = engine.Leased, newToken(x.ID), w.Remote, false, time.Time{}
-	x.Deadline = instant(engine.When{In: ttr}.Resolve(now))
+	x.unsure = false
+	x.hold(ttr, now)
 	return engine.Lease{Info: x.info(now), Token: x.token}
+}
+
+// hold sets the deadline of a lease that begins or is extended now.
+func (x *modelMessage) hold(ttr time.Duration, now time.Time) {
+	x.Deadline = instant(engine.When{In: ttr + x.Spread(x.ID, x.Attempt)}.Resolve(now))
+}
+
+// alone reports whether x, which is ready or lapsed, is granted by itself.
+func (x *modelMessage) alone(now time.Time) bool {
+	if x.unsure {
+		return x.lone
+	}
+	return x.situation(now) == lapsed && x.Alone(x.Attempt)
 }
 
 // Claim leases one message if it is due.
@@ -199,7 +215,8 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 		if ttr == 0 {
 			ttr = x.TTR
 		}
-		x.Deadline, x.extended = instant(engine.When{In: ttr}.Resolve(now)), true
+		x.hold(ttr, now)
+		x.extended = true
 		m.hint(x.Queue) // the new deadline may be nearer
 		return engine.Settled{Queue: x.Queue, State: engine.Leased, Until: x.Deadline}
 	case toDue:

@@ -189,6 +189,7 @@ func (p *player) message(n []uint32) engine.Message {
 			Backoff:     pick([][]time.Duration{{time.Second}, {time.Millisecond, time.Minute}, {10 * time.Second, time.Second, time.Hour}}, n[5]>>16),
 			ExpireAfter: pick([]time.Duration{0, 0, engine.Never, time.Second, time.Minute, 2 * time.Hour}, n[6]),
 			Remember:    pick([]time.Duration{0, 0, 0, engine.Never, 10 * time.Second, 10 * time.Minute, 50 * time.Hour}, n[6]>>8),
+			Isolate:     pick([]*bool{nil, nil, new(false)}, n[6]>>12),
 		},
 	}
 	if n[4]%3 == 0 {
@@ -205,6 +206,9 @@ func (p *player) message(n []uint32) engine.Message {
 	}
 	if s.Defaults.TTR > 0 && n[6]>>17%2 == 0 {
 		m.TTR = 0
+	}
+	if p.caps.Shares { // each part grants what it holds alone
+		m.Isolate = new(false)
 	}
 	m.Terms = p.b.able(m.Terms)
 	return m

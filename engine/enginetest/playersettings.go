@@ -25,6 +25,7 @@ func (p *player) drawSettings(queue string, n []uint32) engine.Settings {
 		s.Defaults.ExpireAfter = pick([]time.Duration{0, engine.Never, 1000 * time.Hour}, n[1])
 		s.Defaults.Remember = pick([]time.Duration{0, engine.Never, 1000 * time.Hour}, n[1]>>8)
 	}
+	s.Defaults.Isolate = pick([]*bool{nil, nil, new(true), new(false)}, n[1]>>24)
 	s.Defaults = p.b.able(s.Defaults)
 	if exact && p.fault == nil {
 		s.DeadKeep = pick([]time.Duration{0, 0, 10 * time.Second, 10 * time.Minute, 50 * time.Hour}, n[2])

@@ -204,7 +204,7 @@ func sameContent(got, want engine.Content) string {
 
 func samePolicy(got, want engine.Policy) string {
 	if got.Priority != want.Priority || got.MaxAttempts != want.MaxAttempts || got.TTR != want.TTR ||
-		got.ExpireAfter != want.ExpireAfter || got.Remember != want.Remember || !slices.Equal(got.Backoff, want.Backoff) {
+		got.ExpireAfter != want.ExpireAfter || got.Remember != want.Remember || got.Isolate != want.Isolate || !slices.Equal(got.Backoff, want.Backoff) {
 		return fmt.Sprintf("policy %+v, want %+v", got, want)
 	}
 	return ""

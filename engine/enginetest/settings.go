@@ -55,7 +55,7 @@ func (b *bed) allSet() engine.Settings {
 	s := engine.Settings{
 		Defaults: engine.Terms{
 			Priority: new(uint32(0)), MaxAttempts: 3, Backoff: []time.Duration{time.Second, 0, 90 * time.Minute},
-			TTR: 90 * time.Second, ExpireAfter: engine.Never, Remember: 36 * time.Hour,
+			TTR: 90 * time.Second, ExpireAfter: engine.Never, Remember: 36 * time.Hour, Isolate: new(false),
 		},
 		DeadKeep: 100 * 24 * time.Hour, DeadMax: engine.MaxCount, MaxPending: 7_000_000_000, InFlight: 12, Rate: 12.625, Burst: 40,
 	}
@@ -72,7 +72,7 @@ var settingsTests = []test{
 	{"all that is set comes back", func(b *bed) {
 		for _, s := range []engine.Settings{
 			b.allSet(), {}, {Rate: engine.MinRate}, {Rate: 1.0 / 3, Burst: 1}, {Defaults: engine.Terms{ExpireAfter: time.Millisecond}},
-			{Defaults: engine.Terms{Remember: engine.Never}}, {Defaults: engine.Terms{Priority: new(uint32(4_294_967_295))}}, b.allSet(),
+			{Defaults: engine.Terms{Remember: engine.Never}}, {Defaults: engine.Terms{Isolate: new(true)}}, {Defaults: engine.Terms{Priority: new(uint32(4_294_967_295))}}, b.allSet(),
 		} {
 			s.Defaults = b.able(s.Defaults)
 			b.configured(s, b.configure(s))

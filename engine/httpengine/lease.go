@@ -53,7 +53,7 @@ func behind(now, next time.Time) time.Time {
 	return next
 }
 
-// leaseNow asks for one want until it has got what it wants or nothing more is there.
+// leaseNow asks for one want, again where the server leases fewer at a time than are wanted.
 func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Granted, now time.Time, err error) {
 	for bytes := 0; ; {
 		n := min(w.Max-len(all.Messages), e.limits.MaxLease)
@@ -75,7 +75,7 @@ func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Grante
 		for i := range a.Messages {
 			bytes += len(a.Messages[i].Body)
 		}
-		if got.Err != nil || !got.More || len(all.Messages) >= w.Max || len(a.Messages) == 0 || bytes >= engine.AnswerBytes {
+		if got.Err != nil || !got.More || len(all.Messages) >= w.Max || len(a.Messages) < n || bytes >= engine.AnswerBytes {
 			return all, now, nil
 		}
 	}

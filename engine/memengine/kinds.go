@@ -36,5 +36,5 @@ func (k *kinds) of(p *engine.Policy, contentType string) *kind {
 
 func (k *kind) is(p *engine.Policy, contentType string) bool {
 	return k.Priority == p.Priority && k.MaxAttempts == p.MaxAttempts && k.TTR == p.TTR &&
-		k.ExpireAfter == p.ExpireAfter && k.Remember == p.Remember && k.contentType == contentType && slices.Equal(k.Backoff, p.Backoff)
+		k.ExpireAfter == p.ExpireAfter && k.Remember == p.Remember && k.Isolate == p.Isolate && k.contentType == contentType && slices.Equal(k.Backoff, p.Backoff)
 }

@@ -46,9 +46,12 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 		a.queue, a.left = q.name, n
 		g.Messages = a.leases(n)
 		i := 0
-		for bytes := 0; i < n && bytes < engine.AnswerBytes; i++ {
-			l := &g.Messages[i]
-			q.hold(q.turn(), want.TTR, a, l)
+		for bytes, alone := 0, false; i < n && bytes < engine.AnswerBytes && !alone; i++ {
+			l, m := &g.Messages[i], q.turn()
+			if alone = m.alone(); alone && i > 0 {
+				break
+			}
+			q.hold(m, want.TTR, a, l)
 			bytes += len(l.Body)
 		}
 		g.Messages = g.Messages[:i]
@@ -85,6 +88,7 @@ func (q *queue) deadline(m *message, ttr time.Duration) int64 {
 	if ttr <= 0 {
 		ttr = m.kind.TTR
 	}
+	ttr += m.kind.Spread(m.id, m.attempt)
 	return max(q.ms+1, engine.When{In: ttr}.Resolve(q.now))
 }
 

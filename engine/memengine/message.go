@@ -106,6 +106,9 @@ func (m *message) setError(reason string) {
 	}
 }
 
+// alone reports whether a ready message is to be leased by itself.
+func (m *message) alone() bool { return m.nonce != nil && m.kind.Alone(m.attempt) }
+
 // giveBack undoes the attempt that the last lease counted.
 func (m *message) giveBack() {
 	if m.attempt > 0 {

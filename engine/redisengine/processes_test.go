@@ -13,3 +13,8 @@ func TestProcesses(t *testing.T) {
 	t.Parallel()
 	workertest.RunProcesses(t, func() string { return redistest.Start(t).URL() })
 }
+
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	workertest.RunPoison(t, func() string { return redistest.Start(t).URL() })
+}

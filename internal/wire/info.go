@@ -79,6 +79,7 @@ var abilities = []struct {
 	{"range", func(c *engine.Capabilities) *bool { return &c.Range }},
 	{"if_state", func(c *engine.Capabilities) *bool { return &c.IfState }},
 	{"remember", func(c *engine.Capabilities) *bool { return &c.Remember }},
+	{"isolate", func(c *engine.Capabilities) *bool { return &c.Isolate }},
 	{"settings", func(c *engine.Capabilities) *bool { return &c.Settings }},
 	{"shares", func(c *engine.Capabilities) *bool { return &c.Shares }},
 	{"atomic", func(c *engine.Capabilities) *bool { return &c.Atomic }},

@@ -51,6 +51,9 @@ func AppendInfo(b []byte, m *engine.Info, token string, how Bodies) []byte {
 	if m.Remember > 0 {
 		b = appendDuration(b, `,"remember":`, m.Remember)
 	}
+	if !m.Isolate {
+		b = append(b, `,"isolate":false`...)
+	}
 	if !m.Expires.IsZero() {
 		b = appendTime(b, `,"expires":`, m.Expires)
 	}
@@ -118,6 +121,7 @@ var infoFields = answered("", "",
 	may("backoff", schema.Array(isDuration, 0), "delays after the first, second, … failed attempt; the last repeats"),
 	may("expire_after", isDuration, "dropped when not leased this long after due"),
 	may("remember", isDuration, "how long its key stays known when it has gone"),
+	may("isolate", isFlag, "false: it is not isolated when it has lapsed"),
 	may("expires", isInstant, "when it is dropped unless leased"),
 	must("headers", isHeaders, "an object, where a repeated name has an array; with Tarry-Exact an array of pairs when a name is repeated"),
 	must("content_type", isText, "of the body; empty: not said"),
@@ -134,8 +138,8 @@ var infoFields = answered("", "",
 
 // Of infoFields are made the messages that an answer may hold.
 var (
-	keptFields = infoFields.without("backoff", "expire_after", "remember", "expires", "body", "body_base64", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
-	mayHave    = []string{"backoff", "expire_after", "remember", "expires", "body", "body_base64", "died"}
+	keptFields = infoFields.without("backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
+	mayHave    = []string{"backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "died"}
 
 	// Kept is a live or dead message.
 	Kept = infoFields.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "lease_expires")).
@@ -152,9 +156,13 @@ func (r *Reader) Info() (l engine.Lease) {
 	if !r.open("message", '{') {
 		return l
 	}
+	l.Isolate = true
 	var seen seen
 	for f := r.next(infoFields.names, &seen); f >= 0; f = r.next(infoFields.names, &seen) {
 		r.infoField(f, &l)
+	}
+	if l.State == engine.Finished {
+		l.Isolate = false // its policy is not known any more
 	}
 	return l
 }
@@ -187,6 +195,8 @@ func (r *Reader) infoField(f int, l *engine.Lease) {
 		l.ExpireAfter = r.duration(name)
 	case "remember":
 		l.Remember = r.duration(name)
+	case "isolate":
+		l.Isolate = r.flag(name)
 	case "expires":
 		l.Expires = r.time(name)
 	case "headers":

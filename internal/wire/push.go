@@ -33,6 +33,7 @@ const (
 	FieldBackoff
 	FieldExpireAfter
 	FieldRemember
+	FieldIsolate
 )
 
 var messageFields = asked("", "",
@@ -51,6 +52,7 @@ var messageFields = asked("", "",
 	may("backoff", isBackoff, "delays after the first, second, … failed attempt; the last repeats"),
 	may("expire_after", isDuration, "dropped when not leased this long after due; 0s: never; default: the queue's, else never"),
 	may("remember", isDuration, "how long its key stays known when it has gone by ack, cancel or expiry; 0s: not at all; default: the queue's, else not at all"),
+	may("isolate", isFlag, "from its second attempt on it comes back apart from messages that lapsed with it, and is leased alone; default: the queue's, else true"),
 )
 
 // NewMessage is a message to push into the queue of the path.
@@ -135,7 +137,7 @@ func (r *Reader) messageField(f int, m *engine.Message) {
 		}
 	case FieldHeaders:
 		m.Headers = r.headers(name)
-	case FieldPriority, FieldMaxAttempts, FieldTTR, FieldBackoff, FieldExpireAfter, FieldRemember:
+	case FieldPriority, FieldMaxAttempts, FieldTTR, FieldBackoff, FieldExpireAfter, FieldRemember, FieldIsolate:
 		r.term(name, &m.Terms)
 	case FieldOnConflict:
 		s, ok := r.bytes(name)

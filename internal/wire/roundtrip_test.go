@@ -206,7 +206,7 @@ func answers(t *testing.T, g *values) {
 
 	c := engine.Capabilities{
 		Name:      g.text(),
-		Abilities: engine.Abilities{Claim: g.coin(), Atomic: g.coin(), Priority: g.coin(), Range: g.coin(), IfState: g.coin(), Remember: g.coin(), Settings: g.coin()},
+		Abilities: engine.Abilities{Claim: g.coin(), Atomic: g.coin(), Priority: g.coin(), Range: g.coin(), IfState: g.coin(), Remember: g.coin(), Isolate: g.coin(), Settings: g.coin()},
 		Limits:    engine.Limits{MaxPending: g.Int64(), MaxDelay: g.duration(), Delays: some(g, g.duration), Precision: g.duration(), Window: g.Int(), Shares: g.coin()},
 	}
 	s := Server{Version: g.text(), Limits: Limits{MaxBatch: 1, MaxLease: 1, MaxRequest: 1, MaxWait: Duration(g.duration())}, Now: Time{g.time()}}
@@ -319,7 +319,7 @@ func (g *values) content() engine.Content {
 }
 
 func (g *values) policy() engine.Policy {
-	p := engine.Policy{Priority: g.Uint32(), MaxAttempts: g.Uint32N(engine.MaxMaxAttempts), TTR: g.ttr(), ExpireAfter: g.duration(), Remember: min(g.duration(), engine.MaxRemember)}
+	p := engine.Policy{Priority: g.Uint32(), MaxAttempts: g.Uint32N(engine.MaxMaxAttempts), TTR: g.ttr(), ExpireAfter: g.duration(), Remember: min(g.duration(), engine.MaxRemember), Isolate: g.coin()}
 	if g.coin() {
 		p.Backoff = some(g, g.duration)
 	}

@@ -64,12 +64,13 @@ var (
 		must("revision", isText, "changes whenever they do"))
 	settingsTold  = answered("StoredValues", "What a queue is set to.", settingFields.fields...)
 	settingFields = asked("SettingValues", "What a queue can be set to. Limits act at once, on all who use it.",
-		may("priority", schema.Whole(0, math.MaxUint32), "of pushes that do not say, as are the next five; unset: 1024"),
+		may("priority", schema.Whole(0, math.MaxUint32), "of pushes that do not say, as are the next six; unset: 1024"),
 		may("max_attempts", schema.Whole(1, engine.MaxMaxAttempts), "unset: 20"),
 		may("ttr", isDuration, "1ms to 24h; unset: 60s"),
 		may("backoff", isBackoff, ""),
 		may("expire_after", isDuration, "0s, unset: never"),
 		may("remember", isDuration, "0s, unset: not at all"),
+		may("isolate", isFlag, "unset: true"),
 		may("dead_keep", isDuration, "how long a dead message stays, more than nothing; unset: for ever"),
 		may("dead_max", schema.Whole(1, engine.MaxCount), "dead messages at most; of more those that died first are dropped; unset: any number"),
 		may("max_pending", schema.Whole(1, engine.MaxCount), "live messages at most; unset: any number"),

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -26,6 +27,9 @@ func appendTerms(b []byte, t *engine.Terms) []byte {
 	if t.Remember != 0 {
 		b = appendDuration(b, `,"remember":`, max(0, t.Remember))
 	}
+	if t.Isolate != nil {
+		b = strconv.AppendBool(append(b, `,"isolate":`...), *t.Isolate)
+	}
 	return b
 }
 
@@ -48,6 +52,8 @@ func (r *Reader) term(name string, t *engine.Terms) {
 		t.ExpireAfter = orNever(r.duration(name))
 	case "remember":
 		t.Remember = orNever(r.within(name, 0, engine.MaxRemember))
+	case "isolate":
+		t.Isolate = new(r.flag(name))
 	}
 }
 

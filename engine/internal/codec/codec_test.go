@@ -19,6 +19,7 @@ var policies = []engine.Policy{
 	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, ExpireAfter: math.MaxInt64},
 	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, Backoff: []time.Duration{0, time.Second, math.MaxInt64}},
 	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, Remember: math.MaxInt64},
+	{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, Isolate: true},
 	{Priority: math.MaxUint32, MaxAttempts: 1, TTR: 1, ExpireAfter: 1, Remember: 2, Backoff: []time.Duration{1}},
 }
 
@@ -36,7 +37,7 @@ func TestPolicy(t *testing.T) {
 			}
 		}
 	}
-	if n := len(AppendPolicy(nil, &policies[1])); n != 1 {
+	if n := len(AppendPolicy(nil, &engine.Policy{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR, Isolate: true})); n != 1 {
 		t.Errorf("the usual policy has %d bytes", n)
 	}
 	negative := engine.Policy{TTR: -1, ExpireAfter: -1, Remember: -1, Backoff: []time.Duration{-1}}

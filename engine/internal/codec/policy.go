@@ -23,6 +23,7 @@ const (
 	hasExpireAfter
 	hasBackoff
 	hasRemember
+	notIsolated
 	policyEnd
 )
 
@@ -48,6 +49,9 @@ func AppendPolicy(b []byte, p *engine.Policy) []byte {
 	if p.Remember > 0 {
 		has, b = has|hasRemember, binary.BigEndian.AppendUint64(b, uint64(p.Remember))
 	}
+	if !p.Isolate {
+		has |= notIsolated
+	}
 	if len(p.Backoff) > 0 {
 		has, b = has|hasBackoff, binary.AppendUvarint(b, uint64(len(p.Backoff)))
 		for _, d := range p.Backoff {
@@ -62,6 +66,7 @@ func AppendPolicy(b []byte, p *engine.Policy) []byte {
 func (r *Reader) Policy() engine.Policy {
 	p := engine.Policy{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR}
 	has := r.Byte()
+	p.Isolate = has&notIsolated == 0
 	if has >= policyEnd {
 		r.Fail()
 	}

@@ -10,7 +10,7 @@ import (
 
 // AppendSettings writes settings: the priority, one more than it is, as a Uvarint; the
 // other numbers and spans as Varints, in the order of the fields; the rate in 8 bytes; the
-// backoff as in a policy. 0 is unset.
+// backoff as in a policy. 0 is unset. Isolate is in the bits above those of the attempts.
 func AppendSettings(b []byte, s *engine.Settings) []byte {
 	d := &s.Defaults
 	priority := uint64(0)
@@ -18,8 +18,14 @@ func AppendSettings(b []byte, s *engine.Settings) []byte {
 		priority = uint64(*d.Priority) + 1
 	}
 	b = binary.AppendUvarint(b, priority)
+	attempts := int64(d.MaxAttempts)
+	if d.Isolate != nil && !*d.Isolate {
+		attempts |= 1 << 32
+	} else if d.Isolate != nil {
+		attempts |= 2 << 32
+	}
 	for _, n := range []int64{
-		int64(d.MaxAttempts), int64(d.TTR), int64(d.ExpireAfter), int64(d.Remember),
+		attempts, int64(d.TTR), int64(d.ExpireAfter), int64(d.Remember),
 		int64(s.DeadKeep), s.DeadMax, s.MaxPending, s.InFlight, s.Burst,
 	} {
 		b = binary.AppendVarint(b, n)
@@ -42,7 +48,11 @@ func (r *Reader) Settings() (s engine.Settings) {
 		d.Priority = new(uint32(priority - 1))
 	}
 	attempts := r.Varint()
-	if attempts < 0 || attempts > math.MaxUint32 {
+	switch isolate := attempts >> 32; isolate {
+	case 0:
+	case 1, 2:
+		d.Isolate = new(isolate == 2)
+	default:
 		r.Fail()
 	}
 	d.MaxAttempts = uint32(attempts)

@@ -262,7 +262,8 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 		for _, v := range byQueue[q] {
 			bytes, n := 0, 0
 			for _, x := range ready {
-				if n == v.want.Max || n == left || bytes >= v.bytes {
+				alone := x.alone()
+				if n == v.want.Max || n == left || bytes >= v.bytes || alone && n > 0 {
 					break
 				}
 				n++
@@ -270,6 +271,9 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 				w.hold(x, v.want.TTR)
 				if x.Size > InlineBody {
 					large = append(large, &x.Row)
+				}
+				if alone {
+					break
 				}
 			}
 			v.granted.Messages = make([]engine.Lease, n)
@@ -402,19 +406,23 @@ func byTurn(a, b *row) int {
 
 // hold leases a row that is ready.
 func (w *work) hold(x *row, ttr time.Duration) {
-	if ttr <= 0 {
-		ttr = x.Policy.TTR
-	}
 	nonce := token.NewNonce()
 	x.Attempt++
 	x.Nonce = &nonce
-	x.Kind, x.Ends = Leased, w.deadline(ttr)
+	x.Kind, x.Ends = Leased, w.deadline(x, ttr)
 }
 
 // deadline is that of a lease which begins now, never already over.
-func (w *work) deadline(ttr time.Duration) int64 {
+func (w *work) deadline(x *row, ttr time.Duration) int64 {
+	if ttr <= 0 {
+		ttr = x.Policy.TTR
+	}
+	ttr += x.Policy.Spread(x.ID, x.Attempt)
 	return max(w.ms+1, engine.When{In: ttr}.Resolve(w.now))
 }
+
+// alone reports whether a row that is ready is to be leased by itself.
+func (x *row) alone() bool { return x.Nonce != nil && x.Policy.Alone(x.Attempt) }
 
 // How soon rows are looked for again that others hold, in milliseconds, since those may let
 // them go without a word: the later the longer that has been so.

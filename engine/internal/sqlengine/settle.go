@@ -138,11 +138,7 @@ func (w *work) settle(t token.Token, s *engine.Settlement) engine.Settled {
 		x.giveBack()
 		x.wait(x.Due)
 	case engine.Extend:
-		ttr := s.TTR
-		if ttr <= 0 {
-			ttr = x.Policy.TTR
-		}
-		x.Kind, x.Ends = Leased, w.deadline(ttr)
+		x.Kind, x.Ends = Leased, w.deadline(x, s.TTR)
 	}
 	became := engine.Settled{State: x.state(w.ms), Until: instant(x.Ends)}
 	w.advance(x)

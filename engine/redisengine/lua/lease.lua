@@ -112,7 +112,7 @@ else
 		given(gone)
 		room = room - (looked - gone)
 		more = more or looked < #ids
-		if gone == looked or looked < #ids then break end
+		if gone == looked or looked < #ids or alone then break end
 		if room <= 0 then
 			if #answer == 8 then
 				answer[4] = 1

@@ -32,7 +32,7 @@ local function messages()
 		local record = call('HGET', MSG, id)
 		if not record then return nil end
 		local m, sound = {id = id, record = record}, nil
-		sound, m.flags, m.created, m.key, m.max, m.ttr, m.expire, m.priority, m.remember = parse(record)
+		sound, m.flags, m.created, m.key, m.max, m.ttr, m.expire, m.priority, m.remember, m.isolated = parse(record)
 		if not sound then return nil end
 		flag(m)
 		local past = call('HGET', STATE, id)

@@ -53,7 +53,8 @@ local function late(id, nonce, what, arg, reason)
 	M.leave(m)
 	m.died = 0
 	if what == 'extend' then
-		m.mark, m.deadline = 'L', deadline(arg == '' and m.ttr or tonumber(arg))
+		m.mark = 'L'
+		m.deadline = deadline(arg == '' and m.ttr or tonumber(arg)) + spread(m.id, m.attempt, m.max, m.isolated)
 		call('ZADD', LEASES, m.deadline, m.id)
 		M.save(m)
 		M.sooner(m.deadline)

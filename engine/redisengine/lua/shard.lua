@@ -51,6 +51,14 @@ local function deadline(ttr)
 	return math.max(now + 1, ceil((us + ttr) / 1000))
 end
 
+-- spread is Policy.Spread of package engine: by how much, in milliseconds, a lease outlasts
+-- its ttr. isolated is what the policy says.
+local function spread(id, attempt, max, isolated)
+	if not isolated or attempt < 2 or attempt >= max then return 0 end
+	local window = math.min(60000, 1000 * 2 ^ math.min(attempt - 1, 6))
+	return struct.unpack('>I4', id, 5) * 40503 % window
+end
+
 -- A message begins, as in record.go, with flags, created in microseconds and key; then
 -- come the policy and the content as in package codec. The policy begins with a byte that
 -- says which of its fields follow: of the others only these differ from 0.
@@ -66,7 +74,7 @@ local function millis(record, at)
 end
 
 -- head takes a record apart: flags, created, key, max attempts, ttr in microseconds,
--- expire after in milliseconds, priority, remember in milliseconds.
+-- expire after in milliseconds, priority, remember in milliseconds, whether it is isolated.
 local function head(record)
 	local flags, created, key, has, at = unpacked(HEAD, record)
 	local max, ttr, expire, priority, remember = MAX_ATTEMPTS, TTR, 0, USUAL, 0
@@ -80,7 +88,7 @@ local function head(record)
 		if has % 16 >= 8 then expire, at = millis(record, at) end
 		if has % 64 >= 32 then remember = millis(record, at) end
 	end
-	return flags, created, key, max, ttr, expire, priority, remember
+	return flags, created, key, max, ttr, expire, priority, remember, has % 128 < 64
 end
 
 -- usual is a quick head for a record of the usual policy, but for a backoff and remember:

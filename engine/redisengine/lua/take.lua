@@ -1,13 +1,16 @@
 -- A lease's secret is the same for all leases of one call, and stays with the client that
 -- called, which makes the nonces of its tokens of it: see sealed in lua/settle.lua.
 
+-- How many messages this script has handed out, and whether the last was to be alone.
+local taken, alone = 0, false
+
 -- begun is the past, up to its key, of a message of the usual policy on its first lease.
 local function begun(flags, due, ends, secret)
 	return struct.pack('>c1BI4I4ddddBc0', 'L', flags, 1, MAX_ATTEMPTS, due, math.huge, ends, 0, #secret, secret)
 end
 
 -- take hands out so many of the waiting messages given as ids and dues, until they
--- reach so many bytes. With forget they are deleted at once, else leased: the span is ttr in
+-- reach so many bytes. One that lapsed twice is handed out alone. With forget they are deleted at once, else leased: the span is ttr in
 -- microseconds, '' for each message's own. It appends four values a message to out,
 -- as stands gives them, and returns how many messages it looked at, how many it handed
 -- out, and when the first of the leases ends.
@@ -22,7 +25,7 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 	-- deadline as text, in which numbers are slow.
 	local past, ofdue, offlags, text, ofends
 	for i = 1, #ids do
-		if size >= bytes or gone >= most then break end
+		if size >= bytes or gone >= most or alone then break end
 		looked = i
 		local id, due, record, state = ids[i], dues[i], records[i], nil
 		local ends, flags, key = common, nil, nil
@@ -33,18 +36,23 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 			end
 			state = past .. key .. '\0\0'
 		else
-			local sound, _, max, ttr, expire
-			if record then sound, flags, _, key, max, ttr, expire = parse(record) end
-			local attempt, expires, reason = 0, math.huge, ''
+			local sound, _, max, ttr, expire, isolated
+			if record then sound, flags, _, key, max, ttr, expire, _, _, isolated = parse(record) end
+			local attempt, expires, before, reason = 0, math.huge, '', ''
 			if sound and pasts[i] then
-				sound, _, _, attempt, _, _, expires, _, _, _, _, reason = story(pasts[i])
+				sound, _, _, attempt, _, _, expires, _, _, before, _, reason = story(pasts[i])
 			elseif sound and expire > 0 then
 				expires = due + expire
 			end
 			if not sound or expires < now then
 				messages().waiting(id, due)
 			else
-				ends = till or deadline(ttr)
+				alone = before ~= '' and isolated and attempt >= 2
+				if alone and taken > 0 then
+					looked = i - 1
+					break
+				end
+				ends = (till or deadline(ttr)) + spread(id, attempt + 1, max, isolated)
 				state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
 					#secret, secret, #key, key, #reason, reason)
 			end
@@ -60,7 +68,7 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 			out[o + 1], out[o + 2], out[o + 3], out[o + 4] = id, state, record, content
 			size = size + #record + #content
 			o = o + 4
-			gone = gone + 1
+			gone, taken = gone + 1, taken + 1
 			if ends < lapse then lapse = ends end
 			if ends ~= ofends then text, ofends = format('%.0f', ends), ends end
 			leases[l + 1], leases[l + 2] = text, id

@@ -34,6 +34,7 @@ type Lease struct {
 	Expires     int64
 	TTR         int64 // nanoseconds
 	Remember    int64 // nanoseconds; 0: or it has no key
+	Isolate     bool
 }
 
 // Over reports whether the lease has lapsed, and the message waits.

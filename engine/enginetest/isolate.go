@@ -1,0 +1,146 @@
+package enginetest
+
+import (
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// isolated pushes n messages whose leases last for a unit.
+func (b *bed) isolated(n int) {
+	b.Helper()
+	b.need("Isolate", b.caps.Isolate)
+	for range n {
+		b.push(b.brief())
+	}
+}
+
+func (b *bed) brief() engine.Message {
+	m := b.msg("", dueNow)
+	m.TTR, m.MaxAttempts = b.unit, 4
+	return m
+}
+
+// lapseTwice lets two leases of each of n messages lapse, and the spread of the second pass.
+func (b *bed) lapseTwice(n int) {
+	b.Helper()
+	b.leaseN(n, 0)
+	b.pass(1)
+	b.leaseN(n, 0)
+	b.pass(1 + int((2*time.Second+b.unit-1)/b.unit))
+}
+
+// within fails the test unless at lies between two instants of the engine's clock, or near to
+// them where clocks may differ.
+func (b *bed) within(what string, at, since, until time.Time) {
+	b.Helper()
+	near := time.Duration(0)
+	if b.h.Clock == nil {
+		near = time.Second
+	}
+	if at.Before(since.Truncate(time.Millisecond).Add(-near)) || at.After(until.Add(time.Millisecond+near)) {
+		b.Fatalf("%s at %v, not between %v and %v", what, at, since, until)
+	}
+}
+
+var isolateTests = []test{
+	{"leases that began together lapse together once, then apart", func(b *bed) {
+		const n = 5
+		b.isolated(n)
+		for attempt := uint32(1); attempt <= 2; attempt++ {
+			since := b.now()
+			leases := b.leaseN(n, 0)
+			until := b.now()
+			for _, l := range leases {
+				if l.Attempt != attempt {
+					b.Fatalf("attempt %d of %d", l.Attempt, attempt)
+				}
+				b.within("a lease begins", l.Deadline.Add(-l.TTR-l.Spread(l.ID, attempt)), since, until)
+			}
+			b.pass(1)
+		}
+	}},
+	{"what lapsed twice is granted alone", func(b *bed) {
+		b.need("a queue in one part", !b.caps.Shares)
+		const n = 4
+		b.isolated(n)
+		b.lapseTwice(n)
+		var before engine.Message
+		if b.caps.Priority {
+			before = b.brief()
+			before.Priority = new(uint32(0))
+			b.push(before)
+		}
+		got := map[engine.ID]bool{}
+		b.eventually("each to come", func() bool {
+			for _, want := range []int{1, 1, 1, 1, 1, 0} {
+				g := b.lease(10, long)
+				if len(g.Messages) > 1 || want == 1 && len(g.Messages) == 0 && len(got) < n && b.h.Clock != nil {
+					b.Fatalf("%d messages in one grant, after %d", len(g.Messages), len(got))
+				}
+				for _, l := range g.Messages {
+					got[l.ID] = true
+					b.ack(l.Token)
+				}
+			}
+			return len(got) == n || b.caps.Priority && len(got) == n+1
+		})
+	}},
+	{"one that lapsed twice waits for its own grant behind others", func(b *bed) {
+		b.need("Priority", b.caps.Priority)
+		b.need("a queue in one part", !b.caps.Shares)
+		b.isolated(1)
+		b.lapseTwice(1)
+		for range 3 {
+			m := b.msg("", dueNow)
+			m.Priority = new(uint32(1))
+			b.push(m)
+		}
+		for _, l := range b.leaseN(3, long) {
+			if l.Attempt != 1 {
+				b.Fatalf("attempt %d in one grant with others", l.Attempt)
+			}
+		}
+		if l := b.lease1(long); l.Attempt != 3 || l.LastError != engine.Lapsed {
+			b.Fatalf("leased %+v", l.Info)
+		}
+	}},
+	{"what was retried is leased with others", func(b *bed) {
+		const n = 3
+		b.isolated(n)
+		for range 2 {
+			for _, l := range b.leaseN(n, long) {
+				b.settle(engine.Settlement{Token: l.Token, Do: engine.Retry, When: &dueNow, Reason: "failed"})
+			}
+		}
+		b.leaseN(n, long)
+	}},
+	{"an extended lease keeps the spread", func(b *bed) {
+		b.need("Extend", b.caps.Extend)
+		b.isolated(1)
+		b.lease1(0)
+		b.pass(1)
+		l := b.lease1(long)
+		since := b.now()
+		s := b.settle(engine.Settlement{Token: l.Token, Do: engine.Extend, TTR: 2 * long})
+		b.within("it is extended", s.Until.Add(-2*long-l.Spread(l.ID, 2)), since, b.now())
+	}},
+	{"a message that says so is never isolated", func(b *bed) {
+		b.need("Isolate", b.caps.Isolate)
+		b.need("Settings", b.caps.Settings)
+		const n = 3
+		for i := range n {
+			m := b.brief()
+			m.Isolate = new(false)
+			if i > 0 {
+				b.configure(engine.Settings{Defaults: engine.Terms{Isolate: new(false)}})
+				m.Isolate = nil
+			}
+			b.push(m)
+		}
+		for range 3 {
+			b.leaseN(n, 0)
+			b.pass(1)
+		}
+	}},
+}

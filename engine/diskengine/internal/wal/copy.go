@@ -111,7 +111,7 @@ func (c *copying) segment(s *segment, to Pos, last bool) (err error) {
 	defer func() { err = errors.Join(err, c.out.Close()) }()
 	head := s.header
 	c.buf, c.off = append(c.buf[:0], head.encode(c.log.seed)...), 0
-	c.win.reset(s)
+	c.win.reset(s, Unknown)
 	prev, pos, off := s.crc, s.base, int64(headerSize)
 	for pos < to {
 		f, reason, err := c.win.frame(c.log.seed, off)

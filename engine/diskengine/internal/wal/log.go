@@ -127,7 +127,7 @@ func (r *reading) makeSure() error {
 		return nil // an empty frame says that all was synced
 	}
 	s := r.begun[len(r.begun)-1]
-	r.win.reset(s)
+	r.win.reset(s, s.end())
 	for off := r.unsure; off < r.off; {
 		b, err := r.win.bytes(off, int(min(windowSize, r.off-off)))
 		if err == nil && len(b) == 0 {

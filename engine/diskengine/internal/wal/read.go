@@ -108,17 +108,20 @@ func (r *reading) nothing() error {
 	if r.from > 0 || r.wasBegun {
 		return damageOf(r.dir, 0, r.from, "no segment has a sound header")
 	}
+	most := Pos(0)
 	for _, s := range r.others {
-		if err := r.unheaded(s, 0); err != nil {
+		most += Pos(s.size)
+		if err := r.unheaded(s, 0, most); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unheaded looks whether a segment without a header was begun, when the log ends at pos.
-func (r *reading) unheaded(s *segment, pos Pos) error {
-	r.win.reset(s)
+// unheaded looks whether a segment without a header was begun, when the log ends at pos. No frame in it has a
+// position beyond most.
+func (r *reading) unheaded(s *segment, pos, most Pos) error {
+	r.win.reset(s, most)
 	off, found, err := r.win.proof(r.seed, headerSize, pos)
 	if err == nil && found {
 		err = damage(s, 0, pos, fmt.Sprintf("the header of the segment is broken, and the frame at offset %d says that it was durable", off))
@@ -131,7 +134,7 @@ func (r *reading) segment(s, next *segment) error {
 	if s.prev != r.holder {
 		return damage(s, 0, s.base, "the segment does not follow the one before it")
 	}
-	r.win.reset(s)
+	r.win.reset(s, s.end())
 	prev, pos, off := s.crc, s.base, int64(headerSize)
 	synced, unsure, since, marked := s.base, int64(0), int64(0), false
 	for next == nil || pos < next.base {
@@ -197,7 +200,7 @@ func (r *reading) broken(s, next *segment, off int64, pos Pos, reason string) er
 	}
 	for _, o := range r.others {
 		if o.number == s.number+1 {
-			return r.unheaded(o, pos)
+			return r.unheaded(o, pos, s.end()+Pos(o.size))
 		}
 	}
 	return nil

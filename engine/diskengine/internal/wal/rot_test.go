@@ -34,7 +34,7 @@ func written(t *testing.T) (d *disktest.Disk, cfg *Config, items []item, from Po
 			continue // it is not read
 		}
 		var w window
-		w.reset(s)
+		w.reset(s, s.end())
 		off := int64(headerSize)
 		for pos, prev := s.base, s.crc; ; {
 			f, reason, err := w.frame(c.seed, off)

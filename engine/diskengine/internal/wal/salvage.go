@@ -64,6 +64,7 @@ type salvage struct {
 
 	all    []*segment // durable: the header is sound
 	frames []located
+	synced Pos // up to where some frame says that the log was
 
 	at   Pos     // all before has been given, or is missing
 	last located // the frame before it; of no segment: there is none
@@ -144,6 +145,20 @@ func (v *salvage) find() error {
 	return nil
 }
 
+// reach is no less than the position of any frame in a segment.
+func (v *salvage) reach(s *segment) Pos {
+	if s.durable {
+		return s.end()
+	}
+	most := v.from
+	for _, o := range v.all {
+		if o.durable {
+			most = max(most, o.end())
+		}
+	}
+	return most + 1<<40 // segments between may be missing
+}
+
 // segment notes the frames of a file that hold something below a position.
 func (v *salvage) segment(s *segment, limit Pos) error {
 	least := v.from
@@ -151,13 +166,14 @@ func (v *salvage) segment(s *segment, limit Pos) error {
 		least = max(least, s.base)
 	}
 	var w window
-	w.reset(s)
+	w.reset(s, v.reach(s))
 	for off := int64(headerSize); off+frameSize <= s.size; {
 		f, reason, err := w.frame(v.seed, off)
 		if err != nil {
 			return err
 		}
 		if reason == "" {
+			v.synced = max(v.synced, f.synced)
 			if end := min(f.end(), limit); end > least && f.pos < end {
 				v.frames = append(v.frames, located{s, off, f.pos, end})
 			}
@@ -187,7 +203,7 @@ func (v *salvage) give() error {
 		w := wins[l.seg]
 		if w == nil {
 			w = new(window)
-			w.reset(l.seg)
+			w.reset(l.seg, Unknown)
 			wins[l.seg] = w
 		}
 		f, reason, err := w.frame(v.seed, l.off)
@@ -246,14 +262,7 @@ func (v *salvage) end() error {
 		return v.missing(Unknown)
 	}
 	for _, s := range v.all {
-		if s.durable && s.base > v.at {
-			return v.missing(Unknown)
-		}
-		var w window
-		w.reset(s)
-		if _, found, err := w.proof(v.seed, headerSize, v.at); err != nil {
-			return err
-		} else if found {
+		if s.durable && s.base > v.at || v.synced > v.at {
 			return v.missing(Unknown)
 		}
 	}
@@ -278,7 +287,7 @@ func StoreOf(fs disk.FS, name string) (id uint64, ok bool, err error) {
 	}
 	id = crc.Preimage(unseed(b[:headerSize]))
 	var w window
-	w.reset(&segment{name: name, file: file})
+	w.reset(&segment{name: name, file: file}, Unknown)
 	h, ok, err := decodeHeader(seed(id), b[:headerSize])
 	if err != nil || !ok {
 		return 0, false, err

@@ -23,15 +23,20 @@ type segment struct {
 	filled int64 // up to where the file was written, in this life or an earlier one
 }
 
+// end is a position that the segment cannot reach.
+func (s *segment) end() Pos { return s.base + Pos(s.size) }
+
 // window reads a segment piece by piece.
 type window struct {
-	seg *segment
-	b   []byte // what was read
-	off int64  // from where
+	seg  *segment
+	most Pos    // no frame of the segment has a higher position
+	b    []byte // what was read
+	off  int64  // from where
 }
 
-// reset turns to another segment.
-func (w *window) reset(s *segment) { w.seg, w.b = s, w.b[:0] }
+// reset turns to another segment. Entries of earlier lives of the file may look like heads of frames, each with
+// a checksum over a mebibyte. Hardly any of them has a position up to most.
+func (w *window) reset(s *segment, most Pos) { w.seg, w.most, w.b = s, most, w.b[:0] }
 
 const windowSize = 256 << 10
 
@@ -64,7 +69,7 @@ func (w *window) frame(seed uint32, off int64) (f frame, reason string, err erro
 		return f, "the file ends", nil
 	}
 	f, n, ok := decodeFrameHead(b)
-	if !ok {
+	if !ok || f.pos > w.most {
 		return f, "no head of a frame", nil
 	}
 	if b, err = w.bytes(off, int(padded(n))); err != nil {

@@ -111,22 +111,38 @@ func (l *Log) unuse(s *segment) {
 	l.used = slices.DeleteFunc(slices.Clone(l.used), func(u *segment) bool { return u == s })
 }
 
-// reuse gives a segment that is not needed the next number.
+// reuse gives a segment that is not needed the next number. Where it cannot, and the disk is not full, it
+// removes the segment: the next one is a new file.
 func (l *Log) reuse(s *segment, number uint64) error {
-	if name := segmentName(l.dir, number); s.name != name {
-		if err := l.fs.Rename(s.name, name); err != nil {
-			return err
-		}
-		s.name, s.number = name, number
+	err := l.rename(s, number)
+	if err == nil {
+		err = l.reserve(s)
 	}
-	if err := l.reserve(s); err != nil {
+	if disk.IsFull(err) {
 		return err
+	}
+	if err != nil {
+		l.cfg.Logger.Info("a segment of the log cannot be used again and is removed", "file", s.name, "error", err)
+		l.drop(s)
+		return nil
 	}
 	if err := l.fs.SyncDir(l.dir); err != nil {
 		l.fail(err)
 		return err
 	}
 	l.add(s)
+	return nil
+}
+
+func (l *Log) rename(s *segment, number uint64) error {
+	name := segmentName(l.dir, number)
+	if s.name == name {
+		return nil
+	}
+	if err := l.fs.Rename(s.name, name); err != nil {
+		return err
+	}
+	s.name, s.number = name, number
 	return nil
 }
 

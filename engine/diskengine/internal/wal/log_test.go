@@ -312,6 +312,45 @@ func TestReleasedSegmentsAreUsedAgainAndSparesBounded(t *testing.T) {
 	})
 }
 
+// TestSegmentsThatCannotBeUsedAgain: where a released segment cannot be renamed, or not even removed, a
+// new one is made, and the log goes on.
+func TestSegmentsThatCannotBeUsedAgain(t *testing.T) {
+	for what, fails := range map[string]func(disktest.Call) error{
+		"no permission": func(c disktest.Call) error { return failing(c, syscall.EACCES, disktest.Rename) },
+		"no file":       func(c disktest.Call) error { return failing(c, syscall.ENOENT, disktest.Rename) },
+		"not at all":    func(c disktest.Call) error { return failing(c, syscall.EPERM, disktest.Rename, disktest.Remove) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			d, cfg := newDisk(t), small()
+			l, _ := open(t, d, cfg, 0)
+			d.Hook(fails)
+			var last item
+			for i := range 60 {
+				last = add(t, l, 1, text(i, 10000))
+				l.Release(last.end)
+			}
+			must(t, l.Close())
+			if n := len(files(t, d)); what != "not at all" && n > 5 {
+				t.Errorf("%d files are left", n)
+			}
+			d.Hook(nil)
+			if n := d.Handles(); n > 0 {
+				t.Errorf("%d files are open", n)
+			}
+			l, _ = open(t, d, cfg, last.end)
+			must(t, l.Close())
+		})
+	}
+}
+
+// failing returns an error for some calls.
+func failing(c disktest.Call, err error, ops ...string) error {
+	if slices.Contains(ops, c.Op) {
+		return err
+	}
+	return nil
+}
+
 // TestDroppedStaysDropped loses the header and the first frame of a segment, of which the
 // second has arrived, and appends what was in the first again: the second does not come back.
 func TestDroppedStaysDropped(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// WaitWritten waits until the log is written up to a position that Append or Slot told: what is
+// WaitWritten waits until the log is written up to a position that Append told: what is
 // written outlives this process, but not a loss of power. It returns as Wait does. A sync that is
 // under way is not waited for: what comes behind it is written beside it.
 func (l *Log) WaitWritten(ctx context.Context, pos Pos) error {
@@ -72,7 +72,7 @@ func (l *Log) writeAhead() {
 }
 
 // takeAhead returns what may be written now: all that was gathered, or nothing where the next
-// segment would have to be begun, for which all is to be synced, or a slot is not committed.
+// segment would have to be begun, for which all is to be synced.
 // The writer's mu is held.
 func (l *Log) takeAhead() []*buffer {
 	l.mu.Lock()
@@ -87,7 +87,7 @@ func (l *Log) takeAhead() []*buffer {
 	room := l.writer.seg.room(l.cfg.SegmentBytes)
 	for _, b := range bufs {
 		n := len(b.b) - frameSize
-		if room -= n + (n/maxPiece+1)*(frameSize+align); room < 0 || b.open > 0 {
+		if room -= n + (n/maxPiece+1)*(frameSize+align); room < 0 {
 			return nil
 		}
 	}

@@ -10,7 +10,6 @@ import (
 // frameSize bytes are for the head of a frame.
 type buffer struct {
 	b    []byte
-	open int    // slots that are not committed
 	back func() // gives b back to whom it belongs; nil: it is the log's
 }
 
@@ -45,9 +44,6 @@ func (b *buffer) free() {
 	}
 }
 
-// copyLocked is up to how many bytes are copied under the lock.
-const copyLocked = 64 << 10
-
 // Append appends an entry, whose bytes are those of the parts, and returns its end, for Wait. It
 // waits for nothing, keeps none of the bytes, and fails only if the log is closed or stopped, or
 // the entry too long. The order of entries is that of the calls.
@@ -55,18 +51,6 @@ func (l *Log) Append(kind byte, parts ...[]byte) (Pos, error) {
 	n := 0
 	for _, p := range parts {
 		n += len(p)
-	}
-	if n > copyLocked {
-		s, err := l.Reserve(kind, n)
-		if err != nil {
-			return 0, err
-		}
-		at := 0
-		for _, p := range parts {
-			at += copy(s.Bytes[at:], p)
-		}
-		s.Commit()
-		return s.End, nil
 	}
 	l.mu.Lock()
 	b, err := l.room(kind, n)
@@ -84,44 +68,6 @@ func (l *Log) Append(kind byte, parts ...[]byte) (Pos, error) {
 		signal(l.wake)
 	}
 	return end, nil
-}
-
-// Slot is a place in the log for an entry of which the bytes are still to come.
-type Slot struct {
-	Bytes []byte // to be filled, all of them
-	End   Pos    // of the entry, for Wait
-
-	log *Log
-	buf *buffer
-}
-
-// Reserve appends an entry whose n bytes are filled in afterwards, so that this can be done
-// outside the caller's locks. Each Slot must be committed soon: no sync goes on without it.
-func (l *Log) Reserve(kind byte, n int) (Slot, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b, err := l.room(kind, n)
-	if err != nil {
-		return Slot{}, err
-	}
-	at := len(b.b)
-	b.b = b.b[:at+n]
-	b.open++
-	if l.idle {
-		l.idle = false
-		signal(l.wake)
-	}
-	return Slot{Bytes: b.b[at : at+n : at+n], End: l.end, log: l, buf: b}, nil
-}
-
-// Commit says that the bytes are filled in. They are not to be touched afterwards. It is
-// called once.
-func (s Slot) Commit() {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	if s.buf.open--; s.buf.open == 0 {
-		s.log.filled.Signal()
-	}
 }
 
 // takes says why an entry of n bytes cannot be appended. mu is held.

@@ -41,8 +41,8 @@
 //
 // # Rules
 //
-// Log.mu guards what the fields say it guards, is held for no call of the file system and for
-// no copy of more than 64 KiB. Frames are written by whoever holds the writer's own mutex: the
+// Log.mu guards what the fields say it guards, and is held for no call of the file system. Long
+// entries are copied before (Prepare). Frames are written by whoever holds the writer's own mutex: the
 // writer, and beside its syncs a write ahead, which begins no segment. A sync covers what was written
 // when it began. Only the keeper makes, renames and removes files. A segment is given away only when
 // the next one is durably begun: there is always one that says where the stream is.

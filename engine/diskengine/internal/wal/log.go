@@ -34,14 +34,13 @@ type Log struct {
 	closeErr error
 
 	mu      sync.Mutex
-	end     Pos        // of what was appended
-	pending int        // bytes of it that are not durable
-	cur     *buffer    // being filled; nil: none
-	full    []*buffer  // before it
-	filled  *sync.Cond // a Slot was committed; on mu
-	next    *flush     // of what is in the buffers
-	busy    *flush     // of what is being written; nil: nothing
-	idle    bool       // the writer waits for wake
+	end     Pos       // of what was appended
+	pending int       // bytes of it that are not durable
+	cur     *buffer   // being filled; nil: none
+	full    []*buffer // before it
+	next    *flush    // of what is in the buffers
+	busy    *flush    // of what is being written; nil: nothing
+	idle    bool      // the writer waits for wake
 	closed  bool
 	err     error
 
@@ -89,7 +88,6 @@ func Open(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (
 	l := &Log{fs: fs, dir: dir, cfg: cfg.withDefaults(),
 		wake: make(chan struct{}, 1), kick: make(chan struct{}, 1), ready: make(chan struct{}, 1),
 		failed: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}), made: make(chan struct{}), next: newFlush()}
-	l.filled = sync.NewCond(&l.mu)
 	l.seed = seed(l.cfg.ID)
 	c, err := scan(fs, dir, l.cfg.ID)
 	if err != nil {
@@ -213,7 +211,7 @@ func (l *Log) fail(err error) {
 	}
 }
 
-// Wait waits until the log is durable up to a position that Append or Slot told. It returns
+// Wait waits until the log is durable up to a position that Append told. It returns
 // nil whenever that is so. Otherwise ErrUnknown and the context's error, when that ends before,
 // or ErrStopped.
 func (l *Log) Wait(ctx context.Context, pos Pos) error {
@@ -298,8 +296,7 @@ func (l *Log) Taken() int64 {
 	return int64(len(l.live)+len(l.spares)+len(l.used)) * l.cfg.SegmentBytes
 }
 
-// Close makes durable what was appended and closes the log. It waits, also for slots that are
-// not yet committed; each call returns the same error.
+// Close makes durable what was appended and closes the log. It waits, and each call returns the same error.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	first := !l.closed

@@ -107,33 +107,6 @@ func (r real) Mkdir(string) error                    { return errTest }
 func (r real) Lock(string) (io.Closer, error)        { return nil, errTest }
 func (r real) Free(string) (int64, error)            { return disk.OS{}.Free(r.dir) }
 
-func TestSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d, cfg := newDisk(t), small()
-		l, _ := open(t, d, cfg, 0)
-		s, err := l.Reserve(3, 5)
-		must(t, err)
-		behind, err := put(l, 4, []byte("behind"))
-		must(t, err)
-		waits := make(chan error)
-		go func() { waits <- l.Wait(t.Context(), behind.end) }()
-		synctest.Wait()
-		select {
-		case err := <-waits:
-			t.Fatalf("synced without a slot before it: %v", err)
-		default:
-		}
-		copy(s.Bytes, "slot!")
-		s.Commit()
-		must(t, <-waits)
-		must(t, l.Wait(t.Context(), s.End))
-		must(t, l.Close())
-		l, all := open(t, d, cfg, 0)
-		same(t, all, []item{{3, []byte("slot!"), 0, s.End}, behind})
-		must(t, l.Close())
-	})
-}
-
 func TestSyncIsSharedAndTheNextBufferFillsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(t)
@@ -218,7 +191,7 @@ func TestAdmitWaitsWhileMuchIsPending(t *testing.T) {
 			t.Errorf("admitted after %v", spent)
 		}
 		must(t, l.Close())
-		for _, err := range []error{l.Admit(t.Context()), second(l.Append(1)), second(l.Reserve(1, 1))} {
+		for _, err := range []error{l.Admit(t.Context()), second(l.Append(1))} {
 			if !errors.Is(err, ErrClosed) {
 				t.Errorf("after Close: %v", err)
 			}
@@ -614,12 +587,7 @@ func TestRaces(t *testing.T) {
 				var end Pos
 				var err error
 				if i%3 == 0 {
-					var s Slot
-					if s, err = l.Reserve(byte(g), len(b)); err == nil {
-						copy(s.Bytes, b)
-						s.Commit()
-						end = s.End
-					}
+					end, err = l.AppendPrepared(byte(g), b[:1], Prepare(1, b[1:len(b)-1], nil), b[len(b)-1:])
 				} else {
 					end, err = l.Append(byte(g), b[:len(b)/2], b[len(b)/2:])
 				}
@@ -762,8 +730,8 @@ func TestRoomIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestWaitWrittenGivesUp: what cannot be written beside a sync, for want of room in the segment or
-// of a slot's bytes, or since the disk hangs, is left by who waits when his context ends, and comes
+// TestWaitWrittenGivesUp: what cannot be written beside a sync, for want of room in the segment
+// or since the disk hangs, is left by who waits when his context ends, and comes
 // behind the sync.
 func TestWaitWrittenGivesUp(t *testing.T) {
 	for name, then := range map[string]func(t *testing.T, l *Log, d *disktest.Disk) (end Pos, release func()){
@@ -771,13 +739,6 @@ func TestWaitWrittenGivesUp(t *testing.T) {
 			i, err := put(l, 3, text(3, minSegment))
 			must(t, err)
 			return i.end, func() {}
-		},
-		"an open slot": func(t *testing.T, l *Log, _ *disktest.Disk) (Pos, func()) {
-			s, err := l.Reserve(3, 8)
-			must(t, err)
-			i, err := put(l, 4, []byte("behind"))
-			must(t, err)
-			return i.end, s.Commit
 		},
 		"hangs": func(t *testing.T, l *Log, d *disktest.Disk) (Pos, func()) {
 			hang := make(chan struct{})

@@ -84,11 +84,6 @@ func (l *Log) take() (f *flush, bufs []*buffer, end bool) {
 	l.full, l.cur, l.ahead = nil, nil, false
 	l.busy, l.next = l.next, newFlush()
 	l.busy.end, l.busy.bytes = l.end, l.pending
-	for _, b := range bufs {
-		for b.open > 0 {
-			l.filled.Wait()
-		}
-	}
 	return l.busy, bufs, false
 }
 

@@ -108,7 +108,7 @@ func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err err
 		if o.file, err = openAuditFile(g.auditLog); err != nil {
 			return o, usagef("name a file that can be written to", "--audit-log: %v", err)
 		}
-		to = o.file
+		to = newLossyWriter(o.file, false)
 	}
 	o.audit = access.NewAudit(to)
 	o.audit.Logger = logger

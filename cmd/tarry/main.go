@@ -17,8 +17,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal drains; with the handler gone a second one ends at once.
 	context.AfterFunc(ctx, stop)
-	// What the engines log is for an operator who watches standard error.
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
@@ -34,11 +32,18 @@ func main() {
 		Self:     self,
 		Reloads:  reloads,
 	}
+	// What the engines log is for an operator who watches standard error.
+	slog.SetDefault(slog.New(slog.NewTextHandler(standardError{p}, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	code := p.Run(ctx)
 	stop()
 	runtime.KeepAlive(ballast)
 	os.Exit(code)
 }
+
+// standardError is that of the program, whichever it takes.
+type standardError struct{ *Program }
+
+func (s standardError) Write(b []byte) (int, error) { return s.Stderr.Write(b) }
 
 // heapFloor is how much a heap grows at least between two collections, in bytes.
 const heapFloor = 16 << 20

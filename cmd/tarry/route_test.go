@@ -271,7 +271,7 @@ func TestServeHearsWishesFromBeginningToEnd(t *testing.T) {
 			t.Errorf("the first wishes are not heard; it has begun: %s", stdout)
 		}
 		return wishes, func() {
-			if !strings.Contains(stderr.String(), "closing the store") {
+			if !strings.Contains(stderr.String(), "closed the store") {
 				t.Errorf("the last wishes are not heard; it has not ended: %s", stderr)
 			}
 		}
@@ -305,7 +305,7 @@ func TestServeProcessEndsWithinDrain(t *testing.T) {
 	if err == nil || !asExit(err, &exit) || exit.ExitCode() != exitFailed {
 		t.Errorf("%v: %s", err, stderr)
 	}
-	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving; closing the store\ntarry: .*being handed on.*--drain\)$`, stderr.String()); !ok {
+	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving, and closed the store\ntarry: .*being handed on.*--drain\)$`, stderr.String()); !ok {
 		t.Errorf("stderr: %q", stderr)
 	}
 	store := "disk:" + strings.TrimPrefix(cmd.Args[3], "disk:")

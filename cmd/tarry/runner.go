@@ -29,7 +29,6 @@ type runner struct {
 	p      *Program
 	argv   []string
 	stdout io.Writer
-	stderr io.Writer
 }
 
 // sharedWriter lets many commands write to w: a file as it is, for they inherit
@@ -44,7 +43,7 @@ func sharedWriter(w io.Writer) io.Writer {
 // handle runs the command for one message and turns its exit status into what
 // becomes of the message.
 func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
-	tail := &tailWriter{most: engine.MaxReason / 2}
+	tail := &tailWriter{to: r.p.Stderr, most: engine.MaxReason / 2}
 	cmd := exec.CommandContext(ctx, r.argv[0], r.argv[1:]...)
 	cmd.Env = append(r.p.Env[:len(r.p.Env):len(r.p.Env)],
 		"TARRY_QUEUE="+m.Queue,
@@ -55,7 +54,7 @@ func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
 	)
 	cmd.Stdin = bytes.NewReader(m.Body)
 	cmd.Stdout = r.stdout
-	cmd.Stderr = io.MultiWriter(r.stderr, tail)
+	cmd.Stderr = tail
 	cmd.WaitDelay = pipeGrace
 	ownGroup(cmd)
 	err := cmd.Run()
@@ -88,8 +87,10 @@ func (e *commandError) Error() string {
 }
 func (e *commandError) Unwrap() error { return e.err }
 
-// tailWriter keeps the last bytes written to it. One goroutine writes.
+// tailWriter hands on what is written to it, and keeps the last bytes. That they cannot be
+// handed on is no fault of the command. One goroutine writes.
 type tailWriter struct {
+	to   io.Writer
 	most int
 	buf  []byte
 }
@@ -99,6 +100,7 @@ func (t *tailWriter) Write(b []byte) (int, error) {
 	if over := len(t.buf) - t.most; over > 0 {
 		t.buf = append(t.buf[:0], t.buf[over:]...)
 	}
+	_, _ = t.to.Write(b)
 	return len(b), nil
 }
 

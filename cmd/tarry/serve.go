@@ -99,6 +99,8 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	if err := s.check(); err != nil {
 		return err
 	}
+	p.outliveOutput()
+	p.Stdout = newLossyWriter(p.Stdout, false)
 	store, err := s.disk.on(s.store)
 	if err != nil {
 		return err
@@ -201,12 +203,14 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 			err = &failedError{line: "the server stopped, but not all that was being handed on was finished in time: " + undrained.Error(),
 				hint: "it is handed on again; give it longer with --drain", err: undrained}
 		}
-		fmt.Fprintln(p.Stderr, "tarry: stopped serving; closing the store")
 	} else if err != nil {
 		err = &failedError{line: "the server can take no more connections: " + err.Error(), hint: "start it again", err: err}
 	}
 	if closeErr := c.Close(); err == nil {
 		err = closeErr
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(p.Stderr, "tarry: stopped serving, and closed the store")
 	}
 	return err
 }

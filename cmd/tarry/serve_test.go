@@ -110,7 +110,7 @@ func TestServeProcessDrainsOnSignal(t *testing.T) {
 	if took := time.Since(started); took > patience {
 		t.Errorf("it took %s to stop", took)
 	}
-	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving; closing the store$`, stderr.String()); !ok {
+	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving, and closed the store$`, stderr.String()); !ok {
 		t.Errorf("stderr: %q", stderr)
 	}
 }

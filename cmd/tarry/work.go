@@ -78,7 +78,8 @@ commands finish, for up to --drain; a second one ends at once.`,
 
 // work handles messages with commands until ctx ends.
 func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue string, argv []string) error {
-	r := &runner{p: p, argv: argv, stdout: sharedWriter(p.Stdout), stderr: &lockedWriter{w: p.Stderr}}
+	p.outliveOutput()
+	r := &runner{p: p, argv: argv, stdout: sharedWriter(p.Stdout)}
 	cfg := &tarry.WorkerConfig{
 		Concurrency:    w.concurrency,
 		LeaseTTR:       w.ttr,
@@ -92,14 +93,14 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 	if !w.quiet {
 		cfg.Observer = func(e tarry.Event) {
 			if line := tell(e); line != "" {
-				fmt.Fprintln(r.stderr, line)
+				fmt.Fprintln(p.Stderr, line)
 			}
 		}
 	}
 	worker := tarry.NewWorker(c, cfg)
 	tarry.Handle(worker, tarry.NewTopic[[]byte](queue), r.handle)
 	if !w.quiet {
-		fmt.Fprintf(r.stderr, "tarry: waiting for messages of %s; ctrl-C stops\n", queue)
+		fmt.Fprintf(p.Stderr, "tarry: waiting for messages of %s; ctrl-C stops\n", queue)
 	}
 	err := worker.Run(ctx)
 	// A drain that was too short is not the store's fault.

@@ -182,7 +182,7 @@ func TestWorkGivesBackWhatItsDrainInterrupts(t *testing.T) {
 }
 
 func TestTailWriterKeepsTheEnd(t *testing.T) {
-	w := &tailWriter{most: 8}
+	w := &tailWriter{to: io.Discard, most: 8}
 	for _, s := range []string{"the ", "beginning and ", "ü", "the end\n"} {
 		if n, err := w.Write([]byte(s)); n != len(s) || err != nil {
 			t.Fatalf("Write(%q) = %d, %v", s, n, err)
@@ -191,7 +191,7 @@ func TestTailWriterKeepsTheEnd(t *testing.T) {
 	if got := w.String(); got != "the end" {
 		t.Errorf("kept %q", got)
 	}
-	cut := &tailWriter{most: 2}
+	cut := &tailWriter{to: io.Discard, most: 2}
 	_, _ = cut.Write([]byte("aü€"))
 	if got := cut.String(); got != "" {
 		t.Errorf("a cut rune is kept as %q", got)

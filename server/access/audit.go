@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/internal/sparse"
@@ -30,10 +31,10 @@ type Audit struct {
 
 	mu      sync.Mutex
 	line    bytes.Buffer
-	torn    bool // what was written last does not end a line
-	missing int  // lines since one was written
-	trouble error
-	tried   time.Time // to write, last
+	torn    bool        // what was written last does not end a line
+	missing int         // lines since one was written
+	timer   *time.Timer // runs while lines are missing
+	trouble atomic.Pointer[error]
 
 	refusals refusals
 	closed   bool
@@ -42,6 +43,8 @@ type Audit struct {
 // NewAudit returns one that writes to w. Its fields are to be set before it is used.
 func NewAudit(w io.Writer) *Audit {
 	a := &Audit{out: w, told: sparse.New(100, time.Second), refusals: newRefusals()}
+	a.timer = time.AfterFunc(retryAfter, a.retry)
+	a.timer.Stop()
 	a.handler = slog.NewJSONHandler(&a.line, &slog.HandlerOptions{ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
 		if len(groups) == 0 && (attr.Key == slog.LevelKey || attr.Key == slog.MessageKey) {
 			return slog.Attr{}
@@ -69,7 +72,6 @@ func (a *Audit) note(now time.Time, args []any) {
 
 // write writes a line. Called with a.mu held.
 func (a *Audit) write(now time.Time, args []any) error {
-	a.tried = now
 	a.line.Reset()
 	if a.torn {
 		a.line.WriteByte('\n') // so that the rest of a line does not spoil this one
@@ -94,15 +96,29 @@ func (a *Audit) recover(now time.Time) {
 	if a.missing == 0 {
 		return
 	}
-	if a.trouble = a.write(now, []any{"what", "lines lost", "count", a.missing}); a.trouble == nil {
+	err := a.write(now, []any{"what", "lines lost", "count", a.missing})
+	if err == nil {
 		a.missing = 0
 	}
+	a.troubled(err)
+}
+
+// troubled keeps what Trouble is to return. Called with a.mu held.
+func (a *Audit) troubled(err error) {
+	if err == nil {
+		a.trouble.Store(nil)
+		return
+	}
+	err = fmt.Errorf("%w; lines missing: %d", err, a.missing)
+	a.trouble.Store(&err)
 }
 
 // lose notes that the line was not written. Called with a.mu held.
 func (a *Audit) lose(err error) {
-	a.missing++
-	a.trouble = err
+	if a.missing++; a.missing == 1 && !a.closed {
+		a.timer.Reset(retryAfter)
+	}
+	a.troubled(err)
 	if a.Lost != nil {
 		a.Lost()
 	}
@@ -117,19 +133,23 @@ func (a *Audit) lose(err error) {
 	log.Error("a line of the audit log could not be written", "error", err, "line", string(bytes.TrimSpace(a.line.Bytes())), "not_told", left)
 }
 
-// retryAfter is how long Trouble believes that writing fails.
+// retryAfter is how soon a line is tried again that says how many are missing, so that
+// trouble ends without a change by an operator.
 const retryAfter = time.Second
 
-// Trouble returns why lines are missing; nil: the last was written. It tries to write
-// again, at most once a second, so that trouble ends without a change by an operator.
-func (a *Audit) Trouble() error {
+// retry is called by a.timer.
+func (a *Audit) retry() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now := time.Now(); now.Sub(a.tried) >= retryAfter {
-		a.recover(now)
+	if a.recover(time.Now()); a.missing > 0 && !a.closed {
+		a.timer.Reset(retryAfter)
 	}
-	if a.trouble == nil {
-		return nil
+}
+
+// Trouble returns why lines are missing; nil: none is. It never waits.
+func (a *Audit) Trouble() error {
+	if err := a.trouble.Load(); err != nil {
+		return *err
 	}
-	return fmt.Errorf("%w; lines missing: %d", a.trouble, a.missing)
+	return nil
 }

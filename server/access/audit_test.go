@@ -54,9 +54,11 @@ func TestAuditOfAFullDisk(t *testing.T) {
 			t.Error("it was tried again at once")
 		}
 		time.Sleep(retryAfter)
+		synctest.Wait()
 		if err := a.Trouble(); err != nil { // without a change by anybody
 			t.Error(err)
 		}
+		a.Close()
 		a.Note("what", "resume", "queue", "last")
 		lines := strings.Split(strings.TrimSuffix(d.String(), "\n"), "\n")
 		if len(lines) != 4 {
@@ -67,5 +69,26 @@ func TestAuditOfAFullDisk(t *testing.T) {
 				t.Errorf("line %d is %s", i+1, lines[i])
 			}
 		}
+	})
+}
+
+// hung is where a log lies that takes nothing until it is let.
+type hung chan struct{}
+
+func (h hung) Write(p []byte) (int, error) {
+	<-h
+	return len(p), nil
+}
+
+func TestAuditsTroubleWaitsForNoLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := make(hung)
+		a := NewAudit(h)
+		go a.Note("what", "pause", "queue", "q")
+		synctest.Wait()
+		if err := a.Trouble(); err != nil {
+			t.Error(err)
+		}
+		close(h)
 	})
 }

@@ -139,5 +139,6 @@ func (a *Audit) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
+	a.timer.Stop()
 	a.sum()
 }

@@ -18,8 +18,9 @@ func (p *Program) forecastCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forecast QUEUE",
 		Short: "Show how many messages fall due when",
-		Long: `Forecast counts the scheduled and ready messages by due time. The table leaves
-empty steps out; --json has them all.`,
+		Long: `Forecast counts the scheduled and ready messages by due time, from this minute on. The
+table leaves empty steps out; --json has them all. Below the table stands how many are
+ready now, however long they have been due.`,
 		Example: "  tarry forecast order.unpaid --step 10m --span 6h",
 		Args:    exactly("QUEUE"),
 	}
@@ -45,7 +46,11 @@ empty steps out; --json has them all.`,
 		if err := o.flush(); err != nil || t.json {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "%d within %s\n", total, tarry.FormatDuration(span))
+		now, err := c.Queue(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.Stdout, "%d within %s from this minute on; %d ready now\n", total, tarry.FormatDuration(span), now.Ready)
 		return err
 	})
 	cmd.Flags().Var((*durationValue)(&step), "step", "length of a step, whole minutes")

@@ -23,6 +23,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
+const page = 4 << 10 // as package disk has it
+
 func rescueConfig() *Config { return &Config{segment: 64 << 10} }
 
 // rescued rescues a store.

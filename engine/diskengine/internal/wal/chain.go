@@ -64,7 +64,7 @@ func (c *chain) close() (err error) {
 // and is only kept ready now.
 func (c *chain) classify(s *segment) error {
 	b := make([]byte, headerSize)
-	n, err := s.file.ReadAt(b, 0)
+	n, u, err := disk.ReadAround(s.file, b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -79,6 +79,7 @@ func (c *chain) classify(s *segment) error {
 			return nil
 		}
 	}
+	s.unread = u.Err
 	c.others = append(c.others, s)
 	return nil
 }

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -122,7 +123,7 @@ func (c *copying) segment(s *segment, to Pos, last bool) (err error) {
 			reason = "the frame does not follow the one before it"
 		}
 		if reason != "" {
-			return damage(s, off, pos, reason)
+			return cmp.Or(c.win.unread, damage(s, off, pos, reason))
 		}
 		size := padded(len(f.piece))
 		b, err := c.win.bytes(off, int(size))

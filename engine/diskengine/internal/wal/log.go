@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,6 +96,9 @@ func Open(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (
 	if err == nil {
 		err = r.makeSure()
 	}
+	if err == nil && r.unread != nil {
+		l.cfg.Logger.Warn("the disk cannot read what is behind the end of the log; it counts as cut off by a crash", "dir", dir, "error", r.unread)
+	}
 	if err == nil {
 		err = l.adopt(c)
 	}
@@ -125,19 +127,16 @@ func (r *reading) makeSure() error {
 		return nil // an empty frame says that all was synced
 	}
 	s := r.begun[len(r.begun)-1]
-	r.win.reset(s, s.end())
+	b := make([]byte, min(windowSize, r.off-r.unsure))
 	for off := r.unsure; off < r.off; {
-		b, err := r.win.bytes(off, int(min(windowSize, r.off-off)))
-		if err == nil && len(b) == 0 {
-			err = fmt.Errorf("%s: %w", s.name, io.ErrUnexpectedEOF)
+		n, err := s.file.ReadAt(b[:min(int64(len(b)), r.off-off)], off)
+		if n == 0 {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		if err != nil {
+		if _, err := s.file.WriteAt(b[:n], off); err != nil {
 			return err
 		}
-		if _, err := s.file.WriteAt(b, off); err != nil {
-			return err
-		}
-		off += int64(len(b))
+		off += int64(n)
 	}
 	return s.file.Sync()
 }

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,6 +50,7 @@ type reading struct {
 
 	holder uint32 // checksum of the last frame that is not empty
 	torn   *Torn
+	unread error // of the disk, where that ends the log
 
 	// Of the last segment: how long it is, and from where on it may be that it was never
 	// synced.
@@ -97,7 +99,10 @@ func damageOf(file string, off int64, pos Pos, reason string) error {
 func (r *reading) missing(first *segment) error {
 	reason := fmt.Sprintf("the segment is missing, and with it the log from position %d on", r.from)
 	name := segmentName(r.dir, first.number-1)
-	if slices.ContainsFunc(r.others, func(s *segment) bool { return s.name == name }) {
+	if i := slices.IndexFunc(r.others, func(s *segment) bool { return s.name == name }); i >= 0 {
+		if err := r.others[i].unread; err != nil {
+			return err
+		}
 		reason = "the header of the segment is broken, and segments behind it say that it was durable"
 	}
 	return damageOf(name, 0, r.from, reason)
@@ -124,8 +129,9 @@ func (r *reading) unheaded(s *segment, pos, most Pos) error {
 	r.win.reset(s, most)
 	off, found, err := r.win.proof(r.seed, headerSize, pos)
 	if err == nil && found {
-		err = damage(s, 0, pos, fmt.Sprintf("the header of the segment is broken, and the frame at offset %d says that it was durable", off))
+		return cmp.Or(s.unread, damage(s, 0, pos, fmt.Sprintf("the header of the segment is broken, and the frame at offset %d says that it was durable", off)))
 	}
+	r.unread = cmp.Or(r.unread, s.unread)
 	return err
 }
 
@@ -146,9 +152,14 @@ func (r *reading) segment(s, next *segment) error {
 			reason = "the frame does not follow the one before it"
 		}
 		if reason != "" {
-			if err := r.broken(s, next, off, pos, reason); err != nil {
-				return err
+			unread := r.win.unread
+			if unread != nil {
+				reason += "; " + unread.Error()
 			}
+			if err := r.broken(s, next, off, pos, reason); err != nil {
+				return cmp.Or(unread, err)
+			}
+			r.unread = cmp.Or(unread, r.unread)
 			if !marked {
 				r.torn = &Torn{File: s.name, Offset: off, Reason: reason}
 			}

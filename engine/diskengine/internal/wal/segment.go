@@ -3,6 +3,7 @@ package wal
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
@@ -16,7 +17,8 @@ type segment struct {
 	size   int64 // of the file
 
 	header
-	durable bool // the header is
+	durable bool  // the header is
+	unread  error // of the disk, which could not read the header
 
 	// The writer's, once it is begun.
 	off    int64 // where the next frame goes
@@ -32,13 +34,18 @@ type window struct {
 	most Pos    // no frame of the segment has a higher position
 	b    []byte // what was read
 	off  int64  // from where
+
+	unread error // of the disk, which could not read what then counts as zeros
 }
 
 // reset turns to another segment. Entries of earlier lives of the file may look like heads of frames, each with
 // a checksum over a mebibyte. Hardly any of them has a position up to most.
-func (w *window) reset(s *segment, most Pos) { w.seg, w.most, w.b = s, most, w.b[:0] }
+func (w *window) reset(s *segment, most Pos) { w.seg, w.most, w.b, w.unread = s, most, w.b[:0], nil }
 
-const windowSize = 256 << 10
+const (
+	windowSize = 256 << 10
+	mostUnread = 4 // pages of a window: a write that was cut off leaves no more, a disk that fails does
+)
 
 // bytes returns n bytes from off on, or as many as there are. They hold until the next call.
 func (w *window) bytes(off int64, n int) ([]byte, error) {
@@ -49,7 +56,13 @@ func (w *window) bytes(off int64, n int) ([]byte, error) {
 	if cap(w.b) < size {
 		w.b = make([]byte, size)
 	}
-	k, err := w.seg.file.ReadAt(w.b[:size], off)
+	k, u, err := disk.ReadAround(w.seg.file, w.b[:size], off)
+	if u.Err != nil {
+		w.unread = fmt.Errorf("offset %d of the log's segment: %w", u.At, u.Err)
+	}
+	if u.Pages > mostUnread {
+		k, err = 0, w.unread
+	}
 	w.b, w.off = w.b[:k], off
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.b = w.b[:0]

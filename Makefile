@@ -72,6 +72,20 @@ test: servers ui-packages ## Run all tests, with the race detector where a C com
 test-thorough: ## Run all tests with what make test leaves out for its time: whole suites of each variant, four times the histories.
 	TARRY_TEST_THOROUGH=1 $(MAKE) test TESTTIME=2h
 
+# Newer servers than Debian 12 has: a suite of Debian, its packages, and the packages of ours that are tested with them.
+LATEST ?= $${TMPDIR:-/tmp}/tarry-latest
+SQL_TESTS = ./engine/pgengine ./engine/mysqlengine
+BROKER_TESTS = ./engine/rabbitengine ./forward/amqp
+latest = .ci/unpack $(LATEST)/$1 $2 && TARRY_TEST_ROOT=$(LATEST)/$1 $(GO) test -p 1 -count=1 -timeout 40m $3
+
+.PHONY: test-latest
+test-latest: ## Run the engines' tests on newer servers, which are unpacked from Debian's newer suites and not installed (root; LATEST=DIR).
+	@trap 'umount $(LATEST)/*/proc 2>/dev/null || true' EXIT; failed=; \
+	$(call latest,sid,sid mysql-server-core postgresql-18 redis-server rabbitmq-server,$(SQL_TESTS) ./engine/redisengine $(BROKER_TESTS)) || failed=1; \
+	$(call latest,valkey,sid valkey-server,./engine/redisengine) || failed=1; \
+	$(call latest,trixie,trixie mariadb-server-core mariadb-client-core postgresql-17 valkey-server rabbitmq-server,$(SQL_TESTS) ./engine/redisengine $(BROKER_TESTS)) || failed=1; \
+	[ -z "$$failed" ]
+
 .PHONY: simulate
 simulate: ## Simulate crashes, losses of power, faults and many callers under the disk engine, with the seed of each history (FOR=20m, three times; TARRY_TEST_SEED=N plays one again).
 	TARRY_SIMULATE=$${FOR:-20m} $(GO) test -count=1 -timeout 0 -v -run '^Test(Simulation|PowerLoss|Throng)$$' ./engine/diskengine

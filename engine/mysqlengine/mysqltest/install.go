@@ -1,6 +1,7 @@
 package mysqltest
 
 import (
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -17,7 +18,49 @@ const (
 )
 
 // frugal are the settings by which a server is installed and started.
-var frugal = []string{"--innodb-flush-method=nosync", "--innodb-log-file-size=8M", "--skip-name-resolve"}
+func frugal() []string {
+	own := "--innodb-log-file-size=8M"
+	if isMySQL() {
+		own = "--innodb-redo-log-capacity=16M"
+	}
+	return []string{"--innodb-flush-method=nosync", own, "--skip-name-resolve"}
+}
+
+// isMySQL reports whether servers are MySQL's: TARRY_TEST_ROOT names a system that has it,
+// and no MariaDB.
+func isMySQL() bool {
+	has := func(program string) bool {
+		_, err := os.Lstat(filepath.Join(servertest.Root(), "usr/sbin", program))
+		return err == nil
+	}
+	return servertest.Root() != "" && has("mysqld") && !has("mariadbd")
+}
+
+// program is the path of the server.
+func program(t testing.TB) string {
+	t.Helper()
+	if isMySQL() {
+		return servertest.Installed(t, "mysqld", "mysql-server-core", "/usr/sbin")
+	}
+	return servertest.Installed(t, "mariadbd", pkg, "/usr/sbin")
+}
+
+// install makes the data of a server.
+func install(t testing.TB, dir, path string) {
+	t.Helper()
+	if isMySQL() {
+		rights := filepath.Join(dir, "rights.sql") // root is let in by sockets alone
+		if err := os.WriteFile(rights, []byte("CREATE USER root@'127.0.0.1';\nGRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		servertest.Run(t, "", dir, program(t), append([]string{"--no-defaults", "--initialize-insecure", "--user=root",
+			"--datadir=" + path, "--init-file=" + rights}, frugal()...)...)
+		return
+	}
+	servertest.Installed(t, "my_print_defaults", "mariadb-client-core") // mariadb-install-db asks that
+	servertest.Run(t, "", dir, servertest.Installed(t, "mariadb-install-db", pkg), append([]string{"--no-defaults", "--user=root",
+		"--datadir=" + path, "--tmpdir=" + dir, "--auth-root-authentication-method=normal", "--skip-test-db"}, frugal()...)...)
+}
 
 // first is the data that a server starts with, made once for all tests of the process.
 var first struct {
@@ -27,16 +70,13 @@ var first struct {
 
 func firstData(t testing.TB) string {
 	t.Helper()
-	install := servertest.Installed(t, "mariadb-install-db", pkg)
-	servertest.Installed(t, "my_print_defaults", "mariadb-client-core") // it asks that
+	program(t)
 	first.mu.Lock()
 	defer first.mu.Unlock()
 	if first.path == "" {
 		dir := servertest.Folder(servertest.Lasting(t), "")
 		path := filepath.Join(dir, dataDir)
-		args := append([]string{"--no-defaults", "--user=root", "--datadir=" + path, "--tmpdir=" + dir,
-			"--auth-root-authentication-method=normal", "--skip-test-db"}, frugal...)
-		servertest.Run(t, "", dir, install, args...)
+		install(t, dir, path)
 		first.path = path
 	}
 	return first.path

@@ -104,10 +104,10 @@ func TestPauseHoldsUpEveryConnection(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	s := mysqltest.Start(t, mysqltest.Settings("max_connections=17", "innodb_flush_method=O_DIRECT", "innodb_log_file_size=16M"))
+	s := mysqltest.Start(t, mysqltest.Settings("max_connections=17", "innodb_flush_method=O_DIRECT", "innodb_log_buffer_size=4M"))
 	is(t, s.Text("SELECT @@max_connections"), "17")
 	is(t, s.Text("SELECT @@innodb_flush_method"), "O_DIRECT")
-	is(t, s.Text("SELECT @@innodb_log_file_size"), "16777216")
+	is(t, s.Text("SELECT @@innodb_log_buffer_size"), "4194304")
 	s.Restart()
 	is(t, s.Text("SELECT @@max_connections"), "17")
 }

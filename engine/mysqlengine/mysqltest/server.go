@@ -15,7 +15,7 @@ import (
 // they shared. It does so for servers of other kinds, too.
 func Main(m *testing.M) interface{ Run() int } { return servertest.Main(m) }
 
-// Server is one MariaDB server.
+// Server is one MariaDB server, or one of MySQL where TARRY_TEST_ROOT names a system with that.
 type Server struct {
 	*servertest.Server
 	t testing.TB
@@ -40,7 +40,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 		dir, *c.grow = servertest.SmallDisk(t, "", c.bytes)
 	}
 	servertest.Run(t, "", dir, "cp", "-R", "-p", from, dataDir)
-	c.command.Program = servertest.Installed(t, "mariadbd", pkg, "/usr/sbin")
+	c.command.Program = program(t)
 	c.command.Dir = dir
 	c.command.Ready = []string{"ready for connections"}
 	c.command.Args = func(ports []int) []string {
@@ -52,7 +52,10 @@ func Start(t testing.TB, opts ...Option) *Server {
 			"--port=" + strconv.Itoa(ports[0]),
 			"--socket=" + filepath.Join(dir, "socket"),
 			"--pid-file=" + filepath.Join(dir, "pid"),
-		}, frugal)
+		}, frugal())
+		if isMySQL() {
+			args = append(args, "--mysqlx=OFF")
+		}
 		for _, s := range c.settings {
 			args = append(args, "--"+s)
 		}

@@ -10,10 +10,10 @@ import (
 )
 
 func TestTermsAreResolved(t *testing.T) {
-	usual := Policy{Priority: DefaultPriority, MaxAttempts: DefaultMaxAttempts, TTR: DefaultTTR}
-	queue := Terms{Priority: new(uint32(5)), MaxAttempts: 3, Backoff: []time.Duration{time.Second}, TTR: time.Hour, ExpireAfter: time.Minute, Remember: time.Hour}
-	own := Terms{Priority: new(uint32(0)), MaxAttempts: 7, Backoff: []time.Duration{0}, TTR: time.Second, ExpireAfter: Never, Remember: Never}
-	ownPolicy := Policy{MaxAttempts: 7, Backoff: []time.Duration{0}, TTR: time.Second}
+	usual := Policy{Priority: DefaultPriority, MaxAttempts: DefaultMaxAttempts, TTR: DefaultTTR, Isolate: true}
+	queue := Terms{Priority: new(uint32(5)), MaxAttempts: 3, Backoff: []time.Duration{time.Second}, TTR: time.Hour, ExpireAfter: time.Minute, Remember: time.Hour, Isolate: new(false)}
+	own := Terms{Priority: new(uint32(0)), MaxAttempts: 7, Backoff: []time.Duration{0}, TTR: time.Second, ExpireAfter: Never, Remember: Never, Isolate: new(true)}
+	ownPolicy := Policy{MaxAttempts: 7, Backoff: []time.Duration{0}, TTR: time.Second, Isolate: true}
 	queuePolicy := Policy{Priority: 5, MaxAttempts: 3, Backoff: []time.Duration{time.Second}, TTR: time.Hour, ExpireAfter: time.Minute, Remember: time.Hour}
 	for name, c := range map[string]struct {
 		terms    Terms
@@ -32,8 +32,8 @@ func TestTermsAreResolved(t *testing.T) {
 		}
 	}
 	clone := queue.Clone()
-	*clone.Priority, clone.Backoff[0] = 6, 0
-	if *queue.Priority != 5 || queue.Backoff[0] != time.Second {
+	*clone.Priority, clone.Backoff[0], *clone.Isolate = 6, 0, true
+	if *queue.Priority != 5 || queue.Backoff[0] != time.Second || *queue.Isolate {
 		t.Error("a clone shares what it was made of")
 	}
 }

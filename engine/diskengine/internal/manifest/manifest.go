@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -157,6 +158,8 @@ func (m *Manifest) Write(s State) error {
 	err := m.fs.Rename(made, name)
 	if err == nil {
 		err = m.fs.SyncDir(m.dir)
+	} else if names, lerr := m.fs.List(m.dir); disk.IsFull(err) && lerr == nil && slices.Contains(names, NewName) {
+		return fmt.Errorf("write the manifest: %w", err) // nothing was renamed
 	}
 	if err != nil {
 		m.err = fmt.Errorf("%w: %w", ErrFailed, err)

@@ -139,3 +139,43 @@ func TestFullDisk(t *testing.T) {
 	d.SetSpace(0)
 	must(t, m.Write(state(2)))
 }
+
+// TestRenameWithoutSpace: where the disk is too full for the new manifest to take the place of the one before,
+// that counts, and the next write succeeds; unless the rename was carried out after all.
+func TestRenameWithoutSpace(t *testing.T) {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		for _, late := range []bool{false, true} {
+			d := newDisk(t, nil)
+			m, err := Create(d, "/store", state(1))
+			must(t, err)
+			d.Hook(func(c disktest.Call) error {
+				if c.Op != disktest.Rename {
+					return nil
+				}
+				d.Hook(nil)
+				if late {
+					must(t, d.Rename("/store/"+NewName, c.Name))
+				}
+				return full
+			})
+			err = m.Write(state(2))
+			if !errors.Is(err, full) || errors.Is(err, ErrFailed) != late || m.Failed() != late {
+				t.Errorf("%v, late %v: %v", full, late, err)
+			}
+			want := 1
+			if late {
+				want = 2
+			}
+			if n, err := found(d.Crash(disktest.Everything())); err != nil || n != want {
+				t.Errorf("%v, late %v: found %d, %v", full, late, n, err)
+			}
+			if late {
+				continue
+			}
+			must(t, m.Write(state(3)))
+			if n, err := found(d.Crash(disktest.Nothing())); err != nil || n != 3 {
+				t.Errorf("%v: found %d afterwards, %v", full, n, err)
+			}
+		}
+	}
+}

@@ -52,7 +52,7 @@ export function About() {
             {Object.entries(i.limits).map(([name, v]) => (
               <div key={name}>
                 <dt>{name.replaceAll("_", " ")}</dt>
-                <dd>{typeof v === "number" ? (v === 0 ? "none" : count(v)) : v}</dd>
+                <dd>{v === 0 || v === "0s" ? "no limit" : typeof v === "number" ? count(v) : v}</dd>
               </div>
             ))}
           </dl>

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/url"
@@ -25,7 +26,7 @@ func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Cli
 		return nil, &failedError{line: err.Error(), err: err}
 	}
 	var e *engine.Error
-	if u, bad := url.Parse(store); bad == nil && isServer(u) && errors.As(err, &e) {
+	if u, bad := url.Parse(store); bad == nil && isServer(u) && errors.As(err, &e) && !errors.As(err, new(*tls.CertificateVerificationError)) {
 		with := *e
 		with.Hint += "; is it running? tarry serve starts a server"
 		return nil, &with

@@ -3,7 +3,9 @@ package httpengine
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -175,6 +177,10 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
 		err = ue.Err // it repeats the URL
+	}
+	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		at := e.base.String()
+		return c.fail(fmt.Errorf("%w: %w", engine.ErrUnavailable, untrusted), "the certificate of "+at+" is not trusted; name its authority by ca_file, as in "+at+"?ca_file=PATH")
 	}
 	hint := "the server at " + e.base.String() + " does not answer: " + engine.KeptReason(err.Error())
 	if attempt.FateOf(err) == attempt.Unknown {

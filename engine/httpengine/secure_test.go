@@ -35,7 +35,7 @@ func TestPrivateAuthority(t *testing.T) {
 	if _, err := e.Push(t.Context(), []engine.Message{tarry.NewDraft("q", nil)}); err != nil {
 		t.Error(err)
 	}
-	if _, err := engine.Open(t.Context(), s.URL); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "unknown authority") {
+	if _, err := engine.Open(t.Context(), s.URL); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "is not trusted; name its authority by ca_file, as in "+s.URL+"?ca_file=PATH") {
 		t.Errorf("without the authority: %v", err)
 	}
 	for raw, want := range map[string]string{

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tarryhq/tarry/internal/certtest"
 )
 
 // step is one call and what must come of it; stdout and stderr are regular
@@ -51,6 +53,8 @@ var commandSteps = []step{
 	{args: `get mail bob --json`, stdout: `{"id":"\d+","queue":"mail","key":"bob","state":"scheduled","due":"TIME","created":"TIME","attempt":0,"max_attempts":3,"priority":7,"ttr":"10s","backoff":\["15s","30s","3m"\],"expire_after":"168h","expires":"TIME","headers":{"trace":"42"},"content_type":"application/json","body":{"b":\[1\]},"last_error":""}\n`},
 	{args: `push mail now`, stdout: `created mail id N, due TIME \(AWAY\)\n`},
 	{args: `queues`, stdout: `QUEUE .*\nmail  2  1  0  0  0  AWAY  AWAY  -\n`},
+	{args: `push tarry.mine x --in 1h`, stdout: `created tarry.mine .*\n`, stderr: `tarry: names that begin with tarry\. are tarry's own: no pattern such as \* takes them in routes and for tokens\n`},
+	{args: `purge tarry.mine --yes`, stdout: `purged 1 .*\n`},
 	{args: `queues mail none --json`, stdout: `{"queue":"mail","scheduled":2,"ready":1,"leased":0,"dead":0,"finished":0,"next_due":"TIME","oldest_ready":"TIME","paused":false}\n{"queue":"none","scheduled":0,"ready":0,"leased":0,"dead":0,"finished":0,"next_due":null,"oldest_ready":null,"paused":false}\n`},
 	{args: `ls mail`, stdout: `ID  KEY  STATE  DUE  ATTEMPT\n\d+  -  ready  .*\n\d+  ann  scheduled  .*\n\d+  bob  scheduled  .*0/3\n`},
 	{args: `ls mail --state scheduled --limit 1 --json --body`, stdout: `{"id":"\d+","queue":"mail","key":"ann".*"body_base64":"YWdhaW4=","last_error":""}\n`, stderr: `there are more; go on with --state scheduled --after \S+, or --limit 0 for all\n`},
@@ -268,5 +272,17 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 		if out := w.must(t, name, "--help"); !strings.Contains(out, "Usage:") {
 			t.Errorf("%s --help prints %q", name, out)
 		}
+	}
+}
+
+// It runs, but it is not the one that is asked for.
+func TestNotTrusted(t *testing.T) {
+	_, cert, key := certtest.New(t)
+	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	url := s.stdout.await(t, `listens on (https://\S+)\n`)[1]
+	run1(t, world{}, step{args: "queues --server " + url, code: exitUnavailable,
+		stderr: `tarry: open: .*\(the certificate of ` + url + ` is not trusted; name its authority by ca_file, as in ` + url + `\?ca_file=PATH.*\)\n`})
+	if o := (world{}).tarry(t, "queues", "--server", url); strings.Contains(o.stderr, "is it running") {
+		t.Errorf("it says %s", o.stderr)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,7 +147,7 @@ now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
 				return err
 			}
 			n, err = p.sweep(ctx, c, sweep{do: "redrive", done: "redriven", filter: f, narrow: filter.given(cmd), mild: true, yes: yes, run: c.RedriveWhere})
-			if err != nil {
+			if err = cmp.Or(err, filter.found("redrive", n)); err != nil {
 				return err
 			}
 		}
@@ -214,7 +215,7 @@ dead stays.`,
 			return err
 		}
 		n, err := p.sweep(ctx, c, sweep{do: "drop for good", done: "dropped", filter: f, narrow: filter.given(cmd), yes: yes, run: c.DropWhere})
-		if err != nil {
+		if err = cmp.Or(err, filter.found("drop", n)); err != nil {
 			return err
 		}
 		return p.showCount(t.json, "dropped", queue, n.Done, n.Skipped)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/cause"
 )
 
@@ -81,6 +82,14 @@ func (f *filterFlags) of(queue string, states ...tarry.State) (tarry.Filter, err
 		return f.Filter, usagef("turn them round", "nothing lies between --%s %s and --%s %s", f.from, formatTime(f.From), f.to, formatTime(f.To))
 	}
 	return f.Filter, nil
+}
+
+// found is the error of a command that was to change messages of groups and met none.
+func (f *filterFlags) found(op string, n tarry.Swept) error {
+	if f.groups == nil || n.Done+n.Skipped > 0 {
+		return nil
+	}
+	return &engine.Error{Op: op, Queue: f.Queue, Err: tarry.ErrNotFound, Hint: "no such group; tarry dead groups " + f.Queue + " lists them"}
 }
 
 // grouped reports whether a message died of one of the groups, spaces aside: a table shows

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/pattern"
 )
 
 func (p *Program) pushCommand() *cobra.Command {
@@ -47,6 +49,9 @@ for "-". It answers when the message is as safe as the store makes it.`,
 			return usagef("leave --key away for a message without a key", "the key is empty")
 		}
 		m.Key, m.Due, m.OnConflict = key, d.When(), policy
+		if pattern.Reserved(m.Queue) {
+			fmt.Fprintln(p.Stderr, "tarry: names that begin with tarry. are tarry's own: no pattern such as * takes them in routes and for tokens")
+		}
 		r, err := c.PushDraft(ctx, m)
 		if err != nil {
 			return conflictHint(err, r)

@@ -11,13 +11,16 @@ const reserved = "tarry."
 // Is reports whether s is a pattern and not the name of a queue.
 func Is(s string) bool { return strings.Contains(s, "*") }
 
+// Reserved reports whether a queue's name, or a pattern, is of those that are tarry's own.
+func Reserved(queue string) bool { return strings.HasPrefix(queue, reserved) }
+
 // Takes reports whether s is a queue's name, or a pattern that the name fits.
 func Takes(s, queue string) bool { return s == queue || Is(s) && fits(s, queue) }
 
 // fits reports whether a queue's name fits a pattern, in which each * stands for any
 // characters, also for none, for dots and for slashes.
 func fits(pattern, queue string) bool {
-	if strings.HasPrefix(queue, reserved) && !strings.HasPrefix(pattern, reserved) {
+	if Reserved(queue) && !Reserved(pattern) {
 		return false
 	}
 	head, rest, _ := strings.Cut(pattern, "*")

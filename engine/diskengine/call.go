@@ -44,6 +44,7 @@ type call struct {
 	kept   []byte // of pictures
 
 	unnamed []unnamed
+	later   []func() // what is logged once the lock is released: a logger may block
 }
 
 // never is the time that does not come.
@@ -130,6 +131,7 @@ func (c *call) each(n int, item func(i int) error) error {
 
 func (c *call) locked(do func() error) error {
 	e := c.e
+	defer c.tell()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.failed(); err != nil {
@@ -147,6 +149,19 @@ func (c *call) locked(do func() error) error {
 	return err
 }
 
+// tell logs what a step left to be logged.
+func (c *call) tell() {
+	for _, fn := range c.later {
+		fn()
+	}
+	c.later = nil
+}
+
+// damaged has it logged that a message cannot be read.
+func (c *call) damaged(q *queue, id engine.ID, err error) {
+	c.later = append(c.later, func() { c.e.damaged(q.name, id, err) })
+}
+
 // commit appends to the log what a step has changed.
 func (c *call) commit() error {
 	if len(c.group) == 0 {
@@ -155,7 +170,7 @@ func (c *call) commit() error {
 	e := c.e
 	pos, err := c.append()
 	if err != nil {
-		e.stop(err) // memory is ahead of the log
+		c.later = append(c.later, e.stop(err)) // memory is ahead of the log
 		return err
 	}
 	if c.written {

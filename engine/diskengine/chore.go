@@ -48,7 +48,7 @@ func (k *keeper) ends(err error) bool {
 	case k.e.life.Err() != nil:
 		return true
 	case errors.Is(err, manifest.ErrFailed):
-		k.e.stop(err)
+		k.e.stop(err)()
 		k.e.mu.Lock()
 		k.drew() // who waits for room hears that there will be none
 		k.e.mu.Unlock()

@@ -139,9 +139,13 @@ func (e *Engine) failed() error {
 	}
 }
 
-// stop stops the store: from now on all calls fail, until it is opened again.
-func (e *Engine) stop(err error) {
-	if e.broken.CompareAndSwap(nil, &err) {
+// stop stops the store: from now on all calls fail, until it is opened again. tell logs that, and is called without
+// the lock: a logger may block.
+func (e *Engine) stop(err error) (tell func()) {
+	if !e.broken.CompareAndSwap(nil, &err) {
+		return func() {}
+	}
+	return func() {
 		e.slog.Error("tarry disk: the store stopped; what was answered is kept, and there when it is opened again", "dir", e.dir, "error", err)
 	}
 }

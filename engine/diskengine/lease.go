@@ -219,7 +219,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) er
 		case errors.Is(err, syscall.EIO):
 			lack = cmp.Or(lack, err)
 		case err != nil:
-			c.e.damaged(q.name, t.id, err)
+			c.damaged(q, t.id, err)
 			q.leaves(t.due, t.id) // nobody gets it
 			continue
 		case m.past(c.ms):

@@ -96,7 +96,7 @@ func (c *call) lapseAll(q *queue) error {
 		}
 		l := q.leases.First(q.num)
 		if err := c.lapse(q, l); errors.Is(err, run.ErrDamaged) {
-			c.e.damaged(q.name, engine.ID(l.ID), err)
+			c.damaged(q, engine.ID(l.ID), err)
 			q.lapse(l) // and has no turn
 		} else if err != nil {
 			return err

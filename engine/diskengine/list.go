@@ -282,7 +282,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 		}
 	}
 	if errors.Is(err, run.ErrDamaged) {
-		c.e.damaged(q.name, x.ID, err)
+		c.damaged(q, x.ID, err)
 		return 0, nil
 	}
 	if err != nil || !ok || !c.shown(&m) || m.past(c.ms) || m.state(c.ms) != l.state || l.place(&m) != x.Place {

@@ -78,7 +78,7 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (g
 			}
 		}
 		if errors.Is(err, run.ErrDamaged) { // it stays dead, and the others are brought back
-			c.e.damaged(q.name, ids[i], err)
+			c.damaged(q, ids[i], err)
 			err = nil
 		}
 		if err == nil {

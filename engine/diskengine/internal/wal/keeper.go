@@ -11,7 +11,12 @@ import (
 // keep has spares ready until the log is closed.
 func (l *Log) keep() {
 	defer l.keeping.Done()
-	defer l.tell()
+	defer func() {
+		l.tell()
+		if err := l.Err(); err != nil {
+			l.cfg.Logger.Error("the log stopped; what was answered is kept", "dir", l.dir, "error", err)
+		}
+	}()
 	for {
 		more, err := l.prepare()
 		l.noteSpare(more, err)

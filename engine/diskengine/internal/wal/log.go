@@ -199,14 +199,13 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-// fail stops the log for good.
+// fail stops the log for good. The keeper logs it: those who call may hold locks, or have others to tell.
 func (l *Log) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
 		l.err = fmt.Errorf("%w: %w", ErrStopped, err)
 		close(l.failed)
-		l.cfg.Logger.Error("the log stopped; what was answered is kept", "dir", l.dir, "error", err)
 	}
 }
 

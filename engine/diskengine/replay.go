@@ -329,9 +329,8 @@ func (r *replay) finish() error {
 			return err
 		}
 		for _, l := range all {
-			p := engine.Policy{MaxAttempts: l.MaxAttempts, Isolate: l.Isolate}
-			if end := now + p.Spread(engine.ID(l.ID), l.Attempt).Milliseconds(); !l.Remote && l.Deadline > end {
-				e.leases.Extend(l, end)
+			if !l.Remote && l.Deadline > now {
+				e.leases.Extend(l, now)
 				l.Untold = true
 			}
 			q.ends = min(q.ends, l.Deadline)

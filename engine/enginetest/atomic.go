@@ -65,7 +65,7 @@ var atomicTests = []test{
 		}
 		if b.caps.Get {
 			for _, i := range []int{0, len(msgs) / 2, len(msgs) - 1} {
-				if got := b.get(b.key(msgs[i].Key)); !bytes.Equal(got.Body, msgs[i].Body) {
+				if got := b.get(b.id(r[i].ID)); !bytes.Equal(got.Body, msgs[i].Body) {
 					b.Fatalf("%s has %d bytes, not %d", got.Key, len(got.Body), len(msgs[i].Body))
 				}
 			}

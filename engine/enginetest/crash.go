@@ -32,20 +32,14 @@ func (p *player) restart(m *Model) {
 		if x.State == engine.Leased && !x.remote {
 			if x.extended {
 				got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
-				if x.remote = err == nil && got.State == engine.Leased && got.Deadline.Equal(x.Deadline); x.remote {
+				if x.remote = err == nil && got.State == engine.Leased; x.remote {
 					continue
 				}
 			}
 			p.lose(x)
-			x.vague, x.unsure = true, true
+			x.vague = true
 			if p.now.Before(x.Deadline) {
 				x.Deadline = instant(p.now.UnixMilli())
-				if spread := x.Spread(x.ID, x.Attempt); spread > 0 { // it may go on for so long
-					got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
-					if err == nil && got.State == engine.Leased && !got.Deadline.After(x.Deadline.Add(spread)) {
-						x.Deadline = got.Deadline
-					}
-				}
 			}
 			if x.situation(p.now) != spent {
 				continue
@@ -125,7 +119,7 @@ func (p *player) crashed(m *Model) {
 		case got.Attempt < x.Attempt:
 			p.lose(x)
 			x.wait()
-			x.Attempt, x.Died, x.vague, x.unsure = got.Attempt, time.Time{}, true, true
+			x.Attempt, x.Died, x.vague = got.Attempt, time.Time{}, true
 			lost = true
 		}
 	}
@@ -160,7 +154,7 @@ func (p *player) undropped(m *Model, x *modelMessage, lost, lasts bool) bool {
 			return false
 		}
 		y.wait()
-		y.Attempt, y.Died, y.vague, y.unsure = got.Attempt, time.Time{}, true, true
+		y.Attempt, y.Died, y.vague = got.Attempt, time.Time{}, true
 	case !errors.Is(err, engine.ErrNotFound) || x.Expires.IsZero() || !p.now.After(x.Expires):
 		return false
 	default: // it may have passed its expiry instead

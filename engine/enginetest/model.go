@@ -89,9 +89,6 @@ type modelMessage struct {
 	extended bool
 	// vague: the contract leaves open whether LastError is still an older reason.
 	vague bool
-	// unsure: whether x, which waits, lapsed before a crash is left open; lone says what the engine
-	// makes of it.
-	unsure, lone bool
 }
 
 // forGood marks a pause without an end.
@@ -308,6 +305,13 @@ func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine
 		return nil, err
 	}
 	defer m.mu.Unlock()
+	if err := engine.CheckAtomic(msgs); err != nil {
+		results := make([]engine.PushResult, len(msgs))
+		for i := range results {
+			results[i].Err = err
+		}
+		return results, err
+	}
 	before := m.copied()
 	results := make([]engine.PushResult, len(msgs))
 	for i := range msgs {

@@ -105,7 +105,6 @@ func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 		ttr = x.TTR
 	}
 	x.State, x.token, x.remote, x.extended, x.Died = engine.Leased, newToken(x.ID), w.Remote, false, time.Time{}
-	x.unsure = false
 	x.hold(ttr, now)
 	return engine.Lease{Info: x.info(now), Token: x.token}
 }
@@ -117,9 +116,6 @@ func (x *modelMessage) hold(ttr time.Duration, now time.Time) {
 
 // alone reports whether x, which is ready or lapsed, is granted by itself.
 func (x *modelMessage) alone(now time.Time) bool {
-	if x.unsure {
-		return x.lone
-	}
 	return x.situation(now) == lapsed && x.Alone(x.Attempt)
 }
 

@@ -207,11 +207,17 @@ func (p *player) message(n []uint32) engine.Message {
 	if s.Defaults.TTR > 0 && n[6]>>17%2 == 0 {
 		m.TTR = 0
 	}
-	if p.caps.Shares { // each part grants what it holds alone
+	if !p.isolates() {
 		m.Isolate = new(false)
 	}
 	m.Terms = p.b.able(m.Terms)
 	return m
+}
+
+// isolates reports whether it is known what is granted alone: each part of a queue does so by itself,
+// and whether a message has lapsed before a crash is left open.
+func (p *player) isolates() bool {
+	return !p.caps.Shares && p.fault == nil && p.b.h.Crash == nil && p.b.h.Losses == nil
 }
 
 // play applies one step.

@@ -71,11 +71,6 @@ func withoutFailed(msgs []engine.Message, got []engine.PushResult) (asked []engi
 func (p *player) lease(wants []engine.Want) {
 	p.logf("lease %+v", wants)
 	got, err := p.e.Lease(p.ctx, wants)
-	for _, x := range p.m.msgs {
-		x.lone = x.unsure && !slices.ContainsFunc(got.Queues, func(g engine.Granted) bool {
-			return len(g.Messages) > 1 && slices.Contains(leaseIDs(g.Messages), x.ID)
-		})
-	}
 	want, _ := p.m.Lease(p.ctx, wants)
 	p.hear(err)
 	for _, g := range got.Queues {

@@ -94,7 +94,8 @@ func (r *Ref) Validate(op string) error {
 
 // Validate returns an ErrInvalid unless w is a time at which a message may be due.
 func (w When) Validate(op string, ref Ref) error {
-	switch year := w.At.UTC().Year(); {
+	// As engines keep it: rounded up to milliseconds.
+	switch year := w.At.Add(time.Millisecond - 1).UTC().Year(); {
 	case w.In < 0:
 		return Invalid(op, ref, "the delay %s is negative", w.In)
 	case w.In != 0 && !w.At.IsZero():

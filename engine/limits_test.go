@@ -55,6 +55,7 @@ var unwell = map[string]func(m *Message){
 	"negative delay":    func(m *Message) { m.Due.In = -time.Second },
 	"delay and due":     func(m *Message) { m.Due = When{In: time.Second, At: time.Now()} },
 	"year 10000":        func(m *Message) { m.Due.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+	"rounded up":        func(m *Message) { m.Due.At = time.Date(9999, 12, 31, 23, 59, 59, 999_900_000, time.UTC) },
 	"year 0":            func(m *Message) { m.Due.At = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC) },
 	"no name":           func(m *Message) { m.Headers = []Header{{"", "v"}} },
 	"bad header":        func(m *Message) { m.Headers = []Header{{"n", "\xff"}} },
@@ -94,7 +95,7 @@ func TestMessagesAreValidated(t *testing.T) {
 		t.Errorf("large body: %v", err)
 	}
 	m = Message{Queue: "q", Key: "ключ", OnConflict: Rearm,
-		Due:     When{At: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)},
+		Due:     When{At: time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)},
 		Content: Content{Body: make([]byte, 100), Headers: slices.Repeat([]Header{{"n", ""}}, MaxHeaders)},
 		Terms:   Terms{MaxAttempts: MaxMaxAttempts, TTR: MaxTTR, Backoff: make([]time.Duration, MaxBackoffs)},
 	}
@@ -138,6 +139,15 @@ func TestCallsAreValidated(t *testing.T) {
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.err, c.want)
+		}
+	}
+}
+
+func TestURLWithAnUnescapedPassword(t *testing.T) {
+	for _, secret := range []string{"a/b", "a#b", "a%b", "a[b", "a^b", "a{b"} {
+		_, err := Open(t.Context(), "nowhere://user:"+secret+"@127.0.0.1")
+		if explained(t, err); err == nil || !strings.Contains(err.Error(), "password_file") || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", secret, err)
 		}
 	}
 }

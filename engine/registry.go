@@ -43,10 +43,12 @@ func parse(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// The parse error repeats the URL, which may hold a password.
-		return nil, &Error{Op: "open", Err: ErrInvalid, Hint: "the store is not a URL; an example is disk:tarry-data"}
+		return nil, &Error{Op: "open", Err: ErrInvalid, Hint: "the store is not a URL; an example is disk:tarry-data; " + escape}
 	}
 	return u, nil
 }
+
+const escape = "percent-encode what is neither a letter nor a digit in a password, or give its file by password_file"
 
 func unknown(scheme string) error {
 	if scheme == "" {

@@ -10,9 +10,11 @@ import (
 )
 
 // ownGroup gives a command a process group of its own: an interrupt typed at the
-// terminal does not reach it, and killing it kills all that it started.
+// terminal does not reach it, and killing it kills all that it started. On Linux it is
+// killed when this program is.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithUs(cmd.SysProcAttr)
 	cmd.Cancel = func() error {
 		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		if errors.Is(err, syscall.ESRCH) {

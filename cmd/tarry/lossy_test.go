@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -149,4 +150,18 @@ func TestWorkAcksACommandWhoseStandardErrorIsLost(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestWorkTakesItsCommandsWithIt(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a process with the one that started it")
+	}
+	w, _ := served(t, "mem:")
+	url, _ := w.program(nil, nil).env("TARRY_SERVER")
+	w.must(t, "push", "mail", "x")
+	path, ended := pipe(t)
+	c := startChild(t, []string{"TARRY_TEST_MAIN=1"}, os.Args[0], "work", "mail", "--server", url, "--", "sh", "-c", `exec 9>"$0"; echo running; exec sleep 1000`, path)
+	c.out.await(t, "running")
+	c.end()
+	<-ended
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,9 @@ func sharedWriter(w io.Writer) io.Writer {
 // handle runs the command for one message and turns its exit status into what
 // becomes of the message.
 func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
+	if strings.Contains(m.Key, "\x00") {
+		return tarry.Bury(errors.New("the key holds a NUL byte, so that no command can be given it in TARRY_KEY"))
+	}
 	tail := &tailWriter{to: r.p.Stderr, most: engine.MaxReason / 2}
 	cmd := exec.CommandContext(ctx, r.argv[0], r.argv[1:]...)
 	cmd.Env = append(r.p.Env[:len(r.p.Env):len(r.p.Env)],
@@ -57,6 +61,9 @@ func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
 	cmd.Stderr = tail
 	cmd.WaitDelay = pipeGrace
 	ownGroup(cmd)
+	// Linux ends a command with the thread that started it, see ownGroup.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	err := cmd.Run()
 	if ctx.Err() != nil && err != nil {
 		return fmt.Errorf("the command was killed: %w", context.Cause(ctx))

@@ -210,3 +210,11 @@ func TestTell(t *testing.T) {
 		}
 	}
 }
+
+func TestWorkBuriesAKeyThatNoCommandCanBeGiven(t *testing.T) {
+	w, _ := served(t, "mem:")
+	w.must(t, "push", "mail", "x", "--key", "a\x00b")
+	r := w.start(t, "work", "mail", "--", "true")
+	r.stderr.await(t, "buried mail id")
+	run1(t, w, step{args: "dead ls mail", stdout: `ID .*1/20  the key holds a NUL byte.*\n`})
+}

@@ -1,0 +1,5 @@
+package main
+
+import "syscall"
+
+func dieWithUs(of *syscall.SysProcAttr) { of.Pdeathsig = syscall.SIGKILL }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -293,7 +294,8 @@ func (r *replay) end(j job, row int, o outcome) error {
 
 // advance sets the clock to t, having acked what is held before its lease ends.
 func (r *replay) advance(ctx context.Context, t time.Time) error {
-	if len(r.held) > 0 && !t.Before(r.held[0].Deadline) {
+	over := func(l tarry.Lease) bool { return !t.Before(l.Deadline) }
+	if slices.ContainsFunc(r.held, over) {
 		if err := r.write(ctx); err != nil {
 			return err
 		}

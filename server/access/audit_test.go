@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,13 +14,22 @@ import (
 
 // disk is where a log lies; it takes no more than it has room for.
 type disk struct {
+	mu sync.Mutex
 	bytes.Buffer
 	room int
+}
+
+func (d *disk) has(room int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.room = room
 }
 
 var errFull = errors.New("no space left on device")
 
 func (d *disk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	n := min(len(p), d.room)
 	d.room -= n
 	d.Buffer.Write(p[:n])
@@ -39,7 +49,7 @@ func TestAuditOfAFullDisk(t *testing.T) {
 		if err := a.Trouble(); err != nil || lost != 0 {
 			t.Fatal(err, lost)
 		}
-		d.room = 10
+		d.has(10)
 		for range 300 {
 			a.Note("what", "purge", "queue", "q")
 		}
@@ -49,7 +59,7 @@ func TestAuditOfAFullDisk(t *testing.T) {
 		if n := strings.Count(log.String(), "\n"); n != 100 || !strings.Contains(log.String(), `\"what\":\"purge\",\"queue\":\"q\"`) || !strings.Contains(log.String(), "no space left") {
 			t.Errorf("%d lines were logged, such as %.300s", n, log)
 		}
-		d.room = 1 << 20
+		d.has(1 << 20)
 		if a.Trouble() == nil {
 			t.Error("it was tried again at once")
 		}

@@ -363,7 +363,7 @@ func TestSlashesInPaths(t *testing.T) {
 		"/v1/queues/q/keys/a/b":       slashHint,
 		"/v1/queues/q/keys/a/b/c/d/e": slashHint,
 		"/v1/queues/q/keys/a//b":      slashHint,
-		"/v1/nope":                    "the paths of the API begin with /v1/",
+		"/v1/nope":                    "a queue is at /v1/queues/{queue}, its messages at /v1/queues/{queue}/messages; GET /openapi.json tells all paths",
 		"/v2/queues/a/b":              "the paths of the API begin with /v1/",
 	} {
 		if got := field(t, a.call(404, "GET", path, ""), "error", "hint"); got != want {

@@ -18,7 +18,7 @@ import (
 func (s *served) fill(queue string) {
 	body := make([]byte, 1<<19)
 	for i := range 8 {
-		if _, err := s.c.Push(context.Background(), queue, body, tarry.Key(fmt.Sprint(i)), tarry.ContentType("application/octet-stream")); err != nil {
+		if _, err := s.c.Push(context.Background(), queue, body, tarry.Key(fmt.Sprint(i)), tarry.ContentType("application/octet-stream"), tarry.Isolate(false)); err != nil {
 			s.Fatal(err)
 		}
 	}

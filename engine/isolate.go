@@ -7,11 +7,11 @@ const MaxSpread = time.Minute
 
 // Spread returns by how much the lease of an isolated message outlasts its TTR on the
 // given attempt. Messages that were leased together when their process died are thus
-// ready at different instants: those of one second attempt within 2 s of each other,
-// of a third within 4 s, and so on up to MaxSpread. A first attempt has no spread, nor
-// has the last, after which the message is dead.
+// ready again at different instants: up to 2 s apart after the second attempt, 4 s after
+// the third, doubling up to MaxSpread. The first attempt has no spread, nor has the last,
+// after which the message is dead.
 //
-// It is so plain that a script can work it out: see lua/shard.lua of package redisengine.
+// The Lua scripts of package redisengine compute the same in lua/shard.lua.
 func (p *Policy) Spread(id ID, attempt uint32) time.Duration {
 	if !p.Isolate || attempt < 2 || attempt >= p.MaxAttempts {
 		return 0

@@ -2,6 +2,7 @@
 package porttest
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -28,9 +29,9 @@ func Free(t testing.TB) int {
 		if err != nil {
 			continue
 		}
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			if err := kept.Close(); err != nil {
+		// Dialled, as a listener to try would be shared for a moment by a process just being started.
+		if c, err := net.Dial("tcp", addr); err == nil {
+			if err := errors.Join(c.Close(), kept.Close()); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -40,9 +41,6 @@ func Free(t testing.TB) int {
 				t.Error(err)
 			}
 		})
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
 		return port
 	}
 	t.Fatal("no free port")

@@ -42,6 +42,10 @@ func (p *Program) benchCommand() *cobra.Command {
   recover     kill -9 of a process that holds messages; until the store serves again
   all         all of these
 
+push, push-raw, push-batch and cancel are closed loop: each client calls again when
+it has its answer, so latencies are times of service at saturation. lateness, burst
+and --background-rate are open loop: latencies count from the instant that was meant.
+
 A disk store must not exist yet, or be an empty directory; it is removed afterwards
 unless --keep is given. In any other store bench uses queues of its own and empties
 them. Of a server that asks for a token it needs one with the scopes push, work, read

@@ -109,68 +109,67 @@ func (t *trial) fill(ctx context.Context) error {
 const fillBatch = 500
 
 // disturb pushes BackgroundRate far-away messages a second in single calls until
-// stop is called, which puts into the result what was reached.
+// stop is called, which puts into the result what was reached. The load is open loop: a
+// latency counts from the instant that the rate gives a push, whether or not a client is free
+// for it then, and a push that has not ended at the stop counts with its wait so far.
 func (t *trial) disturb(ctx context.Context) (stop func() error) {
 	if t.BackgroundRate <= 0 {
 		return func() error { return nil }
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var (
-		h       histogram
-		next    atomic.Int64
-		failure atomic.Pointer[error]
-		clients sync.WaitGroup
+		h          histogram
+		next, done atomic.Int64
+		failure    atomic.Pointer[error]
+		clients    sync.WaitGroup
 	)
-	next.Store(int64(t.BackgroundPending))
 	start := time.Now()
-	permits := make(chan struct{}, t.Clients)
-	clients.Go(func() {
-		defer close(permits)
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for given := 0; ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			want := int(time.Since(start).Seconds() * float64(t.BackgroundRate))
-			for ; given < want; given++ {
-				select {
-				case permits <- struct{}{}:
-				case <-ctx.Done():
-					return
-				}
-			}
-		}
-	})
+	at := func(n int64) time.Time {
+		return start.Add(time.Duration(float64(n) / float64(t.BackgroundRate) * float64(time.Second)))
+	}
 	for range t.Clients {
 		clients.Go(func() {
-			for range permits {
-				i := int(next.Add(1))
-				began := time.Now()
-				_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(background(i)), farAway(i))
-				switch {
-				case ctx.Err() != nil:
-					return
-				case err != nil:
-					failure.CompareAndSwap(nil, &err)
-					cancel()
-					return
+			for ctx.Err() == nil {
+				n := next.Add(1) - 1
+				if waitUntil(ctx, at(n)) {
+					i := t.BackgroundPending + int(n)
+					_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(background(i)), farAway(i))
+					switch {
+					case err == nil:
+						done.Add(1)
+					case ctx.Err() == nil:
+						failure.CompareAndSwap(nil, &err)
+						cancel()
+					}
 				}
-				h.add(time.Since(began))
+				if late := time.Since(at(n)); late >= 0 {
+					h.add(late)
+				}
 			}
 		})
 	}
 	return func() error {
+		end := time.Now()
 		cancel()
 		clients.Wait()
+		for n := next.Load(); at(n).Before(end); n++ {
+			h.add(end.Sub(at(n)))
+		}
 		t.result.BackgroundRate = t.BackgroundRate
-		t.result.BackgroundPushes = round(float64(h.n.Load())/time.Since(start).Seconds(), 1)
+		t.result.BackgroundPushes = round(float64(done.Load())/end.Sub(start).Seconds(), 1)
 		t.result.BackgroundP99 = millis(h.quantile(0.99))
 		if err := failure.Load(); err != nil {
 			return fmt.Errorf("a background push failed: %w", *err)
 		}
 		return nil
 	}
+}
+
+// waitUntil reports whether at came before ctx ended.
+func waitUntil(ctx context.Context, at time.Time) bool {
+	select {
+	case <-time.After(time.Until(at)):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }

@@ -1,10 +1,14 @@
 package diskengine_test
 
 import (
+	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -107,6 +111,47 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDeathsOutliveAFlushThatFailed cancels a message of a run, and has each call of the disk in turn fail that the
+// next flush makes. The flush after that lets go of the log that tells of the cancel: the message does not come back
+// when the store is opened again.
+func TestDeathsOutliveAFlushThatFailed(t *testing.T) {
+	failed := 0
+	for n, more := 1, true; more; n++ {
+		d := disktest.New(nil)
+		p := place{d, "data", diskengine.Config{Logger: quiet, RetryFor: -1}, diskengine.Tune{SegmentBytes: 8 << 10, SpanBytes: 1 << 30}}
+		e := p.open(t)
+		pushKeys(t, e, "cancelled", "stays")
+		must(t, e.Flush(t.Context()))
+		errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "cancelled"}})
+		must(t, errors.Join(err, errs[0]))
+		pushKeys(t, e, "new")
+		left := n
+		d.Hook(func(c disktest.Call) error {
+			if left--; left == 0 {
+				return syscall.EIO
+			}
+			return nil
+		})
+		if err := e.Flush(t.Context()); err != nil {
+			failed++
+		}
+		more = left <= 0
+		d.Hook(nil)
+		_ = e.Flush(t.Context()) // unless the store has stopped
+		p.fs = d.Kill()
+		_ = e.Close()
+		e = p.open(t)
+		has, _ := whatLives(t, e)
+		if keys := slices.Sorted(maps.Keys(has)); !slices.Equal(keys, []string{"new", "stays"}) {
+			t.Errorf("call %d of the flush failed, and then there are %v", n, keys)
+		}
+		must(t, e.Close())
+	}
+	if failed < 5 {
+		t.Errorf("%d flushes failed", failed)
 	}
 }
 

@@ -73,6 +73,46 @@ func TestPurgedAreNotPending(t *testing.T) {
 	}
 }
 
+// TestPurgedStaysPurged purges a queue whose messages are in runs, of which each slice is named whole, and has
+// a flush let go of the log that tells of the purge: what is purged does not come back when the store is opened
+// again, and what another queue has in the same runs stays.
+func TestPurgedStaysPurged(t *testing.T) {
+	d := disktest.New(nil)
+	p := place{d, "data", diskengine.Config{Logger: quiet, RetryFor: -1}, diskengine.Tune{SegmentBytes: 8 << 10, SpanBytes: 1 << 30}}
+	e := p.open(t)
+	const each = 5
+	for _, queue := range []string{"q", "other"} {
+		var msgs []engine.Message
+		for i := range 3 * each {
+			m := message(queue, fmt.Sprint(i), 0)
+			if m.Remember = time.Hour; i >= 2*each {
+				m.Due.In = time.Hour
+			}
+			msgs = append(msgs, m)
+		}
+		must(t, pushAll(t, e, msgs...))
+		settle(t, e, lease(t, e, queue, each), engine.Bury)
+		settle(t, e, lease(t, e, queue, each), engine.Ack)
+	}
+	must(t, e.Flush(t.Context()))
+	if n, err := e.Purge(t.Context(), "q", engine.PurgeDead|engine.PurgeFinished); err != nil || n != 3*each {
+		t.Fatalf("%d are purged, %v", n, err)
+	}
+	for range 2 {
+		must(t, pushAll(t, e, message("new", "", time.Hour)))
+		must(t, e.Flush(t.Context()))
+	}
+	p.fs = d.Kill()
+	must(t, e.Close())
+	e = p.open(t)
+	for queue, want := range map[string]int64{"q": 0, "other": each} {
+		if q, err := e.Queue(t.Context(), queue); err != nil || q.Scheduled != want || q.Dead != want || q.Finished != want {
+			t.Errorf("of %d in each state %s has %+v, %v", want, queue, q, err)
+		}
+	}
+	must(t, e.Close())
+}
+
 // TestPurgeSparesWhoIsBroughtBack redrives a dead message in the midst of a purge that leaves the
 // dead alone: it is there at once, and is not removed, nor when the store is opened again.
 func TestPurgeSparesWhoIsBroughtBack(t *testing.T) {

@@ -33,6 +33,26 @@ var clockStepTests = []test{
 			b.Fatalf("leased id %v, not %v", l.ID, late.ID)
 		}
 	}},
+	{"what a lease left waits again for its due time", func(b *bed) {
+		b.needClock()
+		b.push(b.msg("leased", b.in(1)))
+		later := []engine.PushResult{b.push(b.msg("k", b.in(2))), b.push(b.msg("later", b.in(3)))}
+		b.pass(3)
+		b.lease1(long) // the engine has met all three
+		b.h.Clock.Advance(-2 * b.unit)
+		for _, r := range later {
+			b.none("neither is due any more")
+			if b.caps.Claim {
+				_, err := b.e.(engine.Claimer).Claim(b.Context(), b.id(r.ID), engine.Want{})
+				b.is(err, engine.ErrNotDue)
+			}
+			b.pass(1)
+			if l := b.lease1(long); l.ID != r.ID {
+				b.Fatalf("leased id %v, not %v", l.ID, r.ID)
+			}
+		}
+		b.none("all are leased")
+	}},
 	{"what was leased stays so, until its deadline comes", func(b *bed) {
 		b.needClock()
 		b.push(b.msg("k", b.in(2)))

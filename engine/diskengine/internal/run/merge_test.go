@@ -96,22 +96,62 @@ func TestMergeAgainstModel(t *testing.T) {
 	})
 }
 
-// TestMergeOfManyGroups lets few die in runs of many groups, and looks at each that went.
-func TestMergeOfManyGroups(t *testing.T) {
-	d := newDisk(t)
-	cfg := &Config{BlockBytes: 1 << 20}
-	const n = 2*groupBits + 77
-	var sources []*Run
+// manyGroups is how many entries a run of several groups has.
+const manyGroups = 2*groupBits + 77
+
+// ofManyGroups writes two runs of several groups each, whose entries take turns.
+func ofManyGroups(t *testing.T, d *disktest.Disk) (sources []*Run) {
 	for i := range 2 {
-		w, err := Create(d, "/runs", uint64(i), cfg)
+		w, err := Create(d, "/runs", uint64(i), &Config{BlockBytes: 1 << 20})
 		must(t, err)
-		for k := range n {
+		for k := range manyGroups {
 			must(t, w.Add(Place{1, int64(k / 3), uint64(2*k + i)}, Key{}, nil))
 		}
 		r, err := w.Finish()
 		must(t, err)
 		sources = append(sources, r)
 	}
+	return sources
+}
+
+// TestCatchUpOfEachPosition lets one entry of each word die at a time, in every position of it: each CatchUp takes
+// over just these.
+func TestCatchUpOfEachPosition(t *testing.T) {
+	d := newDisk(t)
+	sources := ofManyGroups(t, d)
+	m, err := Merge(d, "/runs", 9, nil, sources)
+	must(t, err)
+	for bit := range uint32(64) {
+		var died []where
+		for i := range sources {
+			for pos := bit; pos < manyGroups; pos += 64 {
+				sources[i].Kill(pos)
+				died = append(died, where{i, pos})
+			}
+		}
+		if n := m.CatchUp(); n != len(died) {
+			t.Errorf("position %d of each word: %d deaths were taken over, of %d", bit, n, len(died))
+		}
+		for _, x := range died {
+			if now, ok := m.Locate(x.source, x.pos); !ok || m.Run.Alive(now) {
+				t.Fatalf("%+v lives in the new run", x)
+			}
+		}
+	}
+	if n := m.Run.Count(0, m.Run.Len()); n > 0 {
+		t.Errorf("%d are alive of none", n)
+	}
+	for _, r := range append(sources, m.Run) {
+		must(t, r.Close())
+	}
+}
+
+// TestMergeOfManyGroups lets few die in runs of many groups, and looks at each that went.
+func TestMergeOfManyGroups(t *testing.T) {
+	const n = manyGroups
+	d := newDisk(t)
+	cfg := &Config{BlockBytes: 1 << 20}
+	sources := ofManyGroups(t, d)
 	sources[0].KillRange(groupBits-5, 2*groupBits+9)
 	m, err := Merge(d, "/runs", 9, cfg, sources)
 	must(t, err)

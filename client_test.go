@@ -275,8 +275,8 @@ func TestOperations(t *testing.T) {
 			t.Errorf("%d handled after resuming", n)
 		}
 		push(t, c, "q", "z", tarry.In(time.Hour))
-		if b, err := c.Forecast(ctx, "q", time.Minute, 2*time.Hour); err != nil || len(b) != 120 {
-			t.Errorf("forecast of %d steps, %v", len(b), err)
+		if f, err := c.Forecast(ctx, "q", time.Minute, 2*time.Hour); err != nil || len(f.Buckets) != 120 {
+			t.Errorf("forecast of %d steps, %v", len(f.Buckets), err)
 		}
 		if n, err := c.Purge(ctx, "q", 0); err != nil || n != 1 {
 			t.Errorf("purged %d, %v", n, err)

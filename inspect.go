@@ -97,24 +97,24 @@ func (c *Client) counter(ctx context.Context, op, queue string) (engine.Counter,
 	return n, c.able(ok && c.caps.Count, op, queue, "counters")
 }
 
-// Forecast counts what falls due in each step from now on. step is a whole number
-// of minutes, span a whole number of steps, at most 10,000; the first bucket begins
-// at the minute of now.
-func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Duration) ([]Bucket, error) {
+// Forecast counts what falls due in each step from the minute of now on, and what is overdue:
+// due before that minute. step is a whole number of minutes, span a whole number of steps, at
+// most 10,000.
+func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Duration) (Forecast, error) {
 	const op = "forecast"
 	if err := c.begin(ctx, op, queue); err != nil {
-		return nil, err
+		return Forecast{}, err
 	}
 	if err := engine.CheckQueue(op, queue); err != nil {
-		return nil, err
+		return Forecast{}, err
 	}
 	if err := engine.CheckForecast(queue, step, span); err != nil {
-		return nil, err
+		return Forecast{}, err
 	}
 	f, ok := c.eng.(engine.Forecaster)
 	if err := c.able(ok && c.caps.Forecast, op, queue, op); err != nil {
-		return nil, err
+		return Forecast{}, err
 	}
-	b, err := f.Forecast(ctx, queue, step, span)
-	return b, fail(op, Ref{Queue: queue}, err)
+	all, err := f.Forecast(ctx, queue, step, span)
+	return all, fail(op, Ref{Queue: queue}, err)
 }

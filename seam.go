@@ -238,12 +238,12 @@ func (s *seam) Queues(ctx context.Context, after string, limit int) ([]engine.Qu
 	return p.queues, p.next, err
 }
 
-func (s *seam) Forecast(ctx context.Context, queue string, step, span time.Duration) ([]engine.Bucket, error) {
+func (s *seam) Forecast(ctx context.Context, queue string, step, span time.Duration) (engine.Forecast, error) {
 	f, ok := s.eng.(engine.Forecaster)
 	if !ok {
-		return nil, ErrUnsupported
+		return engine.Forecast{}, ErrUnsupported
 	}
-	return through(ctx, s, "forecast", 0, nil, func() ([]engine.Bucket, error) { return f.Forecast(ctx, queue, step, span) })
+	return through(ctx, s, "forecast", 0, nil, func() (engine.Forecast, error) { return f.Forecast(ctx, queue, step, span) })
 }
 
 func (s *seam) Pause(ctx context.Context, queue string, d time.Duration) error {

@@ -188,8 +188,8 @@ func (e *troubled) Queues(ctx context.Context, after string, limit int) (queues 
 	return queues, next, err
 }
 
-func (e *troubled) Forecast(ctx context.Context, queue string, step, span time.Duration) ([]engine.Bucket, error) {
-	return troubledCall(ctx, e, "Forecast", func(ctx context.Context) ([]engine.Bucket, error) {
+func (e *troubled) Forecast(ctx context.Context, queue string, step, span time.Duration) (engine.Forecast, error) {
+	return troubledCall(ctx, e, "Forecast", func(ctx context.Context) (engine.Forecast, error) {
 		return e.Engine.Forecast(ctx, queue, step, span)
 	})
 }

@@ -55,6 +55,8 @@ type (
 	PurgeAlso = engine.PurgeAlso
 	// QueueInfo is what a queue holds.
 	QueueInfo = engine.QueueInfo
+	// Forecast is what Client.Forecast returns.
+	Forecast = engine.Forecast
 	// Bucket counts messages falling due within one step of a forecast.
 	Bucket = engine.Bucket
 	// Capabilities is what an engine can do.

@@ -70,6 +70,12 @@ type Counter interface {
 	Queues(ctx context.Context, after string, limit int) (queues []QueueInfo, next string, err error)
 }
 
+// Forecast counts the scheduled and ready messages of a queue by due time.
+type Forecast struct {
+	Overdue int64    // due before the first bucket
+	Buckets []Bucket // one a step; the first begins at the minute of now
+}
+
 // Bucket counts the messages that fall due from From on, for one step.
 type Bucket struct {
 	From  time.Time
@@ -78,10 +84,9 @@ type Bucket struct {
 
 // Forecaster tells what is coming.
 type Forecaster interface {
-	// Forecast counts the scheduled and ready messages of a queue by due time. step
-	// is a whole number of minutes, span a whole number of steps, at most 10,000.
-	// The first bucket begins at the minute of now; all span/step are returned.
-	Forecast(ctx context.Context, queue string, step, span time.Duration) ([]Bucket, error)
+	// Forecast looks span ahead. step is a whole number of minutes, span a whole number
+	// of steps, at most 10,000. All span/step buckets are returned.
+	Forecast(ctx context.Context, queue string, step, span time.Duration) (Forecast, error)
 }
 
 // Pauser stops and starts leasing and claiming of a queue.

@@ -168,9 +168,9 @@ func (s *Server) forecast(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	buckets, err := s.c.Forecast(r.Context(), x.path.Queue(), step, span)
+	f, err := s.c.Forecast(r.Context(), x.path.Queue(), step, span)
 	if err != nil {
 		return err
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendForecast(b, step, buckets) })
+	return s.answer(x, func(b []byte) []byte { return wire.AppendForecast(b, step, &f) })
 }

@@ -135,8 +135,8 @@ func (m *Metrics) ask(ctx context.Context, client *tarry.Client) (*collection, e
 				continue
 			}
 			// What is too slow to be foretold is left out: the rest still holds.
-			if buckets, err := client.Forecast(ctx, name, time.Minute, foresight); err == nil {
-				h.forecast = forecast(buckets, c.at)
+			if f, err := client.Forecast(ctx, name, time.Minute, foresight); err == nil {
+				h.forecast = forecast(f.Buckets, c.at)
 			}
 		}
 	}

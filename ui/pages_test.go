@@ -635,8 +635,9 @@ func TestForecast(t *testing.T) {
 		p.sees(".forecast .title", fmt.Sprintf("%d message", i+1))
 		p.sees(".forecast .title", "the next "+name)
 	}
+	w.push("q", `{}`, tarry.At(time.Now().Add(-time.Hour)))
 	p.press(".forecast .segments", "24 h")
-	p.sees(".forecast .title", "3 messages")
+	p.sees(".forecast .title", "1 overdue, 3 messages")
 	p.until(`!!document.querySelector(".u-over")`)
 	box := value[[]float64](p, `(r => [r.left, r.top, r.width, r.height])(document.querySelector(".u-over").getBoundingClientRect())`)
 	x := func(share float64) float64 { return box[0] + box[2]*share }

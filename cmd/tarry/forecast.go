@@ -18,24 +18,28 @@ func (p *Program) forecastCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forecast QUEUE",
 		Short: "Show how many messages fall due when",
-		Long: `Forecast counts the scheduled and ready messages by due time, from this minute on. The
-table leaves empty steps out; --json has them all. Below the table stands how many are
-ready now, however long they have been due.`,
+		Long: `Forecast counts the scheduled and ready messages by due time: step by step from this
+minute on, and before that what is overdue, due before this minute. The table leaves
+empty steps out; --json has them all.`,
 		Example: "  tarry forecast order.unpaid --step 10m --span 6h",
 		Args:    exactly("QUEUE"),
 	}
 	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
-		buckets, err := c.Forecast(ctx, args[0], step, span)
+		f, err := c.Forecast(ctx, args[0], step, span)
 		if err != nil {
 			return err
 		}
-		var most, total int64
-		for _, b := range buckets {
-			most, total = max(most, b.Count), total+b.Count
-		}
+		total, peak := sumOf(f.Buckets)
+		most := max(peak.Count, f.Overdue)
 		o := p.printer(t.json)
 		o.head("FROM", "COUNT")
-		for _, b := range buckets {
+		if t.json || f.Overdue > 0 {
+			err := o.row(asAPI(func(to []byte) []byte { return fmt.Appendf(to, `{"overdue":%d}`, f.Overdue) }), "overdue", f.Overdue, bar(f.Overdue, most))
+			if err != nil {
+				return err
+			}
+		}
+		for _, b := range f.Buckets {
 			if !t.json && b.Count == 0 {
 				continue
 			}
@@ -46,11 +50,7 @@ ready now, however long they have been due.`,
 		if err := o.flush(); err != nil || t.json {
 			return err
 		}
-		now, err := c.Queue(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(p.Stdout, "%d within %s from this minute on; %d ready now\n", total, tarry.FormatDuration(span), now.Ready)
+		_, err = fmt.Fprintf(p.Stdout, "%d within %s from this minute on; %d overdue\n", total, tarry.FormatDuration(span), f.Overdue)
 		return err
 	})
 	cmd.Flags().Var((*durationValue)(&step), "step", "length of a step, whole minutes")

@@ -182,7 +182,8 @@ func (t *terminal) ask() tea.Cmd {
 // ask asks for what falls due when, and where a server keeps that how late messages were.
 func (d *detail) ask(ctx context.Context, c *tarry.Client) {
 	z := &zooms[d.zoom]
-	d.buckets, d.forecast = c.Forecast(ctx, d.queue, z.step, z.span)
+	f, err := c.Forecast(ctx, d.queue, z.step, z.span)
+	d.buckets, d.forecast = f.Buckets, err
 	e, ok := c.Engine().(*httpengine.Engine)
 	if !ok {
 		return

@@ -67,9 +67,9 @@ func TestDueInTheYear9999(t *testing.T) {
 				t.Errorf("%s: at the end of the list: %v", what, m)
 			}
 		}
-		buckets, err := e.Forecast(ctx, "q", time.Minute, 48*time.Hour)
+		f, err := e.Forecast(ctx, "q", time.Minute, 48*time.Hour)
 		n := int64(0)
-		for _, b := range buckets {
+		for _, b := range f.Buckets {
 			n += b.Count
 		}
 		i, ierr := e.Queue(ctx, "q")

@@ -7,15 +7,14 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Forecast counts the scheduled and ready messages of a queue by due time. Those due before the
-// present minute are in no bucket.
-func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) ([]engine.Bucket, error) {
+// Forecast counts the scheduled and ready messages of a queue by due time.
+func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) (f engine.Forecast, err error) {
 	if err := engine.CheckForecast(name, step, span); err != nil {
-		return nil, err
+		return f, err
 	}
 	buckets := make([]engine.Bucket, span/step)
 	var at []int64 // where the buckets begin, and the last ends: by the clock when the call began
-	err := e.do(ctx, "forecast", func(c *call) error {
+	err = e.do(ctx, "forecast", func(c *call) error {
 		const minute = 60_000
 		var t tally
 		times := func(c *call) []int64 {
@@ -33,6 +32,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		err := c.tallied(name, &t, times, func(q *queue) error {
 			if done == 0 {
 				last = t.upTo(c, q, 0)
+				f.Overdue = max(0, last)
 			}
 			for n := 0; done < len(buckets); n++ {
 				if n == stepItems {
@@ -49,11 +49,12 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	for i := range buckets {
 		buckets[i].From = instant(at[i])
 		buckets[i].Count = max(0, buckets[i].Count)
 	}
-	return buckets, nil
+	f.Buckets = buckets
+	return f, nil
 }

@@ -104,9 +104,9 @@ func TestManyQueues(t *testing.T) {
 		}
 	}
 	for _, q := range []int{0, queues / 2, queues - 1} {
-		buckets, err := e.Forecast(ctx, name(q), time.Minute, 6*time.Hour)
+		f, err := e.Forecast(ctx, name(q), time.Minute, 6*time.Hour)
 		n := int64(0)
-		for _, b := range buckets {
+		for _, b := range f.Buckets {
 			n += b.Count
 		}
 		if want := int64(each - min(each, 4)); err != nil || n != want {

@@ -122,7 +122,8 @@ var forecastTests = []test{
 		}
 		b.push(b.msg("", dueNow))
 		count := func(step, span time.Duration, from, to time.Time) (n int64) {
-			buckets, err := f.Forecast(b.Context(), b.queue, step, span)
+			all, err := f.Forecast(b.Context(), b.queue, step, span)
+			buckets := all.Buckets
 			if err != nil || len(buckets) != int(span/step) {
 				b.Fatalf("%v, %d buckets of %v for %v", err, len(buckets), step, span)
 			}
@@ -159,24 +160,44 @@ var forecastTests = []test{
 		b.push(b.msg("", dueNow))
 		b.bury(b.leaseN(2, 0)[0].Token, "x")
 		b.push(b.msg("", engine.When{In: time.Hour}))
-		buckets, err := f.Forecast(b.Context(), b.queue, time.Minute, 2*time.Hour)
-		var n int64
-		for _, x := range buckets {
+		all, err := f.Forecast(b.Context(), b.queue, time.Minute, 2*time.Hour)
+		n := all.Overdue
+		for _, x := range all.Buckets {
 			n += x.Count
 		}
 		if err != nil || n != 1 {
 			b.Fatalf("%v, %d coming", err, n)
 		}
 	}},
+	{"what is overdue stands apart", func(b *bed) {
+		f := optional[engine.Forecaster](b, "Forecast", b.caps.Forecast)
+		for _, ago := range []time.Duration{2 * time.Minute, time.Hour, 24000 * time.Hour} {
+			for range 3 {
+				b.push(b.msg("", engine.When{At: b.now().Add(-ago)}))
+			}
+		}
+		b.push(b.msg("", engine.When{In: 2 * time.Hour}))
+		b.bury(b.leaseN(2, 0)[0].Token, "x")
+		for _, steps := range []time.Duration{180, 10_000} { // some engines count many steps in several calls
+			all, err := f.Forecast(b.Context(), b.queue, time.Minute, steps*time.Minute)
+			n := int64(0)
+			for _, x := range all.Buckets {
+				n += x.Count
+			}
+			if err != nil || all.Overdue != 7 || n != 1 {
+				b.Fatalf("%v, %d overdue and %d coming", err, all.Overdue, n)
+			}
+		}
+	}},
 	{"an unknown queue has empty buckets", func(b *bed) {
 		f := optional[engine.Forecaster](b, "Forecast", b.caps.Forecast)
-		buckets, err := f.Forecast(b.Context(), b.queue, 5*time.Minute, time.Hour)
-		if err != nil || len(buckets) != 12 {
-			b.Fatalf("%v, %+v", err, buckets)
+		all, err := f.Forecast(b.Context(), b.queue, 5*time.Minute, time.Hour)
+		if err != nil || len(all.Buckets) != 12 || all.Overdue != 0 {
+			b.Fatalf("%v, %+v", err, all)
 		}
-		for _, x := range buckets {
+		for _, x := range all.Buckets {
 			if x.Count != 0 {
-				b.Fatalf("%+v", buckets)
+				b.Fatalf("%+v", all)
 			}
 		}
 	}},

@@ -243,25 +243,28 @@ func (m *Model) Queues(ctx context.Context, after string, limit int) ([]engine.Q
 }
 
 // Forecast counts scheduled and ready messages by due time.
-func (m *Model) Forecast(ctx context.Context, queue string, step, span time.Duration) ([]engine.Bucket, error) {
+func (m *Model) Forecast(ctx context.Context, queue string, step, span time.Duration) (engine.Forecast, error) {
 	now, err := m.begin(ctx, "forecast")
 	if err != nil {
-		return nil, err
+		return engine.Forecast{}, err
 	}
 	defer m.mu.Unlock()
 	if step < time.Minute || step%time.Minute != 0 || span < step || span%step != 0 || span/step > 10_000 {
-		return nil, &engine.Error{Op: "forecast", Queue: queue, Hint: "step is whole minutes, span whole steps, at most 10,000", Err: engine.ErrInvalid}
+		return engine.Forecast{}, &engine.Error{Op: "forecast", Queue: queue, Hint: "step is whole minutes, span whole steps, at most 10,000", Err: engine.ErrInvalid}
 	}
-	buckets := make([]engine.Bucket, span/step)
-	for i := range buckets {
-		buckets[i].From = now.UTC().Truncate(time.Minute).Add(time.Duration(i) * step)
+	f := engine.Forecast{Buckets: make([]engine.Bucket, span/step)}
+	for i := range f.Buckets {
+		f.Buckets[i].From = now.UTC().Truncate(time.Minute).Add(time.Duration(i) * step)
 	}
 	for _, x := range append(m.in(queue, engine.Scheduled, now), m.in(queue, engine.Ready, now)...) {
-		if d := x.Due.Sub(buckets[0].From); d >= 0 && d < span {
-			buckets[d/step].Count++
+		switch d := x.Due.Sub(f.Buckets[0].From); {
+		case d < 0:
+			f.Overdue++
+		case d < span:
+			f.Buckets[d/step].Count++
 		}
 	}
-	return buckets, nil
+	return f, nil
 }
 
 // Pause stops leasing and claiming of a queue.

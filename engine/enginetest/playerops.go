@@ -314,14 +314,17 @@ func (p *player) forecast(queue string, step time.Duration) {
 	got, err := f.Forecast(p.ctx, queue, step, 100*step)
 	want, _ := p.m.Forecast(p.ctx, queue, step, 100*step)
 	p.hear(err)
-	if err != nil || len(got) != len(want) {
-		p.failf("forecast: %v, %d buckets, want %d", err, len(got), len(want))
+	if err != nil || len(got.Buckets) != len(want.Buckets) {
+		p.failf("forecast: %v, %d buckets, want %d", err, len(got.Buckets), len(want.Buckets))
 		return
 	}
 	ghosts := int64(len(p.ghosts(queue)))
-	for i, w := range want {
-		if !got[i].From.Equal(w.From) || got[i].Count < w.Count || got[i].Count > w.Count+ghosts {
-			p.failf("forecast: bucket %d is %+v, want %+v", i, got[i], w)
+	if got.Overdue < want.Overdue || got.Overdue > want.Overdue+ghosts {
+		p.failf("forecast: %d overdue, want %d", got.Overdue, want.Overdue)
+	}
+	for i, w := range want.Buckets {
+		if b := got.Buckets[i]; !b.From.Equal(w.From) || b.Count < w.Count || b.Count > w.Count+ghosts {
+			p.failf("forecast: bucket %d is %+v, want %+v", i, b, w)
 		}
 	}
 }

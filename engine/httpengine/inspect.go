@@ -32,12 +32,12 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 }
 
 // Forecast counts messages by due time.
-func (e *Engine) Forecast(ctx context.Context, queue string, step, span time.Duration) ([]engine.Bucket, error) {
+func (e *Engine) Forecast(ctx context.Context, queue string, step, span time.Duration) (engine.Forecast, error) {
 	return ask(ctx, e, call{op: "forecast", ref: engine.Ref{Queue: queue}, method: http.MethodGet,
 		path: wire.QueuePath(queue) + "/forecast", query: wire.ForecastQuery(step, span)},
-		func(r *wire.Reader) []engine.Bucket {
-			_, buckets := r.Forecast()
-			return buckets
+		func(r *wire.Reader) engine.Forecast {
+			_, f := r.Forecast()
+			return f
 		})
 }
 

@@ -70,31 +70,33 @@ func (e *Engine) count(name string) (info engine.QueueInfo, configured bool) {
 	return info, configured
 }
 
-// Forecast counts the scheduled and ready messages of a queue by due time. Those
-// due before the present minute are in no bucket.
-func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) ([]engine.Bucket, error) {
+// Forecast counts the scheduled and ready messages of a queue by due time.
+func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) (f engine.Forecast, err error) {
 	if err := e.begin(ctx, "forecast"); err != nil {
-		return nil, err
+		return f, err
 	}
 	defer e.end()
 	if err := engine.CheckForecast(name, step, span); err != nil {
-		return nil, err
+		return f, err
 	}
-	buckets := make([]engine.Bucket, span/step)
+	f.Buckets = make([]engine.Bucket, span/step)
 	minutes := int64(step / time.Minute)
 	first := minuteOf(e.now().UnixMilli())
 	e.with(name, false, func(q *queue) {
 		first = minuteOf(q.ms)
 		for _, s := range []engine.State{engine.Scheduled, engine.Ready} {
 			for at, bucket := range q.states[s].buckets() {
-				if n := (at - first) / minutes; at >= first && n < int64(len(buckets)) {
-					buckets[n].Count += int64(bucket.n)
+				switch n := (at - first) / minutes; {
+				case at < first:
+					f.Overdue += int64(bucket.n)
+				case n < int64(len(f.Buckets)):
+					f.Buckets[n].Count += int64(bucket.n)
 				}
 			}
 		}
 	})
-	for i := range buckets {
-		buckets[i].From = instant((first + int64(i)*minutes) * minute)
+	for i := range f.Buckets {
+		f.Buckets[i].From = instant((first + int64(i)*minutes) * minute)
 	}
-	return buckets, nil
+	return f, nil
 }

@@ -146,43 +146,46 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 // scriptSteps is how many buckets of a forecast one script counts.
 const scriptSteps = 1000
 
-// Forecast counts the scheduled and ready messages of a queue by due time. Those due
-// before the present minute are in no bucket.
-func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) ([]engine.Bucket, error) {
+// Forecast counts the scheduled and ready messages of a queue by due time.
+func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) (f engine.Forecast, err error) {
 	if err := e.calls.Enter(ctx, "forecast"); err != nil {
-		return nil, err
+		return f, err
 	}
 	defer e.calls.Leave()
 	if err := engine.CheckForecast(name, step, span); err != nil {
-		return nil, err
+		return f, err
 	}
 	now, err := e.now(ctx)
 	if err != nil {
-		return nil, fault("forecast", name, err)
+		return f, fault("forecast", name, err)
 	}
-	buckets := make([]engine.Bucket, span/step)
-	for i := range buckets {
-		buckets[i].From = now.Truncate(time.Minute).Add(time.Duration(i) * step)
+	f.Buckets = make([]engine.Bucket, span/step)
+	for i := range f.Buckets {
+		f.Buckets[i].From = now.Truncate(time.Minute).Add(time.Duration(i) * step)
 	}
-	for from := 0; from < len(buckets); from += scriptSteps {
-		part := buckets[from:min(from+scriptSteps, len(buckets))]
+	for from := 0; from < len(f.Buckets); from += scriptSteps {
+		part := f.Buckets[from:min(from+scriptSteps, len(f.Buckets))]
 		args := []string{strconv.FormatInt(part[0].From.UnixMilli(), 10), strconv.FormatInt(step.Milliseconds(), 10), strconv.Itoa(len(part))}
 		err := e.everyShard(ctx, e.queue(name), forecastScript, args, func(_ int, a answer) error {
-			if len(a.values) != 1+len(part) {
+			if len(a.values) != 2+len(part) {
 				return errAnswer
 			}
-			for i := range part {
+			for i := range 1 + len(part) {
 				n, err := a.values[1+i].AsInt64()
-				if err != nil {
+				switch {
+				case err != nil:
 					return errAnswer
+				case i > 0:
+					part[i-1].Count += n
+				case from == 0:
+					f.Overdue += n
 				}
-				part[i].Count += n
 			}
 			return nil
 		})
 		if err != nil {
-			return nil, fault("forecast", name, err)
+			return engine.Forecast{}, fault("forecast", name, err)
 		}
 	}
-	return buckets, nil
+	return f, nil
 }

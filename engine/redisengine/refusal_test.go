@@ -66,7 +66,7 @@ func TestLookingWhereWritesAreRefused(t *testing.T) {
 			t.Errorf("refused %v: %+v, %v", refused, queues, err)
 		}
 		f, err := e.Forecast(ctx, "q", time.Hour, 4*time.Hour)
-		if err != nil || f[2].Count+f[3].Count != 1 {
+		if err != nil || f.Buckets[2].Count+f.Buckets[3].Count != 1 {
 			t.Errorf("refused %v: %+v, %v", refused, f, err)
 		}
 		var keys []string

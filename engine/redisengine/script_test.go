@@ -104,8 +104,8 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 			return len(queues) == 1, err
 		}},
 		{"forecast", func() (bool, error) {
-			buckets, err := e.Forecast(ctx, "q", time.Hour, 2*time.Hour)
-			return len(buckets) == 2 && buckets[0].Count+buckets[1].Count == 1, err
+			f, err := e.Forecast(ctx, "q", time.Hour, 2*time.Hour)
+			return len(f.Buckets) == 2 && f.Buckets[0].Count+f.Buckets[1].Count == 1, err
 		}},
 		{"pause", func() (bool, error) { return true, e.Pause(ctx, "q", 0) }},
 		{"resume", func() (bool, error) { return true, e.Resume(ctx, "q") }},

@@ -90,9 +90,9 @@ func (r *Reader) Queues() (all []engine.QueueInfo, next string) {
 }
 
 // AppendForecast appends a forecast.
-func AppendForecast(b []byte, step time.Duration, buckets []engine.Bucket) []byte {
-	b = appendDuration(b, `{"step":`, step)
-	return append(appendAll(append(b, `,"buckets":`...), buckets, AppendBucket), '}')
+func AppendForecast(b []byte, step time.Duration, f *engine.Forecast) []byte {
+	b = appendInt(appendDuration(b, `{"step":`, step), `,"overdue":`, f.Overdue)
+	return append(appendAll(append(b, `,"buckets":`...), f.Buckets, AppendBucket), '}')
 }
 
 // AppendBucket appends a bucket of a forecast.
@@ -105,6 +105,7 @@ var (
 	// ForecastAnswer is a forecast.
 	ForecastAnswer = answered("Forecast", "How many messages fall due, step by step.",
 		must("step", isDuration, ""),
+		must("overdue", isCount, "due before the first step, the minute of now"),
 		must("buckets", schema.Array(bucketFields.Ref(), engine.MaxSteps), ""))
 	bucketFields = answered("Bucket", "How many messages fall due within a step.",
 		must("from", isInstant, "when the step begins"),
@@ -112,15 +113,18 @@ var (
 )
 
 // Forecast reads a forecast.
-func (r *Reader) Forecast() (step time.Duration, buckets []engine.Bucket) {
-	r.fields("answer", ForecastAnswer, func(f int) {
-		if f == 0 {
+func (r *Reader) Forecast() (step time.Duration, f engine.Forecast) {
+	r.fields("answer", ForecastAnswer, func(field int) {
+		switch field {
+		case 0:
 			step = r.duration("step")
-		} else {
-			r.all("buckets", 0, func(int) { buckets = append(buckets, r.bucket()) })
+		case 1:
+			f.Overdue = r.count("overdue")
+		default:
+			r.all("buckets", 0, func(int) { f.Buckets = append(f.Buckets, r.bucket()) })
 		}
 	})
-	return step, buckets
+	return step, f
 }
 
 func (r *Reader) bucket() (k engine.Bucket) {

@@ -198,8 +198,8 @@ func answers(t *testing.T, g *values) {
 	})
 	answer(t, AppendQueues(nil, queues, "n"), queues, func(r *Reader) []engine.QueueInfo { all, _ := r.Queues(); return all })
 
-	buckets := some(g, func() engine.Bucket { return engine.Bucket{From: g.time(), Count: g.Int64()} })
-	answer(t, AppendForecast(nil, time.Minute, buckets), buckets, func(r *Reader) []engine.Bucket { _, all := r.Forecast(); return all })
+	forecast := engine.Forecast{Overdue: g.Int64(), Buckets: some(g, func() engine.Bucket { return engine.Bucket{From: g.time(), Count: g.Int64()} })}
+	answer(t, AppendForecast(nil, time.Minute, &forecast), forecast, func(r *Reader) engine.Forecast { _, f := r.Forecast(); return f })
 
 	n := engine.Redriven{Redriven: g.Int64(), Skipped: g.Int64()}
 	answer(t, AppendRedriven(nil, n), n, func(r *Reader) (n engine.Redriven) { n.Redriven, n.Skipped = r.Count(); return n })

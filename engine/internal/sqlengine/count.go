@@ -2,6 +2,7 @@ package sqlengine
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -143,36 +144,40 @@ func after(ms int64) token.Span {
 	return token.Span{Low: token.Place{At: ms + 1}, High: token.All.High}
 }
 
-// Forecast counts the scheduled and ready messages of a queue by due time. Those due before
-// the present minute are in no bucket.
-func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) ([]engine.Bucket, error) {
+// Forecast counts the scheduled and ready messages of a queue by due time.
+func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) (f engine.Forecast, err error) {
 	const op = "forecast"
 	if err := e.begin(ctx, op); err != nil {
-		return nil, err
+		return f, err
 	}
 	defer e.end()
 	if err := engine.CheckForecast(name, step, span); err != nil {
-		return nil, err
+		return f, err
 	}
 	num, err := e.number(ctx, name, true)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	if err := e.lapseAll(ctx, op, num); err != nil {
-		return nil, err
+		return f, err
 	}
-	buckets := make([]engine.Bucket, span/step)
+	f.Buckets = make([]engine.Bucket, span/step)
 	minutes := int64(step / time.Minute)
 	err = e.look(ctx, op, grounds([]int64{num}), func(w *work) error {
 		first := MinuteOf(w.ms)
-		for i := range buckets {
-			buckets[i] = engine.Bucket{From: instant((first + int64(i)*minutes) * minute)}
+		for i := range f.Buckets {
+			f.Buckets[i] = engine.Bucket{From: instant((first + int64(i)*minutes) * minute)}
 		}
-		due, err := w.tx.Due(w.ctx, num, first, first+int64(len(buckets))*minutes)
+		due, err := w.tx.Due(w.ctx, num, math.MinInt64, first+int64(len(f.Buckets))*minutes)
+		f.Overdue = 0
 		for _, t := range due {
-			buckets[(t.Minute-first)/minutes].Count += t.N
+			if t.Minute < first {
+				f.Overdue += t.N
+			} else {
+				f.Buckets[(t.Minute-first)/minutes].Count += t.N
+			}
 		}
 		return err
 	})
-	return buckets, err
+	return f, err
 }

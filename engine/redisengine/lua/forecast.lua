@@ -1,17 +1,19 @@
 -- Counts what falls due per step: ARGV has the first instant, the step in
 -- milliseconds, and how many steps. Answers the clock, whether to call again because
--- there was too much to sweep, and the counts. The sorted sets
--- know the ranks of scores, so that a count costs the same however many fall due.
+-- there was too much to sweep, how many are due before the first instant, and the
+-- counts. The sorted sets know the ranks of scores, so that a count costs the same
+-- however many fall due.
 tick()
 if swept() then return {us, raw, 1} end
 local from, step, steps = tonumber(args[4]), tonumber(args[5]), tonumber(args[6])
 local answer = {us, raw, 0}
-for i = 1, steps do answer[i + 3] = 0 end
+for i = 0, steps do answer[i + 4] = 0 end
 for _, zset in ipairs({DUE, RARE, READY}) do
+	answer[4] = answer[4] + call('ZCOUNT', zset, '-inf', '(' .. args[4])
 	if call('ZCOUNT', zset, from, '(' .. format('%.0f', from + step * steps)) > 0 then
 		for i = 1, steps do
 			local at = from + step * (i - 1)
-			answer[i + 3] = answer[i + 3] + call('ZCOUNT', zset, at, '(' .. format('%.0f', at + step))
+			answer[i + 4] = answer[i + 4] + call('ZCOUNT', zset, at, '(' .. format('%.0f', at + step))
 		end
 	end
 end

@@ -33,10 +33,12 @@ interface Bars {
   count: number[];
   step: number;
   cut?: boolean; // there are more than could be counted
+  overdue?: number; // due before the minute of now
 }
 
 interface Forecast {
   step: string;
+  overdue: number;
   buckets: { from: string; count: number }[];
 }
 
@@ -50,7 +52,7 @@ async function read(queue: string, a: number, b: number, step: number, signal: A
   const span = Math.max(step, Math.ceil((b - now()) / step) * step);
   const f = await get<Forecast>(`${at(queue, "forecast")}?step=${step / 1000}s&span=${span / 1000}s`, signal);
   const some = f.buckets.filter((x) => Date.parse(x.from) + step > a && Date.parse(x.from) < b);
-  return { from: some.map((x) => Date.parse(x.from)), count: some.map((x) => x.count), step };
+  return { from: some.map((x) => Date.parse(x.from)), count: some.map((x) => x.count), step, overdue: f.overdue };
 }
 
 // readSeconds counts the messages of the next minute themselves: forecasts know minutes.
@@ -102,6 +104,7 @@ export function Forecast({ queue }: { queue: string }) {
       <div class="title">
         <h2 id="forecast-title">Forecast</h2>
         <span class="muted">
+          {data?.overdue ? `${count(data.overdue)} overdue, ` : ""}
           {data && (zoomed ? `${many(all, "message falls", "messages fall")} due in the span shown` : `${many(all, "message falls", "messages fall")} due in the next ${plan!.name}${data.cut ? ", counted up to 1,000" : ""}`)}
         </span>
         <Segments
@@ -146,6 +149,12 @@ function AsTable({ data }: { data: Bars }) {
           </tr>
         </thead>
         <tbody>
+          {data.overdue ? (
+            <tr>
+              <td>Overdue</td>
+              <td class="num">{count(data.overdue)}</td>
+            </tr>
+          ) : null}
           {some.slice(0, 200).map(([t, n]) => (
             <tr key={t}>
               <td>{exact(t, false)}</td>

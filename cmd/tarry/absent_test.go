@@ -22,7 +22,7 @@ func TestLookingMakesNoStore(t *testing.T) {
 			{args: "ls mail --json"},
 			{args: "dead ls mail --json"},
 			{args: "dead groups mail --json"},
-			{args: "forecast mail", stdout: `FROM  COUNT\n0 within 48h from this minute on; 0 ready now\n`},
+			{args: "forecast mail", stdout: `FROM  COUNT\n0 within 48h from this minute on; 0 overdue\n`},
 			{args: "queue get mail --json", stdout: `.*"settings":\{\}.*\n`},
 			{args: "status", stdout: `tarry \S+, store disk:` + dir + `, engine disk: ready\nno problems\n0 queues: .*\n`},
 			{args: "top", stdout: `tarry \S+, store disk:` + dir + `, engine disk, .*\n`},

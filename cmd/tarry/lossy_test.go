@@ -165,3 +165,12 @@ func TestWorkTakesItsCommandsWithIt(t *testing.T) {
 	c.end()
 	<-ended
 }
+
+func TestWorkAsProcess1WantsAnInit(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has name spaces for processes")
+	}
+	c := startChild(t, []string{"TARRY_TEST_MAIN=1"}, "unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child",
+		os.Args[0], "work", "mail", "--quiet", "--store", "mem:", "--", "true")
+	c.out.await(t, `runs as process 1 .* docker run --init`)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"time"
 
@@ -79,6 +80,9 @@ commands finish, for up to --drain; a second one ends at once.`,
 // work handles messages with commands until ctx ends.
 func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue string, argv []string) error {
 	p.outliveOutput()
+	if os.Getpid() == 1 {
+		fmt.Fprintln(p.Stderr, "tarry: work runs as process 1 and reaps no processes that commands leave behind; give the container an init, as in docker run --init")
+	}
 	r := &runner{p: p, argv: argv, stdout: sharedWriter(p.Stdout)}
 	cfg := &tarry.WorkerConfig{
 		Concurrency:    w.concurrency,

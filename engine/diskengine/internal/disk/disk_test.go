@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -104,6 +105,27 @@ func TestLockSaysWhoHasIt(t *testing.T) {
 	want := fmt.Sprintf("pid %d on ", os.Getpid())
 	if _, err := (disk.OS{}).Lock(name); !errors.Is(err, disk.ErrLocked) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "old") {
 		t.Errorf("the second lock: %v, want %q", err, want)
+	}
+}
+
+// TestLockOutlivesItsFile removes the file of a lock that is held, as somebody does who takes it for stale.
+func TestLockOutlivesItsFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there a file that is locked cannot be removed")
+	}
+	name := filepath.Join(t.TempDir(), "LOCK")
+	l := must((disk.OS{}).Lock(name))(t)
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (disk.OS{}).Lock(name); !errors.Is(err, disk.ErrLocked) {
+		t.Errorf("the second lock: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := must((disk.OS{}).Lock(name))(t).Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -92,17 +92,22 @@ func (OS) Lock(name string) (io.Closer, error) {
 	case !ok:
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: held(name)}, l.Close())
 	}
-	return &osLock{l, hold(name)}, nil
+	// Somebody may remove the file as stale while it is held. Where directories can be locked, that lets nobody in.
+	dir := flock.New(filepath.Dir(name), flock.SetFlag(os.O_RDONLY))
+	if ok, err := dir.TryLock(); err == nil && !ok {
+		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: held(name)}, dir.Close(), l.Close())
+	}
+	return &osLock{l, dir, hold(name)}, nil
 }
 
 type osLock struct {
-	*flock.Flock
-	holder string
+	file, dir *flock.Flock
+	holder    string
 }
 
 func (l *osLock) Close() error {
 	_ = os.Remove(l.holder) // what stays behind misleads nobody: the lock counts
-	return l.Flock.Close()
+	return errors.Join(l.dir.Close(), l.file.Close())
 }
 
 // hold writes down who has a lock, in a file. It is not made durable, and where it cannot be written there

@@ -158,6 +158,9 @@ const foresight = 24*time.Hour + time.Minute
 func forecast(buckets []tarry.Bucket, now time.Time) []float64 {
 	out := make([]float64, len(horizons))
 	for i := range buckets {
+		if buckets[i].Count == 0 {
+			continue
+		}
 		from := buckets[i].From
 		for j, h := range horizons {
 			share := min(from.Add(time.Minute).Sub(now), now.Add(h.span).Sub(from), time.Minute)

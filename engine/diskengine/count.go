@@ -2,6 +2,7 @@ package diskengine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
@@ -24,25 +25,24 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	}
 	err = e.do(ctx, "queues", func(c *call) error {
 		for {
-			some := e.namesAfter(after, min(limit+1, stepItems))
+			some := e.namesAfter(after, limit+1)
 			if len(some) == 0 {
 				return nil
 			}
+			queues = slices.Grow(queues, len(some))
 			for _, name := range some {
 				after = name
-				info := engine.QueueInfo{Queue: name}
-				known, err := c.census(name, &info)
-				if err != nil {
+				queues = append(queues, engine.QueueInfo{Queue: name})
+				known, err := c.census(name, &queues[len(queues)-1])
+				switch {
+				case err != nil:
 					return err
-				}
-				if !known {
-					continue
-				}
-				if len(queues) == limit {
-					next = queues[limit-1].Queue
+				case !known:
+					queues = queues[:len(queues)-1]
+				case len(queues) > limit:
+					queues, next = queues[:limit], queues[limit-1].Queue
 					return nil
 				}
-				queues = append(queues, info)
 			}
 		}
 	})

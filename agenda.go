@@ -26,7 +26,7 @@ func (a *agenda) add(d *delivery, t time.Time) {
 
 // move changes when a delivery is to be looked at.
 func (a agenda) move(d *delivery, t time.Time) {
-	i := d.place - 1
+	i := int(d.place) - 1
 	if d.look = t; i > 0 && t.Before(a[(i-1)/2].look) {
 		a.rise(i, d)
 	} else {
@@ -36,12 +36,12 @@ func (a agenda) move(d *delivery, t time.Time) {
 
 // remove takes out a delivery.
 func (a *agenda) remove(d *delivery) {
-	i, n := d.place-1, len(*a)-1
+	i, n := int(d.place)-1, len(*a)-1
 	last := (*a)[n]
 	(*a)[n] = nil
 	*a = (*a)[:n]
 	if d.place = 0; i < n {
-		last.place = i + 1
+		last.place = int32(i + 1)
 		a.move(last, last.look)
 	}
 }
@@ -84,4 +84,4 @@ func (a agenda) sink(i int, d *delivery) {
 	a.put(i, d)
 }
 
-func (a agenda) put(i int, d *delivery) { a[i], d.place = d, i+1 }
+func (a agenda) put(i int, d *delivery) { a[i], d.place = d, int32(i+1) }

@@ -77,14 +77,14 @@ func (w *Worker) handleOne(ctx context.Context, d *delivery, sent time.Time) err
 	w.enter(d, w.now())
 	w.running++
 	d.h.running++
-	unsure := d.unsure
+	late := d.stage == unsure
 	w.mu.Unlock()
 	go func() {
 		<-w.stopped // by Close, or when the engine knows the result
 		_ = w.drain("claim")
 		w.c.dismiss(w)
 	}()
-	if unsure {
+	if late {
 		<-d.one.sure
 	}
 	w.mu.Lock()
@@ -135,7 +135,7 @@ func (o *one) result(ctx context.Context, d *delivery) error {
 			s.Err = ctx.Err()
 		}
 	}
-	if d.started.IsZero() && s.Err == nil && !d.again {
+	if d.stage < again && s.Err == nil {
 		s.Err = d.w.unbegun()
 	}
 	err := fail("claim", ref, s.Err)

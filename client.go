@@ -85,7 +85,7 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		log:     cfg.logger(),
 		now:     time.Now,
 		workers: make(map[*Worker]struct{}),
-		inHand:  new(inHand),
+		inHand:  &inHand{all: make(map[messageID]struct{})},
 		closed:  make(chan struct{}),
 	}
 	c.dispatch = dispatch.New(eng, caps, c.log, c.most)

@@ -103,7 +103,7 @@ func (w *Worker) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.kept {
-		if d.cancel != nil {
+		if d.stage >= running {
 			d.stick(w.now())
 		}
 	}
@@ -114,7 +114,7 @@ func (w *Worker) interrupt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.kept {
-		if d.cancel != nil {
+		if d.stage >= running {
 			w.cut++
 			d.cancel(errDrained)
 		}

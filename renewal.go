@@ -117,12 +117,12 @@ func (w *Worker) see(d *delivery, now time.Time, early bool) (r renewal, ok bool
 	w.looks++
 	switch {
 	case !w.minds(d):
-	case d.term.ended(now) && !d.unsure:
-		d.lapsed = true
-		if d.cancel != nil {
+	case d.term.ended(now) && d.stage != unsure:
+		d.hold = lapsed
+		if d.stage >= running {
 			d.end(now, errLapsed)
 		}
-	case w.renewable(d) && (early || d.unsure || len(d.wishes) > 0 || !now.Before(d.renew)):
+	case w.renewable(d) && (early || d.stage == unsure || len(d.wishes) > 0 || !now.Before(d.renew)):
 		d.renewing = true
 		r, ok = renewal{d, d.term.usual, d.term.most(now, d.wishes), d.wishes}, true
 		d.wishes = nil
@@ -136,7 +136,7 @@ func (w *Worker) see(d *delivery, now time.Time, early bool) (r renewal, ok bool
 
 // minds reports whether the lease of a delivery needs looking after. Called with w.mu held.
 func (w *Worker) minds(d *delivery) bool {
-	return !d.term.endless() && !d.lost && !d.lapsed && !(d.unsure && d.renewing)
+	return !d.term.endless() && d.hold == held && !(d.stage == unsure && d.renewing)
 }
 
 // nextLook is when the keeper has to look at a delivery. Called with w.mu held.
@@ -148,8 +148,8 @@ func (w *Worker) nextLook(d *delivery) time.Time {
 			t = d.renew
 		}
 	}
-	if stuck := d.over.Add(stuckAfter); !d.over.IsZero() && !d.stuck && stuck.Before(t) {
-		t = stuck
+	if late := d.over.Add(stuckAfter); !d.over.IsZero() && d.stage != stuck && late.Before(t) {
+		t = late
 	}
 	return t
 }
@@ -163,14 +163,10 @@ func (d *delivery) end(now time.Time, cause error) {
 	d.lose(now, cause)
 }
 
-// lose tells the observer and the log that the lease was lost, once: when its handler has
-// returned, if that may have settled the message itself. Called with w.mu held.
+// lose tells the observer and the log that the lease was lost, once. If the handler may
+// have settled the message itself, finish does. Called with w.mu held.
 func (d *delivery) lose(now time.Time, cause error) {
-	switch {
-	case d.told:
-	case d.tokenOut.Load():
-		d.untold = true
-	default:
+	if !d.told && !d.tokenOut.Load() {
 		d.tellLoss(now.Sub(d.started), cause)
 	}
 }
@@ -185,7 +181,7 @@ func (d *delivery) tellLoss(ran time.Duration, cause error) {
 // renewable reports whether a lease is still worth keeping: that of a handler which has
 // outlived its time, or is stuck, runs out. Called with w.mu held.
 func (w *Worker) renewable(d *delivery) bool {
-	return w.c.caps.Extend && !d.renewing && !d.stuck && (d.ctx == nil || d.ctx.Err() != context.DeadlineExceeded)
+	return w.c.caps.Extend && !d.renewing && d.stage != stuck && (d.ctx == nil || d.ctx.Err() != context.DeadlineExceeded)
 }
 
 // renew extends leases in one call. Beside a call that has no answer soon others are made,
@@ -204,7 +200,7 @@ func (w *Worker) renew(batch []renewal) {
 	ctx, cancel := context.WithTimeout(engine.Gathered(w.sets.ctx), usual/2)
 	defer cancel()
 	again := time.AfterFunc(usual/renewAgain, func() {
-		w.renewed(batch, sent, failedAll(len(batch), errNoAnswer), func(d *delivery) bool { return !d.unsure })
+		w.renewed(batch, sent, failedAll(len(batch), errNoAnswer), func(d *delivery) bool { return d.stage != unsure })
 	})
 	out, err := w.c.eng.Settle(ctx, extend)
 	repeated := !again.Stop()
@@ -214,7 +210,7 @@ func (w *Worker) renew(batch []renewal) {
 			w.trouble.Note(unrenewed, "", "count", len(batch), "error", err)
 		}
 	}
-	w.renewed(batch, sent, out, func(d *delivery) bool { return err == nil || !repeated || d.unsure })
+	w.renewed(batch, sent, out, func(d *delivery) bool { return err == nil || !repeated || d.stage == unsure })
 }
 
 // renewed takes in what the engine says of renewals that were asked for at sent, of those
@@ -244,9 +240,11 @@ func (w *Worker) answered(r renewal, sent time.Time, err error) {
 		if t := d.term.renewed(sent, r.length); t.end().After(d.term.end()) {
 			d.term = t
 		}
-		d.renew, d.lapsed = d.term.due(), false
+		if d.renew = d.term.due(); d.hold == lapsed {
+			d.hold = held
+		}
 	case errors.Is(err, ErrLeaseLost):
-		if d.lost = true; d.cancel != nil {
+		if d.hold = lost; d.stage >= running {
 			d.end(now, errTaken)
 		} else {
 			d.lose(now, errTaken)
@@ -256,8 +254,10 @@ func (w *Worker) answered(r renewal, sent time.Time, err error) {
 	default:
 		d.renew = now.Add(max(d.term.usual/renewAhead, time.Millisecond))
 	}
-	if d.unsure {
-		d.unsure, d.asked = false, err == nil || errors.Is(err, context.DeadlineExceeded)
+	if d.stage == unsure {
+		if d.stage = waiting; err == nil || errors.Is(err, context.DeadlineExceeded) {
+			d.stage = confirmed
+		}
 		if d.one != nil { // start decides
 			close(d.one.sure)
 		} else {
@@ -271,7 +271,7 @@ func (w *Worker) answered(r renewal, sent time.Time, err error) {
 		return // given back
 	}
 	t := w.nextLook(d)
-	if len(d.wishes) > 0 && !d.lost {
+	if len(d.wishes) > 0 && d.hold != lost {
 		t = w.now()
 	}
 	w.lookAt(d, t)

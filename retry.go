@@ -34,27 +34,27 @@ func (r *RetryPolicy) check(op string) error {
 	return engine.CheckBackoff(op, Ref{}, r.Backoff)
 }
 
-// fill sets what a message's own policy leaves open, and reports whether that is
-// anything.
-func (r *RetryPolicy) fill(p *engine.Policy) (filled bool) {
+func (r *RetryPolicy) given() bool { return r.MaxAttempts > 0 || len(r.Backoff) > 0 }
+
+// fill sets what a message's own policy leaves open.
+func (r *RetryPolicy) fill(p *engine.Policy) {
 	if r.MaxAttempts > 0 && p.MaxAttempts == DefaultMaxAttempts {
-		p.MaxAttempts, filled = r.MaxAttempts, true
+		p.MaxAttempts = r.MaxAttempts
 	}
 	if len(r.Backoff) > 0 && len(p.Backoff) == 0 {
-		p.Backoff, filled = r.Backoff, true
+		p.Backoff = r.Backoff
 	}
-	return filled
 }
 
-// retried makes of the retry of a message what the worker's policy says. It reports
-// whether the message has had its attempts.
-func retried(s engine.Settlement, m *Info) (_ engine.Settlement, spent bool) {
+// retried makes of the retry of a message what its policy says, with what the worker's
+// has filled in. A message that has had its attempts has Died.
+func retried(s engine.Settlement, m *Info) (engine.Settlement, EventKind) {
 	switch {
 	case m.Attempt >= m.MaxAttempts:
 		s.Do, s.When = engine.Bury, nil
-		return s, true
+		return s, Died
 	case s.When == nil && len(m.Backoff) > 0:
 		s.When = &engine.When{In: m.RetryDelay(m.Attempt)}
 	}
-	return s, false
+	return s, 0
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -21,10 +22,10 @@ var errInHand = fmt.Errorf("%w: its handler still runs in this process", ErrLeas
 
 // stick tells once that a handler is stuck. Called with Worker.mu held.
 func (d *delivery) stick(now time.Time) {
-	if d.stuck {
+	if d.stage == stuck {
 		return
 	}
-	d.stuck = true
+	d.stage = stuck
 	cause := context.Cause(d.ctx)
 	d.w.observe(d.event(Stuck, now.Sub(d.started), cause))
 	d.w.trouble.Note(stuckHandler, d.lease.Queue, append(d.attrs(cause), "ran", now.Sub(d.started))...)
@@ -52,27 +53,22 @@ type inHand struct {
 }
 
 type messageID struct {
-	queue string
+	queue unique.Handle[string] // which is hashed faster than its text
 	id    ID
 }
 
 // take notes that a handler begins, and reports whether it may.
-func (h *inHand) take(queue string, id ID) bool {
+func (h *inHand) take(m messageID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, runs := h.all[messageID{queue, id}]; runs {
-		return false
-	}
-	if h.all == nil {
-		h.all = make(map[messageID]struct{})
-	}
-	h.all[messageID{queue, id}] = struct{}{}
-	return true
+	n := len(h.all)
+	h.all[m] = struct{}{}
+	return len(h.all) > n
 }
 
 // leave notes that a handler has returned.
-func (h *inHand) leave(queue string, id ID) {
+func (h *inHand) leave(m messageID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.all, messageID{queue, id})
+	delete(h.all, m)
 }

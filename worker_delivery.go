@@ -28,15 +28,17 @@ type delivery struct {
 	err    error
 	settle engine.Settlement
 
-	mixed    bool        // the worker has said something of its policy
-	spent    bool        // it has had its attempts, by the worker's policy
-	dropped  bool        // the guard said no; set and read by the handler's goroutine
+	named    EventKind   // what its outcome is called where the settlement does not tell: Dropped, Died
 	retold   bool        // the engine was told its result before, and what came of that is not known
 	tokenOut atomic.Bool // its handler has the token, and may settle the message itself
 
 	// Guarded by Worker.mu.
 	behind   *delivery // in line
-	place    int       // in the agenda, from 1; 0: it has ended
+	stage    stage     // of the way to its handler
+	hold     hold      // on its lease
+	renewing bool      // a renewal is under way
+	told     bool      // the observer knows that the lease was lost
+	place    int32     // in the agenda, from 1; 0: it has ended
 	look     time.Time // when the keeper looks at it
 	begin    time.Time // when it goes back if it is still there
 	ctx      context.Context
@@ -45,17 +47,40 @@ type delivery struct {
 	renew    time.Time               // when to renew the lease
 	over     time.Time               // when its context has ended, or will; zero: that is not known
 	wishes   []extension             // of the handler, for the next renewal
-	waits    bool                    // in line
-	renewing bool
-	unsure   bool // came too late to begin it, unless a renewal shows that it is ours
-	asked    bool // was unsure, and its renewal came, or took longer than it lasts
-	lapsed   bool // not renewed before the deadline
-	lost     bool // the engine says that the lease is another's
-	told     bool // the observer knows that the lease was lost
-	untold   bool // it is to know when the handler has returned
-	stuck    bool // the handler has not returned in good time after the end of its context
-	again    bool // not begun: its handler runs already
 }
+
+// stage is how far a delivery is on the way to its handler:
+//
+//	waiting   → unsure     it came so late that the lease may be over
+//	unsure    → confirmed  a renewal was granted, or took longer than the lease lasts
+//	unsure    → waiting    the renewal failed
+//	waiting   → running    a hand took it, while the lease was held
+//	confirmed → running    likewise
+//	waiting   → again      a hand took it, while its handler ran here already
+//	confirmed → again      likewise
+//	running   → stuck      the handler did not return within 5 s of the end of its context
+//
+// From any of them it ends: when its handler returns, or when it is given back.
+type stage uint8
+
+const (
+	waiting stage = iota
+	unsure
+	confirmed
+	again
+	running // from here on it has a context
+	stuck
+)
+
+// hold is what is known of a lease. What has lapsed is held again when a renewal that was
+// under way is granted after all; what is lost stays lost.
+type hold uint8
+
+const (
+	held   hold = iota
+	lapsed      // it was not renewed before the deadline
+	lost        // the engine says that it is another's
+)
 
 // tellRoom has the dispatcher know how many messages can be started soon. Called with
 // w.mu held whenever that has changed.
@@ -99,7 +124,7 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 		w.queued++
 		h.queued++
 		h.free.Add(-1)
-		if !d.unsure {
+		if d.stage != unsure {
 			w.await(d, now)
 		}
 	}
@@ -114,12 +139,12 @@ func (w *Worker) enter(d *delivery, now time.Time) {
 		d.renew = d.term.end()
 		if w.c.caps.Extend {
 			d.renew = d.term.due()
-			if d.unsure = d.term.doubtful(now); d.unsure {
-				d.renew = now
+			if d.term.doubtful(now) {
+				d.stage, d.renew = unsure, now
 			}
 		}
 	}
-	d.mixed = w.cfg.Retry.fill(&d.lease.Policy)
+	w.cfg.Retry.fill(&d.lease.Policy)
 	t := w.nextLook(d)
 	w.kept.add(d, t)
 	w.lookBy(t)
@@ -188,7 +213,7 @@ func (d *delivery) work() {
 	ctx := d.ctx
 	if ctx == nil {
 		switch {
-		case d.again:
+		case d.stage == again:
 			d.settle = d.putOff()
 		case d.hasty():
 			d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Retry, Reason: errHasty.Error()}
@@ -253,10 +278,10 @@ func (d *delivery) start() {
 	if w.draining || d.held(now) != nil {
 		return
 	}
-	if d.again = !w.c.inHand.take(d.lease.Queue, d.lease.ID); d.again {
+	if d.stage = again; !w.c.inHand.take(messageID{d.h.name, d.lease.ID}) {
 		return
 	}
-	d.started = now
+	d.stage, d.started = running, now
 	d.ctx, d.cancel = context.WithCancelCause(w.base)
 	if d.h.timeout > 0 {
 		d.over = now.Add(d.h.timeout)
@@ -274,16 +299,16 @@ var errHasty = errors.New("the lease was over before the handler could begin, al
 func (d *delivery) hasty() bool {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
-	return d.asked && !d.w.draining && !d.lost
+	return d.stage == confirmed && !d.w.draining && d.hold != lost
 }
 
 // held returns why the lease cannot be relied on any more, if so. Called with
 // Worker.mu held.
 func (d *delivery) held(now time.Time) error {
 	switch {
-	case d.lost:
+	case d.hold == lost:
 		return errTaken
-	case d.lapsed || d.term.doubtful(now):
+	case d.hold == lapsed || d.term.doubtful(now):
 		return errLapsed
 	}
 	return nil
@@ -313,8 +338,8 @@ func (d *delivery) conclude(err error) {
 	if d.settle.Do == engine.Retry && d.settle.When == nil && d.interrupted(err) {
 		d.settle = release(d)
 	}
-	if d.settle.Do == engine.Retry && d.mixed {
-		d.settle, d.spent = retried(d.settle, &d.lease.Info)
+	if d.settle.Do == engine.Retry && d.w.cfg.Retry.given() {
+		d.settle, d.named = retried(d.settle, &d.lease.Info)
 	}
 	d.w.finish(d)
 	d.cancel(errConcluded)
@@ -338,25 +363,25 @@ func (w *Worker) finish(d *delivery) {
 	w.mu.Lock()
 	w.kept.remove(d)
 	w.running--
-	if !d.started.IsZero() {
+	if d.stage >= running {
 		w.pace.finished(d.took)
-		w.c.inHand.leave(d.lease.Queue, d.lease.ID)
+		w.c.inHand.leave(messageID{d.h.name, d.lease.ID})
 	}
-	if d.stuck {
+	if d.stage == stuck {
 		w.observe(d.event(Unstuck, d.took, nil))
 	}
 	h := d.h
 	h.running--
 	h.free.Add(1)
 	w.turn.add(h)
-	if d.untold && d.settle.Do != byHandler {
+	if d.stage >= running && d.hold != held && !d.told && d.settle.Do != byHandler {
 		d.tellLoss(d.took, errSelfSettled)
 	}
 	switch {
 	case d.settle.Do == byHandler:
 		w.observe(d.event(SelfSettled, d.took, nil))
 		d.tell(engine.Settled{})
-	case !d.lost:
+	case d.hold != lost:
 		w.unsaid++
 		w.sets.add(d)
 	default:
@@ -490,7 +515,7 @@ func (d *delivery) outcome(s engine.Settled) EventKind {
 	}
 	switch d.settle.Do {
 	case engine.Ack:
-		if d.dropped {
+		if d.named == Dropped {
 			return Dropped
 		}
 		return Acked
@@ -499,7 +524,7 @@ func (d *delivery) outcome(s engine.Settled) EventKind {
 	case engine.Release:
 		return Released
 	case engine.Bury:
-		if d.spent {
+		if d.named == Died {
 			return Died
 		}
 		return Buried

@@ -23,13 +23,13 @@ func (l *line) add(d *delivery) {
 	} else {
 		l.last.behind = d
 	}
-	l.last, d.waits = d, true
+	l.last = d
 }
 
 // addFirst has a delivery begun before all others: one that is isolated, lest it wait for a
 // hand while another kills the process.
 func (l *line) addFirst(d *delivery) {
-	d.behind, l.first, d.waits = l.first, d, true
+	d.behind, l.first = l.first, d
 	if l.last == nil {
 		l.last = d
 	}
@@ -40,7 +40,7 @@ func (l *line) take() *delivery {
 	if l.first = d.behind; l.first == nil {
 		l.last = nil
 	}
-	d.behind, d.waits = nil, false
+	d.behind = nil
 	return d
 }
 
@@ -118,7 +118,7 @@ func (w *Worker) giveBack(d *delivery) {
 	d.h.queued--
 	w.kept.remove(d)
 	d.h.free.Add(1)
-	if !d.lost {
+	if d.hold != lost {
 		d.settle = release(d)
 		w.unsaid++
 		w.sets.add(d)

@@ -68,36 +68,31 @@ func (g *gathering[In, Out]) patiently(ctx context.Context, in []In) (out []Out,
 	}
 }
 
-// apart carries out what nobody is known to hold, and then tries the rest, each apart.
+// apart carries out what nobody is known to hold, and then tries some of the rest, each apart.
 func (g *gathering[In, Out]) apart(ctx context.Context, all []int) {
 	var free []int
-	var tries []stall
 	held := make(map[stall][]int)
 	for _, i := range all {
 		what := g.needs(&g.in[i])
-		stalled, try := g.e.stalls.of(what)
-		switch {
-		case !stalled:
+		if known, _ := g.e.stalls.of(what); known {
+			held[what] = append(held[what], i)
+		} else {
 			free = append(free, i)
-			continue
-		case held[what] == nil && try && len(tries) < triesMost:
-			tries = append(tries, what)
 		}
-		held[what] = append(held[what], i)
 	}
 	if len(free) > 0 && !g.carryOut(free, func(in []In) ([]Out, error) { return g.patiently(ctx, in) }) {
 		g.halve(free)
 	}
-	for _, what := range tries {
-		if g.carryOut(held[what], g.once) {
-			g.e.stalls.drop(what)
-		} else {
+	tries := 0
+	for what, items := range held {
+		if _, try := g.e.stalls.of(what); try && tries < triesMost {
+			tries++
+			if g.carryOut(items, g.once) {
+				g.e.stalls.drop(what)
+				continue
+			}
 			g.e.stalls.add(what)
-			g.refuse(held[what])
 		}
-		delete(held, what)
-	}
-	for _, items := range held {
 		g.refuse(items)
 	}
 }

@@ -11,9 +11,8 @@ import (
 // seen are queues as this process last saw them: by them a call guesses which queues it must
 // lock. The transaction finds out whether that was right.
 type seen struct {
-	mu      sync.RWMutex
-	queues  map[int64]view
-	limited int // how many have settings
+	mu     sync.RWMutex
+	queues map[int64]view
 }
 
 // view is what is seen of a queue.
@@ -25,29 +24,16 @@ type view struct {
 
 // note takes note of what a transaction has seen.
 func (s *seen) note(heads []Heads) {
-	var news []*Heads
-	s.mu.RLock()
-	for i := range heads {
-		h := &heads[i]
-		if v, ok := s.queues[h.Num]; !ok || v.revision != h.Revision {
-			news = append(news, h)
-		}
-	}
-	s.mu.RUnlock()
-	if news == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range news {
-		v := view{name: h.Name, revision: h.Revision}
-		if s.queues[h.Num].settings != nil {
-			s.limited--
+	for i := range heads {
+		h := &heads[i]
+		if v, ok := s.queues[h.Num]; ok && v.revision == h.Revision {
+			continue
 		}
+		v := view{name: h.Name, revision: h.Revision}
 		if !h.Settings.Unset() {
-			set := h.Settings
-			v.settings = &set
-			s.limited++
+			v.settings = new(h.Settings)
 		}
 		s.queues[h.Num] = v
 	}
@@ -57,9 +43,6 @@ func (s *seen) note(heads []Heads) {
 func (s *seen) of(queues []int64, only alone) (lock []int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.limited == 0 {
-		return nil
-	}
 	for _, q := range queues {
 		if v := s.queues[q]; v.settings != nil && only(v.settings) {
 			lock = append(lock, q)

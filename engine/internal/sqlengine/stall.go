@@ -14,22 +14,15 @@ type stall struct {
 	queue, key string
 }
 
-// stalls are those for which calls have waited in vain. Items that need one of them are kept
-// apart from others, and tried now and then.
+// stalls are those for which calls have waited in vain, with when each is tried again. Items
+// that need one of them are kept apart from others until it is free.
 type stalls struct {
 	mu    sync.Mutex
-	until map[stall]stalled
-}
-
-// stalled is when what was held is tried again, and how long it waits then if it is still.
-type stalled struct {
-	at    time.Time
-	pause time.Duration
+	until map[stall]time.Time
 }
 
 const (
-	stallLeast = 10 * time.Millisecond
-	stallMost  = 80 * time.Millisecond
+	stallPause = 40 * time.Millisecond
 	// stallKept is for how long one is known that nobody asks for any more.
 	stallKept = 30 * time.Second
 )
@@ -42,7 +35,7 @@ func (s *stalls) none() bool {
 		return true
 	}
 	now := time.Now()
-	maps.DeleteFunc(s.until, func(_ stall, until stalled) bool { return now.Sub(until.at) > stallKept })
+	maps.DeleteFunc(s.until, func(_ stall, until time.Time) bool { return now.Sub(until) > stallKept })
 	return len(s.until) == 0
 }
 
@@ -51,7 +44,7 @@ func (s *stalls) of(what stall) (held, try bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	until, held := s.until[what]
-	return held, held && !time.Now().Before(until.at)
+	return held, held && !time.Now().Before(until)
 }
 
 // add notes that something is held.
@@ -59,10 +52,9 @@ func (s *stalls) add(what stall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.until == nil {
-		s.until = make(map[stall]stalled)
+		s.until = make(map[stall]time.Time)
 	}
-	pause := max(stallLeast, s.until[what].pause)
-	s.until[what] = stalled{time.Now().Add(pause), min(2*pause, stallMost)}
+	s.until[what] = time.Now().Add(stallPause)
 }
 
 func (s *stalls) drop(what stall) {

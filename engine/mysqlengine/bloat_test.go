@@ -121,8 +121,9 @@ func TestLooksAreRanges(t *testing.T) {
 	texts, low, high := e.store.say, token.Place{At: far + 1, ID: 1}, token.Place{At: far + gone + 1}
 	for from := int64(far); from < far+gone; from += 1000 {
 		low.At = from
-		span, places := within(token.Span{Low: low, High: high})
+		span, places := within(&sqlengine.Range{Span: token.Span{Low: low, High: high}})
 		values := append([]any{1, 1, 0, 0}, places...)
+		due, lows := within(&sqlengine.Range{Span: token.Span{Low: low}, Due: true})
 		var look []any
 		for range len(sqlengine.Places{}) {
 			look = append(look, 1, 1, from, from, 1)
@@ -130,6 +131,7 @@ func TestLooksAreRanges(t *testing.T) {
 		for name, s := range map[string]*statement{
 			"heads":   say(texts.headsFrom, append(look, 1, 1, from, 1)...),
 			"span":    locking(sqlengine.Skip, columns+"NULL "+texts.span+span+" ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?", append(values, 200)...),
+			"due":     locking(sqlengine.Skip, columns+"NULL "+texts.span+due+" ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?", append(append([]any{1, 1, 0, 0}, lows...), 200)...),
 			"holding": say(texts.holding, 1, 1, from),
 			"over":    say(texts.over, 1, 1, from, from+gone, 1, 200),
 		} {

@@ -120,7 +120,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 	*found = make([][]*sqlengine.Row, len(ranges))
 	best := make([][]int64, len(ranges))
 	for i, r := range ranges {
-		text, values := within(r.Span)
+		text, values := within(&r)
 		values = append([]any{r.Queue, r.Queue, int64(r.Kind), int64(r.Kind)}, values...)
 		if r.Window > 0 {
 			// What is first by priority is found without a lock, of the places in the index.
@@ -152,7 +152,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 				}
 				more, best[i] = true, best[i][len(some):]
 				slices.Sort(some)
-				text, values := within(r.Span)
+				text, values := within(&r)
 				values = append([]any{some, r.Queue, int64(r.Kind)}, values...)
 				if err := t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.say.again+text+" ORDER BY m.id", values...); err != nil {
 					return err
@@ -166,13 +166,17 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 	}, nil
 }
 
-// within is a condition for rows whose place lies in a span, in a form of which a range of
+// within is a condition for rows whose place lies in a range, in a form of which a range of
 // an index can be made.
-func within(s token.Span) (text string, values []any) {
+func within(r *sqlengine.Range) (text string, values []any) {
+	s := &r.Span
 	text, values = " AND m.ends >= ?", []any{s.Low.At}
 	if id := idBound(s.Low.ID); id > 0 {
 		text += " AND (m.ends > ? OR m.id >= ?)"
 		values = append(values, s.Low.At, id)
+	}
+	if r.Due {
+		return text + " AND m.ends <= " + now + " DIV 1000", values
 	}
 	id := idBound(s.High.ID)
 	if id == 0 {

@@ -136,7 +136,7 @@ func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
 		Name: "postgres", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, MaxBody: maxBody, Now: now,
 	})}
-	s.notices.listen(e.Heard, e.Missed)
+	s.notices.listen(e.Heard)
 	return e
 }
 

@@ -96,7 +96,11 @@ func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengi
 func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 	found := make([][]*sqlengine.Row, len(ranges))
 	for i, r := range ranges {
-		args := []any{r.Queue, int16(r.Kind), r.Span.Low.At, idBound(r.Span.Low.ID), r.Span.High.At, idBound(r.Span.High.ID), r.Most, r.Body}
+		high := &r.Span.High.At
+		if r.Due {
+			high = nil
+		}
+		args := []any{r.Queue, int16(r.Kind), r.Span.Low.At, idBound(r.Span.Low.ID), high, idBound(r.Span.High.ID), r.Most, r.Body}
 		text := t.say.forward
 		switch {
 		case r.Window > 0:

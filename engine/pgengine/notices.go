@@ -30,7 +30,6 @@ type notices struct {
 	origin  string // this process: it knows what it has told
 	every   time.Duration
 	heard   func(sqlengine.Sooner)
-	missed  func()
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -50,16 +49,16 @@ func newNotices(pool *pgxpool.Pool, schema string, log *slog.Logger) *notices {
 	return n
 }
 
-// listen begins to hear. missed is called when notices come again that did not for a while.
-func (n *notices) listen(heard func(sqlengine.Sooner), missed func()) {
-	n.heard, n.missed = heard, missed
+// listen begins to hear.
+func (n *notices) listen(heard func(sqlengine.Sooner)) {
+	n.heard = heard
 	n.tasks.Go(func() {
 		pause := attempt.Pause{Least: 100 * time.Millisecond, Most: 5 * time.Second}
 		deaf := attempt.Pause{Least: deafPause, Most: deafPause}
 		warned := false
 		hears := func() {
-			if !n.listening.Swap(true) && n.listens.Add(1) > 1 {
-				n.missed()
+			if !n.listening.Swap(true) {
+				n.listens.Add(1)
 			}
 			pause.Reset()
 			if warned {

@@ -80,7 +80,7 @@ func TestListenerLooks(t *testing.T) {
 	n := newNotices(pool, "looks", slog.Default())
 	n.every = time.Millisecond
 	heard := make(chan sqlengine.Sooner, 100)
-	n.listen(func(s sqlengine.Sooner) { heard <- s }, func() { t.Error("it is told to have missed some") })
+	n.listen(func(s sqlengine.Sooner) { heard <- s })
 	defer n.close()
 	pid := listener(t, pool, "", 0)
 	for range 20 {
@@ -92,30 +92,6 @@ func TestListenerLooks(t *testing.T) {
 	}
 	if again := listener(t, pool, "", 0); again != pid {
 		t.Errorf("another connection listens")
-	}
-}
-
-// What was told while nobody listened is looked for once somebody does again.
-func TestListenerTellsWhatItMissed(t *testing.T) {
-	t.Parallel()
-	cfg := connect(t, pgtest.Shared(t)).Config()
-	cfg.ConnConfig.RuntimeParams["application_name"] = "missing"
-	pool := connectWith(t, cfg)
-	n := newNotices(pool, "missing", slog.New(slog.DiscardHandler))
-	missed := make(chan struct{}, 10)
-	n.listen(func(sqlengine.Sooner) {}, func() { missed <- struct{}{} })
-	defer n.close()
-	servertest.Await(t, "notices to come", func() error {
-		if n.listens.Load() == 0 {
-			return errDeaf
-		}
-		return nil
-	})
-	_, err := pool.Exec(t.Context(), "SELECT pg_terminate_backend($1)", listener(t, pool, "missing", 0))
-	ok(t, err)
-	select {
-	case <-missed:
-	case <-t.Context().Done():
 	}
 }
 

@@ -12,31 +12,23 @@ import (
 
 // heads queues the question for the heads of queues.
 func (t *tx) heads(from []sqlengine.Floor, heads *[]sqlengine.Heads) {
-	n := len(from)
-	if n == 0 {
+	if len(from) == 0 {
 		return
 	}
-	columns := make([][]int64, 2+2*len(from[0].From)) // numbers, places, and what is remembered
-	text := t.say.heads
+	var queues, forgotten []int64
+	var at, ids [len(sqlengine.Places{})][]int64
 	for i := range from {
 		f := &from[i]
-		columns[0] = append(columns[0], f.Queue)
+		queues, forgotten = append(queues, f.Queue), append(forgotten, f.Forgotten)
 		for k, p := range f.From {
-			columns[1+2*k], columns[2+2*k] = append(columns[1+2*k], p.At), append(columns[2+2*k], idBound(p.ID))
-		}
-		columns[len(columns)-1] = append(columns[len(columns)-1], f.Forgotten)
-		if !f.Ground() {
-			text = t.say.headsFrom
+			at[k], ids[k] = append(at[k], p.At), append(ids[k], idBound(p.ID))
 		}
 	}
-	if text == t.say.heads {
-		columns = columns[:1]
+	args := []any{queues, forgotten}
+	for k := range at {
+		args = append(args, at[k], ids[k])
 	}
-	args := make([]any, len(columns))
-	for i, c := range columns {
-		args[i] = c
-	}
-	t.read(text, func(r pgx.CollectableRow) error { return scanHeads(r, heads) }, args...)
+	t.read(t.say.heads, func(r pgx.CollectableRow) error { return scanHeads(r, heads) }, args...)
 }
 
 func scanHeads(r pgx.CollectableRow, heads *[]sqlengine.Heads) error {

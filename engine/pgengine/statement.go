@@ -10,7 +10,7 @@ import (
 
 // statements are what is said to the database, with the names of the tables of one schema.
 type statements struct {
-	now, lockQueues, heads, headsFrom, saveQueue string
+	now, lockQueues, heads, saveQueue string
 
 	names, makeNames, queues, block string
 
@@ -33,15 +33,10 @@ const (
 // body is the column of the body, which the n-th argument asks for.
 func body(n string) string { return strings.ReplaceAll(inline, "%b", n) }
 
-// heads reads what queues have first of each kind and of what is remembered, where
-// conditions hold.
-func heads(waiting, ranked, leased, dead, forgotten string) string {
-	first := func(kind, where string) string {
-		return `(SELECT ARRAY[ends, id] FROM {message} WHERE queue = q.num AND kind = ` + kind + ` ` + where + ` ORDER BY ends, id + 0 LIMIT 1)`
-	}
-	return `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, ` +
-		first("0", waiting) + `, ` + first("1", ranked) + `, ` + first("2", leased) + `, CASE WHEN NOT q.keeps THEN ` + first("3", dead) + ` END,
-		CASE WHEN q.remembers THEN (SELECT forgotten FROM {memory} WHERE queue = q.num ` + forgotten + ` ORDER BY forgotten LIMIT 1) END`
+// first is the first row of a kind that a queue has, from a floor on.
+func first(kind string) string {
+	return `(SELECT ARRAY[ends, id] FROM {message} WHERE queue = q.num AND kind = ` + kind +
+		` AND (ends, id + 0) >= (u.at` + kind + `, u.id` + kind + `) ORDER BY ends, id + 0 LIMIT 1)`
 }
 
 // Where messages come and go the statistics say at times that a table is empty, however many
@@ -51,21 +46,23 @@ func heads(waiting, ranked, leased, dead, forgotten string) string {
 // that is not merged with what is around it; no order is asked for that an index has; and
 // an id is found in the index of ids alone, since the other has it as id + 0.
 const (
-	sameID  = `m.id = ANY(ARRAY[u.id])`
-	sameKey = `m.queue = u.queue AND m.key = u.key COLLATE "C"`
+	sameID = `m.id = ANY(ARRAY[u.id])`
+	// What $5 is not for is due by now. A sub-query is asked once, so an index will do.
+	highOrDue = `coalesce($5::bigint, (SELECT ` + micros + ` / 1000 + 1))`
+	sameKey   = `m.queue = u.queue AND m.key = u.key COLLATE "C"`
 )
 
 // say returns the statements for the tables of a schema.
 func say(schema string) *statements {
-	tables := strings.NewReplacer("{id}", sameID, "{key}", sameKey, "{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
+	tables := strings.NewReplacer("{high}", highOrDue, "{id}", sameID, "{key}", sameKey, "{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
 	s := &statements{
 		now:        `SELECT ` + micros,
 		lockQueues: `SELECT num FROM {queue} WHERE num = ANY($1) ORDER BY num FOR UPDATE`,
-		heads:      heads("", "", "", "", "") + ` FROM unnest($1::bigint[]) WITH ORDINALITY u(num, n) JOIN {queue} q USING (num) ORDER BY u.n`,
-		headsFrom: heads("AND (ends, id + 0) >= (u.at0, u.id0)", "AND (ends, id + 0) >= (u.at1, u.id1)", "AND (ends, id + 0) >= (u.at2, u.id2)",
-			"AND (ends, id + 0) >= (u.at3, u.id3)", "AND forgotten >= u.forgotten") +
-			` FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
-			WITH ORDINALITY u(num, at0, id0, at1, id1, at2, id2, at3, id3, forgotten, n) JOIN {queue} q USING (num) ORDER BY u.n`,
+		heads: `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, ` +
+			first("0") + `, ` + first("1") + `, ` + first("2") + `, CASE WHEN NOT q.keeps THEN ` + first("3") + ` END,
+			CASE WHEN q.remembers THEN (SELECT forgotten FROM {memory} WHERE queue = q.num AND forgotten >= u.forgotten ORDER BY forgotten LIMIT 1) END
+			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+			WITH ORDINALITY u(num, forgotten, at0, id0, at1, id1, at2, id2, at3, id3, n) JOIN {queue} q USING (num) ORDER BY u.n`,
 		saveQueue: `UPDATE {queue} SET paused = $2, settings = $3, revision = $4, base = $5, remembers = $6, keeps = $7 WHERE num = $1`,
 
 		names:     `SELECT name, num FROM {queue} WHERE name = ANY($1)`,
@@ -83,14 +80,14 @@ func say(schema string) *statements {
 		lastDead: `SELECT ` + columns + body("4") + ` FROM {message} m WHERE m.queue = $1 AND m.key = $2 AND m.kind = 3 AND m.ends >= $3
 			ORDER BY m.ends DESC, m.id DESC LIMIT 1`,
 		forward: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.queue = $1 AND m.kind = $2
-			AND (m.ends, m.id + 0) >= ($3, $4) AND (m.ends, m.id + 0) < ($5, $6) ORDER BY m.ends, m.id + 0 LIMIT $7`,
+			AND (m.ends, m.id + 0) >= ($3, $4) AND (m.ends, m.id + 0) < ({high}, $6) ORDER BY m.ends, m.id + 0 LIMIT $7`,
 		backward: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.queue = $1 AND m.kind = $2
-			AND (m.ends, m.id + 0) >= ($3, $4) AND (m.ends, m.id + 0) < ($5, $6) ORDER BY m.ends DESC, m.id + 0 DESC LIMIT $7`,
+			AND (m.ends, m.id + 0) >= ($3, $4) AND (m.ends, m.id + 0) < ({high}, $6) ORDER BY m.ends DESC, m.id + 0 DESC LIMIT $7`,
 		ranked: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.id IN (
 				SELECT id FROM (SELECT id, ends, priority FROM {message} WHERE queue = $1 AND kind = $2
-					AND (ends, id + 0) >= ($3, $4) AND (ends, id + 0) < ($5, $6) ORDER BY ends, id + 0 LIMIT $9) w
+					AND (ends, id + 0) >= ($3, $4) AND (ends, id + 0) < ({high}, $6) ORDER BY ends, id + 0 LIMIT $9) w
 				ORDER BY priority, ends, id LIMIT $10)
-			AND m.queue = $1 AND m.kind = $2 AND (m.ends, m.id) < ($5, $6) ORDER BY m.priority, m.ends, m.id LIMIT $7`,
+			AND m.queue = $1 AND m.kind = $2 AND (m.ends, m.id) < ({high}, $6) ORDER BY m.priority, m.ends, m.id LIMIT $7`,
 		bodies:  `SELECT id, body FROM {message} WHERE id = ANY($1)`,
 		holding: `SELECT count(*) FROM {message} WHERE queue = $1 AND kind = 2 AND ends > $2`,
 
@@ -148,7 +145,7 @@ func say(schema string) *statements {
 			WHERE t.queue = u.queue AND t.count = u.count AND t.minute = u.minute AND t.n = 0`,
 	}
 	for _, text := range []*string{
-		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
+		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
 		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {

@@ -11,8 +11,12 @@
 // keys and counts; the Store sends that together with the commit. Others can undo a
 // transaction, by a key that they took first or a lock: it is then run again from nothing.
 //
+// A transaction looks for what a queue has first from its floor on, below which there is
+// nothing as far as the process knows (floors.go). Whole looks, which begin at the start, find
+// what came below the floor without its knowing: an idle lease makes them, or they are made
+// beside the leases (whole.go).
+//
 // Nothing is kept in the process that has to be right: numbers of queues (names.go), which
-// never change, reserved ids, what was last seen of queues (seen.go), of the database's clock
-// (present.go) and of where there is nothing (floors.go), what was told of queues (told.go)
-// and which leases to give back (held.go).
+// never change, reserved ids, what was last seen of queues (seen.go), their floors, what was
+// told of queues (told.go) and which leases to give back (held.go).
 package sqlengine

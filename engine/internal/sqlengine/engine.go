@@ -4,12 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Config sets an Engine up.
@@ -42,15 +42,18 @@ type process struct {
 	names    names
 	ids      ids
 	told     told
-	present  present
 	met      met
 	seen     seen
 	stalls   stalls
 	floors   floors
-	surveys  surveys
+	looking  atomic.Bool // whole looks are made beside the leases
 	held     held
 	folding  folding
 	measured measured
+
+	untilClose context.Context
+	stop       context.CancelFunc
+	tasks      sync.WaitGroup // in the background
 }
 
 var _ interface {
@@ -61,14 +64,9 @@ var _ interface {
 // New returns an engine on a store, which is closed with it.
 func New(store Store, cfg Config) *Engine {
 	p := new(process)
-	p.present.began = time.Now()
-	p.surveys.ctx, p.surveys.cancel = context.WithCancel(context.Background())
+	p.untilClose, p.stop = context.WithCancel(context.Background())
 	p.seen.queues = make(map[int64]view)
 	p.names.numbers = make(map[string]int64)
-	p.told.until = make(map[int64]int64)
-	p.told.pauses = make(map[int64]int64)
-	p.told.spares = make(map[int64]int)
-	p.told.asking = make(map[int64]int)
 	p.met.queues = make(map[int64]meetings)
 	p.held.leases = make(map[string]int64)
 	return &Engine{store, cfg, p}
@@ -98,24 +96,21 @@ func (e *Engine) Heard(s Sooner) {
 	}
 	defer e.calls.Leave()
 	if num := e.names.of([]string{s.Queue})[0]; num != 0 {
-		at, none := token.Place{At: s.At}, token.Place{At: never}
-		e.floors.lower(&Floor{num, Places{at, at, none, none}, never, false})
+		low := ceiling(num)
+		low.From[Waiting].At, low.From[Ranked].At = s.At, s.At
+		e.floors.lower(&low)
 	}
 	e.watchers.Hint(s.Queue)
 }
-
-// Missed says that what other processes have told may not have been heard: it is looked for
-// soon.
-func (e *Engine) Missed() { e.floors.doubt() }
 
 // Close waits for the calls under way, gives back the leases that this engine took for its
 // own process, and closes the store. A second Close does nothing and returns nil.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		<-e.calls.Close()
-		e.surveys.stop()
+		e.stop()
 		e.giveBack()
-		e.folding.tasks.Wait()
+		e.tasks.Wait()
 		e.store.Close()
 	})
 	return nil

@@ -27,9 +27,9 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		visits[i] = &visit{want: want, num: nums[i], bytes: engine.AnswerBytes}
 		visits[i].granted.Err = want.Check()
 	}
-	e.told.ask(distinct)
-	defer e.told.answered(distinct)
-	e.survey(distinct)
+	e.told.ask(distinct, 1)
+	defer e.told.ask(distinct, -1)
+	asked := time.Now()
 	now, idle := time.Time{}, make(map[int64]*Heads)
 	busy, ahead := distinct, e.ahead(distinct, visits)
 	if ahead == nil {
@@ -42,7 +42,8 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 			return engine.Grant{}, err
 		}
 	}
-	return e.granted(now, visits, idle), nil
+	e.lookWhole(distinct)
+	return e.granted(now, asked, visits, idle), nil
 }
 
 // handOut answers visits of queues that have something to do, in one transaction.
@@ -84,17 +85,14 @@ func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 
 // busy looks at queues, and returns those that have something to do; idle is filled with all.
 func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
-	g := e.floors.of(queues, timed)
+	l := e.floors.begin(queues, true)
 	sent := time.Now()
-	now, heads, err := e.heads(ctx, "lease", g.from)
+	now, heads, err := e.heads(ctx, "lease", l.from)
+	now = e.clock(now)
+	e.floors.end(l, heads, now.UnixMilli(), time.Since(sent))
 	if err != nil {
-		e.floors.drop(g)
 		return now, nil, err
 	}
-	took := time.Since(sent)
-	e.present.seen(now, sent)
-	now = e.clock(now)
-	e.floors.saw(g, heads, now.UnixMilli(), e.present.besides(took))
 	for i := range heads {
 		h := &heads[i]
 		if h.due(now.UnixMilli()) {
@@ -109,14 +107,12 @@ func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads
 const aheadMost = 8
 
 // ahead returns what to read of queues at once with the opening of a transaction, in all of
-// which something is expected to be due; else nil.
+// which something is expected to be due; else nil. What is due the database decides.
 func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
-	most, fresh := e.latest()
-	ms := most.UnixMilli() + 1
-	if !fresh || len(queues) > aheadMost || !e.told.expects(queues, ms) || e.floors.untimed(queues) {
+	if e.cfg.Now != nil || len(queues) > aheadMost || !e.told.expects(queues) {
 		return nil
 	}
-	from := e.floors.from(queues, sure)
+	from := e.floors.from(queues)
 	for i, q := range queues {
 		n := 0
 		for _, v := range visits {
@@ -127,7 +123,10 @@ func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 		if n == 0 {
 			return nil
 		}
-		ahead = append(ahead, ready(q, &from[i].From, ms, min(n, engine.MaxBatch), e.told.spare(q))...)
+		ahead = append(ahead, ready(q, &from[i].From, never-1, min(n, engine.MaxBatch), e.told.spare(q))...)
+	}
+	for i := range ahead {
+		ahead[i].Due = true
 	}
 	return ahead
 }
@@ -172,8 +171,8 @@ type visit struct {
 }
 
 // granted makes the answer of the visits. Of queues that had nothing to do next is what
-// was seen first.
-func (e *Engine) granted(now time.Time, visits []*visit, idle map[int64]*Heads) engine.Grant {
+// was seen first. asked is when the call began.
+func (e *Engine) granted(now, asked time.Time, visits []*visit, idle map[int64]*Heads) engine.Grant {
 	ms := now.UnixMilli()
 	grant := engine.Grant{Now: now, Queues: make([]engine.Granted, len(visits))}
 	var late []string
@@ -188,7 +187,7 @@ func (e *Engine) granted(now time.Time, visits []*visit, idle map[int64]*Heads) 
 			if !g.More {
 				g.NextDue = instant(max(v.next, ms+1))
 			}
-			if e.told.tell(v.num, v.next) && !g.More {
+			if e.told.tell(v.num, v.next, asked.Add(instant(v.next).Sub(now))) && !g.More {
 				late = append(late, v.want.Queue)
 			}
 			for k := range g.Messages {
@@ -355,7 +354,7 @@ func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool
 func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (again []int64, err error) {
 	ranges, found := w.ahead, w.readAhead
 	w.ahead, w.readAhead = nil, nil
-	if len(ranges) == 0 || ranges[0].Span.High.At <= w.ms || w.early(ranges, found) { // else all has been read that is due
+	if len(ranges) == 0 || w.early(ranges, found) { // else all has been read that is due
 		ranges = nil
 		for _, q := range queues {
 			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
@@ -438,7 +437,7 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 		return nil, err
 	}
 	w.clean()
-	from := w.e.floors.from(queues, sure)
+	from := w.e.floors.from(queues)
 	for i := range from {
 		if low := w.low[from[i].Queue]; low != nil {
 			from[i].lower(low)

@@ -114,6 +114,7 @@ type Range struct {
 	Queue  int64
 	Kind   Kind
 	Span   token.Span
+	Due    bool // Span ends with what is due by the database's time, whatever its High
 	Newest bool // the latest first
 	Most   int
 	Lock   Lock

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -49,7 +48,6 @@ func (t tallies) changes() []Tally {
 type folding struct {
 	changed atomic.Int64 // since the last time
 	under   atomic.Bool
-	tasks   sync.WaitGroup
 
 	// Whoever is under way has these, for the same reason as there are floors: almost all
 	// tallies below from have been added up, and from time to time the rest is.
@@ -75,7 +73,7 @@ func (e *Engine) fold(changed int) {
 		return
 	}
 	f.changed.Store(0)
-	f.tasks.Go(func() {
+	e.tasks.Go(func() {
 		defer f.under.Store(false)
 		ctx, cancel := context.WithTimeout(context.Background(), foldWithin)
 		defer cancel()

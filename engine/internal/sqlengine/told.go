@@ -1,15 +1,36 @@
 package sqlengine
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
-// told is until when this process was told that queues have nothing: what comes sooner is
-// hinted.
+// told is what the leases of this process were told of queues.
 type told struct {
 	mu     sync.Mutex
-	until  map[int64]int64 // never where it was not told, or nothing is known to come
-	asking map[int64]int   // leases that have not answered: what they have seen nobody knows
-	pauses map[int64]int64 // how soon to look again where others hold all there is
-	spares map[int64]int   // how many more ranked ones are looked at where others hold some
+	queues map[int64]*toldOf
+}
+
+type toldOf struct {
+	known  bool      // a lease was told, that the queue has nothing
+	until  int64     // before this; what comes sooner is hinted
+	due    time.Time // the same by the clock of this process
+	asking int       // leases that have not answered: nobody knows what they have seen
+	pause  int64     // how soon to look again where others hold all there is
+	spare  int       // how many more ranked ones are looked at where others hold some
+}
+
+// of returns what is known of a queue; the caller has locked told.
+func (t *told) of(queue int64) *toldOf {
+	x := t.queues[queue]
+	if x == nil {
+		if t.queues == nil {
+			t.queues = make(map[int64]*toldOf)
+		}
+		x = new(toldOf)
+		t.queues[queue] = x
+	}
+	return x
 }
 
 // spareLeast is how many more are looked at, at first.
@@ -18,21 +39,22 @@ const spareLeast = 64
 func (t *told) spare(queue int64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.spares[queue]
+	return t.of(queue).spare
 }
 
 // passOver has more looked at of what is due of a queue, of which others hold some.
 func (t *told) passOver(queue int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.spares[queue] = min(max(spareLeast, 4*t.spares[queue]), window)
+	x := t.of(queue)
+	x.spare = min(max(spareLeast, 4*x.spare), window)
 }
 
 // freed ends passOver.
 func (t *told) freed(queue int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.spares, queue)
+	t.of(queue).spare = 0
 }
 
 // blocked tells how soon to look again for rows that others hold; still: nothing else was
@@ -40,51 +62,41 @@ func (t *told) freed(queue int64) {
 func (t *told) blocked(queue int64, still bool) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !still {
-		delete(t.pauses, queue)
-		return retryLeast
+	x := t.of(queue)
+	pause := max(retryLeast, x.pause)
+	if x.pause = min(2*pause, retryMost); !still {
+		pause, x.pause = retryLeast, 0
 	}
-	pause := max(retryLeast, t.pauses[queue])
-	t.pauses[queue] = min(2*pause, retryMost)
 	return pause
 }
 
-// ask begins to ask for what queues have.
-func (t *told) ask(queues []int64) {
+// ask begins to ask for what queues have, and answered ends that: by is 1, then -1.
+func (t *told) ask(queues []int64, by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range queues {
-		t.asking[q]++
+		t.of(q).asking += by
 	}
 }
 
-// tell ends it: next is when there may be something. It reports whether somebody else was
-// told of a later instant, and would come too late.
-func (t *told) tell(queue, next int64) (late bool) {
+// tell takes note that a lease is told when there may be something next. It reports whether
+// another was told of a later instant, and would come too late.
+func (t *told) tell(queue, next int64, due time.Time) (late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	was, known := t.until[queue]
-	t.until[queue] = next
-	return known && next < was
+	x := t.of(queue)
+	late = x.known && next < x.until
+	x.known, x.until, x.due = true, next, due
+	return late
 }
 
-func (t *told) answered(queues []int64) {
+// expects reports whether in all of queues, one at least, something was told to be due by now.
+func (t *told) expects(queues []int64) bool {
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range queues {
-		if t.asking[q]--; t.asking[q] == 0 {
-			delete(t.asking, q)
-		}
-	}
-}
-
-// expects reports whether in all of queues, one at least, something was told to be due by an
-// instant.
-func (t *told) expects(queues []int64, ms int64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, q := range queues {
-		if until, known := t.until[q]; !known || until > ms {
+		if x := t.of(q); !x.known || x.until == never || now.Before(x.due) {
 			return false
 		}
 	}
@@ -96,9 +108,6 @@ func (t *told) expects(queues []int64, ms int64) bool {
 func (t *told) sooner(queue, at int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.asking[queue] > 0 {
-		return true
-	}
-	until, known := t.until[queue]
-	return !known || at < until
+	x := t.of(queue)
+	return x.asking > 0 || !x.known || at < x.until
 }

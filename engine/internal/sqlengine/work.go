@@ -11,19 +11,19 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/attempt"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // work is what a transaction has read, and what it will have changed when it commits.
 // Rows are changed in memory, by the rules; write finds out what that means for tables and
 // counts.
 type work struct {
-	e   *Engine
-	ctx context.Context
-	tx  Tx
-	op  string
-	now time.Time
-	ms  int64
+	e      *Engine
+	ctx    context.Context
+	tx     Tx
+	op     string
+	now    time.Time
+	opened time.Time // now, by the clock of this process
+	ms     int64
 
 	heads  []Heads
 	queues map[int64]*Heads // the same
@@ -93,20 +93,16 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 	var w *work
 	err := e.repeat(ctx, op, first.Patience, func() error {
 		err := e.in(ctx, op, func(tx Tx) error {
-			how := rough
-			if op == "lease" {
-				how = sure
-			}
-			g := e.floors.of(queues, how)
+			l := e.floors.begin(queues, false)
 			var err error
-			if w, err = e.open(ctx, tx, op, g.from, lock, first); err != nil {
-				e.floors.drop(g)
-				return err
+			w, err = e.open(ctx, tx, op, l.from, lock, first)
+			if err != nil || e.cfg.later != nil { // a caller who rolls back brings back what has gone
+				e.floors.end(l, nil, 0, 0)
+			} else {
+				e.floors.end(l, w.heads, w.ms, 0)
 			}
-			if e.cfg.later == nil {
-				e.floors.saw(g, w.heads, w.ms, 0)
-			} else { // who is in a transaction does not see what comes back when that is undone
-				e.floors.drop(g)
+			if err != nil {
+				return err
 			}
 			if only != nil {
 				if err := w.alone(w.those(only)); err != nil {
@@ -221,13 +217,12 @@ func (e *Engine) look(ctx context.Context, op string, from []Floor, fn func(*wor
 
 // open opens a transaction and returns a work on what has been read.
 func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock []int64, first First) (*work, error) {
-	sent := time.Now()
 	opened, err := tx.Open(ctx, from, lock, first)
 	if err != nil {
 		return nil, err
 	}
-	e.present.seen(opened.Now, sent)
 	w := e.work(ctx, tx, op, e.clock(opened.Now), len(from))
+	w.opened = time.Now()
 	w.heads = opened.Heads
 	w.locked = lock
 	w.ahead, w.readAhead = first.Ranges, opened.Ranges
@@ -365,8 +360,7 @@ func (w *work) soon(queue, at int64) {
 func (w *work) lower(queue int64) *Floor {
 	low := w.low[queue]
 	if low == nil {
-		none := token.Place{At: never}
-		low = &Floor{queue, Places{none, none, none, none}, never, false}
+		low = new(ceiling(queue))
 		w.low[queue] = low
 	}
 	return low
@@ -530,8 +524,7 @@ func (w *work) conclude() {
 	// In a transaction of a caller's it was long ago what queues had first: what is due of
 	// that may be gone by now.
 	old := w.e.cfg.later != nil
-	now, _ := w.e.latest()
-	ms := now.UnixMilli()
+	ms := w.e.clock(w.now.Add(time.Since(w.opened))).UnixMilli()
 	var hints []string
 	var notices []Sooner
 	for _, q := range slices.Sorted(maps.Keys(w.least)) {

@@ -103,7 +103,6 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"acks beside a bounded push":        acksBesideBounded,
 		"whole looks that take long":        dearLooks,
 		"closed beside a long look":         closeBesideDearLook,
-		"a look that is due sooner":         missedNotices,
 		"a clock that is set back":          clockSetBack,
 		"a push that took a while":          latePush,
 		"a look beside one that takes long": lookBesideDearLook,

@@ -53,9 +53,7 @@ func openDear(t *testing.T, bed Bed) (e engine.Whole, d *dear, other engine.Whol
 
 // learnDear has an engine see that whole looks take their time.
 func learnDear(t *testing.T, e engine.Engine) {
-	for _, key := range []string{"1", "2", "3", "4", "5", "6"} {
-		push(t, e, hour(key)) // by which it learns how long an answer takes at least
-	}
+	push(t, e, hour("far"))
 	lease(t, e, 1)
 	lease(t, e, 1)
 }
@@ -125,19 +123,6 @@ func closeBesideDearLook(t *testing.T, bed Bed) {
 	case <-patience(t).Done():
 		t.Fatal("Close waits for a whole look")
 	}
-}
-
-// Where something may have been told that was not heard, nobody waits until it is time for a
-// whole look.
-func missedNotices(t *testing.T, bed Bed) {
-	e, d, _, _ := openDear(t, bed)
-	hold := make(chan struct{})
-	d.hold.Store(&hold)
-	beginLook(t, e, d)
-	time.Sleep(1500 * time.Millisecond) // of which the next one is due half a minute later
-	e.(interface{ Missed() }).Missed()
-	close(hold)
-	beginLook(t, e, d)
 }
 
 // A look that began before a whole one has found something, and ends behind it, does not undo

@@ -146,7 +146,7 @@ func (e *Engine) stop(err error) (tell func()) {
 		return func() {}
 	}
 	return func() {
-		e.slog.Error("tarry disk: the store stopped; what was answered is kept, and there when it is opened again", "dir", e.dir, "error", err)
+		e.slog.Error("tarry disk: the store stopped, until it is opened again", "dir", e.dir, "error", err)
 	}
 }
 

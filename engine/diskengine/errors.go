@@ -55,8 +55,11 @@ func (e *counted) Unwrap() []error { return []error{e.error, e.as} }
 
 // broken is the error of every call once the store has stopped.
 func broken(op string, cause error) error {
-	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, cause),
-		Hint: "the store stopped at this error; see to the disk and open it again: nothing that was answered is lost"}
+	hint := "the store stopped at this error; see to the disk and open it again: nothing that was answered is lost"
+	if errors.Is(cause, disk.ErrGone) {
+		hint = "the store stopped; put the directory back, or restore a backup, and start anew"
+	}
+	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, cause), Hint: hint}
 }
 
 // isShaped reports whether an error has the engine's shape.

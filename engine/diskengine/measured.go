@@ -23,7 +23,8 @@ type measured struct {
 	runs  atomic.Int64 // to runs
 	other atomic.Int64
 
-	patience patience // with what the disk cannot be asked for
+	kept     func() error // whether the directory is where it was; nil: unknown
+	patience patience     // with what the disk cannot be asked for
 
 	mu  sync.Mutex
 	ops list.List // of operation, under way, the oldest first
@@ -139,6 +140,14 @@ func (m *measured) SyncDir(dir string) error {
 	})
 }
 
+// gone returns disk.ErrGone once the directory is not where it was.
+func (m *measured) gone() error {
+	if m.kept == nil {
+		return nil
+	}
+	return m.kept()
+}
+
 // Free implements disk.FS.
 func (m *measured) Free(dir string) (int64, error) {
 	defer m.begin("free space of", dir)()
@@ -170,7 +179,10 @@ func (f *measuredFile) WriteAt(p []byte, off int64) (int, error) {
 // Sync implements disk.File.
 func (f *measuredFile) Sync() error {
 	defer f.m.begin("sync", f.name)()
-	return f.File.Sync()
+	if err := f.File.Sync(); err != nil {
+		return err
+	}
+	return f.m.gone() // what no name leads to is not durable
 }
 
 // Preallocate implements disk.File.

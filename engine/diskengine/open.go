@@ -70,6 +70,9 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	if e.lock, err = e.fs.Lock(filepath.Join(e.dir, lockName)); err != nil {
 		return nil, err
 	}
+	if l, ok := e.lock.(disk.Keeper); ok {
+		e.disk.kept = l.Kept
+	}
 	man, err := e.manifest()
 	if err != nil {
 		return nil, err

@@ -22,6 +22,9 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.disk.stuck(); err != nil {
 		return err
 	}
+	if err := e.disk.gone(); err != nil && e.failed() == nil {
+		e.stop(err)()
+	}
 	return e.refused("ready")
 }
 

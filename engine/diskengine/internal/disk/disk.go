@@ -60,9 +60,13 @@ type FS interface {
 	Free(dir string) (int64, error)
 
 	// Lock makes a file, if need be, and locks it until it is closed or the process
-	// ends. It never waits: ErrLocked if another has it.
+	// ends. It never waits: ErrLocked if another has it. What it returns may be a Keeper.
 	Lock(name string) (io.Closer, error)
 }
+
+// Keeper is a lock that can tell whether its directory is where it was: else Kept fails with
+// ErrGone.
+type Keeper interface{ Kept() error }
 
 // File is an open file. Its methods may be called from many goroutines; what overlapping
 // ones do to each other is up to their callers.
@@ -84,6 +88,9 @@ type File interface {
 	Size() (int64, error)
 	Close() error
 }
+
+// ErrGone says that a directory is not where it was when its lock was taken.
+var ErrGone = errors.New("the directory was deleted or moved while it was in use")
 
 // ErrLocked says that another process, or another part of this one, has a lock.
 var ErrLocked = errors.New("the file is locked by another")

@@ -105,8 +105,20 @@ type osLock struct {
 	holder    string
 }
 
+// Kept implements Keeper, where directories can be locked.
+func (l *osLock) Kept() error {
+	at, err := os.Stat(l.dir.Path())
+	ours, ourErr := l.dir.Stat()
+	if err == nil && ourErr == nil && os.SameFile(at, ours) {
+		return nil
+	}
+	return &fs.PathError{Op: "sync", Path: l.dir.Path(), Err: ErrGone}
+}
+
 func (l *osLock) Close() error {
-	_ = os.Remove(l.holder) // what stays behind misleads nobody: the lock counts
+	if l.Kept() == nil { // else it may be that of another
+		_ = os.Remove(l.holder) // what stays behind misleads nobody: the lock counts
+	}
 	return errors.Join(l.dir.Close(), l.file.Close())
 }
 

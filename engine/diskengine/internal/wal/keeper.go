@@ -14,7 +14,7 @@ func (l *Log) keep() {
 	defer func() {
 		l.tell()
 		if err := l.Err(); err != nil {
-			l.cfg.Logger.Error("the log stopped; what was answered is kept", "dir", l.dir, "error", err)
+			l.cfg.Logger.Error("the log stopped: the store takes no calls until it is opened again", "dir", l.dir, "error", err)
 		}
 	}()
 	for {

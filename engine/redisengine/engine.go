@@ -33,6 +33,7 @@ type Engine struct {
 	channel  string
 	clock    clock
 	stopped  func() time.Time // a test's clock; nil: the servers'
+	patience time.Duration    // shardPatience, or what a test says
 	ids      ids
 	registry *registry
 	held     held
@@ -87,6 +88,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 		client: client, log: cfg.logger(), prefix: prefix, forget: cfg.AtMostOnce, replicas: cfg.Replicas,
 		opened: time.Now(), origin: rand.Text(), channel: prefix + ":hints",
 		ids:      ids{used: blockSize},
+		patience: shardPatience,
 		registry: newRegistry(prefix),
 		held:     held{leases: make(map[string]lease)},
 		queues:   make(map[string]*queue),

@@ -123,7 +123,7 @@ func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
 		}
 		cmds = append(cmds, e.client.B().EvalRo().Script(wakesScript).Numkeys(int64(len(keys))).Key(keys...).Build())
 	}
-	ctx, cancel := context.WithTimeout(ctx, downPatience)
+	ctx, cancel := context.WithTimeout(ctx, e.patience)
 	defer cancel()
 	sent := time.Now()
 	results := e.send(ctx, cmds)
@@ -178,7 +178,7 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	until, wait, part := patient(), answerPatience, len(qs)
 	if e.cluster() {
-		until, wait, part = attempt.Once(answerPatience), shardPatience, 1
+		until, wait, part = attempt.Once(answerPatience), e.patience, 1
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

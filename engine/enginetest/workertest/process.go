@@ -58,6 +58,10 @@ func atWork(t *testing.T) {
 	}
 	defer p.client.Close()
 	w := tarry.NewWorker(p.client, &tarry.WorkerConfig{Concurrency: 8, LeaseTTR: processTTR, OnError: func(m tarry.Info, err error) {
+		if errors.Is(err, tarry.ErrUnconfirmed) { // a call took longer than the lease
+			p.say("unconfirmed", m.Key)
+			return
+		}
 		p.say("failed", m.Key, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}})
 	tarry.Handle(w, p.topic, p.handle)

@@ -20,15 +20,15 @@ const (
 // frugal are the settings by which a server is installed and started.
 func frugal() []string {
 	own := "--innodb-log-file-size=8M"
-	if isMySQL() {
+	if IsMySQL() {
 		own = "--innodb-redo-log-capacity=16M"
 	}
 	return []string{"--innodb-flush-method=nosync", own, "--skip-name-resolve"}
 }
 
-// isMySQL reports whether servers are MySQL's: TARRY_TEST_ROOT names a system that has it,
+// IsMySQL reports whether servers are MySQL's: TARRY_TEST_ROOT names a system that has it,
 // and no MariaDB.
-func isMySQL() bool {
+func IsMySQL() bool {
 	has := func(program string) bool {
 		_, err := os.Lstat(filepath.Join(servertest.Root(), "usr/sbin", program))
 		return err == nil
@@ -36,10 +36,18 @@ func isMySQL() bool {
 	return servertest.Root() != "" && has("mysqld") && !has("mariadbd")
 }
 
+// own is how many bytes of a disk a server needs for itself.
+func own() int {
+	if IsMySQL() {
+		return 120 << 20
+	}
+	return 40 << 20
+}
+
 // program is the path of the server.
 func program(t testing.TB) string {
 	t.Helper()
-	if isMySQL() {
+	if IsMySQL() {
 		return servertest.Installed(t, "mysqld", "mysql-server-core", "/usr/sbin")
 	}
 	return servertest.Installed(t, "mariadbd", pkg, "/usr/sbin")
@@ -48,7 +56,7 @@ func program(t testing.TB) string {
 // install makes the data of a server.
 func install(t testing.TB, dir, path string) {
 	t.Helper()
-	if isMySQL() {
+	if IsMySQL() {
 		rights := filepath.Join(dir, "rights.sql") // root is let in by sockets alone
 		if err := os.WriteFile(rights, []byte("CREATE USER root@'127.0.0.1';\nGRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -23,9 +23,9 @@ func Settings(settings ...string) Option {
 	return func(c *choice) { c.settings = append(c.settings, settings...) }
 }
 
-// SmallDisk keeps the server's data on a disk of so many bytes, of which it needs 40 MiB for
-// itself, to be filled; grow is set to what makes it larger. Where that is not permitted the
-// test is skipped.
+// SmallDisk keeps the server's data on a disk with so many bytes more than the server itself
+// needs, to be filled; grow is set to what makes them more. Where that is not permitted the test
+// is skipped.
 func SmallDisk(bytes int, grow *func(bytes int)) Option {
 	return func(c *choice) { c.bytes, c.grow = bytes, grow }
 }

@@ -37,7 +37,9 @@ func Start(t testing.TB, opts ...Option) *Server {
 	if c.grow == nil {
 		dir = servertest.Folder(t, "")
 	} else {
-		dir, *c.grow = servertest.SmallDisk(t, "", c.bytes)
+		var grow func(bytes int)
+		dir, grow = servertest.SmallDisk(t, "", own()+c.bytes)
+		*c.grow = func(bytes int) { grow(own() + bytes) }
 	}
 	servertest.Run(t, "", dir, "cp", "-R", "-p", from, dataDir)
 	c.command.Program = program(t)
@@ -53,7 +55,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 			"--socket=" + filepath.Join(dir, "socket"),
 			"--pid-file=" + filepath.Join(dir, "pid"),
 		}, frugal())
-		if isMySQL() {
+		if IsMySQL() {
 			args = append(args, "--mysqlx=OFF")
 		}
 		for _, s := range c.settings {

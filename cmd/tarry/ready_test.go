@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"testing"
+
+	"github.com/tarryhq/tarry/internal/porttest"
 )
 
 // readyz asks a server whether it is ready.
@@ -39,12 +42,7 @@ func TestReadyzWhileTheStoreIsBeingOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mute.Close()
-	own, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := own.Addr().String()
-	_ = own.Close()
+	address := fmt.Sprint("127.0.0.1:", porttest.Free(t))
 	s := world{}.start(t, "serve", "--store", "http://"+mute.Addr().String(), "--http", address)
 	for { // until it listens
 		c, err := net.Dial("tcp", address)

@@ -55,7 +55,7 @@ func TestNothingWaitsBehindALongerDelay(t *testing.T) {
 			send(t, ch, "", "plain", amqp.Publishing{Expiration: ttl, Body: []byte(ttl), DeliveryMode: amqp.Persistent})
 		}
 		e := opened(t, url, cfg)
-		pushed(t, e, engine.Message{Due: engine.When{In: 1500 * time.Millisecond}, Content: engine.Content{Body: []byte("1500")}})
+		pushed(t, e, engine.Message{Due: engine.When{In: time.Minute}, Content: engine.Content{Body: []byte("60000")}})
 		pushed(t, e, engine.Message{Due: engine.When{In: 100 * time.Millisecond}, Content: engine.Content{Body: []byte("100")}})
 		if first := leased(t, e, 1, 0)[0]; string(first.Body) != "100" {
 			t.Errorf("first came %s", first.Body)
@@ -71,10 +71,11 @@ func TestNothingWaitsBehindALongerDelay(t *testing.T) {
 func TestFixedDelays(t *testing.T) {
 	t.Parallel()
 	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
-		cfg.Delays = []time.Duration{150 * time.Millisecond, 400 * time.Millisecond}
+		const long = 1500 * time.Millisecond // the other one is pushed within
+		cfg.Delays = []time.Duration{150 * time.Millisecond, long}
 		e := opened(t, url, cfg)
 		began := time.Now()
-		late := pushed(t, e, engine.Message{Due: engine.When{In: 400 * time.Millisecond}})
+		late := pushed(t, e, engine.Message{Due: engine.When{In: long}})
 		soon := pushed(t, e, engine.Message{Due: engine.When{In: 150 * time.Millisecond}, Terms: engine.Terms{Backoff: []time.Duration{200 * time.Millisecond}}})
 		first := leased(t, e, 1, time.Minute)[0]
 		if first.ID != soon.ID || time.Since(began) < 150*time.Millisecond {
@@ -91,7 +92,7 @@ func TestFixedDelays(t *testing.T) {
 		if again.ID != soon.ID || again.Attempt != 2 || again.LastError != "no luck" || time.Now().Before(s.Until) {
 			t.Fatalf("%+v", again)
 		}
-		r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Due: engine.When{In: time.Second}}})
+		r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Due: engine.When{In: 2 * time.Second}}})
 		if ok(t, err); engine.Code(r[0].Err) != "unsupported" {
 			t.Errorf("another delay: %v", r[0].Err)
 		}

@@ -26,7 +26,7 @@ func TestFaultReshard(t *testing.T) {
 	move := func(to *redistest.Server, began time.Time) {
 		t.Helper()
 		c.MoveSlot(slot, to)
-		l.Await("a message of the shard", 5*time.Second, func() bool {
+		l.Await("a message of the shard", longWait, func() bool {
 			for key, e := range l.Entries {
 				if e.Due.After(began) && e.Handled > 0 && c.engine.queue("q").ofKey(key) == s {
 					return true

@@ -24,7 +24,7 @@ func TestFaultRestart(t *testing.T) {
 
 	s.Kill()
 	killed := time.Now()
-	l.Await("a push to fail", 20*time.Second, func() bool { return l.When.Sub(killed) > patience })
+	l.Await("a push to fail", longWait, func() bool { return l.When.Sub(killed) > patience })
 	fails(t, l.Failure(), tarry.ErrUnavailable)
 	s.Restart()
 	t.Logf("%v after the restart both pushes and handlers had gone on", l.More(1, longWait))

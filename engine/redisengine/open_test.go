@@ -68,7 +68,7 @@ func TestOpenWhenNobodyListens(t *testing.T) {
 	} {
 		began := time.Now()
 		refused(t, raw, engine.ErrUnavailable, "check that Redis runs at", addr)
-		if took := time.Since(began); took > dialTimeout {
+		if took := time.Since(began); took > servertest.Patience {
 			t.Errorf("%s: it took %v", raw, took)
 		}
 	}
@@ -85,7 +85,7 @@ func TestOpenWhenNobodyAnswers(t *testing.T) {
 		_, err := Open(ctx, params(t, raw))
 		cancel()
 		fails(t, err, engine.ErrUnavailable, "check that Redis runs at", addr)
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took >= dialTimeout {
 			t.Errorf("%s: it took %v", raw, took)
 		}
 	}
@@ -96,7 +96,7 @@ func TestOpenGivesUpBySilence(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	refused(t, "redis://"+silence(t), engine.ErrUnavailable)
-	if took := time.Since(began); took > 2*dialTimeout {
+	if took := time.Since(began); took > servertest.Patience {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -188,7 +188,7 @@ func TestOpenCluster(t *testing.T) {
 		for i, n := range c.Nodes[:4] {
 			began := time.Now()
 			refused(t, n.URL(), engine.ErrInvalid, "redis+cluster://")
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > servertest.Patience {
 				t.Errorf("node %d: it took %v", i, took)
 			}
 		}

@@ -3,7 +3,6 @@ package redisstream_test
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
 	"strconv"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/redisstream"
 	"github.com/tarryhq/tarry/internal/certtest"
+	"github.com/tarryhq/tarry/internal/porttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -211,15 +211,7 @@ func TestTLS(t *testing.T) {
 	for name, file := range map[string]string{"tls-ca-cert-file": cert, "tls-cert-file": cert, "tls-key-file": key, "tls-auth-clients": "no"} {
 		s.Do("CONFIG", "SET", name, file)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close() // the port is Redis's
+	port := strconv.Itoa(porttest.Free(t))
 	s.Do("CONFIG", "SET", "tls-port", port)
 	send(t, targettest.Open(t, "rediss://127.0.0.1:"+port+"?ca_file="+cert, nil), message(1, "one"))
 	targettest.Retried(t, targettest.Open(t, "rediss://127.0.0.1:"+port, nil).Send(t.Context(), message(1, "one")), "certificate")

@@ -76,14 +76,14 @@ test-thorough: ## Run all tests with what make test leaves out for its time: who
 LATEST ?= $${TMPDIR:-/tmp}/tarry-latest
 SQL_TESTS = ./engine/pgengine ./engine/mysqlengine
 BROKER_TESTS = ./engine/rabbitengine ./forward/amqp
-latest = .ci/unpack $(LATEST)/$1 $2 && TARRY_TEST_ROOT=$(LATEST)/$1 $(GO) test -p 1 -count=1 -timeout 40m $3
+latest = .ci/unpack $$dir/$1 $2 && TARRY_TEST_ROOT=$$dir/$1 TARRY_TEST_SERVERS=require $(GO) test -p 1 -count=1 -timeout 40m $3
 
 .PHONY: test-latest
 test-latest: ## Run the engines' tests on newer servers, which are unpacked from Debian's newer suites and not installed (root; LATEST=DIR).
-	@trap 'umount $(LATEST)/*/proc 2>/dev/null || true' EXIT; failed=; \
-	$(call latest,sid,sid mysql-server-core postgresql-18 redis-server rabbitmq-server,$(SQL_TESTS) ./engine/redisengine $(BROKER_TESTS)) || failed=1; \
+	@dir=$$(mkdir -p "$(LATEST)" && cd "$(LATEST)" && pwd) || exit 1; trap 'umount $$dir/*/proc 2>/dev/null || true' EXIT; failed=; \
+	$(call latest,sid,sid mysql-server-core postgresql-18 pgbouncer redis-server rabbitmq-server,$(SQL_TESTS) ./engine/redisengine $(BROKER_TESTS)) || failed=1; \
 	$(call latest,valkey,sid valkey-server,./engine/redisengine) || failed=1; \
-	$(call latest,trixie,trixie mariadb-server-core mariadb-client-core postgresql-17 valkey-server rabbitmq-server,$(SQL_TESTS) ./engine/redisengine $(BROKER_TESTS)) || failed=1; \
+	$(call latest,trixie,trixie mariadb-server-core mariadb-client-core postgresql-17 pgbouncer valkey-server rabbitmq-server,$(SQL_TESTS) ./engine/redisengine $(BROKER_TESTS)) || failed=1; \
 	[ -z "$$failed" ]
 
 .PHONY: simulate

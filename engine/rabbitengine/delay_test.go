@@ -82,7 +82,7 @@ func TestFixedDelays(t *testing.T) {
 			t.Fatalf("%v came first, after %s", first.ID, time.Since(began))
 		}
 		s := settled(t, e, engine.Settlement{Token: first.Token, Do: engine.Retry, Reason: "no luck"})
-		if d := time.Until(s.Until); s.State != engine.Scheduled || d > 400*time.Millisecond {
+		if d := time.Until(s.Until); s.State != engine.Scheduled || d > long {
 			t.Fatalf("%+v, in %s", s, d)
 		}
 		if next := leased(t, e, 1, time.Minute)[0]; next.ID != late.ID {

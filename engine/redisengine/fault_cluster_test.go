@@ -193,6 +193,10 @@ func TestFaultClusterRegistryDies(t *testing.T) {
 		}
 	}
 	replica.Do("CLUSTER", "FAILOVER", "TAKEOVER")
+	eventually(t, "the first node to tell who has the slots now", func() bool {
+		e, err := Open(t.Context(), params(t, c.URL()))
+		return err == nil && e.Close() == nil
+	})
 	other := openClient(t, c.URL())
 	ledger.Succeeds(t, 20*time.Second, func() error {
 		queues, _, err := other.Queues(t.Context(), "", 0)

@@ -212,7 +212,7 @@ func (m *member) stop() {
 }
 
 // patience is how long nothing may happen: a lease of one that was killed is over by then.
-const patience = processTTR + 20*time.Second
+const patience = processTTR + time.Minute
 
 // next is the next that a process says.
 func (c *crew) next() line {

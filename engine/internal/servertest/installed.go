@@ -31,10 +31,13 @@ func Installed(t testing.TB, program, pkg string, folders ...string) string {
 	return ""
 }
 
-// libfaketime is the path of the library.
+// libfaketime is the path of the library. Newer servers crash as they start with it, or hang.
 func libfaketime(t testing.TB) string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(Root(), "/usr/lib/*/faketime/libfaketime.so.1"))
+	if Root() != "" {
+		t.Skip("only of the machine's own servers is the clock set")
+	}
+	paths, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if err != nil || len(paths) == 0 {
 		missing(t, "libfaketime.so.1 is not installed", "faketime")
 	}

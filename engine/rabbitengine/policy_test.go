@@ -87,7 +87,11 @@ func policies(t *testing.T, s *rabbittest.Server) {
 		url, log := s.Vhost(), new(journal)
 		s.Policy(url, "tarry.delay", `{"expires":500}`, 0)
 		e := opened(t, url, Config{Unit: unit, Logger: log.logger()})
-		pushed(t, e, engine.Message{Due: engine.When{In: time.Hour}})
+		servertest.Await(t, "a push before the queue has expired", func() error {
+			r, err := e.Push(patience(t), []engine.Message{{Queue: "q", Due: engine.When{In: time.Hour}}})
+			ok(t, err)
+			return r[0].Err
+		})
 		log.says(t, "what it held is lost")
 	})
 	for _, limit := range []string{"0", "2"} {

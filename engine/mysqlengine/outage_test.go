@@ -97,6 +97,6 @@ func TestOutageCrowded(t *testing.T) {
 func TestOutageFull(t *testing.T) {
 	t.Parallel()
 	var grow func(bytes int)
-	s := mysqltest.Start(t, mysqltest.SmallDisk(30<<20, &grow))
+	s := mysqltest.Start(t, mysqltest.Settings("skip-log-bin"), mysqltest.SmallDisk(30<<20, &grow)) // a full binary log waits
 	outage.Full(t, s.Database(), func() { grow(260 << 20) })
 }

@@ -28,7 +28,8 @@ func deadlocked(err error) bool {
 func undone(err error) bool {
 	switch numberOf(err) {
 	case 1062, // duplicate key
-		1242: // more than one row in a subquery: a key has come to be remembered
+		1242, // more than one row in a subquery: a key has come to be remembered
+		1690: // a number out of range: a queue has come to remember keys
 		return true
 	}
 	return false

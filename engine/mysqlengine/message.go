@@ -74,21 +74,30 @@ func (t *tx) byID(ctx context.Context, into *[]*sqlengine.Row, ids []engine.ID, 
 }
 
 func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, memories []sqlengine.Memory, err error) {
-	if err := t.byKey(ctx, &rows, &memories, names, lock, body); err != nil {
+	err = t.byKey(ctx, &rows, names, lock, body)
+	if err == nil {
+		err = t.remembered(ctx, &memories, names, lock)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	return rows, memories, t.send(ctx)
 }
 
-func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, memories *[]sqlengine.Memory, names []sqlengine.Name, lock sqlengine.Lock, body bool) error {
-	err := byQueue(names, func(queue int64, keys []string) error {
+func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, names []sqlengine.Name, lock sqlengine.Lock, body bool) error {
+	return byQueue(names, func(queue int64, keys []string) error {
 		return t.messages(ctx, into, body, lock, t.say.byKey, queue, keys)
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// remembered reads what queues remember of keys, of most of which that is nothing: each time
+// that the server reads the keys takes as long as to look for them.
+func (t *tx) remembered(ctx context.Context, into *[]sqlengine.Memory, names []sqlengine.Name, lock sqlengine.Lock) error {
 	return byQueue(names, func(queue int64, keys []string) error {
-		return t.memories(ctx, memories, locking(lock, t.say.remembered, queue, keys))
+		if !t.remembers[queue] {
+			return nil
+		}
+		return t.memories(ctx, into, locking(lock, t.say.remembered, queue, keys))
 	})
 }
 
@@ -287,7 +296,10 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 		}
 	}
 	return byQueue(names, func(queue int64, keys []string) error {
-		return t.read(ctx, say(t.say.check, queue, keys), none)
+		if !t.remembers[queue] {
+			return t.read(ctx, say(t.say.plain, queue), nil)
+		}
+		return t.read(ctx, say(t.say.check, queue, keys), nil)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 
 // heads reads the time and what queues have first.
 func (t *tx) heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
-	answer, err := t.askHeads(ctx, from)
+	answer, err := t.askHeads(ctx, from, nil)
 	if err != nil {
 		return time.Time{}, nil, err
 	}
@@ -30,16 +31,18 @@ func (t *tx) heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sq
 	return now, heads, nil
 }
 
-// askHeads queues the question for the time and the heads of queues; answer has them once
-// that has been sent. Of several statements the first tells the time: what is committed later
+// askHeads queues the question for the time, the heads of queues, and the rows of others;
+// answer has them once that has been sent. Of several statements the first tells the time: what is committed later
 // the others may see, but none leaves out what had been by then.
-func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor) (answer func() (time.Time, []sqlengine.Heads), err error) {
+func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor, rows []int64) (answer func() (time.Time, []sqlengine.Heads), err error) {
 	var us int64
-	found := make(map[int64]sqlengine.Heads, len(from))
+	found := make(map[int64]sqlengine.Heads, len(from)+len(rows))
+	order := slices.Clone(rows)
 	scan := func(r *sql.Rows) error { return scanHeads(r, &us, found) }
 	var whole []int64
 	for i := range from {
 		f := &from[i]
+		order = append(order, f.Queue)
 		if f.Ground() {
 			whole = append(whole, f.Queue)
 			continue
@@ -54,16 +57,20 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor) (answer func(
 	}
 	if len(whole) > 0 {
 		err = t.read(ctx, say(t.say.heads, whole), scan)
-	} else if len(from) == 0 {
+	}
+	if err == nil && len(rows) > 0 {
+		err = t.read(ctx, say(t.say.rows, rows), scan)
+	}
+	if len(order) == 0 {
 		err = t.read(ctx, say("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) })
 	}
 	if err != nil {
 		return nil, err
 	}
 	return func() (time.Time, []sqlengine.Heads) {
-		heads := make([]sqlengine.Heads, 0, len(from))
-		for i := range from {
-			if h, ok := found[from[i].Queue]; ok {
+		heads := make([]sqlengine.Heads, 0, len(order))
+		for _, queue := range order {
+			if h, ok := found[queue]; ok {
 				heads = append(heads, h)
 			}
 		}

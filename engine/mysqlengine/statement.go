@@ -13,10 +13,11 @@ import (
 // statement is one that is put together: numbers stand in its text, and bytes too, unless they
 // have a backslash, whose meaning is up to the sql_mode. Those are sent beside it.
 type statement struct {
-	text []byte
-	args []any
-	size int // of args, in bytes
-	scan func(*sql.Rows) error
+	text  []byte
+	args  []any
+	size  int  // of args, in bytes
+	reads bool // it answers rows, which scan is to see, if anybody
+	scan  func(*sql.Rows) error
 }
 
 // say puts values in the place of the question marks of a text.
@@ -127,13 +128,13 @@ func (s *statement) bytes() int { return len(s.text) + 2*s.size + 16*len(s.args)
 
 // statements are texts with the names of the tables of one store.
 type statements struct {
-	lockQueues, heads, headsFrom, saveQueue string
+	lockQueues, rows, heads, headsFrom, saveQueue string
 
 	names, makeNames, fenced, fence, queues, block, same string
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
-	insert, check, move, replace, remove string
+	insert, check, plain, move, replace, remove string
 
 	over, remember, forget string
 
@@ -167,14 +168,16 @@ func one(column, value string) string {
 	return column + " >= " + value + " AND " + column + " <= " + value
 }
 
+// row begins what reads queues.
+const row = "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, "
+
 // heads returns what queues have first of each kind and of what is remembered. Where to look
 // from is in numbers: of what stands in other tables, or is worked out, no range is made.
 func heads(is func(column, value string) string, queue, from, forgotten string) string {
 	first := func(kind string) string {
 		return "(SELECT CONCAT(ends, ' ', id) FROM {message} FORCE INDEX (by_end) WHERE " + is("queue", queue) + " AND " + is("kind", kind) + from + " ORDER BY queue, kind, ends, id LIMIT 1)"
 	}
-	return "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, " +
-		first("0") + ", " + first("1") + ", " + first("2") + ", IF(q.keeps, NULL, " + first("3") + "), " +
+	return row + first("0") + ", " + first("1") + ", " + first("2") + ", IF(q.keeps, NULL, " + first("3") + "), " +
 		"IF(q.remembers, (SELECT forgotten FROM {memory} FORCE INDEX (by_end) WHERE " + is("queue", queue) + forgotten + " ORDER BY queue, forgotten LIMIT 1), NULL) " +
 		"FROM {queue} q WHERE q.num "
 }
@@ -186,6 +189,7 @@ func sum(count string) string { return "CAST(SUM(IF(t.c = " + count + ", t.n, 0)
 func statementsOf(prefix string) *statements {
 	s := &statements{
 		lockQueues: "num FROM {queue} WHERE num IN (?) ORDER BY num",
+		rows:       row + "NULL, NULL, NULL, NULL, NULL FROM {queue} q WHERE q.num IN (?)",
 		heads:      heads(equal, "q.num", "", "") + "IN (?)",
 		headsFrom:  heads(one, "?", " AND ends >= ? AND (ends > ? OR id >= ?)", " AND forgotten >= ?") + "= ?",
 		saveQueue:  "UPDATE {queue} SET paused = ?, settings = ?, revision = ?, base = ?, remembers = ?, keeps = ? WHERE num = ?",
@@ -210,7 +214,9 @@ func statementsOf(prefix string) *statements {
 
 		insert: "INSERT INTO {message} (id, queue, `key`, ends, created, size, body",
 		// It fails when one is remembered.
-		check:   "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
+		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
+		// It fails when the queue remembers any.
+		plain:   "SELECT 9223372036854775807 + remembers FROM {queue} WHERE num = ?",
 		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
 		remove:  "DELETE FROM {message} WHERE id IN (?)",
@@ -240,9 +246,9 @@ func statementsOf(prefix string) *statements {
 	}
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
 	for _, text := range []*string{
-		&s.lockQueues, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
+		&s.lockQueues, &s.rows, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.insert, &s.check, &s.plain, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.onSum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)

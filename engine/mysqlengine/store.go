@@ -277,8 +277,6 @@ func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err erro
 
 var errNoBlock = errors.New("the table of ids has lost its row")
 
-func (s *store) Notify([]sqlengine.Sooner) {}
-
 func (s *store) Close() {
 	if s.own {
 		_ = s.db.Close() // all calls have been answered

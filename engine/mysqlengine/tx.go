@@ -26,7 +26,8 @@ type tx struct {
 	waiting []*statement
 	bytes   int
 
-	patience sqlengine.Patience
+	patience  sqlengine.Patience
+	remembers map[int64]bool // queues that may have memories
 }
 
 // write queues what has no answer.
@@ -42,9 +43,9 @@ func (t *tx) write(ctx context.Context, s *statement) error {
 	return nil
 }
 
-// read queues what scan is to see, row by row.
+// read queues what scan is to see, row by row; nil: nobody is.
 func (t *tx) read(ctx context.Context, s *statement, scan func(*sql.Rows) error) error {
-	s.scan = scan
+	s.reads, s.scan = true, scan
 	return t.write(ctx, s)
 }
 
@@ -73,9 +74,10 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 	}
 	var text strings.Builder
 	var args []any
-	size := 0
+	size, seen := 0, false
 	for _, s := range all {
 		size += len(s.text) + 1
+		seen = seen || s.scan != nil
 	}
 	text.Grow(size)
 	for i, s := range all {
@@ -86,6 +88,10 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 		args = append(args, s.args...)
 	}
 	defer t.connections.Trips.Since(time.Now())
+	if !seen { // it takes less, and hears of what goes wrong behind the first statement too
+		_, err := t.ExecContext(ctx, text.String(), args...)
+		return err
+	}
 	rows, err := t.QueryContext(ctx, text.String(), args...)
 	if err != nil {
 		return err
@@ -93,13 +99,13 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 	defer rows.Close()
 	answers := 0
 	for _, s := range all {
-		if s.scan == nil {
+		if !s.reads {
 			continue
 		}
 		if answers++; answers > 1 && !rows.NextResultSet() {
 			return cmp.Or(rows.Err(), errShort)
 		}
-		for rows.Next() {
+		for s.scan != nil && rows.Next() {
 			if err := s.scan(rows); err != nil {
 				return err
 			}
@@ -117,11 +123,11 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 	t.patience = first.Patience
 	wait := patient[t.patience]
 	if len(lock) > 0 {
-		if err := t.read(ctx, locking(wait, t.say.lockQueues, lock), none); err != nil {
+		if err := t.read(ctx, locking(wait, t.say.lockQueues, lock), nil); err != nil {
 			return o, err
 		}
 	}
-	answer, err := t.askHeads(ctx, from)
+	answer, err := t.askHeads(ctx, from, first.Queues)
 	if err != nil {
 		return o, err
 	}
@@ -131,7 +137,7 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 		}
 	}
 	if len(first.Names) > 0 {
-		if err := t.byKey(ctx, &o.Rows, &o.Memories, first.Names, wait, false); err != nil {
+		if err := t.byKey(ctx, &o.Rows, first.Names, wait, false); err != nil {
 			return o, err
 		}
 	}
@@ -143,11 +149,18 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 		return o, err
 	}
 	o.Now, o.Heads = answer()
+	t.remembers = make(map[int64]bool)
+	for i := range o.Heads {
+		t.remembers[o.Heads[i].Num] = o.Heads[i].Remembers
+	}
+	if err := t.remembered(ctx, &o.Memories, first.Names, wait); err != nil {
+		return o, err
+	}
+	if err := t.send(ctx); err != nil {
+		return o, err
+	}
 	return o, again()
 }
-
-// none expects nothing of rows.
-func none(*sql.Rows) error { return nil }
 
 func (t *tx) Heads(ctx context.Context, from []sqlengine.Floor) ([]sqlengine.Heads, error) {
 	_, heads, err := t.heads(ctx, from)
@@ -155,7 +168,7 @@ func (t *tx) Heads(ctx context.Context, from []sqlengine.Floor) ([]sqlengine.Hea
 }
 
 func (t *tx) Leave(ctx context.Context, from []sqlengine.Floor) (func() []sqlengine.Heads, error) {
-	answer, err := t.askHeads(ctx, from)
+	answer, err := t.askHeads(ctx, from, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +183,7 @@ func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) error {
 	if err != nil {
 		return err
 	}
+	t.remembers[q.Num] = q.Remembers
 	return t.write(ctx, say(t.say.saveQueue, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0, q.Num))
 }
 

@@ -134,7 +134,7 @@ func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	s := &store{pool: pool, schema: schema, say: say(schema), notices: newNotices(pool, schema, cfg.logger())}
 	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "postgres", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, MaxBody: maxBody, Now: now,
+		Name: "postgres", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, MaxBody: maxBody, Now: now, Notify: s.notices.tell,
 	})}
 	s.notices.listen(e.Heard)
 	return e

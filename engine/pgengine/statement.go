@@ -10,7 +10,7 @@ import (
 
 // statements are what is said to the database, with the names of the tables of one schema.
 type statements struct {
-	now, lockQueues, heads, saveQueue string
+	now, lockQueues, rows, heads, saveQueue string
 
 	names, makeNames, queues, block string
 
@@ -33,6 +33,9 @@ const (
 // body is the column of the body, which the n-th argument asks for.
 func body(n string) string { return strings.ReplaceAll(inline, "%b", n) }
 
+// row begins what reads queues.
+const row = `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, `
+
 // first is the first row of a kind that a queue has, from a floor on.
 func first(kind string) string {
 	return `(SELECT ARRAY[ends, id] FROM {message} WHERE queue = q.num AND kind = ` + kind +
@@ -50,6 +53,9 @@ const (
 	// What $5 is not for is due by now. A sub-query is asked once, so an index will do.
 	highOrDue = `coalesce($5::bigint, (SELECT ` + micros + ` / 1000 + 1))`
 	sameKey   = `m.queue = u.queue AND m.key = u.key COLLATE "C"`
+
+	// remembers is whether one of the queues may have memories: of most none has.
+	remembers = `EXISTS (SELECT FROM {queue} WHERE num = ANY($1) AND remembers)`
 )
 
 // say returns the statements for the tables of a schema.
@@ -58,8 +64,8 @@ func say(schema string) *statements {
 	s := &statements{
 		now:        `SELECT ` + micros,
 		lockQueues: `SELECT num FROM {queue} WHERE num = ANY($1) ORDER BY num FOR UPDATE`,
-		heads: `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, ` +
-			first("0") + `, ` + first("1") + `, ` + first("2") + `, CASE WHEN NOT q.keeps THEN ` + first("3") + ` END,
+		rows:       row + `NULL::bigint[], NULL::bigint[], NULL::bigint[], NULL::bigint[], NULL::bigint FROM {queue} q WHERE q.num = ANY($1)`,
+		heads: row + first("0") + `, ` + first("1") + `, ` + first("2") + `, CASE WHEN NOT q.keeps THEN ` + first("3") + ` END,
 			CASE WHEN q.remembers THEN (SELECT forgotten FROM {memory} WHERE queue = q.num AND forgotten >= u.forgotten ORDER BY forgotten LIMIT 1) END
 			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
 			WITH ORDINALITY u(num, forgotten, at0, id0, at1, id1, at2, id2, at3, id3, n) JOIN {queue} q USING (num) ORDER BY u.n`,
@@ -76,7 +82,7 @@ func say(schema string) *statements {
 		byKey: `SELECT ` + columns + body("3") + ` FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY u(queue, key, n),
 			LATERAL (SELECT * FROM {message} m WHERE m.queue = u.queue AND m.key = u.key COLLATE "C" AND m.kind <> 3 OFFSET 0) m ORDER BY u.n`,
 		remembered: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY u(queue, key, n),
-			LATERAL (SELECT * FROM {memory} m WHERE {key} OFFSET 0) m ORDER BY u.n`,
+			LATERAL (SELECT * FROM {memory} m WHERE {key} OFFSET 0) m WHERE ` + remembers + ` ORDER BY u.n`,
 		lastDead: `SELECT ` + columns + body("4") + ` FROM {message} m WHERE m.queue = $1 AND m.key = $2 AND m.kind = 3 AND m.ends >= $3
 			ORDER BY m.ends DESC, m.id DESC LIMIT 1`,
 		forward: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.queue = $1 AND m.kind = $2
@@ -98,7 +104,7 @@ func say(schema string) *statements {
 		// It divides by zero when one of the keys is remembered, which undoes the transaction
 		// with no need to wait for an answer.
 		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key),
-			LATERAL (SELECT FROM {memory} m WHERE {key} OFFSET 0) m) THEN 0 ELSE 1 END`,
+			LATERAL (SELECT FROM {memory} m WHERE {key} OFFSET 0) m WHERE ` + remembers + `) THEN 0 ELSE 1 END`,
 		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
 				u(id, kind, ends, due, expires, attempt, nonce, last_error) WHERE {id}`,
@@ -145,7 +151,7 @@ func say(schema string) *statements {
 			WHERE t.queue = u.queue AND t.count = u.count AND t.minute = u.minute AND t.n = 0`,
 	}
 	for _, text := range []*string{
-		&s.lockQueues, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
+		&s.lockQueues, &s.rows, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
 		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {

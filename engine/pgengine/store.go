@@ -276,8 +276,6 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 	return last, gone == foldMost, err
 }
 
-func (s *store) Notify(sooner []sqlengine.Sooner) { s.notices.tell(sooner) }
-
 func (s *store) Close() {
 	s.notices.close()
 	s.outcomes.tasks.Wait()

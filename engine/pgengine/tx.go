@@ -56,6 +56,7 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 	}
 	t.time(&o.Now)
 	t.heads(from, &o.Heads)
+	t.rows(first.Queues, &o.Heads)
 	if len(first.IDs) > 0 {
 		t.byID(&o.Rows, first.IDs, sqlengine.Wait, false)
 	}

@@ -22,6 +22,9 @@ type Config struct {
 	Logger   *slog.Logger
 	// Now is a clock in place of the database's; nil: that.
 	Now func() time.Time
+	// Notify tells other processes that queues may have something sooner, and when; what it
+	// cannot tell is lost. It does not wait. nil: nobody is told.
+	Notify func([]Sooner)
 
 	later func(tell func()) // has what follows from a commit told then; nil: at once
 }

@@ -30,7 +30,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 		return engine.Page{}, err
 	}
 	var page engine.Page
-	err = e.look(ctx, op, grounds([]int64{num}), func(w *work) (err error) {
+	err = e.look(ctx, op, grounds([]int64{num}), First{}, func(w *work) (err error) {
 		page, err = w.page(num, &q, span)
 		return err
 	})
@@ -51,7 +51,7 @@ func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error
 			}
 			over, met := []int64{heads[i].Num}, 0
 			err := e.do(ctx, op, over, First{}, nil, func(w *work) error {
-				h := w.queues[over[0]] // the transaction may have begun to look behind it
+				h := w.queues[over[0]] // the transaction has not looked
 				h.Leased, h.First[Leased] = heads[i].Leased, heads[i].First[Leased]
 				err := w.lapse(over)
 				met = len(w.order)

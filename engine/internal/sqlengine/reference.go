@@ -258,7 +258,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	var info engine.Info
 	refused := engine.ErrNotFound
 	if num != 0 {
-		err = e.look(ctx, op, e.floors.from([]int64{num}), func(w *work) error {
+		err = e.look(ctx, op, nil, First{Queues: []int64{num}}, func(w *work) error {
 			found, err := w.get(num, ref)
 			if found != nil {
 				info, refused = *found, nil

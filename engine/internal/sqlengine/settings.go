@@ -80,6 +80,8 @@ func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
 			return nil
 		}
 		err = e.doAlone(ctx, op, num, func(w *work) error {
+			h := w.queues[num] // the transaction has not looked
+			h.First, h.Dead, h.Forgotten = heads[0].First, heads[0].Dead, heads[0].Forgotten
 			if err := w.tidy([]int64{num}); err != nil {
 				return err
 			}

@@ -59,10 +59,6 @@ type Store interface {
 	// by the database's clock, so that none is reserved again when that has been lost.
 	IDs(ctx context.Context, n int) (first, last engine.ID, err error)
 
-	// Notify tells other processes that queues may have something sooner, and when; what it
-	// cannot tell is lost. It does not wait.
-	Notify(sooner []Sooner)
-
 	// Fold adds up some of the tallies that transactions have left, from a number on, so that
 	// few are there to be summed, and reports which was the last, and whether there are more.
 	// It steps back before others that do the same.
@@ -87,7 +83,8 @@ type Tx interface {
 	// Open comes first: the time of the database, what Heads tells of queues, in the order
 	// asked for, and then, as ByID and ByKey do, the rows that the call is about. Queues in
 	// lock, a part of them, are locked, in the order of numbers, before anything is read: who
-	// else locks one waits until the transaction ends. It leaves out what is no queue.
+	// else locks one waits until the transaction ends. It leaves out what is no queue. Of
+	// queues whose rows alone are read it tells that they have nothing.
 	Open(ctx context.Context, from []Floor, lock []int64, first First) (Opened, error)
 	// Heads is Store.Heads with what this transaction has written, without the time.
 	Heads(ctx context.Context, from []Floor) ([]Heads, error)
@@ -128,6 +125,7 @@ type First struct {
 	IDs    []engine.ID // in order
 	Names  []Name      // in order of queue and key
 	Ranges []Range     // none with IDs or Names
+	Queues []int64     // their rows are read without a lock, and nothing that they have
 	// Patience is that of the whole transaction.
 	Patience Patience
 }

@@ -41,6 +41,8 @@ type work struct {
 
 	ahead     []Range // that were read with the opening
 	readAhead [][]*Row
+
+	left func() []Heads // what queues have first as the transaction leaves them, if asked for
 }
 
 // row is a message as the work has it.
@@ -92,16 +94,8 @@ func (e *Engine) doAlone(ctx context.Context, op string, queue int64, fn func(*w
 func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first First, only alone, fn func(*work) error) error {
 	var w *work
 	err := e.repeat(ctx, op, first.Patience, func() error {
-		err := e.in(ctx, op, func(tx Tx) error {
-			l := e.floors.begin(queues, false)
-			var err error
-			w, err = e.open(ctx, tx, op, l.from, lock, first)
-			if err != nil || e.cfg.later != nil { // a caller who rolls back brings back what has gone
-				e.floors.end(l, nil, 0, 0)
-			} else {
-				e.floors.end(l, w.heads, w.ms, 0)
-			}
-			if err != nil {
+		err := e.in(ctx, op, func(tx Tx) (err error) {
+			if w, err = e.openFor(ctx, tx, op, queues, lock, first); err != nil {
 				return err
 			}
 			if only != nil {
@@ -115,7 +109,10 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 			if err := w.bury(); err != nil {
 				return err
 			}
-			return w.write()
+			if err := w.write(); err != nil {
+				return err
+			}
+			return w.lookAhead()
 		})
 		if err == errAlone {
 			lock = w.locked
@@ -202,11 +199,11 @@ func (w *work) alone(queues []int64) error {
 }
 
 // look runs a transaction that changes nothing. What queues have first is looked for from
-// floors.
-func (e *Engine) look(ctx context.Context, op string, from []Floor, fn func(*work) error) error {
+// floors, if any.
+func (e *Engine) look(ctx context.Context, op string, from []Floor, first First, fn func(*work) error) error {
 	return e.repeat(ctx, op, Endless, func() error {
 		return e.in(ctx, op, func(tx Tx) error {
-			w, err := e.open(ctx, tx, op, from, nil, First{})
+			w, err := e.open(ctx, tx, op, from, nil, first)
 			if err != nil {
 				return err
 			}
@@ -215,13 +212,30 @@ func (e *Engine) look(ctx context.Context, op string, from []Floor, fn func(*wor
 	})
 }
 
+// openFor opens a transaction over queues. What they have first only a lease needs to know.
+func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues, lock []int64, first First) (*work, error) {
+	if op != "lease" {
+		first.Queues = queues
+		return e.open(ctx, tx, op, nil, lock, first)
+	}
+	l := e.floors.begin(queues, false)
+	w, err := e.open(ctx, tx, op, l.from, lock, first)
+	if err != nil {
+		e.floors.end(l, nil, 0, 0)
+		return nil, err
+	}
+	e.floors.end(l, w.heads, w.ms, 0)
+	return w, nil
+}
+
 // open opens a transaction and returns a work on what has been read.
 func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock []int64, first First) (*work, error) {
 	opened, err := tx.Open(ctx, from, lock, first)
 	if err != nil {
 		return nil, err
 	}
-	w := e.work(ctx, tx, op, e.clock(opened.Now), len(from))
+	asked := len(from) + len(first.Queues)
+	w := e.work(ctx, tx, op, e.clock(opened.Now), asked)
 	w.opened = time.Now()
 	w.heads = opened.Heads
 	w.locked = lock
@@ -235,7 +249,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock 
 		}
 		w.queues[h.Num] = h
 	}
-	if len(w.queues) < len(from) && w.op != "settle" { // of which tokens speak, anybody may have written
+	if len(w.queues) < asked && w.op != "settle" { // of which tokens speak, anybody may have written
 		return nil, ErrGone
 	}
 	for _, name := range first.Names {
@@ -510,6 +524,27 @@ func (w *work) memories(t tallies) (forgotten []Name, remembered []Memory) {
 	return forgotten, remembered
 }
 
+// lookAhead asks what queues have first in which something is due so soon that other processes
+// are told of it if nothing comes before.
+func (w *work) lookAhead() (err error) {
+	if w.e.cfg.Notify == nil || w.quiet {
+		return nil
+	}
+	var near []int64
+	for q := range w.least {
+		if w.e.cfg.later != nil || w.e.tells(w.sooner(q), w.ms) {
+			near = append(near, q)
+		}
+	}
+	if near != nil {
+		w.left, err = w.tx.Leave(w.ctx, w.e.floors.from(near))
+	}
+	return err
+}
+
+// sooner is when others may get something of a queue because of this work.
+func (w *work) sooner(q int64) int64 { return max(w.least[q], w.queues[q].Paused) }
+
 // conclude tells what has been committed.
 func (w *work) conclude() {
 	for q, m := range w.met {
@@ -525,20 +560,26 @@ func (w *work) conclude() {
 	// that may be gone by now.
 	old := w.e.cfg.later != nil
 	ms := w.e.clock(w.now.Add(time.Since(w.opened))).UnixMilli()
+	first := make(map[int64]int64)
+	if w.left != nil {
+		for _, h := range w.left() {
+			first[h.Num] = min(h.Waiting, h.Leased)
+		}
+	}
 	var hints []string
 	var notices []Sooner
 	for _, q := range slices.Sorted(maps.Keys(w.least)) {
-		h := w.queues[q]
-		at := max(w.least[q], h.Paused) // nobody gets anything before
+		at, name := w.sooner(q), w.queues[q].Name
 		if w.e.told.sooner(q, at) {
-			hints = append(hints, h.Name)
+			hints = append(hints, name)
 		}
-		if first := min(h.Waiting, h.Leased); w.e.tells(at, ms) && (at < first || w.freed[q] || old && first <= ms) {
-			notices = append(notices, Sooner{h.Name, at})
+		first, known := first[q]
+		if w.e.tells(at, ms) && (!known || at <= first || w.freed[q] || old && first <= ms) {
+			notices = append(notices, Sooner{name, at})
 		}
 	}
 	w.e.watchers.Hint(hints...)
-	if len(notices) > 0 {
-		w.e.store.Notify(notices)
+	if len(notices) > 0 && w.e.cfg.Notify != nil {
+		w.e.cfg.Notify(notices)
 	}
 }

@@ -88,6 +88,8 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"gathered cancels":                  cancels,
 		"gathered settlements":              settlements,
 		"a late ack beside a push":          lateAck,
+		"the first key remembered":          firstMemory,
+		"few looks at what is first":        fewLooks,
 		"a queue that was lost":             lostQueue,
 		"ids that were lost":                lostIDs,
 		"a key beside its replacement":      besideReplacement,

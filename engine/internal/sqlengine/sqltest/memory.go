@@ -1,6 +1,7 @@
 package sqltest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -42,6 +43,21 @@ func lateAck(t *testing.T, bed Bed) {
 	}
 	if r, err := e.Push(t.Context(), []engine.Message{m}); err != nil || r[0].State != engine.Finished {
 		t.Errorf("%+v, %v; want it remembered", r, err)
+	}
+}
+
+// The first key that a queue remembers is met by a push that has looked before.
+func firstMemory(t *testing.T, bed Bed) {
+	var b *between
+	e := bed.Open(t, nil)
+	slow := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { b = &between{Store: s}; return b })
+	b.open = func() {
+		push(t, e, engine.Message{Queue: "q", Key: "k", Terms: engine.Terms{Remember: time.Hour}})
+		errs, err := e.Cancel(patience(t), []engine.Ref{{Queue: "q", Key: "k"}})
+		ok(t, err, errs[0])
+	}
+	if r, err := slow.Push(patience(t), []engine.Message{hour("new"), hour("k")}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, engine.ErrExists) {
+		t.Errorf("%+v, %v; want it refused, as the key is remembered", r, err)
 	}
 }
 

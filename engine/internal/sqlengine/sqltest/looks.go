@@ -1,0 +1,60 @@
+package sqltest
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// looks counts the queues at which transactions look for what is first.
+type looks struct {
+	sqlengine.Store
+	n atomic.Int64
+}
+
+type looksTx struct {
+	sqlengine.Tx
+	l *looks
+}
+
+func (l *looks) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
+	return l.Store.In(ctx, op, func(tx sqlengine.Tx) error { return do(looksTx{tx, l}) })
+}
+
+func (t looksTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+	t.l.n.Add(int64(len(from)))
+	return t.Tx.Open(ctx, from, lock, first)
+}
+
+func (t looksTx) Heads(ctx context.Context, from []sqlengine.Floor) ([]sqlengine.Heads, error) {
+	t.l.n.Add(int64(len(from)))
+	return t.Tx.Heads(ctx, from)
+}
+
+func (t looksTx) Leave(ctx context.Context, from []sqlengine.Floor) (func() []sqlengine.Heads, error) {
+	t.l.n.Add(int64(len(from)))
+	return t.Tx.Leave(ctx, from)
+}
+
+// What nobody is told of, since it is far away, or goes, needs no look at what queues have first.
+func fewLooks(t *testing.T, bed Bed) {
+	l := new(looks)
+	e := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { l.Store = s; return l })
+	push(t, e, engine.Message{Queue: "q"})
+	token := lease(t, e, 1)[0].Token
+	l.n.Store(0)
+	push(t, e, hour("k"), hour(""))
+	_, err := e.Reschedule(patience(t), engine.Ref{Queue: "q", Key: "k"}, engine.When{In: 2 * time.Hour})
+	ok(t, err)
+	settled, err := e.Settle(patience(t), []engine.Settlement{{Token: token, Do: engine.Ack}})
+	ok(t, err, settled[0].Err)
+	errs, err := e.Cancel(patience(t), []engine.Ref{{Queue: "q", Key: "k"}})
+	ok(t, err, errs[0])
+	if n := l.n.Load(); n != 0 {
+		t.Errorf("%d looks at what is first; want none", n)
+	}
+}

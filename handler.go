@@ -6,13 +6,11 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	"unique"
 )
 
 // handling is how a worker handles one queue.
 type handling struct {
 	queue   string
-	name    unique.Handle[string] // the same
 	handle  func(context.Context, *delivery) error
 	slots   int // handlers at a time; 0: the worker's bound alone
 	timeout time.Duration
@@ -76,7 +74,7 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 	if handler == nil {
 		panic("tarry: queue " + t.queue + ": the handler is nil")
 	}
-	h := &handling{queue: t.queue, name: unique.Make(t.queue), timeout: w.cfg.HandlerTimeout}
+	h := &handling{queue: t.queue, timeout: w.cfg.HandlerTimeout}
 	for _, o := range opts {
 		o.applyHandle(h)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	"unique"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -53,7 +52,7 @@ type inHand struct {
 }
 
 type messageID struct {
-	queue unique.Handle[string] // which is hashed faster than its text
+	queue string
 	id    ID
 }
 

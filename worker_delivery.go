@@ -278,7 +278,7 @@ func (d *delivery) start() {
 	if w.draining || d.held(now) != nil {
 		return
 	}
-	if d.stage = again; !w.c.inHand.take(messageID{d.h.name, d.lease.ID}) {
+	if d.stage = again; !w.c.inHand.take(messageID{d.h.queue, d.lease.ID}) {
 		return
 	}
 	d.stage, d.started = running, now
@@ -365,7 +365,7 @@ func (w *Worker) finish(d *delivery) {
 	w.running--
 	if d.stage >= running {
 		w.pace.finished(d.took)
-		w.c.inHand.leave(messageID{d.h.name, d.lease.ID})
+		w.c.inHand.leave(messageID{d.h.queue, d.lease.ID})
 	}
 	if d.stage == stuck {
 		w.observe(d.event(Unstuck, d.took, nil))

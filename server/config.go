@@ -36,7 +36,7 @@ type Config struct {
 	MaxBuffered int64
 
 	// MaxConnections bounds the connections that Serve holds. One more closes one that has
-	// waited for its client for at least 100 ms, for a request or 5 s for more of its body:
+	// waited for its client for at least 100 ms, for more of a body only if none waits else:
 	// of the address, of IPv6 the network, with most of these the one that waits for longest.
 	// When there is none it gets 503.
 	// So does a lease request that waits beside as many as seven in eight of them,

@@ -53,7 +53,7 @@ type peer struct {
 // The bounds of making room.
 const (
 	leastWait  = 100 * time.Millisecond // what has just been opened, or used, is about to be
-	bodyGrace  = 5 * time.Second        // within which more of a request's body comes
+	bodyGrace  = 5 * time.Second        // for which others make room first, when more of a body is awaited
 	maxSurplus = 64                     // connections that are told that they are too many; further ones are closed
 
 	// What waits for its client costs at most maxWaiting bytes in all: each connection what
@@ -125,17 +125,23 @@ func (l *connections) admit(c *conn) bool {
 // evict closes a connection that waits for its client, and reports whether there was one.
 // Called with l.mu held.
 func (l *connections) evict() bool {
+	bodies := false // also those whose grace is not over
 	for recent := time.Now().Add(-leastWait).UnixNano(); ; {
 		var victim *conn
 		var since, most int64
 		for c := range l.open {
 			t, n := c.waits.Load(), c.peer.cost.Load()
-			if t != 0 && t <= recent && (victim == nil || n > most || n == most && t < since) {
+			rests := t <= recent || bodies && !c.heading.Load() && t <= recent+int64(bodyGrace)
+			if t != 0 && rests && (victim == nil || n > most || n == most && t < since) {
 				victim, since, most = c, t, n
 			}
 		}
-		if victim == nil {
+		if victim == nil && bodies {
 			return false
+		}
+		if victim == nil {
+			bodies = true
+			continue
 		}
 		if victim.waits.CompareAndSwap(since, 0) {
 			victim.work()

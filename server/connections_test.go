@@ -110,7 +110,7 @@ func TestConnectionsWithoutARequestMakeRoom(t *testing.T) {
 						w.answer(201)
 					}
 				}
-				time.Sleep(6 * time.Second)
+				time.Sleep(200 * time.Millisecond)
 				synctest.Wait()
 				var honest []*wire
 				for _, asked := range []string{"GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n", request("POST", "/v1/lease", wait20), request("POST", "/v1/lease", wait20)} {
@@ -134,6 +134,27 @@ func TestConnectionsWithoutARequestMakeRoom(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A connection whose client sends a body makes room after those that have asked nothing.
+func TestBodiesMakeRoomLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serveConfig(t, &server.Config{MaxConnections: 2})
+		defer s.end()
+		whole := request("POST", "/v1/queues/q/messages", `{}`)
+		sends := s.wire()
+		defer sends.Close()
+		sends.say(whole[:len(whole)-1])
+		time.Sleep(time.Second)
+		silent := s.wire()
+		defer silent.Close()
+		time.Sleep(time.Second)
+		honest := s.wire()
+		defer honest.Close()
+		silent.ended()
+		sends.say(whole[len(whole)-1:])
+		sends.answer(201)
+	})
 }
 
 // from is a connection as from another address.

@@ -68,6 +68,7 @@ type tuning struct {
 	whole   int   // bytes up to which what is read is not worth to be cut
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
+	group   int   // see run.Config.GroupWords
 	fanIn   int   // runs of about one size that are merged
 	merged  int   // entries that they have together at most
 	openers int   // runs that are opened at the same time

@@ -26,6 +26,7 @@ type Tune struct {
 	Whole        int   // bytes up to which what an atomic push reads is not cut
 	EntryBytes   int   // that an entry of the log may have
 	BlockBytes   int   // of runs
+	GroupWords   int   // of runs; as run.Config has it
 	MergeRuns    int   // of about one size are merged
 	Merged       int   // entries that they have together at most
 	Openers      int   // runs that are opened at the same time; 0: 1, so that one call of the disk follows another
@@ -64,7 +65,7 @@ func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes,
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes, group: t.GroupWords,
 		fanIn: t.MergeRuns, merged: t.Merged, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {

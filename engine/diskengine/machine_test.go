@@ -1,7 +1,10 @@
 package diskengine_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"runtime"
@@ -29,6 +32,7 @@ type machine struct {
 	left   int // calls of the disk until the fault strikes; 0: it does not
 	fault  error
 	struck bool
+	leave  context.CancelFunc // of the call under way
 
 	// The power may go before each every-th call that changes the disk; 0: it does not.
 	every, changes int
@@ -37,6 +41,7 @@ type machine struct {
 	exact bool // nothing is done by itself, and all is drawn by the seed
 	tape  *tape
 
+	dir       string // ""; data
 	opened    map[string]int
 	killed    bool        // the disk was left by a process that was killed, and did what it was asked to
 	still     atomic.Bool // nothing is flushed or merged by itself
@@ -44,8 +49,11 @@ type machine struct {
 	meanwhile func(where string) // while a chore is under way
 }
 
-// errPower is the fault that takes the power away.
-var errPower = errors.New("the power goes")
+// errPower is the fault that takes the power away, errLeft the one by which the caller leaves.
+var (
+	errPower = errors.New("the power goes")
+	errLeft  = errors.New("the caller leaves")
+)
 
 func (m *machine) open(t *testing.T) *diskengine.Engine {
 	t.Helper()
@@ -63,7 +71,7 @@ func (m *machine) tryOpen() (*diskengine.Engine, error) {
 	if m.exact {
 		tune.Still, tune.Random = true, m.random
 	}
-	return diskengine.OpenOn(m.disk, "data", &diskengine.Config{Now: m.clock.Now, Logger: quiet, RetryFor: m.retry, MinFreeBytes: -1}, tune)
+	return diskengine.OpenOn(m.disk, cmp.Or(m.dir, "data"), &diskengine.Config{Now: m.clock.Now, Logger: quiet, RetryFor: m.retry, MinFreeBytes: -1}, tune)
 }
 
 // random fills b.
@@ -98,6 +106,10 @@ func (m *machine) hook(c disktest.Call) error {
 			if m.fault == errPower {
 				m.disk.Halt()
 				return disktest.ErrOff
+			}
+			if m.fault == errLeft {
+				m.leave()
+				return nil
 			}
 			if short := (*disktest.Short)(nil); errors.As(m.fault, &short) {
 				return &disktest.Short{Bytes: m.rng.IntN(1 + c.Len), Err: short.Err}
@@ -156,6 +168,9 @@ func (m *machine) after(power bool) {
 	}
 }
 
+// mostReady is more than are ever ready in a queue of a random history: among so many the order is exact.
+const mostReady = 200
+
 // machines are those of the engines of a harness.
 type machines struct {
 	clock   *enginetest.Clock
@@ -179,9 +194,9 @@ func (ms *machines) machine() *machine {
 		cfg.Sector = 4096
 	}
 	ms.tape = newTape()
-	ahead := -1 // a push in the midst of a flush would wait for it, and one is told of a flush that failed
+	ahead, window := -1, int64(0) // a push in the midst of a flush would wait for it, and one is told of a flush that failed
 	if ms.free {
-		ahead = 0
+		ahead, window = 0, []int64{64 << 10, 0}[rng.IntN(2)]
 	}
 	return &machine{
 		clock: ms.clock, rng: rng, disk: disktest.New(&cfg), every: ms.every, retry: -1, exact: ms.exact(), tape: ms.tape,
@@ -190,16 +205,20 @@ func (ms *machines) machine() *machine {
 			SpanBytes:    []int64{1 << 10, 4 << 10, 16 << 10, 1 << 20}[rng.IntN(4)],
 			BlockBytes:   []int{512, 1024, 4096}[rng.IntN(3)],
 			MergeRuns:    2 + rng.IntN(4),
+			GroupWords:   []int{1, 2, 0}[rng.IntN(3)],
+			NearBytes:    []int64{1, 2 << 10, 0}[rng.IntN(3)],
+			Ready:        []int{mostReady, 0}[rng.IntN(2)],
 			OnHeap:       rng.IntN(2) == 0,
 			AheadSpans:   ahead,
-			Whole:        int(ms.seed / 18 % 2),
+			WindowBytes:  window,
+			Whole:        int(ms.seed / 27 % 2),
 		},
 	}
 }
 
 // exact reports whether the history of the seed is the same each time it is played: nothing is done
 // by itself then. In the others the background goes on as it comes.
-func (ms *machines) exact() bool { return !ms.free && ms.seed/6%3 != 1 }
+func (ms *machines) exact() bool { return !ms.free && ms.seed/9%3 != 1 }
 
 func (ms *machines) open(t *testing.T, m *machine) engine.Engine {
 	e := m.open(t)
@@ -270,6 +289,103 @@ func (ms *machines) fault(name string, err error) enginetest.Fault {
 			return ms.open(t, m)
 		},
 	}
+}
+
+// leaving is the fault by which a caller leaves in the midst of his call.
+func (ms *machines) leaving() enginetest.Fault {
+	f := ms.fault("the caller leaves", errLeft)
+	f.Caller = func(e engine.Engine, ctx context.Context) context.Context {
+		m := ms.of(e)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		ctx, m.leave = context.WithCancel(ctx)
+		return ctx
+	}
+	return f
+}
+
+// scarcity is the fault by which there is little space while a step is played.
+func (ms *machines) scarcity() enginetest.Fault {
+	f := ms.fault("little space", nil)
+	f.Arm = func(e engine.Engine, n int) {
+		d := ms.of(e).disk
+		d.SetSpace(d.Used() + int64(n-1)<<9)
+	}
+	f.Disarm = func(e engine.Engine) bool {
+		ms.of(e).disk.SetSpace(0)
+		return true
+	}
+	return f
+}
+
+// backUp takes a backup, and holds what is restored of it against what there was, unless that has changed meanwhile
+// or a fault may strike.
+func (ms *machines) backUp(e *diskengine.Engine, ctx context.Context) error {
+	m := ms.of(e)
+	m.mu.Lock()
+	quiet := m.left == 0 && !m.struck
+	m.mu.Unlock()
+	if !quiet {
+		_, err := e.Backup(ctx, "backup")
+		return err
+	}
+	was, waits, err := present(ctx, e)
+	if err != nil {
+		return err
+	}
+	if _, err := e.Backup(ctx, "backup"); err != nil {
+		return err
+	}
+	is, _, err := present(ctx, e)
+	if err != nil || !maps.Equal(was, is) {
+		return err
+	}
+	other := &machine{clock: m.clock, tune: m.tune, disk: m.disk.Kill(), retry: -1, exact: m.exact, rng: rand.New(rand.NewPCG(ms.seed, 9)), tape: newTape(), dir: "restored"}
+	if _, err := diskengine.RestoreOn(ctx, other.disk, "backup", other.dir); err != nil {
+		return err
+	}
+	again, err := other.tryOpen()
+	if err != nil {
+		return err
+	}
+	has, _, err := present(ctx, again)
+	for x := range has {
+		if !was[x] {
+			err = errors.Join(err, fmt.Errorf("the backup holds %s, which was not there", x))
+		}
+	}
+	for x := range waits {
+		if !has[x] {
+			err = errors.Join(err, fmt.Errorf("the backup lacks %s", x))
+		}
+	}
+	return errors.Join(err, again.Sound(), again.Close())
+}
+
+// present is who is there, and who of them waits.
+func present(ctx context.Context, e *diskengine.Engine) (all, waits map[string]bool, err error) {
+	all, waits = map[string]bool{}, map[string]bool{}
+	queues, _, err := e.Queues(ctx, "", 100)
+	for _, q := range queues {
+		for s := engine.Scheduled; s <= engine.Dead && err == nil; s++ {
+			for l := (engine.ListQuery{Queue: q.Queue, State: s, Limit: 1000}); ; {
+				var page engine.Page
+				if page, err = e.List(ctx, l); err != nil {
+					break
+				}
+				for _, i := range page.Messages {
+					x := fmt.Sprint(i.Queue, " ", i.ID, " ", i.Key)
+					if all[x] = true; s == engine.Scheduled || s == engine.Ready {
+						waits[x] = true
+					}
+				}
+				if l.After = page.Next; l.After == "" {
+					break
+				}
+			}
+		}
+	}
+	return all, waits, err
 }
 
 // losses are what was left at each instant at which the power might have gone.

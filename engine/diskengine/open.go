@@ -260,7 +260,7 @@ func (e *Engine) logConfig() *wal.Config {
 }
 
 func (e *Engine) runConfig() *run.Config {
-	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, Salt: e.salt}
+	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, GroupWords: e.cfg.tune.group, Salt: e.salt}
 }
 
 // openRuns opens the runs that count, some beside one another, with who has died in them, and removes

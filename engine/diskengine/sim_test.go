@@ -64,11 +64,13 @@ func simulation() (enginetest.Harness, *machines) {
 		Faults: []enginetest.Fault{
 			ms.fault("the power goes", errPower), ms.fault("EIO", syscall.EIO), ms.fault("ENOSPC", syscall.ENOSPC),
 			ms.fault("EMFILE", syscall.EMFILE), ms.fault("a short write", &disktest.Short{Err: syscall.EIO}),
+			ms.fault("a call is carried out and fails", &disktest.Late{Err: syscall.EIO}), ms.leaving(), ms.scarcity(),
 		},
 		Chores: []enginetest.Chore{
 			chore("seal", (*diskengine.Engine).Seal),
 			still("flush", (*diskengine.Engine).Flush, (*diskengine.Engine).FlushStill),
 			still("merge", (*diskengine.Engine).Merge, (*diskengine.Engine).MergeStill),
+			chore("backup", ms.backUp),
 			still("tidy", func(e *diskengine.Engine, _ context.Context) error { return e.Tidy() }, (*diskengine.Engine).TidyStill),
 		},
 	}
@@ -99,7 +101,7 @@ func TestSimulation(t *testing.T) {
 	for name, size := range map[string]struct{ steps, keys, histories int }{"small": {250, 4, 24}, "large": {large, 40, 6}} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := simulation()
-			h.Steps, h.Keys, h.Histories = size.steps, size.keys, size.histories
+			h.Steps, h.Keys, h.Histories, h.Queues = size.steps, size.keys, size.histories, 5
 			enginetest.Simulate(t, h, d)
 		})
 	}

@@ -60,8 +60,8 @@ func (p *player) lose(x *modelMessage) {
 	x.token = newToken(x.ID)
 }
 
-// back sets the clock back, where that makes what was ready wait again and nothing else: what an
-// engine has met of all else by then is not taken back.
+// back sets the clock back, where that makes what was ready wait again and nothing else, also beside leases
+// that hold: what an engine has met of all else by then is not taken back.
 func (p *player) back(d time.Duration) {
 	if p.clock == nil {
 		return
@@ -70,7 +70,9 @@ func (p *player) back(d time.Duration) {
 	then := p.now.Add(-d)
 	past := func(t time.Time) bool { return !t.IsZero() && t.After(then) }
 	for _, x := range p.m.msgs {
-		if x.State == engine.Leased || x.State == engine.Dead && p.m.settings[x.Queue].DeadKeep > 0 || past(x.Created) && x.ExpireAfter > 0 {
+		s := x.situation(p.now)
+		over := s == lapsed || s == spent
+		if over && past(x.Deadline) || (s == dead || s == spent) && p.m.settings[x.Queue].DeadKeep > 0 || past(x.Created) && x.ExpireAfter > 0 {
 			return
 		}
 	}
@@ -119,7 +121,7 @@ func (p *player) crashed(m *Model) {
 		case got.Attempt < x.Attempt:
 			p.lose(x)
 			x.wait()
-			x.Attempt, x.Died, x.vague = got.Attempt, time.Time{}, true
+			x.Attempt, x.Died, x.vague, x.unsure = got.Attempt, time.Time{}, true, true
 			lost = true
 		}
 	}
@@ -154,7 +156,7 @@ func (p *player) undropped(m *Model, x *modelMessage, lost, lasts bool) bool {
 			return false
 		}
 		y.wait()
-		y.Attempt, y.Died, y.vague = got.Attempt, time.Time{}, true
+		y.Attempt, y.Died, y.vague, y.unsure = got.Attempt, time.Time{}, true, true
 	case !errors.Is(err, engine.ErrNotFound) || x.Expires.IsZero() || !p.now.After(x.Expires):
 		return false
 	default: // it may have passed its expiry instead

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"maps"
@@ -23,6 +24,10 @@ type Fault struct {
 
 	// Most is the largest n worth trying; 0: 8.
 	Most int
+
+	// Caller, if not nil, is the context in which a call is made while the fault may strike: it may
+	// end in the midst of the call.
+	Caller func(e engine.Engine, ctx context.Context) context.Context
 
 	// Harmless says that a call which fails by it has changed nothing. Otherwise
 	// it may as well have happened, whole.

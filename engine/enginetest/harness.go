@@ -72,8 +72,9 @@ type Harness struct {
 	Last func(e engine.Engine) string
 
 	// Steps is how many steps a random history has; 0: 250. Keys is how many keys they
-	// use; 0: 4.
-	Steps, Keys int
+	// use; 0: 4. Queues is how many queues there are at most, of which each history draws two
+	// or more; 0: 2.
+	Steps, Keys, Queues int
 
 	// Histories is how many random histories are run; 0: 20. With the environment
 	// variable TARRY_TEST_THOROUGH=1 it is four times as many.

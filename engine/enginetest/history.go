@@ -127,6 +127,9 @@ func (b *bed) play(seed uint64, steps []step, start time.Time, fault *Fault) *pl
 	}
 	p := newPlayer(b, start)
 	p.fault = fault
+	for n := 2 + seed/7%uint64(max(1, b.h.Queues-1)); uint64(len(p.queues)) < n; {
+		p.queues = append(p.queues, b.queueName(fmt.Sprint("t-", len(p.queues)+1)))
+	}
 	defer func() {
 		if p.problem != "" && b.h.Last != nil {
 			p.last = b.h.Last(p.e)

@@ -34,6 +34,10 @@ type Model struct {
 	// of the call by max_pending, as it may where there is room for so many more and as many have
 	// expired that it may not have met.
 	refused func(i int, queue string, room int64) bool
+
+	// granted, when not nil, is what the engine it is compared with has answered to the lease
+	// under way: that tells what the model does not know of unsure messages.
+	granted *engine.Grant
 }
 
 // contents is what a model holds.
@@ -89,6 +93,8 @@ type modelMessage struct {
 	extended bool
 	// vague: the contract leaves open whether LastError is still an older reason.
 	vague bool
+	// unsure: a crash has lost its last lease, so whether the one before it had lapsed is left open.
+	unsure bool
 }
 
 // forGood marks a pause without an end.
@@ -230,7 +236,7 @@ func (x *modelMessage) setDue(due time.Time) {
 
 // wait makes x a message that waits for its due time, under no lease.
 func (x *modelMessage) wait() {
-	x.State, x.token, x.Deadline = engine.Scheduled, "", time.Time{}
+	x.State, x.token, x.Deadline, x.unsure = engine.Scheduled, "", time.Time{}, false
 }
 
 func (x *modelMessage) die(now time.Time, reason string) {

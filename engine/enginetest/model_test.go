@@ -35,8 +35,8 @@ func (m *Model) reopened() *Model {
 		switch over := x.State == engine.Leased && !x.remote; {
 		case over && x.Attempt >= x.MaxAttempts:
 			x.die(m.now(), engine.Lapsed)
-		case over:
-			x.wait()
+		case over && m.now().Before(x.Deadline):
+			x.Deadline = instant(m.now().UnixMilli())
 		}
 	}
 	return again

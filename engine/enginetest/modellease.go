@@ -23,12 +23,13 @@ func (m *Model) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, e
 	defer m.mu.Unlock()
 	g := engine.Grant{Now: now, Queues: make([]engine.Granted, len(wants))}
 	for i, w := range wants {
-		g.Queues[i] = m.lease(w, now)
+		g.Queues[i] = m.lease(i, w, now)
 	}
 	return g, nil
 }
 
-func (m *Model) lease(w engine.Want, now time.Time) engine.Granted {
+// lease answers the n-th want of a call.
+func (m *Model) lease(n int, w engine.Want, now time.Time) engine.Granted {
 	g := engine.Granted{Expired: len(m.expired[w.Queue])}
 	delete(m.expired, w.Queue)
 	var due []*modelMessage
@@ -60,11 +61,11 @@ func (m *Model) lease(w engine.Want, now time.Time) engine.Granted {
 		if g.Held = i == min(places, tokens); g.Held {
 			break
 		}
-		alone := i > 0 && (lone || x.alone(now))
-		if g.More = i == w.Max || bytes >= engine.AnswerBytes || alone; g.More {
+		alone := m.alone(n, x, now)
+		if g.More = i == w.Max || bytes >= engine.AnswerBytes || i > 0 && (lone || alone); g.More {
 			break
 		}
-		lone = x.alone(now)
+		lone = alone
 		g.Messages = append(g.Messages, x.lease(w, now))
 		bytes += len(x.Body)
 	}
@@ -104,7 +105,7 @@ func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 	if ttr == 0 {
 		ttr = x.TTR
 	}
-	x.State, x.token, x.remote, x.extended, x.Died = engine.Leased, newToken(x.ID), w.Remote, false, time.Time{}
+	x.State, x.token, x.remote, x.extended, x.unsure, x.Died = engine.Leased, newToken(x.ID), w.Remote, false, false, time.Time{}
 	x.hold(ttr, now)
 	return engine.Lease{Info: x.info(now), Token: x.token}
 }
@@ -114,9 +115,17 @@ func (x *modelMessage) hold(ttr time.Duration, now time.Time) {
 	x.Deadline = instant(engine.When{In: ttr + x.Spread(x.ID, x.Attempt)}.Resolve(now))
 }
 
-// alone reports whether x, which is ready or lapsed, is granted by itself.
-func (x *modelMessage) alone(now time.Time) bool {
-	return x.situation(now) == lapsed && x.Alone(x.Attempt)
+// alone reports whether x, which is ready or lapsed, is granted by itself to the n-th want of a
+// call. One that is unsure is, unless the engine has granted others beside it.
+func (m *Model) alone(n int, x *modelMessage, now time.Time) bool {
+	if !x.Alone(x.Attempt) {
+		return false
+	}
+	if x.unsure && m.granted != nil {
+		got := leaseIDs(m.granted.Queues[n].Messages)
+		return len(got) < 2 || !slices.Contains(got, x.ID)
+	}
+	return x.situation(now) == lapsed
 }
 
 // Claim leases one message if it is due.

@@ -17,6 +17,7 @@ import (
 type player struct {
 	b       *bed
 	ctx     context.Context
+	caller  context.Context // of the calls of the engine: ctx, or what ends in the midst of one
 	e       engine.Engine
 	caps    engine.Capabilities
 	m       *Model
@@ -61,6 +62,7 @@ func newPlayer(b *bed, start time.Time) *player {
 		queues: []string{b.queueName("t-1"), b.queueName("t-2")}, queueOf: map[engine.ID]string{}, swept: map[engine.ID]bool{},
 		revision: map[string]string{}, older: map[string]string{}, rated: map[string]engine.Settings{},
 	}
+	p.caller = p.ctx
 	p.caps = p.e.Capabilities()
 	p.m = NewModel(func() time.Time { return p.now })
 	p.tick()
@@ -207,17 +209,11 @@ func (p *player) message(n []uint32) engine.Message {
 	if s.Defaults.TTR > 0 && n[6]>>17%2 == 0 {
 		m.TTR = 0
 	}
-	if !p.isolates() {
-		m.Isolate = new(false)
+	if p.caps.Shares {
+		m.Isolate = new(false) // each part of a queue grants by itself what is granted alone
 	}
 	m.Terms = p.b.able(m.Terms)
 	return m
-}
-
-// isolates reports whether it is known what is granted alone: each part of a queue does so by itself,
-// and whether a message has lapsed before a crash is left open.
-func (p *player) isolates() bool {
-	return !p.caps.Shares && p.fault == nil && p.b.h.Crash == nil && p.b.h.Losses == nil
 }
 
 // play applies one step.

@@ -17,7 +17,7 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 	if atomic {
 		push, model = p.e.(engine.AtomicPusher).PushAtomic, p.m.PushAtomic
 	}
-	got, err := push(p.ctx, msgs)
+	got, err := push(p.caller, msgs)
 	if p.fault != nil && p.fault.Anywhere {
 		msgs, got = withoutFailed(msgs, got)
 	}
@@ -70,8 +70,12 @@ func withoutFailed(msgs []engine.Message, got []engine.PushResult) (asked []engi
 
 func (p *player) lease(wants []engine.Want) {
 	p.logf("lease %+v", wants)
-	got, err := p.e.Lease(p.ctx, wants)
+	got, err := p.e.Lease(p.caller, wants)
+	if len(got.Queues) == len(wants) {
+		p.m.granted = &got
+	}
 	want, _ := p.m.Lease(p.ctx, wants)
+	p.m.granted = nil
 	p.hear(err)
 	for _, g := range got.Queues {
 		p.hear(g.Err)
@@ -147,7 +151,7 @@ func (p *player) settle(n []uint32) {
 		s.Token = l.model
 		model = append(model, s)
 	}
-	got, err := p.e.Settle(p.ctx, to)
+	got, err := p.e.Settle(p.caller, to)
 	want, _ := p.m.Settle(p.ctx, model)
 	p.hear(err)
 	for _, g := range got {
@@ -178,7 +182,7 @@ func (p *player) claim(ref engine.Ref, want engine.Want) {
 		return // whether the pause or the message is the reason is left open
 	}
 	p.logf("claim %+v for %v", ref, want.TTR)
-	got, err := p.e.(engine.Claimer).Claim(p.ctx, ref, want)
+	got, err := p.e.(engine.Claimer).Claim(p.caller, ref, want)
 	model, wantErr := p.m.Claim(p.ctx, ref, want)
 	if p.agree("claim", err, wantErr) {
 		p.compare("claimed", got.Info, model.Info)
@@ -200,7 +204,7 @@ func (p *player) cancel(ref engine.Ref) {
 		return
 	}
 	p.logf("cancel %+v", ref)
-	got, err := p.e.Cancel(p.ctx, []engine.Ref{ref})
+	got, err := p.e.Cancel(p.caller, []engine.Ref{ref})
 	want, _ := p.m.Cancel(p.ctx, []engine.Ref{ref})
 	p.hear(err)
 	if err != nil || len(got) != 1 {
@@ -215,7 +219,7 @@ func (p *player) reschedule(ref engine.Ref, due engine.When) {
 		return
 	}
 	p.logf("reschedule %+v to %v", ref, due)
-	got, err := p.e.Reschedule(p.ctx, ref, due)
+	got, err := p.e.Reschedule(p.caller, ref, due)
 	want, wantErr := p.m.Reschedule(p.ctx, ref, due)
 	if p.agree("reschedule", err, wantErr) {
 		got.Body = want.Body // may be missing
@@ -225,7 +229,7 @@ func (p *player) reschedule(ref engine.Ref, due engine.When) {
 
 func (p *player) get(ref engine.Ref) {
 	p.logf("get %+v", ref)
-	got, err := p.e.Get(p.ctx, ref)
+	got, err := p.e.Get(p.caller, ref)
 	want, wantErr := p.m.Get(p.ctx, ref)
 	anyDead := ref.ID == 0 && p.doubtful(ref) && got.State == engine.Dead && want.State == engine.Dead
 	if p.agree("get", err, wantErr) && !anyDead {
@@ -257,7 +261,7 @@ func (p *player) list(q engine.ListQuery) {
 	ghosts := p.ghosts(q.Queue)
 	var got []engine.Info
 	for {
-		page, err := l.List(p.ctx, q)
+		page, err := l.List(p.caller, q)
 		p.hear(err)
 		if err != nil || len(page.Messages) > q.Limit || len(got) > endless {
 			p.failf("list: %v, %d on a page", err, len(page.Messages))
@@ -291,7 +295,7 @@ func (p *player) count(queue string) {
 		return
 	}
 	p.logf("count %s", queue)
-	got, err := c.Queue(p.ctx, queue)
+	got, err := c.Queue(p.caller, queue)
 	want, _ := p.m.Queue(p.ctx, queue)
 	p.hear(err)
 	ghosts, unmet := int64(len(p.ghosts(queue))), p.m.slack(queue)
@@ -311,7 +315,7 @@ func (p *player) forecast(queue string, step time.Duration) {
 		return
 	}
 	p.logf("forecast %s by %v", queue, step)
-	got, err := f.Forecast(p.ctx, queue, step, 100*step)
+	got, err := f.Forecast(p.caller, queue, step, 100*step)
 	want, _ := p.m.Forecast(p.ctx, queue, step, 100*step)
 	p.hear(err)
 	if err != nil || len(got.Buckets) != len(want.Buckets) {
@@ -335,14 +339,14 @@ func (p *player) pause(queue string, d time.Duration) {
 	}
 	if e, ok := p.e.(engine.Pauser); ok && p.caps.Pause {
 		p.logf("pause %s for %v", queue, d)
-		p.agree("pause", e.Pause(p.ctx, queue, d), p.m.Pause(p.ctx, queue, d))
+		p.agree("pause", e.Pause(p.caller, queue, d), p.m.Pause(p.ctx, queue, d))
 	}
 }
 
 func (p *player) resume(queue string) {
 	if e, ok := p.e.(engine.Pauser); ok && p.caps.Pause {
 		p.logf("resume %s", queue)
-		p.agree("resume", e.Resume(p.ctx, queue), p.m.Resume(p.ctx, queue))
+		p.agree("resume", e.Resume(p.caller, queue), p.m.Resume(p.ctx, queue))
 	}
 }
 
@@ -364,7 +368,7 @@ func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 	p.purged = queue
 	purged := func() { want, wantErr = p.m.Purge(p.ctx, queue, also) }
 	err := p.meanwhile("purge", n, func() (err error) {
-		got, err = e.Purge(p.ctx, queue, also)
+		got, err = e.Purge(p.caller, queue, also)
 		return err
 	}, func() { once.Do(purged) })
 	once.Do(purged)
@@ -390,7 +394,7 @@ func (p *player) redrive(queue string, n []uint32) {
 		ids = append(ids, pick(p.ids, n[2]), ids[0])
 	}
 	p.logf("redrive %s, ids %v", queue, ids)
-	got, err := e.Redrive(p.ctx, queue, ids, 0)
+	got, err := e.Redrive(p.caller, queue, ids, 0)
 	want, wantErr := p.m.Redrive(p.ctx, queue, ids, 0)
 	if p.agree("redrive", err, wantErr) && got != want {
 		p.failf("redrive: %+v, want %+v", got, want)

@@ -67,7 +67,7 @@ func (p *player) configure(queue string, n []uint32) {
 		}
 	}
 	p.logf("configure %s at revision %q: %+v", queue, of, s)
-	revision, err := c.Configure(p.ctx, queue, s, of)
+	revision, err := c.Configure(p.caller, queue, s, of)
 	_, wantErr := p.m.Configure(p.ctx, queue, s, modelOf)
 	if p.agree("configure", err, wantErr) {
 		if revision == "" || revision == p.revision[queue] {
@@ -89,7 +89,7 @@ func (p *player) settings(queue string) {
 		return
 	}
 	p.logf("settings of %s", queue)
-	got, revision, err := c.Settings(p.ctx, queue)
+	got, revision, err := c.Settings(p.caller, queue)
 	want, _, wantErr := p.m.Settings(p.ctx, queue)
 	if !p.agree("settings", err, wantErr) {
 		return

@@ -68,6 +68,9 @@ func (p *player) shake(s step) {
 		p.logf("%s, the %d. time", p.fault.Name, n)
 		p.armed = true
 		p.fault.Arm(p.e, n)
+		if p.fault.Caller != nil {
+			p.caller = p.fault.Caller(p.e, p.ctx)
+		}
 	}
 	p.guard(func() { p.call(s) })
 }
@@ -77,7 +80,7 @@ func (p *player) guard(do func()) {
 	p.failed = false
 	do()
 	if p.armed {
-		p.armed = false
+		p.armed, p.caller = false, p.ctx
 		if p.fault.Disarm(p.e) {
 			p.logf("(it happened)")
 			p.shaken = true
@@ -119,6 +122,7 @@ func (p *player) guard(do func()) {
 	if problems != "" {
 		p.failf("the call failed (%s) and left what is neither as before nor as after it:%s", failure, problems)
 	}
+	p.shaken = p.shaken && p.fault.Caller == nil // of a caller that has left nothing shows later
 }
 
 // reopenIfEnded opens the engine again where the fault has ended it.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"math/rand/v2"
 )
 
@@ -24,6 +25,9 @@ type Config struct {
 	// longer entry has one of its own. It may change from run to run. 0: 16 KiB; 512 bytes
 	// to 1 MiB.
 	BlockBytes int
+
+	// GroupWords is how many times 64 entries have a count of the living of their own. 0: 256.
+	GroupWords int
 
 	// SyncBytes is after how many bytes what was written so far is synced, so that the last
 	// sync is short for all who use the disk. It is asked for each slice. nil: 8 MiB.
@@ -49,16 +53,13 @@ func (c *Config) withDefaults() Config {
 	if c != nil {
 		d = *c
 	}
-	if d.BlockBytes == 0 {
-		d.BlockBytes = 16 << 10
-	}
+	d.BlockBytes = cmp.Or(d.BlockBytes, 16<<10)
+	d.GroupWords = cmp.Or(d.GroupWords, groupWords)
 	d.BlockBytes = min(maxBlock, max(minBlock, d.BlockBytes))
 	if d.SyncBytes == nil {
 		d.SyncBytes = func() int { return 8 << 20 }
 	}
-	if d.slice == 0 {
-		d.slice = outSlice
-	}
+	d.slice = cmp.Or(d.slice, outSlice)
 	if d.Plain == nil {
 		d.Plain = func() bool { return false }
 	}

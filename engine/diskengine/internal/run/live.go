@@ -5,27 +5,27 @@ import (
 	"sync/atomic"
 )
 
-const (
-	groupBits  = 1 << 14 // whose living are counted apart
-	groupWords = groupBits / 64
-)
+// groupWords is how many words of deaths have a count of their own, unless Config says otherwise.
+const groupWords = 1 << 14 / 64
 
 // Live tells which entries of a run are alive, by position: all at first, and who has died
 // stays dead. Its methods may be called from many goroutines; a count is exact when nobody is
 // killed meanwhile.
 type Live struct {
-	n    uint32
-	dead []uint64        // a bit for each, and for what is behind the last
-	left []atomic.Uint32 // alive in each group
+	n     uint32
+	dead  []uint64        // a bit for each, and for what is behind the last
+	group uint32          // words whose living are counted apart
+	left  []atomic.Uint32 // alive in each group
 }
 
-func newLive(n uint32) *Live {
-	l := &Live{n: n, dead: make([]uint64, (int(n)+63)/64), left: make([]atomic.Uint32, (int(n)+groupBits-1)/groupBits)}
+func newLive(n, group uint32) *Live {
+	bits := int(64 * group)
+	l := &Live{n: n, dead: make([]uint64, (int(n)+63)/64), group: group, left: make([]atomic.Uint32, (int(n)+bits-1)/bits)}
 	if tail := n % 64; tail != 0 {
 		l.dead[n/64] = ^uint64(0) << tail
 	}
 	for g := range l.left {
-		l.left[g].Store(min(groupBits, n-uint32(g)*groupBits))
+		l.left[g].Store(min(64*group, n-uint32(g)*64*group))
 	}
 	return l
 }
@@ -55,7 +55,7 @@ func (l *Live) KillRange(from, to uint32) (n int) {
 func (l *Live) kill(i uint32, mask uint64) int {
 	n := bits.OnesCount64(mask &^ atomic.OrUint64(&l.dead[i], mask))
 	if n > 0 {
-		l.left[i/groupWords].Add(-uint32(n))
+		l.left[i/l.group].Add(-uint32(n))
 	}
 	return n
 }
@@ -71,10 +71,11 @@ func mask(from, to uint32) uint64 {
 
 // Count is how many in [from, to) are alive.
 func (l *Live) Count(from, to uint32) (n int) {
+	group := 64 * l.group
 	for to = min(to, l.n); from < to; {
-		if from%groupBits == 0 && from+groupBits <= to {
-			n += int(l.left[from/groupBits].Load())
-			from += groupBits
+		if from%group == 0 && from+group <= to {
+			n += int(l.left[from/group].Load())
+			from += group
 			continue
 		}
 		n += bits.OnesCount64(^l.word(from/64) & mask(from, to))
@@ -85,9 +86,10 @@ func (l *Live) Count(from, to uint32) (n int) {
 
 // Next returns the first in [from, to) that is alive.
 func (l *Live) Next(from, to uint32) (pos uint32, ok bool) {
+	group := 64 * l.group
 	for to = min(to, l.n); from < to; {
-		if from%groupBits == 0 && l.left[from/groupBits].Load() == 0 {
-			from += groupBits
+		if from%group == 0 && l.left[from/group].Load() == 0 {
+			from += group
 			continue
 		}
 		if w := ^l.word(from/64) & mask(from, to); w != 0 {
@@ -100,9 +102,10 @@ func (l *Live) Next(from, to uint32) (pos uint32, ok bool) {
 
 // Prev returns the last in [from, to) that is alive.
 func (l *Live) Prev(from, to uint32) (pos uint32, ok bool) {
+	group := 64 * l.group
 	for to = min(to, l.n); from < to; {
-		if to%groupBits == 0 && l.left[to/groupBits-1].Load() == 0 {
-			to -= groupBits
+		if to%group == 0 && l.left[to/group-1].Load() == 0 {
+			to -= group
 			continue
 		}
 		start := (to - 1) / 64 * 64

@@ -124,7 +124,7 @@ func (r *Run) RestoreLive(b []byte) (rest []byte, err error) {
 
 // decodeLive reads the chunks of n entries.
 func decodeLive(b []byte, n uint32) (*Live, bool) {
-	l := newLive(n)
+	l := newLive(n, groupWords)
 	for from := uint32(0); from < n; from += liveChunk {
 		to := min(n, from+liveChunk)
 		if len(b) == 0 {

@@ -11,8 +11,12 @@ import (
 	"pgregory.net/rapid"
 )
 
+const groupBits = 64 * groupWords
+
 // bare is a run of which there is no file.
-func bare(n uint32) *Run { return &Run{Live: newLive(n), name: "bare", number: 3, seed: 11} }
+func bare(n uint32) *Run {
+	return &Run{Live: newLive(n, groupWords), name: "bare", number: 3, seed: 11}
+}
 
 // TestLiveAgainstModel kills by ones and ranges over many groups, asks, saves and restores.
 func TestLiveAgainstModel(t *testing.T) {
@@ -92,7 +96,7 @@ func check(t failer, l *Live, dead []bool, from, to int) {
 // TestKillsSideBySide are counted once each.
 func TestKillsSideBySide(t *testing.T) {
 	const n = 3 * groupBits
-	l := newLive(n)
+	l := newLive(n, groupWords)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	total := 0

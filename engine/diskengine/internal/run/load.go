@@ -3,7 +3,7 @@ package run
 import "github.com/parquet-go/parquet-go/bloom"
 
 // load reads what is needed in memory.
-func (r *Run) load(store uint64) error {
+func (r *Run) load(store uint64, group uint32) error {
 	size, err := r.file.Size()
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (r *Run) load(store uint64) error {
 		return r.damage(at, reason)
 	}
 	r.footer = f
-	r.Live = newLive(uint32(f.entries))
+	r.Live = newLive(uint32(f.entries), group)
 	r.keys = index{layout: f.layout(kindKeys), kind: kindKeys, off: f.part(kindKeys).off, items: f.keys}
 	r.ids = index{layout: f.layout(kindIDs), kind: kindIDs, off: f.part(kindIDs).off, items: f.entries}
 	if err := r.loadBlocks(); err != nil {

@@ -158,7 +158,7 @@ func (m *Merged) Locate(i int, pos uint32) (now uint32, ok bool) {
 }
 
 // CatchUp kills in the new run who has died in the sources since, and returns how many. It looks only at the groups
-// of 16,384 entries in which somebody died since the last call, and there only at those that it has not taken over.
+// of entries in which somebody died since the last call, and there only at those that it has not taken over.
 func (m *Merged) CatchUp() (n int) {
 	for i := range m.sources {
 		s := &m.sources[i]
@@ -168,8 +168,8 @@ func (m *Merged) CatchUp() (n int) {
 				continue
 			}
 			s.seen[g] = left
-			from := g * groupWords
-			for w := from; w < min(from+groupWords, len(s.live.dead)); w++ {
+			from, words := g*int(s.live.group), int(s.live.group)
+			for w := from; w < min(from+words, len(s.live.dead)); w++ {
 				died := s.live.word(uint32(w)) & s.copied.words[w] &^ s.told[w]
 				for s.told[w] |= died; died != 0; died &= died - 1 {
 					pos, _ := m.Locate(i, uint32(w*64+bits.TrailingZeros64(died)))

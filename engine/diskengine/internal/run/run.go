@@ -59,7 +59,7 @@ func open(fs disk.FS, dir string, number uint64, cfg *Config, room filter) (*Run
 	}
 	r.file = file
 	r.refs.Store(1)
-	if err := r.load(d.ID); err != nil {
+	if err := r.load(d.ID, uint32(d.GroupWords)); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return r, nil

@@ -152,7 +152,7 @@ func (s *Salvaged) read(size int64, entries uint32) error {
 	} else if !errors.As(err, &damage) {
 		return err
 	}
-	s.Live = newLive(entries)
+	s.Live = newLive(entries, groupWords)
 	known := err == nil
 	s.keys, s.ids = index{layout: s.footer.layout(kindKeys), kind: kindKeys}, index{layout: s.footer.layout(kindIDs), kind: kindIDs}
 	if known {

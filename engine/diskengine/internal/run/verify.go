@@ -140,7 +140,7 @@ func (v *verifier) index(x *index) (err error) {
 		return ErrClosed
 	}
 	defer func() { err = firstOf(err, r.release()) }()
-	next, led, last := r.items(x), newLive(r.n), item{}
+	next, led, last := r.items(x), newLive(r.n, groupWords), item{}
 	for k := uint64(0); ; k++ {
 		i, ok, err := next()
 		if err != nil || !ok {

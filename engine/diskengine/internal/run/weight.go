@@ -15,7 +15,7 @@ type weight struct {
 }
 
 // Weight is about how many bytes of the file are there for entries that are alive: of each block as
-// large a share as of its entries, and of the indexes as of all. It looks only at the groups of 16,384
+// large a share as of its entries, and of the indexes as of all. It looks only at the groups of
 // entries in which somebody died since the last call.
 func (r *Run) Weight() int64 {
 	w := &r.weight
@@ -31,7 +31,8 @@ func (r *Run) Weight() int64 {
 		if now == w.seen[g] {
 			continue
 		}
-		bytes := r.weigh(uint32(g)*groupBits, min(r.n, uint32(g+1)*groupBits))
+		group := 64 * r.group
+		bytes := r.weigh(uint32(g)*group, min(r.n, uint32(g+1)*group))
 		w.bytes += bytes - w.groups[g]
 		w.seen[g], w.groups[g] = now, bytes
 	}

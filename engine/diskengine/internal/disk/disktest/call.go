@@ -58,6 +58,21 @@ func (s *Short) Error() string { return s.Err.Error() }
 // Unwrap returns the cause.
 func (s *Short) Unwrap() error { return s.Err }
 
+// Late is an error with which a call is carried out all the same, as where its answer is lost on the way.
+type Late struct{ Err error }
+
+// Error implements error.
+func (l *Late) Error() string { return l.Err.Error() }
+
+// Unwrap returns the cause.
+func (l *Late) Unwrap() error { return l.Err }
+
+// late reports whether a call is carried out though it fails.
+func late(err error) bool {
+	var l *Late
+	return errors.As(err, &l)
+}
+
 // ErrOff is the error of every call after Halt.
 var ErrOff = errors.New("the simulated disk is off")
 

@@ -1,6 +1,7 @@
 package disktest
 
 import (
+	"cmp"
 	"io"
 	"io/fs"
 	"maps"
@@ -222,14 +223,18 @@ func (d *Disk) Open(name string) (disk.File, error) {
 }
 
 func (d *Disk) open(op, name string, find func() (*inode, error)) (disk.File, error) {
-	if err := d.begin(op, name, 0, 0); err != nil {
-		return nil, err
+	failed := d.begin(op, name, 0, 0)
+	if failed != nil && !late(failed) {
+		return nil, failed
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, err := find()
 	if err != nil {
 		return nil, fail(op, name, err)
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	n.handles++
 	d.handles++
@@ -257,12 +262,13 @@ func (d *Disk) vacant(name string) error {
 
 // change carries out a call that changes names.
 func (d *Disk) change(op, name string, fn func() error) error {
-	if err := d.begin(op, name, 0, 0); err != nil {
-		return err
+	failed := d.begin(op, name, 0, 0)
+	if failed != nil && !(late(failed) && op != Lock) {
+		return failed
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return fail(op, name, fn())
+	return cmp.Or(fail(op, name, fn()), failed)
 }
 
 // Rename implements disk.FS.

@@ -1,6 +1,7 @@
 package disktest
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -17,15 +18,16 @@ type file struct {
 
 // do carries out a call; whether the file is still open is looked at under the lock.
 func (f *file) do(op string, off int64, n int, fn func() error) error {
-	if err := f.disk.begin(op, f.name, off, n); err != nil {
-		return err
+	failed := f.disk.begin(op, f.name, off, n)
+	if failed != nil && !late(failed) {
+		return failed
 	}
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
 	if f.closed {
 		return fail(op, f.name, fs.ErrClosed)
 	}
-	return fail(op, f.name, fn())
+	return cmp.Or(fail(op, f.name, fn()), failed)
 }
 
 // ReadAt implements io.ReaderAt.
@@ -72,10 +74,12 @@ func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 	failed := f.disk.ask(Call{Op: Write, Name: f.name, Off: off, Len: len(p), Data: p})
 	if failed != nil {
 		var short *Short
-		if !errors.As(failed, &short) {
+		switch {
+		case errors.As(failed, &short):
+			p = p[:min(len(p), short.Bytes)]
+		case !late(failed):
 			return 0, failed
 		}
-		p = p[:min(len(p), short.Bytes)]
 	}
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
@@ -127,7 +131,8 @@ func (f *file) Sync() error {
 	f.disk.mu.Lock()
 	began := f.inode.mark()
 	f.disk.mu.Unlock()
-	if err := f.disk.begin(Sync, f.name, 0, 0); err != nil {
+	failed := f.disk.begin(Sync, f.name, 0, 0)
+	if failed != nil && !late(failed) {
 		f.disk.mu.Lock()
 		defer f.disk.mu.Unlock()
 		f.inode.settle(f.disk.cfg.Dropped, nil)
@@ -136,7 +141,7 @@ func (f *file) Sync() error {
 			f.inode.revert(f.disk.cfg.Sector)
 			f.disk.take(f.inode.taken())
 		}
-		return err
+		return failed
 	}
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
@@ -144,7 +149,7 @@ func (f *file) Sync() error {
 		return fail(Sync, f.name, fs.ErrClosed)
 	}
 	f.inode.settleTo(began)
-	return nil
+	return failed
 }
 
 // Preallocate implements disk.File.

@@ -43,6 +43,13 @@ func TestOutageVanished(t *testing.T) {
 	sqltest.Vanished(t, other, outage.Open(t, p.URL()).Engine().(*Engine).store, p.Proxy)
 }
 
+func TestOutageLate(t *testing.T) {
+	t.Parallel()
+	raw := mysqltest.Shared(t)
+	p := mysqltest.StartProxy(t, raw)
+	sqltest.Late(t, outage.Open(t, raw).Engine().(*Engine), outage.Open(t, p.URL()).Engine().(*Engine), p.Proxy, "COMMIT")
+}
+
 // otherSession holds locks in a store.
 func otherSession(t *testing.T, raw string) outage.Locks {
 	db := mysqltest.Open(t, raw)

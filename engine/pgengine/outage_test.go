@@ -101,6 +101,15 @@ func TestOutageVanished(t *testing.T) {
 	sqltest.Vanished(t, other, outage.Open(t, p.URL()).Engine().(*Engine).store, p.Proxy)
 }
 
+func TestOutageLate(t *testing.T) {
+	t.Parallel()
+	raw := pgtest.Shared(t)
+	other := outage.Open(t, raw).Engine().(*Engine)
+	p := pgtest.StartProxy(t, raw)
+	through := outage.Open(t, outage.With(t, p.URL(), "default_query_exec_mode", "exec")).Engine().(*Engine)
+	sqltest.Late(t, other, through, p.Proxy, "COMMIT\x00")
+}
+
 func TestOutageFull(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t)

@@ -182,6 +182,16 @@ func (p *Proxy) Deliver() bool {
 	return true
 }
 
+// HangUp closes the connection of the request that was withheld, which the server never gets.
+func (p *Proxy) HangUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.withheld != nil {
+		_ = p.withheld.server.Close() // whatever that says, it is over
+		p.withheld = nil
+	}
+}
+
 // withholds reports whether a request is to be withheld, and notes it then.
 func (p *Proxy) withholds(k *link, request []byte) bool {
 	p.mu.Lock()

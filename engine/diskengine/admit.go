@@ -9,13 +9,34 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+	"github.com/tarryhq/tarry/engine/internal/gate"
 )
 
-// admit is what pushes wait for: space, a log that follows, one that is not too far ahead of what is in
-// runs, and windows and runs that are not too many. A push of large bodies also waits until windows are
-// sealed that are as large. Who is admitted calls keeper.came once he has appended his bytes, or will
-// not.
-func (e *Engine) admit(ctx context.Context, bytes int64, large bool) error {
+// A push takes its bytes twice: in memory, and in the log until that is written. So pushes under way have no more
+// bytes together than this part of Config.MemoryBytes, or one of them is alone. They are let in in the order in
+// which they come.
+const enterPart = 4
+
+// enter waits until a push of so many bytes may be carried out. leave is called when it has ended.
+func (e *Engine) enter(ctx context.Context, bytes int64) (leave func(), err error) {
+	n := min(bytes, e.cfg.MemoryBytes/enterPart)
+	if !e.pushing.TryAcquire(n) {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(e.life, stop)()
+		if err := e.pushing.Acquire(ctx, n); err != nil {
+			if e.life.Err() != nil {
+				return nil, gate.Closed("push")
+			}
+			return nil, behind(ctx, err)
+		}
+	}
+	return func() { e.pushing.Release(n) }, nil
+}
+
+// admit waits until there is room for a push of so many bytes: space, a log that follows, and flushes and merges that
+// follow. Who is admitted calls keeper.came once the bytes are in the log, or will not be.
+func (e *Engine) admit(ctx context.Context, bytes int64) error {
 	if err := e.refused("push"); err != nil {
 		return err
 	}
@@ -23,94 +44,36 @@ func (e *Engine) admit(ctx context.Context, bytes int64, large bool) error {
 		return behind(ctx, err)
 	}
 	k := e.keeper
-	if !large && k.let(bytes) {
+	if k.admitFast(bytes) {
 		return nil
 	}
-	for waits, turn := false, false; ; {
-		wait, rest, err := k.letOrWait(bytes, large, turn)
-		if err != nil || wait == nil {
+	waits := false
+	for turn := (time.Time{}); ; {
+		room, rest, err := k.admitSlow(bytes, &turn)
+		if err != nil || room == nil {
 			return err
 		}
-		if rest == 0 && !waits {
+		if !waits {
 			waits = true
 			k.waiting.Add(1)
 			defer k.waiting.Add(-1)
 			k.wake() // there may be nothing sealed yet
 		}
-		if turn, err = e.await(ctx, wait, rest); err != nil {
-			return behind(ctx, err)
-		}
-	}
-}
-
-// await waits until there may be more room, or for the turn of a push, if that is not 0: then turn is true.
-func (e *Engine) await(ctx context.Context, room <-chan struct{}, rest time.Duration) (turn bool, err error) {
-	var comes <-chan time.Time
-	if rest > 0 {
 		timer := time.NewTimer(rest)
-		defer timer.Stop()
-		comes = timer.C
-	}
-	select {
-	case <-room:
-		return false, nil
-	case <-comes:
-		return true, nil
-	case <-ctx.Done():
-		return false, ctx.Err()
-	case <-e.life.Done():
-		return false, wal.ErrClosed
-	case <-e.log.Failed():
-		return false, e.log.Err()
-	}
-}
-
-// letOrWait lets a push of so many bytes in, or returns what is closed when it is to be tried again, and after what
-// time it is its turn; 0: that is not known. turn says that it has come.
-func (k *keeper) letOrWait(bytes int64, large, turn bool) (wait <-chan struct{}, rest time.Duration, err error) {
-	k.e.mu.Lock()
-	defer k.e.mu.Unlock()
-	crowded, err := k.crowded(large)
-	switch refused := k.e.refused("push"); {
-	case refused != nil: // space has become short since it came
-		return nil, 0, refused
-	case crowded && err == nil:
-		return k.drawn, 0, nil
-	case !crowded && !k.takes(bytes):
-		k.makeRoom(bytes)
-		return nil, 0, &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
-	case !crowded:
-		if !turn && !large { // large ones go one after the other anyway
-			rest = k.turn(bytes)
+		select {
+		case <-room:
+		case <-timer.C:
+		case <-ctx.Done():
+			err = behind(ctx, ctx.Err())
+		case <-e.life.Done():
+			err = wal.ErrClosed
+		case <-e.log.Failed():
+			err = e.log.Err()
 		}
-		if rest > 0 {
-			return k.drawn, rest, nil
+		if timer.Stop(); err != nil {
+			return err
 		}
-		k.coming.Add(bytes)
 	}
-	return nil, 0, err
-}
-
-const (
-	halfSlowed = 8 << 20 // bytes a second at which pushes come at half the level: fewer than most disks can flush
-	mostSlowed = 0.9     // the level from which on they are slowed no more
-)
-
-// turn takes a turn for a push of so many bytes, and says after what time that comes. Pushes are slowed the more, the
-// higher the level is, and so come to be as fast as what they bring is flushed: none waits until a whole window is.
-// Engine.mu is held.
-func (k *keeper) turn(bytes int64) (rest time.Duration) {
-	if k.level <= 0 || k.e.cfg.tune.still {
-		return 0
-	}
-	now := time.Now()
-	if k.turns.Before(now) {
-		k.turns = now
-	}
-	rest = k.turns.Sub(now)
-	level := min(k.level, mostSlowed)
-	k.turns = k.turns.Add(time.Duration(float64(bytes) / halfSlowed * level / (1 - level) * float64(time.Second)))
-	return rest
 }
 
 // behind is the error of a push that waited to be let in; where its context has ended it says for what.
@@ -123,48 +86,199 @@ func behind(ctx context.Context, err error) error {
 
 const behindHint = "nothing was pushed: the disk is behind with what was pushed before; push more slowly, allow more time, or see to the disk"
 
-// crowded says that flushes or merges are so far behind that pushes wait, and why that would take
-// long; nil: they follow. It notes it for those who have no lock, and the level: how far they are behind, from 0, where
-// pushes begin to be slowed, to 1, where they wait. For a large push also what is about
-// to be sealed counts, and the keeper is told of it: whoever waits then looks again when it has
-// looked. Engine.mu is held.
-func (k *keeper) crowded(large bool) (is bool, err error) {
-	k.full.Store(true) // before coming is read: who ends meanwhile has those look again who wait
-	taken, _ := k.e.recent.Memory()
-	memory := float64(taken)/float64(k.e.cfg.tune.window) - 1.5 // from one and a half windows on
-	heavy := memory > 1
-	if len(k.sealed) == 0 {
-		memory = 0
+// How pushes are let in.
+const (
+	freely  = iota
+	slowed  // one after the other
+	stopped // not at all
+)
+
+// admitFast admits a push while nobody is slowed, if it is small together with those that are to come to the log.
+func (k *keeper) admitFast(bytes int64) bool {
+	if k.pushes.Load() != freely {
+		return false
 	}
-	windows := memory > 1
-	merges := 2*float64(len(k.e.runs.of[recent.Live]))/mostRuns - 1
-	runs := merges > 1
-	log := 2*k.ahead(k.coming.Load()) - 1
-	ahead := log > 1
-	k.level = max(memory, merges, log)
-	k.slowed.Store(k.level > 0)
-	k.full.Store(windows || runs || ahead)
-	if heavy && large && !windows && k.e.beginning == 0 && k.grown() {
-		windows = true
-		k.wake()
+	if k.coming.Add(bytes) <= k.littleAhead() {
+		return true
+	}
+	k.came(bytes)
+	return false
+}
+
+// admitSlow admits a push, or returns what is closed when there is more room, and after what time it is to look again:
+// when its turn comes, of which it takes one, or now and then.
+func (k *keeper) admitSlow(bytes int64, turn *time.Time) (room <-chan struct{}, rest time.Duration, err error) {
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	level, err := k.assess()
+	if refused := k.e.refused("push"); refused != nil { // space has become short since it came
+		err = refused
 	}
 	switch {
-	case (windows || ahead) && disk.IsFull(k.failing), runs && k.cramped:
-		err = &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
-	case (windows || ahead) && k.failing != nil:
-		err = &engine.Error{Op: "push", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, k.failing),
-			Hint: "what was pushed before cannot be written to a run; see to the disk"}
+	case err != nil:
+		return nil, 0, err
+	case level > 1:
+		return k.drawn, lookEvery, nil
+	case !k.takes(bytes):
+		k.makeRoom(bytes)
+		return nil, 0, &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
+	case level > 0:
+		now := time.Now()
+		if turn.IsZero() {
+			*turn = k.turn(now, bytes, level)
+		}
+		if rest := turn.Sub(now); rest > 0 {
+			return k.drawn, rest, nil
+		}
 	}
-	return windows || runs || ahead, err
+	k.coming.Add(bytes)
+	return nil, 0, nil
+}
+
+// halfSlowed is how many bytes a second are let in at half the level.
+const halfSlowed = 64 << 20
+
+// turn takes a turn for a push of so many bytes. The higher the level is, the more time there is between turns: so
+// pushes come to be as fast as what they bring is written. Engine.mu is held.
+func (k *keeper) turn(now time.Time, bytes int64, level float64) time.Time {
+	if k.turns.Before(now) {
+		k.turns = now
+	}
+	turn := k.turns
+	level = min(level, 0.95)
+	k.turns = turn.Add(time.Duration(float64(bytes) / halfSlowed * level / (1 - level) * float64(time.Second)))
+	return turn
+}
+
+// came says that a push that was admitted has ended: its bytes are in the log, or will not be.
+func (k *keeper) came(bytes int64) {
+	k.coming.Add(-bytes)
+	if k.pushes.Load() != stopped {
+		return
+	}
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	k.drew()
+}
+
+// drew lets those look again who wait for room. Engine.mu is held.
+func (k *keeper) drew() {
+	_, _ = k.assess()
+	close(k.drawn)
+	k.drawn = make(chan struct{})
 }
 
 // mostRuns is how many runs of messages that live there are before pushes wait for merges.
 const mostRuns = 256
 
-// drew lets those look again who wait for room. Engine.mu is held.
-func (k *keeper) drew() {
-	_, _ = k.crowded(false)
-	k.turns = time.Time{}
-	close(k.drawn)
-	k.drawn = make(chan struct{})
+// assess says how far flushes and merges are behind: above 0 pushes are slowed, above 1 they wait. The error is why
+// that would take long. Engine.mu is held.
+func (k *keeper) assess() (level float64, err error) {
+	if k.e.cfg.tune.still { // nobody would do anything meanwhile
+		return 0, nil
+	}
+	k.pushes.Store(stopped) // before coming is read: who ends meanwhile has those look again who wait
+	flushes := max((k.unwritten()-slowFrom)/(1-slowFrom), 2*k.ahead(k.coming.Load())-1)
+	merges := 2*float64(len(k.e.runs.of[recent.Live]))/mostRuns - 1
+	switch level = max(flushes, merges); {
+	case level <= 0:
+		k.turns = time.Time{}
+		k.pushes.Store(freely)
+	case level <= 1:
+		k.pushes.Store(slowed)
+	case flushes > 1 && disk.IsFull(k.failing), merges > 1 && k.cramped:
+		err = &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
+	case flushes > 1 && k.failing != nil:
+		err = &engine.Error{Op: "push", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, k.failing),
+			Hint: "what was pushed before cannot be written to a run; see to the disk"}
+	}
+	return level, err
 }
+
+// What part of the most memory is not written when a window is sealed, as it is by default, and when pushes begin to
+// be slowed.
+const (
+	sealFrom = 0.25
+	slowFrom = 0.6
+)
+
+// unwritten is what part of the most there may be the recent messages take, without those that a flush has written so
+// far. Where none is to be written it is 0. Engine.mu is held.
+func (k *keeper) unwritten() float64 {
+	taken, _ := k.e.recent.Memory()
+	if len(k.sealed) > 0 {
+		taken -= k.sealed[0].written()
+	} else if k.e.beginning > 0 || !k.grown() {
+		return 0
+	}
+	return float64(taken) / float64(k.e.cfg.mostUnwritten())
+}
+
+// What the log holds that is in no run is what a flush has to find room for, before the log gives its
+// segments back. So pushes are slowed by that too: what the log takes of the disk is bounded, and a flush has room
+// also where the disk is about to be full. What ends messages waits for nothing, and neither do leases.
+
+// aheadSpans is how many spans the backlog may have before pushes wait: twice as many as the log has
+// while a window rests.
+const aheadSpans = 4
+
+// backlog is how many bytes of the log are in no run yet, without what was said again in it, which no
+// flush makes fewer. Engine.mu is held.
+func (k *keeper) backlog() int64 {
+	return int64(uint64(k.e.log.End())-k.e.replayed) - k.e.said
+}
+
+// ahead is what part of the most the backlog is, with bytes that are to come. The most are some spans, or half of
+// what is free beside it, the ballast included, as a merge may take space at the same time; but no less than a
+// segment. Engine.mu is held.
+func (k *keeper) ahead(coming int64) float64 {
+	t, n := &k.e.cfg.tune, k.backlog()+coming
+	if t.ahead < 0 || t.still { // nobody would make it smaller
+		return 0
+	}
+	most := int64(t.ahead) * t.span
+	if room, ok := k.e.space.room(n + k.e.said); ok {
+		most = min(most, room/2)
+	}
+	return float64(n) / float64(max(most, t.segment))
+}
+
+// takes reports whether the disk has room for a push of so many bytes: in the log, and beside the
+// backlog in a run. Engine.mu is held.
+func (k *keeper) takes(bytes int64) bool {
+	if bytes <= k.littleAhead() || k.e.cfg.tune.ahead < 0 || k.e.cfg.tune.still {
+		return true
+	}
+	n := k.backlog() + k.coming.Load() + bytes
+	room, ok := k.e.space.room(n + k.e.said)
+	return !ok || asRun(n) <= room
+}
+
+// asRun is what so many bytes may take in a run, which has indexes.
+func asRun(bytes int64) int64 { return bytes + bytes/8 }
+
+// makeRoom has the backlog flushed where a push of so many bytes that has no room has some then. It is
+// to be worth a run of its own: not little, and more than is said again for it. And what is free meanwhile
+// is to be enough for other pushes. What comes while that goes on is no reason to flush once more: who
+// has no room then either comes again. Engine.mu is held.
+func (k *keeper) makeRoom(bytes int64) {
+	e, n := k.e, k.backlog()
+	if k.isWanted() || n <= max(k.littleAhead(), e.retold) {
+		return
+	}
+	taken, _ := e.recent.Memory()
+	run := asRun(min(n, taken)) // who was handled is not written
+	n = k.coming.Load() + bytes
+	if room, ok := e.space.roomLater(n + e.retold); ok && asRun(n)+run <= room && e.space.leaves(run) {
+		k.wanted = uint64(e.log.End())
+		k.wake()
+	}
+}
+
+// isWanted reports whether something is to be flushed so that there is room for a push. Engine.mu is
+// held.
+func (k *keeper) isWanted() bool { return k.wanted > k.e.replayed }
+
+// littleAhead is how many bytes may be pushed without a look at how large the backlog is: about as
+// many as the log grows by between two looks of those who append.
+func (k *keeper) littleAhead() int64 { return k.e.cfg.tune.span / 16 }

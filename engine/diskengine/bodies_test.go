@@ -170,7 +170,7 @@ func TestLargeBodiesWaitForWindows(t *testing.T) {
 				return nil
 			})
 			b.stopped = true
-			if err := <-b.push(b.Context(), "small", 10); !errors.Is(err, engine.ErrUnavailable) {
+			if _, err := b.Cancel(b.Context(), []engine.Ref{{Queue: "q", Key: "one"}}); !errors.Is(err, engine.ErrUnavailable) {
 				b.Errorf("on a disk that fails: %v", err)
 			}
 		}, want: engine.ErrUnavailable},
@@ -260,6 +260,35 @@ func TestLargeBodiesThatAreRefusedTakeNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBodiesGatherInTheLog pushes bodies of about 64 KiB in one call: those just above are written to the log as many
+// at a time as those just below.
+func TestBodiesGatherInTheLog(t *testing.T) {
+	const n, most = 16, 7
+	for _, size := range []int{60_000, 70_000} {
+		inBubble(t, func(b *bodies) {
+			writes := 0
+			b.disk.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Write && ofLog(c) && c.Len > size {
+					writes++
+				}
+				return nil
+			})
+			msgs := make([]engine.Message, n)
+			for i := range msgs {
+				msgs[i] = message("q", fmt.Sprint(i), time.Hour)
+				msgs[i].Body = noise(size)
+			}
+			if err := pushAll(b.T, b, msgs...); err != nil {
+				b.Fatal(err)
+			}
+			b.disk.Hook(nil)
+			if writes > most {
+				b.Errorf("%d bodies of %d bytes are %d writes of the log, at most %d are well", n, size, writes, most)
+			}
+		})
+	}
 }
 
 // TestLargeBodiesOfAllKinds pushes large bodies beside small ones, in the place of others and beyond what

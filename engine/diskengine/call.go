@@ -188,7 +188,7 @@ func (c *call) commit() error {
 	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
 	if uint64(pos) >= e.lookAt || e.recent.Loose() >= e.cfg.tune.window/mostLoose {
 		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.window)/16)
-		e.keeper.crowded(false)
+		_, _ = e.keeper.assess()
 		e.keeper.wake()
 	}
 	return nil

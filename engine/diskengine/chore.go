@@ -49,9 +49,6 @@ func (k *keeper) ends(err error) bool {
 		return true
 	case errors.Is(err, manifest.ErrFailed):
 		k.e.stop(err)()
-		k.e.mu.Lock()
-		k.drew() // who waits for room hears that there will be none
-		k.e.mu.Unlock()
 		return true
 	}
 	return false

@@ -99,6 +99,10 @@ const (
 	defaultWhole   = 1 << 10
 )
 
+// mostUnwritten is how many bytes of memory may have been written to no run: with a window that is written, but must
+// stay until its run counts, they are within MemoryBytes.
+func (c *Config) mostUnwritten() int64 { return min(4*c.tune.window, c.MemoryBytes-c.tune.window) }
+
 func (c *Config) withDefaults() Config {
 	var d Config
 	if c != nil {
@@ -125,7 +129,7 @@ func (c *Config) withDefaults() Config {
 	if t.fs == nil {
 		t.fs = disk.OS{}
 	}
-	t.window = cmp.Or(t.window, d.MemoryBytes/3) // one takes messages in, one is written, and there is some for the rest
+	t.window = cmp.Or(t.window, max(LeastMemory/3, d.MemoryBytes/6))
 	t.segment = cmp.Or(t.segment, defaultSegment)
 	t.span = cmp.Or(t.span, defaultSpan)
 	t.ahead = cmp.Or(t.ahead, aheadSpans)

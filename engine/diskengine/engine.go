@@ -42,7 +42,7 @@ type Engine struct {
 	closing  sync.Once
 	closed   chan struct{} // when all has ended; then closeErr is set
 	closeErr error
-	bodies   *semaphore.Weighted // bytes of large pushes under way
+	pushing  *semaphore.Weighted // bytes of pushes under way
 	life     context.Context     // ends when the engine closes
 	end      context.CancelFunc
 

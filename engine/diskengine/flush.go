@@ -10,14 +10,12 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
-// flushAll flushes, and notes whether that succeeds. Whoever waits for room looks again: there may be
-// some though nothing was flushed, since messages were handled.
+// flushAll flushes, and notes whether that succeeds.
 func (k *keeper) flushAll() error {
 	err := k.flush()
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	k.failing = err
-	k.drew()
 	return err
 }
 
@@ -65,7 +63,7 @@ func (k *keeper) next(must bool) *sealedWindow {
 	if len(k.sealed) == 0 {
 		k.seal()
 	}
-	if w := &k.sealed[0]; must || !k.rests(w) {
+	if w := k.sealed[0]; must || !k.rests(w) {
 		return w
 	}
 	return nil
@@ -78,8 +76,22 @@ func (k *keeper) grown() bool {
 	e := k.e
 	taken, _ := e.recent.Memory()
 	came := uint64(e.log.End()) - e.sealedAt
-	return taken >= e.cfg.tune.window && e.recent.Unsealed() > 0 || came >= uint64(e.span(taken)) ||
-		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.retold) || k.isAhead(0) || k.isWanted()
+	return k.hasWindow() || came >= uint64(e.span(taken)) ||
+		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.retold) || k.ahead(0) > 1 || k.isWanted()
+}
+
+// hasWindow reports whether what is not sealed takes enough memory to be. Engine.mu is held.
+func (k *keeper) hasWindow() bool {
+	return k.unsealed() >= k.e.cfg.tune.window && k.e.recent.Unsealed() > 0
+}
+
+// unsealed is about how many bytes of memory what is not sealed takes. Engine.mu is held.
+func (k *keeper) unsealed() int64 {
+	taken, _ := k.e.recent.Memory()
+	for _, w := range k.sealed {
+		taken -= w.memory
+	}
+	return max(0, taken)
 }
 
 // rests reports whether a window that was sealed is not written yet, since most of what is in it
@@ -90,12 +102,12 @@ func (k *keeper) grown() bool {
 // does not rest. Engine.mu is held.
 func (k *keeper) rests(w *sealedWindow) bool {
 	e := k.e
-	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.isAhead(0) || k.isWanted() {
+	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.ahead(0) > 1 || k.isWanted() {
 		return false
 	}
 	taken, _ := e.recent.Memory()
 	most := e.cfg.tune.span
-	return taken < 2*e.cfg.tune.window && e.space.has(restSpans*most) &&
+	return k.unwritten() < slowFrom && e.space.has(restSpans*most) &&
 		int64(uint64(e.log.End())-e.replayed) < e.span(taken)+max(most/4, min(most, 2*taken))
 }
 
@@ -125,7 +137,8 @@ func (k *keeper) seal() {
 	end := e.log.End()
 	e.sealedAt = uint64(end)
 	e.seals++
-	w := sealedWindow{Sealed: e.recent.Seal(), replay: end, at: time.Now()}
+	w := &sealedWindow{replay: end, at: time.Now(), memory: k.unsealed(), all: e.recent.Unsealed()}
+	w.Sealed = e.recent.Seal()
 	due, all := w.DueBefore(e.cfg.Now().Add(soon).UnixMilli(), soonQueues)
 	w.soon = 2*due >= all
 	k.sealed = append(k.sealed, w)
@@ -165,7 +178,7 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 		}
 		for more := true; more; {
 			e.mu.Lock()
-			more = w.Again(16 * stepItems)
+			more, w.passed = w.Again(16*stepItems), 0
 			e.mu.Unlock()
 		}
 	}()
@@ -219,6 +232,7 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 			p.to = len(room)
 			some = append(some, p)
 		})
+		k.wrote(w, n)
 		e.mu.Unlock()
 		if n == 0 {
 			break
@@ -258,6 +272,21 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 	}
 	return &source{Run: r, area: a}, nil
 }
+
+// wrote notes that more entries of a window are about to be in a run, and has the next one sealed meanwhile, so that
+// none is large. Engine.mu is held.
+func (k *keeper) wrote(w *sealedWindow, n int) {
+	w.passed += n
+	if len(k.sealed) < mostSealed && k.e.beginning == 0 && k.hasWindow() {
+		k.seal()
+	}
+	if k.pushes.Load() == stopped {
+		k.drew()
+	}
+}
+
+// mostSealed is how many windows are sealed at most: who looks a message up looks in each.
+const mostSealed = 5
 
 // One entry is copied at first, and then so many at a time as are about so many bytes.
 const (

@@ -32,16 +32,14 @@ type keeper struct {
 	pinned *manifest.State // that is being copied; nil: none is
 
 	// Guarded by Engine.mu:
-	sealed  []sealedWindow // that are still to be flushed, the oldest first
-	drawn   chan struct{}  // closed when there is more room
-	failing error          // of the last flush
-	wanted  uint64         // up to where the log is to be in runs, as a push has no room
-	cramped bool           // there is no space for merges
-	level   float64        // how far flushes and merges are behind: above 0 pushes are slowed, above 1 they wait
-	turns   time.Time      // when the next push has its turn that is slowed
+	sealed  []*sealedWindow // that are still to be flushed, the oldest first
+	drawn   chan struct{}   // closed when there is more room
+	failing error           // of the last flush
+	wanted  uint64          // up to where the log is to be in runs, as a push has no room
+	cramped bool            // there is no space for merges
+	turns   time.Time       // when the next push has its turn that is slowed
 
-	full    atomic.Bool  // pushes wait
-	slowed  atomic.Bool  // pushes are slowed
+	pushes  atomic.Int32 // how they are let in
 	coming  atomic.Int64 // bytes of those that were let in, and are to come to the log
 	waiting atomic.Int64 // pushes that wait
 }
@@ -56,6 +54,14 @@ type sealedWindow struct {
 	told   bool    // behind that it has been said again what is in no run
 	at     time.Time
 	soon   bool // most of it was due within a minute then
+
+	memory      int64 // bytes that it took then
+	all, passed int   // entries that it had then, and that have been written since
+}
+
+// written is how many bytes of memory of the window have been written.
+func (w *sealedWindow) written() int64 {
+	return int64(float64(w.memory) * float64(w.passed) / float64(max(1, w.all)))
 }
 
 func newKeeper(e *Engine, man *manifest.Manifest) *keeper {
@@ -86,11 +92,6 @@ func (k *keeper) look() error {
 	if k.e.space.look() {
 		signal(k.flushes.eased)
 		signal(k.merges.eased)
-	}
-	if k.full.Load() {
-		k.e.mu.Lock()
-		defer k.e.mu.Unlock()
-		k.drew()
 	}
 	return nil
 }

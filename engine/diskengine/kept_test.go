@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -119,23 +120,33 @@ func TestLargeBodiesAreKeptBesideOthers(t *testing.T) {
 // answered, and the others hear that nothing was pushed.
 func TestWhoIsBeforeALargeBodyThatIsKept(t *testing.T) {
 	inBubble(t, func(b *bodies) {
-		b.flushed(100<<10, "a", "b")
-		err := b.Still(func() error {
-			if err := <-b.push(b.Context(), "one", fills); err != nil {
-				return err
-			}
-			ctx, leave := context.WithTimeout(b.Context(), time.Second)
-			defer leave()
-			r, err := b.Push(ctx, append([]engine.Message{message("q", "small", time.Hour)}, rearms("a", "b")...))
-			for i := range r {
-				if i == 0 && r[i].Err != nil || i > 0 && (!errors.Is(r[i].Err, context.DeadlineExceeded) || !strings.Contains(r[i].Err.Error(), "nothing was pushed")) {
-					b.Errorf("%d: %+v", i, r[i])
+		b.flushed(100<<10, "a", "b", "c")
+		goOn, reads := make(chan struct{}), 0
+		b.disk.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
+				if reads++; reads == 3 { // once it is let in for what it keeps
+					<-goOn
 				}
 			}
-			return err
+			return nil
 		})
+		other := make(chan error, 1)
+		go func() { other <- pushAll(b.T, b, rearms("c")...) }()
+		synctest.Wait()
+		ctx, leave := context.WithTimeout(b.Context(), time.Second)
+		defer leave()
+		r, err := b.Push(ctx, append([]engine.Message{message("q", "small", time.Hour)}, rearms("a", "b")...))
 		if err != nil {
 			b.Fatal(err)
+		}
+		for i := range r {
+			if i == 0 && r[i].Err != nil || i > 0 && (!errors.Is(r[i].Err, context.DeadlineExceeded) || !strings.Contains(r[i].Err.Error(), "nothing was pushed")) {
+				b.Errorf("%d: %+v", i, r[i])
+			}
+		}
+		close(goOn)
+		if err := <-other; err != nil {
+			b.Error(err)
 		}
 		if i, err := b.Queue(b.Context(), "q"); err != nil || i.Scheduled != 4 {
 			b.Errorf("%+v, %v", i, err)

@@ -26,9 +26,7 @@ func (k *keeper) merge() error {
 		some := k.choose()
 		fit := k.fitting(some)
 		k.e.mu.Lock()
-		if k.cramped = len(fit) < len(some); k.cramped {
-			k.drew() // who waits need not
-		}
+		k.cramped = len(fit) < len(some)
 		k.e.mu.Unlock()
 		if len(fit) == 0 {
 			return nil
@@ -243,7 +241,6 @@ func (k *keeper) dropDead() error {
 	}
 	e.mu.Lock()
 	e.setRuns(e.runs.with(nil, gone))
-	k.drew()
 	e.mu.Unlock()
 	k.clear(gone)
 	return nil

@@ -50,7 +50,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		}
 	}
 	e.mu.held = e.cfg.tune.held
-	e.bodies = semaphore.NewWeighted(e.cfg.MemoryBytes / largePart)
+	e.pushing = semaphore.NewWeighted(e.cfg.MemoryBytes / enterPart)
 	e.setRuns(new(sources))
 	e.disk = &measured{FS: e.cfg.tune.fs, patience: patience{e.cfg.RetryFor, e.cfg.Logger}}
 	e.fs, e.slog = e.disk, e.cfg.Logger
@@ -81,7 +81,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e.id, e.secret = s.Store, s.Secret
 	e.nextID, e.nextQueue, e.nextFile = engine.ID(s.NextID), s.NextQueue, s.NextFile
 	e.sealedAt, e.replayed = s.Replay, s.Replay
-	e.recent = recent.New(&recent.Config{Keep: e.cfg.tune.window / 2, OnHeap: e.cfg.tune.onHeap, Low: e.low})
+	e.recent = recent.New(&recent.Config{Keep: e.cfg.MemoryBytes / 6, OnHeap: e.cfg.tune.onHeap, Low: e.low})
 	e.leases = recent.NewLeases(&recent.Config{OnHeap: e.cfg.tune.onHeap}, e.cfg.MaxLeases)
 	if err := e.openRuns(&s); err != nil {
 		return nil, err

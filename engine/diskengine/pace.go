@@ -42,8 +42,7 @@ func (k *keeper) flushing() float64 {
 	}
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
-	taken, _ := k.e.recent.Memory()
-	return within01(max(2*(float64(taken)/float64(k.e.cfg.tune.window)-1), 2*k.ahead(0)-1))
+	return within01(max((k.unwritten()-sealFrom)/(slowFrom-sealFrom), 2*k.ahead(0)-1))
 }
 
 // merging is how much haste there is to merge, since runs are many.

@@ -79,15 +79,14 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 
 // admitted carries out a push of messages, which keep so many bytes of others, once it is let in.
 func (e *Engine) admitted(ctx context.Context, msgs []engine.Message, older olderBody, do func(c *call) error) error {
-	bytes := contentBytes(msgs) + int(older)
-	leave, err := e.enter(ctx, bytes)
+	n := weight(msgs) + int64(older)
+	leave, err := e.enter(ctx, n)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	return e.do(ctx, "push", func(c *call) error {
-		n := weight(msgs) + int64(older)
-		if err := e.admit(ctx, n, bytes > largePush); err != nil {
+		if err := e.admit(ctx, n); err != nil {
 			return err
 		}
 		defer e.keeper.came(n)
@@ -102,12 +101,15 @@ type olderBody int
 
 func (o olderBody) Error() string { return fmt.Sprintf("it keeps a body of %d bytes", int(o)) }
 
+// leastKept is from how many bytes on a body that is kept counts.
+const leastKept = 64 << 10
+
 // leastOlder is for how many bytes of such bodies a call is let in at least that has met one.
 const leastOlder olderBody = 1 << 20
 
 // keeps has a push keep the content of another message.
 func (c *call) keeps(in *engine.Message, content []byte) error {
-	if len(content) <= recent.Long {
+	if len(content) <= leastKept {
 		return nil
 	}
 	n := olderBody(max(0, len(content)-len(in.Body))) // which is not written
@@ -118,8 +120,9 @@ func (c *call) keeps(in *engine.Message, content []byte) error {
 	return nil
 }
 
-// isLarge reports whether the body of a message is copied before the lock is taken.
-func isLarge(m *engine.Message) bool { return len(m.Body) > recent.Long }
+// isLarge reports whether the body of a message is copied before the lock is taken: it is more than a step handles
+// with others.
+func isLarge(m *engine.Message) bool { return len(m.Body) > stepBytes }
 
 // beforeBody is about the most that there is of a message before its body.
 func beforeBody(m *engine.Message) int {
@@ -131,7 +134,7 @@ func beforeBody(m *engine.Message) int {
 func (c *call) prepare(m *engine.Message) {
 	if c.e.refuseBody(m) == nil {
 		n := beforeBody(m)
-		c.ahead, c.prepared = c.e.recent.Ahead(n, m.Body), wal.Prepare(2*n, m.Body, c.e.borrow)
+		c.ahead, c.prepared = c.e.recent.Ahead(n, m.Body), wal.Prepare(2*n, m.Body, c.e.recent.Borrow)
 	}
 }
 
@@ -166,6 +169,18 @@ func weight(msgs []engine.Message) (n int64) {
 		n += int64(len(msgs[i].Key) + rest)
 	}
 	return n + int64(contentBytes(msgs))
+}
+
+// contentBytes is how many bytes the bodies of messages have, and their headers.
+func contentBytes(msgs []engine.Message) (n int) {
+	for i := range msgs {
+		m := &msgs[i]
+		n += len(m.Body) + len(m.ContentType)
+		for _, h := range m.Headers {
+			n += len(h.Name) + len(h.Value)
+		}
+	}
+	return n
 }
 
 // expect reads where the next messages are looked for and put, some at a time before the first of them

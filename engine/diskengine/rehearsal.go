@@ -156,7 +156,7 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *s
 		s.policy, s.bytes = in.Resolve(q.defaults()), len(in.Body)
 	} else if r.kept += s.bytes; r.kept > engine.MaxAtomicBytes {
 		return nil, refuseKept(r.kept)
-	} else if s.bytes > recent.Long {
+	} else if s.bytes > leastKept {
 		r.older += olderBody(s.bytes)
 	}
 	s.state = engine.Scheduled                     // or ready

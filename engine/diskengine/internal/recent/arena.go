@@ -10,7 +10,7 @@ type ref uint32
 
 // Long is beyond how many bytes a value has memory of its own: what it is there does not change, and
 // stays until Trim, though the entry be gone.
-const Long = 64 << 10
+const Long = chunkSize
 
 const (
 	granule   = 16
@@ -19,8 +19,11 @@ const (
 	maxSlot   = Long
 	lowSlot   = 512
 	lowSteps  = (lowSlot-minSlot)/granule + 1
+	highSlot  = 64 << 10
 	highSteps = 8 // from one power of two to the next
-	classes   = lowSteps + highSteps*7
+	parts     = 3 // slots larger than highSlot are a third, a half or all of a chunk
+	wholes    = lowSteps + highSteps*7
+	classes   = wholes + parts
 )
 
 // arena has the entries of a window, in chunks that each hold slots of one size. What is freed
@@ -58,6 +61,9 @@ func classOf(size int) int {
 	if size <= lowSlot {
 		return (max(size, minSlot) - minSlot + granule - 1) / granule
 	}
+	if size > highSlot {
+		return classes - chunkSize/((size+granule-1)/granule*granule)
+	}
 	e := bits.Len(uint(size-1)) - 1
 	return lowSteps + (e-9)*highSteps + (size-1-1<<e)>>(e-3)
 }
@@ -66,6 +72,9 @@ func classOf(size int) int {
 func slotSize(class int) int {
 	if class < lowSteps {
 		return minSlot + class*granule
+	}
+	if class >= wholes {
+		return chunkSize / (classes - class) / granule * granule
 	}
 	e, k := 9+(class-lowSteps)/highSteps, (class-lowSteps)%highSteps
 	return 1<<e + (k+1)<<(e-3)

@@ -9,7 +9,7 @@
 //
 // An entry is a slot: a header of 40 bytes, the key and the value, which is the caller's affair.
 // Slots are cut from chunks of 256 KiB, each for slots of one size, at most an eighth larger than
-// what they hold, so that what is freed is used again however entries come and go: most are
+// what they hold, but above 64 KiB a third, a half or all of a chunk, so that what is freed is used again however entries come and go: most are
 // cancelled soon, and a window grows with what lives in it, not with the log. Around them stand
 //
 //   - an index of keys: pages of hashes, found through a directory by extendible hashing, which
@@ -30,7 +30,7 @@
 // directory, 4 bytes for 300 entries and more. What it all takes is counted by chunks, and so
 // known exactly.
 //
-// A long value has memory of its own, to which most of it is copied before the lock is taken (Ahead). Some of that
+// A value longer than a chunk has memory of its own, to which most of it is copied before the lock is taken (Ahead). Some of that
 // memory is kept for others: it takes long to get it from the system, and to give it back.
 //
 // # Leases

@@ -140,10 +140,6 @@ func (p *pool) giveBackLarge(b []byte) {
 	p.takeBack(b)
 }
 
-// mostIdle is how many bytes of larger memory are kept, no more than of chunks: to map and unmap memory, and to touch
-// each page for the first time, takes several times as long as to fill it.
-const mostIdle = 16 << 20
-
 const pageSize = 4 << 10
 
 // lend returns memory that is no window's, and counts as none's. Its size is one of few, at most an eighth larger.
@@ -159,16 +155,21 @@ func (p *pool) lend(n int) []byte {
 		}
 	}
 	p.mu.Unlock()
-	return p.system(size)
+	b := p.system(size)
+	if !p.onHeap {
+		populate(b)
+	}
+	return b
 }
 
-// takeBack takes back what nobody has any more, and gives to the system what is beyond what is kept. It is best
-// called outside of locks.
+// takeBack takes back what nobody has any more, and gives to the system what is beyond what is kept, which is as much
+// as of chunks: to map and unmap memory, and to touch each page for the first time, takes several times as long as to
+// fill it. It is best called outside of locks.
 func (p *pool) takeBack(b []byte) {
 	p.mu.Lock()
 	p.idle, p.kept = append(p.idle, b), p.kept+len(b)
 	n := 0 // the oldest
-	for ; p.kept > min(mostIdle, p.keep*chunkSize); n++ {
+	for ; p.kept > p.keep*chunkSize; n++ {
 		p.kept -= len(p.idle[n])
 	}
 	give := slices.Clone(p.idle[:n])

@@ -162,18 +162,18 @@ func (r *Recent) Memory() (taken, spare int64) {
 // may be called at any time.
 func (r *Recent) Loose() int64 { return r.pool.loose.Load() }
 
-// Borrow returns memory of the same kind, of so many bytes or some more, that is the caller's and not
-// counted. It and the next may be called at any time.
-func (r *Recent) Borrow(bytes int) []byte { return r.pool.lend(bytes) }
-
-// GiveBack takes back all of what Borrow returned. It is best called outside of locks.
-func (r *Recent) GiveBack(b []byte) { r.pool.takeBack(b) }
+// Borrow returns memory of the same kind, of so many bytes or some more, that is the caller's until giveBack and not
+// counted. Both may be called at any time, giveBack best outside of locks.
+func (r *Recent) Borrow(bytes int) (b []byte, giveBack func()) {
+	b = r.pool.lend(bytes)
+	return b, func() { r.pool.takeBack(b) }
+}
 
 // Unsealed is how many entries stand in the window that is not sealed.
 func (r *Recent) Unsealed() int { return r.active.len() }
 
 // Trim gives some of the memory back to the system that is spare beyond Config.Keep, or was that of long values, of
-// which it keeps 16 MiB at most for others, and reports whether there is more of it. It may be called at any time,
+// which it keeps as much at most for others, and reports whether there is more of it. It may be called at any time,
 // and is best called outside of locks.
 func (r *Recent) Trim() bool { return r.pool.trim(trimChunks) }
 

@@ -48,7 +48,7 @@ func (e *Engine) admit(ctx context.Context, bytes int64) error {
 		return nil
 	}
 	waits := false
-	for turn := (time.Time{}); ; {
+	for turn := (pushTurn{}); ; {
 		room, rest, err := k.admitSlow(bytes, &turn)
 		if err != nil || room == nil {
 			return err
@@ -71,9 +71,23 @@ func (e *Engine) admit(ctx context.Context, bytes int64) error {
 			err = e.log.Err()
 		}
 		if timer.Stop(); err != nil {
+			k.giveBack(turn)
 			return err
 		}
 	}
+}
+
+// pushTurn is when a push is let in, and for how long no other one is.
+type pushTurn struct {
+	at   time.Time
+	span time.Duration
+}
+
+// giveBack takes away the turn of a push that has left, so that later ones do not wait for it.
+func (k *keeper) giveBack(t pushTurn) {
+	k.e.mu.Lock()
+	defer k.e.mu.Unlock()
+	k.turns = k.turns.Add(-t.span)
 }
 
 // behind is the error of a push that waited to be let in; where its context has ended it says for what.
@@ -107,7 +121,7 @@ func (k *keeper) admitFast(bytes int64) bool {
 
 // admitSlow admits a push, or returns what is closed when there is more room, and after what time it is to look again:
 // when its turn comes, of which it takes one, or now and then.
-func (k *keeper) admitSlow(bytes int64, turn *time.Time) (room <-chan struct{}, rest time.Duration, err error) {
+func (k *keeper) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}, rest time.Duration, err error) {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	level, err := k.assess()
@@ -124,10 +138,10 @@ func (k *keeper) admitSlow(bytes int64, turn *time.Time) (room <-chan struct{}, 
 		return nil, 0, &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
 	case level > 0:
 		now := time.Now()
-		if turn.IsZero() {
+		if turn.at.IsZero() {
 			*turn = k.turn(now, bytes, level)
 		}
-		if rest := turn.Sub(now); rest > 0 {
+		if rest := turn.at.Sub(now); rest > 0 {
 			return k.drawn, rest, nil
 		}
 	}
@@ -140,13 +154,13 @@ const halfSlowed = 64 << 20
 
 // turn takes a turn for a push of so many bytes. The higher the level is, the more time there is between turns: so
 // pushes come to be as fast as what they bring is written. Engine.mu is held.
-func (k *keeper) turn(now time.Time, bytes int64, level float64) time.Time {
+func (k *keeper) turn(now time.Time, bytes int64, level float64) pushTurn {
 	if k.turns.Before(now) {
 		k.turns = now
 	}
-	turn := k.turns
 	level = min(level, 0.95)
-	k.turns = turn.Add(time.Duration(float64(bytes) / halfSlowed * level / (1 - level) * float64(time.Second)))
+	turn := pushTurn{k.turns, time.Duration(float64(bytes) / halfSlowed * level / (1 - level) * float64(time.Second))}
+	k.turns = turn.at.Add(turn.span)
 	return turn
 }
 

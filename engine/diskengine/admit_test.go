@@ -1,6 +1,7 @@
 package diskengine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -110,6 +111,40 @@ func TestPushesAreSlowedGradually(t *testing.T) {
 		t.Logf("%d bytes in %v, the longest push %v", callers*calls*batch*300, took, slices.Max(longest[:]))
 		if most := 90 * time.Millisecond; slices.Max(longest[:]) > most {
 			t.Errorf("a push took %v, at most %v is well", slices.Max(longest[:]), most)
+		}
+		must(t, e.Close())
+	})
+}
+
+// TestTurnsOfThoseWhoLeft has many pushes leave before their turns, while there are so many runs that pushes are
+// slowed: a later push does not wait for those turns.
+func TestTurnsOfThoseWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 1000}}
+		e := p.open(t)
+		for i := range 240 {
+			push(t, e, fmt.Sprint(i), time.Hour)
+			if err := e.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		large := message("q", "", time.Hour)
+		large.Body = noise(32 << 10)
+		for range 100 {
+			var group sync.WaitGroup
+			for range 30 {
+				group.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					defer cancel()
+					_, _ = e.Push(ctx, []engine.Message{large}) // most leave
+				})
+			}
+			group.Wait()
+		}
+		since := time.Now()
+		push(t, e, "patient", time.Hour)
+		if took := time.Since(since); took > time.Second {
+			t.Errorf("a push waited for %v", took)
 		}
 		must(t, e.Close())
 	})

@@ -41,5 +41,5 @@
 // A disk that hangs holds up who waits for it, and no longer than their contexts last; Close gives up
 // waiting after Config.CloseTimeout. What then still runs ends with the disk's answer.
 //
-// docs/decisions/log-engine.md says why it is so, docs/formats has the formats.
+// docs/store.md draws it and says why it is so, docs/formats has the formats.
 package diskengine

@@ -15,7 +15,8 @@ type Config struct {
 	// MaxWaitQueues bounds the queues that all leases which wait name together, each
 	// counted as often as it is named; so it bounds the memory that waiting takes, some
 	// 300 bytes and the name for each. A Leaser counts as long as it is open. One that
-	// would exceed it fails with ErrLimit. Workers do not count. Default 250,000.
+	// would exceed it fails with ErrLimit, unless it names at most 16. Workers do not count.
+	// Default 250,000.
 	MaxWaitQueues int
 
 	// PushMiddleware wraps the calls that push, the first outermost; see PushMiddleware

@@ -30,13 +30,18 @@ func TestQueuesOfWaitsAreBounded(t *testing.T) {
 					go func() { ended <- wait(ctx, 50) }()
 				}
 				synctest.Wait()
-				if err := wait(ctx, 1); !errors.Is(err, tarry.ErrLimit) || !strings.Contains(err.Error(), "101 queues; at most 100") {
-					t.Errorf("one more: %v", err)
+				if err := wait(ctx, 17); !errors.Is(err, tarry.ErrLimit) || !strings.Contains(err.Error(), "117 queues; at most 100") {
+					t.Errorf("17 more: %v", err)
+				}
+				soon, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := wait(soon, 16); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("a wait of few queues: %v", err)
 				}
 				leave()
 				<-ended
 				<-ended
-				soon, cancel := context.WithTimeout(t.Context(), time.Second)
+				soon, cancel = context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if err := wait(soon, 100); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("when they have left: %v", err)

@@ -177,6 +177,10 @@ func (d *Dispatcher) enter(s *Subscription) {
 	}
 }
 
+// fewQueues is how many queues a wait may always name, so that large ones do not shut small ones out: what holds
+// them, such as connections, is bounded already.
+const fewQueues = 16
+
 // admit notes the queues that a lease waits on, unless the client is closed or they are
 // too many. Called with d.mu held.
 func (d *Dispatcher) admit(s *Subscription) error {
@@ -184,7 +188,7 @@ func (d *Dispatcher) admit(s *Subscription) error {
 	case d.closed:
 		return errClientClosed("lease")
 	case !s.once():
-	case d.named+len(s.Queues) > d.most:
+	case len(s.Queues) > fewQueues && d.named+len(s.Queues) > d.most:
 		return &engine.Error{Op: "lease", Err: engine.ErrLimit, Hint: fmt.Sprintf(
 			"all that wait for messages would name %d queues; at most %d are allowed: wait for fewer queues, or allow more (Config.MaxWaitQueues)", d.named+len(s.Queues), d.most)}
 	default:

@@ -131,7 +131,7 @@ func (k *keeper) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}, r
 	switch {
 	case err != nil:
 		return nil, 0, err
-	case level > 1:
+	case level > 1, k.overfills(bytes):
 		return k.drawn, lookEvery, nil
 	case !k.takes(bytes):
 		k.makeRoom(bytes)
@@ -226,6 +226,17 @@ func (k *keeper) unwritten() float64 {
 		return 0
 	}
 	return float64(taken) / float64(k.e.cfg.mostUnwritten())
+}
+
+// overfills reports whether a large push is to wait until memory of what is being written is free again, which is then
+// written in haste. Engine.mu is held.
+func (k *keeper) overfills(bytes int64) bool {
+	if bytes <= k.littleAhead() {
+		return false
+	}
+	taken, _ := k.e.recent.Memory()
+	k.urgent = (len(k.sealed) > 0 || k.grown()) && taken+bytes > k.e.cfg.mostUnwritten()
+	return k.urgent
 }
 
 // What the log holds that is in no run is what a flush has to find room for, before the log gives its

@@ -37,6 +37,7 @@ type keeper struct {
 	failing error           // of the last flush
 	wanted  uint64          // up to where the log is to be in runs, as a push has no room
 	cramped bool            // there is no space for merges
+	urgent  bool            // a large push waits for memory
 	turns   time.Time       // when the next push has its turn that is slowed
 
 	pushes  atomic.Int32 // how they are let in

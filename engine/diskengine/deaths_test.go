@@ -128,9 +128,10 @@ func TestDeathsOutliveAFlushThatFailed(t *testing.T) {
 		errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "cancelled"}})
 		must(t, errors.Join(err, errs[0]))
 		pushKeys(t, e, "new")
-		left := n
+		var left atomic.Int64
+		left.Store(int64(n))
 		d.Hook(func(c disktest.Call) error {
-			if left--; left == 0 {
+			if left.Add(-1) == 0 {
 				return syscall.EIO
 			}
 			return nil
@@ -138,7 +139,7 @@ func TestDeathsOutliveAFlushThatFailed(t *testing.T) {
 		if err := e.Flush(t.Context()); err != nil {
 			failed++
 		}
-		more = left <= 0
+		more = left.Load() <= 0
 		d.Hook(nil)
 		_ = e.Flush(t.Context()) // unless the store has stopped
 		p.fs = d.Kill()

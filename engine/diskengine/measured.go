@@ -2,7 +2,9 @@ package diskengine
 
 import (
 	"container/list"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -104,7 +106,7 @@ func (m *measured) file(f disk.File, err error, name string) (disk.File, error) 
 func (m *measured) Create(name string) (disk.File, error) {
 	defer m.begin("create", name)()
 	f, err := m.FS.Create(name)
-	return m.file(f, err, name)
+	return m.file(f, m.orGone(err), name)
 }
 
 // Open implements disk.FS.
@@ -117,7 +119,7 @@ func (m *measured) Open(name string) (disk.File, error) {
 // Rename implements disk.FS.
 func (m *measured) Rename(from, to string) error {
 	defer m.begin("rename", to)()
-	return m.FS.Rename(from, to)
+	return m.orGone(m.FS.Rename(from, to))
 }
 
 // Remove implements disk.FS.
@@ -136,7 +138,7 @@ func (m *measured) List(dir string) ([]string, error) {
 func (m *measured) SyncDir(dir string) error {
 	return m.patience.with(func() error {
 		defer m.begin("sync", dir)()
-		return m.FS.SyncDir(dir)
+		return m.orGone(m.FS.SyncDir(dir))
 	})
 }
 
@@ -146,6 +148,16 @@ func (m *measured) gone() error {
 		return nil
 	}
 	return m.kept()
+}
+
+// orGone is disk.ErrGone in place of an error that comes of it.
+func (m *measured) orGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		if gone := m.gone(); gone != nil {
+			return gone
+		}
+	}
+	return err
 }
 
 // Free implements disk.FS.

@@ -51,7 +51,9 @@ type Worker struct {
 	turn     turn    // whose line is next
 	untold   bool    // the dispatcher was not told of freed slots, which the line is to take
 	pace     pace
-	unsaid   int // handled, but the engine has not confirmed it yet
+	unsaid   int           // handled, but the engine has not confirmed it yet
+	said     int           // results that the engine has confirmed, or will not
+	more     chan struct{} // closed when more are said; nil: nobody waits for that
 	draining bool
 	quiet    chan struct{} // closed when draining and nothing runs
 	broken   error         // why the worker cannot go on

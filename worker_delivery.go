@@ -210,6 +210,12 @@ var ErrHandlerTimeout = fmt.Errorf("the handler's time is over: %w", context.Dea
 
 // work runs the handler, which start has let begin or not.
 func (d *delivery) work() {
+	if d.one == nil && d.suspect() {
+		d.w.awaitSaid()
+		d.w.mu.Lock()
+		d.startNow()
+		d.w.mu.Unlock()
+	}
 	ctx := d.ctx
 	if ctx == nil {
 		switch {
@@ -269,10 +275,18 @@ func release(d *delivery) engine.Settlement {
 	return engine.Settlement{Token: d.lease.Token, Do: engine.Release}
 }
 
-// start gives the handler its context, unless the worker drains already, the message is
+// start starts a delivery, but for a suspect, which work starts when it may. Called with
+// w.mu held.
+func (d *delivery) start() {
+	if d.one != nil || !d.suspect() {
+		d.startNow()
+	}
+}
+
+// startNow gives the handler its context, unless the worker drains already, the message is
 // in hand in this process, or the lease may be over: then another may have decided on the
 // message, and it goes back as it came. Called with w.mu held.
-func (d *delivery) start() {
+func (d *delivery) startNow() {
 	w := d.w
 	now := w.now()
 	if w.draining || d.held(now) != nil {
@@ -422,6 +436,11 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	}
 	w.mu.Lock()
 	w.unsaid -= len(ds)
+	w.said += len(ds)
+	if w.more != nil {
+		close(w.more)
+		w.more = nil
+	}
 	full := w.unsaid+len(ds) >= maxUnsaid
 	for i := range out {
 		if err := out[i].Err; err != nil && !errors.Is(err, ErrLeaseLost) && err != ErrUnconfirmed {

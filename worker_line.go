@@ -76,12 +76,37 @@ func (w *Worker) await(d *delivery, now time.Time) {
 		return
 	}
 	d.begin = now.Add(linePatience)
-	if d.lease.LastError == engine.Lapsed && d.lease.Alone(d.lease.Attempt-1) {
+	if d.suspect() {
 		d.h.line.addFirst(d)
 	} else {
 		d.h.line.add(d)
 	}
 	w.turn.add(d.h)
+}
+
+// suspect reports whether the message may be one that kills its process: it has lapsed, and was
+// granted alone.
+func (d *delivery) suspect() bool {
+	return d.lease.LastError == engine.Lapsed && d.lease.Alone(d.lease.Attempt-1)
+}
+
+// awaitSaid waits until the engine has confirmed the results there are now, or the worker is cut
+// off. Should the process die afterwards, none of these is lost.
+func (w *Worker) awaitSaid() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for all := w.said + w.unsaid; w.said < all && w.base.Err() == nil; {
+		if w.more == nil {
+			w.more = make(chan struct{})
+		}
+		more := w.more
+		w.mu.Unlock()
+		select {
+		case <-more:
+		case <-w.base.Done():
+		}
+		w.mu.Lock()
+	}
 }
 
 // heed has the keeper look after those in line, unless there is but one, whom a hand

@@ -57,7 +57,7 @@ func (e *counted) Unwrap() []error { return []error{e.error, e.as} }
 func broken(op string, cause error) error {
 	hint := "the store stopped at this error; see to the disk and open it again: nothing that was answered is lost"
 	if errors.Is(cause, disk.ErrGone) {
-		hint = "the store stopped; put the directory back, or restore a backup, and start anew"
+		hint = "the store stopped; put the directory back, or restore a backup, and start again"
 	}
 	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, cause), Hint: hint}
 }

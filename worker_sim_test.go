@@ -405,7 +405,7 @@ func (s *sim) handle(ctx context.Context, msg *tarry.Message[string]) error {
 // check looks at the engine when no worker runs.
 func (s *sim) check() {
 	if s.rough {
-		time.Sleep(time.Second) // what was lost lapses
+		time.Sleep(time.Minute + time.Second) // what was lost lapses, at the latest so long after its lease
 	}
 	for q := range s.bound {
 		if info, err := s.c.Queue(s.t.Context(), q); err != nil || info.Leased != 0 {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -68,7 +67,6 @@ type Engine struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	calls  gate.Gate
-	tasks  sync.WaitGroup
 }
 
 var _ interface {
@@ -204,12 +202,11 @@ const lanes = 3
 func (e *Engine) Capabilities() engine.Capabilities { return e.caps }
 
 // Close waits for calls under way, ends long polls, and closes idle connections. What
-// the server had leased by then is given back; that is waited for up to 5 s.
+// a long poll had leased by then is released: that takes up to 5 s.
 func (e *Engine) Close() error {
 	idle := e.calls.Close()
 	e.cancel()
 	<-idle
-	e.tasks.Wait()
 	if e.own != nil {
 		e.own.CloseIdleConnections()
 	}

@@ -13,41 +13,36 @@ import (
 )
 
 const (
-	// lastWord is how long a lease request whose context has ended is waited for.
+	// lastWord is how long a lease request is waited for after its context has ended.
 	lastWord = time.Second
-	// leaveAfter is how long it is waited for in the background then, until its
-	// connection is cut.
-	leaveAfter = 5 * time.Second
+	// releaseTimeout bounds the release of leases that nobody gets.
+	releaseTimeout = 5 * time.Second
 )
 
-// lease makes a lease request. It never hangs up on the server for a context that
-// ends, since the server may be leasing at that moment: it ends the wait there, and
-// reads the answer. What comes soon is the caller's; what comes later is given back.
+// lease makes a lease request. When ctx ends, it does not hang up at once, since the server
+// may be leasing at that moment: it ends the wait there and reads the answer. If none comes
+// within lastWord it does hang up, and what the server has leased by then lapses.
 func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased, error) {
 	if err := e.calls.Enter(ctx, "lease"); err != nil {
 		return wire.Leased{}, err
 	}
+	defer e.calls.Leave()
 	c, poll := leaseCall(req)
 	rest, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
 	done := make(chan outcome, 1)
 	go func() {
 		var o outcome
 		o.Leased, o.err = e.ask(rest, c)
 		done <- o
 	}()
-	release := func() {
-		hangUp()
-		e.calls.Leave()
-	}
 	closing := e.ctx.Done()
 	if req.Wait == 0 {
 		closing = nil // Close waits for it
 	}
 	var err error
-	var set string
 	select {
 	case o := <-done:
-		release()
 		for i := range o.Messages {
 			e.watch.leased(o.Messages[i].Queue)
 		}
@@ -57,35 +52,13 @@ func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased,
 	case <-closing:
 		err = gate.Closed("lease")
 	}
-	cut := time.AfterFunc(leaveAfter, hangUp)
-	over := make(chan struct{})
-	if poll != "" {
-		e.tasks.Go(func() { e.endPoll(poll, over) })
+	defer time.AfterFunc(lastWord, hangUp).Stop()
+	o := e.endPoll(poll, done)
+	if o.err == nil && len(o.Messages) > 0 && !errors.Is(err, engine.ErrClosed) {
+		return o.Leased, nil
 	}
-	timer := time.NewTimer(lastWord)
-	defer timer.Stop()
-	closed := errors.Is(err, engine.ErrClosed)
-	select {
-	case o := <-done:
-		close(over)
-		cut.Stop()
-		if o.err == nil && len(o.Messages) > 0 && !closed {
-			release()
-			return o.Leased, nil
-		}
-		e.unlease(o.Messages)
-		release()
-		set = o.Set // which the server keeps all the same
-	case <-timer.C:
-		go func() {
-			defer release()
-			o := <-done
-			close(over)
-			cut.Stop()
-			e.unlease(o.Messages)
-		}()
-	}
-	return wire.Leased{Set: set}, err
+	e.unlease(o.Messages)
+	return wire.Leased{Set: o.Set}, err // the server keeps the set all the same
 }
 
 type outcome struct {
@@ -93,10 +66,13 @@ type outcome struct {
 	err error
 }
 
-// endPoll has the server end a poll, again and again until it is over: the request to
-// end it may overtake the poll.
-func (e *Engine) endPoll(poll string, over <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveAfter)
+// endPoll has the server end a wait, if it has a name, and returns its outcome. It asks again
+// until the wait is over: the request to end it may overtake the wait itself.
+func (e *Engine) endPoll(poll string, done <-chan outcome) outcome {
+	if poll == "" {
+		return <-done
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastWord)
 	defer cancel()
 	body := wire.AppendEndLease(nil, poll)
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
@@ -105,21 +81,19 @@ func (e *Engine) endPoll(poll string, over <-chan struct{}) {
 			b.free()
 		}
 		select {
-		case <-over:
-			return
-		case <-ctx.Done():
-			return
+		case o := <-done:
+			return o
 		case <-time.After(pause):
 		}
 	}
 }
 
-// unlease releases leases that came too late. Those that cannot be released lapse.
+// unlease releases leases that nobody gets. Those that cannot be released lapse.
 func (e *Engine) unlease(ls []engine.Lease) {
 	if len(ls) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveAfter)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	_, _ = e.settle(ctx, engine.Releases(ls))
 }

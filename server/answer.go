@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/internal/wire"
@@ -30,24 +29,6 @@ func (a *answer) free() {
 // jsonType is shared by all answers: headers hold slices.
 var jsonType = []string{"application/json"}
 
-// date is the Date header of the answers of one second. net/http would write it anew
-// for each.
-type date struct {
-	second int64
-	header []string
-}
-
-var lastDate atomic.Pointer[date]
-
-func dateHeader(now time.Time) []string {
-	d := lastDate.Load()
-	if d == nil || d.second != now.Unix() {
-		d = &date{now.Unix(), []string{now.UTC().Format(http.TimeFormat)}}
-		lastDate.Store(d)
-	}
-	return d.header
-}
-
 // saysLength is from where on an answer says how long it is. What is shorter net/http
 // keeps until the handler has returned, and then says it by itself, for less.
 const saysLength = 1 << 10
@@ -55,13 +36,12 @@ const saysLength = 1 << 10
 // write sends the answer as a whole. One that is flushed says its length in any case.
 func (a *answer) write(x *exchange, status int, flushed bool) error {
 	x.dropHeaders()
-	h, now := x.Header(), time.Now()
+	h := x.Header()
 	h["Content-Type"] = jsonType
-	h["Date"] = dateHeader(now)
 	if flushed || len(a.b) >= saysLength {
 		h["Content-Length"] = []string{strconv.Itoa(len(a.b))}
 	} else {
-		x.ended = now // writing it waits for nobody
+		x.ended = time.Now() // writing it waits for nobody
 	}
 	x.WriteHeader(status)
 	_, err := x.Write(a.b)

@@ -3,12 +3,13 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tarryhq/tarry/server/access"
@@ -21,7 +22,6 @@ import (
 type connections struct {
 	net.Listener
 	cfg *Config
-	tls *tls.Config // nil: none
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
@@ -70,12 +70,7 @@ const (
 )
 
 func newConnections(ln net.Listener, cfg *Config) *connections {
-	l := &connections{Listener: ln, cfg: cfg, open: make(map[*conn]struct{}), peers: make(map[netip.Prefix]*peer)}
-	if cfg.TLS != nil {
-		l.tls = cfg.TLS.Clone()
-		l.tls.NextProtos = slices.DeleteFunc(slices.Clone(l.tls.NextProtos), func(p string) bool { return p == "h2" })
-	}
-	return l
+	return &connections{Listener: ln, cfg: cfg, open: make(map[*conn]struct{}), peers: make(map[netip.Prefix]*peer)}
 }
 
 // Accept returns the next connection for which there is room.
@@ -83,21 +78,39 @@ func (l *connections) Accept() (net.Conn, error) {
 	for {
 		nc, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err
+			return nil, hinted(err)
 		}
 		if tcp, ok := nc.(*net.TCPConn); ok {
 			_ = tcp.SetWriteBuffer(sendBuffer) // without it only the slowest are cut too early
 		}
 		c := &conn{Conn: nc, l: l}
-		switch {
-		case !l.admit(c):
-			_ = nc.Close()
-		case l.tls != nil:
-			return tls.Server(c, l.tls), nil
-		default:
+		if l.admit(c) {
 			return c, nil
 		}
+		_ = nc.Close()
 	}
+}
+
+// noFile is why no connection was accepted: there was no free file descriptor. net/http logs
+// it and tries again.
+type noFile struct {
+	*net.OpError
+	hint string
+}
+
+func (e noFile) Error() string { return e.OpError.Error() + ": " + e.hint }
+
+// hinted adds to an error of Accept which limit to raise, if it is for want of a file
+// descriptor.
+func hinted(err error) error {
+	op, ok := err.(*net.OpError)
+	switch {
+	case ok && errors.Is(err, syscall.EMFILE):
+		return noFile{op, "this process may open no more files; raise its limit (LimitNOFILE= in the systemd unit, ulimit -n in a shell) or lower --max-connections"}
+	case ok && errors.Is(err, syscall.ENFILE):
+		return noFile{op, "this machine may open no more files; raise its limit (sysctl fs.file-max)"}
+	}
+	return err
 }
 
 func (l *connections) admit(c *conn) bool {

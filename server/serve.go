@@ -48,10 +48,19 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 		IdleTimeout:       cfg.IdleTimeout,
 		MaxHeaderBytes:    cfg.MaxHeader,
 		ErrorLog:          log.New(&errorLog{cfg.Logger, sparse.New(10, 10*time.Second)}, "", 0),
+		TLSConfig:         cfg.TLS,
+		Protocols:         new(http.Protocols),
 	}
+	hs.Protocols.SetHTTP1(true)
 	hs.RegisterOnShutdown(conns.stop)
 	served := make(chan error, 1)
-	go func() { served <- hs.Serve(conns) }()
+	go func() {
+		if cfg.TLS != nil {
+			served <- hs.ServeTLS(conns, "", "")
+		} else {
+			served <- hs.Serve(conns)
+		}
+	}()
 	// What a request still has to do, such as to release leases, it does before the
 	// caller may close the client.
 	defer conns.wait(lastGrace)

@@ -126,7 +126,7 @@ func alerting(t *testing.T, prom, alert string, want bool) {
 }
 
 // neverHere are parts of queries that find nothing in what the test does.
-var neverHere = regexp.MustCompile(`tarry_expired_total`)
+var neverHere = regexp.MustCompile(`tarry_expired_total|tarry_stuck_handlers`)
 
 // A Prometheus that scrapes a tarry has alerts fire and resolve, and knows an answer to
 // all that the board asks.

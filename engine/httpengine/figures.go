@@ -75,10 +75,10 @@ var _ engine.Measurer = (*Engine)(nil)
 func (e *Engine) Figures() []engine.Figure {
 	l, m := figure.Of("remote"), &e.measured
 	l.Flag("up", "Whether the last request was answered.", !m.failing.Load())
-	l.Times("request_seconds", "How long answers took, but for those to requests that wait at the server for messages.", &m.requests)
-	l.Times("wait_seconds", "How long requests took that wait at the server for messages.", &m.waits)
-	l.Gauge("waiting", "Requests that wait at the server for messages now.", float64(m.waiting.Load()))
-	l.TotalBy("failures", "Requests that failed: without an answer, or with one that names an error of the server.", "cause",
+	l.Times("request_seconds", "How long answers took, other than to requests that wait for messages.", &m.requests)
+	l.Times("wait_seconds", "How long requests that wait for messages took.", &m.waits)
+	l.Gauge("waiting", "Requests that wait for messages now.", float64(m.waiting.Load()))
+	l.TotalBy("failures", "Requests without an answer, or answered with a server error.", "cause",
 		figure.By{Label: "unanswered", Value: float64(m.unanswered.Load())},
 		figure.By{Label: "server_error", Value: float64(m.errors.Load())})
 	if m.dials != nil {

@@ -1,6 +1,7 @@
 package redisengine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,15 +63,16 @@ func (e *Engine) suits(ctx context.Context, client rueidis.Client, master, evict
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf(hint, args...)}
 	}
 	version := facts["redis_version"]
+	mode := cmp.Or(facts["server_mode"], facts["redis_mode"]) // Valkey names it server_mode
 	major, _, _ := strings.Cut(version, ".")
 	switch n, err := strconv.Atoi(major); {
 	case err != nil:
 		return refuse("the server does not tell a redis_version: is it Redis?")
 	case n < minVersion:
 		return refuse("this Redis is of version %s; tarry needs %d.0 or later", version, minVersion)
-	case facts["redis_mode"] == "sentinel":
+	case mode == "sentinel":
 		return refuse("this is a Sentinel; use redis+sentinel://host:26379/NAME-OF-THE-MASTER")
-	case master && facts["redis_mode"] == "cluster":
+	case master && mode == "cluster":
 		return refuse("this Redis is a node of a cluster; use redis+cluster://")
 	case master && facts["role"] == "slave":
 		return refuse("this Redis is a read-only replica; name the master, or use redis+sentinel:// or redis+cluster://")

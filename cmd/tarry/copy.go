@@ -191,19 +191,13 @@ func (c *copier) run(ctx context.Context, queues []string) error {
 
 // all returns the names of all queues of FROM.
 func (c *copier) all(ctx context.Context) (names []string, err error) {
-	after := ""
-	for {
-		page, next, err := c.from.Queues(ctx, after, engine.MaxPage)
+	for q, err := range eachQueue(ctx, c.from) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range page {
-			names = append(names, page[i].Queue)
-		}
-		if after = next; next == "" {
-			return names, nil
-		}
+		names = append(names, q.Queue)
 	}
+	return names, nil
 }
 
 // vacant refuses queues that hold something in TO already.

@@ -63,3 +63,13 @@ empty steps out; --json has them all.`,
 func bar(n, most int64) string {
 	return strings.Repeat("#", int((n*40+most-1)/max(most, 1)))
 }
+
+// sumOf is how many messages the steps of a forecast have, and the step with the most.
+func sumOf(buckets []tarry.Bucket) (sum int64, most tarry.Bucket) {
+	for _, b := range buckets {
+		if sum += b.Count; b.Count > most.Count {
+			most = b
+		}
+	}
+	return sum, most
+}

@@ -28,6 +28,14 @@ type problem struct {
 	Hint    string `json:"hint"`
 }
 
+// about is what is wrong with what.
+func (p *problem) about() string {
+	if p.Queue == "" {
+		return p.Message
+	}
+	return p.Queue + ": " + p.Message
+}
+
 // finder finds what is wrong, for tarry status and tarry top.
 type finder struct {
 	late time.Duration // messages that are ready for longer are late
@@ -134,11 +142,7 @@ func printProblems(o *printer, all []problem) error {
 		return o.line(nil, "no problems")
 	}
 	for _, x := range all {
-		about := x.Message
-		if x.Queue != "" {
-			about = x.Queue + ": " + x.Message
-		}
-		if err := o.line(nil, "! %s\n  %s", about, x.Hint); err != nil {
+		if err := o.line(nil, "! %s\n  %s", x.about(), x.Hint); err != nil {
 			return err
 		}
 	}

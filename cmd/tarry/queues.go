@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -32,18 +33,15 @@ named. Finished counts the keys that are remembered.`,
 				return err
 			}
 		}
-		for after := ""; len(args) == 0; {
-			queues, next, err := c.Queues(ctx, after, engine.MaxPage)
+		if len(args) > 0 {
+			return o.flush()
+		}
+		for q, err := range eachQueue(ctx, c) {
 			if err != nil {
 				return err
 			}
-			for _, q := range queues {
-				if err := p.showQueue(o, q); err != nil {
-					return err
-				}
-			}
-			if after = next; next == "" {
-				break
+			if err := p.showQueue(o, q); err != nil {
+				return err
 			}
 			if err := o.page(); err != nil {
 				return err
@@ -53,6 +51,27 @@ named. Finished counts the keys that are remembered.`,
 	})
 	t.clientFlags(cmd)
 	return cmd
+}
+
+// eachQueue goes through all queues by name, page by page, and ends with an error.
+func eachQueue(ctx context.Context, c *tarry.Client) iter.Seq2[tarry.QueueInfo, error] {
+	return func(yield func(tarry.QueueInfo, error) bool) {
+		for after := ""; ; {
+			page, next, err := c.Queues(ctx, after, engine.MaxPage)
+			for _, q := range page {
+				if !yield(q, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(tarry.QueueInfo{}, err)
+				return
+			}
+			if after = next; next == "" {
+				return
+			}
+		}
+	}
 }
 
 func (p *Program) showQueue(o *printer, q tarry.QueueInfo) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -42,16 +43,11 @@ token, and waits for no store.`,
 	ready := false
 	cmd.Flags().BoolVar(&ready, "ready", false, "only ask whether the server is ready")
 	whole := p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, _ []string) error {
-		where, err := t.url(&p.settings)
+		w, err := t.watched(p, c)
 		if err != nil {
 			return err
 		}
-		s := status{finder: finder{late: late, now: p.Now(), Problems: []problem{}}, Version: readBuild().Version, Engine: c.Capabilities().Name, Queues: []queueStatus{}}
-		if e, ok := c.Engine().(*httpengine.Engine); ok {
-			s.Server, s.Version = bare(where), e.Version()
-		} else {
-			s.Store = bare(where)
-		}
+		s := status{watched: w, finder: finder{late: late, now: p.Now(), Problems: []problem{}}, Queues: []queueStatus{}}
 		if err := s.look(ctx, c); err != nil {
 			return err
 		}
@@ -121,12 +117,39 @@ const (
 	shownQueues = 20
 )
 
+// watched is what a command looks at.
+type watched struct {
+	Server  string `json:"server,omitempty"`
+	Store   string `json:"store,omitempty"`
+	Version string `json:"version"`
+	Engine  string `json:"engine"`
+}
+
+func (t *target) watched(p *Program, c *tarry.Client) (watched, error) {
+	where, err := t.url(&p.settings)
+	w := watched{Store: bare(where), Version: readBuild().Version, Engine: c.Capabilities().Name}
+	if e, ok := c.Engine().(*httpengine.Engine); ok {
+		w.Server, w.Store, w.Version = w.Store, "", e.Version()
+	}
+	return w, err
+}
+
+func (w watched) String() string {
+	name := "server " + w.Server
+	if w.Store != "" {
+		name = "store " + w.Store
+	}
+	return fmt.Sprintf("tarry %s, %s, engine %s", w.Version, name, w.Engine)
+}
+
+// holds says how many messages there are in each state.
+func holds(scheduled, ready, leased, dead int64) string {
+	return fmt.Sprintf("%d scheduled, %d ready, %d leased, %d dead", scheduled, ready, leased, dead)
+}
+
 // status is what stands at a moment. It is what --json prints.
 type status struct {
-	Server     string        `json:"server,omitempty"`
-	Store      string        `json:"store,omitempty"`
-	Version    string        `json:"version"`
-	Engine     string        `json:"engine"`
+	watched
 	Ready      bool          `json:"ready"`
 	Counts     bool          `json:"counts"` // whether the engine can tell what the queues hold
 	Scheduled  int64         `json:"scheduled"`
@@ -184,22 +207,16 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 		}
 	}
 	listed := make(map[string]bool)
-	for after := ""; ; {
-		queues, next, err := c.Queues(ctx, after, engine.MaxPage)
+	for q, err := range eachQueue(ctx, c) {
 		if err != nil && !s.Ready {
 			return nil // it is told already
 		}
 		if err != nil {
 			return err
 		}
-		for _, q := range queues {
-			listed[q.Queue] = true
-			if err := s.queue(ctx, c, &caps, q, late[q.Queue]); err != nil {
-				return err
-			}
-		}
-		if after = next; next == "" {
-			break
+		listed[q.Queue] = true
+		if err := s.queue(ctx, c, &caps, q, late[q.Queue]); err != nil {
+			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(late)) { // of those that hold nothing any more
@@ -246,14 +263,11 @@ func (s *status) print(o *printer) error {
 	if o.json {
 		return o.row(s)
 	}
-	name, state := "server "+s.Server, "ready"
-	if s.Store != "" {
-		name = "store " + s.Store
-	}
+	state := "ready"
 	if !s.Ready {
 		state = "not ready"
 	}
-	if err := o.line(nil, "tarry %s, %s, engine %s: %s", s.Version, name, s.Engine, state); err != nil {
+	if err := o.line(nil, "%s: %s", s.watched.String(), state); err != nil {
 		return err
 	}
 	if err := printProblems(o, s.Problems); err != nil {
@@ -262,7 +276,7 @@ func (s *status) print(o *printer) error {
 	if !s.Counts {
 		return o.line(nil, "what the queues hold this engine cannot tell")
 	}
-	if err := o.line(nil, "%s: %d scheduled, %d ready, %d leased, %d dead", counted(len(s.Queues), "queue"), s.Scheduled, s.ReadyNow, s.Leased, s.Dead); err != nil {
+	if err := o.line(nil, "%s: %s", counted(len(s.Queues), "queue"), holds(s.Scheduled, s.ReadyNow, s.Leased, s.Dead)); err != nil {
 		return err
 	}
 	if !s.Oldest.IsZero() {

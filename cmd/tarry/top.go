@@ -2,16 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/httpengine"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // topFlags are the flags of tarry top beyond those of all client commands.
@@ -28,6 +28,7 @@ type topFlags struct {
 const (
 	defaultInterval = time.Second
 	minInterval     = 100 * time.Millisecond
+	maxFilter       = tarry.MaxQueueBytes // bytes of --filter
 )
 
 func (p *Program) topCommand() *cobra.Command {
@@ -35,17 +36,16 @@ func (p *Program) topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the queues in the terminal: what is due, what is late, what comes",
-		Long: `Top shows the queues as they change, with what is wrong on top: how many messages they
-hold, how late messages were in the last 5 minutes (half of them at most, 99 of 100), how
-many were pushed and handled a second, what is due next. Enter opens a queue: what falls due
-when, and how late messages were. ? shows the keys; q quits.
+		Long: `Top shows the queues live, with what is wrong on top: how many messages they hold, how late
+messages were in the last 5 minutes (half of them at most, 99 of 100), how many were pushed
+and handled a second, what is due next. Enter opens a queue: what falls due when, and how
+late messages were. ? shows the keys; q quits.
 
-A server tells of changes by itself; when it goes away top says so and comes back to it. A
---store is asked each --interval, for 10000 queues at most, and of it is not known how late
-messages were.
+A server is followed, and reconnected to when it goes away. A --store is asked each
+--interval, for 10000 queues at most, without lateness and rates.
 
-Where there is no terminal, with --n and with --json, it prints a table or an object each
---interval, --n times (default once), and ends.`,
+Without a terminal, with --n and with --json, it prints a table or an object each --interval,
+--n times (default once).`,
 		Example: "  tarry top\n  tarry top --sort p99 --filter order\n  tarry top --store disk:tarry-data\n  tarry top --json --n 0 --interval 10s",
 		Args:    exactly(),
 	}
@@ -60,7 +60,7 @@ Where there is no terminal, with --n and with --json, it prints a table or an ob
 		if err := f.check(); err != nil {
 			return err
 		}
-		in, out := p.screen()
+		in, out := p.console()
 		bare := out == nil || f.json || cmd.Flags().Changed("n")
 		if !bare { // the engines' log would be written across the screen
 			defer slog.SetDefault(slog.Default())
@@ -71,21 +71,25 @@ Where there is no terminal, with --n and with --json, it prints a table or an ob
 			return err
 		}
 		defer c.Close()
+		w, err := f.watched(p, c)
+		if err != nil {
+			return err
+		}
 		if !c.Capabilities().Count {
 			return &failedError{line: "the engine cannot tell what its queues hold", hint: "its broker can; tarry status tells whether it is ready"}
 		}
 		if bare {
-			return p.topRounds(cmd.Context(), c, &f)
+			return p.topRounds(cmd.Context(), c, &f, w)
 		}
-		return p.topScreen(cmd.Context(), c, &f, in, out)
+		return p.topOnScreen(cmd.Context(), c, &f, w, in, out)
 	})
 	return cmd
 }
 
 func (f *topFlags) check() error {
-	f.by = columnNamed(f.sort)
+	by := slices.IndexFunc(boardColumns, func(c *column) bool { return c.name == f.sort })
 	switch {
-	case f.by == nil:
+	case by < 0:
 		return usagef("known are "+columnNames(), "--sort %q is unknown", f.sort)
 	case f.interval < minInterval:
 		return usagef("leave it out for "+tarry.FormatDuration(defaultInterval), "--interval %s is less than %s", tarry.FormatDuration(f.interval), tarry.FormatDuration(minInterval))
@@ -94,19 +98,12 @@ func (f *topFlags) check() error {
 	case len(f.filter) > maxFilter:
 		return usagef("a part of a queue's name will do", "--filter has %d bytes; at most %d are allowed", len(f.filter), maxFilter)
 	}
+	f.by = boardColumns[by]
 	return nil
 }
 
-// board is an empty one with the order and the filter of the flags.
-func (f *topFlags) board() *queueBoard {
-	b := newQueueBoard(f.by)
-	b.reverse, b.filter = f.reverse, f.filter
-	return b
-}
-
-// screen is the terminal on which a screen can be drawn and from which keys can be read;
-// nil: there is none.
-func (p *Program) screen() (in, out *os.File) {
+// console is the terminal to draw on and to read keys from; nil: there is none.
+func (p *Program) console() (in, out *os.File) {
 	in, _ = p.Stdin.(*os.File)
 	out, _ = p.Stdout.(*os.File)
 	if term, _ := p.env("TERM"); in == nil || out == nil || term == "dumb" || !isTerminal(in) || !isTerminal(out) {
@@ -115,83 +112,72 @@ func (p *Program) screen() (in, out *os.File) {
 	return in, out
 }
 
-// ascii reports whether the environment does not say that UTF-8 can be shown.
-func (p *Program) ascii() bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v, ok := p.env(name); ok {
-			v = strings.ToLower(v)
-			return !strings.Contains(v, "utf-8") && !strings.Contains(v, "utf8")
-		}
-	}
-	return true
+// round is what --json prints of a round.
+type round struct {
+	Now wire.Time `json:"now"`
+	watched
+	More     bool             `json:"more"` // there are more queues
+	Queues   []wire.LiveQueue `json:"queues"`
+	Problems []problem        `json:"problems"`
 }
 
-// about is what is watched.
-func (f *topFlags) about(p *Program, c *tarry.Client) (where, version, engine string, err error) {
-	where, err = f.url(&p.settings)
-	version = readBuild().Version
-	if e, ok := c.Engine().(*httpengine.Engine); ok {
-		version = e.Version()
-	}
-	return bare(where), version, c.Capabilities().Name, err
-}
-
-const (
-	// deathsEvery is how often is asked for what died, and whether all is well.
-	deathsEvery = 5 * time.Second
-	// deathsMost is how many queues with dead messages are asked at a time.
-	deathsMost = 32
-)
-
-// deathWatch finds what the rows do not show: whether the store is ready, and what died of
-// late. Of many queues it asks a few at a time: those whose dead have changed, then those it
-// has not asked for longest.
-type deathWatch struct {
-	c    *tarry.Client
-	late time.Duration
-	seen map[string]deathsSeen
-}
-
-// deathsSeen is what was found of a queue.
-type deathsSeen struct {
-	dead     int64
-	at       time.Time
-	problems []problem
-}
-
-// look asks, and returns all that it knows. What cannot be asked for is left as it was.
-func (w *deathWatch) look(ctx context.Context, queues []tarry.QueueInfo, now time.Time) []problem {
-	f := finder{late: w.late, now: now}
-	_, _ = f.readiness(ctx, w.c) // what comes of it is a problem, or the connection's
-	f.store(w.c)
-	caps := w.c.Capabilities()
-	before := w.seen
-	w.seen = make(map[string]deathsSeen, len(queues))
-	for _, q := range queues {
-		if was, ok := before[q.Queue]; ok {
-			w.seen[q.Queue] = was
+// topRounds prints what the queues hold, round by round.
+func (p *Program) topRounds(ctx context.Context, c *tarry.Client, f *topFlags, w watched) error {
+	for n := 1; ; n++ {
+		limit, cancel := f.limit(ctx)
+		err := p.topRound(limit, c, f, w)
+		cancel()
+		if n == f.rounds || err != nil && (ctx.Err() == nil || f.rounds > 0) {
+			return err
+		}
+		if pause(ctx, f.interval); ctx.Err() != nil {
+			return nil
+		}
+		if !f.json {
+			fmt.Fprintln(p.Stdout)
 		}
 	}
-	slices.SortStableFunc(queues, func(x, y tarry.QueueInfo) int {
-		a, b := w.seen[x.Queue], w.seen[y.Queue]
-		if changed := a.dead != x.Dead; changed != (b.dead != y.Dead) {
-			if changed {
-				return -1
-			}
-			return 1
-		}
-		return a.at.Compare(b.at)
-	})
-	for _, q := range queues[:min(len(queues), deathsMost)] {
-		one := finder{now: now}
-		if err := one.deaths(ctx, w.c, &caps, q); err != nil {
-			break
-		}
-		w.seen[q.Queue] = deathsSeen{q.Dead, now, one.Problems}
+}
+
+func (p *Program) topRound(ctx context.Context, c *tarry.Client, f *topFlags, w watched) error {
+	most := maxBoard
+	if w.Store != "" {
+		most = maxPolled
 	}
-	for _, s := range w.seen {
-		f.Problems = append(f.Problems, s.problems...)
+	rows, more, err := askBoard(ctx, c, most)
+	if err != nil {
+		return err
 	}
-	f.order()
-	return f.Problems
+	s := p.topScreen(ctx, c, f, w)
+	found := finder{now: p.Now(), Problems: []problem{}}
+	found.beyond(ctx, c)
+	s.Update(beyond(found.Problems))
+	s.Update(news{queues: rows, whole: true, more: more, state: live})
+	o := p.printer(f.json)
+	if f.json {
+		r := round{wire.Time{Time: s.now.UTC()}, w, s.board.more, []wire.LiveQueue{}, s.problems}
+		for _, row := range s.board.shown {
+			r.Queues = append(r.Queues, row.LiveQueue)
+		}
+		_ = o.row(r) // flush tells what went wrong
+	} else {
+		s.print(o)
+	}
+	return o.flush()
+}
+
+// print writes a round as a table. What fails, flush tells.
+func (s *topScreen) print(o *printer) {
+	_ = o.line(nil, "%s, %s", s.watched.String(), formatTime(s.now))
+	_ = printProblems(o, s.problems)
+	_ = o.line(nil, "%s", s.board.sums())
+	if s.board.more {
+		_ = o.line(nil, "there are more queues than these, which are the first by name")
+	}
+	o.head("QUEUE", "READY", "SCHEDULED", "LEASED", "DEAD", "LATE P50", "LATE P99", "PUSHED/S", "HANDLED/S", "NEXT DUE", "OLDEST READY", "PAUSED")
+	for _, r := range s.board.shown {
+		q, late := r.info(), r.lateness()
+		_ = o.row(nil, r.Queue, r.Ready, r.Scheduled, r.Leased, r.Dead, lateBy(late.P50).text, lateBy(late.P99).text, r.rate(r.PushedPerS).text, r.rate(r.AckedPerS).text,
+			orDash(away(q.NextDue, s.now)), orDash(away(q.OldestReady, s.now)), pausedText(&q))
+	}
 }

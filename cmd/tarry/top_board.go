@@ -11,17 +11,16 @@ import (
 )
 
 const (
-	// maxBoard is how many queues are kept of a server; of more those are shown that were
-	// told first.
-	maxBoard = 100_000
-	// stays is how long a queue that holds nothing any more is still shown.
-	stays = time.Minute
+	maxBoard = 100_000     // queues that are kept, those told first
+	stays    = time.Minute // for which an emptied queue is still shown
 )
 
 // boardRow is a queue as it was told last.
 type boardRow struct {
 	wire.LiveQueue
-	left time.Time // when it was told that it holds nothing any more
+	left time.Time // when it was told that the queue is empty
+	rank float64   // in the column of the order
+	bad  bool      // it has problems
 }
 
 // queueBoard is the queues of tarry top, and which of them are shown in which order.
@@ -30,26 +29,21 @@ type queueBoard struct {
 	more    bool // there are more than are kept
 	sort    *column
 	reverse bool
-	filter  string // a part of the names of those that are shown, in any case
+	filter  string // a part of the names that are shown, in any case
 
 	shown []*boardRow // in order
 	wire.LiveTotals
-	pushed, handled float64 // a second, of all
+	pushed, handled float64 // a second, of all queues
 }
 
-func newQueueBoard(by *column) *queueBoard {
-	return &queueBoard{rows: make(map[string]*boardRow), sort: by}
-}
-
-// take takes up what was told; whole: that is all there is.
-func (b *queueBoard) take(rows []wire.LiveQueue, whole, more bool, now time.Time) {
-	if whole {
+// take takes up news of queues.
+func (b *queueBoard) take(n *news, now time.Time) {
+	if n.whole {
 		clear(b.rows)
-		b.more = false
+		b.more = n.more
 	}
-	b.more = b.more || more
-	for i := range rows {
-		r := &boardRow{LiveQueue: rows[i]}
+	for i := range n.queues {
+		r := &boardRow{LiveQueue: n.queues[i], left: now}
 		was := b.rows[r.Queue]
 		switch {
 		case was == nil && r.Gone:
@@ -57,16 +51,14 @@ func (b *queueBoard) take(rows []wire.LiveQueue, whole, more bool, now time.Time
 		case was == nil && len(b.rows) >= maxBoard:
 			b.more = true
 			continue
-		case r.Gone:
-			if r.left = was.left; !was.Gone {
-				r.left = now
-			}
+		case r.Gone && was.Gone:
+			r.left = was.left
 		}
 		b.rows[r.Queue] = r
 	}
 }
 
-// arrange finds which queues are shown, in which order, and what they sum up to.
+// arrange finds which queues are shown, in which order, and their sums.
 func (b *queueBoard) arrange(now time.Time) {
 	b.shown, b.LiveTotals, b.pushed, b.handled = b.shown[:0], wire.LiveTotals{}, 0, 0
 	part := strings.ToLower(b.filter)
@@ -79,11 +71,15 @@ func (b *queueBoard) arrange(now time.Time) {
 		b.Scheduled, b.Ready, b.Leased, b.Dead = b.Scheduled+r.Scheduled, b.Ready+r.Ready, b.Leased+r.Leased, b.Dead+r.Dead
 		b.pushed, b.handled = b.pushed+r.PushedPerS, b.handled+r.AckedPerS
 		if strings.Contains(strings.ToLower(name), part) {
+			r.rank = b.sort.of(r, now).rank
 			b.shown = append(b.shown, r)
 		}
 	}
 	slices.SortFunc(b.shown, func(x, y *boardRow) int {
-		by := b.sort.compare(x, y)
+		by := cmp.Compare(x.rank, y.rank)
+		if b.sort == boardColumns[0] {
+			by = cmp.Compare(x.Queue, y.Queue)
+		}
 		if b.reverse {
 			by = -by
 		}
@@ -91,28 +87,37 @@ func (b *queueBoard) arrange(now time.Time) {
 	})
 }
 
-// problems are what is wrong with the queues as they are now.
-func (b *queueBoard) problems(late time.Duration, now time.Time) []problem {
-	f := finder{late: late, now: now}
+// sums says what all queues hold.
+func (b *queueBoard) sums() string {
+	return counted(b.Queues, "queue") + ": " + holds(b.Scheduled, b.Ready, b.Leased, b.Dead)
+}
+
+// problems adds what is wrong with the queues as they are now, and sorts all: what is wrong
+// with the store comes first, then the queues by name.
+func (b *queueBoard) problems(f *finder) []problem {
 	for _, r := range b.rows {
-		f.of(r)
+		n := len(f.Problems)
+		r.bad = false
+		f.backlog(r.info())
+		if t := r.lateness(); len(f.Problems) == n && t.Count > 0 {
+			f.wasLate(r.Queue, t, boardSpan)
+		}
 	}
-	f.order()
+	for _, p := range f.Problems {
+		if r := b.rows[p.Queue]; r != nil {
+			r.bad = true
+		}
+	}
+	slices.SortStableFunc(f.Problems, func(x, y problem) int { return cmp.Compare(x.Queue, y.Queue) })
 	return f.Problems
 }
 
-// of finds what is wrong with a queue by its row alone.
-func (f *finder) of(r *boardRow) {
-	n := len(f.Problems)
-	f.backlog(r.info())
-	if len(f.Problems) == n && r.Trend != nil && latenessKnown(&r.Trend.Lateness) {
-		f.wasLate(r.Queue, &r.Trend.Lateness, boardSpan)
+// lateness has nothing in it when it is not known.
+func (r *boardRow) lateness() *wire.Times {
+	if r.Trend == nil || !latenessKnown(&r.Trend.Lateness) {
+		return new(wire.Times)
 	}
-}
-
-// order sorts the problems: what is wrong with all comes first, then the queues by name.
-func (f *finder) order() {
-	slices.SortStableFunc(f.Problems, func(x, y problem) int { return cmp.Compare(x.Queue, y.Queue) })
+	return &r.Trend.Lateness
 }
 
 // info is what the queue holds.

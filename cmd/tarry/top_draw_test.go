@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/tarryhq/tarry"
@@ -28,19 +31,27 @@ func liveQueue(name string, ready int64, p99 float64) wire.LiveQueue {
 	return q
 }
 
-// shownScreen is a screen that was told of queues.
-func shownScreen(width, height int, queues ...wire.LiveQueue) *screen {
-	s := &screen{where: "http://127.0.0.1:8277", version: "v1.2.3", engine: "http+mem", late: 30 * time.Second,
-		width: width, height: height, now: topNow, board: newQueueBoard(boardColumns[0])}
-	s.told(news{queues: queues, whole: true, link: link{up: true}})
+// emptyScreen was told nothing yet, and asks nobody.
+func emptyScreen(width, height int) *topScreen {
+	p := Program{Now: func() time.Time { return topNow }}
+	s := p.topScreen(context.Background(), nil, &topFlags{late: tardy, by: boardColumns[0]}, watched{Server: "http://127.0.0.1:8277", Version: "v1.2.3", Engine: "http+mem"})
+	s.width, s.height, s.now = width, height, topNow
+	return s
+}
+
+// shownScreen was told of queues.
+func shownScreen(width, height int, queues ...wire.LiveQueue) *topScreen {
+	s := emptyScreen(width, height)
+	s.Update(news{queues: queues, whole: true, state: live})
 	return s
 }
 
 // text is what is drawn, without styles.
-func (s *screen) text() string { return ansi.Strip(s.draw()) }
+func (s *topScreen) text() string { return ansi.Strip(s.draw()) }
 
-func (s *screen) keys(keys ...string) *screen {
+func (s *topScreen) keys(keys ...string) *topScreen {
 	for _, k := range keys {
+		s.draw() // as a screen does, after each key
 		text := k
 		if len(k) > 1 {
 			text = ""
@@ -72,17 +83,17 @@ func TestTopDrawsTheQueues(t *testing.T) {
 	late := liveQueue("mail", 4, 12.5)
 	late.OldestReady = wire.Time{Time: topNow.Add(-time.Minute)}
 	s := shownScreen(100, 24, liveQueue("order.unpaid", 0, 0), late)
-	contains(t, s.text(), "tarry top  http://127.0.0.1:8277  v1.2.3  http+mem", "live  12:00:00Z\n",
-		"2 queues: 6 scheduled, 4 ready, 0 leased, 0 dead; 4.00/s in, 2.50/s out\n",
+	contains(t, s.text(), "tarry top  live  12:00:00Z  http://127.0.0.1:8277  v1.2.3  http+mem\n",
+		"2 queues: 6 scheduled, 4 ready, 0 leased, 0 dead; 4/s in, 2.50/s out\n",
 		"! mail: 4 messages are due, the first since 1m, and nobody works on the queue  start a worker",
-		"QUEUE▼                          READY  SCHED LEASED   DEAD    P50    P99   IN/S  OUT/S   NEXT OLDEST",
-		"mail                                4      3      0      0  6.2ms   12ms   2.00   1.25  1m30s  1m00s",
-		"order.unpaid                        0      3      0      0      -      -   2.00   1.25  1m30s      -",
+		"QUEUEv                          READY  SCHED LEASED   DEAD    P50    P99   IN/S  OUT/S   NEXT OLDEST",
+		"mail                                4      3      0      0  6.2ms   13ms      2   1.25  1m30s     1m",
+		"order.unpaid                        0      3      0      0      -      -      2   1.25  1m30s      -",
 		"1-2 of 2  ? help")
 	s = shownScreen(80, 24)
-	contains(t, s.text(), "no problems", "no queue holds anything", "0-0 of 0")
-	s = &screen{width: 80, height: 24, now: topNow, board: newQueueBoard(boardColumns[0])}
-	contains(t, s.text(), "connecting", "not known yet")
+	contains(t, s.text(), "no problems", "no queues", "0-0 of 0")
+	contains(t, emptyScreen(80, 24).text(), "connecting", "not known yet")
+	contains(t, shownScreen(50, 24, late).text(), "QUEUEv           READY  SCHED LEASED   DEAD    P50\n")
 }
 
 // Whatever the size and the page, nothing is drawn beyond it.
@@ -93,9 +104,8 @@ func TestTopFitsAnySize(t *testing.T) {
 		for _, height := range []int{0, 1, 2, 3, 4, 5, 8, 24, 60} {
 			for _, key := range []string{"", "enter", "?", "!", "/"} {
 				s := shownScreen(width, height, queues...).keys(key)
-				s.detail.trend, s.detail.at = new(wire.Trend), topNow
-				s.detail.trend.Steps.Acked, s.detail.trend.Steps.Lateness.P99 = make([]uint64, 60), make([]*float64, 60)
-				s.detail.buckets = make([]tarry.Bucket, 60)
+				s.forecast = forecast{queue: s.open, answer: tarry.Forecast{Buckets: make([]tarry.Bucket, 60)}}
+				s.forecast.answer.Buckets[7].Count = 1 << 50
 				lines := strings.Split(s.draw(), "\n")
 				if len(lines) != max(1, height) && width > 0 {
 					t.Fatalf("%d×%d %q: %d lines", width, height, key, len(lines))
@@ -108,7 +118,7 @@ func TestTopFitsAnySize(t *testing.T) {
 			}
 		}
 	}
-	contains(t, shownScreen(40, 12, queues...).text(), "READY", "P99", "live")
+	contains(t, shownScreen(40, 12, queues...).text(), "READY", "LEASED", "live")
 }
 
 // What a terminal would obey does not reach it, wherever it stands.
@@ -117,14 +127,13 @@ func TestTopObeysNobody(t *testing.T) {
 	q := liveQueue(evil, 3, 1)
 	q.OldestReady = wire.Time{Time: topNow.Add(-time.Hour)}
 	s := shownScreen(300, 40, q)
-	s.where, s.version, s.engine = evil, evil, evil
-	s.looked = []problem{{"server", "", evil, evil}}
-	s.arrange()
+	s.Server, s.Version, s.Engine = evil, evil, evil
+	s.Update(beyond{{"server", "", evil, evil}})
 	s.board.filter = evil
 	for _, key := range []string{"", "/", "esc", "enter", "!", "?"} {
 		s.keys(key)
-		s.detail = detail{queue: evil, at: topNow, failed: fmt.Errorf("%s", evil), forecast: fmt.Errorf("%s", evil)}
-		s.link.why, s.link.up = evil, key == "enter"
+		s.forecast = forecast{queue: evil, err: errors.New(evil)}
+		s.state, s.why = reconnecting, evil
 		text := s.text() // without the styles, which are ours
 		if strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), obeyed) || strings.Contains(s.draw(), "\x1b]") || strings.Contains(s.draw(), "\x1b[2J") {
 			t.Errorf("after %q: %q", key, s.draw())
@@ -152,18 +161,19 @@ func TestTopSortsFiltersAndMoves(t *testing.T) {
 			t.Errorf("%d rows, the first %v; want %d, %s", len(got), got[:min(1, len(got))], n, first)
 		}
 	}
-	see("q0000", s.rows())
+	s.draw()
+	see("q0000", s.room)
 	s.keys("pgdown", "down")
-	if s.selected != fmt.Sprintf("q%04d", s.rows()+1) {
+	if s.selected != fmt.Sprintf("q%04d", s.room+1) {
 		t.Errorf("the cursor is on %q", s.selected)
 	}
-	see("q0002", s.rows())
+	see("q0002", s.room)
 	s.keys("end")
 	contains(t, s.text(), "of 10000  ?", "q9999")
 	s.keys("home", "r") // most ready first, then by name
-	see("q0006", s.rows())
+	see("q0006", s.room)
 	s.keys("r")
-	see("q0000", s.rows())
+	see("q0000", s.room)
 	s.keys("9")
 	if late := s.board.shown[0].Trend.Lateness.P99; *late != 9999 || s.board.shown[9999].Trend.Lateness.P99 != nil {
 		t.Errorf("the latest is %v ms late", *late)
@@ -171,18 +181,18 @@ func TestTopSortsFiltersAndMoves(t *testing.T) {
 	s.keys("/", "Q", "0", "0", "1", "7", "backspace", "enter", "n")
 	see("q0010", 10)
 	s.keys("down", "down")
-	s.told(news{queues: []wire.LiveQueue{liveQueue("q001", 1, 0)}, link: link{up: true}})
+	s.Update(news{queues: []wire.LiveQueue{liveQueue("q001", 1, 0)}, state: live})
 	if s.selected != "q0012" || s.board.shown[s.cursor].Queue != "q0012" {
 		t.Errorf("the cursor has moved to %q", s.board.shown[s.cursor].Queue)
 	}
 	s.keys("/", "x", "esc") // as it was before
 	see("q001 ", 11)
 	s.keys("/")
-	s.paste(strings.Repeat("x", maxFilter+1))
-	s.paste(" 99\n")
-	contains(t, s.text(), "/Q00199 ", "no queue has Q00199 in its name")
-	s.keys("enter", "esc", "R")
-	see("q9999", s.rows())
+	s.Update(tea.PasteMsg{Content: strings.Repeat("x", maxFilter+1)})
+	s.Update(tea.PasteMsg{Content: " 99\n"})
+	contains(t, s.text(), "/Q00199 ", "no queues")
+	s.keys("enter", "esc", "R", "home")
+	see("q9999", s.room)
 	s.keys("R", ">", "<", "<")
 	if s.board.sort.name != "oldest" {
 		t.Errorf("sorted by %s", s.board.sort.name)
@@ -190,66 +200,72 @@ func TestTopSortsFiltersAndMoves(t *testing.T) {
 }
 
 func TestTopDrawsAQueue(t *testing.T) {
-	s := shownScreen(80, 24, liveQueue("mail", 2, 7))
+	q := liveQueue("mail", 2, 7)
+	q.Trend.Acked, q.Trend.Died = 10, 1
+	s := shownScreen(80, 24, q)
 	s.keys("enter")
 	contains(t, s.text(), "\nmail\n", "due in the next hour, by the minute: not known yet")
-	if s.open() != "mail" {
-		t.Errorf("%q is open", s.open())
+	answer := tarry.Forecast{Buckets: make([]tarry.Bucket, 60), Overdue: 3}
+	for i := range answer.Buckets {
+		answer.Buckets[i] = tarry.Bucket{From: topNow.Add(time.Duration(i) * time.Minute), Count: int64(i % 3)}
 	}
-	buckets := make([]tarry.Bucket, 60)
-	for i := range buckets {
-		buckets[i] = tarry.Bucket{From: topNow.Add(time.Duration(i) * time.Minute), Count: int64(i % 3)}
-	}
-	buckets[7].Count = 500
-	trend := &wire.Trend{Span: wire.Duration(10 * time.Minute)}
-	trend.Steps.Acked, trend.Steps.Lateness.P99 = make([]uint64, 60), make([]*float64, 60)
-	trend.Steps.Acked[59], trend.Steps.Lateness.P99[30] = 10, ms(80)
-	trend.Total.Acked, trend.Total.Lateness = 10, wire.Times{Count: 9, P50: ms(3), P99: ms(70), Max: ms(80)}
-	s.detail = detail{queue: "mail", at: topNow, buckets: buckets, trend: trend}
-	text := s.text()
-	contains(t, text, "3 scheduled, 2 ready, 0 leased, 0 dead, 0 keys remembered", "next due in 1m30s, oldest ready 5.0s ago, 2.00/s in, 1.25/s out",
-		"by the minute: 559, most 500 in 7m00s", "now            +15m", "+45m", "how late: 99 of 100 in the last 10m: p50 3ms, p99 70ms, worst 80ms", "handled: 10; dead 0, retried 0", "Esc back")
-	lines := strings.Split(text, "\n")
-	tall := 0
-	for _, l := range lines {
-		if l == "       █" {
-			tall++
-		}
-	}
-	if tall < 4 {
-		t.Errorf("the minute with 500 has %d lines:\n%s", tall, text)
-	}
-	contains(t, text, "\n ▁▁ ▁▁ █▁")
-	s.ascii = true
-	ascii := s.text()
-	contains(t, ascii, "\n .. .. #.")
-	if strings.ContainsFunc(ascii, func(r rune) bool { return r > 126 }) {
-		t.Errorf("not ASCII:\n%s", ascii)
-	}
+	answer.Buckets[7].Count = 500
+	s.Update(forecast{queue: "mail", asked: topNow, answer: answer})
+	contains(t, s.text(), "3 scheduled, 2 ready, 0 leased, 0 dead, 0 keys remembered", "next due in 1m30s, oldest ready 5s ago",
+		"in 5m: 10 handled, 0 retried, 1 died; lateness p50 3.5ms, p99 7.0ms, worst 14ms", "by the minute: 559, most 500 at 12:07; 3 overdue",
+		"\n12:01              1  #\n12:02              2  #\n12:04 ", "\n12:07            500  "+strings.Repeat("#", 40), "Esc back")
+	lacks(t, s.text(), "12:59")
+	contains(t, s.keys("end").text(), "12:59")
+	lacks(t, s.text(), "12:01")
 	s.keys("h")
 	contains(t, s.text(), "the next 2 days, by the hour: not known yet")
 	s.keys("tab", "?")
 	contains(t, s.text(), "99 of 100 were no later")
-	s.keys("?", "esc")
-	if s.page != pageQueues || zooms[s.zoom].key != "d" || s.open() != "" {
-		t.Errorf("page %d, zoom %d", s.page, s.zoom)
-	}
-	s.keys("enter")
-	s.detail = detail{queue: "mail", zoom: s.zoom, at: topNow, forecast: tarry.ErrUnsupported, failed: tarry.ErrUnavailable}
-	contains(t, s.text(), "by the day: not supported by this engine", "how late messages were: ")
+	s.keys("?")
+	contains(t, s.text(), "the next 60 days, by the day: not known yet")
+	s.Update(forecast{queue: "mail", zoom: s.zoom, err: tarry.ErrUnsupported})
+	contains(t, s.text(), "by the day: not supported by this engine")
+	s.keys("esc")
+	contains(t, s.text(), "1-1 of 1")
+	q.Trend = nil
+	contains(t, shownScreen(80, 24, q).keys("enter").text(), "how late messages were: not known")
 }
 
-// A connection that is gone is told of, with what is shown.
+// The forecast of the open queue is asked for at once, and then from time to time.
+func TestTopAsksForAForecast(t *testing.T) {
+	s := shownScreen(80, 24, liveQueue("mail", 2, 7))
+	asks := func(want bool, what string) {
+		t.Helper()
+		if (s.ask() != nil) != want {
+			t.Errorf("%s: asked is %v", what, !want)
+		}
+	}
+	asks(false, "of the table")
+	s.keys("enter")
+	asks(true, "of an open queue")
+	asks(false, "while that is asked")
+	s.Update(forecast{queue: "mail", asked: topNow})
+	asks(false, "when it is known")
+	s.keys("h")
+	asks(true, "of another span")
+	s.Update(forecast{queue: "mail", zoom: 1, asked: topNow})
+	s.now = topNow.Add(askEvery)
+	asks(true, "later")
+}
+
+// A lost connection is told of, with what is shown.
 func TestTopSaysThatItIsOld(t *testing.T) {
 	s := shownScreen(100, 24, liveQueue("mail", 0, 0))
-	s.told(news{link: link{why: "the server stops", again: topNow.Add(3 * time.Second)}})
-	contains(t, s.text(), "reconnecting in 3.0s  12:00", "what is shown is old: the server stops", "\nmail ")
-	s.told(news{link: link{why: "the server stops"}})
-	contains(t, s.text(), "reconnecting  12:00")
-	s.told(news{link: link{up: true, stale: true}})
+	s.Update(news{state: reconnecting, why: "the server stops"})
+	contains(t, s.text(), "reconnecting  12:00", "what is shown is old: the server stops", "\nmail ")
+	s.Update(news{state: silentStore})
 	contains(t, s.text(), "the store does not answer  12:00", "what is shown is old")
-	s.told(news{whole: true, link: link{up: true}})
-	contains(t, s.text(), "live  12:00", "no queue holds anything")
+	s.Update(news{whole: true, state: live, skew: time.Hour})
+	contains(t, s.text(), "live  13:00", "no queues")
+	lacks(t, s.text(), "old")
+	if _, quit := s.Update(news{err: tarry.ErrForbidden}); quit == nil || s.err == nil {
+		t.Error("it goes on with what refuses it")
+	}
 }
 
 func TestTopProblems(t *testing.T) {
@@ -261,48 +277,43 @@ func TestTopProblems(t *testing.T) {
 	}
 	queues[3].Paused, queues[4].Leased, queues[5] = true, 2, liveQueue("q05", 0, 31_000)
 	s := shownScreen(120, 24, queues...)
-	s.looked = []problem{{"not_ready", "", "no space left", "free some"}}
-	s.arrange()
+	s.Update(beyond{{"not_ready", "", "no space left", "free some"}})
 	contains(t, s.text(), "! no space left  free some\n! q00: 1 message is due, the first since 1h", "! and 48 problems; ! shows all")
 	s.keys("!")
 	contains(t, s.text(), "51 problems\n! no space left\n  free some\n", "! q00: ")
-	s.keys("down", "down", "down", "down")
+	s.keys("down", "down", "down", "down", "down", "down", "down", "down")
 	contains(t, s.text(), "! q03: 1 message is due, the first since 1h, and the queue is paused\n  tarry resume q03 ends the pause\n! q04: ", "with 2 leases held", "! q05: of 9 messages handed out within 5m one in a hundred came later than 31s")
 	s.keys("end", "!")
-	if s.page != pageQueues {
-		t.Error("! does not go back")
-	}
+	contains(t, s.text(), "of 50  ?")
 }
 
 func TestTopForgetsWhatIsGone(t *testing.T) {
 	s := shownScreen(80, 24, liveQueue("mail", 0, 0), liveQueue("news", 0, 0))
-	s.told(news{queues: []wire.LiveQueue{{Queue: "mail", Gone: true}, {Queue: "unknown", Gone: true}}, link: link{up: true}})
+	gone := news{queues: []wire.LiveQueue{{Queue: "mail", Gone: true}, {Queue: "unknown", Gone: true}}, state: live}
+	s.Update(gone)
 	contains(t, s.text(), "2 queues", "\nmail ")
-	s.now = s.now.Add(stays)
-	s.arrange()
+	gone.skew = stays
+	s.Update(gone)
 	lacks(t, s.text(), "mail", "unknown")
-	b := newQueueBoard(boardColumns[0])
+	b := s.board
 	many := make([]wire.LiveQueue, maxBoard+1)
 	for i := range many {
 		many[i].Queue = fmt.Sprint(i)
 	}
-	b.take(many, true, false, topNow)
+	b.take(&news{queues: many, whole: true}, topNow)
 	if len(b.rows) != maxBoard || !b.more {
 		t.Errorf("%d queues are kept, more: %v", len(b.rows), b.more)
 	}
-	b.take(nil, true, false, topNow)
+	b.take(&news{whole: true}, topNow)
 	if len(b.rows) != 0 || b.more {
 		t.Errorf("%d queues are left, more: %v", len(b.rows), b.more)
 	}
 }
 
 func TestTopWritesFewCharacters(t *testing.T) {
-	for _, n := range []int64{0, 99_999, 100_000, 9_999_999, 10_000_000, 9_999_999_999, 10_000_000_000, 999_999_000_000_000} {
-		if s := few(n); len(s) > 7 {
-			t.Errorf("%d: %s", n, s)
-		}
-		if s := fewPerSecond(float64(n) + 0.999); n < 1e13 && len(s) > 6 {
-			t.Errorf("%d: %s", n, s)
+	for f, want := range map[float64]string{0: "0", 0.05: "0.05", 1.25: "1.25", 99.999: "100.00", 250.4: "250", 99_999: "99999", 100_000: "100k", 1.5e9: "1500M", 2e12: "2000G"} {
+		if s := few(f); s != want {
+			t.Errorf("%v: %s, want %s", f, s, want)
 		}
 	}
 	for d := time.Microsecond; d < 9000*24*time.Hour; d = d*5/4 + 1 {

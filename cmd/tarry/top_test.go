@@ -79,40 +79,21 @@ func bury(t *testing.T, c *tarry.Client, queue string) {
 	}
 }
 
-func allQueues(t *testing.T, c *tarry.Client) []tarry.QueueInfo {
-	t.Helper()
-	queues, _, err := c.Queues(t.Context(), "", engine.MaxPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return queues
-}
-
-// Of many queues with dead messages a few are asked at a time, in turn, and first of all
-// those in which more have died.
-func TestTopLooksForDeathsInTurn(t *testing.T) {
+// What no row shows: what died of late, of each queue, and no longer when that is long ago.
+func TestTopFindsDeaths(t *testing.T) {
 	c := tarry.New(memengine.New(nil), nil)
 	defer c.Close()
-	for i := range 2*deathsMost - 1 {
-		bury(t, c, fmt.Sprintf("q%03d", i))
+	for _, queue := range []string{"mail", "mail", "news"} {
+		bury(t, c, queue)
 	}
-	w := deathWatch{c: c}
-	now := time.Now()
-	for i, want := range []int{deathsMost, 2*deathsMost - 1, 2*deathsMost - 1} {
-		if got := w.look(t.Context(), allQueues(t, c), now.Add(time.Duration(i)*time.Second)); len(got) != want {
-			t.Errorf("look %d finds %d deaths, want %d", i, len(got), want)
-		}
+	f := finder{now: time.Now()}
+	f.beyond(t.Context(), c)
+	if len(f.Problems) != 2 || f.Problems[0].Queue != "mail" || !strings.HasPrefix(f.Problems[0].Message, "2 messages died") || !strings.Contains(f.Problems[1].Message, "no such order") {
+		t.Errorf("%+v", f.Problems)
 	}
-	bury(t, c, "q040")
-	for _, p := range w.look(t.Context(), allQueues(t, c), now.Add(3*time.Second)) {
-		if two := strings.HasPrefix(p.Message, "2 messages died"); two != (p.Queue == "q040") || !strings.Contains(p.Message, "no such order") {
-			t.Errorf("%s: %s", p.Queue, p.Message)
-		}
-	}
-	for i, want := range []int{deathsMost - 1, 0} { // they are of long ago by then: those asked longest ago first
-		if got := w.look(t.Context(), allQueues(t, c), now.Add(2*lately+time.Duration(i)*time.Second)); len(got) != want {
-			t.Errorf("look %d finds %d deaths, want %d", i, len(got), want)
-		}
+	f = finder{now: time.Now().Add(2 * lately)}
+	if f.beyond(t.Context(), c); len(f.Problems) != 0 {
+		t.Errorf("long after: %+v", f.Problems)
 	}
 }
 
@@ -146,6 +127,9 @@ func TestTopLeavesBadServers(t *testing.T) {
 		case answer == "":
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprint(w, `{"error":{"code":"forbidden","message":"not for you"}}`)
+		case answer == "silence":
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
 		default:
 			fmt.Fprint(w, answer)
 		}
@@ -157,10 +141,15 @@ func TestTopLeavesBadServers(t *testing.T) {
 	}
 	defer e.Close()
 	var told []news
-	f := newFollower(e.(*httpengine.Engine), time.Now)
+	f := follower{e: e.(*httpengine.Engine), now: time.Now, silence: time.Hour}
 	f.run(t.Context(), func(n news) { told = append(told, n) })
 	if len(told) != 1 || told[0].err == nil || !strings.Contains(told[0].err.Error(), "not for you") {
 		t.Errorf("refused: %+v", told)
+	}
+	answer = "silence"
+	f.silence = time.Millisecond
+	if err := f.listen(t.Context(), nil); err != errLiveSilent {
+		t.Errorf("of a server that says nothing: %v", err)
 	}
 	begin := "event: begin\ndata: {\"now\":\"2030-01-01T00:00:00Z\",\"resumed\":false}\n\n"
 	for text, want := range map[string]string{
@@ -171,7 +160,7 @@ func TestTopLeavesBadServers(t *testing.T) {
 	} {
 		answer = text
 		told = nil
-		err := newFollower(e.(*httpengine.Engine), time.Now).listen(t.Context(), func(n news) { told = append(told, n) })
+		err := (&follower{e: e.(*httpengine.Engine), now: time.Now, silence: time.Hour}).listen(t.Context(), func(n news) { told = append(told, n) })
 		if err == nil || !strings.Contains(err.Error(), want) || len(told) != 1 || !told[0].whole || told[0].skew < time.Hour {
 			t.Errorf("%.60q: %v, told %+v", text, err, told)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -54,16 +55,24 @@ func latenessKnown(t *wire.Times) bool {
 // milliseconds is a duration that the API tells as a number.
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// brief writes how late something was, for people: two or three digits.
-func brief(ms *float64) string {
-	switch d := milliseconds(*ms); {
+// brief writes how late something was, for people.
+func brief(ms *float64) string { return short(milliseconds(*ms)) }
+
+// short writes a duration, which is not negative, in two to four digits.
+func short(d time.Duration) string {
+	switch {
 	case d < 10*time.Millisecond:
-		return d.Round(100 * time.Microsecond).String()
+		return fmt.Sprintf("%.1fms", d.Seconds()*1000)
 	case d < time.Second:
-		return d.Round(time.Millisecond).String()
+		d = d.Round(time.Millisecond)
 	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
+		d = d.Round(100 * time.Millisecond)
+	case d < time.Hour:
+		d = d.Round(time.Second)
+	case d < 48*time.Hour:
+		d = d.Round(time.Minute)
 	default:
-		return lasting(d)
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
+	return tarry.FormatDuration(d)
 }

@@ -104,6 +104,6 @@ func TestOutageCrowded(t *testing.T) {
 func TestOutageFull(t *testing.T) {
 	t.Parallel()
 	var grow func(bytes int)
-	s := mysqltest.Start(t, mysqltest.Settings("skip-log-bin"), mysqltest.SmallDisk(30<<20, &grow)) // a full binary log waits
+	s := mysqltest.Start(t, mysqltest.Settings("skip-log-bin", "loose-innodb-undo-tablespaces=0"), mysqltest.SmallDisk(30<<20, &grow)) // a full binary log waits, full undo tablespaces end MariaDB 11
 	outage.Full(t, s.Database(), func() { grow(260 << 20) })
 }

@@ -35,7 +35,7 @@
 //
 // Calls of a Client name a message by its queue too: ByKey("42").Of("order.unpaid").
 // Calls on many messages answer with one result each, whose Err is that message's own;
-// the error beside them is for the call as a whole.
+// the error beside them is for the call as a whole. JoinErrors makes one error of all.
 //
 // What went wrong for many is put right for many: a Filter chooses messages of a queue,
 // such as the dead ones of the last hour whose error was a timeout, and RedriveWhere,

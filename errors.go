@@ -35,3 +35,20 @@ var (
 // engine, the answer was lost, and when it was told again the lease was over. Most likely
 // the first time had counted; else others have decided on the message.
 var ErrUnconfirmed = errors.New("the result was told, but its answer was lost, and the lease is over")
+
+// JoinErrors returns the errors of the results of one call as one; see errors.Join. It is
+// nil when none failed.
+func JoinErrors[R Pushed | Cancelled | SettleResult](results []R) error {
+	var errs []error
+	for i := range results {
+		switch r := any(&results[i]).(type) {
+		case *Pushed:
+			errs = append(errs, r.Err)
+		case *Cancelled:
+			errs = append(errs, r.Err)
+		case *SettleResult:
+			errs = append(errs, r.Err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -60,7 +60,8 @@ func WithMiddleware(m ...Middleware) HandleOption {
 // Handle registers handler for the messages of a topic. What it returns decides: nil
 // acks the message, Snooze, RetryIn, Bury and Settled do as they say, and any other
 // error retries it after its backoff until its attempts are used up. A panic counts as
-// an error. A body that does not fit T is buried.
+// an error, and so does a body that does not fit T: a mistaken release that cannot read
+// what waits loses none of it.
 //
 // The context ends when the handler's time is over, when the lease is lost, or when
 // the worker's drain has taken too long; context.Cause tells which. Handle panics
@@ -81,7 +82,7 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 	run := func(ctx context.Context, d *delivery, info *Info, body []byte) error {
 		m := &Message[T]{Info: *info, d: d}
 		if err := t.codec.Decode(body, &m.Body); err != nil {
-			return Bury(fmt.Errorf("the body does not fit the topic's type %T: %w", m.Body, err))
+			return fmt.Errorf("the body does not fit the topic's type %T: %w", m.Body, err)
 		}
 		for _, guard := range t.guards {
 			if err := d.proceed(ctx); err != nil {

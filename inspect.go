@@ -89,6 +89,28 @@ func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []
 	return queues, next, fail(op, Ref{}, err)
 }
 
+// AllQueues yields by name the queues that hold something or are paused. It ends after the
+// first error.
+func (c *Client) AllQueues(ctx context.Context) iter.Seq2[QueueInfo, error] {
+	return func(yield func(QueueInfo, error) bool) {
+		for after := ""; ; {
+			page, next, err := c.Queues(ctx, after, engine.MaxPage)
+			if err != nil {
+				yield(QueueInfo{}, err)
+				return
+			}
+			for i := range page {
+				if !yield(page[i], nil) {
+					return
+				}
+			}
+			if after = next; after == "" {
+				return
+			}
+		}
+	}
+}
+
 func (c *Client) counter(ctx context.Context, op, queue string) (engine.Counter, error) {
 	if err := c.begin(ctx, op, queue); err != nil {
 		return nil, err

@@ -17,13 +17,7 @@ func (o pushOption) apply(m *Draft) { o(m) }
 // and the new time of Reschedule and Rearm.
 type Due struct{ when When }
 
-func (d Due) apply(m *Draft) {
-	if !d.when.At.IsZero() {
-		m.Due.At = d.when.At
-	} else {
-		m.Due.In = d.when.In
-	}
-}
+func (d Due) apply(m *Draft) { m.Due = d.when }
 
 // When returns the due time in the form that engines take.
 func (d Due) When() When { return d.when }

@@ -107,8 +107,8 @@ func pushed(m *Draft, r engine.PushResult) Pushed {
 	return Pushed{Outcome: r.Outcome, ID: r.ID, Queue: m.Queue, Key: m.Key, Due: r.Due, State: r.State, Ending: r.Ending, Ended: r.Ended}
 }
 
-// PushMany pushes drafts; each succeeds or fails alone, with its error in Pushed.Err.
-// The error beside them is for the call as a whole. At most 10,000 at once.
+// PushMany pushes drafts; each succeeds or fails alone, with its error in Pushed.Err; see
+// JoinErrors. The error beside them is for the call as a whole. At most 10,000 at once.
 func (c *Client) PushMany(ctx context.Context, drafts []Draft) ([]Pushed, error) {
 	return c.pushMany(ctx, drafts, nil)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-
-	"github.com/tarryhq/tarry/engine"
 )
 
 // Topic is a queue whose bodies are values of type T. It is a description: cheap,
@@ -65,23 +63,10 @@ func (t *Topic[T]) Draft(v T, opts ...PushOption) (Draft, error) {
 	for _, o := range t.opts {
 		o.apply(&m)
 	}
-	if due(opts) {
-		m.Due = engine.When{}
-	}
 	for _, o := range opts {
 		o.apply(&m)
 	}
 	return m, nil
-}
-
-// due reports whether the options name a time, which then replaces the default's.
-func due(opts []PushOption) bool {
-	for _, o := range opts {
-		if _, ok := o.(Due); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // Push pushes v; see Client.Push.

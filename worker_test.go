@@ -239,7 +239,7 @@ func TestWorkerSnoozeNeverUsesUpAttempts(t *testing.T) {
 	})
 }
 
-func TestWorkerBuriesWhatItCannotDecode(t *testing.T) {
+func TestWorkerRetriesWhatItCannotDecode(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
 		topic := tarry.NewTopic[struct{ N int }]("numbers")
 		w := tarry.NewWorker(c, nil)
@@ -248,7 +248,12 @@ func TestWorkerBuriesWhatItCannotDecode(t *testing.T) {
 			return nil
 		})
 		stop := run(t, w)
-		p := push(t, c, "numbers", `{"N":"one"}`)
+		p := push(t, c, "numbers", `{"N":"one"}`, tarry.MaxAttempts(2), tarry.Backoff(time.Minute))
+		synctest.Wait()
+		if info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("numbers")); err != nil || info.State != tarry.Scheduled || info.Attempt != 1 {
+			t.Errorf("after one attempt it is %s, %d, %v", info.State, info.Attempt, err)
+		}
+		time.Sleep(time.Minute)
 		synctest.Wait()
 		info, err := c.Get(t.Context(), tarry.ByID(p.ID).Of("numbers"))
 		if err != nil || info.State != tarry.Dead || !strings.Contains(info.LastError, "does not fit the topic's type") {

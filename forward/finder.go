@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 )
 
 // finder finds the queues that patterns fit. The engine's hints tell of most as soon as
@@ -138,22 +137,16 @@ type list struct {
 // look lists the queues that patterns fit.
 func (f *finder) look(ctx context.Context, c *tarry.Client) (l list) {
 	l.began = time.Now()
-	for after := ""; ; {
-		page, next, err := c.Queues(ctx, after, engine.MaxPage)
+	for q, err := range c.AllQueues(ctx) {
 		if err != nil {
 			l.err = err
 			return l
 		}
-		for i := range page {
-			q := &page[i]
-			if q.Scheduled+q.Ready+q.Leased > 0 && f.patterned(q.Queue) >= 0 {
-				l.queues = append(l.queues, q.Queue)
-			}
-		}
-		if after = next; after == "" {
-			return l
+		if q.Scheduled+q.Ready+q.Leased > 0 && f.patterned(q.Queue) >= 0 {
+			l.queues = append(l.queues, q.Queue)
 		}
 	}
+	return l
 }
 
 // take takes in a list.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/trend"
 )
 
@@ -262,20 +261,14 @@ func (r *round) list(ctx context.Context) {
 	defer cancel()
 	var t totals
 	there := make(map[string]struct{}, len(r.s.rows))
-	for after := ""; ; {
-		page, next, err := r.s.c.Queues(ctx, after, engine.MaxPage)
+	for q, err := range r.s.c.AllQueues(ctx) {
 		if err != nil {
 			r.failed = true
 			return
 		}
-		for i := range page {
-			there[page[i].Queue] = struct{}{}
-			t.add(&page[i])
-			r.see(&page[i], true, false, figureAll)
-		}
-		if after = next; next == "" {
-			break
-		}
+		there[q.Queue] = struct{}{}
+		t.add(&q)
+		r.see(&q, true, false, figureAll)
 	}
 	for name, row := range r.s.rows {
 		if _, ok := there[name]; !ok {

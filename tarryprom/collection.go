@@ -23,9 +23,6 @@ var (
 	stateDescs = []*prometheus.Desc{messagesDesc, oldestDesc, nextDesc, forecastDesc, pausedDesc, queuesDesc, upDesc, tookDesc, atDesc}
 )
 
-// pageSize is how many queues the store is asked for at a time.
-const pageSize = 1000
-
 // collection is what a store held.
 type collection struct {
 	at     time.Time
@@ -106,24 +103,18 @@ func (m *Metrics) collect(client *tarry.Client, over chan struct{}) {
 
 func (m *Metrics) ask(ctx context.Context, client *tarry.Client) (*collection, error) {
 	c := &collection{at: time.Now(), queues: make(map[string]*holding)}
-	for after := ""; ; {
-		page, next, err := client.Queues(ctx, after, pageSize)
+	for q, err := range client.AllQueues(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range page {
-			name := m.all.of(page[i].Queue).queue
-			h := c.queues[name]
-			if h == nil {
-				h = new(holding)
-				c.queues[name] = h
-			}
-			h.add(&page[i])
+		name := m.all.of(q.Queue).queue
+		h := c.queues[name]
+		if h == nil {
+			h = new(holding)
+			c.queues[name] = h
 		}
-		if c.count += len(page); next == "" {
-			break
-		}
-		after = next
+		h.add(&q)
+		c.count++
 	}
 	if client.Capabilities().Forecast {
 		for name, h := range c.queues {

@@ -191,7 +191,7 @@ func (c *copier) run(ctx context.Context, queues []string) error {
 
 // all returns the names of all queues of FROM.
 func (c *copier) all(ctx context.Context) (names []string, err error) {
-	for q, err := range eachQueue(ctx, c.from) {
+	for q, err := range c.from.AllQueues(ctx) {
 		if err != nil {
 			return nil, err
 		}

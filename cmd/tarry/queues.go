@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"iter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -36,7 +34,7 @@ named. Finished counts the keys that are remembered.`,
 		if len(args) > 0 {
 			return o.flush()
 		}
-		for q, err := range eachQueue(ctx, c) {
+		for q, err := range c.AllQueues(ctx) {
 			if err != nil {
 				return err
 			}
@@ -51,27 +49,6 @@ named. Finished counts the keys that are remembered.`,
 	})
 	t.clientFlags(cmd)
 	return cmd
-}
-
-// eachQueue goes through all queues by name, page by page, and ends with an error.
-func eachQueue(ctx context.Context, c *tarry.Client) iter.Seq2[tarry.QueueInfo, error] {
-	return func(yield func(tarry.QueueInfo, error) bool) {
-		for after := ""; ; {
-			page, next, err := c.Queues(ctx, after, engine.MaxPage)
-			for _, q := range page {
-				if !yield(q, nil) {
-					return
-				}
-			}
-			if err != nil {
-				yield(tarry.QueueInfo{}, err)
-				return
-			}
-			if after = next; next == "" {
-				return
-			}
-		}
-	}
 }
 
 func (p *Program) showQueue(o *printer, q tarry.QueueInfo) error {

@@ -207,7 +207,7 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 		}
 	}
 	listed := make(map[string]bool)
-	for q, err := range eachQueue(ctx, c) {
+	for q, err := range c.AllQueues(ctx) {
 		if err != nil && !s.Ready {
 			return nil // it is told already
 		}

@@ -87,7 +87,7 @@ func askBoard(ctx context.Context, c *tarry.Client, most int) (rows []wire.LiveQ
 	if err != nil {
 		return nil, false, err
 	}
-	for q, err := range eachQueue(ctx, c) {
+	for q, err := range c.AllQueues(ctx) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -114,7 +114,7 @@ func (f *finder) beyond(ctx context.Context, c *tarry.Client) {
 	_, _ = f.readiness(ctx, c)
 	f.store(c)
 	caps := c.Capabilities()
-	for q, err := range eachQueue(ctx, c) {
+	for q, err := range c.AllQueues(ctx) {
 		if err != nil || f.deaths(ctx, c, &caps, q) != nil {
 			return
 		}

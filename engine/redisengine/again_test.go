@@ -134,8 +134,8 @@ func TestLostAnswersAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestLostAnswerStaysInDoubt: who has lost an answer and then reaches nobody to ask again
-// does not know what was done, and says so.
+// TestLostAnswerStaysInDoubt: if the answer is lost and no retry reaches a server, the error
+// says that the outcome is unknown.
 func TestLostAnswerStaysInDoubt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -191,7 +191,7 @@ func TestAnswersAreForgotten(t *testing.T) {
 		kept = time.Duration(ms) * time.Millisecond
 	}
 	if kept <= 0 || kept > 10*time.Second || kept < patience {
-		t.Errorf("an answer is kept for %v, and asked for within %v", kept, patience+answerPatience)
+		t.Errorf("an answer is kept for %v, and asked for within %v", kept, patience+answerTimeout)
 	}
 }
 
@@ -244,8 +244,8 @@ func TestTakenIDsInTurn(t *testing.T) {
 	}
 }
 
-// TestTakenIDs: an engine deals out ids that are taken, as after a failover that forgot
-// them to a server whose clock is behind. No message is overwritten.
+// TestTakenIDs: an engine allocates ids that are in use, as after a failover that lost them
+// to a server whose clock is behind. No message is overwritten.
 func TestTakenIDs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
-// Benchmark runs the shared benchmarks on one server, with the shards that it has
-// unless told otherwise and with those of a cluster.
+// Benchmark runs the shared benchmarks on one server, with the default number of shards and
+// with that of a cluster.
 func Benchmark(b *testing.B) {
 	for _, shards := range []int{DefaultShards, DefaultClusterShards} {
 		b.Run("Shards-"+strconv.Itoa(shards), func(b *testing.B) {

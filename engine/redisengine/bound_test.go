@@ -113,7 +113,7 @@ func TestNoScriptDoesMuch(t *testing.T) {
 		m.ExpireAfter, m.MaxAttempts = 24*time.Hour, 1
 		return m
 	}
-	swept := func(e *Engine) { // what is due stands in READY
+	swept := func(e *Engine) { // moves due messages to READY
 		if _, err := e.Queue(t.Context(), "q"); err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +238,7 @@ func TestNoScriptDoesMuchForOneHeldBack(t *testing.T) {
 		}
 	}
 	push(t, e, msgs...)
-	if _, err := e.Queue(t.Context(), "q"); err != nil { // what is due stands in READY
+	if _, err := e.Queue(t.Context(), "q"); err != nil { // moves due messages to READY
 		t.Fatal(err)
 	}
 	clock.Advance(2 * time.Minute)
@@ -252,8 +252,9 @@ func TestNoScriptDoesMuchForOneHeldBack(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForWhatGoesUnseen: a lease hands out what is ready however many dead and
-// memories are to go, and who asks on sees them gone, no script having dropped many.
+// TestNothingWaitsForWhatGoesUnseen: a lease returns what is ready, however many dead
+// messages and memories are to be dropped. Further leases drop them, a bounded number per
+// script.
 func TestNothingWaitsForWhatGoesUnseen(t *testing.T) {
 	t.Parallel()
 	const n = 1200 // more than two scripts drop
@@ -321,7 +322,7 @@ func TestAcksOfRememberedGather(t *testing.T) {
 	for _, l := range leaseAll(t, e, "q") {
 		back = append(back, engine.Settlement{Token: l.Token, Do: engine.Ack})
 	}
-	// Of one whose record is damaged nothing is remembered.
+	// A message with a damaged record leaves no memory.
 	s.Do("HSET", "tarry:{q.0}:msg", member(results[1].ID), "\x04")
 	m := newMonitor(t, s)
 	defer m.end()

@@ -15,41 +15,41 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// How much goes into one script, which holds up the server while it runs.
+// Limits of one script call. A script blocks the server while it runs.
 const (
 	scriptMessages = 1000
 	scriptBytes    = 4 << 20
 )
 
-// batch gathers items into calls of a script, a shard each.
+// batch groups items into script calls, at least one for each shard.
 type batch struct {
 	e      *Engine
 	unique bool // no call has a key twice
-	room   int  // for arguments before those of the items, beside what every script is told
+	room   int  // reserved arguments before those of the items, besides ahead
 	calls  []*call
-	open   map[*shard]*call // those that may still take items
-	last   *call            // mostly the next item is for the same
-	until  attempt.Bound    // of the first round; zero: it begins with run
+	open   map[*shard]*call // calls with room for items
+	last   *call            // usually the next item belongs to it, too
+	until  attempt.Bound    // of the first round; zero: counted from run
 }
 
 // call is one call of a script on one shard.
 type call struct {
 	shard *shard
-	items []int // which of the caller's items
+	items []int // indexes of the caller's items
 	args  []string
 	bytes int
 	keys  map[string]struct{} // where calls are unique
 
-	how   []byte // what to do with each item, as the script reads it
-	usual bool   // all of that is 0
+	how   []byte // action of each item, as the script reads it
+	usual bool   // all actions are 0
 
-	// Of pushes, as lua/push.lua reads them: the dues, and the blocks that the ids are of.
+	// Only for pushes, as lua/push.lua reads them: the due times, and the blocks of the ids.
 	dues        []byte
-	known       *configured // what the policies were made by
+	known       *configured // settings that the policies were made by
 	least, most uint64
 }
 
-// call returns the call of a shard that an item with a key goes into.
+// call returns the shard's call to which the next item of a key belongs.
 func (b *batch) call(s *shard, key string, bytes int) *call {
 	c := b.last
 	if c == nil || c.shard != s {
@@ -76,7 +76,7 @@ func (b *batch) call(s *shard, key string, bytes int) *call {
 	return c
 }
 
-// add puts an item into the call of its shard.
+// add appends an item to the call of its shard.
 func (b *batch) add(s *shard, item, bytes int, how byte, args ...string) {
 	c := b.call(s, "", bytes)
 	c.items = append(c.items, item)
@@ -84,13 +84,13 @@ func (b *batch) add(s *shard, item, bytes int, how byte, args ...string) {
 	c.args = append(c.args, args...)
 }
 
-// do adds to a call what to do with an item.
+// do appends the action for one item.
 func (c *call) do(how byte) {
 	c.how = append(c.how, how)
 	c.usual = c.usual && how == 0
 }
 
-// hows is what to do with all items, left out when that is usual.
+// hows returns the actions of all items, or "" if every action is the usual one.
 func (c *call) hows() string {
 	if c.usual {
 		return ""
@@ -105,10 +105,10 @@ func (c *call) note(key string, bytes int) {
 	}
 }
 
-// run calls the script for each shard, in the order of the items, and then gives each
-// answer without the clock to done. Those of one shard run one after another, since
-// what acts on one key must act in order; after one that is not answered the others
-// of the shard fail with it, lest each wait as long.
+// run calls the script on each shard and passes each answer, without the clock, to done.
+// Calls of one shard run one after another, since operations on one key must keep their
+// order. If a call gets no answer, the shard's later calls fail with the same error instead
+// of each waiting for a timeout.
 func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values []rueidis.RedisMessage, now int64, err error)) {
 	failed := make(map[*shard]error)
 	until := b.until
@@ -140,7 +140,7 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 					failed[now[i].shard] = a.err
 				}
 			} else if a.err != nil && fateOf(a.err) != attempt.Answered {
-				failed[now[i].shard] = fmt.Errorf("%w: not asked any more after: %w", errNotAsked, a.err)
+				failed[now[i].shard] = fmt.Errorf("%w: skipped after: %w", errNotAsked, a.err)
 			}
 			done(now[i], a.values, a.now, a.err)
 		}
@@ -148,40 +148,38 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 	}
 }
 
-// question is one call of a script on one shard. args has room ahead for what every
-// script is told: see lua/shard.lua.
+// question is one call of a script on one shard. The first elements of args are reserved for
+// the arguments that every script takes: see lua/shard.lua.
 type question struct {
 	script *script
 	shard  *shard
 	args   []string
 }
 
-// ahead is how many arguments that is.
+// ahead is the number of reserved arguments.
 const ahead = 3
 
-// with makes arguments with room ahead.
+// with returns the arguments, preceded by the reserved ones.
 func with(args ...string) []string { return append(make([]string, ahead, ahead+len(args)), args...) }
 
-// answer is what a script of a shard answered, without the clock.
+// answer is a script's answer, without the clock.
 type answer struct {
 	values []rueidis.RedisMessage
-	now    int64 // the clock, in milliseconds
-	us     int64 // the same, in microseconds
+	now    int64 // server time in milliseconds
+	us     int64 // and in microseconds
 	err    error
 }
 
-// errNotAsked is what becomes of calls of a shard after one that failed.
-var errNotAsked = errors.New("no answer of Redis")
+// errNotAsked is the error of a shard's calls after one that got no answer.
+var errNotAsked = errors.New("no answer from Redis")
 
-var errAnswer = fmt.Errorf("an answer of Redis is not understood: %w", errRecord)
+var errAnswer = fmt.Errorf("unexpected answer from Redis: %w", errRecord)
 
-// downPatience is how long a shard of a cluster may take to answer that did not answer
-// when it was asked last.
-const downPatience = 500 * time.Millisecond
+// downTimeout bounds the wait for a cluster shard that did not answer the last call.
+const downTimeout = 500 * time.Millisecond
 
-// ask puts questions to shards. Those that are down, on a node of a cluster that is
-// dead or hangs, are asked apart and without patience: they have shown before that
-// they are, and the others must not wait for them.
+// ask sends questions to shards. Shards that are down are asked separately and with a short
+// timeout, so that calls to healthy shards do not wait for them.
 func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []answer {
 	if !e.cluster() {
 		return e.put(ctx, qs, until)
@@ -203,7 +201,8 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 		for n, a := range e.put(ctx, part, until) {
 			i := which[n]
 			answers[i] = a
-			// Who had no patience has not shown anything, nor has who left.
+			// A short timeout says nothing about the shard, and neither does a canceled
+			// call.
 			if a.err == nil || !until.Tries.IsZero() && fateOf(a.err) != attempt.Answered && ctx.Err() == nil {
 				qs[i].shard.down.Store(a.err != nil)
 				if a.err != nil {
@@ -214,7 +213,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 	}
 	var wg sync.WaitGroup
 	if len(down) > 0 {
-		wg.Go(func() { some(down, attempt.Once(downPatience)) })
+		wg.Go(func() { some(down, attempt.Once(downTimeout)) })
 	}
 	if len(up) > 0 {
 		some(up, until)
@@ -223,8 +222,8 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 	return answers
 }
 
-// put is ask without a difference: it tells the shards the clock, and takes it off the
-// answers.
+// put sends the questions to all shards alike. It adds the clock argument and removes the
+// clock from the answers.
 func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []answer {
 	reqs := make([]request, len(qs))
 	for i, q := range qs {
@@ -267,11 +266,11 @@ func (e *Engine) ask1(ctx context.Context, sc *script, s *shard, args ...string)
 	return e.ask(ctx, []question{{script: sc, shard: s, args: with(args...)}}, patient())[0]
 }
 
-// soon notes the soonest due that a script has told others of.
+// soon records the earliest due time that a script has published.
 func (e *Engine) soon(s *shard, v *rueidis.RedisMessage) {
 	due, err := v.AsInt64()
 	if err != nil {
-		return // nothing became the first to happen
+		return // nothing is sooner than before
 	}
 	if s.soon(due) {
 		e.watchers.Hint(s.queue)

@@ -6,28 +6,27 @@ import (
 	"time"
 )
 
-// clock knows how late it is by a server's clock without asking: at least so late, so
-// that nothing is taken for due before it is. Every answer of a script tells the time,
-// which the server read before the answer came.
+// clock is a lower bound of a server's clock, so that no message counts as due too early.
+// Every script answer carries the server's time, which was read before the answer arrived.
 type clock struct {
 	mu    sync.Mutex
-	ahead time.Duration // of the server's clock over this process's monotonic one, at least
-	best  time.Duration // the same by the readings since
+	ahead time.Duration // lower bound: the server's clock minus our monotonic one
+	best  time.Duration // the best of the readings since
 	since time.Time     // zero: nothing is known
-	seen  time.Time     // when that was told last
+	seen  time.Time     // time of the last reading
 	shown time.Duration // the latest time that now has returned
 }
 
-// start is from when this process's monotonic clock is counted.
+// start is the reference point of this process's monotonic clock.
 var start = time.Now()
 
-// clockAge is how long readings are gathered until the best of them counts. One that
-// would put the clock back has mostly just taken longer to arrive.
+// clockAge is how long readings are collected before the best one replaces the current
+// estimate. A reading that would set the estimate back has usually just taken longer to
+// arrive.
 const clockAge = 2 * time.Second
 
-// told takes in that the clock showed us, in microseconds, at some time between sent
-// and now.
-func (c *clock) told(us int64, sent, now time.Time) {
+// observe records that the server's clock showed us, in microseconds, between sent and now.
+func (c *clock) observe(us int64, sent, now time.Time) {
 	showed := time.Duration(us) * time.Microsecond
 	least, most := showed-now.Sub(start), showed-sent.Sub(start)
 	c.mu.Lock()
@@ -44,7 +43,7 @@ func (c *clock) told(us int64, sent, now time.Time) {
 	}
 }
 
-// now returns the server's time, and false if it is not known.
+// now returns the server's time, or false if it is unknown.
 func (c *clock) now() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +54,8 @@ func (c *clock) now() (time.Time, bool) {
 	return time.UnixMicro(c.shown.Microseconds()).UTC(), true
 }
 
-// sound says whether now can be relied on: the server's clock was seen not long ago, and
-// this machine has not been suspended since.
+// sound reports whether now is reliable: the server's clock was read recently, and this
+// machine was not suspended since.
 func (c *clock) sound(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,17 +65,17 @@ func (c *clock) sound(now time.Time) bool {
 
 const (
 	clockSound = time.Minute
-	clockSlip  = 100 * time.Millisecond // what a clock is slewed by in that time, and more
+	clockSlip  = 100 * time.Millisecond // more than a clock slews in that time
 )
 
-// elapsed is the time between two readings of this machine's clocks. The monotonic one
-// stands still while it is suspended, the other may be set.
+// elapsed returns the time between two readings. The monotonic clock stops during a suspend;
+// the wall clock can be set. The larger difference counts.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// now returns the engine's time, that of whichever server is ahead, without asking one
-// unless it has to.
+// now returns the time of the server whose clock is furthest ahead. It asks a server only if
+// the estimate is not reliable.
 func (e *Engine) now(ctx context.Context) (time.Time, error) {
 	if e.stopped != nil {
 		return e.stopped().UTC(), nil
@@ -86,20 +85,20 @@ func (e *Engine) now(ctx context.Context) (time.Time, error) {
 		return now, nil
 	}
 	err := e.askTime(ctx)
-	if now, ok := e.clock.now(); ok { // if need be what is known from long ago
+	if now, ok := e.clock.now(); ok { // even an old estimate
 		return now, nil
 	}
 	return time.Time{}, err
 }
 
-// heardClock takes in what the clock of a shard's server showed since a question was sent.
+// heardClock records a reading of the clock of a shard's server.
 func (e *Engine) heardClock(s *shard, us int64, sent time.Time) {
 	now := time.Now()
-	e.clock.told(us, sent, now)
-	s.clock.told(us, sent, now)
+	e.clock.observe(us, sent, now)
+	s.clock.observe(us, sent, now)
 }
 
-// askTime asks all nodes for the time until one has told it.
+// askTime asks all nodes for the time until one answers.
 func (e *Engine) askTime(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -114,7 +113,7 @@ func (e *Engine) askTime(ctx context.Context) error {
 			case len(got) != 2:
 				err = errAnswer
 			default:
-				e.clock.told(got[0]*1e6+got[1], sent, time.Now())
+				e.clock.observe(got[0]*1e6+got[1], sent, time.Now())
 			}
 			ended <- err
 		})
@@ -133,9 +132,9 @@ func (e *Engine) askTime(ctx context.Context) error {
 	return err
 }
 
-// timeArg is what a script is told of the time: when nobody waits for it any more, by the
-// server's clock. What is known of that is the least it may show, so that a script which
-// is carried out has been in time; where nothing is known the server objects, and tells.
+// timeArg returns the script's deadline by the server's clock. It is computed from a lower
+// bound of that clock, so a script that runs is always in time. Without a known clock the
+// script is refused, and the refusal carries the server's time.
 func (e *Engine) timeArg(r *request, until time.Time) string {
 	c := r.clock
 	if c == nil {
@@ -149,7 +148,7 @@ func (e *Engine) timeArg(r *request, until time.Time) string {
 	return string(arg)
 }
 
-// clockFor is the clock that is known of a shard's server, or the next best.
+// clockFor returns the known clock of a shard's server, or else the engine's.
 func (e *Engine) clockFor(s *shard) *clock {
 	if s != nil && e.cluster() {
 		if _, ok := s.clock.now(); ok {
@@ -159,8 +158,8 @@ func (e *Engine) clockFor(s *shard) *clock {
 	return &e.clock
 }
 
-// clockOf is how late it is by the clock of a shard's server, or by the next best as
-// long as it has not been heard. It only tells whether a shard is worth asking.
+// clockOf returns the time of a shard's server, or an estimate until that is known. It only
+// decides whether a shard is worth asking.
 func (e *Engine) clockOf(s *shard) time.Time {
 	if e.stopped != nil {
 		return e.stopped().UTC()

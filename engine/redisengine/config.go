@@ -8,43 +8,42 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Config sets an Engine up. The zero Config is what most want.
+// Config configures an Engine. The zero Config suits most programs.
 type Config struct {
-	// Prefix begins the names of all keys and channels of the store, so that several
-	// stores, and other programs, can share a Redis. "" is "tarry". At most 100 bytes,
-	// without braces and spaces.
+	// Prefix begins the names of all keys and channels of the store, so that several stores
+	// and other programs can share a Redis. "" is "tarry". At most 100 bytes, without braces
+	// and spaces.
 	Prefix string
 
-	// Shards is how many shards each queue of a new store has, 1 to MaxShards. 0 is
-	// DefaultShards for a new store, DefaultClusterShards in a cluster, and for an old
-	// one what that has. A store keeps the number that it was made with: opening it
-	// with another fails.
+	// Shards is the number of shards of each queue, 1 to MaxShards. 0 keeps the number of an
+	// existing store. For a new store 0 is DefaultShards, or DefaultClusterShards in a
+	// cluster. The number is fixed when the store is made: opening it with another fails.
 	Shards int
 
-	// AtMostOnce deletes messages as they are taken instead of leasing them: what a
-	// worker holds when it dies is lost, and nothing is ever handled twice. Ack does
-	// nothing then, and a retry, snooze, release or bury fails with ErrLeaseLost.
+	// AtMostOnce deletes a message when it is taken instead of leasing it. No message is
+	// handled twice, but messages held by a worker that dies are lost. Ack does nothing;
+	// retry, snooze, release and bury fail with ErrLeaseLost.
 	AtMostOnce bool
 
-	// Logger gets what no caller can be told, such as a subscription to hints that Redis
-	// refuses; nil: slog.Default.
+	// Logger receives failures that have no caller, such as a refused subscription to hints.
+	// nil is slog.Default.
 	Logger *slog.Logger
 
-	// Replicas is how many replicas must have what a push, settlement, cancel,
-	// reschedule or redrive has written before it is answered, 0 to 100; 0: none, the
-	// answer comes as soon as the server has it. What does not reach so many within a
-	// second is asked for again for three, and then fails with ErrUnavailable though it
-	// was carried out. Each such call costs a round trip to the replicas.
+	// Replicas is the number of replicas that must confirm a push, settlement, cancel,
+	// reschedule or redrive before the call returns, 0 to 100. With 0, the call returns as
+	// soon as the server has written it. If too few replicas confirm within a second, the
+	// engine asks again for three seconds. Then the call fails with ErrUnavailable although
+	// it was carried out. Each such call costs one more round trip.
 	Replicas int
 
-	// Evict accepts a Redis that may evict keys when its memory is full, and with
-	// them messages. Such a Redis is else refused.
+	// Evict accepts a Redis that may evict keys, and messages with them, when its memory is
+	// full. By default such a Redis is refused.
 	Evict bool
 }
 
-// How many shards each queue of a new store has unless Config says otherwise. A single
-// server runs one script at a time, so that more shards only cost it more scripts; a
-// cluster spreads them over its masters. docs/engines/redis.md has the measurements.
+// The number of shards of each queue of a new store. A single server runs one script at a
+// time, so more shards only cost more scripts. A cluster spreads shards over its masters.
+// docs/engines/redis.md has the measurements.
 const (
 	DefaultShards        = 1
 	DefaultClusterShards = 4

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// connections are those of a client that Open has made.
+// connections are the connections of a client that Open made.
 type connections struct {
 	dials atomic.Int64
 
 	mu    sync.Mutex
 	open  map[*connection]struct{}
-	ended time.Time // when all were hung up last
+	ended time.Time // when hangUp last closed them
 }
 
 // connection is one of them.
@@ -54,8 +54,8 @@ func (c *connections) dial(ctx context.Context, addr string, d *net.Dialer, secu
 	return made, nil
 }
 
-// hangUp closes all connections, so that new ones are made to where names lead now, unless
-// that was done just before. A nil c has none.
+// hangUp closes all connections, so that host names are resolved again. It does nothing if
+// it just did so, or if c is nil.
 func (c *connections) hangUp() {
 	if c == nil {
 		return
@@ -67,7 +67,7 @@ func (c *connections) hangUp() {
 	}
 	c.ended = time.Now()
 	for made := range c.open {
-		_ = made.Conn.Close() // the client finds it broken
+		_ = made.Conn.Close() // the client reconnects
 	}
 	clear(c.open)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Queue tells what one queue holds. Redis knows how many members a sorted set has
-// between two scores, so that no counters are kept beside.
+// Queue returns what one queue holds. Redis counts the members of a sorted set between two
+// scores, so no separate counters are needed.
 func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
 	if err := e.calls.Enter(ctx, "queue"); err != nil {
 		return engine.QueueInfo{}, err
@@ -21,23 +21,23 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 	return info, fault("queue", name, err)
 }
 
-// count is Queue within a call already begun.
+// count is Queue without the bookkeeping of a call.
 func (e *Engine) count(ctx context.Context, name string) (engine.QueueInfo, error) {
 	infos, err := e.counts(ctx, []string{name})
 	return infos[0].QueueInfo, err
 }
 
-// countShards is how many shards are counted in one round trip.
+// countShards is the number of shards counted in one round trip.
 const countShards = 500
 
-// counted is what a queue holds, and the newest settings that any shard of it has.
+// counted is what a queue holds, and the newest settings found on its shards.
 type counted struct {
 	engine.QueueInfo
 	settings *configured
 }
 
-// counts tells what queues hold, many in each round trip. Shards that have older settings
-// than others of their queue are brought the newest.
+// counts counts queues, many in each round trip. It updates shards that have older settings
+// than the others of their queue.
 func (e *Engine) counts(ctx context.Context, names []string) ([]counted, error) {
 	infos := make([]counted, len(names))
 	step := max(1, countShards/e.shards)
@@ -71,14 +71,14 @@ func (e *Engine) counts(ctx context.Context, names []string) ([]counted, error) 
 		}
 		for i, s := range shards {
 			if newest := infos[which[i]].settings; newest.newer(has[i]) {
-				_ = e.bring(ctx, []*shard{s}, newest) // if it fails it is tried the next time
+				_ = e.bring(ctx, []*shard{s}, newest) // on failure the next count tries again
 			}
 		}
 	}
 	return infos, nil
 }
 
-// addCount adds what a shard holds to what its queue does.
+// addCount adds a shard's counts to those of its queue.
 func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
 	if len(values) != 10 {
 		return errAnswer
@@ -107,7 +107,7 @@ func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
 	return nil
 }
 
-// Queues tells it of the queues that hold something, are paused or have settings, by name.
+// Queues lists the queues that hold messages, are paused or have settings, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
 	if err := e.calls.Enter(ctx, "queues"); err != nil {
 		return nil, "", err
@@ -143,7 +143,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	}
 }
 
-// scriptSteps is how many buckets of a forecast one script counts.
+// scriptSteps is the number of forecast buckets that one script counts.
 const scriptSteps = 1000
 
 // Forecast counts the scheduled and ready messages of a queue by due time.

@@ -279,7 +279,7 @@ func TestDamageCanBeCancelled(t *testing.T) {
 	}
 }
 
-// TestDamageOfTheKeys: a key of the shard that is not what it should be is told, too.
+// TestDamageOfTheKeys: a shard key of the wrong type is reported, too.
 func TestDamageOfTheKeys(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -15,16 +15,16 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/hint"
 )
 
-// Recheck is how long an answer may be relied on while nothing is heard: hints may be
-// lost. An engine that waits on n shards so makes n calls in this time.
+// Recheck is how long an answer is trusted without news: hints may be lost. An engine that
+// waits on n shards makes n calls in this time.
 const Recheck = 5 * time.Second
 
-// Engine is an engine on Redis. Make one with New or Open; its methods may be called
-// from many goroutines, and many engines, in many processes, may share a store.
+// Engine is an engine on Redis, made by New or Open. It is safe for concurrent use, and many
+// engines in many processes may share a store.
 type Engine struct {
 	client   rueidis.Client
 	log      *slog.Logger
-	conns    *connections // of a client that is closed with the engine; nil: it is the program's own
+	conns    *connections // of a client that the engine made; nil: the program's own
 	prefix   string
 	shards   int
 	forget   bool // Config.AtMostOnce
@@ -32,13 +32,13 @@ type Engine struct {
 	origin   string
 	channel  string
 	clock    clock
-	stopped  func() time.Time // a test's clock; nil: the servers'
-	patience time.Duration    // shardPatience, or what a test says
+	stopped  func() time.Time // clock of a test; nil: the servers'
+	patience time.Duration    // shardTimeout, or set by a test
 	ids      ids
 	registry *registry
 	held     held
-	spread   atomic.Uint32 // deals shards out to messages without a key
-	asked    atomic.Uint64 // numbers the calls whose answers are kept
+	spread   atomic.Uint32 // selects shards for messages without a key
+	asked    atomic.Uint64 // numbers calls with stored answers
 	measured measured
 
 	calls    gate.Gate
@@ -47,32 +47,31 @@ type Engine struct {
 	opened   time.Time
 	shaky    atomic.Bool // the last round trip failed
 
-	probing atomic.Bool // somebody asks after dark shards
+	probing atomic.Bool // a probe is running
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // canceled by Close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu      sync.RWMutex
 	queues  map[string]*queue
 	printed map[fingerprint]*queue
 	heard   bool // the subscription has been started
 
-	// hears is whether the subscription stands. Without it nothing that is known of a
-	// shard can be relied on.
+	// hears is whether the subscription is active. Without it, cached knowledge of shards is
+	// not used.
 	hears atomic.Bool
 }
 
 var _ engine.Whole = (*Engine)(nil)
 
-// New returns an engine on a client, which stays the caller's to close, after the
-// engine. It asks the servers whether they will do, and makes or checks the
-// description of the store; a nil cfg is the zero Config.
+// New returns an engine on a client. The caller closes the client, after the engine. New
+// checks that the servers are suitable, and creates or checks the description of the store.
+// A nil cfg is the zero Config.
 //
-// The client must not send a command again whose answer was lost: rueidis does so
-// only for commands that read, which is what the engine counts on. Client-side
-// caching is not used.
+// The client must not repeat a command whose answer was lost, except one that only reads:
+// this is what rueidis does. Client-side caching is not used.
 func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -88,7 +87,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 		client: client, log: cfg.logger(), prefix: prefix, forget: cfg.AtMostOnce, replicas: cfg.Replicas,
 		opened: time.Now(), origin: rand.Text(), channel: prefix + ":hints",
 		ids:      ids{used: blockSize},
-		patience: shardPatience,
+		patience: shardTimeout,
 		registry: newRegistry(prefix),
 		held:     held{leases: make(map[string]lease)},
 		queues:   make(map[string]*queue),
@@ -107,8 +106,8 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 	return e, nil
 }
 
-// Capabilities says what the engine can do: everything but atomic pushes over shards.
-// The order of ready messages is exact within what one call sees of each shard.
+// Capabilities lists what the engine can do: all but atomic pushes over several shards.
+// Ready messages are ordered exactly within what one call sees of each shard.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("redis")
 	c.Durable = true
@@ -123,16 +122,16 @@ func (e *Engine) Capabilities() engine.Capabilities {
 const (
 	coalesce = 512
 	lanes    = 2
-	maxBody  = 64 << 20 // Redis takes 512 MiB in one value, and holds up others for it
+	maxBody  = 64 << 20 // Redis allows 512 MiB, but a large value blocks other clients
 	window   = 1 << 20
 )
 
-// Shards is how many shards each queue of this store has.
+// Shards returns the number of shards of each queue of this store.
 func (e *Engine) Shards() int { return e.shards }
 
-// Close waits for the calls under way, gives back the leases that this engine took for
-// its own process, and ends the client if the engine made it. A second Close does
-// nothing and returns nil.
+// Close waits for calls in progress, releases the leases that this engine took for its own
+// process, and closes the client if the engine made it. A second Close does nothing and
+// returns nil.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		<-e.calls.Close()

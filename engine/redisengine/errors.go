@@ -12,33 +12,33 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// isNoScript says that a node does not know a script by its hash yet.
+// isNoScript reports that a node does not know a script's hash.
 func isNoScript(err error) bool {
 	e, ok := rueidis.IsRedisErr(err)
 	return ok && e.IsNoScript()
 }
 
-// isReadOnly says that a server is the replica of another, which may have been the master
-// before: then the name by which it was found leads elsewhere by now.
+// isReadOnly reports that a server is a replica. It may have been the master before, so its
+// name must be resolved again.
 func isReadOnly(err error) bool {
 	e, ok := rueidis.IsRedisErr(err)
 	return ok && strings.HasPrefix(e.Error(), "READONLY")
 }
 
-// timeOf returns what the clock of a server showed that did nothing because by it nobody
-// waited any more, in microseconds; 0: err is something else.
+// timeOf returns the server's time, in microseconds, from a refusal that the call came too
+// late; 0 if err is anything else.
 func timeOf(err error) (us int64) {
 	if e, ok := rueidis.IsRedisErr(err); ok {
-		_, _ = fmt.Sscanf(e.Error(), "LATE %d", &us) // 0 where it is not that
+		_, _ = fmt.Sscanf(e.Error(), "LATE %d", &us) // 0 if it does not match
 	}
 	return us
 }
 
-// turnedAway are the beginnings of errors with which Redis answers instead of running
-// a command, and which pass by themselves.
+// turnedAway are the prefixes of errors that Redis returns instead of running a command, and
+// that pass by themselves.
 var turnedAway = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "BUSY ", "MOVED", "ASK", "LATE "}
 
-// fateOf tells what became of a command.
+// fateOf returns what happened to a command.
 func fateOf(err error) attempt.Fate {
 	if errors.Is(err, errNotAsked) {
 		return attempt.NotRun
@@ -55,20 +55,20 @@ func fateOf(err error) attempt.Fate {
 	return attempt.Answered
 }
 
-// refusesWrites says that a server takes no writes at present, but may be looked at.
+// refusesWrites reports that a server takes no writes at present but can be read.
 func refusesWrites(err error) bool {
 	e, ok := rueidis.IsRedisErr(err)
 	return ok && (strings.HasPrefix(e.Error(), "NOREPLICAS") || strings.HasPrefix(e.Error(), "MISCONF"))
 }
 
-// The hints of errors that a call may end with.
+// Hints of the errors of calls.
 const (
 	hintReach  = "check that Redis runs and that the address is right"
 	hintRights = "the Redis user needs ~prefix* keys, &prefix* channels and the commands of docs/engines/redis.md"
-	hintFull   = "Redis has used up its maxmemory; raise it, or wait until messages have been handled"
+	hintFull   = "Redis has reached maxmemory; raise it, or wait until messages have been handled"
 )
 
-// fault makes an engine.Error of what a call on Redis ended with.
+// fault converts an error of Redis to an engine.Error.
 func fault(op, queue string, err error) error {
 	if err == nil {
 		return nil
@@ -89,7 +89,7 @@ func fault(op, queue string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		out.Err, out.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, err), engine.HintUnknown
 	case errors.Is(err, errReplicas):
-		out.Hint = "it was carried out, but too few replicas have it: a failover may lose it; look it up, or repeat it with the same key"
+		out.Hint = "it was carried out, but too few replicas confirmed it, so a failover may lose it; look it up, or repeat it with the same key"
 	case errors.Is(err, errAnswer), errors.Is(err, errRecord), errors.Is(err, engine.ErrInvalid):
 		out.Err = err
 	case has("OOM"), strings.Contains(message, "OOM command not allowed"):
@@ -99,17 +99,17 @@ func fault(op, queue string, err error) error {
 	case has("NOPERM"), strings.Contains(message, "The user executing the script can't"), strings.Contains(message, "ACL failure in script"):
 		out.Err, out.Hint = fmt.Errorf("%w: %v", engine.ErrForbidden, err), hintRights
 	case has("READONLY"):
-		out.Hint = "this Redis is a read-only replica; name the master, or use redis+sentinel:// or redis+cluster://"
+		out.Hint = "this Redis is a read-only replica; use the master's address, redis+sentinel:// or redis+cluster://"
 	case has("MISCONF"):
 		out.Hint = "Redis refuses writes because it cannot save to its disk; see its log"
 	case has("NOREPLICAS"):
-		out.Hint = "Redis refuses writes because too few replicas are in step (min-replicas-to-write)"
+		out.Hint = "Redis refuses writes because too few replicas are in sync (min-replicas-to-write)"
 	case has("CLUSTERDOWN"), has("MASTERDOWN"), has("LOADING"), has("TRYAGAIN"), has("MOVED"), has("ASK"):
 		out.Hint = "Redis is starting, failing over or moving slots; try again"
 	case has("LATE"):
 		out.Hint = "nothing was done: the server's clock jumps, or its answers take too long"
 	case answered:
-		out.Err = err // a fault of ours, or of a server that is none of Redis
+		out.Err = err // a bug, or not a Redis server
 	case fateOf(err) == attempt.NotRun:
 		out.Hint = hintReach
 	default:

@@ -12,9 +12,9 @@ import (
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
-// TestFaultClocksDisagree has one master's clock two seconds ahead, and one's two seconds
-// behind. Each shard goes by its own: what is to wait for so long waits for so long, what
-// is due at a time of day comes that much early or late.
+// TestFaultClocksDisagree has one master's clock two seconds ahead and another's two seconds
+// behind. Each shard uses its own server's clock: relative delays are exact, and absolute
+// due times come that much early or late.
 func TestFaultClocksDisagree(t *testing.T) {
 	t.Parallel()
 	const off = 2 * time.Second

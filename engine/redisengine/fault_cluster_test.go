@@ -100,15 +100,15 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 				}
 				if n > 0 {
 					shortest = min(shortest, took)
-				} else if took >= answerPatience {
+				} else if took >= answerTimeout {
 					t.Errorf("the first lease took %v", took)
 				}
 			}
 			t.Logf("after the first the shortest lease took %v", shortest)
-			if shortest > downPatience {
+			if shortest > downTimeout {
 				t.Error("each lease waits for the dead node")
 			}
-			// It is told of the others that they cannot be asked.
+			// The other refs are reported as unreachable.
 			grant, err := e.Lease(t.Context(), wants[1:2])
 			if err != nil {
 				t.Fatal(err)
@@ -118,12 +118,12 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 				t.Errorf("%v shards are told to be down", n)
 			}
 
-			// A settlement of who knows the queue only by its token ends in time.
+			// A settlement that knows the queue only by its token ends in time.
 			took := ends(t, 30*time.Second, func() {
 				tok := token.Token{Queue: uint64(fingerprintOf("unknown")), ID: newID(1, 1, 0)}
 				settle1(t, other, engine.Settlement{Token: tok.String(), Do: engine.Ack})
 			})
-			if took >= answerPatience {
+			if took >= answerTimeout {
 				t.Errorf("a settlement took %v", took)
 			}
 			if name == "hanging" {

@@ -45,15 +45,15 @@ func newCutOff(t *testing.T, shards string) cutOff {
 	return c
 }
 
-// lose makes a call whose answer is lost, and cuts its connection once the queue holds
-// so much.
+// lose makes a call whose answer is lost: it cuts the connection once the queue holds the
+// given number.
 func (c cutOff) lose(t *testing.T, call func() error, scheduled, ready int64) error {
 	t.Helper()
 	return c.loseOnce(t, call, func() { ledger.Counts(t, c.beside, "q", longWait, scheduled, ready, 0) })
 }
 
-// loseLease is lose for a call that leases so many messages, which may have lapsed again
-// when that is noticed.
+// loseLease is lose for a call that leases messages. They may have lapsed again when the cut
+// is noticed.
 func (c cutOff) loseLease(t *testing.T, call func() error, leased int) error {
 	t.Helper()
 	return c.loseOnce(t, call, func() {

@@ -46,7 +46,7 @@ func (c *clustered) slot(s *shard) int {
 	return int(slot)
 }
 
-// spread tells the master that each shard of a queue is on; they are to be on all three.
+// spread returns the master of each shard of a queue, and checks that all three have some.
 func (c *clustered) spread(queue string) []*redistest.Server {
 	c.t.Helper()
 	var all []*redistest.Server
@@ -167,7 +167,7 @@ func TestFaultClusterDeadNode(t *testing.T) {
 	push(t, c.engine, plain(dead, "k"), plain(alive, "k"))
 	victim.Kill()
 
-	// What is leased is told before it is over.
+	// A leased message is returned before its lease ends.
 	const ttr = 2 * time.Second
 	grant, err := c.engine.Lease(t.Context(), []engine.Want{{Queue: dead, Max: 1, TTR: ttr}, {Queue: alive, Max: 1, TTR: ttr}})
 	if err != nil {

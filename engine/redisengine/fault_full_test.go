@@ -11,8 +11,8 @@ import (
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
-// fullRedis is a server that takes a few hundred messages of 10 KB, whose keys are
-// remembered, and those that it has taken until it was full.
+// fullRedis is a server that holds a few hundred messages of 10 KB with remembered keys, and
+// the messages that it took until it was full.
 func fullRedis(t *testing.T) (s *redistest.Server, c *tarry.Client, e *Engine, kept int) {
 	t.Helper()
 	s = redistest.Start(t, redistest.Args("--maxmemory", "8mb", "--maxmemory-policy", "noeviction"))
@@ -35,7 +35,7 @@ func fullRedis(t *testing.T) (s *redistest.Server, c *tarry.Client, e *Engine, k
 	return s, c, e, kept
 }
 
-// TestFaultFull goes on with a Redis whose memory is full, until it no longer is.
+// TestFaultFull uses a Redis whose memory is full, until it no longer is.
 func TestFaultFull(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -118,8 +118,7 @@ func TestFaultFull(t *testing.T) {
 	})
 }
 
-// TestFaultFullFromTheStart opens the store of a Redis whose memory is full, for how
-// else would it be emptied.
+// TestFaultFullFromTheStart opens a store whose memory is full: it must open to be emptied.
 func TestFaultFullFromTheStart(t *testing.T) {
 	t.Parallel()
 	s, _, _, kept := fullRedis(t)

@@ -45,7 +45,7 @@ func TestFaultOutageIsBounded(t *testing.T) {
 		bound time.Duration
 	}{
 		"dead":    {(*redistest.Server).Kill, patience},
-		"hanging": {(*redistest.Server).Pause, answerPatience},
+		"hanging": {(*redistest.Server).Pause, answerTimeout},
 	} {
 		for _, known := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ", known ", known), func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestFaultOutageIsBounded(t *testing.T) {
 	}
 }
 
-// TestFaultOutageEndsWithTheCaller: who waits no more for ids or a name is not kept.
+// TestFaultOutageEndsWithTheCaller: a canceled call stops waiting for ids and names.
 func TestFaultOutageEndsWithTheCaller(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

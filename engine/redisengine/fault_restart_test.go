@@ -34,8 +34,8 @@ func TestFaultRestart(t *testing.T) {
 	l.Settled(c, longWait)
 }
 
-// TestFaultHang stops a Redis for longer than an answer is waited for. Its connections
-// stay, and when it goes on it does what it was told before.
+// TestFaultHang stops a Redis for longer than an answer may take. Its connections stay open,
+// and it executes the pending commands when it continues.
 func TestFaultHang(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -55,8 +55,8 @@ func TestFaultHang(t *testing.T) {
 	l.Settled(c, longWait)
 }
 
-// TestFaultRestartForgets restarts a Redis that keeps nothing, as a failover may lose
-// what was written last: then also who uses which queues has to be noted again.
+// TestFaultRestartForgets restarts a Redis without persistence, as a failover may lose
+// recent writes. Queues must be registered again, too.
 func TestFaultRestartForgets(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

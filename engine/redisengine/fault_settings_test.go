@@ -204,8 +204,8 @@ func TestFaultSettingsFailover(t *testing.T) {
 	}
 }
 
-// TestFaultSettingsFull: on a full server settings are written, and what is acked or
-// cancelled leaves its key behind; a push is refused and takes nothing away.
+// TestFaultSettingsFull: on a full server, settings can be written, and acked or canceled
+// messages leave their memories. A push is refused and changes nothing.
 func TestFaultSettingsFull(t *testing.T) {
 	t.Parallel()
 	_, _, e, kept := fullRedis(t)

@@ -11,29 +11,29 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
-// measured is what an engine counts of its calls.
+// measured counts the engine's calls.
 type measured struct {
-	trips    figure.Times // each to the nodes concerned
-	scripts  figure.Times // with all tries
+	trips    figure.Times // one or more nodes each
+	scripts  figure.Times // with all attempts
 	failures atomic.Int64
 	again    [retryCauses]atomic.Int64
-	heard    atomic.Int64 // subscriptions that stood
-	downs    atomic.Int64 // how often a shard was found to be down or dark
-	up       atomic.Int64 // how often by when none was
+	heard    atomic.Int64 // subscriptions made
+	downs    atomic.Int64 // how often a shard was found down or dark
+	up       atomic.Int64 // downs when no shard was down
 }
 
 // retryCause is why a script is run again.
 type retryCause int
 
 const (
-	retryUnknown retryCause = iota // the node did not know it
-	retryClock                     // by the server's clock it came too late
-	retryRefused                   // the node had turned it away, or it had not got there
-	retryLost                      // its answer had not come
+	retryUnknown retryCause = iota // the node did not know the script
+	retryClock                     // too late by the server's clock
+	retryRefused                   // turned away, or not delivered
+	retryLost                      // the answer was lost
 	retryCauses
 )
 
-// retries counts scripts by why they are run again.
+// retries counts repeated scripts by cause.
 type retries [retryCauses]int64
 
 func (m *measured) repeated(n retries) {
@@ -44,7 +44,7 @@ func (m *measured) repeated(n retries) {
 	}
 }
 
-// trip sends commands to the node, or the nodes, that they are for.
+// trip sends commands to their nodes and measures the round trip.
 func (e *Engine) trip(ctx context.Context, client interface {
 	DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult
 }, cmds ...rueidis.Completed) []rueidis.RedisResult {
@@ -57,27 +57,27 @@ var _ engine.Measurer = (*Engine)(nil)
 // Figures implements engine.Measurer.
 func (e *Engine) Figures() []engine.Figure {
 	l, m := figure.Of("redis"), &e.measured
-	l.Times("round_trip_seconds", "How long answers of the servers took.", &m.trips)
-	l.Times("script_seconds", "How long calls of scripts took as seen from here, with all tries.", &m.scripts)
+	l.Times("round_trip_seconds", "Round-trip times to the servers.", &m.trips)
+	l.Times("script_seconds", "Durations of script calls, with all attempts.", &m.scripts)
 	by := func(cause retryCause, name string) figure.By {
 		return figure.By{Label: name, Value: float64(m.again[cause].Load())}
 	}
-	l.TotalBy("retries", "Scripts run again: because the server did not know them, had a clock further ahead than was known, or turned them away, or because the answer was lost.", "cause",
+	l.TotalBy("retries", "Scripts run again, because the server did not know them, its clock was further ahead than known, it turned them away, or the answer was lost.", "cause",
 		by(retryUnknown, "unknown_script"), by(retryClock, "clock"), by(retryRefused, "turned_away"), by(retryLost, "answer_lost"))
-	l.Total("failures", "Round trips that did not bring all answers.", float64(m.failures.Load()))
+	l.Total("failures", "Round trips without all answers.", float64(m.failures.Load()))
 	up := !e.shaky.Load()
-	l.Flag("up", "Whether the last round trip brought all answers.", up)
+	l.Flag("up", "Whether the last round trip returned all answers.", up)
 	if e.conns != nil {
 		l.Total("dials", "Connections begun.", float64(e.conns.dials.Load()))
 	}
-	l.Flag("subscribed", "Whether hints of other processes are heard; a process in which nobody waits for messages does not listen.", e.hears.Load() && up)
-	l.Total("subscriptions", "Times that hints were subscribed to: each but the first after an interruption.", float64(m.heard.Load()))
+	l.Flag("subscribed", "Whether hints of other processes are received. A process without waiting workers does not subscribe.", e.hears.Load() && up)
+	l.Total("subscriptions", "Subscriptions to hints: every one but the first follows an interruption.", float64(m.heard.Load()))
 	l.Gauge("shards_down", "Shards of queues on nodes of a cluster that do not answer.", float64(e.shardsDown()))
 	return l.All()
 }
 
-// shardsDown counts the shards that do not answer. It looks at them only if one has been
-// down since none was.
+// shardsDown counts the shards that do not answer. It looks only if a shard was found down
+// since the last time that all were up.
 func (e *Engine) shardsDown() (n int) {
 	downs := e.measured.downs.Load()
 	if downs == e.measured.up.Load() {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// fingerprint stands for a queue's name in tokens, which have no room for names of
-// 200 bytes. The registry finds the name again.
+// fingerprint represents a queue's name in tokens, which have no room for names of 200
+// bytes. The registry maps it back to the name.
 type fingerprint uint64
 
 func fingerprintOf(queue string) fingerprint {

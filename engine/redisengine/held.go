@@ -8,13 +8,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// held are the leases that this engine took for its own process: Close gives back
-// what is left of them, so that nobody waits for them to lapse, and what is known of
-// them saves a retry the question for its backoff, and the script work: see newSecret.
+// held are the leases that this engine took for its own process. Close releases them, so
+// that they need not lapse first. Settlements use what is stored here to skip a round trip
+// for the backoff, and to show the lease's secret: see newSecret.
 type held struct {
 	mu     sync.Mutex
 	leases map[string]lease // by token
-	swept  int              // how many there were after those that are over were removed
+	swept  int              // how many were left after the last cleanup
 }
 
 type lease struct {
@@ -24,7 +24,7 @@ type lease struct {
 	secret   string
 }
 
-// heldLeast is how many leases there are before those that are over are looked for.
+// heldLeast is the number of leases above which expired ones are removed.
 const heldLeast = 10_000
 
 func (h *held) add(l *engine.Lease, now int64, secret string) {
@@ -54,7 +54,7 @@ func (h *held) remove(token string) {
 	delete(h.leases, token)
 }
 
-// giveBack releases all leases held. What cannot be given back lapses.
+// giveBack releases all held leases. A lease that cannot be released lapses.
 func (e *Engine) giveBack() {
 	e.held.mu.Lock()
 	var back []engine.Settlement

@@ -13,17 +13,16 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// An id is, from the top: one bit that gives every id 19 digits, a block of 41 bits,
-// a number of 14 bits within the block, and 8 bits for the shard. Blocks are numbered
-// by time and reserved in Redis, each by one engine: see lua/ids.lua. They last until
-// the year 2092.
+// An id is, from the top: one bit that gives every id 19 digits, a block of 41 bits, a
+// number of 14 bits within the block, and 8 bits for the shard. Blocks are numbered by time.
+// Redis reserves each block for one engine: see lua/ids.lua. They last until the year 2092.
 const (
 	shardBits  = 8
 	numberBits = 14
 	idBase     = 1 << 60
 	blockSize  = 1 << numberBits
 
-	// MaxShards is how many shards a queue can have.
+	// MaxShards is the largest number of shards of a queue.
 	MaxShards = 1 << shardBits
 )
 
@@ -31,13 +30,13 @@ func newID(block, number uint64, shard int) engine.ID {
 	return engine.ID(idBase + block<<(numberBits+shardBits) | number<<shardBits | uint64(shard))
 }
 
-// shardOf returns the shard that an id names.
+// shardOf returns the shard in an id.
 func shardOf(id engine.ID) int { return int(id & (MaxShards - 1)) }
 
-// blockOf returns the block that an id is of.
+// blockOf returns the block of an id.
 func blockOf(id engine.ID) uint64 { return uint64(id-idBase) >> (numberBits + shardBits) }
 
-// blocks says of which blocks a call has ids, as lua/push.lua reads it.
+// blocks describes the blocks of a call's ids, as lua/push.lua reads it.
 func (e *Engine) blocks(least, most uint64) string {
 	text := fmt.Sprintf("%013d", most) + e.origin
 	if least != most {
@@ -46,7 +45,7 @@ func (e *Engine) blocks(least, most uint64) string {
 	return text
 }
 
-// readID reads an id of an answer.
+// readID reads an id from an answer.
 func readID(v *rueidis.RedisMessage) (engine.ID, error) {
 	text, err := v.ToString()
 	if err != nil || len(text) != memberBytes {
@@ -55,14 +54,14 @@ func readID(v *rueidis.RedisMessage) (engine.ID, error) {
 	return idOf(text), nil
 }
 
-// member is an id as Redis has it: 8 bytes, in the order of numbers.
+// member is an id as stored in Redis: 8 bytes, big-endian.
 func member(id engine.ID) string {
 	var b [memberBytes]byte
 	binary.BigEndian.PutUint64(b[:], uint64(id))
 	return string(b[:])
 }
 
-// idOf is the id that a member is; 0: it is none.
+// idOf parses a member; 0 if it is not an id.
 func idOf(member string) engine.ID {
 	if len(member) != memberBytes {
 		return 0
@@ -72,29 +71,29 @@ func idOf(member string) engine.ID {
 
 const memberBytes = 8
 
-// idKeys end the names of the keys in which blocks are reserved. What is in braces
-// puts them into the middles of the four quarters of a cluster's slots, so that no
-// master has them all. A single server needs only the first.
+// idKeys are the suffixes of the keys that reserve blocks. The braces put them into the
+// middle of each quarter of a cluster's slots, so that no master holds them all. A single
+// server needs only the first.
 var idKeys = [...]string{":{ids-ibg}", ":{ids-ise}", ":{ids-bly}", ":{ids-jtc}"}
 
-// ids hands out ids, each once. A block is reserved while the one before it is still
-// good for many, so that mostly nobody waits for it.
+// ids allocates ids, each once. The next block is reserved in the background while the
+// current one still has many ids.
 type ids struct {
 	mu     sync.Mutex
 	block  uint64
-	used   uint64 // numbers of the block; all at first
+	used   uint64 // numbers used; at first all
 	spare  uint64 // the next block; 0: not reserved yet
 	flight *reservation
-	at     int // the key that has answered last
+	at     int // the key that answered last
 }
 
-// reservation is one under way, for all who wait for it.
+// reservation is a reservation in progress, shared by all its waiters.
 type reservation struct {
 	done chan struct{}
 	err  error
 }
 
-// drop gives up a block of which an id has turned out not to be new.
+// drop abandons the block of an id that was already in use.
 func (x *ids) drop(id engine.ID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -152,8 +151,8 @@ func (e *Engine) reserve(flight *reservation) {
 	})
 }
 
-// newBlock reserves a block: in a cluster with whichever of the keys answers, first the
-// one that did so last.
+// newBlock reserves a block. In a cluster it asks the key that answered last, and after a
+// failure all keys.
 func (e *Engine) newBlock() (uint64, error) {
 	if !e.cluster() {
 		values, err := e.eval1(e.ctx, e.blockRequest(0))
@@ -171,7 +170,7 @@ func (e *Engine) newBlock() (uint64, error) {
 			reqs[i] = e.blockRequest(k)
 		}
 		var err error
-		for i, r := range e.eval(e.ctx, reqs, attempt.Once(downPatience)) {
+		for i, r := range e.eval(e.ctx, reqs, attempt.Once(downTimeout)) {
 			var block uint64
 			if block, err = readBlock(r.values, r.err); err == nil {
 				e.ids.mu.Lock()

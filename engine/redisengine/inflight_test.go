@@ -44,7 +44,7 @@ func TestWorkersInFlight(t *testing.T) {
 		workers = append(workers, startWorker(t, s.URL(), holds, lines))
 	}
 	killed := make(map[string]bool)
-	handled := make(map[string]string) // by whom, by key
+	handled := make(map[string]string) // worker by key
 	giveUp := time.After(90 * time.Second)
 	for len(handled) < all {
 		select {
@@ -102,7 +102,8 @@ for _, v in ipairs(redis.call('HVALS', KEYS[1])) do n = n + v end
 if n > tonumber(redis.call('GET', KEYS[2]) or 0) then redis.call('SET', KEYS[2], n) end
 return n`
 
-// inFlightProcess works until its standard input ends, and counts in Redis who is at it.
+// inFlightProcess works until its standard input ends, and counts the handlers in progress
+// in Redis.
 func inFlightProcess(t *testing.T, url string) {
 	p := newProcess(t, url)
 	var n atomic.Int64

@@ -11,16 +11,16 @@ import (
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
-// lateCall is a call whose request the network withholds, and delivers later.
+// lateCall is a call whose request the network delays.
 type lateCall struct {
 	name    string
-	of      *script // whose request that is
+	of      *script // the request's script
 	prepare func(*late) error
 	call    func(*late) error
 	undo    func(*late) error // what is decided next, so that the call would act once more
 }
 
-// late is a store behind a proxy that withholds the request of a call.
+// late is a store behind a proxy that delays the request of a call.
 type late struct {
 	*Engine
 	p     *redistest.Proxy
@@ -141,8 +141,8 @@ func lateCalls() []lateCall {
 	}
 }
 
-// withheld makes a call whose request is withheld, on a store of its own. Where the script
-// keeps its answers, the call ends as if nothing had happened.
+// withheld makes a call whose request is delayed, on a store of its own. If the script
+// stores its answers, the call succeeds by a retry.
 func (c *lateCall) withheld(t *testing.T, rawURL string) *late {
 	t.Helper()
 	u, err := url.Parse(rawURL)
@@ -232,7 +232,7 @@ func TestRequestsTooLate(t *testing.T) {
 	for _, c := range calls {
 		stores[c.name] = c.withheld(t, server)
 	}
-	over := time.NewTimer(answerPatience) // by a server's clock that nobody sets
+	over := time.NewTimer(answerTimeout) // the server's clock is real here
 	<-over.C
 	for _, c := range calls {
 		l := stores[c.name]

@@ -11,9 +11,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Lease hands out what is due. It asks only shards that may have something, and when
-// several of a queue do, first what they have, so that the order holds over all of
-// them.
+// Lease leases due messages. It asks only shards that may have some. If several shards of a
+// queue do, it first compares their candidates, so that the order holds across shards.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	if err := e.calls.Enter(ctx, "lease"); err != nil {
 		return engine.Grant{}, err
@@ -48,8 +47,8 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	return grant, nil
 }
 
-// rounds puts visits of one queue into rounds after another: each gets what those before
-// it leave.
+// rounds groups visits so that visits of one queue run one after another: each gets what the
+// earlier ones leave.
 func rounds(visits []*visit) (rounds [][]*visit) {
 	before := make(map[*queue]int, len(visits))
 	for _, v := range visits {
@@ -66,9 +65,9 @@ func rounds(visits []*visit) (rounds [][]*visit) {
 	return rounds
 }
 
-// noteLeased has the queues noted from which something was leased: who pushed to them
-// may have died before it could do so, and whoever settles may know them by their
-// fingerprint only.
+// noteLeased registers the queues that messages were leased from. The process that pushed
+// may have died before it registered the queue, and a settlement may know only the
+// fingerprint.
 func (e *Engine) noteLeased(ctx context.Context, visits []*visit) {
 	var queues []*queue
 	for _, v := range visits {
@@ -79,7 +78,7 @@ func (e *Engine) noteLeased(ctx context.Context, visits []*visit) {
 	e.note(ctx, queues...)
 }
 
-// leased reads a leased message from the four values that a script gives.
+// leased reads a leased message from the four values of a script's answer.
 func (e *Engine) leased(q *queue, values []rueidis.RedisMessage, now int64) (engine.Lease, error) {
 	i, p, err := readMessage(q.name, values, now)
 	if err != nil {
@@ -89,7 +88,7 @@ func (e *Engine) leased(q *queue, values []rueidis.RedisMessage, now int64) (eng
 	return engine.Lease{Info: i, Token: t.String()}, nil
 }
 
-// readMessage reads a message from the four values that a script gives.
+// readMessage reads a message from the four values of a script's answer.
 func readMessage(queue string, values []rueidis.RedisMessage, now int64) (engine.Info, past, error) {
 	var part [4][]byte
 	for i := range part {
@@ -105,7 +104,7 @@ func readMessage(queue string, values []rueidis.RedisMessage, now int64) (engine
 	return message(queue, id, part[1], part[2], part[3], now)
 }
 
-// Claim leases the message that ref means if it is due.
+// Claim leases the message of ref if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var l engine.Lease
 	err := e.refer(ctx, "claim", ref, func(s *shard, id, key string) error {
@@ -122,14 +121,14 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		}
 		values, err := outcome(a.values)
 		if err == engine.ErrNotDue {
-			var due time.Time // of one that waits for a resume: none
+			var due time.Time // zero: it waits for a resume
 			if ms, err := a.values[1].AsInt64(); err == nil {
 				due = time.UnixMilli(ms)
 			}
 			return engine.RefuseNotDue(ref, due)
 		}
 		if err == engine.ErrLimit {
-			var until time.Time // of one for which a place must become free: none
+			var until time.Time // zero: it waits for a lease to end
 			if ms, err := a.values[1].AsInt64(); err == nil {
 				until = time.UnixMilli(ms).UTC()
 			}

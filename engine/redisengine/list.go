@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// List returns a page of the messages of a queue in one state: it asks all shards for
-// ids, and then the shards of those that are first for the messages.
+// List returns a page of the messages of a queue in one state. It asks all shards for ids,
+// and then fetches the messages that are first.
 func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, error) {
 	if err := e.calls.Enter(ctx, "list"); err != nil {
 		return engine.Page{}, err
@@ -37,7 +37,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	bytes := 0
 	for n, p := range places {
 		if n == lq.Limit || short[n] || bytes >= engine.AnswerBytes {
-			// Where nothing could be shown of the places before, it goes on behind them all the same.
+			// Even if none of these messages can be shown, the list continues after them.
 			page.Next = places[n-1].Cursor(&lq)
 			break
 		}
@@ -49,8 +49,8 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	return page, nil
 }
 
-// places asks all shards of a queue for the places of a span in a state, and returns the
-// first of them, in order, or in the reverse of it.
+// places asks all shards of a queue for the places of a span in a state. It returns the
+// first of them in order, or in reverse order.
 func (e *Engine) places(ctx context.Context, q *queue, state engine.State, span token.Span, newest bool, limit int) ([]token.Place, error) {
 	mode, compare := "", token.Place.Compare
 	if newest {
@@ -79,7 +79,7 @@ func (e *Engine) places(ctx context.Context, q *queue, state engine.State, span 
 	return all[:min(len(all), limit)], err
 }
 
-// placeArgs is a place as scripts read it.
+// placeArgs returns a place as script arguments.
 func placeArgs(p token.Place) []string {
 	at, id := strconv.FormatInt(p.At, 10), ""
 	switch {
@@ -93,8 +93,8 @@ func placeArgs(p token.Place) []string {
 	return []string{at, id}
 }
 
-// fetch asks for the messages at places. short says of a place that its shard ended
-// its answer before it, since it had reached AnswerBytes.
+// fetch reads the messages at places. short is set for a place that its shard left out
+// because the answer had reached AnswerBytes.
 func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places []token.Place, whole bool) (found map[engine.ID]engine.Info, short map[int]bool, err error) {
 	mode := ""
 	if whole {
@@ -121,7 +121,7 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 			}
 			values := a.values[4*j : 4*j+4]
 			if text, err := values[1].ToString(); err == nil && text == "" {
-				continue // not in that state any more
+				continue // no longer in that state
 			}
 			i, _, err := readMessage(q.name, values, a.now)
 			if err != nil {
@@ -136,13 +136,13 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 	return found, short, nil
 }
 
-// everyShard runs a script on all shards of a queue, and gives each answer to do.
+// everyShard runs a script on all shards of a queue and passes each answer to do.
 func (e *Engine) everyShard(ctx context.Context, q *queue, sc *script, args []string, do func(shard int, a answer) error) error {
 	return e.eachShard(ctx, q.shards, sc, args, do)
 }
 
-// eachShard runs a script on shards, again on those that first have much to sweep, as
-// their answers say in the first value, and gives each answer to do.
+// eachShard runs a script on shards and passes each answer to do. It repeats the script on
+// shards whose first value says that they have more to sweep.
 func (e *Engine) eachShard(ctx context.Context, shards []*shard, sc *script, args []string, do func(n int, a answer) error) error {
 	left := make([]int, len(shards))
 	for n := range left {

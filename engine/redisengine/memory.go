@@ -7,11 +7,11 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// A message that leaves its key behind is kept as a memory in place of the id that holds
-// the key: id, due, how it ended, since when, and when it is forgotten, as MEMORY of
-// lua/message.lua.
+// A message that remembers its key leaves a memory after its end. The memory replaces the id
+// under the key: id, due, how it ended, since when, and when it is forgotten (MEMORY of
+// lua/message.lua).
 
-// readMemory reads what scripts tell of a finished message.
+// readMemory reads a finished message from a script's answer.
 func readMemory(queue, key string, v *rueidis.RedisMessage) (engine.Info, error) {
 	raw, err := v.AsBytes()
 	if err != nil {
@@ -27,7 +27,7 @@ func readMemory(queue, key string, v *rueidis.RedisMessage) (engine.Info, error)
 	return i, nil
 }
 
-// remembered reads what a script answered to a push of a key that is remembered.
+// remembered reads the answer to a push whose key is remembered.
 func remembered(m *engine.Message, met []rueidis.RedisMessage) engine.PushResult {
 	i, err := readMemory(m.Queue, m.Key, &met[1])
 	if err != nil {

@@ -52,7 +52,7 @@ func TestMemoriesLeaveNothing(t *testing.T) {
 	if keys, ends := size("HLEN", "key"), size("ZCARD", "finished"); keys != n || ends != n {
 		t.Fatalf("%d keys, %d of them with an end", keys, ends)
 	}
-	// One whose key is taken anew is remembered no more.
+	// A key that is taken again has no memory.
 	if r, err := e.Push(ctx, []engine.Message{{Queue: "q", Key: "7", OnConflict: engine.Replace, Due: engine.When{In: time.Hour}}}); err != nil || r[0].Outcome != engine.Created {
 		t.Fatalf("%v, %+v", err, r)
 	}
@@ -68,8 +68,8 @@ func TestMemoriesLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestMemoriesDoNotGather where messages are pushed and cancelled, or acked by who leased
-// long before, and nobody leases.
+// TestMemoriesDoNotGather: memories are dropped even if messages are only pushed and
+// canceled, or acked under old leases, and nothing is leased.
 func TestMemoriesDoNotGather(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -14,14 +14,14 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// format is that of docs/formats/redis.md.
+// format is the format of docs/formats/redis.md.
 const format = 2
 
-// minVersion is the oldest Redis that will do: scripts say since 7.0 whether they may
-// run on a full server.
+// minVersion is the oldest supported Redis: since 7.0 a script can declare whether it may
+// run when memory is full.
 const minVersion = 7
 
-// examine asks the servers whether they will do: of a cluster, all that answer.
+// examine checks that the servers are suitable; of a cluster, all that answer.
 func (e *Engine) examine(ctx context.Context, evict bool) error {
 	if !e.cluster() {
 		return e.suits(ctx, e.client, true, evict)
@@ -31,7 +31,7 @@ func (e *Engine) examine(ctx context.Context, evict bool) error {
 	for _, node := range e.client.Nodes() {
 		switch err := e.suits(ctx, node, false, evict); {
 		case errors.Is(err, engine.ErrUnavailable):
-			last = err // the others can do its work
+			last = err // the other nodes suffice
 		case err != nil:
 			return err
 		default:
@@ -44,7 +44,7 @@ func (e *Engine) examine(ctx context.Context, evict bool) error {
 	return last
 }
 
-// suits asks one server whether it will do, and what time it is.
+// suits checks one server and reads its clock.
 func (e *Engine) suits(ctx context.Context, client rueidis.Client, master, evict bool) error {
 	sent := time.Now()
 	info, err := client.Do(ctx, client.B().Info().Build()).ToString()
@@ -57,7 +57,7 @@ func (e *Engine) suits(ctx context.Context, client rueidis.Client, master, evict
 		facts[name] = value
 	}
 	if us, err := strconv.ParseInt(facts["server_time_usec"], 10, 64); err == nil {
-		e.clock.told(us, sent, time.Now())
+		e.clock.observe(us, sent, time.Now())
 	}
 	refuse := func(hint string, args ...any) error {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf(hint, args...)}
@@ -67,7 +67,7 @@ func (e *Engine) suits(ctx context.Context, client rueidis.Client, master, evict
 	major, _, _ := strings.Cut(version, ".")
 	switch n, err := strconv.Atoi(major); {
 	case err != nil:
-		return refuse("the server does not tell a redis_version: is it Redis?")
+		return refuse("the server reports no redis_version: is it Redis?")
 	case n < minVersion:
 		return refuse("this Redis is of version %s; tarry needs %d.0 or later", version, minVersion)
 	case mode == "sentinel":
@@ -75,7 +75,7 @@ func (e *Engine) suits(ctx context.Context, client rueidis.Client, master, evict
 	case master && mode == "cluster":
 		return refuse("this Redis is a node of a cluster; use redis+cluster://")
 	case master && facts["role"] == "slave":
-		return refuse("this Redis is a read-only replica; name the master, or use redis+sentinel:// or redis+cluster://")
+		return refuse("this Redis is a read-only replica; use the master's address, redis+sentinel:// or redis+cluster://")
 	}
 	if policy := facts["maxmemory_policy"]; !evict && facts["maxmemory"] != "0" && strings.HasPrefix(policy, "allkeys-") {
 		return refuse("this Redis evicts keys when its memory is full (maxmemory-policy %s), and messages with them; set maxmemory-policy noeviction, or open with evict=true", policy)
@@ -83,7 +83,7 @@ func (e *Engine) suits(ctx context.Context, client rueidis.Client, master, evict
 	return nil
 }
 
-// describe makes or reads the description of the store and returns its shards.
+// describe creates or reads the description of the store and returns its number of shards.
 func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
 	wanted := shards
 	if wanted == 0 {
@@ -115,15 +115,15 @@ func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
 	case is[0] != format:
 		return refuse("the store at %s has format %d, and this tarry knows %d; use the tarry that made it", key, is[0], format)
 	case is[1] < 1 || is[1] > MaxShards:
-		return refuse("the store at %s says that it has %d shards", key, is[1])
+		return refuse("the store at %s claims %d shards", key, is[1])
 	case shards != 0 && int64(shards) != is[1]:
-		return refuse("the store with prefix %s has %d shards for each queue, not %d; to change that, push to a store with another prefix and let workers run on both until the old one is empty", e.prefix, is[1], shards)
+		return refuse("the store with prefix %s has %d shards for each queue, not %d; to change it, push to a new prefix and run workers on both until the old store is empty", e.prefix, is[1], shards)
 	}
 	return int(is[1]), nil
 }
 
-// mayPublish sees whether the user has the right to publish hints, with one that means
-// nothing to anybody. A script that may not goes on without, so nobody would notice.
+// mayPublish checks, by a meaningless hint, that the user may publish. Scripts ignore a
+// failing publish, so nothing else would report it.
 func (e *Engine) mayPublish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
 	defer cancel()
@@ -131,5 +131,5 @@ func (e *Engine) mayPublish(ctx context.Context) error {
 	if err = fault("open", "", err); errors.Is(err, engine.ErrForbidden) {
 		return err
 	}
-	return nil // what else is wrong shows where it does harm
+	return nil // other errors show when they matter
 }

@@ -104,7 +104,7 @@ func TestOpenGivesUpBySilence(t *testing.T) {
 func TestOpenWhereRedisIsNot(t *testing.T) {
 	t.Parallel()
 	addr := servertest.Listen(t, func(c net.Conn) {
-		_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") // whoever that is, he is gone
+		_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") // the client may be gone
 	})
 	refused(t, "redis://"+addr, engine.ErrUnavailable, "check that Redis runs at")
 }
@@ -205,8 +205,8 @@ func TestOpenCluster(t *testing.T) {
 func TestOpenNoCluster(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	refused(t, "redis+cluster://"+s.Addr(), engine.ErrInvalid, "no Redis Cluster", "redis://")
-	refused(t, "redis+cluster://"+s.Addr()+"?addr="+s.Addr(), engine.ErrInvalid, "no Redis Cluster", "redis://")
+	refused(t, "redis+cluster://"+s.Addr(), engine.ErrInvalid, "is not a Redis Cluster", "redis://")
+	refused(t, "redis+cluster://"+s.Addr()+"?addr="+s.Addr(), engine.ErrInvalid, "is not a Redis Cluster", "redis://")
 }
 
 func TestOpenNoSentinel(t *testing.T) {
@@ -262,7 +262,7 @@ func TestOpenWithOtherShards(t *testing.T) {
 	s := redistest.Start(t)
 	push(t, openStore(t, s.URL(), "shards=3"), plain("q", "k"))
 	refused(t, s.URL()+"?shards=2", engine.ErrInvalid,
-		"prefix tarry", "3 shards", "not 2", "push to a store with another prefix", "workers run on both")
+		"prefix tarry", "3 shards", "not 2", "push to a new prefix", "run workers on both")
 	for _, again := range []string{"shards=3", "evict=false"} {
 		if e := openStore(t, s.URL(), again); e.Shards() != 3 {
 			t.Errorf("with %s the store has %d shards", again, e.Shards())

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Pause stops leasing and claiming of a queue for d, for good when d is 0.
+// Pause stops leases and claims of a queue for d, or until resumed if d is 0.
 func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
 	if err := engine.CheckPause(name, d); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 	return e.pause(ctx, "pause", name, until)
 }
 
-// Resume ends a pause; a queue that is not paused stays as it is.
+// Resume ends a pause. It does nothing if the queue is not paused.
 func (e *Engine) Resume(ctx context.Context, name string) error {
 	return e.pause(ctx, "resume", name, "")
 }
@@ -51,8 +51,8 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	return nil
 }
 
-// Purge removes what was scheduled or ready, and with dead what was dead, when it
-// began: it goes by when messages were created, by the servers' clocks.
+// Purge removes the messages that were scheduled or ready when it began, and with dead also
+// the dead ones. It compares creation times with the servers' clocks.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
 	if err := e.calls.Enter(ctx, "purge"); err != nil {
 		return 0, err
@@ -66,7 +66,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 		sets = append(sets, "finished")
 	}
 	q := e.queue(name)
-	begun := make([]int64, len(q.shards)) // by the clock of each
+	begun := make([]int64, len(q.shards)) // by each shard's clock
 	err := e.everyShard(ctx, q, purgeScript, []string{"", "", "", ""}, func(n int, a answer) error {
 		begun[n] = a.us
 		return nil
@@ -86,8 +86,8 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	return total, nil
 }
 
-// purge removes what was created until an instant in microseconds from one set of a
-// shard, in chunks.
+// purge removes, in chunks, the messages of one set of a shard that were created until an
+// instant in microseconds.
 func (e *Engine) purge(ctx context.Context, s *shard, set string, until int64) (total int64, err error) {
 	at, id := "", ""
 	for {
@@ -110,7 +110,7 @@ func (e *Engine) purge(ctx context.Context, s *shard, set string, until int64) (
 	}
 }
 
-// redrivePage is how many dead messages are brought back at a time.
+// redrivePage is the number of dead messages redriven at a time.
 const redrivePage = 500
 
 // Redrive makes dead messages ready.
@@ -150,7 +150,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	return out, nil
 }
 
-// redrive brings dead messages back by id, and counts them.
+// redrive makes dead messages ready by id and counts them.
 func (e *Engine) redrive(ctx context.Context, q *queue, ids []engine.ID, out *engine.Redriven) error {
 	for n, which := range group.By(len(ids), func(i int) int { return shardOf(ids[i]) }) {
 		if n >= len(q.shards) {

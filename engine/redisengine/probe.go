@@ -7,11 +7,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A shard of a cluster is dark when the node it is on does not answer. Whoever leases
-// passes it by, lest each lease wait for it, and a probe in the background finds out
-// when it answers again. Where one shard is dark others are too: the first probe asks
-// all shards that somebody leases from, so that not each has to be found out by a lease
-// that waits.
+// A shard of a cluster is dark when its node does not answer. Leases skip dark shards
+// instead of waiting for each. A background probe finds out when they answer again. If one
+// shard is dark others often are too, so the first probe asks all shards that are leased
+// from.
 
 var errDark = errors.New("its node of the cluster does not answer")
 
@@ -20,8 +19,8 @@ const (
 	probePauseMax = time.Second
 )
 
-// leaseFailed notes that a shard could not be asked for messages. left is whether that
-// was for the caller, who waits no more.
+// leaseFailed records that a shard could not be asked for messages. left reports that the
+// caller's context ended first.
 func (e *Engine) leaseFailed(s *shard, err error, left bool) {
 	_, told := rueidis.IsRedisErr(err)
 	switch {
@@ -30,12 +29,12 @@ func (e *Engine) leaseFailed(s *shard, err error, left bool) {
 	case e.cluster() && !told:
 		e.darken(s)
 	default:
-		// Not at once again, and not much later than it may come back.
+		// Do not ask again at once, nor long after the shard may be back.
 		s.failed(e.clockOf(s))
 	}
 }
 
-// darken has a shard left alone until a probe is answered.
+// darken excludes a shard from leases until a probe is answered.
 func (e *Engine) darken(s *shard) {
 	s.dark.Store(true)
 	e.measured.downs.Add(1)
@@ -63,7 +62,7 @@ func (e *Engine) probe() {
 			continue
 		}
 		e.probing.Store(false)
-		// One that darkened in between found somebody probing.
+		// A shard that darkened in between found this probe still running.
 		if shards = e.darkShards(); len(shards) == 0 || !e.probing.CompareAndSwap(false, true) {
 			return
 		}

@@ -14,9 +14,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
-// Push keeps each message or applies its conflict policy: one script for each shard
-// concerned, all at once. When a shard cannot be reached, the messages for it fail and
-// the others are kept.
+// Push stores each message or applies its conflict policy, with one script for each shard,
+// in parallel. If a shard cannot be reached, its messages fail and the others are stored.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if err := e.calls.Enter(ctx, "push"); err != nil {
 		return nil, err
@@ -25,10 +24,10 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	return e.push(ctx, msgs, idTries)
 }
 
-// idTries is how often ids are dealt out for a message until one is new.
+// idTries is how many ids are tried for a message until one is new.
 const idTries = 16
 
-// push is Push within a call already begun.
+// push is Push without the bookkeeping of a call.
 func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]engine.PushResult, error) {
 	until := patient()
 	created, err := e.now(ctx)
@@ -39,7 +38,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 	b := batch{e: e, unique: true, room: 5, until: until}
 	keyless := int(e.spread.Add(1))
 	aims, refused := e.aim(ctx, msgs)
-	var noIDs error // why there are none, found out once
+	var noIDs error // the first failure to get an id
 	for i := range msgs {
 		m, q, known := &msgs[i], aims[i].queue, aims[i].known
 		if len(m.Body) > maxBody {
@@ -84,7 +83,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		c.args[ahead+3] = e.blocks(c.least, c.most)
 		c.args[ahead+4] = c.known.mark()
 	}
-	var again []int // those whose ids others have, or that went by other settings
+	var again []int // to push again: the id is in use, or the settings differ
 	b.run(ctx, pushScript, func(c *call, values []rueidis.RedisMessage, now int64, err error) {
 		if err == nil && len(values) != 1+len(c.items) {
 			err = errAnswer
@@ -131,14 +130,14 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 	return results, nil
 }
 
-// aim is where a message goes, and by which settings.
+// aim is the shard and the settings that apply to a message.
 type aim struct {
 	queue *queue
 	known *configured
 }
 
-// aim returns where each message goes, to queues that are noted, and those that cannot be
-// used.
+// aim returns the aim of each message, and the queues that cannot be used. It registers new
+// queues.
 func (e *Engine) aim(ctx context.Context, msgs []engine.Message) (aims []aim, refused map[*queue]error) {
 	aims = make([]aim, len(msgs))
 	var distinct []*queue
@@ -154,12 +153,12 @@ func (e *Engine) aim(ctx context.Context, msgs []engine.Message) (aims []aim, re
 	return aims, e.registry.refusals(distinct)
 }
 
-// errTaken says that another message has the id that a new one was given. That happens
-// after a failover that forgot a block of ids, to a server whose clock is behind.
-var errTaken = fmt.Errorf("%w: Redis has forgotten which ids are taken, and its clock is behind", engine.ErrUnavailable)
+// errTaken says that the id of a new message is in use. This happens when a failover has
+// lost the reservation of a block and the new master's clock is behind.
+var errTaken = fmt.Errorf("%w: Redis has lost its reservation of ids, and its clock is behind", engine.ErrUnavailable)
 
-// pushed reads what a script answered for one message, by the settings known. It returns errTaken if it is to be
-// pushed with another id.
+// pushed reads a script's answer for one message. It returns errTaken if the message needs
+// another id.
 func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.RedisMessage, now int64, known *configured) error {
 	if due, err := v.AsInt64(); err == nil {
 		r.Outcome, r.Due, r.State = engine.Created, time.UnixMilli(due).UTC(), state('W', due, now)
@@ -195,7 +194,7 @@ func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.Redi
 	case "leased":
 		r.Err = engine.Refuse("push", ref, engine.ErrLeased)
 	case "taken":
-		r.Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: errTaken, Hint: "set the clock of the Redis right, and try again"}
+		r.Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: errTaken, Hint: "correct the clock of the Redis server, and try again"}
 		return errTaken
 	}
 	return nil

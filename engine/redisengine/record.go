@@ -14,31 +14,31 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// A message is kept as a record, which a push writes, and a past, which scripts write
-// once something has happened to it. Scripts read the head of the record and the past
-// by the formats HEAD and PAST of lua/shard.lua; the rest of the record is for this
-// file alone. Numbers are big-endian. docs/formats/redis.md has both byte by byte.
+// A message is stored as a record, written by a push, and a past, which scripts write at
+// later events. Scripts read the head of the record and the past by HEAD and PAST of
+// lua/shard.lua; only this file reads the rest. Numbers are big-endian.
+// docs/formats/redis.md has both byte by byte.
 //
-//	record: flags u8, created u56 (µs), key, policy, then the content unless it is large
-//	past:   mark, flags u8, attempt u32, max attempts u32, due f64, expires f64,
-//	        deadline f64, died f64, secret of the lease (u8 and bytes), key, reason
+//   record: flags u8, created u56 (µs), key, policy, then the content unless it is large
+//   past:   mark, flags u8, attempt u32, max attempts u32, due f64, expires f64,
+//           deadline f64, died f64, secret of the lease (u8 and bytes), key, reason
 //
-// Keys and reasons are a u16 and so many bytes; policies and contents are as in package
+// Keys and reasons are a u16 length and the bytes; policies and contents are as in package
 // codec.
 
 const (
-	flagRare       = 1 // another priority than the usual, or an expiry: see lua/shard.lua
-	flagLarge      = 2 // the content is in a hash of its own
-	flagRemembered = 4 // it leaves its key behind
+	flagRare       = 1 // unusual priority, or an expiry: see lua/shard.lua
+	flagLarge      = 2 // the content is stored in BODY
+	flagRemembered = 4 // its key is remembered
 
 	createdBytes = 7
-	// largeContent is the size from which contents are kept apart from records, so
-	// that scripts which look at many messages do not move their bodies about.
+	// largeContent is the size from which contents are stored apart from records, so that
+	// scripts that read many messages do not copy their bodies.
 	largeContent = 1 << 10
 )
 
-// encode returns the record of a message created at an instant in microseconds, and
-// its content if that is large.
+// encode returns the record of a message created at an instant in microseconds, and its
+// content if that is large.
 func encode(m *engine.Message, p *engine.Policy, created int64) (record, large []byte) {
 	size := codec.ContentSize(&m.Content)
 	var flags byte
@@ -55,7 +55,7 @@ func encode(m *engine.Message, p *engine.Policy, created int64) (record, large [
 	}
 	b := make([]byte, 0, 48+len(m.Key)+8*len(p.Backoff)+size)
 	b = binary.BigEndian.AppendUint64(b, uint64(created))
-	b[0] = flags // in the place of what is 0 of the instant
+	b[0] = flags // replaces the top byte of the instant, which is 0
 	b = codec.AppendPolicy(appendShort(b, m.Key), p)
 	if large != nil {
 		return b, large
@@ -81,15 +81,15 @@ func appendShort(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-var errRecord = errors.New("a message in Redis is damaged, or not one of tarry's")
+var errRecord = errors.New("a message in Redis is damaged, or not from tarry")
 
-// reader takes apart what the scripts have put together, too.
+// reader also decodes what the scripts have written.
 type reader struct{ codec.Reader }
 
 func (r *reader) instant() time.Time { return instant(math.Float64frombits(r.Uint(8))) }
 func (r *reader) short() string      { return string(r.Take(r.Uint(2))) }
 
-// instant is Unix milliseconds as the contract has it: UTC, zero for never.
+// instant converts Unix milliseconds to the contract's time: UTC, zero for never.
 func instant(ms float64) time.Time {
 	if ms != ms || math.Abs(ms) > 1<<53 {
 		return time.Time{}
@@ -97,7 +97,7 @@ func instant(ms float64) time.Time {
 	return time.UnixMilli(int64(ms)).UTC()
 }
 
-// past is what has happened to a message.
+// past is the history of a message.
 type past struct {
 	mark                         byte
 	attempt                      uint32
@@ -125,8 +125,7 @@ func decodePast(b []byte) (p past, err error) {
 	return p, nil
 }
 
-// decodeRecord reads a record, whose content may be apart, into what callers see of
-// the message.
+// decodeRecord decodes a record into an Info. A large content is passed separately.
 func decodeRecord(record, large []byte, i *engine.Info) error {
 	r := reader{codec.Reader{B: record}}
 	flags := r.Byte()
@@ -146,7 +145,7 @@ func decodeRecord(record, large []byte, i *engine.Info) error {
 	return nil
 }
 
-// message puts together what a script tells of a message: as it stood at now.
+// message decodes a message from a script's answer, as of now.
 func message(queue string, id engine.ID, pastText, record, large []byte, now int64) (engine.Info, past, error) {
 	p, err := decodePast(pastText)
 	if err != nil {
@@ -165,7 +164,7 @@ func message(queue string, id engine.ID, pastText, record, large []byte, now int
 	return i, p, nil
 }
 
-// state is what a mark means at now, all in milliseconds.
+// state returns the state of a mark at now. Times are in milliseconds.
 func state(mark byte, due, now int64) engine.State {
 	switch {
 	case mark == 'L':
@@ -178,10 +177,10 @@ func state(mark byte, due, now int64) engine.State {
 	return engine.Ready
 }
 
-// stateArg is a state as scripts read it: by its number.
+// stateArg is a state's number, as scripts read it.
 func stateArg(s engine.State) string { return strconv.Itoa(int(s)) }
 
-// when is a due time as scripts read it.
+// when is a due time, as scripts read it.
 func when(w engine.When) string {
 	if w.At.IsZero() {
 		return span(w.In)
@@ -194,7 +193,7 @@ func when(w engine.When) string {
 	return string(text)
 }
 
-// appendDue appends a due time as the script for pushes reads it.
+// appendDue appends a due time, as lua/push.lua reads it.
 func appendDue(b []byte, w engine.When) []byte {
 	if w.At.IsZero() {
 		return appendFloat(append(b, 0), float64(ceil(max(0, w.In), time.Microsecond)))
@@ -206,7 +205,7 @@ func appendDue(b []byte, w engine.When) []byte {
 	return appendFloat(append(b, kind), float64(w.At.UnixMilli()))
 }
 
-// span is a time from now as scripts read it.
+// span is a duration from now, as scripts read it.
 func span(d time.Duration) string {
 	return string(appendInt([]byte{'+'}, ceil(max(0, d), time.Microsecond)))
 }

@@ -201,8 +201,8 @@ func TestScriptsReadRecords(t *testing.T) {
 	})
 }
 
-// TestRecordCutShortIsDamaged: wherever it ends too early, but in the body, whose length
-// is told by nothing else.
+// TestRecordCutShortIsDamaged: a record may be cut anywhere but in the body, whose length is
+// not stored.
 func TestRecordCutShortIsDamaged(t *testing.T) {
 	t.Parallel()
 	small := plain("q", "key")
@@ -235,7 +235,7 @@ func TestRecordCutShortIsDamaged(t *testing.T) {
 func TestRecordWithSomethingBehindIsDamaged(t *testing.T) {
 	t.Parallel()
 	m := plain("q", "key")
-	m.Body = make([]byte, largeContent) // of a smaller one all behind is body
+	m.Body = make([]byte, largeContent) // in a smaller record the rest is body
 	record, _ := encodeFor(&m, 0)
 	if err := decodeRecord(append(record, 'x'), nil, &engine.Info{}); err == nil {
 		t.Error("a record with something behind it was read")

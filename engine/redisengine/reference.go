@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// refer runs do on the shard of a ref and makes an engine.Error of what it returns.
+// refer runs do on the shard of a ref and converts its error to an engine.Error.
 func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(s *shard, id, key string) error) error {
 	if err := e.calls.Enter(ctx, op); err != nil {
 		return err
@@ -25,8 +25,8 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(s
 	return about(op, ref, do(s, id, key))
 }
 
-// locate finds the shard of a ref, and what scripts call the message; nil: there is no
-// such shard.
+// locate returns the shard of a ref, and the id and key that scripts take; a nil shard if
+// there is no such shard.
 func (e *Engine) locate(ref engine.Ref) (s *shard, id, key string) {
 	s = e.queue(ref.Queue).of(ref)
 	if ref.ID != 0 {
@@ -35,10 +35,10 @@ func (e *Engine) locate(ref engine.Ref) (s *shard, id, key string) {
 	return s, "", ref.Key
 }
 
-// errDead is what stands in the way of a call that concerns live messages only.
+// errDead is the error of a call that needs a live message.
 var errDead = errors.New("dead")
 
-// about describes what went wrong with a message.
+// about converts the error of a call about one message.
 func about(op string, ref engine.Ref, err error) error {
 	switch err {
 	case nil, engine.ErrLeased, engine.ErrNotFound:
@@ -53,7 +53,7 @@ func about(op string, ref engine.Ref, err error) error {
 	return known
 }
 
-// outcome reads what stands in the way of a call, if anything does, and what follows.
+// outcome reads the status that an answer begins with, and returns the values after it.
 func outcome(values []rueidis.RedisMessage) ([]rueidis.RedisMessage, error) {
 	if len(values) == 0 {
 		return nil, errAnswer
@@ -118,8 +118,8 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	return errs, nil
 }
 
-// Reschedule moves the due time of a scheduled or ready message. The Info has no body
-// where that is large.
+// Reschedule moves the due time of a scheduled or ready message. The Info leaves out a large
+// body.
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
 	var i engine.Info
 	err := e.refer(ctx, "reschedule", ref, func(s *shard, id, key string) error {
@@ -145,7 +145,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 	return i, err
 }
 
-// Get looks a message up, with its body.
+// Get returns a message with its body.
 func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	var i engine.Info
 	err := e.refer(ctx, "get", ref, func(s *shard, id, key string) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
-// TestLookingWhereWritesAreRefused: a master that has lost its replicas takes no writes,
-// but tells what it has, also where something should be swept first.
+// TestLookingWhereWritesAreRefused: a master that has lost its replicas refuses writes but
+// answers reads, also where a sweep would come first.
 func TestLookingWhereWritesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -98,8 +98,8 @@ func TestLookingWhereWritesAreRefused(t *testing.T) {
 	}
 }
 
-// TestPushesWakeOnce: only a push that becomes the first to happen tells others, whatever
-// the priorities.
+// TestPushesWakeOnce: only a push that becomes the first due publishes a hint, whatever the
+// priorities.
 func TestPushesWakeOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -113,7 +113,7 @@ func TestPushesWakeOnce(t *testing.T) {
 	m := plain("q", "")
 	m.Priority, m.Due.In = new(uint32(1)), time.Minute
 	push(t, e, m)
-	if first, then := told, runs(t, s, "publish"); first > 2 || then != first+1 { // one tells whether it may be done
+	if first, then := told, runs(t, s, "publish"); first > 2 || then != first+1 { // one checks the right to publish
 		t.Errorf("50 pushes behind the first told others %d times, one before it %d times", first, then-first)
 	}
 }

@@ -12,24 +12,23 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// registry keeps the names of queues in use, for lists, and for tokens in the hands of
-// who does not know the queue. It is an index and no more: on a cluster it may be on a
-// master that is dead, and messages are pushed and leased all the same. Whoever pushes
-// to a queue or leases from it has it noted, again every hour; one found empty that
-// nobody has noted for some time is forgotten.
+// registry stores the names of queues in use, for lists and for tokens that have only a
+// fingerprint. It is only an index: messages are pushed and leased even if its master is
+// dead. Every engine that pushes to a queue or leases from it registers the queue, again
+// every hour. An empty queue that was not registered for some time is forgotten.
 type registry struct {
 	names, seen, prints, tidied string // keys
 
 	mu      sync.Mutex
 	noted   map[string]noted
-	epoch   int               // raised when a server may have forgotten
-	wanted  map[string]*queue // to be noted with the next attempt
-	tried   chan struct{}     // closed after that
-	running bool              // somebody makes attempts
+	epoch   int               // raised when a server may have lost data
+	wanted  map[string]*queue // to register with the next attempt
+	tried   chan struct{}     // closed after that attempt
+	running bool              // an attempt is in progress
 	failing bool              // the last one failed
 }
 
-// noted is what is known of a queue that has been noted.
+// noted is what is known of a registered queue.
 type noted struct {
 	at    time.Time
 	epoch int
@@ -39,9 +38,9 @@ type noted struct {
 const (
 	noteAgain   = time.Hour
 	forgetAfter = 2 * noteAgain
-	// notePatience is how long a push waits until a queue that is new here is noted.
-	notePatience = 500 * time.Millisecond
-	// scriptNames is how many queues one script notes.
+	// noteTimeout is how long a push waits for the registration of a new queue.
+	noteTimeout = 500 * time.Millisecond
+	// scriptNames is the number of queues that one script registers.
 	scriptNames = 500
 )
 
@@ -55,15 +54,15 @@ func newRegistry(prefix string) *registry {
 
 func (r *registry) keys() []string { return []string{r.names, r.seen, r.prints} }
 
-// doubt has every queue noted anew when it is next used: a server that comes back may
-// have forgotten.
+// doubt makes every queue register again at its next use: a server that comes back may have
+// lost them.
 func (r *registry) doubt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.epoch++
 }
 
-// refusals says which queues cannot be used, and why; mostly nil.
+// refusals returns the queues that cannot be used, with the reasons; usually nil.
 func (r *registry) refusals(queues []*queue) (refused map[*queue]error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,9 +77,9 @@ func (r *registry) refusals(queues []*queue) (refused map[*queue]error) {
 	return refused
 }
 
-// want notes which queues are to be noted. It returns what is closed when that has been
-// tried, if any of them is new and the last attempt did not fail, and whether somebody
-// has to begin with attempts.
+// want selects the queues that need registering. If any is new and the last attempt did not
+// fail, tried is closed after the next attempt. begin reports that the caller must start
+// one.
 func (r *registry) want(now time.Time, queues []*queue) (tried <-chan struct{}, begin bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,14 +103,14 @@ func (r *registry) want(now time.Time, queues []*queue) (tried <-chan struct{}, 
 	return tried, begin
 }
 
-// fail notes that the registry is out of reach, until an attempt succeeds.
+// fail records that the registry cannot be reached, until an attempt succeeds.
 func (r *registry) fail() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing = true
 }
 
-// take returns what an attempt is about; nothing: there is no more to do.
+// take returns the queues of the next attempt; none when there is nothing to do.
 func (r *registry) take() (queues []*queue, epoch int, tried chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +122,7 @@ func (r *registry) take() (queues []*queue, epoch int, tried chan struct{}) {
 	return queues, r.epoch, r.tried
 }
 
-// conclude takes in what came of an attempt.
+// conclude records the result of an attempt.
 func (r *registry) conclude(queues []*queue, errs []error, epoch int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,9 +145,9 @@ func (r *registry) conclude(queues []*queue, errs []error, epoch int, err error)
 	}
 }
 
-// note has queues noted, in the background. It waits for those that are new here, so
-// that normally a queue is in the registry before its first message is; but not long,
-// and not while the registry is known to be out of reach.
+// note registers queues in the background. It waits for new ones, so that a queue is
+// normally registered before its first message is stored. The wait is short, and skipped
+// while the registry cannot be reached.
 func (e *Engine) note(ctx context.Context, queues ...*queue) {
 	tried, begin := e.registry.want(time.Now(), queues)
 	if begin {
@@ -157,17 +156,17 @@ func (e *Engine) note(ctx context.Context, queues ...*queue) {
 	if tried == nil {
 		return
 	}
-	timer := time.NewTimer(notePatience)
+	timer := time.NewTimer(noteTimeout)
 	defer timer.Stop()
 	select {
 	case <-tried:
 	case <-timer.C:
-		e.registry.fail() // let the next not wait, too
+		e.registry.fail() // the next caller need not wait
 	case <-ctx.Done():
 	}
 }
 
-// keepNoting tries until all that is wanted is noted, or the engine closed.
+// keepNoting retries until all queues are registered or the engine is closed.
 func (e *Engine) keepNoting() {
 	r := e.registry
 	pause := attempt.Pause{Least: retryPauseMin, Most: time.Second}
@@ -181,7 +180,7 @@ func (e *Engine) keepNoting() {
 		close(tried)
 		switch {
 		case e.ctx.Err() != nil:
-			return // whoever uses them next notes them
+			return // their next use registers them
 		case err != nil:
 			pause.Wait(e.ctx)
 		default:
@@ -191,7 +190,7 @@ func (e *Engine) keepNoting() {
 	}
 }
 
-// register notes queues, once. Of each it tells whether its fingerprint is another's.
+// register registers queues, once. An error says that another queue has the fingerprint.
 func (e *Engine) register(queues []*queue) ([]error, error) {
 	var reqs []request
 	for from := 0; from < len(queues); from += scriptNames {
@@ -202,7 +201,7 @@ func (e *Engine) register(queues []*queue) ([]error, error) {
 		reqs = append(reqs, request{script: registerScript, keys: e.registry.keys(), args: args})
 	}
 	errs := make([]error, 0, len(queues))
-	for _, r := range e.eval(e.ctx, reqs, attempt.Once(answerPatience)) {
+	for _, r := range e.eval(e.ctx, reqs, attempt.Once(answerTimeout)) {
 		if r.err != nil {
 			return nil, r.err
 		}
@@ -219,15 +218,15 @@ func (e *Engine) register(queues []*queue) ([]error, error) {
 	return nil, errAnswer
 }
 
-// known returns the queue of a print if this process has met it, else nil.
+// known returns the queue of a fingerprint if this process has used it, else nil.
 func (e *Engine) known(print fingerprint) *queue {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return e.printed[print]
 }
 
-// queuesOf finds the queues of fingerprints, nil for one that is not known, asking for
-// all that this engine has not met.
+// queuesOf returns the queues of fingerprints, nil for an unknown one. It asks Redis for
+// those that this engine does not know.
 func (e *Engine) queuesOf(ctx context.Context, prints []fingerprint) (map[fingerprint]*queue, error) {
 	found := make(map[fingerprint]*queue)
 	var ask []fingerprint
@@ -247,7 +246,7 @@ func (e *Engine) queuesOf(ctx context.Context, prints []fingerprint) (map[finger
 	for i, print := range ask {
 		fields[i] = print.String()
 	}
-	ctx, cancel := context.WithTimeout(ctx, downPatience)
+	ctx, cancel := context.WithTimeout(ctx, downTimeout)
 	defer cancel()
 	r := e.send(ctx, []rueidis.Completed{e.client.B().Hmget().Key(e.registry.prints).Field(fields...).Build()})[0]
 	if r.err != nil {
@@ -265,7 +264,7 @@ func (e *Engine) queuesOf(ctx context.Context, prints []fingerprint) (map[finger
 	return found, nil
 }
 
-// names returns queue names in order, behind one.
+// names returns queue names in order, after a given one.
 func (e *Engine) names(ctx context.Context, after string, limit int) ([]string, error) {
 	from := "-"
 	if after != "" {
@@ -282,8 +281,7 @@ func (e *Engine) names(ctx context.Context, after string, limit int) ([]string, 
 	return r.message.AsStrSlice()
 }
 
-// forgetQueues removes queues that were found empty from the registry, unless they have
-// been noted lately.
+// forgetQueues removes empty queues from the registry, unless they were registered lately.
 func (e *Engine) forgetQueues(ctx context.Context, names []string) {
 	if len(names) == 0 {
 		return
@@ -292,7 +290,7 @@ func (e *Engine) forgetQueues(ctx context.Context, names []string) {
 	for _, name := range names {
 		args = append(args, name, fingerprintOf(name).String())
 	}
-	// If it fails they are found again the next time.
+	// After a failure, the next cleanup finds them again.
 	gone, _ := e.eval1(ctx, request{script: forgetScript, keys: e.registry.keys(), args: args})
 	var qs []question
 	for i := range gone {

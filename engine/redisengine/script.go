@@ -2,7 +2,7 @@ package redisengine
 
 import (
 	"context"
-	"crypto/sha1" // what EVALSHA names scripts by
+	"crypto/sha1" // EVALSHA names scripts by it
 	"embed"
 	"encoding/hex"
 	"fmt"
@@ -21,22 +21,22 @@ var sources embed.FS
 // script is a Lua script as Redis knows it.
 type script struct {
 	head  string
-	files []string // of folder lua
+	files []string // in lua/
 	made  sync.Once
 	text  string
 	sha   string
 
-	// still does the same without a write, if less exactly, on a server that takes
-	// none; nil: nothing does.
+	// still is a less exact variant without writes, for servers that refuse writes; nil if
+	// there is none.
 	still *script
-	// repeats says that it may run again for a call for which it may have run already, and
-	// keeps that it keeps its answer for that, as lua/tell.lua says.
+	// repeats says that the script may run twice for one call. keeps says that it stores its
+	// answer for that purpose, as lua/tell.lua describes.
 	repeats, keeps bool
 }
 
-// newScript puts the named files together. Only a script that makes the store grow
-// much is refused by a full server: whoever leases, settles or cancels needs a little
-// memory to free more.
+// newScript joins the named files. Only a script that makes the store grow much is refused
+// by a server whose memory is full: leases, settlements and cancels need a little memory to
+// free more.
 func newScript(grows bool, files ...string) *script {
 	if grows {
 		return &script{head: "#!lua\nlocal still = false\n", files: files}
@@ -49,28 +49,28 @@ func looking(files ...string) *script {
 	return &script{head: "#!lua flags=no-writes\nlocal still = true\n", files: files}
 }
 
-// sweeping makes a script that looks at a shard and sweeps it first if it can.
+// sweeping makes a script that reads a shard, and sweeps it first if writes are allowed.
 func sweeping(files ...string) *script {
 	s := newScript(false, files...)
 	s.still = looking(files...)
 	return s
 }
 
-// telling makes a script that keeps its answer for a while, as lua/tell.lua says.
+// telling makes a script that stores its answer for a while, as lua/tell.lua describes.
 func telling(grows bool, files ...string) *script {
 	s := repeatable(newScript(grows, append([]string{"shard", "tell"}, files...)...))
 	s.keeps = true
 	return s
 }
 
-// repeatable is a script that does no more when it runs again.
+// repeatable marks a script that may run twice.
 func repeatable(s *script) *script {
 	s.repeats = true
 	return s
 }
 
-// source is a script's text, and the name that Redis gives it. It is made when it is first
-// used: most programs use none, or few.
+// source returns a script's text and hash. They are made at first use, because most programs
+// use few scripts.
 func (s *script) source() (text, sha string) {
 	s.made.Do(func() {
 		var b strings.Builder
@@ -78,7 +78,7 @@ func (s *script) source() (text, sha string) {
 		for _, name := range append([]string{"clock"}, s.files...) {
 			text, err := sources.ReadFile("lua/" + name + ".lua")
 			if err != nil {
-				panic(err) // the file is part of the program
+				panic(err) // embedded
 			}
 			b.Write(text)
 		}
@@ -114,8 +114,8 @@ var (
 	forgetScript     = newScript(false, "forget")
 )
 
-// request is one call of a script. Its arguments have room ahead for what every script is
-// told: see lua/clock.lua.
+// request is one call of a script. The first arguments are reserved for those that every
+// script takes: see lua/clock.lua.
 type request struct {
 	script *script
 	keys   []string
@@ -124,44 +124,44 @@ type request struct {
 
 	whole   bool   // the server does not know the script
 	doubted bool   // an answer was lost
-	late    int    // how often it came too late by the server's clock
-	clock   *clock // which that then told; nil: what is known of the shard's counts
+	late    int    // how often it was too late by the server's clock
+	clock   *clock // the clock learned from that; nil: use the shard's
 }
 
-// reply is what came of it.
+// reply is the result of a request.
 type reply struct {
 	values []rueidis.RedisMessage
 	err    error
 }
 
-// How long a call that the servers turn away at the door, because they are loading,
-// failing over or moving slots, is tried again before it fails.
+// Bounds of the retries of a call that servers turn away because they are loading, failing
+// over or moving slots.
 const (
 	patience      = 3 * time.Second
 	retryPauseMin = 5 * time.Millisecond
 	retryPauseMax = 200 * time.Millisecond
-	// answerPatience is how long an answer may take: a connection on which nothing comes
-	// may not be known to be dead for some time.
-	answerPatience = 5 * time.Second
-	// lates is how often a request may come too late by a server's clock, which that tells,
-	// before the server is treated like one that turns calls away.
+	// answerTimeout is how long an answer may take: it takes time until a silent connection
+	// is known to be dead.
+	answerTimeout = 5 * time.Second
+	// lates is how often a request may be too late by the server's clock before the server
+	// is treated as one that turns calls away.
 	lates = 3
 )
 
-func patient() attempt.Bound { return attempt.Within(patience, answerPatience) }
+func patient() attempt.Bound { return attempt.Within(patience, answerTimeout) }
 
-// pauses are those between the attempts of a call.
+// pauses are the pauses between the attempts of a call.
 func pauses() attempt.Pause { return attempt.Pause{Least: retryPauseMin, Most: retryPauseMax} }
 
-// eval runs scripts, all in one round trip to each node concerned, and again, within the
-// bound, as again says.
+// eval runs scripts, all in one round trip to each node, and repeats those that again
+// selects, within the bound.
 func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) []reply {
 	defer e.measured.scripts.Since(time.Now())
 	ctx, cancel := context.WithDeadline(ctx, until.Answer)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	replies := make([]reply, len(reqs))
-	left := make([]int, len(reqs)) // which are still to be run
+	left := make([]int, len(reqs)) // still to run
 	for i := range left {
 		left[i] = i
 	}
@@ -190,7 +190,7 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 				again = append(again, i)
 			}
 			if err := replies[i].err; reqs[i].doubted && err != nil && fateOf(err) != attempt.Unknown {
-				replies[i].err = fmt.Errorf("an answer was lost, and then: %v", err)
+				replies[i].err = fmt.Errorf("an answer was lost, then: %v", err)
 			}
 		}
 		left = again
@@ -202,9 +202,9 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 	}
 }
 
-// again decides whether a request that ended so is sent again, and why; retryCauses: it is
-// not. A script that a server does not know is then sent whole. One that was certainly not
-// run is sent again; one whose answer was lost only where it may run twice.
+// again returns why a request is sent again, or retryCauses if it is not. A script that the
+// server does not know is sent whole. A request that certainly did not run is repeated. One
+// whose answer was lost is repeated only if the script may run twice.
 func (r *request) again(err error, sent time.Time) retryCause {
 	us := timeOf(err)
 	switch {
@@ -217,7 +217,7 @@ func (r *request) again(err error, sent time.Time) retryCause {
 		if r.late++; r.clock == nil {
 			r.clock = new(clock)
 		}
-		r.clock.told(us, sent, time.Now())
+		r.clock.observe(us, sent, time.Now())
 		return retryClock
 	case fateOf(err) == attempt.NotRun:
 		return retryRefused

@@ -204,8 +204,8 @@ var (
 	luaPart    = regexp.MustCompile(`[A-Z]+`)
 )
 
-// TestScriptsDeclareTheirKeys: a script may only touch what it was given in KEYS, as a
-// cluster, and who may use which keys, go by that.
+// TestScriptsDeclareTheirKeys: a script may only use keys from KEYS, because a cluster and
+// ACLs check those.
 func TestScriptsDeclareTheirKeys(t *testing.T) {
 	t.Parallel()
 	shard := source(t, "shard")
@@ -288,7 +288,7 @@ func source(t *testing.T, name string) string {
 	return luaComment.ReplaceAllString(string(b), "")
 }
 
-// arguments takes apart what stands behind the opening parenthesis of a call.
+// arguments splits the arguments after the opening parenthesis of a call.
 func arguments(text string) (args []string) {
 	depth, from, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {

@@ -1,7 +1,7 @@
 package redisengine
 
 import (
-	"crypto/sha1" // what scripts can compute, too
+	"crypto/sha1" // scripts can compute it, too
 	"encoding/binary"
 	"encoding/hex"
 
@@ -9,19 +9,18 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// The leases of one call share a secret, which Redis keeps with each and which stays with
-// the engine that called. The nonces of their tokens are made of it, so that who knows one
-// token knows no other. To settle, an engine shows the secret if it has it: that is less
-// work for the script than a nonce is.
+// The leases of one call share a secret. Redis stores it with each lease; the client that
+// leased keeps it to itself. The nonces of the tokens are derived from it, so that a token
+// reveals no other token. An engine that knows the secret settles with it, which is cheaper
+// for the script than checking a nonce.
 
-// newSecret makes a secret, 32 hexadecimal digits.
+// newSecret returns a secret of 32 hexadecimal digits.
 func newSecret() string {
 	n := token.NewNonce()
 	return hex.EncodeToString(n[:])
 }
 
-// sealed is the nonce of the token of a message that was leased with a secret: the same
-// as in lua/settle.lua.
+// sealed derives the nonce of a message's token from the secret, as lua/settle.lua does.
 func sealed(secret token.Nonce, id engine.ID) (n token.Nonce) {
 	var text [2*len(secret) + 8]byte
 	hex.Encode(text[:], secret[:])

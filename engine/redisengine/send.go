@@ -6,16 +6,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// result is what came of a command.
+// result is the result of a command.
 type result struct {
 	message rueidis.RedisMessage
 	err     error
 }
 
-// send sends commands in one round trip and waits for the answers as long as ctx lasts.
-// The client itself may keep a caller longer while it connects. And in a cluster it
-// gives no answer before it has all, so there each command goes by itself: one node
-// that does not answer does not take the answers of the others along.
+// send sends commands in one round trip and waits for the answers while ctx lasts. The
+// client itself may block longer while it connects. A cluster client returns no answer
+// before it has all, so in a cluster each command is sent separately: a silent node then
+// delays only its own.
 func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []result {
 	results := make([]result, len(cmds))
 	part := 1
@@ -45,7 +45,7 @@ func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []result {
 	return results
 }
 
-// sendApart sends so many commands at a time, each of these parts for itself.
+// sendApart sends commands in parts of the given size, in parallel.
 func (e *Engine) sendApart(ctx context.Context, cmds []rueidis.Completed, part int, results []result) {
 	type answers struct {
 		from int
@@ -64,7 +64,7 @@ func (e *Engine) sendApart(ctx context.Context, cmds []rueidis.Completed, part i
 		parts--
 	}
 	for i := range results {
-		results[i].err = context.DeadlineExceeded // unless an answer comes
+		results[i].err = context.DeadlineExceeded // until an answer arrives
 	}
 	for parts > 0 {
 		select {

@@ -14,28 +14,29 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// The first shard of a queue decides on its settings, and every shard has a copy, by which
-// its scripts keep to the limits. Policies are made by who pushes, who says by which
-// revision: a shard that has another answers with that and does nothing. Whoever meets a
-// shard with older settings than he knows brings them there, so that it does no harm if
-// who configured the queue could not do so: the highest revision wins.
+// The first shard of a queue has its authoritative settings. Every shard has a copy, by
+// which its scripts enforce the limits. A push makes its policies by a revision that it
+// names; a shard with another revision does nothing and answers with its settings. An engine
+// that finds a shard with older settings updates it, so a configuration that failed halfway
+// still spreads: the highest revision wins.
 
 var _ engine.Configurer = (*Engine)(nil)
 
-// configured are the settings of a queue as a shard has them; nil: none.
+// configured are the settings of a queue as stored on a shard; nil if there are none.
 type configured struct {
 	engine.Settings
 	revision float64
 	raw      string
 }
 
-// revisionBytes is how long a revision is in Redis, and limitsBytes the limits behind it.
+// revisionBytes is the length of a revision in Redis, and limitsBytes that of the limits
+// after it.
 const (
 	revisionBytes = 8
 	limitsBytes   = 6 * 8
 )
 
-// mark is what a push tells of the revision that it goes by.
+// mark is the revision that a push names.
 func (c *configured) mark() string {
 	if c == nil {
 		return ""
@@ -62,9 +63,8 @@ func (c *configured) newer(than *configured) bool {
 	return c != nil && (than == nil || c.revision > than.revision)
 }
 
-// appendSettings writes what is kept of settings behind their revision: of the limits what
-// is the share of each of so many shards, as LIMITS of lua/shard.lua, then all of them, in
-// JSON, unless nothing is set.
+// appendSettings appends settings without their revision: one shard's share of the limits
+// (LIMITS of lua/shard.lua), then all settings in JSON unless nothing is set.
 func appendSettings(b []byte, s *engine.Settings, shards int) ([]byte, error) {
 	share := func(n int64) float64 { return math.Ceil(float64(n) / float64(shards)) }
 	burst := 0.0
@@ -84,7 +84,7 @@ func appendSettings(b []byte, s *engine.Settings, shards int) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// readSettings reads settings as a shard has them, nil for none.
+// readSettings reads settings as stored on a shard, nil if there are none.
 func readSettings(v *rueidis.RedisMessage) (*configured, error) {
 	raw, err := v.ToString()
 	if err != nil {
@@ -106,9 +106,9 @@ func readSettings(v *rueidis.RedisMessage) (*configured, error) {
 	return c, nil
 }
 
-var errSettings = fmt.Errorf("the settings of a queue in Redis are damaged, or not tarry's: %w", errRecord)
+var errSettings = fmt.Errorf("the settings of a queue in Redis are damaged, or not from tarry: %w", errRecord)
 
-// learn takes in settings that a shard has.
+// learn records settings that a shard has.
 func (q *queue) learn(c *configured) {
 	for {
 		known := q.known.Load()
@@ -118,7 +118,8 @@ func (q *queue) learn(c *configured) {
 	}
 }
 
-// reconcile has this engine and a shard know the same settings, of which the shard has is.
+// reconcile brings the engine and a shard, whose settings are is, to the newer of their
+// settings.
 func (e *Engine) reconcile(ctx context.Context, q *queue, s *shard, is *configured) error {
 	q.learn(is)
 	if known := q.known.Load(); known.newer(is) {
@@ -127,7 +128,7 @@ func (e *Engine) reconcile(ctx context.Context, q *queue, s *shard, is *configur
 	return nil
 }
 
-// bring brings settings to shards that have older ones.
+// bring sends settings to shards that have older ones.
 func (e *Engine) bring(ctx context.Context, shards []*shard, c *configured) error {
 	err := e.eachShard(ctx, shards, spreadScript, []string{c.raw}, func(int, answer) error { return nil })
 	for _, s := range shards {
@@ -137,7 +138,7 @@ func (e *Engine) bring(ctx context.Context, shards []*shard, c *configured) erro
 	return err
 }
 
-// Settings tells the settings of a queue and their revision.
+// Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, string, error) {
 	if err := e.calls.Enter(ctx, "settings"); err != nil {
 		return engine.Settings{}, "", err
@@ -164,8 +165,8 @@ func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, st
 	return s, c.at(), nil
 }
 
-// Configure stores the settings of a queue. When it fails they may stand all the same, as
-// Settings tells, and reach the other shards later.
+// Configure stores the settings of a queue. After an error they may still be in force, as
+// Settings shows, and reach the other shards later.
 func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, revision string) (string, error) {
 	if err := e.calls.Enter(ctx, "configure"); err != nil {
 		return "", err
@@ -203,16 +204,14 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	}
 }
 
-// differs is the error of a push that went by other settings than the shard has, which
-// has done nothing.
+// differs is the error of a push that did nothing because the shard has other settings.
 type differs struct{ is *configured }
 
 func (*differs) Error() string {
-	return "the settings of the queue have changed again and again meanwhile"
+	return "the settings of the queue kept changing during the push"
 }
 
-// difference returns what a push was answered that went by other settings; nil: it did
-// not.
+// difference returns the error of a push that named other settings; nil if it did not.
 func difference(values []rueidis.RedisMessage) error {
 	if len(values) != 2 {
 		return nil

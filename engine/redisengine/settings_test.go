@@ -30,8 +30,8 @@ func revisions(t *testing.T, e *Engine, name string) (all []string) {
 	return all
 }
 
-// TestConfigureLeftHalfDone: whoever configured has written to the first shard alone. Who
-// pushes brings the others what it has learned, and so does who counts.
+// TestConfigureLeftHalfDone: settings were written to the first shard only. A push that
+// learns them updates the other shards, and so does a count.
 func TestConfigureLeftHalfDone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -111,8 +111,8 @@ func TestOlderSettingsAreNotBrought(t *testing.T) {
 	}
 }
 
-// TestSettingsMeetTheLapsed: in each shard those who died of a lapse that nobody has met are counted by dead_max,
-// and the older ones go for them.
+// TestSettingsMeetTheLapsed: in each shard, deaths by a lapse that no script has applied yet
+// count for dead_max, and older dead messages are dropped for them.
 func TestSettingsMeetTheLapsed(t *testing.T) {
 	t.Parallel()
 	clock := enginetest.NewClock()

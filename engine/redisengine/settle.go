@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Settle ends or extends leases: one script for each shard concerned, all at once.
+// Settle ends or extends leases, with one script for each shard, in parallel.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	if err := e.calls.Enter(ctx, "settle"); err != nil {
 		return nil, err
@@ -26,13 +26,13 @@ func lost(queue string, id engine.ID) error {
 	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
 }
 
-// settle is Settle within a call already begun.
+// settle is Settle without the bookkeeping of a call.
 func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
 	tokens := make([]token.Token, len(s))
 	queues := make([]*queue, len(s))
 	b := batch{e: e, room: 1}
-	var which []int // may be of a lease
+	var which []int // those with a well-formed token
 	var prints []fingerprint
 	for i := range s {
 		if err := s[i].Check(); err != nil {
@@ -65,11 +65,11 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			e.addSettlement(&b, q.ofID(t.ID), i, &s[i], t, "")
 		}
 	}
-	var again []int // retries whose backoff has to be found first
+	var again []int // retries that need a backoff first
 	var attempts []uint32
 	var policies []engine.Policy
 	done := func(c *call, values []rueidis.RedisMessage, now int64, err error) {
-		gone := err == nil && len(values) == 1 // all of them
+		gone := err == nil && len(values) == 1 // all messages are gone
 		if err == nil && !gone && len(values) != 1+len(c.items) {
 			err = errAnswer
 		}
@@ -119,8 +119,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	return settled, nil
 }
 
-// addSettlement adds a settlement to a batch. delay, if not empty, is the backoff of
-// a retry.
+// addSettlement adds a settlement to a batch. delay is the backoff of a retry, or "".
 func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settlement, t token.Token, delay string) {
 	arg, reason := "", ""
 	l, held := e.held.get(s.Token)
@@ -166,8 +165,8 @@ func (b *batch) runSettlements(ctx context.Context, done func(c *call, values []
 	b.run(ctx, settleScript, done)
 }
 
-// readSettled reads what a script answered to one settlement. ask says that it wants
-// to know the backoff after an attempt.
+// readSettled reads a script's answer to one settlement. ask reports that the script needs
+// the backoff after the returned attempt.
 func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64) (s engine.Settled, attempt uint32, policy engine.Policy, ask bool) {
 	broken := engine.Settled{Err: fault("settle", queue, errAnswer)}
 	if code, err := v.AsInt64(); err == nil {
@@ -201,7 +200,7 @@ func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64)
 	return broken, 0, policy, false
 }
 
-// forgotten answers a settlement of a message that was deleted as it was taken.
+// forgotten answers a settlement of a message that was deleted when it was taken.
 func (e *Engine) forgotten(ctx context.Context, s *engine.Settlement, t token.Token) engine.Settled {
 	switch s.Do {
 	case engine.Ack:
@@ -214,5 +213,5 @@ func (e *Engine) forgotten(ctx context.Context, s *engine.Settlement, t token.To
 		return engine.Settled{State: engine.Leased, Until: now.Add(max(s.TTR, time.Second)).Truncate(time.Millisecond)}
 	}
 	return engine.Settled{Err: &engine.Error{Op: "settle", ID: t.ID, Err: engine.ErrLeaseLost,
-		Hint: "the store was opened with at_most_once: the message was deleted when it was taken"}}
+		Hint: "the store was opened with at_most_once, so the message was deleted when it was taken"}}
 }

@@ -16,36 +16,35 @@ type queue struct {
 	name   string
 	print  fingerprint
 	shards []*shard
-	known  atomic.Pointer[configured] // its settings, as far as is known; nil: none
+	known  atomic.Pointer[configured] // its known settings; nil: none
 }
 
-// shard is one of the parts over which a queue is spread, and what this engine knows
-// of it: when it must next be asked.
+// shard is one part of a queue, with what this engine knows of it: when to ask it next.
 type shard struct {
 	queue string
 	n     int
-	keys  []string // as KEYS of lua/shard.lua
-	hint  string   // what a script tells others, but for the due
+	keys  []string // KEYS of lua/shard.lua
+	hint  string   // the hint of scripts without its due
 
-	// answers begins the keys in which scripts keep what they have answered for a while;
-	// what this engine calls each follows.
+	// answers is the prefix of the keys in which scripts store answers for a while. The
+	// engine's number of the call follows.
 	answers string
 
-	clock clock       // of its server, whichever that is
-	down  atomic.Bool // it did not answer when it was asked last
-	dark  atomic.Bool // it is not asked for leases until a probe is answered
+	clock clock       // its server's clock
+	down  atomic.Bool // it did not answer the last call
+	dark  atomic.Bool // excluded from leases until a probe is answered
 
 	mu    sync.Mutex
 	held  bool      // the settings hold messages back until then
 	next  int64     // nothing happens before this; never: nothing is known to come
-	wakes int64     // how often it had woken others by then
-	asked time.Time // when that was learned; zero: not yet
-	turns uint64    // how often something came up that an answer under way may not know
+	wakes int64     // number of wakes at that time
+	asked time.Time // when that was learned; zero: never
+	turns uint64    // raised by news that an answer in progress may miss
 
-	fails int // how often in a row it could not be asked
+	fails int // consecutive failures
 }
 
-// never is the instant that does not come, where others are Unix milliseconds.
+// never is the time of an event that does not happen. Other times are Unix milliseconds.
 const never = math.MaxInt64
 
 var keyNames = [...]string{
@@ -68,7 +67,7 @@ func newQueue(e *Engine, name string) *queue {
 	return q
 }
 
-// ofKey returns the shard in which the messages of a key are.
+// ofKey returns the shard of a key.
 func (q *queue) ofKey(key string) *shard {
 	if len(q.shards) == 1 {
 		return q.shards[0]
@@ -76,7 +75,7 @@ func (q *queue) ofKey(key string) *shard {
 	return q.shards[crc32.ChecksumIEEE([]byte(key))%uint32(len(q.shards))]
 }
 
-// ofID returns the shard that an id names; nil: there is none.
+// ofID returns the shard of an id; nil if there is no such shard.
 func (q *queue) ofID(id engine.ID) *shard {
 	if n := shardOf(id); n < len(q.shards) {
 		return q.shards[n]
@@ -84,7 +83,7 @@ func (q *queue) ofID(id engine.ID) *shard {
 	return nil
 }
 
-// of returns the shard of what a ref means.
+// of returns the shard of a ref.
 func (q *queue) of(ref engine.Ref) *shard {
 	if ref.ID != 0 {
 		return q.ofID(ref.ID)
@@ -92,8 +91,8 @@ func (q *queue) of(ref engine.Ref) *shard {
 	return q.ofKey(ref.Key)
 }
 
-// soon notes that something happens at an instant, and reports whether that is sooner than
-// was known.
+// soon records that something happens at an instant, and reports whether that is earlier
+// than known before.
 func (s *shard) soon(at int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +104,7 @@ func (s *shard) soon(at int64) bool {
 	return true
 }
 
-// doubt makes what is known of the shard worth nothing.
+// doubt discards what is known of the shard.
 func (s *shard) doubt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,18 +112,18 @@ func (s *shard) doubt() {
 	s.asked = time.Time{}
 }
 
-// standing is whether a shard is to be asked.
+// standing is whether a shard must be asked.
 type standing int
 
 const (
-	quiet standing = iota // nothing is due there
-	due                   // something is, or nothing is known
-	old                   // what is known is too old to rely on
+	quiet standing = iota // nothing is due
+	due                   // something is due, or nothing is known
+	old                   // the cached knowledge is too old
 )
 
-// stands reports whether the shard is to be asked, now being its clock, and the turns
-// to give to learn.
-func (s *shard) stands(now time.Time, local time.Time) (standing, uint64) {
+// check returns whether the shard must be asked at now, by its clock, and the turns to pass
+// to learn.
+func (s *shard) check(now time.Time, local time.Time) (standing, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -136,19 +135,19 @@ func (s *shard) stands(now time.Time, local time.Time) (standing, uint64) {
 	return quiet, s.turns
 }
 
-// stale is how old knowledge of a shard may get. It is a little less than Recheck,
-// at whose pace the root package asks.
+// stale is the largest age of cached knowledge of a shard. It is a little less than Recheck,
+// which is the interval at which the root package asks.
 const stale = Recheck - Recheck/10
 
-// These stand for a number of wakes that no shard has: it has not told, or it has
-// answered with an error.
+// Special numbers of wakes, which no shard has: none known yet, or the shard answered with
+// an error.
 const (
 	unknown    = -1
 	unreadable = -2
 )
 
-// learn takes in an answer. What came up since stands was called may have been missed
-// by it: then the shard is to be asked again.
+// learn records an answer. If turns has changed since check, the answer may miss news, and
+// the shard must be asked again.
 func (s *shard) learn(next int64, held bool, wakes int64, turns uint64, local time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +157,8 @@ func (s *shard) learn(next int64, held bool, wakes int64, turns uint64, local ti
 	}
 }
 
-// failed notes that the shard could not be asked at now, its clock: it is left alone for
-// a little.
+// failed records that the shard could not be asked at now, by its clock. It is skipped for a
+// moment.
 func (s *shard) failed(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,8 +167,8 @@ func (s *shard) failed(now time.Time) {
 	s.next, s.held, s.wakes, s.asked = now.Add(pause).UnixMilli(), false, unknown, time.Now()
 }
 
-// confirm takes in how often the shard has woken others. If that is as it was, nothing
-// has been missed.
+// confirm records how often the shard has woken others. An unchanged number means that no
+// hint was lost.
 func (s *shard) confirm(wakes int64, local time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,14 +186,14 @@ func (s *shard) known() int64 {
 	return s.next
 }
 
-// holdsBack returns whether the settings hold messages back until then.
+// holdsBack returns until when the settings hold messages back.
 func (s *shard) holdsBack() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held
 }
 
-// maxQueues is how many queues an engine knows at a time.
+// maxQueues is the number of queues that an engine remembers.
 const maxQueues = 100_000
 
 // queue returns the queue of a name.
@@ -211,7 +210,7 @@ func (e *Engine) queue(name string) *queue {
 		return q
 	}
 	if len(e.queues) >= maxQueues {
-		// What is known of them can be asked again.
+		// What was known of them can be asked again.
 		clear(e.queues)
 		clear(e.printed)
 	}

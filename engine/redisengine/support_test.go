@@ -92,8 +92,8 @@ func lease1(t testing.TB, e *Engine, queue string) engine.Lease {
 	return all[0]
 }
 
-// fails fails the test unless err is an *engine.Error with an Op that wraps want, and
-// whose text has all of the parts.
+// fails fails the test unless err is an *engine.Error with an Op that wraps want and whose
+// text contains all parts.
 func fails(t testing.TB, err, want error, parts ...string) {
 	t.Helper()
 	var e *engine.Error

@@ -7,12 +7,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// tidyAge is how old an engine must be to look after the registry: programs that only
-// push a message have no time for that.
+// tidyAge is the age from which an engine cleans up the registry: a short-lived program that
+// only pushes has no time for that.
 const tidyAge = time.Minute
 
-// tidyNow forgets queues that hold nothing and are used no more, unless it is too early
-// or some other engine has done so within the hour. Nobody may ever list them.
+// tidyNow removes empty, unused queues from the registry. It does nothing if the engine is
+// too young, or if another engine did so within the hour. No list would find these queues
+// otherwise.
 func (e *Engine) tidyNow() {
 	r := e.registry
 	if time.Since(e.opened) < tidyAge {
@@ -22,12 +23,12 @@ func (e *Engine) tidyNow() {
 	defer cancel()
 	set := e.client.B().Set().Key(r.tidied).Value(e.origin).Nx().Ex(noteAgain).Build()
 	if err := e.client.Do(ctx, set).Error(); err != nil {
-		return // it is another's turn, or not the time for it
+		return // another engine did it within the hour
 	}
-	_ = e.tidy(e.ctx) // what remains is found in an hour
+	_ = e.tidy(e.ctx) // the next run finds what remains
 }
 
-// tidy looks at all queues.
+// tidy checks all queues.
 func (e *Engine) tidy(ctx context.Context) error {
 	for after := ""; ; {
 		names, err := e.names(ctx, after, engine.MaxPage)
@@ -43,7 +44,7 @@ func (e *Engine) tidy(ctx context.Context) error {
 	}
 }
 
-// empty returns the names of queues that are.
+// empty returns the names of the empty queues.
 func empty(infos []counted) (names []string) {
 	for i := range infos {
 		if isEmpty(&infos[i]) {
@@ -53,7 +54,7 @@ func empty(infos []counted) (names []string) {
 	return names
 }
 
-// isEmpty says that a queue holds nothing, is not paused and has no settings.
+// isEmpty reports that a queue holds nothing, is not paused and has no settings.
 func isEmpty(i *counted) bool {
 	if i.settings != nil && !i.settings.Unset() {
 		return false

@@ -24,22 +24,22 @@ func init() {
 	}
 }
 
-// Open opens the engine that a URL names:
+// Open opens the engine of a URL:
 //
 //	redis://user:password@host:6379/0
 //	rediss://host:6379                                   over TLS
-//	redis+unix:///run/redis/redis.sock?db=0              over a socket of this machine
+//	redis+unix:///run/redis/redis.sock?db=0              over a Unix socket
 //	redis+cluster://host:7000?addr=host:7001&addr=…      Redis Cluster
 //	redis+sentinel://host:26379/master/0?addr=host:26380 a master by Sentinel
 //
 // Options: addr, repeated, for further nodes or sentinels; prefix, shards, replicas,
-// at_most_once and evict as in Config; password_file, which is read instead of a
-// password in the URL; for cluster and Sentinel tls=true; for Sentinel sentinel_user
-// and sentinel_password_file. With TLS the system's certificates are trusted, and
-// those of ca_file; cert_file and key_file are the client's own.
+// at_most_once and evict as in Config; password_file, which replaces a password in the URL;
+// for cluster and Sentinel tls=true; for Sentinel sentinel_user and sentinel_password_file.
+// With TLS the system's certificates and those of ca_file are trusted; cert_file and
+// key_file are the client's own.
 //
-// It fails with ErrInvalid when the URL or the server will not do, ErrUnauthorized
-// for a wrong password, ErrUnavailable when nobody answers.
+// It fails with ErrInvalid if the URL or the server is unsuitable, ErrUnauthorized for a
+// wrong password, and ErrUnavailable if no server answers.
 func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	option, cfg, err := parse(u)
 	if err != nil {
@@ -64,18 +64,18 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	return e, nil
 }
 
-// How connections are made and watched over. A ping goes out when nothing was heard
-// for so long, and a connection that then stays silent is given up.
+// Timeouts of connections. A silent connection is pinged after a while, and closed if it
+// stays silent.
 const (
 	dialTimeout = 3 * time.Second
 	keepAlive   = 5 * time.Second
 	ioTimeout   = 3 * time.Second
-	refresh     = 5 * time.Second  // of what sentinels say
-	topology    = 10 * time.Second // of what a cluster says of itself
+	refresh     = 5 * time.Second  // interval for sentinels
+	topology    = 10 * time.Second // interval for a cluster's topology
 )
 
-// connect makes a client and sees that a server answers. The client's own attempts
-// know no context.
+// connect makes a client and checks that a server answers. NewClient takes no context, so it
+// runs in the background.
 func connect(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
 	type made struct {
 		client rueidis.Client
@@ -101,7 +101,7 @@ func connect(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, 
 
 var errNoCluster = errors.New("no cluster")
 
-// unreached explains why no connection came about.
+// unreached explains why no connection was made.
 func unreached(option rueidis.ClientOption, err error) error {
 	if err == nil {
 		return nil
@@ -112,9 +112,9 @@ func unreached(option rueidis.ClientOption, err error) error {
 	text := err.Error()
 	switch {
 	case errors.As(err, &tlsErr):
-		out.Hint = "the certificate of " + where + " is not trusted; name its authority by ca_file"
+		out.Hint = "the certificate of " + where + " is not trusted; set ca_file to its authority"
 	case errors.Is(err, errNoCluster), strings.Contains(text, "cluster support disabled"):
-		out.Err, out.Hint = engine.ErrInvalid, where+" is no Redis Cluster; use redis://"
+		out.Err, out.Hint = engine.ErrInvalid, where+" is not a Redis Cluster; use redis://"
 	case strings.Contains(text, "unknown command `HELLO`"), errors.Is(err, rueidis.ErrNoCache), errors.Is(err, rueidis.ErrRESP2PubSubMixed):
 		out.Err, out.Hint = engine.ErrInvalid, fmt.Sprintf("the Redis at %s is too old; tarry needs %d.0 or later", where, minVersion)
 	case strings.Contains(text, "unknown command 'SENTINEL'"):
@@ -131,14 +131,14 @@ func unreached(option rueidis.ClientOption, err error) error {
 	return out
 }
 
-// parse reads a URL.
+// parse parses a URL.
 func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 	r := storeurl.New(u)
 	option := rueidis.ClientOption{
 		DisableCache:     true,
 		Dialer:           net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive},
 		ConnWriteTimeout: ioTimeout,
-		// One connection carries all: the calls are few and large.
+		// One connection carries everything: calls are few and large.
 		PipelineMultiplex: -1,
 		ClientName:        "tarry",
 	}
@@ -211,7 +211,7 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 		r.Fail("an example is redis://127.0.0.1:6379/0")
 	}
 	if useTLS {
-		option.TLSConfig = r.TLS() // each node is held to its own name
+		option.TLSConfig = r.TLS() // each node's certificate must have its own name
 		option.Sentinel.TLSConfig = option.TLSConfig
 	}
 	if u.Opaque != "" || u.Fragment != "" {

@@ -13,18 +13,18 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// visit is what one want leads to.
+// visit is the work for one want.
 type visit struct {
 	e       *Engine
 	want    engine.Want
 	q       *queue
 	us      int64   // the latest clock seen, in microseconds
-	open    []*stop // to be called in this round
-	looked  []*stop // those that said what they have, until messages are taken
+	open    []*stop // to call in this round
+	looked  []*stop // have named their candidates; messages not yet taken
 	asked   int
 	failed  int
 	cause   error
-	left    func() bool // the caller waits no more
+	left    func() bool // the caller has given up
 	granted engine.Granted
 }
 
@@ -32,16 +32,16 @@ type visit struct {
 type stop struct {
 	shard  *shard
 	turns  uint64
-	look   bool   // ask what it has, before anything is taken
-	share  int    // how many messages to take from it
+	look   bool   // ask for candidates before taking any
+	share  int    // how many messages to take
 	secret string // of the leases
-	heads  []head // what it has
-	bytes  int    // of bodies at most
-	swept  int    // how often it had too much to sweep
+	heads  []head // its candidates
+	bytes  int    // most bytes of bodies
+	swept  int    // how often it had more to sweep
 }
 
-// sweeps is how often in a row a shard may have too much to sweep until the want is
-// told that there is more: the wants of other queues must not wait for it.
+// sweeps bounds how often in a row a shard may answer that it has more to sweep. Then the
+// want is answered with "more", so that wants of other queues do not wait.
 const sweeps = 20
 
 // head is a message that could be leased.
@@ -54,7 +54,7 @@ func (a head) compare(b head) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id))
 }
 
-// begin picks the shards to ask.
+// begin selects the shards to ask.
 func (v *visit) begin() {
 	local := time.Now()
 	for _, s := range v.q.shards {
@@ -64,7 +64,7 @@ func (v *visit) begin() {
 			v.cause = errDark
 			continue
 		}
-		if is, turns := s.stands(v.e.clockOf(s), local); is == due || !v.e.hears.Load() {
+		if is, turns := s.check(v.e.clockOf(s), local); is == due || !v.e.hears.Load() {
 			v.open = append(v.open, &stop{shard: s, turns: turns, share: min(v.want.Max, scriptMessages), bytes: engine.AnswerBytes})
 		}
 	}
@@ -74,15 +74,14 @@ func (v *visit) begin() {
 	}
 }
 
-// recheck asks the shards of which too little has been heard lately whether they have
-// woken anybody since: one small command each. Those that have not need not be asked
-// for more.
+// recheck asks shards without recent news whether they have published hints since: one small
+// command each. If not, they need not be asked for messages.
 func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 	local := time.Now()
 	var shards []*shard
 	for _, v := range visits {
 		for _, s := range v.q.shards {
-			if is, _ := s.stands(v.e.clockOf(s), local); is == old && e.hears.Load() && !s.dark.Load() {
+			if is, _ := s.check(v.e.clockOf(s), local); is == old && e.hears.Load() && !s.dark.Load() {
 				shards = append(shards, s)
 			}
 		}
@@ -98,8 +97,8 @@ func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 	}
 }
 
-// wakesScript also tells the time, since the server's clock may have stepped. It is sent
-// whole each time: to find out that a server does not know it costs more than its length.
+// wakesScript also returns the time, since the server's clock may have stepped. It is sent
+// whole each time: EVALSHA with its fallback would cost more than its length.
 const wakesScript = `local time = redis.call('TIME')
 local answer = {time[1] * 1000000 + time[2]}
 for i, key in ipairs(KEYS) do
@@ -108,10 +107,10 @@ for i, key in ipairs(KEYS) do
 end
 return answer`
 
-// askWakes asks shards how often they have woken anybody, for a moment: unknown of one
-// that does not answer. The client would ask again and again.
+// askWakes asks shards, with a short timeout, how often they have woken others; unknown for
+// a shard that does not answer. The client itself would retry again and again.
 func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
-	some := scriptMessages // for one command
+	some := scriptMessages // per command
 	if e.cluster() {
 		some = 1
 	}
@@ -145,8 +144,8 @@ func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
 	return all
 }
 
-// visit makes rounds of calls until each shard has answered. A round is one round trip
-// for all wants.
+// visit makes rounds of calls until each shard has answered. A round is one round trip for
+// all wants.
 func (e *Engine) visit(ctx context.Context, visits []*visit) {
 	for {
 		var qs []question
@@ -172,13 +171,13 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 	}
 }
 
-// askForLeases is put for the shards of a lease. In a cluster each is asked by itself, and
-// not waited for longer than a moment, since some may be on a node that hangs. What comes
-// when nobody waits any more is given back.
+// askForLeases is put for the shards of a lease. In a cluster each shard is asked separately
+// and with a short timeout, because its node may hang. Leases that arrive too late are
+// released.
 func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
-	until, wait, part := patient(), answerPatience, len(qs)
+	until, wait, part := patient(), answerTimeout, len(qs)
 	if e.cluster() {
-		until, wait, part = attempt.Once(answerPatience), e.patience, 1
+		until, wait, part = attempt.Once(answerTimeout), e.patience, 1
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -188,7 +187,7 @@ func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	}
 	arrivals := make(chan arrival)
 	for from := 0; from < len(qs); from += part {
-		entered := e.calls.TryEnter() // Close waits for what is to be given back
+		entered := e.calls.TryEnter() // Close waits for the release
 		e.tasks.Go(func() {
 			if entered {
 				defer e.calls.Leave()
@@ -204,7 +203,7 @@ func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	}
 	answers := make([]answer, len(qs))
 	for i := range answers {
-		answers[i].err = context.DeadlineExceeded // unless it comes
+		answers[i].err = context.DeadlineExceeded // until it arrives
 	}
 	for left := len(qs); left > 0; {
 		select {
@@ -217,7 +216,7 @@ func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	return answers
 }
 
-// giveBackLate releases what scripts have leased to callers that wait no more.
+// giveBackLate releases the leases of answers that came too late.
 func (e *Engine) giveBackLate(qs []question, answers []answer) {
 	var back []engine.Settlement
 	for i, a := range answers {
@@ -229,11 +228,11 @@ func (e *Engine) giveBackLate(qs []question, answers []answer) {
 		}
 	}
 	if len(back) > 0 {
-		_, _ = e.settle(e.ctx, back) // else they lapse
+		_, _ = e.settle(e.ctx, back) // on failure they lapse
 	}
 }
 
-// leaseHead is how many values an answer to a lease has before those of messages.
+// leaseHead is the number of values before the messages in an answer to a lease.
 const leaseHead = 6
 
 func (v *visit) args(s *stop) []string {
@@ -252,7 +251,7 @@ func (v *visit) args(s *stop) []string {
 	return with(mode, strconv.Itoa(s.share), ttr, s.secret, strconv.Itoa(s.bytes))
 }
 
-// take takes in the answer of one shard.
+// take records the answer of one shard.
 func (v *visit) take(s *stop, a answer) {
 	if a.err == nil && len(a.values) < leaseHead {
 		a.err = errAnswer
@@ -299,7 +298,7 @@ func (v *visit) take(s *stop, a answer) {
 	for i := 0; i+4 <= len(messages); i += 4 {
 		l, err := v.e.leased(v.q, messages[i:i+4], a.now)
 		if err != nil {
-			continue // a unreadable message lapses into the dead letters; it must not stop the others
+			continue // a damaged message must not stop the others; it lapses until dead
 		}
 		v.granted.Messages = append(v.granted.Messages, l)
 		if !v.want.Remote && !v.e.forget {
@@ -309,10 +308,10 @@ func (v *visit) take(s *stop, a answer) {
 	s.shard.learn(next, more == 2, wakes, s.turns, time.Now())
 }
 
-// How long a shard of a cluster may take to answer a lease, and how long one that could
-// not be asked is left alone, doubling, while others of its queue can be.
+// Timeouts for cluster shards: how long a lease may take, and how long a failing shard is
+// skipped, doubling, while other shards of its queue answer.
 const (
-	shardPatience = time.Second
+	shardTimeout  = time.Second
 	shardPauseMin = 100 * time.Millisecond
 	shardPauseMax = 3 * time.Second
 )
@@ -329,8 +328,8 @@ func readHeads(values []rueidis.RedisMessage) []head {
 	return heads
 }
 
-// divide deals the want out to the shards that have said what they have, once all
-// have: each gives what is first over all of them.
+// divide distributes the want over the shards once all have named their candidates: each
+// gives those that are first over all shards.
 func (v *visit) divide() {
 	if len(v.open) > 0 || len(v.looked) == 0 {
 		return
@@ -364,7 +363,7 @@ func (v *visit) divide() {
 	v.looked = nil
 }
 
-// conclude gives the answer to the want, as of now.
+// conclude returns the answer to the want as of now.
 func (v *visit) conclude(now time.Time) engine.Granted {
 	g := v.granted
 	switch {
@@ -385,12 +384,12 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 	for _, s := range v.q.shards {
 		next := s.known()
 		g.Held = g.Held || s.holdsBack()
-		if next == never || s.dark.Load() { // that one is heard of when it comes back
+		if next == never || s.dark.Load() { // a dark shard reports when it is back
 			continue
 		}
 		at := time.UnixMilli(next).UTC()
 		if left := at.Sub(now); left <= 0 || left < Recheck && v.e.cluster() {
-			// What counts is the clock of the shard's server, which may show another time.
+			// The clock of the shard's server counts, which may differ from ours.
 			at = now.Add(max(time.Millisecond, at.Sub(v.e.clockOf(s)))).Truncate(time.Millisecond)
 		}
 		if g.NextDue.IsZero() || at.Before(g.NextDue) {

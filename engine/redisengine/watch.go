@@ -11,10 +11,9 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// Watch calls fn whenever a queue may have something to lease sooner than the last
-// Grant said. It hears of what other engines do by one subscription, which the first
-// Watch begins and Close ends; whenever that was interrupted, all queues are hinted
-// at.
+// Watch calls fn whenever a queue may have something to lease sooner than the last Grant
+// said. One subscription receives the hints of other engines; the first Watch starts it, and
+// Close ends it. After an interruption, all queues are hinted at.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) {
 	stop = e.watchers.Watch(fn)
 	if !e.calls.TryEnter() {
@@ -30,7 +29,7 @@ func (e *Engine) Watch(fn func(queue string)) (stop func()) {
 	return stop
 }
 
-// hear listens to the hints of other engines until Close.
+// hear receives the hints of other engines until Close.
 func (e *Engine) hear() {
 	ctx := rueidis.WithOnSubscriptionHook(e.ctx, func(s rueidis.PubSubSubscription) {
 		if s.Kind == "subscribe" {
@@ -40,21 +39,21 @@ func (e *Engine) hear() {
 		}
 	})
 	for e.ctx.Err() == nil {
-		// It returns when the connection breaks, among other reasons.
+		// Receive also returns when the connection breaks.
 		err := e.client.Receive(ctx, e.client.B().Subscribe().Channel(e.channel).Build(), func(m rueidis.PubSubMessage) {
-			e.told(m.Message)
+			e.hinted(m.Message)
 		})
 		e.hears.Store(false)
 		pause := retryPauseMax
-		if fateOf(err) == attempt.Answered { // it will not do better soon
+		if fateOf(err) == attempt.Answered { // refused: unlikely to change soon
 			pause = Recheck
-			e.log.Warn("tarry redis: hints cannot be listened to; messages that others push may be late by some seconds", "error", fault("watch", "", err), "again_in", pause)
+			e.log.Warn("tarry redis: cannot receive hints; messages pushed by other processes may be seconds late", "error", fault("watch", "", err), "again_in", pause)
 		}
 		e.rest(pause)
 	}
 }
 
-// rest pauses, unless the engine is closed meanwhile.
+// rest sleeps for d, or until the engine is closed.
 func (e *Engine) rest(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -64,11 +63,11 @@ func (e *Engine) rest(d time.Duration) {
 	}
 }
 
-// told takes in a hint: the engine it is from, shard, queue and due.
-func (e *Engine) told(hint string) {
+// hinted handles a hint: the engine it is from, shard, queue and due.
+func (e *Engine) hinted(hint string) {
 	part := strings.Split(hint, " ")
 	if len(part) != 4 || part[0] == e.origin {
-		return // its own: known already
+		return // our own hint
 	}
 	n, err1 := strconv.Atoi(part[1])
 	due, err2 := strconv.ParseInt(part[3], 10, 64)
@@ -79,7 +78,7 @@ func (e *Engine) told(hint string) {
 	q := e.queues[part[2]]
 	e.mu.RUnlock()
 	switch {
-	case q == nil: // nobody here waits for it, but may look out for new ones
+	case q == nil: // unknown here, but a watcher may want new queues
 		if engine.CheckQueue("watch", part[2]) == nil {
 			e.watchers.Hint(part[2])
 		}
@@ -88,7 +87,7 @@ func (e *Engine) told(hint string) {
 	}
 }
 
-// missed makes all that is known doubtful, since hints may have been lost.
+// missed discards all cached knowledge of shards, because hints may have been lost.
 func (e *Engine) missed() {
 	e.registry.doubt()
 	e.mu.RLock()

@@ -21,7 +21,7 @@ import (
 // The environment in which this test binary is a worker.
 const (
 	workerURL  = "TARRY_TEST_WORKER_URL"
-	workerHold = "TARRY_TEST_WORKER_HOLD" // it holds fast what it has after so many messages
+	workerHold = "TARRY_TEST_WORKER_HOLD" // blocks in its handler after this many messages
 )
 
 const holding = "holding"
@@ -83,7 +83,7 @@ func (w *worker) stop(t *testing.T) {
 // process is what a process that works knows of itself.
 type process struct {
 	pid   string
-	hold  int64          // it holds fast what it has after so many messages; 0: never
+	hold  int64          // blocks in its handler after this many messages; 0: never
 	redis rueidis.Client // beside the store's own
 
 	speaks sync.Mutex
@@ -108,7 +108,7 @@ func newProcess(t *testing.T, url string) *process {
 	return &process{pid: strconv.Itoa(os.Getpid()), hold: hold, redis: c}
 }
 
-// say writes a line for the one who has started this.
+// say writes a line for the parent process.
 func (p *process) say(what string) {
 	p.speaks.Lock()
 	defer p.speaks.Unlock()
@@ -139,7 +139,7 @@ func (p *process) work(t *testing.T, url string, ttr time.Duration, handle func(
 	tarry.Handle(w, tarry.NewTopic[string]("q"), handle)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the one who has started this
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent process
 		cancel()
 	}()
 	if err := w.Run(ctx); err != nil {

@@ -1,7 +1,6 @@
--- Cancels messages: ARGV has in which state each must be, a byte as messages().state gives
--- it and 0 for any ('' if that is said of none), then id and key of each, one of them ''.
--- Answers the clock, and for each 0 cancelled, 1 not found,
--- 2 leased, else 10 and the state that it is in.
+-- Cancels messages. ARGV: the state that each must be in (a byte of messages().state, 0 for
+-- any; '' if all are 0), then id and key of each, one of them ''. Answers the clock, and for
+-- each: 0 canceled, 1 not found, 2 leased, else 10 + its state.
 if told ~= nil then
 	local answer = {us, raw}
 	for i = 3, (#args + 1) / 2 do answer[i] = 0 end
@@ -9,7 +8,7 @@ if told ~= nil then
 end
 local states, answer = args[4], {us, raw}
 
--- one cancels one message, which must be in a state.
+-- one cancels one message, which must be in the given state.
 local function one(id, key, state)
 	local M = messages()
 	local m = M.named(id, key)
@@ -20,7 +19,7 @@ local function one(id, key, state)
 	return 0
 end
 
--- Those named by key mostly wait in DUE: a few variadic calls remove them.
+-- Messages named by key usually wait in DUE: a few variadic calls remove them.
 local keys, places, n = {}, {}, 0
 for place = 3, (#args + 1) / 2 do
 	if states == '' and args[2 * place - 1] == '' then

@@ -1,7 +1,7 @@
--- Takes one message if it is due: ARGV has id, key, the span of the lease
--- ('' for its own), its secret, and "forget" to delete it at once.
--- Answers the clock and what stands in the way, with the due of one that is not due, and
--- for a limit when the rate lets it pass ('' where too many are leased), else the message.
+-- Leases one message if it is due. ARGV: id, key, the lease's span ('' for the message's
+-- own), its secret, and "forget" to delete the message at once. Answers the clock, then the
+-- message, or what prevents the lease. For a message that is not due its due time follows;
+-- for a limit, when the rate permits a lease ('' if too many are leased).
 tick()
 local m = messages().named(args[4], args[5])
 if not m then return {us, raw, 'not_found'} end

@@ -1,11 +1,11 @@
 -- Each script begins with this file.
 local call = redis.call
--- Scripts run often, and globals are slow to find.
+-- Locals are faster than globals.
 local args, tonumber, byte, sub, ceil, format = ARGV, tonumber, string.byte, string.sub, math.ceil, string.format
 
--- The clock is the server's. ARGV begins with the instant by that clock, in microseconds,
--- until which somebody waits for the call. Delivered later, a call does nothing: what it is
--- about may have been decided anew. A clock that a test has stopped may follow, after "@".
+-- The clock is the server's. ARGV begins with the call's deadline by that clock, in
+-- microseconds. After it a call does nothing, because its caller may have acted otherwise.
+-- In tests, "@" and a fixed time may follow.
 local us, raw, now
 local function tick()
 	local time, till = call('TIME'), tonumber(args[1])

@@ -1,12 +1,11 @@
--- Stores the settings of a queue in the shard that decides on them: ARGV has which revision
--- must stand ('' for any), and the settings but for their revision. Answers the clock and
--- 0 and the revision that stands where it is another, 1 and the settings with their new
--- revision, or 2 to call again because there was too much to do.
+-- Stores settings in the first shard of a queue. ARGV: the expected revision ('' for any),
+-- and the settings without their revision. Answers the clock and 0 with the current revision
+-- if that differs, 1 with the settings and their new revision, or 2 to call again.
 local stands = settings() and limits.revision or 0
 if args[4] ~= '' and args[4] ~= format('%.0f', stands) then return tell({us, raw, 0, format('%.0f', stands)}) end
--- What is gone by the settings before does not come back, and who has died by now counts.
+-- First apply the old settings up to now: what they ended does not come back.
 if lapses() or messages().cull() then return tell({us, raw, 2, ''}) end
--- It begins with the time: no revision comes again, even if some were lost.
+-- Based on the time: a revision never repeats, even if some were lost.
 local value = struct.pack('>d', math.max(us, stands + 1)) .. args[5]
 call('HSET', META, 'settings', value)
 know(value)

@@ -1,11 +1,11 @@
--- Counts a shard. Answers the clock, whether to call again because
--- there was too much to sweep, how many are scheduled, ready, leased and dead, how
--- many keys are remembered, the next due, the oldest ready, and until when the shard is paused ('' for good),
--- and the settings that it has ('' for none).
+-- Counts a shard. Answers the clock, whether to call again to sweep, the numbers of
+-- scheduled, ready, leased and dead messages and of remembered keys, the next due, the
+-- oldest ready, until when the shard is paused ('' until resumed), and its settings ('' for
+-- none).
 tick()
 if swept() then return {us, raw, 1} end
--- Where it only looks, what has come due is still in RARE, and a lease that is over
--- counts as ready: whether it was the last is not known.
+-- Without writes, due messages are still in RARE, and expired leases count as ready even if
+-- the attempt was the last.
 local over = call('ZCOUNT', LEASES, '-inf', now)
 local scheduled = call('ZCOUNT', DUE, '(' .. now, '+inf') + call('ZCOUNT', RARE, '(' .. now, '+inf')
 local ready = call('ZCOUNT', DUE, '-inf', now) + call('ZCOUNT', RARE, '-inf', now) + call('ZCARD', READY) + over

@@ -1,8 +1,7 @@
--- Shows messages by id as long as they are in a state: ARGV has that, as messages().state
--- gives it,
--- "whole" for the contents too, how many bytes of them at most, and the ids. Answers
--- the clock and four values for each, '' where a message is not in that state any
--- more, and ends where so many bytes are reached.
+-- Returns messages by id while they are in a state. ARGV: the state (messages().state),
+-- "whole" to include contents, the most bytes of these, and the ids. Answers the clock and
+-- four values for each, '' where the message has left the state. It ends when the bytes are
+-- reached.
 tick()
 local M = messages()
 local answer, size, bytes = {us, raw}, 0, tonumber(args[6])

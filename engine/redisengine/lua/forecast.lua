@@ -1,8 +1,6 @@
--- Counts what falls due per step: ARGV has the first instant, the step in
--- milliseconds, and how many steps. Answers the clock, whether to call again because
--- there was too much to sweep, how many are due before the first instant, and the
--- counts. The sorted sets know the ranks of scores, so that a count costs the same
--- however many fall due.
+-- Counts due messages per step. ARGV: the first instant, the step in milliseconds, and the
+-- number of steps. Answers the clock, whether to call again to sweep, the number due before
+-- the first instant, and the counts. A count costs O(log n).
 tick()
 if swept() then return {us, raw, 1} end
 local from, step, steps = tonumber(args[4]), tonumber(args[5]), tonumber(args[6])

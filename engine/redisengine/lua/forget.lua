@@ -1,6 +1,6 @@
--- Forgets queues found empty: KEYS as for register. ARGV is how many seconds ago a
--- queue must have been noted, then name and fingerprint of each. Answers the names
--- forgotten.
+-- Removes empty queues from the registry. KEYS as in register.lua. ARGV: for how many
+-- seconds a queue must not have been registered, then name and fingerprint of each. Answers
+-- the names removed.
 tick()
 local before = now / 1000 - args[2]
 local gone = {}

@@ -1,6 +1,5 @@
--- Looks a message up: ARGV has id and key; by key the live one, else what is remembered of
--- the key, else the newest dead one. Answers the clock and the message, or the memory, if
--- there is one.
+-- Returns a message by id or key: by key the live one, else the memory of the key, else the
+-- newest dead one. Answers the clock and the message or the memory, if there is one.
 tick()
 local M = messages()
 local m, memory = M.named(args[4], args[5])
@@ -8,7 +7,8 @@ if memory then return {us, raw, memory} end
 if not m and args[4] == '' then
 	local hash = redis.sha1hex(args[5])
 	local newest = call('ZREVRANGEBYLEX', GRAVE, '[' .. hash .. '~', '[' .. hash, 'LIMIT', 0, 1)[1]
-	-- Who still holds the key may have died by a lapse that nobody has met.
+	-- The message that holds the key may have died by a lapse that no script has applied
+	-- yet.
 	local holder = M.holder(args[5])
 	local spent = holder and M.present(holder)
 	if spent and (not newest or before(newest, M.grave(spent))) then

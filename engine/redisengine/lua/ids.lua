@@ -1,7 +1,7 @@
--- Reserves a block of ids: KEYS is the last one reserved here. Blocks are numbered by
--- the millisecond since 2026, so that one whose reservation was lost in a failover is
--- not reserved again. ARGV is how many such keys there are, and which this is, from 0:
--- each has blocks of its own.
+-- Reserves a block of ids. KEYS: the last one reserved here. ARGV: the number of such keys,
+-- and the index of this one; each key has its own blocks. Blocks are numbered by the
+-- millisecond since 2026, so that a block is not reserved again after a failover that lost
+-- it.
 tick()
 local block = now - 1767225600000
 block = math.max(block, tonumber(call('GET', KEYS[1]) or 0) + 1)

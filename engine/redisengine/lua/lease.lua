@@ -1,11 +1,10 @@
--- Hands out what is due: ARGV has what to do (lease, forget or look), how many at most, the span of the leases
--- in microseconds ('' for each message's own), their secret, and how many
--- bytes of bodies at most.
+-- Leases due messages. ARGV: lease, forget or look; how many at most; the span in
+-- microseconds ('' for each message's own); the secret; and the most bytes of bodies.
 --
--- Answers the clock, whether more is ready (2: and held back by the settings), whether to call again because there was
--- too much to sweep, when something happens next, how often others were woken, how
--- many have expired and died since that was last told, then four values a message; to
--- look, as long as anything is ready, instead of these priority, due and id of each.
+-- Answers the clock, whether more is ready (2: held back by the settings), whether to call
+-- again to sweep, when something happens next, the number of wakes, how many messages have
+-- expired and died since last reported, then four values a message. "look" instead answers
+-- priority, due and id of each ready message.
 tick()
 local mode, most = args[4], tonumber(args[5])
 local answer = {us, raw, 0, 0, false, 0, 0, 0}
@@ -17,8 +16,8 @@ if busy then
 	return answer
 end
 
--- usuals returns up to n + 1 ready messages of DUE, and their dues. Scores as text are
--- slow, and where there are many, all are often the same.
+-- usuals returns up to n + 1 ready messages of DUE and their dues. Scores as text are slow,
+-- so equal scores are read once.
 local function usuals(n)
 	local ids, dues = {}, {}
 	local last = call('ZRANGE', DUE, n, n, 'WITHSCORES')[2]
@@ -32,8 +31,8 @@ local function usuals(n)
 	return ids, dues
 end
 
--- ready returns up to n ready messages in the order (priority, due, id), and whether
--- there are more. Those that have expired may be among them.
+-- ready returns up to n ready messages in the order (priority, due, id), and whether there
+-- are more. Expired ones may be among them.
 local function ready(n)
 	local usual, since = usuals(n)
 	local rare = rares and call('ZRANGE', TURN, 0, n, 'WITHSCORES') or {}
@@ -55,14 +54,14 @@ local function ready(n)
 	return ids, dues, priorities, u <= #usual or r <= #rare
 end
 
--- coming is the first due of a sorted set that lies ahead.
+-- coming returns the first due of a sorted set that is not yet reached.
 local function coming(zset)
 	local due = call('ZRANGEBYSCORE', zset, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 	return due and tonumber(due) or math.huge
 end
 
--- shown is ready without those that have expired, which are dropped; nil where there
--- are more of them than there is room for.
+-- shown is ready without expired messages, which are dropped. It returns nil if too many
+-- expired for one script.
 local function shown(n)
 	local seen = {}
 	while true do
@@ -101,7 +100,7 @@ else
 	end
 	local left, more, held = mode == 'look' and 0 or math.min(most, free), false, false
 	local lapse, bytes = lapses, tonumber(args[8])
-	local wide = left -- more than are left once many have turned out to be gone
+	local wide = left -- grows when many turn out to be gone
 	while left > 0 do
 		local ids, dues, _, others = ready(wide)
 		more = others
@@ -138,13 +137,13 @@ else
 			if limits.rate > 0 and permits(1) == 0 and not full() then next = math.min(next, gathers()) end
 		end
 		if next < math.huge then answer[5] = next end
-		-- Should this client die, others must know when to come.
+		-- Should this client die, other clients must know when to ask.
 		if lapse == next and lapse < lapses then
 			answer[6] = wake(lapse)
 		end
 	end
 end
--- What goes unseen goes in what room is left, and meanwhile nothing waits for it.
+-- Nobody waits for invisible messages, so they are dropped last, within the remaining room.
 if dispose(rares) then
 	if #answer == 8 then
 		answer[4] = 1

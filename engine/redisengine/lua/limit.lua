@@ -1,21 +1,20 @@
--- What the settings hold back of leases: no more than so many at a time, and no more than
--- gather at a rate.
+-- Limits of leases: how many at a time, and how many a second.
 
--- full says whether as many messages are leased as may be.
+-- full reports whether the limit of leased messages is reached.
 local function full()
 	local l = settings()
 	return l and l.flight > 0 and call('ZCOUNT', LEASES, '(' .. now, '+inf') >= l.flight
 end
 
--- A rate is kept by one instant: when what has gathered would have been none. It is in
--- microseconds since 2026, which a double holds with enough of a fraction.
+-- The state of a rate is one instant: when its bucket would have been empty. It is in
+-- microseconds since 2026, which leaves a double enough fraction.
 local EPOCH = 1767225600000000
 local base
 
--- each is the time in which one lease gathers.
+-- each is the time in which one lease becomes available.
 local function each(l) return math.max(1, math.floor(1000000000 / l.rate)) / 1000 end
 
--- permits is how many of n leases may be given now.
+-- permits returns how many of n leases may be given now.
 local function permits(n)
 	local l = settings()
 	if not l then return n end
@@ -26,22 +25,21 @@ local function permits(n)
 		local at, kept = us - EPOCH, call('HGET', META, 'bucket')
 		kept = kept and unpacked('>d', kept) or -math.huge
 		base = math.min(at, math.max(at - l.burst * each(l), kept))
-		-- The clock has stepped back: from now on it gathers again, not from when it was.
+		-- The clock has stepped back: refill from now on.
 		if kept > at then call('HSET', META, 'bucket', struct.pack('>d', base)) end
 		n = math.min(n, math.floor((at - base + 0.05) / each(l)))
 	end
 	return n
 end
 
--- given notes that so many leases were given that permits let pass.
+-- given takes the leases given from the bucket.
 local function given(n)
 	if not base or n == 0 then return end
 	base = base + n * each(settings())
 	call('HSET', META, 'bucket', struct.pack('>d', base))
 end
 
--- gathers is when some leases may be given again by the rate, after permits: one, or what
--- gathers in 5 ms if that is more.
+-- gathers returns when the rate permits leases again: one, or those of 5 ms if that is more.
 local function gathers()
 	local l = settings()
 	local some = math.min(l.burst, math.max(1, math.floor(5000 / each(l))))

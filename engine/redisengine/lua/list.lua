@@ -1,7 +1,6 @@
--- Lists ids by state: ARGV has the state, the place to begin with and the one to end before
--- (score and id each, an id of '' being before all), how many at most, and "newest" to give
--- the last of them. Answers the clock, whether to call again because there was too much to
--- sweep, then score and id of each.
+-- Lists ids by state. ARGV: the state, the first place and the end (each a score and an id,
+-- '' sorting before all), how many at most, and "newest" for the last of them. Answers the
+-- clock, whether to call again to sweep, then score and id of each.
 tick()
 if swept() then return {us, raw, 1} end
 local state, limit = args[4], tonumber(args[9])

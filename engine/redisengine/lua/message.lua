@@ -1,15 +1,14 @@
--- What scripts do with single messages. Most calls of most scripts get by without, so
--- the functions are only made when they are asked for.
+-- Functions for single messages. They are created on demand: most calls need none of them.
 --
--- A message is a table: id, record, what head and PAST give, rare, large and remembered by
--- its flags. Whoever changes its mark, due, died or key first takes it out of the order of
--- its mark (leave) and then puts it into another (wait, die).
+-- A message is a table: id, record, the values of head and PAST, and its flags rare, large
+-- and remembered. Before a change of mark, due, died or key, leave removes it from its set;
+-- wait or die then adds it to another.
 
--- The soonest thing to happen that this script has added.
+-- The earliest event that this script has added.
 local soonest = math.huge
 
--- What is kept of a message that has left its key behind: id, due, how it ended, since when,
--- and when it is forgotten.
+-- The memory of a finished message: id, due, how it ended, since when, and when it is
+-- forgotten.
 local MEMORY = '>c8dBdd'
 local ACKED, CANCELLED, EXPIRED = 1, 2, 3
 
@@ -17,17 +16,17 @@ local made
 local function messages()
 	if made then return made end
 
-	-- The reason of what a lapse has ended.
+	-- The reason of a death by lapse.
 	local LAPSED = 'lease lapsed'
 
 	local function save(m) call('HSET', STATE, m.id, pack(m)) end
 
-	-- flag tells a message what its flags say.
+	-- flag sets a message's booleans from its flags.
 	local function flag(m)
 		m.rare, m.large, m.remembered = m.flags % 2 == IS_RARE, m.flags % 4 >= IS_LARGE, m.flags >= IS_REMEMBERED
 	end
 
-	-- find returns a message as it was last written; nil if there is none.
+	-- find returns a message as last written; nil if there is none.
 	local function find(id)
 		local record = call('HGET', MSG, id)
 		if not record then return nil end
@@ -59,7 +58,7 @@ local function messages()
 		return m
 	end
 
-	-- turn is a message's member in TURN. The years before 1970 count too.
+	-- turn is a message's member in TURN, shifted so that years before 1970 sort too.
 	local function turn(m)
 		return format('%015.0f', m.due + 62135596800000) .. m.id
 	end
@@ -69,19 +68,19 @@ local function messages()
 		return redis.sha1hex(m.key) .. format('%015.0f', m.died) .. m.id
 	end
 
-	-- sooner notes that something happens at an instant.
+	-- sooner records that something happens at an instant.
 	local function sooner(at)
 		if at < soonest then soonest = at end
 	end
 
-	-- wait puts a message where it waits for its due time.
+	-- wait adds a message to the set in which it waits for its due time.
 	local function wait(m)
 		m.mark = 'W'
 		call('ZADD', m.rare and RARE or DUE, m.due, m.id)
 		sooner(m.due)
 	end
 
-	-- leave takes a message out of the order of its mark.
+	-- leave removes a message from the set of its mark.
 	local function leave(m)
 		if m.mark == 'L' then
 			call('ZREM', LEASES, m.id)
@@ -96,19 +95,19 @@ local function messages()
 		end
 	end
 
-	-- holds says whether a message holds its key.
+	-- holds reports whether a message holds its key.
 	local function holds(m)
 		return m.key ~= '' and sub(call('HGET', KEY, m.key) or '', 1, 8) == m.id
 	end
 
-	-- hold gives a message its key, which no live one holds; what stood there is a memory.
+	-- hold gives a message its key, which no live message holds; it replaces any memory.
 	local function hold(m)
 		local new = call('HSET', KEY, m.key, m.remembered and m.id .. '+' or m.id)
 		if new == 0 then call('ZREM', FINISHED, m.key) end
 	end
 
-	-- holder returns the id of who holds a key, else what is remembered of it; a memory whose
-	-- time is over is none.
+	-- holder returns the id of the message that holds a key, else the memory of the key
+	-- unless that has expired.
 	local function holder(key)
 		local value = call('HGET', KEY, key)
 		if not value or #value < 10 then return value and sub(value, 1, 8) end
@@ -116,7 +115,7 @@ local function messages()
 		return nil, free > now and value or nil
 	end
 
-	-- drop forgets a message.
+	-- drop deletes a message.
 	local function drop(m)
 		leave(m)
 		if holds(m) then call('HDEL', KEY, m.key) end
@@ -125,8 +124,8 @@ local function messages()
 		if m.large then call('HDEL', BODY, m.id) end
 	end
 
-	-- cull drops of the dead what the settings do not let stay, as far as there is room, and
-	-- returns whether there is more.
+	-- cull drops dead messages that exceed the settings, within the room, and returns
+	-- whether there are more.
 	local function cull()
 		local l = settings()
 		if not l or l.keep == 0 and l.dead == 0 then return false end
@@ -141,7 +140,7 @@ local function messages()
 		end
 	end
 
-	-- die makes a message dead since at. Where the settings do not let it stay its mark is X.
+	-- die makes a message dead since at. If the settings do not keep it, its mark becomes X.
 	local function die(m, at, reason)
 		leave(m)
 		if holds(m) then call('HDEL', KEY, m.key) end
@@ -156,8 +155,7 @@ local function messages()
 		end
 	end
 
-	-- lapse ends a lease at its deadline. Its secret goes on settling until something
-	-- else is decided.
+	-- lapse ends a lease at its deadline. The secret still settles until the next change.
 	local function lapse(m)
 		if m.attempt >= m.max then
 			die(m, m.deadline, LAPSED)
@@ -172,8 +170,7 @@ local function messages()
 
 	local named
 
-	-- forget drops so many memories at most whose time is over, those first that were to go
-	-- first, and returns how many.
+	-- forget drops up to most expired memories, oldest first, and returns how many.
 	local function forget(most)
 		local keys = call('ZRANGEBYSCORE', FINISHED, '-inf', now, 'LIMIT', 0, most)
 		if #keys > 0 then
@@ -183,8 +180,8 @@ local function messages()
 		return #keys
 	end
 
-	-- finish drops a message that went in such a way, and returns what is remembered of it, if
-	-- anything is: not where another has come to hold its key.
+	-- finish deletes a message that ended as given. It returns the memory left, if any: none
+	-- if another message holds the key.
 	local function finish(m, how, at)
 		local free = at + m.remember
 		local memory = m.remembered and free > now and struct.pack(MEMORY, m.id, m.due, how, at, free) or nil
@@ -193,13 +190,12 @@ local function messages()
 		if not memory or named('', m.key) then return nil end
 		call('HSET', KEY, m.key, memory)
 		call('ZADD', FINISHED, free, m.key)
-		forget(2) -- so that they do not gather where nobody leases
+		forget(2) -- so that they do not pile up without leases
 		return memory
 	end
 
-	-- present is find for what stands now: a lease past its deadline has lapsed, and
-	-- what has expired is gone, which the second value says; the third is what is remembered
-	-- of it.
+	-- present is find as of now: it applies a lapse, and drops an expired message. The
+	-- second value reports the expiry; the third is the memory left.
 	local function present(id)
 		local m = find(id)
 		if m and m.mark == 'L' and m.deadline <= now then
@@ -224,8 +220,8 @@ local function messages()
 		return m
 	end
 
-	-- waiting is present for one that seems to wait: what does not is taken off those
-	-- that do, even if nothing else is known of it.
+	-- waiting is present for a message found among the waiting; an id that does not wait is
+	-- removed from them.
 	local function waiting(id, due)
 		local m, dropped = present(id)
 		if m and m.mark == 'W' then return m end
@@ -237,15 +233,15 @@ local function messages()
 		end
 	end
 
-	-- state is that of a message which present has found: 1 scheduled, 2 ready, 3 leased,
+	-- state is the state of a message that present returned: 1 scheduled, 2 ready, 3 leased,
 	-- 4 dead.
 	local function state(m)
 		if m.mark == 'W' then return m.due > now and 1 or 2 end
 		return m.mark == 'L' and 3 or 4
 	end
 
-	-- named finds what a ref means: by id any message, by key the live one, else as the second
-	-- value what is remembered of the key.
+	-- named returns the message of a ref: by id any, by key the live one, else as second
+	-- value the memory of the key.
 	named = function(id, key)
 		if id ~= '' then return (present(id)) end
 		local memory, _
@@ -257,7 +253,7 @@ local function messages()
 		return m, memory
 	end
 
-	-- rewrite gives a message another record and keeps when it was created.
+	-- rewrite replaces the record of a message but keeps its creation time.
 	local function rewrite(m, record)
 		m.record = record:sub(1, 1) .. m.record:sub(2, 8) .. record:sub(9)
 		m.flags = byte(record)
@@ -266,12 +262,12 @@ local function messages()
 		hold(m)
 	end
 
-	-- content is what a large message has beside its record.
+	-- content returns the large content of a message.
 	local function content(m)
 		return m.large and call('HGET', BODY, m.id) or ''
 	end
 
-	-- stands is a message for the client: id, what has happened to it, record, content.
+	-- stands returns a message for the client: id, past, record, content.
 	local function stands(m, whole)
 		return {m.id, pack(m), m.record, whole and content(m) or ''}
 	end
@@ -283,8 +279,8 @@ local function messages()
 	return made
 end
 
--- first returns the first thing to happen, to be asked before anything is added; woken
--- wakes those that sleep if something added happens sooner, and returns when, or false.
+-- first returns the earliest event, read before anything is added. woken wakes the sleepers
+-- if an added event is earlier, and returns its time, else false.
 local function first() return math.min(earliest(DUE), earliest(RARE), earliest(READY)) end
 local function woken(before)
 	if soonest >= before then return false end

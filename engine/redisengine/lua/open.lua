@@ -1,5 +1,5 @@
--- Describes a new store, or tells how an old one is described: KEYS is its
--- description, ARGV the format and how many shards a new one has. Answers both.
+-- Creates or reads the description of a store. KEYS: the description. ARGV: the format and
+-- the number of shards of a new store. Answers both.
 tick()
 call('HSETNX', KEYS[1], 'format', args[2])
 call('HSETNX', KEYS[1], 'shards', args[3])

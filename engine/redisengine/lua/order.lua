@@ -1,5 +1,5 @@
--- before says whether one text comes before another in the order of their bytes, by which
--- Redis orders members of equal scores. Lua's own order is that of the server's locale.
+-- before compares texts by bytes, as Redis orders members of equal scores. Lua's own order
+-- is that of the server's locale.
 local function before(a, b)
 	for i = 1, #b do
 		local x, y = byte(a, i), byte(b, i)

@@ -1,5 +1,5 @@
--- Pauses or resumes a shard: ARGV has until when: "inf" for good, "+" and microseconds, or '' to resume.
--- Answers the clock.
+-- Pauses or resumes a shard. ARGV: "inf" until resumed, "+" and microseconds, or '' to
+-- resume. Answers the clock.
 if args[4] == '' then
 	call('HDEL', META, 'paused')
 elseif args[4] == 'inf' then

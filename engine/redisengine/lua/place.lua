@@ -1,5 +1,5 @@
--- rank returns how many of a sorted set come before a place in its order: a score, and
--- unless that is '' a member.
+-- rank returns how many members of a sorted set come before a place: a score and, unless '',
+-- a member.
 local function rank(zset, score, member)
 	local from = call('ZCOUNT', zset, '-inf', '(' .. score)
 	if member == '' then return from end

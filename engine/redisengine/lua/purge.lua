@@ -1,8 +1,7 @@
--- Removes messages in chunks: ARGV has which set (due, rare, ready, dead or finished), when the
--- last to remove was created, in microseconds ('' to begin), and the place behind
--- which to begin. Answers the clock, how many were removed, and the place to go on behind,
--- unless that was all; to begin, whether to call again because there was too much to
--- sweep.
+-- Removes messages in chunks. ARGV: the set (due, rare, ready, dead or finished), the latest
+-- creation time to remove in microseconds ('' to begin), and the place to start after.
+-- Answers the clock, how many were removed, and the place to continue after, unless done; to
+-- begin, whether to call again to sweep.
 if args[5] == '' then return tell({us, raw, swept() and 1 or 0}) end
 local M = messages()
 local zset = ({due = DUE, rare = RARE, ready = READY, dead = DEAD, finished = FINISHED})[args[4]]
@@ -22,7 +21,7 @@ for i = 1, #found, 2 do
 			since = since * 1000
 		end
 	end
-	-- What is from the future is from before the clock stepped back.
+	-- A time in the future is from before the clock stepped back.
 	if since <= last or since > us + 1000000 and since < math.huge then
 		if m then
 			M.drop(m)

@@ -1,14 +1,14 @@
--- Pushes messages, no two of one key: ARGV has how many, their dues, what to do with
--- each (see below; '' if all are of the usual kind), the block of their ids (see fresh), the
--- revision of the settings by which their policies were made ('' for none), then for each message id, key, record, and if it is large its content. Answers the
--- clock, the soonest due if others were woken, and for each message its due when it was
--- created, else {what was done, id, due, mark}, or {what was done, memory} where the key is
--- remembered, or taken where another message has its id. Where
--- the revision is another it does nothing and answers "settings" and the settings.
+-- Pushes messages with distinct keys. ARGV: how many, their dues, the action of each (see
+-- below; '' if all are usual), the blocks of their ids (see fresh), the revision of the
+-- settings used ('' for none), then for each message id, key, record, and the content if it
+-- is large. Answers the clock, the soonest due if others were woken, and for each message
+-- the due if it was created, else {action, id, due, mark}, {action, memory} if the key is
+-- remembered, or taken if its id is in use. If the revision differs, it does nothing and
+-- answers "settings" and them.
 local count, how = tonumber(args[4]), args[6]
 
--- A due is a byte and a double: 0 and microseconds from now, 1 and milliseconds, or 2
--- and milliseconds with a fraction cut off. Numbers as text would take longer.
+-- A due is a byte and a double: 0 and microseconds from now, 1 and milliseconds, or 2 and
+-- milliseconds without their fraction. Numbers as text are slower.
 local dues = {struct.unpack('>' .. ('Bd'):rep(count), args[5])}
 for i = 1, count do
 	local kind, at = dues[2 * i - 1], dues[2 * i]
@@ -30,11 +30,10 @@ local meta = call('HMGET', META, 'block', 'settings')
 know(meta[2])
 if (limits and sub(meta[2], 1, 8) or '') ~= args[8] then return tell({us, raw, 'settings', limits and meta[2] or ''}) end
 
--- What to do is a byte: the flags of the message, and eight times its policy for a
--- key that is taken.
+-- An action is a byte: the flags of the message, and eight times its conflict policy.
 local policies = {[0] = 'reject', 'keep', 'replace', 'keep_due', 'rearm'}
 
--- meet applies the policy of a push whose key another message holds.
+-- meet applies the policy of a push to the message that holds its key.
 local function meet(other, policy, at, record, body)
 	local M, done = messages(), nil
 	if policy == 'reject' then
@@ -62,7 +61,7 @@ local function meet(other, policy, at, record, body)
 	return {done, other.id, other.due, other.mark}
 end
 
--- Where each message's arguments begin, and its key.
+-- The index of each message's arguments, and its key.
 local from, keys, k = {}, {}, 0
 do
 	local i = 9
@@ -79,11 +78,10 @@ do
 end
 local holders = k > 0 and call('HMGET', KEY, unpack(keys))
 
--- fresh says whether certainly no message has one of these ids. One that is there already
--- was handed out twice, by a server that had forgotten that. META knows the highest block
--- of which the shard has been given ids: 13 digits, and the engine that gave them, as long
--- as that is the only one. given is the same of this call; "+" stands before it when the
--- call has ids of lower blocks, too.
+-- fresh reports whether all ids are certainly unused. An id can repeat if a server has lost
+-- a reservation. META has the highest block given to the shard: 13 digits, and the engine
+-- that gave it while that is the only one. given is the same of this call; "+" precedes it
+-- if the call also has ids of lower blocks.
 local function fresh(given)
 	local mixed = byte(given) == 43
 	if mixed then given = given:sub(2) end
@@ -104,14 +102,14 @@ if not fresh(args[7]) then
 	taken = call('HMGET', MSG, unpack(ids))
 end
 
--- space is how many more live messages there may be. Where there seems to be none, some of
--- those that are live no more may not have been met yet.
+-- space is how many more live messages are allowed. If it is none, lapses and expiries not
+-- yet applied may free some.
 local bounded, space = limits and limits.live > 0, nil
 local function spare()
 	return limits.live - call('ZCARD', DUE) - call('ZCARD', RARE) - call('ZCARD', READY) - call('ZCARD', LEASES)
 end
 
--- admits says whether there may be one more than there are and are to be made.
+-- admits reports whether one more message is allowed, beyond those to be made.
 local function admits(made)
 	if not space then
 		space = spare()
@@ -125,7 +123,7 @@ local function admits(made)
 	return space > made
 end
 
--- New messages gather, so that a few variadic calls write them all.
+-- New messages are collected, so that a few variadic calls write them all.
 local before, least = earliest(DUE), math.huge
 for n = 1, count do
 	if dues[n] < least then least = dues[n] end

@@ -1,5 +1,5 @@
--- Brings dead messages back: ARGV has the ids. Answers the clock, the soonest due if others were woken, and
--- for each 1 if it is ready, 0 if it is not there or its key is another's.
+-- Redrives dead messages. ARGV: the ids. Answers the clock, the soonest due if others were
+-- woken, and for each 1 if it is ready, 0 if it does not exist or its key is in use.
 local M, before = messages(), first()
 local answer = {us, raw, false}
 for i = 4, #args do

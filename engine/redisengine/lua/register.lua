@@ -1,6 +1,6 @@
--- Notes that queues are in use: KEYS are the names in order, when each was last
--- noted, and the names by their fingerprints. ARGV is name and fingerprint of each.
--- Answers for each the name that has the fingerprint.
+-- Registers queues. KEYS: the names in order, when each was last registered, and the names
+-- by fingerprint. ARGV: name and fingerprint of each. Answers for each the name of the
+-- fingerprint.
 tick()
 local seen, answer = format('%.0f', now / 1000), {}
 for i = 2, #args, 2 do

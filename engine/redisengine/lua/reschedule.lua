@@ -1,7 +1,7 @@
--- Moves the due time of a waiting message: ARGV has id, key, due, and in which state it must
--- be, as messages().state gives it, 0 for any. Answers the clock, the soonest due if others
--- were woken, and what stands in the way, before the state that it is in, else '' and the
--- message without content.
+-- Moves the due time of a waiting message. ARGV: id, key, due, and the required state
+-- (messages().state, 0 for any). Answers the clock, the soonest due if others were woken,
+-- and '' with the message without content, or what prevents it with the state if that
+-- differs.
 local M, before = messages(), first()
 local m = M.named(args[4], args[5])
 if not m then return tell({us, raw, false, 'not_found'}) end

@@ -1,3 +1,3 @@
--- Tells the settings that a shard has: answers the clock and them, '' for none.
+-- Answers the clock and the settings of a shard, '' for none.
 tick()
 return {us, raw, settings() and call('HGET', META, 'settings') or ''}

@@ -1,9 +1,8 @@
--- Settles leases: ARGV has what to do with each, a byte (see below; '' if all are acked),
--- then for each id and nonce, and unless it is acked, when or for how long, and reason.
--- Answers the clock, the soonest due if others were woken, and nothing more if all messages
--- are gone. Else for each 0 if the lease is lost, 1 if the message is gone, or {mark, due or
--- deadline}; to a retry without a time, as long as attempts are left, {'B', attempt,
--- record}: the client knows the backoff.
+-- Settles leases. ARGV: the action of each, a byte (see below; '' if all are acks), then id
+-- and nonce of each and, unless it is an ack, a time or duration and a reason. Answers the
+-- clock, the soonest due if others were woken, and nothing more if all messages are gone.
+-- Else for each: 0 if the lease is lost, 1 if the message is gone, {mark, due or deadline},
+-- or, for a retry that needs a backoff from the client, {'B', attempt, record}.
 if told ~= nil then return {us, raw, told} end
 local actions = {[0] = 'ack', 'retry', 'snooze', 'release', 'bury', 'extend'}
 local how, ids, from, n = args[4], {}, {}, 0
@@ -19,15 +18,15 @@ end
 local pasts = call('HMGET', STATE, unpack(ids))
 local before, was = how ~= '' and first() or math.huge, full()
 
--- sealed says whether a nonce is of the lease whose secret a past has. A token's is the
--- beginning of the SHA-1 of secret and id, so that who has one knows no other; the client
--- that leased may show the secret itself.
+-- sealed reports whether a nonce belongs to the lease with this secret. A nonce is a prefix
+-- of the SHA-1 of secret and id, so that it reveals no other. The client that leased may
+-- pass the secret itself.
 local function sealed(secret, id, nonce)
 	if secret == '' then return false end
 	return nonce == secret or nonce == sub(redis.sha1hex(secret .. id), 1, 32)
 end
 
--- late settles in any other way than the common one.
+-- late settles in any way but the common one.
 local function late(id, nonce, what, arg, reason)
 	local M = messages()
 	local m = M.present(id)
@@ -72,10 +71,10 @@ local function late(id, nonce, what, arg, reason)
 	return {'W', m.due}
 end
 
--- held returns the key of the message that a past says is leased to who has this nonce,
--- '' if it has none, where nothing but that is to be looked at for an ack. Messages leased
--- together mostly have all before the key in common, and who shows their secret has shown
--- it for all of them: fits is that of the last one, and shown the secret.
+-- held returns the key of a message ('' for none) if its past shows a lease of this nonce
+-- and an ack needs nothing else. Messages leased together usually share all of their past
+-- before the key: fits is the part of the last one, and shown the secret that was checked
+-- with it.
 local fits, shown
 local function held(past, id, nonce)
 	local flags, high, low = byte(past, 2), byte(past, 76, 77)
@@ -84,7 +83,7 @@ local function held(past, id, nonce)
 	if head ~= fits or nonce ~= shown then
 		local secret = sub(head, 44)
 		if byte(head) ~= 76 or byte(head, 43) ~= 32 or not low or not sealed(secret, id, nonce) then return nil end
-		-- One that died by its lapse may not be let stay.
+		-- A message that died by its lapse may exceed the settings.
 		local l = settings()
 		if l and (l.keep > 0 or l.dead > 0) and unpacked('>d', past, 27) <= now then return nil end
 		if nonce == secret then fits, shown = head, nonce end
@@ -93,16 +92,16 @@ local function held(past, id, nonce)
 	local last = 77 + 256 * high + low
 	if #past < last + 2 then return nil end
 	if flags % 2 == IS_RARE then
-		-- One that has lapsed past its expiry is gone, unless the lapse made it dead.
+		-- A message that lapsed after its expiry is gone, unless the lapse made it dead.
 		local attempt, max, _, expires, ends = unpacked('>I4I4ddd', past, 3)
 		if not (expires >= now or ends > now or attempt >= max) then return nil end
 	end
 	return sub(past, 78, last)
 end
 
--- Acks of leases, the common case, gather for a few variadic calls.
+-- Acks, the common case, are collected for a few variadic calls.
 local acked, keys, a, k, bodies = {}, {}, 0, 0, false
-local kept, keptKeys, dues, r = {}, {}, {}, 0 -- those of them that leave their keys behind
+local kept, keptKeys, dues, r = {}, {}, {}, 0 -- those whose keys are remembered
 local answer, done = {us, raw, false}, {}
 for i = 1, n do
 	local id, past, at = ids[i], pasts[i], from[i]
@@ -126,12 +125,12 @@ for i = 1, n do
 		local arg, reason = '', ''
 		if action > 0 then arg, reason = args[at + 2], args[at + 3] end
 		settled = late(id, args[at + 1], actions[action], arg, reason)
-		-- A retry that will come again with its backoff has the lease already.
+		-- A retry that comes again with its backoff has been checked already.
 		if type(settled) == 'table' and settled[1] == 'B' then done[id] = 'gone' else done[id] = 'seen' end
 	end
 	answer[i + 3] = settled
 end
--- Where a record is damaged, so that it is not known for how long, nothing is remembered.
+-- A damaged record has no duration, so nothing is remembered.
 if r > 0 then
 	local records, memories, ends, n = call('HMGET', MSG, unpack(kept)), {}, {}, 0
 	for i = 1, r do
@@ -160,7 +159,7 @@ if a > 0 then
 	if k > 0 then call('HDEL', KEY, unpack(keys)) end
 end
 if a == n then answer = {us, raw} end
--- Those that sleep while no more may be leased know nothing of a place that is free.
+-- A lease became free: wake those that sleep because of the limit.
 if was and not full() then
 	wake(now)
 	answer[3] = now

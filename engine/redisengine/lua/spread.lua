@@ -1,5 +1,5 @@
--- Brings settings, which ARGV has, to a shard that has older ones. Answers the clock, and
--- whether to call again because there was too much to do.
+-- Updates a shard with older settings. ARGV: the settings. Answers the clock, and whether to
+-- call again.
 tick()
 if settings() and limits.revision >= unpacked('>d', args[4]) then return {us, raw, 0} end
 if lapses() or messages().cull() then return {us, raw, 1} end

@@ -1,4 +1,4 @@
--- some returns as many ids between two scores as there is room for.
+-- some returns ids between two scores, as many as there is room for.
 local function some(zset, min, max)
 	if room == 0 then return {} end
 	local ids = call('ZRANGEBYSCORE', zset, min, max, 'LIMIT', 0, room)
@@ -6,8 +6,8 @@ local function some(zset, min, max)
 	return ids
 end
 
--- lapses ends leases that are over. It returns whether there are more than one script should
--- end, else when the next lease ends.
+-- lapses ends expired leases. It returns true if one script cannot end all, else the next
+-- deadline.
 local function lapses()
 	local head = earliest(LEASES)
 	if head > now then return false, head end
@@ -18,16 +18,16 @@ local function lapses()
 	return false, earliest(LEASES)
 end
 
--- sweep brings what lives up to now: leases that are over lapse, and of RARE what has come
--- due takes its turn. It returns whether there is more to do than one script should, else
--- when the next lease ends and whether there is more than messages of the usual kind.
+-- sweep applies what has happened up to now: it ends expired leases and moves due messages
+-- from RARE to READY. It returns whether there is more to do, else the next deadline and
+-- whether RARE or READY have messages.
 local function sweep()
 	if still then return false end
 	local busy, head = lapses()
 	if busy then return true end
 	if call('EXISTS', RARE, READY, FINISHED) == 0 then return false, head, false end
 	local M = messages()
-	-- After the clock has stepped back, what is not due any more waits again.
+	-- After the clock stepped back, messages that are no longer due wait again.
 	for _, id in ipairs(some(READY, '(' .. now, '+inf')) do
 		local m = M.find(id)
 		if m then
@@ -48,9 +48,9 @@ local function sweep()
 	return room == 0, head, true
 end
 
--- dispose drops the dead that the settings do not let stay, and memories whose time is
--- over, after sweep. It returns whether there may be more of them than one script should
--- drop: nobody sees them, so that nothing need wait until they are gone, but counts.
+-- dispose, after sweep, drops dead messages that exceed the settings and expired memories.
+-- It returns whether there may be more. They are invisible: only counts need to wait for
+-- them.
 local function dispose(rares)
 	if still then return false end
 	if settings() and messages().cull() then return true end
@@ -64,8 +64,8 @@ local function swept()
 	return busy or dispose(rares)
 end
 
--- paused returns until when the shard is paused, math.huge for good; nil: it is not.
--- till is what META says of it.
+-- paused returns the end of the pause, math.huge if it is until resumed; nil if there is
+-- none. till is META's value.
 local function paused(till)
 	if not till then return nil end
 	if till == 'inf' then return math.huge end

@@ -1,19 +1,19 @@
--- A lease's secret is the same for all leases of one call, and stays with the client that
--- called, which makes the nonces of its tokens of it: see sealed in lua/settle.lua.
+-- All leases of one call have the same secret. Only the client that leased has it, and
+-- derives the nonces of the tokens from it: see sealed in settle.lua.
 
--- How many messages this script has handed out, and whether the last was to be alone.
+-- How many messages this script has leased, and whether the last must be alone.
 local taken, alone = 0, false
 
--- begun is the past, up to its key, of a message of the usual policy on its first lease.
+-- begun is the past, up to its key, of a message of the usual policy at its first lease.
 local function begun(flags, due, ends, secret)
 	return struct.pack('>c1BI4I4ddddBc0', 'L', flags, 1, MAX_ATTEMPTS, due, math.huge, ends, 0, #secret, secret)
 end
 
--- take hands out so many of the waiting messages given as ids and dues, until they
--- reach so many bytes. One that lapsed twice is handed out alone. With forget they are deleted at once, else leased: the span is ttr in
--- microseconds, '' for each message's own. It appends four values a message to out,
--- as stands gives them, and returns how many messages it looked at, how many it handed
--- out, and when the first of the leases ends.
+-- take leases up to most of the waiting messages given as ids and dues, within the bytes. A
+-- message that lapsed twice is leased alone. With forget, messages are deleted instead. span
+-- is in microseconds, '' for each message's own. It appends four values a message to out, as
+-- stands does, and returns how many it looked at, how many it leased, and the first
+-- deadline.
 local function take(out, ids, dues, most, span, secret, forget, bytes)
 	local records = call('HMGET', MSG, unpack(ids))
 	local pasts = call('HMGET', STATE, unpack(ids))
@@ -21,8 +21,8 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 	local gone, size, looked, lapse = 0, 0, 0, math.huge
 	local till = span ~= '' and deadline(tonumber(span))
 	local common = till or deadline(TTR)
-	-- What one message has with the next in common is made once: its past, and its
-	-- deadline as text, in which numbers are slow.
+	-- What consecutive messages share is made once: their past, and their deadline as text,
+	-- because formatting numbers is slow.
 	local past, ofdue, offlags, text, ofends
 	for i = 1, #ids do
 		if size >= bytes or gone >= most or alone then break end

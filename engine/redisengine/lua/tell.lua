@@ -1,9 +1,9 @@
--- A script that must not act twice keeps its answer for a while, with tell. The same call
--- may come again, because its answer was lost or because the network delivers it late: it
--- is then told what it was told before. Of an answer that is plain, what it says of each
--- message follows from what was asked: only the clock and the soonest due are kept.
+-- A script that must not act twice stores its answer for a while, with tell. The same call
+-- may come again, because its answer was lost or the network delayed it; it then gets the
+-- same answer. Of a plain answer only the clock and the soonest due are stored: the rest
+-- follows from the request.
 local KEPT = 10000 -- milliseconds; longer than a call may begin, see tick
-local PLAIN, MARK = '>c1ddd', '!' -- no array of MessagePack begins like that
+local PLAIN, MARK = '>c1ddd', '!' -- no MessagePack array begins like that
 local function tell(answer, plain, soon)
 	local kept
 	if plain then
@@ -15,8 +15,8 @@ local function tell(answer, plain, soon)
 	return answer
 end
 
--- The soonest due of a plain answer that this call was given before, false for none; nil:
--- it has come for the first time. The clock is then as it was.
+-- The soonest due of the stored plain answer, false for none; nil if the call is new. With a
+-- stored answer, the clock is the stored one.
 local told
 do
 	local kept = call('GET', KEYS[14])

@@ -16,16 +16,16 @@ const (
 
 // Cluster is a Redis cluster of three masters with one replica each.
 type Cluster struct {
-	// Nodes are all six; the masters at first are 0, 1 and 2, with the slots in
-	// this order, and the replica of node i is node i+3.
+	// Nodes are all six. At first, 0, 1 and 2 are the masters, with the slots in this order,
+	// and node i+3 is the replica of node i.
 	Nodes []*Server
 
 	t   testing.TB
 	ids map[*Server]string
 }
 
-// StartCluster starts a cluster and waits until all its nodes agree that it is
-// well. A node counts as failed when it has been silent for two seconds.
+// StartCluster starts a cluster and waits until all nodes agree that it is healthy. A node
+// counts as failed after two silent seconds.
 func StartCluster(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, ids: make(map[*Server]string)}
@@ -44,7 +44,7 @@ func StartCluster(t testing.TB, opts ...Option) *Cluster {
 			first, end := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters
 			n.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(end-1))
 		}
-		// Each meets each, which is faster than hearing of one another.
+		// Every node meets every other: that is faster than gossip.
 		for _, m := range c.Nodes[:i] {
 			n.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(m.Port(0)), strconv.Itoa(m.Port(1)))
 		}
@@ -70,14 +70,14 @@ func urlOf(scheme, path string, nodes []*Server) string {
 	return s
 }
 
-// Await waits until all running nodes agree who they are, each replica follows
-// its master, and the cluster serves all slots.
+// Await waits until all running nodes agree on the topology, each replica follows its
+// master, and the cluster serves all slots.
 func (c *Cluster) Await() {
 	c.t.Helper()
 	servertest.Await(c.t, "the cluster to be well", c.ill)
 }
 
-// ill says what is wrong.
+// ill returns what is wrong with the cluster, or nil.
 func (c *Cluster) ill() error {
 	views := make(map[*Server]view)
 	for _, n := range c.Nodes {
@@ -115,7 +115,7 @@ func (c *Cluster) nodeIll(n *Server) error {
 	return n.replicationIll()
 }
 
-// Masters are the running nodes that are masters and own slots.
+// Masters returns the running nodes that are masters and own slots.
 func (c *Cluster) Masters() []*Server {
 	c.t.Helper()
 	var masters []*Server
@@ -127,7 +127,7 @@ func (c *Cluster) Masters() []*Server {
 	return masters
 }
 
-// Replica is the running replica of a node, which need not run itself.
+// Replica returns the running replica of a node, which itself need not run.
 func (c *Cluster) Replica(of *Server) *Server {
 	c.t.Helper()
 	for _, n := range c.Nodes {
@@ -139,8 +139,8 @@ func (c *Cluster) Replica(of *Server) *Server {
 	return nil
 }
 
-// Owner is the master that owns a slot. When that does not run, Owner waits for
-// its replica to take over.
+// Owner returns the master that owns a slot. If it does not run, Owner waits for its replica
+// to take over.
 func (c *Cluster) Owner(slot int) *Server {
 	c.t.Helper()
 	var owner *Server
@@ -154,8 +154,8 @@ func (c *Cluster) Owner(slot int) *Server {
 	return owner
 }
 
-// owner is the node that says so of itself. One that comes back from a pause may
-// not yet know that another has taken over, at a later epoch.
+// owner returns the node that claims the slot at the latest epoch. A node resumed after a
+// failover may still claim it.
 func (c *Cluster) owner(slot int) *Server {
 	c.t.Helper()
 	var owner *Server
@@ -168,7 +168,7 @@ func (c *Cluster) owner(slot int) *Server {
 	return owner
 }
 
-// self is what a running node says of itself.
+// self returns what a running node says of itself.
 func (c *Cluster) self(n *Server) (member, bool) {
 	c.t.Helper()
 	if !n.Running() {

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// info sends a command that is answered by lines of name:value.
+// info sends a command whose answer is lines of name:value.
 func (s *Server) info(args ...string) (map[string]string, error) {
 	m, err := s.try(args...)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Server) info(args ...string) (map[string]string, error) {
 	return info, nil
 }
 
-// replicationIll says what is wrong with a replica's link to its master.
+// replicationIll returns what is wrong with a replica's link to its master, or nil.
 func (s *Server) replicationIll() error {
 	info, err := s.info("INFO", "replication")
 	if err == nil && info["role"] == "slave" && info["master_link_status"] != "up" {

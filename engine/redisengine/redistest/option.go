@@ -2,7 +2,7 @@ package redistest
 
 import "slices"
 
-// Option is a choice made on starting servers.
+// Option configures the servers of a test.
 type Option func(*config)
 
 type config struct {
@@ -12,9 +12,9 @@ type config struct {
 	nodes map[int][]Option
 }
 
-// Args adds arguments of redis-server, such as "--appendonly", "yes". Of an
-// argument given twice the last one holds. The log has to stay at level notice
-// and on the standard output, where the server says that it is ready.
+// Args adds arguments of redis-server, such as "--appendonly", "yes". The last of repeated
+// arguments wins. Keep the log at level notice on standard output: the ready line is read
+// there.
 func Args(args ...string) Option {
 	return func(c *config) { c.args = append(c.args, args...) }
 }
@@ -24,14 +24,13 @@ func Env(vars ...string) Option {
 	return func(c *config) { c.env = append(c.env, vars...) }
 }
 
-// Clock sets the server's wall clock off by so much, as libfaketime understands
-// it: "+1h", "-90s". The server's monotonic clock stays as it is.
+// Clock shifts the server's wall clock, in libfaketime's notation: "+1h", "-90s". The
+// monotonic clock is unchanged.
 func Clock(spec string) Option {
 	return func(c *config) { c.clock = spec }
 }
 
-// NodeOption gives options to one of the Nodes of a cluster, or of what sentinels
-// watch, after those for all of them.
+// NodeOption applies options to one of the Nodes, after the options of all nodes.
 func NodeOption(i int, opts ...Option) Option {
 	return func(c *config) {
 		if c.nodes == nil {
@@ -49,7 +48,7 @@ func newConfig(opts []Option) *config {
 	return c
 }
 
-// forNode is what holds for one node, with further arguments before its own.
+// forNode is the configuration of one node; args come before its own arguments.
 func (c *config) forNode(i int, args ...string) *config {
 	n := &config{args: slices.Concat(args, c.args), env: slices.Clone(c.env), clock: c.clock}
 	for _, o := range c.nodes[i] {

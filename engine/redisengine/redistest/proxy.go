@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Proxy passes connections on to a server, and spoils them as it is told.
+// Proxy forwards connections to a server and injects faults.
 type Proxy struct{ *servertest.Proxy }
 
 // StartProxy starts a proxy for the server at a host:port.
@@ -15,5 +15,5 @@ func StartProxy(t testing.TB, to string) *Proxy {
 	return &Proxy{servertest.StartProxy(t, to)}
 }
 
-// URL is the redis:// URL of the server as seen through the proxy.
+// URL is the redis:// URL of the server through the proxy.
 func (p *Proxy) URL() string { return "redis://" + p.Addr() }

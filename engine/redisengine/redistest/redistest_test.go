@@ -109,7 +109,7 @@ func TestPause(t *testing.T) {
 	}
 	s.Resume()
 	is(t, s.Do("GET", "k"), "v")
-	s.Pause() // what stands still can be killed too
+	s.Pause() // a paused server can be killed too
 }
 
 func TestClock(t *testing.T) {

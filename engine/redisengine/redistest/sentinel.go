@@ -10,22 +10,21 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// MasterName is the name by which sentinels know the master.
+// MasterName is the sentinels' name of the master.
 const MasterName = "tarry"
 
 const sentinelCount = 3
 
 // Sentinels are a master with two replicas, and three sentinels that watch them.
 type Sentinels struct {
-	Nodes     []*Server // at first the master, then the replicas
+	Nodes     []*Server // the first master, then the replicas
 	Sentinels []*Server // two of which elect a new master
 
 	t testing.TB
 }
 
-// StartSentinel starts a master, replicas and sentinels, and waits until all have
-// found one another. Options are for the Nodes. The sentinels take a master for
-// dead that has been silent for one second.
+// StartSentinel starts a master, replicas and sentinels, and waits until all have found one
+// another. Options apply to the Nodes. A master counts as dead after one silent second.
 func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 	t.Helper()
 	s := &Sentinels{t: t}
@@ -46,11 +45,10 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 			"sentinel monitor %[1]s 127.0.0.1 %[2]d 2\n"+
 			"sentinel down-after-milliseconds %[1]s 1000\n"+
 			"sentinel failover-timeout %[1]s 5000\n", MasterName, master.Port(0)))
-		// What a sentinel has come to know it pings first after the ping period, of a
-		// second by default: by then that would have been silent for too long. Much
-		// shorter, and a replica may be too long unheard of to become the master: five
-		// periods have to exceed the second after which it is asked again. The other
-		// periods are shortened so that all are found sooner.
+		// A sentinel first pings a new node after the ping period, by default a second: by
+		// then the node would count as silent. A much shorter period stops failovers: a
+		// replica must have answered within five periods, and it is asked only once a
+		// second. The other periods are shortened to speed up discovery.
 		n.Do("SENTINEL", "DEBUG", "PING-PERIOD", "500", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "200")
 		s.Sentinels = append(s.Sentinels, n)
 	}
@@ -58,18 +56,18 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 	return s
 }
 
-// Await waits until the running sentinels know of all, and the running nodes but
-// the master follow it.
+// Await waits until the running sentinels know all nodes, and the running nodes follow the
+// master.
 func (s *Sentinels) Await() {
 	s.t.Helper()
 	servertest.Await(s.t, "sentinels and replicas to be well", s.ill)
 }
 
-// URL names the sentinels, and the master by its name.
+// URL names the sentinels and the master.
 func (s *Sentinels) URL() string { return urlOf("redis+sentinel", "/"+MasterName, s.Sentinels) }
 
-// Master is the node that a sentinel now names as the master; for some seconds
-// after the master's death that is still the dead one.
+// Master returns the node that a sentinel names as the master. For some seconds after the
+// master's death that is still the dead node.
 func (s *Sentinels) Master() *Server {
 	s.t.Helper()
 	for _, n := range s.Sentinels {
@@ -86,8 +84,7 @@ func (s *Sentinels) Master() *Server {
 	return nil
 }
 
-// NewMaster waits until the running sentinels agree on another master than old,
-// which is one.
+// NewMaster waits until the running sentinels agree on a live master other than old.
 func (s *Sentinels) NewMaster(old *Server) *Server {
 	s.t.Helper()
 	var master *Server
@@ -118,7 +115,7 @@ func (s *Sentinels) NewMaster(old *Server) *Server {
 	return master
 }
 
-// named is the master that one sentinel names.
+// named returns the master that one sentinel names.
 func (s *Sentinels) named(sentinel *Server) (*Server, error) {
 	m, err := sentinel.try("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName)
 	if err != nil {
@@ -137,7 +134,7 @@ func (s *Sentinels) named(sentinel *Server) (*Server, error) {
 	return s.Nodes[i], nil
 }
 
-// ill says what is wrong.
+// ill returns what is wrong, or nil.
 func (s *Sentinels) ill() error {
 	for _, n := range s.Sentinels {
 		if !n.Running() {

@@ -20,25 +20,25 @@ type Server struct {
 	t testing.TB
 
 	mu    sync.Mutex
-	admin rueidis.Client // nil until asked for
+	admin rueidis.Client // nil until needed
 }
 
-// Start starts a server that keeps nothing on disk, unless Args say otherwise.
+// Start starts a server that stores nothing on disk, unless Args say otherwise.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	return start(t, newConfig(opts))
 }
 
-// Shared returns the URL of a server for a test that only needs some Redis: the
-// one that the environment variable TARRY_TEST_REDIS_URL names, which may hold
-// anything, or else one started for this test, which takes some 20 ms.
+// Shared returns the URL of a server for a test that needs no control over it. If
+// TARRY_TEST_REDIS_URL is set, that server is used, whatever it holds. Otherwise one is
+// started for this test, in about 20 ms.
 func Shared(t testing.TB) string {
 	t.Helper()
 	return servertest.Shared("TARRY_TEST_REDIS_URL", func() string { return Start(t).URL() })
 }
 
-// confFile is, in its folder, what a server rewrites: after a failover it comes
-// back as what it was last.
+// confFile is the file in its directory that a server rewrites: after a failover it restarts
+// in its last role.
 const confFile = "redis.conf"
 
 func start(t testing.TB, c *config) *Server {
@@ -47,13 +47,13 @@ func start(t testing.TB, c *config) *Server {
 	return run(t, c, "")
 }
 
-// run starts a server with a folder of its own and this configuration.
+// run starts a server with its own directory and this configuration.
 func run(t testing.TB, c *config, conf string) *Server {
 	t.Helper()
 	command := servertest.Command{
 		Program: servertest.Installed(t, "redis-server", "redis-server"),
 		Dir:     t.TempDir(),
-		Ready:   []string{"Ready to accept connections", "Sentinel ID is"}, // with its data loaded, or as a sentinel
+		Ready:   []string{"Ready to accept connections", "Sentinel ID is"}, // data loaded, or a sentinel
 		Env:     c.env,
 		Clock:   c.clock,
 	}
@@ -79,29 +79,28 @@ func run(t testing.TB, c *config, conf string) *Server {
 // URL is the server's redis:// URL.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
-// Kill kills the server, as kill -9 does, and waits until it has ended.
+// Kill kills the server, as kill -9 does, and waits until it has exited.
 func (s *Server) Kill() {
 	s.Server.Kill()
 	s.hangUp()
 }
 
-// Restart starts the server again where it was, killing it first if it runs, and
-// waits until it has loaded its data and answers.
+// Restart kills the server if it runs, starts it again on the same address and data, and
+// waits until it answers.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.hangUp()
 	s.Server.Restart()
 }
 
-// Pause makes the server stand still until Resume: its connections stay open, and
-// nothing is answered.
+// Pause stops the server until Resume: its connections stay open, and nothing is answered.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.hangUp()
 	s.Server.Pause()
 }
 
-// hangUp closes the connection for Do, lest it be found broken or unanswered.
+// hangUp closes the connection of Do, so that the next Do makes a new one.
 func (s *Server) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +110,7 @@ func (s *Server) hangUp() {
 	}
 }
 
-// Client returns a client of this server alone, which the test's end closes.
+// Client returns a client of this server alone, which is closed at the end of the test.
 func (s *Server) Client() rueidis.Client {
 	s.t.Helper()
 	c, err := s.connect(false)
@@ -131,7 +130,7 @@ func (s *Server) connect(resp2 bool) (rueidis.Client, error) {
 	})
 }
 
-// Do sends a command, which must succeed; its answer may be nil.
+// Do sends a command that must succeed. Its answer may be nil.
 func (s *Server) Do(args ...string) rueidis.RedisMessage {
 	s.t.Helper()
 	m, err := s.try(args...)
@@ -141,13 +140,13 @@ func (s *Server) Do(args ...string) rueidis.RedisMessage {
 	return m
 }
 
-// try sends a command, which may fail.
+// try sends a command that may fail.
 func (s *Server) try(args ...string) (rueidis.RedisMessage, error) {
 	c, err := s.adminClient()
 	if err != nil {
 		return rueidis.RedisMessage{}, err
 	}
-	// Not the test's context, which has ended when its cleanups run.
+	// Not the test's context: that has ended when cleanups run.
 	ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
 	defer cancel()
 	m, err := c.Do(ctx, c.B().Arbitrary(args...).Build()).ToMessage()

@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// MoveSlot moves a slot with its keys to another master, as the documentation of
-// CLUSTER SETSLOT prescribes, and waits until all running nodes know.
+// MoveSlot moves a slot and its keys to another master, as documented for CLUSTER SETSLOT,
+// and waits until all running nodes know.
 func (c *Cluster) MoveSlot(slot int, to *Server) {
 	c.t.Helper()
 	from := c.Owner(slot)
@@ -22,7 +22,7 @@ func (c *Cluster) MoveSlot(slot int, to *Server) {
 		if err := c.moveKeys(s, from, to); err != nil {
 			return err
 		}
-		// First the new owner, so that the slot is never without one.
+		// First the new owner, so that the slot always has one.
 		if _, err := to.try("CLUSTER", "SETSLOT", s, "NODE", c.ids[to]); err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (c *Cluster) MoveSlot(slot int, to *Server) {
 	})
 }
 
-// moveKeys moves what keys the slot has until it has none.
+// moveKeys moves the keys of a slot until none is left.
 func (c *Cluster) moveKeys(slot string, from, to *Server) error {
 	c.t.Helper()
 	for {

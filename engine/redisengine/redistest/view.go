@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// view is how one node of a cluster sees all of them, by their ids.
+// view is one node's view of the cluster, by node id.
 type view map[string]member
 
 // member is a node as CLUSTER NODES describes it.
@@ -37,13 +37,13 @@ func viewOf(n *Server) (view, error) {
 		if err != nil {
 			return nil, err
 		}
-		slots, _, _ := strings.Cut(strings.Join(f[8:], " "), "[") // then come those on the move
+		slots, _, _ := strings.Cut(strings.Join(f[8:], " "), "[") // slots in migration follow
 		v[f[0]] = member{flags: f[2], role: f[3], epoch: epoch, slots: strings.TrimSpace(slots)}
 	}
 	return v, nil
 }
 
-// well says whether the node is known and not suspected.
+// well reports whether the node is known and not suspected to have failed.
 func (m member) well() bool {
 	return m.flags != "" && !strings.Contains(m.flags, "fail") && !strings.Contains(m.flags, "handshake")
 }

@@ -25,8 +25,8 @@ func FuzzTold(f *testing.F) {
 		q := e.queue("q")
 		var told []string
 		e.watchers.Watch(func(name string) { told = append(told, name) })
-		e.told(hint)
-		e.told(hint)
+		e.hinted(hint)
+		e.hinted(hint)
 		if len(e.queues) != 1 || len(q.shards) != 2 {
 			t.Fatalf("%q made queues: %v", hint, e.queues)
 		}
@@ -40,7 +40,7 @@ func FuzzTold(f *testing.F) {
 	})
 }
 
-func TestToldWakes(t *testing.T) {
+func TestHintWakes(t *testing.T) {
 	t.Parallel()
 	e := &Engine{prefix: "p", origin: "SELF", shards: 2, queues: make(map[string]*queue), printed: make(map[fingerprint]*queue)}
 	s := e.queue("q").shards[1]
@@ -59,12 +59,12 @@ func TestToldWakes(t *testing.T) {
 		{"ORIGIN 1 other 500", 2, 1000}, // of which there is nothing here yet
 		{"ORIGIN 1 no!name 500", 2, 1000},
 	} {
-		e.told(step.hint)
+		e.hinted(step.hint)
 		if len(told) != step.times || s.known() != step.next {
 			t.Errorf("after %q: told %q, next %d", step.hint, told, s.known())
 		}
 	}
-	if e.told("ORIGIN 0 q 1"); e.queue("q").shards[0].known() > 1 || s.known() != 1000 {
+	if e.hinted("ORIGIN 0 q 1"); e.queue("q").shards[0].known() > 1 || s.known() != 1000 {
 		t.Error("a hint was taken for another shard")
 	}
 	if !slices.Equal(told, []string{"q", "other", "q"}) {

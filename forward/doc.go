@@ -1,20 +1,20 @@
-// Package forward hands due messages on to what the rest of a system listens to: a URL, an
-// exchange, a stream, a topic. tarry holds the delay, with all that it can do to a message
-// meanwhile; the target gets what is due.
+// Package forward sends due messages to other systems: a URL, an exchange, a stream, a
+// topic. tarry holds the delay, during which messages can be canceled and moved; the target
+// receives what is due.
 //
 //	t, err := forward.Open("https://shop.example/paid", nil) // import _ ".../forward/webhook"
 //	defer t.Close()
 //	tarry.Handle(w, tarry.NewTopic[[]byte]("order.paid"), t.Send)
 //
-// A Router does so for many queues, also for those that a pattern fits and that come to be
-// while it runs, and its routes may change meanwhile:
+// A Router does so for many queues. A route may name a pattern, which also covers queues
+// created while the router runs. Routes may change at any time:
 //
 //	r := forward.NewRouter(c, nil)
 //	err := r.Set(forward.Routes{{Queue: "order.*", Target: "https://shop.example/due"}})
 //	err = r.Run(ctx)
 //
-// A message is acked once its target has it, and not before; so it is handed on at least
-// once, and by its Tarry-Id a target can tell a repetition. What a target refuses for good
-// is dead, with the target's words as its last error; all else that goes wrong is retried
-// after the message's backoff.
+// A message is acked only once its target has it. So it is forwarded at least once, and a
+// target can recognize a repetition by the Tarry-Id. A message that the target refuses for
+// good becomes dead, with the target's text as its error. After any other failure it is
+// retried with the message's backoff.
 package forward

@@ -9,41 +9,40 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// finder finds the queues that patterns fit. The engine's hints tell of most as soon as
-// something is pushed; the list of all queues, looked through every few seconds, of those
-// that held something before, and of those whose hints are lost.
+// finder finds the queues that match patterns. The engine's hints report most of them at the
+// next push. A list of all queues, made every few seconds, finds those that held messages
+// before and those whose hints were lost.
 //
-// A queue that holds nothing to hand on for idleAfter is let go of, in two steps, so that no
-// push falls between: first hints of it are heeded again, and when the list after that
-// shows nothing either, it goes.
+// A queue that has nothing to forward for idleAfter is released in two steps, so that no
+// push is missed: first its hints count again, and if the next list is empty too, it is
+// released.
 type finder struct {
-	routes atomic.Pointer[Routes] // those that count
-	known  sync.Map               // queues whose hints say nothing new
-	kick   chan struct{}          // holds one token: something was found
+	routes atomic.Pointer[Routes] // the current routes
+	known  sync.Map               // queues whose hints are ignored
+	kick   chan struct{}          // one token: something was found
 
 	mu    sync.Mutex
 	fresh map[string]struct{}
 
-	// Of the router's goroutine alone.
-	named  []string // by routes, and known
+	// Used only by the router's goroutine.
+	named  []string // named by routes, and in known
 	queues map[string]*stay
 }
 
 // stay is what is known of a queue that has a worker.
 type stay struct {
-	empty   time.Time // since when nothing was found in it; zero: something is
-	leaving bool      // hints of it are heeded, and it goes if it stays empty
+	empty   time.Time // since when the queue is empty; zero: it is not
+	leaving bool      // its hints count again; released if it stays empty
 }
 
-// idleAfter is for how long a queue of a pattern keeps its worker that has nothing to
-// hand on.
+// idleAfter is how long a pattern's queue keeps its worker without messages.
 const idleAfter = time.Minute
 
 func newFinder() *finder {
 	return &finder{kick: make(chan struct{}, 1), fresh: make(map[string]struct{}), queues: make(map[string]*stay)}
 }
 
-// heed goes on with other routes.
+// heed switches to new routes.
 func (f *finder) heed(rs Routes) {
 	f.routes.Store(&rs)
 	for _, q := range f.named {
@@ -63,13 +62,13 @@ func (f *finder) heed(rs Routes) {
 	}
 }
 
-// drop lets go of a queue; hints of it are heeded.
+// drop releases a queue; its hints count again.
 func (f *finder) drop(queue string) {
 	delete(f.queues, queue)
 	f.known.Delete(queue)
 }
 
-// patterned returns the number of the route whose pattern takes a queue; -1: there is none.
+// patterned returns the index of the route whose pattern matches a queue, or -1.
 func (f *finder) patterned(queue string) int {
 	rs := *f.routes.Load()
 	i := rs.Index(queue)
@@ -79,7 +78,7 @@ func (f *finder) patterned(queue string) int {
 	return i
 }
 
-// hint is called by the engine whenever something may be leased from a queue.
+// hint is called by the engine when a queue may have something to lease.
 func (f *finder) hint(queue string) {
 	if _, known := f.known.Load(queue); known || f.patterned(queue) < 0 {
 		return
@@ -93,7 +92,7 @@ func (f *finder) hint(queue string) {
 	f.nudge()
 }
 
-// nudge has the router see to what is found.
+// nudge wakes the router to handle what was found.
 func (f *finder) nudge() {
 	select {
 	case f.kick <- struct{}{}:
@@ -101,7 +100,7 @@ func (f *finder) nudge() {
 	}
 }
 
-// gather takes in what hints have told of.
+// gather collects the queues that hints reported.
 func (f *finder) gather() {
 	f.mu.Lock()
 	fresh := f.fresh
@@ -112,9 +111,9 @@ func (f *finder) gather() {
 	}
 }
 
-// keep has a queue of a pattern stay.
+// keep adds a queue that matches a pattern.
 func (f *finder) keep(queue string) {
-	if f.patterned(queue) < 0 { // other routes count by now
+	if f.patterned(queue) < 0 { // the routes have changed
 		f.drop(queue)
 		return
 	}
@@ -127,14 +126,14 @@ func (f *finder) keep(queue string) {
 	f.known.Store(queue, nil)
 }
 
-// list is the queues that the engine listed, and had something to hand on.
+// list is the queues that have something to forward, as the engine listed them.
 type list struct {
 	began  time.Time
 	queues []string
 	err    error
 }
 
-// look lists the queues that patterns fit.
+// look lists the queues that match patterns.
 func (f *finder) look(ctx context.Context, c *tarry.Client) (l list) {
 	l.began = time.Now()
 	for q, err := range c.AllQueues(ctx) {
@@ -149,7 +148,7 @@ func (f *finder) look(ctx context.Context, c *tarry.Client) (l list) {
 	return l
 }
 
-// take takes in a list.
+// take applies a list.
 func (f *finder) take(l list) {
 	full := make(map[string]struct{}, len(l.queues))
 	for _, q := range l.queues {

@@ -17,9 +17,9 @@ import (
 	"github.com/tarryhq/tarry/internal/trouble"
 )
 
-// lane is a route that runs: one target, and a worker on the queues that are the route's.
-// A worker's queues are fixed, so when they change a new worker begins and the one before
-// it drains; what both may do at a time together is the route's.
+// lane is a running route: one target, and a worker for the route's queues. A worker's
+// queues are fixed, so when they change a new worker starts and the old one drains. The
+// limits of the route apply to both together.
 type lane struct {
 	c       *tarry.Client
 	route   Route
@@ -27,29 +27,29 @@ type lane struct {
 	send    tarry.HandlerFunc // target.Send inside the router's middleware
 	drain   time.Duration     // negative: none
 	log     *slog.Logger
-	slots   chan struct{} // holds a token for each message that is being handed on
-	waiting atomic.Int64  // messages that are leased and have no slot
+	slots   chan struct{} // a token for each message being sent
+	waiting atomic.Int64  // leased messages without a slot
 	limit   *rate.Limiter // nil: none
 	trouble *trouble.Log
 
-	end   chan struct{}   // closed when it drains for good
-	life  context.Context // ends when it has drained for too long
+	end   chan struct{}   // closed when the final drain begins
+	life  context.Context // canceled when the drain takes too long
 	cut   context.CancelFunc
-	cuts  atomic.Int64   // messages that were given back then
+	cuts  atomic.Int64   // messages released then
 	crews sync.WaitGroup // the workers
 
 	queues map[string]struct{} // guarded by Router.mu
 
 	mu    sync.Mutex
-	leave context.CancelFunc // ends the latest worker; nil: there is none
+	leave context.CancelFunc // ends the latest worker; nil: none
 	ended bool
 	errs  []error
 }
 
-var unforwarded = trouble.Kind{Text: "messages could not be handed on", Level: slog.LevelWarn}
+var unforwarded = trouble.Kind{Text: "messages could not be forwarded", Level: slog.LevelWarn}
 
-// overlap is how long a worker goes on when another takes its place: what is known of
-// its queues is then known to that.
+// overlap is how long the old worker continues, so that the new one knows what is due in its
+// queues.
 const overlap = 50 * time.Millisecond
 
 func newLane(c *tarry.Client, r Route, cfg *RouterConfig) (*lane, error) {
@@ -79,8 +79,8 @@ func newLane(c *tarry.Client, r Route, cfg *RouterConfig) (*lane, error) {
 	return l, nil
 }
 
-// work has a worker take these queues, in place of the one there is. broken is told when
-// it cannot go on.
+// work starts a worker on these queues, in place of the current one. broken is called if it
+// cannot continue.
 func (l *lane) work(queues map[string]struct{}, broken func(error)) {
 	l.queues = queues
 	l.mu.Lock()
@@ -92,7 +92,7 @@ func (l *lane) work(queues map[string]struct{}, broken func(error)) {
 	l.leave = nil
 	if len(queues) > 0 {
 		w := tarry.NewWorker(l.c, &tarry.WorkerConfig{Concurrency: cap(l.slots), DrainTimeout: l.route.longest(), Logger: l.log,
-			OnError: func(tarry.Info, error) {}, // hand tells the log
+			OnError: func(tarry.Info, error) {}, // hand logs errors
 		})
 		for q := range queues {
 			tarry.Handle(w, tarry.NewTopic[[]byte](q), l.hand)
@@ -107,7 +107,7 @@ func (l *lane) work(queues map[string]struct{}, broken func(error)) {
 			case errors.Is(err, tarry.ErrClosed):
 				broken(err)
 			case l.lasts():
-				// Another has its place: this is of no meaning for the end.
+				// It was replaced: its error does not affect the end.
 				l.trouble.Note(unforwarded, "", "error", err)
 			default:
 				l.fail(err)
@@ -126,7 +126,7 @@ func (l *lane) work(queues map[string]struct{}, broken func(error)) {
 	})
 }
 
-// lasts reports whether the lane goes on.
+// lasts reports whether the lane continues.
 func (l *lane) lasts() bool {
 	select {
 	case <-l.end:
@@ -136,11 +136,11 @@ func (l *lane) lasts() bool {
 	}
 }
 
-// full reports whether as many messages wait for slots as there are. A further worker would
-// lease more, which could only wait behind them.
+// full reports whether as many messages wait as there are slots. Another worker would only
+// lease more that wait.
 func (l *lane) full() bool { return l.waiting.Load() >= int64(cap(l.slots)) }
 
-// close drains the lane, closes its target and says what went wrong.
+// close drains the lane, closes its target and returns what went wrong.
 func (l *lane) close() error {
 	l.mu.Lock()
 	l.ended = true
@@ -153,14 +153,14 @@ func (l *lane) close() error {
 	if !within(l.drain, l.crews.Wait) {
 		l.cut()
 		if !within(late, l.crews.Wait) {
-			l.fail(fmt.Errorf("the target has not returned from Send %s after the end of its context", late))
+			l.fail(fmt.Errorf("Send has not returned %s after the end of its context", late))
 		}
 		if n := l.cuts.Load(); n > 0 {
-			l.fail(fmt.Errorf("%d messages were given back that were not handed on within the drain timeout of %s", n, max(l.drain, 0)))
+			l.fail(fmt.Errorf("%d messages were released because they could not be forwarded within the drain timeout of %s", n, max(l.drain, 0)))
 		}
 	}
 	if !within(late, func() { l.fail(l.target.Close()) }) {
-		l.log.Warn("the target does not close; it is left behind", "after", late)
+		l.log.Warn("abandoned a target that does not close", "after", late)
 	}
 	l.trouble.Flush()
 	l.mu.Lock()
@@ -171,7 +171,7 @@ func (l *lane) close() error {
 	return nil
 }
 
-// fail notes an error, if it is one.
+// fail records an error unless it is nil.
 func (l *lane) fail(err error) {
 	if err != nil {
 		l.mu.Lock()
@@ -180,10 +180,10 @@ func (l *lane) fail(err error) {
 	}
 }
 
-// late is how long what does not honour its context is waited for.
+// late is how long to wait for code that ignores its context.
 const late = 5 * time.Second
 
-// within waits for f to return, and reports whether it has before d was over.
+// within runs f and reports whether it returned within d.
 func within(d time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -200,7 +200,7 @@ func within(d time.Duration, f func()) bool {
 	}
 }
 
-// hand hands a message on. What is cut off by the end of the drain goes back as it came.
+// hand forwards a message. If the end of the drain interrupts it, it is released.
 func (l *lane) hand(ctx context.Context, m *tarry.Message[[]byte]) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -234,9 +234,9 @@ func (l *lane) hand(ctx context.Context, m *tarry.Message[[]byte]) (err error) {
 	return err
 }
 
-var errDrained = errors.New("the route has ended and its drain timeout is over")
+var errDrained = errors.New("the route has ended, and its drain timeout has passed")
 
-// enter waits for a slot, which the worker before this one may have.
+// enter waits for a slot; the previous worker may hold some.
 func (l *lane) enter(ctx context.Context) error {
 	select {
 	case l.slots <- struct{}{}:
@@ -255,7 +255,7 @@ func (l *lane) enter(ctx context.Context) error {
 	}
 }
 
-// await waits until the rate lets a message go. Its lease is renewed meanwhile.
+// await waits until the rate allows a message. Its lease is renewed meanwhile.
 func (l *lane) await(ctx context.Context) error {
 	r := l.limit.Reserve()
 	d := r.Delay()

@@ -9,26 +9,26 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Header is one name and value that travels with a message.
+// Header is a name and a value that are sent with a message.
 type Header = engine.Header
 
-// The headers by which a target learns of a message.
+// Headers that describe a message to its target.
 const (
 	HeaderID      = "Tarry-Id"      // decimal; the same in each attempt
 	HeaderQueue   = "Tarry-Queue"   //
-	HeaderKey     = "Tarry-Key"     // left out when the message has none
+	HeaderKey     = "Tarry-Key"     // omitted if the message has none
 	HeaderDue     = "Tarry-Due"     // RFC 3339 in UTC with three decimals
-	HeaderAttempt = "Tarry-Attempt" // 1 in the first
+	HeaderAttempt = "Tarry-Attempt" // the first is 1
 )
 
 var ours = [...]string{HeaderID, HeaderQueue, HeaderKey, HeaderDue, HeaderAttempt}
 
 const dueLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// Metadata are the headers that go with a message: tarry's own, then the message's, then
-// Options.Headers. Of the message's those are left out that have a name of tarry's or of
-// Options.Headers. The content type is not among them: each target has its own place for
-// it. o may be nil.
+// Metadata are the headers sent with a message: tarry's own, then the message's, then
+// Options.Headers. A message's header is left out if tarry or Options.Headers has the same
+// name. The content type is not included: each target has its own place for it. o may be
+// nil.
 func Metadata(m *tarry.Message[[]byte], o *Options) []Header {
 	var added []Header
 	if o != nil {

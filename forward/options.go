@@ -11,41 +11,40 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// DefaultTimeout bounds one Send unless Options.Timeout says otherwise.
+// DefaultTimeout bounds a Send unless Options.Timeout is set.
 const DefaultTimeout = 10 * time.Second
 
-// Options are what all targets have in common, and what must not stand in a URL. The zero
-// value, and nil Options, work.
+// Options are what all targets share and what does not belong into a URL. The zero value and
+// nil are valid.
 type Options struct {
-	// Headers are added to each message. They replace the message's own of the same name;
-	// names are compared without regard to case. The names of Metadata are tarry's.
+	// Headers are added to each message. They replace the message's headers of the same
+	// name, regardless of case. The names of Metadata are reserved.
 	Headers []Header
 
-	// Secrets sign what a webhook sends: each "whsec_" and 24 to 64 bytes in base64. While
-	// secrets are rotated there are several, and each signs. Default: nothing is signed.
-	// Other targets refuse them.
+	// Secrets sign the requests of a webhook: each is "whsec_" and 24 to 64 bytes in base64.
+	// During a rotation there are several, and each signs. Default: no signature. Other
+	// targets refuse them.
 	Secrets []string
 
-	// AllowPrivate lets a webhook call private, loopback, link-local and other addresses that
-	// are not public. Default: only public ones. Other targets take no notice: their
-	// addresses come from whoever runs the program.
+	// AllowPrivate lets a webhook call private, loopback, link-local and other non-public
+	// addresses. Default: only public ones. It does not affect other targets, whose
+	// addresses are chosen by the operator.
 	AllowPrivate bool
 
-	// TLS is used for connections over TLS: authorities to trust, a certificate to show.
+	// TLS configures TLS connections: authorities to trust, a certificate to present.
 	// Default: the system's authorities.
 	TLS *tls.Config
 
-	// Timeout bounds one Send. Default DefaultTimeout.
+	// Timeout bounds a Send. Default DefaultTimeout.
 	Timeout time.Duration
 
-	// Logger is told what no Send can return, such as a connection that is lost while
-	// nothing is sent. Default: slog.Default().
+	// Logger receives what no Send can return, such as a connection lost while idle.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// Complete returns a copy of o, which may be nil, that shares nothing with it: its defaults
-// filled in and checked. Open has done it; the packages of targets do it for those who
-// call their New.
+// Complete returns a checked copy of o with its defaults filled in. o may be nil; the copy
+// shares nothing with it. Open calls it, and so does the New of each target.
 func (o *Options) Complete() (*Options, error) {
 	var full Options
 	if o != nil {

@@ -7,26 +7,26 @@ import (
 	"github.com/tarryhq/tarry/internal/schemes"
 )
 
-// Opener makes the target that u names. It does not connect. Options are complete and
-// checked, and the opener's to keep.
+// Opener makes the target of a URL without connecting. The options are complete and checked,
+// and the opener may keep them.
 type Opener func(u *url.URL, o *Options) (Target, error)
 
 var openers schemes.Openers[Opener]
 
-// Register makes a kind of target available to Open under a URL scheme. Its package calls
-// it from init; a scheme registered twice panics.
+// Register makes a kind of target available to Open under a URL scheme. Packages of targets
+// call it from init. It panics if the scheme is registered already.
 func Register(scheme string, open Opener) { openers.Register("target", scheme, open) }
 
 // Schemes returns the registered URL schemes, sorted.
 func Schemes() []string { return openers.Names() }
 
-// Open returns the target that a URL names, such as "https://shop.example/paid". Its
-// package must be imported. Open does not connect. Errors are a *tarry.Error that wraps
-// tarry.ErrInvalid and says what to do, with no password in it.
+// Open returns the target of a URL, such as "https://shop.example/paid", without connecting.
+// The package of the target must be imported. Errors are a *tarry.Error that wraps
+// tarry.ErrInvalid, says what to do, and contains no password.
 func Open(rawURL string, o *Options) (Target, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		// The parse error repeats the URL, which may hold a password.
+		// The parse error repeats the URL, which may contain a password.
 		return nil, invalid("the target is not a URL; an example is https://shop.example/paid; percent-encode what is neither a letter nor a digit in a password")
 	}
 	full, err := o.Complete()

@@ -22,46 +22,45 @@ const (
 	MaxBurst           = 1_000_000
 )
 
-// Route says where the messages of a queue go, or of all queues whose names fit a pattern.
+// Route sends the messages of a queue, or of all queues that match a pattern, to a target.
 type Route struct {
-	// Name is what logs and tools call the route. Default: Queue.
+	// Name is the route's name in logs and tools. Default: Queue.
 	Name string
 
-	// Queue is the name of a queue, or a pattern: each * in it stands for any characters,
-	// also for none, for dots and slashes. No pattern takes queues whose names begin with
-	// "tarry.", which are tarry's own, unless it begins so itself.
+	// Queue is the name of a queue or a pattern. Each * matches any characters, including
+	// none, dots and slashes. Queues whose names begin with "tarry." are reserved: only a
+	// pattern that begins so matches them.
 	Queue string
 
 	// Target is the URL of the target, as Open takes it.
 	Target string
 
-	// Concurrency is how many messages of all the route's queues are handed on at a time.
+	// Concurrency is how many messages of all the route's queues are forwarded at a time.
 	// Default 16, at most 1000.
 	Concurrency int
 
-	// Rate bounds how many messages of all the route's queues are handed on a second:
+	// Rate bounds how many messages of all the route's queues are forwarded per second:
 	// 0.001 to 1,000,000. Default: no bound.
 	Rate float64
 
-	// Burst is how many may go at once when Rate was not used up before, at most
-	// 1,000,000. Default: what Rate gives in 0.1 s, at least 1.
+	// Burst is how many messages may be sent at once after a pause, at most 1,000,000.
+	// Default: what Rate gives in 0.1 s, at least 1.
 	Burst int
 
-	// Options are the target's. Their Logger is the router's.
+	// Options are the target's. Their Logger is replaced by the router's.
 	Options Options
 }
 
 func (r *Route) pattern() bool { return pattern.Is(r.Queue) }
 
-// takes reports whether the queue is the route's, or fits its pattern.
+// takes reports whether the queue is the route's, or matches its pattern.
 func (r *Route) takes(queue string) bool {
 	return pattern.Takes(r.Queue, queue)
 }
 
-// width is how many messages are leased at a time. A rate needs no more than it lets go
-// while one Send may last, and what is beyond would only be kept waiting, and from other
-// processes. So no message waits for its turn longer than the rate takes for a burst, and
-// one timeout.
+// width is how many messages are leased at a time. With a rate, it is what the rate allows
+// during one Send: more would only wait, out of reach of other processes. So no message
+// waits longer than the rate takes for a burst, plus one timeout.
 func (r *Route) width() int {
 	if r.Rate == 0 {
 		return r.Concurrency
@@ -70,8 +69,8 @@ func (r *Route) width() int {
 	return int(min(float64(r.Concurrency), float64(r.Burst)+needed))
 }
 
-// Complete returns a copy that shares nothing with r but its TLS, its defaults filled in
-// and checked. Its target is not.
+// Complete returns a checked copy with defaults filled in, which shares only the TLS with r.
+// It does not check the target.
 func (r Route) Complete() (Route, error) {
 	if err := r.check(); err != nil {
 		return r, err
@@ -94,8 +93,7 @@ func (r Route) Complete() (Route, error) {
 	return r, nil
 }
 
-// same reports whether two complete routes do the same. What TLS is to be is one thing as
-// long as its pointer is.
+// same reports whether two complete routes are equal. Their TLS is compared by pointer.
 func (r Route) same(o Route) bool {
 	if r.Options.TLS != o.Options.TLS {
 		return false
@@ -105,8 +103,8 @@ func (r Route) same(o Route) bool {
 	return reflect.DeepEqual(r, o)
 }
 
-// longest is how long a message may be in hand: two turns of the rate, as there may be two
-// workers, and the Send of the message before it in its slot, and its own.
+// longest bounds how long a message may be held: two turns of the rate, as there may be two
+// workers, the Send of the previous message in its slot, and its own.
 func (r *Route) longest() time.Duration {
 	turn := 0.0
 	if r.Rate > 0 {
@@ -136,11 +134,11 @@ func (r *Route) check() error {
 	return nil
 }
 
-// Routes are the routes of one Router. Of those that take a queue the one counts that
-// names it, else the first whose pattern fits.
+// Routes are the routes of one Router. For a queue, the route that names it wins, else the
+// first whose pattern matches.
 type Routes []Route
 
-// Index returns the number of the route that takes a queue, from 0; -1: there is none.
+// Index returns the index of the route that takes a queue, or -1.
 func (rs Routes) Index(queue string) int {
 	found := -1
 	for i := range rs {
@@ -154,8 +152,8 @@ func (rs Routes) Index(queue string) int {
 	return found
 }
 
-// Check returns what is wrong with routes: what Complete finds, and what their
-// targets say, to which it does not connect.
+// Check returns the first error of the routes: that of Complete, or of their targets, to
+// which it does not connect.
 func (rs Routes) Check() error {
 	if _, err := rs.Complete(); err != nil {
 		return err
@@ -172,8 +170,8 @@ func (rs Routes) Check() error {
 	return nil
 }
 
-// Complete returns routes with their defaults filled in. Errors wrap tarry.ErrInvalid and
-// tell which route is wrong.
+// Complete returns the routes with their defaults filled in. Errors wrap tarry.ErrInvalid
+// and name the route.
 func (rs Routes) Complete() (Routes, error) {
 	queues, names := make(map[string]int), make(map[string]int)
 	full := make(Routes, len(rs))
@@ -193,7 +191,7 @@ func (rs Routes) Complete() (Routes, error) {
 	return full, nil
 }
 
-// wrong says of which route an error tells.
+// wrong adds the route to an error.
 func (rs Routes) wrong(i int, err error) error {
 	name := rs[i].Name
 	if name == "" {

@@ -20,38 +20,37 @@ const (
 	DefaultMaxQueues = 100_000
 )
 
-// RouterConfig sets up a Router. The zero value, and a nil RouterConfig, work.
+// RouterConfig configures a Router. The zero value and nil are valid.
 type RouterConfig struct {
-	// DrainTimeout is how long a route that ends lets what is being handed on finish; then
-	// it is cut off, and given back without an attempt counted. Default 30 s; negative: at
-	// once.
+	// DrainTimeout is how long the Sends of an ending route may take. After that they are
+	// canceled, and their messages are released without counting an attempt. Default 30 s;
+	// negative: at once.
 	DrainTimeout time.Duration
 
-	// ListEvery is how often the engine's queues are listed to find those that patterns
-	// fit, and that no hint told of. Where listing takes long it is done more rarely, for
-	// a fiftieth of the time at most. Default 5 s.
+	// ListEvery is how often the engine's queues are listed to find those that match
+	// patterns and that no hint reported. If listing is slow it is done less often, so that
+	// it takes at most a fiftieth of the time. Default 5 s.
 	ListEvery time.Duration
 
-	// MaxQueues bounds how many queues patterns take at a time, of each route. More wait
-	// until others have been empty for a minute, and the log is told. Default 100,000;
-	// over HTTP 10,000 in any case.
+	// MaxQueues bounds how many queues the patterns of a route take at a time. More wait
+	// until others have been empty for a minute, and the log says so. Default 100,000; over
+	// HTTP at most 10,000.
 	MaxQueues int
 
-	// Middleware wraps the handing on of each message, the first outermost. It is within
-	// the message's slot. Default: none.
+	// Middleware wraps the Send of each message, the first outermost, within the message's
+	// slot. Default: none.
 	Middleware []tarry.Middleware
 
-	// Logger is told of messages that could not be handed on, of each route the first at
-	// once and then one line a minute, which says how many there were. Default:
-	// slog.Default().
+	// Logger receives failures to forward: for each route the first at once, then one line a
+	// minute with their number. Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// Router hands the due messages of queues on to the targets of its routes. Each route has
-// a worker, slots and a target of its own, so that none is delayed by the target of
-// another. Make one with NewRouter, give it routes with Set, and call Run.
+// Router sends due messages to the targets of its routes. Each route has its own worker,
+// slots and target, so a slow target delays no other route. Make a Router with NewRouter,
+// give it routes with Set, and call Run.
 //
-// Its methods may be called from many goroutines.
+// It is safe for concurrent use.
 type Router struct {
 	c   *tarry.Client
 	cfg RouterConfig
@@ -61,22 +60,22 @@ type Router struct {
 	ended  bool
 	routes Routes           // as set, with their defaults filled in
 	lanes  map[string]*lane // by Route.Queue
-	told   chan struct{}    // holds one token: they were set
+	told   chan struct{}    // one token: the routes were set
 
-	// Of Run's goroutine.
+	// Used only by Run's goroutine.
 	find    *finder
-	after   time.Time // when workers may change again because queues were found
+	after   time.Time // earliest next change of workers for found queues
 	broken  chan error
 	trouble *trouble.Log
 	gone    sync.WaitGroup
 }
 
 var (
-	crowded = trouble.Kind{Text: "patterns fit more queues than may be taken at a time", Level: slog.LevelWarn}
+	crowded = trouble.Kind{Text: "patterns match more queues than may be taken at a time", Level: slog.LevelWarn}
 	blind   = trouble.Kind{Text: "queues cannot be listed; new ones may be found late", Level: slog.LevelWarn}
 )
 
-// NewRouter returns a Router on the messages of a client.
+// NewRouter returns a Router for the messages of a client.
 func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
 	r := &Router{c: c, lanes: make(map[string]*lane), told: make(chan struct{}, 1), find: newFinder(), broken: make(chan error, 1)}
 	if cfg != nil {
@@ -98,14 +97,13 @@ func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
 	return r
 }
 
-// Set gives the router its routes, all of them, and takes the place of those it had. It
-// opens targets and does not connect. With an error, which says of which route it tells,
-// nothing has changed.
+// Set replaces all routes. It opens targets without connecting. After an error, which names
+// the route, nothing has changed.
 //
-// Set may be called while Run runs: routes that are as they were go on untouched; those
-// that have changed begin anew at once, and what the old ones were handing on is finished
-// beside them; those that are gone drain. ErrUnsupported of a pattern where the engine
-// cannot list its queues; ErrClosed when Run has ended.
+// Set may be called during Run. Unchanged routes continue undisturbed. Changed ones start
+// anew at once, while the Sends of the old ones finish. Removed ones drain. Set fails with
+// ErrUnsupported for a pattern if the engine cannot list its queues, and with ErrClosed
+// after Run has ended.
 func (r *Router) Set(routes Routes) error {
 	full, err := routes.Complete()
 	if err != nil {
@@ -153,19 +151,18 @@ func (r *Router) Set(routes Routes) error {
 	return nil
 }
 
-// drop ends a lane that is not a route any more.
+// drop ends a lane whose route was removed.
 func (r *Router) drop(l *lane) {
 	if err := l.close(); err != nil {
-		r.cfg.Logger.Warn("a route has ended, but not in good order", "error", err)
+		r.cfg.Logger.Warn("a route ended with an error", "error", err)
 	}
 }
 
-// Run hands messages on until ctx ends, and then drains: nothing more is leased, what is
-// being handed on may finish within DrainTimeout, what waits for its rate goes back, and
-// the targets are closed. It returns nil after an end in good order, and tarry.ErrClosed
-// when the client was closed, before which Run is better ended: the client knows nothing of
-// DrainTimeout. A target that heeds neither context nor timeout is left behind 5 s after
-// that, and likewise one that does not close. A router runs once.
+// Run forwards messages until ctx ends, then drains: it leases no more, lets Sends finish
+// within DrainTimeout, releases messages that wait for their rate, and closes the targets.
+// It returns nil after a clean end, and tarry.ErrClosed if the client was closed. Better end
+// Run before the client, which does not know DrainTimeout. A target that ignores context and
+// timeout, or does not close, is abandoned 5 s later. A router runs once.
 func (r *Router) Run(ctx context.Context) error {
 	r.mu.Lock()
 	ran := r.ran
@@ -193,14 +190,14 @@ func (r *Router) Run(ctx context.Context) error {
 	return err
 }
 
-// direct has each lane work on its queues until ctx ends, or the client is closed.
+// direct makes each lane work on its queues until ctx ends or the client is closed.
 func (r *Router) direct(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
 		looking sync.WaitGroup
-		lists   chan list // nil: none is being made
-		due     bool      // the next is to be made
-		again   time.Time // not before this
+		lists   chan list // nil: no list in progress
+		due     bool      // a list is due
+		again   time.Time // but not before this
 		change  <-chan time.Time
 		unwatch func()
 		tick    = time.NewTicker(r.cfg.ListEvery)
@@ -262,10 +259,10 @@ func (r *Router) direct(ctx context.Context) error {
 	}
 }
 
-// listShare is how many times as long as listing takes it then is not done.
+// listShare: after a list, the next waits at least this many times as long as the list took.
 const listShare = 50
 
-// heed has the finder find queues for the routes, and reports whether there are patterns.
+// heed passes the routes to the finder, and reports whether there are patterns.
 func (r *Router) heed() (patterns bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,14 +270,14 @@ func (r *Router) heed() (patterns bool) {
 	return slices.ContainsFunc(r.routes, func(r Route) bool { return r.pattern() })
 }
 
-// Between two changes of the queues that workers have is a rest, the longer the more
-// there are: each begins anew with all of them.
+// The pause between two changes of workers' queues grows with their number, since each new
+// worker starts with all of them.
 const (
 	changeRest  = 20 * time.Millisecond
-	changeShare = 20 * time.Microsecond // for each queue
+	changeShare = 20 * time.Microsecond // per queue
 )
 
-// assign gives each lane whose queues have changed a worker on those it has.
+// assign starts a new worker for each lane whose queues have changed.
 func (r *Router) assign() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -292,11 +289,11 @@ func (r *Router) assign() {
 		}
 	}
 	more := 0
-	for _, stays := range []bool{true, false} { // those that have a worker come first
+	for _, stays := range []bool{true, false} { // queues with a worker come first
 		for q := range r.find.queues {
 			i := r.routes.Index(q)
 			if i < 0 {
-				continue // other routes were set, which are heeded next
+				continue // the routes have changed again
 			}
 			l := r.lanes[r.routes[i].Queue]
 			if _, is := l.queues[q]; is != stays {
@@ -316,7 +313,7 @@ func (r *Router) assign() {
 		switch {
 		case maps.Equal(queues, l.queues):
 		case l.full() && holds(queues, l.queues):
-			r.find.nudge() // again after the rest
+			r.find.nudge() // again after the pause
 		default:
 			l.work(queues, r.breaks)
 		}
@@ -324,7 +321,7 @@ func (r *Router) assign() {
 	r.after = time.Now().Add(changeRest + time.Duration(len(r.find.queues))*changeShare)
 }
 
-// holds reports whether all that is in some is in all.
+// holds reports whether all contains some.
 func holds(all, some map[string]struct{}) bool {
 	for q := range some {
 		if _, is := all[q]; !is {
@@ -334,7 +331,7 @@ func holds(all, some map[string]struct{}) bool {
 	return true
 }
 
-// breaks ends the router because no worker can go on.
+// breaks ends the router because no worker can continue.
 func (r *Router) breaks(err error) {
 	select {
 	case r.broken <- err:

@@ -352,7 +352,7 @@ func TestEndWithTargetsThatHang(t *testing.T) {
 		if took := time.Since(began); took > late {
 			t.Errorf("the end took %s", took)
 		}
-		if err == nil || !strings.Contains(err.Error(), "route hang: 16 messages were given back") {
+		if err == nil || !strings.Contains(err.Error(), "route hang: 16 messages were released") {
 			t.Errorf("Run: %v", err)
 		}
 		if q := s.holds("hang"); q.Ready != 20 {
@@ -389,7 +389,7 @@ func TestEndWithATargetThatHeedsNothing(t *testing.T) {
 		if took := time.Since(began); took != time.Second+late {
 			t.Errorf("the end took %s", took)
 		}
-		if err == nil || !strings.Contains(err.Error(), "route q: the target has not returned from Send") {
+		if err == nil || !strings.Contains(err.Error(), "route q: Send has not returned") {
 			t.Errorf("Run: %v", err)
 		}
 		close(let)

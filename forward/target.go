@@ -6,18 +6,17 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Target is where messages are handed on to. Send fits tarry.Handle as a handler.
+// Target is a destination of messages. Send fits tarry.Handle as a handler.
 type Target interface {
-	// Send hands a message on and returns nil once the target has it. Otherwise it returns
-	// what a handler would: tarry.Bury of what the target refuses for good, with the
-	// target's words; tarry.RetryIn where the target has said when to come again; any other
-	// error is retried after the message's backoff. It connects when it must, so that a
-	// target that is down at the start harms nobody. It ends with ctx, and after
-	// Options.Timeout at the latest. It may still read the body for a moment afterwards,
-	// and never changes it. It may be called from many goroutines.
+	// Send sends a message and returns nil once the target has it. Otherwise it returns an
+	// error as a handler would: tarry.Bury if the target refuses it for good, with the
+	// target's text; tarry.RetryIn if the target names a time; after any other error the
+	// message is retried with its backoff. It connects when needed, so a target may be down
+	// at the start. It ends with ctx, and after Options.Timeout at the latest. It may read
+	// the body a moment longer, and never changes it. It is safe for concurrent use.
 	Send(ctx context.Context, m *tarry.Message[[]byte]) error
 
-	// Close ends the connections, and waits for the Sends under way; Send fails with
-	// tarry.ErrClosed from then on. Idempotent.
+	// Close waits for Sends in progress and closes the connections. Later Sends fail with
+	// tarry.ErrClosed. Idempotent.
 	Close() error
 }

@@ -8,35 +8,35 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// channel is a channel in confirm mode. Its goroutine gets returns and confirms in the
-// order in which the broker sent them, as both pass without a buffer: a message that was
-// returned is known to be when its confirm comes.
+// channel is a channel in confirm mode. Its goroutine receives returns and confirms in the
+// broker's order, as both are unbuffered: the return of a message is known before its
+// confirm.
 type channel struct {
 	ch   *amqp.Channel
 	turn chan struct{} // held to publish
 	done chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
-	closed  error               // why nothing more is published; nil: it is open
+	closed  error               // why the channel is closed; nil: open
 	pending map[uint64]*publish // by delivery tag
 }
 
-// publish is a message under way.
+// publish is a message in flight.
 type publish struct {
 	msg      *amqp.Publishing
 	returned *amqp.Return
-	fate     chan error // gets one
+	fate     chan error // receives one error
 }
 
-// Why the broker has a message not, although the channel is well.
+// Reasons why the broker does not have a message although the channel is open.
 var errNacked = errors.New("the broker refused it (nack)")
 
-// errUnroutable is what the broker says of a message that it returned.
+// errUnroutable is the broker's reason for returning a message.
 type errUnroutable struct{ amqp.Return }
 
 func (e *errUnroutable) Error() string { return e.ReplyText }
 
-// errClosed is that the channel, or the connection, was closed.
+// errClosed says that the channel or the connection was closed.
 type errClosed struct{ error }
 
 func (e *errClosed) Unwrap() error { return e.error }
@@ -52,7 +52,7 @@ func open(conn *amqp.Connection) (*channel, error) {
 	returns := ch.NotifyReturn(make(chan amqp.Return))
 	confirms := ch.NotifyPublish(make(chan amqp.Confirmation))
 	if err := ch.Confirm(false); err != nil {
-		_ = ch.Close() // or it is closed
+		_ = ch.Close() // it may be closed already
 		return nil, &errClosed{err}
 	}
 	go c.listen(closes, returns, confirms)
@@ -90,8 +90,8 @@ func (c *channel) listen(closes chan *amqp.Error, returns chan amqp.Return, conf
 	c.pending = nil
 }
 
-// returned notes that no queue has taken a message. Its id is that of a message of tarry,
-// which may be under way twice: neither has been taken then.
+// returned records that no queue took a message. The id is that of a tarry message, which
+// may be in flight twice: then neither was taken.
 func (c *channel) returned(r *amqp.Return) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *channel) confirmed(confirm amqp.Confirmation) {
 	defer c.mu.Unlock()
 	p := c.pending[confirm.DeliveryTag]
 	if p == nil {
-		return // who sent it has left
+		return // its Send has ended
 	}
 	delete(c.pending, confirm.DeliveryTag)
 	switch {
@@ -120,8 +120,8 @@ func (c *channel) confirmed(confirm amqp.Confirmation) {
 	}
 }
 
-// publish publishes a message and waits for the broker's word on it. It fails with an
-// *errClosed when the channel is, or was closed meanwhile.
+// publish publishes a message and waits for the confirm. It fails with an *errClosed if the
+// channel is closed before.
 func (c *channel) publish(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
 	select {
 	case c.turn <- struct{}{}:
@@ -134,7 +134,7 @@ func (c *channel) publish(ctx context.Context, exchange, key string, msg *amqp.P
 	if err == nil {
 		if err = c.ch.Publish(exchange, key, true, false, *msg); err != nil {
 			c.forget(tag)
-			_ = c.ch.Close() // its numbers may be out of step
+			_ = c.ch.Close() // its delivery tags may be wrong
 			err = &errClosed{err}
 		}
 	}
@@ -151,7 +151,7 @@ func (c *channel) publish(ctx context.Context, exchange, key string, msg *amqp.P
 	}
 }
 
-// await makes a publish known before the broker can answer it.
+// await registers a publish before the broker can answer it.
 func (c *channel) await(tag uint64, p *publish) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,6 +170,6 @@ func (c *channel) forget(tag uint64) {
 
 // close closes the channel and waits for its goroutine.
 func (c *channel) close() {
-	_ = c.ch.Close() // or it is closed
+	_ = c.ch.Close() // it may be closed already
 	<-c.done
 }

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	channels  = 8 // that Sends share
+	channels  = 8 // shared by Sends
 	heartbeat = 5 * time.Second
-	closeTime = time.Second // for the broker's word that a connection is closed
+	closeTime = time.Second // for the broker's answer to a close
 )
 
-// connection is one to a broker, with its channels.
+// connection is a connection to a broker, with its channels.
 type connection struct {
 	amqp  *amqp.Connection
 	lines [channels]*link.Link[*channel]
@@ -31,8 +31,8 @@ type connection struct {
 	ended sync.WaitGroup
 
 	mu      sync.Mutex
-	blocked chan struct{} // closed when the broker takes messages again; nil: it does
-	reason  string        // of its blocking
+	blocked chan struct{} // closed when the broker accepts messages again; nil: it does
+	reason  string        // why it blocks
 }
 
 // dial connects to the first broker that answers within its share of the time.
@@ -47,7 +47,7 @@ func (t *Target) dial(ctx context.Context) (*connection, error) {
 	return nil, t.fault(err)
 }
 
-// dialOne connects to a broker, in the time that is left over how many are.
+// dialOne connects to a broker. The remaining time is shared by the brokers left to try.
 func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Connection, error) {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -61,7 +61,7 @@ func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Conn
 	if t.cfg.TLS != nil {
 		cfg := t.cfg.TLS.Clone()
 		if cfg.ServerName == "" {
-			cfg.ServerName, _, _ = net.SplitHostPort(addr) // it was dialled
+			cfg.ServerName, _, _ = net.SplitHostPort(addr) // addr was dialed
 		}
 		secure := tls.Client(raw, cfg)
 		if err := secure.HandshakeContext(ctx); err != nil {
@@ -77,7 +77,7 @@ func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Conn
 		SASL:       []amqp.Authentication{&amqp.PlainAuth{Username: t.cfg.User, Password: t.cfg.Password}},
 		Vhost:      t.cfg.Vhost,
 		Heartbeat:  heartbeat,
-		FrameSize:  amqp.FrameSizeUnlimited, // that of the broker
+		FrameSize:  amqp.FrameSizeUnlimited, // use the broker's
 		Locale:     "en_US",
 		Properties: properties,
 	})
@@ -86,14 +86,14 @@ func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Conn
 		err = ctx.Err()
 	}
 	if err != nil {
-		_ = raw.Close() // or it is closed
+		_ = raw.Close() // it may be closed already
 		return nil, err
 	}
 	return c, nil
 }
 
-// bounded is a connection whose writes fail when they take too long, as a broker that is
-// low on memory stops reading.
+// bounded is a connection whose writes time out: a broker that is low on memory stops
+// reading.
 type bounded struct {
 	net.Conn
 	timeout time.Duration
@@ -121,7 +121,7 @@ func (t *Target) newConnection(a *amqp.Connection) *connection {
 	closes := a.NotifyClose(make(chan *amqp.Error, 1))
 	c.ended.Go(func() {
 		if err := <-closes; err != nil {
-			t.opts.Logger.Warn("tarry: the connection to RabbitMQ is lost", "broker", strings.Join(t.cfg.Addrs, ", "), "error", err)
+			t.opts.Logger.Warn("tarry: lost the connection to RabbitMQ", "broker", strings.Join(t.cfg.Addrs, ", "), "error", err)
 			t.link.GiveUp(c)
 		}
 	})
@@ -129,14 +129,14 @@ func (t *Target) newConnection(a *amqp.Connection) *connection {
 }
 
 func (c *connection) hangUp() {
-	_ = c.amqp.CloseDeadline(time.Now().Add(closeTime)) // or it is closed
+	_ = c.amqp.CloseDeadline(time.Now().Add(closeTime)) // it may be closed already
 	for _, l := range c.lines {
-		_ = l.Close() // it never fails
+		_ = l.Close() // never fails
 	}
 	c.ended.Wait()
 }
 
-// block notes whether the broker blocks who publishes.
+// block records whether the broker blocks publishers.
 func (c *connection) block(b amqp.Blocking) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +150,7 @@ func (c *connection) block(b amqp.Blocking) {
 	c.reason = b.Reason
 }
 
-// unblocked waits until the broker takes messages.
+// unblocked waits until the broker accepts messages.
 func (c *connection) unblocked(ctx context.Context) error {
 	c.mu.Lock()
 	blocked, reason := c.blocked, c.reason
@@ -166,24 +166,24 @@ func (c *connection) unblocked(ctx context.Context) error {
 	}
 }
 
-// errBlocked is that a broker takes no messages.
+// errBlocked says that a broker accepts no messages.
 type errBlocked struct {
 	error
 	reason string
 }
 
 func (e *errBlocked) Error() string {
-	return fmt.Sprintf("RabbitMQ blocks who publishes (%s): %v", e.reason, e.error)
+	return fmt.Sprintf("RabbitMQ blocks publishers (%s): %v", e.reason, e.error)
 }
 
 func (e *errBlocked) Unwrap() error { return e.error }
 
-// large is how large a message is that has a channel of its own, lest the broker find it too large
-// and close the channel with what others have under way.
+// large is the size from which a message gets its own channel. If the broker finds a message
+// too large, it closes the channel with everything in flight on it.
 const large = 1 << 20
 
-// publish publishes on one of the channels, and once more on a channel of its own when
-// that was closed, maybe for the sake of another message.
+// publish publishes on a shared channel. If that was closed, perhaps because of another
+// message, it tries once more on a channel of its own.
 func (c *connection) publish(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
 	if err := c.unblocked(ctx); err != nil {
 		return err
@@ -200,16 +200,16 @@ func (c *connection) publish(ctx context.Context, exchange, key string, msg *amq
 		return err
 	})
 	if errors.Is(err, tarry.ErrClosed) {
-		err = &errClosed{amqp.ErrClosed} // the connection was given up meanwhile
+		err = &errClosed{amqp.ErrClosed} // the connection was given up
 	}
 	switch {
 	case !isClosed(err) || hasCode(err, amqp.NotFound):
 		return err
-	case ctx.Err() != nil: // what closed the channel may be another's fault
+	case ctx.Err() != nil: // another message may have closed the channel
 		return ctx.Err()
 	case c.amqp.IsClosed():
 		if hasCode(err, amqp.PreconditionFailed) {
-			err = &errClosed{amqp.ErrClosed} // and that too
+			err = &errClosed{amqp.ErrClosed} // the connection, too
 		}
 		return err
 	}
@@ -222,7 +222,7 @@ func (c *connection) alone(ctx context.Context, exchange, key string, msg *amqp.
 	if err != nil {
 		return err
 	}
-	defer func() { go ch.close() }() // which takes as long as the broker is blocked
+	defer func() { go ch.close() }() // blocks while the broker does
 	return ch.publish(ctx, exchange, key, msg)
 }
 
@@ -231,7 +231,7 @@ func isClosed(err error) bool {
 	return ok
 }
 
-// hasCode says whether the broker has closed a channel or connection with this code.
+// hasCode reports whether the broker closed a channel or connection with this code.
 func hasCode(err error, code int) bool {
 	e, ok := errors.AsType[*amqp.Error](err)
 	return ok && e.Code == code && e.Server

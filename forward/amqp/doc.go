@@ -1,38 +1,36 @@
-// Package amqp hands due messages on to an exchange of RabbitMQ, by AMQP 0-9-1:
+// Package amqp forwards due messages to an exchange of RabbitMQ, by AMQP 0-9-1:
 //
 //	amqp://user:password@host:5672/vhost?exchange=orders&key=order.due
-//	amqp://host,other:5672?key=orders                                   of a cluster, the first that answers
+//	amqp://host,other:5672?key=orders                                   a cluster: the first that answers
 //	amqps://host:5671/vhost                                             over TLS
 //
 // The options of the URL:
 //
-//   - exchange: by default the default exchange, which leads to the queue of RabbitMQ that
-//     has the routing key as its name.
-//   - key: the routing key; by default the name of the message's queue.
-//   - password_file: read instead of a password in the URL; without a user guest.
-//   - ca_file, cert_file, key_file: for amqps, authorities to trust beside the system's,
-//     and the client's own certificate.
+//   - exchange: the default is the default exchange, which routes to the queue whose name is
+//     the routing key.
+//   - key: the routing key; the default is the name of the message's queue.
+//   - password_file: replaces a password in the URL; the default user is guest.
+//   - ca_file, cert_file, key_file: for amqps, authorities to trust besides the system's, and
+//     the client's own certificate.
 //
-// The message's body, content type and id (message-id) are RabbitMQ's, it is persistent,
-// and forward.Metadata are its headers. Values of a name that is given several times become
-// a list. Dropped are names and content types of more than 255 bytes, and the headers CC and
-// BCC of a message: they would have RabbitMQ hand it to other queues too. As headers of the
-// options they do.
+// The message's body, content type and id (message-id) are set as RabbitMQ's own properties,
+// it is persistent, and forward.Metadata are its headers. Repeated headers become a list.
+// Names and content types of more than 255 bytes are dropped. A message's headers CC and BCC
+// are dropped, because RabbitMQ would route by them; from the options they are sent.
 //
-// A message is acked when the broker has confirmed it: it is then in all queues that it
-// goes to, on disk where these are durable. It is mandatory: what no queue takes is
-// retried, since bindings come and go, and so is what a queue refuses (nacks, as when it is
-// full), what meets an exchange that is not there, missing rights, a broker that blocks who
-// publishes because it is low on memory or disk, and all trouble with connections. When a
-// confirm is lost a message may be there twice, with the same message-id.
+// A message is acked once the broker has confirmed it: it is then in all queues that it was
+// routed to, on disk if these are durable. It is mandatory: if no queue takes it, it is
+// retried, since bindings come and go. Also retried are messages that a queue refuses (nack,
+// as when it is full), a missing exchange, missing rights, a broker that blocks publishers
+// because it is low on memory or disk, and all connection errors. A lost confirm may lead to
+// a duplicate with the same message-id.
 //
-// Buried is what RabbitMQ will never take (PRECONDITION_FAILED, as for more than its
-// max_message_size, 16 MiB by default from RabbitMQ 4.0), and headers larger than its
-// frame_max. It tells of that by closing the channel with all that is under way there: what
-// was not sent alone is sent once more, each on a channel of its own, so that one bad message
-// harms no other. Bodies of more than 1 MiB are sent alone at once.
+// A message that RabbitMQ will never take is buried: PRECONDITION_FAILED, as for more than
+// max_message_size (16 MiB by default from RabbitMQ 4.0), and headers larger than frame_max.
+// RabbitMQ reports that by closing the channel with everything in flight. The other messages
+// are then sent once more, each on its own channel, so that a bad message affects no other.
+// Bodies of more than 1 MiB always have their own channel.
 //
-// Sends share one connection and few channels. The order on RabbitMQ is that of handling
-// only for a queue that is handled one at a time, and a message that is retried comes
-// later.
+// Sends share one connection and a few channels. RabbitMQ receives messages in the order of
+// handling only if the queue is handled one at a time. A retried message comes later.
 package amqp

@@ -15,14 +15,14 @@ import (
 	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
-// Config says where messages go.
+// Config is the destination of messages.
 type Config struct {
-	Addrs          []string    // host:port of brokers; at least one; the first that answers is taken
+	Addrs          []string    // host:port of brokers, at least one; the first that answers is used
 	User, Password string      // default: guest
 	Vhost          string      // default: /
 	TLS            *tls.Config // nil: no TLS
 
-	// Exchange is published to. Default: the default exchange.
+	// Exchange is the exchange to publish to. Default: the default exchange.
 	Exchange string
 
 	// Key is the routing key. Default: the name of the message's queue.
@@ -36,9 +36,9 @@ type Target struct {
 	link *link.Link[*connection]
 }
 
-const maxShort = 255 // bytes of a name, as AMQP has them
+const maxShort = 255 // bytes of a name in AMQP
 
-// New returns a target that has not connected yet. Options may be nil.
+// New returns a target without connecting. Options may be nil.
 func New(cfg Config, o *forward.Options) (*Target, error) {
 	o, err := link.Options(o, "RabbitMQ")
 	if err != nil {
@@ -70,7 +70,7 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 	msg := t.publishing(m)
 	return t.link.Send(ctx, func(ctx context.Context, c *connection) error {
 		if size, most := headerBytes(msg.Headers), c.amqp.Config.FrameSize; most > 0 && size+otherProperties > most {
-			return tarry.Bury(link.Fault(fmt.Errorf("the headers have %d bytes, and a frame of the broker %d", size, most), "raise RabbitMQ's frame_max"))
+			return tarry.Bury(link.Fault(fmt.Errorf("the headers have %d bytes, but the broker's frames %d", size, most), "raise RabbitMQ's frame_max"))
 		}
 		err := c.publish(ctx, t.cfg.Exchange, key, msg)
 		if isClosed(err) && c.amqp.IsClosed() {
@@ -80,14 +80,14 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 	})
 }
 
-// otherProperties is more than the frame of the properties has besides headers: two short
-// strings, two numbers, and what stands around them.
+// otherProperties bounds the properties frame without headers: two short strings, two
+// numbers, and their framing.
 const otherProperties = 2*maxShort + 100
 
-// Close waits for the Sends under way, and ends the connection.
+// Close waits for Sends in progress and closes the connection.
 func (t *Target) Close() error { return t.link.Close() }
 
-// publishing is a message as RabbitMQ gets it.
+// publishing converts a message for RabbitMQ.
 func (t *Target) publishing(m *tarry.Message[[]byte]) *amqp.Publishing {
 	p := &amqp.Publishing{
 		Headers:      t.headers(m),
@@ -104,10 +104,10 @@ func (t *Target) publishing(m *tarry.Message[[]byte]) *amqp.Publishing {
 
 func (t *Target) headers(m *tarry.Message[[]byte]) amqp.Table {
 	all := forward.Metadata(m, t.opts)
-	trusted := len(all) - len(t.opts.Headers) // from there on
+	trusted := len(all) - len(t.opts.Headers) // from this index on
 	table := make(amqp.Table, len(all))
 	for i, h := range all {
-		// RabbitMQ hands a message also to what these name, in a list.
+		// RabbitMQ also routes a message to the queues in these lists.
 		copies := h.Name == "CC" || h.Name == "BCC"
 		if len(h.Name) > maxShort || link.IsContentType(h.Name) || copies && i < trusted {
 			continue
@@ -126,7 +126,7 @@ func (t *Target) headers(m *tarry.Message[[]byte]) amqp.Table {
 	return table
 }
 
-// headerBytes is how many bytes a table has at most, encoded.
+// headerBytes bounds the encoded size of a table.
 func headerBytes(table amqp.Table) int {
 	n := 4
 	for name, v := range table {
@@ -143,24 +143,24 @@ func headerBytes(table amqp.Table) int {
 	return n
 }
 
-// fault is what a Send returns of what a publish ended with.
+// fault converts the error of a publish for Send.
 func (t *Target) fault(err error) error {
 	to := fmt.Sprintf("exchange %q", t.cfg.Exchange)
 	is := func(target error) bool { return errors.Is(err, target) }
 	if _, ok := errors.AsType[*tarry.Error](err); err == nil || ok {
-		return err // it says what to do
+		return err // it has a hint
 	}
 	if _, ok := errors.AsType[*errUnroutable](err); ok {
-		return link.Fault(err, "no queue takes what goes to "+to+" with this routing key; bind one")
+		return link.Fault(err, "no queue takes messages to "+to+" with this routing key; bind one")
 	}
 	if _, ok := errors.AsType[*errBlocked](err); ok {
 		return link.Fault(err, "give RabbitMQ memory or disk, or have messages consumed")
 	}
 	switch {
 	case is(errNacked):
-		return link.Fault(err, "a queue behind "+to+" is full or in trouble; see RabbitMQ's log")
+		return link.Fault(err, "a queue bound to "+to+" is full or failing; see RabbitMQ's log")
 	case hasCode(err, amqp.PreconditionFailed):
-		return tarry.Bury(link.Fault(oneLine(err), "RabbitMQ will never take it so"))
+		return tarry.Bury(link.Fault(oneLine(err), "RabbitMQ will never accept this message"))
 	case hasCode(err, amqp.NotFound):
 		return link.Fault(oneLine(err), "make the exchange, or choose another")
 	case hasCode(err, amqp.AccessRefused), is(amqp.ErrCredentials), is(amqp.ErrSASL):
@@ -170,10 +170,10 @@ func (t *Target) fault(err error) error {
 	case is(context.DeadlineExceeded), is(context.Canceled):
 		return link.Fault(err, link.Unknown)
 	}
-	return link.Fault(oneLine(err), "check that RabbitMQ runs at "+strings.Join(t.cfg.Addrs, ", ")+"; if the message had left already, it may be there twice")
+	return link.Fault(oneLine(err), "check that RabbitMQ runs at "+strings.Join(t.cfg.Addrs, ", ")+"; if the message was already sent, it may be duplicated")
 }
 
-// oneLine has what a broker says in several lines on one.
+// oneLine joins the lines of a broker's error.
 func oneLine(err error) error {
 	if text := err.Error(); strings.ContainsAny(text, "\r\n") {
 		return errors.New(strings.Join(strings.Fields(text), " "))

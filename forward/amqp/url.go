@@ -11,7 +11,7 @@ import (
 
 func init() { link.Register(parse, New, "amqp", "amqps") }
 
-// parse reads a URL.
+// parse parses a URL.
 func parse(u *url.URL, o *forward.Options) (*Config, error) {
 	r := storeurl.New(u)
 	cfg := &Config{User: u.User.Username(), Vhost: strings.TrimPrefix(u.Path, "/")}

@@ -15,12 +15,12 @@ import (
 	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
-// givenUp says that a record's partition was given up.
+// givenUp reports that a record's partition was abandoned.
 func givenUp(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// hopeless says that a broker will never take a batch.
+// hopeless reports that a broker will never take a batch.
 func hopeless(err error) bool {
 	for _, e := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp} {
 		if errors.Is(err, e) {
@@ -30,7 +30,7 @@ func hopeless(err error) bool {
 	return false
 }
 
-// fault is what a Send returns of what it ended with.
+// fault converts the error of a Send.
 func (t *Target) fault(ctx context.Context, topic string, err error) error {
 	if err == nil {
 		return nil
@@ -44,11 +44,11 @@ func (t *Target) fault(ctx context.Context, topic string, err error) error {
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case hopeless(err):
-		return tarry.Bury(link.Fault(err, "make it smaller, or have the topic "+topic+" (max.message.bytes) and max_bytes of the URL allow it"))
+		return tarry.Bury(link.Fault(err, "make it smaller, or raise max.message.bytes of the topic "+topic+" and max_bytes of the URL"))
 	case is(kerr.InvalidTopicException):
-		return tarry.Bury(link.Fault(err, "choose another topic than "+topic))
+		return tarry.Bury(link.Fault(err, "choose a topic other than "+topic))
 	case is(kerr.UnknownTopicOrPartition), is(kerr.UnknownTopicID):
-		return link.Fault(err, "there is no topic "+topic+"; make it")
+		return link.Fault(err, "there is no topic "+topic+"; create it")
 	case is(kerr.TopicAuthorizationFailed), is(kerr.ClusterAuthorizationFailed):
 		return link.Fault(err, "the user needs WRITE on the topic "+topic+", and before Kafka 3.0 IDEMPOTENT_WRITE on the cluster")
 	case is(kerr.SaslAuthenticationFailed), is(kerr.UnsupportedSaslMechanism), is(kerr.IllegalSaslState):
@@ -56,17 +56,17 @@ func (t *Target) fault(ctx context.Context, topic string, err error) error {
 	case ctx.Err() != nil:
 		return link.Fault(err, "check that Kafka runs at "+t.where()+"; "+link.Unknown)
 	}
-	return link.Fault(err, "Kafka answers so")
+	return link.Fault(err, "Kafka returned this error")
 }
 
-// said keeps what the last attempt to connect has failed with, since that is what the
-// client was waiting for when a Send's time is over. It is a kgo.HookBrokerConnect.
+// said stores the error of the last attempt to connect, since a Send that times out was
+// waiting for a connection. It is a kgo.HookBrokerConnect.
 type said struct {
 	mu  sync.Mutex
 	err error
 }
 
-// OnBrokerConnect keeps the error of an attempt, or that there is none.
+// OnBrokerConnect stores the result of an attempt.
 func (s *said) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
-// Config says where records go.
+// Config is the destination of records.
 type Config struct {
 	Brokers []string  // host:port; at least one
-	Client  []kgo.Opt // who connects, and over what: kgo.SASL, kgo.DialTLSConfig, …
+	Client  []kgo.Opt // authentication and transport: kgo.SASL, kgo.DialTLSConfig, …
 
 	// Topic is the topic of the records. Default: the name of the message's queue.
 	Topic string
@@ -32,18 +32,18 @@ type Target struct {
 	opts  *forward.Options
 	link  *link.Link[*kgo.Client]
 	said  said
-	turns *semaphore.Weighted // a Send takes one, and all to be alone
+	turns *semaphore.Weighted // a Send takes one, or all to be alone
 }
 
 const (
-	maxSends    = 10_000 // records that the client has at a time
+	maxSends    = 10_000 // records in the client at a time
 	dialTimeout = 3 * time.Second
-	// Between attempts of the client; a record whose context has ended is seen then.
+	// The pause between attempts of the client. An ended context is noticed after it.
 	minPause = 50 * time.Millisecond
 	maxPause = 500 * time.Millisecond
 )
 
-// New returns a target that has not connected yet. Options may be nil.
+// New returns a target without connecting. Options may be nil.
 func New(cfg Config, o *forward.Options) (*Target, error) {
 	o, err := link.Options(o, "Kafka")
 	if err != nil {
@@ -53,7 +53,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 	case len(cfg.Brokers) == 0:
 		return nil, link.Invalid("no Kafka broker is given")
 	case cfg.Topic != "" && !validTopic(cfg.Topic):
-		return nil, link.Invalid("the topic is not one: 1 to 249 of A-Za-z0-9._-")
+		return nil, link.Invalid("the topic is invalid; it has 1 to 249 of A-Za-z0-9._-")
 	case cfg.MaxBytes < 0:
 		return nil, link.Invalid("max_bytes is negative")
 	}
@@ -94,20 +94,20 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 	topic := t.cfg.Topic
 	if topic == "" {
 		if topic = m.Queue; !validTopic(topic) {
-			return tarry.Bury(link.Fault(fmt.Errorf("the queue's name is no topic: 1 to 249 of A-Za-z0-9._-"), "give a topic in the target's URL"))
+			return tarry.Bury(link.Fault(fmt.Errorf("the queue's name is not a topic: 1 to 249 of A-Za-z0-9._-"), "give a topic in the target's URL"))
 		}
 	}
 	return t.link.Send(ctx, func(ctx context.Context, cl *kgo.Client) error {
 		err := t.produce(ctx, cl, 1, topic, m)
 		if hopeless(err) {
-			// The batch was refused, and it may have been another record's fault.
+			// The batch was refused, perhaps because of another record.
 			err = t.produce(ctx, cl, maxSends, topic, m)
 		}
 		return t.fault(ctx, topic, err)
 	})
 }
 
-// produce has a record produced and waits until its fate is known.
+// produce produces a record and waits for the result.
 func (t *Target) produce(ctx context.Context, cl *kgo.Client, turns int64, topic string, m *tarry.Message[[]byte]) error {
 	if err := t.turns.Acquire(ctx, turns); err != nil {
 		return err
@@ -139,10 +139,10 @@ func (t *Target) record(topic string, m *tarry.Message[[]byte]) *kgo.Record {
 	return r
 }
 
-// Close waits for the Sends under way, and ends the connections.
+// Close waits for Sends in progress and closes the connections.
 func (t *Target) Close() error { return t.link.Close() }
 
-// validTopic says whether Kafka would have a topic of this name.
+// validTopic reports whether Kafka allows a topic of this name.
 func validTopic(s string) bool {
 	if s == "" || len(s) > 249 || s == "." || s == ".." {
 		return false

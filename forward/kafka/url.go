@@ -17,7 +17,7 @@ import (
 
 func init() { link.Register(parse, New, "kafka", "kafka+tls") }
 
-// parse reads a URL.
+// parse parses a URL.
 func parse(u *url.URL, o *forward.Options) (*Config, error) {
 	r := storeurl.New(u)
 	cfg := &Config{Topic: strings.Trim(u.Path, "/")}
@@ -43,7 +43,7 @@ func parse(u *url.URL, o *forward.Options) (*Config, error) {
 	return cfg, r.Done()
 }
 
-// mechanism is how the client says who it is.
+// mechanism is how the client authenticates.
 func mechanism(r *storeurl.Reader, u *url.URL) sasl.Mechanism {
 	user, name, password := u.User.Username(), "plain", ""
 	given := r.Text("sasl", &name)

@@ -1,4 +1,4 @@
-// Package nats hands due messages on to a stream of NATS JetStream:
+// Package nats forwards due messages to a stream of NATS JetStream:
 //
 //	nats://user:password@host:4222?subject=orders.due
 //	nats://token@host:4222,other:4222?subject=orders.due&stream=ORDERS
@@ -6,31 +6,29 @@
 //
 // The options of the URL:
 //
-//   - subject: by default the name of the message's queue. A name that is no subject, as
-//     one with two dots in a row or one that begins with $, has the message buried.
-//   - stream: the stream that has to take the message; by default any that has the subject.
+//   - subject: by default the name of the message's queue. If that is not a valid subject, as
+//     with two dots in a row or a leading $, the message is buried.
+//   - stream: the stream that must take the message; by default any that has the subject.
 //   - creds_file: a file of credentials (JWT and seed).
-//   - password_file: read instead of a password in the URL.
-//   - ca_file, cert_file, key_file: for tls, authorities to trust beside the system's, and
+//   - password_file: replaces a password in the URL.
+//   - ca_file, cert_file, key_file: for tls, authorities to trust besides the system's, and
 //     the client's own certificate.
 //
-// The message's body is the payload. forward.Metadata and Content-Type are its headers.
-// Dropped are headers whose name is no token of HTTP, and those of the message (not of the
-// options) that begin with Nats-: to JetStream they are commands; and Status and
-// Description, by which clients know what the server says itself. In values, line breaks
-// become spaces, and white space at the ends is lost.
+// The message's body is the payload. forward.Metadata and Content-Type are its headers. Some
+// headers are dropped: those whose name is not an HTTP token; a message's own that begin
+// with Nats-, which JetStream would obey (those of the options are sent); and Status and
+// Description, which clients would take for the server's. In values, line breaks become
+// spaces, and surrounding white space is lost.
 //
-// A message is acked when a stream has answered that it has it. Nats-Msg-Id is made of its
-// queue, id, time of creation and body, the same in each attempt: what is sent again after
-// an answer was lost is dropped by the stream, within its duplicate window (two minutes by
-// default). So is, within that time, a message that was rearmed with the same body after
-// such a loss.
+// A message is acked once a stream has confirmed it. Nats-Msg-Id is derived from its queue,
+// id, time of creation and body, and is the same in each attempt. So the stream drops a
+// repetition after a lost answer, within its duplicate window (two minutes by default). It
+// then also drops a message that was rearmed with the same body.
 //
-// Buried is what is larger than the server or the stream takes, with their words. All else
-// is retried: no connection, no stream for the subject, a full stream (discard new),
-// missing rights, which show as a timeout.
+// A message that is larger than the server or the stream allows is buried, with their text.
+// Everything else is retried: no connection, no stream for the subject, a full stream
+// (discard new), and missing rights, which appear as a timeout.
 //
-// The messages of a stream stand in the order in which it got them. That is the order of
-// handling only for a queue that is handled one at a time, and a message that is retried
-// comes later.
+// A stream stores messages in the order of arrival. This is the order of handling only if
+// the queue is handled one at a time. A retried message comes later.
 package nats

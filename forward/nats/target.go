@@ -17,15 +17,15 @@ import (
 	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
-// Config says where messages go.
+// Config is the destination of messages.
 type Config struct {
 	Servers []string      // such as "nats://host:4222"; at least one, without passwords
-	Connect []nats.Option // who connects, and over what: nats.UserInfo, nats.Secure, …
+	Connect []nats.Option // authentication and transport: nats.UserInfo, nats.Secure, …
 
-	// Subject is what is published to. Default: the name of the message's queue.
+	// Subject is the subject to publish to. Default: the name of the message's queue.
 	Subject string
 
-	// Stream is the name of the stream that has to take the message. Default: any.
+	// Stream is the name of the stream that must take the message. Default: any.
 	Stream string
 }
 
@@ -36,7 +36,7 @@ type Target struct {
 	link *link.Link[*nats.Conn]
 }
 
-// New returns a target that has not connected yet. Options may be nil.
+// New returns a target without connecting. Options may be nil.
 func New(cfg Config, o *forward.Options) (*Target, error) {
 	o, err := link.Options(o, "NATS")
 	if err != nil {
@@ -46,7 +46,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 	case len(cfg.Servers) == 0:
 		return nil, link.Invalid("no NATS server is given")
 	case cfg.Subject != "" && !validSubject(cfg.Subject):
-		return nil, link.Invalid("the subject is not one to publish to: tokens apart by dots, without spaces, * and >")
+		return nil, link.Invalid("the subject cannot be published to; it has tokens separated by dots, without spaces, * and >")
 	case strings.HasPrefix(cfg.Subject, "$JS.") || strings.HasPrefix(cfg.Subject, "$SYS."):
 		return nil, link.Invalid("subjects under $JS and $SYS are commands to the server; choose another")
 	}
@@ -58,7 +58,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 const (
 	dialTimeout   = 3 * time.Second // to each server
 	reconnectWait = 200 * time.Millisecond
-	pingInterval  = 5 * time.Second // a server that leaves two unanswered is given up
+	pingInterval  = 5 * time.Second // two unanswered pings close the connection
 )
 
 func (t *Target) dial(context.Context) (*nats.Conn, error) {
@@ -69,10 +69,10 @@ func (t *Target) dial(context.Context) (*nats.Conn, error) {
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
 		nats.PingInterval(pingInterval),
-		nats.ReconnectBufSize(-1), // what is sent while there is no connection fails, and is not sent later
+		nats.ReconnectBufSize(-1), // without a connection, fail instead of sending later
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				log.Warn("tarry: the connection to NATS is lost", "servers", t.where(), "error", err)
+				log.Warn("tarry: lost the connection to NATS", "servers", t.where(), "error", err)
 			}
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -93,7 +93,7 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 	subject := t.cfg.Subject
 	if subject == "" {
 		if subject = m.Queue; !validSubject(subject) || strings.HasPrefix(subject, "$") {
-			return tarry.Bury(link.Fault(errors.New("the queue's name is no subject to publish to"), "give subject in the target's URL"))
+			return tarry.Bury(link.Fault(errors.New("the queue's name is not a subject to publish to"), "give subject in the target's URL"))
 		}
 	}
 	msg := &nats.Msg{Subject: subject, Data: m.Body, Header: t.header(m)}
@@ -107,7 +107,7 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 		case err == nil:
 			return nil
 		case nc.IsClosed():
-			t.link.GiveUp(nc) // after its user was refused
+			t.link.GiveUp(nc) // the user was refused
 			if last := nc.LastError(); last != nil {
 				err = last
 			}
@@ -118,30 +118,30 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 			}
 			return link.Fault(ctx.Err(), link.Unknown)
 		case errors.Is(err, nats.ErrMaxPayload):
-			err = fmt.Errorf("%w: %d bytes with headers, and the server takes %d", err, msg.Size()-len(subject), nc.MaxPayload())
+			err = fmt.Errorf("%w: %d bytes with headers, but the server takes %d", err, msg.Size()-len(subject), nc.MaxPayload())
 			return tarry.Bury(link.Fault(err, "raise the server's max_payload"))
 		}
 		return t.fault(err)
 	})
 }
 
-// Close waits for the Sends under way, and ends the connection.
+// Close waits for Sends in progress and closes the connection.
 func (t *Target) Close() error { return t.link.Close() }
 
-const commands = "Nats-" // how the headers begin that JetStream obeys
+const commands = "Nats-" // prefix of headers that JetStream obeys
 
-// isCommand reports whether JetStream obeys a header of this name, or clients take it for
-// the server's: a message with a Status and no body is to them none of the stream's.
+// isCommand reports whether JetStream obeys a header, or clients take it for the server's:
+// they do not count a message with a Status and no body as part of the stream.
 func isCommand(name string) bool {
 	return len(name) >= len(commands) && strings.EqualFold(name[:len(commands)], commands) ||
 		strings.EqualFold(name, "Status") || strings.EqualFold(name, "Description")
 }
 
-// header are the headers that go with a message.
+// header are the headers of a message.
 func (t *Target) header(m *tarry.Message[[]byte]) nats.Header {
 	h := make(nats.Header)
 	all := forward.Metadata(m, t.opts)
-	trusted := len(all) - len(t.opts.Headers) // from there on
+	trusted := len(all) - len(t.opts.Headers) // from this index on
 	for i, a := range all {
 		switch {
 		case !token(a.Name), link.IsContentType(a.Name):
@@ -160,15 +160,15 @@ func (t *Target) header(m *tarry.Message[[]byte]) nats.Header {
 	return h
 }
 
-// messageID is the same in each attempt. An id alone would be that of another message in
-// another store, and that of another body after a replacing push.
+// messageID is the same in each attempt. The id alone could belong to a message of another
+// store, or to another body after a replacing push.
 func messageID(m *tarry.Message[[]byte]) string {
 	body := fnv.New64a()
-	_, _ = body.Write(m.Body) // it never fails
+	_, _ = body.Write(m.Body) // never fails
 	return m.Queue + "/" + m.ID.String() + "/" + strconv.FormatInt(m.Created.UnixMilli(), 36) + "/" + strconv.FormatUint(body.Sum64(), 36)
 }
 
-// token says whether a header's name is one that HTTP allows.
+// token reports whether HTTP allows a header name.
 func token(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?={}`, c) >= 0 {
@@ -178,7 +178,7 @@ func token(name string) bool {
 	return name != ""
 }
 
-// validSubject says whether one may publish to a subject.
+// validSubject reports whether a subject can be published to.
 func validSubject(s string) bool {
 	if strings.ContainsAny(s, "*>") {
 		return false
@@ -196,7 +196,7 @@ func validSubject(s string) bool {
 	return true
 }
 
-// fault is what a Send returns of what a call ended with.
+// fault converts the error of a call for Send.
 func (t *Target) fault(err error) error {
 	api, answered := errors.AsType[*jetstream.APIError](err)
 	is := func(target error) bool { return errors.Is(err, target) }
@@ -208,11 +208,11 @@ func (t *Target) fault(err error) error {
 	case answered && api.ErrorCode == otherStream:
 		return link.Fault(err, "another stream has the subject; check stream and subject of the URL")
 	case answered:
-		return link.Fault(err, "JetStream answers so")
+		return link.Fault(err, "JetStream returned this error")
 	case is(jetstream.ErrNoStreamResponse):
 		return link.Fault(err, "no stream has this subject; make one, or check the subject")
 	case is(jetstream.ErrInvalidJSAck):
-		return link.Fault(err, "who answers to this subject is no stream; choose another")
+		return link.Fault(err, "the subscriber of this subject is not a stream; choose another")
 	case is(nats.ErrAuthorization), is(nats.ErrAuthExpired), is(nats.ErrAuthRevoked), is(nats.ErrAccountAuthExpired):
 		return link.Fault(err, "check the user, password or credentials of the target")
 	case is(nats.ErrReconnectBufExceeded), is(nats.ErrDisconnected), is(nats.ErrConnectionReconnecting):
@@ -223,7 +223,7 @@ func (t *Target) fault(err error) error {
 	return link.Fault(err, "check that NATS runs at "+t.where()+"; "+link.Unknown)
 }
 
-// Codes of JetStream that the client has no names for.
+// Codes of JetStream without a name in the client.
 const (
 	otherStream jetstream.ErrorCode = 10060
 	storeFailed jetstream.ErrorCode = 10077

@@ -150,7 +150,7 @@ func TestASendEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-got; cancel() }()
 	err := target.Send(ctx, message(1, "one"))
-	targettest.Retried(t, err, "canceled", "not known")
+	targettest.Retried(t, err, "canceled", "may or may not have it")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends with %v", err)
 	}
@@ -180,12 +180,12 @@ func TestWhatIsRetriedAndWhatIsBuried(t *testing.T) {
 	if err := js.Conn().Flush(); err != nil {
 		t.Fatal(err)
 	}
-	targettest.Retried(t, to("subject=echo").Send(t.Context(), message(1, "one")), "no stream; choose another")
+	targettest.Retried(t, to("subject=echo").Send(t.Context(), message(1, "one")), "not a stream; choose another")
 
 	for _, queue := range []string{"a..b", ".a", "a.", "$JS.API.STREAM.DELETE.full"} {
 		m := message(1, "one")
 		m.Queue = queue
-		targettest.BuriedWith(t, to("").Send(t.Context(), m), "no subject", "give subject")
+		targettest.BuriedWith(t, to("").Send(t.Context(), m), "not a subject", "give subject")
 	}
 }
 
@@ -216,8 +216,8 @@ func TestURLs(t *testing.T) {
 	_, unconfigured := nats.New(nats.Config{}, nil)
 	targettest.RefusedURLs(t, "nats", map[string]string{
 		"nats://u:geheim@h?subjekt=due":                "subject",
-		"nats://u:geheim@h?subject=a.*":                "not one to publish to",
-		"nats://u:geheim@h?subject=a..b":               "not one to publish to",
+		"nats://u:geheim@h?subject=a.*":                "cannot be published to",
+		"nats://u:geheim@h?subject=a..b":               "cannot be published to",
 		"nats://u:geheim@h?subject=$JS.API.INFO":       "commands",
 		"nats://u:geheim@h/path":                       "an example",
 		"nats:":                                        "an example",

@@ -13,7 +13,7 @@ import (
 
 func init() { link.Register(parse, New, "nats", "tls") }
 
-// parse reads a URL.
+// parse parses a URL.
 func parse(u *url.URL, o *forward.Options) (*Config, error) {
 	r := storeurl.New(u)
 	cfg := &Config{}

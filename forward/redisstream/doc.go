@@ -1,30 +1,29 @@
-// Package redisstream hands due messages on to a Redis stream, by XADD:
+// Package redisstream forwards due messages to a Redis stream, by XADD:
 //
 //	redis://user:password@host:6379/0?stream=orders&maxlen=1000000
 //	rediss://host:6379?stream=orders                                over TLS
 //
 // The options of the URL:
 //
-//   - stream: the stream's key; by default the name of the message's queue. A stream that
-//     is not there is made.
-//   - maxlen: how many entries the stream keeps, roughly (MAXLEN ~); by default all.
-//   - password_file: read instead of a password in the URL.
-//   - ca_file, cert_file, key_file: for TLS, authorities to trust beside the system's, and
+//   - stream: the stream's key; by default the name of the message's queue. A missing stream
+//     is created.
+//   - maxlen: roughly how many entries the stream keeps (MAXLEN ~); by default all.
+//   - password_file: replaces a password in the URL.
+//   - ca_file, cert_file, key_file: for TLS, authorities to trust besides the system's, and
 //     the client's own certificate.
 //
-// An entry has the fields "body", "content-type" (left out when there is none; a header
-// Content-Type of the options replaces the message's), and one for each of
-// forward.Metadata under its own name: Tarry-Id, Tarry-Queue and so on, then the message's
-// headers. Headers that are named body or content-type, in whatever case, are dropped; all
-// other names and values go as they are.
+// An entry has the field "body", the field "content-type" unless it is empty (a header
+// Content-Type of the options replaces the message's), and a field for each header of
+// forward.Metadata: Tarry-Id, Tarry-Queue and so on, then the message's. Headers named body
+// or content-type, in any case, are dropped; all others are sent unchanged.
 //
-// A message is acked when Redis has answered with the entry's ID; what that survives is a
-// matter of its appendonly, appendfsync and replicas. Buried is what meets a key that
-// holds something else than a stream (WRONGTYPE). All else is retried: no connection, a
-// full server (OOM), a replica (READONLY; the connection is then made anew, since after a
-// failover the name may lead elsewhere), missing rights. When an answer is lost, an entry
-// may stand there twice, with the same Tarry-Id.
+// A message is acked once Redis has returned the entry's ID; how durable that is depends on
+// its appendonly, appendfsync and replicas. A message is buried if the key is not a stream
+// (WRONGTYPE). Everything else is retried: no connection, a full server (OOM), missing
+// rights, and a replica (READONLY). After READONLY the target reconnects, since after a
+// failover the name may resolve differently. A lost answer may lead to a duplicate entry,
+// with the same Tarry-Id.
 //
-// Entries stand in the order in which Redis got them. That is the order of handling only
-// for a queue that is handled one at a time, and a message that is retried comes later.
+// Redis stores entries in the order of arrival. This is the order of handling only if the
+// queue is handled one at a time. A retried message comes later.
 package redisstream

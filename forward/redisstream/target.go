@@ -12,16 +12,16 @@ import (
 	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
-// Config says where entries go.
+// Config is the destination of entries.
 type Config struct {
-	// Client says how to connect; needed is InitAddress. Without a ConnWriteTimeout that is
-	// the timeout of the options. No client-side caching is done.
+	// Client configures the connection; InitAddress is required. The default
+	// ConnWriteTimeout is the timeout of the options. Client-side caching is off.
 	Client rueidis.ClientOption
 
 	// Stream is the stream's key. Default: the name of the message's queue.
 	Stream string
 
-	// MaxLen is how many entries the stream keeps, roughly. 0: all.
+	// MaxLen is roughly how many entries the stream keeps. 0: all.
 	MaxLen int64
 }
 
@@ -32,7 +32,7 @@ type Target struct {
 	link *link.Link[rueidis.Client]
 }
 
-// New returns a target that has not connected yet. Options may be nil.
+// New returns a target without connecting. Options may be nil.
 func New(cfg Config, o *forward.Options) (*Target, error) {
 	o, err := link.Options(o, "a Redis stream")
 	if err != nil {
@@ -78,7 +78,7 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 	})
 }
 
-// Close waits for the Sends under way, and ends the connection.
+// Close waits for Sends in progress and closes the connection.
 func (t *Target) Close() error { return t.link.Close() }
 
 func (t *Target) xadd(c rueidis.Client, m *tarry.Message[[]byte]) rueidis.Completed {
@@ -90,7 +90,7 @@ func (t *Target) xadd(c rueidis.Client, m *tarry.Message[[]byte]) rueidis.Comple
 	if t.cfg.MaxLen > 0 {
 		args = append(args, "MAXLEN", "~", strconv.FormatInt(t.cfg.MaxLen, 10))
 	}
-	// The client may still hold what it was given when the call has been left.
+	// The client may still hold its arguments after a canceled call.
 	args = append(args, "*", fieldBody, string(m.Body))
 	return c.B().Arbitrary("XADD").Keys(stream).Args(append(args, t.fields(m)...)...).Build()
 }
@@ -100,7 +100,7 @@ const (
 	fieldContentType = "content-type"
 )
 
-// fields are the names and values of an entry behind its body.
+// fields are the names and values of an entry after its body.
 func (t *Target) fields(m *tarry.Message[[]byte]) []string {
 	var fields []string
 	if ct := link.ContentType(m, t.opts); ct != "" {
@@ -114,30 +114,30 @@ func (t *Target) fields(m *tarry.Message[[]byte]) []string {
 	return fields
 }
 
-// hints say what to do about an error by its beginning.
+// hints are the hints for errors, by prefix.
 var hints = []struct{ prefix, hint string }{
-	{"OOM", "this Redis has used up its maxmemory; raise it, or give maxlen"},
-	{"READONLY", "this Redis is a read-only replica; name the master"},
-	{"NOAUTH", "this Redis wants a password; give one in the URL or by password_file"},
+	{"OOM", "this Redis has reached maxmemory; raise it, or set maxlen"},
+	{"READONLY", "this Redis is a read-only replica; use the master's address"},
+	{"NOAUTH", "this Redis requires a password; set one in the URL or by password_file"},
 	{"WRONGPASS", "check the user and the password of the URL"},
 	{"ERR AUTH", "this Redis has no password; leave it out of the URL"},
 	{"NOPERM", "the Redis user needs +xadd and the stream's key"},
 	{"LOADING", "this Redis is starting"},
-	{"MISCONF", "this Redis cannot save to its disk, see its log"},
-	{"NOREPLICAS", "too few replicas are in step (min-replicas-to-write)"},
-	{"MOVED", "this Redis is a node of a cluster, and another has the stream; name that node, or a server of no cluster"},
+	{"MISCONF", "this Redis cannot save to its disk; see its log"},
+	{"NOREPLICAS", "too few replicas are in sync (min-replicas-to-write)"},
+	{"MOVED", "this Redis is a node of a cluster, and another node has the stream; use that node, or a server without a cluster"},
 	{"CLUSTERDOWN", "this Redis is a node of a cluster that is down"},
 }
 
-// fault is what a Send returns of what a call ended with.
+// fault converts the error of a call for Send.
 func (t *Target) fault(err error) error {
 	e, answered := rueidis.IsRedisErr(err)
 	if !answered {
-		return link.Fault(err, "check that Redis runs at "+strings.Join(t.cfg.Client.InitAddress, ", ")+"; if the message had left already, it will be there twice")
+		return link.Fault(err, "check that Redis runs at "+strings.Join(t.cfg.Client.InitAddress, ", ")+"; if the message was already sent, it will be duplicated")
 	}
 	text := e.Error()
 	if strings.HasPrefix(text, "WRONGTYPE") {
-		return tarry.Bury(link.Fault(err, "the key of the stream holds something else; choose another"))
+		return tarry.Bury(link.Fault(err, "the key is not a stream; choose another"))
 	}
 	for _, h := range hints {
 		if strings.HasPrefix(text, h.prefix) {
@@ -147,7 +147,7 @@ func (t *Target) fault(err error) error {
 	if strings.Contains(text, "DB index is out of range") {
 		return link.Fault(err, "this Redis has no database "+strconv.Itoa(t.cfg.Client.SelectDB))
 	}
-	return link.Fault(err, "Redis answers so")
+	return link.Fault(err, "Redis returned this error")
 }
 
 var _ forward.Target = (*Target)(nil)

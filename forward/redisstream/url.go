@@ -15,14 +15,14 @@ import (
 
 func init() { link.Register(parse, New, "redis", "rediss") }
 
-// parse reads a URL.
+// parse parses a URL.
 func parse(u *url.URL, o *forward.Options) (*Config, error) {
 	r := storeurl.New(u)
 	cfg := &Config{Client: rueidis.ClientOption{
 		ForceSingleClient: true,
 		Dialer:            net.Dialer{Timeout: o.Timeout},
 		ClientName:        "tarry",
-		PipelineMultiplex: -1, // one connection carries all
+		PipelineMultiplex: -1, // one connection carries everything
 	}}
 	if r.Text("stream", &cfg.Stream) && cfg.Stream == "" {
 		r.Fail("stream is empty; leave it out for the name of the queue")

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// special are the addresses that are not public, or not those of a web server, though they
-// lie where public ones do: what the registries of special-purpose addresses of IANA call
-// not globally reachable, and tunnels that end at an IPv4 address of anybody's choice.
+// special are addresses within public ranges that are not public, or not those of a web
+// server: the ranges that IANA's registries of special-purpose addresses call not globally
+// reachable, and tunnels to arbitrary IPv4 addresses.
 var special = []struct {
 	prefix netip.Prefix
 	what   string
@@ -50,7 +50,7 @@ var (
 	nat64         = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// notPublic says what an address is, such as "a private", or "" when it is public.
+// notPublic describes a non-public address, such as "a private"; "" if it is public.
 func notPublic(a netip.Addr) string {
 	if a.Zone() != "" {
 		return "a link's"
@@ -72,15 +72,15 @@ func notPublic(a netip.Addr) string {
 }
 
 func refusal(a netip.Addr, what string) string {
-	return fmt.Sprintf("%s is %s address; those that are not public are called only where private ones are allowed", a, what)
+	return fmt.Sprintf("%s is %s address; addresses that are not public are called only if private ones are allowed", a, what)
 }
 
-// publicOnly refuses connections to addresses that are not public. It is asked with the
-// address that is about to be called, so that no name can stand for another meanwhile.
+// publicOnly refuses connections to non-public addresses. It is called with the resolved
+// address just before the connection, so no DNS change can come in between.
 func publicOnly(_ context.Context, network, address string, _ syscall.RawConn) error {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%s %s is no address of the internet", network, address)
+		return fmt.Errorf("%s %s is not an internet address", network, address)
 	}
 	if what := notPublic(a.Addr()); what != "" {
 		return fmt.Errorf("refused: %s", refusal(a.Addr(), what))

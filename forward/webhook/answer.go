@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// MaxQuoted is how many bytes of an answer's body an error repeats.
+	// MaxQuoted is how many bytes of an answer's body an error quotes.
 	MaxQuoted = 512
 
-	// maxDrained is how much of an answer's body is read so that its connection can be used
-	// again; with more to come it is closed.
+	// maxDrained is how much of an answer's body is read to reuse the connection; if there
+	// is more, the connection is closed.
 	maxDrained = 64 << 10
 
-	// bodyPatience is how long an answer's body may take once its status has come.
+	// bodyPatience is how long an answer's body may take after its status.
 	bodyPatience = time.Second
 )
 
-// verdict is what a handler answers for what the target has answered.
+// verdict returns the handler's result for an answer.
 func (t *Target) verdict(m *tarry.Message[[]byte], res *http.Response, now time.Time) error {
 	if res.StatusCode/100 == 2 {
 		if res.ContentLength != 0 {
@@ -43,19 +43,19 @@ func (t *Target) verdict(m *tarry.Message[[]byte], res *http.Response, now time.
 	return err
 }
 
-// refused is an answer that is not 2xx as an error.
+// refused returns the error of an answer other than 2xx.
 func (t *Target) refused(res *http.Response) error {
 	status := strings.TrimSpace(strconv.Itoa(res.StatusCode) + " " + http.StatusText(res.StatusCode))
 	switch place, err := res.Location(); {
 	case res.StatusCode/100 != 3:
 	case err != nil:
-		return fmt.Errorf("%s answered %s, without saying where to", t.name, status)
+		return fmt.Errorf("%s answered %s without a location", t.name, status)
 	default:
-		// What a place says to its visitor alone is left out.
+		// The parts that may be confidential are left out.
 		place.User, place.RawQuery, place.ForceQuery, place.Fragment = nil, "", false, ""
 		return fmt.Errorf("%s answered %s; redirects are not followed: the webhook's URL should be %s", t.name, status, printable(place.String()))
 	}
-	// The body of 101 is the connection, whose reads end with no context.
+	// The body of 101 is the connection itself, and reading it would ignore the context.
 	if res.StatusCode < 200 {
 		return fmt.Errorf("%s answered %s", t.name, status)
 	}
@@ -68,7 +68,7 @@ func (t *Target) refused(res *http.Response) error {
 	return fmt.Errorf("%s answered %s", t.name, status)
 }
 
-// printable returns what people can read of s, at most MaxQuoted bytes in one line.
+// printable returns the printable characters of s, at most MaxQuoted bytes on one line.
 func printable(s string) string {
 	var b strings.Builder
 	space := false
@@ -89,8 +89,7 @@ func printable(s string) string {
 	return b.String()
 }
 
-// retryAfter reads a header of that name: seconds, or a date of HTTP. A date that has
-// passed is 0.
+// retryAfter parses Retry-After: seconds, or an HTTP date. A past date is 0.
 func retryAfter(v string, now time.Time) (_ time.Duration, ok bool) {
 	if v != "" && strings.Trim(v, "0123456789") == "" {
 		n, err := strconv.ParseUint(v, 10, 64)

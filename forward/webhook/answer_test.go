@@ -65,8 +65,8 @@ func TestRedirectsAreNamedAndNotFollowed(t *testing.T) {
 			strings.Replace(elsewhere, "//", "//u:geheim@", 1) + "/new?token=geheim#geheim": elsewhere + "/new",
 			"/paid/":                        "/paid/",
 			"http://169.254.169.254/latest": "http://169.254.169.254/latest",
-			"http://[geheim":                "without saying where to",
-			"":                              "without saying where to",
+			"http://[geheim":                "without a location",
+			"":                              "without a location",
 		} {
 			at := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header()["Location"] = []string{location}

@@ -14,31 +14,28 @@ import (
 	"github.com/tarryhq/tarry/forward"
 )
 
-// DefaultMaxRetryAfter is the longest that Retry-After can put a message off, unless
-// Config.MaxRetryAfter says otherwise.
+// DefaultMaxRetryAfter is the default of Config.MaxRetryAfter.
 const DefaultMaxRetryAfter = time.Hour
 
-// Config sets up a Target.
+// Config configures a Target.
 type Config struct {
-	// URL is called, over http or https. A user and password in it are sent as basic
-	// authentication, and stand in no error.
+	// URL is called over http or https. Its user and password are sent as basic
+	// authentication and never appear in errors.
 	URL string
 
-	// Options are what all targets have in common. Their Headers may set Content-Type,
-	// in place of the messages' own.
+	// Options are those of all targets. A header Content-Type replaces the messages' own.
 	Options forward.Options
 
-	// MaxRetryAfter bounds how long an answer's Retry-After can put a message off. Default
+	// MaxRetryAfter bounds the delay by an answer's Retry-After. Default
 	// DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
 
-	// Proxy is called in place of the target, which it resolves: then it is the proxy that
-	// has to keep private addresses from being called. Default: none, whatever the
-	// environment says.
+	// Proxy is called instead of the target and resolves its name. The proxy must then
+	// refuse private addresses itself. Default: none, whatever the environment says.
 	Proxy *url.URL
 
-	// Dial makes the connections, to addresses such as "shop.example:443". It is then Dial
-	// that has to keep private addresses from being called. Default: the network's.
+	// Dial makes the connections, to addresses such as "shop.example:443". It must then
+	// refuse private addresses itself. Default: the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -50,12 +47,11 @@ func init() {
 	forward.Register("https", open)
 }
 
-// parse returns the URL, which is known to be good, unless a name in it stands for an
-// address that is refused.
+// parse returns the checked URL; names are checked when they are resolved.
 func (cfg *Config) parse() (*url.URL, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil {
-		// The parse error repeats the URL, which may hold a password.
+		// The parse error repeats the URL, which may contain a password.
 		return nil, invalid("the target is not a URL; an example is https://shop.example/paid")
 	}
 	switch {
@@ -76,7 +72,7 @@ func (cfg *Config) parse() (*url.URL, error) {
 	return u, checkHost(u.Hostname(), cfg.Options.AllowPrivate)
 }
 
-// checkHost finds what can be said of a host without asking for its addresses.
+// checkHost checks a host without resolving it.
 func checkHost(host string, allowPrivate bool) error {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if what := notPublic(a); what != "" && !allowPrivate {
@@ -88,10 +84,10 @@ func checkHost(host string, allowPrivate bool) error {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	switch _, err := strconv.ParseUint(strings.TrimPrefix(last, "0x"), 16, 64); {
 	case strings.HasPrefix(last, "0x") && (err == nil || last == "0x"), last != "" && strings.Trim(last, "0123456789") == "":
-		// Some resolvers read these as IPv4 in octal, in hexadecimal, or in one number.
-		return invalid("the host ends in a number, but is no address; write addresses as 192.0.2.1 or [2001:db8::1]")
+		// Some resolvers read these as IPv4 in octal, hexadecimal, or a single number.
+		return invalid("the host ends in a number but is not an address; write addresses as 192.0.2.1 or [2001:db8::1]")
 	case last == "localhost" && !allowPrivate:
-		return invalid("localhost is a loopback address; private addresses are called only where that is allowed")
+		return invalid("localhost is a loopback address; private addresses are called only if that is allowed")
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The headers of the Standard Webhooks scheme, as http.Header has them.
+// The headers of the Standard Webhooks scheme, in the form of http.Header.
 const (
 	headerID        = "Webhook-Id"
 	headerTimestamp = "Webhook-Timestamp"
@@ -27,13 +27,13 @@ var reserved = map[string]bool{
 	"Upgrade":           true,
 }
 
-// headerName returns the name as http.Header has it, or "" if no message may set it.
+// headerName returns the name in the form of http.Header, or "" if no message may set it.
 func headerName(name string) string {
 	if !isToken(name) {
 		return ""
 	}
 	name = http.CanonicalHeaderKey(name)
-	// Receivers that pass headers on as variables (CGI, WSGI) know no difference.
+	// Receivers that turn headers into variables (CGI, WSGI) do not distinguish these.
 	heard := http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	if reserved[heard] || strings.HasPrefix(heard, "Webhook-") || strings.HasPrefix(heard, "Proxy-") ||
 		heard != name && strings.HasPrefix(heard, "Tarry-") {
@@ -54,8 +54,8 @@ func isToken(name string) bool {
 	return name != ""
 }
 
-// headerValue returns the value if it is printable ASCII and keeps its ends under way, else
-// percent-encoded: any byte that is not visible, and the percent sign.
+// headerValue returns a value of printable ASCII without surrounding space as it is. In any
+// other it percent-encodes every byte that is not visible, and the percent sign.
 func headerValue(v string) string {
 	plain := v == strings.Trim(v, " ")
 	for i := 0; plain && i < len(v); i++ {

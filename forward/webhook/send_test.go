@@ -205,7 +205,7 @@ func TestNewRefuses(t *testing.T) {
 		"signature":         {Config{URL: "https://x.example", Options: one("webhook-signature", "y")}, "webhook-signature"},
 		"header's name":     {Config{URL: "https://x.example", Options: one("a b", "y")}, "a b"},
 		"header's value":    {Config{URL: "https://x.example", Options: one("a", "geheim\n")}, "header a"},
-		"who calls, twice":  {Config{URL: "https://u:geheim@x.example", Options: one("authorization", "y")}, "who calls"},
+		"credentials twice": {Config{URL: "https://u:geheim@x.example", Options: one("authorization", "y")}, "have credentials"},
 		"secret's prefix":   {Config{URL: "https://x.example", Options: forward.Options{Secrets: []string{secret, "geheim"}}}, "secret 2 of 2"},
 		"secret's encoding": {Config{URL: "https://x.example", Options: forward.Options{Secrets: []string{"whsec_geheim!"}}}, "whsec_"},
 		"secret's length":   {Config{URL: "https://x.example", Options: forward.Options{Secrets: []string{"whsec_Z2VoZWlt"}}}, "24"},

@@ -14,7 +14,7 @@ import (
 // signer signs with each of its secrets.
 type signer []*standardwebhooks.Webhook
 
-// The bytes of a secret, as the scheme wants it.
+// The length of a secret in bytes, by the scheme.
 const (
 	minSecret = 24
 	maxSecret = 64
@@ -56,9 +56,9 @@ func (s signer) sign(h http.Header, id string, now time.Time, body []byte) error
 	return nil
 }
 
-// eventID is the same in each attempt of a message, and another for each message, also when
-// a store begins anew to count its ids. It has no full stop, which separates it from the
-// rest of what is signed; no queue's name has a colon.
+// eventID is the same in each attempt, and differs between messages even if a store restarts
+// its ids. It has no full stop, which separates it from the rest of what is signed; a
+// queue's name has no colon.
 func eventID(m *tarry.Message[[]byte]) string {
 	return strings.ReplaceAll(m.Queue, ".", ":") + "/" + m.ID.String() + "/" + strconv.FormatInt(m.Created.UnixMilli(), 10)
 }

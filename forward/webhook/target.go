@@ -17,40 +17,40 @@ import (
 )
 
 // Target posts messages to one URL. It is safe for concurrent use, and keeps as many
-// connections as it is used by at a time; over HTTP/2 one. Where there are many receivers,
-// make one for each.
+// connections as are in use at a time; over HTTP/2 one. For many receivers, make one Target
+// each.
 type Target struct {
 	name          string // scheme and host, for errors
 	base          *http.Request
 	opts          *forward.Options
-	contentType   string // in place of the messages' own
+	contentType   string // replaces the messages' own
 	signer        signer
 	maxRetryAfter time.Duration
 	dialer        *net.Dialer
 	transport     *http.Transport
 
-	mu     sync.RWMutex // closed, against the adding to sends
+	mu     sync.RWMutex // guards closed, and adding to sends
 	closed bool
 	sends  sync.WaitGroup
 }
 
 const (
-	dialTimeout = 5 * time.Second // and so long for TLS
+	dialTimeout = 5 * time.Second // and for TLS
 	keptIdle    = 1024            // connections
 	idleTimeout = 90 * time.Second
-	maxHeader   = 64 << 10 // of an answer
+	maxHeader   = 64 << 10 // of an answer's headers
 
-	// Over HTTP/2 all goes over one connection, which is given up when it is silent for
-	// so long, asked, and silent on.
+	// An HTTP/2 connection is pinged when it is silent for this long, and closed if it stays
+	// silent.
 	askAfter = 5 * time.Second
 	askedFor = 3 * time.Second
 )
 
 var errLate = errors.New("the timeout has passed")
 
-// New returns a target that posts to cfg.URL. It does not connect. A URL, option or secret
-// that is wrong, and a URL whose host is a private address while these are not allowed, are
-// a *tarry.Error that wraps tarry.ErrInvalid.
+// New returns a target that posts to cfg.URL, without connecting. An invalid URL, option or
+// secret, or a private host that is not allowed, is a *tarry.Error that wraps
+// tarry.ErrInvalid.
 func New(cfg *Config) (*Target, error) {
 	u, err := cfg.parse()
 	if err != nil {
@@ -72,11 +72,11 @@ func New(cfg *Config) (*Target, error) {
 		case headerValue(h.Value) != h.Value:
 			return nil, invalid("the value of the header %s is not printable ASCII, or begins or ends with a space", printable(h.Name))
 		case name == "Authorization" && u.User != nil:
-			return nil, invalid("both the URL and the headers say who calls; leave one of them out")
+			return nil, invalid("both the URL and the headers have credentials; leave one of them out")
 		case name == "Content-Type":
 			t.contentType = h.Value
 		case headerName(h.Name) == "":
-			return nil, invalid("the header %s is none of HTTP's, or set by the sender; leave it out", printable(h.Name))
+			return nil, invalid("the header %s is not valid in HTTP, or set by the sender; leave it out", printable(h.Name))
 		default:
 			kept = append(kept, h)
 		}
@@ -93,7 +93,7 @@ func New(cfg *Config) (*Target, error) {
 	return t, nil
 }
 
-// connectBy sets up how connections are made.
+// connectBy configures how connections are made.
 func (t *Target) connectBy(cfg *Config) {
 	t.dialer = &net.Dialer{Timeout: dialTimeout}
 	if !t.opts.AllowPrivate && cfg.Proxy == nil {
@@ -119,8 +119,8 @@ func (t *Target) connectBy(cfg *Config) {
 	}
 }
 
-// Send posts the message and returns nil once the target has answered with 2xx. See the
-// package comment for what becomes of other answers.
+// Send posts the message and returns nil after a 2xx answer. The package comment describes
+// other answers.
 func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 	if !t.enter() {
 		return &tarry.Error{Op: "send", Queue: m.Queue, ID: m.ID, Key: m.Key, Err: tarry.ErrClosed}
@@ -145,7 +145,7 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 	return t.verdict(m, res, now)
 }
 
-// request makes a request of a message.
+// request makes the request for a message.
 func (t *Target) request(ctx context.Context, m *tarry.Message[[]byte], now time.Time) (*http.Request, error) {
 	h := make(http.Header, 16)
 	for _, x := range forward.Metadata(m, t.opts) {
@@ -163,8 +163,8 @@ func (t *Target) request(ctx context.Context, m *tarry.Message[[]byte], now time
 		h["User-Agent"] = []string{"tarry"}
 	}
 	if h["Idempotency-Key"] == nil {
-		// The transport may repeat the request when the target has closed a connection
-		// that was kept. A key without value says so, and is not sent.
+		// The transport may repeat the request if the target closed an idle connection. A
+		// key without value allows that, and is not sent.
 		h["Idempotency-Key"] = nil
 	}
 	if err := t.signer.sign(h, eventID(m), now, m.Body); err != nil {
@@ -181,12 +181,12 @@ func (t *Target) request(ctx context.Context, m *tarry.Message[[]byte], now time
 	return req, nil
 }
 
-// failed is why there is no answer.
+// failed returns why there is no answer.
 func (t *Target) failed(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); cause {
 	case nil:
 	case errLate:
-		return fmt.Errorf("%s has not answered within %s", t.name, t.opts.Timeout)
+		return fmt.Errorf("%s did not answer within %s", t.name, t.opts.Timeout)
 	default:
 		err = cause
 	}
@@ -203,7 +203,7 @@ func (t *Target) enter() bool {
 	return true
 }
 
-// Close waits for the Sends under way and ends the connections. Idempotent.
+// Close waits for Sends in progress and closes the connections. Idempotent.
 func (t *Target) Close() error {
 	t.mu.Lock()
 	t.closed = true

@@ -54,8 +54,8 @@ func TestNothingThatIsSlowHangs(t *testing.T) {
 		want   string
 		within time.Duration
 	}{
-		"no answer":          {func(c net.Conn) { drip(c, "") }, "http://shop.example has not answered within 10s", 10 * time.Second},
-		"a head that drips":  {func(c net.Conn) { drip(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }, "has not answered within 10s", 10 * time.Second},
+		"no answer":          {func(c net.Conn) { drip(c, "") }, "http://shop.example did not answer within 10s", 10 * time.Second},
+		"a head that drips":  {func(c net.Conn) { drip(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }, "did not answer within 10s", 10 * time.Second},
 		"a 2xx's body drips": {func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"); drip(c, "a") }, "", time.Second},
 		"a 5xx's body drips": {func(c net.Conn) { io.WriteString(c, "HTTP/1.1 500 OK\r\nContent-Length: 9\r\n\r\n"); drip(c, "sorry") }, "answered 500 Internal Server Error: s", time.Second},
 		"informed for ever":  {func(c net.Conn) { inform(c) }, "shop.example", 10 * time.Second},
@@ -117,8 +117,8 @@ func TestDialingEnds(t *testing.T) {
 		if err := target.Send(ctx, message("")); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "http://shop.example: ") {
 			t.Errorf("the caller's context has ended: %v", err)
 		}
-		if err := target.Send(t.Context(), message("")); err == nil || !strings.Contains(err.Error(), "not answered within 10s") {
-			t.Errorf("nobody takes the call: %v", err)
+		if err := target.Send(t.Context(), message("")); err == nil || !strings.Contains(err.Error(), "did not answer within 10s") {
+			t.Errorf("no answer: %v", err)
 		}
 		target.Close()
 		under.Wait() // else the bubble is dead

@@ -9,8 +9,8 @@ import (
 
 const contentType = "Content-Type"
 
-// ContentType is the content type with which a message goes: that of the headers of o,
-// else its own.
+// ContentType returns the content type to send: that of the headers of o, else the
+// message's.
 func ContentType(m *tarry.Message[[]byte], o *forward.Options) string {
 	for _, h := range o.Headers {
 		if IsContentType(h.Name) {
@@ -20,5 +20,5 @@ func ContentType(m *tarry.Message[[]byte], o *forward.Options) string {
 	return m.ContentType
 }
 
-// IsContentType says of a header's name that its value has another place.
+// IsContentType reports whether a header is the content type, which is sent separately.
 func IsContentType(name string) bool { return strings.EqualFold(name, contentType) }

@@ -1,5 +1,5 @@
-// Package link holds the one connection of a target, made when it is first needed and
-// anew after it was given up, and lets Sends in until the target is closed.
+// Package link manages the single connection of a target. It dials when needed, again after
+// a broken connection, and accepts Sends until the target is closed.
 package link
 
 import (
@@ -10,19 +10,18 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// A Link is the way to a target, over a connection of type C. Make it with New. Its
-// methods may be called from many goroutines.
+// A Link is a target's connection of type C, made by New. It is safe for concurrent use.
 type Link[C comparable] struct {
 	dial    func(context.Context) (C, error)
 	hangUp  func(C)
 	timeout time.Duration
-	dialing context.Context // ends with Close
+	dialing context.Context // canceled by Close
 	stop    context.CancelFunc
 
 	mu     sync.Mutex
-	last   *dialled[C] // nil: none, or given up
+	last   *dialled[C] // nil: none, or closed
 	closed bool
-	under  sync.WaitGroup // Sends, dials, and connections being hung up
+	under  sync.WaitGroup // Sends, dials, and connections being closed
 }
 
 // dialled is a connection, made or being made.
@@ -32,16 +31,16 @@ type dialled[C comparable] struct {
 	err  error
 }
 
-// New returns a link that has no connection yet. dial makes one, within the timeout; hangUp
-// ends one that was given up or is left at the end. timeout also bounds each Send.
+// New returns a link without a connection. dial makes one; timeout bounds each dial and each
+// Send. hangUp closes a connection.
 func New[C comparable](timeout time.Duration, dial func(context.Context) (C, error), hangUp func(C)) *Link[C] {
 	l := &Link[C]{dial: dial, hangUp: hangUp, timeout: timeout}
 	l.dialing, l.stop = context.WithCancel(context.Background())
 	return l
 }
 
-// Send calls send with the connection, which it makes first if there is none. It fails
-// with tarry.ErrClosed after Close. A dial goes on when who waits for it leaves.
+// Send calls send with the connection, and dials first if there is none. It fails with
+// tarry.ErrClosed after Close. A dial continues if the Send that waits for it ends.
 func (l *Link[C]) Send(ctx context.Context, send func(context.Context, C) error) error {
 	l.mu.Lock()
 	if l.closed {
@@ -60,7 +59,7 @@ func (l *Link[C]) Send(ctx context.Context, send func(context.Context, C) error)
 		select {
 		case <-d.done:
 		case <-ctx.Done():
-			return Fault(ctx.Err(), "no connection came about in time; it was not sent")
+			return Fault(ctx.Err(), "no connection was made in time; the message was not sent")
 		}
 	}
 	if d.err != nil {
@@ -69,7 +68,7 @@ func (l *Link[C]) Send(ctx context.Context, send func(context.Context, C) error)
 	return send(ctx, d.conn)
 }
 
-// connection returns the connection, or that which is being made.
+// connection returns the connection, or the one being made.
 func (l *Link[C]) connection() *dialled[C] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +92,7 @@ func (l *Link[C]) connect(d *dialled[C]) {
 	close(d.done)
 }
 
-// GiveUp hangs up a connection that has proven bad, if it is still the link's: the next
-// Send makes another.
+// GiveUp closes a broken connection if it is still the link's: the next Send dials again.
 func (l *Link[C]) GiveUp(conn C) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +108,7 @@ func (l *Link[C]) GiveUp(conn C) {
 	}
 }
 
-// Close lets no more Sends in, waits for those under way, and hangs up.
+// Close refuses further Sends, waits for those in progress, and closes the connection.
 func (l *Link[C]) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -127,11 +125,10 @@ func (l *Link[C]) Close() error {
 	return nil
 }
 
-// Fault is the error of a Send: what went wrong and what to do about it. A password must
-// be in neither.
+// Fault is the error of a Send: the cause and a hint. Neither may contain a password.
 func Fault(err error, hint string) error {
 	return &tarry.Error{Op: "send", Err: err, Hint: hint}
 }
 
-// The hint of an error that leaves open whether the target has the message.
-const Unknown = "it is not known whether the target has it; it will be sent again"
+// The hint of an error after which the target may or may not have the message.
+const Unknown = "the target may or may not have it; it will be sent again"

@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
-// TLS takes the options about certificates out of a URL. They go before those of o.
+// TLS reads the certificate options of a URL. They take precedence over those of o.
 func TLS(r *storeurl.Reader, o *forward.Options) *tls.Config {
 	c := r.TLS()
 	if o.TLS == nil {

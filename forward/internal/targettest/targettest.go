@@ -1,5 +1,4 @@
-// Package targettest holds what the tests of all targets need: messages, and what to
-// expect of a Send.
+// Package targettest has what the tests of all targets share: messages, and checks of Sends.
 package targettest
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/forward"
 )
 
-// Patience is how long anything is waited for.
+// Patience bounds every wait.
 const Patience = 30 * time.Second
 
 // Message is a message of the queue orders in its second attempt.
@@ -29,7 +28,7 @@ func Message(id uint64, body string, headers ...forward.Header) *tarry.Message[[
 	return m
 }
 
-// Open opens a target, which is closed with the test.
+// Open opens a target, which is closed at the end of the test.
 func Open(t testing.TB, rawURL string, o *forward.Options) forward.Target {
 	t.Helper()
 	target, err := forward.Open(rawURL, o)
@@ -44,7 +43,7 @@ func Open(t testing.TB, rawURL string, o *forward.Options) forward.Target {
 	return target
 }
 
-// Send sends a message, which must succeed.
+// Send sends a message that must succeed.
 func Send(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
 	t.Helper()
 	if err := target.Send(t.Context(), m); err != nil {
@@ -52,8 +51,8 @@ func Send(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
 	}
 }
 
-// SendMany sends twenty messages from each of so many goroutines, with ids from 1 on, all of
-// which must succeed. It returns how many.
+// SendMany sends twenty messages from each goroutine, with ids from 1 on, all of which must
+// succeed. It returns their number.
 func SendMany(t testing.TB, target forward.Target, goroutines int, message func(id uint64) *tarry.Message[[]byte]) int {
 	t.Helper()
 	const each = 20
@@ -71,7 +70,7 @@ func SendMany(t testing.TB, target forward.Target, goroutines int, message func(
 	return each * goroutines
 }
 
-// Recovers sends a message again and again until it succeeds.
+// Recovers sends a message repeatedly until it succeeds.
 func Recovers(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
@@ -92,8 +91,8 @@ func Recovers(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
 	}
 }
 
-// Retried fails the test unless err has the message retried, and says all of the parts on
-// one line, and no password: those of tests are "geheim".
+// Retried fails the test unless err makes a message retry and contains all parts on one
+// line, and no password: passwords of tests are "geheim".
 func Retried(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	if err == nil || Buried(err) {
@@ -103,7 +102,7 @@ func Retried(t testing.TB, err error, parts ...string) {
 	says(t, err, parts)
 }
 
-// BuriedWith is Retried of what is buried.
+// BuriedWith is Retried for an error that buries.
 func BuriedWith(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	if !Buried(err) {
@@ -130,14 +129,14 @@ func says(t testing.TB, err error, parts []string) {
 	}
 }
 
-// Buried says whether a Send wants its message buried.
+// Buried reports whether the error of a Send buries its message.
 func Buried(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), tarry.Bury(nil).Error()+": ")
 }
 
-// RefusedURLs fails the test unless each URL is refused by words that have its part, and a
-// target of that scheme is refused secrets, with which only webhooks are signed. unconfigured
-// is what a target was refused with that had no configuration.
+// RefusedURLs fails the test unless each URL is refused with its part in the text, and the
+// scheme refuses secrets, which only webhooks use. unconfigured is the error of a target
+// without a configuration.
 func RefusedURLs(t testing.TB, scheme string, parts map[string]string, unconfigured error) {
 	t.Helper()
 	for u, part := range parts {
@@ -149,7 +148,7 @@ func RefusedURLs(t testing.TB, scheme string, parts map[string]string, unconfigu
 	}
 }
 
-// refused fails the test unless a URL is refused by words that have this part.
+// refused fails the test unless a URL is refused with this part in the text.
 func refused(t testing.TB, rawURL string, o *forward.Options, part string) {
 	t.Helper()
 	target, err := forward.Open(rawURL, o)

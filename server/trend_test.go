@@ -87,8 +87,8 @@ func TestTrendsOfWrongSpans(t *testing.T) {
 		"span=4d":          "span: 96h is not within 72h",
 		"span=x":           `span: "x" is not a duration`,
 		"span=-1m":         "span: must be longer than nothing",
-		"span=1h&step=10s": "step: 10s is no multiple of 1m, which is the finest of a span of 1h",
-		"span=25s":         "step: the span of 25s is no multiple of 10s",
+		"span=1h&step=10s": "step: 10s is not a multiple of 1m, the finest step of a span of 1h",
+		"span=25s":         "step: the span of 25s is not a multiple of 10s",
 		"steps=3":          "steps: no such parameter",
 	} {
 		for _, path := range []string{"/v1/queues/q/trend?", "/v1/trends?"} {

@@ -13,18 +13,18 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// The first words of spans' names, which are messaging.operation.name as well.
+// The first words of span names, also used as messaging.operation.name.
 const (
 	pushSpan   = "push"
 	createSpan = "create"
 	handleSpan = "handle"
 )
 
-// The attributes that the conventions have no name for.
+// Attributes that have no name in the conventions.
 const (
 	keyKey      = attribute.Key("messaging.tarry.message.key")
 	dueKey      = attribute.Key("messaging.tarry.message.due")              // RFC 3339 in UTC
-	attemptKey  = attribute.Key("messaging.tarry.message.delivery_attempt") // 1 in the first
+	attemptKey  = attribute.Key("messaging.tarry.message.delivery_attempt") // the first is 1
 	outcomeKey  = attribute.Key("messaging.tarry.outcome")
 	failedKey   = attribute.Key("messaging.tarry.batch.failed_count")
 	conflictKey = attribute.Key("messaging.tarry.on_conflict")
@@ -48,7 +48,7 @@ func batch(n int) attribute.KeyValue              { return semconv.MessagingBatc
 func errorType(what string) attribute.KeyValue    { return semconv.ErrorTypeKey.String(what) }
 func dueAt(t time.Time) attribute.KeyValue        { return dueKey.String(t.UTC().Format(dueLayout)) }
 
-// ofMessage is what a push says of its message.
+// ofMessage are the attributes of a push's message.
 func ofMessage(m *tarry.Draft) (attrs []attribute.KeyValue) {
 	if m.Key != "" {
 		attrs = append(attrs, keyKey.String(m.Key))
@@ -59,13 +59,13 @@ func ofMessage(m *tarry.Draft) (attrs []attribute.KeyValue) {
 	return attrs
 }
 
-// creating is what the span of a message among many says.
+// creating are the attributes of a create span.
 func creating(m *tarry.Draft) []attribute.KeyValue {
 	return append([]attribute.KeyValue{system, createName, createType, destination(m.Queue)}, ofMessage(m)...)
 }
 
-// linked is what a link says of its message among n: nothing of the only one, of which the
-// span tells.
+// linked are the attributes of a link to one of n messages; none if n is 1, since the span
+// has them.
 func linked(m *tarry.Draft, n int) []attribute.KeyValue {
 	if n == 1 {
 		return nil
@@ -73,7 +73,7 @@ func linked(m *tarry.Draft, n int) []attribute.KeyValue {
 	return append([]attribute.KeyValue{destination(m.Queue)}, ofMessage(m)...)
 }
 
-// handling is what a handler's span says of its message.
+// handling are the attributes of a handler's span.
 func handling(m *tarry.Message[[]byte]) []attribute.KeyValue {
 	attrs := append(make([]attribute.KeyValue, 0, 8), system, handleName, processType, destination(m.Queue), messageID(m.ID),
 		attemptKey.Int64(int64(m.Attempt)), dueAt(m.Due))
@@ -83,10 +83,10 @@ func handling(m *tarry.Message[[]byte]) []attribute.KeyValue {
 	return attrs
 }
 
-// fault marks a span as failed. Errors of tarry have the type that the HTTP API calls
-// code, such as exists; others that of the Go error.
+// fault marks a span as failed. The type of a tarry error is its code in the HTTP API, such
+// as exists; of others, the Go type.
 func fault(span trace.Span, err error) {
-	defer func() { _ = recover() }() // of the error's methods, which may be the user's
+	defer func() { _ = recover() }() // the error's methods may panic
 	kind := semconv.ErrorType(err)
 	if _, ours := errors.AsType[*tarry.Error](err); ours {
 		kind = errorType(engine.Code(err))
@@ -95,7 +95,7 @@ func fault(span trace.Span, err error) {
 	span.SetStatus(codes.Error, err.Error())
 }
 
-// cutShort marks a span as failed unless what it tells of has returned.
+// cutShort marks a span as failed unless its function has returned.
 func cutShort(span trace.Span, returned *bool) {
 	if !*returned {
 		span.SetAttributes(errorType("panic"))

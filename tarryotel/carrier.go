@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// headers are those of a message, to be read by a propagator. Names are compared as HTTP
-// does, in any case: they may have come from there.
+// headers are a message's headers for a propagator to read. Names are compared without
+// regard to case, since they may have come by HTTP.
 type headers []tarry.MessageHeader
 
 // Get returns the value of the first header with this name, or "".
@@ -29,7 +29,7 @@ func (hs headers) Get(name string) string {
 // Set does nothing: inject writes.
 func (headers) Set(string, string) {}
 
-// Keys are the names.
+// Keys returns the names.
 func (hs headers) Keys() []string {
 	names := make([]string, len(hs))
 	for i := range hs {
@@ -38,8 +38,7 @@ func (hs headers) Keys() []string {
 	return names
 }
 
-// creation is the context that a message carries of where it was made; not valid when it
-// carries none.
+// creation is the span context that a message carries; invalid if it carries none.
 func (t *Tracing) creation(hs []tarry.MessageHeader) trace.SpanContext {
 	if len(hs) == 0 {
 		return trace.SpanContext{}
@@ -47,23 +46,23 @@ func (t *Tracing) creation(hs []tarry.MessageHeader) trace.SpanContext {
 	return trace.SpanContextFromContext(t.propagator.Extract(context.Background(), headers(hs)))
 }
 
-// carried is what ctx has to be told in headers.
+// carried returns the headers that propagate ctx.
 func (t *Tracing) carried(ctx context.Context) (all []tarry.MessageHeader) {
 	carrier := propagation.MapCarrier{}
 	t.propagator.Inject(ctx, carrier)
 	for name, value := range carrier {
 		all = append(all, tarry.MessageHeader{Name: name, Value: value})
 	}
-	// What comes last may find no room: that is the longest, which is baggage.
+	// The last may not fit: that is the longest, which is baggage.
 	slices.SortFunc(all, func(a, b tarry.MessageHeader) int {
 		return cmp.Or(cmp.Compare(len(a.Value), len(b.Value)), strings.Compare(a.Name, b.Name))
 	})
 	return all
 }
 
-// inject puts headers into a message, in place of those with their names; baggage that it
-// has it keeps. One for which there is no room within the limits of a message is left out:
-// no push fails for its sake.
+// inject sets headers of a message and replaces those with the same names, except for
+// existing baggage. A header that exceeds the limits of a message is left out, so that no
+// push fails because of it.
 func inject(m *tarry.Draft, add []tarry.MessageHeader) {
 	bytes := len(m.ContentType)
 	for _, h := range m.Headers {

@@ -8,12 +8,12 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Handle is a tarry.Middleware: each message has a span while its handler runs, guard and
-// decoding included. The span has a link to the context that the message carries, and is
-// no child of it; its parent is the span of the handler's context, if that has one, as in
-// a claim while a request is answered. Baggage that the message carries is the handler's.
+// Handle is a tarry.Middleware: each message has a span while its handler runs, including
+// guard and decoding. The span links to the context that the message carries, which is not
+// its parent. Its parent is the span of the handler's context, if there is one, as in a
+// claim during a request. The handler's context has the message's baggage.
 //
-// For Topic.Claim, which knows no worker, it goes in by tarry.WithMiddleware.
+// Topic.Claim, which has no worker, takes it by tarry.WithMiddleware.
 func (t *Tracing) Handle(next tarry.HandlerFunc) tarry.HandlerFunc {
 	return func(ctx context.Context, m *tarry.Message[[]byte]) error {
 		var links []trace.Link
@@ -26,7 +26,7 @@ func (t *Tracing) Handle(next tarry.HandlerFunc) tarry.HandlerFunc {
 		}
 		ctx, span := t.tracer.Start(ctx, handleSpan+" "+m.Queue,
 			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(handling(m)...), trace.WithLinks(links...))
-		defer span.End() // by itself, so that it sees a panic
+		defer span.End() // deferred directly, so that it sees a panic
 		returned := false
 		defer cutShort(span, &returned)
 		err := next(ctx, m)
@@ -38,7 +38,7 @@ func (t *Tracing) Handle(next tarry.HandlerFunc) tarry.HandlerFunc {
 	}
 }
 
-// concluded tells a handler's span what it returned.
+// concluded records a handler's result in its span.
 func concluded(span trace.Span, err error) {
 	do := tarry.Verdict(err)
 	switch do {

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a handler that adds trace_id and span_id to the lines logged with a
-// context that has a span, as that of a traced handler has: slog.InfoContext and the like.
+// LogHandler returns a handler that adds trace_id and span_id to log lines whose context has
+// a span, as in slog.InfoContext within a traced handler.
 func LogHandler(h slog.Handler) slog.Handler { return logHandler{h} }
 
 type logHandler struct{ slog.Handler }

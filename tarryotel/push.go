@@ -9,15 +9,15 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Push is a tarry.PushMiddleware: each call has a span, whose context its messages carry,
-// but for those that carry one already, to which the span has links instead. Where the
-// caller's context has no span and the only message carries one, as one that has come over
-// HTTP does, the span is its child.
+// Push is a tarry.PushMiddleware: each call has a span, whose context its messages carry.
+// Messages that already carry a context keep it, and the span links to it. If the caller's
+// context has no span and the only message carries a context, as one received over HTTP
+// does, the span is its child.
 func (t *Tracing) Push(next tarry.PushFunc) tarry.PushFunc {
 	return func(ctx context.Context, call tarry.PushCall) ([]tarry.Pushed, error) {
 		p := pushing{t: t, drafts: call.Drafts}
 		ctx = p.begin(ctx)
-		defer p.span.End() // by itself, so that it sees a panic
+		defer p.span.End() // deferred directly, so that it sees a panic
 		returned := false
 		defer cutShort(p.span, &returned)
 		out, err := next(ctx, call)
@@ -27,17 +27,17 @@ func (t *Tracing) Push(next tarry.PushFunc) tarry.PushFunc {
 	}
 }
 
-// pushing is one call under way.
+// pushing is a call in progress.
 type pushing struct {
 	t      *Tracing
 	drafts []tarry.Draft
 	span   trace.Span
 }
 
-// maxLinks bounds the links of a span, to what SDKs keep of them by default.
+// maxLinks bounds the links of a span: SDKs keep as many by default.
 const maxLinks = 128
 
-// begin begins the span and gives its context to the messages.
+// begin starts the span and puts its context into the messages.
 func (p *pushing) begin(ctx context.Context) context.Context {
 	t := p.t
 	var links []trace.Link
@@ -84,7 +84,7 @@ func (p *pushing) begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// result tells the span what became of the messages.
+// result records the results of the messages in the span.
 func (p *pushing) result(out []tarry.Pushed, err error) {
 	if !p.span.IsRecording() {
 		return
@@ -115,7 +115,7 @@ func (p *pushing) result(out []tarry.Pushed, err error) {
 	}
 }
 
-// sending is the name of a call's span and what it begins with.
+// sending returns the name of a call's span and its first attributes.
 func sending(drafts []tarry.Draft) (string, []attribute.KeyValue) {
 	queue := drafts[0].Queue
 	for i := range drafts {

@@ -7,30 +7,29 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Config sets up a Tracing. The zero value, and a nil Config, work.
+// Config configures a Tracing. The zero value and nil are valid.
 type Config struct {
 	// TracerProvider makes the spans. Default: otel.GetTracerProvider().
 	TracerProvider trace.TracerProvider
 
-	// Propagator carries contexts in the headers of messages. Default: what
-	// otel.SetTextMapPropagator was given, if it was by then; else the W3C's trace context
-	// and baggage.
+	// Propagator carries contexts in message headers. Default: the argument of an earlier
+	// otel.SetTextMapPropagator, else the W3C's trace context and baggage.
 	Propagator propagation.TextMapPropagator
 
-	// CreateSpans gives each message of PushMany and PushAtomic a span of its own, named
-	// create, beside that of the call, and its context to the message. Default: all
-	// messages of a call carry the context of the one span that the call has.
+	// CreateSpans gives each message of PushMany and PushAtomic its own span, named create,
+	// besides that of the call, and the message carries its context. Default: all messages
+	// of a call carry the context of the call's span.
 	CreateSpans bool
 }
 
-// Tracing traces pushes by Push and handlers by Handle. It may be used by many goroutines.
+// Tracing traces pushes by Push and handlers by Handle. It is safe for concurrent use.
 type Tracing struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 	create     bool
 }
 
-// scope is the name under which spans tell who made them.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/tarryhq/tarry/tarryotel"
 
 // New returns a Tracing. cfg may be nil.

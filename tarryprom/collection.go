@@ -16,9 +16,9 @@ var (
 	forecastDesc = prometheus.NewDesc("tarry_forecast_messages", "Messages that fall due within the next minute, hour and day.", []string{"queue", "within"}, nil)
 	pausedDesc   = prometheus.NewDesc("tarry_paused", "Whether the queue is paused.", []string{"queue"}, nil)
 	queuesDesc   = prometheus.NewDesc("tarry_queues", "Queues that hold something, are paused or have settings.", nil, nil)
-	upDesc       = prometheus.NewDesc("tarry_store_up", "Whether the store answered when it was last asked what it holds; of one that cannot be asked that, whether its last call did.", nil, nil)
-	tookDesc     = prometheus.NewDesc("tarry_collection_seconds", "How long it took to ask the store what it holds.", nil, nil)
-	atDesc       = prometheus.NewDesc("tarry_collection_timestamp_seconds", "As of when the figures of what the store holds are.", nil, nil)
+	upDesc       = prometheus.NewDesc("tarry_store_up", "Whether the last collection from the store succeeded; for an engine that cannot list, whether its last call did.", nil, nil)
+	tookDesc     = prometheus.NewDesc("tarry_collection_seconds", "Duration of that collection.", nil, nil)
+	atDesc       = prometheus.NewDesc("tarry_collection_timestamp_seconds", "Time of the last collection of what the store holds.", nil, nil)
 
 	stateDescs = []*prometheus.Desc{messagesDesc, oldestDesc, nextDesc, forecastDesc, pausedDesc, queuesDesc, upDesc, tookDesc, atDesc}
 )
@@ -31,7 +31,7 @@ type collection struct {
 	queues map[string]*holding
 }
 
-// holding is what a queue holds, or all those without a name of their own.
+// holding is what a queue holds, or all queues without series of their own.
 type holding struct {
 	tarry.QueueInfo
 	forecast []float64 // of each horizon; nil: unknown
@@ -49,7 +49,7 @@ func (h *holding) add(i *tarry.QueueInfo) {
 	h.Paused = i.Paused
 }
 
-// earlier is the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times; a zero time counts as none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -57,8 +57,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// freshest returns the latest collection, and begins a new one when that is old. Of all who
-// come one begins it, and each waits for its end, but no longer than Config.Timeout.
+// freshest returns the latest collection, and starts a new one if that is old. Concurrent
+// scrapes share it; each waits for its end, but no longer than Config.Timeout.
 func (m *Metrics) freshest() (c *collection, up, watched bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,7 +125,7 @@ func (m *Metrics) ask(ctx context.Context, client *tarry.Client) (*collection, e
 				h.forecast = make([]float64, len(horizons))
 				continue
 			}
-			// What is too slow to be foretold is left out: the rest still holds.
+			// A forecast that takes too long is left out; the rest is still valid.
 			if f, err := client.Forecast(ctx, name, time.Minute, foresight); err == nil {
 				h.forecast = forecast(f.Buckets, c.at)
 			}
@@ -141,11 +141,11 @@ var horizons = [...]struct {
 	span time.Duration
 }{{"1m", time.Minute}, {"1h", time.Hour}, {"1d", 24 * time.Hour}}
 
-// foresight is what is asked for: as now lies within a minute, one minute more.
+// foresight is the span to ask for: one minute more, as now lies within a minute.
 const foresight = 24*time.Hour + time.Minute
 
-// forecast counts what falls due from now on within each horizon; of the minutes at
-// both ends their share.
+// forecast counts what becomes due from now on within each horizon. The minutes at both ends
+// count proportionally.
 func forecast(buckets []tarry.Bucket, now time.Time) []float64 {
 	out := make([]float64, len(horizons))
 	for i := range buckets {

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// distribution counts durations of one series. It tells Prometheus the same as the histogram
-// of client_golang with classic and native buckets, for less (docs/decisions/metrics.md):
-// what is observed is counted once, in an interval that lies in one bucket of either kind,
-// and added to the sum; a scrape does the rest. It may be used by many goroutines.
+// distribution counts the durations of one series. It exports the same as client_golang's
+// histogram with classic and native buckets, at less cost (docs/decisions/metrics.md): an
+// observation is one count in an interval, which lies in one bucket of either kind, and one
+// addition to the sum. A scrape does the rest. It is safe for concurrent use.
 type distribution struct {
 	desc   *prometheus.Desc
 	labels []*dto.LabelPair
@@ -25,7 +25,7 @@ type distribution struct {
 	sum    atomic.Uint64   // the bits of a float64, seconds
 }
 
-// observe counts a number of seconds; less than none is none.
+// observe counts a number of seconds; a negative one counts as 0.
 func (h *distribution) observe(seconds float64) {
 	h.counts[h.scale.interval(seconds)].Add(1)
 	for seconds > 0 {
@@ -36,11 +36,11 @@ func (h *distribution) observe(seconds float64) {
 	}
 }
 
-// Desc is prometheus.Metric's.
+// Desc implements prometheus.Metric.
 func (h *distribution) Desc() *prometheus.Desc { return h.desc }
 
-// Write is prometheus.Metric's. The count is that of the buckets; the sum may be ahead of it
-// by what is being observed.
+// Write implements prometheus.Metric. The count is that of the buckets; the sum may be ahead
+// of it by observations in progress.
 func (h *distribution) Write(out *dto.Metric) error {
 	sum := math.Float64frombits(h.sum.Load())
 	d := &dto.Histogram{SampleSum: &sum, CreatedTimestamp: timestamppb.New(h.made), Schema: new(int32), ZeroThreshold: new(float64), ZeroCount: new(uint64)}
@@ -73,7 +73,7 @@ func (h *distribution) Write(out *dto.Metric) error {
 	return nil
 }
 
-// halved has every two native buckets make one.
+// halved merges every two native buckets.
 func halved(native map[int]uint64) map[int]uint64 {
 	half := make(map[int]uint64, len(native))
 	for key, n := range native {
@@ -82,8 +82,8 @@ func halved(native map[int]uint64) map[int]uint64 {
 	return half
 }
 
-// spans is how native buckets are written: each by how much it differs from the one before,
-// in runs with gaps between.
+// spans encodes native buckets: runs with gaps between them, and each count as the
+// difference from the previous one.
 func spans(native map[int]uint64) (all []*dto.BucketSpan, deltas []int64) {
 	keys := make([]int, 0, len(native))
 	for key := range native {
@@ -100,32 +100,34 @@ func spans(native map[int]uint64) (all []*dto.BucketSpan, deltas []int64) {
 		deltas = append(deltas, n-last)
 		next, last = key+1, n
 	}
-	if all == nil { // without a span it would be no native histogram
+	if all == nil { // a native histogram needs a span
 		all = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(0))}}
 	}
 	return all, deltas
 }
 
 const (
-	// nativeSchema has native buckets grow by the eighth root of 2: about 9 %.
+	// nativeSchema makes native buckets grow by the eighth root of 2, about 9 %.
 	nativeSchema = 3
 	perOctave    = 1 << nativeSchema
 
-	// Native buckets lie between 2^lowest and 2^highest seconds: a microsecond and four years.
+	// Native buckets lie between 2^lowest and 2^highest seconds: a microsecond and four
+	// years.
 	lowest, highest = -20, 27
 
-	// maxNativeBuckets is how many are told; of more, every two become one.
+	// maxNativeBuckets is the most that are exported; if there are more, every two are
+	// merged.
 	maxNativeBuckets = 100
 )
 
-// scale is how durations are told apart: by intervals up to the bounds of classic and of
-// native buckets. What is above all of them is in one more.
+// scale divides durations into intervals at the bounds of classic and native buckets. One
+// more interval has what is above all bounds.
 type scale struct {
 	classic []float64 // upper bounds
-	bounds  []float64 // upper bounds of the intervals, but for the last one
-	keys    []int     // of the native bucket of each interval, but for the first one
-	ends    []int     // the interval with which each classic bucket ends
-	first   []int     // where the interval of a number is looked for: see interval
+	bounds  []float64 // upper bounds of the intervals but the last
+	keys    []int     // native bucket of each interval but the first
+	ends    []int     // last interval of each classic bucket
+	first   []int     // where the search begins: see interval
 }
 
 func newScale(classic []float64) *scale {
@@ -155,14 +157,14 @@ func newScale(classic []float64) *scale {
 	return s
 }
 
-// A cell is what numbers are in whose exponent and first bits are the same: an eighth of an
-// octave, of even size.
+// A cell contains the numbers with the same exponent and first bits: an eighth of an octave,
+// in equal parts.
 const cellShift = 52 - nativeSchema
 
 var firstCell = int(math.Float64bits(math.Exp2(lowest)) >> cellShift)
 
-// interval returns that of a number of seconds. A cell begins in the one that is noted, and
-// a few further on it ends.
+// interval returns the interval of a number of seconds. A table has the interval in which
+// its cell begins; the search ends a few intervals later.
 func (s *scale) interval(seconds float64) int {
 	if !(seconds > s.bounds[0]) {
 		return 0
@@ -178,7 +180,7 @@ func (s *scale) interval(seconds float64) int {
 	return i
 }
 
-// distributions are those of one name, by the value of their label.
+// distributions are the distributions of one name by the value of their label.
 type distributions struct {
 	desc  *prometheus.Desc
 	scale *scale
@@ -190,7 +192,7 @@ func newDistributions(name, help string, classic []float64, label string) *distr
 	return &distributions{desc: prometheus.NewDesc(name, help, []string{label}, nil), scale: newScale(classic), all: make(map[string]*distribution)}
 }
 
-// of returns the one with a value, which it makes if there is none. Who observes often keeps
+// of returns the distribution of a value and creates it if needed. Frequent callers cache
 // it.
 func (v *distributions) of(value string) *distribution {
 	v.mu.Lock()
@@ -204,10 +206,10 @@ func (v *distributions) of(value string) *distribution {
 	return h
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (v *distributions) Describe(ch chan<- *prometheus.Desc) { ch <- v.desc }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (v *distributions) Collect(ch chan<- prometheus.Metric) {
 	v.mu.Lock()
 	all := make([]*distribution, 0, len(v.all))

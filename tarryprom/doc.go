@@ -7,6 +7,6 @@
 //	m.Watch(c)
 //	http.Handle("/metrics", m.Handler())
 //
-// Metrics is a prometheus.Collector as well, for a registry that is there already. The
-// page docs/metrics.md lists what it tells.
+// Metrics is also a prometheus.Collector, for an existing registry. The metrics are listed
+// in docs/metrics.md.
 package tarryprom

@@ -11,11 +11,11 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// What an engine may tell. What is beyond that, or not well-formed, is left out: one wrong
-// figure must not cost the scrape all others.
+// Limits of an engine's figures. A figure that exceeds them or is malformed is left out, so
+// that it does not fail the whole scrape.
 const (
 	maxFigures  = 100
-	maxReadings = 50 // of a figure
+	maxReadings = 50 // per figure
 )
 
 var (
@@ -23,7 +23,7 @@ var (
 	labelName  = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 )
 
-// collectFigures tells what the engine that is watched measures.
+// collectFigures exports the figures of the watched engine.
 func (m *Metrics) collectFigures(ch chan<- prometheus.Metric) {
 	m.figures(func(d *prometheus.Desc, f *engine.Figure) {
 		seen := make(map[string]bool)
@@ -39,12 +39,12 @@ func (m *Metrics) collectFigures(ch chan<- prometheus.Metric) {
 	})
 }
 
-// describeFigures tells which they are, if a client is watched by then.
+// describeFigures describes them if a client is watched already.
 func (m *Metrics) describeFigures(ch chan<- *prometheus.Desc) {
 	m.figures(func(d *prometheus.Desc, _ *engine.Figure) { ch <- d })
 }
 
-// figures calls fn for each.
+// figures calls fn for each figure.
 func (m *Metrics) figures(fn func(d *prometheus.Desc, f *engine.Figure)) {
 	m.mu.Lock()
 	client := m.client
@@ -81,12 +81,12 @@ func (m *Metrics) figures(fn func(d *prometheus.Desc, f *engine.Figure)) {
 	}
 }
 
-// spoken are the names under which a metric may be told.
+// spoken are the names under which a metric may be exported.
 func spoken(name string) [4]string {
 	return [4]string{name, name + "_bucket", name + "_count", name + "_sum"}
 }
 
-// ownNames are the names that the metrics of this package take.
+// ownNames are the names of this package's metrics.
 func (m *Metrics) ownNames() map[string]bool {
 	own, descs := make(map[string]bool), make(chan *prometheus.Desc)
 	go func() {
@@ -96,7 +96,7 @@ func (m *Metrics) ownNames() map[string]bool {
 	for d := range descs {
 		var name string
 		if _, err := fmt.Sscanf(d.String(), "Desc{fqName: %q,", &name); err != nil {
-			continue // of a version of the library that says it otherwise: a test meets it
+			continue // the library has changed its format: a test checks it
 		}
 		for _, n := range spoken(name) {
 			own[n] = true

@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Meter returns what counts in m: tarry.Config.Meter.
+// Meter returns the meter that counts in m, for tarry.Config.Meter.
 func (m *Metrics) Meter() *tarry.Meter {
 	return &tarry.Meter{
 		Called: func(op string, took time.Duration, err error) {
@@ -69,15 +69,14 @@ func (m *Metrics) Meter() *tarry.Meter {
 	}
 }
 
-// operation is what is counted of calls of a name, but for those that do not succeed.
+// operation has the counters of calls with a name, other than failed ones.
 type operation struct {
 	name string
 	ok   prometheus.Counter
 	took *distribution
 }
 
-// op returns what is counted of calls of a name, of which there are a few: those that are
-// made most have been met first.
+// op returns the operation of a name. There are few, and frequent ones were met first.
 func (m *Metrics) op(name string) *operation {
 	all := m.ops.Load()
 	if all != nil {
@@ -91,7 +90,7 @@ func (m *Metrics) op(name string) *operation {
 	return m.op(name)
 }
 
-// addOp adds one of a name to all, unless these have changed.
+// addOp appends an operation, unless all has changed.
 func (m *Metrics) addOp(name string, all *[]*operation) {
 	made := []*operation{{name, m.vecs.calls.WithLabelValues(name, "ok"), m.vecs.callTime.of(name)}}
 	if all != nil {
@@ -100,7 +99,7 @@ func (m *Metrics) addOp(name string, all *[]*operation) {
 	m.ops.CompareAndSwap(all, &made)
 }
 
-// settled counts settlements of who is no worker of this process.
+// settled counts settlements outside this process's workers.
 func (m *Metrics) settled(queue string, do tarry.Action, state tarry.State, err error, n int) {
 	r := failed
 	switch {
@@ -133,14 +132,14 @@ func (s *series) ended(r result, n int) {
 	}
 }
 
-// byEvent are the results that events of workers tell.
+// byEvent maps events of workers to results.
 var byEvent = [math.MaxUint8 + 1]result{
 	tarry.Acked: acked, tarry.Dropped: dropped, tarry.Retried: retried, tarry.Snoozed: snoozed, tarry.Released: released, tarry.Buried: buried,
 	tarry.Died: died, tarry.LeaseLost: leaseLost, tarry.EngineFailed: failed, tarry.SelfSettled: selfSettled,
 	tarry.Unconfirmed: unconfirmed,
 }
 
-// handled counts what became of leases: at once those that follow each other.
+// handled counts the results of leases, equal ones in a row at once.
 func (m *Metrics) handled(events []tarry.Event) {
 	var (
 		of   *series
@@ -156,7 +155,7 @@ func (m *Metrics) handled(events []tarry.Event) {
 			m.all.of(e.Queue).stick(-1)
 		}
 		r := byEvent[e.Kind]
-		if r == none || e.Queue == "" { // a failure to lease is a call that failed
+		if r == none || e.Queue == "" { // a failed lease counts as a failed call
 			continue
 		}
 		if of == nil || e.Queue != of.queue || r != last {
@@ -187,7 +186,7 @@ func pushed(o tarry.Outcome, err error) result {
 	return created
 }
 
-// because is the result that an error stands for; well, when there is none.
+// because returns the result of an error; well if it is nil.
 func because(err error, well result) result {
 	if err == nil {
 		return well
@@ -206,7 +205,7 @@ func because(err error, well result) result {
 	return failed
 }
 
-// called says what came of a call of the engine.
+// called returns the result of a call of the engine.
 func called(err error) string {
 	if err == nil {
 		return "ok"

@@ -13,18 +13,18 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Config sets up Metrics. The zero value, and a nil Config, work.
+// Config configures Metrics. The zero value and nil are valid.
 type Config struct {
-	// MaxQueues bounds how many queues have figures of their own: those that are seen
-	// first. The others sum up as the queue "_other". Default 100.
+	// MaxQueues bounds the queues with series of their own: the first ones seen. The others
+	// are summed as the queue "_other". Default 100.
 	MaxQueues int
 
-	// Every is how old the figures of what the store holds may be: between two
-	// collections however many scrapes get the same. Default 10 s.
+	// Every is how old the metrics of the store's content may be: scrapes in between share
+	// them. Default 10 s.
 	Every time.Duration
 
-	// Timeout bounds a collection, and how long a scrape waits for one; a scrape that
-	// has waited for so long gets the figures of the one before. Default 5 s.
+	// Timeout bounds a collection, and how long a scrape waits for one. After that the
+	// scrape gets the previous collection. Default 5 s.
 	Timeout time.Duration
 }
 
@@ -35,8 +35,8 @@ const (
 	DefaultTimeout   = 5 * time.Second
 )
 
-// Other is the queue that all beyond Config.MaxQueues are summed up as, and those of which
-// the engine cannot tell.
+// Other is the sum of all queues beyond Config.MaxQueues, and of activity without a known
+// queue.
 const Other = "_other"
 
 func (cfg *Config) withDefaults() Config {
@@ -56,8 +56,8 @@ func (cfg *Config) withDefaults() Config {
 	return c
 }
 
-// Metrics counts what one client does. It is a prometheus.Collector, and may be used by
-// many goroutines. Make it with New.
+// Metrics counts what one client does. It is a prometheus.Collector and safe for concurrent
+// use. Make it with New.
 type Metrics struct {
 	cfg  Config
 	vecs vectors
@@ -71,14 +71,14 @@ type Metrics struct {
 
 	mu     sync.Mutex
 	client *tarry.Client
-	end    func() time.Time // of the certificate; nil: there is none
-	latest *collection      // the last that is whole; nil: none
-	up     bool             // the last one came to its end
-	began  time.Time        // the last one
-	under  chan struct{}    // closed when the one under way is over; nil: none is
+	end    func() time.Time // expiry of the certificate; nil: none
+	latest *collection      // the last complete one; nil: none
+	up     bool             // the last one completed
+	began  time.Time        // start of the last one
+	under  chan struct{}    // closed when the one in progress ends; nil: none
 }
 
-// New returns Metrics that nothing is counted in yet.
+// New returns Metrics without counts.
 func New(cfg *Config) *Metrics {
 	m := &Metrics{cfg: cfg.withDefaults(), vecs: newVectors()}
 	m.requests.vecs = &m.vecs
@@ -87,24 +87,23 @@ func New(cfg *Config) *Metrics {
 	return m
 }
 
-// Watch has the metrics tell what the store of a client holds, and what its engine measures
-// of itself where that is an engine.Measurer. What it replaces is
-// watched no more.
+// Watch also exports what the store of a client holds, and the figures of its engine if that
+// is an engine.Measurer. It replaces the client watched before.
 func (m *Metrics) Watch(c *tarry.Client) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.client, m.latest, m.up, m.began = c, nil, true, time.Time{}
 }
 
-// WatchCertificate has the metrics tell until when the certificate of a server is good, as
-// server.Certificate.End has it.
+// WatchCertificate also exports the expiry of a server's certificate, as
+// server.Certificate.End returns it.
 func (m *Metrics) WatchCertificate(end func() time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.end = end
 }
 
-var certificateDesc = prometheus.NewDesc("tarry_tls_certificate_expiration_timestamp_seconds", "Until when the certificate of the server is good.", nil, nil)
+var certificateDesc = prometheus.NewDesc("tarry_tls_certificate_expiration_timestamp_seconds", "When the certificate of the server expires.", nil, nil)
 
 func (m *Metrics) collectCertificate(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
@@ -118,19 +117,19 @@ func (m *Metrics) collectCertificate(ch chan<- prometheus.Metric) {
 // maxScrapes is how many scrapes are answered at a time; more get 503.
 const maxScrapes = 32
 
-// Handler serves the metrics, with those of the Go runtime and of the process, from a
-// registry of its own. More than 32 scrapes at a time get 503.
+// Handler serves the metrics, with those of the Go runtime and of the process, from its own
+// registry. More than 32 scrapes at a time get 503.
 func (m *Metrics) Handler() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes})
 }
 
-// AuditLost counts a line of an audit log that could not be written: access.Audit.Lost.
+// AuditLost counts a line of an audit log that could not be written, for access.Audit.Lost.
 func (m *Metrics) AuditLost() { m.vecs.auditLost.Inc() }
 
-// Describe is prometheus.Collector's. What the engine measures of itself it describes only if
-// a client is watched by then, which nobody but a pedantic registry minds.
+// Describe implements prometheus.Collector. The engine's figures are described only if a
+// client is watched already, which matters only to pedantic registries.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.describeOwn(ch)
 	m.describeFigures(ch)
@@ -146,8 +145,8 @@ func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 	ch <- certificateDesc
 }
 
-// Collect is prometheus.Collector's. It waits for a collection from the store for no
-// longer than Config.Timeout.
+// Collect implements prometheus.Collector. It waits for a collection from the store for at
+// most Config.Timeout.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.collectStore(ch)
 	m.collectFigures(ch)

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// queues are those that have figures of their own, and the one for all others. What has
-// a name keeps it, as counters must not move.
+// queues are the queues with series of their own, and the sum of all others. A queue keeps
+// its series, since counters must not move.
 type queues struct {
 	vecs  *vectors
 	named sync.Map // name → *series
@@ -19,8 +19,8 @@ type queues struct {
 	left int
 }
 
-// met returns the figures that a call about a queue counts in: one that failed gives no
-// queue figures of its own, as there may be none of that name.
+// met returns the series in which a call about a queue counts. A failed call creates none,
+// as the queue may not exist.
 func (q *queues) met(name string, err error) *series {
 	if err == nil {
 		return q.of(name)
@@ -31,7 +31,7 @@ func (q *queues) met(name string, err error) *series {
 	return q.other
 }
 
-// of returns the figures that a queue counts in.
+// of returns the series in which a queue counts.
 func (q *queues) of(name string) *series {
 	if s, ok := q.named.Load(name); ok {
 		return s.(*series)
@@ -54,11 +54,11 @@ func (q *queues) of(name string) *series {
 	return s
 }
 
-// result is the value of the label that a counter has beside the queue.
+// result is the value of a counter's label besides the queue.
 type result int
 
 const (
-	none result = iota // it has no such label
+	none result = iota // no such label
 	created
 	kept
 	replaced
@@ -87,7 +87,7 @@ const (
 var resultNames = [results]string{"", "created", "kept", "replaced", "exists", "leased", "limit", "failed", "removed",
 	"not_found", "not_due", "claimed", "stale", "acked", "dropped", "retried", "snoozed", "released", "buried", "died", "lease_lost", "self_settled", "unconfirmed"}
 
-// series are the figures of one queue, each made when it is first needed.
+// series are the series of one queue, each created when first needed.
 type series struct {
 	vecs               *vectors
 	queue              string
@@ -112,7 +112,7 @@ func (s *series) add(k kind, r result, n int) {
 func (s *series) late(seconds float64) { observe(&s.lateness, s.vecs.lateness, s.queue, seconds) }
 func (s *series) took(seconds float64) { observe(&s.handling, s.vecs.handling, s.queue, seconds) }
 
-// stick counts a handler that is stuck, or with -1 one that is no more.
+// stick counts a stuck handler, or with -1 one that has returned.
 func (s *series) stick(n float64) {
 	s.vecs.stuckNow.WithLabelValues(s.queue).Add(n)
 	if n > 0 {

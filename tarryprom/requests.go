@@ -11,22 +11,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requests finds what a request counts in without the labels being looked up each time.
+// requests finds the counters of a request without label lookups.
 type requests struct {
 	vecs *vectors
 
-	met [256]atomic.Pointer[answers] // what was met last, by place
+	met [256]atomic.Pointer[answers] // the last used, by place
 
-	mu  sync.Mutex // for new kinds, of which there are few
+	mu  sync.Mutex // for new ones, which are rare
 	all atomic.Pointer[map[string][]answers]
 }
 
-// place is where a kind is looked for first: its hash would cost more than all else here.
+// place is the first slot to look in: hashing would cost more than everything else here.
 func place(route, method string, status int) int {
 	return (len(route)*31 + len(method)*7 + status) & 255
 }
 
-// answers are what is counted of the requests of a route with a method and a status.
+// answers are the counters of a route, method and status.
 type answers struct {
 	route, method string
 	status        int
@@ -34,7 +34,7 @@ type answers struct {
 	took          *distribution
 }
 
-// of returns what the requests of a kind count in.
+// of returns the answers of a route, method and status.
 func (r *requests) of(route, method string, status int) *answers {
 	p := &r.met[place(route, method, status)]
 	if a := p.Load(); a != nil && a.status == status && a.route == route && a.method == method {
@@ -78,8 +78,8 @@ func (r *requests) known(route, method string, status int) *answers {
 	return nil
 }
 
-// Answered counts a request that a server has answered: server.Config.Answered. Each
-// route, method and status has figures of its own: they must be few.
+// Answered counts a request that a server has answered, for server.Config.Answered. Each
+// route, method and status has its own series, so there must be few.
 func (m *Metrics) Answered(route, method string, status int, took time.Duration) {
 	a := m.requests.of(route, method, status)
 	a.count.Inc()

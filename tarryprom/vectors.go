@@ -2,7 +2,7 @@ package tarryprom
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// vectors are the metrics that are counted as things happen.
+// vectors are the metrics that count events.
 type vectors struct {
 	counts [kinds]*prometheus.CounterVec
 
@@ -17,7 +17,7 @@ type vectors struct {
 	auditLost   prometheus.Counter
 }
 
-// kind is a counter of which each queue has its own.
+// kind is a counter per queue.
 type kind int
 
 const (
@@ -45,14 +45,14 @@ func newVectors() vectors {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	v := vectors{
-		lateness:    newDistributions("tarry_lateness_seconds", "From due to the start of handling, or to the lease by who is no worker here.", latenessBuckets, "queue"),
-		handling:    newDistributions("tarry_handle_seconds", "How long the handlers of workers here ran.", handlingBuckets, "queue"),
-		stuckNow:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tarry_stuck_handlers", Help: "Handlers that have not returned though their context has ended."}, []string{"queue"}),
-		calls:       counter("tarry_store_calls_total", "Calls of the store by what came of them.", "op", "result"),
-		callTime:    newDistributions("tarry_store_call_seconds", "How long calls of the store took.", callBuckets, "op"),
-		idle:        prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_idle_leases_total", Help: "Lease calls of the store that brought nothing."}),
+		lateness:    newDistributions("tarry_lateness_seconds", "Time from due to the start of handling, or to the lease if outside this process's workers.", latenessBuckets, "queue"),
+		handling:    newDistributions("tarry_handle_seconds", "Duration of handlers in this process.", handlingBuckets, "queue"),
+		stuckNow:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tarry_stuck_handlers", Help: "Handlers that have not returned although their context has ended."}, []string{"queue"}),
+		calls:       counter("tarry_store_calls_total", "Calls of the store by result.", "op", "result"),
+		callTime:    newDistributions("tarry_store_call_seconds", "Duration of calls of the store.", callBuckets, "op"),
+		idle:        prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_idle_leases_total", Help: "Lease calls of the store that returned no messages."}),
 		requests:    counter("tarry_http_requests_total", "Requests answered.", "route", "method", "status"),
-		requestTime: newDistributions("tarry_http_request_seconds", "How long requests took, waits for messages included.", requestBuckets, "route"),
+		requestTime: newDistributions("tarry_http_request_seconds", "Duration of requests, including waits for messages.", requestBuckets, "route"),
 		auditLost:   prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_audit_lines_lost_total", Help: "Lines of the audit log that could not be written."}),
 	}
 	v.counts = [kinds]*prometheus.CounterVec{
@@ -63,7 +63,7 @@ func newVectors() vectors {
 		claims:  counter("tarry_claims_total", "Claims by result.", "queue", "result"),
 		expired: counter("tarry_expired_total", "Messages dropped past their expiry.", "queue"),
 		deaths:  counter("tarry_deaths_total", "Messages that became dead.", "queue"),
-		stuck:   counter("tarry_stuck_total", "Handlers that did not return though their context had ended.", "queue"),
+		stuck:   counter("tarry_stuck_total", "Handlers that did not return although their context had ended.", "queue"),
 	}
 	return v
 }

@@ -9,11 +9,11 @@ type budget struct {
 	queues atomic.Int64
 }
 
-// hold takes note of how many bytes a history takes. While all take too many, one that has
-// more than its share of them forgets what lies furthest back.
+// hold records how many bytes a history takes. If all take too many, a history with more
+// than its share drops its oldest slots.
 //
-// Those that have more than their share but rest, so that nobody meets them, had it when all
-// took less than half of most; all others together have no more than the other half.
+// Only queues with activity come here. Idle queues above their share got there when all took
+// less than half of most; the others can take at most the other half.
 func (b *budget) hold(h *history) {
 	b.note(h)
 	if b.used.Load() <= b.most/2 {

@@ -1,7 +1,7 @@
-// Package trend keeps what a client of tarry, its workers and a server on it did in the
-// last minutes, hours and days: for each queue how many messages were pushed, leased,
-// handled, retried, died, …, and histograms of how late they were and of how long their
-// handling took.
+// Package trend records what a client of tarry, its workers and a server on it did in the
+// last minutes, hours and days. For each queue it counts the messages pushed, leased,
+// handled, retried, dead and so on, and has histograms of their lateness and of the time
+// their handling took.
 //
 //	r := trend.New(nil)
 //	c, err := tarry.Open(ctx, "disk:tarry-data", &tarry.Config{Meter: r.Meter()})
@@ -9,13 +9,13 @@
 //	s, err := r.Series("order.unpaid", 15*time.Minute, time.Minute)
 //	p99, ok := s.Total().Lateness.Quantile(0.99)
 //
-// It keeps slots of 10 s for 15 minutes, of 1 minute for 6 hours and of 10 minutes for 3
-// days, in memory: a process that starts knows nothing of the one before, and nothing of
-// others on the same store.
+// It stores slots of 10 s for 15 minutes, of 1 minute for 6 hours and of 10 minutes for 3
+// days, in memory. A restart clears them, and they do not cover other processes on the same
+// store.
 //
 // # Memory
 //
-// A queue takes about 1.5 KiB, and its slots some 30 bytes for each in which something
-// happened; Config.MaxQueues bounds the queues and Config.MaxBytes the slots. With the
-// defaults 10,000 queues that are always busy take less than 50 MiB.
+// A queue takes about 1.5 KiB, and each slot with activity about 30 bytes. Config.MaxQueues
+// bounds the queues and Config.MaxBytes the slots. With the defaults, 10,000 queues that are
+// always busy take less than 50 MiB.
 package trend

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Buckets is how many buckets a Histogram has.
+// Buckets is the number of buckets of a Histogram.
 const Buckets = 57
 
-// The first bound of the buckets, and the one a half octave above.
+// The first bound of the buckets, and the bound half an octave above.
 const (
 	bound0 = 500 * time.Microsecond
 	bound1 = 707_107 * time.Nanosecond // √2 × bound0
 )
 
-// Bounds are where the buckets of a Histogram end: the first holds what is shorter than
-// Bounds()[0], half a millisecond; each other goes from one bound to the next, √2 times as
-// far; the last holds what is longer than all bounds, 26 hours.
+// Bounds returns the upper bounds of a Histogram's buckets. The first bucket ends at half a
+// millisecond; each later bound is √2 times the one before; the last bucket has what is
+// longer than 26 hours.
 func Bounds() (all [Buckets - 1]time.Duration) {
 	for i := range all {
 		all[i] = bound(i)
@@ -32,7 +32,7 @@ func bound(i int) time.Duration {
 	return bound1 << (i / 2)
 }
 
-// bucket is the one that a duration falls into.
+// bucket returns the bucket of a duration.
 func bucket(d time.Duration) int {
 	if d < bound0 {
 		return 0
@@ -45,7 +45,7 @@ func bucket(d time.Duration) int {
 	return min(i, Buckets-1)
 }
 
-// Histogram counts durations by about how long they are.
+// Histogram counts durations in buckets.
 type Histogram struct {
 	Counts [Buckets]uint64 // see Bounds
 	Max    time.Duration   // the longest
@@ -63,7 +63,7 @@ func (h *Histogram) add(o *Histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// Count is how many durations there are.
+// Count returns the number of durations.
 func (h *Histogram) Count() (n uint64) {
 	for _, c := range h.Counts {
 		n += c
@@ -71,9 +71,9 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Quantile is the duration that a share of all, from 0 to 1, do not exceed; not ok: there
-// are none. As a bucket does not tell where in it they lie, it may be wrong by a factor of
-// √2; below half a millisecond by that.
+// Quantile returns the duration that the given share of all, from 0 to 1, do not exceed; ok
+// is false if there are none. Because of the buckets it may be wrong by a factor of √2, or
+// by half a millisecond for shorter durations.
 func (h *Histogram) Quantile(share float64) (d time.Duration, ok bool) {
 	all := h.Count()
 	if all == 0 {

@@ -9,10 +9,10 @@ import (
 // Resolution is the length of the finest slots.
 const Resolution = 10 * time.Second
 
-// level is a length of slots, and for how long they are kept.
+// level is a length of slots, and how long they are kept.
 type level struct {
-	slots int64 // how many of the finest it spans
-	keep  int64 // how many of its own are kept
+	slots int64 // number of finest slots in one
+	keep  int64 // number of slots kept
 }
 
 var levels = [...]level{{1, 90}, {6, 360}, {60, 432}}
@@ -20,31 +20,31 @@ var levels = [...]level{{1, 90}, {6, 360}, {60, 432}}
 func (l level) step() time.Duration  { return time.Duration(l.slots) * Resolution }
 func (l level) reach() time.Duration { return time.Duration(l.keep) * l.step() }
 
-// history is what happened to a queue. The slot that fills is at hand; one that is over is
-// written to the log of the finest level, and when a slot of a coarser level is over its
-// parts are summed up there. All that is done when somebody comes to count or to look, by
-// the number of the finest slot, which the caller knows.
+// history is the activity of a queue. The current slot is in memory as it is; a completed
+// one is appended to the log of the finest level. When a slot of a coarser level is
+// complete, its parts are summed there. This happens when the history is next counted in or
+// read, by the number of the current slot, which the caller passes.
 type history struct {
 	queue string
 
 	mu   sync.Mutex
-	at   int64 // the number of the slot that fills
-	some bool  // something happened in it
-	last int64 // the number of the one in which something happened last, or that it began with
+	at   int64 // number of the current slot
+	some bool  // it has activity
+	last int64 // number of the last slot with activity, or of the first slot
 	now  Slot
-	met  uint64 // how often something was counted
+	met  uint64 // number of events counted
 	logs [len(levels)]journal
-	held int64 // bytes of the logs, as the budget knows them
-	gone bool  // it is forgotten: another may have taken its place
+	held int64 // bytes of the logs in the budget
+	gone bool  // dropped: another may have replaced it
 }
 
-// journal are slots in which something happened, one written behind the other: how far its
-// number lies behind that of the one before, its length and itself.
+// journal is a log of slots with activity: for each, the distance of its number from the
+// previous one, its length and its content.
 type journal struct {
 	b     []byte
-	start int   // of the first that is kept
-	base  int64 // the number that the first counts from
-	last  int64 // the number of the last
+	start int   // offset of the first slot kept
+	base  int64 // number before the first
+	last  int64 // number of the last
 }
 
 func (j *journal) append(at int64, s *Slot, scratch []byte) []byte {
@@ -73,10 +73,10 @@ func (j *journal) each(f func(at int64, r *reader) bool) {
 	}
 }
 
-// size is how many bytes are kept.
+// size is the number of bytes kept.
 func (j *journal) size() int { return len(j.b) - j.start }
 
-// forget forgets the first slots, as long as f says so.
+// forget drops the first slots while f returns true.
 func (j *journal) forget(f func(at int64) bool) {
 	r, at := reader(j.b[j.start:]), j.base
 	for len(r) > 0 {
@@ -88,7 +88,7 @@ func (j *journal) forget(f func(at int64) bool) {
 		r = r[n:]
 		at, j.start, j.base = next, len(j.b)-len(r), next
 	}
-	// What is forgotten gives its room back once it is half of all.
+	// The space of dropped slots is freed once it is half of the buffer.
 	if j.start > 0 && j.start >= len(j.b)/2 {
 		if j.size() == 0 {
 			*j = journal{last: j.last, base: j.last}
@@ -98,11 +98,11 @@ func (j *journal) forget(f func(at int64) bool) {
 	}
 }
 
-// back is by how many slots the clock may step back; when it steps further all is
-// forgotten, as it would lie in the future.
+// back is the number of slots by which the clock may step back. After a larger step
+// everything is dropped, since it would be in the future.
 const back = 6
 
-// roll goes on to the slot of a number.
+// roll advances to the slot of a number.
 func (h *history) roll(n int64, b *budget) {
 	if n <= h.at {
 		if n < h.at-back {
@@ -140,7 +140,7 @@ func (h *history) roll(n int64, b *budget) {
 	b.hold(h)
 }
 
-// expire forgets what is older than is kept.
+// expire drops slots beyond their retention.
 func (h *history) expire() {
 	for i, l := range levels {
 		oldest := h.at/l.slots - l.keep + 1
@@ -148,8 +148,8 @@ func (h *history) expire() {
 	}
 }
 
-// shrink forgets what lies furthest back at each level until no more than so many bytes are
-// kept, half of them of the finest.
+// shrink drops the oldest slots of each level until at most the given number of bytes is
+// kept, half of them of the finest level.
 func (h *history) shrink(most int64) {
 	share := most / 2
 	for i := range h.logs {
@@ -159,7 +159,7 @@ func (h *history) shrink(most int64) {
 	}
 }
 
-// capacity is how many bytes the logs take.
+// capacity is the size of the logs in bytes.
 func (h *history) capacity() (n int64) {
 	for i := range h.logs {
 		n += int64(cap(h.logs[i].b))
@@ -167,8 +167,8 @@ func (h *history) capacity() (n int64) {
 	return n
 }
 
-// read adds what happened since the slot of a number to slots of step finest ones each,
-// from the logs of a level and, for what is not summed up there yet, of those below it.
+// read adds the activity since a slot to slots of step finest ones each. It reads the log of
+// a level and, for what is not yet summed there, those of the finer levels.
 func (h *history) read(from int64, lvl int, step int64, into []Slot) {
 	edge := from
 	for i := lvl; i >= 0; i-- {

@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Meter returns what has r keep what happens: tarry.Config.Meter.
+// Meter returns the meter that records in r, for tarry.Config.Meter.
 func (r *Recorder) Meter() *tarry.Meter {
 	return &tarry.Meter{
 		Pushed: func(queue string, _ tarry.Outcome, err error, n int) {
@@ -41,7 +41,7 @@ func (r *Recorder) Meter() *tarry.Meter {
 	}
 }
 
-// met returns the history of a queue, locked, to count something in its slot that fills.
+// met returns the history of a queue, locked and at its current slot.
 func (r *Recorder) met(queue string) *history {
 	n := r.slot()
 	h := r.of(queue, n)
@@ -71,7 +71,7 @@ func (r *Recorder) count(queue string, k Kind, n int) {
 	h.mu.Unlock()
 }
 
-// granted keeps how late messages were leased by who is no worker of this process.
+// granted records the lateness of leases outside this process's workers.
 func (r *Recorder) granted(leases []tarry.Lease, now time.Time) {
 	var h *history
 	for i := range leases {
@@ -89,7 +89,7 @@ func (r *Recorder) granted(leases []tarry.Lease, now time.Time) {
 	}
 }
 
-// settled counts settlements of who is no worker of this process.
+// settled counts settlements outside this process's workers.
 func (r *Recorder) settled(queue string, do tarry.Action, state tarry.State, err error, n int) {
 	var k Kind
 	switch {
@@ -109,13 +109,13 @@ func (r *Recorder) settled(queue string, do tarry.Action, state tarry.State, err
 	r.count(queue, k, n)
 }
 
-// byEvent are the kinds that events of workers tell, and one more.
+// byEvent maps events of workers to kinds, with one extra.
 var byEvent = [math.MaxUint8 + 1]Kind{
 	tarry.Acked: Acked + 1, tarry.Dropped: Acked + 1, tarry.SelfSettled: Acked + 1, tarry.Retried: Retried + 1, tarry.Snoozed: Released + 1,
 	tarry.Released: Released + 1, tarry.Buried: Died + 1, tarry.Died: Died + 1, tarry.LeaseLost: Lost + 1,
 }
 
-// handled counts what became of the leases of workers of this process.
+// handled counts the results of this process's workers.
 func (r *Recorder) handled(events []tarry.Event) {
 	var h *history
 	last := ""

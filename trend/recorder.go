@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// Config sets up a Recorder. The zero value, and a nil Config, work.
+// Config configures a Recorder. The zero value and nil are valid.
 type Config struct {
-	// MaxQueues bounds how many queues are kept apart. Of more the one that nothing has
-	// happened to for longest is forgotten, if that is 15 minutes or more; else what happens
-	// to queues beyond the bound sums up as the queue "_other". Default 10,000.
+	// MaxQueues bounds the queues with a history of their own. Beyond it, the queue that has
+	// been idle longest is dropped if that is at least 15 minutes; otherwise further queues
+	// are summed as "_other". Default 10,000.
 	MaxQueues int
 
-	// MaxBytes bounds the memory of what has happened, without what each queue takes in any
-	// case; see the package. Beyond it queues with much forget what lies furthest back.
-	// Default 64 MiB.
+	// MaxBytes bounds the memory of slots, without the fixed size of each queue; see the
+	// package. Beyond it, queues with the most slots drop their oldest. Default 64 MiB.
 	MaxBytes int64
 
-	// Now is the time by which slots begin and end. When it steps back by more than a
-	// minute, what has happened is forgotten. Default time.Now.
+	// Now is the clock of the slots. If it steps back by more than a minute, all slots are
+	// dropped. Default time.Now.
 	Now func() time.Time
 }
 
@@ -31,29 +30,29 @@ const (
 	DefaultMaxBytes  = 64 << 20
 )
 
-// Other is the queue that all beyond Config.MaxQueues are summed up as, and those of which
-// the engine cannot tell.
+// Other is the sum of all queues beyond Config.MaxQueues, and of activity without a known
+// queue.
 const Other = "_other"
 
-// rests is for how long nothing has happened to a queue that may be forgotten for another.
+// rests is how long a queue must be idle before another may replace it.
 const rests = 15 * time.Minute
 
-// Recorder keeps what happened. It may be used by many goroutines, has none of its own and
-// needs no end. Make it with New.
+// Recorder records activity. It is safe for concurrent use, has no goroutines and need not
+// be closed. Make it with New.
 type Recorder struct {
 	now    func() time.Time
 	most   int
 	budget budget
 	named  sync.Map // name → *history
 	other  *history
-	more   atomic.Bool  // something happened to other
-	full   atomic.Int64 // the number of the slot in which no queue can be forgotten
+	more   atomic.Bool  // Other has activity
+	full   atomic.Int64 // number of the slot in which no queue can be dropped
 
 	mu     sync.Mutex
 	sorted atomic.Pointer[[]string] // the names; nil: they have changed
 }
 
-// New returns a Recorder of nothing yet.
+// New returns an empty Recorder.
 func New(cfg *Config) *Recorder {
 	var c Config
 	if cfg != nil {
@@ -73,10 +72,10 @@ func New(cfg *Config) *Recorder {
 	return r
 }
 
-// slot is the number of the finest slot that fills.
+// slot is the number of the current finest slot.
 func (r *Recorder) slot() int64 { return r.now().UnixMilli() / Resolution.Milliseconds() }
 
-// of returns the history of a queue, which begins in the slot of a number if it is new.
+// of returns the history of a queue. A new one begins in slot n.
 func (r *Recorder) of(queue string, n int64) *history {
 	if h, ok := r.named.Load(queue); ok {
 		return h.(*history)
@@ -100,7 +99,7 @@ func (r *Recorder) of(queue string, n int64) *history {
 	return h
 }
 
-// add notes that something happens to other.
+// add records that Other has activity.
 func (r *Recorder) add() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +107,8 @@ func (r *Recorder) add() {
 	r.sorted.Store(nil)
 }
 
-// forget forgets the tenth of all queues that have rested for longest, and reports whether
-// there was one that has rested for long enough.
+// forget drops the tenth of all queues that has been idle longest, and reports whether any
+// was idle long enough.
 func (r *Recorder) forget(n int64) bool {
 	type resting struct {
 		*history
@@ -121,7 +120,7 @@ func (r *Recorder) forget(n int64) bool {
 		h.mu.Lock()
 		at := h.last
 		h.mu.Unlock()
-		if at <= n-int64(rests/Resolution) || at > n+back { // or the clock has stepped back since
+		if at <= n-int64(rests/Resolution) || at > n+back { // or the clock has stepped back
 			all = append(all, resting{h, at})
 		}
 		return true
@@ -142,7 +141,7 @@ func (r *Recorder) forget(n int64) bool {
 	return len(all) > 0
 }
 
-// names are those of the queues that are kept apart, in their order.
+// names returns the sorted names of the queues with a history.
 func (r *Recorder) names() []string {
 	if p := r.sorted.Load(); p != nil {
 		return *p
@@ -162,8 +161,8 @@ func (r *Recorder) names() []string {
 	return all
 }
 
-// Queues returns the names of at most limit queues behind after, in their order: those to
-// which something happened that is not forgotten yet, Other among them.
+// Queues returns the names of at most limit queues after the given one, in order: those with
+// recorded activity, including Other.
 func (r *Recorder) Queues(after string, limit int) []string {
 	all := r.names()
 	i, found := slices.BinarySearch(all, after)
@@ -173,7 +172,7 @@ func (r *Recorder) Queues(after string, limit int) []string {
 	return slices.Clone(all[i:min(len(all), i+max(limit, 0))])
 }
 
-// Activity is a number that moves when something happens to a queue.
+// Activity returns a number that changes with each activity of a queue.
 func (r *Recorder) Activity(queue string) uint64 {
 	known, ok := r.named.Load(queue)
 	if !ok {

@@ -111,11 +111,11 @@ func TestSeriesThatThereAreNot(t *testing.T) {
 	}{
 		{0, time.Second, "span: 0s is not within 72h"},
 		{73 * time.Hour, time.Hour, "span: 73h is not within 72h"},
-		{time.Minute, 0, "step: 0s is no multiple of 10s"},
-		{time.Minute, 15 * time.Second, "step: 15s is no multiple of 10s"},
-		{16 * time.Minute, 10 * time.Second, "step: 10s is no multiple of 1m, which is the finest of a span of 16m"},
-		{7 * time.Hour, time.Minute, "step: 1m is no multiple of 10m"},
-		{15 * time.Minute, 2 * time.Minute, "step: the span of 15m is no multiple of 2m"},
+		{time.Minute, 0, "step: 0s is not a multiple of 10s"},
+		{time.Minute, 15 * time.Second, "step: 15s is not a multiple of 10s"},
+		{16 * time.Minute, 10 * time.Second, "step: 10s is not a multiple of 1m, the finest step of a span of 16m"},
+		{7 * time.Hour, time.Minute, "step: 1m is not a multiple of 10m"},
+		{15 * time.Minute, 2 * time.Minute, "step: the span of 15m is not a multiple of 2m"},
 	} {
 		if _, err := r.Series("q", c.span, c.step); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s by %s: %v, want %s", c.span, c.step, err, c.want)

@@ -7,10 +7,10 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Series is what happened to a queue, step by step. The last step has not ended.
+// Series is the activity of a queue in steps. The last step is still in progress.
 type Series struct {
 	Queue string
-	From  time.Time // when the first begins
+	From  time.Time // start of the first step
 	Step  time.Duration
 	Slots []Slot
 }
@@ -23,17 +23,16 @@ func (s *Series) Total() (all Slot) {
 	return all
 }
 
-// MaxSpan is how far back what happened is kept.
+// MaxSpan is how far back activity is kept.
 const MaxSpan = 72 * time.Hour
 
-// MaxSteps is how many steps a Series may have.
+// MaxSteps is the most steps of a Series.
 const MaxSteps = 1000
 
-// Step is the finest step that a Series over a span can have: 10s up to 15m, 1m up to 6h,
-// else 10m.
+// Step is the finest step of a Series over a span: 10s up to 15m, 1m up to 6h, else 10m.
 func Step(span time.Duration) time.Duration { return levels[reaching(span)].step() }
 
-// reaching is the finest level that is kept for a span.
+// reaching is the finest level that covers a span.
 func reaching(span time.Duration) int {
 	for i, l := range levels {
 		if span <= l.reach() {
@@ -43,26 +42,25 @@ func reaching(span time.Duration) int {
 	return len(levels) - 1
 }
 
-// Check refuses a span and step of which there is no Series.
+// Check refuses a span and step for which there is no Series.
 func Check(span, step time.Duration) error {
 	finest := Step(span)
 	switch {
 	case span <= 0 || span > MaxSpan:
 		return fmt.Errorf("span: %s is not within %s", tarry.FormatDuration(span), tarry.FormatDuration(MaxSpan))
 	case step <= 0 || step%finest != 0:
-		return fmt.Errorf("step: %s is no multiple of %s, which is the finest of a span of %s", tarry.FormatDuration(step), tarry.FormatDuration(finest), tarry.FormatDuration(span))
+		return fmt.Errorf("step: %s is not a multiple of %s, the finest step of a span of %s", tarry.FormatDuration(step), tarry.FormatDuration(finest), tarry.FormatDuration(span))
 	case span%step != 0:
-		return fmt.Errorf("step: the span of %s is no multiple of %s", tarry.FormatDuration(span), tarry.FormatDuration(step))
+		return fmt.Errorf("step: the span of %s is not a multiple of %s", tarry.FormatDuration(span), tarry.FormatDuration(step))
 	case span/step > MaxSteps:
 		return fmt.Errorf("step: %s makes more than %d steps of %s", tarry.FormatDuration(step), MaxSteps, tarry.FormatDuration(span))
 	}
 	return nil
 }
 
-// Series returns what happened to a queue, or to Other, in the last steps that make up a
-// span, the one that has not ended included; Check says which there are. It is empty of a
-// queue to which nothing happened. Slots that the caller needs no more may be given, for
-// less garbage.
+// Series returns the activity of a queue, or of Other, in the last steps of a span,
+// including the step in progress; Check lists the valid ones. It is empty for a queue
+// without activity. Slots that the caller no longer needs may be passed for reuse.
 func (r *Recorder) Series(queue string, span, step time.Duration, reuse ...Slot) (Series, error) {
 	if err := Check(span, step); err != nil {
 		return Series{}, err
@@ -91,13 +89,13 @@ func (r *Recorder) Series(queue string, span, step time.Duration, reuse ...Slot)
 	return s, nil
 }
 
-// From is when the first step of the series over a span begins by now.
+// From is when the first step of a series over a span begins, as of now.
 func (r *Recorder) From(span, step time.Duration) time.Time {
 	return begin(first(r.slot(), int(span/step), int64(step/Resolution)))
 }
 
-// first is the number of the slot with which so many steps of per slots each begin, of
-// which the last has slot n.
+// first is the slot number at which count steps of per slots begin, if slot n is in the
+// last.
 func first(n int64, count int, per int64) int64 { return (n/per - int64(count) + 1) * per }
 
 // begin is when a slot begins.

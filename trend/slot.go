@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Kind is something that happens to messages, and is counted.
+// Kind is a kind of event that is counted.
 type Kind int
 
-// The kinds of what is counted.
+// The kinds of events.
 const (
-	Pushed    Kind   = iota // pushes that did not fail, also those that kept what was there
-	Leased                  // claimed ones too
-	Acked                   // handled, or not wanted any more by the guard of a worker
-	Retried                 // failed, and come back
-	Released                // put off, or given back unhandled
-	Lost                    // leases that had been lost when they were to be settled
+	Pushed    Kind   = iota // successful pushes, including those that kept the existing message
+	Leased                  // including claims
+	Acked                   // handled, or dropped by a worker's guard
+	Retried                 // failed, to be tried again
+	Released                // snoozed, or released unhandled
+	Lost                    // leases found lost when they were settled
 	Died                    // attempts used up, or buried
 	Expired                 // dropped past their expiry
-	Cancelled               // cancels that did not fail
-	Kinds     = iota        // how many there are
+	Cancelled               // successful cancels
+	Kinds     = iota        // number of kinds
 )
 
 var kindNames = [Kinds]string{"pushed", "leased", "acked", "retried", "released", "lost", "died", "expired", "cancelled"}
@@ -33,14 +33,14 @@ func (k Kind) String() string {
 	return "kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// Slot is what happened in some time.
+// Slot is the activity in a period.
 type Slot struct {
 	Counts   [Kinds]uint64 // by Kind
-	Lateness Histogram     // from due to the start of handling, or to the lease by who is no worker of this process
-	Handling Histogram     // how long the handlers of workers of this process ran
+	Lateness Histogram     // from due to the start of handling; outside this process's workers, to the lease
+	Handling Histogram     // duration of handlers in this process
 }
 
-// add adds up.
+// add adds the counts of o.
 func (s *Slot) add(o *Slot) {
 	for i, n := range o.Counts {
 		s.Counts[i] += n
@@ -49,9 +49,9 @@ func (s *Slot) add(o *Slot) {
 	s.Handling.add(&o.Handling)
 }
 
-// A slot is written as a mask of the counts that are not 0 and these, and for each
-// histogram: how many buckets are not empty, of each how many empty ones lie before it and
-// what it counts, and the longest duration unless all are empty; all as varints.
+// Format of a slot, all varints: a mask of the nonzero counts, then these; for each
+// histogram the number of nonempty buckets, for each of them the number of empty ones before
+// it and its count, and the longest duration unless all are empty.
 
 func (s *Slot) append(b []byte) []byte {
 	mask := uint64(0)
@@ -91,7 +91,7 @@ func (h *Histogram) append(b []byte) []byte {
 	return binary.AppendUvarint(b, uint64(h.Max))
 }
 
-// reader takes varints off bytes that are written by append.
+// reader reads varints that append has written.
 type reader []byte
 
 func (r *reader) next() uint64 {
@@ -100,7 +100,7 @@ func (r *reader) next() uint64 {
 	return v
 }
 
-// read adds a slot that was written.
+// read adds a slot that append has written.
 func (s *Slot) read(r *reader) {
 	mask := r.next()
 	for i := range s.Counts {

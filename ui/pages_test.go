@@ -636,9 +636,18 @@ func TestForecast(t *testing.T) {
 		p.sees(".forecast .title", "the next "+name)
 	}
 	w.push("q", `{}`, tarry.At(time.Now().Add(-time.Hour)))
+	// Where the title tells of other bars they can be dragged over.
+	p.run(`window.chart = document.querySelector(".u-over"), new MutationObserver((_, o) => {
+		if (!document.querySelector(".forecast .title").innerText.includes("the next 24 h")) return;
+		o.disconnect();
+		window.drawn = document.querySelector(".u-over") !== chart;
+	}).observe(document.querySelector(".forecast"), {subtree: true, childList: true, characterData: true})`)
 	p.press(".forecast .segments", "24 h")
 	p.sees(".forecast .title", "1 overdue, 2 messages")
-	p.until(`!!document.querySelector(".u-over")`)
+	if !value[bool](p, `drawn`) {
+		t.Error("the title tells of other bars than are drawn")
+	}
+	p.sees(".notice", "nobody leases") // moves the chart down
 	box := value[[]float64](p, `(r => [r.left, r.top, r.width, r.height])(document.querySelector(".u-over").getBoundingClientRect())`)
 	x := func(share float64) float64 { return box[0] + box[2]*share }
 	p.do(chromedp.DragAndDropXY(x(0.7), box[1]+50, x(0.97), box[1]+50, 5))

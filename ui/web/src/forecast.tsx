@@ -1,5 +1,5 @@
 // How many messages of a queue fall due when, from the next minute to the next year.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { at, get, list, now } from "./api";
 import { bars } from "./chart";
@@ -32,6 +32,7 @@ interface Bars {
   from: number[];
   count: number[];
   step: number;
+  name?: string; // of the range; none: zoomed
   cut?: boolean; // there are more than could be counted
   overdue?: number; // due before the minute of now
 }
@@ -87,7 +88,7 @@ export function Forecast({ queue }: { queue: string }) {
     const b = zoomed ? zoom[1]! : now() + plan!.span;
     const step = plan?.step ?? steps.find((s) => (b - a) / s <= 120 && (b - now()) / s <= maxSteps) ?? 5 * day;
     return read(queue, a, b, step, stop).then(
-      (d) => (setData(d), setError(null)),
+      (d) => (setData({ ...d, name: plan?.name }), setError(null)),
       (err) => {
         if (!stop.aborted) setError(err);
       },
@@ -98,6 +99,7 @@ export function Forecast({ queue }: { queue: string }) {
   const all = data ? data.count.reduce((n, c) => n + c, 0) : 0;
   const chosen = !isNaN(from) && !isNaN(to) && can("range");
   const among = data ? data.count.reduce((n, c, i) => (data.from[i]! + data.step > from && data.from[i]! < to ? n + c : n), 0) : 0;
+  const when = data?.name ? `in the next ${data.name}` : "in the span shown";
   const zoomTo = () => amend({ range: "zoom", zoom: `${new Date(from).toISOString()}~${new Date(to).toISOString()}` });
   return (
     <section class="forecast" aria-labelledby="forecast-title">
@@ -105,7 +107,7 @@ export function Forecast({ queue }: { queue: string }) {
         <h2 id="forecast-title">Forecast</h2>
         <span class="muted">
           {data?.overdue ? `${count(data.overdue)} overdue, ` : ""}
-          {data && (zoomed ? `${many(all, "message falls", "messages fall")} due in the span shown` : `${many(all, "message falls", "messages fall")} due in the next ${plan!.name}${data.cut ? ", counted up to 1,000" : ""}`)}
+          {data && `${many(all, "message falls", "messages fall")} due ${when}${data.cut ? ", counted up to 1,000" : ""}`}
         </span>
         <Segments
           label="How far ahead"
@@ -115,7 +117,7 @@ export function Forecast({ queue }: { queue: string }) {
         />
       </div>
       <Trouble error={error} />
-      <Chart data={data} chosen={chosen ? [from, to] : null} onPick={can("range") ? pick : undefined} says={`Forecast: ${count(all)} messages${zoomed ? "" : ` in the next ${plan!.name}`}`} />
+      <Chart data={data} chosen={chosen ? [from, to] : null} onPick={can("range") ? pick : undefined} says={data ? `Forecast: ${count(all)} messages ${when}` : "Forecast"} />
       <div class="bar picked">
         {chosen ? (
           <>
@@ -173,7 +175,8 @@ function Chart({ data, chosen, onPick, says }: { data: Bars | null; chosen: [num
   const latest = useRef({ data, onPick });
   latest.current = { data, onPick };
   const key = `${data?.step} ${zone.value}`;
-  useEffect(() => {
+  // Drawn with the title: an effect after the paint would replace the chart under a drag that has begun.
+  useLayoutEffect(() => {
     if (!data || !box.current) return;
     const series: uPlot.AlignedData = [data.from.map((t) => t / 1000), data.count];
     if (chart.current && chart.current.key !== key) {
@@ -195,7 +198,7 @@ function Chart({ data, chosen, onPick, says }: { data: Bars | null; chosen: [num
       };
     }
   }, [data, key]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const u = chart.current?.u;
     if (!u) return;
     if (!chosen) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/tarryhq/tarry"
@@ -577,10 +578,19 @@ func TestKeys(t *testing.T) {
 		t.Helper()
 		p.do(chromedp.KeyEvent(keys))
 	}
-	key("?")
+	// A key is heard as soon as the page is there.
+	script := tell(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		new MutationObserver((_, o) => {
+			if (!document.querySelector(".tools")) return;
+			o.disconnect();
+			document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "?", bubbles: true}));
+		}).observe(document, {subtree: true, childList: true})`})
+	p.do(chromedp.Reload())
 	p.sees("dialog", "This help")
+	tell(p, page.RemoveScriptToEvaluateOnNewDocument, page.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: script.Identifier})
 	key("\x1b")
 	p.until(`!document.querySelector("dialog")`)
+	p.sees(".queues .rows", "b")
 	key("jj")
 	p.until(`document.activeElement.innerText === "b"`)
 	key("\r")

@@ -1,6 +1,6 @@
 // What keys do.
 import { signal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { go, route, toDead, toQueue, toQueues } from "./route";
 
 export const helpShown = signal(false);
@@ -79,7 +79,8 @@ function onKey(e: KeyboardEvent): void {
 }
 
 export function Keys() {
-  useEffect(() => {
+  // Before the paint: a key can be pressed as soon as the page is seen.
+  useLayoutEffect(() => {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);

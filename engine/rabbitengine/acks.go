@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// acks are the acknowledgements sent on channels. A channel tells a quorum queue of 32 that
-// the queue has not written yet, by default, and keeps the rest for later: whoever ends the
-// channel then, in whatever way, loses those, and their messages come again. The broker says
-// nothing of it, so that one can only give it time.
+// acks are the acknowledgements sent on channels. By default, a channel has at most 32 of
+// them in flight to a quorum queue and holds the rest. Acks still held when the channel
+// closes are lost, and their messages come again. The broker does not report this, so the
+// only remedy is to keep the channel open for a while.
 type acks struct {
 	mu   sync.Mutex
-	n    int // that were sent, with no long pause between
+	n    int // sent without a long pause
 	last time.Time
 }
 
 const (
-	acksAtOnce = 16                     // which no channel keeps, with as many commands besides
-	acksWithin = 500 * time.Millisecond // what is kept then has been passed on
+	acksAtOnce = 16                     // few enough for channels to pass on at once
+	acksWithin = 500 * time.Millisecond // acks held by channels are passed on by then
 )
 
-// sent notes that one was.
+// sent records an ack.
 func (a *acks) sent() {
 	now := time.Now()
 	a.mu.Lock()
@@ -31,7 +31,7 @@ func (a *acks) sent() {
 	a.n, a.last = a.n+1, now
 }
 
-// rest is how long the channels are to stay.
+// rest is how long the channels must still stay open.
 func (a *acks) rest() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,7 +41,7 @@ func (a *acks) rest() time.Duration {
 	return time.Until(a.last.Add(acksWithin))
 }
 
-// wait waits as long as that, unless they end before.
+// wait waits that long, or until they are closed.
 func (a *acks) wait(ended <-chan struct{}) {
 	rest := a.rest()
 	if rest <= 0 {

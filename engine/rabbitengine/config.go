@@ -10,42 +10,42 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Config sets an engine up; all processes that share messages need the same but for Nodes and Logger.
-// nil stands for all defaults.
+// Config configures an Engine. All processes that share messages need the same Config,
+// except for Nodes and Logger. A nil Config has all defaults.
 type Config struct {
-	// Prefix is what the names of all exchanges and queues begin with, followed by a dot:
-	// 1 to 20 bytes of a-z, 0-9, - and _. Default: DefaultPrefix.
+	// Prefix begins the names of all exchanges and queues, followed by a dot: 1 to 20 bytes
+	// of a-z, 0-9, - and _. Default: DefaultPrefix.
 	Prefix string
 
-	// Unit is what delays are rounded up to: the finer, the more queues a message passes
-	// through. 1 ms to 1 h, in whole milliseconds. Default: DefaultUnit.
+	// Unit is the granularity to which delays are rounded up. A finer unit leads messages
+	// through more queues. 1 ms to 1 h, in whole milliseconds. Default: DefaultUnit.
 	Unit time.Duration
 
-	// Levels is how many binary digits a delay has: the longest is 2^Levels - 1 units. 1 to
-	// 40. Default: as many as reach for a year and a half at least.
+	// Levels is the number of binary digits of a delay: the longest delay is 2^Levels - 1
+	// units. 1 to 40. Default: enough for a year and a half.
 	Levels int
 
-	// Delays are the only delays there are, each with one queue, in place of digits: 1 ms
-	// to 365 days, in whole milliseconds; at most 64. Retries wait for the least of them that
-	// is long enough, or else the longest. Default: none, any delay.
+	// Delays are the only allowed delays, each with one queue, instead of digits: 1 ms to
+	// 365 days, in whole milliseconds; at most 64. Retries use the shortest one that is long
+	// enough, or else the longest. Default: none, which allows any delay.
 	Delays []time.Duration
 
-	// Nodes are further nodes of the broker's cluster, host:port each, to which connections go
-	// when the one of the URL does not answer. At most 64. Default: none.
+	// Nodes are more nodes of the broker's cluster, each host:port, for connections when the
+	// node of the URL does not answer. At most 64. Default: none.
 	Nodes []string
 
-	// Queues is of which type the queues are. Default: Quorum if the broker is RabbitMQ 3.10
-	// or later, Classic before.
+	// Queues is the type of the queues. Default: Quorum on RabbitMQ 3.10 or later, else
+	// Classic.
 	Queues QueueType
 
-	// Logger is told of connections lost and found, and of what cannot be routed. Default:
-	// slog.Default().
+	// Logger receives lost and restored connections, and messages that cannot be routed.
+	// Default: slog.Default().
 	Logger *slog.Logger
 
-	idleAfter time.Duration // the constant, but in tests
+	idleAfter time.Duration // changed by tests
 }
 
-// QueueType is a type of queues of RabbitMQ.
+// QueueType is a type of RabbitMQ queues.
 type QueueType string
 
 // The types of queues.
@@ -53,8 +53,8 @@ const (
 	// Quorum queues are replicated over the nodes of a cluster, and dead-letter at least
 	// once.
 	Quorum QueueType = "quorum"
-	// Classic queues are durable on one node. When the broker is killed it may lose
-	// messages that are being dead-lettered.
+	// Classic queues are durable on one node. A killed broker may lose messages that are
+	// being dead-lettered.
 	Classic QueueType = "classic"
 )
 
@@ -69,11 +69,11 @@ const (
 	maxDelays = 64
 	maxNodes  = 64
 	maxFixed  = 365 * 24 * time.Hour
-	// reach is how long a delay can be at least by default.
+	// reach is the delay that the default Levels must allow.
 	reach = 548 * 24 * time.Hour
 )
 
-// complete returns the configuration with its defaults, or says what is wrong with it.
+// complete returns the configuration with its defaults, or an error if it is invalid.
 func (c *Config) complete() (Config, error) {
 	var full Config
 	if c != nil {
@@ -112,11 +112,11 @@ func (c *Config) complete() (Config, error) {
 		}
 	}
 	if len(full.Nodes) > maxNodes {
-		return wrong("there are %d nodes besides; allowed are %d", len(full.Nodes), maxNodes)
+		return wrong("there are %d further nodes; allowed are %d", len(full.Nodes), maxNodes)
 	}
 	for _, node := range full.Nodes {
 		if host, port, err := net.SplitHostPort(node); err != nil || host == "" || port == "" || strings.ContainsAny(node, "/@?# ") {
-			return wrong("a further node is host:port")
+			return wrong("a further node must be host:port")
 		}
 	}
 	switch full.Queues {
@@ -133,5 +133,5 @@ func (c *Config) complete() (Config, error) {
 	return full, nil
 }
 
-// maxSpan is how long delays are at most: RabbitMQ has no TTL of more than ten years.
+// maxSpan is the longest delay: RabbitMQ allows no TTL over ten years.
 const maxSpan = 10 * 365 * 24 * time.Hour

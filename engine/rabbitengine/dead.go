@@ -14,8 +14,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// List lists the dead. It takes them all out of the dead queue and puts them back, so that
-// each page costs as much as there are, and others see less meanwhile.
+// List lists dead messages. It takes all of them out of the dead queue and puts them back,
+// so each page costs as much as the queue holds, and concurrent calls see fewer.
 func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	const op = "list"
 	if err := e.gate.Enter(ctx, op); err != nil {
@@ -32,7 +32,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 	if err != nil {
 		return engine.Page{}, err
 	}
-	var first []engine.Info // the first behind the cursor, one more than asked for
+	var first []engine.Info // the first after the cursor, one more than asked for
 	_, err = e.dead(ctx, op, q.Queue, func(m *engine.Info) (redrive, done bool) {
 		at := place(m)
 		if at.Compare(span.Low) < 0 {
@@ -64,7 +64,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 	return page, nil
 }
 
-// place is where a dead message stands.
+// place is the place of a dead message in the list.
 func place(m *engine.Info) token.Place { return token.Place{At: m.Died.UnixMilli(), ID: m.ID} }
 
 // Redrive puts dead messages into the work queue.
@@ -104,12 +104,12 @@ func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, lim
 	return all, err
 }
 
-// together is how many dead messages are on their way to the work queue at a time.
+// together is the number of dead messages published at a time.
 const together = 100
 
-// dead takes the dead of a queue out one by one, those that were there when it began and at
-// most 65,535, until each says that it is enough. What each says goes to the work queue, the
-// rest goes back. It returns how many went.
+// dead takes the dead messages of a queue one by one: those present at the start, and at
+// most 65,535. Messages for which each returns redrive go to the work queue; all others go
+// back. It ends when each returns done, and returns how many were redriven.
 func (e *Engine) dead(ctx context.Context, op, queue string, each func(*engine.Info) (redrive, done bool)) (redriven int, err error) {
 	e.deadTurn.Lock()
 	defer e.deadTurn.Unlock()
@@ -123,7 +123,7 @@ func (e *Engine) dead(ctx context.Context, op, queue string, each func(*engine.I
 	e.mu.Unlock()
 	e.buryAll(ctx, s, spent)
 	name, left := s.layout.deadQueue(queue), 0
-	err = s.withChannel(func(ch *amqp.Channel) error { // with whose end what is kept goes back
+	err = s.withChannel(func(ch *amqp.Channel) error { // closing it returns the messages that are kept
 		stands, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		if err != nil {
 			return err
@@ -176,7 +176,7 @@ func (e *Engine) dead(ctx context.Context, op, queue string, each func(*engine.I
 	return redriven, fault(op, queue, err)
 }
 
-// leaving are dead messages on their way to the work queue.
+// leaving are dead messages that are being published to the work queue.
 type leaving struct {
 	posting
 	from []*amqp.Delivery
@@ -184,8 +184,8 @@ type leaving struct {
 	gone int
 }
 
-// confirm acknowledges what the broker has in the work queue. It waits for that when ctx has
-// ended, too, since otherwise it would be dead as well.
+// confirm acknowledges the messages whose publication the broker confirmed. It continues
+// after ctx has ended, since those messages would otherwise be in both queues.
 func (l *leaving) confirm(ctx context.Context) (failed error) {
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmWithin)
 	defer cancel()
@@ -203,10 +203,10 @@ func (l *leaving) confirm(ctx context.Context) (failed error) {
 	return failed
 }
 
-// confirmWithin is how long that takes at most.
+// confirmWithin bounds the wait for that.
 const confirmWithin = 10 * time.Second
 
-// next is the next delivery; nil: others have it, or it is not there.
+// next returns the next delivery; nil if the queue is empty or other calls hold the rest.
 func next(ctx context.Context, op string, came <-chan amqp.Delivery) (*amqp.Delivery, error) {
 	timer := time.NewTimer(stockWithin)
 	defer timer.Stop()
@@ -223,11 +223,11 @@ func next(ctx context.Context, op string, came <-chan amqp.Delivery) (*amqp.Deli
 	}
 }
 
-// stockWithin is how long it takes a broker at most to have back what it was given back.
+// stockWithin is how long a broker may take to count returned messages again.
 const stockWithin = time.Second
 
-// awaitStock waits until a queue holds so many messages, as it will: who looks next is to see
-// them.
+// awaitStock waits until a queue holds the given number of messages, so that the next call
+// sees them.
 func (s *session) awaitStock(ctx context.Context, name string, n int) {
 	ctx, cancel := context.WithTimeout(ctx, stockWithin)
 	defer cancel()
@@ -239,8 +239,8 @@ func (s *session) awaitStock(ctx context.Context, name string, n int) {
 	}
 }
 
-// attempts are those that count of a message that is dead or parked, however often it has been
-// looked at.
+// attempts returns the attempts of a dead or parked message. Deliveries to a list do not
+// count.
 func attempts(d *amqp.Delivery) uint32 {
 	n, _ := number(d.Headers[headerAttempt])
 	return uint32(clamped(n))

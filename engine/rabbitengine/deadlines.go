@@ -7,17 +7,17 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// lease is the right to an item, until its deadline, and after that as long as nobody else
-// has decided on the item.
+// lease is the right to settle an item. It lasts until its deadline, and after that until
+// another decision about the item.
 type lease struct {
 	*item
 	q        *queue
 	nonce    token.Nonce
 	deadline time.Time
-	at       int // in deadlines; -1: it has lapsed
+	at       int // index in deadlines; -1: lapsed
 }
 
-// deadlines are leases that last, the first to end first.
+// deadlines is a heap of active leases by deadline.
 type deadlines []*lease
 
 func (d deadlines) Len() int           { return len(d) }
@@ -27,14 +27,14 @@ func (d deadlines) Swap(i, j int) {
 	d[i].at, d[j].at = i, j
 }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (d *deadlines) Push(x any) {
 	l := x.(*lease)
 	l.at = len(*d)
 	*d = append(*d, l)
 }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (d *deadlines) Pop() any {
 	old := *d
 	l := old[len(old)-1]

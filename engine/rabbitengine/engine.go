@@ -17,37 +17,37 @@ import (
 	"github.com/tarryhq/tarry/internal/trouble"
 )
 
-// Engine keeps messages in RabbitMQ. Its methods may be called from many goroutines.
+// Engine is an engine on RabbitMQ. It is safe for concurrent use.
 //
-// It connects by itself again when a connection ends; until then calls wait for up to two
-// seconds and fail with ErrUnavailable.
+// It reconnects by itself when a connection ends. Meanwhile, calls wait for up to two
+// seconds and then fail with ErrUnavailable.
 type Engine struct {
 	cfg    Config
-	urls   []string // of the nodes
-	node   int      // that of the last connection; of who dials
+	urls   []string // the nodes
+	node   int      // node of the last connection; used only by dial
 	dialAs amqp.Config
 	caps   engine.Capabilities
 
 	gate      gate.Gate
 	watchers  hint.Watchers
 	ids       *ids
-	closing   context.Context // over once Close begins
+	closing   context.Context // canceled by Close
 	close     context.CancelFunc
-	quiet     chan struct{} // closed when no call is under way any more
+	quiet     chan struct{} // closed when no call is in progress
 	quietOnce sync.Once
 	tasks     sync.WaitGroup
-	deadTurn  sync.Mutex // held by who looks through the dead
+	deadTurn  sync.Mutex // held while dead messages are read
 	measured  measured
 	trouble   *trouble.Log
 
 	mu      sync.Mutex
-	session *session      // nil: there is none for now
-	reason  error         // why not
-	news    chan struct{} // closed when either changes
+	session *session      // nil: not connected
+	reason  error         // why not connected
+	news    chan struct{} // closed when session or reason changes
 	queues  map[string]*queue
 	leases  map[token.Nonce]*lease
 	ends    deadlines
-	wake    chan struct{} // holds one token: a lease ends sooner, or a queue has come to be watched
+	wake    chan struct{} // one token: tend must look again
 }
 
 var (
@@ -56,10 +56,10 @@ var (
 	_ engine.Redriver    = (*Engine)(nil)
 )
 
-// New opens an engine on the broker that an AMQP URL names, amqp://user:password@host/vhost,
-// and declares exchanges and queues there. cfg may be nil. It fails with ErrInvalid when the
-// settings will not do or differ from those of what is there, ErrUnauthorized for a wrong
-// password, ErrForbidden where rights are missing and ErrUnavailable when nobody answers.
+// New opens an engine on the broker of an AMQP URL, amqp://user:password@host/vhost, and
+// declares its exchanges and queues. cfg may be nil. It fails with ErrInvalid if the
+// settings are invalid or differ from those of existing queues, ErrUnauthorized for a wrong
+// password, ErrForbidden for missing rights, and ErrUnavailable if no broker answers.
 func New(rawURL string, cfg *Config) (*Engine, error) { return open(rawURL, amqp.Config{}, cfg) }
 
 func open(rawURL string, dial amqp.Config, cfg *Config) (*Engine, error) {
@@ -100,10 +100,10 @@ func open(rawURL string, dial amqp.Config, cfg *Config) (*Engine, error) {
 	return e, nil
 }
 
-// nodes are the URLs of all nodes of a cluster.
+// nodes returns the URLs of all nodes of a cluster.
 func nodes(first string, further []string) ([]string, error) {
 	u, err := url.Parse(first)
-	if err != nil { // which repeats it, with the password
+	if err != nil { // the error contains the password
 		return nil, engine.Invalid("open", engine.Ref{}, "this is no URL of RabbitMQ; an example is amqp://user@127.0.0.1:5672/vhost")
 	}
 	all := []string{first}
@@ -114,15 +114,15 @@ func nodes(first string, further []string) ([]string, error) {
 	return all, nil
 }
 
-// maxBody is how large a body may be here. The broker's max_message_size may be less: RabbitMQ 4
-// takes 16 MiB by default, and tells nobody before it refuses a message.
+// maxBody is the largest body. The broker's max_message_size may be smaller: RabbitMQ 4
+// takes 16 MiB by default, and announces the limit only by refusing a message.
 const maxBody = 128 << 20
 
-// heartbeat is how often each side shows that it is there: a connection on which nothing
-// comes for twice as long is over.
+// heartbeat is the interval of heartbeats: a connection that is silent for twice as long is
+// closed.
 const heartbeat = 5 * time.Second
 
-// dialing is how connections are opened.
+// dialing returns the settings of new connections.
 func (e *Engine) dialing() amqp.Config {
 	c := e.dialAs
 	if c.Heartbeat == 0 {
@@ -136,7 +136,7 @@ func (e *Engine) dialing() amqp.Config {
 
 const dialWithin = 5 * time.Second
 
-// layoutFor is the layout on a broker.
+// layoutFor returns the layout on a broker.
 func (e *Engine) layoutFor(c *amqp.Connection) *layout {
 	quorum := e.cfg.Queues == Quorum
 	if e.cfg.Queues == "" {
@@ -146,7 +146,7 @@ func (e *Engine) layoutFor(c *amqp.Connection) *layout {
 	return &layout{prefix: e.cfg.Prefix, unit: e.cfg.Unit, levels: e.cfg.Levels, delays: e.cfg.Delays, quorum: quorum}
 }
 
-// atLeast reports whether a version is not before another; one that cannot be read is not.
+// atLeast reports whether a version is the given one or later; false if it cannot be parsed.
 func atLeast(version string, major, minor int) bool {
 	a, rest, _ := strings.Cut(version, ".")
 	b, _, _ := strings.Cut(rest, ".")
@@ -155,15 +155,15 @@ func atLeast(version string, major, minor int) bool {
 	return errX == nil && errY == nil && (x > major || x == major && y >= minor)
 }
 
-// Capabilities says what RabbitMQ can do: nothing that takes finding a message by its name.
+// Capabilities lists what RabbitMQ can do: nothing that requires finding a message by name.
 func (e *Engine) Capabilities() engine.Capabilities { return e.caps }
 
-// Watch hints at queues to which this engine has pushed, or put back, what is due. Of what
-// others push it does not know; who waits for that does so in LeaseWait.
+// Watch hints at queues to which this engine has pushed or returned due messages. It does
+// not see pushes of other processes: LeaseWait does.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
 
-// Close ends the connections, and with them all leases: RabbitMQ delivers their messages
-// again, the attempts counted.
+// Close closes the connections, which ends all leases: RabbitMQ delivers their messages
+// again, with their attempts counted.
 func (e *Engine) Close() error {
 	idle := e.gate.Close()
 	e.close()
@@ -171,7 +171,7 @@ func (e *Engine) Close() error {
 	defer late.Stop()
 	select {
 	case <-idle:
-	case <-late.C: // the end of the connections ends them
+	case <-late.C: // closing the connections ends them
 	}
 	e.quietOnce.Do(func() { close(e.quiet) })
 	<-idle
@@ -180,15 +180,15 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// closeWithin is how long Close waits for what the broker has not answered.
+// closeWithin is how long Close waits for pending answers of the broker.
 const closeWithin = 5 * time.Second
 
-// lacks is the error of a call that RabbitMQ has nothing for.
+// lacks returns the error of a call that RabbitMQ cannot support.
 func lacks(op string, ref engine.Ref, hint string) error {
 	return &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: engine.ErrUnsupported, Hint: hint}
 }
 
-const noNames = "RabbitMQ finds no message by a name; another engine can hold the delay, and package forward hands what is due to RabbitMQ"
+const noNames = "RabbitMQ cannot find a message by name; use another engine for the delay, and package forward to send due messages to RabbitMQ"
 
 // Cancel fails: RabbitMQ cannot take a message out of a queue.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {

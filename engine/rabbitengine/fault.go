@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// unknown is the hint of a publish whose confirm did not come: here nothing can tell
-// whether the broker has the message, and a repetition makes a second one.
-const unknown = "the broker has not confirmed it, so it may have it or not; pushed again it may come twice"
+// unknown is the hint of a publish without a confirm: nothing can show whether the broker
+// has the message, and a repetition may make a second one.
+const unknown = "the broker did not confirm it, so it may be stored or not; pushed again, it may come twice"
 
-// errNotConfirmed says that a connection ended before the broker had confirmed a message.
+// errNotConfirmed says that a connection ended before the broker confirmed a message.
 var errNotConfirmed = errors.New("the connection to RabbitMQ ended before it confirmed the message")
 
-// fault is what the caller is told of an error of the connection or the broker.
+// fault converts an error of the connection or the broker to an engine.Error.
 func fault(op, queue string, err error) error {
 	if err == nil {
 		return nil
@@ -26,35 +26,35 @@ func fault(op, queue string, err error) error {
 	if errors.As(err, &done) {
 		return err
 	}
-	out := &engine.Error{Op: op, Queue: queue, Err: engine.ErrUnavailable, Hint: "RabbitMQ does not answer; it is tried again"}
+	out := &engine.Error{Op: op, Queue: queue, Err: engine.ErrUnavailable, Hint: "RabbitMQ does not answer; the engine keeps trying"}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		out.Err, out.Hint = err, "it is not known whether it was carried out"
+		out.Err, out.Hint = err, "the outcome is unknown"
 		return out
 	}
 	var a *amqp.Error
 	if !errors.As(err, &a) {
-		out.Hint = "RabbitMQ cannot be reached: " + engine.Clip(err.Error())
+		out.Hint = "cannot reach RabbitMQ: " + engine.Clip(err.Error())
 		return out
 	}
 	switch a.Code {
 	case amqp.AccessRefused:
-		out.Err, out.Hint = engine.ErrForbidden, "the user needs rights to configure, write and read what the prefix names: "+said(a)
+		out.Err, out.Hint = engine.ErrForbidden, "the user needs configure, write and read rights for names with the prefix: "+said(a)
 		if op == "open" && strings.Contains(a.Reason, "username or password") {
 			out.Err, out.Hint = engine.ErrUnauthorized, "RabbitMQ refuses the user or password"
 		}
 	case amqp.PreconditionFailed:
-		out.Err, out.Hint = engine.ErrInvalid, "something of that name is there, made with other settings; choose another prefix, or delete it: "+said(a)
+		out.Err, out.Hint = engine.ErrInvalid, "this name is in use with other settings; choose another prefix, or delete it: "+said(a)
 	case amqp.NotAllowed:
 		out.Err, out.Hint = engine.ErrForbidden, "RabbitMQ does not allow it: "+said(a)
 	case amqp.NotFound:
-		out.Hint = "what is needed for it is not there, and is made again: " + said(a)
+		out.Hint = "a queue or exchange is missing and will be declared again: " + said(a)
 	default:
-		out.Hint = "RabbitMQ has ended the connection: " + said(a)
+		out.Hint = "RabbitMQ closed the connection: " + said(a)
 	}
 	return out
 }
 
-// said is what the broker said, kept short.
+// said is the broker's text, shortened.
 func said(a *amqp.Error) string {
 	const most = 200
 	if len(a.Reason) > most {
@@ -63,7 +63,7 @@ func said(a *amqp.Error) string {
 	return a.Reason
 }
 
-// notFound reports whether the broker has not what a call was about.
+// notFound reports whether the broker does not have the object of a call.
 func notFound(err error) bool {
 	var a *amqp.Error
 	return errors.As(err, &a) && a.Code == amqp.NotFound

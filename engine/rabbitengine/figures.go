@@ -9,21 +9,21 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
-// measured is what an engine counts.
+// measured are the counters of an engine.
 type measured struct {
 	confirms   figure.Times
 	nacked     atomic.Int64 // messages that the broker refused
 	doubtful   atomic.Int64 // messages whose confirm did not come
 	sessions   atomic.Int64
-	refusals   atomic.Int64 // of connections
+	refusals   atomic.Int64 // failed connection attempts
 	acks       atomic.Int64
-	deliveries atomic.Int64 // messages that came
+	deliveries atomic.Int64 // messages received
 }
 
-// line is a channel that is opened when it is needed. Whoever opens it holds a lock.
+// line is a channel that is opened when needed, under a lock of the caller.
 type line struct{ ch atomic.Pointer[amqp.Channel] }
 
-// open returns the channel; nil: there is none, or it is closed.
+// open returns the channel; nil if there is none or it is closed.
 func (l *line) open() *amqp.Channel {
 	if ch := l.ch.Load(); ch != nil && !ch.IsClosed() {
 		return ch
@@ -36,8 +36,8 @@ var _ engine.Measurer = (*Engine)(nil)
 // Figures implements engine.Measurer.
 func (e *Engine) Figures() []engine.Figure {
 	l, m := figure.Of("rabbit"), &e.measured
-	l.Times("confirm_seconds", "How long it took until the broker had confirmed a message.", &m.confirms)
-	l.TotalBy("unconfirmed", "Messages that were not confirmed: refused by the broker, or cut off or left before it had answered.", "cause",
+	l.Times("confirm_seconds", "Time from publishing a message to the broker's confirm.", &m.confirms)
+	l.TotalBy("unconfirmed", "Messages without a confirm: refused by the broker, or the connection or the call ended first.", "cause",
 		figure.By{Label: "refused", Value: float64(m.nacked.Load())},
 		figure.By{Label: "unanswered", Value: float64(m.doubtful.Load())})
 	var prefetched, leased, spent, consuming int
@@ -62,19 +62,19 @@ func (e *Engine) Figures() []engine.Figure {
 			getting++
 		}
 	}
-	l.Flag("up", "Whether it is connected to the broker.", s != nil && !s.over())
-	l.Total("connects", "Times that it has connected: each but the first after the end of a connection.", float64(m.sessions.Load()))
-	l.Total("connect_failures", "Times that it could not connect.", float64(m.refusals.Load()))
-	l.Flag("blocked", "Whether the broker takes no messages, by an alarm of its own.", blocked)
+	l.Flag("up", "Whether the engine is connected to the broker.", s != nil && !s.over())
+	l.Total("connects", "Connections made: every one but the first follows the loss of another.", float64(m.sessions.Load()))
+	l.Total("connect_failures", "Failed attempts to connect.", float64(m.refusals.Load()))
+	l.Flag("blocked", "Whether an alarm of the broker blocks publishing.", blocked)
 	l.GaugeBy("channels", "Open channels.", "use",
 		figure.By{Label: "publish", Value: float64(publishing)},
 		figure.By{Label: "consume", Value: float64(consuming)},
 		figure.By{Label: "get", Value: float64(getting)})
-	l.GaugeBy("unacked", "Deliveries that are not acknowledged: fetched ahead, leased, or dead and not put away yet.", "state",
+	l.GaugeBy("unacked", "Unacknowledged deliveries: prefetched, leased, or dead and not yet moved.", "state",
 		figure.By{Label: "prefetched", Value: float64(prefetched)},
 		figure.By{Label: "leased", Value: float64(leased)},
 		figure.By{Label: "spent", Value: float64(spent)})
-	l.Total("deliveries", "Messages that the broker has delivered.", float64(m.deliveries.Load()))
-	l.Total("acks", "Deliveries that were acknowledged.", float64(m.acks.Load()))
+	l.Total("deliveries", "Messages delivered by the broker.", float64(m.deliveries.Load()))
+	l.Total("acks", "Acknowledged deliveries.", float64(m.acks.Load()))
 	return l.All()
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// idBits are the low bits of an id, random in each engine, so that several engines hardly
-// ever make the same one; above them are milliseconds since idsBegin, which may run ahead.
+// idBits are the low bits of an id. They are random per engine, so that engines are unlikely
+// to make the same id. The bits above are milliseconds since idsBegin, and may run ahead.
 const idBits = 22
 
 var idsBegin = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
-// ids makes ids that grow.
+// ids makes increasing ids.
 type ids struct {
 	mu   sync.Mutex
 	node uint64

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// idleAfter is how long after the last poll deliveries of a queue are still taken in, and
-	// kept for the next.
+	// idleAfter is how long after the last poll deliveries of a queue are accepted and kept
+	// for the next poll.
 	idleAfter = 2 * time.Second
-	// spentFor is how long a message whose attempts lapsed away is still here, where its
-	// last token settles it.
+	// spentFor is how long a message that died by lapses is kept, so that its last token can
+	// settle it.
 	spentFor = 10 * time.Second
 )
 
-// stir has tend look again. Called with Engine.mu held.
+// stir wakes tend. Called with Engine.mu held.
 func (e *Engine) stir() {
 	select {
 	case e.wake <- struct{}{}:
@@ -27,7 +27,7 @@ func (e *Engine) stir() {
 	}
 }
 
-// tend lapses leases at their deadlines, and gives back what nobody asks for any more.
+// tend ends leases at their deadlines, and returns the messages of queues without polls.
 func (e *Engine) tend() {
 	for {
 		timer := time.NewTimer(e.tendNext())
@@ -44,7 +44,7 @@ func (e *Engine) tend() {
 		back, spent, s := e.idle(), e.spentSince(time.Now().Add(-spentFor)), e.session
 		e.mu.Unlock()
 		if s != nil && len(spent)+len(back) > 0 {
-			e.aside(func() { // for which the broker may take its time
+			e.aside(func() { // the broker may be slow
 				e.buryAll(context.Background(), s, spent)
 				e.putBack(context.Background(), s, back)
 			})
@@ -52,8 +52,8 @@ func (e *Engine) tend() {
 	}
 }
 
-// aside does something beside the calls, and as they are, it is awaited by Close: what was
-// published anew and is not acknowledged would come twice.
+// aside runs do in the background. Close waits for it: a message that is published again but
+// not acknowledged would come twice.
 func (e *Engine) aside(do func()) {
 	if e.gate.TryEnter() {
 		e.tasks.Go(func() {
@@ -63,7 +63,7 @@ func (e *Engine) aside(do func()) {
 	}
 }
 
-// tendNext is how long nothing is to be tended.
+// tendNext returns how long tend may sleep.
 func (e *Engine) tendNext() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,7 +93,7 @@ func (e *Engine) lapse() {
 	}
 }
 
-// spend puts a message aside that is dead. Called with Engine.mu held.
+// spend puts a dead message aside. Called with Engine.mu held.
 func (e *Engine) spend(q *queue, x *item) {
 	x.Died = time.Now().UTC().Truncate(time.Millisecond)
 	if x.lease != nil && x.lease.deadline.Before(x.Died) {
@@ -104,7 +104,7 @@ func (e *Engine) spend(q *queue, x *item) {
 	q.tell()
 }
 
-// spentSince takes out what is dead since then. Called with Engine.mu held.
+// spentSince takes the messages that died before since. Called with Engine.mu held.
 func (e *Engine) spentSince(since time.Time) (all []*item) {
 	for _, q := range e.queues {
 		n := 0
@@ -117,7 +117,7 @@ func (e *Engine) spentSince(since time.Time) (all []*item) {
 	return all
 }
 
-// unlease ends what an item's token may still do. Called with Engine.mu held.
+// unlease invalidates an item's token. Called with Engine.mu held.
 func (e *Engine) unlease(x *item) {
 	if x.lease != nil {
 		delete(e.leases, x.lease.nonce)
@@ -125,8 +125,8 @@ func (e *Engine) unlease(x *item) {
 	}
 }
 
-// idle ends the flow of queues that nobody asks for, and takes out what is here of them, unless
-// the broker takes nothing back. Called with Engine.mu held.
+// idle stops the flow of queues without polls and takes their fetched messages. It does
+// nothing while the broker accepts no messages. Called with Engine.mu held.
 func (e *Engine) idle() (back []*item) {
 	if e.session != nil && e.session.blocked.Load() != nil {
 		return nil
@@ -151,19 +151,19 @@ func (e *Engine) idle() (back []*item) {
 	return back
 }
 
-// putBack puts messages that nobody has begun to handle into their work queues again: there
-// no attempt is counted, as it would be if the broker were told to take them back.
+// putBack publishes unhandled messages to their work queues again. Returning them to the
+// broker instead would count an attempt.
 func (e *Engine) putBack(ctx context.Context, s *session, items []*item) {
 	e.goRound(ctx, s, items, (*posting).put)
 }
 
-// buryAll makes messages dead whose attempts are used up.
+// buryAll makes messages without attempts left dead.
 func (e *Engine) buryAll(ctx context.Context, s *session, items []*item) {
 	e.goRound(ctx, s, items, (*posting).bury)
 }
 
-// goRound publishes messages anew and acknowledges them. What fails is tried again until the
-// session ends, when the broker has it back.
+// goRound publishes messages again and acknowledges them. It retries failures until the
+// session ends, when the broker has the messages back.
 func (e *Engine) goRound(ctx context.Context, s *session, items []*item, post func(*posting, context.Context, *engine.Info)) {
 	items = slices.DeleteFunc(items, func(x *item) bool { return x.ch.IsClosed() })
 	if len(items) == 0 {
@@ -196,10 +196,10 @@ func (e *Engine) goRound(ctx context.Context, s *session, items []*item, post fu
 	})
 }
 
-// againAfter is how long after it failed something is tried again.
+// againAfter is the pause before a retry.
 const againAfter = time.Second
 
-// forgetLeases forgets what came in a session. Called with Engine.mu held.
+// forgetLeases drops the leases of a session. Called with Engine.mu held.
 func (e *Engine) forgetLeases(s *session) {
 	e.forgetItems(func(x *item) bool { return x.session == s })
 	for _, q := range e.queues {
@@ -209,7 +209,7 @@ func (e *Engine) forgetLeases(s *session) {
 	}
 }
 
-// forgetItems forgets deliveries that the broker makes again. Called with Engine.mu held.
+// forgetItems drops deliveries that the broker will repeat. Called with Engine.mu held.
 func (e *Engine) forgetItems(gone func(*item) bool) {
 	var nonces []token.Nonce
 	for nonce, l := range e.leases {
@@ -231,7 +231,7 @@ func (e *Engine) forgetItems(gone func(*item) bool) {
 	}
 }
 
-// unpolled notes that a poll of a queue has ended.
+// unpolled records that a poll of a queue has ended.
 func (e *Engine) unpolled(q *queue) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,40 +13,40 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// layout is what exchanges and queues there are, and how they are called.
+// layout names the exchanges and queues and declares them.
 type layout struct {
 	prefix string
 	unit   time.Duration
 	levels int
-	delays []time.Duration // instead of levels
+	delays []time.Duration // replace levels
 	quorum bool
 }
 
-// deliver is the exchange that routes what is due to the work queues, by the last word of
+// deliver is the exchange that routes due messages to the work queues, by the last word of
 // the routing key.
 func (l *layout) deliver() string { return l.prefix + ".deliver" }
 
-// parking is the exchange of what others can route nowhere, and its queue.
+// parking is the exchange for messages that other exchanges cannot route, and its queue.
 func (l *layout) parking() string { return l.prefix + ".parking" }
 
-// dead is the exchange that routes the dead to their queues.
+// dead is the exchange that routes dead messages to their queues.
 func (l *layout) dead() string { return l.prefix + ".dead" }
 
 func (l *layout) workQueue(queue string) string { return l.prefix + ".queue." + queue }
 func (l *layout) deadQueue(queue string) string { return l.prefix + ".dead." + queue }
 
-// digit is the exchange of a digit of delays, the lowest is 0. Another unit has other ones.
+// digit is the exchange of a digit of delays; the lowest digit is 0. It depends on the unit.
 func (l *layout) digit(n int) string { return fmt.Sprintf("%s.delay.%s.%d", l.prefix, l.unit, n) }
 
-// delayQueue is the queue of a value of a digit.
+// delayQueue is the queue of a digit's value.
 func (l *layout) delayQueue(s stay) string { return l.digit(s.digit) + "." + hex16(s.value) }
 
 // fixed is the exchange of a fixed delay, and its queue.
 func (l *layout) fixed(d time.Duration) string { return l.prefix + ".fixed." + d.String() }
 
-// Delays are written by digits of four bits, the lowest first, and no more than there are: the
-// fewer words a routing key has, the less a topic exchange has to look up, and the fewer
-// digits, the fewer queues a message waits in one after the other.
+// Delays are written in digits of four bits, lowest first, without leading zeros. Fewer
+// words in a routing key make a topic exchange faster; fewer digits lead through fewer
+// queues.
 const (
 	digitBits = 4
 	values    = 1 << digitBits
@@ -55,19 +55,19 @@ const (
 
 func hex16(v uint64) string { return strconv.FormatUint(v, values) }
 
-// stay is where a message stays for its value of a digit, 1 to 15 times 16^digit units.
+// stay is the wait for one digit: 1 to 15 times 16^digit units.
 type stay struct {
 	digit int
 	value uint64
 }
 
-// units is how long that is.
+// units is the duration of a stay.
 func (s stay) units() time.Duration { return time.Duration(s.value << (digitBits * s.digit)) }
 
-// number counts them from 0.
+// number numbers the stays from 0.
 func (s stay) number() int { return s.digit<<digitBits | int(s.value) }
 
-// stays are the queues that a delay of so many units leads through, the last first.
+// stays are the queues on the way of a delay, last first.
 func stays(units uint64) iter.Seq[stay] {
 	return func(yield func(stay) bool) {
 		for n := 0; units > 0; n, units = n+1, units>>digitBits {
@@ -78,26 +78,26 @@ func stays(units uint64) iter.Seq[stay] {
 	}
 }
 
-// wordMost is how long a queue's name may be to stand in a routing key, which has 255
-// bytes, with two for each digit of the delay before it.
+// wordMost is the longest queue name in a routing key. A key has 255 bytes, and each digit
+// of the delay takes two.
 const wordMost = 150
 
-// word is a queue in routing keys: one word, and so without dots, another for each queue.
+// word is a queue's name as one word of a routing key: unique and without dots.
 func word(queue string) string {
 	if len(queue) > wordMost {
 		sum := sha256.Sum256([]byte(queue))
 		return ":" + hex.EncodeToString(sum[:])
 	}
-	return strings.ReplaceAll(queue, ".", ":") // which no name of a queue has
+	return strings.ReplaceAll(queue, ".", ":") // no queue name has a colon
 }
 
-// route is where a message is published, and the delay for which it needs queues.
+// route is where a message is published, and the delay whose queues it needs.
 type route struct {
 	exchange, key string
 	units         uint64
 }
 
-// to is the way to a queue after a delay, and how long that is at least.
+// to returns the route to a queue after a delay, and the least time that it takes.
 func (l *layout) to(queue string, delay time.Duration) (route, time.Duration) {
 	switch {
 	case delay <= 0:
@@ -105,7 +105,7 @@ func (l *layout) to(queue string, delay time.Duration) (route, time.Duration) {
 	case len(l.delays) > 0:
 		d := l.delays[len(l.delays)-1]
 		for _, longer := range l.delays {
-			if longer >= delay-time.Millisecond { // by which a due time is rounded up
+			if longer >= delay-time.Millisecond { // due times are rounded up to a millisecond
 				d = longer
 				break
 			}
@@ -131,13 +131,12 @@ func (l *layout) longest() time.Duration {
 	return (1<<l.levels - 1) * l.unit
 }
 
-// deliveries is how often a quorum queue delivers a message in vain before it gives it up.
-// RabbitMQ 4 takes -1 for no limit, and 20 without this; before, any negative number is none at
-// all, so one that all versions take for large is given.
+// deliveries is the delivery limit of quorum queues: a very large number. RabbitMQ 4 has a
+// default of 20 and takes -1 for no limit; earlier versions take no negative number.
 const deliveries = 1 << 30
 
-// arguments are those of a queue. It dead-letters to an exchange, if one is named, what has been
-// in it for some time; 0: what a policy has it put out.
+// arguments are the arguments of a queue. If then is set, messages are dead-lettered to it
+// after ttl; with ttl 0, only when a policy expires them.
 func (l *layout) arguments(ttl time.Duration, then string) amqp.Table {
 	t := amqp.Table{amqp.QueueTypeArg: string(Classic)}
 	if ttl > 0 {
@@ -156,7 +155,7 @@ func (l *layout) arguments(ttl time.Duration, then string) amqp.Table {
 	return t
 }
 
-// declare makes what all queues have in common.
+// declare declares what all queues share.
 func (l *layout) declare(ch *amqp.Channel) error {
 	d := declarer{ch: ch}
 	d.exchange(l.parking(), amqp.ExchangeFanout, "")
@@ -177,14 +176,14 @@ func (l *layout) declare(ch *amqp.Channel) error {
 		d.exchange(l.digit(n), amqp.ExchangeTopic, l.parking())
 		d.do(func() error { return ch.ExchangeBind(l.below(n), binding(n, 0), l.digit(n), true, nil) })
 	}
-	// The broker answers in order: when it has answered this it has done all.
+	// The broker answers in order: this answer shows that all is done.
 	d.do(func() error {
 		return ch.ExchangeDeclare(l.deliver(), amqp.ExchangeTopic, true, false, false, false, alternate(l.parking()))
 	})
 	return d.err
 }
 
-// below is where a message goes when a digit has been waited for.
+// below is the exchange that follows a digit.
 func (l *layout) below(digit int) string {
 	if digit == 0 {
 		return l.deliver()
@@ -192,12 +191,12 @@ func (l *layout) below(digit int) string {
 	return l.digit(digit - 1)
 }
 
-// binding is of the routing keys with a value of a digit.
+// binding matches the routing keys with a digit's value.
 func binding(digit int, value uint64) string {
 	return strings.Repeat("*.", digit) + hex16(value) + ".#"
 }
 
-// declareDelay makes a queue of a digit.
+// declareDelay declares the queue of a stay.
 func (l *layout) declareDelay(ch *amqp.Channel, s stay) error {
 	d := declarer{ch: ch}
 	d.queue(l.delayQueue(s), l.arguments(s.units()*l.unit, l.below(s.digit)))
@@ -207,7 +206,7 @@ func (l *layout) declareDelay(ch *amqp.Channel, s stay) error {
 	return d.err
 }
 
-// declareWork makes the work queue of a queue.
+// declareWork declares the work queue of a queue.
 func (l *layout) declareWork(ch *amqp.Channel, queue string) error {
 	d := declarer{ch: ch}
 	d.queue(l.workQueue(queue), l.arguments(0, l.parking()))
@@ -215,7 +214,7 @@ func (l *layout) declareWork(ch *amqp.Channel, queue string) error {
 	return d.err
 }
 
-// declareDead makes the queue of the dead of a queue.
+// declareDead declares the dead queue of a queue.
 func (l *layout) declareDead(ch *amqp.Channel, queue string) error {
 	d := declarer{ch: ch}
 	d.queue(l.deadQueue(queue), l.arguments(0, l.parking()))
@@ -223,7 +222,7 @@ func (l *layout) declareDead(ch *amqp.Channel, queue string) error {
 	return d.err
 }
 
-// declarer declares one thing after the other, up to the first that fails.
+// declarer makes declarations until one fails.
 type declarer struct {
 	ch  *amqp.Channel
 	err error

@@ -15,8 +15,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Lease takes what is in the work queues, one message after the other; LeaseWait, which has
-// them sent, takes many in less time.
+// Lease fetches messages from the work queues one by one. LeaseWait uses consumers and is
+// faster for many.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	const op = "lease"
 	if err := e.gate.Enter(ctx, op); err != nil {
@@ -46,10 +46,10 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	return grant, nil
 }
 
-const noRemote = "a lease of RabbitMQ lasts as long as the connection on which the message came, so no other process can settle it"
+const noRemote = "a lease of RabbitMQ is valid only on the connection that delivered the message, so no other process can settle it"
 
-// now is the time, by the clock of this process, but not before the due of what is given:
-// that the broker, or another's clock, has decided.
+// now returns this process's time, but not before the due times granted: those were decided
+// by the broker or by another clock.
 func (e *Engine) now(granted []engine.Granted) time.Time {
 	now := time.Now().UTC()
 	for i := range granted {
@@ -68,7 +68,7 @@ func (e *Engine) giveBack(granted []engine.Granted) {
 		back = append(back, engine.Releases(granted[i].Messages)...)
 	}
 	if back != nil {
-		_, _ = e.settle(context.Background(), back) // what cannot be given back lapses
+		_, _ = e.settle(context.Background(), back) // on failure they lapse
 	}
 }
 
@@ -103,22 +103,23 @@ func (e *Engine) leaseOne(ctx context.Context, w engine.Want) (g engine.Granted)
 	return g
 }
 
-// gets is the channel on which deliveries are asked for one by one.
+// gets is the channel for fetching single deliveries.
 type gets struct {
 	mu sync.Mutex
 	line
 }
 
-// get takes one message out of a work queue; nil: there is none, or no such queue.
+// get fetches one message from a work queue; nil if the queue is empty or does not exist.
 func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
 	name := s.layout.workQueue(queue)
 	if !s.knows(name) {
-		// To ask for what is not there ends the channel, and with it the leases on it.
+		// Fetching from a queue that does not exist closes the channel, with the leases on
+		// it.
 		_, err := s.stock(name)
 		if notFound(err) {
 			return nil, nil, nil
 		}
-		if err == nil { // bound as well
+		if err == nil { // bound to the exchange
 			err = s.ensureWork(queue)
 		}
 		if err != nil {
@@ -147,7 +148,7 @@ func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
 	return &d, ch, nil
 }
 
-// taking leases what is here of a queue. Engine.mu is held while all and one work.
+// taking leases the fetched messages of a queue. all and one are called with Engine.mu held.
 type taking struct {
 	e    *Engine
 	q    *queue
@@ -157,9 +158,8 @@ type taking struct {
 	size int
 }
 
-// gather asks the broker for as much as is not here yet, and reports whether it has more.
-// Nothing is leased meanwhile: a short lease that lapsed before the call is over would be
-// given out in it once more.
+// gather fetches the missing messages from the broker, and reports whether it has more. It
+// leases nothing: a short lease could lapse before the call ends and be granted in it twice.
 func (t *taking) gather(s *session) (left bool, err error) {
 	for !t.enough() {
 		d, ch, err := s.get(t.q.name)
@@ -172,7 +172,7 @@ func (t *taking) gather(s *session) (left bool, err error) {
 	return left, nil
 }
 
-// enough reports whether as much is here as is asked for.
+// enough reports whether enough messages are here.
 func (t *taking) enough() bool {
 	t.e.mu.Lock()
 	defer t.e.mu.Unlock()
@@ -191,8 +191,8 @@ func (t *taking) enough() bool {
 
 func (t *taking) full() bool { return len(t.got) >= t.max || t.size >= engine.AnswerBytes }
 
-// all leases what is here, as much as is asked for, and reports whether it ended because
-// of that.
+// all leases the fetched messages, up to the number asked for, and reports whether that
+// number was reached.
 func (t *taking) all() bool {
 	for len(t.q.here) > 0 && !t.full() {
 		x := t.q.here[0]
@@ -214,7 +214,7 @@ func (t *taking) all() bool {
 // one leases an item.
 func (t *taking) one(x *item) {
 	e := t.e
-	if x.lease != nil { // the one that has lapsed
+	if x.lease != nil { // a lapsed lease
 		delete(e.leases, x.lease.nonce)
 	}
 	ttr := t.ttr

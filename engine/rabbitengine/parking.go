@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// parkedFor is how long messages stay parked that can be put on their way.
+	// parkedFor is how often parked messages are published again.
 	parkedFor = 5 * time.Second
-	// heldFor is how long those that cannot are held before they are tried again.
+	// heldFor is how long messages that cannot be published are held before a retry.
 	heldFor = 30 * time.Second
 )
 
 var (
 	wasParked = trouble.Kind{Level: slog.LevelWarn,
-		Text: "RabbitMQ has parked messages, which go on: a queue was deleted, or a policy limits how long, or how often, it keeps messages"}
-	staysParked = trouble.Kind{Level: slog.LevelWarn, Text: "what RabbitMQ could route nowhere cannot be put on its way"}
+		Text: "RabbitMQ had parked messages, which were published again: a queue was deleted, or a policy limits how long it keeps messages or how often it delivers them"}
+	staysParked = trouble.Kind{Level: slog.LevelWarn, Text: "messages that RabbitMQ could not route cannot be published again"}
 )
 
-// parked looks after the parking queue as long as a session lasts. What it cannot put on its way
-// it leaves unacknowledged on its channel, so that no process reads it again and again.
+// parked handles the parking queue during a session. It leaves messages that it cannot
+// publish unacknowledged on its channel, so that no process reads them again and again.
 type parked struct {
 	e     *Engine
 	s     *session
-	ch    *amqp.Channel // nil: none yet
+	ch    *amqp.Channel // nil: not yet opened
 	since time.Time     // when it was opened
 	held  int           // on it
 }
 
-// attend looks for parked messages, and for queues that are gone, as long as a session lasts.
+// attend checks for parked messages, and for deleted queues, until the session ends.
 func (e *Engine) attend(s *session) {
 	every := time.NewTicker(parkedFor)
 	defer every.Stop()
@@ -53,9 +53,8 @@ func (e *Engine) attend(s *session) {
 	}
 }
 
-// look puts messages on their way that an exchange could route nowhere, or that a policy has
-// put out of their queues. All that they need is declared first. A broker that takes no
-// messages would only have them back.
+// look publishes messages that an exchange could not route, or that a policy expired. It
+// first declares all that they need. It does nothing while the broker accepts no messages.
 func (p *parked) look() error {
 	if p.s.blocked.Load() != nil {
 		return nil
@@ -83,13 +82,13 @@ func (p *parked) look() error {
 	return p.unpark(n)
 }
 
-// release gives back what is held.
+// release returns the held messages.
 func (p *parked) release() {
-	_ = p.ch.Close() // it may be over
+	_ = p.ch.Close() // it may be closed already
 	p.ch, p.held = nil, 0
 }
 
-// unpark puts up to so many messages on their way.
+// unpark publishes up to n messages.
 func (p *parked) unpark(n int) (failed error) {
 	moved := 0
 	var acks acks
@@ -108,7 +107,7 @@ func (p *parked) unpark(n int) (failed error) {
 		}
 		p.e.gate.Leave()
 		if err != nil {
-			p.held, failed = p.held+1, err // the others go on
+			p.held, failed = p.held+1, err // continue with the others
 			continue
 		}
 		moved++
@@ -119,11 +118,11 @@ func (p *parked) unpark(n int) (failed error) {
 	return failed
 }
 
-// post publishes a parked message anew.
+// post publishes a parked message.
 func (p *parked) post(d *amqp.Delivery) error {
 	queue, _ := d.Headers[headerQueue].(string)
 	if engine.CheckQueue("lease", queue) != nil {
-		return errors.New("a message is not tarry's")
+		return errors.New("a message is not from tarry")
 	}
 	m := received(d, queue, time.Now(), p.e.ids.next)
 	m.Attempt = attempts(d)

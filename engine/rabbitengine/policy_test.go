@@ -55,7 +55,7 @@ func policies(t *testing.T, s *rabbittest.Server) {
 		if took := time.Since(began); l.ID != want.ID || l.Attempt != 1 || took < delay {
 			t.Errorf("%v came after %s, attempt %d", l.ID, took, l.Attempt)
 		}
-		log.says(t, "before they are due")
+		log.says(t, "before they were due")
 	})
 	t.Run("dead-letter-routing-key", func(t *testing.T) {
 		t.Parallel()
@@ -66,7 +66,7 @@ func policies(t *testing.T, s *rabbittest.Server) {
 		if l := leased(t, e, 1, time.Minute)[0]; l.ID != want.ID || l.Attempt != 1 {
 			t.Errorf("%+v", l)
 		}
-		log.says(t, "has parked messages")
+		log.says(t, "had parked messages")
 	})
 	t.Run("kept off", func(t *testing.T) {
 		t.Parallel()
@@ -92,7 +92,7 @@ func policies(t *testing.T, s *rabbittest.Server) {
 			ok(t, err)
 			return r[0].Err
 		})
-		log.says(t, "what it held is lost")
+		log.says(t, "its messages are lost")
 	})
 	for _, limit := range []string{"0", "2"} {
 		t.Run("delivery-limit "+limit, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// exit is a channel on which is published, opened when it is needed.
+// exit is a channel for publishing, opened when needed.
 type exit struct {
 	mu sync.Mutex
 	line
@@ -37,14 +37,14 @@ func (x *exit) channel(c *amqp.Connection) (*amqp.Channel, error) {
 	return ch, nil
 }
 
-// errNacked says that the broker has not taken a message.
-var errNacked = errors.New("RabbitMQ has refused the message")
+// errNacked says that the broker refused a message.
+var errNacked = errors.New("RabbitMQ refused the message")
 
-// large is how large a message is that has a channel of its own. A broker closes the channel on
-// which it gets more than its max_message_size, with all that is on its way there.
+// large is the size from which a message gets its own channel. A broker closes a channel,
+// with all that is in flight, when a message exceeds its max_message_size.
 const large = 1 << 20
 
-// sending is a message on its way to the broker.
+// sending is a message in flight to the broker.
 type sending struct {
 	ch      *amqp.Channel
 	confirm *amqp.DeferredConfirmation
@@ -52,11 +52,11 @@ type sending struct {
 	of      *measured
 }
 
-// send begins to publish a message. An error says that the broker has not got it.
+// send starts to publish a message. An error says that the broker does not have it.
 func (s *session) send(ctx context.Context, via *exit, to route, m *engine.Info) (sending, error) {
 	if why := s.blocked.Load(); why != nil {
 		return sending{}, &engine.Error{Op: "push", Queue: m.Queue, Err: engine.ErrLimit,
-			Hint: "RabbitMQ takes no messages for now: " + *why + " (an alarm of the broker)"}
+			Hint: "RabbitMQ accepts no messages at present: " + *why + " (an alarm of the broker)"}
 	}
 	ch, err := via.channel(s.out)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *session) send(ctx context.Context, via *exit, to route, m *engine.Info)
 	return sending{ch, confirm, began, s.measured}, err
 }
 
-// alone publishes a large message on a channel of its own, and waits until the broker has it.
+// alone publishes a large message on its own channel and waits for the confirm.
 func (s *session) alone(ctx context.Context, to route, m *engine.Info) (sent bool, err error) {
 	var own exit
 	x, err := s.send(ctx, &own, to, m)
@@ -76,7 +76,7 @@ func (s *session) alone(ctx context.Context, to route, m *engine.Info) (sent boo
 		return false, err
 	}
 	defer func() {
-		go func() { _ = ch.Close() }() // which waits as long as the broker reads nothing
+		go func() { _ = ch.Close() }() // blocks while the broker does not read
 	}()
 	if sent = err == nil; sent {
 		err = x.confirmed(ctx)
@@ -84,13 +84,13 @@ func (s *session) alone(ctx context.Context, to route, m *engine.Info) (sent boo
 	if ch.IsClosed() {
 		if why := <-own.closes; why != nil && why.Code == amqp.PreconditionFailed {
 			return false, &engine.Error{Queue: m.Queue, Err: engine.ErrTooLarge,
-				Hint: "RabbitMQ takes no message so large; raise its max_message_size, or push a reference to the data: " + said(why)}
+				Hint: "the message exceeds RabbitMQ's max_message_size; raise it, or push a reference to the data: " + said(why)}
 		}
 	}
 	return sent, err
 }
 
-// confirmed waits until the broker has a message for good.
+// confirmed waits for the broker's confirm.
 func (x *sending) confirmed(ctx context.Context) error {
 	acked, err := x.confirm.WaitContext(ctx)
 	switch {
@@ -108,12 +108,12 @@ func (x *sending) confirmed(ctx context.Context) error {
 	return errNacked
 }
 
-// refused is what the caller of a publish is told of an error of send or confirmed.
+// refused converts an error of send or confirmed for the caller.
 func refused(op string, m *engine.Info, err error, sent bool) error {
 	ref := engine.Ref{Queue: m.Queue}
 	switch {
 	case errors.Is(err, errNacked):
-		return &engine.Error{Op: op, Queue: m.Queue, Err: engine.ErrUnavailable, Hint: "RabbitMQ has refused the message, as it does without a majority of its nodes: try again"}
+		return &engine.Error{Op: op, Queue: m.Queue, Err: engine.ErrUnavailable, Hint: "RabbitMQ refused the message, as it does without a majority of its nodes; try again"}
 	case sent:
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 			err = engine.ErrUnavailable

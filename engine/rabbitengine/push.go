@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Push publishes messages, and answers when the broker has confirmed them. Their due is when
-// the delay will be over, by the clock of this process; the broker counts the delay itself.
+// Push publishes messages and returns once the broker has confirmed them. The due time is by
+// this process's clock; the broker itself counts the delay.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	const op = "push"
 	if err := e.gate.Enter(ctx, op); err != nil {
@@ -52,12 +52,12 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	return results, nil
 }
 
-// message makes a message of one that is pushed, or says what RabbitMQ lacks for it.
+// message converts a pushed message, or returns an error for what RabbitMQ cannot do.
 func (e *Engine) message(m *engine.Message) (*engine.Info, error) {
 	ref := engine.Ref{Queue: m.Queue, Key: m.Key}
 	now := time.Now()
 	if m.Key != "" {
-		return nil, lacks("push", ref, "RabbitMQ knows no keys: push without one, or use another engine")
+		return nil, lacks("push", ref, "RabbitMQ has no keys: push without one, or use another engine")
 	}
 	if err := cmp.Or(e.caps.CheckTerms("push", ref, &m.Terms), e.caps.CheckWhen("push", ref, m.Due, now)); err != nil {
 		return nil, err
@@ -72,8 +72,7 @@ func (e *Engine) message(m *engine.Message) (*engine.Info, error) {
 	}, nil
 }
 
-// posting publishes some messages, all of which are on their way before the first is waited
-// for.
+// posting publishes several messages before it waits for the first confirm.
 type posting struct {
 	op   string
 	s    *session
@@ -87,8 +86,8 @@ func (p *posting) skip() {
 	p.sent, p.msgs, p.errs = append(p.sent, sending{}), append(p.msgs, nil), append(p.errs, nil)
 }
 
-// delayOf is how long the broker has to hold a message back. Its due is a whole millisecond,
-// and so later than a relative delay ends: that would cost one more unit.
+// delayOf is how long the broker must delay a message. A due time is rounded up to a
+// millisecond, so a relative delay is used as given: otherwise it would cost one more unit.
 func delayOf(m *engine.Message, info *engine.Info) time.Duration {
 	if m.Due.At.IsZero() {
 		return m.Due.In
@@ -96,10 +95,10 @@ func delayOf(m *engine.Message, info *engine.Info) time.Duration {
 	return time.Until(info.Due)
 }
 
-// put publishes a message that is due some time.
+// put publishes a message by its due time.
 func (p *posting) put(ctx context.Context, m *engine.Info) { p.putIn(ctx, m, time.Until(m.Due)) }
 
-// putIn publishes a message that is due after a delay.
+// putIn publishes a message after a delay.
 func (p *posting) putIn(ctx context.Context, m *engine.Info, delay time.Duration) {
 	p.skip()
 	if err := p.s.ensureWork(m.Queue); err != nil {
@@ -114,7 +113,7 @@ func (p *posting) putIn(ctx context.Context, m *engine.Info, delay time.Duration
 	p.send(ctx, to, m)
 }
 
-// bury publishes a message that is dead.
+// bury publishes a dead message.
 func (p *posting) bury(ctx context.Context, m *engine.Info) {
 	p.skip()
 	if err := p.s.ensureDead(m.Queue); err != nil {
@@ -143,7 +142,7 @@ func (p *posting) fail(m *engine.Info, err error) {
 	p.errs[len(p.errs)-1] = refused(p.op, m, err, false)
 }
 
-// confirm waits for the broker's confirms, and returns what became of each.
+// confirm waits for the confirms and returns the result of each.
 func (p *posting) confirm(ctx context.Context) []error {
 	for i, x := range p.sent {
 		if x.confirm == nil {

@@ -15,32 +15,32 @@ import (
 	"github.com/tarryhq/tarry/internal/trouble"
 )
 
-// queue is what this process has of a queue. Engine.mu guards it.
+// queue is this process's part of a queue. Engine.mu guards it.
 type queue struct {
 	name    string
-	here    []*item // ready, in the order in which they go out
-	died    int     // not told yet
-	spent   []*item // dead, their tokens still good
+	here    []*item // ready, in the order of leases
+	died    int     // not reported yet
+	spent   []*item // dead, with valid tokens
 	leased  int
-	polls   int        // that wait for it
-	polled  time.Time  // when the last ended
-	flow    *flow      // nil: nothing flows in
-	flowing sync.Mutex // held while that is begun, before Engine.mu
+	polls   int        // polls waiting for it
+	polled  time.Time  // when the last poll ended
+	flow    *flow      // nil: no consumers
+	flowing sync.Mutex // held while flow starts; locked before Engine.mu
 	waiters map[chan struct{}]struct{}
 }
 
-// item is a delivery that has not been acknowledged.
+// item is an unacknowledged delivery.
 type item struct {
 	engine.Info
 	session *session
 	ch      *amqp.Channel
-	flow    *flow // on which it came; nil: it was asked for
+	flow    *flow // its consumers; nil: it was fetched
 	tag     uint64
-	lease   *lease // the latest; nil: none yet. Guarded by Engine.mu
+	lease   *lease // the latest; nil: none. Guarded by Engine.mu
 }
 
-// ack has the broker forget a delivery. When that fails its channel has ended, and the
-// message comes again.
+// ack acknowledges a delivery. If that fails, its channel is closed and the message comes
+// again.
 func (x *item) ack() error {
 	err := x.ch.Ack(x.tag, false)
 	if err == nil {
@@ -54,27 +54,27 @@ func (x *item) ack() error {
 	return err
 }
 
-// flow are consumers: deliveries come by themselves, up to so many that are not acknowledged.
-// It has a channel of its own, which is closed when it has been stopped and all that came is
-// acknowledged: a quorum queue may have sent something after that, which is for nobody, and
-// goes back with the channel.
+// flow is a set of consumers: the broker sends deliveries up to a limit of unacknowledged
+// ones. It has its own channel, which is closed once it has stopped and all deliveries are
+// acknowledged. A quorum queue may send more after the stop; those return to the queue with
+// the close.
 type flow struct {
 	session *session
 	ch      *amqp.Channel
-	held    atomic.Int64 // deliveries that are not acknowledged, and one until it is stopped
+	held    atomic.Int64 // unacknowledged deliveries, plus one until the stop
 	acks    acks
 
-	// Guarded by Engine.mu, and changed by who holds queue.flowing.
+	// Guarded by Engine.mu, and changed only while queue.flowing is held.
 	consumers int
 	most      int
 }
 
-// less notes that one delivery less is held.
+// less records that one delivery fewer is held.
 func (f *flow) less() {
 	if f == nil || f.held.Add(-1) > 0 {
 		return
 	}
-	end := func() { _ = f.ch.Close() } // it may be over already
+	end := func() { _ = f.ch.Close() } // it may be closed already
 	if rest := f.acks.rest(); rest > 0 {
 		time.AfterFunc(rest, end)
 	} else {
@@ -82,17 +82,16 @@ func (f *flow) less() {
 	}
 }
 
-// stop ends what comes of so many consumers.
+// stop cancels the given number of consumers.
 func (f *flow) stop(consumers int) {
 	for i := range consumers {
-		_ = f.ch.Cancel(consumerTag(i), false) // if it fails the channel is over
+		_ = f.ch.Cancel(consumerTag(i), false) // on failure the channel is closed
 	}
 	f.less()
 }
 
-// of returns what there is of a queue. Who has let go of Engine.mu asks for it again, unless
-// something of that queue is counted that keeps it: idle may have forgotten it. Called with
-// Engine.mu held.
+// of returns the state of a queue. After Engine.mu was released it must be looked up again,
+// unless a count keeps it: idle may have dropped it. Called with Engine.mu held.
 func (e *Engine) of(name string) *queue {
 	q := e.queues[name]
 	if q == nil {
@@ -103,11 +102,11 @@ func (e *Engine) of(name string) *queue {
 	return q
 }
 
-// prefetchMost is how many deliveries of a queue a process has at most.
+// prefetchMost is the most deliveries of a queue in a process.
 const prefetchMost = 10_000
 
-// stream has deliveries of a queue come as long as somebody waits for them, so that besides
-// those that are leased, or dead and not put away yet, there may be n.
+// stream makes deliveries of a queue flow while a poll waits, so that n are allowed beyond
+// those that are leased or dead but not yet moved.
 func (e *Engine) stream(s *session, q *queue, n int) error {
 	e.mu.Lock()
 	most := min(q.leased+len(q.spent)+n, prefetchMost)
@@ -134,7 +133,7 @@ func (e *Engine) stream(s *session, q *queue, n int) error {
 	if begin {
 		ch, err := s.in.Channel()
 		if errors.Is(err, amqp.ErrChannelMax) {
-			return &engine.Error{Op: "lease", Queue: q.name, Err: engine.ErrLimit, Hint: "RabbitMQ's channel_max allows no more queues to be waited for: raise it, or spread them over processes"}
+			return &engine.Error{Op: "lease", Queue: q.name, Err: engine.ErrLimit, Hint: "RabbitMQ's channel_max allows no polls of more queues: raise it, or spread the queues over processes"}
 		}
 		if err != nil {
 			return err
@@ -160,8 +159,8 @@ func (e *Engine) stream(s *session, q *queue, n int) error {
 	return nil
 }
 
-// widen adds a consumer, so that more deliveries come. Those that are there go on: after the
-// end of a consumer something may still come for it.
+// widen adds a consumer to raise the limit. The existing consumers stay: deliveries may
+// still arrive for a canceled one.
 func (f *flow) widen(queue string, more int) (<-chan amqp.Delivery, error) {
 	if err := f.ch.Qos(more, 0, false); err != nil {
 		return nil, err
@@ -175,14 +174,14 @@ func (f *flow) widen(queue string, more int) (<-chan amqp.Delivery, error) {
 
 func consumerTag(n int) string { return "tarry-" + strconv.Itoa(n) }
 
-// receive takes in what a consumer gets, until it ends.
+// receive accepts the deliveries of a consumer until it ends.
 func (e *Engine) receive(q *queue, f *flow, deliveries <-chan amqp.Delivery) {
 	for d := range deliveries {
 		f.held.Add(1)
 		e.arrived(q, f.session, f.ch, f, &d)
 	}
 	e.mu.Lock()
-	ended := q.flow == f // by the broker, as when the queue is deleted
+	ended := q.flow == f // ended by the broker, as when the queue is deleted
 	if ended {
 		q.flow = nil
 		f.session.forget(f.session.layout.workQueue(q.name))
@@ -198,17 +197,17 @@ func (e *Engine) receive(q *queue, f *flow, deliveries <-chan amqp.Delivery) {
 	}
 }
 
-// early is how long before its due a message that came is held here. What comes earlier goes
-// round again: a policy has cut its way short.
+// early is how long a message that arrives before its due time is held here. An earlier one
+// is delayed again: a policy has shortened its way.
 const early = time.Second
 
-// arrived takes in a delivery.
+// arrived accepts a delivery.
 func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amqp.Delivery) {
 	e.measured.deliveries.Add(1)
 	now := time.Now()
 	x := &item{Info: *received(d, q.name, now, e.ids.next), session: s, ch: ch, flow: f, tag: d.DeliveryTag}
 	if ahead := x.Created.Sub(now).Truncate(time.Millisecond); ahead > 0 {
-		// The clock of the process that pushed it is ahead, by so much at least.
+		// The clock of the process that pushed it is ahead by at least this much.
 		x.Due, x.Created = x.Due.Add(-ahead), x.Created.Add(-ahead)
 	}
 	wait := x.Due.Sub(now)
@@ -216,8 +215,8 @@ func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amq
 		e.trouble.Note(cameEarly, q.name, "queue", q.name, "early", wait)
 	}
 	if wait > early || d.Redelivered && s.blocked.Load() == nil {
-		// Going round, the message itself notes its attempts: the broker would count them only
-		// up to a limit, and a classic queue does not count at all.
+		// When published again, the message carries its attempts: the broker would count
+		// them only up to a limit, and classic queues do not count at all.
 		e.aside(func() { e.putBack(context.Background(), s, []*item{x}) })
 		return
 	}
@@ -237,7 +236,7 @@ func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amq
 }
 
 var cameEarly = trouble.Kind{Level: slog.LevelWarn,
-	Text: "RabbitMQ delivers messages before they are due, which wait again: keep policies with message-ttl or max-length off tarry's queues, and clocks in step"}
+	Text: "RabbitMQ delivered messages before they were due, and they are delayed again: do not apply policies with message-ttl or max-length to tarry's queues, and synchronize clocks"}
 
 // put makes a delivery ready.
 func (e *Engine) put(x *item) {
@@ -251,7 +250,7 @@ func (e *Engine) put(x *item) {
 	q.tell()
 }
 
-// tell wakes who waits for a queue. Called with Engine.mu held.
+// tell wakes the polls of a queue. Called with Engine.mu held.
 func (q *queue) tell() {
 	for w := range q.waiters {
 		select {
@@ -261,8 +260,7 @@ func (q *queue) tell() {
 	}
 }
 
-// firstEnd is the first deadline of what is leased of a queue; zero: there is none. Called
-// with Engine.mu held.
+// firstEnd is the first deadline of a queue's leases, or zero. Called with Engine.mu held.
 func (e *Engine) firstEnd(q *queue) (first time.Time) {
 	for _, l := range e.ends {
 		if l.q == q && (first.IsZero() || l.deadline.Before(first)) {

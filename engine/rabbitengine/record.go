@@ -11,26 +11,25 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// The headers in which RabbitMQ keeps what there is to a message beside its body. Times are
-// milliseconds since 1970.
+// Headers that store a message's fields. Times are milliseconds since 1970.
 const (
 	headerQueue   = "tarry-queue"   // text
 	headerDue     = "tarry-due"     // time
 	headerCreated = "tarry-created" // time
-	headerAttempt = "tarry-attempt" // how many leases count
-	headerError   = "tarry-error"   // why the last failed
-	headerDied    = "tarry-died"    // time; of the dead
+	headerAttempt = "tarry-attempt" // number of attempts
+	headerError   = "tarry-error"   // error of the last attempt
+	headerDied    = "tarry-died"    // time of death
 	headerTerms   = "tarry-terms"   // bytes: the policy, the content type and the headers, as package codec writes them
 )
 
 // The broker's headers.
 const (
-	headerDeliveries = "x-delivery-count" // how often it was delivered in vain
-	headerDeaths     = "x-death"          // the queues that it was dead-lettered from, and why
+	headerDeliveries = "x-delivery-count" // number of failed deliveries
+	headerDeaths     = "x-death"          // the queues that dead-lettered it, and why
 )
 
-// givenUp reports whether a queue has given a message up because it was delivered in vain too
-// often, before that could be noted.
+// givenUp reports whether a queue dead-lettered a message because it exceeded the delivery
+// limit before its attempts could be stored.
 func givenUp(d *amqp.Delivery) bool {
 	deaths, _ := d.Headers[headerDeaths].([]any)
 	return slices.ContainsFunc(deaths, func(death any) bool {
@@ -39,10 +38,10 @@ func givenUp(d *amqp.Delivery) bool {
 	})
 }
 
-// shortMost is how many bytes a short text of AMQP has at most.
+// shortMost is the most bytes of a short string in AMQP.
 const shortMost = 255
 
-// publishing is a message as RabbitMQ keeps it.
+// publishing converts a message for RabbitMQ.
 func publishing(m *engine.Info) amqp.Publishing {
 	terms := codec.AppendPolicy(nil, &m.Policy)
 	terms = codec.AppendContent(terms, &engine.Content{ContentType: m.ContentType, Headers: m.Headers})
@@ -65,8 +64,8 @@ func publishing(m *engine.Info) amqp.Publishing {
 	return p
 }
 
-// received is what came from a queue, of which it is known what it is called. What another
-// producer has sent there has been due since it came, on the usual terms.
+// received converts a delivery from a known queue. A message from another producer is due
+// since it arrived, with the default policy.
 func received(d *amqp.Delivery, queue string, now time.Time, newID func() engine.ID) *engine.Info {
 	m := &engine.Info{Queue: queue, State: engine.Ready, Content: engine.Content{Body: d.Body, ContentType: d.ContentType}}
 	m.ID, _ = engine.ParseID(d.MessageId)
@@ -107,7 +106,7 @@ func received(d *amqp.Delivery, queue string, now time.Time, newID func() engine
 	return m
 }
 
-// clamped is a number of attempts that others may have written.
+// clamped bounds a number of attempts, which another producer may have written.
 func clamped(n int64) int64 { return min(max(0, n), engine.MaxMaxAttempts) }
 
 // millisMost is the last millisecond of the year 9999.
@@ -119,7 +118,7 @@ func instant(h amqp.Table, name string, to *time.Time) {
 	}
 }
 
-// number reads a number of any width.
+// number reads an integer of any width.
 func number(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -138,8 +137,8 @@ func number(v any) (int64, bool) {
 	return 0, false
 }
 
-// foreign are the headers of another producer that are texts or numbers, but for those of
-// the broker, within the bounds of tarry's.
+// foreign returns another producer's headers that are strings or numbers, without the
+// broker's own, within tarry's limits.
 func foreign(h amqp.Table) []engine.Header {
 	var out []engine.Header
 	bytes := 0

@@ -14,32 +14,32 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// session is one life of the connections: one for what is published and one for the rest,
-// since a broker that is short of memory or disk stops reading from the former. What was
-// leased in a session ends with it.
+// session is one period of being connected. It has a connection for publishing and one for
+// the rest, since a broker that is short of memory or disk stops reading from publishers.
+// The leases of a session end with it.
 type session struct {
 	layout  *layout
 	out, in *amqp.Connection
-	ended   chan struct{} // closed when it is over
+	ended   chan struct{} // closed at its end
 	endOnce sync.Once
-	blocked atomic.Pointer[string] // why the broker takes nothing now
+	blocked atomic.Pointer[string] // why the broker accepts no messages
 	exits   [publishers]exit
 	turn    atomic.Uint32
 	gets    gets
 	acks    acks
 
-	measured *measured // of the engine
+	measured *measured // the engine's
 
 	mu       sync.Mutex
-	declared map[string]struct{}             // queues of the broker that are known to be there
-	stays    [maxDigits * values]atomic.Bool // likewise those of delays, by stay.number
-	declares sync.Mutex                      // held while something is declared
+	declared map[string]struct{}             // queues known to exist
+	stays    [maxDigits * values]atomic.Bool // delay queues known to exist, by stay.number
+	declares sync.Mutex                      // held during declarations
 }
 
-// publishers is on how many channels is published at a time.
+// publishers is the number of channels for publishing.
 const publishers = 4
 
-// dial begins a session with the node of the last one, or else another that answers.
+// dial begins a session with the last node, or else with another one that answers.
 func (e *Engine) dial() (s *session, err error) {
 	for i := range e.urls {
 		at := (e.node + i) % len(e.urls)
@@ -55,7 +55,7 @@ func (e *Engine) dial() (s *session, err error) {
 	return nil, err
 }
 
-// dialNode opens the connections, and declares what all queues have in common.
+// dialNode opens the connections and declares what all queues share.
 func (e *Engine) dialNode(url string) (*session, error) {
 	s := &session{ended: make(chan struct{}), declared: make(map[string]struct{}), measured: &e.measured}
 	for _, to := range []**amqp.Connection{&s.out, &s.in} {
@@ -87,13 +87,13 @@ func (e *Engine) dialNode(url string) (*session, error) {
 	return s, nil
 }
 
-// end ends a session; calls under way on it fail.
+// end ends a session; its calls in progress fail.
 func (s *session) end() {
 	s.endOnce.Do(func() {
 		close(s.ended)
 		for _, c := range []*amqp.Connection{s.out, s.in} {
 			if c != nil {
-				go func() { _ = c.CloseDeadline(time.Now().Add(time.Second)) }() // it is over either way
+				go func() { _ = c.CloseDeadline(time.Now().Add(time.Second)) }() // it ends either way
 			}
 		}
 	})
@@ -108,7 +108,7 @@ func (s *session) over() bool {
 	}
 }
 
-// withChannel runs do on a channel of its own, which what fails may close.
+// withChannel runs do on its own channel, since a failure may close it.
 func (s *session) withChannel(do func(*amqp.Channel) error) error {
 	ch, err := s.in.Channel()
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *session) withChannel(do func(*amqp.Channel) error) error {
 	return err
 }
 
-// stock is how many messages a queue of the broker has ready.
+// stock returns the number of ready messages in a queue of the broker.
 func (s *session) stock(name string) (n int, err error) {
 	err = s.withChannel(func(ch *amqp.Channel) error {
 		stands, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
@@ -131,8 +131,8 @@ func (s *session) stock(name string) (n int, err error) {
 	return n, err
 }
 
-// missQueue looks whether one of the queues is still there that were declared, any of them, and
-// warns if not.
+// missQueue checks whether a random one of the declared queues still exists, and warns if
+// not.
 func (s *session) missQueue(log *slog.Logger) {
 	name := ""
 	s.mu.Lock()
@@ -144,13 +144,13 @@ func (s *session) missQueue(log *slog.Logger) {
 		return
 	}
 	if _, err := s.stock(name); notFound(err) {
-		log.Warn("RabbitMQ has a queue no more: what it held is lost; keep policies with expires off tarry's queues", "queue", name)
+		log.Warn("a queue of RabbitMQ is gone, and its messages are lost; do not apply policies with expires to tarry's queues", "queue", name)
 		s.forgetDelays()
 		s.forget(name)
 	}
 }
 
-// ensure has a queue declared, unless it is known to be there.
+// ensure declares a queue unless it is known to exist.
 func (s *session) ensure(name string, declare func(*amqp.Channel) error) error {
 	if s.knows(name) {
 		return nil
@@ -186,7 +186,7 @@ func (s *session) ensureWork(queue string) error {
 	return s.ensure(s.layout.workQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareWork(ch, queue) })
 }
 
-// ensureDelay has the queues declared that a delay of so many units leads through.
+// ensureDelay declares the queues on the way of a delay.
 func (s *session) ensureDelay(units uint64) error {
 	for at := range stays(units) {
 		known := &s.stays[at.number()]
@@ -201,7 +201,7 @@ func (s *session) ensureDelay(units uint64) error {
 	return nil
 }
 
-// forgetDelays has them declared again.
+// forgetDelays makes ensureDelay declare them again.
 func (s *session) forgetDelays() {
 	for n := range s.stays {
 		if s.stays[n].Swap(false) {
@@ -214,11 +214,11 @@ func (s *session) ensureDead(queue string) error {
 	return s.ensure(s.layout.deadQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareDead(ch, queue) })
 }
 
-// exit is one of those that small messages share.
+// exit returns one of the channels that small messages share.
 func (s *session) exit() *exit { return &s.exits[s.turn.Add(1)%publishers] }
 
-// keep has a session as long as the engine is open: it connects, waits for the end, and
-// connects again.
+// keep maintains a session while the engine is open: it connects, waits for the end, and
+// reconnects.
 func (e *Engine) keep(first *session) {
 	pause := attempt.Pause{Least: 50 * time.Millisecond, Most: 5 * time.Second}
 	for s := first; ; {
@@ -250,12 +250,12 @@ func (e *Engine) keep(first *session) {
 
 var errEnded = errors.New("the connection to RabbitMQ ended")
 
-// begun has calls go on in a session.
+// begun lets calls continue in a session.
 func (e *Engine) begun(s *session) {
 	e.measured.sessions.Add(1)
 	e.mu.Lock()
 	if e.reason != nil {
-		e.cfg.Logger.Warn("connected to RabbitMQ again")
+		e.cfg.Logger.Warn("reconnected to RabbitMQ")
 	}
 	e.session, e.reason = s, nil
 	close(e.news)
@@ -264,25 +264,25 @@ func (e *Engine) begun(s *session) {
 	e.tasks.Go(func() { e.attend(s) })
 }
 
-// lost ends what was leased in a session.
+// lost drops the leases of a session.
 func (e *Engine) lost(s *session, reason error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.session, e.reason = nil, reason
 	if reason != nil {
-		e.cfg.Logger.Warn("the connection to RabbitMQ is lost; what was leased comes again")
+		e.cfg.Logger.Warn("lost the connection to RabbitMQ; leased messages come again")
 	}
 	close(e.news)
 	e.news = make(chan struct{})
 	e.forgetLeases(s)
 }
 
-// say notes why there is no connection.
+// say records why there is no connection.
 func (e *Engine) say(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.reason == nil || e.reason.Error() != err.Error() {
-		e.cfg.Logger.Warn("RabbitMQ cannot be reached", "error", fault("connect", "", err))
+		e.cfg.Logger.Warn("cannot reach RabbitMQ", "error", fault("connect", "", err))
 	}
 	e.reason = err
 }
@@ -290,7 +290,7 @@ func (e *Engine) say(err error) {
 // connectWithin is how long a call waits for a connection.
 const connectWithin = 2 * time.Second
 
-// current returns the session, for which it waits a little.
+// current returns the session, and waits a little for it.
 func (e *Engine) current(ctx context.Context, op, queue string) (*session, error) {
 	var timeout <-chan time.Time
 	for {

@@ -9,9 +9,10 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Settle ends leases. What goes round again is published anew, and acknowledged when the
-// broker has confirmed that: who is cut off between may see it twice. An ack is sent, and not
-// answered by the broker: if the connection ends right then the message comes again.
+// Settle ends leases. A message that is retried or snoozed is published again, then
+// acknowledged once the broker has confirmed that; a disconnect in between may duplicate it.
+// The broker does not answer acks: if the connection ends right after an ack, the message
+// may come again.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	if err := e.gate.Enter(ctx, "settle"); err != nil {
 		return nil, err
@@ -20,11 +21,11 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	return e.settle(ctx, s)
 }
 
-// settling is a settlement under way.
+// settling is a settlement in progress.
 type settling struct {
 	l    *lease
 	into *engine.Settled
-	info engine.Info // the message as it is published, unless it is only acknowledged
+	info engine.Info // the message to publish; unused for an ack
 	dead bool
 	post bool
 }
@@ -60,7 +61,7 @@ func (e *Engine) settle(ctx context.Context, settlements []engine.Settlement) ([
 	return out, nil
 }
 
-// leaseOf is the lease of a token, which lasts or has lapsed; nil: it is lost. Called with
+// leaseOf returns the lease of a token, active or lapsed; nil if it is lost. Called with
 // Engine.mu held.
 func (e *Engine) leaseOf(text string) *lease {
 	t, ok := token.Parse(text)
@@ -71,7 +72,7 @@ func (e *Engine) leaseOf(text string) *lease {
 	return l
 }
 
-// extend moves a deadline, also of a lease that has lapsed. Called with Engine.mu held.
+// extend moves a deadline, even of a lapsed lease. Called with Engine.mu held.
 func (e *Engine) extend(l *lease, ttr time.Duration, now time.Time) engine.Settled {
 	if ttr <= 0 {
 		ttr = l.TTR
@@ -90,8 +91,7 @@ func (e *Engine) extend(l *lease, ttr time.Duration, now time.Time) engine.Settl
 	return engine.Settled{State: engine.Leased, Until: l.deadline}
 }
 
-// release takes a lease out of all there is of it here, with its item. Called with
-// Engine.mu held.
+// release removes a lease and its item from this process. Called with Engine.mu held.
 func (e *Engine) release(l *lease) {
 	delete(e.leases, l.nonce)
 	if l.at >= 0 {
@@ -110,7 +110,7 @@ func (e *Engine) release(l *lease) {
 	l.q.here, l.q.spent = without(l.q.here), without(l.q.spent)
 }
 
-// decide says what becomes of a message.
+// decide determines the result of a settlement.
 func (e *Engine) decide(x *settling, s *engine.Settlement, now time.Time) {
 	m := &x.info
 	m.Died = time.Time{}
@@ -157,7 +157,7 @@ func (e *Engine) decide(x *settling, s *engine.Settlement, now time.Time) {
 	}
 }
 
-// carryOut publishes what goes round again, and acknowledges all that could be.
+// carryOut publishes messages that come again, then acknowledges.
 func (e *Engine) carryOut(ctx context.Context, under []settling) {
 	sessions := make(map[*session]*posting)
 	place := make([]int, len(under))
@@ -193,7 +193,7 @@ func (e *Engine) carryOut(ctx context.Context, under []settling) {
 			continue
 		}
 		if err := x.l.ack(); err != nil {
-			// It comes again, unless what was published has taken its place: then twice.
+			// The message comes again; if it was also published again, it comes twice.
 			*x.into = engine.Settled{Err: engine.Refuse("settle", engine.Ref{Queue: x.info.Queue, ID: x.info.ID}, engine.ErrLeaseLost)}
 			continue
 		}
@@ -206,7 +206,7 @@ func (e *Engine) carryOut(ctx context.Context, under []settling) {
 	}
 }
 
-// restore gives a lease back that could not be settled, so that it can be tried again.
+// restore reinstates a lease whose settlement failed, so that it can be tried again.
 func (e *Engine) restore(l *lease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -220,7 +220,7 @@ func (e *Engine) restore(l *lease) {
 	e.stir()
 }
 
-// wait is how long it is until then.
+// wait is the time until w.
 func wait(w engine.When, now time.Time) time.Duration {
 	if w.At.IsZero() {
 		return w.In

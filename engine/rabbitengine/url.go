@@ -20,16 +20,16 @@ func init() {
 	}
 }
 
-// Open opens the engine that a URL names:
+// Open opens the engine of a URL:
 //
 //	amqp://user:password@host:5672/vhost
 //	amqps://user@host/?password_file=/run/secrets/rabbit
 //	amqp://user@host/?addr=host2:5672&addr=host3:5672
 //
-// Options: addr, one of Config.Nodes, which may be repeated; prefix, unit, levels and queues as in Config; delays, as in Config, separated by
-// commas; heartbeat, 5 s unless it is given; password_file, which is read instead of a password in the
-// URL; and for amqps cacert, cert, key and server_name. Without a user it is guest with
-// the password guest, without a port 5672, or 5671 for amqps, without a vhost /.
+// Options: addr, one of Config.Nodes, may be repeated; prefix, unit, levels and queues as in
+// Config; delays as in Config, separated by commas; heartbeat, default 5 s; password_file,
+// which replaces a password in the URL; for amqps cacert, cert, key and server_name.
+// Defaults: user guest with password guest, port 5672, or 5671 for amqps, and vhost /.
 func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	to, dial, cfg, err := parse(u)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// LeaseWait waits for deliveries, which come as long as somebody waits for them and for two
-// seconds more. Then those that nobody has asked for are put back.
+// LeaseWait waits for deliveries. They keep flowing for two seconds after the last wait;
+// then unused messages are returned.
 func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
 	const op = "lease"
 	if err := e.gate.Enter(ctx, op); err != nil {
@@ -76,7 +76,7 @@ func (e *Engine) ask(ctx context.Context, w *engine.Wait) (engine.Waited, error)
 	return out, nil
 }
 
-// awaited notes that somebody waits for queues, and returns those that there is room for.
+// awaited registers a wait for queues, and returns those with room.
 func (e *Engine) awaited(w *engine.Wait, arrived chan struct{}) []*queue {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,10 +105,10 @@ func (e *Engine) unawaited(queues []*queue, arrived chan struct{}) {
 	e.stir()
 }
 
-// spread is how many times more than what is asked for may be on the way, of all queues.
+// spread is how many times the requested messages may be fetched over all queues.
 const spread = 4
 
-// streams has deliveries of queues come. It tells of queues of which none do.
+// streams starts the flow of queues. It reports queues that have none.
 func (e *Engine) streams(s *session, queues []*queue, w *engine.Wait) (told []engine.Told, err error) {
 	for _, q := range queues {
 		n := max(1, min(room(w, q.name, w.Max), spread*w.Max/len(queues)))
@@ -122,7 +122,7 @@ func (e *Engine) streams(s *session, queues []*queue, w *engine.Wait) (told []en
 	return told, nil
 }
 
-// collect leases what is here of queues, of which another is the first each time.
+// collect leases the fetched messages of queues, beginning with another queue each time.
 func (e *Engine) collect(queues []*queue, w *engine.Wait) (out engine.Waited) {
 	e.mu.Lock()
 	e.lapse()
@@ -142,7 +142,7 @@ func (e *Engine) collect(queues []*queue, w *engine.Wait) (out engine.Waited) {
 	return out
 }
 
-// room is how many messages of a queue a wait takes, of so many that are left.
+// room is how many messages of a queue a wait takes, given how many are left to take.
 func room(w *engine.Wait, queue string, left int) int {
 	if n, ok := w.Room[queue]; ok {
 		return min(n, left)

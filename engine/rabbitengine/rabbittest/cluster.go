@@ -9,15 +9,15 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Cluster is several brokers that are one.
+// Cluster is a cluster of brokers.
 type Cluster struct {
 	Nodes []*Server
 
 	t testing.TB
 }
 
-// StartCluster starts a cluster of n nodes, one after the other, and waits until all know
-// of one another. A quorum queue has a member on each of three.
+// StartCluster starts a cluster of n nodes, one after another, and waits until all know each
+// other. A quorum queue has members on three.
 func StartCluster(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
@@ -34,7 +34,7 @@ func StartCluster(t testing.TB, n int, opts ...Option) *Cluster {
 	return c
 }
 
-// Await waits until all running nodes see each other run.
+// Await waits until all running nodes see each other running.
 func (c *Cluster) Await() {
 	c.t.Helper()
 	servertest.Await(c.t, "the nodes to see one another", func() error {
@@ -53,10 +53,10 @@ func (c *Cluster) Await() {
 	})
 }
 
-// MoveStuck has queues led by another node that hold what they have dead-lettered and that is
-// not confirmed, and returns how many there were. A RabbitMQ before 4.2 may wait for ever for
-// the confirm of what it sent a quorum queue whose leader had just changed; it keeps the
-// messages, and the next leader sends them anew.
+// MoveStuck moves the leader of queues whose dead-lettered messages are not confirmed, and
+// returns how many it moved. A RabbitMQ before 4.2 may wait forever for such a confirm if
+// the target's leader changed at that moment. It keeps the messages, and the next leader
+// sends them again.
 func (c *Cluster) MoveStuck() int {
 	c.t.Helper()
 	n, err := strconv.Atoi(c.Nodes[0].Eval(`length([ra:transfer_leadership(L, {Name, hd(Nodes -- [Node])}) ||

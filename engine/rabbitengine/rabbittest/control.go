@@ -11,8 +11,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Eval has the broker evaluate Erlang expressions, such as `rabbit_amqqueue:list().`, and
-// returns the value of the last. It takes some ten milliseconds, where Ctl takes seconds.
+// Eval makes the broker evaluate Erlang expressions, such as `rabbit_amqqueue:list().`, and
+// returns the last value. It takes some ten milliseconds, Ctl takes seconds.
 func (s *Server) Eval(code string) string {
 	s.t.Helper()
 	program := servertest.Installed(s.t, "erl_call", "erlang-base")
@@ -26,14 +26,14 @@ func (s *Server) Eval(code string) string {
 	return strings.TrimSuffix(value, "}")
 }
 
-// Ctl runs rabbitmqctl, and returns what it wrote. Prefer Eval: rabbitmqctl takes seconds.
+// Ctl runs rabbitmqctl and returns its output. Prefer Eval: rabbitmqctl takes seconds.
 func (s *Server) Ctl(args ...string) string {
 	s.t.Helper()
 	return s.run("", s.home.script("rabbitmqctl"), args...)
 }
 
-// Alarm sets whether the broker has too little memory, and so takes no messages: a
-// connection that publishes is blocked until it has enough.
+// Alarm sets or clears a memory alarm. Meanwhile the broker accepts no messages: publishing
+// connections are blocked.
 func (s *Server) Alarm(on bool) {
 	s.t.Helper()
 	share := "0.4"
@@ -43,18 +43,17 @@ func (s *Server) Alarm(on bool) {
 	s.Eval("vm_memory_monitor:set_vm_memory_high_watermark(" + share + ").")
 }
 
-// SyncQueues has the broker write down which queues it has. RabbitMQ 3.10 does so some time
-// after they are declared, of quorum queues half a second: a broker killed before has lost
-// what they hold.
+// SyncQueues makes the broker write its list of queues. RabbitMQ 3.10 delays that, for
+// quorum queues by half a second; a broker killed earlier loses their messages.
 func (s *Server) SyncQueues() {
 	s.t.Helper()
 	s.Eval("mnesia:sync_log(), [dets:sync(T) || T <- dets:all()].")
 }
 
-// run runs what asks the broker to its end.
+// run runs a program that controls the broker.
 func (s *Server) run(input, program string, args ...string) string {
 	s.t.Helper()
-	// Not the test's context, which has ended when its cleanups run.
+	// Not the test's context: that has ended when cleanups run.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := servertest.CommandContext(ctx, program, args...)
@@ -67,8 +66,8 @@ func (s *Server) run(input, program string, args ...string) string {
 	return string(out)
 }
 
-// Policy gives the queues of a vhost of the broker whose names begin with a prefix a policy,
-// such as {"message-ttl":500}. Of several that fit a queue the one of highest priority holds.
+// Policy sets a policy, such as {"message-ttl":500}, for the queues of a vhost with a
+// prefix. If several match a queue, the highest priority wins.
 func (s *Server) Policy(vhost, prefix, definition string, priority int) {
 	s.t.Helper()
 	u, err := url.Parse(vhost)

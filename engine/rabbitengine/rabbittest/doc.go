@@ -1,11 +1,11 @@
 // Package rabbittest starts real RabbitMQ brokers for tests: one that all tests of a process
-// share, with a vhost for each, private ones that a test may kill, pause and alarm, clusters
-// of them, and proxies before them. What is no matter of RabbitMQ is in package servertest.
+// share, with a vhost for each; private brokers that a test may kill, pause and alarm;
+// clusters; and proxies. Package servertest has what is not specific to RabbitMQ.
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(rabbittest.Main(m)) }
 //
 //	url := rabbittest.Shared(t)           // an empty vhost of the shared broker
-//	s := rabbittest.Start(t)              // a broker to be killed, paused and set up as one likes
+//	s := rabbittest.Start(t)              // a private broker
 //	url = s.URL()                         // its vhost "/"
 //	url = s.Vhost()                       // an empty vhost of it
 //	url = rabbittest.StartProxy(t, url).URL()
@@ -16,8 +16,8 @@
 // URLs have the form amqp://guest:guest@host:port/vhost. A broker takes some four seconds of
 // processor time to start: prefer Shared, and start one for several subtests.
 //
-// A broker has an epmd of its own on a port of its own, so that it neither needs nor touches
-// the machine's, and reads nothing of what is configured for the machine's broker.
+// A broker has its own epmd on its own port, so it neither needs nor affects the machine's,
+// and it ignores the configuration of the machine's broker.
 //
-// The methods fail the test when they fail, so call them from its goroutine.
+// The methods fail the test on errors, so call them from its goroutine.
 package rabbittest

@@ -10,21 +10,21 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// home is what of the installed RabbitMQ a broker gets to see: all but the plugins that are
-// not enabled, in whose folders the runtime would look for each of the thousand modules that
+// home is the part of the installed RabbitMQ that a broker sees: all but the disabled
+// plugins. The runtime would search their directories for each of the thousand modules that
 // it loads.
 type home struct {
 	dir string
-	env []string // for its scripts
+	env []string // environment of its scripts
 }
 
-// pkg has RabbitMQ.
+// pkg is the package of RabbitMQ.
 const pkg = "rabbitmq-server"
 
-// newHome makes a home in a folder.
+// newHome makes a home in a directory.
 func newHome(t testing.TB, dir string, c *choice) *home {
 	t.Helper()
-	// What Debian has in the PATH insists on root, and on changing to the user rabbitmq.
+	// Debian's wrappers in PATH require root and switch to the user rabbitmq.
 	script := servertest.Installed(t, "rabbitmq-env", pkg, "/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin")
 	script, err := filepath.EvalSymlinks(script)
 	if err != nil {
@@ -62,7 +62,7 @@ func newHome(t testing.TB, dir string, c *choice) *home {
 	return h
 }
 
-// largest have most of the modules, and are looked into first.
+// largest have most of the modules and are searched first.
 var largest = []string{"rabbit", "rabbit_common", "ra"}
 
 func (h *home) plugins() string { return filepath.Join(h.dir, "plugins") }
@@ -70,7 +70,7 @@ func (h *home) plugins() string { return filepath.Join(h.dir, "plugins") }
 // script is the path of one of RabbitMQ's scripts.
 func (h *home) script(name string) string { return filepath.Join(h.dir, "sbin", name) }
 
-// link puts into a home what is installed at a path.
+// link links an installed path into a home.
 func (h *home) link(t testing.TB, path string) {
 	t.Helper()
 	to := filepath.Join(h.dir, filepath.Base(path))

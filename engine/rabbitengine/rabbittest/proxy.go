@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Proxy passes connections on to a broker, and spoils them as it is told.
+// Proxy forwards connections to a broker and injects faults.
 type Proxy struct {
 	*servertest.Proxy
 	url string
@@ -26,5 +26,5 @@ func StartProxy(t testing.TB, to string) *Proxy {
 	return p
 }
 
-// URL is that of the vhost as seen through the proxy.
+// URL is the URL of the vhost through the proxy.
 func (p *Proxy) URL() string { return p.url }

@@ -13,39 +13,39 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Main returns what runs the tests of a package, for its TestMain, and then ends what
-// they shared. It does so for servers of other kinds, too.
+// Main runs the tests of a package, for its TestMain, and then stops shared servers,
+// including those of other kinds.
 func Main(m *testing.M) interface{ Run() int } { return servertest.Main(m) }
 
 // Server is one broker.
 type Server struct {
 	*servertest.Server
 	t    testing.TB
-	name string // of the node
+	name string // node name
 	home *home
-	env  []string // of the broker, and of what asks it
+	env  []string // environment of the broker and its tools
 
-	asked sync.Mutex // by Eval
+	asked sync.Mutex // serializes Eval
 }
 
-// patience is how long a broker may take to start: seconds of processor time on a machine
-// that others use, too.
+// patience is how long a broker may take to start: seconds of processor time on a shared
+// machine.
 const patience = 5 * time.Minute
 
-// Start starts a broker with data of its own. Stop ends it in order.
+// Start starts a broker with its own data. Stop shuts it down cleanly.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	return start(t, newChoice(opts), startDaemon(t), "rabbit")
 }
 
-// startDaemon starts an epmd, where the nodes of a cluster find one another, and returns
-// its port.
+// startDaemon starts an epmd, where the nodes of a cluster find each other, and returns its
+// port.
 func startDaemon(t testing.TB) int {
 	t.Helper()
 	s := servertest.Start(quiet{t}, servertest.Command{
 		Program: servertest.Installed(t, "epmd", "erlang-base"),
 		Args: func(ports []int) []string {
-			// Without -d it would not say that it is ready.
+			// Without -d it prints nothing when it is ready.
 			return []string{"-d", "-address", "127.0.0.1", "-port", strconv.Itoa(ports[0])}
 		},
 		Ready: []string{"epmd running"},
@@ -53,19 +53,19 @@ func startDaemon(t testing.TB) int {
 	return s.Port(0)
 }
 
-// quiet is a test that shows nothing of what a server wrote.
+// quiet is a test that does not show a server's output.
 type quiet struct{ testing.TB }
 
-// Failed says that nothing needs to be shown at the end.
+// Failed prevents output at the end.
 func (quiet) Failed() bool { return false }
 
-// start starts the node of this name.
+// start starts the node with this name.
 func start(t testing.TB, c *choice, daemon int, name string) *Server {
 	t.Helper()
 	dir := servertest.Folder(t, "")
 	s := &Server{t: t, name: name + "@localhost", home: newHome(t, dir, c)}
 	s.env = append([]string{
-		"HOME=" + dir, // the cookie's
+		"HOME=" + dir, // for the cookie
 		"ERL_EPMD_PORT=" + strconv.Itoa(daemon),
 		"ERL_EPMD_ADDRESS=127.0.0.1",
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
@@ -76,7 +76,7 @@ func start(t testing.TB, c *choice, daemon int, name string) *Server {
 		"RABBITMQ_LOGS=-",
 		"RABBITMQ_NODENAME=" + s.name,
 		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
-		"detached=1", // the script gives way to the broker
+		"detached=1", // the script execs the broker
 	}, s.home.env...)
 	for name, text := range map[string]string{
 		".erlang.cookie": cookie,
@@ -105,10 +105,10 @@ func start(t testing.TB, c *choice, daemon int, name string) *Server {
 	return s
 }
 
-// cookie is what nodes know one another by.
+// cookie is the shared secret of the nodes.
 const cookie = "tarry"
 
-// frugal are the settings by which a broker is started.
+// frugal are the settings of every broker.
 var frugal = []string{
 	"log.console = true",
 	"log.file = false",
@@ -116,5 +116,5 @@ var frugal = []string{
 	"raft.wal_max_size_bytes = 33554432",
 }
 
-// URL is that of the broker's vhost "/", for its superuser.
+// URL is the broker's vhost "/", for its superuser.
 func (s *Server) URL() string { return "amqp://guest:guest@" + s.Addr() }

@@ -16,12 +16,12 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Shared returns the URL of an empty vhost for a test that only needs some RabbitMQ: of the
-// broker that the environment variable TARRY_TEST_RABBIT_URL names, or else of one that is
-// started once for all tests of the process. The test's end deletes the vhost.
+// Shared returns the URL of an empty vhost, for a test that needs no control of the broker.
+// The broker is the one in TARRY_TEST_RABBIT_URL, or else one that is started once for all
+// tests of the process. The vhost is deleted at the end of the test.
 //
-// A broker so named needs the plugin rabbitmq_management, on port 15672 unless
-// TARRY_TEST_RABBIT_MANAGEMENT_URL says where, and a user who may administer it.
+// A broker in TARRY_TEST_RABBIT_URL needs the plugin rabbitmq_management, on port 15672 or
+// at TARRY_TEST_RABBIT_MANAGEMENT_URL, and a user with administrator rights.
 func Shared(t testing.TB) string {
 	t.Helper()
 	if at := os.Getenv("TARRY_TEST_RABBIT_URL"); at != "" {
@@ -47,7 +47,7 @@ func sharedServer(t testing.TB) *Server {
 	return shared.server
 }
 
-// Vhost makes an empty vhost, and returns its URL. It goes with the broker.
+// Vhost makes an empty vhost and returns its URL. The vhost ends with the broker.
 func (s *Server) Vhost() string {
 	s.t.Helper()
 	return s.vhost(newName())
@@ -61,12 +61,12 @@ func (s *Server) vhost(name string) string {
 	return s.URL() + "/" + name
 }
 
-// tester is who makes vhosts.
+// tester is the user that creates vhosts.
 const tester = "rabbittest"
 
 func newName() string { return "tarry-test-" + strings.ToLower(rand.Text()) }
 
-// managedVhost makes a vhost on the broker of a URL by its management API.
+// managedVhost makes a vhost by the management API of a URL's broker.
 func managedVhost(t testing.TB, at string) string {
 	t.Helper()
 	u, err := url.Parse(at)
@@ -106,7 +106,7 @@ func manage(t testing.TB, method string, at *url.URL, body string) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 != 2 {
-		text, _ := io.ReadAll(answer.Body) // what of it has come
+		text, _ := io.ReadAll(answer.Body) // what has arrived
 		t.Fatalf("%s %s: %s: %s", method, at.Redacted(), answer.Status, text)
 	}
 }

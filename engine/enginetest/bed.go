@@ -13,12 +13,11 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// patience is how long the suite waits for what must come, on a machine that is busy with other
-// things.
+// patience bounds the suite's waits, on a busy machine.
 const patience = 2 * time.Minute
 
-// bed is what one test works on: an engine, a queue of its own in it, and calls
-// that fail the test when the engine does.
+// bed is the fixture of one test: an engine, a queue in it, and calls that fail the test
+// when the engine fails.
 type bed struct {
 	*testing.T
 	h     Harness
@@ -26,7 +25,7 @@ type bed struct {
 	caps  engine.Capabilities
 	queue string
 
-	// unit is a span of the engine's time that a test may let pass.
+	// unit is a duration that a test may let pass.
 	unit time.Duration
 }
 
@@ -49,8 +48,8 @@ func newBed(t *testing.T, h Harness) *bed {
 
 func queueName() string { return "t-" + strings.ToLower(rand.Text()) }
 
-// queueName is that of a queue of a random history, new on every run unless each history has a store
-// of its own.
+// queueName is a queue of a random history, new on every run unless each history has its own
+// store.
 func (b *bed) queueName(own string) string {
 	if b.h.Seed != nil {
 		return own
@@ -58,7 +57,7 @@ func (b *bed) queueName(own string) string {
 	return queueName()
 }
 
-// need skips the test, aloud, when the engine lacks a capability.
+// need skips the test with a message if the engine lacks a capability.
 func (b *bed) need(capability string, has bool) {
 	b.Helper()
 	if !has {
@@ -66,8 +65,8 @@ func (b *bed) need(capability string, has bool) {
 	}
 }
 
-// optional returns the engine as one of the further interfaces; an engine that
-// claims the capability must have it.
+// optional returns the engine as an optional interface; an engine that claims the capability
+// must implement it.
 func optional[I any](b *bed, capability string, has bool) I {
 	b.Helper()
 	b.need(capability, has)
@@ -78,8 +77,8 @@ func optional[I any](b *bed, capability string, has bool) I {
 	return i
 }
 
-// msg returns a message with a fixed backoff and a lease that outlasts the test; all
-// else of its terms is unset.
+// msg returns a message with a fixed backoff and a lease that outlasts the test; no other
+// terms are set.
 func (b *bed) msg(key string, due engine.When) engine.Message {
 	if !b.caps.Keys {
 		key = ""
@@ -91,7 +90,7 @@ func (b *bed) msg(key string, due engine.When) engine.Message {
 	}
 }
 
-// able takes from terms what the engine lacks.
+// able removes terms that the engine does not support.
 func (b *bed) able(t engine.Terms) engine.Terms {
 	if !b.caps.Priority {
 		t.Priority = nil
@@ -108,7 +107,7 @@ func (b *bed) able(t engine.Terms) engine.Terms {
 	return t
 }
 
-// expires is when a message that is due then passes its expiry; zero: never.
+// expires is the expiry of a message that is due then; zero: never.
 func expires(due time.Time, p engine.Policy) time.Time {
 	if p.ExpireAfter == 0 {
 		return time.Time{}
@@ -124,7 +123,7 @@ var (
 // in is a due time n units from the engine's now.
 func (b *bed) in(n int) engine.When { return engine.When{In: time.Duration(n) * b.unit} }
 
-// push pushes one message, which must succeed.
+// push pushes one message that must succeed.
 func (b *bed) push(m engine.Message) engine.PushResult {
 	b.Helper()
 	r := b.tryPush(m)
@@ -144,8 +143,8 @@ func (b *bed) tryPush(m engine.Message) engine.PushResult {
 	return results[0]
 }
 
-// lease asks once for up to max messages of the bed's queue, under leases of ttr
-// (0: each message's own), and checks what holds of every grant.
+// lease asks once for up to max messages of the bed's queue, under leases of ttr (0: each
+// message's own), and checks the invariants of every grant.
 func (b *bed) lease(max int, ttr time.Duration) engine.Granted {
 	b.Helper()
 	g, _ := b.leaseAt(max, ttr)
@@ -165,7 +164,7 @@ func (b *bed) leaseAt(max int, ttr time.Duration) (engine.Granted, time.Time) {
 	return q, g.Now
 }
 
-// checkGrant says what no grant may be, whatever the engine holds.
+// checkGrant returns the violated invariant of a grant, "" if there is none.
 func (b *bed) checkGrant(now time.Time, w engine.Want, g engine.Granted) string {
 	switch {
 	case len(g.Messages) > w.Max:
@@ -183,7 +182,7 @@ func (b *bed) checkGrant(now time.Time, w engine.Want, g engine.Granted) string 
 		case l.State != engine.Leased || l.Token == "" || len(l.Token) > 128 || l.Attempt < 1:
 			return fmt.Sprintf("a bad lease: %+v", l)
 		case !l.Deadline.After(now) && (b.h.Clock != nil || ttr > patience):
-			// Only one shorter than the call took may be over already.
+			// Only a lease shorter than the call may be over already.
 			return fmt.Sprintf("id %v: deadline %v is not after now %v", l.ID, l.Deadline, now)
 		case strings.ContainsFunc(l.Token, func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._~", r))
@@ -194,8 +193,8 @@ func (b *bed) checkGrant(now time.Time, w engine.Want, g engine.Granted) string 
 	return ""
 }
 
-// leaseN leases until it holds n messages, which must come without any time
-// passing on an injected clock, and soon on a real one.
+// leaseN leases until it holds n messages. They must come at once on an injected clock, and
+// soon on a real one.
 func (b *bed) leaseN(n int, ttr time.Duration) []engine.Lease {
 	b.Helper()
 	var got []engine.Lease
@@ -215,7 +214,7 @@ func (b *bed) lease1(ttr time.Duration) engine.Lease {
 	return b.leaseN(1, ttr)[0]
 }
 
-// none fails the test when anything can be leased now.
+// none fails the test if anything can be leased now.
 func (b *bed) none(why string) {
 	b.Helper()
 	if g := b.lease(10, 0); len(g.Messages) > 0 {
@@ -248,7 +247,7 @@ func (b *bed) ack(token string) {
 	b.settle(engine.Settlement{Token: token, Do: engine.Ack})
 }
 
-// lost fails the test unless an ack with token finds the lease lost.
+// lost fails the test unless an ack with token returns ErrLeaseLost.
 func (b *bed) lost(token string) {
 	b.Helper()
 	b.is(b.trySettle(engine.Settlement{Token: token, Do: engine.Ack}).Err, engine.ErrLeaseLost)
@@ -269,7 +268,7 @@ func (b *bed) cancel(ref engine.Ref) error {
 	return errs[0]
 }
 
-// get looks up a message that must be there.
+// get returns a message, which must exist.
 func (b *bed) get(ref engine.Ref) engine.Info {
 	b.Helper()
 	i, err := b.e.Get(b.Context(), ref)
@@ -279,14 +278,14 @@ func (b *bed) get(ref engine.Ref) engine.Info {
 	return i
 }
 
-// absent fails the test when a look-up finds something.
+// absent fails the test if the ref finds something.
 func (b *bed) absent(ref engine.Ref) {
 	b.Helper()
 	_, err := b.e.Get(b.Context(), ref)
 	b.is(err, engine.ErrNotFound)
 }
 
-// state fails the test unless the message stands so.
+// state fails the test unless the message has this state and attempt.
 func (b *bed) state(ref engine.Ref, want engine.State, attempt uint32) engine.Info {
 	b.Helper()
 	i := b.get(ref)
@@ -330,8 +329,8 @@ func (b *bed) pass(n int) {
 	b.eventually("time to pass", func() bool { return !b.now().Before(end) })
 }
 
-// eventually waits for cond. An injected clock stands still, so there cond must
-// hold at once; otherwise it is asked again at growing intervals.
+// eventually waits for cond. An injected clock does not advance, so there cond must hold at
+// once; otherwise it is polled at growing intervals.
 func (b *bed) eventually(what string, cond func() bool) {
 	b.Helper()
 	if b.h.Clock != nil {
@@ -343,7 +342,7 @@ func (b *bed) eventually(what string, cond func() bool) {
 	b.soon(what, cond)
 }
 
-// soon waits for cond on any clock: for what calls that were cut leave under way.
+// soon waits for cond on any clock: for the remains of interrupted calls.
 func (b *bed) soon(what string, cond func() bool) {
 	b.Helper()
 	giveUp := time.After(patience)

@@ -10,10 +10,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Bench runs the shared benchmarks, so that engines compare by construction:
-// single pushes with a key from many goroutines, batches of 100, cancels by key,
-// and leases with acks in batches of 100. Bodies have 200 bytes. One operation is
-// one message in each. open opens an empty engine, which Bench closes.
+// Bench runs the shared benchmarks, which make engines comparable: single pushes with a key
+// from many goroutines, batches of 100, cancels by key, and leases with acks in batches of
+// 100. Bodies have 200 bytes. One operation is one message. open opens an empty engine,
+// which Bench closes.
 func Bench(b *testing.B, open func(b *testing.B) engine.Engine) {
 	for _, bench := range []struct {
 		name string
@@ -50,7 +50,7 @@ func benchMessage(e engine.Engine, n int, later bool) engine.Message {
 		m.Key = strconv.Itoa(n)
 	}
 	if later {
-		// A multiplicative hash: dues come in no order, as those of users do.
+		// A multiplicative hash: due times come in no order, as with real users.
 		m.Due.In = time.Minute + time.Duration(uint64(n)*2654435761%uint64(48*time.Hour/time.Millisecond))*time.Millisecond
 	}
 	return m

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// mostMeanwhile is how many steps are played in the midst of one chore.
+// mostMeanwhile is how many steps are played during one chore.
 const mostMeanwhile = 12
 
-// chore has the engine do one of its chores, and plays steps meanwhile.
+// chore makes the engine do one of its chores, and plays steps meanwhile.
 func (p *player) chore(n [8]uint32) {
 	if len(p.b.h.Chores) == 0 {
 		return
@@ -22,8 +22,7 @@ func (p *player) chore(n [8]uint32) {
 	}
 }
 
-// meanwhile carries something out, and plays steps in the midst of it, having called first before
-// the first of them.
+// meanwhile runs do and plays steps during it. It calls first before the first of them.
 func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func()) error {
 	if p.b.h.Meanwhile == nil || p.amid || what != "chore" && (p.fault != nil || p.b.h.Losses != nil) {
 		return do()
@@ -62,7 +61,7 @@ func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func
 	})
 }
 
-// alone plays a step in which an engine decides on one message, once, as it stands then.
+// alone plays a step in which an engine decides on one message, once, in its current state.
 func (p *player) alone(s step) {
 	switch s.kind {
 	case "push", "cancel", "reschedule", "get": // others read on when they have decided

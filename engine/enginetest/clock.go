@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until it is moved, for engines that accept
-// an injected one. It may be used from many goroutines.
+// Clock is a clock that only moves when told to, for engines that accept an injected one. It
+// is safe for concurrent use.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// needClock skips the test, aloud, where the engine's clock cannot be moved.
+// needClock skips the test with a message if the engine's clock cannot be moved.
 func (b *bed) needClock() {
 	b.Helper()
 	if b.h.Clock == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// sameInfo says in which fields got differs from want, "" if in none.
+// sameInfo returns the fields in which got differs from want, "" if there are none.
 func sameInfo(got, want engine.Info) string {
 	var diffs []string
 	differ := func(name string, g, w any) { diffs = append(diffs, fmt.Sprintf("%s is %v, not %v", name, g, w)) }

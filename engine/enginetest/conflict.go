@@ -120,7 +120,7 @@ var conflictTests = []test{
 	}},
 }
 
-// pushAs pushes a message under a conflict policy, which must succeed.
+// pushAs pushes a message with a conflict policy, which must succeed.
 func (b *bed) pushAs(c engine.Conflict, key string, due engine.When) engine.PushResult {
 	b.Helper()
 	m := b.msg(key, due)
@@ -128,8 +128,8 @@ func (b *bed) pushAs(c engine.Conflict, key string, due engine.When) engine.Push
 	return b.push(m)
 }
 
-// conflict pushes a key twice, the second time with other content, policy and due,
-// and returns the message before and after, and the other policy.
+// conflict pushes a key twice, the second time with other content, policy and due. It
+// returns the message before and after, and the other policy.
 func (b *bed) conflict(c engine.Conflict, due, then engine.When) (before engine.Info, other engine.Policy, after engine.Info) {
 	b.Helper()
 	b.need("Keys", b.caps.Keys)

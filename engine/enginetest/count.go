@@ -103,7 +103,7 @@ var countTests = []test{
 	}},
 }
 
-// counts fails the test unless the bed's queue holds just so many.
+// counts fails the test unless the bed's queue holds exactly these numbers.
 func (b *bed) counts(c engine.Counter, scheduled, ready, leased, dead int) engine.QueueInfo {
 	b.Helper()
 	q, err := c.Queue(b.Context(), b.queue)

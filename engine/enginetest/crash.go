@@ -9,24 +9,24 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// slack is how many finished and dead ones an engine may count that the model has
-// dropped, as it did before it met them.
+// slack is how many finished and dead messages an engine may still count although the model
+// has dropped them.
 type slack struct{ faded, culled int64 }
 
-// slack is what an engine may still count of a queue.
+// slack is what an engine may still count in a queue.
 func (m *Model) slack(queue string) slack {
 	met := m.met[queue]
 	return slack{m.faded[queue] - met.faded, m.culled[queue] - met.culled}
 }
 
-// remote says whether a lease is passed on to another process: all are, but for one in
-// four where the engine crashes, which ends those of the process itself.
+// remote reports whether a lease is for another process. All are, except for one in four if
+// the engine can crash: a crash ends leases of the process itself.
 func (p *player) remote(n uint32) bool {
 	return p.caps.RemoteLeases && (p.b.h.Crash == nil || n%4 > 0)
 }
 
-// restart makes of a model what an engine holds that was opened again: leases of the
-// process itself have ended.
+// restart changes a model to what a reopened engine holds: leases of the process itself have
+// ended.
 func (p *player) restart(m *Model) {
 	for _, x := range m.msgs {
 		if x.State == engine.Leased && !x.remote {
@@ -44,7 +44,8 @@ func (p *player) restart(m *Model) {
 			if x.situation(p.now) != spent {
 				continue
 			}
-			// Its death is known from when it is met on, and until then made of the opening.
+			// Its death is counted once the engine has met it, and until then as of the
+			// opening.
 			got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
 			if err == nil && !got.Died.Before(x.Deadline) && !got.Died.After(p.now) {
 				x.Deadline = got.Died
@@ -53,15 +54,15 @@ func (p *player) restart(m *Model) {
 	}
 }
 
-// lose has the token of x be worth nothing. What the tokens before it are worth, if it has
-// never been, is left open.
+// lose invalidates the token of x. If there never was one, the validity of earlier tokens is
+// open.
 func (p *player) lose(x *modelMessage) {
 	p.leases = slices.DeleteFunc(p.leases, func(l heldLease) bool { return l.id == x.ID })
 	x.token = newToken(x.ID)
 }
 
-// back sets the clock back, where that makes what was ready wait again and nothing else, also beside leases
-// that hold: what an engine has met of all else by then is not taken back.
+// back sets the clock back if that only makes ready messages wait again, also beside active
+// leases: the engine does not take back anything else that it has met by then.
 func (p *player) back(d time.Duration) {
 	if p.clock == nil {
 		return
@@ -99,9 +100,10 @@ func (p *player) back(d time.Duration) {
 	p.clock.Advance(-d)
 }
 
-// crashed is restart for an engine that crashed. A lease of the process itself, and unless leases
-// last any, may as well never have been, as the engine tells, but for one at whose end the key has passed
-// on; and what it met without being asked to may have to be met again.
+// crashed is restart for an engine that crashed. A lease of the process itself may never
+// have happened, and neither may others unless leases last. The engine shows which, unless
+// the key of the message has passed on. What the engine met by itself may have to be met
+// again.
 func (p *player) crashed(m *Model) {
 	p.restart(m)
 	m.advance(p.now) // who has died and been dropped has not expired
@@ -138,9 +140,9 @@ func (p *player) crashed(m *Model) {
 	clear(p.swept)
 }
 
-// undropped brings back a message that the settings of its queue had dropped, and reports whether it
-// does: the lease at whose end it died was lost, unless that lasts, or, when some were lost, those that
-// died after it.
+// undropped restores a message that the settings of its queue had dropped, and reports
+// whether it did: the lease whose end killed it was lost, unless that one lasts, or the
+// leases of messages that died later were lost.
 func (p *player) undropped(m *Model, x *modelMessage, lost, lasts bool) bool {
 	y := *x
 	got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})

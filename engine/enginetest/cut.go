@@ -12,11 +12,11 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// cutters is how many goroutines cut their calls at a time.
+// cutters is how many goroutines interrupt calls at a time.
 const cutters = 4
 
-// cut makes a call whose context ends at a moment nobody knows: before it, within
-// it or after it; the later, the more often it was tried.
+// cut makes a call whose context ends at a random moment: before, during or after it; later
+// with each try.
 func (b *bed) cut(try int, call func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()

@@ -8,14 +8,14 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// needWhole skips the test where each part of the store keeps to its share of a limit.
+// needWhole skips the test if each part of the store enforces its share of a limit.
 func (b *bed) needWhole() {
 	b.Helper()
 	b.need("Settings", b.caps.Settings)
 	b.need("to keep settings over the whole queue", !b.caps.Shares)
 }
 
-// unseen fails the test unless no call sees a dead message any more.
+// unseen fails the test if any call still sees a dead message.
 func (b *bed) unseen(id engine.ID) {
 	b.Helper()
 	if b.caps.Get {
@@ -38,8 +38,8 @@ func (b *bed) unseen(id engine.ID) {
 	}
 }
 
-// dead fails the test unless these messages, and no others, are dead. It touches the queue
-// first: what is there no more may be counted until then.
+// dead fails the test unless exactly these messages are dead. It first touches the queue:
+// until then, dropped messages may be counted.
 func (b *bed) dead(want ...engine.ID) {
 	b.Helper()
 	b.none("all are dead")

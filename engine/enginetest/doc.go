@@ -1,14 +1,14 @@
-// Package enginetest is the contract of an engine in executable form: the
-// conformance suite, the reference model and the shared benchmarks.
+// Package enginetest is the executable contract of an engine: the conformance suite, the
+// reference model and the shared benchmarks.
 //
-// An engine's own test calls [Run] with a [Harness] and passes, or skips aloud
-// what its Capabilities rule out. [Model] is the whole contract in memory, slow
-// and plain, built on the table that [TransitionTable] returns; random histories
-// are applied to it and to the engine, and every answer is compared. [Bench]
-// measures any engine the same way. [Simulate] plays such histories for as long as one
-// likes, with what a harness can let go wrong; [RunThrong] has many callers at once.
+// An engine's own test calls [Run] with a [Harness]. A test passes, or is skipped with a
+// message if the engine's Capabilities exclude it. [Model] is the whole contract in memory,
+// slow and plain, built on the table that [TransitionTable] returns. Random histories are
+// applied to it and to the engine, and every answer is compared. [Bench] measures any engine
+// in the same way. [Simulate] plays such histories for any length of time, with the faults
+// of a harness; [RunThrong] has many concurrent callers.
 //
-// The suite has one file per behaviour, each with a list of tests named after
-// what must hold. Set TARRY_TEST_SEED to replay one random history, and
-// TARRY_TEST_THOROUGH=1 to run what a harness leaves out for its time.
+// The suite has one file per behavior, each with a list of tests named after what must hold.
+// Set TARRY_TEST_SEED to replay one random history, and TARRY_TEST_THOROUGH=1 to run what a
+// harness leaves out to save time.
 package enginetest

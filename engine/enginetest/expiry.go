@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// expiring pushes a message that is due now and past its expiry after 2 units.
+// expiring pushes a message that is due now and expires after 2 units.
 func (b *bed) expiring(key string) engine.PushResult {
 	b.Helper()
 	b.need("Expiry", b.caps.Expiry)
@@ -15,8 +15,8 @@ func (b *bed) expiring(key string) engine.PushResult {
 	return b.push(m)
 }
 
-// leaseExpiring pushes a message as expiring does, of so many attempts (0: the usual), and
-// leases it before it has passed its expiry: on a slow machine, the next one.
+// leaseExpiring pushes a message as expiring does, with the given attempts (0: the usual),
+// and leases it before it expires: on a slow machine, the next one.
 func (b *bed) leaseExpiring(key string, attempts uint32, ttr time.Duration) (r engine.PushResult, l engine.Lease) {
 	b.Helper()
 	b.need("Expiry", b.caps.Expiry)
@@ -37,7 +37,7 @@ func (b *bed) leaseExpiring(key string, attempts uint32, ttr time.Duration) (r e
 	return r, l
 }
 
-// leaseOf leases the one message there is, which must be that of r.
+// leaseOf leases the only message, which must be that of r.
 func (b *bed) leaseOf(r engine.PushResult) engine.Lease {
 	b.Helper()
 	l := b.lease1(0)

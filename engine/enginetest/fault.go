@@ -12,41 +12,39 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Fault is something that goes wrong beneath an engine while a call runs: a read
-// that fails, a write, an answer that is lost on its way.
+// Fault is a failure below an engine during a call: of a read or a write, or a lost answer.
 type Fault struct {
 	Name string
 
-	// Arm lets the n-th operation of its kind from now on go wrong, once; n is at
-	// least 1. Disarm ends that and tells whether it went wrong.
+	// Arm makes the n-th operation of its kind from now on fail, once; n is at least 1.
+	// Disarm ends that and reports whether it failed.
 	Arm    func(e engine.Engine, n int)
 	Disarm func(e engine.Engine) (happened bool)
 
 	// Most is the largest n worth trying; 0: 8.
 	Most int
 
-	// Caller, if not nil, is the context in which a call is made while the fault may strike: it may
-	// end in the midst of the call.
+	// Caller, if not nil, returns the context of a call during which the fault may strike:
+	// it may end during the call.
 	Caller func(e engine.Engine, ctx context.Context) context.Context
 
-	// Harmless says that a call which fails by it has changed nothing. Otherwise
-	// it may as well have happened, whole.
+	// Harmless says that a call that fails because of it has changed nothing. Otherwise the
+	// call may as well have happened completely.
 	Harmless bool
 
-	// Anywhere says that it may strike in any call and chore, each of whose messages may
-	// then have been changed or not, and that it may end the engine later on, which Reopen,
-	// required, is to find out.
+	// Anywhere says that it may strike in any call and chore, so that each message of the
+	// call may have changed or not. It may end the engine later, which Reopen must find out;
+	// Reopen is required.
 	Anywhere bool
 
-	// Reopen, if not nil, opens the engine again after it has happened: it ended the
-	// engine, and what was answered must be there.
+	// Reopen, if not nil, reopens the engine after the fault: the fault ended the engine,
+	// and answered calls must have lasted.
 	Reopen func(t *testing.T, e engine.Engine) engine.Engine
 }
 
-// faultTests let each of the harness's faults happen in random histories. A call
-// that fails must say so, and leave the engine as it was before, or where the fault
-// allows that, as it would be had the call succeeded; all else must go on as the
-// model says.
+// faultTests inject each of the harness's faults into random histories. A call that fails
+// must return an error and leave the engine unchanged, or if the fault allows it, as after
+// success. Everything else must follow the model.
 var faultTests = []test{{"histories in which something goes wrong agree with the model", func(b *bed) {
 	b.need("to fail", len(b.h.Faults) > 0)
 	for _, f := range b.h.Faults {
@@ -58,8 +56,8 @@ var faultTests = []test{{"histories in which something goes wrong agree with the
 	}
 }}}
 
-// strikes reports whether the fault is tried in a step. Those of many messages may
-// fail halfway.
+// strikes reports whether the fault is tried in a step. Calls with many messages may fail
+// halfway.
 func (f *Fault) strikes(s step) bool {
 	switch s.kind {
 	case "time", "reopen", "purge", "redrive", "push many", "push atomic":
@@ -68,8 +66,7 @@ func (f *Fault) strikes(s step) bool {
 	return s.fault%5 == 0
 }
 
-// suffer plays one step in which something may go wrong, and finds out what became
-// of it.
+// suffer plays one step with a fault, and determines the result.
 func (p *player) suffer(s step) {
 	n := int(1 + s.fault>>8%p.fault.most())
 	switch s.kind { // one message each: it happened or not
@@ -113,7 +110,7 @@ func (p *player) suffer(s step) {
 	}
 }
 
-// taken has the model give no id that is known.
+// taken makes the model give no known id.
 func (p *player) taken() {
 	for _, ids := range []iter.Seq[engine.ID]{slices.Values(p.ids), maps.Keys(p.m.ghosts), maps.Keys(p.swept)} {
 		for id := range ids {
@@ -122,8 +119,8 @@ func (p *player) taken() {
 	}
 }
 
-// outlive goes on when no call fails any more: what goes wrong in the background may
-// meet a call that waits for the same.
+// outlive continues once calls no longer fail: background failures may affect a call that
+// waits for the same thing.
 func (p *player) outlive() {
 	for giveUp := time.Now().Add(patience); ; {
 		p.failed = false
@@ -138,16 +135,16 @@ func (p *player) outlive() {
 	}
 }
 
-// forgetLapsed leaves alone the tokens of messages that had lapsed: a lease without an
-// answer may have ended them, though it has come back.
+// forgetLapsed ignores the tokens of lapsed messages: an unanswered lease may have
+// invalidated them, although the message was returned.
 func (p *player) forgetLapsed(m *Model) {
 	p.leases = slices.DeleteFunc(p.leases, func(l heldLease) bool {
 		return slices.ContainsFunc(m.msgs, func(x *modelMessage) bool { return x.ID == l.id && x.situation(p.now) == lapsed })
 	})
 }
 
-// becomes goes on with the model that agrees with all the engine shows, or tells in
-// what each differs.
+// becomes continues with the model that agrees with everything the engine shows, or returns
+// how each differs.
 func (p *player) becomes(models []*Model) (problems string) {
 	log := len(p.log)
 	for _, m := range models {
@@ -163,8 +160,7 @@ func (p *player) becomes(models []*Model) (problems string) {
 	return problems
 }
 
-// identify gives the message that a push without an answer may have made the id
-// that the engine shows for its key.
+// identify gives the message of an unanswered push the id that the engine shows for its key.
 func (p *player) identify(after, before *Model) *Model {
 	for _, x := range after.msgs {
 		if slices.ContainsFunc(before.msgs, func(y *modelMessage) bool { return y.ID == x.ID }) || x.Key == "" {
@@ -199,7 +195,7 @@ func (p *player) identify(after, before *Model) *Model {
 	return after
 }
 
-// hear notes an error that is no answer.
+// hear records an error that is not an answer.
 func (p *player) hear(err error) {
 	c := engine.Code(err)
 	full := (p.armed || p.shaken) && errors.Is(err, engine.ErrNoSpace) // by what it met, it takes the disk to be full
@@ -208,7 +204,7 @@ func (p *player) hear(err error) {
 	}
 }
 
-// clone returns a model that goes its own way from here.
+// clone returns an independent copy of the model.
 func (m *Model) clone() *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()

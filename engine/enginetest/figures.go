@@ -68,7 +68,7 @@ func (b *bed) measurer() engine.Measurer {
 
 var wellNamed = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)+$`)
 
-// checkFigures fails the test unless figures are as package engine has them.
+// checkFigures fails the test unless figures follow package engine's rules.
 func checkFigures(t *testing.T, all []engine.Figure) {
 	t.Helper()
 	if len(all) == 0 {
@@ -102,7 +102,7 @@ func checkFigures(t *testing.T, all []engine.Figure) {
 	}
 }
 
-// identities are what figures and their readings are called, in order.
+// identities are the names of figures and their readings, in order.
 func identities(all []engine.Figure) (names []string) {
 	for _, f := range all {
 		for _, r := range f.Readings {
@@ -120,7 +120,7 @@ func (b *bed) sameFigures(x, y []engine.Figure) {
 	}
 }
 
-// grown fails the test if something has become less that only grows.
+// grown fails the test if a counter has decreased.
 func (b *bed) grown(was, is []engine.Figure) {
 	b.Helper()
 	for i := range was {
@@ -143,8 +143,8 @@ func counted(d *engine.Distribution) (n uint64) {
 	return n
 }
 
-// FigureOf returns the reading of an engine's figure for a value of its label, "" where it
-// has none; of a histogram how many values it counts. The test fails if there is none.
+// FigureOf returns the reading of an engine's figure for a label value, "" without a label;
+// for a histogram, the number of values. The test fails if there is none.
 func FigureOf(t testing.TB, e engine.Engine, name, label string) float64 {
 	t.Helper()
 	m, ok := e.(engine.Measurer)

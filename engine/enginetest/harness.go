@@ -9,90 +9,86 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Harness is how the suite gets at an engine.
+// Harness gives the suite access to an engine.
 type Harness struct {
-	// Open opens an engine that holds nothing yet in the suite's queues, whose
-	// names are new on every run, so a shared store will do. The suite closes it;
-	// what else is to be cleaned up belongs in t.Cleanup.
+	// Open opens an engine whose suite queues are empty. Their names are new on every run,
+	// so a shared store will do. The suite closes it; other cleanup belongs in t.Cleanup.
 	Open func(t *testing.T) engine.Engine
 
-	// Clock is the clock of every engine that Open returns, if it is an injected
-	// one: the suite then moves it, and runs its tests one after another. Nil: the
-	// engine has a clock of its own; the tests run in parallel and wait for short
-	// spans of it, as its own grants show them.
+	// Clock is the injected clock of all opened engines. The suite then moves it, and runs
+	// its tests one after another. Nil: the engine has its own clock; the tests run in
+	// parallel and wait for short times.
 	Clock *Clock
 
-	// Reopen closes an engine and opens it again on the same data. Nil: the engine
-	// keeps nothing beyond Close, and the tests of that are skipped.
+	// Reopen closes an engine and opens it again on the same data. Nil: the engine stores
+	// nothing beyond Close, and those tests are skipped.
 	Reopen func(t *testing.T, e engine.Engine) engine.Engine
 
-	// Faults are what can go wrong beneath an engine that Open returned; each is
-	// let happen in random histories. None: those are skipped.
+	// Faults are what can fail below an opened engine; each is injected into random
+	// histories. None: those tests are skipped.
 	Faults []Fault
 
-	// Crash ends an engine as a loss of power does, between two calls, and opens it again
-	// on what that left: what was answered must be there, but for leases of the process
-	// itself. Nil: random histories have none.
+	// Crash ends an engine between two calls as a power loss does, and reopens it. Answered
+	// calls must have lasted, except for leases of the process itself. Nil: no crashes.
 	Crash func(t *testing.T, e engine.Engine) engine.Engine
 
-	// Lasting says whether leases given with Want.Remote outlasted the Crash or Fault behind
-	// which an engine was opened. Otherwise, and if it is nil, they may as well never have been.
+	// Lasting reports whether leases with Want.Remote outlasted the last Crash or Fault.
+	// Otherwise, and if it is nil, they may never have happened.
 	Lasting func(e engine.Engine) bool
 
-	// Chores are what random histories have the engine do, beside calls. None: nothing.
+	// Chores are background work that random histories trigger. None: nothing.
 	Chores []Chore
 
-	// Losses returns, for each instant since it was last asked at which the power might have
-	// gone, what opens an engine on what that had left; it is asked between calls. Nil: random
-	// histories look at none.
+	// Losses returns, for each instant since its last call at which the power might have
+	// failed, a function that opens an engine on what was left. It is called between calls.
+	// Nil: none are checked.
 	Losses func(e engine.Engine) []func(t *testing.T) engine.Engine
 
-	// Meanwhile carries do out, which is a chore, a purge or another call, as what says, and
-	// calls fn where the engine holds no lock in the midst of it, from one goroutine at a time
-	// and not once do has returned: that plays steps of a random history there. Of another call
-	// it is where that reads before it decides. Nil: none are.
+	// Meanwhile runs do, which is a chore, a purge or the call named by what. During it, it
+	// calls fn at points where the engine holds no lock, from one goroutine at a time and
+	// not after do has returned: fn plays steps of a random history. In calls, these points
+	// are between reading and deciding. Nil: there are none.
 	Meanwhile func(e engine.Engine, what string, do func() error, fn func(where string)) error
 
-	// Sound says what of all that an engine holds does not agree with the rest; it is asked
-	// between the calls of random histories without faults. Nil: none is.
+	// Sound returns an error if an engine's state is inconsistent. It is called between the
+	// calls of histories without faults. Nil: no check.
 	Sound func(e engine.Engine) error
 
-	// Seed, if not nil, is told the seed of each random history before Open, for a harness
-	// that draws something itself. Open opens an engine that holds nothing at all then: queues
-	// have the same names each time.
+	// Seed, if not nil, receives the seed of each random history before Open, for harnesses
+	// with their own randomness. Open must then open a completely empty engine: queues have
+	// the same names each time.
 	Seed func(seed uint64)
 
-	// Turn has an engine do what it is to do in the background, where it does nothing of that by
-	// itself so that histories are the same each time; it is called between the steps of random
-	// histories. Nil: that goes on by itself.
+	// Turn runs an engine's background work, for an engine without any of its own so that
+	// histories are reproducible. It is called between steps. Nil: the engine does it
+	// itself.
 	Turn func(e engine.Engine)
 
-	// Last tells what an engine of a random history that fails did last, for who has to find a fault.
-	// Nil: nothing.
+	// Last describes the last actions of an engine whose history failed, for debugging. Nil:
+	// nothing.
 	Last func(e engine.Engine) string
 
-	// Steps is how many steps a random history has; 0: 250. Keys is how many keys they
-	// use; 0: 4. Queues is how many queues there are at most, of which each history draws two
-	// or more; 0: 2.
+	// Steps is the number of steps of a random history; 0: 250. Keys is the number of keys;
+	// 0: 4. Queues is the most queues, of which each history uses two or more; 0: 2.
 	Steps, Keys, Queues int
 
-	// Histories is how many random histories are run; 0: 20. With the environment
-	// variable TARRY_TEST_THOROUGH=1 it is four times as many.
+	// Histories is the number of random histories; 0: 20. With TARRY_TEST_THOROUGH=1 it is
+	// four times as many.
 	Histories int
 
-	// Parts names the parts of the suite that are run, as Run lists them: for a variant
-	// of an engine that another variant shows the rest of. None: all. With
-	// TARRY_TEST_THOROUGH=1 all are run, whatever is named here.
+	// Parts names the parts of the suite to run, as Run lists them, for a variant whose
+	// other parts are covered by another variant. None: all. With TARRY_TEST_THOROUGH=1 all
+	// parts are run.
 	Parts []string
 }
 
-// Chore is work that an engine does by itself now and then, and a random history at will.
+// Chore is work that an engine does from time to time, and a random history on demand.
 type Chore struct {
 	Name string
 	Do   func(e engine.Engine) error // does it whole
 }
 
-// thorough says that all is to be run that is left out otherwise for its time.
+// thorough reports whether to run what is otherwise left out to save time.
 func thorough() bool { return os.Getenv("TARRY_TEST_THOROUGH") != "" }
 
 // test is one thing that must hold.
@@ -101,14 +97,14 @@ type test struct {
 	run  func(b *bed)
 }
 
-// part is what must hold of one side of the contract.
+// part is a group of tests of one aspect of the contract.
 type part struct {
 	name  string
 	tests []test
 }
 
-// Run runs the whole suite: this list is its table of contents, and the
-// contract's. Each entry is a file of this package.
+// Run runs the whole suite. This list is its table of contents, and the contract's; each
+// entry is a file of this package.
 func Run(t *testing.T, h Harness) {
 	parts := []part{
 		{"Push", pushTests},
@@ -179,13 +175,13 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// RunFaults runs only what the harness's faults do to random histories, for an
-// engine set up so that they happen often.
+// RunFaults runs only the faults in random histories, for an engine set up so that they are
+// frequent.
 func RunFaults(t *testing.T, h Harness) {
 	for _, c := range faultTests {
 		t.Run(c.name, func(t *testing.T) { c.run(newBed(t, h)) })
 	}
 }
 
-// long is a span that does not pass while a test runs.
+// long is a duration that does not pass while a test runs.
 const long = 12 * time.Hour

@@ -9,20 +9,18 @@ import (
 	"time"
 )
 
-// step is one operation of a history. What its numbers pick (a queue, a key, a
-// lease given out before, a delay) is found when it is played, so that any part
-// of a history is a history.
+// step is one operation of a history. Its numbers are resolved to a queue, a key, an earlier
+// lease or a delay when it is played, so that any part of a history is a history.
 type step struct {
 	kind  string
 	n     [8]uint32
 	fault uint32 // for histories in which something goes wrong beneath
 }
 
-// steps of a history unless its harness says otherwise, and how many of them, by weight,
-// are of which kind.
+// The steps of a history unless its harness says otherwise, and the weights of their kinds.
 const historyLength = 250
 
-// endless is after how many messages a list is held to have no end.
+// endless is the number of messages after which a list counts as endless.
 const endless = 100_000
 
 var kinds = []struct {
@@ -103,7 +101,7 @@ func (b *bed) history(seed uint64, start time.Time, fault *Fault) {
 	b.Fatalf("replay with TARRY_TEST_SEED=%d; cut down to %d steps:\n%s\n%s\n%s", seed, len(steps), strings.Join(p.log, "\n"), p.last, p.problem)
 }
 
-// shrink leaves out what it can of a history that fails, so that it still fails.
+// shrink removes as many steps as it can from a failing history so that it still fails.
 func (b *bed) shrink(seed uint64, steps []step, failed *player, start time.Time) ([]step, *player) {
 	tries, giveUp := 400, time.Now().Add(30*time.Second)
 	for size := len(steps) / 2; size > 0 && tries > 0; size /= 2 {
@@ -154,7 +152,7 @@ func (p *player) logf(format string, args ...any) {
 	p.log = append(p.log, fmt.Sprintf("%3d  ", len(p.log)+1)+fmt.Sprintf(format, args...))
 }
 
-// failf notes the first disagreement; the history ends there.
+// failf records the first disagreement; the history ends there.
 func (p *player) failf(format string, args ...any) {
 	if p.problem == "" {
 		p.problem = fmt.Sprintf(format, args...)

@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// heldBack fails the test unless a grant has n messages and says that more are held back.
+// heldBack fails the test unless a grant has n messages and reports that more are held back.
 func (b *bed) heldBack(g engine.Granted, n int) {
 	b.Helper()
 	if len(g.Messages) != n || g.More || !g.Held {
@@ -15,7 +15,7 @@ func (b *bed) heldBack(g engine.Granted, n int) {
 	}
 }
 
-// release gives a lease back.
+// release releases a lease.
 func (b *bed) release(l engine.Lease) {
 	b.Helper()
 	b.settle(engine.Settlement{Token: l.Token, Do: engine.Release})
@@ -281,7 +281,7 @@ var inFlightTests = []test{
 	}},
 }
 
-// heldBackOr fails the test unless a grant is empty and says so for a reason.
+// heldBackOr fails the test unless a grant is empty and its held-back flag is as given.
 func (b *bed) heldBackOr(g engine.Granted, held bool) {
 	b.Helper()
 	if len(g.Messages) > 0 || g.More || held && !g.Held {
@@ -476,7 +476,7 @@ var rateTests = []test{
 	}},
 }
 
-// paced leases what a rate allows: just n on an injected clock, else n or a few more.
+// paced leases what a rate allows: exactly n on an injected clock, else n or a few more.
 func (b *bed) paced(n, burst int) []engine.Lease {
 	b.Helper()
 	g := b.lease(burst+1, 0)

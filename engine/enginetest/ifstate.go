@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// in returns ref for a message in that state alone.
+// in returns ref, restricted to messages in that state.
 func in(ref engine.Ref, s engine.State) engine.Ref {
 	ref.IfState = s
 	return ref

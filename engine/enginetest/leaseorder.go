@@ -18,7 +18,7 @@ var orderTests = []test{
 			b.push(m)
 		}
 		got := 0
-		// A part of the store that is slow to answer may be passed by, on any clock.
+		// A slow part of the store may be skipped, on any clock.
 		b.soon("all to be leased", func() bool {
 			g := b.lease(2*n, 0)
 			got += len(g.Messages)
@@ -253,7 +253,7 @@ var dueTests = []test{
 	}},
 }
 
-// notLater fails the test unless a grant leads a waiter to come back by due.
+// notLater fails the test unless a grant makes a waiter return by due.
 func (b *bed) notLater(g engine.Granted, due time.Time) {
 	b.Helper()
 	if g.More || !g.NextDue.IsZero() && !g.NextDue.After(due) {

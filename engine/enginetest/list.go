@@ -117,7 +117,7 @@ var listTests = []test{
 	}},
 }
 
-// list reads all pages of a state, calling between (if not nil) between them.
+// list reads all pages of a state, and calls between (if not nil) between them.
 func (b *bed) list(l engine.Lister, state engine.State, limit int, between func()) []engine.Info {
 	b.Helper()
 	var all []engine.Info
@@ -145,7 +145,7 @@ func (b *bed) list(l engine.Lister, state engine.State, limit int, between func(
 	return nil
 }
 
-// population puts several messages in each state and returns their ids by state.
+// population puts several messages into each state and returns their ids by state.
 func (b *bed) population() map[engine.State][]engine.ID {
 	b.Helper()
 	all := map[engine.State][]engine.ID{}

@@ -8,10 +8,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// manyQueues is how many queues stand beside each other in these tests.
+// manyQueues is the number of queues in these tests.
 const manyQueues = 150
 
-// queues returns the names of n queues in an order that is no order of theirs.
+// queues returns the names of n queues, unsorted.
 func (b *bed) queues(n int) []string {
 	names := make([]string, n)
 	for i, at := range rand.Perm(n) {

@@ -13,10 +13,9 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/pace"
 )
 
-// Model is the reference engine: the whole contract but LeaseWaiter, in memory,
-// written to be obviously right rather than quick. Every call looks at every
-// message. What a call does to a message is read from TransitionTable. It is safe
-// for use from many goroutines.
+// Model is the reference engine: the whole contract except LeaseWaiter, in memory, written
+// to be obviously right rather than fast. Every call looks at every message. TransitionTable
+// says what a call does to a message. It is safe for concurrent use.
 type Model struct {
 	mu  sync.Mutex
 	now func() time.Time
@@ -26,17 +25,17 @@ type Model struct {
 	lastID   engine.ID
 	closed   bool
 
-	// nextIDs, when not empty, are the ids that the next creations take: so the
-	// model orders messages as the engine it is compared with does.
+	// nextIDs, if not empty, are the ids of the next messages: so the model orders messages
+	// as the compared engine does.
 	nextIDs []engine.ID
 
-	// refused, when not nil, says whether the engine it is compared with has refused the i-th push
-	// of the call by max_pending, as it may where there is room for so many more and as many have
-	// expired that it may not have met.
+	// refused, if not nil, reports whether the compared engine refused the i-th push of the
+	// call by max_pending. It may, if the remaining room depends on expired messages that it
+	// may not have met.
 	refused func(i int, queue string, room int64) bool
 
-	// granted, when not nil, is what the engine it is compared with has answered to the lease
-	// under way: that tells what the model does not know of unsure messages.
+	// granted, if not nil, is the compared engine's answer to the current lease: it resolves
+	// what the model does not know of unsure messages.
 	granted *engine.Grant
 }
 
@@ -48,22 +47,23 @@ type contents struct {
 	settings map[string]configured
 	buckets  map[string]pace.Bucket // of the queues with a rate
 
-	// expired holds, by queue, what passed its expiry and no Lease has counted yet.
+	// expired has, by queue, the expired messages that no Lease has counted yet.
 	expired map[string][]engine.ID
-	// ghosts are all that ever passed their expiry.
+	// ghosts are all messages that ever expired.
 	ghosts map[engine.ID]ghost
-	// faded counts, by queue, the keys whose time to be remembered is over.
+	// faded counts, by queue, the expired memories of keys.
 	faded map[string]int64
-	// culled counts, by queue, the dead that its settings have dropped.
+	// culled counts, by queue, the dead messages that settings have dropped.
 	culled map[string]int64
-	// met is, by queue, how many of the faded and the culled an engine has met for sure; one that
-	// crashed may have to meet all again.
+	// met is, by queue, how many of the faded and the culled an engine has certainly met;
+	// after a crash it may have to meet all again.
 	met map[string]slack
-	// dropped are those: should a crash have lost the leases that led to that, they are there.
+	// dropped are the culled messages: they reappear if a crash has lost the leases that led
+	// to their death.
 	dropped []*modelMessage
 }
 
-// copied returns contents that go their own way from here.
+// copied returns an independent copy.
 func (c *contents) copied() contents {
 	o := contents{
 		memories: slices.Clone(c.memories), pauses: maps.Clone(c.pauses),
@@ -81,19 +81,19 @@ func (c *contents) copied() contents {
 	return o
 }
 
-// modelMessage is a message as the model keeps it. Its State is Scheduled for
-// one that waits (its due says whether it is ready), Leased until something ends
-// the lease (its deadline says whether it has lapsed), or Dead.
+// modelMessage is a message in the model. Its State is Scheduled for one that waits (its due
+// says whether it is ready), Leased until something ends the lease (its deadline says
+// whether it has lapsed), or Dead.
 type modelMessage struct {
 	engine.Info
 	token  string
 	remote bool // leased by Want.Remote
-	// extended: who holds the lease has extended it, so an engine may take him for another
-	// process.
+	// extended: the lease was extended, so an engine may take it for one of another process.
 	extended bool
 	// vague: the contract leaves open whether LastError is still an older reason.
 	vague bool
-	// unsure: a crash has lost its last lease, so whether the one before it had lapsed is left open.
+	// unsure: a crash has lost its last lease, so it is open whether the one before had
+	// lapsed.
 	unsure bool
 }
 
@@ -108,7 +108,7 @@ func NewModel(now func() time.Time) *Model {
 	}}
 }
 
-// Capabilities says that the model can do everything but LeaseWait.
+// Capabilities lists everything but LeaseWait.
 func (m *Model) Capabilities() engine.Capabilities {
 	c := engine.Full("model")
 	c.Atomic = true
@@ -137,15 +137,15 @@ func (m *Model) Watch(fn func(queue string)) (stop func()) {
 	}
 }
 
-// ghost is what the engine knows of a message past its expiry until it meets it.
+// ghost is what the engine has of an expired message until it meets it.
 type ghost struct {
 	queue   string
 	due     time.Time
 	expires time.Time
 }
 
-// begin locks the model for one call, drops what is past its expiry and returns
-// the instant at which the call happens.
+// begin locks the model for one call, drops expired messages and returns the instant of the
+// call.
 func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
 	m.mu.Lock()
 	err := ctx.Err()
@@ -161,8 +161,8 @@ func (m *Model) begin(ctx context.Context, op string) (time.Time, error) {
 	return now, nil
 }
 
-// advance lets happen what time brings: messages pass their expiry, keys are forgotten,
-// and the dead are kept no longer.
+// advance applies the passage of time: messages expire, keys are forgotten, and old dead
+// messages are dropped.
 func (m *Model) advance(now time.Time) {
 	for _, x := range slices.Clone(m.msgs) {
 		past := !x.Expires.IsZero() && now.After(x.Expires)
@@ -182,7 +182,7 @@ func (m *Model) hint(queue string) {
 	}
 }
 
-// situation is where x stands at now.
+// situation is the situation of x at now.
 func (x *modelMessage) situation(now time.Time) Situation {
 	switch {
 	case x == nil:
@@ -290,7 +290,7 @@ func (m *Model) remove(x *modelMessage) {
 
 func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// Push keeps each message or applies its conflict policy.
+// Push stores each message or applies its conflict policy.
 func (m *Model) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	now, err := m.begin(ctx, "push")
 	if err != nil {
@@ -304,7 +304,7 @@ func (m *Model) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushR
 	return results, nil
 }
 
-// PushAtomic is Push that keeps nothing when anything fails.
+// PushAtomic is Push that stores nothing if anything fails.
 func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	now, err := m.begin(ctx, "push")
 	if err != nil {
@@ -393,8 +393,7 @@ func (m *Model) push(i int, msg *engine.Message, now time.Time) engine.PushResul
 	return r
 }
 
-// take gives x the content of msg, and the policy that its terms and those of the queue
-// resolve to.
+// take gives x the content of msg, and the policy that its terms and the queue's resolve to.
 func (m *Model) take(x *modelMessage, msg *engine.Message) {
 	defaults := m.settings[msg.Queue].Defaults
 	x.Content, x.Policy = msg.Content, msg.Resolve(&defaults)

@@ -38,7 +38,7 @@ func (m *Model) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) 
 	return results, nil
 }
 
-// refuse is the error of a transition that is refused, or not of x as ref wants it.
+// refuse returns the error of a refused transition, or of a state that ref does not allow.
 func (x *modelMessage) refuse(op string, ref engine.Ref, t Transition, now time.Time) error {
 	if t.Err() != engine.ErrNotFound {
 		if err := engine.RefuseState(op, ref, x.info(now).State); err != nil {
@@ -99,7 +99,7 @@ var listOrder = map[engine.State]func(a, b engine.Info) int{
 	engine.Scheduled: byDue, engine.Ready: byDue, engine.Leased: byDeadline, engine.Dead: byDeath,
 }
 
-// in returns what a queue shows in one state, in the order of lists.
+// in returns the messages of a queue in one state, in list order.
 func (m *Model) in(queue string, state engine.State, now time.Time) []engine.Info {
 	var all []engine.Info
 	for _, x := range m.msgs {
@@ -111,7 +111,7 @@ func (m *Model) in(queue string, state engine.State, now time.Time) []engine.Inf
 	return all
 }
 
-// endOf is the time by which lists of a state are in order.
+// endOf is the time by which lists of a state are ordered.
 func endOf(i engine.Info) time.Time {
 	switch i.State {
 	case engine.Leased:
@@ -122,7 +122,7 @@ func endOf(i engine.Info) time.Time {
 	return i.Due
 }
 
-// order is that of the list that q asks for.
+// order is the order of the list that q asks for.
 func order(q *engine.ListQuery) func(a, b engine.Info) int {
 	forward := listOrder[q.State]
 	if q.Newest {
@@ -141,14 +141,14 @@ func (m *Model) listed(q *engine.ListQuery, now time.Time) []engine.Info {
 	return all
 }
 
-// modelCursor is the message behind which a list goes on.
+// modelCursor is the message after which a list continues.
 type modelCursor struct {
 	State  engine.State
 	Newest bool
 	Last   engine.Info
 }
 
-// List lists messages. Its cursor is the message behind which it goes on.
+// List lists messages. Its cursor is the last message.
 func (m *Model) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	now, err := m.begin(ctx, "list")
 	if err != nil {
@@ -187,7 +187,7 @@ func (m *Model) List(ctx context.Context, q engine.ListQuery) (engine.Page, erro
 	return page, nil
 }
 
-// Queue tells what one queue holds.
+// Queue returns what one queue holds.
 func (m *Model) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
 	now, err := m.begin(ctx, "queue")
 	if err != nil {
@@ -222,7 +222,7 @@ func (m *Model) queue(queue string, now time.Time) engine.QueueInfo {
 	return q
 }
 
-// Queues lists the queues that hold something, are paused or have settings.
+// Queues lists the queues that hold messages, are paused or have settings.
 func (m *Model) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
 	now, err := m.begin(ctx, "queues")
 	if err != nil {
@@ -319,7 +319,7 @@ func (m *Model) Purge(ctx context.Context, queue string, also engine.PurgeAlso) 
 	return int64(before - len(m.msgs) - len(m.memories)), nil
 }
 
-// Redrive brings dead messages back.
+// Redrive makes dead messages ready.
 func (m *Model) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
 	now, err := m.begin(ctx, "redrive")
 	if err != nil {

@@ -14,7 +14,7 @@ func (m *Model) paused(queue string, now time.Time) (until time.Time, ok bool) {
 	return until, ok && now.Before(until)
 }
 
-// Lease hands out what is due now.
+// Lease leases messages that are due now.
 func (m *Model) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	now, err := m.begin(ctx, "lease")
 	if err != nil {
@@ -94,7 +94,7 @@ func (m *Model) lease(n int, w engine.Want, now time.Time) engine.Granted {
 	return g
 }
 
-// lease gives x out under a new token.
+// lease leases x under a new token.
 func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 	t := transition(x.situation(now), opLease)
 	if t.State == lapsed {
@@ -115,8 +115,8 @@ func (x *modelMessage) hold(ttr time.Duration, now time.Time) {
 	x.Deadline = instant(engine.When{In: ttr + x.Spread(x.ID, x.Attempt)}.Resolve(now))
 }
 
-// alone reports whether x, which is ready or lapsed, is granted by itself to the n-th want of a
-// call. One that is unsure is, unless the engine has granted others beside it.
+// alone reports whether x, which is ready or lapsed, must be granted alone to the n-th want
+// of a call. An unsure message must, unless the engine granted others with it.
 func (m *Model) alone(n int, x *modelMessage, now time.Time) bool {
 	if !x.Alone(x.Attempt) {
 		return false

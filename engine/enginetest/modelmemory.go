@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// memory is a key that a message has left behind.
+// memory is the remembered key of a finished message.
 type memory struct {
 	queue, key string
 	id         engine.ID
@@ -17,7 +17,7 @@ type memory struct {
 	forgotten  time.Time // from when on the key is free
 }
 
-// remembered returns what is remembered of a key, or nil.
+// remembered returns the memory of a key, or nil.
 func (m *Model) remembered(queue, key string) *memory {
 	for _, y := range m.memories {
 		if y.queue == queue && y.key == key {
@@ -34,8 +34,8 @@ func (y *memory) info() engine.Info {
 	}
 }
 
-// end removes x, which has gone in such a way at that instant, and remembers its key
-// unless another message has come to hold it.
+// end removes x, which ended as given at that instant, and remembers its key unless another
+// message holds it.
 func (m *Model) end(x *modelMessage, how engine.Ending, at, now time.Time) {
 	m.remove(x)
 	forgotten := at.Add(x.Remember)
@@ -52,12 +52,12 @@ func (m *Model) end(x *modelMessage, how engine.Ending, at, now time.Time) {
 	m.memories = append(m.memories, &memory{x.Queue, x.Key, x.ID, x.Due, how, at, forgotten})
 }
 
-// forget frees a key that a message comes to hold.
+// forget frees a key for a new message.
 func (m *Model) forget(queue, key string) {
 	m.memories = slices.DeleteFunc(m.memories, func(y *memory) bool { return y.queue == queue && y.key == key })
 }
 
-// fade forgets the keys whose time is over.
+// fade drops expired memories.
 func (m *Model) fade(now time.Time) {
 	m.memories = slices.DeleteFunc(m.memories, func(y *memory) bool {
 		over := !now.Before(y.forgotten) && transition(finished, opForget).Next == toFree
@@ -68,8 +68,8 @@ func (m *Model) fade(now time.Time) {
 	})
 }
 
-// standing is where what ref names stands at now: x, or where that is not live what is
-// remembered of its key.
+// standing is the situation of a ref at now: that of x, or if x is not live, the memory of
+// its key.
 func (m *Model) standing(ref engine.Ref, x *modelMessage, now time.Time) (Situation, *memory) {
 	s := x.situation(now)
 	if ref.ID == 0 && ref.Key != "" && !shownAs[s].Live() {
@@ -80,8 +80,8 @@ func (m *Model) standing(ref engine.Ref, x *modelMessage, now time.Time) (Situat
 	return s, nil
 }
 
-// passedOn reports whether the key of x has passed on to another, which may have gone since and be
-// remembered: that was answered, so no crash undoes that x had died or gone before.
+// passedOn reports whether the key of x has passed to another message, live or remembered.
+// That was answered, so no crash can undo the end of x.
 func (m *Model) passedOn(x *modelMessage, now time.Time) bool {
 	o := m.live(x.Queue, x.Key, now)
 	return o != nil && o != x || m.remembered(x.Queue, x.Key) != nil

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/pace"
 )
 
-// configured is what a queue's settings are, and how often they were written.
+// configured is a queue's settings, and how often they were written.
 type configured struct {
 	engine.Settings
 	writes int
@@ -19,7 +19,7 @@ type configured struct {
 
 func (c configured) revision() string { return strconv.Itoa(c.writes) }
 
-// Settings tells the settings of a queue.
+// Settings returns the settings of a queue.
 func (m *Model) Settings(ctx context.Context, queue string) (engine.Settings, string, error) {
 	if _, err := m.begin(ctx, "settings"); err != nil {
 		return engine.Settings{}, "", err
@@ -51,7 +51,7 @@ func (m *Model) Configure(ctx context.Context, queue string, s engine.Settings, 
 	return c.revision(), nil
 }
 
-// cull drops the dead that a queue keeps no longer.
+// cull drops dead messages that a queue no longer keeps.
 func (m *Model) cull(now time.Time) {
 	for _, queue := range slices.Sorted(maps.Keys(m.settings)) {
 		s := m.settings[queue]
@@ -80,7 +80,7 @@ func (m *Model) pending(queue string, now time.Time) int64 {
 // anyNumber is more than any call leases.
 const anyNumber = 1 << 30
 
-// places is how many more messages of a queue may be leased by its in_flight.
+// places is how many more messages of a queue its in_flight allows.
 func (m *Model) places(queue string, now time.Time) int {
 	if most := m.settings[queue].InFlight; most > 0 {
 		return int(max(0, most-int64(len(m.in(queue, engine.Leased, now)))))
@@ -88,8 +88,8 @@ func (m *Model) places(queue string, now time.Time) int {
 	return anyNumber
 }
 
-// tokens is how many messages of a queue may be leased by its rate, having leased so many
-// just now, and when some more may be if there is a rate.
+// tokens is how many messages a queue's rate allows after just leases, and when it allows
+// more, if there is a rate.
 func (m *Model) tokens(queue string, just int, now time.Time) (n int, next time.Time) {
 	s := m.settings[queue]
 	if s.Rate == 0 {
@@ -103,7 +103,7 @@ func (m *Model) tokens(queue string, just int, now time.Time) (n int, next time.
 	return n, b.Next(r)
 }
 
-// held is the error of a claim that the settings of its queue hold back, else nil.
+// held is the error of a claim that settings hold back, else nil.
 func (m *Model) held(ref engine.Ref, now time.Time) error {
 	if m.places(ref.Queue, now) == 0 {
 		return engine.RefuseClaim(ref, time.Time{})
@@ -114,7 +114,7 @@ func (m *Model) held(ref engine.Ref, now time.Time) error {
 	return nil
 }
 
-// knownQueues are the names of all that Queues may list.
+// knownQueues are the names that Queues may list.
 func (m *Model) knownQueues(now time.Time) []string {
 	var names []string
 	for _, x := range m.msgs {

@@ -10,10 +10,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// crowd is more than an engine that brings messages near in pieces takes at once.
+// crowd is more messages than an engine loads ahead at once.
 const crowd = 6000
 
-// census is who was pushed, and what became of each.
+// census is the pushed messages and their fates.
 type census struct {
 	b  *bed
 	mu sync.Mutex
@@ -29,14 +29,14 @@ func (c *census) some() engine.ID {
 	return pick(c.pushed, rand.Uint32())
 }
 
-// left is how many are still to come.
+// left is how many messages are still to come.
 func (c *census) left() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.pushed) - len(c.handled) - len(c.cancelled)
 }
 
-// handle leases and acks up to max messages, each of which must be news.
+// handle leases and acks up to max messages, none of which may have been acked before.
 func (c *census) handle(max int) (got int) {
 	leases := c.b.take(max)
 	if len(leases) == 0 {
@@ -77,7 +77,7 @@ func (c *census) cancel(id engine.ID) {
 	c.cancelled[id] = true
 }
 
-// move reschedules a message that may be gone or held.
+// move reschedules a message that may be gone or leased.
 func (c *census) move(id engine.ID, due engine.When) {
 	_, err := c.b.e.Reschedule(c.b.Context(), c.b.id(id), due)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) && !errors.Is(err, engine.ErrLeased) {
@@ -85,7 +85,7 @@ func (c *census) move(id engine.ID, due engine.When) {
 	}
 }
 
-// push pushes a key that may be held; a message that is new must come too.
+// push pushes a key that may be in use; a new message must come too.
 func (c *census) push(key string, due engine.When, on engine.Conflict) {
 	m := c.b.msg(key, due)
 	m.OnConflict = on
@@ -101,8 +101,8 @@ func (c *census) push(key string, due engine.When, on engine.Conflict) {
 	}
 }
 
-// momentTests do things while time passes over many messages: whatever an engine
-// prepares ahead of a due time, it must notice that a message has moved meanwhile.
+// momentTests act on many messages while time passes: whatever an engine loads ahead of a
+// due time, it must notice a later change.
 var momentTests = []test{
 	{"what is moved, replaced and cancelled while its time comes near is handled once or never", func(b *bed) {
 		b.need("Cancel", b.caps.Cancel)

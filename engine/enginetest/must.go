@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// What follows is for tests of an engine beside the suite.
+// The functions below are for tests of an engine outside the suite.
 
 // MustPush pushes messages in one call, each of which must succeed.
 func MustPush(t testing.TB, e engine.Engine, msgs ...engine.Message) []engine.PushResult {
@@ -36,7 +36,7 @@ func MustLease(t testing.TB, e engine.Engine, queue string, n int) engine.Grante
 	return g.Queues[0]
 }
 
-// MustSettle makes the call of one settlement, which may be refused.
+// MustSettle settles one lease in a call that must succeed; the settlement may be refused.
 func MustSettle(t testing.TB, e engine.Engine, s engine.Settlement) engine.Settled {
 	t.Helper()
 	settled, err := e.Settle(t.Context(), []engine.Settlement{s})

@@ -10,10 +10,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// player applies the steps of a history to an engine and to the model, and
-// compares what they answer. With an injected clock both see the same instants
-// and all times must agree; otherwise dues and leases are hours long, nothing
-// falls due by itself, and times made from "now" may differ a little.
+// player applies the steps of a history to an engine and to the model, and compares their
+// answers. With an injected clock both see the same instants and all times must agree.
+// Otherwise due times and leases are hours long, nothing becomes due by itself, and times
+// relative to now may differ a little.
 type player struct {
 	b       *bed
 	ctx     context.Context
@@ -47,7 +47,7 @@ type player struct {
 	last    string // what the engine did last
 }
 
-// heldLease is one lease as the engine and the model name it.
+// heldLease is one lease as the engine and the model identify it.
 type heldLease struct {
 	engine, model string
 	id            engine.ID
@@ -99,7 +99,7 @@ func (p *player) key(n uint32) string {
 
 func (p *player) keys() uint32 { return uint32(cmp.Or(p.b.h.Keys, 4)) }
 
-// keyOf is the n-th key, counted from 1; that of 0 is none.
+// keyOf is the n-th key, counted from 1; 0 is no key.
 func keyOf(n uint32) string {
 	if n == 0 {
 		return ""
@@ -110,13 +110,13 @@ func keyOf(n uint32) string {
 	return fmt.Sprint("k", n)
 }
 
-// young is how many of the newest messages most calls by id are about.
+// young is the number of newest messages that most calls by id pick from.
 func (p *player) young() int { return max(12, 3*int(p.keys())) }
 
 // ref picks a message by id or by key.
 func (p *player) ref(n, by uint32) engine.Ref {
 	if len(p.ids) > 0 && (by%2 == 0 || !p.caps.Keys) {
-		// Mostly a young one: the old ones are gone.
+		// Usually a recent one: the old ones are gone.
 		id := p.ids[len(p.ids)-1-int(n)%min(len(p.ids), p.young())]
 		return engine.Ref{Queue: p.queueOf[id], ID: id}
 	}
@@ -126,7 +126,7 @@ func (p *player) ref(n, by uint32) engine.Ref {
 	return engine.Ref{Queue: p.queue(by), Key: cmp.Or(p.key(n), "a")}
 }
 
-// inState asks for a state now and then.
+// inState sometimes restricts a ref to a state.
 func (p *player) inState(ref engine.Ref, n uint32) engine.Ref {
 	if p.caps.IfState && n%3 == 0 {
 		ref.IfState = engine.Scheduled + engine.State(n>>2%4)
@@ -134,7 +134,7 @@ func (p *player) inState(ref engine.Ref, n uint32) engine.Ref {
 	return ref
 }
 
-// bounded bounds a list now and then, or turns it round.
+// bounded sometimes bounds a list, or reverses it.
 func (p *player) bounded(q engine.ListQuery, n, m uint32) engine.ListQuery {
 	if !p.caps.Range {
 		return q

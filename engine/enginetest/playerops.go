@@ -29,7 +29,7 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 			p.queueOf[r.ID] = msgs[i].Queue
 		}
 	}
-	// Whether those who have expired are counted is left open.
+	// It is open whether expired messages are counted.
 	p.m.refused = func(i int, queue string, room int64) bool {
 		return i < len(got) && engine.Code(got[i].Err) == "limit" && p.unswept(queue) >= room
 	}
@@ -54,8 +54,8 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 	}
 }
 
-// withoutFailed returns what a push was asked for and has answered, without the messages of which it says that
-// they failed: nothing came of these.
+// withoutFailed returns the messages and answers of a push without those that failed, which
+// changed nothing.
 func withoutFailed(msgs []engine.Message, got []engine.PushResult) (asked []engine.Message, answered []engine.PushResult) {
 	if len(got) != len(msgs) {
 		return msgs, got
@@ -120,7 +120,7 @@ func (p *player) lease(wants []engine.Want) {
 	}
 }
 
-// refresh makes the model drop what has expired by now.
+// refresh makes the model drop expired messages.
 func (p *player) refresh() {
 	if _, err := p.m.begin(p.ctx, "refresh"); err == nil {
 		p.m.mu.Unlock()
@@ -237,9 +237,9 @@ func (p *player) get(ref engine.Ref) {
 	}
 }
 
-// doubtful reports whether several dead messages have the key of ref and no live
-// one: which died last is left open when a lapse killed one of them. That they died, and that
-// none of them is shown where the key is remembered, is not.
+// doubtful reports whether several dead messages have the key of ref and no live one. Then
+// it is open which died last, if one died by a lapse. It is not open that they died, nor
+// that none of them is returned while the key is remembered.
 func (p *player) doubtful(ref engine.Ref) bool {
 	n := 0
 	for _, x := range p.m.msgs {
@@ -361,7 +361,7 @@ func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 	unmet := p.m.slack(queue)
 	slack := int64(len(p.ghosts(queue))) + unmet.faded + unmet.culled
 	p.logf("purge %s, also %d", queue, also)
-	// From its first slice on what it names is gone.
+	// What it names is gone from its first slice on.
 	var got, want int64
 	var wantErr error
 	var once sync.Once
@@ -401,7 +401,7 @@ func (p *player) redrive(queue string, n []uint32) {
 	}
 }
 
-// said is what terms say, for the log.
+// said describes terms, for the log.
 func said(t engine.Terms) string {
 	p := "unset"
 	if t.Priority != nil {
@@ -410,8 +410,7 @@ func said(t engine.Terms) string {
 	return fmt.Sprintf("expires after %v, attempts %d, priority %s, ttr %v, backoff %v, remember %v", t.ExpireAfter, t.MaxAttempts, p, t.TTR, t.Backoff, t.Remember)
 }
 
-// ghosts are the messages of a queue that are past their expiry and may still
-// stand in lists and counters.
+// ghosts are the expired messages of a queue that may still appear in lists and counters.
 func (p *player) ghosts(queue string) map[engine.ID]bool {
 	p.refresh()
 	all := map[engine.ID]bool{}
@@ -423,7 +422,7 @@ func (p *player) ghosts(queue string) map[engine.ID]bool {
 	return all
 }
 
-// unswept is how many ghosts there are by what the model has met, which may be locked.
+// unswept is how many ghosts there are according to the model, which may be locked.
 func (p *player) unswept(queue string) (n int64) {
 	for id, g := range p.m.ghosts {
 		if g.queue == queue && !p.swept[id] {
@@ -433,14 +432,13 @@ func (p *player) unswept(queue string) (n int64) {
 	return n
 }
 
-// near reports whether two instants agree: exactly on one clock, to a minute
-// where each side had its own now.
+// near reports whether two instants agree: exactly on one clock, to a minute on two.
 func (p *player) near(a, b time.Time) bool {
 	return a.Equal(b) || p.clock == nil && !a.IsZero() && !b.IsZero() && a.Sub(b).Abs() < time.Minute
 }
 
-// compare compares a message as the engine and the model show it, but for what
-// the contract leaves open.
+// compare compares a message of the engine with the model's, except for what the contract
+// leaves open.
 func (p *player) compare(what string, got, want engine.Info) {
 	for _, t := range []struct{ got, want *time.Time }{
 		{&got.Due, &want.Due}, {&got.Created, &want.Created}, {&got.Expires, &want.Expires}, {&got.Deadline, &want.Deadline}, {&got.Died, &want.Died},
@@ -461,7 +459,7 @@ func (p *player) compare(what string, got, want engine.Info) {
 	}
 }
 
-// compareAll looks at everything once more.
+// compareAll compares everything once more.
 func (p *player) compareAll() {
 	p.tick()
 	for _, id := range p.ids {

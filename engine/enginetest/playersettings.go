@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// drawSettings makes settings of numbers. Where parts of a store keep to shares of limits,
-// and where two clocks tell deaths apart, it leaves out what cannot be compared.
+// drawSettings makes settings from numbers. It leaves out what cannot be compared if parts
+// of a store enforce shares of limits, or if deaths are on two clocks.
 func (p *player) drawSettings(queue string, n []uint32) engine.Settings {
 	s := engine.Settings{Defaults: engine.Terms{
 		Priority: pick([]*uint32{nil, nil, new(uint32(3))}, n[0]), MaxAttempts: pick([]uint32{0, 0, 1, 2}, n[0]>>8),
@@ -103,12 +103,12 @@ func (p *player) settings(queue string) {
 	p.revision[queue] = revision
 }
 
-// touch makes the engine meet what time has brought, where limits count it.
+// touch makes the engine process the passage of time where limits count its results.
 func (p *player) touch(queue string) {
 	p.lease([]engine.Want{{Queue: queue, Max: 1, Remote: p.remote(1)}})
 }
 
-// passed touches the queues whose limits count what may have died or expired.
+// passed touches the queues whose limits count deaths or expiries.
 func (p *player) passed() {
 	if p.tick(); p.problem != "" {
 		return
@@ -120,7 +120,7 @@ func (p *player) passed() {
 	}
 }
 
-// refill lets buckets be full, as those of an engine that was opened again may be.
+// refill fills buckets, as a reopened engine may.
 func (p *player) refill() {
 	if len(p.rated) > 0 && p.clock != nil {
 		p.clock.Advance(10 * time.Second)
@@ -128,7 +128,7 @@ func (p *player) refill() {
 	p.passed()
 }
 
-// unmet reports whether a purge may meet expired messages before they are remembered.
+// unmet reports whether a purge may find expired messages before they are remembered.
 func (p *player) unmet(queue string) bool {
 	ghosts := p.ghosts(queue)
 	for _, y := range p.m.memories {

@@ -10,8 +10,9 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// PageOfManyQueues requires that a page of queues costs what is on it, and not what there is in all: it compares the
-// memory that one takes among few queues and among many.
+// PageOfManyQueues requires that a page of queues costs in proportion to its length, not to
+// the number of all queues. It compares the allocations of a page among few and among many
+// queues.
 func PageOfManyQueues(t *testing.T, e engine.Engine) {
 	const few, many = 300, 30_000
 	there := 0

@@ -27,7 +27,7 @@ func race(all ...func()) {
 	wg.Wait()
 }
 
-// take leases up to max messages and returns what came, from any goroutine.
+// take leases up to max messages, from any goroutine.
 func (b *bed) take(max int) []engine.Lease {
 	g, err := b.e.Lease(b.Context(), []engine.Want{{Queue: b.queue, Max: max, TTR: long}})
 	if err != nil || g.Queues[0].Err != nil {
@@ -299,8 +299,8 @@ var raceTests = []test{
 	}},
 }
 
-// laps lets leases lapse, and races new leases against what other makes of the old
-// ones: each message goes to exactly one of the two, and the other is told refused.
+// laps lets leases lapse, and races new leases against calls of other with the old ones: for
+// each message exactly one of the two wins, and the other gets refused.
 func (b *bed) laps(other func(old engine.Lease) error, refused error) {
 	b.Helper()
 	for range rounds {
@@ -331,8 +331,8 @@ func (b *bed) laps(other func(old engine.Lease) error, refused error) {
 	b.none("each went somewhere")
 }
 
-// lapsed leases n messages and lets the leases lapse. Those that do so before all are leased,
-// on a slow machine, are leased again: the last lease of each counts.
+// lapsed leases n messages and lets the leases lapse. On a slow machine, a message that
+// lapses before all are leased is leased again: its last lease counts.
 func (b *bed) lapsed(n int) map[engine.ID]engine.Lease {
 	b.Helper()
 	last := make(map[engine.ID]engine.Lease, n)
@@ -350,9 +350,8 @@ func (b *bed) lapsed(n int) map[engine.ID]engine.Lease {
 	return last
 }
 
-// windForward makes messages that are due soon due at once, from the last to the
-// first, while others lease what is due. An engine that reads ahead meets them in
-// both places.
+// windForward makes messages that are due soon due at once, from last to first, while others
+// lease due messages. An engine that reads ahead finds them in both places.
 func (b *bed) windForward() {
 	const many = 500
 	var msgs []engine.Message

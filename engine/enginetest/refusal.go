@@ -7,8 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// refusalTests look at the hints of errors: an operator reads the same sentence whatever
-// the engine.
+// refusalTests check the hints of errors: they are the same for every engine.
 var refusalTests = []test{
 	{"a key that is held", func(b *bed) {
 		b.need("Keys", b.caps.Keys)
@@ -71,7 +70,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-// untilOf is from when on trying again may help; zero: err does not tell.
+// untilOf is when a retry may help; zero if err does not say.
 func untilOf(err error) time.Time {
 	var e *engine.Error
 	if errors.As(err, &e) {
@@ -80,8 +79,8 @@ func untilOf(err error) time.Time {
 	return time.Time{}
 }
 
-// hints fails the test unless err is what, with the hint that the contract has for it,
-// or the one given instead.
+// hints fails the test unless err is what, with the contract's hint for it, or the given
+// one.
 func (b *bed) hints(what, err error, hint ...string) {
 	b.Helper()
 	want := hintOf(engine.Refuse("", engine.Ref{}, what))

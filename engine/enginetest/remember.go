@@ -16,14 +16,14 @@ func (b *bed) needRemember() {
 	b.need("Get", b.caps.Get)
 }
 
-// fleeting returns a message that leaves its key behind for so long.
+// fleeting returns a message whose key is remembered for the given time.
 func (b *bed) fleeting(key string, due engine.When, remember time.Duration) engine.Message {
 	m := b.msg(key, due)
 	m.Remember = remember
 	return m
 }
 
-// handled pushes a message that leaves its key behind for so long, and acks it.
+// handled pushes and acks a message whose key is remembered for the given time.
 func (b *bed) handled(key string, remember time.Duration) engine.PushResult {
 	b.Helper()
 	r := b.push(b.fleeting(key, dueNow, remember))
@@ -31,7 +31,7 @@ func (b *bed) handled(key string, remember time.Duration) engine.PushResult {
 	return r
 }
 
-// finished fails the test unless the key is remembered of the message that r pushed.
+// finished fails the test unless the key is remembered for the message that r pushed.
 func (b *bed) finished(r engine.PushResult, key string, how engine.Ending) engine.Info {
 	b.Helper()
 	i := b.get(b.key(key))
@@ -477,7 +477,7 @@ var rememberTests = []test{
 	}},
 }
 
-// describes fails the test unless a push's result tells of a finished message.
+// describes fails the test unless a push's result describes a finished message.
 func (b *bed) describes(r engine.PushResult, i engine.Info, o engine.Outcome) {
 	b.Helper()
 	if r.Outcome != o || r.ID != i.ID || !r.Due.Equal(i.Due) || r.State != engine.Finished || r.Ending != i.Ending || !r.Ended.Equal(i.Ended) {

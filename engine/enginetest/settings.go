@@ -39,7 +39,7 @@ func (b *bed) configured(want engine.Settings, revision string) {
 	}
 }
 
-// sameSettings says how got differs from want, "" if in nothing.
+// sameSettings returns how got differs from want, "" if it does not.
 func sameSettings(got, want engine.Settings) string {
 	for _, s := range []*engine.Settings{&got, &want} {
 		s.Defaults.Backoff = slices.Concat([]time.Duration{}, s.Defaults.Backoff) // nil or empty is one
@@ -50,7 +50,7 @@ func sameSettings(got, want engine.Settings) string {
 	return ""
 }
 
-// allSet has every field set that the engine has.
+// allSet sets every field that the engine supports.
 func (b *bed) allSet() engine.Settings {
 	s := engine.Settings{
 		Defaults: engine.Terms{

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// call plays one step, with the model kept as it was before.
+// call plays one step, and keeps the model as it was before.
 func (p *player) call(s step) {
 	if p.look(p.m); p.problem != "" {
 		return
@@ -35,14 +35,14 @@ func (p *player) call(s step) {
 	}
 }
 
-// turn has the engine do what is to be done in the background, where it does not do so itself.
+// turn runs the engine's background work if it has none of its own.
 func (p *player) turn() {
 	if p.b.h.Turn != nil && !p.amid && p.problem == "" {
 		p.b.h.Turn(p.e)
 	}
 }
 
-// sound has the engine look at itself.
+// sound makes the engine check itself.
 func (p *player) sound() {
 	if p.b.h.Sound == nil || p.fault != nil || p.problem != "" {
 		return
@@ -52,13 +52,13 @@ func (p *player) sound() {
 	}
 }
 
-// upsets reports whether it matters how things stood before a call.
+// upsets reports whether the state before a call matters.
 func (p *player) upsets() bool {
 	return p.b.h.Losses != nil || p.fault != nil && p.fault.Anywhere
 }
 
-// shake plays one step in which something may go wrong that may end the engine, or where
-// what went wrong before may.
+// shake plays one step during which a fault may end the engine, or in which an earlier fault
+// may show.
 func (p *player) shake(s step) {
 	if s.kind == "reopen" && p.shaken {
 		s.kind = "crash" // closing it may fail
@@ -75,7 +75,7 @@ func (p *player) shake(s step) {
 	p.guard(func() { p.call(s) })
 }
 
-// guard does something that may fail by what goes wrong, and finds out what became of it.
+// guard runs something that a fault may fail, and determines the result.
 func (p *player) guard(do func()) {
 	p.failed = false
 	do()
@@ -104,7 +104,7 @@ func (p *player) guard(do func()) {
 		p.before = nil
 	}
 	problems := p.becomes(models)
-	// The engine may end while it is looked at, or yet have to do again what failed.
+	// The engine may end during the check, or still have to retry what failed.
 	for giveUp := time.Now().Add(time.Second); problems != "" && p.shaken && time.Now().Before(giveUp); {
 		if !p.failed {
 			time.Sleep(2 * time.Millisecond)
@@ -125,7 +125,7 @@ func (p *player) guard(do func()) {
 	p.shaken = p.shaken && p.fault.Caller == nil // of a caller that has left nothing shows later
 }
 
-// reopenIfEnded opens the engine again where the fault has ended it.
+// reopenIfEnded reopens the engine if the fault has ended it.
 func (p *player) reopenIfEnded() {
 	was := p.e
 	if p.e = p.fault.Reopen(p.b.T, was); p.e == was {
@@ -147,8 +147,8 @@ func (f *Fault) most() uint32 {
 	return uint32(f.Most)
 }
 
-// merged is the model in which each message is as the engine shows it, before or after a
-// call that changes several.
+// merged is the model in which each message is as the engine shows it: as before or as after
+// a call that changes several.
 func (p *player) merged(before, after *Model) *Model {
 	m := before.clone()
 	m.advance(p.now)

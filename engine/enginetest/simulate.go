@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Simulate plays random histories one after another, each with one of the harness's faults or none,
-// as its seed says: as many as the harness has, from seed 1 on, so that they are the same each time
-// and everywhere, or with a span others, until so much time has passed. It stops at the first that
-// does not agree with the model, and says by which seed it is played again: with the environment
-// variable TARRY_TEST_SEED only that one is. The harness has a clock.
+// Simulate plays random histories one after another, each with one of the harness's faults
+// or none, depending on its seed. Without a span it plays the harness's number of histories
+// from seed 1 on, which are the same everywhere. With a span it plays others until that has
+// passed. It stops at the first disagreement with the model and prints the seed:
+// TARRY_TEST_SEED replays that history only. The harness must have a clock.
 func Simulate(t *testing.T, h Harness, span time.Duration) {
 	b := newBed(t, h)
 	start := h.Clock.Now().Truncate(time.Hour).Add(30*time.Minute + 17*time.Second)
@@ -45,7 +45,7 @@ func (b *bed) first(span time.Duration) uint64 {
 	return rand.Uint64()
 }
 
-// seed is the one of the environment variable TARRY_TEST_SEED, if that is set.
+// seed is the value of TARRY_TEST_SEED, if that is set.
 func (b *bed) seed() (seed uint64, ok bool) {
 	s := os.Getenv("TARRY_TEST_SEED")
 	if s == "" {

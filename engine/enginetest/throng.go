@@ -11,8 +11,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Of a throng: its members, their keys each beside those that all push, their calls between two checks, and how often
-// it is checked.
+// The parameters of a throng: its members, the keys of each besides the shared ones, the
+// calls between two checks, and the number of checks.
 const (
 	members      = 8
 	memberKeys   = 20
@@ -20,8 +20,8 @@ const (
 	throngRounds = 5
 )
 
-// throng is many callers at once, who work on the same queues while chores are done, time
-// goes on, and the engine may be ended.
+// throng is many concurrent callers on the same queues, while chores run, time passes, and
+// the engine may be ended.
 type throng struct {
 	*bed
 	*book
@@ -29,11 +29,10 @@ type throng struct {
 	fault *Fault // what may go wrong in this round; nil: nothing
 }
 
-// RunThrong has many callers at once work on an engine: where one waits for another no
-// model tells what each is answered, so it checks what holds in any order: nothing is lost,
-// early, handed out twice at a time or after its end, ids and keys are unique, and counts are
-// those of lists. Between the rounds of calls the engine is ended by each of the harness's
-// faults in turn that may strike anywhere. The harness has a clock.
+// RunThrong runs many concurrent callers on an engine. No model can predict each answer, so
+// it checks what holds in any order: no message is lost, early, leased twice at a time or
+// after its end; ids and keys are unique; counts match lists. Between rounds, each of the
+// harness's Anywhere faults ends the engine in turn. The harness must have a clock.
 func RunThrong(t *testing.T, h Harness) {
 	b := newBed(t, h)
 	seed, ok := b.seed()
@@ -115,11 +114,10 @@ func (c *throng) round(r *rand.Rand) {
 	beside.Wait()
 }
 
-// queue is the queue of a key, so that each key stands in one.
+// queue is the queue of a key, so that each key is in one queue.
 func (c *throng) queueOf(key string) string { return c.bed.queue + "-" + key[:1] }
 
-// over reports whether a call failed by what goes wrong beneath; that it fails otherwise
-// fails the test.
+// over reports whether a call failed because of a fault. Any other failure fails the test.
 func (c *throng) over(what string, err error) bool {
 	if err == nil {
 		return false
@@ -130,7 +128,7 @@ func (c *throng) over(what string, err error) bool {
 	return true
 }
 
-// member makes one call, and reports whether to go on.
+// member makes one call, and reports whether to continue.
 func (c *throng) member(m int, r *rand.Rand) bool {
 	n := r.IntN(memberKeys)
 	key := fmt.Sprintf("%d-%d-%d", n%3, m, n)
@@ -187,7 +185,7 @@ func (c *throng) member(m int, r *rand.Rand) bool {
 	return true
 }
 
-// together pushes some messages as one, of keys that all members push.
+// together pushes some messages as one, with shared keys.
 func (c *throng) together(r *rand.Rand) bool {
 	p, ok := c.e.(engine.AtomicPusher)
 	if !ok {
@@ -252,7 +250,7 @@ func (c *throng) work(queue string, r *rand.Rand) bool {
 	return true
 }
 
-// check compares what the engine holds, at rest, with the book.
+// check compares the resting engine with the book.
 func (c *throng) check() {
 	ctx := c.Context()
 	there := map[engine.ID]bool{}
@@ -302,7 +300,7 @@ func (c *throng) check() {
 	c.compare(there)
 }
 
-// drain has everything handled, which must come once each.
+// drain handles all messages, each of which must come once.
 func (c *throng) drain() {
 	c.h.Clock.Advance(1000 * time.Hour)
 	for _, first := range []string{"0", "1", "2"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// book is what the members of a throng know of each message, by the answers so far.
+// book is what the members of a throng know of each message from the answers so far.
 type book struct {
 	t   *testing.T
 	now func() time.Time // goes forward
@@ -41,12 +41,12 @@ func newBook(t *testing.T, now func() time.Time) *book {
 	return &book{t: t, now: now, notes: map[engine.ID]*note{}, newest: map[string]engine.ID{}, unsure: map[string]int{}, purges: map[string]int{}, beside: map[string]bool{}}
 }
 
-// tell adds to the story of a message.
+// tell adds to the history of a message.
 func (n *note) tell(format string, args ...any) {
 	n.story = append(n.story, fmt.Sprintf(format, args...))
 }
 
-// wrong fails the test, with the story of the message.
+// wrong fails the test and prints the history of the message.
 func (b *book) wrong(id engine.ID, format string, args ...any) {
 	b.t.Errorf("id %v %s\n%s", id, fmt.Sprintf(format, args...), strings.Join(b.notes[id].story, "\n"))
 }
@@ -111,7 +111,7 @@ func (b *book) live(key string) engine.ID {
 	return b.newest[key]
 }
 
-// ending begins a call that may end a message, settledEnd ends it.
+// ending begins a call that may end a message; settledEnd ends it.
 func (b *book) ending(id engine.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +134,7 @@ func (b *book) settledEnd(id engine.ID, how string, ended bool) {
 	n.gone, n.goneAt = how, b.events
 }
 
-// leased notes a lease of a call that began after the event of that number.
+// leased records a lease of a call that began after the numbered event.
 func (b *book) leased(l engine.Lease, now time.Time, began int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,7 +155,7 @@ func (b *book) leased(l engine.Lease, now time.Time, began int64) {
 	}
 }
 
-// letGo notes that a lease is about to end.
+// letGo records that a lease is about to end.
 func (b *book) letGo(id engine.ID, by string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,7 +163,7 @@ func (b *book) letGo(id engine.ID, by string) {
 	b.notes[id].tell("%s", by)
 }
 
-// ended notes that the engine was opened again: leases may not be there any more.
+// ended records that the engine was reopened: leases may be gone.
 func (b *book) ended() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,7 +173,7 @@ func (b *book) ended() {
 	}
 }
 
-// shown notes what a list shows.
+// shown records what a list shows.
 func (b *book) shown(i engine.Info) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,7 +186,8 @@ func (b *book) shown(i engine.Info) {
 	}
 }
 
-// compare compares the book with what is there; what was open is as it is found.
+// compare compares the book with the messages found; open questions are settled by what is
+// found.
 func (b *book) compare(there map[engine.ID]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,8 +207,8 @@ func (b *book) compare(there map[engine.ID]bool) {
 	clear(b.beside)
 }
 
-// purging begins a purge of the queue of the keys that begin so, purged ends it. Who is there by then may be
-// gone, until it is looked what is.
+// purging begins a purge of the queue of keys with this first letter; purged ends it.
+// Messages present at the time may be gone until the next check.
 func (b *book) purging(first string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Situation is where a message stands when an operation meets it. It is finer
-// than engine.State: a lapsed or spent message shows as ready or dead, yet its
-// old token still settles it.
+// Situation is the situation of a message when an operation meets it. It is finer than
+// engine.State: a lapsed or spent message shows as ready or dead, but its old token still
+// settles it.
 type Situation string
 
 // The situations, in the order of the table's columns.
@@ -27,8 +27,8 @@ const (
 
 var situations = []Situation{absent, scheduled, ready, leased, lapsed, spent, dead, finished}
 
-// Op is an operation of the table. The six settlements are those with the newest
-// token given out for the message; any older token gets lease_lost everywhere.
+// Op is an operation of the table. The six settlements use the newest token of the message;
+// any older token gets lease_lost everywhere.
 type Op string
 
 // The operations, in the order of the table's rows.
@@ -70,10 +70,10 @@ var settleOps = map[engine.Action]Op{
 	engine.Release: opRelease, engine.Bury: opBury, engine.Extend: opExtend,
 }
 
-// Next is what an operation makes of the message.
+// Next is what becomes of the message.
 type Next string
 
-// What may become of a message.
+// The values of Next.
 const (
 	unchanged  Next = ""
 	toGone     Next = "gone"
@@ -91,7 +91,7 @@ const (
 // Count is what an operation does to the attempt.
 type Count string
 
-// What may become of the attempt.
+// The values of Count.
 const (
 	same     Count = ""
 	zero     Count = "0"
@@ -108,7 +108,7 @@ type Transition struct {
 	Attempt Count  // "": unchanged
 }
 
-// Err returns the error that Result names, nil when it names none.
+// Err returns the error of Result, nil if there is none.
 func (t Transition) Err() error { return engine.FromCode(t.Result) }
 
 // String returns the cell as Markdown prints it.
@@ -156,9 +156,9 @@ var (
 	lost     = refuse("lease_lost")
 )
 
-// grid is the contract. A snooze, release or extend of a spent message, and a
-// redrive, find no live message under its key or get lease_lost and skipped; a
-// finish that is remembered there they forget.
+// grid is the contract. A snooze, release or extend of a spent message, and a redrive, need
+// a key that no live message holds: otherwise they get lease_lost, or skip the message. They
+// drop a memory of the key.
 var grid = []struct {
 	op    Op
 	cells [8]effect // in the order of situations
@@ -191,14 +191,14 @@ var grid = []struct {
 	{opForget, [8]effect{none, none, none, none, none, none, none, forgot}},
 }
 
-// held is the row of a settlement: one effect on a lease that holds or has
-// lapsed, one on a spent one, and lease_lost elsewhere.
+// held is the row of a settlement: one effect on a held or lapsed lease, one on a spent
+// message, and lease_lost elsewhere.
 func held(live, spent effect) [8]effect {
 	return [8]effect{lost, lost, lost, live, live, spent, lost, lost}
 }
 
-// TransitionTable returns every cell of the contract's table, operation by
-// operation. The slice is the caller's.
+// TransitionTable returns every cell of the contract's table, operation by operation. The
+// caller may change the slice.
 func TransitionTable() []Transition {
 	var all []Transition
 	for _, row := range grid {
@@ -220,9 +220,9 @@ func transition(s Situation, op Op) Transition {
 	panic("enginetest: no such operation: " + string(op))
 }
 
-// Markdown renders TransitionTable as a Markdown table: a row per operation, a
-// column per situation, each cell the result, the new state if it changes, and
-// what becomes of the attempt if that changes.
+// Markdown renders TransitionTable as a Markdown table: a row per operation, a column per
+// situation. Each cell has the result, the new state if it changes, and the change of the
+// attempt if any.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| operation |")

@@ -139,8 +139,8 @@ var watchTests = []test{
 	}},
 }
 
-// hinted fails the test unless do makes the engine hint at the bed's queue, after a Lease
-// has told to come back much later. Hints of other processes may be lost, as
+// hinted fails the test unless do makes the engine hint at the bed's queue after a Lease
+// that said to return much later. Hints of other processes may be lost, as
 // Capabilities.Recheck says; those of the engine's own calls never are.
 func (b *bed) hinted(what string, do func()) {
 	b.Helper()

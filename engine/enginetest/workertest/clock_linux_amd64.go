@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// canShift says whether setClock can.
+// canShift reports whether setClock works.
 const canShift = true
 
-// setClock sets the wall clock of this process off, for good; the monotonic one goes on as
-// it is. libfaketime cannot, as Go asks no library for the time but the code that the
-// kernel maps into each process. The beginning of that is replaced here by a jump to
+// setClock shifts the wall clock of this process permanently; the monotonic clock is
+// unchanged. libfaketime cannot, since Go reads the time by code that the kernel maps into
+// each process, not by a library. The beginning of that code is replaced by a jump to
 // offTime.
 func setClock(by time.Duration) error {
 	was := time.Now()
@@ -41,7 +41,7 @@ func setClock(by time.Duration) error {
 	return nil
 }
 
-// clockCode is where the kernel's code for clock_gettime is.
+// clockCode is the address of the kernel's code for clock_gettime.
 func clockCode() (int64, error) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -82,5 +82,6 @@ func clockCode() (int64, error) {
 // offBy is how many seconds offTime adds.
 var offBy int64
 
-// offTimeAt is where offTime is: clock_gettime, as C calls it, of a wall clock that is off.
+// offTimeAt is the address of offTime: clock_gettime, as C calls it, with a shifted wall
+// clock.
 func offTimeAt() uintptr

@@ -1,3 +1,3 @@
-// Package workertest is what every engine is to stand up to under workers, beside the
-// suite of package enginetest, which knows nothing above the seam.
+// Package workertest tests engines under workers, in addition to the suite of package
+// enginetest, which knows only the engine contract.
 package workertest

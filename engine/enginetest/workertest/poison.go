@@ -23,14 +23,13 @@ const (
 	poisoned       = innocents / 2 // the key of the message that kills its process
 )
 
-// RunPoison pushes twenty messages, one of which kills the process that handles it, and has
-// processes handle them, one after another, until nothing is left. The message is to be
-// dead when it has killed as many processes as it has attempts, and all others are to be
-// handled.
+// RunPoison pushes twenty messages, one of which kills the process that handles it.
+// Processes handle them, one after another, until nothing is left. The message must be dead
+// after it has killed as many processes as it has attempts, and all others must be handled.
 //
-// The processes are the test's own program, which runs the same test. There open is not
-// called, which makes a store and returns its URL: so it comes first, before anything else
-// is started. Nobody else may have the store open.
+// The processes are the test binary, which runs the same test; open, which makes a store and
+// returns its URL, is not called there. So call RunPoison first, before anything else is
+// started. No other process may have the store open.
 func RunPoison(t *testing.T, open func() (url string)) {
 	if os.Getenv(processURL) != "" {
 		atPoison(t)
@@ -73,7 +72,7 @@ func RunPoison(t *testing.T, open func() (url string)) {
 	})
 }
 
-// atPoison works until nothing but dead messages is left, or it is killed.
+// atPoison works until only dead messages are left, or it is killed.
 func atPoison(t *testing.T) {
 	withClient(t, os.Getenv(processURL), func(c *tarry.Client) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -19,7 +19,7 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// The environment in which a test binary is one of the processes of RunProcesses.
+// Environment variables that make a test binary one of the processes of RunProcesses.
 const (
 	processURL   = "TARRY_TEST_PROCESS_URL"
 	processQueue = "TARRY_TEST_PROCESS_QUEUE"
@@ -32,7 +32,7 @@ const (
 	followAfter = 700 * time.Millisecond // of what is pushed by who handles
 )
 
-// process is one that works.
+// process is a worker process.
 type process struct {
 	client *tarry.Client
 	topic  *tarry.Topic[bool]
@@ -42,8 +42,8 @@ type process struct {
 	speaks sync.Mutex
 }
 
-// atWork works until its standard input ends, and writes a line on all that happens.
-// It begins when it is told to.
+// atWork works until its standard input ends, and writes a line for each event. It begins
+// when told to.
 func atWork(t *testing.T) {
 	p := &process{topic: tarry.NewTopic[bool](os.Getenv(processQueue)), dir: os.Getenv(processDir)}
 	var err error
@@ -78,18 +78,18 @@ func atWork(t *testing.T) {
 	}
 }
 
-// say writes a line for the one who has started this.
+// say writes a line for the parent process.
 func (p *process) say(what ...any) {
 	p.speaks.Lock()
 	defer p.speaks.Unlock()
 	fmt.Println(append([]any{spoken}, what...)...)
 }
 
-// now is the time that all processes have in common, in microseconds.
+// now is the common time of all processes, in microseconds.
 func (p *process) now() int64 { return time.Now().Add(-p.off).UnixMicro() }
 
-// handle holds the lock of the message, which ends with the process, and now and then
-// pushes another.
+// handle holds the lock of the message, which ends with the process, and sometimes pushes
+// another.
 func (p *process) handle(ctx context.Context, m *tarry.Message[bool]) error {
 	began := p.now()
 	lock, err := os.OpenFile(filepath.Join(p.dir, m.Key), os.O_CREATE|os.O_RDWR, 0o600)

@@ -31,16 +31,16 @@ const (
 	spoken = "tarry:" // begins the lines of processes
 )
 
-// RunProcesses has eight processes work on one queue of a store, one of them with its clock
-// an hour ahead, and one an hour behind; these and others are killed at work, again and
-// again, and replaced. No message is to be handled by two at once, for which each who
-// handles holds a lock that ends with his process, nor early by the clock of the store, nor
-// again unless who did it first was killed; what was pushed by whom whose clock is off is
-// due when it should; and all are handled in the end.
+// RunProcesses has eight processes work on one queue of a store, one with its clock an hour
+// ahead and one an hour behind. Processes are repeatedly killed at work and replaced. No
+// message may be handled by two at once: each handler holds a lock that ends with its
+// process. None may be early by the store's clock, nor be handled again unless its first
+// process was killed. Messages pushed with a wrong clock are due when they should be, and
+// all are handled in the end.
 //
-// The processes are the test's own program, which runs the same test. There open is not
-// called, which makes a store and returns its URL: so it comes first, before anything else
-// is started.
+// The processes are the test binary, which runs the same test; open, which makes a store and
+// returns its URL, is not called there. So call RunProcesses first, before anything else is
+// started.
 func RunProcesses(t *testing.T, open func() (url string)) {
 	if os.Getenv(processURL) != "" {
 		atWork(t)
@@ -102,7 +102,7 @@ type crew struct {
 	offs   map[time.Duration]int // how many were handled by processes whose clock is off so
 }
 
-// handled is what happened to a message.
+// handled is the history of a message.
 type handled struct {
 	by          *member // who has begun to handle it last
 	done        bool
@@ -111,7 +111,7 @@ type handled struct {
 	unconfirmed bool // nobody knows whether its ack counted
 }
 
-// line is what a process says.
+// line is an output line of a process.
 type line struct {
 	by   *member
 	what []string
@@ -127,7 +127,7 @@ type member struct {
 	killed bool
 }
 
-// compare finds out how far the store's clock is ahead of ours at most.
+// compare finds the largest lead of the store's clock over ours.
 func (c *crew) compare() {
 	c.ahead = int64(time.Hour / time.Microsecond)
 	for range 20 {
@@ -198,7 +198,7 @@ func (c *crew) start(off time.Duration) *member {
 	return m
 }
 
-// tell has a process begin.
+// tell makes a process begin.
 func (m *member) tell() {
 	_, _ = io.WriteString(m.stdin, "go\n") // it may have been killed
 }
@@ -211,10 +211,10 @@ func (m *member) stop() {
 	}
 }
 
-// patience is how long nothing may happen: a lease of one that was killed is over by then.
+// patience is how long nothing may happen: leases of killed processes end within it.
 const patience = processTTR + time.Minute
 
-// next is the next that a process says.
+// next returns the next line of any process.
 func (c *crew) next() line {
 	c.t.Helper()
 	select {
@@ -233,7 +233,7 @@ func (c *crew) await(what string) {
 	}
 }
 
-// watch listens until all messages have been handled, and kills processes meanwhile.
+// watch reads until all messages have been handled, and kills processes meanwhile.
 func (c *crew) watch() {
 	next := messages / 20 // how many are to be handled until the next is killed
 	all := c.left
@@ -246,7 +246,7 @@ func (c *crew) watch() {
 			c.t.Errorf("%s is handled by two at once", l.what[1])
 		case "began":
 			c.began(l)
-			// First those whose clocks are off, of whom there is always one.
+			// First those with a shifted clock, of which there is always one.
 			if all-c.left >= next && c.killed < kills && (c.killed > 1 || l.by.off == c.team[c.killed].off) && !l.by.killed {
 				c.kill(l.by)
 				next += messages/20 + c.rng.IntN(messages/20)
@@ -270,7 +270,7 @@ func (c *crew) watch() {
 	}
 }
 
-// began takes note that a message is being handled.
+// began records that a message is being handled.
 func (c *crew) began(l line) {
 	key, due, at := l.what[1], number(l.what[2]), number(l.what[3])
 	h := c.seen[key]
@@ -308,7 +308,7 @@ func (c *crew) kill(m *member) {
 	})
 }
 
-// check looks at what is left.
+// check checks what is left.
 func (c *crew) check() {
 	for len(c.lines) > 0 {
 		if l := <-c.lines; l.what[0] == "unconfirmed" {

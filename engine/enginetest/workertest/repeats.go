@@ -13,14 +13,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// span is in which the pushes and cancels of RunRepeats fall.
+// span is the period of the pushes and cancels of RunRepeats.
 const span = 400 * time.Millisecond
 
-// RunRepeats has a producer push each of so many orders three times, and cancel half of
-// them twice, at random moments: before, while and after they are handled. Two workers for
-// each of the engines, which share one store, handle the queue. As keys are remembered, each
-// order is to be handled once or cancelled once. It may run in a synctest bubble. The
-// engines stay open.
+// RunRepeats has a producer push each order three times and cancel half of them twice, at
+// random moments: before, during and after handling. Two workers for each of the engines,
+// which share one store, handle the queue. Since keys are remembered, each order must be
+// handled once or canceled once. It may run in a synctest bubble. The engines stay open.
 func RunRepeats(t *testing.T, orders int, engines ...engine.Engine) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -59,7 +58,7 @@ func RunRepeats(t *testing.T, orders int, engines ...engine.Engine) {
 	r.check(orders)
 }
 
-// repeats is what happened to the orders.
+// repeats is the history of the orders.
 type repeats struct {
 	t       *testing.T
 	queue   string
@@ -73,7 +72,7 @@ type repeats struct {
 
 type order struct{ created, handled, cancelled int }
 
-// note changes what is known of an order, and tells whether it had ended before.
+// note changes what is known of an order, and reports whether it had ended before.
 func (r *repeats) note(key string, change func(*order)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -107,8 +107,8 @@ func (e *Error) WithHint(hint string) *Error {
 	return e
 }
 
-// Shown is err as the API shows it; err must not be nil. What went wrong inside stays
-// in the message: the one who reads it is the one who runs the server or talks to him.
+// Shown is err as the API shows it; err must not be nil. Internal details stay in the
+// message, since its reader runs the server or an application that uses it.
 func Shown(err error) *Error {
 	var shown *Error
 	if errors.As(err, &shown) {

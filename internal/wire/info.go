@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// Server is what a server tells of itself. In what is read, fields that the server
-// does not know are 0.
+// Server is a server's description of itself. Fields unknown to the server that sent it are
+// 0.
 type Server struct {
 	Version      string          `json:"version"`
 	Engine       string          `json:"engine"`
@@ -46,7 +46,7 @@ type Limits struct {
 	MaxForecast int        `json:"max_forecast_steps"`
 }
 
-// Caller is what a server tells of whoever asks.
+// Caller is a server's description of the caller.
 type Caller struct {
 	Name    string   `json:"name" doc:"of the token; empty where the server asks for none"`
 	Scopes  []string `json:"scopes" doc:"what the token may do; admin where the server asks for none"`

@@ -103,7 +103,7 @@ func (r *Reader) LeaseRequest() LeaseRequest {
 	case l.Set != "" && (len(l.Queues) > 0 || l.Keep):
 		r.Wrong("set: it stands for queues and keep")
 	case (l.Set != "" || l.Keep) && l.Wait == 0:
-		r.Wrong("wait: who keeps a set of queues waits")
+		r.Wrong("wait: required with set and keep")
 	case len(l.Queues) == 0 && l.Set == "":
 		r.Wrong("queues: name at least one")
 	case len(l.Queues) > MaxQueuesNow && l.Wait == 0:

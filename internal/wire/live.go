@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// The bounds of who watches.
+// The bounds of a viewer's query.
 const (
 	MaxWatched  = 32  // queues that are named
 	MaxLiveRows = 500 // queues of an event

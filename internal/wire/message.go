@@ -25,8 +25,8 @@ const (
 // ExactHeader, with the value "true", asks for messages Exactly as they are kept.
 const ExactHeader = "Tarry-Exact"
 
-// AppendInfo appends a message, with its lease when token is not empty; of a finished
-// one what is left of it.
+// AppendInfo appends a message, with its lease if token is not empty; of a finished message,
+// its memory.
 func AppendInfo(b []byte, m *engine.Info, token string, how Bodies) []byte {
 	b = appendID(append(b, `{"id":`...), m.ID)
 	b = appendText(b, `,"queue":`, m.Queue)
@@ -144,14 +144,14 @@ var (
 	// Kept is a live or dead message.
 	Kept = infoFields.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "lease_expires")).
 		narrowed("state", isStanding)
-	// LeasedMessage is a message leased to the one who asked.
+	// LeasedMessage is a message leased to the caller.
 	LeasedMessage = infoFields.only("LeasedMessage", "A message that is leased to you.", append(keptFields, "lease", "lease_expires"), mayHave).
 			narrowed("state", schema.Words(engine.Leased.String()))
 	finished = infoFields.only("FinishedMessage", "What is left of a message that has gone and whose key is remembered.",
 		[]string{"id", "queue", "key", "state", "due", "ending", "ended", "forgotten"}, nil).narrowed("state", schema.Words(engine.Finished.String()))
 )
 
-// Info reads a message, and its lease when it was leased to whoever asked.
+// Info reads a message, with its lease if it was leased to the caller.
 func (r *Reader) Info() (l engine.Lease) {
 	if !r.open("message", '{') {
 		return l

@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// options reads a request all of whose fields may be missing, and the body with them.
+// options reads a request whose fields are all optional, as is the body.
 func (r *Reader) options(s *Shape, each func(field int)) {
 	if len(r.data) > 0 {
 		r.fields("request", s, each)

@@ -217,8 +217,8 @@ func (r *Reader) messages(b *Batch) {
 	})
 }
 
-// items reads an array whose elements fail alone: each reads one of them and takes
-// what is wrong with it from bad.
+// items reads an array whose elements fail separately: each reads an element and takes its
+// error from bad.
 func (r *Reader) items(name string, each func()) {
 	if !r.open(name, '[') {
 		return

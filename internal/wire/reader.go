@@ -81,7 +81,7 @@ func ReadAnswer(data []byte, f func(r *Reader)) error {
 	return err
 }
 
-// cutHint is for who sends less than a whole object, or nothing.
+// cutHint is the hint for an incomplete or empty object.
 const cutHint = "send one whole JSON object, up to its last brace; in a shell it stands in single quotes"
 
 func (r *Reader) malformed(err error) {
@@ -231,8 +231,8 @@ func find(names []string, name []byte, first int) int {
 	return -1
 }
 
-// fields reads an object: each reads the value of the field whose index it gets. It
-// returns which there were, a bit for each.
+// fields reads an object: each reads the value of the field with the given index. It returns
+// the fields that were present, a bit for each.
 func (r *Reader) fields(what string, s *Shape, each func(field int)) uint32 {
 	var seen seen
 	if !r.open(what, '{') {

@@ -74,7 +74,7 @@ func (r *Reader) Results(each func()) {
 	r.fields("answer", anyResults, func(int) { r.all("results", 0, func(int) { each() }) })
 }
 
-// batch reads a request of one field, an array whose elements fail alone.
+// batch reads a request of one field, an array whose elements fail separately.
 func (r *Reader) batch(s *Shape, each func()) {
 	if r.fields("request", s, func(int) { r.items(s.names[0], each) }) == 0 {
 		r.Wrong("%s: is missing", s.names[0])

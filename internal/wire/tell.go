@@ -11,7 +11,7 @@ import (
 var ServerTells = answered("Info", "What a server tells of itself and of the engine behind it.", tagged(reflect.TypeFor[Server]())...)
 
 // CallerTold is what a server tells of whoever asks, made from the tags of Caller.
-var CallerTold = answered("Caller", "Who asks, and what he may do.", tagged(reflect.TypeFor[Caller]())...)
+var CallerTold = answered("Caller", "The caller and its rights.", tagged(reflect.TypeFor[Caller]())...)
 
 // tagged are the fields of a struct, by their tags json and doc; those of one that it embeds
 // are its own.

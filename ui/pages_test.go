@@ -587,7 +587,7 @@ func TestKeys(t *testing.T) {
 		}).observe(document, {subtree: true, childList: true})`})
 	p.do(chromedp.Reload())
 	p.sees("dialog", "This help")
-	tell(p, page.RemoveScriptToEvaluateOnNewDocument, page.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: script.Identifier})
+	tell(p, page.RemoveScriptToEvaluateOnNewDocument, page.RemoveScriptToEvaluateOnNewDocumentParams(script))
 	key("\x1b")
 	p.until(`!document.querySelector("dialog")`)
 	p.sees(".queues .rows", "b")

@@ -29,8 +29,8 @@ func (a *answer) free() {
 // jsonType is shared by all answers: headers hold slices.
 var jsonType = []string{"application/json"}
 
-// saysLength is from where on an answer says how long it is. What is shorter net/http
-// keeps until the handler has returned, and then says it by itself, for less.
+// saysLength is the size from which an answer states its length. net/http buffers a shorter
+// one until the handler returns, and states the length itself at less cost.
 const saysLength = 1 << 10
 
 // write sends the answer as a whole. One that is flushed says its length in any case.
@@ -41,20 +41,20 @@ func (a *answer) write(x *exchange, status int, flushed bool) error {
 	if flushed || len(a.b) >= saysLength {
 		h["Content-Length"] = []string{strconv.Itoa(len(a.b))}
 	} else {
-		x.ended = time.Now() // writing it waits for nobody
+		x.ended = time.Now() // net/http writes it without waiting for the client
 	}
 	x.WriteHeader(status)
 	_, err := x.Write(a.b)
 	return err
 }
 
-// send writes an answer that nobody needs to take back when it does not arrive. For
-// what only looks there may be no room; what is done is answered in any case.
+// send writes an answer whose loss needs no repair. A GET may be refused for want of
+// memory; a change that was made is answered in any case.
 func (s *Server) send(x *exchange, a *answer, status int) error {
 	if err := x.hold(cap(a.b)); err != nil && x.get {
 		return err
 	}
-	_ = a.write(x, status, false) // whoever asked is gone
+	_ = a.write(x, status, false) // on an error the client is gone
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (s *Server) answer(x *exchange, write func(b []byte) []byte) error {
 	return s.send(x, a, http.StatusOK)
 }
 
-// counted answers how many of what were concerned.
+// counted answers with a count.
 func (s *Server) counted(x *exchange, n int64, err error) error {
 	x.note("count", n)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Server) counted(x *exchange, n int64, err error) error {
 	return s.answer(x, func(b []byte) []byte { return wire.AppendCount(b, n) })
 }
 
-// wantBodies is how the one who asks wants the bodies of messages.
+// wantBodies is how the client wants the bodies of messages.
 func wantBodies(r *http.Request) wire.Bodies {
 	if r.Header.Get(wire.ExactHeader) == "true" {
 		return wire.Exactly

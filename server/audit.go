@@ -59,8 +59,8 @@ func named(name string, most int) string {
 	return name
 }
 
-// byOperator reports whether a request is one of an operator: for him alone, or made by
-// a token that is an operator's and not a producer's.
+// byOperator reports whether an operator makes the request: only operators may make it, or
+// its token is an operator's and not a producer's.
 func (s *Server) byOperator(x *exchange, e *route) bool {
 	switch {
 	case e.scope == access.Admin:
@@ -84,8 +84,8 @@ func (e *route) deed() string {
 	return e.pattern[len(e.pattern)-1]
 }
 
-// noteCancelled notes how many of many were cancelled, and of which queues, and those of
-// which it was not allowed.
+// noteCancelled notes how many messages were cancelled, their queues, and the queues where
+// that was not allowed.
 func (x *exchange) noteCancelled(refs []engine.Ref, errs []error) {
 	if x.s.cfg.Audit == nil {
 		return

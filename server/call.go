@@ -15,8 +15,8 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// call is what the OpenAPI document tells of a route beside its method and path: by
-// which shapes its request is read and its answer is written.
+// call is what the OpenAPI document says of a route beside its method and path: the shapes
+// of its request and of its answers.
 type call struct {
 	id      string // the operation's, by which clients that are generated name it; by key with ByKey behind it
 	group   string
@@ -28,7 +28,7 @@ type call struct {
 	exact   bool        // messages are answered as wire.ExactHeader asks
 	answers []told
 	streams bool            // the first of them is events, without end
-	lines   bool            // the first of them comes as lines too, for who asks
+	lines   bool            // the first of them comes as lines too, on request
 	fails   []error         // beside those with which any call may fail
 	example json.RawMessage // of a request
 }

@@ -74,9 +74,8 @@ func (c *Certificate) End() time.Time { return c.files.Get().leaf.NotAfter }
 // Refresh looks at once whether the files have changed.
 func (c *Certificate) Refresh() { c.files.Refresh() }
 
-// soon is the most that a certificate may still be good for when that is a trouble; of one
-// for a short time it is a quarter of that. Those who renew by themselves do it when a third
-// is left.
+// soon is how long before its end a certificate is reported, or a quarter of its lifetime if
+// that is shorter. ACME clients renew when a third is left.
 const soon = 14 * 24 * time.Hour
 
 func endsSoon(leaf *x509.Certificate, now time.Time) bool {

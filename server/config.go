@@ -28,29 +28,28 @@ type Config struct {
 	MaxRequest int
 
 	// MaxBuffered bounds the memory of all requests at work, of their answers until clients
-	// have taken them, and of kept names of queues. Each request counts 16 KiB and its
-	// headers, beyond that what its buffers have room for. One too many gets 503; small
-	// ones, as nearly all are, have 16 MiB more. Beside it connections that wait for their
-	// clients cost at most 48 MiB. Default 256 MiB, or four of the largest requests; at
-	// least two of these.
+	// have read them, and of the names of queues in sets. A request counts 16 KiB, its
+	// headers, and the size of its buffers. One too many gets 503; small ones, as nearly all
+	// are, have 16 MiB more. Connections that wait for their clients cost at most 48 MiB on
+	// top. Default 256 MiB, or four of the largest requests; at least two of these.
 	MaxBuffered int64
 
-	// MaxConnections bounds the connections that Serve holds. One more closes one that has
-	// waited for its client for at least 100 ms, for more of a body only if none waits else:
-	// of the address, of IPv6 the network, with most of these the one that waits for longest.
-	// When there is none it gets 503.
-	// So does a lease request that waits beside as many as seven in eight of them,
-	// wherever the Server is mounted. Default 4096.
+	// MaxConnections bounds the connections that Serve holds. When one more comes, Serve
+	// closes one that has waited for its client for at least 100 ms: the longest waiting of
+	// the address (of IPv6 the network) with the most of these. One that waits for the rest
+	// of a body goes only if no other waits. If none waits, the new one gets 503. Waiting
+	// lease requests may take seven in eight, wherever the Server is mounted; one more gets
+	// 503. Default 4096.
 	MaxConnections int
 
-	// MaxViewers bounds those who watch GET /v1/live at once, each with a connection of his
-	// own; one more gets 503. Default 1000, and no more than half of MaxConnections.
+	// MaxViewers bounds the clients of GET /v1/live, each with a connection of its own; one
+	// more gets 503. Default 1000, and no more than half of MaxConnections.
 	MaxViewers int
 
-	// MaxSetQueues bounds the queues that are kept for those who poll many, so that they
-	// need not name them each time, over all clients; each takes some 250 bytes and its name. Beyond
-	// it the queues that were not polled for longest give way; when there are none, a
-	// poll's queues are not kept. Default 200,000; negative: none is kept.
+	// MaxSetQueues bounds the queues of all sets together. A set is kept for a client that
+	// polls many queues, so that it need not name them each time; a queue takes some 250
+	// bytes and its name. Beyond the bound the sets that rested for longest go; if none
+	// rests, none is made. Default 200,000; negative: none is kept.
 	MaxSetQueues int
 
 	// MaxHeader bounds the request line and headers together, in bytes; more gets
@@ -67,8 +66,8 @@ type Config struct {
 
 	// WriteTimeout is how long a client may take to read each 64 KiB of an answer, and
 	// the rest; then its connection is cut, and what it was to lease is released. As
-	// the kernels of both sides hand on what they hold in larger pieces, only 256 KiB
-	// within each timeout are safe. Default 30 s.
+	// kernels pass data on in larger pieces, only 256 KiB within each timeout are safe.
+	// Default 30 s.
 	WriteTimeout time.Duration
 
 	// IdleTimeout is how long a connection may rest between requests. Default 3 min.
@@ -78,27 +77,27 @@ type Config struct {
 	// context has ended. Default 30 s.
 	ShutdownTimeout time.Duration
 
-	// Guard tells whose request it is and what he may do. Default: everybody may do
-	// everything.
+	// Guard tells whose token a request has and what it allows. Default: every request is
+	// allowed.
 	Guard *access.Guard
 
-	// Audit gets a line for each change that an operator makes: pause, resume, purge,
-	// redrive and settings, and what is cancelled and rescheduled by a token without the
-	// right to push, and of backups; also for those that were not allowed. A change goes on without its
-	// line where that cannot be written: see access.Audit. Default: none.
+	// Audit gets a line for each change that an operator makes or was not allowed to make:
+	// pause, resume, purge, redrive, settings, backups, and cancels and reschedules by a
+	// token without the right to push. A line that cannot be written stops no change: see
+	// access.Audit. Default: none.
 	Audit *access.Audit
 
 	// TLS has Serve take connections over TLS alone, with HTTP/1.1 in it. Default: that of
 	// Certificate, if there is one.
 	TLS *tls.Config
 
-	// Certificate is what the server shows over TLS. That it ends soon, in 14 days or when a
-	// quarter of its time is left, if that is less, GET /readyz tells to those who may know. See TLSFiles.
-	// Default: none.
+	// Certificate is what the server shows over TLS. GET /readyz says, to clients with a
+	// token, when it ends within 14 days or the last quarter of its lifetime, whichever is
+	// less. See TLSFiles. Default: none.
 	Certificate *Certificate
 
-	// Logger gets panics and errors of class 5xx: all while they are few, and of a full disk one a minute,
-	// each with how many were left out before it. Default: nothing is logged.
+	// Logger gets panics and errors of class 5xx: all while they are few, one a minute for a
+	// full disk, each with how many were left out before it. Default: nothing is logged.
 	Logger *slog.Logger
 
 	// Metrics answers GET /metrics, such as tarryprom.Metrics.Handler. Default: there is
@@ -109,13 +108,13 @@ type Config struct {
 	// client's, or one of them. Default: these answer 501.
 	Trends *trend.Recorder
 
-	// BackupDir is the directory for backups that POST /v1/backup asks for, each in a directory of
-	// its name below. Who may ask has the scope admin on all queues. Default: there are none.
+	// BackupDir is where POST /v1/backup makes backups, each in a subdirectory of its name.
+	// It needs the scope admin on all queues. Default: no backups.
 	BackupDir string
 
-	// Answered, if not nil, is told of each request that was answered, by many at a time:
-	// its route, such as /v1/queues/{queue}/messages, or "other"; its method, or "other";
-	// the status; and how long it took, from its headers to the end of its answer.
+	// Answered, if not nil, is called for each answered request, concurrently, with its
+	// route, such as /v1/queues/{queue}/messages, or "other"; its method, or "other"; the
+	// status; and the time from its headers to the end of its answer.
 	Answered func(route, method string, status int, took time.Duration)
 }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// connections is a listener that holds at most so many connections at a time. One more
-// closes one that waits for its client: of the peer that has most of these, the one that
-// waits for longest. Silent and slow clients then keep nobody out, and those of one peer
-// push out each other before anybody else's.
+// connections is a listener that holds at most so many connections at a time. When one more
+// comes, it closes one that waits for its client: the longest waiting of the peer with the
+// most of these. So silent and slow clients keep no other out, and connections of one peer
+// push out each other before those of others.
 type connections struct {
 	net.Listener
 	cfg *Config
@@ -29,7 +29,7 @@ type connections struct {
 	stopped bool
 	done    sync.WaitGroup // connections that have not ended
 
-	cost atomic.Int64 // bytes of memory of those that wait for their clients
+	cost atomic.Int64 // bytes of memory of the connections that wait for their clients
 }
 
 // conn is a connection as it was accepted, below TLS.
@@ -40,32 +40,31 @@ type conn struct {
 	waits   atomic.Int64 // since when it waits for its client, in Unix nanoseconds; 0: a request is at work
 	cost    atomic.Int64 // bytes of memory, while it waits
 	heading atomic.Bool  // it waits for the head of a request
-	surplus bool         // it is one too many: it is told so, whatever it asks
+	surplus bool         // it is one too many: every request gets 503
 }
 
 // peer is where connections come from: an address, of IPv6 a network.
 type peer struct {
 	from netip.Prefix
 	open int          // connections
-	cost atomic.Int64 // of those of them that wait
+	cost atomic.Int64 // of its connections that wait
 }
 
 // The bounds of making room.
 const (
-	leastWait  = 100 * time.Millisecond // what has just been opened, or used, is about to be
-	bodyGrace  = 5 * time.Second        // for which others make room first, when more of a body is awaited
-	maxSurplus = 64                     // connections that are told that they are too many; further ones are closed
+	leastWait  = 100 * time.Millisecond // a connection just opened or answered is not closed yet
+	bodyGrace  = 5 * time.Second        // one that awaits more of a body is closed after all others
+	maxSurplus = 64                     // connections beyond the bound that get 503; further ones are closed
 
-	// What waits for its client costs at most maxWaiting bytes in all: each connection what
-	// net/http needs for one, and for each byte of a head what a map of very short headers
-	// takes.
+	// All connections that wait for their clients cost at most maxWaiting bytes: each the
+	// buffers of net/http, and for each byte of a request head what it takes in a map of
+	// very short headers.
 	maxWaiting = 48 << 20
 	connCost   = 11 << 10
 	headCost   = 20
 
-	// sendBuffer is how much of an answer the kernel takes ahead of the client. It wakes
-	// a writer when a third is free again, and what it takes at a time has to be less than
-	// slow clients read within the timeout.
+	// sendBuffer is how much of an answer the kernel buffers. It wakes the writer when a
+	// third is free again, which must be less than slow clients read within the timeout.
 	sendBuffer = 128 << 10
 )
 
@@ -81,7 +80,7 @@ func (l *connections) Accept() (net.Conn, error) {
 			return nil, hinted(err)
 		}
 		if tcp, ok := nc.(*net.TCPConn); ok {
-			_ = tcp.SetWriteBuffer(sendBuffer) // without it only the slowest are cut too early
+			_ = tcp.SetWriteBuffer(sendBuffer) // if it fails, very slow clients are cut early
 		}
 		c := &conn{Conn: nc, l: l}
 		if l.admit(c) {
@@ -138,7 +137,7 @@ func (l *connections) admit(c *conn) bool {
 // evict closes a connection that waits for its client, and reports whether there was one.
 // Called with l.mu held.
 func (l *connections) evict() bool {
-	bodies := false // also those whose grace is not over
+	bodies := false // also connections within their bodyGrace
 	for recent := time.Now().Add(-leastWait).UnixNano(); ; {
 		var victim *conn
 		var since, most int64
@@ -175,8 +174,8 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// charge notes that a connection that waits costs more, and reports whether there is room
-// for that, or room could be made.
+// charge adds to the cost of a connection that waits, closes others if that is too much, and
+// reports whether there is room.
 func (c *conn) charge(more int64) bool {
 	c.cost.Add(more)
 	c.peer.cost.Add(more)
@@ -193,8 +192,8 @@ func (c *conn) charge(more int64) bool {
 	return true
 }
 
-// rest notes that a connection waits for its client since then, for the head of a request
-// or else for more of its body. It is for connections of other servers, too: those are nil.
+// rest notes since when a connection waits for its client: for the head of a request, or for
+// more of a body. It does nothing with nil, a connection of another server.
 func (c *conn) rest(since time.Time, head bool) {
 	if c == nil {
 		return
@@ -207,7 +206,7 @@ func (c *conn) rest(since time.Time, head bool) {
 	}
 }
 
-// work notes that the client waits for us.
+// work notes that the client waits for the server.
 func (c *conn) work() {
 	if c == nil {
 		return
@@ -231,7 +230,7 @@ func accepted(nc net.Conn) *conn {
 // connKey finds in a request's context the connection that it came by.
 type connKey struct{}
 
-// connOf is the connection of a request; nil: another server's.
+// connOf is the connection of a request; nil if another server accepted it.
 func connOf(ctx context.Context) *conn {
 	c, _ := ctx.Value(connKey{}).(*conn)
 	return c
@@ -258,8 +257,8 @@ func (l *connections) changed(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// stop closes the connections that wait for a request, and all that still come. By itself
-// net/http waits for those that have never sent one.
+// stop closes the connections that wait for a request, and all that still come. net/http
+// itself would wait 5 s for a connection that has never sent one.
 func (l *connections) stop() {
 	now := time.Now().UnixNano()
 	l.mu.Lock()
@@ -272,8 +271,8 @@ func (l *connections) stop() {
 	}
 }
 
-// wait waits until all connections have ended, with their requests, but no longer
-// than the time given.
+// wait waits until all connections have ended, with their requests, for at most the time
+// given.
 func (l *connections) wait(most time.Duration) {
 	ended := make(chan struct{})
 	go func() {

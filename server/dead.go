@@ -22,7 +22,7 @@ var callRedrive = &call{
 	example: json.RawMessage(`{"groups":["dial tcp #: timeout"],"to":"2030-03-01T12:00:00Z"}`),
 }
 
-// redrive makes dead messages ready: those named, those that a filter chooses, or all.
+// redrive makes dead messages ready: by id, by filter, or all.
 func (s *Server) redrive(x *exchange, r *http.Request) error {
 	var q wire.Sweep
 	if err := s.options(x, r, func(in *input) { q = in.Redrive() }); err != nil {
@@ -59,7 +59,7 @@ func (s *Server) drop(x *exchange, r *http.Request) error {
 	return s.sweep(x, r, &q, s.c.DropWhere)
 }
 
-// wantsLines reports whether whoever asks takes an answer of lines.
+// wantsLines reports whether the client takes an answer of lines.
 func wantsLines(r *http.Request) bool {
 	for _, value := range r.Header["Accept"] {
 		for one := range strings.SplitSeq(value, ",") {

@@ -1,19 +1,18 @@
 // Package server is tarry over HTTP: an http.Handler that answers version 1 of the
-// API described in docs/http.md for any tarry.Client, whatever engine stands
-// behind it.
+// API described in docs/http.md for any tarry.Client, whatever its engine.
 //
 // JSON comes in strictly: a field that is unknown, given twice, of the wrong type
 // or out of bounds is refused by name. Every error, also for paths and methods that
-// do not exist, has the shape {"error":{"code","message","hint"}}. Only what net/http cannot
-// read as a request at all it answers by itself, in plain text.
+// do not exist, has the shape {"error":{"code","message","hint"}}. Only what is no HTTP
+// request is answered by net/http itself, in plain text.
 //
-// Long polls rest in the client's dispatcher, so that a thousand of them on one
-// queue cost the engine one call. A message leased to somebody who has gone before
-// the answer could be written is released.
+// Long polls wait in the client's dispatcher: a thousand of them on one queue cost the
+// engine one call. If a client hangs up before its answer is written, its leases are
+// released.
 //
-// Memory is taken as bytes arrive, out of one budget for all requests and answers. Every
-// stride of a request or an answer has to pass within a time. Connections are counted, and
-// those that wait for their client make room for others, first those of the address that
-// has most of these. No web page can call the server but its own, since it answers only for
-// names that it was told: see Config.
+// Memory is taken as bytes arrive, from one budget for all requests and answers. Each 64
+// KiB of a request or an answer has a time limit. Connections are bounded: one that waits
+// for its client makes room for others, first at the address with the most of these. Web
+// pages of other origins cannot call the server, since it answers only for the host names
+// of Config.Hosts.
 package server

@@ -25,9 +25,9 @@ type exchange struct {
 	route   *route        // nil: none
 	status  int           // of the answer; 0: 200, or none yet
 	held    int64         // bytes taken from the server's budget
-	reading bool          // of the body; who waits for 100 Continue got it
+	reading bool          // of the body; 100 Continue was sent if the client waits for it
 	get     bool          // nothing is done but to answer
-	token   *access.Token // whose request it is; nil: anybody's
+	token   *access.Token // of the request; nil: it has none
 	noted   []any         // for the audit log: names and values
 	failed  bool          // and the answer, of lines, has said so
 	refused bool          // nothing was done, as it was not allowed
@@ -39,7 +39,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := exchanges.Get().(*exchange)
 	*x = exchange{ResponseWriter: w, s: s, conn: connOf(r.Context()), request: r, began: time.Now(), get: r.Method == http.MethodGet || r.Method == http.MethodHead}
 	if r.Body != nil && r.Body != http.NoBody && (x.get || r.Method == http.MethodDelete) {
-		x.readFrom(x.began) // nobody will read it but net/http, before it sends the answer
+		x.readFrom(x.began) // only net/http reads it, before it sends the answer
 	}
 	return x
 }
@@ -53,14 +53,14 @@ func (x *exchange) end() {
 
 // WriteHeader notes the status.
 func (x *exchange) WriteHeader(status int) {
-	if x.status < http.StatusOK { // those below come before the answer
+	if x.status < http.StatusOK { // 1xx come before the answer
 		x.status = status
 	}
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Write gives the client a time of its own for each stride. A short one that comes soon has
-// that which net/http gave it.
+// Write gives the client a timeout for each stride. A short answer that comes soon keeps the
+// one that net/http has set.
 func (x *exchange) Write(p []byte) (n int, err error) {
 	for {
 		if len(p) > shortWrite || time.Since(x.began) > x.s.cfg.WriteTimeout/8 {
@@ -110,8 +110,8 @@ const (
 	exchangeCost = 16 << 10 // each, with what net/http and its first buffers need
 	unheld       = 4 << 10  // of each buffer, which exchangeCost covers
 	headerCost   = 100      // each header, beside its bytes
-	smallMost    = 40 << 10 // the small ones, as nearly all are, have
-	smallReserve = 16 << 20 // bytes more than all others, so that they go on beside large ones
+	smallMost    = 40 << 10 // up to this size an exchange is small, as nearly all are;
+	smallReserve = 16 << 20 // small ones have so much more, so that large ones do not stop them
 )
 
 // hold takes n bytes from the budget until the exchange ends, but for the unheld
@@ -130,7 +130,7 @@ func (x *exchange) take(n int64) error {
 	}
 	if !x.s.budget.take(n, more) {
 		return refusal(http.StatusServiceUnavailable, "unavailable",
-			"the server holds as many bytes of requests and answers as it may", "try again, with fewer messages in a request")
+			"the server's memory for requests and answers is used up", "try again, with fewer messages in a request")
 	}
 	x.held += n
 	return nil
@@ -139,10 +139,10 @@ func (x *exchange) take(n int64) error {
 // shortWrite is for how many bytes the kernel nearly always has room at once.
 const shortWrite = 4 << 10
 
-// dropHeaders lets go of the headers of a request, of which nothing more is needed, before
-// the client is waited for.
+// dropHeaders frees the headers of a request, which are not needed any more, before waiting
+// for the client.
 func (x *exchange) dropHeaders() {
-	if x.conn != nil { // else others may look at them
+	if x.conn != nil { // else another handler may read them
 		x.request.Header = nil
 	}
 }
@@ -160,7 +160,7 @@ const stride = 64 << 10
 // request's body.
 func (x *exchange) readFrom(now time.Time) { x.readBy(now.Add(x.s.cfg.ReadTimeout)) }
 
-// readBy is until when the client may take for it; zero: there is no bound any more.
+// readBy sets until when the client may take for it; zero: no bound.
 func (x *exchange) readBy(t time.Time) {
 	// A writer that has no connection below it needs no deadline.
 	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(t)

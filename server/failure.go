@@ -35,10 +35,10 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	} else {
 		s.drain(x, r)
 	}
-	_ = a.write(x, f.Status, false) // whoever asked is gone
+	_ = a.write(x, f.Status, false) // on an error the client is gone
 }
 
-// log tells the log of what failed by no fault of whoever asked, and still waits.
+// log logs a failure of the server, unless the client has gone.
 func (s *Server) log(r *http.Request, f *wire.Error, err error) {
 	if f.Status < 500 || f.Code == "unsupported" || r.Context().Err() != nil {
 		return
@@ -48,15 +48,15 @@ func (s *Server) log(r *http.Request, f *wire.Error, err error) {
 	}
 }
 
-// failures are which of the requests that failed the log is told of: what is wrong with the store is
-// wrong with each that comes meanwhile.
+// failures bound the lines about failed requests: an error of the store fails every request
+// meanwhile.
 type failures struct{ full, away, others *sparse.Lines }
 
 func newFailures() failures {
 	return failures{full: sparse.New(1, time.Minute), away: sparse.New(100, time.Second), others: sparse.New(100, time.Second)}
 }
 
-// of are the lines of those that are answered with a status.
+// of returns the lines for a status.
 func (f *failures) of(status int) *sparse.Lines {
 	switch status {
 	case http.StatusInsufficientStorage:
@@ -82,6 +82,6 @@ func retryAfter(err error) int {
 	return int(min(max(1, math.Ceil(time.Until(e.Until).Seconds())), 24*60*60))
 }
 
-// maxDrain is how much of a refused request is read, so that the client gets to
-// read the answer instead of a broken connection.
+// maxDrain is how much of a refused request is read, so that the client can read the answer
+// and does not meet a broken connection.
 const maxDrain = 8 << 20

@@ -108,7 +108,7 @@ func TestTheAuditLogCannotBeWritten(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := g.ask("", "GET", "/readyz", ""); w.Code != 200 || w.Body.String() != `{"status":"ready"}` {
-		t.Errorf("to who has no token: %d %s", w.Code, w.Body)
+		t.Errorf("without a token: %d %s", w.Code, w.Body)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestReadyzTellsOfTheTokens(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := g.ask("", "GET", "/readyz", ""); w.Code != 200 || strings.Contains(w.Body.String(), "problems") {
-		t.Errorf("to who has no token: %d %s", w.Code, w.Body)
+		t.Errorf("without a token: %d %s", w.Code, w.Body)
 	}
 	if err := os.WriteFile(string(g.file), data, 0o600); err != nil {
 		t.Fatal(err)

@@ -31,15 +31,15 @@ func appendHealthy(b []byte) []byte { return append(b, `{"status":"ok"}`...) }
 const readyTimeout = 2 * time.Second
 
 // readyz answers 200 while requests are welcome: the server is not shutting down, and the
-// engine answers and takes messages. Else it says why not, and what to do: 507 when it is
-// the disk that is full, so that only pushes fail, 503 when nothing would succeed. What is
-// wrong beside that is told to those alone whose token is known.
+// engine answers and takes messages. Otherwise it says why and what to do: 507 when the disk
+// is full, so that only pushes fail, 503 when nothing would succeed. Only clients with a
+// valid token see further problems.
 func (s *Server) readyz(x *exchange, r *http.Request) error {
 	if stop := stopping(r.Context()); stop != nil && stop.Err() != nil {
 		return errStopping()
 	}
 	if s.cfg.Guard != nil && s.cfg.Guard.Closed() {
-		return refusal(http.StatusServiceUnavailable, "unavailable", "no token is good: the file of tokens is gone", "put it back; the server's log names it")
+		return refusal(http.StatusServiceUnavailable, "unavailable", "no token is valid: the file of tokens is gone", "put it back; the server's log names it")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (s *Server) readyz(x *exchange, r *http.Request) error {
 	}
 	if !s.knows(r) { // it may name hosts, users and databases
 		s.cfg.Logger.Error("the engine does not work", "error", err)
-		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work", "the server's log says why, and so does this to who has a token")
+		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work", "the server's log says why; so does this page with a valid token")
 	}
 	f := wire.Shown(err)
 	if f.Hint == "" {

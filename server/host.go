@@ -15,9 +15,9 @@ import (
 //
 // A web page whose name its owner lets point to 127.0.0.1 is of one origin with a
 // server there, as far as its browser knows: the browser would let the page read and
-// write everything. What gives it away is the name, which the browser sends along. So
-// the server answers for names it was told only. An address cannot be made to point
-// elsewhere, and that on which a connection came in is plainly the server's own.
+// write everything. The name gives it away, which the browser sends along: so the server
+// answers only for names that it was told. An address cannot be made to point elsewhere;
+// the one on which a connection came in is the server's own.
 type hosts struct {
 	names map[string]bool // in lower case, without a dot at the end
 	below []string        // ".example.com", for all names below
@@ -122,11 +122,11 @@ func (h *hosts) own(name string, r *http.Request) (own, told bool) {
 	return false, false
 }
 
-// admit refuses requests that reached the server under another's name, and those
-// that a web page of another origin made.
+// admit refuses requests under a foreign host name, and requests of web pages of another
+// origin.
 func (h *hosts) admit(r *http.Request) error {
 	if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
-		return nil // they tell nothing, and who asks may know but an address
+		return nil // they reveal nothing, and a probe may know only an address
 	}
 	name, port, ok := splitHost(r.Host)
 	own, told := h.own(name, r)
@@ -173,7 +173,7 @@ func foreign(r *http.Request, name, port string, told bool) bool {
 	if len(sites) == 0 || sites[0] == "same-origin" || sites[0] == "none" {
 		return false
 	}
-	// Who follows a link from elsewhere sees the answer; the page with the link does not.
+	// Following a link from elsewhere is allowed: the page with the link cannot see the answer.
 	return (r.Method != http.MethodGet && r.Method != http.MethodHead) || len(origins) > 0 ||
 		r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }

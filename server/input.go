@@ -9,8 +9,8 @@ import (
 // input is the JSON of one request as it is being read, and its buffers.
 type input struct{ wire.Reader }
 
-// Inputs are kept for further requests, those with large buffers for large ones: else
-// a small one would have much of the budget.
+// Inputs are pooled, those with large buffers apart for large requests: else a small request
+// would hold much of the budget.
 var (
 	inputs      = sync.Pool{New: func() any { return new(input) }}
 	largeInputs = sync.Pool{New: func() any { return new(input) }}
@@ -31,7 +31,7 @@ const (
 	pooledAnswer = 64 << 10
 )
 
-// free hands the buffers to the next request. Nobody may hold bodies of this one.
+// free returns the buffers to the pool. No body of this request may be used afterwards.
 func (in *input) free() {
 	switch size := in.Held(); {
 	case size <= smallInput:

@@ -27,7 +27,7 @@ const nameCost = 300
 
 var callLease = &call{
 	id: "leaseMessages", group: groupWork, does: "Lease messages that are due", exact: true,
-	more: "It waits for the first one as long as asked. Whoever has gone before the answer could be written gets nothing: his leases are released. " +
+	more: "It waits for the first one as long as asked. When the client hangs up before the answer is written, the leases are released. " +
 		"Without a wait queues are asked one after another until there are enough messages.",
 	request: wire.Leasing, answers: ok("What was leased.", wire.LeaseAnswer.Ref()),
 	fails:   []error{engine.ErrNotFound, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported},
@@ -81,14 +81,14 @@ func (s *Server) leased(x *exchange, r *http.Request, l *wire.Leased) error {
 	return s.handOver(x, r, l.Messages, func(b []byte) []byte { return wire.AppendLeased(b, l, wantBodies(r)) })
 }
 
-// leaseWaiting waits in the client's dispatcher, but for one connection in eight: those
-// who settle need some too. When the server shuts down, or the poll is ended by its
-// name, the wait is over, with nothing leased.
+// leaseWaiting waits in the client's dispatcher. One connection in eight is kept free of
+// waits, as settlements need some. When the server shuts down, or the poll is ended by its
+// name, the wait ends with nothing leased.
 func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseRequest) (got tarry.LeasedMessages, set string, err error) {
 	defer s.waits.Add(-1)
 	if s.waits.Add(1) > int64(s.cfg.MaxConnections-s.cfg.MaxConnections/8) {
 		return got, "", refusal(http.StatusServiceUnavailable, "unavailable",
-			"as many requests wait for messages as may", "try again, with fewer of them; tarry serve --max-connections allows more")
+			"too many requests wait for messages", "try again, with fewer of them; tarry serve --max-connections allows more")
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -112,8 +112,8 @@ func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseReques
 }
 
 // leaseFrom leases from the queues that are named, or from those of a set, and returns
-// the id of the set, if there is one. A set whose id nobody will be told ends: that of a
-// poll that failed or whose client has gone.
+// the id of the set, if there is one. When the poll of a new set fails or its client has
+// gone, the set ends, since no client knows its id.
 func (s *Server) leaseFrom(ctx context.Context, x *exchange, client context.Context, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
 	ask := tarry.LeaseRequest{
 		Max: req.Max, Wait: req.Wait, Room: rooms(req.Room), LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true},
@@ -158,8 +158,8 @@ func rooms(all []wire.Room) map[string]int {
 	return room
 }
 
-// leaseNow asks queue after queue until there are enough messages, or bytes, beginning
-// with any, so that a busy queue does not starve those behind it.
+// leaseNow asks queue after queue until there are enough messages or bytes. It begins with a
+// random one, so that a busy queue does not starve the ones after it.
 func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) error {
 	var l wire.Leased
 	queues := make([]*wire.Granted, len(req.Queues)) // those that were asked
@@ -202,7 +202,7 @@ func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) e
 		if len(l.Messages) == 0 && !g.NextDue.IsZero() && (l.NextDue.IsZero() || g.NextDue.Before(l.NextDue)) {
 			l.NextDue = g.NextDue
 		}
-		g.Messages = nil // they stand in l
+		g.Messages = nil // they are in l
 		l.Queues = append(l.Queues, *g)
 	}
 	return s.leased(x, r, &l)
@@ -218,7 +218,7 @@ func messageSize(m *engine.Info) int {
 }
 
 // handOver writes an answer with leases. When there is no room for it, or it cannot be
-// written, they are given back, attempt and all.
+// written, they are released, and their attempts are not counted.
 func (s *Server) handOver(x *exchange, r *http.Request, ls []engine.Lease, write func(b []byte) []byte) error {
 	a, size := newAnswer(), 0
 	defer a.free()
@@ -250,7 +250,7 @@ func (s *Server) handOver(x *exchange, r *http.Request, ls []engine.Lease, write
 	return nil
 }
 
-// release gives back leases that nobody got.
+// release gives back leases that the client did not get.
 func (s *Server) release(r *http.Request, ls []engine.Lease) {
 	if len(ls) == 0 {
 		return
@@ -262,7 +262,7 @@ func (s *Server) release(r *http.Request, ls []engine.Lease) {
 	}
 }
 
-// releaseTimeout bounds the release of leases that nobody got.
+// releaseTimeout bounds release.
 const releaseTimeout = 30 * time.Second
 
 // flush pushes the answer out, so that an error shows while there is still something

@@ -11,13 +11,13 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// The pace of what viewers are told.
+// The pace of events.
 const (
-	heartbeat     = 15 * time.Second // a comment, when there is nothing to tell
+	heartbeat     = 15 * time.Second // a comment, when there is nothing to send
 	overviewEvery = time.Second
-	tokenEvery    = time.Second     // whether it still may watch is looked at, when there is nothing to tell
+	tokenEvery    = time.Second     // how often the token is checked, when there is nothing to send
 	retryIn       = 2 * time.Second // after which a browser comes again
-	farewell      = time.Second     // in which a viewer has to read that the server stops
+	farewell      = time.Second     // in which a client has to read that the server stops
 )
 
 var callLive = &call{

@@ -8,9 +8,9 @@ import (
 )
 
 var callMe = &call{
-	id: "getCaller", group: groupServer, does: "Tell who asks, and what he may do",
-	more:    "Where the server asks for no token that is everything.",
-	answers: ok("Who asks.", wire.CallerTold.Ref()),
+	id: "getCaller", group: groupServer, does: "Tell the caller's token and its rights",
+	more:    "Where the server needs no token, everything is allowed.",
+	answers: ok("The token and its rights.", wire.CallerTold.Ref()),
 }
 
 // me answers what the token of the request may do.

@@ -10,11 +10,11 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Opening stands in for a Server while its store is being opened, which may take long: the
-// schema of a database moves, a log is read. GET /healthz answers meanwhile, GET /readyz
-// says that the store is being opened, and all other requests wait, but for one connection
-// in eight, as probes need some: more get 503. It is an http.Handler, and may be used by
-// many goroutines.
+// Opening answers in place of a Server while its store is being opened, which may take long:
+// a schema is migrated, a log is read. GET /healthz answers, GET /readyz says that the store
+// is being opened, and all other requests wait. One connection in eight is kept free for
+// probes: further requests get 503. It is an http.Handler, and may be used by many
+// goroutines.
 type Opening struct {
 	cfg    Config
 	server atomic.Pointer[http.Handler]
@@ -28,8 +28,8 @@ func NewOpening(cfg *Config) *Opening {
 	return &Opening{cfg: cfg.withDefaults(0), opened: make(chan struct{})}
 }
 
-// Opened has h, a Server or what stands before one, answer from now on, those who wait
-// first. It is to be called once at most.
+// Opened has h, a Server or a handler around one, answer the requests that wait and all
+// later ones. It is to be called once at most.
 func (o *Opening) Opened(h http.Handler) {
 	o.server.Store(&h)
 	close(o.opened)
@@ -53,7 +53,7 @@ func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer o.waits.Add(-1)
 	if o.waits.Add(1) > int64(max(1, o.cfg.MaxConnections-max(1, o.cfg.MaxConnections/8))) {
-		failAlone(w, refusal(http.StatusServiceUnavailable, "unavailable", "the store is being opened, and as many requests wait for it as may", "try again later"))
+		failAlone(w, refusal(http.StatusServiceUnavailable, "unavailable", "the store is being opened, and too many requests wait for it", "try again later"))
 		return
 	}
 	var stop <-chan struct{}
@@ -91,5 +91,5 @@ func answerAlone(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, notKept, asSaid
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // whoever asked may be gone
+	_, _ = w.Write(body) // on an error the client is gone
 }

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// polls are the lease requests that wait and to which their clients gave a name, so
-// that they can end them without hanging up: the answer then tells for certain what
-// was leased.
+// polls are the waiting lease requests that have a name. By it a client ends one without
+// hanging up, so that the answer tells for certain what was leased.
 type polls struct {
 	mu    sync.Mutex
 	named map[string]context.CancelFunc
@@ -47,7 +46,7 @@ func (p *polls) end(name string) bool {
 	return end != nil
 }
 
-// own is a name that a client gave, as that of its token.
+// own is a client's name for a poll, apart from those of other tokens.
 func (x *exchange) own(name string) string {
 	if x.token == nil {
 		return name

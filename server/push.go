@@ -174,7 +174,7 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	return s.send(x, a, http.StatusOK)
 }
 
-// sift marks the messages of a batch that whoever asks may not push.
+// sift marks the messages of a batch that the token may not push.
 func (x *exchange) sift(b *wire.Batch) {
 	for i := range b.Messages {
 		if x.token == nil || x.token.May(access.Push, b.Messages[i].Queue) {

@@ -32,8 +32,8 @@ func (s *Server) queues(x *exchange, r *http.Request) error {
 	return s.answer(x, func(b []byte) []byte { return wire.AppendQueues(b, all, next) })
 }
 
-// visible is a page of n queues of those that whoever asks may see. It begins with the
-// page of all queues that was read, and reads on.
+// visible is a page of n queues that the token may see. It begins with the page of all
+// queues that was read, and reads on.
 func (s *Server) visible(x *exchange, r *http.Request, page []tarry.QueueInfo, next string, n int) (all []tarry.QueueInfo, last string, err error) {
 	for {
 		for i := range page {

@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// read reads the JSON of a request. The caller frees the input when, and only when,
-// nobody can hold on to its bodies any more.
+// read reads the JSON of a request. The caller frees the input once its bodies are not used
+// any more, and only then.
 func (s *Server) read(x *exchange, r *http.Request) (*input, error) {
 	if err := checkType(r); err != nil {
 		return nil, err
@@ -70,8 +70,8 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 	}
 }
 
-// await bounds how long the client may take for the next stride of a body, and has its
-// connection make room for others if nothing comes for a while.
+// await bounds how long the client may take for the next stride of a body. If nothing comes
+// for a while, its connection may be closed to make room for others.
 func (x *exchange) await(now time.Time) {
 	x.readFrom(now)
 	x.conn.rest(now.Add(bodyGrace), false)
@@ -130,8 +130,8 @@ func brokenOff(err error) error {
 	return wire.Wrong("the request's body broke off: %v", err).WithHint("nothing was done; send as many bytes as the Content-Length says")
 }
 
-// leave is drain for who has no token: he does not hold a connection by what he does not
-// send.
+// leave is drain for a request without a token, which must not hold a connection by a body
+// that does not come.
 func (s *Server) leave(x *exchange, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody || x.continues(r) {
 		return
@@ -146,12 +146,11 @@ func (s *Server) leave(x *exchange, r *http.Request) {
 	}
 }
 
-// leaveTimeout is how long who has no token may take to send what is read of his request.
+// leaveTimeout is how long leave waits for the body.
 const leaveTimeout = time.Second
 
-// drain reads what a refused request still has to send, so that the client gets to
-// see the answer; of a flood only so much, and nothing from one that asks before it
-// sends.
+// drain reads the rest of a refused request, so that the client gets to see the answer: up
+// to maxDrain, and nothing if the client waits for 100 Continue.
 func (s *Server) drain(x *exchange, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody || x.continues(r) {
 		return

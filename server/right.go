@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// allow refuses a request without a valid token, and one whose token may not make it. Of
-// requests that name queues in their body the handler asks for each: see may.
+// allow refuses a request without a valid token, and one that its token does not allow. For
+// queues named in a body the handler asks for each: see may.
 func (s *Server) allow(x *exchange, r *http.Request, e *route) error {
 	if s.cfg.Guard == nil || e.scope == access.Anyone {
 		return nil
@@ -34,8 +34,7 @@ func (s *Server) allow(x *exchange, r *http.Request, e *route) error {
 // ofQueue reports whether the path names a queue.
 func (e *route) ofQueue() bool { return len(e.pattern) > 2 && e.pattern[1] == "queues" }
 
-// may returns the error to answer with unless whoever asks has one of the rights on a
-// queue.
+// may returns the error to answer with unless the token has one of the rights on a queue.
 func (x *exchange) may(wanted access.Scope, queue string) error {
 	if x.token == nil || x.token.May(wanted, queue) {
 		return nil

@@ -58,7 +58,7 @@ func (r *round) see(info *engine.QueueInfo, listed, touched bool, every time.Dur
 	if !known || activity != q.activity {
 		q.active = r.now
 	}
-	gone := q.live.Gone && !listed && *info == q.info // who watches one that is gone sees an empty one
+	gone := q.live.Gone && !listed && *info == q.info // a viewer of a queue that is gone sees an empty one
 	q.info, q.activity = *info, activity
 	q.live.SetInfo(info)
 	q.live.Gone = gone

@@ -14,25 +14,25 @@ import (
 // How often a sampler asks.
 const (
 	lookEvery  = 250 * time.Millisecond // for the queues that are watched
-	listEvery  = time.Second            // for all, when somebody wants an overview
+	listEvery  = time.Second            // for all, while a viewer wants an overview
 	askTimeout = 5 * time.Second        // of a round
 	restShare  = 4                      // a round takes at most this part of the time
-	keptFor    = time.Minute            // what was seen is kept for those who come back
+	keptFor    = time.Minute            // what was seen is kept for viewers that come back
 )
 
 // maxWatchedInAll bounds the queues that are watched by all viewers together.
 const maxWatchedInAll = 256
 
-// sampler sees what queues hold for all who watch, however many: one goroutine asks the
-// engine, and runs only while somebody watches. Each row has a version, which grows over
-// all rows. A viewer knows up to which he was told, so that nothing is kept for him: who is
-// slow is told of the newest state when he has time.
+// sampler looks at queues for all viewers together: one goroutine asks the engine, and runs
+// only while there are viewers. Each row has a version, which grows over all rows. A viewer
+// remembers the version it has seen, so that the sampler keeps nothing for it: a slow viewer
+// gets the newest state when it reads again.
 type sampler struct {
 	c      *tarry.Client
 	trends *trend.Recorder // nil: nothing keeps what happened
 	most   int             // viewers
 
-	watching atomic.Bool // somebody does
+	watching atomic.Bool // there are viewers
 
 	mu          sync.RWMutex
 	viewers     int
@@ -41,9 +41,9 @@ type sampler struct {
 	touched     map[string]struct{} // watched queues whose messages this server has changed
 	end         context.CancelFunc
 	ended       chan struct{}
-	wake        chan struct{} // has one when somebody came
+	wake        chan struct{} // has a token when a viewer came
 	tick        chan struct{} // closed when there is something new
-	drop        *time.Timer   // has what was seen dropped when nobody has come back
+	drop        *time.Timer   // has what was seen dropped when no viewer comes back
 
 	epoch string // of the versions; "": nothing was seen
 	seen
@@ -52,7 +52,7 @@ type sampler struct {
 // seen is what a sampler has seen. Its goroutine alone changes it, under the lock.
 type seen struct {
 	rows    map[string]*row
-	order   []stamp // by version; those whose row has changed since are left out
+	order   []stamp // by version, without rows that have changed since
 	version uint64
 	floor   uint64 // what changed before that may have been dropped
 	listed  bool   // all queues were asked for since the goroutine began
@@ -74,7 +74,7 @@ func newSampler(c *tarry.Client, trends *trend.Recorder, most int) *sampler {
 	}
 }
 
-// join has a viewer be told, or returns the error to answer with. He has to leave.
+// join adds a viewer, which has to leave, or returns the error to answer with.
 func (s *sampler) join(queues []string, overview bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *sampler) join(queues []string, overview bool) error {
 		}
 	}
 	if len(s.watched)+more > maxWatchedInAll {
-		return refusal(503, "unavailable", "as many queues are watched as may", "try again with fewer queues, or watch the overview")
+		return refusal(503, "unavailable", "too many queues are watched", "try again with fewer queues, or watch the overview")
 	}
 	for _, q := range queues {
 		s.watched[q]++
@@ -151,7 +151,7 @@ func (s *sampler) leave(queues []string, overview bool) {
 	<-ended
 }
 
-// forget drops what was seen, unless somebody watches again.
+// forget drops what was seen, unless a viewer has come back.
 func (s *sampler) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *sampler) run(ctx context.Context) {
 			round.publish()
 			listed = begun.Add(max(listEvery, restShare*time.Since(begun)))
 		}
-		next := time.Now().Add(time.Hour) // until somebody comes
+		next := time.Now().Add(time.Hour) // until a viewer comes
 		if len(queues) > 0 {
 			next = looked
 		}

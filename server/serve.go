@@ -15,8 +15,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// stoppingKey finds in a request's context the one that ends when the server shuts
-// down. The request's own does not end then: what was begun is finished.
+// stoppingKey finds in a request's context the one that ends when the server shuts down. The
+// request's own context does not end then, so that what was begun is finished.
 type stoppingKey struct{}
 
 func stopping(ctx context.Context) context.Context {
@@ -25,10 +25,9 @@ func stopping(ctx context.Context) context.Context {
 }
 
 // Serve answers requests on a listener until ctx ends. Then it stops accepting, closes
-// connections without a request, ends long polls at once with what they have, and waits
-// for the other requests under way, for as long as Config.ShutdownTimeout says; those that
-// take longer lose their connection. It returns nil after an end in good order, and closes
-// the listener in any case.
+// connections without a request, ends long polls at once with what they have, and waits up
+// to Config.ShutdownTimeout for the other requests; then it cuts their connections. It
+// returns nil if none was cut. It always closes the listener.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return serve(ctx, ln, s, &s.cfg)
 }
@@ -61,8 +60,7 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 			served <- hs.Serve(conns)
 		}
 	}()
-	// What a request still has to do, such as to release leases, it does before the
-	// caller may close the client.
+	// A request may still have leases to release, before the caller closes the client.
 	defer conns.wait(lastGrace)
 	select {
 	case err := <-served:
@@ -79,9 +77,9 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 	return err
 }
 
-// bounded refuses what comes by a connection too many, or has too many headers. It also bounds how long a client
-// may take to send the body of a request where nobody reads it but net/http, which does so
-// before it sends the answer. Who reads a body moves the bound.
+// bounded refuses requests on a surplus connection and requests with too many headers. It
+// also bounds the time for a body that no handler reads: net/http reads it before it sends
+// the answer. A handler that reads a body moves the bound.
 func bounded(handler http.Handler, cfg *Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		patience, refused := cfg.ReadTimeout, (*wire.Error)(nil)
@@ -110,7 +108,7 @@ func bounded(handler http.Handler, cfg *Config) http.Handler {
 const (
 	// lastGrace is how long Serve waits for requests whose connection it has cut.
 	lastGrace = 5 * time.Second
-	// refuseTimeout is how long the body of a request is read that is refused unseen.
+	// refuseTimeout bounds the reading of a body that bounded refuses.
 	refuseTimeout = 2 * time.Second
 )
 
@@ -125,13 +123,13 @@ func fields(h http.Header) (n int) {
 }
 
 var (
-	errCrowded = refusal(http.StatusServiceUnavailable, "unavailable", "the server holds as many connections as it may",
+	errCrowded = refusal(http.StatusServiceUnavailable, "unavailable", "the server has as many connections as it may",
 		"try again, with fewer connections; tarry serve --max-connections allows more")
 	errManyFields = refusal(http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request has more than "+strconv.Itoa(maxFields)+" headers", "")
 )
 
-// errorLog takes the lines of net/http, such as those of handshakes that failed: any
-// client can bring them about, as often as it likes.
+// errorLog bounds the lines of net/http, such as failed handshakes: any client can cause
+// them, as often as it likes.
 type errorLog struct {
 	log   *slog.Logger
 	lines *sparse.Lines
@@ -139,7 +137,7 @@ type errorLog struct {
 
 func (l *errorLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
-	if strings.HasSuffix(text, ": EOF") { // it only looked whether somebody listens
+	if strings.HasSuffix(text, ": EOF") { // a probe that only connects
 		return len(line), nil
 	}
 	if left, ok := l.lines.Next(); ok {

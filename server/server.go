@@ -20,20 +20,20 @@ type Server struct {
 	table  []route
 	hosts  *hosts
 	budget budget
-	pages  turns         // of those who make a page of messages or of trends
-	groups turns         // of those who look at what messages died of
-	sweeps chan struct{} // has room for those who sweep through dead messages
+	pages  turns         // for pages of messages or of trends
+	groups turns         // for looks at what messages died of
+	sweeps chan struct{} // holds a token for each sweep through dead messages
 	polls  polls
 	sets   sets
 	waits  atomic.Int64 // lease requests that wait
 	live   *sampler
 	told   failures
 
-	document func() []byte // the OpenAPI document, made when somebody asks for it
+	document func() []byte // the OpenAPI document, made at the first request for it
 }
 
-// maxPages is how many pages of messages or trends are made at a time. Each may need several
-// times engine.AnswerBytes for a moment.
+// maxPages is how many pages of messages or trends are made at a time, as each may need
+// several times engine.AnswerBytes.
 const maxPages = 8
 
 // New returns a server for a client, which stays the caller's to close, after the
@@ -88,7 +88,7 @@ func (s *Server) recovered(x *exchange, r *http.Request) {
 // errPanicked answers for a handler that panicked.
 var errPanicked error = refusal(http.StatusInternalServerError, "internal", "the server failed; its log says how", "")
 
-// acceptable refuses requests that are not for us, too large, or too many.
+// acceptable refuses requests for another host, too large ones, and too many.
 func (s *Server) acceptable(x *exchange, r *http.Request) error {
 	if r.RequestURI == "*" || r.Method == http.MethodConnect {
 		return wire.Wrong("this is no path of the API")

@@ -11,9 +11,9 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// sets are the sets of queues that pollers name by an id instead of each queue again
-// and again. Whoever knows the id of one may poll it: it cannot be guessed. While no
-// poll with it is under way a set rests, and may have to give way to others.
+// sets are sets of queues. A poll names one by its id, instead of all its queues again. The
+// id is the right to poll it: it cannot be guessed. A set without a poll under way rests,
+// and may have to make room for others.
 type sets struct {
 	most   int // queues of all sets together
 	budget *budget
@@ -27,7 +27,7 @@ type sets struct {
 type set struct {
 	*tarry.Leaser
 	id     string
-	owner  *access.Token // whose it is, by the tokens as they were then; nil: anybody's
+	owner  *access.Token // as it was read then; nil: none
 	weight int
 	held   int64         // bytes of the budget
 	place  *list.Element // nil: a poll is under way
@@ -40,7 +40,7 @@ const (
 	setRest = time.Minute
 	// setCost is about how many bytes a queue of a set takes beside its name.
 	setCost = 250
-	// setLeast is as how many queues a set of fewer counts.
+	// setLeast is how many queues a smaller set counts as.
 	setLeast = 16
 )
 
@@ -73,8 +73,8 @@ func (s *sets) add(c *tarry.Client, queues []string, owner *access.Token) (*set,
 	return n, nil
 }
 
-// reserve makes room for so many queues and bytes. The sets that had to go for that are to
-// be closed.
+// reserve makes room for so many queues and bytes. The caller closes the sets that had to
+// go.
 func (s *sets) reserve(weight int, held int64) (gone []*set, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *sets) reserve(weight int, held int64) (gone []*set, ok bool) {
 		room += n.weight
 		gone = append(gone, n)
 	}
-	if room < weight { // nobody goes in vain
+	if room < weight { // do not drop sets in vain
 		s.budget.give(held)
 		return nil, false
 	}
@@ -105,7 +105,7 @@ func (s *sets) drop(n *set) {
 	s.forget(n)
 }
 
-// forget has nobody find a set any more. Called with s.mu held.
+// forget removes a set. Called with s.mu held.
 func (s *sets) forget(n *set) {
 	delete(s.byID, n.id)
 	s.queues -= n.weight
@@ -120,8 +120,9 @@ func (s *sets) end(n *set) {
 	n.Close()
 }
 
-// take begins a poll with a set, whose owner may poll its queues. When the tokens have
-// been read again it is nobody's, and who names the queues is asked for his rights anew.
+// take begins a poll with a set. Only its owner may: that token had the right to its queues.
+// After the tokens have been read again no token is the owner, so that the client names the
+// queues anew, and its rights are checked.
 func (s *sets) take(id string, owner *access.Token) (*set, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +147,7 @@ func (s *sets) put(n *set) {
 	n.lapse = time.AfterFunc(setRest, func() { s.lapse(n, rest) })
 }
 
-// lapse ends a set that has rested for too long, unless it was polled meanwhile.
+// lapse ends a set that has rested for too long, unless it was polled since.
 func (s *sets) lapse(n *set, rest int) {
 	s.mu.Lock()
 	over := n.place != nil && n.rests == rest && s.byID[n.id] == n

@@ -15,15 +15,15 @@ import (
 // The bounds of going through dead messages.
 const (
 	maxSweeps  = 8               // at a time
-	sweepGrace = 3 * time.Second // for the chunk under way when whoever asked has gone; less than lastGrace
+	sweepGrace = 3 * time.Second // for the chunk under way when the client has gone; less than lastGrace
 	countStep  = 500             // messages of a dry run between two lines
 )
 
 // Why no further chunk is begun.
 var (
-	errLeft  error = refusal(http.StatusServiceUnavailable, "unavailable", "whoever asked has gone", "")
+	errLeft  error = refusal(http.StatusServiceUnavailable, "unavailable", "the client has gone", "")
 	errStops error = refusal(http.StatusServiceUnavailable, "unavailable", "the server shuts down", "")
-	errBusy  error = refusal(http.StatusServiceUnavailable, "unavailable", "the server goes through dead messages for as many as it may at a time",
+	errBusy  error = refusal(http.StatusServiceUnavailable, "unavailable", "too many redrives and drops are under way",
 		"try again when one of the others has ended")
 )
 
@@ -96,8 +96,8 @@ func (w *sweeping) whole() (ctx context.Context, end func()) {
 	}
 }
 
-// bound has a filter end behind what died last, so that what dies from now on is left
-// alone, and the same bound can be given again. It reports whether there is something.
+// bound has a filter end after the message that died last: what dies from now on is left
+// alone, and a client can give the same bound again. It reports whether there is something.
 func (w *sweeping) bound(ctx context.Context, f *tarry.Filter) (some bool, err error) {
 	if !w.s.c.Capabilities().Range {
 		return true, nil
@@ -207,6 +207,6 @@ func (w *sweeping) answer(err error) error {
 		w.told.Failed, w.x.failed = wire.Shown(err), true
 		w.s.log(w.r, w.told.Failed, err)
 	}
-	_ = w.line() // whoever asked is gone
+	_ = w.line() // on an error the client is gone
 	return err
 }

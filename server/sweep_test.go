@@ -257,7 +257,7 @@ func TestSweepWhileOthersDie(t *testing.T) {
 	}
 }
 
-// When whoever asked goes, the chunk under way is done whole, and told of.
+// When the client goes, the chunk under way is done whole, and told of.
 func TestSweepLeft(t *testing.T) {
 	e := &between{Whole: memengine.New(nil)}
 	g := newGraves(t, e)
@@ -267,7 +267,7 @@ func TestSweepLeft(t *testing.T) {
 	if last := steps[len(steps)-1]; last.Count != 500 || last.Error == nil || last.Error.Code != "unavailable" {
 		t.Errorf("%+v", steps)
 	}
-	g.notes(`{"count":500,"error":"whoever asked has gone","filter":{},"from":"192.0.2.1","queue":"q","result":"unavailable","skipped":0,"what":"drop"}`)
+	g.notes(`{"count":500,"error":"the client has gone","filter":{},"from":"192.0.2.1","queue":"q","result":"unavailable","skipped":0,"what":"drop"}`)
 	g.holds(2500, 0)
 
 	ctx, leave = context.WithCancel(t.Context())

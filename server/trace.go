@@ -18,9 +18,9 @@ const (
 // maxTraceState is how long a tracestate is kept; the W3C wants at least so much.
 const maxTraceState = 512
 
-// traceContext is where a request says that it comes from, so that messages tell it who
-// handles them. Baggage is left behind: it is the producer's to put into a message, as it
-// is handed on to whoever gets that.
+// traceContext is the trace context of a request, which goes into its messages for their
+// handlers. Baggage does not: a producer puts it into a message itself, as every consumer
+// sees it.
 type traceContext []engine.Header
 
 // traceOf is the trace context of a request; nil when it has none, or one that is not

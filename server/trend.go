@@ -48,8 +48,8 @@ func (s *Server) trend(x *exchange, r *http.Request) error {
 	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, t) })
 }
 
-// maySeeTrend reports whether whoever asks may see what happened to a queue. What the rest
-// sums up to tells of all.
+// maySeeTrend reports whether the token may see what happened to a queue. Other, the sum of
+// the rest, needs the right on all queues.
 func (x *exchange) maySeeTrend(queue string) bool {
 	switch {
 	case x.token == nil:
@@ -66,8 +66,8 @@ var callTrends = &call{
 	query: wire.TrendsParameters, answers: ok("A page of what happened.", wire.TrendsAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
-// trends tells what happened to those of some queues, or of a page of all, to which
-// something did.
+// trends tells what happened to the queues named, or to a page of all; queues to which
+// nothing happened are left out.
 func (s *Server) trends(x *exchange, r *http.Request) error {
 	asked, err := wire.ParseTrendsQuery(r.URL.RawQuery)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) trends(x *exchange, r *http.Request) error {
 	return s.send(x, a, http.StatusOK)
 }
 
-// appendTrends makes a page of what happened, of the queues that whoever asks may see.
+// appendTrends makes a page of what happened, of the queues that the token may see.
 func (s *Server) appendTrends(x *exchange, ctx context.Context, b []byte, asked *wire.TrendsAsked, step time.Duration) ([]byte, error) {
 	span := asked.Span
 	page := wire.Trends{Span: wire.Duration(span), Step: wire.Duration(step), Queues: []wire.QueueTrend{}}
@@ -124,7 +124,7 @@ func (s *Server) appendTrends(x *exchange, ctx context.Context, b []byte, asked 
 			if all == (trend.Slot{}) {
 				continue
 			}
-			if len(page.Queues) == n { // there is one more
+			if len(page.Queues) == n { // there are more
 				page.Next = page.Queues[n-1].Queue
 				break
 			}

@@ -2,11 +2,11 @@ package server
 
 import "context"
 
-// turns bound how many do something at a time; others wait until it is their turn. What is
-// made in a turn is written after it: who reads slowly holds up nobody.
+// turns bound how many requests do something at a time; others wait for their turn. Answers
+// are written after the turn, so that a slow reader holds up no other.
 type turns chan struct{}
 
-// take has f run in a turn, or returns why whoever asked no longer waits for one.
+// take runs f in a turn, or returns why ctx has ended.
 func (t turns) take(ctx context.Context, f func() error) error {
 	select {
 	case t <- struct{}{}:

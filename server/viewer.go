@@ -13,28 +13,28 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// viewer is one who watches. He keeps up to which version he was told, and no events.
+// viewer is a client of GET /v1/live. It keeps the versions it has sent, and no events.
 type viewer struct {
 	s      *sampler
 	x      *exchange
-	queues []string          // that he watches by name
-	told   map[string]uint64 // up to which version, of each of these
-	all    bool              // he wants an overview,
-	whole  bool              // and first of all as they are
+	queues []string          // watched by name
+	told   map[string]uint64 // the version sent, of each of these
+	all    bool              // it wants an overview,
+	whole  bool              // and has still to get the present state
 
 	begun  bool
-	cursor uint64    // up to which version he was told of the overview
-	target uint64    // up to which he is told without a rest
-	listed time.Time // when he was told of it last
+	cursor uint64    // the version up to which the overview was sent
+	target uint64    // the version up to which it is sent without a pause
+	listed time.Time // when it was sent last
 	totals string
-	up     bool // as he was told
+	up     bool // as it was sent
 
-	out []byte   // what is to be written before the rows,
+	out []byte   // to be written before the rows,
 	row [][]byte // which are shared,
-	end []byte   // and behind them
+	end []byte   // and after them
 }
 
-// run tells until the viewer goes, the server stops or the token is good no more.
+// run sends events until the client hangs up, the server stops or the token ends.
 func (v *viewer) run(ctx context.Context, last string) {
 	var stop <-chan struct{}
 	if s := stopping(ctx); s != nil {
@@ -83,7 +83,7 @@ func (v *viewer) run(ctx context.Context, last string) {
 	}
 }
 
-// barred says why a viewer may watch no more; "": he may.
+// barred says why a viewer may not watch any more; "": it may.
 func (v *viewer) barred() string {
 	if v.x.token == nil {
 		return ""
@@ -101,8 +101,8 @@ func (v *viewer) barred() string {
 	return ""
 }
 
-// news says what is new, and returns what will tell that there is more, and when to come
-// again in any case; zero: not until then.
+// news collects what is new. It returns a channel that is closed when there is more, and
+// when to look again in any case; zero: no such time.
 func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
 	s := v.s
 	s.mu.RLock()
@@ -145,8 +145,8 @@ func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
 	return s.tick, next
 }
 
-// begin goes on behind the event that the viewer had last, if that is known; else it has
-// him read what there is, or tells it.
+// begin goes on after the last event that the client has. If that is not known, it sends the
+// present state, or has the client read it.
 func (v *viewer) begin(last string) {
 	s := v.s
 	v.begun = true
@@ -163,8 +163,8 @@ func (v *viewer) begin(last string) {
 	v.event("begin", map[string]any{"resumed": resumed, "now": wire.Time{Time: time.Now()}, "viewers": s.viewers})
 }
 
-// overview says which queues have changed, a number of them at most, those first that
-// changed first, and reports whether there were any.
+// overview sends a bounded number of changed queues, in the order in which they changed, and
+// reports whether there were any.
 func (v *viewer) overview() (some bool) {
 	s := v.s
 	i := sort.Search(len(s.order), func(i int) bool { return s.order[i].version > v.cursor })

@@ -379,7 +379,7 @@ func TestDeadLettersProgress(t *testing.T) {
 		}
 	}
 	close(g.gate) // what was under way, and what should not be
-	for begun := time.Now(); !strings.Contains(w.audit.String(), "whoever asked has gone"); {
+	for begun := time.Now(); !strings.Contains(w.audit.String(), "the client has gone"); {
 		if time.Since(begun) > *timeout {
 			t.Fatalf("the audit log: %s", w.audit)
 		}

@@ -13,11 +13,11 @@ import (
 	"github.com/tarryhq/tarry/internal/sparse"
 )
 
-// Audit writes a line of JSON for each change: the time, what was done, by whom, from
-// where, and with what result. A line that cannot be written holds nothing up, as it tells
-// of what is done already; it goes to the Logger, and is counted. Once writing succeeds
-// again a line says how many are missing. It may be used by many goroutines, and is to be
-// closed before what it writes to.
+// Audit writes a line of JSON for each change: the time, the change, the token, the address
+// and the result. A line that cannot be written stops nothing, as the change is already
+// made; it goes to the Logger, and is counted. Once writing succeeds again, a line says how
+// many are missing. It may be used by many goroutines, and is to be closed before its
+// writer.
 type Audit struct {
 	// Logger gets the lines that could not be written, and why: the first hundred, and
 	// then one a second. Default: slog.Default().

@@ -1,6 +1,6 @@
-// Package access is who may do what on a server: tokens with scopes and queues, the
-// file that holds them, and the guard that a server asks.
+// Package access holds the rights on a server: tokens with scopes and queues, the file that
+// stores them, the guard that checks them, and the audit log.
 //
-// A token is shown once, when it is made. The file holds its SHA-256, which is enough:
-// what is 256 bits of chance cannot be guessed from its hash, however fast that is.
+// A token is shown once, when it is made. The file holds its SHA-256: 256 random bits cannot
+// be guessed from their hash, however fast the hash is.
 package access

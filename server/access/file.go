@@ -18,8 +18,8 @@ import (
 	"github.com/tarryhq/tarry/internal/private"
 )
 
-// File is a file of tokens, by its path. Its methods read and write it as a whole; who
-// reads meanwhile sees it before or after.
+// File is a file of tokens, by its path. Its methods read and replace it as a whole, so that
+// a reader sees it before or after a change.
 type File string
 
 // stored is a token as it stands in the file.

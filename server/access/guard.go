@@ -14,8 +14,8 @@ import (
 	"github.com/tarryhq/tarry/internal/sparse"
 )
 
-// Guard tells whose request it is, by the tokens of a file, which it reads again when it
-// has changed. It may be used by many goroutines.
+// Guard finds the token of a request in a file, which it reads again after a change. It may
+// be used by many goroutines.
 type Guard struct {
 	file   File
 	tokens *fresh.Value[*tokens]
@@ -33,18 +33,17 @@ type tokens struct {
 
 // GuardConfig sets up a Guard. The zero value, and nil, work.
 type GuardConfig struct {
-	// Logger gets who came without a valid token, at the first failure of an address, the
-	// second, the fourth and so on, a hundred lines in all and then one a second; and what
-	// is wrong with the file. Never a token.
-	// Default: slog.Default().
+	// Logger gets requests without a valid token: the first of an address, the second, the
+	// fourth and so on, a hundred lines in all and then one a second. It also gets what is
+	// wrong with the file. It never gets a token. Default: slog.Default().
 	Logger *slog.Logger
 
 	// Audit gets a line for each token that comes or goes. Default: none.
 	Audit *Audit
 }
 
-// goneGrace is how long the tokens of a file that is gone are good: an editor, and who
-// mounts files anew, takes it away for a moment only.
+// goneGrace is how long tokens stay valid after their file has gone: editors and remounts
+// remove it for a moment only.
 const goneGrace = 5 * time.Second
 
 // NewGuard reads the tokens of a file. While the file cannot be read later on the tokens
@@ -102,7 +101,7 @@ func (g *Guard) Trouble() error {
 	return g.tokens.Trouble()
 }
 
-// Closed reports whether no token is good, as their file is gone.
+// Closed reports whether no token is valid, as their file is gone.
 func (g *Guard) Closed() bool { return g.tokens.Get().byID == nil }
 
 // changed notes which tokens came and went.
@@ -144,7 +143,7 @@ func (g *Guard) Who(r *http.Request) (*Token, error) {
 	}
 	all := g.tokens.Get()
 	if all.byID == nil {
-		return nil, &Failed{"no token is known here: the file of tokens is gone", "who runs the server has to put it back; the server's log names it"}
+		return nil, &Failed{"no token is known here: the file of tokens is gone", "the server's operator has to put it back; the server's log names it"}
 	}
 	t := all.byID[idOf(secret)]
 	if t == nil || !t.proves(secret) {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner, group and mode of the one whose place it takes: who
-// was able to read that, as the server, has to be able to read what root writes.
+// keepOwner gives a file the owner, group and mode of the one that it replaces, so that the
+// server can read what root writes.
 func keepOwner(f *os.File, old os.FileInfo) error {
 	was, ok := old.Sys().(*syscall.Stat_t)
 	if !ok {

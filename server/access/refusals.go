@@ -7,8 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// refusals bound the lines about what was not allowed: whoever has some token could fill
-// the disk with them. What is left out is summed up by who it was, some time later.
+// refusals bound the lines about what was not allowed: else any token could fill the disk
+// with them. What is left out is summed up later, by token and host.
 type refusals struct {
 	by    map[refuser]*refused
 	swept time.Time
@@ -33,14 +33,14 @@ const (
 	allRefusals  = 100         // lines of all, and then one a second
 	mostRefusers = 1000        // told apart; all others count as one
 	sumsAfter    = time.Minute // what was left out is told
-	mostSums     = 20          // lines about it at a time: of those of whom most was left out, and of all others
+	mostSums     = 20          // lines about it at a time: of the tokens with the most, and of all others
 )
 
 func newRefusals() refusals {
 	return refusals{by: make(map[refuser]*refused), all: rate.NewLimiter(1, allRefusals)}
 }
 
-// of returns that of a token at a host, or of all for whom there is no room.
+// of returns the refusals of a token at a host, or of all that there is no room for.
 func (r *refusals) of(t *Token, host string, now time.Time) *refused {
 	key, who := refuser{"", host}, ""
 	if t != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/tarryhq/tarry/internal/pattern"
 )
 
-// Token is who may do what. What it is proved by is not in it.
+// Token is a name with rights. Its secret is not in it.
 type Token struct {
 	ID      string    // by which it is found; no secret
 	Name    string    // what people and logs call it, 1 to 64 of A-Za-z0-9.@_-

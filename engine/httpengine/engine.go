@@ -26,22 +26,20 @@ func init() {
 
 // Options sets up an Engine. The zero value, and nil, work.
 type Options struct {
-	// Token is sent with each request as the bearer of rights. Default: the password
-	// in the URL, or what is in the file that its option token_file names, or its user
-	// name when there is neither; else none.
+	// Token is the bearer token of each request. Default: the password in the URL, else the
+	// content of its token_file, else its user name, else none.
 	Token string
 
-	// TLS is for https. Default: TLS 1.2 or later, trusting the system's authorities and
-	// those in the file that the URL's option ca_file names, with the certificate of its
-	// cert_file and key_file.
+	// TLS is for https. Default: TLS 1.2 or later. It trusts the system's authorities and
+	// the URL's ca_file, and shows the certificate of its cert_file and key_file.
 	TLS *tls.Config
 
-	// Logger gets a warning when a token is about to be sent beyond this machine without
-	// TLS. Default: slog.Default().
+	// Logger gets a warning before a token leaves this machine without TLS. Default:
+	// slog.Default().
 	Logger *slog.Logger
 
-	// Transport makes the requests, without TLS above; Close then leaves it open. Default: one of the
-	// engine's own, with room for 256 idle connections.
+	// Transport makes the requests, without TLS above; Close leaves it open. Default: one of
+	// the engine's own, with room for 256 idle connections.
 	Transport http.RoundTripper
 
 	// Timeout bounds a call, beyond the time that it is to wait. Purges have no bound
@@ -75,11 +73,11 @@ var _ interface {
 	engine.LeaseWaiter
 } = (*Engine)(nil)
 
-// Open asks the server that u names what it can do. The URL holds a host, a port
-// unless it is the scheme's, a path when the server is mounted below one, and as
-// options token_file and timeout, and with https also ca_file, cert_file and key_file, see
-// Options.
-// ErrUnavailable when nobody answers, ErrInvalid when that is not a tarry server.
+// Open asks the server at u what it can do. The URL has a host, a port unless it is the
+// scheme's, and a path when the server is mounted below one. Its options are token_file and
+// timeout, with https also ca_file, cert_file and key_file: see Options.
+// It fails with ErrUnavailable when there is no answer, and with ErrInvalid when it is not a
+// tarry server's.
 func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	e, err := prepare(u, opts)
 	if err != nil {
@@ -125,7 +123,7 @@ func prepare(u *url.URL, opts *Options) (*Engine, error) {
 // The bounds of the engine's own transport.
 const (
 	maxIdle = 256         // connections kept open between calls
-	maxRest = time.Minute // for how long; the server's is longer: it must not be the first to hang up
+	maxRest = time.Minute // less than the server's: it must not be the first to hang up
 	maxHead = 64 << 10    // bytes of the head of an answer, with what comes ahead of it
 
 	// bufferSize is how much of a request is written, and of an answer read, at a time.

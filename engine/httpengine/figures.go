@@ -13,11 +13,11 @@ import (
 // measured is what an engine counts of its requests.
 type measured struct {
 	requests   figure.Times
-	waits      figure.Times // of those that wait at the server
+	waits      figure.Times // of requests that wait for messages
 	waiting    atomic.Int64
 	errors     atomic.Int64 // answered with a status of 500 or more
 	unanswered atomic.Int64
-	failing    atomic.Bool   // the last one whose caller stayed was not answered
+	failing    atomic.Bool   // the last request was not answered, other than cancelled ones
 	dials      *atomic.Int64 // nil: the transport is the caller's own
 }
 

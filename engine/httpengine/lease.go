@@ -37,15 +37,14 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	return g, nil
 }
 
-// ahead moves what was to come by the clock of one answer, and is over by that of a
-// later one, right behind that.
+// ahead moves the next due times of earlier answers after the clock of the last one.
 func ahead(g *engine.Grant) {
 	for i := range g.Queues {
 		g.Queues[i].NextDue = behind(g.Now, g.Queues[i].NextDue)
 	}
 }
 
-// behind is next, or right behind now where that is later.
+// behind is next, or just after now where that is later.
 func behind(now, next time.Time) time.Time {
 	if !next.IsZero() && !next.After(now) {
 		return now.Add(time.Millisecond)

@@ -15,7 +15,7 @@ import (
 const (
 	// lastWord is how long a lease request is waited for after its context has ended.
 	lastWord = time.Second
-	// releaseTimeout bounds the release of leases that nobody gets.
+	// releaseTimeout bounds unlease.
 	releaseTimeout = 5 * time.Second
 )
 
@@ -88,7 +88,7 @@ func (e *Engine) endPoll(poll string, done <-chan outcome) outcome {
 	}
 }
 
-// unlease releases leases that nobody gets. Those that cannot be released lapse.
+// unlease releases leases that the caller does not get. If that fails, they lapse.
 func (e *Engine) unlease(ls []engine.Lease) {
 	if len(ls) == 0 {
 		return

@@ -17,8 +17,8 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return err
 }
 
-// Ready asks the server that u names, as in Open, whether it is ready, and nothing else: as
-// probes do, who need no token.
+// Ready asks the server at u whether it is ready, and nothing else, as probes do. It needs
+// no token.
 func Ready(ctx context.Context, u *url.URL, opts *Options) error {
 	e, err := prepare(u, opts)
 	if err != nil {
@@ -31,8 +31,8 @@ func Ready(ctx context.Context, u *url.URL, opts *Options) error {
 // Trouble is what is wrong with a server that is ready, and what to do about it.
 type Trouble struct{ Message, Hint string }
 
-// Troubles asks the server what is wrong though it is ready, as with its audit log or its
-// tokens. It tells that to those alone whose token it knows.
+// Troubles asks the server what is wrong although it is ready, as with its audit log or its
+// tokens. Without a valid token the answer is empty.
 func (e *Engine) Troubles(ctx context.Context) (all []Trouble, err error) {
 	b, err := e.do(ctx, call{op: "ready", method: http.MethodGet, path: "/readyz"})
 	if err != nil {

@@ -12,7 +12,7 @@ const (
 	setsMost = 64
 )
 
-// sets are the sets of queues that the server keeps and nobody polls at the moment, the
+// sets are the sets of queues that the server keeps and that are not being polled, the
 // latest last.
 type sets struct {
 	mu   sync.Mutex

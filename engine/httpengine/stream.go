@@ -13,10 +13,10 @@ import (
 const refusalMost = 64 << 10
 
 // Stream begins a GET of the server's API that answers with server-sent events, such as
-// /v1/live. path is percent-encoded, and begins with /v1/; last is the id of the event
-// behind which to go on, "" for none. What is returned brings the events until the server
-// ends them, ctx ends or the engine is closed, and must be closed. Only the wait for its
-// beginning is bounded by Options.Timeout. Errors are those of Fetch.
+// /v1/live. path is percent-encoded, and begins with /v1/; last is the id of the event after
+// which to go on, "" for none. The reader brings events until the server ends them, ctx ends
+// or the engine is closed; it must be closed. Options.Timeout bounds only the wait for the
+// first byte. Errors are those of Fetch.
 func (e *Engine) Stream(ctx context.Context, path, query, last string) (io.ReadCloser, error) {
 	c := call{op: "watch", method: http.MethodGet, path: path, query: query}
 	if err := e.calls.Enter(ctx, c.op); err != nil {

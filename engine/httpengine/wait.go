@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// LeaseWait rests on the server until the first message comes, also for longer than the
-// server lets wait in one request.
+// LeaseWait waits on the server for the first message, in several requests if that is longer
+// than the server lets one wait.
 func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waited, err error) {
 	req := wire.LeaseRequest{Max: min(w.Max, e.limits.MaxLease), TTR: w.TTR}
 	for q, n := range w.Room {
@@ -58,7 +58,7 @@ func (e *Engine) leaseOf(ctx context.Context, queues []string, req wire.LeaseReq
 		req.Set = kept.id
 		got, err := e.lease(ctx, req)
 		if !errors.Is(err, engine.ErrNotFound) {
-			e.sets.put(kept) // also after a failure: the server tells when it has gone
+			e.sets.put(kept) // also after a failure: the server says not_found once it is gone
 			return got, err
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/hint"
 )
 
-// watch is who is told of queues that this engine itself has changed. What others do on
-// the server they do not hear of; whoever waits does so in LeaseWait, on the server.
+// watch hints at queues that this engine itself has changed. It does not hear of changes by
+// others; LeaseWait waits for these on the server.
 type watch struct {
 	hint.Watchers
 
@@ -25,7 +25,7 @@ const maxQueues = 10_000
 // for that as well.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watch.Watch(fn) }
 
-// leased remembers that a settlement may concern a queue: tokens do not tell theirs.
+// leased remembers that a settlement may concern a queue: a lease does not name its queue.
 func (w *watch) leased(queue string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

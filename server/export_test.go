@@ -19,3 +19,6 @@ func (w *Watched) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.Handler
 func (w *Watched) Serve(ctx context.Context, ln net.Listener) error {
 	return serve(ctx, ln, w, &w.cfg)
 }
+
+// Waits is how many lease requests wait.
+func (w *Watched) Waits() int64 { return w.waits.Load() }

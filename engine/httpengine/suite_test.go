@@ -2,6 +2,7 @@ package httpengine_test
 
 import (
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/tarryhq/tarry"
@@ -27,6 +28,9 @@ func serve(t testing.TB, eng engine.Engine) string {
 
 func open(t testing.TB, url string) *httpengine.Engine {
 	t.Helper()
+	if !strings.Contains(url, "?") {
+		url += "?timeout=10m" // however busy this machine is
+	}
 	e, err := engine.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

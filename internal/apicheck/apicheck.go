@@ -1,6 +1,6 @@
-// Package apicheck holds what a server takes and answers in tests against its OpenAPI
-// document. The schemas of OpenAPI 3.1 are JSON Schema, so that a library for that does
-// the work; each is compiled once.
+// Package apicheck checks, in tests, a server's requests and answers against its OpenAPI
+// document. The schemas of OpenAPI 3.1 are JSON Schema, so a library for that does the
+// work; each is compiled once.
 package apicheck
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Checker holds exchanges against a document. Many goroutines may use it.
+// Checker checks exchanges against a document. It is safe for concurrent use.
 type Checker struct {
 	operations []operation
 
-	// Few, if more than 0, is how many calls of a kind Handler looks at, and from then on
-	// one in so many, for tests that make very many. It is set before it is used.
+	// Few, if more than 0, is how many calls of a kind Handler checks; after them it checks
+	// one in Few. It is for tests with very many calls. Set it before use.
 	Few int
 
 	mu   sync.Mutex
@@ -37,24 +37,24 @@ type operation struct {
 	inPath   map[string]*jsonschema.Schema
 	inQuery  map[string]*jsonschema.Schema
 	inHeader map[string]*jsonschema.Schema
-	answers  map[string]*jsonschema.Schema // by status; nil: nothing is told
-	lines    map[string]*jsonschema.Schema // of a line, where an answer may be of lines
+	answers  map[string]*jsonschema.Schema // by status; nil: none documented
+	lines    map[string]*jsonschema.Schema // of a line, for answers made of lines
 }
 
-// Answer is what was answered to a request.
+// Answer is the answer to a request.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// where the document stands, for the compiler.
+// where is the address of the document, for the compiler.
 const where = "mem:///openapi.json"
 
 type object = map[string]any
 
-// New returns a Checker for a document. Answers may have no more fields than the
-// document tells, though it lets them grow.
+// New returns a Checker for a document. Answers may have documented fields only, although
+// the document allows more.
 func New(document []byte) (c *Checker, err error) {
 	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
@@ -82,7 +82,7 @@ func New(document []byte) (c *Checker, err error) {
 	return c, b.err
 }
 
-// closeObjects has all objects with properties have no others.
+// closeObjects forbids undocumented properties in all objects.
 func closeObjects(v any) {
 	switch v := v.(type) {
 	case object:
@@ -151,8 +151,8 @@ func (b *builder) operation(method, path string, op object, at string) operation
 	return o
 }
 
-// Check returns an error when an answer is none that the document tells of, or when
-// the server took a request that the document forbids. body is the request's.
+// Check returns an error when an answer is not documented, or when the server accepted a
+// request that the document forbids. body is the request's.
 func (c *Checker) Check(r *http.Request, body []byte, a Answer) error {
 	method := r.Method
 	if method == http.MethodHead {
@@ -178,7 +178,7 @@ func (c *Checker) Check(r *http.Request, body []byte, a Answer) error {
 	return nil
 }
 
-// find returns the operation of a path, and what stands in it.
+// find returns the operation of a path, and the values of its variables.
 func (c *Checker) find(method, path string) (found *operation, variables map[string]string) {
 	segments := strings.Split(path, "/")
 	for i := range c.operations {
@@ -191,7 +191,7 @@ func (c *Checker) find(method, path string) (found *operation, variables map[str
 	return found, variables
 }
 
-// match returns what stands for the variables of a path, nil when it is another.
+// match returns the values of a path's variables; nil: it does not match.
 func match(path, segments []string) map[string]string {
 	v := make(map[string]string)
 	for i, p := range path {
@@ -240,7 +240,7 @@ func (o *operation) asked(r *http.Request, variables map[string]string, body []b
 			return fmt.Errorf("there is no parameter %s", name)
 		}
 		if values[0] == "" {
-			continue // as good as none
+			continue // same as absent
 		}
 		if err := s.Validate(parameter(s, values[0])); err != nil {
 			return err
@@ -259,7 +259,7 @@ func (o *operation) asked(r *http.Request, variables map[string]string, body []b
 	return fits(o.request, body)
 }
 
-// parameter is the value that a parameter of a query has for its schema.
+// parameter converts a query parameter to the type of its schema.
 func parameter(s *jsonschema.Schema, text string) any {
 	if s.Types != nil && !s.Types.IsEmpty() && s.Types.ToStrings()[0] != "string" {
 		if v, err := jsonschema.UnmarshalJSON(strings.NewReader(text)); err == nil {
@@ -279,7 +279,7 @@ func fits(s *jsonschema.Schema, text []byte) error {
 
 const linesType = "application/x-ndjson"
 
-// allFit holds each line of an answer against the schema of one.
+// allFit checks each line of an answer against the schema of a line.
 func allFit(s *jsonschema.Schema, text []byte) error {
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
@@ -292,7 +292,7 @@ func allFit(s *jsonschema.Schema, text []byte) error {
 	return nil
 }
 
-// partly reports whether an answer tells that some items of its request failed.
+// partly reports whether an answer says that some items of its request failed.
 func partly(answer []byte) bool {
 	var a struct{ Failed int }
 	return json.Unmarshal(answer, &a) == nil && a.Failed > 0

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// machines are the paths that are no calls of an API, but for those who watch a server.
+// machines are the paths for monitoring, which are not part of the API.
 const machines = "/metrics"
 
-// Handler holds all that a handler takes and answers against the document: also what is
-// refused before anything looks at it. report, which is told of what does not fit, may be
-// called by many goroutines. What was answered to a client that had gone is not looked at.
+// Handler checks all requests and answers of a handler against the document, including
+// requests that are rejected early. report gets the deviations; it may be called
+// concurrently. Answers to a client that has gone are not checked.
 func (c *Checker) Handler(next http.Handler, report func(error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		shape := r.Method + " " + shapeOf(r.URL.EscapedPath())
 		seen, read := &watched{ResponseWriter: w, c: c, shape: shape, keep: c.pick(shape)}, new(bytes.Buffer)
 		whole := seen.keep
 		if body := r.Body; whole && body != nil && body != http.NoBody {
-			r = r.WithContext(r.Context()) // net/http looks at its own by type
+			r = r.WithContext(r.Context()) // net/http checks the type of its own body
 			r.Body = struct {
 				io.Reader
 				io.Closer
@@ -39,13 +39,13 @@ func (c *Checker) Handler(next http.Handler, report func(error)) http.Handler {
 	})
 }
 
-// shapeOf is what calls of one kind have in common.
+// shapeOf returns what calls of the same kind have in common.
 func shapeOf(path string) string {
 	segments := strings.Split(path, "/")
 	return strconv.Itoa(len(segments)) + segments[len(segments)-1]
 }
 
-// pick reports whether one more of its kind is looked at.
+// pick reports whether to check another call of a kind.
 func (c *Checker) pick(kind string) bool {
 	if c.Few <= 0 {
 		return true
@@ -63,15 +63,15 @@ func (c *Checker) pick(kind string) bool {
 	return n <= c.Few || n%c.Few == 0
 }
 
-// maxKinds bounds the kinds of calls that are told apart; the rest count as one.
+// maxKinds bounds the kinds of calls; the rest count as one.
 const maxKinds = 1000
 
-// watched is the writer of an answer that is watched.
+// watched is a ResponseWriter that records the answer.
 type watched struct {
 	http.ResponseWriter
 	c      *Checker
 	shape  string
-	keep   bool // the answer
+	keep   bool // record the answer
 	status int  // 0: nothing was written
 	answer bytes.Buffer
 	broken bool
@@ -97,10 +97,10 @@ func (w *watched) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// FlushError hands on what was written: who writes may want to know whether it went.
+// FlushError flushes what was written, and returns the error for handlers that need it.
 func (w *watched) FlushError() error {
 	err := http.NewResponseController(w.ResponseWriter).Flush()
 	w.broken = w.broken || err != nil

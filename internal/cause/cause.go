@@ -1,5 +1,5 @@
-// Package cause tells what errors have in common that differ only by numbers, ids,
-// addresses and times, so that messages can be grouped by what they died of.
+// Package cause reduces errors that differ only by numbers, ids, addresses and times to a
+// common form, so that dead messages can be grouped by error.
 package cause
 
 import (
@@ -13,12 +13,11 @@ var (
 	joined = regexp.MustCompile(`#([-.:/_+]+#)+`)
 )
 
-// Max is how many bytes of an error are looked at; the rest is cut. No cause is longer.
+// Max is how many bytes of an error are used; the rest is cut. No cause is longer.
 const Max = 300
 
-// Of is an error with # for all that differs from one time that it happens to the next:
-// words with digits in them, as numbers, ids, addresses and times have, and what joins
-// them. Of a cause it is that cause.
+// Of returns an error's text with # in place of all words with digits, such as numbers,
+// ids, addresses and times, and of what joins them. Of is idempotent.
 func Of(text string) string {
 	if len(text) > Max {
 		text = strings.ToValidUTF8(text[:Max], "")

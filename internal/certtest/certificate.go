@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// New makes a certificate of 127.0.0.1 that is its own authority, in files and as
-// a server has it. It is good for an hour.
+// New makes a self-signed certificate for 127.0.0.1, as files and for a server. It is valid
+// for an hour.
 func New(t testing.TB) (server *tls.Config, certFile, keyFile string) {
 	return Between(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 }
 
-// Between is New with a certificate that is good from one time to another.
+// Between is New with a given period of validity.
 func Between(t testing.TB, from, to time.Time) (server *tls.Config, certFile, keyFile string) {
 	t.Helper()
 	must := func(err error) {

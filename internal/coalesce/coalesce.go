@@ -1,4 +1,4 @@
-// Package coalesce makes one call of many that come at the same time.
+// Package coalesce merges concurrent calls into one.
 package coalesce
 
 import (
@@ -13,28 +13,27 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Coalescer makes one call of many that come at the same time. While a call is under
-// way others gather, and the next call takes them all; nobody waits for company.
-// A further lane opens, and goes on, when enough have gathered to be worth a call of their own,
-// or when the call under way is slow: few large calls cost less than many small ones, but
-// the next ones are made ready meanwhile, and one that hangs must not hold up all.
-// A call runs on no caller's context but a Gathered one, and each item gets its own answer,
-// which may be engine.ErrBusy. Its
-// goroutines live only while there is work.
+// Coalescer merges the items of concurrent calls into one. While a call is under way items
+// gather, and the next call takes them all; no item is delayed to gather others. Another
+// lane opens when enough items have gathered to be worth a call of their own, or when the
+// call under way is slow: few large calls cost less than many small ones, but a call that
+// hangs must not hold up the rest. A call runs on a Gathered context, not on a caller's,
+// and each item gets its own answer, which may be engine.ErrBusy. Goroutines live only
+// while there is work.
 type Coalescer[In, Out any] struct {
 	call  func(context.Context, []In) ([]Out, error)
 	most  int           // items in a call
 	lanes int           // calls at a time
-	worth int           // items that open a further lane
+	worth int           // items that open another lane
 	size  func(*In) int // bytes; nil: small
-	items sync.Pool     // of *coalesced[In, Out], for those to come
-	rooms sync.Pool     // of *[]In, for the inputs of calls to come
+	items sync.Pool     // of *coalesced[In, Out], for reuse
+	rooms sync.Pool     // of *[]In, for reuse
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
-	left    int // of those who wait, whose callers do not
+	left    int // waiting items whose callers have left
 	running int // lanes
-	slow    int // lanes whose calls are slow
+	slow    int // lanes with a slow call
 	closed  bool
 	done    sync.WaitGroup
 }
@@ -43,21 +42,21 @@ type coalesced[In, Out any] struct {
 	in   In
 	out  Out
 	err  error
-	done chan struct{} // holds one token when out and err are set
+	done chan struct{} // holds a token once out and err are set
 
 	// Guarded by Coalescer.mu:
 	taken bool // a call has it
-	left  bool // its caller does not wait; never both
+	left  bool // its caller has left; never both
 }
 
-// Timeout bounds a call that no caller's context bounds.
+// Timeout bounds a call that runs on no caller's context.
 const Timeout = 30 * time.Second
 
-// ErrOverdue is the failure of a call that took longer than that.
+// ErrOverdue is the error of a call that took longer than Timeout.
 var ErrOverdue = fmt.Errorf("%w: it has not answered within %s", engine.ErrUnavailable, Timeout)
 
-// Overdue is ErrOverdue in the place of the deadline with which a call ended. What the engine says of
-// the outcome is kept.
+// Overdue returns ErrOverdue in place of the DeadlineExceeded of a call. It keeps the
+// engine's hint about the outcome.
 func Overdue(err error) error {
 	var e *engine.Error
 	if !errors.As(err, &e) || e.Hint == "" {
@@ -68,28 +67,29 @@ func Overdue(err error) error {
 	return &with
 }
 
-// Withdrawn is the error of an item whose caller left before a call took it: nothing has come of it, nor
-// will. It wraps that of his context.
+// Withdrawn is the error of an item whose caller left before a call took it: nothing was
+// done. It wraps the error of the caller's context.
 type Withdrawn struct{ Err error }
 
-// Error returns that of the context.
+// Error returns the text of the context's error.
 func (w *Withdrawn) Error() string { return w.Err.Error() }
 
 // Unwrap returns the error of the context.
 func (w *Withdrawn) Unwrap() error { return w.Err }
 
-// bytesMost bounds what gathers in one call, so that large items do not hold up
-// small ones for long.
+// bytesMost bounds the bytes of a call, so that large items do not hold up small ones for
+// long.
 const bytesMost = 1 << 20
 
-// New returns a Coalescer that puts at most so many items in a call, and has so many
-// calls under way; size tells the bytes of an item, nil: they are small.
+// New returns a Coalescer with at most most items in a call and lanes calls under way. size
+// returns the bytes of an item; nil: items are small.
 func New[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *Coalescer[In, Out] {
 	return &Coalescer[In, Out]{call: call, most: most, lanes: max(1, lanes), worth: min(most, laneWorth/max(1, lanes-1)), size: size}
 }
 
-// Do hands in one item and returns its answer. When ctx ends first, and a call has the item, it is
-// still on its way and its outcome unknown; else it is a *Withdrawn.
+// Do adds one item and returns its answer. If ctx ends first, the error is a *Withdrawn
+// when no call had taken the item; otherwise the item is still on its way and its outcome
+// unknown.
 func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	it, _ := c.items.Get().(*coalesced[In, Out])
 	if it == nil {
@@ -118,14 +118,14 @@ func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error)
 	}
 }
 
-// withdraw takes an item back that no call has taken, and reports whether that is so.
+// withdraw takes an item back, and reports false if a call has taken it.
 func (c *Coalescer[In, Out]) withdraw(it *coalesced[In, Out]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if it.taken {
 		return false
 	}
-	var none In // what is still in line does not hold it
+	var none In // the waiting list must not retain it
 	it.in, it.left = none, true
 	if c.left++; c.left > len(c.waiting)/2 {
 		c.tidy()
@@ -133,7 +133,7 @@ func (c *Coalescer[In, Out]) withdraw(it *coalesced[In, Out]) bool {
 	return true
 }
 
-// tidy forgets those whose callers left. Called with c.mu held.
+// tidy removes the items whose callers left. Called with c.mu held.
 func (c *Coalescer[In, Out]) tidy() {
 	if c.left > 0 {
 		c.waiting = slices.DeleteFunc(c.waiting, func(it *coalesced[In, Out]) bool { return it.left })
@@ -141,16 +141,15 @@ func (c *Coalescer[In, Out]) tidy() {
 	}
 }
 
-// laneWorth is how many are worth a call beside the one under way, and further lanes
-// share it: who has more of them wants its calls to follow each other closely. It is less
-// than the half of 64, so that two lanes find enough where one has taken somewhat more.
+// laneWorth is how many items are worth a call beside the one under way; with more lanes it
+// is divided among them, for calls that follow each other closely. It is less than half of
+// 64, so that two lanes find enough even if one has taken more than half.
 const laneWorth = 24
 
-// slowLane is after how long a call no longer keeps others waiting while there is
-// another lane.
+// slowLane is when a call is slow, and others stop waiting for it if there is another lane.
 const slowLane = 10 * time.Millisecond
 
-// widen opens a lane where that is due. Called with c.mu held.
+// widen opens another lane if one is needed. Called with c.mu held.
 func (c *Coalescer[In, Out]) widen() {
 	if len(c.waiting) == 0 || c.running == c.lanes {
 		return
@@ -161,14 +160,14 @@ func (c *Coalescer[In, Out]) widen() {
 	}
 }
 
-// lane is what is known of one lane's call. Guarded by Coalescer.mu.
+// lane is the state of one lane's call. Guarded by Coalescer.mu.
 type lane struct {
-	call uint64 // which one it is
+	call uint64 // its number
 	slow bool
 }
 
-// slowed notes that a call is slow, unless it has ended, and looks after those who
-// came while it was young.
+// slowed marks a call as slow, unless it has ended, and opens a lane for the items that
+// gathered during it.
 func (c *Coalescer[In, Out]) slowed(l *lane, call uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +181,7 @@ func (c *Coalescer[In, Out]) slowed(l *lane, call uint64) {
 func (c *Coalescer[In, Out]) run() {
 	var l lane
 	for {
-		// Who was just answered, or can call now, should: it makes the calls fewer.
+		// Let callers add items first: it saves calls.
 		runtime.Gosched()
 		c.mu.Lock()
 		l.call++
@@ -193,7 +192,7 @@ func (c *Coalescer[In, Out]) run() {
 		c.tidy()
 		n := c.fill()
 		if n == 0 || n == len(c.waiting) && n < c.worth && c.running-1 > c.slow {
-			c.running-- // what few have come goes with the next call of a lane under way
+			c.running-- // the few new items go into the next call of another lane
 			c.mu.Unlock()
 			return
 		}
@@ -217,7 +216,7 @@ func (c *Coalescer[In, Out]) run() {
 	}
 }
 
-// fill returns how many of those who wait go into the next call.
+// fill returns how many of the waiting items go into the next call.
 func (c *Coalescer[In, Out]) fill() int {
 	n := min(len(c.waiting), c.most)
 	if c.size == nil {
@@ -232,8 +231,8 @@ func (c *Coalescer[In, Out]) fill() int {
 	return n
 }
 
-// serve makes one call. Its room for inputs is used again, unless an engine that was left may still
-// look at it.
+// serve makes one call. It reuses the slice of inputs, unless an abandoned engine call may
+// still read it.
 func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
 	room, _ := c.rooms.Get().(*[]In)
 	if room == nil {
@@ -246,7 +245,7 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
 	ctx, cancel := context.WithTimeout(engine.Gathered(context.Background()), Timeout)
 	outs, err := c.call(ctx, ins)
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
-		err = Overdue(err) // no caller has set this deadline
+		err = Overdue(err) // not a deadline of any caller
 	}
 	if ctx.Err() == nil {
 		clear(ins)
@@ -264,8 +263,8 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
 	}
 }
 
-// Wait takes no more items, refuses those that no call has taken, and returns when nothing is under way: where
-// calls are slow those would be waited for one after the other.
+// Wait rejects new items, and those that no call has taken, and returns when nothing is
+// under way. Running them too could take one slow call after the other.
 func (c *Coalescer[In, Out]) Wait() {
 	c.mu.Lock()
 	c.closed = true

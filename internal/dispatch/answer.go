@@ -8,53 +8,53 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Order is what one lease asks for.
+// Order is the request of one lease.
 type Order struct {
-	Queues []string // a Standing has its own
+	Queues []string // ignored by a Standing, which has its own
 	Max    int
-	Room   map[string]int // how many of a queue at most, where that is less than Max
+	Room   map[string]int // a lower maximum for single queues
 	Wait   time.Duration  // for the first message
 	TTR    time.Duration
 	Remote bool
-	Spread bool // it would rather have something of each queue than all of one
+	Spread bool // prefer some messages of each queue to all of one
 }
 
 // Answer is what a lease got.
 type Answer struct {
 	Messages []engine.Lease
-	Now      time.Time // the engine's clock, not before any of the messages was leased
-	Sent     time.Time // when the engine was asked for the first of the messages, by our clock
-	Next     time.Time // when nothing came: when something may be there; zero: unknown
+	Now      time.Time // the engine's clock, after all messages were leased
+	Sent     time.Time // when the first of the messages was requested, by our clock
+	Next     time.Time // without messages: when one may be due; zero: unknown
 	Told     []Told
 }
 
-// Told is what is told of a queue beside its messages.
+// Told reports on a queue besides its messages.
 type Told struct {
 	Queue         string
 	Expired, Died int
 	Held          bool
 }
 
-// answer gathers what one lease gets. All of it is guarded by Dispatcher.mu.
+// answer collects the results of one lease. Guarded by Dispatcher.mu.
 type answer struct {
 	Answer
-	fills bool // it goes on after the first message
+	fills bool // it does not end with the first message
 	left  int
-	wide  int            // how many queues are asked for a message each beyond what is left
-	bytes int            // of the bodies that came
-	of    map[string]int // how many of a queue are left, where that may be less
-	told  map[string]int // where a queue stands in Told
+	wide  int            // how many queues beyond left are asked for a message each
+	bytes int            // of bodies so far
+	of    map[string]int // how many of single queues are left, where that may be less
+	told  map[string]int // index of a queue in Told
 	err   error
 	ended bool
-	done  chan struct{} // closed when it has ended
+	done  chan struct{} // closed at the end
 }
 
 func newAnswer(o *Order) *answer {
 	return &answer{left: o.Max, of: maps.Clone(o.Room), done: make(chan struct{})}
 }
 
-// room tells how many messages of a queue to ask for when taken are on the way, and
-// whether there are none to be asked for of any queue.
+// room returns how many messages of a queue to request while taken are on the way, and
+// whether the answer is full whatever the queue.
 func (a *answer) room(queue string, taken int) (n int, full bool) {
 	if a.ended || taken >= a.left+a.wide {
 		return 0, true
@@ -62,7 +62,7 @@ func (a *answer) room(queue string, taken int) (n int, full bool) {
 	return min(max(a.left-taken, 1), a.leftOf(queue)), false
 }
 
-// leftOf tells how many messages of a queue it still takes that a call has brought.
+// leftOf returns how many more messages of a queue the answer takes from a finished call.
 func (a *answer) leftOf(queue string) int {
 	if n, less := a.of[queue]; less {
 		return min(n, a.left)
@@ -70,14 +70,14 @@ func (a *answer) leftOf(queue string) int {
 	return a.left
 }
 
-// widen has the next call ask more queues than there is room for, since the last ones
-// brought nothing; what they bring beyond the room is released.
+// widen makes the next call ask more queues than there is room for, since the last calls
+// brought too little. Messages beyond the room are released.
 func (a *answer) widen() { a.wide = min(max(1, 2*a.wide), wantsMax) }
 
 func (a *answer) add(leases []engine.Lease, now, sent time.Time) {
 	a.left -= len(leases)
 	a.Messages = append(a.Messages, leases...)
-	if now.After(a.Now) { // calls beside each other may be answered in any order
+	if now.After(a.Now) { // concurrent calls may be answered in any order
 		a.Now = now
 	}
 	if a.Sent.IsZero() || sent.Before(a.Sent) {
@@ -109,7 +109,7 @@ func (a *answer) end() {
 	}
 }
 
-// tell is what is told of a queue.
+// tell returns the report on a queue.
 func (a *answer) tell(queue string) *Told {
 	i, known := a.told[queue]
 	if !known {
@@ -128,8 +128,8 @@ func (a *answer) noted(queue string, expired, died int) {
 	t.Died += died
 }
 
-// result is called when nothing more can come, without a lock. When ctx has ended, what
-// came is given back.
+// result returns the answer once nothing more can come. When ctx has ended it releases the
+// messages. Called without a lock.
 func (d *Dispatcher) result(ctx context.Context, a *answer, o Outlook) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		d.GiveBack(a.Messages)
@@ -145,12 +145,11 @@ func (d *Dispatcher) result(ctx context.Context, a *answer, o Outlook) (Answer, 
 	return a.Answer, a.err
 }
 
-// company is how long a lease that has messages waits for others that are being leased
-// for it.
+// company bounds how long a lease that has messages waits for calls under way.
 const company = 100 * time.Millisecond
 
-// Lease leases once, and waits for the first message as long as asked. The engine is
-// asked at least once. When ctx ends, what was leased meanwhile is given back.
+// Lease leases once, and waits up to o.Wait for the first message. The engine is asked at
+// least once. When ctx ends, what was leased meanwhile is released.
 func (d *Dispatcher) Lease(ctx context.Context, o Order) (Answer, error) {
 	a := newAnswer(&o)
 	s := &Subscription{
@@ -174,7 +173,7 @@ func (d *Dispatcher) Lease(ctx context.Context, o Order) (Answer, error) {
 	}
 	select {
 	case <-a.done:
-		// What else is on its way comes along if it comes soon.
+		// Take along what calls under way bring soon.
 		return d.result(ctx, a, leave(ctx, company))
 	case <-s.asked:
 	case <-ctx.Done():

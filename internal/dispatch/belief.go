@@ -8,40 +8,39 @@ import (
 	"github.com/tarryhq/tarry/internal/nap"
 )
 
-// belief is what is known of a queue that somebody waits on. It stands in one place:
-// among the ready, which are to be asked, or the parked of them, for which nobody takes
-// his turn; in a call; in the heap of those of which a time is known; or nowhere, when
-// only a hint can tell more. All of it is guarded by
-// Dispatcher.mu.
+// belief is what is known of a queue with subscriptions. It is in one place at a time: in
+// the ready list, to be asked; in the parked list, while all its subscriptions rest; in a
+// call; in the timed heap, when it is known when to ask it; or nowhere, when only a hint
+// can bring news. Guarded by Dispatcher.mu.
 type belief struct {
 	queue string
-	seats chain[Subscription] // in the order in which they came
+	seats chain[Subscription] // in order of arrival
 
 	place  link[belief] // in Dispatcher.ready, or parked
-	ready  bool         // it is there: to be asked
-	parked bool         // as long as no turn begins
+	ready  bool         // to be asked
+	parked bool         // until a turn starts
 	busy   bool         // being asked
-	hinted bool         // a hint came meanwhile
-	apart  bool         // asking it has taken long: it is asked alone, so that no other waits for it
-	held   bool         // more is ready, and held back
-	cut    bool         // there were more subscriptions than the call under way asks for
-	reach  int32        // how many subscriptions the next call asks for
-	fails  int32        // how often it could not be asked, in a row
-	spread int32        // how many subscriptions spread over their queues
-	at     int32        // in Dispatcher.timed; -1: not there
-	wake   moment       // when it is to be asked by itself
+	hinted bool         // a hint came during the call
+	apart  bool         // the engine was slow with it: it is asked alone, so that no other queue waits
+	held   bool         // more messages are ready, but held back
+	cut    bool         // the call under way does not cover all subscriptions
+	reach  int32        // how many subscriptions the next call covers
+	fails  int32        // failed calls in a row
+	spread int32        // number of subscriptions with Spread
+	at     int32        // index in Dispatcher.timed; -1: not there
+	wake   moment       // when to ask without a hint
 
-	next int64 // when something may be there, in milliseconds of the engine's clock; none: unknown
+	next int64 // when a message may be due, in milliseconds of the engine's clock; none: unknown
 
-	err error // why it could not be asked; nil: it could
+	err error // of the last call
 
-	expired, died int // not told to anybody yet
+	expired, died int // not reported yet
 }
 
-// moment is an instant of our clock, since Dispatcher.epoch; 0: none is known.
+// moment is an instant of our clock, since Dispatcher.epoch; 0: unknown.
 type moment time.Duration
 
-// moment is the instant t, of the monotonic clock.
+// moment converts t, by the monotonic clock.
 func (d *Dispatcher) moment(t time.Time) moment { return moment(max(1, t.Sub(d.epoch))) }
 
 func (d *Dispatcher) time(m moment) time.Time { return d.epoch.Add(time.Duration(m)) }
@@ -49,12 +48,11 @@ func (d *Dispatcher) time(m moment) time.Time { return d.epoch.Add(time.Duration
 // none is the zero time in milliseconds.
 var none = time.Time{}.UnixMilli()
 
-// instant is a time of the engine's.
+// instant converts milliseconds of the engine's clock.
 func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// Bounds on how many subscriptions of a queue one call asks for. Where thousands wait,
-// most calls bring a message or two; so it begins with few and doubles while the
-// engine says that there is more.
+// Bounds on how many subscriptions of a queue one call covers. With thousands waiting, most
+// calls bring a message or two, so it starts low and doubles while the engine has more.
 const (
 	reachMin = 16
 	reachMax = engine.MaxLease
@@ -66,7 +64,7 @@ func newBelief(queue string) *belief {
 	return b
 }
 
-// ask has a queue asked. Called with d.mu held.
+// ask puts a queue in the ready list. Called with d.mu held.
 func (d *Dispatcher) ask(b *belief) {
 	switch {
 	case b.busy:
@@ -75,11 +73,11 @@ func (d *Dispatcher) ask(b *belief) {
 		d.untime(b)
 		b.ready = true
 		d.ready.add(&b.place)
-		b.tellSpread(1, 0)
+		b.countSpread(1, 0)
 	}
 }
 
-// unready takes a queue from among the ready. Called with d.mu held.
+// unready removes a queue from the ready list. Called with d.mu held.
 func (d *Dispatcher) unready(b *belief) {
 	if !b.ready {
 		return
@@ -87,12 +85,11 @@ func (d *Dispatcher) unready(b *belief) {
 	d.unpark(b)
 	d.ready.remove(&b.place)
 	b.ready = false
-	b.tellSpread(-1, 0)
+	b.countSpread(-1, 0)
 }
 
-// tellSpread has those that spread over their queues count this one among those that are
-// ready or being asked, or no more.
-func (b *belief) tellSpread(ready, busy int) {
+// countSpread adds to the counts of ready and busy queues of all subscriptions with Spread.
+func (b *belief) countSpread(ready, busy int) {
 	left := b.spread
 	for l := b.seats.first; left > 0; l = l.next {
 		s := l.of
@@ -108,17 +105,16 @@ func (b *belief) tellSpread(ready, busy int) {
 	}
 }
 
-// tellFailing has all who wait on a queue count it among those that could not be asked,
-// or no more.
-func (b *belief) tellFailing(n int) {
+// countFailing adds n to the count of failing queues of all subscriptions of a queue.
+func (b *belief) countFailing(n int) {
 	for l := b.seats.first; l != nil; l = l.next {
 		l.of.failing += n
 	}
 }
 
-// tellHeld tells those that stand that more is held back, or no more. Others hear it with
-// their answer.
-func (b *belief) tellHeld() {
+// updateHeld records with all Standings whether more is held back. Others get it with their
+// answer.
+func (b *belief) updateHeld() {
 	for l := b.seats.first; l != nil; l = l.next {
 		s := l.of
 		switch {
@@ -131,7 +127,7 @@ func (b *belief) tellHeld() {
 	}
 }
 
-// hold tells a lease if more of a queue is held back.
+// hold records with a lease if more of a queue is held back.
 func (s *Subscription) hold(b *belief) {
 	switch {
 	case !b.held:
@@ -142,19 +138,18 @@ func (s *Subscription) hold(b *belief) {
 	}
 }
 
-// untime takes a queue from those of which a time is known. Called with d.mu held.
+// untime removes a queue from the timed heap. Called with d.mu held.
 func (d *Dispatcher) untime(b *belief) {
 	if b.at >= 0 {
 		heap.Remove(&d.timed, int(b.at))
 	}
 }
 
-// place puts a queue, of which an answer has come, where it belongs. Called with d.mu
-// held.
+// place moves a queue out of an answered call to where it belongs. Called with d.mu held.
 func (d *Dispatcher) place(b *belief, ask bool) {
 	if b.busy {
 		b.busy = false
-		b.tellSpread(0, -1)
+		b.countSpread(0, -1)
 	}
 	switch {
 	case b.seats.first == nil:
@@ -166,7 +161,7 @@ func (d *Dispatcher) place(b *belief, ask bool) {
 	}
 }
 
-// forget drops a queue that nobody waits on, once no call is under way for it. Called
+// forget drops a queue without subscriptions, unless a call for it is under way. Called
 // with d.mu held.
 func (d *Dispatcher) forget(b *belief) {
 	if b.seats.first != nil || b.busy {
@@ -177,14 +172,14 @@ func (d *Dispatcher) forget(b *belief) {
 	delete(d.queues, b.queue)
 }
 
-// learn sets the belief in a queue by the engine's answer to a call that began at
-// began, and reports whether it is to be asked again at once. Called with d.mu held.
+// learn updates a belief from the engine's answer to a call started at began, and reports
+// whether to ask again at once. Called with d.mu held.
 func (d *Dispatcher) learn(b *belief, got *engine.Granted, engineNow, began, now time.Time) (again bool) {
 	if failed := got.Err != nil; failed != (b.err != nil) {
 		if failed {
-			b.tellFailing(1)
+			b.countFailing(1)
 		} else {
-			b.tellFailing(-1)
+			b.countFailing(-1)
 		}
 	}
 	b.wake, b.next, b.err = 0, none, got.Err
@@ -196,7 +191,7 @@ func (d *Dispatcher) learn(b *belief, got *engine.Granted, engineNow, began, now
 	b.fails = 0
 	if b.held != got.Held {
 		b.held = got.Held
-		b.tellHeld()
+		b.updateHeld()
 	}
 	b.next, d.now, d.nowAt = got.NextDue.UnixMilli(), engineNow, now
 	b.expired += got.Expired
@@ -223,18 +218,19 @@ const (
 	failPauseMax  = 5 * time.Second
 )
 
-// FailPause is the pause after a call that failed, when so many failed before it.
+// FailPause returns the pause after a failed call that followed fails other failures.
 func FailPause(fails int) time.Duration {
 	return min(failPauseBase<<min(fails, 10), failPauseMax)
 }
 
-// Local turns an instant of the engine's clock into one of ours.
+// Local converts an instant of the engine's clock into one of ours.
 func (d *Dispatcher) Local(t, engineNow, now time.Time) time.Time {
 	return d.localSince(t, engineNow, now, now)
 }
 
-// localSince does so for an answer to a call that began at began. An engine that runs
-// on our clock may answer in whole milliseconds, and late; ours is finer.
+// localSince is Local for an answer to a call started at began. If the engine seems to use
+// this machine's clock, that clock is read directly: the engine's answer may be rounded to
+// milliseconds, and late.
 func (d *Dispatcher) localSince(t, engineNow, began, now time.Time) time.Time {
 	wall := now.Round(0)
 	if d.caps.Recheck == 0 && engineNow.After(began.Round(0).Add(-nap.Drift)) && engineNow.Before(wall.Add(nap.Drift)) {
@@ -243,7 +239,7 @@ func (d *Dispatcher) localSince(t, engineNow, began, now time.Time) time.Time {
 	return now.Add(t.Sub(engineNow))
 }
 
-// timed is a heap of beliefs, the one to be asked first at the top.
+// timed is a min-heap of beliefs by wake.
 type timed []*belief
 
 func (h timed) Len() int           { return len(h) }

@@ -1,10 +1,10 @@
 package dispatch
 
-// chain is a list whose links lie in what it holds, so that neither adding nor removing
-// costs memory.
+// chain is an intrusive list: its links are fields of its elements, so adding and removing
+// allocate nothing.
 type chain[T any] struct{ first, last *link[T] }
 
-// link is a place in a chain, of one thing.
+// link is an element's place in a chain.
 type link[T any] struct {
 	of         *T
 	prev, next *link[T]
@@ -20,7 +20,7 @@ func (c *chain[T]) add(l *link[T]) {
 	c.last = l
 }
 
-// remove takes out a link that is there.
+// remove removes a link that is in the chain.
 func (c *chain[T]) remove(l *link[T]) {
 	if l.prev != nil {
 		l.prev.next = l.next

@@ -1,10 +1,9 @@
-// Package dispatch is the waiting of a process: whoever waits for messages of some
-// queues subscribes, and one dispatcher asks the engine for all of them.
+// Package dispatch does the waiting of a process: workers and leases that wait for messages
+// subscribe, and one dispatcher asks the engine for all of them.
 //
-// A queue of which something is known is a belief (belief.go), whoever waits a
-// Subscription (subscription.go), one call of the engine a round (round.go). On an
-// engine whose other side can wait there are no rounds: each subscription has its
-// poller (poll.go).
+// A belief is what is known of a queue (belief.go), a Subscription a waiting worker or
+// lease (subscription.go), and a round one call of the engine (round.go). On an engine that
+// can wait by itself there are no rounds: each subscription has a poller (poll.go).
 package dispatch
 
 import (
@@ -19,69 +18,68 @@ import (
 	"github.com/tarryhq/tarry/internal/nap"
 )
 
-// Dispatcher is the one who asks the engine on behalf of all that wait in this
-// process, so that a thousand waiting on a queue cost one call and not a thousand.
+// Dispatcher asks the engine on behalf of all subscriptions of this process, so that a
+// thousand waiting on a queue cost one call and not a thousand.
 //
-// For each queue that somebody waits on it keeps a belief: either the queue should
-// be asked, or nothing is to be had before a known time. An answer of the engine
-// sets the belief; a hint and the passing of that time turn it back to "ask". A
-// round (plan) takes queues that are to be asked, for as many messages as their
-// subscribers have room for, into one call; the answer is handed out (conclude) in
-// the order in which they subscribed. So a round costs what is to be asked, not what
-// waits. Between rounds it sleeps until the least of the known times, a hint, or
-// freed room. Since hints may be lost and clocks may step, no sleep is trusted for
-// long: see nap.
+// For each queue with subscriptions it keeps a belief: either the queue should be asked, or
+// nothing is due before a known time. An answer of the engine sets the belief; a hint, or
+// the passing of that time, sets it back to "ask". A round (plan) puts the queues to ask
+// into one call, for as many messages as their subscriptions have room for. The answer is
+// distributed (conclude) in the order of subscription. So the cost of a round depends on
+// the queues to ask, not on all that wait. Between rounds the dispatcher sleeps until the
+// earliest known time, a hint, or freed room. Since hints may be lost and clocks may step,
+// it never sleeps for long: see nap.
 //
-// While a call takes long others are made, each for other queues, so that a queue on
-// which the engine is slow does not hold up the rest. A call that takes very long is
-// ended by its context, and its subscribers are told.
+// While a call takes long, others are made for other queues, so that a queue on which the
+// engine is slow does not hold up the rest. A call that takes very long is cancelled, and
+// its subscriptions get an error.
 //
-// It calls nothing of others with its lock held: what they are to know is gathered under
-// it (handed) and told afterwards (tell). So their locks may be held when they call it.
+// It runs no callbacks with its lock held: they are collected under the lock (handed) and
+// made afterwards (tell). So callers may hold their own locks.
 //
-// Its goroutines live only while somebody is subscribed, or a call is under way.
+// Its goroutines live only while there are subscriptions or calls under way.
 type Dispatcher struct {
 	eng  engine.Engine
 	caps engine.Capabilities
 	log  *slog.Logger
-	most int // queues that all leases that wait may name together
+	most int // queues that all waiting leases may name together
 
 	epoch     time.Time       // what moments count from
-	ctx       context.Context // ends with close
+	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
-	wake      chan struct{} // holds one token: look again
-	short     atomic.Bool   // a queue is to be asked as soon as there is room
+	wake      chan struct{} // holds a token to look again
+	short     atomic.Bool   // a queue waits for room
 	tasks     sync.WaitGroup
 	watchOnce sync.Once
 	stopWatch func()
 
 	mu      sync.Mutex
 	subs    map[*Subscription]struct{}
-	named   int             // queues that leases wait on, each counted as often as it is named
-	handed  *sync.Cond      // broadcast when what was gathered for others has been told
-	failed  []handed        // to be told by the goroutine that runs
-	fresh   []*Subscription // of one answer, not all of whose queues have been asked yet
+	named   int             // queues of waiting leases, counted once for each lease
+	handed  *sync.Cond      // broadcast when collected callbacks have been made
+	failed  []handed        // failures for the dispatcher's goroutine to report
+	fresh   []*Subscription // for one answer, with queues that have not been asked yet
 	queues  map[string]*belief
-	ready   chain[belief] // to be asked, first come first served
-	parked  chain[belief] // likewise, but all who wait on them have rested for long
-	timed   timed         // beliefs of which a time is known
-	calls   []*call       // under way, the oldest first
-	spare   asked         // empty: the memory of a call that is over
+	ready   chain[belief] // to be asked, FIFO
+	parked  chain[belief] // likewise, but all their subscriptions have rested for long
+	timed   timed         // with a known time
+	calls   []*call       // under way, oldest first
+	spare   asked         // memory of a finished call, for reuse
 	rounds  uint64
-	open    int             // subscriptions that are not known to be full in this round
-	resting int             // standing ones that have no turn
-	waiting []*Subscription // standing ones that are to be told when they are quiet
+	open    int             // subscriptions not known to be full in this round
+	resting int             // Standings without a turn
+	waiting []*Subscription // Standings to wake when they are quiet
 	running bool
 	closed  bool
 
 	now   time.Time // the engine's clock, at nowAt by ours; zero: unknown
 	nowAt time.Time
 
-	pollers map[*poller]struct{} // of workers, where the engine waits by itself
+	pollers map[*poller]struct{} // of workers, when the engine waits by itself
 }
 
-// New returns a Dispatcher of an engine, whose calls must return when their contexts
-// end. Leases that wait at the same time may name most queues together.
+// New returns a Dispatcher for an engine, whose calls must return when their contexts end.
+// Waiting leases may name at most most queues together.
 func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger, most int) *Dispatcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &Dispatcher{
@@ -96,7 +94,7 @@ func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger, most int
 	return d
 }
 
-// Freed tells that a subscription may have more room.
+// Freed says that a subscription may have more room.
 func (d *Dispatcher) Freed() {
 	if d.short.Load() {
 		d.kick()
@@ -110,9 +108,9 @@ func (d *Dispatcher) Freed() {
 	}
 }
 
-// kick makes the dispatcher look again.
+// kick wakes the dispatcher.
 func (d *Dispatcher) kick() {
-	if len(d.wake) > 0 { // mostly so under load, and cheaper to see than to try
+	if len(d.wake) > 0 { // common under load, and cheaper than a send
 		return
 	}
 	select {
@@ -121,7 +119,7 @@ func (d *Dispatcher) kick() {
 	}
 }
 
-// hint is called by the engine: the queue may be due sooner than it said.
+// hint is called by the engine when a queue may be due sooner than it said.
 func (d *Dispatcher) hint(queue string) {
 	d.mu.Lock()
 	b := d.queues[queue]
@@ -135,8 +133,8 @@ func (d *Dispatcher) hint(queue string) {
 	}
 }
 
-// run is the dispatcher's goroutine. It makes the calls itself; when one takes long,
-// another goroutine takes its place meanwhile, and it ends with the call.
+// run is the dispatcher's goroutine. It makes the calls itself. When a call takes long,
+// another goroutine takes over, and this one ends after its call.
 func (d *Dispatcher) run() {
 	n := nap.Exact()
 	defer n.Stop()
@@ -147,8 +145,8 @@ func (d *Dispatcher) run() {
 	r.timer.Stop() // until there is a call
 	defer r.timer.Stop()
 	for {
-		// Handlers that can finish now should, so that one call asks for many messages
-		// and not each call for one.
+		// Let handlers finish first, so that one call requests many messages instead of
+		// each call one.
 		runtime.Gosched()
 		d.mu.Lock()
 		if len(d.subs) == 0 || d.closed {
@@ -161,7 +159,7 @@ func (d *Dispatcher) run() {
 			d.calls = append(d.calls, c)
 			c.cancel, r.call = r.cancel, c
 		}
-		d.hush()
+		d.wakeQuiet()
 		until := d.earliest()
 		failed := d.failed
 		d.failed = nil
@@ -178,32 +176,32 @@ func (d *Dispatcher) run() {
 	}
 }
 
-// runner is what a goroutine that runs the dispatcher needs to be replaced.
+// runner is the state that lets another goroutine take over from run.
 type runner struct {
 	d      *Dispatcher
 	timer  *time.Timer
-	ctx    context.Context // of its calls
+	ctx    context.Context // for its calls
 	cancel context.CancelFunc
 	call   *call // guarded by Dispatcher.mu
 }
 
-// replaceAfter is how long a call holds up the queues that are not in it.
+// replaceAfter is how long a call may hold up the queues that are not in it.
 const replaceAfter = 5 * time.Millisecond
 
-// make makes a call, and reports whether somebody else runs the dispatcher by now.
+// make makes a call, and reports whether another goroutine has taken over.
 func (r *runner) make(c *call) (replaced bool) {
 	d := r.d
 	r.timer.Reset(replaceAfter)
 	g, err := d.eng.Lease(r.ctx, c.wants)
 	r.timer.Stop()
 	d.conclude(c, g, err)
-	if c.replaced { // that was decided before conclude
+	if c.replaced { // decided before conclude
 		d.kick()
 	}
 	return c.replaced
 }
 
-// replace has another goroutine run the dispatcher when the call is still under way.
+// replace starts another goroutine if the call is still under way.
 func (r *runner) replace() {
 	d := r.d
 	d.mu.Lock()
@@ -214,8 +212,8 @@ func (r *runner) replace() {
 	}
 }
 
-// earliest returns when there is something to do by itself; zero: no time is known.
-// Called with d.mu held.
+// earliest returns when the dispatcher must next look; zero: unknown. Called with d.mu
+// held.
 func (d *Dispatcher) earliest() (t time.Time) {
 	sooner := func(u time.Time) {
 		if t.IsZero() || u.Before(t) {
@@ -236,7 +234,7 @@ func (d *Dispatcher) earliest() (t time.Time) {
 	return t
 }
 
-// askAll makes all beliefs void, since the clock they were measured by has stepped.
+// askAll marks all queues to be asked, after a step of the clock.
 func (d *Dispatcher) askAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -245,11 +243,11 @@ func (d *Dispatcher) askAll() {
 	}
 }
 
-// closeGrace is how long close waits for calls under way, whose context it ends.
+// closeGrace is how long Close waits for calls that it has cancelled.
 const closeGrace = 5 * time.Second
 
-// Close ends all waiting, waits for what is under way, at most closeGrace, and fails
-// the subscribers.
+// Close cancels the calls under way, waits for them up to closeGrace, and fails the
+// subscriptions.
 func (d *Dispatcher) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -276,8 +274,7 @@ func (d *Dispatcher) Close() {
 	d.tell(failed)
 }
 
-// waitFor waits for tasks, and reports whether they have ended before the time given
-// was over.
+// waitFor waits up to d for tasks, and reports whether they have ended.
 func waitFor(tasks *sync.WaitGroup, d time.Duration) bool {
 	ended := make(chan struct{})
 	go func() {
@@ -294,7 +291,7 @@ func waitFor(tasks *sync.WaitGroup, d time.Duration) bool {
 	}
 }
 
-// GiveBack releases leases that nobody gets, in the background.
+// GiveBack releases unused leases in the background.
 func (d *Dispatcher) GiveBack(leases []engine.Lease) {
 	if len(leases) == 0 {
 		return
@@ -313,7 +310,7 @@ func (d *Dispatcher) GiveBack(leases []engine.Lease) {
 // releaseTimeout bounds a call that releases leases.
 const releaseTimeout = 30 * time.Second
 
-// release gives leases back that nobody can start.
+// release releases unused leases.
 func (d *Dispatcher) release(leases []engine.Lease) {
 	if len(leases) == 0 {
 		return
@@ -321,6 +318,6 @@ func (d *Dispatcher) release(leases []engine.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), releaseTimeout)
 	defer cancel()
 	if _, err := d.eng.Settle(ctx, engine.Releases(leases)); err != nil {
-		d.log.Warn("leases that nobody waited for could not be released; they will lapse", "count", len(leases), "error", err)
+		d.log.Warn("unused leases could not be released; they will lapse", "count", len(leases), "error", err)
 	}
 }

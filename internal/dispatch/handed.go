@@ -6,8 +6,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// handed is something that a worker is to be told: leases, what ended in a queue, or why
-// the engine could not be asked. What is for a lease goes into its answer at once.
+// handed is a pending callback of a worker: leases, messages that ended in a queue, or why
+// the engine could not be asked. For a lease these go straight into its answer.
 type handed struct {
 	s             *Subscription
 	leases        []engine.Lease
@@ -17,14 +17,14 @@ type handed struct {
 	err           error
 }
 
-// hand gathers something for a worker. Called with d.mu held.
+// hand adds a pending callback. Called with d.mu held.
 func hand(all *[]handed, h handed) {
 	h.s.handing++
 	*all = append(*all, h)
 }
 
-// deliver hands over leases for which there is room: that of a worker is kept until it
-// has them. Called with d.mu held.
+// deliver passes on leases for which there is room. A worker's room stays reserved until
+// its callback returns. Called with d.mu held.
 func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lease, now, sent time.Time) {
 	if !s.once() {
 		s.taken += len(leases)
@@ -37,7 +37,7 @@ func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lea
 	}
 }
 
-// note tells what ended in a queue. Called with d.mu held.
+// note reports messages that ended in a queue. Called with d.mu held.
 func (d *Dispatcher) note(all *[]handed, s *Subscription, queue string, expired, died int) {
 	if s.once() {
 		s.answer.noted(queue, expired, died)
@@ -46,7 +46,7 @@ func (d *Dispatcher) note(all *[]handed, s *Subscription, queue string, expired,
 	}
 }
 
-// fail tells that the engine could not be asked. Called with d.mu held.
+// fail reports that the engine could not be asked. Called with d.mu held.
 func (d *Dispatcher) fail(all *[]handed, s *Subscription, err error) {
 	if s.once() {
 		s.answer.fail(err)
@@ -55,7 +55,7 @@ func (d *Dispatcher) fail(all *[]handed, s *Subscription, err error) {
 	}
 }
 
-// tell tells workers what was gathered for them. Called without a lock.
+// tell makes the pending callbacks. Called without a lock.
 func (d *Dispatcher) tell(all []handed) {
 	if len(all) == 0 {
 		return

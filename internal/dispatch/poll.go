@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// pollWait is how long one long poll lasts at most.
+	// pollWait is the longest duration of a long poll.
 	pollWait = 20 * time.Second
-	// pollMin is how long one lasts before it is cut because a queue has room again.
+	// pollMin is the shortest time before a poll is cut because a queue has room again.
 	pollMin = 10 * time.Millisecond
-	// pollGrace is how much later than asked for a poll may come back before it is cut.
+	// pollGrace is how late a poll may return before it is cut.
 	pollGrace = time.Second
 )
 
-// poller serves one subscription from an engine whose other side can wait: one
-// long poll at a time, for as much as there is room.
+// poller serves one subscription from an engine that can wait by itself: one long poll at a
+// time, for as many messages as there is room for.
 type poller struct {
 	d      *Dispatcher
 	lw     engine.LeaseWaiter
 	s      *Subscription
 	ctx    context.Context
 	cancel context.CancelFunc
-	freed  chan struct{} // holds one token: there may be more room
-	ended  chan struct{} // closed when nothing comes any more
+	freed  chan struct{} // holds a token when there may be more room
+	ended  chan struct{} // closed when run ends
 	fails  int
 	asked  bool
-	held   map[string]struct{} // worker: queues of which more is held back, as the last messages told
+	held   map[string]struct{} // worker: queues with more held back, by the last answer
 
 	outlook Outlook // guarded by Dispatcher.mu
 }
@@ -56,7 +56,7 @@ func (d *Dispatcher) poll(lw engine.LeaseWaiter, s *Subscription) Leave {
 	return p.leave
 }
 
-// look has the poller see whether there is more room.
+// look makes the poller check for room.
 func (p *poller) look() {
 	select {
 	case p.freed <- struct{}{}:
@@ -64,7 +64,7 @@ func (p *poller) look() {
 	}
 }
 
-// leave ends the poller. The poll of one whose wait is over comes back by itself.
+// leave ends the poller. The poll of a lease whose wait is over returns by itself.
 func (p *poller) leave(ctx context.Context, patience time.Duration) Outlook {
 	d := p.d
 	d.mu.Lock()
@@ -91,7 +91,7 @@ func (p *poller) leave(ctx context.Context, patience time.Duration) Outlook {
 	return o
 }
 
-// next reports whether another poll is to be made.
+// next reports whether to poll again.
 func (p *poller) next() bool {
 	p.d.mu.Lock()
 	defer p.d.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *poller) run() {
 	for p.next() {
 		w := p.demand()
 		if w.Max == 0 && p.s.once() {
-			break // it has all that it wants
+			break // it is full
 		}
 		if w.Max == 0 {
 			select {
@@ -117,7 +117,7 @@ func (p *poller) run() {
 		got, err := p.wait(w)
 		switch {
 		case err == nil:
-			err = p.hand(got, sent)
+			err = p.deliver(got, sent)
 		case p.ctx.Err() != nil || err == errFreed:
 			err = nil
 		default:
@@ -133,7 +133,7 @@ func (p *poller) run() {
 	p.answered()
 }
 
-// answered tells a subscription for one answer that all its queues have been asked.
+// answered notes that all queues of a lease have been asked.
 func (p *poller) answered() {
 	if p.s.once() && !p.asked {
 		p.asked = true
@@ -141,7 +141,7 @@ func (p *poller) answered() {
 	}
 }
 
-// fail tells that the engine could not be asked.
+// fail reports that the engine could not be asked.
 func (p *poller) fail(err error) {
 	var failed []handed
 	p.d.mu.Lock()
@@ -152,8 +152,8 @@ func (p *poller) fail(err error) {
 	p.d.tell(failed)
 }
 
-// wait polls once. A poll that had to leave out a queue for want of room ends when
-// that queue has some, or it would wait as long as the others do.
+// wait polls once. A poll that leaves out a queue for want of room ends when that queue has
+// room: the queue must not wait as long as the others.
 func (p *poller) wait(w engine.Wait) (engine.Waited, error) {
 	var out []string
 	for q, n := range w.Room {
@@ -182,10 +182,10 @@ func (p *poller) wait(w engine.Wait) (engine.Waited, error) {
 	return got, err
 }
 
-// errFreed ends a poll because a queue that it leaves out has room.
+// errFreed ends a poll when a queue that it leaves out has room.
 var errFreed = errors.New("there is more room")
 
-// gains waits until one of the queues that were left out has room, or the poll is over.
+// gains waits until one of the queues left out has room, or the poll is over.
 func (p *poller) gains(out []string, over <-chan struct{}) bool {
 	timer := time.NewTimer(pollMin)
 	defer timer.Stop()
@@ -208,8 +208,8 @@ func (p *poller) gains(out []string, over <-chan struct{}) bool {
 	}
 }
 
-// room tells how many messages of a queue there is room for; "": of any that is not held
-// and has no slots of its own.
+// room returns how many messages of a queue there is room for; "": of any queue that is not
+// held and has no slots of its own.
 func (p *poller) room(queue string) int {
 	_, held := p.held[queue]
 	p.d.mu.Lock()
@@ -218,7 +218,7 @@ func (p *poller) room(queue string) int {
 	return n
 }
 
-// limited are the queues that there may be less room for than for others.
+// limited returns the queues that may have less room than others.
 func (p *poller) limited() (limited []string) {
 	if a := p.s.answer; a != nil {
 		for q := range a.of {
@@ -239,7 +239,7 @@ func (p *poller) limited() (limited []string) {
 	return limited
 }
 
-// demand is what there is room for; its Max is 0 when there is none.
+// demand returns a request for what there is room for; Max is 0 when there is none.
 func (p *poller) demand() engine.Wait {
 	s := p.s
 	w := engine.Wait{Queues: s.Queues, Max: min(p.room(""), engine.MaxLease), For: pollWait, TTR: s.TTR, Remote: s.Remote}
@@ -288,14 +288,15 @@ func (p *poller) rest(err error) {
 	}
 }
 
-// hand delivers what came. It fails when nothing came and a queue could not be asked.
-func (p *poller) hand(got engine.Waited, sent time.Time) (failure error) {
+// deliver passes on an answer. It fails when no message came and a queue could not be
+// asked.
+func (p *poller) deliver(got engine.Waited, sent time.Time) (failure error) {
 	d, s := p.d, p.s
 	sent = sent.Add(max(0, got.Waited))
 	var all []handed
 	var back []engine.Lease
 	failed := 0
-	p.hear(&got)
+	p.noteHeld(&got)
 	d.mu.Lock()
 	for _, t := range got.Told {
 		if t.Err != nil {
@@ -330,15 +331,15 @@ func (p *poller) hand(got engine.Waited, sent time.Time) (failure error) {
 	return failure
 }
 
-// asks reports whether a queue is among those that are asked.
+// asks reports whether a queue is one of the subscription's.
 func (p *poller) asks(queue string) bool {
 	_, is := slices.BinarySearch(p.s.Queues, queue)
 	return is
 }
 
-// hear notes of which queues more is held back. What is not told of a queue of which
-// messages come is not so.
-func (p *poller) hear(got *engine.Waited) {
+// noteHeld notes which queues have more held back. A queue with messages and no such report
+// has none.
+func (p *poller) noteHeld(got *engine.Waited) {
 	if p.s.once() {
 		return
 	}

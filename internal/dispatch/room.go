@@ -2,17 +2,17 @@ package dispatch
 
 import "sync/atomic"
 
-// Room is how much a worker can start. The worker writes the numbers and the dispatcher
-// reads them, so that neither waits for a lock of the other. Of them those that are on
-// their way are to be taken away; a worker counts them when they have been delivered.
+// Room is how many messages a worker can start. The worker writes the numbers and the
+// dispatcher reads them, so that neither waits for a lock of the other. They include
+// messages on their way: a worker subtracts them on delivery.
 type Room struct {
 	Free  atomic.Int64             // slots
-	Ahead atomic.Int64             // slots, and what to lease ahead
-	Of    map[string]*atomic.Int64 // slots of queues that have their own, within the others
+	Ahead atomic.Int64             // slots, and messages to lease ahead
+	Of    map[string]*atomic.Int64 // slots of queues with a limit of their own
 }
 
-// room tells how many more messages of a queue a subscription can take, and whether it
-// can take none of any queue. Called with Dispatcher.mu held.
+// room returns how many more messages of a queue a subscription can take, and whether it is
+// full whatever the queue. Called with Dispatcher.mu held.
 func (s *Subscription) room(queue string, held bool) (n int, full bool) {
 	if s.answer != nil {
 		return s.answer.room(queue, s.taken)
@@ -20,7 +20,7 @@ func (s *Subscription) room(queue string, held bool) (n int, full bool) {
 	if n = int(s.Room.Ahead.Load()) - s.taken; n <= 0 {
 		return 0, true
 	}
-	if held { // what is leased ahead is kept from others who could begin it
+	if held { // leasing ahead would keep them from workers that could start them
 		n = min(n, int(s.Room.Free.Load())-s.taken)
 	}
 	if of := s.Room.Of[queue]; of != nil {
@@ -29,8 +29,8 @@ func (s *Subscription) room(queue string, held bool) (n int, full bool) {
 	return max(0, n), false
 }
 
-// canTake tells how many messages of a queue a subscription can take that a call has
-// brought, beside those on their way to it. Called with Dispatcher.mu held.
+// canTake returns how many messages of a queue a subscription can take from a finished
+// call, besides those on their way. Called with Dispatcher.mu held.
 func (s *Subscription) canTake(queue string, held bool) (n int) {
 	if s.answer != nil {
 		return s.answer.leftOf(queue)

@@ -10,47 +10,47 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// call is one call to the engine and who gets what of the answer.
+// call is one call to the engine, with the shares of its answer.
 type call struct {
 	asked
 
 	round     uint64
 	began     time.Time
 	cancel    context.CancelFunc
-	replaced  bool // another goroutine runs the dispatcher while it is under way
-	slow      bool // it has taken so long that the room it was asked for is not kept any more
-	ended     bool // its time is over: its context has been ended
+	replaced  bool // another goroutine has taken over meanwhile
+	slow      bool // it has taken so long that its room is no longer reserved
+	ended     bool // its timeout is over, and its context cancelled
 	concluded bool
 }
 
-// asked is what a call asks for, and for whom.
+// asked is what a call requests, and for which subscriptions.
 type asked struct {
 	wants   []engine.Want
-	beliefs []*belief // for each want; those of one queue stand together
-	shares  []share   // queue by queue, in the order of subscription
-	handed  []handed  // what came for workers
+	beliefs []*belief // for each want; those of one queue are adjacent
+	shares  []share   // queue by queue, in order of subscription
+	handed  []handed  // callbacks of workers
 }
 
 type share struct {
 	sub  *Subscription
-	want int // of the call
+	want int // index in wants
 	n    int
-	turn int // in which it was asked for
+	turn int // of a Standing, in which it was requested
 }
 
 const (
-	// wantsMax is how many wants one call takes on, so that those of its queues that
-	// the engine is quick with wait for few others.
+	// wantsMax bounds the wants of one call, so that queues on which the engine is quick
+	// wait for few others.
 	wantsMax = 100
-	// lanesMax is how many calls may be under way that are younger than slowCall, and
-	// callsMax how many in all. The room for what a call may bring is kept for that
-	// long; its queues are asked alone from then on, until they answer sooner.
+	// lanesMax bounds the calls under way that are younger than slowCall, callsMax all
+	// calls. After slowCall the room of a call is no longer reserved, and its queues are
+	// asked alone until they are quick again.
 	lanesMax = 4
 	slowCall = time.Second
 	callsMax = 16
-	// spareShares is for how many shares memory is kept between two calls.
+	// spareShares is for how many shares memory is kept between calls.
 	spareShares = 1024
-	// leaseTimeout bounds a call, whose context ends then.
+	// leaseTimeout is the timeout of a call.
 	leaseTimeout = 20 * time.Second
 )
 
@@ -61,7 +61,7 @@ var (
 		Hint: fmt.Sprintf("the engine does not answer: %d calls are under way", callsMax)}
 )
 
-// plan decides what to ask now; nil: nothing. Called with d.mu held.
+// plan returns the next call; nil: there is nothing to ask. Called with d.mu held.
 func (d *Dispatcher) plan(now time.Time) *call {
 	young := 0
 	for _, c := range d.calls {
@@ -87,7 +87,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		d.short.Store(false)
 		return nil
 	}
-	// Whoever has freed room since this is heard.
+	// From here on Freed wakes the dispatcher.
 	d.short.Store(true)
 	short := false
 	d.rounds++
@@ -97,7 +97,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 	for l := d.ready.first; l != nil && len(c.wants) < wantsMax; {
 		b := l.of
 		l = l.next
-		if d.open == 0 { // nobody has room, whatever the queue
+		if d.open == 0 { // no subscription has room, whatever the queue
 			short = true
 			break
 		}
@@ -109,13 +109,13 @@ func (d *Dispatcher) plan(now time.Time) *call {
 			continue
 		}
 		if !d.want(c, b, now) {
-			short = true // it keeps its place, or it could always meet a full house
+			short = true // it keeps its place, so that it is first when there is room
 			d.park(b, now)
 			continue
 		}
 		d.unready(b)
 		b.busy, b.hinted = true, false
-		b.tellSpread(0, 1)
+		b.countSpread(0, 1)
 		if b.apart {
 			break
 		}
@@ -130,8 +130,8 @@ func (d *Dispatcher) plan(now time.Time) *call {
 
 func passed(t, now time.Time) bool { return !t.After(now) }
 
-// want adds to a call what the subscribers of a queue have room for, and reports
-// whether that is anything. Called with d.mu held.
+// want adds to a call what the subscriptions of a queue have room for, and reports whether
+// that is anything. Called with d.mu held.
 func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	first, reached := len(c.wants), 0
 	b.cut = false
@@ -184,26 +184,27 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	return reached > 0
 }
 
-// visit notes that a round comes to a subscription that spreads. Called with d.mu held.
+// visit notes that a round has reached a subscription with Spread. Called with d.mu held.
 func (d *Dispatcher) visit(s *Subscription) {
 	if s.round == d.rounds {
 		return
 	}
 	if s.once() && s.round != 0 && d.caps.GiveBack {
-		s.answer.widen() // the rounds before did not bring enough
+		s.answer.widen() // earlier rounds did not bring enough
 	}
 	s.round, s.left = d.rounds, s.asks
 }
 
-// spread divides the room of a subscription among those of its ready queues that the
-// round has not come to yet. Called with d.mu held.
+// spread divides the room of a subscription among its ready queues that the round has not
+// reached yet. Called with d.mu held.
 func (s *Subscription) spread(n int) int {
 	left := max(s.left, 1)
 	s.left--
 	return (n + left - 1) / left
 }
 
-// cannot tells all who wait on a queue that it is not asked now. Called with d.mu held.
+// cannot fails the subscriptions of a queue that cannot be asked now. Called with d.mu
+// held.
 func (d *Dispatcher) cannot(b *belief, err error, now time.Time) {
 	d.unready(b)
 	d.place(b, d.learn(b, &engine.Granted{Err: err}, time.Time{}, now, now))
@@ -215,8 +216,8 @@ func (d *Dispatcher) cannot(b *belief, err error, now time.Time) {
 	d.see()
 }
 
-// see notes which new subscriptions have had all their queues asked. Called with d.mu
-// held.
+// see removes from fresh the subscriptions whose queues have all been asked. Called with
+// d.mu held.
 func (d *Dispatcher) see() {
 	left := d.fresh[:0]
 	for _, s := range d.fresh {
@@ -228,8 +229,8 @@ func (d *Dispatcher) see() {
 	d.fresh = left
 }
 
-// conclude notes what the answer to a call says of its queues, hands out the leases, and
-// tells workers of theirs when it has let go of the lock.
+// conclude updates the beliefs from the answer to a call, distributes the leases, and makes
+// the callbacks of workers after releasing the lock.
 func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 	d.mu.Lock()
 	c.concluded = true
@@ -242,7 +243,7 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 		err = errNoAnswer
 	}
 	now := time.Now()
-	failed, failure := d.heed(c, &g, err, now)
+	failed, failure := d.learnAll(c, &g, err, now)
 	orphans := d.share(c, &g, now)
 	d.see()
 	if d.closed {
@@ -269,12 +270,12 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 	if len(orphans) == 0 {
 		end()
 	} else {
-		d.tasks.Go(end) // the engine may take long over it, and others wait
+		d.tasks.Go(end) // the engine may be slow, and others wait
 	}
 }
 
-// over has those who drain leave, if this was the last call for them: what it brought
-// has been delivered, or released. Called with d.mu held.
+// over ends a call: its messages have been delivered or released, so workers that wait for
+// their last call may leave. Called with d.mu held.
 func (d *Dispatcher) over(c *call) {
 	for _, sh := range c.shares {
 		if !sh.sub.once() {
@@ -298,9 +299,9 @@ func (s *Subscription) done() {
 	}
 }
 
-// heed learns what the answer to a call says of its queues, and returns how many could
-// not be asked, and why. Called with d.mu held.
-func (d *Dispatcher) heed(c *call, g *engine.Grant, err error, now time.Time) (failed int, failure error) {
+// learnAll updates the beliefs from the answer to a call, and returns how many queues
+// failed, and the last error. Called with d.mu held.
+func (d *Dispatcher) learnAll(c *call, g *engine.Grant, err error, now time.Time) (failed int, failure error) {
 	if err != nil {
 		g.Queues = slices.Repeat([]engine.Granted{{Err: err}}, len(c.wants))
 	}
@@ -318,8 +319,8 @@ func (d *Dispatcher) heed(c *call, g *engine.Grant, err error, now time.Time) (f
 	return failed, failure
 }
 
-// share hands out the answer to a call, and returns what nobody has room for. Called
-// with d.mu held.
+// share distributes the answer to a call, and returns the leases that no subscription has
+// room for. Called with d.mu held.
 func (d *Dispatcher) share(c *call, g *engine.Grant, now time.Time) (orphans []engine.Lease) {
 	for _, sh := range c.shares {
 		s, b, left := sh.sub, c.beliefs[sh.want], &g.Queues[sh.want].Messages
@@ -329,7 +330,7 @@ func (d *Dispatcher) share(c *call, g *engine.Grant, now time.Time) (orphans []e
 		}
 		switch {
 		case s.gone || s.leaving && !s.once() || !s.takes(&c.wants[sh.want]):
-			n = 0 // it has left, drains, or takes another turn, which wants others
+			n = 0 // it has left, drains, or is in another turn with other options
 		case c.slow || s.once():
 			n = min(n, s.canTake(b.queue, b.held))
 		}
@@ -353,11 +354,11 @@ func (d *Dispatcher) share(c *call, g *engine.Grant, now time.Time) (orphans []e
 	return orphans
 }
 
-// explain tells a subscription what an answer says of a queue beside its messages.
+// explain passes to a subscription what an answer says of a queue besides its messages.
 // Called with d.mu held.
 func (d *Dispatcher) explain(c *call, b *belief, s *Subscription) {
 	if b.expired > 0 || b.died > 0 {
-		d.note(&c.handed, s, b.queue, b.expired, b.died) // to one alone, so that none is counted twice
+		d.note(&c.handed, s, b.queue, b.expired, b.died) // to one subscription only, so that none is counted twice
 		b.expired, b.died = 0, 0
 	}
 	s.hold(b)
@@ -367,8 +368,8 @@ func (d *Dispatcher) explain(c *call, b *belief, s *Subscription) {
 	}
 }
 
-// rehome hands leases that are left to others who wait for such. It returns what is
-// left then. Called with d.mu held.
+// rehome offers leftover leases to other subscriptions of the queue, and returns the rest.
+// Called with d.mu held.
 func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now time.Time) []engine.Lease {
 	w, b := &c.wants[want], c.beliefs[want]
 	for l := b.seats.first; l != nil && len(ls) > 0; l = l.next {
@@ -385,7 +386,7 @@ func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now
 	return ls
 }
 
-// drop takes a call from those under way. Called with d.mu held.
+// drop removes a call from those under way. Called with d.mu held.
 func (d *Dispatcher) drop(c *call) {
 	for i := range d.calls {
 		if d.calls[i] == c {

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// Standing is a subscription that is for answer after answer. Its turns begin and end;
-// between two of them nothing is leased for it, and what is known of its queues is kept,
-// so that a turn costs what it brings and not what queues there are. All its methods are
-// for one goroutine at a time.
+// Standing is a subscription for a series of answers, one a turn. Between turns nothing is
+// leased for it, but its beliefs are kept, so that the cost of a turn depends on its
+// messages and not on the number of queues. It is not safe for concurrent use.
 type Standing struct {
 	d *Dispatcher
 	s *Subscription
 }
 
-// Stand adds a subscription that has no turn yet, of an engine whose other side does
-// not wait. It is for one answer a turn, and spreads over its queues.
+// Stand adds a Standing, which has no turn yet. It spreads over its queues. The engine must
+// not be one that waits by itself.
 func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	s := &Subscription{
 		Queues: queues, Spread: true, stands: true, leaving: true, gone: true, rested: time.Now(),
@@ -33,7 +32,7 @@ func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	return &Standing{d, s}, nil
 }
 
-// Lease is Dispatcher.Lease of the queues of a Standing, in a turn.
+// Lease is Dispatcher.Lease for the queues of a Standing, in a turn.
 func (t *Standing) Lease(ctx context.Context, o Order) (Answer, error) {
 	a := newAnswer(&o)
 	a.fills = true
@@ -42,7 +41,7 @@ func (t *Standing) Lease(ctx context.Context, o Order) (Answer, error) {
 	return t.d.result(ctx, a, t.end(ctx, company))
 }
 
-// begin begins a turn.
+// begin starts a turn.
 func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 	d, s := t.d, t.s
 	d.mu.Lock()
@@ -67,11 +66,11 @@ func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 	}
 }
 
-// fillFor is for how long a turn that has got something goes on while there is more.
+// fillFor is how long a turn with messages continues while there is more.
 const fillFor = 10 * time.Millisecond
 
-// await waits for the end of a turn: when it is full; when it has something and there is
-// nothing else to be had at once; or when the wait is over, and all has been asked.
+// await waits for the end of a turn: when it is full; when it has messages and no queue has
+// more at once; or when the wait is over and all queues have been asked.
 func (t *Standing) await(ctx context.Context, a *answer, wait time.Duration) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -99,8 +98,8 @@ func (t *Standing) await(ctx context.Context, a *answer, wait time.Duration) {
 	}
 }
 
-// quiet reports whether something came, and whether a turn of which that is so, or whose
-// wait is over, has nothing to be asked for now; else it will be told.
+// quiet reports whether messages came, and whether the turn may end: messages came or the
+// wait is over, and nothing is left to ask. Otherwise the turn is woken later.
 func (t *Standing) quiet(late bool) (came, quiet bool) {
 	d, s := t.d, t.s
 	d.mu.Lock()
@@ -119,11 +118,11 @@ func (t *Standing) quiet(late bool) (came, quiet bool) {
 	return came, false
 }
 
-// quiet reports whether all queues of one that stands have been asked, also those that
-// another's call is asking.
+// quiet reports whether all queues of a Standing have been asked, including those in calls
+// for others.
 func (s *Subscription) quiet() bool { return s.calls == 0 && s.busy == 0 && s.wasAsked() }
 
-// wake has a turn look whether it is over.
+// wake makes a turn check whether it is over.
 func (s *Subscription) wake() {
 	select {
 	case s.look <- struct{}{}:
@@ -131,8 +130,8 @@ func (s *Subscription) wake() {
 	}
 }
 
-// hush tells those that are quiet. Called with d.mu held, after a look at what is ready.
-func (d *Dispatcher) hush() {
+// wakeQuiet wakes the turns that are quiet. Called with d.mu held, after plan.
+func (d *Dispatcher) wakeQuiet() {
 	left := d.waiting[:0]
 	for _, s := range d.waiting {
 		switch {
@@ -157,13 +156,13 @@ func (d *Dispatcher) leftOut(s *Subscription) {
 	s.out++
 }
 
-// end ends a turn: what a call under way brings is still delivered, until ctx ends or
-// patience is over (0: it has no end). What comes later is given back.
+// end ends a turn. Messages of calls under way are still delivered until ctx ends or
+// patience is over (0: no limit); later ones are released.
 func (t *Standing) end(ctx context.Context, patience time.Duration) (o Outlook) {
 	d, s := t.d, t.s
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s.leaving { // it never began
+	if s.leaving { // it never started
 		return o
 	}
 	s.rested = time.Now()
@@ -179,12 +178,12 @@ func (t *Standing) end(ctx context.Context, patience time.Duration) (o Outlook) 
 	return o
 }
 
-// parkAfter is how long all who wait on a ready queue have to have rested until rounds
-// no longer come to it.
+// parkAfter is how long all subscriptions of a ready queue must have rested before rounds
+// skip it.
 const parkAfter = 100 * time.Millisecond
 
-// park has rounds pass by a ready queue that nobody has wanted for long. Called with d.mu
-// held.
+// park makes rounds skip a ready queue whose subscriptions have all rested for long. Called
+// with d.mu held.
 func (d *Dispatcher) park(b *belief, now time.Time) {
 	for l := b.seats.first; l != nil; l = l.next {
 		if s := l.of; !s.stands || !s.leaving || now.Sub(s.rested) < parkAfter {
@@ -199,7 +198,7 @@ func (d *Dispatcher) park(b *belief, now time.Time) {
 	b.parked = true
 }
 
-// unpark has rounds come to a queue again. Called with d.mu held.
+// unpark puts a parked queue back into the ready list. Called with d.mu held.
 func (d *Dispatcher) unpark(b *belief) {
 	if b.parked {
 		d.parked.remove(&b.place)
@@ -208,7 +207,7 @@ func (d *Dispatcher) unpark(b *belief) {
 	}
 }
 
-// Leave takes the subscription away, between two turns.
+// Leave removes the subscription, between turns.
 func (t *Standing) Leave() {
 	t.d.mu.Lock()
 	defer t.d.mu.Unlock()

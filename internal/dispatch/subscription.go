@@ -9,71 +9,69 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Subscription is a demand for messages of some queues: that of a worker, which has
-// functions, or of a lease, which has an answer. The functions are called without a lock
-// of the dispatcher, by several goroutines at a time, and never after the subscription
-// has left.
+// Subscription is a demand for messages of some queues: of a worker, which has callbacks,
+// or of a lease, which has an answer. The callbacks run without a lock of the dispatcher,
+// concurrently, and never after the subscription has left.
 type Subscription struct {
 	Queues []string
 	TTR    time.Duration
 	Remote bool
-	Spread bool // it would rather have something of each queue than all of one
+	Spread bool // prefer some messages of each queue to all of one
 
 	Room *Room
-	// Deliver hands over leases, of one queue or several, never more than there was room for:
-	// now is the engine's clock when it answered, sent ours before it was asked.
+	// Deliver gets leases of one or several queues, never more than there was room for. now
+	// is the engine's clock at its answer, sent ours before the call.
 	Deliver func(leases []engine.Lease, now, sent time.Time)
-	// Fail tells that the engine could not be asked. The dispatcher tries again.
+	// Fail gets the error when the engine could not be asked. The dispatcher tries again.
 	Fail func(err error)
-	// Noted tells of messages that ended before anybody got them.
+	// Noted gets the numbers of messages that ended without being leased.
 	Noted func(queue string, expired, died int)
 
 	// A lease fails only when none of its queues can be asked. Nothing is leased for it
-	// once its context has ended, nor, when its queues have all been asked, after the end
-	// of its wait.
-	answer *answer         // nil: it is a worker's
+	// after its context has ended, or after its wait once all its queues have been asked.
+	answer *answer         // nil: of a worker
 	ends   <-chan struct{} // closed when the context ends
 	until  time.Time
-	asked  chan struct{} // closed when all queues have been asked since it came; nil: it stands
+	asked  chan struct{} // closed when all queues have been asked since it came; nil: a Standing
 
 	// Guarded by Dispatcher.mu.
-	seats   []link[Subscription] // in the beliefs in its queues
-	seen    int                  // lease: how many of its queues have been asked
-	failing int                  // how many of its queues could not be asked the last time
-	asks    int                  // spread: how many of its queues are ready
-	busy    int                  // spread: how many of its queues are being asked
-	round   uint64               // spread: the round that left is for
-	left    int                  // spread: how many of its ready queues the round has still to come to
-	full    uint64               // the last round in which it had no room for any queue
+	seats   []link[Subscription] // in the beliefs of its queues
+	seen    int                  // lease: queues asked so far
+	failing int                  // queues that could not be asked the last time
+	asks    int                  // Spread: ready queues
+	busy    int                  // Spread: queues being asked
+	round   uint64               // Spread: the round of left
+	left    int                  // Spread: ready queues that the round has not reached
+	full    uint64               // the last round in which it was full
 	taken   int                  // messages on the way to it
 	calls   int                  // calls under way for it
-	handing int                  // calls of its functions under way, or about to begin
-	leaving bool                 // nothing more is asked for
-	gone    bool                 // nothing more is delivered
-	told    uint64               // the round of the last call whose failure it was told
-	idle    chan struct{}        // closed when it is leaving and no call is under way for it
-	stands  bool                 // it is a Standing's
-	turn    int                  // stands: how many turns it has had
-	looked  uint64               // stands: the last round that came to one of its queues
-	out     int                  // stands: how many of its ready queues that round found it has no room for
-	awaits  bool                 // stands: it is to be told when it is quiet
-	rested  time.Time            // stands: when the end of its last turn began
-	parks   bool                 // stands: rounds pass by some of its queues
-	held    map[string]struct{}  // stands: queues of which more is held back, which was not told yet
-	look    chan struct{}        // stands: has a token when something came, or it is quiet
+	handing int                  // callbacks running or pending
+	leaving bool                 // nothing more is requested for it
+	gone    bool                 // nothing more is delivered to it
+	told    uint64               // the round of the last failure reported to it
+	idle    chan struct{}        // closed when it is leaving and has no call under way
+	stands  bool                 // it is a Standing
+	turn    int                  // Standing: turns so far
+	looked  uint64               // Standing: the last round that reached one of its queues
+	out     int                  // Standing: ready queues that this round found no room for
+	awaits  bool                 // Standing: to be woken when quiet
+	rested  time.Time            // Standing: when its last turn ended
+	parks   bool                 // Standing: some of its queues are parked
+	held    map[string]struct{}  // Standing: queues with more held back, not reported yet
+	look    chan struct{}        // Standing: holds a token when messages came, or it is quiet
 }
 
-// once reports whether it leaves with one answer.
+// once reports whether it is for one answer: a lease.
 func (s *Subscription) once() bool { return s.answer != nil }
 
 // Outlook is what is known of a subscription's queues when it leaves.
 type Outlook struct {
 	Now  time.Time // the engine's clock
-	Next time.Time // when something may be there; zero: unknown
+	Next time.Time // when a message may be due; zero: unknown
 	Err  error     // why a queue could not be asked
 }
 
-// over reports whether nothing is to be leased for it any more.
+// over reports whether nothing more may be leased for it.
 func (s *Subscription) over(now time.Time) bool {
 	return s.leaving || s.once() && (s.ended() || s.wasAsked() && !now.Before(s.until))
 }
@@ -96,19 +94,19 @@ func (s *Subscription) wasAsked() bool {
 	return s.seen == len(s.Queues)
 }
 
-// takes reports whether leases asked for by w are such as it wants.
+// takes reports whether w requests leases with the subscription's options.
 func (s *Subscription) takes(w *engine.Want) bool { return s.TTR == w.TTR && s.Remote == w.Remote }
 
 // Leave ends a subscription.
 type Leave func(ctx context.Context, patience time.Duration) Outlook
 
-// Subscribe adds a demand. The function returned takes it away again: nothing more
-// is asked for it, what a call under way brings it is still delivered, and when it
-// returns nothing is on the way to it any more. When ctx ends before that, or patience
-// is over (0: it has no end), what comes later is given back.
+// Subscribe adds a subscription, and returns the function that removes it. After that
+// nothing more is requested for it, but messages of calls under way are still delivered.
+// The function waits for these calls until ctx ends or patience is over (0: no limit);
+// messages that come later are released.
 func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 	s.sort()
-	s.Spread = s.Spread && len(s.Queues) > 1 // those that do are walked over each time a queue is asked
+	s.Spread = s.Spread && len(s.Queues) > 1 // they cost a walk each time a queue is asked
 	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
 		return d.poll(lw, s)
 	}
@@ -126,7 +124,7 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 	return func(ctx context.Context, patience time.Duration) Outlook { return d.leave(ctx, patience, s) }
 }
 
-// sort has a subscription name each queue once, in order.
+// sort sorts the queues and removes duplicates.
 func (s *Subscription) sort() { s.Queues = sorted(s.Queues) }
 
 func sorted(queues []string) []string {
@@ -135,12 +133,12 @@ func sorted(queues []string) []string {
 	return slices.Compact(queues)
 }
 
-// watch has the engine's hints come in.
+// watch subscribes to the engine's hints, once.
 func (d *Dispatcher) watch() {
 	d.watchOnce.Do(func() { d.stopWatch = d.eng.Watch(d.hint) })
 }
 
-// enter takes in a subscription. Called with d.mu held.
+// enter adds a subscription. Called with d.mu held.
 func (d *Dispatcher) enter(s *Subscription) {
 	s.seats = make([]link[Subscription], len(s.Queues))
 	for i, q := range s.Queues {
@@ -155,7 +153,7 @@ func (d *Dispatcher) enter(s *Subscription) {
 		if b.err != nil {
 			s.failing++
 			if s.once() && s.until.IsZero() {
-				d.ask(b) // it cannot wait for the next try
+				d.ask(b) // it cannot wait for the next attempt
 			}
 		}
 		s.seats[i].of = s
@@ -177,12 +175,12 @@ func (d *Dispatcher) enter(s *Subscription) {
 	}
 }
 
-// fewQueues is how many queues a wait may always name, so that large ones do not shut small ones out: what holds
-// them, such as connections, is bounded already.
+// fewQueues is how many queues a lease may always name, so that large waits do not shut out
+// small ones. Their number is bounded elsewhere, for example by connections.
 const fewQueues = 16
 
-// admit notes the queues that a lease waits on, unless the client is closed or they are
-// too many. Called with d.mu held.
+// admit counts the queues of a lease, unless the client is closed or there are too many.
+// Called with d.mu held.
 func (d *Dispatcher) admit(s *Subscription) error {
 	switch {
 	case d.closed:
@@ -197,7 +195,7 @@ func (d *Dispatcher) admit(s *Subscription) error {
 	return nil
 }
 
-// dismiss notes that a subscription waits on its queues no more. Called with d.mu held.
+// dismiss undoes enter and admit for the subscription itself. Called with d.mu held.
 func (d *Dispatcher) dismiss(s *Subscription) {
 	delete(d.subs, s)
 	if s.once() {
@@ -205,8 +203,8 @@ func (d *Dispatcher) dismiss(s *Subscription) {
 	}
 }
 
-// refuse fails a subscription that was not admitted. It is called with d.mu held, which
-// it lets go of meanwhile.
+// refuse fails a subscription that was not admitted. Called with d.mu held, which it
+// releases meanwhile.
 func (d *Dispatcher) refuse(s *Subscription, err error) Leave {
 	s.gone = true
 	if s.once() {
@@ -235,8 +233,8 @@ func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subsc
 	return o
 }
 
-// rest has nothing more asked for a subscription, and when it returns nothing is on the
-// way to it any more. Called with d.mu held, which it lets go of while it waits.
+// rest stops requests for a subscription, and waits for its calls under way. Called with
+// d.mu held, which it releases while it waits.
 func (d *Dispatcher) rest(ctx context.Context, patience time.Duration, s *Subscription) {
 	s.leaving = true
 	if s.calls > 0 {
@@ -249,15 +247,15 @@ func (d *Dispatcher) rest(ctx context.Context, patience time.Duration, s *Subscr
 	d.depart(s)
 }
 
-// depart has nothing more delivered to a subscription, once what is being delivered has
-// been. Called with d.mu held, which it lets go of while it waits.
+// depart stops deliveries to a subscription, and waits for its callbacks. Called with d.mu
+// held, which it releases while it waits.
 func (d *Dispatcher) depart(s *Subscription) {
 	for s.gone = true; s.handing > 0; {
 		d.handed.Wait()
 	}
 }
 
-// outlook is what is known of a subscription's queues. Called with d.mu held.
+// outlook returns what is known of a subscription's queues. Called with d.mu held.
 func (d *Dispatcher) outlook(s *Subscription) (o Outlook) {
 	nextMS := none
 	for _, q := range s.Queues {
@@ -276,7 +274,7 @@ func (d *Dispatcher) outlook(s *Subscription) (o Outlook) {
 	return o
 }
 
-// remove takes out a subscription that rests. Called with d.mu held.
+// remove removes a subscription that rests. Called with d.mu held.
 func (d *Dispatcher) remove(s *Subscription) {
 	d.dismiss(s)
 	for i, q := range s.Queues {
@@ -305,8 +303,8 @@ func (d *Dispatcher) seen(s *Subscription) bool {
 	return true
 }
 
-// await waits for done to be closed, until ctx ends or patience is over, if that is
-// not 0, and reports whether it was.
+// await waits for done to be closed, until ctx ends or patience is over (0: no limit), and
+// reports whether it was closed.
 func await(ctx context.Context, patience time.Duration, done <-chan struct{}) bool {
 	var over <-chan time.Time
 	if patience > 0 {

@@ -1,5 +1,5 @@
-// Package duration writes and reads durations as the HTTP API, the command line and
-// configurations have them: as Go does, and with days.
+// Package duration formats and parses durations for the HTTP API, the command line and
+// configuration files: in Go's syntax, and with days.
 package duration
 
 import (
@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// What Parse fails with. Both go on behind the text and "is".
+// The errors of Parse. They read well after the text and "is".
 var (
 	ErrSyntax = errors.New("not a duration")
 	ErrRange  = errors.New("out of range: a duration is at most 106751d, which is 292 years")
 )
 
-// Parse reads what time.ParseDuration does, and whole or fractional days in front:
-// "1500ms", "30m", "7d", "1d12h", "-1.5d". A day is 24 hours. It fails with ErrSyntax,
-// or with ErrRange where the text is a duration longer than 64 bits hold.
+// Parse accepts what time.ParseDuration does, and leading whole or fractional days:
+// "1500ms", "30m", "7d", "1d12h", "-1.5d". A day is 24 hours. It fails with ErrSyntax, or
+// with ErrRange for a duration that does not fit into 64 bits.
 func Parse(s string) (time.Duration, error) {
 	d, err := parse(s)
 	if err == nil {
 		return d, nil
 	}
-	// time.ParseDuration does not tell the two apart. With no digit but 0 a text is
-	// never out of range; that a 0 needs no unit holds for no other number.
+	// time.ParseDuration does not distinguish the two. A text with no digit but 0 is never
+	// out of range, and 0 is the only number without a unit.
 	if _, wrong := parse(strings.Map(zeroed, s)); wrong == nil && !strings.ContainsAny(s[len(s)-1:], "0123456789") {
 		return 0, ErrRange
 	}
@@ -38,7 +38,7 @@ func zeroed(r rune) rune {
 	return r
 }
 
-// parse is Parse, but for what it fails with.
+// parse is Parse with other errors.
 func parse(s string) (time.Duration, error) {
 	head, tail, days := strings.Cut(s, "d")
 	if !days {
@@ -47,7 +47,7 @@ func parse(s string) (time.Duration, error) {
 		}
 		return 0, ErrSyntax
 	}
-	// A day is read as an hour, so that Go's own rules hold for the number.
+	// Parse a day as an hour, so that Go's rules apply to the number.
 	d, err := time.ParseDuration(head + "h")
 	if err != nil || strings.ContainsAny(head, "hmsnuµμ") || d > math.MaxInt64/24 || d < math.MinInt64/24 {
 		return 0, ErrSyntax
@@ -72,8 +72,8 @@ func parse(s string) (time.Duration, error) {
 	return d + rest, nil
 }
 
-// Format writes d exactly and without the zero units at its end: "30m", "48h",
-// "1h30m". It writes no days, so that time.ParseDuration reads it too.
+// Format formats d exactly, without trailing zero units: "30m", "48h", "1h30m". It uses no
+// days, so that time.ParseDuration reads it too.
 func Format(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -1,4 +1,4 @@
-// Package fresh keeps what is made of files in step with them: certificates, tokens.
+// Package fresh keeps values made from files up to date with them: certificates, tokens.
 package fresh
 
 import (
@@ -14,43 +14,42 @@ import (
 	"time"
 )
 
-// Interval is how often the files are looked at, at most.
+// Interval is the shortest time between two checks of the files.
 const Interval = time.Second
 
-// Value is what is made of files. Who asks for it has the files looked at, at most once
-// in an Interval, and it is made anew when one of them is another: no goroutine watches,
-// and files that are replaced or mounted anew are met like those that are written. It
-// may be used by many goroutines.
+// Value is a value made from files. Get checks the files, at most once in an Interval, and
+// makes the value again when one has changed. Nothing watches the files, so replaced and
+// remounted files are found as well as rewritten ones. It is safe for concurrent use.
 //
-// That a file is another its size, mode, owner and times tell. Times are coarse: what is
-// written twice within one tick has the times of the first. So of files that had changed
-// just before they were looked at the content is looked at once more.
+// A file has changed when its size, mode, owner or times have. Times are coarse: a second
+// write within the same tick leaves them unchanged. So the content of a file that had
+// changed just before a check is compared at the next one.
 type Value[T any] struct {
 	paths  []string
 	make   func() (T, error)
 	failed func(error)
-	grace  time.Duration // of files that are gone
+	grace  time.Duration // for files that are gone
 	gone   func() T      // nil: the value stays
 
 	now     atomic.Pointer[T]
-	trouble atomic.Pointer[error] // why there is nothing newer; nil: there is not
-	looked  atomic.Int64          // when, in nanoseconds on the clock of began
+	trouble atomic.Pointer[error] // why the value is out of date; nil: it is not
+	looked  atomic.Int64          // time of the last check, in nanoseconds since began
 	began   time.Time
 	mu      sync.Mutex
-	seen    []look        // the files that now is made of
-	missing time.Duration // since when one is gone, on the clock of began; 0: none is
-	dropped bool          // now is what gone returned
+	seen    []look        // the files that now was made from
+	missing time.Duration // when one was first gone, since began; 0: none is
+	dropped bool          // now came from gone
 }
 
-// look is a file as it was looked at.
+// look is the state of a file at a check.
 type look struct {
 	os.FileInfo
-	settled bool   // its times tell all that may happen to it from now on
-	sum     []byte // of its content, while they do not; else nil
+	settled bool   // its times reveal any later change
+	sum     []byte // of its content, if not settled; else nil
 }
 
-// New makes a value of files. failed is told why it could not be made anew, once for
-// each reason; the value then stays as it was, and making it is tried again.
+// New makes a value from files. When it cannot be made again, the old value stays, it is
+// tried again, and failed is called once for each reason.
 func New[T any](make func() (T, error), failed func(error), paths ...string) (*Value[T], error) {
 	v := &Value[T]{paths: paths, make: make, failed: failed, began: time.Now()}
 	seen, err := v.look()
@@ -66,13 +65,13 @@ func New[T any](make func() (T, error), failed func(error), paths ...string) (*V
 	return v, nil
 }
 
-// OnGone has the value become what gone returns once one of the files has been missed for
-// so long; one that comes back within that was being replaced. It is to be called before
-// all but New. While nobody asks for the value nothing is missed.
+// OnGone replaces the value by what gone returns once a file has been missing for grace; a
+// file that comes back sooner was being replaced. Call it before any other method. Without
+// calls of Get nothing is found missing.
 func (v *Value[T]) OnGone(grace time.Duration, gone func() T) { v.grace, v.gone = grace, gone }
 
-// Get returns the value, made anew if the files have changed. While one caller makes it
-// the others get what there was.
+// Get returns the value, made again if the files have changed. While one caller makes it,
+// the others get the old one.
 func (v *Value[T]) Get() T {
 	if at := v.looked.Load(); int64(time.Since(v.began))-at >= int64(Interval) && v.mu.TryLock() {
 		v.refresh()
@@ -81,15 +80,14 @@ func (v *Value[T]) Get() T {
 	return *v.now.Load()
 }
 
-// Refresh looks at the files at once.
+// Refresh checks the files at once.
 func (v *Value[T]) Refresh() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.refresh()
 }
 
-// Trouble returns why the value is not made of the files as they are, as far as they were
-// looked at; nil: it is.
+// Trouble returns why the value is out of date, as of the last check; nil: it is not.
 func (v *Value[T]) Trouble() error {
 	if err := v.trouble.Load(); err != nil {
 		return *err
@@ -100,7 +98,7 @@ func (v *Value[T]) Trouble() error {
 // refresh is called with v.mu held.
 func (v *Value[T]) refresh() {
 	v.looked.Store(int64(time.Since(v.began)))
-	seen, err := v.look() // before they are read: what is written meanwhile is seen next time
+	seen, err := v.look() // before reading, so that a write meanwhile is found next time
 	if err == nil && v.Trouble() == nil && slices.EqualFunc(seen, v.seen, same) {
 		v.keep(seen)
 		return
@@ -123,7 +121,7 @@ func (v *Value[T]) refresh() {
 	v.now.Store(&now)
 }
 
-// miss notes whether a file is gone, and drops the value when that has lasted.
+// miss notes whether a file is gone, and drops the value after grace.
 func (v *Value[T]) miss(gone bool) {
 	at := max(1, time.Since(v.began))
 	switch {
@@ -138,8 +136,8 @@ func (v *Value[T]) miss(gone bool) {
 	}
 }
 
-// coarse is how far the times of a file may be from those of its changes: most file
-// systems tell them to some milliseconds, some to two seconds.
+// coarse is the resolution of file times: milliseconds on most file systems, two seconds on
+// some.
 const coarse = 2 * time.Second
 
 func (v *Value[T]) look() ([]look, error) {
@@ -152,7 +150,8 @@ func (v *Value[T]) look() ([]look, error) {
 		all[i].FileInfo = info
 		at, told := changedAt(info)
 		all[i].settled = told && time.Since(at) > coarse
-		// Of one that has settled since it was looked at too: it may have changed meanwhile.
+		// Also for a file that has settled since the last check: it may have changed in
+		// between.
 		if !all[i].settled || len(v.seen) > 0 && v.seen[i].sum != nil {
 			all[i].sum = sum(path, info)
 		}
@@ -160,7 +159,7 @@ func (v *Value[T]) look() ([]look, error) {
 	return all, nil
 }
 
-// keep keeps what was seen, without the sums that are of no more use.
+// keep stores what was seen, without sums that are no longer needed.
 func (v *Value[T]) keep(seen []look) {
 	for i := range seen {
 		if seen[i].settled {
@@ -170,11 +169,11 @@ func (v *Value[T]) keep(seen []look) {
 	v.seen = seen
 }
 
-// sum is the SHA-256 of a file, of one that cannot be read that of nothing.
+// sum returns the SHA-256 of a file; for an unreadable file that of nothing.
 func sum(path string, info os.FileInfo) []byte {
 	h := sha256.New()
 	if !info.Mode().IsRegular() {
-		return h.Sum(nil) // it may have no end
+		return h.Sum(nil) // it may be endless
 	}
 	if f, err := os.Open(path); err == nil {
 		_, _ = io.Copy(h, f)

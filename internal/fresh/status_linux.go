@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// changedAt is when a file was last changed, in whatever way: unlike the time of its
-// content nobody can set it.
+// changedAt returns the ctime of a file, which unlike the mtime cannot be set.
 func changedAt(info os.FileInfo) (at time.Time, told bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -16,7 +15,7 @@ func changedAt(info os.FileInfo) (at time.Time, told bool) {
 	return time.Unix(s.Ctim.Unix()), true
 }
 
-// sameStatus reports whether two have one owner, and were last changed at one time.
+// sameStatus reports whether two states have the same owner and ctime.
 func sameStatus(a, b os.FileInfo) bool {
 	s, ok := a.Sys().(*syscall.Stat_t)
 	t, too := b.Sys().(*syscall.Stat_t)

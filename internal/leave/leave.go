@@ -1,6 +1,6 @@
-// Package leave makes calls that their callers can leave: when a caller's context
-// ends he gets his answer there and then, also while the call hangs in the operating
-// system, where no context reaches it.
+// Package leave makes calls that can be abandoned: when a caller's context ends it gets its
+// answer at once, even while the call hangs in the operating system, where no context
+// reaches it.
 package leave
 
 import (
@@ -10,36 +10,36 @@ import (
 	"time"
 )
 
-// Most is how many calls that were left should be under way at a time. Who begins a
-// call asks for Left before: else something that hangs fills memory with them.
+// Most bounds the abandoned calls under way. Callers check Left before a call; otherwise
+// something that hangs would fill memory with calls.
 const Most = 1000
 
-// Calls makes calls, on goroutines that are kept for a while, since the stacks of
-// new ones would have to grow each time. The zero value is ready.
+// Calls makes calls on pooled goroutines, because new ones would have to grow their stacks
+// each time. The zero value is ready to use.
 type Calls struct {
 	left atomic.Int64
 
 	mu     sync.Mutex
-	idle   []hand
-	timed  bool // trim will come
+	idle   []runner
+	timed  bool // a trim is scheduled
 	closed bool
-	none   chan struct{} // closed when no call is left any more; nil: nobody waits for that
+	none   chan struct{} // closed when no abandoned call is under way; nil: nothing waits for it
 }
 
 const (
-	idleMost = 16          // goroutines that are kept without work
-	idleFor  = time.Second // how long they are kept, at most twice that
+	idleMost = 16          // idle goroutines to keep
+	idleFor  = time.Second // how long to keep them; up to twice that
 )
 
-// hand is a goroutine that makes calls, one after the other.
-type hand chan func()
+// runner is a goroutine that makes calls one after the other.
+type runner chan func()
 
-// Left returns how many calls were left and have not returned.
+// Left returns how many abandoned calls have not returned.
 func (c *Calls) Left() int { return int(c.left.Load()) }
 
-// Make makes a call and returns its answer, or leaves it when ctx has been over for
-// patience, and reports which. When a call that was left returns, late is called with
-// what it returned. A call whose context cannot end is made by the caller himself.
+// Make makes a call and returns its answer, or abandons it when ctx has been over for
+// patience, and reports which. When an abandoned call returns, late gets its results. A
+// call whose context cannot end runs on the caller's goroutine.
 func Make[T any](ctx context.Context, c *Calls, patience time.Duration, late func(T, error), call func() (T, error)) (out T, left bool, err error) {
 	if ctx.Done() == nil {
 		out, err = call()
@@ -50,7 +50,7 @@ func Make[T any](ctx context.Context, c *Calls, patience time.Duration, late fun
 		err error
 	}
 	answered := make(chan answer, 1)
-	var first atomic.Bool // taken by the answer, or by the caller who leaves
+	var first atomic.Bool // set by the answer or by the caller that leaves
 	c.run(func() {
 		out, err := call()
 		if first.CompareAndSwap(false, true) {
@@ -83,7 +83,7 @@ func Make[T any](ctx context.Context, c *Calls, patience time.Duration, late fun
 	return a.out, false, a.err
 }
 
-// returned notes that a call that was left is over.
+// returned notes that an abandoned call has returned.
 func (c *Calls) returned() {
 	if c.left.Add(-1) > 0 {
 		return
@@ -96,8 +96,7 @@ func (c *Calls) returned() {
 	}
 }
 
-// Wait waits for the calls that were left, and for what late does with what they return,
-// as long as patience lasts.
+// Wait waits up to patience for the abandoned calls and their late functions.
 func (c *Calls) Wait(patience time.Duration) {
 	c.mu.Lock()
 	if c.Left() == 0 {
@@ -117,13 +116,13 @@ func (c *Calls) Wait(patience time.Duration) {
 	}
 }
 
-// run has a hand call fn.
+// run runs fn on a pooled goroutine.
 func (c *Calls) run(fn func()) {
 	c.mu.Lock()
 	n := len(c.idle)
 	if n == 0 {
 		c.mu.Unlock()
-		go c.work(make(hand, 1), fn)
+		go c.work(make(runner, 1), fn)
 		return
 	}
 	h := c.idle[n-1]
@@ -132,7 +131,7 @@ func (c *Calls) run(fn func()) {
 	h <- fn
 }
 
-func (c *Calls) work(h hand, fn func()) {
+func (c *Calls) work(h runner, fn func()) {
 	for ok := true; ok; fn, ok = <-h {
 		fn()
 		fn = nil
@@ -142,8 +141,8 @@ func (c *Calls) work(h hand, fn func()) {
 	}
 }
 
-// keep puts a hand among the idle ones, unless there are enough.
-func (c *Calls) keep(h hand) bool {
+// keep adds a runner to the idle ones, unless there are enough.
+func (c *Calls) keep(h runner) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || len(c.idle) >= idleMost {
@@ -157,7 +156,7 @@ func (c *Calls) keep(h hand) bool {
 	return true
 }
 
-// trim ends the idle hands.
+// trim ends idle runners.
 func (c *Calls) trim() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,8 +168,7 @@ func (c *Calls) trim() {
 	c.idle = c.idle[:0]
 }
 
-// Close ends the goroutines that have no work, and from now on each with its call.
-// It waits for none.
+// Close ends idle goroutines at once and the others after their calls. It does not wait.
 func (c *Calls) Close() {
 	c.mu.Lock()
 	c.closed = true

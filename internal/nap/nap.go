@@ -1,15 +1,15 @@
-// Package nap sleeps until an instant of the wall clock, and notices when that steps.
+// Package nap sleeps until an instant of the wall clock, and notices when the clock steps.
 package nap
 
 import "time"
 
-// Nap sleeps until an instant of this process's wall clock. The sleep itself is on
-// the monotonic clock, which a step of the wall clock does not move; so it looks
-// up once a second and ends early when the two have drifted apart.
+// Nap sleeps until an instant of this process's wall clock. The sleep itself is on the
+// monotonic clock, which a step of the wall clock does not move; so it checks once a second
+// and ends early when the two have drifted apart.
 type Nap struct {
 	timer *time.Timer
 	nudge *nudge    // nil: none
-	armed time.Time // when it comes; zero: it has come
+	armed time.Time // when it fires; zero: it has fired
 }
 
 const (
@@ -17,24 +17,22 @@ const (
 	Drift = 5 * time.Millisecond
 )
 
-// New returns a Nap, which one goroutine uses until it calls Stop. It may end a
-// millisecond late.
+// New returns a Nap for one goroutine, to be stopped. It may end a millisecond late.
 func New() *Nap {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
 	return &Nap{timer: t}
 }
 
-// Exact returns a Nap that ends within some ten microseconds where the system and its
-// load allow. It takes a file descriptor until Stop; without one to be had it is like any
-// other.
+// Exact returns a Nap that ends within some ten microseconds, if system and load allow. It
+// holds a file descriptor until Stop; without a free one it is like that of New.
 func Exact() *Nap {
 	n := New()
 	n.nudge = new(nudge)
 	return n
 }
 
-// Stop lets go of the timer.
+// Stop releases the timer.
 func (n *Nap) Stop() {
 	n.timer.Stop()
 	if n.nudge != nil {
@@ -42,8 +40,8 @@ func (n *Nap) Stop() {
 	}
 }
 
-// Sleep returns when wake has a token or until has come, and true at once when the
-// wall clock has stepped. A zero until is never.
+// Sleep returns when wake has a token or until is reached. It returns true at once when the
+// wall clock has stepped. A zero until never comes.
 func (n *Nap) Sleep(wake <-chan struct{}, until time.Time) (step bool) {
 	if until.IsZero() {
 		<-wake
@@ -60,7 +58,7 @@ func (n *Nap) Sleep(wake <-chan struct{}, until time.Time) (step bool) {
 		}
 		n.timer.Reset(min(left, look))
 		if n.nudge != nil && left <= look && !n.armed.Equal(until) {
-			n.nudge.arm(left) // after the timer, so as not to come before it
+			n.nudge.arm(left) // after the timer, so that it does not fire first
 			n.armed = until
 		}
 		select {
@@ -73,13 +71,13 @@ func (n *Nap) Sleep(wake <-chan struct{}, until time.Time) (step bool) {
 	}
 }
 
-// stepped reports whether the wall clock moved otherwise than the monotonic one.
+// stepped reports whether the wall clock moved differently from the monotonic one.
 func stepped(start, now time.Time) bool {
 	return apart(start.Round(0), now.Round(0), now.Sub(start))
 }
 
-// apart reports whether from one reading of the wall clock to another something
-// else than elapsed has passed.
+// apart reports whether the time between two readings of the wall clock differs from
+// elapsed.
 func apart(from, to time.Time, elapsed time.Duration) bool {
 	return (to.Sub(from) - elapsed).Abs() > Drift
 }

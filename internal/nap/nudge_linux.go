@@ -7,32 +7,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nudge has Go's scheduler look at its timers at an instant. When nothing runs, the
-// scheduler sleeps in epoll_wait, whose time is in whole milliseconds, so that a timer
-// fires up to a millisecond late. Here a timer of the kernel, which is exact, is
-// registered with the epoll that it sleeps in: its expiry ends that sleep, and the
-// scheduler runs the timers that are due. Nobody reads the descriptor, so there is no
+// nudge makes Go's scheduler check its timers at an exact instant. An idle scheduler sleeps
+// in epoll_wait, whose timeout is in whole milliseconds, so a timer fires up to a
+// millisecond late. A timerfd registered with the same epoll ends that sleep on time, and
+// the scheduler runs the timers that are due. The descriptor is never read, so it needs no
 // goroutine; each expiry is an edge of its own.
 type nudge struct {
 	file *os.File // nil: not opened yet
 	fd   int
 }
 
-// arm has the nudge come once left has passed, and no more when it was to come before.
+// arm makes the nudge fire after left, instead of when it was to fire before.
 func (n *nudge) arm(left time.Duration) {
 	if n.file == nil && !n.open() {
 		return
 	}
-	// An error means that no nudge comes; the timer is late then, and all is well.
+	// On an error there is no nudge and the timer is a little late, which does no harm.
 	_ = unix.TimerfdSettime(n.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(left))}, nil)
 }
 
 func (n *nudge) open() bool {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return false // too many files, perhaps not for long
+		return false // too many open files, perhaps not for long
 	}
-	n.file, n.fd = os.NewFile(uintptr(fd), "timerfd"), fd // which registers it
+	n.file, n.fd = os.NewFile(uintptr(fd), "timerfd"), fd // registers it with epoll
 	return true
 }
 

@@ -4,7 +4,7 @@ package nap
 
 import "time"
 
-// nudge is nothing where Go's scheduler sleeps as long as it should, or cannot be woken.
+// nudge does nothing where Go's scheduler sleeps exactly, or cannot be woken.
 type nudge struct{}
 
 func (*nudge) arm(time.Duration) {}

@@ -1,24 +1,23 @@
-// Package pattern tells which queues a pattern of their names means, in routes and for
-// tokens alike.
+// Package pattern matches queue names against patterns, for routes and tokens.
 package pattern
 
 import "strings"
 
-// reserved begins the names of queues that are tarry's own, such as tarry.schedules. No
-// pattern takes them that does not begin so itself.
+// reserved is the prefix of tarry's own queues, such as tarry.schedules. Only patterns that
+// start with it match them.
 const reserved = "tarry."
 
 // Is reports whether s is a pattern and not the name of a queue.
 func Is(s string) bool { return strings.Contains(s, "*") }
 
-// Reserved reports whether a queue's name, or a pattern, is of those that are tarry's own.
+// Reserved reports whether the name or pattern is one of tarry's own queues.
 func Reserved(queue string) bool { return strings.HasPrefix(queue, reserved) }
 
-// Takes reports whether s is a queue's name, or a pattern that the name fits.
+// Takes reports whether s is the queue's name, or a pattern that matches it.
 func Takes(s, queue string) bool { return s == queue || Is(s) && fits(s, queue) }
 
-// fits reports whether a queue's name fits a pattern, in which each * stands for any
-// characters, also for none, for dots and for slashes.
+// fits reports whether a pattern matches a queue's name. Each * matches any characters,
+// dots and slashes included, or none.
 func fits(pattern, queue string) bool {
 	if Reserved(queue) && !Reserved(pattern) {
 		return false

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Listener accepts what Dial connects, over net.Pipe.
+// Listener accepts the connections of Dial, over net.Pipe.
 type Listener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -19,7 +19,7 @@ func Listen() *Listener {
 	return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// Dial returns the far end of a connection, once it is accepted. It takes any address.
+// Dial returns the client end of a connection once it is accepted. It ignores the address.
 func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
@@ -42,11 +42,11 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends what waits in Dial and Accept. Idempotent.
+// Close ends waiting calls of Dial and Accept. Idempotent.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-// Addr is a name.
+// Addr returns a placeholder address.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "pipe"} }

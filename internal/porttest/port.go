@@ -9,17 +9,16 @@ import (
 	"testing"
 )
 
-// Ports are taken from below those that the system gives to outgoing connections:
-// none of these can then take the port of a server that is down, nor, dialled in
-// vain from that very port, be connected to itself.
+// Ports lie below the system's ephemeral range. So no outgoing connection can take the port
+// of a server that is down, or connect to itself by dialling from that very port.
 const (
 	leastPort = 20_000
 	portCount = 12_000
 )
 
-// Free finds a loopback port on which nothing listens, for this test alone until its end, as a
-// server that is down may come back. Tests of other packages run at the same time in processes of
-// their own: who has a port over TCP keeps it over UDP, which no server under test uses.
+// Free returns a loopback port on which nothing listens, reserved for this test until its
+// end, since its server may restart. Tests of other packages run at the same time in other
+// processes: the reservation is the same port over UDP, which no server under test uses.
 func Free(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
@@ -29,7 +28,8 @@ func Free(t testing.TB) int {
 		if err != nil {
 			continue
 		}
-		// Dialled, as a listener to try would be shared for a moment by a process just being started.
+		// Dial instead of listening: a process being started could inherit a listener for a
+		// moment.
 		if c, err := net.Dial("tcp", addr); err == nil {
 			if err := errors.Join(c.Close(), kept.Close()); err != nil {
 				t.Fatal(err)

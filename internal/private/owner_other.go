@@ -4,7 +4,7 @@ package private
 
 import "os"
 
-// hasModes: files have no owners and modes that tell who may read them.
+// hasModes: files have no owner and mode that restrict reading.
 const hasModes = false
 
 func ofRoot(os.FileInfo) bool { return false }

@@ -10,7 +10,7 @@ import (
 // hasModes: files have owners and modes.
 const hasModes = true
 
-// ofRoot reports whether a file is root's.
+// ofRoot reports whether root owns a file.
 func ofRoot(info os.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && s.Uid == 0

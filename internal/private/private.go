@@ -1,5 +1,5 @@
-// Package private reads files that hold secrets, or say who may do what: such as nobody
-// else may read or write.
+// Package private reads files with secrets or permissions, which no other user may read or
+// write.
 package private
 
 import (
@@ -10,23 +10,22 @@ import (
 	"os"
 )
 
-// MaxSize is how many bytes such a file has at most.
+// MaxSize is the largest size of such a file in bytes.
 const MaxSize = 16 << 20
 
-// Read returns what a file holds, unless others may read or write it.
+// Read returns the content of a file, unless other users may read or write it.
 //
-// Nobody but its owner may, but that a group may read what is root's: so systemd, with an
-// ACL, and Kubernetes hand a secret to one service, and so does an administrator who
-// gives it to a group of its own. Who may read it then, root has decided; a file of any
-// other owner is meant for him alone. What is no regular file, as a pipe, has no mode that
-// tells anything.
+// Only the owner may have access. As an exception a group may read a file of root's:
+// systemd, with an ACL, and Kubernetes pass secrets to a service in this way, and an
+// administrator may give the file to a group. The mode of anything but a regular file, such
+// as a pipe, is not checked.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat() // of what is read, whatever the path comes to name
+	info, err := f.Stat() // of the open file, not of the path, which may change
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +39,7 @@ func Read(path string) ([]byte, error) {
 	return data, err
 }
 
-// Check returns an error, which says what to do, when others may read or write a file.
+// Check returns an error that says what to do when other users may read or write a file.
 func Check(path string, info os.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return nil

@@ -1,4 +1,4 @@
-// Package schema writes JSON Schema as OpenAPI 3.1 has it, and the document around it.
+// Package schema builds JSON Schema as used in OpenAPI 3.1, and the document around it.
 package schema
 
 import (
@@ -9,18 +9,18 @@ import (
 // Object is a JSON object whose members keep their order.
 type Object []Member
 
-// Member is a name in an Object, and what encoding/json makes of its value.
+// Member is a member of an Object. Its value is marshalled by encoding/json.
 type Member struct {
 	Name  string
 	Value any
 }
 
-// With returns o with one more member; o stays as it is.
+// With returns a copy of o with one more member.
 func (o Object) With(name string, value any) Object {
 	return append(o[:len(o):len(o)], Member{name, value})
 }
 
-// MarshalJSON writes the object.
+// MarshalJSON encodes the object.
 func (o Object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -44,7 +44,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Type is the schema of all values of a type: "string", "boolean", …
+// Type returns the schema of a type: "string", "boolean", …
 func Type(name string) Object { return Object{{"type", name}} }
 
 // Text is a string of least to most characters; most 0: any number.
@@ -64,10 +64,10 @@ func Whole(least, most int64) Object {
 	return Type("integer").With("minimum", least).With("maximum", most)
 }
 
-// Words is one of some strings.
+// Words returns the schema of an enumeration of strings.
 func Words(words ...string) Object { return Type("string").With("enum", words) }
 
-// Array is an array of at most most items; 0: any number.
+// Array returns the schema of an array of at most most items; 0: any number.
 func Array(items Object, most int) Object {
 	o := Type("array").With("items", items)
 	if most > 0 {
@@ -76,10 +76,10 @@ func Array(items Object, most int) Object {
 	return o
 }
 
-// Ref is the schema of a component's name.
+// Ref returns a reference to a component.
 func Ref(name string) Object { return Object{{"$ref", "#/components/schemas/" + name}} }
 
-// OrNull is a schema that has a type or choices, or null.
+// OrNull returns a schema, which has a type or choices, that also allows null.
 func OrNull(o Object) Object {
 	n := append(Object(nil), o...)
 	for i, m := range n {

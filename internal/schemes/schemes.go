@@ -1,5 +1,5 @@
-// Package schemes keeps what opens URLs, by their schemes: packages register there from
-// init, so that programs have what they import.
+// Package schemes is a registry of URL openers by scheme. Packages register from init, so a
+// program supports the schemes that it imports.
 package schemes
 
 import (
@@ -8,14 +8,13 @@ import (
 	"sync"
 )
 
-// Openers are openers by scheme. The zero value has none. Its methods may be called from many
-// goroutines.
+// Openers maps schemes to openers. The zero value is empty. It is safe for concurrent use.
 type Openers[O any] struct {
 	mu  sync.RWMutex
 	all map[string]O
 }
 
-// Register adds an opener of what; a scheme registered twice panics.
+// Register adds an opener of what. It panics if the scheme is registered already.
 func (r *Openers[O]) Register(what, scheme string, open O) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

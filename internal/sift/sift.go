@@ -1,15 +1,15 @@
-// Package sift takes the good items of a call apart from the bad, and brings what
-// became of them back to their places.
+// Package sift separates the valid items of a call from the invalid, and maps their results
+// back to the original positions.
 package sift
 
-// Good are those items of a call that nothing is wrong with, in order.
+// Good are the valid items of a call, in order.
 type Good[T any] struct {
 	Items []T
-	at    []int // where each stood; nil: all are good
+	at    []int // original index of each; nil: all are valid
 }
 
-// Items asks of each item what is wrong with it, and returns those with nothing. It
-// copies nothing as long as all are good.
+// Items returns the items for which the check returns nil, and the errors of the others. It
+// copies nothing if all are valid.
 func Items[T any](all []T, wrong func(i int) error) (g Good[T], errs []error) {
 	g.Items = all
 	for i := range all {
@@ -32,7 +32,7 @@ func Items[T any](all []T, wrong func(i int) error) (g Good[T], errs []error) {
 	return g, errs
 }
 
-// At is where the j-th good item stood among all.
+// At returns the original index of the j-th valid item.
 func (g *Good[T]) At(j int) int {
 	if g.at == nil {
 		return j

@@ -1,5 +1,4 @@
-// Package sparse keeps a log from being filled by what others can bring about as often as
-// they like.
+// Package sparse limits log lines that outsiders can trigger as often as they like.
 package sparse
 
 import (
@@ -9,8 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Lines says which of many lines are written, and how many were left out before each. It
-// may be used by many goroutines.
+// Lines decides which lines are written, and counts those skipped before each. It is safe
+// for concurrent use.
 type Lines struct {
 	limit *rate.Limiter
 
@@ -18,21 +17,21 @@ type Lines struct {
 	left int
 }
 
-// New returns Lines of which the first few are written, and further ones at most one in
+// New returns Lines that allow the first few lines, and after them at most one line in
 // every.
 func New(first int, every time.Duration) *Lines {
 	return &Lines{limit: rate.NewLimiter(rate.Every(every), first)}
 }
 
-// Skip notes a line that its writer leaves out.
+// Skip counts a line that the caller skips.
 func (l *Lines) Skip() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.left++
 }
 
-// Next reports whether the next line is to be written, and how many were not since the
-// last that was.
+// Next reports whether to write the next line, and how many were skipped since the last one
+// written.
 func (l *Lines) Next() (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/internal/private"
 )
 
-// List takes out an option that may be given several times.
+// List takes an option that may be given several times.
 func (r *Reader) List(name string) []string {
 	values := r.values[name]
 	r.values.Del(name)
@@ -21,7 +21,7 @@ func (r *Reader) List(name string) []string {
 	return values
 }
 
-// Rest takes out all options that are left, for who passes them on.
+// Rest takes all remaining options, to pass them on.
 func (r *Reader) Rest() url.Values {
 	if strings.Contains(r.url.RawQuery, "@") {
 		r.Fail(escape) // they may be part of a password
@@ -31,7 +31,7 @@ func (r *Reader) Rest() url.Values {
 	return rest
 }
 
-// Text takes out an option of any text.
+// Text takes a text option.
 func (r *Reader) Text(name string, to *string) bool {
 	values := r.List(name)
 	if len(values) > 1 {
@@ -44,17 +44,17 @@ func (r *Reader) Text(name string, to *string) bool {
 	return true
 }
 
-// Bool takes out an option that is true or false.
+// Bool takes an option that is true or false.
 func (r *Reader) Bool(name string, to *bool) bool {
 	return set(r, name, to, strconv.ParseBool, "true or false")
 }
 
-// Int takes out an option that is a whole number, at least 0.
+// Int takes an option that is a whole number, at least 0.
 func (r *Reader) Int(name string, to *int64) bool {
 	return set(r, name, to, parseInt, "a whole number, at least 0")
 }
 
-// Duration takes out an option that is a duration, at least 0.
+// Duration takes an option that is a duration, at least 0.
 func (r *Reader) Duration(name string, to *time.Duration) bool {
 	return set(r, name, to, func(s string) (time.Duration, error) {
 		d, err := duration.Parse(s)
@@ -65,17 +65,17 @@ func (r *Reader) Duration(name string, to *time.Duration) bool {
 	}, "a duration such as 500ms, 30s, 1h or 7d")
 }
 
-// Bytes takes out an option that is a size: a number of bytes, or one with a unit.
+// Bytes takes an option that is a size: a number of bytes, or one with a unit.
 func (r *Reader) Bytes(name string, to *int64) bool {
 	return set(r, name, to, ParseBytes, "a size such as 65536, 64KiB, 512MiB or 2GiB")
 }
 
-// Secret takes out an option that names a file, and reads the secret in it, without
-// the white space around it.
+// Secret takes an option that names a file, and reads the secret from it, without
+// surrounding white space.
 func (r *Reader) Secret(name string, to *string) bool { return r.secret(name, to, os.ReadFile) }
 
-// Token reads the password in the URL, or else the token in the file that an option
-// names, which others may not read or write.
+// Token reads the password in the URL, or else the token from the file that an option
+// names, which other users may not read or write.
 func (r *Reader) Token(name string, to *string) bool {
 	return r.either(name, r.secret(name, to, private.Read), to)
 }
@@ -96,13 +96,12 @@ func (r *Reader) secret(name string, to *string, read func(path string) ([]byte,
 	return true
 }
 
-// Password reads the password in the URL, or else that in the file that an option
-// names.
+// Password reads the password in the URL, or else from the file that an option names.
 func (r *Reader) Password(name string, to *string) bool {
 	return r.either(name, r.Secret(name, to), to)
 }
 
-// either takes the password in the URL unless a file had one.
+// either uses the password in the URL unless a file had one.
 func (r *Reader) either(name string, file bool, to *string) bool {
 	password, inURL := r.url.User.Password()
 	if file && inURL {
@@ -124,7 +123,7 @@ func (r *Reader) Number(what, text string, to *int64) {
 	*to = n
 }
 
-// set takes an option out and parses it.
+// set takes an option and parses it.
 func set[T any](r *Reader, name string, to *T, parse func(string) (T, error), form string) bool {
 	var text string
 	if !r.Text(name, &text) {
@@ -147,7 +146,7 @@ func parseInt(s string) (int64, error) {
 	return int64(n), err
 }
 
-// units are the units of sizes; the longer ones stand first.
+// units are the units of sizes, longer ones first.
 var units = []struct {
 	name  string
 	bytes int64

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Bare notes it when the URL names anything but options: a host, a path, a user or a
-// fragment. like is a URL that does not.
+// Bare fails when the URL has anything but options: a host, a path, a user or a fragment.
+// like is an example without.
 func (r *Reader) Bare(like string) {
 	u := r.url
 	if u.Opaque != "" || u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
@@ -15,8 +15,7 @@ func (r *Reader) Bare(like string) {
 	}
 }
 
-// Path returns the path of a file that the URL names: SCHEME:PATH, or SCHEME:///PATH
-// for one from the root.
+// Path returns the file path in the URL: SCHEME:PATH, or SCHEME:///PATH if absolute.
 func (r *Reader) Path() string {
 	u := r.url
 	path := u.Path
@@ -38,7 +37,7 @@ func (r *Reader) Path() string {
 	return path
 }
 
-// Address is a host with its port, on this machine where there is no host.
+// Address returns host and port, with localhost as the default host.
 func Address(addr, port string) string {
 	host, given, err := net.SplitHostPort(addr)
 	if err != nil {

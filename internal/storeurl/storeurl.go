@@ -1,9 +1,8 @@
-// Package storeurl reads the URLs that name stores and the targets that messages are
-// handed on to, such as disk:tarry-data?memory=1GiB or
-// redis://user@host:6379/0?password_file=/run/secrets/redis.
+// Package storeurl parses the URLs of stores and of forwarding targets, such as
+// disk:tarry-data?memory=1GiB or redis://user@host:6379/0?password_file=/run/secrets/redis.
 //
-// An engine makes a Reader, takes the parts and options out that it knows, and asks
-// Done what was wrong:
+// An engine makes a Reader, takes the parts and options that it knows, and calls Done for
+// the error:
 //
 //	r := storeurl.New(u)
 //	cfg := new(Config)
@@ -13,9 +12,8 @@
 //		return nil, err
 //	}
 //
-// An option that nobody took out is refused with the list of those that are known. No
-// error repeats a value, since any part of a URL may be a piece of a password that was
-// not escaped.
+// Done rejects an option that was not taken, and lists the known ones. No error repeats a
+// value, since any part of a URL may be a piece of an unescaped password.
 package storeurl
 
 import (
@@ -28,17 +26,17 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Reader reads the options of a URL and keeps the first thing wrong. Its methods take an
-// option out, set what they are given a pointer to if the URL has the option, and
-// report whether it has. A Reader is for one goroutine.
+// Reader reads the options of a URL and keeps the first error. Its methods take an option,
+// store it through the given pointer if the URL has it, and report whether it has. A Reader
+// is not safe for concurrent use.
 type Reader struct {
 	url    *url.URL
-	values url.Values // those not taken out yet
+	values url.Values // not taken yet
 	known  []string
 	err    error
 }
 
-// New reads a URL, which stays as it is.
+// New returns a Reader of u, which it does not change.
 func New(u *url.URL) *Reader {
 	r := &Reader{url: u}
 	var err error
@@ -48,16 +46,16 @@ func New(u *url.URL) *Reader {
 	return r
 }
 
-// Fail notes what is wrong and what to do instead, unless something was noted before.
-// It must not repeat what stands in the URL.
+// Fail records what is wrong and what to do instead, unless there is an error already. The
+// text must not repeat parts of the URL.
 func (r *Reader) Fail(hint string, args ...any) {
 	if r.err == nil {
 		r.err = &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf(hint, args...)}
 	}
 }
 
-// Done returns an engine.ErrInvalid that says what was wrong, also an option that
-// nobody has taken out, or nil.
+// Done returns an engine.ErrInvalid for the first error, or for an option that was not
+// taken; else nil.
 func (r *Reader) Done() error {
 	for _, name := range slices.Sorted(maps.Keys(r.values)) {
 		slices.Sort(r.known)

@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// TLS takes out the options about certificates: ca_file for authorities that are trusted
-// beside the system's, cert_file and key_file for the client's own.
+// TLS takes the certificate options: ca_file for authorities to trust besides the system's,
+// cert_file and key_file for the client's own certificate.
 func (r *Reader) TLS() *tls.Config {
-	c := &tls.Config{MinVersion: tls.VersionTLS12} // the server's name is the client's to set
+	c := &tls.Config{MinVersion: tls.VersionTLS12} // the client sets ServerName
 	var path, cert, key string
 	if r.Text("ca_file", &path) {
 		pool, err := x509.SystemCertPool()

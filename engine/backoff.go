@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// The default backoff: 1 s after the first failed attempt, doubling up to an
-// hour, each spread by ±10 % so that what failed together does not return
-// together.
+// The default backoff: 1 s after the first failed attempt, doubling up to an hour. A jitter
+// of ±10 % keeps messages that failed together from returning together.
 const (
 	BackoffBase = time.Second
 	BackoffMax  = time.Hour
 )
 
-// RetryDelay returns how long a message rests after its attempt-th failed
-// attempt (counted from 1): the entry of its own schedule, exactly, the last
-// repeating; else the default backoff with jitter.
+// RetryDelay returns the delay after a failed attempt, counted from 1: exactly the entry of
+// the message's own schedule, whose last entry repeats, or else the default backoff with
+// jitter.
 func (p *Policy) RetryDelay(attempt uint32) time.Duration {
 	if attempt == 0 {
 		attempt = 1

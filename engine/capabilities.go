@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Capabilities says what an engine can do, what bounds it, and how it likes to be used.
+// Capabilities are what an engine can do, its limits, and how to call it efficiently.
 type Capabilities struct {
 	Name string // "mem", "disk", …
 	Abilities
@@ -14,22 +14,22 @@ type Capabilities struct {
 	Tuning
 }
 
-// Abilities are what an engine can do. False means that the calls concerned fail with
+// Abilities are what an engine can do. Where false, the calls concerned fail with
 // ErrUnsupported.
 type Abilities struct {
 	Durable      bool // an answered push survives kill -9 of this process
 	Keys         bool // keys: cancel, look-up, reschedule and conflict policies by key
-	Priority     bool // messages that are ready go out by their priority; else by due time alone
+	Priority     bool // ready messages are leased by priority; else by due time alone
 	Expiry       bool // Policy.ExpireAfter
 	Cancel       bool
 	Reschedule   bool
 	Get          bool
 	Extend       bool
-	GiveBack     bool // snooze and release give the attempt back; else it counts
+	GiveBack     bool // snooze and release do not count the attempt; else they do
 	RemoteLeases bool // Want.Remote: leases that another process settles
 	Claim        bool // Claimer
 	List         bool // Lister
-	ListDead     bool // Lister of the dead alone, where List is false
+	ListDead     bool // Lister for dead messages only, when List is false
 	Count        bool // Counter
 	Forecast     bool // Forecaster
 	Pause        bool // Pauser
@@ -42,46 +42,45 @@ type Abilities struct {
 	Settings     bool // Configurer
 	Atomic       bool // AtomicPusher
 	LeaseWait    bool // LeaseWaiter
-	Foresight    bool // Granted.NextDue counts the dues of all that is scheduled; else only what this engine knows of
+	Foresight    bool // Granted.NextDue covers all scheduled messages; else only those this engine knows of
 }
 
-// Limits bound what an engine takes.
+// Limits bound what an engine accepts.
 type Limits struct {
 	MaxBody    int             // bytes; 0: no limit of the engine's own
 	MaxPending int64           // live messages; 0: none
 	MaxDelay   time.Duration   // from a push or reschedule to the due time; 0: none
-	Delays     []time.Duration // the only delays there are, ascending; empty: any
+	Delays     []time.Duration // the only delays allowed, ascending; empty: any
 	Precision  time.Duration   // of due times
-	Window     int             // ready messages of a queue among which the order is exact; 1: they go out as they fell due, more or less
+	Window     int             // ready messages of a queue among which the order is exact; 1: roughly in order of due time
 
 	// Shares says that Settings.InFlight, Rate, MaxPending and DeadMax are divided among
-	// parts of the store, each of which keeps to its share, rounded up: the sum may be
-	// higher, and messages in one part may wait while another has some of its share left.
+	// parts of the store. Each share is rounded up, so the sum may be higher, and messages
+	// in one part may wait while another part has some of its share left.
 	Shares bool
 }
 
-// Tuning is how an engine likes to be called.
+// Tuning is how to call an engine efficiently.
 type Tuning struct {
-	// Prompt engines return from each call soon after its context ends, whatever
-	// hangs, so that nobody need leave one.
+	// Prompt engines return from each call soon after its context ends, whatever hangs, so
+	// that no caller has to abandon a call.
 	Prompt bool
 
-	// Coalesce is how many concurrent single calls the engine likes to have made
-	// one; 0 or 1: none, it does that itself.
+	// Coalesce is how many concurrent single calls to merge into one; 0 or 1: none.
 	Coalesce int
 
-	// Lanes is how many such calls it likes to have under way at a time; 0: one. More
-	// keep an engine across a network busy while answers travel.
+	// Lanes is how many merged calls to have under way at a time; 0: one. More keep an
+	// engine across a network busy while answers travel.
 	Lanes int
 
-	// Recheck bounds how long an answer of Lease may be relied on without asking
-	// again, because hints may be lost or the engine's clock may step. 0: the
-	// engine uses this process's wall clock and its hints are never lost.
+	// Recheck bounds how long an answer of Lease stays valid, because hints may be lost or
+	// the engine's clock may step. 0: the engine uses this process's wall clock and its
+	// hints are never lost.
 	Recheck time.Duration
 }
 
-// Full returns the capabilities of a Whole engine, which can do everything in this
-// package but AtomicPusher and LeaseWaiter; engines start from it.
+// Full returns the capabilities of a Whole engine, which has everything in this package but
+// AtomicPusher and LeaseWaiter. Engines start from it.
 func Full(name string) Capabilities {
 	return Capabilities{
 		Name: name,
@@ -95,10 +94,10 @@ func Full(name string) Capabilities {
 	}
 }
 
-// What follows are the ErrUnsupported of what a call asks for and an engine has not. It is
-// called above the seam.
+// The checks below return ErrUnsupported for what an engine lacks. The client calls them,
+// not the engines.
 
-// CheckTerms refuses terms that an engine does not know.
+// CheckTerms rejects terms that an engine does not support.
 func (c *Capabilities) CheckTerms(op string, ref Ref, t *Terms) error {
 	switch {
 	case !c.Priority && t.Priority != nil:
@@ -116,8 +115,7 @@ func (c *Capabilities) CheckTerms(op string, ref Ref, t *Terms) error {
 // AnyDelay reports whether an engine can wait for any due time.
 func (c *Capabilities) AnyDelay() bool { return c.MaxDelay == 0 && len(c.Delays) == 0 }
 
-// CheckWhen refuses a due time that an engine cannot wait for, now being the time by the
-// clock of the caller.
+// CheckWhen rejects a due time that an engine cannot wait for. now is the caller's clock.
 func (c *Capabilities) CheckWhen(op string, ref Ref, w When, now time.Time) error {
 	delay := w.In
 	if !w.At.IsZero() {
@@ -133,7 +131,7 @@ func (c *Capabilities) CheckWhen(op string, ref Ref, w When, now time.Time) erro
 	return nil
 }
 
-// CheckRef refuses a ref that says in which state its message is to be.
+// CheckRef rejects a ref with IfState if the engine does not support it.
 func (c *Capabilities) CheckRef(op string, ref Ref) error {
 	if ref.IfState != Gone && !c.IfState {
 		return c.lacks(op, ref, "if_state")
@@ -141,8 +139,7 @@ func (c *Capabilities) CheckRef(op string, ref Ref) error {
 	return nil
 }
 
-// CheckList refuses a list of a state that an engine cannot list, a range of a list, and its
-// reverse.
+// CheckList rejects a query for a state, a range or an order that an engine cannot list.
 func (c *Capabilities) CheckList(q *ListQuery) error {
 	if !c.List && !(c.ListDead && q.State == Dead) {
 		return c.lacks("list", Ref{Queue: q.Queue}, "lists of what is "+q.State.String())

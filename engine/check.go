@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// What follows is checked below the seam, by each engine: it costs next to nothing, and
-// engines are also used without what is above them. limits.go has the checks of all else.
+// Each engine makes the checks below: they cost next to nothing, and engines are also used
+// without a client. limits.go has the checks that the client makes.
 
-// The bounds of questions, the same for every engine.
+// Bounds of queries, the same for every engine.
 const (
 	MaxPage  = 1000   // messages on a page of a list
 	MaxSteps = 10_000 // buckets of a forecast
 )
 
-// Check returns an ErrInvalid that says what is wrong with a query but for After,
-// which only its engine can read; nil: nothing.
+// Check returns an ErrInvalid that says what is wrong with a query, or nil. It does not
+// check After, which only the engine can read.
 func (q *ListQuery) Check() error {
 	if !q.State.Live() && q.State != Dead {
 		return Invalid("list", Ref{Queue: q.Queue}, "the state to list is scheduled, ready, leased or dead")
@@ -24,7 +24,7 @@ func (q *ListQuery) Check() error {
 	return CheckLimit("list", q.Queue, q.Limit)
 }
 
-// CheckLimit returns an ErrInvalid unless a page of so many is allowed.
+// CheckLimit returns an ErrInvalid unless a page may have that length.
 func CheckLimit(op, queue string, limit int) error {
 	if limit < 1 || limit > MaxPage {
 		return Invalid(op, Ref{Queue: queue}, "the limit is %d; allowed are 1 to %d", limit, MaxPage)
@@ -32,7 +32,7 @@ func CheckLimit(op, queue string, limit int) error {
 	return nil
 }
 
-// CheckForecast returns an ErrInvalid unless step and span are as Forecaster asks.
+// CheckForecast returns an ErrInvalid unless step and span are as Forecaster requires.
 func CheckForecast(queue string, step, span time.Duration) error {
 	switch {
 	case step < time.Minute || step%time.Minute != 0:
@@ -51,7 +51,7 @@ func CheckPause(queue string, d time.Duration) error {
 	return nil
 }
 
-// Check returns an ErrInvalid unless a want asks for something.
+// Check returns an ErrInvalid unless a want asks for a message.
 func (w *Want) Check() error {
 	if w.Max < 1 {
 		return Invalid("lease", Ref{Queue: w.Queue}, "ask for at least one message")
@@ -73,8 +73,8 @@ func Invalid(op string, ref Ref, hint string, args ...any) error {
 	return refusal(op, ref, ErrInvalid, fmt.Sprintf(hint, args...))
 }
 
-// Check returns an ErrInvalid unless a settlement says what to do; its token is the
-// engine's matter.
+// Check returns an ErrInvalid unless a settlement has a valid action. The engine checks the
+// token.
 func (s *Settlement) Check() error {
 	switch {
 	case s.Do < Ack || s.Do > Extend:
@@ -85,12 +85,12 @@ func (s *Settlement) Check() error {
 	return nil
 }
 
-// KeptReason is the reason cut to MaxReason bytes, with no half of a character left.
+// KeptReason returns the reason cut to MaxReason bytes, at a character boundary.
 func (s *Settlement) KeptReason() string {
 	return KeptReason(s.Reason)
 }
 
-// KeptReason is what is kept of a reason: at most MaxReason bytes.
+// KeptReason returns what is stored of a reason: at most MaxReason bytes.
 func KeptReason(reason string) string {
 	if len(reason) <= MaxReason {
 		return reason
@@ -98,8 +98,7 @@ func KeptReason(reason string) string {
 	return strings.ToValidUTF8(reason[:MaxReason], "")
 }
 
-// Clip keeps what people read in an error short, whatever came in: at most 64 bytes of
-// it and a sign that there is more.
+// Clip shortens a value for an error message to at most 64 bytes and an ellipsis.
 func Clip(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The errors that programs act on, for errors.Is. Code gives each its name.
+// The errors that programs act on, for errors.Is. Code returns their names.
 var (
 	ErrInvalid      = errors.New("invalid")
 	ErrUnauthorized = errors.New("unauthorized")
@@ -30,11 +30,12 @@ var (
 	ErrNoSpace = fmt.Errorf("no space left on disk: %w", ErrLimit)
 )
 
-// HintUnknown is the hint of an error that leaves open whether the call was carried out:
-// its context ended, or its answer was lost.
+// HintUnknown is the hint of an error after which the call may have been carried out or
+// not: its context ended, or its answer was lost.
 const HintUnknown = "the outcome is unknown"
 
-// Advice is the hint, and of a push whose outcome is unknown that it may be repeated.
+// Advice returns the hint; for a push with an unknown outcome it adds that repeating is
+// safe.
 func (e *Error) Advice() string {
 	if strings.HasPrefix(e.Op, "push") && strings.HasSuffix(e.Hint, HintUnknown) {
 		return e.Hint + "; repeating with the same key is safe"
@@ -42,7 +43,7 @@ func (e *Error) Advice() string {
 	return e.Hint
 }
 
-// codes is ordered: the first that errors.Is finds names the error.
+// codes is ordered: the first that errors.Is matches names the error.
 var codes = []struct {
 	err  error
 	code string
@@ -65,8 +66,8 @@ var codes = []struct {
 	{context.Canceled, "unavailable"},
 }
 
-// Code names err as the HTTP API does: "invalid", "not_found", "exists", …;
-// "internal" for ErrDamaged, and for an error that is none of this package's; "" for nil.
+// Code names err as the HTTP API does: "invalid", "not_found", "exists", …; "internal" for
+// ErrDamaged and for errors of other packages; "" for nil.
 func Code(err error) string {
 	if err == nil {
 		return ""
@@ -79,7 +80,7 @@ func Code(err error) string {
 	return "internal"
 }
 
-// FromCode returns the error that Code names so, or nil if there is none.
+// FromCode returns the error with this code, or nil.
 func FromCode(code string) error {
 	for _, c := range codes {
 		if c.code == code {
@@ -89,15 +90,15 @@ func FromCode(code string) error {
 	return nil
 }
 
-// Error is what went wrong with which message, and what to do about it. It wraps
-// one of the errors above or a cause from below.
+// Error says what went wrong with which message, and what to do about it. It wraps one of
+// the errors above or a cause from below.
 type Error struct {
 	Op    string // "push", "lease", "settle", …
 	Queue string
 	ID    ID
 	Key   string
-	Hint  string    // for the person who reads it: what to do
-	Until time.Time // of an ErrLimit: from when on trying again may help; zero: not known
+	Hint  string    // what to do, for people
+	Until time.Time // ErrLimit: when a retry may succeed; zero: unknown
 	Err   error
 }
 

@@ -1,22 +1,22 @@
 package engine
 
-// Measurer is an engine that measures itself, for those who run it.
+// Measurer is an engine with metrics of its own.
 type Measurer interface {
-	// Figures returns what the engine has measured since it was opened, from memory and at
-	// once: it waits neither for what is behind the engine nor for calls under way. It may
-	// be called by many goroutines, and after Close, when it tells what stood last. An
-	// engine tells the same figures each time, with the same values of their labels.
+	// Figures returns what the engine has measured since it was opened. It answers at once
+	// from memory, without waiting for the store or for calls under way. It is safe for
+	// concurrent use; after Close it returns the last values. An engine returns the same
+	// figures with the same label values each time.
 	Figures() []Figure
 }
 
-// Figure is a quantity that an engine measures, with a reading for each value of its label.
+// Figure is a metric of an engine, with a reading for each value of its label.
 type Figure struct {
-	// Name says what is measured and ends in its unit, seconds or bytes, if it has one: a-z
-	// and _, such as disk_sync_seconds. It begins with the name of the engine.
+	// Name is the engine's name, what is measured, and the unit if there is one, seconds or
+	// bytes: a-z and _, such as disk_sync_seconds.
 	Name     string
 	Help     string // one sentence
 	Kind     FigureKind
-	Label    string // what tells the readings apart, such as "cause"; "": there is one
+	Label    string // name of the label, such as "cause"; "": there is one reading
 	Readings []Reading
 }
 
@@ -27,21 +27,20 @@ type Reading struct {
 	Times *Distribution // of a Histogram
 }
 
-// Distribution says how many values were how great. The counts are those up to and with each
-// bound, but for those up to the one before; the last one, which has no bound, is of what is
-// greater than all.
+// Distribution is a histogram. Each count is of values above the previous bound, up to and
+// including its own; the last count is of values above all bounds.
 type Distribution struct {
 	Bounds []float64 // ascending; not to be changed
 	Counts []uint64  // one more than Bounds
 	Sum    float64   // of the values
 }
 
-// FigureKind says what values a Figure has.
+// FigureKind is the kind of a Figure.
 type FigureKind uint8
 
 // The kinds of figures.
 const (
-	TotalFigure     FigureKind = iota // has only ever been added to
+	TotalFigure     FigureKind = iota // a counter, which only grows
 	GaugeFigure                       // goes up and down
-	HistogramFigure                   // how the values were distributed
+	HistogramFigure                   // a distribution of values
 )

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// ErrBusy answers one item of a Gathered call that would have to wait for a transaction of
-// somebody else: nothing has become of it, and it is to be handed in again a little later.
+// ErrBusy is the result of an item of a Gathered call that would have to wait for another
+// transaction: nothing was done, and the item should be retried a little later.
 var ErrBusy = fmt.Errorf("%w: another transaction holds the message or its key", ErrUnavailable)
 
 type gathered struct{}
 
-// Gathered returns a context for a call to Push, Settle or Cancel whose items are of several
-// callers. An engine may then answer an item with ErrBusy, so that nobody waits for what
-// only another's item needs.
+// Gathered returns a context for a call of Push, Settle or Cancel with items of several
+// callers. An engine may answer an item of such a call with ErrBusy, so that no caller
+// waits for the item of another.
 func Gathered(ctx context.Context) context.Context { return context.WithValue(ctx, gathered{}, true) }
 
-// IsGathered reports whether Gathered has made a context.
+// IsGathered reports whether ctx comes from Gathered.
 func IsGathered(ctx context.Context) bool { return ctx.Value(gathered{}) != nil }

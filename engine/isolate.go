@@ -20,7 +20,7 @@ func (p *Policy) Spread(id ID, attempt uint32) time.Duration {
 	return time.Duration(int64(uint32(id))*40503%window) * time.Millisecond
 }
 
-// Alone reports whether an isolated message whose lease has lapsed on the given attempt
-// is granted alone: no other message of its queue is granted to the same Want; where a
-// store keeps the queue in several parts (Limits.Shares), none of its part.
+// Alone reports whether an isolated message whose lease has lapsed on the given attempt is
+// leased alone: the same Want gets no other message of its queue or, if the store divides a
+// queue into parts (Limits.Shares), of its part.
 func (p *Policy) Alone(attempt uint32) bool { return p.Isolate && attempt >= 2 }

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a message, a lease and a call, the same for every engine. Each is kept
-// by one function of this file, which is called above the seam: what reaches an engine
-// is within them.
+// Limits of a message, a lease and a call, the same for every engine. The client checks
+// each of them with a function of this file, so what reaches an engine is within them.
 const (
 	MaxQueueBytes  = 200       // bytes of a queue's name
 	MaxKeyBytes    = 512       // bytes of a key
@@ -23,7 +22,7 @@ const (
 	MaxLease       = 1000    // messages of one lease call
 	MaxBatch       = 10_000  // messages, refs or settlements of one call
 	MaxAtomic      = 1000    // messages of an atomic push
-	MaxAtomicBytes = 8 << 20 // bytes that their bodies, headers and keys have together
+	MaxAtomicBytes = 8 << 20 // bytes of their bodies, headers and keys together
 	MaxYear        = 9999    // of a due time: RFC 3339 ends there
 )
 
@@ -108,8 +107,8 @@ func (w When) Validate(op string, ref Ref) error {
 	return nil
 }
 
-// CheckTTR returns an ErrInvalid unless a lease may last for ttr; 0, which stands for
-// the message's own, it may.
+// CheckTTR returns an ErrInvalid unless a lease may last for ttr; 0 stands for the
+// message's own TTR and is valid.
 func CheckTTR(op, queue string, ttr time.Duration) error {
 	if ttr == 0 {
 		return nil
@@ -124,7 +123,7 @@ func checkTTR(op, queue string, ttr time.Duration) error {
 	return nil
 }
 
-// CheckBackoff returns an ErrInvalid unless messages may be retried after such delays.
+// CheckBackoff returns an ErrInvalid unless the delays are a valid backoff.
 func CheckBackoff(op string, ref Ref, delays []time.Duration) error {
 	if len(delays) > MaxBackoffs {
 		return Invalid(op, ref, "the backoff has %d entries; at most %d are allowed", len(delays), MaxBackoffs)
@@ -137,8 +136,8 @@ func CheckBackoff(op string, ref Ref, delays []time.Duration) error {
 	return nil
 }
 
-// Validate returns an ErrInvalid, or for its body an ErrTooLarge, unless the message may
-// be pushed.
+// Validate returns an ErrInvalid, or an ErrTooLarge for the body, unless the message may be
+// pushed.
 func (m *Message) Validate(op string, maxBody int) error {
 	if err := CheckQueue(op, m.Queue); err != nil {
 		return err
@@ -164,8 +163,8 @@ func (m *Message) Validate(op string, maxBody int) error {
 	return m.Terms.validate(op, ref)
 }
 
-// CheckAtomic returns an ErrTooLarge unless messages may be pushed as one: others wait while they are. Engines call it,
-// after the checks of each message.
+// CheckAtomic returns an ErrTooLarge when an atomic push is too large: other calls wait for
+// it. Engines call it after checking each message.
 func CheckAtomic(msgs []Message) error {
 	const op = "push"
 	if n := len(msgs); n > MaxAtomic {
@@ -182,7 +181,7 @@ func CheckAtomic(msgs []Message) error {
 	return nil
 }
 
-// headBytes is how many bytes the headers and the content type have.
+// headBytes returns the size of the headers and the content type.
 func (c *Content) headBytes() int {
 	bytes := len(c.ContentType)
 	for _, h := range c.Headers {
@@ -209,7 +208,7 @@ func (c *Content) validate(op string, ref Ref) error {
 	return nil
 }
 
-// Validate returns an ErrInvalid unless a want asks for what may be leased in one call.
+// Validate returns an ErrInvalid unless a want is valid for one call.
 func (w *Want) Validate() error {
 	const op = "lease"
 	if w.Max < 1 || w.Max > MaxLease {
@@ -221,8 +220,8 @@ func (w *Want) Validate() error {
 	return CheckTTR(op, w.Queue, w.TTR)
 }
 
-// Validate returns an ErrInvalid unless a settlement names a lease and says what to do,
-// within the bounds of leases and due times.
+// Validate returns an ErrInvalid unless a settlement names a lease and a valid action,
+// within the limits of leases and due times.
 func (s *Settlement) Validate() error {
 	const op = "settle"
 	if s.Token == "" {
@@ -242,7 +241,7 @@ func (s *Settlement) Validate() error {
 	return nil
 }
 
-// CheckBatch returns an ErrTooLarge unless one call may have so many items.
+// CheckBatch returns an ErrTooLarge unless one call may have n items.
 func CheckBatch(op string, n int) error {
 	if n > MaxBatch {
 		return refusal(op, Ref{}, ErrTooLarge, fmt.Sprintf("%d items in one call; at most %d are allowed", n, MaxBatch))
@@ -250,8 +249,8 @@ func CheckBatch(op string, n int) error {
 	return nil
 }
 
-// CheckRedrive returns an ErrInvalid or ErrTooLarge unless so many dead messages may be
-// brought back in one call, 0 being all.
+// CheckRedrive returns an ErrInvalid or ErrTooLarge unless one call may redrive these ids,
+// or up to limit messages; 0: all.
 func CheckRedrive(queue string, ids []ID, limit int) error {
 	const op = "redrive"
 	if limit < 0 {

@@ -20,14 +20,14 @@ func ParseID(s string) (ID, error) {
 	return ID(n), nil
 }
 
-// State is where a message stands.
+// State is the state of a message.
 type State uint8
 
-// The states of a message. Gone is what a settlement or cancel leaves behind: no
-// message in an engine has it.
+// The states of a message. Gone is the result of a settlement or cancel; no stored message
+// is in it.
 const (
 	Gone      State = iota
-	Scheduled       // its due time lies ahead
+	Scheduled       // its due time is in the future
 	Ready           // due, waiting to be leased
 	Leased          // held by a worker until the lease's deadline
 	Dead            // attempts used up, or buried
@@ -44,10 +44,10 @@ func (s State) String() string {
 	return "state(" + strconv.Itoa(int(s)) + ")"
 }
 
-// Live reports whether a message in this state is live, and so holds its key.
+// Live reports whether a message in this state is live, and so owns its key.
 func (s State) Live() bool { return s == Scheduled || s == Ready || s == Leased }
 
-// ParseState reads the form that State.String writes.
+// ParseState parses the form of State.String.
 func ParseState(name string) (State, error) {
 	for s, n := range stateNames {
 		if n == name {
@@ -57,16 +57,16 @@ func ParseState(name string) (State, error) {
 	return 0, &Error{Op: "parse state", Err: ErrInvalid, Hint: "a state is scheduled, ready, leased, dead or finished"}
 }
 
-// Conflict says what a push does when its key is taken, or remembered.
+// Conflict is what a push does when its key is taken or remembered.
 type Conflict uint8
 
-// The conflict policies. Replace, KeepDue and Rearm fail with ErrLeased while the
-// live message is leased; of a finished message they do not know.
+// The conflict policies. Replace, KeepDue and Rearm fail with ErrLeased while the live
+// message is leased, and ignore finished messages.
 const (
 	Reject  Conflict = iota // fail with ErrExists; the result describes the live message, or the finished one
 	Keep                    // change nothing and answer with the live message, whatever its state, or the finished one
 	Replace                 // new content and due time, same id, attempt 0
-	KeepDue                 // new content, old due time, attempt 0: the last of many within a window
+	KeepDue                 // new content, old due time, attempt 0: keeps the last of many pushes before the due time
 	Rearm                   // old content, new due time, attempt 0: a heartbeat, a debounce
 )
 
@@ -80,7 +80,7 @@ func (c Conflict) String() string {
 	return "conflict(" + strconv.Itoa(int(c)) + ")"
 }
 
-// ParseConflict reads the form that Conflict.String writes.
+// ParseConflict parses the form of Conflict.String.
 func ParseConflict(name string) (Conflict, error) {
 	for c, n := range conflictNames {
 		if n == name {
@@ -119,15 +119,15 @@ func (w When) Resolve(now time.Time) int64 {
 	return ms
 }
 
-// Header is one name and value that travels with a message.
+// Header is a name and value stored with a message.
 type Header struct{ Name, Value string }
 
-// Content is what a message carries for its handler. Engines keep it byte for
-// byte and never look into it.
+// Content is the part of a message for its handler. Engines store it unchanged and never
+// interpret it.
 type Content struct {
 	Body        []byte
 	ContentType string
-	Headers     []Header // in the order given
+	Headers     []Header // in order
 }
 
 // Message is a message to push.
@@ -140,14 +140,14 @@ type Message struct {
 	Terms
 }
 
-// Outcome says what a push did.
+// Outcome is what a push did.
 type Outcome uint8
 
 // The outcomes of a push that did not fail.
 const (
-	Created  Outcome = iota + 1 // there is a new message
-	Kept                        // the live one was left as it was
-	Replaced                    // the live one was changed as its conflict policy says
+	Created  Outcome = iota + 1 // a new message was created
+	Kept                        // the live one was left unchanged
+	Replaced                    // the live one was changed by the conflict policy
 )
 
 var outcomeNames = [...]string{"", "created", "kept", "replaced"}
@@ -160,7 +160,7 @@ func (o Outcome) String() string {
 	return "outcome(" + strconv.Itoa(int(o)) + ")"
 }
 
-// ParseOutcome reads the form that Outcome.String writes.
+// ParseOutcome parses the form of Outcome.String.
 func ParseOutcome(name string) (Outcome, error) {
 	for o, n := range outcomeNames {
 		if o > 0 && n == name {
@@ -170,9 +170,9 @@ func ParseOutcome(name string) (Outcome, error) {
 	return 0, &Error{Op: "parse outcome", Err: ErrInvalid, Hint: "an outcome is created, kept or replaced"}
 }
 
-// PushResult is the answer to one pushed message. When Err is ErrExists or
-// ErrLeased the other fields but Outcome describe the live message in the way, or, in the
-// state Finished, the one whose key is remembered. So they do when Outcome is Kept.
+// PushResult is the result for one pushed message. When Err is ErrExists or ErrLeased, or
+// Outcome is Kept, the other fields describe the existing message with the key: the live
+// one or, in the state Finished, the remembered one.
 type PushResult struct {
 	Outcome Outcome
 	ID      ID
@@ -183,7 +183,7 @@ type PushResult struct {
 	Err     error
 }
 
-// Ending is how a finished message went.
+// Ending is how a finished message ended.
 type Ending uint8
 
 // The endings that are remembered.
@@ -203,7 +203,7 @@ func (e Ending) String() string {
 	return "ending(" + strconv.Itoa(int(e)) + ")"
 }
 
-// ParseEnding reads the form that Ending.String writes.
+// ParseEnding parses the form of Ending.String.
 func ParseEnding(name string) (Ending, error) {
 	for e, n := range endingNames {
 		if e > 0 && n == name {
@@ -213,8 +213,8 @@ func ParseEnding(name string) (Ending, error) {
 	return 0, &Error{Op: "parse ending", Err: ErrInvalid, Hint: "an ending is acked, cancelled or expired"}
 }
 
-// Info is a message as it stands in an engine. Of a finished one only its ID, Queue, Key,
-// Due, Ending, Ended and Forgotten are left.
+// Info is the current state of a message in an engine. A finished message has only ID,
+// Queue, Key, Due, Ending, Ended and Forgotten.
 type Info struct {
 	ID      ID
 	Queue   string
@@ -222,7 +222,7 @@ type Info struct {
 	State   State
 	Due     time.Time
 	Created time.Time
-	Expires time.Time // due as pushed plus ExpireAfter; not moved by retry or snooze; zero: never
+	Expires time.Time // original due time plus ExpireAfter; unaffected by retry and snooze; zero: never
 	Attempt uint32    // leases that count so far
 	Content
 	Policy
@@ -231,19 +231,19 @@ type Info struct {
 	Died      time.Time // when dead: since when
 	Ending    Ending    // when finished: how
 	Ended     time.Time // when finished: since when
-	Forgotten time.Time // when finished: from when on the key is free
+	Forgotten time.Time // when finished: when the key becomes free
 }
 
 // Lease is a leased message: the right to handle it until Deadline.
 type Lease struct {
 	Info
-	// Token names the message and this very lease; opaque, unguessable,
-	// URL-safe, at most 128 bytes.
+	// Token identifies the message and this lease; opaque, unguessable, URL-safe, at most
+	// 128 bytes.
 	Token string
 }
 
-// Ref names a message of a queue: by ID if that is not 0, else by Key. By key it
-// means the live message, for Get also the finished, else the newest dead one.
+// Ref names a message of a queue: by ID if that is not 0, else by Key. A key means the live
+// message, for Get also the finished one or the newest dead one.
 type Ref struct {
 	Queue   string
 	ID      ID
@@ -251,7 +251,7 @@ type Ref struct {
 	IfState State // Cancel, Reschedule: ErrStale unless the message is in this state; Gone: any
 }
 
-// Of names the message of that queue.
+// Of returns the reference completed with a queue.
 func (r Ref) Of(queue string) Ref {
 	r.Queue = queue
 	return r

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Migrations bring a store that lies in tables of a database from version to version. Who
-// calls them may need more rights there than who opens the store.
+// Migrations are the schema migrations of a store in a database. They may need more rights
+// there than opening the store does.
 type Migrations interface {
-	// Up applies what the store lacks, and makes one where there is none. It returns the
-	// versions applied, also beside an error. Several may do so at once: one works while
-	// the others wait.
+	// Up applies the missing migrations, and creates the store if there is none. It returns
+	// the versions applied, also beside an error. Concurrent calls wait for each other,
+	// across processes.
 	Up(ctx context.Context) (done []int64, err error)
 
-	// Down takes back what came after a version, the latest first, with the messages in
-	// it, and returns the versions taken back, also beside an error. Version 0 leaves only
-	// the table of the versions.
+	// Down reverts the migrations after a version, the latest first, and deletes the
+	// messages in their tables. It returns the versions reverted, also beside an error.
+	// Version 0 leaves only the version table.
 	Down(ctx context.Context, to int64) (done []int64, err error)
 
-	// Status returns all versions in order, whether applied or not. It writes nothing.
+	// Status returns all versions in order, applied or not. It writes nothing.
 	Status(ctx context.Context) ([]Migration, error)
 
-	// Print returns the SQL that brings a store from a version to the latest, with all that
-	// Up does. It asks no database. Version 0 is no store.
+	// Print returns the SQL that brings a store from a version to the latest, with
+	// everything that Up does. It does not use the database. Version 0 means no store.
 	Print(from int64) string
 
 	Close()
@@ -33,16 +33,16 @@ type Migrations interface {
 // Migration is one version of a store's tables.
 type Migration struct {
 	Version int64
-	File    string    // "" for one that the program does not have
-	Applied time.Time // in seconds, by the clock of the database; zero: it is not
+	File    string    // "" if this program does not have it
+	Applied time.Time // in seconds, by the database's clock; zero: not applied
 }
 
-// MigrationsOpener returns the migrations of the store that u names, which need not be
-// there or be reachable yet.
+// MigrationsOpener returns the migrations of the store that u names. The store need not
+// exist or be reachable yet.
 type MigrationsOpener func(u *url.URL) (Migrations, error)
 
-// RegisterMigrations makes the migrations of an engine available to OpenMigrations, beside
-// Register.
+// RegisterMigrations makes the migrations of an engine available to OpenMigrations, in
+// addition to Register.
 func RegisterMigrations(scheme string, open MigrationsOpener) {
 	migrations.Register("migrations", scheme, open)
 }

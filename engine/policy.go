@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// What a policy says where neither the push nor the queue's settings do.
+// Defaults for what neither the push nor the queue's settings set.
 const (
 	DefaultPriority    = 1024
 	DefaultMaxAttempts = 20
 	DefaultTTR         = time.Minute
 )
 
-// Never, as the ExpireAfter or Remember of Terms, is not at all, whatever the queue's
-// settings say.
+// Never, as ExpireAfter or Remember of Terms, turns it off whatever the queue's settings
+// say.
 const Never time.Duration = -1
 
-// Terms are what a push says of how its message is to be handled. What it leaves unset
-// the queue's settings say, and what these leave unset the defaults of this package.
+// Terms are the handling options of a push. The queue's settings fill in what is unset, and
+// then the defaults of this package.
 type Terms struct {
 	Priority    *uint32         // nil: unset
 	MaxAttempts uint32          // 0: unset
@@ -28,19 +28,19 @@ type Terms struct {
 	Isolate     *bool           // nil: unset
 }
 
-// Policy is how a message is handled: the terms of its push with all that was unset
-// filled in, as they were resolved then. It does not change with the settings.
+// Policy is how a message is handled: the terms of its push, with everything unset filled
+// in at that time. It does not change with the settings.
 type Policy struct {
 	Priority    uint32          // lower goes first among ready messages
 	MaxAttempts uint32          // leases before the message is dead; at least 1
 	Backoff     []time.Duration // delay after the n-th failed attempt; the last repeats; empty: see RetryDelay
-	TTR         time.Duration   // how long a lease lasts unless the one who leases says otherwise
+	TTR         time.Duration   // how long a lease lasts unless the Want says otherwise
 	ExpireAfter time.Duration   // dropped instead of leased later than this after due; 0: never
-	Remember    time.Duration   // how long the key is remembered when the message has gone; 0: not
+	Remember    time.Duration   // how long the key is remembered after the message is gone; 0: not
 	Isolate     bool            // after a second lapse: see Spread and Alone
 }
 
-// Resolve returns the policy of a message pushed on these terms to a queue with such
+// Resolve returns the policy of a message pushed with these terms to a queue with these
 // defaults, which may be nil.
 func (t *Terms) Resolve(defaults *Terms) Policy {
 	p := Policy{Priority: DefaultPriority, MaxAttempts: DefaultMaxAttempts, TTR: DefaultTTR, Isolate: true}
@@ -51,7 +51,7 @@ func (t *Terms) Resolve(defaults *Terms) Policy {
 	return p
 }
 
-// Clone returns terms that share nothing with t.
+// Clone returns a deep copy of t.
 func (t *Terms) Clone() Terms {
 	c := *t
 	c.Backoff = slices.Clone(t.Backoff)
@@ -64,7 +64,7 @@ func (t *Terms) Clone() Terms {
 	return c
 }
 
-// fill sets in a policy what these terms set.
+// fill copies what these terms set to a policy.
 func (t *Terms) fill(p *Policy) {
 	if t.Priority != nil {
 		p.Priority = *t.Priority
@@ -89,8 +89,8 @@ func (t *Terms) fill(p *Policy) {
 	}
 }
 
-// Terms returns terms that resolve to this policy whatever a queue's settings say, but
-// for an empty Backoff.
+// Terms returns terms that resolve to this policy whatever a queue's settings say. An empty
+// Backoff is the exception.
 func (p *Policy) Terms() Terms {
 	t := Terms{Priority: &p.Priority, MaxAttempts: p.MaxAttempts, Backoff: p.Backoff, TTR: p.TTR, ExpireAfter: p.ExpireAfter, Remember: p.Remember, Isolate: &p.Isolate}
 	if t.ExpireAfter == 0 {

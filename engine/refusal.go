@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// What follows are refusals and what they tell the person who reads them, the same
-// sentence in every engine.
+// The functions below return errors with the same text in every engine.
 
-// Lapsed is the LastError of a message whose lease ended at its deadline.
+// Lapsed is the LastError of a message whose lease has lapsed.
 const Lapsed = "lease lapsed"
 
 func hintOf(err error) string {
@@ -27,9 +26,9 @@ func hintOf(err error) string {
 	return ""
 }
 
-// Refuse returns the error of a call, or of an item of one, about a message, with the
-// hint that ErrExists, ErrLeased, ErrLeaseLost and ErrLimit have; err itself when that is
-// nil or an *Error already. Settlements know their messages by the id in the token.
+// Refuse returns the error of a call, or of one item, about a message, with the standard
+// hint for ErrExists, ErrLeased, ErrLeaseLost and ErrLimit. It returns err itself when that
+// is nil or an *Error already. Settlements identify their messages by the id in the token.
 func Refuse(op string, ref Ref, err error) error {
 	if _, ok := err.(*Error); ok || err == nil {
 		return err
@@ -37,14 +36,13 @@ func Refuse(op string, ref Ref, err error) error {
 	return refusal(op, ref, err, hintOf(err))
 }
 
-// RefuseDead is the ErrNotFound of a call that concerns live messages only, about one
-// that is dead.
+// RefuseDead returns the ErrNotFound of a call for live messages that names a dead one.
 func RefuseDead(op string, ref Ref) error {
 	return refusal(op, ref, ErrNotFound, "it is dead: redrive it")
 }
 
-// RefuseUnlessWaiting says why a call that is for messages which wait, scheduled or
-// ready, is not for one in this state, Gone being one that is not there; nil: it is.
+// RefuseUnlessWaiting returns the error of a call for scheduled and ready messages that
+// names one in another state, or nil. Gone means that the message does not exist.
 func RefuseUnlessWaiting(op string, ref Ref, s State) error {
 	switch s {
 	case Gone:
@@ -57,7 +55,7 @@ func RefuseUnlessWaiting(op string, ref Ref, s State) error {
 	return nil
 }
 
-// RefuseNotDue is the ErrNotDue of a claim. A zero due means that the message is due,
+// RefuseNotDue returns the ErrNotDue of a claim. A zero due means that the message is due
 // and its queue paused.
 func RefuseNotDue(ref Ref, due time.Time) error {
 	if due.IsZero() {
@@ -66,18 +64,18 @@ func RefuseNotDue(ref Ref, due time.Time) error {
 	return refusal("claim", ref, ErrNotDue, "it is due at "+stamp(due))
 }
 
-// RefuseFinished is the ErrExists of a push whose key is remembered.
+// RefuseFinished returns the ErrExists of a push whose key is remembered.
 func RefuseFinished(ref Ref, how Ending, ended time.Time) error {
 	return refusal("push", ref, ErrExists, "it was "+how.String()+" at "+stamp(ended)+"; to begin anew choose on_conflict replace")
 }
 
-// RefusePending is the ErrLimit of a push to a queue that holds all it may.
+// RefusePending returns the ErrLimit of a push to a full queue.
 func RefusePending(ref Ref, most int64) error {
 	return refusal("push", ref, ErrLimit, fmt.Sprintf("the queue's max_pending is %d: wait until some have been handled, or raise it", most))
 }
 
-// RefuseClaim is the ErrLimit of a claim that the queue's settings hold back, until then
-// if that is known.
+// RefuseClaim returns the ErrLimit of a claim that the queue's settings hold back, with the
+// time until which, if known.
 func RefuseClaim(ref Ref, until time.Time) error {
 	if until.IsZero() {
 		return refusal("claim", ref, ErrLimit, "as many messages are leased as the queue's in_flight allows")
@@ -86,8 +84,7 @@ func RefuseClaim(ref Ref, until time.Time) error {
 		Hint: "the queue's rate allows the next at " + stamp(until)}
 }
 
-// RefuseState is the ErrStale of a ref that names a message in another state than it says;
-// nil: it does not.
+// RefuseState returns the ErrStale of a ref whose IfState does not match, or nil.
 func RefuseState(op string, ref Ref, is State) error {
 	if ref.IfState == Gone || ref.IfState == is {
 		return nil
@@ -95,7 +92,7 @@ func RefuseState(op string, ref Ref, is State) error {
 	return refusal(op, ref, ErrStale, "it is "+is.String()+", not "+ref.IfState.String())
 }
 
-// RefuseRevision is the ErrStale of settings that somebody else has written meanwhile.
+// RefuseRevision returns the ErrStale of settings that have changed meanwhile.
 func RefuseRevision(queue, stands string) error {
 	return refusal("configure", Ref{Queue: queue}, ErrStale, "the settings are at revision "+Clip(stands)+": read them again")
 }
@@ -106,7 +103,7 @@ func refusal(op string, ref Ref, err error, hint string) error {
 	return &Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err, Hint: hint}
 }
 
-// Releases returns the settlements that give leases back.
+// Releases returns the settlements that release leases.
 func Releases(leases []Lease) []Settlement {
 	back := make([]Settlement, len(leases))
 	for i := range leases {

@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/internal/schemes"
 )
 
-// Opener opens the engine that u names. It fails with a clear error when the
-// store is not reachable or the URL has parts that it does not know.
+// Opener opens the engine that u names. It fails with a clear error when the store is not
+// reachable or the URL has unknown parts.
 type Opener func(ctx context.Context, u *url.URL) (Engine, error)
 
 var (
@@ -18,8 +18,8 @@ var (
 	migrations schemes.Openers[MigrationsOpener]
 )
 
-// Register makes an engine available to Open under a URL scheme. Engine packages
-// call it from init; a scheme registered twice panics.
+// Register makes an engine available to Open under a URL scheme. Engine packages call it
+// from init. It panics if the scheme is registered already.
 func Register(scheme string, open Opener) { openers.Register("engine", scheme, open) }
 
 // Schemes returns the registered URL schemes, sorted.

@@ -2,31 +2,31 @@ package engine
 
 import "time"
 
-// Settings are kept with a queue and hold for all who use it. What is zero is unset.
-// The defaults are for pushes to come: a message keeps the policy that was resolved when
-// it was pushed. All else acts at once.
+// Settings are stored with a queue and apply to all its users. Zero values are unset.
+// Defaults apply to later pushes only: a message keeps the policy resolved at its push.
+// Everything else takes effect at once.
 type Settings struct {
-	Defaults Terms // of what a push leaves unset
+	Defaults Terms // for what a push leaves unset
 
-	DeadKeep time.Duration // how long a dead message stays; unset: for ever
-	DeadMax  int64         // dead messages at most: of more, those that died first are dropped; unset: any number
+	DeadKeep time.Duration // how long a dead message is kept; unset: for ever
+	DeadMax  int64         // most dead messages: beyond it the oldest are dropped; unset: any number
 
-	MaxPending int64   // live messages at most: a push that would make more gets ErrLimit; unset: any number
-	InFlight   int64   // messages leased at once, over all processes; unset: any number
+	MaxPending int64   // most live messages: a push beyond it gets ErrLimit; unset: any number
+	InFlight   int64   // most leased messages, over all processes; unset: any number
 	Rate       float64 // leases a second; unset: any number
-	Burst      int64   // leases that Rate lets pass at once when it was not used up before; unset: see Bursts
+	Burst      int64   // leases that Rate allows at once after a pause; unset: see Bursts
 }
 
-// The bounds of settings.
+// Limits of settings.
 const (
 	MaxCount = 1_000_000_000_000 // of DeadMax, MaxPending and InFlight
 	MinRate  = 1.0 / (24 * 60 * 60)
 	MaxRate  = 1_000_000
 	MaxBurst = 1_000_000
-	MaxRest  = 10 * 365 * 24 * time.Hour // in which Rate gives a whole Burst
+	MaxRest  = 10 * 365 * 24 * time.Hour // for Rate to allow a whole Burst
 )
 
-// Bursts is how many leases Rate lets pass at once: Burst, else what Rate gives in a
+// Bursts returns how many leases Rate allows at once: Burst, else what Rate allows in a
 // tenth of a second, and at least 1.
 func (s *Settings) Bursts() int64 {
 	if s.Burst > 0 {

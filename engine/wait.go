@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// LeaseWaiter is for engines whose other side can wait: the root package then
-// waits in this call instead of sleeping until NextDue.
+// LeaseWaiter is for engines that can wait, such as a server: the root package then waits
+// in this call instead of sleeping until NextDue.
 type LeaseWaiter interface {
-	// LeaseWait leases what is due in any of some queues, and waits for the first
-	// message. Who waits for many queues does so again and again for the same ones; what
-	// such a call costs should then follow from what it brings and not from what it names.
-	// When ctx ends it returns soon: with what the other side has leased for it, or with an
-	// error, and then what the other side leases meanwhile is given back. Either way no
-	// lease is left to nobody.
+	// LeaseWait leases what is due in any of the queues, and waits for the first message.
+	// Callers repeat it for the same queues, so its cost should depend on the messages and
+	// not on the number of queues. When ctx ends it returns soon: either with what was
+	// leased for it, or with an error, and then leases made meanwhile are released. Either
+	// way no lease is left without an owner.
 	LeaseWait(ctx context.Context, w Wait) (Waited, error)
 }
 
 // Wait is what LeaseWait waits for.
 type Wait struct {
 	Queues []string       // at least one, each once
-	Max    int            // messages of all queues together, at least 1
-	Room   map[string]int // how many of a queue, where that is less than Max; 0: none
-	For    time.Duration  // how long for the first; 0: it asks, and does not wait
+	Max    int            // most messages over all queues, at least 1
+	Room   map[string]int // a lower maximum for single queues; 0: none
+	For    time.Duration  // how long to wait for the first message; 0: do not wait
 	TTR    time.Duration  // how long the leases last; 0: each message's own TTR
 	Remote bool           // as in a Want
 }
@@ -31,19 +30,19 @@ type Wait struct {
 type Waited struct {
 	Messages []Lease
 	Now      time.Time // the engine's clock, as in a Grant
-	NextDue  time.Time // when no message came: when there may be one; zero: nothing known
-	Told     []Told    // of queues of which there is more to tell
+	NextDue  time.Time // without messages: when one may be due; zero: unknown
+	Told     []Told    // what else is known of single queues
 
-	// Waited is how long the call had waited when the other side leased the messages, or
-	// less: their leases last from then on. 0: not known.
+	// Waited is how long the call had waited, or less, when the messages were leased: their
+	// leases last from then on. 0: unknown.
 	Waited time.Duration
 }
 
-// Told is what Waited tells of a queue beside its messages.
+// Told reports on a queue besides its messages.
 type Told struct {
 	Queue   string
 	Expired int   // as in Granted
 	Died    int   // likewise
-	Held    bool  // more of it was found ready, and held back by its settings
-	Err     error // it could not be asked
+	Held    bool  // more messages are ready, but held back by its settings
+	Err     error // why the queue could not be asked
 }

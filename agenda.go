@@ -2,14 +2,14 @@ package tarry
 
 import "time"
 
-// agenda is the deliveries that a worker keeps, as a heap: first the one that the keeper
-// has to look at first. Guarded by Worker.mu.
+// agenda is a min-heap of a worker's deliveries, ordered by when the keeper must next look
+// at each. Guarded by Worker.mu.
 type agenda []*delivery
 
-// never is when the keeper looks at what needs no look.
+// never is the look time of a delivery that needs none.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// next is when the first look is due.
+// next returns when the first look is due.
 func (a agenda) next() time.Time {
 	if len(a) == 0 {
 		return never
@@ -17,14 +17,14 @@ func (a agenda) next() time.Time {
 	return a[0].look
 }
 
-// add takes in a delivery that is to be looked at at t.
+// add adds a delivery to be looked at at t.
 func (a *agenda) add(d *delivery, t time.Time) {
 	*a = append(*a, nil)
 	d.look = t
 	a.rise(len(*a)-1, d)
 }
 
-// move changes when a delivery is to be looked at.
+// move changes when the keeper looks at a delivery.
 func (a agenda) move(d *delivery, t time.Time) {
 	i := int(d.place) - 1
 	if d.look = t; i > 0 && t.Before(a[(i-1)/2].look) {
@@ -34,7 +34,7 @@ func (a agenda) move(d *delivery, t time.Time) {
 	}
 }
 
-// remove takes out a delivery.
+// remove removes a delivery.
 func (a *agenda) remove(d *delivery) {
 	i, n := int(d.place)-1, len(*a)-1
 	last := (*a)[n]
@@ -46,7 +46,7 @@ func (a *agenda) remove(d *delivery) {
 	}
 }
 
-// take takes out the deliveries that are to be looked at by t.
+// take removes and returns the deliveries to be looked at by t.
 func (a *agenda) take(t time.Time) (due []*delivery) {
 	for len(*a) > 0 && !t.Before((*a)[0].look) {
 		due = append(due, (*a)[0])
@@ -55,7 +55,7 @@ func (a *agenda) take(t time.Time) (due []*delivery) {
 	return due
 }
 
-// rise puts d at i or where it belongs above.
+// rise places d at i, or above it where the heap order wants it.
 func (a agenda) rise(i int, d *delivery) {
 	for i > 0 {
 		up := (i - 1) / 2
@@ -68,7 +68,7 @@ func (a agenda) rise(i int, d *delivery) {
 	a.put(i, d)
 }
 
-// sink puts d at i or where it belongs below.
+// sink places d at i, or below it where the heap order wants it.
 func (a agenda) sink(i int, d *delivery) {
 	for {
 		down := 2*i + 1

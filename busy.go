@@ -8,20 +8,19 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// An item for which another transaction is in the way is handed in again after such pauses,
-// each twice as long as the one before.
+// An item that failed with ErrBusy is retried after a pause that doubles between these
+// bounds.
 const (
 	busyLeast = 5 * time.Millisecond
 	busyMost  = 100 * time.Millisecond
 )
 
-// patient waits for transactions of others, on behalf of one item of calls that are made of
-// many.
-type patient struct{ pause time.Duration }
+// busyRetry retries one item of a shared call while another transaction blocks it.
+type busyRetry struct{ pause time.Duration }
 
-// again reports whether an item that got err is to be handed in once more, after a pause;
-// not when ctx has ended by then.
-func (p *patient) again(ctx context.Context, err error) bool {
+// again pauses and reports whether an item that failed with err should be retried. It
+// returns false when ctx ends during the pause.
+func (p *busyRetry) again(ctx context.Context, err error) bool {
 	if err == nil || !errors.Is(err, engine.ErrBusy) {
 		return false
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/tarryhq/tarry/internal/sift"
 )
 
-// Cancelled is the answer to one reference of CancelMany.
+// Cancelled is the result for one reference of CancelMany.
 type Cancelled struct {
 	Ref
-	Err error // nil: removed; else as of Cancel
+	Err error // nil: removed; else an error of Cancel
 }
 
-// Cancel removes a message. After nil no handler starts for it. ErrNotFound;
-// ErrLeased when it came too late; ErrStale when ref.IfState does not hold. By id it drops
-// a dead message too.
+// Cancel removes a message. Once it has returned nil, no handler starts for the message.
+// Errors: ErrNotFound; ErrLeased when a worker already holds the message; ErrStale when
+// ref.IfState does not hold. By id it drops a dead message too.
 func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	const op = "cancel"
 	if err := c.refer(ctx, op, ref, c.caps.Cancel); err != nil {
@@ -23,7 +23,7 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	}
 	if c.cancels != nil {
 		itemErr, err := c.cancels.Do(ctx, ref)
-		for p := (patient{}); err == nil && p.again(ctx, itemErr); {
+		for p := (busyRetry{}); err == nil && p.again(ctx, itemErr); {
 			itemErr, err = c.cancels.Do(ctx, ref)
 		}
 		if err == nil {
@@ -38,9 +38,8 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	return fail(op, ref, err)
 }
 
-// CancelMany cancels messages of any queues; each succeeds or fails alone, with its
-// error in Cancelled.Err. The error beside them is for the call as a whole. At most
-// 10,000 at once.
+// CancelMany cancels messages of any queues; each succeeds or fails alone, with its error
+// in Cancelled.Err. The returned error is for the call as a whole. At most 10,000 at once.
 func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]Cancelled, error) {
 	const op = "cancel"
 	if err := c.beginBatch(ctx, op, len(refs)); err != nil {
@@ -49,7 +48,7 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]Cancelled, error
 	if err := c.able(c.caps.Cancel, op, "", op); err != nil {
 		return nil, err
 	}
-	refs = slices.Clone(refs) // a caller who leaves early may change his
+	refs = slices.Clone(refs) // the caller may reuse its slice if ctx ends early
 	good, errs := sift.Items(refs, func(i int) error {
 		if err := refs[i].Validate(op); err != nil {
 			return err

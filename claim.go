@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Claim leases one message if it is due, whoever else is waiting: settle on read.
-// ErrNotDue, ErrLeased, ErrNotFound.
+// Claim leases one message if it is due, ahead of any waiting lease: settle on read.
+// Errors: ErrNotDue, ErrLeased, ErrNotFound.
 func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, error) {
 	const op = "claim"
 	cl, ok := c.eng.(engine.Claimer)
@@ -26,23 +26,22 @@ func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, 
 	return l, fail(op, ref, err)
 }
 
-// Claim settles on read: whoever meets an overdue message takes it and handles it
-// there and then, on its own goroutine, with all that a Worker does for a message.
-// The lease is renewed while handler runs. Options are those of Handle; Concurrency
-// has no meaning here. What handler returns decides as in Handle: nil acks, Snooze,
-// RetryIn, Bury and Settled do as they say, any other error or a panic retries the
-// message after its backoff until its attempts are used up. A guard that says no acks it
-// too.
+// Claim settles on read: code that comes across an overdue message handles it at once, on
+// the caller's goroutine, in the same way as a Worker does. The lease is renewed while
+// handler runs. Options are those of Handle; Concurrency has no meaning here. handler's
+// return value decides, as in Handle: nil acks, Snooze, RetryIn, Bury and Settled do as
+// they say, any other error or a panic retries the message after its backoff until its
+// attempts are used up. A guard that returns false acks it too.
 //
-// handler's context ends with ctx, when its Timeout is over, or when the lease is
-// lost. One that gives up because ctx was cancelled gives the message back, its
-// attempt not counted; a deadline of ctx counts.
+// handler's context ends with ctx, when its Timeout is over, or when the lease is lost. If
+// handler gives up because ctx was cancelled, the message is released and the attempt does
+// not count. If ctx reached its deadline, the attempt counts.
 //
-// Claim returns nil when the message is acked, or settled by handler itself, else what
-// handler returned; joined with ErrLeaseLost when somebody else had decided on the
-// message by then, or ErrUnconfirmed when it cannot be known. When there is nothing to take: ErrNotDue, ErrLeased, ErrNotFound. It
-// returns within a second of handler when ctx has ended; what the engine was not told yet
-// it is told in the background.
+// Claim returns nil when the message is acked, or settled by handler itself; otherwise
+// handler's error. That is joined with ErrLeaseLost when the message was taken over or
+// cancelled meanwhile, or with ErrUnconfirmed when the outcome is unknown. When there is
+// nothing to claim it returns ErrNotDue, ErrLeased or ErrNotFound. Once ctx has ended it
+// returns within a second of handler; a pending settlement is sent in the background.
 func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(context.Context, *Message[T]) error, opts ...HandleOption) error {
 	w := NewWorker(c, nil)
 	h := newHandling(w, t, handler, opts)
@@ -55,7 +54,7 @@ func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(c
 	if err != nil {
 		return err
 	}
-	d := &delivery{w: w, h: h, lease: l, due: l.Due, one: newOne()}
+	d := &delivery{w: w, h: h, lease: l, due: l.Due, claim: newClaimed()}
 	if !c.enlist(w) { // closed meanwhile
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
 		defer cancel()
@@ -65,8 +64,7 @@ func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(c
 	return w.handleOne(ctx, d, sent)
 }
 
-// handleOne handles one lease, which was asked for at sent, on the caller's
-// goroutine.
+// handleOne handles one lease, requested at sent, on the caller's goroutine.
 func (w *Worker) handleOne(ctx context.Context, d *delivery, sent time.Time) error {
 	if d.lease.TTR > 0 {
 		d.term = termFor(sent, d.lease.TTR)
@@ -80,22 +78,22 @@ func (w *Worker) handleOne(ctx context.Context, d *delivery, sent time.Time) err
 	late := d.stage == unsure
 	w.mu.Unlock()
 	go func() {
-		<-w.stopped // by Close, or when the engine knows the result
+		<-w.stopped // by Close, or once the result is settled
 		_ = w.drain("claim")
 		w.c.dismiss(w)
 	}()
 	if late {
-		<-d.one.sure
+		<-d.claim.sure
 	}
 	w.mu.Lock()
 	d.start()
 	w.mu.Unlock()
 	d.work()
-	return d.one.result(ctx, d)
+	return d.claim.result(ctx, d)
 }
 
-// unbegun is why the handler of a claim was not begun.
-func (w *Worker) unbegun() error {
+// notStarted returns why the handler of a claim did not start.
+func (w *Worker) notStarted() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if errors.Is(w.broken, ErrClosed) {
@@ -104,24 +102,24 @@ func (w *Worker) unbegun() error {
 	return errLapsed
 }
 
-// one is what a delivery that is no worker's tells the goroutine that runs it.
-type one struct {
-	sure    chan struct{}       // closed when its lease need not be confirmed any more
-	settled chan engine.Settled // what the engine says of it
+// claimed carries results from a claim's delivery to the goroutine that called Claim.
+type claimed struct {
+	sure    chan struct{}       // closed once its lease is confirmed, or need not be
+	settled chan engine.Settled // the engine's answer
 }
 
-// tell tells the claim what the engine says of its message, after which the worker ends.
-func (d *delivery) tell(s engine.Settled) {
-	if d.one != nil {
-		d.one.settled <- s
+// answerClaim passes the engine's answer to the claim, and ends its worker.
+func (d *delivery) answerClaim(s engine.Settled) {
+	if d.claim != nil {
+		d.claim.settled <- s
 		d.w.end(errConcluded)
 	}
 }
 
-func newOne() *one { return &one{make(chan struct{}), make(chan engine.Settled, 1)} }
+func newClaimed() *claimed { return &claimed{make(chan struct{}), make(chan engine.Settled, 1)} }
 
-// result waits for the engine and says what became of the message.
-func (o *one) result(ctx context.Context, d *delivery) error {
+// result waits for the engine's answer and returns the error of the claim.
+func (o *claimed) result(ctx context.Context, d *delivery) error {
 	ref := Ref{Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key}
 	var s engine.Settled
 	select {
@@ -136,7 +134,7 @@ func (o *one) result(ctx context.Context, d *delivery) error {
 		}
 	}
 	if d.stage < again && s.Err == nil {
-		s.Err = d.w.unbegun()
+		s.Err = d.w.notStarted()
 	}
 	err := fail("claim", ref, s.Err)
 	switch {

@@ -15,31 +15,31 @@ import (
 	"github.com/tarryhq/tarry/internal/trouble"
 )
 
-// Client pushes, finds, changes and leases messages of one engine. It may be used
-// by many goroutines. Close it when done.
+// Client pushes, finds, changes and leases messages of one engine. It is safe for
+// concurrent use. Close it when done.
 type Client struct {
 	eng     engine.Engine
-	seam    *seam // eng, unless that leaves calls by itself and nothing is metered
+	seam    *seam // wraps eng; nil: eng is prompt and nothing is metered
 	meter   *Meter
 	caps    engine.Capabilities
 	owned   bool // Close closes the engine too
 	maxBody int
-	most    int // queues of leases that wait
+	most    int // queues that all waiting leases may name
 	log     *slog.Logger
 	trouble *trouble.Log
 	now     func() time.Time // time.Now
 	inHand  *inHand
 
 	dispatch *dispatch.Dispatcher
-	pushes   *coalesce.Coalescer[engine.Message, engine.PushResult] // nil: the engine wants none
+	pushes   *coalesce.Coalescer[engine.Message, engine.PushResult] // nil: the engine does not coalesce
 	cancels  *coalesce.Coalescer[engine.Ref, error]
 
 	middleware []PushMiddleware
-	wrapped    PushFunc // keep inside all of middleware; nil: there is none
+	wrapped    PushFunc // keep wrapped in all middleware; nil: none
 
-	working   sync.WaitGroup // workers that run
+	working   sync.WaitGroup // running workers
 	workersMu sync.Mutex
-	workers   map[*Worker]struct{} // nil when no more may begin
+	workers   map[*Worker]struct{} // nil: no more may start
 	closed    chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -49,7 +49,7 @@ type Client struct {
 // and returns a client of it whose Close closes the engine too. The program must
 // import the engine's package.
 func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
-	var calls leave.Calls // an opener may hang as well as an engine
+	var calls leave.Calls // an opener may hang, as an engine may
 	defer calls.Close()
 	late := func(eng engine.Engine) { _ = eng.Close() }
 	eng, err := leaving(ctx, &calls, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
@@ -103,7 +103,7 @@ func New(eng engine.Engine, cfg *Config) *Client {
 // Capabilities says what the engine can do, and its limits.
 func (c *Client) Capabilities() Capabilities { return c.caps }
 
-// Engine is the engine behind the client.
+// Engine returns the client's engine.
 func (c *Client) Engine() engine.Engine {
 	if c.seam != nil {
 		return c.seam.eng
@@ -111,9 +111,9 @@ func (c *Client) Engine() engine.Engine {
 	return c.eng
 }
 
-// On returns a client with the settings of c whose calls go straight to another engine,
-// such as one whose calls are part of a transaction. No worker runs on it, and it need not
-// be closed.
+// On returns a client with the settings of c for another engine, such as one that runs
+// inside a transaction. Its calls are not coalesced. It runs no workers and need not be
+// closed.
 func (c *Client) On(eng engine.Engine) *Client {
 	caps := eng.Capabilities()
 	var s *seam
@@ -139,26 +139,25 @@ func (c *Client) On(eng engine.Engine) *Client {
 	return on
 }
 
-// MaxBody is the largest body that this client lets pass, in bytes.
+// MaxBody returns the largest body that this client accepts, in bytes.
 func (c *Client) MaxBody() int { return c.maxBody }
 
 const (
 	// closePatience bounds how long Close waits for the engine.
 	closePatience = 30 * time.Second
-	// leftPatience bounds how long it waits for calls that their callers have left, so
-	// that leases which they still bring are given back.
+	// leftPatience bounds how long Close waits for abandoned calls, so that leases they
+	// still return are released.
 	leftPatience = 5 * time.Second
 )
 
-// Close first ends the client's workers and claims and waits until they have drained, each
-// for its DrainTimeout and what comes after it at most, so that no result is lost; their
-// handlers may go on using the client. Then it ends waiting leases, and with ErrClosed the
-// pushes and cancels that still wait for others before them, waits for calls in the
-// background, for those that their callers have left, with what these still lease given
-// back, 5 s at most, and closes the engine if Open opened it. For that it waits 30 s at
-// most: when the engine has not answered by then it fails with ErrUnavailable, and goes
-// on by itself for as long as the engine takes. A second Close returns what the first
-// did. A handler must not call it: it would wait for itself.
+// Close first ends the client's workers and claims and waits until they have drained, so
+// that no result is lost; their handlers may keep using the client. Each drain takes at
+// most its DrainTimeout and the grace after it. Then Close ends waiting leases, fails
+// queued pushes and cancels with ErrClosed, and waits for calls in the background. It waits
+// up to 5 s for calls whose callers have left, and releases what they still lease. Last it
+// closes the engine, if Open opened it. After 30 s without an answer from the engine, Close
+// returns ErrUnavailable and finishes in the background. A second Close returns the result
+// of the first. A handler must not call Close: it would wait for itself.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		c.endWorkers()
@@ -179,7 +178,7 @@ func (c *Client) Close() error {
 	return c.closeErr
 }
 
-// enlist notes that a worker runs, and reports whether it may.
+// enlist registers a worker that starts, and reports whether it may.
 func (c *Client) enlist(w *Worker) bool {
 	c.workersMu.Lock()
 	defer c.workersMu.Unlock()
@@ -191,7 +190,7 @@ func (c *Client) enlist(w *Worker) bool {
 	return true
 }
 
-// dismiss notes that a worker has ended.
+// dismiss unregisters a worker that has ended.
 func (c *Client) dismiss(w *Worker) {
 	c.workersMu.Lock()
 	defer c.workersMu.Unlock()
@@ -215,7 +214,7 @@ func errClosed(op, queue string) error {
 	return &Error{Op: op, Queue: queue, Err: ErrClosed, Hint: "the client was closed"}
 }
 
-// end waits for all that is under way and closes what is the client's.
+// end waits for calls under way and closes what the client owns.
 func (c *Client) end() error {
 	c.dispatch.Close()
 	if c.pushes != nil {
@@ -232,7 +231,7 @@ func (c *Client) end() error {
 	return nil
 }
 
-// begin refuses calls on a closed client and those whose context is over.
+// begin rejects calls on a closed client and calls whose context has ended.
 func (c *Client) begin(ctx context.Context, op, queue string) error {
 	select {
 	case <-c.closed:
@@ -245,7 +244,7 @@ func (c *Client) begin(ctx context.Context, op, queue string) error {
 	return nil
 }
 
-// able fails with ErrUnsupported when the engine cannot do what.
+// able returns ErrUnsupported unless the engine can.
 func (c *Client) able(can bool, op, queue, what string) error {
 	if can {
 		return nil
@@ -253,8 +252,8 @@ func (c *Client) able(can bool, op, queue, what string) error {
 	return &Error{Op: op, Queue: queue, Err: ErrUnsupported, Hint: "the engine " + c.caps.Name + " has no " + what}
 }
 
-// overdue is the error of a call that ran on no caller's context, without the deadline
-// of that: who has set none must not be told of one.
+// overdue hides the internal deadline of a shared call: a caller that set no deadline must
+// not see DeadlineExceeded.
 func overdue(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return coalesce.Overdue(err)
@@ -262,9 +261,10 @@ func overdue(ctx context.Context, err error) error {
 	return err
 }
 
-const hintWithdrawn = "nothing was done: it still waited for others before it; repeating it is safe"
+const hintWithdrawn = "nothing was done: the call was still queued; repeating it is safe"
 
-// fail gives an error from below its operation and message, once.
+// fail wraps an error from below with its operation and message, unless it has them
+// already.
 func fail(op string, ref Ref, err error) error {
 	if err == nil {
 		return nil

@@ -11,11 +11,11 @@ type Codec interface {
 	// ContentType names the encoding, such as "application/json".
 	ContentType() string
 	Encode(v any) ([]byte, error)
-	// Decode fills what v points to.
+	// Decode stores into what v points to.
 	Decode(body []byte, v any) error
 }
 
-// JSON is the codec of a Topic unless told otherwise.
+// JSON is the default codec of a Topic.
 var JSON Codec = jsonCodec{}
 
 // Bytes passes []byte and string values through as they are; the default for

@@ -8,28 +8,28 @@ import (
 
 // Config sets up a Client. The zero value, and a nil Config, work.
 type Config struct {
-	// MaxBody bounds the body of a pushed message, in bytes. Default 1 MiB, or what the
-	// server of a remote engine allows; the engine's own limit counts as well.
+	// MaxBody bounds the body of a pushed message, in bytes. Default 1 MiB, or the server's
+	// limit for a remote engine. The engine's own limit applies as well.
 	MaxBody int
 
-	// MaxWaitQueues bounds the queues that all leases which wait name together, each
-	// counted as often as it is named; so it bounds the memory that waiting takes, some
-	// 300 bytes and the name for each. A Leaser counts as long as it is open. One that
-	// would exceed it fails with ErrLimit, unless it names at most 16. Workers do not count.
+	// MaxWaitQueues bounds the queue names of all waiting leases together, and so the
+	// memory that waiting takes: about 300 bytes and the name for each. A queue counts once
+	// for each lease that names it. A Leaser counts as long as it is open. Workers do not
+	// count. A lease over the limit fails with ErrLimit, unless it names at most 16 queues.
 	// Default 250,000.
 	MaxWaitQueues int
 
-	// PushMiddleware wraps the calls that push, the first outermost; see PushMiddleware
-	// and, for handlers, WorkerConfig.Middleware. Default: none.
+	// PushMiddleware wraps the calls that push, the first outermost. For handlers see
+	// WorkerConfig.Middleware. Default: none.
 	PushMiddleware []PushMiddleware
 
-	// Logger gets what no caller can be told: engine calls that fail in the
-	// background, panics of handlers. It is written to from a goroutine of its own; of
-	// a log that is slow, what comes while 1000 lines wait is dropped and counted.
-	// Default: what slog.Default is when the client is made.
+	// Logger gets what no caller sees: failed engine calls in the background, panics of
+	// handlers. A goroutine of its own writes to it. While 1000 lines wait for a slow
+	// logger, further lines are dropped and counted. Default: slog.Default at the time the
+	// client is made.
 	Logger *slog.Logger
 
-	// Meter is told what the client does, for metrics; see package tarryprom. Default:
+	// Meter receives what the client does, for metrics; see package tarryprom. Default:
 	// none.
 	Meter *Meter
 }
@@ -49,8 +49,8 @@ func (cfg *Config) logger() *slog.Logger {
 	return logAside(l)
 }
 
-// maxBody is the largest body for an engine. A remote one's limit is what the server was
-// set up for: it is the default.
+// maxBody returns the largest body for an engine. The default for a remote engine is the
+// server's limit.
 func (cfg *Config) maxBody(caps engine.Capabilities) int {
 	n := DefaultMaxBody
 	if cfg != nil && cfg.MaxBody > 0 {
@@ -68,7 +68,8 @@ func (cfg *Config) maxWaitQueues() int {
 	return DefaultMaxWaitQueues
 }
 
-// within is a limit, or an engine's own where that is less; 0: it has none.
+// within returns the smaller of a limit and the engine's own, where 0 means that the engine
+// has none.
 func within(limit, engines int) int {
 	if engines > 0 {
 		return min(limit, engines)

@@ -1,9 +1,8 @@
 // Package tarry delivers messages later.
 //
-// Cancel the order in 30 minutes unless it is paid; rate the ride five stars after
-// 48 hours unless the rider has; tell the merchant, and if he does not answer,
-// again after 15 s, 30 s, 3 min; close the connection that has sent no heartbeat
-// for 30 s.
+// Cancel the order in 30 minutes unless it is paid; rate the ride five stars after 48 hours
+// unless the rider has; notify the merchant, and retry after 15 s, 30 s and 3 min until the
+// callback is answered; close the connection that has sent no heartbeat for 30 s.
 //
 //	var Unpaid = tarry.NewTopic[Order]("order.unpaid")
 //
@@ -19,32 +18,31 @@
 //	})
 //	err = w.Run(ctx) // until ctx ends, then drains
 //
-// A message is scheduled until it is due, then ready, then leased to a worker, and
-// gone once that has acked it; a failed one comes back after its backoff, and is
-// dead when its attempts are used up. A message never starts before its due time,
-// and is handled at least once: twice only when a lease ran out or a process died
-// between handling and ack.
+// A message is scheduled until it is due, then ready, then leased to a worker, and gone
+// once the worker acks it. A failed message comes back after its backoff, and is dead when
+// its attempts are used up. A message never starts before its due time. It is handled at
+// least once; twice only when a lease expired or a process died between handling and ack.
 //
-// Messages are kept by an engine: package engine/memengine, engine/diskengine,
-// engine/redisengine, engine/pgengine, engine/mysqlengine, engine/rabbitengine, or a
-// tarry server over HTTP by engine/httpengine. The code that uses them is the same.
+// An engine stores the messages: package engine/memengine, engine/diskengine,
+// engine/redisengine, engine/pgengine, engine/mysqlengine, engine/rabbitengine, or a tarry
+// server over HTTP by engine/httpengine. The calling code is the same for all of them.
 //
 // A key is the caller's own name for a message, unique among the live messages of its
-// queue, so that a repeated push makes no second one, and anybody can cancel, reschedule
-// or find the message without having kept its id.
+// queue. A repeated push with the same key creates no second message, and the message can
+// be cancelled, rescheduled or found without storing its id.
 //
-// Calls of a Client name a message by its queue too: ByKey("42").Of("order.unpaid").
-// Calls on many messages answer with one result each, whose Err is that message's own;
-// the error beside them is for the call as a whole. JoinErrors makes one error of all.
+// Client calls name the queue of a message too: ByKey("42").Of("order.unpaid"). Calls on
+// many messages return one result for each, with that message's own error in Err. The error
+// returned beside them is for the call as a whole. JoinErrors joins the errors of all results.
 //
-// What went wrong for many is put right for many: a Filter chooses messages of a queue,
-// such as the dead ones of the last hour whose error was a timeout, and RedriveWhere,
-// DropWhere, CancelWhere and RescheduleWhere change them.
+// Bulk operations take a Filter. It chooses messages of a queue, such as those that died of
+// a timeout in the last hour; RedriveWhere, DropWhere, CancelWhere and RescheduleWhere
+// change them.
 //
 // In tests, open "mem:" inside a testing/synctest bubble and let time.Sleep pass
 // the 48 hours.
 //
-// Where to look: Client, Topic and Worker are the calls, docs/semantics.md says what
-// each does in each state, docs/architecture.md how it works inside, and
-// docs/engines/writing.md how an engine is written.
+// Where to look: Client, Topic and Worker are the calls, docs/semantics.md says what each
+// does in each state, docs/architecture.md explains the inside, and docs/engines/writing.md
+// how to write an engine.
 package tarry

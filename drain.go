@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// errDrained is the cause with which the drain ends a handler's context.
+// errDrained is the cause of a handler's context that the drain has ended.
 var errDrained = errors.New("the worker is shutting down and its drain timeout is over")
 
 func (w *Worker) drain(op string) error {
@@ -17,7 +17,7 @@ func (w *Worker) drain(op string) error {
 		close(h.next)
 	}
 	w.idle = nil
-	late := w.now().Add(linePatience) // for all who are in line
+	late := w.now().Add(linePatience) // later than every delivery in line
 	for w.turn.first != nil {
 		w.turn.take()
 	}
@@ -42,10 +42,10 @@ func (w *Worker) drain(op string) error {
 	w.kick()
 	w.tasks.Wait()
 	if !w.events.flush(drainGrace) {
-		w.cfg.Logger.Warn("the observer did not return in time; it is told the rest when it does", "events", w.events.untold.Load())
+		w.cfg.Logger.Warn("the observer did not return in time; it gets the remaining events when it does", "events", w.events.pending.Load())
 	}
 	if !w.faults.flush(drainGrace) {
-		w.cfg.Logger.Warn("OnError did not return in time; it is told the rest when it does", "errors", w.faults.untold.Load())
+		w.cfg.Logger.Warn("OnError did not return in time; it gets the remaining errors when it does", "errors", w.faults.pending.Load())
 	}
 	if w.trouble != w.c.trouble {
 		w.trouble.Flush()
@@ -62,14 +62,14 @@ func (w *Worker) drain(op string) error {
 		e.Hint = fmt.Sprintf("%d handlers were interrupted after the drain timeout of %s", cut, w.cfg.DrainTimeout)
 	case failed > 0:
 		e.Err = ErrUnavailable
-		e.Hint = fmt.Sprintf("%d results could not be told to the engine; these messages are handled again", failed)
+		e.Hint = fmt.Sprintf("%d results could not be sent to the engine; these messages are handled again", failed)
 	default:
 		return nil
 	}
 	return e
 }
 
-// waitIdle waits for all handlers to return, and reports whether they have.
+// waitIdle waits up to d for all handlers to return, and reports whether they have.
 func (w *Worker) waitIdle(d time.Duration) bool {
 	select {
 	case <-w.quiet:
@@ -98,7 +98,7 @@ func (w *Worker) checkIdle() {
 	}
 }
 
-// leave tells of the handlers that are left behind.
+// leave reports the handlers that still run as stuck.
 func (w *Worker) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +109,7 @@ func (w *Worker) leave() {
 	}
 }
 
-// interrupt ends the contexts of the handlers that still run.
+// interrupt ends the contexts of running handlers.
 func (w *Worker) interrupt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,9 +8,8 @@ import (
 	"github.com/tarryhq/tarry/internal/duration"
 )
 
-// ParseDuration reads what time.ParseDuration does, and whole or fractional days
-// in front: "1500ms", "30m", "7d", "1d12h", "-1.5d". A day is 24 hours. It fails
-// with ErrInvalid.
+// ParseDuration accepts what time.ParseDuration does, and leading whole or fractional days:
+// "1500ms", "30m", "7d", "1d12h", "-1.5d". A day is 24 hours. It fails with ErrInvalid.
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := duration.Parse(s)
 	switch {
@@ -22,6 +21,6 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// FormatDuration writes d exactly and without the zero units at its end: "30m",
-// "48h", "1h30m". It writes no days, so that time.ParseDuration reads it too.
+// FormatDuration formats d exactly, without trailing zero units: "30m", "48h", "1h30m". It
+// uses no days, so that time.ParseDuration reads it too.
 func FormatDuration(d time.Duration) string { return duration.Format(d) }

@@ -6,9 +6,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Error is what every call of this package fails with: the operation, the
-// message concerned, and a hint on what to do. It wraps one of the errors below,
-// for errors.Is.
+// Error is the error of every call of this package: the operation, the message concerned,
+// and a hint on what to do. It wraps one of the errors below, for errors.Is.
 type Error = engine.Error
 
 // The errors that programs act on.
@@ -19,22 +18,22 @@ var (
 	ErrNotFound     = engine.ErrNotFound     // no such message
 	ErrExists       = engine.ErrExists       // a live message holds the key, or it is remembered
 	ErrLeased       = engine.ErrLeased       // too late: a worker holds the message
-	ErrStale        = engine.ErrStale        // what was read before has changed: a queue's settings, or a message's state
+	ErrStale        = engine.ErrStale        // the settings or the message's state have changed since they were read
 	ErrNotDue       = engine.ErrNotDue       // claimed too early, or its queue is paused
 	ErrLeaseLost    = engine.ErrLeaseLost    // the lease was settled, taken over or cancelled
 	ErrTooLarge     = engine.ErrTooLarge     // the body is over the limit
 	ErrLimit        = engine.ErrLimit        // a limit of the store or of the queue is reached
-	ErrNoSpace      = engine.ErrNoSpace      // the limit is the disk's; also an ErrLimit
+	ErrNoSpace      = engine.ErrNoSpace      // the disk is full; also an ErrLimit
 	ErrUnsupported  = engine.ErrUnsupported  // this engine cannot do that
 	ErrUnavailable  = engine.ErrUnavailable  // the store does not answer
-	ErrDamaged      = engine.ErrDamaged      // what the store keeps cannot be read; Error.Hint says what mends it
+	ErrDamaged      = engine.ErrDamaged      // stored data is corrupt; Error.Hint says what repairs it
 	ErrClosed       = engine.ErrClosed       // the client is closed
 )
 
-// ErrUnconfirmed is why what became of a message is not known: its result was told to the
-// engine, the answer was lost, and when it was told again the lease was over. Most likely
-// the first time had counted; else others have decided on the message.
-var ErrUnconfirmed = errors.New("the result was told, but its answer was lost, and the lease is over")
+// ErrUnconfirmed means that the outcome of a message is unknown: its result was sent to the
+// engine, the answer was lost, and when the result was sent again the lease was over. Most
+// likely the first one counted. Otherwise another worker or a cancel has decided.
+var ErrUnconfirmed = errors.New("the result was sent, but its answer was lost, and the lease is over")
 
 // JoinErrors returns the errors of the results of one call as one; see errors.Join. It is
 // nil when none failed.

@@ -21,12 +21,12 @@ func Holds(w *Worker) WorkerHolds {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := WorkerHolds{
-		Running: w.running, Queued: w.queued, Unsaid: w.unsaid, Idle: len(w.idle),
-		Kept: len(w.kept) > 0, Turn: w.turn.first != nil, Rousing: w.rousing,
+		Running: w.running, Queued: w.queued, Unsaid: w.unconfirmed, Idle: len(w.idle),
+		Kept: len(w.kept) > 0, Turn: w.turn.first != nil, Rousing: w.waking,
 	}
 	for _, q := range w.queues {
 		h.Handlings += q.running + q.queued
-		for d := q.line.first; d != nil; d = d.behind {
+		for d := q.line.first; d != nil; d = d.next {
 			h.Handlings++
 		}
 	}

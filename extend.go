@@ -8,18 +8,18 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// extension is a handler's wish that its lease lasts longer.
+// extension is a handler's request that its lease last longer.
 type extension struct {
-	by   time.Duration
-	told chan<- error // has room for the answer
+	by     time.Duration
+	answer chan<- error // buffered
 }
 
-// errConcluded is the cause with which a handler's context ends when it has returned.
+// errConcluded is the cause of a handler's context once the handler has returned.
 var errConcluded = fmt.Errorf("%w: its handler has returned", ErrLeaseLost)
 
-// Deadline is when the lease of the message ends unless it is renewed, by this
-// machine's clock. It moves on as the worker renews the lease, and with Extend. Zero:
-// the lease has no end. It may be called from any goroutine.
+// Deadline returns when the lease of the message ends unless it is renewed, by this
+// machine's clock. Renewals and Extend move it. Zero: the lease has no end. It may be
+// called from any goroutine.
 func (m *Message[T]) Deadline() time.Time {
 	if m.d == nil {
 		return m.Info.Deadline
@@ -32,16 +32,16 @@ func (m *Message[T]) Deadline() time.Time {
 	return m.d.term.end()
 }
 
-// Extend makes the lease last until by from now at least; never shorter than it would
-// have. Workers renew leases while handlers run, so that a handler that merely takes
-// long need not; it is for one that may come to a stop with its whole process, such as
-// before the machine is suspended, as nobody else gets the message before the new
-// Deadline. Once that is near the worker renews as always. by is 1 ms to 24 h.
+// Extend makes the lease last at least until by from now; it never shortens it. A handler
+// that merely takes long need not call it, since workers renew leases while handlers run.
+// It is for a process that may stop as a whole, such as before the machine is suspended: no
+// other worker gets the message before the new Deadline. Close to it the worker renews as
+// always. by is 1 ms to 24 h.
 //
-// ErrLeaseLost when the message is another's by now, and once the handler has
-// returned; the cause of the handler's context when that has ended; ErrUnsupported on
-// an engine that extends no leases; any other error leaves the lease as it was, or
-// extended. It may be called from any goroutine.
+// Errors: ErrLeaseLost when another worker has the message, and once the handler has
+// returned; the cause of the handler's context when that has ended; ErrUnsupported on an
+// engine that cannot extend leases. After any other error the lease may have been extended
+// or not. It may be called from any goroutine.
 func (m *Message[T]) Extend(ctx context.Context, by time.Duration) error {
 	const op = "extend"
 	ref := Ref{Queue: m.Queue, ID: m.ID, Key: m.Key}
@@ -57,11 +57,11 @@ func (m *Message[T]) Extend(ctx context.Context, by time.Duration) error {
 	}
 }
 
-// extend has the keeper ask for more time: it alone asks, so that no renewal on its
-// way takes back what a later one has got.
+// extend passes the request to the keeper. Only the keeper extends leases, so that a
+// renewal under way cannot undo a longer one.
 func (d *delivery) extend(ctx context.Context, by time.Duration) error {
 	w := d.w
-	told := make(chan error, 1)
+	answer := make(chan error, 1)
 	w.mu.Lock()
 	handler := d.ctx
 	err := d.held(w.now())
@@ -72,27 +72,27 @@ func (d *delivery) extend(ctx context.Context, by time.Duration) error {
 		w.mu.Unlock()
 		return err
 	}
-	d.wishes = append(d.wishes, extension{by, told})
+	d.wishes = append(d.wishes, extension{by, answer})
 	w.lookAt(d, w.now())
 	w.mu.Unlock()
 	select {
-	case err := <-told:
+	case err := <-answer:
 		return err
 	case <-handler.Done():
 		return context.Cause(handler)
 	case <-ctx.Done():
-		if handler.Err() != nil { // ctx is made of it
+		if handler.Err() != nil { // ctx derives from it
 			return context.Cause(handler)
 		}
 		return ctx.Err()
 	}
 }
 
-// grant tells those who wished for more time what the engine said first.
+// grant answers pending extensions with the engine's first answer.
 func grant(wishes []extension, err error) {
 	for _, x := range wishes {
 		select {
-		case x.told <- err:
+		case x.answer <- err:
 		default:
 		}
 	}

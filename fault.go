@@ -9,29 +9,29 @@ import (
 
 // PanicError is the error of a handler that panicked.
 type PanicError struct {
-	Value any    // what it panicked with
-	Stack []byte // of its goroutine, as debug.Stack writes it
+	Value any    // the argument of panic
+	Stack []byte // of its goroutine, as debug.Stack formats it
 }
 
-// Error says what the handler panicked with.
+// Error names the panic value.
 func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.Value) }
 
-// fault is what WorkerConfig.OnError is told.
+// fault holds the arguments of WorkerConfig.OnError.
 type fault struct {
 	info Info
 	err  error
 }
 
-// maxFaults is how many faults OnError may be behind before it misses some.
+// maxFaults is how many faults may wait for OnError before further ones are dropped.
 const maxFaults = 1000
 
-// faults tells OnError, and the log how many it has missed.
+// newFaults returns the notifier that calls OnError, and logs how many faults were dropped.
 func (w *Worker) newFaults() *teller[fault] {
 	var missed atomic.Int64
 	return &teller[fault]{
 		most: maxFaults,
 		miss: func() { missed.Add(1) },
-		tell: func(f fault) {
+		call: func(f fault) {
 			defer func() {
 				if p := recover(); p != nil {
 					w.cfg.Logger.Error("OnError panicked", "panic", p, stack())
@@ -45,36 +45,36 @@ func (w *Worker) newFaults() *teller[fault] {
 	}
 }
 
-// report tells OnError, if there is one, without waiting for it.
+// report queues a call of OnError, if there is one.
 func (d *delivery) report(err error) {
 	if d.w.cfg.OnError == nil {
 		return
 	}
 	info := d.lease.Info
-	info.Body = nil // what waits to be told is bounded in number, not in bytes
+	info.Body = nil // waiting faults are bounded in number, not in bytes
 	d.w.faults.add(fault{info, err})
 }
 
-// reportFailure tells OnError of a failed handler, or else the log, unless that has the
-// panic already or whoever claimed the message gets the error.
+// reportFailure reports a failed handler to OnError, or else to the log. A panic is logged
+// already, and a claim returns the error to its caller.
 func (d *delivery) reportFailure() {
 	if d.w.cfg.OnError != nil {
 		d.report(d.err)
 		return
 	}
-	if _, panicked := d.err.(*PanicError); !panicked && d.one == nil {
+	if _, panicked := d.err.(*PanicError); !panicked && d.claim == nil {
 		d.w.trouble.Note(handlerFailed, d.lease.Queue, d.attrs(d.err)...)
 	}
 }
 
-// died tells the log that a message is dead, unless OnError has heard why.
+// died logs that a message is dead, unless OnError got the reason.
 func (w *Worker) died(d *delivery) {
-	if w.cfg.OnError == nil && d.one == nil {
+	if w.cfg.OnError == nil && d.claim == nil {
 		w.trouble.Note(messageDied, d.lease.Queue, d.attrs(d.err)...)
 	}
 }
 
-// failed reports whether it is for a failure that the message goes back or dies.
+// failed reports whether the handler's failure is why the message is retried or buried.
 func (d *delivery) failed() bool {
 	return d.err != nil && (d.settle.Do == engine.Retry || d.settle.Do == engine.Bury)
 }

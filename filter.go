@@ -11,39 +11,38 @@ import (
 )
 
 // Filter chooses messages of a queue, for ListWhere, RedriveWhere, DropWhere, CancelWhere
-// and RescheduleWhere. A message is chosen when all of it holds; what is zero holds for
-// every message.
+// and RescheduleWhere. A message is chosen when it meets every condition that is set.
 //
 //	tarry.Filter{Queue: "order.unpaid", From: yesterday, Error: "timeout"}
 type Filter struct {
 	Queue  string
-	States []State // any of Scheduled, Ready, Leased and Dead that the call is for; empty: all of those
+	States []State // of Scheduled, Ready, Leased and Dead those that the call is for; empty: all of them
 
-	// From and To bound the time by which the states are ordered: due of the scheduled and
-	// the ready, deadline of the leased, death of the dead. To itself is excluded.
+	// From and To bound the time by which a state is ordered: due for scheduled and ready
+	// messages, deadline for leased ones, death for dead ones. To itself is excluded.
 	From, To time.Time
 
-	Error     string           // is part of LastError
-	KeyPrefix string           // the key begins with it
-	Match     func(*Info) bool // says so; it is called for one message after the other
+	Error     string           // a part of LastError
+	KeyPrefix string           // the start of the key
+	Match     func(*Info) bool // called for one message at a time
 
-	Newest bool  // each state the other way round: the latest first
-	Limit  int64 // so many at most, the first; 0: all
-	Body   bool  // ListWhere yields, and Match gets, messages with bodies
+	Newest bool  // the latest first, in each state
+	Limit  int64 // at most this many; 0: all
+	Body   bool  // ListWhere and Match get messages with their bodies
 }
 
-// all reports whether a filter chooses all that its states have, the first first.
+// all reports whether a filter chooses every message of its states, the earliest first.
 func (f *Filter) all() bool {
 	return f.From.IsZero() && f.To.IsZero() && f.Error == "" && f.KeyPrefix == "" && f.Match == nil && !f.Newest
 }
 
-// sweepPage is how many messages are looked at, and changed, at a time.
+// sweepPage is how many messages are read, and changed, at a time.
 const sweepPage = 500
 
 // ListWhere yields the messages that a filter chooses: the scheduled ones, then the ready,
-// the leased and the dead, each as List does. One that changes its state meanwhile may be
-// there twice, or not at all. It ends after the first error; ErrUnsupported where the
-// filter has bounds or begins with the latest, and the engine has no ranges.
+// the leased and the dead, each as List does. A message that changes its state meanwhile
+// may appear twice, or not at all. It stops after the first error. ErrUnsupported when the
+// filter has bounds or Newest and the engine has no ranges.
 func (c *Client) ListWhere(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		err := f.check("list", Scheduled, Ready, Leased, Dead)
@@ -72,8 +71,8 @@ func (c *Client) ListWhere(ctx context.Context, f Filter) iter.Seq2[Info, error]
 	}
 }
 
-// check refuses a filter that is no good for a call on messages in such states, and has it
-// name its states in the order in which messages go through them.
+// check rejects a filter that does not suit a call on messages in these states, and puts
+// the filter's states into life-cycle order.
 func (f *Filter) check(op string, states ...State) error {
 	if f.Limit < 0 {
 		return engine.Invalid(op, Ref{Queue: f.Queue}, "the limit %d is negative", f.Limit)
@@ -90,7 +89,7 @@ func (f *Filter) check(op string, states ...State) error {
 	return nil
 }
 
-// query asks for the messages in one state among which a filter chooses.
+// query returns the query for the messages in one state that a filter chooses from.
 func (f *Filter) query(s State) ListQuery {
 	q := ListQuery{Queue: f.Queue, State: s, From: f.From, To: f.To, Newest: f.Newest, Limit: sweepPage, Body: f.Body}
 	if f.Body {
@@ -99,7 +98,7 @@ func (f *Filter) query(s State) ListQuery {
 	return q
 }
 
-// chooses reports whether a message, within the bounds, is chosen.
+// chooses reports whether a message within the bounds is chosen.
 func (f *Filter) chooses(m *Info) bool {
 	return strings.Contains(m.LastError, f.Error) && strings.HasPrefix(m.Key, f.KeyPrefix) && (f.Match == nil || f.Match(m))
 }

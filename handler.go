@@ -12,30 +12,30 @@ import (
 type handling struct {
 	queue   string
 	handle  func(context.Context, *delivery) error
-	slots   int // handlers at a time; 0: the worker's bound alone
+	slots   int // concurrent handlers; 0: only the worker's bound
 	timeout time.Duration
-	within  []Middleware // inside the worker's
+	within  []Middleware // runs inside the worker's middleware
 
-	free atomic.Int64 // of slots; written with Worker.mu held
+	free atomic.Int64 // free slots; written with Worker.mu held
 
 	// Guarded by Worker.mu.
 	running int // handlers
-	queued  int // leased and not begun
+	queued  int // leased, not started
 	line    line
-	behind  *handling // in the turn
+	next    *handling // after it in the turn
 	inTurn  bool
 }
 
-// A HandleOption sets one thing of how a worker handles a queue.
+// A HandleOption is an option of Handle.
 type HandleOption interface{ applyHandle(h *handling) }
 
 type handleOption func(h *handling)
 
 func (o handleOption) applyHandle(h *handling) { o(h) }
 
-// Concurrency bounds how many messages of this queue are handled at a time, within
-// the worker's own bound. At least 1. It keeps a queue of slow handlers from taking
-// all the worker's slots. Default: the worker's bound.
+// Concurrency bounds how many messages of this queue are handled at a time, within the
+// worker's own bound. It keeps a queue with slow handlers from taking all the worker's
+// slots. At least 1. Default: the worker's bound.
 func Concurrency(n int) HandleOption {
 	if n < 1 {
 		panic(fmt.Sprintf("tarry: Concurrency(%d): at least 1 is needed", n))
@@ -52,25 +52,25 @@ func HandlerTimeout(d time.Duration) HandleOption {
 }
 
 // WithMiddleware wraps the handler of this queue alone, or of a Topic.Claim, inside the
-// worker's own middleware; the first outermost. What several such options give adds up.
+// worker's own middleware; the first outermost. Several such options add up.
 func WithMiddleware(m ...Middleware) HandleOption {
 	return handleOption(func(h *handling) { h.within = append(h.within, m...) })
 }
 
-// Handle registers handler for the messages of a topic. What it returns decides: nil
-// acks the message, Snooze, RetryIn, Bury and Settled do as they say, and any other
-// error retries it after its backoff until its attempts are used up. A panic counts as
-// an error, and so does a body that does not fit T: a mistaken release that cannot read
-// what waits loses none of it.
+// Handle registers handler for the messages of a topic. Its return value decides: nil acks
+// the message, Snooze, RetryIn, Bury and Settled do as they say, and any other error
+// retries it after its backoff until its attempts are used up. A panic counts as an error.
+// So does a body that does not fit T: a faulty release that cannot read the waiting messages
+// loses none of them.
 //
-// The context ends when the handler's time is over, when the lease is lost, or when
-// the worker's drain has taken too long; context.Cause tells which. Handle panics
-// when the queue has a handler already, and once Run was called.
+// The context ends when the handler's timeout is over, when the lease is lost, or when the
+// worker's drain has taken too long; context.Cause says which. Handle panics when the queue
+// has a handler already, and once Run was called.
 func Handle[T any](w *Worker, t *Topic[T], handler func(context.Context, *Message[T]) error, opts ...HandleOption) {
 	w.register(newHandling(w, t, handler, opts))
 }
 
-// newHandling is how messages of a topic are handled.
+// newHandling returns how messages of a topic are handled.
 func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *Message[T]) error, opts []HandleOption) *handling {
 	if handler == nil {
 		panic("tarry: queue " + t.queue + ": the handler is nil")
@@ -118,10 +118,10 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 // verdict (Snooze, RetryIn, Bury, Settled) is obeyed, and any other error retries it.
 type HandlerFunc func(ctx context.Context, m *Message[[]byte]) error
 
-// Middleware wraps the handling of each message: tracing, logging, decryption. It
-// sees the raw message, may change its Body and the context, and answers with the
-// error of next or its own; Verdict tells what becomes of the message by it. A message
-// that its guard dropped comes back as nil.
+// Middleware wraps the handling of each message: tracing, logging, decryption. It sees the
+// raw message, may change its Body and the context, and returns the error of next or its
+// own; Verdict says what that does to the message. For a message dropped by its guard, next
+// returns nil.
 type Middleware func(next HandlerFunc) HandlerFunc
 
 // wrapped returns h inside all middleware, the first outermost.

@@ -8,11 +8,11 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// defaultPage is how long a page is unless something else is said.
+// defaultPage is the default length of a page.
 const defaultPage = 100
 
-// Get looks a message up: by key the live one, else the finished one whose key is
-// remembered, else the newest dead one; by id any but a finished one. ErrNotFound.
+// Get looks a message up. By key it returns the live message, else the remembered finished
+// one, else the newest dead one; by id any message that is not finished. ErrNotFound.
 func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 	const op = "get"
 	if err := c.refer(ctx, op, ref, c.caps.Get); err != nil {
@@ -22,10 +22,10 @@ func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 	return info, fail(op, ref, err)
 }
 
-// ListPage returns one page of a queue's messages in one state, in the order in
-// which the state ends: scheduled and ready by due, leased by deadline, dead by
-// death. A message that does not change meanwhile is on exactly one page. A Limit
-// of 0 is 100; at most 1000.
+// ListPage returns one page of a queue's messages in one state, ordered by due time for
+// scheduled and ready, by deadline for leased, and by time of death for dead messages. A
+// message that does not change meanwhile is on exactly one page. A Limit of 0 is 100; at
+// most 1000.
 func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	const op = "list"
 	if err := c.begin(ctx, op, q.Queue); err != nil {
@@ -51,13 +51,13 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	return p, fail(op, Ref{Queue: q.Queue}, err)
 }
 
-// List yields all messages of a queue in one state, with bodies, page by page. It
-// ends after the first error. ListWhere yields some of them.
+// List yields all messages of a queue in one state, with bodies, page by page. It stops
+// after the first error. ListWhere yields a selection.
 func (c *Client) List(ctx context.Context, queue string, state State) iter.Seq2[Info, error] {
 	return c.ListWhere(ctx, Filter{Queue: queue, States: []State{state}, Body: true})
 }
 
-// Queue tells what a queue holds; an unknown queue is an empty one.
+// Queue returns what a queue holds; an unknown queue is empty.
 func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
 	const op = "count"
 	n, err := c.counter(ctx, op, queue)
@@ -71,8 +71,8 @@ func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
 	return info, fail(op, Ref{Queue: queue}, err)
 }
 
-// Queues returns by name the queues that hold something or are paused, beginning
-// behind the name after; next is "" at the end. A limit of 0 is 100; at most 1000.
+// Queues returns the queues that hold messages or are paused, ordered by name, starting
+// after the name after; next is "" at the end. A limit of 0 is 100; at most 1000.
 func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []QueueInfo, next string, err error) {
 	const op = "count"
 	n, err := c.counter(ctx, op, "")
@@ -119,9 +119,9 @@ func (c *Client) counter(ctx context.Context, op, queue string) (engine.Counter,
 	return n, c.able(ok && c.caps.Count, op, queue, "counters")
 }
 
-// Forecast counts what falls due in each step from the minute of now on, and what is overdue:
-// due before that minute. step is a whole number of minutes, span a whole number of steps, at
-// most 10,000.
+// Forecast counts the messages that fall due in each step, starting with the current
+// minute, and the overdue ones: due before that minute. step is a whole number of minutes,
+// span a whole number of steps, at most 10,000.
 func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Duration) (Forecast, error) {
 	const op = "forecast"
 	if err := c.begin(ctx, op, queue); err != nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/tarryhq/tarry/internal/sift"
 )
 
-// LeaseOptions says how leases are to be given.
+// LeaseOptions are the options of a lease.
 type LeaseOptions struct {
 	// TTR is how long the leases last, 1 ms to 24 h; 0: each message's own.
 	TTR time.Duration
-	// Remote says that the lease is passed on to another process, and must outlive
-	// this one. Leases without it end when this process does.
+	// Remote is for a lease that is passed on to another process and must outlive this one.
+	// Other leases may end with this process.
 	Remote bool
 }
 
-// LeaseRequest asks for messages that are due, of each queue some where many have any.
+// LeaseRequest asks for due messages, spread over the queues that have some.
 type LeaseRequest struct {
 	Queues []string       // at least one
-	Max    int            // messages at most over all queues, 1 to 1000
-	Wait   time.Duration  // for the first message; 0: do not wait
-	Room   map[string]int // how many of a queue at most, where that is less than Max; 0: none
+	Max    int            // at most this many messages over all queues, 1 to 1000
+	Wait   time.Duration  // how long to wait for the first message; 0: do not wait
+	Room   map[string]int // a lower maximum for single queues; 0: none
 	LeaseOptions
 }
 
@@ -33,32 +33,31 @@ type LeaseRequest struct {
 type LeasedMessages struct {
 	Messages []Lease
 	Now      time.Time // the engine's clock, after the messages were leased
-	NextDue  time.Time // when nothing was due: the earliest known time at which something may be; zero: unknown
-	Told     []Told    // of queues of which there is more to tell
+	NextDue  time.Time // without messages: the earliest known time at which one may be due; zero: unknown
+	Told     []Told    // what else is known of single queues
 
-	// Waited is how long the call had waited when the engine was asked for the first of
-	// the messages. By the caller's own clock their leases last from then on.
+	// Waited is how long the call waited before it requested the first of the messages. By
+	// the caller's clock their leases last from then on.
 	Waited time.Duration
 }
 
-// Told is what is told of a queue beside its messages.
+// Told reports on a queue besides its messages.
 type Told struct {
 	Queue   string
-	Expired int  // messages dropped past their ExpireAfter before anybody got them, told to one who asks
-	Died    int  // lapsed with their attempts used up, likewise
-	Held    bool // more was found ready, and held back by Settings.InFlight or Rate
+	Expired int  // messages dropped past their ExpireAfter, unleased; reported to one caller
+	Died    int  // messages whose last lease lapsed; reported to one caller
+	Held    bool // more messages are ready, but held back by Settings.InFlight or Rate
 }
 
-// Lease takes messages that are due, waiting for the first as long as asked. No
-// messages and no error means that the wait was over. Whoever leases settles each
-// message by its token before its deadline, or it goes to someone else. Workers do all
-// this by themselves.
+// Lease takes due messages, and waits for the first up to Wait. No messages and no error
+// mean that the wait is over. The caller must settle each message by its token before its
+// deadline; after that the message is leased again. Workers do all this by themselves.
 //
-// The engine is asked at least once. A wait whose end falls while it is being asked
-// takes what that brings, and so ends a little later. When ctx ends, Lease returns at
-// once, and what was leased meanwhile is released. It fails when nothing came and one
-// of the queues could not be asked, and at once when none can: with ErrUnavailable
-// when the engine has not answered for 20 s.
+// The engine is asked at least once. A wait that ends during a call still takes the call's
+// answer, and so ends a little later. When ctx ends, Lease returns at once and releases
+// what was leased meanwhile. It fails when nothing came and one of the queues could not be
+// asked, and at once when none can be. It fails with ErrUnavailable when the engine has not
+// answered for 20 s.
 func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, error) {
 	const op = "lease"
 	if err := c.begin(ctx, op, ""); err != nil {
@@ -76,7 +75,7 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	got, err := c.leaseOnce(ctx, req, true)
 	rest := req.rest(got.Messages)
 	if err != nil || len(rest.Queues) == 0 {
-		c.meter.handedOut(got.Messages, got.Now)
+		c.meter.leasedToCaller(got.Messages, got.Now)
 		return got, err
 	}
 	soon, cancel := context.WithTimeout(ctx, leaseCompany)
@@ -95,11 +94,11 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 			got.tell(t)
 		}
 	}
-	c.meter.handedOut(got.Messages, got.Now)
+	c.meter.leasedToCaller(got.Messages, got.Now)
 	return got, nil
 }
 
-// tell adds what was told of a queue.
+// tell adds a report on a queue.
 func (l *LeasedMessages) tell(t Told) {
 	i := slices.IndexFunc(l.Told, func(o Told) bool { return o.Queue == t.Queue })
 	if i < 0 {
@@ -110,8 +109,8 @@ func (l *LeasedMessages) tell(t Told) {
 	o.Expired, o.Died, o.Held = o.Expired+t.Expired, o.Died+t.Died, o.Held || t.Held
 }
 
-// rest asks those queues for more that may have it, where others left room: who spreads
-// asks each for a share only.
+// rest returns a request for the queues that may have more, when the other queues left
+// room: the first call asks each queue for its share only.
 func (r *LeaseRequest) rest(got []Lease) LeaseRequest {
 	rest := LeaseRequest{Max: r.Max - len(got), LeaseOptions: r.LeaseOptions}
 	if rest.Max <= 0 {
@@ -129,14 +128,14 @@ func (r *LeaseRequest) rest(got []Lease) LeaseRequest {
 	return rest
 }
 
-// leaveOut takes out the queues that there is no room for.
+// leaveOut removes the queues that there is no room for.
 func (r *LeaseRequest) leaveOut() {
 	if len(r.Room) > 0 {
 		r.Queues = slices.DeleteFunc(slices.Clone(r.Queues), func(q string) bool { n, less := r.Room[q]; return less && n == 0 })
 	}
 }
 
-// roomLeft is what room is left beside what was leased.
+// roomLeft returns the room that is left after got.
 func roomLeft(room map[string]int, got []Lease) map[string]int {
 	room = maps.Clone(room)
 	for i := range got {
@@ -147,7 +146,8 @@ func roomLeft(room map[string]int, got []Lease) map[string]int {
 	return room
 }
 
-// leaseOnce leases by one subscription, which takes of each queue if it spreads.
+// leaseOnce leases through one subscription, which takes messages of each queue if spread
+// is set.
 func (c *Client) leaseOnce(ctx context.Context, req LeaseRequest, spread bool) (LeasedMessages, error) {
 	o := req.order()
 	o.Spread = spread
@@ -160,7 +160,7 @@ func (r *LeaseRequest) order() dispatch.Order {
 	return dispatch.Order{Queues: r.Queues, Max: r.Max, Room: r.Room, Wait: r.Wait, TTR: r.TTR, Remote: r.Remote}
 }
 
-// leased is the dispatcher's answer to a call that began at start, as it is told.
+// leased converts the dispatcher's answer to a call that began at start.
 func leased(a dispatch.Answer, err error, start time.Time) (LeasedMessages, error) {
 	l := LeasedMessages{Messages: a.Messages, Now: a.Now, NextDue: a.Next}
 	if len(a.Messages) > 0 {
@@ -172,7 +172,8 @@ func leased(a dispatch.Answer, err error, start time.Time) (LeasedMessages, erro
 	return l, fail("lease", Ref{}, err)
 }
 
-// leaseCompany is how long a lease that has messages waits for more of the same queues.
+// leaseCompany bounds the wait for more messages of the same queues when there are some
+// already.
 const leaseCompany = 100 * time.Millisecond
 
 func (r *LeaseRequest) check(op string) error {
@@ -190,7 +191,7 @@ func (r *LeaseRequest) check(op string) error {
 	return r.checkBut(op)
 }
 
-// checkBut checks all but the queues, of which there is one.
+// checkBut checks all but the queues; there must be at least one.
 func (r *LeaseRequest) checkBut(op string) error {
 	if r.Wait < 0 {
 		return engine.Invalid(op, Ref{}, "the wait %s is negative", r.Wait)
@@ -212,7 +213,7 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 	if err := c.beginBatch(ctx, op, len(settlements)); err != nil {
 		return nil, err
 	}
-	settlements = slices.Clone(settlements) // a caller who leaves early may change his
+	settlements = slices.Clone(settlements) // the caller may reuse its slice if ctx ends early
 	for i := range settlements {
 		if s := &settlements[i]; s.When != nil {
 			when := *s.When
@@ -240,9 +241,9 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 	return out, nil
 }
 
-// LeaseNow takes what is due and hands on the engine's answer whole: for each want
-// its messages, and when there may be more. It does not wait, nor queue up behind
-// those who do. Each Max is 1 to 1000. When ctx ends, what was leased is released.
+// LeaseNow takes what is due and returns the engine's whole answer: for each want its
+// messages, and when there may be more. It does not wait, and does not queue after waiting
+// leases. Each Max is 1 to 1000. When ctx ends, what was leased is released.
 func (c *Client) LeaseNow(ctx context.Context, wants []Want) (Grant, error) {
 	const op = "lease"
 	if err := c.beginBatch(ctx, op, len(wants)); err != nil {
@@ -267,7 +268,7 @@ func (c *Client) LeaseNow(ctx context.Context, wants []Want) (Grant, error) {
 		return Grant{}, fail(op, Ref{}, err)
 	}
 	for i := range g.Queues {
-		c.meter.handedOut(g.Queues[i].Messages, g.Now)
+		c.meter.leasedToCaller(g.Queues[i].Messages, g.Now)
 	}
 	return g, nil
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
-// Leaser leases from the same queues again and again. What is known of them is kept
-// between two calls, so that one costs what it brings, however many queues there are;
-// Client.Lease asks anew each time. A Leaser may be used by many goroutines, of which
-// one leases at a time.
+// Leaser leases from the same queues again and again. It keeps what it knows of them
+// between calls, so that the cost of a call depends on what it returns and not on the
+// number of queues; Client.Lease starts afresh each time. A Leaser is safe for concurrent
+// use; one call leases at a time.
 type Leaser struct {
 	c        *Client
-	queues   []string           // one of them will do where standing is not nil
-	standing *dispatch.Standing // nil: the engine's other side waits
+	queues   []string           // only the first when standing is not nil
+	standing *dispatch.Standing // nil: the engine waits by itself
 
 	turn   chan struct{} // holds one token
 	closed bool          // guarded by turn
 }
 
-// Leaser returns a Leaser of 1 to 10,000 queues, to be closed.
+// Leaser returns a Leaser of 1 to 10,000 queues. Close it when done.
 func (c *Client) Leaser(queues []string) (*Leaser, error) {
 	const op = "lease"
 	req := LeaseRequest{Queues: queues, Max: 1}
@@ -41,8 +41,8 @@ func (c *Client) Leaser(queues []string) (*Leaser, error) {
 	return l, nil
 }
 
-// Lease is Client.Lease of the Leaser's queues; the request names none. It waits for
-// its turn when another call is under way.
+// Lease is Client.Lease of the Leaser's queues; the request names none. It waits while
+// another call is under way.
 func (l *Leaser) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, error) {
 	const op = "lease"
 	if err := l.c.begin(ctx, op, ""); err != nil {
@@ -70,11 +70,11 @@ func (l *Leaser) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	}
 	a, err := l.standing.Lease(ctx, req.order())
 	got, err := leased(a, err, start)
-	l.c.meter.handedOut(got.Messages, got.Now)
+	l.c.meter.leasedToCaller(got.Messages, got.Now)
 	return got, err
 }
 
-// Close lets go of the queues, once the calls under way have ended.
+// Close waits for the calls under way and then releases the queues.
 func (l *Leaser) Close() {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()

@@ -2,7 +2,7 @@ package tarry
 
 import "github.com/tarryhq/tarry/engine"
 
-// The limits on what a message may be, checked before any engine sees it.
+// Limits of a message, checked before any engine sees it.
 const (
 	MaxQueueBytes  = engine.MaxQueueBytes
 	MaxKeyBytes    = engine.MaxKeyBytes
@@ -18,8 +18,7 @@ const (
 	MaxAtomicBytes = engine.MaxAtomicBytes
 )
 
-// The defaults of a pushed message, where neither it nor its queue's settings say
-// something else.
+// Defaults of a pushed message, for what neither the push nor the queue's settings set.
 const (
 	DefaultPriority    = engine.DefaultPriority
 	DefaultMaxAttempts = engine.DefaultMaxAttempts
@@ -27,6 +26,5 @@ const (
 	DefaultMaxBody     = 1 << 20
 )
 
-// DefaultMaxWaitQueues is how many queues all leases that wait may name together, where
-// Config.MaxWaitQueues does not say.
+// DefaultMaxWaitQueues is the default of Config.MaxWaitQueues.
 const DefaultMaxWaitQueues = 250_000

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// aside is a log's handler that hands records on from a goroutine of its own, so
-// that a log that is slow or blocks holds up nobody: whoever logs here may hold a
-// lock, or have leases to renew. Beyond mostLogged lines the rest is counted and
-// dropped.
+// aside is a slog.Handler that writes from a goroutine of its own, because callers may hold
+// a lock or have leases to renew while the log blocks. Beyond mostLogged waiting lines,
+// further ones are dropped and counted.
 type aside struct {
 	slog.Handler
 	out *teller[logLine]
@@ -23,7 +22,7 @@ type logLine struct {
 
 const (
 	mostLogged  = 1000
-	logPatience = time.Second // for the last lines, when a client or worker ends
+	logPatience = time.Second // wait for the last lines when a client or worker ends
 )
 
 // logAside returns a logger that never blocks.
@@ -34,8 +33,8 @@ func logAside(l *slog.Logger) *slog.Logger {
 	var missed atomic.Int64
 	a := &aside{Handler: l.Handler()}
 	a.out = &teller[logLine]{
-		tell: func(l logLine) {
-			defer func() { _ = recover() }() // there is no other place to tell it
+		call: func(l logLine) {
+			defer func() { _ = recover() }() // there is nowhere else to report it
 			_ = l.to.Handle(context.Background(), l.record)
 			if n := missed.Swap(0); n > 0 {
 				r := slog.NewRecord(time.Now(), slog.LevelWarn, "the log was too slow for some lines", 0)
@@ -49,14 +48,14 @@ func logAside(l *slog.Logger) *slog.Logger {
 	return slog.New(a)
 }
 
-// flushLog waits a little for the last lines.
+// flushLog waits briefly for the last lines.
 func flushLog(l *slog.Logger) {
 	if a, ok := l.Handler().(*aside); ok {
 		a.out.flush(logPatience)
 	}
 }
 
-// Handle takes the record without waiting.
+// Handle queues the record.
 func (a *aside) Handle(_ context.Context, r slog.Record) error {
 	a.out.add(logLine{a.Handler, r.Clone()})
 	return nil

@@ -1,10 +1,10 @@
 package tarry
 
-// Message is a message in the hands of a handler. Its Info tells everything else
-// about it: ID, Queue, Key, Due, Created, Attempt (1 in the first), MaxAttempts,
-// Headers, LastError (why the attempt before failed).
+// Message is a message as a handler gets it. Info holds everything else about it: ID,
+// Queue, Key, Due, Created, Attempt (from 1), MaxAttempts, Headers, LastError (why the
+// previous attempt failed).
 type Message[T any] struct {
-	// Body is the decoded body. It hides the bytes, which are Info.Body.
+	// Body is the decoded body. It hides Info.Body, the raw bytes.
 	Body T
 	Info
 
@@ -12,12 +12,12 @@ type Message[T any] struct {
 }
 
 // Token is the token of the message's lease, for a handler that settles the message by
-// itself: with Client.Settle, or within a transaction of its own. It should do so as the
-// last thing and then return Settled. It may be called from any goroutine; "" of a message
-// that did not come from a worker or a claim.
+// itself: with Client.Settle, or within a transaction of its own. It should do so last, and
+// then return Settled. Token returns "" for a message that did not come from a worker or a
+// claim. It may be called from any goroutine.
 //
-// The worker renews the lease all the same. Once the message is settled, as when another
-// has it, a renewal finds the lease lost and the handler's context ends.
+// The worker keeps renewing the lease. Once the message is settled, or taken over by
+// another worker, a renewal finds the lease lost and the handler's context ends.
 func (m *Message[T]) Token() string {
 	if m.d == nil {
 		return ""

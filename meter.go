@@ -6,64 +6,62 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Meter is told what a client, its workers and a server on it do, as functions of its
-// fields; any may be nil. Package tarryprom makes one that counts for Prometheus.
+// Meter is a set of callbacks that report what a client, its workers and a server on top of
+// it do. Any may be nil. Package tarryprom makes one for Prometheus.
 //
-// They are called on the goroutines that do the work, many at a time and some under locks
-// of the client: they must be quick, and neither block nor call the client. What they are
-// handed is theirs only until they return.
+// They run on the goroutines that do the work, concurrently, and some under locks of the
+// client: they must be quick, and must not block or call the client. They must not keep
+// their arguments after they return.
 type Meter struct {
-	// Called is told of each call of the engine once it is over: "push", "lease" (of the
-	// dispatcher's rounds as well), "wait" (a lease in which the engine's other side
-	// waits), "claim", "settle", "cancel", "reschedule", "get", "list", "queue", "queues",
-	// "forecast", "pause", "resume", "purge", "redrive", "settings" and "configure". Concurrent
-	// pushes, cancels and settlements may share one.
+	// Called reports each finished call of the engine: "push", "lease" (the dispatcher's
+	// rounds too), "wait" (a lease that waits in the engine), "claim", "settle", "cancel",
+	// "reschedule", "get", "list", "queue", "queues", "forecast", "pause", "resume",
+	// "purge", "redrive", "settings" and "configure". Concurrent pushes, cancels and
+	// settlements may share a call.
 	Called func(op string, took time.Duration, err error)
 
-	// Pushed is told of n messages pushed one after the other with the same result: an
-	// outcome, or an error.
+	// Pushed reports n messages in a row with the same result: an outcome, or an error.
 	Pushed func(queue string, outcome Outcome, err error, n int)
 
-	// Cancelled is told of n cancels one after the other with the same result.
+	// Cancelled reports n cancels in a row with the same result.
 	Cancelled func(queue string, err error, n int)
 
-	// Leased is told of the messages of a queue that an answer brought, by claims too; it
-	// is given "" and 0 for an answer that brought none of any queue, which came for
-	// nothing.
+	// Leased reports the messages of a queue in an answer of the engine, claims included.
+	// An answer without any message is reported as "" and 0.
 	Leased func(queue string, n int)
 
-	// Claimed is told of each claim, ErrNotDue and the like included.
+	// Claimed reports each claim, ErrNotDue and the like included.
 	Claimed func(queue string, err error)
 
-	// Ended is told of messages that ended before anybody leased them again: expired past
-	// their ExpireAfter, or dead since their last lease lapsed with their attempts used up.
+	// Ended reports messages that ended without being leased again: expired past their
+	// ExpireAfter, or dead because their last lease lapsed with their attempts used up.
 	Ended func(queue string, expired, died int)
 
-	// Granted is told of messages handed to who called Client.Lease, LeaseNow or Leaser, such as
-	// the workers of other processes through a server. now is the engine's clock at the
-	// lease, so that now − Due is how late it came.
+	// Granted reports messages returned by Client.Lease, LeaseNow and Leaser, such as those
+	// for the workers of other processes through a server. now is the engine's clock at the
+	// lease, so that now − Due is the lateness.
 	Granted func(leases []Lease, now time.Time)
 
-	// Settled is told of n settlements by Client.Settle one after the other with the same
-	// result, such as those of other processes through a server: what was asked for, and the
-	// state the messages are in, or an error. queue is "" where the engine cannot tell it.
+	// Settled reports n settlements by Client.Settle in a row with the same result, such as
+	// those of other processes through a server: the action, and the new state of the
+	// messages or an error. queue is "" where the engine does not know it.
 	Settled func(queue string, do Action, state State, err error, n int)
 
-	// Started is told of each message that a worker of the client begins to handle, and how
-	// late that is: see Event.Lateness. It is not told of Topic.Claim, which is as late as
-	// who reads.
+	// Started reports each message that a worker of the client starts to handle, and how
+	// late: see Event.Lateness. Topic.Claim is not reported, since its lateness depends on
+	// its caller.
 	Started func(queue string, lateness time.Duration)
 
-	// Handled is told of the other events that WorkerConfig.Observer is told, but at once,
-	// and but for Expired and Died of what no handler saw: see Ended. It is told of
-	// Topic.Claim too.
+	// Handled reports the other events of WorkerConfig.Observer, but without delay, and
+	// those of Topic.Claim too. Expired and Died of messages that no handler saw go to
+	// Ended instead.
 	Handled func(events []Event)
 }
 
-// same reports whether two results need not be told apart.
+// same reports whether two results may be reported together.
 func same(a, b error) bool { return a == nil && b == nil }
 
-// begin returns when a call of the engine begins, if that is to be metered.
+// begin returns the start time of a call of the engine, if calls are metered.
 func (m *Meter) begin() (start time.Time) {
 	if m != nil && m.Called != nil {
 		start = time.Now()
@@ -137,7 +135,7 @@ func (m *Meter) ended(queue string, expired, died int) {
 	}
 }
 
-// granted meters the answer of a lease.
+// granted meters the answer to a lease.
 func (m *Meter) granted(wants []engine.Want, g *engine.Grant, err error) {
 	if m == nil || err != nil {
 		return
@@ -156,7 +154,7 @@ func (m *Meter) granted(wants []engine.Want, g *engine.Grant, err error) {
 	}
 }
 
-// waited meters the answer of a lease that the engine's other side waited with.
+// waited meters the answer to a lease that waited in the engine.
 func (m *Meter) waited(got *engine.Waited, err error) {
 	if m == nil || err != nil {
 		return
@@ -189,8 +187,8 @@ func (m *Meter) claimed(queue string, err error) {
 	}
 }
 
-// handedOut meters what a caller gets who has asked for leases.
-func (m *Meter) handedOut(leases []Lease, now time.Time) {
+// leasedToCaller meters the leases returned to a caller.
+func (m *Meter) leasedToCaller(leases []Lease, now time.Time) {
 	if m != nil && m.Granted != nil && len(leases) > 0 {
 		m.Granted(leases, now)
 	}
@@ -219,5 +217,5 @@ func (m *Meter) started(queue string, lateness time.Duration) {
 	}
 }
 
-// handles reports whether the meter wants to know what became of what workers did.
-func (m *Meter) handles() bool { return m != nil && m.Handled != nil }
+// wantsHandled reports whether the meter has a Handled callback.
+func (m *Meter) wantsHandled() bool { return m != nil && m.Handled != nil }

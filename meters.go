@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Meters returns a Meter that tells each of several what it is told, in their order; nil
-// ones are left out. It is nil when there is none.
+// Meters returns a Meter that calls several in order. It skips nil ones, and returns nil
+// when none is left.
 func Meters(all ...*Meter) *Meter {
 	all = slices.DeleteFunc(slices.Clone(all), func(m *Meter) bool { return m == nil })
 	switch len(all) {
@@ -19,7 +19,7 @@ func Meters(all ...*Meter) *Meter {
 	return all[0].and(Meters(all[1:]...))
 }
 
-// and is a Meter that tells m and o.
+// and returns a Meter that calls m and o.
 func (m *Meter) and(o *Meter) *Meter {
 	return &Meter{
 		Called: either(m.Called, o.Called, func(op string, took time.Duration, err error) {
@@ -65,7 +65,7 @@ func (m *Meter) and(o *Meter) *Meter {
 	}
 }
 
-// either is both of two functions, or the one that is not nil.
+// either returns both, or the one of f and g that is not nil.
 func either[F any](f, g, both F) F {
 	switch {
 	case reflect.ValueOf(f).IsNil():

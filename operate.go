@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Pause stops leasing and claiming of a queue for d, or for good when d is 0;
-// pushes, cancels and settlements go on. A second Pause replaces the first.
+// Pause stops leasing and claiming from a queue for d, or until Resume when d is 0. Pushes,
+// cancels and settlements continue. A second Pause replaces the first.
 func (c *Client) Pause(ctx context.Context, queue string, d time.Duration) error {
 	const op = "pause"
 	p, err := c.pauser(ctx, op, queue)
@@ -39,10 +39,10 @@ func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, e
 	return p, c.able(ok && c.caps.Pause, op, queue, op)
 }
 
-// Purge removes what was scheduled or ready when it began, and with PurgeDead the dead
-// ones, with PurgeFinished what is remembered of those that have gone; never leased
-// ones. What it removes is not remembered. It returns how many are gone, also when it fails
-// midway.
+// Purge removes the messages that were scheduled or ready when it began. PurgeDead adds
+// dead messages, PurgeFinished the remembered finished ones. It never removes leased
+// messages, and what it removes is not remembered. It returns how many are gone, also when
+// it fails midway.
 func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error) {
 	const op = "purge"
 	if err := c.operate(ctx, op, queue); err != nil {
@@ -59,9 +59,9 @@ func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64
 	return n, fail(op, Ref{Queue: queue}, err)
 }
 
-// Redrive makes dead messages ready again, with attempt 0: those with the ids
-// given, else the first limit ones by death, all when limit is 0. One whose key a
-// live message holds by now is skipped.
+// Redrive makes dead messages ready again, with attempt 0: those with the given ids, or
+// without ids the limit oldest by death (0: all). A message is skipped when a live one
+// holds its key.
 func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int) (Redriven, error) {
 	const op = "redrive"
 	if err := c.operate(ctx, op, queue); err != nil {

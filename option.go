@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// A PushOption sets one thing of a message to push. Later options win.
+// A PushOption sets a property of a message to push. Later options win.
 type PushOption interface{ apply(m *Draft) }
 
 type pushOption func(m *Draft)
@@ -22,17 +22,17 @@ func (d Due) apply(m *Draft) { m.Due = d.when }
 // When returns the due time in the form that engines take.
 func (d Due) When() When { return d.when }
 
-// In is d from now by the engine's clock. d must not be negative. A message
-// without In and At is due at once.
+// In makes a message due d from now, by the engine's clock. d must not be negative. A
+// message without In and At is due at once.
 func In(d time.Duration) Due { return Due{When{In: d}} }
 
-// At is the instant t, rounded up to the millisecond; a t in the past is due at
-// once. t may not lie beyond the year 9999.
+// At makes a message due at t, rounded up to the millisecond; at once if t is in the past.
+// t must not be after the year 9999.
 func At(t time.Time) Due { return Due{When{At: t}} }
 
-// Key gives the message the caller's own name, 1 to 512 bytes of UTF-8, unique
-// among the queue's live messages: an order id. By it the message is cancelled,
-// rescheduled, looked up and claimed, and a repeated push is recognised.
+// Key gives the message the caller's own name, 1 to 512 bytes of UTF-8, unique among the
+// queue's live messages: an order id. The key is used to cancel, reschedule, look up and
+// claim the message, and to recognise a repeated push.
 func Key(key string) PushOption {
 	return pushOption(func(m *Draft) { m.Key = key })
 }
@@ -42,68 +42,64 @@ func OnConflict(c Conflict) PushOption {
 	return pushOption(func(m *Draft) { m.OnConflict = c })
 }
 
-// Priority orders messages that are ready at the same time: lower goes first.
-// Default: what the queue's settings say, else 1024.
+// Priority orders messages that are ready at the same time: lower goes first. Default: the
+// queue's settings, else 1024.
 func Priority(p uint32) PushOption {
 	return pushOption(func(m *Draft) { m.Priority = &p })
 }
 
-// Header adds a name and a value that travel with the message. At most 64, of
-// 8 KiB together.
+// Header adds a header, a name and a value, to the message. At most 64, of 8 KiB together.
 func Header(name, value string) PushOption {
 	return pushOption(func(m *Draft) {
 		m.Headers = append(m.Headers, engine.Header{Name: name, Value: value})
 	})
 }
 
-// ContentType says what the body is; a Topic sets it from its codec.
+// ContentType sets the media type of the body; a Topic sets it from its codec.
 func ContentType(t string) PushOption {
 	return pushOption(func(m *Draft) { m.ContentType = t })
 }
 
-// MaxAttempts bounds how often the message is leased before it is dead: 1 to a
-// million. Default: what the queue's settings say, else 20.
+// MaxAttempts bounds how often the message is leased before it is dead: 1 to a million.
+// Default: the queue's settings, else 20.
 func MaxAttempts(n uint32) PushOption {
 	return pushOption(func(m *Draft) { m.MaxAttempts = n })
 }
 
-// Backoff sets how long the message rests after its first, second, … failed
-// attempt; the last entry repeats. At most 64. Default: what the queue's settings say,
-// else 1 s doubling up to 1 h, ±10 %.
+// Backoff sets the delay after the first, second, … failed attempt; the last entry repeats.
+// At most 64. Default: the queue's settings, else 1 s doubling up to 1 h, ±10 %.
 func Backoff(delays ...time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.Backoff = delays })
 }
 
-// TTR is how long a lease of the message lasts, unless whoever leases asks for
-// something else. 1 ms to 24 h. Default: what the queue's settings say, else 1 min.
-// Workers renew leases by themselves.
+// TTR is how long a lease of the message lasts, unless the lease call asks for another
+// time. 1 ms to 24 h. Default: the queue's settings, else 1 min. Workers renew leases by
+// themselves.
 func TTR(d time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.TTR = d })
 }
 
-// ExpireAfter drops the message instead of handing it out later than d after its
-// due time; 0 is never. Default: what the queue's settings say, else never.
+// ExpireAfter drops the message instead of leasing it later than d after its due time; 0:
+// never. Default: the queue's settings, else never.
 func ExpireAfter(d time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.ExpireAfter = orNever(d) })
 }
 
-// Remember keeps the message's key known for d after it has gone by ack, cancel or
-// expiry: a push of it is then answered with what became of the message, and makes no new
-// one. 0 is not at all; at most ten years. Default: what the queue's settings say, else
-// not at all.
+// Remember keeps the message's key for d after an ack, cancel or expiry. Meanwhile a push
+// with that key creates no message and reports how the old one ended. 0: not at all; at
+// most ten years. Default: the queue's settings, else not at all.
 func Remember(d time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.Remember = orNever(d) })
 }
 
-// Isolate says whether the message is isolated from its second attempt on: its leases
-// then end apart from those of messages that were leased with it, and when one has lapsed
-// it is leased alone, so that a message which kills its process takes no other with it.
-// Default: what the queue's settings say, else true.
+// Isolate says whether the message is isolated from its second attempt on, so that a
+// message that kills its process takes no other with it. The lease of an isolated message
+// ends separately from those leased with it. After a lapse the message is leased alone.
 func Isolate(on bool) PushOption {
 	return pushOption(func(m *Draft) { m.Terms.Isolate = &on })
 }
 
-// orNever is d, or what says that an explicit 0 is meant.
+// orNever returns d, or engine.Never for an explicit 0.
 func orNever(d time.Duration) time.Duration {
 	if d == 0 {
 		return engine.Never

@@ -9,9 +9,9 @@ import (
 	"github.com/tarryhq/tarry/internal/sift"
 )
 
-// Pushed is the answer to a push. When the push failed with ErrExists or ErrLeased, or
-// its Outcome is Kept, ID, Due and State describe the message in the way: the live one, or
-// the one whose key is remembered, which is Finished.
+// Pushed is the result of a push. When the push failed with ErrExists or ErrLeased, or its
+// Outcome is Kept, ID, Due and State describe the existing message with that key: the live
+// one, or the remembered one, which is Finished.
 type Pushed struct {
 	Outcome Outcome
 	ID      ID
@@ -19,21 +19,21 @@ type Pushed struct {
 	Key     string
 	Due     time.Time
 	State   State
-	Ending  Ending    // when Finished: how the message went
+	Ending  Ending    // when Finished: how it ended
 	Ended   time.Time // when Finished
-	Err     error     // of this message among many; nil when it was pushed, and in answers to one
+	Err     error     // PushMany: of this message; nil when it was pushed
 }
 
-// Push pushes one message of bytes, and returns when it is kept as the engine
-// promises. ErrInvalid, ErrTooLarge, ErrExists, ErrLeased, ErrLimit. A Topic does
+// Push pushes one message of bytes, and returns once it is as durable as the engine
+// promises. Errors: ErrInvalid, ErrTooLarge, ErrExists, ErrLeased, ErrLimit. A Topic does
 // the same for typed bodies.
 func (c *Client) Push(ctx context.Context, queue string, body []byte, opts ...PushOption) (Pushed, error) {
 	return c.pushOne(ctx, NewDraft(queue, body, opts...))
 }
 
-// Rearm winds the message with this key back to due, keeping its body; when there
-// is none it creates one with the body and options given. ErrLeased when it came
-// too late.
+// Rearm resets the due time of the message with this key and keeps its body; without such a
+// message it pushes one with the given body and options. ErrLeased when a worker already
+// holds the message.
 func (c *Client) Rearm(ctx context.Context, queue, key string, due Due, body []byte, opts ...PushOption) (Pushed, error) {
 	m := NewDraft(queue, body, opts...)
 	m.Key, m.Due, m.OnConflict = key, due.when, KeepBody
@@ -47,8 +47,8 @@ func (c *Client) pushOne(ctx context.Context, m Draft) (Pushed, error) {
 	return c.keepOne(ctx, &m)
 }
 
-// keepOne pushes one message inside all middleware. It is handed on by where it is, as the
-// stack of who pushes need not grow then.
+// keepOne pushes one message, inside all middleware. It takes a pointer so that the
+// caller's stack need not grow.
 func (c *Client) keepOne(ctx context.Context, m *Draft) (Pushed, error) {
 	const op = "push"
 	if err := c.begin(ctx, op, m.Queue); err != nil {
@@ -75,20 +75,20 @@ func (c *Client) push(ctx context.Context, m *Draft) (engine.PushResult, error) 
 	return rs[0], nil
 }
 
-// pushShared pushes one message in a call with others.
+// pushShared pushes one message in a call shared with others.
 func (c *Client) pushShared(ctx context.Context, draft *Draft) (engine.PushResult, error) {
 	m := *draft
-	// A caller who leaves early may change his.
+	// The caller may reuse its slices if ctx ends early.
 	m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
 	r, err := c.pushes.Do(ctx, m)
-	for p := (patient{}); err == nil && p.again(ctx, r.Err); {
+	for p := (busyRetry{}); err == nil && p.again(ctx, r.Err); {
 		r, err = c.pushes.Do(ctx, m)
 	}
 	r.Err = overdue(ctx, r.Err)
 	return r, overdue(ctx, err)
 }
 
-// valid refuses a message that nobody may push, or not to this engine.
+// valid rejects a message that is invalid, or that this engine does not support.
 func (c *Client) valid(op string, m *Draft) error {
 	if err := m.Validate(op, c.maxBody); err != nil {
 		return err
@@ -108,13 +108,12 @@ func pushed(m *Draft, r engine.PushResult) Pushed {
 }
 
 // PushMany pushes drafts; each succeeds or fails alone, with its error in Pushed.Err; see
-// JoinErrors. The error beside them is for the call as a whole. At most 10,000 at once.
+// JoinErrors. The returned error is for the call as a whole. At most 10,000 at once.
 func (c *Client) PushMany(ctx context.Context, drafts []Draft) ([]Pushed, error) {
 	return c.pushMany(ctx, drafts, nil)
 }
 
-// pushMany is PushMany where some are known to be bad already: those with an error in
-// bad, which may be nil.
+// pushMany is PushMany; drafts with an error in bad, which may be nil, are not pushed.
 func (c *Client) pushMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
 	if c.wrapped != nil {
 		return c.throughMany(ctx, drafts, bad)
@@ -154,9 +153,9 @@ func (c *Client) keepMany(ctx context.Context, drafts []Draft, bad []error) ([]P
 	return out, nil
 }
 
-// PushAtomic keeps all messages or none; its error is then that of the first that
-// failed. ErrUnsupported where the engine cannot; ErrTooLarge where there are more than
-// MaxAtomic, or their bodies, headers and keys have more than MaxAtomicBytes together.
+// PushAtomic pushes all messages or none; if none, it returns the error of the first that
+// failed. ErrUnsupported when the engine has no atomic pushes; ErrTooLarge for more than
+// MaxAtomic messages, or more than MaxAtomicBytes of bodies, headers and keys together.
 func (c *Client) PushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, error) {
 	if c.wrapped != nil && len(drafts) > 0 {
 		return c.through(ctx, PushCall{Drafts: drafts, Atomic: true})

@@ -9,37 +9,36 @@ import (
 	"github.com/tarryhq/tarry/internal/sift"
 )
 
-// PushCall is a call that pushes messages, as push middleware sees it.
+// PushCall is a pushing call as push middleware sees it.
 type PushCall struct {
-	// Drafts are the messages, at least one; of Push, PushDraft and Rearm there is one. The
-	// slice and the headers of each are the call's own: middleware may set fields, and add,
-	// change and remove headers. It must not write to a Body, which is the caller's, but may
-	// put another in its place.
+	// Drafts are the messages, at least one; exactly one for Push, PushDraft and Rearm. The
+	// slice and the headers are copies: middleware may set fields, and add, change and
+	// remove headers. It must not write to a Body, which is the caller's, but may replace
+	// it.
 	Drafts []Draft
 
-	// Atomic says that all are kept or none: PushAtomic.
+	// Atomic says that all messages are pushed or none: PushAtomic.
 	Atomic bool
 
 	one bool // Push, PushDraft or Rearm
 }
 
-// PushFunc pushes the messages of a call. It answers with one Pushed for each draft, in
-// order, with Pushed.Err set where that message alone has failed; also when there is but
-// one. Its error is that of the call as a whole, of which nothing more is known, or
-// nothing was kept.
+// PushFunc pushes the messages of a call. It returns one Pushed for each draft, in order,
+// with Pushed.Err set for a message that failed alone; also when there is only one. An
+// error means that the call as a whole failed: nothing was pushed, or the outcome is
+// unknown.
 type PushFunc func(ctx context.Context, call PushCall) ([]Pushed, error)
 
 // PushMiddleware wraps each call that pushes, by a client or a topic: Push, PushDraft,
-// PushMany, PushAtomic and Rearm. It is called once, when the client is made, and what it
-// returns for each call: on the caller's goroutine, by many at once. There it may change
-// the drafts and the context, call next once, several times or not at all, and answer with
-// what next did or with its own, as a PushFunc does.
+// PushMany, PushAtomic and Rearm. It is called once, when the client is made. The function
+// that it returns runs for each call, on the caller's goroutine and concurrently. That
+// function may change the drafts and the context, call next once, several times or not at
+// all, and return the results of next or its own.
 //
-// The first of several is outermost. The limits are checked innermost, on what middleware
-// made of the messages; values that a topic cannot encode never get that far, nor does a
-// call without messages. A panic of middleware reaches the caller of Push, and harms
-// nothing else. Clients made by Client.On, as those of InTx, have the middleware of the
-// client that they were made from.
+// The first of several is outermost. Limits are checked innermost, on the messages as
+// middleware left them. Values that a topic cannot encode, and calls without messages, do
+// not reach middleware. A panic of middleware reaches the caller of Push. Clients made by
+// Client.On, such as those of InTx, have the middleware of the original client.
 type PushMiddleware func(next PushFunc) PushFunc
 
 // wrapPushes puts the middleware around the pushes of a client.
@@ -67,7 +66,7 @@ func (c *Client) keep(ctx context.Context, call PushCall) ([]Pushed, error) {
 	return []Pushed{p}, nil
 }
 
-// through has the middleware push a copy of the drafts.
+// through pushes a copy of the drafts through the middleware.
 func (c *Client) through(ctx context.Context, call PushCall) ([]Pushed, error) {
 	const op = "push"
 	if err := c.beginBatch(ctx, op, len(call.Drafts)); err != nil {
@@ -105,7 +104,7 @@ func (c *Client) throughOne(ctx context.Context, m Draft) (Pushed, error) {
 	return p, err
 }
 
-// throughMany is through for those of many that are not known to be bad.
+// throughMany is through for the drafts without an error in bad.
 func (c *Client) throughMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
 	if err := c.beginBatch(ctx, "push", len(drafts)); err != nil {
 		return nil, err

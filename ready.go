@@ -6,13 +6,14 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// readyQueue is asked for where an engine cannot tell by itself whether it is ready.
+// readyQueue is the queue that Ready counts on an engine without a readiness check.
 const readyQueue = "readyz"
 
-// Ready returns nil when a push, and all else, may be expected to succeed, else why not
-// and what to do: ErrNoSpace when the disk is full, while leasing, settling and cancelling
-// go on; ErrUnavailable when the engine has stopped or what is behind it does not answer.
-// Of an engine that cannot tell it asks for a count; one that has none counts as ready.
+// Ready returns nil when a push, and any other call, can be expected to succeed; else an
+// error that says why not and what to do. ErrNoSpace: the disk is full, while leasing,
+// settling and cancelling go on. ErrUnavailable: the engine has stopped, or its store does
+// not answer. On an engine without a readiness check Ready counts a queue; an engine that
+// cannot count is taken to be ready.
 func (c *Client) Ready(ctx context.Context) error {
 	const op = "ready"
 	if err := c.begin(ctx, op, ""); err != nil {

@@ -6,15 +6,15 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// ByKey names the message that holds a key, of the queue of the Topic it is given to;
-// for calls of a Client complete it: ByKey("42").Of("order.unpaid").
+// ByKey names the message that holds a key, in the queue of the Topic. Calls of a Client
+// need the queue as well: ByKey("42").Of("order.unpaid").
 func ByKey(key string) Ref { return Ref{Key: key} }
 
-// ByID names a message by its id, of the queue of the Topic it is given to; for calls
-// of a Client complete it: ByID(id).Of("order.unpaid").
+// ByID names a message by its id, in the queue of the Topic. Calls of a Client need the
+// queue as well: ByID(id).Of("order.unpaid").
 func ByID(id ID) Ref { return Ref{ID: id} }
 
-// refer checks what all calls on one message need.
+// refer makes the checks common to all calls on one message.
 func (c *Client) refer(ctx context.Context, op string, ref Ref, can bool) error {
 	if err := c.begin(ctx, op, ref.Queue); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (c *Client) refer(ctx context.Context, op string, ref Ref, can bool) error 
 	return c.able(can, op, ref.Queue, op)
 }
 
-// ref completes a reference with the topic's queue. One that names another is
+// ref completes a reference with the topic's queue. A reference to another queue is
 // ErrInvalid.
 func (t *Topic[T]) ref(op string, ref Ref) (Ref, error) {
 	if ref.Queue != "" && ref.Queue != t.queue {

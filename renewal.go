@@ -12,9 +12,9 @@ import (
 	"github.com/tarryhq/tarry/internal/nap"
 )
 
-// keep is the keeper's goroutine. It renews the leases of running handlers when
-// half of their time is over, and ends the contexts of those that lost theirs. It
-// sleeps until the first delivery needs it, and while there is none, until it is woken.
+// keep is the keeper goroutine. It renews the leases of running handlers after half of
+// their time, and ends the contexts of handlers whose leases are lost. It sleeps until a
+// delivery needs a look, or until it is woken.
 func (w *Worker) keep() {
 	n := nap.New()
 	defer n.Stop()
@@ -44,7 +44,7 @@ func (w *Worker) keep() {
 	}
 }
 
-// lookBy makes the keeper look at t or earlier. Called with w.mu held.
+// lookBy makes the keeper wake at t or earlier. Called with w.mu held.
 func (w *Worker) lookBy(t time.Time) {
 	if t.Before(w.look) {
 		w.look = t
@@ -58,24 +58,24 @@ func (w *Worker) lookAt(d *delivery, t time.Time) {
 	w.lookBy(t)
 }
 
-// The causes with which a handler's context ends when its lease is lost.
+// Causes of a handler's context that ended because its lease was lost.
 var (
 	errLapsed = fmt.Errorf("%w: it could not be renewed before its deadline", ErrLeaseLost)
-	errTaken  = fmt.Errorf("%w: the engine gave it up or to another", ErrLeaseLost)
+	errTaken  = fmt.Errorf("%w: the engine ended it, or gave the message to another worker", ErrLeaseLost)
 )
 
-// renewal is what is asked for a lease.
+// renewal is a request to extend a lease.
 type renewal struct {
 	d      *delivery
-	usual  time.Duration // of its term
+	usual  time.Duration // the usual length of its term
 	length time.Duration
-	wishes []extension // of the handler
+	wishes []extension // by the handler
 }
 
-// tend picks the leases to renew, all of them after a step of the clock, and ends
-// the contexts of handlers whose lease has lapsed. What has waited in line for too long
-// is given back. With leases that are due for renewal go those that soon will be, so that
-// many need few calls. Called with w.mu held.
+// tend picks the leases to renew, ends the contexts of handlers whose lease has lapsed, and
+// releases what has waited in line for too long. After a step of the clock it renews all
+// leases. Leases that are nearly due are renewed together with due ones, to save calls.
+// Called with w.mu held.
 func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
 	w.tendLines(now)
 	until, ahead := now, time.Duration(0)
@@ -99,20 +99,21 @@ func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
 	return renew
 }
 
-// A lease lasts a usual time after each renewal. One that others need renewed is renewed
-// with them a renewAhead-th of that early; a call that failed is repeated after as long;
-// beside one without an answer another is made after a renewAgain-th.
+// Fractions of a lease's usual length. A lease joins the renewal of others 1/renewAhead
+// before it is due, and a failed call is repeated after as long. When a call has no answer
+// after 1/renewAgain, a second one is made beside it.
 const (
 	renewAhead = 16
 	renewAgain = 8
 )
 
-// errNoAnswer stands for the answer to a renewal beside which another is made.
+// errNoAnswer stands for the missing answer to a renewal, when a second one is made beside
+// it.
 var errNoAnswer = errors.New("there is no answer yet")
 
-// see looks at a delivery that was taken from the agenda, puts it back, and tells how to
-// renew its lease, if it is to be renewed. early: although it is not due. One that was not
-// begun has no context: start looks for itself. Called with w.mu held.
+// see checks a delivery that was taken from the agenda, puts it back, and returns the
+// renewal if one is needed; with early also when it is not due yet. A delivery that has not
+// started has no context to end: start checks its lease itself. Called with w.mu held.
 func (w *Worker) see(d *delivery, now time.Time, early bool) (r renewal, ok bool) {
 	w.looks++
 	switch {
@@ -134,12 +135,13 @@ func (w *Worker) see(d *delivery, now time.Time, early bool) (r renewal, ok bool
 	return r, ok
 }
 
-// minds reports whether the lease of a delivery needs looking after. Called with w.mu held.
+// minds reports whether the keeper must watch the lease of a delivery. Called with w.mu
+// held.
 func (w *Worker) minds(d *delivery) bool {
 	return !d.term.endless() && d.hold == held && !(d.stage == unsure && d.renewing)
 }
 
-// nextLook is when the keeper has to look at a delivery. Called with w.mu held.
+// nextLook returns when the keeper must look at a delivery. Called with w.mu held.
 func (w *Worker) nextLook(d *delivery) time.Time {
 	t := never
 	if w.minds(d) {
@@ -163,29 +165,29 @@ func (d *delivery) end(now time.Time, cause error) {
 	d.lose(now, cause)
 }
 
-// lose tells the observer and the log that the lease was lost, once. If the handler may
-// have settled the message itself, finish does. Called with w.mu held.
+// lose reports once that the lease was lost. If the handler may have settled the message
+// itself, that is left to finish. Called with w.mu held.
 func (d *delivery) lose(now time.Time, cause error) {
-	if !d.told && !d.tokenOut.Load() {
-		d.tellLoss(now.Sub(d.started), cause)
+	if !d.lossReported && !d.tokenOut.Load() {
+		d.reportLoss(now.Sub(d.started), cause)
 	}
 }
 
-// tellLoss is called with w.mu held.
-func (d *delivery) tellLoss(ran time.Duration, cause error) {
-	d.told = true
+// reportLoss is called with w.mu held.
+func (d *delivery) reportLoss(ran time.Duration, cause error) {
+	d.lossReported = true
 	d.w.trouble.Note(lostLease, d.lease.Queue, d.attrs(cause)...)
 	d.w.observe(d.event(LeaseLost, ran, cause))
 }
 
-// renewable reports whether a lease is still worth keeping: that of a handler which has
-// outlived its time, or is stuck, runs out. Called with w.mu held.
+// renewable reports whether to renew a lease. That of a handler which has timed out or is
+// stuck is left to lapse. Called with w.mu held.
 func (w *Worker) renewable(d *delivery) bool {
 	return w.c.caps.Extend && !d.renewing && d.stage != stuck && (d.ctx == nil || d.ctx.Err() != context.DeadlineExceeded)
 }
 
-// renew extends leases in one call. Beside a call that has no answer soon others are made,
-// so that one that hangs costs no lease.
+// renew extends leases in one call. When the call has no answer soon, its leases are
+// renewed by further calls, so that one that hangs costs no lease.
 func (w *Worker) renew(batch []renewal) {
 	sent := w.now()
 	extend := make([]engine.Settlement, len(batch))
@@ -206,15 +208,15 @@ func (w *Worker) renew(batch []renewal) {
 	repeated := !again.Stop()
 	if err != nil {
 		out = failedAll(len(batch), err)
-		if w.sets.ctx.Err() == nil { // else all has been settled meanwhile
+		if w.sets.ctx.Err() == nil { // else everything has been settled meanwhile
 			w.trouble.Note(unrenewed, "", "count", len(batch), "error", err)
 		}
 	}
 	w.renewed(batch, sent, out, func(d *delivery) bool { return err == nil || !repeated || d.stage == unsure })
 }
 
-// renewed takes in what the engine says of renewals that were asked for at sent, of those
-// deliveries that it is of meaning for.
+// renewed notes the engine's answers to renewals requested at sent, for the deliveries that
+// of selects.
 func (w *Worker) renewed(batch []renewal, sent time.Time, out []engine.Settled, of func(*delivery) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,15 +227,15 @@ func (w *Worker) renewed(batch []renewal, sent time.Time, out []engine.Settled, 
 	}
 }
 
-// answered notes the engine's answer to a renewal. One that
-// comes after the deadline counts all the same: the engine has decided, and keeps the
-// message from others; a context that has ended stays so. Called with w.mu held.
+// answered notes the engine's answer to a renewal. It counts even after the deadline,
+// because the engine has kept the message from other workers; a context that has ended
+// stays ended. Called with w.mu held.
 func (w *Worker) answered(r renewal, sent time.Time, err error) {
 	d := r.d
 	d.renewing = false
 	defer grant(r.wishes, err)
 	if d.place == 0 {
-		return // concluded meanwhile: its own settlement decided
+		return // finished meanwhile: its settlement decides
 	}
 	switch now := w.now(); {
 	case err == nil:
@@ -249,7 +251,7 @@ func (w *Worker) answered(r renewal, sent time.Time, err error) {
 		} else {
 			d.lose(now, errTaken)
 		}
-	case err == errNoAnswer: // it has waited long enough
+	case err == errNoAnswer: // send another now
 		d.renew = now
 	default:
 		d.renew = now.Add(max(d.term.usual/renewAhead, time.Millisecond))
@@ -258,17 +260,17 @@ func (w *Worker) answered(r renewal, sent time.Time, err error) {
 		if d.stage = waiting; err == nil || errors.Is(err, context.DeadlineExceeded) {
 			d.stage = confirmed
 		}
-		if d.one != nil { // start decides
-			close(d.one.sure)
+		if d.claim != nil { // start decides
+			close(d.claim.sure)
 		} else {
 			now := w.now()
 			w.await(d, now)
-			w.rouse()
-			w.heed(now)
+			w.wakeRunner()
+			w.watchLines(now)
 		}
 	}
 	if d.place == 0 {
-		return // given back
+		return // released
 	}
 	t := w.nextLook(d)
 	if len(d.wishes) > 0 && d.hold != lost {

@@ -2,8 +2,9 @@ package tarry
 
 import "context"
 
-// Reschedule moves the due time of a message that is scheduled or ready.
-// ErrNotFound; ErrLeased when it came too late; ErrStale when ref.IfState does not hold.
+// Reschedule moves the due time of a message that is scheduled or ready. Errors:
+// ErrNotFound; ErrLeased when a worker already holds the message; ErrStale when ref.IfState
+// does not hold.
 func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error) {
 	const op = "reschedule"
 	if err := c.refer(ctx, op, ref, c.caps.Reschedule); err != nil {

@@ -6,24 +6,24 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// RetryPolicy is how a worker retries messages whose handler failed, where those who
-// pushed them have said nothing. What counts, the first that is given:
+// RetryPolicy is how a worker retries messages whose handler failed, when their push set no
+// policy. The first of these that is set applies:
 //
 //   - when to retry: RetryIn, returned by the handler; the message's own Backoff; the
 //     policy's; 1 s doubling up to 1 h, ±10 %;
 //   - how often: the message's own MaxAttempts, if it is another number than the
 //     default of 20; the policy's; 20.
 //
-// The handler finds what counts in its message: MaxAttempts, Backoff, LastAttempt. The
-// policy has no say in what happens without a handler: a lease that lapses is an
-// attempt, and the store itself gives up after the MaxAttempts of the message.
+// The handler finds the result in its message: MaxAttempts, Backoff, LastAttempt. The
+// policy applies to failed handlers only. A lapsed lease counts as an attempt, and the
+// store itself gives up after the message's own MaxAttempts.
 type RetryPolicy struct {
-	// MaxAttempts is how many attempts a message gets before it is dead: 1 to 20, since
-	// it cannot be more than what the store grants. 0: says nothing.
+	// MaxAttempts is how many attempts a message gets before it is dead: 1 to 20, which is
+	// the most that the store grants. 0: not set.
 	MaxAttempts uint32
 
-	// Backoff is how long a message rests after its first, second, … failed attempt;
-	// the last entry repeats. At most 64, none negative. Empty: says nothing.
+	// Backoff is the delay after the first, second, … failed attempt; the last entry
+	// repeats. At most 64, none negative. Empty: not set.
 	Backoff []time.Duration
 }
 
@@ -36,7 +36,7 @@ func (r *RetryPolicy) check(op string) error {
 
 func (r *RetryPolicy) given() bool { return r.MaxAttempts > 0 || len(r.Backoff) > 0 }
 
-// fill sets what a message's own policy leaves open.
+// fill sets what a message's own policy leaves unset.
 func (r *RetryPolicy) fill(p *engine.Policy) {
 	if r.MaxAttempts > 0 && p.MaxAttempts == DefaultMaxAttempts {
 		p.MaxAttempts = r.MaxAttempts
@@ -46,8 +46,8 @@ func (r *RetryPolicy) fill(p *engine.Policy) {
 	}
 }
 
-// retried makes of the retry of a message what its policy says, with what the worker's
-// has filled in. A message that has had its attempts has Died.
+// retried applies a message's policy, filled in by the worker's, to its retry. A message
+// without attempts left has Died.
 func retried(s engine.Settlement, m *Info) (engine.Settlement, EventKind) {
 	switch {
 	case m.Attempt >= m.MaxAttempts:

@@ -11,11 +11,10 @@ import (
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
-// seam is the engine as this package sees it. A call whose context ends is left
-// there and then, also when the engine's does not return: an engine may hang in the
-// operating system, where no context reaches it. The goroutine of a call that was
-// left ends when the engine's call does, and leases that it still brings are given
-// back. Calls of an engine that is prompt are not left, only metered.
+// seam wraps the engine, meters its calls and abandons a call when its context ends. An
+// engine may hang in the operating system, where no context reaches it. The goroutine of an
+// abandoned call ends when the engine's call does, and leases that it still returns are
+// released. Calls of a prompt engine are metered only.
 type seam struct {
 	eng    engine.Engine
 	prompt bool
@@ -24,21 +23,20 @@ type seam struct {
 }
 
 const (
-	// lastWord is how long a call that can do a part of its work is waited for when
-	// its context has ended, to learn how much that was. A wait gets twice that.
+	// lastWord is how long to wait, after the context has ended, for a call that may have
+	// done a part of its work, to learn how much. A waiting lease gets twice that.
 	lastWord = time.Second
 
-	// giveBackPatience bounds how long it is tried to release leases that nobody
-	// waits for.
+	// giveBackPatience bounds the release of leases of abandoned calls.
 	giveBackPatience = coalesce.Timeout
 )
 
-// leaving makes a call and leaves it when ctx has been over for patience. late, if
-// not nil, gets an answer that comes after that.
+// leaving makes a call, and abandons it when ctx has been over for patience. late, if not
+// nil, gets an answer that comes after that.
 func leaving[T any](ctx context.Context, calls *leave.Calls, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
 	if n := calls.Left(); n >= leave.Most && ctx.Done() != nil {
 		var none T
-		return none, &Error{Err: ErrUnavailable, Hint: fmt.Sprintf("the engine has not answered %d calls for so long that their callers left", n)}
+		return none, &Error{Err: ErrUnavailable, Hint: fmt.Sprintf("the engine has not answered %d calls, whose callers have given up", n)}
 	}
 	out, _, err := leave.Make(ctx, calls, patience, func(out T, err error) {
 		if late != nil && err == nil {
@@ -48,8 +46,8 @@ func leaving[T any](ctx context.Context, calls *leave.Calls, patience time.Durat
 	return out, err
 }
 
-// through makes a call of the engine, leaves it as leaving does, and has the meter told of
-// it when the engine has answered, whether or not anybody still waits for that.
+// through is leaving with metering: the call is metered when the engine answers, even if it
+// was abandoned.
 func through[T any](ctx context.Context, s *seam, op string, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
 	metered := func() (T, error) {
 		start := s.meter.begin()
@@ -63,7 +61,7 @@ func through[T any](ctx context.Context, s *seam, op string, patience time.Durat
 	return leaving(ctx, &s.calls, patience, late, metered)
 }
 
-// Push keeps copies, as a caller who left may change what was his.
+// Push pushes copies, since the caller of an abandoned call may reuse its slices.
 func (s *seam) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if s.prompt {
 		return s.push(ctx, msgs)
@@ -74,7 +72,7 @@ func (s *seam) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushRe
 	return s.pushOwn(ctx, msgs)
 }
 
-// pushOwn is Push of messages that nobody changes.
+// pushOwn is Push without copies, for messages that nothing changes.
 func (s *seam) pushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if s.prompt {
 		return s.push(ctx, msgs)
@@ -82,8 +80,8 @@ func (s *seam) pushOwn(ctx context.Context, msgs []engine.Message) ([]engine.Pus
 	return leaving(ctx, &s.calls, 0, nil, func() ([]engine.PushResult, error) { return s.push(ctx, msgs) })
 }
 
-// push is a call of its own, as lease and settle are: of an engine that is prompt they are
-// made without a closure, which costs more than the metering.
+// push, like lease and settle, needs no closure on a prompt engine: a closure costs more
+// than the metering.
 func (s *seam) push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	start := s.meter.begin()
 	out, err := s.eng.Push(ctx, msgs)
@@ -165,8 +163,7 @@ func (s *seam) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (eng
 	})
 }
 
-// giveBack releases what came for a caller who had left. What cannot be released
-// lapses.
+// giveBack releases leases of an abandoned call. Those that cannot be released will lapse.
 func (s *seam) giveBack(ls []engine.Lease) {
 	if len(ls) == 0 {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Settings tells the stored settings of a queue and their revision, for Configure. A
-// queue that was never configured has none set.
+// Settings returns the stored settings of a queue and their revision, for Configure. They
+// are empty for a queue that was never configured.
 func (c *Client) Settings(ctx context.Context, queue string) (s Settings, revision string, err error) {
 	const op = "settings"
 	e, err := c.configurer(ctx, op, queue)
@@ -18,9 +18,9 @@ func (c *Client) Settings(ctx context.Context, queue string) (s Settings, revisi
 	return s, revision, fail(op, Ref{Queue: queue}, err)
 }
 
-// Configure stores the settings of a queue, all of them, and returns their revision.
-// With the revision that was read it fails with ErrStale when somebody else has written
-// since; with "" it overwrites whatever stands. ErrInvalid.
+// Configure replaces all settings of a queue, and returns their revision. With the revision
+// that Settings returned it fails with ErrStale when the settings have changed since; with
+// "" it overwrites them. ErrInvalid.
 func (c *Client) Configure(ctx context.Context, queue string, s Settings, revision string) (string, error) {
 	const op = "configure"
 	e, err := c.configurer(ctx, op, queue)

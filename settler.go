@@ -13,20 +13,19 @@ import (
 	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
-// settler tells the engine what became of deliveries: while a call is under way the
-// results of others gather, and the next call takes them all. On an engine across a
-// network they do so for a moment more; what cannot wait that moment makes the next call
-// at once. When a full call's
-// worth has gathered, or the call under way is slow, a second one is made beside it. A
-// call that fails is repeated until the leases concerned are over; single results that an
-// engine does not take yet are told again apart.
+// settler sends the results of deliveries to the engine in batches: results gather while a
+// call is under way, and the next call takes them all. For an engine across a network they
+// gather a moment longer, unless a result is urgent. When a full batch has gathered, or the
+// call under way is slow, a second call is made beside it. A failed call is repeated until
+// the leases are over; single results that the engine refused for now are sent again
+// separately.
 //
-// Its goroutines live only while there is something to tell.
+// Its goroutines live only while there is something to send.
 type settler struct {
 	eng  engine.Engine
-	pace time.Duration // from when a call begins to when the next does, unless there is a hurry
+	pace time.Duration // between the starts of two calls, unless a result is urgent
 	log  *slog.Logger
-	told func(ds []*delivery, out []engine.Settled)
+	done func(ds []*delivery, out []engine.Settled)
 
 	ctx    context.Context
 	giveUp context.CancelFunc
@@ -34,45 +33,45 @@ type settler struct {
 	mu      sync.Mutex
 	waiting []*delivery
 	busy    int           // lanes
-	slow    int           // lanes whose calls are slow
-	aside   int           // batches beside the lanes
-	empty   chan struct{} // not nil: to be closed when nothing is under way
-	next    time.Time     // when the next call is made, unless there is a hurry
-	hurried bool          // there is
-	hurry   chan struct{} // holds one token: there has come to be
+	slow    int           // lanes with a slow call
+	aside   int           // batches retried beside the lanes
+	empty   chan struct{} // not nil: closed when nothing is under way
+	next    time.Time     // when the next call is made, unless a result is urgent
+	hurried bool          // the next call is urgent
+	hurry   chan struct{} // holds a token when the next call becomes urgent
 }
 
 const (
 	settleBatch = 1000
 	settleLanes = 2
 
-	// settleSlow is after how long a call no longer keeps others waiting: it may hang, and
-	// their leases run out.
+	// settleSlow is when a call is slow: it may hang, so others stop waiting for it, before
+	// their leases expire.
 	settleSlow = 100 * time.Millisecond
 
-	// settleWorth is how many results are worth a call at once.
+	// settleWorth is how many results justify a call at once.
 	settleWorth = 256
-	// settleLeft is how long the lease of a result that can wait lasts at least.
+	// settleLeft is how much of its lease a result must have left to be allowed to wait.
 	settleLeft = time.Second
 
-	// settleLeast is how long a call may take at least.
+	// settleLeast is the shortest timeout of a call.
 	settleLeast = 250 * time.Millisecond
 
-	// settlePace is the pace across a network: a few calls that tell much leave engine
-	// and network to those who lease.
+	// settlePace is the pace across a network: few large calls leave engine and network to
+	// leasing.
 	settlePace = 5 * time.Millisecond
 )
 
-func newSettler(c *Client, log *slog.Logger, told func([]*delivery, []engine.Settled)) *settler {
+func newSettler(c *Client, log *slog.Logger, done func([]*delivery, []engine.Settled)) *settler {
 	var pace time.Duration
-	if c.caps.Recheck > 0 { // its hints may be lost: it is elsewhere
+	if c.caps.Recheck > 0 { // its hints may be lost, so it is across a network
 		pace = settlePace
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &settler{eng: c.eng, pace: pace, log: log, told: told, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
+	return &settler{eng: c.eng, pace: pace, log: log, done: done, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
 }
 
-// add hands in a delivery that has been concluded. It does not block.
+// add queues a finished delivery. It does not block.
 func (s *settler) add(d *delivery) {
 	s.mu.Lock()
 	s.waiting = append(s.waiting, d)
@@ -83,7 +82,7 @@ func (s *settler) add(d *delivery) {
 	s.mu.Unlock()
 }
 
-// widen opens a lane where that is due. Called with s.mu held.
+// widen opens another lane if one is needed. Called with s.mu held.
 func (s *settler) widen() {
 	if len(s.waiting) == 0 || s.busy == settleLanes {
 		return
@@ -94,14 +93,14 @@ func (s *settler) widen() {
 	}
 }
 
-// canWait reports whether the result of a delivery may be told a moment later: one
-// that ends its message, unless the lease is about to end.
+// canWait reports whether the result of a delivery may be sent a moment later: an ack may,
+// unless its lease is about to end.
 func (d *delivery) canWait() bool {
 	return d.settle.Do == engine.Ack &&
 		(d.term.endless() || d.term.end().Sub(d.started.Add(d.took)) >= settleLeft)
 }
 
-// hasten has the next call made at once. Called with s.mu held.
+// hasten makes the next call happen at once. Called with s.mu held.
 func (s *settler) hasten() {
 	if s.hurried {
 		return
@@ -113,7 +112,7 @@ func (s *settler) hasten() {
 	}
 }
 
-// gather waits until the next call is due.
+// gather waits for the next call to be due.
 func (s *settler) gather() {
 	s.mu.Lock()
 	wait := time.Until(s.next)
@@ -134,7 +133,7 @@ func (s *settler) gather() {
 
 func (s *settler) run() {
 	for {
-		runtime.Gosched() // whoever can hand in now should: it makes the calls fewer
+		runtime.Gosched() // let handlers add results first: it saves calls
 		s.gather()
 		s.mu.Lock()
 		n := min(len(s.waiting), settleBatch)
@@ -159,7 +158,7 @@ func (s *settler) run() {
 	}
 }
 
-// watch runs a call, and has others pass it once it is slow.
+// watch runs a call, and lets others overtake it once it is slow.
 func (s *settler) watch(call func()) {
 	slow, over := false, false
 	timer := time.AfterFunc(settleSlow, func() {
@@ -182,7 +181,7 @@ func (s *settler) watch(call func()) {
 	}
 }
 
-// flush waits until all is told; after the time given it gives up what is left.
+// flush waits until all results are sent; after patience it gives up the rest.
 func (s *settler) flush(patience time.Duration) {
 	defer s.giveUp()
 	s.mu.Lock()
@@ -204,8 +203,8 @@ func (s *settler) flush(patience time.Duration) {
 	}
 }
 
-// setAside goes on with those of a batch that the engine has refused one by one, so that
-// the others do not wait for them.
+// setAside retries the results of a batch that the engine has refused singly, so that
+// others do not wait for them.
 func (s *settler) setAside(batch []*delivery) {
 	if len(batch) == 0 {
 		return
@@ -222,7 +221,7 @@ func (s *settler) setAside(batch []*delivery) {
 	}()
 }
 
-// over tells who waits for it that nothing is under way. Called with s.mu held.
+// over closes empty when nothing is under way. Called with s.mu held.
 func (s *settler) over() {
 	if s.busy == 0 && s.aside == 0 && s.empty != nil {
 		close(s.empty)
@@ -230,7 +229,7 @@ func (s *settler) over() {
 	}
 }
 
-// settle tells one batch; aside: parts of it have been refused before.
+// settle sends one batch; aside: it was set aside before.
 func (s *settler) settle(batch []*delivery, aside bool) {
 	for fails := 0; len(batch) > 0; fails++ {
 		if fails > 0 || aside {
@@ -250,13 +249,13 @@ func (s *settler) settle(batch []*delivery, aside bool) {
 			}
 			continue
 		}
-		s.log.Warn("results could not be told to the engine", "count", len(batch), "error", err)
+		s.log.Warn("results could not be sent to the engine", "count", len(batch), "error", err)
 		batch = s.sort(batch, failedAll(len(batch), err))
 	}
 }
 
-// patience is how long a call that tells a batch may take: a quarter of what the leases
-// have left, so that one that hangs is repeated while it is of use.
+// patience returns the timeout of a batch's call: a quarter of the shortest remaining
+// lease, so that a call that hangs can be repeated in time.
 func patience(batch []*delivery) time.Duration {
 	p, now := coalesce.Timeout, time.Now()
 	for _, d := range batch {
@@ -275,29 +274,30 @@ func failedAll(n int, err error) []engine.Settled {
 	return out
 }
 
-// sort tells what has an answer, and returns what is to be tried again.
+// sort reports the final results, and returns the deliveries to try again.
 func (s *settler) sort(batch []*delivery, out []engine.Settled) (again []*delivery) {
 	now := time.Now()
-	told := batch
+	final := batch
 	for i, d := range batch {
 		if !s.worthRepeating(out[i].Err) || d.term.ended(now) {
 			if again != nil {
-				told, out[len(told)] = append(told, d), out[i]
+				final, out[len(final)] = append(final, d), out[i]
 			}
 			continue
 		}
 		if again == nil {
-			told = batch[:i:i]
+			final = batch[:i:i]
 			again = make([]*delivery, 0, len(batch)-i)
 		}
-		d.retold = true
+		d.resent = true
 		again = append(again, d)
 	}
-	s.told(told, out[:len(told)])
+	s.done(final, out[:len(final)])
 	return again
 }
 
-// worthRepeating tells failures to reach the engine from its answers.
+// worthRepeating reports whether err means that the engine could not be reached, rather
+// than its answer.
 func (s *settler) worthRepeating(err error) bool {
 	if err == nil || s.ctx.Err() != nil {
 		return false

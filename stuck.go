@@ -9,17 +9,17 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// A handler is stuck when it has not returned so long after the end of its context.
+// A handler is stuck when it has not returned this long after the end of its context.
 const stuckAfter = 5 * time.Second
 
-// inHandPause is for how long a message is put off that comes again while its handler
-// still runs here.
+// inHandPause is for how long a message is snoozed that comes again while its handler still
+// runs here.
 const inHandPause = 5 * time.Second
 
-// errInHand is why a message was not begun.
+// errInHand is why a message was not started.
 var errInHand = fmt.Errorf("%w: its handler still runs in this process", ErrLeased)
 
-// stick tells once that a handler is stuck. Called with Worker.mu held.
+// stick marks a handler as stuck, and reports it once. Called with Worker.mu held.
 func (d *delivery) stick(now time.Time) {
 	if d.stage == stuck {
 		return
@@ -30,12 +30,12 @@ func (d *delivery) stick(now time.Time) {
 	d.w.trouble.Note(stuckHandler, d.lease.Queue, append(d.attrs(cause), "ran", now.Sub(d.started))...)
 }
 
-// putOff is the settlement of a message that came again while its handler still runs
-// here: it leaves it to other processes for a while, with no attempt counted. A claim, whose
-// caller decides when to try again, leaves it as it was.
+// putOff returns the settlement of a message that came again while its handler still runs
+// here: a snooze, which counts no attempt. For a claim it is a release, since the caller
+// decides when to try again.
 func (d *delivery) putOff() engine.Settlement {
 	d.err = errInHand
-	if d.one != nil {
+	if d.claim != nil {
 		return release(d)
 	}
 	d.w.trouble.Note(cameAgain, d.lease.Queue, d.attrs(errInHand)...)
@@ -43,9 +43,9 @@ func (d *delivery) putOff() engine.Settlement {
 	return engine.Settlement{Token: d.lease.Token, Do: engine.Snooze, When: &engine.When{In: pause}}
 }
 
-// inHand is the messages whose handlers run in this process, for all workers and claims of
-// a client. A handler that ignores the end of its context is not begun a second time
-// beside itself: each lapse of its lease would take another slot.
+// inHand is the set of messages whose handlers run in this process, for all workers and
+// claims of a client. It keeps a handler that ignores the end of its context from being
+// started again: each lapse of its lease would take another slot.
 type inHand struct {
 	mu  sync.Mutex
 	all map[messageID]struct{}
@@ -56,7 +56,7 @@ type messageID struct {
 	id    ID
 }
 
-// take notes that a handler begins, and reports whether it may.
+// take adds a message, and reports false if its handler runs already.
 func (h *inHand) take(m messageID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +65,7 @@ func (h *inHand) take(m messageID) bool {
 	return len(h.all) > n
 }
 
-// leave notes that a handler has returned.
+// leave removes a message whose handler has returned.
 func (h *inHand) leave(m messageID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

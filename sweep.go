@@ -10,21 +10,20 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Swept tells how far RedriveWhere, DropWhere, CancelWhere or RescheduleWhere has come.
+// Swept is the progress of RedriveWhere, DropWhere, CancelWhere or RescheduleWhere.
 //
-// These calls go through the messages of a queue in chunks of some hundreds, and change
-// those that a filter chooses, each one once, if it is then still in the state in which it
-// was chosen. They end at what was last in that state when they came to it (Newest: begin
-// with it), so that they do not run after what comes meanwhile: that may be among the
-// chosen, or not. Progress
-// functions are called after each chunk, on the caller's goroutine. When ctx ends, or the
-// engine fails, the Swept returned beside the error tells what was done until then; of the
-// chunk that was under way more may have been. ErrUnsupported where the engine has no
-// lists, ranges of lists, or conditions on states.
+// These calls go through the messages of a queue in chunks of some hundreds. Each chosen
+// message is changed once, provided that it is still in the state in which it was chosen.
+// For each state the calls end at the message that was last when they came to that state
+// (Newest: they start there), so that they do not chase new messages; a message that
+// arrives meanwhile may be changed or not. Progress functions are called after each chunk,
+// on the caller's goroutine. When ctx ends or the engine fails, Swept is returned beside
+// the error and says what was done so far; more of the chunk under way may have been done.
+// ErrUnsupported when the engine lacks lists, ranges of lists, or conditions on states.
 type Swept struct {
-	Seen    int64 // looked at
+	Seen    int64 // messages read
 	Done    int64 // chosen, and changed
-	Skipped int64 // chosen, but in another state by then, or gone; of a redrive also: a live message holds its key
+	Skipped int64 // chosen, but gone or in another state by then; in a redrive also: a live message holds its key
 }
 
 // RedriveWhere makes the dead messages that a filter chooses ready again, with attempt 0.
@@ -41,7 +40,7 @@ func (c *Client) RedriveWhere(ctx context.Context, f Filter, progress ...func(Sw
 	return s.run(ctx, s.redrive, Dead)
 }
 
-// filters reports whether the engine has what it takes to change what a filter chooses.
+// filters reports whether the engine supports changes by filter.
 func (c *Client) filters() bool { return c.caps.List && c.caps.Range && c.caps.IfState }
 
 // DropWhere removes the dead messages that a filter chooses. See Swept.
@@ -56,27 +55,26 @@ func (c *Client) CancelWhere(ctx context.Context, f Filter, progress ...func(Swe
 	return s.run(ctx, s.cancel, Scheduled, Ready)
 }
 
-// RescheduleWhere makes the scheduled and ready messages that a filter chooses due at one
-// and the same time. Those that are due then already are left alone, and not counted. See
-// Swept.
+// RescheduleWhere gives the scheduled and ready messages that a filter chooses the same due
+// time. Messages that already have it are left alone and not counted. See Swept.
 func (c *Client) RescheduleWhere(ctx context.Context, f Filter, due Due, progress ...func(Swept)) (Swept, error) {
 	s := &sweep{c: c, op: "reschedule", f: f, progress: progress, due: due}
 	return s.run(ctx, s.reschedule, Scheduled, Ready)
 }
 
-// sweep is such a call.
+// sweep is one of these calls.
 type sweep struct {
 	Swept
 	c        *Client
 	op       string
 	f        Filter
 	progress []func(Swept)
-	due      Due  // reschedule
-	fixed    bool // due is the instant that the engine made of it
+	due      Due  // for RescheduleWhere
+	fixed    bool // due is an instant of the engine's clock
 }
 
-// run goes through the messages in the states that the call is for, and has change, which
-// counts, change the chosen ones of each chunk, all in one state.
+// run goes through the messages in the given states, and calls change with the chosen ones
+// of each chunk, all in one state. change counts them.
 func (s *sweep) run(ctx context.Context, change func(context.Context, State, []Info) error, states ...State) (Swept, error) {
 	if err := s.f.check(s.op, states...); err != nil {
 		return s.Swept, err
@@ -86,7 +84,7 @@ func (s *sweep) run(ctx context.Context, change func(context.Context, State, []I
 	}
 	for _, state := range s.f.States {
 		q := s.f.query(state)
-		if !q.Newest { // what comes meanwhile lies behind who goes backwards
+		if !q.Newest { // a newest-first sweep never meets new messages
 			last, err := s.last(ctx, q)
 			if err != nil {
 				return s.Swept, err
@@ -95,7 +93,7 @@ func (s *sweep) run(ctx context.Context, change func(context.Context, State, []I
 				continue
 			}
 			q.To = last.Add(time.Millisecond)
-			time.Sleep(time.Millisecond) // what dies again is to die behind that
+			time.Sleep(time.Millisecond) // so that a message that dies again dies after q.To
 		}
 		for more := true; more; more = q.After != "" {
 			p, err := s.c.ListPage(ctx, q)
@@ -111,7 +109,7 @@ func (s *sweep) run(ctx context.Context, change func(context.Context, State, []I
 	return s.Swept, nil
 }
 
-// last is the time of the last message that a query asks for; zero: there is none.
+// last returns the time of the last message of a query; zero: there is none.
 func (s *sweep) last(ctx context.Context, q ListQuery) (time.Time, error) {
 	q.Newest, q.Limit, q.Body = true, 1, false
 	for {
@@ -133,7 +131,7 @@ func (s *sweep) last(ctx context.Context, q ListQuery) (time.Time, error) {
 
 func (s *sweep) full() bool { return s.f.Limit > 0 && s.Done >= s.f.Limit }
 
-// chunk changes the chosen ones among messages.
+// chunk changes the chosen messages of a page.
 func (s *sweep) chunk(ctx context.Context, state State, ms []Info, change func(context.Context, State, []Info) error) (err error) {
 	s.Seen += int64(len(ms))
 	chosen := ms[:0]
@@ -158,8 +156,8 @@ func (s *sweep) chunk(ctx context.Context, state State, ms []Info, change func(c
 	return fail(s.op, Ref{Queue: s.f.Queue}, err)
 }
 
-// moved reports whether a message stands where reschedule moves all: maybe it was moved
-// there, and is met again.
+// moved reports whether a message has the new due time already: the sweep may meet again
+// what it has moved.
 func (s *sweep) moved(m *Info) bool { return m.Due.Equal(s.due.when.At) }
 
 func (s *sweep) redrive(ctx context.Context, _ State, ms []Info) error {
@@ -200,8 +198,8 @@ func (s *sweep) cancelRefs(ctx context.Context, refs []Ref) (failure error) {
 	return failure
 }
 
-// falls makes of a ref to a scheduled message, which is in another state by now, one to a
-// ready message, if such are wanted too: mostly it has fallen due.
+// falls turns a reference to a scheduled message into one to a ready message, if ready ones
+// are wanted too. A message that is no longer scheduled has most likely fallen due.
 func (s *sweep) falls(r *Ref) bool {
 	if r.IfState != Scheduled || s.f.States[len(s.f.States)-1] != Ready {
 		return false
@@ -210,12 +208,12 @@ func (s *sweep) falls(r *Ref) bool {
 	return true
 }
 
-// count counts what became of a message, and returns an error that says nothing of that.
+// count counts the result for one message, and returns an error that is no such result.
 func (s *sweep) count(err error) error {
 	switch {
 	case err == nil:
 		s.Done++
-	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound): // which come before ErrLeased
+	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound): // a leased message is ErrStale here
 		s.Skipped++
 	default:
 		return err
@@ -223,11 +221,11 @@ func (s *sweep) count(err error) error {
 	return nil
 }
 
-// sweepCalls is how many calls that take one message are under way at a time.
+// sweepCalls is how many calls for single messages are under way at a time.
 const sweepCalls = 16
 
-// reschedule moves the first message alone: what it is due by the engine's clock all
-// others are due.
+// reschedule moves the first message alone: its due time by the engine's clock becomes that
+// of all others.
 func (s *sweep) reschedule(ctx context.Context, state State, ms []Info) error {
 	for len(ms) > 0 && !s.fixed {
 		info, err := s.move(ctx, state, &ms[0])

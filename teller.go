@@ -6,40 +6,39 @@ import (
 	"time"
 )
 
-// teller hands things to a function of the user's, one after the other, on a
-// goroutine that lives only while there are any: whoever has something to tell does
-// not wait for who is slow to hear it.
+// teller calls a function of the user's with one thing at a time, on a goroutine that lives
+// only while there are any, so that a slow function holds up nothing else.
 type teller[T any] struct {
-	tell func(T)
-	told func() // if not nil: called after each
-	most int    // beyond so many untold things what is added is missed; 0: no bound
-	miss func()
+	call   func(T)
+	called func() // called after each, if not nil
+	most   int    // beyond this many pending things, further ones are dropped; 0: no bound
+	miss   func()
 
-	untold atomic.Int64
+	pending atomic.Int64
 
 	mu      sync.Mutex
 	waiting []T
-	spare   []T // the room of what was told before, kept up to spareTold
+	spare   []T // the memory of an earlier batch, kept up to spareKept
 	busy    bool
-	idle    chan struct{} // not nil: to be closed when nothing is left
+	idle    chan struct{} // not nil: closed when nothing is left
 }
 
-// spareTold is the room for how many things stays while there are none.
-const spareTold = 512
+// spareKept is for how many things memory is kept while there are none.
+const spareKept = 512
 
-// add has all of xs told, in their order.
+// add queues xs, in order.
 func (t *teller[T]) add(xs ...T) {
 	if len(xs) == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.most > 0 && t.untold.Load() >= int64(t.most) {
+	if t.most > 0 && t.pending.Load() >= int64(t.most) {
 		t.miss()
 		return
 	}
 	t.waiting = append(t.waiting, xs...)
-	t.untold.Add(int64(len(xs)))
+	t.pending.Add(int64(len(xs)))
 	if !t.busy {
 		t.busy = true
 		go t.run()
@@ -54,10 +53,10 @@ func (t *teller[T]) run() {
 		t.waiting, t.spare = t.spare[:0], nil
 		t.mu.Unlock()
 		for i := range batch {
-			t.tell(batch[i])
-			t.untold.Add(-1)
-			if t.told != nil {
-				t.told()
+			t.call(batch[i])
+			t.pending.Add(-1)
+			if t.called != nil {
+				t.called()
 			}
 		}
 		clear(batch)
@@ -68,7 +67,7 @@ func (t *teller[T]) run() {
 	if cap(t.waiting) < cap(t.spare) {
 		t.waiting = t.spare[:0]
 	}
-	if t.spare = nil; cap(t.waiting) > spareTold {
+	if t.spare = nil; cap(t.waiting) > spareKept {
 		t.waiting = nil
 	}
 	if t.idle != nil {
@@ -77,7 +76,7 @@ func (t *teller[T]) run() {
 	}
 }
 
-// flush waits until all is told, at most for d, and reports whether it is.
+// flush waits up to d until nothing is pending, and reports whether that is so.
 func (t *teller[T]) flush(d time.Duration) bool {
 	t.mu.Lock()
 	if !t.busy {

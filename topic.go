@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Topic is a queue whose bodies are values of type T. It is a description: cheap,
+// Topic is a queue whose bodies are values of type T. It is a mere description: cheap,
 // immutable, made once as a package variable, and used with any Client.
 type Topic[T any] struct {
 	queue  string
@@ -15,9 +15,9 @@ type Topic[T any] struct {
 	guards []func(context.Context, *Message[T]) (bool, error)
 }
 
-// NewTopic describes a queue of T. Bodies are JSON, or the bytes themselves when T
-// is []byte or string; see WithCodec. The options become the defaults of each
-// push. A wrong queue name shows in the first call that uses it.
+// NewTopic describes a queue of T. Bodies are JSON, or the raw bytes when T is []byte or
+// string; see WithCodec. The options become the defaults of each push. An invalid queue
+// name is reported by the first call that uses it.
 func NewTopic[T any](queue string, defaults ...PushOption) *Topic[T] {
 	t := &Topic[T]{queue: queue, codec: JSON, opts: defaults}
 	switch any(*new(T)).(type) {
@@ -34,11 +34,11 @@ func (t *Topic[T]) WithCodec(c Codec) *Topic[T] {
 	return &u
 }
 
-// OnlyIf returns the same topic for Handle and Claim with a guard, which makes the delay
-// dynamic: when a message is due, guard says whether the reason for it still holds. On
-// true it is handled; on false it is dropped, which the observer sees as Dropped; an
-// error counts as one of the handler. guard gets the handler's context and time. Several
-// guards are asked in order. OnlyIf panics when guard is nil.
+// OnlyIf returns the same topic with a guard, for Handle and Claim. When a message is due,
+// guard says whether the reason for it still holds: on true the message is handled, on
+// false it is dropped, which the observer sees as Dropped. An error counts as one of the
+// handler. guard runs within the handler's context and timeout. Several guards run in
+// order. OnlyIf panics when guard is nil.
 func (t *Topic[T]) OnlyIf(guard func(ctx context.Context, m *Message[T]) (bool, error)) *Topic[T] {
 	if guard == nil {
 		panic("tarry: queue " + t.queue + ": the guard is nil")
@@ -51,8 +51,8 @@ func (t *Topic[T]) OnlyIf(guard func(ctx context.Context, m *Message[T]) (bool, 
 // Queue returns the queue's name.
 func (t *Topic[T]) Queue() string { return t.queue }
 
-// Draft encodes v and returns the message that Push would push, for Client.PushMany
-// and Client.PushAtomic.
+// Draft encodes v and returns the message that Push would push, for Client.PushMany and
+// PushAtomic.
 func (t *Topic[T]) Draft(v T, opts ...PushOption) (Draft, error) {
 	body, err := t.codec.Encode(v)
 	if err != nil {
@@ -78,8 +78,8 @@ func (t *Topic[T]) Push(ctx context.Context, c *Client, v T, opts ...PushOption)
 	return c.pushOne(ctx, m)
 }
 
-// PushMany pushes many values with the same options; see Client.PushMany. One that
-// cannot be encoded fails alone. For keys and times of their own, build each with
+// PushMany pushes many values with the same options; see Client.PushMany. A value that
+// cannot be encoded fails alone. For separate keys and times, build each message with
 // Draft.
 func (t *Topic[T]) PushMany(ctx context.Context, c *Client, vs []T, opts ...PushOption) ([]Pushed, error) {
 	drafts := make([]Draft, len(vs))
@@ -97,9 +97,9 @@ func (t *Topic[T]) PushMany(ctx context.Context, c *Client, vs []T, opts ...Push
 	return c.pushMany(ctx, drafts, bad)
 }
 
-// Rearm winds the message with this key back to due, keeping its body, or creates
-// it with v when there is none: a heartbeat, a debounce. ErrLeased when it came too
-// late.
+// Rearm resets the due time of the message with this key and keeps its body, or pushes v if
+// there is none: for heartbeats and debouncing. ErrLeased when a worker already holds the
+// message.
 func (t *Topic[T]) Rearm(ctx context.Context, c *Client, key string, due Due, v T, opts ...PushOption) (Pushed, error) {
 	m, err := t.Draft(v, opts...)
 	if err != nil {
@@ -144,8 +144,7 @@ func (t *Topic[T]) Value(info Info) (v T, err error) {
 	return v, nil
 }
 
-// List yields the messages in one state, in the order in which that state ends;
-// see Client.List.
+// List yields the messages in one state; see Client.List.
 func (t *Topic[T]) List(ctx context.Context, c *Client, state State) iter.Seq2[Info, error] {
 	return c.List(ctx, t.queue, state)
 }

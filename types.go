@@ -4,13 +4,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// These are the words of package engine that appear in this package's calls.
+// Types of package engine that appear in this package's calls.
 type (
 	// ID names a message within its engine; outside the program it is decimal.
 	ID = engine.ID
-	// Info is a message as it stands.
+	// Info describes a message and its current state.
 	Info = engine.Info
-	// State is where a message stands: Scheduled, Ready, Leased, Dead or Finished.
+	// State is the state of a message: Scheduled, Ready, Leased, Dead or Finished.
 	State = engine.State
 	// Outcome is what a push did: Created, Kept or Replaced.
 	Outcome = engine.Outcome
@@ -20,7 +20,7 @@ type (
 	Ref = engine.Ref
 	// Draft is a message to push, made by NewDraft or Topic.Draft.
 	Draft = engine.Message
-	// MessageHeader is one name and value that travel with a message; see Header.
+	// MessageHeader is a name and value stored with a message; see Header.
 	MessageHeader = engine.Header
 	// When is an instant: At if that is set, else In from the engine's now.
 	When = engine.When
@@ -28,7 +28,7 @@ type (
 	Want = engine.Want
 	// Grant is the answer to all wants of a call.
 	Grant = engine.Grant
-	// Granted is what one Want got.
+	// Granted is the answer to one Want.
 	Granted = engine.Granted
 	// Lease is a leased message with the token that settles it.
 	Lease = engine.Lease
@@ -43,15 +43,16 @@ type (
 	ListQuery = engine.ListQuery
 	// Page is a part of a list.
 	Page = engine.Page
-	// Redriven counts what Client.Redrive brought back, and what it skipped.
+	// Redriven counts what Client.Redrive made ready, and what it skipped.
 	Redriven = engine.Redriven
-	// Settings are kept with a queue; see Client.Configure.
+	// Settings are the stored settings of a queue; see Client.Configure.
 	Settings = engine.Settings
-	// Terms are what a push, or the settings of its queue, say of how a message is handled.
+	// Terms are the options of a message that a push, or the settings of its queue, may
+	// set.
 	Terms = engine.Terms
-	// Ending is how a finished message went: WasAcked, WasCancelled or WasExpired.
+	// Ending is how a finished message ended: WasAcked, WasCancelled or WasExpired.
 	Ending = engine.Ending
-	// PurgeAlso says what Client.Purge removes besides: PurgeDead, PurgeFinished.
+	// PurgeAlso says what else Client.Purge removes: PurgeDead, PurgeFinished.
 	PurgeAlso = engine.PurgeAlso
 	// QueueInfo is what a queue holds.
 	QueueInfo = engine.QueueInfo
@@ -59,7 +60,7 @@ type (
 	Forecast = engine.Forecast
 	// Bucket counts messages falling due within one step of a forecast.
 	Bucket = engine.Bucket
-	// Capabilities is what an engine can do.
+	// Capabilities are what an engine can do, and its limits.
 	Capabilities = engine.Capabilities
 )
 
@@ -81,41 +82,40 @@ const (
 )
 
 // The conflict policies, for OnConflict: what a push does when a live message holds its
-// key. Those that change it fail with ErrLeased while it is leased.
+// key. Policies that change the live message fail with ErrLeased while it is leased.
 const (
 	Reject   = engine.Reject  // fail with ErrExists
-	Keep     = engine.Keep    // change nothing, and answer with the live one
+	Keep     = engine.Keep    // change nothing, and return the live one
 	Replace  = engine.Replace // new content, new due time
-	KeepDue  = engine.KeepDue // new content, old due time: the last of many within a window
+	KeepDue  = engine.KeepDue // new content, old due time: keeps the last of many pushes before the due time
 	KeepBody = engine.Rearm   // old content, new due time: what Client.Rearm pushes with
 )
 
-// The endings of finished messages: those of which the key is remembered.
+// The endings of finished messages, whose keys are remembered.
 const (
 	WasAcked     = engine.Acked
 	WasCancelled = engine.Cancelled
 	WasExpired   = engine.Expired
 )
 
-// What Client.Purge may remove besides.
+// What else Client.Purge may remove.
 const (
 	PurgeDead     = engine.PurgeDead
 	PurgeFinished = engine.PurgeFinished
 )
 
-// Never, as the ExpireAfter or Remember of Terms, is not at all, whatever the settings of
-// the queue say.
+// Never, as ExpireAfter or Remember of Terms, turns it off whatever the queue's settings
+// say.
 const Never = engine.Never
 
-// The actions of a settlement. Handlers do not need them: what they return says the
-// same.
+// The actions of a settlement. Handlers do not need them: they decide by what they return.
 const (
 	DoAck     = engine.Ack     // handled: gone
 	DoRetry   = engine.Retry   // failed: again at Settlement.When, or after its backoff
-	DoSnooze  = engine.Snooze  // not now: again at Settlement.When, the attempt given back
-	DoRelease = engine.Release // not started: ready again, the attempt given back
+	DoSnooze  = engine.Snooze  // not now: again at Settlement.When, without counting the attempt
+	DoRelease = engine.Release // not started: ready again, without counting the attempt
 	DoBury    = engine.Bury    // hopeless: dead
-	DoExtend  = engine.Extend  // still at it: the deadline becomes now + Settlement.TTR
+	DoExtend  = engine.Extend  // still running: the deadline becomes now + Settlement.TTR
 )
 
 // ParseID reads the decimal form of an id.

@@ -8,23 +8,23 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// verdict is what a handler wants to become of its message.
+// verdict is an error that tells the worker what to do with the message.
 type verdict struct {
 	do  engine.Action
 	in  *time.Duration
 	err error
 }
 
-// Snooze, returned by a handler, puts the message off for d and gives the attempt
-// back: not now, but nothing went wrong. Wrapped in other errors it works as well.
+// Snooze, returned by a handler, postpones the message by d without counting the attempt:
+// not now, but nothing went wrong. It may be wrapped in other errors.
 func Snooze(d time.Duration) error {
 	d = max(d, 0)
 	return &verdict{do: engine.Snooze, in: &d}
 }
 
-// RetryIn, returned by a handler, retries the message after d instead of its own
-// backoff. err says what went wrong and may be nil. The attempt counts: when it was
-// the last one the message is dead.
+// RetryIn, returned by a handler, retries the message after d instead of its own backoff.
+// err says what went wrong and may be nil. The attempt counts: after the last one the
+// message is dead.
 func RetryIn(d time.Duration, err error) error {
 	d = max(d, 0)
 	return &verdict{do: engine.Retry, in: &d, err: err}
@@ -36,26 +36,26 @@ func Bury(err error) error {
 	return &verdict{do: engine.Bury, err: err}
 }
 
-// byHandler is no action: the handler has settled its message itself.
+// byHandler means that the handler has settled its message itself.
 const byHandler engine.Action = 0
 
-// Settled, returned by a handler, says that it has settled its message by itself, with
-// Message.Token: the worker has nothing more to tell the engine. When that is not so
-// the message comes again once its lease has lapsed, its attempt counted. Wrapped in other
-// errors it works as well; these are not reported.
+// Settled, returned by a handler, says that the handler has settled its message itself,
+// with Message.Token, and the worker must not. If that is not true, the message comes again
+// after its lease has lapsed, and the attempt counts. Settled may be wrapped in other
+// errors, which are not reported.
 //
-// A handler that has settled its message and returns anything else, or panics, harms
-// nobody: its message stays settled, and the worker reports a lost lease.
+// If a handler has settled its message and returns anything else, or panics, the message
+// stays settled and the worker reports a lost lease.
 func Settled() error { return settledItself }
 
 var settledItself = &verdict{do: byHandler}
 
-// Verdict is what a worker does with a message when its handler returns err, for
-// middleware and tests: DoAck of nil, DoSnooze, DoRetry or DoBury; 0 of Settled. That a
-// retry finds the attempts used up, or that the worker drains, it does not know.
+// Verdict returns what a worker does with a message when its handler returns err, for
+// middleware and tests: DoAck for nil, DoSnooze, DoRetry or DoBury; 0 for Settled. It
+// ignores whether attempts are left and whether the worker drains.
 func Verdict(err error) Action { return settlement("", err).Do }
 
-// Error says what is wanted and why.
+// Error names the action and its reason.
 func (v *verdict) Error() string {
 	var s string
 	switch v.do {
@@ -74,10 +74,10 @@ func (v *verdict) Error() string {
 	return s
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the reason.
 func (v *verdict) Unwrap() error { return v.err }
 
-// ErrorType names the type of what went wrong, for traces.
+// ErrorType names the type of the reason, for traces.
 func (v *verdict) ErrorType() string {
 	if v.err == nil {
 		return v.do.String()
@@ -85,13 +85,13 @@ func (v *verdict) ErrorType() string {
 	return fmt.Sprintf("%T", v.err)
 }
 
-// settlement turns what a handler returned into what the engine is told.
+// settlement turns the error of a handler into a settlement.
 func settlement(token string, err error) (s engine.Settlement) {
 	s = engine.Settlement{Token: token, Do: engine.Ack}
 	if err == nil {
 		return s
 	}
-	// An error's methods are the user's code and may panic.
+	// The methods of err are user code and may panic.
 	defer func() {
 		if p := recover(); p != nil {
 			s = engine.Settlement{Token: token, Do: engine.Retry, Reason: fmt.Sprintf("an error of type %T, whose methods panic: %v", err, p)}
@@ -110,8 +110,8 @@ func settlement(token string, err error) (s engine.Settlement) {
 	return s
 }
 
-// reason is what is kept of an error: of a verdict its cause, without the words
-// that the engine's action already says.
+// reason returns the text of err to store; for a verdict that of its reason alone, since
+// the action is stored anyway.
 func reason(err error) string {
 	if v, ok := err.(*verdict); ok && v.err != nil {
 		err = v.err

@@ -14,74 +14,73 @@ import (
 	"github.com/tarryhq/tarry/internal/trouble"
 )
 
-// Worker leases what is due in its queues and handles it, many messages at a time.
-// Make one with NewWorker, register handlers with Handle, and call Run.
+// Worker leases due messages of its queues and handles many at a time. Make one with
+// NewWorker, register handlers with Handle, and call Run.
 //
-// The way of a message: the dispatcher asks for as many messages as there are free
-// slots and as are finished until it answers, and delivers them (deliver); they stand
-// in line until a hand takes them, runs the handler and frees the slot (work, finish);
-// the settler tells the engine, many results at a time. Meanwhile one goroutine renews the leases of all that run
-// (keep). None of them waits for the user's observer or log, which have goroutines of
-// their own (teller).
+// The path of a message: the dispatcher leases as many messages as there are free slots and
+// as are likely to finish meanwhile, and delivers them (deliver). They wait in line until a
+// runner takes them, runs the handler and frees the slot (work, finish). The settler sends
+// results to the engine in batches. One goroutine renews all leases (keep). None of them
+// waits for the user's observer or log, which have goroutines of their own (teller).
 //
 //	deliver ──▶ work ──▶ finish ──▶ settler ──▶ settled
 //	               ▲
 //	             keep: renews, and cancels what is lost
 //
-// w.mu guards which deliveries run; it is never held over a call of the engine, the
-// dispatcher or the user's code.
+// w.mu guards the deliveries; it is never held across a call of the engine, the dispatcher
+// or user code.
 type Worker struct {
 	c     *Client
 	cfg   WorkerConfig
 	now   func() time.Time
 	sets  *settler
-	base  context.Context // handlers' contexts: Run's values, not its end
+	base  context.Context // of handlers' contexts: has Run's values, but outlives its ctx
 	tasks sync.WaitGroup  // the keeper and its calls
 
 	room dispatch.Room // written with mu held
 
-	mu       sync.Mutex
-	ran      bool
-	queues   map[string]*handling
-	kept     agenda  // the deliveries that were leased and have not ended
-	idle     []*hand // the hands that have nothing to do
-	rousing  bool    // a hand was roused and has not looked yet who else waits
-	running  int     // deliveries that hold slots
-	queued   int     // deliveries that were not begun
-	turn     turn    // whose line is next
-	untold   bool    // the dispatcher was not told of freed slots, which the line is to take
-	pace     pace
-	unsaid   int           // handled, but the engine has not confirmed it yet
-	said     int           // results that the engine has confirmed, or will not
-	more     chan struct{} // closed when more are said; nil: nobody waits for that
-	draining bool
-	quiet    chan struct{} // closed when draining and nothing runs
-	broken   error         // why the worker cannot go on
-	stopped  chan struct{} // closed when broken is set
-	cut      int           // handlers interrupted by the drain
-	failed   int           // settlements that could not be delivered
+	mu           sync.Mutex
+	ran          bool
+	queues       map[string]*handling
+	kept         agenda    // deliveries that have not ended
+	idle         []*runner // runners without work
+	waking       bool      // a woken runner has not yet checked the line
+	running      int       // deliveries that hold slots
+	queued       int       // deliveries not started
+	turn         turn      // which line is next
+	freedPending bool      // the dispatcher does not know of freed slots yet: the line may take them
+	pace         pace
+	unconfirmed  int           // results that the engine has not confirmed yet
+	confirmed    int           // results that the engine has confirmed, or never will
+	more         chan struct{} // closed at the next confirmation; nil: nothing waits for it
+	draining     bool
+	quiet        chan struct{} // closed when draining and nothing runs
+	broken       error         // why the worker must end
+	stopped      chan struct{} // closed when broken is set
+	cut          int           // handlers interrupted by the drain
+	failed       int           // results that could not be sent
 
-	look   time.Time     // when the keeper looks next
-	lineBy time.Time     // when it looks at the line next
-	looks  int           // how many deliveries it has looked at
-	wake   chan struct{} // holds one token: the keeper has to look
-	ended  bool          // the keeper has to end
+	look   time.Time     // when the keeper wakes next
+	lineBy time.Time     // when it checks the lines next
+	looks  int           // deliveries that it has checked
+	wake   chan struct{} // holds a token to wake the keeper
+	ended  bool          // the keeper must end
 
 	events  teller[Event]  // to the observer
 	faults  *teller[fault] // to OnError
 	trouble *trouble.Log
-	held    atomic.Bool // nothing was leased because the observer is behind
+	held    atomic.Bool // leasing has stopped because the observer is behind
 }
 
-// maxUnsaid bounds the results that wait to be confirmed by the engine, so that a
-// slow one slows the handlers down instead of filling memory.
-const maxUnsaid = 4096
+// maxUnconfirmed bounds the results that the engine has not confirmed, so that a slow
+// engine slows the handlers down instead of filling memory.
+const maxUnconfirmed = 4096
 
-// drainGrace is how long handlers whose context the drain has ended, and the last
-// settlements, may take.
+// drainGrace bounds the wait for handlers after the drain has ended their contexts, and for
+// the last results.
 const drainGrace = 5 * time.Second
 
-// NewWorker returns a worker on the messages of a client.
+// NewWorker returns a worker for the messages of a client.
 func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 	w := &Worker{
 		c:       c,
@@ -98,7 +97,7 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 	if cfg != nil && cfg.Logger != nil {
 		w.trouble = trouble.New(w.cfg.Logger)
 	}
-	w.events.tell, w.events.told = w.tell, w.heard
+	w.events.call, w.events.called = w.tell, w.observerReturned
 	w.faults = w.newFaults()
 	w.sets = newSettler(c, w.cfg.Logger, w.settled)
 	return w
@@ -117,12 +116,11 @@ func (w *Worker) register(h *handling) {
 	w.queues[h.queue] = h
 }
 
-// Run handles messages until ctx ends, and then drains: it leases nothing more, lets
-// the handlers finish for up to DrainTimeout, then ends their contexts, gives back
-// what was not started or was interrupted, and returns when the engine knows all
-// results. It returns nil when every handler that was started has finished by
-// itself. It ends in the same way when the client is closed, whose Close waits for it,
-// and when the engine is; then with ErrClosed. A worker runs once.
+// Run handles messages until ctx ends, and then drains. It stops leasing, lets handlers
+// finish for up to DrainTimeout, then ends their contexts, releases what was not started or
+// was interrupted, and returns once all results are settled. It returns nil when every
+// started handler has finished by itself. Closing the client or the engine ends it in the
+// same way, with ErrClosed; Client.Close waits for it. A worker runs once.
 func (w *Worker) Run(ctx context.Context) error {
 	const op = "work"
 	queues, err := w.start(ctx, op)
@@ -151,7 +149,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return w.drain(op)
 }
 
-// start returns the queues.
+// start checks the configuration and returns the queues.
 func (w *Worker) start(ctx context.Context, op string) (queues []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,11 +176,12 @@ func (w *Worker) start(ctx context.Context, op string) (queues []string, err err
 	slices.Sort(queues)
 	w.ran = true
 	w.base = context.WithoutCancel(ctx)
-	w.tellRoom()
+	w.updateRoom()
 	return queues, nil
 }
 
-// fail is told by the dispatcher that the engine could not be asked. The dispatcher tries again, unless that is hopeless.
+// fail is called by the dispatcher when the engine could not be asked. The dispatcher tries
+// again, unless the engine is closed.
 func (w *Worker) fail(err error) {
 	w.observe(Event{Kind: EngineFailed, Count: 1, Err: err})
 	if errors.Is(err, ErrClosed) {
@@ -190,7 +189,7 @@ func (w *Worker) fail(err error) {
 	}
 }
 
-// stop has the worker drain and end with err.
+// stop makes the worker drain and end with err.
 func (w *Worker) stop(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,8 +204,8 @@ func (w *Worker) end(err error) {
 	}
 }
 
-// noted is told by the dispatcher of messages of a queue that ended without any
-// handler.
+// noted is called by the dispatcher with the number of messages of a queue that ended
+// without a handler.
 func (w *Worker) noted(queue string, expired, died int) {
 	if expired > 0 {
 		w.observeAlone(Event{Kind: Expired, Queue: queue, Count: expired})
@@ -217,7 +216,7 @@ func (w *Worker) noted(queue string, expired, died int) {
 	}
 }
 
-// kick makes the keeper look.
+// kick wakes the keeper.
 func (w *Worker) kick() {
 	select {
 	case w.wake <- struct{}{}:
@@ -233,51 +232,51 @@ const (
 
 // WorkerConfig sets up a Worker. The zero value, and a nil WorkerConfig, work.
 type WorkerConfig struct {
-	// Concurrency is how many messages of all queues are handled at a time. So many are
-	// leased, and ahead of them what quick handlers begin during a call. Default 100.
+	// Concurrency is how many messages of all queues are handled at a time. The worker
+	// leases as many, and ahead of them what quick handlers can start during a call.
+	// Default 100.
 	Concurrency int
 
-	// LeaseTTR is how long a lease lasts before it must be renewed, which the worker does
-	// while the handler runs; so it is how long a message of a dead worker waits for
-	// another. 1 ms to 24 h. Default: each message's own.
+	// LeaseTTR is how long a lease lasts without renewal. The worker renews it while the
+	// handler runs, so LeaseTTR is how long the message of a dead worker waits for another
+	// one. 1 ms to 24 h. Default: each message's own TTR.
 	LeaseTTR time.Duration
 
-	// HandlerTimeout bounds a handler: its context ends then, and its lease is no
-	// longer renewed. Default: none.
+	// HandlerTimeout bounds a handler: after it the handler's context ends and its lease is
+	// no longer renewed. Default: none.
 	HandlerTimeout time.Duration
 
-	// DrainTimeout is how long Run lets handlers finish once its context has ended;
-	// theirs end then. Default 30 s; negative: they end at once.
+	// DrainTimeout is how long Run lets handlers finish once its context has ended. After
+	// it their contexts end. Default 30 s; negative: at once.
 	DrainTimeout time.Duration
 
-	// Retry is how failures of handlers are retried where the message's own policy says
-	// nothing; see RetryPolicy. Default: it says nothing either.
+	// Retry is how failed messages are retried that have no policy of their own; see
+	// RetryPolicy. Default: none.
 	Retry RetryPolicy
 
-	// OnError is told of each error of a message: what a handler failed with (Snooze is
-	// no failure, nor is what the drain interrupts), a *PanicError when it panicked, and
-	// why a result could not be told to the engine, such as ErrLeaseLost. The Info has no
-	// Body. It is called for one error after the other, on a goroutine of its own, and
-	// nothing waits for it: what comes while 1000 wait is dropped and counted in the log.
-	// In the end Run waits 5 s at most for it to hear the rest. Default: Logger is told
-	// of failures and deaths.
+	// OnError gets each error of a message: a handler's failure, with a *PanicError after a
+	// panic (a Snooze or an interrupted drain is no failure), and why a result could not be
+	// settled, such as ErrLeaseLost. The Info has no Body. Calls are made one at a time, on
+	// a goroutine of their own, and nothing waits for them: while 1000 errors wait, further
+	// ones are dropped and counted in the log. At its end Run waits up to 5 s for the
+	// remaining calls. Default: Logger gets failures and deaths.
 	OnError func(Info, error)
 
 	// Middleware wraps the handlers of all queues, the first outermost.
 	Middleware []Middleware
 
-	// Observer is told what happens, for metrics and logs: one event after the other,
-	// on a goroutine of its own, so that nothing that runs waits for it. No event is
-	// left out; instead, while it is 4096 events behind, nothing more is leased. In the
-	// end Run waits 5 s at most for it to hear the rest.
+	// Observer gets events, for metrics and logs: one at a time, on a goroutine of its own,
+	// so that no handler waits for it. No event is dropped; instead the worker stops
+	// leasing while 4096 events wait. At its end Run waits up to 5 s for the remaining
+	// events.
 	Observer func(Event)
 
-	// Logger gets panics of handlers, with their stack, lost leases, stuck handlers, what
-	// goes wrong between worker and engine, and without OnError failures of handlers and
-	// deaths of messages. What happens again and again gets a line at once and then one a
-	// minute for each queue, with its count; of deaths, lost leases and stuck handlers the
-	// first ten get one. Beyond 32 such things at a time queues share a line. Nothing
-	// waits for it: see Config.Logger. Default: the client's logger.
+	// Logger gets panics of handlers with their stack, lost leases, stuck handlers, and
+	// failures between worker and engine; without OnError also failed handlers and dead
+	// messages. Repeated trouble is logged at once, and then once a minute for each queue,
+	// with its count; the first ten deaths, lost leases and stuck handlers get a line each.
+	// Beyond 32 such kinds and queues at a time, queues share a line. Nothing waits for the
+	// logger: see Config.Logger. Default: the client's logger.
 	Logger *slog.Logger
 }
 

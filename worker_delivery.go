@@ -13,13 +13,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// delivery is one leased message on its way through the worker.
+// delivery is a leased message in the worker.
 type delivery struct {
-	w     *Worker
-	h     *handling
-	hand  *hand // nil: its goroutine ends
-	one   *one  // not nil: no worker runs it, but whoever claimed it
-	lease engine.Lease
+	w      *Worker
+	h      *handling
+	runner *runner  // nil: its goroutine ends
+	claim  *claimed // not nil: Topic.Claim runs it
+	lease  engine.Lease
 
 	due     time.Time // by our own clock
 	started time.Time // guarded by Worker.mu
@@ -28,25 +28,25 @@ type delivery struct {
 	err    error
 	settle engine.Settlement
 
-	named    EventKind   // what its outcome is called where the settlement does not tell: Dropped, Died
-	retold   bool        // the engine was told its result before, and what came of that is not known
-	tokenOut atomic.Bool // its handler has the token, and may settle the message itself
+	named    EventKind   // its outcome where the settlement does not say: Dropped, Died
+	resent   bool        // its result was sent before, and the answer was lost
+	tokenOut atomic.Bool // the handler has the token, and may settle the message itself
 
 	// Guarded by Worker.mu.
-	behind   *delivery // in line
-	stage    stage     // of the way to its handler
-	hold     hold      // on its lease
-	renewing bool      // a renewal is under way
-	told     bool      // the observer knows that the lease was lost
-	place    int32     // in the agenda, from 1; 0: it has ended
-	look     time.Time // when the keeper looks at it
-	begin    time.Time // when it goes back if it is still there
-	ctx      context.Context
-	cancel   context.CancelCauseFunc // nil: not started
-	term     term                    // of the lease; once concluded nobody writes it
-	renew    time.Time               // when to renew the lease
-	over     time.Time               // when its context has ended, or will; zero: that is not known
-	wishes   []extension             // of the handler, for the next renewal
+	next         *delivery // in line
+	stage        stage     // on the way to its handler
+	hold         hold      // on the lease
+	renewing     bool      // a renewal is under way
+	lossReported bool      // the loss of the lease has been reported
+	place        int32     // in the agenda, from 1; 0: it has ended
+	look         time.Time // when the keeper checks it
+	begin        time.Time // when it is released if it still waits
+	ctx          context.Context
+	cancel       context.CancelCauseFunc // nil: not started
+	term         term                    // of the lease; not written once the delivery has ended
+	renew        time.Time               // when to renew the lease
+	over         time.Time               // when its context ended, or will; zero: unknown
+	wishes       []extension             // of the handler, pending
 }
 
 // stage is how far a delivery is on the way to its handler:
@@ -54,13 +54,13 @@ type delivery struct {
 //	waiting   → unsure     it came so late that the lease may be over
 //	unsure    → confirmed  a renewal was granted, or took longer than the lease lasts
 //	unsure    → waiting    the renewal failed
-//	waiting   → running    a hand took it, while the lease was held
+//	waiting   → running    a runner took it, while the lease was held
 //	confirmed → running    likewise
-//	waiting   → again      a hand took it, while its handler ran here already
+//	waiting   → again      a runner took it, while its handler ran here already
 //	confirmed → again      likewise
 //	running   → stuck      the handler did not return within 5 s of the end of its context
 //
-// From any of them it ends: when its handler returns, or when it is given back.
+// From any of them it ends: when its handler returns, or when it is released.
 type stage uint8
 
 const (
@@ -72,37 +72,37 @@ const (
 	stuck
 )
 
-// hold is what is known of a lease. What has lapsed is held again when a renewal that was
-// under way is granted after all; what is lost stays lost.
+// hold is what is known of a lease. A lapsed lease is held again when a renewal under way
+// is still granted; a lost one stays lost.
 type hold uint8
 
 const (
 	held   hold = iota
-	lapsed      // it was not renewed before the deadline
-	lost        // the engine says that it is another's
+	lapsed      // not renewed before the deadline
+	lost        // ended, or another worker's, according to the engine
 )
 
-// tellRoom has the dispatcher know how many messages can be started soon. Called with
-// w.mu held whenever that has changed.
-func (w *Worker) tellRoom() {
+// updateRoom tells the dispatcher how many messages can be started soon. Called with w.mu
+// held whenever that changes.
+func (w *Worker) updateRoom() {
 	free := w.cfg.Concurrency - w.running - w.queued
 	ahead := 0
 	if w.queued <= w.low() {
 		ahead = w.pace.lead()
 	}
-	ahead = free + min(ahead, maxUnsaid-w.unsaid)
-	if w.deaf() {
+	ahead = free + min(ahead, maxUnconfirmed-w.unconfirmed)
+	if w.observerBehind() {
 		ahead = 0
 	}
 	w.room.Free.Store(int64(free))
 	w.room.Ahead.Store(int64(ahead))
 }
 
-// low is how many stand in line when more are asked for. Called with w.mu held.
+// low returns the length of the line below which more is leased. Called with w.mu held.
 func (w *Worker) low() int { return w.pace.lead() / 2 }
 
-// deliver takes in leases for which there was room and which were asked for at sent. What
-// may have lapsed on its way is renewed before.
+// deliver takes leases that were requested at sent. A lease that may have lapsed on its way
+// is renewed before its handler starts.
 func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 	now := w.now()
 	w.mu.Lock()
@@ -112,8 +112,8 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 	for i := range leases {
 		if q := leases[i].Queue; h == nil || h.queue != q {
 			h = w.queues[q]
-			if h == nil { // the other side does not keep to what it was asked
-				w.c.log.Error("tarry: a message came that was not asked for; its lease will lapse", "queue", q, "id", leases[i].ID)
+			if h == nil { // a faulty engine or server
+				w.c.log.Error("tarry: received a message of a queue that was not requested; its lease will lapse", "queue", q, "id", leases[i].ID)
 				continue
 			}
 		}
@@ -128,12 +128,12 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 			w.await(d, now)
 		}
 	}
-	w.rouse()
-	w.heed(now)
-	w.tellRoom()
+	w.wakeRunner()
+	w.watchLines(now)
+	w.updateRoom()
 }
 
-// enter takes up a delivery among those that are kept. Called with w.mu held.
+// enter adds a delivery to those that the keeper watches. Called with w.mu held.
 func (w *Worker) enter(d *delivery, now time.Time) {
 	if !d.term.endless() {
 		d.renew = d.term.end()
@@ -150,45 +150,45 @@ func (w *Worker) enter(d *delivery, now time.Time) {
 	w.lookBy(t)
 }
 
-// hand is a goroutine that runs handlers, one after the other. It is kept while the
-// worker runs, because the stacks of new ones would have to grow each time.
-type hand struct {
+// runner is a goroutine that runs handlers one after the other. It lives as long as the
+// worker, because a new goroutine would have to grow its stack each time.
+type runner struct {
 	w    *Worker
-	next chan *delivery // from rouse
-	then *delivery      // what it has taken itself when it had finished another
+	next chan *delivery // from wakeRunner
+	then *delivery      // what it took itself after finishing another
 }
 
-// rouse has a hand take up who is next in line, when there is a slot. A hand that
-// comes rouses another before it begins: one at a time, because hands that are at work
-// take up the others by themselves when their handlers are quick. Called with w.mu held.
-func (w *Worker) rouse() {
-	if w.rousing {
+// wakeRunner gives the next delivery in line to a runner, if there is a slot. A woken
+// runner wakes another before it starts its handler: one at a time, because with quick
+// handlers the busy runners empty the line by themselves. Called with w.mu held.
+func (w *Worker) wakeRunner() {
+	if w.waking {
 		return
 	}
 	d := w.next()
 	if d == nil {
 		return
 	}
-	w.rousing = true
+	w.waking = true
 	if n := len(w.idle); n > 0 {
-		d.hand = w.idle[n-1]
+		d.runner = w.idle[n-1]
 		w.idle = w.idle[:n-1]
 	} else {
-		d.hand = &hand{w: w, next: make(chan *delivery, 1)}
-		go d.hand.run()
+		d.runner = &runner{w: w, next: make(chan *delivery, 1)}
+		go d.runner.run()
 	}
-	d.hand.next <- d
+	d.runner.next <- d
 }
 
-func (h *hand) run() {
+func (h *runner) run() {
 	for d := range h.next {
 		h.w.mu.Lock()
-		h.w.rousing = false
+		h.w.waking = false
 		d.start()
-		h.w.rouse()
-		freed := h.w.untold && h.w.turn.first == nil
-		h.w.untold = h.w.untold && !freed
-		h.w.tellRoom()
+		h.w.wakeRunner()
+		freed := h.w.freedPending && h.w.turn.first == nil
+		h.w.freedPending = h.w.freedPending && !freed
+		h.w.updateRoom()
 		h.w.mu.Unlock()
 		if freed {
 			h.w.c.dispatch.Freed()
@@ -201,17 +201,17 @@ func (h *hand) run() {
 	}
 }
 
-// errGoexit stands for a handler that ended its goroutine.
+// errGoexit is the error of a handler that ended its goroutine.
 var errGoexit = errors.New("the handler called runtime.Goexit")
 
-// ErrHandlerTimeout is the cause with which the context of a handler ends when its
-// time is over; it is a context.DeadlineExceeded.
+// ErrHandlerTimeout is the cause of a handler's context after HandlerTimeout; it is a
+// context.DeadlineExceeded.
 var ErrHandlerTimeout = fmt.Errorf("the handler's time is over: %w", context.DeadlineExceeded)
 
-// work runs the handler, which start has let begin or not.
+// work runs the handler, unless start decided against it.
 func (d *delivery) work() {
-	if d.one == nil && d.suspect() {
-		d.w.awaitSaid()
+	if d.claim == nil && d.suspect() {
+		d.w.awaitConfirmed()
 		d.w.mu.Lock()
 		d.startNow()
 		d.w.mu.Unlock()
@@ -238,7 +238,7 @@ func (d *delivery) work() {
 		d.ctx = ctx
 		d.w.mu.Unlock()
 	}
-	if d.one == nil {
+	if d.claim == nil {
 		d.w.c.meter.started(d.lease.Queue, d.started.Sub(d.due))
 		if d.w.cfg.Observer != nil {
 			d.w.observeAlone(d.event(Started, 0, nil))
@@ -246,8 +246,8 @@ func (d *delivery) work() {
 	}
 	returned := false
 	defer func() {
-		if !returned { // Goexit, maybe with a panic on its way
-			d.hand = nil
+		if !returned { // Goexit, perhaps during a panic
+			d.runner = nil
 			d.conclude(errGoexit)
 		}
 	}()
@@ -256,7 +256,7 @@ func (d *delivery) work() {
 	d.conclude(err)
 }
 
-// call calls the handler. Its panic is an error.
+// call runs the handler, and turns a panic into an error.
 func (d *delivery) call(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -270,22 +270,22 @@ func (d *delivery) call(ctx context.Context) (err error) {
 
 func stack() slog.Attr { return slog.String("stack", string(debug.Stack())) }
 
-// release gives a message back as it came.
+// release returns the settlement that makes a message ready again, unchanged.
 func release(d *delivery) engine.Settlement {
 	return engine.Settlement{Token: d.lease.Token, Do: engine.Release}
 }
 
-// start starts a delivery, but for a suspect, which work starts when it may. Called with
-// w.mu held.
+// start starts a delivery, unless it is a suspect; work starts those. Called with w.mu
+// held.
 func (d *delivery) start() {
-	if d.one != nil || !d.suspect() {
+	if d.claim != nil || !d.suspect() {
 		d.startNow()
 	}
 }
 
-// startNow gives the handler its context, unless the worker drains already, the message is
-// in hand in this process, or the lease may be over: then another may have decided on the
-// message, and it goes back as it came. Called with w.mu held.
+// startNow creates the handler's context, unless the worker drains, the handler still runs
+// in this process, or the lease may be over. In these cases the message is released or
+// snoozed. Called with w.mu held.
 func (d *delivery) startNow() {
 	w := d.w
 	now := w.now()
@@ -305,19 +305,19 @@ func (d *delivery) startNow() {
 	}
 }
 
-// errHasty is why a message is retried whose handler was never begun.
-var errHasty = errors.New("the lease was over before the handler could begin, although it was to be renewed; the time to run is too short")
+// errHasty is why a message is retried whose handler never started.
+var errHasty = errors.New("the lease ended before the handler could start, in spite of a renewal; the time to run is too short")
 
-// hasty reports whether a lease that was to be renewed before its handler began is
-// over again. Given back, its message could go round for ever.
+// hasty reports whether a lease that was renewed before its handler started is over again.
+// Released, its message could go round for ever.
 func (d *delivery) hasty() bool {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	return d.stage == confirmed && !d.w.draining && d.hold != lost
 }
 
-// held returns why the lease cannot be relied on any more, if so. Called with
-// Worker.mu held.
+// held returns why the lease can no longer be relied on, or nil. Called with Worker.mu
+// held.
 func (d *delivery) held(now time.Time) error {
 	switch {
 	case d.hold == lost:
@@ -328,8 +328,8 @@ func (d *delivery) held(now time.Time) error {
 	return nil
 }
 
-// proceed returns why nothing more of the user's may begin for this delivery, if
-// so. ctx is what middleware made of its context.
+// proceed returns why no more user code may start for this delivery, or nil. ctx is the
+// context that middleware passed.
 func (d *delivery) proceed(ctx context.Context) error {
 	for _, c := range [...]context.Context{d.ctx, ctx} {
 		if c.Err() != nil {
@@ -341,7 +341,7 @@ func (d *delivery) proceed(ctx context.Context) error {
 	return d.held(d.w.now())
 }
 
-// conclude decides what becomes of the message once its handler has returned.
+// conclude decides the settlement once the handler has returned.
 func (d *delivery) conclude(err error) {
 	d.took = d.w.now().Sub(d.started)
 	d.err = err
@@ -359,17 +359,17 @@ func (d *delivery) conclude(err error) {
 	d.cancel(errConcluded)
 }
 
-// interrupted reports whether a handler gave up for no fault of its own or of its
-// message: since the worker drains, or who claimed it left.
+// interrupted reports whether a handler gave up because the worker drains or the caller of
+// Claim left, not because of a failure.
 func (d *delivery) interrupted(err error) bool {
-	defer func() { _ = recover() }() // of the error's methods, which are the user's
+	defer func() { _ = recover() }() // the error's methods are user code
 	cause := context.Cause(d.ctx)
 	return (cause == errDrained || d.w.base.Err() == context.Canceled) &&
 		(errors.Is(err, context.Canceled) || errors.Is(err, cause))
 }
 
-// finish frees the slot of a delivery, has its result told to the engine, and its hand
-// go on with who is next in line.
+// finish frees the slot of a delivery, passes its result to the settler, and gives its
+// runner the next delivery in line.
 func (w *Worker) finish(d *delivery) {
 	if d.failed() {
 		d.reportFailure()
@@ -388,66 +388,66 @@ func (w *Worker) finish(d *delivery) {
 	h.running--
 	h.free.Add(1)
 	w.turn.add(h)
-	if d.stage >= running && d.hold != held && !d.told && d.settle.Do != byHandler {
-		d.tellLoss(d.took, errSelfSettled)
+	if d.stage >= running && d.hold != held && !d.lossReported && d.settle.Do != byHandler {
+		d.reportLoss(d.took, errSelfSettled)
 	}
 	switch {
 	case d.settle.Do == byHandler:
 		w.observe(d.event(SelfSettled, d.took, nil))
-		d.tell(engine.Settled{})
+		d.answerClaim(engine.Settled{})
 	case d.hold != lost:
-		w.unsaid++
+		w.unconfirmed++
 		w.sets.add(d)
 	default:
 		d.report(d.unsettled(errTaken))
-		d.tell(engine.Settled{Err: errTaken})
+		d.answerClaim(engine.Settled{Err: errTaken})
 	}
-	switch hand := d.hand; {
-	case hand == nil: // its goroutine ends
-		w.rouse()
+	switch runner := d.runner; {
+	case runner == nil: // its goroutine ends
+		w.wakeRunner()
 	case w.draining:
-		close(hand.next)
+		close(runner.next)
 	default:
 		if next := w.next(); next != nil {
-			next.hand, hand.then = hand, next
+			next.runner, runner.then = runner, next
 			next.start()
-			w.rouse()
+			w.wakeRunner()
 		} else {
-			w.idle = append(w.idle, hand)
+			w.idle = append(w.idle, runner)
 		}
 	}
-	// While somebody in line can have the slot nobody else is told of it.
+	// A delivery in line takes the slot before the dispatcher learns of it.
 	freed := h.slots > 0 || w.queued <= w.low() || w.turn.first == nil
-	w.untold = !freed
+	w.freedPending = !freed
 	w.checkIdle()
-	w.tellRoom()
+	w.updateRoom()
 	w.mu.Unlock()
 	if freed {
 		w.c.dispatch.Freed()
 	}
 }
 
-// settled is told by the settler what became of a result.
+// settled is called by the settler with the engine's answers.
 func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	for i, d := range ds {
-		if d.retold && !d.told && !d.tokenOut.Load() && errors.Is(out[i].Err, ErrLeaseLost) {
+		if d.resent && !d.lossReported && !d.tokenOut.Load() && errors.Is(out[i].Err, ErrLeaseLost) {
 			out[i].Err = ErrUnconfirmed
 		}
 	}
 	w.mu.Lock()
-	w.unsaid -= len(ds)
-	w.said += len(ds)
+	w.unconfirmed -= len(ds)
+	w.confirmed += len(ds)
 	if w.more != nil {
 		close(w.more)
 		w.more = nil
 	}
-	full := w.unsaid+len(ds) >= maxUnsaid
+	full := w.unconfirmed+len(ds) >= maxUnconfirmed
 	for i := range out {
 		if err := out[i].Err; err != nil && !errors.Is(err, ErrLeaseLost) && err != ErrUnconfirmed {
 			w.failed++
 		}
 	}
-	w.tellRoom()
+	w.updateRoom()
 	w.mu.Unlock()
 	if full {
 		w.c.dispatch.Freed()
@@ -459,13 +459,13 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			switch {
 			case out[i].Err == ErrUnconfirmed:
 				w.trouble.Note(unconfirmed, d.lease.Queue, d.attrs(err)...)
-			case !d.told:
+			case !d.lossReported:
 				w.trouble.Note(unsettled, d.lease.Queue, d.attrs(err)...)
 			}
 		}
-		if d.one != nil {
+		if d.claim != nil {
 			w.mu.Lock()
-			d.tell(out[i])
+			d.answerClaim(out[i])
 			w.mu.Unlock()
 		}
 	}
@@ -474,7 +474,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			w.died(d)
 		}
 	}
-	if w.cfg.Observer == nil && !w.c.meter.handles() {
+	if w.cfg.Observer == nil && !w.c.meter.wantsHandled() {
 		return
 	}
 	some := someEvents.Get().(*[tellAtOnce]Event)
@@ -501,16 +501,16 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	someEvents.Put(some)
 }
 
-// tellAtOnce is how many events are told at a time.
+// tellAtOnce is how many events are passed on at a time.
 const tellAtOnce = 16
 
 var someEvents = sync.Pool{New: func() any { return new([tellAtOnce]Event) }}
 
-// errSelfSettled is why a result came too late of a handler that may have settled its
+// errSelfSettled is the error of a late result when the handler may have settled its
 // message itself.
 var errSelfSettled = fmt.Errorf("%w: a handler that has settled its message itself returns tarry.Settled()", ErrLeaseLost)
 
-// unsettled is why the engine could not be told the result.
+// unsettled returns why a result could not be settled.
 func (d *delivery) unsettled(err error) error {
 	if d.tokenOut.Load() && errors.Is(err, ErrLeaseLost) {
 		err = errSelfSettled
@@ -518,12 +518,11 @@ func (d *delivery) unsettled(err error) error {
 	return fail("settle", Ref{Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key}, err)
 }
 
-// outcome names what became of a settled delivery; 0: nothing that was not told
-// before.
+// outcome returns the event kind of a settled delivery; 0: it was reported before.
 func (d *delivery) outcome(s engine.Settled) EventKind {
 	switch {
 	case errors.Is(s.Err, ErrLeaseLost):
-		if d.told {
+		if d.lossReported {
 			return 0
 		}
 		return LeaseLost

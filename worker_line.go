@@ -6,30 +6,28 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// A worker leases ahead: what it has leased and no hand has begun stands in line, so
-// that hands go from one message to the next while the engine is asked for more. How
-// much is leased ahead follows what the handlers finish while an answer is on its
-// way (pace); what could not be begun soon all the same goes back to the engine.
+// A worker leases ahead: leased messages wait in line, so that runners go from one to the
+// next while the engine is asked for more. How much it leases ahead depends on how many
+// handlers finish during a call (pace). What still cannot start soon is released.
 //
-// The line is one of each handling, and a turn of the handlings that have one.
+// Each handling has its own line; the turn orders the handlings whose lines are not empty.
 
-// line is the deliveries of a handling that wait for a hand, first come first served.
-// Guarded by Worker.mu.
+// line is the FIFO of a handling's deliveries that wait for a runner. Guarded by Worker.mu.
 type line struct{ first, last *delivery }
 
 func (l *line) add(d *delivery) {
 	if l.last == nil {
 		l.first = d
 	} else {
-		l.last.behind = d
+		l.last.next = d
 	}
 	l.last = d
 }
 
-// addFirst has a delivery begun before all others: one that is isolated, lest it wait for a
-// hand while another kills the process.
+// addFirst puts an isolated delivery before all others, so that it does not wait for a
+// runner while another one kills the process.
 func (l *line) addFirst(d *delivery) {
-	d.behind, l.first = l.first, d
+	d.next, l.first = l.first, d
 	if l.last == nil {
 		l.last = d
 	}
@@ -37,14 +35,15 @@ func (l *line) addFirst(d *delivery) {
 
 func (l *line) take() *delivery {
 	d := l.first
-	if l.first = d.behind; l.first == nil {
+	if l.first = d.next; l.first == nil {
 		l.last = nil
 	}
-	d.behind = nil
+	d.next = nil
 	return d
 }
 
-// turn is the handlings that have somebody in line and a slot. Guarded by Worker.mu.
+// turn is the FIFO of handlings that have a delivery in line and a free slot. Guarded by
+// Worker.mu.
 type turn struct{ first, last *handling }
 
 func (t *turn) add(h *handling) {
@@ -55,21 +54,22 @@ func (t *turn) add(h *handling) {
 	if t.last == nil {
 		t.first = h
 	} else {
-		t.last.behind = h
+		t.last.next = h
 	}
 	t.last = h
 }
 
 func (t *turn) take() *handling {
 	h := t.first
-	if t.first = h.behind; t.first == nil {
+	if t.first = h.next; t.first == nil {
 		t.last = nil
 	}
-	h.behind, h.inTurn = nil, false
+	h.next, h.inTurn = nil, false
 	return h
 }
 
-// await has a delivery wait for a hand, unless none will come. Called with w.mu held.
+// await puts a delivery in line, or releases it when the worker drains. Called with w.mu
+// held.
 func (w *Worker) await(d *delivery, now time.Time) {
 	if w.draining {
 		w.giveBack(d)
@@ -84,18 +84,18 @@ func (w *Worker) await(d *delivery, now time.Time) {
 	w.turn.add(d.h)
 }
 
-// suspect reports whether the message may be one that kills its process: it has lapsed, and was
-// granted alone.
+// suspect reports whether the message may have killed its process: its lease lapsed, and it
+// was leased alone.
 func (d *delivery) suspect() bool {
 	return d.lease.LastError == engine.Lapsed && d.lease.Alone(d.lease.Attempt-1)
 }
 
-// awaitSaid waits until the engine has confirmed the results there are now, or the worker is cut
-// off. Should the process die afterwards, none of these is lost.
-func (w *Worker) awaitSaid() {
+// awaitConfirmed waits until the engine has confirmed all results so far, or the worker is
+// interrupted, so that none is lost if the process dies next.
+func (w *Worker) awaitConfirmed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for all := w.said + w.unsaid; w.said < all && w.base.Err() == nil; {
+	for all := w.confirmed + w.unconfirmed; w.confirmed < all && w.base.Err() == nil; {
 		if w.more == nil {
 			w.more = make(chan struct{})
 		}
@@ -109,22 +109,22 @@ func (w *Worker) awaitSaid() {
 	}
 }
 
-// heed has the keeper look after those in line, unless there is but one, whom a hand
-// is about to take. Called with w.mu held.
-func (w *Worker) heed(now time.Time) {
+// watchLines makes the keeper check the lines, unless a runner is about to take the only
+// delivery. Called with w.mu held.
+func (w *Worker) watchLines(now time.Time) {
 	if w.queued > 1 || w.queued == 1 && w.running >= w.cfg.Concurrency {
 		w.lineWithin(now.Add(linePatience))
 	}
 }
 
-// next takes a delivery from the line, whose slot it takes; nil: none can be begun.
-// Called with w.mu held.
+// next takes a delivery from a line, and a slot for it; nil: none can start. Called with
+// w.mu held.
 func (w *Worker) next() *delivery {
 	if w.turn.first == nil || w.draining || w.running >= w.cfg.Concurrency {
 		return nil
 	}
 	h := w.turn.take()
-	if h.line.first == nil { // what waited was given back
+	if h.line.first == nil { // the line was released
 		return w.next()
 	}
 	d := h.line.take()
@@ -136,8 +136,8 @@ func (w *Worker) next() *delivery {
 	return d
 }
 
-// giveBack releases a delivery that is not in line any more and was not begun. Called
-// with w.mu held.
+// giveBack releases a delivery that has left the line without starting. Called with w.mu
+// held.
 func (w *Worker) giveBack(d *delivery) {
 	w.queued--
 	d.h.queued--
@@ -145,21 +145,21 @@ func (w *Worker) giveBack(d *delivery) {
 	d.h.free.Add(1)
 	if d.hold != lost {
 		d.settle = release(d)
-		w.unsaid++
+		w.unconfirmed++
 		w.sets.add(d)
 	}
-	w.tellRoom()
+	w.updateRoom()
 	w.checkIdle()
 }
 
-// giveBackWaiting releases what was to be begun by t.
+// giveBackWaiting releases the deliveries that should have started by t.
 func (w *Worker) giveBackWaiting(h *handling, t time.Time) {
 	for h.line.first != nil && !t.Before(h.line.first.begin) {
 		w.giveBack(h.line.take())
 	}
 }
 
-// lineWithin makes the keeper look at the line at t or earlier. Called with w.mu held.
+// lineWithin makes the keeper check the lines at t or earlier. Called with w.mu held.
 func (w *Worker) lineWithin(t time.Time) {
 	if t.Before(w.lineBy) {
 		w.lineBy = t
@@ -167,7 +167,7 @@ func (w *Worker) lineWithin(t time.Time) {
 	}
 }
 
-// tendLines gives back what has waited in line for too long. Called with w.mu held.
+// tendLines releases what has waited in line for too long. Called with w.mu held.
 func (w *Worker) tendLines(now time.Time) {
 	if now.Before(w.lineBy) {
 		return
@@ -180,38 +180,36 @@ func (w *Worker) tendLines(now time.Time) {
 	}
 }
 
-// pace is how fast a worker's handlers are beside the engine. Guarded by Worker.mu.
+// pace measures how fast handlers are compared with the engine. Guarded by Worker.mu.
 type pace struct {
-	since time.Time     // when handlers began to count
-	done  int           // handlers finished since then
-	busy  time.Duration // how long they ran, together
-	rate  float64       // of them a second
+	since time.Time     // start of the current window
+	done  int           // handlers finished in it
+	busy  time.Duration // their total run time
+	rate  float64       // handlers finished a second
 	trip  time.Duration
 }
 
 const (
-	// paceWindow is over how long handlers are counted at least.
+	// paceWindow is the shortest window over which handlers are counted.
 	paceWindow = 10 * time.Millisecond
-	// leadLeast and leadMost bound for how long a worker leases ahead; leadMessages
+	// leadLeast and leadMost bound how far ahead in time a worker leases; leadMessages
 	// bounds how many messages.
 	leadLeast    = time.Millisecond
 	leadMost     = 50 * time.Millisecond
 	leadMessages = MaxLease
-	// linePatience is how long a message may wait in line before it is given back.
+	// linePatience is how long a message may wait in line before it is released.
 	linePatience = 100 * time.Millisecond
 )
 
-// finished notes a handler that ran so long.
+// finished counts a handler that ran for took.
 func (p *pace) finished(took time.Duration) {
 	p.done++
 	p.busy += took
 }
 
-// answered notes an answer of the engine that was asked at sent, by a worker of so many
-// slots.
+// answered notes an answer of the engine, requested at sent, for a worker with slots.
 func (p *pace) answered(now, sent time.Time, slots int) {
-	// Waiting for something to fall due is part of some trips, so short ones count
-	// for more.
+	// Some trips include waiting for a message to fall due, so short ones count for more.
 	if trip := max(0, now.Sub(sent)); trip < p.trip {
 		p.trip = (p.trip + trip) / 2
 	} else {
@@ -219,7 +217,7 @@ func (p *pace) answered(now, sent time.Time, slots int) {
 	}
 	if took := now.Sub(p.since); took >= paceWindow {
 		rate := float64(p.done) / took.Seconds()
-		if p.busy > 0 { // slow ones may have ended together
+		if p.busy > 0 { // slow handlers may have ended together
 			rate = min(rate, float64(slots)*float64(p.done)/p.busy.Seconds())
 		}
 		p.rate = (p.rate + rate) / 2
@@ -227,8 +225,7 @@ func (p *pace) answered(now, sent time.Time, slots int) {
 	}
 }
 
-// lead is how many messages to lease ahead: what is finished during one and a half
-// trips.
+// lead returns how many messages to lease ahead: what finishes during one and a half trips.
 func (p *pace) lead() int {
 	span := min(max(p.trip*3/2, leadLeast), leadMost)
 	return min(int(p.rate*span.Seconds()), leadMessages)

@@ -7,20 +7,20 @@ import (
 	"github.com/tarryhq/tarry/timer"
 )
 
-// alarms says when places of a slab are to be looked at. One of them needs no wheel:
-// where there are many queues, most hold one message.
+// alarms holds the times at which places of a slab need attention. A single alarm needs no
+// wheel: with many queues, most hold one message.
 type alarms struct {
 	sole  alarm
-	wheel *timer.Wheel[uint32] // of the others; nil: there were none yet
+	wheel *timer.Wheel[uint32] // of the other alarms; nil: none so far
 }
 
-// alarm is one of them; the zero one is none.
+// alarm is one alarm; the zero value is none.
 type alarm struct {
 	at    int64 // Unix milliseconds
 	place uint32
 }
 
-// set sets the alarm of a place that has none. cancel wants the handle.
+// set sets the alarm of a place that has none, and returns the handle for cancel.
 func (a *alarms) set(now time.Time, at int64, place uint32) timer.Handle {
 	if a.sole.place == 0 {
 		a.sole = alarm{at, place}
@@ -42,8 +42,8 @@ func (a *alarms) cancel(place uint32, h timer.Handle) {
 	}
 }
 
-// due yields the places whose time has come at now, and ends their alarms. None may be
-// set meanwhile.
+// due yields the places whose alarms are due at now, and removes the alarms. No alarm may
+// be set meanwhile.
 func (a *alarms) due(now time.Time) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		if place := a.sole.place; place != 0 && a.sole.at <= now.UnixMilli() {
@@ -63,7 +63,7 @@ func (a *alarms) due(now time.Time) iter.Seq[uint32] {
 	}
 }
 
-// next is when the first alarm is; none: there is none.
+// next returns the time of the first alarm; none: there is no alarm.
 func (a *alarms) next() int64 {
 	at := int64(none)
 	if a.sole.place != 0 {

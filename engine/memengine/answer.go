@@ -8,10 +8,10 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// answer makes the copies of messages that leave the engine. The small pieces of
-// an answer with many messages share memory, a few kilobytes at a time: less work
-// for the allocator, and who keeps one body does not keep all. How much is shared
-// follows the messages that are known to come, or have come.
+// answer makes the copies of messages that leave the engine. Small pieces of one answer
+// share memory, a few kilobytes at a time: that saves allocations, and a caller that
+// retains one body does not retain all. How much is shared depends on the number of
+// messages expected or seen.
 type answer struct {
 	queue string
 	left  int // messages of the queue still to come, at most
@@ -24,18 +24,18 @@ type answer struct {
 }
 
 const (
-	share       = 4096 // how many bytes pieces share at most
+	share       = 4096 // the most bytes that pieces share
 	shareLeases = 16
-	shareNonces = 8 // who keeps a nonce, as dead messages may for long, keeps the others
+	shareNonces = 8 // a retained nonce, as of a dead message, retains the others
 )
 
-// many is for how many pieces to allocate at a time, of which some share at most.
+// many returns how many pieces to allocate at a time, at most a given number.
 func (a *answer) many(most int) int { return min(max(a.left, a.gone, 1), most) }
 
-// size is how much to allocate for a piece of n bytes and those to come.
+// size returns how much to allocate for a piece of n bytes and for those to come.
 func (a *answer) size(n int) int { return max(n, min(n*a.many(share), share)) }
 
-// leases returns room for the leases of a queue.
+// leases returns an empty slice for the leases of a queue.
 func (a *answer) leases(n int) []engine.Lease {
 	if n > len(a.room) {
 		a.room = make([]engine.Lease, max(n, a.many(shareLeases)))
@@ -45,7 +45,7 @@ func (a *answer) leases(n int) []engine.Lease {
 	return ls
 }
 
-// nonce returns one that nobody can know.
+// nonce returns an unguessable nonce.
 func (a *answer) nonce() *token.Nonce {
 	const size = len(token.Nonce{})
 	if len(a.random) == 0 {
@@ -76,8 +76,7 @@ func (a *answer) copyText(s string) string {
 	return a.text.String()[from:]
 }
 
-// reserve sees to it that the next n bytes of text are one piece. What is in the
-// builder before stays as it is.
+// reserve makes the next n bytes of text contiguous. It leaves earlier strings intact.
 func (a *answer) reserve(n int) {
 	if n > a.text.Cap()-a.text.Len() {
 		a.text.Reset()
@@ -85,7 +84,7 @@ func (a *answer) reserve(n int) {
 	}
 }
 
-// token is the token of a lease as text.
+// token returns the text of a lease's token.
 func (a *answer) token(t token.Token) string {
 	var b [token.Chars]byte
 	a.reserve(len(b))
@@ -94,7 +93,7 @@ func (a *answer) token(t token.Token) string {
 	return a.text.String()[from:]
 }
 
-// info fills in what callers may see of a message; the body only when asked for.
+// info fills in the Info of a message; the body only on request.
 func (a *answer) info(i *engine.Info, m *message, body bool) {
 	i.ID, i.Queue, i.Key, i.State = m.id, a.queue, a.copyText(m.key()), m.state
 	i.Due, i.Created, i.Attempt = instant(m.due), instant(m.created), m.attempt
@@ -116,7 +115,7 @@ func (a *answer) info(i *engine.Info, m *message, body bool) {
 	a.gone++
 }
 
-// info is that of a message alone.
+// info returns the Info of a single message.
 func (q *queue) info(m *message, body bool) (i engine.Info) {
 	a := answer{queue: q.name, left: 1}
 	a.info(&i, m, body)

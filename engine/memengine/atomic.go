@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// PushAtomic keeps all messages or none, also over several queues. Those that
-// stood in the way have an error in the results.
+// PushAtomic stores all messages or none, across queues. The results have an error for the
+// messages that failed.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if err := e.begin(ctx, "push"); err != nil {
 		return nil, err
@@ -34,8 +34,8 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	return results, err
 }
 
-// lockAll locks the queues of the messages, in the order of their numbers so that
-// two such calls never wait for each other, and brings them up to the present.
+// lockAll locks and refreshes the queues of the messages, in the order of their numbers,
+// which avoids deadlocks.
 func (e *Engine) lockAll(msgs []engine.Message) map[string]*queue {
 again:
 	queues := make(map[string]*queue)
@@ -64,8 +64,8 @@ again:
 	return queues
 }
 
-// pushAll first finds out whether any message would fail; with all queues locked
-// the answer holds when it then pushes them.
+// pushAll first checks whether any message would fail, and then pushes them. All queues are
+// locked, so the check stays valid.
 func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
 	r := rehearsal{seats: make(map[name]*seat), live: make(map[*queue]int)}
@@ -93,7 +93,7 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 	}
 	for i := range msgs {
 		q := queues[msgs[i].Queue]
-		q.expire() // what the items before pushed
+		q.expire() // pushed by earlier items
 		results[i] = q.push(&msgs[i], true)
 	}
 	return results, nil
@@ -101,14 +101,14 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 
 type name struct{ queue, key string }
 
-// rehearsal is what pushes so far would have made.
+// rehearsal is what the pushes so far would have created.
 type rehearsal struct {
 	seats map[name]*seat
-	live  map[*queue]int // how many more live messages than there are
-	news  int64          // of all queues, with those that expire at once
+	live  map[*queue]int // additional live messages
+	news  int64          // new messages of all queues, including those that expire at once
 }
 
-// push says why one push would fail; nil: it would not.
+// push returns the error that one push would have.
 func (r *rehearsal) push(q *queue, in *engine.Message) error {
 	s := new(seat)
 	if in.Key != "" {
@@ -138,7 +138,7 @@ func (r *rehearsal) push(q *queue, in *engine.Message) error {
 		s.policy = new(in.Resolve(q.defaults()))
 	}
 	s.state = engine.Scheduled                    // or ready
-	if at := expiry(s.due, s.policy); at < q.ms { // gone before the next is pushed
+	if at := expiry(s.due, s.policy); at < q.ms { // it expires before the next push
 		r.live[q]--
 		s.state, s.ending, s.ended = engine.Gone, engine.Expired, at
 		if at+millis(s.policy.Remember) > q.ms {

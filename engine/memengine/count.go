@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Queue tells what one queue holds.
+// Queue returns what one queue holds.
 func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
 	if err := e.begin(ctx, "queue"); err != nil {
 		return engine.QueueInfo{}, err
@@ -17,7 +17,7 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 	return info, nil
 }
 
-// Queues tells it of the queues that hold something, are paused or have settings, by name.
+// Queues returns the queues that hold messages, are paused or have settings, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
 	if err := e.begin(ctx, "queues"); err != nil {
 		return nil, "", err
@@ -47,7 +47,8 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	}
 }
 
-// count tells what a queue holds, and whether it has settings, within a call already begun.
+// count returns what a queue holds, and whether it has settings. The call is already
+// admitted.
 func (e *Engine) count(name string) (info engine.QueueInfo, configured bool) {
 	info.Queue = name
 	e.with(name, false, func(q *queue) {

@@ -1,27 +1,25 @@
-// Package memengine keeps messages in this process's memory. It is the engine
-// for tests, for what may be lost with the process, and the one to read first:
+// Package memengine stores messages in this process's memory. It is the engine for tests
+// and for messages that may be lost with the process. It is also the one to read first:
 // every rule of package engine is here in its shortest form.
 //
-// A queue (queue.go) is a set of messages (message.go) and the few orders in
-// which it must find them: whatever waits for time behind alarms (alarms.go:
-// the scheduled by due, the leased by deadline, what expires by expiry), the ready
-// ones in a heap by (priority, due, id) (turns.go), all of them by id and by key
-// (index.go), and each state by the minute in which it ends, for lists and
-// forecasts (minutes.go). What few queues have is apart: settings, with what they hold
-// back or drop (settings.go), and the keys that messages left behind (finished.go).
+// A queue (queue.go) is a set of messages (message.go) with indexes. Alarms (alarms.go)
+// hold scheduled messages by due time, leased ones by deadline, and expiring ones by
+// expiry. Ready messages are in a heap by (priority, due, id) (turns.go). All messages are
+// indexed by id and by key (index.go), and each state by the minute in which it ends, for
+// lists and forecasts (minutes.go). What few queues need is separate: settings and their
+// limits (settings.go), and remembered keys (finished.go).
 //
-// Millions of messages may wait, so they lie in a slab (slab.go) and the orders
-// name them by their places, numbers of four bytes: a pending message with a key
-// of 20 bytes and a body of 200 takes under 400 bytes, such a key that is remembered
-// under 200, and all that the collector finds in either is its data. What leaves the
-// engine is copied (answer.go).
+// Millions of messages may wait, so they are stored in a slab (slab.go), and indexes refer
+// to them by place, a number of four bytes. A pending message with a key of 20 bytes and a
+// body of 200 takes under 400 bytes, a remembered key of that length under 200. The garbage
+// collector follows only the data of each. Everything that leaves the engine is copied
+// (answer.go).
 //
-// Nothing runs by itself: no goroutine, no timer, no state of the package. Each
-// call takes its queue's lock, brings the queue up to the present (queue.advance:
-// what has come due is ready, what has outlived its deadline is ready again or
-// dead, what has expired is gone, and some of what was kept long enough), and then
-// does its own small step. So the engine lives inside testing/synctest as it does
-// outside, and a test may give it a clock of its own.
+// Nothing runs in the background: no goroutines, timers or package state. Each call locks
+// its queue and brings it up to the present before its own small step. queue.advance makes
+// due messages ready, makes messages with lapsed leases ready or dead, and drops expired
+// messages and some of those kept long enough. So the engine works inside testing/synctest
+// as it does outside, and a test may supply the clock.
 package memengine
 
 import (
@@ -53,26 +51,25 @@ func open(_ context.Context, u *url.URL) (engine.Engine, error) {
 	return New(cfg), nil
 }
 
-// Config sets an Engine up. The zero Config is what most want.
+// Config configures an Engine. The zero value suits most uses.
 type Config struct {
-	// Now is the engine's clock; nil: time.Now. It may be called from many
-	// goroutines and must not call the engine.
+	// Now is the engine's clock; nil: time.Now. It must be safe for concurrent use and must
+	// not call the engine.
 	Now func() time.Time
 
-	// MaxPending bounds the live messages of all queues together; a push beyond
-	// it gets engine.ErrLimit. 0: no bound. What is redriven or revived by a late
-	// settlement counts too, but is never refused.
+	// MaxPending bounds the live messages of all queues together; a push beyond it gets
+	// engine.ErrLimit. 0: no limit. Messages that are redriven, or revived by a late
+	// settlement, count too but are never refused.
 	MaxPending int64
 }
 
-// Engine is an engine in memory. Make one with New; its methods may be called
-// from many goroutines.
+// Engine is an engine in memory. Make one with New. It is safe for concurrent use.
 type Engine struct {
 	now        func() time.Time
 	maxPending int64
 	pending    atomic.Int64  // live messages
-	lastID     atomic.Uint64 // of messages
-	seed       maphash.Seed  // of the hashes of keys
+	lastID     atomic.Uint64 // last message id
+	seed       maphash.Seed  // for hashes of keys
 
 	calls    gate.Gate
 	watchers hint.Watchers
@@ -80,11 +77,11 @@ type Engine struct {
 	// mu guards what follows. It is never taken while a queue's lock is held.
 	mu        sync.RWMutex
 	queues    map[string]*queue
-	names     names.Set // of the same
-	numbered  []*queue  // the same, each at the lower half of queue.number
-	free      []uint32  // where there is none
-	lastQueue uint64    // the upper half of the number given last
-	tidyAt    int       // how many queues there are when the empty ones are next forgotten
+	names     names.Set // names of queues
+	numbered  []*queue  // queues by the lower half of queue.number
+	free      []uint32  // unused indexes in numbered
+	lastQueue uint64    // upper half of the last number
+	tidyAt    int       // number of queues at which empty ones are next removed
 }
 
 var _ interface {
@@ -110,8 +107,8 @@ func New(cfg *Config) *Engine {
 	return e
 }
 
-// Capabilities says that this engine can do everything but keep messages over
-// the end of the process, and that its order of ready messages is always exact.
+// Capabilities returns that this engine can do everything but survive the process, and that
+// its order of ready messages is always exact.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("mem")
 	c.Atomic, c.Prompt = true, true
@@ -120,8 +117,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 	return c
 }
 
-// Close waits for the calls under way and forgets all messages. A second Close
-// does nothing and returns nil.
+// Close waits for the calls under way and drops all messages. A second Close returns nil.
 func (e *Engine) Close() error {
 	<-e.calls.Close()
 	e.mu.Lock()
@@ -133,7 +129,7 @@ func (e *Engine) Close() error {
 func (e *Engine) begin(ctx context.Context, op string) error { return e.calls.Enter(ctx, op) }
 func (e *Engine) end()                                       { e.calls.Leave() }
 
-// admit makes room for n more live messages; false: there is none.
+// admit counts n more live messages; false: there is no room.
 func (e *Engine) admit(n int64) bool {
 	if total := e.pending.Add(n); e.maxPending > 0 && n > 0 && total > e.maxPending {
 		e.pending.Add(-n)

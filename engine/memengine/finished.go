@@ -6,27 +6,25 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// finished are the keys that messages left behind. What is kept of such a message is
-// in msgs and, as that which holds the key, in keys, in the state Finished: its data is
-// the key alone, created says since when it is finished, and end when it is forgotten. In
-// none of the queue's other orders it is.
+// finished tracks remembered keys. A finished message is in msgs and keys, in the state
+// Finished, and in none of the queue's other indexes. Its data is the key alone, created is
+// when it finished, and end is when it is forgotten.
 type finished struct {
 	n     int
-	first ends // with those whose key has been taken or freed meanwhile
+	first ends // including stale ones, whose key was taken or freed meanwhile
 }
 
-// dropChunk bounds how many messages whose time is over one visit drops. Whoever looks
-// passes over the others.
+// dropChunk bounds how many outdated messages one visit drops. Readers skip the others.
 const dropChunk = 1000
 
-// leave is drop of a message that went by such an ending.
+// leave drops a message that ended in this way, and remembers its key.
 func (q *queue) leave(m *message, how engine.Ending, ended int64) {
 	until := ended + millis(m.kind.Remember)
 	if m.keyLen == 0 || m.kind.Remember <= 0 || until <= q.ms {
 		q.drop(m)
 		return
 	}
-	if !m.live { // a late ack of a dead one
+	if !m.live { // late ack of a dead message
 		switch other := q.keyed(m.key()); {
 		case other == nil:
 		case other.live:
@@ -62,7 +60,7 @@ func (q *queue) forget(m *message) {
 	}
 }
 
-// forgetKey frees a key, if it is that of a finished message.
+// forgetKey frees a key, if a finished message holds it.
 func (q *queue) forgetKey(key string) {
 	if q.finished == nil {
 		return
@@ -72,10 +70,10 @@ func (q *queue) forgetKey(key string) {
 	}
 }
 
-// remembers reports whether a message is finished and its key not free yet.
+// remembers reports whether a message is finished and its key still remembered.
 func (q *queue) remembers(m *message) bool { return m.state == engine.Finished && m.end > q.ms }
 
-// forgetOver forgets finished messages whose time is over.
+// forgetOver removes some finished messages whose time is over.
 func (q *queue) forgetOver() {
 	for range dropChunk {
 		if q.finished == nil {
@@ -89,7 +87,7 @@ func (q *queue) forgetOver() {
 	}
 }
 
-// finishedInfo is what callers may see of a finished message.
+// finishedInfo returns the Info of a finished message.
 func (q *queue) finishedInfo(m *message) engine.Info {
 	return engine.Info{
 		ID: m.id, Queue: q.name, Key: strings.Clone(m.data), State: engine.Finished, Due: instant(m.due),

@@ -7,10 +7,9 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// index finds messages by a hash. It is a table by linear hashing: each message
-// more makes one chain more, by splitting one that there is, so that no call has
-// to rebuild the table. The chains run through the messages, and the table has
-// four bytes for each.
+// index finds messages by a hash. It uses linear hashing: each added message splits one
+// chain into two, so no call has to rebuild the table. The chains run through the messages,
+// and the table takes four bytes for each.
 type index struct {
 	msgs  *slab[message]
 	heads []uint32 // of the chains
@@ -25,7 +24,7 @@ func (x *index) hash(m *message) uint32 {
 	return hashID(m.id)
 }
 
-// next is the place of the next in the chain.
+// next returns the place of the next message in the chain.
 func (x *index) next(m *message) *uint32 {
 	if x.keyed {
 		return &m.nextKey
@@ -33,8 +32,8 @@ func (x *index) next(m *message) *uint32 {
 	return &m.nextID
 }
 
-// chain numbers the chain of a hash: as many of its low bits as there are chains
-// for, so that the last chains, which are split already, take one bit more.
+// chain returns the chain of a hash by its low bits. Chains that are split already use one
+// bit more.
 func (x *index) chain(hash uint32) uint32 {
 	mask := uint32(1)<<bits.Len(uint(len(x.heads))) - 1
 	n := hash & mask
@@ -57,7 +56,7 @@ func (x *index) link(m *message) {
 	*x.next(m), *head = *head, m.place
 }
 
-// split makes one chain more, of some of that which had the same low bits.
+// split adds a chain, and moves to it some messages of the chain with the same low bits.
 func (x *index) split() {
 	n := uint32(len(x.heads))
 	x.heads = append(x.heads, 0)
@@ -74,7 +73,7 @@ func (x *index) split() {
 	}
 }
 
-// remove takes out a message that is there.
+// remove removes a message that is in the index.
 func (x *index) remove(m *message) {
 	at := &x.heads[x.chain(x.hash(m))]
 	for *at != m.place {
@@ -86,7 +85,7 @@ func (x *index) remove(m *message) {
 	}
 }
 
-// find returns the message of this hash that is the one meant; nil: none is.
+// find returns the message with this hash that matches; nil: none.
 func (x *index) find(hash uint32, meant func(*message) bool) *message {
 	if x.n == 0 {
 		return nil
@@ -101,15 +100,15 @@ func (x *index) find(hash uint32, meant func(*message) bool) *message {
 	return nil
 }
 
-// hashID keeps ids that follow each other together, for messages pushed together
-// are often leased and settled together and their chains are then in the cache. It
-// spreads them by the 128, for a queue may hold every 64th id alone.
+// hashID keeps runs of 128 ids together: messages pushed together are often leased and
+// settled together, and their chains are then in the cache. It spreads the runs, because a
+// queue may hold only every 64th id.
 func hashID(id engine.ID) uint32 {
 	x := uint64(id>>7) * 0x9E37_79B9_7F4A_7C15
 	return uint32(id) + uint32(x^x>>32)
 }
 
-// byID returns the message of an id, live or dead; nil: there is none.
+// byID returns the message with an id, live or dead; nil: none.
 func (q *queue) byID(id engine.ID) *message {
 	m := q.ids.find(hashID(id), func(m *message) bool { return m.id == id })
 	if m != nil && m.state == engine.Dead && !q.stays(m) {
@@ -118,7 +117,7 @@ func (q *queue) byID(id engine.ID) *message {
 	return m
 }
 
-// byKey returns the live message of a key; nil: there is none.
+// byKey returns the live message with a key; nil: none.
 func (q *queue) byKey(key string) *message {
 	if m := q.keyed(key); m != nil && m.live {
 		return m
@@ -126,8 +125,8 @@ func (q *queue) byKey(key string) *message {
 	return nil
 }
 
-// keyed returns the live message of a key, or the finished one, whose time may be over;
-// nil: there is neither.
+// keyed returns the live message with a key, or else the finished one, whose time may be
+// over; nil: neither exists.
 func (q *queue) keyed(key string) *message {
 	if key == "" {
 		return nil

@@ -7,8 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// kinds remembers the kinds used last, for the next message to share. Most queues
-// have one.
+// kinds caches the last kinds, for further messages to share. Most queues have one.
 type kinds struct {
 	recent [8]*kind
 	oldest int
@@ -20,7 +19,7 @@ func (q *queue) kindOf(in *engine.Message) *kind {
 	return q.kinds.of(&policy, in.ContentType)
 }
 
-// of returns the kind of such messages.
+// of returns the kind of messages with these values.
 func (k *kinds) of(p *engine.Policy, contentType string) *kind {
 	for _, known := range k.recent {
 		if known != nil && known.is(p, contentType) {

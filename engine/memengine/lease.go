@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Lease hands out what is due. It does not wait for anything but locks.
+// Lease leases what is due. It waits for nothing but locks.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	if err := e.begin(ctx, "lease"); err != nil {
 		return engine.Grant{}, err
@@ -27,7 +27,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 			now = max(now, q.ms)
 		})
 	}
-	// Time may have passed from one want to the next, and no NextDue may be over.
+	// Time may have passed between wants, and no NextDue may be in the past.
 	grant.Now = instant(now)
 	for i := range grant.Queues {
 		if g := &grant.Queues[i]; !g.NextDue.IsZero() && !g.NextDue.After(grant.Now) {
@@ -65,14 +65,13 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 	if !g.More {
 		g.NextDue = instant(next)
 	}
-	// Who was told of a later instant, here or by another client, would not look
-	// after these leases in time.
+	// A client that was given a later NextDue would miss the end of these leases.
 	q.hint = q.hint || next < q.told && !g.More
 	q.told = next
 	return g
 }
 
-// hold leases a ready message, and fills in the lease.
+// hold leases a ready message, and fills in the Lease.
 func (q *queue) hold(m *message, ttr time.Duration, a *answer, l *engine.Lease) {
 	q.take(m)
 	m.attempt++
@@ -83,7 +82,7 @@ func (q *queue) hold(m *message, ttr time.Duration, a *answer, l *engine.Lease) 
 	l.Token = a.token(token.Token{Queue: q.number, ID: m.id, Nonce: *m.nonce})
 }
 
-// deadline is that of a lease which begins now, never already over.
+// deadline returns the deadline of a lease that starts now. It is never in the past.
 func (q *queue) deadline(m *message, ttr time.Duration) int64 {
 	if ttr <= 0 {
 		ttr = m.kind.TTR
@@ -95,7 +94,7 @@ func (q *queue) deadline(m *message, ttr time.Duration) int64 {
 // Claim leases the message that ref means if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var lease engine.Lease
-	ref.IfState = engine.Gone // is not for claims
+	ref.IfState = engine.Gone // does not apply to claims
 	err := e.refer(ctx, "claim", ref, func(q *queue) error {
 		m, err := q.findWaiting("claim", ref)
 		switch {

@@ -12,31 +12,30 @@ import (
 	"github.com/tarryhq/tarry/timer"
 )
 
-// none is the instant that never comes, where others are Unix milliseconds.
+// none is the instant that never comes, among Unix milliseconds.
 const none = math.MaxInt64
 
-// message is a message as kept, in its queue's slab and under its queue's lock.
-// Millions wait, so it is small and names others by their places: the collector
-// follows it to its data and no further, and a pending one takes 120 bytes and
-// what its data takes. Whoever changes an instant, the state or the kind first
-// takes it out of the queue's orders (queue.take) and then puts it back
-// (queue.put).
+// message is a stored message, in its queue's slab and guarded by its queue's lock.
+// Millions wait, so it is small and refers to others by place: the garbage collector
+// follows its data only, and a pending message takes 120 bytes and its data. To change its
+// times, state or kind, first remove it from the queue's indexes (queue.take) and then add
+// it again (queue.put).
 type message struct {
 	data string // key and body, in one piece
 	kind *kind
 	rare *rare // nil for most
 
 	id           engine.ID
-	due, created int64        // created: when finished, since when
-	end          int64        // when its state ends: due, the lease's deadline, or when it is forgotten; when dead: since when
+	due, created int64        // created of a finished message: when it finished
+	end          int64        // when its state ends: due, the lease's deadline, or when it is forgotten; of a dead message: its death
 	timer        timer.Handle // in queue.scheduled when scheduled, in queue.leases when leased
 
-	// nonce is that of the last lease, whose token settles as long as it is there: beyond
-	// the deadline too, until something else has been decided; nil: none does.
+	// nonce is of the last lease. While it is set its token settles, even after the
+	// deadline; nil: no token does.
 	nonce *token.Nonce
 
-	place      uint32 // its own
-	prev, next uint32 // in its minute
+	place      uint32 // its own place
+	prev, next uint32 // in the list of its minute
 	nextID     uint32 // in the chains of queue.ids and queue.keys
 	nextKey    uint32
 	hash       uint32 // of the key
@@ -49,13 +48,13 @@ type message struct {
 	ending  engine.Ending
 }
 
-// kind is what many messages have in common. It is shared and never changed.
+// kind is what many messages have in common. It is shared and immutable.
 type kind struct {
 	engine.Policy
 	contentType string
 }
 
-// rare is what few messages have.
+// rare holds fields that few messages need.
 type rare struct {
 	headers   []engine.Header
 	lastError string
@@ -63,7 +62,7 @@ type rare struct {
 	timer     timer.Handle // in queue.expiring
 }
 
-// more returns the rare part, which it makes if there is none.
+// more returns the rare part, and creates it if there is none.
 func (m *message) more() *rare {
 	if m.rare == nil {
 		m.rare = &rare{expires: none}
@@ -74,7 +73,7 @@ func (m *message) more() *rare {
 func (m *message) key() string  { return m.data[:m.keyLen] }
 func (m *message) body() string { return m.data[m.keyLen:] }
 
-// setContent keeps a copy of what a push brings.
+// setContent stores a copy of a push's content.
 func (m *message) setContent(in *engine.Message, k *kind) {
 	var b strings.Builder
 	b.Grow(len(in.Key) + len(in.Body))
@@ -86,7 +85,7 @@ func (m *message) setContent(in *engine.Message, k *kind) {
 	}
 }
 
-// expires returns the instant after which it is not worth handling.
+// expires returns when the message expires; none: never.
 func (m *message) expires() int64 {
 	if m.rare == nil {
 		return none
@@ -106,22 +105,22 @@ func (m *message) setError(reason string) {
 	}
 }
 
-// alone reports whether a ready message is to be leased by itself.
+// alone reports whether a ready message must be leased alone.
 func (m *message) alone() bool { return m.nonce != nil && m.kind.Alone(m.attempt) }
 
-// giveBack undoes the attempt that the last lease counted.
+// giveBack uncounts the attempt of the last lease.
 func (m *message) giveBack() {
 	if m.attempt > 0 {
 		m.attempt--
 	}
 }
 
-// byEnd orders messages of one state as lists show them.
+// byEnd is the order of lists, for messages of one state.
 func byEnd(a, b *message) int {
 	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id))
 }
 
-// expiry returns when a message due then expires under policy p.
+// expiry returns when a message with this due time expires under policy p.
 func expiry(due int64, p *engine.Policy) int64 {
 	if p.ExpireAfter <= 0 {
 		return none
@@ -129,7 +128,7 @@ func expiry(due int64, p *engine.Policy) int64 {
 	return due + millis(p.ExpireAfter)
 }
 
-// millis is d in milliseconds, rounded up.
+// millis returns d in milliseconds, rounded up.
 func millis(d time.Duration) int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
@@ -138,7 +137,7 @@ func millis(d time.Duration) int64 {
 	return ms
 }
 
-// copied is slices.Clone that makes nil of the empty slice.
+// copied is slices.Clone, but returns nil for an empty slice.
 func copied[T any](s []T) []T {
 	if len(s) == 0 {
 		return nil
@@ -146,7 +145,7 @@ func copied[T any](s []T) []T {
 	return slices.Clone(s)
 }
 
-// instant is ms as the contract has it: UTC, zero for none.
+// instant converts ms to the contract's form: UTC, zero for none.
 func instant(ms int64) time.Time {
 	if ms == none {
 		return time.Time{}

@@ -7,25 +7,24 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// minutes holds the messages of one state by the minute in which that state
-// ends. Adding and removing cost the same however many there are, a forecast
-// looks at minutes and not at messages, and a page of a list sorts only the
-// minutes that it shows.
+// minutes holds the messages of one state by the minute in which the state ends. Adding and
+// removing take constant time, a forecast reads minutes and not messages, and a page of a
+// list sorts only the minutes that it shows.
 type minutes struct {
 	msgs *slab[message]
 	n    int
 
-	// Where all ends in one minute no map is needed.
+	// If all messages end in one minute no map is needed.
 	sole   bucket // in use when not empty
 	soleAt int64
 	more   map[int64]*bucket // the other minutes; none is empty
 
-	// The bucket used last and its minute: the next is often the same.
+	// The last bucket used and its minute: the next is often the same.
 	last *bucket
 	at   int64
 }
 
-// bucket is a list that runs through its messages, in no order.
+// bucket is an unordered list that runs through its messages.
 type bucket struct {
 	first uint32 // place
 	n     uint32
@@ -33,7 +32,7 @@ type bucket struct {
 
 const minute = 60_000 // milliseconds
 
-// minuteOf numbers the minute of an instant, also of one before 1970.
+// minuteOf returns the number of an instant's minute, also before 1970.
 func minuteOf(ms int64) int64 {
 	n := ms / minute
 	if ms%minute < 0 {
@@ -42,7 +41,7 @@ func minuteOf(ms int64) int64 {
 	return n
 }
 
-// bucket returns the bucket of a minute; nil: nothing is in it.
+// bucket returns the bucket of a minute; nil: it is empty.
 func (x *minutes) bucket(at int64) *bucket {
 	switch {
 	case x.last != nil && x.at == at:
@@ -54,7 +53,7 @@ func (x *minutes) bucket(at int64) *bucket {
 	return x.last
 }
 
-// make makes the bucket of a minute of which there is none.
+// make creates the bucket of a minute that has none.
 func (x *minutes) make(at int64) *bucket {
 	b := &x.sole
 	if b.n == 0 {
@@ -70,7 +69,7 @@ func (x *minutes) make(at int64) *bucket {
 	return b
 }
 
-// buckets yields those that are not empty, by their minutes, in no order.
+// buckets yields the non-empty buckets by minute, in no order.
 func (x *minutes) buckets() iter.Seq2[int64, *bucket] {
 	return func(yield func(int64, *bucket) bool) {
 		if x.sole.n > 0 && !yield(x.soleAt, &x.sole) {
@@ -119,7 +118,7 @@ func (x *minutes) remove(m *message) {
 	x.n--
 }
 
-// messages yields those of a bucket.
+// messages yields the messages of a bucket.
 func (x *minutes) messages(b *bucket) iter.Seq[*message] {
 	return func(yield func(*message) bool) {
 		for place := b.first; place != 0; {
@@ -132,8 +131,8 @@ func (x *minutes) messages(b *bucket) iter.Seq[*message] {
 	}
 }
 
-// page returns the first limit messages of a span, or the last with newest, by
-// (end, id) or in the reverse of that.
+// page returns the first limit messages of a span by (end, id), or with newest the last
+// ones in reverse.
 func (x *minutes) page(in token.Span, newest bool, limit int) []*message {
 	var keys []int64
 	for at := range x.buckets() {
@@ -163,5 +162,5 @@ func (x *minutes) page(in token.Span, newest bool, limit int) []*message {
 	return out[:min(limit, len(out))]
 }
 
-// listed is the message's place in lists.
+// listed returns a message's place in lists.
 func (m *message) listed() token.Place { return token.Place{At: m.end, ID: m.id} }

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Pause stops leasing and claiming of a queue for d, for good when d is 0.
+// Pause stops leasing and claiming from a queue for d, or until Resume when d is 0.
 func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
 	if err := e.begin(ctx, "pause"); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 	return nil
 }
 
-// Resume ends a pause; a queue that is not paused stays as it is.
+// Resume ends a pause, if there is one.
 func (e *Engine) Resume(ctx context.Context, name string) error {
 	if err := e.begin(ctx, "resume"); err != nil {
 		return err
@@ -37,10 +37,11 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 	return nil
 }
 
-// purgeChunk is how many messages a purge removes before it lets others in.
+// purgeChunk is how many messages a purge removes before it yields the lock.
 const purgeChunk = 1000
 
-// Purge removes what was scheduled or ready, and what also says, when it began. One that someone leased before the purge came to it stays.
+// Purge removes the messages that were scheduled or ready when it began, and those that
+// also adds. A message that is leased meanwhile stays.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
 	if err := e.begin(ctx, "purge"); err != nil {
 		return 0, err
@@ -89,7 +90,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	return n + forgotten, err
 }
 
-// inChunks removes what a purge found, and returns how many it has.
+// inChunks removes what a purge found, and returns how many it removed.
 func inChunks[T any](ctx context.Context, e *Engine, name string, found []T, remove func(*queue, T) bool) (n int64, err error) {
 	for chunk := range slices.Chunk(found, purgeChunk) {
 		if err := ctx.Err(); err != nil {
@@ -114,7 +115,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	defer e.end()
 	out := engine.Redriven{Skipped: int64(len(ids))}
 	e.with(name, false, func(q *queue) {
-		var msgs []*message // nil: not there
+		var msgs []*message // nil: does not exist
 		if len(ids) > 0 {
 			for _, id := range ids {
 				msgs = append(msgs, q.byID(id))
@@ -138,7 +139,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	return out, nil
 }
 
-// redrive brings a dead message back unless its key is another's by now.
+// redrive makes a dead message ready unless another one holds its key.
 func (q *queue) redrive(m *message) bool {
 	if m == nil || m.state != engine.Dead || q.byKey(m.key()) != nil {
 		return false

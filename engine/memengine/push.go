@@ -8,8 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
-// Push keeps each message or applies its conflict policy. It does not wait for
-// anything but locks.
+// Push stores each message or applies its conflict policy. It waits for nothing but locks.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if err := e.begin(ctx, "push"); err != nil {
 		return nil, err
@@ -20,7 +19,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		for some := range slices.Chunk(items, stride) {
 			e.with(name, true, func(q *queue) {
 				for _, i := range some {
-					q.expire() // what the item before pushed
+					q.expire() // pushed by the previous item
 					results[i] = q.push(&msgs[i], false)
 				}
 			})
@@ -29,14 +28,14 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	return results, nil
 }
 
-// refuse is the error of a push of a key.
+// refuse returns the error of a push of a key.
 func (q *queue) refuse(key string, err error) error {
 	return engine.Refuse("push", engine.Ref{Queue: q.name, Key: key}, err)
 }
 
-// seat is what stands in the way of a push of a key.
+// seat describes the existing message with the key of a push.
 type seat struct {
-	state engine.State // Gone: nothing does
+	state engine.State // Gone: there is none
 	due   int64
 
 	policy *engine.Policy // unless Finished
@@ -44,7 +43,7 @@ type seat struct {
 	ended  int64
 }
 
-// seatOf is that of a message, live or finished.
+// seatOf returns the seat of a message, live or finished.
 func seatOf(m *message) seat {
 	s := seat{state: m.state, due: m.due, ending: m.ending, ended: m.created}
 	if m.live {
@@ -53,7 +52,8 @@ func seatOf(m *message) seat {
 	return s
 }
 
-// refusal says why a push does not get past what stands in its way; nil: it does.
+// refusal returns the error of a push that conflicts with an existing message; nil: it may
+// proceed.
 func (q *queue) refusal(key string, s *seat, policy engine.Conflict) error {
 	switch {
 	case policy == engine.Keep:
@@ -68,10 +68,10 @@ func (q *queue) refusal(key string, s *seat, policy engine.Conflict) error {
 	return nil
 }
 
-// passes reports whether a push takes the place of a finished message.
+// passes reports whether a push replaces a finished message.
 func passes(policy engine.Conflict) bool { return policy != engine.Reject && policy != engine.Keep }
 
-// push pushes one message; admitted says that there is room for it.
+// push pushes one message; admitted: there is room for it.
 func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 	held := q.keyed(in.Key)
 	if held != nil && (held.live || q.remembers(held) && !passes(in.OnConflict)) {
@@ -100,7 +100,7 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 	return m.result(engine.Created, nil)
 }
 
-// conflict applies the policy of a push whose key m holds.
+// conflict applies the conflict policy of a push whose key m holds.
 func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
 	s := seatOf(m)
 	if err := q.refusal(in.Key, &s, in.OnConflict); err != nil {
@@ -122,7 +122,7 @@ func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
 	return m.result(engine.Replaced, nil)
 }
 
-// renew begins a message anew: no attempt counts, no old token settles.
+// renew resets a message: attempt 0, and no old token settles it.
 func (q *queue) renew(m *message) {
 	m.attempt, m.nonce = 0, nil
 }

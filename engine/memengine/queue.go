@@ -11,24 +11,22 @@ import (
 
 // queue is one queue and all its messages, guarded by mu.
 //
-// Each message lies in msgs, whose places the orders name: it is in ids, in the
-// bucket of states that its state and end name, and further by state: scheduled
-// in scheduled by due; ready in ready; leased in leases by deadline; scheduled and
-// ready, if they ever expire, in expiring by the first instant after that. The
-// message that holds a key is in keys, the dead of a key are in deadKeys. What is left
-// of one whose key is remembered is in keys and in finished.
+// Each message is in msgs, whose places the indexes refer to. It is also in ids, and in the
+// bucket of states for its state and end. By state it is in scheduled by due time, in
+// ready, or in leases by deadline. A scheduled or ready message that expires is in expiring
+// by the first instant after its expiry. keys has the message that holds a key, deadKeys
+// the dead ones with a key. A finished message is in keys and in finished.
 //
-// Hundreds of thousands of queues may hold a message each, so one is small too:
-// TestHeapPerQueue.
+// There may be hundreds of thousands of queues, so a queue is small too: TestHeapPerQueue.
 type queue struct {
 	engine *Engine
 	name   string
 	number uint64 // for tokens
 
 	mu      sync.Mutex
-	retired bool // no longer the engine's queue of this name
+	retired bool // removed from the engine
 	paused  bool
-	hint    bool // tell the watchers
+	hint    bool // notify the watchers
 	now     time.Time
 	ms      int64 // now in milliseconds, rounded down
 
@@ -46,9 +44,9 @@ type queue struct {
 	settings  *settings // nil: never configured
 
 	until   int64 // end of the pause
-	told    int64 // the NextDue last told; none when nothing was
-	expired int   // messages gone by expiry, not yet told by Lease
-	died    int   // messages dead by a lapse, not yet told by Lease, and still so
+	told    int64 // the last NextDue returned; none: there was none
+	expired int   // expired messages, not yet reported by Lease
+	died    int   // messages that died by a lapse and still are dead, not yet reported by Lease
 }
 
 func newQueue(e *Engine, name string, number uint64) *queue {
@@ -61,8 +59,8 @@ func newQueue(e *Engine, name string, number uint64) *queue {
 	return q
 }
 
-// put enters a message, which is in none of the queue's orders, in those of
-// state s, which ends at end.
+// put adds a message, which is in none of the queue's indexes, to those of state s, which
+// ends at end.
 func (q *queue) put(m *message, s engine.State, end int64) {
 	m.state, m.end = s, end
 	q.states[s].add(m)
@@ -79,7 +77,7 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 	}
 
 	if s != engine.Dead {
-		if !m.live { // back from the dead
+		if !m.live { // it was dead
 			q.forgetKey(m.key())
 			q.engine.pending.Add(1)
 			q.enlist(m)
@@ -96,11 +94,11 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 		}
 		dead := q.deadKeys[key]
 		at, _ := slices.BinarySearchFunc(dead, m, byEnd)
-		q.deadKeys[strings.Clone(key)] = slices.Insert(dead, at, m) // cloned: key is a part of the message's data
+		q.deadKeys[strings.Clone(key)] = slices.Insert(dead, at, m) // cloned: key is part of the message's data
 	}
 }
 
-// enlist gives a message, which admit has counted, what live ones have.
+// enlist makes a message live. admit has counted it.
 func (q *queue) enlist(m *message) {
 	m.live = true
 	if m.keyLen > 0 {
@@ -108,7 +106,7 @@ func (q *queue) enlist(m *message) {
 	}
 }
 
-// delist takes it away again, and the message off the count.
+// delist undoes enlist, and uncounts the message.
 func (q *queue) delist(m *message) {
 	if !m.live {
 		return
@@ -120,8 +118,8 @@ func (q *queue) delist(m *message) {
 	}
 }
 
-// take removes a message from the orders of its state. It keeps its key, unless
-// it is dead.
+// take removes a message from the indexes of its state, but not from keys, unless it is
+// dead.
 func (q *queue) take(m *message) {
 	q.states[m.state].remove(m)
 	switch m.state {
@@ -148,7 +146,7 @@ func (q *queue) take(m *message) {
 	}
 }
 
-// place puts a message where its due time says.
+// place puts a message into scheduled or ready, by its due time.
 func (q *queue) place(m *message) {
 	if m.due > q.ms {
 		q.put(m, engine.Scheduled, m.due)
@@ -157,7 +155,7 @@ func (q *queue) place(m *message) {
 	}
 }
 
-// move takes a message out and places it at a new due time.
+// move takes a message and places it at a new due time.
 func (q *queue) move(m *message, due int64) {
 	q.take(m)
 	m.due = due
@@ -171,7 +169,7 @@ func (q *queue) die(m *message, at int64, reason string) {
 	q.put(m, engine.Dead, at)
 }
 
-// drop forgets a message.
+// drop removes a message.
 func (q *queue) drop(m *message) {
 	q.take(m)
 	q.delist(m)
@@ -179,7 +177,7 @@ func (q *queue) drop(m *message) {
 	q.msgs.drop(m.place)
 }
 
-// advance brings the queue up to its now.
+// advance brings the queue up to q.now.
 func (q *queue) advance() {
 	for place := range q.scheduled.due(q.now) {
 		m := q.msgs.at(place)
@@ -194,7 +192,7 @@ func (q *queue) advance() {
 	q.dropDead()
 }
 
-// expire drops what has expired.
+// expire drops expired messages.
 func (q *queue) expire() {
 	for place := range q.expiring.due(q.now) {
 		m := q.msgs.at(place)
@@ -203,7 +201,8 @@ func (q *queue) expire() {
 	}
 }
 
-// turnBack makes wait again what is not due any more, since the clock stepped back.
+// turnBack makes messages scheduled again that are no longer due, after the clock stepped
+// back.
 func (q *queue) turnBack() {
 	for _, t := range slices.Clone(q.ready) {
 		if m := q.holder(t); m != nil && m.due > q.ms {
@@ -213,7 +212,7 @@ func (q *queue) turnBack() {
 	}
 }
 
-// lapse ends a lease at its deadline. The token goes on settling.
+// lapse ends a lease at its deadline. Its token still settles.
 func (q *queue) lapse(m *message) {
 	if m.attempt >= m.kind.MaxAttempts {
 		q.die(m, m.end, engine.Lapsed)
@@ -227,8 +226,7 @@ func (q *queue) lapse(m *message) {
 	q.place(m)
 }
 
-// find returns the message that ref means, live or dead by id, live by key; nil:
-// there is none.
+// find returns the message that ref names: by id live or dead, by key live; nil: none.
 func (q *queue) find(ref engine.Ref) *message {
 	if ref.ID == 0 {
 		return q.byKey(ref.Key)
@@ -236,7 +234,7 @@ func (q *queue) find(ref engine.Ref) *message {
 	return q.byID(ref.ID)
 }
 
-// findWaiting is find of a message that is scheduled or ready, and as ref says.
+// findWaiting is find for a scheduled or ready message, and checks IfState.
 func (q *queue) findWaiting(op string, ref engine.Ref) (*message, error) {
 	m := q.find(ref)
 	if m == nil {
@@ -250,7 +248,7 @@ func (q *queue) findWaiting(op string, ref engine.Ref) (*message, error) {
 	return m, engine.RefuseUnlessWaiting(op, ref, m.state)
 }
 
-// next returns when a Lease may give something: now if something is ready.
+// next returns when Lease may return a message: now if one is ready.
 func (q *queue) next() int64 {
 	switch {
 	case q.paused:
@@ -271,5 +269,5 @@ func (q *queue) next() int64 {
 	return max(next, q.ms+1)
 }
 
-// empty says that the queue holds nothing that anybody could ask for.
+// empty reports whether the queue holds nothing that a call could return.
 func (q *queue) empty() bool { return q.msgs.n == 0 && !q.paused && q.settings == nil }

@@ -1,11 +1,10 @@
 package memengine
 
-// tidyLeast is how many queues there are before empty ones are forgotten.
+// tidyLeast is the number of queues below which empty ones are kept.
 const tidyLeast = 1024
 
-// with runs do on a queue: locked, up to the present. Without create an unknown
-// queue is left unknown, and with returns false. Afterwards it gives the hint
-// that do may have made due.
+// with runs do on a queue that is locked and refreshed. Without create it returns false for
+// an unknown queue. Afterwards it sends the hint if do made one necessary.
 func (e *Engine) with(name string, create bool, do func(*queue)) bool {
 	for {
 		q := e.queue(name, create)
@@ -18,10 +17,10 @@ func (e *Engine) with(name string, create bool, do func(*queue)) bool {
 	}
 }
 
-// stride is how many items of a call act on a queue before it lets others in.
+// stride is how many items of a call run before the queue's lock is released for others.
 const stride = 1000
 
-// visit is with for a queue at hand; false when that was retired meanwhile.
+// visit is with for a given queue; false: it was retired meanwhile.
 func (e *Engine) visit(q *queue, do func(*queue)) bool {
 	q.mu.Lock()
 	if q.retired {
@@ -38,8 +37,8 @@ func (e *Engine) visit(q *queue, do func(*queue)) bool {
 	return true
 }
 
-// refresh reads the clock and brings the queue up to it. The clock is read under
-// the lock, so that it does not run backwards from one call to the next.
+// refresh reads the clock and advances the queue. It reads the clock under the lock, so
+// that time does not run backwards between calls.
 func (q *queue) refresh() {
 	was := q.ms
 	q.now = q.engine.now()
@@ -53,14 +52,14 @@ func (q *queue) refresh() {
 	q.advance()
 }
 
-// hinted says whether the watchers are to be told, and forgets it.
+// hinted reports whether to notify the watchers, and resets that.
 func (q *queue) hinted() bool {
 	hint := q.hint || q.next() < q.told
 	q.hint = false
 	return hint
 }
 
-// queue returns the queue of a name, which create makes if there is none.
+// queue returns the queue with a name; with create it makes a missing one.
 func (e *Engine) queue(name string, create bool) *queue {
 	e.mu.RLock()
 	q := e.queues[name]
@@ -91,7 +90,7 @@ func (e *Engine) queue(name string, create bool) *queue {
 	return q
 }
 
-// byNumber returns the queue that a token names; nil: there is none any more.
+// byNumber returns the queue with the number of a token; nil: it is gone.
 func (e *Engine) byNumber(n uint64) *queue {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -101,15 +100,15 @@ func (e *Engine) byNumber(n uint64) *queue {
 	return nil
 }
 
-// tidy forgets empty queues; mu is held. Programs that make a queue for each user
-// or order would else fill the memory with names.
+// tidy removes empty queues. Otherwise programs with a queue for each user or order would
+// fill the memory with names. Called with mu held.
 func (e *Engine) tidy() {
 	for name, q := range e.queues {
 		if !q.mu.TryLock() {
-			continue // in use: the next time
+			continue // in use: next time
 		}
 		if q.finished != nil {
-			q.refresh() // its keys may be free
+			q.refresh() // remembered keys may have expired
 		}
 		if q.empty() {
 			q.retired = true

@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
-// refer runs do on the queue of a ref and makes an engine.Error of what it
-// returns. An unknown queue has no message.
+// refer runs do on the queue of a ref, and wraps its error in an engine.Error. An unknown
+// queue has no message.
 func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(*queue) error) error {
 	if err := e.begin(ctx, op); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(*
 	return engine.Refuse(op, ref, err)
 }
 
-// Cancel removes messages; by id also dead ones.
+// Cancel removes messages; by id dead ones too.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	if err := e.begin(ctx, "cancel"); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 		}
 		q.take(m)
 		m.due = due.Resolve(q.now)
-		if m.expires() != none { // a redriven one never expires, whatever its policy
+		if m.expires() != none { // a redriven message never expires, whatever its policy
 			m.setExpires(expiry(m.due, &m.kind.Policy))
 		}
 		q.renew(m)
@@ -111,8 +111,8 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	return info, err
 }
 
-// left returns what is left of a key that no live message holds: the finished one, else
-// the newest dead one; nil: nothing.
+// left returns the finished message with a key that no live one holds, or else the newest
+// dead one; nil: none.
 func (q *queue) left(key string) *message {
 	if m := q.keyed(key); m != nil && q.remembers(m) {
 		return m

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// settings are what a queue was configured with, and what is kept to hold to it.
+// settings are the configuration of a queue, and the state to enforce it.
 type settings struct {
 	engine.Settings
 	revision uint64
@@ -18,7 +18,7 @@ type settings struct {
 	dead     *ends // nil: they may all stay
 }
 
-// Settings tells the settings of a queue and their revision.
+// Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, name string) (s engine.Settings, revision string, err error) {
 	if err := e.begin(ctx, "settings"); err != nil {
 		return s, "", err
@@ -35,8 +35,8 @@ func (e *Engine) Settings(ctx context.Context, name string) (s engine.Settings, 
 	return s, revision, nil
 }
 
-// Configure stores the settings of a queue. If they bound the dead for the first time it
-// looks at all of them, under the queue's lock.
+// Configure stores the settings of a queue. When they first limit dead messages it goes
+// through all of them, under the queue's lock.
 func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, revision string) (string, error) {
 	if err := e.begin(ctx, "configure"); err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	defer e.end()
 	s.Defaults = s.Defaults.Clone()
 	made, stale := "", false
-	e.dropDead(name) // what is gone by the settings before does not come back
+	e.dropDead(name) // what the old settings dropped must not come back
 	e.with(name, true, func(q *queue) {
 		if made = q.revision(); revision != "" && revision != made {
 			stale = true
@@ -60,14 +60,14 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	return made, nil
 }
 
-// dropDead drops all the dead that the settings of a queue do not let stay.
+// dropDead drops all dead messages that exceed the settings of a queue.
 func (e *Engine) dropDead(name string) {
 	more := true
 	for more && e.with(name, false, func(q *queue) { more = q.dropDead() }) {
 	}
 }
 
-// revision is that of the settings.
+// revision returns the revision of the settings.
 func (q *queue) revision() string {
 	if q.settings == nil {
 		return "0"
@@ -83,7 +83,7 @@ func (q *queue) configure(s engine.Settings) {
 	now.Settings = s
 	now.revision++
 	if s.Rate == 0 {
-		now.bucket = pace.Bucket{} // full when there is a rate again
+		now.bucket = pace.Bucket{} // full when a rate is set again
 	}
 	switch {
 	case s.DeadKeep == 0 && s.DeadMax == 0:
@@ -99,7 +99,7 @@ func (q *queue) configure(s engine.Settings) {
 	q.hint = true
 }
 
-// defaults are those of a push.
+// defaults returns the default terms of a push.
 func (q *queue) defaults() *engine.Terms {
 	if q.settings == nil {
 		return nil
@@ -107,8 +107,8 @@ func (q *queue) defaults() *engine.Terms {
 	return &q.settings.Defaults
 }
 
-// refusePending says why a queue which holds so many live messages does not take one
-// more; nil: it does.
+// refusePending returns the error of a push to a queue with live messages; nil: there is
+// room.
 func (q *queue) refusePending(key string, live int) error {
 	if s := q.settings; s != nil && s.MaxPending > 0 && int64(live) >= s.MaxPending {
 		return engine.RefusePending(engine.Ref{Queue: q.name, Key: key}, s.MaxPending)
@@ -116,12 +116,12 @@ func (q *queue) refusePending(key string, live int) error {
 	return nil
 }
 
-// live is how many messages are live.
+// live returns the number of live messages.
 func (q *queue) live() int {
 	return q.states[engine.Scheduled].n + q.states[engine.Ready].n + q.states[engine.Leased].n
 }
 
-// oldestDead is when the oldest of the dead that are not gone may have died.
+// oldestDead returns the earliest death of messages that are kept.
 func (q *queue) oldestDead() token.Place {
 	if q.settings == nil || q.settings.DeadKeep == 0 {
 		return token.All.Low
@@ -129,11 +129,11 @@ func (q *queue) oldestDead() token.Place {
 	return token.Place{At: q.ms - millis(q.settings.DeadKeep)}
 }
 
-// stays reports whether a dead message is not gone yet.
+// stays reports whether a dead message is still kept.
 func (q *queue) stays(m *message) bool { return m.listed().Compare(q.oldestDead()) >= 0 }
 
-// dropDead drops some of the dead that the settings do not let stay, and reports whether
-// there are more.
+// dropDead drops some dead messages that exceed the settings, and reports whether there are
+// more.
 func (q *queue) dropDead() bool {
 	s := q.settings
 	if s == nil || s.dead == nil {
@@ -151,12 +151,12 @@ func (q *queue) dropDead() bool {
 
 func (s *settings) rate() pace.Rate { return pace.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
 
-// full reports whether as many messages are leased as may be.
+// full reports whether InFlight is reached.
 func (q *queue) full() bool {
 	return q.settings.InFlight > 0 && int64(q.states[engine.Leased].n) >= q.settings.InFlight
 }
 
-// grantable is how many of n messages the settings let be leased now.
+// grantable returns how many of n messages the settings allow to lease now.
 func (q *queue) grantable(n int) int {
 	s := q.settings
 	if s == nil {
@@ -171,24 +171,25 @@ func (q *queue) grantable(n int) int {
 	return n
 }
 
-// granted takes note of leases that grantable has let be given.
+// granted counts leases that grantable has allowed.
 func (q *queue) granted(n int) {
 	if s := q.settings; s != nil && s.Rate > 0 {
 		s.bucket.Take(n, s.rate())
 	}
 }
 
-// gathers is when the rate gives some again, in milliseconds; now or before: it does.
+// gathers returns when the rate allows leases again, in milliseconds; not after now: at
+// once.
 func (q *queue) gathers() int64 {
 	s := q.settings
 	if s.Rate == 0 {
 		return q.ms
 	}
-	s.bucket.Allows(q.now, s.rate()) // brings it to the present
+	s.bucket.Allows(q.now, s.rate()) // updates it to now
 	return ceil(s.bucket.Next(s.rate()))
 }
 
-// refuseClaim says why a claim is held back; nil: it is not.
+// refuseClaim returns the error of a claim that the settings hold back, or nil.
 func (q *queue) refuseClaim(ref engine.Ref) error {
 	switch {
 	case q.grantable(1) > 0:
@@ -199,5 +200,5 @@ func (q *queue) refuseClaim(ref engine.Ref) error {
 	return engine.RefuseClaim(ref, instant(q.gathers()))
 }
 
-// ceil is t in milliseconds, rounded up.
+// ceil returns t in milliseconds, rounded up.
 func ceil(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Settle ends or extends leases. It does not wait for anything but locks.
+// Settle ends or extends leases. It waits for nothing but locks.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	if err := e.begin(ctx, "settle"); err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		for some := range slices.Chunk(items, stride) {
 			known := q != nil && e.visit(q, func(q *queue) {
 				for _, i := range some {
-					q.expire() // what the item before made ready
+					q.expire() // made ready by the previous item
 					settled[i] = q.settle(tokens[i], &s[i])
 					settled[i].Queue = q.name
 				}
@@ -40,7 +40,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	return settled, nil
 }
 
-// unknown answers a settlement of a queue that is not there.
+// unknown answers a settlement of a queue that does not exist.
 func unknown(s *engine.Settlement) engine.Settled {
 	if err := s.Check(); err != nil {
 		return engine.Settled{Err: err}
@@ -52,9 +52,9 @@ func lost(queue string, id engine.ID) error {
 	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
 }
 
-// settle carries out a settlement, whose lease may have lapsed: its message is
-// then ready or dead. It is lost too when the lapse made the message dead and its
-// key is by now another's, so that it cannot come back.
+// settle carries out a settlement. If its lease has lapsed, the message is ready or dead.
+// The lease is lost if the message died and another one holds its key, because it cannot
+// become live again.
 func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
 	if err := s.Check(); err != nil {
 		return engine.Settled{Err: err}
@@ -100,7 +100,7 @@ func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
 	return engine.Settled{State: m.state, Until: instant(m.end)}
 }
 
-// bury makes a message dead, which may be one more than may stay.
+// bury makes a message dead, and drops one if there are too many.
 func (q *queue) bury(m *message, reason string) engine.Settled {
 	q.die(m, q.ms, reason)
 	q.dropDead()

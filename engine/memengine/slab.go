@@ -2,20 +2,19 @@ package memengine
 
 import "math/bits"
 
-// slab keeps values at places that do not move. A place is a number, and 0 is
-// none: what refers to a value by its place costs four bytes, and the collector
-// does not follow it.
+// slab stores values at fixed places. A place is a number, and 0 is none: a reference by
+// place takes four bytes, and the garbage collector does not follow it.
 //
-// Values stand in chunks, the first of which are small, for most of many slabs hold
-// little. What was freed last is filled first, so that the other chunks can drain; an
-// empty one goes back to the collector, but for a few.
+// Values are in chunks. The first ones are small, because most of many slabs hold little.
+// The chunk freed last is filled first, so that the others can drain; all but a few empty
+// chunks are released.
 type slab[T any] struct {
 	chunks []chunk[T]
-	room   []uint32 // numbers of the chunks that are not full
-	spare  [][]T    // emptied, for the next need
+	room   []uint32 // numbers of chunks that are not full
+	spare  [][]T    // empty chunks, for reuse
 	n      int
 
-	// Where most of many slabs have one chunk, it is found in the slab itself.
+	// Most of many slabs have one chunk, so the first is in the slab itself.
 	firstChunk [1]chunk[T]
 	firstRoom  [1]uint32
 }
@@ -26,13 +25,13 @@ type chunk[T any] struct {
 }
 
 const (
-	perChunk = 17 // messages fill 2 KiB, as the allocator counts
-	small    = 2  // chunks that hold fewer
+	perChunk = 17 // messages fill a size class of 2 KiB
+	small    = 2  // number of smaller chunks
 	spares   = 16
-	shedAt   = 1024 // chunks at which an empty slab lets go of its tables too
+	shedAt   = 1024 // chunks from which an empty slab drops its tables too
 )
 
-// take gives out a place with a zero value.
+// take allocates a place, with a zero value.
 func (s *slab[T]) take() (uint32, *T) {
 	if s.chunks == nil {
 		s.chunks, s.room = s.firstChunk[:0], s.firstRoom[:0]
@@ -71,13 +70,13 @@ func (s *slab[T]) fresh(n uint32) []T {
 	return values
 }
 
-// at returns the value at a place that is given out.
+// at returns the value at an allocated place.
 func (s *slab[T]) at(place uint32) *T {
 	return &s.chunks[(place-1)/perChunk].values[(place-1)%perChunk]
 }
 
-// look returns the value at a place that was given out once, which is zero when
-// the place was taken back; nil when its whole chunk is empty.
+// look returns the value at a place that was allocated once. The value is zero if the place
+// was freed; nil if its whole chunk is empty.
 func (s *slab[T]) look(place uint32) *T {
 	n, i := (place-1)/perChunk, (place-1)%perChunk
 	if n >= uint32(len(s.chunks)) || i >= uint32(len(s.chunks[n].values)) {
@@ -86,7 +85,7 @@ func (s *slab[T]) look(place uint32) *T {
 	return &s.chunks[n].values[i]
 }
 
-// drop zeroes the value at a place that was given out, and takes the place back.
+// drop zeroes the value at an allocated place, and frees the place.
 func (s *slab[T]) drop(place uint32) {
 	n, i := (place-1)/perChunk, (place-1)%perChunk
 	c := &s.chunks[n]

@@ -7,10 +7,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// turns is the order in which ready messages go out: a heap of what that order is
-// made of, so that comparing does not leave the heap. A message that stops being
-// ready leaves its turn behind, unless that is the first: q.turn passes over what
-// does not hold any more, and q.tidyTurns removes it when there is much of it.
+// turns is a heap of the ready messages in lease order. It holds the sort keys, so that
+// comparing needs no access to messages. A message that stops being ready leaves a stale
+// turn, unless it is the first: q.turn skips stale turns, and q.tidyTurns removes them when
+// there are many.
 type turns []turn
 
 type turn struct {
@@ -77,10 +77,10 @@ func (h *turns) pop() {
 	*h = s
 }
 
-// turnOf is the turn of a message that is ready.
+// turnOf returns the turn of a ready message.
 func turnOf(m *message) turn { return turn{m.kind.Priority, m.place, m.due, m.id} }
 
-// holder returns the message whose turn t is; nil when it does not hold any more.
+// holder returns the message of a turn; nil: the turn is stale.
 func (q *queue) holder(t turn) *message {
 	m := q.msgs.look(t.place)
 	if m == nil || m.state != engine.Ready || turnOf(m) != t {
@@ -89,7 +89,7 @@ func (q *queue) holder(t turn) *message {
 	return m
 }
 
-// turn returns the ready message that goes out first; nil: none is ready.
+// turn returns the ready message to lease next; nil: none is ready.
 func (q *queue) turn() *message {
 	for len(q.ready) > 0 {
 		if m := q.holder(q.ready[0]); m != nil {
@@ -100,7 +100,7 @@ func (q *queue) turn() *message {
 	return nil
 }
 
-// loseTurn is told of a message that stops being ready.
+// loseTurn is called for a message that stops being ready.
 func (q *queue) loseTurn(m *message) {
 	if q.ready[0].id == m.id {
 		q.ready.pop()
@@ -110,14 +110,14 @@ func (q *queue) loseTurn(m *message) {
 	}
 }
 
-// tidyTurns leaves one turn of each ready message.
+// tidyTurns keeps one turn for each ready message.
 func (q *queue) tidyTurns() {
 	q.ready = slices.DeleteFunc(q.ready, func(t turn) bool { return q.holder(t) == nil })
-	slices.SortFunc(q.ready, byTurn) // a heap too
+	slices.SortFunc(q.ready, byTurn) // a sorted slice is a heap
 	q.ready = slices.Compact(q.ready)
 }
 
-// oldest returns the least due of the ready messages, of which there are some.
+// oldest returns the earliest due time of the ready messages. There must be some.
 func (q *queue) oldest() int64 {
 	if len(q.ready) > q.states[engine.Ready].n {
 		q.tidyTurns()

@@ -55,7 +55,7 @@ func ok(t testing.TB, err error) {
 }
 
 // callers returns a store for the tests that both databases pass.
-func callers(t *testing.T, db *sql.DB, c *tarry.Client) sqltest.Callers {
+func callers(db *sql.DB, c *tarry.Client) sqltest.Callers {
 	exec := func(t *testing.T, by interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 	}, text string) {
@@ -65,6 +65,10 @@ func callers(t *testing.T, db *sql.DB, c *tarry.Client) sqltest.Callers {
 	return sqltest.Callers{
 		Client: c,
 		Exec:   func(t *testing.T, text string) { exec(t, db, text) },
+		Count: func(t *testing.T, query string) (n int) {
+			ok(t, db.QueryRowContext(t.Context(), query).Scan(&n))
+			return n
+		},
 		Begin: func(t *testing.T) *sqltest.CallersTx {
 			tx := begin(t, db)
 			return &sqltest.CallersTx{
@@ -95,7 +99,7 @@ func TestInTx(t *testing.T) {
 		_, err := c.Push(ctx, "orders", nil, tarry.Key(key), tarry.In(time.Hour))
 		ok(t, err)
 	}
-	sqltest.InTx(t, callers(t, pool, c))
+	sqltest.InTx(t, callers(pool, c))
 	t.Run("of a pool that takes one statement at a time", func(t *testing.T) {
 		tx := begin(t, connect(t, url, false))
 		in := inTx(t, c, tx)
@@ -145,5 +149,13 @@ func TestInTx(t *testing.T) {
 func TestSettleInTx(t *testing.T) {
 	t.Parallel()
 	db := connect(t, mysqltest.Shared(t), true)
-	sqltest.SettleInTx(t, callers(t, db, open(t, db, newPrefix())))
+	sqltest.SettleInTx(t, callers(db, open(t, db, newPrefix())))
+}
+
+func TestKilledInTx(t *testing.T) {
+	t.Parallel()
+	sqltest.Killed(t, func() string { return mysqltest.Shared(t) }, func(t *testing.T, url string) sqltest.Callers {
+		db := connect(t, url, true)
+		return callers(db, open(t, db, DefaultPrefix))
+	})
 }

@@ -54,14 +54,16 @@ func ok(t testing.TB, err error) {
 }
 
 // callers is a store for the tests that both databases pass.
-func callers(t *testing.T) sqltest.Callers {
-	pool := connect(t, pgtest.Shared(t))
-	c := open(t, pool, newSchema(t, pool))
+func callers(pool *pgxpool.Pool, c *tarry.Client) sqltest.Callers {
 	return sqltest.Callers{
 		Client: c,
 		Exec: func(t *testing.T, text string) {
 			_, err := pool.Exec(t.Context(), text)
 			ok(t, err)
+		},
+		Count: func(t *testing.T, query string) (n int) {
+			ok(t, pool.QueryRow(t.Context(), query).Scan(&n))
+			return n
 		},
 		Begin: func(t *testing.T) *sqltest.CallersTx {
 			tx := begin(t, pool)
@@ -85,12 +87,23 @@ func callers(t *testing.T) sqltest.Callers {
 
 func TestInTx(t *testing.T) {
 	t.Parallel()
-	sqltest.InTx(t, callers(t))
+	pool := connect(t, pgtest.Shared(t))
+	sqltest.InTx(t, callers(pool, open(t, pool, newSchema(t, pool))))
 }
 
 func TestSettleInTx(t *testing.T) {
 	t.Parallel()
-	sqltest.SettleInTx(t, callers(t))
+	pool := connect(t, pgtest.Shared(t))
+	sqltest.SettleInTx(t, callers(pool, open(t, pool, newSchema(t, pool))))
+}
+
+func TestKilledInTx(t *testing.T) {
+	t.Parallel()
+	sqltest.Killed(t, func() string { return pgtest.Shared(t) }, func(t *testing.T, url string) sqltest.Callers {
+		pool := connect(t, url)
+		ok(t, Migrate(t.Context(), pool, ""))
+		return callers(pool, open(t, pool, ""))
+	})
 }
 
 // Workers of this process and of another are woken by the commit, sooner than they would

@@ -12,7 +12,8 @@ import (
 type Callers struct {
 	Client *tarry.Client
 	Exec   func(t *testing.T, text string) // by itself
-	Begin  func(t *testing.T) *CallersTx   // rolled back with the test, unless it has ended
+	Count  func(t *testing.T, query string) int
+	Begin  func(t *testing.T) *CallersTx // rolled back with the test, unless it has ended
 }
 
 // CallersTx is a transaction of a caller's.

@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
@@ -25,19 +24,6 @@ func TestMain(m *testing.M) {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(pgtest.Main(m))
-}
-
-// databases are those that the tests run on.
-var databases = map[string]func(testing.TB) (url string){"PostgreSQL": pgtest.Shared, "MariaDB": mysqltest.Shared}
-
-// onEach runs a test on an empty database of each kind.
-func onEach(t *testing.T, test func(t *testing.T, url string)) {
-	for name, shared := range databases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, shared(t))
-		})
-	}
 }
 
 // program is a process that runs the program.
@@ -114,46 +100,45 @@ func (p *program) is(t *testing.T, id, want string) {
 
 func TestCheckout(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, url string) {
-		patient, hasty := start(t, url, "1h"), start(t, url, "20ms")
-		defer patient.kill(t)
-		defer hasty.kill(t)
-		answers := func(path string, want int) {
-			t.Helper()
-			if got := patient.post(path); got != want {
-				t.Errorf("POST %s is answered %d, not %d", path, got, want)
-			}
+	url := pgtest.Shared(t)
+	patient, hasty := start(t, url, "1h"), start(t, url, "20ms")
+	defer patient.kill(t)
+	defer hasty.kill(t)
+	answers := func(path string, want int) {
+		t.Helper()
+		if got := patient.post(path); got != want {
+			t.Errorf("POST %s is answered %d, not %d", path, got, want)
 		}
-		answers("/orders/paid", http.StatusCreated)
-		answers("/orders/paid", http.StatusConflict)
-		patient.is(t, "paid", "open")
-		answers("/orders/paid/payment", http.StatusNoContent)
-		answers("/orders/paid/payment", http.StatusConflict)
-		patient.is(t, "paid", "paid")
-		answers("/orders/nobody/payment", http.StatusConflict)
-		answers("/orders/"+strings.Repeat("x", 600), http.StatusBadRequest) // that is no key, and so no order
-		if got := hasty.post("/orders/unpaid"); got != http.StatusCreated {
-			t.Errorf("an order is answered %d", got)
-		}
-		patient.is(t, "unpaid", "cancelled")
-		answers("/orders/unpaid/payment", http.StatusConflict)
-		patient.is(t, "paid", "paid")
-		left := read(t, url)
-		if len(left) != 2 || left["paid"] != (entry{order: true, paid: true}) || left["unpaid"] != (entry{order: true, cancelled: true}) {
-			t.Errorf("left is %+v", left)
-		}
-	})
+	}
+	answers("/orders/paid", http.StatusCreated)
+	answers("/orders/paid", http.StatusConflict)
+	patient.is(t, "paid", "open")
+	answers("/orders/paid/payment", http.StatusNoContent)
+	answers("/orders/paid/payment", http.StatusConflict)
+	patient.is(t, "paid", "paid")
+	answers("/orders/nobody/payment", http.StatusConflict)
+	answers("/orders/"+strings.Repeat("x", 600), http.StatusBadRequest) // that is no key, and so no order
+	if got := hasty.post("/orders/unpaid"); got != http.StatusCreated {
+		t.Errorf("an order is answered %d", got)
+	}
+	patient.is(t, "unpaid", "cancelled")
+	answers("/orders/unpaid/payment", http.StatusConflict)
+	patient.is(t, "paid", "paid")
+	left := read(t, url)
+	if len(left) != 2 || left["paid"] != (entry{order: true, paid: true}) || left["unpaid"] != (entry{order: true, cancelled: true}) {
+		t.Errorf("left is %+v", left)
+	}
 }
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{}, {"--db", "mysql://h/d", "more"}, {"--db", "mysql://h/d", "--within", "0s"}, {"--nonsense"}} {
+	for _, args := range [][]string{{}, {"--db", "postgres://h/d", "more"}, {"--db", "postgres://h/d", "--within", "0s"}, {"--nonsense"}} {
 		var stderr strings.Builder
 		if code := run(t.Context(), args, &stderr, &stderr); code != 2 || stderr.Len() == 0 {
 			t.Errorf("%v: exit code %d, %s", args, code, &stderr)
 		}
 	}
-	for _, url := range []string{"redis://127.0.0.1:1", "postgres://postgres@127.0.0.1:1/postgres", "mysql://root@127.0.0.1:1/mysql"} {
+	for _, url := range []string{"redis://127.0.0.1:1", "postgres://postgres@127.0.0.1:1/postgres"} {
 		var stderr strings.Builder
 		if code := run(t.Context(), []string{"--db", url}, &stderr, &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q", url, code, &stderr)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
 const clients = 16
@@ -25,29 +24,19 @@ type entry struct {
 	leased                 bool // and has been handed out
 }
 
-// tables read both tables at once.
-var tables = map[bool]string{
-	true: `SELECT coalesce(o.id, m.key), o.id IS NOT NULL, o.paid IS NOT NULL, o.cancelled IS NOT NULL, m.id IS NOT NULL, coalesce(m.attempt, 0) > 0
-		FROM checkout_order o FULL JOIN (SELECT * FROM tarry.message WHERE kind <> 3) m ON m.key = o.id`,
-	false: "SELECT o.id, TRUE, o.paid IS NOT NULL, o.cancelled IS NOT NULL, m.id IS NOT NULL, COALESCE(m.attempt, 0) > 0 " +
-		"FROM checkout_order o LEFT JOIN tarry_message m ON m.`key` = o.id AND m.kind <> 3 " +
-		"UNION ALL SELECT m.`key`, FALSE, FALSE, FALSE, TRUE, m.attempt > 0 FROM tarry_message m WHERE m.kind <> 3 AND m.`key` NOT IN (SELECT id FROM checkout_order)",
-}
+// tables reads both tables at once.
+const tables = `SELECT coalesce(o.id, m.key), o.id IS NOT NULL, o.paid IS NOT NULL, o.cancelled IS NOT NULL, m.id IS NOT NULL, coalesce(m.attempt, 0) > 0
+	FROM checkout_order o FULL JOIN (SELECT * FROM tarry.message WHERE kind <> 3) m ON m.key = o.id`
 
 // read returns what the tables have, by id, as one statement sees it.
 func read(t *testing.T, url string) map[string]entry {
 	t.Helper()
-	postgres := strings.HasPrefix(url, "postgres")
-	driver, name := "pgx", url
-	if !postgres {
-		driver, name = "mysql", mysqltest.DSN(t, url)
-	}
-	db, err := sql.Open(driver, name)
+	db, err := sql.Open("pgx", url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.QueryContext(t.Context(), tables[postgres])
+	rows, err := db.QueryContext(t.Context(), tables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,44 +105,43 @@ func TestKill9(t *testing.T) {
 	if testing.Short() {
 		rounds = 3
 	}
-	onEach(t, func(t *testing.T, url string) {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		rng := rand.New(rand.NewPCG(seed, 0))
-		p := new(promises)
-		for round := range rounds {
-			shop := start(t, url, "30ms")
-			p.custom(shop, round, rng, 20+rng.Int64N(200), func() { shop.kill(t) })
-			if p.check(t, read(t, url)); t.Failed() {
-				return
-			}
-		}
-		last := start(t, url, "30ms")
-		defer last.kill(t)
-		for giveUp := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			left, count := 0, map[string]int{}
-			found := read(t, url)
-			p.check(t, found)
-			for _, e := range found {
-				switch {
-				case e.timeout:
-					left++
-				case e.paid:
-					count["paid"]++
-				case e.cancelled:
-					count["cancelled"]++
-				}
-			}
-			if left > 0 && time.Now().Before(giveUp) {
-				continue
-			}
-			t.Logf("%d orders and %d payments were answered; in the end %v", len(p.placed), len(p.paid), count)
-			if left > 0 || count["paid"] == 0 || count["cancelled"] == 0 {
-				t.Errorf("%d timeouts are left", left)
-			}
+	url := pgtest.Shared(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	p := new(promises)
+	for round := range rounds {
+		shop := start(t, url, "30ms")
+		p.custom(shop, round, rng, 20+rng.Int64N(200), func() { shop.kill(t) })
+		if p.check(t, read(t, url)); t.Failed() {
 			return
 		}
-	})
+	}
+	last := start(t, url, "30ms")
+	defer last.kill(t)
+	for giveUp := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		left, count := 0, map[string]int{}
+		found := read(t, url)
+		p.check(t, found)
+		for _, e := range found {
+			switch {
+			case e.timeout:
+				left++
+			case e.paid:
+				count["paid"]++
+			case e.cancelled:
+				count["cancelled"]++
+			}
+		}
+		if left > 0 && time.Now().Before(giveUp) {
+			continue
+		}
+		t.Logf("%d orders and %d payments were answered; in the end %v", len(p.placed), len(p.paid), count)
+		if left > 0 || count["paid"] == 0 || count["cancelled"] == 0 {
+			t.Errorf("%d timeouts are left", left)
+		}
+		return
+	}
 }
 
 // custom has clients place orders, and pay some of them when they are about to time out,

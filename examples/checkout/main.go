@@ -2,14 +2,13 @@
 // neither of order and timeout is ever there without the other.
 //
 //	go run ./examples/checkout --db postgres://postgres@127.0.0.1:5432/postgres --within 20s
-//	go run ./examples/checkout --db mysql://root@127.0.0.1:3306/test --within 20s
 //
 //	curl -X POST http://127.0.0.1:8080/orders/42         # places an order
 //	curl -X POST http://127.0.0.1:8080/orders/42/payment # pays it
 //	curl http://127.0.0.1:8080/orders/42                 # open, paid or cancelled
 //
-// All it needs is the URL of a database in which it may make tables: its own, called
-// checkout_order, and tarry's. Any number of these programs may share a database.
+// All it needs is the URL of a PostgreSQL database in which it may make tables: its own,
+// called checkout_order, and tarry's. Any number of these programs may share a database.
 //
 // Three transactions are all there is to it, see shop:
 //
@@ -18,8 +17,7 @@
 //   - expire, which the worker calls, cancels the order and acks the timeout.
 //
 // Each happens whole or not at all, whenever the program, the database or the machine dies:
-// messages are rows of the same database. Nothing looks for orders that were forgotten, as
-// none can be.
+// messages are rows of the same database. So nothing has to look for forgotten orders.
 package main
 
 import (
@@ -50,7 +48,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("checkout", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	url := flags.String("db", "", "the database: postgres://user:password@host/database or mysql://…")
+	url := flags.String("db", "", "the database: postgres://user:password@host/database")
 	addr := flags.String("listen", "127.0.0.1:8080", "the address to listen on")
 	within := flags.Duration("within", 30*time.Minute, "how long an order may stay unpaid")
 	if err := flags.Parse(args); err != nil {
@@ -70,22 +68,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// takeOver is after how long another program has what one that died was about.
+// takeOver is how long a timeout that a program was handling when it died waits for another.
 const takeOver = 5 * time.Second
 
 // serve opens the shop, takes orders and payments, and works, until ctx ends.
 func serve(ctx context.Context, url, addr string, within time.Duration, out io.Writer) error {
-	db, err := open(ctx, url)
+	s, err := open(ctx, url)
 	if err != nil {
 		return err
 	}
-	defer db.close()
+	defer s.close()
+	s.within, s.out = within, out
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
-	s := &shop{db: db, within: within, out: out}
-	w := tarry.NewWorker(db.client(), &tarry.WorkerConfig{LeaseTTR: takeOver})
+	w := tarry.NewWorker(s.messages, &tarry.WorkerConfig{LeaseTTR: takeOver})
 	tarry.Handle(w, Unpaid, s.expire)
 
 	ctx, stop := context.WithCancel(ctx)

@@ -17,12 +17,12 @@ func (s *shop) routes() http.Handler {
 		answer(w, http.StatusNoContent, s.pay(r.Context(), r.PathValue("id")))
 	})
 	mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
-		state, err := s.db.state(r.Context(), r.PathValue("id"))
+		state, err := s.state(r.Context(), r.PathValue("id"))
 		if err != nil {
 			answer(w, 0, err)
 			return
 		}
-		_, _ = w.Write([]byte(state + "\n")) // who asked may have left
+		_, _ = w.Write([]byte(state + "\n")) // the client may have gone
 	})
 	return mux
 }

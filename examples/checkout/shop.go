@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/pgengine"
 )
 
 // Order is the body of a message.
@@ -15,16 +20,27 @@ type Order struct {
 	ID string `json:"id"`
 }
 
-// Unpaid is the queue of the orders' timeouts, whose keys are the orders' ids. None of them
-// is given up, however often the database fails.
-var Unpaid = tarry.NewTopic[Order]("order.unpaid", tarry.MaxAttempts(1_000_000))
+// Unpaid is the queue of the orders' timeouts, whose keys are the orders' ids. A timeout does
+// not die, however often the database fails.
+var Unpaid = tarry.NewTopic[Order]("order.unpaid", tarry.MaxAttempts(tarry.MaxMaxAttempts))
 
 // A shop takes orders and payments.
 type shop struct {
-	db     database
-	within time.Duration
-	out    io.Writer
+	pool     *pgxpool.Pool
+	messages *tarry.Client // outside of transactions
+	within   time.Duration
+	out      io.Writer
 }
+
+const (
+	createTable = `CREATE TABLE IF NOT EXISTS checkout_order (
+		id text PRIMARY KEY, placed timestamptz NOT NULL DEFAULT now(), paid timestamptz, cancelled timestamptz)`
+	placeOrder  = `INSERT INTO checkout_order (id) VALUES ($1) ON CONFLICT DO NOTHING`
+	payOrder    = `UPDATE checkout_order SET paid = now() WHERE id = $1 AND paid IS NULL AND cancelled IS NULL`
+	cancelOrder = `UPDATE checkout_order SET cancelled = now() WHERE id = $1 AND paid IS NULL AND cancelled IS NULL`
+	orderState  = `SELECT CASE WHEN paid IS NOT NULL THEN 'paid' WHEN cancelled IS NOT NULL THEN 'cancelled' ELSE 'open' END
+		FROM checkout_order WHERE id = $1`
+)
 
 // What callers are told.
 var (
@@ -33,34 +49,85 @@ var (
 	errNotFound = errors.New("there is no such order")
 )
 
-// place takes an order. The order and its timeout come into being together.
-func (s *shop) place(ctx context.Context, id string) error {
-	return s.db.in(ctx, func(tx tx) error {
-		placed, err := tx.place(ctx, id)
+// open opens the database of a URL, and makes the tables that are missing. The messages have
+// connections of their own, since a push in a transaction may need another one.
+func open(ctx context.Context, of string) (*shop, error) {
+	u, err := url.Parse(of)
+	if err != nil {
+		return nil, errors.New("--db is no URL")
+	}
+	options := u.Query()
+	options.Set("migrate", "true")
+	u.RawQuery = options.Encode()
+	messages, err := tarry.Open(ctx, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.New(ctx, of)
+	if err != nil {
+		return nil, errors.Join(err, messages.Close())
+	}
+	s := &shop{pool: pool, messages: messages}
+	// When programs start at the same time, the lock lets one make the table.
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext('checkout_order'))"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, createTable)
+		return err
+	})
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *shop) close() {
+	_ = s.messages.Close() // leases that it cannot give back lapse
+	s.pool.Close()
+}
+
+// in runs do in a transaction, and commits it if do returns nil. What do pushes, cancels and
+// settles with c is part of the transaction. On MySQL this is mysqlengine.InTx with a *sql.Tx.
+func (s *shop) in(ctx context.Context, do func(tx pgx.Tx, c *tarry.Client) error) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		c, err := pgengine.InTx(s.messages, tx)
 		if err != nil {
 			return err
 		}
-		if !placed {
+		return do(tx, c)
+	})
+}
+
+// place takes an order. The order and its timeout come into being together.
+func (s *shop) place(ctx context.Context, id string) error {
+	return s.in(ctx, func(tx pgx.Tx, c *tarry.Client) error {
+		placed, err := tx.Exec(ctx, placeOrder, id)
+		if err != nil {
+			return err
+		}
+		if placed.RowsAffected() == 0 {
 			return errExists
 		}
-		_, err = Unpaid.Push(ctx, tx.messages, Order{id}, tarry.In(s.within), tarry.Key(id))
+		_, err = Unpaid.Push(ctx, c, Order{id}, tarry.In(s.within), tarry.Key(id))
 		return err
 	})
 }
 
 // pay takes the payment of an order, and calls its timeout off.
 func (s *shop) pay(ctx context.Context, id string) error {
-	return s.db.in(ctx, func(tx tx) error {
-		paid, err := tx.pay(ctx, id)
+	return s.in(ctx, func(tx pgx.Tx, c *tarry.Client) error {
+		paid, err := tx.Exec(ctx, payOrder, id)
 		if err != nil {
 			return err
 		}
-		if !paid {
+		if paid.RowsAffected() == 0 {
 			return errNotOpen
 		}
-		err = Unpaid.Cancel(ctx, tx.messages, tarry.ByKey(id))
+		err = Unpaid.Cancel(ctx, c, tarry.ByKey(id))
 		if errors.Is(err, tarry.ErrLeased) {
-			return nil // expire has it in hand, and will find the order paid
+			return nil // expire runs, and will find the order paid
 		}
 		return err
 	})
@@ -68,12 +135,14 @@ func (s *shop) pay(ctx context.Context, id string) error {
 
 // expire handles a timeout. An order that was paid meanwhile stays as it is.
 func (s *shop) expire(ctx context.Context, m *tarry.Message[Order]) error {
-	cancelled := false
-	err := s.db.in(ctx, func(tx tx) (err error) {
-		if cancelled, err = tx.cancel(ctx, m.Body.ID); err != nil {
+	var cancelled int64
+	err := s.in(ctx, func(tx pgx.Tx, c *tarry.Client) error {
+		changed, err := tx.Exec(ctx, cancelOrder, m.Body.ID)
+		if err != nil {
 			return err
 		}
-		settled, err := tx.messages.Settle(ctx, []tarry.Settlement{{Token: m.Token(), Do: tarry.DoAck}})
+		cancelled = changed.RowsAffected()
+		settled, err := c.Settle(ctx, []tarry.Settlement{{Token: m.Token(), Do: tarry.DoAck}})
 		if err != nil {
 			return err
 		}
@@ -82,8 +151,17 @@ func (s *shop) expire(ctx context.Context, m *tarry.Message[Order]) error {
 	if err != nil {
 		return err // it comes again
 	}
-	if cancelled {
+	if cancelled > 0 {
 		fmt.Fprintf(s.out, "order %s is cancelled: it was not paid within %s\n", m.Body.ID, s.within)
 	}
 	return tarry.Settled()
+}
+
+// state is open, paid or cancelled.
+func (s *shop) state(ctx context.Context, id string) (state string, err error) {
+	err = s.pool.QueryRow(ctx, orderState, id).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errNotFound
+	}
+	return state, err
 }

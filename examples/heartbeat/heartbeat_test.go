@@ -97,6 +97,13 @@ func TestHangingUpLeavesNothing(t *testing.T) {
 	})
 }
 
+func TestStoppingClosesConnections(t *testing.T) {
+	serving(t, func(t *testing.T, dial func() net.Conn, _ *tarry.Client) {
+		dial() // serving stops the server, which must not wait for this connection
+		synctest.Wait()
+	})
+}
+
 // TestProgramOverTCP runs the program, with a short silence, on a real connection.
 func TestProgramOverTCP(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())

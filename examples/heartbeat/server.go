@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tarryhq/tarry"
 )
 
@@ -30,56 +32,40 @@ func newServer(c *tarry.Client, silence time.Duration) *server {
 
 // serve accepts connections until ctx ends, and then closes all.
 func (s *server) serve(ctx context.Context, ln net.Listener) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(ctx, func() {
-		ln.Close()
-		s.closeAll()
-	})()
-
+	all, ctx := errgroup.WithContext(ctx)
+	defer ln.Close()
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	w := tarry.NewWorker(s.c, nil)
 	tarry.Handle(w, Silent, func(_ context.Context, m *tarry.Message[string]) error {
 		s.close(m.Body)
 		return nil
 	})
-	var all sync.WaitGroup
-	defer all.Wait()
-	worked := make(chan error, 1)
-	all.Go(func() {
-		worked <- w.Run(ctx)
-		stop()
-	})
-	for {
-		conn, err := ln.Accept()
-		if err != nil {
-			ended := ctx.Err() != nil
-			stop()
-			s.closeAll()
-			if workErr := <-worked; workErr != nil || ended {
-				return workErr
+	all.Go(func() error { return w.Run(ctx) })
+	all.Go(func() error {
+		for {
+			conn, err := ln.Accept()
+			switch {
+			case err != nil && ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
 			}
-			return err
+			all.Go(func() error {
+				s.listen(ctx, conn)
+				return nil
+			})
 		}
-		name, ok := s.add(ctx, conn)
-		if !ok {
-			conn.Close()
-			continue
-		}
-		all.Go(func() { s.listen(ctx, name, conn) })
-	}
+	})
+	return all.Wait()
 }
 
-// listen takes each line as a heartbeat.
-func (s *server) listen(ctx context.Context, name string, conn net.Conn) {
+// listen takes each line as a heartbeat, until the connection or ctx ends.
+func (s *server) listen(ctx context.Context, conn net.Conn) {
+	name := s.add(conn)
 	defer s.gone(ctx, name)
-	if !s.beat(ctx, name) { // silent from the beginning counts as well
-		return
-	}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	lines := bufio.NewScanner(conn)
-	for lines.Scan() {
-		if !s.beat(ctx, name) {
-			return
-		}
+	for s.beat(ctx, name) && lines.Scan() { // a connection that is silent from the beginning counts
 	}
 }
 
@@ -98,16 +84,13 @@ func (s *server) gone(ctx context.Context, name string) {
 }
 
 // add names a connection.
-func (s *server) add(ctx context.Context, conn net.Conn) (name string, ok bool) {
+func (s *server) add(conn net.Conn) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() != nil {
-		return "", false
-	}
 	s.last++
-	name = strconv.Itoa(s.last)
+	name := strconv.Itoa(s.last)
 	s.conns[name] = conn
-	return name, true
+	return name
 }
 
 func (s *server) close(name string) {
@@ -117,13 +100,4 @@ func (s *server) close(name string) {
 		conn.Close()
 		delete(s.conns, name)
 	}
-}
-
-func (s *server) closeAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, conn := range s.conns {
-		conn.Close()
-	}
-	clear(s.conns)
 }

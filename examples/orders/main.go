@@ -1,3 +1,21 @@
+// Package main is a shop that does two things later: it cancels an order that is not paid
+// within 30 minutes, and it rates an order five stars when the customer has not answered
+// 48 hours after the request for a review. It replays a CSV file of orders in virtual time.
+//
+//	go run ./examples/orders --file examples/orders/testdata/orders.csv
+//
+// shop.go is what any shop would write: a push, a cancel by key, a handler. replay.go sets
+// the engine's clock from event to event, and claims what is due at each. The test runs the
+// same shop with a Worker in a synctest bubble, where time passes by itself.
+//
+// Times count in whole milliseconds. A payment or answer in the millisecond in which the
+// message is due is in time. One before the purchase or request counts as if it came with
+// it, and is not counted without one.
+//
+// With --store the messages are on disk, and a run after kill -9 continues: it replays the
+// file from the beginning, but the push of a key that is live or remembered makes no new
+// message, and its answer says how a finished one ended. So the counts are exact, and what
+// is finished is not done again. Each step waits for the disk: a big file takes minutes.
 package main
 
 import (
@@ -9,136 +27,94 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/tarryhq/tarry"
 )
 
-// The exit codes, as of the command tarry.
-const (
-	exitFailed      = 1
-	exitUsage       = 2
-	exitUnavailable = 5
-)
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := (&program{stdout: os.Stdout, stderr: os.Stderr}).run(ctx, os.Args[1:])
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// A program is one run of the command.
-type program struct {
-	stdout, stderr io.Writer
-	after          func(step string) error // see replay
-}
-
-const usage = `Replays a file of orders in virtual time, on the disk or in a database.
-
-  orders --file FILE [--store DIR] [--messages URL] [--json]
-
-  --file FILE       CSV with a header line; its columns order_id, purchased_at,
-                    approved_at, review_asked_at and review_answered_at are read
-  --store DIR       where messages and progress are kept: a replay that was
-                    stopped goes on from there (default: a temporary directory)
-  --messages URL    the messages are kept in this database instead, where nobody
-                    else uses tarry's tables: postgres://user@host/database or
-                    mysql://user@host:3306/database
-  --json            print one JSON object
-`
-
-// run returns the exit code.
-func (p *program) run(ctx context.Context, args []string) int {
+// run returns the exit code: 2 for wrong usage or a wrong file, 5 when the store is in use.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("orders", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	file := flags.String("file", "", "")
-	dir := flags.String("store", "", "")
-	messages := flags.String("messages", "", "")
-	asJSON := flags.Bool("json", false, "")
-	err := flags.Parse(args)
-	switch {
+	flags.SetOutput(stderr)
+	file := flags.String("file", "", "CSV with the columns order_id, purchased_at, approved_at, review_asked_at, review_answered_at")
+	dir := flags.String("store", "", "the directory of the messages, where a stopped replay continues (default: in memory)")
+	asJSON := flags.Bool("json", false, "print one JSON object")
+	fail := func(code int, err error) int {
+		fmt.Fprintln(stderr, "orders:", err)
+		return code
+	}
+	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(p.stdout, usage)
 		return 0
-	case err == nil && flags.NArg() > 0:
-		err = fmt.Errorf("%q is not a flag; orders --help shows them", flags.Arg(0))
-	case err == nil && *file == "":
-		err = errors.New("name the file of orders with --file; orders --help shows the flags")
-	}
-	if err != nil {
-		return p.fail(exitUsage, err)
-	}
-	in, err := readFile(*file)
-	if err != nil {
-		return p.fail(exitUsage, err)
+	case err != nil:
+		return 2
+	case *file == "" || flags.NArg() > 0:
+		return fail(2, errors.New("name the file of orders with --file; there are no other arguments"))
 	}
 	start := time.Now()
-	ended, err := p.replay(ctx, in, *dir, *messages)
+	s := newShop()
+	events, orders, err := s.read(*file)
 	if err != nil {
-		return p.fail(exitCode(err), explain(ctx, err, *dir))
+		return fail(2, err)
 	}
-	rep := ended.report(len(in.orders), time.Since(start))
+	switch err := replay(ctx, events, *dir); {
+	case err != nil && ctx.Err() != nil:
+		return fail(1, errors.New("interrupted; with --store the next run continues"))
+	case errors.Is(err, tarry.ErrInvalid), errors.Is(err, errOtherFile):
+		return fail(2, err)
+	case errors.Is(err, tarry.ErrUnavailable):
+		return fail(5, err)
+	case err != nil:
+		return fail(1, err)
+	}
+	r := s.report(orders)
+	r.Seconds = time.Since(start).Round(time.Millisecond).Seconds()
 	if *asJSON {
-		err = json.NewEncoder(p.stdout).Encode(rep)
+		err = json.NewEncoder(stdout).Encode(r)
 	} else {
-		err = rep.table(p.stdout)
+		err = r.table(stdout)
 	}
 	if err != nil {
-		return p.fail(exitFailed, err)
+		return fail(1, err)
 	}
 	return 0
 }
 
-// replay opens the store, or a temporary one, and replays the file on it.
-func (p *program) replay(ctx context.Context, in *input, dir, messagesURL string) (ended *outcomes, err error) {
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "tarry-orders-"); err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(dir)
-	}
-	s, err := openStore(ctx, dir, messagesURL, in)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	r, err := newReplay(s.client, s.clock, s.journal, in.orders, s.records)
-	if err != nil {
-		return nil, err
-	}
-	r.after = p.after
-	if err := r.run(ctx); err != nil {
-		return nil, err
-	}
-	return &r.ended, nil
+// report is what a replay counts, and what --json prints.
+type report struct {
+	Orders           int     `json:"orders"`
+	OrdersCancelled  int64   `json:"orders_cancelled"`
+	CancelsCalledOff int64   `json:"cancels_called_off"`
+	ReviewsAutomatic int64   `json:"reviews_automatic"`
+	ReviewsGiven     int64   `json:"reviews_given"`
+	Seconds          float64 `json:"seconds"`
 }
 
-// explain says what to do about an interruption.
-func explain(ctx context.Context, err error, dir string) error {
-	switch {
-	case ctx.Err() == nil:
-		return err
-	case dir == "":
-		return errors.New("interrupted; with --store DIR the next run goes on where this one ended")
+func (s *shop) report(orders int) report {
+	return report{
+		Orders:          orders,
+		OrdersCancelled: s.unpaid.done.Load(), CancelsCalledOff: s.unpaid.calledOff.Load(),
+		ReviewsAutomatic: s.review.done.Load(), ReviewsGiven: s.review.calledOff.Load(),
 	}
-	return fmt.Errorf("interrupted; run again with --store %s to go on from here", dir)
 }
 
-func exitCode(err error) int {
-	switch {
-	case errors.Is(err, errOtherFile), errors.Is(err, errNotOurs), errors.Is(err, errNoDatabase):
-		return exitUsage
-	case errors.Is(err, tarry.ErrUnavailable):
-		return exitUnavailable
-	}
-	return exitFailed
-}
-
-// fail prints one line.
-func (p *program) fail(code int, err error) int {
-	fmt.Fprintln(p.stderr, "orders:", strings.ReplaceAll(err.Error(), "\n", "; "))
-	return code
+// table prints the report for people.
+func (r *report) table(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(tw, "%d\t orders\n", r.Orders)
+	fmt.Fprintf(tw, "%d\t cancelled, unpaid for 30 minutes\n", r.OrdersCancelled)
+	fmt.Fprintf(tw, "%d\t paid in time\n", r.CancelsCalledOff)
+	fmt.Fprintf(tw, "%d\t rated five stars after 48 hours\n", r.ReviewsAutomatic)
+	fmt.Fprintf(tw, "%d\t rated by the customer in time\n", r.ReviewsGiven)
+	fmt.Fprintf(tw, "%.3f\t seconds\n", r.Seconds)
+	return tw.Flush()
 }

@@ -1,34 +1,24 @@
-// Package main tells a merchant that an order is paid, by a signed webhook, and tells him
-// again after 15 s, 30 s, 3 min, 10 min and 30 min until he answers with 2xx.
+// Package main tells a merchant that an order is paid, by a signed webhook, and again after
+// 15 s, 30 s, 3 min, 10 min and 30 min until the merchant answers with 2xx.
 //
 //	go run ./examples/paynotify --url https://shop.example/paid --order 42
 //
-// The schedule belongs to the message, and package forward/webhook does the rest: it signs,
-// refuses addresses that are not public, and gives up after 10 s. What the merchant answers
-// decides: 2xx and the message is gone; 410 and it is dead at once, as he wants no more of
-// it; all else, and silence, and he is called again, after the sixth call no more: then the
-// message is dead, and stays in the store with his last words. When he names a time with
-// Retry-After, he is called no sooner.
+// The schedule belongs to the message. Package forward/webhook signs, refuses addresses that
+// are not public, and gives a call up after 10 s. After 2xx the message is gone, after 410 it
+// is dead at once. After anything else, or no answer, it is sent again, no sooner than
+// Retry-After says. After the sixth call it is dead, and stays in the store with the last
+// error.
 //
-// # Watching it
-//
-// With --store http://127.0.0.1:8277 the messages are those of a tarry server, as they
-// should be: they outlive this program, which goes on when it is run again, and anybody can
-// look at them meanwhile.
+// With --store http://127.0.0.1:8277 the messages are those of a tarry server. They outlive
+// this program, which continues when it is run again:
 //
 //	tarry serve
 //	go run ./examples/paynotify --store http://127.0.0.1:8277 --url http://127.0.0.1:9000/paid --private --order 42
-//	tarry get order.paid 42
-//
-// Between two calls that shows how many there were ("attempt 2 of 6"), why the last one
-// failed ("last error http://127.0.0.1:9000 answered 503 Service Unavailable: closed for
-// lunch"), and when the next is due. During a call it is leased, and the call counted. Once
-// the merchant knows, it says so for a day ("finished", "acked"), and telling him again of
-// the same order does nothing. When he was given up, the state is dead:
-//
-//	tarry dead ls order.paid         # what no merchant was told of, and why
+//	tarry get order.paid 42          # how many calls, the last error, when the next is due
+//	tarry dead ls order.paid         # which notices were given up, and why
 //	tarry dead redrive order.paid    # call again, with the whole schedule
 //
+// For a day after the merchant knows, another notice of the same order does nothing.
 // --faster 60 makes minutes of the schedule seconds, to watch all of it.
 package main
 
@@ -61,7 +51,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("paynotify", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	url := flags.String("url", "", "where the merchant wants to be told")
+	url := flags.String("url", "", "where the merchant is told")
 	order := flags.String("order", "", "the id of the order that is paid")
 	store := flags.String("store", "mem:", "where messages are kept: mem:, disk:DIR, or the URL of a tarry server")
 	secretFile := flags.String("secret-file", "", "a file with the merchant's signing secret, whsec_…; while it is rotated two, a line each")

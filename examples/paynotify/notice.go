@@ -28,11 +28,10 @@ var schedule = []time.Duration{15 * time.Second, 30 * time.Second, 3 * time.Minu
 var Paid = tarry.NewTopic[Notice]("order.paid",
 	tarry.MaxAttempts(1+uint32(len(schedule))),
 	tarry.Remember(24*time.Hour),
-	tarry.OnConflict(tarry.Keep), // told twice of one order, we notify once
+	tarry.OnConflict(tarry.Keep), // one notice of an order
 )
 
-// paid has the merchant told of an order, unless he knows already. It returns when the
-// notice is kept.
+// paid pushes the notice of an order. It reports whether the merchant knows already.
 func paid(ctx context.Context, c *tarry.Client, order string, faster int) (known bool, err error) {
 	waits := make([]time.Duration, len(schedule))
 	for i, d := range schedule {
@@ -43,7 +42,7 @@ func paid(ctx context.Context, c *tarry.Client, order string, faster int) (known
 	return p.State == tarry.Finished, err
 }
 
-// newWorker returns a worker that hands notices on to the merchant, as the bytes they are.
+// newWorker returns a worker that sends notices to the merchant, as the bytes they are.
 func newWorker(c *tarry.Client, merchant forward.Target, observe func(tarry.Event)) *tarry.Worker {
 	w := tarry.NewWorker(c, &tarry.WorkerConfig{Observer: observe})
 	tarry.Handle(w, tarry.NewTopic[[]byte](Paid.Queue()), merchant.Send)

@@ -28,10 +28,6 @@ type Config struct {
 	// tarry migrate up does.
 	Migrate bool
 
-	// Now is a clock in place of the server's, for tests and for times that are not the
-	// present; nil: the server's. Whoever shares the tables has to go by the same.
-	Now func() time.Time
-
 	// Logger gets what no caller can be told; nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -77,7 +73,7 @@ func New(ctx context.Context, db *sql.DB, cfg *Config) (*Engine, error) {
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	return newEngine(ctx, db, cfg, cfg.Now)
+	return newEngine(ctx, db, cfg, nil)
 }
 
 // newEngine returns an engine that goes by a clock; nil: the server's.

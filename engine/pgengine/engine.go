@@ -26,10 +26,6 @@ type Config struct {
 	// as the function of that name does.
 	Migrate bool
 
-	// Now is a clock in place of the server's, for tests and for times that are not the
-	// present; nil: the server's. Whoever shares the tables has to go by the same.
-	Now func() time.Time
-
 	// Logger gets what no caller can be told; nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -76,7 +72,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) 
 	if err != nil {
 		return nil, err
 	}
-	return newEngine(pool, cfg, cfg.Now), nil
+	return newEngine(pool, cfg, nil), nil
 }
 
 // minVersion is the oldest PostgreSQL that will do.

@@ -1,11 +1,9 @@
 package ui_test
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -21,44 +19,9 @@ type order struct {
 	asked     time.Time // for a review
 }
 
-// orders are those of the file that TARRY_TEST_ORDERS names, with the columns order_id,
-// purchased_at, approved_at and review_asked_at, else as many that are much like those of a
-// real shop.
-func orders(t *testing.T) (all []order) {
-	t.Helper()
-	path := os.Getenv("TARRY_TEST_ORDERS")
-	if path == "" {
-		return madeOrders(8000)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	column := make(map[string]int)
-	for i, name := range rows[0] {
-		column[name] = i
-	}
-	for _, row := range rows[1:] {
-		o := order{id: row[column["order_id"]]}
-		for name, to := range map[string]*time.Time{"purchased_at": &o.purchased, "approved_at": &o.approved, "review_asked_at": &o.asked} {
-			if at := row[column[name]]; at != "" {
-				if *to, err = time.Parse(time.RFC3339, at); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		all = append(all, o)
-	}
-	return all
-}
-
-// madeOrders are n orders over two years, by day more than by night, and less at the end of
-// the week. Most are paid within half an hour, some after days, a few never.
+// madeOrders makes n orders of two years, much like those of a real shop: more by day than
+// by night, and fewer at the weekend. Most are paid within half an hour, some after days, a
+// few never.
 func madeOrders(n int) (all []order) {
 	r := rand.New(rand.NewPCG(5, 6))
 	begin := time.Date(2030, 1, 7, 0, 0, 0, 0, time.UTC)
@@ -99,7 +62,7 @@ func (w *world) replay(t *testing.T) {
 	begin := now.Add(-days / 2)
 	var unpaid, reviews, past []tarry.Draft
 	var paid []order
-	for _, o := range orders(t) {
+	for _, o := range madeOrders(8000) {
 		moved := begin.Add((o.purchased.Sub(begin)%days + days) % days).Sub(o.purchased)
 		purchased, due := o.purchased.Add(moved), o.purchased.Add(moved+payWithin)
 		if purchased.After(now) {
